@@ -1,0 +1,57 @@
+# The commands of the repository. Each sets up what it needs and builds what it runs; a second run is quick.
+
+.DEFAULT_GOAL := help
+.PHONY: help setup build demo test test-asan test-tsan bench lint format device clean
+
+# Where tools/setup.sh puts cmake and ninja if the system's are missing or old.
+export PATH := $(CURDIR)/.venv/bin:$(PATH)
+export NINJA_STATUS ?= [%f/%t %es] 
+
+CMAKE_FLAGS ?=
+build_preset = cmake --preset $(1) --log-level=NOTICE $(CMAKE_FLAGS) && cmake --build --preset $(1)
+
+help:  ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup:  ## what the build needs: packages (as root) and .venv
+	@tools/setup.sh
+
+build: setup  ## the library, examples, benchmarks and tests, in build/release
+	@$(call build_preset,release)
+
+demo: build  ## train an MLP and LeNet on handwritten digits
+	@build/release/examples/train_digits --data data --out build/demo
+
+test: build  ## build and run every test
+	@ctest --preset release
+
+test-asan: setup  ## the tests under the address and undefined-behaviour sanitizers
+	@$(call build_preset,asan)
+	@ctest --preset asan
+
+test-tsan: setup  ## the tests under the thread sanitizer
+	@$(call build_preset,tsan)
+	@ctest --preset tsan
+
+bench: build  ## times, and ratios to the peers named by PEER_TORCH and PEER_MXNET
+	@python3 bench/run.py $(BENCH_FLAGS)
+
+lint: build  ## formatting, layering and static checks of what changed (ALL=1: of everything)
+	@tools/setup.sh lint
+	@tools/lint.sh build/release
+
+format:  ## write the formatting that lint asks for
+	@tools/setup.sh lint
+	@find symbind examples bench tests -type f \( -name '*.h' -o -name '*.cc' -o -name '*.cu' -o -name '*.cuh' \) \
+	  -exec clang-format -i {} +
+	@.venv/bin/ruff format --no-cache --quiet .
+
+device:  ## how to test on a GPU
+	@echo "The GPU backend is built wherever nvcc is on the path. On a machine with an NVIDIA GPU:"
+	@echo
+	@echo "  make test                                  builds and runs every test, on the GPU as well"
+	@echo "  tools/test_gpu.sh build/release            runs the tests of a build made elsewhere"
+	@echo "  python3 bench/peers/torch_gpu.py           the peer's times, in an environment with PyTorch"
+
+clean:  ## remove build/ (the virtual environment stays)
+	@rm -rf build

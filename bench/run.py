@@ -1,0 +1,95 @@
+"""Times Symbind and its peers side by side and prints the ratios.
+
+PEER_TORCH and PEER_MXNET name the Python of an environment with the peer; a peer that is not named is left out.
+Symbind and the peers take turns, so that a slow moment of the machine hits them alike; each figure is the median over
+the rounds.
+
+usage: PEER_TORCH=.../bin/python PEER_MXNET=.../bin/python python3 bench/run.py [--rounds 5] [--seconds 3] [--threads 2]
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+BENCH = Path(__file__).resolve().parent
+CASES = ["mlp-train", "lenet-train"]
+OURS = "Symbind"
+
+
+def contestants(programs):
+    """Name and command of everyone who takes part, ourselves first."""
+    found = {OURS: [str(programs / "train_step")]}
+    for name, variable, script in (("PyTorch", "PEER_TORCH", "torch_cpu.py"), ("MXNet", "PEER_MXNET", "mxnet_cpu.py")):
+        if python := os.environ.get(variable):
+            found[name] = [python, str(BENCH / "peers" / script)]
+        else:
+            print(f"{variable} is not set: {name} is left out")
+    return found
+
+
+def run_row(command, threads):
+    """The one JSON row that a program prints, as the last line of its output."""
+    environment = os.environ | {"OMP_NUM_THREADS": str(threads), "MXNET_SUBGRAPH_BACKEND": "NONE"}
+    result = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    lines = result.stdout.strip().splitlines()
+    if result.returncode != 0 or not lines:
+        sys.exit(f"{' '.join(command)} failed with status {result.returncode}:\n{result.stderr.strip()}")
+    return json.loads(lines[-1])
+
+
+def measure(contest, case, arguments):
+    """Median milliseconds and largest resident memory per contestant."""
+    options = ["--case", case, "--threads", str(arguments.threads), "--seconds", str(arguments.seconds)]
+    rows = {name: [] for name in contest}
+    for number in range(1, arguments.rounds + 1):
+        for name, command in contest.items():
+            print(f"\r\033[K{case}: round {number} of {arguments.rounds}, {name}", end="", file=sys.stderr, flush=True)
+            rows[name].append(run_row(command + options, arguments.threads))
+    print("\r\033[K", end="", file=sys.stderr)
+    return {
+        name: (statistics.median(row["ms"] for row in of_one), max(row["rss_mb"] for row in of_one))
+        for name, of_one in rows.items()
+    }
+
+
+def print_table(results, peers):
+    header = ["case", *(f"{name} ms" for name in [OURS, *peers]), *(f"ours / {name}" for name in peers), "RSS MB"]
+    table = [header]
+    for case, measured in results.items():
+        ours = measured[OURS][0]
+        times = [f"{measured[name][0]:.3f}" for name in [OURS, *peers]]
+        ratios = [f"{ours / measured[name][0]:.2f}" for name in peers]
+        memory = " / ".join(str(measured[name][1]) for name in [OURS, *peers])
+        table.append([case, *times, *ratios, memory])
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    for label, *cells in table:
+        padded = [cell.rjust(width) for cell, width in zip(cells, widths[1:], strict=True)]
+        print("  ".join([label.ljust(widths[0]), *padded]))
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Times Symbind and its peers side by side and prints the ratios.")
+    parser.add_argument("--case", choices=CASES, action="append", help="what to time; may be repeated (all)")
+    parser.add_argument("--rounds", type=int, default=5, help="turns per contestant (%(default)s)")
+    parser.add_argument("--seconds", type=float, default=3.0, help="length of one turn (%(default)s)")
+    parser.add_argument("--threads", type=int, default=2, help="CPU threads (%(default)s)")
+    parser.add_argument("--build", type=Path, default=BENCH.parent / "build" / "release", help="the build to time")
+    arguments = parser.parse_args()
+
+    programs = arguments.build / "bench"
+    contest = contestants(programs)
+    results = {case: measure(contest, case, arguments) for case in arguments.case or CASES}
+    peers = [name for name in contest if name != OURS]
+
+    print(f"\nTraining step, {arguments.threads} threads, median of {arguments.rounds} rounds\n")
+    print_table(results, peers)
+    overhead = run_row([str(programs / "plan_overhead")], arguments.threads)
+    print(f"\nOur own time per step of a plan: {overhead['ns_per_step']:.0f} ns")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,168 @@
+// The time of a whole training step: forward, backward, SGD with momentum. Prints one JSON row.
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <iostream>
+#include <map>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "symbind/symbind.h"
+
+using namespace symbind;
+
+namespace {
+
+constexpr int64_t batch_size = 64;
+constexpr int64_t classes = 10;
+
+struct Case {
+  Symbol symbol;
+  Shape data;
+};
+
+Case mlp() {
+  Symbol net = Symbol::variable("data");
+  net = activation(fully_connected(net, {.num_hidden = 128}, "fc1"), {.act_type = "relu"});
+  net = activation(fully_connected(net, {.num_hidden = 64}, "fc2"), {.act_type = "relu"});
+  net = fully_connected(net, {.num_hidden = classes}, "fc3");
+  return {softmax_output(net, {}, "softmax"), {batch_size, 784}};
+}
+
+Case lenet() {
+  Symbol net = Symbol::variable("data");
+  for (const int64_t filters : {20, 50}) {
+    net = convolution(net, {.kernel = {5, 5}, .num_filter = filters});
+    net = pooling(activation(net, {.act_type = "tanh"}), {.kernel = {2, 2}, .pool_type = "max", .stride = {2, 2}});
+  }
+  net = activation(fully_connected(flatten(net), {.num_hidden = 500}, "fc1"), {.act_type = "tanh"});
+  net = fully_connected(net, {.num_hidden = classes}, "fc2");
+  return {softmax_output(net, {}, "softmax"), {batch_size, 1, 28, 28}};
+}
+
+struct Parameter {
+  NDArray weight, gradient, momentum;
+};
+
+class Training {
+ public:
+  Training(const Case& network, Context context)
+      : executor_(simple_bind(
+            network.symbol, context, {{"data", network.data}},
+            {.grad_req = std::map<std::string, std::string>{{"data", "null"}, {"softmax_label", "null"}}})) {
+    std::mt19937 random(1);
+    const init::Xavier xavier({.magnitude = 2});
+    const NamedArrays gradients = executor_->grad_dict();
+    for (auto [name, array] : executor_->arg_dict()) {
+      if (name == "data" || name == "softmax_label") {
+        std::vector<float> values(static_cast<size_t>(array.size()));
+        std::normal_distribution<float> normal;
+        std::uniform_int_distribution<int> label(0, classes - 1);
+        for (float& value : values) value = name == "data" ? normal(random) : static_cast<float>(label(random));
+        array.copy_from(values);
+      } else {
+        xavier(InitDesc{name}, array);
+        parameters_.push_back({array, gradients.at(name), zeros(array.shape(), context)});
+      }
+    }
+  }
+
+  void step() {
+    executor_->forward(/*is_train=*/true);
+    executor_->backward();
+    const SgdMomUpdate update{.lr = 0.01, .momentum = 0.9, .wd = 1e-4, .rescale_grad = 1.0 / batch_size};
+    for (const auto& [weight, gradient, momentum] : parameters_)
+      invoke(sgd_mom_update, {weight, gradient, momentum}, update, {.out = {weight}});
+    waitall();
+  }
+  size_t arena_bytes() const { return executor_->memory().arena; }
+
+ private:
+  ExecutorPtr executor_;
+  std::vector<Parameter> parameters_;
+};
+
+double median_ms(Training& training, double seconds) {
+  using Clock = std::chrono::steady_clock;
+  const auto now = [] { return Clock::now(); };
+  const auto since = [&](Clock::time_point begin) { return std::chrono::duration<double>(now() - begin).count(); };
+  for (int i = 0; i < 10; ++i) training.step();
+  std::vector<double> times;
+  for (const auto begin = now(); since(begin) < seconds || times.size() < 3;) {
+    const auto step_begin = now();
+    training.step();
+    times.push_back(since(step_begin) * 1e3);
+  }
+  std::nth_element(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2), times.end());
+  return times[times.size() / 2];
+}
+
+constexpr const char* usage =
+    "usage: train_step --case mlp-train|lenet-train [--threads N] [--device cpu|gpu] [--seconds S]\n";
+
+struct Options {
+  std::string name, threads, device = "cpu";
+  double seconds = 3;
+};
+
+Options parse_options(int argc, char** argv) {
+  Options options;
+  for (int i = 1; i < argc; i += 2) {
+    const std::string option = argv[i];
+    if (option == "--help") {
+      std::cout << usage;
+      std::exit(0);
+    }
+    require(i + 1 < argc, option, " needs a value\n", usage);
+    const std::string value = argv[i + 1];
+    if (option == "--case")
+      options.name = value;
+    else if (option == "--threads")
+      options.threads = value;
+    else if (option == "--device")
+      options.device = value;
+    else if (option == "--seconds")
+      options.seconds = std::atof(value.c_str());
+    else
+      fail("unknown option ", option, "\n", usage);
+  }
+  require(options.name == "mlp-train" || options.name == "lenet-train", "which case? ", usage);
+  require(options.device == "cpu" || options.device == "gpu", "which device? ", usage);
+  return options;
+}
+
+// OpenMP reads its variables before main() begins: set, they count for a program started anew.
+void start_again_with_threads(const std::string& threads, char** argv) {
+  const char* now = std::getenv("OMP_NUM_THREADS");
+  if (threads.empty() || (now && threads == now)) return;
+  ::setenv("OMP_NUM_THREADS", threads.c_str(), 1);
+  ::execv("/proc/self/exe", argv);
+  fail("cannot start again with ", threads, " threads");
+}
+
+void run(const Options& options) {
+  Training training(options.name == "mlp-train" ? mlp() : lenet(), options.device == "gpu" ? gpu() : cpu());
+  const double ms = median_ms(training, options.seconds);
+  rusage usage_of_process{};
+  ::getrusage(RUSAGE_SELF, &usage_of_process);
+  std::cout << "{\"case\": \"" << options.name << "\", \"batch\": " << batch_size << ", \"ms\": " << ms
+            << ", \"per_s\": " << batch_size / ms * 1e3 << ", \"rss_mb\": " << usage_of_process.ru_maxrss / 1024
+            << ", \"arena_mb\": " << static_cast<double>(training.arena_bytes()) / (1 << 20) << "}\n";
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    const Options options = parse_options(argc, argv);
+    start_again_with_threads(options.threads, argv);
+    run(options);
+  } catch (const std::exception& error) {
+    std::cerr << "train_step: " << error.what() << "\n";
+    return 1;
+  }
+}

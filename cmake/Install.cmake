@@ -1,0 +1,34 @@
+# `cmake --install` gives a tree that can be moved anywhere: the library finds oneDNN beside itself, and a program needs
+# nothing but find_package(symbind). Only CUDA's own libraries stay where the toolkit has them.
+
+include(CMakePackageConfigHelpers)
+
+set(rpath $ORIGIN)
+if(SYMBIND_HAVE_CUDA)
+  list(APPEND rpath ${CUDAToolkit_LIBRARY_DIR})
+endif()
+set_target_properties(symbind PROPERTIES INSTALL_RPATH "${rpath}")
+
+install(TARGETS symbind EXPORT symbindTargets
+  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+  RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR}
+  ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+if(SYMBIND_HAVE_ONEDNN)
+  symbind_install_onednn()
+endif()
+
+# Backends are reached through the abstract interfaces of core and passes: their headers are nobody else's business.
+install(DIRECTORY symbind/
+  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/symbind
+  FILES_MATCHING
+    PATTERN "*.h"
+    PATTERN "backend" EXCLUDE)
+install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/symbind)
+install(EXPORT symbindTargets NAMESPACE symbind:: DESTINATION ${package_dir})
+configure_package_config_file(cmake/symbindConfig.cmake.in symbindConfig.cmake INSTALL_DESTINATION ${package_dir})
+write_basic_package_version_file(symbindConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(
+  FILES "${CMAKE_CURRENT_BINARY_DIR}/symbindConfig.cmake" "${CMAKE_CURRENT_BINARY_DIR}/symbindConfigVersion.cmake"
+  DESTINATION ${package_dir})

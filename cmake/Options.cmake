@@ -1,0 +1,28 @@
+# What a build can be asked for. Everything has a sensible default: plain `cmake --preset release` is enough.
+
+set(SYMBIND_ONEDNN AUTO CACHE STRING "oneDNN kernels on the CPU: AUTO (where found), ON (required) or OFF")
+set(SYMBIND_CUDA AUTO CACHE STRING "the GPU backend: AUTO (where CUDA is found), ON (required) or OFF")
+foreach(option SYMBIND_ONEDNN SYMBIND_CUDA)
+  set_property(CACHE ${option} PROPERTY STRINGS AUTO ON OFF)
+endforeach()
+option(SYMBIND_OPENMP "run CPU kernels on several threads" ON)
+option(SYMBIND_WERROR "treat warnings in our own sources as errors" ${PROJECT_IS_TOP_LEVEL})
+set(SYMBIND_SANITIZE "" CACHE STRING "sanitizers to build with, as given to -fsanitize: address,undefined or thread")
+
+option(SYMBIND_BUILD_TESTS "build the tests" ${PROJECT_IS_TOP_LEVEL})
+option(SYMBIND_BUILD_EXAMPLES "build the programs in examples/" ${PROJECT_IS_TOP_LEVEL})
+option(SYMBIND_BUILD_BENCH "build the programs in bench/" ${PROJECT_IS_TOP_LEVEL})
+
+if(PROJECT_IS_TOP_LEVEL AND NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "kind of build" FORCE)
+endif()
+
+find_program(SYMBIND_CCACHE ccache DOC "compiler cache, used where present")
+mark_as_advanced(SYMBIND_CCACHE)
+if(SYMBIND_CCACHE AND PROJECT_IS_TOP_LEVEL)
+  foreach(language CXX CUDA)
+    if(NOT DEFINED CMAKE_${language}_COMPILER_LAUNCHER)
+      set(CMAKE_${language}_COMPILER_LAUNCHER ${SYMBIND_CCACHE})
+    endif()
+  endforeach()
+endif()

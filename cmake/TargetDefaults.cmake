@@ -1,0 +1,36 @@
+# symbind_target_defaults(target): the warnings and sanitizers shared by the library, its tests and its programs.
+#
+# No -march here: one binary serves every x86-64, and sources choose wider instructions per function at run time.
+
+function(symbind_target_defaults target)
+  set_target_properties(${target} PROPERTIES CXX_EXTENSIONS OFF CUDA_EXTENSIONS OFF)
+  target_compile_options(${target} PRIVATE
+    $<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wshadow;-Wpedantic>
+    $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra>)
+  # GCC 12 warns of overlapping copies inside std::string that cannot happen.
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+    target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>)
+  endif()
+  if(SYMBIND_WERROR)
+    target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Werror>)
+  endif()
+  if(NOT SYMBIND_OPENMP)
+    target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Wno-unknown-pragmas>)
+  endif()
+  if(SYMBIND_SANITIZE)
+    target_compile_options(${target} PRIVATE
+      $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${SYMBIND_SANITIZE};-fno-omit-frame-pointer;-fno-sanitize-recover=all>)
+    target_link_options(${target} PRIVATE -fsanitize=${SYMBIND_SANITIZE})
+  endif()
+endfunction()
+
+# symbind_programs(): every .cc in the current folder is a program of its own, named after its file.
+function(symbind_programs)
+  file(GLOB program_sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/*.cc")
+  foreach(source ${program_sources})
+    cmake_path(GET source STEM name)
+    add_executable(${name} ${source})
+    symbind_target_defaults(${name})
+    target_link_libraries(${name} PRIVATE symbind::symbind)
+  endforeach()
+endfunction()

@@ -1,0 +1,46 @@
+#include "symbind/backend/cpu/activation.h"
+
+#include "symbind/backend/activation.h"
+#include "symbind/backend/cpu/families.h"
+#include "symbind/backend/cpu/loops.h"
+#include "symbind/backend/cpu/map.h"
+#include "symbind/backend/cpu/plain.h"
+#include "symbind/ops/activation.h"
+
+namespace symbind::cpu_backend {
+namespace {
+
+std::unique_ptr<Kernel> build_activation(const NodeView& node) {
+  return pointwise::visit_activation(node.as<Activation>().act_type, [&](auto function, auto) {
+    return map_kernel<1>(node, [=](auto) { return function; });
+  });
+}
+
+std::unique_ptr<Kernel> build_activation_grad(const NodeView& node) {
+  return pointwise::visit_activation(node.as<ActivationGrad>().act_type, [&](auto, auto gradient) {
+    return map_kernel<2>(node, [=](auto) { return gradient; });
+  });
+}
+
+}  // namespace
+
+template <class T>
+void apply_activation(const std::string& act_type, T* data, int64_t count) {
+  if (act_type.empty()) return;
+  pointwise::visit_activation(act_type, [&](auto function, auto) {
+    for_elements(count, [=](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) data[i] = static_cast<T>(function(static_cast<compute_type<T>>(data[i])));
+    });
+  });
+}
+template void apply_activation(const std::string&, float*, int64_t);
+template void apply_activation(const std::string&, double*, int64_t);
+template void apply_activation(const std::string&, float16*, int64_t);
+template void apply_activation(const std::string&, bfloat16*, int64_t);
+
+void add_activation(ImplementationTable& table) {
+  add_plain<Activation>(table, build_activation);
+  add_plain<ActivationGrad>(table, build_activation_grad);
+}
+
+}  // namespace symbind::cpu_backend

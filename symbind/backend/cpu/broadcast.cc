@@ -1,0 +1,42 @@
+#include "symbind/ops/broadcast.h"
+
+#include "symbind/backend/cpu/families.h"
+#include "symbind/backend/cpu/fill.h"
+#include "symbind/backend/cpu/plain.h"
+#include "symbind/backend/cpu/reduction.h"
+#include "symbind/backend/cpu/strided.h"
+
+namespace symbind::cpu_backend {
+namespace {
+
+std::unique_ptr<Kernel> build_sum_to_like(const NodeView& node) {
+  const Shape& data = node.inputs[0].shape;
+  const Shape& like = node.outputs[0].shape;
+  if (data == like) return build_copy(node);
+  std::vector<bool> reduced;
+  for (int axis = 0; axis < data.rank(); ++axis) {
+    const int own = axis - (data.rank() - like.rank());
+    reduced.push_back(own < 0 || (like[own] == 1 && data[axis] != 1));
+  }
+  return build_reduction(node, reduced, Reduction::sum);
+}
+
+std::unique_ptr<Kernel> build_spread_like(const NodeView& node) {
+  if (node.inputs[0].shape == node.outputs[0].shape) return build_copy(node);
+  return broadcast_kernel<1>(node, {node.inputs[0].shape}, [](auto) { return pointwise::Identity{}; });
+}
+
+}  // namespace
+
+void add_broadcast(ImplementationTable& table) {
+  pointwise::for_each(pointwise::BroadcastTable{}, [&]<class Entry>(Entry) {
+    add_plain<Broadcast<Entry::name>>(table, [](const NodeView& node) {
+      return broadcast_kernel<2>(node, {node.inputs[0].shape, node.inputs[1].shape},
+                                 [](auto) { return typename Entry::Function{}; });
+    });
+  });
+  add_plain<SumToLike>(table, build_sum_to_like);
+  add_plain<SpreadLike>(table, build_spread_like);
+}
+
+}  // namespace symbind::cpu_backend

@@ -1,0 +1,12 @@
+// Arrays of one element type as another (the rules stand in backend/convert.h).
+#pragma once
+
+#include <cstdint>
+
+#include "symbind/backend/convert.h"
+
+namespace symbind::cpu_backend {
+
+void convert_array(void* dst, DType to, const void* src, DType from, int64_t count);
+
+}  // namespace symbind::cpu_backend

@@ -1,0 +1,121 @@
+// The CPU as a device. Every cpu(i) is a device of its own over the same memory, so that data parallelism can be tried
+// anywhere. Work is done when a call returns, so there is no queue.
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+#include <map>
+#include <mutex>
+#include <vector>
+
+#include "symbind/backend/cpu/convert.h"
+#include "symbind/backend/cpu/parallel.h"
+#include "symbind/core/device.h"
+#include "symbind/core/error.h"
+
+namespace symbind {
+namespace {
+
+constexpr size_t alignment = 64;
+constexpr size_t most_pooled = size_t{64} << 20;  // per device; larger returns go back to the system at once
+constexpr size_t largest_pooled_block = size_t{4} << 20;
+
+class CpuDevice final : public Device {
+ public:
+  explicit CpuDevice(Context context) : Device(context) {}
+  ~CpuDevice() override { CpuDevice::empty_pool(); }
+
+  void empty_pool() override {
+    const std::lock_guard lock(mutex_);
+    for (auto& [size, blocks] : pool_)
+      for (void* block : blocks) std::free(block);
+    pool_.clear();
+    pooled_ = 0;
+  }
+
+  void copy_from_host(void* dst, const void* src, size_t bytes) override { copy(dst, src, bytes); }
+  void copy_to_host(void* dst, const void* src, size_t bytes) override { copy(dst, src, bytes); }
+  void copy_within(void* dst, const void* src, size_t bytes) override { copy(dst, src, bytes); }
+
+  void fill(void* dst, DType dtype, int64_t count, double value) override {
+    visit_dtype(dtype, [&]<class T>(std::type_identity<T>) {
+      const T element = convert<T>(value);
+      T* const out = static_cast<T*>(dst);
+      cpu_backend::parallel_for(count, 1 << 16, [=](int64_t begin, int64_t end) { std::fill(out + begin, out + end, element); });
+    });
+  }
+
+  void cast(void* dst, DType to, const void* src, DType from, int64_t count) override {
+    cpu_backend::convert_array(dst, to, src, from, count);
+  }
+
+  void synchronize() override {}
+
+ protected:
+  void* allocate_bytes(size_t bytes) override {
+    const size_t size = rounded(bytes);
+    {
+      const std::lock_guard lock(mutex_);
+      const auto found = pool_.find(size);
+      if (found != pool_.end() && !found->second.empty()) {
+        void* block = found->second.back();
+        found->second.pop_back();
+        pooled_ -= size;
+        return block;
+      }
+    }
+    void* block = size < bytes ? nullptr : std::aligned_alloc(alignment, size);
+    if (!block) {
+      empty_pool();
+      block = size < bytes ? nullptr : std::aligned_alloc(alignment, size);
+    }
+    require(block != nullptr, "out of memory on ", context(), ": ", bytes, " bytes were asked for with ", memory().live,
+            " in use");
+    return block;
+  }
+
+  void release_bytes(void* data, size_t bytes) noexcept override {
+    const size_t size = rounded(bytes);
+    if (size <= largest_pooled_block) {
+      const std::lock_guard lock(mutex_);
+      if (pooled_ + size <= most_pooled) {
+        pool_[size].push_back(data);
+        pooled_ += size;
+        return;
+      }
+    }
+    std::free(data);
+  }
+
+  int64_t pooled_bytes() const override {
+    const std::lock_guard lock(mutex_);
+    return static_cast<int64_t>(pooled_);
+  }
+
+ private:
+  static size_t rounded(size_t bytes) { return (std::max<size_t>(bytes, 1) + alignment - 1) / alignment * alignment; }
+
+  static void copy(void* dst, const void* src, size_t bytes) {
+    if (bytes == 0 || dst == src) return;
+    const auto to = reinterpret_cast<uintptr_t>(dst), from = reinterpret_cast<uintptr_t>(src);
+    if (to < from + bytes && from < to + bytes) {  // overlapping: the order of the bytes matters
+      std::memmove(dst, src, bytes);
+      return;
+    }
+    cpu_backend::parallel_for(static_cast<int64_t>(bytes), 1 << 20, [=](int64_t begin, int64_t end) {
+      std::memcpy(static_cast<std::byte*>(dst) + begin, static_cast<const std::byte*>(src) + begin,
+                  static_cast<size_t>(end - begin));
+    });
+  }
+
+  mutable std::mutex mutex_;
+  std::map<size_t, std::vector<void*>> pool_;
+  size_t pooled_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Device> make_cpu_device(Context context) { return std::make_unique<CpuDevice>(context); }
+
+}  // namespace symbind

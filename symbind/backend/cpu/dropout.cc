@@ -1,0 +1,89 @@
+#include "symbind/ops/dropout.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "symbind/backend/cpu/families.h"
+#include "symbind/backend/cpu/loops.h"
+#include "symbind/backend/cpu/plain.h"
+
+namespace symbind::cpu_backend {
+namespace {
+
+// Blocks of four draws stay whole: a thread works on whole blocks.
+template <class T>
+void draw_mask(const RandomCursor& cursor, uint64_t draw, double p, T* mask, int64_t count) {
+  const auto keep = static_cast<float>(1 - p);
+  const T scale = static_cast<T>(static_cast<compute_type<T>>(1 / (1 - p)));
+  for_elements((count + 3) / 4, [=](int64_t begin, int64_t end) {
+    for (int64_t block = begin; block < end; ++block) {
+      const PhiloxBlock random = philox(cursor.key, draw, static_cast<uint64_t>(block));
+      for (int64_t i = block * 4; i < std::min(count, block * 4 + 4); ++i)
+        mask[i] = unit_float(random.words[i % 4]) < keep ? scale : T(0.0f);
+    }
+  }, element_grain / 16);
+}
+
+// For each axis of data, the step in the mask: zero where the mask has extent 1.
+struct MaskIndex {
+  Shape shape;
+  std::vector<int64_t> steps;
+
+  MaskIndex(const Shape& data, const Shape& mask) : shape(data), steps(static_cast<size_t>(data.rank())) {
+    const auto strides = mask.strides();
+    for (int axis = 0; axis < data.rank(); ++axis)
+      steps[static_cast<size_t>(axis)] = mask[axis] == 1 ? 0 : strides[static_cast<size_t>(axis)];
+  }
+  int64_t operator()(int64_t element) const {
+    int64_t index = 0;
+    for (int axis = shape.rank(); axis-- > 0; element /= shape[axis])
+      index += element % shape[axis] * steps[static_cast<size_t>(axis)];
+    return index;
+  }
+};
+
+template <class T>
+void apply_mask(const T* x, const T* mask, T* y, int64_t count) {
+  using C = compute_type<T>;
+  for_elements(count, [=](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) y[i] = static_cast<T>(static_cast<C>(x[i]) * static_cast<C>(mask[i]));
+  });
+}
+
+template <class T>
+std::unique_ptr<Kernel> build_for(const NodeView& node) {
+  const auto& p = node.as<Dropout>();
+  const Shape &data = node.outputs[0].shape, &mask_shape = node.outputs[1].shape;
+  const int64_t count = data.size(), masks = mask_shape.size();
+  const bool drop = drops(p, node.is_train), broadcast = data != mask_shape;
+  return make_kernel(
+      [=, probability = p.p, slot = static_cast<uint64_t>(std::max(node.random_slot, 0)),
+       index = MaskIndex(data, mask_shape)](const Args& args) {
+        const T* x = args.in<T>(0);
+        T *y = args.out<T>(0), *mask = args.out<T>(1);
+        if (!drop) {
+          if (x != y) std::copy_n(x, count, y);
+          std::fill_n(mask, masks, T(1.0f));
+          return;
+        }
+        draw_mask(*args.random, args.random->draw + slot, probability, mask, masks);
+        if (!broadcast) return apply_mask(x, mask, y, count);
+        using C = compute_type<T>;
+        parallel_for(count, element_grain, [&](int64_t begin, int64_t end) {
+          for (int64_t i = begin; i < end; ++i)
+            y[i] = static_cast<T>(static_cast<C>(x[i]) * static_cast<C>(mask[index(i)]));
+        });
+      },
+      {.in_place = {{0, 0}}});
+}
+
+std::unique_ptr<Kernel> build_dropout(const NodeView& node) {
+  return visit_floating(node.outputs[0].dtype,
+                        [&](auto type) { return build_for<typename decltype(type)::type>(node); });
+}
+
+}  // namespace
+
+void add_dropout(ImplementationTable& table) { add_plain<Dropout>(table, build_dropout); }
+
+}  // namespace symbind::cpu_backend

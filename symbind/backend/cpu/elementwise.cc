@@ -1,0 +1,48 @@
+#include "symbind/ops/elementwise.h"
+
+#include <cstring>
+
+#include "symbind/backend/cpu/families.h"
+#include "symbind/backend/cpu/fill.h"
+#include "symbind/backend/cpu/map.h"
+#include "symbind/backend/cpu/plain.h"
+
+namespace symbind::cpu_backend {
+
+std::unique_ptr<Kernel> build_copy(const NodeView& node) {
+  return make_kernel(
+      [bytes = node.outputs[0].bytes()](const Args& args) {
+        if (args.outputs[0] == args.inputs[0]) return;
+        const auto* from = args.in<std::byte>(0);
+        auto* to = args.out<std::byte>();
+        parallel_for(static_cast<int64_t>(bytes), element_grain * 4, [=](int64_t begin, int64_t end) {
+          std::memcpy(to + begin, from + begin, static_cast<size_t>(end - begin));
+        });
+      },
+      {.in_place = {{0, 0}}});
+}
+
+std::unique_ptr<Kernel> build_fill(const NodeView& node, double value) {
+  const int64_t count = node.outputs[0].shape.size();
+  return visit_dtype(node.outputs[0].dtype, [&](auto type) {
+    using T = typename decltype(type)::type;
+    return make_kernel([count, value = convert<T>(value)](const Args& args) {
+      T* const out = args.out<T>();
+      parallel_for(count, element_grain, [=](int64_t begin, int64_t end) { std::fill(out + begin, out + end, value); });
+    });
+  });
+}
+
+void add_elementwise(ImplementationTable& table) {
+  add_plain<Unary<"_copy">>(table, build_copy);
+  add_plain<Unary<"BlockGrad">>(table, build_copy);
+  add_plain<Unary<"make_loss">>(table, build_copy);
+  add_plain<Unary<"zeros_like">>(table, [](const NodeView& node) { return build_fill(node, 0); });
+  add_plain<Unary<"ones_like">>(table, [](const NodeView& node) { return build_fill(node, 1); });
+  add_maps<1>(table, pointwise::UnaryTable{});
+  add_maps<2>(table, pointwise::BinaryTable{});
+  add_maps<2>(table, pointwise::UnaryGradTable{});
+  add_maps<3>(table, pointwise::BinaryGradTable{});
+}
+
+}  // namespace symbind::cpu_backend

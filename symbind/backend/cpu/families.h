@@ -1,0 +1,33 @@
+// The plain implementations of each operator family; implementations.cc calls them all.
+#pragma once
+
+#include <memory>
+
+#include "symbind/passes/target.h"
+
+namespace symbind::cpu_backend {
+
+void add_activation(ImplementationTable& table);
+void add_batch_norm(ImplementationTable& table);
+void add_broadcast(ImplementationTable& table);
+void add_concat(ImplementationTable& table);
+void add_conv(ImplementationTable& table);
+void add_creation(ImplementationTable& table);
+void add_dot(ImplementationTable& table);
+void add_dropout(ImplementationTable& table);
+void add_elementwise(ImplementationTable& table);
+void add_fully_connected(ImplementationTable& table);
+void add_loss(ImplementationTable& table);
+void add_matrix(ImplementationTable& table);
+void add_optimizer(ImplementationTable& table);
+void add_pool(ImplementationTable& table);
+void add_random(ImplementationTable& table);
+void add_reduce(ImplementationTable& table);
+void add_scalar(ImplementationTable& table);
+void add_slice(ImplementationTable& table);
+void add_system(ImplementationTable& table);
+
+// A copy between any two devices: every backend lists it.
+std::unique_ptr<Kernel> build_cross_device_copy(const NodeView& node);
+
+}  // namespace symbind::cpu_backend

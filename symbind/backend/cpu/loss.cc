@@ -1,0 +1,191 @@
+#include "symbind/ops/loss.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+
+#include "symbind/backend/cpu/families.h"
+#include "symbind/backend/cpu/loops.h"
+#include "symbind/backend/cpu/plain.h"
+#include "symbind/backend/vector_math.h"
+
+namespace symbind::cpu_backend {
+namespace {
+
+// ---- SoftmaxOutput --------------------------------------------------------------------------------------------------
+
+// Softmax of `classes` numbers that lie `step` apart. y may be x.
+template <class T>
+void softmax_row(const T* x, T* y, int64_t classes, int64_t step) {
+  using C = compute_type<T>;
+  C most = static_cast<C>(x[0]);
+  for (int64_t k = 1; k < classes; ++k) most = std::max(most, static_cast<C>(x[k * step]));
+  double sum = 0;
+  for (int64_t k = 0; k < classes; ++k)
+    sum += static_cast<double>(vector_math::exp(static_cast<C>(static_cast<C>(x[k * step]) - most)));
+  const C scale = static_cast<C>(1 / sum);
+  for (int64_t k = 0; k < classes; ++k)
+    y[k * step] = static_cast<T>(vector_math::exp(static_cast<C>(static_cast<C>(x[k * step]) - most)) * scale);
+}
+
+// The same where numbers lie side by side: each is raised to a power once, and kept unrounded in `powers`.
+template <class T>
+void softmax_row(const T* x, T* y, int64_t classes, compute_type<T>* powers) {
+  using C = compute_type<T>;
+  C most = static_cast<C>(x[0]);
+  for (int64_t k = 1; k < classes; ++k) most = static_cast<C>(x[k]) > most ? static_cast<C>(x[k]) : most;
+  for (int64_t k = 0; k < classes; ++k) powers[k] = vector_math::exp(static_cast<C>(static_cast<C>(x[k]) - most));
+  double sum = 0;
+  for (int64_t k = 0; k < classes; ++k) sum += static_cast<double>(powers[k]);
+  const C scale = static_cast<C>(1 / sum);
+  for (int64_t k = 0; k < classes; ++k) y[k] = static_cast<T>(powers[k] * scale);
+}
+
+template <class T>
+std::unique_ptr<Kernel> build_softmax(const NodeView& node) {
+  const SoftmaxSize size = size_of(node.as<SoftmaxOutput>(), node.inputs[0].shape);
+  return make_kernel(
+      [size](const Args& args) {
+        const T* x = args.in<T>(0);
+        T* y = args.out<T>();
+        if (size.classes == 0) return;
+        for_elements(
+            size.outer * size.inner,
+            [=](int64_t begin, int64_t end) {
+              std::vector<compute_type<T>> powers(static_cast<size_t>(size.inner == 1 ? size.classes : 0));
+              for (int64_t row = begin; row < end; ++row) {
+                const int64_t start = row / size.inner * size.classes * size.inner + row % size.inner;
+                if (size.inner == 1) softmax_row(x + start, y + start, size.classes, powers.data());
+                else softmax_row(x + start, y + start, size.classes, size.inner);
+              }
+            },
+            element_grain / 8 / size.classes + 1);
+      },
+      {.in_place = {{0, 0}}});
+}
+
+// What the gradient of every element is multiplied with.
+template <class T>
+double gradient_scale(const SoftmaxOutput& p, const SoftmaxSize& size, const T* label) {
+  // Many labels per example share the weight of one, unless the valid ones are counted.
+  if (p.normalization == "null") return p.grad_scale / static_cast<double>(size.inner);
+  if (p.normalization == "batch") return p.grad_scale / static_cast<double>(size.inner) / static_cast<double>(size.outer);
+  int64_t valid = 0;
+  for (int64_t i = 0; i < size.outer * size.inner; ++i)
+    valid += static_cast<int64_t>(static_cast<compute_type<T>>(label[i])) != static_cast<int64_t>(p.ignore_label);
+  return p.grad_scale / static_cast<double>(std::max<int64_t>(valid, 1));
+}
+
+template <class T>
+std::unique_ptr<Kernel> build_softmax_grad(const NodeView& node) {
+  using C = compute_type<T>;
+  const auto p = node.as<SoftmaxOutputGrad>();
+  const size_t first = p.out_grad ? 1 : 0;
+  const Shape& shape = node.outputs[0].shape;
+  const SoftmaxSize size = size_of(p, shape);
+  const bool distribution = node.inputs[first + 1].shape == shape;
+  // Smoothing is for one label per example; a distribution is taken as it is.
+  const double alpha = p.multi_output ? 0 : p.smooth_alpha;
+  const C elsewhere = static_cast<C>(size.classes > 1 ? alpha / static_cast<double>(size.classes - 1) : 0);
+  return make_kernel(
+      [=](const Args& args) {
+        const T *dy = p.out_grad ? args.in<T>(0) : nullptr, *y = args.in<T>(first), *label = args.in<T>(first + 1);
+        T* dx = args.out<T>();
+        if (size.outer * size.inner * size.classes == 0) return;
+        const C scale = static_cast<C>(distribution ? p.grad_scale : gradient_scale(p, size, label));
+        for_elements(
+            size.outer * size.inner,
+            [=](int64_t begin, int64_t end) {
+              for (int64_t row = begin; row < end; ++row) {
+                const int64_t start = row / size.inner * size.classes * size.inner + row % size.inner;
+                const int64_t wanted =
+                    distribution ? 0 : static_cast<int64_t>(static_cast<C>(label[row]));
+                const bool ignored =
+                    !distribution && p.use_ignore && wanted == static_cast<int64_t>(p.ignore_label);
+                for (int64_t k = 0; k < size.classes; ++k) {
+                  const int64_t i = start + k * size.inner;
+                  const C target = distribution   ? static_cast<C>(label[i])
+                                   : k == wanted ? static_cast<C>(1 - alpha)
+                                                 : elsewhere;
+                  C gradient = ignored ? C(0) : (static_cast<C>(y[i]) - target) * scale;
+                  if (dy) gradient *= static_cast<C>(dy[i]);
+                  dx[i] = static_cast<T>(gradient);
+                }
+              }
+            },
+            element_grain / size.classes + 1);
+      },
+      {.in_place = {{0, 0}, {static_cast<int>(first), 0}}});
+}
+
+// ---- LinearRegressionOutput and MakeLoss ----------------------------------------------------------------------------
+
+std::unique_ptr<Kernel> build_copy(const NodeView& node) {
+  return make_kernel(
+      [bytes = node.outputs[0].bytes()](const Args& args) {
+        if (bytes > 0 && args.in<char>(0) != args.out<char>()) std::memcpy(args.out<char>(), args.in<char>(0), bytes);
+      },
+      {.in_place = {{0, 0}}});
+}
+
+template <class T>
+std::unique_ptr<Kernel> build_regression_grad(const NodeView& node) {
+  using C = compute_type<T>;
+  const Shape& shape = node.outputs[0].shape;
+  const int64_t count = shape.size(), per_example = shape[0] > 0 ? count / shape[0] : 1;
+  const C scale = static_cast<C>(node.as<LinearRegressionOutputGrad>().grad_scale / static_cast<double>(per_example));
+  return make_kernel(
+      [=](const Args& args) {
+        const T *y = args.in<T>(0), *label = args.in<T>(1);
+        T* dx = args.out<T>();
+        for_elements(count, [=](int64_t begin, int64_t end) {
+          for (int64_t i = begin; i < end; ++i)
+            dx[i] = static_cast<T>((static_cast<C>(y[i]) - static_cast<C>(label[i])) * scale);
+        });
+      },
+      {.in_place = {{0, 0}, {1, 0}}});
+}
+
+template <class T>
+std::unique_ptr<Kernel> build_make_loss_grad(const NodeView& node) {
+  using C = compute_type<T>;
+  const auto p = node.as<MakeLossGrad>();
+  const Shape& shape = node.outputs[0].shape;
+  const int64_t count = shape.size();
+  const double batch = shape.rank() > 0 ? static_cast<double>(shape[0]) : 1;
+  return make_kernel([=](const Args& args) {
+    double divisor = p.normalization == "batch" ? batch : 1;
+    if (p.normalization == "valid") {
+      const T* x = args.in<T>(0);
+      int64_t valid = 0;
+      for (int64_t i = 0; i < count; ++i) valid += static_cast<C>(x[i]) > static_cast<C>(p.valid_thresh);
+      divisor = static_cast<double>(std::max<int64_t>(valid, 1));
+    }
+    std::fill_n(args.out<T>(), count, static_cast<T>(static_cast<C>(p.grad_scale / divisor)));
+  });
+}
+
+}  // namespace
+
+void add_loss(ImplementationTable& table) {
+  add_plain<SoftmaxOutput>(table, [](const NodeView& node) {
+    return visit_floating(node.outputs[0].dtype,
+                          [&](auto type) { return build_softmax<typename decltype(type)::type>(node); });
+  });
+  add_plain<SoftmaxOutputGrad>(table, [](const NodeView& node) {
+    return visit_floating(node.outputs[0].dtype,
+                          [&](auto type) { return build_softmax_grad<typename decltype(type)::type>(node); });
+  });
+  add_plain<LinearRegressionOutput>(table, build_copy);
+  add_plain<LinearRegressionOutputGrad>(table, [](const NodeView& node) {
+    return visit_floating(node.outputs[0].dtype,
+                          [&](auto type) { return build_regression_grad<typename decltype(type)::type>(node); });
+  });
+  add_plain<MakeLoss>(table, build_copy);
+  add_plain<MakeLossGrad>(table, [](const NodeView& node) {
+    return visit_floating(node.outputs[0].dtype,
+                          [&](auto type) { return build_make_loss_grad<typename decltype(type)::type>(node); });
+  });
+}
+
+}  // namespace symbind::cpu_backend

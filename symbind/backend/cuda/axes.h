@@ -1,0 +1,38 @@
+// Axes brought down to as few as possible: axes of extent 1 are dropped, neighbours that are treated alike are merged.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "symbind/core/shape.h"
+
+namespace symbind::cuda_backend {
+
+// An array seen as axes that are kept and axes that are summed away, in turn.
+struct SumAxes {
+  struct Axis {
+    int64_t extent;
+    bool summed;
+  };
+  std::vector<Axis> axes;
+
+  SumAxes(const Shape& shape, const std::vector<bool>& summed);
+  int64_t outputs() const;
+  int64_t terms() const;  // of each sum
+};
+
+// Two arrays read along the axes of a result; a stride of zero repeats an element.
+struct BroadcastAxes {
+  int rank = 0;
+  int64_t extent[Shape::max_rank] = {};
+  int64_t stride_a[Shape::max_rank] = {};
+  int64_t stride_b[Shape::max_rank] = {};
+
+  BroadcastAxes() = default;
+  BroadcastAxes(const Shape& out, const Shape& a, const Shape& b);
+  // Are both arrays read straight through?
+  bool plain() const { return rank <= 1 && stride_a[0] == 1 && stride_b[0] == 1; }
+};
+
+}  // namespace symbind::cuda_backend

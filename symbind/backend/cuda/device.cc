@@ -1,0 +1,172 @@
+#include "symbind/backend/cuda/device.h"
+
+#include <cublasLt.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "symbind/core/error.h"
+
+namespace symbind {
+namespace cuda_backend {
+
+void fail_cuda(cudaError_t status, std::string_view what) {
+  fail("[CUDA] ", what, ": ", cudaGetErrorString(status), " (", cudaGetErrorName(status), ")");
+}
+
+CudaDevice::CudaDevice(Context context)
+    : Device(context), pool_(Pool::Kind::device, context.id), pinned_(Pool::Kind::pinned_host, context.id) {
+  const CurrentDevice current(id());
+  cuda_backend::check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "making a stream");
+}
+
+CudaDevice::~CudaDevice() {
+  // The process ends: the driver may be gone already, so nothing here is checked.
+  if (stream_) cudaStreamSynchronize(stream_);
+  for (auto& slot : staging_) {
+    if (slot.copied) cudaEventDestroy(slot.copied);
+    pinned_.release(slot.buffer, staging_bytes);
+  }
+  pinned_.empty();
+  pool_.empty();
+  if (blas_) cublasLtDestroy(blas_);
+  if (stream_) cudaStreamDestroy(stream_);
+}
+
+cublasLtContext* CudaDevice::blas() {
+  std::call_once(blas_made_, [&] {
+    const CurrentDevice current(id());
+    const cublasStatus_t status = cublasLtCreate(&blas_);
+    require(status == CUBLAS_STATUS_SUCCESS, "[", context(), "] cuBLASLt does not start: ",
+            cublasLtGetStatusString(status));
+  });
+  return blas_;
+}
+
+void CudaDevice::note(std::string_view who) {
+  const std::lock_guard lock(note_mutex_);
+  last_queued_ = who;
+}
+
+void CudaDevice::check(cudaError_t status, std::string_view doing) {
+  if (status == cudaSuccess) [[likely]]
+    return;
+  cudaGetLastError();  // errors that do not stay are not for the next caller to find
+  std::string last;
+  {
+    const std::lock_guard lock(note_mutex_);
+    last = last_queued_;
+  }
+  // An error that stays is found again by the next call, whatever that is.
+  const bool stays = cudaPeekAtLastError() != cudaSuccess || cudaStreamQuery(stream_) == status;
+  if (!stays) cudaGetLastError();
+  fail("[", context(), "] ", doing, ": ", cudaGetErrorString(status), " (", cudaGetErrorName(status), ")",
+       last.empty() ? "" : "; queued last: ", last,
+       stays ? "; the GPU accepts no more work from this process" : "");
+}
+
+void CudaDevice::check_queued(std::string_view who) { check(cudaGetLastError(), who); }
+
+void* CudaDevice::allocate_bytes(size_t bytes) {
+  if (void* data = pool_.allocate(bytes)) return data;
+  const CurrentDevice current(id());
+  size_t free_bytes = 0, total_bytes = 0;
+  cudaMemGetInfo(&free_bytes, &total_bytes);
+  fail("out of memory on ", context(), ": ", bytes, " bytes were asked for with ", memory().live, " in use here and ",
+       free_bytes, " of ", total_bytes, " free on the GPU");
+}
+
+CudaDevice::StagingSlot& CudaDevice::next_slot() {
+  StagingSlot& slot = staging_[staged_++ % staging_.size()];
+  if (!slot.buffer) {
+    slot.buffer = pinned_.allocate(staging_bytes);
+    require(slot.buffer != nullptr, "[", context(), "] no pinned host memory: ", staging_bytes, " bytes were asked for");
+    check(cudaEventCreateWithFlags(&slot.copied, cudaEventDisableTiming), "making an event");
+  } else {
+    check(cudaEventSynchronize(slot.copied), "waiting for a copy to the GPU");
+  }
+  return slot;
+}
+
+void CudaDevice::copy_from_host(void* dst, const void* src, size_t bytes) {
+  if (bytes == 0) return;
+  const CurrentDevice current(id());
+  const std::lock_guard lock(staging_mutex_);
+  for (size_t done = 0; done < bytes;) {
+    const size_t now = std::min(staging_bytes, bytes - done);
+    StagingSlot& slot = next_slot();
+    std::memcpy(slot.buffer, static_cast<const std::byte*>(src) + done, now);
+    check(cudaMemcpyAsync(static_cast<std::byte*>(dst) + done, slot.buffer, now, cudaMemcpyHostToDevice, stream_),
+          "copying to the GPU");
+    check(cudaEventRecord(slot.copied, stream_), "copying to the GPU");
+    done += now;
+  }
+}
+
+void CudaDevice::copy_to_host(void* dst, const void* src, size_t bytes) {
+  if (bytes == 0) return;
+  const CurrentDevice current(id());
+  check(cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDeviceToHost, stream_), "copying from the GPU");
+  check(cudaStreamSynchronize(stream_), "copying from the GPU");
+}
+
+void CudaDevice::copy_within(void* dst, const void* src, size_t bytes) {
+  if (bytes == 0 || dst == src) return;
+  const CurrentDevice current(id());
+  const auto to = reinterpret_cast<uintptr_t>(dst), from = reinterpret_cast<uintptr_t>(src);
+  if (to < from + bytes && from < to + bytes) {  // overlapping: through memory of its own
+    const PoolBlock between(pool_, bytes);
+    require(between.data() != nullptr, "out of memory on ", context(), ": ", bytes, " bytes were asked for");
+    check(cudaMemcpyAsync(between.data(), src, bytes, cudaMemcpyDeviceToDevice, stream_), "copying on the GPU");
+    check(cudaMemcpyAsync(dst, between.data(), bytes, cudaMemcpyDeviceToDevice, stream_), "copying on the GPU");
+    return;
+  }
+  check(cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDeviceToDevice, stream_), "copying on the GPU");
+}
+
+void CudaDevice::fill(void* dst, DType dtype, int64_t count, double value) {
+  if (count == 0) return;
+  const CurrentDevice current(id());
+  note("[fill]");
+  queue_fill(stream_, dst, dtype, count, value);
+  check_queued("filling an array");
+}
+
+void CudaDevice::cast(void* dst, DType to, const void* src, DType from, int64_t count) {
+  if (count == 0) return;
+  if (to == from) return copy_within(dst, src, static_cast<size_t>(count) * size_of(to));
+  const CurrentDevice current(id());
+  note("[cast]");
+  queue_cast(stream_, dst, to, src, from, count);
+  check_queued("converting an array");
+}
+
+void CudaDevice::synchronize() {
+  const CurrentDevice current(id());
+  check(cudaStreamSynchronize(stream_), "waiting for the GPU");
+}
+
+}  // namespace cuda_backend
+
+int count_gpu_devices() {
+  int count = 0;
+  if (cudaGetDeviceCount(&count) != cudaSuccess) {
+    cudaGetLastError();
+    return 0;
+  }
+  return count;
+}
+
+std::unique_ptr<Device> make_gpu_device(Context context) {
+  int count = 0;
+  const cudaError_t status = cudaGetDeviceCount(&count);
+  if (status != cudaSuccess) {
+    cudaGetLastError();
+    fail(context, " is not here: this machine has 0 GPUs (", cudaGetErrorString(status), ")");
+  }
+  require(context.id >= 0 && context.id < count, context, " is not here: this machine has ", count,
+          count == 1 ? " GPU" : " GPUs", ", numbered from 0");
+  return std::make_unique<cuda_backend::CudaDevice>(context);
+}
+
+}  // namespace symbind

@@ -1,0 +1,79 @@
+// A GPU as a device: one stream that all work is queued on, pools of device and of pinned host memory, and the name of the
+// operator queued last, since CUDA reports what went wrong in a kernel only when somebody asks later.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <array>
+#include <cstddef>
+#include <mutex>
+#include <string>
+#include <string_view>
+
+#include "symbind/backend/cuda/check.h"
+#include "symbind/backend/cuda/pool.h"
+#include "symbind/core/device.h"
+
+struct cublasLtContext;
+
+namespace symbind::cuda_backend {
+
+class CudaDevice final : public Device {
+ public:
+  explicit CudaDevice(Context context);
+  ~CudaDevice() override;
+
+  static CudaDevice& of(Context context) { return static_cast<CudaDevice&>(Device::get(context)); }
+  static CudaDevice& of(Device& device) { return static_cast<CudaDevice&>(device); }
+
+  int id() const { return context().id; }
+  cudaStream_t stream() const { return stream_; }
+  cublasLtContext* blas();  // made when first asked for
+  Pool& pinned() { return pinned_; }
+
+  // Remembers who queues work now; `check_queued` fails when the queueing itself did, or when something queued earlier is
+  // found to have failed.
+  void note(std::string_view who);
+  void check_queued(std::string_view who);
+  void check(cudaError_t status, std::string_view doing);
+
+  void empty_pool() override { pool_.empty(); }
+  void copy_from_host(void* dst, const void* src, size_t bytes) override;
+  void copy_to_host(void* dst, const void* src, size_t bytes) override;
+  void copy_within(void* dst, const void* src, size_t bytes) override;
+  void fill(void* dst, DType dtype, int64_t count, double value) override;
+  void cast(void* dst, DType to, const void* src, DType from, int64_t count) override;
+  void synchronize() override;
+
+ protected:
+  void* allocate_bytes(size_t bytes) override;
+  void release_bytes(void* data, size_t bytes) noexcept override { pool_.release(data, bytes); }
+  int64_t pooled_bytes() const override { return pool_.kept_bytes(); }
+
+ private:
+  // Pinned buffers that host data passes through on its way to the device, so that the caller's memory is free again when
+  // the copy has only been queued. Each is reused once the copy out of it is done.
+  struct StagingSlot {
+    void* buffer = nullptr;
+    cudaEvent_t copied = nullptr;
+  };
+  static constexpr size_t staging_bytes = size_t{1} << 20;
+  StagingSlot& next_slot();
+
+  Pool pool_;
+  Pool pinned_;
+  cudaStream_t stream_ = nullptr;
+  cublasLtContext* blas_ = nullptr;
+  std::once_flag blas_made_;
+  std::mutex staging_mutex_;
+  std::array<StagingSlot, 8> staging_;
+  size_t staged_ = 0;
+  std::mutex note_mutex_;
+  std::string last_queued_;
+};
+
+// Device code behind fill and cast, in device.cu.
+void queue_fill(cudaStream_t stream, void* dst, DType dtype, int64_t count, double value);
+void queue_cast(cudaStream_t stream, void* dst, DType to, const void* src, DType from, int64_t count);
+
+}  // namespace symbind::cuda_backend

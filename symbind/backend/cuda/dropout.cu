@@ -1,0 +1,70 @@
+// Dropout: the mask and the result in one pass, from the same random numbers as on a CPU.
+#include "symbind/ops/dropout.h"
+
+#include "symbind/backend/cuda/families.h"
+#include "symbind/backend/cuda/kernels.cuh"
+#include "symbind/backend/cuda/step.h"
+#include "symbind/core/random.h"
+
+namespace symbind::cuda_backend {
+namespace {
+
+std::string refuse(const NodeView& node) {
+  if (!is_floating(node.outputs[0].dtype)) return "wants floating numbers";
+  if (node.inputs[0].layout != Layout::plain) return "wants plain arrays";
+  return node.outputs[0].shape == node.outputs[1].shape ? "" : "a mask that is shared along axes";
+}
+
+// Each thread draws a block of four numbers.
+template <class T>
+__global__ void drop(const T* x, T* y, T* mask, int64_t count, const RandomCursor* cursor, uint64_t slot, float keep,
+                     compute_type<T> scale) {
+  const uint64_t key = cursor->key, draw = cursor->draw + slot;
+  const T kept = store<T>(scale), dropped = store<T>(compute_type<T>(0));
+  for (int64_t block = first_element(); block * 4 < count; block += element_step()) {
+    const PhiloxBlock random = philox(key, draw, static_cast<uint64_t>(block));
+    for (int word = 0; word < 4 && block * 4 + word < count; ++word) {
+      const int64_t i = block * 4 + word;
+      const T factor = unit_float(random.words[word]) < keep ? kept : dropped;
+      mask[i] = factor;
+      y[i] = store<T>(load(x[i]) * load(factor));
+    }
+  }
+}
+
+std::unique_ptr<Kernel> build(const NodeView& node) {
+  const auto& p = node.as<Dropout>();
+  const DType dtype = node.outputs[0].dtype;
+  const int64_t count = node.outputs[0].shape.size();
+  const KernelTraits traits{.in_place = {{0, 0}}};
+  if (!drops(p, node.is_train))
+    return make_step(
+        node,
+        [dtype, count, bytes = node.outputs[0].bytes()](const Args& args) {
+          if (count == 0) return;
+          if (args.inputs[0] != args.outputs[0])
+            cudaMemcpyAsync(args.outputs[0], args.inputs[0], bytes, cudaMemcpyDeviceToDevice, stream_of(args));
+          if (args.outputs[1]) queue_fill(stream_of(args), args.outputs[1], dtype, count, 1);
+        },
+        traits);
+  const auto keep = static_cast<float>(1 - p.p);
+  const double scale = 1 / (1 - p.p);
+  const auto slot = static_cast<uint64_t>(std::max(node.random_slot, 0));
+  return visit_floating(dtype, [&]<class T>(std::type_identity<T>) {
+    return make_step(
+        node,
+        [=](const Args& args) {
+          if (count == 0) return;
+          drop<<<blocks_for((count + 3) / 4), block_size, 0, stream_of(args)>>>(
+              args.in<T>(0), args.out<T>(0), args.out<T>(1), count, args.random, slot, keep,
+              static_cast<compute_type<T>>(scale));
+        },
+        traits);
+  });
+}
+
+}  // namespace
+
+void add_dropout(ImplementationTable& table) { table.add<Dropout>({"cuda", refuse, build}); }
+
+}  // namespace symbind::cuda_backend

@@ -1,0 +1,92 @@
+// Kernels that apply a function of backend/pointwise.h to the elements of one, two or three arrays.
+#pragma once
+
+#include <string>
+
+#include "symbind/backend/cuda/kernels.cuh"
+#include "symbind/backend/cuda/step.h"
+#include "symbind/backend/pointwise.h"
+
+namespace symbind::cuda_backend {
+
+// The types elementwise functions are compiled for; truth values and small integers are left to the host.
+inline bool has_number_kernels(DType dtype) {
+  return is_floating(dtype) || dtype == DType::int32 || dtype == DType::int64;
+}
+template <class Function>
+decltype(auto) visit_number(DType dtype, Function&& function) {
+  switch (dtype) {
+    case DType::float32: return function(std::type_identity<float>{});
+    case DType::float64: return function(std::type_identity<double>{});
+    case DType::float16: return function(std::type_identity<float16>{});
+    case DType::bfloat16: return function(std::type_identity<bfloat16>{});
+    case DType::int32: return function(std::type_identity<int32_t>{});
+    case DType::int64: return function(std::type_identity<int64_t>{});
+    default: fail_unknown_dtype(dtype);
+  }
+}
+
+inline std::string refuse_elementwise(const NodeView& node) {
+  const DType dtype = node.outputs[0].dtype;
+  if (!has_number_kernels(dtype)) return "no kernel for this type";
+  for (const auto& tensor : node.inputs)
+    if (tensor.dtype != dtype) return "arrays of different types";
+  return one_layout(node) ? "" : "arrays of different layouts";
+}
+
+// out[i] = function(a[i], …). An input may be the output.
+template <class T, class Function>
+__global__ void map_one(const T* a, T* out, int64_t count, Function function) {
+  for (int64_t i = first_element(); i < count; i += element_step()) out[i] = store<T>(function(load(a[i])));
+}
+template <class T, class Function>
+__global__ void map_two(const T* a, const T* b, T* out, int64_t count, Function function) {
+  for (int64_t i = first_element(); i < count; i += element_step()) out[i] = store<T>(function(load(a[i]), load(b[i])));
+}
+template <class T, class Function>
+__global__ void map_three(const T* a, const T* b, const T* c, T* out, int64_t count, Function function) {
+  for (int64_t i = first_element(); i < count; i += element_step())
+    out[i] = store<T>(function(load(a[i]), load(b[i]), load(c[i])));
+}
+
+// A kernel of `arity` arrays of type T.
+template <int arity, class T, class Function>
+std::unique_ptr<Kernel> build_map(const NodeView& node, Function function) {
+  KernelTraits traits;
+  for (int input = 0; input < arity; ++input) traits.in_place.push_back({input, 0});
+  return make_step(
+      node,
+      [function, count = node.outputs[0].shape.size()](const Args& args) {
+        if (count == 0) return;
+        const unsigned blocks = blocks_for(count);
+        const cudaStream_t stream = stream_of(args);
+        if constexpr (arity == 1)
+          map_one<<<blocks, block_size, 0, stream>>>(args.in<T>(0), args.out<T>(), count, function);
+        else if constexpr (arity == 2)
+          map_two<<<blocks, block_size, 0, stream>>>(args.in<T>(0), args.in<T>(1), args.out<T>(), count, function);
+        else
+          map_three<<<blocks, block_size, 0, stream>>>(args.in<T>(0), args.in<T>(1), args.in<T>(2), args.out<T>(), count,
+                                                       function);
+      },
+      traits);
+}
+
+// The implementation of a function of `arity` arrays of one type.
+template <int arity, class Function>
+Implementation map_implementation(pointwise::Holds<Function>) {
+  return {"cuda", refuse_elementwise, [](const NodeView& node) {
+            return visit_number(node.outputs[0].dtype, [&]<class T>(std::type_identity<T>) {
+              return build_map<arity, T>(node, Function{});
+            });
+          }};
+}
+
+// The operators of a table of backend/pointwise.h.
+template <int arity, class Entries>
+void add_maps(ImplementationTable& table, Entries entries) {
+  pointwise::for_each(entries, [&]<class Entry>(Entry entry) {
+    table.add(OpRegistry::get().find(Entry::name.view()), map_implementation<arity>(entry));
+  });
+}
+
+}  // namespace symbind::cuda_backend

@@ -1,0 +1,118 @@
+#include "symbind/backend/cuda/host.h"
+
+#include <algorithm>
+
+#include "symbind/backend/cuda/device.h"
+#include "symbind/core/error.h"
+
+namespace symbind::cuda_backend {
+namespace {
+
+const Implementation& cpu_implementation(const NodeView& node) {
+  const auto& list = Target::get(node.context).implementations(node.op);
+  const auto found = std::find_if(list.begin(), list.end(), [&](const Implementation& implementation) {
+    return !implementation.refuse || implementation.refuse(node).empty();
+  });
+  require(found != list.end(), node.where(), " has no implementation on a CPU");
+  return *found;
+}
+
+// Inputs, outputs, scratch and the random cursor lie one after the other in a block of pinned memory, taken from the pool
+// for each run.
+class HostStep final : public Kernel {
+ public:
+  explicit HostStep(const NodeView& node) : device_(CudaDevice::of(node.context)), where_(node.where()) {
+    const NodeView on_cpu{node.op,      node.params,   node.name,        node.inputs,
+                          node.outputs, node.is_train, node.random_slot, cpu(node.context.id)};
+    kernel_ = cpu_implementation(on_cpu).build(on_cpu);
+    in_place = kernel_->in_place;  // the host's copies are apart, so what the CPU allows is safe
+    capturable = false;
+
+    const Names names = node.op.all_inputs(node.params);
+    const size_t states = node.op.aux(node.params).size();
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      const auto& unread = node.op.shape_only;
+      const bool read = i >= names.size() || std::find(unread.begin(), unread.end(), names[i]) == unread.end();
+      inputs_.push_back({take(node.inputs[i].bytes()), node.inputs[i].bytes(), read, i + states >= node.inputs.size()});
+    }
+    for (const auto& output : node.outputs) outputs_.push_back({take(output.bytes()), output.bytes(), false, true});
+    scratch_ = take(kernel_->scratch_bytes);
+    cursor_ = take(sizeof(RandomCursor));
+  }
+
+  void run(const Args& args) override {
+    const CurrentDevice current(device_.id());
+    device_.note(where_);
+    const PoolBlock memory(device_.pinned(), total_);
+    require(memory.data() != nullptr, where_, " no pinned host memory: ", total_, " bytes were asked for");
+    std::byte* const base = memory.data();
+    std::vector<void*> inputs(inputs_.size()), outputs(outputs_.size());
+
+    for (size_t i = 0; i < inputs_.size(); ++i) {
+      const Part& part = inputs_[i];
+      const bool there = part.read && (args.inputs[i] || part.bytes == 0);
+      inputs[i] = there ? base + part.offset : nullptr;
+      if (there) to_host(base + part.offset, args.inputs[i], part.bytes);
+    }
+    for (size_t i = 0; i < outputs_.size(); ++i) outputs[i] = base + outputs_[i].offset;
+    auto* const cursor = reinterpret_cast<RandomCursor*>(base + cursor_);
+    if (args.random) to_host(cursor, args.random, sizeof(RandomCursor));
+    device_.check(cudaStreamSynchronize(device_.stream()), where_);
+
+    Target& target = Target::get(cpu(device_.id()));
+    const uint32_t state = target.enter();
+    try {
+      kernel_->run({inputs.data(), outputs.data(), base + scratch_, args.random ? cursor : nullptr, nullptr});
+    } catch (...) {
+      target.leave(state);
+      throw;
+    }
+    target.leave(state);
+
+    for (size_t i = 0; i < inputs_.size(); ++i)
+      if (inputs_[i].written && inputs[i])
+        to_device(args.inputs[i], base + inputs_[i].offset, inputs_[i].bytes);
+    for (size_t i = 0; i < outputs_.size(); ++i)
+      if (args.outputs[i]) to_device(args.outputs[i], base + outputs_[i].offset, outputs_[i].bytes);
+    // The block goes back to the pool: the copies out of it must be over.
+    device_.check(cudaStreamSynchronize(device_.stream()), where_);
+  }
+
+ private:
+  struct Part {
+    size_t offset, bytes;
+    bool read;     // is it copied to the host?
+    bool written;  // is it copied back?
+  };
+
+  size_t take(size_t bytes) {
+    const size_t offset = total_;
+    total_ += (bytes + 63) / 64 * 64;
+    return offset;
+  }
+  void to_host(void* dst, const void* src, size_t bytes) {
+    if (bytes) device_.check(cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDeviceToHost, device_.stream()), where_);
+  }
+  void to_device(void* dst, const void* src, size_t bytes) {
+    if (bytes) device_.check(cudaMemcpyAsync(dst, src, bytes, cudaMemcpyHostToDevice, device_.stream()), where_);
+  }
+
+  CudaDevice& device_;
+  std::string where_;
+  std::unique_ptr<Kernel> kernel_;
+  std::vector<Part> inputs_, outputs_;
+  size_t scratch_ = 0, cursor_ = 0, total_ = 0;
+};
+
+}  // namespace
+
+Implementation host_implementation() {
+  Implementation host;
+  host.name = "host";
+  host.refuse = [](const NodeView&) { return std::string(); };
+  host.build = [](const NodeView& node) -> std::unique_ptr<Kernel> { return std::make_unique<HostStep>(node); };
+  host.worth_keeping = true;
+  return host;
+}
+
+}  // namespace symbind::cuda_backend

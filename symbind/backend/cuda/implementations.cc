@@ -1,0 +1,23 @@
+#include "symbind/backend/cuda/families.h"
+
+namespace symbind::cuda_backend {
+
+ImplementationTable all_implementations() {
+  ImplementationTable table;
+  add_activation(table);
+  add_broadcast(table);
+  add_creation(table);
+  add_dot(table);
+  add_dropout(table);
+  add_elementwise(table);
+  add_fully_connected(table);
+  add_loss(table);
+  add_matrix(table);
+  add_optimizer(table);
+  add_random(table);
+  add_reduce(table);
+  add_scalar(table);
+  return table;
+}
+
+}  // namespace symbind::cuda_backend

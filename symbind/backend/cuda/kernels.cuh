@@ -1,0 +1,91 @@
+// What device code shares: launching a kernel over a number of elements, sums over a block of threads, and elements in the
+// type they are computed with.
+#pragma once
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+
+#include "symbind/backend/convert.h"
+#include "symbind/core/dtype.h"
+
+namespace symbind::cuda_backend {
+
+inline constexpr int block_size = 256;
+inline constexpr int64_t most_blocks = 132 * 16;  // enough to fill the largest GPU; kernels stride over the rest
+
+inline unsigned blocks_for(int64_t count, int64_t per_block = block_size) {
+  return static_cast<unsigned>(std::clamp<int64_t>((count + per_block - 1) / per_block, 1, most_blocks));
+}
+
+// The elements this thread looks after: for (int64_t i = first_element(); i < count; i += element_step()).
+__device__ inline int64_t first_element() { return int64_t{blockIdx.x} * blockDim.x + threadIdx.x; }
+__device__ inline int64_t element_step() { return int64_t{gridDim.x} * blockDim.x; }
+
+// An element as the type it is computed with, and back. Half precision uses the GPU's own conversions, which round as
+// those of core/dtype.h do.
+template <class T>
+__device__ inline compute_type<T> load(const T& value) {
+  if constexpr (std::is_same_v<T, float16>) return __half2float(__ushort_as_half(value.bits));
+  else if constexpr (std::is_same_v<T, bfloat16>) return __uint_as_float(uint32_t{value.bits} << 16);
+  else return value;
+}
+template <class T>
+__device__ inline T store(compute_type<T> value) {
+  if constexpr (std::is_same_v<T, float16>) {
+    T result;
+    result.bits = __half_as_ushort(__float2half_rn(value));
+    return result;
+  } else if constexpr (std::is_same_v<T, bfloat16>) {
+    T result;
+    result.bits = __bfloat16_as_ushort(__float2bfloat16_rn(value));
+    return result;
+  } else {
+    return value;
+  }
+}
+
+// An element of one type as another, by the rules of the CPU.
+template <class To, class From>
+__device__ inline To convert_element(const From& value) {
+  constexpr bool to_small = std::is_same_v<To, float16> || std::is_same_v<To, bfloat16>;
+  if constexpr (std::is_same_v<To, From>) return value;
+  else if constexpr (to_small) return store<To>(convert<float>(load(value)));
+  else return convert<To>(load(value));
+}
+
+template <class T>
+struct Add {
+  __device__ static T identity() { return T(0); }
+  __device__ static T combine(T a, T b) { return a + b; }
+};
+template <class T>
+struct Largest {
+  __device__ static T identity() { return -std::numeric_limits<T>::infinity(); }
+  __device__ static T combine(T a, T b) { return a > b || a != a ? a : b; }  // NaN stays
+};
+
+// The combination of one value per thread, in a fixed order; all threads of the block get it. The number of threads is a
+// multiple of 32.
+template <template <class> class Operation, class T>
+__device__ T combine_block(T value) {
+  using Op = Operation<T>;
+  __shared__ T of_warp[32];
+  for (int offset = 16; offset > 0; offset /= 2) value = Op::combine(value, __shfl_xor_sync(0xffffffffu, value, offset));
+  const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
+  const int warps = static_cast<int>(blockDim.x) / 32;
+  __syncthreads();  // the values of an earlier call have been read
+  if (lane == 0) of_warp[warp] = value;
+  __syncthreads();
+  value = lane < warps ? of_warp[lane] : Op::identity();
+  for (int offset = 16; offset > 0; offset /= 2) value = Op::combine(value, __shfl_xor_sync(0xffffffffu, value, offset));
+  return value;
+}
+
+}  // namespace symbind::cuda_backend

@@ -1,0 +1,176 @@
+// cuBLASLt thinks in columns. A row-major matrix read by columns is its transpose, and (a·b)ᵀ = bᵀ·aᵀ: so b is handed over
+// first, a second, and the result comes out row-major. The bias, which cuBLASLt adds along the rows of its result, falls
+// along our columns, as FullyConnected wants it.
+#include "symbind/backend/cuda/matmul.h"
+
+#include <cublasLt.h>
+
+#include <cstdlib>
+#include <string_view>
+
+#include "symbind/core/error.h"
+
+namespace symbind::cuda_backend {
+namespace {
+
+constexpr size_t most_workspace = size_t{32} << 20;
+constexpr size_t usual_alignment = 64;        // of device memory, and of every place in an arena
+constexpr size_t workspace_alignment = 256;  // what cuBLASLt asks for
+
+void check_blas(cublasStatus_t status, std::string_view where, std::string_view doing) {
+  require(status == CUBLAS_STATUS_SUCCESS, where, " ", doing, ": cuBLASLt says ", cublasLtGetStatusString(status), " (",
+          cublasLtGetStatusName(status), ")");
+}
+
+bool tf32_wanted() {
+  const char* text = std::getenv("SYMBIND_TF32");
+  return !text || std::string_view(text) != "0";
+}
+
+cudaDataType_t cuda_type(DType dtype) {
+  switch (dtype) {
+    case DType::float32: return CUDA_R_32F;
+    case DType::float64: return CUDA_R_64F;
+    case DType::float16: return CUDA_R_16F;
+    case DType::bfloat16: return CUDA_R_16BF;
+    default: fail_unknown_dtype(dtype);
+  }
+}
+
+cublasComputeType_t compute_type_of(DType dtype) {
+  if (dtype == DType::float64) return CUBLAS_COMPUTE_64F;
+  if (dtype == DType::float32 && tf32_wanted()) return CUBLAS_COMPUTE_32F_FAST_TF32;
+  return CUBLAS_COMPUTE_32F;
+}
+
+// Descriptors are freed with their owner.
+struct Free {
+  void operator()(cublasLtMatmulDescOpaque_t* descriptor) const { cublasLtMatmulDescDestroy(descriptor); }
+  void operator()(cublasLtMatrixLayoutOpaque_t* layout) const { cublasLtMatrixLayoutDestroy(layout); }
+  void operator()(cublasLtMatmulPreferenceOpaque_t* preference) const { cublasLtMatmulPreferenceDestroy(preference); }
+};
+using Descriptor = std::unique_ptr<cublasLtMatmulDescOpaque_t, Free>;
+using MatrixLayout = std::unique_ptr<cublasLtMatrixLayoutOpaque_t, Free>;
+using Preference = std::unique_ptr<cublasLtMatmulPreferenceOpaque_t, Free>;
+
+// A row-major (rows, columns) matrix, read by columns.
+MatrixLayout layout_of(cudaDataType_t type, int64_t rows, int64_t columns, std::string_view where) {
+  cublasLtMatrixLayout_t layout = nullptr;
+  check_blas(cublasLtMatrixLayoutCreate(&layout, type, static_cast<uint64_t>(columns), static_cast<uint64_t>(rows), columns),
+             where, "describing a matrix");
+  return MatrixLayout(layout);
+}
+
+}  // namespace
+
+struct Matmul::Plan {
+  size_t alignment = 0;
+  Descriptor operation;
+  MatrixLayout first, second, result;
+  cublasLtMatmulAlgo_t algorithm{};
+  size_t workspace = 0;
+
+  template <class T>
+  void set(cublasLtMatmulDescAttributes_t attribute, T value, std::string_view where) const {
+    check_blas(cublasLtMatmulDescSetAttribute(operation.get(), attribute, &value, sizeof value), where,
+               "describing a matrix product");
+  }
+};
+
+Matmul::~Matmul() = default;
+
+Matmul::Matmul(CudaDevice& device, const MatmulProblem& problem, std::string where)
+    : device_(device), problem_(problem), where_(std::move(where)) {
+  if (problem.rows == 0 || problem.columns == 0 || problem.inner == 0) return;
+  const CurrentDevice current(device.id());
+  aligned_ = plan_for(usual_alignment, true, most_workspace);
+  const bool fused = aligned_ != nullptr;
+  if (!aligned_) aligned_ = plan_for(usual_alignment, false, most_workspace);
+  require(aligned_ != nullptr, where_, " cuBLASLt has no algorithm for a product of ", problem.rows, "×", problem.inner,
+          " by ", problem.inner, "×", problem.columns, " in ", problem.dtype);
+  adds_bias_ = fused && problem.bias;
+  applies_relu_ = fused && problem.relu;
+  if (aligned_->workspace > 0) scratch_bytes_ = aligned_->workspace + workspace_alignment;
+}
+
+// Null when cuBLASLt has no algorithm. Only our own mistakes throw.
+std::unique_ptr<Matmul::Plan> Matmul::plan_for(size_t alignment, bool with_epilogue, size_t workspace) const {
+  const auto& p = problem_;
+  auto plan = std::make_unique<Plan>();
+  plan->alignment = alignment;
+  const cudaDataType_t type = cuda_type(p.dtype);
+  const cudaDataType_t scale_type = p.dtype == DType::float64 ? CUDA_R_64F : CUDA_R_32F;
+  cublasLtMatmulDesc_t operation = nullptr;
+  check_blas(cublasLtMatmulDescCreate(&operation, compute_type_of(p.dtype), scale_type), where_,
+             "describing a matrix product");
+  plan->operation.reset(operation);
+  plan->set(CUBLASLT_MATMUL_DESC_TRANSA, p.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N, where_);
+  plan->set(CUBLASLT_MATMUL_DESC_TRANSB, p.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N, where_);
+  if (with_epilogue && (p.bias || p.relu)) {
+    plan->set(CUBLASLT_MATMUL_DESC_EPILOGUE,
+              p.bias ? (p.relu ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_BIAS) : CUBLASLT_EPILOGUE_RELU, where_);
+    // The search asks for an address, and looks at nothing but its alignment; the real one is set at each run.
+    if (p.bias)
+      plan->set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, reinterpret_cast<const void*>(uintptr_t{1} << 20 | alignment), where_);
+  }
+  plan->first = p.transpose_b ? layout_of(type, p.columns, p.inner, where_) : layout_of(type, p.inner, p.columns, where_);
+  plan->second = p.transpose_a ? layout_of(type, p.inner, p.rows, where_) : layout_of(type, p.rows, p.inner, where_);
+  plan->result = layout_of(type, p.rows, p.columns, where_);
+
+  cublasLtMatmulPreference_t made = nullptr;
+  check_blas(cublasLtMatmulPreferenceCreate(&made), where_, "choosing an algorithm");
+  const Preference preference(made);
+  const auto prefer = [&](cublasLtMatmulPreferenceAttributes_t attribute, auto value) {
+    check_blas(cublasLtMatmulPreferenceSetAttribute(preference.get(), attribute, &value, sizeof value), where_,
+               "choosing an algorithm");
+  };
+  prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, uint64_t{workspace});
+  for (const auto attribute : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+                               CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
+    prefer(attribute, static_cast<uint32_t>(alignment));
+
+  cublasLtMatmulHeuristicResult_t best{};
+  int found = 0;
+  const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(
+      device_.blas(), plan->operation.get(), plan->first.get(), plan->second.get(), plan->result.get(),
+      plan->result.get(), preference.get(), 1, &best, &found);
+  if (status != CUBLAS_STATUS_SUCCESS || found == 0 || best.state != CUBLAS_STATUS_SUCCESS) return nullptr;
+  plan->algorithm = best.algo;
+  plan->workspace = best.workspaceSize;
+  return plan;
+}
+
+void Matmul::run(cudaStream_t stream, const void* a, const void* b, const void* bias, void* out, void* scratch) {
+  if (problem_.rows == 0 || problem_.columns == 0) return;
+  if (problem_.inner == 0)  // an empty sum
+    return device_.fill(out, problem_.dtype, problem_.rows * problem_.columns, 0);
+
+  const bool with_bias = adds_bias_;
+  uintptr_t bits = reinterpret_cast<uintptr_t>(a) | reinterpret_cast<uintptr_t>(b) | reinterpret_cast<uintptr_t>(out);
+  if (with_bias) bits |= reinterpret_cast<uintptr_t>(bias);
+  const std::lock_guard lock(mutex_);
+  Plan* plan = aligned_.get();
+  if (bits % plan->alignment != 0) {
+    if (!unaligned_)
+      unaligned_ = plan_for(size_of(problem_.dtype), adds_bias_ || applies_relu_, aligned_->workspace);
+    require(unaligned_ != nullptr, where_, " cuBLASLt has no algorithm for arrays at addresses that are multiples of ",
+            size_of(problem_.dtype), " bytes only");
+    plan = unaligned_.get();
+  }
+  if (with_bias) plan->set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias, where_);
+
+  const auto scratch_begin = reinterpret_cast<uintptr_t>(scratch) + workspace_alignment - 1;
+  void* const workspace =
+      plan->workspace > 0 ? reinterpret_cast<void*>(scratch_begin / workspace_alignment * workspace_alignment) : nullptr;
+  const double one_double = 1, zero_double = 0;
+  const float one_float = 1, zero_float = 0;
+  const bool is_double = problem_.dtype == DType::float64;
+  const void* const one = is_double ? static_cast<const void*>(&one_double) : &one_float;
+  const void* const zero = is_double ? static_cast<const void*>(&zero_double) : &zero_float;
+  check_blas(cublasLtMatmul(device_.blas(), plan->operation.get(), one, b, plan->first.get(), a, plan->second.get(), zero,
+                            out, plan->result.get(), out, plan->result.get(), &plan->algorithm, workspace, plan->workspace,
+                            stream),
+             where_, "multiplying matrices");
+}
+
+}  // namespace symbind::cuda_backend

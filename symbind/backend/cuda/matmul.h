@@ -1,0 +1,50 @@
+// A product of row-major matrices through cuBLASLt: out = a·b, with a bias along the columns and a ReLU where asked for.
+// The algorithm is chosen when it is made.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "symbind/backend/cuda/device.h"
+
+namespace symbind::cuda_backend {
+
+// a is (rows, inner), or (inner, rows) when transposed; b is (inner, columns), or (columns, inner) when transposed.
+struct MatmulProblem {
+  int64_t rows = 0, inner = 0, columns = 0;
+  bool transpose_a = false, transpose_b = false;
+  DType dtype = DType::float32;
+  bool bias = false;
+  bool relu = false;
+};
+
+class Matmul {
+ public:
+  Matmul(CudaDevice& device, const MatmulProblem& problem, std::string where);
+  ~Matmul();
+
+  size_t scratch_bytes() const { return scratch_bytes_; }
+  // What cuBLASLt does in the same pass; the rest is left to the caller.
+  bool adds_bias() const { return adds_bias_; }
+  bool applies_relu() const { return applies_relu_; }
+
+  // Assigns out; bias is read if adds_bias().
+  void run(cudaStream_t stream, const void* a, const void* b, const void* bias, void* out, void* scratch);
+
+ private:
+  struct Plan;
+  std::unique_ptr<Plan> plan_for(size_t alignment, bool with_epilogue, size_t workspace) const;
+
+  CudaDevice& device_;
+  MatmulProblem problem_;
+  std::string where_;
+  bool adds_bias_ = false, applies_relu_ = false;
+  size_t scratch_bytes_ = 0;
+  std::unique_ptr<Plan> aligned_;
+  std::unique_ptr<Plan> unaligned_;  // for views at odd offsets; made when first met
+  std::mutex mutex_;
+};
+
+}  // namespace symbind::cuda_backend

@@ -1,0 +1,80 @@
+#include "symbind/backend/cuda/pool.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "symbind/backend/cuda/check.h"
+
+namespace symbind::cuda_backend {
+
+size_t Pool::rounded(size_t bytes) {
+  constexpr size_t least = 512;
+  const size_t step = std::max(least, std::bit_floor(bytes) / 8);
+  return std::max(least, (bytes + step - 1) / step * step);
+}
+
+void* Pool::ask_cuda(size_t bytes) const {
+  void* data = nullptr;
+  const cudaError_t status =
+      kind_ == Kind::device ? cudaMalloc(&data, bytes) : cudaHostAlloc(&data, bytes, cudaHostAllocPortable);
+  if (status == cudaErrorMemoryAllocation) {
+    cudaGetLastError();  // this error is not for the next caller to find
+    return nullptr;
+  }
+  check(status, kind_ == Kind::device ? "allocating device memory" : "allocating pinned host memory");
+  return data;
+}
+
+void Pool::give_back(void* data) const noexcept {
+  // At the end of the process the driver may be gone already: there is nothing left to do about a failure.
+  if (kind_ == Kind::device)
+    cudaFree(data);
+  else
+    cudaFreeHost(data);
+}
+
+void* Pool::allocate(size_t bytes) {
+  const size_t size = rounded(bytes);
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto found = kept_.find(size); found != kept_.end() && !found->second.empty()) {
+      void* data = found->second.back();
+      found->second.pop_back();
+      kept_bytes_ -= static_cast<int64_t>(size);
+      return data;
+    }
+  }
+  const CurrentDevice current(device_id_);
+  if (void* data = ask_cuda(size)) return data;
+  empty();
+  return ask_cuda(size);
+}
+
+void Pool::release(void* data, size_t bytes) noexcept {
+  if (!data) return;
+  const size_t size = rounded(bytes);
+  const std::lock_guard lock(mutex_);
+  kept_[size].push_back(data);
+  kept_bytes_ += static_cast<int64_t>(size);
+}
+
+void Pool::empty() noexcept {
+  std::unordered_map<size_t, std::vector<void*>> blocks;
+  {
+    const std::lock_guard lock(mutex_);
+    blocks.swap(kept_);
+    kept_bytes_ = 0;
+  }
+  int before = 0;
+  if (cudaGetDevice(&before) != cudaSuccess || cudaSetDevice(device_id_) != cudaSuccess) return;
+  for (const auto& [size, list] : blocks)
+    for (void* data : list) give_back(data);
+  cudaSetDevice(before);
+}
+
+int64_t Pool::kept_bytes() const {
+  const std::lock_guard lock(mutex_);
+  return kept_bytes_;
+}
+
+}  // namespace symbind::cuda_backend

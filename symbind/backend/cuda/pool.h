@@ -1,0 +1,57 @@
+// A memory pool: blocks that come back are kept by size and handed out again. Sizes are rounded so that at most an eighth
+// is wasted and similar sizes share blocks.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+namespace symbind::cuda_backend {
+
+class Pool {
+ public:
+  enum class Kind { device, pinned_host };
+  Pool(Kind kind, int device_id) : kind_(kind), device_id_(device_id) {}
+  Pool(const Pool&) = delete;
+  Pool& operator=(const Pool&) = delete;
+
+  // When CUDA has no more, everything kept is given back and CUDA is asked once more; then null.
+  void* allocate(size_t bytes);
+  void release(void* data, size_t bytes) noexcept;
+  void empty() noexcept;
+  int64_t kept_bytes() const;
+
+ private:
+  static size_t rounded(size_t bytes);
+  void* ask_cuda(size_t bytes) const;
+  void give_back(void* data) const noexcept;
+
+  Kind kind_;
+  int device_id_;
+  mutable std::mutex mutex_;
+  std::unordered_map<size_t, std::vector<void*>> kept_;  // by rounded size
+  int64_t kept_bytes_ = 0;
+};
+
+// A block of a pool for the length of a scope.
+class PoolBlock {
+ public:
+  PoolBlock(Pool& pool, size_t bytes) : pool_(&pool), data_(pool.allocate(bytes)), bytes_(bytes) {}
+  ~PoolBlock() {
+    if (data_) pool_->release(data_, bytes_);
+  }
+  PoolBlock(const PoolBlock&) = delete;
+  PoolBlock& operator=(const PoolBlock&) = delete;
+  std::byte* data() const { return static_cast<std::byte*>(data_); }
+
+ private:
+  Pool* pool_;
+  void* data_;
+  size_t bytes_;
+};
+
+}  // namespace symbind::cuda_backend

@@ -1,0 +1,88 @@
+#include "symbind/backend/cuda/target.h"
+
+#include "symbind/backend/cuda/device.h"
+#include "symbind/backend/cuda/families.h"
+#include "symbind/backend/cuda/host.h"
+#include "symbind/core/error.h"
+
+namespace symbind {
+namespace cuda_backend {
+namespace {
+
+class CapturedGraph final : public Captured {
+ public:
+  CapturedGraph(CudaDevice& device, cudaGraphExec_t graph) : device_(device), graph_(graph) {}
+  ~CapturedGraph() override { cudaGraphExecDestroy(graph_); }
+  void launch() override {
+    const CurrentDevice current(device_.id());
+    device_.note("a captured plan");
+    device_.check(cudaGraphLaunch(graph_, device_.stream()), "launching a captured plan");
+  }
+
+ private:
+  CudaDevice& device_;
+  cudaGraphExec_t graph_;
+};
+
+}  // namespace
+
+CudaTarget::CudaTarget() {
+  const ImplementationTable table = all_implementations();
+  for (const OpDef* op : OpRegistry::get().all()) {
+    lists_[op] = table.of(*op);
+    lists_[op].push_back(host_implementation());
+  }
+}
+
+const std::vector<Implementation>& CudaTarget::implementations(const OpDef& op) {
+  const auto found = lists_.find(&op);
+  require(found != lists_.end(), "[", op.name, "] is not a registered operator");
+  return found->second;
+}
+
+std::unique_ptr<Captured> CudaTarget::capture(Device& any_device, const std::function<void()>& work) {
+  CudaDevice& device = CudaDevice::of(any_device);
+  const CurrentDevice current(device.id());
+  if (cudaStreamBeginCapture(device.stream(), cudaStreamCaptureModeRelaxed) != cudaSuccess) {
+    cudaGetLastError();
+    return nullptr;
+  }
+  bool recorded = true;
+  try {
+    work();
+  } catch (const Error&) {
+    recorded = false;  // it will happen again, and be reported, when the work runs uncaptured
+  } catch (...) {
+    cudaGraph_t unfinished = nullptr;
+    cudaStreamEndCapture(device.stream(), &unfinished);
+    if (unfinished) cudaGraphDestroy(unfinished);
+    throw;
+  }
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t executable = nullptr;
+  recorded = cudaStreamEndCapture(device.stream(), &graph) == cudaSuccess && recorded && graph;
+  if (recorded) recorded = cudaGraphInstantiate(&executable, graph, 0) == cudaSuccess;
+  if (graph) cudaGraphDestroy(graph);
+  if (!recorded) {
+    cudaGetLastError();
+    return nullptr;
+  }
+  return std::make_unique<CapturedGraph>(device, executable);
+}
+
+void* CudaTarget::stream(Device& device) { return CudaDevice::of(device).stream(); }
+
+void CudaTarget::start_random(Device& any_device, RandomCursor* cursor, uint64_t draws) {
+  if (draws == 0) return;
+  CudaDevice& device = CudaDevice::of(any_device);
+  const CurrentDevice current(device.id());
+  device.note("[random cursor]");
+  queue_cursor(device.stream(), cursor, device.random().take(draws));
+  device.check_queued("setting the random cursor");
+}
+
+}  // namespace cuda_backend
+
+std::unique_ptr<Target> make_gpu_target() { return std::make_unique<cuda_backend::CudaTarget>(); }
+
+}  // namespace symbind

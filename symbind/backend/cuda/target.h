@@ -1,0 +1,24 @@
+// What plans ask of a GPU: implementation lists that end in the host's, and CUDA graphs of queued work.
+#pragma once
+
+#include <unordered_map>
+#include <vector>
+
+#include "symbind/passes/target.h"
+
+namespace symbind::cuda_backend {
+
+class CudaTarget final : public Target {
+ public:
+  CudaTarget();
+  const std::vector<Implementation>& implementations(const OpDef& op) override;
+  // Null when CUDA cannot record the work: it then runs step by step, and says itself what is wrong, if anything is.
+  std::unique_ptr<Captured> capture(Device& device, const std::function<void()>& work) override;
+  void* stream(Device& device) override;
+  void start_random(Device& device, RandomCursor* cursor, uint64_t draws) override;
+
+ private:
+  std::unordered_map<const OpDef*, std::vector<Implementation>> lists_;
+};
+
+}  // namespace symbind::cuda_backend

@@ -1,0 +1,16 @@
+// There is no GPU in this build: every question about one gets a plain answer.
+#include "symbind/core/device.h"
+#include "symbind/core/error.h"
+#include "symbind/passes/target.h"
+
+namespace symbind {
+
+int count_gpu_devices() { return 0; }
+
+std::unique_ptr<Device> make_gpu_device(Context context) {
+  fail(context, " is not here: this build of Symbind has no CUDA backend");
+}
+
+std::unique_ptr<Target> make_gpu_target() { fail(gpu(0), " is not here: this build of Symbind has no CUDA backend"); }
+
+}  // namespace symbind

@@ -1,0 +1,93 @@
+#include "symbind/backend/onednn/library.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace symbind::onednn {
+
+const dnnl::engine& engine() {
+  static const dnnl::engine cpu(dnnl::engine::kind::cpu, 0);
+  return cpu;
+}
+
+dnnl::stream& stream() {
+  thread_local dnnl::stream mine(engine());
+  return mine;
+}
+
+dnnl::memory::data_type type_of(DType dtype) {
+  switch (dtype) {
+    case DType::float32: return dnnl::memory::data_type::f32;
+    case DType::float16: return dnnl::memory::data_type::f16;
+    case DType::bfloat16: return dnnl::memory::data_type::bf16;
+    default: fail_unknown_dtype(dtype);
+  }
+}
+
+std::string refuse_arrays(const NodeView& node) {
+  for (const auto& tensors : {node.inputs, node.outputs}) {
+    for (const Tensor& tensor : tensors) {
+      if (tensor.dtype != DType::float32 && tensor.dtype != DType::float16 && tensor.dtype != DType::bfloat16)
+        return join("element type ", tensor.dtype);
+      if (tensor.shape.size() == 0) return "no elements";
+    }
+  }
+  return "";
+}
+
+Desc dense(const Dims& dims, DType dtype, std::span<const int> order) {
+  Dims strides(dims.size());
+  dnnl::memory::dim step = 1;
+  for (auto axis = order.rbegin(); axis != order.rend(); ++axis) {
+    strides[static_cast<size_t>(*axis)] = step;
+    step *= dims[static_cast<size_t>(*axis)];
+  }
+  return Desc(dims, type_of(dtype), strides);
+}
+
+Desc dense(const Dims& dims, DType dtype) {
+  std::vector<int> order(dims.size());
+  std::iota(order.begin(), order.end(), 0);
+  return dense(dims, dtype, order);
+}
+
+Desc activations(const Tensor& tensor, bool channels_behind) {
+  const int rank = tensor.shape.rank();
+  Dims dims(tensor.shape.begin(), tensor.shape.end());
+  if (channels_behind) std::rotate(dims.begin() + 1, dims.end() - 1, dims.end());
+  // With a single channel both layouts are the same bytes, and oneDNN's fast kernels know the second name.
+  if (!channels_behind && tensor.layout == Layout::plain && dims[1] != 1) return dense(dims, tensor.dtype);
+  std::vector<int> order{0};
+  for (int axis = 2; axis < rank; ++axis) order.push_back(axis);
+  order.push_back(1);
+  return dense(dims, tensor.dtype, order);
+}
+
+std::optional<Eltwise> eltwise_of(std::string_view act_type) {
+  if (act_type == "relu") return Eltwise{dnnl::algorithm::eltwise_relu};
+  if (act_type == "sigmoid") return Eltwise{dnnl::algorithm::eltwise_logistic};
+  if (act_type == "tanh") return Eltwise{dnnl::algorithm::eltwise_tanh};
+  if (act_type == "softrelu") return Eltwise{dnnl::algorithm::eltwise_soft_relu, 1};
+  return std::nullopt;
+}
+
+std::string refuse_activation(std::string_view act_type) {
+  return eltwise_of(act_type) ? "" : join("activation ", act_type);
+}
+
+dnnl::primitive_attr attributes(const std::optional<Eltwise>& activation) {
+  dnnl::primitive_attr attr;
+  attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  if (activation) {
+    dnnl::post_ops after;
+    after.append_eltwise(activation->algorithm, activation->alpha, 0);
+    attr.set_post_ops(after);
+  }
+  return attr;
+}
+
+bool is_gemm(const dnnl::primitive_desc_base& descriptor) {
+  return std::string_view(descriptor.impl_info_str()).find("gemm:") != std::string_view::npos;
+}
+
+}  // namespace symbind::onednn

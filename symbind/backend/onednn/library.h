@@ -1,0 +1,48 @@
+// oneDNN in our words: its engine, and our types, layouts and activations as it names them.
+#pragma once
+
+#include <dnnl.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "symbind/passes/target.h"
+
+namespace symbind::onednn {
+
+using Dims = dnnl::memory::dims;
+using Desc = dnnl::memory::desc;
+
+const dnnl::engine& engine();  // one for the process
+dnnl::stream& stream();        // one for each thread
+
+// Fails on a type oneDNN does not have; refuse_types() comes first.
+dnnl::memory::data_type type_of(DType dtype);
+
+// The reason why oneDNN cannot take these arrays: an element type, no elements at all. Empty when it can.
+std::string refuse_arrays(const NodeView& node);
+
+// A dense array whose axes lie in memory in the order given, the last one fastest.
+Desc dense(const Dims& dims, DType dtype, std::span<const int> order);
+Desc dense(const Dims& dims, DType dtype);  // row-major
+
+// An array of activations, described as (batch, channels, space…) however it lies. `channels_behind`: its shape itself
+// names the channels last.
+Desc activations(const Tensor& tensor, bool channels_behind);
+
+// An activation function as oneDNN computes it.
+struct Eltwise {
+  dnnl::algorithm algorithm;
+  float alpha = 0;
+};
+std::optional<Eltwise> eltwise_of(std::string_view act_type);  // none: oneDNN has no such function
+std::string refuse_activation(std::string_view act_type);
+
+// Attributes of every primitive here: scratch comes from the arena.
+dnnl::primitive_attr attributes(const std::optional<Eltwise>& activation = std::nullopt);
+
+// Does the descriptor name an implementation through a general matrix product? These apply an activation one element at
+// a time, ten times slower than a pass of its own.
+bool is_gemm(const dnnl::primitive_desc_base& descriptor);
+
+}  // namespace symbind::onednn

@@ -1,0 +1,101 @@
+// Matrix products by oneDNN: dot, and FullyConnected with its bias and activation in the same pass. All matrices are
+// given as they lie, transposed ones by their strides: packing the weight beforehand, or the inner_product primitive with
+// its own weight order, is a few percent faster by itself but not with the reorder it needs at every run.
+#include "symbind/backend/onednn/families.h"
+#include "symbind/backend/onednn/program.h"
+#include "symbind/ops/dot.h"
+#include "symbind/ops/fully_connected.h"
+
+namespace symbind::onednn {
+namespace {
+
+// Fewer multiply-adds than this are done before oneDNN has looked at its arguments.
+constexpr int64_t least_products = 512;
+
+// A product of matrices, and what is done with its result.
+struct Product : MatrixProduct {
+  std::optional<Eltwise> activation = std::nullopt;
+  bool has_bias = false;
+
+  int64_t count() const { return rows * inner * columns; }
+};
+
+Desc matrix(int64_t rows, int64_t columns, DType dtype, bool transposed) {
+  constexpr int row_major[] = {0, 1}, column_major[] = {1, 0};
+  return dense({rows, columns}, dtype, transposed ? column_major : row_major);
+}
+
+void assemble(Program& program, const NodeView& node, const Product& product) {
+  const DType type = node.outputs[0].dtype;
+  const Desc a = matrix(product.rows, product.inner, node.inputs[product.a].dtype, product.transpose_a);
+  const Desc b = matrix(product.inner, product.columns, node.inputs[product.b].dtype, product.transpose_b);
+  const Desc c = matrix(product.rows, product.columns, type, false);
+  const Desc bias = product.has_bias ? matrix(1, product.columns, node.inputs[2].dtype, false) : Desc();
+  const auto describe = [&](const dnnl::primitive_attr& attr) {
+    return product.has_bias ? dnnl::matmul::primitive_desc(engine(), a, b, bias, c, attr)
+                            : dnnl::matmul::primitive_desc(engine(), a, b, c, attr);
+  };
+  auto descriptor = describe(attributes(product.activation));
+  const bool activate_apart = product.activation && is_gemm(descriptor);
+  if (activate_apart) descriptor = describe(attributes());
+  const auto output = program.output(0, c);
+  std::vector<std::pair<int, Program::Array>> arrays{
+      {DNNL_ARG_SRC, program.input(product.a, a)}, {DNNL_ARG_WEIGHTS, program.input(product.b, b)}, {DNNL_ARG_DST, output}};
+  if (product.has_bias) arrays.emplace_back(DNNL_ARG_BIAS, program.input(2, bias));
+  program.execute(dnnl::matmul(descriptor), descriptor, arrays);
+  if (activate_apart) program.activate(output, *product.activation);
+}
+
+template <class P>
+Product product_of(const NodeView& node) {
+  const P& p = node.as<P>();
+  const auto shape = [&](size_t input) -> const Shape& { return node.inputs[input].shape; };
+  if constexpr (std::is_same_v<P, Dot>) {
+    return {product_of_dot(p, shape(0), shape(1))};
+  } else if constexpr (std::is_same_v<P, DotLhsGrad>) {
+    return {product_of_lhs_grad(p, shape(2), shape(1))};
+  } else if constexpr (std::is_same_v<P, DotRhsGrad>) {
+    return {product_of_rhs_grad(p, shape(0), shape(2))};
+  } else {
+    const FullyConnectedSize size = size_of(p, shape(0));
+    Product product{{.transpose_b = true, .rows = size.rows, .inner = size.inner, .columns = size.hidden}};
+    product.has_bias = !p.no_bias;
+    if constexpr (std::is_same_v<P, FullyConnectedActivation>) product.activation = eltwise_of(p.act_type);
+    return product;
+  }
+}
+
+template <class P>
+std::string refuse(const NodeView& node) {
+  if (std::string reason = refuse_arrays(node); !reason.empty()) return reason;
+  if constexpr (std::is_same_v<P, FullyConnectedActivation>)
+    if (std::string reason = refuse_activation(node.as<P>().act_type); !reason.empty()) return reason;
+  const Product product = product_of<P>(node);
+  if (product.count() < least_products) return join("only ", product.count(), " multiply-adds");
+  if (node.outputs[0].dtype == DType::float32) return "";
+  return Program::refuse(node, [&](Program& program) { assemble(program, node, product); });
+}
+
+template <class P>
+std::unique_ptr<Kernel> build(const NodeView& node) {
+  const Product product = product_of<P>(node);
+  return Program::build(node, threads_for(product.count(), thread_products),
+                        [&](Program& program) { assemble(program, node, product); });
+}
+
+template <class P>
+void add(ImplementationTable& table) {
+  table.add<P>({"onednn", refuse<P>, build<P>, {}, true});
+}
+
+}  // namespace
+
+void add_matmul(ImplementationTable& table) {
+  add<Dot>(table);
+  add<DotLhsGrad>(table);
+  add<DotRhsGrad>(table);
+  add<FullyConnected>(table);
+  add<FullyConnectedActivation>(table);
+}
+
+}  // namespace symbind::onednn

@@ -1,0 +1,129 @@
+#include "symbind/backend/onednn/max_pool_grad.h"
+
+#include <algorithm>
+
+#include "symbind/backend/cpu/loops.h"
+
+namespace symbind::onednn {
+namespace {
+
+struct Range {
+  int64_t begin, end;
+};
+
+// What lies inside the input of the window at `position` along an axis.
+Range window_along(const PoolingSize& size, size_t axis, int64_t position) {
+  const int64_t start = position * size.stride[axis] - size.pad[axis];
+  return {std::max<int64_t>(start, 0), std::min(start + size.kernel[axis], size.in[axis])};
+}
+
+// Calls visit(output position, depth range, height range, width range) for each window of an image.
+template <class Visit>
+void each_window(const PoolingSize& size, const Visit& visit) {
+  int64_t out = 0;
+  for (int64_t d = 0; d < size.out[0]; ++d) {
+    const Range depth = window_along(size, 0, d);
+    for (int64_t h = 0; h < size.out[1]; ++h) {
+      const Range height = window_along(size, 1, h);
+      for (int64_t w = 0; w < size.out[2]; ++w) visit(out++, depth, height, window_along(size, 2, w));
+    }
+  }
+}
+
+template <class Visit>
+void each_position(const PoolingSize& size, Range depth, Range height, Range width, const Visit& visit) {
+  for (int64_t d = depth.begin; d < depth.end; ++d)
+    for (int64_t h = height.begin; h < height.end; ++h)
+      for (int64_t w = width.begin; w < width.end; ++w) visit((d * size.in[1] + h) * size.in[2] + w);
+}
+
+// Do the windows touch every element exactly once? Then gradients are written, not added to zeros.
+bool is_tiling(const PoolingSize& size) {
+  for (size_t axis = 0; axis < 3; ++axis)
+    if (size.kernel[axis] != size.stride[axis] || size.pad[axis] != 0 ||
+        size.out[axis] * size.stride[axis] != size.in[axis])
+      return false;
+  return true;
+}
+
+// `channels` channels from one position on, side by side: the vector instructions go along them. `left` is the gradient
+// that has not found its maximum yet. A window that starts with NaN has NaN as its maximum.
+constexpr int64_t block = 64;
+
+template <bool tiling>
+void spread_block(const PoolingSize& size, Range depth, Range height, Range width, int64_t channels, const float* dy,
+                  const float* x, float* dx) {
+  float best[block], left[block];
+  const int64_t first = (depth.begin * size.in[1] + height.begin) * size.in[2] + width.begin;
+  for (int64_t c = 0; c < channels; ++c) {
+    best[c] = x[first * size.channels + c];
+    left[c] = dy[c];
+  }
+  each_position(size, depth, height, width, [&](int64_t position) {
+    const float* here = x + position * size.channels;
+    for (int64_t c = 0; c < channels; ++c) best[c] = here[c] > best[c] ? here[c] : best[c];
+  });
+  each_position(size, depth, height, width, [&](int64_t position) {
+    const float* here = x + position * size.channels;
+    float* to = dx + position * size.channels;
+    for (int64_t c = 0; c < channels; ++c) {
+      const bool found = (here[c] == best[c]) | (best[c] != best[c]);
+      const float given = found ? left[c] : 0.0f;
+      left[c] = found ? 0.0f : left[c];
+      if constexpr (tiling) to[c] = given;
+      else to[c] += given;
+    }
+  });
+}
+
+template <bool tiling>
+void spread_image(const PoolingSize& size, const float* dy, const float* x, float* dx) {
+  if constexpr (!tiling) std::fill(dx, dx + size.in_size() * size.channels, 0.0f);
+  each_window(size, [&](int64_t out, Range depth, Range height, Range width) {
+    if (depth.begin >= depth.end || height.begin >= height.end || width.begin >= width.end) return;
+    for (int64_t c = 0; c < size.channels; c += block)
+      spread_block<tiling>(size, depth, height, width, std::min(block, size.channels - c),
+                           dy + out * size.channels + c, x + c, dx + c);
+  });
+}
+
+void spread_plane(const PoolingSize& size, const float* dy, const float* x, float* dx) {
+  std::fill(dx, dx + size.in_size(), 0.0f);
+  each_window(size, [&](int64_t out, Range depth, Range height, Range width) {
+    int64_t at = -1;
+    each_position(size, depth, height, width, [&](int64_t position) {
+      if (at < 0 || x[position] > x[at]) at = position;
+    });
+    if (at >= 0) dx[at] += dy[out];
+  });
+}
+
+template <class Spread>
+std::unique_ptr<Kernel> make(const PoolingSize& size, int64_t pieces, int64_t piece, const Spread& spread) {
+  const int64_t in = size.in_size() * piece, out = size.out_size() * piece;
+  return make_kernel([=](const Args& args) {
+    const float *dy = args.in<float>(0), *x = args.in<float>(1);
+    float* dx = args.out<float>();
+    cpu_backend::for_elements(
+        pieces,
+        [=](int64_t begin, int64_t end) {
+          for (int64_t i = begin; i < end; ++i) spread(dy + i * out, x + i * in, dx + i * in);
+        },
+        cpu_backend::element_grain / (in + 1) + 1);
+  });
+}
+
+}  // namespace
+
+std::unique_ptr<Kernel> build_max_pool_grad(const PoolingSize& size, bool channels_last) {
+  if (!channels_last)
+    return make(size, size.batch * size.channels, 1,
+                [size](const float* dy, const float* x, float* dx) { spread_plane(size, dy, x, dx); });
+  if (is_tiling(size))
+    return make(size, size.batch, size.channels,
+                [size](const float* dy, const float* x, float* dx) { spread_image<true>(size, dy, x, dx); });
+  return make(size, size.batch, size.channels,
+              [size](const float* dy, const float* x, float* dx) { spread_image<false>(size, dy, x, dx); });
+}
+
+}  // namespace symbind::onednn

@@ -1,0 +1,16 @@
+// The gradient of max pooling: a kernel of our own, since oneDNN's wants a record of where each maximum was found, and
+// looking again is cheaper than writing and reading that.
+#pragma once
+
+#include <memory>
+
+#include "symbind/ops/pool.h"
+#include "symbind/passes/target.h"
+
+namespace symbind::onednn {
+
+// Float32; inputs (out_grad, data, …), output data_grad, all of one layout. The first maximum of a window in row-major
+// order gets the gradient.
+std::unique_ptr<Kernel> build_max_pool_grad(const PoolingSize& size, bool channels_last);
+
+}  // namespace symbind::onednn

@@ -1,0 +1,122 @@
+// Pooling by oneDNN: maximum and mean, and the gradient of the mean. It follows the layout its input has: a reorder costs
+// more than it would save here.
+#include "symbind/ops/pool.h"
+
+#include "symbind/backend/onednn/families.h"
+#include "symbind/backend/onednn/max_pool_grad.h"
+#include "symbind/backend/onednn/program.h"
+
+namespace symbind::onednn {
+namespace {
+
+struct Problem {
+  PoolingSize size;
+  dnnl::algorithm algorithm;
+  Dims kernel, stride, dilate, left, right;
+
+  Problem(const Pooling& p, const PoolingSize& known) : size(known) {
+    algorithm = p.pool_type == "max"   ? dnnl::algorithm::pooling_max
+                : size.count_padding ? dnnl::algorithm::pooling_avg_include_padding
+                                     : dnnl::algorithm::pooling_avg_exclude_padding;
+    for (auto axis = static_cast<size_t>(3 - size.rank); axis < 3; ++axis) {
+      kernel.push_back(size.kernel[axis]);
+      stride.push_back(size.stride[axis]);
+      dilate.push_back(0);
+      left.push_back(size.pad[axis]);
+      right.push_back(reach(axis) - size.in[axis]);
+    }
+  }
+
+  // Where the last window along an axis starts and ends.
+  int64_t last_start(size_t axis) const { return (size.out[axis] - 1) * size.stride[axis] - size.pad[axis]; }
+  int64_t reach(size_t axis) const { return last_start(axis) + size.kernel[axis]; }
+  int threads() const { return threads_for(size.batch * size.channels * size.in_size(), thread_elements); }
+};
+
+template <class P>
+Problem problem_of(const NodeView& node) {
+  const P& p = node.as<P>();
+  if constexpr (std::is_same_v<P, PoolingGrad>) return {p, size_of(p, node.inputs[1].shape, node.inputs[0].shape)};
+  else return {p, size_of(p, node.inputs[0].shape, node.outputs[0].shape)};
+}
+
+dnnl::pooling_forward::primitive_desc forward_descriptor(const Problem& problem, dnnl::prop_kind kind, const Desc& data,
+                                                         const Desc& output) {
+  return {engine(),       kind,           problem.algorithm, data,          output,      problem.stride,
+          problem.kernel, problem.dilate, problem.left,      problem.right, attributes()};
+}
+
+void assemble_forward(Program& program, const NodeView& node) {
+  const Problem problem = problem_of<Pooling>(node);
+  const bool behind = problem.size.channels_last;
+  const Desc data = activations(node.inputs[0], behind), output = activations(node.outputs[0], behind);
+  const auto descriptor = forward_descriptor(problem, dnnl::prop_kind::forward_inference, data, output);
+  program.execute(dnnl::pooling_forward(descriptor), descriptor,
+                  {{DNNL_ARG_SRC, program.input(0, data)}, {DNNL_ARG_DST, program.output(0, output)}});
+}
+
+void assemble_backward(Program& program, const NodeView& node) {
+  const Problem problem = problem_of<PoolingGrad>(node);
+  const bool behind = problem.size.channels_last;
+  const Desc data = activations(node.outputs[0], behind), output = activations(node.inputs[0], behind);
+  const dnnl::pooling_backward::primitive_desc descriptor(
+      engine(), problem.algorithm, data, output, problem.stride, problem.kernel, problem.dilate, problem.left,
+      problem.right, forward_descriptor(problem, dnnl::prop_kind::forward_training, data, output), attributes());
+  program.execute(dnnl::pooling_backward(descriptor), descriptor,
+                  {{DNNL_ARG_DIFF_DST, program.input(0, output)}, {DNNL_ARG_DIFF_SRC, program.output(0, data)}});
+}
+
+std::string refuse_windows(const Problem& problem) {
+  for (size_t axis = 0; axis < 3; ++axis) {
+    if (problem.last_start(axis) >= problem.size.in[axis]) return "a window without elements";
+    const bool overhangs = problem.reach(axis) > problem.size.in[axis] + problem.size.pad[axis];
+    if (overhangs && problem.algorithm == dnnl::algorithm::pooling_avg_include_padding)
+      return "a mean over a window that reaches beyond the padding";
+  }
+  return "";
+}
+
+template <class P>
+std::string refuse(const NodeView& node) {
+  if (std::string reason = refuse_arrays(node); !reason.empty()) return reason;
+  const P& p = node.as<P>();
+  if (p.pool_type != "max" && p.pool_type != "avg") return "pool_type " + p.pool_type;
+  const bool is_float = node.outputs[0].dtype == DType::float32;
+  if constexpr (std::is_same_v<P, PoolingGrad>)
+    if (p.pool_type == "max") return is_float ? "" : join("element type ", node.outputs[0].dtype);
+  if (std::string reason = refuse_windows(problem_of<P>(node)); !reason.empty()) return reason;
+  if (is_float) return "";
+  return Program::refuse(node, [&](Program& program) {
+    if constexpr (std::is_same_v<P, PoolingGrad>) assemble_backward(program, node);
+    else assemble_forward(program, node);
+  });
+}
+
+std::unique_ptr<Kernel> build_forward(const NodeView& node) {
+  return Program::build(node, problem_of<Pooling>(node).threads(),
+                        [&](Program& program) { assemble_forward(program, node); });
+}
+
+std::unique_ptr<Kernel> build_backward(const NodeView& node) {
+  const Problem problem = problem_of<PoolingGrad>(node);
+  if (problem.algorithm == dnnl::algorithm::pooling_max)
+    return build_max_pool_grad(problem.size,
+                               problem.size.channels_last || node.outputs[0].layout == Layout::channels_last);
+  return Program::build(node, problem.threads(), [&](Program& program) { assemble_backward(program, node); });
+}
+
+// The data decides, in backward as well: what is in front of it wants the gradient as it gave the data.
+template <class P>
+std::optional<LayoutWish> likes(const NodeView& node) {
+  if (node.inputs[std::is_same_v<P, PoolingGrad> ? 1 : 0].layout == Layout::plain) return std::nullopt;
+  return LayoutWish{std::vector(node.inputs.size(), Layout::channels_last), {Layout::channels_last}};
+}
+
+}  // namespace
+
+void add_pool(ImplementationTable& table) {
+  table.add<Pooling>({"onednn", refuse<Pooling>, build_forward, likes<Pooling>, true});
+  table.add<PoolingGrad>({"onednn", refuse<PoolingGrad>, build_backward, likes<PoolingGrad>, true});
+}
+
+}  // namespace symbind::onednn

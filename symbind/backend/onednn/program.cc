@@ -1,0 +1,141 @@
+#include "symbind/backend/onednn/program.h"
+
+#include <omp.h>
+
+#include "symbind/backend/cpu/parallel.h"
+
+namespace symbind::onednn {
+namespace {
+
+// A primitive divides its work and its scratch among the threads there were when it was made, so it is made and run
+// under the same number.
+class ThreadCount {
+ public:
+  explicit ThreadCount(int threads) : before_(omp_get_max_threads()) {
+    if (threads != before_) omp_set_num_threads(threads);
+  }
+  ~ThreadCount() { omp_set_num_threads(before_); }
+  ThreadCount(const ThreadCount&) = delete;
+  ThreadCount& operator=(const ThreadCount&) = delete;
+
+ private:
+  int before_;
+};
+
+constexpr size_t alignment = 64;
+
+}  // namespace
+
+int threads_for(int64_t work, int64_t worth_a_thread) {
+  return work < worth_a_thread ? 1 : cpu_backend::available_threads();
+}
+
+std::unique_ptr<Kernel> Program::build(const NodeView& node, int threads,
+                                       const std::function<void(Program&)>& assemble) {
+  const ThreadCount scope(threads);
+  auto program = std::make_unique<Program>(node.where(), threads);
+  try {
+    assemble(*program);
+  } catch (const dnnl::error& error) {
+    fail(node.where(), " oneDNN ", error.what());
+  }
+  return program;
+}
+
+std::string Program::refuse(const NodeView& node, const std::function<void(Program&)>& assemble) {
+  Program program(node.where(), 1);
+  try {
+    assemble(program);
+  } catch (const dnnl::error&) {
+    return join("element type ", node.outputs[0].dtype, " on this processor");
+  }
+  return "";
+}
+
+Program::Array Program::add_array(From from, size_t index, const Desc& desc) {
+  arrays_.push_back({from, index, dnnl::memory(desc, engine(), DNNL_MEMORY_NONE)});
+  return {arrays_.size() - 1};
+}
+
+Program::Array Program::scratch(const Desc& desc) {
+  const size_t offset = scratch_bytes;
+  scratch_bytes += (desc.get_size() + alignment - 1) / alignment * alignment;
+  return add_array(From::scratch, offset, desc);
+}
+
+void Program::copy(Array from, Array to) {
+  dnnl::memory& source = arrays_[from.number].memory;
+  dnnl::memory& target = arrays_[to.number].memory;
+  const dnnl::reorder::primitive_desc descriptor(source, target, attributes());
+  execute(dnnl::reorder(descriptor), descriptor, {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}});
+}
+
+Program::Array Program::reordered(Array given, const Desc& wanted) {
+  if (arrays_[given.number].memory.get_desc() == wanted) return given;
+  const Array result = scratch(wanted);
+  copy(given, result);
+  return result;
+}
+
+Program::Array Program::writable(Array given, const Desc& wanted) {
+  return arrays_[given.number].memory.get_desc() == wanted ? given : scratch(wanted);
+}
+
+void Program::finish(Array written, Array given) {
+  if (written.number != given.number) copy(written, given);
+}
+
+void Program::execute(const dnnl::primitive& primitive, const dnnl::primitive_desc_base& descriptor,
+                      std::initializer_list<std::pair<int, Array>> arrays) {
+  execute(primitive, descriptor, std::vector(arrays));
+}
+
+void Program::execute(const dnnl::primitive& primitive, const dnnl::primitive_desc_base& descriptor,
+                      const std::vector<std::pair<int, Array>>& arrays) {
+  Step step{primitive, {}, {}};
+  for (const auto& [argument, array] : arrays)
+    step.arguments.push_back({argument, arrays_[array.number].memory.get()});
+  const Desc scratchpad = descriptor.scratchpad_desc();
+  if (scratchpad.get_size() > 0)
+    step.arguments.push_back({DNNL_ARG_SCRATCHPAD, arrays_[scratch(scratchpad).number].memory.get()});
+  steps_.push_back(std::move(step));
+}
+
+void Program::activate(Array array, const Eltwise& activation) {
+  const Desc desc = arrays_[array.number].memory.get_desc();
+  const dnnl::eltwise_forward::primitive_desc descriptor(engine(), dnnl::prop_kind::forward_inference,
+                                                         activation.algorithm, desc, desc, activation.alpha, 0.0f,
+                                                         attributes());
+  execute(dnnl::eltwise_forward(descriptor), descriptor, {{DNNL_ARG_SRC, array}, {DNNL_ARG_DST, array}});
+}
+
+void Program::call(std::function<void(const Args&)> step) { steps_.push_back({{}, {}, std::move(step)}); }
+
+void* Program::address(const Place& place, const Args& args) const {
+  switch (place.from) {
+    case From::input: return args.inputs[place.index];
+    case From::output: return args.outputs[place.index];
+    case From::scratch: break;
+  }
+  return static_cast<std::byte*>(args.scratch) + place.index;
+}
+
+void Program::run(const Args& args) {
+  const std::lock_guard lock(running_);
+  const ThreadCount scope(threads_);
+  require(threads_ == 1 || cpu_backend::available_threads() == threads_, where_,
+          " was built for ", threads_, " threads and cannot run inside a parallel loop or in a forked child: bind again "
+          "there");
+  for (const Place& place : arrays_) dnnl_memory_set_data_handle(place.memory.get(), address(place, args));
+  for (const Step& step : steps_) {
+    if (step.call) {
+      step.call(args);
+      continue;
+    }
+    const dnnl_status_t status = dnnl_primitive_execute(step.primitive.get(), stream().get(),
+                                                        static_cast<int>(step.arguments.size()), step.arguments.data());
+    require(status == dnnl_success, where_, " oneDNN failed with status ", static_cast<int>(status));
+  }
+}
+
+}  // namespace symbind::onednn

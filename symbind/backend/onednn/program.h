@@ -1,0 +1,83 @@
+// A kernel made of oneDNN primitives. A family describes its arrays and primitives once, at build; a run only sets
+// addresses and executes. Scratch of all kinds (oneDNN's own, reordered weights) comes from the arena.
+#pragma once
+
+#include <functional>
+#include <initializer_list>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "symbind/backend/onednn/library.h"
+
+namespace symbind::onednn {
+
+// Below this many multiply-adds (or elements, where each costs little) waking a second thread costs more than it saves.
+inline constexpr int64_t thread_products = 1 << 18;
+inline constexpr int64_t thread_elements = 1 << 15;
+
+// How many threads a primitive is made for, and must be run with.
+int threads_for(int64_t work, int64_t worth_a_thread);
+
+class Program final : public Kernel {
+ public:
+  Program(std::string where, int threads) : where_(std::move(where)), threads_(threads) {}
+  // `assemble` describes the kernel; what oneDNN throws meanwhile becomes an Error that names the node.
+  static std::unique_ptr<Kernel> build(const NodeView& node, int threads,
+                                       const std::function<void(Program&)>& assemble);
+  // The reason why oneDNN cannot build it, or nothing. Only asked for types that not every processor has kernels for.
+  static std::string refuse(const NodeView& node, const std::function<void(Program&)>& assemble);
+
+  // An array of the program, by number.
+  struct Array {
+    size_t number;
+  };
+  Array input(size_t index, const Desc& desc) { return add_array(From::input, index, desc); }
+  Array output(size_t index, const Desc& desc) { return add_array(From::output, index, desc); }
+  Array scratch(const Desc& desc);
+  // `given` as `wanted` describes it: itself, or a copy in scratch that this step reorders it to.
+  Array reordered(Array given, const Desc& wanted);
+  // An array described as `wanted` to be written by the next step; finish(result, given) then brings it to `given`.
+  Array writable(Array given, const Desc& wanted);
+  void finish(Array written, Array given);
+
+  // One primitive; its scratchpad is seen to.
+  void execute(const dnnl::primitive& primitive, const dnnl::primitive_desc_base& descriptor,
+               std::initializer_list<std::pair<int, Array>> arrays);
+  void execute(const dnnl::primitive& primitive, const dnnl::primitive_desc_base& descriptor,
+               const std::vector<std::pair<int, Array>>& arrays);
+  void activate(Array array, const Eltwise& activation);  // in place
+  // A step of our own. The address of an array of this program: float_data().
+  void call(std::function<void(const Args&)> step);
+  float* float_data(Array array, const Args& args) const {
+    return static_cast<float*>(address(arrays_[array.number], args));
+  }
+
+  void run(const Args& args) override;
+
+ private:
+  enum class From { input, output, scratch };
+  struct Place {
+    From from;
+    size_t index;  // of an input or output, or bytes into scratch
+    dnnl::memory memory;
+  };
+  struct Step {
+    dnnl::primitive primitive;
+    std::vector<dnnl_exec_arg_t> arguments;
+    std::function<void(const Args&)> call;  // in place of a primitive
+  };
+
+  Array add_array(From from, size_t index, const Desc& desc);
+  void copy(Array from, Array to);
+  void* address(const Place& place, const Args& args) const;
+
+  std::string where_;
+  int threads_;
+  std::vector<Place> arrays_;
+  std::vector<Step> steps_;
+  std::mutex running_;  // a run sets the addresses in arrays_
+};
+
+}  // namespace symbind::onednn

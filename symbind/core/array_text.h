@@ -1,0 +1,13 @@
+// Arrays as text, laid out as NumPy does it: users compare our output with MXNet's line by line.
+#pragma once
+
+#include <string>
+
+namespace symbind {
+
+class NDArray;
+
+// The values alone: "[[1.  2.5]\n [3.  4. ]]". More than a thousand are shown by their first and last.
+std::string values_text(const NDArray& array);
+
+}  // namespace symbind

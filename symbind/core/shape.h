@@ -1,0 +1,70 @@
+// The extent of an array along each axis. A shape under inference may be known in part: its rank may be unknown, or
+// single dimensions may be. The public interface writes an unknown dimension as 0, as MXNet does (see from_public);
+// inside it is -1, so that arrays without elements remain possible.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <initializer_list>
+#include <ostream>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace symbind {
+
+inline constexpr int64_t unknown_dim = -1;
+
+class Shape {
+ public:
+  static constexpr int max_rank = 8;
+
+  Shape() = default;  // nothing known, not even the rank
+  Shape(std::initializer_list<int64_t> dims) : Shape(std::span<const int64_t>(dims.begin(), dims.size())) {}
+  explicit Shape(std::span<const int64_t> dims);
+  explicit Shape(const std::vector<int64_t>& dims) : Shape(std::span<const int64_t>(dims)) {}
+
+  static Shape of_rank(int rank, int64_t dim = unknown_dim);
+  static Shape scalar() { return of_rank(0); }
+  // Reads 0 as unknown and () as a shape of unknown rank; the other direction writes it so.
+  static Shape from_public(std::span<const int64_t> dims);
+  std::vector<int64_t> to_public() const;
+
+  bool rank_known() const { return rank_ >= 0; }
+  bool known() const;  // every dimension is
+  int rank() const { return rank_; }
+  int64_t operator[](int axis) const { return dims_[static_cast<size_t>(axis)]; }
+  int64_t& operator[](int axis) { return dims_[static_cast<size_t>(axis)]; }
+  // Axis counted from either end, checked; `who` is named in the error.
+  int axis(int64_t index, std::string_view who) const;
+
+  int64_t size() const;                     // number of elements; the shape is known
+  int64_t size(int begin, int end) const;   // product of the dimensions in [begin, end)
+  std::span<const int64_t> dims() const { return {dims_.data(), static_cast<size_t>(rank_ < 0 ? 0 : rank_)}; }
+  auto begin() const { return dims().begin(); }
+  auto end() const { return dims().end(); }
+
+  Shape slice(int begin, int end) const;  // the dimensions in [begin, end)
+  Shape with(int axis, int64_t dim) const;
+  void push_back(int64_t dim);
+  // Steps in elements of a row-major array of this shape.
+  std::array<int64_t, max_rank> strides() const;
+
+  friend bool operator==(const Shape& a, const Shape& b);
+  std::string str() const;  // "(32,3,?,?)"; "?" when the rank is unknown
+
+ private:
+  int rank_ = -1;
+  std::array<int64_t, max_rank> dims_{};
+};
+
+std::ostream& operator<<(std::ostream& out, const Shape& shape);
+
+// What both say together; false when they contradict each other (then `a` is unchanged).
+bool unify(Shape& a, const Shape& b);
+
+// NumPy's broadcasting of two known shapes; fails with `who` when they do not fit.
+Shape broadcast(const Shape& a, const Shape& b, std::string_view who);
+
+}  // namespace symbind

@@ -1,0 +1,49 @@
+// Arithmetic on arrays: with arrays (broadcasting) and with numbers. Results are new arrays in the operands' type; the
+// forms with = write into the left one.
+#pragma once
+
+#include "symbind/core/ndarray.h"
+
+namespace symbind {
+
+NDArray operator-(const NDArray& a);
+NDArray operator+(const NDArray& a, const NDArray& b);
+NDArray operator-(const NDArray& a, const NDArray& b);
+NDArray operator*(const NDArray& a, const NDArray& b);
+NDArray operator/(const NDArray& a, const NDArray& b);
+NDArray operator+(const NDArray& a, double b);
+NDArray operator-(const NDArray& a, double b);
+NDArray operator*(const NDArray& a, double b);
+NDArray operator/(const NDArray& a, double b);
+NDArray operator+(double a, const NDArray& b);
+NDArray operator-(double a, const NDArray& b);
+NDArray operator*(double a, const NDArray& b);
+NDArray operator/(double a, const NDArray& b);
+NDArray pow(const NDArray& base, const NDArray& exponent);
+NDArray pow(const NDArray& base, double exponent);
+NDArray pow(double base, const NDArray& exponent);
+
+NDArray& operator+=(NDArray& a, const NDArray& b);
+NDArray& operator-=(NDArray& a, const NDArray& b);
+NDArray& operator*=(NDArray& a, const NDArray& b);
+NDArray& operator/=(NDArray& a, const NDArray& b);
+NDArray& operator+=(NDArray& a, double b);
+NDArray& operator-=(NDArray& a, double b);
+NDArray& operator*=(NDArray& a, double b);
+NDArray& operator/=(NDArray& a, double b);
+
+// 1 where it holds and 0 where not.
+NDArray operator==(const NDArray& a, const NDArray& b);
+NDArray operator!=(const NDArray& a, const NDArray& b);
+NDArray operator<(const NDArray& a, const NDArray& b);
+NDArray operator<=(const NDArray& a, const NDArray& b);
+NDArray operator>(const NDArray& a, const NDArray& b);
+NDArray operator>=(const NDArray& a, const NDArray& b);
+NDArray operator==(const NDArray& a, double b);
+NDArray operator!=(const NDArray& a, double b);
+NDArray operator<(const NDArray& a, double b);
+NDArray operator<=(const NDArray& a, double b);
+NDArray operator>(const NDArray& a, double b);
+NDArray operator>=(const NDArray& a, double b);
+
+}  // namespace symbind

@@ -1,0 +1,220 @@
+// Making executors: from arrays the caller has, from a few shapes, or from another executor for other shapes.
+#include <algorithm>
+#include <set>
+#include <unordered_map>
+
+#include "symbind/core/error.h"
+#include "symbind/exec/executor.h"
+#include "symbind/exec/executor_impl.h"
+#include "symbind/passes/passes.h"
+
+namespace symbind {
+
+class ExecutorBuilder {
+ public:
+  ExecutorBuilder(const Symbol& symbol, Context context, const std::map<std::string, Context>& group2ctx,
+                  const BindOptions& options)
+      : impl_(std::make_unique<Executor::Impl>(symbol)) {
+    Device::get(context);  // fails here when there is no such device
+    impl_->context = context;
+    impl_->group2ctx = group2ctx;
+    impl_->options = options;
+    impl_->arg_names = symbol.list_arguments();
+    impl_->aux_names = symbol.list_auxiliary_states();
+    impl_->output_names = symbol.list_outputs();
+    std::set<std::string> seen;
+    for (const auto* names : {&impl_->arg_names, &impl_->aux_names})
+      for (const std::string& name : *names)
+        require(seen.insert(name).second, "[bind] two different variables are named '", name,
+                "'; arrays are bound by name, so names must differ");
+  }
+
+  Executor::Impl& impl() { return *impl_; }
+  static Executor::Impl& impl_of(Executor& executor) { return *executor.impl_; }
+
+  // Shapes, types and places of every variable and output, from what is known of some.
+  void infer_all(const NamedShapes& shapes, const NamedTypes& types) {
+    graph_ = Graph::from(impl_->symbol);
+    give_shapes(graph_, shapes);
+    give_types(graph_, types);
+    infer(graph_);
+    Graph placed = graph_;
+    for (GraphNode& node : placed.nodes) node.kernel.reset();
+    place(placed, impl_->context, impl_->group2ctx);
+    for (const GraphNode& node : placed.nodes)
+      if (node.is_variable())
+        variables_[node.source->name] = {placed.tensors[static_cast<size_t>(node.first_output)], node.context};
+    for (const int output : placed.outputs)
+      outputs_.push_back({placed.tensors[static_cast<size_t>(output)],
+                          placed.nodes[static_cast<size_t>(placed.producer[static_cast<size_t>(output)])].context});
+  }
+
+  struct Described {
+    Tensor tensor;
+    Context context;
+    NDArray zeros() const { return symbind::zeros(tensor.shape, context, tensor.dtype); }
+    bool fits(const NDArray& array) const {
+      return array && array.shape() == tensor.shape && array.dtype() == tensor.dtype;
+    }
+  };
+  const Described& variable(const std::string& name) const { return variables_.at(name); }
+
+  void allocate_outputs() {
+    for (const Described& output : outputs_) impl_->outputs.push_back(output.zeros());
+  }
+
+  void check_place(const std::string& name, const NDArray& array) const {
+    const Context wanted = variable(name).context;
+    require(array.context().is_gpu() == wanted.is_gpu() && (!wanted.is_gpu() || wanted == array.context()), "[bind] '",
+            name, "' is on ", array.context(), ", but is used on ", wanted);
+  }
+
+  ExecutorPtr finish(std::shared_ptr<Workspace> workspace) {
+    if (impl_->arg_room.empty()) impl_->arg_room = impl_->args;
+    if (impl_->grad_room.empty()) impl_->grad_room = impl_->grads;
+    impl_->workspace = workspace ? std::move(workspace) : std::make_shared<Workspace>();
+    return ExecutorPtr(new Executor(std::move(impl_)));  // NOLINT: its constructor is private
+  }
+
+ private:
+  std::unique_ptr<Executor::Impl> impl_;
+  Graph graph_;
+  std::unordered_map<std::string, Described> variables_;
+  std::vector<Described> outputs_;
+};
+
+namespace {
+
+std::shared_ptr<Workspace> workspace_of(const ExecutorPtr& shared) {
+  return shared ? ExecutorBuilder::impl_of(*shared).workspace : nullptr;
+}
+
+}  // namespace
+
+ExecutorPtr Bind::operator()(const Symbol& symbol, Context context, const Arrays& args,
+                             const ExecutorOptions& options) const {
+  ExecutorBuilder builder(symbol, context, options.group2ctx, options.options);
+  Executor::Impl& made = builder.impl();
+  made.args = args.resolve(made.arg_names, "args", false);
+  made.aux = options.aux_states.resolve(made.aux_names, "aux_states", made.aux_names.empty());
+  made.grads = options.args_grad.resolve(made.arg_names, "args_grad", true);
+  made.reqs = options.grad_req.resolve(made.arg_names);
+
+  NamedShapes shapes;
+  NamedTypes types;
+  for (size_t i = 0; i < made.args.size(); ++i) {
+    shapes[made.arg_names[i]] = made.args[i].shape();
+    types[made.arg_names[i]] = made.args[i].dtype();
+  }
+  for (size_t i = 0; i < made.aux.size(); ++i) {
+    shapes[made.aux_names[i]] = made.aux[i].shape();
+    types[made.aux_names[i]] = made.aux[i].dtype();
+  }
+  builder.infer_all(shapes, types);
+  for (size_t i = 0; i < made.args.size(); ++i) {
+    builder.check_place(made.arg_names[i], made.args[i]);
+    if (!made.grads[i]) made.reqs[i] = GradReq::null;
+    if (made.reqs[i] == GradReq::null) made.grads[i] = {};
+    if (!made.grads[i]) continue;
+    require(made.grads[i].shape() == made.args[i].shape() && made.grads[i].dtype() == made.args[i].dtype(),
+            "[bind] the gradient array of '", made.arg_names[i], "' is ", made.grads[i].shape(), " ",
+            made.grads[i].dtype(), ", the argument ", made.args[i].shape(), " ", made.args[i].dtype());
+    builder.check_place(made.arg_names[i], made.grads[i]);
+  }
+  for (size_t i = 0; i < made.aux.size(); ++i) builder.check_place(made.aux_names[i], made.aux[i]);
+  builder.allocate_outputs();
+  return builder.finish(workspace_of(options.shared_exec));
+}
+
+ExecutorPtr simple_bind(const Symbol& symbol, Context context, const NamedShapes& shapes,
+                        const SimpleBindOptions& options) {
+  ExecutorBuilder builder(symbol, context, options.group2ctx, options.options);
+  Executor::Impl& made = builder.impl();
+  builder.infer_all(shapes, options.type_dict);
+  made.reqs = options.grad_req.resolve(made.arg_names);
+
+  Executor::Impl* shared = options.shared_exec ? &ExecutorBuilder::impl_of(*options.shared_exec) : nullptr;
+  const auto is_shared = [&](const std::string& name) {
+    return shared && std::find(options.shared_arg_names.begin(), options.shared_arg_names.end(), name) !=
+                         options.shared_arg_names.end();
+  };
+  const auto from = [](const NamedArrays& arrays, const std::string& name) {
+    const auto found = arrays.find(name);
+    return found == arrays.end() ? NDArray() : found->second;
+  };
+  const auto from_buffer = [&](const std::string& name, const ExecutorBuilder::Described& wanted) {
+    if (!options.shared_buffer) return wanted.zeros();
+    NDArray& kept = (*options.shared_buffer)[name];
+    if (kept && kept.context() == wanted.context && kept.dtype() == wanted.tensor.dtype &&
+        kept.bytes() >= wanted.tensor.bytes())
+      return kept.prefix(wanted.tensor.shape, wanted.tensor.dtype);
+    NDArray fresh = wanted.zeros();
+    if (!kept || kept.bytes() < fresh.bytes()) kept = fresh;
+    return fresh;
+  };
+  for (size_t i = 0; i < made.arg_names.size(); ++i) {
+    const std::string& name = made.arg_names[i];
+    const ExecutorBuilder::Described& wanted = builder.variable(name);
+    const NDArray other = is_shared(name) ? from(shared->arg_dict, name) : NDArray();
+    made.args.push_back(wanted.fits(other) ? other : is_shared(name) ? wanted.zeros() : from_buffer(name, wanted));
+    if (made.reqs[i] == GradReq::null) {
+      made.grads.emplace_back();
+      continue;
+    }
+    const NDArray other_grad = is_shared(name) ? from(shared->grad_dict, name) : NDArray();
+    made.grads.push_back(wanted.fits(other_grad) ? other_grad : wanted.zeros());
+  }
+  for (const std::string& name : made.aux_names) {
+    const ExecutorBuilder::Described& wanted = builder.variable(name);
+    const NDArray other = shared ? from(shared->aux_dict, name) : NDArray();
+    made.aux.push_back(wanted.fits(other) ? other : wanted.zeros());
+  }
+  builder.allocate_outputs();
+  return builder.finish(workspace_of(options.shared_exec));
+}
+
+ExecutorPtr Executor::reshape(const NamedShapes& shapes, const ReshapeOptions& options) {
+  const Impl& self = *impl_;
+  ExecutorBuilder builder(self.symbol, self.context, self.group2ctx, self.options);
+  Impl& made = builder.impl();
+  NamedTypes types;
+  for (size_t i = 0; i < self.args.size(); ++i) types[self.arg_names[i]] = self.args[i].dtype();
+  for (size_t i = 0; i < self.aux.size(); ++i) types[self.aux_names[i]] = self.aux[i].dtype();
+  builder.infer_all(shapes, types);
+
+  // The same array where the shape is the same, else a view of the room there is, else a new array.
+  const auto resized = [&](const std::string& name, const NDArray& now, NDArray& room, bool named) {
+    const ExecutorBuilder::Described& wanted = builder.variable(name);
+    if (wanted.fits(now)) return now;
+    require(named || options.partial_shaping, "[reshape] '", name, "' would change from ", now.shape(), " to ",
+            wanted.tensor.shape, " although it was not named; allow it with partial_shaping");
+    if (wanted.tensor.bytes() <= room.bytes()) return room.prefix(wanted.tensor.shape, wanted.tensor.dtype);
+    require(options.allow_up_sizing, "[reshape] '", name, "' would grow from ", now.shape(), " to ",
+            wanted.tensor.shape, "; allow it with allow_up_sizing");
+    room = wanted.zeros();
+    return room;
+  };
+  made.reqs = self.reqs;
+  made.arg_room = self.arg_room;
+  made.grad_room = self.grad_room;
+  for (size_t i = 0; i < self.args.size(); ++i) {
+    const std::string& name = self.arg_names[i];
+    const bool named = shapes.count(name) > 0;
+    made.args.push_back(resized(name, self.args[i], made.arg_room[i], named));
+    made.grads.push_back(self.grads[i] ? resized(name, self.grads[i], made.grad_room[i], named) : NDArray());
+  }
+  for (size_t i = 0; i < self.aux.size(); ++i) {
+    NDArray room = self.aux[i];
+    made.aux.push_back(resized(self.aux_names[i], self.aux[i], room, false));
+  }
+  builder.allocate_outputs();
+  return builder.finish(self.workspace);
+}
+
+std::vector<NDArray> eval(const Symbol& symbol, const NamedArrays& args, Context context) {
+  ExecutorOptions options;
+  options.grad_req = "null";
+  return bind(symbol, context, args, options)->forward(false);
+}
+
+}  // namespace symbind

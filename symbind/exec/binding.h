@@ -1,0 +1,51 @@
+// The arguments of bind and simple_bind in their several forms.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "symbind/core/ndarray.h"
+#include "symbind/passes/gradient.h"
+
+namespace symbind {
+
+// Which gradients: "write", "add" or "null" for all, for each argument in order, or by name (arguments that are not
+// named then have none).
+class GradReqs {
+ public:
+  GradReqs(const char* all) : GradReqs(std::string(all)) {}
+  GradReqs(const std::string& all) : all_(grad_req_from_name(all)) {}
+  GradReqs(const std::vector<std::string>& in_order);
+  GradReqs(const std::map<std::string, std::string>& by_name);
+  // One per argument; fails on an unknown name and on a list of another length.
+  std::vector<GradReq> resolve(const std::vector<std::string>& arguments) const;
+
+ private:
+  std::optional<GradReq> all_;
+  std::vector<GradReq> in_order_;
+  std::map<std::string, GradReq> by_name_;
+};
+
+// Arrays by list, in the order of the symbol's own list, or by name.
+class Arrays {
+ public:
+  Arrays() = default;
+  Arrays(const NDArray& only) : in_order_(std::vector<NDArray>{only}) {}
+  Arrays(std::vector<NDArray> in_order) : in_order_(std::move(in_order)) {}
+  Arrays(std::initializer_list<std::pair<const std::string, NDArray>> by_name) : by_name_(NamedArrays(by_name)) {}
+  Arrays(NamedArrays by_name) : by_name_(std::move(by_name)) {}
+
+  bool given() const { return in_order_ || by_name_; }
+  // One per name. Missing ones fail or, if allowed, are empty; a name that is not listed fails, as does a list of
+  // another length. `what` ("args", "out_grads") is named in errors.
+  std::vector<NDArray> resolve(const std::vector<std::string>& names, std::string_view what, bool allow_missing) const;
+
+ private:
+  std::optional<std::vector<NDArray>> in_order_;
+  std::optional<NamedArrays> by_name_;
+};
+
+}  // namespace symbind

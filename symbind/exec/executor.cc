@@ -1,0 +1,250 @@
+#include "symbind/exec/executor.h"
+
+#include <algorithm>
+#include <set>
+#include <unordered_map>
+
+#include "symbind/core/error.h"
+#include "symbind/exec/executor_impl.h"
+#include "symbind/passes/passes.h"
+
+namespace symbind {
+namespace {
+
+NamedArrays by_name(const std::vector<std::string>& names, const std::vector<NDArray>& arrays) {
+  NamedArrays named;
+  for (size_t i = 0; i < names.size(); ++i)
+    if (arrays[i]) named.emplace(names[i], arrays[i]);
+  return named;
+}
+
+size_t total_bytes(const std::vector<NDArray>& arrays) {
+  std::set<const Storage*> seen;
+  size_t sum = 0;
+  for (const NDArray& array : arrays)
+    if (array && seen.insert(&array.storage()).second) sum += array.bytes();
+  return sum;
+}
+
+}  // namespace
+
+// ---- Compiling ------------------------------------------------------------------------------------------------------
+
+Executor::Impl::Compiled Executor::Impl::compile(bool is_train, bool with_backward, bool monitored) const {
+  Graph graph = Graph::from(symbol);
+  graph.is_train = is_train;
+
+  std::unordered_map<const Node*, NDArray> array_of;  // of every variable
+  std::vector<GradientRequest> requests;
+  std::vector<NDArray> requested_grads;
+  for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    const GraphNode& node = graph.nodes[i];
+    if (!node.is_variable()) continue;
+    const auto arg = std::find(arg_names.begin(), arg_names.end(), node.source->name);
+    const bool is_arg = arg != arg_names.end();
+    const NDArray& array = is_arg ? args[static_cast<size_t>(arg - arg_names.begin())]
+                                  : aux[static_cast<size_t>(std::find(aux_names.begin(), aux_names.end(), node.source->name) -
+                                                            aux_names.begin())];
+    array_of[node.source.get()] = array;
+    graph.tensors[static_cast<size_t>(node.first_output)] = {array.shape(), array.dtype(), Layout::plain};
+    if (!is_arg || !with_backward) continue;
+    const auto index = static_cast<size_t>(arg - arg_names.begin());
+    if (reqs[index] == GradReq::null) continue;
+    requests.push_back({static_cast<int>(i), reqs[index]});
+    requested_grads.push_back(grads[index]);
+  }
+  infer(graph);
+
+  Compiled compiled;
+  compiled.out_grads.resize(outputs.size());
+  if (with_backward) {
+    const GradientPorts ports = add_gradient(graph, requests);
+    for (size_t i = 0; i < ports.out_grads.size(); ++i) {
+      if (ports.out_grads[i] < 0) continue;
+      compiled.out_grads[i] = NDArray(outputs[i].shape(), outputs[i].context(), outputs[i].dtype());
+      array_of[graph.nodes[static_cast<size_t>(ports.out_grads[i])].source.get()] = compiled.out_grads[i];
+    }
+    for (size_t i = 0; i < requests.size(); ++i)
+      if (ports.old_grads[i] >= 0)
+        array_of[graph.nodes[static_cast<size_t>(ports.old_grads[i])].source.get()] = requested_grads[i];
+    infer(graph);
+  }
+  for (const NDArray& output : outputs) graph.output_contexts.push_back(output.context());
+  for (const NDArray& grad : requested_grads) graph.output_contexts.push_back(grad.context());
+  place(graph, context, group2ctx);
+  separate_outputs(graph);
+  if (options.fuse && !monitored) fuse(graph);
+  select(graph);
+  if (options.layout && !monitored) layout(graph);
+  build_kernels(graph);
+
+  std::vector<OutsideArray> outside;
+  for (const GraphNode& node : graph.nodes) {
+    const auto found = node.is_variable() ? array_of.find(node.source.get()) : array_of.end();
+    if (found != array_of.end()) outside.push_back({found->second, node.first_output});
+  }
+  for (size_t i = 0; i < graph.outputs.size(); ++i)
+    outside.push_back({i < outputs.size() ? outputs[i] : requested_grads[i - outputs.size()], graph.outputs[i]});
+  compiled.plan = std::make_unique<Plan>(std::move(graph), outside, workspace, options.share_memory, options.capture);
+  return compiled;
+}
+
+Executor::Impl::Compiled& Executor::Impl::compiled(bool is_train, bool with_backward) {
+  const bool monitored = static_cast<bool>(monitor);
+  auto& slot = plans[{is_train, with_backward, monitored}];
+  if (!slot) slot = std::make_unique<Compiled>(compile(is_train, with_backward, monitored));
+  return *slot;
+}
+
+bool Executor::Impl::has_gradients() const {
+  return std::any_of(reqs.begin(), reqs.end(), [](GradReq req) { return req != GradReq::null; });
+}
+
+// ---- Running --------------------------------------------------------------------------------------------------------
+
+Executor::Executor(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {
+  Impl& self = *impl_;
+  self.arg_dict = by_name(self.arg_names, self.args);
+  self.grad_dict = by_name(self.arg_names, self.grads);
+  self.aux_dict = by_name(self.aux_names, self.aux);
+  self.output_dict = by_name(self.output_names, self.outputs);
+}
+
+Executor::~Executor() = default;
+
+const std::vector<NDArray>& Executor::forward(bool is_train, const NamedArrays& inputs) {
+  Impl& self = *impl_;
+  for (const auto& [name, array] : inputs) {
+    const auto found = self.arg_dict.find(name);
+    if (found == self.arg_dict.end())
+      fail("[forward] the network has no argument '", name, "'; it has ", comma_separated(self.arg_names));
+    require(array.shape() == found->second.shape(), "[forward] '", name, "' is bound with shape ",
+            found->second.shape(), ", but ", array.shape(), " was given; reshape() makes an executor for other shapes");
+  }
+  for (const auto& [name, array] : inputs) array.copyto(self.arg_dict.at(name));
+
+  Impl::Compiled& compiled = self.compiled(is_train, is_train && self.has_gradients());
+  self.ran = nullptr;
+  const uint64_t stamp = self.workspace->new_stamp();
+  self.run(compiled, true);
+  self.ran = &compiled;
+  self.ran_train = is_train;
+  self.stamp = stamp;
+  return self.outputs;
+}
+
+void Executor::backward(const Arrays& out_grads, bool is_train) {
+  Impl& self = *impl_;
+  require(self.ran != nullptr, "[backward] there is nothing to go back through: call forward(is_train = true) first");
+  if (!self.has_gradients()) return;
+  const bool again = !self.ran_train || !is_train;  // forward kept nothing for us
+  require(again || self.workspace->stamp() == self.stamp,
+          "[backward] the activations of the last forward are gone: backward has used them already, or another executor "
+          "that shares this memory has run since; call forward(is_train = true) again");
+  Impl::Compiled& compiled = again ? self.compiled(false, true) : *self.ran;
+  self.take_out_grads(compiled, out_grads);
+  if (again) self.run(compiled, true);
+  self.workspace->new_stamp();  // whatever happens now, the activations are used up
+  self.run(compiled, false);
+}
+
+void Executor::Impl::take_out_grads(Compiled& compiled, const Arrays& given) const {
+  const std::vector<NDArray> arrays = given.resolve(output_names, "out_grads", true);
+  std::vector<std::string> missing;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (compiled.out_grads[i] && !arrays[i]) missing.push_back(output_names[i]);
+    if (compiled.out_grads[i] && arrays[i])
+      require(arrays[i].shape() == outputs[i].shape(), "[backward] the gradient of ", output_names[i], " has shape ",
+              arrays[i].shape(), ", the output has ", outputs[i].shape());
+  }
+  require(missing.empty(), "[backward] out_grads are needed for ", comma_separated(missing),
+          ": they are no loss, and a gradient that was asked for depends on them");
+  for (size_t i = 0; i < outputs.size(); ++i)
+    if (compiled.out_grads[i]) arrays[i].copyto(compiled.out_grads[i]);
+}
+
+void Executor::Impl::run(Compiled& compiled, bool forward) const {
+  if (!monitor) return forward ? compiled.plan->run_forward() : compiled.plan->run_backward();
+  const NodeCallback callback = [this](const GraphNode& node, std::span<const NDArray> inputs,
+                                       std::span<const NDArray> made) {
+    const void* params = node.source->params.get();
+    if (monitor_all) {
+      const Names names = node.op().all_inputs(params);
+      for (size_t i = 0; i < inputs.size(); ++i)
+        if (inputs[i]) monitor(node.source->name + "_" + names[i], inputs[i]);
+    }
+    const Names names = node.op().outputs(params);
+    const auto visible = static_cast<size_t>(node.op().visible_outputs(params));
+    for (size_t i = 0; i < visible; ++i) monitor(node.source->name + "_" + names[i], made[i]);
+  };
+  return forward ? compiled.plan->run_forward(&callback) : compiled.plan->run_backward(&callback);
+}
+
+// ---- Everything else ------------------------------------------------------------------------------------------------
+
+const Symbol& Executor::symbol() const { return impl_->symbol; }
+Context Executor::context() const { return impl_->context; }
+const std::vector<NDArray>& Executor::outputs() const { return impl_->outputs; }
+const std::vector<NDArray>& Executor::arg_arrays() const { return impl_->args; }
+const std::vector<NDArray>& Executor::grad_arrays() const { return impl_->grads; }
+const std::vector<NDArray>& Executor::aux_arrays() const { return impl_->aux; }
+const NamedArrays& Executor::arg_dict() const { return impl_->arg_dict; }
+const NamedArrays& Executor::grad_dict() const { return impl_->grad_dict; }
+const NamedArrays& Executor::aux_dict() const { return impl_->aux_dict; }
+const NamedArrays& Executor::output_dict() const { return impl_->output_dict; }
+
+void Executor::copy_params_from(const NamedArrays& arg_params, const NamedArrays& aux_params, bool allow_extra_params) {
+  std::vector<std::pair<NDArray, NDArray>> copies;  // from, to; all are checked before any is made
+  const auto collect = [&](const NamedArrays& params, const NamedArrays& bound, const char* what) {
+    for (const auto& [name, array] : params) {
+      const auto found = bound.find(name);
+      if (found == bound.end()) {
+        require(allow_extra_params, "[copy_params_from] the network has no ", what, " '", name, "'");
+        continue;
+      }
+      require(array.shape() == found->second.shape(), "[copy_params_from] '", name, "' is bound with shape ",
+              found->second.shape(), ", but ", array.shape(), " was given");
+      copies.emplace_back(array, found->second);
+    }
+  };
+  collect(arg_params, impl_->arg_dict, "argument");
+  collect(aux_params, impl_->aux_dict, "auxiliary state");
+  for (auto& [from, to] : copies) from.copyto(to);
+}
+
+void Executor::set_monitor_callback(Monitor monitor, bool monitor_all) {
+  impl_->monitor = std::move(monitor);
+  impl_->monitor_all = monitor_all;
+}
+
+MemoryReport Executor::memory() const {
+  Impl& self = *impl_;
+  if (self.plans.empty()) self.compiled(self.has_gradients(), self.has_gradients());
+  MemoryReport report;
+  for (const auto& [key, compiled] : self.plans) {
+    if (compiled->plan->arena_bytes() < report.arena) continue;
+    report.arena = compiled->plan->arena_bytes();
+    report.unshared = compiled->plan->memory().unshared_bytes;
+  }
+  std::vector<NDArray> bound = self.args;
+  bound.insert(bound.end(), self.aux.begin(), self.aux.end());
+  report.arguments = total_bytes(bound);
+  report.gradients = total_bytes(self.grads);
+  report.outputs = total_bytes(self.outputs);
+  return report;
+}
+
+std::string Executor::debug_str() const {
+  Impl& self = *impl_;
+  if (self.plans.empty()) self.compiled(self.has_gradients(), self.has_gradients());
+  std::ostringstream out;
+  for (const auto& [key, compiled] : self.plans) {
+    const auto& [is_train, with_backward, monitored] = key;
+    out << (is_train ? "training" : "inference") << (with_backward ? ", forward and backward" : ", forward")
+        << (monitored ? ", monitored" : "") << "\n"
+        << compiled->plan->str() << "\n";
+  }
+  return out.str();
+}
+
+}  // namespace symbind

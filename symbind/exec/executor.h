@@ -1,0 +1,122 @@
+// A network bound to arrays on a device: forward, backward, and the arrays themselves.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "symbind/core/ndarray.h"
+#include "symbind/exec/binding.h"
+#include "symbind/graph/symbol.h"
+#include "symbind/passes/infer.h"
+
+namespace symbind {
+
+// Switches for tests and for hunting bugs; results agree whatever they are.
+struct BindOptions {
+  bool share_memory = true;
+  bool fuse = true;
+  bool layout = true;
+  bool capture = true;
+};
+
+class Executor;
+using ExecutorPtr = std::shared_ptr<Executor>;
+
+struct ExecutorOptions {
+  Arrays args_grad = {};
+  GradReqs grad_req = "write";
+  Arrays aux_states = {};
+  std::map<std::string, Context> group2ctx = {};
+  ExecutorPtr shared_exec = nullptr;  // shares its working memory
+  BindOptions options = {};
+};
+
+struct SimpleBindOptions {
+  GradReqs grad_req = "write";
+  NamedTypes type_dict = {};
+  std::map<std::string, Context> group2ctx = {};
+  std::vector<std::string> shared_arg_names = {};
+  ExecutorPtr shared_exec = nullptr;
+  NamedArrays* shared_buffer = nullptr;
+  BindOptions options = {};
+};
+
+// bind(net, cpu(), args, options) binds to arrays the caller has. No entry in args_grad means no gradient. (An object
+// and not a function, so that std::bind is never meant by accident when arguments are standard containers.)
+struct Bind {
+  ExecutorPtr operator()(const Symbol& symbol, Context context, const Arrays& args,
+                         const ExecutorOptions& options = {}) const;
+};
+inline constexpr Bind bind;
+
+// Infers every shape and type from a few, and allocates every array, filled with zeros.
+ExecutorPtr simple_bind(const Symbol& symbol, Context context, const NamedShapes& shapes,
+                        const SimpleBindOptions& options = {});
+
+struct MemoryReport {
+  size_t arena = 0;      // working memory: activations and scratch
+  size_t arguments = 0;  // arguments and auxiliary states
+  size_t gradients = 0;
+  size_t outputs = 0;
+  size_t unshared = 0;  // what the arena would be if no memory were shared
+};
+
+struct ReshapeOptions {
+  bool partial_shaping = false;   // may shapes of arrays that were not named change?
+  bool allow_up_sizing = false;   // may arrays grow?
+};
+
+class Executor {
+ public:
+  ~Executor();
+  Executor(const Executor&) = delete;
+  Executor& operator=(const Executor&) = delete;
+
+  // Inputs by name are copied into the argument arrays first. The outputs are the same arrays at every call,
+  // overwritten by the next.
+  const std::vector<NDArray>& forward(bool is_train = false, const NamedArrays& inputs = {});
+  // out_grads: in the order of the outputs, or by output name; needed only for outputs that a requested gradient
+  // depends on. After forward(false), or with is_train false, they are the gradients of the network in test mode:
+  // forward runs again, keeping what is needed here.
+  void backward(const Arrays& out_grads = {}, bool is_train = true);
+
+  const Symbol& symbol() const;
+  Context context() const;
+  const std::vector<NDArray>& outputs() const;
+  const std::vector<NDArray>& arg_arrays() const;
+  const std::vector<NDArray>& grad_arrays() const;  // empty arrays where there is no gradient
+  const std::vector<NDArray>& aux_arrays() const;
+  const NamedArrays& arg_dict() const;
+  const NamedArrays& grad_dict() const;  // only arguments that have a gradient
+  const NamedArrays& aux_dict() const;
+  const NamedArrays& output_dict() const;
+
+  // Names that the network does not have fail, unless extra ones are allowed; nothing is copied then.
+  void copy_params_from(const NamedArrays& arg_params, const NamedArrays& aux_params = {},
+                        bool allow_extra_params = false);
+  // An executor for other input shapes that shares the parameters and the working memory.
+  ExecutorPtr reshape(const NamedShapes& shapes, const ReshapeOptions& options = {});
+
+  // Called right after each node, forward and backward, with the name of each output (monitor_all: of each input too)
+  // and its array. An empty function ends it.
+  using Monitor = std::function<void(const std::string& name, const NDArray& array)>;
+  void set_monitor_callback(Monitor monitor, bool monitor_all = false);
+
+  MemoryReport memory() const;
+  std::string debug_str() const;  // the plans, as tables
+
+  struct Impl;  // executor_impl.h
+
+ private:
+  friend class ExecutorBuilder;
+  explicit Executor(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+// Computes a network's outputs for the given arguments, once.
+std::vector<NDArray> eval(const Symbol& symbol, const NamedArrays& args, Context context = cpu());
+
+}  // namespace symbind

@@ -1,0 +1,51 @@
+// What an executor holds; shared by executor.cc (compiling and running) and bind.cc (making executors).
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "symbind/exec/executor.h"
+#include "symbind/exec/plan.h"
+
+namespace symbind {
+
+struct Executor::Impl {
+  Symbol symbol;
+  Context context;
+  std::map<std::string, Context> group2ctx;
+  BindOptions options;
+
+  std::vector<std::string> arg_names, aux_names, output_names;
+  std::vector<NDArray> args, grads, aux, outputs;
+  std::vector<GradReq> reqs;  // null where there is no gradient array
+  NamedArrays arg_dict, grad_dict, aux_dict, output_dict;
+  // What args and grads were first allocated as: reshape() takes views of these as long as they are large enough.
+  std::vector<NDArray> arg_room, grad_room;
+
+  std::shared_ptr<Workspace> workspace;
+  Monitor monitor;
+  bool monitor_all = false;
+
+  struct Compiled {
+    std::unique_ptr<Plan> plan;
+    std::vector<NDArray> out_grads;  // by output: where the plan reads its gradient; empty where it needs none
+  };
+  std::map<std::tuple<bool, bool, bool>, std::unique_ptr<Compiled>> plans;  // is_train, with backward, monitored
+
+  // The last forward: what ran, in which mode, and the stamp it left on the workspace.
+  Compiled* ran = nullptr;
+  bool ran_train = false;
+  uint64_t stamp = 0;
+
+  explicit Impl(Symbol net) : symbol(std::move(net)) {}
+  bool has_gradients() const;
+  Compiled& compiled(bool is_train, bool with_backward);
+  Compiled compile(bool is_train, bool with_backward, bool monitored) const;
+  void take_out_grads(Compiled& compiled, const Arrays& given) const;
+  void run(Compiled& compiled, bool forward) const;
+};
+
+}  // namespace symbind

@@ -1,0 +1,45 @@
+#include "symbind/exec/indexing.h"
+
+#include "symbind/exec/arithmetic.h"
+#include "symbind/exec/invoke.h"
+#include "symbind/ops/slice.h"
+
+namespace symbind {
+namespace {
+
+// The three tuples that the slice operators share.
+template <class P>
+P filled(const std::vector<Range>& ranges) {
+  P params;
+  params.begin = {};
+  params.end = {};
+  bool stepped = false;
+  for (const Range& range : ranges) {
+    params.begin.push_back(range.begin);
+    params.end.push_back(range.end);
+    stepped |= range.step.has_value();
+  }
+  if (stepped)
+    for (const Range& range : ranges) params.step.push_back(range.step);
+  return params;
+}
+
+}  // namespace
+
+NDArray take(const NDArray& array, const std::vector<Range>& ranges) {
+  return invoke(slice, {array}, filled<Slice>(ranges))[0];
+}
+
+void assign(NDArray& array, const std::vector<Range>& ranges, const NDArray& value) {
+  const NDArray part = take(array, ranges);
+  const NDArray filled_value = value.shape() == part.shape() ? value : part * 0.0 + value;
+  invoke(slice_assign, {array, filled_value}, filled<SliceAssign>(ranges), {.out = {array}});
+}
+
+void assign(NDArray& array, const std::vector<Range>& ranges, double value) {
+  SliceAssignScalar params = filled<SliceAssignScalar>(ranges);
+  params.scalar = value;
+  invoke(slice_assign_scalar, {array}, params, {.out = {array}});
+}
+
+}  // namespace symbind

@@ -1,0 +1,26 @@
+// Parts of arrays along several axes: reading makes a copy, assigning writes into the array. (Along the first axis alone
+// NDArray::at and NDArray::slice are views.)
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "symbind/core/ndarray.h"
+
+namespace symbind {
+
+// One axis: begin:end:step as in Python; Range{} is the whole axis.
+struct Range {
+  std::optional<int64_t> begin = std::nullopt;
+  std::optional<int64_t> end = std::nullopt;
+  std::optional<int64_t> step = std::nullopt;
+};
+
+// take(a, {{}, {1, 3}}) is a[:, 1:3].
+NDArray take(const NDArray& array, const std::vector<Range>& ranges);
+// The value's shape is that of the part, or broadcasts to it.
+void assign(NDArray& array, const std::vector<Range>& ranges, const NDArray& value);
+void assign(NDArray& array, const std::vector<Range>& ranges, double value);
+
+}  // namespace symbind

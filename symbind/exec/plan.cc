@@ -1,0 +1,268 @@
+#include "symbind/exec/plan.h"
+
+#include <algorithm>
+#include <iomanip>
+
+#include "symbind/core/error.h"
+#include "symbind/passes/passes.h"
+
+namespace symbind {
+
+// ---- Workspace ------------------------------------------------------------------------------------------------------
+
+size_t Workspace::reserve(Context context, size_t bytes) {
+  auto found = std::find_if(arenas_.begin(), arenas_.end(), [&](const Arena& arena) { return arena.context == context; });
+  if (found == arenas_.end()) found = arenas_.insert(arenas_.end(), {context, nullptr});
+  if (!found->storage || found->storage->bytes() < bytes) {
+    found->storage.reset();  // first, so that both need not fit at once
+    stamp_ = 0;
+    ++generation_;
+    found->storage = std::make_shared<Storage>(Device::get(context), bytes);
+  }
+  return static_cast<size_t>(found - arenas_.begin());
+}
+
+size_t Workspace::bytes() const {
+  size_t sum = 0;
+  for (const Arena& arena : arenas_) sum += arena.storage ? arena.storage->bytes() : 0;
+  return sum;
+}
+
+uint64_t Workspace::new_stamp() {
+  static std::atomic<uint64_t> runs{0};
+  return stamp_ = ++runs;
+}
+
+// ---- Building -------------------------------------------------------------------------------------------------------
+
+Plan::Plan(Graph graph, const std::vector<OutsideArray>& outside, std::shared_ptr<Workspace> workspace,
+           bool share_memory, bool capture)
+    : graph_(std::move(graph)), workspace_(std::move(workspace)), may_capture_(capture) {
+  std::vector<int> home(graph_.tensors.size(), -1);
+  for (const OutsideArray& given : outside) {
+    home[static_cast<size_t>(given.tensor)] = static_cast<int>(outside_.size());
+    outside_.push_back(given.array);
+    written_.push_back(given.written);
+  }
+  memory_ = plan_memory(graph_, home, share_memory);
+  for (size_t i = 0; i < memory_.arena_contexts.size(); ++i)
+    arenas_.push_back(workspace_->reserve(memory_.arena_contexts[i], memory_.arena_bytes[i]));
+  make_steps();
+  take_addresses();
+}
+
+Plan::~Plan() = default;
+
+void Plan::make_steps() {
+  const Context* only = nullptr;
+  bool one_context = true;
+  size_t addresses = 0;
+  for (size_t i = 0; i < graph_.nodes.size(); ++i) {
+    const GraphNode& node = graph_.nodes[i];
+    if (node.is_variable()) continue;
+    if (only && *only != node.context) one_context = false;
+    only = &node.context;
+    addresses += node.inputs.size() + static_cast<size_t>(node.outputs);
+  }
+  may_capture_ = may_capture_ && one_context && only && only->is_gpu();
+  if (graph_.random_slots > 0 && only)
+    cursor_ = std::make_shared<Storage>(Device::get(one_context ? *only : cpu()), sizeof(RandomCursor));
+  require(graph_.random_slots == 0 || one_context, "random operators need all of a network on one context");
+  addresses_.resize(addresses);
+  step_of_node_.assign(graph_.nodes.size(), -1);
+  make_part(forward_, 0, graph_.forward_nodes);
+  make_part(backward_, graph_.forward_nodes, graph_.nodes.size());
+}
+
+void Plan::make_part(Part& part, size_t first_node, size_t end_node) {
+  part.begin = steps_.size();
+  part.first_node = first_node;
+  part.end_node = end_node;
+  std::vector<bool> writes(outside_.size(), false);
+  for (size_t i = first_node; i < end_node; ++i) {
+    const GraphNode& node = graph_.nodes[i];
+    if (node.is_variable()) continue;
+    for (int k = 0; k < node.outputs; ++k) {
+      const Place& place = memory_.tensors[static_cast<size_t>(node.first_output + k)];
+      if (place.kind == Place::Kind::outside) writes[static_cast<size_t>(place.index)] = true;
+    }
+    const size_t aux = node.op().aux(node.source->params.get()).size();
+    for (size_t k = node.inputs.size() - aux; k < node.inputs.size(); ++k) {
+      const Place& place = memory_.tensors[static_cast<size_t>(node.inputs[k])];
+      if (place.kind == Place::Kind::outside) writes[static_cast<size_t>(place.index)] = true;
+    }
+    if (memory_.skip[i]) continue;
+    step_of_node_[i] = static_cast<int>(steps_.size());
+    const bool capturable = node.kernel->capturable;
+    if (part.stretches.empty() || part.stretches.back().capturable != capturable)
+      part.stretches.push_back({steps_.size(), steps_.size(), capturable, 0, nullptr});
+    steps_.push_back({node.kernel.get(), {}, i});
+    part.stretches.back().end = steps_.size();
+  }
+  part.end = steps_.size();
+  for (size_t i = 0; i < writes.size(); ++i)
+    if (writes[i]) part.writes.push_back(i);
+}
+
+void* Plan::address(const Place& place) const {
+  switch (place.kind) {
+    case Place::Kind::nowhere: return nullptr;
+    case Place::Kind::arena: {
+      const Storage& storage = *workspace_->storage(arenas_[static_cast<size_t>(place.index)]);
+      return const_cast<std::byte*>(static_cast<const std::byte*>(storage.data())) + place.offset;
+    }
+    case Place::Kind::outside: return const_cast<void*>(outside_[static_cast<size_t>(place.index)].data());
+  }
+  return nullptr;
+}
+
+void Plan::take_addresses() {
+  size_t next = 0;
+  for (Step& step : steps_) {
+    const GraphNode& node = graph_.nodes[step.node];
+    step.args.inputs = addresses_.data() + next;
+    for (const int input : node.inputs) addresses_[next++] = address(memory_.tensors[static_cast<size_t>(input)]);
+    step.args.outputs = addresses_.data() + next;
+    for (int i = 0; i < node.outputs; ++i)
+      addresses_[next++] = address(memory_.tensors[static_cast<size_t>(node.first_output + i)]);
+    step.args.scratch = address(memory_.scratch[step.node]);
+    step.args.random = cursor_ ? static_cast<const RandomCursor*>(cursor_->data()) : nullptr;
+    step.args.stream = Target::get(node.context).stream(Device::get(node.context));
+  }
+  for (Part* part : {&forward_, &backward_})
+    for (Stretch& stretch : part->stretches) {
+      stretch.captured.reset();
+      stretch.runs = 0;
+    }
+  generation_ = workspace_->generation();
+}
+
+// ---- Running --------------------------------------------------------------------------------------------------------
+
+void Plan::run_forward(const NodeCallback* callback) {
+  if (cursor_) {
+    const GraphNode& any = graph_.nodes[steps_.front().node];
+    Target::get(any.context)
+        .start_random(cursor_->device(), static_cast<RandomCursor*>(cursor_->mutable_data()),
+                      static_cast<uint64_t>(graph_.random_slots));
+  }
+  run(forward_, callback);
+}
+
+void Plan::run_backward(const NodeCallback* callback) { run(backward_, callback); }
+
+namespace {
+
+// A CPU's way with denormals is the caller's again when the run is over, however it ends.
+class RunScope {
+ public:
+  RunScope() : target_(Target::get(cpu())), state_(target_.enter()) {}
+  ~RunScope() { target_.leave(state_); }
+  RunScope(const RunScope&) = delete;
+  RunScope& operator=(const RunScope&) = delete;
+
+ private:
+  Target& target_;
+  uint32_t state_;
+};
+
+}  // namespace
+
+void Plan::run(Part& part, const NodeCallback* callback) {
+  if (generation_ != workspace_->generation()) take_addresses();
+  const RunScope scope;
+  if (callback) {
+    run_with_callback(part, *callback);
+  } else {
+    for (Stretch& stretch : part.stretches) run_stretch(stretch);
+  }
+  for (const size_t index : part.writes) outside_[index].storage().bump();
+}
+
+void Plan::run_stretch(Stretch& stretch) {
+  if (stretch.captured) return stretch.captured->launch();
+  const auto run_steps = [&] {
+    for (size_t i = stretch.begin; i < stretch.end; ++i) steps_[i].kernel->run(steps_[i].args);
+  };
+  // The first run lets libraries set themselves up; the second is recorded.
+  if (may_capture_ && stretch.capturable && stretch.runs++ == 1) {
+    const Context context = graph_.nodes[steps_[stretch.begin].node].context;
+    stretch.captured = Target::get(context).capture(Device::get(context), run_steps);
+    if (stretch.captured) return stretch.captured->launch();
+  }
+  run_steps();
+}
+
+NDArray Plan::array_of(int tensor) const {
+  const Place& place = memory_.tensors[static_cast<size_t>(tensor)];
+  const Tensor& described = graph_.tensors[static_cast<size_t>(tensor)];
+  switch (place.kind) {
+    case Place::Kind::nowhere: return {};
+    case Place::Kind::arena:
+      return {workspace_->storage(arenas_[static_cast<size_t>(place.index)]), place.offset, described.shape,
+              described.dtype};
+    case Place::Kind::outside: {
+      const NDArray& array = outside_[static_cast<size_t>(place.index)];
+      return {array.storage_ptr(), array.byte_offset(), described.shape, described.dtype};
+    }
+  }
+  return {};
+}
+
+void Plan::run_with_callback(const Part& part, const NodeCallback& callback) {
+  std::vector<NDArray> inputs, outputs;
+  for (size_t i = part.first_node; i < part.end_node; ++i) {
+    const GraphNode& node = graph_.nodes[i];
+    if (node.is_variable()) continue;
+    if (step_of_node_[i] >= 0) {
+      const Step& step = steps_[static_cast<size_t>(step_of_node_[i])];
+      step.kernel->run(step.args);
+    }
+    inputs.clear();
+    outputs.clear();
+    for (const int input : node.inputs) inputs.push_back(array_of(input));
+    for (int k = 0; k < node.outputs; ++k) outputs.push_back(array_of(node.first_output + k));
+    callback(node, inputs, outputs);
+  }
+}
+
+// ---- Reporting ------------------------------------------------------------------------------------------------------
+
+size_t Plan::arena_bytes() const {
+  size_t sum = 0;
+  for (const size_t bytes : memory_.arena_bytes) sum += bytes;
+  return sum;
+}
+
+std::string Plan::str() const {
+  std::ostringstream out;
+  out << std::left << std::setw(6) << "step" << std::setw(40) << "node" << std::setw(28) << "operator" << std::setw(12)
+      << "how" << std::setw(24) << "output" << std::setw(10) << "layout" << "where\n";
+  for (size_t i = 0; i < graph_.nodes.size(); ++i) {
+    const GraphNode& node = graph_.nodes[i];
+    if (node.is_variable()) continue;
+    if (i == graph_.forward_nodes) out << "backward\n";
+    const auto output = static_cast<size_t>(node.first_output);
+    const Tensor& tensor = graph_.tensors[output];
+    const Place& place = memory_.tensors[output];
+    std::string where = "-";
+    if (place.kind == Place::Kind::arena) where = join("arena+", place.offset);
+    if (place.kind == Place::Kind::outside) where = "outside";
+    for (const int input : node.inputs) {
+      const Place& from = memory_.tensors[static_cast<size_t>(input)];
+      if (from.kind == place.kind && from.index == place.index && from.offset == place.offset) {
+        where += memory_.skip[i] ? " (view)" : " (in place)";
+        break;
+      }
+    }
+    out << std::left << std::setw(6) << (step_of_node_[i] < 0 ? "" : std::to_string(step_of_node_[i])) << std::setw(40)
+        << node.source->name << std::setw(28) << node.op().name << std::setw(12)
+        << (memory_.skip[i] ? "nothing" : node.implementation->name) << std::setw(24)
+        << join(tensor.shape, " ", tensor.dtype) << std::setw(10)
+        << (tensor.layout == Layout::plain ? "plain" : "ch. last") << where << "\n";
+  }
+  out << "working memory: " << arena_bytes() << " bytes; without sharing: " << memory_.unshared_bytes << "\n";
+  return out.str();
+}
+
+}  // namespace symbind

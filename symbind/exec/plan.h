@@ -1,0 +1,112 @@
+// A plan: a flat list of ready-made kernels over one arena per context. Running it is a loop over that list.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "symbind/core/ndarray.h"
+#include "symbind/passes/plan_memory.h"
+#include "symbind/passes/target.h"
+
+namespace symbind {
+
+// Working memory that plans share, an arena per context. An arena only grows; a plan that took its addresses under an
+// older generation takes them again. The stamp says whose activations the arenas hold: 0 for nobody's.
+class Workspace {
+ public:
+  // The arena's number; it has room for `bytes` from here on.
+  size_t reserve(Context context, size_t bytes);
+  const std::shared_ptr<Storage>& storage(size_t arena) const { return arenas_[arena].storage; }
+  uint64_t generation() const { return generation_; }
+  size_t bytes() const;
+
+  uint64_t stamp() const { return stamp_; }
+  // Marks the arenas as holding the activations of a new run; returns its stamp.
+  uint64_t new_stamp();
+
+ private:
+  struct Arena {
+    Context context;
+    std::shared_ptr<Storage> storage;
+  };
+  std::vector<Arena> arenas_;
+  uint64_t generation_ = 0;
+  uint64_t stamp_ = 0;
+};
+
+// An array outside of the arenas, and the tensor that lives in it.
+struct OutsideArray {
+  NDArray array;
+  int tensor = 0;
+  bool written = false;  // by the plan
+};
+
+// Called after each node, with arrays that are valid during the call.
+using NodeCallback =
+    std::function<void(const GraphNode& node, std::span<const NDArray> inputs, std::span<const NDArray> outputs)>;
+
+class Plan {
+ public:
+  Plan(Graph graph, const std::vector<OutsideArray>& outside, std::shared_ptr<Workspace> workspace, bool share_memory,
+       bool capture);
+  ~Plan();
+  Plan(const Plan&) = delete;
+  Plan& operator=(const Plan&) = delete;
+
+  void run_forward(const NodeCallback* callback = nullptr);
+  void run_backward(const NodeCallback* callback = nullptr);
+
+  const Graph& graph() const { return graph_; }
+  const MemoryPlan& memory() const { return memory_; }
+  size_t arena_bytes() const;
+  std::string str() const;  // a table of the steps
+
+ private:
+  struct Step {
+    Kernel* kernel;
+    Args args;
+    size_t node;
+  };
+  // Steps that run one after the other without a break, replayed as one where the device can.
+  struct Stretch {
+    size_t begin, end;  // of steps
+    bool capturable;
+    int runs = 0;
+    std::unique_ptr<Captured> captured;
+  };
+  struct Part {  // forward, or backward
+    size_t begin = 0, end = 0;              // of steps
+    size_t first_node = 0, end_node = 0;
+    std::vector<Stretch> stretches;
+    std::vector<size_t> writes;             // outside arrays whose version a run advances
+  };
+
+  void make_steps();
+  void make_part(Part& part, size_t first_node, size_t end_node);
+  void take_addresses();
+  void* address(const Place& place) const;
+  NDArray array_of(int tensor) const;
+  void run(Part& part, const NodeCallback* callback);
+  void run_stretch(Stretch& stretch);
+  void run_with_callback(const Part& part, const NodeCallback& callback);
+
+  Graph graph_;
+  MemoryPlan memory_;
+  std::vector<NDArray> outside_;
+  std::vector<bool> written_;
+  std::shared_ptr<Workspace> workspace_;
+  std::vector<size_t> arenas_;        // the workspace's number for each arena of the memory plan
+  uint64_t generation_ = 0;           // of the workspace when the addresses were taken
+  std::vector<Step> steps_;
+  std::vector<int> step_of_node_;     // -1: nothing to run
+  std::vector<void*> addresses_;      // of all steps' arrays, one after the other
+  std::shared_ptr<Storage> cursor_;   // of random draws, in device memory
+  Part forward_, backward_;
+  bool may_capture_;
+};
+
+}  // namespace symbind

@@ -1,0 +1,33 @@
+// Arrays in a file, with names or without: MXNet's `.params`, bit for bit as its version 1.9.1 writes them.
+#pragma once
+
+#include <initializer_list>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "symbind/core/ndarray.h"
+
+namespace symbind {
+
+// What a file holds, in its order. `names` is empty when the arrays were saved as a list.
+struct LoadedArrays {
+  std::vector<std::string> names;
+  std::vector<NDArray> arrays;
+
+  // By name; of arrays with one name the last remains. Fails when the file has no names.
+  NamedArrays dict() const;
+};
+
+// A crash, a full disk or any other failure leaves the old file as it was. A file with an array of no axes is one that
+// MXNet loads only where its NumPy shapes are on (`mx.util.np_shape`).
+void save(const std::string& path, const NamedArrays& arrays);
+void save(const std::string& path, std::span<const std::string> names, std::span<const NDArray> arrays);
+void save(const std::string& path, const std::vector<NDArray>& arrays);
+void save(const std::string& path, std::initializer_list<NDArray> arrays);
+
+// Arrays on the CPU, wherever they were when they were saved. A truncated or malformed file fails with its name, the
+// offset and what was expected there.
+LoadedArrays load(const std::string& path);
+
+}  // namespace symbind

@@ -1,0 +1,152 @@
+// The language operators are defined in: Op<P> turns a parameter struct P, a few names and three functions into an OpDef.
+// See docs/adding_an_op.md for a walk through it.
+#pragma once
+
+#include <concepts>
+#include <utility>
+
+#include "symbind/graph/op.h"
+#include "symbind/graph/symbol.h"
+
+namespace symbind {
+
+template <class T>
+constexpr std::string_view type_text() {
+  if constexpr (std::is_same_v<T, bool>) return "boolean";
+  else if constexpr (std::is_same_v<T, int64_t>) return "int";
+  else if constexpr (std::is_same_v<T, double>) return "float";
+  else if constexpr (std::is_same_v<T, std::string>) return "string";
+  else if constexpr (std::is_same_v<T, DType>) return "type";
+  else if constexpr (std::is_same_v<T, Tuple> || std::is_same_v<T, OptionalTuple>) return "tuple";
+  else if constexpr (std::is_same_v<T, std::vector<double>>) return "tuple of floats";
+  else if constexpr (std::is_same_v<T, std::optional<int64_t>>) return "int or None";
+  else if constexpr (std::is_same_v<T, std::optional<double>>) return "float or None";
+  else if constexpr (std::is_same_v<T, std::optional<bool>>) return "boolean or None";
+  else if constexpr (std::is_same_v<T, std::optional<std::string>>) return "string or None";
+  else if constexpr (std::is_same_v<T, std::optional<Tuple>>) return "tuple or None";
+  else if constexpr (std::is_same_v<T, std::optional<DType>>) return "type or None";
+  else static_assert(sizeof(T) == 0, "not a type a parameter can have");
+}
+
+template <class P>
+class Op {
+ public:
+  explicit Op(std::string name) {
+    def_.name = std::move(name);
+    def_.make_params = [] { return std::make_shared<P>(); };
+    def_.copy_params = [](const void* p) { return std::make_shared<P>(of(p)); };
+    inputs({"data"});
+    aux({});
+    outputs({"output"});
+    def_.infer_shape = [](const void*, Shapes& s) { same_shape(s); };
+    def_.infer_type = [](const void*, Types& t) { same_type(t); };
+  }
+
+  Op& aliases(Names names) { return def_.aliases = std::move(names), *this; }
+  Op& doc(std::string text) { return def_.doc = std::move(text), *this; }
+
+  // One field of P: its name in files and in Python, a line of documentation, and a rule for its values. `Base` is P or
+  // a struct P inherits from.
+  template <class T, class Base>
+    requires std::derived_from<P, Base>
+  Op& param(T Base::*field, std::string name, std::string doc) {
+    return add_field(field, std::move(name), std::move(doc), Rule<T>{});
+  }
+  template <class T, class Base, class MakeRule>
+    requires std::derived_from<P, Base>
+  Op& param(T Base::*field, std::string name, std::string doc, MakeRule make_rule) {
+    return add_field(field, std::move(name), std::move(doc), make_rule(std::type_identity<T>{}));
+  }
+
+  Op& inputs(Names names) { return def_.inputs = [names = std::move(names)](const void*) { return names; }, *this; }
+  template <std::invocable<const P&> F>
+  Op& inputs(F names) {
+    return def_.inputs = [names](const void* p) -> Names { return names(of(p)); }, *this;
+  }
+  // Any number of inputs; `count` is the parameter that holds how many.
+  Op& variadic(int64_t P::*count, std::string name) {
+    def_.count_field = std::move(name);
+    def_.set_count = [count](void* p, int64_t n) { static_cast<P*>(p)->*count = n; };
+    return *this;
+  }
+  Op& aux(Names names) { return def_.aux = [names = std::move(names)](const void*) { return names; }, *this; }
+  Op& outputs(Names names) {
+    def_.outputs = [names](const void*) { return names; };
+    def_.visible_outputs = [count = static_cast<int>(names.size())](const void*) { return count; };
+    return *this;
+  }
+  template <std::invocable<const P&> F>
+  Op& outputs(F names) {
+    def_.outputs = [names](const void* p) -> Names { return names(of(p)); };
+    def_.visible_outputs = [names](const void* p) { return static_cast<int>(names(of(p)).size()); };
+    return *this;
+  }
+  // How many of the outputs a user sees; the others are kept for the gradient. Stands after outputs().
+  template <std::invocable<const P&> F>
+  Op& visible_outputs(F count) {
+    return def_.visible_outputs = [count](const void* p) -> int { return count(of(p)); }, *this;
+  }
+
+  template <std::invocable<const P&, Shapes&> F>
+  Op& infer_shape(F infer) {
+    return def_.infer_shape = [infer](const void* p, Shapes& s) { infer(of(p), s); }, *this;
+  }
+  template <std::invocable<const P&, Types&> F>
+  Op& infer_type(F infer) {
+    return def_.infer_type = [infer](const void* p, Types& t) { infer(of(p), t); }, *this;
+  }
+  template <std::invocable<const P&, Grad&> F>
+  Op& gradient(F gradient) {
+    return def_.gradient = [gradient](const void* p, Grad& g) { gradient(of(p), g); }, *this;
+  }
+  template <std::invocable<P&> F>
+  Op& check(F check) {
+    return def_.check = [check](void* p) { check(*static_cast<P*>(p)); }, *this;
+  }
+  Op& random() { return def_.random = [](const void*) { return true; }, *this; }
+  template <std::invocable<const P&> F>
+  Op& random(F draws) {
+    return def_.random = [draws](const void* p) -> bool { return draws(of(p)); }, *this;
+  }
+  Op& shape_only(Names inputs) { return def_.shape_only = std::move(inputs), *this; }
+  Op& view() { return def_.view = true, *this; }
+  Op& elementwise() { return def_.elementwise = true, *this; }
+  // The __init__ attribute that a variable made for this input gets.
+  Op& initialize(const std::string& input, std::string init) {
+    return def_.input_attributes[input] = std::move(init), *this;
+  }
+
+  operator OpDef() const { return def_; }
+
+ private:
+  static const P& of(const void* params) { return *static_cast<const P*>(params); }
+
+  template <class T, class Base>
+  Op& add_field(T Base::*member, std::string name, std::string doc, Rule<T> rule) {
+    const P defaults{};
+    ParamField field;
+    field.name = std::move(name);
+    field.doc = std::move(doc);
+    field.type = type_text<T>();
+    field.is_required = is_missing(defaults.*member);
+    if (!field.is_required) field.default_text = print(defaults.*member);
+    field.parse = [member](void* p, std::string_view text) { parse(text, static_cast<P*>(p)->*member); };
+    field.print = [member](const void* p) { return print(of(p).*member); };
+    field.missing = [member](const void* p) { return is_missing(of(p).*member); };
+    field.broken_rule = [member, rule](const void* p) -> std::string {
+      return !rule.holds || rule.holds(of(p).*member) ? "" : rule.text;
+    };
+    def_.fields.push_back(std::move(field));
+    return *this;
+  }
+
+  OpDef def_;
+};
+
+// Registers operators one after the other: each block in ops/ is `OpDef define(Op<P> op)`.
+template <class P>
+void add(OpRegistry& registry, const std::string& name, OpDef (*define)(Op<P>)) {
+  registry.add(define(Op<P>(name)), typeid(P));
+}
+
+}  // namespace symbind

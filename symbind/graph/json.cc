@@ -1,0 +1,262 @@
+// The writer reproduces MXNet's text to the letter (a map of more than one entry and a list of more than ten stand on
+// lines of their own). The reader takes events instead of a tree, so depth and size of the text cost nothing.
+#include "symbind/graph/json.h"
+
+#include <nlohmann/json.hpp>
+#include <unordered_map>
+
+#include "symbind/core/error.h"
+#include "symbind/graph/op.h"
+
+namespace symbind {
+namespace {
+
+std::string quoted(const std::string& text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    switch (c) {
+      case '"': out += "\\\""; break;
+      case '\\': out += "\\\\"; break;
+      case '\n': out += "\\n"; break;
+      case '\r': out += "\\r"; break;
+      case '\t': out += "\\t"; break;
+      default:
+        if (static_cast<unsigned char>(c) < 0x20)
+          out += join("\\u00", "0123456789abcdef"[(c >> 4) & 15], "0123456789abcdef"[c & 15]);
+        else
+          out += c;
+    }
+  }
+  return out + "\"";
+}
+
+class Writer {
+ public:
+  std::string write(const Symbol& symbol) {
+    const auto order = topological_order(symbol.entries());
+    std::unordered_map<const Node*, size_t> number;
+    std::unordered_map<const Node*, int> updates;  // how often a variable has been updated so far
+    std::vector<std::string> variables, first_outputs{"0"};
+    size_t outputs = 0;
+
+    text_ = "{\n  \"nodes\": [";
+    for (const NodePtr& node : order) {
+      text_ += number.empty() ? "\n    {\n" : ", \n    {\n";
+      write_node(*node, number, updates);
+      text_ += "\n    }";
+      if (node->is_variable()) variables.push_back(std::to_string(number.size()));
+      number[node.get()] = number.size();
+      outputs += node->is_variable() ? 1 : node->op->outputs(node->params.get()).size();
+      first_outputs.push_back(std::to_string(outputs));
+    }
+    text_ += "\n  ], \n  \"arg_nodes\": ";
+    write_list(variables, 2);
+    text_ += ", \n  \"node_row_ptr\": ";
+    write_list(first_outputs, 2);
+    text_ += ", \n  \"heads\": ";
+    std::vector<std::string> heads;
+    for (const Entry& head : symbol.entries()) heads.push_back(triple(number.at(head.node.get()), head.index, 0));
+    write_list(heads, 2);
+    text_ += ", \n  \"attrs\": {\"mxnet_version\": [\"int\", 10901]}\n}";
+    return std::move(text_);
+  }
+
+ private:
+  static std::string triple(size_t node, int index, int version) {
+    return "[" + std::to_string(node) + ", " + std::to_string(index) + ", " + std::to_string(version) + "]";
+  }
+
+  void write_list(const std::vector<std::string>& items, size_t indent) {
+    const bool lines = items.size() > 10;
+    text_ += "[";
+    for (size_t i = 0; i < items.size(); ++i) {
+      if (i > 0) text_ += ", ";
+      if (lines) text_.append("\n").append(indent + 2, ' ');
+      text_ += items[i];
+    }
+    if (lines) text_.append("\n").append(indent, ' ');
+    text_ += "]";
+  }
+
+  void write_node(const Node& node, const std::unordered_map<const Node*, size_t>& number,
+                  std::unordered_map<const Node*, int>& updates) {
+    text_ += "      \"op\": " + quoted(node.is_variable() ? "null" : node.op->name) + ", \n";
+    text_ += "      \"name\": " + quoted(node.name) + ", \n";
+    if (!node.attributes.empty()) {
+      const bool lines = node.attributes.size() > 1;
+      text_ += "      \"attrs\": {";
+      bool first = true;
+      for (const auto& [key, value] : node.attributes) {
+        if (!first) text_ += ", ";
+        first = false;
+        if (lines) text_ += "\n        ";
+        text_ += quoted(key) + ": " + quoted(value);
+      }
+      text_ += lines ? "\n      }, \n" : "}, \n";
+    }
+    const size_t aux = node.is_variable() ? 0 : node.op->aux(node.params.get()).size();
+    std::vector<std::string> inputs;
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      const Entry& input = node.inputs[i];
+      int version = 0;
+      if (input.node->is_variable()) {
+        if (i + aux >= node.inputs.size()) ++updates[input.node.get()];
+        const auto found = updates.find(input.node.get());
+        version = found == updates.end() ? 0 : found->second;
+      }
+      inputs.push_back(triple(number.at(input.node.get()), input.index, version));
+    }
+    text_ += "      \"inputs\": ";
+    write_list(inputs, 6);
+  }
+
+  std::string text_;
+};
+
+// What a file says of one node.
+struct NodeRecord {
+  std::string op, name;
+  Attributes attributes;
+  std::vector<std::vector<int64_t>> inputs;
+};
+
+// Collects records from the parser's events by the path of keys they stand under. Anything at an unknown path is skipped.
+class Reader : public nlohmann::json_sax<nlohmann::json> {
+ public:
+  explicit Reader(std::string_view source) : source_(source) {}
+
+  std::vector<NodeRecord> nodes;
+  std::vector<std::vector<int64_t>> heads;
+  bool saw_nodes = false, saw_heads = false;
+  std::string error;
+
+  bool null() override { return value(""); }
+  bool boolean(bool v) override { return value(v ? "True" : "False"); }
+  bool number_integer(number_integer_t v) override { return number(v); }
+  bool number_unsigned(number_unsigned_t v) override {
+    return number(v > static_cast<uint64_t>(INT64_MAX) ? INT64_MAX : static_cast<int64_t>(v));
+  }
+  bool number_float(number_float_t, const string_t& text) override { return value(text); }
+  bool string(string_t& v) override { return value(v); }
+  bool binary(binary_t&) override { return false; }
+
+  bool start_object(size_t) override {
+    ++depth_;
+    if (depth_ == 3 && key_ == "nodes") nodes.emplace_back();
+    return true;
+  }
+  bool key(string_t& v) override {
+    if (depth_ == 1) {
+      key_ = v;
+      saw_nodes |= key_ == "nodes";
+      saw_heads |= key_ == "heads";
+    } else if (depth_ == 3) {
+      node_key_ = v;
+    } else if (depth_ == 4) {
+      attribute_key_ = v;
+    }
+    return true;
+  }
+  bool end_object() override {
+    --depth_;
+    return true;
+  }
+  bool start_array(size_t) override {
+    ++depth_;
+    if (key_ == "nodes" && node_key_ == "inputs" && depth_ == 5 && !nodes.empty()) nodes.back().inputs.emplace_back();
+    if (key_ == "heads" && depth_ == 3) heads.emplace_back();
+    return true;
+  }
+  bool end_array() override {
+    --depth_;
+    return true;
+  }
+  bool parse_error(size_t position, const std::string&, const nlohmann::json::exception& exception) override {
+    const std::string_view what = exception.what();
+    const size_t detail = what.rfind("; ");
+    error = join(source_, ": not a network in JSON, at byte ", position, ": ",
+                 detail == std::string_view::npos ? what : what.substr(detail + 2));
+    return false;
+  }
+
+ private:
+  bool value(const std::string& v) {
+    if (key_ != "nodes" || nodes.empty()) return true;
+    NodeRecord& node = nodes.back();
+    if (depth_ == 3 && node_key_ == "op") node.op = v;
+    if (depth_ == 3 && node_key_ == "name") node.name = v;
+    if (depth_ == 4 && (node_key_ == "attrs" || node_key_ == "attr" || node_key_ == "param"))
+      node.attributes[attribute_key_] = v;
+    return true;
+  }
+  bool number(int64_t v) {
+    if (key_ == "nodes" && depth_ == 5 && node_key_ == "inputs" && !nodes.empty() && !nodes.back().inputs.empty()) {
+      nodes.back().inputs.back().push_back(v);
+      return true;
+    }
+    if (key_ == "heads" && depth_ == 3 && !heads.empty()) {
+      heads.back().push_back(v);
+      return true;
+    }
+    return value(std::to_string(v));
+  }
+
+  std::string_view source_;
+  size_t depth_ = 0;
+  std::string key_, node_key_, attribute_key_;
+};
+
+Symbol build(const std::vector<NodeRecord>& records, const std::vector<std::vector<int64_t>>& heads,
+             std::string_view source) {
+  std::vector<NodePtr> nodes;
+  const auto entry = [&](const std::vector<int64_t>& numbers, size_t before, const std::string& user) -> Entry {
+    require(numbers.size() == 2 || numbers.size() == 3, source, ": ", user,
+            " refers to an output by two or three numbers, not ", numbers.size());
+    require(numbers[0] >= 0 && static_cast<size_t>(numbers[0]) < before, source, ": ", user, " refers to node ",
+            numbers[0], ", which does not stand before it");
+    const NodePtr& node = nodes[static_cast<size_t>(numbers[0])];
+    const int64_t outputs = node->is_variable() ? 1 : static_cast<int64_t>(node->op->outputs(node->params.get()).size());
+    require(numbers[1] >= 0 && numbers[1] < outputs, source, ": ", user, " refers to output ", numbers[1], " of '",
+            node->name, "', which has ", outputs);
+    return {node, static_cast<int>(numbers[1])};
+  };
+  nodes.reserve(records.size());
+  for (size_t i = 0; i < records.size(); ++i) {
+    const NodeRecord& record = records[i];
+    require(!record.op.empty(), source, ": node ", i, " says no op");
+    auto node = std::make_shared<Node>();
+    node->name = record.name;
+    node->attributes = record.attributes;
+    const std::string user = join("node ", i, " ('", record.name, "')");
+    if (record.op != "null") {
+      node->op = OpRegistry::get().find_or_null(record.op);
+      if (!node->op) fail(source, ": ", user, " needs the operator '", record.op, "', which is not here");
+      node->params = node->op->parse_params(record.attributes, record.name);
+      const size_t wanted = node->op->all_inputs(node->params.get()).size();
+      require(record.inputs.size() == wanted, source, ": ", user, " has ", record.inputs.size(), " inputs; ", record.op,
+              " takes ", wanted);
+    } else {
+      require(record.inputs.empty(), source, ": ", user, " is a variable and has inputs");
+    }
+    for (const auto& numbers : record.inputs) node->inputs.push_back(entry(numbers, i, user));
+    nodes.push_back(std::move(node));
+  }
+  std::vector<Entry> outputs;
+  for (const auto& numbers : heads) outputs.push_back(entry(numbers, nodes.size(), "a head"));
+  require(!outputs.empty(), source, ": the network has no heads");
+  return Symbol(std::move(outputs));
+}
+
+}  // namespace
+
+std::string to_json(const Symbol& symbol) { return Writer().write(symbol); }
+
+Symbol from_json(std::string_view text, std::string_view source) {
+  Reader reader(source);
+  const bool parsed = nlohmann::json::sax_parse(text.begin(), text.end(), &reader);
+  if (!parsed) fail(reader.error.empty() ? join(source, ": not a network in JSON") : reader.error);
+  require(reader.saw_nodes && reader.saw_heads, source, ": not a network: 'nodes' and 'heads' are expected");
+  return build(reader.nodes, reader.heads, source);
+}
+
+}  // namespace symbind

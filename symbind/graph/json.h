@@ -1,0 +1,15 @@
+// Networks as text, in the form MXNet 1.9.1 writes and reads.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "symbind/graph/symbol.h"
+
+namespace symbind {
+
+std::string to_json(const Symbol& symbol);
+// Fails with the offset and what was expected. `source` (a file's name, say) is named in errors.
+Symbol from_json(std::string_view text, std::string_view source);
+
+}  // namespace symbind

@@ -1,0 +1,193 @@
+// What an operator is: parameters, names, inference, gradient. One OpDef per operator, in one registry. Everything else
+// about an operator (its C++ builder, its Python function, JSON attributes, argument checks, its reference page) is made
+// from the OpDef; how it runs stands in backend/.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <typeindex>
+#include <vector>
+
+#include "symbind/core/dtype.h"
+#include "symbind/core/shape.h"
+#include "symbind/graph/node.h"
+#include "symbind/graph/param.h"
+
+namespace symbind {
+
+class Symbol;
+using Names = std::vector<std::string>;
+
+// ---- Inference ------------------------------------------------------------------------------------------------------
+
+// The shape (or type) of one input or output while it is being inferred. meet() adds what is known; a contradiction fails
+// with the node, the argument and both values.
+template <class Value>
+class Inferred;
+
+// The inputs (auxiliary states included) and outputs of one node under inference.
+template <class Value>
+class Inference {
+ public:
+  Inference(std::string where, std::span<const std::string> input_names, std::span<Value> inputs,
+            std::span<const std::string> output_names, std::span<Value> outputs)
+      : where_(std::move(where)),
+        input_names_(input_names),
+        inputs_(inputs),
+        output_names_(output_names),
+        outputs_(outputs) {}
+
+  Inferred<Value> operator[](std::string_view input);
+  Inferred<Value> input(size_t index) { return {*this, inputs_[index], input_names_[index]}; }
+  Inferred<Value> output(size_t index = 0) { return {*this, outputs_[index], output_names_[index]}; }
+  size_t inputs() const { return inputs_.size(); }
+  size_t outputs() const { return outputs_.size(); }
+  const std::string& where() const { return where_; }  // "[Convolution conv1]"
+  bool changed() const { return changed_; }
+  void mark_changed() { changed_ = true; }
+
+ private:
+  std::string where_;
+  std::span<const std::string> input_names_;
+  std::span<Value> inputs_;
+  std::span<const std::string> output_names_;
+  std::span<Value> outputs_;
+  bool changed_ = false;
+};
+using Shapes = Inference<Shape>;
+using Types = Inference<DType>;
+
+template <>
+class Inferred<Shape> {
+ public:
+  Inferred(Shapes& all, Shape& value, const std::string& name) : all_(all), value_(value), name_(name) {}
+  operator const Shape&() const { return value_; }
+  const Shape& get() const { return value_; }
+  bool known() const { return value_.known(); }
+  bool rank_known() const { return value_.rank_known(); }
+  int rank() const { return value_.rank(); }
+  int64_t operator[](int axis) const { return value_[axis]; }
+  void meet(const Shape& other);                 // unknown parts of either are filled from the other
+  void meet_dim(int axis, int64_t dim);          // the same for one dimension; the rank is known
+  // Both get what either knows.
+  void meet(Inferred<Shape> other) {
+    meet(other.value_);
+    other.meet(value_);
+  }
+
+ private:
+  Shapes& all_;
+  Shape& value_;
+  const std::string& name_;
+};
+
+template <>
+class Inferred<DType> {
+ public:
+  Inferred(Types& all, DType& value, const std::string& name) : all_(all), value_(value), name_(name) {}
+  operator DType() const { return value_; }
+  DType get() const { return value_; }
+  bool known() const { return value_ != DType::none; }
+  void meet(DType other);
+
+ private:
+  Types& all_;
+  DType& value_;
+  const std::string& name_;
+};
+
+// All inputs and outputs have one shape / one type.
+void same_shape(Shapes& shapes);
+void same_type(Types& types);
+
+// ---- Gradient -------------------------------------------------------------------------------------------------------
+
+// What a gradient may read, and where it puts its results: expressions over other operators. What it does not read is
+// not kept: a gradient that never asks for an input lets the input's memory go after forward.
+class Grad {
+ public:
+  virtual ~Grad() = default;
+  virtual Symbol input(std::string_view name) = 0;
+  virtual Symbol input(size_t index) = 0;
+  virtual size_t inputs() const = 0;
+  virtual Symbol output(size_t index = 0) = 0;
+  // The gradient that arrives at an output. A loss head never asks, and so needs none.
+  virtual Symbol out_grad(size_t index = 0) = 0;
+  virtual bool has_out_grad(size_t index) = 0;   // does any arrive?
+  virtual bool wants(std::string_view name) = 0;  // is the gradient of this input asked for?
+  virtual bool wants(size_t index) = 0;
+  virtual void set(std::string_view name, const Symbol& gradient) = 0;  // no set: the gradient is zero
+  virtual void set(size_t index, const Symbol& gradient) = 0;
+};
+
+// ---- The definition -------------------------------------------------------------------------------------------------
+
+class OpDef {
+ public:
+  std::string name;
+  Names aliases;
+  std::string doc;
+  std::vector<ParamField> fields;
+
+  std::function<std::shared_ptr<void>()> make_params;  // with defaults
+  std::function<std::shared_ptr<void>(const void*)> copy_params;
+  std::function<Names(const void* params)> inputs;   // without auxiliary states
+  std::function<Names(const void* params)> aux;      // inputs the operator itself updates; they follow the others
+  std::function<Names(const void* params)> outputs;  // hidden ones included
+  std::function<int(const void* params)> visible_outputs;
+  std::function<void(const void* params, Shapes&)> infer_shape;
+  std::function<void(const void* params, Types&)> infer_type;
+  std::function<void(const void* params, Grad&)> gradient;  // none: not differentiable, its inputs get no gradient
+  // Looks at the whole struct once all fields are set; fails with a sentence. May fill in derived fields.
+  std::function<void(void* params)> check;
+
+  std::string count_field;  // the parameter that holds the number of inputs ("num_args"), for operators that take any
+  std::function<void(void* params, int64_t count)> set_count;
+  std::function<bool(const void* params)> random;       // draws random numbers
+  Names shape_only;           // inputs of which only shape and type are read, never the data
+  bool view = false;          // output 0 holds the bytes of input 0: no work if they share memory
+  bool elementwise = false;   // one output, each element a function of the same element of each input
+  Attributes input_attributes;  // "moving_var" → the __init__ attribute a variable made for it gets
+
+  // The parameter struct of text attributes. Keys with double underscores are not parameters; any other unknown key
+  // fails, listing the right ones. `node` is named in errors.
+  std::shared_ptr<const void> parse_params(const Attributes& attributes, std::string_view node) const;
+  // Checks a struct filled in C++ and completes it.
+  std::shared_ptr<const void> checked_params(const void* params, std::string_view node) const;
+  // The fields that differ from their defaults, as text.
+  Attributes print_params(const void* params) const;
+
+  Names all_inputs(const void* params) const;  // inputs, then auxiliary states
+  bool is_random(const void* params) const { return random && random(params); }
+};
+
+// The registry: filled once by register_all_ops() (ops/all_ops.cc), read ever after.
+class OpRegistry {
+ public:
+  static const OpRegistry& get();
+  const OpDef& find(std::string_view name) const;  // by name or alias; fails with near names
+  const OpDef* find_or_null(std::string_view name) const;
+  const OpDef& find(std::type_index params_type) const;
+  std::vector<const OpDef*> all() const;  // in order of registration
+
+  void add(OpDef op, std::type_index params_type);
+
+ private:
+  OpRegistry() = default;
+  struct Impl;
+  std::shared_ptr<Impl> impl_;
+};
+
+// Supplied by ops/ when linking.
+void register_all_ops(OpRegistry& registry);
+
+template <class P>
+const OpDef& op_of() {
+  static const OpDef& op = OpRegistry::get().find(std::type_index(typeid(P)));
+  return op;
+}
+
+}  // namespace symbind

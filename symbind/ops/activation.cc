@@ -1,0 +1,47 @@
+#include "symbind/ops/activation.h"
+
+#include "symbind/graph/define.h"
+#include "symbind/ops/floating.h"
+
+namespace symbind {
+namespace {
+
+template <class P>
+Op<P>& with_fields(Op<P>& op) {
+  return op.param(&Activation::act_type, "act_type", "the function to apply", one_of(activation_types()));
+}
+
+// The slope at all but softsign is a function of the value, so the input need not be kept.
+OpDef define_activation(Op<Activation> op) {
+  return with_fields(op)
+      .doc("Applies a function to every element: relu, sigmoid, softrelu (log(1 + exp x)), softsign (x / (1 + |x|)) or "
+           "tanh.")
+      .infer_type([](const Activation&, Types& t) { same_floating_type(t); })
+      .elementwise()
+      .gradient([](const Activation& p, Grad& g) {
+        g.set("data", activation_grad(g.out_grad(), p.act_type == "softsign" ? g.input("data") : g.output(), {p}));
+      });
+}
+
+OpDef define_activation_grad(Op<ActivationGrad> op) {
+  return with_fields(op)
+      .inputs([](const ActivationGrad& p) -> Names {
+        return {"out_grad", p.act_type == "softsign" ? "data" : "output"};
+      })
+      .outputs({"data_grad"})
+      .elementwise();
+}
+
+}  // namespace
+
+const std::vector<std::string>& activation_types() {
+  static const std::vector<std::string> types = {"relu", "sigmoid", "softrelu", "softsign", "tanh"};
+  return types;
+}
+
+void register_activation(OpRegistry& registry) {
+  add(registry, "Activation", define_activation);
+  add(registry, "_backward_Activation", define_activation_grad);
+}
+
+}  // namespace symbind

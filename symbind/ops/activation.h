@@ -1,0 +1,21 @@
+// Activation: one of five functions applied to every element.
+#pragma once
+
+#include "symbind/graph/builder.h"
+
+namespace symbind {
+
+struct Activation {
+  std::string act_type = required;  // relu, sigmoid, softrelu, softsign, tanh
+};
+inline constexpr Builder<Activation> activation;
+
+// (out_grad, output) → data_grad; softsign reads data in place of output.
+struct ActivationGrad : Activation {};
+inline constexpr Builder<ActivationGrad> activation_grad;
+
+const std::vector<std::string>& activation_types();
+
+void register_activation(OpRegistry& registry);
+
+}  // namespace symbind

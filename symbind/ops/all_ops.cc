@@ -1,0 +1,46 @@
+// Every operator there is: one line per family.
+#include "symbind/ops/activation.h"
+#include "symbind/ops/batch_norm.h"
+#include "symbind/ops/broadcast.h"
+#include "symbind/ops/concat.h"
+#include "symbind/ops/conv.h"
+#include "symbind/ops/creation.h"
+#include "symbind/ops/dot.h"
+#include "symbind/ops/dropout.h"
+#include "symbind/ops/elementwise.h"
+#include "symbind/ops/fully_connected.h"
+#include "symbind/ops/loss.h"
+#include "symbind/ops/matrix.h"
+#include "symbind/ops/optimizer.h"
+#include "symbind/ops/pool.h"
+#include "symbind/ops/random.h"
+#include "symbind/ops/reduce.h"
+#include "symbind/ops/scalar.h"
+#include "symbind/ops/slice.h"
+#include "symbind/ops/system.h"
+
+namespace symbind {
+
+void register_all_ops(OpRegistry& registry) {
+  register_activation(registry);
+  register_batch_norm(registry);
+  register_broadcast(registry);
+  register_concat(registry);
+  register_conv(registry);
+  register_creation(registry);
+  register_dot(registry);
+  register_dropout(registry);
+  register_elementwise(registry);
+  register_fully_connected(registry);
+  register_loss(registry);
+  register_matrix(registry);
+  register_optimizer(registry);
+  register_pool(registry);
+  register_random(registry);
+  register_reduce(registry);
+  register_scalar(registry);
+  register_slice(registry);
+  register_system(registry);
+}
+
+}  // namespace symbind

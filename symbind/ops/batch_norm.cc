@@ -1,0 +1,98 @@
+#include "symbind/ops/batch_norm.h"
+
+#include "symbind/graph/define.h"
+#include "symbind/ops/floating.h"
+
+namespace symbind {
+namespace {
+
+template <class P>
+Op<P>& with_fields(Op<P>& op) {
+  return op.param(&BatchNorm::eps, "eps", "added to the variance before the root is taken", at_least(0))
+      .param(&BatchNorm::momentum, "momentum", "share of the old value when a moving statistic is updated")
+      .param(&BatchNorm::fix_gamma, "fix_gamma", "take gamma as one, with a gradient of zero")
+      .param(&BatchNorm::use_global_stats, "use_global_stats", "normalise with the moving statistics even in training")
+      .param(&BatchNorm::output_mean_var, "output_mean_var", "show the mean and the reciprocal deviation as outputs")
+      .param(&BatchNorm::axis, "axis", "the channel axis")
+      .param(&BatchNorm::cudnn_off, "cudnn_off", "accepted and ignored")
+      .param(&BatchNorm::min_calib_range, "min_calib_range", "for quantised networks; accepted and ignored")
+      .param(&BatchNorm::max_calib_range, "max_calib_range", "for quantised networks; accepted and ignored");
+}
+
+// Half-precision data has its statistics and parameters in float32.
+DType parameter_type(DType data) {
+  return data == DType::float16 || data == DType::bfloat16 ? DType::float32 : data;
+}
+
+OpDef define_batch_norm(Op<BatchNorm> op) {
+  return with_fields(op)
+      .doc("Brings every channel of a batch to mean beta and deviation gamma, in training with the batch's own "
+           "statistics and otherwise with their moving averages, which each training forward updates.")
+      .inputs({"data", "gamma", "beta"})
+      .aux({"moving_mean", "moving_var"})
+      .initialize("moving_mean", R"(["zero", {}])")
+      .initialize("moving_var", R"(["one", {}])")
+      .outputs({"output", "mean", "var"})
+      .visible_outputs([](const BatchNorm& p) { return p.output_mean_var ? 3 : 1; })
+      .infer_shape([](const BatchNorm& p, Shapes& s) {
+        auto data = s["data"];
+        data.meet(s.output(0));
+        if (!data.rank_known()) return;
+        const int axis = data.get().axis(p.axis, join(s.where(), " axis"));
+        for (const char* input : {"gamma", "beta", "moving_mean", "moving_var"}) {
+          s[input].meet({data[axis]});
+          data.meet_dim(axis, s[input][0]);
+        }
+        s.output(1).meet({data[axis]});
+        s.output(2).meet({data[axis]});
+        s.output(0).meet(data.get());
+      })
+      .infer_type([](const BatchNorm&, Types& t) {
+        t["data"].meet(t.output(0));
+        t.output(0).meet(t["data"]);
+        if (!t["data"].known()) return;
+        require_floating(t, "data", t["data"]);
+        const DType type = parameter_type(t["data"]);
+        for (const char* input : {"gamma", "beta", "moving_mean", "moving_var"}) t[input].meet(type);
+        t.output(1).meet(type);
+        t.output(2).meet(type);
+      })
+      .gradient([](const BatchNorm& p, Grad& g) {
+        if (!g.has_out_grad(0)) return;
+        const auto grads =
+            batch_norm_grad({g.out_grad(), g.input("data"), g.input("gamma"), g.output(1), g.output(2)}, {p});
+        g.set("data", grads[0]);
+        g.set("gamma", grads[1]);
+        g.set("beta", grads[2]);
+      });
+}
+
+OpDef define_batch_norm_grad(Op<BatchNormGrad> op) {
+  return with_fields(op)
+      .inputs({"out_grad", "data", "gamma", "mean", "var"})
+      .outputs({"data_grad", "gamma_grad", "beta_grad"})
+      .infer_shape([](const BatchNormGrad&, Shapes& s) {
+        s.output(0).meet(s["data"]);
+        s["out_grad"].meet(s["data"]);
+        for (size_t index : {1, 2}) s.output(index).meet(s["gamma"]);
+      })
+      .infer_type([](const BatchNormGrad&, Types& t) {
+        t.output(0).meet(t["data"]);
+        t["out_grad"].meet(t["data"]);
+        for (size_t index : {1, 2}) t.output(index).meet(t["gamma"]);
+      });
+}
+
+}  // namespace
+
+BatchNormSize size_of(const BatchNorm& params, const Shape& data) {
+  const int axis = data.axis(params.axis, "[BatchNorm] axis");
+  return {data.size(0, axis), data[axis], data.size(axis + 1, data.rank())};
+}
+
+void register_batch_norm(OpRegistry& registry) {
+  add(registry, "BatchNorm", define_batch_norm);
+  add(registry, "_backward_BatchNorm", define_batch_norm_grad);
+}
+
+}  // namespace symbind

@@ -1,0 +1,42 @@
+// BatchNorm: every channel of a batch brought to mean beta and deviation gamma.
+#pragma once
+
+#include "symbind/graph/builder.h"
+
+namespace symbind {
+
+// Outputs: output, mean, var. As in MXNet, `var` is the reciprocal deviation 1 / sqrt(variance + eps): what the gradient
+// needs. Training writes the batch's statistics there, otherwise they are the moving ones.
+// Inputs: data, gamma, beta, then the auxiliary states moving_mean (3) and moving_var (4), the biased variance.
+struct BatchNorm {
+  double eps = 0.0010000000474974513;  // 1e-3 as a float, as MXNet has it
+  double momentum = 0.9;
+  bool fix_gamma = true;
+  bool use_global_stats = false;
+  bool output_mean_var = false;
+  int64_t axis = 1;
+  bool cudnn_off = false;
+  std::optional<double> min_calib_range = {};
+  std::optional<double> max_calib_range = {};
+};
+inline constexpr Builder<BatchNorm> batch_norm;
+
+// (out_grad, data, gamma, mean, var) → data_grad, gamma_grad, beta_grad. Whether mean and var depend on the data follows
+// from use_global_stats and is_train, as in forward.
+struct BatchNormGrad : BatchNorm {};
+inline constexpr Builder<BatchNormGrad> batch_norm_grad;
+
+// An array of known shape seen as (outer, channels, inner) around the channel axis.
+struct BatchNormSize {
+  int64_t outer, channels, inner;
+  int64_t per_channel() const { return outer * inner; }
+};
+BatchNormSize size_of(const BatchNorm& params, const Shape& data);
+// Does the node normalise with the batch's own statistics?
+inline bool uses_batch_statistics(const BatchNorm& params, bool is_train) {
+  return is_train && !params.use_global_stats;
+}
+
+void register_batch_norm(OpRegistry& registry);
+
+}  // namespace symbind

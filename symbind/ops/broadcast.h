@@ -1,0 +1,33 @@
+// Functions of two arrays whose shapes are brought together as NumPy does it.
+#pragma once
+
+#include "symbind/core/fixed_string.h"
+#include "symbind/graph/builder.h"
+
+namespace symbind {
+
+template <FixedString name>
+struct Broadcast {};
+
+inline constexpr Builder<Broadcast<"broadcast_add">> broadcast_add;
+inline constexpr Builder<Broadcast<"broadcast_sub">> broadcast_sub;
+inline constexpr Builder<Broadcast<"broadcast_mul">> broadcast_mul;
+inline constexpr Builder<Broadcast<"broadcast_div">> broadcast_div;
+inline constexpr Builder<Broadcast<"broadcast_power">> broadcast_power;
+inline constexpr Builder<Broadcast<"broadcast_equal">> broadcast_equal;
+inline constexpr Builder<Broadcast<"broadcast_not_equal">> broadcast_not_equal;
+inline constexpr Builder<Broadcast<"broadcast_greater">> broadcast_greater;
+inline constexpr Builder<Broadcast<"broadcast_greater_equal">> broadcast_greater_equal;
+inline constexpr Builder<Broadcast<"broadcast_lesser">> broadcast_lesser;
+inline constexpr Builder<Broadcast<"broadcast_lesser_equal">> broadcast_lesser_equal;
+
+// For gradients: `data` summed over the axes along which `like` was broadcast to data's shape, and the other way round.
+// Only the shape of `like` is read; with equal shapes both hand on their input.
+struct SumToLike {};
+inline constexpr Builder<SumToLike> sum_to_like;
+struct SpreadLike {};
+inline constexpr Builder<SpreadLike> spread_like;
+
+void register_broadcast(OpRegistry& registry);
+
+}  // namespace symbind

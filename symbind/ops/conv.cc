@@ -1,0 +1,184 @@
+#include "symbind/ops/conv.h"
+
+#include "symbind/graph/define.h"
+#include "symbind/ops/activation.h"
+#include "symbind/ops/floating.h"
+
+namespace symbind {
+
+bool channels_behind(const std::optional<std::string>& layout) { return layout && layout->back() == 'C'; }
+
+namespace {
+
+// Fills the tuples that were left out, and checks what concerns more than one field.
+void complete(Convolution& p) {
+  const size_t rank = p.kernel.size();
+  require(rank >= 1 && rank <= 3, "kernel must have 1, 2 or 3 numbers: ", print(p.kernel));
+  if (p.stride.empty()) p.stride.assign(rank, 1);
+  if (p.dilate.empty()) p.dilate.assign(rank, 1);
+  if (p.pad.empty()) p.pad.assign(rank, 0);
+  for (const auto& [name, tuple] : {std::pair("stride", &p.stride), {"dilate", &p.dilate}, {"pad", &p.pad}})
+    require(tuple->size() == rank, name, " must have as many numbers as kernel: ", name, " ", print(*tuple),
+            ", kernel ", print(p.kernel));
+  for (const Tuple* tuple : {&p.kernel, &p.stride, &p.dilate, &p.pad})
+    for (int64_t number : *tuple)
+      require(number <= largest_window, "kernel, stride, dilate and pad must be at most ", largest_window, ": ", number);
+  require(p.num_filter % p.num_group == 0, "num_group must divide num_filter: num_group ", p.num_group,
+          ", num_filter ", p.num_filter);
+  require(!p.layout || p.layout->size() == rank + 2, "layout must fit the kernel: layout ", p.layout.value_or(""),
+          ", kernel ", print(p.kernel));
+}
+
+int channel_axis(const Convolution& p) { return channels_behind(p.layout) ? static_cast<int>(p.kernel.size()) + 1 : 1; }
+int spatial_axis(const Convolution& p, size_t axis) { return static_cast<int>(axis) + (channels_behind(p.layout) ? 1 : 2); }
+
+Shape weight_shape(const Convolution& p, int64_t group_channels) {
+  Shape shape{p.num_filter};
+  if (!channels_behind(p.layout)) shape.push_back(group_channels);
+  for (int64_t dim : p.kernel) shape.push_back(dim);
+  if (channels_behind(p.layout)) shape.push_back(group_channels);
+  return shape;
+}
+
+void infer_channels(const Convolution& p, Shapes& s) {
+  auto data = s["data"], weight = s["weight"];
+  const int axis = channel_axis(p);
+  const int64_t channels = data[axis];
+  if (channels != unknown_dim)
+    require(channels % p.num_group == 0, s.where(), " num_group must divide the channels: num_group ", p.num_group,
+            ", data ", data.get());
+  if (const Shape& given = weight; channels != unknown_dim && given.rank() == data.rank()) {
+    const int64_t has = given[axis];
+    require(has == unknown_dim || has * p.num_group == channels, s.where(), " weight has ", has,
+            p.num_group > 1 ? " input channels in each group, data has " : " input channels, data has ",
+            channels / p.num_group, ": weight ", given, ", data ", data.get());
+  }
+  weight.meet(weight_shape(p, channels == unknown_dim ? unknown_dim : channels / p.num_group));
+  if (!p.no_bias) s["bias"].meet({p.num_filter});
+  if (const int64_t has = weight[axis]; has != unknown_dim) data.meet_dim(axis, has * p.num_group);
+}
+
+void infer(const Convolution& p, Shapes& s) {
+  auto data = s["data"], output = s.output();
+  const int rank = static_cast<int>(p.kernel.size()) + 2;
+  if (!data.rank_known()) return;
+  require(data.rank() == rank, s.where(), " data must have ", rank, " axes for kernel ", print(p.kernel), ": data ",
+          data.get());
+  infer_channels(p, s);
+  Shape result = Shape::of_rank(rank);
+  result[0] = data[0];
+  result[channel_axis(p)] = p.num_filter;
+  for (size_t i = 0; i < p.kernel.size(); ++i) {
+    const int axis = spatial_axis(p, i);
+    if (data[axis] == unknown_dim) continue;
+    const int64_t reach = p.dilate[i] * (p.kernel[i] - 1) + 1, padded = data[axis] + 2 * p.pad[i];
+    require(reach <= padded, s.where(), " kernel reaches over ", reach, " elements, padded data has ", padded,
+            " along axis ", axis, ": kernel ", print(p.kernel), ", data ", data.get());
+    result[axis] = (padded - reach) / p.stride[i] + 1;
+  }
+  output.meet(result);
+  // Backwards: the batch always, a spatial extent where each position of the output is one of the input.
+  data.meet_dim(0, output[0]);
+  for (size_t i = 0; i < p.kernel.size(); ++i) {
+    const int axis = spatial_axis(p, i);
+    if (data[axis] == unknown_dim && output[axis] != unknown_dim && p.stride[i] == 1)
+      data.meet_dim(axis, output[axis] + p.dilate[i] * (p.kernel[i] - 1) - 2 * p.pad[i]);
+  }
+}
+
+template <class P>
+Op<P>& with_fields(Op<P>& op) {
+  return op.param(&Convolution::kernel, "kernel", "extent of the window: (w), (h, w) or (d, h, w)", each_at_least(1))
+      .param(&Convolution::stride, "stride", "step of the window; ones when left out", each_at_least(1))
+      .param(&Convolution::dilate, "dilate", "distance between the kernel's elements; ones when left out",
+             each_at_least(1))
+      .param(&Convolution::pad, "pad", "zeros put on each side; none when left out", each_at_least(0))
+      .param(&Convolution::num_filter, "num_filter", "number of output channels", at_least(1))
+      .param(&Convolution::num_group, "num_group", "number of groups the channels are split into", at_least(1))
+      .param(&Convolution::workspace, "workspace", "accepted and ignored", at_least(0))
+      .param(&Convolution::no_bias, "no_bias", "leave the bias out")
+      .param(&Convolution::cudnn_tune, "cudnn_tune", "accepted and ignored",
+             one_of({"fastest", "limited_workspace", "off"}))
+      .param(&Convolution::cudnn_off, "cudnn_off", "accepted and ignored")
+      .param(&Convolution::layout, "layout", "order of the axes of data and output; None: channels second",
+             one_of({"NCW", "NCHW", "NCDHW", "NWC", "NHWC", "NDHWC"}))
+      .check([](P& p) { complete(p); });
+}
+
+template <class P>
+Op<P>& as_convolution(Op<P>& op) {
+  return with_fields(op)
+      .inputs([](const P& p) { return p.no_bias ? Names{"data", "weight"} : Names{"data", "weight", "bias"}; })
+      .infer_shape([](const P& p, Shapes& s) { infer(p, s); })
+      .infer_type([](const P&, Types& t) { same_floating_type(t); });
+}
+
+OpDef define_convolution(Op<Convolution> op) {
+  return as_convolution(op)
+      .doc("Slides num_filter kernels over one, two or three spatial axes and sums the products, plus a bias.")
+      .gradient([](const Convolution& p, Grad& g) {
+        const auto dy = g.out_grad(), x = g.input("data"), w = g.input("weight");
+        if (g.wants("data")) g.set("data", convolution_grad_data(dy, w, x, {p}));
+        if (!g.wants("weight") && (p.no_bias || !g.wants("bias"))) return;
+        const auto grads = convolution_grad_weight(dy, x, w, {p});
+        g.set("weight", grads[0]);
+        if (!p.no_bias) g.set("bias", grads[1]);
+      });
+}
+
+OpDef define_convolution_activation(Op<ConvolutionActivation> op) {
+  return as_convolution(op).param(&ConvolutionActivation::act_type, "act_type", "the function applied to the result",
+                                  one_of(activation_types()));
+}
+
+OpDef define_grad_data(Op<ConvolutionGradData> op) {
+  return with_fields(op)
+      .inputs({"out_grad", "weight", "data"})
+      .shape_only({"data"})
+      .outputs({"data_grad"})
+      .infer_shape([](const ConvolutionGradData&, Shapes& s) { s.output().meet(s["data"]); });
+}
+
+OpDef define_grad_weight(Op<ConvolutionGradWeight> op) {
+  return with_fields(op)
+      .inputs({"out_grad", "data", "weight"})
+      .shape_only({"weight"})
+      .outputs([](const ConvolutionGradWeight& p) {
+        return p.no_bias ? Names{"weight_grad"} : Names{"weight_grad", "bias_grad"};
+      })
+      .infer_shape([](const ConvolutionGradWeight& p, Shapes& s) {
+        s.output(0).meet(s["weight"]);
+        if (!p.no_bias) s.output(1).meet({p.num_filter});
+      });
+}
+
+}  // namespace
+
+ConvolutionSize size_of(const Convolution& params, const Shape& data, const Shape& output) {
+  ConvolutionSize size{};
+  size.batch = data[0];
+  size.channels = data[channel_axis(params)];
+  size.filters = params.num_filter;
+  size.groups = params.num_group;
+  size.channels_last = channels_behind(params.layout);
+  size.in = size.out = size.kernel = size.stride = size.dilate = {1, 1, 1};
+  const size_t missing = 3 - params.kernel.size();
+  for (size_t i = 0; i < params.kernel.size(); ++i) {
+    size.in[missing + i] = data[spatial_axis(params, i)];
+    size.out[missing + i] = output[spatial_axis(params, i)];
+    size.kernel[missing + i] = params.kernel[i];
+    size.stride[missing + i] = params.stride[i];
+    size.dilate[missing + i] = params.dilate[i];
+    size.pad[missing + i] = params.pad[i];
+  }
+  return size;
+}
+
+void register_conv(OpRegistry& registry) {
+  add(registry, "Convolution", define_convolution);
+  add(registry, "_backward_Convolution_data", define_grad_data);
+  add(registry, "_backward_Convolution_weight", define_grad_weight);
+  add(registry, "_Convolution_Activation", define_convolution_activation);
+}
+
+}  // namespace symbind

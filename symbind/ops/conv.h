@@ -1,0 +1,64 @@
+// Convolution in one, two and three dimensions, its two gradients, and its form with an activation.
+#pragma once
+
+#include <array>
+
+#include "symbind/graph/builder.h"
+
+namespace symbind {
+
+// stride, dilate and pad are as long as kernel once the struct is checked.
+struct Convolution {
+  Tuple kernel = required;
+  Tuple stride = {};
+  Tuple dilate = {};
+  Tuple pad = {};
+  int64_t num_filter = required;
+  int64_t num_group = 1;
+  int64_t workspace = 1024;
+  bool no_bias = false;
+  std::optional<std::string> cudnn_tune = {};
+  bool cudnn_off = false;
+  std::optional<std::string> layout = {};
+};
+inline constexpr Builder<Convolution> convolution;
+
+// (out_grad, weight, data for its shape) → data_grad
+struct ConvolutionGradData : Convolution {};
+inline constexpr Builder<ConvolutionGradData> convolution_grad_data;
+
+// (out_grad, data, weight for its shape) → weight_grad, and with a bias bias_grad
+struct ConvolutionGradWeight : Convolution {};
+inline constexpr Builder<ConvolutionGradWeight> convolution_grad_weight;
+
+// Made by the fuse pass; act_type is Activation's.
+struct ConvolutionActivation : Convolution {
+  std::string act_type = required;
+};
+inline constexpr Builder<ConvolutionActivation> convolution_activation;
+
+// Is the layout parameter one with channels behind the spatial axes (NWC, NHWC, NDHWC)? The weight then is
+// (filters, kernel…, channels of a group).
+bool channels_behind(const std::optional<std::string>& layout);
+
+// The largest number a window parameter may hold: sums and products of two of them stay far from overflow.
+inline constexpr int64_t largest_window = int64_t{1} << 30;
+
+// Everything about a convolution of known arrays as numbers, always with three spatial axes (missing ones stand first
+// and have extent 1, stride 1, no padding).
+struct ConvolutionSize {
+  int64_t batch, channels, filters, groups;
+  std::array<int64_t, 3> in, out, kernel, stride, dilate, pad;
+  bool channels_last;
+
+  int64_t group_channels() const { return channels / groups; }
+  int64_t group_filters() const { return filters / groups; }
+  int64_t in_size() const { return in[0] * in[1] * in[2]; }
+  int64_t out_size() const { return out[0] * out[1] * out[2]; }
+  int64_t kernel_size() const { return kernel[0] * kernel[1] * kernel[2]; }
+};
+ConvolutionSize size_of(const Convolution& params, const Shape& data, const Shape& output);
+
+void register_conv(OpRegistry& registry);
+
+}  // namespace symbind

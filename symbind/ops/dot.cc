@@ -1,0 +1,94 @@
+#include "symbind/ops/dot.h"
+
+#include "symbind/graph/define.h"
+
+namespace symbind {
+namespace {
+
+int lhs_inner_axis(const Dot& p, int rank) { return p.transpose_a ? 0 : rank - 1; }
+int rhs_inner_axis(const Dot& p, int rank) { return p.transpose_b ? rank - 1 : 0; }
+
+void infer_dot(const Dot& p, Shapes& s, Inferred<Shape> lhs, Inferred<Shape> rhs, Inferred<Shape> output) {
+  if (!lhs.rank_known() || !rhs.rank_known()) return;
+  require(lhs.rank() > 0 && rhs.rank() > 0, s.where(), " lhs and rhs must have an axis: lhs ", lhs.get(), ", rhs ",
+          rhs.get());
+  const int left = lhs_inner_axis(p, lhs.rank()), right = rhs_inner_axis(p, rhs.rank());
+  if (lhs[left] == unknown_dim) lhs.meet_dim(left, rhs[right]);
+  if (rhs[right] == unknown_dim) rhs.meet_dim(right, lhs[left]);
+  require(lhs[left] == rhs[right], s.where(), " axis ", left, " of lhs and axis ", right,
+          " of rhs must be equally long: lhs ", lhs.get(), ", rhs ", rhs.get());
+  Shape shape = Shape::scalar();
+  for (int axis = 0; axis < lhs.rank(); ++axis)
+    if (axis != left) shape.push_back(lhs[axis]);
+  for (int axis = 0; axis < rhs.rank(); ++axis)
+    if (axis != right) shape.push_back(rhs[axis]);
+  output.meet(shape.rank() == 0 ? Shape{1} : shape);
+}
+
+template <class P>
+void add_fields(Op<P>& op) {
+  op.param(&Dot::transpose_a, "transpose_a", "sum over the first axis of lhs instead of the last")
+      .param(&Dot::transpose_b, "transpose_b", "sum over the last axis of rhs instead of the first")
+      .param(&Dot::forward_stype, "forward_stype", "the storage wanted for the result; results are dense",
+             one_of({"default", "row_sparse", "csr"}));
+}
+
+OpDef define(Op<Dot> op) {
+  add_fields(op);
+  return op.doc("Product of matrices; for higher ranks the last axis of lhs is summed against the first of rhs.")
+      .inputs({"lhs", "rhs"})
+      .infer_shape([](const Dot& p, Shapes& s) { infer_dot(p, s, s["lhs"], s["rhs"], s.output()); })
+      .gradient([](const Dot& p, Grad& g) {
+        if (g.wants("lhs")) g.set("lhs", dot_lhs_grad(g.out_grad(), g.input("rhs"), g.input("lhs"), {p}));
+        if (g.wants("rhs")) g.set("rhs", dot_rhs_grad(g.input("lhs"), g.out_grad(), g.input("rhs"), {p}));
+      });
+}
+
+OpDef define(Op<DotLhsGrad> op) {
+  add_fields(op);
+  return op.inputs({"out_grad", "rhs", "lhs"}).shape_only({"lhs"}).infer_shape([](const Dot& p, Shapes& s) {
+    infer_dot(p, s, s["lhs"], s["rhs"], s["out_grad"]);
+    s.output().meet(s["lhs"]);
+  });
+}
+
+OpDef define(Op<DotRhsGrad> op) {
+  add_fields(op);
+  return op.inputs({"lhs", "out_grad", "rhs"}).shape_only({"rhs"}).infer_shape([](const Dot& p, Shapes& s) {
+    infer_dot(p, s, s["lhs"], s["rhs"], s["out_grad"]);
+    s.output().meet(s["rhs"]);
+  });
+}
+
+}  // namespace
+
+MatrixProduct product_of_dot(const Dot& p, const Shape& lhs, const Shape& rhs) {
+  MatrixProduct product{.transpose_a = p.transpose_a, .transpose_b = p.transpose_b};
+  const int left = lhs_inner_axis(p, lhs.rank()), right = rhs_inner_axis(p, rhs.rank());
+  product.inner = lhs[left];
+  product.rows = p.transpose_a ? lhs.size(1, lhs.rank()) : lhs.size(0, left);
+  product.columns = p.transpose_b ? rhs.size(0, right) : rhs.size(1, rhs.rank());
+  return product;
+}
+
+MatrixProduct product_of_lhs_grad(const Dot& p, const Shape& lhs, const Shape& rhs) {
+  const auto [a, b, ta, tb, rows, inner, columns] = product_of_dot(p, lhs, rhs);
+  // dL = dY · Rᵀ, or transposed R · dYᵀ.
+  if (!ta) return {.a = 0, .b = 1, .transpose_b = !tb, .rows = rows, .inner = columns, .columns = inner};
+  return {.a = 1, .b = 0, .transpose_a = tb, .transpose_b = true, .rows = inner, .inner = columns, .columns = rows};
+}
+
+MatrixProduct product_of_rhs_grad(const Dot& p, const Shape& lhs, const Shape& rhs) {
+  const auto [a, b, ta, tb, rows, inner, columns] = product_of_dot(p, lhs, rhs);
+  // dR = Lᵀ · dY, or transposed dYᵀ · L.
+  if (!tb) return {.a = 0, .b = 1, .transpose_a = !ta, .rows = inner, .inner = rows, .columns = columns};
+  return {.a = 1, .b = 0, .transpose_a = true, .transpose_b = ta, .rows = columns, .inner = rows, .columns = inner};
+}
+
+void register_dot(OpRegistry& registry) {
+  add<Dot>(registry, "dot", define);
+  add<DotLhsGrad>(registry, "_backward_dot_lhs", define);
+  add<DotRhsGrad>(registry, "_backward_dot_rhs", define);
+}
+
+}  // namespace symbind

@@ -1,0 +1,139 @@
+#include "symbind/ops/elementwise.h"
+
+#include "symbind/graph/define.h"
+
+namespace symbind {
+namespace {
+
+template <FixedString name>
+Op<Unary<name>> unary_op(std::string doc) {
+  Op<Unary<name>> op{std::string(name.view())};
+  op.doc(std::move(doc));
+  return op;
+}
+
+template <class P>
+void add(OpRegistry& registry, const Op<P>& op) {
+  registry.add(op, typeid(P));
+}
+
+template <FixedString name, class Gradient>
+void add_unary(OpRegistry& registry, std::string doc, Gradient gradient) {
+  auto op = unary_op<name>(std::move(doc));
+  op.elementwise().gradient([gradient](const auto&, Grad& g) { g.set("data", gradient(g)); });
+  add(registry, op);
+}
+
+// Functions that hand on their input.
+void add_views(OpRegistry& registry) {
+  add(registry, unary_op<"_copy">("The input itself.")
+                    .aliases({"identity"})
+                    .view()
+                    .gradient([](const auto&, Grad& g) { g.set("data", g.out_grad()); }));
+  add(registry, unary_op<"BlockGrad">("The input itself, through which no gradient flows back.")
+                    .aliases({"stop_gradient"})
+                    .view());
+  add(registry, unary_op<"make_loss">("The input itself as a loss: its gradient is one, whatever arrives.")
+                    .view()
+                    .gradient([](const auto&, Grad& g) { g.set("data", ones_like(g.input("data"))); }));
+}
+
+void add_fills(OpRegistry& registry) {
+  add(registry, unary_op<"zeros_like">("Zeros in the shape and type of the input.").shape_only({"data"}));
+  add(registry, unary_op<"ones_like">("Ones in the shape and type of the input.").shape_only({"data"}));
+}
+
+void add_functions(OpRegistry& registry) {
+  add_unary<"negative">(registry, "-x", [](Grad& g) { return negative(g.out_grad()); });
+  add_unary<"relu">(registry, "max(x, 0)", [](Grad& g) { return relu_grad(g.out_grad(), g.output()); });
+  add_unary<"sigmoid">(registry, "1 / (1 + exp(-x))", [](Grad& g) { return sigmoid_grad(g.out_grad(), g.output()); });
+  add_unary<"tanh">(registry, "Hyperbolic tangent.", [](Grad& g) { return tanh_grad(g.out_grad(), g.output()); });
+  add_unary<"exp">(registry, "e to the power of x.", [](Grad& g) { return elemwise_mul(g.out_grad(), g.output()); });
+  add_unary<"log">(registry, "Natural logarithm.", [](Grad& g) { return log_grad(g.out_grad(), g.input("data")); });
+  add_unary<"square">(registry, "x·x", [](Grad& g) { return square_grad(g.out_grad(), g.input("data")); });
+  add_unary<"sqrt">(registry, "Square root.", [](Grad& g) { return sqrt_grad(g.out_grad(), g.output()); });
+}
+
+template <FixedString name, class Gradient>
+void add_binary(OpRegistry& registry, std::string doc, Names aliases, Gradient gradient) {
+  Op<Binary<name>> op{std::string(name.view())};
+  op.doc(std::move(doc)).aliases(std::move(aliases)).inputs({"lhs", "rhs"}).elementwise();
+  op.gradient([gradient](const auto&, Grad& g) { gradient(g); });
+  add(registry, op);
+}
+
+template <FixedString name>
+void add_comparison(OpRegistry& registry, std::string doc, Names aliases) {
+  Op<Binary<name>> op{std::string(name.view())};
+  op.doc(std::move(doc)).aliases(std::move(aliases)).inputs({"lhs", "rhs"}).elementwise();
+  add(registry, op);
+}
+
+void add_binaries(OpRegistry& registry) {
+  add_binary<"elemwise_add">(registry, "lhs + rhs for arrays of one shape.", {"_Plus", "_plus", "_add", "_grad_add"},
+                             [](Grad& g) {
+                               g.set("lhs", g.out_grad());
+                               g.set("rhs", g.out_grad());
+                             });
+  add_binary<"elemwise_sub">(registry, "lhs - rhs for arrays of one shape.", {"_Minus", "_minus", "_sub"},
+                             [](Grad& g) {
+                               g.set("lhs", g.out_grad());
+                               if (g.wants("rhs")) g.set("rhs", negative(g.out_grad()));
+                             });
+  add_binary<"elemwise_mul">(registry, "lhs · rhs for arrays of one shape.", {"_Mul", "_mul"}, [](Grad& g) {
+    if (g.wants("lhs")) g.set("lhs", elemwise_mul(g.out_grad(), g.input("rhs")));
+    if (g.wants("rhs")) g.set("rhs", elemwise_mul(g.out_grad(), g.input("lhs")));
+  });
+  add_binary<"elemwise_div">(registry, "lhs / rhs for arrays of one shape.", {"_Div", "_div"}, [](Grad& g) {
+    if (g.wants("lhs")) g.set("lhs", div_lhs_grad(g.out_grad(), g.input("rhs")));
+    if (g.wants("rhs")) g.set("rhs", div_rhs_grad(g.out_grad(), g.input("lhs"), g.input("rhs")));
+  });
+  add_binary<"_power">(registry, "lhs to the power of rhs for arrays of one shape.", {"_Power"}, [](Grad& g) {
+    if (g.wants("lhs")) g.set("lhs", power_lhs_grad(g.out_grad(), g.input("lhs"), g.input("rhs")));
+    if (g.wants("rhs")) g.set("rhs", power_rhs_grad(g.out_grad(), g.input("lhs"), g.input("rhs")));
+  });
+  add_comparison<"_equal">(registry, "1 where lhs = rhs, else 0.", {"_Equal"});
+  add_comparison<"_not_equal">(registry, "1 where lhs ≠ rhs, else 0.", {"_Not_Equal"});
+  add_comparison<"_greater">(registry, "1 where lhs > rhs, else 0.", {"_Greater"});
+  add_comparison<"_greater_equal">(registry, "1 where lhs ≥ rhs, else 0.", {"_Greater_Equal"});
+  add_comparison<"_lesser">(registry, "1 where lhs < rhs, else 0.", {"_Lesser"});
+  add_comparison<"_lesser_equal">(registry, "1 where lhs ≤ rhs, else 0.", {"_Lesser_Equal"});
+}
+
+template <FixedString name>
+void add_unary_grad(OpRegistry& registry, const char* read) {
+  Op<UnaryGrad<name>> op{std::string(name.view())};
+  op.inputs({"out_grad", read}).elementwise();
+  add(registry, op);
+}
+template <FixedString name>
+void add_binary_grad(OpRegistry& registry) {
+  Op<BinaryGrad<name>> op{std::string(name.view())};
+  op.inputs({"out_grad", "lhs", "rhs"}).elementwise();
+  add(registry, op);
+}
+
+void add_gradients(OpRegistry& registry) {
+  add_unary_grad<"_backward_relu">(registry, "output");
+  add_unary_grad<"_backward_sigmoid">(registry, "output");
+  add_unary_grad<"_backward_tanh">(registry, "output");
+  add_unary_grad<"_backward_sqrt">(registry, "output");
+  add_unary_grad<"_backward_log">(registry, "data");
+  add_unary_grad<"_backward_square">(registry, "data");
+  add_unary_grad<"_backward_div_lhs">(registry, "rhs");
+  add_binary_grad<"_backward_div_rhs">(registry);
+  add_binary_grad<"_backward_power_lhs">(registry);
+  add_binary_grad<"_backward_power_rhs">(registry);
+}
+
+}  // namespace
+
+void register_elementwise(OpRegistry& registry) {
+  add_views(registry);
+  add_fills(registry);
+  add_functions(registry);
+  add_binaries(registry);
+  add_gradients(registry);
+}
+
+}  // namespace symbind

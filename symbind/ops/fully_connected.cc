@@ -1,0 +1,90 @@
+#include "symbind/ops/fully_connected.h"
+
+#include "symbind/graph/define.h"
+#include "symbind/ops/activation.h"
+#include "symbind/ops/dot.h"
+#include "symbind/ops/floating.h"
+#include "symbind/ops/matrix.h"
+#include "symbind/ops/reduce.h"
+
+namespace symbind {
+namespace {
+
+// A row is everything behind the first axis, or without flatten the last axis alone.
+int64_t row_length(const Shape& data, bool flatten) {
+  if (!flatten) return data[data.rank() - 1];
+  const Shape row = data.slice(1, data.rank());
+  return row.known() ? row.size() : unknown_dim;
+}
+
+void infer(const FullyConnected& p, Shapes& s) {
+  auto data = s["data"], weight = s["weight"], output = s.output();
+  if (!data.rank_known()) return;
+  require(data.rank() >= (p.flatten ? 2 : 1), s.where(), " data needs at least ", p.flatten ? "two axes" : "one axis",
+          p.flatten ? " (or flatten=False)" : "", ": data ", data.get());
+  const int64_t row = row_length(data, p.flatten);
+  const Shape known_weight = weight;
+  if (row != unknown_dim && known_weight.rank_known() && known_weight.rank() == 2 && known_weight[1] != unknown_dim)
+    require(row == known_weight[1], s.where(), " weight has ", known_weight[1], " inputs, a row of data has ", row,
+            ": weight ", known_weight, ", data ", data.get());
+  weight.meet({p.num_hidden, row});
+  if (!p.no_bias) s["bias"].meet({p.num_hidden});
+  if (!p.flatten || data.rank() == 2) data.meet_dim(data.rank() - 1, weight[1]);
+  if (p.flatten) {
+    output.meet({data[0], p.num_hidden});
+    data.meet_dim(0, output[0]);
+  } else {
+    const int last = data.rank() - 1;
+    output.meet(data.get().with(last, p.num_hidden));
+    data.meet(output.get().with(last, weight[1]));
+  }
+}
+
+template <class P>
+Op<P>& common(Op<P>& op) {
+  return op.param(&FullyConnected::num_hidden, "num_hidden", "number of outputs per row", at_least(1))
+      .param(&FullyConnected::no_bias, "no_bias", "leave the bias out")
+      .param(&FullyConnected::flatten, "flatten", "fold all axes but the first into one")
+      .inputs([](const P& p) { return p.no_bias ? Names{"data", "weight"} : Names{"data", "weight", "bias"}; })
+      .infer_shape([](const P& p, Shapes& s) { infer(p, s); })
+      .infer_type([](const P&, Types& t) { same_floating_type(t); });
+}
+
+OpDef define_fully_connected(Op<FullyConnected> op) {
+  return common(op)
+      .doc("Affine map of rows: y = x·Wᵀ + b. A row is all of data behind the first axis, or with flatten=False its "
+           "last axis.")
+      .gradient([](const FullyConnected& p, Grad& g) {
+        const auto dy = g.out_grad();
+        const auto dy_rows = p.flatten ? dy : reshape(dy, {.shape = {-1, p.num_hidden}});
+        if (g.wants("data")) {
+          const auto dx = dot(dy, g.input("weight"));
+          g.set("data", p.flatten ? reshape_like(dx, g.input("data")) : dx);
+        }
+        if (g.wants("weight")) {
+          const auto x = g.input("data");
+          const auto x_rows = p.flatten ? flatten(x) : reshape(x, {.shape = {-1, 0}, .reverse = true});
+          g.set("weight", dot(dy_rows, x_rows, {.transpose_a = true}));
+        }
+        if (!p.no_bias && g.wants("bias")) g.set("bias", sum(dy_rows, {.axis = Tuple{0}}));
+      });
+}
+
+OpDef define_fully_connected_activation(Op<FullyConnectedActivation> op) {
+  return common(op).param(&FullyConnectedActivation::act_type, "act_type", "the function applied to the result",
+                          one_of(activation_types()));
+}
+
+}  // namespace
+
+FullyConnectedSize size_of(const FullyConnected& params, const Shape& data) {
+  const int split = params.flatten ? 1 : data.rank() - 1;
+  return {data.size(0, split), data.size(split, data.rank()), params.num_hidden};
+}
+
+void register_fully_connected(OpRegistry& registry) {
+  add(registry, "FullyConnected", define_fully_connected);
+  add(registry, "_FullyConnected_Activation", define_fully_connected_activation);
+}
+
+}  // namespace symbind

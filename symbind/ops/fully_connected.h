@@ -1,0 +1,29 @@
+// FullyConnected: the affine map of a network, and its form with an activation applied to the result.
+#pragma once
+
+#include "symbind/graph/builder.h"
+
+namespace symbind {
+
+struct FullyConnected {
+  int64_t num_hidden = required;
+  bool no_bias = false;
+  bool flatten = true;
+};
+inline constexpr Builder<FullyConnected> fully_connected;
+
+// Made by the fuse pass; act_type is Activation's.
+struct FullyConnectedActivation : FullyConnected {
+  std::string act_type = required;
+};
+inline constexpr Builder<FullyConnectedActivation> fully_connected_activation;
+
+// The matrix product behind it: (rows × inner)·(hidden × inner)ᵀ.
+struct FullyConnectedSize {
+  int64_t rows, inner, hidden;
+};
+FullyConnectedSize size_of(const FullyConnected& params, const Shape& data);
+
+void register_fully_connected(OpRegistry& registry);
+
+}  // namespace symbind

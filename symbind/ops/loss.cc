@@ -1,0 +1,166 @@
+#include "symbind/ops/loss.h"
+
+#include "symbind/graph/define.h"
+#include "symbind/ops/floating.h"
+
+namespace symbind {
+namespace {
+
+// ---- SoftmaxOutput --------------------------------------------------------------------------------------------------
+
+template <class P>
+Op<P>& softmax_fields(Op<P>& op) {
+  return op.param(&SoftmaxOutput::grad_scale, "grad_scale", "factor of the gradient")
+      .param(&SoftmaxOutput::ignore_label, "ignore_label", "with use_ignore, positions of this label get no gradient")
+      .param(&SoftmaxOutput::multi_output, "multi_output",
+             "classes along axis 1 and a label for each position behind it")
+      .param(&SoftmaxOutput::use_ignore, "use_ignore", "heed ignore_label")
+      .param(&SoftmaxOutput::preserve_shape, "preserve_shape", "classes along the last axis")
+      .param(&SoftmaxOutput::normalization, "normalization",
+             "divide the gradient by the batch size, by the number of labels that are not ignore_label (valid), or not",
+             one_of({"batch", "null", "valid"}))
+      .param(&SoftmaxOutput::out_grad, "out_grad", "multiply with the gradient that arrives")
+      .param(&SoftmaxOutput::smooth_alpha, "smooth_alpha", "share of the label spread evenly over the other classes",
+             between(0, 1));
+}
+
+// The shapes a label may have besides the data's own, which makes it a distribution; the first is the one inferred.
+std::vector<Shape> label_shapes(const SoftmaxOutput& p, const Shape& data) {
+  if (!p.multi_output) return {data.slice(0, data.rank() - 1)};
+  const Shape positions = data.slice(2, data.rank());
+  Shape each{data[0]}, kept{data[0], 1};
+  for (int64_t dim : positions) {
+    each.push_back(dim);
+    kept.push_back(dim);
+  }
+  return {{data[0], positions.known() ? positions.size() : unknown_dim}, each, kept};
+}
+
+void infer_softmax(const SoftmaxOutput& p, Shapes& s) {
+  auto data = s["data"], label = s["label"];
+  data.meet(s.output());
+  if (!data.rank_known()) return;
+  require(data.rank() >= 2, s.where(), " data needs a batch axis and classes: data ", data.get());
+  const auto fits = label_shapes(p, data);
+  if (!label.known()) {
+    if (!label.rank_known() || label.rank() == fits[0].rank()) label.meet(fits[0]);
+    return;
+  }
+  for (Shape shape : fits)
+    if (unify(shape, label)) return;
+  if (Shape shape = data; unify(shape, label)) return;
+  fail(s.where(), " label must be ", comma_separated(fits), " or, as a distribution, ", data.get(), ": label ",
+       label.get());
+}
+
+// The forward pass is the softmax alone; label is read by the gradient.
+OpDef define_softmax_output(Op<SoftmaxOutput> op) {
+  return softmax_fields(op)
+      .aliases({"Softmax"})
+      .doc("Softmax over the classes, with the gradient of the cross entropy against label.")
+      .inputs({"data", "label"})
+      .shape_only({"label"})
+      .infer_shape([](const SoftmaxOutput& p, Shapes& s) { infer_softmax(p, s); })
+      .infer_type([](const SoftmaxOutput&, Types& t) { same_floating_type(t); })
+      .gradient([](const SoftmaxOutput& p, Grad& g) {
+        if (p.out_grad) g.set("data", softmax_output_grad(g.out_grad(), g.output(), g.input("label"), {p}));
+        else g.set("data", softmax_output_grad(g.output(), g.input("label"), {p}));
+      });
+}
+
+OpDef define_softmax_output_grad(Op<SoftmaxOutputGrad> op) {
+  return softmax_fields(op)
+      .inputs([](const SoftmaxOutputGrad& p) {
+        return p.out_grad ? Names{"out_grad", "output", "label"} : Names{"output", "label"};
+      })
+      .outputs({"data_grad"})
+      .infer_shape([](const SoftmaxOutputGrad&, Shapes& s) { s.output().meet(s["output"]); });
+}
+
+// ---- LinearRegressionOutput -----------------------------------------------------------------------------------------
+
+template <class P>
+Op<P>& regression_fields(Op<P>& op) {
+  return op.param(&LinearRegressionOutput::grad_scale, "grad_scale", "factor of the gradient");
+}
+
+void infer_regression(Shapes& s) {
+  auto data = s["data"], label = s["label"];
+  data.meet(s.output());
+  if (!data.known()) return;
+  // A column of predictions is compared with a plain list of labels.
+  const Shape natural = data.rank() == 2 && data[1] == 1 ? Shape{data[0]} : data.get();
+  if (!label.known()) {
+    if (!label.rank_known() || label.rank() == natural.rank()) label.meet(natural);
+    else label.meet(data.get());
+    return;
+  }
+  require(label.rank() >= 1 && data.rank() >= 1 && label[0] == data[0] && label.get().size() == data.get().size(),
+          s.where(), " label must have the batch size and the number of elements of data: label ", label.get(),
+          ", data ", data.get());
+}
+
+OpDef define_linear_regression_output(Op<LinearRegressionOutput> op) {
+  return regression_fields(op)
+      .doc("Hands its data on, with the gradient of half the squared difference to label.")
+      .inputs({"data", "label"})
+      .shape_only({"label"})
+      .view()
+      .infer_shape([](const LinearRegressionOutput&, Shapes& s) { infer_regression(s); })
+      .infer_type([](const LinearRegressionOutput&, Types& t) { same_floating_type(t); })
+      .gradient([](const LinearRegressionOutput& p, Grad& g) {
+        g.set("data", linear_regression_output_grad(g.output(), g.input("label"), {p}));
+      });
+}
+
+OpDef define_linear_regression_output_grad(Op<LinearRegressionOutputGrad> op) {
+  return regression_fields(op)
+      .inputs({"output", "label"})
+      .outputs({"data_grad"})
+      .infer_shape([](const LinearRegressionOutputGrad&, Shapes& s) { s.output().meet(s["output"]); });
+}
+
+// ---- MakeLoss -------------------------------------------------------------------------------------------------------
+
+template <class P>
+Op<P>& make_loss_fields(Op<P>& op) {
+  return op.param(&MakeLoss::grad_scale, "grad_scale", "the gradient of every element")
+      .param(&MakeLoss::valid_thresh, "valid_thresh", "an element is valid when it is above this")
+      .param(&MakeLoss::normalization, "normalization",
+             "divide the gradient by the batch size, by the number of valid elements, or not",
+             one_of({"batch", "null", "valid"}));
+}
+
+OpDef define_make_loss(Op<MakeLoss> op) {
+  return make_loss_fields(op)
+      .doc("Makes any values a loss: hands them on, and their gradient is grad_scale.")
+      .view()
+      .infer_type([](const MakeLoss&, Types& t) { same_floating_type(t); })
+      .gradient([](const MakeLoss& p, Grad& g) { g.set("data", make_loss_grad(g.input("data"), {p})); });
+}
+
+OpDef define_make_loss_grad(Op<MakeLossGrad> op) {
+  return make_loss_fields(op)
+      .inputs([](const MakeLossGrad& p) { return p.normalization == "valid" ? Names{"data"} : Names{"like"}; })
+      .shape_only({"like"})
+      .outputs({"data_grad"});
+}
+
+}  // namespace
+
+SoftmaxSize size_of(const SoftmaxOutput& params, const Shape& data) {
+  if (params.multi_output) return {data[0], data[1], data.size(2, data.rank())};
+  const int split = params.preserve_shape ? data.rank() - 1 : 1;
+  return {data.size(0, split), data.size(split, data.rank()), 1};
+}
+
+void register_loss(OpRegistry& registry) {
+  add(registry, "SoftmaxOutput", define_softmax_output);
+  add(registry, "_backward_SoftmaxOutput", define_softmax_output_grad);
+  add(registry, "LinearRegressionOutput", define_linear_regression_output);
+  add(registry, "_backward_LinearRegressionOutput", define_linear_regression_output_grad);
+  add(registry, "MakeLoss", define_make_loss);
+  add(registry, "_backward_MakeLoss", define_make_loss_grad);
+}
+
+}  // namespace symbind

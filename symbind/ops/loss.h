@@ -1,0 +1,52 @@
+// Loss heads: operators that start the backward pass themselves, whatever gradient arrives.
+#pragma once
+
+#include "symbind/graph/builder.h"
+
+namespace symbind {
+
+struct SoftmaxOutput {
+  double grad_scale = 1;
+  double ignore_label = -1;
+  bool multi_output = false;
+  bool use_ignore = false;
+  bool preserve_shape = false;
+  std::string normalization = "null";  // batch, null, valid
+  bool out_grad = false;
+  double smooth_alpha = 0;
+};
+inline constexpr Builder<SoftmaxOutput> softmax_output;
+
+// (output, label) → data_grad; with out_grad set (out_grad, output, label).
+struct SoftmaxOutputGrad : SoftmaxOutput {};
+inline constexpr Builder<SoftmaxOutputGrad> softmax_output_grad;
+
+// Data of known shape seen as (outer, classes, inner): softmax runs over the middle axis.
+struct SoftmaxSize {
+  int64_t outer, classes, inner;
+};
+SoftmaxSize size_of(const SoftmaxOutput& params, const Shape& data);
+
+struct LinearRegressionOutput {
+  double grad_scale = 1;
+};
+inline constexpr Builder<LinearRegressionOutput> linear_regression_output;
+
+// (output, label) → data_grad
+struct LinearRegressionOutputGrad : LinearRegressionOutput {};
+inline constexpr Builder<LinearRegressionOutputGrad> linear_regression_output_grad;
+
+struct MakeLoss {
+  double grad_scale = 1;
+  double valid_thresh = 0;
+  std::string normalization = "null";  // batch, null, valid
+};
+inline constexpr Builder<MakeLoss> make_loss;
+
+// data → data_grad; reads the data only when the normalization is valid.
+struct MakeLossGrad : MakeLoss {};
+inline constexpr Builder<MakeLossGrad> make_loss_grad;
+
+void register_loss(OpRegistry& registry);
+
+}  // namespace symbind

@@ -1,0 +1,212 @@
+#include "symbind/ops/matrix.h"
+
+#include <algorithm>
+
+#include "symbind/core/ndarray.h"
+#include "symbind/graph/define.h"
+
+namespace symbind {
+namespace {
+
+// One unknown dimension follows from the number of elements.
+void fill_one_unknown(Inferred<Shape> shape, int64_t elements) {
+  if (!shape.rank_known() || shape.known()) return;
+  int unknown = -1;
+  int64_t others = 1;
+  for (int axis = 0; axis < shape.rank(); ++axis) {
+    if (shape[axis] != unknown_dim) others *= shape[axis];
+    else if (unknown >= 0) return;
+    else unknown = axis;
+  }
+  if (others > 0 && elements % others == 0) shape.meet_dim(unknown, elements / others);
+}
+
+// ---- Flatten --------------------------------------------------------------------------------------------------------
+
+OpDef define(Op<Flatten> op) {
+  return op.doc("All axes but the first folded into one.")
+      .aliases({"flatten"})
+      .view()
+      .infer_shape([](const auto&, Shapes& s) {
+        const auto data = s["data"];
+        auto output = s.output();
+        output.meet(Shape::of_rank(2));
+        if (!data.rank_known()) return;
+        require(data.rank() > 0, s.where(), " data must have an axis: ", data.get());
+        s["data"].meet_dim(0, output[0]);
+        output.meet_dim(0, data[0]);
+        const Shape row = data.get().slice(1, data.rank());
+        if (row.known()) output.meet_dim(1, row.size());
+      })
+      .gradient([](const auto&, Grad& g) { g.set("data", reshape_like(g.out_grad(), g.input("data"))); });
+}
+
+// ---- Reshape --------------------------------------------------------------------------------------------------------
+
+// The older spelling: one 0 is inferred, and keep_highest keeps the first axis whatever the first number says.
+Shape resolve_target_shape(const Reshape& p, const Shape& data, const std::string& where) {
+  Tuple codes = p.target_shape;
+  const size_t first = p.keep_highest ? 1 : 0;
+  require(std::count(codes.begin() + static_cast<std::ptrdiff_t>(first), codes.end(), 0) <= 1, where,
+          " target_shape may leave one dimension to infer: target_shape ", print(p.target_shape));
+  for (int64_t& code : codes) {
+    require(code >= 0, where, " target_shape must hold sizes: target_shape ", print(p.target_shape));
+    if (code == 0) code = -1;
+  }
+  if (p.keep_highest) codes[0] = data[0];
+  return resolve_reshape(data, codes, false, where);
+}
+
+// What is known of the result when some of data's dimensions are not. Codes that move axes are left for later.
+Shape partial_reshape(const Tuple& codes, const Shape& data) {
+  Shape shape = Shape::scalar();
+  for (size_t i = 0; i < codes.size(); ++i) {
+    const int axis = static_cast<int>(i);
+    if (codes[i] < -1) return {};
+    if (codes[i] == 0) shape.push_back(axis < data.rank() ? data[axis] : unknown_dim);
+    else shape.push_back(codes[i] == -1 ? unknown_dim : codes[i]);
+  }
+  return shape;
+}
+
+OpDef define(Op<Reshape> op) {
+  return op
+      .doc(
+          "The same elements in another shape. In shape, 0 keeps a dimension, -1 infers one, -2 takes all the rest, -3 "
+          "merges two and -4 splits one into the two numbers that follow.")
+      .aliases({"reshape"})
+      .param(&Reshape::shape, "shape", "the new shape, with codes")
+      .param(&Reshape::reverse, "reverse", "read the codes from the right")
+      .param(&Reshape::target_shape, "target_shape", "older than shape: the new shape, where one 0 is inferred")
+      .param(&Reshape::keep_highest, "keep_highest", "with target_shape: keep the first dimension")
+      .check([](Reshape& p) {
+        require(!p.shape.empty() || !p.target_shape.empty(), "shape must be given: shape ()");
+      })
+      .view()
+      .infer_shape([](const Reshape& p, Shapes& s) {
+        auto data = s["data"], output = s.output();
+        if (output.known()) fill_one_unknown(data, output.get().size());
+        if (data.known()) {
+          const Shape shape = p.shape.empty() ? resolve_target_shape(p, data, s.where())
+                                              : resolve_reshape(data, p.shape, p.reverse, s.where());
+          require(shape.size() == data.get().size(), s.where(), " the number of elements must stay: data ", data.get(),
+                  ", output ", shape);
+          output.meet(shape);
+        } else if (data.rank_known() && !p.shape.empty() && !p.reverse) {
+          output.meet(partial_reshape(p.shape, data));
+        }
+      })
+      .gradient([](const auto&, Grad& g) { g.set("data", reshape_like(g.out_grad(), g.input("data"))); });
+}
+
+// ---- reshape_like ---------------------------------------------------------------------------------------------------
+
+struct AxisRange {
+  int begin, end;
+};
+AxisRange resolve_range(const std::optional<int64_t>& begin, const std::optional<int64_t>& end, const Shape& shape,
+                        const char* argument, const std::string& where) {
+  const auto from_end = [&](int64_t index) { return index < 0 ? index + shape.rank() : index; };
+  const int64_t first = from_end(begin.value_or(0)), last = end ? from_end(*end) : shape.rank();
+  require(first >= 0 && first <= last && last <= shape.rank(), where, " ", argument, "_begin and ", argument,
+          "_end must name a range of axes: ", first, " and ", last, ", ", argument, " ", shape);
+  return {static_cast<int>(first), static_cast<int>(last)};
+}
+
+OpDef define(Op<ReshapeLike> op) {
+  return op.doc("The elements of lhs in the shape of rhs, or with some axes replaced by some of rhs.")
+      .param(&ReshapeLike::lhs_begin, "lhs_begin", "the first axis of lhs to replace; None: 0")
+      .param(&ReshapeLike::lhs_end, "lhs_end", "the axis of lhs behind the last to replace; None: the end")
+      .param(&ReshapeLike::rhs_begin, "rhs_begin", "the first axis of rhs to take; None: 0")
+      .param(&ReshapeLike::rhs_end, "rhs_end", "the axis of rhs behind the last to take; None: the end")
+      .inputs({"lhs", "rhs"})
+      .shape_only({"rhs"})
+      .view()
+      .infer_shape([](const ReshapeLike& p, Shapes& s) {
+        const auto lhs = s["lhs"], rhs = s["rhs"];
+        const bool whole = !p.lhs_begin && !p.lhs_end && !p.rhs_begin && !p.rhs_end;
+        if (whole) s.output().meet(rhs);
+        if (lhs.known() && rhs.known()) {
+          const AxisRange from = resolve_range(p.lhs_begin, p.lhs_end, lhs, "lhs", s.where());
+          const AxisRange to = resolve_range(p.rhs_begin, p.rhs_end, rhs, "rhs", s.where());
+          require(lhs.get().size(from.begin, from.end) == rhs.get().size(to.begin, to.end), s.where(),
+                  " the axes must hold the same number of elements: lhs ", lhs.get(), ", rhs ", rhs.get());
+          Shape shape = lhs.get().slice(0, from.begin);
+          for (int axis = to.begin; axis < to.end; ++axis) shape.push_back(rhs[axis]);
+          for (int axis = from.end; axis < lhs.rank(); ++axis) shape.push_back(lhs[axis]);
+          s.output().meet(shape);
+        } else if (whole && rhs.known()) {
+          fill_one_unknown(s["lhs"], rhs.get().size());
+        }
+      })
+      .infer_type([](const auto&, Types& t) { t.output().meet(t["lhs"]), t["lhs"].meet(t.output()); })
+      .gradient([](const auto&, Grad& g) { g.set("lhs", reshape_like(g.out_grad(), g.input("lhs"))); });
+}
+
+// ---- transpose ------------------------------------------------------------------------------------------------------
+
+Tuple reversed_axes(int rank) {
+  Tuple axes;
+  for (int axis = rank - 1; axis >= 0; --axis) axes.push_back(axis);
+  return axes;
+}
+
+OpDef define(Op<Transpose> op) {
+  return op.doc("The array with its axes in another order; by default the reverse one.")
+      .param(&Transpose::axes, "axes", "axis i of the result is axis axes[i] of the input; (): reversed")
+      .infer_shape([](const Transpose& p, Shapes& s) {
+        auto data = s["data"], output = s.output();
+        if (!p.axes.empty()) data.meet(Shape::of_rank(static_cast<int>(p.axes.size())));
+        if (!data.rank_known() && output.rank_known()) data.meet(Shape::of_rank(output.rank()));
+        if (!data.rank_known()) return;
+        output.meet(Shape::of_rank(data.rank()));
+        const Tuple axes = p.axes.empty() ? reversed_axes(data.rank()) : p.axes;
+        std::vector<bool> used(axes.size(), false);
+        for (size_t i = 0; i < axes.size(); ++i) {
+          const int from = data.get().axis(axes[i], s.where()), to = static_cast<int>(i);
+          require(!used[static_cast<size_t>(from)], s.where(), " axes must name each axis once: axes ", print(axes));
+          used[static_cast<size_t>(from)] = true;
+          output.meet_dim(to, data[from]);
+          data.meet_dim(from, output[to]);
+        }
+      })
+      .gradient([](const Transpose& p, Grad& g) {
+        Tuple inverse(p.axes.size());
+        const auto rank = static_cast<int64_t>(p.axes.size());
+        for (int64_t i = 0; i < rank; ++i) {
+          const int64_t axis = p.axes[static_cast<size_t>(i)];
+          inverse[static_cast<size_t>(axis < 0 ? axis + rank : axis)] = i;
+        }
+        g.set("data", transpose(g.out_grad(), {.axes = inverse}));
+      });
+}
+
+// ---- Cast -----------------------------------------------------------------------------------------------------------
+
+OpDef define(Op<Cast> op) {
+  return op.doc("The array in another type. A fraction is cut off; anything but zero is true.")
+      .aliases({"cast"})
+      .param(&Cast::dtype, "dtype", "the new type")
+      .infer_type([](const Cast& p, Types& t) { t.output().meet(p.dtype); })
+      .gradient([](const auto&, Grad& g) { g.set("data", cast_like(g.out_grad(), g.input("data"))); });
+}
+
+OpDef define(Op<CastLike> op) {
+  return op.inputs({"data", "like"})
+      .shape_only({"like"})
+      .infer_type([](const auto&, Types& t) { t.output().meet(t["like"]), t["like"].meet(t.output()); })
+      .gradient([](const auto&, Grad& g) { g.set("data", cast_like(g.out_grad(), g.input("data"))); });
+}
+
+}  // namespace
+
+void register_matrix(OpRegistry& registry) {
+  add<Flatten>(registry, "Flatten", define);
+  add<Reshape>(registry, "Reshape", define);
+  add<ReshapeLike>(registry, "reshape_like", define);
+  add<Transpose>(registry, "transpose", define);
+  add<Cast>(registry, "Cast", define);
+  add<CastLike>(registry, "_cast_like", define);
+}
+
+}  // namespace symbind

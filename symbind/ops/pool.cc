@@ -1,0 +1,153 @@
+#include "symbind/ops/pool.h"
+
+#include "symbind/graph/define.h"
+#include "symbind/ops/conv.h"
+#include "symbind/ops/floating.h"
+
+namespace symbind {
+namespace {
+
+// Fills the tuples that were left out, and checks what concerns more than one field. A global pooling looks at neither
+// kernel nor stride nor pad.
+void complete(Pooling& p) {
+  const size_t rank = p.kernel.size();
+  for (const Tuple* tuple : {&p.kernel, &p.stride, &p.pad})
+    for (int64_t number : *tuple)
+      require(number <= largest_window, "kernel, stride and pad must be at most ", largest_window, ": ", number);
+  if (p.pool_type == "lp") {
+    require(p.p_value.has_value(), "pool_type lp needs p_value");
+    require(*p.p_value >= 1 && *p.p_value <= 3, "p_value must be 1, 2 or 3: ", *p.p_value);
+  }
+  if (p.global_pool) return;
+  require(rank >= 1 && rank <= 3, "kernel must have 1, 2 or 3 numbers (or global_pool=True): ", print(p.kernel));
+  if (p.stride.empty()) p.stride.assign(rank, 1);
+  require(p.stride.size() == rank, "stride must have as many numbers as kernel: stride ", print(p.stride), ", kernel ",
+          print(p.kernel));
+  if (p.pooling_convention == "same") {
+    // Scripts written for MXNet give three zeros here, whatever the rank.
+    for (int64_t pad : p.pad) require(pad == 0, "pooling_convention same takes no pad: ", print(p.pad));
+    p.pad.assign(rank, 0);
+    require(rank == 1, "pooling_convention same works along one spatial axis: kernel ", print(p.kernel));
+  }
+  if (p.pad.empty()) p.pad.assign(rank, 0);
+  require(p.pad.size() == rank, "pad must have as many numbers as kernel: pad ", print(p.pad), ", kernel ",
+          print(p.kernel));
+  for (size_t i = 0; i < rank; ++i)
+    require(p.pad[i] < p.kernel[i], "pad must be smaller than kernel: pad ", print(p.pad), ", kernel ",
+            print(p.kernel));
+  require(!p.layout || p.layout->size() == rank + 2, "layout must fit the kernel: layout ", p.layout.value_or(""),
+          ", kernel ", print(p.kernel));
+}
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+int64_t pooled(const Pooling& p, size_t i, int64_t extent) {
+  const int64_t padded = extent + 2 * p.pad[i];
+  if (p.pooling_convention == "same") return ceil_div(padded, p.stride[i]);
+  const int64_t room = padded - p.kernel[i];
+  return 1 + (p.pooling_convention == "full" ? ceil_div(room, p.stride[i]) : room / p.stride[i]);
+}
+
+int first_spatial_axis(const Pooling& p) { return channels_behind(p.layout) ? 1 : 2; }
+
+void infer(const Pooling& p, Shapes& s) {
+  auto data = s["data"], output = s.output();
+  if (!data.rank_known()) return;
+  const int spatial = data.rank() - 2;
+  require(spatial >= 1 && spatial <= 3, s.where(), " data must have 3, 4 or 5 axes: data ", data.get());
+  require(!p.layout || static_cast<int>(p.layout->size()) == data.rank(), s.where(),
+          " layout must name every axis of data: layout ", p.layout.value_or(""), ", data ", data.get());
+  if (!p.global_pool)
+    require(static_cast<int>(p.kernel.size()) == spatial, s.where(), " kernel must have ", spatial,
+            " numbers for this data: kernel ", print(p.kernel), ", data ", data.get());
+  Shape result = data;
+  for (int i = 0; i < spatial; ++i) {
+    const int axis = first_spatial_axis(p) + i;
+    const auto k = static_cast<size_t>(i);
+    if (p.global_pool) {
+      result[axis] = 1;
+    } else if (data[axis] != unknown_dim) {
+      require(p.kernel[k] <= data[axis] + 2 * p.pad[k], s.where(), " kernel has ", p.kernel[k],
+              " elements, padded data has ", data[axis] + 2 * p.pad[k], " along axis ", axis, ": kernel ",
+              print(p.kernel), ", data ", data.get());
+      result[axis] = pooled(p, k, data[axis]);
+    }
+  }
+  output.meet(result);
+  data.meet_dim(0, output[0]);
+  const int channels = channels_behind(p.layout) ? data.rank() - 1 : 1;
+  data.meet_dim(channels, output[channels]);
+}
+
+template <class P>
+Op<P>& with_fields(Op<P>& op) {
+  return op.param(&Pooling::kernel, "kernel", "extent of the window: (w), (h, w) or (d, h, w)", each_at_least(1))
+      .param(&Pooling::pool_type, "pool_type", "what is taken of each window", one_of({"avg", "lp", "max", "sum"}))
+      .param(&Pooling::global_pool, "global_pool", "one window over all of the input; kernel, stride and pad are ignored")
+      .param(&Pooling::cudnn_off, "cudnn_off", "accepted and ignored")
+      .param(&Pooling::pooling_convention, "pooling_convention",
+             "how many windows: those that fit (valid), also one that reaches over the end (full), or one per stride "
+             "(same, one spatial axis)",
+             one_of({"full", "same", "valid"}))
+      .param(&Pooling::stride, "stride", "step of the window; ones when left out", each_at_least(1))
+      .param(&Pooling::pad, "pad", "padding on each side; none when left out", each_at_least(0))
+      .param(&Pooling::p_value, "p_value", "the norm of lp pooling: 1, 2 or 3")
+      .param(&Pooling::count_include_pad, "count_include_pad", "does a mean count the padding? None: yes")
+      .param(&Pooling::layout, "layout", "order of the axes; None: channels second",
+             one_of({"NCW", "NCHW", "NCDHW", "NWC", "NHWC", "NDHWC"}))
+      .check([](P& p) { complete(p); });
+}
+
+// Only the maximum and the norm look at the values again to find their gradient.
+bool grad_reads_data(const Pooling& p) { return p.pool_type == "max" || p.pool_type == "lp"; }
+
+OpDef define_pooling(Op<Pooling> op) {
+  return with_fields(op)
+      .doc("The maximum, mean, sum or p-norm of a window that moves over the spatial axes.")
+      .infer_shape([](const Pooling& p, Shapes& s) { infer(p, s); })
+      .infer_type([](const Pooling&, Types& t) { same_floating_type(t); })
+      .gradient([](const Pooling& p, Grad& g) {
+        if (grad_reads_data(p)) g.set("data", pooling_grad(g.out_grad(), g.input("data"), g.output(), {p}));
+        else g.set("data", pooling_grad(g.out_grad(), g.input("data"), {p}));
+      });
+}
+
+OpDef define_pooling_grad(Op<PoolingGrad> op) {
+  return with_fields(op)
+      .inputs([](const PoolingGrad& p) {
+        return grad_reads_data(p) ? Names{"out_grad", "data", "output"} : Names{"out_grad", "like"};
+      })
+      .shape_only({"like"})
+      .outputs({"data_grad"})
+      .infer_shape([](const PoolingGrad&, Shapes& s) { s.output().meet(s.input(1)); });
+}
+
+}  // namespace
+
+PoolingSize size_of(const Pooling& params, const Shape& data, const Shape& output) {
+  PoolingSize size{};
+  size.channels_last = channels_behind(params.layout);
+  size.rank = data.rank() - 2;
+  size.batch = data[0];
+  size.channels = data[size.channels_last ? data.rank() - 1 : 1];
+  size.count_padding = params.count_include_pad.value_or(true);
+  size.in = size.out = size.kernel = size.stride = {1, 1, 1};
+  const auto missing = static_cast<size_t>(3 - size.rank);
+  for (size_t i = 0; i + missing < 3; ++i) {
+    const int axis = first_spatial_axis(params) + static_cast<int>(i);
+    size.in[missing + i] = data[axis];
+    size.out[missing + i] = output[axis];
+    size.kernel[missing + i] = params.global_pool ? data[axis] : params.kernel[i];
+    if (params.global_pool) continue;
+    size.stride[missing + i] = params.stride[i];
+    size.pad[missing + i] = params.pad[i];
+  }
+  return size;
+}
+
+void register_pool(OpRegistry& registry) {
+  add(registry, "Pooling", define_pooling);
+  add(registry, "_backward_Pooling", define_pooling_grad);
+}
+
+}  // namespace symbind

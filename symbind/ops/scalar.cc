@@ -1,0 +1,95 @@
+// With whole numbers in the array and a fraction as scalar (is_int false) the result is float64; truth values become
+// int64 or float64. The gradients are computed in the result's type and cast back.
+#include "symbind/ops/scalar.h"
+
+#include "symbind/graph/define.h"
+#include "symbind/ops/elementwise.h"
+#include "symbind/ops/matrix.h"
+
+namespace symbind {
+namespace {
+
+DType result_type(DType data, bool is_int) {
+  if (is_floating(data)) return data;
+  if (!is_int) return DType::float64;
+  return data == DType::boolean ? DType::int64 : data;
+}
+
+template <FixedString name>
+Op<WithScalar<name>> scalar_op(std::string doc, std::string alias) {
+  using P = WithScalar<name>;
+  Op<P> op{std::string(name.view())};
+  op.doc(std::move(doc))
+      .aliases({std::move(alias)})
+      .param(&P::scalar, "scalar", "the number")
+      .param(&P::is_int, "is_int", "the number counts as whole: arrays of whole numbers stay so")
+      .elementwise()
+      .infer_type([](const P& p, Types& t) {
+        if (t["data"].known()) t.output().meet(result_type(t["data"], p.is_int));
+        else t["data"].meet(t.output());
+      });
+  return op;
+}
+
+template <FixedString name, class Gradient>
+void add(OpRegistry& registry, std::string doc, std::string alias, Gradient gradient) {
+  auto op = scalar_op<name>(std::move(doc), std::move(alias));
+  op.gradient([gradient](const WithScalar<name>& p, Grad& g) {
+    g.set("data", cast_like(gradient(p, g), g.input("data")));
+  });
+  registry.add(op, typeid(WithScalar<name>));
+}
+template <FixedString name>
+void add_comparison(OpRegistry& registry, std::string doc, std::string alias) {
+  registry.add(scalar_op<name>(std::move(doc), std::move(alias)), typeid(WithScalar<name>));
+}
+
+template <FixedString name>
+void add_grad(OpRegistry& registry, const char* read) {
+  using P = WithScalar<name>;
+  Op<P> op{std::string(name.view())};
+  op.inputs({"out_grad", read})
+      .param(&P::scalar, "scalar", "the number")
+      .param(&P::is_int, "is_int", "the number counts as whole")
+      .elementwise()
+      .infer_type([](const P&, Types& t) {
+        t.output().meet(t["out_grad"]);
+        t["out_grad"].meet(t.output());
+      });
+  registry.add(op, typeid(P));
+}
+
+}  // namespace
+
+void register_scalar(OpRegistry& registry) {
+  add<"_plus_scalar">(registry, "data + scalar", "_PlusScalar", [](auto&, Grad& g) { return g.out_grad(); });
+  add<"_minus_scalar">(registry, "data - scalar", "_MinusScalar", [](auto&, Grad& g) { return g.out_grad(); });
+  add<"_rminus_scalar">(registry, "scalar - data", "_RMinusScalar",
+                        [](auto&, Grad& g) { return negative(g.out_grad()); });
+  add<"_mul_scalar">(registry, "data · scalar", "_MulScalar", [](auto& p, Grad& g) {
+    return mul_scalar(g.out_grad(), {.scalar = p.scalar, .is_int = p.is_int});
+  });
+  add<"_div_scalar">(registry, "data / scalar", "_DivScalar", [](auto& p, Grad& g) {
+    return div_scalar(g.out_grad(), {.scalar = p.scalar, .is_int = p.is_int});
+  });
+  add<"_rdiv_scalar">(registry, "scalar / data", "_RDivScalar", [](auto& p, Grad& g) {
+    return rdiv_scalar_grad(g.out_grad(), g.input("data"), {.scalar = p.scalar, .is_int = p.is_int});
+  });
+  add<"_power_scalar">(registry, "data to the power of scalar", "_PowerScalar", [](auto& p, Grad& g) {
+    return power_scalar_grad(g.out_grad(), g.input("data"), {.scalar = p.scalar, .is_int = p.is_int});
+  });
+  add<"_rpower_scalar">(registry, "scalar to the power of data", "_RPowerScalar", [](auto& p, Grad& g) {
+    return rpower_scalar_grad(g.out_grad(), g.output(), {.scalar = p.scalar, .is_int = p.is_int});
+  });
+  add_comparison<"_equal_scalar">(registry, "1 where data = scalar, else 0.", "_EqualScalar");
+  add_comparison<"_not_equal_scalar">(registry, "1 where data ≠ scalar, else 0.", "_NotEqualScalar");
+  add_comparison<"_greater_scalar">(registry, "1 where data > scalar, else 0.", "_GreaterScalar");
+  add_comparison<"_greater_equal_scalar">(registry, "1 where data ≥ scalar, else 0.", "_GreaterEqualScalar");
+  add_comparison<"_lesser_scalar">(registry, "1 where data < scalar, else 0.", "_LesserScalar");
+  add_comparison<"_lesser_equal_scalar">(registry, "1 where data ≤ scalar, else 0.", "_LesserEqualScalar");
+  add_grad<"_backward_rdiv_scalar">(registry, "data");
+  add_grad<"_backward_power_scalar">(registry, "data");
+  add_grad<"_backward_rpower_scalar">(registry, "output");
+}
+
+}  // namespace symbind

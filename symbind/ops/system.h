@@ -1,0 +1,23 @@
+// Operators that the passes put into a graph: nobody writes them by hand.
+#pragma once
+
+#include "symbind/graph/builder.h"
+
+namespace symbind {
+
+// The same array on another context.
+struct CrossDeviceCopy {
+  std::string from = required;  // contexts as text: "cpu(0)"
+  std::string to = required;
+};
+inline constexpr Builder<CrossDeviceCopy> cross_device_copy;
+
+// The same array in another layout: to channels_last, or back to plain.
+struct Reorder {
+  bool to_channels_last = true;
+};
+inline constexpr Builder<Reorder> reorder;
+
+void register_system(OpRegistry& registry);
+
+}  // namespace symbind

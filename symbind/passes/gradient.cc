@@ -1,0 +1,225 @@
+// Reverse-mode differentiation on the level of operators. Nodes are visited from the last to the first; each turns the
+// gradients of its outputs into gradients of its inputs by writing expressions. The expressions' nodes are appended as
+// they come, so a gradient is computed as soon as it can be, and what it reads is let go as early as possible.
+#include "symbind/passes/gradient.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "symbind/core/error.h"
+#include "symbind/graph/builder.h"
+
+namespace symbind {
+
+GradReq grad_req_from_name(std::string_view name) {
+  if (name == "write") return GradReq::write;
+  if (name == "add") return GradReq::add;
+  if (name == "null") return GradReq::null;
+  fail("'", name, "' is not a grad_req: expected write, add or null");
+}
+
+namespace {
+
+// Names of backward nodes: fc1_backward_dot.
+class BackwardNames : public NameManager {
+ public:
+  explicit BackwardNames(std::string node) : prefix_(std::move(node) + "_backward_") {}
+  std::string get(const std::string& given, const std::string& hint) override {
+    if (!given.empty()) return prefix_ + given;
+    const int count = counts_[hint]++;
+    return prefix_ + hint + (count ? std::to_string(count) : "");
+  }
+
+ private:
+  std::string prefix_;
+  std::unordered_map<std::string, int> counts_;
+};
+
+class Differentiation {
+ public:
+  Differentiation(Graph& graph, const std::vector<GradientRequest>& requests)
+      : graph_(graph),
+        requests_(requests),
+        forward_nodes_(graph.nodes.size()),
+        matters_(graph.nodes.size(), false),
+        gradients_(graph.tensors.size()) {
+    for (size_t i = 0; i < forward_nodes_; ++i) number_[graph.nodes[i].source.get()] = static_cast<int>(i);
+    for (const GradientRequest& request : requests_) matters_[static_cast<size_t>(request.node)] = true;
+    for (size_t i = 0; i < forward_nodes_; ++i)
+      for (const int input : graph.nodes[i].inputs)
+        if (matters_[producer(input)]) matters_[i] = true;
+    ports_.out_grads.assign(graph.net_outputs, -1);
+    ports_.old_grads.assign(requests.size(), -1);
+  }
+
+  GradientPorts run() {
+    for (size_t i = forward_nodes_; i-- > 0;) visit(i);
+    for (size_t i = 0; i < requests_.size(); ++i) finish(i);
+    return std::move(ports_);
+  }
+
+ private:
+  class GradOfNode;
+
+  size_t producer(int tensor) const { return static_cast<size_t>(graph_.producer[static_cast<size_t>(tensor)]); }
+
+  Symbol symbol_of(int tensor) const {
+    const GraphNode& node = graph_.nodes[producer(tensor)];
+    return Symbol({{node.source, tensor - node.first_output}});
+  }
+
+  bool is_head(int tensor) const {
+    return std::find(graph_.outputs.begin(), graph_.outputs.begin() + static_cast<ptrdiff_t>(graph_.net_outputs),
+                     tensor) != graph_.outputs.begin() + static_cast<ptrdiff_t>(graph_.net_outputs);
+  }
+
+  void visit(size_t number);
+  void finish(size_t request);
+  Symbol gradient_of(int tensor);
+  int append(const Entry& entry);
+
+  Graph& graph_;
+  const std::vector<GradientRequest>& requests_;
+  const size_t forward_nodes_;
+  std::vector<bool> matters_;                  // by node: does a requested gradient depend on it?
+  std::vector<std::vector<Symbol>> gradients_;  // by tensor: what its users contributed
+  std::unordered_map<const Node*, int> number_;
+  GradientPorts ports_;
+};
+
+// The sum of what arrives at a tensor; asked for once per tensor.
+Symbol Differentiation::gradient_of(int tensor) {
+  std::vector<Symbol>& parts = gradients_[static_cast<size_t>(tensor)];
+  for (size_t i = 0; i < graph_.net_outputs; ++i) {
+    if (graph_.outputs[i] != tensor || ports_.out_grads[i] >= 0) continue;
+    const GraphNode& node = graph_.nodes[producer(tensor)];
+    auto variable = std::make_shared<Node>();
+    variable->name = join(node.source->name, "_out_grad", i);
+    parts.push_back(Symbol({{variable, 0}}));
+    ports_.out_grads[i] = append({variable, 0});
+    // It has the shape and type of the output it belongs to.
+    graph_.tensors.back() = {graph_.tensors[static_cast<size_t>(tensor)].shape,
+                             graph_.tensors[static_cast<size_t>(tensor)].dtype, Layout::plain};
+  }
+  if (parts.empty()) return apply("zeros_like", symbol_of(tensor));
+  Symbol sum = parts[0];
+  for (size_t i = 1; i < parts.size(); ++i) sum = apply("elemwise_add", {sum, parts[i]});
+  parts.assign(1, sum);
+  return sum;
+}
+
+class Differentiation::GradOfNode final : public Grad {
+ public:
+  GradOfNode(Differentiation& all, const GraphNode& node)
+      : all_(all),
+        node_(node),
+        names_(node.op().all_inputs(node.source->params.get())),
+        first_output_(node.first_output) {}
+
+  Symbol input(std::string_view name) override { return input(index(name)); }
+  Symbol input(size_t index) override { return all_.symbol_of(node_.inputs.at(index)); }
+  size_t inputs() const override { return node_.inputs.size(); }
+  Symbol output(size_t index) override { return all_.symbol_of(first_output_ + static_cast<int>(index)); }
+  Symbol out_grad(size_t index) override { return all_.gradient_of(first_output_ + static_cast<int>(index)); }
+  bool has_out_grad(size_t index) override {
+    const int tensor = first_output_ + static_cast<int>(index);
+    return !all_.gradients_[static_cast<size_t>(tensor)].empty() || all_.is_head(tensor);
+  }
+  bool wants(std::string_view name) override { return wants(index(name)); }
+  bool wants(size_t index) override { return all_.matters_[all_.producer(node_.inputs.at(index))]; }
+  void set(std::string_view name, const Symbol& gradient) override { set(index(name), gradient); }
+  void set(size_t index, const Symbol& gradient) override {
+    if (wants(index)) results.emplace_back(node_.inputs[index], gradient);
+  }
+
+  std::vector<std::pair<int, Symbol>> results;  // input tensor, gradient
+
+ private:
+  size_t index(std::string_view name) const {
+    const auto found = std::find(names_.begin(), names_.end(), name);
+    require(found != names_.end(), "the gradient of ", node_.op().name, " speaks of an input '", name,
+            "' that it does not have");
+    return static_cast<size_t>(found - names_.begin());
+  }
+
+  Differentiation& all_;
+  const GraphNode node_;  // a copy: appending moves the graph's own
+  const Names names_;
+  const int first_output_;
+};
+
+Attributes placement_of(const Node& node) {
+  const std::string* group = find_attribute(node.attributes, "__ctx_group__");
+  return group ? Attributes{{"__ctx_group__", *group}} : Attributes{};
+}
+
+void Differentiation::visit(size_t number) {
+  if (!matters_[number] || graph_.nodes[number].is_variable()) return;
+  const NodePtr source = graph_.nodes[number].source;
+  if (!source->op->gradient) return;
+  GradOfNode gradient(*this, graph_.nodes[number]);
+  bool reached = false;
+  for (int i = 0; i < graph_.nodes[number].outputs; ++i) reached |= gradient.has_out_grad(static_cast<size_t>(i));
+  if (!reached) return;
+
+  BackwardNames names(source->name);
+  AttrScope placement(placement_of(*source));
+  source->op->gradient(source->params.get(), gradient);
+  for (auto& [input, symbol] : gradient.results) {
+    append(symbol.entries()[0]);
+    gradients_[static_cast<size_t>(input)].push_back(symbol);
+  }
+}
+
+void Differentiation::finish(size_t request) {
+  const int variable = requests_[request].node;
+  const GraphNode& node = graph_.nodes[static_cast<size_t>(variable)];
+  BackwardNames names(node.source->name);
+  AttrScope placement(placement_of(*node.source));
+  Symbol total = gradient_of(node.first_output);
+  if (requests_[request].req == GradReq::add) {
+    auto old = std::make_shared<Node>();
+    old->name = graph_.nodes[static_cast<size_t>(variable)].source->name + "_old_grad";
+    ports_.old_grads[request] = append({old, 0});
+    total = apply("elemwise_add", {Symbol({{old, 0}}), total});
+  }
+  const Entry& entry = total.entries()[0];
+  const int made = append(entry);
+  graph_.outputs.push_back(graph_.nodes[static_cast<size_t>(made)].first_output + entry.index);
+}
+
+// Puts the nodes an entry needs, and that are not there yet, behind the others; returns the number of its node.
+int Differentiation::append(const Entry& wanted) {
+  struct Visit {
+    const NodePtr* node;
+    size_t next;
+  };
+  const auto known = number_.find(wanted.node.get());
+  if (known != number_.end()) return known->second;
+  std::vector<Visit> stack{{&wanted.node, 0}};
+  while (!stack.empty()) {
+    Visit& top = stack.back();
+    const auto& inputs = (*top.node)->inputs;
+    if (top.next < inputs.size()) {
+      const NodePtr& below = inputs[top.next++].node;
+      if (!number_.count(below.get())) stack.push_back({&below, 0});
+      continue;
+    }
+    const NodePtr node = *top.node;
+    stack.pop_back();
+    if (number_.count(node.get())) continue;
+    std::vector<int> tensors;
+    for (const Entry& input : inputs)
+      tensors.push_back(graph_.nodes[static_cast<size_t>(number_.at(input.node.get()))].first_output + input.index);
+    number_[node.get()] = graph_.append(node, std::move(tensors));
+  }
+  return number_.at(wanted.node.get());
+}
+
+}  // namespace
+
+GradientPorts add_gradient(Graph& graph, const std::vector<GradientRequest>& requests) {
+  return Differentiation(graph, requests).run();
+}
+
+}  // namespace symbind

@@ -1,0 +1,45 @@
+#include "symbind/passes/graph.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+namespace symbind {
+
+Graph Graph::from(const Symbol& symbol) {
+  Graph graph;
+  std::unordered_map<const Node*, int> number;
+  for (const NodePtr& node : topological_order(symbol.entries())) {
+    std::vector<int> inputs;
+    inputs.reserve(node->inputs.size());
+    for (const Entry& input : node->inputs)
+      inputs.push_back(graph.nodes[static_cast<size_t>(number.at(input.node.get()))].first_output + input.index);
+    number[node.get()] = graph.append(node, std::move(inputs));
+  }
+  for (const Entry& output : symbol.entries())
+    graph.outputs.push_back(graph.nodes[static_cast<size_t>(number.at(output.node.get()))].first_output + output.index);
+  graph.net_outputs = graph.outputs.size();
+  graph.forward_nodes = graph.nodes.size();
+  return graph;
+}
+
+int Graph::append(NodePtr source, std::vector<int> inputs) {
+  GraphNode node;
+  node.outputs = source->is_variable() ? 1 : static_cast<int>(source->op->outputs(source->params.get()).size());
+  node.source = std::move(source);
+  node.inputs = std::move(inputs);
+  node.first_output = static_cast<int>(tensors.size());
+  const int number = static_cast<int>(nodes.size());
+  tensors.resize(tensors.size() + static_cast<size_t>(node.outputs));
+  producer.resize(tensors.size(), number);
+  nodes.push_back(std::move(node));
+  return number;
+}
+
+bool Graph::is_shape_only(const GraphNode& node, size_t index) {
+  if (node.is_variable() || node.op().shape_only.empty()) return false;
+  const auto& names = node.op().shape_only;
+  const std::string& name = node.op().all_inputs(node.source->params.get())[index];
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+}  // namespace symbind

@@ -1,0 +1,205 @@
+#include "symbind/passes/infer.h"
+
+#include <algorithm>
+#include <unordered_set>
+
+#include "symbind/core/error.h"
+
+namespace symbind {
+namespace {
+
+bool is_known(const Shape& shape) { return shape.known(); }
+bool is_known(DType dtype) { return dtype != DType::none; }
+
+// One quantity (shape or type) of every tensor, learnt by asking the operators again and again.
+template <class Value, Value Tensor::*member>
+class Learner {
+ public:
+  using Ask = std::function<void(const void*, Inference<Value>&)> OpDef::*;
+
+  Learner(Graph& graph, Ask ask) : graph_(graph), ask_(ask), settled_(graph.nodes.size(), false) {}
+
+  void learn() {
+    const auto count = static_cast<ptrdiff_t>(graph_.nodes.size());
+    for (bool forward = true, first = true;; forward = !forward, first = false) {
+      bool changed = false;
+      for (ptrdiff_t i = 0; i < count; ++i) changed |= visit(static_cast<size_t>(forward ? i : count - 1 - i));
+      if (!changed && !first) return;
+    }
+  }
+
+ private:
+  bool visit(size_t number) {
+    const GraphNode& node = graph_.nodes[number];
+    if (node.is_variable() || settled_[number]) return false;
+    const void* params = node.source->params.get();
+    const Names input_names = node.op().all_inputs(params), output_names = node.op().outputs(params);
+    values_.clear();
+    for (const int input : node.inputs) values_.push_back(tensor(input).*member);
+    for (int i = 0; i < node.outputs; ++i) values_.push_back(tensor(node.first_output + i).*member);
+    const std::span<Value> all(values_);
+    const auto inputs = all.first(node.inputs.size()), outputs = all.subspan(node.inputs.size());
+    Inference<Value> inference(join("[", node.op().name, " ", node.source->name, "]"), input_names, inputs,
+                               output_names, outputs);
+    (node.op().*ask_)(params, inference);
+    settled_[number] = std::all_of(values_.begin(), values_.end(), [](const Value& value) { return is_known(value); });
+    if (!inference.changed()) return false;
+    for (size_t i = 0; i < node.inputs.size(); ++i) tensor(node.inputs[i]).*member = inputs[i];
+    for (int i = 0; i < node.outputs; ++i) tensor(node.first_output + i).*member = outputs[static_cast<size_t>(i)];
+    return true;
+  }
+
+  Tensor& tensor(int number) { return graph_.tensors[static_cast<size_t>(number)]; }
+
+  Graph& graph_;
+  Ask ask_;
+  std::vector<bool> settled_;
+  std::vector<Value> values_;
+};
+
+void infer_shapes(Graph& graph) { Learner<Shape, &Tensor::shape>(graph, &OpDef::infer_shape).learn(); }
+void infer_types(Graph& graph) { Learner<DType, &Tensor::dtype>(graph, &OpDef::infer_type).learn(); }
+
+Tensor& variable_tensor(Graph& graph, const GraphNode& node) {
+  return graph.tensors[static_cast<size_t>(node.first_output)];
+}
+
+// What variables say of themselves (__shape__, __dtype__), where the caller said nothing.
+void read_attributes(Graph& graph) {
+  for (const GraphNode& node : graph.nodes) {
+    if (!node.is_variable() || node.source->attributes.empty()) continue;
+    Tensor& tensor = variable_tensor(graph, node);
+    if (const std::string* text = find_attribute(node.source->attributes, "__shape__")) {
+      Tuple dims;
+      parse(*text, dims);
+      const Shape declared = Shape::from_public(dims);
+      require(unify(tensor.shape, declared), "'", node.source->name, "' was declared with shape ", declared,
+              ", but given ", tensor.shape);
+    }
+    const std::string* text = find_attribute(node.source->attributes, "__dtype__");
+    if (text && tensor.dtype == DType::none) parse(*text, tensor.dtype);
+  }
+}
+
+// Names of variables (or of outputs, when every variable is known) without a known value.
+template <class Known>
+std::string unknown_names(const Graph& graph, Known known) {
+  std::vector<std::string> names;
+  const auto collect = [&](bool variables) {
+    for (const GraphNode& node : graph.nodes)
+      if (node.is_variable() == variables && names.size() < 20 &&
+          !known(graph.tensors[static_cast<size_t>(node.first_output)]))
+        names.push_back(node.source->name);
+  };
+  collect(true);
+  if (names.empty()) collect(false);
+  return comma_separated(names);
+}
+
+// The tensors of a symbol's variables and outputs, sorted into its three lists.
+template <class Result, class Get>
+Result sorted(const Graph& graph, const Symbol& symbol, Get get) {
+  const auto aux_names = symbol.list_auxiliary_states();
+  const std::unordered_set<std::string> aux(aux_names.begin(), aux_names.end());
+  Result result;
+  for (const GraphNode& node : graph.nodes)
+    if (node.is_variable())
+      (aux.count(node.source->name) ? result.aux : result.args)
+          .push_back(get(graph.tensors[static_cast<size_t>(node.first_output)]));
+  for (const int output : graph.outputs) result.outputs.push_back(get(graph.tensors[static_cast<size_t>(output)]));
+  return result;
+}
+
+// Sets what is known of named variables; an unknown name fails.
+template <class Known, class Set>
+void give(Graph& graph, const Known& known, Set set) {
+  std::unordered_set<std::string> found;
+  for (const GraphNode& node : graph.nodes) {
+    if (!node.is_variable()) continue;
+    const auto given = known.find(node.source->name);
+    if (given == known.end()) continue;
+    set(variable_tensor(graph, node), given->second);
+    found.insert(node.source->name);
+  }
+  for (const auto& [name, value] : known) {
+    if (found.count(name)) continue;
+    std::vector<std::string> names;
+    for (const GraphNode& node : graph.nodes)
+      if (node.is_variable() && names.size() < 50) names.push_back(node.source->name);
+    fail("the network has no argument '", name, "'; it has ", comma_separated(names));
+  }
+}
+
+Graph with_shapes(const Symbol& symbol, const NamedShapes& known) {
+  Graph graph = Graph::from(symbol);
+  give(graph, known, [](Tensor& tensor, const Shape& shape) { tensor.shape = Shape::from_public(shape.dims()); });
+  read_attributes(graph);
+  infer_shapes(graph);
+  return graph;
+}
+
+bool all_shapes_known(const Graph& graph) {
+  return std::all_of(graph.tensors.begin(), graph.tensors.end(), [](const Tensor& t) { return t.shape.known(); });
+}
+
+void require_shapes(const Graph& graph) {
+  if (all_shapes_known(graph)) return;
+  fail("shapes stay unknown: ", unknown_names(graph, [](const Tensor& t) { return t.shape.known(); }),
+       "; give the shapes of more inputs");
+}
+
+}  // namespace
+
+InferredShapes infer_shape_partial(const Symbol& symbol, const NamedShapes& known) {
+  const Graph graph = with_shapes(symbol, known);
+  auto result = sorted<InferredShapes>(graph, symbol, [](const Tensor& t) { return t.shape.to_public(); });
+  result.complete = all_shapes_known(graph);
+  return result;
+}
+
+InferredShapes infer_shape(const Symbol& symbol, const NamedShapes& known) {
+  const Graph graph = with_shapes(symbol, known);
+  require_shapes(graph);
+  auto result = sorted<InferredShapes>(graph, symbol, [](const Tensor& t) { return t.shape.to_public(); });
+  result.complete = true;
+  return result;
+}
+
+InferredTypes infer_type(const Symbol& symbol, const NamedTypes& known) {
+  Graph graph = Graph::from(symbol);
+  give(graph, known, [](Tensor& tensor, DType dtype) { tensor.dtype = dtype; });
+  read_attributes(graph);
+  infer_types(graph);
+  auto result = sorted<InferredTypes>(graph, symbol, [](const Tensor& t) { return t.dtype; });
+  result.complete = std::all_of(graph.tensors.begin(), graph.tensors.end(),
+                                [](const Tensor& t) { return t.dtype != DType::none; });
+  return result;
+}
+
+void give_shapes(Graph& graph, const NamedShapes& known) {
+  give(graph, known, [](Tensor& tensor, const Shape& shape) { tensor.shape = Shape::from_public(shape.dims()); });
+}
+
+void give_types(Graph& graph, const NamedTypes& known) {
+  give(graph, known, [](Tensor& tensor, DType dtype) { tensor.dtype = dtype; });
+}
+
+void infer(Graph& graph) {
+  read_attributes(graph);
+  infer_shapes(graph);
+  require_shapes(graph);
+  for (const Tensor& tensor : graph.tensors) tensor.shape.size();  // fails when it cannot be counted
+  infer_types(graph);
+  bool guessed = false;
+  for (const GraphNode& node : graph.nodes) {
+    if (!node.is_variable() || variable_tensor(graph, node).dtype != DType::none) continue;
+    variable_tensor(graph, node).dtype = DType::float32;
+    guessed = true;
+  }
+  if (guessed) infer_types(graph);
+  const auto known = [](const Tensor& t) { return t.dtype != DType::none; };
+  if (!std::all_of(graph.tensors.begin(), graph.tensors.end(), known))
+    fail("types stay unknown: ", unknown_names(graph, known));
+}
+
+}  // namespace symbind

@@ -1,0 +1,112 @@
+// Lets channels-last flow: an implementation that likes it gets it, elementwise operators follow their inputs, and a
+// reorder stands wherever a tensor is needed in the other layout. Each tensor is reordered at most once per layout.
+#include <map>
+
+#include "symbind/ops/system.h"
+#include "symbind/passes/passes.h"
+#include "symbind/passes/rewrite.h"
+#include "symbind/passes/target.h"
+
+namespace symbind {
+namespace {
+
+class LayoutFlow {
+ public:
+  explicit LayoutFlow(Graph& graph) : old_(graph), rewriter_(graph) {}
+
+  Graph run() {
+    for (size_t i = 0; i < old_.nodes.size(); ++i) {
+      if (i == old_.forward_nodes) start_backward();
+      visit(old_.nodes[i]);
+    }
+    if (old_.forward_nodes == old_.nodes.size()) start_backward();
+    for (size_t i = old_.net_outputs; i < old_.outputs.size(); ++i)
+      outputs_.push_back(in_layout(rewriter_.now(old_.outputs[i]), Layout::plain));
+    Graph made = rewriter_.finish();
+    made.outputs = std::move(outputs_);
+    return made;
+  }
+
+ private:
+  Tensor& tensor(int number) { return rewriter_.graph().tensors[static_cast<size_t>(number)]; }
+
+  // What users see is plain; the network's outputs must be so before forward ends.
+  void start_backward() {
+    for (size_t i = 0; i < old_.net_outputs; ++i)
+      outputs_.push_back(in_layout(rewriter_.now(old_.outputs[i]), Layout::plain));
+    rewriter_.end_of_forward();
+  }
+
+  int in_layout(int number, Layout layout) {
+    if (tensor(number).layout == layout) return number;
+    // Going back to where it came from needs no second reorder.
+    const auto origin = origins_.find(number);
+    if (origin != origins_.end()) return origin->second;
+    const auto [slot, is_new] = reordered_.try_emplace(number, -1);
+    if (!is_new) return slot->second;
+    Graph& made = rewriter_.graph();
+    const Context context = made.nodes[static_cast<size_t>(made.producer[static_cast<size_t>(number)])].context;
+    const bool to_channels_last = layout == Layout::channels_last;
+    const int result = rewriter_.insert(Reorder{to_channels_last}, number,
+                                        to_channels_last ? "_to_channels_last" : "_to_plain", context);
+    tensor(result).layout = layout;
+    made.nodes.back().implementation = &Target::get(context).implementations(op_of<Reorder>()).front();
+    slot->second = result;
+    origins_[result] = number;
+    return result;
+  }
+
+  static bool has_channels(const Shape& shape) { return shape.rank() >= 3 && shape.rank() <= 5; }
+
+  // An elementwise operator works on any layout its arrays share.
+  bool follows_channels_last(const GraphNode& node) {
+    if (!node.op().elementwise || node.inputs.empty()) return false;
+    bool any = false;
+    const Shape& shape = old_.tensors[static_cast<size_t>(node.first_output)].shape;
+    if (!has_channels(shape)) return false;
+    for (const int input : node.inputs) {
+      const Tensor& now = tensor(rewriter_.now(input));
+      if (!(now.shape == shape)) return false;
+      any |= now.layout == Layout::channels_last;
+    }
+    return any;
+  }
+
+  void visit(const GraphNode& node) {
+    if (node.is_variable()) {
+      rewriter_.copy(node);
+      return;
+    }
+    std::vector<Layout> layouts;
+    for (const int input : node.inputs) layouts.push_back(tensor(rewriter_.now(input)).layout);
+    std::optional<LayoutWish> wish = layout_wish(old_, node, layouts);
+    if (!wish && follows_channels_last(node))
+      wish = LayoutWish{std::vector(node.inputs.size(), Layout::channels_last),
+                        std::vector(static_cast<size_t>(node.outputs), Layout::channels_last)};
+    std::vector<int> inputs;
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      const int now = rewriter_.now(node.inputs[i]);
+      const Layout wanted = wish ? wish->inputs[i] : Layout::plain;
+      inputs.push_back(Graph::is_shape_only(node, i) ? now : in_layout(now, wanted));
+    }
+    const GraphNode& made = rewriter_.replace(node, node.source, std::move(inputs));
+    if (!wish) return;
+    for (int i = 0; i < made.outputs; ++i) tensor(made.first_output + i).layout = wish->outputs[static_cast<size_t>(i)];
+  }
+
+  const Graph& old_;
+  Rewriter rewriter_;
+  std::map<int, int> reordered_;       // tensor → the same in the other layout
+  std::map<int, int> origins_;         // reordered tensor → what it was made from
+  std::vector<int> outputs_;
+};
+
+}  // namespace
+
+void layout(Graph& graph) {
+  bool anyone = false;
+  for (const GraphNode& node : graph.nodes) anyone |= !node.is_variable() && layout_wish(graph, node, {}).has_value();
+  if (anyone) graph = LayoutFlow(graph).run();
+}
+
+}  // namespace symbind

@@ -1,0 +1,36 @@
+// The passes between gradient and plan_memory that change a graph; each has a file of its own.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "symbind/passes/graph.h"
+
+namespace symbind {
+
+// place: the context of every node, from its ctx_group; puts a copy where a tensor is used on another context.
+void place(Graph& graph, Context default_context, const std::map<std::string, Context>& group2ctx);
+
+// fuse: an activation goes into the matrix product or convolution before it.
+void fuse(Graph& graph);
+
+// select: the first implementation that accepts each node. With explain, refusals are written to the log.
+void select(Graph& graph);
+
+struct LayoutWish;
+// What the node's implementation would like, its inputs being laid out so by now (none given: plainly).
+std::optional<LayoutWish> layout_wish(const Graph& graph, const GraphNode& node, std::span<const Layout> inputs);
+
+// layout: preferred layouts flow through the operators that accept them, with a reorder at the borders.
+void layout(Graph& graph);
+
+// Every network output and gradient is a tensor of its own, made by an operator: puts copies where one is a variable, or
+// the same tensor is asked for twice.
+void separate_outputs(Graph& graph);
+
+// Builds the kernel of every node; from here on scratch and in-place pairs are known.
+void build_kernels(Graph& graph);
+
+}  // namespace symbind

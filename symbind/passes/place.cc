@@ -1,0 +1,51 @@
+#include <map>
+#include <set>
+
+#include "symbind/core/error.h"
+#include "symbind/ops/system.h"
+#include "symbind/passes/passes.h"
+#include "symbind/passes/rewrite.h"
+
+namespace symbind {
+
+void place(Graph& graph, Context default_context, const std::map<std::string, Context>& group2ctx) {
+  for (GraphNode& node : graph.nodes) {
+    const std::string* group = find_attribute(node.source->attributes, "__ctx_group__");
+    const auto found = group ? group2ctx.find(*group) : group2ctx.end();
+    node.context = found == group2ctx.end() ? default_context : found->second;
+  }
+  if (group2ctx.empty()) return;
+
+  Rewriter rewriter(graph);
+  std::map<std::pair<int, Context>, int> copies;  // tensor (new number) and context → its copy there
+  const auto on = [&](int tensor, Context context) {
+    Graph& made = rewriter.graph();
+    const Context home = made.nodes[static_cast<size_t>(made.producer[static_cast<size_t>(tensor)])].context;
+    if (home == context) return tensor;
+    const auto [slot, is_new] = copies.try_emplace({tensor, context}, -1);
+    if (is_new)
+      slot->second = rewriter.insert(CrossDeviceCopy{home.str(), context.str()}, tensor, "_to_" + context.str(), context);
+    return slot->second;
+  };
+  for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    if (i == graph.forward_nodes) rewriter.end_of_forward();
+    const GraphNode& node = graph.nodes[i];
+    std::vector<int> inputs;
+    const size_t aux = node.is_variable() ? 0 : node.op().aux(node.source->params.get()).size();
+    for (size_t k = 0; k < node.inputs.size(); ++k) {
+      const int tensor = rewriter.now(node.inputs[k]);
+      const Graph& made = rewriter.graph();
+      const Context home = made.nodes[static_cast<size_t>(made.producer[static_cast<size_t>(tensor)])].context;
+      require(k + aux < node.inputs.size() || home == node.context, "[", node.op().name, " ", node.source->name,
+              "] runs on ", node.context, ", but its state is on ", home);
+      inputs.push_back(Graph::is_shape_only(node, k) ? tensor : on(tensor, node.context));
+    }
+    rewriter.replace(node, node.source, std::move(inputs));
+  }
+  if (graph.forward_nodes == graph.nodes.size()) rewriter.end_of_forward();
+  for (size_t i = graph.net_outputs; i < graph.output_contexts.size(); ++i)
+    rewriter.redirect(graph.outputs[i], on(rewriter.now(graph.outputs[i]), graph.output_contexts[i]));
+  graph = rewriter.finish();
+}
+
+}  // namespace symbind

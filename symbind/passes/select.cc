@@ -1,0 +1,73 @@
+#include <cstdlib>
+#include <iostream>
+#include <string_view>
+
+#include "symbind/core/error.h"
+#include "symbind/passes/passes.h"
+#include "symbind/passes/target.h"
+
+namespace symbind {
+namespace {
+
+bool explaining() {
+  static const bool wanted = [] {
+    const char* setting = std::getenv("SYMBIND_EXPLAIN");
+    return setting && std::string_view(setting) != "0" && std::string_view(setting) != "";
+  }();
+  return wanted;
+}
+
+// The view of a node, with the tensors it points to.
+struct View {
+  View(const Graph& graph, const GraphNode& node) {
+    for (const int input : node.inputs) tensors.push_back(graph.tensors[static_cast<size_t>(input)]);
+    for (int i = 0; i < node.outputs; ++i)
+      tensors.push_back(graph.tensors[static_cast<size_t>(node.first_output + i)]);
+  }
+  NodeView of(const Graph& graph, const GraphNode& node) const {
+    const std::span<const Tensor> all(tensors);
+    return {node.op(),        node.source->params.get(), node.source->name, all.first(node.inputs.size()),
+            all.subspan(node.inputs.size()), graph.is_train, node.random_slot, node.context};
+  }
+  std::vector<Tensor> tensors;
+};
+
+}  // namespace
+
+void select(Graph& graph) {
+  graph.random_slots = 0;
+  for (GraphNode& node : graph.nodes) {
+    if (node.is_variable()) continue;
+    if (node.op().is_random(node.source->params.get())) node.random_slot = graph.random_slots++;
+    const View tensors(graph, node);
+    const NodeView view = tensors.of(graph, node);
+    for (const Implementation& implementation : Target::get(node.context).implementations(node.op())) {
+      const std::string reason = implementation.refuse ? implementation.refuse(view) : "";
+      if (reason.empty()) {
+        node.implementation = &implementation;
+        break;
+      }
+      if (explaining())
+        std::clog << view.where() << " on " << node.context << ": not " << implementation.name << ": " << reason << "\n";
+    }
+    require(node.implementation != nullptr, view.where(), " cannot run on ", node.context);
+    if (explaining()) std::clog << view.where() << " on " << node.context << ": " << node.implementation->name << "\n";
+  }
+}
+
+void build_kernels(Graph& graph) {
+  for (GraphNode& node : graph.nodes) {
+    if (node.is_variable()) continue;
+    const View tensors(graph, node);
+    node.kernel = node.implementation->build(tensors.of(graph, node));
+  }
+}
+
+std::optional<LayoutWish> layout_wish(const Graph& graph, const GraphNode& node, std::span<const Layout> inputs) {
+  if (!node.implementation || !node.implementation->likes) return std::nullopt;
+  View tensors(graph, node);
+  for (size_t i = 0; i < inputs.size(); ++i) tensors.tensors[i].layout = inputs[i];
+  return node.implementation->likes(tensors.of(graph, node));
+}
+
+}  // namespace symbind

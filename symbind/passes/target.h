@@ -1,0 +1,158 @@
+// What a pass asks of a device: which implementations it has of an operator, in order of preference, and what each
+// accepts, likes and needs. The backends implement this; nothing above them knows more.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <typeindex>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "symbind/core/device.h"
+#include "symbind/core/random.h"
+#include "symbind/passes/graph.h"
+
+namespace symbind {
+
+// A node with everything about it resolved, as an implementation sees it.
+struct NodeView {
+  const OpDef& op;
+  const void* params;
+  std::string_view name;
+  std::span<const Tensor> inputs;  // auxiliary states last
+  std::span<const Tensor> outputs;
+  bool is_train = false;
+  int random_slot = -1;
+  Context context;
+
+  template <class P>
+  const P& as() const {
+    return *static_cast<const P*>(params);
+  }
+  std::string where() const;  // "[Convolution conv1]"
+};
+
+// The addresses of one run. An address of an input that is read for its shape only, or of an output nobody reads and the
+// kernel did not ask for, may be null.
+struct Args {
+  void* const* inputs;
+  void* const* outputs;
+  void* scratch = nullptr;
+  const RandomCursor* random = nullptr;  // in the device's memory
+  void* stream = nullptr;                // the device's queue, null on a CPU
+
+  template <class T>
+  const T* in(size_t index) const {
+    return static_cast<const T*>(inputs[index]);
+  }
+  template <class T>
+  T* state(size_t index) const {  // an auxiliary state, which may be written
+    return static_cast<T*>(inputs[index]);
+  }
+  template <class T>
+  T* out(size_t index = 0) const {
+    return static_cast<T*>(outputs[index]);
+  }
+};
+
+// One step, ready to run: shapes, layouts and library primitives are resolved. Outputs are assigned, never added to.
+class Kernel {
+ public:
+  virtual ~Kernel() = default;
+  virtual void run(const Args& args) = 0;
+
+  size_t scratch_bytes = 0;
+  // Pairs (input, output) that may be the same memory.
+  std::vector<std::pair<int, int>> in_place;
+  // May its work be captured and replayed? (GPU; a step on the host may not.)
+  bool capturable = true;
+};
+
+// A kernel from a function of Args.
+template <class Function>
+class FunctionKernel final : public Kernel {
+ public:
+  explicit FunctionKernel(Function function) : function_(std::move(function)) {}
+  void run(const Args& args) override { function_(args); }
+
+ private:
+  Function function_;
+};
+struct KernelTraits {
+  std::vector<std::pair<int, int>> in_place = {};
+  size_t scratch_bytes = 0;
+};
+template <class Function>
+std::unique_ptr<Kernel> make_kernel(Function function, KernelTraits traits = {}) {
+  auto kernel = std::make_unique<FunctionKernel<Function>>(std::move(function));
+  kernel->in_place = std::move(traits.in_place);
+  kernel->scratch_bytes = traits.scratch_bytes;
+  return kernel;
+}
+
+// The layouts an implementation would like its arrays in.
+struct LayoutWish {
+  std::vector<Layout> inputs, outputs;
+};
+
+struct Implementation {
+  std::string name;  // "plain", "onednn", "cublaslt", "host"
+  // Empty when the node can be run, else the reason why not.
+  std::function<std::string(const NodeView&)> refuse;
+  std::function<std::unique_ptr<Kernel>(const NodeView&)> build;
+  // None: plain arrays. The node's inputs carry the layouts they have so far, for implementations that follow them.
+  // Elementwise operators follow their inputs whatever this says.
+  std::function<std::optional<LayoutWish>(const NodeView&)> likes = nullptr;
+  // Building takes long enough that invoke() should keep the kernel.
+  bool worth_keeping = false;
+};
+
+// The ordered implementation lists of a device, by operator. Filled once by the backend.
+class ImplementationTable {
+ public:
+  void add(const OpDef& op, Implementation implementation) { lists_[&op].push_back(std::move(implementation)); }
+  template <class P>
+  void add(Implementation implementation) {
+    add(op_of<P>(), std::move(implementation));
+  }
+  const std::vector<Implementation>& of(const OpDef& op) const;
+
+ private:
+  std::unordered_map<const OpDef*, std::vector<Implementation>> lists_;
+};
+
+// A piece of queued work that can be launched again.
+class Captured {
+ public:
+  virtual ~Captured() = default;
+  virtual void launch() = 0;
+};
+
+class Target {
+ public:
+  virtual ~Target() = default;
+  // The target of a context: cpu and gpu contexts share one each.
+  static Target& get(Context context);
+
+  // Ends in an implementation that accepts everything.
+  virtual const std::vector<Implementation>& implementations(const OpDef& op) = 0;
+  // Records what `work` queues on the device; null where the device has no such thing.
+  virtual std::unique_ptr<Captured> capture(Device&, const std::function<void()>& /*work*/) { return nullptr; }
+  virtual void* stream(Device&) { return nullptr; }
+  // Makes the cursor of the next `draws` draws visible to kernels at `cursor` (device memory).
+  virtual void start_random(Device& device, RandomCursor* cursor, uint64_t draws) = 0;
+  // Called around a run on the calling thread: a CPU flushes denormals in between and restores the caller's state.
+  virtual uint32_t enter() { return 0; }
+  virtual void leave(uint32_t /*state*/) {}
+};
+
+// Supplied by the backends when linking.
+std::unique_ptr<Target> make_cpu_target();
+std::unique_ptr<Target> make_gpu_target();
+
+}  // namespace symbind

@@ -1,0 +1,294 @@
+// Every implementation of the CUDA backend against the CPU's: the same arrays through the same operator on both devices.
+// Skipped where there is no GPU.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdlib>
+#include <set>
+
+#include "symbind/exec/invoke.h"
+#include "symbind/ops/broadcast.h"
+#include "symbind/ops/matrix.h"
+#include "symbind/passes/target.h"
+#include "tests/support/arrays.h"
+
+namespace symbind::testing {
+namespace {
+
+// Float32 products are compared at float tolerance.
+const bool tf32_is_off = setenv("SYMBIND_TF32", "0", 1) == 0;
+
+const std::vector<DType> floats = {DType::float32, DType::float64, DType::float16, DType::bfloat16};
+const std::vector<DType> numbers = {DType::float32, DType::float64, DType::float16,
+                                    DType::bfloat16, DType::int32, DType::int64};
+
+struct Case {
+  std::string op;
+  std::vector<Shape> inputs;
+  Attributes attributes = {};
+  std::vector<DType> dtypes = floats;
+  double low = -2, high = 2;
+  double slack = 1;
+  bool is_train = true;
+};
+
+std::ostream& operator<<(std::ostream& out, const Case& tried) {
+  out << tried.op << "(" << comma_separated(tried.inputs) << ")";
+  for (const auto& [key, value] : tried.attributes) out << " " << key << "=" << value;
+  return out;
+}
+
+Tensor tensor_of(const NDArray& array) { return {array.shape(), array.dtype(), Layout::plain}; }
+
+// The name of the implementation a GPU chooses.
+std::string chosen(const Case& tried, const std::vector<NDArray>& inputs, const std::vector<NDArray>& outputs) {
+  const OpDef& op = OpRegistry::get().find(tried.op);
+  const auto params = op.parse_params(tried.attributes, "node");
+  std::vector<Tensor> in, out;
+  for (const NDArray& array : inputs) in.push_back(tensor_of(array));
+  for (const NDArray& array : outputs) out.push_back(tensor_of(array));
+  while (out.size() < op.outputs(params.get()).size()) out.push_back(out[0]);  // a mask, the only hidden output here
+  const NodeView node{op, params.get(), "node", in, out, tried.is_train, op.is_random(params.get()) ? 0 : -1, gpu(0)};
+  for (const Implementation& implementation : Target::get(gpu(0)).implementations(op))
+    if (!implementation.refuse || implementation.refuse(node).empty()) return implementation.name;
+  return "none";
+}
+
+// Runs a case on both devices with the same seed; compares the outputs and the auxiliary states.
+void compare(const Case& tried, DType dtype) {
+  SCOPED_TRACE(join(tried, " in ", dtype));
+  std::vector<NDArray> on_cpu, on_gpu;
+  for (size_t i = 0; i < tried.inputs.size(); ++i) {
+    const bool whole = !is_floating(dtype);
+    on_cpu.push_back(random_array(tried.inputs[i], 11 + i, whole && tried.low > 0 ? 1 : tried.low, tried.high, dtype));
+    on_gpu.push_back(on_cpu.back().as_copy_in(gpu(0)));
+  }
+  seed(5);
+  const auto expected = invoke(tried.op, on_cpu, tried.attributes, {.context = cpu(), .is_train = tried.is_train});
+  seed(5);
+  const auto actual = invoke(tried.op, on_gpu, tried.attributes, {.context = gpu(0), .is_train = tried.is_train});
+  EXPECT_NE(chosen(tried, on_gpu, actual), "host");
+  Tolerance tolerance = tolerance_of(expected[0].dtype());
+  tolerance.relative *= tried.slack;
+  tolerance.absolute *= tried.slack;
+  tolerance.of_largest *= tried.slack;
+  ASSERT_EQ(actual.size(), expected.size());
+  for (size_t i = 0; i < actual.size(); ++i)
+    EXPECT_TRUE(all_close(actual[i].as_copy_in(cpu()), expected[i], tolerance)) << "output " << i;
+  for (size_t i = 0; i < on_cpu.size(); ++i)
+    EXPECT_TRUE(all_close(on_gpu[i].as_copy_in(cpu()), on_cpu[i], tolerance)) << "input " << i << " afterwards";
+}
+
+std::vector<Case> elementwise_cases() {
+  std::vector<Case> cases;
+  const std::vector<Shape> shapes = {{7}, {3, 5, 2}, {0, 3}, {70001}};
+  for (const Shape& shape : shapes) {
+    for (const char* op : {"negative", "relu", "square"}) cases.push_back({op, {shape}, {}, numbers});
+    for (const char* op : {"sigmoid", "tanh", "exp"}) cases.push_back({op, {shape}});
+    for (const char* op : {"log", "sqrt"}) cases.push_back({op, {shape}, {}, floats, 0.25, 3});
+    for (const char* op : {"elemwise_add", "elemwise_sub", "elemwise_mul", "_equal", "_not_equal", "_greater",
+                           "_greater_equal", "_lesser", "_lesser_equal", "_backward_relu", "_backward_square"})
+      cases.push_back({op, {shape, shape}, {}, numbers});
+    for (const char* op : {"_power", "_backward_sigmoid", "_backward_tanh", "_backward_sqrt", "_backward_log"})
+      cases.push_back({op, {shape, shape}, {}, floats, 0.25, 2});
+    for (const char* op : {"elemwise_div", "_backward_div_lhs"})
+      cases.push_back({op, {shape, shape}, {}, numbers, 0.25, 4});
+    for (const char* op : {"_backward_div_rhs", "_backward_power_lhs", "_backward_power_rhs"})
+      cases.push_back({op, {shape, shape, shape}, {}, floats, 0.25, 2});
+  }
+  for (const char* type : {"relu", "sigmoid", "softrelu", "softsign", "tanh"}) {
+    cases.push_back({"Activation", {{5, 9}}, {{"act_type", type}}});
+    cases.push_back({"_backward_Activation", {{5, 9}, {5, 9}}, {{"act_type", type}}, floats, 0.1, 0.9});
+  }
+  return cases;
+}
+
+std::vector<Case> scalar_cases() {
+  std::vector<Case> cases;
+  for (const char* op : {"_plus_scalar", "_minus_scalar", "_rminus_scalar", "_mul_scalar", "_div_scalar", "_rdiv_scalar",
+                         "_equal_scalar", "_not_equal_scalar", "_greater_scalar", "_greater_equal_scalar",
+                         "_lesser_scalar", "_lesser_equal_scalar"})
+    cases.push_back({op, {{4, 9}}, {{"scalar", "3"}}, numbers, 0.25, 4});
+  for (const char* op : {"_power_scalar", "_rpower_scalar"})
+    cases.push_back({op, {{4, 9}}, {{"scalar", "1.5"}}, floats, 0.25, 2});
+  for (const char* op : {"_backward_rdiv_scalar", "_backward_power_scalar", "_backward_rpower_scalar"})
+    cases.push_back({op, {{4, 9}, {4, 9}}, {{"scalar", "1.5"}}, floats, 0.25, 2});
+  return cases;
+}
+
+std::vector<Case> broadcast_cases() {
+  std::vector<Case> cases;
+  const std::vector<std::pair<Shape, Shape>> shapes = {{{2, 3, 4}, {1, 3, 1}}, {{5, 1}, {1, 7}},       {{4}, {3, 4}},
+                                                       {{1}, {2, 2}},          {{6, 5}, {6, 5}},       {{3, 0}, {1, 1}},
+                                                       {{2, 1, 3, 1, 2}, {1, 4, 1, 5, 2}}};
+  for (const auto& [a, b] : shapes) {
+    for (const char* op : {"broadcast_add", "broadcast_sub", "broadcast_mul", "broadcast_equal", "broadcast_not_equal",
+                           "broadcast_greater", "broadcast_greater_equal", "broadcast_lesser",
+                           "broadcast_lesser_equal"})
+      cases.push_back({op, {a, b}, {}, numbers});
+    cases.push_back({"broadcast_div", {a, b}, {}, numbers, 0.25, 4});
+    cases.push_back({"broadcast_power", {a, b}, {}, floats, 0.25, 2});
+  }
+  const std::string sum_to_like_op = op_of<SumToLike>().name, spread_like_op = op_of<SpreadLike>().name;
+  for (const Shape& small : std::vector<Shape>{{1, 3, 1}, {3, 4}, {2, 3, 4}, {1}, {2, 1, 4}, {4}}) {
+    cases.push_back({sum_to_like_op, {{2, 3, 4}, small}, {}, numbers});
+    cases.push_back({spread_like_op, {small, {2, 3, 4}}, {}, numbers});
+  }
+  return cases;
+}
+
+std::vector<Case> reduce_cases() {
+  std::vector<Case> cases;
+  const std::vector<std::pair<Shape, std::string>> sums = {
+      {{300000}, "None"},       {{3, 40000}, "1"},       {{5000, 3}, "0"},   {{64, 10}, "0"},     {{64, 10}, "1"},
+      {{100000, 33}, "0"},      {{4, 700, 33}, "1"},     {{2, 3, 4, 5}, "(1, 3)"}, {{2, 3, 4, 5}, "(0, 2)"},
+      {{2, 3, 4, 5}, "(2, 3)"}, {{2, 3, 4, 5}, "(0, 1)"}, {{1, 6, 1}, "0"},  {{0, 3}, "0"},       {{3, 0}, "0"},
+      {{7, 1025}, "-1"}};
+  for (const auto& [shape, axis] : sums) {
+    // Small numbers: a float16 holds every sum.
+    cases.push_back({"sum", {shape}, {{"axis", axis}}, numbers, -1, 1, 4});
+    if (shape.size() > 0) cases.push_back({"mean", {shape}, {{"axis", axis}}, numbers, -1, 1, 4});
+  }
+  for (const char* op : {"_backward_sum", "_backward_mean"}) {
+    cases.push_back({op, {{4, 1, 6}, {4, 5, 6}}, {{"axis", "1"}, {"keepdims", "True"}}, numbers, -30, 30});
+    cases.push_back({op, {{5}, {4, 5, 6}}, {{"axis", "(0, 2)"}}, numbers, -30, 30});
+    cases.push_back({op, {{1}, {4, 5}}, {}, numbers, -30, 30});
+  }
+  return cases;
+}
+
+std::vector<Case> product_cases() {
+  std::vector<Case> cases;
+  for (const char* a : {"False", "True"})
+    for (const char* b : {"False", "True"}) {
+      const Attributes attributes = {{"transpose_a", a}, {"transpose_b", b}};
+      const bool ta = a[0] == 'T', tb = b[0] == 'T';
+      for (const auto& [m, k, n] : std::vector<std::array<int64_t, 3>>{{64, 784, 128}, {5, 7, 3}, {1, 1, 1}, {33, 10, 64}}) {
+        const Shape lhs = ta ? Shape{k, m} : Shape{m, k}, rhs = tb ? Shape{n, k} : Shape{k, n}, out{m, n};
+        cases.push_back({"dot", {lhs, rhs}, attributes, floats, -1, 1, 4});
+        cases.push_back({"_backward_dot_lhs", {out, rhs, lhs}, attributes, floats, -1, 1, 4});
+        cases.push_back({"_backward_dot_rhs", {lhs, out, rhs}, attributes, floats, -1, 1, 4});
+      }
+    }
+  cases.push_back({"dot", {{2, 3, 4}, {4, 5}}, {}, floats, -1, 1, 4});
+  cases.push_back({"dot", {{6}, {6}}, {}, floats, -1, 1, 4});
+  cases.push_back({"dot", {{3, 0}, {0, 4}}, {}});
+  for (const auto& [rows, inner, hidden] : std::vector<std::array<int64_t, 3>>{{64, 784, 128}, {64, 64, 10}, {3, 5, 7}, {1, 1, 1}}) {
+    const std::string width = join(hidden);
+    cases.push_back({"FullyConnected", {{rows, inner}, {hidden, inner}, {hidden}}, {{"num_hidden", width}}, floats, -1, 1, 4});
+    cases.push_back({"FullyConnected", {{rows, inner}, {hidden, inner}}, {{"num_hidden", width}, {"no_bias", "True"}}, floats, -1, 1, 4});
+    for (const char* type : {"relu", "sigmoid", "softrelu", "softsign", "tanh"})
+      cases.push_back({"_FullyConnected_Activation", {{rows, inner}, {hidden, inner}, {hidden}},
+                       {{"num_hidden", width}, {"act_type", type}}, floats, -1, 1, 4});
+  }
+  cases.push_back({"FullyConnected", {{2, 3, 4}, {5, 4}, {5}}, {{"num_hidden", "5"}, {"flatten", "False"}}, floats, -1, 1, 4});
+  return cases;
+}
+
+std::vector<Case> other_cases() {
+  std::vector<Case> cases;
+  for (const char* op : {"_copy", "BlockGrad", "make_loss", "Flatten", "zeros_like", "ones_like"})
+    cases.push_back({op, {{3, 4, 5}}, {}, numbers});
+  cases.push_back({"Reshape", {{3, 4, 5}}, {{"shape", "(-1, 10)"}}, numbers});
+  cases.push_back({"reshape_like", {{3, 4}, {2, 6}}, {}, numbers});
+  for (const char* dtype : {"float32", "float64", "float16", "bfloat16", "uint8", "int8", "int32", "int64", "bool"})
+    cases.push_back({"Cast", {{5, 13}}, {{"dtype", dtype}}, numbers, -100, 100});
+  cases.push_back({op_of<CastLike>().name, {{5, 3}, {5, 3}}, {}, numbers});
+  cases.push_back({"_zeros", {}, {{"shape", "(3, 4)"}, {"dtype", "int32"}}});
+  cases.push_back({"_ones", {}, {{"shape", "(3, 4)"}, {"dtype", "float16"}}});
+
+  for (const char* clip : {"-1", "0.25"}) {
+    cases.push_back({"sgd_update", {{501}, {501}}, {{"lr", "0.1"}, {"wd", "0.01"}, {"clip_gradient", clip}}});
+    cases.push_back({"sgd_mom_update", {{501}, {501}, {501}},
+                     {{"lr", "0.1"}, {"wd", "0.01"}, {"momentum", "0.9"}, {"rescale_grad", "0.5"}, {"clip_gradient", clip}}});
+  }
+
+  for (const Shape& shape : std::vector<Shape>{{64, 10}, {3, 1}, {2, 3000}}) {
+    const Shape label{shape[0]};
+    cases.push_back({"SoftmaxOutput", {shape, label}});
+    // Labels from 0 to 2, whole in every type once cut off.
+    for (const char* normalization : {"null", "batch", "valid"})
+      cases.push_back({"_backward_SoftmaxOutput", {shape, label},
+                       {{"normalization", normalization}, {"use_ignore", "True"}, {"ignore_label", "1"}, {"grad_scale", "2"}},
+                       floats, 0, 2});
+    cases.push_back({"_backward_SoftmaxOutput", {shape, label}, {{"smooth_alpha", "0.2"}}, floats, 0, 2});
+    cases.push_back({"_backward_SoftmaxOutput", {shape, shape, label}, {{"out_grad", "True"}}, floats, 0, 2});
+    cases.push_back({"_backward_SoftmaxOutput", {shape, shape}, {}, floats, 0, 1});
+  }
+  cases.push_back({"SoftmaxOutput", {{2, 4, 3, 5}, {2, 15}}, {{"multi_output", "True"}}});
+  cases.push_back({"_backward_SoftmaxOutput", {{2, 4, 3, 5}, {2, 15}}, {{"multi_output", "True"}, {"normalization", "valid"}}, floats, 0, 3});
+  cases.push_back({"LinearRegressionOutput", {{4, 3}, {4, 3}}});
+  cases.push_back({"_backward_LinearRegressionOutput", {{4, 3}, {4, 3}}, {{"grad_scale", "2"}}});
+  cases.push_back({"MakeLoss", {{4, 3}}});
+  cases.push_back({"_backward_MakeLoss", {{4, 3}}, {{"normalization", "batch"}}});
+
+  for (const bool is_train : {true, false})
+    cases.push_back({"Dropout", {{77, 13}}, {{"p", "0.3"}}, floats, -2, 2, 1, is_train});
+  for (const char* dtype : {"float32", "float64", "float16", "bfloat16"}) {
+    cases.push_back({"_random_uniform", {}, {{"low", "-1"}, {"high", "3"}, {"shape", "(1001,)"}, {"dtype", dtype}}});
+    cases.push_back({"_random_normal", {}, {{"loc", "1"}, {"scale", "2"}, {"shape", "(1001,)"}, {"dtype", dtype}}});
+  }
+  return cases;
+}
+
+std::vector<Case> all_cases() {
+  std::vector<Case> cases;
+  for (const auto& family :
+       {elementwise_cases(), scalar_cases(), broadcast_cases(), reduce_cases(), product_cases(), other_cases()})
+    cases.insert(cases.end(), family.begin(), family.end());
+  return cases;
+}
+
+class CudaOps : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (num_gpus() == 0) GTEST_SKIP() << "there is no GPU here";
+  }
+  void compare_all(const std::vector<Case>& cases) {
+    for (const Case& tried : cases) {
+      const bool no_inputs = tried.inputs.empty();
+      for (const DType dtype : no_inputs ? std::vector<DType>{DType::float32} : tried.dtypes)
+        EXPECT_NO_THROW(compare(tried, dtype)) << tried << " in " << dtype;
+    }
+  }
+};
+
+TEST_F(CudaOps, ElementwiseFunctionsAgreeWithTheCpu) { compare_all(elementwise_cases()); }
+TEST_F(CudaOps, FunctionsOfAScalarAgreeWithTheCpu) { compare_all(scalar_cases()); }
+TEST_F(CudaOps, BroadcastsAgreeWithTheCpu) { compare_all(broadcast_cases()); }
+TEST_F(CudaOps, SumsAgreeWithTheCpu) { compare_all(reduce_cases()); }
+TEST_F(CudaOps, MatrixProductsAgreeWithTheCpu) { compare_all(product_cases()); }
+TEST_F(CudaOps, TheOthersAgreeWithTheCpu) { compare_all(other_cases()); }
+
+TEST_F(CudaOps, EveryImplementationHasACase) {
+  std::set<std::string> tried;
+  for (const Case& each : all_cases()) tried.insert(each.op);
+  tried.insert("_CrossDeviceCopy");  // needs two devices: see cuda_test.cc
+  for (const OpDef* op : OpRegistry::get().all()) {
+    if (Target::get(gpu(0)).implementations(*op).size() == 1) continue;  // the host's alone
+    EXPECT_TRUE(tried.contains(op->name)) << op->name;
+  }
+}
+
+TEST_F(CudaOps, MatrixProductsWorkOnViewsAtOddAddresses) {
+  for (const DType dtype : floats) {
+    const NDArray a = random_array({6, 5}, 1, -1, 1, dtype), b = random_array({8, 5}, 2, -1, 1, dtype);
+    const NDArray bias = random_array({9}, 3, -1, 1, dtype);
+    const NDArray on_gpu_a = a.as_copy_in(gpu(0)), on_gpu_b = b.as_copy_in(gpu(0)), on_gpu_bias = bias.as_copy_in(gpu(0));
+    const auto run = [](const NDArray& x, const NDArray& w, const NDArray& v) {
+      return invoke("FullyConnected", {x.slice(1, 6), w.slice(1, 8), v.slice(1, 8)}, {{"num_hidden", "7"}})[0];
+    };
+    EXPECT_TRUE(all_close(run(on_gpu_a, on_gpu_b, on_gpu_bias).as_copy_in(cpu()), run(a, b, bias))) << dtype;
+  }
+}
+
+TEST_F(CudaOps, SumsAreTheSameBitForBit) {
+  const NDArray data = random_array({1000, 333}, 1, -1, 1, DType::float32, gpu(0));
+  for (const char* axis : {"None", "0", "1"}) {
+    const NDArray first = invoke("sum", {data}, {{"axis", axis}})[0];
+    for (int again = 0; again < 3; ++again) EXPECT_TRUE(same_bits(invoke("sum", {data}, {{"axis", axis}})[0], first));
+  }
+}
+
+}  // namespace
+}  // namespace symbind::testing

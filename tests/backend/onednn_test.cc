@@ -1,0 +1,357 @@
+// oneDNN's implementations against the plain ones: the same node, the same random arrays, in every layout that is liked.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <random>
+
+#include "symbind/core/error.h"
+#include "symbind/ops/batch_norm.h"
+#include "symbind/ops/conv.h"
+#include "symbind/ops/dot.h"
+#include "symbind/ops/fully_connected.h"
+#include "symbind/ops/loss.h"
+#include "symbind/ops/pool.h"
+#include "symbind/passes/target.h"
+
+namespace symbind {
+namespace {
+
+using Values = std::vector<float>;
+
+const Implementation* implementation(const OpDef& op, const std::string& name) {
+  for (const Implementation& candidate : Target::get(cpu()).implementations(op))
+    if (candidate.name == name) return &candidate;
+  return nullptr;
+}
+
+// One node with its arrays, all values held as plain float32.
+struct TestNode {
+  const OpDef& op;
+  std::shared_ptr<const void> params;
+  std::vector<Tensor> inputs, outputs;
+  std::vector<Values> values;
+  bool is_train = true;
+
+  NodeView view() const { return {op, params.get(), "node", inputs, outputs, is_train, -1, cpu()}; }
+};
+
+template <class P>
+TestNode make_node(const P& params, const std::vector<Shape>& shapes, DType dtype = DType::float32) {
+  TestNode node{op_of<P>(), op_of<P>().checked_params(&params, "node"), {}, {}, {}};
+  const Names input_names = node.op.all_inputs(node.params.get()), output_names = node.op.outputs(node.params.get());
+  std::vector<Shape> in = shapes, out(output_names.size());
+  in.resize(input_names.size());
+  Shapes inference("[node]", input_names, in, output_names, out);
+  node.op.infer_shape(node.params.get(), inference);
+  std::vector<DType> in_types(in.size(), DType::none), out_types(out.size(), DType::none);
+  in_types[0] = dtype;
+  Types types("[node]", input_names, in_types, output_names, out_types);
+  node.op.infer_type(node.params.get(), types);
+  std::mt19937 random(7);
+  std::uniform_real_distribution<float> uniform(-1, 1);
+  for (size_t i = 0; i < in.size(); ++i) {
+    node.inputs.push_back({in[i], in_types[i] == DType::none ? dtype : in_types[i]});
+    node.values.emplace_back(static_cast<size_t>(in[i].size()));
+    std::generate(node.values.back().begin(), node.values.back().end(), [&] { return uniform(random); });
+  }
+  for (size_t i = 0; i < out.size(); ++i) node.outputs.push_back({out[i], out_types[i] == DType::none ? dtype : out_types[i]});
+  return node;
+}
+
+// Where element i of a plain array lies when the channels come last.
+size_t place_of(const Tensor& tensor, size_t i) {
+  if (tensor.layout == Layout::plain) return i;
+  const auto channels = static_cast<size_t>(tensor.shape[1]);
+  const auto space = static_cast<size_t>(tensor.shape.size(2, tensor.shape.rank()));
+  return (i / (channels * space) * space + i % space) * channels + i / space % channels;
+}
+
+struct Aligned {
+  explicit Aligned(size_t bytes) : data(std::aligned_alloc(64, (bytes + 64) / 64 * 64), std::free) {
+    std::memset(data.get(), 0xff, (bytes + 64) / 64 * 64);  // NaN: what is not assigned shows
+  }
+  std::unique_ptr<void, decltype(&std::free)> data;
+};
+
+template <class Function>
+void with_type(DType dtype, Function function) {
+  visit_floating(dtype, function);
+}
+
+Aligned stored(const Tensor& tensor, const Values& values) {
+  Aligned memory(tensor.bytes());
+  with_type(tensor.dtype, [&](auto type) {
+    auto* elements = static_cast<typename decltype(type)::type*>(memory.data.get());
+    for (size_t i = 0; i < values.size(); ++i) elements[place_of(tensor, i)] = values[i];
+  });
+  return memory;
+}
+
+Values loaded(const Tensor& tensor, const Aligned& memory) {
+  Values values(static_cast<size_t>(tensor.shape.size()));
+  with_type(tensor.dtype, [&](auto type) {
+    const auto* elements = static_cast<const typename decltype(type)::type*>(memory.data.get());
+    for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(elements[place_of(tensor, i)]);
+  });
+  return values;
+}
+
+// The outputs, then the inputs as the kernel left them (auxiliary states change).
+std::vector<Values> run(const TestNode& node, const Implementation& implementation) {
+  const auto kernel = implementation.build(node.view());
+  std::vector<Aligned> memory;
+  for (size_t i = 0; i < node.inputs.size(); ++i) memory.push_back(stored(node.inputs[i], node.values[i]));
+  for (const Tensor& output : node.outputs) memory.emplace_back(output.bytes());
+  std::vector<void*> addresses;
+  for (const Aligned& array : memory) addresses.push_back(array.data.get());
+  const Aligned scratch(kernel->scratch_bytes);
+  kernel->run({addresses.data(), addresses.data() + node.inputs.size(), scratch.data.get()});
+  std::vector<Values> results;
+  for (size_t i = 0; i < node.outputs.size(); ++i) results.push_back(loaded(node.outputs[i], memory[node.inputs.size() + i]));
+  for (size_t i = 0; i < node.inputs.size(); ++i) results.push_back(loaded(node.inputs[i], memory[i]));
+  return results;
+}
+
+void expect_close(const std::vector<Values>& actual, const std::vector<Values>& expected, float tolerance,
+                  const std::string& what) {
+  ASSERT_EQ(actual.size(), expected.size());
+  for (size_t array = 0; array < actual.size(); ++array) {
+    float largest = 1;
+    for (const float value : expected[array]) largest = std::max(largest, std::abs(value));
+    for (size_t i = 0; i < actual[array].size(); ++i)
+      if (!(std::abs(actual[array][i] - expected[array][i]) <= tolerance * largest)) {
+        ADD_FAILURE() << what << ": array " << array << " element " << i << ": " << actual[array][i] << ", plain says "
+                      << expected[array][i];
+        return;
+      }
+  }
+}
+
+bool has_channels(const Shape& shape) { return shape.rank() >= 3 && shape.rank() <= 5; }
+
+// Plain, then in the layouts the implementation likes when its inputs have their channels last.
+void compare(TestNode node, const std::string& what, float tolerance = 2e-5f) {
+  const Implementation* onednn = implementation(node.op, "onednn");
+  const Implementation* plain = implementation(node.op, "plain");
+  ASSERT_NE(plain, nullptr);
+  ASSERT_EQ(onednn->refuse(node.view()), "") << what;
+  const auto expected = run(node, *plain);
+  expect_close(run(node, *onednn), expected, tolerance, what + " plain");
+  if (!onednn->likes) return;
+  TestNode asking = node;
+  for (Tensor& input : asking.inputs)
+    if (has_channels(input.shape)) input.layout = Layout::channels_last;
+  const auto wish = onednn->likes(asking.view());
+  if (!wish) return;
+  for (size_t i = 0; i < node.inputs.size(); ++i) node.inputs[i].layout = wish->inputs[i];
+  for (size_t i = 0; i < node.outputs.size(); ++i) node.outputs[i].layout = wish->outputs[i];
+  expect_close(run(node, *onednn), expected, tolerance, what + " liked");
+}
+
+class OneDnn : public ::testing::Test {
+  void SetUp() override {
+    if (!implementation(op_of<Dot>(), "onednn")) GTEST_SKIP() << "built without oneDNN";
+  }
+};
+
+// ---- Convolution ----------------------------------------------------------------------------------------------------
+
+struct ConvCase {
+  Shape data;
+  Convolution params;
+};
+
+const std::vector<ConvCase> conv_cases = {
+    {{2, 1, 12, 12}, {.kernel = {5, 5}, .num_filter = 20}},
+    {{4, 20, 12, 12}, {.kernel = {5, 5}, .num_filter = 50}},
+    {{2, 3, 9, 11}, {.kernel = {3, 2}, .stride = {2, 3}, .pad = {1, 1}, .num_filter = 7}},
+    {{2, 16, 8, 8}, {.kernel = {3, 3}, .dilate = {2, 1}, .pad = {2, 1}, .num_filter = 16, .no_bias = true}},
+    {{2, 6, 7, 7}, {.kernel = {3, 3}, .pad = {1, 1}, .num_filter = 9, .num_group = 3}},
+    {{2, 8, 7, 7}, {.kernel = {3, 3}, .stride = {2, 2}, .pad = {1, 1}, .num_filter = 8, .num_group = 8}},
+    {{3, 4, 17}, {.kernel = {3}, .stride = {2}, .pad = {1}, .num_filter = 5}},
+    {{3, 4, 17}, {.kernel = {1}, .num_filter = 1}},
+    {{2, 3, 5, 6, 7}, {.kernel = {2, 3, 3}, .pad = {0, 1, 1}, .num_filter = 4}},
+    {{2, 7, 9, 3}, {.kernel = {3, 3}, .pad = {1, 1}, .num_filter = 6, .layout = "NHWC"}},
+    {{2, 7, 9, 4}, {.kernel = {3, 3}, .num_filter = 6, .num_group = 2, .layout = "NHWC"}},
+};
+
+TEST_F(OneDnn, ConvolutionsAgreeWithThePlainOnes) {
+  for (const auto& [data, params] : conv_cases) {
+    const TestNode forward = make_node(params, {data});
+    const std::string what = join("data ", data, " weight ", forward.inputs[1].shape);
+    compare(forward, what);
+    const Shape weight = forward.inputs[1].shape, output = forward.outputs[0].shape;
+    compare(make_node(ConvolutionGradData{params}, {output, weight, data}), what + " grad data");
+    compare(make_node(ConvolutionGradWeight{params}, {output, data, weight}), what + " grad weight");
+  }
+}
+
+TEST_F(OneDnn, ConvolutionsTakeActivationsAlong) {
+  for (const char* act_type : {"relu", "sigmoid", "tanh", "softrelu"})
+    for (const auto& [data, params] : {conv_cases[0], conv_cases[2], conv_cases[4], conv_cases[6]})
+      compare(make_node(ConvolutionActivation{params, act_type}, {data}), join(act_type, " data ", data));
+}
+
+TEST_F(OneDnn, ConvolutionsMixLayouts) {
+  for (const auto& [data, params] : {conv_cases[1], conv_cases[2]}) {
+    TestNode node = make_node(params, {data});
+    const auto expected = run(node, *implementation(node.op, "plain"));
+    node.outputs[0].layout = Layout::channels_last;
+    expect_close(run(node, *implementation(node.op, "onednn")), expected, 2e-5f, "plain to channels last");
+    std::swap(node.outputs[0].layout, node.inputs[0].layout);
+    expect_close(run(node, *implementation(node.op, "onednn")), expected, 2e-5f, "channels last to plain");
+  }
+}
+
+// ---- Pooling --------------------------------------------------------------------------------------------------------
+
+struct PoolCase {
+  Shape data;
+  Pooling params;
+};
+
+const std::vector<PoolCase> pool_cases = {
+    {{4, 20, 8, 8}, {.kernel = {2, 2}, .stride = {2, 2}}},
+    {{2, 70, 9, 7}, {.kernel = {3, 3}, .stride = {2, 2}, .pad = {1, 1}}},
+    {{2, 5, 9, 9}, {.kernel = {2, 2}, .stride = {2, 2}}},
+    {{2, 5, 10, 10}, {.kernel = {3, 3}, .pooling_convention = "full", .stride = {2, 2}}},
+    {{2, 5, 6, 6}, {.kernel = {2, 3}}},
+    {{2, 5, 9, 9}, {.kernel = {2, 2}, .stride = {4, 3}}},
+    {{2, 3, 6, 5}, {.global_pool = true}},
+    {{2, 3, 11}, {.kernel = {3}, .stride = {2}, .pad = {1}}},
+    {{2, 3, 4, 6, 5}, {.kernel = {2, 2, 2}, .stride = {2, 1, 2}, .pad = {0, 1, 0}}},
+    {{2, 6, 7, 5}, {.kernel = {2, 2}, .stride = {2, 1}, .layout = "NHWC"}},
+};
+
+TEST_F(OneDnn, PoolingAgreesWithThePlainOne) {
+  for (auto [data, params] : pool_cases)
+    for (const char* type : {"max", "avg"})
+      for (const bool count_padding : {true, false}) {
+        params.pool_type = type;
+        params.count_include_pad = count_padding;
+        const TestNode forward = make_node(params, {data});
+        const std::string what = join(type, count_padding ? " with padding" : "", " data ", data, " output ",
+                                      forward.outputs[0].shape);
+        const Shape output = forward.outputs[0].shape;
+        const TestNode backward = make_node(PoolingGrad{params}, {output, data, output});
+        const Implementation* onednn = implementation(forward.op, "onednn");
+        if (!onednn->refuse(forward.view()).empty()) {
+          EXPECT_EQ(params.pooling_convention, "full") << what;
+          continue;
+        }
+        compare(forward, what);
+        compare(backward, what + " grad");
+      }
+}
+
+TEST_F(OneDnn, TheFirstMaximumGetsTheGradient) {
+  for (const auto& [data, params] : pool_cases) {
+    const Shape output = make_node(params, {data}).outputs[0].shape;
+    TestNode node = make_node(PoolingGrad{params}, {output, data, output});
+    for (float& value : node.values[1]) value = std::round(value);
+    compare(node, join("ties, data ", data), 1e-6f);
+    for (float& value : node.values[1]) value = value > 0 ? -INFINITY : value;
+    compare(node, join("infinities, data ", data), 1e-6f);
+  }
+}
+
+// ---- BatchNorm ------------------------------------------------------------------------------------------------------
+
+TEST_F(OneDnn, BatchNormAgreesWithThePlainOne) {
+  for (const Shape& data : {Shape{4, 20, 8, 8}, Shape{3, 5, 7}, Shape{6, 10}, Shape{2, 3, 4, 5, 6}, Shape{32, 64, 8, 8}})
+    for (const bool fix_gamma : {true, false})
+      for (const bool use_global_stats : {true, false})
+        for (const bool is_train : {true, false})
+          for (const int64_t axis : {1, -1}) {
+            const BatchNorm params{.fix_gamma = fix_gamma, .use_global_stats = use_global_stats, .axis = axis};
+            const std::string what = join("data ", data, fix_gamma ? " fix_gamma" : "",
+                                          use_global_stats ? " use_global_stats" : "", is_train ? " train" : "",
+                                          " axis ", axis);
+            TestNode forward = make_node(params, {data});
+            forward.is_train = is_train;
+            for (float& value : forward.values[4]) value = std::abs(value) + 0.1f;  // moving_var
+            compare(forward, what);
+            TestNode backward = make_node(BatchNormGrad{params}, {data, data, forward.inputs[1].shape,
+                                                                  forward.inputs[1].shape, forward.inputs[1].shape});
+            backward.is_train = is_train;
+            // The statistics of this very data, as forward gives them.
+            TestNode same = forward;
+            same.values[0] = backward.values[1];
+            const auto results = run(same, *implementation(same.op, "plain"));
+            backward.values[3] = results[1];
+            backward.values[4] = results[2];
+            compare(backward, what + " grad", 1e-4f);
+          }
+}
+
+// ---- Products and softmax -------------------------------------------------------------------------------------------
+
+TEST_F(OneDnn, ProductsAgreeWithThePlainOnes) {
+  for (const bool a : {false, true})
+    for (const bool b : {false, true})
+      for (const auto& [m, k, n] : {std::tuple{8, 9, 10}, {64, 128, 64}, {1, 700, 3}, {33, 1, 35}, {130, 64, 200}}) {
+        const Dot params{.transpose_a = a, .transpose_b = b};
+        const Shape lhs = a ? Shape{k, m} : Shape{m, k}, rhs = b ? Shape{n, k} : Shape{k, n}, out{m, n};
+        const std::string what = join(lhs, a ? "T" : "", " by ", rhs, b ? "T" : "");
+        compare(make_node(params, {lhs, rhs}), what);
+        compare(make_node(DotLhsGrad{params}, {out, rhs, lhs}), what + " grad lhs");
+        compare(make_node(DotRhsGrad{params}, {lhs, out, rhs}), what + " grad rhs");
+      }
+  compare(make_node(Dot{}, {{4, 5, 16}, {16, 3, 2}}), "rank 3");
+}
+
+TEST_F(OneDnn, FullyConnectedAgreesWithThePlainOne) {
+  for (const bool no_bias : {false, true})
+    for (const bool flatten : {true, false}) {
+      const FullyConnected params{.num_hidden = 20, .no_bias = no_bias, .flatten = flatten};
+      compare(make_node(params, {{6, 5, 7}}), join("no_bias ", no_bias, " flatten ", flatten));
+      for (const char* act_type : {"relu", "sigmoid", "tanh", "softrelu"})
+        compare(make_node(FullyConnectedActivation{params, act_type}, {{6, 5, 7}}), act_type);
+    }
+  compare(make_node(FullyConnected{.num_hidden = 128}, {{64, 784}}), "MLP");
+}
+
+TEST_F(OneDnn, SoftmaxAgreesWithThePlainOne) {
+  compare(make_node(SoftmaxOutput{}, {{64, 10}}), "rows");
+  compare(make_node(SoftmaxOutput{}, {{64, 1000}}), "long rows");
+  compare(make_node(SoftmaxOutput{.multi_output = true}, {{4, 7, 5, 3}}), "multi_output");
+  compare(make_node(SoftmaxOutput{.preserve_shape = true}, {{4, 7, 5}}), "preserve_shape");
+}
+
+// ---- What is refused ------------------------------------------------------------------------------------------------
+
+template <class P>
+std::string refusal(const P& params, const std::vector<Shape>& shapes, DType dtype = DType::float32) {
+  const TestNode node = make_node(params, shapes, dtype);
+  return implementation(node.op, "onednn")->refuse(node.view());
+}
+
+TEST_F(OneDnn, RefusalsHaveReasons) {
+  EXPECT_EQ(refusal(Dot{}, {{64, 64}, {64, 64}}, DType::float64), "element type float64");
+  EXPECT_EQ(refusal(Dot{}, {{2, 3}, {3, 4}}), "only 24 multiply-adds");
+  EXPECT_EQ(refusal(Dot{}, {{0, 30}, {30, 40}}), "no elements");
+  EXPECT_EQ(refusal(FullyConnectedActivation{{.num_hidden = 64}, "softsign"}, {{8, 64}}), "activation softsign");
+  EXPECT_EQ(refusal(Pooling{.kernel = {2, 2}, .pool_type = "sum"}, {{1, 1, 4, 4}}), "pool_type sum");
+  EXPECT_EQ(refusal(Pooling{.kernel = {3, 3}, .pool_type = "avg", .pooling_convention = "full", .stride = {2, 2}},
+                    {{1, 1, 6, 6}}),
+            "a mean over a window that reaches beyond the padding");
+}
+
+TEST_F(OneDnn, HalfPrecisionAgreesWhereTheProcessorHasIt) {
+  for (const DType dtype : {DType::bfloat16, DType::float16}) {
+    std::vector<TestNode> nodes = {make_node(Dot{}, {{20, 30}, {30, 40}}, dtype),
+                                   make_node(conv_cases[2].params, {conv_cases[2].data}, dtype),
+                                   make_node(pool_cases[1].params, {pool_cases[1].data}, dtype),
+                                   make_node(BatchNorm{.fix_gamma = false}, {{4, 20, 8, 8}}, dtype),
+                                   make_node(SoftmaxOutput{}, {{64, 10}}, dtype)};
+    for (const TestNode& node : nodes) {
+      if (!implementation(node.op, "onednn")->refuse(node.view()).empty()) continue;
+      compare(node, join(dtype, " ", node.op.name), 2e-2f);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace symbind

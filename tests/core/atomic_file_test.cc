@@ -1,0 +1,117 @@
+#include "symbind/core/atomic_file.h"
+
+#include <filesystem>
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include "tests/support/arrays.h"
+#include "tests/support/temp_dir.h"
+
+namespace symbind {
+namespace {
+
+using testing::fails_with;
+using testing::read_file;
+using testing::TempDir;
+using testing::write_file;
+
+size_t entries(const TempDir& dir) {
+  const auto folder = std::filesystem::path(dir.file("x")).parent_path();
+  return static_cast<size_t>(std::distance(std::filesystem::directory_iterator(folder), {}));
+}
+
+// While it lives, a file cannot grow beyond some bytes: what a full disk looks like to a program.
+class NoRoomBeyond {
+ public:
+  explicit NoRoomBeyond(rlim_t bytes) {
+    old_handler_ = ::signal(SIGXFSZ, SIG_IGN);
+    ::getrlimit(RLIMIT_FSIZE, &old_);
+    rlimit tight = old_;
+    tight.rlim_cur = bytes;
+    ::setrlimit(RLIMIT_FSIZE, &tight);
+  }
+  ~NoRoomBeyond() {
+    ::setrlimit(RLIMIT_FSIZE, &old_);
+    ::signal(SIGXFSZ, old_handler_);
+  }
+  NoRoomBeyond(const NoRoomBeyond&) = delete;
+  NoRoomBeyond& operator=(const NoRoomBeyond&) = delete;
+
+ private:
+  rlimit old_{};
+  void (*old_handler_)(int) = nullptr;
+};
+
+TEST(AtomicFile, AppearsWithCommit) {
+  const TempDir dir;
+  const std::string path = dir.file("a");
+  AtomicFile file(path);
+  file.write("hello ");
+  file.write("world");
+  EXPECT_FALSE(std::filesystem::exists(path));
+  file.commit();
+  EXPECT_EQ(read_file(path), "hello world");
+  EXPECT_EQ(entries(dir), 1u);
+}
+
+TEST(AtomicFile, WithoutCommitTheOldFileStays) {
+  const TempDir dir;
+  const std::string path = dir.file("a");
+  write_file(path, "old");
+  { AtomicFile(path).write(std::string(1 << 20, 'x')); }
+  EXPECT_EQ(read_file(path), "old");
+  EXPECT_EQ(entries(dir), 1u);
+}
+
+TEST(AtomicFile, AFullDiskIsAnErrorAndLeavesTheOldFile) {
+  const TempDir dir;
+  const std::string path = dir.file("a");
+  write_file(path, "old");
+  {
+    const NoRoomBeyond limit(1 << 16);
+    EXPECT_TRUE(fails_with([&] { write_file_atomically(path, std::string(1 << 20, 'x')); }, path, "cannot write"));
+  }
+  EXPECT_EQ(read_file(path), "old");
+  EXPECT_EQ(entries(dir), 1u);
+  EXPECT_TRUE(fails_with([] { write_file_atomically("/dev/full", "x"); }, "/dev/full", "No space left"));
+}
+
+TEST(AtomicFile, AllSizesArriveWhole) {
+  const TempDir dir;
+  std::string all;
+  AtomicFile file(dir.file("a"));
+  for (const size_t size : {0, 1, 65535, 65536, 65537, 3, 200000, 65533}) {
+    const std::string piece(size, static_cast<char>('a' + all.size() % 26));
+    file.write(piece);
+    all += piece;
+  }
+  file.commit();
+  EXPECT_TRUE(read_file(dir.file("a")) == all);
+}
+
+TEST(AtomicFile, KeepsPermissionsAndLinks) {
+  const TempDir dir;
+  const std::string path = dir.file("a"), link = dir.file("link");
+  write_file(path, "old");
+  ::chmod(path.c_str(), 0640);
+  std::filesystem::create_symlink(path, link);
+  write_file_atomically(link, "new");
+  EXPECT_TRUE(std::filesystem::is_symlink(link));
+  EXPECT_EQ(read_file(path), "new");
+  struct stat status {};
+  ::stat(path.c_str(), &status);
+  EXPECT_EQ(status.st_mode & 0777, 0640u);
+}
+
+TEST(AtomicFile, AFolderThatIsNotThereIsNamed) {
+  EXPECT_TRUE(fails_with([] { AtomicFile("/no/such/folder/file"); }, "/no/such/folder/file", "No such file"));
+  const TempDir dir;
+  const auto folder = std::filesystem::path(dir.file("x")).parent_path().string();
+  EXPECT_TRUE(fails_with([&] { AtomicFile file(folder); }, folder, "directory"));
+}
+
+}  // namespace
+}  // namespace symbind

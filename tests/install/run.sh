@@ -1,0 +1,74 @@
+#!/usr/bin/env bash
+# Installs a build, moves the tree, takes oneDNN's original out of sight, then builds and runs a program against it.
+#
+# usage: run.sh BUILD_FOLDER CMAKE CXX_COMPILER
+set -euo pipefail
+
+build=$1 cmake=$2 compiler=$3
+here=$(cd "$(dirname "$0")" && pwd)
+venv=$(cd "$here/../.." && pwd)/.venv
+work=$(mktemp -d "${TMPDIR:-/tmp}/symbind-install.XXXXXX")
+trap 'rm -rf "$work"' EXIT
+
+fail() {
+  echo "install test: $*" >&2
+  exit 1
+}
+
+echo "-- install, then move"
+if ! "$cmake" --install "$build" --prefix "$work/first" >"$work/install.log"; then
+  cat "$work/install.log"
+  fail "cmake --install failed"
+fi
+mv "$work/first" "$work/moved"
+library=$(find "$work/moved" -name libsymbind.so)
+[[ -n $library ]] || fail "no libsymbind.so in the installed tree"
+
+echo "-- nothing in the tree remembers where it was built"
+for trace in "$venv" "$build" "$work/first"; do
+  if readelf -d "$library" | grep -F "$trace"; then fail "libsymbind.so refers to $trace"; fi
+  if grep -rF "$trace" "$work/moved/lib"*/cmake; then fail "the CMake package refers to $trace"; fi
+done
+
+# The program is built and run where the virtual environment's oneDNN cannot be seen. That takes a mount namespace;
+# where the system refuses one, the checks on what the loader resolves must do.
+hide_onednn() {
+  local path
+  for path in "$venv/include" "$venv/lib/cmake"; do
+    if [[ -d $path ]]; then mount -t tmpfs none "$path"; fi
+  done
+  for path in "$venv"/lib/libdnnl*; do
+    if [[ -f $path ]]; then mount --bind /dev/null "$path"; fi
+  done
+}
+
+build_and_run() {
+  unset LD_LIBRARY_PATH
+  if ! {
+    "$cmake" -S "$here/consumer" -B "$work/build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_COMPILER="$compiler" \
+      -DCMAKE_CXX_FLAGS="-Wall -Wextra -Werror" -DCMAKE_PREFIX_PATH="$work/moved" && "$cmake" --build "$work/build"
+  } >"$work/build.log" 2>&1; then
+    cat "$work/build.log"
+    return 1
+  fi
+
+  local resolved
+  resolved=$(ldd "$work/build/consumer")
+  if grep -q "not found" <<<"$resolved"; then echo "$resolved"; return 1; fi
+  # libdnnl is there exactly when the build uses oneDNN, and then it must be the copy in the moved tree.
+  if grep -E "libdnnl|libsymbind" <<<"$resolved" | grep -vF "$work/moved/"; then
+    echo "resolved outside the installed tree"
+    return 1
+  fi
+  "$work/build/consumer"
+}
+
+export -f hide_onednn build_and_run
+export here venv work cmake compiler
+if unshare --mount --map-root-user bash -c 'set -e; hide_onednn' 2>/dev/null; then
+  echo "-- build and run a program, with the virtual environment's oneDNN hidden"
+  unshare --mount --map-root-user bash -c 'set -e; hide_onednn; build_and_run' || fail "the program failed"
+else
+  echo "-- build and run a program (no mount namespaces here: oneDNN is not hidden, only checked for)"
+  build_and_run || fail "the program failed"
+fi

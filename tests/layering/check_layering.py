@@ -1,0 +1,175 @@
+"""Checks that every file under symbind/ includes only what its folder may include.
+
+The table below is the architecture; each folder's README.md repeats its row in a line "May include: core, graph." and
+the two must agree. A folder may always include itself and the folders it stands in. Naming a folder permits its
+subfolders too, except those of optional libraries: they may be absent from a build, so nobody outside may count on
+them. A folder without a row follows the one it stands in.
+
+usage: check_layering.py [REPOSITORY]
+"""
+
+import re
+import sys
+from pathlib import Path, PurePosixPath
+
+LOWER = ["core", "graph", "ops", "passes"]
+UP_TO_EXEC = [*LOWER, "backend", "exec"]
+
+MAY_INCLUDE = {
+    "core": [],
+    "graph": ["core"],
+    "ops": ["core", "graph"],
+    "passes": ["core", "graph", "ops"],
+    "backend": LOWER,
+    "backend/cpu": LOWER,
+    "backend/onednn": [*LOWER, "backend/cpu"],
+    "backend/no_onednn": [*LOWER, "backend/cpu"],
+    "backend/cuda": [*LOWER, "backend/cpu"],
+    "backend/no_cuda": [*LOWER, "backend/cpu"],
+    "exec": [*LOWER, "backend"],
+    "data": ["core"],
+    "files": ["core", "graph"],
+    "optim": [*UP_TO_EXEC, "files"],
+    "kvstore": [*UP_TO_EXEC, "optim", "files"],
+    "train": [*UP_TO_EXEC, "optim", "kvstore", "data", "files"],
+}
+
+# Folders that wrap an optional library: the library's headers live there and nowhere else.
+VENDOR_HEADERS = {
+    "backend/cpu": r"omp\.h",
+    "backend/onednn": r"(oneapi/dnnl/|dnnl).*|omp\.h",
+    "backend/cuda": r"(cuda|cublas|cudnn|nvrtc|nvtx|nccl|cub/|thrust/|cooperative_groups|curand|mma\.h).*",
+    "kvstore/mpi": r"mpi\.h",
+    "data/jpeg": r"(jpeglib|turbojpeg|png)\.h",
+}
+OPTIONAL = {"backend/onednn", "backend/cuda", "kvstore/mpi", "data/jpeg"}
+TWINS = {str(PurePosixPath(f).with_name("no_" + PurePosixPath(f).name)) for f in OPTIONAL}
+
+# Libraries that a user of the installed headers need not have.
+PRIVATE_HEADERS = r"(nlohmann/.*|zlib\.h|zconf\.h)"
+
+SOURCE_SUFFIXES = {".h", ".cc", ".cu", ".cuh"}
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
+CONDITIONAL = re.compile(r"^\s*#\s*(if|ifdef|ifndef|elif|else|endif)\b")
+README_LINE = re.compile(r"^May include: (.+)\.$", re.MULTILINE)
+
+
+def ancestors(folder):
+    """The folder and those it stands in, nearest first: a/b/c, a/b, a."""
+    parts = folder.split("/")
+    return ["/".join(parts[:n]) for n in range(len(parts), 0, -1)]
+
+
+def allowed_folders(folder):
+    """The row of the table for a folder, or None where no row applies."""
+    return next((MAY_INCLUDE[f] for f in ancestors(folder) if f in MAY_INCLUDE), None)
+
+
+def is_allowed(folder, target):
+    if target in ancestors(folder):
+        return True
+    fences = [f for f in ancestors(target) if f in OPTIONAL | TWINS]
+    if any(f not in ancestors(folder) for f in fences):
+        return False
+    return any(f in ancestors(target) for f in [*allowed_folders(folder), folder])
+
+
+class Checker:
+    def __init__(self, repository):
+        self.root = Path(repository) / "symbind"
+        self.errors = []
+
+    def complain(self, path, line_number, message):
+        place = f"symbind/{path.relative_to(self.root)}"
+        self.errors.append(f"{place}:{line_number}: {message}" if line_number else f"{place}: {message}")
+
+    def check(self):
+        if not self.root.is_dir():
+            self.errors.append("symbind/ is missing")
+            return self.errors
+        for folder in sorted([self.root, *(p for p in self.root.rglob("*") if p.is_dir())]):
+            self.check_readme(folder)
+        for path in sorted(p for p in self.root.rglob("*") if p.suffix in SOURCE_SUFFIXES):
+            self.check_source(path)
+        return self.errors
+
+    def check_readme(self, folder):
+        readme = folder / "README.md"
+        if not readme.is_file():
+            self.complain(readme, None, "every folder has a README.md; this one is missing")
+            return
+        if folder == self.root:
+            return
+        name = folder.relative_to(self.root).as_posix()
+        allowed = allowed_folders(name)
+        if allowed is None:
+            self.complain(readme, None, f"{name} has no row in the table of tests/layering/check_layering.py")
+            return
+        wanted = f"May include: {', '.join(allowed) or 'nothing'}."
+        match = README_LINE.search(readme.read_text(encoding="utf-8"))
+        if match is None:
+            self.complain(readme, None, f'the line "{wanted}" is missing')
+            return
+        listed = [] if match[1] == "nothing" else match[1].split(", ")
+        if sorted(listed) != sorted(allowed):
+            self.complain(readme, None, f'says "{match[0]}", the table says "{wanted}"')
+
+    def check_source(self, path):
+        folder = path.parent.relative_to(self.root).as_posix()
+        lines = path.read_text(encoding="utf-8").splitlines()
+        is_header = path.suffix in {".h", ".cuh"}
+        if is_header and "#pragma once" not in lines:
+            self.complain(path, None, "a header has #pragma once")
+        for number, line in enumerate(lines, start=1):
+            if include := INCLUDE.match(line):
+                problem = self.include_problem(folder, is_header, include[1] == '"', include[2])
+                if problem:
+                    self.complain(path, number, problem)
+            elif CONDITIONAL.match(line) and not self.may_have_conditionals(folder):
+                self.complain(path, number, "preprocessor conditionals belong in symbind/backend and optional folders")
+
+    def include_problem(self, folder, is_header, quoted, name):
+        """What is wrong with an include, or None."""
+        if name.startswith("symbind/"):
+            return self.own_include_problem(folder, is_header, PurePosixPath(name).parent)
+        if quoted:
+            return f'"{name}" is not named from the repository root, as in "symbind/core/shape.h"'
+        homes = [home for home, pattern in VENDOR_HEADERS.items() if re.fullmatch(pattern, name)]
+        if homes and not any(home in ancestors(folder) for home in homes):
+            return f"<{name}> may be included only in symbind/{' and symbind/'.join(homes)}"
+        if is_header and not folder.startswith("backend") and re.fullmatch(PRIVATE_HEADERS, name):
+            return f"<{name}> in a header would be asked of every user; include it in a .cc file"
+        return None
+
+    @staticmethod
+    def own_include_problem(folder, is_header, target):
+        if target == PurePosixPath("symbind"):
+            return "the umbrella header is for users; include what is used" if folder != "." else None
+        target = target.relative_to("symbind").as_posix()
+        inside_backend = folder.startswith("backend")
+        if is_header and not inside_backend and target.startswith("backend"):
+            return f"{target} is not installed, so only .cc files may include it"
+        if folder == ".":
+            return None
+        if allowed_folders(folder) is None:
+            return f"{folder} has no row in the table"
+        if not is_allowed(folder, target):
+            return f"{folder} may not include {target}"
+        return None
+
+    @staticmethod
+    def may_have_conditionals(folder):
+        return any(f == "backend" or f in OPTIONAL for f in ancestors(folder))
+
+
+def main():
+    repository = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).resolve().parents[2]
+    errors = Checker(repository).check()
+    for error in errors:
+        print(error)
+    print(f"layering: {len(errors)} problem(s)" if errors else "layering: every include is where it may be")
+    return 1 if errors else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

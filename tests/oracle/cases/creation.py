@@ -1,0 +1,22 @@
+from .common import DTYPES, case
+
+
+def nothing(v):
+    return {}
+
+
+def cases():
+    for op in ("_zeros", "_ones"):
+        for dtype in DTYPES:
+            yield case(op, dtype, nothing, {"shape": "(2, 3)", "dtype": dtype}, grad_req="null")
+        for name, shape in [
+            ("default_dtype", "(4,)"),
+            ("odd", "(3, 1, 7)"),
+            ("list", "[2, 2]"),
+            ("one", "(1,)"),
+            ("plain", "3"),
+        ]:
+            yield case(op, name, nothing, {"shape": shape}, grad_req="null")
+        yield case(op, "context", nothing, {"shape": "(2,)", "ctx": "cpu(0)"}, grad_req="null")
+        yield case(op, "bad_dtype", nothing, {"shape": "(2,)", "dtype": "float8"}, grad_req="null", expect_error=True)
+        yield case(op, "unknown_shape", nothing, {}, grad_req="null", expect_error=True)

@@ -1,0 +1,296 @@
+// Every recorded case on every device: what MXNet 1.9.1 answered, we answer.
+#include "tests/support/oracle.h"
+
+#include <algorithm>
+#include <set>
+
+#include <gtest/gtest.h>
+
+#include "symbind/exec/executor.h"
+#include "symbind/graph/builder.h"
+
+#include "tests/support/arrays.h"
+
+namespace symbind::testing {
+namespace {
+
+struct Run {
+  const OracleCase* recorded;
+  Context context;
+  std::string name;
+};
+
+void PrintTo(const Run& run, std::ostream* out) { *out << *run.recorded << " on " << run.context; }
+
+std::vector<Run> runs(const std::function<bool(const OracleCase&)>& wanted) {
+  std::vector<Run> all;
+  std::set<std::string> names;
+  for (const Context context : all_devices()) {
+    for (const OracleCase& each : oracle_cases()) {
+      if (!wanted(each)) continue;
+      std::string name = test_name(each.id, context);
+      while (!names.insert(name).second) name += "_again";
+      all.push_back({&each, context, name});
+    }
+  }
+  return all;
+}
+
+std::string name_of_run(const ::testing::TestParamInfo<Run>& info) { return info.param.name; }
+
+Symbol symbol_of(const OracleCase& recorded) {
+  const OpDef& op = OpRegistry::get().find(recorded.op);
+  Inputs named(std::vector<Symbol>{});
+  std::vector<Symbol> in_order;
+  for (const OracleInput& input : recorded.inputs) {
+    in_order.push_back(Symbol::variable(input.name));
+    named.add(input.name, in_order.back());
+  }
+  return apply(recorded.op, op.count_field.empty() ? named : Inputs(in_order), recorded.attributes, "op");
+}
+
+// A copy of an array that starts one element behind the start of its storage.
+NDArray shifted_copy(const NDArray& from, Context context) {
+  NDArray room(Shape{from.size() + 1}, context, from.dtype());
+  NDArray view(room.storage_ptr(), size_of(from.dtype()), from.shape(), from.dtype());
+  from.copyto(view);
+  return view;
+}
+
+struct Answer {
+  std::vector<NDArray> outputs;
+  NamedArrays grads, aux;
+};
+
+struct Manner {
+  bool is_train = true;
+  bool backward = true;
+  std::string grad_req = "";  // empty: as recorded
+  DType instead_of_float32 = DType::none;
+  DType through = DType::none;  // inputs are rounded to this type first
+  bool shifted = false;
+};
+
+NDArray input_for(const NDArray& recorded, const Manner& manner, Context context) {
+  NDArray values = recorded;
+  if (manner.through != DType::none && is_floating(values.dtype()))
+    values = values.astype(manner.through).astype(recorded.dtype());
+  if (manner.instead_of_float32 != DType::none && values.dtype() == DType::float32)
+    values = values.astype(manner.instead_of_float32);
+  return manner.shifted ? shifted_copy(values, context) : values.as_copy_in(context);
+}
+
+Answer answer(const OracleCase& recorded, Context context, const Manner& manner) {
+  const bool backward = manner.backward && recorded.grad_req != "null";
+  const std::string grad_req = manner.grad_req.empty() ? recorded.grad_req : manner.grad_req;
+  NamedArrays args, grads, aux;
+  for (const OracleInput& input : recorded.inputs) {
+    NDArray values = input_for(input.array, manner, context);
+    (input.aux ? aux : args)[input.name] = values;
+    if (!backward || input.aux) continue;
+    const auto start = recorded.init_grads.find(input.name);
+    grads[input.name] = start != recorded.init_grads.end() ? input_for(start->second, manner, context)
+                                                           : full(values.shape(), 3, context, values.dtype());
+  }
+  auto executor = bind(symbol_of(recorded), context, args,
+                       {.args_grad = grads, .grad_req = backward ? grad_req : "null", .aux_states = aux});
+  Answer result;
+  for (const NDArray& output : executor->forward(manner.is_train)) result.outputs.push_back(output.copy());
+  if (backward) {
+    std::vector<NDArray> out_grads;
+    for (size_t i = 0; i < recorded.out_grads.size(); ++i)
+      out_grads.push_back(input_for(recorded.out_grads[i], manner, context));
+    executor->backward(out_grads, manner.is_train);
+    result.grads = grads;
+  }
+  result.aux = aux;
+  return result;
+}
+
+Tolerance tolerance_for(DType dtype) {
+  switch (dtype) {
+    case DType::float32:
+      return {1e-5, 1e-6, 5e-6};
+    case DType::float16:
+      return {1e-2, 1e-3, 5e-3};  // the wheel itself sums some of these in float16
+    default:
+      return tolerance_of(dtype);
+  }
+}
+
+// Agrees with either of the answers MXNet has.
+::testing::AssertionResult agrees(const OracleCase& recorded, const NDArray& actual, const NDArray& expected,
+                                  const NDArray& otherwise) {
+  if (!recorded.values) {
+    if (actual.shape() == expected.shape() && actual.dtype() == expected.dtype()) return ::testing::AssertionSuccess();
+    return ::testing::AssertionFailure() << actual.shape() << " of " << actual.dtype() << ", expected "
+                                         << expected.shape() << " of " << expected.dtype();
+  }
+  const auto result = all_close(actual, expected, tolerance_for(expected.dtype()));
+  if (result || !otherwise) return result;
+  return all_close(actual, otherwise, tolerance_for(expected.dtype())) ? ::testing::AssertionSuccess() : result;
+}
+
+NDArray find(const std::optional<NamedArrays>& arrays, const std::string& name) {
+  if (!arrays || !arrays->contains(name)) return {};
+  return arrays->at(name);
+}
+
+void expect_outputs(const OracleCase& recorded, const Answer& actual, const std::vector<NDArray>& expected) {
+  ASSERT_EQ(actual.outputs.size(), expected.size());
+  for (size_t i = 0; i < expected.size(); ++i) {
+    const auto& other = recorded.without_onednn.outputs;
+    EXPECT_TRUE(agrees(recorded, actual.outputs[i], expected[i], other ? other->at(i) : NDArray())) << "output " << i;
+  }
+}
+
+void expect_aux(const OracleCase& recorded, const Answer& actual, const std::optional<NamedArrays>& expected) {
+  for (const OracleInput& input : recorded.inputs) {
+    if (!input.aux || !expected) continue;
+    const NDArray changed = find(expected, input.name);
+    EXPECT_TRUE(agrees(recorded, actual.aux.at(input.name), changed ? changed : input.array,
+                       find(recorded.without_onednn.aux_after, input.name)))
+        << "auxiliary state " << input.name;
+  }
+}
+
+void expect_grads(const OracleCase& recorded, const Answer& actual, double more) {
+  if (!recorded.train.grads || (!recorded.quirk.empty() && recorded.sane_grads.empty())) return;
+  for (const auto& [name, gradient] : recorded.sane_grads.empty() ? *recorded.train.grads : recorded.sane_grads) {
+    if (std::count(recorded.untouched_grads.begin(), recorded.untouched_grads.end(), name) > 0) continue;
+    NDArray expected = gradient, other = find(recorded.without_onednn.grads, name);
+    for (NDArray* each : {&expected, &other}) {
+      if (more == 0 || !*each) continue;
+      auto values = each->to_vector<double>();
+      for (double& value : values) value += more;
+      *each = array(values, each->shape(), cpu(), each->dtype());
+    }
+    EXPECT_TRUE(agrees(recorded, actual.grads.at(name), expected, other)) << "gradient of " << name;
+  }
+}
+
+// ---- what MXNet computes
+// ----------------------------------------------------------------------------------------------
+
+class RecordedCase : public ::testing::TestWithParam<Run> {
+ protected:
+  const OracleCase& recorded() const { return *GetParam().recorded; }
+  Context context() const { return GetParam().context; }
+};
+
+TEST_P(RecordedCase, TrainsAsMXNet) {
+  const Answer actual = answer(recorded(), context(), {});
+  expect_outputs(recorded(), actual, recorded().train.outputs.value());
+  expect_grads(recorded(), actual, 0);
+  // Our statistics move in forward, MXNet's in backward: without one, they differ.
+  if (recorded().grad_req != "null" || recorded().op != "BatchNorm")
+    expect_aux(recorded(), actual, recorded().train.aux_after);
+}
+
+TEST_P(RecordedCase, PredictsAsMXNet) {
+  if (recorded().infer_error) GTEST_SKIP() << "MXNet cannot";
+  const Answer actual = answer(recorded(), context(), {.is_train = false, .backward = false});
+  const OracleAnswer& infer = recorded().infer;
+  expect_outputs(recorded(), actual, infer.outputs ? *infer.outputs : recorded().train.outputs.value());
+  expect_aux(recorded(), actual, infer.aux_after ? infer.aux_after : recorded().train.aux_after);
+}
+
+TEST_P(RecordedCase, AddsItsGradientWhereAsked) {
+  if (recorded().grad_req != "write") GTEST_SKIP() << "recorded with grad_req " << recorded().grad_req;
+  expect_grads(recorded(), answer(recorded(), context(), {.grad_req = "add"}), 3);
+}
+
+TEST_P(RecordedCase, TakesViewsAtUnalignedOffsets) {
+  const Answer actual = answer(recorded(), context(), {.shifted = true});
+  expect_outputs(recorded(), actual, recorded().train.outputs.value());
+  expect_grads(recorded(), actual, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Oracle, RecordedCase, ::testing::ValuesIn(runs([](auto& each) { return !each.error; })),
+                         name_of_run);
+
+// ---- what MXNet refuses
+// -----------------------------------------------------------------------------------------------
+
+class RefusedCase : public ::testing::TestWithParam<Run> {};
+
+TEST_P(RefusedCase, IsRefusedByUsToo) { EXPECT_THROW(answer(*GetParam().recorded, GetParam().context, {}), Error); }
+
+INSTANTIATE_TEST_SUITE_P(Oracle, RefusedCase, ::testing::ValuesIn(runs([](auto& each) { return each.error; })),
+                         name_of_run);
+
+// ---- types MXNet has no kernels for on a CPU
+// ----------------------------------------------------------------------------
+
+bool names_a_type(const OracleCase& recorded) {
+  return recorded.attributes.contains("dtype") || recorded.attributes.contains("out_dtype");
+}
+
+bool is_float32(const OracleCase& recorded) {
+  return !recorded.error && recorded.values && !names_a_type(recorded) && !recorded.inputs.empty() &&
+         std::all_of(recorded.inputs.begin(), recorded.inputs.end(),
+                     [](auto& input) { return input.array.dtype() == DType::float32; });
+}
+
+// float16 reaches 65504 only, and a power or an exponential gets there soon.
+bool overflows(const NDArray& array, DType dtype) {
+  if (dtype != DType::float16) return false;
+  const auto values = array.to_vector<double>();
+  return std::any_of(values.begin(), values.end(), [](double value) { return !(std::abs(value) < 6e4); });
+}
+
+class Float32Case : public ::testing::TestWithParam<Run> {};
+
+TEST_P(Float32Case, RoundsToTheSameInOtherFloatingTypes) {
+  const OracleCase& recorded = *GetParam().recorded;
+  const Context context = GetParam().context;
+  for (const DType dtype : {DType::float64, DType::float16, DType::bfloat16}) {
+    SCOPED_TRACE(join(dtype));
+    const Answer expected = answer(recorded, context, {.through = dtype});
+    const Answer actual = answer(recorded, context, {.instead_of_float32 = dtype, .through = dtype});
+    const Tolerance tolerance = tolerance_of(dtype == DType::float64 ? DType::float32 : dtype);
+    ASSERT_EQ(actual.outputs.size(), expected.outputs.size());
+    for (size_t i = 0; i < expected.outputs.size(); ++i) {
+      const NDArray& output = expected.outputs[i];
+      if (overflows(output, dtype)) continue;
+      EXPECT_EQ(actual.outputs[i].dtype(), dtype) << "output " << i;
+      EXPECT_TRUE(
+          all_close(actual.outputs[i].to_vector<double>(), output.to_vector<double>(), tolerance, output.shape()))
+          << "output " << i;
+    }
+    for (const auto& [name, gradient] : expected.grads) {
+      if (overflows(gradient, dtype)) continue;
+      EXPECT_TRUE(all_close(actual.grads.at(name).to_vector<double>(), gradient.to_vector<double>(), tolerance,
+                            gradient.shape()))
+          << "gradient of " << name;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Oracle, Float32Case, ::testing::ValuesIn(runs(is_float32)), name_of_run);
+
+// A case the wheel has no answer for runs, or is refused with a sentence; it never brings the program down.
+TEST(RejectedByTheWheel, RunsOrIsAnError) {
+  for (const RejectedCase& rejected : rejected_cases()) {
+    SCOPED_TRACE(join(rejected));
+    OracleCase attempt;
+    attempt.op = rejected.op;
+    attempt.attributes = rejected.attributes;
+    for (const auto& input : rejected.inputs) {
+      const bool unsigned_type = input.dtype == DType::uint8 || input.dtype == DType::boolean;
+      attempt.inputs.push_back(
+          {input.name, false, random_array(input.shape, 3, unsigned_type ? 0 : -1, 1, input.dtype)});
+    }
+    try {
+      const Symbol symbol = symbol_of(attempt);
+      for (const auto& state : symbol.list_auxiliary_states())
+        for (OracleInput& input : attempt.inputs) input.aux = input.aux || input.name == state;
+      answer(attempt, cpu(), {});
+    } catch (const Error& error) {
+      EXPECT_STRNE(error.what(), "");
+    }
+  }
+}
+
+}  // namespace
+}  // namespace symbind::testing

@@ -1,0 +1,64 @@
+#include <gtest/gtest.h>
+
+#include "symbind/exec/executor.h"
+#include "symbind/graph/builder.h"
+
+#include "tests/support/arrays.h"
+#include "tests/support/graphs.h"
+#include "tests/support/networks.h"
+
+namespace symbind {
+namespace {
+
+Graph laid_out(const testing::Network& network, bool train) {
+  Graph graph = train ? testing::training_graph(network.symbol, network.inputs).graph
+                      : testing::inference_graph(network.symbol, network.inputs);
+  place(graph, cpu(), {});
+  separate_outputs(graph);
+  select(graph);
+  layout(graph);
+  return graph;
+}
+
+Layout layout_of(const Graph& graph, int tensor) { return graph.tensors[static_cast<size_t>(tensor)].layout; }
+
+TEST(Layout, LeavesWhatUsersSeePlain) {
+  for (const auto& network : testing::all_networks()) {
+    for (const bool train : {false, true}) {
+      const Graph graph = laid_out(network, train);
+      testing::expect_consistent(graph);
+      for (const GraphNode& node : graph.nodes)
+        if (node.is_variable()) {
+          EXPECT_EQ(layout_of(graph, node.first_output), Layout::plain) << node.source->name;
+        }
+      for (const int output : graph.outputs) EXPECT_EQ(layout_of(graph, output), Layout::plain);
+    }
+  }
+}
+
+TEST(Layout, ElementwiseOperatorsSeeOneLayout) {
+  const Graph graph = laid_out(testing::batch_norm_net(), true);
+  for (const GraphNode& node : graph.nodes) {
+    if (node.is_variable() || !node.op().elementwise) continue;
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      if (Graph::is_shape_only(node, i)) continue;
+      EXPECT_EQ(layout_of(graph, node.inputs[i]), layout_of(graph, node.first_output)) << node.source->name;
+    }
+  }
+}
+
+TEST(Layout, GivesTheSameNumbers) {
+  for (const Context context : testing::all_devices()) {
+    for (const auto& network : {testing::lenet(), testing::batch_norm_net()}) {
+      auto with = testing::bind_with_values(network, context);
+      auto without = testing::bind_with_values(network, context, {.options = {.layout = false}});
+      const auto expected = testing::train(*without, network.inputs, 3),
+                 actual = testing::train(*with, network.inputs, 3);
+      for (size_t i = 0; i < expected.size(); ++i)
+        EXPECT_TRUE(testing::all_close(actual[i], expected[i], {1e-4, 1e-5, 1e-5})) << network.name << " " << i;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace symbind

@@ -1,0 +1,36 @@
+// Graphs for tests of single passes.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "symbind/passes/gradient.h"
+#include "symbind/passes/graph.h"
+#include "symbind/passes/infer.h"
+#include "symbind/passes/passes.h"
+
+namespace symbind::testing {
+
+struct Training {
+  Graph graph;
+  GradientPorts ports;
+  std::vector<std::string> requested;  // names of the arguments with a gradient, in order
+};
+
+// A network with its backward part, shapes inferred; gradients of all arguments but those left out.
+Training training_graph(const Symbol& symbol, const NamedShapes& shapes, const std::vector<std::string>& without = {},
+                        GradReq req = GradReq::write);
+Graph inference_graph(const Symbol& symbol, const NamedShapes& shapes);
+
+// The number of a node by name, or -1.
+int find_node(const Graph& graph, const std::string& name);
+int count_op(const Graph& graph, const std::string& op);
+
+// For every tensor the outside array it lives in, or -1: each variable, each output, each gradient (with `add` the old
+// value and the new are one).
+std::vector<int> outside_arrays(const Graph& graph, const GradientPorts* ports = nullptr);
+
+// Inputs come before their users, the producers are right, and outputs are tensors of the graph.
+void expect_consistent(const Graph& graph);
+
+}  // namespace symbind::testing

@@ -1,0 +1,127 @@
+#include "tests/support/networks.h"
+
+#include "symbind/exec/invoke.h"
+
+#include "tests/support/arrays.h"
+
+namespace symbind::testing {
+
+Symbol var(const std::string& name) { return Symbol::variable(name); }
+
+Symbol fc(const Symbol& data, int64_t num_hidden, const std::string& name) {
+  return apply("FullyConnected", data, {{"num_hidden", std::to_string(num_hidden)}}, name);
+}
+
+Symbol relu(const Symbol& data, const std::string& name) {
+  return apply("Activation", data, {{"act_type", "relu"}}, name);
+}
+
+Symbol softmax(const Symbol& data, const std::string& name) { return apply("SoftmaxOutput", data, {}, name); }
+
+namespace {
+
+Symbol conv(const Symbol& data, int64_t filters, const std::string& kernel, const std::string& pad,
+            const std::string& name) {
+  return apply("Convolution", data, {{"kernel", kernel}, {"num_filter", std::to_string(filters)}, {"pad", pad}}, name);
+}
+
+Symbol max_pool(const Symbol& data, const std::string& name) {
+  return apply("Pooling", data, {{"kernel", "(2, 2)"}, {"stride", "(2, 2)"}, {"pool_type", "max"}}, name);
+}
+
+Symbol batch_norm(const Symbol& data, const std::string& name) {
+  return apply("BatchNorm", data, {{"fix_gamma", "False"}}, name);
+}
+
+bool is_label(const std::string& name) { return name.find("label") != std::string::npos; }
+
+}  // namespace
+
+Network mlp() {
+  Symbol net = relu(fc(var("data"), 16, "fc1"), "relu1");
+  net = relu(fc(net, 8, "fc2"), "relu2");
+  return {"mlp", softmax(fc(net, 4, "fc3")), {{"data", {6, 12}}, {"softmax_label", {6}}}, 4};
+}
+
+Network lenet() {
+  Symbol net = apply("Activation", conv(var("data"), 6, "(3, 3)", "(1, 1)", "conv1"), {{"act_type", "tanh"}}, "tanh1");
+  net = max_pool(net, "pool1");
+  net = max_pool(relu(conv(net, 8, "(3, 3)", "(0, 0)", "conv2"), "relu2"), "pool2");
+  net = relu(fc(apply("Flatten", net, {}, "flatten"), 16, "fc1"), "relu3");
+  return {"lenet", softmax(fc(net, 10, "fc2")), {{"data", {4, 1, 14, 14}}, {"softmax_label", {4}}}, 10};
+}
+
+Network batch_norm_net() {
+  const Symbol first = relu(batch_norm(conv(var("data"), 8, "(3, 3)", "(1, 1)", "conv1"), "bn1"), "relu1");
+  const Symbol branch = batch_norm(conv(first, 8, "(3, 3)", "(1, 1)", "conv2"), "bn2");
+  Symbol net = relu(apply("elemwise_add", {first, branch}, {}, "sum"), "relu2");
+  net = apply("Pooling", net, {{"global_pool", "True"}, {"pool_type", "avg"}, {"kernel", "(1, 1)"}}, "pool");
+  return {"batch_norm_net", softmax(fc(net, 5, "fc")), {{"data", {4, 3, 6, 6}}, {"softmax_label", {4}}}, 5};
+}
+
+Network shared_weights_net() {
+  const Symbol weight = var("weight"), bias = var("bias");
+  const Attributes size{{"num_hidden", "8"}};
+  Symbol net = apply("FullyConnected", {var("data"), weight, bias}, size, "first");
+  net = apply("Activation", net, {{"act_type", "sigmoid"}}, "squash");
+  net = apply("FullyConnected", {net, weight, bias}, size, "second");
+  net = net + 0.5 * var("data");
+  return {"shared_weights_net", softmax(net), {{"data", {5, 8}}, {"softmax_label", {5}}}, 8};
+}
+
+Network several_outputs_net() {
+  const Symbol body = relu(fc(var("data"), 10, "fc1"), "relu1");
+  const Symbol classes = softmax(fc(body, 3, "fc2"));
+  const Symbol number = apply("LinearRegressionOutput", fc(body, 2, "fc3"), {}, "regression");
+  const Symbol seen = apply("BlockGrad", body, {}, "seen");
+  return {"several_outputs_net",
+          Symbol::group({classes, number, seen}),
+          {{"data", {6, 7}}, {"softmax_label", {6}}, {"regression_label", {6, 2}}},
+          3};
+}
+
+std::vector<Network> all_networks() {
+  return {mlp(), lenet(), batch_norm_net(), shared_weights_net(), several_outputs_net()};
+}
+
+void set_values(Executor& executor, int64_t classes, uint64_t seed) {
+  const auto names = executor.symbol().list_arguments();
+  for (size_t i = 0; i < names.size(); ++i) {
+    NDArray values = executor.arg_arrays()[i];
+    const bool label = is_label(names[i]);
+    NDArray wanted = label ? random_array(values.shape(), seed + i, 0, static_cast<double>(classes - 1), DType::int32)
+                           : random_array(values.shape(), seed + i, -0.5, 0.5);
+    wanted.copyto(values);
+  }
+  const auto aux = executor.symbol().list_auxiliary_states();
+  for (size_t i = 0; i < aux.size(); ++i) {
+    NDArray values = executor.aux_arrays()[i];
+    values.fill(aux[i].find("var") != std::string::npos ? 1.0 : 0.0);
+  }
+}
+
+ExecutorPtr bind_with_values(const Network& network, Context context, const SimpleBindOptions& options) {
+  auto executor = simple_bind(network.symbol, context, network.inputs, options);
+  set_values(*executor, network.classes);
+  return executor;
+}
+
+std::vector<NDArray> train(Executor& executor, const NamedShapes& inputs, int steps, double lr) {
+  const auto names = executor.symbol().list_arguments();
+  for (int step = 0; step < steps; ++step) {
+    executor.forward(true);
+    executor.backward();
+    for (size_t i = 0; i < names.size(); ++i) {
+      NDArray weight = executor.arg_arrays()[i];
+      const NDArray& grad = executor.grad_arrays()[i];
+      if (!grad || inputs.contains(names[i])) continue;
+      invoke("sgd_update", {weight, grad}, {{"lr", join(lr)}}, {.out = {weight}});
+    }
+  }
+  std::vector<NDArray> results;
+  for (const auto* arrays : {&executor.outputs(), &executor.arg_arrays(), &executor.aux_arrays()})
+    for (const NDArray& each : *arrays) results.push_back(each.copy());
+  return results;
+}
+
+}  // namespace symbind::testing
