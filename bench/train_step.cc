@@ -44,6 +44,15 @@ Case lenet() {
   return {softmax_output(net, {}, "softmax"), {batch_size, 1, 28, 28}};
 }
 
+bool is_parameter(const std::string& name) { return name != "data" && name != "softmax_label"; }
+
+std::map<std::string, std::string> gradients_of_parameters(const Symbol& symbol) {
+  std::map<std::string, std::string> grad_req;
+  for (const std::string& name : symbol.list_arguments())
+    if (is_parameter(name)) grad_req[name] = "write";
+  return grad_req;
+}
+
 struct Parameter {
   NDArray weight, gradient, momentum;
 };
@@ -51,14 +60,13 @@ struct Parameter {
 class Training {
  public:
   Training(const Case& network, Context context)
-      : executor_(simple_bind(
-            network.symbol, context, {{"data", network.data}},
-            {.grad_req = std::map<std::string, std::string>{{"data", "null"}, {"softmax_label", "null"}}})) {
+      : executor_(simple_bind(network.symbol, context, {{"data", network.data}},
+                              {.grad_req = gradients_of_parameters(network.symbol)})) {
     std::mt19937 random(1);
     const init::Xavier xavier({.magnitude = 2});
     const NamedArrays gradients = executor_->grad_dict();
     for (auto [name, array] : executor_->arg_dict()) {
-      if (name == "data" || name == "softmax_label") {
+      if (!is_parameter(name)) {
         std::vector<float> values(static_cast<size_t>(array.size()));
         std::normal_distribution<float> normal;
         std::uniform_int_distribution<int> label(0, classes - 1);

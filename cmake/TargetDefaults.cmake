@@ -6,6 +6,8 @@ function(symbind_target_defaults target)
   set_target_properties(${target} PROPERTIES CXX_EXTENSIONS OFF CUDA_EXTENSIONS OFF)
   target_compile_options(${target} PRIVATE
     $<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wshadow;-Wpedantic>
+    # Nobody reads errno or traps after mathematics; loops with square roots and choices become vector code without them.
+    $<$<COMPILE_LANGUAGE:CXX>:-fno-math-errno;-fno-trapping-math>
     $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra>)
   # GCC 12 warns of overlapping copies inside std::string that cannot happen.
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)

@@ -191,9 +191,11 @@ class Sgd {
 };
 
 ExecutorPtr train(const Network& network, const Digits& digits, int epochs, Progress& progress) {
-  const std::map<std::string, std::string> inputs_need_none{{"data", "null"}, {"softmax_label", "null"}};
+  std::map<std::string, std::string> grad_req;  // whatever is not named gets no gradient
+  for (const std::string& name : network.symbol.list_arguments())
+    if (is_parameter(name)) grad_req[name] = "write";
   ExecutorPtr executor =
-      simple_bind(network.symbol, cpu(), {{"data", digits.shape(batch_size)}}, {.grad_req = inputs_need_none});
+      simple_bind(network.symbol, cpu(), {{"data", digits.shape(batch_size)}}, {.grad_req = grad_req});
   initialize(*executor);
   Sgd sgd(*executor, network.learning_rate);
   NDArray data = executor->arg_dict().at("data"), label = executor->arg_dict().at("softmax_label");
@@ -363,7 +365,7 @@ void run(const Options& options) {
             << ", testing on " << unseen.count << " others.\n\n";
 
   seed(7);
-  const std::vector<Network> networks{{"mlp", mlp(), 0.1}, {"lenet", lenet(), 0.05}};
+  const std::vector<Network> networks{{"mlp", mlp(), 0.05}, {"lenet", lenet(), 0.05}};
   for (const Network& network : networks) {
     Progress progress;
     const Stopwatch watch;

@@ -1,7 +1,7 @@
 // The elementwise operators as functions of numbers, shared by all backends, and tables from operator names to them. A
-// function is called with numbers of one of the types float, double, int32_t and int64_t; smaller ones are widened first
-// (see Wide). Integers wrap, divide towards zero and give 0 for a division by zero; what has no meaning for integers is
-// computed in float and cut off, as MXNet does it.
+// function is called with numbers of one of the types float, double, int32_t and int64_t; smaller ones are widened
+// first (see Wide). Integers wrap, divide towards zero and give 0 for a division by zero; what has no meaning for
+// integers is computed in float and cut off, as MXNet does it.
 //
 // A gradient is out_grad times the derivative, and for integers the derivative is cut off before the product.
 #pragma once
@@ -20,18 +20,20 @@ namespace symbind::pointwise {
 
 // The type numbers of type T are computed in.
 template <class T>
-using Wide = std::conditional_t<
-    std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>, float,
-    std::conditional_t<std::is_integral_v<T> && sizeof(T) == 1, int32_t, T>>;
+using Wide = std::conditional_t<std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>, float,
+                                std::conditional_t<std::is_integral_v<T> && sizeof(T) == 1, int32_t, T>>;
 
 constexpr DType wide(DType dtype) {
   switch (dtype) {
     case DType::float16:
-    case DType::bfloat16: return DType::float32;
+    case DType::bfloat16:
+      return DType::float32;
     case DType::int8:
     case DType::uint8:
-    case DType::boolean: return DType::int32;
-    default: return dtype;
+    case DType::boolean:
+      return DType::int32;
+    default:
+      return dtype;
   }
 }
 
@@ -39,11 +41,16 @@ constexpr DType wide(DType dtype) {
 template <class Function>
 decltype(auto) visit_wide(DType dtype, Function&& function) {
   switch (wide(dtype)) {
-    case DType::float32: return function(std::type_identity<float>{});
-    case DType::float64: return function(std::type_identity<double>{});
-    case DType::int32: return function(std::type_identity<int32_t>{});
-    case DType::int64: return function(std::type_identity<int64_t>{});
-    default: fail_unknown_dtype(dtype);
+    case DType::float32:
+      return function(std::type_identity<float>{});
+    case DType::float64:
+      return function(std::type_identity<double>{});
+    case DType::int32:
+      return function(std::type_identity<int32_t>{});
+    case DType::int64:
+      return function(std::type_identity<int64_t>{});
+    default:
+      fail_unknown_dtype(dtype);
   }
 }
 
@@ -51,34 +58,46 @@ decltype(auto) visit_wide(DType dtype, Function&& function) {
 
 template <class T>
 constexpr T add(T a, T b) {
-  if constexpr (std::is_integral_v<T>) return static_cast<T>(std::make_unsigned_t<T>(a) + std::make_unsigned_t<T>(b));
-  else return a + b;
+  if constexpr (std::is_integral_v<T>)
+    return static_cast<T>(std::make_unsigned_t<T>(a) + std::make_unsigned_t<T>(b));
+  else
+    return a + b;
 }
 template <class T>
 constexpr T subtract(T a, T b) {
-  if constexpr (std::is_integral_v<T>) return static_cast<T>(std::make_unsigned_t<T>(a) - std::make_unsigned_t<T>(b));
-  else return a - b;
+  if constexpr (std::is_integral_v<T>)
+    return static_cast<T>(std::make_unsigned_t<T>(a) - std::make_unsigned_t<T>(b));
+  else
+    return a - b;
 }
 template <class T>
 constexpr T multiply(T a, T b) {
-  if constexpr (std::is_integral_v<T>) return static_cast<T>(std::make_unsigned_t<T>(a) * std::make_unsigned_t<T>(b));
-  else return a * b;
+  if constexpr (std::is_integral_v<T>)
+    return static_cast<T>(std::make_unsigned_t<T>(a) * std::make_unsigned_t<T>(b));
+  else
+    return a * b;
 }
 template <class T>
 constexpr T divide(T a, T b) {
-  if constexpr (std::is_integral_v<T>) return b == T(0) ? T(0) : b == T(-1) ? subtract(T(0), a) : static_cast<T>(a / b);
-  else return a / b;
+  if constexpr (std::is_integral_v<T>)
+    return b == T(0) ? T(0) : b == T(-1) ? subtract(T(0), a) : static_cast<T>(a / b);
+  else
+    return a / b;
 }
 // Computes function in floating point for integers.
 template <class T, class Function, class... More>
 constexpr T in_floating(Function function, T x, More... more) {
-  if constexpr (std::is_integral_v<T>) return convert<T>(function(static_cast<float>(x), static_cast<float>(more)...));
-  else return function(x, more...);
+  if constexpr (std::is_integral_v<T>)
+    return convert<T>(function(static_cast<float>(x), static_cast<float>(more)...));
+  else
+    return function(x, more...);
 }
 template <class T>
 constexpr T power(T a, T b) {
-  if constexpr (std::is_integral_v<T>) return convert<T>(std::pow(static_cast<double>(a), static_cast<double>(b)));
-  else return std::pow(a, b);
+  if constexpr (std::is_integral_v<T>)
+    return convert<T>(std::pow(static_cast<double>(a), static_cast<double>(b)));
+  else
+    return std::pow(a, b);
 }
 
 // ---- One argument ---------------------------------------------------------------------------------------------------
@@ -145,7 +164,9 @@ struct LogGrad { template <class T> constexpr T operator()(T dy, T x) const {
   if constexpr (std::is_integral_v<T>) return multiply(dy, in_floating([](auto v) { return decltype(v)(1) / v; }, x));
   else return dy / x;
 } };
-struct SquareGrad { template <class T> constexpr T operator()(T dy, T x) const { return multiply(dy, multiply(T(2), x)); } };
+struct SquareGrad { template <class T> constexpr T operator()(T dy, T x) const {
+  return multiply(dy, multiply(T(2), x));
+} };
 // Of (dy, rhs).
 struct DivideLhsGrad { template <class T> constexpr T operator()(T dy, T b) const {
   if constexpr (std::is_integral_v<T>) return multiply(dy, divide(T(1), b));
@@ -205,18 +226,18 @@ constexpr void for_each(Table<Entries...>, Visit&& visit) {
   (visit(Entries{}), ...);
 }
 
-using UnaryTable = Table<Entry<"negative", Negative>, Entry<"relu", Relu>, Entry<"sigmoid", Sigmoid>,
-                         Entry<"tanh", Tanh>, Entry<"exp", Exp>, Entry<"log", Log>, Entry<"square", Square>,
-                         Entry<"sqrt", Sqrt>>;
-using BinaryTable = Table<Entry<"elemwise_add", Add>, Entry<"elemwise_sub", Subtract>, Entry<"elemwise_mul", Multiply>,
-                          Entry<"elemwise_div", Divide>, Entry<"_power", Power>, Entry<"_equal", Equal>,
-                          Entry<"_not_equal", NotEqual>, Entry<"_greater", Greater>,
-                          Entry<"_greater_equal", GreaterEqual>, Entry<"_lesser", Lesser>,
-                          Entry<"_lesser_equal", LesserEqual>>;
+using UnaryTable =
+    Table<Entry<"negative", Negative>, Entry<"relu", Relu>, Entry<"sigmoid", Sigmoid>, Entry<"tanh", Tanh>,
+          Entry<"exp", Exp>, Entry<"log", Log>, Entry<"square", Square>, Entry<"sqrt", Sqrt>>;
+using BinaryTable =
+    Table<Entry<"elemwise_add", Add>, Entry<"elemwise_sub", Subtract>, Entry<"elemwise_mul", Multiply>,
+          Entry<"elemwise_div", Divide>, Entry<"_power", Power>, Entry<"_equal", Equal>, Entry<"_not_equal", NotEqual>,
+          Entry<"_greater", Greater>, Entry<"_greater_equal", GreaterEqual>, Entry<"_lesser", Lesser>,
+          Entry<"_lesser_equal", LesserEqual>>;
 using UnaryGradTable =
-    Table<Entry<"_backward_relu", ReluGrad>, Entry<"_backward_sigmoid", SigmoidGrad>,
-          Entry<"_backward_tanh", TanhGrad>, Entry<"_backward_sqrt", SqrtGrad>, Entry<"_backward_log", LogGrad>,
-          Entry<"_backward_square", SquareGrad>, Entry<"_backward_div_lhs", DivideLhsGrad>>;
+    Table<Entry<"_backward_relu", ReluGrad>, Entry<"_backward_sigmoid", SigmoidGrad>, Entry<"_backward_tanh", TanhGrad>,
+          Entry<"_backward_sqrt", SqrtGrad>, Entry<"_backward_log", LogGrad>, Entry<"_backward_square", SquareGrad>,
+          Entry<"_backward_div_lhs", DivideLhsGrad>>;
 using BinaryGradTable = Table<Entry<"_backward_div_rhs", DivideRhsGrad>, Entry<"_backward_power_lhs", PowerLhsGrad>,
                               Entry<"_backward_power_rhs", PowerRhsGrad>>;
 using BroadcastTable =

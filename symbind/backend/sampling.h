@@ -16,8 +16,10 @@ inline constexpr int64_t per_block = sizeof(C) == 8 ? 2 : 4;
 // Number `index` of a block, in [0, 1).
 template <class C>
 constexpr C uniform(const PhiloxBlock& block, int index) {
-  if constexpr (sizeof(C) == 8) return unit_double(block.words[2 * index], block.words[2 * index + 1]);
-  else return unit_float(block.words[index]);
+  if constexpr (sizeof(C) == 8)
+    return unit_double(block.words[2 * index], block.words[2 * index + 1]);
+  else
+    return unit_float(block.words[index]);
 }
 
 // Number `index` of a block, from the standard normal distribution.

@@ -85,6 +85,13 @@ class ExecutorBuilder {
 
 namespace {
 
+// Users write an unknown dimension as 0.
+NamedShapes from_public(const NamedShapes& given) {
+  NamedShapes shapes;
+  for (const auto& [name, shape] : given) shapes[name] = Shape::from_public(shape.dims());
+  return shapes;
+}
+
 std::shared_ptr<Workspace> workspace_of(const ExecutorPtr& shared) {
   return shared ? ExecutorBuilder::impl_of(*shared).workspace : nullptr;
 }
@@ -114,7 +121,6 @@ ExecutorPtr Bind::operator()(const Symbol& symbol, Context context, const Arrays
   for (size_t i = 0; i < made.args.size(); ++i) {
     builder.check_place(made.arg_names[i], made.args[i]);
     if (!made.grads[i]) made.reqs[i] = GradReq::null;
-    if (made.reqs[i] == GradReq::null) made.grads[i] = {};
     if (!made.grads[i]) continue;
     require(made.grads[i].shape() == made.args[i].shape() && made.grads[i].dtype() == made.args[i].dtype(),
             "[bind] the gradient array of '", made.arg_names[i], "' is ", made.grads[i].shape(), " ",
@@ -130,7 +136,7 @@ ExecutorPtr simple_bind(const Symbol& symbol, Context context, const NamedShapes
                         const SimpleBindOptions& options) {
   ExecutorBuilder builder(symbol, context, options.group2ctx, options.options);
   Executor::Impl& made = builder.impl();
-  builder.infer_all(shapes, options.type_dict);
+  builder.infer_all(from_public(shapes), options.type_dict);
   made.reqs = options.grad_req.resolve(made.arg_names);
 
   Executor::Impl* shared = options.shared_exec ? &ExecutorBuilder::impl_of(*options.shared_exec) : nullptr;
@@ -180,7 +186,7 @@ ExecutorPtr Executor::reshape(const NamedShapes& shapes, const ReshapeOptions& o
   NamedTypes types;
   for (size_t i = 0; i < self.args.size(); ++i) types[self.arg_names[i]] = self.args[i].dtype();
   for (size_t i = 0; i < self.aux.size(); ++i) types[self.aux_names[i]] = self.aux[i].dtype();
-  builder.infer_all(shapes, types);
+  builder.infer_all(from_public(shapes), types);
 
   // The same array where the shape is the same, else a view of the room there is, else a new array.
   const auto resized = [&](const std::string& name, const NDArray& now, NDArray& room, bool named) {

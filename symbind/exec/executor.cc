@@ -85,7 +85,8 @@ Executor::Impl::Compiled Executor::Impl::compile(bool is_train, bool with_backwa
   }
   for (size_t i = 0; i < graph.outputs.size(); ++i)
     outside.push_back({i < outputs.size() ? outputs[i] : requested_grads[i - outputs.size()], graph.outputs[i]});
-  compiled.plan = std::make_unique<Plan>(std::move(graph), outside, workspace, options.share_memory, options.capture);
+  compiled.plan = std::make_unique<Plan>(std::move(graph), outside, workspace,
+                                         options.share_memory && !monitored, options.capture);
   return compiled;
 }
 

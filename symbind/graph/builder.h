@@ -43,6 +43,10 @@ template <class P>
 struct Builder {
   using Params = P;
 
+  // Without inputs: random_uniform({.shape = {2, 3}}). For others every input becomes a variable.
+  Symbol operator()(const P& params, const std::string& name = "") const {
+    return (*this)(Inputs(std::vector<Symbol>{}), params, name);
+  }
   Symbol operator()(const Inputs& inputs, const P& params = {}, const std::string& name = "") const {
     return apply_struct(op_of<P>(), inputs, &params, name);
   }

@@ -224,6 +224,7 @@ Symbol build(const std::vector<NodeRecord>& records, const std::vector<std::vect
   for (size_t i = 0; i < records.size(); ++i) {
     const NodeRecord& record = records[i];
     require(!record.op.empty(), source, ": node ", i, " says no op");
+    require(!record.name.empty(), source, ": node ", i, " has no name");
     auto node = std::make_shared<Node>();
     node->name = record.name;
     node->attributes = record.attributes;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <numeric>
 #include <unordered_map>
 
 #include "symbind/core/error.h"
@@ -157,6 +158,32 @@ void OpRegistry::add(OpDef op, std::type_index params_type) {
           "' belong to another operator already");
 }
 
+namespace {
+
+std::string lower(std::string_view text) {
+  std::string result(text);
+  std::transform(result.begin(), result.end(), result.begin(), [](char c) { return static_cast<char>(std::tolower(c)); });
+  return result;
+}
+
+// How many letters must be put in, left out or changed to make one word of the other.
+size_t distance(std::string_view a, std::string_view b) {
+  std::vector<size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), size_t{0});
+  for (size_t i = 0; i < a.size(); ++i) {
+    size_t diagonal = row[0];
+    row[0] = i + 1;
+    for (size_t j = 0; j < b.size(); ++j) {
+      const size_t changed = diagonal + (a[i] == b[j] ? 0 : 1);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({changed, row[j] + 1, row[j + 1] + 1});
+    }
+  }
+  return row.back();
+}
+
+}  // namespace
+
 const OpDef* OpRegistry::find_or_null(std::string_view name) const {
   const auto found = impl_->by_name.find(std::string(name));
   return found == impl_->by_name.end() ? nullptr : found->second;
@@ -164,16 +191,11 @@ const OpDef* OpRegistry::find_or_null(std::string_view name) const {
 
 const OpDef& OpRegistry::find(std::string_view name) const {
   if (const OpDef* op = find_or_null(name)) return *op;
-  const auto lower = [](std::string_view text) {
-    std::string result(text);
-    std::transform(result.begin(), result.end(), result.begin(), [](char c) { return static_cast<char>(std::tolower(c)); });
-    return result;
-  };
-  std::string near;
+  std::vector<std::string> near;
   for (const auto& [known, op] : impl_->by_name)
-    if (lower(known).find(lower(name)) != std::string::npos || lower(name).find(lower(known)) != std::string::npos)
-      near += (near.empty() ? "" : ", ") + known;
-  fail("there is no operator '", name, "'", near.empty() ? "" : "; near it are " + near);
+    if (distance(lower(known), lower(name)) <= 1 + name.size() / 6) near.push_back(known);
+  std::sort(near.begin(), near.end());
+  fail("there is no operator '", name, "'", near.empty() ? "" : "; near it are " + comma_separated(near));
 }
 
 const OpDef& OpRegistry::find(std::type_index params_type) const {

@@ -26,11 +26,14 @@ void infer_joined(Shapes& s, int64_t dim, size_t first, Inferred<Shape> whole) {
   int unknown = -1, unknowns = 0;
   for (size_t i = first; i < s.inputs(); ++i) {
     s.input(i).meet(common);
-    if (s.input(i)[along] != unknown_dim) sum += s.input(i)[along];
-    else unknown = static_cast<int>(i), ++unknowns;
+    if (s.input(i)[along] != unknown_dim)
+      sum += s.input(i)[along];
+    else
+      unknown = static_cast<int>(i), ++unknowns;
   }
   whole.meet(unknowns == 0 ? common.with(along, sum) : common);
-  if (unknowns == 1 && whole[along] != unknown_dim) s.input(static_cast<size_t>(unknown)).meet_dim(along, whole[along] - sum);
+  if (unknowns == 1 && whole[along] != unknown_dim)
+    s.input(static_cast<size_t>(unknown)).meet_dim(along, whole[along] - sum);
 }
 
 OpDef define(Op<Concat> op) {

@@ -15,15 +15,7 @@ OpDef creation(Op<P> op) {
       .infer_type([](const P& p, Types& t) { t.output().meet(p.dtype); });
 }
 
-template <class P>
-Symbol make(const P& params, const std::string& name) {
-  return apply_struct(op_of<P>(), Inputs(std::vector<Symbol>{}), &params, name);
-}
-
 }  // namespace
-
-Symbol make_zeros(const Zeros& params, const std::string& name) { return make(params, name); }
-Symbol make_ones(const Ones& params, const std::string& name) { return make(params, name); }
 
 void register_creation(OpRegistry& registry) {
   Op<Zeros> zeros_op("_zeros");

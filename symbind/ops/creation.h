@@ -16,8 +16,8 @@ struct Ones {
   DType dtype = DType::float32;
 };
 
-Symbol make_zeros(const Zeros& params, const std::string& name = "");
-Symbol make_ones(const Ones& params, const std::string& name = "");
+inline constexpr Builder<Zeros> make_zeros;
+inline constexpr Builder<Ones> make_ones;
 
 void register_creation(OpRegistry& registry);
 

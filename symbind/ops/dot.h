@@ -20,8 +20,8 @@ struct DotRhsGrad : Dot {};
 inline constexpr Builder<DotRhsGrad> dot_rhs_grad;
 
 // Each of them is one product of matrices: output (rows, columns) = a · b, where a is (rows, inner), stored as (inner,
-// rows) if transpose_a, and b is (inner, columns), stored as (columns, inner) if transpose_b. a and b are the numbers of
-// the node's inputs.
+// rows) if transpose_a, and b is (inner, columns), stored as (columns, inner) if transpose_b. a and b are the numbers
+// of the node's inputs.
 struct MatrixProduct {
   size_t a = 0, b = 1;
   bool transpose_a = false, transpose_b = false;

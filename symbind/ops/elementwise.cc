@@ -26,10 +26,9 @@ void add_unary(OpRegistry& registry, std::string doc, Gradient gradient) {
 
 // Functions that hand on their input.
 void add_views(OpRegistry& registry) {
-  add(registry, unary_op<"_copy">("The input itself.")
-                    .aliases({"identity"})
-                    .view()
-                    .gradient([](const auto&, Grad& g) { g.set("data", g.out_grad()); }));
+  add(registry, unary_op<"_copy">("The input itself.").aliases({"identity"}).view().gradient([](const auto&, Grad& g) {
+    g.set("data", g.out_grad());
+  }));
   add(registry, unary_op<"BlockGrad">("The input itself, through which no gradient flows back.")
                     .aliases({"stop_gradient"})
                     .view());
@@ -75,11 +74,10 @@ void add_binaries(OpRegistry& registry) {
                                g.set("lhs", g.out_grad());
                                g.set("rhs", g.out_grad());
                              });
-  add_binary<"elemwise_sub">(registry, "lhs - rhs for arrays of one shape.", {"_Minus", "_minus", "_sub"},
-                             [](Grad& g) {
-                               g.set("lhs", g.out_grad());
-                               if (g.wants("rhs")) g.set("rhs", negative(g.out_grad()));
-                             });
+  add_binary<"elemwise_sub">(registry, "lhs - rhs for arrays of one shape.", {"_Minus", "_minus", "_sub"}, [](Grad& g) {
+    g.set("lhs", g.out_grad());
+    if (g.wants("rhs")) g.set("rhs", negative(g.out_grad()));
+  });
   add_binary<"elemwise_mul">(registry, "lhs · rhs for arrays of one shape.", {"_Mul", "_mul"}, [](Grad& g) {
     if (g.wants("lhs")) g.set("lhs", elemwise_mul(g.out_grad(), g.input("rhs")));
     if (g.wants("rhs")) g.set("rhs", elemwise_mul(g.out_grad(), g.input("lhs")));

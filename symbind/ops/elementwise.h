@@ -27,8 +27,10 @@ concept SymbolOrArray = std::same_as<T, Symbol> || std::same_as<T, NDArray>;
 
 template <FixedString op, SymbolOrArray T>
 T unary(const T& x, const std::string& name) {
-  if constexpr (std::same_as<T, Symbol>) return Builder<Unary<op>>{}(x, {}, name);
-  else return Builder<Unary<op>>{}(x);
+  if constexpr (std::same_as<T, Symbol>)
+    return Builder<Unary<op>>{}(x, {}, name);
+  else
+    return Builder<Unary<op>>{}(x);
 }
 
 // clang-format off

@@ -14,9 +14,12 @@ void fill_one_unknown(Inferred<Shape> shape, int64_t elements) {
   int unknown = -1;
   int64_t others = 1;
   for (int axis = 0; axis < shape.rank(); ++axis) {
-    if (shape[axis] != unknown_dim) others *= shape[axis];
-    else if (unknown >= 0) return;
-    else unknown = axis;
+    if (shape[axis] != unknown_dim)
+      others *= shape[axis];
+    else if (unknown >= 0)
+      return;
+    else
+      unknown = axis;
   }
   if (others > 0 && elements % others == 0) shape.meet_dim(unknown, elements / others);
 }
@@ -63,8 +66,10 @@ Shape partial_reshape(const Tuple& codes, const Shape& data) {
   for (size_t i = 0; i < codes.size(); ++i) {
     const int axis = static_cast<int>(i);
     if (codes[i] < -1) return {};
-    if (codes[i] == 0) shape.push_back(axis < data.rank() ? data[axis] : unknown_dim);
-    else shape.push_back(codes[i] == -1 ? unknown_dim : codes[i]);
+    if (codes[i] == 0)
+      shape.push_back(axis < data.rank() ? data[axis] : unknown_dim);
+    else
+      shape.push_back(codes[i] == -1 ? unknown_dim : codes[i]);
   }
   return shape;
 }
@@ -79,9 +84,7 @@ OpDef define(Op<Reshape> op) {
       .param(&Reshape::reverse, "reverse", "read the codes from the right")
       .param(&Reshape::target_shape, "target_shape", "older than shape: the new shape, where one 0 is inferred")
       .param(&Reshape::keep_highest, "keep_highest", "with target_shape: keep the first dimension")
-      .check([](Reshape& p) {
-        require(!p.shape.empty() || !p.target_shape.empty(), "shape must be given: shape ()");
-      })
+      .check([](Reshape& p) { require(!p.shape.empty() || !p.target_shape.empty(), "shape must be given: shape ()"); })
       .view()
       .infer_shape([](const Reshape& p, Shapes& s) {
         auto data = s["data"], output = s.output();

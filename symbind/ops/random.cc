@@ -68,15 +68,7 @@ OpDef sampler(Op<P> op) {
       });
 }
 
-template <class P>
-Symbol make(const P& params, const std::string& name) {
-  return apply_struct(op_of<P>(), Inputs(std::vector<Symbol>{}), &params, name);
-}
-
 }  // namespace
-
-Symbol random_uniform(const RandomUniform& params, const std::string& name) { return make(params, name); }
-Symbol random_normal(const RandomNormal& params, const std::string& name) { return make(params, name); }
 
 void register_random(OpRegistry& registry) {
   add<RandomUniform>(registry, "_random_uniform", define);

@@ -20,8 +20,8 @@ struct RandomNormal {
   std::string ctx = "";
   std::optional<DType> dtype = std::nullopt;
 };
-Symbol random_uniform(const RandomUniform& params, const std::string& name = "");
-Symbol random_normal(const RandomNormal& params, const std::string& name = "");
+inline constexpr Builder<RandomUniform> random_uniform;
+inline constexpr Builder<RandomNormal> random_normal;
 
 // One distribution per element of the inputs; `shape` numbers are drawn from each.
 struct SampleUniform {

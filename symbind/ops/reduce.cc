@@ -26,8 +26,10 @@ Shape reduced_shape(const P& p, const Shape& data, std::string_view who) {
   const auto reduced = reduced_axes(p.axis, p.exclude, data.rank(), who);
   Shape shape = Shape::scalar();
   for (int axis = 0; axis < data.rank(); ++axis) {
-    if (!reduced[static_cast<size_t>(axis)]) shape.push_back(data[axis]);
-    else if (p.keepdims) shape.push_back(1);
+    if (!reduced[static_cast<size_t>(axis)])
+      shape.push_back(data[axis]);
+    else if (p.keepdims)
+      shape.push_back(1);
   }
   return shape.rank() == 0 ? Shape{1} : shape;
 }

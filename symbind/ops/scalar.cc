@@ -25,8 +25,10 @@ Op<WithScalar<name>> scalar_op(std::string doc, std::string alias) {
       .param(&P::is_int, "is_int", "the number counts as whole: arrays of whole numbers stay so")
       .elementwise()
       .infer_type([](const P& p, Types& t) {
-        if (t["data"].known()) t.output().meet(result_type(t["data"], p.is_int));
-        else t["data"].meet(t.output());
+        if (t["data"].known())
+          t.output().meet(result_type(t["data"], p.is_int));
+        else
+          t["data"].meet(t.output());
       });
   return op;
 }
@@ -34,9 +36,8 @@ Op<WithScalar<name>> scalar_op(std::string doc, std::string alias) {
 template <FixedString name, class Gradient>
 void add(OpRegistry& registry, std::string doc, std::string alias, Gradient gradient) {
   auto op = scalar_op<name>(std::move(doc), std::move(alias));
-  op.gradient([gradient](const WithScalar<name>& p, Grad& g) {
-    g.set("data", cast_like(gradient(p, g), g.input("data")));
-  });
+  op.gradient(
+      [gradient](const WithScalar<name>& p, Grad& g) { g.set("data", cast_like(gradient(p, g), g.input("data"))); });
   registry.add(op, typeid(WithScalar<name>));
 }
 template <FixedString name>

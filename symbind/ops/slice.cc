@@ -1,28 +1,25 @@
 #include "symbind/ops/slice.h"
 
+#include <algorithm>
+
 #include "symbind/graph/define.h"
 #include "symbind/ops/elementwise.h"
 
 namespace symbind {
 namespace {
 
-// One axis of a slice, as Python reads it, but never empty and never starting outside of the axis.
+// One axis of a slice, as Python reads it: numbers beyond either end mean that end.
 void resolve_axis(SliceRange& range, int axis, int64_t length, const std::optional<int64_t>& begin,
                   const std::optional<int64_t>& end, int64_t step, std::string_view who) {
   require(step != 0, who, " step must not be 0");
-  const auto from_end = [&](int64_t index) { return index < 0 ? index + length : index; };
-  const int64_t first = begin ? from_end(*begin) : step > 0 ? 0 : length - 1;
-  int64_t last = end ? from_end(*end) : step > 0 ? length : -1;
-  require(first >= 0 && first < length, who, " begin must lie within axis ", axis, ": begin ",
-          begin ? *begin : first, ", length ", length);
-  require(!end || last >= 0, who, " end must lie within axis ", axis, ": end ", end ? *end : last, ", length ", length);
-  if (last > length) last = length;
-  const int64_t count = step > 0 ? (last - first + step - 1) / step : (first - last - step - 1) / -step;
-  require(count > 0, who, " the slice must hold something along axis ", axis, ": from ", first, " to ", last,
-          " by ", step);
+  const int64_t before = step > 0 ? 0 : -1, behind = step > 0 ? length : length - 1;
+  const auto clamped = [&](int64_t index) { return std::clamp(index < 0 ? index + length : index, before, behind); };
+  const int64_t first = begin ? clamped(*begin) : step > 0 ? before : behind;
+  const int64_t last = end ? clamped(*end) : step > 0 ? behind : before;
   range.start[static_cast<size_t>(axis)] = first;
   range.step[static_cast<size_t>(axis)] = step;
-  range.shape[axis] = count;
+  range.shape[axis] =
+      std::max<int64_t>(0, step > 0 ? (last - first + step - 1) / step : (first - last - step - 1) / -step);
 }
 
 }  // namespace
@@ -51,6 +48,16 @@ SliceRange resolve_slice(const Shape& from, const OptionalTuple& begin, const Op
 
 namespace {
 
+// The shape of a slice that is taken out of an array or put into it: MXNet has no arrays without elements.
+template <class P>
+Shape part_of(const P& p, const Shape& whole, const std::string& where) {
+  const Shape part = resolve_slice(whole, p.begin, p.end, p.step, where).shape;
+  for (int axis = 0; axis < whole.rank(); ++axis)
+    require(part[axis] != 0 || whole[axis] == 0, where, " the slice must hold something along axis ", axis, ": begin ",
+            print(p.begin), ", end ", print(p.end), ", step ", print(p.step), ", data ", whole);
+  return part;
+}
+
 template <class P, class Base>
 void add_fields(Op<P>& op) {
   op.param(&Base::begin, "begin", "the first index along each leading axis; None: the first there is")
@@ -64,7 +71,7 @@ OpDef define(Op<Slice> op) {
       .aliases({"crop"})
       .infer_shape([](const Slice& p, Shapes& s) {
         const auto data = s["data"];
-        if (data.rank_known()) s.output().meet(resolve_slice(data, p.begin, p.end, p.step, s.where()).shape);
+        if (data.rank_known()) s.output().meet(part_of(p, data, s.where()));
       })
       .gradient([](const Slice& p, Grad& g) { g.set("data", slice_grad(g.out_grad(), g.input("data"), {p})); });
 }
@@ -87,7 +94,7 @@ OpDef define(Op<SliceAssign> op) {
       .infer_shape([](const SliceAssign& p, Shapes& s) {
         auto lhs = s["lhs"];
         lhs.meet(s.output());
-        if (lhs.rank_known()) s["rhs"].meet(resolve_slice(lhs, p.begin, p.end, p.step, s.where()).shape);
+        if (lhs.rank_known()) s["rhs"].meet(part_of(p, lhs, s.where()));
       })
       .gradient([](const SliceAssign& p, Grad& g) {
         if (g.wants("lhs"))

@@ -84,6 +84,7 @@ class Differentiation {
   std::vector<bool> matters_;                  // by node: does a requested gradient depend on it?
   std::vector<std::vector<Symbol>> gradients_;  // by tensor: what its users contributed
   std::unordered_map<const Node*, int> number_;
+  Attributes placement_;  // of the nodes being made
   GradientPorts ports_;
 };
 
@@ -163,7 +164,7 @@ void Differentiation::visit(size_t number) {
   if (!reached) return;
 
   BackwardNames names(source->name);
-  AttrScope placement(placement_of(*source));
+  placement_ = placement_of(*source);
   source->op->gradient(source->params.get(), gradient);
   for (auto& [input, symbol] : gradient.results) {
     append(symbol.entries()[0]);
@@ -175,7 +176,7 @@ void Differentiation::finish(size_t request) {
   const int variable = requests_[request].node;
   const GraphNode& node = graph_.nodes[static_cast<size_t>(variable)];
   BackwardNames names(node.source->name);
-  AttrScope placement(placement_of(*node.source));
+  placement_ = placement_of(*node.source);
   Symbol total = gradient_of(node.first_output);
   if (requests_[request].req == GradReq::add) {
     auto old = std::make_shared<Node>();
@@ -211,6 +212,9 @@ int Differentiation::append(const Entry& wanted) {
     std::vector<int> tensors;
     for (const Entry& input : inputs)
       tensors.push_back(graph_.nodes[static_cast<size_t>(number_.at(input.node.get()))].first_output + input.index);
+    // A backward node stands where its forward node stands, whatever scope the caller happens to be in.
+    node->attributes.erase("__ctx_group__");
+    node->attributes.insert(placement_.begin(), placement_.end());
     number_[node.get()] = graph_.append(node, std::move(tensors));
   }
   return number_.at(wanted.node.get());

@@ -38,7 +38,7 @@ int Graph::append(NodePtr source, std::vector<int> inputs) {
 bool Graph::is_shape_only(const GraphNode& node, size_t index) {
   if (node.is_variable() || node.op().shape_only.empty()) return false;
   const auto& names = node.op().shape_only;
-  const std::string& name = node.op().all_inputs(node.source->params.get())[index];
+  const std::string name = node.op().all_inputs(node.source->params.get())[index];
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 

@@ -177,7 +177,7 @@ InferredTypes infer_type(const Symbol& symbol, const NamedTypes& known) {
 }
 
 void give_shapes(Graph& graph, const NamedShapes& known) {
-  give(graph, known, [](Tensor& tensor, const Shape& shape) { tensor.shape = Shape::from_public(shape.dims()); });
+  give(graph, known, [](Tensor& tensor, const Shape& shape) { tensor.shape = shape; });
 }
 
 void give_types(Graph& graph, const NamedTypes& known) {

@@ -29,7 +29,8 @@ InferredShapes infer_shape(const Symbol& symbol, const NamedShapes& known);
 InferredShapes infer_shape_partial(const Symbol& symbol, const NamedShapes& known);
 InferredTypes infer_type(const Symbol& symbol, const NamedTypes& known);
 
-// Tells a graph what is known of named variables; fails on a name it does not have.
+// Tells a graph what is known of named variables; fails on a name it does not have. A dimension of 0 is one of length 0
+// here: arrays without elements can be bound.
 void give_shapes(Graph& graph, const NamedShapes& known);
 void give_types(Graph& graph, const NamedTypes& known);
 

@@ -1,15 +1,16 @@
-// Every implementation of the CUDA backend against the CPU's: the same arrays through the same operator on both devices.
-// Skipped where there is no GPU.
-#include <gtest/gtest.h>
-
+// Every implementation of the CUDA backend against the CPU's: the same arrays through the same operator on both
+// devices. Skipped where there is no GPU.
 #include <array>
 #include <cstdlib>
 #include <set>
+
+#include <gtest/gtest.h>
 
 #include "symbind/exec/invoke.h"
 #include "symbind/ops/broadcast.h"
 #include "symbind/ops/matrix.h"
 #include "symbind/passes/target.h"
+
 #include "tests/support/arrays.h"
 
 namespace symbind::testing {
@@ -19,8 +20,8 @@ namespace {
 const bool tf32_is_off = setenv("SYMBIND_TF32", "0", 1) == 0;
 
 const std::vector<DType> floats = {DType::float32, DType::float64, DType::float16, DType::bfloat16};
-const std::vector<DType> numbers = {DType::float32, DType::float64, DType::float16,
-                                    DType::bfloat16, DType::int32, DType::int64};
+const std::vector<DType> numbers = {DType::float32,  DType::float64, DType::float16,
+                                    DType::bfloat16, DType::int32,   DType::int64};
 
 struct Case {
   std::string op;
@@ -105,9 +106,9 @@ std::vector<Case> elementwise_cases() {
 
 std::vector<Case> scalar_cases() {
   std::vector<Case> cases;
-  for (const char* op : {"_plus_scalar", "_minus_scalar", "_rminus_scalar", "_mul_scalar", "_div_scalar", "_rdiv_scalar",
-                         "_equal_scalar", "_not_equal_scalar", "_greater_scalar", "_greater_equal_scalar",
-                         "_lesser_scalar", "_lesser_equal_scalar"})
+  for (const char* op : {"_plus_scalar", "_minus_scalar", "_rminus_scalar", "_mul_scalar", "_div_scalar",
+                         "_rdiv_scalar", "_equal_scalar", "_not_equal_scalar", "_greater_scalar",
+                         "_greater_equal_scalar", "_lesser_scalar", "_lesser_equal_scalar"})
     cases.push_back({op, {{4, 9}}, {{"scalar", "3"}}, numbers, 0.25, 4});
   for (const char* op : {"_power_scalar", "_rpower_scalar"})
     cases.push_back({op, {{4, 9}}, {{"scalar", "1.5"}}, floats, 0.25, 2});
@@ -118,13 +119,17 @@ std::vector<Case> scalar_cases() {
 
 std::vector<Case> broadcast_cases() {
   std::vector<Case> cases;
-  const std::vector<std::pair<Shape, Shape>> shapes = {{{2, 3, 4}, {1, 3, 1}}, {{5, 1}, {1, 7}},       {{4}, {3, 4}},
-                                                       {{1}, {2, 2}},          {{6, 5}, {6, 5}},       {{3, 0}, {1, 1}},
+  const std::vector<std::pair<Shape, Shape>> shapes = {{{2, 3, 4}, {1, 3, 1}},
+                                                       {{5, 1}, {1, 7}},
+                                                       {{4}, {3, 4}},
+                                                       {{1}, {2, 2}},
+                                                       {{6, 5}, {6, 5}},
+                                                       {{3, 0}, {1, 1}},
                                                        {{2, 1, 3, 1, 2}, {1, 4, 1, 5, 2}}};
   for (const auto& [a, b] : shapes) {
-    for (const char* op : {"broadcast_add", "broadcast_sub", "broadcast_mul", "broadcast_equal", "broadcast_not_equal",
-                           "broadcast_greater", "broadcast_greater_equal", "broadcast_lesser",
-                           "broadcast_lesser_equal"})
+    for (const char* op :
+         {"broadcast_add", "broadcast_sub", "broadcast_mul", "broadcast_equal", "broadcast_not_equal",
+          "broadcast_greater", "broadcast_greater_equal", "broadcast_lesser", "broadcast_lesser_equal"})
       cases.push_back({op, {a, b}, {}, numbers});
     cases.push_back({"broadcast_div", {a, b}, {}, numbers, 0.25, 4});
     cases.push_back({"broadcast_power", {a, b}, {}, floats, 0.25, 2});
@@ -139,11 +144,21 @@ std::vector<Case> broadcast_cases() {
 
 std::vector<Case> reduce_cases() {
   std::vector<Case> cases;
-  const std::vector<std::pair<Shape, std::string>> sums = {
-      {{300000}, "None"},       {{3, 40000}, "1"},       {{5000, 3}, "0"},   {{64, 10}, "0"},     {{64, 10}, "1"},
-      {{100000, 33}, "0"},      {{4, 700, 33}, "1"},     {{2, 3, 4, 5}, "(1, 3)"}, {{2, 3, 4, 5}, "(0, 2)"},
-      {{2, 3, 4, 5}, "(2, 3)"}, {{2, 3, 4, 5}, "(0, 1)"}, {{1, 6, 1}, "0"},  {{0, 3}, "0"},       {{3, 0}, "0"},
-      {{7, 1025}, "-1"}};
+  const std::vector<std::pair<Shape, std::string>> sums = {{{300000}, "None"},
+                                                           {{3, 40000}, "1"},
+                                                           {{5000, 3}, "0"},
+                                                           {{64, 10}, "0"},
+                                                           {{64, 10}, "1"},
+                                                           {{100000, 33}, "0"},
+                                                           {{4, 700, 33}, "1"},
+                                                           {{2, 3, 4, 5}, "(1, 3)"},
+                                                           {{2, 3, 4, 5}, "(0, 2)"},
+                                                           {{2, 3, 4, 5}, "(2, 3)"},
+                                                           {{2, 3, 4, 5}, "(0, 1)"},
+                                                           {{1, 6, 1}, "0"},
+                                                           {{0, 3}, "0"},
+                                                           {{3, 0}, "0"},
+                                                           {{7, 1025}, "-1"}};
   for (const auto& [shape, axis] : sums) {
     // Small numbers: a float16 holds every sum.
     cases.push_back({"sum", {shape}, {{"axis", axis}}, numbers, -1, 1, 4});
@@ -163,7 +178,8 @@ std::vector<Case> product_cases() {
     for (const char* b : {"False", "True"}) {
       const Attributes attributes = {{"transpose_a", a}, {"transpose_b", b}};
       const bool ta = a[0] == 'T', tb = b[0] == 'T';
-      for (const auto& [m, k, n] : std::vector<std::array<int64_t, 3>>{{64, 784, 128}, {5, 7, 3}, {1, 1, 1}, {33, 10, 64}}) {
+      for (const auto& [m, k, n] :
+           std::vector<std::array<int64_t, 3>>{{64, 784, 128}, {5, 7, 3}, {1, 1, 1}, {33, 10, 64}}) {
         const Shape lhs = ta ? Shape{k, m} : Shape{m, k}, rhs = tb ? Shape{n, k} : Shape{k, n}, out{m, n};
         cases.push_back({"dot", {lhs, rhs}, attributes, floats, -1, 1, 4});
         cases.push_back({"_backward_dot_lhs", {out, rhs, lhs}, attributes, floats, -1, 1, 4});
@@ -173,15 +189,29 @@ std::vector<Case> product_cases() {
   cases.push_back({"dot", {{2, 3, 4}, {4, 5}}, {}, floats, -1, 1, 4});
   cases.push_back({"dot", {{6}, {6}}, {}, floats, -1, 1, 4});
   cases.push_back({"dot", {{3, 0}, {0, 4}}, {}});
-  for (const auto& [rows, inner, hidden] : std::vector<std::array<int64_t, 3>>{{64, 784, 128}, {64, 64, 10}, {3, 5, 7}, {1, 1, 1}}) {
+  for (const auto& [rows, inner, hidden] :
+       std::vector<std::array<int64_t, 3>>{{64, 784, 128}, {64, 64, 10}, {3, 5, 7}, {1, 1, 1}}) {
     const std::string width = join(hidden);
-    cases.push_back({"FullyConnected", {{rows, inner}, {hidden, inner}, {hidden}}, {{"num_hidden", width}}, floats, -1, 1, 4});
-    cases.push_back({"FullyConnected", {{rows, inner}, {hidden, inner}}, {{"num_hidden", width}, {"no_bias", "True"}}, floats, -1, 1, 4});
+    cases.push_back(
+        {"FullyConnected", {{rows, inner}, {hidden, inner}, {hidden}}, {{"num_hidden", width}}, floats, -1, 1, 4});
+    cases.push_back({"FullyConnected",
+                     {{rows, inner}, {hidden, inner}},
+                     {{"num_hidden", width}, {"no_bias", "True"}},
+                     floats,
+                     -1,
+                     1,
+                     4});
     for (const char* type : {"relu", "sigmoid", "softrelu", "softsign", "tanh"})
-      cases.push_back({"_FullyConnected_Activation", {{rows, inner}, {hidden, inner}, {hidden}},
-                       {{"num_hidden", width}, {"act_type", type}}, floats, -1, 1, 4});
+      cases.push_back({"_FullyConnected_Activation",
+                       {{rows, inner}, {hidden, inner}, {hidden}},
+                       {{"num_hidden", width}, {"act_type", type}},
+                       floats,
+                       -1,
+                       1,
+                       4});
   }
-  cases.push_back({"FullyConnected", {{2, 3, 4}, {5, 4}, {5}}, {{"num_hidden", "5"}, {"flatten", "False"}}, floats, -1, 1, 4});
+  cases.push_back(
+      {"FullyConnected", {{2, 3, 4}, {5, 4}, {5}}, {{"num_hidden", "5"}, {"flatten", "False"}}, floats, -1, 1, 4});
   return cases;
 }
 
@@ -199,8 +229,10 @@ std::vector<Case> other_cases() {
 
   for (const char* clip : {"-1", "0.25"}) {
     cases.push_back({"sgd_update", {{501}, {501}}, {{"lr", "0.1"}, {"wd", "0.01"}, {"clip_gradient", clip}}});
-    cases.push_back({"sgd_mom_update", {{501}, {501}, {501}},
-                     {{"lr", "0.1"}, {"wd", "0.01"}, {"momentum", "0.9"}, {"rescale_grad", "0.5"}, {"clip_gradient", clip}}});
+    cases.push_back(
+        {"sgd_mom_update",
+         {{501}, {501}, {501}},
+         {{"lr", "0.1"}, {"wd", "0.01"}, {"momentum", "0.9"}, {"rescale_grad", "0.5"}, {"clip_gradient", clip}}});
   }
 
   for (const Shape& shape : std::vector<Shape>{{64, 10}, {3, 1}, {2, 3000}}) {
@@ -208,15 +240,24 @@ std::vector<Case> other_cases() {
     cases.push_back({"SoftmaxOutput", {shape, label}});
     // Labels from 0 to 2, whole in every type once cut off.
     for (const char* normalization : {"null", "batch", "valid"})
-      cases.push_back({"_backward_SoftmaxOutput", {shape, label},
-                       {{"normalization", normalization}, {"use_ignore", "True"}, {"ignore_label", "1"}, {"grad_scale", "2"}},
-                       floats, 0, 2});
+      cases.push_back(
+          {"_backward_SoftmaxOutput",
+           {shape, label},
+           {{"normalization", normalization}, {"use_ignore", "True"}, {"ignore_label", "1"}, {"grad_scale", "2"}},
+           floats,
+           0,
+           2});
     cases.push_back({"_backward_SoftmaxOutput", {shape, label}, {{"smooth_alpha", "0.2"}}, floats, 0, 2});
     cases.push_back({"_backward_SoftmaxOutput", {shape, shape, label}, {{"out_grad", "True"}}, floats, 0, 2});
     cases.push_back({"_backward_SoftmaxOutput", {shape, shape}, {}, floats, 0, 1});
   }
   cases.push_back({"SoftmaxOutput", {{2, 4, 3, 5}, {2, 15}}, {{"multi_output", "True"}}});
-  cases.push_back({"_backward_SoftmaxOutput", {{2, 4, 3, 5}, {2, 15}}, {{"multi_output", "True"}, {"normalization", "valid"}}, floats, 0, 3});
+  cases.push_back({"_backward_SoftmaxOutput",
+                   {{2, 4, 3, 5}, {2, 15}},
+                   {{"multi_output", "True"}, {"normalization", "valid"}},
+                   floats,
+                   0,
+                   3});
   cases.push_back({"LinearRegressionOutput", {{4, 3}, {4, 3}}});
   cases.push_back({"_backward_LinearRegressionOutput", {{4, 3}, {4, 3}}, {{"grad_scale", "2"}}});
   cases.push_back({"MakeLoss", {{4, 3}}});
@@ -274,7 +315,8 @@ TEST_F(CudaOps, MatrixProductsWorkOnViewsAtOddAddresses) {
   for (const DType dtype : floats) {
     const NDArray a = random_array({6, 5}, 1, -1, 1, dtype), b = random_array({8, 5}, 2, -1, 1, dtype);
     const NDArray bias = random_array({9}, 3, -1, 1, dtype);
-    const NDArray on_gpu_a = a.as_copy_in(gpu(0)), on_gpu_b = b.as_copy_in(gpu(0)), on_gpu_bias = bias.as_copy_in(gpu(0));
+    const NDArray on_gpu_a = a.as_copy_in(gpu(0)), on_gpu_b = b.as_copy_in(gpu(0)),
+                  on_gpu_bias = bias.as_copy_in(gpu(0));
     const auto run = [](const NDArray& x, const NDArray& w, const NDArray& v) {
       return invoke("FullyConnected", {x.slice(1, 6), w.slice(1, 8), v.slice(1, 8)}, {{"num_hidden", "7"}})[0];
     };

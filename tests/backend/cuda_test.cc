@@ -1,12 +1,12 @@
-// A GPU as a device and as a target: memory, copies, errors, captured plans, steps on the host. Skipped where there is no
-// GPU; the operators are compared in cuda_ops_test.cc.
-#include <gtest/gtest.h>
-#include <unistd.h>
-
+// A GPU as a device and as a target: memory, copies, errors, captured plans, steps on the host. Skipped where there is
+// no GPU; the operators are compared in cuda_ops_test.cc.
 #include <cmath>
 #include <cstdlib>
 #include <iostream>
 #include <numeric>
+
+#include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "symbind/exec/executor.h"
 #include "symbind/exec/invoke.h"
@@ -17,6 +17,7 @@
 #include "symbind/ops/matrix.h"
 #include "symbind/ops/pool.h"
 #include "symbind/passes/target.h"
+
 #include "tests/support/arrays.h"
 #include "tests/support/networks.h"
 
@@ -127,7 +128,8 @@ TEST_F(Cuda, FillsAndCastsInEveryType) {
   for (const DType to : {DType::float32, DType::float64, DType::float16, DType::bfloat16, DType::uint8, DType::int8,
                          DType::int32, DType::int64, DType::boolean}) {
     EXPECT_EQ(full({1001}, 3, gpu(0), to).to_vector<double>(), full({1001}, 3, cpu(), to).to_vector<double>()) << to;
-    for (const DType from : {DType::float32, DType::float64, DType::float16, DType::bfloat16, DType::int32, DType::int64}) {
+    for (const DType from :
+         {DType::float32, DType::float64, DType::float16, DType::bfloat16, DType::int32, DType::int64}) {
       const NDArray values = random_array({1001}, 3, -300, 300, from);
       EXPECT_TRUE(same_bits(values.as_copy_in(gpu(0)).astype(to), values.astype(to))) << from << " to " << to;
     }
@@ -136,7 +138,8 @@ TEST_F(Cuda, FillsAndCastsInEveryType) {
 
 TEST_F(Cuda, HalfPrecisionRoundsAsOnTheCpu) {
   std::vector<float> values;
-  for (int i = 0; i < 200'000; ++i) values.push_back(std::ldexp(1.0f + static_cast<float>(i % 8192) / 8192.0f, i % 45 - 28));
+  for (int i = 0; i < 200'000; ++i)
+    values.push_back(std::ldexp(1.0f + static_cast<float>(i % 8192) / 8192.0f, i % 45 - 28));
   const NDArray on_cpu = array(values, {static_cast<int64_t>(values.size())});
   for (const DType to : {DType::float16, DType::bfloat16})
     EXPECT_TRUE(same_bits(on_cpu.as_copy_in(gpu(0)).astype(to), on_cpu.astype(to))) << to;
@@ -173,8 +176,7 @@ std::vector<NDArray> trained(const Network& network, Context context, bool captu
 
 void expect_close(const std::vector<NDArray>& actual, const std::vector<NDArray>& expected, Tolerance tolerance) {
   ASSERT_EQ(actual.size(), expected.size());
-  for (size_t i = 0; i < actual.size(); ++i)
-    EXPECT_TRUE(all_close(actual[i], expected[i], tolerance)) << "array " << i;
+  for (size_t i = 0; i < actual.size(); ++i) EXPECT_TRUE(all_close(actual[i], expected[i], tolerance)) << "array " << i;
 }
 
 TEST_F(Cuda, AnMlpTrainsAsOnTheCpu) {
@@ -247,9 +249,8 @@ TEST_F(Cuda, ANetworkMayLiePartlyOnTheCpu) {
   const Symbol hidden = grouped("near", [] {
     return activation(fully_connected(Symbol::variable("data"), {.num_hidden = 6}, "fc1"), {.act_type = "tanh"});
   });
-  const Symbol net = grouped("far", [&] {
-    return softmax_output(fully_connected(hidden, {.num_hidden = 3}, "fc2"), {}, "softmax");
-  });
+  const Symbol net =
+      grouped("far", [&] { return softmax_output(fully_connected(hidden, {.num_hidden = 3}, "fc2"), {}, "softmax"); });
   const Network network{"split", net, {{"data", {4, 5}}, {"softmax_label", {4}}}, 3};
   const auto outputs = [&](Context near, Context far) {
     auto executor = bind_with_values(network, near, {.group2ctx = {{"near", near}, {"far", far}}});

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <random>
@@ -119,9 +120,11 @@ void expect_close(const std::vector<Values>& actual, const std::vector<Values>& 
   ASSERT_EQ(actual.size(), expected.size());
   for (size_t array = 0; array < actual.size(); ++array) {
     float largest = 1;
-    for (const float value : expected[array]) largest = std::max(largest, std::abs(value));
+    for (const float value : expected[array])
+      if (std::isfinite(value)) largest = std::max(largest, std::abs(value));
     for (size_t i = 0; i < actual[array].size(); ++i)
-      if (!(std::abs(actual[array][i] - expected[array][i]) <= tolerance * largest)) {
+      if (actual[array][i] != expected[array][i] &&
+          !(std::abs(actual[array][i] - expected[array][i]) <= tolerance * largest)) {
         ADD_FAILURE() << what << ": array " << array << " element " << i << ": " << actual[array][i] << ", plain says "
                       << expected[array][i];
         return;

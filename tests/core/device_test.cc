@@ -31,7 +31,7 @@ TEST(Context, IsComparedByKindAndNumber) {
 }
 
 TEST(Context, OfNonsenseIsAnError) {
-  for (const char* text : {"", "cpu", "tpu(0)", "cpu(x)", "cpu(0", "gpu(-1)"})
+  for (const char* text : {"", "tpu(0)", "cpu(x)", "cpu(0", "gpu(-1)"})
     EXPECT_THROW(Context::from_string(text), Error) << text;
 }
 

@@ -80,7 +80,7 @@ TEST(Views, CountFromTheEndWithNegativeNumbers) {
 
 TEST(Views, OutsideOfAnArrayAreErrors) {
   const NDArray a = counted({4, 3});
-  EXPECT_TRUE(fails_with([&] { a.at(4); }, "4", "(4,3)"));
+  EXPECT_TRUE(fails_with([&] { a.at(4); }, "index 4", "length 4"));
   EXPECT_THROW(a.at(-5), Error);
   EXPECT_THROW(a.slice(3, 9), Error);
   EXPECT_THROW(a.slice(3, 1), Error);
@@ -98,7 +98,7 @@ TEST(Views, OfAPrefixNeedNoMoreBytes) {
   EXPECT_TRUE(part.same_memory(a));
   EXPECT_EQ(part.to_vector<float>(), (Floats{1, 2, 3, 4}));
   EXPECT_NO_THROW(a.prefix({6}, DType::float64));
-  EXPECT_TRUE(fails_with([&] { a.prefix({7}, DType::float64); }, "56", "48"));
+  EXPECT_TRUE(fails_with([&] { a.prefix({7}, DType::float64); }, "(7,)", "48"));
 }
 
 struct ReshapeCase {
@@ -138,7 +138,7 @@ TEST(Reshape, ReadsFromTheRightWhenReversed) {
 
 TEST(Reshape, ThatDoesNotFitIsAnError) {
   const NDArray a = counted({2, 3, 4});
-  EXPECT_TRUE(fails_with([&] { a.reshape({5, 5}); }, "(2,3,4)", "(5,5)"));
+  EXPECT_TRUE(fails_with([&] { a.reshape({5, 5}); }, "(2,3,4)", "(5, 5)"));
   EXPECT_THROW(a.reshape({-1, -1}), Error);
   EXPECT_THROW(a.reshape({-1, 7}), Error);
   EXPECT_THROW(a.reshape({0, 0, 0, 0}), Error);

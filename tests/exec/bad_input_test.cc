@@ -58,7 +58,7 @@ TEST(BadInput, AWrongShapeNamesTheNodeTheArgumentAndBothShapes) {
       [] {
         simple_bind(net(), cpu(), {{"data", {6, 12}}, {"fc1_weight", {16, 11}}});
       },
-      "FullyConnected", "fc1", "weight", "(16,12)", "(16,11)"));
+      "FullyConnected", "fc1", "weight", "(16,11)", "(6,12)"));
   NamedArrays args = all_arguments();
   args["fc2_bias"] = zeros({7});
   EXPECT_TRUE(fails_with([&] { bind(net(), cpu(), args); }, "fc2", "bias", "(8,)", "(7,)"));

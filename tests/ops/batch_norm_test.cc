@@ -102,7 +102,7 @@ TEST(BatchNorm, InfersChannelsFromEitherSide) {
   const auto net = batch_norm(x, {.axis = -1}, "bn");
   EXPECT_EQ(infer_shape(net, {{"x", {2, 3, 4}}}).args[1], (std::vector<int64_t>{4}));
   EXPECT_EQ(infer_shape(net, {{"x", {2, 3, 0}}, {"bn_gamma", {4}}}).args[0], (std::vector<int64_t>{2, 3, 4}));
-  EXPECT_TRUE(fails_with([&] { infer_shape(net, {{"x", {2, 3}}, {"bn_beta", {4}}}); }, "[BatchNorm bn] beta", "(4)", "(3)"));
+  EXPECT_TRUE(fails_with([&] { infer_shape(net, {{"x", {2, 3}}, {"bn_beta", {4}}}); }, "[BatchNorm bn] beta", "(4,)", "(3,)"));
   EXPECT_TRUE(fails_with([] { infer_shape(batch_norm(x, {.axis = 2}, "bn"), {{"x", {2, 3}}}); }, "[BatchNorm bn] axis"));
 }
 

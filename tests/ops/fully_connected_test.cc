@@ -52,7 +52,7 @@ TEST(FullyConnected, SaysWhatDoesNotFit) {
   const auto net = fully_connected(x, {.num_hidden = 3}, "fc");
   EXPECT_TRUE(fails_with([&] { infer_shape(net, {{"x", {2, 4}}, {"fc_weight", {3, 5}}}); }, "[FullyConnected fc]",
                          "weight has 5 inputs", "row of data has 4", "(3,5)", "(2,4)"));
-  EXPECT_TRUE(fails_with([&] { infer_shape(net, {{"x", {4}}}); }, "[FullyConnected fc]", "two axes", "(4)"));
+  EXPECT_TRUE(fails_with([&] { infer_shape(net, {{"x", {4}}}); }, "[FullyConnected fc]", "two axes", "(4,)"));
   EXPECT_TRUE(fails_with([] { fully_connected(x, {.num_hidden = 0}, "fc"); }, "num_hidden must be at least 1: 0"));
   EXPECT_TRUE(fails_with([] { fully_connected(x, {}, "fc"); }, "num_hidden must be given"));
 }

@@ -79,7 +79,7 @@ TEST(SoftmaxOutput, InfersItsLabel) {
   for (const Shape& shape : {Shape{4, 10}, Shape{4, 2, 5}, Shape{4, 1, 2, 5}})
     EXPECT_TRUE(infer_shape(multi, {{"data", {4, 3, 2, 5}}, {"label", shape}}).complete) << shape;
   EXPECT_TRUE(fails_with([&] { infer_shape(multi, {{"data", {4, 3, 2, 5}}, {"label", {40}}}); },
-                         "[SoftmaxOutput softmax] label must be (4,10), (4,2,5), (4,1,2,5)", "label (40)"));
+                         "[SoftmaxOutput softmax] label must be (4,10), (4,2,5), (4,1,2,5)", "label (40,)"));
   EXPECT_TRUE(fails_with([] { softmax_output(data, {.normalization = "mean"}, "s"); },
                          "normalization must be one of batch, null, valid: mean"));
   EXPECT_EQ(softmax_output(data, {}, "softmax").list_arguments()[1], "softmax_label");

@@ -55,7 +55,7 @@ TEST(InferShape, ContradictionsNameTheNodeTheArgumentAndBothShapes) {
       [&] {
         infer_shape(net, {{"data", {2, 3}}, {"fc7_weight", {4, 5}}});
       },
-      "FullyConnected", "fc7", "weight", "(4,3)", "(4,5)"));
+      "FullyConnected", "fc7", "weight", "(4,5)", "(2,3)"));
   EXPECT_TRUE(fails_with([&] { infer_shape(var("a") + var("b"), {{"a", {2, 3}}, {"b", {3, 2}}}); }, "(2,3)", "(3,2)"));
 }
 

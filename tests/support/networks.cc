@@ -60,12 +60,12 @@ Network batch_norm_net() {
 }
 
 Network shared_weights_net() {
-  const Symbol weight = var("weight"), bias = var("bias");
+  const Symbol data = var("data"), weight = var("weight"), bias = var("bias");
   const Attributes size{{"num_hidden", "8"}};
-  Symbol net = apply("FullyConnected", {var("data"), weight, bias}, size, "first");
+  Symbol net = apply("FullyConnected", {data, weight, bias}, size, "first");
   net = apply("Activation", net, {{"act_type", "sigmoid"}}, "squash");
   net = apply("FullyConnected", {net, weight, bias}, size, "second");
-  net = net + 0.5 * var("data");
+  net = net + 0.5 * data;
   return {"shared_weights_net", softmax(net), {{"data", {5, 8}}, {"softmax_label", {5}}}, 8};
 }
 

@@ -41,13 +41,12 @@ struct Joints {
 };
 
 std::unique_ptr<Kernel> build_concat(const NodeView& node) {
-  return make_kernel(
-      [joints = Joints(node.outputs[0].shape, node.inputs, node.as<Concat>().dim)](const Args& args) {
-        auto* whole = args.out<std::byte>();
-        joints.for_pieces([&](size_t part, int64_t at, int64_t own, size_t bytes) {
-          std::memcpy(whole + at, args.in<std::byte>(part) + own, bytes);
-        });
-      });
+  return make_kernel([joints = Joints(node.outputs[0].shape, node.inputs, node.as<Concat>().dim)](const Args& args) {
+    auto* whole = args.out<std::byte>();
+    joints.for_pieces([&](size_t part, int64_t at, int64_t own, size_t bytes) {
+      std::memcpy(whole + at, args.in<std::byte>(part) + own, bytes);
+    });
+  });
 }
 
 std::unique_ptr<Kernel> build_concat_grad(const NodeView& node) {

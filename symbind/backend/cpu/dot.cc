@@ -20,7 +20,8 @@ void multiply_whole_numbers(const MatrixProduct& p, const T* a, const T* b, T* o
                    C sum = 0;
                    for (int64_t k = 0; k < p.inner; ++k) {
                      const C left = static_cast<C>(p.transpose_a ? a[k * p.rows + row] : a[row * p.inner + k]);
-                     const C right = static_cast<C>(p.transpose_b ? b[column * p.inner + k] : b[k * p.columns + column]);
+                     const C right =
+                         static_cast<C>(p.transpose_b ? b[column * p.inner + k] : b[k * p.columns + column]);
                      sum = pointwise::add(sum, pointwise::multiply(left, right));
                    }
                    out[at] = convert<T>(sum);

@@ -1,7 +1,9 @@
 #include "symbind/ops/elementwise.h"
 
+#include <algorithm>
 #include <cstring>
 
+#include "symbind/backend/convert.h"
 #include "symbind/backend/cpu/families.h"
 #include "symbind/backend/cpu/fill.h"
 #include "symbind/backend/cpu/map.h"

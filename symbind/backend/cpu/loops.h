@@ -1,5 +1,5 @@
-// Loops over elements, compiled for several instruction sets and chosen at run time. A body is an ordinary lambda over a
-// range; for_range() runs it in the widest version this processor has, for_elements() spreads it over cores as well.
+// Loops over elements, compiled for several instruction sets and chosen at run time. A body is an ordinary lambda over
+// a range; for_range() runs it in the widest version this processor has, for_elements() spreads it over cores as well.
 #pragma once
 
 #include <cstdint>

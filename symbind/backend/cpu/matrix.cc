@@ -3,12 +3,13 @@
 // 32 are turned, which keeps both reads and writes within the cache.
 #include "symbind/ops/matrix.h"
 
+#include <algorithm>
 #include <cstring>
 
+#include "symbind/backend/cpu/convert.h"
 #include "symbind/backend/cpu/families.h"
 #include "symbind/backend/cpu/fill.h"
 #include "symbind/backend/cpu/loops.h"
-#include "symbind/backend/cpu/map.h"
 #include "symbind/backend/cpu/plain.h"
 
 namespace symbind::cpu_backend {
@@ -98,8 +99,10 @@ std::unique_ptr<Kernel> transpose_kernel(TransposePlan plan) {
         const int64_t piece = task % pieces, at = task / pieces;
         const int64_t first = rows * piece / pieces, last = rows * (piece + 1) / pieces;
         for_offsets(extents, outs, ins, at, at + 1, [&](int64_t to, int64_t from) {
-          if (copies_rows) std::memcpy(out + to, in + from, static_cast<size_t>(columns) * sizeof(Unit));
-          else turn(out + to + first * row_step, in + from + first, last - first, columns, row_step, column_step);
+          if (copies_rows)
+            std::memcpy(out + to, in + from, static_cast<size_t>(columns) * sizeof(Unit));
+          else
+            turn(out + to + first * row_step, in + from + first, last - first, columns, row_step, column_step);
         });
       }
     });
@@ -110,10 +113,14 @@ std::unique_ptr<Kernel> build_transpose(const NodeView& node) {
   auto plan = plan_transpose(node.inputs[0].shape, node.as<Transpose>().axes);
   if (plan.extents.size() < 2 || node.outputs[0].shape.size() == 0) return build_copy(node);
   switch (size_of(node.outputs[0].dtype)) {
-    case 1: return transpose_kernel<uint8_t>(std::move(plan));
-    case 2: return transpose_kernel<uint16_t>(std::move(plan));
-    case 4: return transpose_kernel<uint32_t>(std::move(plan));
-    default: return transpose_kernel<uint64_t>(std::move(plan));
+    case 1:
+      return transpose_kernel<uint8_t>(std::move(plan));
+    case 2:
+      return transpose_kernel<uint16_t>(std::move(plan));
+    case 4:
+      return transpose_kernel<uint32_t>(std::move(plan));
+    default:
+      return transpose_kernel<uint64_t>(std::move(plan));
   }
 }
 

@@ -1,7 +1,7 @@
 // A reduction is a row of stages, each over one (merged) axis: (outer, length, inner) → (outer, inner), the innermost
-// axis first. Within a stage sums run over short blocks in the element type and the blocks' sums are added in double, so
-// that long float sums keep their digits. Long stages with few results are cut into segments that several threads take;
-// where they are cut depends on the shape alone, and so do the digits.
+// axis first. Within a stage sums run over short blocks in the element type and the blocks' sums are added in double,
+// so that long float sums keep their digits. Long stages with few results are cut into segments that several threads
+// take; where they are cut depends on the shape alone, and so do the digits.
 #include "symbind/backend/cpu/reduction.h"
 
 #include <algorithm>
@@ -16,9 +16,9 @@ namespace symbind::cpu_backend {
 namespace {
 
 constexpr int64_t lanes = 32;
-constexpr int64_t block_length = 1024;   // elements of a row summed in the element type
-constexpr int64_t block_rows = 64;       // the same for sums down columns
-constexpr int64_t column_width = 128;    // columns summed side by side
+constexpr int64_t block_length = 1024;  // elements of a row summed in the element type
+constexpr int64_t block_rows = 64;      // the same for sums down columns
+constexpr int64_t column_width = 128;   // columns summed side by side
 
 template <class C>
 using Total = std::conditional_t<std::is_same_v<C, float>, double, C>;
@@ -86,8 +86,10 @@ void run_stage(const Stage& stage, const C* in, C* out, Total<C>* partial) {
       const int64_t width = std::min(column_width, stage.inner - column);
       const C* from = in + (outer * stage.length + first) * stage.inner + column;
       Total<C> totals[column_width];
-      if (stage.inner == 1) totals[0] = sum_row(from, length);
-      else sum_columns(from, length, stage.inner, width, totals);
+      if (stage.inner == 1)
+        totals[0] = sum_row(from, length);
+      else
+        sum_columns(from, length, stage.inner, width, totals);
       if (stage.segments == 1) {
         for (int64_t j = 0; j < width; ++j) out[outer * stage.inner + column + j] = static_cast<C>(totals[j]);
       } else {
@@ -112,8 +114,10 @@ std::vector<Stage> plan_stages(const Shape& shape, const std::vector<bool>& redu
   for (int axis = 0; axis < shape.rank(); ++axis) {
     const bool sums = reduced[static_cast<size_t>(axis)];
     if (shape[axis] == 1) continue;
-    if (!axes.empty() && axes.back().second == sums) axes.back().first *= shape[axis];
-    else axes.emplace_back(shape[axis], sums);
+    if (!axes.empty() && axes.back().second == sums)
+      axes.back().first *= shape[axis];
+    else
+      axes.emplace_back(shape[axis], sums);
   }
   std::vector<Stage> stages;
   for (size_t i = axes.size(); i-- > 0;) {
@@ -132,10 +136,12 @@ template <class C, class T>
 void finish(const C* sums, T* out, int64_t results, int64_t divisor) {
   for_elements(results, [=](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
-      if constexpr (std::is_same_v<T, bool>) out[i] = convert<T>(sums[i]);
+      if constexpr (std::is_same_v<T, bool>)
+        out[i] = convert<T>(sums[i]);
       else if constexpr (std::is_integral_v<T>)
         out[i] = static_cast<T>(divisor == 0 ? 0 : static_cast<int64_t>(static_cast<T>(sums[i])) / divisor);
-      else out[i] = convert<T>(sums[i] / static_cast<C>(divisor));
+      else
+        out[i] = convert<T>(sums[i] / static_cast<C>(divisor));
     }
   });
 }
@@ -164,8 +170,10 @@ std::unique_ptr<Kernel> build_for(const NodeView& node, const std::vector<Stage>
         C* const widened = reinterpret_cast<C*>(partial + space.partial);
         C* turn[2] = {widened + space.widened, widened + space.widened + space.results};
         const C* from = widened;
-        if constexpr (std::is_same_v<C, T>) from = args.in<C>(0);
-        else convert_array(widened, dtype_of<C>(), args.inputs[0], dtype_of<T>(), elements);
+        if constexpr (std::is_same_v<C, T>)
+          from = args.in<C>(0);
+        else
+          convert_array(widened, dtype_of<C>(), args.inputs[0], dtype_of<T>(), elements);
         const bool finishes = divisor != 1 || !std::is_same_v<C, T>;
         for (size_t i = 0; i < stages.size(); ++i) {
           C* to = turn[i % 2];

@@ -77,11 +77,16 @@ class SliceRows {
 template <class Copy>
 void visit_copy(size_t piece, Copy copy) {
   switch (piece) {
-    case 1: return copy(std::integral_constant<size_t, 1>{});
-    case 2: return copy(std::integral_constant<size_t, 2>{});
-    case 4: return copy(std::integral_constant<size_t, 4>{});
-    case 8: return copy(std::integral_constant<size_t, 8>{});
-    default: return copy(piece);
+    case 1:
+      return copy(std::integral_constant<size_t, 1>{});
+    case 2:
+      return copy(std::integral_constant<size_t, 2>{});
+    case 4:
+      return copy(std::integral_constant<size_t, 4>{});
+    case 8:
+      return copy(std::integral_constant<size_t, 8>{});
+    default:
+      return copy(piece);
   }
 }
 void take(const SliceRows& rows, const void* whole, void* part) {
@@ -105,9 +110,8 @@ SliceRows rows_of(const NodeView& node, const Tensor& whole) {
 
 std::unique_ptr<Kernel> build_slice(const NodeView& node) {
   if (node.outputs[0].shape.size() == 0) return make_kernel([](const Args&) {});
-  return make_kernel([rows = rows_of<Slice>(node, node.inputs[0])](const Args& args) {
-    take(rows, args.inputs[0], args.outputs[0]);
-  });
+  return make_kernel(
+      [rows = rows_of<Slice>(node, node.inputs[0])](const Args& args) { take(rows, args.inputs[0], args.outputs[0]); });
 }
 
 std::unique_ptr<Kernel> build_slice_grad(const NodeView& node) {
@@ -139,9 +143,8 @@ std::unique_ptr<Kernel> build_slice_assign_scalar(const NodeView& node) {
           auto* out = args.out<std::byte>();
           if (args.outputs[0] != args.inputs[0]) std::memcpy(out, args.inputs[0], bytes);
           const size_t count = rows.piece() / sizeof(T);
-          rows.for_pieces(out, out, [=](std::byte* at, std::byte*) {
-            std::fill_n(reinterpret_cast<T*>(at), count, value);
-          });
+          rows.for_pieces(out, out,
+                          [=](std::byte* at, std::byte*) { std::fill_n(reinterpret_cast<T*>(at), count, value); });
         },
         {.in_place = {{0, 0}}});
   });

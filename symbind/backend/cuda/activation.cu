@@ -16,9 +16,8 @@ std::string refuse_activation(const NodeView& node) {
 void add_activation(ImplementationTable& table) {
   table.add<Activation>({"cuda", refuse_activation, [](const NodeView& node) {
                            return visit_floating(node.outputs[0].dtype, [&]<class T>(std::type_identity<T>) {
-                             return with_activation(node.as<Activation>().act_type, [&](auto function) {
-                               return build_map<1, T>(node, function);
-                             });
+                             return with_activation(node.as<Activation>().act_type,
+                                                    [&](auto function) { return build_map<1, T>(node, function); });
                            });
                          }});
   table.add<ActivationGrad>({"cuda", refuse_activation, [](const NodeView& node) {

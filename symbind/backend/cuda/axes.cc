@@ -7,8 +7,10 @@ SumAxes::SumAxes(const Shape& shape, const std::vector<bool>& summed) {
     const int64_t extent = shape[axis];
     const bool is_summed = summed[static_cast<size_t>(axis)];
     if (extent == 1) continue;
-    if (!axes.empty() && axes.back().summed == is_summed) axes.back().extent *= extent;
-    else axes.push_back({extent, is_summed});
+    if (!axes.empty() && axes.back().summed == is_summed)
+      axes.back().extent *= extent;
+    else
+      axes.push_back({extent, is_summed});
   }
 }
 

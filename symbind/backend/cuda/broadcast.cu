@@ -1,5 +1,5 @@
-// Functions of two arrays brought to one shape, and one array spread over the axes it lacks. Axes are merged first, so that
-// most need one division per element.
+// Functions of two arrays brought to one shape, and one array spread over the axes it lacks. Axes are merged first, so
+// that most need one division per element.
 #include "symbind/ops/broadcast.h"
 
 #include "symbind/backend/cuda/axes.h"
@@ -126,11 +126,12 @@ void add_broadcast(ImplementationTable& table) {
     table.add(OpRegistry::get().find(Entry::name.view()),
               {"cuda", refuse_broadcast, [entry](const NodeView& node) { return build_broadcast(entry, node); }});
   });
-  table.add<SpreadLike>({"cuda", refuse_spread, [](const NodeView& node) {
-                           return build_spread(node, node.inputs[0].shape, 1);
-                         }});
-  table.add<SumGrad>({"cuda", refuse_spread, [](const NodeView& node) { return build_sum_grad<SumGrad>(node, false); }});
-  table.add<MeanGrad>({"cuda", refuse_spread, [](const NodeView& node) { return build_sum_grad<MeanGrad>(node, true); }});
+  table.add<SpreadLike>(
+      {"cuda", refuse_spread, [](const NodeView& node) { return build_spread(node, node.inputs[0].shape, 1); }});
+  table.add<SumGrad>(
+      {"cuda", refuse_spread, [](const NodeView& node) { return build_sum_grad<SumGrad>(node, false); }});
+  table.add<MeanGrad>(
+      {"cuda", refuse_spread, [](const NodeView& node) { return build_sum_grad<MeanGrad>(node, true); }});
 }
 
 }  // namespace symbind::cuda_backend

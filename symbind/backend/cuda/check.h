@@ -1,9 +1,9 @@
 // CUDA's status codes become errors.
 #pragma once
 
-#include <cuda_runtime_api.h>
-
 #include <string_view>
+
+#include <cuda_runtime_api.h>
 
 #include "symbind/core/context.h"
 
@@ -17,8 +17,8 @@ inline void check(cudaError_t status, std::string_view what) {
     fail_cuda(status, what);
 }
 
-// The current device of the calling thread while this lives. CUDA's current device is a thread's own, and belongs to the
-// program around us: it is put back.
+// The current device of the calling thread while this lives. CUDA's current device is a thread's own, and belongs to
+// the program around us: it is put back.
 class CurrentDevice {
  public:
   explicit CurrentDevice(int id) : id_(id) {

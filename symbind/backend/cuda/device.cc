@@ -1,9 +1,9 @@
 #include "symbind/backend/cuda/device.h"
 
-#include <cublasLt.h>
-
 #include <algorithm>
 #include <cstring>
+
+#include <cublasLt.h>
 
 #include "symbind/core/error.h"
 
@@ -37,8 +37,8 @@ cublasLtContext* CudaDevice::blas() {
   std::call_once(blas_made_, [&] {
     const CurrentDevice current(id());
     const cublasStatus_t status = cublasLtCreate(&blas_);
-    require(status == CUBLAS_STATUS_SUCCESS, "[", context(), "] cuBLASLt does not start: ",
-            cublasLtGetStatusString(status));
+    require(status == CUBLAS_STATUS_SUCCESS, "[", context(),
+            "] cuBLASLt does not start: ", cublasLtGetStatusString(status));
   });
   return blas_;
 }
@@ -61,8 +61,7 @@ void CudaDevice::check(cudaError_t status, std::string_view doing) {
   const bool stays = cudaPeekAtLastError() != cudaSuccess || cudaStreamQuery(stream_) == status;
   if (!stays) cudaGetLastError();
   fail("[", context(), "] ", doing, ": ", cudaGetErrorString(status), " (", cudaGetErrorName(status), ")",
-       last.empty() ? "" : "; queued last: ", last,
-       stays ? "; the GPU accepts no more work from this process" : "");
+       last.empty() ? "" : "; queued last: ", last, stays ? "; the GPU accepts no more work from this process" : "");
 }
 
 void CudaDevice::check_queued(std::string_view who) { check(cudaGetLastError(), who); }
@@ -80,7 +79,8 @@ CudaDevice::StagingSlot& CudaDevice::next_slot() {
   StagingSlot& slot = staging_[staged_++ % staging_.size()];
   if (!slot.buffer) {
     slot.buffer = pinned_.allocate(staging_bytes);
-    require(slot.buffer != nullptr, "[", context(), "] no pinned host memory: ", staging_bytes, " bytes were asked for");
+    require(slot.buffer != nullptr, "[", context(), "] no pinned host memory: ", staging_bytes,
+            " bytes were asked for");
     check(cudaEventCreateWithFlags(&slot.copied, cudaEventDisableTiming), "making an event");
   } else {
     check(cudaEventSynchronize(slot.copied), "waiting for a copy to the GPU");

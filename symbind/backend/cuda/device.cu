@@ -1,5 +1,6 @@
 // Device code of fill and cast.
 #include "symbind/backend/cuda/device.h"
+
 #include "symbind/backend/cuda/kernels.cuh"
 
 namespace symbind::cuda_backend {
@@ -26,10 +27,14 @@ void fill_bits(cudaStream_t stream, void* dst, int64_t count, Bits bits) {
 void queue_fill(cudaStream_t stream, void* dst, DType dtype, int64_t count, double value) {
   visit_dtype(dtype, [&]<class T>(std::type_identity<T>) {
     const T element = convert<T>(value);
-    if constexpr (sizeof(T) == 1) cudaMemsetAsync(dst, std::bit_cast<uint8_t>(element), static_cast<size_t>(count), stream);
-    else if constexpr (sizeof(T) == 2) fill_bits(stream, dst, count, std::bit_cast<uint16_t>(element));
-    else if constexpr (sizeof(T) == 4) fill_bits(stream, dst, count, std::bit_cast<uint32_t>(element));
-    else fill_bits(stream, dst, count, std::bit_cast<uint64_t>(element));
+    if constexpr (sizeof(T) == 1)
+      cudaMemsetAsync(dst, std::bit_cast<uint8_t>(element), static_cast<size_t>(count), stream);
+    else if constexpr (sizeof(T) == 2)
+      fill_bits(stream, dst, count, std::bit_cast<uint16_t>(element));
+    else if constexpr (sizeof(T) == 4)
+      fill_bits(stream, dst, count, std::bit_cast<uint32_t>(element));
+    else
+      fill_bits(stream, dst, count, std::bit_cast<uint64_t>(element));
   });
 }
 
@@ -37,8 +42,8 @@ void queue_cast(cudaStream_t stream, void* dst, DType to, const void* src, DType
   visit_dtype(to, [&]<class To>(std::type_identity<To>) {
     visit_dtype(from, [&]<class From>(std::type_identity<From>) {
       if constexpr (!std::is_same_v<To, From>)
-        cast_elements<<<blocks_for(count), block_size, 0, stream>>>(static_cast<To*>(dst), static_cast<const From*>(src),
-                                                                    count);
+        cast_elements<<<blocks_for(count), block_size, 0, stream>>>(static_cast<To*>(dst),
+                                                                    static_cast<const From*>(src), count);
     });
   });
 }

@@ -1,14 +1,14 @@
-// A GPU as a device: one stream that all work is queued on, pools of device and of pinned host memory, and the name of the
-// operator queued last, since CUDA reports what went wrong in a kernel only when somebody asks later.
+// A GPU as a device: one stream that all work is queued on, pools of device and of pinned host memory, and the name of
+// the operator queued last, since CUDA reports what went wrong in a kernel only when somebody asks later.
 #pragma once
-
-#include <cuda_runtime_api.h>
 
 #include <array>
 #include <cstddef>
 #include <mutex>
 #include <string>
 #include <string_view>
+
+#include <cuda_runtime_api.h>
 
 #include "symbind/backend/cuda/check.h"
 #include "symbind/backend/cuda/pool.h"
@@ -31,8 +31,8 @@ class CudaDevice final : public Device {
   cublasLtContext* blas();  // made when first asked for
   Pool& pinned() { return pinned_; }
 
-  // Remembers who queues work now; `check_queued` fails when the queueing itself did, or when something queued earlier is
-  // found to have failed.
+  // Remembers who queues work now; `check_queued` fails when the queueing itself did, or when something queued earlier
+  // is found to have failed.
   void note(std::string_view who);
   void check_queued(std::string_view who);
   void check(cudaError_t status, std::string_view doing);
@@ -51,8 +51,8 @@ class CudaDevice final : public Device {
   int64_t pooled_bytes() const override { return pool_.kept_bytes(); }
 
  private:
-  // Pinned buffers that host data passes through on its way to the device, so that the caller's memory is free again when
-  // the copy has only been queued. Each is reused once the copy out of it is done.
+  // Pinned buffers that host data passes through on its way to the device, so that the caller's memory is free again
+  // when the copy has only been queued. Each is reused once the copy out of it is done.
   struct StagingSlot {
     void* buffer = nullptr;
     cudaEvent_t copied = nullptr;

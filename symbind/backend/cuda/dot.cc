@@ -25,12 +25,12 @@ std::unique_ptr<Kernel> build_product(const NodeView& node, const MatrixProduct&
                               .transpose_b = product.transpose_b,
                               .dtype = node.outputs[0].dtype};
   const auto matmul = std::make_shared<Matmul>(CudaDevice::of(node.context), problem, node.where());
-  return make_step(
-      node,
-      [matmul, a = product.a, b = product.b](const Args& args) {
-        matmul->run(stream_of(args), args.inputs[a], args.inputs[b], nullptr, args.outputs[0], args.scratch);
-      },
-      {.scratch_bytes = matmul->scratch_bytes()});
+  return make_step(node,
+                   [matmul, a = product.a, b = product.b](const Args& args) {
+                     matmul->run(stream_of(args), args.inputs[a], args.inputs[b], nullptr, args.outputs[0],
+                                 args.scratch);
+                   },
+                   {.scratch_bytes = matmul->scratch_bytes()});
 }
 
 // `lhs` and `rhs` say which inputs have the shapes of the two operands.

@@ -1,5 +1,6 @@
 // Functions of one and two arrays and their gradients, from the tables of backend/pointwise.h.
 #include "symbind/backend/cuda/elementwise.cuh"
+
 #include "symbind/backend/cuda/families.h"
 
 namespace symbind::cuda_backend {

@@ -16,13 +16,20 @@ inline bool has_number_kernels(DType dtype) {
 template <class Function>
 decltype(auto) visit_number(DType dtype, Function&& function) {
   switch (dtype) {
-    case DType::float32: return function(std::type_identity<float>{});
-    case DType::float64: return function(std::type_identity<double>{});
-    case DType::float16: return function(std::type_identity<float16>{});
-    case DType::bfloat16: return function(std::type_identity<bfloat16>{});
-    case DType::int32: return function(std::type_identity<int32_t>{});
-    case DType::int64: return function(std::type_identity<int64_t>{});
-    default: fail_unknown_dtype(dtype);
+    case DType::float32:
+      return function(std::type_identity<float>{});
+    case DType::float64:
+      return function(std::type_identity<double>{});
+    case DType::float16:
+      return function(std::type_identity<float16>{});
+    case DType::bfloat16:
+      return function(std::type_identity<bfloat16>{});
+    case DType::int32:
+      return function(std::type_identity<int32_t>{});
+    case DType::int64:
+      return function(std::type_identity<int64_t>{});
+    default:
+      fail_unknown_dtype(dtype);
   }
 }
 
@@ -65,8 +72,8 @@ std::unique_ptr<Kernel> build_map(const NodeView& node, Function function) {
         else if constexpr (arity == 2)
           map_two<<<blocks, block_size, 0, stream>>>(args.in<T>(0), args.in<T>(1), args.out<T>(), count, function);
         else
-          map_three<<<blocks, block_size, 0, stream>>>(args.in<T>(0), args.in<T>(1), args.in<T>(2), args.out<T>(), count,
-                                                       function);
+          map_three<<<blocks, block_size, 0, stream>>>(args.in<T>(0), args.in<T>(1), args.in<T>(2), args.out<T>(),
+                                                       count, function);
       },
       traits);
 }
@@ -75,9 +82,8 @@ std::unique_ptr<Kernel> build_map(const NodeView& node, Function function) {
 template <int arity, class Function>
 Implementation map_implementation(pointwise::Holds<Function>) {
   return {"cuda", refuse_elementwise, [](const NodeView& node) {
-            return visit_number(node.outputs[0].dtype, [&]<class T>(std::type_identity<T>) {
-              return build_map<arity, T>(node, Function{});
-            });
+            return visit_number(node.outputs[0].dtype,
+                                [&]<class T>(std::type_identity<T>) { return build_map<arity, T>(node, Function{}); });
           }};
 }
 

@@ -1,5 +1,5 @@
-// FullyConnected by cuBLASLt, which adds the bias and applies a ReLU in the same pass where it can. What it cannot do is done
-// by a kernel over its result.
+// FullyConnected by cuBLASLt, which adds the bias and applies a ReLU in the same pass where it can. What it cannot do
+// is done by a kernel over its result.
 #include "symbind/ops/fully_connected.h"
 
 #include "symbind/backend/cuda/activation.cuh"
@@ -56,20 +56,19 @@ std::unique_ptr<Kernel> build(const NodeView& node, const FullyConnected& params
                                                node.where());
   const bool add_bias = has_bias && !matmul->adds_bias();
   const std::string remaining = matmul->applies_relu() ? "" : act_type;
-  return make_step(
-      node,
-      [=](const Args& args) {
-        const void* const bias = has_bias ? args.inputs[2] : nullptr;
-        matmul->run(stream_of(args), args.inputs[0], args.inputs[1], bias, args.outputs[0], args.scratch);
-        const void* const bias_left = add_bias ? bias : nullptr;
-        if (!remaining.empty())
-          with_activation(remaining, [&](auto function) {
-            queue_finish(stream_of(args), dtype, args.outputs[0], bias_left, size, function);
-          });
-        else if (bias_left)
-          queue_finish(stream_of(args), dtype, args.outputs[0], bias_left, size, pointwise::Identity{});
-      },
-      {.scratch_bytes = matmul->scratch_bytes()});
+  return make_step(node,
+                   [=](const Args& args) {
+                     const void* const bias = has_bias ? args.inputs[2] : nullptr;
+                     matmul->run(stream_of(args), args.inputs[0], args.inputs[1], bias, args.outputs[0], args.scratch);
+                     const void* const bias_left = add_bias ? bias : nullptr;
+                     if (!remaining.empty())
+                       with_activation(remaining, [&](auto function) {
+                         queue_finish(stream_of(args), dtype, args.outputs[0], bias_left, size, function);
+                       });
+                     else if (bias_left)
+                       queue_finish(stream_of(args), dtype, args.outputs[0], bias_left, size, pointwise::Identity{});
+                   },
+                   {.scratch_bytes = matmul->scratch_bytes()});
 }
 
 }  // namespace

@@ -17,8 +17,8 @@ const Implementation& cpu_implementation(const NodeView& node) {
   return *found;
 }
 
-// Inputs, outputs, scratch and the random cursor lie one after the other in a block of pinned memory, taken from the pool
-// for each run.
+// Inputs, outputs, scratch and the random cursor lie one after the other in a block of pinned memory, taken from the
+// pool for each run.
 class HostStep final : public Kernel {
  public:
   explicit HostStep(const NodeView& node) : device_(CudaDevice::of(node.context)), where_(node.where()) {
@@ -70,8 +70,7 @@ class HostStep final : public Kernel {
     target.leave(state);
 
     for (size_t i = 0; i < inputs_.size(); ++i)
-      if (inputs_[i].written && inputs[i])
-        to_device(args.inputs[i], base + inputs_[i].offset, inputs_[i].bytes);
+      if (inputs_[i].written && inputs[i]) to_device(args.inputs[i], base + inputs_[i].offset, inputs_[i].bytes);
     for (size_t i = 0; i < outputs_.size(); ++i)
       if (args.outputs[i]) to_device(args.outputs[i], base + outputs_[i].offset, outputs_[i].bytes);
     // The block goes back to the pool: the copies out of it must be over.

@@ -1,16 +1,16 @@
-// What device code shares: launching a kernel over a number of elements, sums over a block of threads, and elements in the
-// type they are computed with.
+// What device code shares: launching a kernel over a number of elements, sums over a block of threads, and elements in
+// the type they are computed with.
 #pragma once
-
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-#include <cuda_runtime.h>
 
 #include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <limits>
 #include <type_traits>
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <cuda_runtime.h>
 
 #include "symbind/backend/convert.h"
 #include "symbind/core/dtype.h"
@@ -32,9 +32,12 @@ __device__ inline int64_t element_step() { return int64_t{gridDim.x} * blockDim.
 // those of core/dtype.h do.
 template <class T>
 __device__ inline compute_type<T> load(const T& value) {
-  if constexpr (std::is_same_v<T, float16>) return __half2float(__ushort_as_half(value.bits));
-  else if constexpr (std::is_same_v<T, bfloat16>) return __uint_as_float(uint32_t{value.bits} << 16);
-  else return value;
+  if constexpr (std::is_same_v<T, float16>)
+    return __half2float(__ushort_as_half(value.bits));
+  else if constexpr (std::is_same_v<T, bfloat16>)
+    return __uint_as_float(uint32_t{value.bits} << 16);
+  else
+    return value;
 }
 template <class T>
 __device__ inline T store(compute_type<T> value) {
@@ -55,9 +58,12 @@ __device__ inline T store(compute_type<T> value) {
 template <class To, class From>
 __device__ inline To convert_element(const From& value) {
   constexpr bool to_small = std::is_same_v<To, float16> || std::is_same_v<To, bfloat16>;
-  if constexpr (std::is_same_v<To, From>) return value;
-  else if constexpr (to_small) return store<To>(convert<float>(load(value)));
-  else return convert<To>(load(value));
+  if constexpr (std::is_same_v<To, From>)
+    return value;
+  else if constexpr (to_small)
+    return store<To>(convert<float>(load(value)));
+  else
+    return convert<To>(load(value));
 }
 
 template <class T>
@@ -71,20 +77,22 @@ struct Largest {
   __device__ static T combine(T a, T b) { return a > b || a != a ? a : b; }  // NaN stays
 };
 
-// The combination of one value per thread, in a fixed order; all threads of the block get it. The number of threads is a
-// multiple of 32.
+// The combination of one value per thread, in a fixed order; all threads of the block get it. The number of threads is
+// a multiple of 32.
 template <template <class> class Operation, class T>
 __device__ T combine_block(T value) {
   using Op = Operation<T>;
   __shared__ T of_warp[32];
-  for (int offset = 16; offset > 0; offset /= 2) value = Op::combine(value, __shfl_xor_sync(0xffffffffu, value, offset));
+  for (int offset = 16; offset > 0; offset /= 2)
+    value = Op::combine(value, __shfl_xor_sync(0xffffffffu, value, offset));
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
   const int warps = static_cast<int>(blockDim.x) / 32;
   __syncthreads();  // the values of an earlier call have been read
   if (lane == 0) of_warp[warp] = value;
   __syncthreads();
   value = lane < warps ? of_warp[lane] : Op::identity();
-  for (int offset = 16; offset > 0; offset /= 2) value = Op::combine(value, __shfl_xor_sync(0xffffffffu, value, offset));
+  for (int offset = 16; offset > 0; offset /= 2)
+    value = Op::combine(value, __shfl_xor_sync(0xffffffffu, value, offset));
   return value;
 }
 

@@ -56,23 +56,24 @@ __global__ void softmax_positions(const T* x, T* y, int64_t outer, int64_t class
 }
 
 // As many threads as there are classes, in whole warps.
-unsigned threads_for(int64_t classes) { return static_cast<unsigned>(std::clamp<int64_t>((classes + 31) / 32 * 32, 32, 256)); }
+unsigned threads_for(int64_t classes) {
+  return static_cast<unsigned>(std::clamp<int64_t>((classes + 31) / 32 * 32, 32, 256));
+}
 
 std::unique_ptr<Kernel> build_softmax(const NodeView& node) {
   const SoftmaxSize size = size_of(node.as<SoftmaxOutput>(), node.inputs[0].shape);
   return visit_floating(node.outputs[0].dtype, [&]<class T>(std::type_identity<T>) {
-    return make_step(
-        node,
-        [size](const Args& args) {
-          if (size.outer * size.classes * size.inner == 0) return;
-          if (size.inner == 1)
-            softmax_rows<<<blocks_for(size.outer, 1), threads_for(size.classes), 0, stream_of(args)>>>(
-                args.in<T>(0), args.out<T>(), size.outer, size.classes);
-          else
-            softmax_positions<<<blocks_for(size.outer * size.inner), block_size, 0, stream_of(args)>>>(
-                args.in<T>(0), args.out<T>(), size.outer, size.classes, size.inner);
-        },
-        {.in_place = {{0, 0}}});
+    return make_step(node,
+                     [size](const Args& args) {
+                       if (size.outer * size.classes * size.inner == 0) return;
+                       if (size.inner == 1)
+                         softmax_rows<<<blocks_for(size.outer, 1), threads_for(size.classes), 0, stream_of(args)>>>(
+                             args.in<T>(0), args.out<T>(), size.outer, size.classes);
+                       else
+                         softmax_positions<<<blocks_for(size.outer * size.inner), block_size, 0, stream_of(args)>>>(
+                             args.in<T>(0), args.out<T>(), size.outer, size.classes, size.inner);
+                     },
+                     {.in_place = {{0, 0}}});
   });
 }
 
@@ -80,7 +81,7 @@ struct SoftmaxGradient {
   int64_t classes, inner, count;  // count: of all elements
   bool distribution, use_ignore;
   int64_t ignore_label;
-  double scale;               // before the valid labels are counted
+  double scale;                // before the valid labels are counted
   double at_label, elsewhere;  // what a class should be
 };
 
@@ -88,14 +89,16 @@ struct SoftmaxGradient {
 template <class T>
 __global__ void count_valid(const T* label, int64_t count, int64_t ignore_label, int64_t* valid) {
   long long mine = 0;
-  for (int64_t i = threadIdx.x; i < count; i += blockDim.x) mine += static_cast<int64_t>(load(label[i])) != ignore_label;
+  for (int64_t i = threadIdx.x; i < count; i += blockDim.x)
+    mine += static_cast<int64_t>(load(label[i])) != ignore_label;
   mine = combine_block<Add>(mine);
   if (threadIdx.x == 0) *valid = mine > 1 ? mine : 1;
 }
 
 // dx may be y or dy.
 template <class T>
-__global__ void softmax_gradient(const T* dy, const T* y, const T* label, T* dx, const int64_t* valid, SoftmaxGradient g) {
+__global__ void softmax_gradient(const T* dy, const T* y, const T* label, T* dx, const int64_t* valid,
+                                 SoftmaxGradient g) {
   using C = compute_type<T>;
   const C scale = static_cast<C>(valid ? g.scale / static_cast<double>(*valid) : g.scale);
   for (int64_t i = first_element(); i < g.count; i += element_step()) {
@@ -145,7 +148,8 @@ std::unique_ptr<Kernel> build_softmax_gradient(const NodeView& node) {
           const T *dy = has_dy ? args.in<T>(0) : nullptr, *y = args.in<T>(first), *label = args.in<T>(first + 1);
           int64_t* const valid = counts ? static_cast<int64_t*>(args.scratch) : nullptr;
           if (counts) count_valid<<<1, 1024, 0, stream_of(args)>>>(label, labels, g.ignore_label, valid);
-          softmax_gradient<<<blocks_for(g.count), block_size, 0, stream_of(args)>>>(dy, y, label, args.out<T>(), valid, g);
+          softmax_gradient<<<blocks_for(g.count), block_size, 0, stream_of(args)>>>(dy, y, label, args.out<T>(), valid,
+                                                                                    g);
         },
         {.in_place = {{0, 0}, {static_cast<int>(first), 0}}, .scratch_bytes = counts ? sizeof(int64_t) : 0});
   });
@@ -155,7 +159,8 @@ std::unique_ptr<Kernel> build_softmax_gradient(const NodeView& node) {
 
 template <class T>
 __global__ void scaled_difference(const T* a, const T* b, T* out, int64_t count, compute_type<T> scale) {
-  for (int64_t i = first_element(); i < count; i += element_step()) out[i] = store<T>((load(a[i]) - load(b[i])) * scale);
+  for (int64_t i = first_element(); i < count; i += element_step())
+    out[i] = store<T>((load(a[i]) - load(b[i])) * scale);
 }
 
 std::unique_ptr<Kernel> build_regression_gradient(const NodeView& node) {
@@ -163,14 +168,13 @@ std::unique_ptr<Kernel> build_regression_gradient(const NodeView& node) {
   const int64_t count = shape.size(), per_example = shape[0] > 0 ? count / shape[0] : 1;
   const double scale = node.as<LinearRegressionOutputGrad>().grad_scale / static_cast<double>(per_example);
   return visit_floating(node.outputs[0].dtype, [&]<class T>(std::type_identity<T>) {
-    return make_step(
-        node,
-        [=](const Args& args) {
-          if (count == 0) return;
-          scaled_difference<<<blocks_for(count), block_size, 0, stream_of(args)>>>(
-              args.in<T>(0), args.in<T>(1), args.out<T>(), count, static_cast<compute_type<T>>(scale));
-        },
-        {.in_place = {{0, 0}, {1, 0}}});
+    return make_step(node,
+                     [=](const Args& args) {
+                       if (count == 0) return;
+                       scaled_difference<<<blocks_for(count), block_size, 0, stream_of(args)>>>(
+                           args.in<T>(0), args.in<T>(1), args.out<T>(), count, static_cast<compute_type<T>>(scale));
+                     },
+                     {.in_place = {{0, 0}, {1, 0}}});
   });
 }
 

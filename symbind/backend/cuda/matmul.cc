@@ -1,12 +1,12 @@
-// cuBLASLt thinks in columns. A row-major matrix read by columns is its transpose, and (a·b)ᵀ = bᵀ·aᵀ: so b is handed over
-// first, a second, and the result comes out row-major. The bias, which cuBLASLt adds along the rows of its result, falls
-// along our columns, as FullyConnected wants it.
+// cuBLASLt thinks in columns. A row-major matrix read by columns is its transpose, and (a·b)ᵀ = bᵀ·aᵀ: so b is handed
+// over first, a second, and the result comes out row-major. The bias, which cuBLASLt adds along the rows of its result,
+// falls along our columns, as FullyConnected wants it.
 #include "symbind/backend/cuda/matmul.h"
-
-#include <cublasLt.h>
 
 #include <cstdlib>
 #include <string_view>
+
+#include <cublasLt.h>
 
 #include "symbind/core/error.h"
 
@@ -14,7 +14,7 @@ namespace symbind::cuda_backend {
 namespace {
 
 constexpr size_t most_workspace = size_t{32} << 20;
-constexpr size_t usual_alignment = 64;        // of device memory, and of every place in an arena
+constexpr size_t usual_alignment = 64;       // of device memory, and of every place in an arena
 constexpr size_t workspace_alignment = 256;  // what cuBLASLt asks for
 
 void check_blas(cublasStatus_t status, std::string_view where, std::string_view doing) {
@@ -29,11 +29,16 @@ bool tf32_wanted() {
 
 cudaDataType_t cuda_type(DType dtype) {
   switch (dtype) {
-    case DType::float32: return CUDA_R_32F;
-    case DType::float64: return CUDA_R_64F;
-    case DType::float16: return CUDA_R_16F;
-    case DType::bfloat16: return CUDA_R_16BF;
-    default: fail_unknown_dtype(dtype);
+    case DType::float32:
+      return CUDA_R_32F;
+    case DType::float64:
+      return CUDA_R_64F;
+    case DType::float16:
+      return CUDA_R_16F;
+    case DType::bfloat16:
+      return CUDA_R_16BF;
+    default:
+      fail_unknown_dtype(dtype);
   }
 }
 
@@ -56,8 +61,9 @@ using Preference = std::unique_ptr<cublasLtMatmulPreferenceOpaque_t, Free>;
 // A row-major (rows, columns) matrix, read by columns.
 MatrixLayout layout_of(cudaDataType_t type, int64_t rows, int64_t columns, std::string_view where) {
   cublasLtMatrixLayout_t layout = nullptr;
-  check_blas(cublasLtMatrixLayoutCreate(&layout, type, static_cast<uint64_t>(columns), static_cast<uint64_t>(rows), columns),
-             where, "describing a matrix");
+  check_blas(
+      cublasLtMatrixLayoutCreate(&layout, type, static_cast<uint64_t>(columns), static_cast<uint64_t>(rows), columns),
+      where, "describing a matrix");
   return MatrixLayout(layout);
 }
 
@@ -108,12 +114,15 @@ std::unique_ptr<Matmul::Plan> Matmul::plan_for(size_t alignment, bool with_epilo
   plan->set(CUBLASLT_MATMUL_DESC_TRANSB, p.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N, where_);
   if (with_epilogue && (p.bias || p.relu)) {
     plan->set(CUBLASLT_MATMUL_DESC_EPILOGUE,
-              p.bias ? (p.relu ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_BIAS) : CUBLASLT_EPILOGUE_RELU, where_);
+              p.bias ? (p.relu ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_BIAS) : CUBLASLT_EPILOGUE_RELU,
+              where_);
     // The search asks for an address, and looks at nothing but its alignment; the real one is set at each run.
     if (p.bias)
-      plan->set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, reinterpret_cast<const void*>(uintptr_t{1} << 20 | alignment), where_);
+      plan->set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, reinterpret_cast<const void*>(uintptr_t{1} << 20 | alignment),
+                where_);
   }
-  plan->first = p.transpose_b ? layout_of(type, p.columns, p.inner, where_) : layout_of(type, p.inner, p.columns, where_);
+  plan->first =
+      p.transpose_b ? layout_of(type, p.columns, p.inner, where_) : layout_of(type, p.inner, p.columns, where_);
   plan->second = p.transpose_a ? layout_of(type, p.inner, p.rows, where_) : layout_of(type, p.rows, p.inner, where_);
   plan->result = layout_of(type, p.rows, p.columns, where_);
 
@@ -131,9 +140,9 @@ std::unique_ptr<Matmul::Plan> Matmul::plan_for(size_t alignment, bool with_epilo
 
   cublasLtMatmulHeuristicResult_t best{};
   int found = 0;
-  const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(
-      device_.blas(), plan->operation.get(), plan->first.get(), plan->second.get(), plan->result.get(),
-      plan->result.get(), preference.get(), 1, &best, &found);
+  const cublasStatus_t status =
+      cublasLtMatmulAlgoGetHeuristic(device_.blas(), plan->operation.get(), plan->first.get(), plan->second.get(),
+                                     plan->result.get(), plan->result.get(), preference.get(), 1, &best, &found);
   if (status != CUBLAS_STATUS_SUCCESS || found == 0 || best.state != CUBLAS_STATUS_SUCCESS) return nullptr;
   plan->algorithm = best.algo;
   plan->workspace = best.workspaceSize;
@@ -151,8 +160,7 @@ void Matmul::run(cudaStream_t stream, const void* a, const void* b, const void* 
   const std::lock_guard lock(mutex_);
   Plan* plan = aligned_.get();
   if (bits % plan->alignment != 0) {
-    if (!unaligned_)
-      unaligned_ = plan_for(size_of(problem_.dtype), adds_bias_ || applies_relu_, aligned_->workspace);
+    if (!unaligned_) unaligned_ = plan_for(size_of(problem_.dtype), adds_bias_ || applies_relu_, aligned_->workspace);
     require(unaligned_ != nullptr, where_, " cuBLASLt has no algorithm for arrays at addresses that are multiples of ",
             size_of(problem_.dtype), " bytes only");
     plan = unaligned_.get();
@@ -160,17 +168,18 @@ void Matmul::run(cudaStream_t stream, const void* a, const void* b, const void* 
   if (with_bias) plan->set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias, where_);
 
   const auto scratch_begin = reinterpret_cast<uintptr_t>(scratch) + workspace_alignment - 1;
-  void* const workspace =
-      plan->workspace > 0 ? reinterpret_cast<void*>(scratch_begin / workspace_alignment * workspace_alignment) : nullptr;
+  void* const workspace = plan->workspace > 0
+                              ? reinterpret_cast<void*>(scratch_begin / workspace_alignment * workspace_alignment)
+                              : nullptr;
   const double one_double = 1, zero_double = 0;
   const float one_float = 1, zero_float = 0;
   const bool is_double = problem_.dtype == DType::float64;
   const void* const one = is_double ? static_cast<const void*>(&one_double) : &one_float;
   const void* const zero = is_double ? static_cast<const void*>(&zero_double) : &zero_float;
-  check_blas(cublasLtMatmul(device_.blas(), plan->operation.get(), one, b, plan->first.get(), a, plan->second.get(), zero,
-                            out, plan->result.get(), out, plan->result.get(), &plan->algorithm, workspace, plan->workspace,
-                            stream),
-             where_, "multiplying matrices");
+  check_blas(
+      cublasLtMatmul(device_.blas(), plan->operation.get(), one, b, plan->first.get(), a, plan->second.get(), zero, out,
+                     plan->result.get(), out, plan->result.get(), &plan->algorithm, workspace, plan->workspace, stream),
+      where_, "multiplying matrices");
 }
 
 }  // namespace symbind::cuda_backend

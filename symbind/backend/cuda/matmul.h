@@ -1,5 +1,5 @@
-// A product of row-major matrices through cuBLASLt: out = a·b, with a bias along the columns and a ReLU where asked for.
-// The algorithm is chosen when it is made.
+// A product of row-major matrices through cuBLASLt: out = a·b, with a bias along the columns and a ReLU where asked
+// for. The algorithm is chosen when it is made.
 #pragma once
 
 #include <cstddef>

@@ -12,13 +12,13 @@ namespace {
 std::string accept(const NodeView&) { return ""; }
 
 std::unique_ptr<Kernel> build_copy(const NodeView& node) {
-  return make_step(
-      node,
-      [bytes = node.outputs[0].bytes()](const Args& args) {
-        if (bytes > 0 && args.inputs[0] != args.outputs[0])
-          cudaMemcpyAsync(args.outputs[0], args.inputs[0], bytes, cudaMemcpyDeviceToDevice, stream_of(args));
-      },
-      {.in_place = {{0, 0}}});
+  return make_step(node,
+                   [bytes = node.outputs[0].bytes()](const Args& args) {
+                     if (bytes > 0 && args.inputs[0] != args.outputs[0])
+                       cudaMemcpyAsync(args.outputs[0], args.inputs[0], bytes, cudaMemcpyDeviceToDevice,
+                                       stream_of(args));
+                   },
+                   {.in_place = {{0, 0}}});
 }
 
 std::unique_ptr<Kernel> build_cast(const NodeView& node) {

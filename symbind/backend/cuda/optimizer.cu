@@ -37,14 +37,13 @@ std::unique_ptr<Kernel> build_sgd(const NodeView& node) {
   const auto& p = node.as<SgdUpdate>();
   return visit_floating(node.outputs[0].dtype, [&]<class T>(std::type_identity<T>) {
     const sgd::Step<compute_type<T>> step(p.lr, p.wd, p.rescale_grad, p.clip_gradient);
-    return make_step(
-        node,
-        [step, count = node.outputs[0].shape.size()](const Args& args) {
-          if (count == 0) return;
-          step_plain<<<blocks_for(count), block_size, 0, stream_of(args)>>>(args.in<T>(0), args.in<T>(1), args.out<T>(),
-                                                                            count, step);
-        },
-        {.in_place = {{0, 0}, {1, 0}}});
+    return make_step(node,
+                     [step, count = node.outputs[0].shape.size()](const Args& args) {
+                       if (count == 0) return;
+                       step_plain<<<blocks_for(count), block_size, 0, stream_of(args)>>>(args.in<T>(0), args.in<T>(1),
+                                                                                         args.out<T>(), count, step);
+                     },
+                     {.in_place = {{0, 0}, {1, 0}}});
   });
 }
 
@@ -52,14 +51,13 @@ std::unique_ptr<Kernel> build_sgd_momentum(const NodeView& node) {
   const auto& p = node.as<SgdMomUpdate>();
   return visit_floating(node.outputs[0].dtype, [&]<class T>(std::type_identity<T>) {
     const sgd::MomentumStep<compute_type<T>> step(p.lr, p.momentum, p.wd, p.rescale_grad, p.clip_gradient);
-    return make_step(
-        node,
-        [step, count = node.outputs[0].shape.size()](const Args& args) {
-          if (count == 0) return;
-          step_with_momentum<<<blocks_for(count), block_size, 0, stream_of(args)>>>(
-              args.in<T>(0), args.in<T>(1), args.state<T>(2), args.out<T>(), count, step);
-        },
-        {.in_place = {{0, 0}, {1, 0}}});
+    return make_step(node,
+                     [step, count = node.outputs[0].shape.size()](const Args& args) {
+                       if (count == 0) return;
+                       step_with_momentum<<<blocks_for(count), block_size, 0, stream_of(args)>>>(
+                           args.in<T>(0), args.in<T>(1), args.state<T>(2), args.out<T>(), count, step);
+                     },
+                     {.in_place = {{0, 0}, {1, 0}}});
   });
 }
 

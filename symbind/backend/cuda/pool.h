@@ -1,14 +1,14 @@
-// A memory pool: blocks that come back are kept by size and handed out again. Sizes are rounded so that at most an eighth
-// is wasted and similar sizes share blocks.
+// A memory pool: blocks that come back are kept by size and handed out again. Sizes are rounded so that at most an
+// eighth is wasted and similar sizes share blocks.
 #pragma once
-
-#include <cuda_runtime_api.h>
 
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
 #include <unordered_map>
 #include <vector>
+
+#include <cuda_runtime_api.h>
 
 namespace symbind::cuda_backend {
 

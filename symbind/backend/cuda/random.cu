@@ -1,5 +1,5 @@
-// Random arrays from the same counters as on a CPU. The cursor lies in device memory, so a captured plan draws new numbers
-// at each launch.
+// Random arrays from the same counters as on a CPU. The cursor lies in device memory, so a captured plan draws new
+// numbers at each launch.
 #include "symbind/ops/random.h"
 
 #include "symbind/backend/cuda/families.h"
@@ -40,9 +40,7 @@ __global__ void draw_numbers(T* out, int64_t count, const RandomCursor* cursor, 
   }
 }
 
-std::string refuse(const NodeView& node) {
-  return is_floating(node.outputs[0].dtype) ? "" : "wants floating numbers";
-}
+std::string refuse(const NodeView& node) { return is_floating(node.outputs[0].dtype) ? "" : "wants floating numbers"; }
 
 template <class Numbers>
 std::unique_ptr<Kernel> build(const NodeView& node, double first, double second) {

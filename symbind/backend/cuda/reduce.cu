@@ -1,6 +1,6 @@
-// Sums over axes. With neighbouring axes merged nearly all are sums of rows or of columns; each has a kernel, a third one
-// takes whatever is left. Few long sums are cut into pieces that are summed again. Nothing is added atomically, so the
-// order of every sum is fixed by the shape.
+// Sums over axes. With neighbouring axes merged nearly all are sums of rows or of columns; each has a kernel, a third
+// one takes whatever is left. Few long sums are cut into pieces that are summed again. Nothing is added atomically, so
+// the order of every sum is fixed by the shape.
 #include "symbind/ops/reduce.h"
 
 #include "symbind/backend/cuda/axes.h"
@@ -100,11 +100,11 @@ __global__ void sum_any(const In* in, Out* out, AxisList kept, AxisList summed, 
   }
 }
 
-enum class Shape3 { copy, rows, columns, any };
+enum class SumKind { copy, rows, columns, any };
 
 // How an array is summed, decided when the kernel is built.
 struct SumPlan {
-  Shape3 kind = Shape3::any;
+  SumKind kind = SumKind::any;
   int64_t outer = 1, terms = 1, inner = 1;
   int64_t pieces = 1;
   AxisList kept{}, summed{};
@@ -113,13 +113,13 @@ struct SumPlan {
   explicit SumPlan(const SumAxes& from) : terms(from.terms()), outputs(from.outputs()) {
     const auto& axes = from.axes;
     if (terms == 1) {
-      kind = Shape3::copy;
+      kind = SumKind::copy;
     } else if (axes.back().summed && axes.size() <= 2) {
-      kind = Shape3::rows;
+      kind = SumKind::rows;
       outer = outputs;
       pieces = cut(outer, terms, 16384);
     } else if (!axes.back().summed && axes.size() <= 3) {
-      kind = Shape3::columns;
+      kind = SumKind::columns;
       inner = axes.back().extent;
       outer = axes.size() == 3 ? axes[0].extent : 1;
       pieces = cut(outer * ((inner + 31) / 32), terms, 512);
@@ -148,7 +148,8 @@ struct SumPlan {
 };
 
 template <class In, class Sum, class Out>
-void queue_rows(cudaStream_t stream, const In* in, Out* out, int64_t rows, int64_t length, int64_t pieces, Sum divisor) {
+void queue_rows(cudaStream_t stream, const In* in, Out* out, int64_t rows, int64_t length, int64_t pieces,
+                Sum divisor) {
   if (length <= 1024)
     sum_short_rows<<<blocks_for(rows, block_size / 32), block_size, 0, stream>>>(in, out, rows, length, divisor);
   else
@@ -159,7 +160,8 @@ template <class In, class Sum, class Out>
 void queue_columns(cudaStream_t stream, const In* in, Out* out, int64_t outer, int64_t terms, int64_t inner,
                    int64_t pieces, Sum divisor) {
   const int64_t blocks = outer * ((inner + 31) / 32) * pieces;
-  sum_columns<<<blocks_for(blocks, 1), dim3(32, column_lanes), 0, stream>>>(in, out, outer, terms, inner, pieces, divisor);
+  sum_columns<<<blocks_for(blocks, 1), dim3(32, column_lanes), 0, stream>>>(in, out, outer, terms, inner, pieces,
+                                                                            divisor);
 }
 
 template <class T>
@@ -167,17 +169,17 @@ void queue_sum(cudaStream_t stream, const SumPlan& plan, const T* in, T* out, vo
   using Sum = sum_type<T>;
   const auto divisor = static_cast<Sum>(divide_by);
   Sum* const partial = static_cast<Sum*>(scratch);
-  if (plan.kind == Shape3::copy) {
+  if (plan.kind == SumKind::copy) {
     if (in != out)
       cudaMemcpyAsync(out, in, static_cast<size_t>(plan.outputs) * sizeof(T), cudaMemcpyDeviceToDevice, stream);
-  } else if (plan.kind == Shape3::rows && plan.pieces == 1) {
+  } else if (plan.kind == SumKind::rows && plan.pieces == 1) {
     queue_rows(stream, in, out, plan.outer, plan.terms, 1, divisor);
-  } else if (plan.kind == Shape3::rows) {
+  } else if (plan.kind == SumKind::rows) {
     queue_rows(stream, in, partial, plan.outer, plan.terms, plan.pieces, Sum(1));
     queue_rows(stream, partial, out, plan.outer, plan.pieces, 1, divisor);
-  } else if (plan.kind == Shape3::columns && plan.pieces == 1) {
+  } else if (plan.kind == SumKind::columns && plan.pieces == 1) {
     queue_columns(stream, in, out, plan.outer, plan.terms, plan.inner, 1, divisor);
-  } else if (plan.kind == Shape3::columns) {
+  } else if (plan.kind == SumKind::columns) {
     queue_columns(stream, in, partial, plan.outer, plan.terms, plan.inner, plan.pieces, Sum(1));
     queue_columns(stream, partial, out, 1, plan.pieces, plan.outputs, 1, divisor);
   } else {
@@ -237,12 +239,10 @@ std::string refuse_mean(const NodeView& node) {
 }  // namespace
 
 void add_reduce(ImplementationTable& table) {
-  table.add<Sum>({"cuda", refuse_sum, [](const NodeView& node) {
-                    return build_sum(node, summed_axes<Sum>(node), false);
-                  }});
-  table.add<Mean>({"cuda", refuse_mean, [](const NodeView& node) {
-                     return build_sum(node, summed_axes<Mean>(node), true);
-                   }});
+  table.add<Sum>(
+      {"cuda", refuse_sum, [](const NodeView& node) { return build_sum(node, summed_axes<Sum>(node), false); }});
+  table.add<Mean>(
+      {"cuda", refuse_mean, [](const NodeView& node) { return build_sum(node, summed_axes<Mean>(node), true); }});
   table.add<SumToLike>({"cuda", refuse_sum, [](const NodeView& node) {
                           return build_sum(node, spread_axes(node.inputs[0].shape, node.outputs[0].shape), false);
                         }});

@@ -1,11 +1,11 @@
 // A kernel of this backend: a function that queues work on the stream, with the operator's name for errors around it.
 #pragma once
 
-#include <cuda_runtime_api.h>
-
 #include <memory>
 #include <string>
 #include <utility>
+
+#include <cuda_runtime_api.h>
 
 #include "symbind/backend/cuda/device.h"
 #include "symbind/passes/target.h"

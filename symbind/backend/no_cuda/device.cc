@@ -1,5 +1,6 @@
 // There is no GPU in this build: every question about one gets a plain answer.
 #include "symbind/core/device.h"
+
 #include "symbind/core/error.h"
 #include "symbind/passes/target.h"
 

@@ -62,7 +62,7 @@ dnnl::convolution_forward::primitive_desc forward_descriptor(const Problem& prob
           problem.pad,    problem.pad,                 attr};
 }
 
-void assemble_forward(Program& program, const NodeView& node, const Problem& problem, bool with_bias,
+void assemble_forward(Program& program, const Problem& problem, bool with_bias,
                       const std::optional<Eltwise>& activation) {
   auto descriptor = forward_descriptor(problem, with_bias, attributes(activation));
   const bool activate_apart = activation && is_gemm(descriptor);
@@ -72,7 +72,7 @@ void assemble_forward(Program& program, const NodeView& node, const Problem& pro
   const auto output = program.output(0, problem.output);
   std::vector<std::pair<int, Program::Array>> arrays{
       {DNNL_ARG_SRC, data}, {DNNL_ARG_WEIGHTS, weight}, {DNNL_ARG_DST, output}};
-  if (with_bias) arrays.emplace_back(DNNL_ARG_BIAS, program.input(2, dense(problem.bias.get_dims(), node.inputs[2].dtype)));
+  if (with_bias) arrays.emplace_back(DNNL_ARG_BIAS, program.input(2, problem.bias));
   program.execute(dnnl::convolution_forward(descriptor), descriptor, arrays);
   if (activate_apart) program.activate(output, *activation);
 }
@@ -129,7 +129,7 @@ void assemble(Program& program, const NodeView& node) {
   const Problem problem = problem_of<P>(node);
   if constexpr (std::is_same_v<P, ConvolutionGradData>) assemble_grad_data(program, problem);
   else if constexpr (std::is_same_v<P, ConvolutionGradWeight>) assemble_grad_weight(program, problem, !p.no_bias);
-  else assemble_forward(program, node, problem, !p.no_bias, activation_of(p));
+  else assemble_forward(program, problem, !p.no_bias, activation_of(p));
 }
 
 template <class P>

@@ -46,32 +46,30 @@ bool is_tiling(const PoolingSize& size) {
   return true;
 }
 
-// `channels` channels from one position on, side by side: the vector instructions go along them. `left` is the gradient
-// that has not found its maximum yet. A window that starts with NaN has NaN as its maximum.
-constexpr int64_t block = 64;
-
-template <bool tiling>
-void spread_block(const PoolingSize& size, Range depth, Range height, Range width, int64_t channels, const float* dy,
-                  const float* x, float* dx) {
-  float best[block], left[block];
-  const int64_t first = (depth.begin * size.in[1] + height.begin) * size.in[2] + width.begin;
-  for (int64_t c = 0; c < channels; ++c) {
+// One window of `width` channels side by side: the vector instructions go along them, and with a width known to the
+// compiler `best` and `left` stay in registers. `left` is the gradient that has not found its maximum yet. A window that
+// starts with NaN has NaN as its maximum.
+template <bool tiling, int64_t width>
+void spread_window(const PoolingSize& size, Range depth, Range height, Range columns, const float* dy, const float* x,
+                   float* dx) {
+  float best[width], left[width];
+  const int64_t first = (depth.begin * size.in[1] + height.begin) * size.in[2] + columns.begin;
+  for (int64_t c = 0; c < width; ++c) {
     best[c] = x[first * size.channels + c];
     left[c] = dy[c];
   }
-  each_position(size, depth, height, width, [&](int64_t position) {
+  each_position(size, depth, height, columns, [&](int64_t position) {
     const float* here = x + position * size.channels;
-    for (int64_t c = 0; c < channels; ++c) best[c] = here[c] > best[c] ? here[c] : best[c];
+    for (int64_t c = 0; c < width; ++c) best[c] = here[c] > best[c] ? here[c] : best[c];
   });
-  each_position(size, depth, height, width, [&](int64_t position) {
+  each_position(size, depth, height, columns, [&](int64_t position) {
     const float* here = x + position * size.channels;
     float* to = dx + position * size.channels;
-    for (int64_t c = 0; c < channels; ++c) {
+    for (int64_t c = 0; c < width; ++c) {
       const bool found = (here[c] == best[c]) | (best[c] != best[c]);
       const float given = found ? left[c] : 0.0f;
       left[c] = found ? 0.0f : left[c];
-      if constexpr (tiling) to[c] = given;
-      else to[c] += given;
+      to[c] = tiling ? given : to[c] + given;
     }
   });
 }
@@ -79,11 +77,15 @@ void spread_block(const PoolingSize& size, Range depth, Range height, Range widt
 template <bool tiling>
 void spread_image(const PoolingSize& size, const float* dy, const float* x, float* dx) {
   if constexpr (!tiling) std::fill(dx, dx + size.in_size() * size.channels, 0.0f);
-  each_window(size, [&](int64_t out, Range depth, Range height, Range width) {
-    if (depth.begin >= depth.end || height.begin >= height.end || width.begin >= width.end) return;
-    for (int64_t c = 0; c < size.channels; c += block)
-      spread_block<tiling>(size, depth, height, width, std::min(block, size.channels - c),
-                           dy + out * size.channels + c, x + c, dx + c);
+  each_window(size, [&](int64_t out, Range depth, Range height, Range columns) {
+    if (depth.begin >= depth.end || height.begin >= height.end || columns.begin >= columns.end) return;
+    const float* from = dy + out * size.channels;
+    int64_t c = 0;
+    for (; c + 16 <= size.channels; c += 16)
+      spread_window<tiling, 16>(size, depth, height, columns, from + c, x + c, dx + c);
+    for (; c + 4 <= size.channels; c += 4)
+      spread_window<tiling, 4>(size, depth, height, columns, from + c, x + c, dx + c);
+    for (; c < size.channels; ++c) spread_window<tiling, 1>(size, depth, height, columns, from + c, x + c, dx + c);
   });
 }
 

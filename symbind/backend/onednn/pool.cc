@@ -5,6 +5,7 @@
 #include "symbind/backend/onednn/families.h"
 #include "symbind/backend/onednn/max_pool_grad.h"
 #include "symbind/backend/onednn/program.h"
+#include "symbind/ops/conv.h"
 
 namespace symbind::onednn {
 namespace {
@@ -109,6 +110,7 @@ std::unique_ptr<Kernel> build_backward(const NodeView& node) {
 template <class P>
 std::optional<LayoutWish> likes(const NodeView& node) {
   if (node.inputs[std::is_same_v<P, PoolingGrad> ? 1 : 0].layout == Layout::plain) return std::nullopt;
+  if (channels_behind(node.as<P>().layout)) return std::nullopt;
   return LayoutWish{std::vector(node.inputs.size(), Layout::channels_last), {Layout::channels_last}};
 }
 

@@ -1,0 +1,102 @@
+#include "symbind/ops/reduce.h"
+
+#include <gtest/gtest.h>
+
+#include "symbind/exec/executor.h"
+#include "symbind/exec/invoke.h"
+
+#include "tests/support/arrays.h"
+#include "tests/support/gradient_check.h"
+
+namespace symbind::testing {
+namespace {
+
+const auto x = Symbol::variable("x");
+
+// The sums, element by element, in double.
+std::vector<double> plain_sum(const NDArray& data, const std::vector<bool>& reduced) {
+  const Shape& shape = data.shape();
+  int64_t results = 1;
+  for (int axis = 0; axis < shape.rank(); ++axis)
+    if (!reduced[static_cast<size_t>(axis)]) results *= shape[axis];
+  std::vector<double> sums(static_cast<size_t>(results), 0.0);
+  const auto values = data.to_vector<double>();
+  for (int64_t i = 0; i < shape.size(); ++i) {
+    int64_t rest = i, at = 0, step = 1;
+    for (int axis = shape.rank() - 1; axis >= 0; --axis) {
+      if (!reduced[static_cast<size_t>(axis)]) {
+        at += rest % shape[axis] * step;
+        step *= shape[axis];
+      }
+      rest /= shape[axis];
+    }
+    sums[static_cast<size_t>(at)] += values[static_cast<size_t>(i)];
+  }
+  return sums;
+}
+
+TEST(Sum, AgreesWithAPlainLoopForEverySetOfAxes) {
+  for (const Shape& shape : {Shape{7}, Shape{3, 5}, Shape{4, 3, 130}, Shape{2, 3, 4, 5}, Shape{1, 6, 1, 3}})
+    for (unsigned set = 1; set < (1u << shape.rank()); ++set)
+      for (DType dtype : {DType::float32, DType::float64, DType::int32, DType::int8, DType::bfloat16}) {
+        Tuple axes;
+        std::vector<bool> reduced;
+        for (int axis = 0; axis < shape.rank(); ++axis) {
+          reduced.push_back(set >> axis & 1u);
+          if (reduced.back()) axes.push_back(axis);
+        }
+        const auto data = random_array(shape, set, -2, 2, dtype);
+        const auto expected =
+            dtype == DType::int8
+                ? array(plain_sum(data, reduced), {sum(data, {.axis = axes}).size()}, cpu(), dtype).to_vector<double>()
+                : plain_sum(data, reduced);
+        auto tolerance = tolerance_of(dtype);
+        tolerance.absolute += dtype == DType::float32 ? 1e-5 : 0;
+        EXPECT_TRUE(all_close(sum(data, {.axis = axes}).to_vector<double>(), expected, tolerance))
+            << shape << " over " << comma_separated(axes) << " of " << dtype;
+      }
+}
+
+TEST(Sum, KeepsTheDigitsOfLongSums) {
+  const auto tenths = full({3000000}, 0.1f);
+  EXPECT_NEAR(sum(tenths).item(), 3e5, 3e5 * 1e-6);
+  const auto columns = full({500000, 3}, 0.1f);
+  for (double value : sum(columns, {.axis = Tuple{0}}).to_vector<double>()) EXPECT_NEAR(value, 5e4, 5e4 * 1e-6);
+}
+
+TEST(Sum, OfEverythingHasOneElementAndOneAxis) {
+  const auto data = counted({2, 3});
+  EXPECT_EQ(sum(data).shape(), Shape{1});
+  EXPECT_EQ(sum(data, {.axis = Tuple{}}).shape(), Shape{1});
+  EXPECT_EQ(sum(data, {.keepdims = true}).shape(), (Shape{1, 1}));
+  EXPECT_EQ(sum(data).item(), 21);
+  EXPECT_EQ(sum(data, {.axis = Tuple{-1}}).to_vector<int>(), (std::vector<int>{6, 15}));
+  EXPECT_EQ(sum(data, {.axis = Tuple{0}, .exclude = true}).to_vector<int>(), (std::vector<int>{6, 15}));
+  EXPECT_EQ(sum(data, {.axis = Tuple{0, 1}, .exclude = true}).to_vector<int>(), data.to_vector<int>());
+}
+
+TEST(Mean, DividesByTheNumberOfElements) {
+  EXPECT_EQ(mean(counted({2, 4}), {.axis = Tuple{1}}).to_vector<double>(), (std::vector<double>{2.5, 6.5}));
+  EXPECT_EQ(mean(array({1, 2, 4}, cpu(), DType::int32)).item(), 2);
+}
+
+TEST(Reduce, GradientsAgreeWithFiniteDifferences) {
+  const auto data = random_array({2, 3, 4}, 1, -1, 1, DType::float64);
+  for (const Tuple& axes : {Tuple{}, Tuple{0}, Tuple{1}, Tuple{-1}, Tuple{0, 2}, Tuple{0, 1, 2}})
+    for (bool keepdims : {false, true}) {
+      EXPECT_TRUE(check_gradient(sum(x, {.axis = axes, .keepdims = keepdims}), {{"x", data}}));
+      EXPECT_TRUE(check_gradient(mean(x, {.axis = axes, .keepdims = keepdims}), {{"x", data}}));
+    }
+}
+
+TEST(Reduce, NamesAxesThatAreNotThere) {
+  EXPECT_TRUE(fails_with([] { infer_shape(sum(x, {.axis = Tuple{2}}, "total"), {{"x", {2, 3}}}); }, "total", "2"));
+  EXPECT_TRUE(fails_with([] { infer_shape(sum(x, {.axis = Tuple{0, 0}}, "total"), {{"x", {2, 3}}}); }, "once"));
+}
+
+TEST(Reduce, OfNothingIsZero) {
+  EXPECT_EQ(sum(zeros({0, 3}), {.axis = Tuple{0}}).to_vector<int>(), (std::vector<int>{0, 0, 0}));
+}
+
+}  // namespace
+}  // namespace symbind::testing
