@@ -9,13 +9,14 @@
 
 namespace symbind::pointwise {
 
-// log(1 + e^x), kept from overflow on one side and from losing e^x beside the one on the other.
+// log(1 + e^x), kept from overflow on one side and from losing e^x beside the one on the other. Above 20 it is x, as in
+// MXNet.
 struct SoftRelu {
   template <class T>
   constexpr T operator()(T x) const {
     const T small = vector_math::exp(x > T(0) ? -x : x), sum = T(1) + small;
     const T tail = sum == T(1) ? small : vector_math::log(sum) * small / (sum - T(1));
-    return x > T(0) ? x + tail : tail;
+    return x > T(20) ? x : x > T(0) ? x + tail : tail;
   }
 };
 struct SoftSign {

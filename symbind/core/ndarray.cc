@@ -63,7 +63,7 @@ NDArray NDArray::astype(DType dtype) const {
   return result;
 }
 
-void NDArray::copyto(NDArray& dst) const {
+void NDArray::copyto(const NDArray& dst) const {
   require(dst.shape_ == shape_, "an array of shape ", shape_, " cannot be copied to one of shape ", dst.shape_);
   Device& here = storage().device();
   Device& there = dst.storage().device();
@@ -79,9 +79,9 @@ void NDArray::copyto(NDArray& dst) const {
   }
 }
 
-void NDArray::fill(double value) { storage().device().fill(mutable_data(), dtype_, size(), value); }
+void NDArray::fill(double value) const { storage().device().fill(mutable_data(), dtype_, size(), value); }
 
-void NDArray::write(const void* values, DType from, int64_t count) {
+void NDArray::write(const void* values, DType from, int64_t count) const {
   require(count == size(), count, " values were given for an array of shape ", shape_, ", which holds ", size());
   Device& device = storage().device();
   if (from == dtype_) return device.copy_from_host(mutable_data(), values, bytes());

@@ -1,4 +1,5 @@
-// An array: shape, type and place. It is a handle: copying one shares the data. Elements are always dense and in
+// An array: shape, type and place. It is a handle: copying one shares the data, and a const one is a handle that stays
+// what it is, whose elements may be written. Elements are always dense and in
 // row-major order, so a view (reshape, at, slice on the first axis) is an offset into the same storage; anything else is
 // a copy. Arithmetic stands in exec/arithmetic.h, saving in files/params.h.
 #pragma once
@@ -37,7 +38,7 @@ class NDArray {
 
   // Addresses on the array's device. mutable_data counts as a write.
   const void* data() const { return static_cast<const std::byte*>(storage().data()) + offset_; }
-  void* mutable_data() { return static_cast<std::byte*>(storage().mutable_data()) + offset_; }
+  void* mutable_data() const { return static_cast<std::byte*>(storage().mutable_data()) + offset_; }
   Storage& storage() const;
   const std::shared_ptr<Storage>& storage_ptr() const { return storage_; }
   size_t byte_offset() const { return offset_; }
@@ -55,16 +56,16 @@ class NDArray {
   NDArray as_copy_in(Context context) const;
   NDArray as_in_context(Context context) const;  // itself when it is there already
   NDArray astype(DType dtype) const;             // always a copy
-  void copyto(NDArray& dst) const;               // shapes agree; converts the type where needed
-  void fill(double value);
+  void copyto(const NDArray& dst) const;               // shapes agree; converts the type where needed
+  void fill(double value) const;
 
   // Elements from and to the host, converted.
   template <class T>
-  void copy_from(std::span<const T> values) {
+  void copy_from(std::span<const T> values) const {
     write(values.data(), dtype_of<T>(), static_cast<int64_t>(values.size()));
   }
   template <class T>
-  void copy_from(const std::vector<T>& values) {
+  void copy_from(const std::vector<T>& values) const {
     copy_from(std::span<const T>(values));
   }
   template <class T>
@@ -80,7 +81,7 @@ class NDArray {
   std::string str() const;  // values and "<NDArray 2x3 @cpu(0)>"
 
  private:
-  void write(const void* values, DType from, int64_t count);
+  void write(const void* values, DType from, int64_t count) const;
   void read(void* values, DType to) const;
 
   std::shared_ptr<Storage> storage_;

@@ -87,6 +87,11 @@ class Op {
     return def_.visible_outputs = [count](const void* p) -> int { return count(of(p)); }, *this;
   }
 
+  template <std::invocable<const P&> F>
+  Op& outputs_in_files(F count) {
+    return def_.outputs_in_files = [count](const void* p) -> int { return count(of(p)); }, *this;
+  }
+
   template <std::invocable<const P&, Shapes&> F>
   Op& infer_shape(F infer) {
     return def_.infer_shape = [infer](const void* p, Shapes& s) { infer(of(p), s); }, *this;

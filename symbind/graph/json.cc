@@ -46,7 +46,7 @@ class Writer {
       text_ += "\n    }";
       if (node->is_variable()) variables.push_back(std::to_string(number.size()));
       number[node.get()] = number.size();
-      outputs += node->is_variable() ? 1 : node->op->outputs(node->params.get()).size();
+      outputs += outputs_in_files(*node);
       first_outputs.push_back(std::to_string(outputs));
     }
     text_ += "\n  ], \n  \"arg_nodes\": ";
@@ -64,6 +64,13 @@ class Writer {
  private:
   static std::string triple(size_t node, int index, int version) {
     return "[" + std::to_string(node) + ", " + std::to_string(index) + ", " + std::to_string(version) + "]";
+  }
+
+  static size_t outputs_in_files(const Node& node) {
+    if (node.is_variable()) return 1;
+    const void* params = node.params.get();
+    return node.op->outputs_in_files ? static_cast<size_t>(node.op->outputs_in_files(params))
+                                     : node.op->outputs(params).size();
   }
 
   void write_list(const std::vector<std::string>& items, size_t indent) {

@@ -138,6 +138,8 @@ class OpDef {
   std::function<Names(const void* params)> aux;      // inputs the operator itself updates; they follow the others
   std::function<Names(const void* params)> outputs;  // hidden ones included
   std::function<int(const void* params)> visible_outputs;
+  // How many outputs MXNet's files count, where its own operator has more than ours.
+  std::function<int(const void* params)> outputs_in_files;
   std::function<void(const void* params, Shapes&)> infer_shape;
   std::function<void(const void* params, Types&)> infer_type;
   std::function<void(const void* params, Grad&)> gradient;  // none: not differentiable, its inputs get no gradient

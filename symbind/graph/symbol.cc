@@ -247,6 +247,7 @@ std::string Symbol::debug_str() const {
   std::ostringstream out;
   const auto order = topological_order(outputs_);
   const auto aux = auxiliary_nodes(order);
+  if (outputs_.size() == 1 && outputs_[0].node->is_variable()) return "Variable:" + outputs_[0].node->name + "\n";
   out << "Symbol Outputs:\n";
   for (size_t i = 0; i < outputs_.size(); ++i)
     out << "\toutput[" << i << "]=" << outputs_[i].node->name << "(" << outputs_[i].index << ")\n";

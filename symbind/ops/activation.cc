@@ -14,8 +14,9 @@ Op<P>& with_fields(Op<P>& op) {
 // The slope at all but softsign is a function of the value, so the input need not be kept.
 OpDef define_activation(Op<Activation> op) {
   return with_fields(op)
-      .doc("Applies a function to every element: relu, sigmoid, softrelu (log(1 + exp x)), softsign (x / (1 + |x|)) or "
-           "tanh.")
+      .doc(
+          "Applies a function to every element: relu, sigmoid, softrelu (log(1 + exp x)), softsign (x / (1 + |x|)) or "
+          "tanh.")
       .infer_type([](const Activation&, Types& t) { same_floating_type(t); })
       .elementwise()
       .gradient([](const Activation& p, Grad& g) {

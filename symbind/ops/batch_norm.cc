@@ -20,14 +20,13 @@ Op<P>& with_fields(Op<P>& op) {
 }
 
 // Half-precision data has its statistics and parameters in float32.
-DType parameter_type(DType data) {
-  return data == DType::float16 || data == DType::bfloat16 ? DType::float32 : data;
-}
+DType parameter_type(DType data) { return data == DType::float16 || data == DType::bfloat16 ? DType::float32 : data; }
 
 OpDef define_batch_norm(Op<BatchNorm> op) {
   return with_fields(op)
-      .doc("Brings every channel of a batch to mean beta and deviation gamma, in training with the batch's own "
-           "statistics and otherwise with their moving averages, which each training forward updates.")
+      .doc(
+          "Brings every channel of a batch to mean beta and deviation gamma, in training with the batch's own "
+          "statistics and otherwise with their moving averages, which each training forward updates.")
       .inputs({"data", "gamma", "beta"})
       .aux({"moving_mean", "moving_var"})
       .initialize("moving_mean", R"(["zero", {}])")

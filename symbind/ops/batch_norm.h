@@ -5,9 +5,9 @@
 
 namespace symbind {
 
-// Outputs: output, mean, var. As in MXNet, `var` is the reciprocal deviation 1 / sqrt(variance + eps): what the gradient
-// needs. Training writes the batch's statistics there, otherwise they are the moving ones.
-// Inputs: data, gamma, beta, then the auxiliary states moving_mean (3) and moving_var (4), the biased variance.
+// Outputs: output, mean, var. As in MXNet, `var` is the reciprocal deviation 1 / sqrt(variance + eps): what the
+// gradient needs. Training writes the batch's statistics there, otherwise they are the moving ones. Inputs: data,
+// gamma, beta, then the auxiliary states moving_mean (3) and moving_var (4), the biased variance.
 struct BatchNorm {
   double eps = 0.0010000000474974513;  // 1e-3 as a float, as MXNet has it
   double momentum = 0.9;
@@ -21,8 +21,8 @@ struct BatchNorm {
 };
 inline constexpr Builder<BatchNorm> batch_norm;
 
-// (out_grad, data, gamma, mean, var) → data_grad, gamma_grad, beta_grad. Whether mean and var depend on the data follows
-// from use_global_stats and is_train, as in forward.
+// (out_grad, data, gamma, mean, var) → data_grad, gamma_grad, beta_grad. Whether mean and var depend on the data
+// follows from use_global_stats and is_train, as in forward.
 struct BatchNormGrad : BatchNorm {};
 inline constexpr Builder<BatchNormGrad> batch_norm_grad;
 

@@ -22,15 +22,18 @@ void complete(Convolution& p) {
             ", kernel ", print(p.kernel));
   for (const Tuple* tuple : {&p.kernel, &p.stride, &p.dilate, &p.pad})
     for (int64_t number : *tuple)
-      require(number <= largest_window, "kernel, stride, dilate and pad must be at most ", largest_window, ": ", number);
-  require(p.num_filter % p.num_group == 0, "num_group must divide num_filter: num_group ", p.num_group,
-          ", num_filter ", p.num_filter);
+      require(number <= largest_window, "kernel, stride, dilate and pad must be at most ", largest_window, ": ",
+              number);
+  require(p.num_filter % p.num_group == 0, "num_group must divide num_filter: num_group ", p.num_group, ", num_filter ",
+          p.num_filter);
   require(!p.layout || p.layout->size() == rank + 2, "layout must fit the kernel: layout ", p.layout.value_or(""),
           ", kernel ", print(p.kernel));
 }
 
 int channel_axis(const Convolution& p) { return channels_behind(p.layout) ? static_cast<int>(p.kernel.size()) + 1 : 1; }
-int spatial_axis(const Convolution& p, size_t axis) { return static_cast<int>(axis) + (channels_behind(p.layout) ? 1 : 2); }
+int spatial_axis(const Convolution& p, size_t axis) {
+  return static_cast<int>(axis) + (channels_behind(p.layout) ? 1 : 2);
+}
 
 Shape weight_shape(const Convolution& p, int64_t group_channels) {
   Shape shape{p.num_filter};
@@ -108,7 +111,9 @@ Op<P>& with_fields(Op<P>& op) {
 template <class P>
 Op<P>& as_convolution(Op<P>& op) {
   return with_fields(op)
-      .inputs([](const P& p) { return p.no_bias ? Names{"data", "weight"} : Names{"data", "weight", "bias"}; })
+      .inputs([](const P& p) {
+        return p.no_bias ? Names{"data", "weight"} : Names{"data", "weight", "bias"};
+      })
       .infer_shape([](const P& p, Shapes& s) { infer(p, s); })
       .infer_type([](const P&, Types& t) { same_floating_type(t); });
 }

@@ -10,8 +10,9 @@ namespace {
 
 OpDef define_dropout(Op<Dropout> op) {
   return op
-      .doc("In training, sets each element to zero with probability p and divides the others by 1 - p; otherwise hands "
-           "its input on.")
+      .doc(
+          "In training, sets each element to zero with probability p and divides the others by 1 - p; otherwise hands "
+          "its input on.")
       .param(&Dropout::p, "p", "fraction of the elements that become zero, in [0, 1)", between(0, 1))
       .param(&Dropout::mode, "mode", "drop in training only, or always", one_of({"always", "training"}))
       .param(&Dropout::axes, "axes", "axes along which all elements share one draw", each_at_least(0))
@@ -29,9 +30,12 @@ OpDef define_dropout(Op<Dropout> op) {
       })
       .infer_type([](const Dropout&, Types& t) { same_floating_type(t); })
       .gradient([](const Dropout& p, Grad& g) {
-        if (p.p == 0) g.set("data", g.out_grad());
-        else if (p.axes.empty()) g.set("data", elemwise_mul(g.out_grad(), g.output(1)));
-        else g.set("data", broadcast_mul(g.out_grad(), g.output(1)));
+        if (p.p == 0)
+          g.set("data", g.out_grad());
+        else if (p.axes.empty())
+          g.set("data", elemwise_mul(g.out_grad(), g.output(1)));
+        else
+          g.set("data", broadcast_mul(g.out_grad(), g.output(1)));
       });
 }
 

@@ -5,8 +5,8 @@
 
 namespace symbind {
 
-// Outputs: output, and hidden mask: 0 or 1/(1-p) by which elements were multiplied, with extent 1 along `axes`; ones when
-// nothing is dropped.
+// Outputs: output, and hidden mask: 0 or 1/(1-p) by which elements were multiplied, with extent 1 along `axes`; ones
+// when nothing is dropped.
 struct Dropout {
   double p = 0.5;
   std::string mode = "training";  // or always
@@ -16,7 +16,9 @@ struct Dropout {
 inline constexpr Builder<Dropout> dropout;
 
 // Element i of the mask is kept when unit_float of its random word is below 1 - p.
-inline bool drops(const Dropout& params, bool is_train) { return params.p > 0 && (is_train || params.mode == "always"); }
+inline bool drops(const Dropout& params, bool is_train) {
+  return params.p > 0 && (is_train || params.mode == "always");
+}
 
 void register_dropout(OpRegistry& registry);
 

@@ -45,15 +45,18 @@ Op<P>& common(Op<P>& op) {
   return op.param(&FullyConnected::num_hidden, "num_hidden", "number of outputs per row", at_least(1))
       .param(&FullyConnected::no_bias, "no_bias", "leave the bias out")
       .param(&FullyConnected::flatten, "flatten", "fold all axes but the first into one")
-      .inputs([](const P& p) { return p.no_bias ? Names{"data", "weight"} : Names{"data", "weight", "bias"}; })
+      .inputs([](const P& p) {
+        return p.no_bias ? Names{"data", "weight"} : Names{"data", "weight", "bias"};
+      })
       .infer_shape([](const P& p, Shapes& s) { infer(p, s); })
       .infer_type([](const P&, Types& t) { same_floating_type(t); });
 }
 
 OpDef define_fully_connected(Op<FullyConnected> op) {
   return common(op)
-      .doc("Affine map of rows: y = x·Wᵀ + b. A row is all of data behind the first axis, or with flatten=False its "
-           "last axis.")
+      .doc(
+          "Affine map of rows: y = x·Wᵀ + b. A row is all of data behind the first axis, or with flatten=False its "
+          "last axis.")
       .gradient([](const FullyConnected& p, Grad& g) {
         const auto dy = g.out_grad();
         const auto dy_rows = p.flatten ? dy : reshape(dy, {.shape = {-1, p.num_hidden}});

@@ -63,8 +63,10 @@ OpDef define_softmax_output(Op<SoftmaxOutput> op) {
       .infer_shape([](const SoftmaxOutput& p, Shapes& s) { infer_softmax(p, s); })
       .infer_type([](const SoftmaxOutput&, Types& t) { same_floating_type(t); })
       .gradient([](const SoftmaxOutput& p, Grad& g) {
-        if (p.out_grad) g.set("data", softmax_output_grad(g.out_grad(), g.output(), g.input("label"), {p}));
-        else g.set("data", softmax_output_grad(g.output(), g.input("label"), {p}));
+        if (p.out_grad)
+          g.set("data", softmax_output_grad(g.out_grad(), g.output(), g.input("label"), {p}));
+        else
+          g.set("data", softmax_output_grad(g.output(), g.input("label"), {p}));
       });
 }
 
@@ -91,8 +93,10 @@ void infer_regression(Shapes& s) {
   // A column of predictions is compared with a plain list of labels.
   const Shape natural = data.rank() == 2 && data[1] == 1 ? Shape{data[0]} : data.get();
   if (!label.known()) {
-    if (!label.rank_known() || label.rank() == natural.rank()) label.meet(natural);
-    else label.meet(data.get());
+    if (!label.rank_known() || label.rank() == natural.rank())
+      label.meet(natural);
+    else
+      label.meet(data.get());
     return;
   }
   require(label.rank() >= 1 && data.rank() >= 1 && label[0] == data[0] && label.get().size() == data.get().size(),

@@ -83,7 +83,8 @@ template <class P>
 Op<P>& with_fields(Op<P>& op) {
   return op.param(&Pooling::kernel, "kernel", "extent of the window: (w), (h, w) or (d, h, w)", each_at_least(1))
       .param(&Pooling::pool_type, "pool_type", "what is taken of each window", one_of({"avg", "lp", "max", "sum"}))
-      .param(&Pooling::global_pool, "global_pool", "one window over all of the input; kernel, stride and pad are ignored")
+      .param(&Pooling::global_pool, "global_pool",
+             "one window over all of the input; kernel, stride and pad are ignored")
       .param(&Pooling::cudnn_off, "cudnn_off", "accepted and ignored")
       .param(&Pooling::pooling_convention, "pooling_convention",
              "how many windows: those that fit (valid), also one that reaches over the end (full), or one per stride "
@@ -107,8 +108,10 @@ OpDef define_pooling(Op<Pooling> op) {
       .infer_shape([](const Pooling& p, Shapes& s) { infer(p, s); })
       .infer_type([](const Pooling&, Types& t) { same_floating_type(t); })
       .gradient([](const Pooling& p, Grad& g) {
-        if (grad_reads_data(p)) g.set("data", pooling_grad(g.out_grad(), g.input("data"), g.output(), {p}));
-        else g.set("data", pooling_grad(g.out_grad(), g.input("data"), {p}));
+        if (grad_reads_data(p))
+          g.set("data", pooling_grad(g.out_grad(), g.input("data"), g.output(), {p}));
+        else
+          g.set("data", pooling_grad(g.out_grad(), g.input("data"), {p}));
       });
 }
 

@@ -1,11 +1,12 @@
 #include "symbind/ops/activation.h"
 
-#include <gtest/gtest.h>
-
 #include <cmath>
+
+#include <gtest/gtest.h>
 
 #include "symbind/exec/executor.h"
 #include "symbind/exec/invoke.h"
+
 #include "tests/support/arrays.h"
 #include "tests/support/gradient_check.h"
 
@@ -21,7 +22,8 @@ TEST(Activation, AppliesEachOfItsFunctions) {
   EXPECT_EQ(with("relu"), (std::vector<double>{0, 0, 2}));
   EXPECT_TRUE(all_close(with("sigmoid"), {1 / (1 + std::exp(1.0)), 0.5, 1 / (1 + std::exp(-2.0))}, close));
   EXPECT_TRUE(all_close(with("tanh"), {std::tanh(-1.0), 0, std::tanh(2.0)}, close));
-  EXPECT_TRUE(all_close(with("softrelu"), {std::log1p(std::exp(-1.0)), std::log(2.0), std::log1p(std::exp(2.0))}, close));
+  EXPECT_TRUE(
+      all_close(with("softrelu"), {std::log1p(std::exp(-1.0)), std::log(2.0), std::log1p(std::exp(2.0))}, close));
   EXPECT_TRUE(all_close(with("softsign"), {-0.5, 0, 2.0 / 3}, close));
 }
 
@@ -32,8 +34,9 @@ TEST(Activation, SoftreluKeepsItsTails) {
 
 TEST(Activation, GradientsAgreeWithFiniteDifferences) {
   for (const auto& type : activation_types())
-    EXPECT_TRUE(check_gradient(activation(x, {.act_type = type}),
-                               {{"x", random_array({3, 5}, 1, -3, 3, DType::float64)}})) << type;
+    EXPECT_TRUE(
+        check_gradient(activation(x, {.act_type = type}), {{"x", random_array({3, 5}, 1, -3, 3, DType::float64)}}))
+        << type;
 }
 
 TEST(Activation, NamesItsChoices) {

@@ -1,10 +1,11 @@
 #include "symbind/ops/batch_norm.h"
 
-#include <gtest/gtest.h>
-
 #include <cmath>
 
+#include <gtest/gtest.h>
+
 #include "symbind/exec/executor.h"
+
 #include "tests/support/arrays.h"
 #include "tests/support/gradient_check.h"
 
@@ -71,11 +72,10 @@ TEST(BatchNorm, GradientsAgreeWithFiniteDifferences) {
         return random_array({channels}, seed, low, 2, DType::float64);
       };
       const auto net = batch_norm(x, {.fix_gamma = false, .use_global_stats = global, .axis = axis}, "bn");
-      EXPECT_TRUE(check_gradient(net,
-                                 {{"x", random_array(shape, 1, -1, 1, DType::float64)},
-                                  {"bn_gamma", part(2, 0.5)},
-                                  {"bn_beta", part(3, -1)}},
-                                 {.aux = {{"bn_moving_mean", part(4, -1)}, {"bn_moving_var", part(5, 0.5)}}}))
+      EXPECT_TRUE(check_gradient(
+          net,
+          {{"x", random_array(shape, 1, -1, 1, DType::float64)}, {"bn_gamma", part(2, 0.5)}, {"bn_beta", part(3, -1)}},
+          {.aux = {{"bn_moving_mean", part(4, -1)}, {"bn_moving_var", part(5, 0.5)}}}))
           << "axis " << axis << (global ? " with moving statistics" : "");
     }
 }
@@ -94,16 +94,27 @@ TEST(BatchNorm, HalfPrecisionHasFloatParameters) {
   EXPECT_EQ(executor->aux_dict().at("bn_moving_var").dtype(), DType::float32);
   EXPECT_EQ(executor->forward(true)[0].dtype(), DType::float16);
   EXPECT_EQ(infer_type(batch_norm(x, {}, "bn"), {{"x", DType::float64}}).args[1], DType::float64);
-  EXPECT_TRUE(fails_with([] { infer_type(batch_norm(x, {}, "bn"), {{"x", DType::int32}}); }, "[BatchNorm bn]",
-                         "floating type: int32"));
+  EXPECT_TRUE(fails_with(
+      [] {
+        infer_type(batch_norm(x, {}, "bn"), {{"x", DType::int32}});
+      },
+      "[BatchNorm bn]", "floating type: int32"));
 }
 
 TEST(BatchNorm, InfersChannelsFromEitherSide) {
   const auto net = batch_norm(x, {.axis = -1}, "bn");
   EXPECT_EQ(infer_shape(net, {{"x", {2, 3, 4}}}).args[1], (std::vector<int64_t>{4}));
   EXPECT_EQ(infer_shape(net, {{"x", {2, 3, 0}}, {"bn_gamma", {4}}}).args[0], (std::vector<int64_t>{2, 3, 4}));
-  EXPECT_TRUE(fails_with([&] { infer_shape(net, {{"x", {2, 3}}, {"bn_beta", {4}}}); }, "[BatchNorm bn] beta", "(4,)", "(3,)"));
-  EXPECT_TRUE(fails_with([] { infer_shape(batch_norm(x, {.axis = 2}, "bn"), {{"x", {2, 3}}}); }, "[BatchNorm bn] axis"));
+  EXPECT_TRUE(fails_with(
+      [&] {
+        infer_shape(net, {{"x", {2, 3}}, {"bn_beta", {4}}});
+      },
+      "[BatchNorm bn] beta", "(4,)", "(3,)"));
+  EXPECT_TRUE(fails_with(
+      [] {
+        infer_shape(batch_norm(x, {.axis = 2}, "bn"), {{"x", {2, 3}}});
+      },
+      "[BatchNorm bn] axis"));
 }
 
 TEST(BatchNorm, ItsStatesKnowHowToStart) {

@@ -5,6 +5,7 @@
 #include "symbind/exec/executor.h"
 #include "symbind/exec/invoke.h"
 #include "symbind/ops/matrix.h"
+
 #include "tests/support/arrays.h"
 #include "tests/support/gradient_check.h"
 
@@ -92,17 +93,23 @@ TEST(Convolution, InfersInBothDirections) {
 
 TEST(Convolution, SaysWhatDoesNotFit) {
   const auto net = convolution(x, {.kernel = {7, 7}, .num_filter = 64}, "conv1");
-  EXPECT_EQ(error_of([&] { infer_shape(net, {{"x", {32, 4, 224, 224}}, {"conv1_weight", {64, 3, 7, 7}}}); }),
+  EXPECT_EQ(error_of([&] {
+              infer_shape(net, {{"x", {32, 4, 224, 224}}, {"conv1_weight", {64, 3, 7, 7}}});
+            }),
             "[Convolution conv1] weight has 3 input channels, data has 4: weight (64,3,7,7), data (32,4,224,224)");
   EXPECT_TRUE(fails_with([&] { infer_shape(net, {{"x", {32, 4, 224}}}); }, "[Convolution conv1]", "4 axes"));
-  EXPECT_TRUE(fails_with([&] { infer_shape(net, {{"x", {32, 4, 6, 8}}}); }, "[Convolution conv1]",
-                         "kernel reaches over 7 elements, padded data has 6"));
+  EXPECT_TRUE(fails_with(
+      [&] {
+        infer_shape(net, {{"x", {32, 4, 6, 8}}});
+      },
+      "[Convolution conv1]", "kernel reaches over 7 elements, padded data has 6"));
   const auto make = [](const Convolution& params) { return [=] { convolution(x, params, "c"); }; };
   EXPECT_TRUE(fails_with(make({.kernel = {0, 1}, .num_filter = 1}), "[Convolution c] kernel must hold numbers"));
   EXPECT_TRUE(fails_with(make({.kernel = {1, 1}, .stride = {0, 1}, .num_filter = 1}), "stride must hold numbers"));
   EXPECT_TRUE(fails_with(make({.kernel = {1, 1}, .stride = {1}, .num_filter = 1}), "stride must have as many numbers"));
   EXPECT_TRUE(fails_with(make({.kernel = {1, 1, 1, 1}, .num_filter = 1}), "kernel must have 1, 2 or 3 numbers"));
-  EXPECT_TRUE(fails_with(make({.kernel = {1, 1}, .num_filter = 3, .num_group = 2}), "num_group must divide num_filter"));
+  EXPECT_TRUE(
+      fails_with(make({.kernel = {1, 1}, .num_filter = 3, .num_group = 2}), "num_group must divide num_filter"));
   EXPECT_TRUE(fails_with(make({.kernel = {1, 1}, .num_filter = 1, .layout = "NCW"}), "layout must fit the kernel"));
   EXPECT_TRUE(fails_with(make({.num_filter = 1}), "kernel must be given"));
   EXPECT_TRUE(fails_with(

@@ -1,10 +1,11 @@
 #include "symbind/ops/dropout.h"
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
 
+#include <gtest/gtest.h>
+
 #include "symbind/exec/executor.h"
+
 #include "tests/support/arrays.h"
 
 namespace symbind::testing {

@@ -4,6 +4,7 @@
 
 #include "symbind/exec/executor.h"
 #include "symbind/exec/invoke.h"
+
 #include "tests/support/arrays.h"
 #include "tests/support/gradient_check.h"
 
@@ -50,8 +51,11 @@ TEST(FullyConnected, InfersParametersFromDataAndTheBatchFromTheOutput) {
 
 TEST(FullyConnected, SaysWhatDoesNotFit) {
   const auto net = fully_connected(x, {.num_hidden = 3}, "fc");
-  EXPECT_TRUE(fails_with([&] { infer_shape(net, {{"x", {2, 4}}, {"fc_weight", {3, 5}}}); }, "[FullyConnected fc]",
-                         "weight has 5 inputs", "row of data has 4", "(3,5)", "(2,4)"));
+  EXPECT_TRUE(fails_with(
+      [&] {
+        infer_shape(net, {{"x", {2, 4}}, {"fc_weight", {3, 5}}});
+      },
+      "[FullyConnected fc]", "weight has 5 inputs", "row of data has 4", "(3,5)", "(2,4)"));
   EXPECT_TRUE(fails_with([&] { infer_shape(net, {{"x", {4}}}); }, "[FullyConnected fc]", "two axes", "(4,)"));
   EXPECT_TRUE(fails_with([] { fully_connected(x, {.num_hidden = 0}, "fc"); }, "num_hidden must be at least 1: 0"));
   EXPECT_TRUE(fails_with([] { fully_connected(x, {}, "fc"); }, "num_hidden must be given"));
@@ -60,8 +64,10 @@ TEST(FullyConnected, SaysWhatDoesNotFit) {
 TEST(FullyConnected, WithActivationEqualsTheTwoOperators) {
   const auto data = random_array({3, 4}, 1), weight = random_array({5, 4}, 2), bias = random_array({5}, 3);
   for (const char* type : {"relu", "sigmoid", "tanh", "softrelu", "softsign"}) {
-    const auto fused = invoke("_FullyConnected_Activation", {data, weight, bias}, {{"num_hidden", "5"}, {"act_type", type}});
-    const auto plain = invoke("Activation", {fully_connected(data, weight, bias, {.num_hidden = 5})}, {{"act_type", type}});
+    const auto fused =
+        invoke("_FullyConnected_Activation", {data, weight, bias}, {{"num_hidden", "5"}, {"act_type", type}});
+    const auto plain =
+        invoke("Activation", {fully_connected(data, weight, bias, {.num_hidden = 5})}, {{"act_type", type}});
     EXPECT_TRUE(all_close(fused[0], plain[0])) << type;
   }
 }

@@ -1,10 +1,11 @@
 #include "symbind/ops/loss.h"
 
-#include <gtest/gtest.h>
-
 #include <cmath>
 
+#include <gtest/gtest.h>
+
 #include "symbind/exec/executor.h"
+
 #include "tests/support/arrays.h"
 
 namespace symbind::testing {
@@ -22,8 +23,10 @@ Result run(const Symbol& net, const NamedArrays& values, const std::vector<NDArr
   for (const auto& [name, value] : values) shapes[name] = value.shape();
   auto executor = simple_bind(net, cpu(), shapes);
   Result result{executor->forward(true, values)[0].to_vector<double>(), {}};
-  if (out_grads.empty()) executor->backward();
-  else executor->backward(out_grads);
+  if (out_grads.empty())
+    executor->backward();
+  else
+    executor->backward(out_grads);
   result.gradient = executor->grad_dict().at("data").to_vector<double>();
   return result;
 }
@@ -44,7 +47,8 @@ TEST(SoftmaxOutput, IsTheSoftmaxWithTheGradientOfCrossEntropy) {
 TEST(SoftmaxOutput, ScalesNormalisesIgnoresAndSmooths) {
   EXPECT_TRUE(all_close(softmax_rows({.grad_scale = 2, .normalization = "batch"}).gradient,
                         {1. / 3, -2. / 3, 1. / 3, -0.4, 0.2, 0.2}, close));
-  EXPECT_TRUE(all_close(softmax_rows({.ignore_label = 1, .use_ignore = true}).gradient, {0, 0, 0, -0.4, 0.2, 0.2}, close));
+  EXPECT_TRUE(
+      all_close(softmax_rows({.ignore_label = 1, .use_ignore = true}).gradient, {0, 0, 0, -0.4, 0.2, 0.2}, close));
   EXPECT_TRUE(all_close(softmax_rows({.normalization = "valid"}, {-1, 0}).gradient,
                         {1. / 3, 1. / 3, 1. / 3, -0.4, 0.2, 0.2}, close));
   EXPECT_TRUE(all_close(softmax_rows({.smooth_alpha = 0.2}).gradient,
@@ -58,7 +62,8 @@ TEST(SoftmaxOutput, OneLabelPerPositionSharesTheWeight) {
 }
 
 TEST(SoftmaxOutput, TakesADistributionAsLabel) {
-  const auto result = run(softmax_output(data, label), {{"data", zeros({1, 2})}, {"label", array<double>({0.9, 0.1}, {1, 2})}});
+  const auto result =
+      run(softmax_output(data, label), {{"data", zeros({1, 2})}, {"label", array<double>({0.9, 0.1}, {1, 2})}});
   EXPECT_TRUE(all_close(result.gradient, {-0.4, 0.4}, close));
 }
 
@@ -78,16 +83,20 @@ TEST(SoftmaxOutput, InfersItsLabel) {
   const auto multi = softmax_output(data, label, {.multi_output = true}, "softmax");
   for (const Shape& shape : {Shape{4, 10}, Shape{4, 2, 5}, Shape{4, 1, 2, 5}})
     EXPECT_TRUE(infer_shape(multi, {{"data", {4, 3, 2, 5}}, {"label", shape}}).complete) << shape;
-  EXPECT_TRUE(fails_with([&] { infer_shape(multi, {{"data", {4, 3, 2, 5}}, {"label", {40}}}); },
-                         "[SoftmaxOutput softmax] label must be (4,10), (4,2,5), (4,1,2,5)", "label (40,)"));
+  EXPECT_TRUE(fails_with(
+      [&] {
+        infer_shape(multi, {{"data", {4, 3, 2, 5}}, {"label", {40}}});
+      },
+      "[SoftmaxOutput softmax] label must be (4,10), (4,2,5), (4,1,2,5)", "label (40,)"));
   EXPECT_TRUE(fails_with([] { softmax_output(data, {.normalization = "mean"}, "s"); },
                          "normalization must be one of batch, null, valid: mean"));
   EXPECT_EQ(softmax_output(data, {}, "softmax").list_arguments()[1], "softmax_label");
 }
 
 TEST(LinearRegressionOutput, HasTheGradientOfHalfTheSquaredDifference) {
-  const auto result = run(linear_regression_output(data, label, {.grad_scale = 3}),
-                          {{"data", array<double>({1, 2, 3, 4}, {2, 2})}, {"label", array<double>({1, 1, 1, 1}, {2, 2})}});
+  const auto result =
+      run(linear_regression_output(data, label, {.grad_scale = 3}),
+          {{"data", array<double>({1, 2, 3, 4}, {2, 2})}, {"label", array<double>({1, 1, 1, 1}, {2, 2})}});
   EXPECT_EQ(result.output, (std::vector<double>{1, 2, 3, 4}));
   EXPECT_EQ(result.gradient, (std::vector<double>{0, 1.5, 3, 4.5}));
 }
@@ -98,8 +107,11 @@ TEST(LinearRegressionOutput, ComparesAColumnWithAList) {
   EXPECT_EQ(infer_shape(net, {{"data", {5, 3}}}).args[1], (std::vector<int64_t>{5, 3}));
   EXPECT_TRUE(infer_shape(net, {{"data", {5, 1}}, {"label", {5, 1}}}).complete);
   EXPECT_TRUE(infer_shape(net, {{"data", {2, 6}}, {"label", {2, 3, 2}}}).complete);
-  EXPECT_TRUE(fails_with([&] { infer_shape(net, {{"data", {4, 3}}, {"label", {4, 2}}}); },
-                         "[LinearRegressionOutput lro] label", "(4,2)", "(4,3)"));
+  EXPECT_TRUE(fails_with(
+      [&] {
+        infer_shape(net, {{"data", {4, 3}}, {"label", {4, 2}}});
+      },
+      "[LinearRegressionOutput lro] label", "(4,2)", "(4,3)"));
 }
 
 TEST(MakeLoss, HandsOnAndStartsTheGradient) {

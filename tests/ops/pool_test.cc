@@ -5,6 +5,7 @@
 #include "symbind/exec/executor.h"
 #include "symbind/exec/invoke.h"
 #include "symbind/ops/matrix.h"
+
 #include "tests/support/arrays.h"
 #include "tests/support/gradient_check.h"
 
@@ -65,8 +66,13 @@ TEST(Pooling, WithChannelsLastIsTheTransposedOne) {
 TEST(Pooling, GradientsAgreeWithFiniteDifferences) {
   for (const char* type : {"max", "avg", "sum", "lp"})
     for (const char* convention : {"valid", "full"}) {
-      const auto net = pooling(x, {.kernel = {3, 2}, .pool_type = type, .pooling_convention = convention,
-                                   .stride = {2, 2}, .pad = {1, 0}, .p_value = 2, .count_include_pad = false});
+      const auto net = pooling(x, {.kernel = {3, 2},
+                                   .pool_type = type,
+                                   .pooling_convention = convention,
+                                   .stride = {2, 2},
+                                   .pad = {1, 0},
+                                   .p_value = 2,
+                                   .count_include_pad = false});
       EXPECT_TRUE(check_gradient(net, {{"x", random_array({2, 2, 6, 5}, 1, 0.5, 2, DType::float64)}})) << type;
     }
 }
@@ -81,7 +87,8 @@ TEST(Pooling, TheFirstOfEqualMaximaGetsTheGradient) {
 TEST(Pooling, InfersItsOutputAndTheBatchBack) {
   const auto net = pooling(x, {.kernel = {2, 3}, .stride = {2, 2}, .pad = {1, 1}}, "pool");
   EXPECT_EQ(infer_shape(net, {{"x", {5, 4, 7, 8}}}).outputs[0], (std::vector<int64_t>{5, 4, 4, 4}));
-  const auto back = infer_shape_partial(net + Symbol::variable("other"), {{"x", {0, 0, 7, 8}}, {"other", {5, 4, 4, 4}}});
+  const auto back =
+      infer_shape_partial(net + Symbol::variable("other"), {{"x", {0, 0, 7, 8}}, {"other", {5, 4, 4, 4}}});
   EXPECT_EQ(back.args[0], (std::vector<int64_t>{5, 4, 7, 8}));
 }
 

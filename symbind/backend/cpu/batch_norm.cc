@@ -15,8 +15,8 @@ struct Pair {
   double first, second;
 };
 
-// Adds up terms(channel)(element) over all elements of each channel in [begin, end). Sums are kept in double, in several
-// lanes so that they become vector instructions.
+// Adds up terms(channel)(element) over all elements of each channel in [begin, end). Sums are kept in double, in
+// several lanes so that they become vector instructions.
 template <class Terms>
 void sum_channels(const BatchNormSize& size, int64_t begin, int64_t end, Pair* sums, Terms terms) {
   std::fill(sums, sums + (end - begin), Pair{0, 0});
@@ -80,6 +80,8 @@ std::unique_ptr<Kernel> build_forward(const NodeView& node) {
   const auto p = node.as<BatchNorm>();
   const BatchNormSize size = size_of(p, node.inputs[0].shape);
   const bool own = uses_batch_statistics(p, node.is_train);
+  // MXNet's momentum is a float: with it float64 statistics agree too.
+  const float momentum = static_cast<float>(p.momentum), rest = 1 - momentum;
   return make_kernel(
       [=](const Args& args) {
         const T* x = args.in<T>(0);
@@ -109,8 +111,8 @@ std::unique_ptr<Kernel> build_forward(const NodeView& node) {
                   const Pair& sum = sums[static_cast<size_t>(c - begin)];
                   const double shift = sum.second / count, variance = std::max(sum.first / count - shift * shift, 0.0);
                   deviation[c] = static_cast<C>(1 / std::sqrt(variance + p.eps));
-                  moving_mean[c] = static_cast<C>(moving_mean[c] * p.momentum + mean[c] * (1 - p.momentum));
-                  moving_var[c] = static_cast<C>(moving_var[c] * p.momentum + variance * (1 - p.momentum));
+                  moving_mean[c] = static_cast<C>(moving_mean[c] * momentum + mean[c] * rest);
+                  moving_var[c] = static_cast<C>(moving_var[c] * momentum + variance * rest);
                 }
               } else {
                 for (int64_t c = begin; c < end; ++c) {

@@ -22,7 +22,8 @@ constexpr int64_t chunk_elements = 1 << 19;
 // Rows of output positions (along the last spatial axis) that are unfolded at a time.
 int64_t rows_per_chunk(const ConvolutionSize& size) {
   const int64_t row = size.group_channels() * size.kernel_size() * std::max<int64_t>(size.out[2], 1);
-  return std::clamp<int64_t>(chunk_elements / std::max<int64_t>(row, 1), 1, std::max<int64_t>(size.out[0] * size.out[1], 1));
+  return std::clamp<int64_t>(chunk_elements / std::max<int64_t>(row, 1), 1,
+                             std::max<int64_t>(size.out[0] * size.out[1], 1));
 }
 int64_t unfolded_elements(const ConvolutionSize& size) {
   return size.group_channels() * size.kernel_size() * rows_per_chunk(size) * size.out[2];
@@ -74,7 +75,8 @@ void unfold(const ConvolutionSize& size, const T* x, int64_t begin, int64_t end,
                    std::fill_n(row, positions, T(0.0f));
                    each_run(size, tap_at(size, k), begin, end,
                             [&](int64_t at, int64_t from, int64_t count, int64_t step) {
-                              if (step == 1) std::copy_n(x + from, count, row + at);
+                              if (step == 1)
+                                std::copy_n(x + from, count, row + at);
                               else
                                 for (int64_t i = 0; i < count; ++i) row[at + i] = x[from + i * step];
                             });
@@ -133,7 +135,8 @@ void add_bias(const ConvolutionSize& size, const T* bias, T* y) {
       [=](int64_t begin, int64_t end) {
         for (int64_t line = begin; line < end; ++line) {
           const C shift = static_cast<C>(bias[line % size.filters]);
-          for (int64_t i = line * inner; i < (line + 1) * inner; ++i) y[i] = static_cast<T>(static_cast<C>(y[i]) + shift);
+          for (int64_t i = line * inner; i < (line + 1) * inner; ++i)
+            y[i] = static_cast<T>(static_cast<C>(y[i]) + shift);
         }
       },
       element_grain / (inner + 1) + 1);
@@ -153,8 +156,10 @@ std::unique_ptr<Kernel> build_forward(const NodeView& node, const Convolution& p
           const Matrix<const T> seen{unfolded, positions, size.channels_last};
           Matrix<T> to = output_matrix(size, y + output_start(size, image, group, begin * size.out[2]));
           to.transposed = false;
-          if (size.channels_last) gemm<T, T>(positions, filters, inner, seen, weight, to);
-          else gemm<T, T>(filters, positions, inner, weight, seen, to);
+          if (size.channels_last)
+            gemm<T, T>(positions, filters, inner, seen, weight, to);
+          else
+            gemm<T, T>(filters, positions, inner, weight, seen, to);
         });
         if (bias) add_bias(size, args.in<T>(2), y);
         apply_activation(act_type, y, size.batch * size.filters * size.out_size());
@@ -166,8 +171,7 @@ std::unique_ptr<Kernel> build_forward(const NodeView& node, const Convolution& p
 template <class T>
 std::unique_ptr<Kernel> build_grad_data(const NodeView& node) {
   using C = compute_type<T>;
-  const ConvolutionSize size =
-      size_of(node.as<ConvolutionGradData>(), node.outputs[0].shape, node.inputs[0].shape);
+  const ConvolutionSize size = size_of(node.as<ConvolutionGradData>(), node.outputs[0].shape, node.inputs[0].shape);
   const int64_t inner = size.group_channels() * size.kernel_size(), filters = size.group_filters();
   const int64_t image_elements = size.channels * size.in_size();
   constexpr bool rounds = !std::is_same_v<T, C>;
@@ -203,7 +207,8 @@ void sum_bias(const ConvolutionSize& size, const T* dy, T* result) {
     for (int64_t filter = begin; filter < end; ++filter) {
       double sum = 0;
       for (int64_t image = 0; image < size.batch; ++image) {
-        const T* plane = dy + image * size.filters * size.out_size() + filter * (size.channels_last ? 1 : size.out_size());
+        const T* plane =
+            dy + image * size.filters * size.out_size() + filter * (size.channels_last ? 1 : size.out_size());
         for (int64_t i = 0; i < size.out_size(); ++i) sum += static_cast<double>(plane[i * step]);
       }
       result[filter] = static_cast<T>(static_cast<compute_type<T>>(sum));
@@ -225,8 +230,10 @@ std::unique_ptr<Kernel> build_grad_weight(const NodeView& node) {
       [=, bias = !params.no_bias](const Args& args) {
         T* unfolded = static_cast<T*>(args.scratch);
         C* sums;
-        if constexpr (rounds) sums = reinterpret_cast<C*>(static_cast<std::byte*>(args.scratch) + unfolded_bytes);
-        else sums = args.out<T>();
+        if constexpr (rounds)
+          sums = reinterpret_cast<C*>(static_cast<std::byte*>(args.scratch) + unfolded_bytes);
+        else
+          sums = args.out<T>();
         std::fill_n(sums, weights, C(0));
         each_chunk(size, [&](int64_t image, int64_t group, int64_t begin, int64_t end) {
           const int64_t positions = (end - begin) * size.out[2];

@@ -15,13 +15,15 @@ template <class T>
 void draw_mask(const RandomCursor& cursor, uint64_t draw, double p, T* mask, int64_t count) {
   const auto keep = static_cast<float>(1 - p);
   const T scale = static_cast<T>(static_cast<compute_type<T>>(1 / (1 - p)));
-  for_elements((count + 3) / 4, [=](int64_t begin, int64_t end) {
-    for (int64_t block = begin; block < end; ++block) {
-      const PhiloxBlock random = philox(cursor.key, draw, static_cast<uint64_t>(block));
-      for (int64_t i = block * 4; i < std::min(count, block * 4 + 4); ++i)
-        mask[i] = unit_float(random.words[i % 4]) < keep ? scale : T(0.0f);
-    }
-  }, element_grain / 16);
+  for_elements((count + 3) / 4,
+               [=](int64_t begin, int64_t end) {
+                 for (int64_t block = begin; block < end; ++block) {
+                   const PhiloxBlock random = philox(cursor.key, draw, static_cast<uint64_t>(block));
+                   for (int64_t i = block * 4; i < std::min(count, block * 4 + 4); ++i)
+                     mask[i] = unit_float(random.words[i % 4]) < keep ? scale : T(0.0f);
+                 }
+               },
+               element_grain / 16);
 }
 
 // For each axis of data, the step in the mask: zero where the mask has extent 1.

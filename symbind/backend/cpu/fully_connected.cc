@@ -39,9 +39,8 @@ std::unique_ptr<Kernel> build_for(const NodeView& node, const FullyConnected& pa
 
 void add_fully_connected(ImplementationTable& table) {
   const auto build = [](const NodeView& node, const FullyConnected& params, const std::string& act_type) {
-    return visit_floating(node.outputs[0].dtype, [&](auto type) {
-      return build_for<typename decltype(type)::type>(node, params, act_type);
-    });
+    return visit_floating(node.outputs[0].dtype,
+                          [&](auto type) { return build_for<typename decltype(type)::type>(node, params, act_type); });
   };
   add_plain<FullyConnected>(table, [=](const NodeView& node) { return build(node, node.as<FullyConnected>(), ""); });
   add_plain<FullyConnectedActivation>(table, [=](const NodeView& node) {

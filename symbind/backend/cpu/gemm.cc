@@ -9,10 +9,10 @@
 namespace symbind::cpu_backend {
 namespace {
 
-constexpr int64_t strip_rows = 6;       // six accumulators of a register each fit every instruction set
-constexpr int64_t block_inner = 256;    // a strip of both operands stays in the first-level cache
+constexpr int64_t strip_rows = 6;     // six accumulators of a register each fit every instruction set
+constexpr int64_t block_inner = 256;  // a strip of both operands stays in the first-level cache
 constexpr int64_t block_columns = 1536;
-constexpr int64_t task_strips = 8;      // strips of b that one task runs over
+constexpr int64_t task_strips = 8;  // strips of b that one task runs over
 
 // The compiler splits a 64-byte vector into the registers there are.
 template <class C>

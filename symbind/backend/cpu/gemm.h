@@ -1,5 +1,6 @@
-// The product of two matrices in plain C++: blocks of both are packed into strips that a small kernel of vector registers
-// runs over. Packing converts half precision to float and sees to transposes, so there is one kernel per number type.
+// The product of two matrices in plain C++: blocks of both are packed into strips that a small kernel of vector
+// registers runs over. Packing converts half precision to float and sees to transposes, so there is one kernel per
+// number type.
 //
 // The order of every sum depends on the sizes alone, not on the number of threads.
 #pragma once

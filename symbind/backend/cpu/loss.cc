@@ -55,8 +55,10 @@ std::unique_ptr<Kernel> build_softmax(const NodeView& node) {
               std::vector<compute_type<T>> powers(static_cast<size_t>(size.inner == 1 ? size.classes : 0));
               for (int64_t row = begin; row < end; ++row) {
                 const int64_t start = row / size.inner * size.classes * size.inner + row % size.inner;
-                if (size.inner == 1) softmax_row(x + start, y + start, size.classes, powers.data());
-                else softmax_row(x + start, y + start, size.classes, size.inner);
+                if (size.inner == 1)
+                  softmax_row(x + start, y + start, size.classes, powers.data());
+                else
+                  softmax_row(x + start, y + start, size.classes, size.inner);
               }
             },
             element_grain / 8 / size.classes + 1);
@@ -69,7 +71,8 @@ template <class T>
 double gradient_scale(const SoftmaxOutput& p, const SoftmaxSize& size, const T* label) {
   // Many labels per example share the weight of one, unless the valid ones are counted.
   if (p.normalization == "null") return p.grad_scale / static_cast<double>(size.inner);
-  if (p.normalization == "batch") return p.grad_scale / static_cast<double>(size.inner) / static_cast<double>(size.outer);
+  if (p.normalization == "batch")
+    return p.grad_scale / static_cast<double>(size.inner) / static_cast<double>(size.outer);
   int64_t valid = 0;
   for (int64_t i = 0; i < size.outer * size.inner; ++i)
     valid += static_cast<int64_t>(static_cast<compute_type<T>>(label[i])) != static_cast<int64_t>(p.ignore_label);
@@ -98,13 +101,11 @@ std::unique_ptr<Kernel> build_softmax_grad(const NodeView& node) {
             [=](int64_t begin, int64_t end) {
               for (int64_t row = begin; row < end; ++row) {
                 const int64_t start = row / size.inner * size.classes * size.inner + row % size.inner;
-                const int64_t wanted =
-                    distribution ? 0 : static_cast<int64_t>(static_cast<C>(label[row]));
-                const bool ignored =
-                    !distribution && p.use_ignore && wanted == static_cast<int64_t>(p.ignore_label);
+                const int64_t wanted = distribution ? 0 : static_cast<int64_t>(static_cast<C>(label[row]));
+                const bool ignored = !distribution && p.use_ignore && wanted == static_cast<int64_t>(p.ignore_label);
                 for (int64_t k = 0; k < size.classes; ++k) {
                   const int64_t i = start + k * size.inner;
-                  const C target = distribution   ? static_cast<C>(label[i])
+                  const C target = distribution  ? static_cast<C>(label[i])
                                    : k == wanted ? static_cast<C>(1 - alpha)
                                                  : elsewhere;
                   C gradient = ignored ? C(0) : (static_cast<C>(y[i]) - target) * scale;
@@ -133,7 +134,9 @@ std::unique_ptr<Kernel> build_regression_grad(const NodeView& node) {
   using C = compute_type<T>;
   const Shape& shape = node.outputs[0].shape;
   const int64_t count = shape.size(), per_example = shape[0] > 0 ? count / shape[0] : 1;
-  const C scale = static_cast<C>(node.as<LinearRegressionOutputGrad>().grad_scale / static_cast<double>(per_example));
+  // A float, as MXNet's grad_scale: with it float64 gradients agree too.
+  const float scale =
+      static_cast<float>(node.as<LinearRegressionOutputGrad>().grad_scale) / static_cast<float>(per_example);
   return make_kernel(
       [=](const Args& args) {
         const T *y = args.in<T>(0), *label = args.in<T>(1);

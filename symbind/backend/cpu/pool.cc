@@ -22,9 +22,12 @@ Kind kind_of(const Pooling& params) {
 
 template <class T>
 compute_type<T> lowest() {
-  if constexpr (std::is_same_v<T, float16>) return -65504.0f;
-  else if constexpr (std::is_same_v<T, bfloat16>) return -3.38953139e38f;
-  else return std::numeric_limits<T>::lowest();
+  if constexpr (std::is_same_v<T, float16>)
+    return -65504.0f;
+  else if constexpr (std::is_same_v<T, bfloat16>)
+    return -3.38953139e38f;
+  else
+    return std::numeric_limits<T>::lowest();
 }
 
 // The part of one window that lies inside the input, and how many elements a mean divides by.
@@ -84,9 +87,12 @@ void pool_plane(const PoolingSize& size, Kind kind, int64_t p, const T* x, int64
     C result = kind == Kind::max ? lowest<T>() : C(0);
     each_in(size, window, [&](int64_t in) {
       const C value = static_cast<C>(x[in * x_step]);
-      if (kind == Kind::max) result = value > result ? value : result;
-      else if (kind != Kind::lp || p == 1) result += value;
-      else result += p == 2 ? value * value : value * value * value;
+      if (kind == Kind::max)
+        result = value > result ? value : result;
+      else if (kind != Kind::lp || p == 1)
+        result += value;
+      else
+        result += p == 2 ? value * value : value * value * value;
     });
     if (kind == Kind::avg && window.divisor > 0) result /= static_cast<C>(window.divisor);
     if (kind == Kind::lp) result = norm(result, p);
@@ -160,8 +166,7 @@ std::unique_ptr<Kernel> build_backward(const NodeView& node) {
         unpool_plane(size, kind, p, args.in<T>(0) + out.start, reads_data ? args.in<T>(1) + in.start : nullptr, in.step,
                      reads_data ? args.in<T>(2) + out.start : nullptr, out.step, gradient.data());
         T* dx = args.out<T>() + in.start;
-        for (int64_t i = 0; i < size.in_size(); ++i)
-          dx[i * in.step] = static_cast<T>(gradient[static_cast<size_t>(i)]);
+        for (int64_t i = 0; i < size.in_size(); ++i) dx[i * in.step] = static_cast<T>(gradient[static_cast<size_t>(i)]);
       }
     });
   });

@@ -1,4 +1,5 @@
-// BatchNorm by oneDNN. It speaks of the variance where our third output is the reciprocal deviation; the difference, the
+// BatchNorm by oneDNN, where the channels lie last: there it is twice as fast as the plain loops, for other arrays four
+// times slower. It speaks of the variance where our third output is the reciprocal deviation; the difference, the
 // moving statistics and the gradient of a fixed gamma are a few loops over channels around the primitive.
 #include "symbind/ops/batch_norm.h"
 
@@ -24,10 +25,7 @@ struct Problem {
   Problem(const BatchNorm& p, const Tensor& tensor, bool is_train) : params(p) {
     const BatchNormSize size = size_of(p, tensor.shape);
     channels = size.channels;
-    // Any channel axis becomes (batch, channels, space, 1), with the channels fastest where nothing stands behind them.
-    const bool channels_fastest = tensor.layout == Layout::channels_last || size.inner == 1;
-    constexpr int last[] = {0, 2, 3, 1}, second[] = {0, 1, 2, 3};
-    data = dense({size.outer, size.channels, size.inner, 1}, tensor.dtype, channels_fastest ? last : second);
+    data = with_channels_last({size.outer, size.channels, size.inner, 1}, tensor.dtype);
     per_channel = dense({size.channels}, DType::float32);
     own_statistics = uses_batch_statistics(p, is_train);
     flags = normalization_flags::use_shift;
@@ -74,8 +72,10 @@ void assemble_forward(Program& program, const NodeView& node) {
   if (!problem.params.fix_gamma) arrays.emplace_back(DNNL_ARG_SCALE, program.input(1, problem.per_channel));
   program.execute(dnnl::batch_normalization_forward(descriptor), descriptor, arrays);
   program.call([p = problem.params, channels = problem.channels, own](const Args& args) {
-    if (own) finish_own_statistics(p, channels, args);
-    else show_moving_statistics(p, channels, args);
+    if (own)
+      finish_own_statistics(p, channels, args);
+    else
+      show_moving_statistics(p, channels, args);
   });
   program.in_place = {{0, 0}};
 }
@@ -110,8 +110,10 @@ void assemble_backward(Program& program, const NodeView& node) {
 
 template <class P>
 void assemble(Program& program, const NodeView& node) {
-  if constexpr (std::is_same_v<P, BatchNormGrad>) assemble_backward(program, node);
-  else assemble_forward(program, node);
+  if constexpr (std::is_same_v<P, BatchNormGrad>)
+    assemble_backward(program, node);
+  else
+    assemble_forward(program, node);
 }
 
 template <class P>
@@ -121,8 +123,15 @@ std::string refuse(const NodeView& node) {
   return Program::refuse(node, [&](Program& program) { assemble<P>(program, node); });
 }
 
+// Does nothing stand behind the channels in memory?
+template <class P>
+bool channels_lie_last(const NodeView& node) {
+  return node.outputs[0].layout == Layout::channels_last || size_of(node.as<P>(), node.outputs[0].shape).inner == 1;
+}
+
 template <class P>
 std::unique_ptr<Kernel> build(const NodeView& node) {
+  if (!channels_lie_last<P>(node)) return build_plain(node);
   return Program::build(node, threads_for(node.outputs[0].shape.size(), thread_elements),
                         [&](Program& program) { assemble<P>(program, node); });
 }

@@ -17,10 +17,14 @@ dnnl::stream& stream() {
 
 dnnl::memory::data_type type_of(DType dtype) {
   switch (dtype) {
-    case DType::float32: return dnnl::memory::data_type::f32;
-    case DType::float16: return dnnl::memory::data_type::f16;
-    case DType::bfloat16: return dnnl::memory::data_type::bf16;
-    default: fail_unknown_dtype(dtype);
+    case DType::float32:
+      return dnnl::memory::data_type::f32;
+    case DType::float16:
+      return dnnl::memory::data_type::f16;
+    case DType::bfloat16:
+      return dnnl::memory::data_type::bf16;
+    default:
+      fail_unknown_dtype(dtype);
   }
 }
 
@@ -51,16 +55,23 @@ Desc dense(const Dims& dims, DType dtype) {
   return dense(dims, dtype, order);
 }
 
-Desc activations(const Tensor& tensor, bool channels_behind) {
-  const int rank = tensor.shape.rank();
+Dims activation_dims(const Tensor& tensor, bool channels_behind) {
   Dims dims(tensor.shape.begin(), tensor.shape.end());
   if (channels_behind) std::rotate(dims.begin() + 1, dims.end() - 1, dims.end());
-  // With a single channel both layouts are the same bytes, and oneDNN's fast kernels know the second name.
-  if (!channels_behind && tensor.layout == Layout::plain && dims[1] != 1) return dense(dims, tensor.dtype);
+  return dims;
+}
+
+Desc activations(const Tensor& tensor, bool channels_behind) {
+  const Dims dims = activation_dims(tensor, channels_behind);
+  return channels_behind || tensor.layout == Layout::channels_last ? with_channels_last(dims, tensor.dtype)
+                                                                   : dense(dims, tensor.dtype);
+}
+
+Desc with_channels_last(const Dims& dims, DType dtype) {
   std::vector<int> order{0};
-  for (int axis = 2; axis < rank; ++axis) order.push_back(axis);
+  for (int axis = 2; axis < static_cast<int>(dims.size()); ++axis) order.push_back(axis);
   order.push_back(1);
-  return dense(dims, tensor.dtype, order);
+  return dense(dims, dtype, order);
 }
 
 std::optional<Eltwise> eltwise_of(std::string_view act_type) {

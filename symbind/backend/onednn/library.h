@@ -1,10 +1,11 @@
 // oneDNN in our words: its engine, and our types, layouts and activations as it names them.
 #pragma once
 
-#include <dnnl.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
+
+#include <dnnl.hpp>
 
 #include "symbind/passes/target.h"
 
@@ -26,9 +27,12 @@ std::string refuse_arrays(const NodeView& node);
 Desc dense(const Dims& dims, DType dtype, std::span<const int> order);
 Desc dense(const Dims& dims, DType dtype);  // row-major
 
-// An array of activations, described as (batch, channels, space…) however it lies. `channels_behind`: its shape itself
+// The logical dimensions of an array of activations: (batch, channels, space…). `channels_behind`: its shape itself
 // names the channels last.
+Dims activation_dims(const Tensor& tensor, bool channels_behind);
+// It described by these, however it lies.
 Desc activations(const Tensor& tensor, bool channels_behind);
+Desc with_channels_last(const Dims& dims, DType dtype);
 
 // An activation function as oneDNN computes it.
 struct Eltwise {

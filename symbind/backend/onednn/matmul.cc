@@ -1,6 +1,6 @@
 // Matrix products by oneDNN: dot, and FullyConnected with its bias and activation in the same pass. All matrices are
-// given as they lie, transposed ones by their strides: packing the weight beforehand, or the inner_product primitive with
-// its own weight order, is a few percent faster by itself but not with the reorder it needs at every run.
+// given as they lie, transposed ones by their strides: packing the weight beforehand, or the inner_product primitive
+// with its own weight order, is a few percent faster by itself but not with the reorder it needs at every run.
 #include "symbind/backend/onednn/families.h"
 #include "symbind/backend/onednn/program.h"
 #include "symbind/ops/dot.h"
@@ -9,8 +9,8 @@
 namespace symbind::onednn {
 namespace {
 
-// Fewer multiply-adds than this are done before oneDNN has looked at its arguments.
-constexpr int64_t least_products = 512;
+// With fewer multiply-adds than this the plain loops are done before oneDNN has looked at its arguments.
+constexpr int64_t least_products = 8192;
 
 // A product of matrices, and what is done with its result.
 struct Product : MatrixProduct {
@@ -39,8 +39,9 @@ void assemble(Program& program, const NodeView& node, const Product& product) {
   const bool activate_apart = product.activation && is_gemm(descriptor);
   if (activate_apart) descriptor = describe(attributes());
   const auto output = program.output(0, c);
-  std::vector<std::pair<int, Program::Array>> arrays{
-      {DNNL_ARG_SRC, program.input(product.a, a)}, {DNNL_ARG_WEIGHTS, program.input(product.b, b)}, {DNNL_ARG_DST, output}};
+  std::vector<std::pair<int, Program::Array>> arrays{{DNNL_ARG_SRC, program.input(product.a, a)},
+                                                     {DNNL_ARG_WEIGHTS, program.input(product.b, b)},
+                                                     {DNNL_ARG_DST, output}};
   if (product.has_bias) arrays.emplace_back(DNNL_ARG_BIAS, program.input(2, bias));
   program.execute(dnnl::matmul(descriptor), descriptor, arrays);
   if (activate_apart) program.activate(output, *product.activation);

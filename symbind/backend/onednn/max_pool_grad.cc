@@ -1,6 +1,7 @@
 #include "symbind/backend/onednn/max_pool_grad.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "symbind/backend/cpu/loops.h"
 
@@ -46,31 +47,39 @@ bool is_tiling(const PoolingSize& size) {
   return true;
 }
 
-// One window of `width` channels side by side: the vector instructions go along them, and with a width known to the
-// compiler `best` and `left` stay in registers. `left` is the gradient that has not found its maximum yet. A window that
-// starts with NaN has NaN as its maximum.
+// `width` channels side by side: vector instructions go along them.
+template <int64_t width>
+struct Lanes {
+  typedef float Type [[gnu::vector_size(width * sizeof(float))]];
+};
+
+// One window. `left` is the gradient that has not found its maximum yet. A window that starts with NaN has NaN as its
+// maximum.
 template <bool tiling, int64_t width>
 void spread_window(const PoolingSize& size, Range depth, Range height, Range columns, const float* dy, const float* x,
                    float* dx) {
-  float best[width], left[width];
+  using Vector = typename Lanes<width>::Type;
   const int64_t first = (depth.begin * size.in[1] + height.begin) * size.in[2] + columns.begin;
-  for (int64_t c = 0; c < width; ++c) {
-    best[c] = x[first * size.channels + c];
-    left[c] = dy[c];
-  }
+  Vector best, left, here;
+  std::memcpy(&best, x + first * size.channels, sizeof(Vector));
+  std::memcpy(&left, dy, sizeof(Vector));
   each_position(size, depth, height, columns, [&](int64_t position) {
-    const float* here = x + position * size.channels;
-    for (int64_t c = 0; c < width; ++c) best[c] = here[c] > best[c] ? here[c] : best[c];
+    std::memcpy(&here, x + position * size.channels, sizeof(Vector));
+    best = here > best ? here : best;
   });
+  const Vector none = {};
   each_position(size, depth, height, columns, [&](int64_t position) {
-    const float* here = x + position * size.channels;
+    std::memcpy(&here, x + position * size.channels, sizeof(Vector));
+    const auto found = (here == best) | (best != best);
+    Vector given = found ? left : none;
+    left = found ? none : left;
     float* to = dx + position * size.channels;
-    for (int64_t c = 0; c < width; ++c) {
-      const bool found = (here[c] == best[c]) | (best[c] != best[c]);
-      const float given = found ? left[c] : 0.0f;
-      left[c] = found ? 0.0f : left[c];
-      to[c] = tiling ? given : to[c] + given;
+    if constexpr (!tiling) {
+      Vector before;
+      std::memcpy(&before, to, sizeof(Vector));
+      given += before;
     }
+    std::memcpy(to, &given, sizeof(Vector));
   });
 }
 
@@ -89,27 +98,16 @@ void spread_image(const PoolingSize& size, const float* dy, const float* x, floa
   });
 }
 
-void spread_plane(const PoolingSize& size, const float* dy, const float* x, float* dx) {
-  std::fill(dx, dx + size.in_size(), 0.0f);
-  each_window(size, [&](int64_t out, Range depth, Range height, Range width) {
-    int64_t at = -1;
-    each_position(size, depth, height, width, [&](int64_t position) {
-      if (at < 0 || x[position] > x[at]) at = position;
-    });
-    if (at >= 0) dx[at] += dy[out];
-  });
-}
-
-template <class Spread>
-std::unique_ptr<Kernel> make(const PoolingSize& size, int64_t pieces, int64_t piece, const Spread& spread) {
-  const int64_t in = size.in_size() * piece, out = size.out_size() * piece;
+template <bool tiling>
+std::unique_ptr<Kernel> make(const PoolingSize& size) {
+  const int64_t in = size.in_size() * size.channels, out = size.out_size() * size.channels;
   return make_kernel([=](const Args& args) {
     const float *dy = args.in<float>(0), *x = args.in<float>(1);
     float* dx = args.out<float>();
     cpu_backend::for_elements(
-        pieces,
+        size.batch,
         [=](int64_t begin, int64_t end) {
-          for (int64_t i = begin; i < end; ++i) spread(dy + i * out, x + i * in, dx + i * in);
+          for (int64_t i = begin; i < end; ++i) spread_image<tiling>(size, dy + i * out, x + i * in, dx + i * in);
         },
         cpu_backend::element_grain / (in + 1) + 1);
   });
@@ -117,15 +115,8 @@ std::unique_ptr<Kernel> make(const PoolingSize& size, int64_t pieces, int64_t pi
 
 }  // namespace
 
-std::unique_ptr<Kernel> build_max_pool_grad(const PoolingSize& size, bool channels_last) {
-  if (!channels_last)
-    return make(size, size.batch * size.channels, 1,
-                [size](const float* dy, const float* x, float* dx) { spread_plane(size, dy, x, dx); });
-  if (is_tiling(size))
-    return make(size, size.batch, size.channels,
-                [size](const float* dy, const float* x, float* dx) { spread_image<true>(size, dy, x, dx); });
-  return make(size, size.batch, size.channels,
-              [size](const float* dy, const float* x, float* dx) { spread_image<false>(size, dy, x, dx); });
+std::unique_ptr<Kernel> build_max_pool_grad(const PoolingSize& size) {
+  return is_tiling(size) ? make<true>(size) : make<false>(size);
 }
 
 }  // namespace symbind::onednn

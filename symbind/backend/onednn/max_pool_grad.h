@@ -9,8 +9,8 @@
 
 namespace symbind::onednn {
 
-// Float32; inputs (out_grad, data, …), output data_grad, all of one layout. The first maximum of a window in row-major
-// order gets the gradient.
-std::unique_ptr<Kernel> build_max_pool_grad(const PoolingSize& size, bool channels_last);
+// Float32, with the channels last in memory; inputs (out_grad, data, …), output data_grad. The first maximum of a
+// window in row-major order gets the gradient.
+std::unique_ptr<Kernel> build_max_pool_grad(const PoolingSize& size);
 
 }  // namespace symbind::onednn

@@ -1,5 +1,5 @@
-// Pooling by oneDNN: maximum and mean, and the gradient of the mean. It follows the layout its input has: a reorder costs
-// more than it would save here.
+// Pooling by oneDNN: maximum and mean, and the gradient of the mean. It follows the layout its input has: a reorder
+// costs more than it would save here.
 #include "symbind/ops/pool.h"
 
 #include "symbind/backend/onednn/families.h"
@@ -16,7 +16,7 @@ struct Problem {
   Dims kernel, stride, dilate, left, right;
 
   Problem(const Pooling& p, const PoolingSize& known) : size(known) {
-    algorithm = p.pool_type == "max"   ? dnnl::algorithm::pooling_max
+    algorithm = p.pool_type == "max" ? dnnl::algorithm::pooling_max
                 : size.count_padding ? dnnl::algorithm::pooling_avg_include_padding
                                      : dnnl::algorithm::pooling_avg_exclude_padding;
     for (auto axis = static_cast<size_t>(3 - size.rank); axis < 3; ++axis) {
@@ -37,8 +37,10 @@ struct Problem {
 template <class P>
 Problem problem_of(const NodeView& node) {
   const P& p = node.as<P>();
-  if constexpr (std::is_same_v<P, PoolingGrad>) return {p, size_of(p, node.inputs[1].shape, node.inputs[0].shape)};
-  else return {p, size_of(p, node.inputs[0].shape, node.outputs[0].shape)};
+  if constexpr (std::is_same_v<P, PoolingGrad>)
+    return {p, size_of(p, node.inputs[1].shape, node.inputs[0].shape)};
+  else
+    return {p, size_of(p, node.inputs[0].shape, node.outputs[0].shape)};
 }
 
 dnnl::pooling_forward::primitive_desc forward_descriptor(const Problem& problem, dnnl::prop_kind kind, const Desc& data,
@@ -88,8 +90,10 @@ std::string refuse(const NodeView& node) {
   if (std::string reason = refuse_windows(problem_of<P>(node)); !reason.empty()) return reason;
   if (is_float) return "";
   return Program::refuse(node, [&](Program& program) {
-    if constexpr (std::is_same_v<P, PoolingGrad>) assemble_backward(program, node);
-    else assemble_forward(program, node);
+    if constexpr (std::is_same_v<P, PoolingGrad>)
+      assemble_backward(program, node);
+    else
+      assemble_forward(program, node);
   });
 }
 
@@ -100,9 +104,10 @@ std::unique_ptr<Kernel> build_forward(const NodeView& node) {
 
 std::unique_ptr<Kernel> build_backward(const NodeView& node) {
   const Problem problem = problem_of<PoolingGrad>(node);
-  if (problem.algorithm == dnnl::algorithm::pooling_max)
-    return build_max_pool_grad(problem.size,
-                               problem.size.channels_last || node.outputs[0].layout == Layout::channels_last);
+  if (problem.algorithm == dnnl::algorithm::pooling_max) {
+    const bool channels_lie_last = problem.size.channels_last || node.outputs[0].layout == Layout::channels_last;
+    return channels_lie_last ? build_max_pool_grad(problem.size) : build_plain(node);
+  }
   return Program::build(node, problem.threads(), [&](Program& program) { assemble_backward(program, node); });
 }
 

@@ -30,6 +30,10 @@ int threads_for(int64_t work, int64_t worth_a_thread) {
   return work < worth_a_thread ? 1 : cpu_backend::available_threads();
 }
 
+std::unique_ptr<Kernel> build_plain(const NodeView& node) {
+  return Target::get(cpu()).implementations(node.op).back().build(node);
+}
+
 std::unique_ptr<Kernel> Program::build(const NodeView& node, int threads,
                                        const std::function<void(Program&)>& assemble) {
   const ThreadCount scope(threads);
@@ -93,8 +97,7 @@ void Program::execute(const dnnl::primitive& primitive, const dnnl::primitive_de
 void Program::execute(const dnnl::primitive& primitive, const dnnl::primitive_desc_base& descriptor,
                       const std::vector<std::pair<int, Array>>& arrays) {
   Step step{primitive, {}, {}};
-  for (const auto& [argument, array] : arrays)
-    step.arguments.push_back({argument, arrays_[array.number].memory.get()});
+  for (const auto& [argument, array] : arrays) step.arguments.push_back({argument, arrays_[array.number].memory.get()});
   const Desc scratchpad = descriptor.scratchpad_desc();
   if (scratchpad.get_size() > 0)
     step.arguments.push_back({DNNL_ARG_SCRATCHPAD, arrays_[scratch(scratchpad).number].memory.get()});
@@ -113,9 +116,12 @@ void Program::call(std::function<void(const Args&)> step) { steps_.push_back({{}
 
 void* Program::address(const Place& place, const Args& args) const {
   switch (place.from) {
-    case From::input: return args.inputs[place.index];
-    case From::output: return args.outputs[place.index];
-    case From::scratch: break;
+    case From::input:
+      return args.inputs[place.index];
+    case From::output:
+      return args.outputs[place.index];
+    case From::scratch:
+      break;
   }
   return static_cast<std::byte*>(args.scratch) + place.index;
 }
@@ -123,8 +129,8 @@ void* Program::address(const Place& place, const Args& args) const {
 void Program::run(const Args& args) {
   const std::lock_guard lock(running_);
   const ThreadCount scope(threads_);
-  require(threads_ == 1 || cpu_backend::available_threads() == threads_, where_,
-          " was built for ", threads_, " threads and cannot run inside a parallel loop or in a forked child: bind again "
+  require(threads_ == 1 || cpu_backend::available_threads() == threads_, where_, " was built for ", threads_,
+          " threads and cannot run inside a parallel loop or in a forked child: bind again "
           "there");
   for (const Place& place : arrays_) dnnl_memory_set_data_handle(place.memory.get(), address(place, args));
   for (const Step& step : steps_) {

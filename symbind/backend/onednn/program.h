@@ -20,6 +20,9 @@ inline constexpr int64_t thread_elements = 1 << 15;
 // How many threads a primitive is made for, and must be run with.
 int threads_for(int64_t work, int64_t worth_a_thread);
 
+// What the plain implementation makes of the node, for layouts that turn out not to suit oneDNN.
+std::unique_ptr<Kernel> build_plain(const NodeView& node);
+
 class Program final : public Kernel {
  public:
   Program(std::string where, int threads) : where_(std::move(where)), threads_(threads) {}

@@ -10,9 +10,8 @@ void assemble(Program& program, const NodeView& node) {
   const SoftmaxSize size = size_of(node.as<SoftmaxOutput>(), node.inputs[0].shape);
   const Dims dims = size.inner == 1 ? Dims{size.outer, size.classes} : Dims{size.outer, size.classes, size.inner};
   const Desc desc = dense(dims, node.outputs[0].dtype);
-  const dnnl::softmax_forward::primitive_desc descriptor(engine(), dnnl::prop_kind::forward_inference,
-                                                         dnnl::algorithm::softmax_accurate, desc, desc, 1,
-                                                         attributes());
+  const dnnl::softmax_forward::primitive_desc descriptor(
+      engine(), dnnl::prop_kind::forward_inference, dnnl::algorithm::softmax_accurate, desc, desc, 1, attributes());
   program.execute(dnnl::softmax_forward(descriptor), descriptor,
                   {{DNNL_ARG_SRC, program.input(0, desc)}, {DNNL_ARG_DST, program.output(0, desc)}});
   program.in_place = {{0, 0}};
