@@ -107,6 +107,10 @@ OpDef define_pooling(Op<Pooling> op) {
       .doc("The maximum, mean, sum or p-norm of a window that moves over the spatial axes.")
       .infer_shape([](const Pooling& p, Shapes& s) { infer(p, s); })
       .infer_type([](const Pooling&, Types& t) { same_floating_type(t); })
+      // MXNet keeps the places of the maxima in a second output when oneDNN pools for it, and files count it.
+      .outputs_in_files([](const Pooling& p) {
+        return p.pool_type == "max" && !p.kernel.empty() && !channels_behind(p.layout) ? 2 : 1;
+      })
       .gradient([](const Pooling& p, Grad& g) {
         if (grad_reads_data(p))
           g.set("data", pooling_grad(g.out_grad(), g.input("data"), g.output(), {p}));

@@ -49,8 +49,7 @@ TEST(DType, VisitingFloatingTypesRefusesOthers) {
   EXPECT_TRUE(testing::fails_with([&] { visit_floating(DType::int32, nothing); }, "int32"));
 }
 
-// ---- half precision
-// ---------------------------------------------------------------------------------------------------
+// ---- half precision ------------------------------------------------------------------------------------------------
 
 bool is_nan_half(uint16_t bits) { return (bits & 0x7c00u) == 0x7c00u && (bits & 0x3ffu) != 0; }
 

@@ -57,8 +57,7 @@ TEST(NDArray, CountsWithArange) {
   EXPECT_EQ(arange(0, 3, 1, 1, cpu(), DType::int64).to_vector<int64_t>(), (Dims{0, 1, 2}));
 }
 
-// ---- views
-// ------------------------------------------------------------------------------------------------------------
+// ---- views ---------------------------------------------------------------------------------------------------------
 
 TEST(Views, OfTheFirstAxisShareMemory) {
   NDArray a = counted({4, 3});
@@ -148,8 +147,7 @@ TEST(Reshape, ThatDoesNotFitIsAnError) {
   EXPECT_THROW(a.reshape({-5, 2}), Error);
 }
 
-// ---- copies and conversions
-// -------------------------------------------------------------------------------------------
+// ---- copies and conversions ----------------------------------------------------------------------------------------
 
 TEST(Astype, RoundsAndCutsAsC) {
   const NDArray a = array({-1.7, -0.2, 0.5, 1.5, 2.9});

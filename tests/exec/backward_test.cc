@@ -40,8 +40,7 @@ struct Product {
   ExecutorPtr executor;
 };
 
-// ---- grad_req
-// ---------------------------------------------------------------------------------------------------------
+// ---- grad_req ------------------------------------------------------------------------------------------------------
 
 TEST(GradReq, WriteOverwrites) {
   for (const Context context : all_devices()) {
@@ -131,8 +130,7 @@ TEST(GradReq, OneArrayForTwoArgumentsAddsBoth) {
   EXPECT_EQ(both.to_vector<float>(), (Floats{4, 6}));
 }
 
-// ---- out_grads
-// --------------------------------------------------------------------------------------------------------
+// ---- out_grads -----------------------------------------------------------------------------------------------------
 
 TEST(OutGrads, MayBeAListOrByName) {
   const Symbol x = var("x");
@@ -204,8 +202,7 @@ TEST(OutGrads, MayBeTheOutputItself) {
   EXPECT_EQ(dx.to_vector<float>(), (Floats{4, 8}));
 }
 
-// ---- when
-// -------------------------------------------------------------------------------------------------------------
+// ---- when ----------------------------------------------------------------------------------------------------------
 
 TEST(Backward, BeforeForwardIsAnError) {
   auto executor = testing::bind_with_values(testing::mlp());
@@ -223,7 +220,6 @@ TEST(Backward, AfterAForwardThatDidNotTrainIsTheGradientInTestMode) {
   EXPECT_TRUE(all_close(executor->outputs()[0], outputs)) << "the outputs stay those of test mode";
   for (size_t i = 0; i < states.size(); ++i)
     EXPECT_TRUE(same_bits(executor->aux_arrays()[i], states[i])) << "states stay";
-  // By hand: a network whose statistics are the moving ones in training too.
   auto training = testing::bind_with_values(network);
   training->forward(true);
   training->backward();
@@ -291,8 +287,7 @@ TEST(Backward, MovesStatisticsOncePerTrainingForward) {
   }
 }
 
-// ---- a whole training
-// -------------------------------------------------------------------------------------------------
+// ---- a whole training ----------------------------------------------------------------------------------------------
 
 TEST(Training, TwiceFromTheSameSeedIsEqualBitForBit) {
   std::vector<testing::Network> networks = testing::all_networks();

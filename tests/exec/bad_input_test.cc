@@ -30,8 +30,7 @@ NamedArrays all_arguments() {
   return args;
 }
 
-// ---- binding
-// ----------------------------------------------------------------------------------------------------------
+// ---- binding -------------------------------------------------------------------------------------------------------
 
 TEST(BadInput, AnUnknownArgumentNameListsTheRightOnes) {
   EXPECT_TRUE(fails_with([] { simple_bind(net(), cpu(), {{"dta", {6, 12}}}); }, "dta", "data", "fc1_weight"));
@@ -124,8 +123,7 @@ TEST(BadInput, MoreMemoryThanThereIsIsAnErrorAndNothingIsLost) {
   EXPECT_TRUE(testing::same_bits(executor->forward()[0], expected));
 }
 
-// ---- running
-// ----------------------------------------------------------------------------------------------------------
+// ---- running -------------------------------------------------------------------------------------------------------
 
 TEST(BadInput, BackwardBeforeForwardIsRefused) {
   auto executor = simple_bind(net(), cpu(), shapes);
@@ -152,8 +150,7 @@ TEST(BadInput, AMonitorThatThrowsLeavesTheExecutorUsable) {
   EXPECT_TRUE(testing::same_bits(executor->forward()[0], expected));
 }
 
-// ---- operators
-// --------------------------------------------------------------------------------------------------------
+// ---- operators -----------------------------------------------------------------------------------------------------
 
 TEST(BadInput, AMisspeltParameterListsTheRightOnes) {
   EXPECT_TRUE(fails_with(
@@ -209,8 +206,7 @@ TEST(BadInput, AKernelLargerThanTheImageIsRefused) {
   EXPECT_TRUE(fails_with([&] { infer_shape(conv, {{"x", {1, 1, 3, 3}}}); }, "conv7"));
 }
 
-// ---- devices
-// ----------------------------------------------------------------------------------------------------------
+// ---- devices -------------------------------------------------------------------------------------------------------
 
 TEST(BadInput, AGpuThatIsNotThereIsSaid) {
   const Context missing = gpu(num_gpus());
@@ -221,8 +217,7 @@ TEST(BadInput, AGpuThatIsNotThereIsSaid) {
   EXPECT_TRUE(fails_with([] { zeros({1}, gpu(-1)); }, "-1"));
 }
 
-// ---- files
-// ------------------------------------------------------------------------------------------------------------
+// ---- files ---------------------------------------------------------------------------------------------------------
 
 TEST(BadInput, MalformedJsonSaysWhere) {
   for (const std::string text :

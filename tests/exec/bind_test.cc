@@ -137,8 +137,7 @@ TEST(Bind, LeavesTheCallersArraysWhereTheyAre) {
   EXPECT_EQ(executor->outputs()[0].to_vector<float>(), (Floats{6, 8}));
 }
 
-// ---- simple_bind
-// ------------------------------------------------------------------------------------------------------
+// ---- simple_bind ---------------------------------------------------------------------------------------------------
 
 TEST(SimpleBind, AllocatesEverythingFilledWithZeros) {
   for (const Context context : all_devices()) {

@@ -124,8 +124,7 @@ TEST(Invoke, LeavesTheCallersFloatingPointStateAlone) {
   EXPECT_GT(tiny * 0.5f, 0.0f) << "denormals are not flushed for the caller";
 }
 
-// ---- parts of arrays
-// --------------------------------------------------------------------------------------------------
+// ---- parts of arrays -----------------------------------------------------------------------------------------------
 
 TEST(Indexing, TakesPartsAlongAnyAxis) {
   const NDArray a = counted({3, 4});

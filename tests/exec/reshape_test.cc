@@ -117,8 +117,7 @@ TEST(Reshape, TenThousandTimesLeavesMemoryFlat) {
   EXPECT_LE(resident_bytes() - resident, int64_t{8} << 20);
 }
 
-// ---- shared_exec and shared_buffer
-// --------------------------------------------------------------------------------------
+// ---- shared_exec and shared_buffer ---------------------------------------------------------------------------------
 
 TEST(SharedExec, SharesTheWorkingMemory) {
   const auto network = testing::lenet();

@@ -22,8 +22,7 @@ using Strings = std::vector<std::string>;
 
 Symbol small_net() { return softmax(fc(relu(fc(var("data"), 4, "fc1"), "relu1"), 3, "fc2")); }
 
-// ---- making
-// -----------------------------------------------------------------------------------------------------------
+// ---- making --------------------------------------------------------------------------------------------------------
 
 TEST(Symbol, MissingInputsBecomeVariablesNamedAfterTheNode) {
   EXPECT_EQ(small_net().list_arguments(),
@@ -85,8 +84,7 @@ TEST(Symbol, ArgumentsStandInTheOrderOfADepthFirstWalk) {
   EXPECT_EQ(((b + c) * (b + a)).list_arguments(), (Strings{"b", "c", "a"}));
 }
 
-// ---- automatic names
-// --------------------------------------------------------------------------------------------------
+// ---- automatic names -----------------------------------------------------------------------------------------------
 
 TEST(Names, AreTheOperatorsLowerCaseNameAndACounter) {
   const NameManager fresh;
@@ -139,8 +137,7 @@ TEST(Names, GetAPrefixGivenOrMade) {
   EXPECT_EQ((x + x).name(), "_plus0");
 }
 
-// ---- attributes
-// -------------------------------------------------------------------------------------------------------
+// ---- attributes ----------------------------------------------------------------------------------------------------
 
 TEST(Attributes, OfAVariableAreFoundUnderBothSpellings) {
   const Symbol x = Symbol::variable("x", {.attr = {{"mood", "calm"}}, .lr_mult = 0.5, .wd_mult = 2});
@@ -205,8 +202,7 @@ TEST(Attributes, StatesKnowHowTheyStart) {
   EXPECT_NE(all.at("bn_moving_var").at("__init__").find("one"), std::string::npos);
 }
 
-// ---- parts
-// ------------------------------------------------------------------------------------------------------------
+// ---- parts ---------------------------------------------------------------------------------------------------------
 
 TEST(Parts, OutputsAreFoundByNumberAndByName) {
   const Symbol both = Symbol::group({fc(var("x"), 2, "a"), fc(var("y"), 2, "b")});
@@ -244,8 +240,7 @@ TEST(Parts, HiddenOutputsAreSeenOnlyWhenAskedFor) {
             (Strings{"bn_output", "bn_mean", "bn_var"}));
 }
 
-// ---- composition
-// ------------------------------------------------------------------------------------------------------
+// ---- composition ---------------------------------------------------------------------------------------------------
 
 TEST(Composition, ReplacesVariablesByName) {
   const Symbol stem = fc(var("x"), 3, "stem"), head = fc(var("y"), 2, "head");
@@ -280,8 +275,7 @@ TEST(Composition, KeepsSharingInsideTheNetwork) {
   EXPECT_EQ(both({{"x", var("z")}}).list_arguments(), (Strings{"z", "a_weight", "a_bias", "b_weight", "b_bias"}));
 }
 
-// ---- text
-// -------------------------------------------------------------------------------------------------------------
+// ---- text ----------------------------------------------------------------------------------------------------------
 
 TEST(Json, IsReadBackAsTheSameNetwork) {
   for (const auto& network : testing::all_networks()) {

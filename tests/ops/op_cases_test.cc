@@ -16,8 +16,7 @@ namespace {
 using Inputs_ = const std::vector<Values>&;
 using Reference = std::function<std::vector<Values>(Inputs_)>;
 
-// ---- plain definitions
-// ------------------------------------------------------------------------------------------------
+// ---- plain definitions ---------------------------------------------------------------------------------------------
 
 // Calls visit(index in the result, index in `from`) for every element of `to`, where `from` broadcasts to it.
 template <class Visit>
@@ -169,8 +168,7 @@ double cross_entropy(const std::vector<NDArray>& outputs, const std::vector<NDAr
   return loss;
 }
 
-// ---- the table
-// --------------------------------------------------------------------------------------------------------
+// ---- the table -----------------------------------------------------------------------------------------------------
 
 const std::vector<std::vector<Shape>> one_odd_shapes{{{1}}, {{7}}, {{3, 5, 7}}, {{0, 4}}, {{257, 33}}};
 const std::vector<std::vector<Shape>> two_odd_shapes{

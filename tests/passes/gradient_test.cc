@@ -124,8 +124,7 @@ TEST(GradReq, NamesAreRead) {
   EXPECT_TRUE(testing::fails_with([] { grad_req_from_name("sometimes"); }, "sometimes", "write", "add", "null"));
 }
 
-// ---- the numbers
-// ------------------------------------------------------------------------------------------------------
+// ---- the numbers ---------------------------------------------------------------------------------------------------
 
 NamedArrays double_values(const Symbol& symbol, const NamedShapes& shapes) {
   NamedArrays values;
