@@ -46,12 +46,8 @@ format:  ## write the formatting that lint asks for
 	  -exec clang-format -i {} +
 	@.venv/bin/ruff format --no-cache --quiet .
 
-device:  ## how to test on a GPU
-	@echo "The GPU backend is built wherever nvcc is on the path. On a machine with an NVIDIA GPU:"
-	@echo
-	@echo "  make test                                  builds and runs every test, on the GPU as well"
-	@echo "  tools/test_gpu.sh build/release            runs the tests of a build made elsewhere"
-	@echo "  python3 bench/peers/torch_gpu.py           the peer's times, in an environment with PyTorch"
+device:  ## on a machine with a GPU: build with CUDA, test, time a step beside PyTorch
+	@tools/device_check.sh
 
 clean:  ## remove build/ (the virtual environment stays)
 	@rm -rf build

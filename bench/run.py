@@ -89,6 +89,11 @@ def main():
     print_table(results, peers)
     overhead = run_row([str(programs / "plan_overhead")], arguments.threads)
     print(f"\nOur own time per step of a plan: {overhead['ns_per_step']:.0f} ns")
+    update = run_row([str(programs / "update")], arguments.threads)
+    print(
+        f"SGD with momentum on ResNet-50's {update['arrays']} arrays: {update['gb_per_s']:.1f} GB/s, "
+        f"{update['ratio']:.2f} of a plain copy's {update['copy_gb_per_s']:.1f} GB/s"
+    )
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ option(SYMBIND_OPENMP "run CPU kernels on several threads" ON)
 option(SYMBIND_WERROR "treat warnings in our own sources as errors" ${PROJECT_IS_TOP_LEVEL})
 set(SYMBIND_SANITIZE "" CACHE STRING "sanitizers to build with, as given to -fsanitize: address,undefined or thread")
 
+option(SYMBIND_FUZZ "build the fuzzers of tests/fuzz (with clang)" OFF)
 option(SYMBIND_BUILD_TESTS "build the tests" ${PROJECT_IS_TOP_LEVEL})
 option(SYMBIND_BUILD_EXAMPLES "build the programs in examples/" ${PROJECT_IS_TOP_LEVEL})
 option(SYMBIND_BUILD_BENCH "build the programs in bench/" ${PROJECT_IS_TOP_LEVEL})

@@ -1,6 +1,7 @@
 // exp, log, tanh and sigmoid for float without branches or tables, so that loops over them become vector instructions
-// and CPU and GPU compute the same formula. Errors are below 2 units in the last place; infinities, NaN and overflow
-// come out as in <cmath>. Other types call <cmath>.
+// and CPU and GPU compute the same formula. Errors are below 1.5 units in the last place, for sigmoid below 2.5; a
+// sigmoid smaller than any normal number is zero. Infinities, NaN and overflow come out as in <cmath>. Other types call
+// <cmath>.
 //
 // The polynomials are least-squares fits at Chebyshev points of the remainder after the leading terms.
 #pragma once

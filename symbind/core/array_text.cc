@@ -32,7 +32,7 @@ std::string shortest(double value, DType dtype) {
   if (dtype == DType::float64) return print(value);
   if (dtype == DType::float32) return print(static_cast<float>(value));
   for (int digits = 0;; ++digits) {
-    const std::string candidate = print(value, digits);
+    std::string candidate = print(value, digits);
     const double back = std::stod(candidate);
     const bool same = dtype == DType::float16 ? float16(back).bits == float16(value).bits
                                               : bfloat16(back).bits == bfloat16(value).bits;

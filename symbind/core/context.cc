@@ -9,9 +9,15 @@ namespace symbind {
 
 std::ostream& operator<<(std::ostream& out, Context context) {
   switch (context.type) {
-    case DeviceType::cpu: out << "cpu("; break;
-    case DeviceType::gpu: out << "gpu("; break;
-    case DeviceType::cpu_pinned: out << "cpu_pinned("; break;
+    case DeviceType::cpu:
+      out << "cpu(";
+      break;
+    case DeviceType::gpu:
+      out << "gpu(";
+      break;
+    case DeviceType::cpu_pinned:
+      out << "cpu_pinned(";
+      break;
   }
   return out << context.id << ")";
 }

@@ -17,7 +17,7 @@ struct Context {
   int id = 0;
 
   bool is_gpu() const { return type == DeviceType::gpu; }
-  std::string str() const;                         // "gpu(0)"
+  std::string str() const;                            // "gpu(0)"
   static Context from_string(std::string_view text);  // reads what str() writes
   friend auto operator<=>(const Context&, const Context&) = default;
 };

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "symbind/core/error.h"
+#include "symbind/core/random_cursors.h"
 
 namespace symbind {
 namespace {
@@ -81,6 +82,27 @@ void seed(uint64_t value) {
   all.seed = value;
   for (auto& [context, device] : all.devices) device->random().seed(value);
   host_random().seed(value);
+}
+
+std::map<std::string, RandomCursor> random_cursors() {
+  DeviceTable& all = table();
+  const std::lock_guard lock(all.mutex);
+  std::map<std::string, RandomCursor> cursors;
+  for (auto& [context, device] : all.devices) cursors[context.str()] = device->random().peek();
+  cursors["host"] = host_random().peek();
+  return cursors;
+}
+
+void restore_random_cursors(const std::map<std::string, RandomCursor>& cursors) {
+  for (const auto& [name, cursor] : cursors) {
+    if (name == "host") {
+      host_random().restore(cursor);
+      continue;
+    }
+    const Context context = Context::from_string(name);
+    if (context.is_gpu() && context.id >= count_gpu_devices()) continue;
+    Device::get(context).random().restore(cursor);
+  }
 }
 
 Storage::Storage(Device& device, size_t bytes) : device_(device), data_(device.allocate(bytes)), bytes_(bytes) {}

@@ -24,7 +24,7 @@ enum class DType : int8_t {
 };
 
 size_t size_of(DType dtype);
-std::string_view name_of(DType dtype);        // "float32"
+std::string_view name_of(DType dtype);         // "float32"
 DType dtype_from_name(std::string_view name);  // fails on an unknown name, listing those there are
 bool is_floating(DType dtype);
 std::ostream& operator<<(std::ostream& out, DType dtype);
@@ -70,7 +70,7 @@ struct float16 {
   uint16_t bits = 0;
   float16() = default;
   template <class T>
-    requires std::is_arithmetic_v<T>
+  requires std::is_arithmetic_v<T>
   constexpr float16(T value) : bits(detail::half_bits_of(static_cast<float>(value))) {}
   constexpr operator float() const { return detail::float_of_half_bits(bits); }
 };
@@ -80,7 +80,7 @@ struct bfloat16 {
   uint16_t bits = 0;
   bfloat16() = default;
   template <class T>
-    requires std::is_arithmetic_v<T>
+  requires std::is_arithmetic_v<T>
   constexpr bfloat16(T value) {
     const uint32_t from = std::bit_cast<uint32_t>(static_cast<float>(value));
     const bool nan = (from & 0x7fffffffu) > 0x7f800000u;
@@ -91,16 +91,26 @@ struct bfloat16 {
 
 template <class T>
 constexpr DType dtype_of() {
-  if constexpr (std::is_same_v<T, float>) return DType::float32;
-  else if constexpr (std::is_same_v<T, double>) return DType::float64;
-  else if constexpr (std::is_same_v<T, float16>) return DType::float16;
-  else if constexpr (std::is_same_v<T, bfloat16>) return DType::bfloat16;
-  else if constexpr (std::is_same_v<T, uint8_t>) return DType::uint8;
-  else if constexpr (std::is_same_v<T, int8_t>) return DType::int8;
-  else if constexpr (std::is_same_v<T, int32_t>) return DType::int32;
-  else if constexpr (std::is_same_v<T, int64_t>) return DType::int64;
-  else if constexpr (std::is_same_v<T, bool>) return DType::boolean;
-  else static_assert(sizeof(T) == 0, "no element type for this C++ type");
+  if constexpr (std::is_same_v<T, float>)
+    return DType::float32;
+  else if constexpr (std::is_same_v<T, double>)
+    return DType::float64;
+  else if constexpr (std::is_same_v<T, float16>)
+    return DType::float16;
+  else if constexpr (std::is_same_v<T, bfloat16>)
+    return DType::bfloat16;
+  else if constexpr (std::is_same_v<T, uint8_t>)
+    return DType::uint8;
+  else if constexpr (std::is_same_v<T, int8_t>)
+    return DType::int8;
+  else if constexpr (std::is_same_v<T, int32_t>)
+    return DType::int32;
+  else if constexpr (std::is_same_v<T, int64_t>)
+    return DType::int64;
+  else if constexpr (std::is_same_v<T, bool>)
+    return DType::boolean;
+  else
+    static_assert(sizeof(T) == 0, "no element type for this C++ type");
 }
 
 // The type sums and products of T are computed in.
@@ -113,16 +123,26 @@ using compute_type = std::conditional_t<std::is_same_v<T, float16> || std::is_sa
 template <class Function>
 decltype(auto) visit_dtype(DType dtype, Function&& function) {
   switch (dtype) {
-    case DType::float32: return function(std::type_identity<float>{});
-    case DType::float64: return function(std::type_identity<double>{});
-    case DType::float16: return function(std::type_identity<float16>{});
-    case DType::bfloat16: return function(std::type_identity<bfloat16>{});
-    case DType::uint8: return function(std::type_identity<uint8_t>{});
-    case DType::int8: return function(std::type_identity<int8_t>{});
-    case DType::int32: return function(std::type_identity<int32_t>{});
-    case DType::int64: return function(std::type_identity<int64_t>{});
-    case DType::boolean: return function(std::type_identity<bool>{});
-    case DType::none: break;
+    case DType::float32:
+      return function(std::type_identity<float>{});
+    case DType::float64:
+      return function(std::type_identity<double>{});
+    case DType::float16:
+      return function(std::type_identity<float16>{});
+    case DType::bfloat16:
+      return function(std::type_identity<bfloat16>{});
+    case DType::uint8:
+      return function(std::type_identity<uint8_t>{});
+    case DType::int8:
+      return function(std::type_identity<int8_t>{});
+    case DType::int32:
+      return function(std::type_identity<int32_t>{});
+    case DType::int64:
+      return function(std::type_identity<int64_t>{});
+    case DType::boolean:
+      return function(std::type_identity<bool>{});
+    case DType::none:
+      break;
   }
   fail_unknown_dtype(dtype);
 }
@@ -131,11 +151,16 @@ decltype(auto) visit_dtype(DType dtype, Function&& function) {
 template <class Function>
 decltype(auto) visit_floating(DType dtype, Function&& function) {
   switch (dtype) {
-    case DType::float32: return function(std::type_identity<float>{});
-    case DType::float64: return function(std::type_identity<double>{});
-    case DType::float16: return function(std::type_identity<float16>{});
-    case DType::bfloat16: return function(std::type_identity<bfloat16>{});
-    default: fail_unknown_dtype(dtype);
+    case DType::float32:
+      return function(std::type_identity<float>{});
+    case DType::float64:
+      return function(std::type_identity<double>{});
+    case DType::float16:
+      return function(std::type_identity<float16>{});
+    case DType::bfloat16:
+      return function(std::type_identity<bfloat16>{});
+    default:
+      fail_unknown_dtype(dtype);
   }
 }
 

@@ -16,8 +16,9 @@ NDArray::NDArray(const Shape& shape, Context context, DType dtype) : shape_(shap
 NDArray::NDArray(std::shared_ptr<Storage> storage, size_t byte_offset, const Shape& shape, DType dtype)
     : storage_(std::move(storage)), offset_(byte_offset), shape_(shape), dtype_(dtype) {
   require(storage_ != nullptr, "an array needs a storage");
-  require(offset_ + bytes() <= storage_->bytes(), "an array of shape ", shape, " and type ", dtype,
-          " does not fit at byte ", byte_offset, " of a storage of ", storage_->bytes(), " bytes");
+  const size_t room = storage_->bytes();
+  require(bytes() <= room && offset_ <= room - bytes(), "an array of shape ", shape, " and type ", dtype,
+          " does not fit at byte ", byte_offset, " of a storage of ", room, " bytes");
 }
 
 Storage& NDArray::storage() const {
@@ -41,8 +42,8 @@ NDArray NDArray::at(int64_t index) const {
 NDArray NDArray::slice(int64_t begin, int64_t end) const {
   require(rank() > 0, "an array without axes cannot be sliced");
   const int64_t from = begin < 0 ? begin + shape_[0] : begin, to = end < 0 ? end + shape_[0] : end;
-  require(from >= 0 && from <= to && to <= shape_[0], "the slice ", begin, ":", end, " is outside of an axis of length ",
-          shape_[0]);
+  require(from >= 0 && from <= to && to <= shape_[0], "the slice ", begin, ":", end,
+          " is outside of an axis of length ", shape_[0]);
   const size_t step = static_cast<size_t>(shape_.size(1, rank())) * size_of(dtype_);
   return {storage_, offset_ + static_cast<size_t>(from) * step, shape_.with(0, to - from), dtype_};
 }
@@ -55,7 +56,9 @@ NDArray NDArray::as_copy_in(Context context) const {
   return result;
 }
 
-NDArray NDArray::as_in_context(Context context) const { return context == this->context() ? *this : as_copy_in(context); }
+NDArray NDArray::as_in_context(Context context) const {
+  return context == this->context() ? *this : as_copy_in(context);
+}
 
 NDArray NDArray::astype(DType dtype) const {
   NDArray result(shape_, context(), dtype);
@@ -129,9 +132,10 @@ NDArray arange(double start, double stop, double step, int64_t repeat, Context c
   require(step != 0 && std::isfinite(start) && std::isfinite(stop) && std::isfinite(step),
           "[arange] start, stop and step must be finite and step not zero: ", start, ", ", stop, ", ", step);
   require(repeat >= 1, "[arange] repeat must be at least 1: ", repeat);
-  const double steps = std::ceil((stop - start) / step);
-  require(steps < 1e15, "[arange] ", steps, " elements are too many");
-  const int64_t count = std::max<int64_t>(0, static_cast<int64_t>(steps));
+  const double steps = std::max(0.0, std::ceil((stop - start) / step));
+  require(steps * static_cast<double>(repeat) < 1e15, "[arange] ", steps, " elements, each ", repeat,
+          " times, are too many");
+  const auto count = static_cast<int64_t>(steps);
   std::vector<double> values;
   values.reserve(static_cast<size_t>(count * repeat));
   for (int64_t i = 0; i < count; ++i)
@@ -182,13 +186,19 @@ Shape resolve_reshape(const Shape& from, std::span<const int64_t> codes, bool re
     std::reverse(source.begin(), source.end());
     std::reverse(target.begin(), target.end());
     // Reading from the right, the numbers behind a -4 stand before it.
-    for (size_t i = 0; i + 2 < target.size() + 0; ++i)
+    for (size_t i = 0; i + 2 < target.size(); ++i)
       if (target[i + 2] == -4) {
         std::swap(target[i], target[i + 2]);
         std::swap(target[i + 1], target[i + 2]);
         i += 2;
       }
   }
+  const int64_t size = from.size();
+  const auto product = [&](int64_t a, int64_t b) {
+    int64_t result = 0;
+    if (__builtin_mul_overflow(a, b, &result)) bad("the sizes are too large");
+    return result;
+  };
   std::vector<int64_t> dims;
   size_t next = 0;  // the source axis to be used next
   int inferred = -1;
@@ -209,7 +219,7 @@ Shape resolve_reshape(const Shape& from, std::span<const int64_t> codes, bool re
       while (next < source.size()) dims.push_back(source[next++]);
     } else if (code == -3) {
       const int64_t first = take(), second = take();
-      dims.push_back(first * second);
+      dims.push_back(product(first, second));
     } else if (code == -4) {
       if (i + 2 >= target.size()) bad("-4 must be followed by two numbers");
       const int64_t whole = take();
@@ -218,7 +228,7 @@ Shape resolve_reshape(const Shape& from, std::span<const int64_t> codes, bool re
       if (first == 0 || second == 0 || first < -1 || second < -1) bad("-4 must be followed by two sizes");
       if (first == -1) first = whole / second;
       if (second == -1) second = whole / first;
-      if (first * second != whole) bad("-4 must split an axis into two that multiply to it");
+      if (product(first, second) != whole) bad("-4 must split an axis into two that multiply to it");
       dims.push_back(first);
       dims.push_back(second);
     } else if (code < 0) {
@@ -228,9 +238,8 @@ Shape resolve_reshape(const Shape& from, std::span<const int64_t> codes, bool re
       ++next;
     }
   }
-  const int64_t size = from.size();
   if (inferred >= 0) {
-    const int64_t rest = std::accumulate(dims.begin(), dims.end(), int64_t{1}, std::multiplies<>());
+    const int64_t rest = std::accumulate(dims.begin(), dims.end(), int64_t{1}, product);
     if (rest == 0 || size % rest != 0) bad("the sizes do not divide");
     dims[static_cast<size_t>(inferred)] = size / rest;
   }

@@ -1,7 +1,7 @@
 // An array: shape, type and place. It is a handle: copying one shares the data, and a const one is a handle that stays
 // what it is, whose elements may be written. Elements are always dense and in
-// row-major order, so a view (reshape, at, slice on the first axis) is an offset into the same storage; anything else is
-// a copy. Arithmetic stands in exec/arithmetic.h, saving in files/params.h.
+// row-major order, so a view (reshape, at, slice on the first axis) is an offset into the same storage; anything else
+// is a copy. Arithmetic stands in exec/arithmetic.h, saving in files/params.h.
 #pragma once
 
 #include <initializer_list>
@@ -47,8 +47,8 @@ class NDArray {
   // -3 merges two, -4 splits one.
   NDArray reshape(std::span<const int64_t> dims) const;
   NDArray reshape(std::initializer_list<int64_t> dims) const { return reshape(std::span(dims.begin(), dims.size())); }
-  NDArray at(int64_t index) const;                     // a[i]
-  NDArray slice(int64_t begin, int64_t end) const;     // a[begin:end]
+  NDArray at(int64_t index) const;                  // a[i]
+  NDArray slice(int64_t begin, int64_t end) const;  // a[begin:end]
   // The first elements of the storage seen as another shape that needs no more bytes.
   NDArray prefix(const Shape& shape, DType dtype) const;
 
@@ -56,7 +56,7 @@ class NDArray {
   NDArray as_copy_in(Context context) const;
   NDArray as_in_context(Context context) const;  // itself when it is there already
   NDArray astype(DType dtype) const;             // always a copy
-  void copyto(const NDArray& dst) const;               // shapes agree; converts the type where needed
+  void copyto(const NDArray& dst) const;         // shapes agree; converts the type where needed
   void fill(double value) const;
 
   // Elements from and to the host, converted.
@@ -102,8 +102,7 @@ NDArray arange(double start, double stop, double step = 1, int64_t repeat = 1, C
 // A float32 array of the given numbers; the shape defaults to one axis.
 NDArray array(std::initializer_list<double> values, Context context = cpu(), DType dtype = DType::float32);
 template <class T>
-NDArray array(const std::vector<T>& values, const Shape& shape, Context context = cpu(),
-              DType dtype = DType::float32) {
+NDArray array(const std::vector<T>& values, const Shape& shape, Context context = cpu(), DType dtype = DType::float32) {
   NDArray result(shape, context, dtype);
   result.copy_from(values);
   return result;

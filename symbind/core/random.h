@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <mutex>
 
 namespace symbind {
 
@@ -40,18 +41,19 @@ constexpr double unit_double(uint32_t high, uint32_t low) {
 }
 
 // The random state of a device. seed(n) restarts it; contexts with the same id on different kinds of device draw the
-// same numbers, contexts with different ids draw different ones.
+// same numbers, contexts with different ids draw different ones. Several threads may take draws from one state.
 class RandomState {
  public:
   explicit RandomState(int device_id) : device_id_(device_id) { seed(0); }
   void seed(uint64_t value);
   // The cursor for the next `count` draws, which are thereby taken.
   RandomCursor take(uint64_t count);
-  RandomCursor peek() const { return cursor_; }
-  void restore(RandomCursor cursor) { cursor_ = cursor; }
+  RandomCursor peek() const;
+  void restore(RandomCursor cursor);
 
  private:
-  int device_id_;
+  const int device_id_;
+  mutable std::mutex mutex_;
   RandomCursor cursor_;
 };
 

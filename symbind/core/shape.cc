@@ -131,7 +131,8 @@ Shape broadcast(const Shape& a, const Shape& b, std::string_view who) {
   for (int axis = 0; axis < rank; ++axis) {
     const int in_a = axis - (rank - a.rank()), in_b = axis - (rank - b.rank());
     const int64_t dim_a = in_a < 0 ? 1 : a[in_a], dim_b = in_b < 0 ? 1 : b[in_b];
-    require(dim_a == dim_b || dim_a == 1 || dim_b == 1, who, " shapes ", a, " and ", b, " cannot be broadcast together");
+    require(dim_a == dim_b || dim_a == 1 || dim_b == 1, who, " shapes ", a, " and ", b,
+            " cannot be broadcast together");
     result[axis] = dim_a == 1 ? dim_b : dim_a;
   }
   return result;

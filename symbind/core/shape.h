@@ -39,8 +39,8 @@ class Shape {
   // Axis counted from either end, checked; `who` is named in the error.
   int axis(int64_t index, std::string_view who) const;
 
-  int64_t size() const;                     // number of elements; the shape is known
-  int64_t size(int begin, int end) const;   // product of the dimensions in [begin, end)
+  int64_t size() const;                    // number of elements; the shape is known
+  int64_t size(int begin, int end) const;  // product of the dimensions in [begin, end)
   std::span<const int64_t> dims() const { return {dims_.data(), static_cast<size_t>(rank_ < 0 ? 0 : rank_)}; }
   auto begin() const { return dims().begin(); }
   auto end() const { return dims().end(); }

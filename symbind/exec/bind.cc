@@ -140,9 +140,9 @@ ExecutorPtr simple_bind(const Symbol& symbol, Context context, const NamedShapes
   made.reqs = options.grad_req.resolve(made.arg_names);
 
   Executor::Impl* shared = options.shared_exec ? &ExecutorBuilder::impl_of(*options.shared_exec) : nullptr;
-  const auto is_shared = [&](const std::string& name) {
-    return shared && std::find(options.shared_arg_names.begin(), options.shared_arg_names.end(), name) !=
-                         options.shared_arg_names.end();
+  const auto is_listed = [&](const std::string& name) {
+    const auto& names = options.shared_arg_names;
+    return std::find(names.begin(), names.end(), name) != names.end();
   };
   const auto from = [](const NamedArrays& arrays, const std::string& name) {
     const auto found = arrays.find(name);
@@ -161,13 +161,14 @@ ExecutorPtr simple_bind(const Symbol& symbol, Context context, const NamedShapes
   for (size_t i = 0; i < made.arg_names.size(); ++i) {
     const std::string& name = made.arg_names[i];
     const ExecutorBuilder::Described& wanted = builder.variable(name);
-    const NDArray other = is_shared(name) ? from(shared->arg_dict, name) : NDArray();
-    made.args.push_back(wanted.fits(other) ? other : is_shared(name) ? wanted.zeros() : from_buffer(name, wanted));
+    const bool listed = is_listed(name);
+    const NDArray other = listed && shared ? from(shared->arg_dict, name) : NDArray();
+    made.args.push_back(wanted.fits(other) ? other : listed ? wanted.zeros() : from_buffer(name, wanted));
     if (made.reqs[i] == GradReq::null) {
       made.grads.emplace_back();
       continue;
     }
-    const NDArray other_grad = is_shared(name) ? from(shared->grad_dict, name) : NDArray();
+    const NDArray other_grad = listed && shared ? from(shared->grad_dict, name) : NDArray();
     made.grads.push_back(wanted.fits(other_grad) ? other_grad : wanted.zeros());
   }
   for (const std::string& name : made.aux_names) {

@@ -24,19 +24,26 @@ void require_known(const std::string& name, const std::vector<std::string>& name
 }  // namespace
 
 std::vector<GradReq> GradReqs::resolve(const std::vector<std::string>& arguments) const {
-  if (all_) return std::vector(arguments.size(), *all_);
+  return all_ ? std::vector(arguments.size(), *all_) : resolve(arguments, std::vector(arguments.size(), GradReq::null));
+}
+
+std::vector<GradReq> GradReqs::resolve(const std::vector<std::string>& arguments, std::vector<GradReq> defaults) const {
+  if (all_) {
+    for (GradReq& request : defaults)
+      if (request != GradReq::null) request = *all_;
+    return defaults;
+  }
   if (!in_order_.empty()) {
     require(in_order_.size() == arguments.size(), "[bind] grad_req lists ", in_order_.size(), " requests for ",
             arguments.size(), " arguments: ", comma_separated(arguments));
     return in_order_;
   }
-  std::vector<GradReq> requests(arguments.size(), GradReq::null);
   for (const auto& [name, req] : by_name_) {
     require_known(name, arguments, "grad_req");
     for (size_t i = 0; i < arguments.size(); ++i)
-      if (arguments[i] == name) requests[i] = req;
+      if (arguments[i] == name) defaults[i] = req;
   }
-  return requests;
+  return defaults;
 }
 
 std::vector<NDArray> Arrays::resolve(const std::vector<std::string>& names, std::string_view what,
@@ -54,7 +61,8 @@ std::vector<NDArray> Arrays::resolve(const std::vector<std::string>& names, std:
     }
   }
   if (!allow_missing)
-    for (size_t i = 0; i < names.size(); ++i) require(bool(arrays[i]), "[bind] ", what, " has no array for '", names[i], "'");
+    for (size_t i = 0; i < names.size(); ++i)
+      require(bool(arrays[i]), "[bind] ", what, " has no array for '", names[i], "'");
   return arrays;
 }
 

@@ -22,6 +22,8 @@ class GradReqs {
   GradReqs(const std::map<std::string, std::string>& by_name);
   // One per argument; fails on an unknown name and on a list of another length.
   std::vector<GradReq> resolve(const std::vector<std::string>& arguments) const;
+  // As above, but by name only changes what `defaults` say, and one for all applies where they are not null.
+  std::vector<GradReq> resolve(const std::vector<std::string>& arguments, std::vector<GradReq> defaults) const;
 
  private:
   std::optional<GradReq> all_;

@@ -42,9 +42,10 @@ Executor::Impl::Compiled Executor::Impl::compile(bool is_train, bool with_backwa
     if (!node.is_variable()) continue;
     const auto arg = std::find(arg_names.begin(), arg_names.end(), node.source->name);
     const bool is_arg = arg != arg_names.end();
-    const NDArray& array = is_arg ? args[static_cast<size_t>(arg - arg_names.begin())]
-                                  : aux[static_cast<size_t>(std::find(aux_names.begin(), aux_names.end(), node.source->name) -
-                                                            aux_names.begin())];
+    const NDArray& array =
+        is_arg ? args[static_cast<size_t>(arg - arg_names.begin())]
+               : aux[static_cast<size_t>(std::find(aux_names.begin(), aux_names.end(), node.source->name) -
+                                         aux_names.begin())];
     array_of[node.source.get()] = array;
     graph.tensors[static_cast<size_t>(node.first_output)] = {array.shape(), array.dtype(), Layout::plain};
     if (!is_arg || !with_backward) continue;
@@ -85,8 +86,8 @@ Executor::Impl::Compiled Executor::Impl::compile(bool is_train, bool with_backwa
   }
   for (size_t i = 0; i < graph.outputs.size(); ++i)
     outside.push_back({i < outputs.size() ? outputs[i] : requested_grads[i - outputs.size()], graph.outputs[i]});
-  compiled.plan = std::make_unique<Plan>(std::move(graph), outside, workspace,
-                                         options.share_memory && !monitored, options.capture);
+  compiled.plan =
+      std::make_unique<Plan>(std::move(graph), outside, workspace, options.share_memory && !monitored, options.capture);
   return compiled;
 }
 
@@ -139,13 +140,14 @@ void Executor::backward(const Arrays& out_grads, bool is_train) {
   require(self.ran != nullptr, "[backward] there is nothing to go back through: call forward(is_train = true) first");
   if (!self.has_gradients()) return;
   const bool again = !self.ran_train || !is_train;  // forward kept nothing for us
-  require(again || self.workspace->stamp() == self.stamp,
-          "[backward] the activations of the last forward are gone: backward has used them already, or another executor "
-          "that shares this memory has run since; call forward(is_train = true) again");
+  require(
+      again || self.workspace->stamp() == self.stamp,
+      "[backward] the activations of the last forward are gone: backward has used them already, or another executor "
+      "that shares this memory has run since; call forward(is_train = true) again");
   Impl::Compiled& compiled = again ? self.compiled(false, true) : *self.ran;
   self.take_out_grads(compiled, out_grads);
-  if (again) self.run(compiled, true);
   self.workspace->new_stamp();  // whatever happens now, the activations are used up
+  if (again) self.run(compiled, true);
   self.run(compiled, false);
 }
 

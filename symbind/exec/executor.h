@@ -65,8 +65,8 @@ struct MemoryReport {
 };
 
 struct ReshapeOptions {
-  bool partial_shaping = false;   // may shapes of arrays that were not named change?
-  bool allow_up_sizing = false;   // may arrays grow?
+  bool partial_shaping = false;  // may shapes of arrays that were not named change?
+  bool allow_up_sizing = false;  // may arrays grow?
 };
 
 class Executor {

@@ -31,9 +31,12 @@ NDArray take(const NDArray& array, const std::vector<Range>& ranges) {
 }
 
 void assign(NDArray& array, const std::vector<Range>& ranges, const NDArray& value) {
-  const NDArray part = take(array, ranges);
-  const NDArray filled_value = value.shape() == part.shape() ? value : part * 0.0 + value;
-  invoke(slice_assign, {array, filled_value}, filled<SliceAssign>(ranges), {.out = {array}});
+  const SliceAssign params = filled<SliceAssign>(ranges);
+  const Shape part = resolve_slice(array.shape(), params.begin, params.end, params.step, "[assign]").shape;
+  NDArray values = value.as_in_context(array.context());
+  if (values.dtype() != array.dtype()) values = values.astype(array.dtype());
+  if (values.shape() != part) values = zeros(part, array.context(), array.dtype()) + values;
+  invoke(slice_assign, {array, values}, params, {.out = {array}});
 }
 
 void assign(NDArray& array, const std::vector<Range>& ranges, double value) {

@@ -1,5 +1,5 @@
-// Parts of arrays along several axes: reading makes a copy, assigning writes into the array. (Along the first axis alone
-// NDArray::at and NDArray::slice are views.)
+// Parts of arrays along several axes: reading makes a copy, assigning writes into the array. (Along the first axis
+// alone NDArray::at and NDArray::slice are views.)
 #pragma once
 
 #include <cstdint>

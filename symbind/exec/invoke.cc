@@ -27,7 +27,8 @@ std::vector<Tensor> infer_outputs(const OpDef& op, const void* params, std::vect
   Shapes shape_inference(where, input_names, std::span(shapes).first(count), output_names,
                          std::span(shapes).subspan(count));
   op.infer_shape(params, shape_inference);
-  Types type_inference(where, input_names, std::span(types).first(count), output_names, std::span(types).subspan(count));
+  Types type_inference(where, input_names, std::span(types).first(count), output_names,
+                       std::span(types).subspan(count));
   op.infer_type(params, type_inference);
   std::vector<Tensor> outputs;
   for (size_t i = count; i < shapes.size(); ++i) {
@@ -67,7 +68,8 @@ bool overlap(const NDArray& a, const NDArray& b) {
 }
 
 // May the kernel write its output where `out` is, while reading the inputs where they are?
-bool may_write(const Kernel& kernel, std::span<const NDArray> inputs, const NDArray& out, int index) {
+bool may_write(const Kernel& kernel, Context context, std::span<const NDArray> inputs, const NDArray& out, int index) {
+  if (out.context() != context) return false;
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (!overlap(inputs[i], out)) continue;
     bool allowed = false;
@@ -82,8 +84,8 @@ bool may_write(const Kernel& kernel, std::span<const NDArray> inputs, const NDAr
 
 std::vector<NDArray> invoke(const OpDef& op, std::span<const NDArray> inputs, const void* params,
                             const InvokeOptions& options) {
-  const Context context = inputs.empty() ? (options.out.empty() ? options.context : options.out[0].context())
-                                         : inputs[0].context();
+  const Context context =
+      inputs.empty() ? (options.out.empty() ? options.context : options.out[0].context()) : inputs[0].context();
   std::vector<Tensor> in;
   for (const NDArray& input : inputs) {
     require(bool(input), "[", op.name, "] was given an empty array");
@@ -108,11 +110,12 @@ std::vector<NDArray> invoke(const OpDef& op, std::span<const NDArray> inputs, co
   std::vector<NDArray> results;
   std::vector<void*> addresses;
   std::vector<NDArray> arrays(inputs.begin(), inputs.end());
-  const size_t aux = op.aux(params).size();
+  const std::vector<bool> updated = op.updated_inputs(params, arrays.size());
   for (size_t i = 0; i < arrays.size(); ++i)
-    addresses.push_back(i + aux < arrays.size() ? const_cast<void*>(arrays[i].data()) : arrays[i].mutable_data());
+    addresses.push_back(updated[i] ? arrays[i].mutable_data() : const_cast<void*>(arrays[i].data()));
   for (size_t i = 0; i < out.size(); ++i) {
-    const bool given = i < options.out.size() && may_write(*kernel, inputs, options.out[i], static_cast<int>(i));
+    const bool given =
+        i < options.out.size() && may_write(*kernel, context, inputs, options.out[i], static_cast<int>(i));
     results.push_back(given ? options.out[i] : NDArray(out[i].shape, context, out[i].dtype));
     addresses.push_back(results.back().mutable_data());
   }

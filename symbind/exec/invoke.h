@@ -12,8 +12,8 @@
 namespace symbind {
 
 struct InvokeOptions {
-  std::vector<NDArray> out = {};   // results go here (shapes must agree); may be an input for elementwise operators
-  Context context = cpu();         // for operators without inputs
+  std::vector<NDArray> out = {};  // results go here (shapes must agree); may be an input for elementwise operators
+  Context context = cpu();        // for operators without inputs
   bool is_train = false;
 };
 

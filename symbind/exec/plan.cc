@@ -11,13 +11,20 @@ namespace symbind {
 // ---- Workspace ------------------------------------------------------------------------------------------------------
 
 size_t Workspace::reserve(Context context, size_t bytes) {
-  auto found = std::find_if(arenas_.begin(), arenas_.end(), [&](const Arena& arena) { return arena.context == context; });
+  auto found =
+      std::find_if(arenas_.begin(), arenas_.end(), [&](const Arena& arena) { return arena.context == context; });
   if (found == arenas_.end()) found = arenas_.insert(arenas_.end(), {context, nullptr});
   if (!found->storage || found->storage->bytes() < bytes) {
+    const size_t before = found->storage ? found->storage->bytes() : 0;
     found->storage.reset();  // first, so that both need not fit at once
     stamp_ = 0;
     ++generation_;
-    found->storage = std::make_shared<Storage>(Device::get(context), bytes);
+    try {
+      found->storage = std::make_shared<Storage>(Device::get(context), bytes);
+    } catch (...) {
+      found->storage = std::make_shared<Storage>(Device::get(context), before);  // for the plans that are here already
+      throw;
+    }
   }
   return static_cast<size_t>(found - arenas_.begin());
 }
@@ -57,21 +64,33 @@ void Plan::make_steps() {
   const Context* only = nullptr;
   bool one_context = true;
   size_t addresses = 0;
-  for (size_t i = 0; i < graph_.nodes.size(); ++i) {
-    const GraphNode& node = graph_.nodes[i];
+  for (const GraphNode& node : graph_.nodes) {
     if (node.is_variable()) continue;
     if (only && *only != node.context) one_context = false;
     only = &node.context;
     addresses += node.inputs.size() + static_cast<size_t>(node.outputs);
   }
   may_capture_ = may_capture_ && one_context && only && only->is_gpu();
-  if (graph_.random_slots > 0 && only)
-    cursor_ = std::make_shared<Storage>(Device::get(one_context ? *only : cpu()), sizeof(RandomCursor));
-  require(graph_.random_slots == 0 || one_context, "random operators need all of a network on one context");
+  make_cursors();
   addresses_.resize(addresses);
   step_of_node_.assign(graph_.nodes.size(), -1);
   make_part(forward_, 0, graph_.forward_nodes);
   make_part(backward_, graph_.forward_nodes, graph_.nodes.size());
+}
+
+// Every context with random operators has its own cursor; all take the same number of draws, and each operator its
+// slot.
+void Plan::make_cursors() {
+  for (const GraphNode& node : graph_.nodes) {
+    if (node.random_slot < 0 || cursor_of(node.context)) continue;
+    cursors_.push_back({node.context, std::make_shared<Storage>(Device::get(node.context), sizeof(RandomCursor))});
+  }
+}
+
+const RandomCursor* Plan::cursor_of(Context context) const {
+  for (const Cursor& cursor : cursors_)
+    if (cursor.context == context) return static_cast<const RandomCursor*>(cursor.storage->data());
+  return nullptr;
 }
 
 void Plan::make_part(Part& part, size_t first_node, size_t end_node) {
@@ -86,8 +105,9 @@ void Plan::make_part(Part& part, size_t first_node, size_t end_node) {
       const Place& place = memory_.tensors[static_cast<size_t>(node.first_output + k)];
       if (place.kind == Place::Kind::outside) writes[static_cast<size_t>(place.index)] = true;
     }
-    const size_t aux = node.op().aux(node.source->params.get()).size();
-    for (size_t k = node.inputs.size() - aux; k < node.inputs.size(); ++k) {
+    const std::vector<bool> updated = node.op().updated_inputs(node.source->params.get(), node.inputs.size());
+    for (size_t k = 0; k < node.inputs.size(); ++k) {
+      if (!updated[k]) continue;
       const Place& place = memory_.tensors[static_cast<size_t>(node.inputs[k])];
       if (place.kind == Place::Kind::outside) writes[static_cast<size_t>(place.index)] = true;
     }
@@ -106,12 +126,14 @@ void Plan::make_part(Part& part, size_t first_node, size_t end_node) {
 
 void* Plan::address(const Place& place) const {
   switch (place.kind) {
-    case Place::Kind::nowhere: return nullptr;
+    case Place::Kind::nowhere:
+      return nullptr;
     case Place::Kind::arena: {
       const Storage& storage = *workspace_->storage(arenas_[static_cast<size_t>(place.index)]);
       return const_cast<std::byte*>(static_cast<const std::byte*>(storage.data())) + place.offset;
     }
-    case Place::Kind::outside: return const_cast<void*>(outside_[static_cast<size_t>(place.index)].data());
+    case Place::Kind::outside:
+      return const_cast<void*>(outside_[static_cast<size_t>(place.index)].data());
   }
   return nullptr;
 }
@@ -126,7 +148,7 @@ void Plan::take_addresses() {
     for (int i = 0; i < node.outputs; ++i)
       addresses_[next++] = address(memory_.tensors[static_cast<size_t>(node.first_output + i)]);
     step.args.scratch = address(memory_.scratch[step.node]);
-    step.args.random = cursor_ ? static_cast<const RandomCursor*>(cursor_->data()) : nullptr;
+    step.args.random = cursor_of(node.context);
     step.args.stream = Target::get(node.context).stream(Device::get(node.context));
   }
   for (Part* part : {&forward_, &backward_})
@@ -140,12 +162,10 @@ void Plan::take_addresses() {
 // ---- Running --------------------------------------------------------------------------------------------------------
 
 void Plan::run_forward(const NodeCallback* callback) {
-  if (cursor_) {
-    const GraphNode& any = graph_.nodes[steps_.front().node];
-    Target::get(any.context)
-        .start_random(cursor_->device(), static_cast<RandomCursor*>(cursor_->mutable_data()),
+  for (const Cursor& cursor : cursors_)
+    Target::get(cursor.context)
+        .start_random(cursor.storage->device(), static_cast<RandomCursor*>(cursor.storage->mutable_data()),
                       static_cast<uint64_t>(graph_.random_slots));
-  }
   run(forward_, callback);
 }
 
@@ -197,7 +217,8 @@ NDArray Plan::array_of(int tensor) const {
   const Place& place = memory_.tensors[static_cast<size_t>(tensor)];
   const Tensor& described = graph_.tensors[static_cast<size_t>(tensor)];
   switch (place.kind) {
-    case Place::Kind::nowhere: return {};
+    case Place::Kind::nowhere:
+      return {};
     case Place::Kind::arena:
       return {workspace_->storage(arenas_[static_cast<size_t>(place.index)]), place.offset, described.shape,
               described.dtype};
@@ -237,7 +258,8 @@ size_t Plan::arena_bytes() const {
 std::string Plan::str() const {
   std::ostringstream out;
   out << std::left << std::setw(6) << "step" << std::setw(40) << "node" << std::setw(28) << "operator" << std::setw(12)
-      << "how" << std::setw(24) << "output" << std::setw(10) << "layout" << "where\n";
+      << "how" << std::setw(24) << "output" << std::setw(10) << "layout"
+      << "where\n";
   for (size_t i = 0; i < graph_.nodes.size(); ++i) {
     const GraphNode& node = graph_.nodes[i];
     if (node.is_variable()) continue;

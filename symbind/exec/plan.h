@@ -78,14 +78,16 @@ class Plan {
     int runs = 0;
     std::unique_ptr<Captured> captured;
   };
-  struct Part {  // forward, or backward
-    size_t begin = 0, end = 0;              // of steps
+  struct Part {                 // forward, or backward
+    size_t begin = 0, end = 0;  // of steps
     size_t first_node = 0, end_node = 0;
     std::vector<Stretch> stretches;
-    std::vector<size_t> writes;             // outside arrays whose version a run advances
+    std::vector<size_t> writes;  // outside arrays whose version a run advances
   };
 
   void make_steps();
+  void make_cursors();
+  const RandomCursor* cursor_of(Context context) const;
   void make_part(Part& part, size_t first_node, size_t end_node);
   void take_addresses();
   void* address(const Place& place) const;
@@ -99,12 +101,16 @@ class Plan {
   std::vector<NDArray> outside_;
   std::vector<bool> written_;
   std::shared_ptr<Workspace> workspace_;
-  std::vector<size_t> arenas_;        // the workspace's number for each arena of the memory plan
-  uint64_t generation_ = 0;           // of the workspace when the addresses were taken
+  std::vector<size_t> arenas_;  // the workspace's number for each arena of the memory plan
+  uint64_t generation_ = 0;     // of the workspace when the addresses were taken
   std::vector<Step> steps_;
-  std::vector<int> step_of_node_;     // -1: nothing to run
-  std::vector<void*> addresses_;      // of all steps' arrays, one after the other
-  std::shared_ptr<Storage> cursor_;   // of random draws, in device memory
+  std::vector<int> step_of_node_;  // -1: nothing to run
+  std::vector<void*> addresses_;   // of all steps' arrays, one after the other
+  struct Cursor {                  // of a context's random draws, in its device's memory
+    Context context;
+    std::shared_ptr<Storage> storage;
+  };
+  std::vector<Cursor> cursors_;
   Part forward_, backward_;
   bool may_capture_;
 };

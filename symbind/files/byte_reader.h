@@ -1,6 +1,6 @@
-// A binary file read from front to back, little-endian. Every failure names the file, the offset, what was expected
-// there and what was found; nothing is read beyond the file's length, so a size found in a file can be checked against
-// remaining() before memory is taken for it.
+// Binary data read from front to back, little-endian: a file, or bytes in memory. Every failure names the file, the
+// offset, what was expected there and what was found; nothing is read beyond the end, so a size found in the data can
+// be checked against remaining() before memory is taken for it.
 #pragma once
 
 #include <cstdint>
@@ -17,11 +17,15 @@ namespace symbind {
 class ByteReader {
  public:
   explicit ByteReader(const std::string& path);
+  // Bytes that stay where they are while they are read, and begin at an offset of `source`.
+  ByteReader(std::string_view bytes, std::string_view source, uint64_t begin = 0)
+      : source_(source), memory_(bytes.data()), begin_(begin), end_(begin + bytes.size()), offset_(begin) {}
 
+  const std::string& source() const { return source_; }
   uint64_t offset() const { return offset_; }
-  uint64_t remaining() const { return size_ - offset_; }
+  uint64_t remaining() const { return end_ - offset_; }
 
-  // `what` is named when the file ends before it: "the number of arrays".
+  // `what` is named when the data end before it: "the number of arrays".
   void read(void* data, uint64_t bytes, std::string_view what);
   template <class T>
   T read(std::string_view what) {
@@ -31,20 +35,25 @@ class ByteReader {
     return value;
   }
 
+  // A few bytes can stand for much (a sparse array). False when what was unpacked from these data so far, and `bytes`
+  // more, is beyond what a sane file holds: 1 GiB, or a thousand times its own size.
+  bool may_unpack(uint64_t bytes);
+
   // "[weights.params] at offset 24 expected …: found …"
   template <class... Found>
   [[noreturn]] void fail_at(uint64_t offset, std::string_view expected, const Found&... found) const {
-    fail("[", path_, "] at offset ", offset, " expected ", expected, ": found ", found...);
+    fail("[", source_, "] at offset ", offset, " expected ", expected, ": found ", found...);
   }
 
  private:
   struct Close {
     void operator()(std::FILE* file) const { std::fclose(file); }
   };
-  std::string path_;
+  std::string source_;
   std::unique_ptr<std::FILE, Close> file_;
-  uint64_t size_ = 0;
-  uint64_t offset_ = 0;
+  const char* memory_ = nullptr;
+  uint64_t begin_ = 0, end_ = 0, offset_ = 0;
+  uint64_t unpacked_ = 0;
 };
 
 }  // namespace symbind

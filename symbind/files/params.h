@@ -1,9 +1,11 @@
-// Arrays in a file, with names or without: MXNet's `.params`, bit for bit as its version 1.9.1 writes them.
+// Arrays in a file, with names or without: MXNet's `.params`, bit for bit as its version 1.9.1 writes them, and read as
+// any of its versions wrote them.
 #pragma once
 
 #include <initializer_list>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "symbind/core/ndarray.h"
@@ -26,8 +28,10 @@ void save(const std::string& path, std::span<const std::string> names, std::span
 void save(const std::string& path, const std::vector<NDArray>& arrays);
 void save(const std::string& path, std::initializer_list<NDArray> arrays);
 
-// Arrays on the CPU, wherever they were when they were saved. A truncated or malformed file fails with its name, the
-// offset and what was expected there.
+// Dense arrays on the CPU, wherever they were when they were saved, sparse or not. A truncated or malformed file fails
+// with its name, the offset and what was expected there.
 LoadedArrays load(const std::string& path);
+// The bytes of such a file; `source` is named in errors.
+LoadedArrays load_from_bytes(std::string_view bytes, std::string_view source = "arrays");
 
 }  // namespace symbind

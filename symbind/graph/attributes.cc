@@ -9,7 +9,7 @@ namespace {
 thread_local AttrScope* current_scope = nullptr;
 thread_local NameManager* current_names = nullptr;
 
-constexpr std::array<std::string_view, 6> steering{"ctx_group",        "lr_mult",      "wd_mult",
+constexpr std::array<std::string_view, 6> steering{"ctx_group",       "lr_mult",      "wd_mult",
                                                    "force_mirroring", "weight_decay", "mirror_stage"};
 
 bool is_hidden(std::string_view key) { return key.size() > 4 && key.starts_with("__") && key.ends_with("__"); }

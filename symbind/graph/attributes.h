@@ -1,6 +1,7 @@
 // Names and attributes that symbols made in a scope receive. The scopes nest, one stack per thread.
 #pragma once
 
+#include <initializer_list>
 #include <map>
 #include <string>
 #include <string_view>
@@ -10,14 +11,15 @@
 namespace symbind {
 
 // Attributes that steer execution are stored with double underscores and found under both spellings.
-std::string hidden_key(std::string_view key);           // "lr_mult" → "__lr_mult__"
-bool is_steering(std::string_view key);                 // one of those a user may write without underscores
+std::string hidden_key(std::string_view key);  // "lr_mult" → "__lr_mult__"
+bool is_steering(std::string_view key);        // one of those a user may write without underscores
 const std::string* find_attribute(const Attributes& attributes, std::string_view key);
 
 // While it lives, every symbol made on this thread gets these attributes (its own come first).
 class AttrScope {
  public:
   explicit AttrScope(Attributes attributes);
+  explicit AttrScope(std::initializer_list<Attributes::value_type> attributes) : AttrScope(Attributes(attributes)) {}
   ~AttrScope();
   AttrScope(const AttrScope&) = delete;
   AttrScope& operator=(const AttrScope&) = delete;

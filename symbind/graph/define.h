@@ -1,5 +1,5 @@
-// The language operators are defined in: Op<P> turns a parameter struct P, a few names and three functions into an OpDef.
-// See docs/adding_an_op.md for a walk through it.
+// The language operators are defined in: Op<P> turns a parameter struct P, a few names and three functions into an
+// OpDef. See docs/adding_an_op.md for a walk through it.
 #pragma once
 
 #include <concepts>
@@ -12,20 +12,34 @@ namespace symbind {
 
 template <class T>
 constexpr std::string_view type_text() {
-  if constexpr (std::is_same_v<T, bool>) return "boolean";
-  else if constexpr (std::is_same_v<T, int64_t>) return "int";
-  else if constexpr (std::is_same_v<T, double>) return "float";
-  else if constexpr (std::is_same_v<T, std::string>) return "string";
-  else if constexpr (std::is_same_v<T, DType>) return "type";
-  else if constexpr (std::is_same_v<T, Tuple> || std::is_same_v<T, OptionalTuple>) return "tuple";
-  else if constexpr (std::is_same_v<T, std::vector<double>>) return "tuple of floats";
-  else if constexpr (std::is_same_v<T, std::optional<int64_t>>) return "int or None";
-  else if constexpr (std::is_same_v<T, std::optional<double>>) return "float or None";
-  else if constexpr (std::is_same_v<T, std::optional<bool>>) return "boolean or None";
-  else if constexpr (std::is_same_v<T, std::optional<std::string>>) return "string or None";
-  else if constexpr (std::is_same_v<T, std::optional<Tuple>>) return "tuple or None";
-  else if constexpr (std::is_same_v<T, std::optional<DType>>) return "type or None";
-  else static_assert(sizeof(T) == 0, "not a type a parameter can have");
+  if constexpr (std::is_same_v<T, bool>)
+    return "boolean";
+  else if constexpr (std::is_same_v<T, int64_t>)
+    return "int";
+  else if constexpr (std::is_same_v<T, double>)
+    return "float";
+  else if constexpr (std::is_same_v<T, std::string>)
+    return "string";
+  else if constexpr (std::is_same_v<T, DType>)
+    return "type";
+  else if constexpr (std::is_same_v<T, Tuple> || std::is_same_v<T, OptionalTuple>)
+    return "tuple";
+  else if constexpr (std::is_same_v<T, std::vector<double>>)
+    return "tuple of floats";
+  else if constexpr (std::is_same_v<T, std::optional<int64_t>>)
+    return "int or None";
+  else if constexpr (std::is_same_v<T, std::optional<double>>)
+    return "float or None";
+  else if constexpr (std::is_same_v<T, std::optional<bool>>)
+    return "boolean or None";
+  else if constexpr (std::is_same_v<T, std::optional<std::string>>)
+    return "string or None";
+  else if constexpr (std::is_same_v<T, std::optional<Tuple>>)
+    return "tuple or None";
+  else if constexpr (std::is_same_v<T, std::optional<DType>>)
+    return "type or None";
+  else
+    static_assert(sizeof(T) == 0, "not a type a parameter can have");
 }
 
 template <class P>
@@ -48,17 +62,17 @@ class Op {
   // One field of P: its name in files and in Python, a line of documentation, and a rule for its values. `Base` is P or
   // a struct P inherits from.
   template <class T, class Base>
-    requires std::derived_from<P, Base>
-  Op& param(T Base::*field, std::string name, std::string doc) {
+  requires std::derived_from<P, Base> Op& param(T Base::*field, std::string name, std::string doc) {
     return add_field(field, std::move(name), std::move(doc), Rule<T>{});
   }
   template <class T, class Base, class MakeRule>
-    requires std::derived_from<P, Base>
-  Op& param(T Base::*field, std::string name, std::string doc, MakeRule make_rule) {
+  requires std::derived_from<P, Base> Op& param(T Base::*field, std::string name, std::string doc, MakeRule make_rule) {
     return add_field(field, std::move(name), std::move(doc), make_rule(std::type_identity<T>{}));
   }
 
-  Op& inputs(Names names) { return def_.inputs = [names = std::move(names)](const void*) { return names; }, *this; }
+  Op& inputs(Names names) {
+    return def_.inputs = [names = std::move(names)](const void*) { return names; }, *this;
+  }
   template <std::invocable<const P&> F>
   Op& inputs(F names) {
     return def_.inputs = [names](const void* p) -> Names { return names(of(p)); }, *this;
@@ -69,7 +83,14 @@ class Op {
     def_.set_count = [count](void* p, int64_t n) { static_cast<P*>(p)->*count = n; };
     return *this;
   }
-  Op& aux(Names names) { return def_.aux = [names = std::move(names)](const void*) { return names; }, *this; }
+  Op& aux(Names names) {
+    return def_.aux = [names = std::move(names)](const void*) { return names; }, *this;
+  }
+  // Inputs between others that it updates as well; they are told by their position.
+  template <std::invocable<const P&, size_t> F>
+  Op& also_updates(F updates) {
+    return def_.also_updates = [updates](const void* p, size_t input) -> bool { return updates(of(p), input); }, *this;
+  }
   Op& outputs(Names names) {
     def_.outputs = [names](const void*) { return names; };
     def_.visible_outputs = [count = static_cast<int>(names.size())](const void*) { return count; };
@@ -108,7 +129,9 @@ class Op {
   Op& check(F check) {
     return def_.check = [check](void* p) { check(*static_cast<P*>(p)); }, *this;
   }
-  Op& random() { return def_.random = [](const void*) { return true; }, *this; }
+  Op& random() {
+    return def_.random = [](const void*) { return true; }, *this;
+  }
   template <std::invocable<const P&> F>
   Op& random(F draws) {
     return def_.random = [draws](const void* p) -> bool { return draws(of(p)); }, *this;

@@ -2,10 +2,12 @@
 // lines of their own). The reader takes events instead of a tree, so depth and size of the text cost nothing.
 #include "symbind/graph/json.h"
 
-#include <nlohmann/json.hpp>
 #include <unordered_map>
 
+#include <nlohmann/json.hpp>
+
 #include "symbind/core/error.h"
+#include "symbind/graph/old_json.h"
 #include "symbind/graph/op.h"
 
 namespace symbind {
@@ -15,11 +17,21 @@ std::string quoted(const std::string& text) {
   std::string out = "\"";
   for (const char c : text) {
     switch (c) {
-      case '"': out += "\\\""; break;
-      case '\\': out += "\\\\"; break;
-      case '\n': out += "\\n"; break;
-      case '\r': out += "\\r"; break;
-      case '\t': out += "\\t"; break;
+      case '"':
+        out += "\\\"";
+        break;
+      case '\\':
+        out += "\\\\";
+        break;
+      case '\n':
+        out += "\\n";
+        break;
+      case '\r':
+        out += "\\r";
+        break;
+      case '\t':
+        out += "\\t";
+        break;
       default:
         if (static_cast<unsigned char>(c) < 0x20)
           out += join("\\u00", "0123456789abcdef"[(c >> 4) & 15], "0123456789abcdef"[c & 15]);
@@ -120,20 +132,15 @@ class Writer {
   std::string text_;
 };
 
-// What a file says of one node.
-struct NodeRecord {
-  std::string op, name;
-  Attributes attributes;
-  std::vector<std::vector<int64_t>> inputs;
-};
-
-// Collects records from the parser's events by the path of keys they stand under. Anything at an unknown path is skipped.
+// Collects records from the parser's events by the path of keys they stand under. Anything at an unknown path is
+// skipped.
 class Reader : public nlohmann::json_sax<nlohmann::json> {
  public:
   explicit Reader(std::string_view source) : source_(source) {}
 
   std::vector<NodeRecord> nodes;
   std::vector<std::vector<int64_t>> heads;
+  int64_t version = 0;  // of the MXNet that wrote the text; 0 where it does not say
   bool saw_nodes = false, saw_heads = false;
   std::string error;
 
@@ -149,7 +156,12 @@ class Reader : public nlohmann::json_sax<nlohmann::json> {
 
   bool start_object(size_t) override {
     ++depth_;
-    if (depth_ == 3 && key_ == "nodes") nodes.emplace_back();
+    if (depth_ == 3 && key_ == "nodes") {
+      nodes.emplace_back();
+      node_key_.clear();
+      apart_ = false;
+    }
+    if (depth_ == 4 && node_key_ == "param") apart_ = true;
     return true;
   }
   bool key(string_t& v) override {
@@ -157,6 +169,8 @@ class Reader : public nlohmann::json_sax<nlohmann::json> {
       key_ = v;
       saw_nodes |= key_ == "nodes";
       saw_heads |= key_ == "heads";
+    } else if (depth_ == 2) {
+      graph_attribute_ = v;
     } else if (depth_ == 3) {
       node_key_ = v;
     } else if (depth_ == 4) {
@@ -165,6 +179,8 @@ class Reader : public nlohmann::json_sax<nlohmann::json> {
     return true;
   }
   bool end_object() override {
+    // Files that write `param` write the node's own attributes apart from it; those that do not mix the two.
+    if (depth_ == 3 && key_ == "nodes" && !nodes.empty() && !apart_) nodes.back().own.clear();
     --depth_;
     return true;
   }
@@ -194,6 +210,7 @@ class Reader : public nlohmann::json_sax<nlohmann::json> {
     if (depth_ == 3 && node_key_ == "name") node.name = v;
     if (depth_ == 4 && (node_key_ == "attrs" || node_key_ == "attr" || node_key_ == "param"))
       node.attributes[attribute_key_] = v;
+    if (depth_ == 4 && node_key_ == "attr") node.own[attribute_key_] = v;
     return true;
   }
   bool number(int64_t v) {
@@ -205,48 +222,69 @@ class Reader : public nlohmann::json_sax<nlohmann::json> {
       heads.back().push_back(v);
       return true;
     }
+    if (key_ == "attrs" && depth_ == 3 && graph_attribute_ == "mxnet_version") version = v;
     return value(std::to_string(v));
   }
 
   std::string_view source_;
   size_t depth_ = 0;
-  std::string key_, node_key_, attribute_key_;
+  std::string key_, graph_attribute_, node_key_, attribute_key_;
+  bool apart_ = false;
 };
 
-Symbol build(const std::vector<NodeRecord>& records, const std::vector<std::vector<int64_t>>& heads,
+std::shared_ptr<const void> parse_params(const Node& node, std::string_view source) {
+  try {
+    return node.op->parse_params(node.attributes, node.name);
+  } catch (const Error& error) {
+    fail(source, ": ", error.what());
+  }
+}
+
+Symbol build(std::vector<NodeRecord>& records, const std::vector<std::vector<int64_t>>& heads, int64_t version,
              std::string_view source) {
   std::vector<NodePtr> nodes;
+  OldJson old(version);
   const auto entry = [&](const std::vector<int64_t>& numbers, size_t before, const std::string& user) -> Entry {
     require(numbers.size() == 2 || numbers.size() == 3, source, ": ", user,
             " refers to an output by two or three numbers, not ", numbers.size());
     require(numbers[0] >= 0 && static_cast<size_t>(numbers[0]) < before, source, ": ", user, " refers to node ",
             numbers[0], ", which does not stand before it");
     const NodePtr& node = nodes[static_cast<size_t>(numbers[0])];
-    const int64_t outputs = node->is_variable() ? 1 : static_cast<int64_t>(node->op->outputs(node->params.get()).size());
+    const int64_t outputs =
+        node->is_variable() ? 1 : static_cast<int64_t>(node->op->outputs(node->params.get()).size());
     require(numbers[1] >= 0 && numbers[1] < outputs, source, ": ", user, " refers to output ", numbers[1], " of '",
             node->name, "', which has ", outputs);
     return {node, static_cast<int>(numbers[1])};
   };
   nodes.reserve(records.size());
   for (size_t i = 0; i < records.size(); ++i) {
-    const NodeRecord& record = records[i];
+    NodeRecord& record = records[i];
     require(!record.op.empty(), source, ": node ", i, " says no op");
     require(!record.name.empty(), source, ": node ", i, " has no name");
     auto node = std::make_shared<Node>();
     node->name = record.name;
-    node->attributes = record.attributes;
     const std::string user = join("node ", i, " ('", record.name, "')");
-    if (record.op != "null") {
-      node->op = OpRegistry::get().find_or_null(record.op);
-      if (!node->op) fail(source, ": ", user, " needs the operator '", record.op, "', which is not here");
-      node->params = node->op->parse_params(record.attributes, record.name);
-      const size_t wanted = node->op->all_inputs(node->params.get()).size();
-      require(record.inputs.size() == wanted, source, ": ", user, " has ", record.inputs.size(), " inputs; ", record.op,
-              " takes ", wanted);
-    } else {
-      require(record.inputs.empty(), source, ": ", user, " is a variable and has inputs");
+    const bool variable = record.op == "null";
+    if (!variable) node->op = OpRegistry::get().find_or_null(record.op);
+    if (!variable && !node->op) fail(source, ": ", user, " needs the operator '", record.op, "', which is not here");
+    require(!variable || record.inputs.empty(), source, ": ", user, " is a variable and has inputs");
+    old.fix_attributes(record, node->op);
+    node->attributes = std::move(record.attributes);
+    if (!variable) {
+      node->params = parse_params(*node, source);
+      // Before the names of so many inputs are asked for.
+      const auto count = node->attributes.find(node->op->count_field);
+      if (count != node->attributes.end())
+        require(count->second == std::to_string(record.inputs.size()), source, ": ", user, " has ",
+                record.inputs.size(), " inputs, and says ", count->first, " = ", count->second);
     }
     for (const auto& numbers : record.inputs) node->inputs.push_back(entry(numbers, i, user));
+    old.complete(*node, source);
+    if (!variable) {
+      const size_t wanted = node->op->all_inputs(node->params.get()).size();
+      require(node->inputs.size() == wanted, source, ": ", user, " has ", node->inputs.size(), " inputs; ", record.op,
+              " takes ", wanted);
+    }
     nodes.push_back(std::move(node));
   }
   std::vector<Entry> outputs;
@@ -264,7 +302,7 @@ Symbol from_json(std::string_view text, std::string_view source) {
   const bool parsed = nlohmann::json::sax_parse(text.begin(), text.end(), &reader);
   if (!parsed) fail(reader.error.empty() ? join(source, ": not a network in JSON") : reader.error);
   require(reader.saw_nodes && reader.saw_heads, source, ": not a network: 'nodes' and 'heads' are expected");
-  return build(reader.nodes, reader.heads, source);
+  return build(reader.nodes, reader.heads, reader.version, source);
 }
 
 }  // namespace symbind

@@ -1,4 +1,4 @@
-// Networks as text, in the form MXNet 1.9.1 writes and reads.
+// Networks as text, in the form MXNet 1.9.1 writes; read in that of any version since 0.7 (graph/old_json.h).
 #pragma once
 
 #include <string>

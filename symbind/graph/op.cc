@@ -23,8 +23,7 @@ template class Inference<DType>;
 
 void Inferred<Shape>::meet(const Shape& other) {
   Shape both = value_;
-  if (!unify(both, other))
-    fail(all_.where(), " ", name_, " has shape ", value_, ", but ", other, " is needed");
+  if (!unify(both, other)) fail(all_.where(), " ", name_, " has shape ", value_, ", but ", other, " is needed");
   if (both == value_) return;
   value_ = both;
   all_.mark_changed();
@@ -34,8 +33,7 @@ void Inferred<Shape>::meet_dim(int axis, int64_t dim) { meet(Shape::of_rank(valu
 
 void Inferred<DType>::meet(DType other) {
   if (other == DType::none || other == value_) return;
-  if (value_ != DType::none)
-    fail(all_.where(), " ", name_, " has type ", value_, ", but ", other, " is needed");
+  if (value_ != DType::none) fail(all_.where(), " ", name_, " has type ", value_, ", but ", other, " is needed");
   value_ = other;
   all_.mark_changed();
 }
@@ -75,7 +73,8 @@ std::shared_ptr<const void> OpDef::parse_params(const Attributes& attributes, st
   auto params = make_params();
   for (const auto& [key, text] : attributes) {
     if (is_hidden(key)) continue;
-    const auto field = std::find_if(fields.begin(), fields.end(), [&](const ParamField& f) { return f.name == key; });
+    const auto field =
+        std::find_if(fields.begin(), fields.end(), [&key = key](const ParamField& f) { return f.name == key; });
     if (field == fields.end()) {
       std::string known;
       for (const ParamField& f : fields) known += (known.empty() ? "" : ", ") + f.name;
@@ -98,8 +97,7 @@ std::shared_ptr<const void> OpDef::checked_params(const void* params, std::strin
       continue;
     }
     const std::string broken = field.broken_rule(checked.get());
-    if (!broken.empty())
-      fail(where(*this, node), " ", field.name, " ", broken, ": ", field.print(checked.get()));
+    if (!broken.empty()) fail(where(*this, node), " ", field.name, " ", broken, ": ", field.print(checked.get()));
   }
   if (check) {
     try {
@@ -124,6 +122,14 @@ Names OpDef::all_inputs(const void* params) const {
   Names names = inputs(params);
   for (std::string& state : aux(params)) names.push_back(std::move(state));
   return names;
+}
+
+std::vector<bool> OpDef::updated_inputs(const void* params, size_t count) const {
+  std::vector<bool> updated(count, false);
+  for (size_t i = count - aux(params).size(); i < count; ++i) updated[i] = true;
+  if (also_updates)
+    for (size_t i = 0; i < count; ++i) updated[i] = updated[i] || also_updates(params, i);
+  return updated;
 }
 
 // ---- Registry -------------------------------------------------------------------------------------------------------
@@ -162,7 +168,8 @@ namespace {
 
 std::string lower(std::string_view text) {
   std::string result(text);
-  std::transform(result.begin(), result.end(), result.begin(), [](char c) { return static_cast<char>(std::tolower(c)); });
+  std::transform(result.begin(), result.end(), result.begin(),
+                 [](char c) { return static_cast<char>(std::tolower(c)); });
   return result;
 }
 

@@ -1,6 +1,6 @@
 // What an operator is: parameters, names, inference, gradient. One OpDef per operator, in one registry. Everything else
-// about an operator (its C++ builder, its Python function, JSON attributes, argument checks, its reference page) is made
-// from the OpDef; how it runs stands in backend/.
+// about an operator (its C++ builder, its Python function, JSON attributes, argument checks, its reference page) is
+// made from the OpDef; how it runs stands in backend/.
 #pragma once
 
 #include <functional>
@@ -23,8 +23,8 @@ using Names = std::vector<std::string>;
 
 // ---- Inference ------------------------------------------------------------------------------------------------------
 
-// The shape (or type) of one input or output while it is being inferred. meet() adds what is known; a contradiction fails
-// with the node, the argument and both values.
+// The shape (or type) of one input or output while it is being inferred. meet() adds what is known; a contradiction
+// fails with the node, the argument and both values.
 template <class Value>
 class Inferred;
 
@@ -70,8 +70,8 @@ class Inferred<Shape> {
   bool rank_known() const { return value_.rank_known(); }
   int rank() const { return value_.rank(); }
   int64_t operator[](int axis) const { return value_[axis]; }
-  void meet(const Shape& other);                 // unknown parts of either are filled from the other
-  void meet_dim(int axis, int64_t dim);          // the same for one dimension; the rank is known
+  void meet(const Shape& other);         // unknown parts of either are filled from the other
+  void meet_dim(int axis, int64_t dim);  // the same for one dimension; the rank is known
   // Both get what either knows.
   void meet(Inferred<Shape> other) {
     meet(other.value_);
@@ -116,7 +116,7 @@ class Grad {
   virtual Symbol output(size_t index = 0) = 0;
   // The gradient that arrives at an output. A loss head never asks, and so needs none.
   virtual Symbol out_grad(size_t index = 0) = 0;
-  virtual bool has_out_grad(size_t index) = 0;   // does any arrive?
+  virtual bool has_out_grad(size_t index) = 0;    // does any arrive?
   virtual bool wants(std::string_view name) = 0;  // is the gradient of this input asked for?
   virtual bool wants(size_t index) = 0;
   virtual void set(std::string_view name, const Symbol& gradient) = 0;  // no set: the gradient is zero
@@ -134,8 +134,10 @@ class OpDef {
 
   std::function<std::shared_ptr<void>()> make_params;  // with defaults
   std::function<std::shared_ptr<void>(const void*)> copy_params;
-  std::function<Names(const void* params)> inputs;   // without auxiliary states
-  std::function<Names(const void* params)> aux;      // inputs the operator itself updates; they follow the others
+  std::function<Names(const void* params)> inputs;  // without auxiliary states
+  std::function<Names(const void* params)> aux;     // inputs the operator itself updates; they follow the others
+  // Inputs that the operator updates as well, though they stand between others (the momenta of multi_sgd_mom_update).
+  std::function<bool(const void* params, size_t input)> also_updates;
   std::function<Names(const void* params)> outputs;  // hidden ones included
   std::function<int(const void* params)> visible_outputs;
   // How many outputs MXNet's files count, where its own operator has more than ours.
@@ -148,10 +150,10 @@ class OpDef {
 
   std::string count_field;  // the parameter that holds the number of inputs ("num_args"), for operators that take any
   std::function<void(void* params, int64_t count)> set_count;
-  std::function<bool(const void* params)> random;       // draws random numbers
-  Names shape_only;           // inputs of which only shape and type are read, never the data
-  bool view = false;          // output 0 holds the bytes of input 0: no work if they share memory
-  bool elementwise = false;   // one output, each element a function of the same element of each input
+  std::function<bool(const void* params)> random;  // draws random numbers
+  Names shape_only;                                // inputs of which only shape and type are read, never the data
+  bool view = false;                               // output 0 holds the bytes of input 0: no work if they share memory
+  bool elementwise = false;     // one output, each element a function of the same element of each input
   Attributes input_attributes;  // "moving_var" → the __init__ attribute a variable made for it gets
 
   // The parameter struct of text attributes. Keys with double underscores are not parameters; any other unknown key
@@ -163,6 +165,8 @@ class OpDef {
   Attributes print_params(const void* params) const;
 
   Names all_inputs(const void* params) const;  // inputs, then auxiliary states
+  // Which of `count` inputs it updates: the auxiliary states, and those between others.
+  std::vector<bool> updated_inputs(const void* params, size_t count) const;
   bool is_random(const void* params) const { return random && random(params); }
 };
 

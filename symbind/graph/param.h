@@ -15,8 +15,8 @@
 
 namespace symbind {
 
-using Tuple = std::vector<int64_t>;                          // "(3, 3)"
-using OptionalTuple = std::vector<std::optional<int64_t>>;   // "(None, 2)", for slices
+using Tuple = std::vector<int64_t>;                         // "(3, 3)"
+using OptionalTuple = std::vector<std::optional<int64_t>>;  // "(None, 2)", for slices
 
 // The default of a field that the user must give.
 struct Required {
@@ -93,10 +93,9 @@ inline auto at_least(int64_t low) {
 inline auto between(double low, double high) {
   return [low, high](auto type) {
     using T = typename decltype(type)::type;
-    return Rule<T>{[low, high](const T& value) {
-                     return static_cast<double>(value) >= low && static_cast<double>(value) <= high;
-                   },
-                   join("must lie between ", low, " and ", high)};
+    return Rule<T>{
+        [low, high](const T& value) { return static_cast<double>(value) >= low && static_cast<double>(value) <= high; },
+        join("must lie between ", low, " and ", high)};
   };
 }
 // Every number of a tuple is at least `low`.
@@ -135,8 +134,8 @@ inline auto one_of(std::vector<std::string> words) {
 struct ParamField {
   std::string name;
   std::string doc;
-  std::string type;           // "int", "float", "boolean", "tuple", "{'avg', 'max'}", …
-  std::string default_text;   // empty: required
+  std::string type;          // "int", "float", "boolean", "tuple", "{'avg', 'max'}", …
+  std::string default_text;  // empty: required
   bool is_required = false;
   std::function<void(void* params, std::string_view text)> parse;
   std::function<std::string(const void* params)> print;

@@ -179,7 +179,9 @@ Attributes both_spellings(const Attributes& attributes) {
 
 }  // namespace
 
-Attributes Symbol::list_attr() const { return name().empty() ? Attributes{} : both_spellings(outputs_[0].node->attributes); }
+Attributes Symbol::list_attr() const {
+  return name().empty() ? Attributes{} : both_spellings(outputs_[0].node->attributes);
+}
 
 std::map<std::string, Attributes> Symbol::attr_dict() const {
   std::map<std::string, Attributes> all;

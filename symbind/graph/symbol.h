@@ -41,7 +41,7 @@ class Symbol {
   size_t size() const { return outputs_.size(); }  // number of outputs
   const std::vector<Entry>& entries() const { return outputs_; }
 
-  std::string name() const;  // empty for a group
+  std::string name() const;                                       // empty for a group
   std::optional<std::string> attr(const std::string& key) const;  // finds lr_mult and __lr_mult__ alike
   Attributes list_attr() const;
   std::map<std::string, Attributes> attr_dict() const;

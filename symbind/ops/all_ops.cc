@@ -1,5 +1,6 @@
 // Every operator there is: one line per family.
 #include "symbind/ops/activation.h"
+#include "symbind/ops/adaptive_optimizer.h"
 #include "symbind/ops/batch_norm.h"
 #include "symbind/ops/broadcast.h"
 #include "symbind/ops/concat.h"
@@ -11,6 +12,7 @@
 #include "symbind/ops/fully_connected.h"
 #include "symbind/ops/loss.h"
 #include "symbind/ops/matrix.h"
+#include "symbind/ops/multi_optimizer.h"
 #include "symbind/ops/optimizer.h"
 #include "symbind/ops/pool.h"
 #include "symbind/ops/random.h"
@@ -23,6 +25,7 @@ namespace symbind {
 
 void register_all_ops(OpRegistry& registry) {
   register_activation(registry);
+  register_adaptive_optimizer(registry);
   register_batch_norm(registry);
   register_broadcast(registry);
   register_concat(registry);
@@ -34,6 +37,7 @@ void register_all_ops(OpRegistry& registry) {
   register_fully_connected(registry);
   register_loss(registry);
   register_matrix(registry);
+  register_multi_optimizer(registry);
   register_optimizer(registry);
   register_pool(registry);
   register_random(registry);

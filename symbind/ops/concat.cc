@@ -5,6 +5,8 @@
 namespace symbind {
 namespace {
 
+constexpr int64_t most_inputs = 1'000'000;
+
 Names numbered(const std::string& stem, int64_t count) {
   Names names;
   for (int64_t i = 0; i < count; ++i) names.push_back(join(stem, i));
@@ -26,14 +28,18 @@ void infer_joined(Shapes& s, int64_t dim, size_t first, Inferred<Shape> whole) {
   int unknown = -1, unknowns = 0;
   for (size_t i = first; i < s.inputs(); ++i) {
     s.input(i).meet(common);
-    if (s.input(i)[along] != unknown_dim)
-      sum += s.input(i)[along];
-    else
+    const int64_t extent = s.input(i)[along];
+    if (extent == unknown_dim)
       unknown = static_cast<int>(i), ++unknowns;
+    else
+      require(!__builtin_add_overflow(sum, extent, &sum), s.where(), " the parts are too long together along axis ",
+              along);
   }
   whole.meet(unknowns == 0 ? common.with(along, sum) : common);
-  if (unknowns == 1 && whole[along] != unknown_dim)
-    s.input(static_cast<size_t>(unknown)).meet_dim(along, whole[along] - sum);
+  if (whole[along] == unknown_dim) return;
+  require(sum <= whole[along], s.where(), " the parts have ", sum, " elements along axis ", along, ", the whole has ",
+          whole[along]);
+  if (unknowns == 1) s.input(static_cast<size_t>(unknown)).meet_dim(along, whole[along] - sum);
 }
 
 OpDef define(Op<Concat> op) {
@@ -42,6 +48,10 @@ OpDef define(Op<Concat> op) {
       .param(&Concat::num_args, "num_args", "number of inputs", at_least(1))
       .param(&Concat::dim, "dim", "the axis to join along")
       .variadic(&Concat::num_args, "num_args")
+      .check([](Concat& p) {
+        // A name is made for each: a number out of a broken file must not fill the memory.
+        require(p.num_args <= most_inputs, "num_args must be at most ", most_inputs, ": ", p.num_args);
+      })
       .inputs([](const Concat& p) { return numbered("arg", p.num_args); })
       .infer_shape([](const Concat& p, Shapes& s) { infer_joined(s, p.dim, 0, s.output()); })
       .gradient([](const Concat& p, Grad& g) {

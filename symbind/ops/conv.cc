@@ -52,13 +52,17 @@ void infer_channels(const Convolution& p, Shapes& s) {
             ", data ", data.get());
   if (const Shape& given = weight; channels != unknown_dim && given.rank() == data.rank()) {
     const int64_t has = given[axis];
-    require(has == unknown_dim || has * p.num_group == channels, s.where(), " weight has ", has,
+    require(has == unknown_dim || has == channels / p.num_group, s.where(), " weight has ", has,
             p.num_group > 1 ? " input channels in each group, data has " : " input channels, data has ",
             channels / p.num_group, ": weight ", given, ", data ", data.get());
   }
   weight.meet(weight_shape(p, channels == unknown_dim ? unknown_dim : channels / p.num_group));
   if (!p.no_bias) s["bias"].meet({p.num_filter});
-  if (const int64_t has = weight[axis]; has != unknown_dim) data.meet_dim(axis, has * p.num_group);
+  int64_t needed = 0;
+  if (weight[axis] == unknown_dim) return;
+  require(!__builtin_mul_overflow(weight[axis], p.num_group, &needed), s.where(),
+          " weight has too many channels: weight ", weight.get());
+  data.meet_dim(axis, needed);
 }
 
 void infer(const Convolution& p, Shapes& s) {

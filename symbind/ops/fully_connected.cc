@@ -10,7 +10,8 @@
 namespace symbind {
 namespace {
 
-// A row is everything behind the first axis, or without flatten the last axis alone.
+// A row is everything behind the first axis (one number, where there is no other axis), or without flatten the last
+// axis alone.
 int64_t row_length(const Shape& data, bool flatten) {
   if (!flatten) return data[data.rank() - 1];
   const Shape row = data.slice(1, data.rank());
@@ -20,8 +21,7 @@ int64_t row_length(const Shape& data, bool flatten) {
 void infer(const FullyConnected& p, Shapes& s) {
   auto data = s["data"], weight = s["weight"], output = s.output();
   if (!data.rank_known()) return;
-  require(data.rank() >= (p.flatten ? 2 : 1), s.where(), " data needs at least ", p.flatten ? "two axes" : "one axis",
-          p.flatten ? " (or flatten=False)" : "", ": data ", data.get());
+  require(data.rank() >= 1, s.where(), " data needs at least one axis: data ", data.get());
   const int64_t row = row_length(data, p.flatten);
   const Shape known_weight = weight;
   if (row != unknown_dim && known_weight.rank_known() && known_weight.rank() == 2 && known_weight[1] != unknown_dim)

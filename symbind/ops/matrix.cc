@@ -14,12 +14,13 @@ void fill_one_unknown(Inferred<Shape> shape, int64_t elements) {
   int unknown = -1;
   int64_t others = 1;
   for (int axis = 0; axis < shape.rank(); ++axis) {
-    if (shape[axis] != unknown_dim)
-      others *= shape[axis];
-    else if (unknown >= 0)
+    if (shape[axis] != unknown_dim) {
+      if (__builtin_mul_overflow(others, shape[axis], &others)) return;
+    } else if (unknown >= 0) {
       return;
-    else
+    } else {
       unknown = axis;
+    }
   }
   if (others > 0 && elements % others == 0) shape.meet_dim(unknown, elements / others);
 }

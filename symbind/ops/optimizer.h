@@ -1,5 +1,5 @@
-// Steps of stochastic gradient descent as operators. Their output is the new weight, usually bound to the old one's
-// array.
+// Steps of stochastic gradient descent and its kin as operators. Their output is the new weight, usually bound to the
+// old one's array; what they remember (a momentum, the float32 copy of a 16-bit weight) is an auxiliary state.
 #pragma once
 
 #include "symbind/graph/builder.h"
@@ -24,6 +24,63 @@ struct SgdMomUpdate {
   bool lazy_update = true;
 };
 inline constexpr Builder<SgdMomUpdate> sgd_mom_update;
+
+// The same for 16-bit weights, whose float32 copy is the last state.
+struct MpSgdUpdate : SgdUpdate {};
+struct MpSgdMomUpdate : SgdMomUpdate {};
+inline constexpr Builder<MpSgdUpdate> mp_sgd_update;
+inline constexpr Builder<MpSgdMomUpdate> mp_sgd_mom_update;
+
+// Nesterov's momentum.
+struct NagMomUpdate {
+  double lr = required;
+  double momentum = 0;
+  double wd = 0;
+  double rescale_grad = 1;
+  double clip_gradient = -1;
+};
+struct MpNagMomUpdate : NagMomUpdate {};
+inline constexpr Builder<NagMomUpdate> nag_mom_update;
+inline constexpr Builder<MpNagMomUpdate> mp_nag_mom_update;
+
+// The sign of the gradient, or of its running mean, is all that counts.
+struct SignsgdUpdate {
+  double lr = required;
+  double wd = 0;
+  double rescale_grad = 1;
+  double clip_gradient = -1;
+};
+struct SignumUpdate {
+  double lr = required;
+  double momentum = 0;
+  double wd = 0;
+  double rescale_grad = 1;
+  double clip_gradient = -1;
+  double wd_lh = 0;
+};
+inline constexpr Builder<SignsgdUpdate> signsgd_update;
+inline constexpr Builder<SignumUpdate> signum_update;
+
+// A gradient that was computed on an older weight, corrected for the way gone since. Without momentum the state `mom`
+// holds the last step alone.
+struct DcasgdUpdate {
+  double lr = required;
+  double momentum = 0;
+  double lamda = 0.04;
+  double wd = 0;
+  double rescale_grad = 1;
+  double clip_gradient = -1;
+};
+inline constexpr Builder<DcasgdUpdate> dcasgd_update;
+
+// Half a step of gradient descent, and noise of variance lr.
+struct SgldUpdate {
+  double lr = required;
+  double wd = 0;
+  double rescale_grad = 1;
+  double clip_gradient = -1;
+};
+inline constexpr Builder<SgldUpdate> sgld_update;
 
 void register_optimizer(OpRegistry& registry);
 

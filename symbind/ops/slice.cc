@@ -10,8 +10,9 @@ namespace {
 
 // One axis of a slice, as Python reads it: numbers beyond either end mean that end.
 void resolve_axis(SliceRange& range, int axis, int64_t length, const std::optional<int64_t>& begin,
-                  const std::optional<int64_t>& end, int64_t step, std::string_view who) {
-  require(step != 0, who, " step must not be 0");
+                  const std::optional<int64_t>& end, int64_t given_step, std::string_view who) {
+  require(given_step != 0, who, " step must not be 0");
+  const int64_t step = std::clamp(given_step, -length - 1, length + 1);  // longer steps leave the axis all the same
   const int64_t before = step > 0 ? 0 : -1, behind = step > 0 ? length : length - 1;
   const auto clamped = [&](int64_t index) { return std::clamp(index < 0 ? index + length : index, before, behind); };
   const int64_t first = begin ? clamped(*begin) : step > 0 ? before : behind;

@@ -81,7 +81,7 @@ class Differentiation {
   Graph& graph_;
   const std::vector<GradientRequest>& requests_;
   const size_t forward_nodes_;
-  std::vector<bool> matters_;                  // by node: does a requested gradient depend on it?
+  std::vector<bool> matters_;                   // by node: does a requested gradient depend on it?
   std::vector<std::vector<Symbol>> gradients_;  // by tensor: what its users contributed
   std::unordered_map<const Node*, int> number_;
   Attributes placement_;  // of the nodes being made

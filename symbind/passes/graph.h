@@ -1,5 +1,5 @@
-// The form the passes work on: a network, and for training its backward part, as one flat list of nodes in the order they
-// run. Every output of every node is a tensor with a number; nodes name their inputs by those numbers.
+// The form the passes work on: a network, and for training its backward part, as one flat list of nodes in the order
+// they run. Every output of every node is a tensor with a number; nodes name their inputs by those numbers.
 #pragma once
 
 #include <memory>
@@ -45,9 +45,9 @@ struct GraphNode {
 struct Graph {
   std::vector<GraphNode> nodes;
   std::vector<Tensor> tensors;
-  std::vector<int> producer;  // the node of each tensor
-  std::vector<int> outputs;   // of the network, then the gradients asked for
-  size_t net_outputs = 0;     // how many of `outputs` are the network's
+  std::vector<int> producer;             // the node of each tensor
+  std::vector<int> outputs;              // of the network, then the gradients asked for
+  size_t net_outputs = 0;                // how many of `outputs` are the network's
   std::vector<Context> output_contexts;  // where each of `outputs` is wanted; empty: wherever it is made
   size_t forward_nodes = 0;              // nodes from here on belong to the backward part
   bool is_train = false;

@@ -171,8 +171,8 @@ InferredTypes infer_type(const Symbol& symbol, const NamedTypes& known) {
   read_attributes(graph);
   infer_types(graph);
   auto result = sorted<InferredTypes>(graph, symbol, [](const Tensor& t) { return t.dtype; });
-  result.complete = std::all_of(graph.tensors.begin(), graph.tensors.end(),
-                                [](const Tensor& t) { return t.dtype != DType::none; });
+  result.complete =
+      std::all_of(graph.tensors.begin(), graph.tensors.end(), [](const Tensor& t) { return t.dtype != DType::none; });
   return result;
 }
 

@@ -96,8 +96,8 @@ class LayoutFlow {
 
   const Graph& old_;
   Rewriter rewriter_;
-  std::map<int, int> reordered_;       // tensor → the same in the other layout
-  std::map<int, int> origins_;         // reordered tensor → what it was made from
+  std::map<int, int> reordered_;  // tensor → the same in the other layout
+  std::map<int, int> origins_;    // reordered tensor → what it was made from
   std::vector<int> outputs_;
 };
 

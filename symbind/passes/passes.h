@@ -26,8 +26,8 @@ std::optional<LayoutWish> layout_wish(const Graph& graph, const GraphNode& node,
 // layout: preferred layouts flow through the operators that accept them, with a reorder at the borders.
 void layout(Graph& graph);
 
-// Every network output and gradient is a tensor of its own, made by an operator: puts copies where one is a variable, or
-// the same tensor is asked for twice.
+// Every network output and gradient is a tensor of its own, made by an operator: puts copies where one is a variable,
+// or the same tensor is asked for twice.
 void separate_outputs(Graph& graph);
 
 // Builds the kernel of every node; from here on scratch and in-place pairs are known.

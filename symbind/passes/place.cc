@@ -24,28 +24,36 @@ void place(Graph& graph, Context default_context, const std::map<std::string, Co
     if (home == context) return tensor;
     const auto [slot, is_new] = copies.try_emplace({tensor, context}, -1);
     if (is_new)
-      slot->second = rewriter.insert(CrossDeviceCopy{home.str(), context.str()}, tensor, "_to_" + context.str(), context);
+      slot->second =
+          rewriter.insert(CrossDeviceCopy{home.str(), context.str()}, tensor, "_to_" + context.str(), context);
     return slot->second;
   };
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     if (i == graph.forward_nodes) rewriter.end_of_forward();
     const GraphNode& node = graph.nodes[i];
     std::vector<int> inputs;
-    const size_t aux = node.is_variable() ? 0 : node.op().aux(node.source->params.get()).size();
+    const std::vector<bool> updated = node.is_variable()
+                                          ? std::vector<bool>()
+                                          : node.op().updated_inputs(node.source->params.get(), node.inputs.size());
     for (size_t k = 0; k < node.inputs.size(); ++k) {
       const int tensor = rewriter.now(node.inputs[k]);
       const Graph& made = rewriter.graph();
       const Context home = made.nodes[static_cast<size_t>(made.producer[static_cast<size_t>(tensor)])].context;
-      require(k + aux < node.inputs.size() || home == node.context, "[", node.op().name, " ", node.source->name,
-              "] runs on ", node.context, ", but its state is on ", home);
+      require(!updated[k] || home == node.context, "[", node.op().name, " ", node.source->name, "] runs on ",
+              node.context, ", but its state is on ", home);
       inputs.push_back(Graph::is_shape_only(node, k) ? tensor : on(tensor, node.context));
     }
     rewriter.replace(node, node.source, std::move(inputs));
   }
   if (graph.forward_nodes == graph.nodes.size()) rewriter.end_of_forward();
-  for (size_t i = graph.net_outputs; i < graph.output_contexts.size(); ++i)
-    rewriter.redirect(graph.outputs[i], on(rewriter.now(graph.outputs[i]), graph.output_contexts[i]));
+  std::vector<int> outputs;
+  for (size_t i = 0; i < graph.outputs.size(); ++i) {
+    const int now = rewriter.now(graph.outputs[i]);
+    const bool is_gradient = i >= graph.net_outputs && i < graph.output_contexts.size();
+    outputs.push_back(is_gradient ? on(now, graph.output_contexts[i]) : now);
+  }
   graph = rewriter.finish();
+  graph.outputs = std::move(outputs);
 }
 
 }  // namespace symbind

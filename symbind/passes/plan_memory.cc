@@ -82,7 +82,11 @@ class Space {
 class Planner {
  public:
   Planner(const Graph& graph, const std::vector<int>& outside, bool share)
-      : graph_(graph), outside_(outside), share_(share), parent_(graph.tensors.size()), last_use_(graph.tensors.size()) {
+      : graph_(graph),
+        outside_(outside),
+        share_(share),
+        parent_(graph.tensors.size()),
+        last_use_(graph.tensors.size()) {
     std::iota(parent_.begin(), parent_.end(), 0);
     home_ = outside;
     plan_.tensors.resize(graph.tensors.size());
@@ -136,7 +140,8 @@ class Planner {
       // What it shows would have to be computed in the user's array: not when that is a variable's or another output's
       // own, and not in forward for an array that backward writes.
       const int first = first_write(in);
-      if (in_home >= 0 || graph_.nodes[at(first)].is_variable() || graph_.is_backward(first) != graph_.is_backward(number))
+      if (in_home >= 0 || graph_.nodes[at(first)].is_variable() ||
+          graph_.is_backward(first) != graph_.is_backward(number))
         return;
     }
     unite(in, out);
@@ -158,8 +163,8 @@ class Planner {
     }
   }
 
-  // Everything else of this node that reads the buffer may be overwritten by the same output, and no other output of the
-  // node has the buffer already.
+  // Everything else of this node that reads the buffer may be overwritten by the same output, and no other output of
+  // the node has the buffer already.
   bool others_allow(const GraphNode& node, int buffer, int out_index) {
     for (size_t k = 0; k < node.inputs.size(); ++k) {
       if (root(node.inputs[k]) != buffer || Graph::is_shape_only(node, k)) continue;
@@ -214,8 +219,7 @@ class Planner {
     }
     for (size_t t = 0; t < parent_.size(); ++t) {
       const int buffer = root(static_cast<int>(t));
-      plan_.tensors[t] =
-          home_[at(buffer)] >= 0 ? Place{Place::Kind::outside, home_[at(buffer)], 0} : place[at(buffer)];
+      plan_.tensors[t] = home_[at(buffer)] >= 0 ? Place{Place::Kind::outside, home_[at(buffer)], 0} : place[at(buffer)];
     }
     for (const Space& space : spaces_) plan_.arena_bytes.push_back(space.size());
     if (!share_) plan_.unshared_bytes = std::accumulate(plan_.arena_bytes.begin(), plan_.arena_bytes.end(), size_t{0});

@@ -1,5 +1,5 @@
-// Gives every tensor an address: lifetimes become offsets into one arena per context, scratch included, in place where a
-// kernel allows it. What a user can see stays outside.
+// Gives every tensor an address: lifetimes become offsets into one arena per context, scratch included, in place where
+// a kernel allows it. What a user can see stays outside.
 #pragma once
 
 #include <cstdint>
@@ -13,17 +13,17 @@ namespace symbind {
 struct Place {
   enum class Kind : uint8_t { nowhere, arena, outside };
   Kind kind = Kind::nowhere;
-  int index = 0;        // which arena, or which outside array
+  int index = 0;  // which arena, or which outside array
   size_t offset = 0;
 };
 
 struct MemoryPlan {
-  std::vector<Place> tensors;             // by tensor
-  std::vector<Place> scratch;             // by node
-  std::vector<bool> skip;                 // by node: a view whose output is its input's memory needs no step
-  std::vector<Context> arena_contexts;    // by arena
-  std::vector<size_t> arena_bytes;        // by arena
-  size_t unshared_bytes = 0;              // what the arenas would need if nothing were shared
+  std::vector<Place> tensors;           // by tensor
+  std::vector<Place> scratch;           // by node
+  std::vector<bool> skip;               // by node: a view whose output is its input's memory needs no step
+  std::vector<Context> arena_contexts;  // by arena
+  std::vector<size_t> arena_bytes;      // by arena
+  size_t unshared_bytes = 0;            // what the arenas would need if nothing were shared
 };
 
 // outside[t]: the outside array that holds tensor t, or -1.

@@ -25,7 +25,8 @@ GraphNode& Rewriter::replace(const GraphNode& node, NodePtr source, std::vector<
   made.implementation = node.implementation;
   made.kernel = node.kernel;
   for (int i = 0; i < node.outputs; ++i) {
-    graph_.tensors[static_cast<size_t>(made.first_output + i)] = old_.tensors[static_cast<size_t>(node.first_output + i)];
+    graph_.tensors[static_cast<size_t>(made.first_output + i)] =
+        old_.tensors[static_cast<size_t>(node.first_output + i)];
     redirect(node.first_output + i, made.first_output + i);
   }
   return made;

@@ -12,7 +12,7 @@ namespace {
 bool explaining() {
   static const bool wanted = [] {
     const char* setting = std::getenv("SYMBIND_EXPLAIN");
-    return setting && std::string_view(setting) != "0" && std::string_view(setting) != "";
+    return setting && std::string_view(setting) != "0" && !std::string_view(setting).empty();
   }();
   return wanted;
 }
@@ -21,13 +21,18 @@ bool explaining() {
 struct View {
   View(const Graph& graph, const GraphNode& node) {
     for (const int input : node.inputs) tensors.push_back(graph.tensors[static_cast<size_t>(input)]);
-    for (int i = 0; i < node.outputs; ++i)
-      tensors.push_back(graph.tensors[static_cast<size_t>(node.first_output + i)]);
+    for (int i = 0; i < node.outputs; ++i) tensors.push_back(graph.tensors[static_cast<size_t>(node.first_output + i)]);
   }
   NodeView of(const Graph& graph, const GraphNode& node) const {
     const std::span<const Tensor> all(tensors);
-    return {node.op(),        node.source->params.get(), node.source->name, all.first(node.inputs.size()),
-            all.subspan(node.inputs.size()), graph.is_train, node.random_slot, node.context};
+    return {node.op(),
+            node.source->params.get(),
+            node.source->name,
+            all.first(node.inputs.size()),
+            all.subspan(node.inputs.size()),
+            graph.is_train,
+            node.random_slot,
+            node.context};
   }
   std::vector<Tensor> tensors;
 };
@@ -48,7 +53,8 @@ void select(Graph& graph) {
         break;
       }
       if (explaining())
-        std::clog << view.where() << " on " << node.context << ": not " << implementation.name << ": " << reason << "\n";
+        std::clog << view.where() << " on " << node.context << ": not " << implementation.name << ": " << reason
+                  << "\n";
     }
     require(node.implementation != nullptr, view.where(), " cannot run on ", node.context);
     if (explaining()) std::clog << view.where() << " on " << node.context << ": " << node.implementation->name << "\n";

@@ -3,20 +3,26 @@
 // one. All draw from host_random(): seed(n) makes them reproducible, on every device and with any number of threads.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "symbind/core/ndarray.h"
 #include "symbind/graph/node.h"
 
 namespace symbind {
 
+class Initializer;
+
 // The parameter to be initialised, and its variable's attributes (Symbol::attr_dict).
 struct InitDesc {
   std::string name;
   Attributes attrs = {};
+  const Initializer* global_init = nullptr;  // the one asked first, when a variable's own is at work
 };
 
 class Initializer {
@@ -24,10 +30,10 @@ class Initializer {
   virtual ~Initializer() = default;
 
   // By the __init__ attribute, else by the end of the name: weight, bias, gamma, beta, min, max. Any other name fails.
-  void operator()(const InitDesc& desc, NDArray& array) const;
+  virtual void operator()(const InitDesc& desc, NDArray& array) const;
   // By the name alone, as old programs do it: besides the above, moving_mean, moving_var, moving_inv_var and
   // moving_avg, and names that begin with upsampling (bilinear interpolation) or stn_loc (the identity).
-  void operator()(const std::string& name, NDArray& array) const;
+  virtual void operator()(const std::string& name, NDArray& array) const;
 
   // The text an __init__ attribute holds: ["uniform", {"scale": 0.07}]
   virtual std::string dumps() const = 0;
@@ -92,6 +98,17 @@ class Uniform final : public Initializer {
   double scale_;
 };
 
+// Normal with deviation sigma.
+class Normal final : public Initializer {
+ public:
+  explicit Normal(double sigma = 0.01) : sigma_(sigma) {}
+  std::string dumps() const override;
+
+ private:
+  void init_weight(const InitDesc& desc, NDArray& array) const override;
+  double sigma_;
+};
+
 struct XavierOptions {
   std::string rnd_type = "uniform";  // or "gaussian"
   std::string factor_type = "avg";   // of the numbers of inputs and outputs; or "in", "out"
@@ -108,6 +125,106 @@ class Xavier final : public Initializer {
  private:
   void init_weight(const InitDesc& desc, NDArray& array) const override;
   XavierOptions options_;
+};
+
+// Xavier's normal one, for layers followed by a leaky rectifier of that slope: magnitude 2 / (1 + slope²).
+class MSRAPrelu final : public Initializer {
+ public:
+  explicit MSRAPrelu(std::string factor_type = "avg", double slope = 0.25);
+  std::string dumps() const override;
+
+ private:
+  void init_weight(const InitDesc& desc, NDArray& array) const override;
+  std::string factor_type_;
+  double slope_;
+};
+
+// Orthonormal rows times scale, or columns where these are fewer; axes behind the first count as one.
+class Orthogonal final : public Initializer {
+ public:
+  explicit Orthogonal(double scale = 1.414, std::string rand_type = "uniform");  // or "normal"
+  std::string dumps() const override;
+
+ private:
+  void init_weight(const InitDesc& desc, NDArray& array) const override;
+  double scale_;
+  std::string rand_type_;
+};
+
+// For a deconvolution that enlarges images.
+class Bilinear final : public Initializer {
+ public:
+  std::string dumps() const override;
+
+ private:
+  void init_weight(const InitDesc& desc, NDArray& array) const override;
+};
+
+// The bias of an LSTM: zero, but for its forget gate. Meant as a variable's own initializer.
+class LSTMBias final : public Initializer {
+ public:
+  explicit LSTMBias(double forget_bias = 1.0) : forget_bias_(forget_bias) {}
+  std::string dumps() const override;
+
+ private:
+  void init_weight(const InitDesc& desc, NDArray& array) const override;
+  double forget_bias_;
+};
+
+struct FusedRNNOptions {
+  InitializerPtr init = nullptr;  // for the matrices and biases inside; none: the global initializer
+  int64_t num_hidden = 0;
+  int64_t num_layers = 0;
+  std::string mode;  // "rnn_relu", "rnn_tanh", "lstm" or "gru"
+  bool bidirectional = false;
+  double forget_bias = 1.0;  // of an LSTM
+};
+
+// The one vector that holds all parameters of a fused recurrent layer. Each matrix and bias of each gate inside is
+// initialised by itself, under a name like l0_i2h_f_weight (l: forwards, r: backwards).
+class FusedRNN final : public Initializer {
+ public:
+  explicit FusedRNN(FusedRNNOptions options);
+  std::string dumps() const override;
+
+ private:
+  void init_weight(const InitDesc& desc, NDArray& array) const override;
+  FusedRNNOptions options_;
+};
+
+// Values from elsewhere by name, "arg:" and "aux:" before names being left out; what is not there is the default's.
+class Load final : public Initializer {
+ public:
+  explicit Load(const NamedArrays& params, InitializerPtr default_init = nullptr, bool verbose = false);
+  explicit Load(const std::string& path, InitializerPtr default_init = nullptr, bool verbose = false);
+  void operator()(const InitDesc& desc, NDArray& array) const override;
+  void operator()(const std::string& name, NDArray& array) const override;
+  std::string dumps() const override;  // fails: it holds arrays
+
+ private:
+  void init_weight(const InitDesc& desc, NDArray& array) const override;
+  bool load(const std::string& name, NDArray& array) const;
+  NamedArrays params_;
+  InitializerPtr default_init_;
+  bool verbose_;
+};
+
+// The initializer that stands with the first regular expression the name begins with.
+class Mixed final : public Initializer {
+ public:
+  Mixed(const std::vector<std::string>& patterns, const std::vector<InitializerPtr>& initializers);
+  void operator()(const InitDesc& desc, NDArray& array) const override;
+  void operator()(const std::string& name, NDArray& array) const override;
+  std::string dumps() const override;  // fails: MXNet has no text for it
+
+ private:
+  void init_weight(const InitDesc& desc, NDArray& array) const override;
+  const Initializer& initializer_of(const std::string& name) const;
+  struct Choice {
+    std::function<bool(const std::string& name)> matches;
+    InitializerPtr initializer;
+  };
+  std::vector<Choice> choices_;
 };
 
 }  // namespace init

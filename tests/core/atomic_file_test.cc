@@ -1,9 +1,9 @@
 #include "symbind/core/atomic_file.h"
 
+#include <csignal>
 #include <filesystem>
 
 #include <gtest/gtest.h>
-#include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 

@@ -55,6 +55,9 @@ TEST(NDArray, CountsWithArange) {
   EXPECT_EQ(arange(3, 0, -1).to_vector<float>(), (Floats{3, 2, 1}));
   EXPECT_EQ(arange(0, 2, 1, 2).to_vector<float>(), (Floats{0, 0, 1, 1}));
   EXPECT_EQ(arange(0, 3, 1, 1, cpu(), DType::int64).to_vector<int64_t>(), (Dims{0, 1, 2}));
+  EXPECT_EQ(arange(3, 1).size(), 0);
+  EXPECT_EQ(arange(1e308, -1e308).size(), 0) << "a difference beyond every number";
+  EXPECT_THROW(arange(0, 1e14, 1, 1 << 30), Error);
 }
 
 // ---- views ---------------------------------------------------------------------------------------------------------
@@ -145,6 +148,15 @@ TEST(Reshape, ThatDoesNotFitIsAnError) {
   EXPECT_THROW(a.reshape({-4, 2}), Error);
   EXPECT_THROW(a.reshape({-2, -3}), Error);
   EXPECT_THROW(a.reshape({-5, 2}), Error);
+}
+
+TEST(Reshape, ToSizesThatCannotBeCountedIsAnError) {
+  const NDArray a = counted({2, 3, 4});
+  const int64_t large = int64_t{1} << 62;
+  EXPECT_THROW(a.reshape({-4, large, large, -2}), Error);
+  EXPECT_THROW(a.reshape({large, large, -1}), Error);
+  EXPECT_THROW(a.reshape({large, large}), Error);
+  EXPECT_THROW(NDArray(a.storage_ptr(), SIZE_MAX - 7, {4}, DType::float32), Error);
 }
 
 // ---- copies and conversions ----------------------------------------------------------------------------------------
@@ -240,7 +252,7 @@ TEST(Concatenate, JoinsAlongAnyAxis) {
 TEST(NDArray, PrintsValuesShapeAndPlace) {
   const std::string text = counted({2, 3}).str();
   EXPECT_NE(text.find("<NDArray 2x3 @cpu(0)>"), std::string::npos) << text;
-  EXPECT_NE(text.find("6"), std::string::npos) << text;
+  EXPECT_NE(text.find('6'), std::string::npos) << text;
 }
 
 }  // namespace

@@ -55,6 +55,23 @@ TEST(RandomState, TakesDrawsOneAfterTheOther) {
   EXPECT_EQ(state.take(1).draw, first.draw);
 }
 
+TEST(RandomState, GivesEachDrawToOneThread) {
+  RandomState state(0);
+  const uint64_t first = state.peek().draw;
+  constexpr uint64_t each = 2000;
+  std::vector<std::vector<uint64_t>> taken(4);
+  std::vector<std::thread> threads;
+  for (auto& mine : taken)
+    threads.emplace_back([&] {
+      for (uint64_t i = 0; i < each; ++i) mine.push_back(state.take(1).draw);
+    });
+  for (std::thread& thread : threads) thread.join();
+  std::set<uint64_t> draws;
+  for (const auto& mine : taken) draws.insert(mine.begin(), mine.end());
+  EXPECT_EQ(draws.size(), 4 * each);
+  EXPECT_EQ(state.peek().draw, first + 4 * each);
+}
+
 TEST(RandomState, DiffersBetweenDevicesAndSeeds) {
   std::set<uint64_t> keys;
   for (int device = 0; device < 8; ++device) {

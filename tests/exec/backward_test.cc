@@ -274,6 +274,15 @@ TEST(Backward, WithStaleActivationsAfterAPredictionIsAnErrorToo) {
   EXPECT_THROW(first->backward(), Error);
 }
 
+TEST(Backward, InTestModeUsesUpTheActivationsOfATrainingForward) {
+  auto executor = testing::bind_with_values(testing::mlp());
+  executor->forward(true);
+  executor->set_monitor_callback([](const std::string&, const NDArray&) { fail("enough"); });
+  EXPECT_THROW(executor->backward({}, false), Error);
+  executor->set_monitor_callback({});
+  EXPECT_TRUE(fails_with([&] { executor->backward(); }, "forward")) << "the arena holds half of another run";
+}
+
 TEST(Backward, MovesStatisticsOncePerTrainingForward) {
   const auto network = testing::batch_norm_net();
   auto one = testing::bind_with_values(network), two = testing::bind_with_values(network);

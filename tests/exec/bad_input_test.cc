@@ -114,6 +114,20 @@ TEST(BadInput, NegativeAndOverflowingDimensionsAreRefused) {
   EXPECT_THROW(invoke("Concat", {zeros({2}), zeros({2})}, {{"dim", "-3"}}), Error);
 }
 
+TEST(BadInput, DimensionsThatOverflowInInferenceAreRefused) {
+  const int64_t huge = int64_t{1} << 62;
+  const Symbol joined = apply("Concat", {var("a"), var("b")}, {{"dim", "0"}}, "joined");
+  EXPECT_TRUE(fails_with([&] { infer_shape(joined, {{"a", {huge}}, {"b", {huge}}}); }, "[Concat joined]", "too long"));
+  const Symbol sum = joined + var("c");
+  EXPECT_TRUE(fails_with([&] { infer_shape(sum, {{"a", {5}}, {"b", {0}}, {"c", {3}}}); }, "[Concat joined]", "5", "3"));
+  EXPECT_THROW(apply("Concat", {var("a")}, {{"num_args", "99999999999"}}), Error);
+  const Symbol reshaped = apply("Reshape", var("a"), {{"shape", "(-1,)"}}) + var("c");
+  EXPECT_THROW(infer_shape(reshaped, {{"a", {huge, huge, 0}}, {"c", {3}}}), Error);
+  const Symbol conv = apply("Convolution", {var("x"), var("w")},
+                            {{"kernel", "(1,)"}, {"num_filter", "8"}, {"num_group", "8"}, {"no_bias", "1"}}, "conv");
+  EXPECT_TRUE(fails_with([&] { infer_shape(conv, {{"x", {1, 0, 1}}, {"w", {8, huge, 1}}}); }, "[Convolution conv]"));
+}
+
 TEST(BadInput, MoreMemoryThanThereIsIsAnErrorAndNothingIsLost) {
   auto executor = testing::bind_with_values(testing::mlp());
   const NDArray expected = executor->forward()[0].copy();

@@ -57,6 +57,14 @@ TEST(Invoke, WritesOntoItsInputWhateverTheOperator) {
   EXPECT_EQ(all.to_vector<float>(), (Floats{1, 11, 12, 13, 14}));
 }
 
+TEST(Invoke, WritesIntoArraysOfAnotherContext) {
+  for (const Context context : all_devices()) {
+    const NDArray out = zeros({4}, cpu(1));
+    invoke("square", {counted({4}, DType::float32, context)}, {}, {.out = {out}});
+    EXPECT_EQ(out.to_vector<float>(), (Floats{1, 4, 9, 16})) << "from " << context;
+  }
+}
+
 TEST(Invoke, OutOfTheWrongShapeTypeOrNumberIsAnError) {
   const NDArray x = counted({4});
   EXPECT_TRUE(fails_with([&] { invoke("square", {x}, {}, {.out = {zeros({3})}}); }, "square", "(4,)", "(3,)"));
@@ -110,9 +118,9 @@ TEST(Invoke, MayRunOnSeveralThreadsAtOnce) {
   const NDArray data = testing::random_array({4, 3, 8, 8}, 1), weight = testing::random_array({5, 3, 3, 3}, 2);
   const Attributes attributes{{"kernel", "(3, 3)"}, {"num_filter", "5"}, {"no_bias", "True"}};
   const NDArray expected = invoke("Convolution", {data, weight}, attributes)[0];
-  for (size_t i = 0; i < results.size(); ++i)
-    threads.emplace_back([&, i] {
-      for (int round = 0; round < 20; ++round) results[i] = invoke("Convolution", {data, weight}, attributes)[0];
+  for (NDArray& result : results)
+    threads.emplace_back([&] {
+      for (int round = 0; round < 20; ++round) result = invoke("Convolution", {data, weight}, attributes)[0];
     });
   for (auto& thread : threads) thread.join();
   for (const NDArray& result : results) EXPECT_TRUE(testing::all_close(result, expected));
@@ -144,6 +152,20 @@ TEST(Indexing, AssignsToParts) {
   assign(a, {{}, {0, 2}}, counted({1, 2}));
   EXPECT_EQ(a.to_vector<float>(), (Floats{1, 2, 3, 1, 2, 0})) << "the value is broadcast";
   EXPECT_THROW(assign(a, {{}, {0, 2}}, counted({3})), Error);
+}
+
+TEST(Indexing, AssignsWhateverStoodThereAndConverts) {
+  NDArray a = full({2, 2}, std::numeric_limits<double>::quiet_NaN());
+  assign(a, {{0, 1}}, counted({1}));
+  assign(a, {{1, 2}}, counted({1, 2}, DType::int32, cpu(1)));
+  EXPECT_EQ(a.to_vector<float>(), (Floats{1, 1, 1, 2}));
+}
+
+TEST(Indexing, TakesStepsLongerThanTheAxis) {
+  const NDArray a = counted({4});
+  const int64_t longest = std::numeric_limits<int64_t>::max();
+  EXPECT_EQ(take(a, {{1, std::nullopt, longest}}).to_vector<float>(), (Floats{2}));
+  EXPECT_EQ(take(a, {{std::nullopt, std::nullopt, -longest}}).to_vector<float>(), (Floats{4}));
 }
 
 }  // namespace

@@ -153,6 +153,17 @@ TEST(SharedExec, WithLargerMemoryMovesTheFirstOne) {
   step(*large);
 }
 
+TEST(SharedExec, ThatCannotGrowLeavesTheFirstOneItsMemory) {
+  const auto network = testing::mlp();
+  auto first = testing::bind_with_values(network);
+  const NDArray expected = first->forward(true)[0].copy();
+  const Symbol product = apply("broadcast_mul", {Symbol::variable("a"), Symbol::variable("b")});
+  auto second = simple_bind(apply("sum", apply("tanh", product)), cpu(), {{"a", {1 << 22, 1}}, {"b", {1, 1 << 22}}},
+                            {.shared_exec = first});
+  EXPECT_THROW(second->forward(), Error) << "an arena of 64 TB";
+  EXPECT_TRUE(same_bits(first->forward(true)[0], expected));
+}
+
 TEST(SharedBuffer, IsUsedWhereItIsLargeEnough) {
   NamedArrays buffer{{"data", full({100}, 7)}};
   auto executor = simple_bind(testing::mlp().symbol, cpu(), mlp_shapes(6), {.shared_buffer = &buffer});

@@ -195,14 +195,110 @@ TEST_F(Params, SizesThatTheFileCannotHoldTakeNoMemory) {
   EXPECT_TRUE(refused(long_name.str(), "the length of a name"));
 }
 
-TEST_F(Params, WhatIsNotReadYetIsNamed) {
-  EXPECT_TRUE(refused(Bytes().header(1).array_header({1}, 0xF993fac8).str(), "at offset 24", "generation V1"));
-  EXPECT_TRUE(refused(Bytes().header(1).put<uint32_t>(2).put<uint32_t>(3).str(), "at offset 24", "first generation"));
-  EXPECT_TRUE(refused(Bytes().header(1).put<uint32_t>(0x12345678).str(), "at offset 24", "begins no array"));
-  Bytes sparse;
-  sparse.header(1).put<uint32_t>(0xF993fac9).put<int32_t>(1);
-  EXPECT_TRUE(refused(sparse.str(), "at offset 28", "row_sparse"));
+// ---- Older generations and sparse arrays
+
+// Behind the header: V2, row_sparse, so many stored rows of an array of this shape, on the CPU, float32, int64 numbers.
+Bytes row_sparse(std::initializer_list<int64_t> stored, std::initializer_list<int64_t> shape, int64_t numbers,
+                 int32_t number_type = 6) {
+  Bytes bytes;
+  bytes.header(1).put<uint32_t>(0xF993fac9).put<int32_t>(1);
+  for (const auto& dims : {stored, shape}) {
+    bytes.put<int32_t>(static_cast<int32_t>(dims.size()));
+    for (const int64_t dim : dims) bytes.put(dim);
+  }
+  return bytes.put<int32_t>(1).put<int32_t>(0).put<int32_t>(0).put(number_type).put<int32_t>(1).put(numbers);
+}
+
+// A csr array of 2×3 with two values.
+Bytes csr_header(int64_t starts = 3, int64_t columns = 2) {
+  Bytes bytes;
+  bytes.header(1).put<uint32_t>(0xF993fac9).put<int32_t>(2).put<int32_t>(1).put<int64_t>(2);
+  bytes.put<int32_t>(2).put<int64_t>(2).put<int64_t>(3).put<int32_t>(1).put<int32_t>(0).put<int32_t>(0);
+  return bytes.put<int32_t>(6).put<int32_t>(1).put(starts).put<int32_t>(6).put<int32_t>(1).put(columns);
+}
+
+TEST_F(Params, TheFirstGenerationHasItsRankInFrontAndShortDimensions) {
+  Bytes bytes;
+  bytes.header(2).put<uint32_t>(2).put<uint32_t>(1).put<uint32_t>(2);
+  bytes.put<int32_t>(2).put<int32_t>(0).put<int32_t>(0).put(1.f).put(2.f);
+  bytes.put<uint32_t>(0).put<uint64_t>(0);  // no array
+  write_file(path, bytes.str());
+  const LoadedArrays loaded = load(path);
+  EXPECT_TRUE(same_bits(loaded.arrays[0], array({1, 2}).reshape({1, 2})));
+  EXPECT_FALSE(loaded.arrays[1]);
+  EXPECT_TRUE(refused(Bytes().header(1).put<uint32_t>(9).str(), "at offset 24", "a rank of at most 8", "9"));
+  Bytes huge;
+  huge.header(1).put<uint32_t>(1).put<uint32_t>(0xffffffff).put<int32_t>(1).put<int32_t>(0).put<int32_t>(0);
+  EXPECT_TRUE(refused(huge.str(), "17179869180 bytes"));
+}
+
+TEST_F(Params, GenerationV1HasLongDimensions) {
+  Bytes bytes;
+  bytes.header(2).put<uint32_t>(0xF993fac8).put<int32_t>(1).put<int64_t>(2);
+  bytes.put<int32_t>(1).put<int32_t>(0).put<int32_t>(4).put<int32_t>(-5).put<int32_t>(6);
+  bytes.put<uint32_t>(0xF993fac8).put<int32_t>(0).put<uint64_t>(0);
+  write_file(path, bytes.str());
+  const LoadedArrays loaded = load(path);
+  EXPECT_TRUE(same_bits(loaded.arrays[0], array({-5, 6}, cpu(), DType::int32)));
+  EXPECT_FALSE(loaded.arrays[1]);
+}
+
+TEST_F(Params, SparseArraysBecomeDense) {
+  const std::string rows = row_sparse({1, 2}, {3, 2}, 1).put(1.f).put(2.f).put<int64_t>(2).put<uint64_t>(0).str();
+  write_file(path, rows);
+  EXPECT_TRUE(same_bits(load(path).arrays[0], array({0, 0, 0, 0, 1, 2}).reshape({3, 2})));
+  const std::string short_numbers =
+      row_sparse({1, 2}, {3, 2}, 1, 4).put(1.f).put(2.f).put<int32_t>(0).put<uint64_t>(0).str();
+  write_file(path, short_numbers);
+  EXPECT_TRUE(same_bits(load(path).arrays[0], array({1, 2, 0, 0, 0, 0}).reshape({3, 2})));
+  Bytes matrix = csr_header();
+  matrix.put(5.f).put(6.f).put<int64_t>(0).put<int64_t>(1).put<int64_t>(2).put<int64_t>(2).put<int64_t>(0);
+  write_file(path, matrix.put<uint64_t>(0).str());
+  EXPECT_TRUE(same_bits(load(path).arrays[0], array({0, 0, 5, 6, 0, 0}).reshape({2, 3})));
+}
+
+TEST_F(Params, SparseArraysThatContradictThemselvesAreRefused) {
+  EXPECT_TRUE(refused(row_sparse({1, 2}, {3, 2}, 1).put(1.f).put(2.f).put<int64_t>(3).put<uint64_t>(0).str(),
+                      "a row number below 3: found 3"));
+  EXPECT_TRUE(refused(row_sparse({1, 2}, {3, 2}, 1).put(1.f).put(2.f).put<int64_t>(-1).str(), "found -1"));
+  EXPECT_TRUE(refused(row_sparse({1, 2}, {3, 4}, 1).str(), "the stored rows of a row_sparse array (3,4)", "(1,2)"));
+  EXPECT_TRUE(refused(row_sparse({1, 2}, {3, 2}, 2).str(), "with (2,) row numbers"));
+  EXPECT_TRUE(refused(row_sparse({1, 2}, {3, 2}, 1, 0).str(), "int32 or int64"));
+  EXPECT_TRUE(refused(csr_header(2).str(), "as many row starts"));
+  EXPECT_TRUE(refused(csr_header(3, 1).str(), "a column number for each of 2 values"));
+  const auto with_index = [](std::initializer_list<int64_t> numbers) {
+    Bytes bytes = csr_header();
+    bytes.put(5.f).put(6.f);
+    for (const int64_t number : numbers) bytes.put(number);
+    return bytes.put<uint64_t>(0).str();
+  };
+  EXPECT_TRUE(refused(with_index({0, 3, 2, 0, 0}), "from 0 to 2", "found 3"));
+  EXPECT_TRUE(refused(with_index({1, 1, 2, 0, 0}), "row starts from 0 to 2: found 1 to 2"));
+  EXPECT_TRUE(refused(with_index({0, 1, 2, 0, 3}), "a column number below 3: found 3"));
+  Bytes decreasing;
+  decreasing.header(1).put<uint32_t>(0xF993fac9).put<int32_t>(7);
+  EXPECT_TRUE(refused(decreasing.str(), "at offset 28", "a storage kind", "7"));
+}
+
+TEST_F(Params, AFewBytesDoNotBecomeAnArrayBeyondMeasure) {
+  constexpr int64_t huge = int64_t{1} << 40;
+  EXPECT_TRUE(refused(row_sparse({0, 2}, {huge, 2}, 0).put<uint64_t>(0).str(), "of a sane size", "(1099511627776,2)"));
+}
+
+TEST_F(Params, WhatBeginsNoArrayIsRefused) {
+  EXPECT_TRUE(refused(Bytes().header(1).put<uint32_t>(0x12345678).str(), "at offset 24", "begins an array"));
   EXPECT_TRUE(refused(Bytes().header(1).array_header({1}, 0xF993fac9, 99).str(), "an element type", "99"));
+}
+
+TEST_F(Params, BytesInMemoryAreReadAlike) {
+  save(path, {{"x", array({1, 2})}});
+  const std::string bytes = read_file(path);
+  EXPECT_TRUE(same_bits(load_from_bytes(bytes).dict().at("x"), array({1, 2})));
+  EXPECT_TRUE(fails_with([&] { load_from_bytes(bytes.substr(0, 40), "a message"); }, "[a message] at offset "));
+}
+
+TEST_F(Params, AFullDiskIsAnError) {
+  EXPECT_TRUE(fails_with([] { save("/dev/full", {ones({1000})}); }, "/dev/full", "No space left"));
 }
 
 TEST_F(Params, OtherFilesAreRefused) {

@@ -29,6 +29,26 @@ TEST(FullyConnected, FlattensUnlessToldNotTo) {
   EXPECT_EQ(last.to_vector<double>(), (std::vector<double>{3, 7, 11, 15}));
 }
 
+TEST(FullyConnected, TakesAListOfNumbersForRowsOfOne) {
+  const auto net = fully_connected(x, {.num_hidden = 3}, "fc");
+  const auto shapes = infer_shape(net, {{"x", {4}}});
+  EXPECT_EQ(shapes.args, (std::vector<std::vector<int64_t>>{{4}, {3, 1}, {3}}));
+  EXPECT_EQ(shapes.outputs, (std::vector<std::vector<int64_t>>{{4, 3}}));
+  EXPECT_TRUE(check_gradient(net, {{"x", random_array({4}, 1, -1, 1, DType::float64)},
+                                   {"fc_weight", random_array({3, 1}, 2, -1, 1, DType::float64)},
+                                   {"fc_bias", random_array({3}, 3, -1, 1, DType::float64)}}));
+}
+
+TEST(FullyConnected, WithoutFlattenAListOfNumbersIsOneRow) {
+  const auto net = fully_connected(x, {.num_hidden = 3, .flatten = false}, "fc");
+  const auto shapes = infer_shape(net, {{"x", {4}}});
+  EXPECT_EQ(shapes.args, (std::vector<std::vector<int64_t>>{{4}, {3, 4}, {3}}));
+  EXPECT_EQ(shapes.outputs, (std::vector<std::vector<int64_t>>{{3}}));
+  EXPECT_TRUE(check_gradient(net, {{"x", random_array({4}, 1, -1, 1, DType::float64)},
+                                   {"fc_weight", random_array({3, 4}, 2, -1, 1, DType::float64)},
+                                   {"fc_bias", random_array({3}, 3, -1, 1, DType::float64)}}));
+}
+
 TEST(FullyConnected, GradientsAgreeWithFiniteDifferences) {
   for (bool flatten : {true, false}) {
     const auto net = fully_connected(x, {.num_hidden = 3, .flatten = flatten}, "fc");
@@ -56,7 +76,6 @@ TEST(FullyConnected, SaysWhatDoesNotFit) {
         infer_shape(net, {{"x", {2, 4}}, {"fc_weight", {3, 5}}});
       },
       "[FullyConnected fc]", "weight has 5 inputs", "row of data has 4", "(3,5)", "(2,4)"));
-  EXPECT_TRUE(fails_with([&] { infer_shape(net, {{"x", {4}}}); }, "[FullyConnected fc]", "two axes", "(4,)"));
   EXPECT_TRUE(fails_with([] { fully_connected(x, {.num_hidden = 0}, "fc"); }, "num_hidden must be at least 1: 0"));
   EXPECT_TRUE(fails_with([] { fully_connected(x, {}, "fc"); }, "num_hidden must be given"));
 }

@@ -127,7 +127,7 @@ void expect_same(const Answer& actual, const Answer& expected, Tolerance toleran
 
 TEST_P(OpCaseTest, MatchesItsReferenceInEveryType) {
   const OpCase& op_case = GetParam();
-  if (!op_case.reference) return;
+  if (!op_case.reference) GTEST_SKIP() << "no reference";
   for (const auto& shapes : shapes_of(op_case)) {
     for (const DType dtype : op_case.dtypes) {
       SCOPED_TRACE(join(dtype, " ", comma_separated(shapes)));
@@ -149,7 +149,7 @@ TEST_P(OpCaseTest, MatchesItsReferenceInEveryType) {
 
 TEST_P(OpCaseTest, HasTheGradientOfFiniteDifferences) {
   const OpCase& op_case = GetParam();
-  if (!op_case.differentiable) return;
+  if (!op_case.differentiable) GTEST_SKIP() << "not differentiable";
   const bool has_double = std::count(op_case.dtypes.begin(), op_case.dtypes.end(), DType::float64) > 0;
   for (const auto& shapes : shapes_of(op_case)) {
     SCOPED_TRACE(comma_separated(shapes));
@@ -165,7 +165,7 @@ TEST_P(OpCaseTest, HasTheGradientOfFiniteDifferences) {
 
 TEST_P(OpCaseTest, AddsToAGradientWhereAsked) {
   const OpCase& op_case = GetParam();
-  if (!op_case.differentiable) return;
+  if (!op_case.differentiable) GTEST_SKIP() << "not differentiable";
   const auto arrays = inputs_of(op_case, op_case.dtypes.front());
   const Answer written = run(op_case, arrays), added = run(op_case, arrays, "add", 3);
   for (const auto& [name, gradient] : written.gradients) {
@@ -212,7 +212,7 @@ TEST_P(OpCaseTest, IsTheSameWithoutSharedMemoryFusionAndLayouts) {
 
 TEST_P(OpCaseTest, WritesOntoItsFirstInput) {
   const OpCase& op_case = GetParam();
-  if (!op_case.in_place) return;
+  if (!op_case.in_place) GTEST_SKIP() << "not in place";
   for (const auto& shapes : shapes_of(op_case)) {
     SCOPED_TRACE(comma_separated(shapes));
     const auto arrays = inputs_of(op_case, op_case.dtypes.front(), shapes);

@@ -61,7 +61,7 @@ std::vector<OpCase> devices_of(const std::vector<OpCase>& cases);
 inline auto on_every_device(const std::vector<OpCase>& cases) { return ::testing::ValuesIn(devices_of(cases)); }
 std::string op_case_name(const ::testing::TestParamInfo<OpCase>& info);  // "dot_transposed_on_cpu"
 
-// Every case goes through every check; one that a case has nothing to say about passes.
+// Every case goes through every check; one that a case has nothing to say about is skipped.
 class OpCaseTest : public ::testing::TestWithParam<OpCase> {};
 
 // The operator on one variable per input, and values for them.

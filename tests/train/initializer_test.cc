@@ -2,13 +2,17 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numeric>
 
 #include <gtest/gtest.h>
 
 #include "symbind/core/random.h"
+#include "symbind/files/params.h"
 
 #include "tests/support/arrays.h"
+#include "tests/support/oracle.h"
+#include "tests/support/temp_dir.h"
 
 namespace symbind {
 namespace {
@@ -159,6 +163,169 @@ class Seven final : public Initializer {
 TEST(Initializer, OnesOwnCanBeRegistered) {
   register_initializer("Seven", [](const std::string&) { return std::make_shared<Seven>(); });
   EXPECT_EQ(initialized(init::Zero(), {"any", {{"__init__", "seven"}}}, {1}).item(), 7);
+}
+
+TEST(Initializer, DeterministicOnesAreMXNets) {
+  const auto recorded = testing::read_recorded("metrics.json.gz");
+  int compared = 0;
+  for (const auto& entry : recorded.at("initializers")) {
+    if (!entry.contains("dumps")) continue;
+    const std::string text = entry.at("dumps");
+    const NDArray expected = testing::decode_array(entry.at("array"));
+    const auto initializer = create_initializer(text);
+    EXPECT_TRUE(same_bits(initialized(*initializer, {entry.at("parameter")}, expected.shape()), expected)) << text;
+    ++compared;
+  }
+  EXPECT_GE(compared, 10);
+}
+
+TEST(Initializer, TextsAreMXNets) {
+  const auto recorded = testing::read_recorded("metrics.json.gz");
+  for (const auto& text : recorded.at("initializer_texts"))
+    EXPECT_EQ(create_initializer(text.get<std::string>())->dumps(), text.get<std::string>());
+}
+
+// Counts its calls, and fills with them.
+class Counting final : public Initializer {
+ public:
+  std::string dumps() const override { return "[\"counting\", {}]"; }
+  void operator()(const InitDesc& desc, NDArray& array) const override { init_weight(desc, array); }
+  mutable std::vector<std::pair<std::string, Shape>> calls;
+
+ private:
+  void init_weight(const InitDesc& desc, NDArray& array) const override {
+    calls.emplace_back(desc.name, array.shape());
+    array.fill(static_cast<double>(calls.size()));
+  }
+};
+
+TEST(Initializer, AFusedVectorHasMXNetsLayout) {
+  const auto recorded = testing::read_recorded("metrics.json.gz");
+  int compared = 0;
+  for (const auto& entry : recorded.at("initializers")) {
+    if (!entry.contains("parts")) continue;
+    const auto counting = std::make_shared<Counting>();
+    const init::FusedRNN fused({.init = counting,
+                                .num_hidden = 3,
+                                .num_layers = 2,
+                                .mode = entry.at("mode"),
+                                .bidirectional = entry.at("bidirectional"),
+                                .forget_bias = 99});
+    const auto values = weight(fused, {entry.at("size").get<int64_t>()}).to_vector<double>();
+    std::map<std::string, double> number;
+    for (size_t i = 0; i < counting->calls.size(); ++i) {
+      const auto& [name, shape] = counting->calls[i];
+      ASSERT_TRUE(entry.at("parts").contains(name)) << name;
+      EXPECT_EQ(shape, Shape(entry.at("parts").at(name).at("shape").get<std::vector<int64_t>>())) << name;
+      number[name] = static_cast<double>(i + 1);
+    }
+    for (const auto& [name, part] : entry.at("parts").items()) {
+      const bool forget = entry.at("mode") == "lstm" && name.ends_with("_f_bias");
+      const auto first = static_cast<size_t>(part.at("first").get<double>());
+      const auto last = first + static_cast<size_t>(Shape(part.at("shape").get<std::vector<int64_t>>()).size()) - 1;
+      EXPECT_EQ(values.at(first), forget ? 99 : number.at(name)) << name;
+      EXPECT_EQ(values.at(last), forget ? 99 : number.at(name)) << name;
+    }
+    ++compared;
+  }
+  EXPECT_EQ(compared, 3);
+}
+
+TEST(Initializer, AFusedVectorWithoutItsOwnUsesTheGlobalOne) {
+  const init::FusedRNN fused({.num_hidden = 2, .num_layers = 1, .mode = "lstm"});
+  const auto values = initialized(init::Constant(3), {"parameters", {{"__init__", fused.dumps()}}}, {8 * (1 + 2 + 2)})
+                          .to_vector<double>();
+  EXPECT_EQ(std::count(values.begin(), values.end(), 3), 24);
+  EXPECT_EQ(std::count(values.begin(), values.end(), 1), 4);
+  EXPECT_EQ(std::count(values.begin(), values.end(), 0), 12);
+  EXPECT_TRUE(fails_with([&] { weight(fused, {40}); }, "fc1_weight", "no initializer"));
+  EXPECT_TRUE(fails_with([&] { initialized(init::Constant(3), {"p", {{"__init__", fused.dumps()}}}, {41}); }, "41"));
+  EXPECT_TRUE(fails_with([] { init::FusedRNN({.num_hidden = 2, .num_layers = 1, .mode = "mlp"}); }, "mlp", "lstm"));
+}
+
+TEST(Initializer, NormalHasItsDeviation) {
+  seed(2);
+  EXPECT_NEAR(deviation(weight(init::Normal(), {200, 200})), 0.01, 0.0002);
+  const NDArray wide = weight(init::Normal(2), {200, 200});
+  EXPECT_NEAR(deviation(wide), 2, 0.03);
+  EXPECT_NEAR(mean(wide.to_vector<double>()), 0, 0.04);
+}
+
+TEST(Initializer, MSRAPreluFollowsTheSlope) {
+  seed(2);
+  EXPECT_NEAR(deviation(weight(init::MSRAPrelu(), {200, 300})), std::sqrt(2 / (1 + 0.0625) / 250), 0.001);
+  EXPECT_NEAR(deviation(weight(init::MSRAPrelu("in", 0), {200, 300})), std::sqrt(2 / 300.0), 0.001);
+  EXPECT_TRUE(fails_with([] { init::MSRAPrelu("both"); }, "avg, in or out", "both"));
+}
+
+// The largest difference between the products of rows (or columns) and those of orthogonal ones of that length.
+double defect(const NDArray& array, double length) {
+  const int64_t rows = array.shape()[0], columns = array.shape().size(1, array.rank());
+  const auto values = array.to_vector<double>();
+  const bool wide = columns >= rows;
+  const int64_t count = wide ? rows : columns, height = wide ? columns : rows;
+  const auto at = [&](int64_t vector, int64_t i) {
+    return values[static_cast<size_t>(wide ? vector * columns + i : i * columns + vector)];
+  };
+  double worst = 0;
+  for (int64_t a = 0; a < count; ++a)
+    for (int64_t b = 0; b <= a; ++b) {
+      double product = 0;
+      for (int64_t i = 0; i < height; ++i) product += at(a, i) * at(b, i);
+      worst = std::max(worst, std::abs(product - (a == b ? length * length : 0)));
+    }
+  return worst;
+}
+
+TEST(Initializer, OrthogonalIsOrthogonal) {
+  seed(4);
+  for (const Shape& shape : {Shape{5, 5}, Shape{40, 7}, Shape{7, 40}, Shape{8, 3, 3, 3}, Shape{1, 9}, Shape{9, 1}}) {
+    EXPECT_LT(defect(weight(init::Orthogonal(), shape, DType::float64), 1.414), 1e-14) << shape;
+    EXPECT_LT(defect(weight(init::Orthogonal(2, "normal"), shape), 2), 1e-5) << shape;
+  }
+  // Every direction is as likely as its opposite.
+  double sum = 0;
+  for (int i = 0; i < 400; ++i) sum += weight(init::Orthogonal(1, "normal"), {3, 3}).to_vector<double>()[0];
+  EXPECT_LT(std::abs(sum / 400), 0.1);
+  EXPECT_TRUE(fails_with([] { weight(init::Orthogonal(), {5}); }, "fc1_weight", "two axes", "(5"));
+  EXPECT_TRUE(fails_with([] { init::Orthogonal(1, "cauchy"); }, "uniform or normal", "cauchy"));
+}
+
+TEST(Initializer, LoadTakesValuesByName) {
+  const NamedArrays params = {{"arg:a", array({1, 2})}, {"aux:b", array({3})}, {"c", array({4})}};
+  const init::Load load(params, std::make_shared<init::One>());
+  EXPECT_EQ(initialized(load, {"a", {{"__init__", "zeros"}}}, {2}).to_vector<double>(), (std::vector<double>{1, 2}));
+  EXPECT_EQ(initialized(load, {"a"}, {2}, DType::float16).to_vector<double>(), (std::vector<double>{1, 2}));
+  NDArray plain = zeros({1});
+  load("b", plain);
+  EXPECT_EQ(plain.item(), 3);
+  EXPECT_EQ(initialized(load, {"d_weight"}, {1}).item(), 1);
+  EXPECT_TRUE(fails_with([&] { initialized(load, {"c"}, {2}); }, "'c'", "(2,)", "(1,)"));
+  EXPECT_TRUE(fails_with([&] { initialized(init::Load(params), {"d_weight"}, {1}); }, "d_weight", "default"));
+  EXPECT_THROW(load.dumps(), Error);
+
+  const testing::TempDir folder;
+  save(folder.file("some.params"), params);
+  EXPECT_EQ(initialized(init::Load(folder.file("some.params")), {"b"}, {1}).item(), 3);
+}
+
+TEST(Initializer, MixedGoesByTheBeginningOfTheName) {
+  const init::Mixed mixed({"bias", ".*fc"}, {std::make_shared<init::Constant>(5), std::make_shared<init::Constant>(6)});
+  EXPECT_EQ(initialized(mixed, {"bias_weight"}, {1}).item(), 5);
+  EXPECT_EQ(initialized(mixed, {"my_fc_weight"}, {1}).item(), 6);
+  EXPECT_EQ(initialized(mixed, {"fc_bias"}, {1}).item(), 0);  // a Constant's bias
+  EXPECT_EQ(initialized(mixed, {"bias", {{"__init__", "[\"one\", {}]"}}}, {1}).item(), 1);
+  NDArray plain = ones({1});
+  mixed("fc_moving_mean", plain);
+  EXPECT_EQ(plain.item(), 0);
+  EXPECT_TRUE(fails_with([&] { initialized(mixed, {"my_bias"}, {1}); }, "my_bias", "'.*'"));
+  EXPECT_TRUE(fails_with([] { init::Mixed({"a"}, {}); }, "1 patterns", "0 initializers"));
+  EXPECT_TRUE(fails_with([] { init::Mixed({"(a"}, {std::make_shared<init::Zero>()}); }, "(a"));
+  EXPECT_THROW(mixed.dumps(), Error);
+}
+
+TEST(Initializer, AnLSTMsBiasHasFourGates) {
+  EXPECT_TRUE(fails_with([] { weight(init::LSTMBias(), {6}); }, "four gates", "(6"));
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 // The CPU as a device. Every cpu(i) is a device of its own over the same memory, so that data parallelism can be tried
 // anywhere. Work is done when a call returns, so there is no queue.
+#include "symbind/core/device.h"
+
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -11,7 +13,6 @@
 
 #include "symbind/backend/cpu/convert.h"
 #include "symbind/backend/cpu/parallel.h"
-#include "symbind/core/device.h"
 #include "symbind/core/error.h"
 
 namespace symbind {
@@ -42,7 +43,8 @@ class CpuDevice final : public Device {
     visit_dtype(dtype, [&]<class T>(std::type_identity<T>) {
       const T element = convert<T>(value);
       T* const out = static_cast<T*>(dst);
-      cpu_backend::parallel_for(count, 1 << 16, [=](int64_t begin, int64_t end) { std::fill(out + begin, out + end, element); });
+      cpu_backend::parallel_for(count, 1 << 16,
+                                [=](int64_t begin, int64_t end) { std::fill(out + begin, out + end, element); });
     });
   }
 

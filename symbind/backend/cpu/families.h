@@ -8,6 +8,7 @@
 namespace symbind::cpu_backend {
 
 void add_activation(ImplementationTable& table);
+void add_adaptive_optimizer(ImplementationTable& table);
 void add_batch_norm(ImplementationTable& table);
 void add_broadcast(ImplementationTable& table);
 void add_concat(ImplementationTable& table);
@@ -19,6 +20,7 @@ void add_elementwise(ImplementationTable& table);
 void add_fully_connected(ImplementationTable& table);
 void add_loss(ImplementationTable& table);
 void add_matrix(ImplementationTable& table);
+void add_multi_optimizer(ImplementationTable& table);
 void add_optimizer(ImplementationTable& table);
 void add_pool(ImplementationTable& table);
 void add_random(ImplementationTable& table);

@@ -18,7 +18,7 @@ constexpr int64_t task_strips = 8;  // strips of b that one task runs over
 template <class C>
 struct Lanes {
   static constexpr int64_t count = 64 / static_cast<int64_t>(sizeof(C));
-  typedef C Vector __attribute__((vector_size(64)));
+  using Vector [[gnu::vector_size(64)]] = C;
 };
 
 template <class T>

@@ -28,6 +28,7 @@ class CpuTarget final : public Target {
     using namespace cpu_backend;
     add_onednn(table_);
     add_activation(table_);
+    add_adaptive_optimizer(table_);
     add_batch_norm(table_);
     add_broadcast(table_);
     add_concat(table_);
@@ -39,6 +40,7 @@ class CpuTarget final : public Target {
     add_fully_connected(table_);
     add_loss(table_);
     add_matrix(table_);
+    add_multi_optimizer(table_);
     add_optimizer(table_);
     add_pool(table_);
     add_random(table_);

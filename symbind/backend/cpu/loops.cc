@@ -6,8 +6,15 @@ InstructionSet instruction_set() {
 #if defined(__x86_64__) && defined(__GNUC__)
   static const InstructionSet best = [] {
     __builtin_cpu_init();
-    if (__builtin_cpu_supports("x86-64-v4")) return InstructionSet::avx512;
-    return __builtin_cpu_supports("x86-64-v3") ? InstructionSet::avx2 : InstructionSet::baseline;
+#if defined(__clang__)  // knows no levels by name before its version 17; these come with all the others
+    const bool v3 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2");
+    const bool v4 = v3 && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
+                    __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512cd");
+#else
+    const bool v3 = __builtin_cpu_supports("x86-64-v3"), v4 = __builtin_cpu_supports("x86-64-v4");
+#endif
+    if (v4) return InstructionSet::avx512;
+    return v3 ? InstructionSet::avx2 : InstructionSet::baseline;
   }();
   return best;
 #else

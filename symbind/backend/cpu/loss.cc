@@ -1,10 +1,11 @@
 #include "symbind/ops/loss.h"
 
 #include <algorithm>
-#include <atomic>
-#include <cstring>
+#include <vector>
 
+#include "symbind/backend/convert.h"
 #include "symbind/backend/cpu/families.h"
+#include "symbind/backend/cpu/fill.h"
 #include "symbind/backend/cpu/loops.h"
 #include "symbind/backend/cpu/plain.h"
 #include "symbind/backend/vector_math.h"
@@ -75,7 +76,7 @@ double gradient_scale(const SoftmaxOutput& p, const SoftmaxSize& size, const T* 
     return p.grad_scale / static_cast<double>(size.inner) / static_cast<double>(size.outer);
   int64_t valid = 0;
   for (int64_t i = 0; i < size.outer * size.inner; ++i)
-    valid += static_cast<int64_t>(static_cast<compute_type<T>>(label[i])) != static_cast<int64_t>(p.ignore_label);
+    valid += convert<int64_t>(label[i]) != convert<int64_t>(p.ignore_label);
   return p.grad_scale / static_cast<double>(std::max<int64_t>(valid, 1));
 }
 
@@ -101,8 +102,8 @@ std::unique_ptr<Kernel> build_softmax_grad(const NodeView& node) {
             [=](int64_t begin, int64_t end) {
               for (int64_t row = begin; row < end; ++row) {
                 const int64_t start = row / size.inner * size.classes * size.inner + row % size.inner;
-                const int64_t wanted = distribution ? 0 : static_cast<int64_t>(static_cast<C>(label[row]));
-                const bool ignored = !distribution && p.use_ignore && wanted == static_cast<int64_t>(p.ignore_label);
+                const int64_t wanted = distribution ? 0 : convert<int64_t>(label[row]);
+                const bool ignored = !distribution && p.use_ignore && wanted == convert<int64_t>(p.ignore_label);
                 for (int64_t k = 0; k < size.classes; ++k) {
                   const int64_t i = start + k * size.inner;
                   const C target = distribution  ? static_cast<C>(label[i])
@@ -120,14 +121,6 @@ std::unique_ptr<Kernel> build_softmax_grad(const NodeView& node) {
 }
 
 // ---- LinearRegressionOutput and MakeLoss ----------------------------------------------------------------------------
-
-std::unique_ptr<Kernel> build_copy(const NodeView& node) {
-  return make_kernel(
-      [bytes = node.outputs[0].bytes()](const Args& args) {
-        if (bytes > 0 && args.in<char>(0) != args.out<char>()) std::memcpy(args.out<char>(), args.in<char>(0), bytes);
-      },
-      {.in_place = {{0, 0}}});
-}
 
 template <class T>
 std::unique_ptr<Kernel> build_regression_grad(const NodeView& node) {

@@ -1,42 +1,44 @@
 #include "symbind/ops/optimizer.h"
 
+#include "symbind/backend/convert.h"
 #include "symbind/backend/cpu/families.h"
-#include "symbind/backend/cpu/map.h"
 #include "symbind/backend/cpu/plain.h"
-#include "symbind/backend/sgd.h"
+#include "symbind/backend/cpu/update.h"
+#include "symbind/backend/sampling.h"
+#include "symbind/backend/update_rules.h"
 
 namespace symbind::cpu_backend {
 namespace {
 
-std::unique_ptr<Kernel> build_sgd(const NodeView& node) {
-  return map_kernel<2>(node, [p = node.as<SgdUpdate>()](auto type) {
-    return sgd::Step<typename decltype(type)::type>(p.lr, p.wd, p.rescale_grad, p.clip_gradient);
+// An implementation from a rule made of the operator's parameters.
+template <class P, template <class> class Rule, size_t states>
+void add_rule(ImplementationTable& table, Master master = Master::none) {
+  add_plain<P>(table, [master](const NodeView& node) {
+    return build_update<states>(
+        node, [&]<class C>(std::type_identity<C>) { return Rule<C>(node.as<P>()); }, master);
   });
 }
 
-// Weight, gradient and momentum of one type. `out` may be the weight.
-template <class T>
-void update_with_momentum(const sgd::MomentumStep<compute_type<T>>& step, const T* weight, const T* grad, T* momentum,
-                          T* out, int64_t count) {
-  using C = compute_type<T>;
-  for_elements(count, [=](int64_t begin, int64_t end) {
-#pragma GCC ivdep
-    for (int64_t i = begin; i < end; ++i) {
-      const C next = step(static_cast<C>(momentum[i]), static_cast<C>(weight[i]), static_cast<C>(grad[i]));
-      momentum[i] = static_cast<T>(next);
-      out[i] = static_cast<T>(static_cast<C>(weight[i]) + next);
-    }
-  });
-}
-
-std::unique_ptr<Kernel> build_sgd_mom(const NodeView& node) {
-  return visit_floating(node.outputs[0].dtype, [&](auto type) {
-    using T = typename decltype(type)::type;
-    const auto& p = node.as<SgdMomUpdate>();
-    const sgd::MomentumStep<compute_type<T>> step(p.lr, p.momentum, p.wd, p.rescale_grad, p.clip_gradient);
+// The noise at a position is that of random_normal.
+std::unique_ptr<Kernel> build_sgld(const NodeView& node) {
+  return visit_floating(node.outputs[0].dtype, [&]<class T>(std::type_identity<T>) {
+    using C = compute_type<T>;
+    const update_rules::Sgld<C> rule(node.as<SgldUpdate>());
     return make_kernel(
-        [step, count = node.outputs[0].shape.size()](const Args& args) {
-          update_with_momentum(step, args.in<T>(0), args.in<T>(1), args.state<T>(2), args.out<T>(), count);
+        [rule, slot = node.random_slot, count = node.outputs[0].shape.size()](const Args& args) {
+          constexpr int64_t per_block = sampling::per_block<C>;
+          const uint64_t key = args.random->key, draw = args.random->draw + static_cast<uint64_t>(slot);
+          const T *weight = args.in<T>(0), *grad = args.in<T>(1);
+          T* const out = args.out<T>();
+          parallel_for((count + per_block - 1) / per_block, 2048, [=](int64_t begin, int64_t end) {
+            for (int64_t at = begin; at < end; ++at) {
+              const PhiloxBlock block = philox(key, draw, static_cast<uint64_t>(at));
+              for (int64_t i = at * per_block; i < std::min(count, (at + 1) * per_block); ++i) {
+                const C noise = sampling::normal<C>(block, static_cast<int>(i % per_block));
+                out[i] = convert<T>(rule(static_cast<C>(weight[i]), static_cast<C>(grad[i]), noise));
+              }
+            }
+          });
         },
         {.in_place = {{0, 0}}});
   });
@@ -45,8 +47,17 @@ std::unique_ptr<Kernel> build_sgd_mom(const NodeView& node) {
 }  // namespace
 
 void add_optimizer(ImplementationTable& table) {
-  add_plain<SgdUpdate>(table, build_sgd);
-  add_plain<SgdMomUpdate>(table, build_sgd_mom);
+  using namespace update_rules;
+  add_rule<SgdUpdate, Sgd, 0>(table);
+  add_rule<SgdMomUpdate, SgdMomentum, 1>(table);
+  add_rule<MpSgdUpdate, Sgd, 0>(table, Master::last_state);
+  add_rule<MpSgdMomUpdate, SgdMomentum, 1>(table, Master::last_state);
+  add_rule<NagMomUpdate, Nag, 1>(table);
+  add_rule<MpNagMomUpdate, Nag, 1>(table, Master::last_state);
+  add_rule<SignsgdUpdate, SignSgd, 0>(table);
+  add_rule<SignumUpdate, Signum, 1>(table);
+  add_rule<DcasgdUpdate, Dcasgd, 2>(table);
+  add_plain<SgldUpdate>(table, build_sgld);
 }
 
 }  // namespace symbind::cpu_backend

@@ -21,6 +21,8 @@ const int fork_watch = pthread_atfork(nullptr, nullptr, [] { forked = true; });
 
 int available_threads() { return (fork_watch == 0 && forked) || omp_in_parallel() ? 1 : omp_get_max_threads(); }
 
+void set_thread_share(int threads) { omp_set_num_threads(threads > 0 ? threads : omp_get_num_procs()); }
+
 void run_ranges(int64_t count, int threads, RangeFunction function, void* context) {
   std::exception_ptr thrown;
 #pragma omp parallel num_threads(threads)
@@ -40,6 +42,7 @@ void run_ranges(int64_t count, int threads, RangeFunction function, void* contex
 #else
 
 int available_threads() { return 1; }
+void set_thread_share(int) {}
 void run_ranges(int64_t count, int, RangeFunction function, void* context) { function(context, 0, count); }
 
 #endif

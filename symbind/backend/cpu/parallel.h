@@ -9,6 +9,9 @@ namespace symbind::cpu_backend {
 // How many threads a loop started here may use: 1 inside another parallel loop and in a forked child.
 int available_threads();
 
+// How many cores loops started by this thread may use from now on; 0: all there are.
+void set_thread_share(int threads);
+
 using RangeFunction = void (*)(void* context, int64_t begin, int64_t end);
 void run_ranges(int64_t count, int threads, RangeFunction function, void* context);
 

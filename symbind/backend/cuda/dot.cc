@@ -8,15 +8,6 @@
 namespace symbind::cuda_backend {
 namespace {
 
-std::string refuse(const NodeView& node) {
-  if (!is_floating(node.outputs[0].dtype)) return "wants floating numbers";
-  for (const auto& input : node.inputs) {
-    if (input.dtype != node.outputs[0].dtype) return "arrays of different types";
-    if (input.layout != Layout::plain) return "wants plain arrays";
-  }
-  return "";
-}
-
 std::unique_ptr<Kernel> build_product(const NodeView& node, const MatrixProduct& product) {
   const MatmulProblem problem{.rows = product.rows,
                               .inner = product.inner,
@@ -38,7 +29,7 @@ template <class P>
 void add_product(ImplementationTable& table, MatrixProduct (*product_of)(const Dot&, const Shape&, const Shape&),
                  size_t lhs, size_t rhs) {
   table.add<P>({.name = "cublaslt",
-                .refuse = refuse,
+                .refuse = refuse_product,
                 .build =
                     [=](const NodeView& node) {
                       const auto product = product_of(node.as<P>(), node.inputs[lhs].shape, node.inputs[rhs].shape);

@@ -11,15 +11,6 @@
 namespace symbind::cuda_backend {
 namespace {
 
-std::string refuse(const NodeView& node) {
-  if (!is_floating(node.outputs[0].dtype)) return "wants floating numbers";
-  for (const auto& input : node.inputs) {
-    if (input.dtype != node.outputs[0].dtype) return "arrays of different types";
-    if (input.layout != Layout::plain) return "wants plain arrays";
-  }
-  return "";
-}
-
 // out = function(out + bias), with no bias where it is null.
 template <class T, class Function>
 __global__ void finish_rows(T* out, const T* bias, int64_t rows, int64_t columns, Function function) {
@@ -75,11 +66,11 @@ std::unique_ptr<Kernel> build(const NodeView& node, const FullyConnected& params
 
 void add_fully_connected(ImplementationTable& table) {
   table.add<FullyConnected>({.name = "cublaslt",
-                             .refuse = refuse,
+                             .refuse = refuse_product,
                              .build = [](const NodeView& node) { return build(node, node.as<FullyConnected>(), ""); },
                              .worth_keeping = true});
   table.add<FullyConnectedActivation>({.name = "cublaslt",
-                                       .refuse = refuse,
+                                       .refuse = refuse_product,
                                        .build =
                                            [](const NodeView& node) {
                                              const auto& params = node.as<FullyConnectedActivation>();

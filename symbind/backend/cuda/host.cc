@@ -29,11 +29,11 @@ class HostStep final : public Kernel {
     capturable = false;
 
     const Names names = node.op.all_inputs(node.params);
-    const size_t states = node.op.aux(node.params).size();
+    const std::vector<bool> updated = node.op.updated_inputs(node.params, node.inputs.size());
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       const auto& unread = node.op.shape_only;
       const bool read = i >= names.size() || std::find(unread.begin(), unread.end(), names[i]) == unread.end();
-      inputs_.push_back({take(node.inputs[i].bytes()), node.inputs[i].bytes(), read, i + states >= node.inputs.size()});
+      inputs_.push_back({take(node.inputs[i].bytes()), node.inputs[i].bytes(), read, updated[i]});
     }
     for (const auto& output : node.outputs) outputs_.push_back({take(output.bytes()), output.bytes(), false, true});
     scratch_ = take(kernel_->scratch_bytes);

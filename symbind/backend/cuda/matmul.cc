@@ -85,6 +85,15 @@ struct Matmul::Plan {
 
 Matmul::~Matmul() = default;
 
+std::string refuse_product(const NodeView& node) {
+  if (!is_floating(node.outputs[0].dtype)) return "wants floating numbers";
+  for (const auto& input : node.inputs) {
+    if (input.dtype != node.outputs[0].dtype) return "arrays of different types";
+    if (input.layout != Layout::plain) return "wants plain arrays";
+  }
+  return "";
+}
+
 Matmul::Matmul(CudaDevice& device, const MatmulProblem& problem, std::string where)
     : device_(device), problem_(problem), where_(std::move(where)) {
   if (problem.rows == 0 || problem.columns == 0 || problem.inner == 0) return;

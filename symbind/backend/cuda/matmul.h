@@ -5,9 +5,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
 
 #include "symbind/backend/cuda/device.h"
+#include "symbind/passes/target.h"
 
 namespace symbind::cuda_backend {
 
@@ -19,6 +21,9 @@ struct MatmulProblem {
   bool bias = false;
   bool relu = false;
 };
+
+// The reason why a node's arrays cannot be those of a product, or nothing.
+std::string refuse_product(const NodeView& node);
 
 class Matmul {
  public:

@@ -42,9 +42,10 @@ std::string refuse_arrays(const NodeView& node) {
 Desc dense(const Dims& dims, DType dtype, std::span<const int> order) {
   Dims strides(dims.size());
   dnnl::memory::dim step = 1;
-  for (auto axis = order.rbegin(); axis != order.rend(); ++axis) {
-    strides[static_cast<size_t>(*axis)] = step;
-    step *= dims[static_cast<size_t>(*axis)];
+  for (size_t i = order.size(); i-- > 0;) {
+    const auto axis = static_cast<size_t>(order[i]);
+    strides[axis] = step;
+    step *= dims[axis];
   }
   return Desc(dims, type_of(dtype), strides);
 }

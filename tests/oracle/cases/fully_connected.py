@@ -32,6 +32,7 @@ def cases():
     yield case(op, "add", make((2, 3), 4, 3), {"num_hidden": "4"}, grad_req="add")
     yield case(op, "add_last_axis", make((2, 3, 3), 4, 3), {"num_hidden": "4", "flatten": "False"}, grad_req="add")
     yield case(op, "vector_last_axis", make((4,), 3, 4), {"num_hidden": "3", "flatten": "False"})
+    yield case(op, "vector_rows", make((4,), 3, 1), {"num_hidden": "3"})
     yield case(op, "vector", make((4,), 3, 4), {"num_hidden": "3"}, expect_error=True)
     yield case(op, "bad_weight", make((2, 3), 4, 5), {"num_hidden": "4"}, expect_error=True)
     yield case(op, "missing_hidden", make((2, 3), 4, 3), expect_error=True)

@@ -1,7 +1,7 @@
 # ruff: noqa: B023 (a case is made at once, before the loop goes on)
-"""sgd_update and sgd_mom_update.
+"""The update operators.
 
-The first output is the new weight; the momentum is an auxiliary state.
+The first output is the new weight; momenta and the like are auxiliary states.
 """
 
 import numpy as np
@@ -55,3 +55,48 @@ def cases():
             {"lr": "0.1", "clip_gradient": "1"},
         )
         yield step("mixed_shape", lambda v: dict(make(2)(v), grad=v.real(3)), {"lr": "0.1"}, expect_error=True)
+
+    yield from other_cases()
+
+
+# The states of each operator, and those of its attributes that matter besides the common ones.
+OTHERS = {
+    "nag_mom_update": (["mom"], {"momentum": "0.9"}),
+    "signsgd_update": ([], {}),
+    "signum_update": (["mom"], {"momentum": "0.75", "wd_lh": "0.125"}),
+    "adam_update": (["mean", "var"], {"beta1": "0.75", "beta2": "0.5", "epsilon": "0.01"}),
+    "ftrl_update": (["z", "n"], {"lamda1": "0.5", "beta": "0.5"}),
+    "rmsprop_update": (["n"], {"gamma1": "0.75", "epsilon": "0.01", "clip_weights": "0.75"}),
+    "rmspropalex_update": (["n", "g", "delta"], {"gamma1": "0.75", "gamma2": "0.5", "epsilon": "2"}),
+    "lamb_update_phase1": (["mean", "var"], {"t": "3", "beta1": "0.75", "epsilon": "0.01"}),
+}
+POSITIVE = {"var", "n"}  # means of squares
+
+
+def other_cases():
+    for op, (states, special) in OTHERS.items():
+
+        def make(*shape):
+            def inputs(v):
+                result = {"weight": v.real(*shape), "grad": v.real(*shape, low=-4, high=4)}
+                for state in states:
+                    result[state] = v.real(*shape, low=0.5, high=2) if state in POSITIVE else v.real(*shape)
+                return result
+
+            return inputs
+
+        rate = {} if op == "lamb_update_phase1" else {"lr": "0.125"}
+        least = dict(rate, t="1", wd="0") if op == "lamb_update_phase1" else rate
+        # The momentum's decay comes from the new weight where it is written over the old one, as optimizers do, and
+        # from the old one otherwise: optimizers.json.gz has the former.
+        wd = "0" if op == "nag_mom_update" else "0.25"
+        settings = [
+            ("plain", least),
+            ("special", {**least, **special}),
+            ("wd", {**least, **special, "wd": wd, "rescale_grad": "0.5"}),
+            ("clip", {**least, **special, "wd": wd, "clip_gradient": "0.5"}),
+        ]
+        for name, attrs in settings:
+            yield case(op, name, make(3, 4), attrs, grad_req="null")
+        yield case(op, "odd", make(3, 1, 7), least, grad_req="null")
+        yield case(op, "missing", make(2), {}, grad_req="null", expect_error=True)

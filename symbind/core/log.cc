@@ -1,0 +1,50 @@
+#include "symbind/core/log.h"
+
+#include <iostream>
+#include <mutex>
+#include <utility>
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+namespace symbind {
+namespace {
+
+std::mutex mutex;
+LogSink current_sink;
+bool status_shown = false;
+
+constexpr const char* to_line_start = "\r\x1b[K";  // and clear it
+
+// A line that wraps could not be drawn over.
+std::string_view cut_to_terminal(std::string_view line) {
+  winsize size{};
+  const bool known = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1;
+  return line.substr(0, known ? size_t{size.ws_col} - 1 : 79);
+}
+
+}  // namespace
+
+void write_log(LogLevel level, std::string_view message) {
+  const std::lock_guard lock(mutex);
+  if (current_sink) return current_sink(level, message);
+  if (std::exchange(status_shown, false)) std::cerr << to_line_start;
+  std::cerr << (level == LogLevel::warning ? "WARNING: " : "") << message << std::endl;
+}
+
+bool write_status(std::string_view line, bool last) {
+  const std::lock_guard lock(mutex);
+  if (current_sink || !isatty(STDERR_FILENO)) return false;
+  std::cerr << to_line_start << cut_to_terminal(line);
+  if (last) std::cerr << '\n';
+  std::cerr << std::flush;
+  status_shown = !last;
+  return true;
+}
+
+LogSink set_log_sink(LogSink sink) {
+  const std::lock_guard lock(mutex);
+  return std::exchange(current_sink, std::move(sink));
+}
+
+}  // namespace symbind

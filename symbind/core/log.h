@@ -1,0 +1,34 @@
+// Messages to the person at the terminal. By default they go to standard error; a program may take them over.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "symbind/core/error.h"
+
+namespace symbind {
+
+enum class LogLevel { info, warning };
+
+// Writes "Epoch[0] …" lines, or passes them to whoever took over. Safe from any thread.
+void write_log(LogLevel level, std::string_view message);
+
+using LogSink = std::function<void(LogLevel level, std::string_view message)>;
+// Every message goes to `sink` from here on; an empty one restores standard error. Returns the one before.
+LogSink set_log_sink(LogSink sink);
+
+// Shows a line below the messages, in place of the one shown before: for progress bars. Works only where messages go to
+// a terminal; elsewhere it does nothing and answers false. The last one stays where it is.
+bool write_status(std::string_view line, bool last = false);
+
+template <class... Parts>
+void log_info(const Parts&... parts) {
+  write_log(LogLevel::info, join(parts...));
+}
+template <class... Parts>
+void log_warning(const Parts&... parts) {
+  write_log(LogLevel::warning, join(parts...));
+}
+
+}  // namespace symbind

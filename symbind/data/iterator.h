@@ -1,0 +1,50 @@
+// What feeds a network: batches, their description, and iterators over them.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "symbind/core/ndarray.h"
+
+namespace symbind {
+
+// One input: its name, the shape of a whole batch, its type, and what its axes mean.
+struct DataDesc {
+  std::string name;
+  Shape shape;
+  DType dtype = DType::float32;
+  std::string layout = "NCHW";
+
+  // The position of N. No layout means 0; a layout without N means -1: the array is not split.
+  static int get_batch_axis(const std::optional<std::string>& layout);
+  int batch_axis() const { return get_batch_axis(layout); }
+  friend bool operator==(const DataDesc&, const DataDesc&) = default;
+};
+
+// Arrays in the order of the iterator's descriptions. `pad` samples at the end only fill the batch up.
+struct DataBatch {
+  std::vector<NDArray> data;
+  std::vector<NDArray> label = {};  // empty: none
+  int64_t pad = 0;
+  std::vector<int64_t> index = {};  // of the samples, where the iterator knows them
+  std::string bucket_key = "";
+  std::optional<std::vector<DataDesc>> provide_data = std::nullopt;  // where they differ from the iterator's
+  std::optional<std::vector<DataDesc>> provide_label = std::nullopt;
+};
+
+class DataIter {
+ public:
+  virtual ~DataIter() = default;
+  virtual std::vector<DataDesc> provide_data() const = 0;
+  virtual std::vector<DataDesc> provide_label() const = 0;
+  virtual int64_t batch_size() const;  // of the first input
+  virtual std::string default_bucket_key() const { return ""; }
+  virtual void reset() = 0;                     // to the beginning
+  virtual std::optional<DataBatch> next() = 0;  // none: the epoch is over
+};
+
+}  // namespace symbind

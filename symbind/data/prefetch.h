@@ -1,0 +1,53 @@
+// Batches made ahead of time: each iterator runs on a thread of its own while the network computes. Over several
+// iterators, a batch holds the inputs of all of them.
+#pragma once
+
+#include <exception>
+#include <map>
+
+#include "symbind/data/iterator.h"
+
+namespace symbind {
+
+struct PrefetchingIterOptions {
+  // For every iterator, its inputs' names and what they are called here; empty: as they are.
+  std::vector<std::map<std::string, std::string>> rename_data = {};
+  std::vector<std::map<std::string, std::string>> rename_label = {};
+  int64_t prefetch_buffer = 2;  // batches ready ahead of the caller, per iterator
+};
+
+// The iterators may not be used elsewhere meanwhile; referenced ones must outlive this one. What an iterator throws
+// comes out of the next() whose batch it was to be, and of every next() after it, until reset().
+class PrefetchingIter : public DataIter {
+ public:
+  explicit PrefetchingIter(std::vector<std::shared_ptr<DataIter>> iters, PrefetchingIterOptions options = {});
+  explicit PrefetchingIter(DataIter& iter, PrefetchingIterOptions options = {})
+      : PrefetchingIter({std::shared_ptr<DataIter>(std::shared_ptr<DataIter>(), &iter)}, std::move(options)) {}
+  ~PrefetchingIter() override;  // waits for batches that are being made
+  PrefetchingIter(const PrefetchingIter&) = delete;
+  PrefetchingIter& operator=(const PrefetchingIter&) = delete;
+
+  // As they were when the epoch began: the iterators are busy.
+  std::vector<DataDesc> provide_data() const override;
+  std::vector<DataDesc> provide_label() const override;
+  int64_t batch_size() const override { return batch_size_; }
+  std::string default_bucket_key() const override { return default_bucket_key_; }
+  // Runs the iterators' reset() on the calling thread, one after the other: their shuffles are reproducible.
+  void reset() override;
+  std::optional<DataBatch> next() override;
+
+ private:
+  class Worker;
+  void describe();
+  std::optional<DataBatch> merge_next();
+
+  std::vector<std::shared_ptr<DataIter>> iters_;
+  PrefetchingIterOptions options_;
+  std::vector<std::vector<DataDesc>> data_of_, label_of_;  // by iterator, renamed
+  int64_t batch_size_ = 0;
+  std::string default_bucket_key_;
+  std::exception_ptr failure_;
+  std::vector<std::unique_ptr<Worker>> workers_;
+};
+
+}  // namespace symbind

@@ -1,0 +1,31 @@
+// An iterator whose epochs have as many batches as one says: it begins the iterator under it again when that ends
+// early, and stops before its end when there are enough.
+#pragma once
+
+#include "symbind/data/iterator.h"
+
+namespace symbind {
+
+class ResizeIter : public DataIter {
+ public:
+  // `size` batches an epoch. Without reset_internal, reset() goes on where the iterator under it stands. A referenced
+  // iterator must outlive this one.
+  ResizeIter(std::shared_ptr<DataIter> data_iter, int64_t size, bool reset_internal = true);
+  ResizeIter(DataIter& data_iter, int64_t size, bool reset_internal = true)
+      : ResizeIter(std::shared_ptr<DataIter>(std::shared_ptr<DataIter>(), &data_iter), size, reset_internal) {}
+
+  std::vector<DataDesc> provide_data() const override { return data_iter_->provide_data(); }
+  std::vector<DataDesc> provide_label() const override { return data_iter_->provide_label(); }
+  int64_t batch_size() const override { return data_iter_->batch_size(); }
+  std::string default_bucket_key() const override { return data_iter_->default_bucket_key(); }
+  void reset() override;
+  std::optional<DataBatch> next() override;
+
+ private:
+  std::shared_ptr<DataIter> data_iter_;
+  int64_t size_;
+  bool reset_internal_;
+  int64_t given_ = 0;
+};
+
+}  // namespace symbind

@@ -1,0 +1,37 @@
+// A network and its parameters on disk: `prefix-symbol.json` and `prefix-0007.params`, as MXNet names and writes them.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "symbind/core/ndarray.h"
+#include "symbind/graph/symbol.h"
+
+namespace symbind {
+
+struct ModelParams {
+  NamedArrays arg_params, aux_params;
+};
+
+struct Checkpoint {
+  Symbol symbol;
+  NamedArrays arg_params, aux_params;
+};
+
+std::string symbol_path(const std::string& prefix);             // prefix-symbol.json
+std::string params_path(const std::string& prefix, int epoch);  // prefix-0007.params
+std::string states_path(const std::string& prefix, int epoch);  // prefix-0007.states
+
+// Without a symbol the parameters alone are written. Each file is replaced as a whole; of a crash between the two the
+// network is new and the parameters are the old ones.
+void save_checkpoint(const std::string& prefix, int epoch, const std::optional<Symbol>& symbol,
+                     const NamedArrays& arg_params, const NamedArrays& aux_params);
+Checkpoint load_checkpoint(const std::string& prefix, int epoch);
+// A name without `arg:` or `aux:` is an argument's, unless the network (in load_checkpoint) has an auxiliary state of
+// that name.
+ModelParams load_params(const std::string& prefix, int epoch);
+// The same from a file of any name, and to one.
+ModelParams load_model_params(const std::string& path);
+void save_model_params(const std::string& path, const NamedArrays& arg_params, const NamedArrays& aux_params);
+
+}  // namespace symbind

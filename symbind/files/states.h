@@ -1,0 +1,91 @@
+// What an optimizer remembers, as files hold it: arrays by parameter, in MXNet's pickle, and a trailer of ours that
+// makes resuming exact.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <ostream>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "symbind/core/ndarray.h"
+#include "symbind/core/random.h"
+
+namespace symbind {
+
+// A parameter, by number or by name.
+class ParamKey {
+ public:
+  ParamKey(int number) : value_(int64_t{number}) {}
+  ParamKey(int64_t number) : value_(number) {}
+  ParamKey(size_t number) : value_(static_cast<int64_t>(number)) {}
+  ParamKey(const char* name) : value_(std::string(name)) {}
+  ParamKey(std::string name) : value_(std::move(name)) {}
+  bool is_number() const { return value_.index() == 0; }
+  int64_t number() const { return std::get<int64_t>(value_); }
+  const std::string& name() const { return std::get<std::string>(value_); }
+  std::string str() const { return is_number() ? std::to_string(number()) : name(); }
+  friend auto operator<=>(const ParamKey&, const ParamKey&) = default;
+
+ private:
+  std::variant<int64_t, std::string> value_;
+};
+std::ostream& operator<<(std::ostream& out, const ParamKey& key);
+
+// The state of one parameter: nothing, an array, or a tuple of states.
+struct StateTree {
+  NDArray array = {};
+  std::vector<StateTree> tuple = {};
+  bool is_tuple = false;
+
+  StateTree() = default;
+  StateTree(NDArray only) : array(std::move(only)) {}
+  static StateTree of(std::vector<StateTree> items) {
+    StateTree tree;
+    tree.tuple = std::move(items);
+    tree.is_tuple = true;
+    return tree;
+  }
+  bool empty() const { return !array && !is_tuple; }
+};
+
+// What the trailer adds; MXNet reads past it.
+struct ResumeState {
+  int64_t num_update = 0;
+  int64_t begin_num_update = 0;
+  std::map<ParamKey, int64_t> index_update_count = {};
+  std::map<std::string, double> numbers = {};       // of the optimizer and its schedule, by name
+  std::map<std::string, RandomCursor> random = {};  // by context
+};
+
+// A class instance found in a pickle (the optimizer itself, where it was dumped along), as far as it is plain data.
+// What stands inside a field follows it under dotted names: "lr_mult.fc1_weight", "_index_update_count.0", and for an
+// object "lr_scheduler" (its class, as text: "mxnet.lr_scheduler.FactorScheduler"), "lr_scheduler.factor"; a list
+// "a.step" is the text "list", "a.step.0", …. Written, an optimizer gets what MXNet's cannot do without (update counts
+// from the resume state, empty multipliers) where it is not among the fields.
+struct PickledObject {
+  std::string module, name;
+  std::map<std::string, std::variant<std::monostate, bool, int64_t, double, std::string>> fields;
+};
+
+struct SavedStates {
+  std::vector<std::pair<ParamKey, StateTree>> states;
+  std::optional<PickledObject> optimizer;
+  std::optional<ResumeState> resume;
+};
+
+// The bytes of a .states file. MXNet 1.9.1 loads them. Reading never runs Python: protocols 0 to 5, and nothing but the
+// arrays, numbers, texts, tuples, lists and dictionaries that optimizer states are made of; anything else fails with
+// the offset. `source` is named in errors.
+std::string write_states(const SavedStates& states);
+SavedStates read_states(std::string_view bytes, std::string_view source);
+
+void save_states(const std::string& path, const SavedStates& states);
+SavedStates load_states(const std::string& path);
+
+}  // namespace symbind

@@ -1,0 +1,50 @@
+// Where gradients of several devices come together: values by key, pushed from and pulled to any number of arrays.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "symbind/core/ndarray.h"
+#include "symbind/optim/optimizer.h"
+
+namespace symbind {
+
+class KVStore {
+ public:
+  virtual ~KVStore() = default;
+  // local, local_update_cpu, local_allreduce_cpu: sums on the CPU. device, local_allreduce_device: sums where the
+  // arrays are. nccl and the dist_… kinds are known by name and said to be absent where they are.
+  static std::shared_ptr<KVStore> create(const std::string& type = "local");
+
+  using Keys = std::vector<ParamKey>;
+  using Values = std::vector<std::vector<NDArray>>;  // per key: one array per device
+
+  virtual void init(const Keys& keys, const std::vector<NDArray>& values) = 0;
+  // The sum over a key's arrays goes to the updater, or without one replaces the stored value.
+  virtual void push(const Keys& keys, const Values& values, int priority = 0) = 0;
+  virtual void pull(const Keys& keys, const Values& outs, int priority = 0) = 0;
+  virtual void pushpull(const Keys& keys, const Values& values, const Values& outs, int priority = 0);
+  virtual void row_sparse_pull(const Keys& keys, const Values& outs, const Values& row_ids, int priority = 0) = 0;
+
+  // The store updates its values by this from now on.
+  virtual void set_optimizer(OptimizerPtr optimizer) = 0;
+  using UpdateFunction = std::function<void(const ParamKey& key, const NDArray& pushed, const NDArray& stored)>;
+  virtual void set_updater(UpdateFunction updater) = 0;
+
+  // {{"type", "2bit"}, {"threshold", "0.5"}}
+  virtual void set_gradient_compression(const std::map<std::string, std::string>& params) = 0;
+
+  virtual std::string type() const = 0;
+  virtual int rank() const { return 0; }
+  virtual int num_workers() const { return 1; }
+  virtual void barrier() {}
+
+  virtual void save_optimizer_states(const std::string& path, bool dump_optimizer = false) const = 0;
+  virtual void load_optimizer_states(const std::string& path) = 0;
+};
+using KVStorePtr = std::shared_ptr<KVStore>;
+
+}  // namespace symbind

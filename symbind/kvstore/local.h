@@ -1,0 +1,74 @@
+// The store of one process. A value lives where its gradients are summed: on the CPU for `local`, on the device of the
+// first array that was pushed for `device`.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "symbind/kvstore/compression.h"
+#include "symbind/kvstore/kvstore.h"
+#include "symbind/optim/updater.h"
+
+namespace symbind {
+
+class LocalStore : public KVStore {
+ public:
+  enum class SumOn { cpu, device };
+  LocalStore(std::string type, SumOn sum_on) : type_(std::move(type)), sum_on_(sum_on) {}
+
+  void init(const Keys& keys, const std::vector<NDArray>& values) override;
+  void push(const Keys& keys, const Values& values, int priority = 0) override;
+  void pull(const Keys& keys, const Values& outs, int priority = 0) override;
+  void pushpull(const Keys& keys, const Values& values, const Values& outs, int priority = 0) override;
+  void row_sparse_pull(const Keys& keys, const Values& outs, const Values& row_ids, int priority = 0) override;
+  void set_optimizer(OptimizerPtr optimizer) override;
+  void set_updater(UpdateFunction updater) override;
+  void set_gradient_compression(const std::map<std::string, std::string>& params) override;
+  std::string type() const override { return type_; }
+  void save_optimizer_states(const std::string& path, bool dump_optimizer = false) const override;
+  void load_optimizer_states(const std::string& path) override;
+
+ private:
+  // What a key holds. All but the value are buffers that the first push makes and the later ones use again.
+  struct Entry {
+    NDArray stored;
+    bool placed = false;             // stored is where the sums are made from now on
+    NDArray sum;                     // of a push, for the updater
+    std::vector<NDArray> copies;     // of arrays that cannot be read from there
+    std::vector<NDArray> residuals;  // per position in the pushed list
+    std::vector<NDArray> words;      // likewise
+    NDArray host_sum;                // of compressed gradients, on its way to a GPU
+  };
+  // The arrays of one key in a push.
+  struct Push {
+    const ParamKey* key;
+    Entry* entry;
+    std::vector<NDArray> arrays;
+  };
+
+  void check_kind_of(const Keys& keys, const char* call) const;
+  Entry& entry_of(const ParamKey& key, const char* call);
+  std::vector<Push> checked_pushes(const Keys& keys, const Values& values);
+  void check_pull(const Keys& keys, const Values& outs);
+  bool updates() const { return updater_ || update_function_; }
+  void place(Entry& entry, const NDArray& first) const;
+  void sum_into(const NDArray& out, Push& push) const;
+  NDArray sum_for_update(Push& push) const;
+  void sum_compressed(const NDArray& out, Push& push) const;
+
+  const std::string type_;
+  const SumOn sum_on_;
+  // One call at a time; recursive since an updater may look into the store.
+  mutable std::recursive_mutex mutex_;
+  std::map<ParamKey, Entry> entries_;
+  std::optional<bool> numbered_;  // are the keys numbers? Known from the first on
+  UpdaterPtr updater_;            // one of these two, or neither
+  UpdateFunction update_function_;
+  std::optional<GradientCompression> compression_;
+};
+
+}  // namespace symbind

@@ -1,0 +1,146 @@
+// Steps that scale each element by what its gradients have been, as operators: Adam and its relatives. Output and
+// states as in ops/optimizer.h.
+#pragma once
+
+#include "symbind/graph/builder.h"
+
+namespace symbind {
+
+struct AdamUpdate {
+  double lr = required;
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double epsilon = 1e-8;
+  double wd = 0;
+  double rescale_grad = 1;
+  double clip_gradient = -1;
+  bool lazy_update = true;
+};
+inline constexpr Builder<AdamUpdate> adam_update;
+
+// `lr` is already divided by 1 - beta1^t.
+struct AdamaxUpdate {
+  double lr = required;
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double wd = 0;
+  double rescale_grad = 1;
+  double clip_gradient = -1;
+};
+inline constexpr Builder<AdamaxUpdate> adamax_update;
+
+// With the factors of this step's schedule: the shares of the gradient and of the mean in the step, and the correction
+// of the running square.
+struct NadamUpdate {
+  double lr = required;
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double epsilon = 1e-8;
+  double grad_share = required;
+  double mean_share = required;
+  double square_correction = required;
+  double wd = 0;
+  double rescale_grad = 1;
+  double clip_gradient = -1;
+};
+inline constexpr Builder<NadamUpdate> nadam_update;
+
+struct FtmlUpdate {
+  double lr = required;
+  double beta1 = 0.6;
+  double beta2 = 0.999;
+  double epsilon = 1e-8;
+  int64_t t = required;
+  double wd = 0;
+  double rescale_grad = 1;
+  double clip_grad = -1;
+};
+inline constexpr Builder<FtmlUpdate> ftml_update;
+
+struct FtrlUpdate {
+  double lr = required;
+  double lamda1 = 0.01;
+  double beta = 1;
+  double wd = 0;
+  double rescale_grad = 1;
+  double clip_gradient = -1;
+};
+inline constexpr Builder<FtrlUpdate> ftrl_update;
+
+struct RmspropUpdate {
+  double lr = required;
+  double gamma1 = 0.95;
+  double epsilon = 1e-8;
+  double wd = 0;
+  double rescale_grad = 1;
+  double clip_gradient = -1;
+  double clip_weights = -1;
+};
+// The centered kind, after Graves.
+struct RmspropalexUpdate {
+  double lr = required;
+  double gamma1 = 0.95;
+  double gamma2 = 0.9;
+  double epsilon = 1e-8;
+  double wd = 0;
+  double rescale_grad = 1;
+  double clip_gradient = -1;
+  double clip_weights = -1;
+};
+inline constexpr Builder<RmspropUpdate> rmsprop_update;
+inline constexpr Builder<RmspropalexUpdate> rmspropalex_update;
+
+struct AdagradUpdate {
+  double lr = required;
+  double epsilon = 1e-7;
+  double wd = 0;
+  double rescale_grad = 1;
+  double clip_gradient = -1;
+};
+inline constexpr Builder<AdagradUpdate> adagrad_update;
+
+// One rate for each row of a matrix.
+struct GroupAdagradUpdate {
+  double lr = required;
+  double rescale_grad = 1;
+  double clip_gradient = -1;
+  double epsilon = 1e-5;
+};
+inline constexpr Builder<GroupAdagradUpdate> group_adagrad_update;
+
+struct AdadeltaUpdate {
+  double rho = 0.9;
+  double epsilon = 1e-5;
+  double wd = 0;
+  double rescale_grad = 1;
+  double clip_gradient = -1;
+};
+inline constexpr Builder<AdadeltaUpdate> adadelta_update;
+
+// LAMB in two phases: the direction, then a step along it as long as the norms r1 (of the weight) and r2 (of the
+// direction) tell.
+struct LambUpdatePhase1 {
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double epsilon = 1e-6;
+  int64_t t = required;
+  bool bias_correction = true;
+  double wd = required;
+  double rescale_grad = 1;
+  double clip_gradient = -1;
+};
+struct LambUpdatePhase2 {
+  double lr = required;
+  double lower_bound = -1;  // below 0: none
+  double upper_bound = -1;
+};
+struct MpLambUpdatePhase1 : LambUpdatePhase1 {};
+struct MpLambUpdatePhase2 : LambUpdatePhase2 {};
+inline constexpr Builder<LambUpdatePhase1> lamb_update_phase1;
+inline constexpr Builder<LambUpdatePhase2> lamb_update_phase2;
+inline constexpr Builder<MpLambUpdatePhase1> mp_lamb_update_phase1;
+inline constexpr Builder<MpLambUpdatePhase2> mp_lamb_update_phase2;
+
+void register_adaptive_optimizer(OpRegistry& registry);
+
+}  // namespace symbind

@@ -1,0 +1,113 @@
+#include "symbind/ops/multi_optimizer.h"
+
+#include "symbind/ops/floating.h"
+#include "symbind/ops/update.h"
+
+namespace symbind {
+namespace {
+
+Names repeated(const Names& stems, int64_t count) {
+  Names names;
+  for (int64_t i = 0; i < count; ++i)
+    for (const std::string& stem : stems) names.push_back(join(stem, "_", i));
+  return names;
+}
+
+// `each` names the inputs of one weight; those behind weight and grad are states, float32 ones where asked.
+template <class P>
+Op<P>& add_multi(Op<P>& op, const Names& each, bool float32_states) {
+  const size_t per_weight = each.size();
+  op.param(&P::lrs, "lrs", "learning rates").param(&P::wds, "wds", "weight decays");
+  return add_scaling(op)
+      .param(&P::num_weights, "num_weights", "number of weights", at_least(1))
+      .inputs([each](const P& p) { return repeated(each, p.num_weights); })
+      .outputs([](const P& p) { return repeated({"output"}, p.num_weights); })
+      .also_updates([per_weight](const P&, size_t input) { return input % per_weight >= 2; })
+      .check([](P& p) {
+        const auto wanted = static_cast<size_t>(p.num_weights);
+        require(p.lrs.size() == wanted, "lrs must have as many numbers as there are weights: ", p.lrs.size(), " for ",
+                wanted);
+        require(p.wds.size() == wanted, "wds must have as many numbers as there are weights: ", p.wds.size(), " for ",
+                wanted);
+      })
+      .infer_shape([per_weight](const P&, Shapes& s) {
+        for (size_t i = 0; i < s.outputs(); ++i) {
+          const size_t first = i * per_weight;
+          for (size_t k = 0; k < per_weight; ++k) s.output(i).meet(s.input(first + k));
+          for (size_t k = 0; k < per_weight; ++k) s.input(first + k).meet(s.output(i));
+        }
+      })
+      .infer_type([per_weight, float32_states](const P&, Types& t) {
+        for (size_t i = 0; i < t.outputs(); ++i) {
+          const size_t first = i * per_weight, same = float32_states ? 2 : per_weight;
+          DType common = t.output(i);
+          for (size_t k = 0; k < same; ++k)
+            if (t.input(first + k).known()) common = t.input(first + k);
+          require_floating(t, "weight", common);
+          for (size_t k = 0; k < per_weight; ++k) {
+            if (k >= same)
+              t.input(first + k).meet(DType::float32);
+            else if (common != DType::none)
+              t.input(first + k).meet(common);
+          }
+          if (common != DType::none) t.output(i).meet(common);
+        }
+      });
+}
+
+OpDef define(Op<MultiSgdUpdate> op) {
+  return add_multi(op, {"weight", "grad"}, false).doc("sgd_update of many weights at once.");
+}
+
+OpDef define(Op<MultiSgdMomUpdate> op) {
+  return add_multi(add_momentum(op), {"weight", "grad", "mom"}, false).doc("sgd_mom_update of many weights at once.");
+}
+
+OpDef define(Op<MultiMpSgdUpdate> op) {
+  return add_multi(op, {"weight", "grad", "weight32"}, true).doc("mp_sgd_update of many weights at once.");
+}
+
+OpDef define(Op<MultiMpSgdMomUpdate> op) {
+  return add_multi(add_momentum(op), {"weight", "grad", "mom", "weight32"}, true)
+      .doc("mp_sgd_mom_update of many weights at once.");
+}
+
+OpDef define(Op<MultiSumSq> op) {
+  return op.doc("The sum of the squares of each array.")
+      .param(&MultiSumSq::num_arrays, "num_arrays", "number of arrays", at_least(1))
+      .variadic(&MultiSumSq::num_arrays, "num_arrays")
+      .inputs([](const MultiSumSq& p) { return repeated({"array"}, p.num_arrays); })
+      .infer_shape([](const MultiSumSq& p, Shapes& s) { s.output().meet(Shape{p.num_arrays}); })
+      .infer_type([](const MultiSumSq&, Types& t) {
+        for (size_t i = 0; i < t.inputs(); ++i) require_floating(t, "array", t.input(i));
+        t.output().meet(DType::float32);
+      });
+}
+
+OpDef define(Op<MultiLars> op) {
+  return op
+      .doc(
+          "lr · eta · |weight| / (|grad| + wd · |weight| + eps) of each array, from the squares of the norms; lr "
+          "where either norm is 0.")
+      .param(&MultiLars::eta, "eta", "how far a step may go, as a part of the weight")
+      .param(&MultiLars::eps, "eps", "keeps the divisor away from 0")
+      .param(&MultiLars::rescale_grad, "rescale_grad", "the gradients' norms are multiplied by this")
+      .inputs({"lrs", "weights_sum_sq", "grads_sum_sq", "wds"})
+      .infer_type([](const MultiLars&, Types& t) {
+        for (size_t i = 0; i < t.inputs(); ++i) t.input(i).meet(DType::float32);
+        t.output().meet(DType::float32);
+      });
+}
+
+}  // namespace
+
+void register_multi_optimizer(OpRegistry& registry) {
+  add<MultiSgdUpdate>(registry, "multi_sgd_update", define);
+  add<MultiSgdMomUpdate>(registry, "multi_sgd_mom_update", define);
+  add<MultiMpSgdUpdate>(registry, "multi_mp_sgd_update", define);
+  add<MultiMpSgdMomUpdate>(registry, "multi_mp_sgd_mom_update", define);
+  add<MultiSumSq>(registry, "multi_sum_sq", define);
+  add<MultiLars>(registry, "multi_lars", define);
+}
+
+}  // namespace symbind

@@ -1,0 +1,49 @@
+// Updates of many arrays in one operator. Inputs come array by array: weight, grad, then the states of the first, then
+// the same of the second, …; output i is the new weight i.
+#pragma once
+
+#include <vector>
+
+#include "symbind/graph/builder.h"
+
+namespace symbind {
+
+struct MultiSgdUpdate {
+  std::vector<double> lrs = {};
+  std::vector<double> wds = {};
+  double rescale_grad = 1;
+  double clip_gradient = -1;  // below 0: no clipping
+  int64_t num_weights = 1;
+};
+struct MultiSgdMomUpdate {
+  std::vector<double> lrs = {};
+  std::vector<double> wds = {};
+  double momentum = 0;
+  double rescale_grad = 1;
+  double clip_gradient = -1;
+  int64_t num_weights = 1;
+};
+struct MultiMpSgdUpdate : MultiSgdUpdate {};
+struct MultiMpSgdMomUpdate : MultiSgdMomUpdate {};
+inline constexpr Builder<MultiSgdUpdate> multi_sgd_update;
+inline constexpr Builder<MultiSgdMomUpdate> multi_sgd_mom_update;
+inline constexpr Builder<MultiMpSgdUpdate> multi_mp_sgd_update;
+inline constexpr Builder<MultiMpSgdMomUpdate> multi_mp_sgd_mom_update;
+
+// The sum of the squares of each array.
+struct MultiSumSq {
+  int64_t num_arrays = required;
+};
+inline constexpr Builder<MultiSumSq> multi_sum_sq;
+
+// Learning rates scaled by how large weights are against their gradients.
+struct MultiLars {
+  double eta = required;
+  double eps = required;
+  double rescale_grad = 1;
+};
+inline constexpr Builder<MultiLars> multi_lars;
+
+void register_multi_optimizer(OpRegistry& registry);
+
+}  // namespace symbind

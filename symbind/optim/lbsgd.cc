@@ -1,0 +1,109 @@
+// Gradient descent for large batches: gradients of `batch_scale` steps are gathered before one is taken, with a rate
+// that grows during the first epochs. The gathered gradients belong to the optimizer, not to the states: training that
+// stops between two steps goes on with their count, but without what was gathered.
+#include <cmath>
+
+#include "symbind/exec/arithmetic.h"
+#include "symbind/exec/invoke.h"
+#include "symbind/ops/multi_optimizer.h"
+#include "symbind/optim/arguments.h"
+#include "symbind/optim/sgd_step.h"
+
+namespace symbind {
+namespace {
+
+class Lbsgd final : public Optimizer {
+ public:
+  explicit Lbsgd(const OptimizerParams& params) : Optimizer(params) {
+    int64_t num_epochs = 60;  // known to MXNet, and without effect
+    OptimizerArguments(name(), params)
+        .common()
+        .take("momentum", momentum_)
+        .take("warmup_strategy", warmup_strategy_)
+        .take("warmup_epochs", warmup_epochs_)
+        .take("batch_scale", batch_scale_)
+        .take("updates_per_epoch", updates_per_epoch_)
+        .take("begin_epoch", begin_epoch_)
+        .take("num_epochs", num_epochs)
+        .finish();
+    require(batch_scale_ >= 1, "[lbsgd] batch_scale must be at least 1: ", batch_scale_);
+  }
+  std::string name() const override { return "lbsgd"; }
+  StateTree create_state(const ParamKey&, const NDArray& weight) override { return sgd_state(weight, momentum_ != 0); }
+
+  void update(const Update& one) override {
+    // The rate is that of the updates before this one.
+    double lr = lr_of(one.key);
+    const double decay = wd_of(one.key);
+    update_count(one.key);
+    Gathered& gathered = gather(one.key, one.grad);
+    if (gathered.count % batch_scale_ != 0) return;
+    const NDArray grad = gathered.sum / static_cast<double>(batch_scale_);
+    gathered.sum = {};
+    lr *= warmup_strategy_ == "lars" ? norm_ratio(one.weight, grad, decay) : warm_up(gathered.count);
+    const SgdStep step{one.weight, grad, one.state, lr, decay};
+    run_sgd({&step, 1}, {.momentum = momentum_, .rescale_grad = rescale_grad, .clip_gradient = clip_argument()});
+  }
+
+  ResumeState resume_state() const override {
+    ResumeState state = Optimizer::resume_state();
+    for (const auto& [key, gathered] : gathered_) state.numbers[count_name(key)] = static_cast<double>(gathered.count);
+    return state;
+  }
+  void restore(const ResumeState& state) override {
+    Optimizer::restore(state);
+    gathered_.clear();
+    for (const auto& [key, count] : state.index_update_count)
+      if (const auto found = state.numbers.find(count_name(key)); found != state.numbers.end())
+        gathered_[key].count = static_cast<int64_t>(found->second);
+  }
+
+ private:
+  static std::string count_name(const ParamKey& key) {
+    return (key.is_number() ? "gathered:number:" : "gathered:name:") + key.str();
+  }
+
+  struct Gathered {
+    NDArray sum;  // none: starts afresh
+    int64_t count = 0;
+  };
+
+  Gathered& gather(const ParamKey& key, const NDArray& grad) {
+    const auto [slot, is_new] = gathered_.try_emplace(key);
+    Gathered& gathered = slot->second;
+    if (is_new) gathered.count = begin_epoch_ * updates_per_epoch_;
+    ++gathered.count;
+    if (gathered.sum)
+      gathered.sum += grad;
+    else
+      gathered.sum = grad.copy();
+    return gathered;
+  }
+
+  double warm_up(int64_t updates) const {
+    const auto length = static_cast<double>(warmup_epochs_ * updates_per_epoch_), now = static_cast<double>(updates);
+    const auto most = static_cast<double>(batch_scale_);
+    if (now >= length) return most;
+    if (length <= 1) return 1;
+    if (warmup_strategy_ == "linear") return 1 + (most - 1) * now / length;
+    if (warmup_strategy_ == "power2") return 1 + (most - 1) * (now * now) / (length * length);
+    if (warmup_strategy_ == "sqrt") return 1 + (most - 1) * std::sqrt(now / length);
+    return 1;
+  }
+
+  static double norm_ratio(const NDArray& weight, const NDArray& grad, double decay) {
+    const auto squares = invoke(multi_sum_sq, {weight, grad}, {.num_arrays = 2})[0].to_vector<double>();
+    return std::clamp(std::sqrt(squares[0] / (squares[1] + decay * squares[0] + 1e-18)), 0.01, 100.0);
+  }
+
+  double momentum_ = 0;
+  std::string warmup_strategy_ = "linear";
+  int64_t warmup_epochs_ = 5, batch_scale_ = 1, updates_per_epoch_ = 32, begin_epoch_ = 0;
+  std::map<ParamKey, Gathered> gathered_;
+};
+
+}  // namespace
+
+OptimizerPtr make_lbsgd(const OptimizerParams& params) { return std::make_shared<Lbsgd>(params); }
+
+}  // namespace symbind

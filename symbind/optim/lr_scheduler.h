@@ -1,0 +1,77 @@
+// Learning rates as functions of the number of updates, each with a warm-up.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace symbind {
+
+struct WarmUp {
+  int64_t steps = 0;
+  double begin_lr = 0;
+  std::string mode = "linear";  // or "constant"
+};
+
+class LRScheduler {
+ public:
+  LRScheduler(double base_lr, WarmUp warm_up);
+  virtual ~LRScheduler() = default;
+
+  double operator()(int64_t num_update);
+  double base_lr() const { return base_lr_; }
+  virtual void set_base_lr(double lr) { base_lr_ = lr; }
+
+  // What it has come to, by name, so that training can be resumed exactly; `first_lr` is where it came from.
+  virtual std::map<std::string, double> state() const;
+  virtual void restore(const std::map<std::string, double>& state);
+
+ protected:
+  virtual double after_warm_up(int64_t num_update) = 0;
+  double warm_up_lr(int64_t num_update) const;
+  const WarmUp& warm_up() const { return warm_up_; }
+  double base_lr_;
+
+ private:
+  WarmUp warm_up_;
+  double warm_up_final_lr_;
+};
+using LRSchedulerPtr = std::shared_ptr<LRScheduler>;
+
+// The rate is multiplied by factor every `step` updates.
+struct FactorSchedule {
+  int64_t step = 1;
+  double factor = 1;
+  double stop_factor_lr = 1e-8;
+  double base_lr = 0.01;
+  WarmUp warm_up = {};
+};
+// The rate is multiplied by factor at each of the listed updates.
+struct MultiFactorSchedule {
+  std::vector<int64_t> step = {};
+  double factor = 1;
+  double base_lr = 0.01;
+  WarmUp warm_up = {};
+};
+// From base_lr to final_lr along a power, or along half a cosine wave.
+struct PolySchedule {
+  int64_t max_update = 0;
+  double base_lr = 0.01;
+  int64_t pwr = 2;
+  double final_lr = 0;
+  WarmUp warm_up = {};
+};
+struct CosineSchedule {
+  int64_t max_update = 0;
+  double base_lr = 0.01;
+  double final_lr = 0;
+  WarmUp warm_up = {};
+};
+LRSchedulerPtr factor_scheduler(const FactorSchedule& options);
+LRSchedulerPtr multi_factor_scheduler(const MultiFactorSchedule& options);
+LRSchedulerPtr poly_scheduler(const PolySchedule& options);
+LRSchedulerPtr cosine_scheduler(const CosineSchedule& options);
+
+}  // namespace symbind

@@ -1,0 +1,227 @@
+#include "symbind/optim/optimizer.h"
+
+#include <algorithm>
+#include <cctype>
+#include <mutex>
+
+#include "symbind/core/error.h"
+#include "symbind/core/log.h"
+#include "symbind/graph/param.h"
+#include "symbind/optim/arguments.h"
+
+namespace symbind {
+namespace {
+
+bool is_half(DType dtype) { return dtype == DType::float16 || dtype == DType::bfloat16; }
+
+std::string lower_case(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char letter) { return static_cast<char>(std::tolower(letter)); });
+  return text;
+}
+
+// Optimizers of the user's may be added from any thread.
+struct Registry {
+  std::mutex mutex;
+  std::map<std::string, OptimizerFactory> factories{
+      {"adadelta", make_adadelta}, {"adagrad", make_adagrad}, {"adam", make_adam},
+      {"adamax", make_adamax},     {"ccsgd", make_sgd},       {"dcasgd", make_dcasgd},
+      {"ftml", make_ftml},         {"ftrl", make_ftrl},       {"groupadagrad", make_group_adagrad},
+      {"lamb", make_lamb},         {"lars", make_lars},       {"lbsgd", make_lbsgd},
+      {"nadam", make_nadam},       {"nag", make_nag},         {"rmsprop", make_rmsprop},
+      {"sgd", make_sgd},           {"sgld", make_sgld},       {"signsgd", make_signsgd},
+      {"signum", make_signum},     {"test", make_test},
+  };
+};
+
+Registry& registry() {
+  static Registry all;
+  return all;
+}
+
+}  // namespace
+
+// ---- making one -----------------------------------------------------------------------------------------------------
+
+OptimizerPtr Optimizer::create(const std::string& name, const OptimizerParams& params) {
+  OptimizerFactory factory;
+  {
+    const std::lock_guard lock(registry().mutex);
+    const auto found = registry().factories.find(lower_case(name));
+    if (found != registry().factories.end()) factory = found->second;
+  }
+  require(factory != nullptr, "there is no optimizer ", name, "; there are ", comma_separated(list_optimizers()));
+  return factory(params);
+}
+
+void register_optimizer(const std::string& name, OptimizerFactory factory) {
+  require(factory != nullptr, "the optimizer ", name, " needs a function that makes it");
+  const std::lock_guard lock(registry().mutex);
+  const auto [slot, is_new] = registry().factories.insert_or_assign(lower_case(name), std::move(factory));
+  if (!is_new) log_warning("the optimizer ", slot->first, " is registered anew and takes the place of the one before");
+}
+
+std::vector<std::string> list_optimizers() {
+  const std::lock_guard lock(registry().mutex);
+  std::vector<std::string> names;
+  for (const auto& [name, factory] : registry().factories) names.push_back(name);
+  return names;
+}
+
+Optimizer::Optimizer(const OptimizerParams& params) {
+  OptimizerArguments arguments("optimizer", params);
+  std::optional<double> rate;
+  arguments.take("rescale_grad", rescale_grad)
+      .take("wd", wd)
+      .take("clip_gradient", clip_gradient)
+      .take("learning_rate", rate)
+      .take("lr_scheduler", lr_scheduler)
+      .take("begin_num_update", begin_num_update_)
+      .take("multi_precision", multi_precision);
+  num_update_ = begin_num_update_;
+  if (lr_scheduler) {
+    if (rate && *rate != lr_scheduler->base_lr()) {
+      log_warning("the learning rate of the schedule, ", lr_scheduler->base_lr(), ", is replaced by the optimizer's, ",
+                  *rate);
+      lr_scheduler->set_base_lr(*rate);
+    }
+    lr_ = lr_scheduler->base_lr();
+  } else {
+    lr_ = rate.value_or(lr_);
+  }
+}
+
+// ---- rates, decays, counts ------------------------------------------------------------------------------------------
+
+double Optimizer::learning_rate() const { return lr_scheduler ? (*lr_scheduler)(num_update_) : lr_; }
+
+void Optimizer::set_learning_rate(double lr) {
+  require(lr_scheduler == nullptr, "[", name(), "] set_learning_rate(", lr,
+          ") has no effect: a schedule decides; set the schedule's base_lr, or leave lr_scheduler out");
+  lr_ = lr;
+}
+
+void Optimizer::set_lr_mult(const std::map<ParamKey, double>& mult) { lr_mult_ = mult; }
+void Optimizer::set_wd_mult(const std::map<ParamKey, double>& mult) { wd_mult_ = mult; }
+
+void Optimizer::set_names(std::map<int64_t, std::string> idx2name, std::map<std::string, Attributes> attributes) {
+  idx2name_ = std::move(idx2name);
+  attributes_ = std::move(attributes);
+}
+
+std::string Optimizer::name_of(const ParamKey& key) const {
+  if (!key.is_number()) return key.name();
+  const auto found = idx2name_.find(key.number());
+  return found == idx2name_.end() ? key.str() : found->second;
+}
+
+// What was set for the key, else for its name, else what the network's attributes say.
+std::optional<double> Optimizer::multiplier(const ParamKey& key, const std::map<ParamKey, double>& set,
+                                            const std::string& attribute) const {
+  if (const auto found = set.find(key); found != set.end()) return found->second;
+  const std::string parameter = name_of(key);
+  if (const auto found = set.find(parameter); found != set.end()) return found->second;
+  const auto attributes = attributes_.find(parameter);
+  if (attributes == attributes_.end()) return std::nullopt;
+  const auto found = attributes->second.find(attribute);
+  if (found == attributes->second.end() || found->second == "None") return std::nullopt;
+  double value = 1;
+  try {
+    parse(found->second, value);
+  } catch (const Error&) {
+    fail("[", name(), "] the attribute ", attribute, " of ", parameter, " must be a number: ", found->second);
+  }
+  return value;
+}
+
+double Optimizer::lr_of(const ParamKey& key) const {
+  return learning_rate() * multiplier(key, lr_mult_, "__lr_mult__").value_or(1);
+}
+
+bool Optimizer::decays(const std::string& parameter) const {
+  return parameter.ends_with("_weight") || parameter.ends_with("_gamma");
+}
+
+double Optimizer::wd_of(const ParamKey& key) const {
+  if (const auto set = multiplier(key, wd_mult_, "__wd_mult__")) return wd * *set;
+  const std::string parameter = name_of(key);
+  const bool is_named = key.is_number() ? idx2name_.contains(key.number())
+                                        : std::any_of(idx2name_.begin(), idx2name_.end(),
+                                                      [&](const auto& entry) { return entry.second == parameter; });
+  return is_named && !decays(parameter) ? 0 : wd;
+}
+
+void Optimizer::update_count(const ParamKey& key) {
+  const auto [count, is_new] = index_update_count_.try_emplace(key, begin_num_update_);
+  num_update_ = std::max(num_update_, ++count->second);
+}
+
+int64_t Optimizer::count_of(const ParamKey& key) const {
+  const auto found = index_update_count_.find(key);
+  return found == index_update_count_.end() ? begin_num_update_ : found->second;
+}
+
+// ---- updates --------------------------------------------------------------------------------------------------------
+
+void Optimizer::update_many(std::span<const Update> updates) {
+  for (const Update& each : updates) update_multi_precision(each);
+}
+
+bool Optimizer::uses_master(const NDArray& weight) const { return multi_precision && is_half(weight.dtype()); }
+
+StateTree Optimizer::create_state_multi_precision(const ParamKey& key, const NDArray& weight) {
+  if (uses_master(weight)) {
+    const NDArray master = weight.astype(DType::float32);
+    return StateTree::of({master, create_state(key, master)});
+  }
+  if (is_half(weight.dtype()))
+    log_warning("[", name(), "] parameter ", name_of(key), " is ", weight.dtype(),
+                ": small steps are lost in it; multi_precision = True keeps a float32 copy");
+  return create_state(key, weight);
+}
+
+void Optimizer::update_multi_precision(const Update& each) {
+  if (!uses_master(each.weight)) return update(each);
+  require(each.state->is_tuple && each.state->tuple.size() == 2 && each.state->tuple[0].array, "[", name(),
+          "] the state of ", name_of(each.key), " has no float32 copy of the weight, which multi_precision needs");
+  const NDArray& master = each.state->tuple[0].array;
+  update({each.key, master, each.grad.astype(DType::float32), &each.state->tuple[1]});
+  master.copyto(each.weight);
+}
+
+// ---- resuming -------------------------------------------------------------------------------------------------------
+
+namespace {
+
+// Whoever resumes with another schedule wants that one: it then starts from the count of updates alone.
+bool same_schedule(const std::map<std::string, double>& now, const std::map<std::string, double>& saved) {
+  const auto same_name = [](const auto& a, const auto& b) { return a.first == b.first; };
+  return std::equal(now.begin(), now.end(), saved.begin(), saved.end(), same_name) &&
+         now.at("first_lr") == saved.at("first_lr");
+}
+
+}  // namespace
+
+ResumeState Optimizer::resume_state() const {
+  ResumeState state;
+  state.num_update = num_update_;
+  state.begin_num_update = begin_num_update_;
+  state.index_update_count = index_update_count_;
+  state.numbers[std::string(resumed_optimizer) + name()] = 1;
+  if (lr_scheduler)
+    for (const auto& [part, value] : lr_scheduler->state()) state.numbers[std::string(resumed_schedule) + part] = value;
+  return state;
+}
+
+void Optimizer::restore(const ResumeState& state) {
+  std::map<std::string, double> schedule;
+  for (const auto& [part, value] : state.numbers) {
+    if (part.starts_with(resumed_schedule)) schedule[part.substr(resumed_schedule.size())] = value;
+  }
+  if (lr_scheduler && same_schedule(lr_scheduler->state(), schedule)) lr_scheduler->restore(schedule);
+  num_update_ = state.num_update;
+  begin_num_update_ = state.begin_num_update;
+  index_update_count_ = state.index_update_count;
+}
+
+}  // namespace symbind

@@ -1,0 +1,121 @@
+// How parameters change: arithmetic on arrays by key, nothing about networks. An optimizer knows rates, multipliers and
+// counts; the state of each parameter belongs to whoever calls it (optim/updater.h).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "symbind/core/ndarray.h"
+#include "symbind/files/states.h"
+#include "symbind/graph/node.h"
+#include "symbind/optim/lr_scheduler.h"
+
+namespace symbind {
+
+// An argument of an optimizer: a number, a truth, a text, or a schedule.
+class OptimizerValue {
+ public:
+  OptimizerValue(bool value) : value_(value) {}
+  OptimizerValue(int value) : value_(static_cast<double>(value)) {}
+  OptimizerValue(int64_t value) : value_(static_cast<double>(value)) {}
+  OptimizerValue(double value) : value_(value) {}
+  OptimizerValue(const char* value) : value_(std::string(value)) {}
+  OptimizerValue(std::string value) : value_(std::move(value)) {}
+  OptimizerValue(LRSchedulerPtr value) : value_(std::move(value)) {}
+  const std::variant<bool, double, std::string, LRSchedulerPtr>& get() const { return value_; }
+
+ private:
+  std::variant<bool, double, std::string, LRSchedulerPtr> value_;
+};
+// By MXNet's names: {{"learning_rate", 0.1}, {"momentum", 0.9}}.
+using OptimizerParams = std::map<std::string, OptimizerValue>;
+
+// One parameter to be updated.
+struct Update {
+  ParamKey key;
+  NDArray weight;
+  NDArray grad;
+  StateTree* state;
+};
+
+// What the numbers of a ResumeState are called: "optimizer:sgd" says whose they are, "schedule:base_lr" is of a
+// schedule.
+inline constexpr std::string_view resumed_optimizer = "optimizer:", resumed_schedule = "schedule:";
+
+class Optimizer {
+ public:
+  virtual ~Optimizer() = default;
+  // By name in any case ("sgd", "Adam"); an unknown name or argument fails, listing those there are.
+  static std::shared_ptr<Optimizer> create(const std::string& name, const OptimizerParams& params = {});
+
+  virtual std::string name() const = 0;  // in lower case
+
+  virtual StateTree create_state(const ParamKey& key, const NDArray& weight) = 0;
+  virtual void update(const Update& update) = 0;
+  // The same for several parameters; an optimizer that can does them in one pass.
+  virtual void update_many(std::span<const Update> updates);
+  // With multi_precision and a 16-bit weight: a float32 copy of the weight is part of the state.
+  virtual StateTree create_state_multi_precision(const ParamKey& key, const NDArray& weight);
+  virtual void update_multi_precision(const Update& update);
+
+  double learning_rate() const;
+  void set_learning_rate(double lr);  // fails when a schedule decides
+  void set_lr_mult(const std::map<ParamKey, double>& mult);
+  void set_wd_mult(const std::map<ParamKey, double>& mult);
+  // Names of numbered parameters, and attributes (__lr_mult__, __wd_mult__) of named ones.
+  void set_names(std::map<int64_t, std::string> idx2name, std::map<std::string, Attributes> attributes);
+  const std::map<int64_t, std::string>& idx2name() const { return idx2name_; }
+
+  double rescale_grad = 1;
+  double wd = 0;
+  std::optional<double> clip_gradient;
+  LRSchedulerPtr lr_scheduler;
+  bool multi_precision = false;
+
+  int64_t num_update() const { return num_update_; }
+  // Counts of updates, schedule, and whatever an optimizer adds: enough to go on exactly.
+  virtual ResumeState resume_state() const;
+  virtual void restore(const ResumeState& state);
+
+ protected:
+  explicit Optimizer(const OptimizerParams& params);
+  void update_count(const ParamKey& key);
+  int64_t count_of(const ParamKey& key) const;
+  double lr_of(const ParamKey& key) const;  // with the parameter's multiplier
+  double wd_of(const ParamKey& key) const;
+  std::string name_of(const ParamKey& key) const;  // its name, or its number as text
+  // Do parameters of this name decay where nothing else is said?
+  virtual bool decays(const std::string& parameter) const;
+  bool uses_master(const NDArray& weight) const;  // a 16-bit weight, and multi_precision
+  // For operators that take a bound below 0 as none: an update operator's clip_gradient of 0 is none as well.
+  double clip_argument() const { return clip_gradient && *clip_gradient != 0 ? *clip_gradient : -1; }
+
+  double lr_ = 0.01;
+
+ private:
+  std::optional<double> multiplier(const ParamKey& key, const std::map<ParamKey, double>& set,
+                                   const std::string& attribute) const;
+
+  std::map<ParamKey, double> lr_mult_, wd_mult_;
+  std::map<int64_t, std::string> idx2name_;
+  std::map<std::string, Attributes> attributes_;
+  int64_t begin_num_update_ = 0;
+  int64_t num_update_ = 0;
+  std::map<ParamKey, int64_t> index_update_count_;
+};
+using OptimizerPtr = std::shared_ptr<Optimizer>;
+
+// Makes an optimizer of one's own known to Optimizer::create.
+using OptimizerFactory = std::function<OptimizerPtr(const OptimizerParams& params)>;
+void register_optimizer(const std::string& name, OptimizerFactory factory);
+std::vector<std::string> list_optimizers();
+
+}  // namespace symbind

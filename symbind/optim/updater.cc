@@ -1,0 +1,147 @@
+#include "symbind/optim/updater.h"
+
+#include <algorithm>
+#include <cctype>
+
+#include "symbind/core/error.h"
+#include "symbind/core/random_cursors.h"
+
+namespace symbind {
+namespace {
+
+std::string lower_case(std::string text) {
+  for (char& letter : text) letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+  return text;
+}
+
+// Whose states they are, as far as they say.
+std::string optimizer_of(const SavedStates& saved) {
+  if (saved.resume)
+    for (const auto& [part, value] : saved.resume->numbers)
+      if (part.starts_with(resumed_optimizer)) return part.substr(resumed_optimizer.size());
+  if (!saved.optimizer) return "";
+  const std::string name = lower_case(saved.optimizer->name);
+  return name == "ccsgd" ? "sgd" : name;
+}
+
+// The optimizer's own numbers, where it was dumped along: in our trailer, or as an object of MXNet's.
+constexpr std::string_view dumped_argument = "argument:";
+
+std::optional<double> number_in(const SavedStates& saved, const std::string& name) {
+  if (saved.resume) {
+    const auto found = saved.resume->numbers.find(join(dumped_argument, name));
+    return found == saved.resume->numbers.end() ? std::nullopt : std::optional(found->second);
+  }
+  if (!saved.optimizer) return std::nullopt;
+  const auto found = saved.optimizer->fields.find(name);
+  if (found == saved.optimizer->fields.end()) return std::nullopt;
+  if (const auto* real = std::get_if<double>(&found->second)) return *real;
+  if (const auto* whole = std::get_if<int64_t>(&found->second)) return static_cast<double>(*whole);
+  return std::nullopt;
+}
+
+// "(array, none)"
+std::string form_of(const StateTree& tree) {
+  if (!tree.is_tuple) return tree.array ? "array" : "none";
+  std::vector<std::string> parts;
+  for (const StateTree& part : tree.tuple) parts.push_back(form_of(part));
+  return "(" + comma_separated(parts) + ")";
+}
+
+StateTree tree_in(const StateTree& tree, Context context) {
+  if (!tree.is_tuple) return tree.array ? StateTree(tree.array.as_in_context(context)) : StateTree();
+  std::vector<StateTree> parts;
+  for (const StateTree& part : tree.tuple) parts.push_back(tree_in(part, context));
+  return StateTree::of(std::move(parts));
+}
+
+bool is_in(const StateTree& tree, Context context) {
+  if (!tree.is_tuple) return !tree.array || tree.array.context() == context;
+  return std::all_of(tree.tuple.begin(), tree.tuple.end(), [&](const StateTree& part) { return is_in(part, context); });
+}
+
+// The forms a parameter's state may have with this optimizer: with a weight of 32 bits or more, and with one of 16.
+std::vector<std::string> forms_of(Optimizer& optimizer) {
+  std::vector<std::string> forms{form_of(optimizer.create_state(0, zeros({1, 1})))};
+  if (optimizer.multi_precision)
+    forms.push_back(form_of(optimizer.create_state_multi_precision(0, zeros({1, 1}, cpu(), DType::float16))));
+  return forms;
+}
+
+}  // namespace
+
+StateTree& Updater::state_of(const ParamKey& key, const NDArray& weight) {
+  const auto found = states_.find(key);
+  if (found == states_.end())
+    return states_.emplace(key, optimizer_->create_state_multi_precision(key, weight)).first->second;
+  // Loaded states lie where they were read.
+  if (!is_in(found->second, weight.context())) found->second = tree_in(found->second, weight.context());
+  return found->second;
+}
+
+void Updater::operator()(const ParamKey& key, const NDArray& grad, const NDArray& weight) {
+  optimizer_->update_multi_precision({key, weight, grad, &state_of(key, weight)});
+}
+
+void Updater::operator()(const std::vector<Item>& items) {
+  std::vector<Update> updates;
+  updates.reserve(items.size());
+  for (const Item& item : items)  // a map's entries stay where they are
+    updates.push_back({item.key, item.weight, item.grad, &state_of(item.key, item.weight)});
+  optimizer_->update_many(updates);
+}
+
+std::string Updater::get_states(bool dump_optimizer) const {
+  SavedStates saved;
+  for (const auto& [key, state] : states_) saved.states.emplace_back(key, state);
+  saved.resume = optimizer_->resume_state();
+  saved.resume->random = random_cursors();
+  if (dump_optimizer) {
+    const auto dump = [&](std::string_view name, double value) {
+      saved.resume->numbers[join(dumped_argument, name)] = value;
+    };
+    if (!optimizer_->lr_scheduler) dump("lr", optimizer_->learning_rate());
+    dump("wd", optimizer_->wd);
+    dump("rescale_grad", optimizer_->rescale_grad);
+    if (optimizer_->clip_gradient) dump("clip_gradient", *optimizer_->clip_gradient);
+  }
+  return write_states(saved);
+}
+
+void Updater::set_states(std::string_view bytes, std::string_view source) {
+  const SavedStates saved = read_states(bytes, source);
+  try {
+    set_states(saved);
+  } catch (const Error& error) {
+    fail(source, ": ", error.what());
+  }
+}
+
+void Updater::set_states(const SavedStates& saved) {
+  const std::string mine = optimizer_->name();
+  if (const std::string other = optimizer_of(saved); !other.empty())
+    require(other == mine, "these are the states of ", other, ", not of ", mine);
+  const std::vector<std::string> forms = forms_of(*optimizer_);
+  std::map<ParamKey, StateTree> states;
+  for (const auto& [key, state] : saved.states) {
+    const std::string form = form_of(state);
+    require(std::find(forms.begin(), forms.end(), form) != forms.end(), "the state of ", key.str(),
+            " is that of another optimizer: ", form, ", where ", mine, " keeps ", comma_separated(forms));
+    states.insert_or_assign(key, state);
+  }
+  if (saved.resume) {
+    optimizer_->restore(*saved.resume);
+    restore_random_cursors(saved.resume->random);
+  } else if (const auto count = number_in(saved, "num_update")) {
+    // MXNet's own optimizer tells how far it was; every parameter goes on from there.
+    const auto updates = static_cast<int64_t>(*count);
+    optimizer_->restore({.num_update = updates, .begin_num_update = updates});
+  }
+  if (const auto lr = number_in(saved, "lr"); lr && !optimizer_->lr_scheduler) optimizer_->set_learning_rate(*lr);
+  if (const auto wd = number_in(saved, "wd")) optimizer_->wd = *wd;
+  if (const auto rescale = number_in(saved, "rescale_grad")) optimizer_->rescale_grad = *rescale;
+  if (const auto clip = number_in(saved, "clip_gradient")) optimizer_->clip_gradient = *clip;
+  states_ = std::move(states);
+}
+
+}  // namespace symbind

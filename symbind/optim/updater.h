@@ -1,0 +1,42 @@
+// An optimizer with the states of the parameters it has seen.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "symbind/optim/optimizer.h"
+
+namespace symbind {
+
+class Updater {
+ public:
+  explicit Updater(OptimizerPtr optimizer) : optimizer_(std::move(optimizer)) {}
+
+  void operator()(const ParamKey& key, const NDArray& grad, const NDArray& weight);
+  struct Item {
+    ParamKey key;
+    NDArray grad, weight;
+  };
+  void operator()(const std::vector<Item>& items);  // in one pass where the optimizer can
+
+  const OptimizerPtr& optimizer() const { return optimizer_; }
+  const std::map<ParamKey, StateTree>& states() const { return states_; }
+
+  // The bytes of a .states file, and back. States of another optimizer fail with both names; nothing changes then.
+  // `dump_optimizer` adds its rate, decay, rescaling and clipping, which then replace those of whoever reads. (It goes
+  // into our trailer: MXNet's pickled optimizer is read, but not written, so that MXNet can load the file.)
+  std::string get_states(bool dump_optimizer = false) const;
+  void set_states(std::string_view bytes, std::string_view source = "states");
+  void set_states(const SavedStates& saved);
+
+ private:
+  StateTree& state_of(const ParamKey& key, const NDArray& weight);
+
+  OptimizerPtr optimizer_;
+  std::map<ParamKey, StateTree> states_;
+};
+using UpdaterPtr = std::shared_ptr<Updater>;
+
+}  // namespace symbind

@@ -1,0 +1,191 @@
+#include "symbind/train/base_module.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "symbind/core/error.h"
+#include "symbind/core/log.h"
+#include "symbind/files/checkpoint.h"
+#include "symbind/train/monitor.h"
+
+namespace symbind {
+
+void check_input_names(const Symbol& symbol, const std::vector<std::string>& names, std::string_view kind,
+                       bool strict) {
+  const auto arguments = symbol.list_arguments();
+  for (const std::string& name : names) {
+    if (std::find(arguments.begin(), arguments.end(), name) != arguments.end()) continue;
+    std::vector<std::string> candidates;  // parameters are not what is meant
+    for (const std::string& argument : arguments)
+      if (!argument.ends_with("_weight") && !argument.ends_with("_bias") && !argument.ends_with("_gamma") &&
+          !argument.ends_with("_beta"))
+        candidates.push_back(argument);
+    const std::string message =
+        join("[Module] ", kind, "_names has '", name, "', which is not an argument of the network; candidates are ",
+             candidates.empty() ? "none" : comma_separated(candidates));
+    if (strict) fail(message);
+    log_warning(message);
+  }
+}
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+BatchEndParam end_of_batch(BaseModule& module, int epoch, int64_t nbatch, EvalMetric& metric, const DataBatch* batch,
+                           DataIter* train_data, DataIter* eval_data) {
+  BatchEndParam param{.epoch = epoch, .nbatch = nbatch, .eval_metric = &metric, .locals = {}};
+  param.locals = {{"self", &module},          {"epoch", epoch},         {"nbatch", nbatch},      {"data_batch", batch},
+                  {"train_data", train_data}, {"eval_data", eval_data}, {"eval_metric", &metric}};
+  return param;
+}
+
+void call(const BatchEndCallbacks& callbacks, const BatchEndParam& param) {
+  for (const BatchEndCallback& callback : callbacks) callback(param);
+}
+
+// The outputs without the samples that only fill the batch up.
+std::vector<NDArray> without_padding(const std::vector<NDArray>& outputs, int64_t batch_size, int64_t pad) {
+  std::vector<NDArray> cut;
+  for (const NDArray& output : outputs) {
+    const bool by_sample = output.rank() > 0 && output.shape()[0] == batch_size;
+    cut.push_back(pad > 0 && by_sample ? output.slice(0, batch_size - pad) : output);
+  }
+  return cut;
+}
+
+}  // namespace
+
+void BaseModule::set_params(const NamedArrays& arg_params, const NamedArrays& aux_params, bool allow_missing,
+                            bool force_init, bool allow_extra) {
+  init_params({.initializer = nullptr,
+               .arg_params = arg_params,
+               .aux_params = aux_params,
+               .allow_missing = allow_missing,
+               .force_init = force_init,
+               .allow_extra = allow_extra});
+}
+
+void BaseModule::forward_backward(const DataBatch& batch) {
+  forward(batch, true);
+  backward();
+}
+
+void BaseModule::fit(DataIter& train_data, const FitArgs& args) {
+  require(args.num_epoch >= 0, "[fit] num_epoch must be given");
+  bind(train_data.provide_data(), train_data.provide_label(),
+       {.for_training = true, .force_rebind = args.force_rebind});
+  if (args.monitor) install_monitor(*args.monitor);
+  if (!params_initialized || args.force_init)
+    init_params({.initializer = args.initializer,
+                 .arg_params = args.arg_params,
+                 .aux_params = args.aux_params,
+                 .allow_missing = args.allow_missing,
+                 .force_init = args.force_init});
+  if (!optimizer_initialized)
+    init_optimizer({.kvstore = args.kvstore, .optimizer = args.optimizer, .optimizer_params = args.optimizer_params});
+
+  EvalMetric& metric = *args.eval_metric.get();
+  const MetricArg validation = args.validation_metric.value_or(args.eval_metric);
+  for (int epoch = args.begin_epoch; epoch < args.num_epoch; ++epoch) {
+    const auto begin = Clock::now();
+    metric.reset();
+    EvalMetric::NameValues trained;
+    std::optional<DataBatch> batch = train_data.next();
+    for (int64_t nbatch = 0; batch; ++nbatch) {
+      if (args.monitor) args.monitor->tic();
+      forward_backward(*batch);
+      update();
+      update_metric(metric, batch->label);
+      std::optional<DataBatch> following = train_data.next();
+      if (following) prepare(*following);
+      if (args.monitor) args.monitor->toc_print();
+      if (!following) trained = metric.get_global_name_value();  // before a callback resets it
+      if (!args.batch_end_callback.empty())
+        call(args.batch_end_callback, end_of_batch(*this, epoch, nbatch, metric, &*batch, &train_data, args.eval_data));
+      batch = std::move(following);
+    }
+    for (const auto& [name, value] : trained) log_info("Epoch[", epoch, "] Train-", name, "=", value);
+    log_info("Epoch[", epoch, "] Time cost=", std::chrono::duration<double>(Clock::now() - begin).count());
+
+    // Every device goes on with the same auxiliary states.
+    const Params params = get_params();
+    set_params(params.arg_params, params.aux_params);
+    for (const EpochEndCallback& callback : args.epoch_end_callback)
+      callback(epoch, symbol(), params.arg_params, params.aux_params);
+    if (args.eval_data)
+      for (const auto& [name, value] : score(*args.eval_data, validation,
+                                             {.batch_end_callback = args.eval_batch_end_callback,
+                                             .score_end_callback = args.eval_end_callback,
+                                             .epoch = epoch}))
+        log_info("Epoch[", epoch, "] Validation-", name, "=", value);
+    train_data.reset();
+  }
+}
+
+EvalMetric::NameValues BaseModule::score(DataIter& eval_data, const MetricArg& eval_metric, const ScoreArgs& args) {
+  require(binded && params_initialized, "[score] bind and init_params come first");
+  if (args.reset) eval_data.reset();
+  EvalMetric& metric = *eval_metric.get();
+  metric.reset();
+  int64_t nbatch = 0;
+  for (; !args.num_batch || nbatch < *args.num_batch; ++nbatch) {
+    const std::optional<DataBatch> batch = eval_data.next();
+    if (!batch) break;
+    prepare(*batch);
+    forward(*batch, false);
+    update_metric(metric, batch->label);
+    if (!args.batch_end_callback.empty())
+      call(args.batch_end_callback, end_of_batch(*this, args.epoch, nbatch, metric, &*batch, nullptr, &eval_data));
+  }
+  if (!args.score_end_callback.empty())
+    call(args.score_end_callback, end_of_batch(*this, args.epoch, nbatch, metric, nullptr, nullptr, &eval_data));
+  return metric.get_global_name_value();
+}
+
+void BaseModule::iter_predict(DataIter& eval_data, const PredictVisitor& visit, const PredictArgs& args) {
+  require(binded && params_initialized, "[predict] bind and init_params come first");
+  if (args.reset) eval_data.reset();
+  for (int64_t nbatch = 0; !args.num_batch || nbatch < *args.num_batch; ++nbatch) {
+    const std::optional<DataBatch> batch = eval_data.next();
+    if (!batch) break;
+    prepare(*batch);
+    forward(*batch, false);
+    const int64_t batch_size = batch->data.at(0).shape()[0];
+    visit(without_padding(get_outputs(), batch_size, batch->pad), nbatch, *batch);
+  }
+}
+
+std::vector<NDArray> BaseModule::predict(DataIter& eval_data, const PredictArgs& args) {
+  std::vector<std::vector<NDArray>> parts;  // by output
+  iter_predict(
+      eval_data,
+      [&](const std::vector<NDArray>& outputs, int64_t, const DataBatch&) {
+        parts.resize(std::max(parts.size(), outputs.size()));
+        for (size_t i = 0; i < outputs.size(); ++i) parts[i].push_back(outputs[i].copy());
+      },
+      args);
+  std::vector<NDArray> merged;
+  for (const auto& part : parts) merged.push_back(concatenate(part, 0));
+  return merged;
+}
+
+std::vector<NDArray> BaseModule::predict(const NDArray& data) {
+  require(binded && params_initialized, "[predict] bind and init_params come first");
+  forward(DataBatch{.data = {data}}, false);
+  std::vector<NDArray> outputs;
+  for (const NDArray& output : get_outputs()) outputs.push_back(output.copy());
+  return outputs;
+}
+
+void BaseModule::save_params(const std::string& path) {
+  const Params params = get_params();
+  save_model_params(path, params.arg_params, params.aux_params);
+}
+
+void BaseModule::load_params(const std::string& path) {
+  const ModelParams params = load_model_params(path);
+  set_params(params.arg_params, params.aux_params);
+}
+
+}  // namespace symbind

@@ -1,0 +1,186 @@
+// What every kind of module does: the loops over epochs and batches, written once over a few virtual steps.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "symbind/data/iterator.h"
+#include "symbind/exec/executor.h"
+#include "symbind/kvstore/kvstore.h"
+#include "symbind/optim/optimizer.h"
+#include "symbind/train/callback.h"
+#include "symbind/train/initializer.h"
+#include "symbind/train/metric.h"
+
+namespace symbind {
+
+class BaseModule;
+class Monitor;
+
+// Arguments that may be given by name or as an object.
+class MetricArg {
+ public:
+  MetricArg(const char* name) : value_(EvalMetric::create(name)) {}
+  MetricArg(const std::string& name) : value_(EvalMetric::create(name)) {}
+  MetricArg(const std::vector<std::string>& names) : value_(EvalMetric::create(names)) {}
+  MetricArg(EvalMetricPtr metric) : value_(std::move(metric)) {}
+  const EvalMetricPtr& get() const { return value_; }
+
+ private:
+  EvalMetricPtr value_;
+};
+class KVStoreArg {
+ public:
+  KVStoreArg(std::nullptr_t) {}
+  KVStoreArg(const char* type) : type_(type) {}
+  KVStoreArg(std::string type) : type_(std::move(type)) {}
+  KVStoreArg(KVStorePtr store) : store_(std::move(store)) {}
+  const std::string& type() const { return type_; }  // empty: none, or an object
+  const KVStorePtr& store() const { return store_; }
+
+ private:
+  std::string type_;
+  KVStorePtr store_;
+};
+class OptimizerArg {
+ public:
+  OptimizerArg(const char* name) : name_(name) {}
+  OptimizerArg(std::string name) : name_(std::move(name)) {}
+  OptimizerArg(OptimizerPtr optimizer) : optimizer_(std::move(optimizer)) {}
+  const std::string& name() const { return name_; }
+  const OptimizerPtr& optimizer() const { return optimizer_; }
+
+ private:
+  std::string name_;
+  OptimizerPtr optimizer_;
+};
+
+struct BindArgs {
+  bool for_training = true;
+  bool inputs_need_grad = false;
+  bool force_rebind = false;
+  BaseModule* shared_module = nullptr;
+  GradReqs grad_req = "write";
+};
+
+struct InitParamsArgs {
+  InitializerPtr initializer = nullptr;  // none: Uniform(0.01)
+  std::optional<NamedArrays> arg_params = std::nullopt;
+  std::optional<NamedArrays> aux_params = std::nullopt;
+  bool allow_missing = false;
+  bool force_init = false;
+  bool allow_extra = false;
+};
+
+struct InitOptimizerArgs {
+  KVStoreArg kvstore = "local";
+  OptimizerArg optimizer = "sgd";
+  OptimizerParams optimizer_params = {{"learning_rate", 0.01}};
+  bool force_init = false;
+};
+
+using EpochEndCallbacks = std::vector<EpochEndCallback>;
+using BatchEndCallbacks = std::vector<BatchEndCallback>;
+
+struct FitArgs {
+  DataIter* eval_data = nullptr;
+  MetricArg eval_metric = "acc";
+  EpochEndCallbacks epoch_end_callback = {};
+  BatchEndCallbacks batch_end_callback = {};
+  KVStoreArg kvstore = "local";
+  OptimizerArg optimizer = "sgd";
+  OptimizerParams optimizer_params = {{"learning_rate", 0.01}};
+  BatchEndCallbacks eval_end_callback = {};
+  BatchEndCallbacks eval_batch_end_callback = {};
+  InitializerPtr initializer = nullptr;
+  std::optional<NamedArrays> arg_params = std::nullopt;
+  std::optional<NamedArrays> aux_params = std::nullopt;
+  bool allow_missing = false;
+  bool force_rebind = false;
+  bool force_init = false;
+  int begin_epoch = 0;
+  int num_epoch = -1;                                         // must be given
+  std::optional<MetricArg> validation_metric = std::nullopt;  // none: eval_metric
+  Monitor* monitor = nullptr;
+};
+
+struct ScoreArgs {
+  std::optional<int64_t> num_batch = std::nullopt;
+  BatchEndCallbacks batch_end_callback = {};
+  BatchEndCallbacks score_end_callback = {};
+  bool reset = true;
+  int epoch = 0;
+};
+
+struct PredictArgs {
+  std::optional<int64_t> num_batch = std::nullopt;
+  bool reset = true;
+};
+
+class BaseModule {
+ public:
+  virtual ~BaseModule() = default;
+
+  // ---- what a kind of module does ----
+  virtual const Symbol& symbol() const = 0;
+  virtual std::vector<std::string> data_names() const = 0;
+  virtual std::vector<std::string> label_names() const = 0;
+  virtual std::vector<std::string> output_names() const = 0;
+  virtual std::vector<DataDesc> data_shapes() const = 0;
+  virtual std::vector<DataDesc> label_shapes() const = 0;
+  virtual std::vector<std::pair<std::string, Shape>> output_shapes() const = 0;
+
+  virtual void bind(const std::vector<DataDesc>& data_shapes, const std::vector<DataDesc>& label_shapes = {},
+                    const BindArgs& args = {}) = 0;
+  virtual void init_params(const InitParamsArgs& args = {}) = 0;
+  virtual void init_optimizer(const InitOptimizerArgs& args = {}) = 0;
+  struct Params {
+    NamedArrays arg_params, aux_params;
+  };
+  virtual Params get_params() = 0;
+  virtual void set_params(const NamedArrays& arg_params, const NamedArrays& aux_params, bool allow_missing = false,
+                          bool force_init = true, bool allow_extra = false);
+  virtual void prepare(const DataBatch& /*batch*/) {}
+  virtual void forward(const DataBatch& batch, std::optional<bool> is_train = std::nullopt) = 0;
+  virtual void backward(const std::vector<NDArray>& out_grads = {}) = 0;
+  virtual void update() = 0;
+  virtual std::vector<NDArray> get_outputs() = 0;  // of the whole batch
+  virtual std::vector<NDArray> get_input_grads() = 0;
+  virtual void update_metric(EvalMetric& metric, const std::vector<NDArray>& labels, bool pre_sliced = false) = 0;
+  virtual void install_monitor(Monitor& monitor) = 0;
+
+  // ---- what all of them do with it ----
+  void forward_backward(const DataBatch& batch);
+  // Trains. An epoch ends with: parameters fetched and set again (auxiliary states averaged over the devices), the
+  // epoch's callbacks, validation, train_data.reset().
+  void fit(DataIter& train_data, const FitArgs& args);
+  // Runs over eval_data; the samples that only fill a batch up count nothing.
+  EvalMetric::NameValues score(DataIter& eval_data, const MetricArg& eval_metric, const ScoreArgs& args = {});
+  // The outputs over all batches, one array per output; padding is cut off.
+  std::vector<NDArray> predict(DataIter& eval_data, const PredictArgs& args = {});
+  std::vector<NDArray> predict(const NDArray& data);
+  // Per batch: its outputs, its number, and the batch.
+  using PredictVisitor =
+      std::function<void(const std::vector<NDArray>& outputs, int64_t nbatch, const DataBatch& batch)>;
+  void iter_predict(DataIter& eval_data, const PredictVisitor& visit, const PredictArgs& args = {});
+
+  void save_params(const std::string& path);
+  void load_params(const std::string& path);
+
+  bool binded = false;
+  bool for_training = false;
+  bool inputs_need_grad = false;
+  bool params_initialized = false;
+  bool optimizer_initialized = false;
+};
+
+// Fails (or, if not strict, warns) when a name is not an argument of the network, and lists the candidates.
+void check_input_names(const Symbol& symbol, const std::vector<std::string>& names, std::string_view kind, bool strict);
+
+}  // namespace symbind

@@ -1,0 +1,155 @@
+// Pearson's correlation of numbers, and its counterpart for classes.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "symbind/train/metric_arrays.h"
+#include "symbind/train/metrics.h"
+
+namespace symbind::metric {
+namespace {
+
+constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+
+Comoments comoments_of(const std::vector<double>& xs, const std::vector<double>& ys) {
+  Comoments result;
+  result.count = static_cast<int64_t>(xs.size());
+  if (xs.empty()) return result;
+  const auto count = static_cast<double>(xs.size());
+  for (size_t i = 0; i < xs.size(); ++i) {
+    result.mean_x += xs[i] / count;
+    result.mean_y += ys[i] / count;
+  }
+  for (size_t i = 0; i < xs.size(); ++i) {
+    const double x = xs[i] - result.mean_x, y = ys[i] - result.mean_y;
+    result.xx += x * x;
+    result.yy += y * y;
+    result.xy += x * y;
+  }
+  return result;
+}
+
+}  // namespace
+
+// The sums around a common mean: each part's own, and what the distance of the two means adds.
+void Comoments::add(const Comoments& more) {
+  if (more.count == 0) return;
+  const auto here = static_cast<double>(count), there = static_cast<double>(more.count), both = here + there;
+  const double dx = more.mean_x - mean_x, dy = more.mean_y - mean_y;
+  xx += more.xx + dx * dx * here * there / both;
+  yy += more.yy + dy * dy * here * there / both;
+  xy += more.xy + dx * dy * here * there / both;
+  mean_x += dx * there / both;
+  mean_y += dy * there / both;
+  count += more.count;
+}
+
+double Comoments::correlation() const {
+  return xx > 0 && yy > 0 ? std::clamp(xy / std::sqrt(xx) / std::sqrt(yy), -1.0, 1.0) : nan;
+}
+
+PearsonCorrelation::PearsonCorrelation(std::string average, Options options)
+    : EvalMetric(std::move(options)), micro_(average == "micro") {
+  require(micro_ || average == "macro", "[", name(), "] average must be macro or micro: ", average);
+}
+
+void PearsonCorrelation::update(const std::vector<NDArray>& labels, const std::vector<NDArray>& preds) {
+  check_counts(name(), labels, preds);
+  for (size_t i = 0; i < labels.size(); ++i) {
+    if (labels[i].shape() != preds[i].shape())
+      fail_shapes(name(), "label and prediction must have one shape", labels[i], preds[i]);
+    const Comoments moments = comoments_of(labels[i].to_vector<double>(), preds[i].to_vector<double>());
+    if (micro_) {
+      moments_.add(moments);
+      global_moments_.add(moments);
+    } else {
+      count(moments.correlation(), 1);
+    }
+  }
+}
+
+void PearsonCorrelation::reset() {
+  EvalMetric::reset();
+  moments_ = global_moments_ = {};
+}
+
+void PearsonCorrelation::reset_local() {
+  EvalMetric::reset_local();
+  moments_ = {};
+}
+
+EvalMetric::NameValues PearsonCorrelation::get() const {
+  return micro_ ? NameValues{{name(), moments_.correlation()}} : EvalMetric::get();
+}
+
+EvalMetric::NameValues PearsonCorrelation::get_global() const {
+  return micro_ ? NameValues{{name(), global_moments_.correlation()}} : EvalMetric::get_global();
+}
+
+void PCC::Table::count(int64_t predicted, int64_t label) {
+  const int64_t needed = std::max(predicted, label) + 1;
+  if (needed > classes_) {
+    std::vector<int64_t> larger(static_cast<size_t>(needed * needed));
+    for (int64_t i = 0; i < classes_; ++i)
+      for (int64_t k = 0; k < classes_; ++k)
+        larger[static_cast<size_t>(i * needed + k)] = cells_[static_cast<size_t>(i * classes_ + k)];
+    classes_ = needed;
+    cells_ = std::move(larger);
+  }
+  ++cells_[static_cast<size_t>(predicted * classes_ + label)];
+}
+
+double PCC::Table::correlation() const {
+  std::vector<double> predicted(static_cast<size_t>(classes_)), wanted(static_cast<size_t>(classes_));
+  double total = 0, agreed = 0;
+  for (int64_t i = 0; i < classes_; ++i)
+    for (int64_t k = 0; k < classes_; ++k) {
+      const auto cell = static_cast<double>(cells_[static_cast<size_t>(i * classes_ + k)]);
+      predicted[static_cast<size_t>(i)] += cell;
+      wanted[static_cast<size_t>(k)] += cell;
+      total += cell;
+      if (i == k) agreed += cell;
+    }
+  double xx = 0, yy = 0, xy = agreed * total;
+  for (size_t i = 0; i < predicted.size(); ++i) {
+    xx += predicted[i] * (total - predicted[i]);
+    yy += wanted[i] * (total - wanted[i]);
+    xy -= predicted[i] * wanted[i];
+  }
+  return xx > 0 && yy > 0 ? xy / std::sqrt(xx * yy) : nan;
+}
+
+void PCC::update(const std::vector<NDArray>& labels, const std::vector<NDArray>& preds) {
+  check_counts(name(), labels, preds);
+  for (size_t i = 0; i < labels.size(); ++i) {
+    if (preds[i].rank() < 2)
+      fail_shapes(name(), "predictions must have a row of scores per sample", labels[i], preds[i]);
+    const std::vector<int64_t> predicted = argmax(preds[i], 1, name()), wanted = classes_of(labels[i]);
+    if (predicted.size() != wanted.size())
+      fail_shapes(name(), "there must be a label per row of scores", labels[i], preds[i]);
+    constexpr int64_t most_classes = 1 << 14;  // a table of more would not fit into memory
+    for (const int64_t label : wanted)
+      require(label >= 0 && label < most_classes, "[", name(), "] labels must be classes from 0 to ", most_classes - 1,
+              ": ", label);
+    for (size_t k = 0; k < wanted.size(); ++k) {
+      table_.count(predicted[k], wanted[k]);
+      global_table_.count(predicted[k], wanted[k]);
+    }
+  }
+}
+
+void PCC::reset() {
+  EvalMetric::reset();
+  table_ = global_table_ = {};
+}
+
+void PCC::reset_local() {
+  EvalMetric::reset_local();
+  table_ = {};
+}
+
+EvalMetric::NameValues PCC::get() const { return {{name(), table_.correlation()}}; }
+EvalMetric::NameValues PCC::get_global() const { return {{name(), global_table_.correlation()}}; }
+
+}  // namespace symbind::metric

@@ -1,0 +1,440 @@
+#include "symbind/train/executor_group.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <numeric>
+#include <thread>
+
+#include "symbind/backend/cpu/parallel.h"
+#include "symbind/core/error.h"
+#include "symbind/exec/arithmetic.h"
+#include "symbind/exec/indexing.h"
+#include "symbind/train/monitor.h"
+#include "symbind/train/workers.h"
+
+namespace symbind {
+namespace {
+
+constexpr size_t shapes_kept = 16;
+
+bool contains(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+// The samples of a slice; an axis of -1 means the whole array.
+NDArray part_of(const NDArray& array, int axis, BatchSlice slice) {
+  if (axis < 0 || (slice.begin == 0 && slice.end == array.shape()[axis])) return array;
+  if (axis == 0) return array.slice(slice.begin, slice.end);
+  std::vector<Range> ranges(static_cast<size_t>(axis) + 1);
+  ranges.back() = {slice.begin, slice.end};
+  return take(array, ranges);
+}
+
+std::vector<int> batch_axes(const std::vector<DataDesc>& descriptions) {
+  std::vector<int> axes;
+  for (const DataDesc& description : descriptions) axes.push_back(description.batch_axis());
+  return axes;
+}
+
+}  // namespace
+
+// ---- Making ---------------------------------------------------------------------------------------------------------
+
+DataParallelExecutorGroup::DataParallelExecutorGroup(const Symbol& symbol, const ExecutorGroupOptions& options)
+    : symbol_(symbol),
+      contexts_(options.contexts),
+      workload_(options.workload.empty() ? std::vector<double>(options.contexts.size(), 1.0) : options.workload),
+      arg_names_(symbol.list_arguments()),
+      param_names_(),
+      aux_names_(symbol.list_auxiliary_states()),
+      state_names_(options.state_names),
+      output_names_(symbol.list_outputs()),
+      for_training_(options.for_training),
+      inputs_need_grad_(options.inputs_need_grad),
+      workers_(std::make_unique<Workers>(options.contexts.size(), cpu_backend::available_threads())) {
+  require(!contexts_.empty(), "[executor group] at least one context is needed");
+  require(workload_.size() == contexts_.size(), "[executor group] work_load_list has ", workload_.size(),
+          " entries for ", contexts_.size(), " contexts");
+  for (const double load : workload_) require(load > 0, "[executor group] a work load must be positive: ", load);
+  for (const std::string& name : arg_names_)
+    if (contains(options.param_names, name)) param_names_.push_back(name);
+  for (size_t i = 0; i < symbol.size(); ++i)
+    output_layouts_.push_back(DataDesc::get_batch_axis(symbol[i].attr("__layout__")));
+
+  for (size_t i = 0; i < contexts_.size(); ++i) {
+    const bool shared = options.shared_group && i < options.shared_group->shared_data_arrays_.size();
+    shared_data_arrays_.push_back(shared ? options.shared_group->shared_data_arrays_[i]
+                                         : std::make_shared<NamedArrays>());
+  }
+  decide_slices(options.data_shapes, options.label_shapes);
+  for (size_t i = 0; i < contexts_.size(); ++i) execs_.push_back(bind_ith_exec(i, options));
+  roomiest_ = execs_;
+  kept_.push_front({data_shapes_, label_shapes_, execs_});
+  collect_arrays();
+}
+
+DataParallelExecutorGroup::~DataParallelExecutorGroup() = default;
+
+void DataParallelExecutorGroup::decide_slices(const std::vector<DataDesc>& data_shapes,
+                                              const std::vector<DataDesc>& label_shapes) {
+  require(!data_shapes.empty(), "[executor group] at least one data shape is needed");
+  int64_t batch_size = -1;
+  std::string first;
+  for (const auto* descriptions : {&data_shapes, &label_shapes})
+    for (const DataDesc& description : *descriptions) {
+      const int axis = description.batch_axis();
+      if (axis < 0) continue;
+      require(axis < description.shape.rank(), "[executor group] '", description.name, "' has the layout ",
+              description.layout, ", but the shape ", description.shape);
+      const int64_t size = description.shape[axis];
+      require(batch_size < 0 || size == batch_size, "[executor group] '", first, "' has a batch of ", batch_size, ", '",
+              description.name, "' one of ", size, ": ", description.shape);
+      if (batch_size < 0) first = description.name;
+      batch_size = size;
+    }
+  require(batch_size >= 0, "[executor group] no input has a batch axis");
+  require(batch_size >= static_cast<int64_t>(contexts_.size()), "[executor group] a batch of ", batch_size,
+          " cannot be split over ", contexts_.size(), " devices");
+
+  const double total = std::accumulate(workload_.begin(), workload_.end(), 0.0);
+  std::vector<BatchSlice> slices;
+  int64_t begin = 0;
+  for (size_t i = 0; i < workload_.size(); ++i) {
+    const bool last = i + 1 == workload_.size();
+    const int64_t share = std::llround(workload_[i] * static_cast<double>(batch_size) / total);
+    const int64_t end = last ? batch_size : std::min(batch_size, begin + share);
+    require(end > begin, "[executor group] device ", i, " (", contexts_[i], ") would get none of the ", batch_size,
+            " samples; its work load is too small");
+    slices.push_back({begin, end});
+    begin = end;
+  }
+  batch_size_ = batch_size;
+  slices_ = std::move(slices);
+  data_shapes_ = data_shapes;
+  label_shapes_ = label_shapes;
+  data_layouts_ = batch_axes(data_shapes);
+  label_layouts_ = batch_axes(label_shapes);
+}
+
+NamedShapes DataParallelExecutorGroup::sliced_shapes(size_t device) const {
+  NamedShapes shapes;
+  const int64_t size = slices_[device].end - slices_[device].begin;
+  for (const auto* descriptions : {&data_shapes_, &label_shapes_})
+    for (const DataDesc& description : *descriptions) {
+      if (!contains(arg_names_, description.name)) continue;  // a label that the network does not use
+      const int axis = description.batch_axis();
+      shapes[description.name] = axis < 0 ? description.shape : description.shape.with(axis, size);
+    }
+  return shapes;
+}
+
+ExecutorPtr DataParallelExecutorGroup::bind_ith_exec(size_t device, const ExecutorGroupOptions& options) {
+  std::vector<GradReq> defaults;
+  for (const std::string& name : arg_names_) {
+    const bool is_data = std::any_of(data_shapes_.begin(), data_shapes_.end(),
+                                     [&](const DataDesc& description) { return description.name == name; });
+    const bool wanted =
+        contains(param_names_, name) ? !contains(options.fixed_param_names, name) : is_data && inputs_need_grad_;
+    defaults.push_back(wanted && for_training_ ? GradReq::write : GradReq::null);
+  }
+  const auto requests = for_training_ ? options.grad_req.resolve(arg_names_, defaults) : defaults;
+  std::vector<std::string> by_order;
+  for (const GradReq request : requests)
+    by_order.emplace_back(request == GradReq::null ? "null" : request == GradReq::add ? "add" : "write");
+
+  SimpleBindOptions bind_options;
+  bind_options.grad_req = by_order;
+  for (const auto* descriptions : {&data_shapes_, &label_shapes_})
+    for (const DataDesc& description : *descriptions)
+      if (contains(arg_names_, description.name)) bind_options.type_dict[description.name] = description.dtype;
+  if (device < options.group2ctxs.size()) bind_options.group2ctx = options.group2ctxs[device];
+  bind_options.options = options.options;
+  bind_options.shared_buffer = shared_data_arrays_[device].get();
+  // Parameters come from the other group or are new; only inputs go through the shared buffer.
+  bind_options.shared_arg_names = param_names_;
+  if (options.shared_group) bind_options.shared_exec = options.shared_group->execs_.at(device);
+  return simple_bind(symbol_, contexts_[device], sliced_shapes(device), bind_options);
+}
+
+void DataParallelExecutorGroup::collect_arrays() {
+  const auto by_name = [&](const std::vector<DataDesc>& descriptions) {
+    std::vector<std::vector<Sliced>> arrays;
+    for (const DataDesc& description : descriptions) {
+      std::vector<Sliced>& row = arrays.emplace_back();
+      for (size_t i = 0; i < execs_.size(); ++i) {
+        const auto found = execs_[i]->arg_dict().find(description.name);
+        if (found != execs_[i]->arg_dict().end()) row.push_back({slices_[i], found->second});
+      }
+    }
+    return arrays;
+  };
+  const auto per_device = [&](const std::vector<std::string>& names, auto&& get) {
+    PerDevice arrays;
+    for (const std::string& name : names) {
+      std::vector<NDArray>& row = arrays.emplace_back();
+      for (const ExecutorPtr& executor : execs_) {
+        const NamedArrays& all = get(*executor);
+        const auto found = all.find(name);
+        row.push_back(found == all.end() ? NDArray() : found->second);
+      }
+    }
+    return arrays;
+  };
+  const auto args = [](const Executor& e) -> const NamedArrays& { return e.arg_dict(); };
+  const auto grads = [](const Executor& e) -> const NamedArrays& { return e.grad_dict(); };
+  const auto aux = [](const Executor& e) -> const NamedArrays& { return e.aux_dict(); };
+  std::vector<std::string> data_names;
+  for (const DataDesc& description : data_shapes_)
+    if (contains(arg_names_, description.name)) data_names.push_back(description.name);
+
+  data_arrays_ = by_name(data_shapes_);
+  label_arrays_ = by_name(label_shapes_);
+  param_arrays_ = per_device(param_names_, args);
+  state_arrays_ = per_device(state_names_, args);
+  aux_arrays_ = per_device(aux_names_, aux);
+  grad_arrays_ = for_training_ ? per_device(param_names_, grads) : PerDevice{};
+  input_grad_arrays_ = inputs_need_grad_ ? per_device(data_names, grads) : PerDevice{};
+  for (const auto& install : monitors_)
+    for (const ExecutorPtr& executor : execs_) install(*executor);
+}
+
+void DataParallelExecutorGroup::reshape(const std::vector<DataDesc>& data_shapes,
+                                        const std::vector<DataDesc>& label_shapes) {
+  if (data_shapes == data_shapes_ && label_shapes == label_shapes_) return;
+  decide_slices(data_shapes, label_shapes);
+  const auto found = std::find_if(kept_.begin(), kept_.end(), [&](const Kept& kept) {
+    return kept.data_shapes == data_shapes && kept.label_shapes == label_shapes;
+  });
+  Kept wanted{data_shapes, label_shapes, {}};
+  if (found != kept_.end()) {
+    wanted = std::move(*found);
+    kept_.erase(found);
+  } else {
+    for (size_t i = 0; i < contexts_.size(); ++i) {
+      ExecutorPtr made = roomiest_[i]->reshape(sliced_shapes(i), {.partial_shaping = true, .allow_up_sizing = true});
+      roomiest_[i] = made;  // it has all the room of the one before, and what it added
+      wanted.execs.push_back(std::move(made));
+    }
+  }
+  execs_ = wanted.execs;
+  kept_.push_front(std::move(wanted));
+  if (kept_.size() > shapes_kept) kept_.pop_back();
+  collect_arrays();
+}
+
+// ---- Parameters -----------------------------------------------------------------------------------------------------
+
+void DataParallelExecutorGroup::set_params(const NamedArrays& arg_params, const NamedArrays& aux_params,
+                                           bool allow_extra) {
+  for (const ExecutorPtr& executor : execs_) executor->copy_params_from(arg_params, aux_params, allow_extra);
+}
+
+void DataParallelExecutorGroup::get_params(NamedArrays& arg_params, NamedArrays& aux_params) const {
+  const auto mean = [](const std::vector<NDArray>& arrays) {
+    if (arrays.size() == 1) return arrays[0];
+    NDArray sum = arrays[0].as_copy_in(cpu());
+    const DType dtype = sum.dtype();
+    if (dtype == DType::float16 || dtype == DType::bfloat16) sum = sum.astype(DType::float32);
+    for (size_t i = 1; i < arrays.size(); ++i) sum += arrays[i].as_in_context(cpu()).astype(sum.dtype());
+    sum /= static_cast<double>(arrays.size());
+    return sum;
+  };
+  const auto fetch = [&](const std::vector<std::string>& names, const PerDevice& arrays, NamedArrays& into) {
+    for (size_t i = 0; i < names.size(); ++i) {
+      const NDArray value = mean(arrays[i]);
+      NDArray& target = into[names[i]];
+      if (!target || !(target.shape() == value.shape())) target = NDArray(value.shape(), cpu(), arrays[i][0].dtype());
+      value.copyto(target);
+    }
+  };
+  fetch(param_names_, param_arrays_, arg_params);
+  fetch(aux_names_, aux_arrays_, aux_params);
+}
+
+// ---- Running --------------------------------------------------------------------------------------------------------
+
+void DataParallelExecutorGroup::load(size_t device, const DataBatch& batch, bool sliced) {
+  const auto copy_all = [&](const std::vector<NDArray>& given, const std::vector<std::vector<Sliced>>& targets,
+                            const std::vector<DataDesc>& descriptions, const std::vector<int>& axes) {
+    for (size_t i = 0; i < targets.size(); ++i) {
+      if (targets[i].empty()) continue;  // not used by the network
+      const Sliced& target = targets[i][device];
+      const NDArray part = sliced ? given[i] : part_of(given[i], axes[i], target.slice);
+      require(part.shape() == target.array.shape(), "[forward] '", descriptions[i].name, "' was given with shape ",
+              given[i].shape(), ", but is bound with ", descriptions[i].shape);
+      part.copyto(target.array);
+    }
+  };
+  copy_all(batch.data, data_arrays_, data_shapes_, data_layouts_);
+  if (!batch.label.empty()) copy_all(batch.label, label_arrays_, label_shapes_, label_layouts_);
+}
+
+void DataParallelExecutorGroup::run_forward(bool is_train, const std::function<void(size_t device)>& load_device) {
+  workers_->run([&](size_t device) {
+    load_device(device);
+    execs_[device]->forward(is_train);
+  });
+}
+
+namespace {
+
+void require_count(const DataBatch& batch, size_t data, size_t labels) {
+  require(batch.data.size() == data, "[forward] the batch has ", batch.data.size(), " data arrays, ", data,
+          " are bound");
+  require(batch.label.empty() || labels == 0 || batch.label.size() == labels, "[forward] the batch has ",
+          batch.label.size(), " labels, ", labels, " are bound");
+}
+
+}  // namespace
+
+void DataParallelExecutorGroup::forward(const DataBatch& batch, std::optional<bool> is_train) {
+  require_count(batch, data_shapes_.size(), label_shapes_.size());
+  run_forward(is_train.value_or(for_training_), [&](size_t device) { load(device, batch, false); });
+}
+
+void DataParallelExecutorGroup::forward(const std::vector<DataBatch>& batches, std::optional<bool> is_train) {
+  require(batches.size() == contexts_.size(), "[forward] ", batches.size(), " batches were given for ",
+          contexts_.size(), " devices");
+  for (const DataBatch& batch : batches) require_count(batch, data_shapes_.size(), label_shapes_.size());
+  run_forward(is_train.value_or(for_training_), [&](size_t device) { load(device, batches[device], true); });
+}
+
+void DataParallelExecutorGroup::backward(const std::vector<NDArray>& out_grads) {
+  require(for_training_, "[backward] the group was not made for training");
+  require(out_grads.empty() || out_grads.size() == output_names_.size(), "[backward] ", out_grads.size(),
+          " out_grads were given for ", output_names_.size(), " outputs");
+  workers_->run([&](size_t device) {
+    if (out_grads.empty()) return execs_[device]->backward();
+    std::vector<NDArray> parts;
+    for (size_t i = 0; i < out_grads.size(); ++i)
+      parts.push_back(out_grads[i] ? part_of(out_grads[i], output_layouts_[i], slices_[device])
+                                         .as_in_context(execs_[device]->outputs()[i].context())
+                                   : NDArray());
+    execs_[device]->backward(parts);
+  });
+}
+
+// ---- Results --------------------------------------------------------------------------------------------------------
+
+DataParallelExecutorGroup::PerDevice DataParallelExecutorGroup::get_outputs() const {
+  PerDevice outputs(output_names_.size());
+  for (size_t i = 0; i < outputs.size(); ++i)
+    for (const ExecutorPtr& executor : execs_) outputs[i].push_back(executor->outputs()[i]);
+  return outputs;
+}
+
+std::vector<NDArray> DataParallelExecutorGroup::merge(const PerDevice& arrays, const std::vector<int>& axes) const {
+  std::vector<NDArray> merged;
+  for (size_t i = 0; i < arrays.size(); ++i)
+    merged.push_back(arrays[i].size() == 1 || axes[i] < 0 ? arrays[i][0] : concatenate(arrays[i], axes[i]));
+  return merged;
+}
+
+std::vector<NDArray> DataParallelExecutorGroup::get_merged_outputs() const {
+  return merge(get_outputs(), output_layouts_);
+}
+
+DataParallelExecutorGroup::PerDevice DataParallelExecutorGroup::get_input_grads() const {
+  require(inputs_need_grad_, "[get_input_grads] bind with inputs_need_grad to have them");
+  return input_grad_arrays_;
+}
+
+std::vector<NDArray> DataParallelExecutorGroup::get_merged_input_grads() const {
+  return merge(get_input_grads(), data_layouts_);
+}
+
+DataParallelExecutorGroup::PerDevice DataParallelExecutorGroup::get_states() const { return state_arrays_; }
+
+std::vector<NDArray> DataParallelExecutorGroup::get_merged_states() const {
+  return merge(state_arrays_, std::vector<int>(state_arrays_.size(), 0));
+}
+
+void DataParallelExecutorGroup::set_states(const PerDevice& states) {
+  require(states.size() == state_arrays_.size(), "[set_states] ", states.size(), " states were given, there are ",
+          state_arrays_.size());
+  for (size_t i = 0; i < states.size(); ++i) {
+    if (states[i].size() == 1 && contexts_.size() > 1) {  // merged: cut it again
+      for (size_t d = 0; d < contexts_.size(); ++d) part_of(states[i][0], 0, slices_[d]).copyto(state_arrays_[i][d]);
+      continue;
+    }
+    require(states[i].size() == contexts_.size(), "[set_states] '", state_names_[i], "' has ", states[i].size(),
+            " arrays for ", contexts_.size(), " devices");
+    for (size_t d = 0; d < contexts_.size(); ++d) states[i][d].copyto(state_arrays_[i][d]);
+  }
+}
+
+void DataParallelExecutorGroup::set_states(double value) {
+  for (const auto& row : state_arrays_)
+    for (const NDArray& array : row) array.fill(value);
+}
+
+std::vector<std::pair<std::string, Shape>> DataParallelExecutorGroup::get_output_shapes() const {
+  std::vector<std::pair<std::string, Shape>> shapes;
+  for (size_t i = 0; i < output_names_.size(); ++i) {
+    Shape shape = execs_[0]->outputs()[i].shape();
+    const int axis = output_layouts_[i];
+    if (axis >= 0 && axis < shape.rank() && contexts_.size() > 1) {
+      shape[axis] = 0;
+      for (const ExecutorPtr& executor : execs_) shape[axis] += executor->outputs()[i].shape()[axis];
+    }
+    shapes.emplace_back(output_names_[i], shape);
+  }
+  return shapes;
+}
+
+std::string DataParallelExecutorGroup::label_name(size_t index) const {
+  return index < label_shapes_.size() ? label_shapes_[index].name : join("label", index);
+}
+
+void DataParallelExecutorGroup::update_metric(EvalMetric& metric, const std::vector<NDArray>& labels, bool pre_sliced,
+                                              int64_t pad) const {
+  require(labels.size() == label_shapes_.size() || label_shapes_.empty(), "[update_metric] ", labels.size(),
+          " labels were given, ", label_shapes_.size(), " are bound");
+  const int64_t counted = batch_size_ - pad;  // samples from here on only fill the batch up
+  for (size_t device = 0; device < execs_.size(); ++device) {
+    const BatchSlice slice = slices_[device];
+    const int64_t valid = std::clamp<int64_t>(counted - slice.begin, 0, slice.end - slice.begin);
+    if (valid == 0) continue;
+    NamedList named_labels, named_outputs;
+    for (size_t i = 0; i < labels.size(); ++i) {
+      const int axis = i < label_layouts_.size() ? label_layouts_[i] : 0;
+      const BatchSlice wanted = pre_sliced ? BatchSlice{0, valid} : BatchSlice{slice.begin, slice.begin + valid};
+      named_labels.emplace_back(label_name(i), part_of(labels[i], axis, wanted));
+    }
+    for (size_t i = 0; i < output_names_.size(); ++i) {
+      const NDArray& output = execs_[device]->outputs()[i];
+      const int axis = output_layouts_[i];
+      const bool by_sample = axis >= 0 && axis < output.rank() && output.shape()[axis] == slice.end - slice.begin;
+      named_outputs.emplace_back(output_names_[i], by_sample ? part_of(output, axis, {0, valid}) : output);
+    }
+    metric.update_dict(named_labels, named_outputs);
+  }
+}
+
+void DataParallelExecutorGroup::update_metric(EvalMetric& metric,
+                                              const std::vector<std::vector<NDArray>>& labels_per_device) const {
+  require(labels_per_device.size() == execs_.size(), "[update_metric] labels of ", labels_per_device.size(),
+          " devices were given, there are ", execs_.size());
+  for (size_t device = 0; device < execs_.size(); ++device) {
+    NamedList named_labels, named_outputs;
+    for (size_t i = 0; i < labels_per_device[device].size(); ++i)
+      named_labels.emplace_back(label_name(i), labels_per_device[device][i]);
+    for (size_t i = 0; i < output_names_.size(); ++i)
+      named_outputs.emplace_back(output_names_[i], execs_[device]->outputs()[i]);
+    metric.update_dict(named_labels, named_outputs);
+  }
+}
+
+void DataParallelExecutorGroup::install_monitor(Monitor& monitor) {
+  monitors_.push_back(monitor.installer());
+  for (const ExecutorPtr& executor : execs_) monitor.install(*executor);
+}
+
+size_t DataParallelExecutorGroup::total_exec_bytes() const {
+  size_t sum = 0;
+  for (const ExecutorPtr& executor : execs_) sum += executor->memory().arena;
+  return sum;
+}
+
+}  // namespace symbind

@@ -1,0 +1,151 @@
+// One network on several devices: each gets a slice of every batch and an executor of its own, all run at the same
+// time, and their arrays are seen here side by side, by reference.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "symbind/data/iterator.h"
+#include "symbind/exec/executor.h"
+#include "symbind/train/metric.h"
+
+namespace symbind {
+
+class Monitor;
+class Workers;
+class DataParallelExecutorGroup;
+
+// The samples [begin, end) of a batch.
+struct BatchSlice {
+  int64_t begin = 0, end = 0;
+  friend bool operator==(const BatchSlice&, const BatchSlice&) = default;
+};
+
+struct ExecutorGroupOptions {
+  std::vector<Context> contexts;
+  std::vector<double> workload = {};  // per context; empty: all the same
+  std::vector<DataDesc> data_shapes;
+  std::vector<DataDesc> label_shapes = {};
+  std::vector<std::string> param_names = {};
+  bool for_training = true;
+  bool inputs_need_grad = false;
+  std::shared_ptr<DataParallelExecutorGroup> shared_group = nullptr;  // shares its parameters and memory
+  std::vector<std::string> fixed_param_names = {};
+  // One for all applies to the parameters (not the fixed ones) and, with inputs_need_grad, to the data; a list follows
+  // the arguments; a map changes those defaults by name.
+  GradReqs grad_req = "write";
+  std::vector<std::string> state_names = {};
+  std::vector<std::map<std::string, Context>> group2ctxs = {};  // per context
+  BindOptions options = {};
+};
+
+class DataParallelExecutorGroup {
+ public:
+  DataParallelExecutorGroup(const Symbol& symbol, const ExecutorGroupOptions& options);
+  ~DataParallelExecutorGroup();
+
+  // Other shapes for the data; parameters stay. The executors of the last 16 shapes are kept over the same memory.
+  void reshape(const std::vector<DataDesc>& data_shapes, const std::vector<DataDesc>& label_shapes);
+
+  // Copies into every device; names that are missing here fail unless extra ones are allowed.
+  void set_params(const NamedArrays& arg_params, const NamedArrays& aux_params, bool allow_extra = false);
+  // The mean over the devices, in the type of the arrays that are there already (new arrays for names that are not).
+  void get_params(NamedArrays& arg_params, NamedArrays& aux_params) const;
+
+  // Splits the batch. is_train defaults to what the group was made for.
+  void forward(const DataBatch& batch, std::optional<bool> is_train = std::nullopt);
+  // A batch per device, already split.
+  void forward(const std::vector<DataBatch>& batches, std::optional<bool> is_train = std::nullopt);
+  // out_grads are split as the outputs are.
+  void backward(const std::vector<NDArray>& out_grads = {});
+
+  // Per output: one array per device, or with merge one for all, on the first device.
+  using PerDevice = std::vector<std::vector<NDArray>>;
+  PerDevice get_outputs() const;
+  std::vector<NDArray> get_merged_outputs() const;
+  PerDevice get_input_grads() const;
+  std::vector<NDArray> get_merged_input_grads() const;
+  PerDevice get_states() const;
+  std::vector<NDArray> get_merged_states() const;
+  void set_states(const PerDevice& states);
+  void set_states(double value);
+  // Names and shapes over the whole batch.
+  std::vector<std::pair<std::string, Shape>> get_output_shapes() const;
+
+  // Cuts the labels by device; the last `pad` samples of the batch count nothing.
+  void update_metric(EvalMetric& metric, const std::vector<NDArray>& labels, bool pre_sliced = false,
+                     int64_t pad = 0) const;
+  void update_metric(EvalMetric& metric, const std::vector<std::vector<NDArray>>& labels_per_device) const;
+  void install_monitor(Monitor& monitor);
+
+  // ---- what there is, by reference into the executors ----
+  struct Sliced {
+    BatchSlice slice;
+    NDArray array;
+  };
+  const Symbol& symbol() const { return symbol_; }
+  const std::vector<Context>& contexts() const { return contexts_; }
+  int64_t batch_size() const { return batch_size_; }
+  const std::vector<BatchSlice>& slices() const { return slices_; }
+  const std::vector<ExecutorPtr>& execs() const { return execs_; }
+  const std::vector<DataDesc>& data_shapes() const { return data_shapes_; }
+  const std::vector<DataDesc>& label_shapes() const { return label_shapes_; }
+  const std::vector<int>& data_layouts() const { return data_layouts_; }  // batch axes
+  const std::vector<int>& label_layouts() const { return label_layouts_; }
+  const std::vector<int>& output_layouts() const { return output_layouts_; }
+  const std::vector<std::string>& param_names() const { return param_names_; }
+  const std::vector<std::string>& aux_names() const { return aux_names_; }
+  const std::vector<std::vector<Sliced>>& data_arrays() const { return data_arrays_; }
+  const std::vector<std::vector<Sliced>>& label_arrays() const { return label_arrays_; }
+  const PerDevice& param_arrays() const { return param_arrays_; }
+  const PerDevice& grad_arrays() const { return grad_arrays_; }  // empty arrays where there is no gradient
+  const PerDevice& aux_arrays() const { return aux_arrays_; }
+  const PerDevice& state_arrays() const { return state_arrays_; }
+  const PerDevice& input_grad_arrays() const { return input_grad_arrays_; }
+  bool for_training() const { return for_training_; }
+  bool inputs_need_grad() const { return inputs_need_grad_; }
+  size_t total_exec_bytes() const;  // working memory of all devices
+
+ private:
+  // How a batch of `batch_size` is cut by workload: in proportion, rounded, the last takes the rest.
+  void decide_slices(const std::vector<DataDesc>& data_shapes, const std::vector<DataDesc>& label_shapes);
+  NamedShapes sliced_shapes(size_t device) const;
+  ExecutorPtr bind_ith_exec(size_t device, const ExecutorGroupOptions& options);
+  void collect_arrays();
+  void load(size_t device, const DataBatch& batch, bool sliced);
+  void run_forward(bool is_train, const std::function<void(size_t device)>& load);
+  std::string label_name(size_t index) const;
+  std::vector<NDArray> merge(const PerDevice& arrays, const std::vector<int>& axes) const;
+
+  Symbol symbol_;
+  std::vector<Context> contexts_;
+  std::vector<double> workload_;
+  std::vector<std::string> arg_names_, param_names_, aux_names_, state_names_, output_names_;
+  bool for_training_, inputs_need_grad_;
+
+  int64_t batch_size_ = 0;
+  std::vector<BatchSlice> slices_;
+  std::vector<DataDesc> data_shapes_, label_shapes_;
+  std::vector<int> data_layouts_, label_layouts_, output_layouts_;
+
+  std::vector<ExecutorPtr> execs_;
+  std::vector<ExecutorPtr> roomiest_;  // per device: the executor with the most room for inputs so far
+  struct Kept {
+    std::vector<DataDesc> data_shapes, label_shapes;
+    std::vector<ExecutorPtr> execs;
+  };
+  std::deque<Kept> kept_;                                         // the newest first
+  std::vector<std::shared_ptr<NamedArrays>> shared_data_arrays_;  // per device: inputs that groups share
+  std::unique_ptr<Workers> workers_;
+  std::vector<std::function<void(Executor&)>> monitors_;  // each puts its monitor into an executor
+
+  std::vector<std::vector<Sliced>> data_arrays_, label_arrays_;
+  PerDevice param_arrays_, grad_arrays_, aux_arrays_, state_arrays_, input_grad_arrays_;
+};
+
+}  // namespace symbind

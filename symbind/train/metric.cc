@@ -1,0 +1,153 @@
+#include "symbind/train/metric.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "symbind/train/metric_arrays.h"
+#include "symbind/train/metrics.h"
+
+namespace symbind {
+namespace {
+
+EvalMetric::NameValues mean_of(const std::string& name, double sum, int64_t instances) {
+  return {{name, instances == 0 ? std::numeric_limits<double>::quiet_NaN() : sum / static_cast<double>(instances)}};
+}
+
+// The arrays with the wanted names, in that order; all when none are named.
+std::vector<NDArray> chosen(const std::string& metric, const char* what, const NamedList& arrays,
+                            const std::vector<std::string>& wanted) {
+  std::vector<NDArray> result;
+  if (wanted.empty())
+    for (const auto& [name, array] : arrays) result.push_back(array);
+  for (const std::string& name : wanted) {
+    const auto found =
+        std::find_if(arrays.begin(), arrays.end(), [&](const auto& entry) { return entry.first == name; });
+    if (found == arrays.end()) {
+      std::vector<std::string> there;
+      for (const auto& entry : arrays) there.push_back(entry.first);
+      fail("[", metric, "] there is no ", what, " '", name, "'; there are: ", comma_separated(there));
+    }
+    result.push_back(found->second);
+  }
+  return result;
+}
+
+}  // namespace
+
+void EvalMetric::update_dict(const NamedList& labels, const NamedList& preds) {
+  update(chosen(name(), "label", labels, options_.label_names), chosen(name(), "output", preds, options_.output_names));
+}
+
+void EvalMetric::reset() {
+  reset_local();
+  global_sum_metric_ = 0;
+  global_num_inst_ = 0;
+}
+
+void EvalMetric::reset_local() {
+  sum_metric_ = 0;
+  num_inst_ = 0;
+}
+
+EvalMetric::NameValues EvalMetric::get() const { return mean_of(name(), sum_metric_, num_inst_); }
+EvalMetric::NameValues EvalMetric::get_global() const { return mean_of(name(), global_sum_metric_, global_num_inst_); }
+
+std::string EvalMetric::str() const {
+  std::string text = "EvalMetric: {";
+  const char* separator = "";
+  for (const auto& [value_name, value] : get()) {
+    text += join(separator, "'", value_name, "': ", value);
+    separator = ", ";
+  }
+  return text + "}";
+}
+
+void EvalMetric::count(double sum, int64_t instances) {
+  sum_metric_ += sum;
+  global_sum_metric_ += sum;
+  num_inst_ += instances;
+  global_num_inst_ += instances;
+}
+
+namespace metric {
+
+CustomMetric::CustomMetric(Feval feval, const std::string& name, bool allow_extra_outputs,
+                           std::vector<std::string> output_names, std::vector<std::string> label_names)
+    : EvalMetric({name.empty() ? "custom" : name, std::move(output_names), std::move(label_names)}),
+      feval_(std::move(feval)),
+      allow_extra_outputs_(allow_extra_outputs) {
+  require(feval_ != nullptr, "[", this->name(), "] needs a function");
+}
+
+void CustomMetric::update(const std::vector<NDArray>& labels, const std::vector<NDArray>& preds) {
+  if (!allow_extra_outputs_) check_counts(name(), labels, preds);
+  for (size_t i = 0; i < std::min(labels.size(), preds.size()); ++i) {
+    const Score score = feval_(on_host(labels[i]), on_host(preds[i]));
+    count(score.sum, score.instances);
+  }
+}
+
+EvalMetricPtr np(NumbersFeval feval, const std::string& name, bool allow_extra_outputs) {
+  require(feval != nullptr, "[", name, "] needs a function");
+  const auto on_arrays = [feval = std::move(feval)](const NDArray& label, const NDArray& pred) {
+    return feval(label.to_vector<double>(), pred.to_vector<double>());
+  };
+  return std::make_shared<CustomMetric>(on_arrays, name, allow_extra_outputs);
+}
+
+Composite::Composite(std::vector<EvalMetricPtr> metrics, Options options) : EvalMetric(std::move(options)) {
+  for (EvalMetricPtr& metric : metrics) add(std::move(metric));
+}
+
+void Composite::add(EvalMetricPtr metric) {
+  require(metric != nullptr, "[", name(), "] a metric must be there: none was given");
+  metrics_.push_back(std::move(metric));
+}
+
+const EvalMetricPtr& Composite::get_metric(size_t index) const {
+  require(index < metrics_.size(), "[", name(), "] holds ", metrics_.size(), " metrics, not one at ", index);
+  return metrics_[index];
+}
+
+void Composite::update(const std::vector<NDArray>& labels, const std::vector<NDArray>& preds) {
+  for (const EvalMetricPtr& metric : metrics_) metric->update(labels, preds);
+}
+
+// Its own names say what its parts may see at all.
+void Composite::update_dict(const NamedList& labels, const NamedList& preds) {
+  const auto visible = [](const NamedList& arrays, const std::vector<std::string>& names) {
+    NamedList result;
+    for (const auto& entry : arrays)
+      if (names.empty() || std::find(names.begin(), names.end(), entry.first) != names.end()) result.push_back(entry);
+    return result;
+  };
+  const NamedList seen_labels = visible(labels, options_.label_names);
+  const NamedList seen_preds = visible(preds, options_.output_names);
+  for (const EvalMetricPtr& metric : metrics_) metric->update_dict(seen_labels, seen_preds);
+}
+
+void Composite::reset() {
+  for (const EvalMetricPtr& metric : metrics_) metric->reset();
+}
+
+void Composite::reset_local() {
+  for (const EvalMetricPtr& metric : metrics_) metric->reset_local();
+}
+
+EvalMetric::NameValues Composite::get() const {
+  NameValues all;
+  for (const EvalMetricPtr& metric : metrics_)
+    for (auto& value : metric->get()) all.push_back(std::move(value));
+  return all;
+}
+
+EvalMetric::NameValues Composite::get_global() const {
+  NameValues all;
+  for (const EvalMetricPtr& metric : metrics_)
+    for (auto& value : metric->get_global()) all.push_back(std::move(value));
+  return all;
+}
+
+}  // namespace metric
+}  // namespace symbind

@@ -1,0 +1,63 @@
+// How good predictions are: sums over samples, and the mean of them.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "symbind/core/ndarray.h"
+
+namespace symbind {
+
+// Arrays with their names, in the order a network lists them.
+using NamedList = std::vector<std::pair<std::string, NDArray>>;
+
+class EvalMetric {
+ public:
+  struct Options {
+    std::string name;
+    std::vector<std::string> output_names = {};  // which outputs and labels it looks at; empty: all
+    std::vector<std::string> label_names = {};
+  };
+  explicit EvalMetric(Options options) : options_(std::move(options)) {}
+  virtual ~EvalMetric() = default;
+
+  // By name ("acc", "accuracy", "top_k_accuracy", "ce", …), with arguments by MXNet's names. An unknown name or
+  // argument fails, listing those there are.
+  static std::shared_ptr<EvalMetric> create(const std::string& name,
+                                            const std::map<std::string, std::string>& arguments = {});
+  static std::shared_ptr<EvalMetric> create(const std::vector<std::string>& names);  // a composite
+
+  virtual void update(const std::vector<NDArray>& labels, const std::vector<NDArray>& preds) = 0;
+  // By name, as a module has them; takes those it looks at. Labels and outputs are paired in the order they come in.
+  virtual void update_dict(const NamedList& labels, const NamedList& preds);
+
+  virtual void reset();        // everything
+  virtual void reset_local();  // since the last reset_local; the global sums stay
+  using NameValues = std::vector<std::pair<std::string, double>>;
+  virtual NameValues get() const;  // NaN where nothing was counted
+  virtual NameValues get_global() const;
+  NameValues get_name_value() const { return get(); }
+  NameValues get_global_name_value() const { return get_global(); }
+  const std::string& name() const { return options_.name; }
+  std::string str() const;  // "EvalMetric: {'accuracy': 0.5}"
+
+ protected:
+  void count(double sum, int64_t instances);
+  Options options_;
+  double sum_metric_ = 0, global_sum_metric_ = 0;
+  int64_t num_inst_ = 0, global_num_inst_ = 0;
+};
+using EvalMetricPtr = std::shared_ptr<EvalMetric>;
+
+// Makes a metric of one's own known to EvalMetric::create, under a name in any case. The factory receives the arguments
+// as text and answers for those it does not know.
+using MetricFactory = std::function<EvalMetricPtr(const std::map<std::string, std::string>& arguments)>;
+void register_metric(const std::string& name, MetricFactory factory);
+
+}  // namespace symbind

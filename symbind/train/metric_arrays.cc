@@ -1,0 +1,46 @@
+#include "symbind/train/metric_arrays.h"
+
+namespace symbind::metric {
+
+NDArray on_host(const NDArray& array) {
+  NDArray host = array.context().is_gpu() ? array.as_copy_in(cpu()) : array;
+  host.wait_to_read();
+  return host;
+}
+
+Rows rows_along(const Shape& shape, int64_t axis, const std::string& metric) {
+  const int along = shape.axis(axis, join("[", metric, "] predictions"));
+  return {shape.size(0, along), shape[along], shape.size(along + 1, shape.rank())};
+}
+
+void check_counts(const std::string& metric, const std::vector<NDArray>& labels, const std::vector<NDArray>& preds) {
+  require(labels.size() == preds.size(), "[", metric, "] there must be as many labels as predictions: ", labels.size(),
+          " labels, ", preds.size(), " predictions");
+}
+
+void fail_shapes(const std::string& metric, const std::string& rule, const NDArray& label, const NDArray& pred) {
+  fail("[", metric, "] ", rule, ": label ", label.shape(), ", prediction ", pred.shape());
+}
+
+std::vector<int64_t> classes_of(const NDArray& label) { return label.to_vector<int64_t>(); }
+
+std::vector<int64_t> argmax(const NDArray& pred, int64_t axis, const std::string& metric) {
+  const NDArray host = on_host(pred);
+  const Rows rows = rows_along(pred.shape(), axis, metric);
+  require(rows.extent > 0 || rows.count() == 0, "[", metric, "] predictions have no classes: ", pred.shape());
+  std::vector<int64_t> places(static_cast<size_t>(rows.count()));
+  visit_elements(host, [&](const auto* elements) {
+    for (int64_t row = 0; row < rows.count(); ++row) {
+      const auto* values = elements + rows.start(row);
+      int64_t best = 0;
+      for (int64_t k = 1; k < rows.extent; ++k) {
+        const auto value = values[k * rows.inner_size], greatest = values[best * rows.inner_size];
+        if (value > greatest || (value != value && greatest == greatest)) best = k;
+      }
+      places[static_cast<size_t>(row)] = best;
+    }
+  });
+  return places;
+}
+
+}  // namespace symbind::metric

@@ -1,0 +1,446 @@
+#include "symbind/train/module.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "symbind/core/atomic_file.h"
+#include "symbind/core/error.h"
+#include "symbind/core/log.h"
+#include "symbind/files/checkpoint.h"
+#include "symbind/files/states.h"
+#include "symbind/train/monitor.h"
+
+namespace symbind {
+namespace {
+
+bool contains(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+}  // namespace
+
+Module::Module(const Symbol& symbol, const ModuleOptions& options)
+    : symbol_(symbol), options_(options), aux_names_(symbol.list_auxiliary_states()) {
+  require(!options_.context.empty(), "[Module] at least one context is needed");
+  require(options_.work_load_list.empty() || options_.work_load_list.size() == options_.context.size(),
+          "[Module] work_load_list has ", options_.work_load_list.size(), " entries for ", options_.context.size(),
+          " contexts");
+  check_input_names(symbol_, options_.data_names, "data", true);
+  check_input_names(symbol_, options_.label_names, "label", false);
+  check_input_names(symbol_, options_.state_names, "state", true);
+  check_input_names(symbol_, options_.fixed_param_names, "fixed_param", true);
+  for (const std::string& name : symbol_.list_arguments())
+    if (!contains(options_.data_names, name) && !contains(options_.label_names, name) &&
+        !contains(options_.state_names, name))
+      param_names_.push_back(name);
+}
+
+Module::~Module() = default;
+
+// ---- Files ----------------------------------------------------------------------------------------------------------
+
+std::unique_ptr<Module> Module::load(const std::string& prefix, int epoch, bool load_optimizer_states,
+                                     const ModuleOptions& options) {
+  Checkpoint checkpoint = load_checkpoint(prefix, epoch);
+  auto module = std::make_unique<Module>(checkpoint.symbol, options);
+  module->arg_params_ = std::move(checkpoint.arg_params);
+  module->aux_params_ = std::move(checkpoint.aux_params);
+  module->params_initialized = true;
+  if (load_optimizer_states) module->preload_opt_states_ = states_path(prefix, epoch);
+  return module;
+}
+
+void Module::save_checkpoint(const std::string& prefix, int epoch, bool save_states) {
+  const Params params = get_params();
+  symbind::save_checkpoint(prefix, epoch, symbol_, params.arg_params, params.aux_params);
+  log_info("Saved checkpoint to \"", prefix, "\", epoch ", epoch);
+  if (!save_states) return;
+  save_optimizer_states(states_path(prefix, epoch));
+  log_info("Saved optimizer state to \"", states_path(prefix, epoch), "\"");
+}
+
+void Module::save_optimizer_states(const std::string& path) const {
+  require(optimizer_initialized, "[Module] there is no optimizer yet whose states could be saved");
+  if (update_on_kvstore_)
+    kvstore_->save_optimizer_states(path);
+  else
+    write_file_atomically(path, updater_->get_states());
+}
+
+void Module::load_optimizer_states(const std::string& path) {
+  require(optimizer_initialized, "[Module] init_optimizer comes before its states are loaded");
+  if (update_on_kvstore_)
+    kvstore_->load_optimizer_states(path);
+  else
+    updater_->set_states(load_states(path));
+}
+
+// ---- Binding --------------------------------------------------------------------------------------------------------
+
+// The descriptions in the order of the names.
+std::vector<DataDesc> Module::checked(const std::vector<DataDesc>& shapes, const std::vector<std::string>& names,
+                                      std::string_view kind, bool strict) const {
+  std::vector<DataDesc> ordered;
+  std::vector<std::string> given;
+  for (const DataDesc& description : shapes) given.push_back(description.name);
+  std::vector<std::string> sorted_given = given, sorted_names = names;
+  std::sort(sorted_given.begin(), sorted_given.end());
+  std::sort(sorted_names.begin(), sorted_names.end());
+  if (sorted_given != sorted_names) {
+    const std::string message = join("[bind] ", kind, "_shapes describe ", comma_separated(given), ", but ", kind,
+                                     "_names are ", names.empty() ? "none" : comma_separated(names));
+    if (strict) fail(message);
+    log_warning(message);
+    return shapes;
+  }
+  for (const std::string& name : names)
+    for (const DataDesc& description : shapes)
+      if (description.name == name) ordered.push_back(description);
+  return ordered;
+}
+
+void Module::bind(const std::vector<DataDesc>& data_shapes, const std::vector<DataDesc>& label_shapes,
+                  const BindArgs& args) {
+  if (binded && !args.force_rebind) {
+    log_warning("[Module] already bound: bind() does nothing; force_rebind binds anew");
+    return;
+  }
+  require(args.for_training || !args.inputs_need_grad, "[bind] inputs_need_grad needs for_training");
+  auto* shared = dynamic_cast<Module*>(args.shared_module);
+  require(!args.shared_module || (shared && shared->binded && shared->params_initialized),
+          "[bind] a shared_module must be a bound Module with parameters");
+
+  const auto data = checked(data_shapes, options_.data_names, "data", true);
+  const auto labels = label_shapes.empty() ? label_shapes : checked(label_shapes, options_.label_names, "label", false);
+  ExecutorGroupOptions group{
+      .contexts = options_.context,
+      .workload = options_.work_load_list,
+      .data_shapes = data,
+      .label_shapes = labels,
+      .param_names = param_names_,
+      .for_training = args.for_training,
+      .inputs_need_grad = args.inputs_need_grad,
+      .shared_group = shared ? shared->exec_group_ : nullptr,
+      .fixed_param_names = options_.fixed_param_names,
+      .grad_req = args.grad_req,
+      .state_names = options_.state_names,
+      .group2ctxs = options_.group2ctxs,
+      .options = options_.bind_options,
+  };
+  // Whatever fails from here on, the old binding and the parameters stay.
+  if (params_dirty_) sync_params_from_devices();
+  auto made = std::make_shared<DataParallelExecutorGroup>(symbol_, group);
+  if (!shared && params_initialized) {
+    for (const auto& [names, params] : {std::pair{&param_names_, &arg_params_}, std::pair{&aux_names_, &aux_params_}})
+      for (const std::string& name : *names)
+        require(params->count(name) > 0, "[bind] the loaded parameters have no '", name, "'");
+    made->set_params(arg_params_, aux_params_, true);
+  }
+  exec_group_ = std::move(made);
+  data_shapes_ = data;
+  label_shapes_ = labels;
+  for_training = args.for_training;
+  inputs_need_grad = args.inputs_need_grad;
+  binded = true;
+  if (shared) {
+    shared->get_params();  // both go on from the same values
+    params_initialized = true;
+    arg_params_ = shared->arg_params_;
+    aux_params_ = shared->aux_params_;
+    if (shared->optimizer_initialized) borrow_optimizer(*shared);
+  }
+}
+
+std::vector<DataDesc> Module::data_shapes() const {
+  require(binded, "[Module] data_shapes are known once it is bound");
+  return data_shapes_;
+}
+std::vector<DataDesc> Module::label_shapes() const {
+  require(binded, "[Module] label_shapes are known once it is bound");
+  return label_shapes_;
+}
+std::vector<std::pair<std::string, Shape>> Module::output_shapes() const {
+  require(binded, "[Module] output_shapes are known once it is bound");
+  return exec_group_->get_output_shapes();
+}
+
+void Module::reshape(const std::vector<DataDesc>& data_shapes, const std::vector<DataDesc>& label_shapes) {
+  require(binded, "[reshape] bind comes first");
+  const auto data = checked(data_shapes, options_.data_names, "data", true);
+  const auto labels = label_shapes.empty() ? label_shapes : checked(label_shapes, options_.label_names, "label", false);
+  exec_group_->reshape(data, labels);
+  data_shapes_ = data;
+  label_shapes_ = labels;
+}
+
+// ---- Parameters -----------------------------------------------------------------------------------------------------
+
+void Module::init_params(const InitParamsArgs& args) {
+  if (params_initialized && !args.force_init) {
+    log_warning("[Module] parameters are initialized already: init_params() does nothing; force_init does it again");
+    return;
+  }
+  require(binded, "[init_params] bind comes first");
+  static const InitializerPtr usual = std::make_shared<init::Uniform>(0.01);
+  const bool may_initialize = args.initializer || !args.arg_params || args.allow_missing;
+  const InitializerPtr initializer = args.initializer ? args.initializer : usual;
+  const auto attributes = symbol_.attr_dict();
+
+  const auto fill = [&](const std::vector<std::string>& names, const DataParallelExecutorGroup::PerDevice& bound,
+                        const std::optional<NamedArrays>& given) {
+    NamedArrays values;
+    for (size_t i = 0; i < names.size(); ++i) {
+      const std::string& name = names[i];
+      NDArray value(bound[i][0].shape(), cpu(), bound[i][0].dtype());
+      const auto found = given ? given->find(name) : NamedArrays::const_iterator();
+      if (given && found != given->end()) {
+        require(found->second.shape() == value.shape(), "[init_params] '", name, "' has shape ", value.shape(),
+                " here, but ", found->second.shape(), " was given");
+        found->second.copyto(value);
+      } else {
+        require(!given || args.allow_missing, "[init_params] no value was given for '", name,
+                "'; allow_missing initializes what is missing");
+        require(may_initialize, "[init_params] '", name, "' needs an initializer");
+        const auto attribute = attributes.find(name);
+        (*initializer)(InitDesc{name, attribute == attributes.end() ? Attributes{} : attribute->second}, value);
+      }
+      values[name] = value;
+    }
+    return values;
+  };
+  NamedArrays arg_params = fill(param_names_, exec_group_->param_arrays(), args.arg_params);
+  NamedArrays aux_params = fill(aux_names_, exec_group_->aux_arrays(), args.aux_params);
+  arg_params_ = std::move(arg_params);
+  aux_params_ = std::move(aux_params);
+  params_initialized = true;
+  params_dirty_ = false;
+  exec_group_->set_params(arg_params_, aux_params_, args.allow_extra);
+}
+
+void Module::set_params(const NamedArrays& arg_params, const NamedArrays& aux_params, bool allow_missing,
+                        bool force_init, bool allow_extra) {
+  if (!allow_missing)
+    return init_params(
+        {.arg_params = arg_params, .aux_params = aux_params, .force_init = force_init, .allow_extra = allow_extra});
+  if (params_initialized && !force_init) {
+    log_warning("[Module] parameters are initialized already: set_params() does nothing; force_init does it again");
+    return;
+  }
+  require(binded, "[set_params] bind comes first");
+  exec_group_->set_params(arg_params, aux_params, allow_extra);
+  params_dirty_ = true;  // the devices now know better than arg_params_
+  params_initialized = true;
+}
+
+BaseModule::Params Module::get_params() {
+  require(params_initialized, "[get_params] parameters come from init_params or from a checkpoint");
+  if (params_dirty_) sync_params_from_devices();
+  return {arg_params_, aux_params_};
+}
+
+void Module::sync_params_from_devices() {
+  // New arrays: whoever was given the old ones keeps them as they were.
+  NamedArrays arg_params, aux_params;
+  exec_group_->get_params(arg_params, aux_params);
+  arg_params_ = std::move(arg_params);
+  aux_params_ = std::move(aux_params);
+  params_dirty_ = false;
+}
+
+// ---- Optimizer ------------------------------------------------------------------------------------------------------
+
+namespace {
+
+constexpr int64_t large_array = int64_t{16} << 20;  // elements; above it `local` leaves the update to the devices
+
+bool update_on_kvstore_wanted() {
+  const char* setting = std::getenv("MXNET_UPDATE_ON_KVSTORE");
+  return !setting || std::string_view(setting) != "0";
+}
+
+}  // namespace
+
+OptimizerPtr Module::make_optimizer(const InitOptimizerArgs& args, double rescale_grad) const {
+  std::map<int64_t, std::string> idx2name;
+  const size_t devices = update_on_kvstore_ ? 1 : options_.context.size();
+  for (size_t i = 0; i < param_names_.size(); ++i)
+    for (size_t k = 0; k < devices; ++k) idx2name[static_cast<int64_t>(i * devices + k)] = param_names_[i];
+
+  if (args.optimizer.optimizer()) {
+    const OptimizerPtr& given = args.optimizer.optimizer();
+    if (given->rescale_grad != rescale_grad)
+      log_warning("[init_optimizer] the optimizer's rescale_grad is ", given->rescale_grad,
+                  ", not 1/batch_size/num_workers = ", rescale_grad, "; is this intended?");
+    if (given->idx2name().empty()) given->set_names(idx2name, symbol_.attr_dict());
+    return given;
+  }
+  OptimizerParams params = args.optimizer_params;
+  params.try_emplace("rescale_grad", rescale_grad);
+  OptimizerPtr made = Optimizer::create(args.optimizer.name(), params);
+  made->set_names(idx2name, symbol_.attr_dict());
+  return made;
+}
+
+void Module::init_optimizer(const InitOptimizerArgs& args) {
+  require(binded && params_initialized, "[init_optimizer] bind and init_params come first");
+  if (optimizer_initialized && !args.force_init) {
+    log_warning("[Module] the optimizer is initialized already: init_optimizer() does nothing");
+    return;
+  }
+  if (params_dirty_) sync_params_from_devices();
+
+  KVStorePtr store = args.kvstore.store();
+  bool in_store = update_on_kvstore_wanted();
+  const std::string& type = args.kvstore.type();
+  const bool distributed = type.find("dist") != std::string::npos;
+  if (!store && !type.empty() && (options_.context.size() > 1 || distributed)) {
+    store = KVStore::create(type);
+    if (type == "local")
+      for (const auto& [name, array] : arg_params_)
+        if (array.size() > large_array) in_store = false;
+  }
+  update_on_kvstore_ = store && in_store;
+
+  int64_t batch_size = exec_group_->batch_size();
+  if (store && store->type().find("dist") != std::string::npos && store->type().find("_sync") != std::string::npos)
+    batch_size *= store->num_workers();
+  OptimizerPtr made = make_optimizer(args, 1.0 / static_cast<double>(batch_size));
+  kvstore_ = std::move(store);
+  optimizer_ = std::move(made);
+  updater_ = update_on_kvstore_ ? nullptr : std::make_shared<Updater>(optimizer_);
+  if (kvstore_) init_kvstore();
+  optimizer_initialized = true;
+  if (!preload_opt_states_.empty()) {
+    load_optimizer_states(preload_opt_states_);
+    preload_opt_states_.clear();
+  }
+}
+
+void Module::init_kvstore() {
+  if (!options_.compression_params.empty()) kvstore_->set_gradient_compression(options_.compression_params);
+  if (update_on_kvstore_) kvstore_->set_optimizer(optimizer_);
+  const auto& on_devices = exec_group_->param_arrays();
+  for (size_t i = 0; i < param_names_.size(); ++i) {
+    kvstore_->init({param_names_[i]}, {arg_params_.at(param_names_[i])});
+    if (update_on_kvstore_) kvstore_->pull({param_names_[i]}, {on_devices[i]}, -static_cast<int>(i));
+  }
+}
+
+void Module::borrow_optimizer(const Module& other) {
+  require(other.optimizer_initialized, "[borrow_optimizer] the other module has no optimizer yet");
+  optimizer_ = other.optimizer_;
+  kvstore_ = other.kvstore_;
+  update_on_kvstore_ = other.update_on_kvstore_;
+  updater_ = other.updater_;
+  optimizer_initialized = true;
+}
+
+void Module::update() {
+  require(binded && params_initialized && optimizer_initialized,
+          "[update] bind, init_params and init_optimizer come first");
+  params_dirty_ = true;
+  const auto& weights = exec_group_->param_arrays();
+  const auto& grads = exec_group_->grad_arrays();
+  KVStore::Keys keys;
+  KVStore::Values pushed, pulled;
+  std::vector<Updater::Item> items;
+  const size_t devices = options_.context.size();
+  for (size_t i = 0; i < weights.size(); ++i) {
+    if (grads.empty() || !grads[i][0]) continue;  // fixed
+    if (kvstore_) {
+      keys.emplace_back(param_names_[i]);
+      pushed.push_back(grads[i]);
+      pulled.push_back(update_on_kvstore_ ? weights[i] : grads[i]);
+    }
+    if (!update_on_kvstore_)
+      for (size_t k = 0; k < devices; ++k) items.push_back({i * devices + k, grads[i][k], weights[i][k]});
+  }
+  if (kvstore_) {
+    kvstore_->push(keys, pushed);
+    kvstore_->pull(keys, pulled);
+  }
+  if (!update_on_kvstore_) (*updater_)(items);
+}
+
+// ---- Running --------------------------------------------------------------------------------------------------------
+
+void Module::forward(const DataBatch& batch, std::optional<bool> is_train) {
+  require(binded && params_initialized, "[forward] bind and init_params come first");
+  const bool train = is_train.value_or(for_training);
+  require(!train || label_shapes_.empty() || !batch.label.empty(),
+          "[forward] the batch has no labels, but labels are bound and is_train is true: bind without label_shapes, or "
+          "forward with is_train = false");
+  require(batch.data.size() == data_shapes_.size(), "[forward] the batch has ", batch.data.size(), " data arrays, ",
+          data_shapes_.size(), " are bound");
+
+  const auto shaped = [](const std::vector<DataDesc>& bound, const std::optional<std::vector<DataDesc>>& provided,
+                         const std::vector<NDArray>& arrays) {
+    if (provided) return *provided;
+    std::vector<DataDesc> now = bound;
+    for (size_t i = 0; i < now.size() && i < arrays.size(); ++i) now[i].shape = arrays[i].shape();
+    return now;
+  };
+  const std::vector<DataDesc> data = shaped(data_shapes_, batch.provide_data, batch.data);
+  std::vector<DataDesc> labels = label_shapes_;
+  if (!batch.label.empty() && !labels.empty()) {
+    labels = shaped(label_shapes_, batch.provide_label, batch.label);
+  } else if (!labels.empty() && data[0].batch_axis() >= 0) {
+    // No labels came: those that are bound follow the size of the batch.
+    for (DataDesc& label : labels)
+      if (label.batch_axis() >= 0) label.shape[label.batch_axis()] = data[0].shape[data[0].batch_axis()];
+  }
+  if (!(data == data_shapes_ && labels == label_shapes_)) reshape(data, labels);
+  pad_ = batch.pad;
+  exec_group_->forward(batch, train);
+}
+
+void Module::forward(const std::vector<DataBatch>& sliced_batches, std::optional<bool> is_train) {
+  require(binded && params_initialized, "[forward] bind and init_params come first");
+  pad_ = 0;
+  exec_group_->forward(sliced_batches, is_train.value_or(for_training));
+}
+
+void Module::backward(const std::vector<NDArray>& out_grads) {
+  require(binded && params_initialized, "[backward] bind and init_params come first");
+  exec_group_->backward(out_grads);
+}
+
+std::vector<NDArray> Module::get_outputs() {
+  require(binded && params_initialized, "[get_outputs] bind and init_params come first");
+  return exec_group_->get_merged_outputs();
+}
+std::vector<NDArray> Module::get_input_grads() {
+  require(binded && params_initialized && inputs_need_grad,
+          "[get_input_grads] bind with inputs_need_grad to have them");
+  return exec_group_->get_merged_input_grads();
+}
+DataParallelExecutorGroup::PerDevice Module::get_outputs_per_device() const { return exec_group_->get_outputs(); }
+DataParallelExecutorGroup::PerDevice Module::get_input_grads_per_device() const {
+  return exec_group_->get_input_grads();
+}
+
+std::vector<NDArray> Module::get_states() const {
+  require(binded && params_initialized, "[get_states] bind and init_params come first");
+  return exec_group_->get_merged_states();
+}
+void Module::set_states(const std::vector<NDArray>& states) {
+  require(binded && params_initialized, "[set_states] bind and init_params come first");
+  DataParallelExecutorGroup::PerDevice per_device;
+  for (const NDArray& state : states) per_device.push_back({state});
+  exec_group_->set_states(per_device);
+}
+void Module::set_states(double value) {
+  require(binded && params_initialized, "[set_states] bind and init_params come first");
+  exec_group_->set_states(value);
+}
+
+void Module::update_metric(EvalMetric& metric, const std::vector<NDArray>& labels, bool pre_sliced) {
+  exec_group_->update_metric(metric, labels, pre_sliced, pad_);
+}
+
+void Module::install_monitor(Monitor& monitor) {
+  require(binded, "[install_monitor] bind comes first");
+  exec_group_->install_monitor(monitor);
+}
+
+}  // namespace symbind

@@ -1,0 +1,106 @@
+// A network with its parameters, its optimizer and its devices: the thing that is trained, evaluated and saved.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "symbind/optim/updater.h"
+#include "symbind/train/base_module.h"
+#include "symbind/train/executor_group.h"
+
+namespace symbind {
+
+struct ModuleOptions {
+  std::vector<std::string> data_names = {"data"};
+  std::vector<std::string> label_names = {"softmax_label"};
+  std::vector<Context> context = {cpu()};
+  std::vector<double> work_load_list = {};  // empty: all the same
+  std::vector<std::string> fixed_param_names = {};
+  std::vector<std::string> state_names = {};
+  std::vector<std::map<std::string, Context>> group2ctxs = {};
+  std::map<std::string, std::string> compression_params = {};
+  BindOptions bind_options = {};
+};
+
+class Module : public BaseModule {
+ public:
+  // An unknown data, state or fixed name fails, an unknown label warns; both list the candidates.
+  explicit Module(const Symbol& symbol, const ModuleOptions& options = {});
+  ~Module() override;
+
+  // From prefix-symbol.json, prefix-EPOCH.params and, if asked, prefix-EPOCH.states.
+  static std::unique_ptr<Module> load(const std::string& prefix, int epoch, bool load_optimizer_states = false,
+                                      const ModuleOptions& options = {});
+  void save_checkpoint(const std::string& prefix, int epoch, bool save_optimizer_states = false);
+  void save_optimizer_states(const std::string& path) const;
+  void load_optimizer_states(const std::string& path);
+
+  const Symbol& symbol() const override { return symbol_; }
+  std::vector<std::string> data_names() const override { return options_.data_names; }
+  std::vector<std::string> label_names() const override { return options_.label_names; }
+  std::vector<std::string> output_names() const override { return symbol_.list_outputs(); }
+  const std::vector<std::string>& param_names() const { return param_names_; }
+  const std::vector<std::string>& aux_names() const { return aux_names_; }
+  std::vector<DataDesc> data_shapes() const override;
+  std::vector<DataDesc> label_shapes() const override;
+  std::vector<std::pair<std::string, Shape>> output_shapes() const override;
+
+  void bind(const std::vector<DataDesc>& data_shapes, const std::vector<DataDesc>& label_shapes = {},
+            const BindArgs& args = {}) override;
+  void init_params(const InitParamsArgs& args = {}) override;
+  void set_params(const NamedArrays& arg_params, const NamedArrays& aux_params, bool allow_missing = false,
+                  bool force_init = true, bool allow_extra = false) override;
+  Params get_params() override;  // from the devices when an update made them newer
+  void init_optimizer(const InitOptimizerArgs& args = {}) override;
+  void borrow_optimizer(const Module& other);
+
+  // A batch of another shape reshapes the module by itself.
+  void forward(const DataBatch& batch, std::optional<bool> is_train = std::nullopt) override;
+  void forward(const std::vector<DataBatch>& sliced_batches, std::optional<bool> is_train = std::nullopt);
+  void backward(const std::vector<NDArray>& out_grads = {}) override;
+  void update() override;
+  void reshape(const std::vector<DataDesc>& data_shapes, const std::vector<DataDesc>& label_shapes = {});
+
+  std::vector<NDArray> get_outputs() override;
+  std::vector<NDArray> get_input_grads() override;
+  DataParallelExecutorGroup::PerDevice get_outputs_per_device() const;
+  DataParallelExecutorGroup::PerDevice get_input_grads_per_device() const;
+  std::vector<NDArray> get_states() const;
+  void set_states(const std::vector<NDArray>& states);
+  void set_states(double value);
+  void update_metric(EvalMetric& metric, const std::vector<NDArray>& labels, bool pre_sliced = false) override;
+  void install_monitor(Monitor& monitor) override;
+
+  const std::shared_ptr<DataParallelExecutorGroup>& exec_group() const { return exec_group_; }
+  const OptimizerPtr& optimizer() const { return optimizer_; }
+  const KVStorePtr& kvstore() const { return kvstore_; }
+  bool update_on_kvstore() const { return update_on_kvstore_; }
+
+ private:
+  void sync_params_from_devices();
+  std::vector<DataDesc> checked(const std::vector<DataDesc>& shapes, const std::vector<std::string>& names,
+                                std::string_view kind, bool strict) const;
+  OptimizerPtr make_optimizer(const InitOptimizerArgs& args, double rescale_grad) const;
+  void init_kvstore();
+
+  Symbol symbol_;
+  ModuleOptions options_;
+  std::vector<std::string> param_names_, aux_names_;
+  NamedArrays arg_params_, aux_params_;  // on the CPU
+  bool params_dirty_ = false;            // the devices are newer
+
+  std::shared_ptr<DataParallelExecutorGroup> exec_group_;
+  std::vector<DataDesc> data_shapes_, label_shapes_;
+  int64_t pad_ = 0;  // of the last batch
+
+  OptimizerPtr optimizer_;
+  KVStorePtr kvstore_;
+  bool update_on_kvstore_ = false;
+  UpdaterPtr updater_;
+  std::string preload_opt_states_;
+};
+
+}  // namespace symbind

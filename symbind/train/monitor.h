@@ -1,0 +1,64 @@
+// Looks into a network while it runs: every `interval` batches a statistic of each array that passes by.
+//   Monitor monitor(10);
+//   monitor.install(*executor);
+//   for each batch: monitor.tic(); executor->forward(true); executor->backward(); monitor.toc_print();
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "symbind/core/ndarray.h"
+#include "symbind/exec/executor.h"
+
+namespace symbind {
+
+// What a statistic found: a number, an array, or several arrays.
+struct Statistic {
+  std::vector<NDArray> values;
+  Statistic(double value);
+  Statistic(NDArray value) : values{std::move(value)} {}
+  Statistic(std::vector<NDArray> several) : values(std::move(several)) {}
+};
+using StatFunc = std::function<Statistic(const NDArray& array)>;
+
+struct MonitorOptions {
+  StatFunc stat_func = {};     // none: the root of the mean square
+  std::string pattern = ".*";  // names that begin with a match of this regular expression
+  bool sort = false;           // by name
+  bool monitor_all = false;    // what nodes read, too
+};
+
+class Monitor {
+ public:
+  explicit Monitor(int64_t interval, const MonitorOptions& options = {});
+  ~Monitor();
+  Monitor(const Monitor&) = delete;
+  Monitor& operator=(const Monitor&) = delete;
+
+  // May be called for several executors, which may then run at the same time. Either may go first.
+  void install(Executor& executor);
+  // The same as a function to keep, for whoever makes more executors later: it does nothing when the monitor is gone.
+  std::function<void(Executor&)> installer() const;
+
+  // Before a batch: begins to listen if it is its turn.
+  void tic();
+  // After it: what was seen since tic(), and the arguments and auxiliary states of the executors that ran; empty when
+  // it was not this batch's turn.
+  struct Entry {
+    int64_t step;       // batches begun so far
+    std::string name;   // of the array
+    std::string value;  // of the statistic, each part with a tab behind it
+  };
+  std::vector<Entry> toc();
+  void toc_print();  // "Batch:       1 fc1_output                     0.5"
+
+ private:
+  struct Installed;
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace symbind

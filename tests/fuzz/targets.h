@@ -1,0 +1,18 @@
+// What the fuzzers and the replay of their corpora call: a reader on any bytes. It loads or throws Error; anything else
+// is a finding.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace symbind::fuzz {
+
+void read_params(std::string_view bytes);
+void read_states(std::string_view bytes);
+void read_json(std::string_view bytes);
+void read_idx(std::string_view bytes);
+
+// Runs a reader; an Error is the right answer to wrong bytes.
+bool accepts(void (*reader)(std::string_view), std::string_view bytes);
+
+}  // namespace symbind::fuzz

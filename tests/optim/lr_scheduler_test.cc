@@ -1,0 +1,52 @@
+#include "symbind/optim/lr_scheduler.h"
+
+#include <gtest/gtest.h>
+
+#include "symbind/core/error.h"
+
+#include "tests/optim/recorded_schedules.h"
+#include "tests/support/arrays.h"
+#include "tests/support/oracle.h"
+
+namespace symbind::testing {
+namespace {
+
+TEST(Schedule, RunsAlongTheRecordedCurves) {
+  const auto recorded = read_recorded("optimizers.json.gz");
+  ASSERT_GT(recorded["schedules"].size(), 50u);
+  for (const auto& curve : recorded["schedules"]) {
+    SCOPED_TRACE(curve["id"].get<std::string>());
+    const LRSchedulerPtr schedule = recorded_schedule(curve["schedule"], curve["warm_up"]);
+    ASSERT_NE(schedule, nullptr);
+    for (size_t i = 0; i < curve["calls"].size(); ++i) {
+      const double wanted = curve["rates"][i];
+      EXPECT_NEAR((*schedule)(curve["calls"][i].get<int64_t>()), wanted, 1e-12 * wanted)
+          << "update " << curve["calls"][i];
+    }
+  }
+}
+
+TEST(Schedule, GoesOnFromItsState) {
+  for (const char* name : {"factor", "factor_stops", "multi_factor", "poly", "cosine"}) {
+    SCOPED_TRACE(name);
+    const LRSchedulerPtr whole = recorded_schedule(name, "warm_linear");
+    for (int64_t update = 1; update <= 22; ++update) (*whole)(update);
+    const LRSchedulerPtr resumed = recorded_schedule(name, "warm_linear");
+    resumed->restore(whole->state());
+    for (int64_t update = 23; update <= 30; ++update) EXPECT_EQ((*resumed)(update), (*whole)(update));
+  }
+}
+
+TEST(Schedule, SaysWhatIsWrong) {
+  EXPECT_TRUE(fails_with([] { factor_scheduler({.step = 0}); }, "step", "0"));
+  EXPECT_TRUE(fails_with([] { factor_scheduler({.factor = 1.5}); }, "factor", "1.5"));
+  EXPECT_TRUE(fails_with([] { multi_factor_scheduler({.step = {5, 3}}); }, "step", "5, 3"));
+  EXPECT_TRUE(fails_with([] { multi_factor_scheduler({}); }, "step"));
+  EXPECT_TRUE(fails_with([] { poly_scheduler({}); }, "max_update"));
+  EXPECT_TRUE(fails_with([] { cosine_scheduler({.max_update = 5, .warm_up = {.steps = 5}}); }, "max_update", "5"));
+  EXPECT_TRUE(fails_with([] { factor_scheduler({.base_lr = 0.1, .warm_up = {.begin_lr = 0.2}}); }, "0.2", "0.1"));
+  EXPECT_TRUE(fails_with([] { factor_scheduler({.warm_up = {.mode = "slow"}}); }, "linear", "slow"));
+}
+
+}  // namespace
+}  // namespace symbind::testing

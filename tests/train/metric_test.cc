@@ -1,0 +1,257 @@
+#include "symbind/train/metric.h"
+
+#include <cmath>
+#include <limits>
+
+#include <gtest/gtest.h>
+
+#include "symbind/train/metrics.h"
+
+#include "tests/support/arrays.h"
+#include "tests/support/oracle.h"
+
+namespace symbind {
+namespace {
+
+using testing::decode_array;
+using testing::fails_with;
+using testing::read_recorded;
+
+double number_in(const nlohmann::json& value) {
+  if (!value.is_string()) return value.get<double>();
+  if (value == "nan") return std::numeric_limits<double>::quiet_NaN();
+  return value == "-inf" ? -std::numeric_limits<double>::infinity() : std::numeric_limits<double>::infinity();
+}
+
+std::vector<NDArray> arrays_in(const nlohmann::json& encoded) {
+  std::vector<NDArray> arrays;
+  for (const auto& array : encoded) arrays.push_back(decode_array(array));
+  return arrays;
+}
+
+// MXNet computes in float32 where we use double.
+::testing::AssertionResult agrees(const EvalMetric::NameValues& actual, const nlohmann::json& expected) {
+  const auto failed = [&] {
+    auto result = ::testing::AssertionFailure() << "expected " << expected << ", got";
+    for (const auto& [name, value] : actual) result << " " << name << "=" << value;
+    return result;
+  };
+  if (actual.size() != expected.at("names").size()) return failed();
+  for (size_t i = 0; i < actual.size(); ++i) {
+    const double wanted = number_in(expected.at("values")[i]), value = actual[i].second;
+    const bool same =
+        std::isnan(wanted) ? std::isnan(value) : std::abs(value - wanted) <= 1e-6 + 2e-6 * std::abs(wanted);
+    if (actual[i].first != expected.at("names")[i] || !same) return failed();
+  }
+  return ::testing::AssertionSuccess();
+}
+
+// In MXNet the global correlation of all elements is always 0, and a local reset does not start it anew.
+bool is_micro_correlation(const nlohmann::json& recorded) {
+  return recorded.at("metric").get<std::string>().starts_with("pearson") &&
+         recorded.at("arguments").value("average", "") == "micro";
+}
+
+std::map<std::string, std::string> arguments_of(const nlohmann::json& recorded) {
+  return recorded.at("arguments").get<std::map<std::string, std::string>>();
+}
+
+void run(EvalMetric& metric, const nlohmann::json& recorded) {
+  for (const auto& batch : recorded.at("batches"))
+    metric.update(arrays_in(batch.at("labels")), arrays_in(batch.at("preds")));
+}
+
+TEST(Metric, AgreesWithMXNet) {
+  const auto all = read_recorded("metrics.json.gz");
+  ASSERT_GT(all.at("metrics").size(), 100u);
+  for (const auto& recorded : all.at("metrics")) {
+    SCOPED_TRACE(recorded.at("id").get<std::string>());
+    const auto metric = EvalMetric::create(recorded.at("metric"), arguments_of(recorded));
+    if (recorded.value("error", false)) {
+      EXPECT_THROW(run(*metric, recorded), Error);
+      continue;
+    }
+    const bool local_alone = is_micro_correlation(recorded);
+    size_t step = 0;
+    const auto compare = [&] {
+      const auto& expected = recorded.at("steps").at(step++);
+      if (local_alone && step > 2 && step < recorded.at("steps").size()) return;
+      EXPECT_TRUE(agrees(metric->get(), expected.at("local"))) << "step " << step;
+      if (local_alone) return;
+      EXPECT_TRUE(agrees(metric->get_global(), expected.at("global"))) << "global, step " << step;
+    };
+    const auto& batches = recorded.at("batches");
+    for (size_t i = 0; i < batches.size(); ++i) {
+      metric->update(arrays_in(batches[i].at("labels")), arrays_in(batches[i].at("preds")));
+      compare();
+      if (i != 1) continue;
+      metric->reset_local();
+      compare();
+    }
+    metric->reset();
+    compare();
+    EXPECT_EQ(step, recorded.at("steps").size());
+  }
+}
+
+TEST(Metric, TypesDoNotChangeTheAnswer) {
+  const NDArray label = array({0, 2, 1, 2}),
+                pred = array(std::vector<double>{.5, .25, .25, .125, .5, .375, .25, .5, .25, 0, 0, 1}, {4, 3});
+  for (const char* name : {"acc", "ce", "nll_loss", "perplexity", "pcc", "loss"}) {
+    const auto reference = EvalMetric::create(name);
+    reference->update({label}, {pred});
+    for (const DType label_type : {DType::float32, DType::int32, DType::uint8, DType::float16, DType::int64})
+      for (const DType pred_type : {DType::float16, DType::bfloat16, DType::float64}) {
+        const auto metric = EvalMetric::create(name);
+        metric->update({label.astype(label_type)}, {pred.astype(pred_type)});
+        EXPECT_NEAR(metric->get()[0].second, reference->get()[0].second, 1e-6) << name << label_type << pred_type;
+      }
+  }
+  metric::MSE mixed;
+  mixed.update({array({1, 2}, cpu(), DType::int32)}, {array({1.5, 4}, cpu(), DType::float16)});
+  EXPECT_DOUBLE_EQ(mixed.get()[0].second, (0.25 + 4) / 2);
+}
+
+TEST(Metric, WorksOnEveryDevice) {
+  for (const Context context : testing::all_devices()) {
+    metric::Accuracy accuracy;
+    accuracy.update({array({1, 0}, context)}, {array(std::vector<double>{.1, .9, .2, .8}, {2, 2}, context)});
+    EXPECT_EQ(accuracy.get()[0].second, 0.5) << context;
+    metric::MAE mae;
+    mae.update({array({1, 0}, context)}, {array({2, 2}, context)});
+    EXPECT_EQ(mae.get()[0].second, 1.5) << context;
+  }
+}
+
+TEST(Metric, PairsArraysByNameOrInOrder) {
+  const NDArray zero = array({0, 0}), one = array({1, 1});
+  const NDArray picks_zero = array(std::vector<double>{1, 0, 1, 0}, {2, 2}),
+                picks_one = array(std::vector<double>{0, 1, 0, 1}, {2, 2});
+  const NamedList labels = {{"z_label", zero}, {"a_label", one}},
+                  preds = {{"z_output", picks_zero}, {"a_output", picks_one}};
+  const auto all = EvalMetric::create("acc");
+  all->update_dict(labels, preds);
+  EXPECT_EQ(all->get()[0].second, 1);
+
+  metric::Accuracy chosen(1, {"mine", {"a_output"}, {"z_label"}});
+  chosen.update_dict(labels, preds);
+  EXPECT_EQ(chosen.get(), (EvalMetric::NameValues{{"mine", 0}}));
+  const auto by_text =
+      EvalMetric::create("acc", {{"name", "mine"}, {"output_names", "['a_output']"}, {"label_names", "a_label"}});
+  by_text->update_dict(labels, preds);
+  EXPECT_EQ(by_text->get(), (EvalMetric::NameValues{{"mine", 1}}));
+
+  metric::Accuracy lost(1, {"acc", {"b_output"}});
+  EXPECT_TRUE(fails_with([&] { lost.update_dict(labels, preds); }, "acc", "b_output", "z_output, a_output"));
+}
+
+TEST(Metric, ACompositeHoldsSeveral) {
+  const auto both = EvalMetric::create(std::vector<std::string>{"acc", "mse"});
+  EXPECT_TRUE(std::isnan(both->get()[1].second));
+  const NDArray label = array({0, 1}), pred = array({0, 3});
+  both->update({label}, {pred});
+  EXPECT_EQ(both->get(), (EvalMetric::NameValues{{"accuracy", 0.5}, {"mse", 2}}));
+  EXPECT_EQ(both->str(), "EvalMetric: {'accuracy': 0.5, 'mse': 2}");
+  both->reset_local();
+  EXPECT_TRUE(std::isnan(both->get()[0].second));
+  EXPECT_EQ(both->get_global(), (EvalMetric::NameValues{{"accuracy", 0.5}, {"mse", 2}}));
+  both->reset();
+  EXPECT_TRUE(std::isnan(both->get_global()[0].second));
+  both->update_dict({{"l", label}}, {{"o", pred}});
+  EXPECT_EQ(both->get()[0].second, 0.5);
+}
+
+TEST(Metric, ACompositeShowsItsPartsWhatItSees) {
+  metric::Composite composite({EvalMetric::create("loss")}, {"composite", {"b_output"}});
+  composite.update_dict({}, {{"a_output", array({1})}, {"b_output", array({5})}});
+  EXPECT_EQ(composite.get()[0].second, 5);
+  EXPECT_EQ(composite.get_metric(0)->name(), "loss");
+  EXPECT_TRUE(fails_with([&] { composite.get_metric(1); }, "1 metrics"));
+}
+
+TEST(Metric, AFunctionOfOnesOwn) {
+  metric::CustomMetric difference([](const NDArray& label, const NDArray& pred) { return label.item() - pred.item(); },
+                                  "difference");
+  difference.update({array({5}), array({7})}, {array({1}), array({1})});
+  EXPECT_EQ(difference.get(), (EvalMetric::NameValues{{"difference", 5}}));
+  EXPECT_TRUE(fails_with([&] { difference.update({array({5})}, {array({1}), array({2})}); }, "difference", "1 labels"));
+
+  const auto weighted = metric::np(
+      [](const std::vector<double>& label, const std::vector<double>& pred) {
+        return metric::Score(label[0] * pred[0], static_cast<int64_t>(label.size()));
+      },
+      "weighted", /*allow_extra_outputs=*/true);
+  weighted->update({array({5, 1})}, {array({2, 0}), array({9})});
+  EXPECT_EQ(weighted->get(), (EvalMetric::NameValues{{"weighted", 5}}));
+}
+
+TEST(Metric, MicroCorrelationIsThatOfAllElements) {
+  const std::vector<double> x = {1, 2, 4, 7, 5, 3}, y = {2, 1, 5, 6, 8, 2};
+  metric::PearsonCorrelation at_once("micro"), in_parts("micro");
+  at_once.update({array(x, {6})}, {array(y, {6})});
+  in_parts.update({array(x, {6}).slice(0, 1)}, {array(y, {6}).slice(0, 1)});
+  in_parts.reset_local();
+  in_parts.update({array(x, {6}).slice(1, 6)}, {array(y, {6}).slice(1, 6)});
+  EXPECT_NEAR(in_parts.get_global()[0].second, at_once.get()[0].second, 1e-12);
+  metric::PearsonCorrelation rest("micro");
+  rest.update({array(x, {6}).slice(1, 6)}, {array(y, {6}).slice(1, 6)});
+  EXPECT_NEAR(in_parts.get()[0].second, rest.get()[0].second, 1e-12);
+}
+
+TEST(Metric, TopKTakesMoreClassesThanThereAre) {
+  metric::TopKAccuracy top(5);
+  EXPECT_EQ(top.name(), "top_k_accuracy_5");
+  top.update({array({0, 1})}, {array(std::vector<double>{.1, .9, .2, .8}, {2, 2})});
+  EXPECT_EQ(top.get()[0].second, 1);
+}
+
+TEST(Metric, OfEqualScoresTheFirstCount) {
+  metric::TopKAccuracy top(2);
+  top.update({array({0, 1, 2})}, {array(std::vector<double>{1, 1, 1, 1, 1, 1, 1, 1, 1}, {3, 3})});
+  EXPECT_DOUBLE_EQ(top.get()[0].second, 2.0 / 3);
+}
+
+TEST(Metric, PerplexityOfSentences) {
+  const NDArray pred = testing::random_array({2, 3, 4}, 7, 0.1, 1),
+                label = array(std::vector<double>{0, 1, 2, 3, 0, 1}, {2, 3});
+  metric::Perplexity whole(std::nullopt), flat(std::nullopt);
+  whole.update({label}, {pred});
+  flat.update({label.reshape({-1})}, {pred.reshape({6, 4})});
+  EXPECT_EQ(whole.get()[0].second, flat.get()[0].second);
+}
+
+TEST(Metric, MismatchesNameBothShapes) {
+  const NDArray label = zeros({3}), pred = zeros({4, 2});
+  for (const char* name : {"acc", "f1", "mcc", "ce", "nll_loss", "perplexity", "pcc", "mae", "mse", "rmse", "pearsonr"})
+    EXPECT_TRUE(fails_with([&] { EvalMetric::create(name)->update({label}, {pred}); }, "(3,)", "(4,2)")) << name;
+  EXPECT_TRUE(fails_with([&] { metric::TopKAccuracy(2).update({label}, {pred}); }, "(3,)", "(4,2)"));
+  EXPECT_TRUE(fails_with([&] { metric::TopKAccuracy(2).update({label}, {label}); }, "two axes", "(3,)"));
+  EXPECT_TRUE(fails_with([&] { metric::Accuracy(2).update({label}, {pred}); }, "accuracy", "axis"));
+  EXPECT_TRUE(fails_with([&] { metric::F1().update({array({0, 1, 2})}, {zeros({3, 2})}); }, "two classes", "0, 1, 2"));
+  EXPECT_TRUE(fails_with([&] { metric::PCC().update({array({-1, 1})}, {zeros({2, 2})}); }, "classes", "-1"));
+  EXPECT_TRUE(fails_with([&] { metric::CrossEntropy().update({array({9})}, {zeros({1, 2})}); }, "2 classes", "9"));
+}
+
+TEST(Metric, BadArgumentsAreSaid) {
+  EXPECT_TRUE(fails_with([] { EvalMetric::create("acuracy"); }, "acuracy", "accuracy", "top_k_accuracy"));
+  EXPECT_TRUE(fails_with([] { EvalMetric::create("acc", {{"axes", "1"}}); }, "axes", "axis, label_names, name"));
+  EXPECT_TRUE(fails_with([] { EvalMetric::create("acc", {{"axis", "one"}}); }, "axis", "one"));
+  EXPECT_TRUE(fails_with([] { EvalMetric::create("top_k_accuracy"); }, "top_k", "1"));
+  EXPECT_TRUE(fails_with([] { metric::F1("mean"); }, "macro or micro", "mean"));
+}
+
+class Nines final : public EvalMetric {
+ public:
+  Nines() : EvalMetric({"nines"}) {}
+  void update(const std::vector<NDArray>&, const std::vector<NDArray>&) override { count(9, 1); }
+};
+
+TEST(Metric, OnesOwnCanBeRegistered) {
+  register_metric("Nines", [](const auto&) { return std::make_shared<Nines>(); });
+  const auto metric = EvalMetric::create("nines");
+  metric->update({}, {});
+  EXPECT_EQ(metric->get()[0].second, 9);
+}
+
+}  // namespace
+}  // namespace symbind
