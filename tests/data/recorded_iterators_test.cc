@@ -25,10 +25,10 @@ const json& recorded(const std::string& what) {
 void expect_descs(const std::vector<DataDesc>& actual, const json& expected) {
   ASSERT_EQ(actual.size(), expected.size());
   for (size_t i = 0; i < actual.size(); ++i) {
-    EXPECT_EQ(actual[i].name, expected[i].at("name"));
+    EXPECT_EQ(actual[i].name, expected[i].at("name").get<std::string>());
     EXPECT_EQ(actual[i].shape, Shape(expected[i].at("shape").get<std::vector<int64_t>>()));
     EXPECT_EQ(name_of(actual[i].dtype), expected[i].at("dtype").get<std::string>());
-    EXPECT_EQ(actual[i].layout, expected[i].at("layout"));
+    EXPECT_EQ(actual[i].layout, expected[i].at("layout").get<std::string>());
   }
 }
 
@@ -145,7 +145,7 @@ TEST(RecordedIterators, MNISTIterGivesTheSameBatches) {
         ASSERT_TRUE(batch);
         const auto samples = expected.at("samples").get<std::vector<int64_t>>();
         EXPECT_EQ(batch->index, samples);
-        EXPECT_EQ(batch->pad, expected.at("pad"));
+        EXPECT_EQ(batch->pad, expected.at("pad").get<int64_t>());
         EXPECT_EQ(batch->label[0].to_vector<double>(), expected.at("label").get<Values>());
         const auto pixels = batch->data[0].to_vector<double>();
         const auto line = pixels.begin() + 14 * 28;

@@ -41,7 +41,7 @@ std::vector<NDArray> arrays_in(const nlohmann::json& encoded) {
     const double wanted = number_in(expected.at("values")[i]), value = actual[i].second;
     const bool same =
         std::isnan(wanted) ? std::isnan(value) : std::abs(value - wanted) <= 1e-6 + 2e-6 * std::abs(wanted);
-    if (actual[i].first != expected.at("names")[i] || !same) return failed();
+    if (actual[i].first != expected.at("names")[i].get<std::string>() || !same) return failed();
   }
   return ::testing::AssertionSuccess();
 }

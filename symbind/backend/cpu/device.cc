@@ -11,6 +11,8 @@
 #include <mutex>
 #include <vector>
 
+#include <unistd.h>
+
 #include "symbind/backend/cpu/convert.h"
 #include "symbind/backend/cpu/parallel.h"
 #include "symbind/core/error.h"
@@ -67,10 +69,10 @@ class CpuDevice final : public Device {
         return block;
       }
     }
-    void* block = size < bytes ? nullptr : std::aligned_alloc(alignment, size);
+    void* block = from_system(size);
     if (!block) {
       empty_pool();
-      block = size < bytes ? nullptr : std::aligned_alloc(alignment, size);
+      block = from_system(size);
     }
     require(block != nullptr, "out of memory on ", context(), ": ", bytes, " bytes were asked for with ", memory().live,
             " in use");
@@ -96,6 +98,14 @@ class CpuDevice final : public Device {
   }
 
  private:
+  // Some systems promise any amount of memory and end the process when it is touched: more than there is at all is
+  // refused here.
+  static void* from_system(size_t size) {
+    static const size_t physical =
+        static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<size_t>(sysconf(_SC_PAGESIZE));
+    return size > physical ? nullptr : std::aligned_alloc(alignment, size);
+  }
+
   static size_t rounded(size_t bytes) { return (std::max<size_t>(bytes, 1) + alignment - 1) / alignment * alignment; }
 
   static void copy(void* dst, const void* src, size_t bytes) {

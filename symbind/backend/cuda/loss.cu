@@ -166,7 +166,9 @@ __global__ void scaled_difference(const T* a, const T* b, T* out, int64_t count,
 std::unique_ptr<Kernel> build_regression_gradient(const NodeView& node) {
   const Shape& shape = node.outputs[0].shape;
   const int64_t count = shape.size(), per_example = shape[0] > 0 ? count / shape[0] : 1;
-  const double scale = node.as<LinearRegressionOutputGrad>().grad_scale / static_cast<double>(per_example);
+  // A float, as on a CPU.
+  const float scale =
+      static_cast<float>(node.as<LinearRegressionOutputGrad>().grad_scale) / static_cast<float>(per_example);
   return visit_floating(node.outputs[0].dtype, [&]<class T>(std::type_identity<T>) {
     return make_step(node,
                      [=](const Args& args) {
