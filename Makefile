@@ -20,7 +20,7 @@ build: setup  ## the library, examples, benchmarks and tests, in build/release
 	@$(call build_preset,release)
 
 demo: build  ## train an MLP and LeNet on handwritten digits
-	@build/release/examples/train_digits --data data --out build/demo
+	@OMP_WAIT_POLICY=$${OMP_WAIT_POLICY:-passive} build/release/examples/train_digits --data data --out build/demo
 
 test: build  ## build and run every test
 	@ctest --preset release

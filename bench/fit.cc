@@ -4,6 +4,7 @@
 #include <chrono>
 #include <iostream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "symbind/symbind.h"
@@ -86,6 +87,8 @@ class ThroughFit {
 
 template <class Run>
 double seconds(Run&& run) {
+  std::this_thread::sleep_for(
+      std::chrono::milliseconds(30));  // until the threads of the run before have stopped spinning
   const auto begin = std::chrono::steady_clock::now();
   run();
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();

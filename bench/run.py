@@ -31,14 +31,20 @@ def contestants(programs):
     return found
 
 
-def run_row(command, threads):
-    """The one JSON row that a program prints, as the last line of its output."""
+def run_rows(command, threads, **settings):
+    """The JSON rows that a program prints, one a line."""
     environment = os.environ | {"OMP_NUM_THREADS": str(threads), "MXNET_SUBGRAPH_BACKEND": "NONE"}
+    environment = settings | environment  # the user's choice comes first
     result = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     lines = result.stdout.strip().splitlines()
     if result.returncode != 0 or not lines:
         sys.exit(f"{' '.join(command)} failed with status {result.returncode}:\n{result.stderr.strip()}")
-    return json.loads(lines[-1])
+    return [json.loads(line) for line in lines if line.startswith("{")]
+
+
+def run_row(command, threads):
+    """The last of them."""
+    return run_rows(command, threads)[-1]
 
 
 def measure(contest, case, arguments):
@@ -94,6 +100,13 @@ def main():
         f"SGD with momentum on ResNet-50's {update['arrays']} arrays: {update['gb_per_s']:.1f} GB/s, "
         f"{update['ratio']:.2f} of a plain copy's {update['copy_gb_per_s']:.1f} GB/s"
     )
+    data = str(BENCH.parent / "data")
+    for policy in ("active", "passive"):
+        fit, contexts = run_rows([str(programs / "fit"), "--data", data], arguments.threads, OMP_WAIT_POLICY=policy)
+        print(
+            f"An epoch of LeNet, OMP_WAIT_POLICY={policy}: fit with a metric takes {fit['ratio']:.3f} of a bare loop's "
+            f"{fit['base_ms']:.0f} ms, two CPU contexts {contexts['ratio']:.3f} of one's"
+        )
 
 
 if __name__ == "__main__":

@@ -223,14 +223,23 @@ void DataParallelExecutorGroup::reshape(const std::vector<DataDesc>& data_shapes
   collect_arrays();
 }
 
+std::shared_ptr<void> DataParallelExecutorGroup::leave_cores_alone() const {
+  const bool on_cpus =
+      std::none_of(contexts_.begin(), contexts_.end(), [](Context context) { return context.is_gpu(); });
+  if (contexts_.size() < 2 || !on_cpus) return nullptr;
+  return std::make_shared<cpu_backend::ThreadShare>(1);
+}
+
 // ---- Parameters -----------------------------------------------------------------------------------------------------
 
 void DataParallelExecutorGroup::set_params(const NamedArrays& arg_params, const NamedArrays& aux_params,
                                            bool allow_extra) {
+  const auto alone = leave_cores_alone();
   for (const ExecutorPtr& executor : execs_) executor->copy_params_from(arg_params, aux_params, allow_extra);
 }
 
 void DataParallelExecutorGroup::get_params(NamedArrays& arg_params, NamedArrays& aux_params) const {
+  const auto alone = leave_cores_alone();
   const auto mean = [](const std::vector<NDArray>& arrays) {
     if (arrays.size() == 1) return arrays[0];
     NDArray sum = arrays[0].as_copy_in(cpu());

@@ -107,6 +107,9 @@ class DataParallelExecutorGroup {
   const PerDevice& aux_arrays() const { return aux_arrays_; }
   const PerDevice& state_arrays() const { return state_arrays_; }
   const PerDevice& input_grad_arrays() const { return input_grad_arrays_; }
+  // While the result lives, loops of the calling thread stay on it, where several CPU contexts share the cores: threads
+  // that helped would go on spinning for a while (libgomp's way to wait) on cores that the contexts need next.
+  std::shared_ptr<void> leave_cores_alone() const;
   bool for_training() const { return for_training_; }
   bool inputs_need_grad() const { return inputs_need_grad_; }
   size_t total_exec_bytes() const;  // working memory of all devices

@@ -355,6 +355,7 @@ void Module::update() {
     if (!update_on_kvstore_)
       for (size_t k = 0; k < devices; ++k) items.push_back({i * devices + k, grads[i][k], weights[i][k]});
   }
+  const auto alone = exec_group_->leave_cores_alone();
   if (kvstore_) {
     kvstore_->push(keys, pushed);
     kvstore_->pull(keys, pulled);

@@ -12,6 +12,18 @@ int available_threads();
 // How many cores loops started by this thread may use from now on; 0: all there are.
 void set_thread_share(int threads);
 
+// The same for as long as it lives.
+class ThreadShare {
+ public:
+  explicit ThreadShare(int threads) : before_(available_threads()) { set_thread_share(threads); }
+  ~ThreadShare() { set_thread_share(before_); }
+  ThreadShare(const ThreadShare&) = delete;
+  ThreadShare& operator=(const ThreadShare&) = delete;
+
+ private:
+  int before_;
+};
+
 using RangeFunction = void (*)(void* context, int64_t begin, int64_t end);
 void run_ranges(int64_t count, int threads, RangeFunction function, void* context);
 
