@@ -1,7 +1,7 @@
 # The commands of the repository. Each sets up what it needs and builds what it runs; a second run is quick.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test test-asan test-tsan bench lint format device clean
+.PHONY: help setup build demo test test-asan test-tsan bench build-time lint format device clean
 
 # Where tools/setup.sh puts cmake and ninja if the system's are missing or old.
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
@@ -35,6 +35,9 @@ test-tsan: setup  ## the tests under the thread sanitizer
 
 bench: build  ## times, and ratios to the peers named by PEER_TORCH and PEER_MXNET
 	@python3 bench/run.py $(BENCH_FLAGS)
+
+build-time: setup  ## how long a clean build takes
+	@tools/build_time.sh
 
 lint: build  ## formatting, layering and static checks of what changed (ALL=1: of everything)
 	@tools/setup.sh lint

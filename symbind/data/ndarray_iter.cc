@@ -127,8 +127,10 @@ bool NDArrayIter::iter_next() {
 std::optional<DataBatch> NDArrayIter::next() {
   if (!iter_next()) return std::nullopt;
   std::vector<int64_t> rows = getindex();
-  return DataBatch{
-      .data = batch_of(data_, rows), .label = batch_of(label_, rows), .pad = options_.last_batch_handle == "pad" ? getpad() : 0, .index = std::move(rows)};
+  return DataBatch{.data = batch_of(data_, rows),
+                   .label = batch_of(label_, rows),
+                   .pad = options_.last_batch_handle == "pad" ? getpad() : 0,
+                   .index = std::move(rows)};
 }
 
 // Behind the end the rows begin again, as often as it takes to fill a batch.

@@ -66,8 +66,8 @@ class NDArrayIter : public DataIter {
   bool iter_next();
   std::vector<NDArray> getdata() const { return batch_of(data_, getindex()); }
   std::vector<NDArray> getlabel() const { return batch_of(label_, getindex()); }
-  // With roll_over, MXNet counts in the first batch the samples that come from the epoch before. They are real samples at
-  // its front, so the batches of next() say no pad there: nothing is to be cut off.
+  // With roll_over, MXNet counts in the first batch the samples that come from the epoch before. They are real samples
+  // at its front, so the batches of next() say no pad there: nothing is to be cut off.
   int64_t getpad() const;
   std::vector<int64_t> getindex() const;  // the rows of the arrays that make up the batch
 

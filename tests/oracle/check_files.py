@@ -41,7 +41,7 @@ def types(folder):
 def flat(state):
     if state is None:
         return []
-    if isinstance(state, (tuple, list)):
+    if isinstance(state, tuple | list):
         return [array for item in state for array in flat(item)]
     return [state]
 

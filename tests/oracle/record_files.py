@@ -113,7 +113,7 @@ def sparse_files(folder):
 def tree(state):
     if state is None:
         return None
-    if isinstance(state, (tuple, list)):
+    if isinstance(state, tuple | list):
         return [tree(s) for s in state]
     return encode(state.asnumpy())
 

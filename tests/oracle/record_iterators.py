@@ -172,9 +172,7 @@ def mnist_iters(folder):
         {"batch_size": 51, "num_parts": 7, "part_index": 6},
         {"batch_size": 40, "num_parts": 3, "part_index": 1, "seed": -7},
     ]:
-        it = mx.io.MNISTIter(
-            image=str(paths["images-idx3"]), label=str(paths["labels-idx1"]), silent=True, **options
-        )
+        it = mx.io.MNISTIter(image=str(paths["images-idx3"]), label=str(paths["labels-idx1"]), silent=True, **options)
         epochs = []
         for _ in range(2):
             batches = []

@@ -76,9 +76,7 @@ def metric_cases():
     yield case("classes_given", "acc", lambda r: [([labels(r, 3, n)], [labels(r, 3, n)]) for n in some])
     yield case("one_column", "acc", lambda r: [([labels(r, 2, n, 1)], [2 * r.rand(n, 1)]) for n in some])
     yield case("axis_1_of_3", "acc", lambda r: [([labels(r, 3, 2, 5)], [scores(r, 2, 3, 5)]) for _ in some])
-    yield case(
-        "last_axis", "acc", lambda r: [([labels(r, 4, 2, 5)], [scores(r, 2, 5, 4)]) for _ in some], axis=-1
-    )
+    yield case("last_axis", "acc", lambda r: [([labels(r, 4, 2, 5)], [scores(r, 2, 5, 4)]) for _ in some], axis=-1)
     yield case("axis_0", "acc", lambda r: [([labels(r, 4, 6)], [scores(r, 4, 6)]) for _ in some], axis=0)
     yield case("equal_scores", "acc", lambda r: [([labels(r, 3, 20)], [r.randint(0, 2, (20, 3))])])
     yield case(
@@ -150,8 +148,7 @@ def metric_cases():
             "two_outputs",
             metric,
             lambda r: [
-                (a[0] + b[0], a[1] + b[1])
-                for a, b in zip(numbers(r, [(3,), (5,)]), numbers(r, [(3, 2), (5, 2)]))
+                (a[0] + b[0], a[1] + b[1]) for a, b in zip(numbers(r, [(3,), (5,)]), numbers(r, [(3, 2), (5, 2)]))
             ],
         )
         yield case("different_lengths", metric, lambda r: numbers(r, [(4,)], [(3,)]))

@@ -282,9 +282,7 @@ def main():
         "mxnet": mx.__version__,
         "names": NAMES,
         "weights": {kind: [encode(value) for value in values] for kind, values in weights.items()},
-        "gradients": {
-            kind: [[encode(value) for value in step] for step in steps] for kind, steps in gradients.items()
-        },
+        "gradients": {kind: [[encode(value) for value in step] for step in steps] for kind, steps in gradients.items()},
         "schedules": record_schedules(),
         "cases": recorded,
         "rejected": rejected,
