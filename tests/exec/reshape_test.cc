@@ -121,7 +121,9 @@ TEST(Reshape, TenThousandTimesLeavesMemoryFlat) {
   for (int round = 0; round < 10'000; ++round) reshape_and_run(round);
   executor = executor->reshape(mlp_shapes(6));
   EXPECT_EQ(live_bytes(), live);
-  if (!address_sanitizer) EXPECT_LE(resident_bytes() - resident, int64_t{8} << 20);
+  if (!address_sanitizer) {
+    EXPECT_LE(resident_bytes() - resident, int64_t{8} << 20);
+  }
 }
 
 // ---- shared_exec and shared_buffer ---------------------------------------------------------------------------------
