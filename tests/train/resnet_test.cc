@@ -1,8 +1,9 @@
 // ResNet-50 as the notes on MXNet's module describe it: bound for 128 images on four contexts.
 #include <gtest/gtest.h>
 
-#include "examples/support/networks.h"
 #include "symbind/train/module.h"
+
+#include "examples/support/networks.h"
 
 namespace symbind {
 namespace {
@@ -18,8 +19,8 @@ TEST(ResNet50, BindsABatchOf128OnFourContextsAndRunsSmallerImages) {
     EXPECT_EQ(group.slices()[device].end - group.slices()[device].begin, 32);
     EXPECT_EQ(group.execs()[device]->outputs()[0].shape(), (Shape{32, 1000}));
     for (size_t i = 0; i < 157; ++i)
-      EXPECT_TRUE(group.grad_arrays()[i][device].same_memory(
-          group.execs()[device]->grad_dict().at(module.param_names()[i])));
+      EXPECT_TRUE(
+          group.grad_arrays()[i][device].same_memory(group.execs()[device]->grad_dict().at(module.param_names()[i])));
   }
   module.init_params({.initializer = std::make_shared<init::Xavier>()});
   const NamedArrays params = module.get_params().arg_params;
