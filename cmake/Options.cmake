@@ -2,7 +2,8 @@
 
 set(SYMBIND_ONEDNN AUTO CACHE STRING "oneDNN kernels on the CPU: AUTO (where found), ON (required) or OFF")
 set(SYMBIND_CUDA AUTO CACHE STRING "the GPU backend: AUTO (where CUDA is found), ON (required) or OFF")
-foreach(option SYMBIND_ONEDNN SYMBIND_CUDA)
+set(SYMBIND_PYTHON AUTO CACHE STRING "the Python package: AUTO (where nanobind is found), ON (required) or OFF")
+foreach(option SYMBIND_ONEDNN SYMBIND_CUDA SYMBIND_PYTHON)
   set_property(CACHE ${option} PROPERTY STRINGS AUTO ON OFF)
 endforeach()
 option(SYMBIND_OPENMP "run CPU kernels on several threads" ON)

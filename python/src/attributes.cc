@@ -1,0 +1,56 @@
+// AttrScope and NameManager. In C++ they are objects whose life is the scope; here `with` decides, so what Python holds
+// are descriptions that put a C++ scope in place when entered.
+#include "symbind/graph/attributes.h"
+
+#include "bindings.h"
+#include "convert.h"
+
+namespace symbind::python {
+namespace {
+
+class ScopeGuard {
+ public:
+  explicit ScopeGuard(Attributes attributes) : scope_(std::make_unique<AttrScope>(std::move(attributes))) {}
+  void close() { scope_.reset(); }
+
+ private:
+  std::unique_ptr<AttrScope> scope_;
+};
+
+// Asks a Python object for names: its get(name, hint).
+class PythonNames final : public NameManager {
+ public:
+  explicit PythonNames(nb::object manager) : manager_(std::move(manager)) {}
+  std::string get(const std::string& given, const std::string& hint) override {
+    nb::gil_scoped_acquire acquire;
+    const nb::object name = given.empty() ? nb::none() : nb::cast(given);
+    return nb::cast<std::string>(manager_.attr("get")(name, hint));
+  }
+
+ private:
+  nb::object manager_;
+};
+
+class NamesGuard {
+ public:
+  explicit NamesGuard(nb::object manager) : names_(std::make_unique<PythonNames>(std::move(manager))) {}
+  void close() { names_.reset(); }
+
+ private:
+  std::unique_ptr<PythonNames> names_;
+};
+
+}  // namespace
+
+void bind_attributes(nb::module_& m) {
+  nb::class_<ScopeGuard>(m, "_AttrScopeGuard")
+      .def("__init__", [](ScopeGuard* self, nb::handle attributes) { new (self) ScopeGuard(attributes_of(attributes)); })
+      .def("close", &ScopeGuard::close);
+  nb::class_<NamesGuard>(m, "_NamesGuard").def(nb::init<nb::object>()).def("close", &NamesGuard::close);
+  m.def("_current_attributes", [] { return AttrScope::current(); });
+  m.def("_current_name", [](const std::string& given, const std::string& hint) {
+    return NameManager::current().get(given, hint);
+  });
+}
+
+}  // namespace symbind::python

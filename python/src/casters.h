@@ -1,0 +1,63 @@
+// How the small value types of core cross the border: a Shape is a tuple (an int or any sequence of ints is taken), a
+// DType is NumPy's type (its names and codes are taken), an empty NDArray is None inside lists.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/function.h>
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+#include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/variant.h>
+#include <nanobind/stl/vector.h>
+
+#include "symbind/core/ndarray.h"
+
+namespace nb = nanobind;
+
+namespace symbind::python {
+
+std::vector<int64_t> dims_from(nb::handle value);  // an int, or a sequence of ints; else TypeError
+nb::tuple tuple_of(const Shape& shape);
+nb::tuple tuple_of(const std::vector<int64_t>& dims);
+DType dtype_from(nb::handle value);    // NumPy types and dtypes, names, Python's float, int and bool
+nb::object numpy_type(DType dtype);    // numpy.float32; for bfloat16, which NumPy lacks, its name
+nb::object numpy_module(const char* name = "numpy");
+
+}  // namespace symbind::python
+
+namespace nanobind::detail {
+
+template <>
+struct type_caster<symbind::Shape> {
+  NB_TYPE_CASTER(symbind::Shape, const_name("tuple[int, ...]"))
+
+  bool from_python(handle source, uint8_t, cleanup_list*) {
+    if (!PyLong_Check(source.ptr()) && !PyTuple_Check(source.ptr()) && !PyList_Check(source.ptr()) &&
+        !PyIndex_Check(source.ptr()) && !(PySequence_Check(source.ptr()) && !PyUnicode_Check(source.ptr())))
+      return false;
+    value = symbind::Shape(symbind::python::dims_from(source));
+    return true;
+  }
+  static handle from_cpp(const symbind::Shape& shape, rv_policy, cleanup_list*) {
+    return symbind::python::tuple_of(shape).release();
+  }
+};
+
+template <>
+struct type_caster<symbind::DType> {
+  NB_TYPE_CASTER(symbind::DType, const_name("type | str"))
+
+  bool from_python(handle source, uint8_t, cleanup_list*) {
+    value = symbind::python::dtype_from(source);
+    return true;
+  }
+  static handle from_cpp(symbind::DType dtype, rv_policy, cleanup_list*) {
+    return symbind::python::numpy_type(dtype).release();
+  }
+};
+
+}  // namespace nanobind::detail

@@ -1,0 +1,331 @@
+#include "convert.h"
+
+#include <nanobind/ndarray.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+namespace symbind::python {
+namespace {
+
+constexpr std::array all_types = {DType::float32, DType::float64, DType::float16, DType::uint8,   DType::int32,
+                                  DType::int8,    DType::int64,   DType::boolean, DType::bfloat16};
+
+// NumPy's name of a type; bfloat16 travels as its bits.
+const char* numpy_name(DType dtype) {
+  if (dtype == DType::boolean) return "bool_";
+  if (dtype == DType::bfloat16) return "uint16";
+  return name_of(dtype).data();
+}
+
+struct NumpyTypes {
+  nb::object numpy = nb::module_::import_("numpy");
+  nb::object dtype = numpy.attr("dtype");
+  nb::object empty = numpy.attr("empty");
+  nb::object ascontiguousarray = numpy.attr("ascontiguousarray");
+  std::array<nb::object, 16> types;    // by DType
+  std::array<nb::object, 16> dtypes;
+
+  NumpyTypes() {
+    for (DType type : all_types) {
+      types[static_cast<size_t>(type)] = numpy.attr(numpy_name(type));
+      dtypes[static_cast<size_t>(type)] = dtype(types[static_cast<size_t>(type)]);
+    }
+  }
+};
+
+// Never destroyed: the interpreter may be gone before static objects are.
+const NumpyTypes& numpy_types() {
+  static const auto* types = new NumpyTypes;
+  return *types;
+}
+
+thread_local std::vector<Context> context_stack;
+
+nb::dlpack::dtype dlpack_type(DType dtype) {
+  const auto bits = static_cast<uint8_t>(8 * size_of(dtype));
+  switch (dtype) {
+    case DType::boolean:
+      return {static_cast<uint8_t>(nb::dlpack::dtype_code::Bool), bits, 1};
+    case DType::uint8:
+    case DType::bfloat16:
+      return {static_cast<uint8_t>(nb::dlpack::dtype_code::UInt), bits, 1};
+    case DType::int8:
+    case DType::int32:
+    case DType::int64:
+      return {static_cast<uint8_t>(nb::dlpack::dtype_code::Int), bits, 1};
+    default:
+      return {static_cast<uint8_t>(nb::dlpack::dtype_code::Float), bits, 1};
+  }
+}
+
+// The memory of a contiguous NumPy array, while it lives.
+class NumpyBytes {
+ public:
+  explicit NumpyBytes(nb::handle array, int flags = PyBUF_SIMPLE) {
+    if (PyObject_GetBuffer(array.ptr(), &view_, flags) != 0) throw nb::python_error();
+  }
+  ~NumpyBytes() { PyBuffer_Release(&view_); }
+  NumpyBytes(const NumpyBytes&) = delete;
+  NumpyBytes& operator=(const NumpyBytes&) = delete;
+  void* data() const { return view_.buf; }
+
+ private:
+  Py_buffer view_;
+};
+
+}  // namespace
+
+// ---- small values ----------------------------------------------------------------------------------------------------
+
+std::vector<int64_t> dims_from(nb::handle value) {
+  const auto number = [](nb::handle item) {
+    const Py_ssize_t dim = PyNumber_AsSsize_t(item.ptr(), PyExc_OverflowError);
+    if (dim == -1 && PyErr_Occurred()) throw nb::python_error();
+    return static_cast<int64_t>(dim);
+  };
+  if (PyIndex_Check(value.ptr())) return {number(value)};
+  std::vector<int64_t> dims;
+  for (nb::handle item : value) dims.push_back(number(item));
+  return dims;
+}
+
+nb::tuple tuple_of(const Shape& shape) { return tuple_of(std::vector<int64_t>(shape.begin(), shape.end())); }
+
+nb::tuple tuple_of(const std::vector<int64_t>& dims) {
+  nb::object result = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(dims.size())));
+  for (size_t i = 0; i < dims.size(); ++i)
+    PyTuple_SetItem(result.ptr(), static_cast<Py_ssize_t>(i), PyLong_FromLongLong(dims[i]));
+  return nb::borrow<nb::tuple>(result);
+}
+
+DType dtype_from(nb::handle value) {
+  const NumpyTypes& numpy = numpy_types();
+  for (DType type : all_types)
+    if (type != DType::bfloat16 && value.is(numpy.types[static_cast<size_t>(type)])) return type;
+  if (PyLong_CheckExact(value.ptr())) {  // MXNet's code
+    const auto code = nb::cast<int64_t>(value);
+    for (DType type : all_types)
+      if (code == static_cast<int64_t>(type)) return type;
+    throw nb::type_error(join("no element type has the number ", code).c_str());
+  }
+  if (nb::isinstance<nb::str>(value)) {
+    const auto name = nb::cast<std::string>(value);
+    if (name == "bfloat16") return DType::bfloat16;
+    if (name == "bool") return DType::boolean;
+  }
+  nb::object dtype;
+  try {
+    dtype = numpy.dtype(value);
+  } catch (nb::python_error& error) {
+    throw nb::type_error(
+        join("an element type is due (float32, float64, float16, bfloat16, uint8, int8, int32, int64 or bool), not ",
+             nb::repr(value).c_str())
+            .c_str());
+  }
+  for (DType type : all_types)
+    if (type != DType::bfloat16 && dtype.equal(numpy.dtypes[static_cast<size_t>(type)])) return type;
+  throw nb::type_error(join("arrays of ", nb::str(dtype).c_str(),
+                            " do not exist here: float32, float64, float16, bfloat16, uint8, int8, int32, int64 and "
+                            "bool do")
+                           .c_str());
+}
+
+nb::object numpy_type(DType dtype) {
+  if (dtype == DType::none) return nb::none();
+  if (dtype == DType::bfloat16) return nb::str("bfloat16");
+  return numpy_types().types[static_cast<size_t>(dtype)];
+}
+
+nb::object numpy_module(const char* name) { return nb::module_::import_(name); }
+
+// ---- contexts --------------------------------------------------------------------------------------------------------
+
+Context current_context() { return context_stack.empty() ? cpu() : context_stack.back(); }
+void push_context(Context context) { context_stack.push_back(context); }
+void pop_context() {
+  if (!context_stack.empty()) context_stack.pop_back();
+}
+
+Context context_or_current(nb::handle value) {
+  if (value.is_none()) return current_context();
+  if (nb::isinstance<Context>(value)) return nb::cast<Context>(value);
+  if (nb::isinstance<nb::str>(value)) return Context::from_string(nb::cast<std::string>(value));
+  throw nb::type_error(join("a context is due (mx.cpu(0), mx.gpu(0)), not ", nb::repr(value).c_str()).c_str());
+}
+
+std::vector<Context> contexts_from(nb::handle value) {
+  if (value.is_none() || nb::isinstance<Context>(value) || nb::isinstance<nb::str>(value))
+    return {context_or_current(value)};
+  std::vector<Context> contexts;
+  for (nb::handle item : value) contexts.push_back(context_or_current(item));
+  return contexts;
+}
+
+// ---- texts -----------------------------------------------------------------------------------------------------------
+
+std::string text_of(nb::handle value) {
+  if (nb::isinstance<nb::str>(value)) return nb::cast<std::string>(value);
+  if (value.is_none()) return "None";
+  if (PyBool_Check(value.ptr())) return value.is(Py_True) ? "True" : "False";
+  if (PyTuple_Check(value.ptr()) || PyList_Check(value.ptr())) {
+    const bool tuple = PyTuple_Check(value.ptr());
+    std::string text = tuple ? "(" : "[";
+    size_t count = 0;
+    for (nb::handle item : value) {
+      if (count++) text += ", ";
+      text += text_of(item);
+    }
+    if (tuple && count == 1) text += ",";
+    return text + (tuple ? ")" : "]");
+  }
+  if (nb::isinstance<Context>(value)) return nb::cast<Context>(value).str();
+  if (PyType_Check(value.ptr()) || nb::isinstance(value, numpy_types().dtype))  // numpy.float32, float
+    return std::string(name_of(dtype_from(value)));
+  return nb::str(value).c_str();  // numbers, NumPy's among them
+}
+
+Attributes attributes_of(nb::handle mapping) {
+  Attributes attributes;
+  if (mapping.is_none()) return attributes;
+  for (auto [key, value] : nb::borrow<nb::dict>(mapping)) attributes[nb::cast<std::string>(key)] = text_of(value);
+  return attributes;
+}
+
+std::vector<std::string> names_from(nb::handle value) {
+  if (value.is_none()) return {};
+  if (nb::isinstance<nb::str>(value)) return {nb::cast<std::string>(value)};
+  std::vector<std::string> names;
+  for (nb::handle item : value) {
+    if (!nb::isinstance<nb::str>(item))
+      throw nb::type_error(join("a name is due, not ", nb::repr(item).c_str()).c_str());
+    names.push_back(nb::cast<std::string>(item));
+  }
+  return names;
+}
+
+// ---- arrays ----------------------------------------------------------------------------------------------------------
+
+nb::object array_or_none(const NDArray& array) { return array ? nb::cast(array) : nb::none(); }
+
+nb::list list_of(const std::vector<NDArray>& arrays) {
+  nb::list list;
+  for (const NDArray& array : arrays) list.append(array_or_none(array));
+  return list;
+}
+
+nb::list list_of(const std::vector<std::vector<NDArray>>& arrays) {
+  nb::list list;
+  for (const auto& inner : arrays) list.append(list_of(inner));
+  return list;
+}
+
+nb::dict dict_of(const NamedArrays& arrays) {
+  nb::dict dict;
+  for (const auto& [name, array] : arrays) dict[name.c_str()] = array_or_none(array);
+  return dict;
+}
+
+nb::dict dict_in_order(const std::vector<std::string>& names, const std::vector<NDArray>& arrays) {
+  nb::dict dict;
+  for (size_t i = 0; i < names.size(); ++i) dict[names[i].c_str()] = array_or_none(arrays[i]);
+  return dict;
+}
+
+NDArray array_from(nb::handle value, Context context) {
+  if (nb::isinstance<NDArray>(value)) return nb::cast<NDArray>(value);
+  const nb::object values = numpy_types().numpy.attr("asarray")(value, nb::arg("dtype") = "float32");
+  NDArray array(Shape(dims_from(nb::object(values.attr("shape")))), context);
+  copy_from_numpy(array, values);
+  return array;
+}
+
+std::vector<NDArray> arrays_from(nb::handle value) {
+  if (value.is_none()) return {};
+  if (nb::isinstance<NDArray>(value)) return {nb::cast<NDArray>(value)};
+  std::vector<NDArray> arrays;
+  for (nb::handle item : value) {
+    if (!item.is_none() && !nb::isinstance<NDArray>(item))
+      throw nb::type_error(join("an NDArray is due, not ", nb::repr(nb::handle(item.type())).c_str()).c_str());
+    arrays.push_back(item.is_none() ? NDArray() : nb::cast<NDArray>(item));
+  }
+  return arrays;
+}
+
+NamedArrays named_arrays_from(nb::handle mapping) {
+  NamedArrays arrays;
+  if (mapping.is_none()) return arrays;
+  for (auto [name, value] : nb::borrow<nb::dict>(mapping)) {
+    if (!nb::isinstance<NDArray>(value))
+      throw nb::type_error(
+          join("an NDArray is due for ", nb::str(name).c_str(), ", not ", nb::repr(nb::handle(value.type())).c_str())
+              .c_str());
+    arrays[nb::cast<std::string>(name)] = nb::cast<NDArray>(value);
+  }
+  return arrays;
+}
+
+Arrays bound_arrays_from(nb::handle value) {
+  if (value.is_none()) return {};
+  if (!nb::isinstance<nb::dict>(value)) return arrays_from(value);
+  NamedArrays arrays;
+  for (auto [name, array] : nb::borrow<nb::dict>(value))
+    if (!array.is_none()) arrays[nb::cast<std::string>(name)] = nb::cast<NDArray>(array);
+  return arrays;
+}
+
+GradReqs grad_reqs_from(nb::handle value) {
+  if (nb::isinstance<nb::str>(value)) return nb::cast<std::string>(value);
+  if (nb::isinstance<nb::dict>(value)) return nb::cast<std::map<std::string, std::string>>(value);
+  return names_from(value);
+}
+
+void copy_from_numpy(const NDArray& array, nb::handle values) {
+  const NumpyTypes& numpy = numpy_types();
+  const DType dtype = array.dtype();
+  // NumPy converts, except to bfloat16: that is our own rounding.
+  const DType through = dtype == DType::bfloat16 ? DType::float32 : dtype;
+  const nb::object same =
+      numpy.ascontiguousarray(values, nb::arg("dtype") = numpy.dtypes[static_cast<size_t>(through)]);
+  const Shape shape(dims_from(nb::object(same.attr("shape"))));
+  require(shape.size() == array.size(), "an array of shape ", array.shape(),
+          " cannot take the values of one of shape ", shape);
+  if (array.size() == 0) return;
+  const NumpyBytes bytes(same);
+  const void* data = bytes.data();
+  visit_dtype(through, [&]<class T>(std::type_identity<T>) {
+    array.copy_from(std::span(static_cast<const T*>(data), static_cast<size_t>(array.size())));
+  });
+}
+
+nb::object to_numpy(const NDArray& array) {
+  const NumpyTypes& numpy = numpy_types();
+  if (array.dtype() == DType::bfloat16) return to_numpy(array.astype(DType::float32));
+  nb::object result = numpy.empty(tuple_of(array.shape()), numpy.dtypes[static_cast<size_t>(array.dtype())]);
+  if (array.size() == 0) return result;
+  const NumpyBytes bytes(result, PyBUF_WRITABLE);
+  {
+    nb::gil_scoped_release release;
+    array.storage().device().copy_to_host(bytes.data(), array.data(), array.bytes());
+  }
+  return result;
+}
+
+nb::object numpy_view(const NDArray& array) {
+  require(array.storage().device().is_host(), "NumPy cannot see the memory of an array on ", array.context());
+  std::vector<size_t> dims(array.shape().begin(), array.shape().end());
+  return nb::cast(nb::ndarray<nb::numpy>(array.mutable_data(), dims.size(), dims.data(), nb::cast(array), nullptr,
+                                         dlpack_type(array.dtype())));
+}
+
+// ---- functions -------------------------------------------------------------------------------------------------------
+
+Callable::Callable(nb::object function)
+    : function_(new nb::object(std::move(function)), [](nb::object* held) {
+        if (!Py_IsInitialized()) return;  // the process is ending: nobody to give it back to
+        nb::gil_scoped_acquire acquire;
+        delete held;
+      }) {}
+
+}  // namespace symbind::python

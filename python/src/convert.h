@@ -1,0 +1,52 @@
+// What Python code hands over in many forms, and what it gets back.
+#pragma once
+
+#include "casters.h"
+#include "symbind/exec/executor.h"
+#include "symbind/graph/symbol.h"
+
+namespace symbind::python {
+
+// The context in effect: that of the innermost `with ctx:`, else cpu(0). None means that one.
+Context current_context();
+void push_context(Context context);
+void pop_context();
+Context context_or_current(nb::handle value);
+std::vector<Context> contexts_from(nb::handle value);  // None: the current one; one, or a sequence
+
+// A value as the text that operators, files and initializers read: "(3, 3)", "True", "float32", "None", "0.1".
+std::string text_of(nb::handle value);
+Attributes attributes_of(nb::handle mapping);  // a dict of texts; None is empty
+
+// None for an empty array.
+nb::object array_or_none(const NDArray& array);
+nb::list list_of(const std::vector<NDArray>& arrays);
+nb::list list_of(const std::vector<std::vector<NDArray>>& arrays);
+nb::dict dict_of(const NamedArrays& arrays);
+nb::dict dict_in_order(const std::vector<std::string>& names, const std::vector<NDArray>& arrays);
+// An NDArray from one, or from anything NumPy makes an array of.
+NDArray array_from(nb::handle value, Context context);
+std::vector<NDArray> arrays_from(nb::handle value);  // None: none; one array, or a sequence (None in it: empty)
+NamedArrays named_arrays_from(nb::handle mapping);
+Arrays bound_arrays_from(nb::handle value);  // None, a list, or a dict
+GradReqs grad_reqs_from(nb::handle value);   // text, list or dict
+std::vector<std::string> names_from(nb::handle value);  // None: none; one text, or a sequence
+
+// Elements of a NumPy array become the array's; shapes agree. Memory is copied.
+void copy_from_numpy(const NDArray& array, nb::handle values);
+nb::object to_numpy(const NDArray& array);
+// NumPy's view of the array's own memory; only on a host device. Counts as one write.
+nb::object numpy_view(const NDArray& array);
+
+// A function of Python's, held so that it may be copied, called and dropped on any thread.
+class Callable {
+ public:
+  explicit Callable(nb::object function);
+  // Calls it with the GIL held; an exception passes through.
+  const nb::object& get() const { return *function_; }
+
+ private:
+  std::shared_ptr<nb::object> function_;
+};
+
+}  // namespace symbind::python

@@ -1,0 +1,24 @@
+// Batches and iterators across the border. Python code may hand over anything that looks like one: what counts are the
+// attributes.
+#pragma once
+
+#include "casters.h"
+#include "symbind/data/iterator.h"
+
+namespace symbind::python {
+
+// A DataDesc from one of ours, from (name, shape), or from anything with these attributes.
+DataDesc desc_from(nb::handle value);
+std::vector<DataDesc> descs_from(nb::handle value);  // None: none; one or a sequence
+nb::list list_of(const std::vector<DataDesc>& descs);  // of symbind.io.DataDesc
+nb::object desc_to_python(const DataDesc& desc);
+
+// A batch from anything with `data`; a missing label, pad, index, bucket_key or provide_… means none.
+DataBatch batch_from(nb::handle value);
+nb::object batch_to_python(const DataBatch& batch);  // a symbind.io.DataBatch
+
+// The iterator itself where it is a C++ one; for any other Python object an adapter that calls its methods (next or
+// __next__, reset, provide_data, provide_label, batch_size) with the GIL held. `what` ("train_data") is named in errors.
+std::shared_ptr<DataIter> iter_from(nb::handle value, const char* what);
+
+}  // namespace symbind::python

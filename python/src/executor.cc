@@ -1,0 +1,79 @@
+#include "symbind/exec/executor.h"
+
+#include "bindings.h"
+#include "convert.h"
+
+namespace symbind::python {
+namespace {
+
+nb::list forward(Executor& self, bool is_train, nb::kwargs inputs) {
+  NamedArrays arrays;
+  for (auto [name, value] : inputs) arrays[nb::cast<std::string>(name)] = array_from(value, cpu());
+  {
+    nb::gil_scoped_release release;
+    self.forward(is_train, arrays);
+  }
+  return list_of(self.outputs());
+}
+
+void backward(Executor& self, nb::handle out_grads, bool is_train) {
+  const Arrays grads = bound_arrays_from(out_grads);
+  nb::gil_scoped_release release;
+  self.backward(grads, is_train);
+}
+
+void set_monitor(Executor& self, nb::object callback, bool monitor_all) {
+  if (callback.is_none()) return self.set_monitor_callback({});
+  self.set_monitor_callback(
+      [function = Callable(std::move(callback))](const std::string& name, const NDArray& array) {
+        nb::gil_scoped_acquire acquire;
+        function.get()(name, array);
+      },
+      monitor_all);
+}
+
+ExecutorPtr reshape(Executor& self, bool partial_shaping, bool allow_up_sizing, nb::kwargs shapes) {
+  NamedShapes named;
+  for (auto [name, shape] : shapes) named[nb::cast<std::string>(name)] = Shape(dims_from(shape));
+  return self.reshape(named, {.partial_shaping = partial_shaping, .allow_up_sizing = allow_up_sizing});
+}
+
+}  // namespace
+
+void bind_executor(nb::module_& m) {
+  nb::class_<Executor>(m, "Executor", nb::dynamic_attr(), nb::is_weak_referenceable(),
+                       "A network bound to arrays on a device.")
+      .def("forward", &forward, nb::arg("is_train") = false, nb::arg("kwargs"))
+      .def("backward", &backward, nb::arg("out_grads").none() = nb::none(), nb::arg("is_train") = true)
+      .def_prop_ro("outputs", [](const Executor& self) { return list_of(self.outputs()); })
+      .def_prop_ro("arg_arrays", [](const Executor& self) { return list_of(self.arg_arrays()); })
+      .def_prop_ro("grad_arrays", [](const Executor& self) { return list_of(self.grad_arrays()); })
+      .def_prop_ro("aux_arrays", [](const Executor& self) { return list_of(self.aux_arrays()); })
+      .def_prop_ro("arg_dict", [](const Executor& self) { return dict_in_order(self.symbol().list_arguments(), self.arg_arrays()); })
+      .def_prop_ro("grad_dict", [](const Executor& self) { return dict_in_order(self.symbol().list_arguments(), self.grad_arrays()); })
+      .def_prop_ro("aux_dict", [](const Executor& self) { return dict_in_order(self.symbol().list_auxiliary_states(), self.aux_arrays()); })
+      .def_prop_ro("output_dict", [](const Executor& self) { return dict_in_order(self.symbol().list_outputs(), self.outputs()); })
+      .def("copy_params_from",
+           [](Executor& self, nb::handle arg_params, nb::handle aux_params, bool allow_extra_params) {
+             self.copy_params_from(named_arrays_from(arg_params), named_arrays_from(aux_params), allow_extra_params);
+           },
+           nb::arg("arg_params"), nb::arg("aux_params").none() = nb::none(), nb::arg("allow_extra_params") = false)
+      .def("reshape", &reshape, nb::arg("partial_shaping") = false, nb::arg("allow_up_sizing") = false,
+           nb::arg("kwargs"))
+      .def("set_monitor_callback", &set_monitor, nb::arg("callback").none(), nb::arg("monitor_all") = false)
+      .def("debug_str", &Executor::debug_str)
+      .def_prop_ro("_symbol", &Executor::symbol)
+      .def_prop_ro("_ctx", &Executor::context)
+      .def("memory", [](const Executor& self) {
+        const MemoryReport report = self.memory();
+        nb::dict result;
+        result["arena"] = report.arena;
+        result["arguments"] = report.arguments;
+        result["gradients"] = report.gradients;
+        result["outputs"] = report.outputs;
+        result["unshared"] = report.unshared;
+        return result;
+      }, "Bytes of working memory, arguments, gradients and outputs, and of working memory without sharing.");
+}
+
+}  // namespace symbind::python

@@ -1,0 +1,17 @@
+// The extension module: every class and function of the library that the Python package shows.
+#include "bindings.h"
+
+NB_MODULE(_symbind, m) {
+  using namespace symbind::python;
+  m.doc() = "Symbind's C++ classes; use them through the package symbind.";
+  nb::set_leak_warnings(false);  // users keep arrays in module globals: at exit these are no mistake
+  bind_error(m);
+  bind_context(m);
+  bind_random(m);
+  bind_ndarray(m);
+  bind_attributes(m);
+  bind_symbol(m);
+  bind_op(m);
+  bind_executor(m);
+  bind_files(m);
+}

@@ -1,0 +1,174 @@
+// Calling operators by the registry: on symbols and on arrays, with arguments as Python gives them.
+#include "symbind/graph/op.h"
+
+#include "bindings.h"
+#include "convert.h"
+#include "symbind/exec/invoke.h"
+#include "symbind/graph/builder.h"
+
+namespace symbind::python {
+namespace {
+
+// A call sorted out: inputs by position (a gap is one left out) and by name, parameters as text.
+template <class Value>
+struct Call {
+  std::vector<std::optional<Value>> positional;
+  std::vector<std::pair<std::string, Value>> named;
+  Attributes attributes;
+};
+
+template <class Value>
+bool is_sequence_of(nb::handle value) {
+  if (!PyTuple_Check(value.ptr()) && !PyList_Check(value.ptr())) return false;
+  size_t count = 0;
+  for (nb::handle item : value) {
+    if (!nb::isinstance<Value>(item)) return false;
+    ++count;
+  }
+  return count > 0;
+}
+
+// Inputs come first, then parameters in the order of their fields. The names in `apart` are the caller's business.
+template <class Value>
+Call<Value> sort_out(const OpDef& op, nb::handle args, nb::handle kwargs, std::initializer_list<std::string_view> apart) {
+  Call<Value> call;
+  size_t field = 0;
+  for (nb::handle value : args) {
+    if (nb::isinstance<Value>(value)) {
+      if (field > 0)
+        throw nb::type_error(join("[", op.name, "] an input stands behind parameters; give it by name").c_str());
+      call.positional.emplace_back(nb::cast<Value>(value));
+    } else if (field == 0 && value.is_none()) {
+      call.positional.emplace_back(std::nullopt);
+    } else if (field == 0 && is_sequence_of<Value>(value)) {
+      for (nb::handle item : value) call.positional.emplace_back(nb::cast<Value>(item));
+    } else {
+      if (field >= op.fields.size())
+        throw nb::type_error(join("[", op.name, "] cannot tell what ", nb::repr(value).c_str(), " is; it takes ",
+                                  comma_separated(op.inputs(op.make_params().get())), " and parameters by name")
+                                 .c_str());
+      call.attributes[op.fields[field++].name] = text_of(value);
+    }
+  }
+  for (auto [key, value] : nb::borrow<nb::dict>(kwargs)) {
+    const auto name = nb::cast<std::string>(key);
+    bool skip = false;
+    for (std::string_view reserved : apart) skip |= name == reserved;
+    if (skip) continue;
+    if (nb::isinstance<Value>(value)) {
+      call.named.emplace_back(name, nb::cast<Value>(value));
+    } else if (is_sequence_of<Value>(value)) {
+      for (nb::handle item : value) call.positional.emplace_back(nb::cast<Value>(item));
+    } else if (!value.is_none()) {
+      call.attributes[name] = text_of(value);
+    } else {
+      for (const ParamField& each : op.fields)
+        if (each.name == name && each.type.find("None") != std::string::npos) call.attributes[name] = "None";
+    }
+  }
+  while (!call.positional.empty() && !call.positional.back()) call.positional.pop_back();
+  return call;
+}
+
+nb::object keyword(nb::handle kwargs, const char* name) {
+  PyObject* value = PyDict_GetItemString(kwargs.ptr(), name);
+  return value ? nb::borrow(value) : nb::none();
+}
+
+Symbol call_on_symbols(const OpDef& op, nb::handle args, nb::handle kwargs) {
+  Call<Symbol> call = sort_out<Symbol>(op, args, kwargs, {"name", "attr", "out", "ctx"});
+  const nb::object name = keyword(kwargs, "name"), attr = keyword(kwargs, "attr"), ctx = keyword(kwargs, "ctx");
+  for (const ParamField& field : op.fields)
+    if (field.name == "ctx" && !ctx.is_none()) call.attributes["ctx"] = text_of(ctx);
+  if (!attr.is_none())
+    for (auto [key, value] : nb::borrow<nb::dict>(attr)) {
+      if (!nb::isinstance<nb::str>(value)) throw nb::value_error("attributes are texts");
+      const auto attribute = nb::cast<std::string>(key);
+      call.attributes[is_steering(attribute) ? hidden_key(attribute) : attribute] = nb::cast<std::string>(value);
+    }
+  std::vector<Symbol> positional;
+  bool gaps = false;
+  for (const auto& input : call.positional) gaps |= !input;
+  if (!gaps)
+    for (auto& input : call.positional) positional.push_back(std::move(*input));
+  Inputs inputs(std::move(positional));
+  if (gaps) {
+    const Names names = op.all_inputs(op.parse_params(call.attributes, "").get());
+    for (size_t i = 0; i < call.positional.size(); ++i)
+      if (call.positional[i] && i < names.size()) inputs.add(names[i], *call.positional[i]);
+  }
+  for (auto& [input, symbol] : call.named) inputs.add(input, symbol);
+  return apply(op.name, inputs, call.attributes, name.is_none() ? "" : nb::cast<std::string>(name));
+}
+
+nb::object call_on_arrays(const OpDef& op, nb::handle args, nb::handle kwargs) {
+  Call<NDArray> call = sort_out<NDArray>(op, args, kwargs, {"name", "attr", "out", "ctx"});
+  const nb::object out = keyword(kwargs, "out"), ctx = keyword(kwargs, "ctx");
+  if (!op.count_field.empty() && !call.attributes.count(op.count_field))
+    call.attributes[op.count_field] = std::to_string(call.positional.size() + call.named.size());
+  const std::shared_ptr<const void> params = op.parse_params(call.attributes, "");
+  std::vector<NDArray> inputs;
+  if (call.named.empty()) {
+    for (const auto& input : call.positional)
+      if (input) inputs.push_back(*input);
+  } else {
+    const Names names = op.all_inputs(params.get());
+    inputs.resize(names.size());
+    for (size_t i = 0; i < call.positional.size() && i < names.size(); ++i)
+      if (call.positional[i]) inputs[i] = *call.positional[i];
+    for (const auto& [name, array] : call.named) {
+      const auto place = std::find(names.begin(), names.end(), name);
+      require(place != names.end(), "[", op.name, "] has no input '", name, "'; its inputs are ",
+              comma_separated(names));
+      inputs[static_cast<size_t>(place - names.begin())] = array;
+    }
+    for (size_t i = 0; i < names.size(); ++i)
+      require(bool(inputs[i]), "[", op.name, "] its input '", names[i], "' is missing");
+  }
+  InvokeOptions options;
+  options.context = context_or_current(ctx);
+  if (nb::isinstance<NDArray>(out) || !out.is_none()) options.out = arrays_from(out);
+  std::vector<NDArray> results;
+  {
+    nb::gil_scoped_release release;
+    results = invoke(op, inputs, params.get(), options);
+  }
+  if (!out.is_none()) return out;
+  if (results.size() == 1) return nb::cast(results[0]);
+  return list_of(results);
+}
+
+nb::list describe(const OpDef& op) {
+  nb::list fields;
+  for (const ParamField& field : op.fields)
+    fields.append(nb::make_tuple(field.name, field.type, field.is_required ? nb::none() : nb::cast(field.default_text),
+                                 field.doc));
+  return fields;
+}
+
+}  // namespace
+
+void bind_op(nb::module_& m) {
+  nb::class_<OpDef>(m, "_Op", "An operator of the registry.")
+      .def_ro("name", &OpDef::name)
+      .def_ro("aliases", &OpDef::aliases)
+      .def_ro("doc", &OpDef::doc)
+      .def_prop_ro("fields", &describe, "(name, type, default or None where it must be given, doc) of each parameter.")
+      .def_prop_ro("inputs", [](const OpDef& op) { return op.inputs(op.make_params().get()); })
+      .def_prop_ro("aux", [](const OpDef& op) { return op.aux ? op.aux(op.make_params().get()) : Names{}; })
+      .def_prop_ro("takes_any", [](const OpDef& op) { return !op.count_field.empty(); })
+      .def("on_symbols", &call_on_symbols)
+      .def("on_arrays", &call_on_arrays);
+  m.def("_find_op", [](const std::string& name) { return OpRegistry::get().find_or_null(name); }, nb::rv_policy::reference);
+  m.def("_require_op", [](const std::string& name) { return &OpRegistry::get().find(name); }, nb::rv_policy::reference);
+  m.def("_list_ops", [] {
+    std::vector<std::string> names;
+    for (const OpDef* op : OpRegistry::get().all()) {
+      names.push_back(op->name);
+      names.insert(names.end(), op->aliases.begin(), op->aliases.end());
+    }
+    return names;
+  });
+}
+
+}  // namespace symbind::python

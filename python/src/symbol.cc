@@ -1,0 +1,246 @@
+// Symbol: composing, listing, inferring, saving, binding.
+#include "symbind/graph/symbol.h"
+
+#include <nanobind/operators.h>
+
+#include "bindings.h"
+#include "convert.h"
+#include "symbind/exec/executor.h"
+#include "symbind/graph/builder.h"
+#include "symbind/passes/infer.h"
+
+namespace symbind::python {
+namespace {
+
+Symbol by_name(const char* op, const Symbol& a, const Symbol& b) { return apply(op, Inputs({a, b})); }
+Symbol by_name(const char* op, const Symbol& a, double b) { return apply(op, Inputs(a), {{"scalar", print(b)}}); }
+
+template <class Both, class Reversed>
+void def_arithmetic(nb::class_<Symbol>& type, const char* name, const char* reversed, Both both, Reversed back) {
+  type.def(name, [both](const Symbol& a, const Symbol& b) { return both(a, b); }, nb::is_operator());
+  type.def(name, [both](const Symbol& a, double b) { return both(a, b); }, nb::is_operator());
+  type.def(reversed, [back](const Symbol& a, double b) { return back(b, a); }, nb::is_operator());
+}
+
+template <class Function>
+void def_comparison(nb::class_<Symbol>& type, const char* name, Function compare) {
+  type.def(name, [compare](const Symbol& a, const Symbol& b) { return compare(a, b); }, nb::is_operator());
+  type.def(name, [compare](const Symbol& a, double b) { return compare(a, b); }, nb::is_operator());
+}
+
+void bind_arithmetic(nb::class_<Symbol>& type) {
+  def_arithmetic(
+      type, "__add__", "__radd__", [](const Symbol& a, const auto& b) { return a + b; },
+      [](double a, const Symbol& b) { return a + b; });
+  def_arithmetic(
+      type, "__sub__", "__rsub__", [](const Symbol& a, const auto& b) { return a - b; },
+      [](double a, const Symbol& b) { return a - b; });
+  def_arithmetic(
+      type, "__mul__", "__rmul__", [](const Symbol& a, const auto& b) { return a * b; },
+      [](double a, const Symbol& b) { return a * b; });
+  def_arithmetic(
+      type, "__truediv__", "__rtruediv__", [](const Symbol& a, const auto& b) { return a / b; },
+      [](double a, const Symbol& b) { return a / b; });
+  def_arithmetic(
+      type, "__pow__", "__rpow__", [](const Symbol& a, const auto& b) { return pow(a, b); },
+      [](double a, const Symbol& b) { return pow(a, b); });
+  type.def("__mod__", [](const Symbol& a, const Symbol& b) { return by_name("_mod", a, b); }, nb::is_operator());
+  type.def("__mod__", [](const Symbol& a, double b) { return by_name("_mod_scalar", a, b); }, nb::is_operator());
+  type.def("__rmod__", [](const Symbol& a, double b) { return by_name("_rmod_scalar", a, b); }, nb::is_operator());
+  type.def("__neg__", [](const Symbol& a) { return -a; });
+  def_comparison(type, "__eq__", [](const Symbol& a, const auto& b) { return a == b; });
+  def_comparison(type, "__ne__", [](const Symbol& a, const auto& b) { return a != b; });
+  def_comparison(type, "__lt__", [](const Symbol& a, const auto& b) { return a < b; });
+  def_comparison(type, "__le__", [](const Symbol& a, const auto& b) { return a <= b; });
+  def_comparison(type, "__gt__", [](const Symbol& a, const auto& b) { return a > b; });
+  def_comparison(type, "__ge__", [](const Symbol& a, const auto& b) { return a >= b; });
+}
+
+// What a call knows of shapes: in the order of the arguments (None: not known), or by name.
+NamedShapes known_shapes(const Symbol& symbol, const nb::tuple& in_order, const nb::dict& by_name) {
+  if (in_order.size() > 0 && by_name.size() > 0)
+    throw nb::value_error("shapes are given either in the order of the arguments or by name, not both");
+  NamedShapes known;
+  const std::vector<std::string> arguments = in_order.size() > 0 ? symbol.list_arguments() : std::vector<std::string>{};
+  for (size_t i = 0; i < in_order.size(); ++i) {
+    if (in_order[i].is_none()) continue;
+    if (i >= arguments.size())
+      throw nb::value_error(join("the network has ", arguments.size(), " arguments, not ", in_order.size()).c_str());
+    known[arguments[i]] = Shape(dims_from(in_order[i]));
+  }
+  for (auto [name, shape] : by_name)
+    if (!shape.is_none()) known[nb::cast<std::string>(name)] = Shape(dims_from(shape));
+  return known;
+}
+
+nb::object shape_lists(const InferredShapes& inferred) {
+  const auto tuples = [](const std::vector<std::vector<int64_t>>& shapes) {
+    nb::list list;
+    for (const auto& dims : shapes) list.append(tuple_of(dims));
+    return list;
+  };
+  return nb::make_tuple(tuples(inferred.args), tuples(inferred.outputs), tuples(inferred.aux));
+}
+
+nb::object type_lists(const Symbol& symbol, nb::args in_order, nb::kwargs by_name) {
+  NamedTypes known;
+  const std::vector<std::string> arguments = symbol.list_arguments();
+  for (size_t i = 0; i < in_order.size() && i < arguments.size(); ++i)
+    if (!in_order[i].is_none()) known[arguments[i]] = dtype_from(in_order[i]);
+  for (auto [name, dtype] : by_name)
+    if (!dtype.is_none()) known[nb::cast<std::string>(name)] = dtype_from(dtype);
+  const InferredTypes inferred = infer_type(symbol, known);
+  const auto types = [](const std::vector<DType>& list) {
+    nb::list result;
+    for (DType dtype : list) result.append(numpy_type(dtype));
+    return result;
+  };
+  return nb::make_tuple(types(inferred.args), types(inferred.outputs), types(inferred.aux));
+}
+
+std::map<std::string, Context> groups_from(nb::handle group2ctx) {
+  std::map<std::string, Context> groups;
+  if (group2ctx.is_none()) return groups;
+  for (auto [group, context] : nb::borrow<nb::dict>(group2ctx))
+    groups[nb::cast<std::string>(group)] = context_or_current(context);
+  return groups;
+}
+
+ExecutorPtr bind_arrays(const Symbol& symbol, Context ctx, nb::handle args, nb::handle args_grad, nb::handle grad_req,
+                        nb::handle aux_states, nb::handle group2ctx, ExecutorPtr shared_exec) {
+  return bind(symbol, ctx, bound_arrays_from(args),
+              {.args_grad = bound_arrays_from(args_grad),
+               .grad_req = grad_reqs_from(grad_req),
+               .aux_states = bound_arrays_from(aux_states),
+               .group2ctx = groups_from(group2ctx),
+               .shared_exec = std::move(shared_exec)});
+}
+
+ExecutorPtr bind_shapes(const Symbol& symbol, Context ctx, nb::handle grad_req, nb::handle type_dict, nb::handle,
+                        nb::handle group2ctx, nb::handle shared_arg_names, ExecutorPtr shared_exec,
+                        nb::handle shared_buffer, nb::kwargs shapes) {
+  NamedTypes types;
+  if (!type_dict.is_none())
+    for (auto [name, dtype] : nb::borrow<nb::dict>(type_dict)) types[nb::cast<std::string>(name)] = dtype_from(dtype);
+  NamedArrays buffer = named_arrays_from(shared_buffer);
+  auto executor = simple_bind(symbol, ctx, known_shapes(symbol, nb::tuple(), shapes),
+                              {.grad_req = grad_reqs_from(grad_req),
+                               .type_dict = types,
+                               .group2ctx = groups_from(group2ctx),
+                               .shared_arg_names = names_from(shared_arg_names),
+                               .shared_exec = std::move(shared_exec),
+                               .shared_buffer = shared_buffer.is_none() ? nullptr : &buffer});
+  if (!shared_buffer.is_none())
+    for (const auto& [name, array] : buffer) nb::borrow<nb::dict>(shared_buffer)[name.c_str()] = array;
+  return executor;
+}
+
+// net(data=other), net(a, b): a copy with variables replaced.
+Symbol compose(const Symbol& self, nb::args in_order, nb::kwargs by_name) {
+  std::string name;
+  std::map<std::string, Symbol> named;
+  for (auto [key, value] : by_name) {
+    if (nb::cast<std::string>(key) == "name") {
+      if (!value.is_none()) name = nb::cast<std::string>(value);
+    } else if (!nb::isinstance<Symbol>(value)) {
+      throw nb::type_error(join("a Symbol is due for ", nb::str(key).c_str(), ", not ",
+                                nb::repr(nb::handle(value.type())).c_str()).c_str());
+    } else {
+      named.emplace(nb::cast<std::string>(key), nb::cast<Symbol>(value));
+    }
+  }
+  if (in_order.size() == 0) return self(named, name);
+  if (!named.empty()) throw nb::type_error("inputs are given either in order or by name, not both");
+  std::vector<Symbol> symbols;
+  for (nb::handle item : in_order) symbols.push_back(nb::cast<Symbol>(item));
+  return self(symbols, name);
+}
+
+void bind_executing(nb::class_<Symbol>& type) {
+  type.def("infer_shape",
+           [](const Symbol& self, nb::args args, nb::kwargs kwargs) -> nb::object {
+             const InferredShapes inferred = infer_shape_partial(self, known_shapes(self, args, kwargs));
+             if (!inferred.complete) return nb::make_tuple(nb::none(), nb::none(), nb::none());
+             return shape_lists(inferred);
+           },
+           "Shapes of arguments, outputs and auxiliary states from those known; three None where some stay unknown.")
+      .def("infer_shape_partial",
+           [](const Symbol& self, nb::args args, nb::kwargs kwargs) {
+             return shape_lists(infer_shape_partial(self, known_shapes(self, args, kwargs)));
+           },
+           "The same, with 0 for a dimension that stays unknown and () for a shape.")
+      .def("infer_type", &type_lists, "Types of arguments, outputs and auxiliary states from those known.")
+      .def("infer_type_partial", &type_lists)
+      .def("_bind", &bind_arrays, nb::arg("ctx"), nb::arg("args").none(), nb::arg("args_grad").none() = nb::none(),
+           nb::arg("grad_req") = "write", nb::arg("aux_states").none() = nb::none(),
+           nb::arg("group2ctx").none() = nb::none(), nb::arg("shared_exec").none() = nb::none())
+      .def("simple_bind", &bind_shapes, nb::arg("ctx"), nb::arg("grad_req") = "write",
+           nb::arg("type_dict").none() = nb::none(), nb::arg("stype_dict").none() = nb::none(),
+           nb::arg("group2ctx").none() = nb::none(), nb::arg("shared_arg_names").none() = nb::none(),
+           nb::arg("shared_exec").none() = nb::none(), nb::arg("shared_buffer").none() = nb::none(),
+           nb::arg("kwargs"), "Infers every shape and type, allocates every array filled with zeros, and binds to them.");
+}
+
+}  // namespace
+
+void bind_symbol(nb::module_& m) {
+  nb::class_<Symbol> type(m, "Symbol", nb::is_weak_referenceable(), "A network, or a part of one: a list of outputs.");
+  type.def("__call__", &compose)
+      .def("__getitem__", [](const Symbol& self, int64_t index) {
+        const auto size = static_cast<int64_t>(self.size());
+        if (index < 0) index += size;
+        if (index < 0 || index >= size) throw nb::index_error("the network has no such output");
+        return self[static_cast<size_t>(index)];
+      })
+      .def("__getitem__", [](const Symbol& self, const std::string& output) { return self[output]; })
+      .def("__getitem__", [](const Symbol& self, nb::slice slice) {
+        auto [start, stop, step, count] = slice.compute(self.size());
+        std::vector<Symbol> outputs;
+        for (size_t i = 0; i < count; ++i) outputs.push_back(self[static_cast<size_t>(start + static_cast<Py_ssize_t>(i) * step)]);
+        return Symbol::group(outputs);
+      })
+      .def("__len__", &Symbol::size)
+      .def_prop_ro("name", [](const Symbol& self) -> nb::object {
+        const std::string name = self.name();
+        return name.empty() ? nb::none() : nb::cast(name);
+      })
+      .def("attr", [](const Symbol& self, const std::string& key) { return self.attr(key); }, nb::arg("key"))
+      .def("list_attr", [](const Symbol& self, bool) { return self.list_attr(); }, nb::arg("recursive") = false)
+      .def("attr_dict", &Symbol::attr_dict)
+      .def("_set_attr", [](Symbol& self, nb::kwargs attributes) {
+        for (auto [key, value] : attributes)
+          if (!nb::isinstance<nb::str>(value)) throw nb::value_error("attributes are texts");
+        self.set_attr(attributes_of(attributes));
+      })
+      .def("list_arguments", &Symbol::list_arguments)
+      .def("list_outputs", &Symbol::list_outputs)
+      .def("list_auxiliary_states", &Symbol::list_auxiliary_states)
+      .def("list_inputs", &Symbol::list_inputs)
+      .def_prop_ro("num_outputs", &Symbol::size)
+      .def("get_internals", &Symbol::get_internals)
+      .def("get_children", &Symbol::get_children)
+      .def("tojson", [](const Symbol& self, bool) { return self.tojson(); }, nb::arg("remove_amp_cast") = true)
+      .def("save", [](const Symbol& self, const std::string& fname, bool) { self.save(fname); }, nb::arg("fname"),
+           nb::arg("remove_amp_cast") = true)
+      .def("debug_str", &Symbol::debug_str)
+      .def("__copy__", [](const Symbol& self) { return Symbol::load_json(self.tojson()); })
+      .def("__hash__", [](nb::handle self) { return reinterpret_cast<intptr_t>(self.ptr()) >> 4; });
+  bind_arithmetic(type);
+  bind_executing(type);
+
+  m.def("_variable", [](const std::string& name, nb::handle attr, nb::handle shape, nb::handle lr_mult,
+                        nb::handle wd_mult, nb::handle dtype, const std::string& init) {
+    VariableOptions options{.attr = attributes_of(attr), .init = init};
+    if (!shape.is_none()) options.shape = Shape(dims_from(shape));
+    if (!lr_mult.is_none()) options.lr_mult = nb::cast<double>(lr_mult);
+    if (!wd_mult.is_none()) options.wd_mult = nb::cast<double>(wd_mult);
+    if (!dtype.is_none()) options.dtype = dtype_from(dtype);
+    return Symbol::variable(name, options);
+  }, nb::arg("name"), nb::arg("attr").none(), nb::arg("shape").none(), nb::arg("lr_mult").none(),
+        nb::arg("wd_mult").none(), nb::arg("dtype").none(), nb::arg("init"));
+  m.def("_group", [](const std::vector<Symbol>& symbols) { return Symbol::group(symbols); });
+  m.def("_load_symbol", &Symbol::load);
+  m.def("_load_symbol_json", [](const std::string& text) { return Symbol::load_json(text); });
+}
+
+}  // namespace symbind::python

@@ -1,0 +1,121 @@
+"""Functions made from the registry of operators: one for each name and alias, built when it is first asked for."""
+
+from . import _symbind
+
+
+def _python_default(text):
+    """A default as Python would write it."""
+    if text in ("True", "False", "None"):
+        return {"True": True, "False": False, "None": None}[text]
+    for convert in (int, float):
+        try:
+            return convert(text)
+        except ValueError:
+            pass
+    if text.startswith(("(", "[")) and text.endswith((")", "]")):
+        inner = [part.strip() for part in text[1:-1].split(",") if part.strip()]
+        return tuple(_python_default(part) for part in inner)
+    return text
+
+
+def signature_of(op, symbolic):
+    """What a call takes: inputs, then parameters, then name and attr (symbols) or out (arrays)."""
+    from inspect import Parameter, Signature
+
+    keyword = Parameter.POSITIONAL_OR_KEYWORD
+    parameters = []
+    if op.takes_any:
+        parameters.append(Parameter("args", Parameter.VAR_POSITIONAL))
+        keyword = Parameter.KEYWORD_ONLY
+    else:
+        for name in [*op.inputs, *op.aux]:
+            parameters.append(Parameter(name, keyword, default=None))
+    taken = {parameter.name for parameter in parameters}
+    for name, _, default, _ in op.fields:
+        if name not in taken and name.isidentifier():
+            taken.add(name)
+            value = None if default is None else _python_default(default)
+            parameters.append(Parameter(name, keyword, default=value))
+    for name in ("name", "attr") if symbolic else ("out",):
+        if name not in taken:
+            parameters.append(Parameter(name, keyword, default=None))
+    parameters.append(Parameter("kwargs", Parameter.VAR_KEYWORD))
+    return Signature(parameters)
+
+
+def docstring_of(op, symbolic):
+    """The operator's own words, its inputs and its parameters."""
+    lines = [op.doc, "", "Parameters", "----------"]
+    kind = "Symbol" if symbolic else "NDArray"
+    if op.takes_any:
+        lines.append(f"args : any number of {kind}")
+    else:
+        lines += [f"{name} : {kind}" for name in [*op.inputs, *op.aux]]
+    for name, kind_of, default, doc in op.fields:
+        lines.append(f"{name} : {kind_of}, {'required' if default is None else 'default ' + (default or repr(''))}")
+        if doc:
+            lines.append(f"    {doc}")
+    return "\n".join(lines)
+
+
+def make_function(name, op, symbolic, module):
+    call = op.on_symbols if symbolic else op.on_arrays
+
+    def function(*args, **kwargs):
+        return call(args, kwargs)
+
+    function.__name__ = name
+    function.__qualname__ = name
+    function.__module__ = module
+    function.__doc__ = docstring_of(op, symbolic)
+    function.__signature__ = signature_of(op, symbolic)
+    return function
+
+
+class Namespace:
+    """The operators whose names begin with a prefix ("_contrib_"), as attributes of a module."""
+
+    def __init__(self, module, symbolic, prefixes=("",), private=False):
+        self.module = module
+        self.symbolic = symbolic
+        self.prefixes = prefixes
+        self.private = private
+
+    def find(self, name):
+        """The function of that name; AttributeError says what is wrong."""
+        if name.startswith("__"):
+            raise AttributeError(f"module '{self.module}' has no attribute '{name}'")
+        for prefix in self.prefixes:
+            op = _symbind._find_op(prefix + name)
+            if op is not None:
+                return make_function(name, op, self.symbolic, self.module)
+        raise AttributeError(f"module '{self.module}' has no attribute '{name}': Symbind has no operator of that name")
+
+    def names(self):
+        found = set()
+        for name in _symbind._list_ops():
+            for prefix in self.prefixes:
+                if name.startswith(prefix):
+                    short = name[len(prefix) :]
+                    if short and short.isidentifier() and (self.private or not short.startswith("_")):
+                        found.add(short)
+        return sorted(found)
+
+
+def install(module_globals, symbolic, prefixes=("",), private=False):
+    """Gives a module `__getattr__`, `__dir__` and `__all__` over the registry; what it defines itself comes first."""
+    namespace = Namespace(module_globals["__name__"], symbolic, prefixes, private)
+    own = [name for name in module_globals if not name.startswith("_")]
+
+    def __getattr__(name):
+        if name == "__all__":
+            module_globals["__all__"] = value = sorted({*own, *namespace.names()})
+            return value
+        module_globals[name] = function = namespace.find(name)
+        return function
+
+    def __dir__():
+        return sorted({*module_globals, *namespace.names()})
+
+    module_globals["__getattr__"] = __getattr__
+    module_globals["__dir__"] = __dir__

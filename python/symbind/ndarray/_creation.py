@@ -1,0 +1,134 @@
+"""Arrays from numbers, from NumPy and from other arrays."""
+
+import numpy as _np
+
+from .. import _symbind
+from .._symbind import NDArray
+
+
+def _shape(shape):
+    return (shape,) if isinstance(shape, (int, _np.integer)) else tuple(shape)
+
+
+def array(source_array, ctx=None, dtype=None):
+    """An array of a list, a NumPy array or another array: float32 unless told otherwise or copied from an NDArray."""
+    if isinstance(source_array, NDArray):
+        result = empty(source_array.shape, ctx, source_array.dtype if dtype is None else dtype)
+        source_array.copyto(result)
+        return result
+    if type(source_array).__module__.startswith("scipy.sparse"):
+        source_array = source_array.toarray()
+    try:
+        values = _np.asarray(source_array)
+        if values.dtype == object:
+            values = values.astype(_np.float32)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"an array, or nested lists of numbers of equal lengths, is due: {error}") from None
+    result = empty(values.shape or (1,), ctx, _np.float32 if dtype is None else dtype)
+    result._copy_from_numpy(values)
+    return result
+
+
+def empty(shape, ctx=None, dtype=None):
+    """An array whose elements are whatever the memory holds."""
+    return _symbind._empty(_shape(shape), ctx, _np.float32 if dtype is None else dtype)
+
+
+def full(shape, val, ctx=None, dtype=None, out=None):
+    """An array of one value."""
+    if out is not None:
+        out._fill(float(val))
+        return out
+    return _symbind._full(_shape(shape), float(val), ctx, _np.float32 if dtype is None else dtype)
+
+
+def zeros(shape, ctx=None, dtype=None, stype=None, out=None, **kwargs):
+    """An array of zeros."""
+    if stype not in (None, "default"):
+        raise NotImplementedError(f"arrays are dense here: there is no storage type {stype!r}")
+    return full(shape, 0, ctx, dtype, out)
+
+
+def ones(shape, ctx=None, dtype=None, out=None, **kwargs):
+    """An array of ones."""
+    return full(shape, 1, ctx, dtype, out)
+
+
+def arange(start, stop=None, step=1.0, repeat=1, infer_range=None, ctx=None, dtype=None):
+    """start, start + step, … before stop, each `repeat` times; one number is the stop."""
+    if stop is None:
+        start, stop = 0, start
+    return _symbind._arange(start, stop, step, repeat, ctx, _np.float32 if dtype is None else dtype)
+
+
+def linspace(start, stop, num, endpoint=True, ctx=None, dtype=None):
+    """`num` numbers evenly spaced from start to stop."""
+    return array(_np.linspace(start, stop, num, endpoint), ctx, dtype)
+
+
+def eye(N, M=0, k=0, ctx=None, dtype=None, **kwargs):
+    """Ones on a diagonal."""
+    return array(_np.eye(N, M or None, k), ctx, dtype)
+
+
+def concatenate(arrays, axis=0, always_copy=True):
+    """Arrays joined along an axis."""
+    if len(arrays) == 0:
+        raise ValueError("there is nothing to concatenate")
+    if len(arrays) == 1 and not always_copy:
+        return arrays[0]
+    return _symbind._concatenate(list(arrays), axis)
+
+
+def moveaxis(tensor, source, destination):
+    """The array with some axes moved to other places."""
+    axes = list(range(tensor.ndim))
+    source = [axis % tensor.ndim for axis in _shape(source)]
+    destination = [axis % tensor.ndim for axis in _shape(destination)]
+    if len(source) != len(destination):
+        raise ValueError("as many destinations as sources are due")
+    rest = [axis for axis in axes if axis not in source]
+    for place, axis in sorted(zip(destination, source)):
+        rest.insert(place, axis)
+    return tensor.transpose(rest)
+
+
+def onehot_encode(indices, out):
+    """Rows of `out` become zero but for a one at each index."""
+    rows = _np.arange(out.shape[0])
+    values = _np.zeros(out.shape, dtype=_np.float32)
+    values[rows, indices.asnumpy().astype(_np.int64)] = 1
+    out[:] = values
+    return out
+
+
+def from_numpy(ndarray, zero_copy=True):
+    """An array of NumPy's numbers, in their type."""
+    return array(ndarray, dtype=ndarray.dtype)
+
+
+def from_dlpack(dlpack):
+    """An array of what another library holds, copied."""
+    values = _np.from_dlpack(dlpack) if hasattr(dlpack, "__dlpack__") else _np.from_dlpack(_Capsule(dlpack))
+    return array(values, dtype=values.dtype)
+
+
+class _Capsule:
+    def __init__(self, capsule):
+        self._capsule = capsule
+
+    def __dlpack__(self, **kwargs):
+        return self._capsule
+
+    def __dlpack_device__(self):
+        return (1, 0)
+
+
+def to_dlpack_for_read(data):
+    """The array's memory for another library."""
+    return data.__dlpack__()
+
+
+def to_dlpack_for_write(data):
+    """The array's memory for another library to write."""
+    return data.__dlpack__()

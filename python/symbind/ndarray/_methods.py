@@ -1,0 +1,118 @@
+"""What NDArray has in Python beyond its C++ methods: indexing, text, pickling, and operators as methods."""
+
+import numpy as _np
+
+from .. import _symbind
+from . import _indexing
+
+# Operators that are methods too: a.sum(axis=1) is sum(a, axis=1).
+FLUENT = """
+abs arccos arccosh arcsin arcsinh arctan arctanh argmax argmax_channel argmin argsort broadcast_axes broadcast_like
+broadcast_to cbrt ceil clip cos cosh degrees depth_to_space diag erf exp expand_dims expm1 fix flatten flip floor
+log log10 log1p log2 log_softmax max mean min nanprod nansum norm one_hot ones_like pad pick prod radians rcbrt
+reciprocal relu repeat reshape_like rint round rsqrt shape_array sigmoid sign sin sinh size_array slice slice_axis
+slice_like softmax softmin sort space_to_depth split split_v2 sqrt square squeeze sum swapaxes take tan tanh tile topk
+trunc zeros_like
+""".split()
+
+
+def fluent(name, symbolic):
+    """The operator as a method: its first input is the object itself."""
+
+    def method(self, *args, **kwargs):
+        op = _symbind._require_op(name)
+        return (op.on_symbols if symbolic else op.on_arrays)((self, *args), kwargs)
+
+    method.__name__ = name
+    method.__qualname__ = f"{'Symbol' if symbolic else 'NDArray'}.{name}"
+    method.__doc__ = f"The operator {name} on this {'symbol' if symbolic else 'array'}."
+    return method
+
+
+def _repr(self):
+    dims = "x".join(str(dim) for dim in self.shape)
+    return f"\n{self.asnumpy()}\n<NDArray {dims} @{self.context}>"
+
+
+def _reshape(self, *shape, **kwargs):
+    """A view of another shape: 0 keeps a dimension, -1 infers one, -2 takes the rest, -3 merges two, -4 splits one."""
+    if len(shape) == 1 and not isinstance(shape[0], (int, _np.integer)):
+        shape = tuple(shape[0])
+    elif not shape:
+        shape = kwargs.pop("shape")
+        shape = (shape,) if isinstance(shape, int) else tuple(shape)
+    reverse = kwargs.pop("reverse", False)
+    if kwargs:
+        raise TypeError(f"reshape takes shape and reverse, not {', '.join(kwargs)}")
+    return self._reshape_reversed(shape) if reverse else self._reshape(shape)
+
+
+def _transpose(self, *axes):
+    """The array with its axes in another order; reversed without one."""
+    if len(axes) == 1 and not isinstance(axes[0], int):
+        axes = axes[0]
+    kwargs = {"axes": tuple(axes)} if axes else {}
+    return _symbind._require_op("transpose").on_arrays((self,), kwargs)
+
+
+def _array(self, dtype=None, copy=None):
+    values = self.asnumpy()
+    return values if dtype is None else values.astype(dtype)
+
+
+def _restore(values, dtype, context):
+    from ._creation import array
+
+    if context.device_type == "gpu" and context.device_id >= _symbind.num_gpus():
+        context = _symbind.cpu()
+    return array(values, context, dtype)
+
+
+def _reduce(self):
+    return _restore, (self.asnumpy(), self.dtype, self.context)
+
+
+def _as_nd(self):
+    return self
+
+
+def _detach(self):
+    return self
+
+
+def _tostype(self, stype):
+    """The array itself for "default"; arrays are dense here."""
+    if stype != "default":
+        raise _symbind.MXNetError(f"arrays are dense here: there is no storage type '{stype}'")
+    return self
+
+
+def _no_autograd(self, *args, **kwargs):
+    """Automatic differentiation of array code is not part of Symbind: bind a Symbol."""
+    raise NotImplementedError("automatic differentiation of array code is not part of Symbind: bind a Symbol instead")
+
+
+def install(cls):
+    """Completes the C++ class."""
+    for name in FLUENT:
+        setattr(cls, name, fluent(name, symbolic=False))
+    cls.__getitem__ = _indexing.get
+    cls.__setitem__ = _indexing.put
+    cls.__iter__ = _indexing.rows
+    cls.__repr__ = cls.__str__ = _repr
+    cls.reshape = _reshape
+    cls.transpose = _transpose
+    cls.T = property(lambda self: self.transpose())
+    cls.stype = property(lambda self: "default")
+    cls.grad = property(lambda self: None)
+    cls.handle = property(lambda self: self)
+    cls.broadcast_axis = fluent("broadcast_axis", symbolic=False)
+    cls.__array__ = _array
+    cls.__array_ufunc__ = None
+    cls.__reduce__ = _reduce
+    cls.__copy__ = cls.__deepcopy__ = lambda self, memo=None: self.copy()
+    cls.__abs__ = lambda self: self.abs()
+    cls.as_nd_ndarray = _as_nd
+    cls.detach = _detach
+    cls.tostype = _tostype
+    cls.attach_grad = cls.backward = _no_autograd

@@ -1,0 +1,5 @@
+"""Operators of MXNet's `sparse` namespace on arrays, as far as the registry has them."""
+
+from .. import _functions
+
+_functions.install(globals(), symbolic=False, prefixes=("",))

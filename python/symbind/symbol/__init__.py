@@ -1,0 +1,27 @@
+"""Symbols, and every operator as a function on them."""
+
+from .. import _functions
+from .._symbind import Symbol
+from . import _methods
+from ._creation import (
+    Group,
+    Variable,
+    arange,
+    eye,
+    full,
+    hypot,
+    load,
+    load_json,
+    maximum,
+    minimum,
+    ones,
+    pow,
+    power,
+    var,
+    zeros,
+)
+from . import contrib, image, linalg, random, sparse
+from . import _internal, op
+
+_methods.install(Symbol)
+_functions.install(globals(), symbolic=True)

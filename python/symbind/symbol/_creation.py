@@ -1,0 +1,120 @@
+"""Variables, groups, files, and functions that take symbols or numbers."""
+
+from .. import _symbind
+from .._symbind import Symbol
+
+
+def Variable(
+    name,
+    attr=None,
+    shape=None,
+    lr_mult=None,
+    wd_mult=None,
+    dtype=None,
+    init=None,
+    stype=None,
+    profiler_scope=None,
+    **kwargs,
+):
+    """An input of a network. Keywords with double underscores (``__layout__``) become attributes."""
+    if not isinstance(name, str):
+        raise TypeError(f"a variable's name is text, not {type(name).__name__}")
+    attributes = dict(attr or {})
+    for key, value in attributes.items():
+        if not isinstance(value, str):
+            raise ValueError(f"attributes are texts, but {key} is {value!r}")
+    for key, value in kwargs.items():
+        if not (key.startswith("__") and key.endswith("__")):
+            raise ValueError(f"Variable does not know {key}: attributes of one's own begin and end with __")
+        attributes[key] = str(value)
+    if stype not in (None, "default"):
+        raise NotImplementedError(f"arrays are dense here: there is no storage type {stype!r}")
+    if init is not None and not isinstance(init, str):
+        init = init.dumps()
+    return _symbind._variable(name, attributes, shape, lr_mult, wd_mult, dtype, init or "")
+
+
+var = Variable
+
+
+def Group(symbols):
+    """One symbol with the outputs of several."""
+    symbols = list(symbols)
+    if not symbols or any(not isinstance(symbol, Symbol) for symbol in symbols):
+        raise TypeError("Group takes a list of symbols")
+    return _symbind._group(symbols)
+
+
+def load(fname):
+    """A network from a file."""
+    if not isinstance(fname, str):
+        raise TypeError("the name of a file is text")
+    return _symbind._load_symbol(fname)
+
+
+def load_json(json_str):
+    """A network from its JSON text."""
+    if not isinstance(json_str, str):
+        raise TypeError("the JSON of a network is text")
+    return _symbind._load_symbol_json(json_str)
+
+
+def _attributes(dtype):
+    return {} if dtype is None else {"dtype": dtype}
+
+
+def zeros(shape, dtype=None, **kwargs):
+    """Zeros of a shape."""
+    return _symbind._require_op("_zeros").on_symbols((), {"shape": shape, **_attributes(dtype), **kwargs})
+
+
+def ones(shape, dtype=None, **kwargs):
+    """Ones of a shape."""
+    return _symbind._require_op("_ones").on_symbols((), {"shape": shape, **_attributes(dtype), **kwargs})
+
+
+def full(shape, val, dtype=None, **kwargs):
+    """One value in a shape."""
+    return _symbind._require_op("_full").on_symbols((), {"shape": shape, "value": val, **_attributes(dtype), **kwargs})
+
+
+def arange(start, stop=None, step=1.0, repeat=1, infer_range=False, name=None, dtype=None):
+    """start, start + step, … before stop; one number is the stop."""
+    if stop is None:
+        start, stop = 0, start
+    attributes = {"start": start, "stop": stop, "step": step, "repeat": repeat, "name": name, **_attributes(dtype)}
+    return _symbind._require_op("_arange").on_symbols((), attributes)
+
+
+def eye(N, M=0, k=0, dtype=None, **kwargs):
+    """Ones on a diagonal."""
+    return _symbind._require_op("_eye").on_symbols((), {"N": N, "M": M, "k": k, **_attributes(dtype), **kwargs})
+
+
+def _pair(name, number, symbol_op, scalar_op, reversed_op, doc):
+    def function(left, right):
+        if isinstance(left, Symbol) and isinstance(right, Symbol):
+            return _symbind._require_op(symbol_op).on_symbols((left, right), {})
+        if isinstance(left, Symbol):
+            return _symbind._require_op(scalar_op).on_symbols((left,), {"scalar": float(right)})
+        if isinstance(right, Symbol):
+            return _symbind._require_op(reversed_op).on_symbols((right,), {"scalar": float(left)})
+        return number(left, right)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
+    return function
+
+
+pow = _pair("pow", lambda a, b: a**b, "_power", "_power_scalar", "_rpower_scalar", "base to the power exp")
+power = pow
+maximum = _pair("maximum", max, "_maximum", "_maximum_scalar", "_maximum_scalar", "the greater of both")
+minimum = _pair("minimum", min, "_minimum", "_minimum_scalar", "_minimum_scalar", "the lesser of both")
+hypot = _pair(
+    "hypot",
+    lambda a, b: (a * a + b * b) ** 0.5,
+    "_hypot",
+    "_hypot_scalar",
+    "_hypot_scalar",
+    "the length of the diagonal",
+)

@@ -1,0 +1,92 @@
+"""What Symbol has in Python beyond its C++ methods: text, pickling, binding, and operators as methods."""
+
+import numpy as _np
+
+from .. import _symbind
+from ..base import NotImplementedForSymbol
+from ..ndarray._methods import FLUENT, fluent
+
+
+def _repr(self):
+    name = self.name
+    if name is None:
+        return f"<Symbol group [{', '.join(output.name for output in self)}]>"
+    return f"<Symbol {name}>"
+
+
+def _iter(self):
+    return (self[index] for index in range(len(self)))
+
+
+def _bind(
+    self, ctx, args, args_grad=None, grad_req="write", aux_states=None, group2ctx=None, shared_exec=None
+):
+    """The network bound to arrays: by list, in the order of list_arguments(), or by name. No entry in args_grad means no
+    gradient."""
+    return self._bind(ctx, args, args_grad, grad_req, aux_states, group2ctx, shared_exec)
+
+
+def _eval(self, ctx=None, **kwargs):
+    """The outputs for arguments given by name."""
+    return self.bind(_symbind.current_context() if ctx is None else ctx, kwargs).forward()
+
+
+def _reshape(self, *args, **kwargs):
+    """The operator Reshape on this symbol; the shape may be given as separate numbers."""
+    if args and isinstance(args[0], (int, _np.integer)):
+        kwargs["shape"], args = args, ()
+    return _symbind._require_op("Reshape").on_symbols((self, *args), kwargs)
+
+
+def _transpose(self, *args, **kwargs):
+    """The operator transpose on this symbol; the axes may be given as separate numbers."""
+    if args and isinstance(args[0], int):
+        kwargs["axes"], args = args, ()
+    return _symbind._require_op("transpose").on_symbols((self, *args), kwargs)
+
+
+def _astype(self, dtype, **kwargs):
+    """The operator Cast on this symbol."""
+    return _symbind._require_op("Cast").on_symbols((self,), {"dtype": dtype, **kwargs})
+
+
+def _bool(self):
+    raise NotImplementedForSymbol(_bool, "bool")
+
+
+def _only_arrays(name):
+    def method(self, *args, **kwargs):
+        raise NotImplementedForSymbol(method, "bind and forward")
+
+    method.__name__ = name
+    return method
+
+
+def _restore(json):
+    return _symbind._load_symbol_json(json)
+
+
+def install(cls):
+    """Completes the C++ class."""
+    for name in FLUENT:
+        setattr(cls, name, fluent(name, symbolic=True))
+    cls.broadcast_axis = fluent("broadcast_axis", symbolic=True)
+    cls.__repr__ = _repr
+    cls.__iter__ = _iter
+    cls.bind = _bind
+    cls.eval = _eval
+    cls.reshape = _reshape
+    cls.transpose = _transpose
+    cls.astype = _astype
+    cls.__bool__ = _bool
+    cls.__reduce__ = lambda self: (_restore, (self.tojson(),))
+    cls.__deepcopy__ = lambda self, memo=None: self.__copy__()
+    cls.__abs__ = lambda self: self.abs()
+    cls.as_nd_ndarray = lambda self: self
+    cls.handle = property(lambda self: self)
+    cls.optimize_for = lambda self, *args, **kwargs: self
+    cls.get_backend_symbol = lambda self, *args, **kwargs: self
+    for name in ("asnumpy", "asscalar", "copy", "copyto", "as_in_context", "detach", "backward", "wait_to_read"):
+        setattr(cls, name, _only_arrays(name))
+
+

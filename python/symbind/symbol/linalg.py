@@ -1,0 +1,5 @@
+"""Operators of MXNet's `linalg` namespace on symbols, as far as the registry has them."""
+
+from .. import _functions
+
+_functions.install(globals(), symbolic=True, prefixes=("_linalg_",))
