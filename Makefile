@@ -1,7 +1,7 @@
 # The commands of the repository. Each sets up what it needs and builds what it runs; a second run is quick.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test test-asan test-tsan bench build-time lint format device clean
+.PHONY: help setup build demo test test-asan test-tsan test-pythons docs bench build-time lint format device clean
 
 # Where tools/setup.sh puts cmake and ninja if the system's are missing or old.
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
@@ -11,7 +11,7 @@ CMAKE_FLAGS ?=
 build_preset = cmake --preset $(1) --log-level=NOTICE $(CMAKE_FLAGS) && cmake --build --preset $(1)
 
 help:  ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup:  ## what the build needs: packages (as root) and .venv
 	@tools/setup.sh
@@ -20,7 +20,7 @@ build: setup  ## the library, examples, benchmarks and tests, in build/release
 	@$(call build_preset,release)
 
 demo: build  ## train an MLP and LeNet on handwritten digits
-	@OMP_WAIT_POLICY=$${OMP_WAIT_POLICY:-passive} build/release/examples/train_digits --data data --out build/demo
+	@build/release/examples/train_digits --data data --out build/demo
 
 test: build  ## build and run every test
 	@ctest --preset release
@@ -32,6 +32,12 @@ test-asan: setup  ## the tests under the address and undefined-behaviour sanitiz
 test-tsan: setup  ## the tests under the thread sanitizer
 	@$(call build_preset,tsan)
 	@ctest --preset tsan
+
+test-pythons: setup  ## build, install and try the wheel with every Python from 3.10 to 3.13 there is
+	@tools/test_pythons.sh
+
+docs: build  ## the reference of every operator and class, in build/docs/index.html
+	@PYTHONPATH=build/release/python .venv/bin/python tools/make_docs.py build/docs
 
 bench: build  ## times, and ratios to the peers named by PEER_TORCH and PEER_MXNET
 	@python3 bench/run.py $(BENCH_FLAGS)
@@ -45,7 +51,7 @@ lint: build  ## formatting, layering and static checks of what changed (ALL=1: o
 
 format:  ## write the formatting that lint asks for
 	@tools/setup.sh lint
-	@find symbind examples bench tests -type f \( -name '*.h' -o -name '*.cc' -o -name '*.cu' -o -name '*.cuh' \) \
+	@find symbind python/src examples bench tests -type f \( -name '*.h' -o -name '*.cc' -o -name '*.cu' -o -name '*.cuh' \) \
 	  -exec clang-format -i {} +
 	@.venv/bin/ruff format --no-cache --quiet .
 

@@ -17,18 +17,34 @@ from pathlib import Path
 
 BENCH = Path(__file__).resolve().parent
 CASES = ["mlp-train", "lenet-train"]
+MORE_CASES = ["resnet50-train"]  # minutes rather than seconds: only when asked for
 OURS = "Symbind"
+OURS_IN_PYTHON = "Symbind, Python"
+PEERS = {"PyTorch": ("PEER_TORCH", "torch"), "MXNet": ("PEER_MXNET", "mxnet")}
 
 
-def contestants(programs):
-    """Name and command of everyone who takes part, ourselves first."""
-    found = {OURS: [str(programs / "train_step")]}
-    for name, variable, script in (("PyTorch", "PEER_TORCH", "torch_cpu.py"), ("MXNet", "PEER_MXNET", "mxnet_cpu.py")):
+def contestants(build):
+    """Name, command and environment of everyone who takes part, ourselves first."""
+    found = {OURS: ([str(build / "bench" / "train_step")], {})}
+    if python := python_of_package(build):
+        package = {"AS_MXNET": "symbind", "PYTHONPATH": str(build / "python")}
+        found[OURS_IN_PYTHON] = ([python, str(BENCH / "peers" / "mxnet_cpu.py")], package)
+    for name, (variable, library) in PEERS.items():
         if python := os.environ.get(variable):
-            found[name] = [python, str(BENCH / "peers" / script)]
+            found[name] = ([python, str(BENCH / "peers" / f"{library}_cpu.py")], {})
         else:
             print(f"{variable} is not set: {name} is left out")
     return found
+
+
+def python_of_package(build):
+    """The Python for which the build made the package, if it did."""
+    for line in (build / "CMakeCache.txt").read_text().splitlines():
+        if line.startswith(("Python_EXECUTABLE:", "_Python_EXECUTABLE:")) and list(
+            build.glob("python/symbind/_symbind*")
+        ):
+            return line.partition("=")[2]
+    return None
 
 
 def run_rows(command, threads, **settings):
@@ -42,9 +58,9 @@ def run_rows(command, threads, **settings):
     return [json.loads(line) for line in lines if line.startswith("{")]
 
 
-def run_row(command, threads):
+def run_row(command, threads, **settings):
     """The last of them."""
-    return run_rows(command, threads)[-1]
+    return run_rows(command, threads, **settings)[-1]
 
 
 def measure(contest, case, arguments):
@@ -52,9 +68,9 @@ def measure(contest, case, arguments):
     options = ["--case", case, "--threads", str(arguments.threads), "--seconds", str(arguments.seconds)]
     rows = {name: [] for name in contest}
     for number in range(1, arguments.rounds + 1):
-        for name, command in contest.items():
+        for name, (command, settings) in contest.items():
             print(f"\r\033[K{case}: round {number} of {arguments.rounds}, {name}", end="", file=sys.stderr, flush=True)
-            rows[name].append(run_row(command + options, arguments.threads))
+            rows[name].append(run_row(command + options, arguments.threads, **settings))
     print("\r\033[K", end="", file=sys.stderr)
     return {
         name: (statistics.median(row["ms"] for row in of_one), max(row["rss_mb"] for row in of_one))
@@ -77,9 +93,19 @@ def print_table(results, peers):
         print("  ".join([label.ljust(widths[0]), *padded]))
 
 
+def print_small_operator(contest):
+    """What a + b of ten numbers costs, for everyone with a Python."""
+    times = {}
+    for name, library in ((OURS_IN_PYTHON, "symbind"), *((peer, library) for peer, (_, library) in PEERS.items())):
+        if name in contest:
+            command, settings = contest[name]
+            times[name] = run_row([command[0], str(BENCH / "peers" / "small_op.py"), library], 1, **settings)["us"]
+    print("\na + b, ten numbers each: " + ", ".join(f"{name} {us:.2f} us" for name, us in times.items()))
+
+
 def main():
     parser = argparse.ArgumentParser(description="Times Symbind and its peers side by side and prints the ratios.")
-    parser.add_argument("--case", choices=CASES, action="append", help="what to time; may be repeated (all)")
+    parser.add_argument("--case", choices=CASES + MORE_CASES, action="append", help="what to time; may be repeated")
     parser.add_argument("--rounds", type=int, default=5, help="turns per contestant (%(default)s)")
     parser.add_argument("--seconds", type=float, default=3.0, help="length of one turn (%(default)s)")
     parser.add_argument("--threads", type=int, default=2, help="CPU threads (%(default)s)")
@@ -87,12 +113,13 @@ def main():
     arguments = parser.parse_args()
 
     programs = arguments.build / "bench"
-    contest = contestants(programs)
+    contest = contestants(arguments.build)
     results = {case: measure(contest, case, arguments) for case in arguments.case or CASES}
     peers = [name for name in contest if name != OURS]
 
     print(f"\nTraining step, {arguments.threads} threads, median of {arguments.rounds} rounds\n")
     print_table(results, peers)
+    print_small_operator(contest)
     overhead = run_row([str(programs / "plan_overhead")], arguments.threads)
     print(f"\nOur own time per step of a plan: {overhead['ns_per_step']:.0f} ns")
     update = run_row([str(programs / "update")], arguments.threads)

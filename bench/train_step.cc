@@ -11,26 +11,25 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "examples/support/networks.h"
 #include "symbind/symbind.h"
 
 using namespace symbind;
 
 namespace {
 
-constexpr int64_t batch_size = 64;
-constexpr int64_t classes = 10;
-
 struct Case {
   Symbol symbol;
-  Shape data;
+  Shape data;  // the first axis is the batch
+  int64_t classes = 10;
 };
 
 Case mlp() {
   Symbol net = Symbol::variable("data");
   net = activation(fully_connected(net, {.num_hidden = 128}, "fc1"), {.act_type = "relu"});
   net = activation(fully_connected(net, {.num_hidden = 64}, "fc2"), {.act_type = "relu"});
-  net = fully_connected(net, {.num_hidden = classes}, "fc3");
-  return {softmax_output(net, {}, "softmax"), {batch_size, 784}};
+  net = fully_connected(net, {.num_hidden = 10}, "fc3");
+  return {softmax_output(net, {}, "softmax"), {64, 784}};
 }
 
 Case lenet() {
@@ -40,9 +39,13 @@ Case lenet() {
     net = pooling(activation(net, {.act_type = "tanh"}), {.kernel = {2, 2}, .pool_type = "max", .stride = {2, 2}});
   }
   net = activation(fully_connected(flatten(net), {.num_hidden = 500}, "fc1"), {.act_type = "tanh"});
-  net = fully_connected(net, {.num_hidden = classes}, "fc2");
-  return {softmax_output(net, {}, "softmax"), {batch_size, 1, 28, 28}};
+  net = fully_connected(net, {.num_hidden = 10}, "fc2");
+  return {softmax_output(net, {}, "softmax"), {64, 1, 28, 28}};
 }
+
+Case resnet50() { return {networks::resnet({.depth = 50, .classes = 1000}), {32, 3, 224, 224}, 1000}; }
+
+const std::map<std::string, Case (*)()> cases = {{"mlp-train", mlp}, {"lenet-train", lenet}, {"resnet50-train", resnet50}};
 
 bool is_parameter(const std::string& name) { return name != "data" && name != "softmax_label"; }
 
@@ -61,7 +64,8 @@ class Training {
  public:
   Training(const Case& network, Context context)
       : executor_(simple_bind(network.symbol, context, {{"data", network.data}},
-                              {.grad_req = gradients_of_parameters(network.symbol)})) {
+                              {.grad_req = gradients_of_parameters(network.symbol)})),
+        batch_size_(network.data[0]) {
     std::mt19937 random(1);
     const init::Xavier xavier({.magnitude = 2});
     const NamedArrays gradients = executor_->grad_dict();
@@ -69,7 +73,7 @@ class Training {
       if (!is_parameter(name)) {
         std::vector<float> values(static_cast<size_t>(array.size()));
         std::normal_distribution<float> normal;
-        std::uniform_int_distribution<int> label(0, classes - 1);
+        std::uniform_int_distribution<int64_t> label(0, network.classes - 1);
         for (float& value : values) value = name == "data" ? normal(random) : static_cast<float>(label(random));
         array.copy_from(values);
       } else {
@@ -82,7 +86,7 @@ class Training {
   void step() {
     executor_->forward(/*is_train=*/true);
     executor_->backward();
-    const SgdMomUpdate update{.lr = 0.01, .momentum = 0.9, .wd = 1e-4, .rescale_grad = 1.0 / batch_size};
+    const SgdMomUpdate update{.lr = 0.01, .momentum = 0.9, .wd = 1e-4, .rescale_grad = 1.0 / static_cast<double>(batch_size_)};
     for (const auto& [weight, gradient, momentum] : parameters_)
       invoke(sgd_mom_update, {weight, gradient, momentum}, update, {.out = {weight}});
     waitall();
@@ -91,6 +95,7 @@ class Training {
 
  private:
   ExecutorPtr executor_;
+  int64_t batch_size_;
   std::vector<Parameter> parameters_;
 };
 
@@ -98,7 +103,8 @@ double median_ms(Training& training, double seconds) {
   using Clock = std::chrono::steady_clock;
   const auto now = [] { return Clock::now(); };
   const auto since = [&](Clock::time_point begin) { return std::chrono::duration<double>(now() - begin).count(); };
-  for (int i = 0; i < 10; ++i) training.step();
+  const auto begin_warm_up = now();
+  for (int i = 0; i < 10 && (i < 2 || since(begin_warm_up) < seconds); ++i) training.step();
   std::vector<double> times;
   for (const auto begin = now(); since(begin) < seconds || times.size() < 3;) {
     const auto step_begin = now();
@@ -110,7 +116,7 @@ double median_ms(Training& training, double seconds) {
 }
 
 constexpr const char* usage =
-    "usage: train_step --case mlp-train|lenet-train [--threads N] [--device cpu|gpu] [--seconds S]\n";
+    "usage: train_step --case mlp-train|lenet-train|resnet50-train [--threads N] [--device cpu|gpu] [--seconds S]\n";
 
 struct Options {
   std::string name, threads, device = "cpu";
@@ -138,7 +144,7 @@ Options parse_options(int argc, char** argv) {
     else
       fail("unknown option ", option, "\n", usage);
   }
-  require(options.name == "mlp-train" || options.name == "lenet-train", "which case? ", usage);
+  require(cases.contains(options.name), "which case? ", usage);
   require(options.device == "cpu" || options.device == "gpu", "which device? ", usage);
   return options;
 }
@@ -153,12 +159,14 @@ void start_again_with_threads(const std::string& threads, char** argv) {
 }
 
 void run(const Options& options) {
-  Training training(options.name == "mlp-train" ? mlp() : lenet(), options.device == "gpu" ? gpu() : cpu());
+  const Case network = cases.at(options.name)();
+  const int64_t batch_size = network.data[0];
+  Training training(network, options.device == "gpu" ? gpu() : cpu());
   const double ms = median_ms(training, options.seconds);
   rusage usage_of_process{};
   ::getrusage(RUSAGE_SELF, &usage_of_process);
   std::cout << "{\"case\": \"" << options.name << "\", \"batch\": " << batch_size << ", \"ms\": " << ms
-            << ", \"per_s\": " << batch_size / ms * 1e3 << ", \"rss_mb\": " << usage_of_process.ru_maxrss / 1024
+            << ", \"per_s\": " << static_cast<double>(batch_size) / ms * 1e3 << ", \"rss_mb\": " << usage_of_process.ru_maxrss / 1024
             << ", \"arena_mb\": " << static_cast<double>(training.arena_bytes()) / (1 << 20) << "}\n";
 }
 

@@ -2,7 +2,6 @@
 // images.
 #include <chrono>
 #include <cmath>
-#include <cstdlib>
 #include <iomanip>
 #include <iostream>
 #include <string>
@@ -10,71 +9,16 @@
 #include "symbind/symbind.h"
 
 #include "examples/support/networks.h"
+#include "examples/support/options.h"
 
 using namespace symbind;
 
 namespace {
 
-struct Options {
+struct Training {
   networks::ResNet network;
-  int64_t image_size = 224;
-  int64_t batch_size = 8;
-  int contexts = 1;
-  int steps = 1;
+  int64_t image_size = 224, batch_size = 8, contexts = 1, steps = 1;
 };
-
-constexpr const char* usage =
-    R"(usage: resnet [--depth N] [--version v1|v2] [--image-size N] [--batch-size N] [--classes N]
-              [--contexts N] [--steps N]
-
-  --depth N        18, 34, 50, 101 or 152 (50)
-  --version V      v1: convolution, normalisation, activation; v2: the pre-activation form (v2)
-  --image-size N   pixels a side, 32 or more (224)
-  --batch-size N   images a step (8)
-  --classes N      (1000)
-  --contexts N     CPU contexts that share a batch (1)
-  --steps N        steps to train (1)
-)";
-
-int64_t number_in(const std::string& option, const std::string& text, int64_t least) {
-  char* end = nullptr;
-  const int64_t value = std::strtoll(text.c_str(), &end, 10);
-  require(!text.empty() && *end == '\0' && value >= least, option, " takes a whole number of ", least,
-          " or more: ", text, "\n\n", usage);
-  return value;
-}
-
-Options parse_options(int argc, char** argv) {
-  Options options;
-  for (int i = 1; i < argc; ++i) {
-    const std::string option = argv[i];
-    if (option == "--help") {
-      std::cout << usage;
-      std::exit(0);
-    }
-    require(option.starts_with("--"), "unknown argument ", option, "\n\n", usage);
-    require(i + 1 < argc, option, " needs a value\n\n", usage);
-    const std::string value = argv[++i];
-    if (option == "--depth")
-      options.network.depth = static_cast<int>(number_in(option, value, 1));
-    else if (option == "--version") {
-      require(value == "v1" || value == "v2", "--version is v1 or v2: ", value, "\n\n", usage);
-      options.network.version = value == "v1" ? 1 : 2;
-    } else if (option == "--image-size")
-      options.image_size = number_in(option, value, 32);
-    else if (option == "--batch-size")
-      options.batch_size = number_in(option, value, 1);
-    else if (option == "--classes")
-      options.network.classes = number_in(option, value, 2);
-    else if (option == "--contexts")
-      options.contexts = static_cast<int>(number_in(option, value, 1));
-    else if (option == "--steps")
-      options.steps = static_cast<int>(number_in(option, value, 1));
-    else
-      fail("unknown option ", option, "\n\n", usage);
-  }
-  return options;
-}
 
 std::string megabytes(size_t bytes) {
   std::ostringstream out;
@@ -112,9 +56,9 @@ double loss_of(const NDArray& probabilities, const NDArray& label) {
   return total / static_cast<double>(right.size());
 }
 
-void run(const Options& options) {
+void run(const Training& options) {
   std::vector<Context> contexts;
-  for (int i = 0; i < options.contexts; ++i) contexts.push_back(cpu(i));
+  for (int64_t i = 0; i < options.contexts; ++i) contexts.push_back(cpu(static_cast<int>(i)));
   const Shape images{options.batch_size, 3, options.image_size, options.image_size};
 
   seed(1);
@@ -134,7 +78,7 @@ void run(const Options& options) {
       invoke(random_normal, {}, {.shape = {options.batch_size, 3, options.image_size, options.image_size}})[0];
   const DataBatch batch{.data = {data}, .label = {label}};
 
-  for (int step = 1; step <= options.steps; ++step) {
+  for (int64_t step = 1; step <= options.steps; ++step) {
     const auto start = std::chrono::steady_clock::now();
     module.forward_backward(batch);
     module.update();
@@ -149,10 +93,24 @@ void run(const Options& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  try {
-    run(parse_options(argc, argv));
-  } catch (const std::exception& error) {
-    std::cerr << "resnet: " << error.what() << "\n";
-    return 1;
-  }
+  return examples::run_program("resnet", [&] {
+    Training training;
+    int64_t depth = training.network.depth;
+    std::string version = "v2";
+    examples::Options options("resnet",
+                              "Builds a residual network, says what it is made of and what memory it takes, "
+                              "and trains it on random images.");
+    options.add("--depth", depth, "its layers: 18, 34, 50, 101 or 152")
+        .add_choice("--version", version, {"v1", "v2"},
+                    "v1: convolution, normalisation, activation; v2: the pre-activation form")
+        .add("--image-size", training.image_size, "pixels a side, 32 or more", 32)
+        .add("--batch-size", training.batch_size, "images a step")
+        .add("--classes", training.network.classes, "what an image may show", 2)
+        .add("--contexts", training.contexts, "CPU contexts that share a batch")
+        .add("--steps", training.steps, "steps to train");
+    options.parse(argc, argv);
+    training.network.depth = static_cast<int>(depth);
+    training.network.version = version == "v1" ? 1 : 2;
+    run(training);
+  });
 }

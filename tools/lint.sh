@@ -17,7 +17,7 @@ check() {  # check NAME COMMAND...: runs it, remembers whether it failed, goes o
 }
 
 list_sources() {
-  find symbind examples bench tests -type f \( -name '*.h' -o -name '*.cc' -o -name '*.cu' -o -name '*.cuh' \) | sort
+  find symbind python/src examples bench tests -type f \( -name '*.h' -o -name '*.cc' -o -name '*.cu' -o -name '*.cuh' \) | sort
 }
 
 list_tidy_sources() {

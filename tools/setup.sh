@@ -13,6 +13,10 @@ compiler=${CXX:-g++}
 oldest_gcc=12 oldest_cmake=3.22 oldest_ninja=1.10
 export PATH="$PWD/$venv/bin:$PATH"
 
+python_headers_check="
+import os, sys, sysconfig
+sys.exit(sys.base_prefix == '/usr' and not os.path.exists(os.path.join(sysconfig.get_path('include'), 'Python.h')))"
+
 say() { echo "setup: $*"; }
 die() { echo "setup: $*" >&2; exit 1; }
 have() { command -v "$1" >/dev/null; }
@@ -30,6 +34,8 @@ fi
 missing_packages() {
   have "$compiler" || echo g++
   python3 -c 'import ensurepip, venv' 2>/dev/null || echo python3-venv
+  # Only the system's own Python can get its headers from a package; without them the Python package is left out.
+  python3 -c "$python_headers_check" 2>/dev/null || echo python3-dev
   if have "$compiler"; then
     "$compiler" -E -P -x c++ - <<'CHECK' | sed 's/missing_//;s/_/-/g'
 #if !__has_include(<gtest/gtest.h>)

@@ -1,18 +1,18 @@
-"""MXNet 1.9.1 on the CPU: one JSON row per case. The wheel wants numpy below 1.24."""
+"""MXNet 1.9.1 on the CPU, or whatever package AS_MXNET names to stand in for it: one JSON row per case. The wheel wants
+numpy below 1.24."""
 
+import importlib
 import os
+import sys
 
 import timing
-
-BATCH = 64
-CLASSES = 10
 
 
 def mlp(sym):
     x = sym.Variable("data")
     x = sym.Activation(sym.FullyConnected(x, num_hidden=128, name="fc1"), act_type="relu")
     x = sym.Activation(sym.FullyConnected(x, num_hidden=64, name="fc2"), act_type="relu")
-    return sym.SoftmaxOutput(sym.FullyConnected(x, num_hidden=CLASSES, name="fc3"), name="softmax")
+    return sym.SoftmaxOutput(sym.FullyConnected(x, num_hidden=10, name="fc3"), name="softmax")
 
 
 def lenet(sym):
@@ -21,23 +21,60 @@ def lenet(sym):
         x = sym.Convolution(x, kernel=(5, 5), num_filter=num_filter, name=f"conv{i}")
         x = sym.Pooling(sym.Activation(x, act_type="tanh"), pool_type="max", kernel=(2, 2), stride=(2, 2))
     x = sym.Activation(sym.FullyConnected(sym.Flatten(x), num_hidden=500, name="fc1"), act_type="tanh")
-    return sym.SoftmaxOutput(sym.FullyConnected(x, num_hidden=CLASSES, name="fc2"), name="softmax")
+    return sym.SoftmaxOutput(sym.FullyConnected(x, num_hidden=10, name="fc2"), name="softmax")
 
 
-CASES = {"mlp-train": (mlp, (784,)), "lenet-train": (lenet, (1, 28, 28))}
+def resnet50(sym):
+    """The pre-activation network, as examples/support/networks.h builds it."""
+
+    def norm_relu(x, name, activation):
+        x = sym.BatchNorm(x, fix_gamma=False, eps=2e-5, momentum=0.9, name=name)
+        return sym.Activation(x, act_type="relu", name=activation)
+
+    def conv(x, filters, size, stride, name):
+        pad = (size // 2, size // 2)
+        kernel, step = (size, size), (stride, stride)
+        return sym.Convolution(
+            x, num_filter=filters, kernel=kernel, stride=step, pad=pad, no_bias=True, workspace=256, name=name
+        )
+
+    def unit(x, filters, stride, same_shape, name):
+        first = norm_relu(x, name + "bn1", name + "relu1")
+        y = conv(first, filters // 4, 1, 1, name + "conv1")
+        y = conv(norm_relu(y, name + "bn2", name + "relu2"), filters // 4, 3, stride, name + "conv2")
+        y = conv(norm_relu(y, name + "bn3", name + "relu3"), filters, 1, 1, name + "conv3")
+        return y + (x if same_shape else conv(first, filters, 1, stride, name + "sc"))
+
+    x = sym.BatchNorm(sym.Variable("data"), fix_gamma=True, eps=2e-5, momentum=0.9, name="bn_data")
+    x = norm_relu(conv(x, 64, 7, 2, "conv0"), "bn0", "relu0")
+    x = sym.Pooling(x, kernel=(3, 3), stride=(2, 2), pad=(1, 1), pool_type="max", name="pool0")
+    for stage, (units, filters) in enumerate(zip((3, 4, 6, 3), (256, 512, 1024, 2048)), start=1):
+        for number in range(1, units + 1):
+            stride = 2 if stage > 1 and number == 1 else 1
+            x = unit(x, filters, stride, number > 1, f"stage{stage}_unit{number}_")
+    x = sym.Pooling(norm_relu(x, "bn1", "relu1"), kernel=(7, 7), global_pool=True, pool_type="avg", name="pool1")
+    x = sym.FullyConnected(sym.Flatten(x), num_hidden=1000, name="fc1")
+    return sym.SoftmaxOutput(x, name="softmax")
+
+
+# network, shape of a batch, classes
+CASES = {
+    "mlp-train": (mlp, (64, 784), 10),
+    "lenet-train": (lenet, (64, 1, 28, 28), 10),
+    "resnet50-train": (resnet50, (32, 3, 224, 224), 1000),
+}
 
 
 def training_step(mx, case):
     """A function that runs one whole step: forward, backward, SGD with momentum and weight decay."""
-    make_network, sample_shape = CASES[case]
-    data_shape = (BATCH, *sample_shape)
+    make_network, data_shape, classes = CASES[case]
     module = mx.mod.Module(make_network(mx.sym), context=mx.cpu())
-    module.bind([("data", data_shape)], [("softmax_label", (BATCH,))])
+    module.bind([("data", data_shape)], [("softmax_label", data_shape[:1])])
     module.init_params(mx.init.Xavier(magnitude=2.0))
     module.init_optimizer(
         kvstore=None, optimizer="sgd", optimizer_params={"learning_rate": 0.01, "momentum": 0.9, "wd": 1e-4}
     )
-    label = mx.nd.floor(mx.nd.random.uniform(0, CLASSES, shape=(BATCH,)))
+    label = mx.nd.floor(mx.nd.random.uniform(0, classes, shape=data_shape[:1]))
     batch = mx.io.DataBatch([mx.nd.random.normal(shape=data_shape)], [label])
 
     def step():
@@ -53,11 +90,14 @@ def main():
     # Both are read when the library loads. Its default fusing gives wrong results for some networks.
     os.environ["OMP_NUM_THREADS"] = str(arguments.threads)
     os.environ.setdefault("MXNET_SUBGRAPH_BACKEND", "NONE")
+    if stand_in := os.environ.get("AS_MXNET"):
+        sys.modules["mxnet"] = importlib.import_module(stand_in)
     import mxnet
 
     mxnet.random.seed(0)
     for case in arguments.case:
-        timing.report(case, BATCH, timing.median_ms(training_step(mxnet, case), arguments.seconds))
+        step_ms = timing.median_ms(training_step(mxnet, case), arguments.seconds)
+        timing.report(case, CASES[case][1][0], step_ms)
 
 
 if __name__ == "__main__":

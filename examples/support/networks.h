@@ -11,34 +11,49 @@ namespace networks {
 
 using namespace symbind;
 
-inline Symbol mlp(int64_t classes = 10, const std::vector<int64_t>& hidden = {128, 64}) {
+struct MLP {
+  int64_t classes = 10;
+  std::vector<int64_t> hidden = {128, 64};
+  std::string activation = "relu";
+};
+
+inline Symbol mlp(const MLP& options = {}) {
   Symbol net = Symbol::variable("data");
   int number = 1;
-  for (const int64_t size : hidden) {
+  for (const int64_t size : options.hidden) {
     net = fully_connected(net, {.num_hidden = size}, join("fc", number));
-    net = activation(net, {.act_type = "relu"}, join("relu", number));
+    net = activation(net, {.act_type = options.activation}, join(options.activation, number));
     ++number;
   }
-  net = fully_connected(net, {.num_hidden = classes}, join("fc", number));
+  net = fully_connected(net, {.num_hidden = options.classes}, join("fc", number));
   return softmax_output(net, {}, "softmax");
 }
 
-inline Symbol lenet(int64_t classes = 10) {
+struct LeNet {
+  int64_t classes = 10;
+  std::vector<int64_t> filters = {20, 50};  // of each convolution
+  int64_t hidden = 500;
+  std::string activation = "tanh", pooling = "max";
+};
+
+inline Symbol lenet(const LeNet& options = {}) {
+  const auto activated = [&](const Symbol& data, int number) {
+    return activation(data, {.act_type = options.activation}, join(options.activation, number));
+  };
   Symbol net = Symbol::variable("data");
-  net = convolution(net, {.kernel = {5, 5}, .num_filter = 20}, "conv1");
-  net = activation(net, {.act_type = "tanh"}, "tanh1");
-  net = pooling(net, {.kernel = {2, 2}, .pool_type = "max", .stride = {2, 2}}, "pool1");
-  net = convolution(net, {.kernel = {5, 5}, .num_filter = 50}, "conv2");
-  net = activation(net, {.act_type = "tanh"}, "tanh2");
-  net = pooling(net, {.kernel = {2, 2}, .pool_type = "max", .stride = {2, 2}}, "pool2");
-  net = fully_connected(flatten(net, {}, "flatten"), {.num_hidden = 500}, "fc1");
-  net = activation(net, {.act_type = "tanh"}, "tanh3");
-  net = fully_connected(net, {.num_hidden = classes}, "fc2");
+  int number = 1;
+  for (const int64_t filters : options.filters) {
+    net = convolution(net, {.kernel = {5, 5}, .num_filter = filters}, join("conv", number));
+    net = pooling(activated(net, number), {.kernel = {2, 2}, .pool_type = options.pooling, .stride = {2, 2}},
+                  join("pool", number));
+    ++number;
+  }
+  net = fully_connected(flatten(net, {}, "flatten"), {.num_hidden = options.hidden}, "fc1");
+  net = fully_connected(activated(net, number), {.num_hidden = options.classes}, "fc2");
   return softmax_output(net, {}, "softmax");
 }
 
-// ---- Residual networks
-// -----------------------------------------------------------------------------------------------
+// ---- Residual networks ----------------------------------------------------------------------------------------------
 
 struct ResNet {
   int depth = 50;   // 18, 34, 50, 101 or 152

@@ -6,13 +6,28 @@
 namespace symbind::python {
 
 void bind_error(nb::module_& m);
+void bind_log(nb::module_& m);
 void bind_context(nb::module_& m);
 void bind_random(nb::module_& m);
 void bind_ndarray(nb::module_& m);
 void bind_attributes(nb::module_& m);
 void bind_symbol(nb::module_& m);
 void bind_op(nb::module_& m);
+void bind_custom(nb::module_& m);
+void bind_data(nb::module_& m);
 void bind_executor(nb::module_& m);
+void bind_metric(nb::module_& m);
+void bind_callback(nb::module_& m);
+void bind_monitor(nb::module_& m);
 void bind_files(nb::module_& m);
+void bind_batch_slices(nb::module_& m);
+void bind_lr_scheduler(nb::module_& m);
+void bind_optimizer(nb::module_& m);
+void bind_updater(nb::module_& m);
+void bind_initializer(nb::module_& m);
+void bind_kvstore(nb::module_& m);
+void bind_executor_group(nb::module_& m);
+void bind_base_module(nb::module_& m);
+void bind_module(nb::module_& m);
 
 }  // namespace symbind::python

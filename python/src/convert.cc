@@ -269,10 +269,10 @@ NamedArrays named_arrays_from(nb::handle mapping) {
 Arrays bound_arrays_from(nb::handle value) {
   if (value.is_none()) return {};
   if (!nb::isinstance<nb::dict>(value)) return arrays_from(value);
-  NamedArrays arrays;
+  nb::dict given;  // None is as good as no entry
   for (auto [name, array] : nb::borrow<nb::dict>(value))
-    if (!array.is_none()) arrays[nb::cast<std::string>(name)] = nb::cast<NDArray>(array);
-  return arrays;
+    if (!array.is_none()) given[name] = array;
+  return named_arrays_from(given);
 }
 
 GradReqs grad_reqs_from(nb::handle value) {

@@ -2,14 +2,15 @@
 // attributes.
 #pragma once
 
-#include "casters.h"
 #include "symbind/data/iterator.h"
+
+#include "casters.h"
 
 namespace symbind::python {
 
 // A DataDesc from one of ours, from (name, shape), or from anything with these attributes.
 DataDesc desc_from(nb::handle value);
-std::vector<DataDesc> descs_from(nb::handle value);  // None: none; one or a sequence
+std::vector<DataDesc> descs_from(nb::handle value);    // None: none; one or a sequence
 nb::list list_of(const std::vector<DataDesc>& descs);  // of symbind.io.DataDesc
 nb::object desc_to_python(const DataDesc& desc);
 
@@ -18,7 +19,9 @@ DataBatch batch_from(nb::handle value);
 nb::object batch_to_python(const DataBatch& batch);  // a symbind.io.DataBatch
 
 // The iterator itself where it is a C++ one; for any other Python object an adapter that calls its methods (next or
-// __next__, reset, provide_data, provide_label, batch_size) with the GIL held. `what` ("train_data") is named in errors.
+// __next__, reset, provide_data, provide_label, batch_size) with the GIL held. `what` ("train_data") is named in
+// errors.
 std::shared_ptr<DataIter> iter_from(nb::handle value, const char* what);
+nb::object iter_to_python(DataIter* iter);  // the object that iter_from was given; None for one that Python never saw
 
 }  // namespace symbind::python

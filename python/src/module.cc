@@ -1,17 +1,293 @@
-// The extension module: every class and function of the library that the Python package shows.
-#include "bindings.h"
+#include "symbind/train/module.h"
 
-NB_MODULE(_symbind, m) {
-  using namespace symbind::python;
-  m.doc() = "Symbind's C++ classes; use them through the package symbind.";
-  nb::set_leak_warnings(false);  // users keep arrays in module globals: at exit these are no mistake
-  bind_error(m);
-  bind_context(m);
-  bind_random(m);
-  bind_ndarray(m);
-  bind_attributes(m);
-  bind_symbol(m);
-  bind_op(m);
-  bind_executor(m);
-  bind_files(m);
+#include "bindings.h"
+#include "executor_group.h"
+#include "initializer.h"
+#include "kvstore.h"
+#include "log.h"
+#include "metric.h"
+#include "optimizer.h"
+#include "python_module.h"
+
+namespace symbind::python {
+namespace {
+
+ModuleOptions options_from(nb::handle data_names, nb::handle label_names, nb::handle context,
+                           nb::handle work_load_list, nb::handle fixed_param_names, nb::handle state_names,
+                           nb::handle group2ctxs, nb::handle compression_params) {
+  ModuleOptions options;
+  options.data_names = names_from(data_names);
+  options.label_names = names_from(label_names);
+  options.context = context.is_none() ? std::vector<Context>{cpu()} : contexts_from(context);
+  if (!work_load_list.is_none()) options.work_load_list = nb::cast<std::vector<double>>(work_load_list);
+  options.fixed_param_names = names_from(fixed_param_names);
+  options.state_names = names_from(state_names);
+  options.group2ctxs = group2ctxs_from(group2ctxs, options.context.size());
+  options.compression_params = attributes_of(compression_params);
+  return options;
 }
+
+std::optional<NamedArrays> optional_arrays(nb::handle value) {
+  if (value.is_none()) return std::nullopt;
+  return named_arrays_from(value);
+}
+
+// Anything that looks like a batch; a list of them is one per context.
+void forward(Module& self, nb::handle data_batch, std::optional<bool> is_train) {
+  if (PyList_Check(data_batch.ptr())) {
+    std::vector<DataBatch> batches;
+    for (nb::handle item : data_batch) batches.push_back(batch_from(item));
+    nb::gil_scoped_release release;
+    return self.forward(batches, is_train);
+  }
+  const DataBatch batch = batch_from(data_batch);
+  nb::gil_scoped_release release;
+  self.Module::forward(batch, is_train);
+}
+
+DataParallelExecutorGroup::PerDevice per_device_from(nb::handle value) {
+  DataParallelExecutorGroup::PerDevice lists;
+  for (nb::handle item : value) lists.push_back(arrays_from(item));
+  return lists;
+}
+
+void set_states(Module& self, nb::handle states, std::optional<double> value) {
+  if (states.is_none() == !value.has_value())
+    throw nb::value_error("set_states takes either states or a value");
+  if (value) return self.set_states(*value);
+  const nb::list list(states);
+  if (list.size() > 0 && nb::isinstance<NDArray>(list[0])) return self.set_states(arrays_from(states));
+  self.set_states(per_device_from(states));
+}
+
+void update_metric(Module& self, nb::handle eval_metric, nb::handle labels, bool pre_sliced) {
+  const EvalMetricPtr metric = metric_from(eval_metric);
+  if (pre_sliced) return self.exec_group()->update_metric(*metric, per_device_from(labels));
+  self.Module::update_metric(*metric, arrays_from(labels), false);
+}
+
+nb::object shapes_to_python(const std::vector<std::pair<std::string, Shape>>& shapes) {
+  nb::list list;
+  for (const auto& [name, shape] : shapes) list.append(nb::make_tuple(name, tuple_of(shape)));
+  return list;
+}
+
+nb::object labels_or_none(const std::vector<DataDesc>& shapes) {
+  return shapes.empty() ? nb::none() : nb::object(list_of(shapes));
+}
+
+void bind_steps(nb::class_<Module, BaseModule, PythonModule<Module>>& type) {
+  type.def(
+          "bind",
+          [](nb::handle self, nb::handle data_shapes, nb::handle label_shapes, bool for_training, bool inputs_need_grad,
+             bool force_rebind, BaseModule* shared_module, nb::handle grad_req) {
+            const LoggerScope log(nb::getattr(self, "logger", nb::none()));
+            nb::cast<Module&>(self).Module::bind(descs_from(data_shapes), descs_from(label_shapes),
+                                                 {.for_training = for_training,
+                                                  .inputs_need_grad = inputs_need_grad,
+                                                  .force_rebind = force_rebind,
+                                                  .shared_module = shared_module,
+                                                  .grad_req = grad_reqs_from(grad_req)});
+          },
+          nb::arg("data_shapes"), nb::arg("label_shapes").none() = nb::none(), nb::arg("for_training") = true,
+          nb::arg("inputs_need_grad") = false, nb::arg("force_rebind") = false,
+          nb::arg("shared_module").none() = nb::none(), nb::arg("grad_req") = "write")
+      .def(
+          "init_params",
+          [](nb::handle self, nb::handle initializer, nb::handle arg_params, nb::handle aux_params, bool allow_missing,
+             bool force_init, bool allow_extra) {
+            const LoggerScope log(nb::getattr(self, "logger", nb::none()));
+            nb::cast<Module&>(self).Module::init_params({.initializer = initializer_from(initializer),
+                                                         .arg_params = optional_arrays(arg_params),
+                                                         .aux_params = optional_arrays(aux_params),
+                                                         .allow_missing = allow_missing,
+                                                         .force_init = force_init,
+                                                         .allow_extra = allow_extra});
+          },
+          nb::arg("initializer").none() = nb::none(), nb::arg("arg_params").none() = nb::none(),
+          nb::arg("aux_params").none() = nb::none(), nb::arg("allow_missing") = false, nb::arg("force_init") = false,
+          nb::arg("allow_extra") = false)
+      .def(
+          "set_params",
+          [](Module& self, nb::handle arg_params, nb::handle aux_params, bool allow_missing, bool force_init,
+             bool allow_extra) {
+            self.Module::set_params(named_arrays_from(arg_params), named_arrays_from(aux_params), allow_missing,
+                                    force_init, allow_extra);
+          },
+          nb::arg("arg_params").none(), nb::arg("aux_params").none(), nb::arg("allow_missing") = false,
+          nb::arg("force_init") = true, nb::arg("allow_extra") = false)
+      .def("get_params",
+           [](Module& self) {
+             const BaseModule::Params params = self.Module::get_params();
+             return nb::make_tuple(dict_of(params.arg_params), dict_of(params.aux_params));
+           })
+      .def(
+          "init_optimizer",
+          [](nb::handle self, nb::handle kvstore, nb::handle optimizer, nb::handle optimizer_params, bool force_init) {
+            const LoggerScope log(nb::getattr(self, "logger", nb::none()));
+            nb::cast<Module&>(self).Module::init_optimizer({.kvstore = kvstore_from(kvstore),
+                                                            .optimizer = optimizer_arg_from(optimizer),
+                                                            .optimizer_params = optimizer_params_from(optimizer_params),
+                                                            .force_init = force_init});
+          },
+          nb::arg("kvstore").none() = "local", nb::arg("optimizer") = "sgd",
+          nb::arg("optimizer_params") = nb::make_tuple(nb::make_tuple("learning_rate", 0.01)),
+          nb::arg("force_init") = false)
+      .def("forward", &forward, nb::arg("data_batch"), nb::arg("is_train").none() = nb::none())
+      .def(
+          "backward",
+          [](Module& self, nb::handle out_grads) {
+            const auto grads = arrays_from(out_grads);
+            nb::gil_scoped_release release;
+            self.Module::backward(grads);
+          },
+          nb::arg("out_grads").none() = nb::none())
+      .def("update",
+           [](Module& self) {
+             nb::gil_scoped_release release;
+             self.Module::update();
+           })
+      .def(
+          "get_outputs",
+          [](Module& self, bool merge) {
+            return merge ? list_of(self.Module::get_outputs()) : list_of(self.get_outputs_per_device());
+          },
+          nb::arg("merge_multi_context") = true)
+      .def(
+          "get_input_grads",
+          [](Module& self, bool merge) {
+            return merge ? list_of(self.Module::get_input_grads()) : list_of(self.get_input_grads_per_device());
+          },
+          nb::arg("merge_multi_context") = true)
+      .def(
+          "get_states",
+          [](const Module& self, bool merge) {
+            return merge ? list_of(self.get_states()) : list_of(self.get_states_per_device());
+          },
+          nb::arg("merge_multi_context") = true)
+      .def("set_states", &set_states, nb::arg("states").none() = nb::none(), nb::arg("value").none() = nb::none())
+      .def("update_metric", &update_metric, nb::arg("eval_metric"), nb::arg("labels").none(),
+           nb::arg("pre_sliced") = false)
+      .def("install_monitor", [](Module& self, Monitor& mon) { self.Module::install_monitor(mon); }, nb::arg("mon"))
+      .def(
+          "reshape",
+          [](Module& self, nb::handle data_shapes, nb::handle label_shapes) {
+            self.reshape(descs_from(data_shapes), descs_from(label_shapes));
+          },
+          nb::arg("data_shapes"), nb::arg("label_shapes").none() = nb::none())
+      .def("borrow_optimizer", &Module::borrow_optimizer, nb::arg("shared_module"));
+}
+
+void bind_files_of(nb::class_<Module, BaseModule, PythonModule<Module>>& type) {
+  type.def(
+          "save_checkpoint",
+          [](nb::handle self, const std::string& prefix, int epoch, bool save_optimizer_states, bool) {
+            const LoggerScope log(nb::getattr(self, "logger", nb::none()));
+            nb::cast<Module&>(self).save_checkpoint(prefix, epoch, save_optimizer_states);
+          },
+          nb::arg("prefix"), nb::arg("epoch"), nb::arg("save_optimizer_states") = false,
+          nb::arg("remove_amp_cast") = true)
+      .def("save_optimizer_states", &Module::save_optimizer_states, nb::arg("fname"))
+      .def("load_optimizer_states", &Module::load_optimizer_states, nb::arg("fname"))
+      .def("_preload", [](Module& self, nb::handle arg_params, nb::handle aux_params, const std::string& states) {
+        self.preload_params(named_arrays_from(arg_params), named_arrays_from(aux_params));
+        self.preload_optimizer_states(states);
+      });
+}
+
+// Names that scripts read though they begin with an underscore.
+void bind_inside(nb::class_<Module, BaseModule, PythonModule<Module>>& type) {
+  type.def_prop_ro("symbol", [](const Module& self) { return self.Module::symbol(); })
+      .def_prop_ro("data_names", [](const Module& self) { return self.Module::data_names(); })
+      .def_prop_ro("label_names", [](const Module& self) { return self.Module::label_names(); })
+      .def_prop_ro("output_names", [](const Module& self) { return self.Module::output_names(); })
+      .def_prop_ro("data_shapes", [](const Module& self) { return list_of(self.Module::data_shapes()); })
+      .def_prop_ro("label_shapes", [](const Module& self) { return labels_or_none(self.Module::label_shapes()); })
+      .def_prop_ro("output_shapes", [](const Module& self) { return shapes_to_python(self.Module::output_shapes()); })
+      .def_prop_ro("_symbol", [](const Module& self) { return self.Module::symbol(); })
+      .def_prop_ro("_exec_group", &Module::exec_group)
+      .def_prop_ro("_param_names", &Module::param_names)
+      .def_prop_ro("_aux_names", &Module::aux_names)
+      .def_prop_ro("_output_names", [](const Module& self) { return self.Module::output_names(); })
+      .def_prop_ro("_data_names", [](const Module& self) { return self.options().data_names; })
+      .def_prop_ro("_label_names", [](const Module& self) { return self.options().label_names; })
+      .def_prop_ro("_state_names", [](const Module& self) { return self.options().state_names; })
+      .def_prop_ro("_fixed_param_names", [](const Module& self) { return self.options().fixed_param_names; })
+      .def_prop_ro("_context", [](const Module& self) { return self.options().context; })
+      .def_prop_ro("_work_load_list",
+                   [](const Module& self) {
+                     const auto& given = self.options().work_load_list;
+                     return given.empty() ? std::vector<double>(self.options().context.size(), 1) : given;
+                   })
+      .def_prop_ro("_compression_params", [](const Module& self) { return self.options().compression_params; })
+      .def_prop_ro("_data_shapes",
+                   [](const Module& self) -> nb::object {
+                     return self.binded ? nb::object(list_of(self.Module::data_shapes())) : nb::none();
+                   })
+      .def_prop_ro("_label_shapes",
+                   [](const Module& self) { return self.binded ? labels_or_none(self.Module::label_shapes()) : nb::none(); })
+      .def_prop_rw(
+          "_arg_params",
+          [](const Module& self) -> nb::object {
+            return self.params_initialized ? nb::object(dict_of(self.arg_params())) : nb::none();
+          },
+          [](Module& self, nb::handle params) { self.preload_params(named_arrays_from(params), self.aux_params()); },
+          nb::for_setter(nb::arg("value").none()))
+      .def_prop_rw(
+          "_aux_params",
+          [](const Module& self) -> nb::object {
+            return self.params_initialized ? nb::object(dict_of(self.aux_params())) : nb::none();
+          },
+          [](Module& self, nb::handle params) { self.preload_params(self.arg_params(), named_arrays_from(params)); },
+          nb::for_setter(nb::arg("value").none()))
+      .def_prop_ro("_params_dirty", &Module::params_dirty)
+      .def("_sync_params_from_devices", &Module::sync_params_from_devices)
+      .def_prop_ro("_optimizer", [](const Module& self) { return to_python(self.optimizer()); })
+      .def_prop_ro("_kvstore", [](const Module& self) { return to_python(self.kvstore()); })
+      .def_prop_ro("_update_on_kvstore",
+                   [](const Module& self) -> nb::object {
+                     return self.optimizer_initialized ? nb::cast(self.update_on_kvstore()) : nb::none();
+                   })
+      .def_prop_ro("_updater", &Module::updater)
+      .def_prop_rw(
+          "_preload_opt_states",
+          [](const Module& self) -> nb::object {
+            const std::string& path = self.preloaded_optimizer_states();
+            return path.empty() ? nb::none() : nb::cast(path);
+          },
+          [](Module& self, std::optional<std::string> path) { self.preload_optimizer_states(path.value_or("")); },
+          nb::for_setter(nb::arg("value").none()))
+      .def_prop_ro("_total_exec_bytes", [](const Module& self) { return self.exec_group()->total_exec_bytes(); });
+}
+
+}  // namespace
+
+void bind_module(nb::module_& m) {
+  nb::class_<Module, BaseModule, PythonModule<Module>> type(
+      m, "Module", "A network with its parameters, its optimizer and its devices.");
+  type.def(
+      "__init__",
+      [](nb::pointer_and_handle<Module> self, const Symbol& symbol, nb::handle data_names, nb::handle label_names,
+         nb::object logger, nb::handle context, nb::handle work_load_list, nb::handle fixed_param_names,
+         nb::handle state_names, nb::handle group2ctxs, nb::handle compression_params) {
+        const LoggerScope log(logger);
+        const ModuleOptions options = options_from(data_names, label_names, context, work_load_list, fixed_param_names,
+                                                   state_names, group2ctxs, compression_params);
+        new (self.p) PythonModule<Module>(symbol, options);
+        self.h.attr("logger") = logger.is_none() ? nb::module_::import_("logging") : logger;
+      },
+      nb::arg("symbol"), nb::arg("data_names").none() = nb::make_tuple("data"),
+      nb::arg("label_names").none() = nb::make_tuple("softmax_label"), nb::arg("logger").none() = nb::none(),
+      nb::arg("context").none() = nb::none(), nb::arg("work_load_list").none() = nb::none(),
+      nb::arg("fixed_param_names").none() = nb::none(), nb::arg("state_names").none() = nb::none(),
+      nb::arg("group2ctxs").none() = nb::none(), nb::arg("compression_params").none() = nb::none());
+  bind_steps(type);
+  bind_files_of(type);
+  bind_inside(type);
+  m.def("_create_kvstore", [](nb::handle kvstore, size_t devices, nb::handle arg_params) {
+    const StoreChoice choice = choose_kvstore(kvstore_from(kvstore), devices, named_arrays_from(arg_params));
+    return nb::make_tuple(to_python(choice.store), choice.update_on_kvstore);
+  }, nb::arg("kvstore").none(), nb::arg("num_device"), nb::arg("arg_params").none());
+}
+
+}  // namespace symbind::python

@@ -1,6 +1,8 @@
 // Calling operators by the registry: on symbols and on arrays, with arguments as Python gives them.
 #include "symbind/graph/op.h"
 
+#include <stdexcept>
+
 #include "bindings.h"
 #include "convert.h"
 #include "symbind/exec/invoke.h"
@@ -28,6 +30,16 @@ bool is_sequence_of(nb::handle value) {
   return count > 0;
 }
 
+// An array where a symbol is due, or the other way round, would only be misread as a parameter.
+template <class Value>
+void reject_other_inputs(const OpDef& op, nb::handle value) {
+  const bool numpy = std::string_view(Py_TYPE(value.ptr())->tp_name) == "numpy.ndarray";
+  if (!nb::isinstance<NDArray>(value) && !nb::isinstance<Symbol>(value) && !numpy) return;
+  throw nb::type_error(join("[", op.name, "] its inputs are ", std::is_same_v<Value, Symbol> ? "Symbols" : "NDArrays",
+                            ", not ", Py_TYPE(value.ptr())->tp_name)
+                           .c_str());
+}
+
 // Inputs come first, then parameters in the order of their fields. The names in `apart` are the caller's business.
 template <class Value>
 Call<Value> sort_out(const OpDef& op, nb::handle args, nb::handle kwargs, std::initializer_list<std::string_view> apart) {
@@ -39,10 +51,12 @@ Call<Value> sort_out(const OpDef& op, nb::handle args, nb::handle kwargs, std::i
         throw nb::type_error(join("[", op.name, "] an input stands behind parameters; give it by name").c_str());
       call.positional.emplace_back(nb::cast<Value>(value));
     } else if (field == 0 && value.is_none()) {
+      if (!op.count_field.empty()) throw nb::type_error(join("[", op.name, "] None stands among its inputs").c_str());
       call.positional.emplace_back(std::nullopt);
     } else if (field == 0 && is_sequence_of<Value>(value)) {
       for (nb::handle item : value) call.positional.emplace_back(nb::cast<Value>(item));
     } else {
+      reject_other_inputs<Value>(op, value);
       if (field >= op.fields.size())
         throw nb::type_error(join("[", op.name, "] cannot tell what ", nb::repr(value).c_str(), " is; it takes ",
                                   comma_separated(op.inputs(op.make_params().get())), " and parameters by name")
@@ -60,6 +74,7 @@ Call<Value> sort_out(const OpDef& op, nb::handle args, nb::handle kwargs, std::i
     } else if (is_sequence_of<Value>(value)) {
       for (nb::handle item : value) call.positional.emplace_back(nb::cast<Value>(item));
     } else if (!value.is_none()) {
+      reject_other_inputs<Value>(op, value);
       call.attributes[name] = text_of(value);
     } else {
       for (const ParamField& each : op.fields)
@@ -138,6 +153,15 @@ nb::object call_on_arrays(const OpDef& op, nb::handle args, nb::handle kwargs) {
   return list_of(results);
 }
 
+// Of a call with defaults. Where the number of inputs is a parameter that must be given there is no such call.
+Names input_names(const OpDef& op) {
+  try {
+    return op.inputs(op.make_params().get());
+  } catch (const std::length_error&) {
+    return {};
+  }
+}
+
 nb::list describe(const OpDef& op) {
   nb::list fields;
   for (const ParamField& field : op.fields)
@@ -154,7 +178,7 @@ void bind_op(nb::module_& m) {
       .def_ro("aliases", &OpDef::aliases)
       .def_ro("doc", &OpDef::doc)
       .def_prop_ro("fields", &describe, "(name, type, default or None where it must be given, doc) of each parameter.")
-      .def_prop_ro("inputs", [](const OpDef& op) { return op.inputs(op.make_params().get()); })
+      .def_prop_ro("inputs", &input_names)
       .def_prop_ro("aux", [](const OpDef& op) { return op.aux ? op.aux(op.make_params().get()) : Names{}; })
       .def_prop_ro("takes_any", [](const OpDef& op) { return !op.count_field.empty(); })
       .def("on_symbols", &call_on_symbols)

@@ -18,6 +18,18 @@ from . import ndarray, random, symbol  # noqa: E402
 from . import ndarray as nd  # noqa: E402
 from . import random as rnd  # noqa: E402
 from . import symbol as sym  # noqa: E402
+from . import engine, io, libinfo, util  # noqa: E402
+from . import initializer, kvstore, lr_scheduler, optimizer  # noqa: E402
+from . import callback, metric, monitor  # noqa: E402
+from . import monitor as mon  # noqa: E402
+from . import initializer as init  # noqa: E402
+from . import kvstore as kv  # noqa: E402
+from . import optimizer as opt  # noqa: E402
+from . import model, module, operator  # noqa: E402
+from . import module as mod  # noqa: E402
 from .ndarray import waitall  # noqa: E402
+from . import _lazy, executor_manager  # noqa: E402
+from ._as_mxnet import install_as_mxnet  # noqa: E402
 
-__version__ = "1.9.1"  # the MXNet whose interface this is; scripts compare it
+__version__ = libinfo.__version__
+_lazy.install(globals())

@@ -21,6 +21,7 @@ def _python_default(text):
 def signature_of(op, symbolic):
     """What a call takes: inputs, then parameters, then name and attr (symbols) or out (arrays)."""
     from inspect import Parameter, Signature
+    from keyword import iskeyword
 
     keyword = Parameter.POSITIONAL_OR_KEYWORD
     parameters = []
@@ -32,7 +33,7 @@ def signature_of(op, symbolic):
             parameters.append(Parameter(name, keyword, default=None))
     taken = {parameter.name for parameter in parameters}
     for name, _, default, _ in op.fields:
-        if name not in taken and name.isidentifier():
+        if name not in taken and name.isidentifier() and not iskeyword(name):
             taken.add(name)
             value = None if default is None else _python_default(default)
             parameters.append(Parameter(name, keyword, default=value))

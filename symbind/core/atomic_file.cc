@@ -78,13 +78,18 @@ void AtomicFile::write(const void* data, size_t bytes) {
   buffer_.insert(buffer_.end(), begin, begin + bytes);
 }
 
-void AtomicFile::commit() {
+void AtomicFile::finish() {
+  if (descriptor_ < 0) return;
   write_out(buffer_.data(), buffer_.size());
   buffer_.clear();
   // Pipes and terminals have nothing to synchronise.
   if (!temporary_.empty() && ::fsync(descriptor_) != 0) fail_to("write", errno);
   const int closed = ::close(std::exchange(descriptor_, -1));
   if (closed != 0) fail_to("write", errno);
+}
+
+void AtomicFile::commit() {
+  finish();
   if (temporary_.empty()) return;
   if (::rename(temporary_.c_str(), target_.c_str()) != 0) fail_to("write", errno);
   temporary_.clear();

@@ -110,6 +110,19 @@ Storage::Storage(Device& device, size_t bytes) : device_(device), data_(device.a
 Storage::Storage(Device& device, void* data, size_t bytes, std::shared_ptr<void> owner)
     : device_(device), data_(data), bytes_(bytes), owner_(std::move(owner)), exported_(true) {}
 
+std::shared_ptr<Storage> Storage::borrowed(Device& device, void* data, size_t bytes) {
+  static const auto nobody = std::make_shared<char>();
+  return std::make_shared<Storage>(device, data, bytes, nobody);
+}
+
+void Storage::keep_copy() {
+  if (!owner_) return;
+  void* const own = device_.allocate(bytes_);
+  device_.copy_within(own, data_, bytes_);
+  data_ = own;
+  owner_.reset();
+}
+
 Storage::~Storage() {
   if (!owner_) device_.release(data_, bytes_);
 }

@@ -74,6 +74,8 @@ class Storage {
   Storage(Device& device, size_t bytes);
   // Memory of somebody else; `owner` keeps it alive. Such memory may change unseen: it counts as exported.
   Storage(Device& device, void* data, size_t bytes, std::shared_ptr<void> owner);
+  // Memory that nobody keeps alive for it: whoever lends it calls keep_copy() before it goes.
+  static std::shared_ptr<Storage> borrowed(Device& device, void* data, size_t bytes);
   ~Storage();
   Storage(const Storage&) = delete;
   Storage& operator=(const Storage&) = delete;
@@ -90,6 +92,8 @@ class Storage {
   // Whoever holds a raw pointer may write at any time: nothing may be cached from this storage any more.
   void mark_exported() { exported_ = true; }
   bool exported() const { return exported_; }
+  // Moves into memory of its own; what somebody else's memory held is copied.
+  void keep_copy();
 
  private:
   Device& device_;

@@ -26,8 +26,12 @@ std::string_view cut_to_terminal(std::string_view line) {
 }  // namespace
 
 void write_log(LogLevel level, std::string_view message) {
-  const std::lock_guard lock(mutex);
-  if (current_sink) return current_sink(level, message);
+  std::unique_lock lock(mutex);
+  if (current_sink) {
+    const LogSink sink = current_sink;
+    lock.unlock();  // a sink may wait for others who want to write
+    return sink(level, message);
+  }
   if (std::exchange(status_shown, false)) std::cerr << to_line_start;
   std::cerr << (level == LogLevel::warning ? "WARNING: " : "") << message << std::endl;
 }

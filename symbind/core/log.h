@@ -15,7 +15,8 @@ enum class LogLevel { info, warning };
 void write_log(LogLevel level, std::string_view message);
 
 using LogSink = std::function<void(LogLevel level, std::string_view message)>;
-// Every message goes to `sink` from here on; an empty one restores standard error. Returns the one before.
+// Every message goes to `sink` from here on, which may be called by several threads at once and may write messages
+// itself; an empty one restores standard error. Returns the one before.
 LogSink set_log_sink(LogSink sink);
 
 // Shows a line below the messages, in place of the one shown before: for progress bars. Works only where messages go to

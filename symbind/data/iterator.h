@@ -34,6 +34,7 @@ struct DataBatch {
   std::string bucket_key = "";
   std::optional<std::vector<DataDesc>> provide_data = std::nullopt;  // where they differ from the iterator's
   std::optional<std::vector<DataDesc>> provide_label = std::nullopt;
+  std::shared_ptr<void> source = nullptr;  // what it was made of, for whoever made it
 };
 
 class DataIter {
@@ -43,7 +44,10 @@ class DataIter {
   virtual std::vector<DataDesc> provide_label() const = 0;
   virtual int64_t batch_size() const;  // of the first input
   virtual std::string default_bucket_key() const { return ""; }
-  virtual void reset() = 0;                     // to the beginning
+  virtual void reset() = 0;  // to the beginning
+  // Draws what an epoch takes from the random state; the first next() after a reset does so where this was not called.
+  // Not before: training that goes on from a checkpoint has its random state from there.
+  virtual void begin_epoch() {}
   virtual std::optional<DataBatch> next() = 0;  // none: the epoch is over
 };
 

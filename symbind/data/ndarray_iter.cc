@@ -102,9 +102,14 @@ std::vector<DataDesc> NDArrayIter::describe(const std::vector<Source>& sources) 
 
 void NDArrayIter::start(std::vector<int64_t> carried) {
   carried_ = std::move(carried);
-  if (options_.shuffle) order_ = random_order(num_data_);
   position_ = -options_.batch_size;
+  drawn_ = false;
   over_ = false;
+}
+
+void NDArrayIter::begin_epoch() {
+  if (options_.shuffle && !drawn_) order_ = random_order(num_data_);
+  drawn_ = true;
 }
 
 void NDArrayIter::reset() {
@@ -118,6 +123,7 @@ void NDArrayIter::hard_reset() { start({}); }
 
 bool NDArrayIter::iter_next() {
   if (over_) return false;
+  begin_epoch();
   position_ += options_.batch_size;
   const int64_t needed = options_.last_batch_handle == "pad" ? 1 : options_.batch_size;
   over_ = position_ + needed > epoch_size();

@@ -38,7 +38,9 @@ class IteratorArrays {
 
 struct NDArrayIterOptions {
   int64_t batch_size = 1;
-  bool shuffle = false;  // anew for every epoch, from host_random()
+  // Anew for every epoch, from host_random(). The order is drawn when the first batch of the epoch is asked for:
+  // training that goes on from a checkpoint then sees the samples in the order in which it would have seen them.
+  bool shuffle = false;
   // What becomes of the samples that do not fill the last batch: "pad" fills it up with samples from the beginning,
   // "discard" leaves them out, "roll_over" puts them at the front of the next epoch.
   std::string last_batch_handle = "pad";
@@ -56,10 +58,20 @@ class NDArrayIter : public DataIter {
   std::vector<DataDesc> provide_label() const override { return describe(label_); }
   int64_t batch_size() const override { return options_.batch_size; }
   int64_t num_data() const { return num_data_; }
+  const NDArrayIterOptions& options() const { return options_; }
+  struct Source {
+    std::string name;
+    NDArray array;
+  };
+  const std::vector<Source>& data() const { return data_; }  // what it goes over
+  const std::vector<Source>& label() const { return label_; }
+  int64_t cursor() const { return position_; }  // of the batch's first sample in the epoch; before the first, negative
+  const std::vector<int64_t>& order() const { return order_; }  // of the samples; empty: their own
 
   // With roll_over, the samples left at the end of an epoch come first in the next; a reset before the end drops them.
   void reset() override;
-  void hard_reset();  // drops them always
+  void hard_reset();            // drops them always
+  void begin_epoch() override;  // shuffles
   std::optional<DataBatch> next() override;
 
   // next() in parts: iter_next steps to the next batch, the others describe the one it stands at.
@@ -72,10 +84,6 @@ class NDArrayIter : public DataIter {
   std::vector<int64_t> getindex() const;  // the rows of the arrays that make up the batch
 
  private:
-  struct Source {
-    std::string name;
-    NDArray array;
-  };
   static std::vector<Source> sources(const IteratorArrays& given, const std::string& name);
   std::vector<DataDesc> describe(const std::vector<Source>& sources) const;
   static std::vector<NDArray> batch_of(const std::vector<Source>& sources, const std::vector<int64_t>& rows);
@@ -89,6 +97,7 @@ class NDArrayIter : public DataIter {
   // An epoch is the rows carried over, then all rows in `order_` (empty: in their own order). Positions count in it.
   std::vector<int64_t> carried_, order_;
   int64_t position_ = 0;  // of the batch's first sample; before the first batch, one batch before the beginning
+  bool drawn_ = false;    // is `order_` that of this epoch?
   bool over_ = false;
 };
 

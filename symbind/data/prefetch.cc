@@ -23,7 +23,7 @@ class PrefetchingIter::Worker {
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
-  // Throws away what was made ahead; on return the iterator belongs to the caller, until resume().
+  // Throws away what was made ahead; on return the iterator belongs to the caller, until start().
   void pause() {
     std::unique_lock lock(mutex_);
     paused_ = true;
@@ -32,7 +32,7 @@ class PrefetchingIter::Worker {
     over_ = false;
     error_ = nullptr;
   }
-  void resume() {
+  void start() {
     change([this] { paused_ = false; });
   }
 
@@ -85,8 +85,8 @@ class PrefetchingIter::Worker {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<DataBatch> batches_;
-  bool stopped_ = false, paused_ = false;  // said by the caller
-  bool busy_ = false, over_ = false;       // said by the worker
+  bool stopped_ = false, paused_ = true;  // said by the caller
+  bool busy_ = false, over_ = false;      // said by the worker
   std::exception_ptr error_;
   std::thread thread_;  // last: it begins when the rest is there
 };
@@ -175,12 +175,19 @@ void PrefetchingIter::reset() {
     failure_ = std::current_exception();  // the iterators stand nobody knows where: next() fails until a reset succeeds
     throw;
   }
-  for (const auto& worker : workers_) worker->resume();
+  started_ = false;
+}
+
+void PrefetchingIter::begin_epoch() {
+  if (std::exchange(started_, true)) return;
+  for (const auto& iter : iters_) iter->begin_epoch();  // one after the other: what they draw is reproducible
+  for (const auto& worker : workers_) worker->start();
 }
 
 std::optional<DataBatch> PrefetchingIter::next() {
   if (failure_) std::rethrow_exception(failure_);
   try {
+    begin_epoch();
     return merge_next();
   } catch (...) {
     failure_ = std::current_exception();

@@ -1,5 +1,6 @@
 // Batches made ahead of time: each iterator runs on a thread of its own while the network computes. Over several
-// iterators, a batch holds the inputs of all of them.
+// iterators, a batch holds the inputs of all of them. An epoch begins with the first next(): what is drawn at random
+// for it is drawn then, on the calling thread, and the threads go on from there.
 #pragma once
 
 #include <exception>
@@ -32,8 +33,8 @@ class PrefetchingIter : public DataIter {
   std::vector<DataDesc> provide_label() const override;
   int64_t batch_size() const override { return batch_size_; }
   std::string default_bucket_key() const override { return default_bucket_key_; }
-  // Runs the iterators' reset() on the calling thread, one after the other: their shuffles are reproducible.
-  void reset() override;
+  void reset() override;        // runs the iterators' reset() on the calling thread, one after the other
+  void begin_epoch() override;  // the threads begin
   std::optional<DataBatch> next() override;
 
  private:
@@ -47,6 +48,7 @@ class PrefetchingIter : public DataIter {
   int64_t batch_size_ = 0;
   std::string default_bucket_key_;
   std::exception_ptr failure_;
+  bool started_ = false;  // is the epoch begun?
   std::vector<std::unique_ptr<Worker>> workers_;
 };
 

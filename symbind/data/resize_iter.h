@@ -19,6 +19,7 @@ class ResizeIter : public DataIter {
   int64_t batch_size() const override { return data_iter_->batch_size(); }
   std::string default_bucket_key() const override { return data_iter_->default_bucket_key(); }
   void reset() override;
+  void begin_epoch() override { data_iter_->begin_epoch(); }
   std::optional<DataBatch> next() override;
 
  private:

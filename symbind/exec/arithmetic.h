@@ -6,6 +6,11 @@
 
 namespace symbind {
 
+enum class OpReq : uint8_t;
+// A custom operator's result (see ops/custom.h): takes the place of what dst holds, is added to it, or neither.
+void assign(const NDArray& dst, OpReq req, const NDArray& src);
+void assign(const NDArray& dst, OpReq req, double src);
+
 NDArray operator-(const NDArray& a);
 NDArray operator+(const NDArray& a, const NDArray& b);
 NDArray operator-(const NDArray& a, const NDArray& b);

@@ -33,6 +33,7 @@ size_t total_bytes(const std::vector<NDArray>& arrays) {
 Executor::Impl::Compiled Executor::Impl::compile(bool is_train, bool with_backward, bool monitored) const {
   Graph graph = Graph::from(symbol);
   graph.is_train = is_train;
+  graph.objects = objects;
 
   std::unordered_map<const Node*, NDArray> array_of;  // of every variable
   std::vector<GradientRequest> requests;

@@ -26,6 +26,7 @@ struct Executor::Impl {
   std::vector<NDArray> arg_room, grad_room;
 
   std::shared_ptr<Workspace> workspace;
+  std::shared_ptr<NodeObjects> objects = std::make_shared<NodeObjects>();
   Monitor monitor;
   bool monitor_all = false;
 

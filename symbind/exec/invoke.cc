@@ -1,6 +1,10 @@
 #include "symbind/exec/invoke.h"
 
+#include <pthread.h>
+
+#include <algorithm>
 #include <array>
+#include <atomic>
 #include <unordered_map>
 
 #include "symbind/core/error.h"
@@ -45,12 +49,16 @@ const Implementation& choose(const NodeView& node) {
   fail(node.where(), " cannot run on ", node.context);
 }
 
+// A forked child lacks the threads that its parent's kernels were built for: it builds its own.
+std::atomic<int> forks{0};
+[[maybe_unused]] const int fork_watch = pthread_atfork(nullptr, nullptr, [] { ++forks; });
+
 // Kernels that take long to build are kept, per thread, by everything they depend on.
 std::shared_ptr<Kernel> kernel_for(const NodeView& node) {
   const Implementation& implementation = choose(node);
-  if (!implementation.worth_keeping || node.random_slot >= 0) return implementation.build(node);
+  if (!implementation.worth_keeping || node.random_slot >= 0 || node.op.keeps_state) return implementation.build(node);
   std::ostringstream key;
-  key << &implementation << node.context << node.is_train;
+  key << &implementation << node.context << node.is_train << forks;
   for (const ParamField& field : node.op.fields) key << '|' << field.print(node.params);
   for (const auto& tensors : {node.inputs, node.outputs})
     for (const Tensor& tensor : tensors) key << '|' << tensor.shape << static_cast<int>(tensor.dtype);
@@ -82,72 +90,104 @@ bool may_write(const Kernel& kernel, Context context, std::span<const NDArray> i
 
 }  // namespace
 
-std::vector<NDArray> invoke(const OpDef& op, std::span<const NDArray> inputs, const void* params,
-                            const InvokeOptions& options) {
-  const Context context =
-      inputs.empty() ? (options.out.empty() ? options.context : options.out[0].context()) : inputs[0].context();
+ReadyOp::ReadyOp(const OpDef& op, std::span<const NDArray> inputs, std::shared_ptr<const void> params,
+                 const InvokeOptions& options)
+    : op_(&op), params_(std::move(params)) {
+  context_ = inputs.empty() ? (options.out.empty() ? options.context : options.out[0].context()) : inputs[0].context();
   std::vector<Tensor> in;
   for (const NDArray& input : inputs) {
     require(bool(input), "[", op.name, "] was given an empty array");
-    require(input.context() == context, "[", op.name, "] its arrays are on ", context, " and ", input.context());
+    require(input.context() == context_, "[", op.name, "] its arrays are on ", context_, " and ", input.context());
     in.push_back({input.shape(), input.dtype(), Layout::plain});
   }
-  const std::vector<Tensor> out = infer_outputs(op, params, in);
-  const auto visible = static_cast<size_t>(op.visible_outputs(params));
-  require(options.out.empty() || options.out.size() == visible, "[", op.name, "] has ", visible, " outputs, not ",
-          options.out.size());
-  for (size_t i = 0; i < options.out.size(); ++i)
-    require(options.out[i].shape() == out[i].shape && options.out[i].dtype() == out[i].dtype, "[", op.name,
-            "] its result is ", out[i].shape, " ", out[i].dtype, ", but out is ", options.out[i].shape(), " ",
-            options.out[i].dtype());
+  outputs_ = infer_outputs(op, params_.get(), in);
+  visible_ = static_cast<size_t>(op.visible_outputs(params_.get()));
+  updated_ = op.updated_inputs(params_.get(), inputs.size());
+  random_ = op.is_random(params_.get());
+  kernel_ = kernel_for({op, params_.get(), "", in, outputs_, options.is_train, random_ ? 0 : -1, context_});
+  target_ = &Target::get(context_);
+  simple_ = !random_ && kernel_->scratch_bytes == 0 && outputs_.size() == 1 && inputs.size() <= 4 &&
+            std::find(updated_.begin(), updated_.end(), true) == updated_.end();
+}
 
-  const bool random = op.is_random(params);
-  const NodeView node{op, params, "", in, out, options.is_train, random ? 0 : -1, context};
-  const std::shared_ptr<Kernel> kernel = kernel_for(node);
-  Device& device = Device::get(context);
-  Target& target = Target::get(context);
+namespace {
 
-  std::vector<NDArray> results;
-  std::vector<void*> addresses;
-  std::vector<NDArray> arrays(inputs.begin(), inputs.end());
-  const std::vector<bool> updated = op.updated_inputs(params, arrays.size());
-  for (size_t i = 0; i < arrays.size(); ++i)
-    addresses.push_back(updated[i] ? arrays[i].mutable_data() : const_cast<void*>(arrays[i].data()));
-  for (size_t i = 0; i < out.size(); ++i) {
-    const bool given =
-        i < options.out.size() && may_write(*kernel, context, inputs, options.out[i], static_cast<int>(i));
-    results.push_back(given ? options.out[i] : NDArray(out[i].shape, context, out[i].dtype));
-    addresses.push_back(results.back().mutable_data());
-  }
-  Args args{addresses.data(), addresses.data() + inputs.size()};
-  std::unique_ptr<Storage> scratch, cursor;
-  if (kernel->scratch_bytes > 0) {
-    scratch = std::make_unique<Storage>(device, kernel->scratch_bytes);
-    args.scratch = scratch->mutable_data();
-  }
-  if (random) {
-    cursor = std::make_unique<Storage>(device, sizeof(RandomCursor));
-    target.start_random(device, static_cast<RandomCursor*>(cursor->mutable_data()), 1);
-    args.random = static_cast<const RandomCursor*>(cursor->data());
-  }
-  args.stream = target.stream(device);
+// Runs a kernel between the target's enter and leave.
+void run_kernel(Target& target, Kernel& kernel, const Args& args) {
   const uint32_t state = target.enter();
   try {
-    kernel->run(args);
+    kernel.run(args);
   } catch (...) {
     target.leave(state);
     throw;
   }
   target.leave(state);
+}
 
-  results.resize(visible);
-  for (size_t i = 0; i < options.out.size(); ++i) {
-    if (results[i].same_memory(options.out[i])) continue;
-    NDArray wanted = options.out[i];
-    results[i].copyto(wanted);
-    results[i] = wanted;
+}  // namespace
+
+NDArray ReadyOp::run_simple(std::span<const NDArray> inputs, const NDArray* into) const {
+  const Tensor& tensor = outputs_[0];
+  if (into && (into->shape() != tensor.shape || into->dtype() != tensor.dtype ||
+               !may_write(*kernel_, context_, inputs, *into, 0)))
+    return run(inputs, {*into})[0];
+  Device& device = inputs.empty() ? Device::get(context_) : inputs[0].storage().device();
+  const NDArray result =
+      into ? *into : NDArray(std::make_shared<Storage>(device, tensor.bytes()), 0, tensor.shape, tensor.dtype);
+  void* addresses[5];
+  for (size_t i = 0; i < inputs.size(); ++i) addresses[i] = const_cast<void*>(inputs[i].data());
+  addresses[inputs.size()] = result.mutable_data();
+  Args args{addresses, addresses + inputs.size()};
+  args.stream = target_->stream(device);
+  run_kernel(*target_, *kernel_, args);
+  return result;
+}
+
+std::vector<NDArray> ReadyOp::run(std::span<const NDArray> inputs, const std::vector<NDArray>& out) const {
+  require(out.empty() || out.size() == visible_, "[", op_->name, "] has ", visible_, " outputs, not ", out.size());
+  for (size_t i = 0; i < out.size(); ++i)
+    require(out[i].shape() == outputs_[i].shape && out[i].dtype() == outputs_[i].dtype, "[", op_->name,
+            "] its result is ", outputs_[i].shape, " ", outputs_[i].dtype, ", but out is ", out[i].shape(), " ",
+            out[i].dtype());
+
+  Device& device = Device::get(context_);
+  std::vector<NDArray> results;
+  std::vector<void*> addresses;
+  for (size_t i = 0; i < inputs.size(); ++i)
+    addresses.push_back(updated_[i] ? inputs[i].mutable_data() : const_cast<void*>(inputs[i].data()));
+  for (size_t i = 0; i < outputs_.size(); ++i) {
+    const bool given = i < out.size() && may_write(*kernel_, context_, inputs, out[i], static_cast<int>(i));
+    results.push_back(given ? out[i] : NDArray(outputs_[i].shape, context_, outputs_[i].dtype));
+    addresses.push_back(results.back().mutable_data());
+  }
+  Args args{addresses.data(), addresses.data() + inputs.size()};
+  std::unique_ptr<Storage> scratch, cursor;
+  if (kernel_->scratch_bytes > 0) {
+    scratch = std::make_unique<Storage>(device, kernel_->scratch_bytes);
+    args.scratch = scratch->mutable_data();
+  }
+  if (random_) {
+    cursor = std::make_unique<Storage>(device, sizeof(RandomCursor));
+    target_->start_random(device, static_cast<RandomCursor*>(cursor->mutable_data()), 1);
+    args.random = static_cast<const RandomCursor*>(cursor->data());
+  }
+  args.stream = target_->stream(device);
+  run_kernel(*target_, *kernel_, args);
+
+  results.resize(visible_);
+  for (size_t i = 0; i < out.size(); ++i) {
+    if (results[i].same_memory(out[i])) continue;
+    results[i].copyto(out[i]);
+    results[i] = out[i];
   }
   return results;
+}
+
+std::vector<NDArray> invoke(const OpDef& op, std::span<const NDArray> inputs, const void* params,
+                            const InvokeOptions& options) {
+  // The caller keeps the parameters for as long as this takes.
+  const std::shared_ptr<const void> borrowed(std::shared_ptr<const void>(), params);
+  return ReadyOp(op, inputs, borrowed, options).run(inputs, options.out);
 }
 
 std::vector<NDArray> invoke(const std::string& op_name, const std::vector<NDArray>& inputs,

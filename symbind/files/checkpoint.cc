@@ -4,6 +4,7 @@
 #include <sstream>
 #include <vector>
 
+#include "symbind/core/atomic_file.h"
 #include "symbind/core/error.h"
 #include "symbind/files/params.h"
 
@@ -23,7 +24,10 @@ std::string symbol_path(const std::string& prefix) { return prefix + "-symbol.js
 std::string params_path(const std::string& prefix, int epoch) { return numbered(prefix, epoch, ".params"); }
 std::string states_path(const std::string& prefix, int epoch) { return numbered(prefix, epoch, ".states"); }
 
-void save_model_params(const std::string& path, const NamedArrays& arg_params, const NamedArrays& aux_params) {
+namespace {
+
+void write_model_params(AtomicFile& file, const std::string& path, const NamedArrays& arg_params,
+                        const NamedArrays& aux_params) {
   std::vector<std::string> names;
   std::vector<NDArray> arrays;
   const auto add = [&](const char* kind, const NamedArrays& params) {
@@ -34,14 +38,36 @@ void save_model_params(const std::string& path, const NamedArrays& arg_params, c
   };
   add("arg:", arg_params);
   add("aux:", aux_params);
-  save(path, names, arrays);
+  write_arrays(file, path, names, arrays);
+}
+
+}  // namespace
+
+void save_model_params(const std::string& path, const NamedArrays& arg_params, const NamedArrays& aux_params) {
+  AtomicFile file(path);
+  write_model_params(file, path, arg_params, aux_params);
+  file.commit();
 }
 
 void save_checkpoint(const std::string& prefix, int epoch, const std::optional<Symbol>& symbol,
-                     const NamedArrays& arg_params, const NamedArrays& aux_params) {
+                     const NamedArrays& arg_params, const NamedArrays& aux_params,
+                     const std::optional<std::string>& states) {
   const std::string path = params_path(prefix, epoch);
-  if (symbol) symbol->save(symbol_path(prefix));
-  save_model_params(path, arg_params, aux_params);
+  std::optional<AtomicFile> symbol_file, states_file;
+  if (symbol) {
+    symbol_file.emplace(symbol_path(prefix)).write(symbol->tojson());
+    symbol_file->finish();
+  }
+  AtomicFile params_file(path);
+  write_model_params(params_file, path, arg_params, aux_params);
+  params_file.finish();
+  if (states) {
+    states_file.emplace(states_path(prefix, epoch)).write(*states);
+    states_file->finish();
+  }
+  if (symbol_file) symbol_file->commit();
+  params_file.commit();
+  if (states_file) states_file->commit();
 }
 
 ModelParams load_model_params(const std::string& path) {

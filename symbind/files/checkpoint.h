@@ -22,10 +22,13 @@ std::string symbol_path(const std::string& prefix);             // prefix-symbol
 std::string params_path(const std::string& prefix, int epoch);  // prefix-0007.params
 std::string states_path(const std::string& prefix, int epoch);  // prefix-0007.states
 
-// Without a symbol the parameters alone are written. Each file is replaced as a whole; of a crash between the two the
-// network is new and the parameters are the old ones.
+// Without a symbol the network is not written; `states` are the bytes of the .states file, where there is to be one.
+// All files are brought to the disk before the first of them takes its place: a full disk leaves the whole checkpoint
+// that was there. Each is replaced as a whole; only a crash in the moment between two replacements leaves an older file
+// beside a newer one.
 void save_checkpoint(const std::string& prefix, int epoch, const std::optional<Symbol>& symbol,
-                     const NamedArrays& arg_params, const NamedArrays& aux_params);
+                     const NamedArrays& arg_params, const NamedArrays& aux_params,
+                     const std::optional<std::string>& states = std::nullopt);
 Checkpoint load_checkpoint(const std::string& prefix, int epoch);
 // A name without `arg:` or `aux:` is an argument's, unless the network (in load_checkpoint) has an auxiliary state of
 // that name.

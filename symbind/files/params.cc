@@ -65,12 +65,12 @@ NamedArrays LoadedArrays::dict() const {
   return by_name;
 }
 
-void save(const std::string& path, std::span<const std::string> names, std::span<const NDArray> arrays) {
+void write_arrays(AtomicFile& file, const std::string& path, std::span<const std::string> names,
+                  std::span<const NDArray> arrays) {
   check_arrays(path, names, arrays);
   ArrayGeneration generation = ArrayGeneration::v2;
   for (const NDArray& array : arrays)
     if (array.rank() == 0) generation = ArrayGeneration::v3;
-  AtomicFile file(path);
   const auto put_number = [&](uint64_t number) { file.write(&number, sizeof number); };
   put_number(file_magic);
   put_number(0);
@@ -82,6 +82,11 @@ void save(const std::string& path, std::span<const std::string> names, std::span
     put_number(name.size());
     file.write(name);
   }
+}
+
+void save(const std::string& path, std::span<const std::string> names, std::span<const NDArray> arrays) {
+  AtomicFile file(path);
+  write_arrays(file, path, names, arrays);
   file.commit();
 }
 

@@ -12,6 +12,8 @@
 
 namespace symbind {
 
+class AtomicFile;
+
 // What a file holds, in its order. `names` is empty when the arrays were saved as a list.
 struct LoadedArrays {
   std::vector<std::string> names;
@@ -27,6 +29,9 @@ void save(const std::string& path, const NamedArrays& arrays);
 void save(const std::string& path, std::span<const std::string> names, std::span<const NDArray> arrays);
 void save(const std::string& path, const std::vector<NDArray>& arrays);
 void save(const std::string& path, std::initializer_list<NDArray> arrays);
+// The same into a file that the caller commits; `path` is named in errors.
+void write_arrays(AtomicFile& file, const std::string& path, std::span<const std::string> names,
+                  std::span<const NDArray> arrays);
 
 // Dense arrays on the CPU, wherever they were when they were saved, sparse or not. A truncated or malformed file fails
 // with its name, the offset and what was expected there.

@@ -86,6 +86,10 @@ class Op {
   Op& aux(Names names) {
     return def_.aux = [names = std::move(names)](const void*) { return names; }, *this;
   }
+  template <std::invocable<const P&> F>
+  Op& aux(F names) {
+    return def_.aux = [names](const void* p) -> Names { return names(of(p)); }, *this;
+  }
   // Inputs between others that it updates as well; they are told by their position.
   template <std::invocable<const P&, size_t> F>
   Op& also_updates(F updates) {
@@ -136,6 +140,15 @@ class Op {
   Op& random(F draws) {
     return def_.random = [draws](const void* p) -> bool { return draws(of(p)); }, *this;
   }
+  // Keywords that are no fields go here.
+  Op& keywords(Attributes P::*field) {
+    def_.take_keyword = [field](void* p, const std::string& key, const std::string& text) {
+      (static_cast<P*>(p)->*field)[key] = text;
+    };
+    def_.keywords = [field](const void* p) { return of(p).*field; };
+    return *this;
+  }
+  Op& keeps_state() { return def_.keeps_state = true, *this; }
   Op& shape_only(Names inputs) { return def_.shape_only = std::move(inputs), *this; }
   Op& view() { return def_.view = true, *this; }
   Op& elementwise() { return def_.elementwise = true, *this; }

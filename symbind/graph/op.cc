@@ -75,6 +75,10 @@ std::shared_ptr<const void> OpDef::parse_params(const Attributes& attributes, st
     if (is_hidden(key)) continue;
     const auto field =
         std::find_if(fields.begin(), fields.end(), [&key = key](const ParamField& f) { return f.name == key; });
+    if (field == fields.end() && take_keyword) {
+      take_keyword(params.get(), key, text);
+      continue;
+    }
     if (field == fields.end()) {
       std::string known;
       for (const ParamField& f : fields) known += (known.empty() ? "" : ", ") + f.name;
@@ -115,6 +119,7 @@ Attributes OpDef::print_params(const void* params) const {
     std::string text = field.print(params);
     if (field.is_required || text != field.default_text) attributes[field.name] = std::move(text);
   }
+  if (keywords) attributes.merge(keywords(params));
   return attributes;
 }
 

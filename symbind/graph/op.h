@@ -150,8 +150,12 @@ class OpDef {
 
   std::string count_field;  // the parameter that holds the number of inputs ("num_args"), for operators that take any
   std::function<void(void* params, int64_t count)> set_count;
+  // For operators that take keywords besides their fields: where one goes, and all of them. None: such a keyword fails.
+  std::function<void(void* params, const std::string& key, const std::string& text)> take_keyword;
+  std::function<Attributes(const void* params)> keywords;
   std::function<bool(const void* params)> random;  // draws random numbers
   Names shape_only;                                // inputs of which only shape and type are read, never the data
+  bool keeps_state = false;                        // its kernels remember: none may serve two nodes
   bool view = false;                               // output 0 holds the bytes of input 0: no work if they share memory
   bool elementwise = false;     // one output, each element a function of the same element of each input
   Attributes input_attributes;  // "moving_var" → the __init__ attribute a variable made for it gets

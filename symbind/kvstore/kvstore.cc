@@ -5,7 +5,9 @@
 #include <cctype>
 #include <string_view>
 
+#include "symbind/core/atomic_file.h"
 #include "symbind/core/error.h"
+#include "symbind/files/states.h"
 #include "symbind/kvstore/local.h"
 
 namespace symbind {
@@ -56,6 +58,29 @@ std::shared_ptr<KVStore> KVStore::create(const std::string& type) {
 void KVStore::pushpull(const Keys& keys, const Values& values, const Values& outs, int priority) {
   push(keys, values, priority);
   pull(keys, outs, priority);
+}
+
+namespace {
+
+// What goes wrong with the states of a file says which.
+template <class Call>
+auto naming(const std::string& path, Call&& call) {
+  try {
+    return call();
+  } catch (const Error& error) {
+    fail("[", path, "] ", error.what());
+  }
+}
+
+}  // namespace
+
+void KVStore::save_optimizer_states(const std::string& path, bool dump_optimizer) const {
+  write_file_atomically(path, naming(path, [&] { return get_optimizer_states(dump_optimizer); }));
+}
+
+void KVStore::load_optimizer_states(const std::string& path) {
+  const SavedStates states = load_states(path);
+  naming(path, [&] { set_optimizer_states(states); });
 }
 
 }  // namespace symbind

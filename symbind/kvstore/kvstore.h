@@ -42,8 +42,11 @@ class KVStore {
   virtual int num_workers() const { return 1; }
   virtual void barrier() {}
 
-  virtual void save_optimizer_states(const std::string& path, bool dump_optimizer = false) const = 0;
-  virtual void load_optimizer_states(const std::string& path) = 0;
+  // The bytes of a .states file, and what was read from one; keyed as the values are.
+  virtual std::string get_optimizer_states(bool dump_optimizer = false) const = 0;
+  virtual void set_optimizer_states(const SavedStates& states) = 0;
+  void save_optimizer_states(const std::string& path, bool dump_optimizer = false) const;
+  void load_optimizer_states(const std::string& path);
 };
 using KVStorePtr = std::shared_ptr<KVStore>;
 

@@ -1,10 +1,10 @@
 #include "symbind/kvstore/local.h"
 
+#include <algorithm>
 #include <set>
 
-#include "symbind/core/atomic_file.h"
+#include "symbind/backend/cpu/parallel.h"
 #include "symbind/core/error.h"
-#include "symbind/files/byte_reader.h"
 #include "symbind/kvstore/sum.h"
 
 namespace symbind {
@@ -17,6 +17,8 @@ void check_counts(const char* call, size_t keys, size_t values) {
 void check_array(const char* call, const ParamKey& key, const NDArray& array) {
   require(bool(array), "[kvstore] ", call, " of key ", key, " was given an empty array");
 }
+
+constexpr size_t bytes_worth_threads = size_t{1} << 18;
 
 const char* kind_text(bool numbered) { return numbered ? "a number" : "a name"; }
 
@@ -153,10 +155,28 @@ void LocalStore::check_pull(const Keys& keys, const Values& outs) {
 void LocalStore::pull(const Keys& keys, const Values& outs, int /*priority*/) {
   const std::lock_guard lock(mutex_);
   check_pull(keys, outs);
-  for (size_t i = 0; i < keys.size(); ++i) {
-    const NDArray stored = entry_of(keys[i], "pull").stored;
-    for (const NDArray& out : outs[i]) stored.copyto(out);
-  }
+  // Device by device: where these are CPU contexts whose threads share the copying, each copies what it will read.
+  std::vector<std::pair<NDArray, NDArray>> copies;
+  size_t devices = 0;
+  for (const auto& of_key : outs) devices = std::max(devices, of_key.size());
+  size_t bytes = 0;
+  bool on_host = true;
+  for (size_t device = 0; device < devices; ++device)
+    for (size_t i = 0; i < keys.size(); ++i) {
+      if (device >= outs[i].size()) continue;
+      copies.emplace_back(entry_of(keys[i], "pull").stored, outs[i][device]);
+      bytes += outs[i][device].bytes();
+      on_host = on_host && !copies.back().first.context().is_gpu() && !copies.back().second.context().is_gpu();
+    }
+  const auto copy = [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i)
+      copies[static_cast<size_t>(i)].first.copyto(copies[static_cast<size_t>(i)].second);
+  };
+  const auto count = static_cast<int64_t>(copies.size());
+  if (on_host && bytes >= bytes_worth_threads)
+    cpu_backend::parallel_for(count, 1, copy);
+  else
+    copy(0, count);
 }
 
 void LocalStore::pushpull(const Keys& keys, const Values& values, const Values& outs, int priority) {
@@ -196,21 +216,16 @@ void LocalStore::set_gradient_compression(const std::map<std::string, std::strin
   }
 }
 
-void LocalStore::save_optimizer_states(const std::string& path, bool dump_optimizer) const {
+std::string LocalStore::get_optimizer_states(bool dump_optimizer) const {
   const std::lock_guard lock(mutex_);
-  require(updater_ != nullptr, "[kvstore] save_optimizer_states(\"", path,
-          "\"): the store has no optimizer; call set_optimizer first");
-  write_file_atomically(path, updater_->get_states(dump_optimizer));
+  require(updater_ != nullptr, "[kvstore] the store has no optimizer whose states could be saved; call set_optimizer");
+  return updater_->get_states(dump_optimizer);
 }
 
-void LocalStore::load_optimizer_states(const std::string& path) {
+void LocalStore::set_optimizer_states(const SavedStates& states) {
   const std::lock_guard lock(mutex_);
-  require(updater_ != nullptr, "[kvstore] load_optimizer_states(\"", path,
-          "\"): the store has no optimizer; call set_optimizer first");
-  ByteReader file(path);
-  std::string bytes(file.remaining(), '\0');
-  file.read(bytes.data(), bytes.size(), "optimizer states");
-  updater_->set_states(bytes, path);
+  require(updater_ != nullptr, "[kvstore] the store has no optimizer whose states could be loaded; call set_optimizer");
+  updater_->set_states(states);
 }
 
 }  // namespace symbind

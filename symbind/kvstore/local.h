@@ -29,8 +29,8 @@ class LocalStore : public KVStore {
   void set_updater(UpdateFunction updater) override;
   void set_gradient_compression(const std::map<std::string, std::string>& params) override;
   std::string type() const override { return type_; }
-  void save_optimizer_states(const std::string& path, bool dump_optimizer = false) const override;
-  void load_optimizer_states(const std::string& path) override;
+  std::string get_optimizer_states(bool dump_optimizer = false) const override;
+  void set_optimizer_states(const SavedStates& states) override;
 
  private:
   // What a key holds. All but the value are buffers that the first push makes and the later ones use again.

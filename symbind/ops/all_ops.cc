@@ -6,20 +6,27 @@
 #include "symbind/ops/concat.h"
 #include "symbind/ops/conv.h"
 #include "symbind/ops/creation.h"
+#include "symbind/ops/custom.h"
 #include "symbind/ops/dot.h"
 #include "symbind/ops/dropout.h"
 #include "symbind/ops/elementwise.h"
 #include "symbind/ops/fully_connected.h"
+#include "symbind/ops/gather.h"
 #include "symbind/ops/loss.h"
+#include "symbind/ops/math.h"
 #include "symbind/ops/matrix.h"
 #include "symbind/ops/multi_optimizer.h"
 #include "symbind/ops/optimizer.h"
+#include "symbind/ops/pad.h"
 #include "symbind/ops/pool.h"
 #include "symbind/ops/random.h"
+#include "symbind/ops/rearrange.h"
 #include "symbind/ops/reduce.h"
 #include "symbind/ops/scalar.h"
 #include "symbind/ops/slice.h"
+#include "symbind/ops/softmax.h"
 #include "symbind/ops/system.h"
+#include "symbind/ops/tile.h"
 
 namespace symbind {
 
@@ -31,20 +38,27 @@ void register_all_ops(OpRegistry& registry) {
   register_concat(registry);
   register_conv(registry);
   register_creation(registry);
+  register_custom(registry);
   register_dot(registry);
   register_dropout(registry);
   register_elementwise(registry);
   register_fully_connected(registry);
+  register_gather(registry);
   register_loss(registry);
+  register_math(registry);
   register_matrix(registry);
   register_multi_optimizer(registry);
   register_optimizer(registry);
+  register_pad(registry);
   register_pool(registry);
   register_random(registry);
+  register_rearrange(registry);
   register_reduce(registry);
   register_scalar(registry);
   register_slice(registry);
+  register_softmax(registry);
   register_system(registry);
+  register_tile(registry);
 }
 
 }  // namespace symbind

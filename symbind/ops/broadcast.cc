@@ -50,6 +50,28 @@ void set_summed(Grad& g, const char* operand, const Symbol& gradient) {
 }
 Symbol spread(Grad& g, const char* operand) { return spread_like(g.input(operand), g.out_grad()); }
 
+// A function with a gradient of (out_grad, lhs, rhs) for each operand.
+template <FixedString name, class Lhs, class Rhs>
+void add_choice(OpRegistry& registry, std::string doc, Lhs lhs, Rhs rhs) {
+  add<name>(registry, std::move(doc), {}, [lhs, rhs](Grad& g) {
+    if (g.wants("lhs")) set_summed(g, "lhs", lhs(g.out_grad(), spread(g, "lhs"), spread(g, "rhs")));
+    if (g.wants("rhs")) set_summed(g, "rhs", rhs(g.out_grad(), spread(g, "lhs"), spread(g, "rhs")));
+  });
+}
+
+void add_choices(OpRegistry& registry) {
+  add_choice<"broadcast_maximum">(registry, "The larger of lhs and rhs, with broadcasting.", maximum_lhs_grad,
+                                  maximum_rhs_grad);
+  add_choice<"broadcast_minimum">(registry, "The smaller of lhs and rhs, with broadcasting.", minimum_lhs_grad,
+                                  minimum_rhs_grad);
+  add_choice<"broadcast_hypot">(registry, "√(lhs² + rhs²) with broadcasting.", hypot_lhs_grad, hypot_rhs_grad);
+  add_choice<"broadcast_mod">(registry, "What is left of lhs / rhs rounded down, with broadcasting.", mod_lhs_grad,
+                              mod_rhs_grad);
+  add_comparison<"broadcast_logical_and">(registry, "1 where neither is zero, else 0, with broadcasting.");
+  add_comparison<"broadcast_logical_or">(registry, "0 where both are zero, else 1, with broadcasting.");
+  add_comparison<"broadcast_logical_xor">(registry, "1 where one of both is zero, else 0, with broadcasting.");
+}
+
 OpDef define(Op<SumToLike> op) {
   return op.inputs({"data", "like"})
       .shape_only({"like"})
@@ -93,6 +115,7 @@ void register_broadcast(OpRegistry& registry) {
   add_comparison<"broadcast_greater_equal">(registry, "1 where lhs ≥ rhs, else 0, with broadcasting.");
   add_comparison<"broadcast_lesser">(registry, "1 where lhs < rhs, else 0, with broadcasting.");
   add_comparison<"broadcast_lesser_equal">(registry, "1 where lhs ≤ rhs, else 0, with broadcasting.");
+  add_choices(registry);
   registry.add(define(Op<SumToLike>("_sum_to_like")), typeid(SumToLike));
   registry.add(define(Op<SpreadLike>("_spread_like")), typeid(SpreadLike));
 }

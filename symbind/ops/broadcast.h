@@ -20,6 +20,13 @@ inline constexpr Builder<Broadcast<"broadcast_greater">> broadcast_greater;
 inline constexpr Builder<Broadcast<"broadcast_greater_equal">> broadcast_greater_equal;
 inline constexpr Builder<Broadcast<"broadcast_lesser">> broadcast_lesser;
 inline constexpr Builder<Broadcast<"broadcast_lesser_equal">> broadcast_lesser_equal;
+inline constexpr Builder<Broadcast<"broadcast_maximum">> broadcast_maximum;
+inline constexpr Builder<Broadcast<"broadcast_minimum">> broadcast_minimum;
+inline constexpr Builder<Broadcast<"broadcast_hypot">> broadcast_hypot;
+inline constexpr Builder<Broadcast<"broadcast_mod">> broadcast_mod;
+inline constexpr Builder<Broadcast<"broadcast_logical_and">> broadcast_logical_and;
+inline constexpr Builder<Broadcast<"broadcast_logical_or">> broadcast_logical_or;
+inline constexpr Builder<Broadcast<"broadcast_logical_xor">> broadcast_logical_xor;
 
 // For gradients: `data` summed over the axes along which `like` was broadcast to data's shape, and the other way round.
 // Only the shape of `like` is read; with equal shapes both hand on their input.

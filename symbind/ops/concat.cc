@@ -78,11 +78,143 @@ OpDef define(Op<ConcatGrad> op) {
       });
 }
 
+// ---- stack ----------------------------------------------------------------------------------------------------------
+
+template <class P>
+Op<P>& stack_fields(Op<P>& op) {
+  return op.param(&Stack::axis, "axis", "the axis of the result that counts the inputs, from either end")
+      .param(&Stack::num_args, "num_args", "number of inputs", at_least(1))
+      .check(
+          [](P& p) { require(p.num_args <= most_inputs, "num_args must be at most ", most_inputs, ": ", p.num_args); });
+}
+
+// The shape of a part with one more axis.
+Shape with_axis(const Shape& part, int64_t given, int64_t extent, const std::string& where) {
+  require(part.rank() < Shape::max_rank, where, " the inputs have too many axes: ", part);
+  const int axis = Shape::of_rank(part.rank() + 1).axis(given, where);
+  Shape whole = part.slice(0, axis);
+  whole.push_back(extent);
+  for (int i = axis; i < part.rank(); ++i) whole.push_back(part[i]);
+  return whole;
+}
+Shape without_axis(const Shape& whole, int axis) {
+  Shape part = whole.slice(0, axis);
+  for (int i = axis + 1; i < whole.rank(); ++i) part.push_back(whole[i]);
+  return part;
+}
+
+OpDef define(Op<Stack> op) {
+  return stack_fields(op)
+      .doc("The inputs, all of one shape, joined along a new axis.")
+      .variadic(&Stack::num_args, "num_args")
+      .inputs([](const Stack& p) { return numbered("arg", p.num_args); })
+      .infer_shape([](const Stack& p, Shapes& s) {
+        Shape part;
+        if (const Shape& whole = s.output(); whole.rank_known())
+          part = without_axis(whole, whole.axis(p.axis, s.where()));
+        for (int round = 0; round < 2; ++round)
+          for (size_t i = 0; i < s.inputs(); ++i) {
+            s.input(i).meet(part);
+            part = s.input(i);
+          }
+        if (part.rank_known()) s.output().meet(with_axis(part, p.axis, p.num_args, s.where()));
+      })
+      .gradient([](const Stack& p, Grad& g) {
+        const Symbol parts = stack_grad(g.out_grad(), {p});
+        for (size_t i = 0; i < g.inputs(); ++i) g.set(i, parts[i]);
+      });
+}
+
+OpDef define(Op<StackGrad> op) {
+  return stack_fields(op)
+      .inputs({"out_grad"})
+      .outputs([](const StackGrad& p) { return numbered("grad", p.num_args); })
+      .infer_shape([](const StackGrad& p, Shapes& s) {
+        const Shape& whole = s.input(0);
+        if (!whole.rank_known()) return;
+        const Shape part = without_axis(whole, whole.axis(p.axis, s.where()));
+        for (size_t i = 0; i < s.outputs(); ++i) s.output(i).meet(part);
+      });
+}
+
+// ---- SliceChannel ---------------------------------------------------------------------------------------------------
+
+template <class P>
+Op<P>& split_fields(Op<P>& op) {
+  return op.param(&SliceChannel::num_outputs, "num_outputs", "number of parts", at_least(1))
+      .param(&SliceChannel::axis, "axis", "the axis to cut, counted from either end")
+      .param(&SliceChannel::squeeze_axis, "squeeze_axis", "leave the axis out of parts that have extent 1 along it")
+      .check([](P& p) {
+        require(p.num_outputs <= most_inputs, "num_outputs must be at most ", most_inputs, ": ", p.num_outputs);
+      });
+}
+
+Names part_names(const SliceChannel& p) {
+  return p.num_outputs == 1 ? Names{"output"} : numbered("output", p.num_outputs);
+}
+
+// The shape of a part from that of the whole.
+Shape part_of(const SliceChannel& p, const Shape& whole, const std::string& where) {
+  const int axis = whole.axis(p.axis, where);
+  const int64_t extent = whole[axis];
+  if (extent == unknown_dim && !p.squeeze_axis) return whole;
+  require(extent == unknown_dim || extent % p.num_outputs == 0, where, " num_outputs must divide the extent of axis ",
+          axis, ": num_outputs ", p.num_outputs, ", data ", whole);
+  if (!p.squeeze_axis) return whole.with(axis, extent / p.num_outputs);
+  require(extent == unknown_dim || extent == p.num_outputs, where, " squeeze_axis needs parts of extent 1 along axis ",
+          axis, ": num_outputs ", p.num_outputs, ", data ", whole);
+  const Shape part = without_axis(whole, axis);
+  return part.rank() == 0 ? Shape{1} : part;
+}
+
+OpDef define(Op<SliceChannel> op) {
+  return split_fields(op)
+      .doc("An array cut along an axis into equal parts.")
+      .aliases({"split"})
+      .outputs([](const SliceChannel& p) { return part_names(p); })
+      .infer_shape([](const SliceChannel& p, Shapes& s) {
+        auto data = s["data"];
+        if (!data.rank_known()) return;
+        Shape part = part_of(p, data, s.where());
+        for (int round = 0; round < 2; ++round)
+          for (size_t i = 0; i < s.outputs(); ++i) {
+            s.output(i).meet(part);
+            part = s.output(i);
+          }
+        if (p.squeeze_axis) return;
+        const int axis = data.get().axis(p.axis, s.where());
+        data.meet(part.with(axis, part[axis] == unknown_dim ? unknown_dim : part[axis] * p.num_outputs));
+      })
+      .gradient([](const SliceChannel& p, Grad& g) {
+        std::vector<Symbol> grads;
+        for (int64_t i = 0; i < p.num_outputs; ++i) grads.push_back(g.out_grad(static_cast<size_t>(i)));
+        grads.push_back(g.input("data"));
+        g.set("data", slice_channel_grad(grads, {p}));
+      });
+}
+
+OpDef define(Op<SliceChannelGrad> op) {
+  return split_fields(op)
+      .inputs([](const SliceChannelGrad& p) {
+        Names names = numbered("out_grad", p.num_outputs);
+        names.push_back("like");
+        return names;
+      })
+      .shape_only({"like"})
+      .infer_shape([](const SliceChannelGrad& p, Shapes& s) {
+        s.output().meet(s.input(static_cast<size_t>(p.num_outputs)).get());
+      });
+}
+
 }  // namespace
 
 void register_concat(OpRegistry& registry) {
   add<Concat>(registry, "Concat", define);
   add<ConcatGrad>(registry, "_backward_Concat", define);
+  add<Stack>(registry, "stack", define);
+  add<StackGrad>(registry, "_backward_stack", define);
+  add<SliceChannel>(registry, "SliceChannel", define);
+  add<SliceChannelGrad>(registry, "_backward_SliceChannel", define);
 }
 
 }  // namespace symbind

@@ -1,4 +1,4 @@
-// Arrays joined along an axis.
+// Arrays joined along an axis, old or new, and taken apart again.
 #pragma once
 
 #include "symbind/graph/builder.h"
@@ -14,6 +14,27 @@ inline constexpr Builder<Concat> concat;
 // The gradient of Concat: (out_grad, all the inputs, of which only the shapes are read) → the part of each.
 struct ConcatGrad : Concat {};
 inline constexpr Builder<ConcatGrad> concat_grad;
+
+struct Stack {
+  int64_t axis = 0;
+  int64_t num_args = required;
+};
+inline constexpr Builder<Stack> stack;
+
+// (out_grad) → the gradient of each input
+struct StackGrad : Stack {};
+inline constexpr Builder<StackGrad> stack_grad;
+
+struct SliceChannel {
+  int64_t num_outputs = required;
+  int64_t axis = 1;
+  bool squeeze_axis = false;
+};
+inline constexpr Builder<SliceChannel> slice_channel;
+
+// (the gradients of all outputs) → data_grad
+struct SliceChannelGrad : SliceChannel {};
+inline constexpr Builder<SliceChannelGrad> slice_channel_grad;
 
 void register_concat(OpRegistry& registry);
 

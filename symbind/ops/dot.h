@@ -13,6 +13,14 @@ struct Dot {
 };
 inline constexpr Builder<Dot> dot;
 
+// Products of the matrices in the last two axes, one for each place of the others.
+struct BatchDot {
+  bool transpose_a = false;
+  bool transpose_b = false;
+  std::optional<std::string> forward_stype = std::nullopt;
+};
+inline constexpr Builder<BatchDot> batch_dot;
+
 // The gradients: (out_grad, rhs, lhs) → lhs and (lhs, out_grad, rhs) → rhs; of the last input only the shape is read.
 struct DotLhsGrad : Dot {};
 inline constexpr Builder<DotLhsGrad> dot_lhs_grad;

@@ -98,6 +98,42 @@ void add_binaries(OpRegistry& registry) {
   add_comparison<"_lesser_equal">(registry, "1 where lhs ≤ rhs, else 0.", {"_Lesser_Equal"});
 }
 
+OpDef define_add_n(Op<AddN> op) {
+  return op.doc("The sum of all inputs, arrays of one shape.")
+      .aliases({"ElementWiseSum"})
+      .param(&AddN::num_args, "num_args", "number of inputs", at_least(1))
+      .variadic(&AddN::num_args, "num_args")
+      .check([](AddN& p) { require(p.num_args <= 1'000'000, "num_args must be at most a million: ", p.num_args); })
+      .inputs([](const AddN& p) {
+        Names names;
+        for (int64_t i = 0; i < p.num_args; ++i) names.push_back(join("arg", i));
+        return names;
+      })
+      .gradient([](const AddN&, Grad& g) {
+        for (size_t i = 0; i < g.inputs(); ++i) g.set(i, g.out_grad());
+      });
+}
+
+// A function with a gradient of (out_grad, lhs, rhs) for each operand.
+template <FixedString name, class Lhs, class Rhs>
+void add_choice(OpRegistry& registry, std::string doc, Names aliases, Lhs lhs, Rhs rhs) {
+  add_binary<name>(registry, std::move(doc), std::move(aliases), [lhs, rhs](Grad& g) {
+    if (g.wants("lhs")) g.set("lhs", lhs(g.out_grad(), g.input("lhs"), g.input("rhs")));
+    if (g.wants("rhs")) g.set("rhs", rhs(g.out_grad(), g.input("lhs"), g.input("rhs")));
+  });
+}
+
+void add_choices(OpRegistry& registry) {
+  add_choice<"_maximum">(registry, "The larger of lhs and rhs.", {"_Maximum"}, maximum_lhs_grad, maximum_rhs_grad);
+  add_choice<"_minimum">(registry, "The smaller of lhs and rhs.", {"_Minimum"}, minimum_lhs_grad, minimum_rhs_grad);
+  add_choice<"_hypot">(registry, "√(lhs² + rhs²)", {"_Hypot"}, hypot_lhs_grad, hypot_rhs_grad);
+  add_choice<"_mod">(registry, "What is left of lhs / rhs rounded down; 0 where rhs is.", {"_Mod"}, mod_lhs_grad,
+                     mod_rhs_grad);
+  add_comparison<"_logical_and">(registry, "1 where neither is zero, else 0.", {"_Logical_And"});
+  add_comparison<"_logical_or">(registry, "0 where both are zero, else 1.", {"_Logical_Or"});
+  add_comparison<"_logical_xor">(registry, "1 where one of both is zero, else 0.", {"_Logical_Xor"});
+}
+
 template <FixedString name>
 void add_unary_grad(OpRegistry& registry, const char* read) {
   Op<UnaryGrad<name>> op{std::string(name.view())};
@@ -122,6 +158,14 @@ void add_gradients(OpRegistry& registry) {
   add_binary_grad<"_backward_div_rhs">(registry);
   add_binary_grad<"_backward_power_lhs">(registry);
   add_binary_grad<"_backward_power_rhs">(registry);
+  add_binary_grad<"_backward_maximum_lhs">(registry);
+  add_binary_grad<"_backward_maximum_rhs">(registry);
+  add_binary_grad<"_backward_minimum_lhs">(registry);
+  add_binary_grad<"_backward_minimum_rhs">(registry);
+  add_binary_grad<"_backward_hypot_lhs">(registry);
+  add_binary_grad<"_backward_hypot_rhs">(registry);
+  add_binary_grad<"_backward_mod_lhs">(registry);
+  add_binary_grad<"_backward_mod_rhs">(registry);
 }
 
 }  // namespace
@@ -131,6 +175,8 @@ void register_elementwise(OpRegistry& registry) {
   add_fills(registry);
   add_functions(registry);
   add_binaries(registry);
+  add_choices(registry);
+  symbind::add(registry, "add_n", define_add_n);
   add_gradients(registry);
 }
 

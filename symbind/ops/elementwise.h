@@ -63,6 +63,14 @@ inline constexpr Builder<Binary<"_greater">> elemwise_greater;
 inline constexpr Builder<Binary<"_greater_equal">> elemwise_greater_equal;
 inline constexpr Builder<Binary<"_lesser">> elemwise_lesser;
 inline constexpr Builder<Binary<"_lesser_equal">> elemwise_lesser_equal;
+// Choices between two numbers, and what is left of a division that rounds down.
+inline constexpr Builder<Binary<"_maximum">> elemwise_maximum;
+inline constexpr Builder<Binary<"_minimum">> elemwise_minimum;
+inline constexpr Builder<Binary<"_hypot">> elemwise_hypot;
+inline constexpr Builder<Binary<"_mod">> elemwise_mod;
+inline constexpr Builder<Binary<"_logical_and">> elemwise_logical_and;
+inline constexpr Builder<Binary<"_logical_or">> elemwise_logical_or;
+inline constexpr Builder<Binary<"_logical_xor">> elemwise_logical_xor;
 
 // dx of (dy, y).
 inline constexpr Builder<UnaryGrad<"_backward_relu">> relu_grad;
@@ -78,6 +86,20 @@ inline constexpr Builder<UnaryGrad<"_backward_div_lhs">> div_lhs_grad;
 inline constexpr Builder<BinaryGrad<"_backward_div_rhs">> div_rhs_grad;
 inline constexpr Builder<BinaryGrad<"_backward_power_lhs">> power_lhs_grad;
 inline constexpr Builder<BinaryGrad<"_backward_power_rhs">> power_rhs_grad;
+inline constexpr Builder<BinaryGrad<"_backward_maximum_lhs">> maximum_lhs_grad;
+inline constexpr Builder<BinaryGrad<"_backward_maximum_rhs">> maximum_rhs_grad;
+inline constexpr Builder<BinaryGrad<"_backward_minimum_lhs">> minimum_lhs_grad;
+inline constexpr Builder<BinaryGrad<"_backward_minimum_rhs">> minimum_rhs_grad;
+inline constexpr Builder<BinaryGrad<"_backward_hypot_lhs">> hypot_lhs_grad;
+inline constexpr Builder<BinaryGrad<"_backward_hypot_rhs">> hypot_rhs_grad;
+inline constexpr Builder<BinaryGrad<"_backward_mod_lhs">> mod_lhs_grad;
+inline constexpr Builder<BinaryGrad<"_backward_mod_rhs">> mod_rhs_grad;
+
+// The sum of any number of arrays of one shape.
+struct AddN {
+  int64_t num_args = required;
+};
+inline constexpr Builder<AddN> add_n;
 
 void register_elementwise(OpRegistry& registry);
 

@@ -79,12 +79,7 @@ OpDef define_softmax_output_grad(Op<SoftmaxOutputGrad> op) {
       .infer_shape([](const SoftmaxOutputGrad&, Shapes& s) { s.output().meet(s["output"]); });
 }
 
-// ---- LinearRegressionOutput -----------------------------------------------------------------------------------------
-
-template <class P>
-Op<P>& regression_fields(Op<P>& op) {
-  return op.param(&LinearRegressionOutput::grad_scale, "grad_scale", "factor of the gradient");
-}
+// ---- Regression -----------------------------------------------------------------------------------------------------
 
 void infer_regression(Shapes& s) {
   auto data = s["data"], label = s["label"];
@@ -104,24 +99,108 @@ void infer_regression(Shapes& s) {
           ", data ", data.get());
 }
 
-OpDef define_linear_regression_output(Op<LinearRegressionOutput> op) {
-  return regression_fields(op)
-      .doc("Hands its data on, with the gradient of half the squared difference to label.")
+// The logistic loss has the gradient of the linear one, of its own output.
+template <class P, class G>
+Op<P> regression(std::string name, std::string doc, Builder<G> grad) {
+  Op<P> op(std::move(name));
+  op.doc(std::move(doc))
+      .param(&P::grad_scale, "grad_scale", "factor of the gradient")
+      .inputs({"data", "label"})
+      .shape_only({"label"})
+      .infer_shape([](const P&, Shapes& s) { infer_regression(s); })
+      .infer_type([](const P&, Types& t) { same_floating_type(t); })
+      .gradient([grad](const P& p, Grad& g) {
+        G params;
+        params.grad_scale = p.grad_scale;
+        g.set("data", grad(g.output(), g.input("label"), params));
+      });
+  return op;
+}
+
+template <class G>
+OpDef define_regression_grad(Op<G> op) {
+  return op.param(&G::grad_scale, "grad_scale", "factor of the gradient")
+      .inputs({"output", "label"})
+      .outputs({"data_grad"})
+      .infer_shape([](const G&, Shapes& s) { s.output().meet(s["output"]); });
+}
+
+void register_regression(OpRegistry& registry) {
+  registry.add(
+      regression<LinearRegressionOutput>(
+          "LinearRegressionOutput", "Hands its data on, with the gradient of half the squared difference to label.",
+          linear_regression_output_grad)
+          .view(),
+      typeid(LinearRegressionOutput));
+  registry.add(
+      regression<LogisticRegressionOutput>(
+          "LogisticRegressionOutput", "The sigmoid of its data, with the gradient of the cross entropy against label.",
+          linear_regression_output_grad),
+      typeid(LogisticRegressionOutput));
+  registry.add(regression<MAERegressionOutput>("MAERegressionOutput",
+                                               "Hands its data on, with the gradient of the distance to label.",
+                                               mae_regression_output_grad)
+                   .view(),
+               typeid(MAERegressionOutput));
+  add<LinearRegressionOutputGrad>(registry, "_backward_LinearRegressionOutput", define_regression_grad);
+  add<MAERegressionOutputGrad>(registry, "_backward_MAERegressionOutput", define_regression_grad);
+}
+
+// ---- SVMOutput and softmax_cross_entropy ----------------------------------------------------------------------------
+
+template <class P>
+Op<P>& svm_fields(Op<P>& op) {
+  return op.param(&SVMOutput::margin, "margin", "how far a score shall be on its side of zero")
+      .param(&SVMOutput::regularization_coefficient, "regularization_coefficient", "factor of the gradient")
+      .param(&SVMOutput::use_linear, "use_linear", "the hinge loss itself instead of its square");
+}
+
+OpDef define_svm_output(Op<SVMOutput> op) {
+  return svm_fields(op)
+      .doc(
+          "Hands its scores on, with the gradient of the hinge loss of each against label: one class is, all others "
+          "are not.")
       .inputs({"data", "label"})
       .shape_only({"label"})
       .view()
-      .infer_shape([](const LinearRegressionOutput&, Shapes& s) { infer_regression(s); })
-      .infer_type([](const LinearRegressionOutput&, Types& t) { same_floating_type(t); })
-      .gradient([](const LinearRegressionOutput& p, Grad& g) {
-        g.set("data", linear_regression_output_grad(g.output(), g.input("label"), {p}));
+      .infer_shape([](const SVMOutput&, Shapes& s) {
+        auto data = s["data"];
+        data.meet(s.output());
+        if (!data.rank_known()) return;
+        require(data.rank() >= 2, s.where(), " data needs a batch axis and classes: data ", data.get());
+        s["label"].meet(data.get().slice(0, data.rank() - 1));
+      })
+      .infer_type([](const SVMOutput&, Types& t) { same_floating_type(t); })
+      .gradient([](const SVMOutput& p, Grad& g) { g.set("data", svm_output_grad(g.output(), g.input("label"), {p})); });
+}
+
+OpDef define_svm_output_grad(Op<SVMOutputGrad> op) {
+  return svm_fields(op)
+      .inputs({"output", "label"})
+      .outputs({"data_grad"})
+      .infer_shape([](const SVMOutputGrad&, Shapes& s) { s.output().meet(s["output"]); });
+}
+
+OpDef define_softmax_cross_entropy(Op<SoftmaxCrossEntropy> op) {
+  return op.doc("The sum over rows of -log(softmax(data)[label]).")
+      .inputs({"data", "label"})
+      .infer_shape([](const SoftmaxCrossEntropy&, Shapes& s) {
+        auto data = s["data"], label = s["label"];
+        data.meet(Shape::of_rank(2));
+        label.meet({data[0]});
+        data.meet_dim(0, label[0]);
+        s.output().meet({1});
+      })
+      .infer_type([](const SoftmaxCrossEntropy&, Types& t) { same_floating_type(t); })
+      .gradient([](const SoftmaxCrossEntropy&, Grad& g) {
+        g.set("data", softmax_cross_entropy_grad(g.out_grad(), g.input("data"), g.input("label")));
       });
 }
 
-OpDef define_linear_regression_output_grad(Op<LinearRegressionOutputGrad> op) {
-  return regression_fields(op)
-      .inputs({"output", "label"})
+OpDef define_softmax_cross_entropy_grad(Op<SoftmaxCrossEntropyGrad> op) {
+  return op.inputs({"out_grad", "data", "label"})
       .outputs({"data_grad"})
-      .infer_shape([](const LinearRegressionOutputGrad&, Shapes& s) { s.output().meet(s["output"]); });
+      .infer_shape([](const SoftmaxCrossEntropyGrad&, Shapes& s) { s.output().meet(s["data"]); });
 }
 
 // ---- MakeLoss -------------------------------------------------------------------------------------------------------
@@ -161,8 +240,11 @@ SoftmaxSize size_of(const SoftmaxOutput& params, const Shape& data) {
 void register_loss(OpRegistry& registry) {
   add(registry, "SoftmaxOutput", define_softmax_output);
   add(registry, "_backward_SoftmaxOutput", define_softmax_output_grad);
-  add(registry, "LinearRegressionOutput", define_linear_regression_output);
-  add(registry, "_backward_LinearRegressionOutput", define_linear_regression_output_grad);
+  register_regression(registry);
+  add(registry, "SVMOutput", define_svm_output);
+  add(registry, "_backward_SVMOutput", define_svm_output_grad);
+  add(registry, "softmax_cross_entropy", define_softmax_cross_entropy);
+  add(registry, "_backward_softmax_cross_entropy", define_softmax_cross_entropy_grad);
   add(registry, "MakeLoss", define_make_loss);
   add(registry, "_backward_MakeLoss", define_make_loss_grad);
 }

@@ -31,10 +31,38 @@ struct LinearRegressionOutput {
   double grad_scale = 1;
 };
 inline constexpr Builder<LinearRegressionOutput> linear_regression_output;
+struct LogisticRegressionOutput {
+  double grad_scale = 1;
+};
+inline constexpr Builder<LogisticRegressionOutput> logistic_regression_output;
+struct MAERegressionOutput {
+  double grad_scale = 1;
+};
+inline constexpr Builder<MAERegressionOutput> mae_regression_output;
 
 // (output, label) → data_grad
 struct LinearRegressionOutputGrad : LinearRegressionOutput {};
 inline constexpr Builder<LinearRegressionOutputGrad> linear_regression_output_grad;
+struct MAERegressionOutputGrad : MAERegressionOutput {};
+inline constexpr Builder<MAERegressionOutputGrad> mae_regression_output_grad;
+
+struct SVMOutput {
+  double margin = 1;
+  double regularization_coefficient = 1;
+  bool use_linear = false;
+};
+inline constexpr Builder<SVMOutput> svm_output;
+
+// (output, label) → data_grad
+struct SVMOutputGrad : SVMOutput {};
+inline constexpr Builder<SVMOutputGrad> svm_output_grad;
+
+struct SoftmaxCrossEntropy {};
+inline constexpr Builder<SoftmaxCrossEntropy> softmax_cross_entropy;
+
+// (out_grad, data, label) → data_grad
+struct SoftmaxCrossEntropyGrad {};
+inline constexpr Builder<SoftmaxCrossEntropyGrad> softmax_cross_entropy_grad;
 
 struct MakeLoss {
   double grad_scale = 1;

@@ -3,6 +3,10 @@
 #include <algorithm>
 
 #include "symbind/graph/define.h"
+#include "symbind/ops/elementwise.h"
+#include "symbind/ops/gather.h"
+#include "symbind/ops/math.h"
+#include "symbind/ops/matrix.h"
 
 namespace symbind {
 
@@ -55,10 +59,119 @@ OpDef reduction(Op<P> op, Builder<G> grad) {
 template <class P, class Base>
 OpDef reduction_grad(Op<P> op) {
   add_fields<P, Base>(op);
-  return op.inputs({"out_grad", "data"}).shape_only({"data"}).infer_shape([](const P& p, Shapes& s) {
+  return op.inputs({"out_grad", "data"})
+      .shape_only({"data"})
+      .infer_shape([](const P& p, Shapes& s) {
+        const auto data = s["data"];
+        s.output().meet(data);
+        if (data.rank_known()) s["out_grad"].meet(reduced_shape(p, data, s.where()));
+      })
+      .infer_type([](const P&, Types& t) {
+        t["out_grad"].meet(t.output().get());
+        t.output().meet(t["out_grad"].get());
+      });
+}
+
+// ---- Extremes and products ------------------------------------------------------------------------------------------
+
+// Something in the shape of the result, spread over the axes reduced away.
+template <class P>
+Symbol spread(const P& p, Grad& g, const Symbol& result) {
+  SumGrad params;
+  params.axis = p.axis;
+  params.keepdims = p.keepdims;
+  if constexpr (requires { p.exclude; }) params.exclude = p.exclude;
+  return sum_grad(result, g.input("data"), params);
+}
+
+template <FixedString name, class Gradient>
+void add_reduction(OpRegistry& registry, std::string doc, Names aliases, Gradient gradient) {
+  using P = Reduce<name>;
+  Op<P> op{std::string(name.view())};
+  add_fields<P, P>(op);
+  op.doc(std::move(doc))
+      .aliases(std::move(aliases))
+      .infer_shape([](const P& p, Shapes& s) {
+        const auto data = s["data"];
+        if (data.rank_known()) s.output().meet(reduced_shape(p, data, s.where()));
+      })
+      .gradient([gradient](const P& p, Grad& g) { g.set("data", gradient(p, g)); });
+  registry.add(op, typeid(P));
+}
+
+// 1 where data is a number, 0 where it is not.
+Symbol is_number(Grad& g) { return elemwise_equal(g.input("data"), g.input("data")); }
+
+void add_reductions(OpRegistry& registry) {
+  // Every element that is the extreme gets the whole gradient.
+  const auto of_extreme = [](const auto& p, Grad& g) {
+    return elemwise_mul(spread(p, g, g.out_grad()), elemwise_equal(g.input("data"), spread(p, g, g.output())));
+  };
+  const auto of_product = [](const auto& p, Grad& g) {
+    return elemwise_div(spread(p, g, elemwise_mul(g.out_grad(), g.output())), g.input("data"));
+  };
+  add_reduction<"max">(registry, "The largest over axes.", {"max_axis"}, of_extreme);
+  add_reduction<"min">(registry, "The smallest over axes.", {"min_axis"}, of_extreme);
+  add_reduction<"prod">(registry, "The product over axes.", {}, of_product);
+  add_reduction<"nansum">(registry, "The sum over axes; NaN counts as 0.", {}, [](const auto& p, Grad& g) {
+    return elemwise_mul(spread(p, g, g.out_grad()), is_number(g));
+  });
+  add_reduction<"nanprod">(registry, "The product over axes; NaN counts as 1.", {},
+                           [of_product](const auto& p, Grad& g) {
+                             const Symbol gradient = of_product(p, g);
+                             return where(is_number(g), gradient, zeros_like(gradient));
+                           });
+}
+
+OpDef define_norm(Op<Norm> op) {
+  return op.doc("The sum of magnitudes (ord 1) or the root of the sum of squares (ord 2) over axes.")
+      .param(&Norm::ord, "ord", "1 or 2", between(1, 2))
+      .param(&Norm::axis, "axis", "the axes to reduce, counted from either end; None or (): all")
+      .param(&Norm::out_dtype, "out_dtype", "type of the result; None: that of data")
+      .param(&Norm::keepdims, "keepdims", "leave the reduced axes in the result with extent 1")
+      .infer_shape([](const Norm& p, Shapes& s) {
+        const auto data = s["data"];
+        const Sum over{p.axis, p.keepdims, false};
+        if (data.rank_known()) s.output().meet(reduced_shape(over, data, s.where()));
+      })
+      .infer_type([](const Norm& p, Types& t) {
+        if (p.out_dtype)
+          t.output().meet(*p.out_dtype);
+        else
+          same_type(t);
+      })
+      .gradient([](const Norm& p, Grad& g) {
+        const Symbol x = g.input("data");
+        const Symbol dy = cast_like(spread(p, g, g.out_grad()), x);
+        g.set("data", p.ord == 1 ? elemwise_mul(dy, sign(x))
+                                 : elemwise_mul(dy, elemwise_div(x, cast_like(spread(p, g, g.output()), x))));
+      });
+}
+
+// ---- Places of extremes ---------------------------------------------------------------------------------------------
+
+template <FixedString name>
+void add_place(OpRegistry& registry, std::string doc) {
+  using P = ArgReduce<name>;
+  Op<P> op{std::string(name.view())};
+  op.doc(std::move(doc))
+      .param(&P::axis, "axis", "the axis to look along, counted from either end; None: the whole array as one row")
+      .param(&P::keepdims, "keepdims", "leave the axis in the result with extent 1")
+      .infer_shape([](const P& p, Shapes& s) {
+        const auto data = s["data"];
+        if (!data.rank_known()) return;
+        const Sum over{p.axis ? std::optional<Tuple>(Tuple{*p.axis}) : std::nullopt, p.keepdims, false};
+        s.output().meet(reduced_shape(over, data, s.where()));
+      });
+  registry.add(op, typeid(P));
+}
+
+OpDef define_argmax_channel(Op<ArgmaxChannel> op) {
+  return op.doc("The place of the largest along axis 1.").infer_shape([](const ArgmaxChannel&, Shapes& s) {
     const auto data = s["data"];
-    s.output().meet(data);
-    if (data.rank_known()) s["out_grad"].meet(reduced_shape(p, data, s.where()));
+    if (!data.rank_known()) return;
+    require(data.rank() >= 2, s.where(), " data needs an axis 1: data ", data.get());
+    s.output().meet(reduced_shape(Sum{Tuple{1}}, data, s.where()));
   });
 }
 
@@ -71,6 +184,11 @@ void register_reduce(OpRegistry& registry) {
   Op<Mean> mean_op("mean");
   mean_op.doc("Mean over axes.");
   registry.add(reduction(mean_op, mean_grad), typeid(Mean));
+  add_reductions(registry);
+  add(registry, "norm", define_norm);
+  add_place<"argmax">(registry, "The place of the first largest element.");
+  add_place<"argmin">(registry, "The place of the first smallest element.");
+  add(registry, "argmax_channel", define_argmax_channel);
   registry.add(reduction_grad<SumGrad, Sum>(Op<SumGrad>("_backward_sum")), typeid(SumGrad));
   registry.add(reduction_grad<MeanGrad, Mean>(Op<MeanGrad>("_backward_mean")), typeid(MeanGrad));
 }

@@ -1,6 +1,7 @@
-// Sums and means over axes.
+// Sums, means, extremes and products over axes, and where extremes stand.
 #pragma once
 
+#include "symbind/core/fixed_string.h"
 #include "symbind/graph/builder.h"
 
 namespace symbind {
@@ -18,6 +19,38 @@ struct Mean {
   bool exclude = false;
 };
 inline constexpr Builder<Mean> mean;
+
+// NaN counts in none of the nan… ones.
+template <FixedString name>
+struct Reduce {
+  std::optional<Tuple> axis = std::nullopt;
+  bool keepdims = false;
+  bool exclude = false;
+};
+inline constexpr Builder<Reduce<"max">> max_over;
+inline constexpr Builder<Reduce<"min">> min_over;
+inline constexpr Builder<Reduce<"prod">> prod;
+inline constexpr Builder<Reduce<"nansum">> nansum;
+inline constexpr Builder<Reduce<"nanprod">> nanprod;
+
+struct Norm {
+  int64_t ord = 2;  // the sum of magnitudes (1), or the root of the sum of squares (2)
+  std::optional<Tuple> axis = std::nullopt;
+  std::optional<DType> out_dtype = std::nullopt;
+  bool keepdims = false;
+};
+inline constexpr Builder<Norm> norm;
+
+// The place of the first extreme along an axis, or in the whole array, in the type of data.
+template <FixedString name>
+struct ArgReduce {
+  std::optional<int64_t> axis = std::nullopt;
+  bool keepdims = false;
+};
+inline constexpr Builder<ArgReduce<"argmax">> argmax;
+inline constexpr Builder<ArgReduce<"argmin">> argmin;
+struct ArgmaxChannel {};
+inline constexpr Builder<ArgmaxChannel> argmax_channel;
 
 // The gradient of sum and mean: (out_grad, data) → out_grad spread over the axes summed away; of data only the shape.
 struct SumGrad : Sum {};

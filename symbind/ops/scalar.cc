@@ -19,8 +19,8 @@ template <FixedString name>
 Op<WithScalar<name>> scalar_op(std::string doc, std::string alias) {
   using P = WithScalar<name>;
   Op<P> op{std::string(name.view())};
+  if (!alias.empty()) op.aliases({std::move(alias)});
   op.doc(std::move(doc))
-      .aliases({std::move(alias)})
       .param(&P::scalar, "scalar", "the number")
       .param(&P::is_int, "is_int", "the number counts as whole: arrays of whole numbers stay so")
       .elementwise()
@@ -60,6 +60,30 @@ void add_grad(OpRegistry& registry, const char* read) {
   registry.add(op, typeid(P));
 }
 
+// A function whose gradient is another of (out_grad, data) and the scalar.
+template <FixedString name, FixedString grad_name>
+void add_choice(OpRegistry& registry, std::string doc, std::string alias) {
+  add<name>(registry, std::move(doc), std::move(alias), [](auto& p, Grad& g) {
+    return Builder<WithScalar<grad_name>>{}(g.out_grad(), g.input("data"), {.scalar = p.scalar, .is_int = p.is_int});
+  });
+  add_grad<grad_name>(registry, "data");
+}
+
+void add_choices(OpRegistry& registry) {
+  add_choice<"_maximum_scalar", "_backward_maximum_scalar">(registry, "The larger of data and scalar.",
+                                                            "_MaximumScalar");
+  add_choice<"_minimum_scalar", "_backward_minimum_scalar">(registry, "The smaller of data and scalar.",
+                                                            "_MinimumScalar");
+  add_choice<"_hypot_scalar", "_backward_hypot_scalar">(registry, "√(data² + scalar²)", "_HypotScalar");
+  add_choice<"_mod_scalar", "_backward_mod_scalar">(registry, "What is left of data / scalar rounded down.",
+                                                    "_ModScalar");
+  add_choice<"_rmod_scalar", "_backward_rmod_scalar">(registry, "What is left of scalar / data rounded down.",
+                                                      "_RModScalar");
+  add_comparison<"_logical_and_scalar">(registry, "1 where neither is zero, else 0.", "_LogicalAndScalar");
+  add_comparison<"_logical_or_scalar">(registry, "0 where both are zero, else 1.", "_LogicalOrScalar");
+  add_comparison<"_logical_xor_scalar">(registry, "1 where one of both is zero, else 0.", "_LogicalXorScalar");
+}
+
 }  // namespace
 
 void register_scalar(OpRegistry& registry) {
@@ -88,6 +112,7 @@ void register_scalar(OpRegistry& registry) {
   add_comparison<"_greater_equal_scalar">(registry, "1 where data ≥ scalar, else 0.", "_GreaterEqualScalar");
   add_comparison<"_lesser_scalar">(registry, "1 where data < scalar, else 0.", "_LesserScalar");
   add_comparison<"_lesser_equal_scalar">(registry, "1 where data ≤ scalar, else 0.", "_LesserEqualScalar");
+  add_choices(registry);
   add_grad<"_backward_rdiv_scalar">(registry, "data");
   add_grad<"_backward_power_scalar">(registry, "data");
   add_grad<"_backward_rpower_scalar">(registry, "output");

@@ -26,6 +26,14 @@ inline constexpr Builder<WithScalar<"_greater_scalar">> greater_scalar;
 inline constexpr Builder<WithScalar<"_greater_equal_scalar">> greater_equal_scalar;
 inline constexpr Builder<WithScalar<"_lesser_scalar">> lesser_scalar;
 inline constexpr Builder<WithScalar<"_lesser_equal_scalar">> lesser_equal_scalar;
+inline constexpr Builder<WithScalar<"_maximum_scalar">> maximum_scalar;
+inline constexpr Builder<WithScalar<"_minimum_scalar">> minimum_scalar;
+inline constexpr Builder<WithScalar<"_hypot_scalar">> hypot_scalar;
+inline constexpr Builder<WithScalar<"_mod_scalar">> mod_scalar;
+inline constexpr Builder<WithScalar<"_rmod_scalar">> rmod_scalar;
+inline constexpr Builder<WithScalar<"_logical_and_scalar">> logical_and_scalar;
+inline constexpr Builder<WithScalar<"_logical_or_scalar">> logical_or_scalar;
+inline constexpr Builder<WithScalar<"_logical_xor_scalar">> logical_xor_scalar;
 
 // dx of (dy, x).
 inline constexpr Builder<WithScalar<"_backward_rdiv_scalar">> rdiv_scalar_grad;

@@ -119,11 +119,159 @@ OpDef define(Op<SliceAssignScalar> op) {
       });
 }
 
+// ---- slice_axis -----------------------------------------------------------------------------------------------------
+
+template <class P>
+Op<P>& axis_fields(Op<P>& op) {
+  return op.param(&SliceAxis::axis, "axis", "the axis to cut, counted from either end")
+      .param(&SliceAxis::begin, "begin", "the first index, counted from either end")
+      .param(&SliceAxis::end, "end", "the index behind the last, counted from either end; None: to the end");
+}
+
+OpDef define(Op<SliceAxis> op) {
+  return axis_fields(op)
+      .doc("A part of an array along one axis.")
+      .infer_shape([](const SliceAxis& p, Shapes& s) {
+        const auto data = s["data"];
+        if (data.rank_known()) s.output().meet(range_of(p, data, s.where()).shape);
+      })
+      .gradient(
+          [](const SliceAxis& p, Grad& g) { g.set("data", slice_axis_grad(g.out_grad(), g.input("data"), {p})); });
+}
+
+OpDef define(Op<SliceAxisGrad> op) {
+  return axis_fields(op).inputs({"out_grad", "data"}).shape_only({"data"}).infer_shape([](const auto&, Shapes& s) {
+    s.output().meet(s["data"]);
+  });
+}
+
+// ---- slice_like -----------------------------------------------------------------------------------------------------
+
+OpDef define(Op<SliceLike> op) {
+  return op.doc("The first part of an array, as long along its axes as another.")
+      .param(&SliceLike::axes, "axes", "the axes to cut, counted from either end; (): all")
+      .inputs({"data", "shape_like"})
+      .shape_only({"shape_like"})
+      .infer_shape([](const SliceLike& p, Shapes& s) {
+        const auto data = s["data"], like = s["shape_like"];
+        if (data.rank_known() && like.rank_known()) s.output().meet(range_of(p, data, like, s.where()).shape);
+      })
+      .infer_type([](const SliceLike&, Types& t) {
+        t["data"].meet(t.output().get());
+        t.output().meet(t["data"].get());
+      })
+      .gradient([](const SliceLike& p, Grad& g) {
+        g.set("data", slice_like_grad(g.out_grad(), g.input("data"), g.input("shape_like"), {p}));
+      });
+}
+
+OpDef define(Op<SliceLikeGrad> op) {
+  return op.param(&SliceLike::axes, "axes", "the axes that were cut")
+      .inputs({"out_grad", "data", "shape_like"})
+      .shape_only({"data", "shape_like"})
+      .infer_shape([](const auto&, Shapes& s) { s.output().meet(s["data"]); })
+      .infer_type([](const auto&, Types& t) { t.output().meet(t["data"].get()); });
+}
+
+// ---- Crop -----------------------------------------------------------------------------------------------------------
+
+template <class P>
+Op<P>& crop_fields(Op<P>& op) {
+  return op.param(&Crop::num_args, "num_args", "1, or 2 where a second input says how much", between(1, 2))
+      .param(&Crop::offset, "offset", "the first row and column", each_at_least(0))
+      .param(&Crop::h_w, "h_w", "how many rows and columns, with one input", each_at_least(0))
+      .param(&Crop::center_crop, "center_crop", "from the middle, whatever the offset")
+      .check([](P& p) {
+        require(p.offset.size() == 2 && p.h_w.size() == 2, "offset and h_w must have two numbers: offset ",
+                print(p.offset), ", h_w ", print(p.h_w));
+      });
+}
+
+OpDef define(Op<Crop> op) {
+  return crop_fields(op)
+      .doc("Some rows and columns of images (n, channels, rows, columns).")
+      .variadic(&Crop::num_args, "num_args")
+      .inputs([](const Crop& p) {
+        return p.num_args == 1 ? Names{"arg0"} : Names{"arg0", "arg1"};
+      })
+      .shape_only({"arg1"})
+      .infer_shape([](const Crop& p, Shapes& s) {
+        s.input(0).meet(Shape::of_rank(4));
+        const Shape& data = s.input(0);
+        if (p.num_args == 2) s.input(1).meet(Shape::of_rank(4));
+        Shape shape = data;
+        for (int axis = 2; axis < 4; ++axis)
+          shape[axis] = p.num_args == 2 ? s.input(1)[axis] : p.h_w[static_cast<size_t>(axis - 2)];
+        s.output().meet(shape);
+        if (data.known() && shape.known()) range_of(p, data, shape, s.where());
+      })
+      .gradient([](const Crop& p, Grad& g) { g.set(0, crop_grad(g.out_grad(), g.input(0), {p})); });
+}
+
+OpDef define(Op<CropGrad> op) {
+  return crop_fields(op).inputs({"out_grad", "data"}).shape_only({"data"}).infer_shape([](const auto&, Shapes& s) {
+    s.output().meet(s["data"]);
+  });
+}
+
 }  // namespace
+
+SliceRange range_of(const SliceAxis& params, const Shape& data, std::string_view who) {
+  const int axis = data.axis(params.axis, who);
+  SliceRange range;
+  range.shape = data;
+  range.step.fill(1);
+  const int64_t length = data[axis];
+  if (length == unknown_dim) return range;
+  const auto counted = [&](int64_t index) { return index < 0 ? index + length : index; };
+  const int64_t begin = counted(params.begin), end = counted(params.end.value_or(length));
+  require(begin >= 0 && end <= length && begin < end, who, " begin and end must hold something of axis ", axis,
+          ": begin ", params.begin, ", end ", print(params.end), ", data ", data);
+  range.start[static_cast<size_t>(axis)] = begin;
+  range.shape[axis] = end - begin;
+  return range;
+}
+
+SliceRange range_of(const SliceLike& params, const Shape& data, const Shape& like, std::string_view who) {
+  SliceRange range;
+  range.shape = data;
+  range.step.fill(1);
+  const auto cut = [&](int axis, int64_t extent) {
+    require(extent == unknown_dim || data[axis] == unknown_dim || extent <= data[axis], who, " axis ", axis,
+            " must not be longer than that of data: data ", data, ", shape_like ", like);
+    range.shape[axis] = extent;
+  };
+  if (params.axes.empty()) {
+    require(data.rank() == like.rank(), who, " both must have as many axes: data ", data, ", shape_like ", like);
+    for (int axis = 0; axis < data.rank(); ++axis) cut(axis, like[axis]);
+  }
+  for (const int64_t given : params.axes) cut(data.axis(given, who), like[like.axis(given, who)]);
+  return range;
+}
+
+SliceRange range_of(const Crop& params, const Shape& data, const Shape& output, std::string_view who) {
+  SliceRange range;
+  range.shape = output;
+  range.step.fill(1);
+  for (int axis = 2; axis < 4; ++axis) {
+    const int64_t spare = data[axis] - output[axis];
+    const int64_t start = params.center_crop ? spare / 2 : params.offset[static_cast<size_t>(axis - 2)];
+    require(spare >= 0 && start <= spare && output[axis] > 0, who, " the crop must lie inside: offset ", start,
+            " and extent ", output[axis], " along axis ", axis, ", data ", data);
+    range.start[static_cast<size_t>(axis)] = start;
+  }
+  return range;
+}
 
 void register_slice(OpRegistry& registry) {
   add<Slice>(registry, "slice", define);
   add<SliceGrad>(registry, "_backward_slice", define);
+  add<SliceAxis>(registry, "slice_axis", define);
+  add<SliceAxisGrad>(registry, "_backward_slice_axis", define);
+  add<SliceLike>(registry, "slice_like", define);
+  add<SliceLikeGrad>(registry, "_backward_slice_like", define);
+  add<Crop>(registry, "Crop", define);
+  add<CropGrad>(registry, "_backward_Crop", define);
   add<SliceAssign>(registry, "_slice_assign", define);
   add<SliceAssignScalar>(registry, "_slice_assign_scalar", define);
 }

@@ -35,6 +35,35 @@ inline constexpr Builder<SliceAssignScalar> slice_assign_scalar;
 struct SliceGrad : Slice {};
 inline constexpr Builder<SliceGrad> slice_grad;
 
+struct SliceAxis {
+  int64_t axis = required;
+  int64_t begin = required;
+  std::optional<int64_t> end = std::nullopt;  // none: to the end
+};
+inline constexpr Builder<SliceAxis> slice_axis;
+
+struct SliceLike {
+  Tuple axes = {};  // empty: all
+};
+inline constexpr Builder<SliceLike> slice_like;
+
+// Rows and columns of images, as many as h_w says or a second input has.
+struct Crop {
+  int64_t num_args = required;
+  Tuple offset = {0, 0};
+  Tuple h_w = {0, 0};
+  bool center_crop = false;
+};
+inline constexpr Builder<Crop> crop;
+
+// (out_grad, the inputs for their shapes) → zeros in data's shape with out_grad in its place
+struct SliceAxisGrad : SliceAxis {};
+inline constexpr Builder<SliceAxisGrad> slice_axis_grad;
+struct SliceLikeGrad : SliceLike {};
+inline constexpr Builder<SliceLikeGrad> slice_like_grad;
+struct CropGrad : Crop {};
+inline constexpr Builder<CropGrad> crop_grad;
+
 // A slice of an array of known shape: element i of the result along an axis is element start + i·step of the array.
 struct SliceRange {
   Shape shape;
@@ -43,6 +72,10 @@ struct SliceRange {
 };
 SliceRange resolve_slice(const Shape& from, const OptionalTuple& begin, const OptionalTuple& end,
                          const OptionalTuple& step, std::string_view who);
+
+SliceRange range_of(const SliceAxis& params, const Shape& data, std::string_view who);
+SliceRange range_of(const SliceLike& params, const Shape& data, const Shape& like, std::string_view who);
+SliceRange range_of(const Crop& params, const Shape& data, const Shape& output, std::string_view who);
 
 void register_slice(OpRegistry& registry);
 

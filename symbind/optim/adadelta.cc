@@ -10,7 +10,7 @@ namespace {
 class Adadelta final : public Optimizer {
  public:
   explicit Adadelta(const OptimizerParams& params) : Optimizer(params) {
-    OptimizerArguments(name(), params).common().take("rho", rho_).take("epsilon", epsilon_).finish();
+    OptimizerArguments(*this, params).common().take("rho", rho_).take("epsilon", epsilon_).finish();
   }
   std::string name() const override { return "adadelta"; }
   StateTree create_state(const ParamKey&, const NDArray& weight) override {

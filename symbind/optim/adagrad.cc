@@ -9,7 +9,7 @@ namespace {
 class Adagrad final : public Optimizer {
  public:
   explicit Adagrad(const OptimizerParams& params) : Optimizer(params) {
-    OptimizerArguments(name(), params).common().take("eps", epsilon_).finish();
+    OptimizerArguments(*this, params).common().take("eps", epsilon_).finish();
   }
   std::string name() const override { return "adagrad"; }
   StateTree create_state(const ParamKey&, const NDArray& weight) override {
@@ -33,7 +33,7 @@ class Adagrad final : public Optimizer {
 class GroupAdagrad final : public Optimizer {
  public:
   explicit GroupAdagrad(const OptimizerParams& params) : Optimizer(params) {
-    OptimizerArguments(name(), params).common().take("eps", epsilon_).finish();
+    OptimizerArguments(*this, params).common().take("eps", epsilon_).finish();
   }
   std::string name() const override { return "groupadagrad"; }
   StateTree create_state(const ParamKey& key, const NDArray& weight) override {

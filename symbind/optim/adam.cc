@@ -27,13 +27,12 @@ class MomentOptimizer : public Optimizer {
 class Adam final : public MomentOptimizer {
  public:
   explicit Adam(const OptimizerParams& params) : MomentOptimizer(with_default(params, "learning_rate", 0.001)) {
-    bool lazy_update = true;  // for sparse gradients
-    OptimizerArguments(name(), params)
+    OptimizerArguments(*this, params)
         .common()
         .take("beta1", beta1_)
         .take("beta2", beta2_)
         .take("epsilon", epsilon_)
-        .take("lazy_update", lazy_update)
+        .take("lazy_update", lazy_update_)
         .finish();
   }
   std::string name() const override { return "adam"; }
@@ -55,12 +54,13 @@ class Adam final : public MomentOptimizer {
 
  private:
   double epsilon_ = 1e-8;
+  bool lazy_update_ = true;  // for sparse gradients: without effect
 };
 
 class Adamax final : public MomentOptimizer {
  public:
   explicit Adamax(const OptimizerParams& params) : MomentOptimizer(with_default(params, "learning_rate", 0.002)) {
-    OptimizerArguments(name(), params).common().take("beta1", beta1_).take("beta2", beta2_).finish();
+    OptimizerArguments(*this, params).common().take("beta1", beta1_).take("beta2", beta2_).finish();
   }
   std::string name() const override { return "adamax"; }
 
@@ -82,7 +82,7 @@ class Adamax final : public MomentOptimizer {
 class Nadam final : public MomentOptimizer {
  public:
   explicit Nadam(const OptimizerParams& params) : MomentOptimizer(with_default(params, "learning_rate", 0.001)) {
-    OptimizerArguments(name(), params)
+    OptimizerArguments(*this, params)
         .common()
         .take("beta1", beta1_)
         .take("beta2", beta2_)

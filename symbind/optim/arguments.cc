@@ -14,7 +14,7 @@ std::string text_of(const OptimizerValue& value) {
   if (const auto* truth = std::get_if<bool>(&value.get())) return *truth ? "True" : "False";
   if (const auto* number = std::get_if<double>(&value.get())) return join(*number);
   if (const auto* text = std::get_if<std::string>(&value.get())) return "\"" + *text + "\"";
-  return "a schedule";
+  return std::holds_alternative<LRSchedulerPtr>(value.get()) ? "a schedule" : "an object";
 }
 
 // Numbers may come as text, from a command line or a file.
@@ -35,8 +35,11 @@ std::optional<double> number_of(const OptimizerValue& value) {
 
 }  // namespace
 
-const OptimizerValue* OptimizerArguments::find(const std::string& name) {
+template <class T>
+const OptimizerValue* OptimizerArguments::find(const std::string& name, T& value) {
   names_.push_back(name);
+  if constexpr (!std::is_same_v<T, LRSchedulerPtr>)
+    if (owner_) owner_->arguments_[name] = &value;
   const auto found = params_.find(name);
   return found == params_.end() ? nullptr : &found->second;
 }
@@ -46,7 +49,7 @@ void OptimizerArguments::wrong(const std::string& name, const char* wanted) cons
 }
 
 OptimizerArguments& OptimizerArguments::take(const std::string& name, double& value) {
-  if (const OptimizerValue* given = find(name)) {
+  if (const OptimizerValue* given = find(name, value)) {
     const auto number = number_of(*given);
     if (!number) wrong(name, "a number");
     value = *number;
@@ -55,7 +58,7 @@ OptimizerArguments& OptimizerArguments::take(const std::string& name, double& va
 }
 
 OptimizerArguments& OptimizerArguments::take(const std::string& name, int64_t& value) {
-  if (const OptimizerValue* given = find(name)) {
+  if (const OptimizerValue* given = find(name, value)) {
     const auto number = number_of(*given);
     if (!number || *number != std::floor(*number) || std::abs(*number) > 1e15) wrong(name, "a whole number");
     value = static_cast<int64_t>(*number);
@@ -64,7 +67,7 @@ OptimizerArguments& OptimizerArguments::take(const std::string& name, int64_t& v
 }
 
 OptimizerArguments& OptimizerArguments::take(const std::string& name, bool& value) {
-  if (const OptimizerValue* given = find(name)) {
+  if (const OptimizerValue* given = find(name, value)) {
     if (const auto* text = std::get_if<std::string>(&given->get())) {
       if (*text != "True" && *text != "False" && *text != "true" && *text != "false") wrong(name, "True or False");
       value = *text == "True" || *text == "true";
@@ -78,7 +81,7 @@ OptimizerArguments& OptimizerArguments::take(const std::string& name, bool& valu
 }
 
 OptimizerArguments& OptimizerArguments::take(const std::string& name, std::string& value) {
-  if (const OptimizerValue* given = find(name)) {
+  if (const OptimizerValue* given = find(name, value)) {
     const auto* text = std::get_if<std::string>(&given->get());
     if (!text) wrong(name, "a text");
     value = *text;
@@ -87,7 +90,7 @@ OptimizerArguments& OptimizerArguments::take(const std::string& name, std::strin
 }
 
 OptimizerArguments& OptimizerArguments::take(const std::string& name, std::optional<double>& value) {
-  if (const OptimizerValue* given = find(name)) {
+  if (const OptimizerValue* given = find(name, value)) {
     const auto* text = std::get_if<std::string>(&given->get());
     if (text && *text == "None") {
       value.reset();
@@ -100,7 +103,7 @@ OptimizerArguments& OptimizerArguments::take(const std::string& name, std::optio
 }
 
 OptimizerArguments& OptimizerArguments::take(const std::string& name, LRSchedulerPtr& value) {
-  if (const OptimizerValue* given = find(name)) {
+  if (const OptimizerValue* given = find(name, value)) {
     const auto* schedule = std::get_if<LRSchedulerPtr>(&given->get());
     if (!schedule) wrong(name, "a schedule");
     value = *schedule;

@@ -11,8 +11,10 @@ namespace symbind {
 
 class OptimizerArguments {
  public:
-  OptimizerArguments(std::string optimizer, const OptimizerParams& params)
-      : optimizer_(std::move(optimizer)), params_(params) {}
+  // Those of one kind, which are noted as its own; and those that every optimizer has.
+  OptimizerArguments(Optimizer& optimizer, const OptimizerParams& params)
+      : owner_(&optimizer), optimizer_(optimizer.name()), params_(params) {}
+  explicit OptimizerArguments(const OptimizerParams& params) : optimizer_("optimizer"), params_(params) {}
 
   // The argument goes where it belongs, if it was given; a value of the wrong kind fails.
   OptimizerArguments& take(const std::string& name, double& value);
@@ -27,9 +29,11 @@ class OptimizerArguments {
   void finish() const;
 
  private:
-  const OptimizerValue* find(const std::string& name);
+  template <class T>
+  const OptimizerValue* find(const std::string& name, T& value);
   [[noreturn]] void wrong(const std::string& name, const char* wanted) const;
 
+  Optimizer* owner_ = nullptr;
   std::string optimizer_;
   const OptimizerParams& params_;
   std::vector<std::string> names_;

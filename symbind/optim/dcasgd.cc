@@ -11,7 +11,7 @@ namespace {
 class Dcasgd final : public Optimizer {
  public:
   explicit Dcasgd(const OptimizerParams& params) : Optimizer(params) {
-    OptimizerArguments(name(), params).common().take("momentum", momentum_).take("lamda", lamda_).finish();
+    OptimizerArguments(*this, params).common().take("momentum", momentum_).take("lamda", lamda_).finish();
   }
   std::string name() const override { return "dcasgd"; }
   StateTree create_state(const ParamKey&, const NDArray& weight) override {

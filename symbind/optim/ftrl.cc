@@ -16,7 +16,7 @@ StateTree blank_states(const NDArray& weight, int count) {
 class Ftrl final : public Optimizer {
  public:
   explicit Ftrl(const OptimizerParams& params) : Optimizer(with_default(params, "learning_rate", 0.1)) {
-    OptimizerArguments(name(), params).common().take("lamda1", lamda1_).take("beta", beta_).finish();
+    OptimizerArguments(*this, params).common().take("lamda1", lamda1_).take("beta", beta_).finish();
   }
   std::string name() const override { return "ftrl"; }
   StateTree create_state(const ParamKey&, const NDArray& weight) override { return blank_states(weight, 2); }
@@ -39,7 +39,7 @@ class Ftrl final : public Optimizer {
 class Ftml final : public Optimizer {
  public:
   explicit Ftml(const OptimizerParams& params) : Optimizer(params) {
-    OptimizerArguments(name(), params)
+    OptimizerArguments(*this, params)
         .common()
         .take("beta1", beta1_)
         .take("beta2", beta2_)

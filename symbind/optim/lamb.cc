@@ -11,7 +11,7 @@ namespace {
 class Lamb final : public Optimizer {
  public:
   explicit Lamb(const OptimizerParams& params) : Optimizer(with_default(params, "learning_rate", 0.001)) {
-    OptimizerArguments(name(), params)
+    OptimizerArguments(*this, params)
         .common()
         .take("beta1", beta1_)
         .take("beta2", beta2_)

@@ -11,17 +11,18 @@ namespace {
 class Lars final : public Optimizer {
  public:
   explicit Lars(const OptimizerParams& params) : Optimizer(params) {
-    bool lazy_update = true;  // for sparse gradients
-    OptimizerArguments(name(), params)
+    OptimizerArguments(*this, params)
         .common()
         .take("momentum", momentum_)
-        .take("lazy_update", lazy_update)
+        .take("lazy_update", lazy_update_)
         .take("eta", eta_)
         .take("eps", eps_)
         .take("momentum_correction", momentum_correction_)
         .finish();
   }
   std::string name() const override { return "lars"; }
+
+  bool decays(const std::string& parameter) const override { return parameter.ends_with("_weight"); }
 
   StateTree create_state(const ParamKey&, const NDArray& weight) override { return sgd_state(weight, momentum_ != 0); }
   StateTree create_state_multi_precision(const ParamKey& key, const NDArray& weight) override {
@@ -51,9 +52,6 @@ class Lars final : public Optimizer {
     Optimizer::restore(state);
     if (const auto found = state.numbers.find("last_lr"); found != state.numbers.end()) last_lr_ = found->second;
   }
-
- protected:
-  bool decays(const std::string& parameter) const override { return parameter.ends_with("_weight"); }
 
  private:
   double corrected_momentum() {
@@ -90,6 +88,7 @@ class Lars final : public Optimizer {
   }
 
   double momentum_ = 0, eta_ = 0.001, eps_ = 0;
+  bool lazy_update_ = true;  // for sparse gradients: without effect
   bool momentum_correction_ = true;
   std::optional<double> last_lr_;
 };

@@ -8,6 +8,7 @@
 #include "symbind/ops/multi_optimizer.h"
 #include "symbind/optim/arguments.h"
 #include "symbind/optim/sgd_step.h"
+#include "symbind/optim/state_keys.h"
 
 namespace symbind {
 namespace {
@@ -15,8 +16,7 @@ namespace {
 class Lbsgd final : public Optimizer {
  public:
   explicit Lbsgd(const OptimizerParams& params) : Optimizer(params) {
-    int64_t num_epochs = 60;  // known to MXNet, and without effect
-    OptimizerArguments(name(), params)
+    OptimizerArguments(*this, params)
         .common()
         .take("momentum", momentum_)
         .take("warmup_strategy", warmup_strategy_)
@@ -24,7 +24,7 @@ class Lbsgd final : public Optimizer {
         .take("batch_scale", batch_scale_)
         .take("updates_per_epoch", updates_per_epoch_)
         .take("begin_epoch", begin_epoch_)
-        .take("num_epochs", num_epochs)
+        .take("num_epochs", num_epochs_)
         .finish();
     require(batch_scale_ >= 1, "[lbsgd] batch_scale must be at least 1: ", batch_scale_);
   }
@@ -59,9 +59,7 @@ class Lbsgd final : public Optimizer {
   }
 
  private:
-  static std::string count_name(const ParamKey& key) {
-    return (key.is_number() ? "gathered:number:" : "gathered:name:") + key.str();
-  }
+  static std::string count_name(const ParamKey& key) { return number_of_parameter("gathered", key); }
 
   struct Gathered {
     NDArray sum;  // none: starts afresh
@@ -99,6 +97,7 @@ class Lbsgd final : public Optimizer {
   double momentum_ = 0;
   std::string warmup_strategy_ = "linear";
   int64_t warmup_epochs_ = 5, batch_scale_ = 1, updates_per_epoch_ = 32, begin_epoch_ = 0;
+  int64_t num_epochs_ = 60;  // known to MXNet, and without effect
   std::map<ParamKey, Gathered> gathered_;
 };
 

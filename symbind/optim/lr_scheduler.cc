@@ -16,6 +16,11 @@ LRScheduler::LRScheduler(double base_lr, WarmUp warm_up)
           "[lr_scheduler] the warm-up's mode must be linear or constant: ", warm_up_.mode);
 }
 
+void LRScheduler::set_warm_up(WarmUp warm_up, double final_lr) {
+  warm_up_ = std::move(warm_up);
+  warm_up_final_lr_ = final_lr;
+}
+
 double LRScheduler::operator()(int64_t num_update) {
   return num_update < warm_up_.steps ? warm_up_lr(num_update) : after_warm_up(num_update);
 }
@@ -40,123 +45,94 @@ void restore_number(const std::map<std::string, double>& state, const char* name
   if (const auto found = state.find(name); found != state.end()) number = static_cast<int64_t>(found->second);
 }
 
-class FactorScheduler final : public LRScheduler {
- public:
-  explicit FactorScheduler(const FactorSchedule& options)
-      : LRScheduler(options.base_lr, options.warm_up), options_(options) {
-    require(options.step >= 1, "[factor_scheduler] step must be at least 1: ", options.step);
-    require(options.factor <= 1, "[factor_scheduler] factor must not exceed 1, or the rate grows: ", options.factor);
-  }
-  std::map<std::string, double> state() const override {
-    auto state = LRScheduler::state();
-    state["count"] = static_cast<double>(count_);
-    return state;
-  }
-  void restore(const std::map<std::string, double>& state) override {
-    LRScheduler::restore(state);
-    restore_number(state, "count", count_);
-  }
-
- protected:
-  double after_warm_up(int64_t num_update) override {
-    while (num_update > count_ + options_.step) {
-      count_ += options_.step;
-      base_lr_ *= options_.factor;
-      if (base_lr_ < options_.stop_factor_lr) base_lr_ = options_.stop_factor_lr;
-    }
-    return base_lr_;
-  }
-
- private:
-  FactorSchedule options_;
-  int64_t count_ = 0;
-};
-
-class MultiFactorScheduler final : public LRScheduler {
- public:
-  explicit MultiFactorScheduler(const MultiFactorSchedule& options)
-      : LRScheduler(options.base_lr, options.warm_up), options_(options) {
-    require(!options.step.empty(), "[multi_factor_scheduler] step must list at least one update");
-    for (size_t i = 0; i < options.step.size(); ++i)
-      require(
-          options.step[i] >= 1 && (i == 0 || options.step[i] > options.step[i - 1]),
-          "[multi_factor_scheduler] step must be a growing list of numbers from 1 on: ", comma_separated(options.step));
-    require(options.factor <= 1,
-            "[multi_factor_scheduler] factor must not exceed 1, or the rate grows: ", options.factor);
-  }
-  std::map<std::string, double> state() const override {
-    auto state = LRScheduler::state();
-    state["next_step"] = static_cast<double>(next_);
-    return state;
-  }
-  void restore(const std::map<std::string, double>& state) override {
-    LRScheduler::restore(state);
-    restore_number(state, "next_step", next_);
-  }
-
- protected:
-  double after_warm_up(int64_t num_update) override {
-    const auto steps = static_cast<int64_t>(options_.step.size());
-    for (; next_ < steps && num_update > options_.step[static_cast<size_t>(next_)]; ++next_)
-      base_lr_ *= options_.factor;
-    return base_lr_;
-  }
-
- private:
-  MultiFactorSchedule options_;
-  int64_t next_ = 0;
-};
-
-// From the first rate to the final one along `curve`, which falls from 1 to 0.
-class CurveScheduler : public LRScheduler {
- public:
-  CurveScheduler(const char* who, int64_t max_update, double base_lr, double final_lr, const WarmUp& warm_up)
-      : LRScheduler(base_lr, warm_up), max_update_(max_update), first_lr_(base_lr), final_lr_(final_lr) {
-    require(max_update >= 1, "[", who, "] max_update must be at least 1: ", max_update);
-    require(max_update > warm_up.steps, "[", who, "] max_update must exceed the warm-up's steps: ", max_update, ", ",
-            warm_up.steps);
-  }
-
- protected:
-  virtual double curve(double part) const = 0;
-
-  double after_warm_up(int64_t num_update) override {
-    if (num_update <= max_update_) {
-      const double part =
-          static_cast<double>(num_update - warm_up().steps) / static_cast<double>(max_update_ - warm_up().steps);
-      base_lr_ = final_lr_ + (first_lr_ - final_lr_) * curve(part);
-    }
-    return base_lr_;
-  }
-
- private:
-  int64_t max_update_;
-  double first_lr_, final_lr_;
-};
-
-class PolyScheduler final : public CurveScheduler {
- public:
-  explicit PolyScheduler(const PolySchedule& options)
-      : CurveScheduler("poly_scheduler", options.max_update, options.base_lr, options.final_lr, options.warm_up),
-        power_(static_cast<double>(options.pwr)) {}
-
- protected:
-  double curve(double part) const override { return std::pow(1 - part, power_); }
-
- private:
-  double power_;
-};
-
-class CosineScheduler final : public CurveScheduler {
- public:
-  explicit CosineScheduler(const CosineSchedule& options)
-      : CurveScheduler("cosine_scheduler", options.max_update, options.base_lr, options.final_lr, options.warm_up) {}
-
- protected:
-  double curve(double part) const override { return (1 + std::cos(std::numbers::pi * part)) / 2; }
-};
-
 }  // namespace
+
+// ---- by steps -------------------------------------------------------------------------------------------------------
+
+FactorScheduler::FactorScheduler(const FactorSchedule& options)
+    : LRScheduler(options.base_lr, options.warm_up), options_(options) {
+  require(options.step >= 1, "[factor_scheduler] step must be at least 1: ", options.step);
+  require(options.factor <= 1, "[factor_scheduler] factor must not exceed 1, or the rate grows: ", options.factor);
+}
+
+std::map<std::string, double> FactorScheduler::state() const {
+  auto state = LRScheduler::state();
+  state["count"] = static_cast<double>(count_);
+  return state;
+}
+
+void FactorScheduler::restore(const std::map<std::string, double>& state) {
+  LRScheduler::restore(state);
+  restore_number(state, "count", count_);
+}
+
+double FactorScheduler::after_warm_up(int64_t num_update) {
+  while (num_update > count_ + options_.step) {
+    count_ += options_.step;
+    base_lr_ *= options_.factor;
+    if (base_lr_ < options_.stop_factor_lr) base_lr_ = options_.stop_factor_lr;
+  }
+  return base_lr_;
+}
+
+MultiFactorScheduler::MultiFactorScheduler(const MultiFactorSchedule& options)
+    : LRScheduler(options.base_lr, options.warm_up), options_(options) {
+  require(!options.step.empty(), "[multi_factor_scheduler] step must list at least one update");
+  for (size_t i = 0; i < options.step.size(); ++i)
+    require(
+        options.step[i] >= 1 && (i == 0 || options.step[i] > options.step[i - 1]),
+        "[multi_factor_scheduler] step must be a growing list of numbers from 1 on: ", comma_separated(options.step));
+  require(options.factor <= 1,
+          "[multi_factor_scheduler] factor must not exceed 1, or the rate grows: ", options.factor);
+}
+
+std::map<std::string, double> MultiFactorScheduler::state() const {
+  auto state = LRScheduler::state();
+  state["next_step"] = static_cast<double>(next_);
+  return state;
+}
+
+void MultiFactorScheduler::restore(const std::map<std::string, double>& state) {
+  LRScheduler::restore(state);
+  restore_number(state, "next_step", next_);
+}
+
+double MultiFactorScheduler::after_warm_up(int64_t num_update) {
+  const auto steps = static_cast<int64_t>(options_.step.size());
+  for (; next_ < steps && num_update > options_.step[static_cast<size_t>(next_)]; ++next_) base_lr_ *= options_.factor;
+  return base_lr_;
+}
+
+// ---- along a curve --------------------------------------------------------------------------------------------------
+
+CurveScheduler::CurveScheduler(const char* who, int64_t max_update, double base_lr, double final_lr,
+                               const WarmUp& warm_up)
+    : LRScheduler(base_lr, warm_up), max_update_(max_update), first_lr_(base_lr), final_lr_(final_lr) {
+  require(max_update >= 1, "[", who, "] max_update must be at least 1: ", max_update);
+  require(max_update > warm_up.steps, "[", who, "] max_update must exceed the warm-up's steps: ", max_update, ", ",
+          warm_up.steps);
+}
+
+double CurveScheduler::after_warm_up(int64_t num_update) {
+  if (num_update <= max_update_) {
+    const double part =
+        static_cast<double>(num_update - warm_up().steps) / static_cast<double>(max_update_ - warm_up().steps);
+    base_lr_ = final_lr_ + (first_lr_ - final_lr_) * curve(part);
+  }
+  return base_lr_;
+}
+
+PolyScheduler::PolyScheduler(const PolySchedule& options)
+    : CurveScheduler("poly_scheduler", options.max_update, options.base_lr, options.final_lr, options.warm_up),
+      options_(options) {}
+
+double PolyScheduler::curve(double part) const { return std::pow(1 - part, static_cast<double>(options_.pwr)); }
+
+CosineScheduler::CosineScheduler(const CosineSchedule& options)
+    : CurveScheduler("cosine_scheduler", options.max_update, options.base_lr, options.final_lr, options.warm_up),
+      options_(options) {}
+
+double CosineScheduler::curve(double part) const { return (1 + std::cos(std::numbers::pi * part)) / 2; }
 
 LRSchedulerPtr factor_scheduler(const FactorSchedule& options) { return std::make_shared<FactorScheduler>(options); }
 LRSchedulerPtr multi_factor_scheduler(const MultiFactorSchedule& options) {

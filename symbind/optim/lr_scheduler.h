@@ -20,7 +20,7 @@ class LRScheduler {
   LRScheduler(double base_lr, WarmUp warm_up);
   virtual ~LRScheduler() = default;
 
-  double operator()(int64_t num_update);
+  virtual double operator()(int64_t num_update);
   double base_lr() const { return base_lr_; }
   virtual void set_base_lr(double lr) { base_lr_ = lr; }
 
@@ -28,10 +28,13 @@ class LRScheduler {
   virtual std::map<std::string, double> state() const;
   virtual void restore(const std::map<std::string, double>& state);
 
+  const WarmUp& warm_up() const { return warm_up_; }
+  double warm_up_final_lr() const { return warm_up_final_lr_; }
+  void set_warm_up(WarmUp warm_up, double final_lr);
+  double warm_up_lr(int64_t num_update) const;
+
  protected:
   virtual double after_warm_up(int64_t num_update) = 0;
-  double warm_up_lr(int64_t num_update) const;
-  const WarmUp& warm_up() const { return warm_up_; }
   double base_lr_;
 
  private:
@@ -69,6 +72,75 @@ struct CosineSchedule {
   double final_lr = 0;
   WarmUp warm_up = {};
 };
+
+class FactorScheduler : public LRScheduler {
+ public:
+  explicit FactorScheduler(const FactorSchedule& options);
+  const FactorSchedule& options() const { return options_; }
+  std::map<std::string, double> state() const override;
+  void restore(const std::map<std::string, double>& state) override;
+
+ protected:
+  double after_warm_up(int64_t num_update) override;
+
+ private:
+  FactorSchedule options_;
+  int64_t count_ = 0;  // the update the rate was last lowered at
+};
+
+class MultiFactorScheduler : public LRScheduler {
+ public:
+  explicit MultiFactorScheduler(const MultiFactorSchedule& options);
+  const MultiFactorSchedule& options() const { return options_; }
+  std::map<std::string, double> state() const override;
+  void restore(const std::map<std::string, double>& state) override;
+
+ protected:
+  double after_warm_up(int64_t num_update) override;
+
+ private:
+  MultiFactorSchedule options_;
+  int64_t next_ = 0;  // position in options.step
+};
+
+// From the first rate to the final one along `curve`, which falls from 1 to 0.
+class CurveScheduler : public LRScheduler {
+ public:
+  CurveScheduler(const char* who, int64_t max_update, double base_lr, double final_lr, const WarmUp& warm_up);
+
+ protected:
+  virtual double curve(double part) const = 0;
+  double after_warm_up(int64_t num_update) override;
+
+ private:
+  int64_t max_update_;
+  double first_lr_, final_lr_;
+};
+
+class PolyScheduler : public CurveScheduler {
+ public:
+  explicit PolyScheduler(const PolySchedule& options);
+  const PolySchedule& options() const { return options_; }
+
+ protected:
+  double curve(double part) const override;
+
+ private:
+  PolySchedule options_;
+};
+
+class CosineScheduler : public CurveScheduler {
+ public:
+  explicit CosineScheduler(const CosineSchedule& options);
+  const CosineSchedule& options() const { return options_; }
+
+ protected:
+  double curve(double part) const override;
+
+ private:
+  CosineSchedule options_;
+};
+
 LRSchedulerPtr factor_scheduler(const FactorSchedule& options);
 LRSchedulerPtr multi_factor_scheduler(const MultiFactorSchedule& options);
 LRSchedulerPtr poly_scheduler(const PolySchedule& options);

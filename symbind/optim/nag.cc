@@ -10,7 +10,7 @@ namespace {
 class Nag final : public Optimizer {
  public:
   explicit Nag(const OptimizerParams& params) : Optimizer(params) {
-    OptimizerArguments(name(), params).common().take("momentum", momentum_).finish();
+    OptimizerArguments(*this, params).common().take("momentum", momentum_).finish();
   }
   std::string name() const override { return "nag"; }
 

@@ -69,7 +69,7 @@ std::vector<std::string> list_optimizers() {
 }
 
 Optimizer::Optimizer(const OptimizerParams& params) {
-  OptimizerArguments arguments("optimizer", params);
+  OptimizerArguments arguments(params);
   std::optional<double> rate;
   arguments.take("rescale_grad", rescale_grad)
       .take("wd", wd)
@@ -93,7 +93,10 @@ Optimizer::Optimizer(const OptimizerParams& params) {
 
 // ---- rates, decays, counts ------------------------------------------------------------------------------------------
 
-double Optimizer::learning_rate() const { return lr_scheduler ? (*lr_scheduler)(num_update_) : lr_; }
+double Optimizer::learning_rate() const {
+  if (owner_) return owner_->learning_rate();
+  return lr_scheduler ? (*lr_scheduler)(num_update_) : lr_;
+}
 
 void Optimizer::set_learning_rate(double lr) {
   require(lr_scheduler == nullptr, "[", name(), "] set_learning_rate(", lr,
@@ -110,6 +113,7 @@ void Optimizer::set_names(std::map<int64_t, std::string> idx2name, std::map<std:
 }
 
 std::string Optimizer::name_of(const ParamKey& key) const {
+  if (owner_) return owner_->name_of(key);
   if (!key.is_number()) return key.name();
   const auto found = idx2name_.find(key.number());
   return found == idx2name_.end() ? key.str() : found->second;
@@ -135,6 +139,7 @@ std::optional<double> Optimizer::multiplier(const ParamKey& key, const std::map<
 }
 
 double Optimizer::lr_of(const ParamKey& key) const {
+  if (owner_) return owner_->lr_of(key);
   return learning_rate() * multiplier(key, lr_mult_, "__lr_mult__").value_or(1);
 }
 
@@ -143,6 +148,7 @@ bool Optimizer::decays(const std::string& parameter) const {
 }
 
 double Optimizer::wd_of(const ParamKey& key) const {
+  if (owner_) return owner_->wd_of(key);
   if (const auto set = multiplier(key, wd_mult_, "__wd_mult__")) return wd * *set;
   const std::string parameter = name_of(key);
   const bool is_named = key.is_number() ? idx2name_.contains(key.number())
@@ -152,13 +158,45 @@ double Optimizer::wd_of(const ParamKey& key) const {
 }
 
 void Optimizer::update_count(const ParamKey& key) {
+  if (owner_) return owner_->update_count(key);
   const auto [count, is_new] = index_update_count_.try_emplace(key, begin_num_update_);
   num_update_ = std::max(num_update_, ++count->second);
 }
 
 int64_t Optimizer::count_of(const ParamKey& key) const {
+  if (owner_) return owner_->count_of(key);
   const auto found = index_update_count_.find(key);
   return found == index_update_count_.end() ? begin_num_update_ : found->second;
+}
+
+// ---- arguments of one kind alone ------------------------------------------------------------------------------------
+
+std::vector<std::string> Optimizer::argument_names() const {
+  std::vector<std::string> names;
+  for (const auto& [argument, place] : arguments_) names.push_back(argument);
+  return names;
+}
+
+OptimizerValue Optimizer::argument(const std::string& argument) const {
+  const auto found = arguments_.find(argument);
+  require(found != arguments_.end(), "[", name(), "] has no argument ", argument, "; those of its own are ",
+          comma_separated(argument_names()));
+  return std::visit(
+      [](const auto* value) -> OptimizerValue {
+        if constexpr (std::is_same_v<decltype(value), const std::optional<double>*>)
+          return *value ? OptimizerValue(**value) : OptimizerValue("None");
+        else
+          return *value;
+      },
+      found->second);
+}
+
+void Optimizer::set_argument(const std::string& argument, const OptimizerValue& value) {
+  const auto found = arguments_.find(argument);
+  require(found != arguments_.end(), "[", name(), "] has no argument ", argument, "; those of its own are ",
+          comma_separated(argument_names()));
+  const OptimizerParams given{{argument, value}};
+  std::visit([&](auto* place) { OptimizerArguments(*this, given).take(argument, *place); }, found->second);
 }
 
 // ---- updates --------------------------------------------------------------------------------------------------------
@@ -203,6 +241,8 @@ bool same_schedule(const std::map<std::string, double>& now, const std::map<std:
 }  // namespace
 
 ResumeState Optimizer::resume_state() const {
+  // What an owner overrides asks this one: only its own part is meant.
+  if (owner_) return owner_->Optimizer::resume_state();
   ResumeState state;
   state.num_update = num_update_;
   state.begin_num_update = begin_num_update_;
@@ -214,6 +254,7 @@ ResumeState Optimizer::resume_state() const {
 }
 
 void Optimizer::restore(const ResumeState& state) {
+  if (owner_) return owner_->Optimizer::restore(state);
   std::map<std::string, double> schedule;
   for (const auto& [part, value] : state.numbers) {
     if (part.starts_with(resumed_schedule)) schedule[part.substr(resumed_schedule.size())] = value;

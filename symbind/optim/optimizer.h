@@ -2,6 +2,7 @@
 // counts; the state of each parameter belongs to whoever calls it (optim/updater.h).
 #pragma once
 
+#include <any>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -20,7 +21,12 @@
 
 namespace symbind {
 
-// An argument of an optimizer: a number, a truth, a text, or a schedule.
+// What only the optimizer it is meant for can read: one written in another language.
+struct OptimizerObject {
+  std::any value;
+};
+
+// An argument of an optimizer: a number, a truth, a text, a schedule, or an object of another language.
 class OptimizerValue {
  public:
   OptimizerValue(bool value) : value_(value) {}
@@ -30,10 +36,11 @@ class OptimizerValue {
   OptimizerValue(const char* value) : value_(std::string(value)) {}
   OptimizerValue(std::string value) : value_(std::move(value)) {}
   OptimizerValue(LRSchedulerPtr value) : value_(std::move(value)) {}
-  const std::variant<bool, double, std::string, LRSchedulerPtr>& get() const { return value_; }
+  OptimizerValue(OptimizerObject value) : value_(std::move(value)) {}
+  const std::variant<bool, double, std::string, LRSchedulerPtr, OptimizerObject>& get() const { return value_; }
 
  private:
-  std::variant<bool, double, std::string, LRSchedulerPtr> value_;
+  std::variant<bool, double, std::string, LRSchedulerPtr, OptimizerObject> value_;
 };
 // By MXNet's names: {{"learning_rate", 0.1}, {"momentum", 0.9}}.
 using OptimizerParams = std::map<std::string, OptimizerValue>;
@@ -50,6 +57,8 @@ struct Update {
 // schedule.
 inline constexpr std::string_view resumed_optimizer = "optimizer:", resumed_schedule = "schedule:";
 
+class OptimizerArguments;
+
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
@@ -65,6 +74,8 @@ class Optimizer {
   // With multi_precision and a 16-bit weight: a float32 copy of the weight is part of the state.
   virtual StateTree create_state_multi_precision(const ParamKey& key, const NDArray& weight);
   virtual void update_multi_precision(const Update& update);
+  // May a parameter's state have any form? Otherwise states that are loaded must have that of create_state.
+  virtual bool any_state() const { return false; }
 
   double learning_rate() const;
   void set_learning_rate(double lr);  // fails when a schedule decides
@@ -73,12 +84,33 @@ class Optimizer {
   // Names of numbered parameters, and attributes (__lr_mult__, __wd_mult__) of named ones.
   void set_names(std::map<int64_t, std::string> idx2name, std::map<std::string, Attributes> attributes);
   const std::map<int64_t, std::string>& idx2name() const { return idx2name_; }
+  const std::map<std::string, Attributes>& attributes() const { return attributes_; }
+  const std::map<ParamKey, double>& lr_mult() const { return lr_mult_; }
+  const std::map<ParamKey, double>& wd_mult() const { return wd_mult_; }
+
+  double own_lr() const { return lr_; }  // the rate where no schedule decides
+  void set_own_lr(double lr) { lr_ = lr; }
 
   double rescale_grad = 1;
   double wd = 0;
   std::optional<double> clip_gradient;
   LRSchedulerPtr lr_scheduler;
   bool multi_precision = false;
+
+  // Arguments that only this kind has, "momentum" say, as they stand.
+  std::vector<std::string> argument_names() const;
+  OptimizerValue argument(const std::string& name) const;  // a missing bound is "None"
+  void set_argument(const std::string& name, const OptimizerValue& value);
+
+  // What an update needs to know of a parameter, and the count of its updates.
+  void update_count(const ParamKey& key);
+  int64_t count_of(const ParamKey& key) const;
+  double lr_of(const ParamKey& key) const;  // with the parameter's multiplier
+  double wd_of(const ParamKey& key) const;
+  // Do parameters of this name decay where nothing else is said?
+  virtual bool decays(const std::string& parameter) const;
+  // From now on rates, names and counts are those of `owner`, which leaves its arithmetic to this one.
+  void serve(Optimizer& owner) { owner_ = &owner; }
 
   int64_t num_update() const { return num_update_; }
   // Counts of updates, schedule, and whatever an optimizer adds: enough to go on exactly.
@@ -87,20 +119,15 @@ class Optimizer {
 
  protected:
   explicit Optimizer(const OptimizerParams& params);
-  void update_count(const ParamKey& key);
-  int64_t count_of(const ParamKey& key) const;
-  double lr_of(const ParamKey& key) const;  // with the parameter's multiplier
-  double wd_of(const ParamKey& key) const;
   std::string name_of(const ParamKey& key) const;  // its name, or its number as text
-  // Do parameters of this name decay where nothing else is said?
-  virtual bool decays(const std::string& parameter) const;
-  bool uses_master(const NDArray& weight) const;  // a 16-bit weight, and multi_precision
+  bool uses_master(const NDArray& weight) const;   // a 16-bit weight, and multi_precision
   // For operators that take a bound below 0 as none: an update operator's clip_gradient of 0 is none as well.
   double clip_argument() const { return clip_gradient && *clip_gradient != 0 ? *clip_gradient : -1; }
 
   double lr_ = 0.01;
 
  private:
+  friend OptimizerArguments;  // which notes where each argument went
   std::optional<double> multiplier(const ParamKey& key, const std::map<ParamKey, double>& set,
                                    const std::string& attribute) const;
 
@@ -110,6 +137,9 @@ class Optimizer {
   int64_t begin_num_update_ = 0;
   int64_t num_update_ = 0;
   std::map<ParamKey, int64_t> index_update_count_;
+  using Argument = std::variant<double*, int64_t*, bool*, std::string*, std::optional<double>*>;
+  std::map<std::string, Argument> arguments_;  // members of the class that took them
+  Optimizer* owner_ = nullptr;
 };
 using OptimizerPtr = std::shared_ptr<Optimizer>;
 

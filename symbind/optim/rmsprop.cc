@@ -9,7 +9,7 @@ namespace {
 class Rmsprop final : public Optimizer {
  public:
   explicit Rmsprop(const OptimizerParams& params) : Optimizer(with_default(params, "learning_rate", 0.001)) {
-    OptimizerArguments(name(), params)
+    OptimizerArguments(*this, params)
         .common()
         .take("gamma1", gamma1_)
         .take("gamma2", gamma2_)

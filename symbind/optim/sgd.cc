@@ -8,8 +8,7 @@ namespace {
 class Sgd final : public Optimizer {
  public:
   explicit Sgd(const OptimizerParams& params) : Optimizer(params) {
-    bool lazy_update = true;  // for sparse gradients
-    OptimizerArguments(name(), params).common().take("momentum", momentum_).take("lazy_update", lazy_update).finish();
+    OptimizerArguments(*this, params).common().take("momentum", momentum_).take("lazy_update", lazy_update_).finish();
   }
   std::string name() const override { return "sgd"; }
 
@@ -31,6 +30,7 @@ class Sgd final : public Optimizer {
 
  private:
   double momentum_ = 0;
+  bool lazy_update_ = true;  // for sparse gradients: without effect
 };
 
 }  // namespace

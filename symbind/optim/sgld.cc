@@ -9,7 +9,7 @@ namespace {
 class Sgld final : public Optimizer {
  public:
   explicit Sgld(const OptimizerParams& params) : Optimizer(params) {
-    OptimizerArguments(name(), params).common().finish();
+    OptimizerArguments(*this, params).common().finish();
   }
   std::string name() const override { return "sgld"; }
   StateTree create_state(const ParamKey&, const NDArray&) override { return {}; }

@@ -10,7 +10,7 @@ namespace {
 class Signum final : public Optimizer {
  public:
   explicit Signum(const OptimizerParams& params) : Optimizer(params) {
-    OptimizerArguments(name(), params).common().take("momentum", momentum_).take("wd_lh", wd_lh_).finish();
+    OptimizerArguments(*this, params).common().take("momentum", momentum_).take("wd_lh", wd_lh_).finish();
   }
   std::string name() const override { return "signum"; }
   StateTree create_state(const ParamKey&, const NDArray& weight) override { return sgd_state(weight, momentum_ != 0); }

@@ -8,7 +8,7 @@ namespace {
 class Test final : public Optimizer {
  public:
   explicit Test(const OptimizerParams& params) : Optimizer(params) {
-    OptimizerArguments(name(), params).common().finish();
+    OptimizerArguments(*this, params).common().finish();
   }
   std::string name() const override { return "test"; }
   StateTree create_state(const ParamKey&, const NDArray& weight) override {

@@ -52,7 +52,9 @@ StateTree tree_in(const StateTree& tree, Context context) {
   if (!tree.is_tuple) return tree.array ? StateTree(tree.array.as_in_context(context)) : StateTree();
   std::vector<StateTree> parts;
   for (const StateTree& part : tree.tuple) parts.push_back(tree_in(part, context));
-  return StateTree::of(std::move(parts));
+  StateTree moved = StateTree::of(std::move(parts));
+  moved.is_list = tree.is_list;
+  return moved;
 }
 
 bool is_in(const StateTree& tree, Context context) {
@@ -121,11 +123,11 @@ void Updater::set_states(const SavedStates& saved) {
   const std::string mine = optimizer_->name();
   if (const std::string other = optimizer_of(saved); !other.empty())
     require(other == mine, "these are the states of ", other, ", not of ", mine);
-  const std::vector<std::string> forms = forms_of(*optimizer_);
+  const std::vector<std::string> forms = optimizer_->any_state() ? std::vector<std::string>() : forms_of(*optimizer_);
   std::map<ParamKey, StateTree> states;
   for (const auto& [key, state] : saved.states) {
     const std::string form = form_of(state);
-    require(std::find(forms.begin(), forms.end(), form) != forms.end(), "the state of ", key.str(),
+    require(forms.empty() || std::find(forms.begin(), forms.end(), form) != forms.end(), "the state of ", key.str(),
             " is that of another optimizer: ", form, ", where ", mine, " keeps ", comma_separated(forms));
     states.insert_or_assign(key, state);
   }

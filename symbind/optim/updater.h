@@ -23,6 +23,8 @@ class Updater {
 
   const OptimizerPtr& optimizer() const { return optimizer_; }
   const std::map<ParamKey, StateTree>& states() const { return states_; }
+  void set_state(const ParamKey& key, StateTree state) { states_.insert_or_assign(key, std::move(state)); }
+  void clear_states() { states_.clear(); }
 
   // The bytes of a .states file, and back. States of another optimizer fail with both names; nothing changes then.
   // `dump_optimizer` adds its rate, decay, rescaling and clipping, which then replace those of whoever reads. (It goes

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "symbind/core/context.h"
@@ -42,6 +43,9 @@ struct GraphNode {
   const OpDef& op() const { return *source->op; }
 };
 
+// What kernels keep for a node, shared by all plans of one executor.
+using NodeObjects = std::unordered_map<const Node*, std::shared_ptr<void>>;
+
 struct Graph {
   std::vector<GraphNode> nodes;
   std::vector<Tensor> tensors;
@@ -52,6 +56,7 @@ struct Graph {
   size_t forward_nodes = 0;              // nodes from here on belong to the backward part
   bool is_train = false;
   int random_slots = 0;
+  std::shared_ptr<NodeObjects> objects;  // none: every kernel is on its own
 
   // The nodes of a symbol in topological order.
   static Graph from(const Symbol& symbol);

@@ -9,6 +9,7 @@ Rewriter::Rewriter(const Graph& old) : old_(old), map_(old.tensors.size(), -1) {
   graph_.random_slots = old.random_slots;
   graph_.net_outputs = old.net_outputs;
   graph_.output_contexts = old.output_contexts;
+  graph_.objects = old.objects;
 }
 
 GraphNode& Rewriter::copy(const GraphNode& node) {

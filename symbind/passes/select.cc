@@ -32,7 +32,9 @@ struct View {
             all.subspan(node.inputs.size()),
             graph.is_train,
             node.random_slot,
-            node.context};
+            node.context,
+            node.source.get(),
+            graph.objects.get()};
   }
   std::vector<Tensor> tensors;
 };

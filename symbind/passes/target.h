@@ -29,6 +29,8 @@ struct NodeView {
   bool is_train = false;
   int random_slot = -1;
   Context context;
+  const Node* source = nullptr;    // none when an operator is invoked on arrays
+  NodeObjects* objects = nullptr;  // what the executor's kernels share, if there is an executor
 
   template <class P>
   const P& as() const {

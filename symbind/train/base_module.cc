@@ -4,7 +4,9 @@
 #include <chrono>
 
 #include "symbind/core/error.h"
+#include "symbind/core/interrupt.h"
 #include "symbind/core/log.h"
+#include "symbind/exec/indexing.h"
 #include "symbind/files/checkpoint.h"
 #include "symbind/train/monitor.h"
 
@@ -44,14 +46,20 @@ void call(const BatchEndCallbacks& callbacks, const BatchEndParam& param) {
   for (const BatchEndCallback& callback : callbacks) callback(param);
 }
 
-// The outputs without the samples that only fill the batch up.
-std::vector<NDArray> without_padding(const std::vector<NDArray>& outputs, int64_t batch_size, int64_t pad) {
-  std::vector<NDArray> cut;
-  for (const NDArray& output : outputs) {
-    const bool by_sample = output.rank() > 0 && output.shape()[0] == batch_size;
-    cut.push_back(pad > 0 && by_sample ? output.slice(0, batch_size - pad) : output);
+// The outputs without the samples that only fill the batch up; an output that has no axis of samples stays whole.
+std::vector<NDArray> without_padding(BaseModule& module, const DataBatch& batch) {
+  std::vector<NDArray> outputs = module.get_outputs();
+  const int data_axis = module.data_shapes().empty() ? 0 : module.data_shapes()[0].batch_axis();
+  if (batch.pad <= 0 || data_axis < 0) return outputs;
+  const int64_t batch_size = batch.data.at(0).shape()[data_axis];
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const int axis = module.output_batch_axis(i);
+    if (axis < 0 || axis >= outputs[i].rank() || outputs[i].shape()[axis] != batch_size) continue;
+    std::vector<Range> ranges(static_cast<size_t>(axis) + 1);
+    ranges.back() = {0, batch_size - batch.pad};
+    outputs[i] = axis == 0 ? outputs[i].slice(0, batch_size - batch.pad) : take(outputs[i], ranges);
   }
-  return cut;
+  return outputs;
 }
 
 }  // namespace
@@ -93,6 +101,7 @@ void BaseModule::fit(DataIter& train_data, const FitArgs& args) {
     EvalMetric::NameValues trained;
     std::optional<DataBatch> batch = train_data.next();
     for (int64_t nbatch = 0; batch; ++nbatch) {
+      check_interrupt();
       if (args.monitor) args.monitor->tic();
       forward_backward(*batch);
       update();
@@ -130,6 +139,7 @@ EvalMetric::NameValues BaseModule::score(DataIter& eval_data, const MetricArg& e
   metric.reset();
   int64_t nbatch = 0;
   for (; !args.num_batch || nbatch < *args.num_batch; ++nbatch) {
+    check_interrupt();
     const std::optional<DataBatch> batch = eval_data.next();
     if (!batch) break;
     prepare(*batch);
@@ -143,17 +153,26 @@ EvalMetric::NameValues BaseModule::score(DataIter& eval_data, const MetricArg& e
   return metric.get_global_name_value();
 }
 
-void BaseModule::iter_predict(DataIter& eval_data, const PredictVisitor& visit, const PredictArgs& args) {
-  require(binded && params_initialized, "[predict] bind and init_params come first");
+PredictLoop::PredictLoop(BaseModule& module, DataIter& eval_data, const PredictArgs& args)
+    : module_(module), eval_data_(eval_data), args_(args) {
+  require(module.binded && module.params_initialized, "[predict] bind and init_params come first");
   if (args.reset) eval_data.reset();
-  for (int64_t nbatch = 0; !args.num_batch || nbatch < *args.num_batch; ++nbatch) {
-    const std::optional<DataBatch> batch = eval_data.next();
-    if (!batch) break;
-    prepare(*batch);
-    forward(*batch, false);
-    const int64_t batch_size = batch->data.at(0).shape()[0];
-    visit(without_padding(get_outputs(), batch_size, batch->pad), nbatch, *batch);
-  }
+}
+
+std::optional<PredictLoop::Step> PredictLoop::next() {
+  if (args_.num_batch && nbatch_ >= *args_.num_batch) return std::nullopt;
+  check_interrupt();
+  std::optional<DataBatch> batch = eval_data_.next();
+  if (!batch) return std::nullopt;
+  module_.prepare(*batch);
+  module_.forward(*batch, false);
+  std::vector<NDArray> outputs = without_padding(module_, *batch);
+  return Step{std::move(outputs), nbatch_++, std::move(*batch)};
+}
+
+void BaseModule::iter_predict(DataIter& eval_data, const PredictVisitor& visit, const PredictArgs& args) {
+  PredictLoop loop(*this, eval_data, args);
+  while (const auto step = loop.next()) visit(step->outputs, step->nbatch, step->batch);
 }
 
 std::vector<NDArray> BaseModule::predict(DataIter& eval_data, const PredictArgs& args) {

@@ -151,12 +151,14 @@ class BaseModule {
   virtual void backward(const std::vector<NDArray>& out_grads = {}) = 0;
   virtual void update() = 0;
   virtual std::vector<NDArray> get_outputs() = 0;  // of the whole batch
+  // The axis of an output along which its samples lie; -1: none.
+  virtual int output_batch_axis(size_t /*output*/) const { return 0; }
   virtual std::vector<NDArray> get_input_grads() = 0;
   virtual void update_metric(EvalMetric& metric, const std::vector<NDArray>& labels, bool pre_sliced = false) = 0;
   virtual void install_monitor(Monitor& monitor) = 0;
 
   // ---- what all of them do with it ----
-  void forward_backward(const DataBatch& batch);
+  virtual void forward_backward(const DataBatch& batch);
   // Trains. An epoch ends with: parameters fetched and set again (auxiliary states averaged over the devices), the
   // epoch's callbacks, validation, train_data.reset().
   void fit(DataIter& train_data, const FitArgs& args);
@@ -165,7 +167,7 @@ class BaseModule {
   // The outputs over all batches, one array per output; padding is cut off.
   std::vector<NDArray> predict(DataIter& eval_data, const PredictArgs& args = {});
   std::vector<NDArray> predict(const NDArray& data);
-  // Per batch: its outputs, its number, and the batch.
+  // Per batch: its outputs, its number, and the batch. PredictLoop below is the same one batch at a time.
   using PredictVisitor =
       std::function<void(const std::vector<NDArray>& outputs, int64_t nbatch, const DataBatch& batch)>;
   void iter_predict(DataIter& eval_data, const PredictVisitor& visit, const PredictArgs& args = {});
@@ -178,6 +180,24 @@ class BaseModule {
   bool inputs_need_grad = false;
   bool params_initialized = false;
   bool optimizer_initialized = false;
+};
+
+// Runs a module over an iterator, batch by batch; both must live as long.
+class PredictLoop {
+ public:
+  PredictLoop(BaseModule& module, DataIter& eval_data, const PredictArgs& args = {});
+  struct Step {
+    std::vector<NDArray> outputs;  // padding is cut off; the next step overwrites them
+    int64_t nbatch;
+    DataBatch batch;
+  };
+  std::optional<Step> next();  // none: the iterator, or num_batch, is at its end
+
+ private:
+  BaseModule& module_;
+  DataIter& eval_data_;
+  PredictArgs args_;
+  int64_t nbatch_ = 0;
 };
 
 // Fails (or, if not strict, warns) when a name is not an argument of the network, and lists the candidates.

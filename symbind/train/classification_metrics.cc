@@ -153,4 +153,24 @@ void BinaryMetric::reset_local() {
   counts_ = {};
 }
 
+std::vector<double> BinaryMetric::state() const {
+  std::vector<double> state = EvalMetric::state();
+  for (const BinaryCounts& counts : {counts_, global_counts_})
+    for (const int64_t number :
+         {counts.true_positives, counts.false_positives, counts.true_negatives, counts.false_negatives})
+      state.push_back(static_cast<double>(number));
+  return state;
+}
+
+void BinaryMetric::set_state(const std::vector<double>& state) {
+  require(state.size() == sums_in_state + 8, "[", name(), "] a state has ", sums_in_state + 8, " numbers, this one ",
+          state.size());
+  EvalMetric::set_state(state);
+  size_t next = sums_in_state;
+  for (BinaryCounts* counts : {&counts_, &global_counts_})
+    for (int64_t* number :
+         {&counts->true_positives, &counts->false_positives, &counts->true_negatives, &counts->false_negatives})
+      *number = static_cast<int64_t>(state[next++]);
+}
+
 }  // namespace symbind::metric

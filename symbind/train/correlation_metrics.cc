@@ -87,6 +87,24 @@ EvalMetric::NameValues PearsonCorrelation::get_global() const {
   return micro_ ? NameValues{{name(), global_moments_.correlation()}} : EvalMetric::get_global();
 }
 
+std::vector<double> PearsonCorrelation::state() const {
+  std::vector<double> state = EvalMetric::state();
+  for (const Comoments& sums : {moments_, global_moments_})
+    state.insert(state.end(), {static_cast<double>(sums.count), sums.mean_x, sums.mean_y, sums.xx, sums.yy, sums.xy});
+  return state;
+}
+
+void PearsonCorrelation::set_state(const std::vector<double>& state) {
+  require(state.size() == sums_in_state + 12, "[", name(), "] a state has ", sums_in_state + 12, " numbers, this one ",
+          state.size());
+  EvalMetric::set_state(state);
+  const double* next = state.data() + sums_in_state;
+  for (Comoments* sums : {&moments_, &global_moments_}) {
+    *sums = {static_cast<int64_t>(next[0]), next[1], next[2], next[3], next[4], next[5]};
+    next += 6;
+  }
+}
+
 void PCC::Table::count(int64_t predicted, int64_t label) {
   const int64_t needed = std::max(predicted, label) + 1;
   if (needed > classes_) {
@@ -147,6 +165,35 @@ void PCC::reset() {
 void PCC::reset_local() {
   EvalMetric::reset_local();
   table_ = {};
+}
+
+void PCC::Table::append_to(std::vector<double>& state) const {
+  state.push_back(static_cast<double>(classes_));
+  for (const int64_t cell : cells_) state.push_back(static_cast<double>(cell));
+}
+
+size_t PCC::Table::take_from(const std::vector<double>& state, size_t begin) {
+  require(begin < state.size(), "[pcc] a state has two tables: this one ends early");
+  const auto classes = static_cast<size_t>(state[begin]);
+  const size_t end = begin + 1 + classes * classes;
+  require(end <= state.size(), "[pcc] a table of ", classes, " classes has ", classes * classes,
+          " numbers: this state ends early");
+  classes_ = static_cast<int64_t>(classes);
+  cells_.clear();
+  for (size_t i = begin + 1; i < end; ++i) cells_.push_back(static_cast<int64_t>(state[i]));
+  return end;
+}
+
+std::vector<double> PCC::state() const {
+  std::vector<double> state = EvalMetric::state();
+  table_.append_to(state);
+  global_table_.append_to(state);
+  return state;
+}
+
+void PCC::set_state(const std::vector<double>& state) {
+  EvalMetric::set_state(state);
+  global_table_.take_from(state, table_.take_from(state, sums_in_state));
 }
 
 EvalMetric::NameValues PCC::get() const { return {{name(), table_.correlation()}}; }

@@ -67,17 +67,37 @@ DataParallelExecutorGroup::DataParallelExecutorGroup(const Symbol& symbol, const
     shared_data_arrays_.push_back(shared ? options.shared_group->shared_data_arrays_[i]
                                          : std::make_shared<NamedArrays>());
   }
-  decide_slices(options.data_shapes, options.label_shapes);
+  split_ = decide_slices(options.data_shapes, options.label_shapes);
   for (size_t i = 0; i < contexts_.size(); ++i) execs_.push_back(bind_ith_exec(i, options));
   roomiest_ = execs_;
-  kept_.push_front({data_shapes_, label_shapes_, execs_});
+  kept_.push_front({split_.data_shapes, split_.label_shapes, execs_});
   collect_arrays();
 }
 
 DataParallelExecutorGroup::~DataParallelExecutorGroup() = default;
 
-void DataParallelExecutorGroup::decide_slices(const std::vector<DataDesc>& data_shapes,
-                                              const std::vector<DataDesc>& label_shapes) {
+std::vector<BatchSlice> split_input_slice(int64_t batch_size, const std::vector<double>& work_load_list) {
+  require(!work_load_list.empty(), "[executor group] there is no device to give samples to");
+  for (const double load : work_load_list) require(load > 0, "[executor group] a work load must be positive: ", load);
+  require(batch_size >= static_cast<int64_t>(work_load_list.size()), "[executor group] a batch of ", batch_size,
+          " cannot be split over ", work_load_list.size(), " devices");
+  const double total = std::accumulate(work_load_list.begin(), work_load_list.end(), 0.0);
+  std::vector<BatchSlice> slices;
+  int64_t begin = 0;
+  for (size_t i = 0; i < work_load_list.size(); ++i) {
+    const bool last = i + 1 == work_load_list.size();
+    const int64_t share = std::llround(work_load_list[i] * static_cast<double>(batch_size) / total);
+    const int64_t end = last ? batch_size : std::min(batch_size, begin + share);
+    require(end > begin, "[executor group] device ", i, " would get none of the ", batch_size,
+            " samples; its work load is too small");
+    slices.push_back({begin, end});
+    begin = end;
+  }
+  return slices;
+}
+
+DataParallelExecutorGroup::Split DataParallelExecutorGroup::decide_slices(
+    const std::vector<DataDesc>& data_shapes, const std::vector<DataDesc>& label_shapes) const {
   require(!data_shapes.empty(), "[executor group] at least one data shape is needed");
   int64_t batch_size = -1;
   std::string first;
@@ -94,33 +114,14 @@ void DataParallelExecutorGroup::decide_slices(const std::vector<DataDesc>& data_
       batch_size = size;
     }
   require(batch_size >= 0, "[executor group] no input has a batch axis");
-  require(batch_size >= static_cast<int64_t>(contexts_.size()), "[executor group] a batch of ", batch_size,
-          " cannot be split over ", contexts_.size(), " devices");
-
-  const double total = std::accumulate(workload_.begin(), workload_.end(), 0.0);
-  std::vector<BatchSlice> slices;
-  int64_t begin = 0;
-  for (size_t i = 0; i < workload_.size(); ++i) {
-    const bool last = i + 1 == workload_.size();
-    const int64_t share = std::llround(workload_[i] * static_cast<double>(batch_size) / total);
-    const int64_t end = last ? batch_size : std::min(batch_size, begin + share);
-    require(end > begin, "[executor group] device ", i, " (", contexts_[i], ") would get none of the ", batch_size,
-            " samples; its work load is too small");
-    slices.push_back({begin, end});
-    begin = end;
-  }
-  batch_size_ = batch_size;
-  slices_ = std::move(slices);
-  data_shapes_ = data_shapes;
-  label_shapes_ = label_shapes;
-  data_layouts_ = batch_axes(data_shapes);
-  label_layouts_ = batch_axes(label_shapes);
+  std::vector<BatchSlice> slices = split_input_slice(batch_size, workload_);
+  return {batch_size, std::move(slices), data_shapes, label_shapes, batch_axes(data_shapes), batch_axes(label_shapes)};
 }
 
-NamedShapes DataParallelExecutorGroup::sliced_shapes(size_t device) const {
+NamedShapes DataParallelExecutorGroup::sliced_shapes(const Split& split, size_t device) const {
   NamedShapes shapes;
-  const int64_t size = slices_[device].end - slices_[device].begin;
-  for (const auto* descriptions : {&data_shapes_, &label_shapes_})
+  const int64_t size = split.slices[device].end - split.slices[device].begin;
+  for (const auto* descriptions : {&split.data_shapes, &split.label_shapes})
     for (const DataDesc& description : *descriptions) {
       if (!contains(arg_names_, description.name)) continue;  // a label that the network does not use
       const int axis = description.batch_axis();
@@ -132,7 +133,7 @@ NamedShapes DataParallelExecutorGroup::sliced_shapes(size_t device) const {
 ExecutorPtr DataParallelExecutorGroup::bind_ith_exec(size_t device, const ExecutorGroupOptions& options) {
   std::vector<GradReq> defaults;
   for (const std::string& name : arg_names_) {
-    const bool is_data = std::any_of(data_shapes_.begin(), data_shapes_.end(),
+    const bool is_data = std::any_of(split_.data_shapes.begin(), split_.data_shapes.end(),
                                      [&](const DataDesc& description) { return description.name == name; });
     const bool wanted =
         contains(param_names_, name) ? !contains(options.fixed_param_names, name) : is_data && inputs_need_grad_;
@@ -145,7 +146,7 @@ ExecutorPtr DataParallelExecutorGroup::bind_ith_exec(size_t device, const Execut
 
   SimpleBindOptions bind_options;
   bind_options.grad_req = by_order;
-  for (const auto* descriptions : {&data_shapes_, &label_shapes_})
+  for (const auto* descriptions : {&split_.data_shapes, &split_.label_shapes})
     for (const DataDesc& description : *descriptions)
       if (contains(arg_names_, description.name)) bind_options.type_dict[description.name] = description.dtype;
   if (device < options.group2ctxs.size()) bind_options.group2ctx = options.group2ctxs[device];
@@ -154,7 +155,7 @@ ExecutorPtr DataParallelExecutorGroup::bind_ith_exec(size_t device, const Execut
   // Parameters come from the other group or are new; only inputs go through the shared buffer.
   bind_options.shared_arg_names = param_names_;
   if (options.shared_group) bind_options.shared_exec = options.shared_group->execs_.at(device);
-  return simple_bind(symbol_, contexts_[device], sliced_shapes(device), bind_options);
+  return simple_bind(symbol_, contexts_[device], sliced_shapes(split_, device), bind_options);
 }
 
 void DataParallelExecutorGroup::collect_arrays() {
@@ -164,7 +165,7 @@ void DataParallelExecutorGroup::collect_arrays() {
       std::vector<Sliced>& row = arrays.emplace_back();
       for (size_t i = 0; i < execs_.size(); ++i) {
         const auto found = execs_[i]->arg_dict().find(description.name);
-        if (found != execs_[i]->arg_dict().end()) row.push_back({slices_[i], found->second});
+        if (found != execs_[i]->arg_dict().end()) row.push_back({split_.slices[i], found->second});
       }
     }
     return arrays;
@@ -185,11 +186,11 @@ void DataParallelExecutorGroup::collect_arrays() {
   const auto grads = [](const Executor& e) -> const NamedArrays& { return e.grad_dict(); };
   const auto aux = [](const Executor& e) -> const NamedArrays& { return e.aux_dict(); };
   std::vector<std::string> data_names;
-  for (const DataDesc& description : data_shapes_)
+  for (const DataDesc& description : split_.data_shapes)
     if (contains(arg_names_, description.name)) data_names.push_back(description.name);
 
-  data_arrays_ = by_name(data_shapes_);
-  label_arrays_ = by_name(label_shapes_);
+  data_arrays_ = by_name(split_.data_shapes);
+  label_arrays_ = by_name(split_.label_shapes);
   param_arrays_ = per_device(param_names_, args);
   state_arrays_ = per_device(state_names_, args);
   aux_arrays_ = per_device(aux_names_, aux);
@@ -201,8 +202,8 @@ void DataParallelExecutorGroup::collect_arrays() {
 
 void DataParallelExecutorGroup::reshape(const std::vector<DataDesc>& data_shapes,
                                         const std::vector<DataDesc>& label_shapes) {
-  if (data_shapes == data_shapes_ && label_shapes == label_shapes_) return;
-  decide_slices(data_shapes, label_shapes);
+  if (data_shapes == split_.data_shapes && label_shapes == split_.label_shapes) return;
+  Split split = decide_slices(data_shapes, label_shapes);
   const auto found = std::find_if(kept_.begin(), kept_.end(), [&](const Kept& kept) {
     return kept.data_shapes == data_shapes && kept.label_shapes == label_shapes;
   });
@@ -212,34 +213,48 @@ void DataParallelExecutorGroup::reshape(const std::vector<DataDesc>& data_shapes
     kept_.erase(found);
   } else {
     for (size_t i = 0; i < contexts_.size(); ++i) {
-      ExecutorPtr made = roomiest_[i]->reshape(sliced_shapes(i), {.partial_shaping = true, .allow_up_sizing = true});
+      // Labels that are not bound follow the data; parameters do not.
+      NamedShapes shapes = sliced_shapes(split, i);
+      for (const std::string& name : param_names_) shapes.emplace(name, execs_[i]->arg_dict().at(name).shape());
+      ExecutorPtr made = roomiest_[i]->reshape(shapes, {.partial_shaping = true, .allow_up_sizing = true});
       roomiest_[i] = made;  // it has all the room of the one before, and what it added
       wanted.execs.push_back(std::move(made));
     }
   }
+  split_ = std::move(split);
   execs_ = wanted.execs;
   kept_.push_front(std::move(wanted));
   if (kept_.size() > shapes_kept) kept_.pop_back();
   collect_arrays();
 }
 
-std::shared_ptr<void> DataParallelExecutorGroup::leave_cores_alone() const {
+namespace {
+
+struct LoopsOnWorkers {
+  explicit LoopsOnWorkers(const Workers& workers) : loops(&workers.loop_threads()) {}
+  cpu_backend::ThreadShare alone{1};  // of OpenMP's threads
+  cpu_backend::LoopsOn loops;
+};
+
+}  // namespace
+
+std::shared_ptr<void> DataParallelExecutorGroup::loops_on_workers() const {
   const bool on_cpus =
       std::none_of(contexts_.begin(), contexts_.end(), [](Context context) { return context.is_gpu(); });
   if (contexts_.size() < 2 || !on_cpus) return nullptr;
-  return std::make_shared<cpu_backend::ThreadShare>(1);
+  return std::make_shared<LoopsOnWorkers>(*workers_);
 }
 
 // ---- Parameters -----------------------------------------------------------------------------------------------------
 
 void DataParallelExecutorGroup::set_params(const NamedArrays& arg_params, const NamedArrays& aux_params,
                                            bool allow_extra) {
-  const auto alone = leave_cores_alone();
+  const auto loops = loops_on_workers();
   for (const ExecutorPtr& executor : execs_) executor->copy_params_from(arg_params, aux_params, allow_extra);
 }
 
 void DataParallelExecutorGroup::get_params(NamedArrays& arg_params, NamedArrays& aux_params) const {
-  const auto alone = leave_cores_alone();
+  const auto loops = loops_on_workers();
   const auto mean = [](const std::vector<NDArray>& arrays) {
     if (arrays.size() == 1) return arrays[0];
     NDArray sum = arrays[0].as_copy_in(cpu());
@@ -275,8 +290,8 @@ void DataParallelExecutorGroup::load(size_t device, const DataBatch& batch, bool
       part.copyto(target.array);
     }
   };
-  copy_all(batch.data, data_arrays_, data_shapes_, data_layouts_);
-  if (!batch.label.empty()) copy_all(batch.label, label_arrays_, label_shapes_, label_layouts_);
+  copy_all(batch.data, data_arrays_, split_.data_shapes, split_.data_layouts);
+  if (!batch.label.empty()) copy_all(batch.label, label_arrays_, split_.label_shapes, split_.label_layouts);
 }
 
 void DataParallelExecutorGroup::run_forward(bool is_train, const std::function<void(size_t device)>& load_device) {
@@ -298,14 +313,14 @@ void require_count(const DataBatch& batch, size_t data, size_t labels) {
 }  // namespace
 
 void DataParallelExecutorGroup::forward(const DataBatch& batch, std::optional<bool> is_train) {
-  require_count(batch, data_shapes_.size(), label_shapes_.size());
+  require_count(batch, split_.data_shapes.size(), split_.label_shapes.size());
   run_forward(is_train.value_or(for_training_), [&](size_t device) { load(device, batch, false); });
 }
 
 void DataParallelExecutorGroup::forward(const std::vector<DataBatch>& batches, std::optional<bool> is_train) {
   require(batches.size() == contexts_.size(), "[forward] ", batches.size(), " batches were given for ",
           contexts_.size(), " devices");
-  for (const DataBatch& batch : batches) require_count(batch, data_shapes_.size(), label_shapes_.size());
+  for (const DataBatch& batch : batches) require_count(batch, split_.data_shapes.size(), split_.label_shapes.size());
   run_forward(is_train.value_or(for_training_), [&](size_t device) { load(device, batches[device], true); });
 }
 
@@ -317,7 +332,7 @@ void DataParallelExecutorGroup::backward(const std::vector<NDArray>& out_grads) 
     if (out_grads.empty()) return execs_[device]->backward();
     std::vector<NDArray> parts;
     for (size_t i = 0; i < out_grads.size(); ++i)
-      parts.push_back(out_grads[i] ? part_of(out_grads[i], output_layouts_[i], slices_[device])
+      parts.push_back(out_grads[i] ? part_of(out_grads[i], output_layouts_[i], split_.slices[device])
                                          .as_in_context(execs_[device]->outputs()[i].context())
                                    : NDArray());
     execs_[device]->backward(parts);
@@ -350,7 +365,7 @@ DataParallelExecutorGroup::PerDevice DataParallelExecutorGroup::get_input_grads(
 }
 
 std::vector<NDArray> DataParallelExecutorGroup::get_merged_input_grads() const {
-  return merge(get_input_grads(), data_layouts_);
+  return merge(get_input_grads(), split_.data_layouts);
 }
 
 DataParallelExecutorGroup::PerDevice DataParallelExecutorGroup::get_states() const { return state_arrays_; }
@@ -364,7 +379,8 @@ void DataParallelExecutorGroup::set_states(const PerDevice& states) {
           state_arrays_.size());
   for (size_t i = 0; i < states.size(); ++i) {
     if (states[i].size() == 1 && contexts_.size() > 1) {  // merged: cut it again
-      for (size_t d = 0; d < contexts_.size(); ++d) part_of(states[i][0], 0, slices_[d]).copyto(state_arrays_[i][d]);
+      for (size_t d = 0; d < contexts_.size(); ++d)
+        part_of(states[i][0], 0, split_.slices[d]).copyto(state_arrays_[i][d]);
       continue;
     }
     require(states[i].size() == contexts_.size(), "[set_states] '", state_names_[i], "' has ", states[i].size(),
@@ -393,21 +409,21 @@ std::vector<std::pair<std::string, Shape>> DataParallelExecutorGroup::get_output
 }
 
 std::string DataParallelExecutorGroup::label_name(size_t index) const {
-  return index < label_shapes_.size() ? label_shapes_[index].name : join("label", index);
+  return index < split_.label_shapes.size() ? split_.label_shapes[index].name : join("label", index);
 }
 
 void DataParallelExecutorGroup::update_metric(EvalMetric& metric, const std::vector<NDArray>& labels, bool pre_sliced,
-                                              int64_t pad) const {
-  require(labels.size() == label_shapes_.size() || label_shapes_.empty(), "[update_metric] ", labels.size(),
-          " labels were given, ", label_shapes_.size(), " are bound");
-  const int64_t counted = batch_size_ - pad;  // samples from here on only fill the batch up
+                                              int64_t padding) const {
+  require(labels.size() == split_.label_shapes.size() || split_.label_shapes.empty(), "[update_metric] ", labels.size(),
+          " labels were given, ", split_.label_shapes.size(), " are bound");
+  const int64_t counted = split_.batch_size - padding;  // samples from here on only fill the batch up
   for (size_t device = 0; device < execs_.size(); ++device) {
-    const BatchSlice slice = slices_[device];
+    const BatchSlice slice = split_.slices[device];
     const int64_t valid = std::clamp<int64_t>(counted - slice.begin, 0, slice.end - slice.begin);
     if (valid == 0) continue;
     NamedList named_labels, named_outputs;
     for (size_t i = 0; i < labels.size(); ++i) {
-      const int axis = i < label_layouts_.size() ? label_layouts_[i] : 0;
+      const int axis = i < split_.label_layouts.size() ? split_.label_layouts[i] : 0;
       const BatchSlice wanted = pre_sliced ? BatchSlice{0, valid} : BatchSlice{slice.begin, slice.begin + valid};
       named_labels.emplace_back(label_name(i), part_of(labels[i], axis, wanted));
     }

@@ -26,6 +26,10 @@ struct BatchSlice {
   friend bool operator==(const BatchSlice&, const BatchSlice&) = default;
 };
 
+// A batch over devices, in proportion to their work loads: rounded, the last takes the rest. Each gets a sample or
+// more.
+std::vector<BatchSlice> split_input_slice(int64_t batch_size, const std::vector<double>& work_load_list);
+
 struct ExecutorGroupOptions {
   std::vector<Context> contexts;
   std::vector<double> workload = {};  // per context; empty: all the same
@@ -50,6 +54,7 @@ class DataParallelExecutorGroup {
   ~DataParallelExecutorGroup();
 
   // Other shapes for the data; parameters stay. The executors of the last 16 shapes are kept over the same memory.
+  // Shapes that do not fit the network fail, and the group stays as it was.
   void reshape(const std::vector<DataDesc>& data_shapes, const std::vector<DataDesc>& label_shapes);
 
   // Copies into every device; names that are missing here fail unless extra ones are allowed.
@@ -77,9 +82,9 @@ class DataParallelExecutorGroup {
   // Names and shapes over the whole batch.
   std::vector<std::pair<std::string, Shape>> get_output_shapes() const;
 
-  // Cuts the labels by device; the last `pad` samples of the batch count nothing.
+  // Cuts the labels by device; the last `padding` samples of the batch count nothing.
   void update_metric(EvalMetric& metric, const std::vector<NDArray>& labels, bool pre_sliced = false,
-                     int64_t pad = 0) const;
+                     int64_t padding = 0) const;
   void update_metric(EvalMetric& metric, const std::vector<std::vector<NDArray>>& labels_per_device) const;
   void install_monitor(Monitor& monitor);
 
@@ -90,16 +95,20 @@ class DataParallelExecutorGroup {
   };
   const Symbol& symbol() const { return symbol_; }
   const std::vector<Context>& contexts() const { return contexts_; }
-  int64_t batch_size() const { return batch_size_; }
-  const std::vector<BatchSlice>& slices() const { return slices_; }
+  int64_t batch_size() const { return split_.batch_size; }
+  const std::vector<BatchSlice>& slices() const { return split_.slices; }
   const std::vector<ExecutorPtr>& execs() const { return execs_; }
-  const std::vector<DataDesc>& data_shapes() const { return data_shapes_; }
-  const std::vector<DataDesc>& label_shapes() const { return label_shapes_; }
-  const std::vector<int>& data_layouts() const { return data_layouts_; }  // batch axes
-  const std::vector<int>& label_layouts() const { return label_layouts_; }
+  const std::vector<DataDesc>& data_shapes() const { return split_.data_shapes; }
+  const std::vector<DataDesc>& label_shapes() const { return split_.label_shapes; }
+  const std::vector<int>& data_layouts() const { return split_.data_layouts; }  // batch axes
+  const std::vector<int>& label_layouts() const { return split_.label_layouts; }
   const std::vector<int>& output_layouts() const { return output_layouts_; }
   const std::vector<std::string>& param_names() const { return param_names_; }
   const std::vector<std::string>& aux_names() const { return aux_names_; }
+  const std::vector<std::string>& arg_names() const { return arg_names_; }
+  const std::vector<std::string>& state_names() const { return state_names_; }
+  const std::vector<std::string>& output_names() const { return output_names_; }
+  const std::vector<double>& workload() const { return workload_; }
   const std::vector<std::vector<Sliced>>& data_arrays() const { return data_arrays_; }
   const std::vector<std::vector<Sliced>>& label_arrays() const { return label_arrays_; }
   const PerDevice& param_arrays() const { return param_arrays_; }
@@ -107,17 +116,24 @@ class DataParallelExecutorGroup {
   const PerDevice& aux_arrays() const { return aux_arrays_; }
   const PerDevice& state_arrays() const { return state_arrays_; }
   const PerDevice& input_grad_arrays() const { return input_grad_arrays_; }
-  // While the result lives, loops of the calling thread stay on it, where several CPU contexts share the cores: threads
-  // that helped would go on spinning for a while (libgomp's way to wait) on cores that the contexts need next.
-  std::shared_ptr<void> leave_cores_alone() const;
+  // While the result lives, and where several CPU contexts share the cores, loops of the calling thread run on the
+  // threads of the contexts: OpenMP's would go on spinning for a while on cores that the contexts need next.
+  std::shared_ptr<void> loops_on_workers() const;
   bool for_training() const { return for_training_; }
   bool inputs_need_grad() const { return inputs_need_grad_; }
   size_t total_exec_bytes() const;  // working memory of all devices
 
  private:
-  // How a batch of `batch_size` is cut by workload: in proportion, rounded, the last takes the rest.
-  void decide_slices(const std::vector<DataDesc>& data_shapes, const std::vector<DataDesc>& label_shapes);
-  NamedShapes sliced_shapes(size_t device) const;
+  // How the inputs are divided.
+  struct Split {
+    int64_t batch_size = 0;
+    std::vector<BatchSlice> slices;
+    std::vector<DataDesc> data_shapes, label_shapes;
+    std::vector<int> data_layouts, label_layouts;
+  };
+  // The batch is cut by workload.
+  Split decide_slices(const std::vector<DataDesc>& data_shapes, const std::vector<DataDesc>& label_shapes) const;
+  NamedShapes sliced_shapes(const Split& split, size_t device) const;
   ExecutorPtr bind_ith_exec(size_t device, const ExecutorGroupOptions& options);
   void collect_arrays();
   void load(size_t device, const DataBatch& batch, bool sliced);
@@ -131,10 +147,8 @@ class DataParallelExecutorGroup {
   std::vector<std::string> arg_names_, param_names_, aux_names_, state_names_, output_names_;
   bool for_training_, inputs_need_grad_;
 
-  int64_t batch_size_ = 0;
-  std::vector<BatchSlice> slices_;
-  std::vector<DataDesc> data_shapes_, label_shapes_;
-  std::vector<int> data_layouts_, label_layouts_, output_layouts_;
+  Split split_;
+  std::vector<int> output_layouts_;
 
   std::vector<ExecutorPtr> execs_;
   std::vector<ExecutorPtr> roomiest_;  // per device: the executor with the most room for inputs so far

@@ -168,7 +168,7 @@ void Initializer::operator()(const InitDesc& desc, NDArray& array) const {
   if (own != desc.attrs.end() && !own->second.empty()) {
     InitDesc told = desc;
     if (!told.global_init) told.global_init = this;
-    return create_initializer(own->second)->init_weight(told, array);
+    return create_initializer(own->second)->as_weight(told, array);
   }
   if (!init_by_ending(desc, array)) init_default(desc, array);
 }

@@ -35,6 +35,9 @@ class Initializer {
   // moving_avg, and names that begin with upsampling (bilinear interpolation) or stn_loc (the identity).
   virtual void operator()(const std::string& name, NDArray& array) const;
 
+  // As a weight, whatever the name: how a variable's own initializer treats it.
+  void as_weight(const InitDesc& desc, NDArray& array) const { init_weight(desc, array); }
+
   // The text an __init__ attribute holds: ["uniform", {"scale": 0.07}]
   virtual std::string dumps() const = 0;
 

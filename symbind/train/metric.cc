@@ -63,6 +63,17 @@ std::string EvalMetric::str() const {
   return text + "}";
 }
 
+std::vector<double> EvalMetric::state() const {
+  return {sum_metric_, static_cast<double>(num_inst_), global_sum_metric_, static_cast<double>(global_num_inst_)};
+}
+
+void EvalMetric::set_state(const std::vector<double>& state) {
+  require(state.size() >= sums_in_state, "[", name(), "] a state begins with ", sums_in_state, " sums, this one has ",
+          state.size(), " numbers");
+  set_sums({state[0], static_cast<int64_t>(state[1])});
+  set_global_sums({state[2], static_cast<int64_t>(state[3])});
+}
+
 void EvalMetric::count(double sum, int64_t instances) {
   sum_metric_ += sum;
   global_sum_metric_ += sum;

@@ -47,8 +47,30 @@ class EvalMetric {
   const std::string& name() const { return options_.name; }
   std::string str() const;  // "EvalMetric: {'accuracy': 0.5}"
 
+  const Options& options() const { return options_; }
+  void set_options(Options options) { options_ = std::move(options); }
+  // What was counted, to look at and to change: since the last reset_local, and since the last reset.
+  struct Sums {
+    double sum = 0;
+    int64_t instances = 0;
+  };
+  Sums sums() const { return {sum_metric_, num_inst_}; }
+  Sums global_sums() const { return {global_sum_metric_, global_num_inst_}; }
+  void set_sums(Sums sums) {
+    sum_metric_ = sums.sum;
+    num_inst_ = sums.instances;
+  }
+  void set_global_sums(Sums sums) {
+    global_sum_metric_ = sums.sum;
+    global_num_inst_ = sums.instances;
+  }
+  // All of it as numbers: a metric of the same kind that is given them goes on from here.
+  virtual std::vector<double> state() const;
+  virtual void set_state(const std::vector<double>& state);
+
  protected:
   void count(double sum, int64_t instances);
+  static constexpr size_t sums_in_state = 4;  // the first numbers of a state
   Options options_;
   double sum_metric_ = 0, global_sum_metric_ = 0;
   int64_t num_inst_ = 0, global_num_inst_ = 0;

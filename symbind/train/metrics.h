@@ -53,6 +53,8 @@ class BinaryMetric : public EvalMetric {
   void update(const std::vector<NDArray>& labels, const std::vector<NDArray>& preds) override;
   void reset() override;
   void reset_local() override;
+  std::vector<double> state() const override;
+  void set_state(const std::vector<double>& state) override;
 
  private:
   virtual double score(const BinaryCounts& counts) const = 0;
@@ -176,6 +178,8 @@ class PearsonCorrelation final : public EvalMetric {
   void reset_local() override;
   NameValues get() const override;
   NameValues get_global() const override;
+  std::vector<double> state() const override;
+  void set_state(const std::vector<double>& state) override;
 
  private:
   bool micro_;
@@ -191,12 +195,16 @@ class PCC final : public EvalMetric {
   void reset_local() override;
   NameValues get() const override;
   NameValues get_global() const override;
+  std::vector<double> state() const override;
+  void set_state(const std::vector<double>& state) override;
 
  private:
   class Table {
    public:
     void count(int64_t predicted, int64_t label);
     double correlation() const;
+    void append_to(std::vector<double>& state) const;
+    size_t take_from(const std::vector<double>& state, size_t begin);  // where it ends there
 
    private:
     int64_t classes_ = 0;
@@ -239,6 +247,7 @@ class Composite final : public EvalMetric {
   explicit Composite(std::vector<EvalMetricPtr> metrics = {}, Options options = {"composite"});
   void add(EvalMetricPtr metric);
   const EvalMetricPtr& get_metric(size_t index) const;
+  const std::vector<EvalMetricPtr>& metrics() const { return metrics_; }
 
   void update(const std::vector<NDArray>& labels, const std::vector<NDArray>& preds) override;
   void update_dict(const NamedList& labels, const NamedList& preds) override;

@@ -8,6 +8,7 @@
 #include "symbind/core/log.h"
 #include "symbind/files/checkpoint.h"
 #include "symbind/files/states.h"
+#include "symbind/optim/state_keys.h"
 #include "symbind/train/monitor.h"
 
 namespace symbind {
@@ -43,36 +44,49 @@ std::unique_ptr<Module> Module::load(const std::string& prefix, int epoch, bool 
                                      const ModuleOptions& options) {
   Checkpoint checkpoint = load_checkpoint(prefix, epoch);
   auto module = std::make_unique<Module>(checkpoint.symbol, options);
-  module->arg_params_ = std::move(checkpoint.arg_params);
-  module->aux_params_ = std::move(checkpoint.aux_params);
-  module->params_initialized = true;
-  if (load_optimizer_states) module->preload_opt_states_ = states_path(prefix, epoch);
+  module->preload_params(std::move(checkpoint.arg_params), std::move(checkpoint.aux_params));
+  if (load_optimizer_states) module->preload_optimizer_states(states_path(prefix, epoch));
   return module;
+}
+
+void Module::preload_params(NamedArrays arg_params, NamedArrays aux_params) {
+  *host_ = {std::move(arg_params), std::move(aux_params)};
+  params_initialized = true;
 }
 
 void Module::save_checkpoint(const std::string& prefix, int epoch, bool save_states) {
   const Params params = get_params();
-  symbind::save_checkpoint(prefix, epoch, symbol_, params.arg_params, params.aux_params);
-  log_info("Saved checkpoint to \"", prefix, "\", epoch ", epoch);
-  if (!save_states) return;
-  save_optimizer_states(states_path(prefix, epoch));
-  log_info("Saved optimizer state to \"", states_path(prefix, epoch), "\"");
+  std::optional<std::string> states;
+  if (save_states) states = optimizer_states();
+  symbind::save_checkpoint(prefix, epoch, symbol_, params.arg_params, params.aux_params, states);
+  log_info("Saved checkpoint to \"", params_path(prefix, epoch), "\"");
+  if (states) log_info("Saved optimizer state to \"", states_path(prefix, epoch), "\"");
 }
 
-void Module::save_optimizer_states(const std::string& path) const {
+std::string Module::optimizer_states() const {
   require(optimizer_initialized, "[Module] there is no optimizer yet whose states could be saved");
-  if (update_on_kvstore_)
-    kvstore_->save_optimizer_states(path);
-  else
-    write_file_atomically(path, updater_->get_states());
+  return update_on_kvstore_ ? kvstore_->get_optimizer_states() : updater_->get_states();
 }
+
+void Module::save_optimizer_states(const std::string& path) const { write_file_atomically(path, optimizer_states()); }
 
 void Module::load_optimizer_states(const std::string& path) {
   require(optimizer_initialized, "[Module] init_optimizer comes before its states are loaded");
-  if (update_on_kvstore_)
-    kvstore_->load_optimizer_states(path);
-  else
-    updater_->set_states(load_states(path));
+  StateKeys keys{.parameters = {}, .devices = update_on_kvstore_ ? 0 : options_.context.size()};
+  const auto& grads = exec_group_->grad_arrays();
+  for (size_t i = 0; i < param_names_.size(); ++i)
+    keys.parameters.push_back(
+        {param_names_[i], exec_group_->param_arrays()[i][0].shape(), !grads.empty() && bool(grads[i][0])});
+  const SavedStates saved = load_states(path);
+  try {
+    const SavedStates states = with_keys(saved, keys);
+    if (update_on_kvstore_)
+      kvstore_->set_optimizer_states(states);
+    else
+      updater_->set_states(states);
+  } catch (const Error& error) {
+    fail("[", path, "] ", error.what());
+  }
 }
 
 // ---- Binding --------------------------------------------------------------------------------------------------------
@@ -128,13 +142,14 @@ void Module::bind(const std::vector<DataDesc>& data_shapes, const std::vector<Da
       .options = options_.bind_options,
   };
   // Whatever fails from here on, the old binding and the parameters stay.
-  if (params_dirty_) sync_params_from_devices();
+  if (host_->dirty) sync_params_from_devices();
   auto made = std::make_shared<DataParallelExecutorGroup>(symbol_, group);
   if (!shared && params_initialized) {
-    for (const auto& [names, params] : {std::pair{&param_names_, &arg_params_}, std::pair{&aux_names_, &aux_params_}})
+    for (const auto& [names, params] :
+         {std::pair{&param_names_, &host_->arg_params}, std::pair{&aux_names_, &host_->aux_params}})
       for (const std::string& name : *names)
         require(params->count(name) > 0, "[bind] the loaded parameters have no '", name, "'");
-    made->set_params(arg_params_, aux_params_, true);
+    made->set_params(host_->arg_params, host_->aux_params, true);
   }
   exec_group_ = std::move(made);
   data_shapes_ = data;
@@ -142,11 +157,11 @@ void Module::bind(const std::vector<DataDesc>& data_shapes, const std::vector<Da
   for_training = args.for_training;
   inputs_need_grad = args.inputs_need_grad;
   binded = true;
-  if (shared) {
-    shared->get_params();  // both go on from the same values
+  if (!shared) {
+    host_ = std::make_shared<HostParams>(*host_);  // the new arrays are this module's alone
+  } else {
+    host_ = shared->host_;
     params_initialized = true;
-    arg_params_ = shared->arg_params_;
-    aux_params_ = shared->aux_params_;
     if (shared->optimizer_initialized) borrow_optimizer(*shared);
   }
 }
@@ -210,11 +225,17 @@ void Module::init_params(const InitParamsArgs& args) {
   };
   NamedArrays arg_params = fill(param_names_, exec_group_->param_arrays(), args.arg_params);
   NamedArrays aux_params = fill(aux_names_, exec_group_->aux_arrays(), args.aux_params);
-  arg_params_ = std::move(arg_params);
-  aux_params_ = std::move(aux_params);
+  keep_params(std::move(arg_params), std::move(aux_params));
   params_initialized = true;
-  params_dirty_ = false;
-  exec_group_->set_params(arg_params_, aux_params_, args.allow_extra);
+  exec_group_->set_params(host_->arg_params, host_->aux_params, true);
+}
+
+void Module::keep_params(NamedArrays arg_params, NamedArrays aux_params) {
+  if (host_.use_count() > 1) {  // those of the others stay
+    arg_params.merge(NamedArrays(host_->arg_params));
+    aux_params.merge(NamedArrays(host_->aux_params));
+  }
+  *host_ = {std::move(arg_params), std::move(aux_params)};
 }
 
 void Module::set_params(const NamedArrays& arg_params, const NamedArrays& aux_params, bool allow_missing,
@@ -228,23 +249,21 @@ void Module::set_params(const NamedArrays& arg_params, const NamedArrays& aux_pa
   }
   require(binded, "[set_params] bind comes first");
   exec_group_->set_params(arg_params, aux_params, allow_extra);
-  params_dirty_ = true;  // the devices now know better than arg_params_
+  host_->dirty = true;
   params_initialized = true;
 }
 
 BaseModule::Params Module::get_params() {
   require(params_initialized, "[get_params] parameters come from init_params or from a checkpoint");
-  if (params_dirty_) sync_params_from_devices();
-  return {arg_params_, aux_params_};
+  if (host_->dirty) sync_params_from_devices();
+  return {host_->arg_params, host_->aux_params};
 }
 
 void Module::sync_params_from_devices() {
   // New arrays: whoever was given the old ones keeps them as they were.
   NamedArrays arg_params, aux_params;
   exec_group_->get_params(arg_params, aux_params);
-  arg_params_ = std::move(arg_params);
-  aux_params_ = std::move(aux_params);
-  params_dirty_ = false;
+  keep_params(std::move(arg_params), std::move(aux_params));
 }
 
 // ---- Optimizer ------------------------------------------------------------------------------------------------------
@@ -281,25 +300,30 @@ OptimizerPtr Module::make_optimizer(const InitOptimizerArgs& args, double rescal
   return made;
 }
 
+StoreChoice choose_kvstore(const KVStoreArg& kvstore, size_t devices, const NamedArrays& arg_params) {
+  StoreChoice choice{kvstore.store(), update_on_kvstore_wanted()};
+  const std::string& type = kvstore.type();
+  const bool distributed = type.find("dist") != std::string::npos;
+  if (!choice.store && !type.empty() && (devices > 1 || distributed)) {
+    choice.store = KVStore::create(type);
+    if (type == "local")
+      for (const auto& [name, array] : arg_params)
+        if (array.size() > large_array) choice.update_on_kvstore = false;
+  }
+  choice.update_on_kvstore = choice.update_on_kvstore && choice.store;
+  return choice;
+}
+
 void Module::init_optimizer(const InitOptimizerArgs& args) {
   require(binded && params_initialized, "[init_optimizer] bind and init_params come first");
   if (optimizer_initialized && !args.force_init) {
     log_warning("[Module] the optimizer is initialized already: init_optimizer() does nothing");
     return;
   }
-  if (params_dirty_) sync_params_from_devices();
+  if (host_->dirty) sync_params_from_devices();
 
-  KVStorePtr store = args.kvstore.store();
-  bool in_store = update_on_kvstore_wanted();
-  const std::string& type = args.kvstore.type();
-  const bool distributed = type.find("dist") != std::string::npos;
-  if (!store && !type.empty() && (options_.context.size() > 1 || distributed)) {
-    store = KVStore::create(type);
-    if (type == "local")
-      for (const auto& [name, array] : arg_params_)
-        if (array.size() > large_array) in_store = false;
-  }
-  update_on_kvstore_ = store && in_store;
+  auto [store, in_store] = choose_kvstore(args.kvstore, options_.context.size(), host_->arg_params);
+  update_on_kvstore_ = in_store;
 
   int64_t batch_size = exec_group_->batch_size();
   if (store && store->type().find("dist") != std::string::npos && store->type().find("_sync") != std::string::npos)
@@ -321,7 +345,7 @@ void Module::init_kvstore() {
   if (update_on_kvstore_) kvstore_->set_optimizer(optimizer_);
   const auto& on_devices = exec_group_->param_arrays();
   for (size_t i = 0; i < param_names_.size(); ++i) {
-    kvstore_->init({param_names_[i]}, {arg_params_.at(param_names_[i])});
+    kvstore_->init({param_names_[i]}, {host_->arg_params.at(param_names_[i])});
     if (update_on_kvstore_) kvstore_->pull({param_names_[i]}, {on_devices[i]}, -static_cast<int>(i));
   }
 }
@@ -338,7 +362,7 @@ void Module::borrow_optimizer(const Module& other) {
 void Module::update() {
   require(binded && params_initialized && optimizer_initialized,
           "[update] bind, init_params and init_optimizer come first");
-  params_dirty_ = true;
+  host_->dirty = true;
   const auto& weights = exec_group_->param_arrays();
   const auto& grads = exec_group_->grad_arrays();
   KVStore::Keys keys;
@@ -355,7 +379,7 @@ void Module::update() {
     if (!update_on_kvstore_)
       for (size_t k = 0; k < devices; ++k) items.push_back({i * devices + k, grads[i][k], weights[i][k]});
   }
-  const auto alone = exec_group_->leave_cores_alone();
+  const auto loops = exec_group_->loops_on_workers();
   if (kvstore_) {
     kvstore_->push(keys, pushed);
     kvstore_->pull(keys, pulled);
@@ -410,6 +434,10 @@ std::vector<NDArray> Module::get_outputs() {
   require(binded && params_initialized, "[get_outputs] bind and init_params come first");
   return exec_group_->get_merged_outputs();
 }
+int Module::output_batch_axis(size_t output) const {
+  require(binded, "[output_batch_axis] bind comes first");
+  return exec_group_->output_layouts().at(output);
+}
 std::vector<NDArray> Module::get_input_grads() {
   require(binded && params_initialized && inputs_need_grad,
           "[get_input_grads] bind with inputs_need_grad to have them");
@@ -424,11 +452,19 @@ std::vector<NDArray> Module::get_states() const {
   require(binded && params_initialized, "[get_states] bind and init_params come first");
   return exec_group_->get_merged_states();
 }
+DataParallelExecutorGroup::PerDevice Module::get_states_per_device() const {
+  require(binded && params_initialized, "[get_states] bind and init_params come first");
+  return exec_group_->get_states();
+}
 void Module::set_states(const std::vector<NDArray>& states) {
   require(binded && params_initialized, "[set_states] bind and init_params come first");
   DataParallelExecutorGroup::PerDevice per_device;
   for (const NDArray& state : states) per_device.push_back({state});
   exec_group_->set_states(per_device);
+}
+void Module::set_states(const DataParallelExecutorGroup::PerDevice& states) {
+  require(binded && params_initialized, "[set_states] bind and init_params come first");
+  exec_group_->set_states(states);
 }
 void Module::set_states(double value) {
   require(binded && params_initialized, "[set_states] bind and init_params come first");

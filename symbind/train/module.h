@@ -25,6 +25,14 @@ struct ModuleOptions {
   BindOptions bind_options = {};
 };
 
+// The store that brings gradients together (none for one device, unless it is asked for as an object or distributed),
+// and whether the parameters are updated in it.
+struct StoreChoice {
+  KVStorePtr store;
+  bool update_on_kvstore = false;
+};
+StoreChoice choose_kvstore(const KVStoreArg& kvstore, size_t devices, const NamedArrays& arg_params);
+
 class Module : public BaseModule {
  public:
   // An unknown data, state or fixed name fails, an unknown label warns; both list the candidates.
@@ -34,8 +42,10 @@ class Module : public BaseModule {
   // From prefix-symbol.json, prefix-EPOCH.params and, if asked, prefix-EPOCH.states.
   static std::unique_ptr<Module> load(const std::string& prefix, int epoch, bool load_optimizer_states = false,
                                       const ModuleOptions& options = {});
+  // A failure, be it a full disk half way, leaves the checkpoint that was there.
   void save_checkpoint(const std::string& prefix, int epoch, bool save_optimizer_states = false);
   void save_optimizer_states(const std::string& path) const;
+  // Keyed by name or by number, from any number of devices.
   void load_optimizer_states(const std::string& path);
 
   const Symbol& symbol() const override { return symbol_; }
@@ -53,6 +63,7 @@ class Module : public BaseModule {
   void init_params(const InitParamsArgs& args = {}) override;
   void set_params(const NamedArrays& arg_params, const NamedArrays& aux_params, bool allow_missing = false,
                   bool force_init = true, bool allow_extra = false) override;
+  void sync_params_from_devices();
   Params get_params() override;  // from the devices when an update made them newer
   void init_optimizer(const InitOptimizerArgs& args = {}) override;
   void borrow_optimizer(const Module& other);
@@ -65,32 +76,52 @@ class Module : public BaseModule {
   void reshape(const std::vector<DataDesc>& data_shapes, const std::vector<DataDesc>& label_shapes = {});
 
   std::vector<NDArray> get_outputs() override;
+  int output_batch_axis(size_t output) const override;  // by its __layout__
   std::vector<NDArray> get_input_grads() override;
   DataParallelExecutorGroup::PerDevice get_outputs_per_device() const;
   DataParallelExecutorGroup::PerDevice get_input_grads_per_device() const;
+  // States are inputs that no iterator provides: 0 at first, and then what is set. Merged ones are cut by device.
   std::vector<NDArray> get_states() const;
+  DataParallelExecutorGroup::PerDevice get_states_per_device() const;
   void set_states(const std::vector<NDArray>& states);
+  void set_states(const DataParallelExecutorGroup::PerDevice& states);
   void set_states(double value);
   void update_metric(EvalMetric& metric, const std::vector<NDArray>& labels, bool pre_sliced = false) override;
   void install_monitor(Monitor& monitor) override;
 
   const std::shared_ptr<DataParallelExecutorGroup>& exec_group() const { return exec_group_; }
+  const ModuleOptions& options() const { return options_; }
+  // The parameters on the CPU as they are now: those of the last get_params(), older than the devices' when dirty.
+  const NamedArrays& arg_params() const { return host_->arg_params; }
+  const NamedArrays& aux_params() const { return host_->aux_params; }
+  bool params_dirty() const { return host_->dirty; }
+  // What load() does, in parts: parameters for a module that is not bound yet, and states for init_optimizer().
+  void preload_params(NamedArrays arg_params, NamedArrays aux_params);
+  void preload_optimizer_states(std::string path) { preload_opt_states_ = std::move(path); }
+  const std::string& preloaded_optimizer_states() const { return preload_opt_states_; }
+
   const OptimizerPtr& optimizer() const { return optimizer_; }
+  const UpdaterPtr& updater() const { return updater_; }
   const KVStorePtr& kvstore() const { return kvstore_; }
   bool update_on_kvstore() const { return update_on_kvstore_; }
 
  private:
-  void sync_params_from_devices();
+  void keep_params(NamedArrays arg_params, NamedArrays aux_params);
   std::vector<DataDesc> checked(const std::vector<DataDesc>& shapes, const std::vector<std::string>& names,
                                 std::string_view kind, bool strict) const;
   OptimizerPtr make_optimizer(const InitOptimizerArgs& args, double rescale_grad) const;
   void init_kvstore();
+  std::string optimizer_states() const;
 
   Symbol symbol_;
   ModuleOptions options_;
   std::vector<std::string> param_names_, aux_names_;
-  NamedArrays arg_params_, aux_params_;  // on the CPU
-  bool params_dirty_ = false;            // the devices are newer
+  // On the CPU; modules that share their parameters have one between them.
+  struct HostParams {
+    NamedArrays arg_params, aux_params;
+    bool dirty = false;  // the devices are newer
+  };
+  std::shared_ptr<HostParams> host_ = std::make_shared<HostParams>();
 
   std::shared_ptr<DataParallelExecutorGroup> exec_group_;
   std::vector<DataDesc> data_shapes_, label_shapes_;

@@ -154,6 +154,10 @@ std::function<void(Executor&)> Monitor::installer() const {
   };
 }
 
+int64_t Monitor::interval() const { return state_->interval; }
+int64_t Monitor::step() const { return state_->step; }
+bool Monitor::activated() const { return state_->activated; }
+
 void Monitor::tic() {
   if (state_->step % state_->interval == 0) {
     for (const auto& record : state_->living()) {

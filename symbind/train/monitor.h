@@ -43,6 +43,10 @@ class Monitor {
   // The same as a function to keep, for whoever makes more executors later: it does nothing when the monitor is gone.
   std::function<void(Executor&)> installer() const;
 
+  int64_t interval() const;
+  int64_t step() const;    // batches begun so far
+  bool activated() const;  // is it listening?
+
   // Before a batch: begins to listen if it is its turn.
   void tic();
   // After it: what was seen since tic(), and the arguments and auxiliary states of the executors that ran; empty when

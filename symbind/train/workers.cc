@@ -1,6 +1,8 @@
 #include "symbind/train/workers.h"
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <exception>
 #include <mutex>
@@ -8,51 +10,96 @@
 #include <utility>
 #include <vector>
 
+#include <unistd.h>
+
 #include "symbind/backend/cpu/parallel.h"
 
 namespace symbind {
+namespace {
 
-struct Workers::Impl {
+// A training step hands work over several times, and waking a thread costs as much as a small operator: whoever waits
+// looks for work for a moment before it sleeps. (OpenMP's threads do so for milliseconds.)
+constexpr auto patience = std::chrono::microseconds(50);
+
+template <class Condition>
+bool soon(Condition&& condition) {
+  const auto begin = std::chrono::steady_clock::now();
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() - begin > patience) return false;
+    std::this_thread::yield();
+  }
+  return true;
+}
+
+}  // namespace
+
+struct Workers::Impl final : cpu_backend::LoopThreads {
+  size_t workers = 1;
+  int share = 1;         // of the cores, for each
+  bool patient = false;  // is there a core for everyone who waits?
   std::mutex mutex;
   std::condition_variable start, done;
   const std::function<void(size_t)>* job = nullptr;
-  uint64_t round = 0;  // of jobs; a worker runs each once
-  size_t running = 0;
-  bool stopping = false;
+  std::atomic<uint64_t> round = 0;  // of jobs; a worker runs each once
+  std::atomic<size_t> running = 0;  // threads that are at it
+  std::atomic<bool> stopping = false;
   std::vector<std::exception_ptr> thrown;
   std::vector<std::thread> threads;
+  const pid_t process = ::getpid();
 
-  void work(size_t worker, int share) {
-    cpu_backend::set_thread_share(share);
-    uint64_t seen = 0;
+  void run(const std::function<void(size_t worker)>& wanted);
+  int count() const override { return static_cast<int>(workers); }
+  void run_pieces(int pieces, const std::function<void(int piece)>& body) override {
+    run([&](size_t worker) {
+      for (int piece = static_cast<int>(worker); piece < pieces; piece += count()) body(piece);
+    });
+  }
+
+  bool forked() const { return ::getpid() != process; }
+
+  template <class Condition>
+  void wait(std::condition_variable& changed, Condition condition) {
+    if (patient && soon(condition)) return;
     std::unique_lock lock(mutex);
-    for (;;) {
-      start.wait(lock, [&] { return stopping || round != seen; });
+    changed.wait(lock, condition);
+  }
+
+  void run_one(size_t worker) {
+    try {
+      (*job)(worker);
+    } catch (...) {
+      thrown[worker] = std::current_exception();
+    }
+  }
+
+  void work(size_t worker) {
+    cpu_backend::set_thread_share(share);
+    for (uint64_t seen = 0;;) {
+      wait(start, [&] { return stopping || round != seen; });
       if (stopping) return;
       seen = round;
-      const auto* const current = job;
-      lock.unlock();
-      std::exception_ptr error;
-      try {
-        (*current)(worker);
-      } catch (...) {
-        error = std::current_exception();
-      }
-      lock.lock();
-      thrown[worker] = error;
-      if (--running == 0) done.notify_one();
+      run_one(worker);
+      if (--running > 0) continue;
+      const std::lock_guard lock(mutex);  // whoever waits either sees it or is woken
+      done.notify_one();
     }
   }
 };
 
 Workers::Workers(size_t count, int cores) : impl_(std::make_unique<Impl>()) {
-  impl_->thrown.resize(count);
-  if (count < 2) return;
-  const int share = std::max(1, cores / static_cast<int>(count));
-  for (size_t i = 0; i < count; ++i) impl_->threads.emplace_back([this, i, share] { impl_->work(i, share); });
+  impl_->workers = std::max<size_t>(1, count);
+  impl_->thrown.resize(impl_->workers);
+  impl_->share = std::max(1, cores / static_cast<int>(impl_->workers));
+  impl_->patient = static_cast<size_t>(cores) >= impl_->workers;
+  for (size_t i = 1; i < count; ++i) impl_->threads.emplace_back([this, i] { impl_->work(i); });
 }
 
 Workers::~Workers() {
+  if (impl_->forked()) {  // in the child there is nobody to wait for, and a condition cannot be destroyed
+    for (std::thread& thread : impl_->threads) thread.detach();
+    (void)impl_.release();
+    return;
+  }
   {
     const std::lock_guard lock(impl_->mutex);
     impl_->stopping = true;
@@ -61,16 +108,32 @@ Workers::~Workers() {
   for (std::thread& thread : impl_->threads) thread.join();
 }
 
-void Workers::run(const std::function<void(size_t worker)>& job) {
-  if (impl_->threads.empty()) return job(0);
-  std::unique_lock lock(impl_->mutex);
-  impl_->job = &job;
-  impl_->running = impl_->threads.size();
-  ++impl_->round;
-  impl_->start.notify_all();
-  impl_->done.wait(lock, [&] { return impl_->running == 0; });
-  for (std::exception_ptr& error : impl_->thrown)
-    if (error) std::rethrow_exception(std::exchange(error, nullptr));
+void Workers::Impl::run(const std::function<void(size_t worker)>& wanted) {
+  if (threads.empty() || forked()) {  // a child has the calling thread alone
+    for (size_t worker = 0; worker < workers; ++worker) wanted(worker);
+    return;
+  }
+  {
+    const std::lock_guard lock(mutex);
+    job = &wanted;
+    running = threads.size();
+    ++round;
+  }
+  start.notify_all();
+  {
+    const cpu_backend::LoopsOn none(nullptr);  // the others are busy with the same job
+    const cpu_backend::ThreadShare own(share);
+    run_one(0);
+  }
+  wait(done, [&] { return running == 0; });
+  std::exception_ptr first;
+  for (std::exception_ptr& error : thrown)
+    if (const auto each = std::exchange(error, nullptr); each && !first) first = each;
+  if (first) std::rethrow_exception(first);
 }
+
+void Workers::run(const std::function<void(size_t worker)>& job) { impl_->run(job); }
+
+cpu_backend::LoopThreads& Workers::loop_threads() const { return *impl_; }
 
 }  // namespace symbind

@@ -1,4 +1,5 @@
-// Persistent threads, one per device, that run the same job on all devices at once.
+// Persistent threads, one per device, that run the same job on all devices at once. The calling thread is the first of
+// them.
 #pragma once
 
 #include <functional>
@@ -6,9 +7,13 @@
 
 namespace symbind {
 
+namespace cpu_backend {
+class LoopThreads;
+}
+
 class Workers {
  public:
-  // Each thread may use its share of `cores` for its own loops. One worker is the calling thread itself.
+  // Each may use its share of `cores` for its own loops.
   Workers(size_t count, int cores);
   ~Workers();
   Workers(const Workers&) = delete;
@@ -16,6 +21,9 @@ class Workers {
 
   // Runs job(0) … job(count - 1) at the same time and waits for all; throws the first exception there was.
   void run(const std::function<void(size_t worker)>& job);
+
+  // As helpers for loops of the calling thread.
+  cpu_backend::LoopThreads& loop_threads() const;
 
  private:
   struct Impl;

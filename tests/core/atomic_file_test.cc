@@ -1,19 +1,19 @@
 #include "symbind/core/atomic_file.h"
 
-#include <csignal>
 #include <filesystem>
 
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include "tests/support/arrays.h"
+#include "tests/support/full_disk.h"
 #include "tests/support/temp_dir.h"
 
 namespace symbind {
 namespace {
 
 using testing::fails_with;
+using testing::NoRoomBeyond;
 using testing::read_file;
 using testing::TempDir;
 using testing::write_file;
@@ -22,28 +22,6 @@ size_t entries(const TempDir& dir) {
   const auto folder = std::filesystem::path(dir.file("x")).parent_path();
   return static_cast<size_t>(std::distance(std::filesystem::directory_iterator(folder), {}));
 }
-
-// While it lives, a file cannot grow beyond some bytes: what a full disk looks like to a program.
-class NoRoomBeyond {
- public:
-  explicit NoRoomBeyond(rlim_t bytes) {
-    old_handler_ = ::signal(SIGXFSZ, SIG_IGN);
-    ::getrlimit(RLIMIT_FSIZE, &old_);
-    rlimit tight = old_;
-    tight.rlim_cur = bytes;
-    ::setrlimit(RLIMIT_FSIZE, &tight);
-  }
-  ~NoRoomBeyond() {
-    ::setrlimit(RLIMIT_FSIZE, &old_);
-    ::signal(SIGXFSZ, old_handler_);
-  }
-  NoRoomBeyond(const NoRoomBeyond&) = delete;
-  NoRoomBeyond& operator=(const NoRoomBeyond&) = delete;
-
- private:
-  rlimit old_{};
-  void (*old_handler_)(int) = nullptr;
-};
 
 TEST(AtomicFile, AppearsWithCommit) {
   const TempDir dir;
@@ -77,6 +55,20 @@ TEST(AtomicFile, AFullDiskIsAnErrorAndLeavesTheOldFile) {
   EXPECT_EQ(read_file(path), "old");
   EXPECT_EQ(entries(dir), 1u);
   EXPECT_TRUE(fails_with([] { write_file_atomically("/dev/full", "x"); }, "/dev/full", "No space left"));
+}
+
+TEST(AtomicFile, FinishedIsOnTheDiskBesideItsPlace) {
+  const TempDir dir;
+  const std::string path = dir.file("a");
+  write_file(path, "old");
+  AtomicFile file(path);
+  file.write("new");
+  file.finish();
+  EXPECT_EQ(read_file(path), "old");
+  EXPECT_EQ(entries(dir), 2u);
+  file.commit();
+  EXPECT_EQ(read_file(path), "new");
+  EXPECT_EQ(entries(dir), 1u);
 }
 
 TEST(AtomicFile, AllSizesArriveWhole) {

@@ -178,6 +178,19 @@ TEST(NDArrayIter, WarnsWhenEverythingIsDiscarded) {
   EXPECT_FALSE(iter.next());
 }
 
+TEST(NDArrayIter, SaysWhereItStands) {
+  seed(5);
+  NDArrayIter iter(counted({4}), counted({4}), {.batch_size = 2, .shuffle = true});
+  EXPECT_EQ(iter.cursor(), -2);
+  EXPECT_EQ(iter.data()[0].name, "data");
+  EXPECT_EQ(iter.label()[0].array.shape(), Shape({4}));
+  const auto batch = iter.next();
+  EXPECT_EQ(iter.cursor(), 0);
+  ASSERT_EQ(iter.order().size(), 4u);
+  EXPECT_EQ(batch->index, std::vector<int64_t>(iter.order().begin(), iter.order().begin() + 2));
+  EXPECT_TRUE(iter.options().shuffle);
+}
+
 TEST(NDArrayIter, WrongArgumentsAreRefused) {
   const NDArray data = counted({10, 3});
   EXPECT_TRUE(fails_with([&] { NDArrayIter(data, counted({9})); }, "[NDArrayIter]", "data has 10",

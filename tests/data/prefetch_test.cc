@@ -69,7 +69,9 @@ TEST(PrefetchingIter, MakesBatchesOnAnotherThreadWhileTheCallerIsBusy) {
   Counter counter(3, [&](int64_t) { maker = std::this_thread::get_id(); });
   {
     PrefetchingIter iter(counter, {.prefetch_buffer = 3});
-    while (counter.made < 3) std::this_thread::yield();  // nobody has asked yet
+    EXPECT_EQ(counter.made, 0);  // the epoch has not begun
+    iter.next();
+    while (counter.made < 3) std::this_thread::yield();  // nobody has asked for these yet
   }
   EXPECT_NE(maker, std::this_thread::get_id());
 }
@@ -181,6 +183,24 @@ TEST(PrefetchingIter, ShufflesAreThoseOfTheIteratorAlone) {
   NDArrayIter inner = make();
   PrefetchingIter iter(inner);
   EXPECT_EQ(epochs(iter), expected);
+}
+
+TEST(PrefetchingIter, ShufflesAreDrawnWhenTheEpochBegins) {
+  const auto make = [] {
+    return std::make_shared<NDArrayIter>(arange(0, 30), NDArrayIterOptions{.batch_size = 4, .shuffle = true});
+  };
+  const auto first = make(), second = make();
+  seed(4);
+  const auto of_first = first->next()->data[0], of_second = second->next()->data[0];
+  for (int round = 0; round < 20; ++round) {
+    PrefetchingIter both(Iters{make(), make()});
+    for (int epoch = 0; epoch < 2; ++epoch, both.reset()) {
+      seed(4);
+      const auto batch = both.next();
+      EXPECT_EQ(batch->data[0].to_vector<float>(), of_first.to_vector<float>());
+      EXPECT_EQ(batch->data[1].to_vector<float>(), of_second.to_vector<float>());  // one draws after the other
+    }
+  }
 }
 
 TEST(PrefetchingIter, BatchesThatDescribeThemselvesAreRenamedToo) {

@@ -1,37 +1,24 @@
 // Executors that share memory: reshape, shared_exec, shared_buffer.
-#include <fstream>
-
 #include <gtest/gtest.h>
 
 #include "symbind/exec/executor.h"
 #include "symbind/graph/builder.h"
 
 #include "tests/support/arrays.h"
+#include "tests/support/memory.h"
 #include "tests/support/networks.h"
 
 namespace symbind {
 namespace {
 
-// The address sanitizer keeps freed memory for a while: resident bytes say nothing then.
-#if defined(__SANITIZE_ADDRESS__)
-constexpr bool address_sanitizer = true;
-#else
-constexpr bool address_sanitizer = false;
-#endif
-
 using testing::all_close;
 using testing::fails_with;
+using testing::resident_bytes;
 using testing::same_bits;
 
 NamedShapes mlp_shapes(int64_t batch) { return {{"data", {batch, 12}}, {"softmax_label", {batch}}}; }
 
 int64_t live_bytes(Context context = cpu()) { return Device::get(context).memory().live; }
-
-int64_t resident_bytes() {
-  int64_t pages = 0, resident = 0;
-  std::ifstream("/proc/self/statm") >> pages >> resident;
-  return resident * 4096;
-}
 
 void step(Executor& executor) {
   executor.forward(true);
@@ -121,7 +108,7 @@ TEST(Reshape, TenThousandTimesLeavesMemoryFlat) {
   for (int round = 0; round < 10'000; ++round) reshape_and_run(round);
   executor = executor->reshape(mlp_shapes(6));
   EXPECT_EQ(live_bytes(), live);
-  if (!address_sanitizer) {
+  if (testing::resident_bytes_mean_something) {
     EXPECT_LE(resident_bytes() - resident, int64_t{8} << 20);
   }
 }

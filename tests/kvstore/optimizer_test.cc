@@ -95,6 +95,7 @@ TEST(StoreWithOptimizer, SaysWhenThereIsNone) {
   const TempDir folder;
   const auto store = KVStore::create();
   EXPECT_TRUE(fails_with([&] { store->save_optimizer_states(folder.file("a.states")); }, "a.states", "set_optimizer"));
+  started("local")->save_optimizer_states(folder.file("a.states"));
   EXPECT_TRUE(fails_with([&] { store->load_optimizer_states(folder.file("a.states")); }, "a.states", "set_optimizer"));
   EXPECT_TRUE(fails_with([&] { store->set_optimizer(nullptr); }, "no optimizer"));
   store->set_optimizer(momentum_sgd());

@@ -1,5 +1,7 @@
 // A table of all operators: what goes in, what the definition says comes out. Each line is checked in every way
 // op_case.h knows. What is particular to an operator is tested in its family's own file.
+#include "tests/ops/op_cases.h"
+
 #include <algorithm>
 #include <cmath>
 #include <set>
@@ -12,9 +14,6 @@
 
 namespace symbind::testing {
 namespace {
-
-using Inputs_ = const std::vector<Values>&;
-using Reference = std::function<std::vector<Values>(Inputs_)>;
 
 // ---- plain definitions ---------------------------------------------------------------------------------------------
 
@@ -447,6 +446,9 @@ std::vector<OpCase> all_cases() {
   add_pointwise(cases);
   add_arrays(cases);
   add_layers(cases);
+  add_math_cases(cases);
+  add_choice_cases(cases);
+  add_shape_cases(cases);
   return cases;
 }
 
@@ -465,6 +467,7 @@ TEST(OpCases, StandForEveryOperatorAUserCanCall) {
                                         "_sample_normal",
                                         "multi_sum_sq",
                                         "multi_lars",
+                                        "Custom",
                                         "_CrossDeviceCopy",
                                         "_reorder",
                                         "_cast_like",

@@ -346,6 +346,9 @@ const std::set<std::string> tried_by_optimizers{"adam_update.lazy_update", "lamb
                                                 "lamb_update_phase1.bias_correction", "nag_mom_update.wd",
                                                 "rmspropalex_update.clip_weights"};
 
+// The wheel knows these parameters, but its operators lack the input they speak of.
+const std::set<std::string> broken_in_the_wheel{"log_softmax.use_length", "softmin.use_length"};
+
 TEST(Coverage, EveryParameterIsTriedOffItsDefault) {
   std::map<const OpDef*, std::set<std::string>> tried;
   for (const OracleCase& each : oracle_cases()) {
@@ -358,17 +361,21 @@ TEST(Coverage, EveryParameterIsTriedOffItsDefault) {
   for (const auto& [op, parameters] : tried)
     for (const ParamField& field : op->fields) {
       const std::string name = op->name + "." + field.name;
-      EXPECT_TRUE(parameters.contains(field.name) || tried_by_optimizers.contains(name)) << name;
+      EXPECT_TRUE(parameters.contains(field.name) || tried_by_optimizers.contains(name) ||
+                  broken_in_the_wheel.contains(name))
+          << name;
     }
 }
 
 TEST(Coverage, EveryOperatorOfNetworksIsRecorded) {
   std::set<std::string> recorded;
   for (const OracleCase& each : oracle_cases()) recorded.insert(OpRegistry::get().find(each.op).name);
-  // Those the passes put in; MXNet has no such operators. The steps of optimizers are recorded as optimizers.
-  const std::set<std::string> ours{"_CrossDeviceCopy",       "_reorder",     "_cast_like",
-                                   "_sum_to_like",           "_spread_like", "_FullyConnected_Activation",
-                                   "_Convolution_Activation"};
+  // Those the passes put in; MXNet has no such operators. Custom is whatever a user
+  // makes of it, and the wheel crashes on fill_element_0index. The steps of
+  // optimizers are recorded as optimizers.
+  const std::set<std::string> ours{
+      "Custom",       "fill_element_0index",        "_CrossDeviceCopy",       "_reorder", "_cast_like", "_sum_to_like",
+      "_spread_like", "_FullyConnected_Activation", "_Convolution_Activation"};
   const auto is_step = [](const std::string& name) {
     return name.find("_update") != std::string::npos || name.starts_with("multi_");
   };

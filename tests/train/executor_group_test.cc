@@ -42,6 +42,13 @@ TEST(ExecutorGroup, SplitsABatchInProportionToTheWorkLoad) {
   EXPECT_EQ(sizes(DataParallelExecutorGroup(net, options)), (std::vector<int64_t>{2, 4, 4}));
 }
 
+TEST(ExecutorGroup, SplitsABatchForTrainingLoopsOfOnesOwn) {
+  EXPECT_EQ(split_input_slice(7, {1, 2}), (std::vector<BatchSlice>{{0, 2}, {2, 7}}));
+  EXPECT_THROW(split_input_slice(4, {}), Error);
+  EXPECT_THROW(split_input_slice(4, {1, 0}), Error);
+  EXPECT_THROW(split_input_slice(4, {100, 1, 1}), Error);  // the first would get them all
+}
+
 TEST(ExecutorGroup, RefusesBatchesThatDoNotFit) {
   const Symbol net = small_network();
   EXPECT_THROW(DataParallelExecutorGroup(net, options_for({cpu(0), cpu(1), cpu(2)}, 2)), Error);
@@ -107,6 +114,47 @@ TEST(ExecutorGroup, KeepsItsParametersAndMemoryOverManyShapes) {
   EXPECT_LE(Device::get(cpu(0)).memory().live + Device::get(cpu(1)).memory().live, live + (64 << 10));
   group.get_params(params, aux);
   EXPECT_EQ(params.at("fc1_weight").to_vector<float>(), std::vector<float>(20, 0.25f));
+}
+
+TEST(ExecutorGroup, AsksForTheGradientsOneWants) {
+  // fc1_weight, fc1_bias, fc2_weight, fc2_bias, data
+  const auto has_gradient = [](ExecutorGroupOptions options) {
+    options.fixed_param_names = {"fc1_bias"};
+    const DataParallelExecutorGroup group(small_network(), options);
+    const NamedArrays& grads = group.execs()[0]->grad_dict();
+    std::vector<bool> found;
+    for (const std::string name : {"fc1_weight", "fc1_bias", "fc2_weight", "fc2_bias", "data"})
+      found.push_back(grads.count(name) > 0 && grads.at(name));
+    return found;
+  };
+  ExecutorGroupOptions options = options_for({cpu()}, 4);
+  EXPECT_EQ(has_gradient(options), (std::vector<bool>{true, false, true, true, false}));
+  options.inputs_need_grad = true;
+  options.grad_req = "add";
+  EXPECT_EQ(has_gradient(options), (std::vector<bool>{true, false, true, true, true}));
+  options.grad_req = std::map<std::string, std::string>{{"fc1_bias", "write"}, {"fc2_bias", "null"}};
+  EXPECT_EQ(has_gradient(options), (std::vector<bool>{true, true, true, false, true}));
+  options.grad_req = std::vector<std::string>{"null", "null", "write", "null", "null", "null"};
+  EXPECT_EQ(has_gradient(options),
+            (std::vector<bool>{false, true, false, false, false}));  // as the arguments are listed
+  options.grad_req = std::vector<std::string>{"write"};
+  EXPECT_THROW(DataParallelExecutorGroup(small_network(), options), Error);
+  options.grad_req = "write";
+  options.for_training = false;
+  options.inputs_need_grad = false;
+  EXPECT_EQ(has_gradient(options), (std::vector<bool>(5, false)));
+}
+
+TEST(ExecutorGroup, SplitsByLayoutAndLeavesWholeWhatHasNoBatchAxis) {
+  const Symbol net = apply("broadcast_mul", {Symbol::variable("data"), Symbol::variable("scale")});
+  const ExecutorGroupOptions options{
+      .contexts = {cpu(0), cpu(1)},
+      .data_shapes = {{"data", {5, 4}, DType::float32, "TN"}, {"scale", {5, 1}, DType::float32, "TC"}},
+  };
+  const DataParallelExecutorGroup group(net, options);
+  EXPECT_EQ(group.execs()[1]->arg_dict().at("data").shape(), (Shape{5, 2}));
+  EXPECT_EQ(group.execs()[1]->arg_dict().at("scale").shape(), (Shape{5, 1}));
+  EXPECT_EQ(group.data_layouts(), (std::vector<int>{1, -1}));
 }
 
 TEST(ExecutorGroup, CountsNoPaddingInAMetric) {

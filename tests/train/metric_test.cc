@@ -240,6 +240,43 @@ TEST(Metric, BadArgumentsAreSaid) {
   EXPECT_TRUE(fails_with([] { metric::F1("mean"); }, "macro or micro", "mean"));
 }
 
+TEST(Metric, AStateGoesOnWhereItWasTaken) {
+  const NDArray labels = array({0, 1, 1, 0}), more_labels = array({1, 1, 0, 1});
+  const NDArray scores = array({.9, .1, .2, .8, .7, .3, .4, .6}).reshape({4, 2});
+  const NDArray numbers = array({.5, .5, 1, 2});
+  const auto check = [&](EvalMetric& first, EvalMetric& second, const NDArray& preds) {
+    first.update({labels}, {preds});
+    second.set_state(first.state());
+    EXPECT_EQ(second.get(), first.get()) << first.name();
+    first.reset_local();
+    second.reset_local();
+    first.update({more_labels}, {preds});
+    second.update({more_labels}, {preds});
+    EXPECT_EQ(second.get(), first.get()) << first.name();
+    EXPECT_EQ(second.get_global(), first.get_global()) << first.name();
+    EXPECT_NE(second.get_global(), first.get()) << first.name();
+    EXPECT_TRUE(fails_with([&] { second.set_state({1, 2, 3}); }, first.name(), "state")) << first.name();
+  };
+  metric::Accuracy accuracy, other_accuracy;
+  check(accuracy, other_accuracy, scores);
+  metric::F1 f1("micro"), other_f1("micro");
+  check(f1, other_f1, scores);
+  metric::PearsonCorrelation pearson("micro"), other_pearson("micro");
+  check(pearson, other_pearson, numbers);
+  metric::PCC pcc, other_pcc;
+  check(pcc, other_pcc, scores);
+}
+
+TEST(Metric, SumsAndNamesCanBeChanged) {
+  metric::Accuracy accuracy;
+  accuracy.set_sums({3, 4});
+  accuracy.set_options({"mine"});
+  EXPECT_EQ(accuracy.get(), (EvalMetric::NameValues{{"mine", 0.75}}));
+  EXPECT_EQ(accuracy.sums().instances, 4);
+  accuracy.set_global_sums({1, 2});
+  EXPECT_EQ(accuracy.get_global()[0].second, 0.5);
+}
+
 class Nines final : public EvalMetric {
  public:
   Nines() : EvalMetric({"nines"}) {}

@@ -2,44 +2,13 @@
 
 #include <gtest/gtest.h>
 
-#include "symbind/core/log.h"
-#include "symbind/data/ndarray_iter.h"
-#include "symbind/symbind.h"
-
-#include "tests/support/arrays.h"
-#include "tests/support/temp_dir.h"
+#include "tests/support/training.h"
 
 namespace symbind {
 
 using namespace symbind::testing;
 
 namespace {
-
-Symbol small_network(double dropout = 0) {
-  Symbol net = Symbol::variable("data");
-  net = fully_connected(net, {.num_hidden = 8}, "fc1");
-  net = activation(net, {.act_type = "tanh"}, "tanh1");
-  if (dropout > 0) net = symbind::dropout(net, {.p = dropout}, "drop1");
-  net = fully_connected(net, {.num_hidden = 3}, "fc2");
-  return softmax_output(net, {}, "softmax");
-}
-
-NDArray labels_of(int64_t count) {
-  std::vector<float> values;
-  for (int64_t i = 0; i < count; ++i) values.push_back(static_cast<float>(i * 7 % 3));
-  return array(values, {count});
-}
-
-NDArrayIter batches(int64_t count = 40, int64_t batch_size = 10) {
-  return NDArrayIter(random_array({count, 4}, 5), labels_of(count), {.batch_size = batch_size});
-}
-
-NamedArrays first_values() {
-  return {{"fc1_weight", random_array({8, 4}, 11)},
-          {"fc1_bias", random_array({8}, 12)},
-          {"fc2_weight", random_array({3, 8}, 13)},
-          {"fc2_bias", random_array({3}, 14)}};
-}
 
 struct Setting {
   std::vector<Context> context = {cpu()};
@@ -62,11 +31,6 @@ NamedArrays trained(const Setting& setting) {
       module.update();
     }
   return module.get_params().arg_params;
-}
-
-void expect_equal(const NamedArrays& actual, const NamedArrays& expected, Tolerance tolerance = {1e-5, 1e-5}) {
-  ASSERT_EQ(actual.size(), expected.size());
-  for (const auto& [name, array] : expected) EXPECT_TRUE(all_close(actual.at(name), array, tolerance)) << name;
 }
 
 TEST(Module, TrainsAlikeOnOneDeviceAndOnFour) {
@@ -181,34 +145,37 @@ TEST(Module, LearnsWithFitAndScoresAndPredicts) {
   EXPECT_NEAR(score[0].second, right / 90.0, 1e-9);
 }
 
-TEST(Module, ResumesFromACheckpointBitForBit) {
-  const TempDir folder;
-  const std::string prefix = folder.file("net");
-  const auto fit = [&](Module& module, int begin, int end) {
-    NDArrayIter data = batches();
-    set_log_sink([](LogLevel, std::string_view) {});
-    module.fit(data,
-               {.optimizer = "adam",
-                .optimizer_params = {{"learning_rate", 0.01},
-                                     {"lr_scheduler", factor_scheduler({.step = 5, .factor = 0.7, .base_lr = 0.01})}},
-                .arg_params = first_values(),
-                .begin_epoch = begin,
-                .num_epoch = end});
-    set_log_sink({});
-  };
-  const ModuleOptions two{.context = {cpu(0), cpu(1)}};
-  seed(7);
-  Module whole(small_network(0.5), two);
-  fit(whole, 0, 2);
-  whole.save_checkpoint(prefix, 2, true);
-  fit(whole, 2, 4);
+TEST(Module, CutsPaddingAlongTheAxisOfTheSamples) {
+  // Three steps of five samples, of which two only fill the batch up.
+  class Steps : public DataIter {
+   public:
+    std::vector<DataDesc> provide_data() const override { return {{"data", {3, 5}, DType::float32, "TN"}}; }
+    std::vector<DataDesc> provide_label() const override { return {}; }
+    void reset() override { given_ = false; }
+    std::optional<DataBatch> next() override {
+      if (std::exchange(given_, true)) return std::nullopt;
+      return DataBatch{.data = {arange(0, 15).reshape({3, 5})}, .pad = 2};
+    }
 
-  seed(99);  // the checkpoint brings its own random state
-  auto resumed = Module::load(prefix, 2, true, two);
-  fit(*resumed, 2, 4);
-  const NamedArrays expected = whole.get_params().arg_params;
-  for (const auto& [name, array] : resumed->get_params().arg_params)
-    EXPECT_TRUE(same_bits(array, expected.at(name))) << name;
+   private:
+    bool given_ = false;
+  } data;
+  const Symbol input = Symbol::variable("data");
+  const Symbol doubled = [&] {
+    const AttrScope scope({{"__layout__", "TN"}});
+    return input * 2;
+  }();
+  const Symbol total = [&] {
+    const AttrScope scope({{"__layout__", "C"}});
+    return apply("sum", input);
+  }();
+  Module module(Symbol::group({doubled, total}), {.label_names = {}});
+  module.bind(data.provide_data(), {}, {.for_training = false});
+  module.init_params();
+  const auto outputs = module.predict(data);
+  EXPECT_EQ(outputs[0].shape(), (Shape{3, 3}));
+  EXPECT_EQ(outputs[0].to_vector<float>(), (std::vector<float>{0, 2, 4, 10, 12, 14, 20, 22, 24}));
+  EXPECT_EQ(outputs[1].to_vector<float>(), std::vector<float>{105});
 }
 
 TEST(Module, PassesOnWhatAnIteratorThrows) {
@@ -223,6 +190,22 @@ TEST(Module, PassesOnWhatAnIteratorThrows) {
   EXPECT_THROW(module.fit(data, {.num_epoch = 1}), std::runtime_error);
 }
 
+TEST(Module, AddsGradientsUpWhereThatIsAskedFor) {
+  const DataBatch batch{.data = {random_array({10, 4}, 1)}, .label = {labels_of(10)}};
+  for (const std::string request : {"write", "add"}) {
+    Module module(small_network(), {.context = {cpu(0), cpu(1)}});
+    module.bind({{"data", {10, 4}}}, {{"softmax_label", {10}}}, {.inputs_need_grad = true, .grad_req = request});
+    module.init_params({.arg_params = first_values()});
+    module.forward_backward(batch);
+    const NDArray once = module.exec_group()->grad_arrays()[0][1].copy(), of_data = module.get_input_grads()[0].copy();
+    module.forward_backward(batch);
+    const double times = request == "add" ? 2 : 1;
+    EXPECT_TRUE(all_close(module.exec_group()->grad_arrays()[0][1], once * times, {1e-5, 1e-6})) << request;
+    EXPECT_TRUE(all_close(module.get_input_grads()[0], of_data * times, {1e-5, 1e-6})) << request;
+    EXPECT_EQ(of_data.shape(), (Shape{10, 4}));
+  }
+}
+
 TEST(Module, SharesParametersWithAnother) {
   Module first(small_network());
   first.bind({{"data", {10, 4}}}, {{"softmax_label", {10}}});
@@ -230,6 +213,42 @@ TEST(Module, SharesParametersWithAnother) {
   Module second(small_network());
   second.bind({{"data", {5, 4}}}, {{"softmax_label", {5}}}, {.shared_module = &first});
   EXPECT_TRUE(second.exec_group()->param_arrays()[0][0].same_memory(first.exec_group()->param_arrays()[0][0]));
+}
+
+TEST(Module, SeesWhatAModuleThatSharesItsParametersHasLearnt) {
+  Module first(small_network(), {.context = {cpu(0), cpu(1)}}), second(small_network(), {.context = {cpu(0), cpu(1)}});
+  first.bind({{"data", {10, 4}}}, {{"softmax_label", {10}}});
+  first.init_params({.arg_params = first_values()});
+  first.init_optimizer({.optimizer_params = {{"learning_rate", 0.1}}});
+  second.bind({{"data", {4, 4}}}, {{"softmax_label", {4}}}, {.shared_module = &first});
+  EXPECT_EQ(second.optimizer(), first.optimizer());
+  second.forward_backward(DataBatch{.data = {random_array({4, 4}, 1)}, .label = {labels_of(4)}});
+  second.update();
+  expect_same_bits(first.get_params().arg_params, second.get_params().arg_params);
+  EXPECT_FALSE(same_bits(first.get_params().arg_params.at("fc1_weight"), first_values().at("fc1_weight")));
+  // Bound anew, it is on its own.
+  second.bind({{"data", {4, 4}}}, {{"softmax_label", {4}}}, {.force_rebind = true});
+  const NamedArrays before = first.get_params().arg_params;
+  second.set_params(first_values(), {});
+  expect_same_bits(first.get_params().arg_params, before);
+}
+
+TEST(Module, KeepsStatesThatNoIteratorProvides) {
+  const Symbol net = linear_regression_output(
+      fully_connected(Symbol::variable("data") + Symbol::variable("begin"), {.num_hidden = 2}, "fc"), {}, "out");
+  Module module(net, {.label_names = {"out_label"}, .context = {cpu(0), cpu(1)}, .state_names = {"begin"}});
+  EXPECT_EQ(module.param_names(), (std::vector<std::string>{"fc_weight", "fc_bias"}));
+  module.bind({{"data", {6, 3}}}, {{"out_label", {6, 2}}});
+  module.init_params();
+  EXPECT_TRUE(same_bits(module.get_states()[0], zeros({6, 3})));
+  const NDArray whole = random_array({6, 3}, 1);
+  module.set_states({whole});
+  EXPECT_TRUE(same_bits(module.get_states()[0], whole));
+  EXPECT_TRUE(same_bits(module.get_states_per_device()[0][1].as_in_context(cpu(0)), whole.slice(3, 6).copy()));
+  module.set_states(DataParallelExecutorGroup::PerDevice{{ones({3, 3}), full({3, 3}, 2)}});
+  EXPECT_EQ(module.get_states()[0].slice(3, 4).to_vector<float>(), std::vector<float>(3, 2));
+  module.set_states(0.5);
+  EXPECT_TRUE(same_bits(module.get_states()[0], full({6, 3}, 0.5)));
 }
 
 }  // namespace

@@ -20,7 +20,7 @@ def array(source_array, ctx=None, dtype=None):
         source_array = source_array.toarray()
     try:
         values = _np.asarray(source_array)
-        if values.dtype == object:
+        if values.dtype.kind not in "biufV":
             values = values.astype(_np.float32)
     except (TypeError, ValueError) as error:
         raise TypeError(f"an array, or nested lists of numbers of equal lengths, is due: {error}") from None

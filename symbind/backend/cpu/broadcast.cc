@@ -5,6 +5,7 @@
 #include "symbind/backend/cpu/plain.h"
 #include "symbind/backend/cpu/reduction.h"
 #include "symbind/backend/cpu/strided.h"
+#include "symbind/backend/pointwise_math.h"
 
 namespace symbind::cpu_backend {
 namespace {
@@ -26,15 +27,21 @@ std::unique_ptr<Kernel> build_spread_like(const NodeView& node) {
   return broadcast_kernel<1>(node, {node.inputs[0].shape}, [](auto) { return pointwise::Identity{}; });
 }
 
-}  // namespace
-
-void add_broadcast(ImplementationTable& table) {
-  pointwise::for_each(pointwise::BroadcastTable{}, [&]<class Entry>(Entry) {
+template <class Entries>
+void add_broadcasts(ImplementationTable& table, Entries entries) {
+  pointwise::for_each(entries, [&]<class Entry>(Entry) {
     add_plain<Broadcast<Entry::name>>(table, [](const NodeView& node) {
       return broadcast_kernel<2>(node, {node.inputs[0].shape, node.inputs[1].shape},
                                  [](auto) { return typename Entry::Function{}; });
     });
   });
+}
+
+}  // namespace
+
+void add_broadcast(ImplementationTable& table) {
+  add_broadcasts(table, pointwise::BroadcastTable{});
+  add_broadcasts(table, pointwise::ChoiceBroadcastTable{});
   add_plain<SumToLike>(table, build_sum_to_like);
   add_plain<SpreadLike>(table, build_spread_like);
 }

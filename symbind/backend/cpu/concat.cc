@@ -11,15 +11,13 @@ namespace {
 
 // The joined array as rows: everything before the axis counts rows, and a row holds so many bytes of each part.
 struct Joints {
-  int64_t rows = 1;
+  int64_t rows;
   std::vector<int64_t> bytes;
   int64_t row_bytes = 0;
 
-  Joints(const Shape& whole, std::span<const Tensor> parts, int64_t dim) {
-    const int axis = whole.axis(dim, "[Concat]");
-    rows = whole.size(0, axis);
+  Joints(const Shape& whole, int axis, std::span<const Tensor> parts) : rows(whole.size(0, axis)) {
     for (const Tensor& part : parts) {
-      bytes.push_back(part.shape.size(axis, part.shape.rank()) * static_cast<int64_t>(size_of(part.dtype)));
+      bytes.push_back(rows > 0 ? static_cast<int64_t>(part.bytes()) / rows : 0);
       row_bytes += bytes.back();
     }
   }
@@ -40,30 +38,40 @@ struct Joints {
   }
 };
 
-std::unique_ptr<Kernel> build_concat(const NodeView& node) {
-  return make_kernel([joints = Joints(node.outputs[0].shape, node.inputs, node.as<Concat>().dim)](const Args& args) {
-    auto* whole = args.out<std::byte>();
-    joints.for_pieces([&](size_t part, int64_t at, int64_t own, size_t bytes) {
-      std::memcpy(whole + at, args.in<std::byte>(part) + own, bytes);
-    });
-  });
-}
-
-std::unique_ptr<Kernel> build_concat_grad(const NodeView& node) {
+std::unique_ptr<Kernel> build_join(const NodeView& node, int64_t dim, size_t parts) {
+  const Shape& whole = node.outputs[0].shape;
   return make_kernel(
-      [joints = Joints(node.inputs[0].shape, node.outputs, node.as<ConcatGrad>().dim)](const Args& args) {
-        const auto* whole = args.in<std::byte>(0);
+      [joints = Joints(whole, whole.axis(dim, node.where()), node.inputs.first(parts))](const Args& args) {
+        auto* to = args.out<std::byte>();
         joints.for_pieces([&](size_t part, int64_t at, int64_t own, size_t bytes) {
-          if (args.outputs[part]) std::memcpy(args.out<std::byte>(part) + own, whole + at, bytes);
+          std::memcpy(to + at, args.in<std::byte>(part) + own, bytes);
         });
       });
+}
+
+std::unique_ptr<Kernel> build_split(const NodeView& node, int64_t dim) {
+  const Shape& whole = node.inputs[0].shape;
+  return make_kernel([joints = Joints(whole, whole.axis(dim, node.where()), node.outputs)](const Args& args) {
+    const auto* from = args.in<std::byte>(0);
+    joints.for_pieces([&](size_t part, int64_t at, int64_t own, size_t bytes) {
+      if (args.outputs[part]) std::memcpy(args.out<std::byte>(part) + own, from + at, bytes);
+    });
+  });
 }
 
 }  // namespace
 
 void add_concat(ImplementationTable& table) {
-  add_plain<Concat>(table, build_concat);
-  add_plain<ConcatGrad>(table, build_concat_grad);
+  add_plain<Concat>(table,
+                    [](const NodeView& node) { return build_join(node, node.as<Concat>().dim, node.inputs.size()); });
+  add_plain<ConcatGrad>(table, [](const NodeView& node) { return build_split(node, node.as<ConcatGrad>().dim); });
+  add_plain<Stack>(table,
+                   [](const NodeView& node) { return build_join(node, node.as<Stack>().axis, node.inputs.size()); });
+  add_plain<StackGrad>(table, [](const NodeView& node) { return build_split(node, node.as<StackGrad>().axis); });
+  add_plain<SliceChannel>(table, [](const NodeView& node) { return build_split(node, node.as<SliceChannel>().axis); });
+  add_plain<SliceChannelGrad>(table, [](const NodeView& node) {
+    return build_join(node, node.as<SliceChannelGrad>().axis, node.inputs.size() - 1);
+  });
 }
 
 }  // namespace symbind::cpu_backend

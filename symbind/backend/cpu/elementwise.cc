@@ -8,6 +8,7 @@
 #include "symbind/backend/cpu/fill.h"
 #include "symbind/backend/cpu/map.h"
 #include "symbind/backend/cpu/plain.h"
+#include "symbind/backend/pointwise_math.h"
 
 namespace symbind::cpu_backend {
 
@@ -35,16 +36,47 @@ std::unique_ptr<Kernel> build_fill(const NodeView& node, double value) {
   });
 }
 
+namespace {
+
+// In order, in a wide type, block by block.
+std::unique_ptr<Kernel> build_add_n(const NodeView& node) {
+  const int64_t count = node.outputs[0].shape.size();
+  return visit_dtype(node.outputs[0].dtype, [&](auto type) -> std::unique_ptr<Kernel> {
+    using T = typename decltype(type)::type;
+    using C = pointwise::Wide<T>;
+    return make_kernel([count, terms = node.inputs.size()](const Args& args) {
+      constexpr int64_t block = 512;
+      for_elements(count, [&](int64_t begin, int64_t end) {
+        C sums[block];
+        for (int64_t at = begin; at < end; at += block) {
+          const int64_t some = std::min(block, end - at);
+          for (size_t k = 0; k < terms; ++k) {
+            const T* const term = args.in<T>(k) + at;
+            for (int64_t i = 0; i < some; ++i)
+              sums[i] = k == 0 ? static_cast<C>(term[i]) : pointwise::add(sums[i], static_cast<C>(term[i]));
+          }
+          for (int64_t i = 0; i < some; ++i) args.out<T>()[at + i] = convert<T>(sums[i]);
+        }
+      });
+    });
+  });
+}
+
+}  // namespace
+
 void add_elementwise(ImplementationTable& table) {
   add_plain<Unary<"_copy">>(table, build_copy);
   add_plain<Unary<"BlockGrad">>(table, build_copy);
   add_plain<Unary<"make_loss">>(table, build_copy);
   add_plain<Unary<"zeros_like">>(table, [](const NodeView& node) { return build_fill(node, 0); });
   add_plain<Unary<"ones_like">>(table, [](const NodeView& node) { return build_fill(node, 1); });
+  add_plain<AddN>(table, build_add_n);
   add_maps<1>(table, pointwise::UnaryTable{});
   add_maps<2>(table, pointwise::BinaryTable{});
   add_maps<2>(table, pointwise::UnaryGradTable{});
   add_maps<3>(table, pointwise::BinaryGradTable{});
+  add_maps<2>(table, pointwise::ChoiceTable{});
+  add_maps<3>(table, pointwise::ChoiceGradTable{});
 }
 
 }  // namespace symbind::cpu_backend

@@ -14,20 +14,27 @@ void add_broadcast(ImplementationTable& table);
 void add_concat(ImplementationTable& table);
 void add_conv(ImplementationTable& table);
 void add_creation(ImplementationTable& table);
+void add_custom(ImplementationTable& table);
 void add_dot(ImplementationTable& table);
 void add_dropout(ImplementationTable& table);
 void add_elementwise(ImplementationTable& table);
 void add_fully_connected(ImplementationTable& table);
+void add_gather(ImplementationTable& table);
 void add_loss(ImplementationTable& table);
+void add_math(ImplementationTable& table);
 void add_matrix(ImplementationTable& table);
 void add_multi_optimizer(ImplementationTable& table);
 void add_optimizer(ImplementationTable& table);
+void add_pad(ImplementationTable& table);
 void add_pool(ImplementationTable& table);
 void add_random(ImplementationTable& table);
+void add_rearrange(ImplementationTable& table);
 void add_reduce(ImplementationTable& table);
 void add_scalar(ImplementationTable& table);
 void add_slice(ImplementationTable& table);
+void add_softmax(ImplementationTable& table);
 void add_system(ImplementationTable& table);
+void add_tile(ImplementationTable& table);
 
 // A copy between any two devices: every backend lists it.
 std::unique_ptr<Kernel> build_cross_device_copy(const NodeView& node);

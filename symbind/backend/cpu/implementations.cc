@@ -34,20 +34,27 @@ class CpuTarget final : public Target {
     add_concat(table_);
     add_conv(table_);
     add_creation(table_);
+    add_custom(table_);
     add_dot(table_);
     add_dropout(table_);
     add_elementwise(table_);
     add_fully_connected(table_);
+    add_gather(table_);
     add_loss(table_);
+    add_math(table_);
     add_matrix(table_);
     add_multi_optimizer(table_);
     add_optimizer(table_);
+    add_pad(table_);
     add_pool(table_);
     add_random(table_);
+    add_rearrange(table_);
     add_reduce(table_);
     add_scalar(table_);
     add_slice(table_);
+    add_softmax(table_);
     add_system(table_);
+    add_tile(table_);
   }
 
   const std::vector<Implementation>& implementations(const OpDef& op) override {

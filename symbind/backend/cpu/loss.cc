@@ -7,7 +7,9 @@
 #include "symbind/backend/cpu/families.h"
 #include "symbind/backend/cpu/fill.h"
 #include "symbind/backend/cpu/loops.h"
+#include "symbind/backend/cpu/map.h"
 #include "symbind/backend/cpu/plain.h"
+#include "symbind/backend/cpu/widened.h"
 #include "symbind/backend/vector_math.h"
 
 namespace symbind::cpu_backend {
@@ -120,23 +122,31 @@ std::unique_ptr<Kernel> build_softmax_grad(const NodeView& node) {
       {.in_place = {{0, 0}, {static_cast<int>(first), 0}}});
 }
 
-// ---- LinearRegressionOutput and MakeLoss ----------------------------------------------------------------------------
+// ---- Regression and MakeLoss ----------------------------------------------------------------------------------------
 
-template <class T>
+// The error of each element: its difference to the label, or on which side of it it lies.
+template <class G, class C>
+C error_of(C y, C label) {
+  if constexpr (std::is_same_v<G, MAERegressionOutputGrad>)
+    return y > label ? C(1) : C(-1);
+  else
+    return y - label;
+}
+
+template <class G, class T>
 std::unique_ptr<Kernel> build_regression_grad(const NodeView& node) {
   using C = compute_type<T>;
   const Shape& shape = node.outputs[0].shape;
   const int64_t count = shape.size(), per_example = shape[0] > 0 ? count / shape[0] : 1;
   // A float, as MXNet's grad_scale: with it float64 gradients agree too.
-  const float scale =
-      static_cast<float>(node.as<LinearRegressionOutputGrad>().grad_scale) / static_cast<float>(per_example);
+  const float scale = static_cast<float>(node.as<G>().grad_scale) / static_cast<float>(per_example);
   return make_kernel(
       [=](const Args& args) {
         const T *y = args.in<T>(0), *label = args.in<T>(1);
         T* dx = args.out<T>();
         for_elements(count, [=](int64_t begin, int64_t end) {
           for (int64_t i = begin; i < end; ++i)
-            dx[i] = static_cast<T>((static_cast<C>(y[i]) - static_cast<C>(label[i])) * scale);
+            dx[i] = static_cast<T>(error_of<G>(static_cast<C>(y[i]), static_cast<C>(label[i])) * scale);
         });
       },
       {.in_place = {{0, 0}, {1, 0}}});
@@ -161,6 +171,103 @@ std::unique_ptr<Kernel> build_make_loss_grad(const NodeView& node) {
   });
 }
 
+template <class G>
+void add_regression_grad(ImplementationTable& table) {
+  add_plain<G>(table, [](const NodeView& node) {
+    return visit_floating(node.outputs[0].dtype,
+                          [&](auto type) { return build_regression_grad<G, typename decltype(type)::type>(node); });
+  });
+}
+
+// ---- SVMOutput and softmax_cross_entropy ----------------------------------------------------------------------------
+
+// Each score is to be above the margin where it is the label's, and below minus the margin elsewhere. What it lacks is
+// the hinge loss; the gradient of its square is twice that.
+std::unique_ptr<Kernel> build_svm_grad(const NodeView& node) {
+  const auto p = node.as<SVMOutputGrad>();
+  const int64_t rows = node.inputs[1].shape.size(), classes = node.outputs[0].shape[node.outputs[0].shape.rank() - 1];
+  return widened_kernel(node, [=](auto type) {
+    using C = typename decltype(type)::type;
+    const C margin = static_cast<C>(p.margin), factor = static_cast<C>(p.regularization_coefficient);
+    return [=](const C* const* in, C* const* out) {
+      const C *y = in[0], *label = in[1];
+      C* dx = out[0];
+      for_elements(
+          rows,
+          [=](int64_t begin, int64_t end) {
+            for (int64_t row = begin; row < end; ++row)
+              for (int64_t k = 0; k < classes; ++k) {
+                const C side = convert<int64_t>(label[row]) == k ? C(-1) : C(1);
+                const C lack = margin + side * y[row * classes + k];
+                dx[row * classes + k] = lack > C(0) ? side * factor * (p.use_linear ? C(1) : 2 * lack) : C(0);
+              }
+          },
+          element_grain / std::max<int64_t>(1, classes) + 1);
+    };
+  });
+}
+
+// exp(x - most) of a row into `powers`; returns their sum.
+template <class C>
+double powers_of_row(const C* x, int64_t classes, C* powers) {
+  const C most = *std::max_element(x, x + classes);
+  double sum = 0;
+  for (int64_t k = 0; k < classes; ++k) sum += static_cast<double>(powers[k] = vector_math::exp(x[k] - most));
+  return sum;
+}
+
+std::unique_ptr<Kernel> build_cross_entropy(const NodeView& node) {
+  const int64_t rows = node.inputs[0].shape[0], classes = node.inputs[0].shape[1];
+  return widened_kernel(
+      node,
+      [=](auto type) {
+        using C = typename decltype(type)::type;
+        return [=](const C* const* in, C* const* out) {
+          C *losses = out[1], *powers = losses + rows;
+          for_elements(
+              rows,
+              [=](int64_t begin, int64_t end) {
+                for (int64_t row = begin; row < end; ++row) {
+                  C* const own = powers + row * classes;
+                  const double sum = classes > 0 ? powers_of_row(in[0] + row * classes, classes, own) : 1;
+                  const auto wanted = convert<int64_t>(in[1][row]);
+                  const bool there = wanted >= 0 && wanted < classes;
+                  // A probability of next to nothing counts as a little, so that the loss stays finite.
+                  losses[row] =
+                      there ? static_cast<C>(-std::log(std::max(static_cast<double>(own[wanted]) / sum, 1e-8))) : C(0);
+                }
+              },
+              element_grain / 8 / std::max<int64_t>(1, classes) + 1);
+          double total = 0;
+          for (int64_t row = 0; row < rows; ++row) total += static_cast<double>(losses[row]);
+          out[0][0] = static_cast<C>(total);
+        };
+      },
+      rows * (classes + 1) + 1);
+}
+
+std::unique_ptr<Kernel> build_cross_entropy_grad(const NodeView& node) {
+  const int64_t rows = node.inputs[1].shape[0], classes = node.inputs[1].shape[1];
+  return widened_kernel(node, [=](auto type) {
+    using C = typename decltype(type)::type;
+    return [=](const C* const* in, C* const* out) {
+      const C scale = in[0][0];
+      if (classes == 0) return;
+      for_elements(
+          rows,
+          [=](int64_t begin, int64_t end) {
+            for (int64_t row = begin; row < end; ++row) {
+              C* const dx = out[0] + row * classes;
+              const C each = static_cast<C>(1 / powers_of_row(in[1] + row * classes, classes, dx));
+              const auto wanted = convert<int64_t>(in[2][row]);
+              for (int64_t k = 0; k < classes; ++k) dx[k] = (dx[k] * each - (k == wanted ? C(1) : C(0))) * scale;
+            }
+          },
+          element_grain / 8 / classes + 1);
+    };
+  });
+}
+
 }  // namespace
 
 void add_loss(ImplementationTable& table) {
@@ -173,10 +280,15 @@ void add_loss(ImplementationTable& table) {
                           [&](auto type) { return build_softmax_grad<typename decltype(type)::type>(node); });
   });
   add_plain<LinearRegressionOutput>(table, build_copy);
-  add_plain<LinearRegressionOutputGrad>(table, [](const NodeView& node) {
-    return visit_floating(node.outputs[0].dtype,
-                          [&](auto type) { return build_regression_grad<typename decltype(type)::type>(node); });
-  });
+  add_plain<LogisticRegressionOutput>(
+      table, [](const NodeView& node) { return map_kernel<1>(node, [](auto) { return pointwise::Sigmoid{}; }); });
+  add_plain<MAERegressionOutput>(table, build_copy);
+  add_regression_grad<LinearRegressionOutputGrad>(table);
+  add_regression_grad<MAERegressionOutputGrad>(table);
+  add_plain<SVMOutput>(table, build_copy);
+  add_plain<SVMOutputGrad>(table, build_svm_grad);
+  add_plain<SoftmaxCrossEntropy>(table, build_cross_entropy);
+  add_plain<SoftmaxCrossEntropyGrad>(table, build_cross_entropy_grad);
   add_plain<MakeLoss>(table, build_copy);
   add_plain<MakeLossGrad>(table, [](const NodeView& node) {
     return visit_floating(node.outputs[0].dtype,

@@ -11,6 +11,7 @@
 #include "symbind/backend/cpu/fill.h"
 #include "symbind/backend/cpu/loops.h"
 #include "symbind/backend/cpu/plain.h"
+#include "symbind/backend/cpu/transposition.h"
 
 namespace symbind::cpu_backend {
 namespace {
@@ -109,8 +110,10 @@ std::unique_ptr<Kernel> transpose_kernel(TransposePlan plan) {
   });
 }
 
-std::unique_ptr<Kernel> build_transpose(const NodeView& node) {
-  auto plan = plan_transpose(node.inputs[0].shape, node.as<Transpose>().axes);
+}  // namespace
+
+std::unique_ptr<Kernel> build_transposition(const NodeView& node, const Shape& data, const Tuple& axes) {
+  auto plan = plan_transpose(data, axes);
   if (plan.extents.size() < 2 || node.outputs[0].shape.size() == 0) return build_copy(node);
   switch (size_of(node.outputs[0].dtype)) {
     case 1:
@@ -123,6 +126,8 @@ std::unique_ptr<Kernel> build_transpose(const NodeView& node) {
       return transpose_kernel<uint64_t>(std::move(plan));
   }
 }
+
+namespace {
 
 std::unique_ptr<Kernel> build_cast(const NodeView& node) {
   const DType from = node.inputs[0].dtype, to = node.outputs[0].dtype;
@@ -138,7 +143,9 @@ void add_matrix(ImplementationTable& table) {
   add_plain<Flatten>(table, build_copy);
   add_plain<Reshape>(table, build_copy);
   add_plain<ReshapeLike>(table, build_copy);
-  add_plain<Transpose>(table, build_transpose);
+  add_plain<Transpose>(table, [](const NodeView& node) {
+    return build_transposition(node, node.inputs[0].shape, node.as<Transpose>().axes);
+  });
   add_plain<Cast>(table, build_cast);
   add_plain<CastLike>(table, build_cast);
 }

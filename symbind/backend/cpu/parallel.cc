@@ -15,22 +15,35 @@ namespace {
 bool forked = false;
 const int fork_watch = pthread_atfork(nullptr, nullptr, [] { forked = true; });
 
+thread_local LoopThreads* loop_threads = nullptr;
+
+void run_range(int64_t count, int64_t piece, int64_t pieces, RangeFunction function, void* context) {
+  const int64_t begin = count * piece / pieces, end = count * (piece + 1) / pieces;
+  if (begin < end) function(context, begin, end);
+}
+
 }  // namespace
+
+LoopsOn::LoopsOn(LoopThreads* threads) : before_(loop_threads) { loop_threads = threads; }
+LoopsOn::~LoopsOn() { loop_threads = before_; }
 
 #ifdef _OPENMP
 
-int available_threads() { return (fork_watch == 0 && forked) || omp_in_parallel() ? 1 : omp_get_max_threads(); }
+int available_threads() {
+  if ((fork_watch == 0 && forked) || omp_in_parallel()) return 1;
+  return loop_threads ? loop_threads->count() : omp_get_max_threads();
+}
 
 void set_thread_share(int threads) { omp_set_num_threads(threads > 0 ? threads : omp_get_num_procs()); }
 
 void run_ranges(int64_t count, int threads, RangeFunction function, void* context) {
+  if (loop_threads)
+    return loop_threads->run_pieces(threads, [&](int piece) { run_range(count, piece, threads, function, context); });
   std::exception_ptr thrown;
 #pragma omp parallel num_threads(threads)
   {
-    const int64_t piece = omp_get_thread_num(), pieces = omp_get_num_threads();
     try {
-      const int64_t begin = count * piece / pieces, end = count * (piece + 1) / pieces;
-      if (begin < end) function(context, begin, end);
+      run_range(count, omp_get_thread_num(), omp_get_num_threads(), function, context);
     } catch (...) {
 #pragma omp critical(symbind_thrown)
       thrown = std::current_exception();
@@ -41,9 +54,12 @@ void run_ranges(int64_t count, int threads, RangeFunction function, void* contex
 
 #else
 
-int available_threads() { return 1; }
+int available_threads() { return loop_threads && !(fork_watch == 0 && forked) ? loop_threads->count() : 1; }
 void set_thread_share(int) {}
-void run_ranges(int64_t count, int, RangeFunction function, void* context) { function(context, 0, count); }
+void run_ranges(int64_t count, int threads, RangeFunction function, void* context) {
+  if (!loop_threads) return function(context, 0, count);
+  loop_threads->run_pieces(threads, [&](int piece) { run_range(count, piece, threads, function, context); });
+}
 
 #endif
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <type_traits>
 
 namespace symbind::cpu_backend {
@@ -22,6 +23,27 @@ class ThreadShare {
 
  private:
   int before_;
+};
+
+// Threads that may run the loops of another thread in place of OpenMP's, which spin for a while behind every loop and
+// so take cores from whoever computes next.
+class LoopThreads {
+ public:
+  virtual ~LoopThreads() = default;
+  virtual int count() const = 0;
+  virtual void run_pieces(int pieces, const std::function<void(int piece)>& body) = 0;
+};
+
+// While it lives, loops of this thread run on those; none: on OpenMP's again.
+class LoopsOn {
+ public:
+  explicit LoopsOn(LoopThreads* threads);
+  ~LoopsOn();
+  LoopsOn(const LoopsOn&) = delete;
+  LoopsOn& operator=(const LoopsOn&) = delete;
+
+ private:
+  LoopThreads* before_;
 };
 
 using RangeFunction = void (*)(void* context, int64_t begin, int64_t end);

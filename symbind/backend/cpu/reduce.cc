@@ -1,6 +1,10 @@
 #include "symbind/ops/reduce.h"
 
+#include <algorithm>
+
 #include "symbind/backend/cpu/families.h"
+#include "symbind/backend/cpu/fold.h"
+#include "symbind/backend/cpu/loops.h"
 #include "symbind/backend/cpu/plain.h"
 #include "symbind/backend/cpu/reduction.h"
 #include "symbind/backend/cpu/strided.h"
@@ -36,11 +40,78 @@ std::unique_ptr<Kernel> build_reduce_grad(const NodeView& node) {
   });
 }
 
+template <FixedString name>
+void add_fold(ImplementationTable& table, Fold fold) {
+  add_plain<Reduce<name>>(table, [fold](const NodeView& node) {
+    const auto& p = node.as<Reduce<name>>();
+    return build_fold(node, reduced_axes(p.axis, p.exclude, node.inputs[0].shape.rank(), node.where()), fold);
+  });
+}
+
+std::unique_ptr<Kernel> build_norm(const NodeView& node) {
+  const auto& p = node.as<Norm>();
+  const auto reduced = reduced_axes(p.axis, false, node.inputs[0].shape.rank(), node.where());
+  return build_fold(node, reduced, p.ord == 1 ? Fold::norm1 : Fold::norm2);
+}
+
+// The first NaN counts as the extreme.
+template <class C>
+bool beats(C a, C b, bool max) {
+  if (b != b) return false;
+  return a != a || (max ? a > b : a < b);
+}
+
+std::unique_ptr<Kernel> build_place(const NodeView& node, const ReducedAxis& axis, bool max) {
+  return visit_dtype(node.inputs[0].dtype, [&](auto type) -> std::unique_ptr<Kernel> {
+    using T = typename decltype(type)::type;
+    using C = pointwise::Wide<T>;
+    return make_kernel([=](const Args& args) {
+      const T* const in = args.in<T>(0);
+      T* const out = args.out<T>();
+      parallel_for(axis.outer * axis.inner, std::max<int64_t>(1, element_grain / std::max<int64_t>(1, axis.length)),
+                   [=](int64_t begin, int64_t end) {
+                     for (int64_t i = begin; i < end; ++i) {
+                       const T* const row = in + i / axis.inner * axis.length * axis.inner + i % axis.inner;
+                       int64_t best = 0;
+                       for (int64_t k = 1; k < axis.length; ++k)
+                         if (beats(static_cast<C>(row[k * axis.inner]), static_cast<C>(row[best * axis.inner]), max))
+                           best = k;
+                       out[i] = convert<T>(best);
+                     }
+                   });
+    });
+  });
+}
+
+ReducedAxis one_axis(const Shape& shape, int axis) {
+  return {shape.size(0, axis), shape[axis], shape.size(axis + 1, shape.rank())};
+}
+
+template <FixedString name>
+void add_place(ImplementationTable& table, bool max) {
+  add_plain<ArgReduce<name>>(table, [max](const NodeView& node) {
+    const auto& p = node.as<ArgReduce<name>>();
+    const Shape& shape = node.inputs[0].shape;
+    return build_place(
+        node, p.axis ? one_axis(shape, shape.axis(*p.axis, node.where())) : ReducedAxis{1, shape.size(), 1}, max);
+  });
+}
+
 }  // namespace
 
 void add_reduce(ImplementationTable& table) {
   add_plain<Sum>(table, build_reduce<Sum>);
   add_plain<Mean>(table, build_reduce<Mean>);
+  add_fold<"max">(table, Fold::max);
+  add_fold<"min">(table, Fold::min);
+  add_fold<"prod">(table, Fold::product);
+  add_fold<"nansum">(table, Fold::sum_of_numbers);
+  add_fold<"nanprod">(table, Fold::product_of_numbers);
+  add_plain<Norm>(table, build_norm);
+  add_place<"argmax">(table, true);
+  add_place<"argmin">(table, false);
+  add_plain<ArgmaxChannel>(
+      table, [](const NodeView& node) { return build_place(node, one_axis(node.inputs[0].shape, 1), true); });
   add_plain<SumGrad>(table, build_reduce_grad<SumGrad>);
   add_plain<MeanGrad>(table, build_reduce_grad<MeanGrad>);
 }

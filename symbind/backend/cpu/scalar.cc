@@ -3,6 +3,7 @@
 #include "symbind/backend/cpu/families.h"
 #include "symbind/backend/cpu/map.h"
 #include "symbind/backend/cpu/plain.h"
+#include "symbind/backend/pointwise_math.h"
 
 namespace symbind::cpu_backend {
 namespace {
@@ -51,6 +52,8 @@ void add_scalar(ImplementationTable& table) {
   add_square(table);
   add_with_scalar<1>(table, pointwise::ScalarTable{});
   add_with_scalar<2>(table, pointwise::ScalarGradTable{});
+  add_with_scalar<1>(table, pointwise::ChoiceScalarTable{});
+  add_with_scalar<2>(table, pointwise::ChoiceScalarGradTable{});
 }
 
 }  // namespace symbind::cpu_backend

@@ -103,24 +103,32 @@ void put(const SliceRows& rows, void* whole, const void* part) {
 }
 
 template <class P>
-SliceRows rows_of(const NodeView& node, const Tensor& whole) {
+SliceRange range_of_slice(const NodeView& node, const Shape& whole) {
   const P& p = node.as<P>();
-  return {whole.shape, resolve_slice(whole.shape, p.begin, p.end, p.step, node.where()), whole.dtype};
+  return resolve_slice(whole, p.begin, p.end, p.step, node.where());
 }
 
-std::unique_ptr<Kernel> build_slice(const NodeView& node) {
-  if (node.outputs[0].shape.size() == 0) return make_kernel([](const Args&) {});
-  return make_kernel(
-      [rows = rows_of<Slice>(node, node.inputs[0])](const Args& args) { take(rows, args.inputs[0], args.outputs[0]); });
+template <class P>
+SliceRows rows_of(const NodeView& node, const Tensor& whole) {
+  return {whole.shape, range_of_slice<P>(node, whole.shape), whole.dtype};
 }
 
-std::unique_ptr<Kernel> build_slice_grad(const NodeView& node) {
+// Output 0 is the slice of input 0.
+std::unique_ptr<Kernel> build_part(const NodeView& node, const SliceRange& range) {
   if (node.outputs[0].shape.size() == 0) return make_kernel([](const Args&) {});
-  return make_kernel(
-      [rows = rows_of<SliceGrad>(node, node.outputs[0]), bytes = node.outputs[0].bytes()](const Args& args) {
-        std::memset(args.outputs[0], 0, bytes);
-        put(rows, args.outputs[0], args.inputs[0]);
-      });
+  return make_kernel([rows = SliceRows(node.inputs[0].shape, range, node.inputs[0].dtype)](const Args& args) {
+    take(rows, args.inputs[0], args.outputs[0]);
+  });
+}
+
+// Output 0 is zero, with input 0 in the place of the slice.
+std::unique_ptr<Kernel> build_in_zeros(const NodeView& node, const SliceRange& range) {
+  if (node.outputs[0].shape.size() == 0) return make_kernel([](const Args&) {});
+  return make_kernel([rows = SliceRows(node.outputs[0].shape, range, node.outputs[0].dtype),
+                      bytes = node.outputs[0].bytes(), empty = node.inputs[0].shape.size() == 0](const Args& args) {
+    std::memset(args.outputs[0], 0, bytes);
+    if (!empty) put(rows, args.outputs[0], args.inputs[0]);
+  });
 }
 
 std::unique_ptr<Kernel> build_slice_assign(const NodeView& node) {
@@ -153,8 +161,31 @@ std::unique_ptr<Kernel> build_slice_assign_scalar(const NodeView& node) {
 }  // namespace
 
 void add_slice(ImplementationTable& table) {
-  add_plain<Slice>(table, build_slice);
-  add_plain<SliceGrad>(table, build_slice_grad);
+  add_plain<Slice>(
+      table, [](const NodeView& node) { return build_part(node, range_of_slice<Slice>(node, node.inputs[0].shape)); });
+  add_plain<SliceGrad>(table, [](const NodeView& node) {
+    return build_in_zeros(node, range_of_slice<SliceGrad>(node, node.outputs[0].shape));
+  });
+  add_plain<SliceAxis>(table, [](const NodeView& node) {
+    return build_part(node, range_of(node.as<SliceAxis>(), node.inputs[0].shape, node.where()));
+  });
+  add_plain<SliceAxisGrad>(table, [](const NodeView& node) {
+    return build_in_zeros(node, range_of(node.as<SliceAxisGrad>(), node.outputs[0].shape, node.where()));
+  });
+  add_plain<SliceLike>(table, [](const NodeView& node) {
+    return build_part(node, range_of(node.as<SliceLike>(), node.inputs[0].shape, node.inputs[1].shape, node.where()));
+  });
+  add_plain<SliceLikeGrad>(table, [](const NodeView& node) {
+    return build_in_zeros(
+        node, range_of(node.as<SliceLikeGrad>(), node.outputs[0].shape, node.inputs[2].shape, node.where()));
+  });
+  add_plain<Crop>(table, [](const NodeView& node) {
+    return build_part(node, range_of(node.as<Crop>(), node.inputs[0].shape, node.outputs[0].shape, node.where()));
+  });
+  add_plain<CropGrad>(table, [](const NodeView& node) {
+    return build_in_zeros(node,
+                          range_of(node.as<CropGrad>(), node.outputs[0].shape, node.inputs[0].shape, node.where()));
+  });
   add_plain<SliceAssign>(table, build_slice_assign);
   add_plain<SliceAssignScalar>(table, build_slice_assign_scalar);
 }

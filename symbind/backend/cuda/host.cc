@@ -22,8 +22,8 @@ const Implementation& cpu_implementation(const NodeView& node) {
 class HostStep final : public Kernel {
  public:
   explicit HostStep(const NodeView& node) : device_(CudaDevice::of(node.context)), where_(node.where()) {
-    const NodeView on_cpu{node.op,      node.params,   node.name,        node.inputs,
-                          node.outputs, node.is_train, node.random_slot, cpu(node.context.id)};
+    NodeView on_cpu = node;
+    on_cpu.context = cpu(node.context.id);
     kernel_ = cpu_implementation(on_cpu).build(on_cpu);
     in_place = kernel_->in_place;  // the host's copies are apart, so what the CPU allows is safe
     capturable = false;

@@ -44,8 +44,21 @@ class Values:
         return self.rng.randint(0, classes, shape).astype(dtype)
 
 
-def case(op, name, make_inputs, attrs=None, grad_req="write", out_grads=None, compare="values", expect_error=False):
-    """One case. `make_inputs(values)` gives {input name: array} in order."""
+def case(
+    op,
+    name,
+    make_inputs,
+    attrs=None,
+    grad_req="write",
+    out_grads=None,
+    compare="values",
+    expect_error=False,
+    no_grad=(),
+):
+    """One case. `make_inputs(values)` gives {input name: array} in order.
+
+    `no_grad` names inputs that MXNet refuses a gradient of.
+    """
     identity = op + "/" + name
     inputs = make_inputs(Values(identity))
     return {
@@ -57,5 +70,6 @@ def case(op, name, make_inputs, attrs=None, grad_req="write", out_grads=None, co
         "out_grads": out_grads,
         "compare": compare,
         "expect_error": expect_error,
+        "no_grad": tuple(no_grad),
         "seed": zlib.crc32(identity.encode()),
     }

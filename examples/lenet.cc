@@ -1,0 +1,18 @@
+// Trains LeNet, a small convolutional network, on handwritten digits through Module::fit.
+#include "examples/support/digits_training.h"
+#include "examples/support/networks.h"
+
+int main(int argc, char** argv) {
+  return examples::run_program("lenet", [&] {
+    networks::LeNet network;
+    examples::DigitsTraining training;
+    examples::Options options("lenet", "Trains LeNet on the handwritten digits in data/.");
+    training.add_to(options);
+    options.add("--filters", network.filters, "of its convolutions, one number each")
+        .add("--hidden", network.hidden, "the size of its hidden layer")
+        .add_choice("--activation", network.activation, {"tanh", "relu", "sigmoid"}, "behind each of them")
+        .add_choice("--pooling", network.pooling, {"max", "avg"}, "behind the convolutions");
+    options.parse(argc, argv);
+    examples::train_and_score("lenet", networks::lenet(network), training);
+  });
+}

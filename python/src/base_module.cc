@@ -1,0 +1,310 @@
+#include "symbind/train/base_module.h"
+
+#include "bindings.h"
+#include "callback.h"
+#include "initializer.h"
+#include "kvstore.h"
+#include "log.h"
+#include "metric.h"
+#include "optimizer.h"
+#include "python_module.h"
+#include "symbind/core/interrupt.h"
+
+namespace symbind::python {
+
+// ---- steps written in Python -----------------------------------------------------------------------------------------
+
+const char* Overrides::text(Name name) {
+  static constexpr std::array<const char*, count> texts = {
+      "symbol", "data_names", "label_names", "output_names", "data_shapes", "label_shapes", "output_shapes", "bind",
+      "init_params", "init_optimizer", "get_params", "set_params", "prepare", "forward", "backward", "update",
+      "get_outputs", "get_input_grads", "update_metric", "install_monitor", "forward_backward"};
+  return texts[name];
+}
+
+nb::object Overrides::find(nb::handle self, nb::handle base, Name name) const {
+  if (found_[name] == Found::no) return {};
+  if (found_[name] == Found::unknown) {
+    const nb::object own = nb::getattr(self.type(), text(name), nb::none());
+    const nb::object inherited = nb::getattr(base, text(name), nb::none());
+    found_[name] = own.is_none() || own.is(inherited) ? Found::no : Found::yes;
+    if (found_[name] == Found::no) return {};
+  }
+  return nb::getattr(self, text(name));
+}
+
+OptimizerArg optimizer_arg_from(nb::handle value) {
+  if (nb::isinstance<nb::str>(value)) return nb::cast<std::string>(value);
+  return optimizer_from(value);
+}
+
+nb::object module_to_python(BaseModule* module) {
+  return module ? nb::cast(module, nb::rv_policy::reference) : nb::none();
+}
+
+nb::dict arguments_of(const BindArgs& args) {
+  nb::dict dict;
+  dict["for_training"] = args.for_training;
+  dict["force_rebind"] = args.force_rebind;
+  if (args.inputs_need_grad) dict["inputs_need_grad"] = true;
+  if (args.shared_module) dict["shared_module"] = module_to_python(args.shared_module);
+  return dict;
+}
+
+nb::dict arguments_of(const InitParamsArgs& args) {
+  nb::dict dict;
+  dict["initializer"] = args.initializer ? nb::cast(std::const_pointer_cast<Initializer>(args.initializer))
+                                         : nb::module_::import_("symbind.initializer").attr("Uniform")(0.01);
+  dict["arg_params"] = args.arg_params ? nb::object(dict_of(*args.arg_params)) : nb::none();
+  dict["aux_params"] = args.aux_params ? nb::object(dict_of(*args.aux_params)) : nb::none();
+  dict["allow_missing"] = args.allow_missing;
+  dict["force_init"] = args.force_init;
+  if (args.allow_extra) dict["allow_extra"] = true;
+  return dict;
+}
+
+nb::dict arguments_of(const InitOptimizerArgs& args) {
+  nb::dict dict;
+  dict["kvstore"] = args.kvstore.store()          ? to_python(args.kvstore.store())
+                    : args.kvstore.type().empty() ? nb::none()
+                                                  : nb::cast(args.kvstore.type());
+  dict["optimizer"] =
+      args.optimizer.optimizer() ? to_python(args.optimizer.optimizer()) : nb::cast(args.optimizer.name());
+  dict["optimizer_params"] = optimizer_params_to_python(args.optimizer_params);
+  if (args.force_init) dict["force_init"] = true;
+  return dict;
+}
+
+std::vector<std::pair<std::string, Shape>> output_shapes_from(nb::handle value) {
+  std::vector<std::pair<std::string, Shape>> shapes;
+  for (nb::handle item : value) {
+    const DataDesc desc = desc_from(item);
+    shapes.emplace_back(desc.name, desc.shape);
+  }
+  return shapes;
+}
+
+BaseModule::Params params_from(nb::handle value) {
+  const auto pair = nb::cast<std::pair<nb::object, nb::object>>(value);
+  return {named_arrays_from(pair.first), named_arrays_from(pair.second)};
+}
+
+namespace {
+
+// ---- what Python calls -----------------------------------------------------------------------------------------------
+
+nb::object logger_of(nb::handle self) { return nb::getattr(self, "logger", nb::none()); }
+
+std::optional<NamedArrays> optional_arrays(nb::handle value) {
+  if (value.is_none()) return std::nullopt;
+  return named_arrays_from(value);
+}
+
+void fit(nb::handle self, nb::handle train_data, nb::handle eval_data, nb::handle eval_metric,
+         nb::handle epoch_end_callback, nb::handle batch_end_callback, nb::handle kvstore, nb::handle optimizer,
+         nb::handle optimizer_params, nb::handle eval_end_callback, nb::handle eval_batch_end_callback,
+         nb::handle initializer, nb::handle arg_params, nb::handle aux_params, bool allow_missing, bool force_rebind,
+         bool force_init, int begin_epoch, std::optional<int> num_epoch, nb::handle validation_metric,
+         Monitor* monitor, nb::handle) {
+  if (!num_epoch) throw nb::value_error("fit needs num_epoch, the number of epochs");
+  auto& module = nb::cast<BaseModule&>(self);
+  const auto training = iter_from(train_data, "train_data");
+  const auto evaluation = eval_data.is_none() ? nullptr : iter_from(eval_data, "eval_data");
+  FitArgs args{
+      .eval_data = evaluation.get(),
+      .eval_metric = metric_from(eval_metric),
+      .epoch_end_callback = epoch_callbacks_from(epoch_end_callback),
+      .batch_end_callback = batch_callbacks_from(batch_end_callback),
+      .kvstore = kvstore_from(kvstore),
+      .optimizer = optimizer_arg_from(optimizer),
+      .optimizer_params = optimizer_params_from(optimizer_params),
+      .eval_end_callback = batch_callbacks_from(eval_end_callback),
+      .eval_batch_end_callback = batch_callbacks_from(eval_batch_end_callback),
+      .initializer = initializer_from(initializer),
+      .arg_params = optional_arrays(arg_params),
+      .aux_params = optional_arrays(aux_params),
+      .allow_missing = allow_missing,
+      .force_rebind = force_rebind,
+      .force_init = force_init,
+      .begin_epoch = begin_epoch,
+      .num_epoch = *num_epoch,
+      .validation_metric = std::nullopt,
+      .monitor = monitor,
+  };
+  if (!validation_metric.is_none()) args.validation_metric = metric_from(validation_metric);
+  const LoggerScope log(logger_of(self));
+  nb::gil_scoped_release release;
+  module.fit(*training, args);
+}
+
+nb::list score(nb::handle self, nb::handle eval_data, nb::handle eval_metric, std::optional<int64_t> num_batch,
+               nb::handle batch_end_callback, nb::handle score_end_callback, bool reset, int epoch, nb::handle) {
+  auto& module = nb::cast<BaseModule&>(self);
+  const auto data = iter_from(eval_data, "eval_data");
+  const EvalMetricPtr metric = metric_from(eval_metric);
+  const ScoreArgs args{.num_batch = num_batch,
+                       .batch_end_callback = batch_callbacks_from(batch_end_callback),
+                       .score_end_callback = batch_callbacks_from(score_end_callback),
+                       .reset = reset,
+                       .epoch = epoch};
+  const LoggerScope log(logger_of(self));
+  EvalMetric::NameValues values;
+  {
+    nb::gil_scoped_release release;
+    values = module.score(*data, metric, args);
+  }
+  nb::list list;
+  for (const auto& [name, value] : values) list.append(nb::make_tuple(name, value));
+  return list;
+}
+
+// One output alone is the answer itself, unless a list is always wanted.
+nb::object outputs_to_python(const std::vector<NDArray>& outputs, bool always_output_list) {
+  if (outputs.size() == 1 && !always_output_list) return nb::cast(outputs[0]);
+  return list_of(outputs);
+}
+
+nb::object predict(nb::handle self, nb::handle eval_data, std::optional<int64_t> num_batch, bool merge_batches,
+                   bool always_output_list, bool reset, nb::handle) {
+  auto& module = nb::cast<BaseModule&>(self);
+  const bool numpy = nb::isinstance(eval_data, numpy_module().attr("ndarray"));
+  if (numpy || nb::isinstance<NDArray>(eval_data)) {
+    const NDArray data = array_from(eval_data, cpu());
+    std::vector<NDArray> outputs;
+    {
+      nb::gil_scoped_release release;
+      outputs = module.predict(data);
+    }
+    return outputs_to_python(outputs, always_output_list);
+  }
+  const auto data = iter_from(eval_data, "eval_data");
+  const PredictArgs args{.num_batch = num_batch, .reset = reset};
+  const LoggerScope log(logger_of(self));
+  if (merge_batches) {
+    std::vector<NDArray> outputs;
+    {
+      nb::gil_scoped_release release;
+      outputs = module.predict(*data, args);
+    }
+    return outputs_to_python(outputs, always_output_list);
+  }
+  std::vector<std::vector<NDArray>> batches;
+  {
+    nb::gil_scoped_release release;
+    module.iter_predict(
+        *data,
+        [&](const std::vector<NDArray>& outputs, int64_t, const DataBatch&) {
+          batches.emplace_back();
+          for (const NDArray& output : outputs) batches.back().push_back(output.copy());
+        },
+        args);
+  }
+  return list_of(batches);
+}
+
+// Python's view of PredictLoop; it keeps the module and the iterator alive.
+class PythonPredictLoop {
+ public:
+  PythonPredictLoop(nb::object module, nb::handle eval_data, const PredictArgs& args)
+      : module_(std::move(module)),
+        data_(iter_from(eval_data, "eval_data")),
+        loop_(nb::cast<BaseModule&>(module_), *data_, args) {}
+  nb::object next() {
+    std::optional<PredictLoop::Step> step;
+    {
+      nb::gil_scoped_release release;
+      step = loop_.next();
+    }
+    if (!step) throw nb::stop_iteration();
+    return nb::make_tuple(list_of(step->outputs), step->nbatch, batch_to_python(step->batch));
+  }
+
+ private:
+  nb::object module_;
+  std::shared_ptr<DataIter> data_;
+  PredictLoop loop_;
+};
+
+}  // namespace
+
+void bind_base_module(nb::module_& m) {
+  set_interrupt_check([] {
+    if (!Py_IsInitialized()) return;
+    nb::gil_scoped_acquire acquire;
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+  });
+
+  nb::class_<PythonPredictLoop>(m, "_PredictLoop")
+      .def("__iter__", [](nb::handle self) { return nb::borrow(self); })
+      .def("__next__", &PythonPredictLoop::next);
+
+  nb::class_<BaseModule, PythonModule<BaseModule>> type(
+      m, "BaseModule", nb::dynamic_attr(), nb::is_weak_referenceable(),
+      "What every kind of module does. A class of one's own defines bind, forward, backward, update and so on; fit, "
+      "score and predict are made of these.");
+  type.def(nb::init<>())
+      .def_rw("binded", &BaseModule::binded)
+      .def_rw("for_training", &BaseModule::for_training)
+      .def_rw("inputs_need_grad", &BaseModule::inputs_need_grad)
+      .def_rw("params_initialized", &BaseModule::params_initialized)
+      .def_rw("optimizer_initialized", &BaseModule::optimizer_initialized)
+      .def("fit", &fit, nb::arg("train_data"), nb::arg("eval_data").none() = nb::none(), nb::arg("eval_metric") = "acc",
+           nb::arg("epoch_end_callback").none() = nb::none(), nb::arg("batch_end_callback").none() = nb::none(),
+           nb::arg("kvstore").none() = "local", nb::arg("optimizer") = "sgd",
+           nb::arg("optimizer_params") = nb::make_tuple(nb::make_tuple("learning_rate", 0.01)),
+           nb::arg("eval_end_callback").none() = nb::none(), nb::arg("eval_batch_end_callback").none() = nb::none(),
+           nb::arg("initializer").none() = nb::none(), nb::arg("arg_params").none() = nb::none(),
+           nb::arg("aux_params").none() = nb::none(), nb::arg("allow_missing") = false,
+           nb::arg("force_rebind") = false, nb::arg("force_init") = false, nb::arg("begin_epoch") = 0,
+           nb::arg("num_epoch").none() = nb::none(), nb::arg("validation_metric").none() = nb::none(),
+           nb::arg("monitor").none() = nb::none(), nb::arg("sparse_row_id_fn").none() = nb::none(),
+           "Trains for the epochs from begin_epoch to num_epoch.")
+      .def("score", &score, nb::arg("eval_data"), nb::arg("eval_metric"), nb::arg("num_batch").none() = nb::none(),
+           nb::arg("batch_end_callback").none() = nb::none(), nb::arg("score_end_callback").none() = nb::none(),
+           nb::arg("reset") = true, nb::arg("epoch") = 0, nb::arg("sparse_row_id_fn").none() = nb::none(),
+           "Runs over eval_data; a list of names and values.")
+      .def("predict", &predict, nb::arg("eval_data"), nb::arg("num_batch").none() = nb::none(),
+           nb::arg("merge_batches") = true, nb::arg("always_output_list") = false, nb::arg("reset") = true,
+           nb::arg("sparse_row_id_fn").none() = nb::none(),
+           "The outputs over an iterator, or for an array; padding is cut off.")
+      .def(
+          "iter_predict",
+          [](nb::object self, nb::handle eval_data, std::optional<int64_t> num_batch, bool reset, nb::handle) {
+            return std::make_unique<PythonPredictLoop>(std::move(self), eval_data,
+                                                       PredictArgs{.num_batch = num_batch, .reset = reset});
+          },
+          nb::arg("eval_data"), nb::arg("num_batch").none() = nb::none(), nb::arg("reset") = true,
+          nb::arg("sparse_row_id_fn").none() = nb::none(), "Batch by batch: (outputs, number, batch).")
+      .def(
+          "forward_backward",
+          [](BaseModule& self, nb::handle data_batch) {
+            const DataBatch batch = batch_from(data_batch);
+            nb::gil_scoped_release release;
+            self.BaseModule::forward_backward(batch);
+          },
+          nb::arg("data_batch"))
+      .def(
+          "set_params",
+          [](BaseModule& self, nb::handle arg_params, nb::handle aux_params, bool allow_missing, bool force_init,
+             bool allow_extra) {
+            self.BaseModule::set_params(named_arrays_from(arg_params), named_arrays_from(aux_params), allow_missing,
+                                        force_init, allow_extra);
+          },
+          nb::arg("arg_params").none(), nb::arg("aux_params").none(), nb::arg("allow_missing") = false,
+          nb::arg("force_init") = true, nb::arg("allow_extra") = false)
+      .def("prepare", [](BaseModule&, nb::handle, nb::handle) {}, nb::arg("data_batch"),
+           nb::arg("sparse_row_id_fn").none() = nb::none())
+      .def("save_params", &BaseModule::save_params, nb::arg("fname"))
+      .def("load_params", &BaseModule::load_params, nb::arg("fname"));
+  for (const char* name : {"bind", "init_params", "init_optimizer", "get_params", "forward", "backward", "update",
+                           "get_outputs", "get_input_grads", "update_metric", "install_monitor"})
+    type.def(name, [name](BaseModule&, nb::args, nb::kwargs) -> nb::object {
+      PyErr_Format(PyExc_NotImplementedError, "this class of module does not define %s", name);
+      throw nb::python_error();
+    });
+  m.def("_check_input_names", [](const Symbol& symbol, nb::handle names, const std::string& kind, bool strict) {
+    check_input_names(symbol, names_from(names), kind, strict);
+  }, nb::arg("symbol"), nb::arg("names").none(), nb::arg("typename"), nb::arg("throw"));
+}
+
+}  // namespace symbind::python

@@ -1,0 +1,533 @@
+#include "data.h"
+
+#include <array>
+#include <set>
+#include <utility>
+
+#include <unistd.h>
+
+#include "symbind/data/mnist_iter.h"
+#include "symbind/data/ndarray_iter.h"
+#include "symbind/data/prefetch.h"
+#include "symbind/data/resize_iter.h"
+
+#include "bindings.h"
+#include "convert.h"
+
+namespace symbind::python {
+namespace {
+
+// Looked up once and never given back: the interpreter may be gone before static objects are.
+nb::handle io_class(const char* name) { return nb::object(nb::module_::import_("symbind.io.io").attr(name)).release(); }
+nb::handle desc_class() {
+  static const nb::handle type = io_class("DataDesc");
+  return type;
+}
+nb::handle batch_class() {
+  static const nb::handle type = io_class("DataBatch");
+  return type;
+}
+
+// None where there is no such attribute.
+nb::object optional_attribute(nb::handle object, const char* name) {
+  PyObject* found = PyObject_GetAttrString(object.ptr(), name);
+  if (found) return nb::steal(found);
+  if (!PyErr_ExceptionMatches(PyExc_AttributeError)) throw nb::python_error();
+  PyErr_Clear();
+  return nb::none();
+}
+
+std::string class_name(nb::handle value) { return nb::str(nb::handle(value.type()).attr("__name__")).c_str(); }
+
+}  // namespace
+
+// ---- descriptions and batches ---------------------------------------------------------------------------------------
+
+DataDesc desc_from(nb::handle value) {
+  const bool pair = PyTuple_Check(value.ptr()) || PyList_Check(value.ptr());
+  if (!nb::hasattr(value, "shape") && !(pair && nb::len(value) >= 2))
+    throw nb::type_error(
+        join("an input is described by a DataDesc or (name, shape), not ", nb::repr(value).c_str()).c_str());
+  const bool plain = !nb::hasattr(value, "shape");
+  const nb::object name = plain ? nb::object(value[0]) : nb::object(value.attr("name"));
+  const nb::object shape = plain ? nb::object(value[1]) : nb::object(value.attr("shape"));
+  if (!nb::isinstance<nb::str>(name))
+    throw nb::type_error(join("the name of an input must be text, not ", nb::repr(name).c_str()).c_str());
+  DataDesc desc{.name = nb::cast<std::string>(name), .shape = Shape(dims_from(shape))};
+  const nb::object dtype = plain && nb::len(value) > 2 ? nb::object(value[2]) : optional_attribute(value, "dtype");
+  if (!dtype.is_none()) desc.dtype = dtype_from(dtype);
+  const nb::object layout = plain && nb::len(value) > 3 ? nb::object(value[3]) : optional_attribute(value, "layout");
+  if (!layout.is_none()) desc.layout = nb::cast<std::string>(layout);
+  return desc;
+}
+
+std::vector<DataDesc> descs_from(nb::handle value) {
+  if (value.is_none()) return {};
+  const bool one = nb::hasattr(value, "shape") ||
+                   (PyTuple_Check(value.ptr()) && nb::len(value) > 0 && nb::isinstance<nb::str>(value[0]));
+  if (one) return {desc_from(value)};
+  std::vector<DataDesc> descs;
+  for (nb::handle item : value) descs.push_back(desc_from(item));
+  return descs;
+}
+
+nb::object desc_to_python(const DataDesc& desc) {
+  return desc_class()(desc.name, tuple_of(desc.shape), numpy_type(desc.dtype), desc.layout);
+}
+
+nb::list list_of(const std::vector<DataDesc>& descs) {
+  nb::list list;
+  for (const DataDesc& desc : descs) list.append(desc_to_python(desc));
+  return list;
+}
+
+DataBatch batch_from(nb::handle value) {
+  if (!nb::hasattr(value, "data"))
+    throw nb::type_error(
+        join("a batch needs an attribute data, a list of arrays; ", class_name(value), " has none").c_str());
+  DataBatch batch{.data = arrays_from(value.attr("data")), .label = arrays_from(optional_attribute(value, "label"))};
+  if (const nb::object pad = optional_attribute(value, "pad"); !pad.is_none()) batch.pad = nb::cast<int64_t>(pad);
+  if (const nb::object index = optional_attribute(value, "index"); !index.is_none()) {
+    const nb::object numbers = nb::hasattr(index, "tolist") ? index.attr("tolist")() : index;
+    nb::try_cast(numbers, batch.index);  // scripts keep other things there, too
+  }
+  if (const nb::object key = optional_attribute(value, "bucket_key"); !key.is_none()) batch.bucket_key = text_of(key);
+  if (const nb::object descs = optional_attribute(value, "provide_data"); !descs.is_none())
+    batch.provide_data = descs_from(descs);
+  if (const nb::object descs = optional_attribute(value, "provide_label"); !descs.is_none())
+    batch.provide_label = descs_from(descs);
+  batch.source = std::shared_ptr<void>(value.inc_ref().ptr(), [](void* object) {
+    if (!Py_IsInitialized()) return;
+    nb::gil_scoped_acquire acquire;
+    nb::handle(static_cast<PyObject*>(object)).dec_ref();
+  });
+  return batch;
+}
+
+// What came from Python goes back as it was, with whatever else it carries.
+nb::object batch_to_python(const DataBatch& batch) {
+  if (batch.source) return nb::borrow(static_cast<PyObject*>(batch.source.get()));
+  const auto descs = [](const std::optional<std::vector<DataDesc>>& given) -> nb::object {
+    return given ? nb::object(list_of(*given)) : nb::none();
+  };
+  const nb::object index = batch.index.empty() ? nb::none() : nb::cast(batch.index);
+  const nb::object key = batch.bucket_key.empty() ? nb::none() : nb::cast(batch.bucket_key);
+  return batch_class()(list_of(batch.data), list_of(batch.label), batch.pad, index, key, descs(batch.provide_data),
+                       descs(batch.provide_label));
+}
+
+// ---- iterators of Python's ------------------------------------------------------------------------------------------
+
+namespace {
+
+// A DataIter that says no more than that it is one, as long as no subclass does.
+class BareIter final : public DataIter {
+ public:
+  std::vector<DataDesc> provide_data() const override { return {}; }
+  std::vector<DataDesc> provide_label() const override { return {}; }
+  void reset() override {}
+  std::optional<DataBatch> next() override { return std::nullopt; }
+};
+
+// Any Python object that can be iterated over, or that has a method next. An epoch begins with iter(object), as a loop
+// in Python would: where that is a generator, each epoch has its own.
+class PythonIter final : public DataIter {
+ public:
+  explicit PythonIter(nb::handle object) : object_(nb::borrow(object)) {}
+
+  nb::object object() const { return object_.get(); }
+  std::vector<DataDesc> provide_data() const override { return described("provide_data", data_); }
+  std::vector<DataDesc> provide_label() const override { return described("provide_label", label_); }
+  int64_t batch_size() const override {
+    nb::gil_scoped_acquire acquire;
+    int64_t size = 0;
+    if (nb::try_cast(optional_attribute(object_.get(), "batch_size"), size) && size > 0) return size;
+    return DataIter::batch_size();
+  }
+  std::string default_bucket_key() const override {
+    nb::gil_scoped_acquire acquire;
+    const nb::object key = optional_attribute(object_.get(), "default_bucket_key");
+    return key.is_none() ? "" : text_of(key);
+  }
+  void reset() override {
+    nb::gil_scoped_acquire acquire;
+    iterator_.reset();
+    if (nb::hasattr(object_.get(), "reset")) object_.get().attr("reset")();
+  }
+  std::optional<DataBatch> next() override {
+    nb::gil_scoped_acquire acquire;
+    if (!iterator_ && nb::hasattr(object_.get(), "__iter__")) iterator_ = Callable(object_.get().attr("__iter__")());
+    const nb::object batch = iterator_ ? next_of(iterator_->get()) : next_of(object_.get());
+    if (batch) return batch_from(batch);
+    iterator_.reset();
+    return std::nullopt;
+  }
+
+ private:
+  // A description that can be read only once, such as zip(names, shapes), is kept.
+  struct Kept {
+    PyObject* of = nullptr;
+    std::vector<DataDesc> descs;
+  };
+  std::vector<DataDesc> described(const char* name, Kept& kept) const {
+    nb::gil_scoped_acquire acquire;
+    nb::object value = object_.get().attr(name);
+    if (PyCallable_Check(value.ptr())) value = value();
+    if (!PyIter_Check(value.ptr())) return descs_from(value);
+    if (kept.of != value.ptr()) kept = {value.ptr(), descs_from(value)};
+    return kept.descs;
+  }
+
+  // Null at the end.
+  static nb::object next_of(nb::handle from) {
+    if (PyIter_Check(from.ptr())) {
+      nb::object item = nb::steal(PyIter_Next(from.ptr()));
+      if (!item && PyErr_Occurred()) throw nb::python_error();
+      return item;
+    }
+    try {
+      return from.attr(nb::hasattr(from, "next") ? "next" : "__next__")();
+    } catch (nb::python_error& error) {
+      if (!error.matches(PyExc_StopIteration)) throw;
+      return {};
+    }
+  }
+
+  Callable object_;
+  std::optional<Callable> iterator_;
+  mutable Kept data_, label_;
+};
+
+// Its threads may wait for the GIL while they make a batch, so whoever waits for them must not hold it; and they must
+// be gone before the interpreter is, or where the process is a fork's child, in which they never were.
+class ThreadedIter final : public DataIter {
+ public:
+  ThreadedIter(std::vector<std::shared_ptr<DataIter>> iters, PrefetchingIterOptions options)
+      : inner_(std::make_unique<PrefetchingIter>(std::move(iters), std::move(options))) {
+    living().insert(this);
+  }
+  ~ThreadedIter() override {
+    living().erase(this);
+    stop();
+  }
+  ThreadedIter(const ThreadedIter&) = delete;
+  ThreadedIter& operator=(const ThreadedIter&) = delete;
+
+  static void stop_all() {
+    while (!living().empty()) {
+      ThreadedIter* iter = *living().begin();
+      living().erase(iter);
+      iter->stop();
+    }
+  }
+  std::vector<DataDesc> provide_data() const override { return inner().provide_data(); }
+  std::vector<DataDesc> provide_label() const override { return inner().provide_label(); }
+  int64_t batch_size() const override { return inner().batch_size(); }
+  std::string default_bucket_key() const override { return inner().default_bucket_key(); }
+  void reset() override { inner().reset(); }
+  void begin_epoch() override { inner().begin_epoch(); }
+  std::optional<DataBatch> next() override { return inner().next(); }
+
+ private:
+  static std::set<ThreadedIter*>& living() {  // touched with the GIL held
+    static auto* all = new std::set<ThreadedIter*>;
+    return *all;
+  }
+  PrefetchingIter& inner() const {
+    require(inner_ != nullptr, "[PrefetchingIter] the program is ending: there are no more batches");
+    require(getpid() == process_, "[PrefetchingIter] its threads are in the process it was made in, not in this fork");
+    return *inner_;
+  }
+  void stop() {
+    std::unique_ptr<PrefetchingIter> ending = std::move(inner_);
+    if (getpid() != process_) {
+      static_cast<void>(ending.release());
+    } else if (PyGILState_Check()) {
+      nb::gil_scoped_release release;
+      ending.reset();
+    }
+  }
+
+  std::unique_ptr<PrefetchingIter> inner_;
+  pid_t process_ = getpid();
+};
+
+template <class... Native>
+bool is_exactly_one_of(nb::handle value) {
+  return (value.type().is(nb::type<Native>()) || ...);
+}
+
+}  // namespace
+
+// A subclass in Python of one of the C++ classes may override anything, so it is called through its Python methods.
+std::shared_ptr<DataIter> iter_from(nb::handle value, const char* what) {
+  if (is_exactly_one_of<NDArrayIter, MNISTIter, ThreadedIter, ResizeIter>(value))
+    return nb::cast<std::shared_ptr<DataIter>>(value);
+  const bool array = nb::isinstance<NDArray>(value) || nb::hasattr(value, "__array__");
+  const bool steps = nb::hasattr(value, "__iter__") || nb::hasattr(value, "next") || nb::hasattr(value, "__next__");
+  if (array || !steps || nb::isinstance<nb::str>(value) || nb::isinstance<nb::dict>(value))
+    throw nb::type_error(
+        join(what, " must be a data iterator, not ", class_name(value), array ? ": wrap it in mx.io.NDArrayIter" : "")
+            .c_str());
+  return std::make_shared<PythonIter>(value);
+}
+
+nb::object iter_to_python(DataIter* iter) {
+  if (!iter) return nb::none();
+  if (const auto* python = dynamic_cast<PythonIter*>(iter)) return python->object();
+  const nb::object found = nb::find(*iter);
+  return found.is_valid() ? found : nb::none();
+}
+
+// ---- the classes ----------------------------------------------------------------------------------------------------
+
+namespace {
+
+[[noreturn]] void stop_iteration() { throw nb::stop_iteration(); }
+
+nb::object next_batch(DataIter& iter) {
+  std::optional<DataBatch> batch;
+  {
+    nb::gil_scoped_release release;
+    batch = iter.next();
+  }
+  if (!batch) stop_iteration();
+  return batch_to_python(*batch);
+}
+
+// MXNet's base class: next() in terms of the parts that a subclass defines.
+nb::object next_by_parts(nb::handle self) {
+  if (!nb::cast<bool>(nb::bool_(nb::object(self.attr("iter_next")())))) stop_iteration();
+  return batch_class()(nb::arg("data") = self.attr("getdata")(), nb::arg("label") = self.attr("getlabel")(),
+                       nb::arg("pad") = self.attr("getpad")(), nb::arg("index") = self.attr("getindex")());
+}
+
+IteratorArrays iterator_arrays_from(nb::handle value, const char* what) {
+  if (value.is_none()) return {};
+  if (nb::isinstance<NDArray>(value)) return {nb::cast<NDArray>(value)};
+  if (nb::isinstance<nb::dict>(value)) {
+    NamedArrays arrays;
+    for (auto [name, array] : nb::borrow<nb::dict>(value))
+      arrays[nb::cast<std::string>(nb::str(name))] = array_from(array, cpu());
+    return arrays;
+  }
+  if (PyTuple_Check(value.ptr()) || PyList_Check(value.ptr())) {
+    std::vector<NDArray> arrays;
+    for (nb::handle item : value) arrays.push_back(array_from(item, cpu()));
+    return arrays;
+  }
+  if (!nb::hasattr(value, "__array__"))
+    throw nb::type_error(join("[NDArrayIter] ", what,
+                              " must be an NDArray, a NumPy array, a list of them or a dict of them by name, not ",
+                              class_name(value))
+                             .c_str());
+  return {array_from(value, cpu())};
+}
+
+nb::list pairs_of(const std::vector<NDArrayIter::Source>& sources) {
+  nb::list list;
+  for (const auto& [name, array] : sources) list.append(nb::make_tuple(name, array));
+  return list;
+}
+
+// The samples' order as NumPy has it.
+nb::object order_of(const NDArrayIter& iter) {
+  const nb::object numpy = numpy_module();
+  if (iter.order().empty()) return numpy.attr("arange")(iter.num_data());
+  return numpy.attr("array")(nb::cast(iter.order()), nb::arg("dtype") = "int64");
+}
+
+void bind_base(nb::module_& m) {
+  nb::class_<DataIter, BareIter>(m, "DataIter", nb::dynamic_attr(), nb::is_weak_referenceable(),
+                                 "What feeds a network. A subclass defines next(), or iter_next(), getdata(), "
+                                 "getlabel(), getpad() and getindex(); further reset(), provide_data and "
+                                 "provide_label.")
+      // The methods take any `self`: subclasses that never call this __init__ are legion.
+      .def(
+          "__init__",
+          [](nb::pointer_and_handle<DataIter> self, nb::object batch_size) {
+            new (self.p) BareIter;
+            if (!nb::hasattr(self.h, "batch_size")) self.h.attr("batch_size") = batch_size;
+          },
+          nb::arg("batch_size") = 0)
+      .def("__iter__", [](nb::handle self) { return nb::borrow(self); })
+      .def("__next__", [](nb::handle self) { return self.attr("next")(); })
+      .def("next", &next_by_parts, "The next batch; StopIteration at the end of the epoch.")
+      .def(
+          "reset", [](nb::handle) {}, "Back to the beginning.")
+      .def(
+          "iter_next", [](nb::handle) { return nb::none(); }, "Steps to the next batch; False at the end.")
+      .def(
+          "getdata", [](nb::handle) { return nb::none(); }, "The batch's data.")
+      .def(
+          "getlabel", [](nb::handle) { return nb::none(); }, "The batch's labels.")
+      .def(
+          "getindex", [](nb::handle) { return nb::none(); }, "The numbers of the batch's samples.")
+      .def(
+          "getpad", [](nb::handle) { return nb::none(); }, "How many samples at the end only fill the batch up.");
+}
+
+// What iterators in C++ have in common. `parts`: iter_next() and the others in terms of next().
+template <class Iter>
+void def_iterator(nb::class_<Iter, DataIter>& type, bool parts) {
+  type.def_prop_ro("provide_data", [](const Iter& self) { return list_of(self.provide_data()); })
+      .def_prop_ro("provide_label", [](const Iter& self) { return list_of(self.provide_label()); })
+      .def_prop_ro("batch_size", &Iter::batch_size)
+      .def(
+          "next", [](Iter& self) { return next_batch(self); }, "The next batch; StopIteration at the end of the epoch.")
+      .def("reset", &Iter::reset, nb::call_guard<nb::gil_scoped_release>(), "Back to the beginning.");
+  if (!parts) return;
+  type.def("iter_next", [](nb::handle self) {
+    try {
+      self.attr("current_batch") = self.attr("next")();
+      return true;
+    } catch (nb::python_error& error) {
+      if (!error.matches(PyExc_StopIteration)) throw;
+      return false;
+    }
+  });
+  for (const auto& [method, attribute] : std::array<std::pair<const char*, const char*>, 4>{
+           {{"getdata", "data"}, {"getlabel", "label"}, {"getpad", "pad"}, {"getindex", "index"}}})
+    type.def(method, [attribute](nb::handle self) { return self.attr("current_batch").attr(attribute); });
+}
+
+void bind_ndarray_iter(nb::module_& m) {
+  nb::class_<NDArrayIter, DataIter> type(m, "NDArrayIter", nb::dynamic_attr(),
+                                         "Batches of arrays that are in memory; samples lie along the first axis.");
+  type.def(
+      "__init__",
+      [](NDArrayIter* self, nb::handle data, nb::handle label, int64_t batch_size, bool shuffle,
+         const std::string& last_batch_handle, const std::string& data_name, const std::string& label_name,
+         const std::string& layout) {
+        new (self) NDArrayIter(iterator_arrays_from(data, "data"), iterator_arrays_from(label, "label"),
+                               {.batch_size = batch_size,
+                                .shuffle = shuffle,
+                                .last_batch_handle = last_batch_handle,
+                                .data_name = data_name,
+                                .label_name = label_name,
+                                .layout = layout});
+      },
+      nb::arg("data").none(), nb::arg("label").none() = nb::none(), nb::arg("batch_size") = 1,
+      nb::arg("shuffle") = false, nb::arg("last_batch_handle") = "pad", nb::arg("data_name") = "data",
+      nb::arg("label_name") = "softmax_label", nb::arg("layout") = "NCHW");
+  def_iterator(type, false);
+  type.def("hard_reset", &NDArrayIter::hard_reset, "Back to the beginning, leaving out what would be rolled over.")
+      .def("iter_next", &NDArrayIter::iter_next)
+      .def("getdata", [](const NDArrayIter& self) { return list_of(self.getdata()); })
+      .def("getlabel", [](const NDArrayIter& self) { return list_of(self.getlabel()); })
+      .def("getpad", &NDArrayIter::getpad)
+      .def("getindex", &NDArrayIter::getindex)
+      .def_prop_ro("data", [](const NDArrayIter& self) { return pairs_of(self.data()); })
+      .def_prop_ro("label", [](const NDArrayIter& self) { return pairs_of(self.label()); })
+      .def_prop_ro("data_list",
+                   [](const NDArrayIter& self) {
+                     nb::list list;
+                     for (const auto* group : {&self.data(), &self.label()})
+                       for (const auto& source : *group) list.append(source.array);
+                     return list;
+                   })
+      .def_prop_ro("num_source", [](const NDArrayIter& self) { return self.data().size() + self.label().size(); })
+      .def_prop_ro("num_data", &NDArrayIter::num_data)
+      .def_prop_ro("cursor", &NDArrayIter::cursor)
+      .def_prop_ro("idx", &order_of)
+      .def_prop_ro("shuffle", [](const NDArrayIter& self) { return self.options().shuffle; })
+      .def_prop_ro("last_batch_handle", [](const NDArrayIter& self) { return self.options().last_batch_handle; })
+      .def_prop_ro("layout", [](const NDArrayIter& self) { return self.options().layout; });
+}
+
+void bind_mnist_iter(nb::module_& m) {
+  nb::class_<MNISTIter, DataIter> type(m, "MNISTIter", nb::dynamic_attr(),
+                                       "Batches of MNIST and of the sets published in its format.");
+  type.def(
+      "__init__",
+      [](MNISTIter* self, const std::string& image, const std::string& label, int64_t batch_size, bool shuffle,
+         bool flat, int64_t seed, bool silent, int64_t num_parts, int64_t part_index, const std::string& data_name,
+         const std::string& label_name, nb::kwargs unused) {
+        // MXNet's takes these for the sake of its other iterators.
+        static const std::set<std::string> known = {"data_shape", "input_shape", "prefetch_buffer", "dtype",
+                                                    "ctx",        "mean_r",      "scale",           "verbose"};
+        for (auto [name, value] : unused)
+          if (!known.contains(nb::cast<std::string>(name)))
+            throw nb::type_error(
+                join("MNISTIter has no argument ", nb::cast<std::string>(name),
+                     "; there are image, label, batch_size, shuffle, flat, seed, silent, num_parts, part_index, "
+                     "data_name, label_name")
+                    .c_str());
+        new (self) MNISTIter({.image = image,
+                              .label = label,
+                              .batch_size = batch_size,
+                              .shuffle = shuffle,
+                              .flat = flat,
+                              .seed = seed,
+                              .silent = silent,
+                              .num_parts = num_parts,
+                              .part_index = part_index,
+                              .data_name = data_name,
+                              .label_name = label_name});
+      },
+      nb::arg("image") = "./train-images-idx3-ubyte", nb::arg("label") = "./train-labels-idx1-ubyte",
+      nb::arg("batch_size") = 128, nb::arg("shuffle") = true, nb::arg("flat") = false, nb::arg("seed") = 0,
+      nb::arg("silent") = false, nb::arg("num_parts") = 1, nb::arg("part_index") = 0, nb::arg("data_name") = "data",
+      nb::arg("label_name") = "softmax_label", nb::arg("unused"));
+  def_iterator(type, true);
+  type.def_prop_ro("num_data", &MNISTIter::num_data);
+}
+
+using Renames = std::vector<std::map<std::string, std::string>>;
+
+void bind_adapters(nb::module_& m) {
+  nb::class_<ThreadedIter, DataIter> prefetching(m, "PrefetchingIter", nb::dynamic_attr(),
+                                                 "Makes the batches of one or several iterators ahead of time, on "
+                                                 "threads.");
+  prefetching.def(
+      "__init__",
+      [](nb::pointer_and_handle<ThreadedIter> self, nb::object iters, const std::optional<Renames>& rename_data,
+         const std::optional<Renames>& rename_label) {
+        if (!PyList_Check(iters.ptr()) && !PyTuple_Check(iters.ptr())) {
+          nb::list one;
+          one.append(iters);
+          iters = one;
+        }
+        std::vector<std::shared_ptr<DataIter>> native;
+        for (nb::handle iter : iters) native.push_back(iter_from(iter, "iters"));
+        new (self.p) ThreadedIter(std::move(native), {.rename_data = rename_data.value_or(Renames{}),
+                                                      .rename_label = rename_label.value_or(Renames{})});
+        self.h.attr("iters") = nb::list(iters);
+        self.h.attr("n_iter") = nb::len(iters);
+        self.h.attr("rename_data") = rename_data;
+        self.h.attr("rename_label") = rename_label;
+        self.h.attr("current_batch") = nb::none();
+      },
+      nb::arg("iters").none(), nb::arg("rename_data").none() = nb::none(), nb::arg("rename_label").none() = nb::none());
+  def_iterator(prefetching, true);
+
+  nb::class_<ResizeIter, DataIter> resize(m, "ResizeIter", nb::dynamic_attr(),
+                                          "Epochs of `size` batches, whatever the iterator under it has.");
+  resize.def(
+      "__init__",
+      [](nb::pointer_and_handle<ResizeIter> self, nb::object data_iter, int64_t size, bool reset_internal) {
+        new (self.p) ResizeIter(iter_from(data_iter, "data_iter"), size, reset_internal);
+        self.h.attr("data_iter") = data_iter;
+        self.h.attr("size") = size;
+        self.h.attr("reset_internal") = reset_internal;
+        self.h.attr("current_batch") = nb::none();
+        if (nb::hasattr(data_iter, "default_bucket_key"))
+          self.h.attr("default_bucket_key") = data_iter.attr("default_bucket_key");
+      },
+      nb::arg("data_iter").none(), nb::arg("size"), nb::arg("reset_internal") = true);
+  def_iterator(resize, true);
+
+  nb::module_::import_("atexit").attr("register")(nb::cpp_function(&ThreadedIter::stop_all));
+}
+
+}  // namespace
+
+void bind_data(nb::module_& m) {
+  m.def("batch_axis", &DataDesc::get_batch_axis, nb::arg("layout").none());
+  bind_base(m);
+  bind_ndarray_iter(m);
+  bind_mnist_iter(m);
+  bind_adapters(m);
+}
+
+}  // namespace symbind::python

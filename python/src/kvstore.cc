@@ -1,0 +1,159 @@
+// The store of values. It locks while it works, and its updater may be Python's: so no call keeps the GIL while it
+// waits for the lock.
+#include "kvstore.h"
+
+#include "symbind/core/error.h"
+
+#include "bindings.h"
+#include "convert.h"
+#include "optimizer.h"
+
+namespace symbind::python {
+namespace {
+
+struct KeysAndValues {
+  KVStore::Keys keys;
+  KVStore::Values values;
+};
+
+// One key with an array or a list of arrays, or a list of keys with as many of those.
+KeysAndValues keys_and_values(nb::handle key, nb::handle value, const char* call) {
+  KeysAndValues result;
+  const auto add = [&](nb::handle one, nb::handle arrays) {
+    if (!nb::isinstance<NDArray>(arrays) && !is_list(arrays))
+      throw nb::type_error(
+          join("KVStore.", call, " takes an NDArray or a list of NDArrays for each key, not ", nb::repr(arrays).c_str())
+              .c_str());
+    result.keys.push_back(key_from(one));
+    result.values.push_back(arrays_from(arrays));
+  };
+  if (!is_list(key)) {
+    add(key, value);
+    return result;
+  }
+  if (!is_list(value) || nb::len(key) != nb::len(value))
+    throw nb::value_error(join("KVStore.", call, " takes one value per key: ", nb::len(key), " keys, ",
+                               is_list(value) ? nb::len(value) : 1, " values")
+                              .c_str());
+  for (size_t i = 0; i < nb::len(key); ++i) add(nb::object(key[i]), nb::object(value[i]));
+  return result;
+}
+
+void init(KVStore& self, nb::handle key, nb::handle value) {
+  KVStore::Keys keys;
+  std::vector<NDArray> values;
+  const KeysAndValues given = keys_and_values(key, value, "init");
+  for (size_t i = 0; i < given.keys.size(); ++i)
+    for (const NDArray& array : given.values[i]) {
+      keys.push_back(given.keys[i]);
+      values.push_back(array);
+    }
+  nb::gil_scoped_release release;
+  self.init(keys, values);
+}
+
+void push(KVStore& self, nb::handle key, nb::handle value, int priority) {
+  const KeysAndValues given = keys_and_values(key, value, "push");
+  nb::gil_scoped_release release;
+  self.push(given.keys, given.values, priority);
+}
+
+void pull(KVStore& self, nb::handle key, nb::handle out, int priority, bool /*ignore_sparse*/) {
+  if (out.is_none()) throw nb::type_error("KVStore.pull needs arrays to write to: out");
+  const KeysAndValues outs = keys_and_values(key, out, "pull");
+  nb::gil_scoped_release release;
+  self.pull(outs.keys, outs.values, priority);
+}
+
+void pushpull(KVStore& self, nb::handle key, nb::handle value, nb::handle out, int priority) {
+  const KeysAndValues values = keys_and_values(key, value, "pushpull");
+  const KeysAndValues outs = keys_and_values(key, out.is_none() ? value : out, "pushpull");
+  nb::gil_scoped_release release;
+  self.pushpull(values.keys, values.values, outs.values, priority);
+}
+
+void broadcast(KVStore& self, nb::handle key, nb::handle value, nb::handle out, int priority) {
+  init(self, key, value);
+  pull(self, key, out, priority, true);
+}
+
+void row_sparse_pull(KVStore& self, nb::handle key, nb::handle, int priority, nb::handle) {
+  self.row_sparse_pull({is_list(key) && nb::len(key) ? key_from(nb::object(key[0])) : key_from(key)}, {}, {}, priority);
+}
+
+// What MXNet hands to it: the key as it was given, the sum of what was pushed, and the stored array to change.
+void set_updater(KVStore& self, nb::object updater) {
+  if (!PyCallable_Check(updater.ptr()))
+    throw nb::type_error(
+        join("an updater is a function (key, pushed, stored), not ", nb::repr(updater).c_str()).c_str());
+  KVStore::UpdateFunction function = [held = Callable(std::move(updater))](const ParamKey& key, const NDArray& pushed,
+                                                                           const NDArray& stored) {
+    nb::gil_scoped_acquire acquire;
+    held.get()(to_python(key), pushed, stored);
+  };
+  nb::gil_scoped_release release;
+  self.set_updater(std::move(function));
+}
+
+}  // namespace
+
+KVStoreArg kvstore_from(nb::handle value) {
+  if (value.is_none()) return nullptr;
+  if (nb::isinstance<KVStore>(value)) return nb::cast<KVStorePtr>(value);
+  if (nb::isinstance<nb::str>(value)) return nb::cast<std::string>(value);
+  throw nb::type_error(
+      join("a store is due (mx.kv.create('local'), its name, or None), not ", nb::repr(value).c_str()).c_str());
+}
+
+nb::object to_python(const KVStorePtr& store) { return store ? nb::cast(store) : nb::none(); }
+
+void bind_kvstore(nb::module_& m) {
+  nb::class_<KVStore>(m, "KVStore", nb::dynamic_attr(), nb::is_weak_referenceable(),
+                      "Values by key, pushed from and pulled to any number of arrays.")
+      .def("init", &init, nb::arg("key").none(), nb::arg("value").none(), "Gives each key its first value.")
+      .def("push", &push, nb::arg("key").none(), nb::arg("value").none(), nb::arg("priority") = 0,
+           "The sum over a key's arrays goes to the updater, or without one replaces the value.")
+      .def("pull", &pull, nb::arg("key").none(), nb::arg("out").none() = nb::none(), nb::arg("priority") = 0,
+           nb::arg("ignore_sparse") = true, "Copies the value into each of the arrays.")
+      .def("pushpull", &pushpull, nb::arg("key").none(), nb::arg("value").none(), nb::arg("out").none() = nb::none(),
+           nb::arg("priority") = 0, "push, then pull into out, or into the pushed arrays.")
+      .def("broadcast", &broadcast, nb::arg("key").none(), nb::arg("value").none(), nb::arg("out").none(),
+           nb::arg("priority") = 0, "init, then pull.")
+      .def("row_sparse_pull", &row_sparse_pull, nb::arg("key").none(), nb::arg("out").none() = nb::none(),
+           nb::arg("priority") = 0, nb::arg("row_ids").none() = nb::none(), "Fails: arrays are dense here.")
+      .def(
+          "set_optimizer",
+          [](KVStore& self, nb::handle optimizer) {
+            OptimizerPtr given = optimizer_from(optimizer);
+            nb::gil_scoped_release release;
+            self.set_optimizer(std::move(given));
+          },
+          nb::arg("optimizer").none(), "The store updates its values with it from now on.")
+      .def("_set_updater", &set_updater, nb::arg("updater").none())
+      .def("set_updater", &set_updater, nb::arg("updater").none(),
+           "The store updates its values with this function (key, pushed, stored) from now on.")
+      .def(
+          "set_gradient_compression",
+          [](KVStore& self, const nb::dict& params) {
+            const Attributes given = attributes_of(params);
+            nb::gil_scoped_release release;
+            self.set_gradient_compression(given);
+          },
+          nb::arg("compression_params"), "{'type': '2bit', 'threshold': 0.5}")
+      .def_prop_ro("type", &KVStore::type)
+      .def_prop_ro("rank", &KVStore::rank)
+      .def_prop_ro("num_workers", &KVStore::num_workers)
+      .def("barrier", &KVStore::barrier, nb::call_guard<nb::gil_scoped_release>())
+      .def("_barrier", &KVStore::barrier, nb::call_guard<nb::gil_scoped_release>())
+      .def_static(
+          "is_capable", [](const std::string& capability) { return capability == "optimizer"; }, nb::arg("capability"))
+      .def("save_optimizer_states", &KVStore::save_optimizer_states, nb::arg("fname"),
+           nb::arg("dump_optimizer") = false, nb::call_guard<nb::gil_scoped_release>())
+      .def("load_optimizer_states", &KVStore::load_optimizer_states, nb::arg("fname"),
+           nb::call_guard<nb::gil_scoped_release>())
+      .def("__repr__", [](const KVStore& self) { return join("<KVStore ", self.type(), ">"); });
+  m.def(
+      "create_kvstore", [](const std::string& type) { return KVStore::create(type); }, nb::arg("name") = "local");
+}
+
+}  // namespace symbind::python

@@ -1,0 +1,20 @@
+// Metrics across the border.
+#pragma once
+
+#include "symbind/train/metric.h"
+
+#include "casters.h"
+
+namespace symbind::python {
+
+// The metric itself where its class is one of the C++ ones. Any other object with update() and get(), among them
+// classes written in Python, comes as an adapter that calls its methods with the GIL held. A name, a list or a function
+// is first given to symbind.metric.create.
+EvalMetricPtr metric_from(nb::handle value);
+nb::object metric_to_python(EvalMetric* metric);  // the object that metric_from was given; None for none
+
+// What get() returns, (name, value) or (names, values), and back.
+EvalMetric::NameValues name_values_from(nb::handle value);
+nb::list list_of(const EvalMetric::NameValues& values);  // of (name, value)
+
+}  // namespace symbind::python

@@ -1,0 +1,75 @@
+#include "symbind/train/monitor.h"
+
+#include "bindings.h"
+#include "convert.h"
+
+namespace symbind::python {
+namespace {
+
+// A number, an array, or several.
+Statistic statistic_from(nb::handle value) {
+  if (nb::isinstance<NDArray>(value)) return nb::cast<NDArray>(value);
+  if (PyFloat_Check(value.ptr()) || PyLong_Check(value.ptr())) return nb::cast<double>(value);
+  if (PyList_Check(value.ptr()) || PyTuple_Check(value.ptr())) {
+    std::vector<NDArray> several;
+    for (nb::handle item : value) several.push_back(array_from(item, cpu()));
+    return several;
+  }
+  if (nb::hasattr(value, "__array__") || nb::hasattr(value, "__float__")) return array_from(value, cpu());
+  throw nb::type_error(
+      join("stat_func returns an NDArray, a list of them or a number, not ", nb::repr(value).c_str()).c_str());
+}
+
+StatFunc stat_func_from(nb::object function) {
+  if (function.is_none()) return {};
+  if (!PyCallable_Check(function.ptr()))
+    throw nb::type_error(join("stat_func must be callable: ", nb::repr(function).c_str(), " is not").c_str());
+  return [held = Callable(std::move(function))](const NDArray& array) {
+    nb::gil_scoped_acquire acquire;
+    return statistic_from(nb::object(held.get()(array)));
+  };
+}
+
+// The statistic of another thread may want the GIL while it holds the monitor's lock: nobody waits there with it.
+nb::list toc(Monitor& self) {
+  std::vector<Monitor::Entry> entries;
+  {
+    nb::gil_scoped_release release;
+    entries = self.toc();
+  }
+  nb::list list;
+  for (const Monitor::Entry& entry : entries) list.append(nb::make_tuple(entry.step, entry.name, entry.value));
+  return list;
+}
+
+}  // namespace
+
+void bind_monitor(nb::module_& m) {
+  nb::class_<Monitor>(m, "Monitor", nb::dynamic_attr(), nb::is_weak_referenceable(),
+                      "Looks into a network while it runs: every `interval` batches a statistic of each array whose "
+                      "name matches `pattern`; stat_func takes an NDArray, and is the root of the mean square "
+                      "otherwise.")
+      .def(
+          "__init__",
+          [](nb::pointer_and_handle<Monitor> self, int64_t interval, nb::object stat_func, const std::string& pattern,
+             bool sort, bool monitor_all) {
+            new (self.p) Monitor(
+                interval,
+                {.stat_func = stat_func_from(stat_func), .pattern = pattern, .sort = sort, .monitor_all = monitor_all});
+            self.h.attr("stat_func") = stat_func;
+            self.h.attr("pattern") = pattern;
+            self.h.attr("sort") = sort;
+            self.h.attr("monitor_all") = monitor_all;
+          },
+          nb::arg("interval"), nb::arg("stat_func").none() = nb::none(), nb::arg("pattern") = ".*",
+          nb::arg("sort") = false, nb::arg("monitor_all") = false)
+      .def("install", &Monitor::install, nb::arg("exe"), "Listens to an executor.")
+      .def("tic", &Monitor::tic, nb::call_guard<nb::gil_scoped_release>(), "Before a batch.")
+      .def("toc", &toc, "After it: (step, name, text) of each array seen.")
+      .def("toc_print", &Monitor::toc_print, nb::call_guard<nb::gil_scoped_release>(), "The same, logged.")
+      .def_prop_ro("interval", &Monitor::interval)
+      .def_prop_ro("step", &Monitor::step)
+      .def_prop_ro("activated", &Monitor::activated);
+}
+
+}  // namespace symbind::python

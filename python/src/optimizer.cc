@@ -1,0 +1,481 @@
+// Optimizers and updaters. A Python optimizer, whatever its class, is one C++ object with a rule inside: one of the
+// library's optimizers, or none where Python does the arithmetic itself. Rates, names and counts are the outer one's.
+#include "optimizer.h"
+
+#include <cmath>
+
+#include <nanobind/trampoline.h>
+
+#include "symbind/core/error.h"
+#include "symbind/optim/arguments.h"
+
+#include "bindings.h"
+#include "convert.h"
+#include "lr_scheduler.h"
+
+namespace symbind::python {
+namespace {
+
+nb::builtin_exception wrong_type(const char* due, nb::handle value) {
+  return nb::type_error(join(due, ", not ", nb::repr(value).c_str()).c_str());
+}
+
+// ---- The object ----------------------------------------------------------------------------------------------------
+
+// The library's own, whatever stands in the registry under these names by now.
+OptimizerPtr make_rule(const std::string& name, const OptimizerParams& params) {
+  static const std::map<std::string, OptimizerPtr (*)(const OptimizerParams&)> makers{
+      {"adadelta", make_adadelta}, {"adagrad", make_adagrad}, {"adam", make_adam},
+      {"adamax", make_adamax},     {"dcasgd", make_dcasgd},   {"ftml", make_ftml},
+      {"ftrl", make_ftrl},         {"lamb", make_lamb},       {"groupadagrad", make_group_adagrad},
+      {"lars", make_lars},         {"lbsgd", make_lbsgd},     {"nadam", make_nadam},
+      {"nag", make_nag},           {"rmsprop", make_rmsprop}, {"sgd", make_sgd},
+      {"sgld", make_sgld},         {"signum", make_signum},   {"signsgd", make_signsgd},
+      {"test", make_test},
+  };
+  return makers.at(name)(params);
+}
+
+class OpenOptimizer : public Optimizer {
+ public:
+  explicit OpenOptimizer(const OptimizerParams& params = {}) : Optimizer(params) {}
+  std::string name() const override { return "optimizer"; }
+  StateTree create_state(const ParamKey&, const NDArray&) override { return {}; }
+  void update(const Update&) override {
+    nb::gil_scoped_acquire acquire;
+    PyErr_SetString(PyExc_NotImplementedError, "an optimizer has a method update(self, index, weight, grad, state)");
+    throw nb::python_error();
+  }
+};
+
+bool has_list(const StateTree& state) {
+  if (state.is_list) return true;
+  for (const StateTree& part : state.tuple)
+    if (has_list(part)) return true;
+  return false;
+}
+
+class PyOptimizer final : public OpenOptimizer {
+ public:
+  void set(const std::string& rule, const OptimizerParams& params, std::string name) {
+    rule_ = rule.empty() ? nullptr : make_rule(rule, params);
+    if (rule_)
+      static_cast<Optimizer&>(*this) = *rule_;
+    else
+      static_cast<Optimizer&>(*this) = OpenOptimizer(params);
+    if (rule_) rule_->serve(*this);
+    name_ = std::move(name);
+  }
+
+  std::string name() const override { return name_; }
+  bool decays(const std::string& parameter) const override {
+    return rule_ ? rule_->decays(parameter) : Optimizer::decays(parameter);
+  }
+  bool any_state() const override { return !rule_ || overrides(create_) || overrides(create_multi_precision_); }
+  ResumeState resume_state() const override { return rule_ ? rule_->resume_state() : Optimizer::resume_state(); }
+  void restore(const ResumeState& state) override { rule_ ? rule_->restore(state) : Optimizer::restore(state); }
+
+  StateTree create_state(const ParamKey& key, const NDArray& weight) override {
+    if (auto state = created(create_, key, weight)) return std::move(*state);
+    return own_create_state(key, weight);
+  }
+  StateTree create_state_multi_precision(const ParamKey& key, const NDArray& weight) override {
+    if (auto state = created(create_multi_precision_, key, weight)) return std::move(*state);
+    return own_create_state_multi_precision(key, weight);
+  }
+  void update(const Update& one) override {
+    if (!updated(update_, one)) own_update(one);
+  }
+  void update_multi_precision(const Update& one) override {
+    if (!updated(update_multi_precision_, one)) own_update_multi_precision(one);
+  }
+  void update_many(std::span<const Update> updates) override {
+    if (!rule_ || overrides(update_) || overrides(update_multi_precision_)) return Optimizer::update_many(updates);
+    lend();
+    rule_->update_many(updates);
+  }
+
+  // What super() means to a Python class: the same without its own methods.
+  StateTree own_create_state(const ParamKey& key, const NDArray& weight) {
+    if (!rule_) return OpenOptimizer::create_state(key, weight);
+    lend();
+    return rule_->create_state(key, weight);
+  }
+  StateTree own_create_state_multi_precision(const ParamKey& key, const NDArray& weight) {
+    if (!rule_ || overrides(create_)) return Optimizer::create_state_multi_precision(key, weight);
+    lend();
+    return rule_->create_state_multi_precision(key, weight);
+  }
+  void own_update(const Update& one) {
+    if (!rule_) return OpenOptimizer::update(one);
+    lend();
+    rule_->update(one);
+  }
+  void own_update_multi_precision(const Update& one) {
+    if (!rule_ || overrides(update_)) return Optimizer::update_multi_precision(one);
+    lend();
+    rule_->update_multi_precision(one);
+  }
+
+ private:
+  // A rule reads these as its own fields.
+  void lend() {
+    rule_->rescale_grad = rescale_grad;
+    rule_->clip_gradient = clip_gradient;
+    rule_->multi_precision = multi_precision;
+    rule_->wd = wd;
+  }
+
+  bool overrides(const char* method) const { return nb::detail::ticket(trampoline_, method, false).key.is_valid(); }
+  std::optional<StateTree> created(const char* method, const ParamKey& key, const NDArray& weight) const {
+    const nb::detail::ticket ticket(trampoline_, method, false);
+    if (!ticket.key.is_valid()) return std::nullopt;
+    return state_from(trampoline_.base().attr(ticket.key)(to_python(key), weight));
+  }
+  bool updated(const char* method, const Update& one) const {
+    const nb::detail::ticket ticket(trampoline_, method, false);
+    if (!ticket.key.is_valid()) return false;
+    const nb::object state = to_python(*one.state);
+    trampoline_.base().attr(ticket.key)(to_python(one.key), one.weight, one.grad, state);
+    if (has_list(*one.state)) *one.state = state_from(state);  // its items may be others now
+    return true;
+  }
+
+  // Told apart by their addresses.
+  static constexpr const char *create_ = "create_state", *create_multi_precision_ = "create_state_multi_precision",
+                              *update_ = "update", *update_multi_precision_ = "update_multi_precision";
+  OptimizerPtr rule_;
+  std::string name_ = "optimizer";
+  nb::detail::trampoline<4> trampoline_{this};
+};
+
+PyOptimizer* python_part(Optimizer& self) { return dynamic_cast<PyOptimizer*>(&self); }
+
+// ---- What its methods take -----------------------------------------------------------------------------------------
+
+// One parameter each, or as many of each.
+std::vector<Update> updates_from(nb::handle index, nb::handle weight, nb::handle grad, std::vector<StateTree>& states,
+                                 nb::handle state) {
+  if (!is_list(index)) {
+    states.push_back(state_from(state));
+    return {{key_from(index), one_array(weight, "weight"), one_array(grad, "grad"), &states[0]}};
+  }
+  const std::vector<ParamKey> keys = keys_from(index);
+  const std::vector<NDArray> weights = arrays_from(weight), grads = arrays_from(grad);
+  for (nb::handle item : state) states.push_back(state_from(item));
+  require(weights.size() == keys.size() && grads.size() == keys.size() && states.size() == keys.size(),
+          "[optimizer] update takes one weight, gradient and state per index: ", keys.size(), " indices, ",
+          weights.size(), " weights, ", grads.size(), " gradients, ", states.size(), " states");
+  std::vector<Update> updates;
+  for (size_t i = 0; i < keys.size(); ++i) updates.push_back({keys[i], weights[i], grads[i], &states[i]});
+  return updates;
+}
+
+template <bool multi_precision>
+void update(Optimizer& self, nb::handle index, nb::handle weight, nb::handle grad, nb::handle state) {
+  std::vector<StateTree> states;
+  const std::vector<Update> updates = updates_from(index, weight, grad, states, state);
+  PyOptimizer* python = python_part(self);
+  nb::gil_scoped_release release;
+  for (const Update& each : updates) {
+    if constexpr (multi_precision)
+      python ? python->own_update_multi_precision(each) : self.update_multi_precision(each);
+    else
+      python ? python->own_update(each) : self.update(each);
+  }
+}
+
+template <bool multi_precision>
+nb::object create_state(Optimizer& self, nb::handle index, nb::handle weight) {
+  const ParamKey key = key_from(index);
+  const NDArray array = one_array(weight, "weight");
+  PyOptimizer* python = python_part(self);
+  if constexpr (multi_precision)
+    return to_python(python ? python->own_create_state_multi_precision(key, array)
+                            : self.create_state_multi_precision(key, array));
+  else
+    return to_python(python ? python->own_create_state(key, array) : self.create_state(key, array));
+}
+
+std::map<ParamKey, double> multipliers_from(const nb::dict& dict) {
+  std::map<ParamKey, double> multipliers;
+  for (auto [key, value] : dict) multipliers[key_from(key)] = nb::cast<double>(value);
+  return multipliers;
+}
+
+template <class Value>
+nb::dict dict_from(const std::map<ParamKey, Value>& values) {
+  nb::dict dict;
+  for (const auto& [key, value] : values) dict[to_python(key)] = value;
+  return dict;
+}
+
+nb::dict idx2name_of(const Optimizer& self) {
+  nb::dict dict;
+  for (const auto& [number, name] : self.idx2name()) dict[nb::cast(number)] = name;
+  return dict;
+}
+
+// Counts are changed as a file of states would.
+template <class Change>
+void change_counts(Optimizer& self, Change change) {
+  ResumeState state = self.resume_state();
+  change(state);
+  self.restore(state);
+}
+
+nb::tuple progress_of(const Optimizer& self) {
+  const ResumeState state = self.resume_state();
+  return nb::make_tuple(state.num_update, state.begin_num_update, dict_from(state.index_update_count), state.numbers);
+}
+
+void set_progress(Optimizer& self, int64_t num_update, int64_t begin_num_update, const nb::dict& counts,
+                  std::map<std::string, double> numbers) {
+  ResumeState state{.num_update = num_update, .begin_num_update = begin_num_update, .numbers = std::move(numbers)};
+  for (auto [key, count] : counts) state.index_update_count[key_from(key)] = nb::cast<int64_t>(count);
+  self.restore(state);
+}
+
+// ---- Arguments -----------------------------------------------------------------------------------------------------
+
+OptimizerValue value_from(nb::handle value) {
+  if (PyBool_Check(value.ptr())) return value.is(Py_True);
+  if (PyLong_Check(value.ptr())) return nb::cast<int64_t>(value);
+  if (PyFloat_Check(value.ptr())) return nb::cast<double>(value);
+  if (nb::isinstance<nb::str>(value)) return nb::cast<std::string>(value);
+  if (nb::isinstance(value, numpy_module().attr("generic"))) return value_from(nb::object(value.attr("item")()));
+  return OptimizerObject{Callable(nb::borrow(value))};
+}
+
+// A whole number is given back as an int, which serves as a float too.
+nb::object value_to_python(const OptimizerValue& value) {
+  return std::visit(
+      []<class T>(const T& held) -> nb::object {
+        if constexpr (std::is_same_v<T, OptimizerObject>)
+          return std::any_cast<const Callable&>(held.value).get();
+        else if constexpr (std::is_same_v<T, LRSchedulerPtr>)
+          return scheduler_to_python(held);
+        else
+          return nb::cast(held);
+      },
+      value.get());
+}
+
+nb::object argument_of(const Optimizer& self, const std::string& name) {
+  const OptimizerValue value = self.argument(name);
+  const auto* text = std::get_if<std::string>(&value.get());
+  return text && *text == "None" ? nb::none() : value_to_python(value);
+}
+
+void set_argument(Optimizer& self, const std::string& name, nb::handle value) {
+  self.set_argument(name, value.is_none() ? OptimizerValue("None") : value_from(value));
+}
+
+void take(OptimizerParams& params, nb::handle key, nb::handle value, double base_lr) {
+  if (!nb::isinstance<nb::str>(key)) throw wrong_type("the name of an optimizer's argument is due", key);
+  const auto name = nb::cast<std::string>(key);
+  if (value.is_none() || name == "sym" || name == "param_idx2name" || name == "param_dict") return;
+  params.insert_or_assign(name,
+                          name == "lr_scheduler" ? OptimizerValue(scheduler_from(value, base_lr)) : value_from(value));
+}
+
+void register_class(const std::string& name, nb::object type) {
+  register_optimizer(name, [held = Callable(std::move(type))](const OptimizerParams& params) -> OptimizerPtr {
+    nb::gil_scoped_acquire acquire;
+    const nb::object made = held.get()(**optimizer_params_to_python(params));
+    if (!nb::isinstance<Optimizer>(made)) throw wrong_type("a registered optimizer must be an Optimizer", made);
+    return nb::cast<OptimizerPtr>(made);
+  });
+}
+
+}  // namespace
+
+// ---- Across the border ---------------------------------------------------------------------------------------------
+
+bool is_list(nb::handle value) { return PyList_Check(value.ptr()) || PyTuple_Check(value.ptr()); }
+
+NDArray one_array(nb::handle value, const char* what) {
+  if (!nb::isinstance<NDArray>(value)) throw wrong_type(join(what, " must be an NDArray").c_str(), value);
+  return nb::cast<NDArray>(value);
+}
+
+std::vector<ParamKey> keys_from(nb::handle value) {
+  if (!is_list(value)) return {key_from(value)};
+  std::vector<ParamKey> keys;
+  for (nb::handle item : value) keys.push_back(key_from(item));
+  return keys;
+}
+
+ParamKey key_from(nb::handle value) {
+  if (nb::isinstance<nb::str>(value)) return nb::cast<std::string>(value);
+  if (PyBool_Check(value.ptr()) || !PyIndex_Check(value.ptr()))
+    throw wrong_type("a parameter is known by an int or a text", value);
+  const Py_ssize_t number = PyNumber_AsSsize_t(value.ptr(), PyExc_OverflowError);
+  if (number == -1 && PyErr_Occurred()) throw nb::python_error();
+  return static_cast<int64_t>(number);
+}
+
+nb::object to_python(const ParamKey& key) { return key.is_number() ? nb::cast(key.number()) : nb::cast(key.name()); }
+
+StateTree state_from(nb::handle value) {
+  if (value.is_none()) return {};
+  if (nb::isinstance<NDArray>(value)) return nb::cast<NDArray>(value);
+  if (!is_list(value)) throw wrong_type("an optimizer's state is None, an NDArray, or a tuple or list of these", value);
+  std::vector<StateTree> parts;
+  for (nb::handle item : value) parts.push_back(state_from(item));
+  StateTree tree = StateTree::of(std::move(parts));
+  tree.is_list = PyList_Check(value.ptr());
+  return tree;
+}
+
+nb::object to_python(const StateTree& state) {
+  if (!state.is_tuple) return array_or_none(state.array);
+  nb::list parts;
+  for (const StateTree& part : state.tuple) parts.append(to_python(part));
+  return state.is_list ? nb::object(parts) : nb::object(nb::tuple(parts));
+}
+
+OptimizerParams optimizer_params_from(nb::handle value) {
+  OptimizerParams params;
+  if (value.is_none()) return params;
+  const nb::dict dict = nb::borrow<nb::dict>(nb::object(nb::handle(reinterpret_cast<PyObject*>(&PyDict_Type))(value)));
+  double base_lr = 0.01;
+  if (dict.contains("learning_rate") && !nb::object(dict["learning_rate"]).is_none())
+    base_lr = nb::cast<double>(nb::object(dict["learning_rate"]));
+  for (auto [key, item] : dict) take(params, key, item, base_lr);
+  return params;
+}
+
+nb::dict optimizer_params_to_python(const OptimizerParams& params) {
+  nb::dict dict;
+  for (const auto& [name, value] : params) {
+    const auto* number = std::get_if<double>(&value.get());
+    const bool whole = number && std::abs(*number) < 1e15 && *number == std::floor(*number);
+    dict[name.c_str()] = whole ? nb::cast(static_cast<int64_t>(*number)) : value_to_python(value);
+  }
+  return dict;
+}
+
+OptimizerPtr optimizer_from(nb::handle value) {
+  if (nb::isinstance<Optimizer>(value)) return nb::cast<OptimizerPtr>(value);
+  if (nb::isinstance<nb::str>(value)) return Optimizer::create(nb::cast<std::string>(value));
+  throw wrong_type("an optimizer is due (mx.optimizer.SGD(...), or a name)", value);
+}
+
+nb::object to_python(const OptimizerPtr& optimizer) {
+  if (!optimizer) return nb::none();
+  if (nb::object known = nb::find(*optimizer); known.is_valid()) return known;
+  const nb::object base = nb::module_::import_("symbind.optimizer").attr("Optimizer");
+  const nb::object type = base.attr("opt_registry").attr("get")(optimizer->name(), base);
+  nb::object made = nb::inst_reference(type, optimizer.get());
+  nb::detail::keep_alive(made.ptr(), new OptimizerPtr(optimizer),
+                         [](void* held) noexcept { delete static_cast<OptimizerPtr*>(held); });
+  return made;
+}
+
+void bind_optimizer(nb::module_& m) {
+  nb::class_<Optimizer, PyOptimizer>(m, "Optimizer", nb::is_weak_referenceable())
+      .def("__init__", [](Optimizer* self) { new (self) PyOptimizer(); })
+      .def("_set",
+           [](Optimizer& self, const std::string& rule, nb::handle arguments, std::string name) {
+             PyOptimizer* python = python_part(self);
+             require(python != nullptr, "[optimizer] one made in C++ cannot be initialised again");
+             python->set(rule, optimizer_params_from(arguments), std::move(name));
+           })
+      .def("create_state", &create_state<false>, nb::arg("index").none(), nb::arg("weight").none(),
+           "What the optimizer remembers of this parameter: None, an array, or a tuple.")
+      .def("create_state_multi_precision", &create_state<true>, nb::arg("index").none(), nb::arg("weight").none(),
+           "The same; with multi_precision and a 16-bit weight a float32 copy of the weight is part of it.")
+      .def("update", &update<false>, nb::arg("index").none(), nb::arg("weight").none(), nb::arg("grad").none(),
+           nb::arg("state").none(),
+           "Changes the weight, and the state, by one step. Lists stand for several parameters.")
+      .def("update_multi_precision", &update<true>, nb::arg("index").none(), nb::arg("weight").none(),
+           nb::arg("grad").none(), nb::arg("state").none(), "The same with the state of create_state_multi_precision.")
+      .def_prop_rw("lr", &Optimizer::own_lr, &Optimizer::set_own_lr, "The learning rate where no schedule decides.")
+      .def_prop_ro("learning_rate", &Optimizer::learning_rate, "The learning rate in effect.")
+      .def("set_learning_rate", &Optimizer::set_learning_rate, nb::arg("lr"))
+      .def_rw("wd", &Optimizer::wd)
+      .def_rw("rescale_grad", &Optimizer::rescale_grad)
+      .def_rw("multi_precision", &Optimizer::multi_precision)
+      .def_prop_rw(
+          "clip_gradient", [](const Optimizer& self) { return self.clip_gradient; },
+          [](Optimizer& self, std::optional<double> bound) { self.clip_gradient = bound; }, nb::arg().none())
+      .def_prop_rw(
+          "lr_scheduler", [](const Optimizer& self) { return scheduler_to_python(self.lr_scheduler); },
+          [](Optimizer& self, nb::handle value) { self.lr_scheduler = scheduler_from(value, self.own_lr()); },
+          nb::arg().none())
+      .def_prop_rw("num_update", &Optimizer::num_update,
+                   [](Optimizer& self, int64_t count) {
+                     change_counts(self, [&](ResumeState& state) { state.num_update = count; });
+                   })
+      .def_prop_rw(
+          "begin_num_update", [](const Optimizer& self) { return self.resume_state().begin_num_update; },
+          [](Optimizer& self, int64_t count) {
+            change_counts(self, [&](ResumeState& state) { state.begin_num_update = count; });
+          })
+      .def("_get_counts", [](const Optimizer& self) { return dict_from(self.resume_state().index_update_count); })
+      .def("_set_counts",
+           [](Optimizer& self, const nb::dict& counts) {
+             change_counts(self, [&](ResumeState& state) {
+               state.index_update_count.clear();
+               for (auto [key, count] : counts) state.index_update_count[key_from(key)] = nb::cast<int64_t>(count);
+             });
+           })
+      .def("_get_progress", &progress_of)
+      .def("_set_progress", &set_progress)
+      .def_prop_rw("idx2name", &idx2name_of,
+                   [](Optimizer& self, std::map<int64_t, std::string> names) {
+                     self.set_names(std::move(names), self.attributes());
+                   })
+      .def("_get_attributes", [](const Optimizer& self) { return self.attributes(); })
+      .def("_set_names",
+           [](Optimizer& self, std::map<int64_t, std::string> names, std::map<std::string, Attributes> attributes) {
+             self.set_names(std::move(names), std::move(attributes));
+           })
+      .def("_decays", &Optimizer::decays)
+      .def("_get_lr_mult", [](const Optimizer& self) { return dict_from(self.lr_mult()); })
+      .def("_get_wd_mult", [](const Optimizer& self) { return dict_from(self.wd_mult()); })
+      .def(
+          "set_lr_mult", [](Optimizer& self, const nb::dict& mult) { self.set_lr_mult(multipliers_from(mult)); },
+          nb::arg("args_lr_mult"), "Multipliers of the learning rate, by name or number of the parameter.")
+      .def(
+          "set_wd_mult", [](Optimizer& self, const nb::dict& mult) { self.set_wd_mult(multipliers_from(mult)); },
+          nb::arg("args_wd_mult"), "Multipliers of the weight decay, by name or number of the parameter.")
+      .def(
+          "_update_count",
+          [](Optimizer& self, nb::handle index) {
+            for (const ParamKey& key : keys_from(index)) self.update_count(key);
+          },
+          nb::arg("index").none())
+      .def(
+          "_get_lr", [](const Optimizer& self, nb::handle index) { return self.lr_of(key_from(index)); },
+          nb::arg("index").none())
+      .def(
+          "_get_wd", [](const Optimizer& self, nb::handle index) { return self.wd_of(key_from(index)); },
+          nb::arg("index").none())
+      .def(
+          "_get_lrs",
+          [](const Optimizer& self, nb::handle indices) {
+            std::vector<double> rates;
+            for (const ParamKey& key : keys_from(indices)) rates.push_back(self.lr_of(key));
+            return rates;
+          },
+          nb::arg("indices").none())
+      .def(
+          "_get_wds",
+          [](const Optimizer& self, nb::handle indices) {
+            std::vector<double> decays;
+            for (const ParamKey& key : keys_from(indices)) decays.push_back(self.wd_of(key));
+            return decays;
+          },
+          nb::arg("indices").none())
+      .def("_argument_names", &Optimizer::argument_names)
+      .def("_get_argument", &argument_of)
+      .def("_set_argument", &set_argument, nb::arg("name"), nb::arg("value").none());
+  m.def("_register_optimizer", &register_class);
+  m.def("_create_optimizer", [](const std::string& name, nb::handle arguments) {
+    return to_python(Optimizer::create(name, optimizer_params_from(arguments)));
+  });
+}
+
+}  // namespace symbind::python

@@ -1,0 +1,204 @@
+// A module whose steps may be written in Python: a class that derives from BaseModule or Module there overrides methods
+// and properties, and the loops in C++ (fit, score, predict) find them.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "convert.h"
+#include "data.h"
+#include "metric.h"
+#include "symbind/train/module.h"
+#include "symbind/train/monitor.h"
+
+namespace symbind::python {
+
+// The steps that a Python class may define, and which of them the class of one object does.
+class Overrides {
+ public:
+  enum Name {
+    symbol, data_names, label_names, output_names, data_shapes, label_shapes, output_shapes, bind, init_params,
+    init_optimizer, get_params, set_params, prepare, forward, backward, update, get_outputs, get_input_grads,
+    update_metric, install_monitor, forward_backward, count
+  };
+  static const char* text(Name name);
+
+  // With the GIL held: the method or property of `self` if its class defines it beyond `base`, else an invalid object.
+  nb::object find(nb::handle self, nb::handle base, Name name) const;
+  bool known_missing(Name name) const { return found_[name] == Found::no; }
+
+ private:
+  enum class Found : char { unknown, no, yes };
+  mutable std::array<Found, count> found_ = {};
+};
+
+// Arguments that C++ takes by name or as an object.
+OptimizerArg optimizer_arg_from(nb::handle value);
+
+// Arguments on their way to Python.
+nb::dict arguments_of(const BindArgs& args);
+nb::dict arguments_of(const InitParamsArgs& args);
+nb::dict arguments_of(const InitOptimizerArgs& args);
+nb::object module_to_python(BaseModule* module);
+std::vector<std::pair<std::string, Shape>> output_shapes_from(nb::handle value);
+BaseModule::Params params_from(nb::handle value);
+
+template <class Base>
+class PythonModule final : public Base {
+ public:
+  using Base::Base;
+  static constexpr bool abstract = std::is_same_v<Base, BaseModule>;
+
+  const Symbol& symbol() const override {
+    return step<const Symbol&>(
+        Overrides::symbol,
+        [this](const nb::object& value) -> const Symbol& {
+          symbol_ = std::make_unique<Symbol>(nb::cast<Symbol>(value));
+          return *symbol_;
+        },
+        [this](auto* base) -> const Symbol& { return base->Base::symbol(); });
+  }
+  std::vector<std::string> data_names() const override {
+    return step<std::vector<std::string>>(Overrides::data_names, &names_from,
+                                          [](auto* base) { return base->Base::data_names(); });
+  }
+  std::vector<std::string> label_names() const override {
+    return step<std::vector<std::string>>(Overrides::label_names, &names_from,
+                                          [](auto* base) { return base->Base::label_names(); });
+  }
+  std::vector<std::string> output_names() const override {
+    return step<std::vector<std::string>>(Overrides::output_names, &names_from,
+                                          [](auto* base) { return base->Base::output_names(); });
+  }
+  std::vector<DataDesc> data_shapes() const override {
+    return step<std::vector<DataDesc>>(Overrides::data_shapes, &descs_from,
+                                       [](auto* base) { return base->Base::data_shapes(); });
+  }
+  std::vector<DataDesc> label_shapes() const override {
+    return step<std::vector<DataDesc>>(Overrides::label_shapes, &descs_from,
+                                       [](auto* base) { return base->Base::label_shapes(); });
+  }
+  std::vector<std::pair<std::string, Shape>> output_shapes() const override {
+    return step<std::vector<std::pair<std::string, Shape>>>(Overrides::output_shapes, &output_shapes_from,
+                                                            [](auto* base) { return base->Base::output_shapes(); });
+  }
+
+  void bind(const std::vector<DataDesc>& data, const std::vector<DataDesc>& label, const BindArgs& args) override {
+    step<void>(
+        Overrides::bind,
+        [&](const nb::object& method) {
+          nb::dict arguments = arguments_of(args);
+          arguments["data_shapes"] = list_of(data);
+          arguments["label_shapes"] = label.empty() ? nb::none() : nb::object(list_of(label));
+          method(**arguments);
+        },
+        [&](auto* base) { base->Base::bind(data, label, args); });
+  }
+  void init_params(const InitParamsArgs& args) override {
+    step<void>(Overrides::init_params, [&](const nb::object& method) { method(**arguments_of(args)); },
+               [&](auto* base) { base->Base::init_params(args); });
+  }
+  void init_optimizer(const InitOptimizerArgs& args) override {
+    step<void>(Overrides::init_optimizer, [&](const nb::object& method) { method(**arguments_of(args)); },
+               [&](auto* base) { base->Base::init_optimizer(args); });
+  }
+  BaseModule::Params get_params() override {
+    return step<BaseModule::Params>(
+        Overrides::get_params, [](const nb::object& method) { return params_from(nb::object(method())); },
+        [](auto* base) { return base->Base::get_params(); });
+  }
+  void set_params(const NamedArrays& arg_params, const NamedArrays& aux_params, bool allow_missing, bool force_init,
+                  bool allow_extra) override {
+    step<void, false>(
+        Overrides::set_params,
+        [&](const nb::object& method) {
+          nb::dict options;  // as few as were asked for: a class may know no more
+          if (allow_missing) options["allow_missing"] = true;
+          if (!force_init) options["force_init"] = false;
+          if (allow_extra) options["allow_extra"] = true;
+          method(dict_of(arg_params), dict_of(aux_params), **options);
+        },
+        [&](auto* base) { base->Base::set_params(arg_params, aux_params, allow_missing, force_init, allow_extra); });
+  }
+  void prepare(const DataBatch& batch) override {
+    step<void, false>(Overrides::prepare, [&](const nb::object& method) { method(batch_to_python(batch)); },
+                      [&](auto* base) { base->Base::prepare(batch); });
+  }
+  using Base::forward;
+  void forward(const DataBatch& batch, std::optional<bool> is_train) override {
+    step<void>(
+        Overrides::forward,
+        [&](const nb::object& method) {
+          if (is_train)
+            method(batch_to_python(batch), nb::arg("is_train") = *is_train);
+          else
+            method(batch_to_python(batch));
+        },
+        [&](auto* base) { base->Base::forward(batch, is_train); });
+  }
+  void backward(const std::vector<NDArray>& out_grads) override {
+    step<void>(
+        Overrides::backward,
+        [&](const nb::object& method) {
+          if (out_grads.empty())
+            method();
+          else
+            method(list_of(out_grads));
+        },
+        [&](auto* base) { base->Base::backward(out_grads); });
+  }
+  void update() override {
+    step<void>(Overrides::update, [](const nb::object& method) { method(); }, [](auto* base) { base->Base::update(); });
+  }
+  std::vector<NDArray> get_outputs() override {
+    return step<std::vector<NDArray>>(
+        Overrides::get_outputs, [](const nb::object& method) { return arrays_from(nb::object(method())); },
+        [](auto* base) { return base->Base::get_outputs(); });
+  }
+  std::vector<NDArray> get_input_grads() override {
+    return step<std::vector<NDArray>>(
+        Overrides::get_input_grads, [](const nb::object& method) { return arrays_from(nb::object(method())); },
+        [](auto* base) { return base->Base::get_input_grads(); });
+  }
+  void update_metric(EvalMetric& metric, const std::vector<NDArray>& labels, bool pre_sliced) override {
+    step<void>(
+        Overrides::update_metric,
+        [&](const nb::object& method) { method(metric_to_python(&metric), list_of(labels)); },
+        [&](auto* base) { base->Base::update_metric(metric, labels, pre_sliced); });
+  }
+  void install_monitor(Monitor& monitor) override {
+    step<void>(
+        Overrides::install_monitor,
+        [&](const nb::object& method) { method(nb::cast(&monitor, nb::rv_policy::reference)); },
+        [&](auto* base) { base->Base::install_monitor(monitor); });
+  }
+  void forward_backward(const DataBatch& batch) override {
+    step<void, false>(Overrides::forward_backward, [&](const nb::object& method) { method(batch_to_python(batch)); },
+                      [&](auto* base) { base->Base::forward_backward(batch); });
+  }
+
+ private:
+  // What Python defines, or what the base class does. A step without a base (required) fails where Python has none.
+  template <class Result, bool required = abstract, class InPython, class InBase>
+  Result step(Overrides::Name name, InPython in_python, InBase in_base) const {
+    if (!overrides_.known_missing(name)) {
+      nb::gil_scoped_acquire acquire;
+      const nb::object self = nb::find(static_cast<const Base*>(this));
+      if (self.is_valid()) {
+        const nb::object found = overrides_.find(self, nb::type<Base>(), name);
+        if (found.is_valid()) return in_python(found);
+      }
+    }
+    if constexpr (required)
+      fail("[BaseModule] this class of module does not define ", Overrides::text(name));
+    else
+      return in_base(const_cast<PythonModule*>(this));
+  }
+
+  Overrides overrides_;
+  mutable std::unique_ptr<Symbol> symbol_;
+};
+
+}  // namespace symbind::python

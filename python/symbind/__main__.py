@@ -1,0 +1,39 @@
+"""``python -m symbind train.py --args`` runs a script whose ``import mxnet`` gives Symbind."""
+
+import os
+import runpy
+import sys
+
+from . import install_as_mxnet
+
+USAGE = """usage: python -m symbind SCRIPT [ARGUMENTS ...]
+       python -m symbind -m MODULE [ARGUMENTS ...]
+
+Runs a Python program in which `import mxnet` gives Symbind."""
+
+
+def main():
+    arguments = sys.argv[1:]
+    if not arguments or arguments[0] in ("-h", "--help"):
+        print(USAGE)
+        return 0 if arguments else 2
+    install_as_mxnet()
+    if arguments[0] == "-m":
+        if len(arguments) < 2:
+            print(USAGE, file=sys.stderr)
+            return 2
+        sys.argv = arguments[1:]
+        runpy.run_module(arguments[1], run_name="__main__", alter_sys=True)
+        return 0
+    script = arguments[0]
+    if not os.path.exists(script):
+        print(f"python -m symbind: there is no file {script}", file=sys.stderr)
+        return 2
+    sys.argv = arguments
+    sys.path[0] = os.path.dirname(os.path.abspath(script))
+    runpy.run_path(script, run_name="__main__")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,66 @@
+"""Attributes of the package that are not there at once: modules loaded when first touched, and the parts of MXNet that
+are not part of Symbind, which say so in a sentence when they are touched or imported."""
+
+import importlib as _importlib
+import sys as _sys
+
+# Attribute → module. Scripts that train need none of these, so `import symbind` does not wait for them.
+LAZY = {
+    "log": "log",
+    "profiler": "profiler",
+    "registry": "registry",
+    "test_utils": "test_utils",
+    "visualization": "visualization",
+    "viz": "visualization",
+}
+
+ABSENT = {
+    "autograd": "Automatic differentiation of array code is not part of Symbind: bind a Symbol, and backward() gives its "
+    "gradients.",
+    "gluon": "Gluon is not part of Symbind: write the network as a Symbol and train it with mx.mod.Module.",
+    "image": "mx.image is not part of Symbind yet.",
+    "kvstore_server": "MXNet's parameter servers are not part of Symbind.",
+    "library": "Operators compiled against MXNet cannot be loaded by Symbind: write a CustomOp.",
+    "notebook": "MXNet's notebook helpers are not part of Symbind.",
+    "np": "MXNet's NumPy-like arrays are not part of Symbind: use mx.nd, or NumPy itself.",
+    "npx": "MXNet's NumPy extensions are not part of Symbind: use mx.nd, or NumPy itself.",
+    "numpy": "MXNet's NumPy-like arrays are not part of Symbind: use mx.nd, or NumPy itself.",
+    "numpy_extension": "MXNet's NumPy extensions are not part of Symbind: use mx.nd, or NumPy itself.",
+    "onnx": "Import from and export to ONNX are not part of Symbind.",
+    "recordio": "mx.recordio is not part of Symbind yet.",
+    "rnn": "mx.rnn is not part of Symbind yet.",
+    "rtc": "CUDA kernels compiled from text at run time are not part of Symbind: write a CustomOp.",
+    "th": "Torch7's functions are not part of Symbind.",
+    "torch": "Torch7's functions are not part of Symbind.",
+}
+
+
+class _Finder:
+    """Stands last in sys.meta_path, so it is asked only for modules that do not exist."""
+
+    @staticmethod
+    def find_spec(fullname, path=None, target=None):
+        package, _, rest = fullname.partition(".")
+        sentence = ABSENT.get(rest.split(".")[0]) if package == "symbind" else None
+        if sentence:
+            raise ImportError(sentence, name=fullname)
+        return None
+
+
+def install(module_globals):
+    """Gives the package `__getattr__` and `__dir__`."""
+    package = module_globals["__name__"]
+    if _Finder not in _sys.meta_path:
+        _sys.meta_path.append(_Finder)
+
+    def __getattr__(name):
+        if name in LAZY:
+            module_globals[name] = module = _importlib.import_module(f"{package}.{LAZY[name]}")
+            return module
+        raise AttributeError(ABSENT.get(name) or f"module {package!r} has no attribute {name!r}")
+
+    def __dir__():
+        return sorted({*module_globals, *LAZY})
+
+    module_globals["__getattr__"] = __getattr__
+    module_globals["__dir__"] = __dir__

@@ -1,0 +1,132 @@
+"""Data sets for tests and examples: files that are there, or that can be fetched."""
+
+import gzip as _gzip
+import os as _os
+import shutil as _shutil
+
+import numpy as np
+
+_MNIST = (
+    "train-images-idx3-ubyte",
+    "train-labels-idx1-ubyte",
+    "t10k-images-idx3-ubyte",
+    "t10k-labels-idx1-ubyte",
+)
+
+
+def download(url, fname=None, dirname=None, overwrite=False, retries=5):
+    """Fetches a file unless it is there, and gives its path. Without a network: an error that says what to do."""
+    import urllib.error
+    import urllib.request
+
+    fname = fname or url.split("/")[-1]
+    if dirname:
+        fname = _os.path.join(dirname, fname)
+    if _os.path.exists(fname) and not overwrite:
+        return fname
+    _os.makedirs(_os.path.dirname(fname) or ".", exist_ok=True)
+    partial = f"{fname}.{_os.getpid()}.part"
+    try:
+        for attempt in range(max(1, retries)):
+            try:
+                with urllib.request.urlopen(url, timeout=30) as source, open(partial, "wb") as target:
+                    _shutil.copyfileobj(source, target)
+                _os.replace(partial, fname)
+                return fname
+            except (urllib.error.URLError, OSError) as error:
+                if attempt + 1 == max(1, retries):
+                    place = _os.path.abspath(fname)
+                    raise OSError(f"{url} cannot be fetched ({error}); put the file at {place} by hand") from None
+    finally:
+        if _os.path.exists(partial):
+            _os.remove(partial)
+
+
+def get_zip_data(data_dir, url, data_origin_name):
+    """Fetches a zip archive and unpacks it in `data_dir`."""
+    import zipfile
+
+    path = download(url, data_origin_name, dirname=data_dir)
+    with zipfile.ZipFile(path) as archive:
+        archive.extractall(data_dir)
+
+
+def get_bz2_data(data_dir, data_name, url, data_origin_name):
+    """Fetches a bz2 file and unpacks it as `data_name` in `data_dir`."""
+    import bz2
+
+    target = _os.path.join(data_dir, data_name)
+    if not _os.path.exists(target):
+        path = download(url, data_origin_name, dirname=data_dir)
+        with bz2.BZ2File(path) as source, open(target, "wb") as file:
+            _shutil.copyfileobj(source, file)
+
+
+def _find_mnist(name):
+    """The path of one of MNIST's files, plain or gzipped; a FileNotFoundError says where it may be."""
+    from .base import data_dir
+
+    folders = ["data", _os.path.join("data", "mnist"), ".", _os.path.join(data_dir(), "mnist")]
+    for folder in folders:
+        for path in (_os.path.join(folder, name), _os.path.join(folder, name + ".gz")):
+            if _os.path.exists(path):
+                return path
+    places = ", ".join(_os.path.abspath(folder) for folder in folders)
+    raise FileNotFoundError(f"MNIST's file {name} (or {name}.gz) is in none of these folders: {places}")
+
+
+def _read_idx(path):
+    with _gzip.open(path, "rb") if path.endswith(".gz") else open(path, "rb") as file:
+        content = file.read()
+    if len(content) < 4 or content[:3] != b"\0\0\x08":
+        raise ValueError(f"{path} is not an idx file of bytes")
+    rank = content[3]
+    shape = [int(dim) for dim in np.frombuffer(content, ">i4", rank, 4)]
+    return np.frombuffer(content, np.uint8, offset=4 + 4 * rank).reshape(shape)
+
+
+def get_mnist_ubyte():
+    """Sees to it that MNIST's four files stand unpacked in the folder `data`."""
+    _os.makedirs("data", exist_ok=True)
+    for name in _MNIST:
+        target = _os.path.join("data", name)
+        if not _os.path.exists(target):
+            path = _find_mnist(name)
+            with _gzip.open(path, "rb") if path.endswith(".gz") else open(path, "rb") as source:
+                content = source.read()
+            with open(target + ".part", "wb") as file:
+                file.write(content)
+            _os.replace(target + ".part", target)
+
+
+def get_mnist():
+    """MNIST as NumPy arrays by name: images of shape (n, 1, 28, 28) from 0 to 1, and labels."""
+    images_and_labels = [_read_idx(_find_mnist(name)) for name in _MNIST]
+    train, train_label, test, test_label = images_and_labels
+    return {
+        "train_data": train[:, None].astype(np.float32) / 255,
+        "train_label": train_label,
+        "test_data": test[:, None].astype(np.float32) / 255,
+        "test_label": test_label,
+    }
+
+
+def get_mnist_iterator(batch_size, input_shape, num_parts=1, part_index=0):
+    """(training, validation) MNISTIters; images are flat where `input_shape` has one dimension."""
+    from .io import MNISTIter
+
+    flat = len(input_shape) == 1
+    paths = [_find_mnist(name) for name in _MNIST]
+    train = MNISTIter(
+        image=paths[0],
+        label=paths[1],
+        batch_size=batch_size,
+        shuffle=True,
+        flat=flat,
+        num_parts=num_parts,
+        part_index=part_index,
+    )
+    validation = MNISTIter(
+        image=paths[2], label=paths[3], batch_size=batch_size, flat=flat, num_parts=num_parts, part_index=part_index
+    )
+    return train, validation

@@ -1,0 +1,13 @@
+"""Stores: where gradients of several devices come together."""
+
+from . import _symbind
+from ._symbind import KVStore
+
+__all__ = ["KVStore", "create"]
+
+
+def create(name="local"):
+    """A store of a kind: "local" sums on the CPU, "device" where the arrays are."""
+    if not isinstance(name, str):
+        raise TypeError(f"the name of a kind of store is due, not {name!r}")
+    return _symbind.create_kvstore(name)

@@ -1,0 +1,5 @@
+"""DataParallelExecutorGroup: one network on several devices."""
+
+from .._symbind import DataParallelExecutorGroup
+
+__all__ = ["DataParallelExecutorGroup"]

@@ -1,0 +1,19 @@
+"""Module: a network with its parameters, its optimizer and its devices."""
+
+from .. import _symbind
+from .._symbind import DataParallelExecutorGroup, Module
+
+__all__ = ["DataParallelExecutorGroup", "Module", "load_checkpoint"]
+
+
+def _load(prefix, epoch, load_optimizer_states=False, **kwargs):
+    """A module from prefix-symbol.json, prefix-EPOCH.params and, if asked, prefix-EPOCH.states; its parameters are in
+    place once it is bound. Keywords are those of Module."""
+    symbol, arg_params, aux_params = _symbind._load_checkpoint(prefix, epoch)
+    module = Module(symbol, **kwargs)
+    module._preload(arg_params, aux_params, f"{prefix}-{epoch:04d}.states" if load_optimizer_states else "")
+    return module
+
+
+Module.load = staticmethod(_load)
+load_checkpoint = _symbind._load_checkpoint

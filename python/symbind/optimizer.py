@@ -1,0 +1,533 @@
+"""Optimizers: how parameters change.
+
+One of one's own is a subclass of Optimizer with ``update(self, index, weight, grad, state)`` and, if it remembers
+anything, ``create_state(self, index, weight)``; ``@mx.optimizer.register`` makes it known by name.
+"""
+
+import sys as _sys
+
+from . import _symbind
+from ._symbind import Updater
+
+__all__ = [
+    "AdaDelta",
+    "AdaGrad",
+    "Adam",
+    "Adamax",
+    "DCASGD",
+    "FTML",
+    "Ftrl",
+    "GroupAdaGrad",
+    "LAMB",
+    "LARS",
+    "LBSGD",
+    "NAG",
+    "Nadam",
+    "Optimizer",
+    "RMSProp",
+    "SGD",
+    "SGLD",
+    "Signum",
+    "SignSGD",
+    "Test",
+    "Updater",
+    "ccSGD",
+    "create",
+    "get_updater",
+    "register",
+]
+
+_native = _symbind.Optimizer
+
+
+class _Linked(dict):
+    """A dict whose changes reach the C++ object it was read from."""
+
+    def __init__(self, values, write):
+        super().__init__(values)
+        self._write = write
+
+    def _changing(name):
+        method = getattr(dict, name)
+
+        def change(self, *args, **kwargs):
+            result = method(self, *args, **kwargs)
+            self._write(dict(self))
+            return result
+
+        change.__name__ = name
+        return change
+
+    for _name in ("__setitem__", "__delitem__", "__ior__", "update", "pop", "popitem", "clear", "setdefault"):
+        locals()[_name] = _changing(_name)
+    del _name, _changing
+
+    def __reduce__(self):
+        return dict, (dict(self),)
+
+
+def _rebuild(cls):
+    return cls.__new__(cls)
+
+
+class Optimizer(_native):
+    """Base of all optimizers.
+
+    Parameters
+    ----------
+    rescale_grad : float
+        Gradients are multiplied by it first; 1 / batch size, usually.
+    param_idx2name : dict
+        Names of numbered parameters, by which multipliers are found.
+    wd : float
+        Weight decay. Parameters that are named, but neither ..._weight nor ..._gamma, do not decay.
+    clip_gradient : float
+        Rescaled gradients are kept between -clip_gradient and clip_gradient.
+    learning_rate : float
+        The learning rate; 0.01 unless the schedule has one.
+    lr_scheduler : LRScheduler or callable
+        The learning rate as a function of the number of updates.
+    sym : Symbol
+        The network, whose attributes lr_mult and wd_mult count.
+    begin_num_update : int
+        The count of updates to begin from.
+    multi_precision : bool
+        Keep a float32 copy of 16-bit weights.
+    param_dict : dict
+        Objects with lr_mult and wd_mult, by number of the parameter.
+    """
+
+    opt_registry = {}  # classes by name in lower case
+    sym = None
+    _rule = ""  # the C++ optimizer that does the arithmetic
+
+    def __new__(cls, *args, **kwargs):
+        # The C++ part is there from the start, so that unpickling has something to fill.
+        self = super().__new__(cls)
+        _native.__init__(self)
+        self._set("", {}, cls.__name__.lower())
+        return self
+
+    def __init__(
+        self,
+        rescale_grad=1.0,
+        param_idx2name=None,
+        wd=0.0,
+        clip_gradient=None,
+        learning_rate=None,
+        lr_scheduler=None,
+        sym=None,
+        begin_num_update=0,
+        multi_precision=False,
+        param_dict=None,
+    ):
+        self._start(
+            rescale_grad=rescale_grad,
+            param_idx2name=param_idx2name,
+            wd=wd,
+            clip_gradient=clip_gradient,
+            learning_rate=learning_rate,
+            lr_scheduler=lr_scheduler,
+            sym=sym,
+            begin_num_update=begin_num_update,
+            multi_precision=multi_precision,
+            param_dict=param_dict,
+        )
+
+    def _start(self, param_idx2name=None, sym=None, param_dict=None, **arguments):
+        cls = type(self)
+        self._set(self._rule, arguments, self._rule if "_rule" in cls.__dict__ else cls.__name__.lower())
+        if param_idx2name is not None and not isinstance(param_idx2name, dict):
+            raise TypeError(f"param_idx2name is a dict of names by number, not {param_idx2name!r}")
+        self._set_names(param_idx2name or {}, {} if sym is None else sym.attr_dict())
+        if sym is not None:
+            self.sym = sym
+        if param_dict:
+            self.param_dict = param_dict
+            self.set_lr_mult({index: parameter.lr_mult for index, parameter in param_dict.items()})
+            self.set_wd_mult({index: parameter.wd_mult for index, parameter in param_dict.items()})
+
+    @staticmethod
+    def register(klass):
+        """Class decorator: makes the optimizer known by its name, in any case, here and in C++."""
+        if not (isinstance(klass, type) and issubclass(klass, _native)):
+            raise TypeError(f"register takes a subclass of Optimizer, not {klass!r}")
+        name = klass.__name__.lower()
+        _symbind._register_optimizer(name, klass)
+        Optimizer.opt_registry[name] = klass
+        return klass
+
+    @staticmethod
+    def create_optimizer(name, **kwargs):
+        """An optimizer by name, in any case."""
+        if not isinstance(name, str):
+            raise TypeError(f"the name of an optimizer is due, not {name!r}")
+        klass = Optimizer.opt_registry.get(name.lower())
+        return _symbind._create_optimizer(name, kwargs) if klass is None else klass(**kwargs)
+
+    @property
+    def lr_mult(self):
+        """Multipliers of the learning rate, by name or number."""
+        return _Linked(self._multipliers("__lr_mult__", {}, self._get_lr_mult()), self.set_lr_mult)
+
+    @lr_mult.setter
+    def lr_mult(self, values):
+        self.set_lr_mult(values)
+
+    @property
+    def wd_mult(self):
+        """Multipliers of the weight decay, by name or number."""
+        still = {name: 0.0 for name in self.idx2name.values() if not self._decays(name)}
+        return _Linked(self._multipliers("__wd_mult__", still, self._get_wd_mult()), self.set_wd_mult)
+
+    @wd_mult.setter
+    def wd_mult(self, values):
+        self.set_wd_mult(values)
+
+    def _multipliers(self, attribute, first, last):
+        values = dict(first)
+        for name, attributes in self._get_attributes().items():
+            if attributes.get(attribute, "None") != "None":
+                values[name] = float(attributes[attribute])
+        values.update(last)
+        return values
+
+    @property
+    def _index_update_count(self):
+        return _Linked(self._get_counts(), self._set_counts)
+
+    @_index_update_count.setter
+    def _index_update_count(self, counts):
+        self._set_counts(counts)
+
+    @property
+    def sym_info(self):
+        """(attributes, arguments) of the network that was given, or ()."""
+        return () if self.sym is None else (self.sym.attr_dict(), self.sym.list_arguments())
+
+    def __reduce__(self):
+        arguments = {name: self._get_argument(name) for name in self._argument_names()}
+        for name in ("rescale_grad", "wd", "clip_gradient", "multi_precision", "begin_num_update"):
+            arguments[name] = getattr(self, name)
+        names = self.idx2name, self._get_attributes(), self._get_lr_mult(), self._get_wd_mult()
+        own = dict(getattr(self, "__dict__", {}))
+        state = arguments, self.lr, self.lr_scheduler, names, self._get_progress(), own
+        return _rebuild, (type(self),), state
+
+    def __setstate__(self, state):
+        arguments, lr, schedule, (idx2name, attributes, lr_mult, wd_mult), progress, own = state
+        self._start(**arguments)
+        self.lr = lr
+        self.lr_scheduler = schedule
+        self._set_names(idx2name, attributes)
+        self.set_lr_mult(lr_mult)
+        self.set_wd_mult(wd_mult)
+        self._set_progress(*progress)
+        self.__dict__.update(own)
+
+
+def _argument(name):
+    return property(
+        lambda self: self._get_argument(name),
+        lambda self, value: self._set_argument(name, value),
+        doc=f"The argument {name}, as it stands.",
+    )
+
+
+def _built_in(klass):
+    """Makes the arguments of the C++ optimizer attributes of its Python class, and the class known by name."""
+    prototype = klass()
+    for name in prototype._argument_names():
+        setattr(klass, name, _argument(name))
+    Optimizer.opt_registry[klass.__name__.lower()] = klass
+    return klass
+
+
+@_built_in
+class SGD(Optimizer):
+    """Stochastic gradient descent, with momentum if asked; `lazy_update` is without effect on dense arrays."""
+
+    _rule = "sgd"
+
+    def __init__(self, momentum=0.0, lazy_update=True, **kwargs):
+        self._start(momentum=momentum, lazy_update=lazy_update, **kwargs)
+
+
+@_built_in
+class ccSGD(SGD):
+    """Another name of SGD."""
+
+    _rule = "sgd"
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+
+
+@_built_in
+class NAG(Optimizer):
+    """Gradient descent with Nesterov's momentum."""
+
+    _rule = "nag"
+
+    def __init__(self, momentum=0.0, **kwargs):
+        self._start(momentum=momentum, **kwargs)
+
+
+@_built_in
+class SGLD(Optimizer):
+    """Stochastic gradient Langevin dynamics: half a step of gradient descent, and noise."""
+
+    _rule = "sgld"
+
+    def __init__(self, **kwargs):
+        self._start(**kwargs)
+
+
+@_built_in
+class DCASGD(Optimizer):
+    """Gradient descent that makes up for the delay of asynchronous gradients."""
+
+    _rule = "dcasgd"
+
+    def __init__(self, momentum=0.0, lamda=0.04, **kwargs):
+        self._start(momentum=momentum, lamda=lamda, **kwargs)
+
+
+@_built_in
+class Signum(Optimizer):
+    """Steps along the sign of the running mean of the gradient."""
+
+    _rule = "signum"
+
+    def __init__(self, learning_rate=0.01, momentum=0.9, wd_lh=0.0, **kwargs):
+        self._start(learning_rate=learning_rate, momentum=momentum, wd_lh=wd_lh, **kwargs)
+
+
+@_built_in
+class SignSGD(Signum):
+    """Steps along the sign of the gradient."""
+
+    _rule = "signum"
+
+    def __init__(self, learning_rate=0.01, **kwargs):
+        super().__init__(learning_rate=learning_rate, **{"momentum": 0.0, **kwargs})
+
+
+@_built_in
+class Adam(Optimizer):
+    """Running means of the gradient and of its square, both corrected for their start."""
+
+    _rule = "adam"
+
+    def __init__(self, learning_rate=0.001, beta1=0.9, beta2=0.999, epsilon=1e-8, lazy_update=True, **kwargs):
+        self._start(
+            learning_rate=learning_rate, beta1=beta1, beta2=beta2, epsilon=epsilon, lazy_update=lazy_update, **kwargs
+        )
+
+
+@_built_in
+class Adamax(Optimizer):
+    """Adam with the largest gradient instead of the mean square."""
+
+    _rule = "adamax"
+
+    def __init__(self, learning_rate=0.002, beta1=0.9, beta2=0.999, **kwargs):
+        self._start(learning_rate=learning_rate, beta1=beta1, beta2=beta2, **kwargs)
+
+
+@_built_in
+class Nadam(Optimizer):
+    """Adam with Nesterov's momentum."""
+
+    _rule = "nadam"
+
+    def __init__(self, learning_rate=0.001, beta1=0.9, beta2=0.999, epsilon=1e-8, schedule_decay=0.004, **kwargs):
+        self._start(
+            learning_rate=learning_rate,
+            beta1=beta1,
+            beta2=beta2,
+            epsilon=epsilon,
+            schedule_decay=schedule_decay,
+            **kwargs,
+        )
+
+
+@_built_in
+class AdaGrad(Optimizer):
+    """Steps divided by the root of all squares so far."""
+
+    _rule = "adagrad"
+
+    def __init__(self, eps=1e-7, **kwargs):
+        self._start(eps=eps, **kwargs)
+
+    float_stable_eps = _argument("eps")
+
+
+@_built_in
+class GroupAdaGrad(Optimizer):
+    """AdaGrad with one sum of squares for each row of a matrix."""
+
+    _rule = "groupadagrad"
+
+    def __init__(self, eps=1e-5, **kwargs):
+        self._start(eps=eps, **kwargs)
+
+    float_stable_eps = _argument("eps")
+
+
+@_built_in
+class RMSProp(Optimizer):
+    """Steps divided by the root of the running mean square; `centered`: by the deviation, and with momentum."""
+
+    _rule = "rmsprop"
+
+    def __init__(
+        self, learning_rate=0.001, gamma1=0.9, gamma2=0.9, epsilon=1e-8, centered=False, clip_weights=None, **kwargs
+    ):
+        self._start(
+            learning_rate=learning_rate,
+            gamma1=gamma1,
+            gamma2=gamma2,
+            epsilon=epsilon,
+            centered=centered,
+            clip_weights=clip_weights,
+            **kwargs,
+        )
+
+
+@_built_in
+class AdaDelta(Optimizer):
+    """Steps in the unit of the weight; the learning rate plays no part."""
+
+    _rule = "adadelta"
+
+    def __init__(self, rho=0.9, epsilon=1e-5, **kwargs):
+        self._start(rho=rho, epsilon=epsilon, **kwargs)
+
+
+@_built_in
+class Ftrl(Optimizer):
+    """Follows the regularized leader: weights that matter little stay zero."""
+
+    _rule = "ftrl"
+
+    def __init__(self, lamda1=0.01, learning_rate=0.1, beta=1, **kwargs):
+        self._start(lamda1=lamda1, learning_rate=learning_rate, beta=beta, **kwargs)
+
+
+@_built_in
+class FTML(Optimizer):
+    """Follows the moving leader."""
+
+    _rule = "ftml"
+
+    def __init__(self, beta1=0.6, beta2=0.999, epsilon=1e-8, **kwargs):
+        self._start(beta1=beta1, beta2=beta2, epsilon=epsilon, **kwargs)
+
+
+@_built_in
+class LARS(Optimizer):
+    """Gradient descent whose rate for each weight follows how large the weight is against its gradient."""
+
+    _rule = "lars"
+
+    def __init__(self, momentum=0.0, lazy_update=True, eta=0.001, eps=0, momentum_correction=True, **kwargs):
+        self._start(
+            momentum=momentum,
+            lazy_update=lazy_update,
+            eta=eta,
+            eps=eps,
+            momentum_correction=momentum_correction,
+            **kwargs,
+        )
+
+
+@_built_in
+class LAMB(Optimizer):
+    """Adam's direction, gone along as far as the weight is large."""
+
+    _rule = "lamb"
+
+    def __init__(
+        self,
+        learning_rate=0.001,
+        beta1=0.9,
+        beta2=0.999,
+        epsilon=1e-6,
+        lower_bound=None,
+        upper_bound=None,
+        bias_correction=True,
+        **kwargs,
+    ):
+        self._start(
+            learning_rate=learning_rate,
+            beta1=beta1,
+            beta2=beta2,
+            epsilon=epsilon,
+            lower_bound=lower_bound,
+            upper_bound=upper_bound,
+            bias_correction=bias_correction,
+            **kwargs,
+        )
+
+
+@_built_in
+class LBSGD(Optimizer):
+    """Gradient descent for large batches, whose rate grows during the first epochs."""
+
+    _rule = "lbsgd"
+
+    def __init__(
+        self,
+        momentum=0.0,
+        multi_precision=False,
+        warmup_strategy="linear",
+        warmup_epochs=5,
+        batch_scale=1,
+        updates_per_epoch=32,
+        begin_epoch=0,
+        num_epochs=60,
+        **kwargs,
+    ):
+        self._start(
+            momentum=momentum,
+            multi_precision=multi_precision,
+            warmup_strategy=warmup_strategy,
+            warmup_epochs=warmup_epochs,
+            batch_scale=batch_scale,
+            updates_per_epoch=updates_per_epoch,
+            begin_epoch=begin_epoch,
+            num_epochs=num_epochs,
+            **kwargs,
+        )
+
+
+@_built_in
+class Test(Optimizer):
+    """Adds the gradient to the weight, and keeps the weight as its state: easy to reckon with."""
+
+    _rule = "test"
+    __test__ = False  # no test case
+
+    def __init__(self, **kwargs):
+        self._start(**kwargs)
+
+
+Updater.states = property(
+    lambda self: _Linked(self._get_states_dict(), self._set_states_dict),
+    lambda self, states: self._set_states_dict(states),
+    doc="The states by key.",
+)
+
+register = Optimizer.register
+create = Optimizer.create_optimizer
+
+
+def get_updater(optimizer):
+    """A function (index, grad, weight) that updates with the optimizer and keeps the states."""
+    return Updater(optimizer)
+
+
+optimizer = contrib = _sys.modules[__name__]  # mxnet.optimizer.optimizer, mxnet.optimizer.contrib
+_sys.modules[__name__ + ".optimizer"] = _sys.modules[__name__ + ".contrib"] = optimizer

@@ -1,0 +1,137 @@
+// Lends the plan's memory to a user's operator as arrays. The executor's kernels for one node, forward and backward, in
+// training and in prediction, share one operator.
+#include "symbind/ops/custom.h"
+
+#include "symbind/backend/cpu/families.h"
+#include "symbind/backend/cpu/plain.h"
+#include "symbind/core/error.h"
+
+namespace symbind::cpu_backend {
+namespace {
+
+// Arrays over memory that is ours for one call. Where the user kept one, it gets memory of its own in the end.
+class Loan {
+ public:
+  explicit Loan(Context context) : device_(Device::get(context)) {}
+  ~Loan() {
+    for (const auto& storage : lent_)
+      if (storage.use_count() > 1) storage->keep_copy();
+  }
+  Loan(const Loan&) = delete;
+  Loan& operator=(const Loan&) = delete;
+
+  NDArray array(void* data, const Tensor& tensor) {
+    lent_.push_back(Storage::borrowed(device_, data, tensor.bytes()));
+    return {lent_.back(), 0, tensor.shape, tensor.dtype};
+  }
+
+ private:
+  Device& device_;
+  std::vector<std::shared_ptr<Storage>> lent_;
+};
+
+using Arrays = std::vector<NDArray>;
+
+class CustomKernel final : public Kernel {
+ public:
+  CustomKernel(const NodeView& node, std::shared_ptr<CustomOp> op)
+      : op_(std::move(op)),
+        context_(node.context),
+        is_train_(node.is_train),
+        arguments_(node.as<Custom>().spec->arguments.size()),
+        inputs_(node.inputs.begin(), node.inputs.end()),
+        outputs_(node.outputs.begin(), node.outputs.end()) {}
+
+  void run(const Args& args) override {
+    Loan loan(context_);
+    Arrays in, out, aux;
+    for (size_t i = 0; i < inputs_.size(); ++i)
+      (i < arguments_ ? in : aux).push_back(loan.array(args.inputs[i], inputs_[i]));
+    for (size_t i = 0; i < outputs_.size(); ++i) out.push_back(loan.array(args.outputs[i], outputs_[i]));
+    op_->forward(is_train_, std::vector(out.size(), OpReq::write), in, out, aux);
+  }
+
+ private:
+  std::shared_ptr<CustomOp> op_;
+  Context context_;
+  bool is_train_;
+  size_t arguments_;
+  std::vector<Tensor> inputs_, outputs_;
+};
+
+class CustomGradKernel final : public Kernel {
+ public:
+  CustomGradKernel(const NodeView& node, std::shared_ptr<CustomOp> op)
+      : op_(std::move(op)),
+        context_(node.context),
+        params_(node.as<CustomGrad>()),
+        inputs_(node.inputs.begin(), node.inputs.end()),
+        outputs_(node.outputs.begin(), node.outputs.end()) {}
+
+  void run(const Args& args) override {
+    const CustomOpSpec& spec = *params_.spec;
+    Loan loan(context_);
+    Arrays out_grad, in_data, out_data, in_grad, aux;
+    size_t next = 0, asked = 0;
+    const auto take = [&](Arrays& arrays, size_t count) {
+      for (size_t i = 0; i < count; ++i, ++asked) {
+        arrays.push_back(params_.reads[asked] ? loan.array(args.inputs[next], inputs_[next]) : NDArray());
+        if (params_.reads[asked]) ++next;
+      }
+    };
+    take(out_grad, spec.outputs.size());
+    take(in_data, spec.arguments.size());
+    take(out_data, spec.outputs.size());
+    next += spec.arguments.size();  // read for their shapes
+    for (; next < inputs_.size(); ++next) aux.push_back(loan.array(args.inputs[next], inputs_[next]));
+    std::vector<OpReq> req;
+    for (size_t i = 0; i < outputs_.size(); ++i) {
+      in_grad.push_back(loan.array(args.outputs[i], outputs_[i]));
+      req.push_back(params_.wants[i] ? OpReq::write : OpReq::null);
+    }
+    op_->backward(req, out_grad, in_data, out_data, in_grad, aux);
+  }
+
+ private:
+  std::shared_ptr<CustomOp> op_;
+  Context context_;
+  CustomGrad params_;
+  std::vector<Tensor> inputs_, outputs_;
+};
+
+std::shared_ptr<CustomOp> make_operator(const NodeView& node) {
+  const CustomOpSpec& spec = *node.as<Custom>().spec;
+  std::vector<Shape> shapes;
+  std::vector<DType> types;
+  for (size_t i = 0; i < spec.arguments.size(); ++i) {
+    shapes.push_back(node.inputs[i].shape);
+    types.push_back(node.inputs[i].dtype);
+  }
+  auto op = spec.prop->create_operator(node.context, shapes, types);
+  require(op != nullptr, node.where(), " create_operator() made nothing");
+  return op;
+}
+
+std::unique_ptr<Kernel> build_custom(const NodeView& node) {
+  if (!node.objects) return std::make_unique<CustomKernel>(node, make_operator(node));
+  std::shared_ptr<void>& kept = (*node.objects)[node.source];
+  if (!kept) kept = make_operator(node);
+  return std::make_unique<CustomKernel>(node, std::static_pointer_cast<CustomOp>(kept));
+}
+
+std::unique_ptr<Kernel> build_custom_grad(const NodeView& node) {
+  const auto& p = node.as<CustomGrad>();
+  const auto kept = node.objects ? node.objects->find(p.forward) : NodeObjects::iterator();
+  require(node.objects && kept != node.objects->end(), node.where(),
+          " goes back through a forward pass that is not there");
+  return std::make_unique<CustomGradKernel>(node, std::static_pointer_cast<CustomOp>(kept->second));
+}
+
+}  // namespace
+
+void add_custom(ImplementationTable& table) {
+  add_plain<Custom>(table, build_custom);
+  add_plain<CustomGrad>(table, build_custom_grad);
+}
+
+}  // namespace symbind::cpu_backend

@@ -1,0 +1,172 @@
+// As in reduction.cc, a fold is a row of stages of one (merged) axis each. The first takes elements, the others join
+// what was folded before. Long stages with few results are cut into segments, which one more stage joins; where they
+// are cut depends on the shape alone.
+#include "symbind/backend/cpu/fold.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "symbind/backend/cpu/convert.h"
+#include "symbind/backend/cpu/loops.h"
+#include "symbind/backend/cpu/reduction.h"
+#include "symbind/backend/pointwise.h"
+
+namespace symbind::cpu_backend {
+namespace {
+
+// Sums and products of floats are kept in double.
+template <class C>
+using Total = std::conditional_t<std::is_same_v<C, float>, double, C>;
+template <class C>
+constexpr bool is_nan(C x) {
+  return x != x;
+}
+
+// Each fold: what it starts from, how it takes an element, how it joins two parts, and the result.
+template <class C>
+struct Largest {
+  using Part = C;
+  static constexpr Part start() {
+    return std::is_floating_point_v<C> ? -std::numeric_limits<C>::infinity() : std::numeric_limits<C>::lowest();
+  }
+  static constexpr Part take(Part a, C b) { return a > b || is_nan(a) ? a : b; }
+  static constexpr Part join(Part a, Part b) { return take(a, b); }
+  static constexpr Part finish(Part a) { return a; }
+};
+template <class C>
+struct Smallest {
+  using Part = C;
+  static constexpr Part start() {
+    return std::is_floating_point_v<C> ? std::numeric_limits<C>::infinity() : std::numeric_limits<C>::max();
+  }
+  static constexpr Part take(Part a, C b) { return a < b || is_nan(a) ? a : b; }
+  static constexpr Part join(Part a, Part b) { return take(a, b); }
+  static constexpr Part finish(Part a) { return a; }
+};
+template <class C, bool numbers_alone>
+struct Product {
+  using Part = Total<C>;
+  static constexpr Part start() { return Part(1); }
+  static constexpr Part take(Part a, C b) {
+    return numbers_alone && is_nan(b) ? a : pointwise::multiply(a, static_cast<Part>(b));
+  }
+  static constexpr Part join(Part a, Part b) { return pointwise::multiply(a, b); }
+  static constexpr Part finish(Part a) { return a; }
+};
+template <class C>
+struct SumOfNumbers {
+  using Part = Total<C>;
+  static constexpr Part start() { return Part(0); }
+  static constexpr Part take(Part a, C b) { return is_nan(b) ? a : pointwise::add(a, static_cast<Part>(b)); }
+  static constexpr Part join(Part a, Part b) { return pointwise::add(a, b); }
+  static constexpr Part finish(Part a) { return a; }
+};
+template <class C, int order>
+struct NormOf {
+  using Part = double;
+  static constexpr Part start() { return 0; }
+  static Part take(Part a, C b) {
+    const auto x = static_cast<double>(b);
+    return a + (order == 1 ? std::abs(x) : x * x);
+  }
+  static constexpr Part join(Part a, Part b) { return a + b; }
+  static Part finish(Part a) { return order == 1 ? a : std::sqrt(a); }
+};
+
+struct Stage {
+  int64_t outer, length, inner;
+  int64_t segments, segment_length;
+  int64_t results() const { return outer * segments * inner; }
+};
+
+constexpr int64_t column_width = 64;
+
+std::vector<Stage> plan(const Shape& shape, const std::vector<bool>& reduced) {
+  std::vector<Stage> stages;
+  for (const ReducedAxis& axis : reduced_one_by_one(shape, reduced)) {
+    Stage stage{axis.outer, axis.length, axis.inner, 1, axis.length};
+    if (axis.outer * axis.inner < 16 && axis.length * axis.inner >= 2 * element_grain) {
+      stage.segment_length = element_grain / axis.inner;
+      stage.segments = (axis.length + stage.segment_length - 1) / stage.segment_length;
+    }
+    stages.push_back(stage);
+    if (stage.segments > 1) stages.push_back({axis.outer, stage.segments, axis.inner, 1, stage.segments});
+  }
+  // Even where nothing is joined each element passes through once.
+  if (stages.empty()) stages.push_back({shape.size(), 1, 1, 1, 1});
+  return stages;
+}
+
+template <class Part, class In, class Take>
+void run_stage(const Stage& stage, const In* in, Part* out, Part start, Take take) {
+  const int64_t chunks = (stage.inner + column_width - 1) / column_width;
+  const int64_t work = std::max<int64_t>(1, stage.segment_length * std::min(stage.inner, column_width));
+  for_elements(
+      stage.outer * stage.segments * chunks,
+      [=](int64_t begin, int64_t end) {
+        for (int64_t task = begin; task < end; ++task) {
+          const int64_t chunk = task % chunks, part = task / chunks;
+          const int64_t segment = part % stage.segments, outer = part / stage.segments;
+          const int64_t first = segment * stage.segment_length, column = chunk * column_width;
+          const int64_t length = std::min(stage.segment_length, stage.length - first);
+          const int64_t width = std::min(column_width, stage.inner - column);
+          const In* const from = in + (outer * stage.length + first) * stage.inner + column;
+          Part parts[column_width];
+          std::fill(parts, parts + width, start);
+          for (int64_t row = 0; row < length; ++row)
+            for (int64_t j = 0; j < width; ++j) parts[j] = take(parts[j], from[row * stage.inner + j]);
+          std::copy(parts, parts + width, out + part * stage.inner + column);
+        }
+      },
+      std::max<int64_t>(1, element_grain / work));
+}
+
+template <class T, class F>
+std::unique_ptr<Kernel> build_for(const NodeView& node, const std::vector<Stage>& stages) {
+  using C = pointwise::Wide<T>;
+  using Part = typename F::Part;
+  int64_t most = 1;
+  for (const Stage& stage : stages) most = std::max(most, stage.results());
+  return make_kernel(
+      [=, results = node.outputs[0].shape.size(), type = node.outputs[0].dtype](const Args& args) {
+        Part* turn[2] = {static_cast<Part*>(args.scratch), static_cast<Part*>(args.scratch) + most};
+        run_stage(stages[0], args.in<T>(0), turn[0], F::start(),
+                  [](Part a, T x) { return F::take(a, static_cast<C>(x)); });
+        for (size_t i = 1; i < stages.size(); ++i)
+          run_stage(stages[i], static_cast<const Part*>(turn[(i - 1) % 2]), turn[i % 2], F::start(),
+                    [](Part a, Part b) { return F::join(a, b); });
+        Part* const parts = turn[(stages.size() - 1) % 2];
+        for (int64_t i = 0; i < results; ++i) parts[i] = F::finish(parts[i]);
+        convert_array(args.outputs[0], type, parts, dtype_of<Part>(), results);
+      },
+      {.scratch_bytes = 2 * static_cast<size_t>(most) * sizeof(Part)});
+}
+
+}  // namespace
+
+std::unique_ptr<Kernel> build_fold(const NodeView& node, const std::vector<bool>& reduced, Fold fold) {
+  const auto stages = plan(node.inputs[0].shape, reduced);
+  return visit_dtype(node.inputs[0].dtype, [&](auto type) -> std::unique_ptr<Kernel> {
+    using T = typename decltype(type)::type;
+    using C = pointwise::Wide<T>;
+    switch (fold) {
+      case Fold::max:
+        return build_for<T, Largest<C>>(node, stages);
+      case Fold::min:
+        return build_for<T, Smallest<C>>(node, stages);
+      case Fold::product:
+        return build_for<T, Product<C, false>>(node, stages);
+      case Fold::sum_of_numbers:
+        return build_for<T, SumOfNumbers<C>>(node, stages);
+      case Fold::product_of_numbers:
+        return build_for<T, Product<C, true>>(node, stages);
+      case Fold::norm1:
+        return build_for<T, NormOf<C, 1>>(node, stages);
+      case Fold::norm2:
+        return build_for<T, NormOf<C, 2>>(node, stages);
+    }
+    return nullptr;
+  });
+}
+
+}  // namespace symbind::cpu_backend

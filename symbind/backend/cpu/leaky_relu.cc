@@ -1,0 +1,192 @@
+#include "symbind/ops/leaky_relu.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "symbind/backend/cpu/families.h"
+#include "symbind/backend/cpu/loops.h"
+#include "symbind/backend/cpu/map.h"
+#include "symbind/backend/cpu/plain.h"
+#include "symbind/backend/cpu/widened.h"
+
+namespace symbind::cpu_backend {
+namespace {
+
+constexpr double selu_scale = 1.0507009873554805, selu_alpha = 1.6732632423543772;
+
+// ---- Functions of one number ----------------------------------------------------------------------------------------
+
+// scale·x where x is positive, else scale·slope·(exp(x) - 1).
+template <class C>
+struct Elu {
+  C scale, slope;
+  C operator()(C x) const { return scale * (x > C(0) ? x : slope * std::expm1(x)); }
+};
+template <class C>
+struct EluGrad {
+  C scale, slope;
+  C operator()(C dy, C x) const { return dy * scale * (x > C(0) ? C(1) : slope * vector_math::exp(x)); }
+};
+template <class C>
+struct Leaky {
+  C slope;
+  C operator()(C x) const { return x > C(0) ? x : slope * x; }
+};
+template <class C>
+struct LeakyGrad {
+  C slope;
+  C operator()(C dy, C x) const { return x > C(0) ? dy : slope * dy; }
+};
+// x times the probability that a normal number is below it.
+template <class C>
+struct Gelu {
+  C operator()(C x) const { return C(0.5) * x * (1 + std::erf(x * C(std::numbers::sqrt2 / 2))); }
+};
+template <class C>
+struct GeluGrad {
+  C operator()(C dy, C x) const {
+    const C below = C(0.5) * (1 + std::erf(x * C(std::numbers::sqrt2 / 2)));
+    const C density = C(std::numbers::inv_sqrtpi * std::numbers::sqrt2 / 2) * vector_math::exp(C(-0.5) * x * x);
+    return dy * (below + x * density);
+  }
+};
+
+template <size_t arity, template <class> class Function, class... Numbers>
+std::unique_ptr<Kernel> build_function(const NodeView& node, Numbers... numbers) {
+  if (node.outputs[0].dtype == DType::float64)
+    return build_map(node, map_loop_of<arity, double>(Function<double>{numbers...}));
+  return build_map(node, map_loop_of<arity, float>(Function<float>{static_cast<float>(numbers)...}));
+}
+
+// ---- prelu ----------------------------------------------------------------------------------------------------------
+
+// Data as (outer, channels, inner), one slope for each channel or for all.
+struct Channels {
+  int64_t outer, count, inner, slopes;
+  Channels(const Shape& data, const Shape& gamma) : slopes(gamma.size()) {
+    const int axis = data.rank() > 1 ? 1 : 0;
+    outer = data.size(0, axis);
+    count = data[axis];
+    inner = data.size(axis + 1, data.rank());
+  }
+  int64_t slope_of(int64_t row) const { return slopes == 1 ? 0 : row % count; }
+};
+
+std::unique_ptr<Kernel> build_prelu(const NodeView& node) {
+  const Channels channels(node.inputs[0].shape, node.inputs[1].shape);
+  return widened_kernel(node, [=](auto type) {
+    using C = typename decltype(type)::type;
+    return [=](const C* const* in, C* const* out) {
+      const C *x = in[0], *gamma = in[1];
+      C* y = out[0];
+      for_elements(
+          channels.outer * channels.count,
+          [=](int64_t begin, int64_t end) {
+            for (int64_t row = begin; row < end; ++row) {
+              const Leaky<C> leaky{gamma[channels.slope_of(row)]};
+              for (int64_t i = row * channels.inner; i < (row + 1) * channels.inner; ++i) y[i] = leaky(x[i]);
+            }
+          },
+          element_grain / std::max<int64_t>(1, channels.inner) + 1);
+    };
+  });
+}
+
+// Each row's part of gamma's gradient stands in spare memory until all are summed, in order.
+std::unique_ptr<Kernel> build_prelu_grad(const NodeView& node) {
+  const Channels channels(node.inputs[1].shape, node.inputs[2].shape);
+  const int64_t rows = channels.outer * channels.count;
+  return widened_kernel(
+      node,
+      [=](auto type) {
+        using C = typename decltype(type)::type;
+        return [=](const C* const* in, C* const* out) {
+          const C *dy = in[0], *x = in[1], *gamma = in[2];
+          C *dx = out[0], *dgamma = out[1], *parts = out[2];
+          for_elements(
+              rows,
+              [=](int64_t begin, int64_t end) {
+                for (int64_t row = begin; row < end; ++row) {
+                  const LeakyGrad<C> leaky{gamma[channels.slope_of(row)]};
+                  double sum = 0;
+                  for (int64_t i = row * channels.inner; i < (row + 1) * channels.inner; ++i) {
+                    dx[i] = leaky(dy[i], x[i]);
+                    if (!(x[i] > C(0))) sum += static_cast<double>(dy[i] * x[i]);
+                  }
+                  parts[row] = static_cast<C>(sum);
+                }
+              },
+              element_grain / std::max<int64_t>(1, channels.inner) + 1);
+          std::vector<double> sums(static_cast<size_t>(channels.slopes), 0.0);
+          for (int64_t row = 0; row < rows; ++row)
+            sums[static_cast<size_t>(channels.slope_of(row))] += static_cast<double>(parts[row]);
+          for (size_t k = 0; k < sums.size(); ++k) dgamma[k] = static_cast<C>(sums[k]);
+        };
+      },
+      rows + 1);
+}
+
+// ---- rrelu ----------------------------------------------------------------------------------------------------------
+
+template <class T>
+std::unique_ptr<Kernel> build_rrelu(const NodeView& node) {
+  using C = compute_type<T>;
+  const auto& p = node.as<LeakyReLU>();
+  const int64_t count = node.outputs[0].shape.size();
+  const C low = static_cast<C>(p.lower_bound), width = static_cast<C>(p.upper_bound - p.lower_bound);
+  return make_kernel([=, is_train = node.is_train,
+                      slot = static_cast<uint64_t>(std::max(node.random_slot, 0))](const Args& args) {
+    const T* x = args.in<T>(0);
+    T *y = args.out<T>(0), *mask = args.out<T>(1);
+    const RandomCursor cursor = is_train ? *args.random : RandomCursor{};
+    for_elements((count + 3) / 4, [=](int64_t begin, int64_t end) {
+      for (int64_t block = begin; block < end; ++block) {
+        const PhiloxBlock random =
+            is_train ? philox(cursor.key, cursor.draw + slot, static_cast<uint64_t>(block)) : PhiloxBlock{};
+        for (int64_t i = block * 4; i < std::min(count, block * 4 + 4); ++i) {
+          // When it predicts, the mean of all slopes.
+          mask[i] = static_cast<T>(low + width * (is_train ? static_cast<C>(unit_float(random.words[i % 4])) : C(0.5)));
+          y[i] = static_cast<C>(x[i]) > C(0) ? x[i] : static_cast<T>(static_cast<C>(x[i]) * static_cast<C>(mask[i]));
+        }
+      }
+    });
+  });
+}
+
+struct RreluGrad {
+  template <class C>
+  C operator()(C dy, C x, C mask) const {
+    return x > C(0) ? dy : pointwise::multiply(dy, mask);
+  }
+};
+
+std::unique_ptr<Kernel> build_forward(const NodeView& node) {
+  const auto& p = node.as<LeakyReLU>();
+  if (p.act_type == "leaky") return build_function<1, Leaky>(node, p.slope);
+  if (p.act_type == "elu") return build_function<1, Elu>(node, 1.0, p.slope);
+  if (p.act_type == "selu") return build_function<1, Elu>(node, selu_scale, selu_alpha);
+  if (p.act_type == "gelu") return build_function<1, Gelu>(node);
+  if (p.act_type == "prelu") return build_prelu(node);
+  return visit_floating(node.outputs[0].dtype,
+                        [&](auto type) { return build_rrelu<typename decltype(type)::type>(node); });
+}
+
+std::unique_ptr<Kernel> build_backward(const NodeView& node) {
+  const auto& p = node.as<LeakyReLUGrad>();
+  if (p.act_type == "leaky") return build_function<2, LeakyGrad>(node, p.slope);
+  if (p.act_type == "elu") return build_function<2, EluGrad>(node, 1.0, p.slope);
+  if (p.act_type == "selu") return build_function<2, EluGrad>(node, selu_scale, selu_alpha);
+  if (p.act_type == "gelu") return build_function<2, GeluGrad>(node);
+  if (p.act_type == "prelu") return build_prelu_grad(node);
+  return map_kernel<3>(node, [](auto) { return RreluGrad{}; });
+}
+
+}  // namespace
+
+void add_leaky_relu(ImplementationTable& table) {
+  add_plain<LeakyReLU>(table, build_forward);
+  add_plain<LeakyReLUGrad>(table, build_backward);
+}
+
+}  // namespace symbind::cpu_backend

@@ -1,0 +1,49 @@
+// What a pickle can make: plain values, in number and size in proportion to the pickle's length, and of classes and
+// functions the few that states of optimizers need (pickle.h lists them). The instructions that ask for them are read
+// in pickle.cc.
+#pragma once
+
+#include "symbind/files/byte_reader.h"
+#include "symbind/files/pickle.h"
+
+namespace symbind {
+
+class PickleObjects {
+ public:
+  using Kind = PickleValue::Kind;
+  using Value = PickleValue*;  // lives as long as the pickle
+
+  // Errors name the source of `in`, and the offset of the instruction that is being done.
+  explicit PickleObjects(ByteReader& in) : in_(in) {}
+  void begin_at(uint64_t offset) { at_ = offset; }
+
+  Value make(Kind kind);
+  Value make_integer(int64_t number);
+  Value make_boolean(bool truth);
+  Value make_real(double number);
+  Value make_text(Kind kind, std::string text);
+  Value make_items(Kind kind, std::vector<const PickleValue*> items);
+  // A class or a function by its name; one that is not known fails.
+  Value make_global(const std::string& module, const std::string& name);
+  Value instance_of(const PickleValue& type);
+  // What the call gives, where it is one of those known.
+  Value call(const PickleValue& callee, const PickleValue& arguments);
+  void set_state(PickleValue& object, const PickleValue& state);
+
+  Pickle take() { return std::move(pickle_); }
+
+ private:
+  void charge(uint64_t bytes);
+  std::string latin1(const PickleValue& value);
+  void check_latin1(const PickleValue& encoding);
+  Value make_dtype(std::string_view code);
+  Value make_scalar(DType dtype, const std::string& raw);
+  NDArray numpy_array(const PickleValue& state);
+  NDArray pickled_array(const PickleValue& state);
+
+  ByteReader& in_;
+  Pickle pickle_;
+  uint64_t at_ = 0;
+};
+
+}  // namespace symbind

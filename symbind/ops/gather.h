@@ -1,0 +1,68 @@
+// Elements chosen by numbers in another array, or by a condition. Numbers may be of any type; fractions are cut off.
+#pragma once
+
+#include "symbind/graph/builder.h"
+
+namespace symbind {
+
+struct Take {
+  int64_t axis = 0;
+  std::string mode = "clip";  // what becomes of numbers outside: clip, wrap, raise
+};
+inline constexpr Builder<Take> take_along;
+
+struct Embedding {
+  int64_t input_dim = required;
+  int64_t output_dim = required;
+  DType dtype = DType::float32;
+  bool sparse_grad = false;
+};
+inline constexpr Builder<Embedding> embedding;
+
+// (out_grad, indices, a for its shape) → zeros with every slice of out_grad added where it was taken
+struct TakeGrad : Take {};
+inline constexpr Builder<TakeGrad> take_grad;
+
+struct OneHot {
+  int64_t depth = required;
+  double on_value = 1;
+  double off_value = 0;
+  DType dtype = DType::float32;
+};
+inline constexpr Builder<OneHot> one_hot;
+
+struct Pick {
+  std::optional<int64_t> axis = -1;
+  bool keepdims = false;
+  std::string mode = "clip";
+};
+inline constexpr Builder<Pick> pick;
+
+// (out_grad, index, data for its shape) → zeros with out_grad where elements were picked
+struct PickGrad : Pick {};
+inline constexpr Builder<PickGrad> pick_grad;
+
+struct BatchTake {};
+inline constexpr Builder<BatchTake> batch_take;
+
+// lhs with lhs[i, rhs[i]] = mhs[i].
+struct FillElement {};
+inline constexpr Builder<FillElement> fill_element_0index;
+
+struct Where {};
+inline constexpr Builder<Where> where;
+
+struct GatherNd {};
+inline constexpr Builder<GatherNd> gather_nd;
+struct ScatterNd {
+  Tuple shape = required;
+};
+inline constexpr Builder<ScatterNd> scatter_nd;
+
+// (out_grad, indices, data for its shape) → zeros with every part of out_grad added where it was gathered
+struct GatherNdGrad {};
+inline constexpr Builder<GatherNdGrad> gather_nd_grad;
+
+void register_gather(OpRegistry& registry);
+
+}  // namespace symbind

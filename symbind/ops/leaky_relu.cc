@@ -1,0 +1,83 @@
+#include "symbind/ops/leaky_relu.h"
+
+#include "symbind/graph/define.h"
+#include "symbind/ops/floating.h"
+
+namespace symbind {
+namespace {
+
+template <class P>
+Op<P>& fields(Op<P>& op) {
+  return op
+      .param(&LeakyReLU::act_type, "act_type",
+             "what becomes of negative x: slope·x (leaky), gamma·x for each channel (prelu), x times a random number "
+             "(rrelu), slope·(exp(x) - 1) (elu), the same with fixed numbers (selu), x times a probability (gelu)",
+             one_of({"elu", "gelu", "leaky", "prelu", "rrelu", "selu"}))
+      .param(&LeakyReLU::slope, "slope", "the slope of leaky and elu")
+      .param(&LeakyReLU::lower_bound, "lower_bound", "the least slope of rrelu")
+      .param(&LeakyReLU::upper_bound, "upper_bound", "the largest slope of rrelu")
+      .check([](P& p) {
+        require(p.act_type != "rrelu" || p.lower_bound <= p.upper_bound,
+                "lower_bound must not be above upper_bound: ", p.lower_bound, ", ", p.upper_bound);
+      });
+}
+
+OpDef define(Op<LeakyReLU> op) {
+  return fields(op)
+      .doc("Positive numbers as they are, negative ones made smaller.")
+      .inputs([](const LeakyReLU& p) {
+        return p.act_type == "prelu" ? Names{"data", "gamma"} : Names{"data"};
+      })
+      // rrelu keeps the slopes it drew.
+      .outputs([](const LeakyReLU& p) {
+        return p.act_type == "rrelu" ? Names{"output", "mask"} : Names{"output"};
+      })
+      .visible_outputs([](const LeakyReLU&) { return 1; })
+      .random([](const LeakyReLU& p) { return p.act_type == "rrelu"; })
+      .initialize("gamma", "[\"Constant\", {\"value\": 0.25}]")
+      .infer_shape([](const LeakyReLU& p, Shapes& s) {
+        auto data = s["data"];
+        data.meet(s.output(0));
+        if (p.act_type == "rrelu") s.output(1).meet(data.get());
+        if (p.act_type != "prelu" || !data.rank_known()) return;
+        auto gamma = s["gamma"];
+        // One slope for all, or one for each channel.
+        if (gamma.rank() == 1 && gamma[0] == 1) return;
+        gamma.meet({data[data.rank() > 1 ? 1 : 0]});
+      })
+      .infer_type([](const LeakyReLU&, Types& t) { same_floating_type(t); })
+      .gradient([](const LeakyReLU& p, Grad& g) {
+        std::vector<Symbol> inputs{g.out_grad(), g.input("data")};
+        if (p.act_type == "prelu") inputs.push_back(g.input("gamma"));
+        if (p.act_type == "rrelu") inputs.push_back(g.output(1));
+        const Symbol grads = leaky_relu_grad(inputs, {p});
+        g.set("data", grads[0]);
+        if (p.act_type == "prelu") g.set("gamma", grads[1]);
+      });
+}
+
+OpDef define(Op<LeakyReLUGrad> op) {
+  return fields(op)
+      .inputs([](const LeakyReLUGrad& p) {
+        Names names{"out_grad", "data"};
+        if (p.act_type == "prelu") names.push_back("gamma");
+        if (p.act_type == "rrelu") names.push_back("mask");
+        return names;
+      })
+      .outputs([](const LeakyReLUGrad& p) {
+        return p.act_type == "prelu" ? Names{"data_grad", "gamma_grad"} : Names{"data_grad"};
+      })
+      .infer_shape([](const LeakyReLUGrad& p, Shapes& s) {
+        s.output(0).meet(s["data"].get());
+        if (p.act_type == "prelu") s.output(1).meet(s["gamma"].get());
+      });
+}
+
+}  // namespace
+
+void register_leaky_relu(OpRegistry& registry) {
+  add<LeakyReLU>(registry, "LeakyReLU", define);
+  add<LeakyReLUGrad>(registry, "_backward_LeakyReLU", define);
+}
+
+}  // namespace symbind

@@ -1,0 +1,128 @@
+#include "symbind/ops/math.h"
+
+#include "symbind/graph/define.h"
+#include "symbind/ops/floating.h"
+
+namespace symbind {
+namespace {
+
+template <FixedString name>
+Op<Unary<name>> function_op(std::string doc) {
+  Op<Unary<name>> op{std::string(name.view())};
+  op.doc(std::move(doc)).elementwise();
+  return op;
+}
+
+// A function and its gradient, an operator of (out_grad, data).
+template <FixedString name, FixedString grad_name>
+void add_smooth(OpRegistry& registry, std::string doc) {
+  auto op = function_op<name>(std::move(doc));
+  op.gradient(
+      [](const auto&, Grad& g) { g.set("data", Builder<UnaryGrad<grad_name>>{}(g.out_grad(), g.input("data"))); });
+  registry.add(op, typeid(Unary<name>));
+  Op<UnaryGrad<grad_name>> grad{std::string(grad_name.view())};
+  grad.inputs({"out_grad", "data"}).elementwise();
+  registry.add(grad, typeid(UnaryGrad<grad_name>));
+}
+
+// A function that is flat wherever it has a slope.
+template <FixedString name>
+void add_flat(OpRegistry& registry, std::string doc) {
+  registry.add(function_op<name>(std::move(doc)), typeid(Unary<name>));
+}
+
+void add_roundings(OpRegistry& registry) {
+  add_flat<"sign">(registry, "1, 0 or -1.");
+  add_flat<"round">(registry, "The nearest whole number; halves away from zero.");
+  add_flat<"rint">(registry, "The nearest whole number; halves down.");
+  add_flat<"ceil">(registry, "The next whole number above.");
+  add_flat<"floor">(registry, "The next whole number below.");
+  add_flat<"fix">(registry, "The next whole number towards zero.");
+  add_flat<"trunc">(registry, "The next whole number towards zero.");
+  add_flat<"logical_not">(registry, "1 where x is zero, else 0.");
+}
+
+void add_functions(OpRegistry& registry) {
+  add_smooth<"abs", "_backward_abs">(registry, "Magnitude.");
+  add_smooth<"rsqrt", "_backward_rsqrt">(registry, "1 / √x");
+  add_smooth<"cbrt", "_backward_cbrt">(registry, "Cube root.");
+  add_smooth<"rcbrt", "_backward_rcbrt">(registry, "1 / cube root of x");
+  add_smooth<"log2", "_backward_log2">(registry, "Logarithm to the base 2.");
+  add_smooth<"log10", "_backward_log10">(registry, "Logarithm to the base 10.");
+  add_smooth<"log1p", "_backward_log1p">(registry, "log(1 + x), exact for small x.");
+  add_smooth<"expm1", "_backward_expm1">(registry, "exp(x) - 1, exact for small x.");
+  add_smooth<"sin", "_backward_sin">(registry, "Sine.");
+  add_smooth<"cos", "_backward_cos">(registry, "Cosine.");
+  add_smooth<"tan", "_backward_tan">(registry, "Tangent.");
+  add_smooth<"arcsin", "_backward_arcsin">(registry, "Inverse of sin.");
+  add_smooth<"arccos", "_backward_arccos">(registry, "Inverse of cos.");
+  add_smooth<"arctan", "_backward_arctan">(registry, "Inverse of tan.");
+  add_smooth<"sinh", "_backward_sinh">(registry, "Hyperbolic sine.");
+  add_smooth<"cosh", "_backward_cosh">(registry, "Hyperbolic cosine.");
+  add_smooth<"arcsinh", "_backward_arcsinh">(registry, "Inverse of sinh.");
+  add_smooth<"arccosh", "_backward_arccosh">(registry, "Inverse of cosh.");
+  add_smooth<"arctanh", "_backward_arctanh">(registry, "Inverse of tanh.");
+  add_smooth<"degrees", "_backward_degrees">(registry, "Radians to degrees.");
+  add_smooth<"radians", "_backward_radians">(registry, "Degrees to radians.");
+  add_smooth<"erf", "_backward_erf">(registry, "The error function.");
+  add_smooth<"erfinv", "_backward_erfinv">(registry, "Inverse of erf.");
+  add_smooth<"gamma", "_backward_gamma">(registry, "The gamma function.");
+  add_smooth<"gammaln", "_backward_gammaln">(registry, "Logarithm of the magnitude of gamma.");
+  add_smooth<"reciprocal", "_backward_reciprocal">(registry, "1 / x");
+  add_smooth<"softsign", "_backward_softsign">(registry, "x / (1 + |x|)");
+}
+
+template <class P>
+Op<P>& clip_fields(Op<P>& op) {
+  return op.param(&Clip::a_min, "a_min", "the least a result may be")
+      .param(&Clip::a_max, "a_max", "the most a result may be")
+      .elementwise();
+}
+
+OpDef define_clip(Op<Clip> op) {
+  return clip_fields(op).doc("x, but at least a_min and at most a_max.").gradient([](const Clip& p, Grad& g) {
+    g.set("data", clip_grad(g.out_grad(), g.input("data"), {p}));
+  });
+}
+OpDef define_clip_grad(Op<ClipGrad> op) { return clip_fields(op).inputs({"out_grad", "data"}); }
+
+template <class P>
+Op<P>& hard_sigmoid_fields(Op<P>& op) {
+  return op.param(&HardSigmoid::alpha, "alpha", "the slope")
+      .param(&HardSigmoid::beta, "beta", "the value at zero")
+      .elementwise();
+}
+
+OpDef define_hard_sigmoid(Op<HardSigmoid> op) {
+  return hard_sigmoid_fields(op)
+      .doc("max(0, min(1, alpha·x + beta))")
+      .infer_type([](const HardSigmoid&, Types& t) { same_floating_type(t); })
+      .gradient(
+          [](const HardSigmoid& p, Grad& g) { g.set("data", hard_sigmoid_grad(g.out_grad(), g.input("data"), {p})); });
+}
+OpDef define_hard_sigmoid_grad(Op<HardSigmoidGrad> op) { return hard_sigmoid_fields(op).inputs({"out_grad", "data"}); }
+
+OpDef define_smooth_l1(Op<SmoothL1> op) {
+  return op.doc("x²·scalar²/2 where |x| is below 1/scalar², else |x| - 0.5/scalar².")
+      .param(&SmoothL1::scalar, "scalar", "where the parabola ends: at 1/scalar²")
+      .elementwise()
+      .gradient([](const SmoothL1& p, Grad& g) { g.set("data", smooth_l1_grad(g.out_grad(), g.input("data"), {p})); });
+}
+OpDef define_smooth_l1_grad(Op<SmoothL1Grad> op) {
+  return op.param(&SmoothL1::scalar, "scalar", "where the parabola ends").inputs({"out_grad", "data"}).elementwise();
+}
+
+}  // namespace
+
+void register_math(OpRegistry& registry) {
+  add_roundings(registry);
+  add_functions(registry);
+  add(registry, "clip", define_clip);
+  add(registry, "_backward_clip", define_clip_grad);
+  add(registry, "smooth_l1", define_smooth_l1);
+  add(registry, "_backward_smooth_l1", define_smooth_l1_grad);
+  add(registry, "hard_sigmoid", define_hard_sigmoid);
+  add(registry, "_backward_hard_sigmoid", define_hard_sigmoid_grad);
+}
+
+}  // namespace symbind

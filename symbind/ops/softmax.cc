@@ -1,0 +1,104 @@
+#include "symbind/ops/softmax.h"
+
+#include "symbind/graph/define.h"
+#include "symbind/ops/floating.h"
+
+namespace symbind {
+namespace {
+
+template <class P>
+bool has_length(const P& p) {
+  return p.use_length.value_or(false);
+}
+
+template <class P>
+Op<P>& softmax_fields(Op<P>& op) {
+  return op.param(&P::axis, "axis", "the axis to run along, counted from either end")
+      .param(&P::temperature, "temperature", "the data is divided by this first; None: by nothing")
+      .param(&P::dtype, "dtype", "type of the result; None: that of data")
+      .param(&P::use_length, "use_length", "take a second input with the number of elements that count in each row")
+      .check([](P& p) { require(!p.temperature || *p.temperature != 0, "temperature must not be 0"); });
+}
+
+// A row's length stands at the row's place: the shape of data without the axis.
+template <class P>
+void infer_length(const P& p, Shapes& s) {
+  const auto data = s["data"];
+  if (!data.rank_known()) return;
+  const int along = data.get().axis(p.axis, s.where());
+  if (!has_length(p)) return;
+  Shape rows = Shape::scalar();
+  for (int axis = 0; axis < data.rank(); ++axis)
+    if (axis != along) rows.push_back(data[axis]);
+  s["length"].meet(rows.rank() == 0 ? Shape{1} : rows);
+}
+
+template <FixedString name, FixedString grad_name>
+void add_softmax(OpRegistry& registry, std::string doc, Builder<SoftmaxLike<grad_name>> grad) {
+  using P = SoftmaxLike<name>;
+  Op<P> op{std::string(name.view())};
+  softmax_fields(op)
+      .doc(std::move(doc))
+      .inputs([](const P& p) {
+        return has_length(p) ? Names{"data", "length"} : Names{"data"};
+      })
+      .infer_shape([](const P& p, Shapes& s) {
+        s["data"].meet(s.output());
+        infer_length(p, s);
+      })
+      .infer_type([](const P& p, Types& t) {
+        auto data = t["data"];
+        if (p.dtype)
+          t.output().meet(*p.dtype);
+        else
+          data.meet(t.output().get()), t.output().meet(data.get());
+        require_floating(t, "data", data);
+        if (has_length(p) && t["length"].known())
+          require(!is_floating(t["length"]), t.where(), " length must hold whole numbers, not ", t["length"].get());
+      })
+      .gradient([grad](const P& p, Grad& g) {
+        std::vector<Symbol> inputs{g.out_grad(), g.output(), g.input("data")};
+        if (has_length(p)) inputs.push_back(g.input("length"));
+        g.set("data", grad(inputs, {p.axis, p.temperature, p.dtype, p.use_length}));
+      });
+  registry.add(op, typeid(P));
+
+  using G = SoftmaxLike<grad_name>;
+  Op<G> backward{std::string(grad_name.view())};
+  softmax_fields(backward)
+      .inputs([](const G& p) {
+        return has_length(p) ? Names{"out_grad", "output", "data", "length"} : Names{"out_grad", "output", "data"};
+      })
+      .shape_only({"data"})
+      .infer_shape([](const G&, Shapes& s) { s.output().meet(s["data"]); })
+      .infer_type([](const G&, Types& t) { t.output().meet(t["data"].get()); });
+  registry.add(backward, typeid(G));
+}
+
+OpDef define_softmax_activation(Op<SoftmaxActivation> op) {
+  return op.doc("Softmax of each instance, or with mode channel along axis 1.")
+      .param(&SoftmaxActivation::mode, "mode", "along the last axis, or along axis 1", one_of({"channel", "instance"}))
+      .infer_shape([](const SoftmaxActivation& p, Shapes& s) {
+        s["data"].meet(s.output());
+        const auto data = s["data"];
+        if (data.rank_known())
+          require(data.rank() >= 2, s.where(), " data needs a batch axis and another: data ", data.get());
+        static_cast<void>(p);
+      })
+      .infer_type([](const SoftmaxActivation&, Types& t) { same_floating_type(t); })
+      .gradient([](const SoftmaxActivation& p, Grad& g) {
+        g.set("data",
+              softmax_grad({g.out_grad(), g.output(), g.input("data")}, {.axis = p.mode == "channel" ? 1 : -1}));
+      });
+}
+
+}  // namespace
+
+void register_softmax(OpRegistry& registry) {
+  add_softmax<"softmax">(registry, "exp(x) / sum of exp(x) along an axis.", softmax_grad);
+  add_softmax<"log_softmax">(registry, "The logarithm of softmax.", log_softmax_grad);
+  add_softmax<"softmin">(registry, "Softmax of -x.", softmin_grad);
+  add(registry, "SoftmaxActivation", define_softmax_activation);
+}
+
+}  // namespace symbind

@@ -1,0 +1,52 @@
+// Arrays repeated along axes.
+#pragma once
+
+#include "symbind/graph/builder.h"
+
+namespace symbind {
+
+struct Tile {
+  Tuple reps = required;
+};
+inline constexpr Builder<Tile> tile;
+
+struct Repeat {
+  int64_t repeats = required;
+  std::optional<int64_t> axis = std::nullopt;  // none: the elements of the whole array as one row
+};
+inline constexpr Builder<Repeat> repeat;
+
+// (out_grad, data for its shape) → data_grad
+struct TileGrad : Tile {};
+inline constexpr Builder<TileGrad> tile_grad;
+struct RepeatGrad : Repeat {};
+inline constexpr Builder<RepeatGrad> repeat_grad;
+
+struct BroadcastTo {
+  Tuple shape = {};  // 0 keeps an extent
+};
+inline constexpr Builder<BroadcastTo> broadcast_to;
+
+struct BroadcastAxis {
+  Tuple axis = {};
+  Tuple size = {};
+};
+inline constexpr Builder<BroadcastAxis> broadcast_axis;
+
+struct BroadcastLike {
+  std::optional<Tuple> lhs_axes = std::nullopt;
+  std::optional<Tuple> rhs_axes = std::nullopt;
+};
+inline constexpr Builder<BroadcastLike> broadcast_like;
+
+// A repeated array as a row of axes of which some are repetitions.
+struct RepeatedAxis {
+  int64_t extent;
+  bool repeats;
+};
+std::vector<RepeatedAxis> repeated_axes(const Tile& params, const Shape& data);
+std::vector<RepeatedAxis> repeated_axes(const Repeat& params, const Shape& data);
+
+void register_tile(OpRegistry& registry);
+
+}  // namespace symbind

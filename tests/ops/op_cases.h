@@ -1,0 +1,18 @@
+// The cases of op_cases_test.cc that stand in files of their own.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "tests/support/op_case.h"
+
+namespace symbind::testing {
+
+using Inputs_ = const std::vector<Values>&;
+using Reference = std::function<std::vector<Values>(Inputs_)>;
+
+void add_math_cases(std::vector<OpCase>& cases);    // functions of one number, softmax, losses
+void add_choice_cases(std::vector<OpCase>& cases);  // functions of two numbers, elements by number, reductions
+void add_shape_cases(std::vector<OpCase>& cases);   // elements moved
+
+}  // namespace symbind::testing

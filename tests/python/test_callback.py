@@ -1,0 +1,163 @@
+"""Callbacks of training, and where messages go."""
+
+import logging
+import os
+import subprocess
+import sys
+import threading
+from collections import namedtuple
+
+import numpy as np
+import pytest
+
+import symbind as mx
+from symbind import _symbind
+from symbind.callback import BatchEndParam
+
+
+def param(nbatch, metric=None, epoch=0):
+    return BatchEndParam(epoch, nbatch, metric, {})
+
+
+def accuracy(value=0.5):
+    metric = mx.metric.Accuracy()
+    metric.sum_metric, metric.num_inst = value, 1
+    return metric
+
+
+def messages(caplog):
+    return [record.getMessage() for record in caplog.records]
+
+
+@pytest.fixture(autouse=True)
+def info(caplog):
+    caplog.set_level(logging.INFO)
+
+
+def test_speedometer(caplog):
+    metric = accuracy()
+    speedometer = mx.callback.Speedometer(batch_size=10, frequent=2)
+    assert (speedometer.batch_size, speedometer.frequent, speedometer.auto_reset) == (10, 2, True)
+    for nbatch in range(5):
+        speedometer(param(nbatch, metric))
+    first, second = messages(caplog)
+    assert first.startswith("Epoch[0] Batch [0-2]\tSpeed: ") and first.endswith(" samples/sec\taccuracy=0.500000")
+    assert second.startswith("Epoch[0] Batch [2-4]") and second.endswith("accuracy=nan")
+    assert metric.num_inst == 0
+    caplog.clear()
+    kept = accuracy()
+    lasting = mx.callback.Speedometer(10, 2, auto_reset=False)
+    for nbatch in range(3):
+        lasting(param(nbatch, kept))
+    assert messages(caplog)[0].startswith("Epoch[0] Batch [0-2]") and kept.num_inst == 1
+    caplog.clear()
+    for nbatch in range(3):
+        mx.callback.Speedometer(10, 1)(param(nbatch))  # the first call begins to measure
+    assert messages(caplog) == []
+
+
+def test_metrics_written_in_python_are_shown(caplog):
+    class Mine(mx.metric.EvalMetric):
+        def get(self):
+            return ["a", "b"], [1, 2.5]
+
+    mx.callback.log_train_metric(2)(param(4, Mine("mine")))
+    mx.callback.log_train_metric(2)(param(3, Mine("mine")))
+    assert messages(caplog) == ["Iter[0] Batch[4] Train-a=1.000000", "Iter[0] Batch[4] Train-b=2.500000"]
+
+
+def test_anything_with_the_attributes_will_do(caplog):
+    Like = namedtuple("Like", "epoch nbatch eval_metric")
+    metric = accuracy(0.25)
+    mx.callback.log_train_metric(1, auto_reset=True)(Like(np.int64(3), np.int32(7), metric))
+    assert messages(caplog) == ["Iter[3] Batch[7] Train-accuracy=0.250000"] and metric.num_inst == 0
+    mx.callback.LogValidationMetricsCallback()(Like(2, 0, accuracy()))
+    assert messages(caplog)[1] == "Epoch[2] Validation-accuracy=0.500000"
+    mx.callback.ProgressBar(total=2, length=4)(Like(0, 0, None))
+    assert messages(caplog)[2] == "[==--] 50%"
+    with pytest.raises(AttributeError, match="nbatch"):
+        mx.callback.Speedometer(1)(object.__new__(type("Empty", (), {"epoch": 0})))
+
+
+def test_checkpoints(tmp_path):
+    symbol = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=2, name="fc")
+    weights = {"fc_weight": mx.nd.ones((2, 3)), "fc_bias": mx.nd.zeros((2,))}
+    save = mx.callback.do_checkpoint(str(tmp_path / "net"), period=2)
+    for epoch in range(4):
+        save(epoch, symbol, weights, {})
+    assert sorted(os.listdir(tmp_path)) == ["net-0002.params", "net-0004.params", "net-symbol.json"]
+    loaded = mx.nd.load(str(tmp_path / "net-0004.params"))
+    assert np.array_equal(loaded["arg:fc_weight"].asnumpy(), np.ones((2, 3)))
+
+    class Module:
+        saved = []
+
+        def save_checkpoint(self, prefix, epoch, save_optimizer_states):
+            self.saved.append((prefix, epoch, save_optimizer_states))
+
+    save = mx.callback.module_checkpoint(Module(), "net", period=2, save_optimizer_states=True)
+    for epoch in range(4):
+        save(epoch)
+        save(epoch, None, None, None)
+    assert Module.saved == [("net", 2, True)] * 2 + [("net", 4, True)] * 2
+
+
+# ---- messages
+
+
+def test_messages_go_to_logging(caplog):
+    _symbind.write_log("100 % of it")
+    _symbind.write_log("careful", warning=True)
+    assert [(r.levelname, r.getMessage(), r.name) for r in caplog.records] == [
+        ("INFO", "100 % of it", "root"),
+        ("WARNING", "careful", "root"),
+    ]
+
+
+def test_messages_go_to_the_logger_at_work(caplog):
+    class Logger:
+        def __init__(self):
+            self.lines = []
+
+        def info(self, message):
+            self.lines.append(message)
+
+        def warning(self, message):
+            self.lines.append("! " + message)
+
+    logger = Logger()
+    _symbind.write_log("one", logger=logger)
+    _symbind.write_log("two", warning=True, logger=logger)
+    _symbind.write_log("three", logger=logging)
+    _symbind.write_log("four", logger=logging.getLogger("mine"))
+    assert logger.lines == ["one", "! two"]
+    assert [(r.name, r.getMessage()) for r in caplog.records] == [("root", "three"), ("mine", "four")]
+
+    class Broken:
+        def info(self, message):
+            raise OSError("disk full")
+
+    with pytest.raises(OSError, match="disk full"):
+        _symbind.write_log("five", logger=Broken())
+    _symbind.write_log("six")
+    assert messages(caplog)[-1] == "six"
+
+
+def test_many_threads_may_write(caplog):
+    threads = [threading.Thread(target=lambda: [_symbind.write_log("x") for _ in range(50)]) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert messages(caplog) == ["x"] * 200
+
+
+def test_the_last_messages_go_to_standard_error():
+    program = """
+import atexit
+atexit.register(lambda: _symbind.write_log("good bye"))  # runs after what the import below registers
+from symbind import _symbind
+_symbind.write_log("unseen: logging shows warnings only")
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "good bye\n")

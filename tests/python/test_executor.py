@@ -1,0 +1,102 @@
+"""Executors: bind, simple_bind, forward, backward, reshape, monitors."""
+
+import numpy as np
+import pytest
+
+import symbind as mx
+
+
+def test_bind_forward_backward():
+    a, b = mx.sym.Variable("a"), mx.sym.Variable("b")
+    net = 2 * a + b
+    executor = net.bind(mx.cpu(), {"a": mx.nd.array([1, 2]), "b": mx.nd.array([3, 4])}, {"a": mx.nd.zeros((2,))})
+    (out,) = executor.forward(is_train=True)
+    assert out.asnumpy().tolist() == [5, 8]
+    executor.backward(mx.nd.array([1, 10]))
+    assert executor.grad_dict["a"].asnumpy().tolist() == [2, 20]
+    assert executor.grad_dict["b"] is None and executor.grad_arrays[1] is None
+    executor.arg_dict["a"][:] = 0
+    assert executor.forward()[0].asnumpy().tolist() == [3, 4]
+    assert executor.outputs[0].asnumpy().tolist() == [3, 4]
+    assert list(executor.output_dict) == net.list_outputs()
+
+
+def test_bind_by_list_and_grad_req():
+    x, y = mx.sym.Variable("x"), mx.sym.Variable("y")
+    net = x * y
+    grads = [mx.nd.ones((2,)), mx.nd.ones((2,))]
+    executor = net.bind(mx.cpu(), [mx.nd.array([1, 2]), mx.nd.array([3, 4])], grads, grad_req=["add", "write"])
+    executor.forward(True)
+    executor.backward([mx.nd.ones((2,))])
+    assert grads[0].asnumpy().tolist() == [4, 5] and grads[1].asnumpy().tolist() == [1, 2]
+    with pytest.raises(mx.MXNetError):
+        net.bind(mx.cpu(), [mx.nd.zeros((2,))])
+    with pytest.raises(mx.MXNetError, match="z"):
+        net.bind(mx.cpu(), {"x": mx.nd.zeros((2,)), "z": mx.nd.zeros((2,))})
+    with pytest.raises(mx.MXNetError):
+        net.bind(mx.cpu(), [mx.nd.zeros((2,))] * 2, grads, grad_req="sometimes")
+
+
+def test_simple_bind_takes_inputs_by_name():
+    net = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=2, name="fc")
+    executor = net.simple_bind(mx.cpu(), data=(3, 4), grad_req={"fc_weight": "write"}, type_dict={"data": "float64"})
+    assert executor.arg_dict["fc_weight"].dtype == np.float64
+    executor.arg_dict["fc_weight"][:] = 1
+    out = executor.forward(is_train=True, data=np.full((3, 4), 0.5))[0]
+    assert out.asnumpy().tolist() == [[2, 2]] * 3
+    with pytest.raises(mx.MXNetError):
+        executor.forward(data=np.zeros((2, 4)))
+    with pytest.raises(mx.MXNetError):
+        executor.forward(nothing=np.zeros((2, 4)))
+    executor.copy_params_from({"fc_weight": mx.nd.zeros((2, 4), dtype="float64")})
+    assert executor.forward()[0].asnumpy().sum() == 0
+    with pytest.raises(mx.MXNetError, match="extra"):
+        executor.copy_params_from({"extra": mx.nd.zeros((2,))})
+
+
+def test_reshape_shares_parameters():
+    net = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=2, name="fc")
+    executor = net.simple_bind(mx.cpu(), data=(4, 3))
+    smaller = executor.reshape(data=(2, 3))
+    smaller.arg_dict["fc_weight"][:] = 1
+    assert executor.arg_dict["fc_weight"].asnumpy().sum() == 6
+    assert smaller.forward(data=np.ones((2, 3)))[0].shape == (2, 2)
+    with pytest.raises(mx.MXNetError):
+        executor.reshape(data=(8, 3))
+    assert executor.reshape(allow_up_sizing=True, data=(8, 3)).outputs[0].shape == (8, 2)
+
+
+def test_backward_before_forward_is_an_error():
+    net = mx.sym.MakeLoss(mx.sym.Variable("x"))
+    executor = net.simple_bind(mx.cpu(), x=(2,))
+    with pytest.raises(mx.MXNetError):
+        executor.backward()
+
+
+def test_monitor_and_its_exceptions():
+    net = mx.sym.exp(mx.sym.Variable("x") * 2, name="e")
+    executor = net.simple_bind(mx.cpu(), x=(2,))
+    seen = {}
+    executor.set_monitor_callback(lambda name, array: seen.__setitem__(name, array.asnumpy()))
+    executor.forward(x=np.zeros((2,)))
+    assert seen["e_output"].tolist() == [1, 1]
+
+    class Mine(Exception):
+        pass
+
+    def fail(name, array):
+        raise Mine(name)
+
+    executor.set_monitor_callback(fail)
+    with pytest.raises(Mine):
+        executor.forward()
+    executor.set_monitor_callback(None)
+    assert executor.forward()[0].asnumpy().tolist() == [1, 1]
+
+
+def test_memory_and_debug_str():
+    net = mx.sym.exp(mx.sym.exp(mx.sym.Variable("x")))
+    executor = net.simple_bind(mx.cpu(), x=(1000,))
+    executor.forward(is_train=True)
+    assert executor.memory()["arguments"] == 4000
+    assert "exp" in executor.debug_str()

@@ -1,0 +1,239 @@
+"""Arrays: creation, indexing, arithmetic, conversion, files."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import symbind as mx
+
+
+def test_creation_follows_mxnet_defaults():
+    assert mx.nd.array([1, 2]).dtype == np.float32
+    assert mx.nd.array(np.arange(3, dtype=np.int64)).dtype == np.float32
+    assert mx.nd.array(np.arange(3), dtype="int32").dtype == np.int32
+    assert mx.nd.array(mx.nd.zeros((2,), dtype="float64")).dtype == np.float64
+    assert mx.nd.zeros(3).shape == (3,)
+    assert mx.nd.full((2, 2), 7).asnumpy().tolist() == [[7, 7], [7, 7]]
+    assert mx.nd.arange(3).asnumpy().tolist() == [0, 1, 2]
+    assert mx.nd.arange(1, 3, step=0.5, repeat=2).asnumpy().tolist() == [1, 1, 1.5, 1.5, 2, 2, 2.5, 2.5]
+    assert mx.nd.array(5).shape == (1,)
+    assert mx.nd.concatenate([mx.nd.ones((1, 2)), mx.nd.zeros((2, 2))]).shape == (3, 2)
+    assert mx.nd.moveaxis(mx.nd.zeros((2, 3, 4)), 0, 2).shape == (3, 4, 2)
+
+
+def test_every_dtype_survives_a_round_trip():
+    for dtype in ("float32", "float64", "float16", "uint8", "int8", "int32", "int64", "bool"):
+        values = np.array([[0, 1], [2, 3]]).astype(dtype)
+        array = mx.nd.array(values, dtype=dtype)
+        assert array.dtype == np.dtype(dtype).type
+        assert array.asnumpy().dtype == values.dtype
+        np.testing.assert_array_equal(array.asnumpy(), values)
+    half = mx.nd.array([1, 1 + 2.0**-8], dtype="bfloat16")
+    assert half.dtype == "bfloat16"
+    assert half.asnumpy().tolist() == [1, 1]
+
+
+def test_arrays_of_odd_dtype_and_stride():
+    values = np.arange(24, dtype=">f8").reshape(4, 6)[::-2, 1::2]
+    np.testing.assert_array_equal(mx.nd.array(values).asnumpy(), values.astype(np.float32))
+    np.testing.assert_array_equal(mx.nd.array(np.asfortranarray(values)).asnumpy(), values)
+    with pytest.raises(TypeError, match="uint16"):
+        mx.nd.array([1], dtype=np.uint16)
+    with pytest.raises(TypeError):
+        mx.nd.array([[1, 2], [3]])
+    with pytest.raises(TypeError):
+        mx.nd.array("text")
+
+
+def test_asnumpy_copies():
+    array = mx.nd.zeros((2,))
+    values = array.asnumpy()
+    values[:] = 1
+    assert array.asnumpy().tolist() == [0, 0]
+
+
+def test_views_and_copies():
+    array = mx.nd.arange(12).reshape((3, 4))
+    array[1][:] = -1
+    array[0:1][:] = 5
+    array.reshape((4, 3))[3] = 9
+    np.testing.assert_array_equal(array.asnumpy(), [[5] * 4, [-1] * 4, [8, 9, 9, 9]])
+    column = array[:, 1:3]
+    column[:] = 0
+    assert array.asnumpy()[0, 1] == 5
+
+
+def keys(shape):
+    """Index expressions that NumPy and we take, for an array of this shape."""
+    axis_key = [st.one_of(st.integers(-n, n - 1), st.slices(n)) for n in shape]
+    basic = st.integers(1, len(shape)).flatmap(lambda n: st.tuples(*axis_key[:n]))
+    rows = st.lists(st.integers(-shape[0], shape[0] - 1), min_size=1, max_size=4)
+    return st.one_of(
+        basic,
+        st.tuples(st.just(Ellipsis), axis_key[-1]),
+        st.tuples(st.none(), axis_key[0]),
+        rows,
+        rows.map(np.array),
+        st.tuples(rows, axis_key[1]),
+    )
+
+
+@given(keys((3, 4, 2)))
+@settings(max_examples=200, deadline=None)
+def test_indexing_is_numpys(key):
+    values = np.arange(24, dtype=np.float32).reshape(3, 4, 2)
+    array = mx.nd.array(values)
+    expected = values[key]
+    assert array[key].shape == (expected.shape or (1,))
+    np.testing.assert_array_equal(array[key].asnumpy(), np.atleast_1d(expected))
+
+    changed = values.copy()
+    changed[key] = -1
+    array[key] = -1
+    np.testing.assert_array_equal(array.asnumpy(), changed)
+
+
+def test_indexing_with_arrays_and_masks():
+    values = np.arange(6, dtype=np.float32).reshape(2, 3)
+    array = mx.nd.array(values)
+    np.testing.assert_array_equal(array[mx.nd.array([1, 0, 1])].asnumpy(), values[[1, 0, 1]])
+    mask = mx.nd.array([[1, 0, 1], [0, 1, 0]], dtype="bool")
+    np.testing.assert_array_equal(array[mask].asnumpy(), [0, 2, 4])
+    array[mask] = mx.nd.array([7, 8, 9])
+    np.testing.assert_array_equal(array.asnumpy(), [[7, 1, 8], [3, 9, 5]])
+    array[:] = np.ones((2, 3))
+    array[0] = [4, 5, 6]
+    np.testing.assert_array_equal(array.asnumpy(), [[4, 5, 6], [1, 1, 1]])
+
+
+@pytest.mark.parametrize("key", [5, -4, (0, 9), "x", 1.5])
+def test_bad_keys_are_exceptions(key):
+    with pytest.raises((IndexError, TypeError, ValueError)):
+        mx.nd.zeros((3, 4))[key]
+    with pytest.raises((IndexError, TypeError, ValueError)):
+        mx.nd.zeros((3, 4))[key] = 1
+
+
+def test_arithmetic():
+    a, b = mx.nd.array([[1, 2], [3, 4]]), mx.nd.array([10, 20])
+    x, y = a.asnumpy(), b.asnumpy()
+    for ours, numpys in [
+        (a + b, x + y),
+        (a - 1, x - 1),
+        (1 - a, 1 - x),
+        (a * b, x * y),
+        (a / 2, x / 2),
+        (2 / a, 2 / x),
+        (a**2, x**2),
+        (2**a, 2**x),
+        (-a, -x),
+        (a == 2, x == 2),
+        (a != b, x != y),
+        (a < 3, x < 3),
+        (a >= b / 10, x >= y / 10),
+        (3 > a, 3 > x),
+        (a * np.float32(3), x * 3),
+    ]:
+        assert ours.dtype == np.float32
+        np.testing.assert_allclose(ours.asnumpy(), numpys.astype(np.float32), rtol=1e-6)
+    before = a
+    a += 1
+    a *= b
+    assert before is a
+    np.testing.assert_allclose(a.asnumpy(), (x + 1) * y)
+    np.testing.assert_allclose((a * -0.0).asnumpy(), 0)
+    assert np.signbit((mx.nd.ones((1,)) * -0.0).asnumpy())[0]
+    assert not np.signbit((mx.nd.ones((1,)) * 0.0).asnumpy())[0]
+
+
+def test_errors_name_what_is_wrong():
+    with pytest.raises(mx.MXNetError, match=r"\(2,3\).*\(4,\)"):
+        mx.nd.zeros((2, 3)) + mx.nd.zeros((4,))
+    with pytest.raises(TypeError):
+        mx.nd.zeros((2,)) + "one"
+    with pytest.raises(TypeError):
+        mx.nd.zeros((2,)) + np.zeros((2,))
+    with pytest.raises(mx.MXNetError, match="int32"):
+        mx.nd.zeros((2,)) + mx.nd.zeros((2,), dtype="int32")
+    with pytest.raises(ValueError):
+        bool(mx.nd.zeros((2,)))
+    with pytest.raises(ValueError):
+        mx.nd.zeros((2,)).asscalar()
+
+
+def test_text_is_mxnets():
+    assert repr(mx.nd.array([[1, 2], [3, 4]])) == "\n[[1. 2.]\n [3. 4.]]\n<NDArray 2x2 @cpu(0)>"
+
+
+def test_python_protocols():
+    array = mx.nd.array([[1, 2], [3, 4]])
+    assert len(array) == 2
+    assert [row.asnumpy().tolist() for row in array] == [[1, 2], [3, 4]]
+    assert float(mx.nd.array([2.5])) == 2.5
+    assert int(mx.nd.array([2.5])) == 2
+    assert [10, 20, 30][mx.nd.array([1], dtype="int32")] == 20
+    assert bool(mx.nd.array([1])) and not bool(mx.nd.array([0]))
+    assert np.asarray(array).tolist() == [[1, 2], [3, 4]]
+    assert np.asarray(array, dtype=np.int32).dtype == np.int32
+    assert len({array, array, array.copy()}) == 2
+    for other in (pickle.loads(pickle.dumps(array)), copy.copy(array), copy.deepcopy(array)):
+        other[:] = 0
+        assert array.asnumpy().sum() == 10
+
+
+def test_dlpack_shares_memory():
+    array = mx.nd.zeros((2, 2))
+    view = np.from_dlpack(array)
+    array[0, 1] = 3
+    assert view[0, 1] == 3
+    assert array.__dlpack_device__() == (1, 0)
+    assert mx.nd.from_dlpack(np.ones((2,), np.float32)).asnumpy().tolist() == [1, 1]
+
+
+def test_files(tmp_path):
+    path = str(tmp_path / "arrays.params")
+    mx.nd.save(path, {"b": mx.nd.ones((2,)), "a": mx.nd.zeros((1,), dtype="int32")})
+    loaded = mx.nd.load(path)
+    assert list(loaded) == ["b", "a"] and loaded["a"].dtype == np.int32
+    mx.nd.save(path, [mx.nd.ones((2,))])
+    assert isinstance(mx.nd.load(path), list)
+    with open(path, "rb") as file:
+        assert mx.nd.load_frombuffer(file.read())[0].asnumpy().tolist() == [1, 1]
+    with pytest.raises(TypeError):
+        mx.nd.save(path, {"a": np.zeros(2)})
+    with pytest.raises(mx.MXNetError, match="missing"):
+        mx.nd.load(str(tmp_path / "missing.params"))
+
+
+def test_contexts():
+    assert mx.cpu(1) == mx.Context("cpu", 1) and mx.cpu() != mx.cpu(1) and mx.cpu() != None  # noqa: E711
+    assert str(mx.gpu(2)) == "gpu(2)" and mx.gpu(2).device_type == "gpu" and mx.gpu(2).device_id == 2
+    assert {mx.cpu(): 1}[mx.cpu(0)] == 1
+    with mx.cpu(3):
+        assert mx.current_context() == mx.cpu(3)
+        assert mx.nd.zeros((1,)).context == mx.cpu(3)
+    assert mx.current_context() == mx.cpu()
+    assert mx.nd.ones((1,)).as_in_context(mx.cpu(1)).context == mx.cpu(1)
+    assert mx.nd.ones((1,)).copyto(mx.cpu(2)).context == mx.cpu(2)
+    with pytest.raises(mx.MXNetError):
+        mx.Context("tpu", 0)
+    if mx.num_gpus() == 0:
+        with pytest.raises(mx.MXNetError):
+            mx.nd.zeros((1,), ctx=mx.gpu(0))
+
+
+def test_random_numbers_repeat():
+    mx.random.seed(7)
+    first = mx.nd.random.uniform(-1, 1, shape=(100,)).asnumpy()
+    second = mx.random.normal(2, 0.5, shape=(1000,)).asnumpy()
+    mx.random.seed(7)
+    np.testing.assert_array_equal(mx.nd.uniform(low=-1, high=1, shape=(100,)).asnumpy(), first)
+    assert first.min() >= -1 and first.max() < 1
+    assert abs(second.mean() - 2) < 0.1 and abs(second.std() - 0.5) < 0.05
+    out = mx.nd.zeros((3, 2))
+    mx.random.uniform(5, 6, out=out)
+    assert out.asnumpy().min() >= 5

@@ -1,0 +1,73 @@
+"""Operators as functions: how arguments are sorted out, and what is said when they are wrong."""
+
+import inspect
+
+import numpy as np
+import pytest
+
+import symbind as mx
+
+
+def test_arguments_by_position_and_by_name():
+    x = mx.nd.array([[1, -2], [3, 4]])
+    np.testing.assert_array_equal(mx.nd.sum(x, 1).asnumpy(), [-1, 7])
+    np.testing.assert_array_equal(mx.nd.sum(data=x, axis=(0,), keepdims=True).asnumpy(), [[4, 2]])
+    np.testing.assert_array_equal(mx.nd.clip(x, 0, 3).asnumpy(), [[1, 0], [3, 3]])
+    np.testing.assert_array_equal(mx.nd.concat(x, x, dim=1).shape, (2, 4))
+    np.testing.assert_array_equal(mx.nd.dot(x, x, transpose_b=True).asnumpy(), [[5, -5], [-5, 25]])
+    weight, bias = mx.nd.ones((3, 2)), mx.nd.zeros((3,))
+    assert mx.nd.FullyConnected(x, weight, bias, num_hidden=3).shape == (2, 3)
+    assert mx.nd.FullyConnected(data=x, weight=weight, no_bias=True, num_hidden=3).shape == (2, 3)
+    assert mx.nd.FullyConnected(x, weight, None, no_bias=True, num_hidden=3).shape == (2, 3)
+
+
+def test_out_is_filled_and_returned():
+    x, out = mx.nd.array([1, 4]), mx.nd.zeros((2,))
+    assert mx.nd.sqrt(x, out=out) is out
+    assert out.asnumpy().tolist() == [1, 2]
+    with pytest.raises(mx.MXNetError):
+        mx.nd.sqrt(x, out=mx.nd.zeros((3,)))
+
+
+def test_signatures_and_docstrings_come_from_the_registry():
+    signature = inspect.signature(mx.sym.Convolution)
+    assert list(signature.parameters)[:4] == ["data", "weight", "bias", "kernel"]
+    assert signature.parameters["num_group"].default == 1
+    assert "num_filter : int" in mx.nd.Convolution.__doc__
+    assert mx.sym.Convolution.__name__ == "Convolution"
+    assert "Convolution" in dir(mx.sym) and "_plus_scalar" not in dir(mx.sym)
+    assert "_plus_scalar" in dir(mx.sym._internal)
+    namespace = {}
+    exec("from symbind.ndarray import *", namespace)
+    assert "Convolution" in namespace and "zeros" in namespace
+
+
+def test_mistakes_are_explained():
+    x = mx.sym.Variable("x")
+    with pytest.raises(mx.MXNetError, match="num_filter"):
+        mx.sym.Convolution(x, kernel=(3, 3), num_filtr=3)
+    with pytest.raises(mx.MXNetError, match="act_type"):
+        mx.sym.Activation(x, act_type="rellu")
+    with pytest.raises(mx.MXNetError):
+        mx.sym.FullyConnected(x, num_hidden="many")
+    with pytest.raises(TypeError):
+        mx.sym.Flatten(x, 1, 2)
+    with pytest.raises(mx.MXNetError):
+        mx.nd.FullyConnected(mx.nd.zeros((2, 2)), num_hidden=3)
+    with pytest.raises(AttributeError, match="no_such_operator"):
+        mx.nd.no_such_operator
+    with pytest.raises(AttributeError, match="no_such_operator"):
+        mx.sym.contrib.no_such_operator
+
+
+def test_values_become_the_text_of_files():
+    symbol = mx.sym.Convolution(
+        mx.sym.Variable("x"), kernel=[3, 3], num_filter=np.int64(8), stride=(2, 2), no_bias=True, name="c"
+    )
+    assert symbol.attr_dict()["c"] == {
+        "kernel": "[3, 3]",
+        "num_filter": "8",
+        "stride": "(2, 2)",
+        "no_bias": "True",
+    }
+    assert mx.sym.Cast(mx.sym.Variable("x"), dtype=np.float64, name="k").attr("dtype") == "float64"

@@ -1,0 +1,348 @@
+"""Optimizers: MXNet's numbers, attributes and names; classes written in Python; updaters; pickling."""
+
+import copy
+import inspect
+import pickle
+
+import numpy as np
+import pytest
+
+import symbind as mx
+
+WEIGHT = np.array([[0.5, -0.25, 1.0], [2.0, -1.5, 0.125]], "float32")
+GRADS = [
+    np.array([[0.1, -0.2, 0.3], [-0.4, 0.5, -0.6]], "float32"),
+    np.array([[-0.3, 0.1, 0.2], [0.6, -0.1, 0.4]], "float32"),
+    np.array([[0.05, 0.15, -0.25], [0.35, -0.45, 0.55]], "float32"),
+]
+COMMON = {"learning_rate": 0.1, "rescale_grad": 0.5, "clip_gradient": 0.2, "param_idx2name": {0: "fc_weight"}}
+
+# The weight after three steps in MXNet 1.9.1, with the arguments above.
+RECORDED = [
+    ("sgd", {"momentum": 0.9, "wd": 0.01}, [0.5096514, -0.2385317, 0.9473118, 1.9874337, -1.5162212, 0.1204434]),
+    ("ccsgd", {"momentum": 0.5}, [0.51125, -0.2475, 0.9712501, 1.9875, -1.5074999, 0.11]),
+    ("nag", {"momentum": 0.9, "wd": 0.01}, [0.5146821, -0.2415154, 0.9372945, 1.9650955, -1.5049335, 0.1004019]),
+    ("dcasgd", {}, [0.5075004, -0.2525, 0.9875013, 1.9824992, -1.4950006, 0.105]),
+    ("signum", {"wd_lh": 0.1}, [0.5861395, -0.1455648, 0.6732889, 1.8396081, -1.5524586, 0.0202974]),
+    ("adam", {"wd": 0.01}, [0.4691328, -0.137537, 0.7714298, 2.0453043, -1.6188645, 0.1795157]),
+    ("adamax", {}, [0.4539564, -0.1433463, 0.7961395, 2.0590923, -1.6189312, 0.1795154]),
+    ("nadam", {}, [0.4786683, -0.246202, 0.8876249, 1.9763405, -1.511096, 0.0955796]),
+    ("adagrad", {"wd": 0.01}, [0.4778593, -0.2498361, 0.8987689, 1.9705507, -1.5014441, 0.0960504]),
+    ("groupadagrad", {}, [0.5376225, -0.2330335, 0.867152, 1.9688481, -1.518841, 0.0861103]),
+    ("rmsprop", {}, [0.4330471, -0.2688612, 0.6929114, 1.9109524, -1.5041645, 0.0197172]),
+    ("rmsprop", {"centered": True}, [0.1299571, 0.1826746, -0.0927725, 2.2880642, -2.0141943, 0.3958785]),
+    ("adadelta", {"wd": 0.01}, [0.4855867, -0.248316, 0.9621303, 1.9306996, -1.4512613, 0.1105074]),
+    ("ftrl", {}, [0.0288923, -0.0238346, 0.1183003, 0.3204441, -0.2461507, 0.006222]),
+    ("ftml", {}, [0.4700339, -0.23877, 0.9013236, 1.9910021, -1.517025, 0.1114797]),
+    ("lars", {"momentum": 0.9, "wd": 0.01}, [0.500074, -0.2499496, 0.999702, 1.9998835, -1.5000643, 0.1249299]),
+    ("lamb", {"wd": 0.01}, [0.6069587, -0.1463763, 0.5573934, 1.940847, -1.6381198, 0.0674049]),
+    ("lbsgd", {"momentum": 0.9}, [0.51245, -0.2399, 0.95285, 1.9986999, -1.5247, 0.1212]),
+    ("test", {}, [0.425, -0.225, 1.125, 2.2749999, -1.525, 0.3]),
+]
+
+
+def run(optimizer, grads=GRADS, weight=None):
+    weight = mx.nd.array(WEIGHT) if weight is None else weight
+    updater = mx.optimizer.get_updater(optimizer)
+    for grad in grads:
+        updater(0, mx.nd.array(grad), weight)
+    return weight.asnumpy()
+
+
+@pytest.mark.parametrize("name, arguments, expected", RECORDED)
+def test_the_steps_are_those_of_mxnet(name, arguments, expected):
+    result = run(mx.optimizer.create(name, **COMMON, **arguments))
+    np.testing.assert_allclose(result.ravel(), expected, rtol=2e-5, atol=2e-6)
+
+
+@pytest.mark.parametrize("name, arguments, expected", RECORDED)
+def test_update_can_be_called_directly(name, arguments, expected):
+    optimizer = mx.optimizer.create(name, **COMMON, **arguments)
+    weight = mx.nd.array(WEIGHT)
+    state = optimizer.create_state(0, weight)
+    for grad in GRADS:
+        optimizer.update(0, weight, mx.nd.array(grad), state)
+    np.testing.assert_allclose(weight.asnumpy().ravel(), expected, rtol=2e-5, atol=2e-6)
+
+
+@pytest.mark.parametrize("name, arguments, expected", RECORDED)
+@pytest.mark.parametrize("again", [copy.deepcopy, lambda o: pickle.loads(pickle.dumps(o))])
+def test_a_copy_goes_on_where_the_optimizer_is(name, arguments, expected, again):
+    optimizer = mx.optimizer.create(name, **COMMON, **arguments)
+    weight = mx.nd.array(WEIGHT)
+    state = optimizer.create_state(0, weight)
+    optimizer.update(0, weight, mx.nd.array(GRADS[0]), state)
+    other = again(optimizer)
+    assert type(other) is type(optimizer) and other.num_update == optimizer.num_update
+    for grad in GRADS[1:]:
+        other.update(0, weight, mx.nd.array(grad), state)
+    np.testing.assert_allclose(weight.asnumpy().ravel(), expected, rtol=2e-5, atol=2e-6)
+
+
+def test_sgld_takes_half_a_step_and_noise():
+    mx.random.seed(1)
+    weight = mx.nd.zeros((10000,))
+    optimizer = mx.optimizer.SGLD(learning_rate=0.04)
+    optimizer.update(0, weight, mx.nd.ones((10000,)), optimizer.create_state(0, weight))
+    values = weight.asnumpy()
+    assert abs(values.mean() + 0.02) < 0.01 and abs(values.std() - 0.2) < 0.01
+
+
+def test_signatures_and_attributes_are_mxnets():
+    signature = inspect.signature(mx.optimizer.Adam.__init__)
+    assert list(signature.parameters)[1:6] == ["learning_rate", "beta1", "beta2", "epsilon", "lazy_update"]
+    assert signature.parameters["epsilon"].default == 1e-8
+    adam = mx.optimizer.Adam(beta1=0.8, wd=0.5)
+    assert (adam.lr, adam.beta1, adam.beta2, adam.epsilon, adam.lazy_update) == (0.001, 0.8, 0.999, 1e-8, True)
+    assert (adam.wd, adam.rescale_grad, adam.clip_gradient, adam.multi_precision) == (0.5, 1, None, False)
+    assert (adam.num_update, adam.begin_num_update, adam.lr_scheduler, adam.idx2name) == (0, 0, None, {})
+    assert mx.optimizer.RMSProp().clip_weights is None
+    assert mx.optimizer.AdaGrad(eps=1e-3).float_stable_eps == 1e-3
+    assert mx.opt is mx.optimizer and mx.optimizer.optimizer.SGD is mx.optimizer.SGD
+    assert mx.optimizer.contrib.GroupAdaGrad is mx.optimizer.Optimizer.opt_registry["groupadagrad"]
+    assert isinstance(mx.optimizer.create("AdaDelta"), mx.optimizer.AdaDelta)
+
+
+def test_attributes_take_effect():
+    sgd = mx.optimizer.SGD(learning_rate=1)
+    weight = mx.nd.array([8.0])
+    sgd.lr = 0.5
+    sgd.rescale_grad = 4
+    sgd.clip_gradient = 2
+    sgd.wd = 0.125
+    sgd.update(0, weight, mx.nd.array([1.0]), None)
+    assert weight.asscalar() == 8 - 0.5 * (2 + 0.125 * 8)
+    sgd.set_learning_rate(0.25)
+    assert sgd.learning_rate == 0.25
+    sgd.momentum = 0.5
+    assert isinstance(sgd.create_state(0, weight), mx.nd.NDArray)
+    sgd.lr_scheduler = lambda update: 7.0
+    assert sgd.learning_rate == 7
+    with pytest.raises(mx.MXNetError, match="schedule"):
+        sgd.set_learning_rate(1)
+
+
+def test_multipliers_counts_and_names():
+    net = mx.sym.FullyConnected(
+        mx.sym.Variable("x"), mx.sym.Variable("a_weight", lr_mult=2, wd_mult=3), num_hidden=2, name="a"
+    )
+    names = {0: "a_weight", 1: "a_bias", 2: "a_gamma"}
+    sgd = mx.optimizer.SGD(learning_rate=0.1, wd=0.1, param_idx2name=names, sym=net)
+    assert (sgd.idx2name, sgd.lr_mult, sgd.wd_mult) == (names, {"a_weight": 2}, {"a_bias": 0, "a_weight": 3})
+    np.testing.assert_allclose(sgd._get_lrs([0, 1, 2]), [0.2, 0.1, 0.1])
+    np.testing.assert_allclose(sgd._get_wds([0, 1, 2]), [0.3, 0, 0.1])
+    assert (sgd._get_lr("a_weight"), sgd._get_wd("a_bias")) == (0.2, 0)
+    sgd.set_wd_mult({"a_bias": 0.5})
+    assert sgd.wd_mult == {"a_bias": 0.5, "a_weight": 3}
+    sgd.lr_mult["a_bias"] = 4
+    assert sgd._get_lr(1) == pytest.approx(0.4)
+    sgd._update_count([0, 1])
+    sgd._update_count(0)
+    assert (sgd._index_update_count, sgd.num_update) == ({0: 2, 1: 1}, 2)
+    other = pickle.loads(pickle.dumps(sgd))
+    assert (other._index_update_count, other.num_update, other.lr_mult) == ({0: 2, 1: 1}, 2, sgd.lr_mult)
+    sgd.num_update = 10
+    sgd._index_update_count = {0: 10}
+    assert (sgd.num_update, sgd._index_update_count) == (10, {0: 10})
+
+
+def test_lists_update_several_parameters():
+    sgd = mx.optimizer.SGD(learning_rate=1)
+    weights = [mx.nd.array([1.0]), mx.nd.array([2.0])]
+    sgd.update([0, "b"], weights, [mx.nd.array([0.5]), mx.nd.array([0.25])], [None, None])
+    assert [weight.asscalar() for weight in weights] == [0.5, 1.75]
+    updater = mx.optimizer.get_updater(mx.optimizer.SGD(learning_rate=1, momentum=0.5))
+    updater([3, 4], [mx.nd.array([0.5]), mx.nd.array([0.25])], weights)
+    assert [weight.asscalar() for weight in weights] == [0.0, 1.5]
+    assert sorted(updater.states) == [3, 4]
+
+
+def test_sixteen_bit_weights_keep_a_copy():
+    sgd = mx.optimizer.SGD(learning_rate=1e-4, multi_precision=True)
+    weight = mx.nd.array([1.0], dtype="float16")
+    updater = mx.optimizer.get_updater(sgd)
+    for _ in range(10):
+        updater(0, mx.nd.array([1.0], dtype="float16"), weight)
+    state = sgd.create_state_multi_precision(0, weight)
+    assert isinstance(state, tuple) and any(part is not None and part.dtype == np.float32 for part in state)
+    assert weight.asscalar() == np.float16(1 - 1e-3)
+
+
+def test_one_made_in_cpp_appears_under_its_class():
+    updater = mx.optimizer.get_updater("adam")
+    adam = updater.optimizer
+    assert type(adam) is mx.optimizer.Adam and adam is updater.optimizer
+    assert (adam.beta1, adam.lr) == (0.9, 0.001)
+    adam.lr = 0.1
+    weight = mx.nd.array(WEIGHT)
+    updater(0, mx.nd.array(GRADS[0]), weight)
+    assert adam.num_update == 1 and adam._index_update_count == {0: 1}
+    np.testing.assert_allclose(weight.asnumpy(), run(mx.optimizer.Adam(learning_rate=0.1), GRADS[:1]), rtol=1e-6)
+    other = pickle.loads(pickle.dumps(adam))
+    assert (type(other), other.num_update, other.lr) == (mx.optimizer.Adam, 1, 0.1)
+    del updater
+    adam.update(0, weight, mx.nd.array(GRADS[0]), adam.create_state(0, weight))  # it keeps itself alive
+
+
+# ---- written in Python ----
+
+
+@mx.optimizer.register
+class Trail(mx.optimizer.Optimizer):
+    """Momentum by hand; its state is a list of which one item is replaced."""
+
+    def __init__(self, decay=0.5, marks=None, **kwargs):
+        super().__init__(**kwargs)
+        self.decay = decay
+        self.marks = marks
+
+    def create_state(self, index, weight):
+        return [mx.nd.zeros(weight.shape), (None, mx.nd.zeros((1,)))]
+
+    def update(self, index, weight, grad, state):
+        assert isinstance(state, list) and isinstance(state[1], tuple)
+        self._update_count(index)
+        state[0] = self.decay * state[0] + grad * self.rescale_grad
+        state[1][1][:] += 1
+        weight[:] -= self._get_lr(index) * (state[0] + self._get_wd(index) * weight)
+
+
+def by_hand(grads=GRADS, lr=0.1, decay=0.5):
+    weight, trail = WEIGHT.copy(), 0
+    for grad in grads:
+        trail = decay * trail + grad
+        weight -= lr * trail
+    return weight
+
+
+def test_a_python_optimizer_runs_in_the_updater():
+    optimizer = mx.optimizer.create("trail", learning_rate=0.1)
+    updater = mx.optimizer.get_updater(optimizer)
+    weight = mx.nd.array(WEIGHT)
+    for grad in GRADS:
+        updater(0, mx.nd.array(grad), weight)
+    np.testing.assert_allclose(weight.asnumpy(), by_hand(), rtol=1e-6)
+    assert updater.optimizer is optimizer and optimizer._index_update_count == {0: 3}
+    assert updater.states[0][1][1].asscalar() == 3
+    other = mx.optimizer.get_updater(mx.optimizer.create("trail", learning_rate=0.1))
+    other.set_states(updater.get_states())
+    np.testing.assert_allclose(other.states[0][0].asnumpy(), updater.states[0][0].asnumpy())
+    assert other.optimizer.num_update == 3
+
+
+def test_a_python_optimizer_runs_in_a_store():
+    store = mx.kv.create("local")
+    store.init("w", mx.nd.array(WEIGHT))
+    optimizer = Trail(learning_rate=0.1)
+    store.set_optimizer(optimizer)
+    for grad in GRADS:
+        store.push("w", [mx.nd.array(grad / 2)] * 2)
+    out = mx.nd.zeros(WEIGHT.shape)
+    store.pull("w", out)
+    np.testing.assert_allclose(out.asnumpy(), by_hand(), rtol=1e-6)
+    assert optimizer.num_update == 3
+
+
+def test_a_python_optimizer_is_pickled_with_its_own_attributes():
+    optimizer = Trail(decay=0.25, marks={"a": [1]}, learning_rate=0.5, wd=0.1, param_idx2name={0: "x_bias"})
+    optimizer._update_count(0)
+    other = pickle.loads(pickle.dumps(optimizer))
+    assert (other.decay, other.marks, other.lr, other.wd) == (0.25, {"a": [1]}, 0.5, 0.1)
+    assert (other.idx2name, other.num_update) == ({0: "x_bias"}, 1)
+
+
+def test_a_subclass_of_a_built_in_overrides_its_update():
+    class Noted(mx.optimizer.SGD):
+        def __init__(self, **kwargs):
+            super().__init__(momentum=0.9, **kwargs)
+            self.seen = []
+
+        def update(self, index, weight, grad, state):
+            self.seen.append((index, self.learning_rate))
+            super().update(index, weight, grad * 2, state)
+
+    noted = Noted(learning_rate=0.1)
+    expected = run(mx.optimizer.SGD(momentum=0.9, learning_rate=0.1), [2 * grad for grad in GRADS])
+    np.testing.assert_allclose(run(noted), expected, rtol=1e-6)
+    assert noted.seen == [(0, 0.1)] * 3
+
+
+def test_a_subclass_of_a_built_in_overrides_its_state():
+    class Warm(mx.optimizer.SGD):
+        def create_state(self, index, weight):
+            return mx.nd.ones(weight.shape)
+
+    weight = run(Warm(momentum=0.5, learning_rate=0.1), GRADS[:1])
+    np.testing.assert_allclose(weight, WEIGHT + 0.5 - 0.1 * GRADS[0], rtol=1e-5)
+
+
+def test_registering_over_a_built_in_name_replaces_it():
+    built_in = mx.optimizer.Optimizer.opt_registry["nag"]
+    try:
+
+        @mx.optimizer.Optimizer.register
+        class NAG(mx.optimizer.NAG):
+            mine = True
+
+        assert mx.optimizer.create("nag", momentum=0.5).mine
+        np.testing.assert_allclose(run(NAG(learning_rate=0.1)), run(built_in(learning_rate=0.1)))
+    finally:
+        mx.optimizer.register(built_in)
+
+
+def test_mistakes_say_what_is_wrong():
+    with pytest.raises(mx.MXNetError, match="momentun.*momentum"):
+        mx.optimizer.SGD(momentun=0.9)
+    with pytest.raises(mx.MXNetError, match="there is no optimizer sgdd; there are .*sgd"):
+        mx.optimizer.create("sgdd")
+    with pytest.raises(TypeError, match="name of an optimizer"):
+        mx.optimizer.create(None)
+    with pytest.raises(TypeError, match="subclass of Optimizer"):
+        mx.optimizer.register(3)
+    with pytest.raises(mx.MXNetError, match="momentum must be a number"):
+        mx.optimizer.SGD(momentum=[1])
+    with pytest.raises(TypeError, match="weight must be an NDArray"):
+        mx.optimizer.SGD().update(0, WEIGHT, mx.nd.array(WEIGHT), None)
+    with pytest.raises(TypeError, match="int or a text"):
+        mx.optimizer.SGD().update(0.5, mx.nd.array(WEIGHT), mx.nd.array(WEIGHT), None)
+    with pytest.raises(NotImplementedError, match="update"):
+        mx.optimizer.Optimizer().update(0, mx.nd.array(WEIGHT), mx.nd.array(WEIGHT), None)
+    with pytest.raises(TypeError, match="an optimizer is due"):
+        mx.optimizer.get_updater(3)
+
+
+def test_a_state_of_another_kind_is_refused():
+    class Odd(mx.optimizer.Optimizer):
+        def create_state(self, index, weight):
+            return {"momentum": 1}
+
+        def update(self, index, weight, grad, state):
+            pass
+
+    with pytest.raises(TypeError, match="state is None, an NDArray"):
+        run(Odd())
+
+
+def test_an_exception_in_update_reaches_the_caller():
+    class Broken(mx.optimizer.Optimizer):
+        def update(self, index, weight, grad, state):
+            raise LookupError("cannot")
+
+    with pytest.raises(LookupError, match="cannot"):
+        run(Broken())
+
+
+def test_states_are_saved_and_loaded():
+    first, second = (mx.optimizer.get_updater(mx.optimizer.Adam(learning_rate=0.1)) for _ in range(2))
+    weight = mx.nd.array(WEIGHT)
+    first(0, mx.nd.array(GRADS[0]), weight)
+    second.set_states(first.get_states(dump_optimizer=True))
+    other = weight.copy()
+    first(0, mx.nd.array(GRADS[1]), weight)
+    second(0, mx.nd.array(GRADS[1]), other)
+    np.testing.assert_array_equal(weight.asnumpy(), other.asnumpy())
+    mean, square = first.states[0]
+    first.states[0] = (mean * 0, square)
+    assert first.states[0][0].asnumpy().any() == False  # noqa: E712
+    with pytest.raises(mx.MXNetError, match="adam.*sgd"):
+        mx.optimizer.get_updater(mx.optimizer.SGD()).set_states(first.get_states())

@@ -1,0 +1,176 @@
+"""engine, util, profiler, libinfo, log, registry, executor_manager, and what is not part of Symbind."""
+
+import importlib
+import inspect
+import json
+import logging
+import os
+import subprocess
+import sys
+
+import pytest
+
+import symbind as mx
+
+
+def test_bulk_sizes_are_kept():
+    before = mx.engine.set_bulk_size(10)
+    with mx.engine.bulk(20):
+        assert mx.engine.set_bulk_size(20) == 20
+    assert mx.engine.set_bulk_size(before) == 10
+
+
+def test_numpy_modes_are_never_on():
+    assert not mx.util.is_np_shape() and not mx.util.is_np_array()
+    assert mx.util.set_np_shape(False) is False
+    with mx.util.np_shape(False), mx.util.np_array(False):
+        pass
+    for call in (mx.util.set_np, mx.util.np_shape, lambda: mx.util.set_np_shape(True), lambda: mx.util.use_np(len)):
+        with pytest.raises(NotImplementedError, match="not part of Symbind"):
+            call()
+
+
+def test_util_tells_of_gpus_and_the_environment(tmp_path):
+    assert mx.util.get_gpu_count() == mx.num_gpus()
+    with pytest.raises(mx.MXNetError, match="no gpu"):
+        mx.util.get_gpu_memory(mx.num_gpus())
+    mx.util.makedirs(str(tmp_path / "a" / "b"))
+    mx.util.makedirs(str(tmp_path / "a" / "b"))
+    assert (tmp_path / "a" / "b").is_dir()
+    mx.util.setenv("SYMBIND_TEST_VARIABLE", 3)
+    assert mx.util.getenv("SYMBIND_TEST_VARIABLE") == "3"
+    mx.util.setenv("SYMBIND_TEST_VARIABLE", None)
+    assert mx.util.getenv("SYMBIND_TEST_VARIABLE") is None
+
+
+def test_the_profiler_reports_what_was_measured_and_nothing_else(tmp_path):
+    mx.profiler.set_config(filename=str(tmp_path / "trace.json"), profile_all=True)
+    mx.profiler.dumps(reset=True)
+    domain = mx.profiler.Domain("test")
+    with domain.new_task("before"):
+        pass
+    mx.profiler.set_state("run")
+    with domain.new_task("work"):
+        pass
+    with domain.new_task("work"):
+        pass
+    mx.profiler.pause()
+    with mx.profiler.Event("paused"):
+        pass
+    mx.profiler.resume()
+    counter = domain.new_counter("count", 1)
+    counter += 2
+    domain.new_marker("here").mark()
+    table = mx.profiler.dumps()
+    assert "does not time single operators" in table
+    assert "work" in table and "paused" not in table and "before" not in table
+    times = json.loads(mx.profiler.dumps(format="json"))["time_ms"]["work"]
+    assert times["count"] == 2 and 0 <= times["min"] <= times["avg"] <= times["max"]
+    mx.profiler.dump()
+    events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    assert [event["args"]["count"] for event in events if event["ph"] == "C"] == [1, 3]
+    mx.profiler.dumps(reset=True)
+    assert "work" not in mx.profiler.dumps()
+
+
+def test_the_profiler_has_its_old_names_and_refuses_nonsense():
+    mx.profiler.profiler_set_config(mode="symbolic", filename="x.json")
+    mx.profiler.profiler_set_state("run")
+    mx.profiler.profiler_set_state("stop")
+    for call in (lambda: mx.profiler.set_state("go"), lambda: mx.profiler.dumps(sort_by="colour")):
+        with pytest.raises(ValueError):
+            call()
+
+
+def test_libinfo_finds_the_library():
+    assert mx.__version__ == mx.libinfo.__version__ == "1.9.1"
+    assert all(os.path.exists(path) for path in mx.libinfo.find_lib_path())
+    assert "libsymbind" in os.path.basename(mx.libinfo.find_lib_path()[0])
+
+
+def test_a_logger_writes_to_its_file_once(tmp_path):
+    path = tmp_path / "log"
+    for _ in range(2):
+        logger = mx.log.get_logger("symbind_test_log", str(path), level=mx.log.INFO)
+    logger.info("%d batches", 3)
+    logger.debug("not shown")
+    (line,) = path.read_text().splitlines()
+    assert line.startswith("[I ") and line.endswith("3 batches")
+    handlers = list(logging.getLogger().handlers)
+    assert mx.log.getLogger() is logging.getLogger() and logging.getLogger().handlers == handlers
+
+
+def test_a_registry_makes_classes_by_name():
+    class Base:
+        def __init__(self, size=1):
+            self.size = size
+
+    register = mx.registry.get_register_func(Base, "thing")
+    alias = mx.registry.get_alias_func(Base, "thing")
+    create = mx.registry.get_create_func(Base, "thing")
+
+    @alias("other", "third")
+    @register
+    class Mine(Base):
+        pass
+
+    assert set(mx.registry.get_registry(Base)) == {"mine", "other", "third"}
+    assert create("MINE", size=2).size == 2 and isinstance(create("third"), Mine)
+    assert create('["mine", {"size": 3}]').size == 3
+    assert create('{"thing": "mine", "size": 4}').size == 4
+    made = Mine()
+    assert create(made) is made
+    with pytest.raises(ValueError, match="mine, other, third"):
+        create("nothing")
+    with pytest.raises(TypeError):
+        register(int)
+
+
+def test_a_batch_is_split_by_work_load():
+    split = mx.executor_manager._split_input_slice
+    assert split(10, [1, 1, 1]) == [slice(0, 3), slice(3, 6), slice(6, 10)]
+    assert split(7, [1, 2]) == [slice(0, 2), slice(2, 7)]
+    for wrong in ((2, [1, 1, 1]), (4, []), (4, [1, 0])):
+        with pytest.raises(ValueError):
+            split(*wrong)
+
+
+def test_arguments_of_one_name_are_found():
+    twice = mx.sym.Variable("a") + mx.sym.Variable("a")
+    with pytest.raises(ValueError, match="a occurs twice"):
+        mx.executor_manager._check_arguments(twice)
+    mx.executor_manager._check_arguments(mx.sym.Variable("a") + mx.sym.Variable("b"))
+
+
+def test_batches_are_loaded_into_slices():
+    whole, first, second = mx.nd.zeros((4, 2)), mx.nd.zeros((1, 2)), mx.nd.zeros((3, 2))
+    source = mx.nd.arange(8).reshape((4, 2))
+    mx.executor_manager._load_general([source, source], [whole, [(slice(0, 1), first), (slice(1, 4), second)]])
+    assert whole.asnumpy().tolist() == source.asnumpy().tolist()
+    assert first.asnumpy().tolist() == [[0, 1]] and second.asnumpy()[2].tolist() == [6, 7]
+
+
+@pytest.mark.parametrize("name", ["gluon", "autograd", "np", "npx", "numpy_extension", "onnx", "rtc", "torch"])
+def test_what_is_not_part_of_symbind_says_so(name):
+    with pytest.raises(AttributeError, match="not part of Symbind"):
+        getattr(mx, name)
+    with pytest.raises(ImportError, match="not part of Symbind"):
+        importlib.import_module(f"symbind.{name}")
+    with pytest.raises(ImportError, match="not part of Symbind"):
+        exec(f"from symbind import {name}")
+    assert not hasattr(mx, name) and name not in dir(mx)
+
+
+def test_the_package_can_be_listed():
+    names = {name for name, _ in inspect.getmembers(mx)}
+    assert {"sym", "nd", "viz", "test_utils", "profiler", "engine", "util"} <= names
+    with pytest.raises(AttributeError, match="has no attribute 'nonsense'"):
+        _ = mx.nonsense
+
+
+def test_import_leaves_slow_modules_for_later():
+    code = (
+        "import sys, symbind as mx; late = {'symbind.test_utils', 'symbind.visualization'};"
+        "assert not late & set(sys.modules); mx.viz; mx.test_utils; assert late <= set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,0 +1,132 @@
+"""Symbols: names, attributes, inference, composition, files."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+
+import symbind as mx
+
+
+def mlp():
+    net = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=8, name="fc1")
+    net = mx.sym.Activation(net, act_type="relu", name="relu1")
+    return mx.sym.SoftmaxOutput(mx.sym.FullyConnected(net, num_hidden=3, name="fc2"), name="softmax")
+
+
+def test_lists_and_inference():
+    net = mlp()
+    arguments = ["data", "fc1_weight", "fc1_bias", "fc2_weight", "fc2_bias", "softmax_label"]
+    assert net.list_arguments() == arguments and net.list_outputs() == ["softmax_output"]
+    shapes, outs, aux = net.infer_shape(data=(5, 4))
+    assert dict(zip(arguments, shapes))["fc1_weight"] == (8, 4) and outs == [(5, 3)] and aux == []
+    assert net.infer_shape() == (None, None, None)
+    assert net.infer_shape_partial(data=(0, 4))[0][0] == (0, 4)
+    assert net.infer_type(data=np.float64)[1] == [np.float64]
+    with pytest.raises(mx.MXNetError, match="fc1"):
+        net.infer_shape(data=(5, 4), fc1_weight=(8, 5))
+
+
+def test_internals_children_and_indexing():
+    net = mlp()
+    internals = net.get_internals()
+    assert internals["relu1_output"].name == "relu1"
+    assert [output.name for output in internals][-1] == "softmax"
+    assert net.get_children().list_outputs() == ["fc2_output", "softmax_label"]
+    group = mx.sym.Group([net, internals["fc1_output"]])
+    assert group.list_outputs() == ["softmax_output", "fc1_output"] and len(group) == 2
+    assert group.name is None and repr(group) == "<Symbol group [softmax, fc1]>"
+    assert group[1].name == "fc1" and group[-1].name == "fc1"
+    with pytest.raises(IndexError):
+        group[2]
+    with pytest.raises(mx.MXNetError):
+        group["nothing"]
+    with pytest.raises(TypeError):
+        mx.sym.Group([net, None])
+
+
+def test_attributes_and_scopes():
+    with mx.AttrScope(ctx_group="stage1", lr_mult="0.1"):
+        net = mx.sym.FullyConnected(mx.sym.Variable("data", wd_mult=2), num_hidden=2, name="fc")
+    assert net.attr("ctx_group") == "stage1" and net.attr("lr_mult") == "0.1"
+    assert net.attr_dict()["fc_weight"]["__ctx_group__"] == "stage1"
+    assert net.attr_dict()["data"]["__wd_mult__"] == "2"
+    net._set_attr(__mood__="great")
+    assert net.attr("__mood__") == "great" and net.attr("none") is None
+    with pytest.raises(mx.MXNetError, match="mood"):
+        net._set_attr(mood="great")  # an operator takes its parameters for such names
+    with pytest.raises(ValueError):
+        mx.AttrScope(number=1)
+    variable = mx.sym.Variable("v", shape=(2, 3), init=mx.init.One(), dtype="float16", __layout__="TNC")
+    assert variable.attr("__shape__") == "(2, 3)" and variable.attr("__layout__") == "TNC"
+    with pytest.raises(ValueError):
+        mx.sym.Variable("v", unknown=1)
+
+
+def test_names():
+    with mx.name.NameManager():
+        assert mx.sym.Flatten(mx.sym.Variable("x")).name == "flatten0"
+        assert mx.sym.Flatten(mx.sym.Variable("x")).name == "flatten1"
+    with mx.name.Prefix("net_"):
+        assert mx.sym.FullyConnected(mx.sym.Variable("x"), num_hidden=1, name="fc").list_arguments() == [
+            "x",
+            "net_fc_weight",
+            "net_fc_bias",
+        ]
+
+    class Shouting(mx.name.NameManager):
+        def get(self, name, hint):
+            return super().get(name, hint).upper()
+
+    with Shouting():
+        assert mx.sym.Flatten(mx.sym.Variable("x")).name == "FLATTEN0"
+
+
+def test_composition_and_arithmetic():
+    a, b = mx.sym.Variable("a"), mx.sym.Variable("b")
+    net = 2 * a + b / 4 - (a**2) * (1 - b) + (a > b) + (3 == a)
+    x, y = np.array([1.0, 3.0], np.float32), np.array([2.0, 5.0], np.float32)
+    (out,) = net.eval(ctx=mx.cpu(), a=mx.nd.array(x), b=mx.nd.array(y))
+    np.testing.assert_allclose(out.asnumpy(), 2 * x + y / 4 - x**2 * (1 - y) + (x > y) + (x == 3), rtol=1e-6)
+    inner = mx.sym.exp(mx.sym.Variable("c"), name="e")
+    assert net(a=inner).list_arguments() == ["c", "b"]
+    with pytest.raises(TypeError):
+        net(a=3)
+    with pytest.raises(mx.base.NotImplementedForSymbol):
+        bool(a)
+    with pytest.raises(mx.base.NotImplementedForSymbol):
+        a.asnumpy()
+    with pytest.raises(TypeError):
+        a + "text"
+
+
+def test_methods_are_operators():
+    x = mx.sym.Variable("x")
+    values = mx.nd.arange(6).reshape((2, 3))
+    for net, expected in [
+        (x.sum(axis=1), [3, 12]),
+        (x.reshape((3, 2)).transpose().astype("float64"), [[0, 2, 4], [1, 3, 5]]),
+        (x.reshape(-1), [0, 1, 2, 3, 4, 5]),
+    ]:
+        np.testing.assert_array_equal(net.eval(x=values)[0].asnumpy(), expected)
+
+
+def test_files_and_copies(tmp_path):
+    net = mlp()
+    path = str(tmp_path / "net-symbol.json")
+    net.save(path)
+    for other in (
+        mx.sym.load(path),
+        mx.sym.load_json(net.tojson()),
+        pickle.loads(pickle.dumps(net)),
+        copy.copy(net),
+        copy.deepcopy(net),
+    ):
+        assert other.tojson() == net.tojson()
+    with pytest.raises(mx.MXNetError):
+        mx.sym.load_json("{")
+    with pytest.raises(mx.MXNetError, match="nowhere"):
+        mx.sym.load(str(tmp_path / "nowhere.json"))
+    with pytest.raises(TypeError):
+        mx.sym.load_json(None)

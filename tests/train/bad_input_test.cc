@@ -1,0 +1,159 @@
+// What a user may get wrong with a Module: each is an error that says what, and leaves the module as it was.
+// (A full disk: checkpoint_test.cc. An iterator that throws: module_test.cc.)
+#include <gtest/gtest.h>
+
+#include "tests/support/temp_dir.h"
+#include "tests/support/training.h"
+
+namespace symbind::testing {
+namespace {
+
+std::unique_ptr<Module> bound_module(std::vector<Context> context = {cpu()}) {
+  auto module = std::make_unique<Module>(small_network(), ModuleOptions{.context = std::move(context)});
+  module->bind({{"data", {10, 4}}}, {{"softmax_label", {10}}});
+  module->init_params({.arg_params = first_values()});
+  return module;
+}
+
+void expect_still_works(Module& module) {
+  module.forward(DataBatch{.data = {random_array({10, 4}, 1)}, .label = {labels_of(10)}}, true);
+  EXPECT_EQ(module.get_outputs()[0].shape(), (Shape{10, 3}));
+  expect_same_bits(module.get_params().arg_params, first_values());
+}
+
+TEST(BadInput, LabelsAndDataOfDifferentBatchSizes) {
+  Module unbound(small_network());
+  EXPECT_TRUE(fails_with(
+      [&] {
+        unbound.bind({{"data", {10, 4}}}, {{"softmax_label", {9}}});
+      },
+      "'data'", "10", "'softmax_label'", "9"));
+  const auto module = bound_module({cpu(0), cpu(1)});
+  const DataBatch batch{.data = {random_array({10, 4}, 1)}, .label = {labels_of(9)}};
+  EXPECT_TRUE(fails_with([&] { module->forward(batch, true); }, "'data'", "10", "'softmax_label'", "9"));
+  expect_still_works(*module);
+}
+
+TEST(BadInput, MoreDevicesThanSamples) {
+  Module unbound(small_network(), {.context = {cpu(0), cpu(1), cpu(2)}});
+  EXPECT_TRUE(fails_with(
+      [&] {
+        unbound.bind({{"data", {2, 4}}}, {{"softmax_label", {2}}});
+      },
+      "batch of 2", "3 devices"));
+  const auto module = bound_module({cpu(0), cpu(1), cpu(2)});
+  const DataBatch batch{.data = {random_array({2, 4}, 1)}, .label = {labels_of(2)}};
+  EXPECT_TRUE(fails_with([&] { module->forward(batch, true); }, "batch of 2", "3 devices"));
+  expect_still_works(*module);
+  // A work load so small that a device would get nothing.
+  Module uneven(small_network(), {.context = {cpu(0), cpu(1)}, .work_load_list = {1, 1000}});
+  EXPECT_TRUE(fails_with(
+      [&] {
+        uneven.bind({{"data", {10, 4}}}, {{"softmax_label", {10}}});
+      },
+      "device 0", "work load"));
+}
+
+TEST(BadInput, UnknownNames) {
+  EXPECT_TRUE(fails_with([] { Module module(small_network(), {.state_names = {"begin"}}); }, "state_names", "begin",
+                         "data, softmax_label"));
+  Module unbound(small_network());
+  EXPECT_TRUE(fails_with([&] { unbound.bind({{"image", {10, 4}}}, {{"softmax_label", {10}}}); }, "image", "data"));
+  const auto module = bound_module();
+  NamedArrays params = first_values();
+  params["fc7_weight"] = zeros({1});
+  // As in MXNet a whole set of parameters may hold others too; where some may be missing, a name is more likely a slip.
+  EXPECT_TRUE(fails_with([&] { module->set_params(params, {}, /*allow_missing=*/true); }, "fc7_weight"));
+  expect_still_works(*module);
+  module->set_params(params, {});
+  module->set_params(params, {}, /*allow_missing=*/true, /*force_init=*/true, /*allow_extra=*/true);
+  expect_still_works(*module);
+}
+
+TEST(BadInput, AParameterOfTheWrongShapeInACheckpoint) {
+  const TempDir folder;
+  const std::string prefix = folder.file("net");
+  NamedArrays params = first_values();
+  params["fc2_weight"] = zeros({3, 9});
+  save_checkpoint(prefix, 1, small_network(), params, {});
+  const auto loaded = Module::load(prefix, 1);
+  const auto bind = [&] { loaded->bind({{"data", {10, 4}}}, {{"softmax_label", {10}}}); };
+  EXPECT_TRUE(fails_with(bind, "fc2_weight", "(3,8)", "(3,9)"));
+
+  const auto module = bound_module();
+  EXPECT_TRUE(fails_with([&] { module->load_params(params_path(prefix, 1)); }, "fc2_weight", "(3,8)", "(3,9)"));
+  expect_still_works(*module);
+}
+
+TEST(BadInput, AParameterMissingInACheckpoint) {
+  const TempDir folder;
+  const std::string prefix = folder.file("net");
+  NamedArrays params = first_values();
+  params.erase("fc2_bias");
+  save_checkpoint(prefix, 1, small_network(), params, {});
+  const auto loaded = Module::load(prefix, 1);
+  EXPECT_TRUE(fails_with([&] { loaded->bind({{"data", {10, 4}}}, {{"softmax_label", {10}}}); }, "fc2_bias"));
+}
+
+TEST(BadInput, AMisspeltOptimizerArgument) {
+  const auto module = bound_module();
+  EXPECT_TRUE(fails_with(
+      [&] {
+        module->init_optimizer({.optimizer_params = {{"momentun", 0.9}}});
+      },
+      "momentun", "momentum"));
+  EXPECT_TRUE(fails_with([&] { module->init_optimizer({.optimizer = "sgdd"}); }, "sgdd", "sgd"));
+  EXPECT_FALSE(module->optimizer_initialized);
+  module->init_optimizer({.optimizer_params = {{"momentum", 0.9}}});
+  EXPECT_TRUE(module->optimizer_initialized);
+}
+
+TEST(BadInput, StatesOfAnotherOptimizer) {
+  const TempDir folder;
+  const std::string path = folder.file("net-0001.states");
+  const auto adam = bound_module({cpu(0), cpu(1)});
+  adam->init_optimizer({.optimizer = "adam"});
+  adam->forward_backward(DataBatch{.data = {random_array({10, 4}, 1)}, .label = {labels_of(10)}});
+  adam->update();
+  adam->save_optimizer_states(path);
+  for (const KVStoreArg& store : {KVStoreArg(nullptr), KVStoreArg("local")}) {
+    const auto module = bound_module({cpu(0), cpu(1)});
+    module->init_optimizer({.kvstore = store, .optimizer_params = {{"momentum", 0.9}}});
+    EXPECT_TRUE(fails_with([&] { module->load_optimizer_states(path); }, path, "adam", "sgd"));
+    EXPECT_EQ(module->optimizer()->num_update(), 0);
+    expect_still_works(*module);
+  }
+}
+
+TEST(BadInput, APickleWithAnythingForeign) {
+  const TempDir folder;
+  const std::string path = folder.file("net-0001.states");
+  write_file(path, "cos\nsystem\n(S'echo hello'\ntR.");
+  const auto module = bound_module();
+  module->init_optimizer({});
+  EXPECT_TRUE(fails_with([&] { module->load_optimizer_states(path); }, path, "at offset 0", "os.system"));
+  write_file(path, read_file(SYMBIND_SOURCE_DIR "/tests/oracle/recorded/files/sgd_momentum.states").substr(0, 100));
+  EXPECT_TRUE(fails_with([&] { module->load_optimizer_states(path); }, path, "at offset"));
+  expect_still_works(*module);
+}
+
+TEST(BadInput, CallsInTheWrongOrder) {
+  Module module(small_network());
+  const DataBatch batch{.data = {random_array({10, 4}, 1)}, .label = {labels_of(10)}};
+  EXPECT_TRUE(fails_with([&] { module.init_params(); }, "init_params", "bind comes first"));
+  EXPECT_TRUE(fails_with([&] { module.forward(batch); }, "forward", "bind and init_params"));
+  module.bind({{"data", {10, 4}}}, {{"softmax_label", {10}}});
+  EXPECT_TRUE(fails_with([&] { module.init_optimizer(); }, "init_optimizer", "init_params"));
+  EXPECT_TRUE(fails_with([&] { module.get_params(); }, "get_params", "init_params"));
+  module.init_params();
+  EXPECT_TRUE(fails_with([&] { module.update(); }, "update", "init_optimizer"));
+  EXPECT_TRUE(fails_with([&] { module.save_checkpoint("unused", 1, true); }, "optimizer"));
+  EXPECT_TRUE(fails_with(
+      [&] {
+        module.bind({{"data", {10, 4}}}, {}, {.for_training = false, .inputs_need_grad = true, .force_rebind = true});
+      },
+      "inputs_need_grad", "for_training"));
+}
+
+}  // namespace
+}  // namespace symbind::testing
