@@ -11,8 +11,9 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "examples/support/networks.h"
 #include "symbind/symbind.h"
+
+#include "examples/support/networks.h"
 
 using namespace symbind;
 
@@ -45,7 +46,8 @@ Case lenet() {
 
 Case resnet50() { return {networks::resnet({.depth = 50, .classes = 1000}), {32, 3, 224, 224}, 1000}; }
 
-const std::map<std::string, Case (*)()> cases = {{"mlp-train", mlp}, {"lenet-train", lenet}, {"resnet50-train", resnet50}};
+const std::map<std::string, Case (*)()> cases = {
+    {"mlp-train", mlp}, {"lenet-train", lenet}, {"resnet50-train", resnet50}};
 
 bool is_parameter(const std::string& name) { return name != "data" && name != "softmax_label"; }
 
@@ -86,7 +88,8 @@ class Training {
   void step() {
     executor_->forward(/*is_train=*/true);
     executor_->backward();
-    const SgdMomUpdate update{.lr = 0.01, .momentum = 0.9, .wd = 1e-4, .rescale_grad = 1.0 / static_cast<double>(batch_size_)};
+    const SgdMomUpdate update{
+        .lr = 0.01, .momentum = 0.9, .wd = 1e-4, .rescale_grad = 1.0 / static_cast<double>(batch_size_)};
     for (const auto& [weight, gradient, momentum] : parameters_)
       invoke(sgd_mom_update, {weight, gradient, momentum}, update, {.out = {weight}});
     waitall();
@@ -166,7 +169,8 @@ void run(const Options& options) {
   rusage usage_of_process{};
   ::getrusage(RUSAGE_SELF, &usage_of_process);
   std::cout << "{\"case\": \"" << options.name << "\", \"batch\": " << batch_size << ", \"ms\": " << ms
-            << ", \"per_s\": " << static_cast<double>(batch_size) / ms * 1e3 << ", \"rss_mb\": " << usage_of_process.ru_maxrss / 1024
+            << ", \"per_s\": " << static_cast<double>(batch_size) / ms * 1e3
+            << ", \"rss_mb\": " << usage_of_process.ru_maxrss / 1024
             << ", \"arena_mb\": " << static_cast<double>(training.arena_bytes()) / (1 << 20) << "}\n";
 }
 

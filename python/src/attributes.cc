@@ -44,13 +44,13 @@ class NamesGuard {
 
 void bind_attributes(nb::module_& m) {
   nb::class_<ScopeGuard>(m, "_AttrScopeGuard")
-      .def("__init__", [](ScopeGuard* self, nb::handle attributes) { new (self) ScopeGuard(attributes_of(attributes)); })
+      .def("__init__",
+           [](ScopeGuard* self, nb::handle attributes) { new (self) ScopeGuard(attributes_of(attributes)); })
       .def("close", &ScopeGuard::close);
   nb::class_<NamesGuard>(m, "_NamesGuard").def(nb::init<nb::object>()).def("close", &NamesGuard::close);
   m.def("_current_attributes", [] { return AttrScope::current(); });
-  m.def("_current_name", [](const std::string& given, const std::string& hint) {
-    return NameManager::current().get(given, hint);
-  });
+  m.def("_current_name",
+        [](const std::string& given, const std::string& hint) { return NameManager::current().get(given, hint); });
 }
 
 }  // namespace symbind::python

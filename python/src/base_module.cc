@@ -1,5 +1,7 @@
 #include "symbind/train/base_module.h"
 
+#include "symbind/core/interrupt.h"
+
 #include "bindings.h"
 #include "callback.h"
 #include "initializer.h"
@@ -8,17 +10,20 @@
 #include "metric.h"
 #include "optimizer.h"
 #include "python_module.h"
-#include "symbind/core/interrupt.h"
 
 namespace symbind::python {
 
-// ---- steps written in Python -----------------------------------------------------------------------------------------
+// ---- steps written in Python
+// -----------------------------------------------------------------------------------------
 
 const char* Overrides::text(Name name) {
   static constexpr std::array<const char*, count> texts = {
-      "symbol", "data_names", "label_names", "output_names", "data_shapes", "label_shapes", "output_shapes", "bind",
-      "init_params", "init_optimizer", "get_params", "set_params", "prepare", "forward", "backward", "update",
-      "get_outputs", "get_input_grads", "update_metric", "install_monitor", "forward_backward"};
+      "symbol",          "data_names",      "label_names",   "output_names",
+      "data_shapes",     "label_shapes",    "output_shapes", "bind",
+      "init_params",     "init_optimizer",  "get_params",    "set_params",
+      "prepare",         "forward",         "backward",      "update",
+      "get_outputs",     "get_input_grads", "update_metric", "install_monitor",
+      "forward_backward"};
   return texts[name];
 }
 
@@ -91,7 +96,8 @@ BaseModule::Params params_from(nb::handle value) {
 
 namespace {
 
-// ---- what Python calls -----------------------------------------------------------------------------------------------
+// ---- what Python calls
+// -----------------------------------------------------------------------------------------------
 
 nb::object logger_of(nb::handle self) { return nb::getattr(self, "logger", nb::none()); }
 
@@ -104,8 +110,8 @@ void fit(nb::handle self, nb::handle train_data, nb::handle eval_data, nb::handl
          nb::handle epoch_end_callback, nb::handle batch_end_callback, nb::handle kvstore, nb::handle optimizer,
          nb::handle optimizer_params, nb::handle eval_end_callback, nb::handle eval_batch_end_callback,
          nb::handle initializer, nb::handle arg_params, nb::handle aux_params, bool allow_missing, bool force_rebind,
-         bool force_init, int begin_epoch, std::optional<int> num_epoch, nb::handle validation_metric,
-         Monitor* monitor, nb::handle) {
+         bool force_init, int begin_epoch, std::optional<int> num_epoch, nb::handle validation_metric, Monitor* monitor,
+         nb::handle) {
   if (!num_epoch) throw nb::value_error("fit needs num_epoch, the number of epochs");
   auto& module = nb::cast<BaseModule&>(self);
   const auto training = iter_from(train_data, "train_data");
@@ -242,7 +248,13 @@ void bind_base_module(nb::module_& m) {
       m, "BaseModule", nb::dynamic_attr(), nb::is_weak_referenceable(),
       "What every kind of module does. A class of one's own defines bind, forward, backward, update and so on; fit, "
       "score and predict are made of these.");
-  type.def(nb::init<>())
+  type.def(
+          "__init__",
+          [](nb::pointer_and_handle<BaseModule> self, nb::object logger) {
+            new (self.p) PythonModule<BaseModule>();
+            if (!logger.is_none()) self.h.attr("logger") = logger;
+          },
+          nb::arg("logger").none() = nb::none())
       .def_rw("binded", &BaseModule::binded)
       .def_rw("for_training", &BaseModule::for_training)
       .def_rw("inputs_need_grad", &BaseModule::inputs_need_grad)
@@ -254,11 +266,10 @@ void bind_base_module(nb::module_& m) {
            nb::arg("optimizer_params") = nb::make_tuple(nb::make_tuple("learning_rate", 0.01)),
            nb::arg("eval_end_callback").none() = nb::none(), nb::arg("eval_batch_end_callback").none() = nb::none(),
            nb::arg("initializer").none() = nb::none(), nb::arg("arg_params").none() = nb::none(),
-           nb::arg("aux_params").none() = nb::none(), nb::arg("allow_missing") = false,
-           nb::arg("force_rebind") = false, nb::arg("force_init") = false, nb::arg("begin_epoch") = 0,
-           nb::arg("num_epoch").none() = nb::none(), nb::arg("validation_metric").none() = nb::none(),
-           nb::arg("monitor").none() = nb::none(), nb::arg("sparse_row_id_fn").none() = nb::none(),
-           "Trains for the epochs from begin_epoch to num_epoch.")
+           nb::arg("aux_params").none() = nb::none(), nb::arg("allow_missing") = false, nb::arg("force_rebind") = false,
+           nb::arg("force_init") = false, nb::arg("begin_epoch") = 0, nb::arg("num_epoch").none() = nb::none(),
+           nb::arg("validation_metric").none() = nb::none(), nb::arg("monitor").none() = nb::none(),
+           nb::arg("sparse_row_id_fn").none() = nb::none(), "Trains for the epochs from begin_epoch to num_epoch.")
       .def("score", &score, nb::arg("eval_data"), nb::arg("eval_metric"), nb::arg("num_batch").none() = nb::none(),
            nb::arg("batch_end_callback").none() = nb::none(), nb::arg("score_end_callback").none() = nb::none(),
            nb::arg("reset") = true, nb::arg("epoch") = 0, nb::arg("sparse_row_id_fn").none() = nb::none(),
@@ -292,8 +303,9 @@ void bind_base_module(nb::module_& m) {
           },
           nb::arg("arg_params").none(), nb::arg("aux_params").none(), nb::arg("allow_missing") = false,
           nb::arg("force_init") = true, nb::arg("allow_extra") = false)
-      .def("prepare", [](BaseModule&, nb::handle, nb::handle) {}, nb::arg("data_batch"),
-           nb::arg("sparse_row_id_fn").none() = nb::none())
+      .def(
+          "prepare", [](BaseModule&, nb::handle, nb::handle) {}, nb::arg("data_batch"),
+          nb::arg("sparse_row_id_fn").none() = nb::none())
       .def("save_params", &BaseModule::save_params, nb::arg("fname"))
       .def("load_params", &BaseModule::load_params, nb::arg("fname"));
   for (const char* name : {"bind", "init_params", "init_optimizer", "get_params", "forward", "backward", "update",
@@ -302,9 +314,16 @@ void bind_base_module(nb::module_& m) {
       PyErr_Format(PyExc_NotImplementedError, "this class of module does not define %s", name);
       throw nb::python_error();
     });
-  m.def("_check_input_names", [](const Symbol& symbol, nb::handle names, const std::string& kind, bool strict) {
-    check_input_names(symbol, names_from(names), kind, strict);
-  }, nb::arg("symbol"), nb::arg("names").none(), nb::arg("typename"), nb::arg("throw"));
+  m.def(
+      "_check_input_names",
+      [](const Symbol& symbol, nb::handle names, const std::string& kind, bool strict) {
+        try {
+          check_input_names(symbol, names_from(names), kind, strict);
+        } catch (const Error& error) {
+          throw nb::value_error(error.what());
+        }
+      },
+      nb::arg("symbol"), nb::arg("names").none(), nb::arg("typename"), nb::arg("throw"));
 }
 
 }  // namespace symbind::python

@@ -120,7 +120,7 @@ auto each_of(nb::handle value, Function convert) {
 }  // namespace
 
 nb::object param_to_python(const BatchEndParam& param) {
-  static const nb::handle type = nb::object(nb::module_::import_("symbind.callback").attr("BatchEndParam")).release();
+  static const nb::handle type = nb::object(nb::module_::import_("symbind.model").attr("BatchEndParam")).release();
   nb::dict locals;
   for (const auto& [name, value] : param.locals) {
     const nb::object object = local_to_python(value);

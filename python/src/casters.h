@@ -23,8 +23,8 @@ namespace symbind::python {
 std::vector<int64_t> dims_from(nb::handle value);  // an int, or a sequence of ints; else TypeError
 nb::tuple tuple_of(const Shape& shape);
 nb::tuple tuple_of(const std::vector<int64_t>& dims);
-DType dtype_from(nb::handle value);    // NumPy types and dtypes, names, Python's float, int and bool
-nb::object numpy_type(DType dtype);    // numpy.float32; for bfloat16, which NumPy lacks, its name
+DType dtype_from(nb::handle value);  // NumPy types and dtypes, names, Python's float, int and bool
+nb::object numpy_type(DType dtype);  // numpy.float32; for bfloat16, which NumPy lacks, its name
 nb::object numpy_module(const char* name = "numpy");
 
 }  // namespace symbind::python

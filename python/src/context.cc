@@ -7,8 +7,10 @@ namespace symbind::python {
 namespace {
 
 Context context_named(const std::string& type, int id) {
-  for (const auto& [name, value] : {std::pair{"cpu", DeviceType::cpu}, {"gpu", DeviceType::gpu},
-                                    {"cpu_pinned", DeviceType::cpu_pinned}, {"cpu_shared", DeviceType::cpu}})
+  for (const auto& [name, value] : {std::pair{"cpu", DeviceType::cpu},
+                                    {"gpu", DeviceType::gpu},
+                                    {"cpu_pinned", DeviceType::cpu_pinned},
+                                    {"cpu_shared", DeviceType::cpu}})
     if (type == name) return {value, id};
   fail("no device is of type '", type, "': cpu, gpu and cpu_pinned are");
 }
@@ -21,7 +23,8 @@ const char* type_name(Context context) {
 }  // namespace
 
 void bind_context(nb::module_& m) {
-  nb::class_<Context>(m, "Context", "Where arrays live and work runs: cpu(i) or gpu(i). `with ctx:` makes it the default.")
+  nb::class_<Context>(m, "Context",
+                      "Where arrays live and work runs: cpu(i) or gpu(i). `with ctx:` makes it the default.")
       .def(
           "__init__",
           [](Context* self, nb::handle device_type, int device_id) {
@@ -33,12 +36,23 @@ void bind_context(nb::module_& m) {
       .def_prop_ro("device_type", &type_name)
       .def_prop_ro("device_typeid", [](Context self) { return static_cast<int>(self.type); })
       .def_ro("device_id", &Context::id)
-      .def("__eq__", [](Context self, nb::handle other) { return nb::isinstance<Context>(other) && nb::cast<Context>(other) == self; }, nb::arg().none())
+      .def(
+          "__eq__",
+          [](Context self, nb::handle other) {
+            return nb::isinstance<Context>(other) && nb::cast<Context>(other) == self;
+          },
+          nb::arg().none())
       .def("__hash__", [](Context self) { return std::hash<Context>{}(self); })
       .def("__repr__", &Context::str)
-      .def("__enter__", [](nb::handle self) { push_context(nb::cast<Context>(self)); return nb::borrow(self); })
+      .def("__enter__",
+           [](nb::handle self) {
+             push_context(nb::cast<Context>(self));
+             return nb::borrow(self);
+           })
       .def("__exit__", [](Context, nb::args) { pop_context(); })
-      .def("empty_cache", [](Context self) { Device::get(self).empty_pool(); }, "Gives pooled memory back to the system.")
+      .def(
+          "empty_cache", [](Context self) { Device::get(self).empty_pool(); },
+          "Gives pooled memory back to the system.")
       .def("__reduce__", [](nb::handle self) {
         const auto context = nb::cast<Context>(self);
         return nb::make_tuple(self.type(), nb::make_tuple(type_name(context), context.id));
@@ -48,14 +62,17 @@ void bind_context(nb::module_& m) {
   m.def("cpu_pinned", &cpu_pinned, nb::arg("device_id") = 0, "Host memory that GPUs copy from and to quickly.");
   m.def("num_gpus", &num_gpus, "How many GPUs there are.");
   m.def("current_context", &current_context, "The context of the innermost `with ctx:`, else cpu(0).");
-  m.def("memory_stats", [](Context context) {
-    const MemoryStats stats = Device::get(context).memory();
-    nb::dict result;
-    result["live"] = stats.live;
-    result["peak"] = stats.peak;
-    result["pooled"] = stats.pooled;
-    return result;
-  }, nb::arg("ctx"), "Bytes of a device: handed out now, at most so far, kept for reuse.");
+  m.def(
+      "memory_stats",
+      [](Context context) {
+        const MemoryStats stats = Device::get(context).memory();
+        nb::dict result;
+        result["live"] = stats.live;
+        result["peak"] = stats.peak;
+        result["pooled"] = stats.pooled;
+        return result;
+      },
+      nb::arg("ctx"), "Bytes of a device: handed out now, at most so far, kept for reuse.");
   m.def("waitall", &waitall, nb::call_guard<nb::gil_scoped_release>(), "Waits until every device has done its work.");
 }
 

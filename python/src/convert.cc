@@ -1,10 +1,10 @@
 #include "convert.h"
 
-#include <nanobind/ndarray.h>
-
 #include <algorithm>
 #include <array>
 #include <cstring>
+
+#include <nanobind/ndarray.h>
 
 namespace symbind::python {
 namespace {
@@ -24,7 +24,7 @@ struct NumpyTypes {
   nb::object dtype = numpy.attr("dtype");
   nb::object empty = numpy.attr("empty");
   nb::object ascontiguousarray = numpy.attr("ascontiguousarray");
-  std::array<nb::object, 16> types;    // by DType
+  std::array<nb::object, 16> types;  // by DType
   std::array<nb::object, 16> dtypes;
 
   NumpyTypes() {
@@ -77,7 +77,8 @@ class NumpyBytes {
 
 }  // namespace
 
-// ---- small values ----------------------------------------------------------------------------------------------------
+// ---- small values
+// ----------------------------------------------------------------------------------------------------
 
 std::vector<int64_t> dims_from(nb::handle value) {
   const auto number = [](nb::handle item) {
@@ -140,7 +141,8 @@ nb::object numpy_type(DType dtype) {
 
 nb::object numpy_module(const char* name) { return nb::module_::import_(name); }
 
-// ---- contexts --------------------------------------------------------------------------------------------------------
+// ---- contexts
+// --------------------------------------------------------------------------------------------------------
 
 Context current_context() { return context_stack.empty() ? cpu() : context_stack.back(); }
 void push_context(Context context) { context_stack.push_back(context); }
@@ -163,7 +165,8 @@ std::vector<Context> contexts_from(nb::handle value) {
   return contexts;
 }
 
-// ---- texts -----------------------------------------------------------------------------------------------------------
+// ---- texts
+// -----------------------------------------------------------------------------------------------------------
 
 std::string text_of(nb::handle value) {
   if (nb::isinstance<nb::str>(value)) return nb::cast<std::string>(value);
@@ -205,7 +208,8 @@ std::vector<std::string> names_from(nb::handle value) {
   return names;
 }
 
-// ---- arrays ----------------------------------------------------------------------------------------------------------
+// ---- arrays
+// ----------------------------------------------------------------------------------------------------------
 
 nb::object array_or_none(const NDArray& array) { return array ? nb::cast(array) : nb::none(); }
 
@@ -230,6 +234,15 @@ nb::dict dict_of(const NamedArrays& arrays) {
 nb::dict dict_in_order(const std::vector<std::string>& names, const std::vector<NDArray>& arrays) {
   nb::dict dict;
   for (size_t i = 0; i < names.size(); ++i) dict[names[i].c_str()] = array_or_none(arrays[i]);
+  return dict;
+}
+
+nb::dict dict_in_order(const std::vector<std::string>& names, const NamedArrays& arrays) {
+  nb::dict dict;
+  for (const std::string& name : names)
+    if (const auto found = arrays.find(name); found != arrays.end()) dict[name.c_str()] = found->second;
+  for (const auto& [name, array] : arrays)
+    if (!dict.contains(name.c_str())) dict[name.c_str()] = array;
   return dict;
 }
 
@@ -289,8 +302,8 @@ void copy_from_numpy(const NDArray& array, nb::handle values) {
   const nb::object same =
       numpy.ascontiguousarray(values, nb::arg("dtype") = numpy.dtypes[static_cast<size_t>(through)]);
   const Shape shape(dims_from(nb::object(same.attr("shape"))));
-  require(shape.size() == array.size(), "an array of shape ", array.shape(),
-          " cannot take the values of one of shape ", shape);
+  require(shape.size() == array.size(), "an array of shape ", array.shape(), " cannot take the values of one of shape ",
+          shape);
   if (array.size() == 0) return;
   const NumpyBytes bytes(same);
   const void* data = bytes.data();
@@ -319,7 +332,8 @@ nb::object numpy_view(const NDArray& array) {
                                          dlpack_type(array.dtype())));
 }
 
-// ---- functions -------------------------------------------------------------------------------------------------------
+// ---- functions
+// -------------------------------------------------------------------------------------------------------
 
 Callable::Callable(nb::object function)
     : function_(new nb::object(std::move(function)), [](nb::object* held) {

@@ -1,9 +1,10 @@
 // What Python code hands over in many forms, and what it gets back.
 #pragma once
 
-#include "casters.h"
 #include "symbind/exec/executor.h"
 #include "symbind/graph/symbol.h"
+
+#include "casters.h"
 
 namespace symbind::python {
 
@@ -24,12 +25,13 @@ nb::list list_of(const std::vector<NDArray>& arrays);
 nb::list list_of(const std::vector<std::vector<NDArray>>& arrays);
 nb::dict dict_of(const NamedArrays& arrays);
 nb::dict dict_in_order(const std::vector<std::string>& names, const std::vector<NDArray>& arrays);
+nb::dict dict_in_order(const std::vector<std::string>& names, const NamedArrays& arrays);  // others follow
 // An NDArray from one, or from anything NumPy makes an array of.
 NDArray array_from(nb::handle value, Context context);
 std::vector<NDArray> arrays_from(nb::handle value);  // None: none; one array, or a sequence (None in it: empty)
 NamedArrays named_arrays_from(nb::handle mapping);
-Arrays bound_arrays_from(nb::handle value);  // None, a list, or a dict
-GradReqs grad_reqs_from(nb::handle value);   // text, list or dict
+Arrays bound_arrays_from(nb::handle value);             // None, a list, or a dict
+GradReqs grad_reqs_from(nb::handle value);              // text, list or dict
 std::vector<std::string> names_from(nb::handle value);  // None: none; one text, or a sequence
 
 // Elements of a NumPy array become the array's; shapes agree. Memory is copied.

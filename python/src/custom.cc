@@ -95,8 +95,7 @@ class PythonProp final : public CustomOpProp {
     nb::gil_scoped_acquire acquire;
     nb::list types;
     for (DType dtype : in_types) types.append(numpy_type(dtype));
-    return std::make_shared<PythonOp>(
-        prop_.get().attr("create_operator")(context, public_shapes(in_shapes), types));
+    return std::make_shared<PythonOp>(prop_.get().attr("create_operator")(context, public_shapes(in_shapes), types));
   }
 
  private:

@@ -1,5 +1,6 @@
-#include "bindings.h"
 #include "symbind/core/error.h"
+
+#include "bindings.h"
 
 namespace symbind::python {
 

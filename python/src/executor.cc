@@ -49,31 +49,42 @@ void bind_executor(nb::module_& m) {
       .def_prop_ro("arg_arrays", [](const Executor& self) { return list_of(self.arg_arrays()); })
       .def_prop_ro("grad_arrays", [](const Executor& self) { return list_of(self.grad_arrays()); })
       .def_prop_ro("aux_arrays", [](const Executor& self) { return list_of(self.aux_arrays()); })
-      .def_prop_ro("arg_dict", [](const Executor& self) { return dict_in_order(self.symbol().list_arguments(), self.arg_arrays()); })
-      .def_prop_ro("grad_dict", [](const Executor& self) { return dict_in_order(self.symbol().list_arguments(), self.grad_arrays()); })
-      .def_prop_ro("aux_dict", [](const Executor& self) { return dict_in_order(self.symbol().list_auxiliary_states(), self.aux_arrays()); })
-      .def_prop_ro("output_dict", [](const Executor& self) { return dict_in_order(self.symbol().list_outputs(), self.outputs()); })
-      .def("copy_params_from",
-           [](Executor& self, nb::handle arg_params, nb::handle aux_params, bool allow_extra_params) {
-             self.copy_params_from(named_arrays_from(arg_params), named_arrays_from(aux_params), allow_extra_params);
-           },
-           nb::arg("arg_params"), nb::arg("aux_params").none() = nb::none(), nb::arg("allow_extra_params") = false)
+      .def_prop_ro(
+          "arg_dict",
+          [](const Executor& self) { return dict_in_order(self.symbol().list_arguments(), self.arg_arrays()); })
+      .def_prop_ro(
+          "grad_dict",
+          [](const Executor& self) { return dict_in_order(self.symbol().list_arguments(), self.grad_arrays()); })
+      .def_prop_ro(
+          "aux_dict",
+          [](const Executor& self) { return dict_in_order(self.symbol().list_auxiliary_states(), self.aux_arrays()); })
+      .def_prop_ro("output_dict",
+                   [](const Executor& self) { return dict_in_order(self.symbol().list_outputs(), self.outputs()); })
+      .def(
+          "copy_params_from",
+          [](Executor& self, nb::handle arg_params, nb::handle aux_params, bool allow_extra_params) {
+            self.copy_params_from(named_arrays_from(arg_params), named_arrays_from(aux_params), allow_extra_params);
+          },
+          nb::arg("arg_params"), nb::arg("aux_params").none() = nb::none(), nb::arg("allow_extra_params") = false)
       .def("reshape", &reshape, nb::arg("partial_shaping") = false, nb::arg("allow_up_sizing") = false,
            nb::arg("kwargs"))
       .def("set_monitor_callback", &set_monitor, nb::arg("callback").none(), nb::arg("monitor_all") = false)
       .def("debug_str", &Executor::debug_str)
       .def_prop_ro("_symbol", &Executor::symbol)
       .def_prop_ro("_ctx", &Executor::context)
-      .def("memory", [](const Executor& self) {
-        const MemoryReport report = self.memory();
-        nb::dict result;
-        result["arena"] = report.arena;
-        result["arguments"] = report.arguments;
-        result["gradients"] = report.gradients;
-        result["outputs"] = report.outputs;
-        result["unshared"] = report.unshared;
-        return result;
-      }, "Bytes of working memory, arguments, gradients and outputs, and of working memory without sharing.");
+      .def(
+          "memory",
+          [](const Executor& self) {
+            const MemoryReport report = self.memory();
+            nb::dict result;
+            result["arena"] = report.arena;
+            result["arguments"] = report.arguments;
+            result["gradients"] = report.gradients;
+            result["outputs"] = report.outputs;
+            result["unshared"] = report.unshared;
+            return result;
+          },
+          "Bytes of working memory, arguments, gradients and outputs, and of working memory without sharing.");
 }
 
 }  // namespace symbind::python

@@ -1,11 +1,12 @@
 #include "symbind/train/executor_group.h"
 
+#include "symbind/train/monitor.h"
+
 #include "bindings.h"
 #include "convert.h"
 #include "data.h"
 #include "executor_group.h"
 #include "metric.h"
-#include "symbind/train/monitor.h"
 
 namespace symbind::python {
 namespace {
@@ -77,71 +78,118 @@ void bind_executor_group(nb::module_& m) {
           nb::arg("shared_group").none() = nb::none(), nb::arg("logger").none() = nb::none(),
           nb::arg("fixed_param_names").none() = nb::none(), nb::arg("grad_req") = "write",
           nb::arg("state_names").none() = nb::none(), nb::arg("group2ctxs").none() = nb::none())
-      .def("reshape", [](Group& self, nb::handle data, nb::handle label) { self.reshape(descs_from(data), descs_from(label)); },
-           nb::arg("data_shapes"), nb::arg("label_shapes").none())
-      .def("set_params", [](Group& self, nb::handle args, nb::handle aux, bool allow_extra) {
-        self.set_params(named_arrays_from(args), named_arrays_from(aux), allow_extra);
-      }, nb::arg("arg_params"), nb::arg("aux_params"), nb::arg("allow_extra") = false)
-      .def("get_params", [](const Group& self, nb::dict arg_params, nb::dict aux_params) {
-        NamedArrays args = named_arrays_from(arg_params), aux = named_arrays_from(aux_params);
-        self.get_params(args, aux);
-        for (const auto& [name, array] : args) arg_params[name.c_str()] = array;
-        for (const auto& [name, array] : aux) aux_params[name.c_str()] = array;
-      }, nb::arg("arg_params"), nb::arg("aux_params"), "Writes the mean over the devices into both dicts.")
-      .def("forward", [](Group& self, nb::handle batch, std::optional<bool> is_train) {
-        const DataBatch converted = batch_from(batch);
-        nb::gil_scoped_release release;
-        self.forward(converted, is_train);
-      }, nb::arg("data_batch"), nb::arg("is_train").none() = nb::none())
-      .def("backward", [](Group& self, nb::handle out_grads) {
-        const auto grads = arrays_from(out_grads);
-        nb::gil_scoped_release release;
-        self.backward(grads);
-      }, nb::arg("out_grads").none() = nb::none())
-      .def("get_outputs", [](const Group& self, bool merge, int, nb::handle) {
-        return merge ? list_of(self.get_merged_outputs()) : list_of(self.get_outputs());
-      }, nb::arg("merge_multi_context") = true, nb::arg("begin") = 0, nb::arg("end").none() = nb::none())
-      .def("get_input_grads", [](const Group& self, bool merge) {
-        return merge ? list_of(self.get_merged_input_grads()) : list_of(self.get_input_grads());
-      }, nb::arg("merge_multi_context") = true)
-      .def("get_states", [](const Group& self, bool merge) {
-        return merge ? list_of(self.get_merged_states()) : list_of(self.get_states());
-      }, nb::arg("merge_multi_context") = true)
-      .def("get_output_shapes", [](const Group& self) {
-        nb::list shapes;
-        for (const auto& [name, shape] : self.get_output_shapes()) shapes.append(nb::make_tuple(name, tuple_of(shape)));
-        return shapes;
-      })
-      .def("update_metric", [](const Group& self, nb::handle metric, nb::handle labels, bool pre_sliced) {
-        const EvalMetricPtr converted = metric_from(metric);
-        self.update_metric(*converted, arrays_from(labels), pre_sliced);
-      }, nb::arg("eval_metric"), nb::arg("labels").none(), nb::arg("pre_sliced") = false)
-      .def("install_monitor", [](Group& self, Monitor& mon) { self.install_monitor(mon); }, nb::arg("mon"))
+      .def(
+          "reshape",
+          [](Group& self, nb::handle data, nb::handle label) { self.reshape(descs_from(data), descs_from(label)); },
+          nb::arg("data_shapes"), nb::arg("label_shapes").none())
+      .def(
+          "set_params",
+          [](Group& self, nb::handle args, nb::handle aux, bool allow_extra) {
+            self.set_params(named_arrays_from(args), named_arrays_from(aux), allow_extra);
+          },
+          nb::arg("arg_params"), nb::arg("aux_params"), nb::arg("allow_extra") = false)
+      .def(
+          "get_params",
+          [](const Group& self, nb::dict arg_params, nb::dict aux_params) {
+            NamedArrays args = named_arrays_from(arg_params), aux = named_arrays_from(aux_params);
+            self.get_params(args, aux);
+            for (const auto& [name, array] : args) arg_params[name.c_str()] = array;
+            for (const auto& [name, array] : aux) aux_params[name.c_str()] = array;
+          },
+          nb::arg("arg_params"), nb::arg("aux_params"), "Writes the mean over the devices into both dicts.")
+      .def(
+          "forward",
+          [](Group& self, nb::handle batch, std::optional<bool> is_train) {
+            const DataBatch converted = batch_from(batch);
+            nb::gil_scoped_release release;
+            self.forward(converted, is_train);
+          },
+          nb::arg("data_batch"), nb::arg("is_train").none() = nb::none())
+      .def(
+          "backward",
+          [](Group& self, nb::handle out_grads) {
+            const auto grads = arrays_from(out_grads);
+            nb::gil_scoped_release release;
+            self.backward(grads);
+          },
+          nb::arg("out_grads").none() = nb::none())
+      .def(
+          "get_outputs",
+          [](const Group& self, bool merge, int, nb::handle) {
+            return merge ? list_of(self.get_merged_outputs()) : list_of(self.get_outputs());
+          },
+          nb::arg("merge_multi_context") = true, nb::arg("begin") = 0, nb::arg("end").none() = nb::none())
+      .def(
+          "get_input_grads",
+          [](const Group& self, bool merge) {
+            return merge ? list_of(self.get_merged_input_grads()) : list_of(self.get_input_grads());
+          },
+          nb::arg("merge_multi_context") = true)
+      .def(
+          "get_states",
+          [](const Group& self, bool merge) {
+            return merge ? list_of(self.get_merged_states()) : list_of(self.get_states());
+          },
+          nb::arg("merge_multi_context") = true)
+      .def("get_output_shapes",
+           [](const Group& self) {
+             nb::list shapes;
+             for (const auto& [name, shape] : self.get_output_shapes())
+               shapes.append(nb::make_tuple(name, tuple_of(shape)));
+             return shapes;
+           })
+      .def(
+          "update_metric",
+          [](const Group& self, nb::handle metric, nb::handle labels, bool pre_sliced) {
+            const EvalMetricPtr converted = metric_from(metric);
+            self.update_metric(*converted, arrays_from(labels), pre_sliced);
+          },
+          nb::arg("eval_metric"), nb::arg("labels").none(), nb::arg("pre_sliced") = false)
+      .def(
+          "install_monitor", [](Group& self, Monitor& mon) { self.install_monitor(mon); }, nb::arg("mon"))
       .def_prop_ro("symbol", &Group::symbol)
       .def_prop_ro("contexts", &Group::contexts)
       .def_prop_ro("workload", &Group::workload)
       .def_prop_ro("batch_size", &Group::batch_size)
-      .def_prop_ro("slices", [](const Group& self) { nb::list list;
-        for (const BatchSlice& slice : self.slices()) list.append(slice_of(slice));
-        return list;
-      })
+      .def_prop_ro("slices",
+                   [](const Group& self) {
+                     nb::list list;
+                     for (const BatchSlice& slice : self.slices()) list.append(slice_of(slice));
+                     return list;
+                   })
       .def_prop_ro("execs", &Group::execs)
       .def_prop_ro("data_shapes", [](const Group& self) { return list_of(self.data_shapes()); })
-      .def_prop_ro("label_shapes", [](const Group& self) -> nb::object {
-        return self.label_shapes().empty() ? nb::none() : nb::object(list_of(self.label_shapes()));
-      })
-      .def_prop_ro("data_names", [](const Group& self) {
-        std::vector<std::string> names;
-        for (const DataDesc& desc : self.data_shapes()) names.push_back(desc.name);
-        return names;
-      })
-      .def_prop_ro("label_names", [](const Group& self) {
-        std::vector<std::string> names;
-        for (const DataDesc& desc : self.label_shapes()) names.push_back(desc.name);
-        return names;
-      })
+      .def_prop_ro("label_shapes",
+                   [](const Group& self) -> nb::object {
+                     return self.label_shapes().empty() ? nb::none() : nb::object(list_of(self.label_shapes()));
+                   })
+      .def_prop_ro("data_names",
+                   [](const Group& self) {
+                     std::vector<std::string> names;
+                     for (const DataDesc& desc : self.data_shapes()) names.push_back(desc.name);
+                     return names;
+                   })
+      .def_prop_ro("label_names",
+                   [](const Group& self) {
+                     std::vector<std::string> names;
+                     for (const DataDesc& desc : self.label_shapes()) names.push_back(desc.name);
+                     return names;
+                   })
       .def_prop_ro("data_layouts", &Group::data_layouts)
-      .def_prop_ro("label_layouts", &Group::label_layouts)
+      .def_prop_ro("label_layouts",
+                   [](const Group& self) -> nb::object {
+                     return self.label_shapes().empty() ? nb::none() : nb::cast(self.label_layouts());
+                   })
+      .def_prop_ro("grad_req",
+                   [](const Group& self) {
+                     static constexpr std::array<const char*, 3> texts = {"null", "write", "add"};
+                     nb::dict dict;
+                     for (size_t i = 0; i < self.arg_names().size(); ++i)
+                       dict[self.arg_names()[i].c_str()] = texts[static_cast<size_t>(self.grad_req()[i])];
+                     return dict;
+                   })
+      .def_prop_ro("fixed_param_names", &Group::fixed_param_names)
+      .def_prop_ro("num_outputs", [](const Group& self) { return self.output_names().size(); })
       .def_prop_ro("output_layouts", &Group::output_layouts)
       .def_prop_ro("param_names", &Group::param_names)
       .def_prop_ro("arg_names", &Group::arg_names)
@@ -149,18 +197,27 @@ void bind_executor_group(nb::module_& m) {
       .def_prop_ro("state_names", &Group::state_names)
       .def_prop_ro("output_names", &Group::output_names)
       .def_prop_ro("data_arrays", [](const Group& self) { return sliced_lists(self.data_arrays()); })
-      .def_prop_ro("label_arrays", [](const Group& self) -> nb::object {
-        return self.label_shapes().empty() ? nb::none() : nb::object(sliced_lists(self.label_arrays()));
-      })
+      .def_prop_ro("label_arrays",
+                   [](const Group& self) -> nb::object {
+                     return self.label_shapes().empty() ? nb::none() : nb::object(sliced_lists(self.label_arrays()));
+                   })
+      .def_prop_ro("shared_data_arrays",
+                   [](const Group& self) {
+                     nb::list list;
+                     for (const auto& arrays : self.shared_data_arrays()) list.append(dict_of(*arrays));
+                     return list;
+                   })
       .def_prop_ro("param_arrays", [](const Group& self) { return list_of(self.param_arrays()); })
-      .def_prop_ro("grad_arrays", [](const Group& self) -> nb::object {
-        return self.for_training() ? nb::object(list_of(self.grad_arrays())) : nb::none();
-      })
+      .def_prop_ro("grad_arrays",
+                   [](const Group& self) -> nb::object {
+                     return self.for_training() ? nb::object(list_of(self.grad_arrays())) : nb::none();
+                   })
       .def_prop_ro("aux_arrays", [](const Group& self) { return list_of(self.aux_arrays()); })
       .def_prop_ro("state_arrays", [](const Group& self) { return list_of(self.state_arrays()); })
-      .def_prop_ro("input_grad_arrays", [](const Group& self) -> nb::object {
-        return self.inputs_need_grad() ? nb::object(list_of(self.input_grad_arrays())) : nb::none();
-      })
+      .def_prop_ro("input_grad_arrays",
+                   [](const Group& self) -> nb::object {
+                     return self.inputs_need_grad() ? nb::object(list_of(self.input_grad_arrays())) : nb::none();
+                   })
       .def_prop_ro("for_training", &Group::for_training)
       .def_prop_ro("inputs_need_grad", &Group::inputs_need_grad)
       .def_prop_ro("_total_exec_bytes", &Group::total_exec_bytes);

@@ -29,4 +29,5 @@ NB_MODULE(_symbind, m) {
   bind_executor_group(m);
   bind_base_module(m);
   bind_module(m);
+  allow_mixins(m);
 }

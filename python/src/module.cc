@@ -12,9 +12,9 @@
 namespace symbind::python {
 namespace {
 
-ModuleOptions options_from(nb::handle data_names, nb::handle label_names, nb::handle context,
-                           nb::handle work_load_list, nb::handle fixed_param_names, nb::handle state_names,
-                           nb::handle group2ctxs, nb::handle compression_params) {
+ModuleOptions options_from(nb::handle data_names, nb::handle label_names, nb::handle context, nb::handle work_load_list,
+                           nb::handle fixed_param_names, nb::handle state_names, nb::handle group2ctxs,
+                           nb::handle compression_params) {
   ModuleOptions options;
   options.data_names = names_from(data_names);
   options.label_names = names_from(label_names);
@@ -52,8 +52,7 @@ DataParallelExecutorGroup::PerDevice per_device_from(nb::handle value) {
 }
 
 void set_states(Module& self, nb::handle states, std::optional<double> value) {
-  if (states.is_none() == !value.has_value())
-    throw nb::value_error("set_states takes either states or a value");
+  if (states.is_none() == !value.has_value()) throw nb::value_error("set_states takes either states or a value");
   if (value) return self.set_states(*value);
   const nb::list list(states);
   if (list.size() > 0 && nb::isinstance<NDArray>(list[0])) return self.set_states(arrays_from(states));
@@ -76,6 +75,19 @@ nb::object labels_or_none(const std::vector<DataDesc>& shapes) {
   return shapes.empty() ? nb::none() : nb::object(list_of(shapes));
 }
 
+// The parameters as the module keeps them on the CPU: zeros between bind and init_params, None before.
+using Group = DataParallelExecutorGroup;
+nb::object host_params(const Module& self, const std::vector<std::string>& names, const NamedArrays& values,
+                       const Group::PerDevice& (Group::*bound)() const) {
+  if (self.params_initialized) return dict_in_order(names, values);
+  if (!self.binded) return nb::none();
+  nb::dict dict;
+  const Group::PerDevice& arrays = (*self.exec_group().*bound)();
+  for (size_t i = 0; i < names.size(); ++i)
+    dict[names[i].c_str()] = zeros(arrays[i][0].shape(), cpu(), arrays[i][0].dtype());
+  return dict;
+}
+
 void bind_steps(nb::class_<Module, BaseModule, PythonModule<Module>>& type) {
   type.def(
           "bind",
@@ -88,6 +100,7 @@ void bind_steps(nb::class_<Module, BaseModule, PythonModule<Module>>& type) {
                                                   .force_rebind = force_rebind,
                                                   .shared_module = shared_module,
                                                   .grad_req = grad_reqs_from(grad_req)});
+            self.attr("_grad_req") = grad_req;
           },
           nb::arg("data_shapes"), nb::arg("label_shapes").none() = nb::none(), nb::arg("for_training") = true,
           nb::arg("inputs_need_grad") = false, nb::arg("force_rebind") = false,
@@ -119,7 +132,8 @@ void bind_steps(nb::class_<Module, BaseModule, PythonModule<Module>>& type) {
       .def("get_params",
            [](Module& self) {
              const BaseModule::Params params = self.Module::get_params();
-             return nb::make_tuple(dict_of(params.arg_params), dict_of(params.aux_params));
+             return nb::make_tuple(dict_in_order(self.param_names(), params.arg_params),
+                                   dict_in_order(self.aux_names(), params.aux_params));
            })
       .def(
           "init_optimizer",
@@ -168,7 +182,8 @@ void bind_steps(nb::class_<Module, BaseModule, PythonModule<Module>>& type) {
       .def("set_states", &set_states, nb::arg("states").none() = nb::none(), nb::arg("value").none() = nb::none())
       .def("update_metric", &update_metric, nb::arg("eval_metric"), nb::arg("labels").none(),
            nb::arg("pre_sliced") = false)
-      .def("install_monitor", [](Module& self, Monitor& mon) { self.Module::install_monitor(mon); }, nb::arg("mon"))
+      .def(
+          "install_monitor", [](Module& self, Monitor& mon) { self.Module::install_monitor(mon); }, nb::arg("mon"))
       .def(
           "reshape",
           [](Module& self, nb::handle data_shapes, nb::handle label_shapes) {
@@ -224,24 +239,24 @@ void bind_inside(nb::class_<Module, BaseModule, PythonModule<Module>>& type) {
                    [](const Module& self) -> nb::object {
                      return self.binded ? nb::object(list_of(self.Module::data_shapes())) : nb::none();
                    })
-      .def_prop_ro("_label_shapes",
-                   [](const Module& self) { return self.binded ? labels_or_none(self.Module::label_shapes()) : nb::none(); })
+      .def_prop_ro(
+          "_label_shapes",
+          [](const Module& self) { return self.binded ? labels_or_none(self.Module::label_shapes()) : nb::none(); })
       .def_prop_rw(
           "_arg_params",
-          [](const Module& self) -> nb::object {
-            return self.params_initialized ? nb::object(dict_of(self.arg_params())) : nb::none();
+          [](const Module& self) {
+            return host_params(self, self.param_names(), self.arg_params(), &Group::param_arrays);
           },
           [](Module& self, nb::handle params) { self.preload_params(named_arrays_from(params), self.aux_params()); },
           nb::for_setter(nb::arg("value").none()))
       .def_prop_rw(
           "_aux_params",
-          [](const Module& self) -> nb::object {
-            return self.params_initialized ? nb::object(dict_of(self.aux_params())) : nb::none();
-          },
+          [](const Module& self) { return host_params(self, self.aux_names(), self.aux_params(), &Group::aux_arrays); },
           [](Module& self, nb::handle params) { self.preload_params(self.arg_params(), named_arrays_from(params)); },
           nb::for_setter(nb::arg("value").none()))
       .def_prop_ro("_params_dirty", &Module::params_dirty)
       .def("_sync_params_from_devices", &Module::sync_params_from_devices)
+      .def("_reset_bind", &Module::reset_bind)
       .def_prop_ro("_optimizer", [](const Module& self) { return to_python(self.optimizer()); })
       .def_prop_ro("_kvstore", [](const Module& self) { return to_python(self.kvstore()); })
       .def_prop_ro("_update_on_kvstore",
@@ -273,7 +288,11 @@ void bind_module(nb::module_& m) {
         const LoggerScope log(logger);
         const ModuleOptions options = options_from(data_names, label_names, context, work_load_list, fixed_param_names,
                                                    state_names, group2ctxs, compression_params);
-        new (self.p) PythonModule<Module>(symbol, options);
+        try {
+          new (self.p) PythonModule<Module>(symbol, options);
+        } catch (const Error& error) {
+          throw nb::value_error(error.what());  // names that are not the network's
+        }
         self.h.attr("logger") = logger.is_none() ? nb::module_::import_("logging") : logger;
       },
       nb::arg("symbol"), nb::arg("data_names").none() = nb::make_tuple("data"),
@@ -284,10 +303,13 @@ void bind_module(nb::module_& m) {
   bind_steps(type);
   bind_files_of(type);
   bind_inside(type);
-  m.def("_create_kvstore", [](nb::handle kvstore, size_t devices, nb::handle arg_params) {
-    const StoreChoice choice = choose_kvstore(kvstore_from(kvstore), devices, named_arrays_from(arg_params));
-    return nb::make_tuple(to_python(choice.store), choice.update_on_kvstore);
-  }, nb::arg("kvstore").none(), nb::arg("num_device"), nb::arg("arg_params").none());
+  m.def(
+      "_create_kvstore",
+      [](nb::handle kvstore, size_t devices, nb::handle arg_params) {
+        const StoreChoice choice = choose_kvstore(kvstore_from(kvstore), devices, named_arrays_from(arg_params));
+        return nb::make_tuple(to_python(choice.store), choice.update_on_kvstore);
+      },
+      nb::arg("kvstore").none(), nb::arg("num_device"), nb::arg("arg_params").none());
 }
 
 }  // namespace symbind::python

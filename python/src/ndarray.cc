@@ -1,16 +1,17 @@
-// NDArray: a handle to data, with the arithmetic of exec/arithmetic.h. Indexing beyond a first-axis int or slice is left
-// to NumPy (symbind/ndarray/_indexing.py), which sees the memory through numpy_view.
+// NDArray: a handle to data, with the arithmetic of exec/arithmetic.h. Indexing beyond a first-axis int or slice is
+// left to NumPy (symbind/ndarray/_indexing.py), which sees the memory through numpy_view.
 #include "symbind/core/ndarray.h"
+
+#include <cmath>
 
 #include <nanobind/ndarray.h>
 #include <nanobind/operators.h>
 
-#include <cmath>
+#include "symbind/exec/arithmetic.h"
+#include "symbind/exec/invoke.h"
 
 #include "bindings.h"
 #include "convert.h"
-#include "symbind/exec/arithmetic.h"
-#include "symbind/exec/invoke.h"
 
 namespace symbind::python {
 namespace {
@@ -33,15 +34,20 @@ NDArray by_name(const char* op, const NDArray& a, double b) {
 // The forms NDArray op NDArray, NDArray op number, number op NDArray of one operator.
 template <class Both, class Reversed>
 void def_arithmetic(nb::class_<NDArray>& type, const char* name, const char* reversed, Both both, Reversed back) {
-  type.def(name, [both](const NDArray& a, const NDArray& b) { return both(a, b); }, nb::is_operator());
-  type.def(name, [both](const NDArray& a, double b) { return both(a, b); }, nb::is_operator());
-  type.def(reversed, [back](const NDArray& a, double b) { return back(b, a); }, nb::is_operator());
+  type.def(
+      name, [both](const NDArray& a, const NDArray& b) { return both(a, b); }, nb::is_operator());
+  type.def(
+      name, [both](const NDArray& a, double b) { return both(a, b); }, nb::is_operator());
+  type.def(
+      reversed, [back](const NDArray& a, double b) { return back(b, a); }, nb::is_operator());
 }
 
 template <class Function>
 void def_comparison(nb::class_<NDArray>& type, const char* name, Function compare) {
-  type.def(name, [compare](const NDArray& a, const NDArray& b) { return compare(a, b); }, nb::is_operator());
-  type.def(name, [compare](const NDArray& a, double b) { return compare(a, b); }, nb::is_operator());
+  type.def(
+      name, [compare](const NDArray& a, const NDArray& b) { return compare(a, b); }, nb::is_operator());
+  type.def(
+      name, [compare](const NDArray& a, double b) { return compare(a, b); }, nb::is_operator());
 }
 
 template <class Function>
@@ -78,10 +84,12 @@ void bind_arithmetic(nb::class_<NDArray>& type) {
   def_arithmetic(
       type, "__pow__", "__rpow__", [](const NDArray& a, const auto& b) { return pow(a, b); },
       [](double a, const NDArray& b) { return pow(a, b); });
-  type.def("__mod__", [](const NDArray& a, const NDArray& b) { return by_name("broadcast_mod", a, b); },
-           nb::is_operator());
-  type.def("__mod__", [](const NDArray& a, double b) { return by_name("_mod_scalar", a, b); }, nb::is_operator());
-  type.def("__rmod__", [](const NDArray& a, double b) { return by_name("_rmod_scalar", a, b); }, nb::is_operator());
+  type.def(
+      "__mod__", [](const NDArray& a, const NDArray& b) { return by_name("broadcast_mod", a, b); }, nb::is_operator());
+  type.def(
+      "__mod__", [](const NDArray& a, double b) { return by_name("_mod_scalar", a, b); }, nb::is_operator());
+  type.def(
+      "__rmod__", [](const NDArray& a, double b) { return by_name("_rmod_scalar", a, b); }, nb::is_operator());
   type.def("__neg__", [](const NDArray& a) { return -a; });
   def_comparison(type, "__eq__", [](const NDArray& a, const auto& b) { return a == b; });
   def_comparison(type, "__ne__", [](const NDArray& a, const auto& b) { return a != b; });
@@ -106,24 +114,24 @@ void bind_views(nb::class_<NDArray>& type) {
            })
       .def("_numpy_view", &numpy_view, "NumPy's view of the memory, for immediate use.")
       .def("_same_memory", &NDArray::same_memory)
-      .def("__dlpack__",
-           [](const NDArray& self, nb::kwargs) {
-             self.storage().mark_exported();
-             self.wait_to_read();
-             std::vector<size_t> dims(self.shape().begin(), self.shape().end());
-             const bool bf16 = self.dtype() == DType::bfloat16;
-             const auto code = bf16 ? nb::dlpack::dtype_code::Bfloat
-                               : self.dtype() == DType::boolean ? nb::dlpack::dtype_code::Bool
-                               : self.dtype() == DType::uint8   ? nb::dlpack::dtype_code::UInt
-                               : is_floating(self.dtype())      ? nb::dlpack::dtype_code::Float
-                                                                : nb::dlpack::dtype_code::Int;
-             const nb::dlpack::dtype dtype{static_cast<uint8_t>(code), static_cast<uint8_t>(8 * size_of(self.dtype())),
-                                           1};
-             return nb::cast(nb::ndarray<>(self.mutable_data(), dims.size(), dims.data(), nb::cast(self), nullptr,
-                                           dtype,
-                                           self.context().is_gpu() ? nb::device::cuda::value : nb::device::cpu::value,
-                                           self.context().is_gpu() ? self.context().id : 0));
-           })
+      .def(
+          "__dlpack__",
+          [](const NDArray& self, nb::kwargs) {
+            self.storage().mark_exported();
+            self.wait_to_read();
+            std::vector<size_t> dims(self.shape().begin(), self.shape().end());
+            const bool bf16 = self.dtype() == DType::bfloat16;
+            const auto code = bf16                             ? nb::dlpack::dtype_code::Bfloat
+                              : self.dtype() == DType::boolean ? nb::dlpack::dtype_code::Bool
+                              : self.dtype() == DType::uint8   ? nb::dlpack::dtype_code::UInt
+                              : is_floating(self.dtype())      ? nb::dlpack::dtype_code::Float
+                                                               : nb::dlpack::dtype_code::Int;
+            const nb::dlpack::dtype dtype{static_cast<uint8_t>(code), static_cast<uint8_t>(8 * size_of(self.dtype())),
+                                          1};
+            return nb::cast(nb::ndarray<>(self.mutable_data(), dims.size(), dims.data(), nb::cast(self), nullptr, dtype,
+                                          self.context().is_gpu() ? nb::device::cuda::value : nb::device::cpu::value,
+                                          self.context().is_gpu() ? self.context().id : 0));
+          })
       .def("__dlpack_device__", [](const NDArray& self) {
         return self.context().is_gpu() ? nb::make_tuple(2, self.context().id) : nb::make_tuple(1, 0);
       });
@@ -148,9 +156,14 @@ void bind_ndarray(nb::module_& m) {
             return scalar_of(self);
           },
           "The only element.")
-      .def("item", [](const NDArray& self) { checked_size(self, "item"); return scalar_of(self); })
+      .def("item",
+           [](const NDArray& self) {
+             checked_size(self, "item");
+             return scalar_of(self);
+           })
       .def(
-          "astype", [](nb::handle self, DType dtype, bool copy) {
+          "astype",
+          [](nb::handle self, DType dtype, bool copy) {
             const auto& array = nb::cast<const NDArray&>(self);
             if (!copy && array.dtype() == dtype) return nb::borrow(self);
             return nb::cast(array.astype(dtype));
@@ -161,8 +174,7 @@ void bind_ndarray(nb::module_& m) {
           "copyto",
           [](const NDArray& self, nb::handle other) {
             if (nb::isinstance<Context>(other)) return self.as_copy_in(nb::cast<Context>(other));
-            if (!nb::isinstance<NDArray>(other))
-              throw nb::type_error("copyto takes an NDArray or a context");
+            if (!nb::isinstance<NDArray>(other)) throw nb::type_error("copyto takes an NDArray or a context");
             const auto dst = nb::cast<NDArray>(other);
             self.copyto(dst);
             return dst;
@@ -174,10 +186,11 @@ void bind_ndarray(nb::module_& m) {
       .def("wait_to_write", &NDArray::wait_to_read, nb::call_guard<nb::gil_scoped_release>())
       .def("_fill", &NDArray::fill)
       .def("_copy_from_numpy", &copy_from_numpy)
-      .def("__len__", [](const NDArray& self) {
-        if (self.rank() == 0) throw nb::type_error("an array without axes has no length");
-        return self.shape()[0];
-      })
+      .def("__len__",
+           [](const NDArray& self) {
+             if (self.rank() == 0) throw nb::type_error("an array without axes has no length");
+             return self.shape()[0];
+           })
       .def("__bool__",
            [](const NDArray& self) {
              if (self.size() == 0) return false;
@@ -185,31 +198,50 @@ void bind_ndarray(nb::module_& m) {
                throw nb::value_error("The truth value of an NDArray with multiple elements is ambiguous.");
              return self.item() != 0;
            })
-      .def("__float__", [](const NDArray& self) { checked_size(self, "float()"); return self.item(); })
-      .def("__int__", [](const NDArray& self) { checked_size(self, "int()"); return nb::int_(scalar_of(self)); })
-      .def("__index__", [](const NDArray& self) {
-        if (self.size() != 1 || is_floating(self.dtype()))
-          throw nb::type_error("only arrays of one integer can be used as an index");
-        return nb::int_(scalar_of(self));
-      })
+      .def("__float__",
+           [](const NDArray& self) {
+             checked_size(self, "float()");
+             return self.item();
+           })
+      .def("__int__",
+           [](const NDArray& self) {
+             checked_size(self, "int()");
+             return nb::int_(scalar_of(self));
+           })
+      .def("__index__",
+           [](const NDArray& self) {
+             if (self.size() != 1 || is_floating(self.dtype()))
+               throw nb::type_error("only arrays of one integer can be used as an index");
+             return nb::int_(scalar_of(self));
+           })
       .def("__hash__", [](nb::handle self) { return reinterpret_cast<intptr_t>(self.ptr()) >> 4; });
   bind_arithmetic(type);
   bind_views(type);
   type.attr("__array_priority__") = 1000.0;
 
-  m.def("_empty", [](const Shape& shape, nb::handle ctx, DType dtype) {
-    return empty(shape, context_or_current(ctx), dtype);
-  }, nb::arg("shape"), nb::arg("ctx").none(), nb::arg("dtype"));
-  m.def("_full", [](const Shape& shape, double value, nb::handle ctx, DType dtype) {
-    return full(shape, value, context_or_current(ctx), dtype);
-  }, nb::arg("shape"), nb::arg("val"), nb::arg("ctx").none(), nb::arg("dtype"));
-  m.def("_arange", [](double start, double stop, double step, int64_t repeat, nb::handle ctx, DType dtype) {
-    return arange(start, stop, step, repeat, context_or_current(ctx), dtype);
-  }, nb::arg("start"), nb::arg("stop"), nb::arg("step"), nb::arg("repeat"), nb::arg("ctx").none(), nb::arg("dtype"));
-  m.def("_concatenate", [](nb::handle arrays, int axis) {
-    const std::vector<NDArray> given = arrays_from(arrays);
-    return concatenate(given, axis);
-  }, nb::arg("arrays"), nb::arg("axis") = 0);
+  m.def(
+      "_empty",
+      [](const Shape& shape, nb::handle ctx, DType dtype) { return empty(shape, context_or_current(ctx), dtype); },
+      nb::arg("shape"), nb::arg("ctx").none(), nb::arg("dtype"));
+  m.def(
+      "_full",
+      [](const Shape& shape, double value, nb::handle ctx, DType dtype) {
+        return full(shape, value, context_or_current(ctx), dtype);
+      },
+      nb::arg("shape"), nb::arg("val"), nb::arg("ctx").none(), nb::arg("dtype"));
+  m.def(
+      "_arange",
+      [](double start, double stop, double step, int64_t repeat, nb::handle ctx, DType dtype) {
+        return arange(start, stop, step, repeat, context_or_current(ctx), dtype);
+      },
+      nb::arg("start"), nb::arg("stop"), nb::arg("step"), nb::arg("repeat"), nb::arg("ctx").none(), nb::arg("dtype"));
+  m.def(
+      "_concatenate",
+      [](nb::handle arrays, int axis) {
+        const std::vector<NDArray> given = arrays_from(arrays);
+        return concatenate(given, axis);
+      },
+      nb::arg("arrays"), nb::arg("axis") = 0);
 }
 
 }  // namespace symbind::python

@@ -3,10 +3,11 @@
 
 #include <stdexcept>
 
-#include "bindings.h"
-#include "convert.h"
 #include "symbind/exec/invoke.h"
 #include "symbind/graph/builder.h"
+
+#include "bindings.h"
+#include "convert.h"
 
 namespace symbind::python {
 namespace {
@@ -42,7 +43,8 @@ void reject_other_inputs(const OpDef& op, nb::handle value) {
 
 // Inputs come first, then parameters in the order of their fields. The names in `apart` are the caller's business.
 template <class Value>
-Call<Value> sort_out(const OpDef& op, nb::handle args, nb::handle kwargs, std::initializer_list<std::string_view> apart) {
+Call<Value> sort_out(const OpDef& op, nb::handle args, nb::handle kwargs,
+                     std::initializer_list<std::string_view> apart) {
   Call<Value> call;
   size_t field = 0;
   for (nb::handle value : args) {
@@ -183,8 +185,11 @@ void bind_op(nb::module_& m) {
       .def_prop_ro("takes_any", [](const OpDef& op) { return !op.count_field.empty(); })
       .def("on_symbols", &call_on_symbols)
       .def("on_arrays", &call_on_arrays);
-  m.def("_find_op", [](const std::string& name) { return OpRegistry::get().find_or_null(name); }, nb::rv_policy::reference);
-  m.def("_require_op", [](const std::string& name) { return &OpRegistry::get().find(name); }, nb::rv_policy::reference);
+  m.def(
+      "_find_op", [](const std::string& name) { return OpRegistry::get().find_or_null(name); },
+      nb::rv_policy::reference);
+  m.def(
+      "_require_op", [](const std::string& name) { return &OpRegistry::get().find(name); }, nb::rv_policy::reference);
   m.def("_list_ops", [] {
     std::vector<std::string> names;
     for (const OpDef* op : OpRegistry::get().all()) {

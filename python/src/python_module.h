@@ -7,11 +7,12 @@
 #include <string>
 #include <vector>
 
+#include "symbind/train/module.h"
+#include "symbind/train/monitor.h"
+
 #include "convert.h"
 #include "data.h"
 #include "metric.h"
-#include "symbind/train/module.h"
-#include "symbind/train/monitor.h"
 
 namespace symbind::python {
 
@@ -19,9 +20,28 @@ namespace symbind::python {
 class Overrides {
  public:
   enum Name {
-    symbol, data_names, label_names, output_names, data_shapes, label_shapes, output_shapes, bind, init_params,
-    init_optimizer, get_params, set_params, prepare, forward, backward, update, get_outputs, get_input_grads,
-    update_metric, install_monitor, forward_backward, count
+    symbol,
+    data_names,
+    label_names,
+    output_names,
+    data_shapes,
+    label_shapes,
+    output_shapes,
+    bind,
+    init_params,
+    init_optimizer,
+    get_params,
+    set_params,
+    prepare,
+    forward,
+    backward,
+    update,
+    get_outputs,
+    get_input_grads,
+    update_metric,
+    install_monitor,
+    forward_backward,
+    count
   };
   static const char* text(Name name);
 
@@ -97,12 +117,14 @@ class PythonModule final : public Base {
         [&](auto* base) { base->Base::bind(data, label, args); });
   }
   void init_params(const InitParamsArgs& args) override {
-    step<void>(Overrides::init_params, [&](const nb::object& method) { method(**arguments_of(args)); },
-               [&](auto* base) { base->Base::init_params(args); });
+    step<void>(
+        Overrides::init_params, [&](const nb::object& method) { method(**arguments_of(args)); },
+        [&](auto* base) { base->Base::init_params(args); });
   }
   void init_optimizer(const InitOptimizerArgs& args) override {
-    step<void>(Overrides::init_optimizer, [&](const nb::object& method) { method(**arguments_of(args)); },
-               [&](auto* base) { base->Base::init_optimizer(args); });
+    step<void>(
+        Overrides::init_optimizer, [&](const nb::object& method) { method(**arguments_of(args)); },
+        [&](auto* base) { base->Base::init_optimizer(args); });
   }
   BaseModule::Params get_params() override {
     return step<BaseModule::Params>(
@@ -123,8 +145,9 @@ class PythonModule final : public Base {
         [&](auto* base) { base->Base::set_params(arg_params, aux_params, allow_missing, force_init, allow_extra); });
   }
   void prepare(const DataBatch& batch) override {
-    step<void, false>(Overrides::prepare, [&](const nb::object& method) { method(batch_to_python(batch)); },
-                      [&](auto* base) { base->Base::prepare(batch); });
+    step<void, false>(
+        Overrides::prepare, [&](const nb::object& method) { method(batch_to_python(batch)); },
+        [&](auto* base) { base->Base::prepare(batch); });
   }
   using Base::forward;
   void forward(const DataBatch& batch, std::optional<bool> is_train) override {
@@ -150,7 +173,8 @@ class PythonModule final : public Base {
         [&](auto* base) { base->Base::backward(out_grads); });
   }
   void update() override {
-    step<void>(Overrides::update, [](const nb::object& method) { method(); }, [](auto* base) { base->Base::update(); });
+    step<void>(
+        Overrides::update, [](const nb::object& method) { method(); }, [](auto* base) { base->Base::update(); });
   }
   std::vector<NDArray> get_outputs() override {
     return step<std::vector<NDArray>>(
@@ -164,8 +188,7 @@ class PythonModule final : public Base {
   }
   void update_metric(EvalMetric& metric, const std::vector<NDArray>& labels, bool pre_sliced) override {
     step<void>(
-        Overrides::update_metric,
-        [&](const nb::object& method) { method(metric_to_python(&metric), list_of(labels)); },
+        Overrides::update_metric, [&](const nb::object& method) { method(metric_to_python(&metric), list_of(labels)); },
         [&](auto* base) { base->Base::update_metric(metric, labels, pre_sliced); });
   }
   void install_monitor(Monitor& monitor) override {
@@ -175,8 +198,9 @@ class PythonModule final : public Base {
         [&](auto* base) { base->Base::install_monitor(monitor); });
   }
   void forward_backward(const DataBatch& batch) override {
-    step<void, false>(Overrides::forward_backward, [&](const nb::object& method) { method(batch_to_python(batch)); },
-                      [&](auto* base) { base->Base::forward_backward(batch); });
+    step<void, false>(
+        Overrides::forward_backward, [&](const nb::object& method) { method(batch_to_python(batch)); },
+        [&](auto* base) { base->Base::forward_backward(batch); });
   }
 
  private:

@@ -1,8 +1,9 @@
 #include "symbind/core/random.h"
 
+#include "symbind/core/device.h"
+
 #include "bindings.h"
 #include "convert.h"
-#include "symbind/core/device.h"
 
 namespace symbind::python {
 

@@ -3,11 +3,12 @@
 
 #include <nanobind/operators.h>
 
-#include "bindings.h"
-#include "convert.h"
 #include "symbind/exec/executor.h"
 #include "symbind/graph/builder.h"
 #include "symbind/passes/infer.h"
+
+#include "bindings.h"
+#include "convert.h"
 
 namespace symbind::python {
 namespace {
@@ -17,15 +18,20 @@ Symbol by_name(const char* op, const Symbol& a, double b) { return apply(op, Inp
 
 template <class Both, class Reversed>
 void def_arithmetic(nb::class_<Symbol>& type, const char* name, const char* reversed, Both both, Reversed back) {
-  type.def(name, [both](const Symbol& a, const Symbol& b) { return both(a, b); }, nb::is_operator());
-  type.def(name, [both](const Symbol& a, double b) { return both(a, b); }, nb::is_operator());
-  type.def(reversed, [back](const Symbol& a, double b) { return back(b, a); }, nb::is_operator());
+  type.def(
+      name, [both](const Symbol& a, const Symbol& b) { return both(a, b); }, nb::is_operator());
+  type.def(
+      name, [both](const Symbol& a, double b) { return both(a, b); }, nb::is_operator());
+  type.def(
+      reversed, [back](const Symbol& a, double b) { return back(b, a); }, nb::is_operator());
 }
 
 template <class Function>
 void def_comparison(nb::class_<Symbol>& type, const char* name, Function compare) {
-  type.def(name, [compare](const Symbol& a, const Symbol& b) { return compare(a, b); }, nb::is_operator());
-  type.def(name, [compare](const Symbol& a, double b) { return compare(a, b); }, nb::is_operator());
+  type.def(
+      name, [compare](const Symbol& a, const Symbol& b) { return compare(a, b); }, nb::is_operator());
+  type.def(
+      name, [compare](const Symbol& a, double b) { return compare(a, b); }, nb::is_operator());
 }
 
 void bind_arithmetic(nb::class_<Symbol>& type) {
@@ -44,9 +50,12 @@ void bind_arithmetic(nb::class_<Symbol>& type) {
   def_arithmetic(
       type, "__pow__", "__rpow__", [](const Symbol& a, const auto& b) { return pow(a, b); },
       [](double a, const Symbol& b) { return pow(a, b); });
-  type.def("__mod__", [](const Symbol& a, const Symbol& b) { return by_name("_mod", a, b); }, nb::is_operator());
-  type.def("__mod__", [](const Symbol& a, double b) { return by_name("_mod_scalar", a, b); }, nb::is_operator());
-  type.def("__rmod__", [](const Symbol& a, double b) { return by_name("_rmod_scalar", a, b); }, nb::is_operator());
+  type.def(
+      "__mod__", [](const Symbol& a, const Symbol& b) { return by_name("_mod", a, b); }, nb::is_operator());
+  type.def(
+      "__mod__", [](const Symbol& a, double b) { return by_name("_mod_scalar", a, b); }, nb::is_operator());
+  type.def(
+      "__rmod__", [](const Symbol& a, double b) { return by_name("_rmod_scalar", a, b); }, nb::is_operator());
   type.def("__neg__", [](const Symbol& a) { return -a; });
   def_comparison(type, "__eq__", [](const Symbol& a, const auto& b) { return a == b; });
   def_comparison(type, "__ne__", [](const Symbol& a, const auto& b) { return a != b; });
@@ -143,8 +152,9 @@ Symbol compose(const Symbol& self, nb::args in_order, nb::kwargs by_name) {
     if (nb::cast<std::string>(key) == "name") {
       if (!value.is_none()) name = nb::cast<std::string>(value);
     } else if (!nb::isinstance<Symbol>(value)) {
-      throw nb::type_error(join("a Symbol is due for ", nb::str(key).c_str(), ", not ",
-                                nb::repr(nb::handle(value.type())).c_str()).c_str());
+      throw nb::type_error(
+          join("a Symbol is due for ", nb::str(key).c_str(), ", not ", nb::repr(nb::handle(value.type())).c_str())
+              .c_str());
     } else {
       named.emplace(nb::cast<std::string>(key), nb::cast<Symbol>(value));
     }
@@ -157,18 +167,20 @@ Symbol compose(const Symbol& self, nb::args in_order, nb::kwargs by_name) {
 }
 
 void bind_executing(nb::class_<Symbol>& type) {
-  type.def("infer_shape",
-           [](const Symbol& self, nb::args args, nb::kwargs kwargs) -> nb::object {
-             const InferredShapes inferred = infer_shape_partial(self, known_shapes(self, args, kwargs));
-             if (!inferred.complete) return nb::make_tuple(nb::none(), nb::none(), nb::none());
-             return shape_lists(inferred);
-           },
-           "Shapes of arguments, outputs and auxiliary states from those known; three None where some stay unknown.")
-      .def("infer_shape_partial",
-           [](const Symbol& self, nb::args args, nb::kwargs kwargs) {
-             return shape_lists(infer_shape_partial(self, known_shapes(self, args, kwargs)));
-           },
-           "The same, with 0 for a dimension that stays unknown and () for a shape.")
+  type.def(
+          "infer_shape",
+          [](const Symbol& self, nb::args args, nb::kwargs kwargs) -> nb::object {
+            const InferredShapes inferred = infer_shape_partial(self, known_shapes(self, args, kwargs));
+            if (!inferred.complete) return nb::make_tuple(nb::none(), nb::none(), nb::none());
+            return shape_lists(inferred);
+          },
+          "Shapes of arguments, outputs and auxiliary states from those known; three None where some stay unknown.")
+      .def(
+          "infer_shape_partial",
+          [](const Symbol& self, nb::args args, nb::kwargs kwargs) {
+            return shape_lists(infer_shape_partial(self, known_shapes(self, args, kwargs)));
+          },
+          "The same, with 0 for a dimension that stays unknown and () for a shape.")
       .def("infer_type", &type_lists, "Types of arguments, outputs and auxiliary states from those known.")
       .def("infer_type_partial", &type_lists)
       .def("_bind", &bind_arrays, nb::arg("ctx"), nb::arg("args").none(), nb::arg("args_grad").none() = nb::none(),
@@ -177,8 +189,8 @@ void bind_executing(nb::class_<Symbol>& type) {
       .def("simple_bind", &bind_shapes, nb::arg("ctx"), nb::arg("grad_req") = "write",
            nb::arg("type_dict").none() = nb::none(), nb::arg("stype_dict").none() = nb::none(),
            nb::arg("group2ctx").none() = nb::none(), nb::arg("shared_arg_names").none() = nb::none(),
-           nb::arg("shared_exec").none() = nb::none(), nb::arg("shared_buffer").none() = nb::none(),
-           nb::arg("kwargs"), "Infers every shape and type, allocates every array filled with zeros, and binds to them.");
+           nb::arg("shared_exec").none() = nb::none(), nb::arg("shared_buffer").none() = nb::none(), nb::arg("kwargs"),
+           "Infers every shape and type, allocates every array filled with zeros, and binds to them.");
 }
 
 }  // namespace
@@ -186,32 +198,39 @@ void bind_executing(nb::class_<Symbol>& type) {
 void bind_symbol(nb::module_& m) {
   nb::class_<Symbol> type(m, "Symbol", nb::is_weak_referenceable(), "A network, or a part of one: a list of outputs.");
   type.def("__call__", &compose)
-      .def("__getitem__", [](const Symbol& self, int64_t index) {
-        const auto size = static_cast<int64_t>(self.size());
-        if (index < 0) index += size;
-        if (index < 0 || index >= size) throw nb::index_error("the network has no such output");
-        return self[static_cast<size_t>(index)];
-      })
+      .def("__getitem__",
+           [](const Symbol& self, int64_t index) {
+             const auto size = static_cast<int64_t>(self.size());
+             if (index < 0) index += size;
+             if (index < 0 || index >= size) throw nb::index_error("the network has no such output");
+             return self[static_cast<size_t>(index)];
+           })
       .def("__getitem__", [](const Symbol& self, const std::string& output) { return self[output]; })
-      .def("__getitem__", [](const Symbol& self, nb::slice slice) {
-        auto [start, stop, step, count] = slice.compute(self.size());
-        std::vector<Symbol> outputs;
-        for (size_t i = 0; i < count; ++i) outputs.push_back(self[static_cast<size_t>(start + static_cast<Py_ssize_t>(i) * step)]);
-        return Symbol::group(outputs);
-      })
+      .def("__getitem__",
+           [](const Symbol& self, nb::slice slice) {
+             auto [start, stop, step, count] = slice.compute(self.size());
+             std::vector<Symbol> outputs;
+             for (size_t i = 0; i < count; ++i)
+               outputs.push_back(self[static_cast<size_t>(start + static_cast<Py_ssize_t>(i) * step)]);
+             return Symbol::group(outputs);
+           })
       .def("__len__", &Symbol::size)
-      .def_prop_ro("name", [](const Symbol& self) -> nb::object {
-        const std::string name = self.name();
-        return name.empty() ? nb::none() : nb::cast(name);
-      })
-      .def("attr", [](const Symbol& self, const std::string& key) { return self.attr(key); }, nb::arg("key"))
-      .def("list_attr", [](const Symbol& self, bool) { return self.list_attr(); }, nb::arg("recursive") = false)
+      .def_prop_ro("name",
+                   [](const Symbol& self) -> nb::object {
+                     const std::string name = self.name();
+                     return name.empty() ? nb::none() : nb::cast(name);
+                   })
+      .def(
+          "attr", [](const Symbol& self, const std::string& key) { return self.attr(key); }, nb::arg("key"))
+      .def(
+          "list_attr", [](const Symbol& self, bool) { return self.list_attr(); }, nb::arg("recursive") = false)
       .def("attr_dict", &Symbol::attr_dict)
-      .def("_set_attr", [](Symbol& self, nb::kwargs attributes) {
-        for (auto [key, value] : attributes)
-          if (!nb::isinstance<nb::str>(value)) throw nb::value_error("attributes are texts");
-        self.set_attr(attributes_of(attributes));
-      })
+      .def("_set_attr",
+           [](Symbol& self, nb::kwargs attributes) {
+             for (auto [key, value] : attributes)
+               if (!nb::isinstance<nb::str>(value)) throw nb::value_error("attributes are texts");
+             self.set_attr(attributes_of(attributes));
+           })
       .def("list_arguments", &Symbol::list_arguments)
       .def("list_outputs", &Symbol::list_outputs)
       .def("list_auxiliary_states", &Symbol::list_auxiliary_states)
@@ -219,25 +238,30 @@ void bind_symbol(nb::module_& m) {
       .def_prop_ro("num_outputs", &Symbol::size)
       .def("get_internals", &Symbol::get_internals)
       .def("get_children", &Symbol::get_children)
-      .def("tojson", [](const Symbol& self, bool) { return self.tojson(); }, nb::arg("remove_amp_cast") = true)
-      .def("save", [](const Symbol& self, const std::string& fname, bool) { self.save(fname); }, nb::arg("fname"),
-           nb::arg("remove_amp_cast") = true)
+      .def(
+          "tojson", [](const Symbol& self, bool) { return self.tojson(); }, nb::arg("remove_amp_cast") = true)
+      .def(
+          "save", [](const Symbol& self, const std::string& fname, bool) { self.save(fname); }, nb::arg("fname"),
+          nb::arg("remove_amp_cast") = true)
       .def("debug_str", &Symbol::debug_str)
       .def("__copy__", [](const Symbol& self) { return Symbol::load_json(self.tojson()); })
       .def("__hash__", [](nb::handle self) { return reinterpret_cast<intptr_t>(self.ptr()) >> 4; });
   bind_arithmetic(type);
   bind_executing(type);
 
-  m.def("_variable", [](const std::string& name, nb::handle attr, nb::handle shape, nb::handle lr_mult,
-                        nb::handle wd_mult, nb::handle dtype, const std::string& init) {
-    VariableOptions options{.attr = attributes_of(attr), .init = init};
-    if (!shape.is_none()) options.shape = Shape(dims_from(shape));
-    if (!lr_mult.is_none()) options.lr_mult = nb::cast<double>(lr_mult);
-    if (!wd_mult.is_none()) options.wd_mult = nb::cast<double>(wd_mult);
-    if (!dtype.is_none()) options.dtype = dtype_from(dtype);
-    return Symbol::variable(name, options);
-  }, nb::arg("name"), nb::arg("attr").none(), nb::arg("shape").none(), nb::arg("lr_mult").none(),
-        nb::arg("wd_mult").none(), nb::arg("dtype").none(), nb::arg("init"));
+  m.def(
+      "_variable",
+      [](const std::string& name, nb::handle attr, nb::handle shape, nb::handle lr_mult, nb::handle wd_mult,
+         nb::handle dtype, const std::string& init) {
+        VariableOptions options{.attr = attributes_of(attr), .init = init};
+        if (!shape.is_none()) options.shape = Shape(dims_from(shape));
+        if (!lr_mult.is_none()) options.lr_mult = nb::cast<double>(lr_mult);
+        if (!wd_mult.is_none()) options.wd_mult = nb::cast<double>(wd_mult);
+        if (!dtype.is_none()) options.dtype = dtype_from(dtype);
+        return Symbol::variable(name, options);
+      },
+      nb::arg("name"), nb::arg("attr").none(), nb::arg("shape").none(), nb::arg("lr_mult").none(),
+      nb::arg("wd_mult").none(), nb::arg("dtype").none(), nb::arg("init"));
   m.def("_group", [](const std::vector<Symbol>& symbols) { return Symbol::group(symbols); });
   m.def("_load_symbol", &Symbol::load);
   m.def("_load_symbol_json", [](const std::string& text) { return Symbol::load_json(text); });

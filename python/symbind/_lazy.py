@@ -6,7 +6,9 @@ import sys as _sys
 
 # Attribute → module. Scripts that train need none of these, so `import symbind` does not wait for them.
 LAZY = {
+    "_symbol_internal": "symbol._internal",
     "log": "log",
+    "misc": "misc",
     "profiler": "profiler",
     "registry": "registry",
     "test_utils": "test_utils",
@@ -15,7 +17,7 @@ LAZY = {
 }
 
 ABSENT = {
-    "autograd": "Automatic differentiation of array code is not part of Symbind: bind a Symbol, and backward() gives its "
+    "autograd": "Automatic differentiation of array code is not part of Symbind: bind a Symbol, whose backward() gives "
     "gradients.",
     "gluon": "Gluon is not part of Symbind: write the network as a Symbol and train it with mx.mod.Module.",
     "image": "mx.image is not part of Symbind yet.",

@@ -1,7 +1,5 @@
 """What is called while a network trains: after batches and after epochs."""
 
-from collections import namedtuple as _namedtuple
-
 from ._symbind import (
     LogValidationMetricsCallback,
     ProgressBar,
@@ -19,6 +17,3 @@ __all__ = [
     "log_train_metric",
     "module_checkpoint",
 ]
-
-# What a callback after a batch receives; scripts know it as mx.model.BatchEndParam.
-BatchEndParam = _namedtuple("BatchEndParam", ["epoch", "nbatch", "eval_metric", "locals"], module="symbind.model")

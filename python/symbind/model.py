@@ -224,9 +224,7 @@ class FeedForward:
     def load(prefix, epoch, ctx=None, **kwargs):
         """A model from a checkpoint."""
         symbol, arg_params, aux_params = load_checkpoint(prefix, epoch)
-        return FeedForward(
-            symbol, ctx=ctx, arg_params=arg_params, aux_params=aux_params, begin_epoch=epoch, **kwargs
-        )
+        return FeedForward(symbol, ctx=ctx, arg_params=arg_params, aux_params=aux_params, begin_epoch=epoch, **kwargs)
 
     @staticmethod
     def create(

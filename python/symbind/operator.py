@@ -168,7 +168,8 @@ class _PythonOpAtWork(CustomOp):
     def _call(self, method, req, results, inputs):
         """Runs it on arrays of its kind; results with the request "add" are added to what is there."""
         numpy = getattr(self._op, "numpy_arrays", False)
-        given = [[array.asnumpy() if numpy else array for array in arrays] for arrays in inputs]
+        # an operator that needs no gradient from above gets None for it
+        given = [[array.asnumpy() if numpy and array is not None else array for array in arrays] for arrays in inputs]
         made = [array.asnumpy() if numpy else array.copy() for array in results]
         method(given, made)
         for array, kind, value in zip(results, req, made):

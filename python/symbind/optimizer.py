@@ -529,5 +529,14 @@ def get_updater(optimizer):
     return Updater(optimizer)
 
 
+def __getattr__(name):
+    # Scripts take these from here, since MXNet's module imports them.
+    if name in ("NDArray", "clip", "sqrt", "square", "zeros"):
+        from . import ndarray
+
+        return getattr(ndarray, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 optimizer = contrib = _sys.modules[__name__]  # mxnet.optimizer.optimizer, mxnet.optimizer.contrib
 _sys.modules[__name__ + ".optimizer"] = _sys.modules[__name__ + ".contrib"] = optimizer

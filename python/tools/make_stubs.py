@@ -160,7 +160,9 @@ def package_stub():
     from symbind import _lazy
 
     lines, _ = exported(symbind)
-    lines += [f"from . import {module} as {name}" for name, module in sorted(_lazy.LAZY.items())]
+    for name, module in sorted(_lazy.LAZY.items()):
+        package, _, last = module.rpartition(".")
+        lines.append(f"from .{package} import {last} as {name}")
     return HEAD + "\n".join(lines) + "\n\n__version__: str\n"
 
 

@@ -1,11 +1,11 @@
 #include "symbind/exec/invoke.h"
 
-#include <pthread.h>
-
 #include <algorithm>
 #include <array>
 #include <atomic>
 #include <unordered_map>
+
+#include <pthread.h>
 
 #include "symbind/core/error.h"
 #include "symbind/passes/target.h"

@@ -7,15 +7,18 @@
 #include "symbind/ops/conv.h"
 #include "symbind/ops/creation.h"
 #include "symbind/ops/custom.h"
+#include "symbind/ops/deconv.h"
 #include "symbind/ops/dot.h"
 #include "symbind/ops/dropout.h"
 #include "symbind/ops/elementwise.h"
 #include "symbind/ops/fully_connected.h"
 #include "symbind/ops/gather.h"
+#include "symbind/ops/leaky_relu.h"
 #include "symbind/ops/loss.h"
 #include "symbind/ops/math.h"
 #include "symbind/ops/matrix.h"
 #include "symbind/ops/multi_optimizer.h"
+#include "symbind/ops/normalize.h"
 #include "symbind/ops/optimizer.h"
 #include "symbind/ops/pad.h"
 #include "symbind/ops/pool.h"
@@ -25,8 +28,10 @@
 #include "symbind/ops/scalar.h"
 #include "symbind/ops/slice.h"
 #include "symbind/ops/softmax.h"
+#include "symbind/ops/sort.h"
 #include "symbind/ops/system.h"
 #include "symbind/ops/tile.h"
+#include "symbind/ops/upsample.h"
 
 namespace symbind {
 
@@ -39,15 +44,18 @@ void register_all_ops(OpRegistry& registry) {
   register_conv(registry);
   register_creation(registry);
   register_custom(registry);
+  register_deconv(registry);
   register_dot(registry);
   register_dropout(registry);
   register_elementwise(registry);
   register_fully_connected(registry);
   register_gather(registry);
+  register_leaky_relu(registry);
   register_loss(registry);
   register_math(registry);
   register_matrix(registry);
   register_multi_optimizer(registry);
+  register_normalize(registry);
   register_optimizer(registry);
   register_pad(registry);
   register_pool(registry);
@@ -57,8 +65,10 @@ void register_all_ops(OpRegistry& registry) {
   register_scalar(registry);
   register_slice(registry);
   register_softmax(registry);
+  register_sort(registry);
   register_system(registry);
   register_tile(registry);
+  register_upsample(registry);
 }
 
 }  // namespace symbind

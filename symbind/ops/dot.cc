@@ -60,6 +60,43 @@ OpDef define(Op<DotRhsGrad> op) {
   });
 }
 
+// ---- batch_dot ------------------------------------------------------------------------------------------------------
+
+OpDef define(Op<BatchDot> op) {
+  return op.doc("Products of the matrices in the last two axes, one for each place of the others.")
+      .param(&BatchDot::transpose_a, "transpose_a", "lhs holds transposed matrices")
+      .param(&BatchDot::transpose_b, "transpose_b", "rhs holds transposed matrices")
+      .param(&BatchDot::forward_stype, "forward_stype", "the storage wanted for the result; results are dense",
+             one_of({"default", "row_sparse", "csr"}))
+      .inputs({"lhs", "rhs"})
+      .infer_shape([](const BatchDot& p, Shapes& s) {
+        const auto lhs = s["lhs"], rhs = s["rhs"];
+        if (!lhs.known() || !rhs.known()) return;
+        const int rank = lhs.rank();
+        require(rank >= 3 && rhs.rank() == rank, s.where(), " both need as many axes, at least 3: lhs ", lhs.get(),
+                ", rhs ", rhs.get());
+        const int rows = p.transpose_a ? rank - 1 : rank - 2, left = p.transpose_a ? rank - 2 : rank - 1;
+        const int columns = p.transpose_b ? rank - 2 : rank - 1, right = p.transpose_b ? rank - 1 : rank - 2;
+        Shape shape = lhs.get().slice(0, rank - 2);
+        require(shape == rhs.get().slice(0, rank - 2) && lhs[left] == rhs[right], s.where(),
+                " the matrices do not fit: lhs ", lhs.get(), ", rhs ", rhs.get());
+        shape.push_back(lhs[rows]);
+        shape.push_back(rhs[columns]);
+        s.output().meet(shape);
+      })
+      .gradient([](const BatchDot& p, Grad& g) {
+        const bool ta = p.transpose_a, tb = p.transpose_b;
+        const auto dy = g.out_grad(), a = g.input("lhs"), b = g.input("rhs");
+        // As for dot: dL = dY · Rᵀ or R · dYᵀ, dR = Lᵀ · dY or dYᵀ · L.
+        if (g.wants("lhs"))
+          g.set("lhs", ta ? batch_dot(b, dy, {.transpose_a = tb, .transpose_b = true})
+                          : batch_dot(dy, b, {.transpose_b = !tb}));
+        if (g.wants("rhs"))
+          g.set("rhs", tb ? batch_dot(dy, a, {.transpose_a = true, .transpose_b = ta})
+                          : batch_dot(a, dy, {.transpose_a = !ta}));
+      });
+}
+
 }  // namespace
 
 MatrixProduct product_of_dot(const Dot& p, const Shape& lhs, const Shape& rhs) {
@@ -89,6 +126,7 @@ void register_dot(OpRegistry& registry) {
   add<Dot>(registry, "dot", define);
   add<DotLhsGrad>(registry, "_backward_dot_lhs", define);
   add<DotRhsGrad>(registry, "_backward_dot_rhs", define);
+  add<BatchDot>(registry, "batch_dot", define);
 }
 
 }  // namespace symbind

@@ -48,6 +48,7 @@ DataParallelExecutorGroup::DataParallelExecutorGroup(const Symbol& symbol, const
       arg_names_(symbol.list_arguments()),
       param_names_(),
       aux_names_(symbol.list_auxiliary_states()),
+      fixed_param_names_(options.fixed_param_names),
       state_names_(options.state_names),
       output_names_(symbol.list_outputs()),
       for_training_(options.for_training),
@@ -140,6 +141,7 @@ ExecutorPtr DataParallelExecutorGroup::bind_ith_exec(size_t device, const Execut
     defaults.push_back(wanted && for_training_ ? GradReq::write : GradReq::null);
   }
   const auto requests = for_training_ ? options.grad_req.resolve(arg_names_, defaults) : defaults;
+  grad_req_ = requests;
   std::vector<std::string> by_order;
   for (const GradReq request : requests)
     by_order.emplace_back(request == GradReq::null ? "null" : request == GradReq::add ? "add" : "write");

@@ -106,11 +106,15 @@ class DataParallelExecutorGroup {
   const std::vector<std::string>& param_names() const { return param_names_; }
   const std::vector<std::string>& aux_names() const { return aux_names_; }
   const std::vector<std::string>& arg_names() const { return arg_names_; }
+  const std::vector<std::string>& fixed_param_names() const { return fixed_param_names_; }
   const std::vector<std::string>& state_names() const { return state_names_; }
   const std::vector<std::string>& output_names() const { return output_names_; }
   const std::vector<double>& workload() const { return workload_; }
+  const std::vector<GradReq>& grad_req() const { return grad_req_; }  // of each argument
   const std::vector<std::vector<Sliced>>& data_arrays() const { return data_arrays_; }
   const std::vector<std::vector<Sliced>>& label_arrays() const { return label_arrays_; }
+  // Per device the inputs by name, as large as the largest so far; groups that share memory share them.
+  const std::vector<std::shared_ptr<NamedArrays>>& shared_data_arrays() const { return shared_data_arrays_; }
   const PerDevice& param_arrays() const { return param_arrays_; }
   const PerDevice& grad_arrays() const { return grad_arrays_; }  // empty arrays where there is no gradient
   const PerDevice& aux_arrays() const { return aux_arrays_; }
@@ -144,7 +148,8 @@ class DataParallelExecutorGroup {
   Symbol symbol_;
   std::vector<Context> contexts_;
   std::vector<double> workload_;
-  std::vector<std::string> arg_names_, param_names_, aux_names_, state_names_, output_names_;
+  std::vector<std::string> arg_names_, param_names_, aux_names_, fixed_param_names_, state_names_, output_names_;
+  std::vector<GradReq> grad_req_;
   bool for_training_, inputs_need_grad_;
 
   Split split_;

@@ -91,10 +91,9 @@ void Module::load_optimizer_states(const std::string& path) {
 
 // ---- Binding --------------------------------------------------------------------------------------------------------
 
-// The descriptions in the order of the names.
+// The descriptions as they were given, for a batch has its arrays in their order, not in that of the names.
 std::vector<DataDesc> Module::checked(const std::vector<DataDesc>& shapes, const std::vector<std::string>& names,
                                       std::string_view kind, bool strict) const {
-  std::vector<DataDesc> ordered;
   std::vector<std::string> given;
   for (const DataDesc& description : shapes) given.push_back(description.name);
   std::vector<std::string> sorted_given = given, sorted_names = names;
@@ -105,12 +104,8 @@ std::vector<DataDesc> Module::checked(const std::vector<DataDesc>& shapes, const
                                      "_names are ", names.empty() ? "none" : comma_separated(names));
     if (strict) fail(message);
     log_warning(message);
-    return shapes;
   }
-  for (const std::string& name : names)
-    for (const DataDesc& description : shapes)
-      if (description.name == name) ordered.push_back(description);
-  return ordered;
+  return shapes;
 }
 
 void Module::bind(const std::vector<DataDesc>& data_shapes, const std::vector<DataDesc>& label_shapes,
@@ -164,6 +159,14 @@ void Module::bind(const std::vector<DataDesc>& data_shapes, const std::vector<Da
     params_initialized = true;
     if (shared->optimizer_initialized) borrow_optimizer(*shared);
   }
+}
+
+void Module::reset_bind() {
+  if (host_->dirty) sync_params_from_devices();
+  binded = false;
+  exec_group_ = nullptr;
+  data_shapes_.clear();
+  label_shapes_.clear();
 }
 
 std::vector<DataDesc> Module::data_shapes() const {

@@ -64,6 +64,7 @@ class Module : public BaseModule {
   void set_params(const NamedArrays& arg_params, const NamedArrays& aux_params, bool allow_missing = false,
                   bool force_init = true, bool allow_extra = false) override;
   void sync_params_from_devices();
+  void reset_bind();             // forgets the devices; the parameters stay
   Params get_params() override;  // from the devices when an update made them newer
   void init_optimizer(const InitOptimizerArgs& args = {}) override;
   void borrow_optimizer(const Module& other);

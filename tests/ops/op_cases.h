@@ -14,5 +14,6 @@ using Reference = std::function<std::vector<Values>(Inputs_)>;
 void add_math_cases(std::vector<OpCase>& cases);    // functions of one number, softmax, losses
 void add_choice_cases(std::vector<OpCase>& cases);  // functions of two numbers, elements by number, reductions
 void add_shape_cases(std::vector<OpCase>& cases);   // elements moved
+void add_layer_cases(std::vector<OpCase>& cases);   // rectifiers, normalizations, products of many matrices
 
 }  // namespace symbind::testing

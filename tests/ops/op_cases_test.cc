@@ -449,6 +449,7 @@ std::vector<OpCase> all_cases() {
   add_math_cases(cases);
   add_choice_cases(cases);
   add_shape_cases(cases);
+  add_layer_cases(cases);
   return cases;
 }
 

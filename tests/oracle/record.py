@@ -55,6 +55,8 @@ FAMILIES = [
     "choices",
     "fold",
     "shapes",
+    "layers",
+    "sort",
     "creation",
     "random",
     "optimizer",

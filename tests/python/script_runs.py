@@ -66,9 +66,9 @@ def execute(command, arguments, env, folder):
         [*map(str, command), *arguments], env=env, cwd=folder, capture_output=True, text=True, timeout=300, check=False
     )
     text = done.stdout + done.stderr
-    assert done.returncode == 0, f"exit status {done.returncode}:\n{text[-4000:]}"
+    assert done.returncode == 0, f"exit status {done.returncode}:\n{text[-2000:]}"
     found = [line.split() for line in done.stdout.splitlines() if line.startswith("RESULT ")]
-    assert found, f"no RESULT line:\n{text[-4000:]}"
+    assert found, f"no RESULT line:\n{text[-2000:]}"
     return {name: float(value) for _, name, value in found}
 
 

@@ -155,6 +155,17 @@ def test_the_groups_arrays_are_those_of_the_executors():
         assert (executor.grad_dict["data"].asnumpy() == 4).all()
 
 
+def test_data_keep_the_order_they_are_described_in():
+    module = mx.mod.Module(mx.sym.Variable("a") - mx.sym.Variable("b"), data_names=["a", "b"], label_names=None)
+    module.bind([("b", (2, 3)), ("a", (2, 3))], inputs_need_grad=True)
+    module.init_params()
+    assert module.data_names == ["a", "b"] and module._exec_group.data_names == ["b", "a"]
+    module.forward(mx.io.DataBatch([mx.nd.ones((2, 3)), mx.nd.zeros((2, 3))], None), is_train=True)
+    assert (module.get_outputs()[0].asnumpy() == -1).all()
+    module.backward([mx.nd.ones((2, 3))])
+    assert [grad.asnumpy()[0, 0] for grad in module.get_input_grads()] == [-1, 1]
+
+
 def test_fixed_parameters_have_no_gradient():
     module = mx.mod.Module(network(), context=two_contexts(), fixed_param_names=["fc1_bias"])
     module.bind(data_shapes=DATA, label_shapes=LABEL)

@@ -119,7 +119,6 @@ WRONG_USES = {
         None,
     ),
     "data of different lengths": (lambda: mx.io.NDArrayIter(np.zeros((4, 2)), np.zeros(5), 2), "4|5"),
-    "a batch larger than the data": (lambda: mx.io.NDArrayIter(np.zeros((4, 2)), None, 5, False, "discard"), None),
     "prediction before binding": (lambda: mx.mod.Module(x(), ["x"], None).predict(small_iter()), None),
     "input gradients nobody asked for": (lambda: small_module().get_input_grads(), None),
     "a checkpoint that is not there": (lambda: mx.model.load_checkpoint("no/such/model", 3), "no/such/model"),

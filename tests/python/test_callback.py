@@ -12,7 +12,7 @@ import pytest
 
 import symbind as mx
 from symbind import _symbind
-from symbind.callback import BatchEndParam
+from symbind.model import BatchEndParam
 
 
 def param(nbatch, metric=None, epoch=0):
@@ -100,6 +100,103 @@ def test_checkpoints(tmp_path):
         save(epoch)
         save(epoch, None, None, None)
     assert Module.saved == [("net", 2, True)] * 2 + [("net", 4, True)] * 2
+
+
+# ---- inside fit
+
+
+class Counted(mx.io.DataIter):
+    """A generator in Python; its batches carry more than batches have."""
+
+    provide_data = [("data", (2, 3))]
+    provide_label = [("softmax_label", (2,))]
+
+    def __init__(self):
+        self.steps = []
+
+    def __iter__(self):
+        self.steps.append("iter")
+        for i in range(4):
+            batch = mx.io.DataBatch([mx.nd.ones((2, 3))], [mx.nd.array([0, 1])])
+            batch.number = i
+            yield batch
+
+    def reset(self):
+        self.steps.append("reset")
+
+
+class Summed(mx.metric.EvalMetric):
+    """Probabilities add up to one, row by row."""
+
+    def update(self, labels, preds):
+        self.sum_metric += float(preds[0].asnumpy().sum())
+        self.num_inst += len(labels[0])
+
+
+def module():
+    net = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=2, name="fc")
+    return mx.mod.Module(mx.sym.SoftmaxOutput(net, name="softmax"))
+
+
+def test_what_callbacks_receive_from_fit(caplog):
+    data, metric, trained = Counted(), Summed("summed"), module()
+    batches, epochs, ends = [], [], []
+    trained.fit(
+        data,
+        eval_data=Counted(),
+        eval_metric=metric,
+        num_epoch=2,
+        batch_end_callback=[batches.append, mx.callback.Speedometer(2, 2)],
+        epoch_end_callback=lambda *given: epochs.append(given),
+        eval_end_callback=ends.append,
+    )
+    assert data.steps == ["iter", "reset"] * 2
+    assert [(p.epoch, p.nbatch) for p in batches] == [(e, b) for e in range(2) for b in range(4)]
+    for given in batches:
+        assert isinstance(given, mx.model.BatchEndParam) and given.eval_metric is metric
+        assert given.locals["data_batch"].number == given.nbatch == given.locals["nbatch"]
+        assert given.locals["train_data"] is data and given.locals["self"] is trained
+        assert given.locals["eval_metric"] is metric and given.locals["epoch"] == given.epoch
+    assert [(epoch, sorted(arg), aux) for epoch, _, arg, aux in epochs] == [
+        (epoch, ["fc_bias", "fc_weight"], {}) for epoch in range(2)
+    ]
+    assert epochs[0][1].list_outputs() == ["softmax_output"]
+    assert [end.eval_metric is metric for end in ends] == [True, True]
+    speeds = [line for line in messages(caplog) if "Speed" in line]
+    assert len(speeds) == 2 and all(line.endswith("summed=1.000000") for line in speeds)
+
+
+def test_metrics_of_all_kinds_in_score():
+    trained = module()
+    trained.bind([("data", (2, 3))], [("softmax_label", (2,))])
+    trained.init_params()
+    scored = trained.score(Counted(), ["acc", Summed("summed"), lambda label, pred: pred.sum()])
+    assert [name for name, _ in scored] == ["accuracy", "summed", "custom(<lambda>)"]
+    assert [value for _, value in scored] == pytest.approx([0.5, 1, 2], rel=1e-5)
+    assert trained.score(mx.io.PrefetchingIter(Counted()), "acc", num_batch=3) == [("accuracy", 0.5)]
+
+
+def test_what_python_throws_ends_fit():
+    class Trouble(Exception):
+        pass
+
+    def throw(*given):
+        raise Trouble("enough")
+
+    class Throwing(Summed):
+        update = throw
+
+    for arguments in (
+        {"batch_end_callback": throw},
+        {"epoch_end_callback": [throw]},
+        {"eval_metric": Throwing("throwing")},
+        {"monitor": mx.mon.Monitor(1, throw)},
+        {"eval_data": Counted(), "eval_batch_end_callback": throw},
+    ):
+        with pytest.raises(Trouble, match="enough"):
+            module().fit(Counted(), num_epoch=1, **arguments)
+    with pytest.raises(TypeError, match="a callback must be callable: 3 is not"):
+        module().fit(Counted(), num_epoch=1, batch_end_callback=3)
 
 
 # ---- messages

@@ -311,6 +311,25 @@ def test_mistakes_say_what_is_wrong():
         mx.optimizer.get_updater(3)
 
 
+def test_mixins():
+    class Counted:
+        count = 0
+
+        def tick(self):
+            self.count += 1
+
+    class Mine(Counted, mx.optimizer.SGD):
+        def update(self, index, weight, grad, state):
+            self.tick()
+            super().update(index, weight, grad, state)
+
+    mine = Mine(learning_rate=0.1)
+    np.testing.assert_allclose(run(mine), run(mx.optimizer.SGD(learning_rate=0.1)))
+    assert mine.count == 3 and isinstance(mine, Counted)
+    with pytest.raises(TypeError, match="not two|lay-out|layout"):
+        type("Both", (mx.optimizer.SGD, mx.lr_scheduler.LRScheduler), {})
+
+
 def test_a_state_of_another_kind_is_refused():
     class Odd(mx.optimizer.Optimizer):
         def create_state(self, index, weight):

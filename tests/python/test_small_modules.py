@@ -168,6 +168,11 @@ def test_the_package_can_be_listed():
         _ = mx.nonsense
 
 
+def test_old_places_of_modules():
+    assert mx.misc.FactorScheduler is mx.lr_scheduler.FactorScheduler
+    assert mx._symbol_internal is mx.sym._internal
+
+
 def test_import_leaves_slow_modules_for_later():
     code = (
         "import sys, symbind as mx; late = {'symbind.test_utils', 'symbind.visualization'};"

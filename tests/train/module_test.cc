@@ -251,5 +251,17 @@ TEST(Module, KeepsStatesThatNoIteratorProvides) {
   EXPECT_TRUE(same_bits(module.get_states()[0], full({6, 3}, 0.5)));
 }
 
+TEST(Module, TakesABatchsArraysInTheOrderOfTheShapesItWasBoundWith) {
+  Module module(Symbol::variable("a") - Symbol::variable("b"), {.data_names = {"a", "b"}, .label_names = {}});
+  module.bind({{"b", {2, 3}}, {"a", {2, 3}}}, {}, {.inputs_need_grad = true});
+  module.init_params();
+  module.forward(DataBatch{.data = {ones({2, 3}), zeros({2, 3})}}, true);
+  EXPECT_TRUE(same_bits(module.get_outputs()[0], full({2, 3}, -1)));
+  module.backward({ones({2, 3})});
+  EXPECT_TRUE(same_bits(module.get_input_grads()[0], full({2, 3}, -1)));  // of b
+  EXPECT_EQ(module.data_shapes()[0].name, "b");
+  EXPECT_EQ(module.data_names(), (std::vector<std::string>{"a", "b"}));
+}
+
 }  // namespace
 }  // namespace symbind

@@ -16,4 +16,6 @@ def _load(prefix, epoch, load_optimizer_states=False, **kwargs):
 
 
 Module.load = staticmethod(_load)
+Module.__module__ = __name__
+Module._grad_req = None  # until it is bound
 load_checkpoint = _symbind._load_checkpoint

@@ -30,7 +30,12 @@ maximum = _pair("maximum", max, "broadcast_maximum", "_maximum_scalar", "_maximu
 minimum = _pair("minimum", min, "broadcast_minimum", "_minimum_scalar", "_minimum_scalar", "the lesser of both")
 equal = _pair("equal", lambda a, b: float(a == b), "broadcast_equal", "_equal_scalar", "_equal_scalar", "lhs == rhs")
 not_equal = _pair(
-    "not_equal", lambda a, b: float(a != b), "broadcast_not_equal", "_not_equal_scalar", "_not_equal_scalar", "lhs != rhs"
+    "not_equal",
+    lambda a, b: float(a != b),
+    "broadcast_not_equal",
+    "_not_equal_scalar",
+    "_not_equal_scalar",
+    "lhs != rhs",
 )
 greater = _pair(
     "greater", lambda a, b: float(a > b), "broadcast_greater", "_greater_scalar", "_lesser_scalar", "lhs > rhs"
@@ -43,7 +48,9 @@ greater_equal = _pair(
     "_lesser_equal_scalar",
     "lhs >= rhs",
 )
-lesser = _pair("lesser", lambda a, b: float(a < b), "broadcast_lesser", "_lesser_scalar", "_greater_scalar", "lhs < rhs")
+lesser = _pair(
+    "lesser", lambda a, b: float(a < b), "broadcast_lesser", "_lesser_scalar", "_greater_scalar", "lhs < rhs"
+)
 lesser_equal = _pair(
     "lesser_equal",
     lambda a, b: float(a <= b),

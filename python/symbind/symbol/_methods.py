@@ -18,9 +18,7 @@ def _iter(self):
     return (self[index] for index in range(len(self)))
 
 
-def _bind(
-    self, ctx, args, args_grad=None, grad_req="write", aux_states=None, group2ctx=None, shared_exec=None
-):
+def _bind(self, ctx, args, args_grad=None, grad_req="write", aux_states=None, group2ctx=None, shared_exec=None):
     """The network bound to arrays: by list, in the order of list_arguments(), or by name. No entry in args_grad means no
     gradient."""
     return self._bind(ctx, args, args_grad, grad_req, aux_states, group2ctx, shared_exec)
@@ -88,5 +86,3 @@ def install(cls):
     cls.get_backend_symbol = lambda self, *args, **kwargs: self
     for name in ("asnumpy", "asscalar", "copy", "copyto", "as_in_context", "detach", "backward", "wait_to_read"):
         setattr(cls, name, _only_arrays(name))
-
-

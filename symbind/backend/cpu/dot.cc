@@ -29,17 +29,46 @@ void multiply_whole_numbers(const MatrixProduct& p, const T* a, const T* b, T* o
                });
 }
 
+template <class T>
+void multiply(const MatrixProduct& p, const T* a, const T* b, T* out) {
+  if constexpr (std::is_integral_v<T>)
+    multiply_whole_numbers(p, a, b, out);
+  else
+    gemm<T, T>(p.rows, p.columns, p.inner, {a, p.transpose_a ? p.rows : p.inner, p.transpose_a},
+               {b, p.transpose_b ? p.inner : p.columns, p.transpose_b}, {out, p.columns});
+}
+
 std::unique_ptr<Kernel> build_product(const NodeView& node, const MatrixProduct& p) {
   return visit_dtype(node.outputs[0].dtype, [&](auto type) {
     using T = typename decltype(type)::type;
-    return make_kernel([p](const Args& args) {
-      const T *a = args.in<T>(p.a), *b = args.in<T>(p.b);
-      if constexpr (std::is_integral_v<T>) {
-        multiply_whole_numbers(p, a, b, args.out<T>());
-      } else {
-        gemm<T, T>(p.rows, p.columns, p.inner, {a, p.transpose_a ? p.rows : p.inner, p.transpose_a},
-                   {b, p.transpose_b ? p.inner : p.columns, p.transpose_b}, {args.out<T>(), p.columns});
-      }
+    return make_kernel([p](const Args& args) { multiply(p, args.in<T>(p.a), args.in<T>(p.b), args.out<T>()); });
+  });
+}
+
+// Small products are shared out among the cores, large ones share them one after the other.
+std::unique_ptr<Kernel> build_batch_dot(const NodeView& node) {
+  const auto& p = node.as<BatchDot>();
+  const Shape &lhs = node.inputs[0].shape, &out = node.outputs[0].shape;
+  const int rank = lhs.rank();
+  const MatrixProduct product{.transpose_a = p.transpose_a,
+                              .transpose_b = p.transpose_b,
+                              .rows = out[rank - 2],
+                              .inner = lhs[p.transpose_a ? rank - 2 : rank - 1],
+                              .columns = out[rank - 1]};
+  const int64_t batch = out.size(0, rank - 2), work = product.rows * product.inner * product.columns;
+  return visit_dtype(node.outputs[0].dtype, [&](auto type) {
+    using T = typename decltype(type)::type;
+    return make_kernel([=](const Args& args) {
+      const auto some = [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i)
+          multiply(product, args.in<T>(0) + i * product.rows * product.inner,
+                   args.in<T>(1) + i * product.inner * product.columns,
+                   args.out<T>() + i * product.rows * product.columns);
+      };
+      if (work > (1 << 21))
+        some(0, batch);
+      else
+        parallel_for(batch, std::max<int64_t>(1, element_grain / std::max<int64_t>(1, work)), some);
     });
   });
 }
@@ -50,6 +79,7 @@ void add_dot(ImplementationTable& table) {
   add_plain<Dot>(table, [](const NodeView& node) {
     return build_product(node, product_of_dot(node.as<Dot>(), node.inputs[0].shape, node.inputs[1].shape));
   });
+  add_plain<BatchDot>(table, build_batch_dot);
   add_plain<DotLhsGrad>(table, [](const NodeView& node) {
     return build_product(node, product_of_lhs_grad(node.as<DotLhsGrad>(), node.inputs[2].shape, node.inputs[1].shape));
   });

@@ -35,15 +35,18 @@ class CpuTarget final : public Target {
     add_conv(table_);
     add_creation(table_);
     add_custom(table_);
+    add_deconv(table_);
     add_dot(table_);
     add_dropout(table_);
     add_elementwise(table_);
     add_fully_connected(table_);
     add_gather(table_);
+    add_leaky_relu(table_);
     add_loss(table_);
     add_math(table_);
     add_matrix(table_);
     add_multi_optimizer(table_);
+    add_normalize(table_);
     add_optimizer(table_);
     add_pad(table_);
     add_pool(table_);
@@ -53,8 +56,10 @@ class CpuTarget final : public Target {
     add_scalar(table_);
     add_slice(table_);
     add_softmax(table_);
+    add_sort(table_);
     add_system(table_);
     add_tile(table_);
+    add_upsample(table_);
   }
 
   const std::vector<Implementation>& implementations(const OpDef& op) override {

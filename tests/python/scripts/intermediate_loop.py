@@ -12,10 +12,10 @@ rng = np.random.RandomState(42)
 # Five clouds of points in 20 dimensions.
 num_class, dim, batch_size = 5, 20, 32
 centres = rng.normal(size=(num_class, dim))
-label = rng.randint(num_class, size=500)
-data = (centres[label] + rng.normal(scale=0.9, size=(500, dim))).astype(np.float32)
-train_iter = mx.io.NDArrayIter(data[:400], label[:400], batch_size)
-val_iter = mx.io.NDArrayIter(data[400:], label[400:], batch_size)
+label = rng.randint(num_class, size=484)
+data = (centres[label] + rng.normal(scale=0.9, size=(484, dim))).astype(np.float32)
+train_iter = mx.io.NDArrayIter(data[:384], label[:384], batch_size)
+val_iter = mx.io.NDArrayIter(data[384:], label[384:], batch_size)
 
 net = mx.sym.Variable("data")
 net = mx.sym.FullyConnected(net, name="fc1", num_hidden=24)

@@ -1,0 +1,6 @@
+"""Where learning-rate schedules stood in the first versions of MXNet."""
+
+from .lr_scheduler import FactorScheduler
+from .lr_scheduler import LRScheduler as LearningRateScheduler
+
+__all__ = ["FactorScheduler", "LearningRateScheduler"]

@@ -1,0 +1,144 @@
+#include "symbind/ops/deconv.h"
+
+#include "symbind/graph/define.h"
+#include "symbind/ops/floating.h"
+#include "symbind/ops/reduce.h"
+
+namespace symbind {
+namespace {
+
+void complete(Deconvolution& p) {
+  const size_t rank = p.kernel.size();
+  require(rank >= 1 && rank <= 3, "kernel must have 1, 2 or 3 numbers: ", print(p.kernel));
+  if (p.stride.empty()) p.stride.assign(rank, 1);
+  if (p.dilate.empty()) p.dilate.assign(rank, 1);
+  if (p.pad.empty()) p.pad.assign(rank, 0);
+  if (p.adj.empty()) p.adj.assign(rank, 0);
+  for (const auto& [name, tuple] :
+       {std::pair("stride", &p.stride), {"dilate", &p.dilate}, {"pad", &p.pad}, {"adj", &p.adj}})
+    require(tuple->size() == rank, name, " must have as many numbers as kernel: ", name, " ", print(*tuple),
+            ", kernel ", print(p.kernel));
+  require(p.target_shape.empty() || p.target_shape.size() == rank,
+          "target_shape must have as many numbers as kernel: target_shape ", print(p.target_shape), ", kernel ",
+          print(p.kernel));
+  for (const Tuple* tuple : {&p.kernel, &p.stride, &p.dilate, &p.pad, &p.adj, &p.target_shape})
+    for (const int64_t number : *tuple)
+      require(number <= largest_window, "kernel, stride, dilate, pad, adj and target_shape must be at most ",
+              largest_window, ": ", number);
+  require(p.num_filter % p.num_group == 0, "num_group must divide num_filter: num_group ", p.num_group, ", num_filter ",
+          p.num_filter);
+  require(!p.layout || (p.layout->size() == rank + 2 && !channels_behind(p.layout)),
+          "layout must have the channels second and fit the kernel: layout ", p.layout.value_or(""));
+}
+
+// One spatial axis: how much is cut off before, and what is left.
+struct Extent {
+  int64_t pad, result;
+};
+Extent extent_of(const Deconvolution& p, size_t i, int64_t in, const std::string& where) {
+  const int64_t whole = p.stride[i] * (in - 1) + p.dilate[i] * (p.kernel[i] - 1) + 1;
+  if (p.target_shape.empty() || p.target_shape[i] == 0) {
+    const int64_t result = whole - 2 * p.pad[i] + p.adj[i];
+    require(result > 0 || in == 0, where, " pad ", print(p.pad), " leaves nothing of ", whole, " elements");
+    return {p.pad[i], in == 0 ? 0 : result};
+  }
+  const int64_t spare = whole - p.target_shape[i];
+  require(spare >= 0, where, " target_shape ", print(p.target_shape), " is more than the ", whole,
+          " elements there are");
+  return {(spare + 1) / 2, p.target_shape[i]};
+}
+
+template <class P>
+Op<P>& with_fields(Op<P>& op) {
+  return op.param(&Deconvolution::kernel, "kernel", "extent of the window: (w), (h, w) or (d, h, w)", each_at_least(1))
+      .param(&Deconvolution::stride, "stride", "distance between windows; ones when left out", each_at_least(1))
+      .param(&Deconvolution::dilate, "dilate", "distance between the kernel's elements; ones when left out",
+             each_at_least(1))
+      .param(&Deconvolution::pad, "pad", "how much is cut off on each side; nothing when left out", each_at_least(0))
+      .param(&Deconvolution::adj, "adj", "how much is added behind; nothing when left out", each_at_least(0))
+      .param(&Deconvolution::target_shape, "target_shape", "the extents of the result, instead of pad and adj",
+             each_at_least(0))
+      .param(&Deconvolution::num_filter, "num_filter", "number of output channels", at_least(1))
+      .param(&Deconvolution::num_group, "num_group", "number of groups the channels are split into", at_least(1))
+      .param(&Deconvolution::workspace, "workspace", "accepted and ignored", at_least(0))
+      .param(&Deconvolution::no_bias, "no_bias", "leave the bias out")
+      .param(&Deconvolution::cudnn_tune, "cudnn_tune", "accepted and ignored",
+             one_of({"fastest", "limited_workspace", "off"}))
+      .param(&Deconvolution::cudnn_off, "cudnn_off", "accepted and ignored")
+      .param(&Deconvolution::layout, "layout", "order of the axes; the channels stand second",
+             one_of({"NCW", "NCHW", "NCDHW", "NWC", "NHWC", "NDHWC"}))
+      .check([](P& p) { complete(p); });
+}
+
+void infer(const Deconvolution& p, Shapes& s) {
+  const auto data = s["data"];
+  const int rank = static_cast<int>(p.kernel.size()) + 2;
+  if (!p.no_bias) s["bias"].meet({p.num_filter});
+  if (!data.rank_known()) return;
+  require(data.rank() == rank, s.where(), " data must have ", rank, " axes for kernel ", print(p.kernel), ": data ",
+          data.get());
+  require(data[1] == unknown_dim || data[1] % p.num_group == 0, s.where(),
+          " num_group must divide the channels: num_group ", p.num_group, ", data ", data.get());
+  Shape weight{data[1], p.num_filter / p.num_group};
+  for (const int64_t dim : p.kernel) weight.push_back(dim);
+  s["weight"].meet(weight);
+  Shape result{data[0], p.num_filter};
+  for (size_t i = 0; i < p.kernel.size(); ++i) {
+    const int64_t in = data[static_cast<int>(i) + 2];
+    result.push_back(in == unknown_dim ? unknown_dim : extent_of(p, i, in, s.where()).result);
+  }
+  s.output().meet(result);
+}
+
+OpDef define(Op<Deconvolution> op) {
+  return with_fields(op)
+      .doc("Every element spreads num_filter kernels over the result: a convolution run backwards.")
+      .inputs([](const Deconvolution& p) {
+        return p.no_bias ? Names{"data", "weight"} : Names{"data", "weight", "bias"};
+      })
+      .infer_shape([](const Deconvolution& p, Shapes& s) { infer(p, s); })
+      .infer_type([](const Deconvolution&, Types& t) { same_floating_type(t); })
+      .gradient([](const Deconvolution& p, Grad& g) {
+        const auto dy = g.out_grad(), x = g.input("data"), w = g.input("weight");
+        if (g.wants("data")) g.set("data", deconvolution_grad_data(dy, w, x, {p}));
+        if (g.wants("weight")) g.set("weight", deconvolution_grad_weight(dy, x, w, {p}));
+        if (!p.no_bias && g.wants("bias")) g.set("bias", sum(dy, {.axis = Tuple{1}, .exclude = true}));
+      });
+}
+
+OpDef define(Op<DeconvolutionGradData> op) {
+  return with_fields(op)
+      .inputs({"out_grad", "weight", "data"})
+      .shape_only({"data"})
+      .infer_shape([](const auto&, Shapes& s) { s.output().meet(s["data"]); });
+}
+
+OpDef define(Op<DeconvolutionGradWeight> op) {
+  return with_fields(op)
+      .inputs({"out_grad", "data", "weight"})
+      .shape_only({"weight"})
+      .infer_shape([](const auto&, Shapes& s) { s.output().meet(s["weight"]); });
+}
+
+}  // namespace
+
+Convolution reversed(const Deconvolution& params, const Shape& data) {
+  Convolution made;
+  made.kernel = params.kernel;
+  made.stride = params.stride;
+  made.dilate = params.dilate;
+  for (size_t i = 0; i < params.kernel.size(); ++i)
+    made.pad.push_back(extent_of(params, i, data[static_cast<int>(i) + 2], "[Deconvolution]").pad);
+  made.num_filter = data[1];
+  made.num_group = params.num_group;
+  made.no_bias = true;
+  return made;
+}
+
+void register_deconv(OpRegistry& registry) {
+  add<Deconvolution>(registry, "Deconvolution", define);
+  add<DeconvolutionGradData>(registry, "_backward_Deconvolution_data", define);
+  add<DeconvolutionGradWeight>(registry, "_backward_Deconvolution_weight", define);
+}
+
+}  // namespace symbind

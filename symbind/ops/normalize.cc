@@ -1,0 +1,142 @@
+#include "symbind/ops/normalize.h"
+
+#include "symbind/graph/define.h"
+#include "symbind/ops/floating.h"
+
+namespace symbind {
+namespace {
+
+// ---- L2Normalization and LRN ----------------------------------------------------------------------------------------
+
+template <class P>
+Op<P>& l2_fields(Op<P>& op) {
+  return op.param(&L2Normalization::eps, "eps", "added to the sum of squares")
+      .param(&L2Normalization::mode, "mode", "each instance, the channels of each position, or each channel",
+             one_of({"channel", "instance", "spatial"}));
+}
+
+OpDef define(Op<L2Normalization> op) {
+  return l2_fields(op)
+      .doc("Data divided by the root of its sum of squares.")
+      .infer_shape([](const L2Normalization& p, Shapes& s) {
+        same_shape(s);
+        const auto data = s["data"];
+        const int least = p.mode == "instance" ? 2 : 3;
+        if (data.rank_known())
+          require(data.rank() >= least, s.where(), " mode ", p.mode, " needs ", least, " axes: data ", data.get());
+      })
+      .infer_type([](const L2Normalization&, Types& t) { same_floating_type(t); })
+      .gradient([](const L2Normalization& p, Grad& g) {
+        g.set("data", l2_normalization_grad(g.out_grad(), g.input("data"), {p}));
+      });
+}
+OpDef define(Op<L2NormalizationGrad> op) { return l2_fields(op).inputs({"out_grad", "data"}); }
+
+template <class P>
+Op<P>& lrn_fields(Op<P>& op) {
+  return op.param(&LRN::alpha, "alpha", "factor of the mean square")
+      .param(&LRN::beta, "beta", "the exponent")
+      .param(&LRN::knorm, "knorm", "added to the mean square")
+      .param(&LRN::nsize, "nsize", "number of channels taken together, an odd one", between(1, 1 << 30))
+      .check([](P& p) { require(p.nsize % 2 == 1, "nsize must be odd: ", p.nsize); });
+}
+
+OpDef define(Op<LRN> op) {
+  return lrn_fields(op)
+      .doc("Data divided by (knorm + alpha · mean square over neighbouring channels) to the power of beta.")
+      .outputs_in_files([](const LRN&) { return 2; })
+      .infer_shape([](const LRN&, Shapes& s) {
+        same_shape(s);
+        const auto data = s["data"];
+        if (data.rank_known()) require(data.rank() == 4, s.where(), " data must have 4 axes: data ", data.get());
+      })
+      .infer_type([](const LRN&, Types& t) { same_floating_type(t); })
+      .gradient([](const LRN& p, Grad& g) { g.set("data", lrn_grad(g.out_grad(), g.input("data"), {p})); });
+}
+OpDef define(Op<LRNGrad> op) { return lrn_fields(op).inputs({"out_grad", "data"}); }
+
+// ---- InstanceNorm and LayerNorm -------------------------------------------------------------------------------------
+
+template <class P, class G>
+Op<P>& scaled(Op<P>& op, Builder<G> grad) {
+  return op.inputs({"data", "gamma", "beta"})
+      .infer_type([](const P&, Types& t) { same_floating_type(t); })
+      .gradient([grad](const P& p, Grad& g) {
+        const Symbol grads = grad(g.out_grad(), g.input("data"), g.input("gamma"), {p});
+        g.set("data", grads[0]);
+        g.set("gamma", grads[1]);
+        g.set("beta", grads[2]);
+      });
+}
+
+template <class G>
+Op<G>& scaled_grad(Op<G>& op) {
+  return op.inputs({"out_grad", "data", "gamma"})
+      .outputs({"data_grad", "gamma_grad", "beta_grad"})
+      .infer_shape([](const G&, Shapes& s) {
+        s.output(0).meet(s["data"].get());
+        s.output(1).meet(s["gamma"].get());
+        s.output(2).meet(s["gamma"].get());
+      });
+}
+
+void infer_scale(Shapes& s, int64_t extent) {
+  s["gamma"].meet({extent});
+  s["beta"].meet({extent});
+}
+
+OpDef define(Op<InstanceNorm> op) {
+  return scaled(op, instance_norm_grad)
+      .doc("Every channel of every instance brought to mean 0 and variance 1, then scaled and shifted.")
+      .param(&InstanceNorm::eps, "eps", "added to the variance")
+      .outputs_in_files([](const InstanceNorm&) { return 3; })
+      .infer_shape([](const InstanceNorm&, Shapes& s) {
+        s["data"].meet(s.output(0));
+        const auto data = s["data"];
+        if (!data.rank_known()) return;
+        require(data.rank() >= 3, s.where(), " data needs channels and space: data ", data.get());
+        infer_scale(s, data[1]);
+      });
+}
+OpDef define(Op<InstanceNormGrad> op) {
+  return scaled_grad(op).param(&InstanceNorm::eps, "eps", "added to the variance");
+}
+
+template <class P>
+Op<P>& layer_fields(Op<P>& op) {
+  return op.param(&LayerNorm::axis, "axis", "the axis to normalize, counted from either end")
+      .param(&LayerNorm::eps, "eps", "added to the variance")
+      .param(&LayerNorm::output_mean_var, "output_mean_var", "show mean and standard deviation as well");
+}
+
+OpDef define(Op<LayerNorm> op) {
+  return layer_fields(scaled(op, layer_norm_grad))
+      .doc("Data along an axis brought to mean 0 and variance 1, then scaled and shifted.")
+      .outputs({"output", "mean", "std"})
+      .visible_outputs([](const LayerNorm& p) { return p.output_mean_var ? 3 : 1; })
+      .infer_shape([](const LayerNorm& p, Shapes& s) {
+        s["data"].meet(s.output(0));
+        const auto data = s["data"];
+        if (!data.rank_known()) return;
+        const int axis = data.get().axis(p.axis, s.where());
+        infer_scale(s, data[axis]);
+        s.output(1).meet(data.get().with(axis, 1));
+        s.output(2).meet(data.get().with(axis, 1));
+      });
+}
+OpDef define(Op<LayerNormGrad> op) { return layer_fields(scaled_grad(op)); }
+
+}  // namespace
+
+void register_normalize(OpRegistry& registry) {
+  add<L2Normalization>(registry, "L2Normalization", define);
+  add<L2NormalizationGrad>(registry, "_backward_L2Normalization", define);
+  add<LRN>(registry, "LRN", define);
+  add<LRNGrad>(registry, "_backward_LRN", define);
+  add<InstanceNorm>(registry, "InstanceNorm", define);
+  add<InstanceNormGrad>(registry, "_backward_InstanceNorm", define);
+  add<LayerNorm>(registry, "LayerNorm", define);
+  add<LayerNormGrad>(registry, "_backward_LayerNorm", define);
+}
+
+}  // namespace symbind

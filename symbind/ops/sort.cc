@@ -1,0 +1,112 @@
+#include "symbind/ops/sort.h"
+
+#include "symbind/graph/define.h"
+
+namespace symbind {
+
+SortedRows sorted_rows(const std::optional<int64_t>& given, const Shape& data, std::string_view who) {
+  if (!given) return {1, data.size(), 1};
+  const int axis = data.axis(*given, who);
+  return {data.size(0, axis), data[axis], data.size(axis + 1, data.rank())};
+}
+
+namespace {
+
+constexpr const char* axis_doc = "the axis to sort along, counted from either end; None: the whole array as one row";
+
+// The first `k` along the axis; 0: all.
+Shape first_of(const std::optional<int64_t>& axis, int64_t k, const Shape& data, const std::string& where) {
+  const int64_t length = sorted_rows(axis, data, where).length;
+  require(k >= 0 && k <= length, where, " k must not be above the ", length, " elements there are: ", k);
+  const int64_t count = k == 0 ? length : k;
+  return axis ? data.with(data.axis(*axis, where), count) : Shape{count};
+}
+
+void type_follows_data(Types& t) {
+  t["data"].meet(t.output(0).get());
+  t.output(0).meet(t["data"].get());
+}
+
+OpDef define(Op<Sort> op) {
+  return op.doc("The elements along an axis in order.")
+      .param(&Sort::axis, "axis", axis_doc)
+      .param(&Sort::is_ascend, "is_ascend", "the smallest first")
+      .outputs({"output0", "output1"})  // the elements, and where they stood
+      .visible_outputs([](const Sort&) { return 1; })
+      .infer_shape([](const Sort& p, Shapes& s) {
+        if (!s["data"].known()) return;
+        const Shape shape = first_of(p.axis, 0, s["data"], s.where());
+        s.output(0).meet(shape);
+        s.output(1).meet(shape);
+      })
+      .infer_type([](const Sort&, Types& t) {
+        type_follows_data(t);
+        t.output(1).meet(DType::int64);
+      })
+      .gradient([](const Sort& p, Grad& g) {
+        g.set("data", sort_grad(g.out_grad(0), g.output(1), g.input("data"), {.axis = p.axis}));
+      });
+}
+
+OpDef define(Op<Argsort> op) {
+  return op.doc("Where the elements along an axis stand, in their order.")
+      .param(&Argsort::axis, "axis", axis_doc)
+      .param(&Argsort::is_ascend, "is_ascend", "the smallest first")
+      .param(&Argsort::dtype, "dtype", "type of the result")
+      .infer_shape([](const Argsort& p, Shapes& s) {
+        if (s["data"].known()) s.output().meet(first_of(p.axis, 0, s["data"], s.where()));
+      })
+      .infer_type([](const Argsort& p, Types& t) { t.output().meet(p.dtype); });
+}
+
+bool gives_values(const TopK& p) { return p.ret_typ == "value" || p.ret_typ == "both"; }
+
+OpDef define(Op<TopK> op) {
+  return op.doc("The k largest elements along an axis: where they stand, what they are, or a mask over all elements.")
+      .param(&TopK::axis, "axis", axis_doc)
+      .param(&TopK::k, "k", "how many; 0: all", at_least(0))
+      .param(&TopK::ret_typ, "ret_typ", "what is given: values and places, places, a mask, or values",
+             one_of({"both", "indices", "mask", "value"}))
+      .param(&TopK::is_ascend, "is_ascend", "the smallest instead")
+      .param(&TopK::dtype, "dtype", "type of places")
+      .outputs([](const TopK& p) {
+        return gives_values(p) ? Names{"output0", "output1"} : Names{"output"};
+      })
+      .visible_outputs([](const TopK& p) { return p.ret_typ == "both" ? 2 : 1; })
+      .infer_shape([](const TopK& p, Shapes& s) {
+        if (!s["data"].known()) return;
+        const Shape shape = first_of(p.axis, p.k, s["data"], s.where());
+        s.output(0).meet(p.ret_typ == "mask" ? s["data"].get() : shape);
+        if (gives_values(p)) s.output(1).meet(shape);
+      })
+      .infer_type([](const TopK& p, Types& t) {
+        if (p.ret_typ == "indices")
+          t.output(0).meet(p.dtype);
+        else
+          type_follows_data(t);
+        if (gives_values(p)) t.output(1).meet(p.dtype);
+      })
+      .gradient([](const TopK& p, Grad& g) {
+        if (!gives_values(p)) return;
+        g.set("data", sort_grad(g.out_grad(0), g.output(1), g.input("data"), {.axis = p.axis}));
+      });
+}
+
+OpDef define(Op<SortGrad> op) {
+  return op.param(&SortGrad::axis, "axis", axis_doc)
+      .inputs({"out_grad", "places", "data"})
+      .shape_only({"data"})
+      .infer_shape([](const SortGrad&, Shapes& s) { s.output().meet(s["data"].get()); })
+      .infer_type([](const SortGrad&, Types& t) { t.output().meet(t["out_grad"].get()); });
+}
+
+}  // namespace
+
+void register_sort(OpRegistry& registry) {
+  add<Sort>(registry, "sort", define);
+  add<Argsort>(registry, "argsort", define);
+  add<TopK>(registry, "topk", define);
+  add<SortGrad>(registry, "_backward_topk", define);
+}
+
+}  // namespace symbind

@@ -1,0 +1,45 @@
+// Elements in order along an axis. Equal ones stay in their order.
+#pragma once
+
+#include "symbind/graph/builder.h"
+
+namespace symbind {
+
+// No axis: the whole array as one row.
+struct Sort {
+  std::optional<int64_t> axis = -1;
+  bool is_ascend = true;
+};
+inline constexpr Builder<Sort> sort;
+
+struct Argsort {
+  std::optional<int64_t> axis = -1;
+  bool is_ascend = true;
+  DType dtype = DType::float32;
+};
+inline constexpr Builder<Argsort> argsort;
+
+struct TopK {
+  std::optional<int64_t> axis = -1;
+  int64_t k = 1;                    // 0: all
+  std::string ret_typ = "indices";  // both, indices, mask, value
+  bool is_ascend = false;
+  DType dtype = DType::float32;  // of indices
+};
+inline constexpr Builder<TopK> topk;
+
+// (out_grad, places, data for its shape) → zeros with out_grad at its places
+struct SortGrad {
+  std::optional<int64_t> axis = -1;
+};
+inline constexpr Builder<SortGrad> sort_grad;
+
+// Data of known shape as rows of `length` elements, `step` apart.
+struct SortedRows {
+  int64_t outer, length, step;
+};
+SortedRows sorted_rows(const std::optional<int64_t>& axis, const Shape& data, std::string_view who);
+
+void register_sort(OpRegistry& registry);
+
+}  // namespace symbind
