@@ -1,4 +1,5 @@
-// The time of a whole training step: forward, backward, SGD with momentum. Prints one JSON row.
+// The time of a whole training step: forward, backward, SGD with momentum; by an executor and operators, or through
+// Module. Prints one JSON row.
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
@@ -102,7 +103,37 @@ class Training {
   std::vector<Parameter> parameters_;
 };
 
-double median_ms(Training& training, double seconds) {
+// The same through Module, which also takes the batch in.
+class ModuleTraining {
+ public:
+  ModuleTraining(const Case& network, Context context) : module_(network.symbol, {.context = {context}}) {
+    const int64_t batch = network.data[0];
+    module_.bind({{"data", network.data}}, {{"softmax_label", {batch}}});
+    module_.init_params({.initializer = std::make_shared<init::Xavier>(init::XavierOptions{.magnitude = 2})});
+    module_.init_optimizer(
+        {.kvstore = nullptr, .optimizer_params = {{"learning_rate", 0.01}, {"momentum", 0.9}, {"wd", 1e-4}}});
+    const std::vector<int64_t> dims(network.data.begin(), network.data.end());
+    batch_.data = invoke(random_normal, {}, {.shape = dims});
+    std::vector<float> labels(static_cast<size_t>(batch));
+    for (size_t i = 0; i < labels.size(); ++i)
+      labels[i] = static_cast<float>(i * 7 % static_cast<size_t>(network.classes));
+    batch_.label = {array(labels, Shape{batch})};
+  }
+
+  void step() {
+    module_.forward_backward(batch_);
+    module_.update();
+    waitall();
+  }
+  size_t arena_bytes() const { return module_.exec_group()->total_exec_bytes(); }
+
+ private:
+  Module module_;
+  DataBatch batch_;
+};
+
+template <class AnyTraining>
+double median_ms(AnyTraining& training, double seconds) {
   using Clock = std::chrono::steady_clock;
   const auto now = [] { return Clock::now(); };
   const auto since = [&](Clock::time_point begin) { return std::chrono::duration<double>(now() - begin).count(); };
@@ -119,10 +150,11 @@ double median_ms(Training& training, double seconds) {
 }
 
 constexpr const char* usage =
-    "usage: train_step --case mlp-train|lenet-train|resnet50-train [--threads N] [--device cpu|gpu] [--seconds S]\n";
+    "usage: train_step --case mlp-train|lenet-train|resnet50-train [--through executor|module] [--threads N]\n"
+    "                  [--device cpu|gpu] [--seconds S]\n";
 
 struct Options {
-  std::string name, threads, device = "cpu";
+  std::string name, through = "executor", threads, device = "cpu";
   double seconds = 3;
 };
 
@@ -138,6 +170,8 @@ Options parse_options(int argc, char** argv) {
     const std::string value = argv[i + 1];
     if (option == "--case")
       options.name = value;
+    else if (option == "--through")
+      options.through = value;
     else if (option == "--threads")
       options.threads = value;
     else if (option == "--device")
@@ -148,6 +182,7 @@ Options parse_options(int argc, char** argv) {
       fail("unknown option ", option, "\n", usage);
   }
   require(cases.contains(options.name), "which case? ", usage);
+  require(options.through == "executor" || options.through == "module", "through what? ", usage);
   require(options.device == "cpu" || options.device == "gpu", "which device? ", usage);
   return options;
 }
@@ -161,10 +196,11 @@ void start_again_with_threads(const std::string& threads, char** argv) {
   fail("cannot start again with ", threads, " threads");
 }
 
+template <class AnyTraining>
 void run(const Options& options) {
   const Case network = cases.at(options.name)();
   const int64_t batch_size = network.data[0];
-  Training training(network, options.device == "gpu" ? gpu() : cpu());
+  AnyTraining training(network, options.device == "gpu" ? gpu() : cpu());
   const double ms = median_ms(training, options.seconds);
   rusage usage_of_process{};
   ::getrusage(RUSAGE_SELF, &usage_of_process);
@@ -180,7 +216,7 @@ int main(int argc, char** argv) {
   try {
     const Options options = parse_options(argc, argv);
     start_again_with_threads(options.threads, argv);
-    run(options);
+    options.through == "module" ? run<ModuleTraining>(options) : run<Training>(options);
   } catch (const std::exception& error) {
     std::cerr << "train_step: " << error.what() << "\n";
     return 1;

@@ -64,7 +64,7 @@ def _update_params(param_arrays, grad_arrays, updater, num_device, kvstore=None,
 
 
 class FeedForward:
-    """The model class that came before Module, kept for scripts that use it: a Module behind ``fit`` and ``predict``."""
+    """The model class that came before Module, kept for scripts that use it: a Module behind fit and predict."""
 
     def __init__(
         self,

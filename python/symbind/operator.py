@@ -11,8 +11,8 @@ _numbers = _itertools.count()
 
 
 class CustomOp:
-    """An operator at work: one object serves every forward and backward pass of one bound node, so what forward leaves in
-    its attributes backward finds there."""
+    """An operator at work: one object serves every forward and backward pass of one bound node, so what forward leaves
+    in its attributes backward finds there."""
 
     def forward(self, is_train, req, in_data, out_data, aux):
         """Computes the outputs: ``self.assign(out_data[0], req[0], …)``."""

@@ -6,6 +6,7 @@
 
 #include "symbind/core/atomic_file.h"
 #include "symbind/core/error.h"
+#include "symbind/core/log.h"
 #include "symbind/files/params.h"
 
 namespace symbind {
@@ -68,6 +69,8 @@ void save_checkpoint(const std::string& prefix, int epoch, const std::optional<S
   if (symbol_file) symbol_file->commit();
   params_file.commit();
   if (states_file) states_file->commit();
+  log_info("Saved checkpoint to \"", path, "\"");
+  if (states) log_info("Saved optimizer state to \"", states_path(prefix, epoch), "\"");
 }
 
 ModelParams load_model_params(const std::string& path) {

@@ -114,8 +114,9 @@ void BaseModule::fit(DataIter& train_data, const FitArgs& args) {
         call(args.batch_end_callback, end_of_batch(*this, epoch, nbatch, metric, &*batch, &train_data, args.eval_data));
       batch = std::move(following);
     }
-    for (const auto& [name, value] : trained) log_info("Epoch[", epoch, "] Train-", name, "=", value);
-    log_info("Epoch[", epoch, "] Time cost=", std::chrono::duration<double>(Clock::now() - begin).count());
+    for (const auto& [name, value] : trained) log_info("Epoch[", epoch, "] Train-", name, "=", with_digits(value, 6));
+    const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+    log_info("Epoch[", epoch, "] Time cost=", with_digits(seconds, 3));
 
     // Every device goes on with the same auxiliary states.
     const Params params = get_params();
@@ -127,7 +128,7 @@ void BaseModule::fit(DataIter& train_data, const FitArgs& args) {
                                              {.batch_end_callback = args.eval_batch_end_callback,
                                              .score_end_callback = args.eval_end_callback,
                                              .epoch = epoch}))
-        log_info("Epoch[", epoch, "] Validation-", name, "=", value);
+        log_info("Epoch[", epoch, "] Validation-", name, "=", with_digits(value, 6));
     train_data.reset();
   }
 }

@@ -9,18 +9,19 @@
 #include "symbind/files/checkpoint.h"
 
 namespace symbind {
-namespace {
 
-std::string fixed(double value, int digits) {
+std::string with_digits(double value, int digits) {
   if (std::isnan(value)) return "nan";  // without a sign, which says nothing
   char text[400];                       // a double has up to 309 digits before the point
   std::snprintf(text, sizeof(text), "%.*f", digits, value);
   return text;
 }
 
+namespace {
+
 std::string metric_text(const EvalMetric& metric, const char* separator) {
   std::string text;
-  for (const auto& [name, value] : metric.get_name_value()) text += join(separator, name, "=", fixed(value, 6));
+  for (const auto& [name, value] : metric.get_name_value()) text += join(separator, name, "=", with_digits(value, 6));
   return text;
 }
 
@@ -45,7 +46,7 @@ void Speedometer::operator()(const BatchEndParam& param) {
   const double seconds = std::chrono::duration<double>(now - since_).count();
   const double speed =
       seconds > 0 ? static_cast<double>(frequent_ * batch_size_) / seconds : std::numeric_limits<double>::infinity();
-  const std::string speed_text = join("\tSpeed: ", fixed(speed, 2), " samples/sec");
+  const std::string speed_text = join("\tSpeed: ", with_digits(speed, 2), " samples/sec");
   if (!param.eval_metric) {
     log_info("Iter[", param.epoch, "] Batch [", count, "]", speed_text);
   } else {
@@ -80,7 +81,7 @@ BatchEndCallback log_train_metric(int64_t period, bool auto_reset) {
   return [period, auto_reset](const BatchEndParam& param) {
     if (param.nbatch % period != 0 || !param.eval_metric) return;
     for (const auto& [name, value] : param.eval_metric->get_name_value())
-      log_info("Iter[", param.epoch, "] Batch[", param.nbatch, "] Train-", name, "=", fixed(value, 6));
+      log_info("Iter[", param.epoch, "] Batch[", param.nbatch, "] Train-", name, "=", with_digits(value, 6));
     if (auto_reset) param.eval_metric->reset_local();
   };
 }
@@ -88,7 +89,7 @@ BatchEndCallback log_train_metric(int64_t period, bool auto_reset) {
 void LogValidationMetricsCallback::operator()(const BatchEndParam& param) const {
   if (!param.eval_metric) return;
   for (const auto& [name, value] : param.eval_metric->get_name_value())
-    log_info("Epoch[", param.epoch, "] Validation-", name, "=", fixed(value, 6));
+    log_info("Epoch[", param.epoch, "] Validation-", name, "=", with_digits(value, 6));
 }
 
 EpochEndCallback do_checkpoint(std::string prefix, int period) {

@@ -15,6 +15,9 @@
 
 namespace symbind {
 
+// A number as messages have it: "0.912345" with six digits.
+std::string with_digits(double value, int digits);
+
 struct BatchEndParam {
   int epoch = 0;
   int64_t nbatch = 0;                           // from 0 in each epoch

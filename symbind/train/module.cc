@@ -59,8 +59,6 @@ void Module::save_checkpoint(const std::string& prefix, int epoch, bool save_sta
   std::optional<std::string> states;
   if (save_states) states = optimizer_states();
   symbind::save_checkpoint(prefix, epoch, symbol_, params.arg_params, params.aux_params, states);
-  log_info("Saved checkpoint to \"", params_path(prefix, epoch), "\"");
-  if (states) log_info("Saved optimizer state to \"", states_path(prefix, epoch), "\"");
 }
 
 std::string Module::optimizer_states() const {

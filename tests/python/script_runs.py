@@ -15,7 +15,7 @@ SCRIPTS = Path(__file__).resolve().parent / "scripts"
 RECORDED = ROOT / "tests" / "oracle" / "recorded" / "scripts.json"
 
 # A result may differ by this part of 0.1 + |value| where nothing else is said: the rounding of a few hundred steps.
-USUAL_TOLERANCE = 1e-3
+USUAL_TOLERANCE = 3e-4
 
 
 @dataclass(frozen=True)
@@ -29,8 +29,8 @@ class Run:
 DIGITS = ("--data-dir", str(ROOT / "data"))
 RUNS = [
     # Xavier draws from the library's own generator, so these start elsewhere.
-    Run("mnist_fit_mlp", "mnist_fit", (*DIGITS, "--network", "mlp"), {"accuracy": 0.03}),
-    Run("mnist_fit_lenet", "mnist_fit", (*DIGITS, "--network", "lenet", "--iterator", "ndarray"), {"accuracy": 0.03}),
+    Run("mnist_fit_mlp", "mnist_fit", (*DIGITS, "--network", "mlp"), {"accuracy": 0.04}),
+    Run("mnist_fit_lenet", "mnist_fit", (*DIGITS, "--network", "lenet", "--iterator", "ndarray"), {"accuracy": 0.04}),
     Run("intermediate_loop", "intermediate_loop"),
     Run("simple_bind_loop", "simple_bind_loop"),
     Run("custom_softmax", "custom_softmax"),
@@ -38,9 +38,9 @@ RUNS = [
     Run("makeloss", "makeloss"),
     Run("multi_task", "multi_task", DIGITS),
     # Hundreds of steps in which two networks answer each other.
-    Run("gan", "gan", (), {"mean_0": 0.02, "mean_1": 0.02}),
+    Run("gan", "gan", (), {"mean_0": 5e-3, "mean_1": 5e-3}),
     # What is learnt depends on which of two nearly equal actions is taken.
-    Run("dqn", "dqn", (), {"q_near_goal": 0.02, "q_middle": 0.02}),
+    Run("dqn", "dqn", (), {"q_near_goal": 5e-3, "q_middle": 5e-3}),
     Run("resume", "resume"),
     Run("monitor", "monitor"),
     Run("matrix_factorisation", "matrix_factorisation"),
@@ -48,6 +48,8 @@ RUNS = [
     Run("python_extensions", "python_extensions"),
     Run("feature_extraction", "feature_extraction"),
     Run("checkpoint_predict", "checkpoint_predict"),
+    Run("feedforward", "feedforward"),
+    Run("data_parallel", "data_parallel"),
 ]
 
 
@@ -91,11 +93,13 @@ def recorded():
     return json.loads(RECORDED.read_text())["runs"]
 
 
-def with_import(script, line):
-    """The script's text with another line in place of its import."""
+def with_import(script, package):
+    """The script's text with another package in place of the one it imports."""
     text = (SCRIPTS / f"{script}.py").read_text()
     assert text.count("import mxnet as mx\n") == 1, script
-    return text.replace("import mxnet as mx\n", line + "\n")
+    return text.replace("import mxnet as mx\n", f"import {package} as mx\n").replace(
+        "\nfrom mxnet", f"\nfrom {package}"
+    )
 
 
 def package_path():

@@ -214,10 +214,10 @@ FIT_FOREVER = """
     import numpy as np
     import symbind as mx
 
-    net = mx.sym.FullyConnected(mx.sym.Variable("data"), name="fc1", num_hidden=400)
+    net = mx.sym.FullyConnected(mx.sym.Variable("data"), name="fc1", num_hidden=800)
     net = mx.sym.SoftmaxOutput(mx.sym.FullyConnected(net, name="fc2", num_hidden=10), name="softmax")
     module = mx.mod.Module(net)
-    train = mx.io.NDArrayIter(np.random.rand(2000, 500), np.zeros(2000), 200)
+    train = mx.io.NDArrayIter(np.random.rand(2000, 500), np.zeros(2000), 1000)
     at_signal = []
 
     def interrupt():

@@ -40,8 +40,8 @@ from ._pairs import (
     true_divide,
 )
 from .._symbind import NDArray, load, load_frombuffer, save, waitall
-from . import contrib, image, linalg, random, sparse  # noqa: E402
-from . import _internal, op  # noqa: E402
+from . import contrib, image, linalg, random, sparse
+from . import _internal, op
 
 _methods.install(NDArray)
 _functions.install(globals(), symbolic=False)

@@ -1,5 +1,5 @@
-"""Indexing as NumPy does it. An int or a slice on the first axis is a view of the same memory; everything else is a copy,
-made by NumPy over the array's own memory. A result without axes keeps one of length 1."""
+"""Indexing as NumPy does it. An int or a slice on the first axis is a view of the same memory. Everything else is a
+copy, made by NumPy over the array's own memory; a result without axes keeps one of length 1."""
 
 import numpy as _np
 

@@ -19,8 +19,8 @@ def _iter(self):
 
 
 def _bind(self, ctx, args, args_grad=None, grad_req="write", aux_states=None, group2ctx=None, shared_exec=None):
-    """The network bound to arrays: by list, in the order of list_arguments(), or by name. No entry in args_grad means no
-    gradient."""
+    """The network bound to arrays: by list, in the order of list_arguments(), or by name. No entry in args_grad means
+    no gradient."""
     return self._bind(ctx, args, args_grad, grad_req, aux_states, group2ctx, shared_exec)
 
 

@@ -179,4 +179,7 @@ def upsampling_cases():
 
 def cases():
     for family in (leaky_cases, normalization_cases, product_cases, deconvolution_cases, upsampling_cases):
-        yield from family()
+        for one in family():
+            if one["attrs"].get("act_type") == "selu":
+                one["quirk"] = "the gradient is not the slope"
+            yield one
