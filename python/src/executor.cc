@@ -1,5 +1,7 @@
 #include "symbind/exec/executor.h"
 
+#include <algorithm>
+
 #include "bindings.h"
 #include "convert.h"
 
@@ -9,9 +11,14 @@ namespace {
 nb::list forward(Executor& self, bool is_train, nb::kwargs inputs) {
   NamedArrays arrays;
   for (auto [name, value] : inputs) arrays[nb::cast<std::string>(name)] = array_from(value, cpu());
-  {
+  try {
     nb::gil_scoped_release release;
     self.forward(is_train, arrays);
+  } catch (const Error& error) {
+    const auto arguments = self.symbol().list_arguments();
+    for (const auto& [name, array] : arrays)
+      if (std::find(arguments.begin(), arguments.end(), name) == arguments.end()) throw nb::type_error(error.what());
+    throw;
   }
   return list_of(self.outputs());
 }
@@ -63,7 +70,11 @@ void bind_executor(nb::module_& m) {
       .def(
           "copy_params_from",
           [](Executor& self, nb::handle arg_params, nb::handle aux_params, bool allow_extra_params) {
-            self.copy_params_from(named_arrays_from(arg_params), named_arrays_from(aux_params), allow_extra_params);
+            try {
+              self.copy_params_from(named_arrays_from(arg_params), named_arrays_from(aux_params), allow_extra_params);
+            } catch (const Error& error) {
+              throw nb::value_error(error.what());
+            }
           },
           nb::arg("arg_params"), nb::arg("aux_params").none() = nb::none(), nb::arg("allow_extra_params") = false)
       .def("reshape", &reshape, nb::arg("partial_shaping") = false, nb::arg("allow_up_sizing") = false,

@@ -205,7 +205,14 @@ void bind_symbol(nb::module_& m) {
              if (index < 0 || index >= size) throw nb::index_error("the network has no such output");
              return self[static_cast<size_t>(index)];
            })
-      .def("__getitem__", [](const Symbol& self, const std::string& output) { return self[output]; })
+      .def("__getitem__",
+           [](const Symbol& self, const std::string& output) {
+             try {
+               return self[output];
+             } catch (const Error& error) {
+               throw nb::value_error(error.what());
+             }
+           })
       .def("__getitem__",
            [](const Symbol& self, nb::slice slice) {
              auto [start, stop, step, count] = slice.compute(self.size());

@@ -221,6 +221,10 @@ std::vector<Case> other_cases() {
     cases.push_back({op, {{3, 4, 5}}, {}, numbers});
   cases.push_back({"Reshape", {{3, 4, 5}}, {{"shape", "(-1, 10)"}}, numbers});
   cases.push_back({"reshape_like", {{3, 4}, {2, 6}}, {}, numbers});
+  cases.push_back({"expand_dims", {{3, 4}}, {{"axis", "1"}}, numbers});
+  cases.push_back({"squeeze", {{3, 1, 4}}, {}, numbers});
+  cases.push_back({"MAERegressionOutput", {{4, 3}, {4, 3}}});
+  cases.push_back({"SVMOutput", {{4, 3}, {4}}});
   for (const char* dtype : {"float32", "float64", "float16", "bfloat16", "uint8", "int8", "int32", "int64", "bool"})
     cases.push_back({"Cast", {{5, 13}}, {{"dtype", dtype}}, numbers, -100, 100});
   cases.push_back({op_of<CastLike>().name, {{5, 3}, {5, 3}}, {}, numbers});

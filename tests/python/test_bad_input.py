@@ -54,6 +54,8 @@ WRONG_CALLS = {
     "None among the arrays": (lambda: x().bind(mx.cpu(), [None]), "x"),
     "NumPy among the arrays": (lambda: x().bind(mx.cpu(), {"x": np.zeros(2)}), "NDArray"),
     "a wrong grad_req": (lambda: x().bind(mx.cpu(), [mx.nd.zeros(2)], grad_req="wriet"), "wriet"),
+    "an output that is not there": (lambda: x().get_internals()["y_output"], "y_output"),
+    "an argument that is not there": (lambda: x().simple_bind(mx.cpu(), x=(2,)).forward(y=mx.nd.zeros(2)), "y.*x"),
     "no context": (lambda: x().bind(3, [mx.nd.zeros(2)]), "[Cc]ontext"),
 }
 
@@ -289,3 +291,19 @@ def test_a_module_goes_on_after_a_callback_has_thrown():
         module.fit(small_iter(), num_epoch=1, batch_end_callback=throw)
     module.fit(small_iter(), num_epoch=2)
     assert module.score(small_iter(), "acc")[0][0] == "accuracy"
+
+
+def test_exceptions_have_the_types_that_scripts_catch():
+    executor = (x() * 2).simple_bind(mx.cpu(), x=(2,))
+    with pytest.raises(ValueError):
+        x()["y_output"]
+    with pytest.raises(TypeError):
+        executor.forward(y=mx.nd.zeros(2))
+    with pytest.raises(ValueError):
+        executor.copy_params_from({"y": mx.nd.zeros(2)})
+    with pytest.raises(IndexError):
+        mx.nd.zeros(2)[3]
+    with pytest.raises(AttributeError):
+        mx.sym.no_such_operator  # noqa: B018
+    with pytest.raises(RuntimeError):  # which MXNetError is
+        mx.nd.dot(mx.nd.zeros((2, 3)), mx.nd.zeros((2, 3)))

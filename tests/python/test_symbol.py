@@ -40,7 +40,7 @@ def test_internals_children_and_indexing():
     assert group[1].name == "fc1" and group[-1].name == "fc1"
     with pytest.raises(IndexError):
         group[2]
-    with pytest.raises(mx.MXNetError):
+    with pytest.raises(ValueError):
         group["nothing"]
     with pytest.raises(TypeError):
         mx.sym.Group([net, None])

@@ -1,4 +1,4 @@
-// What a process holds, for tests that it stays flat.
+// What a process holds, for tests that it stays flat; and what the sanitizers make of it.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +14,14 @@ namespace symbind::testing {
 inline constexpr bool resident_bytes_mean_something = false;
 #else
 inline constexpr bool resident_bytes_mean_something = true;
+#endif
+
+// The thread sanitizer loses count of its threads when a process that has several forks and its child starts or joins
+// some.
+#if defined(__SANITIZE_THREAD__)
+inline constexpr bool forked_child_may_use_threads = false;
+#else
+inline constexpr bool forked_child_may_use_threads = true;
 #endif
 
 inline int64_t resident_bytes() {

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "tests/support/full_disk.h"
+#include "tests/support/memory.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/training.h"
 
@@ -64,6 +65,7 @@ size_t remove_temporary_files(const std::string& prefix) {
 }
 
 TEST(ModuleCheckpoint, IsWholeThoughItsWriterWasKilled) {
+  if (!testing::forked_child_may_use_threads) GTEST_SKIP() << "the thread sanitizer cannot follow";
   const Quiet quiet;
   const TempDir folder;
   const std::string prefix = folder.file("net");

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "symbind/backend/cpu/parallel.h"
+#include "tests/support/memory.h"
 
 namespace symbind {
 namespace {
@@ -51,6 +52,7 @@ TEST(Workers, WaitForEachOtherThoughOneThrows) {
 }
 
 TEST(Workers, DoTheirWorkInAForkedProcessToo) {
+  if (!testing::forked_child_may_use_threads) GTEST_SKIP() << "the thread sanitizer cannot follow";
   auto workers = std::make_unique<Workers>(3, 3);
   workers->run([](size_t) {});
   const pid_t child = ::fork();

@@ -31,7 +31,10 @@ def Variable(
         raise NotImplementedError(f"arrays are dense here: there is no storage type {stype!r}")
     if init is not None and not isinstance(init, str):
         init = init.dumps()
-    return _symbind._variable(name, attributes, shape, lr_mult, wd_mult, dtype, init or "")
+    for key, value in (("__lr_mult__", lr_mult), ("__wd_mult__", wd_mult)):
+        if value is not None:
+            attributes[key] = str(value)  # "2.0" and "2" as they were written
+    return _symbind._variable(name, attributes, shape, None, None, dtype, init or "")
 
 
 var = Variable
