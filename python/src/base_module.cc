@@ -32,10 +32,16 @@ nb::object Overrides::find(nb::handle self, nb::handle base, Name name) const {
   if (found_[name] == Found::unknown) {
     const nb::object own = nb::getattr(self.type(), text(name), nb::none());
     const nb::object inherited = nb::getattr(base, text(name), nb::none());
-    found_[name] = own.is_none() || own.is(inherited) ? Found::no : Found::yes;
+    const bool replaced =
+        nb::hasattr(self, "__dict__") && nb::cast<nb::dict>(self.attr("__dict__")).contains(text(name));
+    found_[name] = !replaced && (own.is_none() || own.is(inherited)) ? Found::no : Found::yes;
     if (found_[name] == Found::no) return {};
   }
   return nb::getattr(self, text(name));
+}
+
+void look_again(const BaseModule& module) {
+  if (const auto* looks = dynamic_cast<const LooksForOverrides*>(&module)) looks->look_again();
 }
 
 OptimizerArg optimizer_arg_from(nb::handle value) {
@@ -94,17 +100,17 @@ BaseModule::Params params_from(nb::handle value) {
   return {named_arrays_from(pair.first), named_arrays_from(pair.second)};
 }
 
-namespace {
-
-// ---- what Python calls
-// -----------------------------------------------------------------------------------------------
-
 nb::object logger_of(nb::handle self) { return nb::getattr(self, "logger", nb::none()); }
 
 std::optional<NamedArrays> optional_arrays(nb::handle value) {
   if (value.is_none()) return std::nullopt;
   return named_arrays_from(value);
 }
+
+namespace {
+
+// ---- what Python calls
+// -----------------------------------------------------------------------------------------------
 
 void fit(nb::handle self, nb::handle train_data, nb::handle eval_data, nb::handle eval_metric,
          nb::handle epoch_end_callback, nb::handle batch_end_callback, nb::handle kvstore, nb::handle optimizer,
@@ -114,6 +120,7 @@ void fit(nb::handle self, nb::handle train_data, nb::handle eval_data, nb::handl
          nb::handle) {
   if (!num_epoch) throw nb::value_error("fit needs num_epoch, the number of epochs");
   auto& module = nb::cast<BaseModule&>(self);
+  look_again(module);
   const auto training = iter_from(train_data, "train_data");
   const auto evaluation = eval_data.is_none() ? nullptr : iter_from(eval_data, "eval_data");
   FitArgs args{
@@ -146,6 +153,7 @@ void fit(nb::handle self, nb::handle train_data, nb::handle eval_data, nb::handl
 nb::list score(nb::handle self, nb::handle eval_data, nb::handle eval_metric, std::optional<int64_t> num_batch,
                nb::handle batch_end_callback, nb::handle score_end_callback, bool reset, int epoch, nb::handle) {
   auto& module = nb::cast<BaseModule&>(self);
+  look_again(module);
   const auto data = iter_from(eval_data, "eval_data");
   const EvalMetricPtr metric = metric_from(eval_metric);
   const ScoreArgs args{.num_batch = num_batch,
@@ -171,8 +179,9 @@ nb::object outputs_to_python(const std::vector<NDArray>& outputs, bool always_ou
 }
 
 nb::object predict(nb::handle self, nb::handle eval_data, std::optional<int64_t> num_batch, bool merge_batches,
-                   bool always_output_list, bool reset, nb::handle) {
+                   bool reset, bool always_output_list, nb::handle) {
   auto& module = nb::cast<BaseModule&>(self);
+  look_again(module);
   const bool numpy = nb::isinstance(eval_data, numpy_module().attr("ndarray"));
   if (numpy || nb::isinstance<NDArray>(eval_data)) {
     const NDArray data = array_from(eval_data, cpu());
@@ -275,7 +284,7 @@ void bind_base_module(nb::module_& m) {
            nb::arg("reset") = true, nb::arg("epoch") = 0, nb::arg("sparse_row_id_fn").none() = nb::none(),
            "Runs over eval_data; a list of names and values.")
       .def("predict", &predict, nb::arg("eval_data"), nb::arg("num_batch").none() = nb::none(),
-           nb::arg("merge_batches") = true, nb::arg("always_output_list") = false, nb::arg("reset") = true,
+           nb::arg("merge_batches") = true, nb::arg("reset") = true, nb::arg("always_output_list") = false,
            nb::arg("sparse_row_id_fn").none() = nb::none(),
            "The outputs over an iterator, or for an array; padding is cut off.")
       .def(

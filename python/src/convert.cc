@@ -189,10 +189,19 @@ std::string text_of(nb::handle value) {
   return nb::str(value).c_str();  // numbers, NumPy's among them
 }
 
+nb::dict dict_from(nb::handle value, const char* what) {
+  if (value.is_none()) return {};
+  if (nb::isinstance<nb::dict>(value)) return nb::borrow<nb::dict>(value);
+  if (!nb::hasattr(value, "keys"))
+    throw nb::type_error(join(what, " must be a dict, not ", nb::repr(value).c_str()).c_str());
+  PyObject* made = PyObject_CallOneArg(reinterpret_cast<PyObject*>(&PyDict_Type), value.ptr());
+  if (!made) throw nb::python_error();
+  return nb::steal<nb::dict>(made);
+}
+
 Attributes attributes_of(nb::handle mapping) {
   Attributes attributes;
-  if (mapping.is_none()) return attributes;
-  for (auto [key, value] : nb::borrow<nb::dict>(mapping)) attributes[nb::cast<std::string>(key)] = text_of(value);
+  for (auto [key, value] : dict_from(mapping, "attributes")) attributes[nb::cast<std::string>(key)] = text_of(value);
   return attributes;
 }
 
@@ -268,8 +277,7 @@ std::vector<NDArray> arrays_from(nb::handle value) {
 
 NamedArrays named_arrays_from(nb::handle mapping) {
   NamedArrays arrays;
-  if (mapping.is_none()) return arrays;
-  for (auto [name, value] : nb::borrow<nb::dict>(mapping)) {
+  for (auto [name, value] : dict_from(mapping, "arrays by name")) {
     if (!nb::isinstance<NDArray>(value))
       throw nb::type_error(
           join("an NDArray is due for ", nb::str(name).c_str(), ", not ", nb::repr(nb::handle(value.type())).c_str())

@@ -17,7 +17,8 @@ std::vector<Context> contexts_from(nb::handle value);  // None: the current one;
 
 // A value as the text that operators, files and initializers read: "(3, 3)", "True", "float32", "None", "0.1".
 std::string text_of(nb::handle value);
-Attributes attributes_of(nb::handle mapping);  // a dict of texts; None is empty
+Attributes attributes_of(nb::handle mapping);            // a dict of texts; None is empty
+nb::dict dict_from(nb::handle value, const char* what);  // None: empty; anything that is no mapping is a TypeError
 
 // None for an empty array.
 nb::object array_or_none(const NDArray& array);

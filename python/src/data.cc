@@ -224,11 +224,27 @@ class ThreadedIter final : public DataIter {
   std::vector<DataDesc> provide_label() const override { return inner().provide_label(); }
   int64_t batch_size() const override { return inner().batch_size(); }
   std::string default_bucket_key() const override { return inner().default_bucket_key(); }
-  void reset() override { inner().reset(); }
-  void begin_epoch() override { inner().begin_epoch(); }
-  std::optional<DataBatch> next() override { return inner().next(); }
+  void reset() override {
+    with_copied_errors([&] { inner().reset(); });
+  }
+  void begin_epoch() override {
+    with_copied_errors([&] { inner().begin_epoch(); });
+  }
+  std::optional<DataBatch> next() override {
+    return with_copied_errors([&] { return inner().next(); });
+  }
 
  private:
+  // What went wrong in a thread is kept and thrown at every call; Python empties what it is handed.
+  template <class Function>
+  static std::invoke_result_t<Function> with_copied_errors(Function function) {
+    try {
+      return function();
+    } catch (const nb::python_error& error) {
+      nb::gil_scoped_acquire acquire;
+      throw nb::python_error(error);
+    }
+  }
   static std::set<ThreadedIter*>& living() {  // touched with the GIL held
     static auto* all = new std::set<ThreadedIter*>;
     return *all;

@@ -31,6 +31,7 @@ void backward(Executor& self, nb::handle out_grads, bool is_train) {
 
 void set_monitor(Executor& self, nb::object callback, bool monitor_all) {
   if (callback.is_none()) return self.set_monitor_callback({});
+  if (!PyCallable_Check(callback.ptr())) throw nb::type_error("a monitor callback must be callable");
   self.set_monitor_callback(
       [function = Callable(std::move(callback))](const std::string& name, const NDArray& array) {
         nb::gil_scoped_acquire acquire;

@@ -34,8 +34,9 @@ std::vector<std::map<std::string, Context>> group2ctxs_from(nb::handle value, si
   if (value.is_none()) return result;
   const auto one = [](nb::handle dict, size_t index) {
     std::map<std::string, Context> groups;
-    for (auto [name, context] : nb::borrow<nb::dict>(dict)) {
+    for (auto [name, context] : dict_from(dict, "group2ctxs")) {
       const auto listed = contexts_from(context);
+      if (listed.empty()) throw nb::value_error("a group in group2ctxs has no context");
       groups[nb::cast<std::string>(name)] = listed[std::min(index, listed.size() - 1)];
     }
     return groups;

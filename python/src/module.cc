@@ -27,11 +27,6 @@ ModuleOptions options_from(nb::handle data_names, nb::handle label_names, nb::ha
   return options;
 }
 
-std::optional<NamedArrays> optional_arrays(nb::handle value) {
-  if (value.is_none()) return std::nullopt;
-  return named_arrays_from(value);
-}
-
 // Anything that looks like a batch; a list of them is one per context.
 void forward(Module& self, nb::handle data_batch, std::optional<bool> is_train) {
   if (PyList_Check(data_batch.ptr())) {
@@ -93,13 +88,18 @@ void bind_steps(nb::class_<Module, BaseModule, PythonModule<Module>>& type) {
           "bind",
           [](nb::handle self, nb::handle data_shapes, nb::handle label_shapes, bool for_training, bool inputs_need_grad,
              bool force_rebind, BaseModule* shared_module, nb::handle grad_req) {
-            const LoggerScope log(nb::getattr(self, "logger", nb::none()));
-            nb::cast<Module&>(self).Module::bind(descs_from(data_shapes), descs_from(label_shapes),
-                                                 {.for_training = for_training,
-                                                  .inputs_need_grad = inputs_need_grad,
-                                                  .force_rebind = force_rebind,
-                                                  .shared_module = shared_module,
-                                                  .grad_req = grad_reqs_from(grad_req)});
+            const LoggerScope log(logger_of(self));
+            auto& module = nb::cast<Module&>(self);
+            const std::vector<DataDesc> data = descs_from(data_shapes), label = descs_from(label_shapes);
+            const BindArgs args{.for_training = for_training,
+                                .inputs_need_grad = inputs_need_grad,
+                                .force_rebind = force_rebind,
+                                .shared_module = shared_module,
+                                .grad_req = grad_reqs_from(grad_req)};
+            {
+              nb::gil_scoped_release release;
+              module.Module::bind(data, label, args);
+            }
             self.attr("_grad_req") = grad_req;
           },
           nb::arg("data_shapes"), nb::arg("label_shapes").none() = nb::none(), nb::arg("for_training") = true,
@@ -109,13 +109,16 @@ void bind_steps(nb::class_<Module, BaseModule, PythonModule<Module>>& type) {
           "init_params",
           [](nb::handle self, nb::handle initializer, nb::handle arg_params, nb::handle aux_params, bool allow_missing,
              bool force_init, bool allow_extra) {
-            const LoggerScope log(nb::getattr(self, "logger", nb::none()));
-            nb::cast<Module&>(self).Module::init_params({.initializer = initializer_from(initializer),
-                                                         .arg_params = optional_arrays(arg_params),
-                                                         .aux_params = optional_arrays(aux_params),
-                                                         .allow_missing = allow_missing,
-                                                         .force_init = force_init,
-                                                         .allow_extra = allow_extra});
+            const LoggerScope log(logger_of(self));
+            auto& module = nb::cast<Module&>(self);
+            const InitParamsArgs args{.initializer = initializer_from(initializer),
+                                      .arg_params = optional_arrays(arg_params),
+                                      .aux_params = optional_arrays(aux_params),
+                                      .allow_missing = allow_missing,
+                                      .force_init = force_init,
+                                      .allow_extra = allow_extra};
+            nb::gil_scoped_release release;
+            module.Module::init_params(args);
           },
           nb::arg("initializer").none() = nb::none(), nb::arg("arg_params").none() = nb::none(),
           nb::arg("aux_params").none() = nb::none(), nb::arg("allow_missing") = false, nb::arg("force_init") = false,
@@ -138,11 +141,14 @@ void bind_steps(nb::class_<Module, BaseModule, PythonModule<Module>>& type) {
       .def(
           "init_optimizer",
           [](nb::handle self, nb::handle kvstore, nb::handle optimizer, nb::handle optimizer_params, bool force_init) {
-            const LoggerScope log(nb::getattr(self, "logger", nb::none()));
-            nb::cast<Module&>(self).Module::init_optimizer({.kvstore = kvstore_from(kvstore),
-                                                            .optimizer = optimizer_arg_from(optimizer),
-                                                            .optimizer_params = optimizer_params_from(optimizer_params),
-                                                            .force_init = force_init});
+            const LoggerScope log(logger_of(self));
+            auto& module = nb::cast<Module&>(self);
+            const InitOptimizerArgs args{.kvstore = kvstore_from(kvstore),
+                                         .optimizer = optimizer_arg_from(optimizer),
+                                         .optimizer_params = optimizer_params_from(optimizer_params),
+                                         .force_init = force_init};
+            nb::gil_scoped_release release;  // a store may be busy with an updater of Python's
+            module.Module::init_optimizer(args);
           },
           nb::arg("kvstore").none() = "local", nb::arg("optimizer") = "sgd",
           nb::arg("optimizer_params") = nb::make_tuple(nb::make_tuple("learning_rate", 0.01)),
@@ -197,13 +203,17 @@ void bind_files_of(nb::class_<Module, BaseModule, PythonModule<Module>>& type) {
   type.def(
           "save_checkpoint",
           [](nb::handle self, const std::string& prefix, int epoch, bool save_optimizer_states, bool) {
-            const LoggerScope log(nb::getattr(self, "logger", nb::none()));
-            nb::cast<Module&>(self).save_checkpoint(prefix, epoch, save_optimizer_states);
+            const LoggerScope log(logger_of(self));
+            auto& module = nb::cast<Module&>(self);
+            nb::gil_scoped_release release;
+            module.save_checkpoint(prefix, epoch, save_optimizer_states);
           },
           nb::arg("prefix"), nb::arg("epoch"), nb::arg("save_optimizer_states") = false,
           nb::arg("remove_amp_cast") = true)
-      .def("save_optimizer_states", &Module::save_optimizer_states, nb::arg("fname"))
-      .def("load_optimizer_states", &Module::load_optimizer_states, nb::arg("fname"))
+      .def("save_optimizer_states", &Module::save_optimizer_states, nb::arg("fname"),
+           nb::call_guard<nb::gil_scoped_release>())
+      .def("load_optimizer_states", &Module::load_optimizer_states, nb::arg("fname"),
+           nb::call_guard<nb::gil_scoped_release>())
       .def("_preload", [](Module& self, nb::handle arg_params, nb::handle aux_params, const std::string& states) {
         self.preload_params(named_arrays_from(arg_params), named_arrays_from(aux_params));
         self.preload_optimizer_states(states);

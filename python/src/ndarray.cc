@@ -16,10 +16,9 @@
 namespace symbind::python {
 namespace {
 
-int64_t checked_size(const NDArray& array, const char* what) {
+void require_one_element(const NDArray& array, const char* what) {
   if (array.size() != 1)
     throw nb::value_error(join(what, " is defined for arrays of one element, not of shape ", array.shape()).c_str());
-  return 1;
 }
 
 nb::object scalar_of(const NDArray& array) { return to_numpy(array).attr("item")(); }
@@ -152,13 +151,13 @@ void bind_ndarray(nb::module_& m) {
       .def(
           "asscalar",
           [](const NDArray& self) {
-            checked_size(self, "asscalar");
-            return scalar_of(self);
+            require_one_element(self, "asscalar");
+            return nb::object(to_numpy(self).attr("reshape")(-1)[0]);  // NumPy's number, in the array's type
           },
           "The only element.")
       .def("item",
            [](const NDArray& self) {
-             checked_size(self, "item");
+             require_one_element(self, "item");
              return scalar_of(self);
            })
       .def(
@@ -200,12 +199,12 @@ void bind_ndarray(nb::module_& m) {
            })
       .def("__float__",
            [](const NDArray& self) {
-             checked_size(self, "float()");
+             require_one_element(self, "float()");
              return self.item();
            })
       .def("__int__",
            [](const NDArray& self) {
-             checked_size(self, "int()");
+             require_one_element(self, "int()");
              return nb::int_(scalar_of(self));
            })
       .def("__index__",

@@ -77,7 +77,8 @@ Call<Value> sort_out(const OpDef& op, nb::handle args, nb::handle kwargs,
       for (nb::handle item : value) call.positional.emplace_back(nb::cast<Value>(item));
     } else if (!value.is_none()) {
       reject_other_inputs<Value>(op, value);
-      call.attributes[name] = text_of(value);
+      if (!call.attributes.emplace(name, text_of(value)).second)
+        throw nb::type_error(join("[", op.name, "] '", name, "' is given by position and by name").c_str());
     } else {
       for (const ParamField& each : op.fields)
         if (each.name == name && each.type.find("None") != std::string::npos) call.attributes[name] = "None";
@@ -92,13 +93,14 @@ nb::object keyword(nb::handle kwargs, const char* name) {
   return value ? nb::borrow(value) : nb::none();
 }
 
-Symbol call_on_symbols(const OpDef& op, nb::handle args, nb::handle kwargs) {
+// `called` is the name it was called by: an alias names the node after itself.
+Symbol call_on_symbols(const OpDef& op, nb::handle args, nb::handle kwargs, const std::string& called) {
   Call<Symbol> call = sort_out<Symbol>(op, args, kwargs, {"name", "attr", "out", "ctx"});
   const nb::object name = keyword(kwargs, "name"), attr = keyword(kwargs, "attr"), ctx = keyword(kwargs, "ctx");
   for (const ParamField& field : op.fields)
     if (field.name == "ctx" && !ctx.is_none()) call.attributes["ctx"] = text_of(ctx);
   if (!attr.is_none())
-    for (auto [key, value] : nb::borrow<nb::dict>(attr)) {
+    for (auto [key, value] : dict_from(attr, "attr")) {
       if (!nb::isinstance<nb::str>(value)) throw nb::value_error("attributes are texts");
       const auto attribute = nb::cast<std::string>(key);
       call.attributes[is_steering(attribute) ? hidden_key(attribute) : attribute] = nb::cast<std::string>(value);
@@ -115,7 +117,8 @@ Symbol call_on_symbols(const OpDef& op, nb::handle args, nb::handle kwargs) {
       if (call.positional[i] && i < names.size()) inputs.add(names[i], *call.positional[i]);
   }
   for (auto& [input, symbol] : call.named) inputs.add(input, symbol);
-  return apply(op.name, inputs, call.attributes, name.is_none() ? "" : nb::cast<std::string>(name));
+  const bool by_alias = OpRegistry::get().find_or_null(called) == &op;
+  return apply(by_alias ? called : op.name, inputs, call.attributes, name.is_none() ? "" : nb::cast<std::string>(name));
 }
 
 nb::object call_on_arrays(const OpDef& op, nb::handle args, nb::handle kwargs) {
@@ -183,7 +186,7 @@ void bind_op(nb::module_& m) {
       .def_prop_ro("inputs", &input_names)
       .def_prop_ro("aux", [](const OpDef& op) { return op.aux ? op.aux(op.make_params().get()) : Names{}; })
       .def_prop_ro("takes_any", [](const OpDef& op) { return !op.count_field.empty(); })
-      .def("on_symbols", &call_on_symbols)
+      .def("on_symbols", &call_on_symbols, nb::arg("args"), nb::arg("kwargs"), nb::arg("called") = "")
       .def("on_arrays", &call_on_arrays);
   m.def(
       "_find_op", [](const std::string& name) { return OpRegistry::get().find_or_null(name); },

@@ -45,14 +45,19 @@ class Overrides {
   };
   static const char* text(Name name);
 
-  // With the GIL held: the method or property of `self` if its class defines it beyond `base`, else an invalid object.
+  // With the GIL held: the method or property of `self` if it or its class defines it beyond `base`, else an invalid
+  // object.
   nb::object find(nb::handle self, nb::handle base, Name name) const;
   bool known_missing(Name name) const { return found_[name] == Found::no; }
+  void look_again() const { found_.fill(Found::unknown); }
 
  private:
   enum class Found : char { unknown, no, yes };
   mutable std::array<Found, count> found_ = {};
 };
+
+nb::object logger_of(nb::handle module);  // its attribute `logger`, if it has one
+std::optional<NamedArrays> optional_arrays(nb::handle value);
 
 // Arguments that C++ takes by name or as an object.
 OptimizerArg optimizer_arg_from(nb::handle value);
@@ -65,9 +70,18 @@ nb::object module_to_python(BaseModule* module);
 std::vector<std::pair<std::string, Shape>> output_shapes_from(nb::handle value);
 BaseModule::Params params_from(nb::handle value);
 
-template <class Base>
-class PythonModule final : public Base {
+// Scripts replace methods of a single object, too (mod.update = …): a loop that begins looks for them again.
+class LooksForOverrides {
  public:
+  virtual ~LooksForOverrides() = default;
+  virtual void look_again() const = 0;
+};
+void look_again(const BaseModule& module);
+
+template <class Base>
+class PythonModule final : public Base, public LooksForOverrides {
+ public:
+  void look_again() const override { overrides_.look_again(); }
   using Base::Base;
   static constexpr bool abstract = std::is_same_v<Base, BaseModule>;
 

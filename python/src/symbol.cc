@@ -109,8 +109,7 @@ nb::object type_lists(const Symbol& symbol, nb::args in_order, nb::kwargs by_nam
 
 std::map<std::string, Context> groups_from(nb::handle group2ctx) {
   std::map<std::string, Context> groups;
-  if (group2ctx.is_none()) return groups;
-  for (auto [group, context] : nb::borrow<nb::dict>(group2ctx))
+  for (auto [group, context] : dict_from(group2ctx, "group2ctx"))
     groups[nb::cast<std::string>(group)] = context_or_current(context);
   return groups;
 }
@@ -129,8 +128,7 @@ ExecutorPtr bind_shapes(const Symbol& symbol, Context ctx, nb::handle grad_req, 
                         nb::handle group2ctx, nb::handle shared_arg_names, ExecutorPtr shared_exec,
                         nb::handle shared_buffer, nb::kwargs shapes) {
   NamedTypes types;
-  if (!type_dict.is_none())
-    for (auto [name, dtype] : nb::borrow<nb::dict>(type_dict)) types[nb::cast<std::string>(name)] = dtype_from(dtype);
+  for (auto [name, dtype] : dict_from(type_dict, "type_dict")) types[nb::cast<std::string>(name)] = dtype_from(dtype);
   NamedArrays buffer = named_arrays_from(shared_buffer);
   auto executor = simple_bind(symbol, ctx, known_shapes(symbol, nb::tuple(), shapes),
                               {.grad_req = grad_reqs_from(grad_req),

@@ -60,10 +60,18 @@ def docstring_of(op, symbolic):
 
 
 def make_function(name, op, symbolic, module):
-    call = op.on_symbols if symbolic else op.on_arrays
+    """The operator as a function. A node without a name is named after the name it was called by."""
+    if symbolic:
+        on_symbols = op.on_symbols
 
-    def function(*args, **kwargs):
-        return call(args, kwargs)
+        def function(*args, **kwargs):
+            return on_symbols(args, kwargs, name)
+
+    else:
+        on_arrays = op.on_arrays
+
+        def function(*args, **kwargs):
+            return on_arrays(args, kwargs)
 
     function.__name__ = name
     function.__qualname__ = name

@@ -19,8 +19,11 @@ LAZY = {
 ABSENT = {
     "autograd": "Automatic differentiation of array code is not part of Symbind: bind a Symbol, whose backward() gives "
     "gradients.",
+    "contrib": "mx.contrib is not part of Symbind; those of its operators that are there stand in mx.nd.contrib and "
+    "mx.sym.contrib.",
     "gluon": "Gluon is not part of Symbind: write the network as a Symbol and train it with mx.mod.Module.",
     "image": "mx.image is not part of Symbind yet.",
+    "img": "mx.img is not part of Symbind yet.",
     "kvstore_server": "MXNet's parameter servers are not part of Symbind.",
     "library": "Operators compiled against MXNet cannot be loaded by Symbind: write a CustomOp.",
     "notebook": "MXNet's notebook helpers are not part of Symbind.",
@@ -32,6 +35,7 @@ ABSENT = {
     "recordio": "mx.recordio is not part of Symbind yet.",
     "rnn": "mx.rnn is not part of Symbind yet.",
     "rtc": "CUDA kernels compiled from text at run time are not part of Symbind: write a CustomOp.",
+    "runtime": "MXNet's build features are not part of Symbind: mx.num_gpus() says whether there are GPUs.",
     "th": "Torch7's functions are not part of Symbind.",
     "torch": "Torch7's functions are not part of Symbind.",
 }

@@ -6,6 +6,7 @@ __all__ = ["Context", "cpu", "cpu_pinned", "current_context", "gpu", "num_gpus",
 
 
 def gpu_memory_info(device_id=0):
-    """(free, total) bytes are the driver's to tell; here: bytes kept for reuse, and bytes handed out."""
-    stats = memory_stats(gpu(device_id))
-    return stats["pooled"], stats["live"]
+    """(free, total) bytes of a GPU's memory."""
+    from .util import get_gpu_memory
+
+    return get_gpu_memory(device_id)

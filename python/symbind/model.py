@@ -15,7 +15,6 @@ BatchEndParam = _namedtuple("BatchEndParams", ["epoch", "nbatch", "eval_metric",
 def save_checkpoint(prefix, epoch, symbol, arg_params, aux_params, remove_amp_cast=True):
     """Writes prefix-symbol.json (where there is a symbol) and prefix-EPOCH.params."""
     _symbind._save_checkpoint(prefix, epoch, symbol, arg_params, aux_params)
-    _logging.info('Saved checkpoint to "%s-%04d.params"', prefix, epoch)
 
 
 def load_checkpoint(prefix, epoch):
@@ -99,6 +98,8 @@ class FeedForward:
         from .io import NDArrayIter
 
         if not isinstance(X, (_np.ndarray, NDArray)):
+            if isinstance(X, (list, tuple)):
+                raise TypeError("X must be a data iterator, an NDArray or a NumPy array, not a list")
             return X
         if y is None:
             if training:
@@ -155,7 +156,8 @@ class FeedForward:
             raise ValueError("FeedForward needs num_epoch to be fitted")
         train_data = self._limited(self._iterator(X, y, training=True))
         if isinstance(eval_data, (tuple, list)) and len(eval_data) == 2:
-            eval_data = self._iterator(eval_data[0], eval_data[1], training=False)
+            data, labels = (_np.array(part) if isinstance(part, list) else part for part in eval_data)
+            eval_data = self._iterator(data, labels, training=False)
         module = self._module(train_data, logger, work_load_list)
         module.fit(
             train_data,
@@ -209,9 +211,10 @@ class FeedForward:
         return joined(outputs)
 
     def score(self, X, eval_metric="acc", num_batch=None, batch_end_callback=None, reset=True):
-        """The value of a metric over an iterator with labels."""
-        module = self._bound(X)
-        return module.score(X, eval_metric, num_batch, batch_end_callback, reset=reset)[0][1]
+        """The value of a metric over an iterator with labels; the labels of an array are zeros, as in MXNet."""
+        iterator = self._iterator(X, None, training=False)
+        module = self._bound(iterator)
+        return module.score(iterator, eval_metric, num_batch, batch_end_callback, reset=reset)[0][1]
 
     def save(self, prefix, epoch=None, remove_amp_cast=True):
         """A checkpoint of the model."""

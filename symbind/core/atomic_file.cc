@@ -7,6 +7,7 @@
 #include <cstring>
 #include <filesystem>
 #include <memory>
+#include <system_error>
 #include <utility>
 
 #include <fcntl.h>
@@ -19,11 +20,23 @@ namespace symbind {
 namespace {
 
 constexpr size_t buffer_bytes = size_t{1} << 16;
+constexpr int most_links = 40;                     // as many as the kernel follows
 constexpr size_t largest_write = size_t{1} << 30;  // the kernel takes less than 2 GiB at a time
 
+// Where links lead, to a file that is not there yet included.
 std::string follow_links(const std::string& path) {
   const std::unique_ptr<char, decltype(&std::free)> resolved(::realpath(path.c_str(), nullptr), &std::free);
-  return resolved ? std::string(resolved.get()) : path;
+  if (resolved) return resolved.get();
+  struct stat status {};
+  if (::stat(path.c_str(), &status) == 0) return path;  // a pipe behind /dev/stdout has no other name
+  std::filesystem::path place = path;
+  for (int links = 0; links < most_links; ++links) {
+    std::error_code no_link;
+    const std::filesystem::path next = std::filesystem::read_symlink(place, no_link);
+    if (no_link) return place.string();
+    place = place.parent_path() / next;
+  }
+  fail("[", path, "] cannot write this file: ", std::strerror(ELOOP));
 }
 
 // The name of a folder's entry reaches the disk only when the folder is synchronised too. File systems that cannot do

@@ -231,6 +231,8 @@ std::optional<DataBatch> PrefetchingIter::merge_next() {
   }
   batch.provide_data = std::move(provide_data);
   batch.provide_label = std::move(provide_label);
+  // It is no longer what the first of them made.
+  if (parts.size() > 1 || !options_.rename_data.empty() || !options_.rename_label.empty()) batch.source.reset();
   return batch;
 }
 

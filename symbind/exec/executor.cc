@@ -94,9 +94,11 @@ Executor::Impl::Compiled Executor::Impl::compile(bool is_train, bool with_backwa
 
 Executor::Impl::Compiled& Executor::Impl::compiled(bool is_train, bool with_backward) {
   const bool monitored = static_cast<bool>(monitor);
-  auto& slot = plans[{is_train, with_backward, monitored}];
-  if (!slot) slot = std::make_unique<Compiled>(compile(is_train, with_backward, monitored));
-  return *slot;
+  const auto key = std::tuple(is_train, with_backward, monitored);
+  const auto found = plans.find(key);
+  if (found != plans.end()) return *found->second;
+  auto made = std::make_unique<Compiled>(compile(is_train, with_backward, monitored));  // may fail: nothing is kept then
+  return *(plans[key] = std::move(made));
 }
 
 bool Executor::Impl::has_gradients() const {

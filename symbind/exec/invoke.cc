@@ -93,10 +93,11 @@ bool may_write(const Kernel& kernel, Context context, std::span<const NDArray> i
 ReadyOp::ReadyOp(const OpDef& op, std::span<const NDArray> inputs, std::shared_ptr<const void> params,
                  const InvokeOptions& options)
     : op_(&op), params_(std::move(params)) {
+  for (const auto& arrays : {inputs, std::span<const NDArray>(options.out)})
+    for (const NDArray& array : arrays) require(bool(array), "[", op.name, "] was given an empty array");
   context_ = inputs.empty() ? (options.out.empty() ? options.context : options.out[0].context()) : inputs[0].context();
   std::vector<Tensor> in;
   for (const NDArray& input : inputs) {
-    require(bool(input), "[", op.name, "] was given an empty array");
     require(input.context() == context_, "[", op.name, "] its arrays are on ", context_, " and ", input.context());
     in.push_back({input.shape(), input.dtype(), Layout::plain});
   }

@@ -49,7 +49,6 @@ Plan::Plan(Graph graph, const std::vector<OutsideArray>& outside, std::shared_pt
   for (const OutsideArray& given : outside) {
     home[static_cast<size_t>(given.tensor)] = static_cast<int>(outside_.size());
     outside_.push_back(given.array);
-    written_.push_back(given.written);
   }
   memory_ = plan_memory(graph_, home, share_memory);
   for (size_t i = 0; i < memory_.arena_contexts.size(); ++i)

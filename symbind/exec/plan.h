@@ -42,7 +42,6 @@ class Workspace {
 struct OutsideArray {
   NDArray array;
   int tensor = 0;
-  bool written = false;  // by the plan
 };
 
 // Called after each node, with arrays that are valid during the call.
@@ -99,7 +98,6 @@ class Plan {
   Graph graph_;
   MemoryPlan memory_;
   std::vector<NDArray> outside_;
-  std::vector<bool> written_;
   std::shared_ptr<Workspace> workspace_;
   std::vector<size_t> arenas_;  // the workspace's number for each arena of the memory plan
   uint64_t generation_ = 0;     // of the workspace when the addresses were taken

@@ -1,6 +1,7 @@
 #include "symbind/ops/concat.h"
 
 #include "symbind/graph/define.h"
+#include "symbind/ops/extents.h"
 
 namespace symbind {
 namespace {
@@ -32,8 +33,7 @@ void infer_joined(Shapes& s, int64_t dim, size_t first, Inferred<Shape> whole) {
     if (extent == unknown_dim)
       unknown = static_cast<int>(i), ++unknowns;
     else
-      require(!__builtin_add_overflow(sum, extent, &sum), s.where(), " the parts are too long together along axis ",
-              along);
+      sum = extent_sum(sum, extent, s.where());
   }
   whole.meet(unknowns == 0 ? common.with(along, sum) : common);
   if (whole[along] == unknown_dim) return;

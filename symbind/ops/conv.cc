@@ -2,6 +2,7 @@
 
 #include "symbind/graph/define.h"
 #include "symbind/ops/activation.h"
+#include "symbind/ops/extents.h"
 #include "symbind/ops/floating.h"
 
 namespace symbind {
@@ -58,11 +59,7 @@ void infer_channels(const Convolution& p, Shapes& s) {
   }
   weight.meet(weight_shape(p, channels == unknown_dim ? unknown_dim : channels / p.num_group));
   if (!p.no_bias) s["bias"].meet({p.num_filter});
-  int64_t needed = 0;
-  if (weight[axis] == unknown_dim) return;
-  require(!__builtin_mul_overflow(weight[axis], p.num_group, &needed), s.where(),
-          " weight has too many channels: weight ", weight.get());
-  data.meet_dim(axis, needed);
+  if (weight[axis] != unknown_dim) data.meet_dim(axis, extent_product(weight[axis], p.num_group, s.where()));
 }
 
 void infer(const Convolution& p, Shapes& s) {

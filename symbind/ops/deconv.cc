@@ -1,6 +1,7 @@
 #include "symbind/ops/deconv.h"
 
 #include "symbind/graph/define.h"
+#include "symbind/ops/extents.h"
 #include "symbind/ops/floating.h"
 #include "symbind/ops/reduce.h"
 
@@ -36,7 +37,8 @@ struct Extent {
   int64_t pad, result;
 };
 Extent extent_of(const Deconvolution& p, size_t i, int64_t in, const std::string& where) {
-  const int64_t whole = p.stride[i] * (in - 1) + p.dilate[i] * (p.kernel[i] - 1) + 1;
+  const int64_t reach = p.dilate[i] * (p.kernel[i] - 1) + 1;
+  const int64_t whole = extent_sum(extent_product(in, p.stride[i], where), reach, where) - p.stride[i];
   if (p.target_shape.empty() || p.target_shape[i] == 0) {
     const int64_t result = whole - 2 * p.pad[i] + p.adj[i];
     require(result > 0 || in == 0, where, " pad ", print(p.pad), " leaves nothing of ", whole, " elements");

@@ -3,27 +3,9 @@
 #include <algorithm>
 
 #include "symbind/graph/define.h"
+#include "symbind/ops/extents.h"
 
 namespace symbind {
-
-std::vector<int64_t> padded_indices(const Pad& params, int axis, int64_t extent) {
-  const auto before = params.pad_width[static_cast<size_t>(2 * axis)];
-  const auto behind = params.pad_width[static_cast<size_t>(2 * axis + 1)];
-  std::vector<int64_t> indices;
-  for (int64_t i = -before; i < extent + behind; ++i) {
-    const bool inside = i >= 0 && i < extent;
-    if (inside)
-      indices.push_back(i);
-    else if (params.mode == "constant")
-      indices.push_back(-1);
-    else if (params.mode == "edge")
-      indices.push_back(i < 0 ? 0 : extent - 1);
-    else
-      indices.push_back(i < 0 ? -i : 2 * (extent - 1) - i);
-  }
-  return indices;
-}
-
 namespace {
 
 template <class P>
@@ -36,13 +18,20 @@ Op<P>& pad_fields(Op<P>& op) {
 }
 
 // The shape with its borders, or with them taken off again.
-Shape with_borders(const Pad& p, const Shape& data, int sign, const std::string& where) {
+Shape with_borders(const Pad& p, const Shape& data, bool taken_off, const std::string& where) {
   require(p.pad_width.size() == 2 * static_cast<size_t>(data.rank()), where,
           " pad_width must have two numbers for each axis: pad_width ", print(p.pad_width), ", data ", data);
   Shape shape = data;
   for (int axis = 0; axis < data.rank(); ++axis) {
     const auto i = 2 * static_cast<size_t>(axis);
-    if (data[axis] != unknown_dim) shape[axis] += sign * (p.pad_width[i] + p.pad_width[i + 1]);
+    const int64_t borders = extent_sum(p.pad_width[i], p.pad_width[i + 1], where);
+    if (!taken_off) {
+      shape[axis] = extent_sum(data[axis], borders, where);
+    } else if (data[axis] != unknown_dim) {
+      require(borders <= data[axis], where, " axis ", axis, " is shorter than its borders: pad_width ",
+              print(p.pad_width), ", out_grad ", data);
+      shape[axis] -= borders;
+    }
   }
   return shape;
 }
@@ -54,7 +43,7 @@ OpDef define(Op<Pad> op) {
       .infer_shape([](const Pad& p, Shapes& s) {
         const auto data = s["data"];
         if (!data.rank_known()) return;
-        s.output().meet(with_borders(p, data, 1, s.where()));
+        s.output().meet(with_borders(p, data, false, s.where()));
         for (int axis = 0; axis < data.rank(); ++axis) {
           const auto i = 2 * static_cast<size_t>(axis);
           const int64_t most = std::max(p.pad_width[i], p.pad_width[i + 1]);
@@ -68,7 +57,7 @@ OpDef define(Op<Pad> op) {
 
 OpDef define(Op<PadGrad> op) {
   return pad_fields(op).inputs({"out_grad"}).infer_shape([](const PadGrad& p, Shapes& s) {
-    if (s["out_grad"].rank_known()) s.output().meet(with_borders(p, s["out_grad"], -1, s.where()));
+    if (s["out_grad"].rank_known()) s.output().meet(with_borders(p, s["out_grad"], true, s.where()));
   });
 }
 

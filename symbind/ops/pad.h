@@ -16,9 +16,6 @@ inline constexpr Builder<Pad> pad;
 struct PadGrad : Pad {};
 inline constexpr Builder<PadGrad> pad_grad;
 
-// For each index along an axis of the result, the index of the data it shows; -1: the constant.
-std::vector<int64_t> padded_indices(const Pad& params, int axis, int64_t extent);
-
 void register_pad(OpRegistry& registry);
 
 }  // namespace symbind

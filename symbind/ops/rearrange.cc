@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "symbind/graph/define.h"
+#include "symbind/ops/extents.h"
 #include "symbind/ops/matrix.h"
 
 namespace symbind {
@@ -79,12 +80,17 @@ OpDef define(Op<Reverse> op) {
         same_shape(s);
         const auto data = s["data"];
         if (!data.rank_known()) return;
-        for (const int64_t axis : p.axis) static_cast<void>(data.get().axis(axis, s.where()));
+        std::vector<bool> named(static_cast<size_t>(data.rank()), false);
+        for (const int64_t given : p.axis) {
+          const auto axis = static_cast<size_t>(data.get().axis(given, s.where()));
+          require(!named[axis], s.where(), " each axis may be named once: axis ", print(p.axis));
+          named[axis] = true;
+        }
       })
       .gradient([](const Reverse& p, Grad& g) { g.set("data", reverse(g.out_grad(), p)); });
 }
 
-// From (n, channels, h, w) with `down` times fewer channels and `up` times more rows and columns, or the other way.
+// (n, channels, h, w): block·block times fewer channels and block times more rows and columns, or the other way.
 void infer_blocks(Shapes& s, int64_t block, bool to_space) {
   const auto data = s["data"];
   if (!data.known()) return;
@@ -93,11 +99,12 @@ void infer_blocks(Shapes& s, int64_t block, bool to_space) {
   if (to_space) {
     require(d[1] % (block * block) == 0, s.where(), " the square of block_size must divide the channels: block_size ",
             block, ", data ", d);
-    s.output().meet({d[0], d[1] / (block * block), d[2] * block, d[3] * block});
+    s.output().meet(
+        {d[0], d[1] / (block * block), extent_product(d[2], block, s.where()), extent_product(d[3], block, s.where())});
   } else {
     require(d[2] % block == 0 && d[3] % block == 0, s.where(), " block_size must divide rows and columns: block_size ",
             block, ", data ", d);
-    s.output().meet({d[0], d[1] * block * block, d[2] / block, d[3] / block});
+    s.output().meet({d[0], extent_product(d[1], block * block, s.where()), d[2] / block, d[3] / block});
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include "symbind/graph/define.h"
 #include "symbind/ops/broadcast.h"
+#include "symbind/ops/extents.h"
 
 namespace symbind {
 
@@ -38,7 +39,7 @@ OpDef define(Op<Tile> op) {
         const auto axes = repeated_axes(p, data);
         Shape shape = Shape::scalar();
         for (size_t i = 0; i < axes.size(); i += 2)
-          shape.push_back(axes[i + 1].extent == unknown_dim ? unknown_dim : axes[i].extent * axes[i + 1].extent);
+          shape.push_back(extent_product(axes[i].extent, axes[i + 1].extent, s.where()));
         s.output().meet(shape);
       })
       .gradient([](const Tile& p, Grad& g) { g.set("data", tile_grad(g.out_grad(), g.input("data"), {p})); });
@@ -52,11 +53,11 @@ OpDef define(Op<Repeat> op) {
         const auto data = s["data"];
         if (!data.rank_known()) return;
         if (!p.axis) {
-          if (data.known()) s.output().meet({data.get().size() * p.repeats});
+          if (data.known()) s.output().meet({extent_product(data.get().size(), p.repeats, s.where())});
           return;
         }
         const int axis = data.get().axis(*p.axis, s.where());
-        s.output().meet(data.get().with(axis, data[axis] == unknown_dim ? unknown_dim : data[axis] * p.repeats));
+        s.output().meet(data.get().with(axis, extent_product(data[axis], p.repeats, s.where())));
       })
       .gradient([](const Repeat& p, Grad& g) { g.set("data", repeat_grad(g.out_grad(), g.input("data"), {p})); });
 }

@@ -1,6 +1,7 @@
 #include "symbind/ops/upsample.h"
 
 #include "symbind/graph/define.h"
+#include "symbind/ops/extents.h"
 
 namespace symbind {
 namespace {
@@ -43,14 +44,13 @@ OpDef define(Op<UpSampling> op) {
           if (!s.input(i).known()) return;
         }
         Shape result = s.input(0);
-        result[2] *= p.scale;
-        result[3] *= p.scale;
+        for (int axis = 2; axis < 4; ++axis) result[axis] = extent_product(result[axis], p.scale, s.where());
         for (size_t i = 0; i < s.inputs(); ++i) {
           const Shape& shape = s.input(i);
           check_input(shape, result, s.where());
           require(shape[0] == result[0] && (p.multi_input_mode == "concat" || shape[1] == s.input(0)[1]), s.where(),
                   " the inputs do not fit together: ", s.input(0).get(), " and ", shape);
-          if (p.multi_input_mode == "concat" && i > 0) result[1] += shape[1];
+          if (p.multi_input_mode == "concat" && i > 0) result[1] = extent_sum(result[1], shape[1], s.where());
         }
         s.output().meet(result);
       })

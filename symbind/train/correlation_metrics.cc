@@ -174,6 +174,9 @@ void PCC::Table::append_to(std::vector<double>& state) const {
 
 size_t PCC::Table::take_from(const std::vector<double>& state, size_t begin) {
   require(begin < state.size(), "[pcc] a state has two tables: this one ends early");
+  constexpr double most_classes = 1 << 16;
+  require(state[begin] >= 0 && state[begin] <= most_classes, "[pcc] a table has 0 to ", int64_t{1} << 16,
+          " classes: this one has ", state[begin]);
   const auto classes = static_cast<size_t>(state[begin]);
   const size_t end = begin + 1 + classes * classes;
   require(end <= state.size(), "[pcc] a table of ", classes, " classes has ", classes * classes,

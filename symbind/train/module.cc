@@ -69,7 +69,7 @@ std::string Module::optimizer_states() const {
 void Module::save_optimizer_states(const std::string& path) const { write_file_atomically(path, optimizer_states()); }
 
 void Module::load_optimizer_states(const std::string& path) {
-  require(optimizer_initialized, "[Module] init_optimizer comes before its states are loaded");
+  require(binded && optimizer_initialized, "[Module] bind and init_optimizer come before its states are loaded");
   StateKeys keys{.parameters = {}, .devices = update_on_kvstore_ ? 0 : options_.context.size()};
   const auto& grads = exec_group_->grad_arrays();
   for (size_t i = 0; i < param_names_.size(); ++i)
@@ -232,11 +232,14 @@ void Module::init_params(const InitParamsArgs& args) {
 }
 
 void Module::keep_params(NamedArrays arg_params, NamedArrays aux_params) {
-  if (host_.use_count() > 1) {  // those of the others stay
+  const size_t own = arg_params.size() + aux_params.size();
+  bool others_newer = false;
+  if (host_.use_count() > 1) {  // those of the others stay, and stay as old as they are
     arg_params.merge(NamedArrays(host_->arg_params));
     aux_params.merge(NamedArrays(host_->aux_params));
+    others_newer = host_->dirty && arg_params.size() + aux_params.size() > own;
   }
-  *host_ = {std::move(arg_params), std::move(aux_params)};
+  *host_ = {std::move(arg_params), std::move(aux_params), others_newer};
 }
 
 void Module::set_params(const NamedArrays& arg_params, const NamedArrays& aux_params, bool allow_missing,
@@ -261,6 +264,7 @@ BaseModule::Params Module::get_params() {
 }
 
 void Module::sync_params_from_devices() {
+  if (!exec_group_) return;  // what is newer is on the devices of a module it shares with
   // New arrays: whoever was given the old ones keeps them as they were.
   NamedArrays arg_params, aux_params;
   exec_group_->get_params(arg_params, aux_params);
@@ -280,9 +284,9 @@ bool update_on_kvstore_wanted() {
 
 }  // namespace
 
-OptimizerPtr Module::make_optimizer(const InitOptimizerArgs& args, double rescale_grad) const {
+OptimizerPtr Module::make_optimizer(const InitOptimizerArgs& args, bool in_store, double rescale_grad) const {
   std::map<int64_t, std::string> idx2name;
-  const size_t devices = update_on_kvstore_ ? 1 : options_.context.size();
+  const size_t devices = in_store ? 1 : options_.context.size();
   for (size_t i = 0; i < param_names_.size(); ++i)
     for (size_t k = 0; k < devices; ++k) idx2name[static_cast<int64_t>(i * devices + k)] = param_names_[i];
 
@@ -324,12 +328,13 @@ void Module::init_optimizer(const InitOptimizerArgs& args) {
   if (host_->dirty) sync_params_from_devices();
 
   auto [store, in_store] = choose_kvstore(args.kvstore, options_.context.size(), host_->arg_params);
-  update_on_kvstore_ = in_store;
-
   int64_t batch_size = exec_group_->batch_size();
   if (store && store->type().find("dist") != std::string::npos && store->type().find("_sync") != std::string::npos)
     batch_size *= store->num_workers();
-  OptimizerPtr made = make_optimizer(args, 1.0 / static_cast<double>(batch_size));
+  // A failure up to here leaves the optimizer that was there; from here on there is none until all is done.
+  OptimizerPtr made = make_optimizer(args, in_store, 1.0 / static_cast<double>(batch_size));
+  optimizer_initialized = false;
+  update_on_kvstore_ = in_store;
   kvstore_ = std::move(store);
   optimizer_ = std::move(made);
   updater_ = update_on_kvstore_ ? nullptr : std::make_shared<Updater>(optimizer_);
@@ -407,13 +412,18 @@ void Module::forward(const DataBatch& batch, std::optional<bool> is_train) {
     return now;
   };
   const std::vector<DataDesc> data = shaped(data_shapes_, batch.provide_data, batch.data);
+  require(data.size() == data_shapes_.size(), "[forward] provide_data describes ", data.size(), " arrays, ",
+          data_shapes_.size(), " are bound");
   std::vector<DataDesc> labels = label_shapes_;
+  const auto has_batch_axis = [](const DataDesc& desc) {
+    return desc.batch_axis() >= 0 && desc.batch_axis() < desc.shape.rank();
+  };
   if (!batch.label.empty() && !labels.empty()) {
     labels = shaped(label_shapes_, batch.provide_label, batch.label);
-  } else if (!labels.empty() && data[0].batch_axis() >= 0) {
+  } else if (!labels.empty() && has_batch_axis(data[0])) {
     // No labels came: those that are bound follow the size of the batch.
     for (DataDesc& label : labels)
-      if (label.batch_axis() >= 0) label.shape[label.batch_axis()] = data[0].shape[data[0].batch_axis()];
+      if (has_batch_axis(label)) label.shape[label.batch_axis()] = data[0].shape[data[0].batch_axis()];
   }
   if (!(data == data_shapes_ && labels == label_shapes_)) reshape(data, labels);
   pad_ = batch.pad;
@@ -444,8 +454,12 @@ std::vector<NDArray> Module::get_input_grads() {
           "[get_input_grads] bind with inputs_need_grad to have them");
   return exec_group_->get_merged_input_grads();
 }
-DataParallelExecutorGroup::PerDevice Module::get_outputs_per_device() const { return exec_group_->get_outputs(); }
+DataParallelExecutorGroup::PerDevice Module::get_outputs_per_device() const {
+  require(binded, "[get_outputs] bind comes first");
+  return exec_group_->get_outputs();
+}
 DataParallelExecutorGroup::PerDevice Module::get_input_grads_per_device() const {
+  require(binded && inputs_need_grad, "[get_input_grads] bind with inputs_need_grad comes first");
   return exec_group_->get_input_grads();
 }
 
@@ -473,6 +487,7 @@ void Module::set_states(double value) {
 }
 
 void Module::update_metric(EvalMetric& metric, const std::vector<NDArray>& labels, bool pre_sliced) {
+  require(binded, "[update_metric] bind comes first");
   exec_group_->update_metric(metric, labels, pre_sliced, pad_);
 }
 

@@ -110,7 +110,7 @@ class Module : public BaseModule {
   void keep_params(NamedArrays arg_params, NamedArrays aux_params);
   std::vector<DataDesc> checked(const std::vector<DataDesc>& shapes, const std::vector<std::string>& names,
                                 std::string_view kind, bool strict) const;
-  OptimizerPtr make_optimizer(const InitOptimizerArgs& args, double rescale_grad) const;
+  OptimizerPtr make_optimizer(const InitOptimizerArgs& args, bool in_store, double rescale_grad) const;
   void init_kvstore();
   std::string optimizer_states() const;
 

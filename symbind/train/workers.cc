@@ -57,6 +57,15 @@ struct Workers::Impl final : cpu_backend::LoopThreads {
 
   bool forked() const { return ::getpid() != process; }
 
+  void stop() {
+    {
+      const std::lock_guard lock(mutex);
+      stopping = true;
+    }
+    start.notify_all();
+    for (std::thread& thread : threads) thread.join();
+  }
+
   template <class Condition>
   void wait(std::condition_variable& changed, Condition condition) {
     if (patient && soon(condition)) return;
@@ -91,7 +100,12 @@ Workers::Workers(size_t count, int cores) : impl_(std::make_unique<Impl>()) {
   impl_->thrown.resize(impl_->workers);
   impl_->share = std::max(1, cores / static_cast<int>(impl_->workers));
   impl_->patient = static_cast<size_t>(cores) >= impl_->workers;
-  for (size_t i = 1; i < count; ++i) impl_->threads.emplace_back([this, i] { impl_->work(i); });
+  try {
+    for (size_t i = 1; i < count; ++i) impl_->threads.emplace_back([impl = impl_.get(), i] { impl->work(i); });
+  } catch (...) {  // the system has no more threads
+    impl_->stop();
+    throw;
+  }
 }
 
 Workers::~Workers() {
@@ -100,12 +114,7 @@ Workers::~Workers() {
     (void)impl_.release();
     return;
   }
-  {
-    const std::lock_guard lock(impl_->mutex);
-    impl_->stopping = true;
-  }
-  impl_->start.notify_all();
-  for (std::thread& thread : impl_->threads) thread.join();
+  impl_->stop();
 }
 
 void Workers::Impl::run(const std::function<void(size_t worker)>& wanted) {

@@ -98,6 +98,21 @@ TEST(AtomicFile, KeepsPermissionsAndLinks) {
   EXPECT_EQ(status.st_mode & 0777, 0640u);
 }
 
+TEST(AtomicFile, LinksLeadToFilesThatAreNotThereYet) {
+  const TempDir dir;
+  const std::string link = dir.file("link"), second = dir.file("second"), loop = dir.file("loop");
+  std::filesystem::create_symlink("a", second);
+  std::filesystem::create_symlink(second, link);
+  write_file_atomically(link, "new");
+  EXPECT_TRUE(std::filesystem::is_symlink(link));
+  EXPECT_TRUE(std::filesystem::is_symlink(second));
+  EXPECT_FALSE(std::filesystem::is_symlink(dir.file("a")));
+  EXPECT_EQ(read_file(dir.file("a")), "new");
+  std::filesystem::create_symlink(loop, loop);
+  EXPECT_TRUE(fails_with([&] { write_file_atomically(loop, "new"); }, loop, "cannot write", "symbolic links"));
+  EXPECT_TRUE(std::filesystem::is_symlink(loop));
+}
+
 TEST(AtomicFile, AFolderThatIsNotThereIsNamed) {
   EXPECT_TRUE(fails_with([] { AtomicFile("/no/such/folder/file"); }, "/no/such/folder/file", "No such file"));
   const TempDir dir;

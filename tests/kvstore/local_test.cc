@@ -197,6 +197,19 @@ TEST(LocalStore, ConvertsTheTypeOfAPull) {
   EXPECT_EQ(pulled(*store, "w", {2}, cpu(1), DType::float64).to_vector<double>(), (std::vector<double>{1, 2.5}));
 }
 
+TEST(LocalStore, PullsIntoOneArrayInTheOrderOfTheKeys) {
+  const Shape shape{1 << 20};
+  const auto store = KVStore::create();
+  store->init({"a", "b"}, {full(shape, 1), full(shape, 2)});
+  const NDArray out = zeros(shape);
+  for (int round = 0; round < 10; ++round) {
+    store->pull({"a", "b"}, {{out}, {out}});
+    ASSERT_EQ(out.to_vector<float>(), Floats(1 << 20, 2));
+    store->pull({"b", "a"}, {{out}, {out}});
+    ASSERT_EQ(out.to_vector<float>(), Floats(1 << 20, 1));
+  }
+}
+
 TEST(LocalStore, SumsAKeyListedTwiceAsOnePush) {
   const auto store = KVStore::create();
   store->init({3}, {ones({2})});

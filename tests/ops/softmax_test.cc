@@ -44,6 +44,11 @@ TEST(Softmax, GradientsPassLengthAndTemperature) {
       all_close(executor->grad_dict().at("data").to_vector<double>(), {0.125, -0.125, 0, 0, 0, 0}, {1e-6, 1e-7}));
 }
 
+TEST(LogSoftmax, KeepsItsDigitsBesideLargeNumbers) {
+  const auto values = log_softmax(array({3e4, 3e4 + 1, -5, 0})).to_vector<double>();
+  EXPECT_TRUE(all_close(values, {-1.3132617, -0.3132617, -30006.3132617, -30001.3132617}, {1e-6, 0}));
+}
+
 TEST(Softmax, RefusesWhatHasNoMeaning) {
   EXPECT_TRUE(fails_with([] { softmax(two_rows, {.temperature = 0}); }, "temperature must not be 0"));
   EXPECT_TRUE(fails_with([] { softmax(two_rows, {.axis = 2}); }, "[softmax]", "axis 2"));

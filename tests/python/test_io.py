@@ -404,3 +404,45 @@ def test_iterators_that_come_later_say_so():
     with pytest.raises(NotImplementedError, match="ImageRecordIter"):
         mx.io.ImageRecordIter(path_imgrec="x.rec", data_shape=(3, 2, 2), batch_size=1)
     assert mx.io.io.DataDesc is mx.io.DataDesc
+
+
+class _Failing(mx.io.DataIter):
+    def __init__(self):
+        super().__init__(2)
+        self.provide_data = [mx.io.DataDesc("data", (2, 1))]
+        self.provide_label = []
+
+    def next(self):
+        raise OSError("the disk is gone")
+
+    def reset(self):
+        pass
+
+
+def test_a_prefetcher_throws_what_went_wrong_at_every_call():
+    prefetching = mx.io.PrefetchingIter(_Failing())
+    for _ in range(3):
+        with pytest.raises(OSError, match="the disk is gone"):
+            prefetching.next()
+
+
+class _Counting(mx.io.DataIter):
+    def __init__(self, name):
+        super().__init__(2)
+        self.provide_data = [mx.io.DataDesc(name, (2, 1))]
+        self.provide_label = []
+        self.left = 2
+
+    def next(self):
+        if not self.left:
+            raise StopIteration
+        self.left -= 1
+        return mx.io.DataBatch([mx.nd.full((2, 1), self.left)], [])
+
+    def reset(self):
+        self.left = 2
+
+
+def test_a_prefetcher_joins_the_batches_of_python_iterators():
+    batch = mx.io.PrefetchingIter([_Counting("a"), _Counting("b")]).next()
+    assert len(batch.data) == 2

@@ -174,6 +174,7 @@ def test_python_protocols():
     assert len(array) == 2
     assert [row.asnumpy().tolist() for row in array] == [[1, 2], [3, 4]]
     assert float(mx.nd.array([2.5])) == 2.5
+    assert type(mx.nd.array([0.1]).asscalar()) is np.float32 and type(mx.nd.array([0.5]).item()) is float
     assert int(mx.nd.array([2.5])) == 2
     assert [10, 20, 30][mx.nd.array([1], dtype="int32")] == 20
     assert bool(mx.nd.array([1])) and not bool(mx.nd.array([0]))
@@ -237,3 +238,34 @@ def test_random_numbers_repeat():
     out = mx.nd.zeros((3, 2))
     mx.random.uniform(5, 6, out=out)
     assert out.asnumpy().min() >= 5
+
+
+def test_axes_are_transposed_by_position_and_by_name():
+    array = mx.nd.zeros((2, 3, 4))
+    for transposed in (
+        array.transpose((2, 0, 1)),
+        array.transpose(2, 0, 1),
+        array.transpose(axes=(2, 0, 1)),
+        array.transpose(np.array([2, 0, 1])),
+    ):
+        assert transposed.shape == (4, 2, 3)
+    assert array.transpose().shape == array.T.shape == (4, 3, 2)
+
+
+def test_methods_are_those_operators_that_exist():
+    for name in mx.nd._methods.FLUENT:
+        exists = mx._symbind._find_op(name) is not None
+        assert hasattr(mx.nd.NDArray, name) == exists and hasattr(mx.sym.Symbol, name) == exists, name
+
+
+def test_power_has_mxnets_keywords():
+    base = mx.nd.array([2, 3])
+    assert mx.nd.power(base=base, exp=2).asnumpy().tolist() == [4, 9]
+    assert mx.sym.pow(base=mx.sym.Variable("base"), exp=2).eval(base=base)[0].asnumpy().tolist() == [4, 9]
+    assert mx.nd.power(2, 3) == mx.sym.power(2, 3) == 8
+
+
+def test_dlpack_methods_share_the_memory():
+    array = mx.nd.array([1, 2])
+    np.testing.assert_array_equal(mx.nd.from_dlpack(array.to_dlpack_for_read()).asnumpy(), [1, 2])
+    assert array.to_dlpack_for_write() is not None

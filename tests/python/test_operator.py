@@ -133,6 +133,18 @@ def test_mistakes():
         assert caught.traceback[-1].name == "forward"
 
 
+def test_an_operator_that_cannot_be_made_leaves_the_executor_usable():
+    @mx.operator.register("test_unmakable")
+    class Unmakable(mx.operator.CustomOpProp):
+        def create_operator(self, ctx, shapes, dtypes):
+            raise OSError("no")
+
+    executor = mx.sym.Custom(mx.sym.Variable("x"), op_type="test_unmakable").simple_bind(mx.cpu(), x=(2,))
+    for attempt in (executor.forward, executor.debug_str, executor.memory):
+        with pytest.raises(OSError):
+            attempt()
+
+
 class Square(mx.operator.NumpyOp):
     def forward(self, in_data, out_data):
         out_data[0][:] = in_data[0] ** 2

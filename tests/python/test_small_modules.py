@@ -150,7 +150,9 @@ def test_batches_are_loaded_into_slices():
     assert first.asnumpy().tolist() == [[0, 1]] and second.asnumpy()[2].tolist() == [6, 7]
 
 
-@pytest.mark.parametrize("name", ["gluon", "autograd", "np", "npx", "numpy_extension", "onnx", "rtc", "torch"])
+@pytest.mark.parametrize(
+    "name", ["gluon", "autograd", "contrib", "runtime", "np", "npx", "numpy_extension", "onnx", "rtc", "torch"]
+)
 def test_what_is_not_part_of_symbind_says_so(name):
     with pytest.raises(AttributeError, match="not part of Symbind"):
         getattr(mx, name)
@@ -179,3 +181,8 @@ def test_import_leaves_slow_modules_for_later():
         "assert not late & set(sys.modules); mx.viz; mx.test_utils; assert late <= set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_classes_are_found_under_the_paths_of_mxnets_files():
+    assert importlib.import_module("symbind.ndarray.ndarray").NDArray is mx.nd.ndarray.NDArray is mx.nd.NDArray
+    assert importlib.import_module("symbind.symbol.symbol").Symbol is mx.sym.symbol.Symbol is mx.sym.Symbol

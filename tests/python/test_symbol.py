@@ -68,6 +68,7 @@ def test_names():
     with mx.name.NameManager():
         assert mx.sym.Flatten(mx.sym.Variable("x")).name == "flatten0"
         assert mx.sym.Flatten(mx.sym.Variable("x")).name == "flatten1"
+        assert mx.sym.Softmax(mx.sym.Variable("x")).list_arguments() == ["x", "softmax0_label"]
     with mx.name.Prefix("net_"):
         assert mx.sym.FullyConnected(mx.sym.Variable("x"), num_hidden=1, name="fc").list_arguments() == [
             "x",

@@ -155,5 +155,52 @@ TEST(BadInput, CallsInTheWrongOrder) {
       "inputs_need_grad", "for_training"));
 }
 
+TEST(BadInput, AskingBeforeBinding) {
+  const auto metric = EvalMetric::create("acc");
+  Module unbound(small_network());
+  EXPECT_TRUE(fails_with([&] { unbound.update_metric(*metric, {labels_of(10)}); }, "bind"));
+  EXPECT_TRUE(fails_with([&] { unbound.get_outputs_per_device(); }, "bind"));
+  EXPECT_TRUE(fails_with([&] { unbound.get_input_grads_per_device(); }, "bind"));
+
+  const auto module = bound_module();
+  module->init_optimizer();
+  module->reset_bind();
+  EXPECT_TRUE(fails_with([&] { module->load_optimizer_states("nothing.states"); }, "bind"));
+  module->bind({{"data", {10, 4}}}, {{"softmax_label", {10}}});
+  expect_still_works(*module);
+}
+
+TEST(BadInput, ABatchThatDescribesNothing) {
+  const auto module = bound_module();
+  DataBatch batch{.data = {random_array({10, 4}, 1)}};
+  batch.provide_data.emplace();
+  EXPECT_TRUE(fails_with([&] { module->forward(batch, false); }, "provide_data", "0", "1"));
+  expect_still_works(*module);
+}
+
+TEST(BadInput, AnOptimizerThatDoesNotExistLeavesTheOneThatWas) {
+  const auto module = bound_module({cpu(0), cpu(1)});
+  module->init_optimizer({.kvstore = "local"});
+  EXPECT_TRUE(fails_with(
+      [&] { module->init_optimizer({.kvstore = nullptr, .optimizer = "nonsense", .force_init = true}); }, "nonsense"));
+  module->forward_backward(DataBatch{.data = {random_array({10, 4}, 1)}, .label = {labels_of(10)}});
+  module->update();
+  EXPECT_FALSE(same_bits(module->get_params().arg_params.at("fc1_weight"), first_values().at("fc1_weight")));
+}
+
+// The one module's parameters are a part of the other's.
+TEST(SharedModule, FetchingAPartLeavesTheRestDirty) {
+  const auto whole = bound_module();
+  whole->init_optimizer();
+  Module part(activation(fully_connected(Symbol::variable("data"), {.num_hidden = 8}, "fc1"), {.act_type = "tanh"}),
+              {.label_names = {}});
+  part.bind({{"data", {10, 4}}}, {}, {.shared_module = whole.get()});
+  whole->forward_backward(DataBatch{.data = {random_array({10, 4}, 1)}, .label = {labels_of(10)}});
+  whole->update();
+  part.get_params();
+  const NDArray on_device = whole->exec_group()->param_arrays()[2][0];
+  EXPECT_TRUE(same_bits(whole->get_params().arg_params.at("fc2_weight"), on_device));
+}
+
 }  // namespace
 }  // namespace symbind::testing

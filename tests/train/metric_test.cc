@@ -267,6 +267,19 @@ TEST(Metric, AStateGoesOnWhereItWasTaken) {
   check(pcc, other_pcc, scores);
 }
 
+TEST(Metric, AStateOfImpossibleTablesIsRefused) {
+  metric::PCC pcc;
+  const std::vector<double> sums(pcc.state().size() - 2);  // what comes before the two tables
+  for (const double classes : {-1.0, 65537.0, 4294967296.0, 1e300, std::nan("")}) {
+    std::vector<double> state = sums;
+    state.insert(state.end(), {classes, 0});
+    EXPECT_TRUE(fails_with([&] { pcc.set_state(state); }, "[pcc]", "65536 classes")) << classes;
+  }
+  std::vector<double> state = sums;
+  state.insert(state.end(), {3, 0});
+  EXPECT_TRUE(fails_with([&] { pcc.set_state(state); }, "[pcc]", "9 numbers", "ends early"));
+}
+
 TEST(Metric, SumsAndNamesCanBeChanged) {
   metric::Accuracy accuracy;
   accuracy.set_sums({3, 4});

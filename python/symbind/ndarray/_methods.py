@@ -3,16 +3,16 @@
 import numpy as _np
 
 from .. import _symbind
-from . import _indexing
+from . import _creation, _indexing
 
 # Operators that are methods too: a.sum(axis=1) is sum(a, axis=1).
 FLUENT = """
-abs arccos arccosh arcsin arcsinh arctan arctanh argmax argmax_channel argmin argsort broadcast_axes broadcast_like
-broadcast_to cbrt ceil clip cos cosh degrees depth_to_space diag erf exp expand_dims expm1 fix flatten flip floor
-log log10 log1p log2 log_softmax max mean min nanprod nansum norm one_hot ones_like pad pick prod radians rcbrt
-reciprocal relu repeat reshape_like rint round rsqrt shape_array sigmoid sign sin sinh size_array slice slice_axis
-slice_like softmax softmin sort space_to_depth split split_v2 sqrt square squeeze sum swapaxes take tan tanh tile topk
-trunc zeros_like
+abs arccos arccosh arcsin arcsinh arctan arctanh argmax argmax_channel argmin argsort broadcast_axes broadcast_axis
+broadcast_like broadcast_to cbrt ceil clip cos cosh degrees depth_to_space diag erf exp expand_dims expm1 fix flatten
+flip floor log log10 log1p log2 log_softmax max mean min nanprod nansum norm one_hot ones_like pad pick prod radians
+rcbrt reciprocal relu repeat reshape_like rint round rsqrt shape_array sigmoid sign sin sinh size_array slice
+slice_axis slice_like softmax softmin sort space_to_depth split split_v2 sqrt square squeeze sum swapaxes take tan
+tanh tile topk trunc zeros_like
 """.split()
 
 
@@ -27,6 +27,13 @@ def fluent(name, symbolic):
     method.__qualname__ = f"{'Symbol' if symbolic else 'NDArray'}.{name}"
     method.__doc__ = f"The operator {name} on this {'symbol' if symbolic else 'array'}."
     return method
+
+
+def install_fluent(cls, symbolic):
+    """Makes methods of those operators that the registry has; others are no attributes."""
+    for name in FLUENT:
+        if _symbind._find_op(name) is not None:
+            setattr(cls, name, fluent(name, symbolic))
 
 
 def _repr(self):
@@ -47,11 +54,13 @@ def _reshape(self, *shape, **kwargs):
     return self._reshape_reversed(shape) if reverse else self._reshape(shape)
 
 
-def _transpose(self, *axes):
+def _transpose(self, *order, axes=None):
     """The array with its axes in another order; reversed without one."""
-    if len(axes) == 1 and not isinstance(axes[0], int):
-        axes = axes[0]
-    kwargs = {"axes": tuple(axes)} if axes else {}
+    if len(order) == 1 and not isinstance(order[0], (int, _np.integer)):
+        order = order[0]
+    elif not order:
+        order = axes
+    kwargs = {} if order is None else {"axes": tuple(order)}
     return _symbind._require_op("transpose").on_arrays((self,), kwargs)
 
 
@@ -94,8 +103,7 @@ def _no_autograd(self, *args, **kwargs):
 
 def install(cls):
     """Completes the C++ class."""
-    for name in FLUENT:
-        setattr(cls, name, fluent(name, symbolic=False))
+    install_fluent(cls, symbolic=False)
     cls.__getitem__ = _indexing.get
     cls.__setitem__ = _indexing.put
     cls.__iter__ = _indexing.rows
@@ -106,7 +114,6 @@ def install(cls):
     cls.stype = property(lambda self: "default")
     cls.grad = property(lambda self: None)
     cls.handle = property(lambda self: self)
-    cls.broadcast_axis = fluent("broadcast_axis", symbolic=False)
     cls.__array__ = _array
     cls.__array_ufunc__ = None
     cls.__reduce__ = _reduce
@@ -114,5 +121,7 @@ def install(cls):
     cls.__abs__ = lambda self: self.abs()
     cls.as_nd_ndarray = _as_nd
     cls.detach = _detach
+    cls.to_dlpack_for_read = _creation.to_dlpack_for_read
+    cls.to_dlpack_for_write = _creation.to_dlpack_for_write
     cls.tostype = _tostype
     cls.attach_grad = cls.backward = _no_autograd

@@ -25,7 +25,14 @@ multiply = _pair("multiply", lambda a, b: a * b, "broadcast_mul", "_mul_scalar",
 divide = _pair("divide", lambda a, b: a / b, "broadcast_div", "_div_scalar", "_rdiv_scalar", "lhs / rhs")
 true_divide = divide
 modulo = _pair("modulo", lambda a, b: a % b, "broadcast_mod", "_mod_scalar", "_rmod_scalar", "lhs % rhs")
-power = _pair("power", lambda a, b: a**b, "broadcast_power", "_power_scalar", "_rpower_scalar", "lhs to the power rhs")
+_power = _pair("power", lambda a, b: a**b, "broadcast_power", "_power_scalar", "_rpower_scalar", "lhs to the power rhs")
+
+
+def power(base, exp):
+    """base to the power exp"""
+    return _power(base, exp)
+
+
 maximum = _pair("maximum", max, "broadcast_maximum", "_maximum_scalar", "_maximum_scalar", "the greater of both")
 minimum = _pair("minimum", min, "broadcast_minimum", "_minimum_scalar", "_minimum_scalar", "the lesser of both")
 equal = _pair("equal", lambda a, b: float(a == b), "broadcast_equal", "_equal_scalar", "_equal_scalar", "lhs == rhs")

@@ -21,7 +21,7 @@ from ._creation import (
     zeros,
 )
 from . import contrib, image, linalg, random, sparse
-from . import _internal, op
+from . import _internal, op, symbol
 
 _methods.install(Symbol)
 _functions.install(globals(), symbolic=True)

@@ -109,7 +109,14 @@ def _pair(name, number, symbol_op, scalar_op, reversed_op, doc):
     return function
 
 
-pow = _pair("pow", lambda a, b: a**b, "_power", "_power_scalar", "_rpower_scalar", "base to the power exp")
+_pow = _pair("pow", lambda a, b: a**b, "_power", "_power_scalar", "_rpower_scalar", "left to the power right")
+
+
+def pow(base, exp):
+    """base to the power exp"""
+    return _pow(base, exp)
+
+
 power = pow
 maximum = _pair("maximum", max, "_maximum", "_maximum_scalar", "_maximum_scalar", "the greater of both")
 minimum = _pair("minimum", min, "_minimum", "_minimum_scalar", "_minimum_scalar", "the lesser of both")

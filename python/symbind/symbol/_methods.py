@@ -4,7 +4,7 @@ import numpy as _np
 
 from .. import _symbind
 from ..base import NotImplementedForSymbol
-from ..ndarray._methods import FLUENT, fluent
+from ..ndarray._methods import install_fluent
 
 
 def _repr(self):
@@ -66,9 +66,7 @@ def _restore(json):
 
 def install(cls):
     """Completes the C++ class."""
-    for name in FLUENT:
-        setattr(cls, name, fluent(name, symbolic=True))
-    cls.broadcast_axis = fluent("broadcast_axis", symbolic=True)
+    install_fluent(cls, symbolic=True)
     cls.__repr__ = _repr
     cls.__iter__ = _iter
     cls.bind = _bind

@@ -9,6 +9,7 @@
 #include <limits>
 #include <map>
 #include <mutex>
+#include <new>
 #include <vector>
 
 #include <unistd.h>
@@ -84,9 +85,12 @@ class CpuDevice final : public Device {
     if (size <= largest_pooled_block) {
       const std::lock_guard lock(mutex_);
       if (pooled_ + size <= most_pooled) {
-        pool_[size].push_back(data);
-        pooled_ += size;
-        return;
+        try {
+          pool_[size].push_back(data);
+          pooled_ += size;
+          return;
+        } catch (const std::bad_alloc&) {  // no memory to remember it with: it goes back at once
+        }
       }
     }
     std::free(data);

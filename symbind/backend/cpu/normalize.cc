@@ -211,11 +211,11 @@ std::unique_ptr<Kernel> build_scaled_grad(const NodeView& node, const Scaled& sc
         return [=](const C* const* in, C* const* out) {
           const Rows rows = scaled.rows;
           const C *dy = in[0], *x = in[1], *gamma = in[2];
-          C *dx = out[0], *means = out[3], *deviations = means + count;
+          C* const dx = out[0];
+          auto* const statistics = reinterpret_cast<Statistics*>(out[3]);  // of each row
           rows.for_each([=](int64_t row, int64_t at) {
             const Statistics s = statistics_of(x + at, rows, scaled.eps);
-            means[row] = static_cast<C>(s.mean);
-            deviations[row] = static_cast<C>(s.deviation);
+            statistics[row] = s;
             const double each = 1 / static_cast<double>(std::max<int64_t>(1, rows.length));
             double mean = 0, product = 0;
             for (int64_t k = 0, i = at; k < rows.length; ++k, i += rows.step) {
@@ -240,8 +240,7 @@ std::unique_ptr<Kernel> build_scaled_grad(const NodeView& node, const Scaled& sc
                            const auto add = [&](int64_t row, int64_t i) {
                              by_beta += static_cast<double>(dy[i]);
                              by_gamma += static_cast<double>(dy[i]) *
-                                         (static_cast<double>(x[i]) - static_cast<double>(means[row])) /
-                                         static_cast<double>(deviations[row]);
+                                         (static_cast<double>(x[i]) - statistics[row].mean) / statistics[row].deviation;
                            };
                            if (scaled.channels == 0) {
                              for (int64_t row = 0; row < count; ++row) add(row, rows.start(row) + own * rows.step);
@@ -255,7 +254,7 @@ std::unique_ptr<Kernel> build_scaled_grad(const NodeView& node, const Scaled& sc
                        });
         };
       },
-      2 * count + 1);
+      4 * count + 1);  // room for two doubles a row, whatever C
 }
 
 Scaled instances(const Shape& data, double eps) {

@@ -1,9 +1,12 @@
-// Padding reads through a table of indices for each axis; its gradient sums, for each element of the data, over all
-// places that show it.
+// Each place of the result shows an element of the data, or the constant; the gradient sums, for each element, over all
+// places that show it. Both are reckoned, not kept in tables: a border may be as long as it likes, and kernels are
+// built before their arrays have found room in memory.
 #include "symbind/ops/pad.h"
 
 #include <algorithm>
 #include <array>
+#include <span>
+#include <vector>
 
 #include "symbind/backend/convert.h"
 #include "symbind/backend/cpu/families.h"
@@ -14,79 +17,104 @@
 namespace symbind::cpu_backend {
 namespace {
 
+// One axis of the result and the borders along it.
+struct Axis {
+  enum class Mode { constant, edge, reflect };
+  Mode mode;
+  int64_t before, extent, length;  // the border in front, the extent of the data and that of the result
+  int64_t step;                    // from one element to the next in the array that is read
+
+  // The index of the data that a place of the result shows; -1: the constant.
+  int64_t shown_at(int64_t place) const {
+    const int64_t index = place - before;
+    if (index >= 0 && index < extent) return index;
+    if (mode == Mode::constant) return -1;
+    if (mode == Mode::edge) return index < 0 ? 0 : extent - 1;
+    return index < 0 ? -index : 2 * (extent - 1) - index;
+  }
+
+  // Calls visit(place) for all places that show an index of the data, the first one first.
+  template <class Visit>
+  void for_places(int64_t index, const Visit& visit) const {
+    const int64_t own = before + index, mirrored = own + 2 * (extent - 1 - index);
+    if (mode == Mode::edge && index == 0)
+      for (int64_t place = 0; place < before; ++place) visit(place);
+    if (mode == Mode::reflect && index > 0 && index <= before) visit(before - index);
+    visit(own);
+    if (mode == Mode::edge && index == extent - 1)
+      for (int64_t place = own + 1; place < length; ++place) visit(place);
+    if (mode == Mode::reflect && mirrored > own && mirrored < length) visit(mirrored);
+  }
+};
+
+std::vector<Axis> axes_of(const Pad& p, const Shape& data, const Shape& result, const Shape& read) {
+  const auto mode = p.mode == "constant" ? Axis::Mode::constant
+                    : p.mode == "edge"   ? Axis::Mode::edge
+                                         : Axis::Mode::reflect;
+  const auto strides = read.strides();
+  std::vector<Axis> axes;
+  for (int axis = 0; axis < data.rank(); ++axis) {
+    const auto i = static_cast<size_t>(axis);
+    axes.push_back({mode, p.pad_width[2 * i], data[axis], result[axis], strides[i]});
+  }
+  return axes;
+}
+
 std::unique_ptr<Kernel> build_pad(const NodeView& node) {
   const auto& p = node.as<Pad>();
   const Shape &data = node.inputs[0].shape, &out = node.outputs[0].shape;
   if (out.size() == 0) return make_kernel([](const Args&) {});
-  std::vector<std::vector<int64_t>> shows;  // offsets in the data; -1: the constant
-  const auto strides = data.strides();
-  for (int axis = 0; axis < data.rank(); ++axis) {
-    shows.push_back(padded_indices(p, axis, data[axis]));
-    for (int64_t& index : shows.back())
-      if (index >= 0) index *= strides[static_cast<size_t>(axis)];
-  }
-  const int64_t length = out[out.rank() - 1], rows = out.size() / length;
+  const std::vector<Axis> axes = axes_of(p, data, out, data);
+  const int64_t length = axes.back().length, rows = out.size() / length;
   return visit_dtype(node.outputs[0].dtype, [&](auto type) -> std::unique_ptr<Kernel> {
     using T = typename decltype(type)::type;
     return make_kernel([=, constant = convert<T>(p.constant_value)](const Args& args) {
       const T* const x = args.in<T>(0);
       T* const y = args.out<T>();
       parallel_for(rows, std::max<int64_t>(1, element_grain / length), [&](int64_t begin, int64_t end) {
+        const Axis& last = axes.back();
         for (int64_t row = begin; row < end; ++row) {
           int64_t at = 0, rest = row;
           bool inside = true;
-          for (size_t axis = shows.size() - 1; axis-- > 0;) {
-            const auto extent = static_cast<int64_t>(shows[axis].size());
-            const int64_t offset = shows[axis][static_cast<size_t>(rest % extent)];
-            rest /= extent;
-            inside = inside && offset >= 0;
-            at += offset;
+          for (size_t axis = axes.size() - 1; axis-- > 0; rest /= axes[axis].length) {
+            const int64_t index = axes[axis].shown_at(rest % axes[axis].length);
+            inside = inside && index >= 0;
+            at += index * axes[axis].step;
           }
           T* const to = y + row * length;
-          for (int64_t i = 0; i < length; ++i) {
-            const int64_t offset = shows.back()[static_cast<size_t>(i)];
-            to[i] = inside && offset >= 0 ? x[at + offset] : constant;
+          if (!inside) {
+            std::fill_n(to, length, constant);
+            continue;
           }
+          const T* const from = x + at;
+          const auto show = [&](int64_t place) {
+            const int64_t index = last.shown_at(place);
+            to[place] = index >= 0 ? from[index] : constant;
+          };
+          for (int64_t place = 0; place < last.before; ++place) show(place);
+          std::copy_n(from, last.extent, to + last.before);
+          for (int64_t place = last.before + last.extent; place < length; ++place) show(place);
         }
       });
     });
   });
 }
 
-// The places along one axis of the result that show an element: offsets[first[i]] … offsets[first[i + 1]] for index i.
-struct ShownAt {
-  std::vector<int64_t> first, offsets;
-};
-
-// The sum of dy over all places that show the element with the given indices, from axis `axis` on.
+// The sum of dy over all places that show the element with the given indices.
 template <class C, class T>
-C sum_shown(const std::vector<ShownAt>& axes, const int64_t* index, size_t axis, const T* dy) {
-  const ShownAt& shown = axes[axis];
-  const auto i = static_cast<size_t>(index[axis]);
+C sum_shown(std::span<const Axis> axes, const int64_t* index, const T* dy) {
   C sum = 0;
-  for (auto k = static_cast<size_t>(shown.first[i]); k < static_cast<size_t>(shown.first[i + 1]); ++k) {
-    const T* const from = dy + shown.offsets[k];
-    sum = pointwise::add(sum,
-                         axis + 1 == axes.size() ? static_cast<C>(*from) : sum_shown<C>(axes, index, axis + 1, from));
-  }
+  axes[0].for_places(index[0], [&](int64_t place) {
+    const T* const from = dy + place * axes[0].step;
+    sum =
+        pointwise::add(sum, axes.size() == 1 ? static_cast<C>(*from) : sum_shown<C>(axes.subspan(1), index + 1, from));
+  });
   return sum;
 }
 
 std::unique_ptr<Kernel> build_pad_grad(const NodeView& node) {
-  const auto& p = node.as<PadGrad>();
   const Shape &data = node.outputs[0].shape, &padded = node.inputs[0].shape;
-  const auto strides = padded.strides();
-  std::vector<ShownAt> axes(static_cast<size_t>(data.rank()));
-  for (int axis = 0; axis < data.rank(); ++axis) {
-    const auto shows = padded_indices(p, axis, data[axis]);
-    ShownAt& shown = axes[static_cast<size_t>(axis)];
-    for (int64_t i = 0; i < data[axis]; ++i) {
-      shown.first.push_back(static_cast<int64_t>(shown.offsets.size()));
-      for (size_t k = 0; k < shows.size(); ++k)
-        if (shows[k] == i) shown.offsets.push_back(static_cast<int64_t>(k) * strides[static_cast<size_t>(axis)]);
-    }
-    shown.first.push_back(static_cast<int64_t>(shown.offsets.size()));
-  }
+  const std::vector<Axis> axes = axes_of(node.as<PadGrad>(), data, padded, padded);
   return visit_dtype(node.outputs[0].dtype, [&](auto type) -> std::unique_ptr<Kernel> {
     using T = typename decltype(type)::type;
     using C = pointwise::Wide<T>;
@@ -99,7 +127,7 @@ std::unique_ptr<Kernel> build_pad_grad(const NodeView& node) {
           int64_t rest = i;
           for (int axis = shape.rank(); axis-- > 0; rest /= shape[axis])
             index[static_cast<size_t>(axis)] = rest % shape[axis];
-          dx[i] = convert<T>(sum_shown<C>(axes, index.data(), 0, dy));
+          dx[i] = convert<T>(sum_shown<C>(std::span(axes), index.data(), dy));
         }
       });
     });

@@ -28,7 +28,6 @@ std::unique_ptr<Kernel> build_reverse(const NodeView& node) {
   Movement movement{{data.begin(), data.end()}, {strides.begin(), strides.begin() + data.rank()}, 0};
   for (const int64_t given : node.as<Reverse>().axis) {
     const auto axis = static_cast<size_t>(data.axis(given, node.where()));
-    if (movement.steps[axis] < 0) continue;  // named twice
     movement.start += movement.steps[axis] * (movement.extents[axis] - 1);
     movement.steps[axis] = -movement.steps[axis];
   }

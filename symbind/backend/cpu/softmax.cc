@@ -50,8 +50,10 @@ void softmax_row(const C* x, C* y, int64_t count, int64_t step, C factor, bool l
     sum += static_cast<double>(power);
     if (!logarithm) y[k * step] = power;
   }
-  const C scale = static_cast<C>(1 / sum), shift = most + static_cast<C>(std::log(sum));
-  for (int64_t k = 0; k < count; ++k) y[k * step] = logarithm ? x[k * step] * factor - shift : y[k * step] * scale;
+  const C scale = static_cast<C>(1 / sum), shift = static_cast<C>(std::log(sum));
+  // Beside a large maximum the logarithm would lose its digits: the maximum goes first, by itself.
+  for (int64_t k = 0; k < count; ++k)
+    y[k * step] = logarithm ? (x[k * step] * factor - most) - shift : y[k * step] * scale;
 }
 
 struct Setting {

@@ -27,6 +27,7 @@ constexpr size_t alignment = 64;
 }  // namespace
 
 int threads_for(int64_t work, int64_t worth_a_thread) {
+  const cpu_backend::LoopsOn openmp(nullptr);
   return work < worth_a_thread ? 1 : cpu_backend::available_threads();
 }
 
@@ -128,6 +129,7 @@ void* Program::address(const Place& place, const Args& args) const {
 
 void Program::run(const Args& args) {
   const std::lock_guard lock(running_);
+  const cpu_backend::LoopsOn openmp(nullptr);  // oneDNN's loops are OpenMP's, whoever runs the other loops here
   const ThreadCount scope(threads_);
   require(threads_ == 1 || cpu_backend::available_threads() == threads_, where_, " was built for ", threads_,
           " threads and cannot run inside a parallel loop or in a forked child: bind again "

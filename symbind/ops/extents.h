@@ -1,0 +1,26 @@
+// Sums and products of extents, for the inference of shapes. One that does not fit into 64 bits is an error: wrapped
+// around it would be the shape of an array too small for what is written into it. What is unknown stays so.
+#pragma once
+
+#include <string_view>
+
+#include "symbind/core/error.h"
+#include "symbind/core/shape.h"
+
+namespace symbind {
+
+inline int64_t extent_sum(int64_t a, int64_t b, std::string_view where) {
+  if (a == unknown_dim || b == unknown_dim) return unknown_dim;
+  int64_t sum = 0;
+  require(!__builtin_add_overflow(a, b, &sum), where, " an axis would be too long: ", a, " and ", b, " elements");
+  return sum;
+}
+
+inline int64_t extent_product(int64_t a, int64_t b, std::string_view where) {
+  if (a == unknown_dim || b == unknown_dim) return unknown_dim;
+  int64_t product = 0;
+  require(!__builtin_mul_overflow(a, b, &product), where, " an axis would be too long: ", a, " times ", b, " elements");
+  return product;
+}
+
+}  // namespace symbind

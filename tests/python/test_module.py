@@ -1,0 +1,120 @@
+"""Module: calls by position as MXNet has them, what Python may put in place of its steps, and mistakes."""
+
+import threading
+
+import numpy as np
+import pytest
+
+import symbind as mx
+
+
+def network():
+    net = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=3, name="fc")
+    return mx.sym.SoftmaxOutput(net, name="softmax")
+
+
+def batches(count=8, batch_size=4):
+    rng = np.random.RandomState(0)
+    return mx.io.NDArrayIter(rng.rand(count, 5), np.arange(count) % 3, batch_size)
+
+
+# What inspect.signature says of MXNet 1.9.1's.
+SIGNATURES = {
+    "fit": "train_data eval_data eval_metric epoch_end_callback batch_end_callback kvstore optimizer optimizer_params "
+    "eval_end_callback eval_batch_end_callback initializer arg_params aux_params allow_missing force_rebind "
+    "force_init begin_epoch num_epoch validation_metric monitor sparse_row_id_fn",
+    "score": "eval_data eval_metric num_batch batch_end_callback score_end_callback reset epoch sparse_row_id_fn",
+    "predict": "eval_data num_batch merge_batches reset always_output_list sparse_row_id_fn",
+    "iter_predict": "eval_data num_batch reset sparse_row_id_fn",
+    "bind": "data_shapes label_shapes for_training inputs_need_grad force_rebind shared_module grad_req",
+    "init_params": "initializer arg_params aux_params allow_missing force_init allow_extra",
+    "set_params": "arg_params aux_params allow_missing force_init allow_extra",
+    "init_optimizer": "kvstore optimizer optimizer_params force_init",
+    "forward": "data_batch is_train",
+    "backward": "out_grads",
+    "get_outputs": "merge_multi_context",
+    "get_input_grads": "merge_multi_context",
+    "update_metric": "eval_metric labels pre_sliced",
+    "reshape": "data_shapes label_shapes",
+    "save_checkpoint": "prefix epoch save_optimizer_states remove_amp_cast",
+    "set_states": "states value",
+}
+
+
+@pytest.mark.parametrize("name", SIGNATURES)
+def test_arguments_stand_where_mxnet_has_them(name):
+    text = getattr(mx.mod.Module, name).__doc__.split("->")[0]
+    places = [text.index(argument + ":") for argument in SIGNATURES[name].split()]
+    assert places == sorted(places)
+
+
+def test_predict_in_all_its_forms():
+    module = mx.mod.Module(network())
+    data = batches()
+    module.bind(data.provide_data, data.provide_label)
+    module.init_params()
+    assert module.predict(data).shape == (8, 3)
+    assert module.predict(data, 1).shape == (4, 3)
+    assert [len(parts) for parts in module.predict(data, None, False)] == [1, 1]
+    assert isinstance(module.predict(data, always_output_list=True), list)
+    assert module.predict(np.zeros((4, 5))).shape == (4, 3)
+    assert module.predict(mx.nd.zeros((2, 5))).shape == (2, 3)
+    steps = list(module.iter_predict(data))
+    assert [number for _, number, _ in steps] == [0, 1]
+
+
+def test_a_step_replaced_on_the_object_is_the_one_that_runs():
+    module = mx.mod.Module(network())
+    module.fit(batches(), num_epoch=1)
+    calls = []
+    update = module.update
+    module.update = lambda: (calls.append("update"), update())
+    module.fit(batches(), num_epoch=2)
+    assert calls == ["update"] * 4
+    del module.update
+    module.fit(batches(), num_epoch=1)
+    assert len(calls) == 4
+
+
+def test_a_store_busy_in_another_thread_does_not_lock_up():
+    store = mx.kv.create("local")
+    inside = threading.Event()
+
+    def slow(key, pushed, stored):
+        inside.set()
+        stored[:] += pushed
+
+    store.init("x", mx.nd.zeros((2,)))
+    store._set_updater(slow)
+    pusher = threading.Thread(target=lambda: [store.push("x", mx.nd.ones((2,))) for _ in range(200)])
+    pusher.start()
+    inside.wait(10)
+    module = mx.mod.Module(network(), context=[mx.cpu(0), mx.cpu(1)])
+    data = batches()
+    module.bind(data.provide_data, data.provide_label)
+    module.init_params()
+    module.init_optimizer(kvstore=store)
+    pusher.join(30)
+    assert not pusher.is_alive()
+
+
+@pytest.mark.parametrize(
+    "mistake",
+    [
+        lambda: mx.mod.Module(network(), group2ctxs={"a": []}),
+        lambda: mx.mod.Module(network(), group2ctxs=5),
+        lambda: mx.mod.Module(network(), compression_params=5),
+        lambda: mx.mod.Module(network(), work_load_list="x"),
+        lambda: mx.mod.Module(network()).update_metric("acc", [mx.nd.zeros((4,))]),
+        lambda: mx.mod.Module(network()).get_outputs(False),
+        lambda: mx.sym.FullyConnected(mx.sym.Variable("x"), 5, num_hidden=2),
+        lambda: network().simple_bind(mx.cpu(), data=(2, 5)).set_monitor_callback(5),
+        lambda: network().simple_bind(mx.cpu(), data=(2, 5)).copy_params_from(5),
+        lambda: network().simple_bind(mx.cpu(), data=(2, 5), type_dict=5),
+        lambda: mx.Context(1, 0),
+        lambda: mx.init.Uniform("x"),
+    ],
+)
+def test_mistakes_are_exceptions(mistake):
+    with pytest.raises((TypeError, ValueError, mx.MXNetError)):
+        mistake()
