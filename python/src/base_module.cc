@@ -13,8 +13,7 @@
 
 namespace symbind::python {
 
-// ---- steps written in Python
-// -----------------------------------------------------------------------------------------
+// ---- steps written in Python ---------------------------------------------------------------------------------------
 
 const char* Overrides::text(Name name) {
   static constexpr std::array<const char*, count> texts = {
@@ -109,8 +108,7 @@ std::optional<NamedArrays> optional_arrays(nb::handle value) {
 
 namespace {
 
-// ---- what Python calls
-// -----------------------------------------------------------------------------------------------
+// ---- what Python calls ---------------------------------------------------------------------------------------------
 
 void fit(nb::handle self, nb::handle train_data, nb::handle eval_data, nb::handle eval_metric,
          nb::handle epoch_end_callback, nb::handle batch_end_callback, nb::handle kvstore, nb::handle optimizer,

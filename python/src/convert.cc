@@ -77,8 +77,7 @@ class NumpyBytes {
 
 }  // namespace
 
-// ---- small values
-// ----------------------------------------------------------------------------------------------------
+// ---- small values --------------------------------------------------------------------------------------------------
 
 std::vector<int64_t> dims_from(nb::handle value) {
   const auto number = [](nb::handle item) {
@@ -141,8 +140,7 @@ nb::object numpy_type(DType dtype) {
 
 nb::object numpy_module(const char* name) { return nb::module_::import_(name); }
 
-// ---- contexts
-// --------------------------------------------------------------------------------------------------------
+// ---- contexts ------------------------------------------------------------------------------------------------------
 
 Context current_context() { return context_stack.empty() ? cpu() : context_stack.back(); }
 void push_context(Context context) { context_stack.push_back(context); }
@@ -165,8 +163,7 @@ std::vector<Context> contexts_from(nb::handle value) {
   return contexts;
 }
 
-// ---- texts
-// -----------------------------------------------------------------------------------------------------------
+// ---- texts ---------------------------------------------------------------------------------------------------------
 
 std::string text_of(nb::handle value) {
   if (nb::isinstance<nb::str>(value)) return nb::cast<std::string>(value);
@@ -217,8 +214,7 @@ std::vector<std::string> names_from(nb::handle value) {
   return names;
 }
 
-// ---- arrays
-// ----------------------------------------------------------------------------------------------------------
+// ---- arrays --------------------------------------------------------------------------------------------------------
 
 nb::object array_or_none(const NDArray& array) { return array ? nb::cast(array) : nb::none(); }
 
@@ -340,8 +336,7 @@ nb::object numpy_view(const NDArray& array) {
                                          dlpack_type(array.dtype())));
 }
 
-// ---- functions
-// -------------------------------------------------------------------------------------------------------
+// ---- functions -----------------------------------------------------------------------------------------------------
 
 Callable::Callable(nb::object function)
     : function_(new nb::object(std::move(function)), [](nb::object* held) {
