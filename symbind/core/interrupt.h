@@ -1,5 +1,5 @@
-// A way out of long loops. Whoever owns the process (Python, a program with a signal handler) says how to notice that it
-// is to stop; loops over batches ask between them.
+// A way out of long loops. Whoever owns the process (Python, a program with a signal handler) says how to notice that
+// it is to stop; loops over batches ask between them.
 #pragma once
 
 #include <functional>

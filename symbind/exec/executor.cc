@@ -97,7 +97,8 @@ Executor::Impl::Compiled& Executor::Impl::compiled(bool is_train, bool with_back
   const auto key = std::tuple(is_train, with_backward, monitored);
   const auto found = plans.find(key);
   if (found != plans.end()) return *found->second;
-  auto made = std::make_unique<Compiled>(compile(is_train, with_backward, monitored));  // may fail: nothing is kept then
+  auto made =
+      std::make_unique<Compiled>(compile(is_train, with_backward, monitored));  // may fail: nothing is kept then
   return *(plans[key] = std::move(made));
 }
 

@@ -146,7 +146,8 @@ TEST(ResNet, RefusesOtherDepthsAndVersions) {
 
 TEST(SmallNetworks, InferTheirOutputs) {
   EXPECT_EQ(infer_shape(networks::mlp(), {{"data", {5, 784}}}).outputs[0], (std::vector<int64_t>{5, 10}));
-  EXPECT_EQ(parameters_of(networks::mlp({.classes = 3, .hidden = {7}})), (Names{"fc1_weight", "fc1_bias", "fc2_weight", "fc2_bias"}));
+  EXPECT_EQ(parameters_of(networks::mlp({.classes = 3, .hidden = {7}})),
+            (Names{"fc1_weight", "fc1_bias", "fc2_weight", "fc2_bias"}));
   EXPECT_EQ(infer_shape(networks::lenet(), {{"data", {5, 1, 28, 28}}}).outputs[0], (std::vector<int64_t>{5, 10}));
   EXPECT_EQ(parameters_of(networks::lenet()), (Names{"conv1_weight", "conv1_bias", "conv2_weight", "conv2_bias",
                                                      "fc1_weight", "fc1_bias", "fc2_weight", "fc2_bias"}));

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "symbind/backend/cpu/parallel.h"
+
 #include "tests/support/memory.h"
 
 namespace symbind {
