@@ -109,7 +109,8 @@ def from_numpy(ndarray, zero_copy=True):
 
 def from_dlpack(dlpack):
     """An array of what another library holds, copied."""
-    values = _np.from_dlpack(dlpack) if hasattr(dlpack, "__dlpack__") else _np.from_dlpack(_Capsule(dlpack))
+    read = getattr(_np, "from_dlpack", None) or _np._from_dlpack  # NumPy 1.22 has it under its first name
+    values = read(dlpack if hasattr(dlpack, "__dlpack__") else _Capsule(dlpack))
     return array(values, dtype=values.dtype)
 
 
