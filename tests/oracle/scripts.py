@@ -26,6 +26,9 @@ def parse():
     parser.add_argument("--record", action="store_true", help="write MXNet's results, and compare nothing")
     parser.add_argument("names", nargs="*", metavar="NAME", help="some runs; all by default")
     args = parser.parse_args()
+    for name in ("mxnet", "symbind"):  # scripts run in folders of their own
+        if os.sep in (getattr(args, name) or ""):
+            setattr(args, name, os.path.abspath(getattr(args, name)))
     if not args.mxnet:
         parser.error("which Python has MXNet? give --mxnet or set PEER_MXNET")
     unknown = set(args.names) - {run.name for run in RUNS}
