@@ -165,9 +165,7 @@ nb::list score(nb::handle self, nb::handle eval_data, nb::handle eval_metric, st
     nb::gil_scoped_release release;
     values = module.score(*data, metric, args);
   }
-  nb::list list;
-  for (const auto& [name, value] : values) list.append(nb::make_tuple(name, value));
-  return list;
+  return list_of(values);
 }
 
 // One output alone is the answer itself, unless a list is always wanted.

@@ -20,7 +20,6 @@ void bind_metric(nb::module_& m);
 void bind_callback(nb::module_& m);
 void bind_monitor(nb::module_& m);
 void bind_files(nb::module_& m);
-void bind_batch_slices(nb::module_& m);
 void bind_lr_scheduler(nb::module_& m);
 void bind_optimizer(nb::module_& m);
 void bind_updater(nb::module_& m);

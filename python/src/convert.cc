@@ -43,23 +43,6 @@ const NumpyTypes& numpy_types() {
 
 thread_local std::vector<Context> context_stack;
 
-nb::dlpack::dtype dlpack_type(DType dtype) {
-  const auto bits = static_cast<uint8_t>(8 * size_of(dtype));
-  switch (dtype) {
-    case DType::boolean:
-      return {static_cast<uint8_t>(nb::dlpack::dtype_code::Bool), bits, 1};
-    case DType::uint8:
-    case DType::bfloat16:
-      return {static_cast<uint8_t>(nb::dlpack::dtype_code::UInt), bits, 1};
-    case DType::int8:
-    case DType::int32:
-    case DType::int64:
-      return {static_cast<uint8_t>(nb::dlpack::dtype_code::Int), bits, 1};
-    default:
-      return {static_cast<uint8_t>(nb::dlpack::dtype_code::Float), bits, 1};
-  }
-}
-
 // The memory of a contiguous NumPy array, while it lives.
 class NumpyBytes {
  public:
@@ -119,10 +102,8 @@ DType dtype_from(nb::handle value) {
   try {
     dtype = numpy.dtype(value);
   } catch (nb::python_error& error) {
-    throw nb::type_error(
-        join("an element type is due (float32, float64, float16, bfloat16, uint8, int8, int32, int64 or bool), not ",
-             nb::repr(value).c_str())
-            .c_str());
+    throw wrong_type("an element type is due (float32, float64, float16, bfloat16, uint8, int8, int32, int64 or bool)",
+                     value);
   }
   for (DType type : all_types)
     if (type != DType::bfloat16 && dtype.equal(numpy.dtypes[static_cast<size_t>(type)])) return type;
@@ -140,6 +121,10 @@ nb::object numpy_type(DType dtype) {
 
 nb::object numpy_module(const char* name) { return nb::module_::import_(name); }
 
+nb::builtin_exception wrong_type(std::string_view due, nb::handle value) {
+  return nb::type_error(join(due, ", not ", nb::repr(value).c_str()).c_str());
+}
+
 // ---- contexts ------------------------------------------------------------------------------------------------------
 
 Context current_context() { return context_stack.empty() ? cpu() : context_stack.back(); }
@@ -152,7 +137,7 @@ Context context_or_current(nb::handle value) {
   if (value.is_none()) return current_context();
   if (nb::isinstance<Context>(value)) return nb::cast<Context>(value);
   if (nb::isinstance<nb::str>(value)) return Context::from_string(nb::cast<std::string>(value));
-  throw nb::type_error(join("a context is due (mx.cpu(0), mx.gpu(0)), not ", nb::repr(value).c_str()).c_str());
+  throw wrong_type("a context is due (mx.cpu(0), mx.gpu(0))", value);
 }
 
 std::vector<Context> contexts_from(nb::handle value) {
@@ -189,8 +174,7 @@ std::string text_of(nb::handle value) {
 nb::dict dict_from(nb::handle value, const char* what) {
   if (value.is_none()) return {};
   if (nb::isinstance<nb::dict>(value)) return nb::borrow<nb::dict>(value);
-  if (!nb::hasattr(value, "keys"))
-    throw nb::type_error(join(what, " must be a dict, not ", nb::repr(value).c_str()).c_str());
+  if (!nb::hasattr(value, "keys")) throw wrong_type(join(what, " must be a dict"), value);
   PyObject* made = PyObject_CallOneArg(reinterpret_cast<PyObject*>(&PyDict_Type), value.ptr());
   if (!made) throw nb::python_error();
   return nb::steal<nb::dict>(made);
@@ -207,8 +191,7 @@ std::vector<std::string> names_from(nb::handle value) {
   if (nb::isinstance<nb::str>(value)) return {nb::cast<std::string>(value)};
   std::vector<std::string> names;
   for (nb::handle item : value) {
-    if (!nb::isinstance<nb::str>(item))
-      throw nb::type_error(join("a name is due, not ", nb::repr(item).c_str()).c_str());
+    if (!nb::isinstance<nb::str>(item)) throw wrong_type("a name is due", item);
     names.push_back(nb::cast<std::string>(item));
   }
   return names;
@@ -329,11 +312,22 @@ nb::object to_numpy(const NDArray& array) {
   return result;
 }
 
+nb::dlpack::dtype dlpack_type(DType dtype) {
+  using Code = nb::dlpack::dtype_code;
+  const Code code = dtype == DType::bfloat16  ? Code::Bfloat
+                    : dtype == DType::boolean ? Code::Bool
+                    : dtype == DType::uint8   ? Code::UInt
+                    : is_floating(dtype)      ? Code::Float
+                                              : Code::Int;
+  return {static_cast<uint8_t>(code), static_cast<uint8_t>(8 * size_of(dtype)), 1};
+}
+
 nb::object numpy_view(const NDArray& array) {
   require(array.storage().device().is_host(), "NumPy cannot see the memory of an array on ", array.context());
   std::vector<size_t> dims(array.shape().begin(), array.shape().end());
+  const nb::dlpack::dtype bits{static_cast<uint8_t>(nb::dlpack::dtype_code::UInt), 16, 1};
   return nb::cast(nb::ndarray<nb::numpy>(array.mutable_data(), dims.size(), dims.data(), nb::cast(array), nullptr,
-                                         dlpack_type(array.dtype())));
+                                         array.dtype() == DType::bfloat16 ? bits : dlpack_type(array.dtype())));
 }
 
 // ---- functions -----------------------------------------------------------------------------------------------------

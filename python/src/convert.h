@@ -1,6 +1,8 @@
 // What Python code hands over in many forms, and what it gets back.
 #pragma once
 
+#include <nanobind/ndarray.h>
+
 #include "symbind/exec/executor.h"
 #include "symbind/graph/symbol.h"
 
@@ -20,6 +22,9 @@ std::string text_of(nb::handle value);
 Attributes attributes_of(nb::handle mapping);            // a dict of texts; None is empty
 nb::dict dict_from(nb::handle value, const char* what);  // None: empty; anything that is no mapping is a TypeError
 
+// A TypeError: "a context is due, not 5".
+nb::builtin_exception wrong_type(std::string_view due, nb::handle value);
+
 // None for an empty array.
 nb::object array_or_none(const NDArray& array);
 nb::list list_of(const std::vector<NDArray>& arrays);
@@ -38,7 +43,8 @@ std::vector<std::string> names_from(nb::handle value);  // None: none; one text,
 // Elements of a NumPy array become the array's; shapes agree. Memory is copied.
 void copy_from_numpy(const NDArray& array, nb::handle values);
 nb::object to_numpy(const NDArray& array);
-// NumPy's view of the array's own memory; only on a host device. Counts as one write.
+nb::dlpack::dtype dlpack_type(DType dtype);
+// NumPy's view of the array's own memory, of a bfloat16 array its bits; only on a host device. Counts as one write.
 nb::object numpy_view(const NDArray& array);
 
 // A function of Python's, held so that it may be copied, called and dropped on any thread.

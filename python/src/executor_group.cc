@@ -17,6 +17,12 @@ nb::object slice_of(const BatchSlice& slice) {
   return nb::steal(PySlice_New(nb::int_(slice.begin).ptr(), nb::int_(slice.end).ptr(), nullptr));
 }
 
+nb::list list_of(const std::vector<BatchSlice>& slices) {
+  nb::list list;
+  for (const BatchSlice& slice : slices) list.append(slice_of(slice));
+  return list;
+}
+
 nb::list sliced_lists(const std::vector<std::vector<Group::Sliced>>& arrays) {
   nb::list lists;
   for (const auto& per_device : arrays) {
@@ -28,6 +34,12 @@ nb::list sliced_lists(const std::vector<std::vector<Group::Sliced>>& arrays) {
 }
 
 }  // namespace
+
+nb::list list_of(const std::vector<std::pair<std::string, Shape>>& shapes) {
+  nb::list list;
+  for (const auto& [name, shape] : shapes) list.append(nb::make_tuple(name, tuple_of(shape)));
+  return list;
+}
 
 std::vector<std::map<std::string, Context>> group2ctxs_from(nb::handle value, size_t contexts) {
   std::vector<std::map<std::string, Context>> result;
@@ -51,6 +63,9 @@ std::vector<std::map<std::string, Context>> group2ctxs_from(nb::handle value, si
 }
 
 void bind_executor_group(nb::module_& m) {
+  m.def("_split_input_slice", [](int64_t batch_size, const std::vector<double>& work_load_list) {
+    return list_of(split_input_slice(batch_size, work_load_list));
+  });
   nb::class_<Group>(m, "DataParallelExecutorGroup", nb::dynamic_attr(),
                     "One network on several devices, each with a slice of every batch.")
       .def(
@@ -132,13 +147,7 @@ void bind_executor_group(nb::module_& m) {
             return merge ? list_of(self.get_merged_states()) : list_of(self.get_states());
           },
           nb::arg("merge_multi_context") = true)
-      .def("get_output_shapes",
-           [](const Group& self) {
-             nb::list shapes;
-             for (const auto& [name, shape] : self.get_output_shapes())
-               shapes.append(nb::make_tuple(name, tuple_of(shape)));
-             return shapes;
-           })
+      .def("get_output_shapes", [](const Group& self) { return list_of(self.get_output_shapes()); })
       .def(
           "update_metric",
           [](const Group& self, nb::handle metric, nb::handle labels, bool pre_sliced) {
@@ -152,12 +161,7 @@ void bind_executor_group(nb::module_& m) {
       .def_prop_ro("contexts", &Group::contexts)
       .def_prop_ro("workload", &Group::workload)
       .def_prop_ro("batch_size", &Group::batch_size)
-      .def_prop_ro("slices",
-                   [](const Group& self) {
-                     nb::list list;
-                     for (const BatchSlice& slice : self.slices()) list.append(slice_of(slice));
-                     return list;
-                   })
+      .def_prop_ro("slices", [](const Group& self) { return list_of(self.slices()); })
       .def_prop_ro("execs", &Group::execs)
       .def_prop_ro("data_shapes", [](const Group& self) { return list_of(self.data_shapes()); })
       .def_prop_ro("label_shapes",

@@ -25,7 +25,6 @@ NB_MODULE(_symbind, m) {
   bind_updater(m);
   bind_initializer(m);
   bind_kvstore(m);
-  bind_batch_slices(m);
   bind_executor_group(m);
   bind_base_module(m);
   bind_module(m);

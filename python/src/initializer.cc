@@ -12,10 +12,6 @@
 namespace symbind::python {
 namespace {
 
-nb::builtin_exception wrong_type(const char* due, nb::handle value) {
-  return nb::type_error(join(due, ", not ", nb::repr(value).c_str()).c_str());
-}
-
 class PyInitializer final : public Initializer {
  public:
   // `whole`: the rule decides for every name; else it is asked for weights alone.

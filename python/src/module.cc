@@ -60,12 +60,6 @@ void update_metric(Module& self, nb::handle eval_metric, nb::handle labels, bool
   self.Module::update_metric(*metric, arrays_from(labels), false);
 }
 
-nb::object shapes_to_python(const std::vector<std::pair<std::string, Shape>>& shapes) {
-  nb::list list;
-  for (const auto& [name, shape] : shapes) list.append(nb::make_tuple(name, tuple_of(shape)));
-  return list;
-}
-
 nb::object labels_or_none(const std::vector<DataDesc>& shapes) {
   return shapes.empty() ? nb::none() : nb::object(list_of(shapes));
 }
@@ -228,7 +222,7 @@ void bind_inside(nb::class_<Module, BaseModule, PythonModule<Module>>& type) {
       .def_prop_ro("output_names", [](const Module& self) { return self.Module::output_names(); })
       .def_prop_ro("data_shapes", [](const Module& self) { return list_of(self.Module::data_shapes()); })
       .def_prop_ro("label_shapes", [](const Module& self) { return labels_or_none(self.Module::label_shapes()); })
-      .def_prop_ro("output_shapes", [](const Module& self) { return shapes_to_python(self.Module::output_shapes()); })
+      .def_prop_ro("output_shapes", [](const Module& self) { return list_of(self.Module::output_shapes()); })
       .def_prop_ro("_symbol", [](const Module& self) { return self.Module::symbol(); })
       .def_prop_ro("_exec_group", &Module::exec_group)
       .def_prop_ro("_param_names", &Module::param_names)

@@ -113,24 +113,16 @@ void bind_views(nb::class_<NDArray>& type) {
            })
       .def("_numpy_view", &numpy_view, "NumPy's view of the memory, for immediate use.")
       .def("_same_memory", &NDArray::same_memory)
-      .def(
-          "__dlpack__",
-          [](const NDArray& self, nb::kwargs) {
-            self.storage().mark_exported();
-            self.wait_to_read();
-            std::vector<size_t> dims(self.shape().begin(), self.shape().end());
-            const bool bf16 = self.dtype() == DType::bfloat16;
-            const auto code = bf16                             ? nb::dlpack::dtype_code::Bfloat
-                              : self.dtype() == DType::boolean ? nb::dlpack::dtype_code::Bool
-                              : self.dtype() == DType::uint8   ? nb::dlpack::dtype_code::UInt
-                              : is_floating(self.dtype())      ? nb::dlpack::dtype_code::Float
-                                                               : nb::dlpack::dtype_code::Int;
-            const nb::dlpack::dtype dtype{static_cast<uint8_t>(code), static_cast<uint8_t>(8 * size_of(self.dtype())),
-                                          1};
-            return nb::cast(nb::ndarray<>(self.mutable_data(), dims.size(), dims.data(), nb::cast(self), nullptr, dtype,
-                                          self.context().is_gpu() ? nb::device::cuda::value : nb::device::cpu::value,
-                                          self.context().is_gpu() ? self.context().id : 0));
-          })
+      .def("__dlpack__",
+           [](const NDArray& self, nb::kwargs) {
+             self.storage().mark_exported();
+             self.wait_to_read();
+             std::vector<size_t> dims(self.shape().begin(), self.shape().end());
+             return nb::cast(nb::ndarray<>(self.mutable_data(), dims.size(), dims.data(), nb::cast(self), nullptr,
+                                           dlpack_type(self.dtype()),
+                                           self.context().is_gpu() ? nb::device::cuda::value : nb::device::cpu::value,
+                                           self.context().is_gpu() ? self.context().id : 0));
+           })
       .def("__dlpack_device__", [](const NDArray& self) {
         return self.context().is_gpu() ? nb::make_tuple(2, self.context().id) : nb::make_tuple(1, 0);
       });

@@ -16,10 +16,6 @@
 namespace symbind::python {
 namespace {
 
-nb::builtin_exception wrong_type(const char* due, nb::handle value) {
-  return nb::type_error(join(due, ", not ", nb::repr(value).c_str()).c_str());
-}
-
 // ---- The object ----------------------------------------------------------------------------------------------------
 
 // The library's own, whatever stands in the registry under these names by now.

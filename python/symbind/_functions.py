@@ -81,6 +81,22 @@ def make_function(name, op, symbolic, module):
     return function
 
 
+def on_pair(kind, lhs, rhs, both_numbers, pair_op, scalar_op, reversed_op):
+    """An operator of two operands, each of which may be of `kind` (Symbol or NDArray) or a number."""
+    method = "on_symbols" if kind is _symbind.Symbol else "on_arrays"
+
+    def call(op, operands, kwargs):
+        return getattr(_symbind._require_op(op), method)(operands, kwargs)
+
+    if isinstance(lhs, kind) and isinstance(rhs, kind):
+        return call(pair_op, (lhs, rhs), {})
+    if isinstance(lhs, kind):
+        return call(scalar_op, (lhs,), {"scalar": float(rhs)})
+    if isinstance(rhs, kind):
+        return call(reversed_op, (rhs,), {"scalar": float(lhs)})
+    return both_numbers(lhs, rhs)
+
+
 class Namespace:
     """The operators whose names begin with a prefix ("_contrib_"), as attributes of a module."""
 

@@ -1,18 +1,12 @@
 """Functions of two operands that may be arrays or numbers."""
 
-from .. import _symbind
+from .._functions import on_pair
 from .._symbind import NDArray
 
 
-def _pair(name, operator, array_op, scalar_op, reversed_op, doc):
+def _pair(name, both_numbers, array_op, scalar_op, reversed_op, doc):
     def function(lhs, rhs):
-        if isinstance(lhs, NDArray) and isinstance(rhs, NDArray):
-            return _symbind._require_op(array_op).on_arrays((lhs, rhs), {})
-        if isinstance(lhs, NDArray):
-            return _symbind._require_op(scalar_op).on_arrays((lhs,), {"scalar": float(rhs)})
-        if isinstance(rhs, NDArray):
-            return _symbind._require_op(reversed_op).on_arrays((rhs,), {"scalar": float(lhs)})
-        return operator(lhs, rhs)
+        return on_pair(NDArray, lhs, rhs, both_numbers, array_op, scalar_op, reversed_op)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = doc

@@ -1,6 +1,7 @@
 """Variables, groups, files, and functions that take symbols or numbers."""
 
 from .. import _symbind
+from .._functions import on_pair
 from .._symbind import Symbol
 
 
@@ -94,15 +95,9 @@ def eye(N, M=0, k=0, dtype=None, **kwargs):
     return _symbind._require_op("_eye").on_symbols((), {"N": N, "M": M, "k": k, **_attributes(dtype), **kwargs})
 
 
-def _pair(name, number, symbol_op, scalar_op, reversed_op, doc):
+def _pair(name, both_numbers, symbol_op, scalar_op, reversed_op, doc):
     def function(left, right):
-        if isinstance(left, Symbol) and isinstance(right, Symbol):
-            return _symbind._require_op(symbol_op).on_symbols((left, right), {})
-        if isinstance(left, Symbol):
-            return _symbind._require_op(scalar_op).on_symbols((left,), {"scalar": float(right)})
-        if isinstance(right, Symbol):
-            return _symbind._require_op(reversed_op).on_symbols((right,), {"scalar": float(left)})
-        return number(left, right)
+        return on_pair(Symbol, left, right, both_numbers, symbol_op, scalar_op, reversed_op)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = doc
