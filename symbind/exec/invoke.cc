@@ -107,8 +107,8 @@ ReadyOp::ReadyOp(const OpDef& op, std::span<const NDArray> inputs, std::shared_p
   random_ = op.is_random(params_.get());
   kernel_ = kernel_for({op, params_.get(), "", in, outputs_, options.is_train, random_ ? 0 : -1, context_});
   target_ = &Target::get(context_);
-  simple_ = !random_ && kernel_->scratch_bytes == 0 && outputs_.size() == 1 && inputs.size() <= 4 &&
-            std::find(updated_.begin(), updated_.end(), true) == updated_.end();
+  simple_ = !random_ && kernel_->scratch_bytes + kernel_->kept_bytes == 0 && outputs_.size() == 1 &&
+            inputs.size() <= 4 && std::find(updated_.begin(), updated_.end(), true) == updated_.end();
 }
 
 namespace {
@@ -117,6 +117,7 @@ namespace {
 void run_kernel(Target& target, Kernel& kernel, const Args& args) {
   const uint32_t state = target.enter();
   try {
+    if (kernel.kept_bytes > 0) kernel.prepare(args);
     kernel.run(args);
   } catch (...) {
     target.leave(state);
@@ -162,10 +163,14 @@ std::vector<NDArray> ReadyOp::run(std::span<const NDArray> inputs, const std::ve
     addresses.push_back(results.back().mutable_data());
   }
   Args args{addresses.data(), addresses.data() + inputs.size()};
-  std::unique_ptr<Storage> scratch, cursor;
+  std::unique_ptr<Storage> scratch, kept, cursor;
   if (kernel_->scratch_bytes > 0) {
     scratch = std::make_unique<Storage>(device, kernel_->scratch_bytes);
     args.scratch = scratch->mutable_data();
+  }
+  if (kernel_->kept_bytes > 0) {
+    kept = std::make_unique<Storage>(device, kernel_->kept_bytes);
+    args.kept = kept->mutable_data();
   }
   if (random_) {
     cursor = std::make_unique<Storage>(device, sizeof(RandomCursor));

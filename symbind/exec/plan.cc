@@ -54,6 +54,7 @@ Plan::Plan(Graph graph, const std::vector<OutsideArray>& outside, std::shared_pt
   for (size_t i = 0; i < memory_.arena_contexts.size(); ++i)
     arenas_.push_back(workspace_->reserve(memory_.arena_contexts[i], memory_.arena_bytes[i]));
   make_steps();
+  make_kept();
   take_addresses();
 }
 
@@ -113,14 +114,50 @@ void Plan::make_part(Part& part, size_t first_node, size_t end_node) {
     if (memory_.skip[i]) continue;
     step_of_node_[i] = static_cast<int>(steps_.size());
     const bool capturable = node.kernel->capturable;
+    const bool prepares = node.kernel->kept_bytes > 0 && !may_keep(graph_, node);
     if (part.stretches.empty() || part.stretches.back().capturable != capturable)
       part.stretches.push_back({steps_.size(), steps_.size(), capturable, 0, nullptr});
-    steps_.push_back({node.kernel.get(), {}, i});
+    steps_.push_back({node.kernel.get(), {}, i, prepares});
     part.stretches.back().end = steps_.size();
   }
   part.end = steps_.size();
   for (size_t i = 0; i < writes.size(); ++i)
     if (writes[i]) part.writes.push_back(i);
+}
+
+// Kernels that keep what they derive get memory for it; the first run fills it.
+void Plan::make_kept() {
+  for (size_t i = 0; i < steps_.size(); ++i) {
+    const Step& step = steps_[i];
+    if (step.kernel->kept_bytes == 0 || step.prepare_each_run) continue;
+    const GraphNode& node = graph_.nodes[step.node];
+    Kept kept{i, std::make_shared<Storage>(Device::get(node.context), step.kernel->kept_bytes), {}};
+    for (const int index : step.kernel->kept_from) {
+      const Place& place = memory_.tensors[static_cast<size_t>(node.inputs[static_cast<size_t>(index)])];
+      kept.sources.emplace_back(&outside_[static_cast<size_t>(place.index)].storage(), 0);
+    }
+    kept_.push_back(std::move(kept));
+  }
+}
+
+// Brings up to date what was derived from arrays that somebody has written since.
+void Plan::prepare_kept() {
+  for (Kept& kept : kept_) {
+    bool stale = false;
+    for (auto& [storage, version] : kept.sources) {
+      const uint64_t now = storage->version();
+      stale |= version != now || storage->exported();
+      version = now;
+    }
+    if (!stale) continue;
+    const Step& step = steps_[kept.step];
+    try {
+      step.kernel->prepare(step.args);
+    } catch (...) {
+      kept.sources.front().second = 0;
+      throw;
+    }
+  }
 }
 
 void* Plan::address(const Place& place) const {
@@ -147,9 +184,12 @@ void Plan::take_addresses() {
     for (int i = 0; i < node.outputs; ++i)
       addresses_[next++] = address(memory_.tensors[static_cast<size_t>(node.first_output + i)]);
     step.args.scratch = address(memory_.scratch[step.node]);
+    if (step.prepare_each_run)  // behind the scratch, where plan_memory left room
+      step.args.kept = static_cast<std::byte*>(step.args.scratch) + kept_offset(*step.kernel);
     step.args.random = cursor_of(node.context);
     step.args.stream = Target::get(node.context).stream(Device::get(node.context));
   }
+  for (const Kept& kept : kept_) steps_[kept.step].args.kept = kept.storage->mutable_data();
   for (Part* part : {&forward_, &backward_})
     for (Stretch& stretch : part->stretches) {
       stretch.captured.reset();
@@ -190,6 +230,7 @@ class RunScope {
 void Plan::run(Part& part, const NodeCallback* callback) {
   if (generation_ != workspace_->generation()) take_addresses();
   const RunScope scope;
+  if (&part == &forward_) prepare_kept();
   if (callback) {
     run_with_callback(part, *callback);
   } else {
@@ -198,10 +239,15 @@ void Plan::run(Part& part, const NodeCallback* callback) {
   for (const size_t index : part.writes) outside_[index].storage().bump();
 }
 
+void Plan::run_step(const Step& step) {
+  if (step.prepare_each_run) step.kernel->prepare(step.args);
+  step.kernel->run(step.args);
+}
+
 void Plan::run_stretch(Stretch& stretch) {
   if (stretch.captured) return stretch.captured->launch();
   const auto run_steps = [&] {
-    for (size_t i = stretch.begin; i < stretch.end; ++i) steps_[i].kernel->run(steps_[i].args);
+    for (size_t i = stretch.begin; i < stretch.end; ++i) run_step(steps_[i]);
   };
   // The first run lets libraries set themselves up; the second is recorded.
   if (may_capture_ && stretch.capturable && stretch.runs++ == 1) {
@@ -235,8 +281,7 @@ void Plan::run_with_callback(const Part& part, const NodeCallback& callback) {
     const GraphNode& node = graph_.nodes[i];
     if (node.is_variable()) continue;
     if (step_of_node_[i] >= 0) {
-      const Step& step = steps_[static_cast<size_t>(step_of_node_[i])];
-      step.kernel->run(step.args);
+      run_step(steps_[static_cast<size_t>(step_of_node_[i])]);
     }
     inputs.clear();
     outputs.clear();
@@ -254,10 +299,16 @@ size_t Plan::arena_bytes() const {
   return sum;
 }
 
+size_t Plan::kept_bytes() const {
+  size_t sum = 0;
+  for (const Kept& kept : kept_) sum += kept.storage->bytes();
+  return sum;
+}
+
 std::string Plan::str() const {
   std::ostringstream out;
   out << std::left << std::setw(6) << "step" << std::setw(40) << "node" << std::setw(28) << "operator" << std::setw(12)
-      << "how" << std::setw(24) << "output" << std::setw(10) << "layout"
+      << "how" << std::setw(24) << "output" << std::setw(14) << "layout"
       << "where\n";
   for (size_t i = 0; i < graph_.nodes.size(); ++i) {
     const GraphNode& node = graph_.nodes[i];
@@ -279,10 +330,10 @@ std::string Plan::str() const {
     out << std::left << std::setw(6) << (step_of_node_[i] < 0 ? "" : std::to_string(step_of_node_[i])) << std::setw(40)
         << node.source->name << std::setw(28) << node.op().name << std::setw(12)
         << (memory_.skip[i] ? "nothing" : node.implementation->name) << std::setw(24)
-        << join(tensor.shape, " ", tensor.dtype) << std::setw(10)
-        << (tensor.layout == Layout::plain ? "plain" : "ch. last") << where << "\n";
+        << join(tensor.shape, " ", tensor.dtype) << std::setw(14) << name_of(tensor.layout) << where << "\n";
   }
-  out << "working memory: " << arena_bytes() << " bytes; without sharing: " << memory_.unshared_bytes << "\n";
+  out << "working memory: " << arena_bytes() << " bytes; without sharing: " << memory_.unshared_bytes
+      << "; kept from parameters: " << kept_bytes() << "\n";
   return out.str();
 }
 

@@ -62,6 +62,7 @@ class Plan {
   const Graph& graph() const { return graph_; }
   const MemoryPlan& memory() const { return memory_; }
   size_t arena_bytes() const;
+  size_t kept_bytes() const;
   std::string str() const;  // a table of the steps
 
  private:
@@ -69,6 +70,14 @@ class Plan {
     Kernel* kernel;
     Args args;
     size_t node;
+    bool prepare_each_run =
+        false;  // what it keeps depends on more than the user's arrays, or on arrays that training changes
+  };
+  // What a kernel derives from the user's arrays in inference, in memory of its own as long as they do not change.
+  struct Kept {
+    size_t step;
+    std::shared_ptr<Storage> storage;
+    std::vector<std::pair<const Storage*, uint64_t>> sources;  // and the versions it was made from; 0: not yet
   };
   // Steps that run one after the other without a break, replayed as one where the device can.
   struct Stretch {
@@ -88,10 +97,13 @@ class Plan {
   void make_cursors();
   const RandomCursor* cursor_of(Context context) const;
   void make_part(Part& part, size_t first_node, size_t end_node);
+  void make_kept();
+  void prepare_kept();
   void take_addresses();
   void* address(const Place& place) const;
   NDArray array_of(int tensor) const;
   void run(Part& part, const NodeCallback* callback);
+  static void run_step(const Step& step);
   void run_stretch(Stretch& stretch);
   void run_with_callback(const Part& part, const NodeCallback& callback);
 
@@ -109,6 +121,7 @@ class Plan {
     std::shared_ptr<Storage> storage;
   };
   std::vector<Cursor> cursors_;
+  std::vector<Kept> kept_;
   Part forward_, backward_;
   bool may_capture_;
 };

@@ -11,10 +11,7 @@ OpDef define(Op<CrossDeviceCopy> op) {
       .param(&CrossDeviceCopy::to, "to", "the context the copy is on");
 }
 
-OpDef define(Op<Reorder> op) {
-  return op.doc("The array in another physical layout.")
-      .param(&Reorder::to_channels_last, "to_channels_last", "to channels last, else back to plain");
-}
+OpDef define(Op<Reorder> op) { return op.doc("The array in another physical layout."); }
 
 }  // namespace
 

@@ -12,10 +12,8 @@ struct CrossDeviceCopy {
 };
 inline constexpr Builder<CrossDeviceCopy> cross_device_copy;
 
-// The same array in another layout: to channels_last, or back to plain.
-struct Reorder {
-  bool to_channels_last = true;
-};
+// The same array in another layout: the tensors say which.
+struct Reorder {};
 inline constexpr Builder<Reorder> reorder;
 
 void register_system(OpRegistry& registry);

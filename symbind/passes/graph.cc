@@ -5,6 +5,11 @@
 
 namespace symbind {
 
+std::string_view name_of(Layout layout) {
+  constexpr std::string_view names[] = {"plain", "channels last", "blocked 8", "blocked 16"};
+  return names[static_cast<size_t>(layout)];
+}
+
 Graph Graph::from(const Symbol& symbol) {
   Graph graph;
   std::unordered_map<const Node*, int> number;

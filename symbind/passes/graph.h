@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -18,8 +19,15 @@ namespace symbind {
 struct Implementation;
 class Kernel;
 
-// How the elements of an array (batch, channels, space…) lie in memory. Arrays a user can see are always plain.
-enum class Layout : uint8_t { plain, channels_last };
+// How the elements of an array (batch, channels, space…) lie in memory. Arrays a user can see are always plain. Blocked
+// is (batch, channels / block, space…, block): only for channels that are a multiple of the block, so no layout has
+// padding and elementwise operators work on any.
+enum class Layout : uint8_t { plain, channels_last, blocked8, blocked16 };
+
+constexpr int64_t block_of(Layout layout) {  // 1 where there is none
+  return layout == Layout::blocked8 ? 8 : layout == Layout::blocked16 ? 16 : 1;
+}
+std::string_view name_of(Layout layout);
 
 struct Tensor {
   Shape shape;

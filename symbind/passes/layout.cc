@@ -1,5 +1,6 @@
-// Lets channels-last flow: an implementation that likes it gets it, elementwise operators follow their inputs, and a
-// reorder stands wherever a tensor is needed in the other layout. Each tensor is reordered at most once per layout.
+// Lets preferred layouts flow: an implementation that likes one gets it, elementwise operators follow their inputs, and
+// a reorder stands wherever a tensor is needed in another layout. Each tensor is reordered at most once per layout.
+#include <algorithm>
 #include <map>
 
 #include "symbind/ops/system.h"
@@ -37,39 +38,47 @@ class LayoutFlow {
     rewriter_.end_of_forward();
   }
 
+  // The tensor in a layout: itself, a version made before, or a reorder put here. All come from the one that an
+  // operator made, so that going back to it needs no second reorder.
   int in_layout(int number, Layout layout) {
     if (tensor(number).layout == layout) return number;
-    // Going back to where it came from needs no second reorder.
-    const auto origin = origins_.find(number);
-    if (origin != origins_.end()) return origin->second;
-    const auto [slot, is_new] = reordered_.try_emplace(number, -1);
+    const auto found = origins_.find(number);
+    const int origin = found == origins_.end() ? number : found->second;
+    if (tensor(origin).layout == layout) return origin;
+    const auto [slot, is_new] = reordered_.try_emplace({origin, layout}, -1);
     if (!is_new) return slot->second;
+    // Between two preferred layouts there may be no direct way.
+    const bool direct = block_of(tensor(origin).layout) == 1 || block_of(layout) == 1;
+    const int from = direct ? origin : in_layout(origin, Layout::plain);
     Graph& made = rewriter_.graph();
-    const Context context = made.nodes[static_cast<size_t>(made.producer[static_cast<size_t>(number)])].context;
-    const bool to_channels_last = layout == Layout::channels_last;
-    const int result = rewriter_.insert(Reorder{to_channels_last}, number,
-                                        to_channels_last ? "_to_channels_last" : "_to_plain", context);
+    const Context context = made.nodes[static_cast<size_t>(made.producer[static_cast<size_t>(from)])].context;
+    const int result = rewriter_.insert(Reorder{}, from, suffix(layout), context);
     tensor(result).layout = layout;
     made.nodes.back().implementation = &Target::get(context).implementations(op_of<Reorder>()).front();
-    slot->second = result;
-    origins_[result] = number;
-    return result;
+    origins_[result] = origin;
+    return slot->second = result;
+  }
+
+  static std::string suffix(Layout layout) {
+    std::string text = "_to_" + std::string(name_of(layout));
+    std::replace(text.begin(), text.end(), ' ', '_');
+    return text;
   }
 
   static bool has_channels(const Shape& shape) { return shape.rank() >= 3 && shape.rank() <= 5; }
 
-  // An elementwise operator works on any layout its arrays share.
-  bool follows_channels_last(const GraphNode& node) {
-    if (!node.op().elementwise || node.inputs.empty()) return false;
-    bool any = false;
+  // An elementwise operator works on any layout its arrays share: it takes that of the first input that is not plain.
+  std::optional<Layout> followed(const GraphNode& node) {
+    if (!node.op().elementwise || node.inputs.empty()) return std::nullopt;
     const Shape& shape = old_.tensors[static_cast<size_t>(node.first_output)].shape;
-    if (!has_channels(shape)) return false;
+    if (!has_channels(shape)) return std::nullopt;
+    std::optional<Layout> layout;
     for (const int input : node.inputs) {
       const Tensor& now = tensor(rewriter_.now(input));
-      if (!(now.shape == shape)) return false;
-      any |= now.layout == Layout::channels_last;
+      if (!(now.shape == shape)) return std::nullopt;
+      if (!layout && now.layout != Layout::plain) layout = now.layout;
     }
-    return any;
+    return layout;
   }
 
   void visit(const GraphNode& node) {
@@ -80,9 +89,11 @@ class LayoutFlow {
     std::vector<Layout> layouts;
     for (const int input : node.inputs) layouts.push_back(tensor(rewriter_.now(input)).layout);
     std::optional<LayoutWish> wish = layout_wish(old_, node, layouts);
-    if (!wish && follows_channels_last(node))
-      wish = LayoutWish{std::vector(node.inputs.size(), Layout::channels_last),
-                        std::vector(static_cast<size_t>(node.outputs), Layout::channels_last)};
+    if (!wish) {
+      if (const std::optional<Layout> layout = followed(node))
+        wish = LayoutWish{std::vector(node.inputs.size(), *layout),
+                          std::vector(static_cast<size_t>(node.outputs), *layout)};
+    }
     std::vector<int> inputs;
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       const int now = rewriter_.now(node.inputs[i]);
@@ -96,8 +107,8 @@ class LayoutFlow {
 
   const Graph& old_;
   Rewriter rewriter_;
-  std::map<int, int> reordered_;  // tensor → the same in the other layout
-  std::map<int, int> origins_;    // reordered tensor → what it was made from
+  std::map<std::pair<int, Layout>, int> reordered_;  // what an operator made, in another layout
+  std::map<int, int> origins_;                       // reordered tensor → what an operator made
   std::vector<int> outputs_;
 };
 

@@ -177,6 +177,14 @@ class Planner {
     return true;
   }
 
+  // What a kernel needs besides its arrays: scratch, and behind it what it derives anew in every run.
+  size_t working_bytes(const GraphNode& node) const {
+    if (!node.kernel) return 0;
+    if (node.kernel->kept_bytes > 0 && !may_keep(graph_, node))
+      return kept_offset(*node.kernel) + aligned(node.kernel->kept_bytes);
+    return node.kernel->scratch_bytes > 0 ? aligned(node.kernel->scratch_bytes) : 0;
+  }
+
   int arena_of(Context context) {
     for (size_t i = 0; i < plan_.arena_contexts.size(); ++i)
       if (plan_.arena_contexts[i] == context) return static_cast<int>(i);
@@ -208,8 +216,7 @@ class Planner {
         place[at(buffer)] = take(node.context, bytes[at(buffer)]);
         ending[at(last_use_[at(buffer)])].push_back(buffer);
       }
-      if (node.kernel && !plan_.skip[i] && node.kernel->scratch_bytes > 0) {
-        const size_t size = aligned(node.kernel->scratch_bytes);
+      if (const size_t size = plan_.skip[i] ? 0 : working_bytes(node); size > 0) {
         plan_.scratch[i] = take(node.context, size);
         if (share_) spaces_[at(plan_.scratch[i].index)].give(plan_.scratch[i].offset, size);
       }
@@ -236,6 +243,16 @@ class Planner {
 };
 
 }  // namespace
+
+bool may_keep(const Graph& graph, const GraphNode& node) {
+  if (graph.is_train || graph.forward_nodes != graph.nodes.size()) return false;
+  return std::all_of(node.kernel->kept_from.begin(), node.kernel->kept_from.end(), [&](int index) {
+    const int tensor = node.inputs[static_cast<size_t>(index)];
+    return graph.nodes[static_cast<size_t>(graph.producer[static_cast<size_t>(tensor)])].is_variable();
+  });
+}
+
+size_t kept_offset(const Kernel& kernel) { return kernel.scratch_bytes > 0 ? aligned(kernel.scratch_bytes) : 0; }
 
 MemoryPlan plan_memory(const Graph& graph, const std::vector<int>& outside, bool share) {
   return Planner(graph, outside, share).run();

@@ -26,6 +26,11 @@ struct MemoryPlan {
   size_t unshared_bytes = 0;            // what the arenas would need if nothing were shared
 };
 
+// May what the node's kernel derives from its inputs outlive a run? In inference, and from variables alone.
+bool may_keep(const Graph& graph, const GraphNode& node);
+// Otherwise it lies behind the kernel's scratch, so many bytes from its beginning.
+size_t kept_offset(const Kernel& kernel);
+
 // outside[t]: the outside array that holds tensor t, or -1.
 MemoryPlan plan_memory(const Graph& graph, const std::vector<int>& outside, bool share);
 

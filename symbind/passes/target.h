@@ -45,6 +45,7 @@ struct Args {
   void* const* inputs;
   void* const* outputs;
   void* scratch = nullptr;
+  void* kept = nullptr;                  // what prepare() has made
   const RandomCursor* random = nullptr;  // in the device's memory
   void* stream = nullptr;                // the device's queue, null on a CPU
 
@@ -67,8 +68,14 @@ class Kernel {
  public:
   virtual ~Kernel() = default;
   virtual void run(const Args& args) = 0;
+  // Writes to args.kept what it derives from the inputs `kept_from` alone: weights in another order, folded statistics.
+  // In inference, where these are the user's arrays, it is called only when they have changed; otherwise before every
+  // run. The other addresses may be null.
+  virtual void prepare(const Args& /*args*/) {}
 
   size_t scratch_bytes = 0;
+  size_t kept_bytes = 0;
+  std::vector<int> kept_from;
   // Pairs (input, output) that may be the same memory.
   std::vector<std::pair<int, int>> in_place;
   // May its work be captured and replayed? (GPU; a step on the host may not.)

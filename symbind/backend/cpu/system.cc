@@ -9,34 +9,56 @@
 namespace symbind::cpu_backend {
 namespace {
 
-// out[n][j][i] = in[n][i][j] for rows × columns matrices, in blocks that fit the cache.
+// Matrices of rows × columns pieces, each `piece` elements long.
+struct Matrices {
+  int64_t batch, rows, columns, piece;
+};
+
+// out[n][j][i] = in[n][i][j], in blocks that fit the cache.
 template <class T>
-void transpose_batch(const T* in, T* out, int64_t batch, int64_t rows, int64_t columns) {
+void transpose(const T* in, T* out, const Matrices& size) {
   constexpr int64_t block = 32;
+  const auto [batch, rows, columns, piece] = size;
   const int64_t row_blocks = (rows + block - 1) / block;
-  const int64_t work_per_block = std::min(rows, block) * columns;
+  const int64_t work_per_block = std::min(rows, block) * columns * piece;
   parallel_for(batch * row_blocks, (1 << 15) / std::max<int64_t>(1, work_per_block) + 1,
                [=](int64_t begin, int64_t end) {
                  for (int64_t item = begin; item < end; ++item) {
-                   const T* const source = in + item / row_blocks * rows * columns;
-                   T* const target = out + item / row_blocks * rows * columns;
+                   const T* const source = in + item / row_blocks * rows * columns * piece;
+                   T* const target = out + item / row_blocks * rows * columns * piece;
                    const int64_t first = item % row_blocks * block, last = std::min(rows, first + block);
                    for (int64_t column = 0; column < columns; column += block) {
                      const int64_t column_end = std::min(columns, column + block);
                      for (int64_t j = column; j < column_end; ++j)
-                       for (int64_t i = first; i < last; ++i) target[j * rows + i] = source[i * columns + j];
+                       for (int64_t i = first; i < last; ++i) {
+                         if (piece == 1)
+                           target[j * rows + i] = source[i * columns + j];
+                         else
+                           std::copy_n(source + (i * columns + j) * piece, piece, target + (j * rows + i) * piece);
+                       }
                    }
                  }
                });
 }
 
-std::unique_ptr<Kernel> build_reorder(const NodeView& node) {
-  const Shape& shape = node.inputs[0].shape;
+// Every pair of layouts but the two blocked ones is one transposition.
+Matrices transposition(const Shape& shape, Layout from, Layout to, std::string_view where) {
   const int64_t batch = shape[0], channels = shape[1], space = shape.size(2, shape.rank());
-  const bool to_last = node.as<Reorder>().to_channels_last;
-  const int64_t rows = to_last ? channels : space, columns = to_last ? space : channels;
-  return visit_dtype(node.inputs[0].dtype, [&]<class T>(std::type_identity<T>) -> std::unique_ptr<Kernel> {
-    return make_kernel([=](const Args& args) { transpose_batch(args.in<T>(0), args.out<T>(), batch, rows, columns); });
+  const int64_t block = std::max(block_of(from), block_of(to)), blocks = channels / block;
+  if (from == Layout::plain && to == Layout::channels_last) return {batch, channels, space, 1};
+  if (from == Layout::channels_last && to == Layout::plain) return {batch, space, channels, 1};
+  if (from == Layout::plain && block > 1) return {batch * blocks, block, space, 1};
+  if (to == Layout::plain && block > 1) return {batch * blocks, space, block, 1};
+  if (from == Layout::channels_last && block > 1) return {batch, space, blocks, block};
+  if (to == Layout::channels_last && block > 1) return {batch, blocks, space, block};
+  fail(where, " cannot go from ", name_of(from), " to ", name_of(to));
+}
+
+std::unique_ptr<Kernel> build_reorder(const NodeView& node) {
+  const Tensor& input = node.inputs[0];
+  const Matrices size = transposition(input.shape, input.layout, node.outputs[0].layout, node.where());
+  return visit_dtype(input.dtype, [&]<class T>(std::type_identity<T>) -> std::unique_ptr<Kernel> {
+    return make_kernel([=](const Args& args) { transpose(args.in<T>(0), args.out<T>(), size); });
   });
 }
 

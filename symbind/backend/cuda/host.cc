@@ -37,6 +37,7 @@ class HostStep final : public Kernel {
     }
     for (const auto& output : node.outputs) outputs_.push_back({take(output.bytes()), output.bytes(), false, true});
     scratch_ = take(kernel_->scratch_bytes);
+    kept_ = take(kernel_->kept_bytes);
     cursor_ = take(sizeof(RandomCursor));
   }
 
@@ -62,7 +63,10 @@ class HostStep final : public Kernel {
     Target& target = Target::get(cpu(device_.id()));
     const uint32_t state = target.enter();
     try {
-      kernel_->run({inputs.data(), outputs.data(), base + scratch_, args.random ? cursor : nullptr, nullptr});
+      const Args on_host{inputs.data(), outputs.data(), base + scratch_, base + kept_, args.random ? cursor : nullptr,
+                         nullptr};
+      if (kernel_->kept_bytes > 0) kernel_->prepare(on_host);
+      kernel_->run(on_host);
     } catch (...) {
       target.leave(state);
       throw;
@@ -100,7 +104,7 @@ class HostStep final : public Kernel {
   std::string where_;
   std::unique_ptr<Kernel> kernel_;
   std::vector<Part> inputs_, outputs_;
-  size_t scratch_ = 0, cursor_ = 0, total_ = 0;
+  size_t scratch_ = 0, kept_ = 0, cursor_ = 0, total_ = 0;
 };
 
 }  // namespace
