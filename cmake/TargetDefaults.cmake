@@ -9,6 +9,10 @@ function(symbind_target_defaults target)
     # Nobody reads errno or traps after mathematics; loops with square roots and choices become vector code without them.
     $<$<COMPILE_LANGUAGE:CXX>:-fno-math-errno;-fno-trapping-math>
     $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra>)
+  # Loops over vectors are inlined into functions for the processor at hand: how vectors are passed does not matter.
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Wno-psabi>)
+  endif()
   # GCC 12 warns of overlapping copies inside std::string that cannot happen.
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
     target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>)

@@ -229,6 +229,7 @@ MemoryReport Executor::memory() const {
   if (self.plans.empty()) self.compiled(self.has_gradients(), self.has_gradients());
   MemoryReport report;
   for (const auto& [key, compiled] : self.plans) {
+    report.kept += compiled->plan->kept_bytes();
     if (compiled->plan->arena_bytes() < report.arena) continue;
     report.arena = compiled->plan->arena_bytes();
     report.unshared = compiled->plan->memory().unshared_bytes;

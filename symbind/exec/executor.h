@@ -61,6 +61,7 @@ struct MemoryReport {
   size_t arguments = 0;  // arguments and auxiliary states
   size_t gradients = 0;
   size_t outputs = 0;
+  size_t kept = 0;      // what inference derives from the parameters: folded and reordered weights
   size_t unshared = 0;  // what the arena would be if no memory were shared
 };
 

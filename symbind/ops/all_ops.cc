@@ -5,6 +5,7 @@
 #include "symbind/ops/broadcast.h"
 #include "symbind/ops/concat.h"
 #include "symbind/ops/conv.h"
+#include "symbind/ops/conv_fused.h"
 #include "symbind/ops/creation.h"
 #include "symbind/ops/custom.h"
 #include "symbind/ops/deconv.h"
@@ -42,6 +43,7 @@ void register_all_ops(OpRegistry& registry) {
   register_broadcast(registry);
   register_concat(registry);
   register_conv(registry);
+  register_conv_fused(registry);
   register_creation(registry);
   register_custom(registry);
   register_deconv(registry);

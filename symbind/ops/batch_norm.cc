@@ -22,18 +22,16 @@ Op<P>& with_fields(Op<P>& op) {
 // Half-precision data has its statistics and parameters in float32.
 DType parameter_type(DType data) { return data == DType::float16 || data == DType::bfloat16 ? DType::float32 : data; }
 
-OpDef define_batch_norm(Op<BatchNorm> op) {
+template <class P>
+Op<P>& as_forward(Op<P>& op) {
   return with_fields(op)
-      .doc(
-          "Brings every channel of a batch to mean beta and deviation gamma, in training with the batch's own "
-          "statistics and otherwise with their moving averages, which each training forward updates.")
       .inputs({"data", "gamma", "beta"})
       .aux({"moving_mean", "moving_var"})
       .initialize("moving_mean", R"(["zero", {}])")
       .initialize("moving_var", R"(["one", {}])")
       .outputs({"output", "mean", "var"})
-      .visible_outputs([](const BatchNorm& p) { return p.output_mean_var ? 3 : 1; })
-      .infer_shape([](const BatchNorm& p, Shapes& s) {
+      .visible_outputs([](const P& p) { return p.output_mean_var ? 3 : 1; })
+      .infer_shape([](const P& p, Shapes& s) {
         auto data = s["data"];
         data.meet(s.output(0));
         if (!data.rank_known()) return;
@@ -46,7 +44,7 @@ OpDef define_batch_norm(Op<BatchNorm> op) {
         s.output(2).meet({data[axis]});
         s.output(0).meet(data.get());
       })
-      .infer_type([](const BatchNorm&, Types& t) {
+      .infer_type([](const P&, Types& t) {
         t["data"].meet(t.output(0));
         t.output(0).meet(t["data"]);
         if (!t["data"].known()) return;
@@ -55,7 +53,14 @@ OpDef define_batch_norm(Op<BatchNorm> op) {
         for (const char* input : {"gamma", "beta", "moving_mean", "moving_var"}) t[input].meet(type);
         t.output(1).meet(type);
         t.output(2).meet(type);
-      })
+      });
+}
+
+OpDef define_batch_norm(Op<BatchNorm> op) {
+  return as_forward(op)
+      .doc(
+          "Brings every channel of a batch to mean beta and deviation gamma, in training with the batch's own "
+          "statistics and otherwise with their moving averages, which each training forward updates.")
       .gradient([](const BatchNorm& p, Grad& g) {
         if (!g.has_out_grad(0)) return;
         const auto grads =
@@ -66,19 +71,35 @@ OpDef define_batch_norm(Op<BatchNorm> op) {
       });
 }
 
-OpDef define_batch_norm_grad(Op<BatchNormGrad> op) {
+template <class P>
+Op<P>& as_gradient(Op<P>& op) {
   return with_fields(op)
-      .inputs({"out_grad", "data", "gamma", "mean", "var"})
       .outputs({"data_grad", "gamma_grad", "beta_grad"})
-      .infer_shape([](const BatchNormGrad&, Shapes& s) {
+      .infer_shape([](const P&, Shapes& s) {
         s.output(0).meet(s["data"]);
         s["out_grad"].meet(s["data"]);
         for (size_t index : {1, 2}) s.output(index).meet(s["gamma"]);
       })
-      .infer_type([](const BatchNormGrad&, Types& t) {
+      .infer_type([](const P&, Types& t) {
         t.output(0).meet(t["data"]);
         t["out_grad"].meet(t["data"]);
         for (size_t index : {1, 2}) t.output(index).meet(t["gamma"]);
+      });
+}
+
+OpDef define_batch_norm_grad(Op<BatchNormGrad> op) {
+  return as_gradient(op).inputs({"out_grad", "data", "gamma", "mean", "var"});
+}
+
+OpDef define_batch_norm_relu(Op<BatchNormRelu> op) { return as_forward(op); }
+
+OpDef define_batch_norm_relu_grad(Op<BatchNormReluGrad> op) {
+  return as_gradient(op)
+      .param(&BatchNormReluGrad::with_sum, "with_sum", "add another array to the gradient of the data")
+      .inputs([](const BatchNormReluGrad& p) {
+        Names names{"out_grad", "data", "gamma", "beta", "mean", "var"};
+        if (p.with_sum) names.push_back("sum");
+        return names;
       });
 }
 
@@ -92,6 +113,8 @@ BatchNormSize size_of(const BatchNorm& params, const Shape& data) {
 void register_batch_norm(OpRegistry& registry) {
   add(registry, "BatchNorm", define_batch_norm);
   add(registry, "_backward_BatchNorm", define_batch_norm_grad);
+  add(registry, "_BatchNorm_Relu", define_batch_norm_relu);
+  add(registry, "_backward_BatchNorm_Relu", define_batch_norm_relu_grad);
 }
 
 }  // namespace symbind

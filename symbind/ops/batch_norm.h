@@ -26,6 +26,16 @@ inline constexpr Builder<BatchNorm> batch_norm;
 struct BatchNormGrad : BatchNorm {};
 inline constexpr Builder<BatchNormGrad> batch_norm_grad;
 
+// Made by the fuse pass: max(0, BatchNorm), and its gradient. Where the result was zero is found again from the data,
+// so nothing is kept for it. With with_sum another array is added to the gradient of the data.
+struct BatchNormRelu : BatchNorm {};
+inline constexpr Builder<BatchNormRelu> batch_norm_relu;
+// (out_grad, data, gamma, beta, mean, var, [sum]) → data_grad, gamma_grad, beta_grad
+struct BatchNormReluGrad : BatchNorm {
+  bool with_sum = false;
+};
+inline constexpr Builder<BatchNormReluGrad> batch_norm_relu_grad;
+
 // An array of known shape seen as (outer, channels, inner) around the channel axis.
 struct BatchNormSize {
   int64_t outer, channels, inner;

@@ -1,7 +1,6 @@
 #include "symbind/ops/conv.h"
 
 #include "symbind/graph/define.h"
-#include "symbind/ops/activation.h"
 #include "symbind/ops/extents.h"
 #include "symbind/ops/floating.h"
 
@@ -9,9 +8,6 @@ namespace symbind {
 
 bool channels_behind(const std::optional<std::string>& layout) { return layout && layout->back() == 'C'; }
 
-namespace {
-
-// Fills the tuples that were left out, and checks what concerns more than one field.
 void complete(Convolution& p) {
   const size_t rank = p.kernel.size();
   require(rank >= 1 && rank <= 3, "kernel must have 1, 2 or 3 numbers: ", print(p.kernel));
@@ -30,6 +26,8 @@ void complete(Convolution& p) {
   require(!p.layout || p.layout->size() == rank + 2, "layout must fit the kernel: layout ", p.layout.value_or(""),
           ", kernel ", print(p.kernel));
 }
+
+namespace {
 
 int channel_axis(const Convolution& p) { return channels_behind(p.layout) ? static_cast<int>(p.kernel.size()) + 1 : 1; }
 int spatial_axis(const Convolution& p, size_t axis) {
@@ -62,7 +60,9 @@ void infer_channels(const Convolution& p, Shapes& s) {
   if (weight[axis] != unknown_dim) data.meet_dim(axis, extent_product(weight[axis], p.num_group, s.where()));
 }
 
-void infer(const Convolution& p, Shapes& s) {
+}  // namespace
+
+void infer_convolution(const Convolution& p, Shapes& s) {
   auto data = s["data"], output = s.output();
   const int rank = static_cast<int>(p.kernel.size()) + 2;
   if (!data.rank_known()) return;
@@ -90,6 +90,8 @@ void infer(const Convolution& p, Shapes& s) {
   }
 }
 
+namespace {
+
 template <class P>
 Op<P>& with_fields(Op<P>& op) {
   return op.param(&Convolution::kernel, "kernel", "extent of the window: (w), (h, w) or (d, h, w)", each_at_least(1))
@@ -109,19 +111,14 @@ Op<P>& with_fields(Op<P>& op) {
       .check([](P& p) { complete(p); });
 }
 
-template <class P>
-Op<P>& as_convolution(Op<P>& op) {
+OpDef define_convolution(Op<Convolution> op) {
   return with_fields(op)
-      .inputs([](const P& p) {
+      .doc("Slides num_filter kernels over one, two or three spatial axes and sums the products, plus a bias.")
+      .inputs([](const Convolution& p) {
         return p.no_bias ? Names{"data", "weight"} : Names{"data", "weight", "bias"};
       })
-      .infer_shape([](const P& p, Shapes& s) { infer(p, s); })
-      .infer_type([](const P&, Types& t) { same_floating_type(t); });
-}
-
-OpDef define_convolution(Op<Convolution> op) {
-  return as_convolution(op)
-      .doc("Slides num_filter kernels over one, two or three spatial axes and sums the products, plus a bias.")
+      .infer_shape([](const Convolution& p, Shapes& s) { infer_convolution(p, s); })
+      .infer_type([](const Convolution&, Types& t) { same_floating_type(t); })
       .gradient([](const Convolution& p, Grad& g) {
         const auto dy = g.out_grad(), x = g.input("data"), w = g.input("weight");
         if (g.wants("data")) g.set("data", convolution_grad_data(dy, w, x, {p}));
@@ -130,11 +127,6 @@ OpDef define_convolution(Op<Convolution> op) {
         g.set("weight", grads[0]);
         if (!p.no_bias) g.set("bias", grads[1]);
       });
-}
-
-OpDef define_convolution_activation(Op<ConvolutionActivation> op) {
-  return as_convolution(op).param(&ConvolutionActivation::act_type, "act_type", "the function applied to the result",
-                                  one_of(activation_types()));
 }
 
 OpDef define_grad_data(Op<ConvolutionGradData> op) {
@@ -184,7 +176,6 @@ void register_conv(OpRegistry& registry) {
   add(registry, "Convolution", define_convolution);
   add(registry, "_backward_Convolution_data", define_grad_data);
   add(registry, "_backward_Convolution_weight", define_grad_weight);
-  add(registry, "_Convolution_Activation", define_convolution_activation);
 }
 
 }  // namespace symbind

@@ -1,4 +1,4 @@
-// Convolution in one, two and three dimensions, its two gradients, and its form with an activation.
+// Convolution in one, two and three dimensions, and its two gradients.
 #pragma once
 
 #include <array>
@@ -31,11 +31,10 @@ inline constexpr Builder<ConvolutionGradData> convolution_grad_data;
 struct ConvolutionGradWeight : Convolution {};
 inline constexpr Builder<ConvolutionGradWeight> convolution_grad_weight;
 
-// Made by the fuse pass; act_type is Activation's.
-struct ConvolutionActivation : Convolution {
-  std::string act_type = required;
-};
-inline constexpr Builder<ConvolutionActivation> convolution_activation;
+// Fills the tuples that were left out, and checks what concerns more than one field.
+void complete(Convolution& params);
+// What the shapes of data, weight, bias and output say about each other.
+void infer_convolution(const Convolution& params, Shapes& shapes);
 
 // Is the layout parameter one with channels behind the spatial axes (NWC, NHWC, NDHWC)? The weight then is
 // (filters, kernel…, channels of a group).

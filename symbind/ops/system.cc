@@ -13,11 +13,14 @@ OpDef define(Op<CrossDeviceCopy> op) {
 
 OpDef define(Op<Reorder> op) { return op.doc("The array in another physical layout."); }
 
+OpDef define(Op<Relabel> op) { return op.doc("The array under another layout with the same order.").view(); }
+
 }  // namespace
 
 void register_system(OpRegistry& registry) {
   add<CrossDeviceCopy>(registry, "_CrossDeviceCopy", define);
   add<Reorder>(registry, "_reorder", define);
+  add<Relabel>(registry, "_relabel", define);
 }
 
 }  // namespace symbind

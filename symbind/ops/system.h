@@ -16,6 +16,10 @@ inline constexpr Builder<CrossDeviceCopy> cross_device_copy;
 struct Reorder {};
 inline constexpr Builder<Reorder> reorder;
 
+// The same array in another layout that has the elements in the same order.
+struct Relabel {};
+inline constexpr Builder<Relabel> relabel;
+
 void register_system(OpRegistry& registry);
 
 }  // namespace symbind

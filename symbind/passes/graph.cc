@@ -10,6 +10,12 @@ std::string_view name_of(Layout layout) {
   return names[static_cast<size_t>(layout)];
 }
 
+bool same_order(const Shape& shape, Layout a, Layout b) {
+  if (a == b) return true;
+  const bool single_channel = shape.rank() >= 2 && shape[1] == 1, single_position = shape.size(2, shape.rank()) == 1;
+  return single_position || (single_channel && block_of(a) == 1 && block_of(b) == 1);
+}
+
 Graph Graph::from(const Symbol& symbol) {
   Graph graph;
   std::unordered_map<const Node*, int> number;

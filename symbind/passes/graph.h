@@ -28,6 +28,8 @@ constexpr int64_t block_of(Layout layout) {  // 1 where there is none
   return layout == Layout::blocked8 ? 8 : layout == Layout::blocked16 ? 16 : 1;
 }
 std::string_view name_of(Layout layout);
+// Are the elements of an array of this shape in the same order in both?
+bool same_order(const Shape& shape, Layout a, Layout b);
 
 struct Tensor {
   Shape shape;

@@ -52,9 +52,11 @@ class LayoutFlow {
     const int from = direct ? origin : in_layout(origin, Layout::plain);
     Graph& made = rewriter_.graph();
     const Context context = made.nodes[static_cast<size_t>(made.producer[static_cast<size_t>(from)])].context;
-    const int result = rewriter_.insert(Reorder{}, from, suffix(layout), context);
+    const bool no_work = same_order(tensor(from).shape, tensor(from).layout, layout);
+    const int result = no_work ? rewriter_.insert(Relabel{}, from, suffix(layout), context)
+                               : rewriter_.insert(Reorder{}, from, suffix(layout), context);
     tensor(result).layout = layout;
-    made.nodes.back().implementation = &Target::get(context).implementations(op_of<Reorder>()).front();
+    made.nodes.back().implementation = &Target::get(context).implementations(made.nodes.back().op()).front();
     origins_[result] = origin;
     return slot->second = result;
   }

@@ -13,7 +13,7 @@ namespace symbind {
 // place: the context of every node, from its ctx_group; puts a copy where a tensor is used on another context.
 void place(Graph& graph, Context default_context, const std::map<std::string, Context>& group2ctx);
 
-// fuse: an activation goes into the matrix product or convolution before it.
+// fuse: several operators become one, by the rules of passes/fuse.h.
 void fuse(Graph& graph);
 
 // select: the first implementation that accepts each node. With explain, refusals are written to the log.

@@ -134,7 +134,9 @@ class Planner {
     if (!node.op().view) return;
     const int in = node.inputs[0], out = node.first_output;
     const Tensor &from = graph_.tensors[at(in)], &to = graph_.tensors[at(out)];
-    if (from.bytes() != to.bytes() || from.layout != to.layout || context_of(in) != context_of(out)) return;
+    if (from.bytes() != to.bytes() || !same_order(from.shape, from.layout, to.layout) ||
+        context_of(in) != context_of(out))
+      return;
     const int in_home = home_[at(root(in))], out_home = outside_[at(out)];
     if (out_home >= 0) {
       // What it shows would have to be computed in the user's array: not when that is a variable's or another output's

@@ -1,5 +1,7 @@
 #include "symbind/passes/rewrite.h"
 
+#include <numeric>
+
 namespace symbind {
 
 Rewriter::Rewriter(const Graph& old) : old_(old), map_(old.tensors.size(), -1) {
@@ -20,15 +22,22 @@ GraphNode& Rewriter::copy(const GraphNode& node) {
 }
 
 GraphNode& Rewriter::replace(const GraphNode& node, NodePtr source, std::vector<int> inputs) {
+  std::vector<int> outputs(static_cast<size_t>(node.outputs));
+  std::iota(outputs.begin(), outputs.end(), node.first_output);
+  return replace(node, std::move(source), std::move(inputs), outputs);
+}
+
+GraphNode& Rewriter::replace(const GraphNode& node, NodePtr source, std::vector<int> inputs,
+                             const std::vector<int>& stands_for) {
   GraphNode& made = graph_.nodes[static_cast<size_t>(graph_.append(std::move(source), std::move(inputs)))];
   made.context = node.context;
   made.random_slot = node.random_slot;
   made.implementation = node.implementation;
   made.kernel = node.kernel;
-  for (int i = 0; i < node.outputs; ++i) {
-    graph_.tensors[static_cast<size_t>(made.first_output + i)] =
-        old_.tensors[static_cast<size_t>(node.first_output + i)];
-    redirect(node.first_output + i, made.first_output + i);
+  int output = made.first_output;
+  for (const int old : stands_for) {
+    graph_.tensors[static_cast<size_t>(output)] = old_.tensors[static_cast<size_t>(old)];
+    redirect(old, output++);
   }
   return made;
 }

@@ -19,6 +19,9 @@ class Rewriter {
   GraphNode& copy(const GraphNode& node);
   // The same with another source (operator, parameters, name) and other inputs, in numbers of the new graph.
   GraphNode& replace(const GraphNode& node, NodePtr source, std::vector<int> inputs);
+  // The same for an operator with other outputs: each stands for the old tensor that is named.
+  GraphNode& replace(const GraphNode& node, NodePtr source, std::vector<int> inputs,
+                     const std::vector<int>& stands_for);
   // A node with one output that holds what tensor `input` (new numbers) holds, in the context of `near`.
   template <class P>
   int insert(const P& params, int input, const std::string& suffix, const Context& context) {

@@ -69,8 +69,8 @@ class Kernel {
   virtual ~Kernel() = default;
   virtual void run(const Args& args) = 0;
   // Writes to args.kept what it derives from the inputs `kept_from` alone: weights in another order, folded statistics.
-  // In inference, where these are the user's arrays, it is called only when they have changed; otherwise before every
-  // run. The other addresses may be null.
+  // Called if kept_bytes is not 0: in inference, where these are the user's arrays, only when they have changed;
+  // otherwise before every run. Outputs and other inputs may hold anything; scratch is there.
   virtual void prepare(const Args& /*args*/) {}
 
   size_t scratch_bytes = 0;

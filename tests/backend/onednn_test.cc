@@ -10,7 +10,7 @@
 
 #include "symbind/core/error.h"
 #include "symbind/ops/batch_norm.h"
-#include "symbind/ops/conv.h"
+#include "symbind/ops/conv_fused.h"
 #include "symbind/ops/dot.h"
 #include "symbind/ops/fully_connected.h"
 #include "symbind/ops/loss.h"
@@ -63,12 +63,14 @@ TestNode make_node(const P& params, const std::vector<Shape>& shapes, DType dtyp
   return node;
 }
 
-// Where element i of a plain array lies when the channels come last.
+// Where element i of a plain array lies in the tensor's layout.
 size_t place_of(const Tensor& tensor, size_t i) {
   if (tensor.layout == Layout::plain) return i;
   const auto channels = static_cast<size_t>(tensor.shape[1]);
   const auto space = static_cast<size_t>(tensor.shape.size(2, tensor.shape.rank()));
-  return (i / (channels * space) * space + i % space) * channels + i / space % channels;
+  const size_t block = tensor.layout == Layout::channels_last ? channels : static_cast<size_t>(block_of(tensor.layout));
+  const size_t image = i / (channels * space), channel = i / space % channels, position = i % space;
+  return ((image * channels + channel / block * block) * space + position * block) + channel % block;
 }
 
 struct Aligned {
@@ -109,8 +111,10 @@ std::vector<Values> run(const TestNode& node, const Implementation& implementati
   for (const Tensor& output : node.outputs) memory.emplace_back(output.bytes());
   std::vector<void*> addresses;
   for (const Aligned& array : memory) addresses.push_back(array.data.get());
-  const Aligned scratch(kernel->scratch_bytes);
-  kernel->run({addresses.data(), addresses.data() + node.inputs.size(), scratch.data.get()});
+  const Aligned scratch(kernel->scratch_bytes), kept(kernel->kept_bytes);
+  const Args args{addresses.data(), addresses.data() + node.inputs.size(), scratch.data.get(), kept.data.get()};
+  if (kernel->kept_bytes > 0) kernel->prepare(args);
+  kernel->run(args);
   std::vector<Values> results;
   for (size_t i = 0; i < node.outputs.size(); ++i)
     results.push_back(loaded(node.outputs[i], memory[node.inputs.size() + i]));
@@ -137,23 +141,27 @@ void expect_close(const std::vector<Values>& actual, const std::vector<Values>& 
 
 bool has_channels(const Shape& shape) { return shape.rank() >= 3 && shape.rank() <= 5; }
 
-// Plain, then in the layouts the implementation likes when its inputs have their channels last.
-void compare(TestNode node, const std::string& what, float tolerance = 2e-5f) {
-  const Implementation* onednn = implementation(node.op, "onednn");
+// Plain, then in the layouts the implementation likes when its inputs lie in each of them.
+void compare(const TestNode& node, const std::string& what, float tolerance = 2e-5f,
+             const std::string& name = "onednn") {
+  const Implementation* tested = implementation(node.op, name);
   const Implementation* plain = implementation(node.op, "plain");
   ASSERT_NE(plain, nullptr);
-  ASSERT_EQ(onednn->refuse(node.view()), "") << what;
+  ASSERT_NE(tested, nullptr);
+  ASSERT_EQ(tested->refuse(node.view()), "") << what;
   const auto expected = run(node, *plain);
-  expect_close(run(node, *onednn), expected, tolerance, what + " plain");
-  if (!onednn->likes) return;
-  TestNode asking = node;
-  for (Tensor& input : asking.inputs)
-    if (has_channels(input.shape)) input.layout = Layout::channels_last;
-  const auto wish = onednn->likes(asking.view());
-  if (!wish) return;
-  for (size_t i = 0; i < node.inputs.size(); ++i) node.inputs[i].layout = wish->inputs[i];
-  for (size_t i = 0; i < node.outputs.size(); ++i) node.outputs[i].layout = wish->outputs[i];
-  expect_close(run(node, *onednn), expected, tolerance, what + " liked");
+  expect_close(run(node, *tested), expected, tolerance, what + " plain");
+  if (!tested->likes) return;
+  for (const Layout layout : {Layout::channels_last, Layout::blocked8, Layout::blocked16}) {
+    TestNode asking = node;
+    for (Tensor& input : asking.inputs)
+      if (has_channels(input.shape) && input.shape[1] % block_of(layout) == 0) input.layout = layout;
+    const auto wish = tested->likes(asking.view());
+    if (!wish) continue;
+    for (size_t i = 0; i < node.inputs.size(); ++i) asking.inputs[i].layout = wish->inputs[i];
+    for (size_t i = 0; i < node.outputs.size(); ++i) asking.outputs[i].layout = wish->outputs[i];
+    expect_close(run(asking, *tested), expected, tolerance, join(what, " liked with ", name_of(layout)));
+  }
 }
 
 class OneDnn : public ::testing::Test {
@@ -179,6 +187,13 @@ const std::vector<ConvCase> conv_cases = {
     {{3, 4, 17}, {.kernel = {3}, .stride = {2}, .pad = {1}, .num_filter = 5}},
     {{3, 4, 17}, {.kernel = {1}, .num_filter = 1}},
     {{2, 3, 5, 6, 7}, {.kernel = {2, 3, 3}, .pad = {0, 1, 1}, .num_filter = 4}},
+    {{2, 3, 9, 11}, {.kernel = {3, 3}, .stride = {2, 2}, .pad = {1, 1}, .num_filter = 32}},
+    {{2, 32, 9, 11}, {.kernel = {3, 3}, .pad = {1, 1}, .num_filter = 48, .no_bias = true}},
+    {{2, 64, 6, 5}, {.kernel = {1, 1}, .num_filter = 16}},
+    {{2, 32, 6, 5}, {.kernel = {3, 3}, .num_filter = 64, .num_group = 2}},
+    {{2, 32, 6, 5}, {.kernel = {3, 3}, .pad = {1, 1}, .num_filter = 32, .num_group = 32}},
+    {{2, 16, 11}, {.kernel = {3}, .num_filter = 16}},
+    {{2, 16, 4, 5, 6}, {.kernel = {3, 3, 3}, .pad = {1, 1, 1}, .num_filter = 16}},
     {{2, 7, 9, 3}, {.kernel = {3, 3}, .pad = {1, 1}, .num_filter = 6, .layout = "NHWC"}},
     {{2, 7, 9, 4}, {.kernel = {3, 3}, .num_filter = 6, .num_group = 2, .layout = "NHWC"}},
 };
@@ -194,10 +209,32 @@ TEST_F(OneDnn, ConvolutionsAgreeWithThePlainOnes) {
   }
 }
 
+ConvolutionFused with_activation(const Convolution& params, const std::string& act_type) {
+  ConvolutionFused fused{params};
+  fused.act_type = act_type;
+  return fused;
+}
+
 TEST_F(OneDnn, ConvolutionsTakeActivationsAlong) {
   for (const char* act_type : {"relu", "sigmoid", "tanh", "softrelu"})
     for (const auto& [data, params] : {conv_cases[0], conv_cases[2], conv_cases[4], conv_cases[6]})
-      compare(make_node(ConvolutionActivation{params, act_type}, {data}), join(act_type, " data ", data));
+      compare(make_node(with_activation(params, act_type), {data}), join(act_type, " data ", data));
+}
+
+TEST_F(OneDnn, ConvolutionsTakeNormsSumsAndActivationsAlong) {
+  for (const auto& [data, params] : conv_cases)
+    for (int what = 0; what < 32; ++what) {
+      ConvolutionFused fused{params};
+      const bool padded = std::any_of(params.pad.begin(), params.pad.end(), [](int64_t pad) { return pad > 0; });
+      fused.norm_before = (what & 1) && !padded;
+      fused.norm = what & 2;
+      fused.norm_eps = fused.norm_before_eps = 1.5;  // values are above -1
+      fused.norm_fix_gamma = what & 4;
+      fused.sum = what & 8;
+      fused.sum_is_spent = what & 16;
+      if (what % 3 == 1) fused.act_type = "relu";
+      compare(make_node(fused, {data}), join("data ", data, " fused ", what));
+    }
 }
 
 TEST_F(OneDnn, ConvolutionsMixLayouts) {
@@ -265,9 +302,37 @@ TEST_F(OneDnn, TheFirstMaximumGetsTheGradient) {
 
 // ---- BatchNorm ------------------------------------------------------------------------------------------------------
 
-TEST_F(OneDnn, BatchNormAgreesWithThePlainOne) {
+// Forward and gradient, the latter with the statistics of its very data as forward gives them.
+template <class Forward, class Backward>
+void compare_norm(const BatchNorm& params, const Shape& data, bool is_train, const std::string& what) {
+  constexpr bool relu = std::is_same_v<Backward, BatchNormReluGrad>;
+  TestNode forward = make_node(Forward{params}, {data});
+  forward.is_train = is_train;
+  for (float& value : forward.values[4]) value = std::abs(value) + 0.1f;  // moving_var
+  compare(forward, what, 2e-5f, "lanes");
+
+  const Shape channel = forward.inputs[1].shape;
+  Backward of_gradient{params};
+  std::vector<Shape> shapes{data, data, channel, channel, channel};
+  if constexpr (relu) {
+    of_gradient.with_sum = data.rank() % 2 == 0;
+    shapes.push_back(channel);
+    if (of_gradient.with_sum) shapes.push_back(data);
+  }
+  TestNode backward = make_node(of_gradient, shapes);
+  backward.is_train = is_train;
+  TestNode same = forward;
+  same.values[0] = backward.values[1];
+  const auto results = run(same, *implementation(same.op, "plain"));
+  backward.values[relu ? 4 : 3] = results[1];
+  backward.values[relu ? 5 : 4] = results[2];
+  compare(backward, what + " grad", 1e-4f, "lanes");
+}
+
+TEST(BatchNormLanes, AgreesWithThePlainOne) {
   for (const Shape& data :
-       {Shape{4, 20, 8, 8}, Shape{3, 5, 7}, Shape{6, 10}, Shape{2, 3, 4, 5, 6}, Shape{32, 64, 8, 8}})
+       {Shape{4, 20, 8, 8}, Shape{3, 5, 7}, Shape{6, 10}, Shape{2, 3, 4, 5, 6}, Shape{32, 64, 8, 8},
+        Shape{2, 160, 9, 9}, Shape{2, 24, 3, 50}})
     for (const bool fix_gamma : {true, false})
       for (const bool use_global_stats : {true, false})
         for (const bool is_train : {true, false})
@@ -276,20 +341,8 @@ TEST_F(OneDnn, BatchNormAgreesWithThePlainOne) {
             const std::string what =
                 join("data ", data, fix_gamma ? " fix_gamma" : "", use_global_stats ? " use_global_stats" : "",
                      is_train ? " train" : "", " axis ", axis);
-            TestNode forward = make_node(params, {data});
-            forward.is_train = is_train;
-            for (float& value : forward.values[4]) value = std::abs(value) + 0.1f;  // moving_var
-            compare(forward, what);
-            TestNode backward = make_node(BatchNormGrad{params}, {data, data, forward.inputs[1].shape,
-                                                                  forward.inputs[1].shape, forward.inputs[1].shape});
-            backward.is_train = is_train;
-            // The statistics of this very data, as forward gives them.
-            TestNode same = forward;
-            same.values[0] = backward.values[1];
-            const auto results = run(same, *implementation(same.op, "plain"));
-            backward.values[3] = results[1];
-            backward.values[4] = results[2];
-            compare(backward, what + " grad", 1e-4f);
+            compare_norm<BatchNorm, BatchNormGrad>(params, data, is_train, what);
+            compare_norm<BatchNormRelu, BatchNormReluGrad>(params, data, is_train, what + " relu");
           }
 }
 
@@ -352,7 +405,6 @@ TEST_F(OneDnn, HalfPrecisionAgreesWhereTheProcessorHasIt) {
     std::vector<TestNode> nodes = {make_node(Dot{}, {{20, 30}, {30, 40}}, dtype),
                                    make_node(conv_cases[2].params, {conv_cases[2].data}, dtype),
                                    make_node(pool_cases[1].params, {pool_cases[1].data}, dtype),
-                                   make_node(BatchNorm{.fix_gamma = false}, {{4, 20, 8, 8}}, dtype),
                                    make_node(SoftmaxOutput{}, {{64, 10}}, dtype)};
     for (const TestNode& node : nodes) {
       if (!implementation(node.op, "onednn")->refuse(node.view()).empty()) continue;

@@ -74,10 +74,11 @@ void each_element(const BatchNormSize& size, int64_t begin, int64_t end, Visits 
 int64_t channel_grain(const BatchNormSize& size) { return element_grain / 2 / (size.per_channel() + 1) + 1; }
 
 // The parameters of half-precision data are float, those of other data have its own type: compute_type<T> both times.
-template <class T>
+template <class T, class P>
 std::unique_ptr<Kernel> build_forward(const NodeView& node) {
   using C = compute_type<T>;
-  const auto p = node.as<BatchNorm>();
+  constexpr bool relu = std::is_same_v<P, BatchNormRelu>;
+  const auto p = node.as<P>();
   const BatchNormSize size = size_of(p, node.inputs[0].shape);
   const bool own = uses_batch_statistics(p, node.is_train);
   // MXNet's momentum is a float: with it float64 statistics agree too.
@@ -123,7 +124,8 @@ std::unique_ptr<Kernel> build_forward(const NodeView& node) {
               each_element(size, begin, end, [=, &p](int64_t c) {
                 const C scale = p.fix_gamma ? deviation[c] : gamma[c] * deviation[c];
                 return [x, y, scale, middle = mean[c], shift = beta[c]](int64_t i) {
-                  y[i] = static_cast<T>((static_cast<C>(x[i]) - middle) * scale + shift);
+                  const C value = (static_cast<C>(x[i]) - middle) * scale + shift;
+                  y[i] = static_cast<T>(relu && value < C(0) ? C(0) : value);
                 };
               });
             },
@@ -135,16 +137,28 @@ std::unique_ptr<Kernel> build_forward(const NodeView& node) {
 // With x̂ = (x - mean) / deviation: dbeta = Σ dy, dgamma = Σ dy·x̂, and
 // dx = gamma / deviation · (dy - (dbeta + x̂·dgamma) / count), where the last term is what flows through the batch's own
 // statistics and is absent for given ones.
-template <class T>
+//
+// Behind ReLU dy counts only where the result, which is computed again, was above zero.
+template <class T, class P>
 std::unique_ptr<Kernel> build_backward(const NodeView& node) {
   using C = compute_type<T>;
-  const auto p = node.as<BatchNormGrad>();
+  constexpr bool relu = std::is_same_v<P, BatchNormReluGrad>;
+  const auto p = node.as<P>();
+  bool with_sum = false;
+  if constexpr (relu) with_sum = p.with_sum;
   const BatchNormSize size = size_of(p, node.inputs[1].shape);
   const bool own = uses_batch_statistics(p, node.is_train);
   return make_kernel(
       [=](const Args& args) {
         const T *dy = args.in<T>(0), *x = args.in<T>(1);
-        const C *gamma = args.in<C>(2), *mean = args.in<C>(3), *deviation = args.in<C>(4);
+        const C *gamma = args.in<C>(2), *beta = args.in<C>(relu ? 3 : 2);
+        const C *mean = args.in<C>(relu ? 4 : 3), *deviation = args.in<C>(relu ? 5 : 4);
+        const T* const more = with_sum ? args.in<T>(6) : nullptr;
+        const auto scale_of = [=](int64_t c) { return p.fix_gamma ? deviation[c] : gamma[c] * deviation[c]; };
+        // dy as it arrives at the norm's result.
+        const auto arriving = [=](int64_t i, C away, C scale, C shift) {
+          return relu && !(away * scale + shift > C(0)) ? C(0) : static_cast<C>(dy[i]);
+        };
         T* dx = args.out<T>(0);
         C *dgamma = args.out<C>(1), *dbeta = args.out<C>(2);
         for_elements(
@@ -153,9 +167,10 @@ std::unique_ptr<Kernel> build_backward(const NodeView& node) {
               const double count = static_cast<double>(std::max<int64_t>(size.per_channel(), 1));
               std::vector<Pair> sums(static_cast<size_t>(end - begin));
               sum_channels(size, begin, end, sums.data(), [=](int64_t c) {
-                return [x, dy, middle = static_cast<double>(mean[c])](int64_t i) {
-                  const double g = static_cast<double>(dy[i]);
-                  return Pair{g, g * (static_cast<double>(x[i]) - middle)};
+                return [=, middle = mean[c], scale = scale_of(c), shift = beta[c]](int64_t i) {
+                  const C away = static_cast<C>(x[i]) - middle;
+                  const auto g = static_cast<double>(arriving(i, away, scale, shift));
+                  return Pair{g, g * (static_cast<double>(x[i]) - static_cast<double>(middle))};
                 };
               });
               std::vector<C> through_mean(sums.size()), through_deviation(sums.size());
@@ -168,13 +183,14 @@ std::unique_ptr<Kernel> build_backward(const NodeView& node) {
                 through_deviation[at] = own ? static_cast<C>(own_dgamma * deviation[c] / count) : C(0);
               }
               const C *through_mean_data = through_mean.data(), *through_deviation_data = through_deviation.data();
-              each_element(size, begin, end, [=, &p](int64_t c) {
-                const C scale = p.fix_gamma ? deviation[c] : gamma[c] * deviation[c];
-                return [x, dy, dx, scale, middle = mean[c], of_mean = through_mean_data[c - begin],
-                        of_deviation = through_deviation_data[c - begin]](int64_t i) {
-                  const C away = static_cast<C>(x[i]) - middle;
-                  dx[i] = static_cast<T>(scale * (static_cast<C>(dy[i]) - of_mean - away * of_deviation));
-                };
+              each_element(size, begin, end, [=](int64_t c) {
+                return
+                    [=, scale = scale_of(c), middle = mean[c], shift = beta[c], of_mean = through_mean_data[c - begin],
+                     of_deviation = through_deviation_data[c - begin]](int64_t i) {
+                      const C away = static_cast<C>(x[i]) - middle;
+                      const C result = scale * (arriving(i, away, scale, shift) - of_mean - away * of_deviation);
+                      dx[i] = static_cast<T>(more ? result + static_cast<C>(more[i]) : result);
+                    };
               });
             },
             channel_grain(size));
@@ -185,14 +201,22 @@ std::unique_ptr<Kernel> build_backward(const NodeView& node) {
 }  // namespace
 
 void add_batch_norm(ImplementationTable& table) {
-  add_plain<BatchNorm>(table, [](const NodeView& node) {
-    return visit_floating(node.inputs[0].dtype,
-                          [&](auto type) { return build_forward<typename decltype(type)::type>(node); });
-  });
-  add_plain<BatchNormGrad>(table, [](const NodeView& node) {
-    return visit_floating(node.inputs[0].dtype,
-                          [&](auto type) { return build_backward<typename decltype(type)::type>(node); });
-  });
+  const auto forward = [&]<class P>(std::type_identity<P>) {
+    add_plain<P>(table, [](const NodeView& node) {
+      return visit_floating(node.inputs[0].dtype,
+                            [&](auto type) { return build_forward<typename decltype(type)::type, P>(node); });
+    });
+  };
+  const auto backward = [&]<class P>(std::type_identity<P>) {
+    add_plain<P>(table, [](const NodeView& node) {
+      return visit_floating(node.inputs[0].dtype,
+                            [&](auto type) { return build_backward<typename decltype(type)::type, P>(node); });
+    });
+  };
+  forward(std::type_identity<BatchNorm>{});
+  forward(std::type_identity<BatchNormRelu>{});
+  backward(std::type_identity<BatchNormGrad>{});
+  backward(std::type_identity<BatchNormReluGrad>{});
 }
 
 }  // namespace symbind::cpu_backend

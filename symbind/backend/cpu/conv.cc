@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <vector>
 
-#include "symbind/backend/cpu/activation.h"
 #include "symbind/backend/cpu/families.h"
 #include "symbind/backend/cpu/gemm.h"
 #include "symbind/backend/cpu/loops.h"
@@ -143,7 +142,8 @@ void add_bias(const ConvolutionSize& size, const T* bias, T* y) {
 }
 
 template <class T>
-std::unique_ptr<Kernel> build_forward(const NodeView& node, const Convolution& params, const std::string& act_type) {
+std::unique_ptr<Kernel> build_forward(const NodeView& node) {
+  const auto& params = node.as<Convolution>();
   const ConvolutionSize size = size_of(params, node.inputs[0].shape, node.outputs[0].shape);
   const int64_t inner = size.group_channels() * size.kernel_size();
   return make_kernel(
@@ -162,7 +162,6 @@ std::unique_ptr<Kernel> build_forward(const NodeView& node, const Convolution& p
             gemm<T, T>(filters, positions, inner, weight, seen, to);
         });
         if (bias) add_bias(size, args.in<T>(2), y);
-        apply_activation(act_type, y, size.batch * size.filters * size.out_size());
       },
       {.scratch_bytes = static_cast<size_t>(unfolded_elements(size)) * sizeof(T)});
 }
@@ -252,15 +251,9 @@ std::unique_ptr<Kernel> build_grad_weight(const NodeView& node) {
 }  // namespace
 
 void add_conv(ImplementationTable& table) {
-  const auto forward = [](const NodeView& node, const Convolution& params, const std::string& act_type) {
-    return visit_floating(node.outputs[0].dtype, [&](auto type) {
-      return build_forward<typename decltype(type)::type>(node, params, act_type);
-    });
-  };
-  add_plain<Convolution>(table, [=](const NodeView& node) { return forward(node, node.as<Convolution>(), ""); });
-  add_plain<ConvolutionActivation>(table, [=](const NodeView& node) {
-    const auto& params = node.as<ConvolutionActivation>();
-    return forward(node, params, params.act_type);
+  add_plain<Convolution>(table, [](const NodeView& node) {
+    return visit_floating(node.outputs[0].dtype,
+                          [&](auto type) { return build_forward<typename decltype(type)::type>(node); });
   });
   add_plain<ConvolutionGradData>(table, [](const NodeView& node) {
     return visit_floating(node.outputs[0].dtype,

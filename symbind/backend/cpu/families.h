@@ -10,9 +10,11 @@ namespace symbind::cpu_backend {
 void add_activation(ImplementationTable& table);
 void add_adaptive_optimizer(ImplementationTable& table);
 void add_batch_norm(ImplementationTable& table);
+void add_batch_norm_lanes(ImplementationTable& table);  // before the plain ones
 void add_broadcast(ImplementationTable& table);
 void add_concat(ImplementationTable& table);
 void add_conv(ImplementationTable& table);
+void add_conv_fused(ImplementationTable& table);
 void add_creation(ImplementationTable& table);
 void add_custom(ImplementationTable& table);
 void add_deconv(ImplementationTable& table);

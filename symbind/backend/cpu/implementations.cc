@@ -29,10 +29,12 @@ class CpuTarget final : public Target {
     add_onednn(table_);
     add_activation(table_);
     add_adaptive_optimizer(table_);
+    add_batch_norm_lanes(table_);
     add_batch_norm(table_);
     add_broadcast(table_);
     add_concat(table_);
     add_conv(table_);
+    add_conv_fused(table_);
     add_creation(table_);
     add_custom(table_);
     add_deconv(table_);

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "symbind/backend/cpu/families.h"
+#include "symbind/backend/cpu/fill.h"
 #include "symbind/backend/cpu/parallel.h"
 
 namespace symbind::cpu_backend {
@@ -78,6 +79,7 @@ std::unique_ptr<Kernel> build_cross_device_copy(const NodeView& node) {
 void add_system(ImplementationTable& table) {
   table.add<CrossDeviceCopy>({.name = "copy", .refuse = {}, .build = build_cross_device_copy, .likes = {}});
   table.add<Reorder>({.name = "plain", .refuse = {}, .build = build_reorder, .likes = {}});
+  table.add<Relabel>({.name = "plain", .refuse = {}, .build = build_copy, .likes = {}});
 }
 
 }  // namespace symbind::cpu_backend

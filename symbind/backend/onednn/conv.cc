@@ -1,11 +1,13 @@
-// Convolution by oneDNN. The kernels behind channels-last activations run near the processor's peak; for plain ones the
-// library falls back to im2col and a matrix product, so channels-last is what these implementations ask for. Weights
-// are plain in memory and are brought into the primitive's own order at each run: they are small beside the
-// activations.
+// Convolution by oneDNN. Its fast kernels want activations in blocks of channels or with the channels last; for plain
+// ones it falls back to im2col and a matrix product. Weights are plain in memory and are brought into the primitive's
+// own order when they have changed.
 #include "symbind/ops/conv.h"
 
+#include "symbind/backend/cpu/fold_norm.h"
+#include "symbind/backend/cpu/parallel.h"
 #include "symbind/backend/onednn/families.h"
 #include "symbind/backend/onednn/program.h"
+#include "symbind/ops/conv_fused.h"
 
 namespace symbind::onednn {
 namespace {
@@ -13,19 +15,23 @@ namespace {
 using dnnl::algorithm;
 using dnnl::prop_kind;
 
+constexpr int64_t few_channels = 4;  // so many a first layer reads plain
+
 // A convolution in oneDNN's terms: descriptions of the arrays, and the numbers in its convention. The activations are
-// wanted both plain or both channels-last: for a mixture oneDNN has only its reference loops.
+// wanted all blocked, all channels-last or all plain, but that a first layer takes its few channels plain and gives
+// blocks (forward and for the weight's gradient): for other mixtures oneDNN has only its reference loops.
 struct Problem {
   Desc given_data, given_output;  // as they lie
   Desc data, weight, bias, output;
   Dims stride, dilate, pad;
   int64_t products;
 
-  Problem(const Convolution& p, const Tensor& data_tensor, const Tensor& weight_tensor, const Tensor& output_tensor) {
+  Problem(const Convolution& p, const Tensor& data_tensor, const Tensor& weight_tensor, const Tensor& output_tensor,
+          bool first_layer_may_mix = true) {
     const bool behind = channels_behind(p.layout);
     given_data = data = activations(data_tensor, behind);
     given_output = output = activations(output_tensor, behind);
-    if (!behind && (lies_last(data_tensor) || lies_last(output_tensor))) {
+    if (!behind && !fit_together(data_tensor, output_tensor, first_layer_may_mix)) {
       data = with_channels_last(data.get_dims(), data_tensor.dtype);
       output = with_channels_last(output.get_dims(), output_tensor.dtype);
       // With one channel both layouts are the same bytes.
@@ -43,7 +49,11 @@ struct Problem {
   int threads() const { return threads_for(products, thread_products); }
 
  private:
-  static bool lies_last(const Tensor& tensor) { return tensor.layout == Layout::channels_last && tensor.shape[1] > 1; }
+  static bool fit_together(const Tensor& data, const Tensor& output, bool first_layer_may_mix) {
+    if (block_of(output.layout) > 1 && data.layout == Layout::plain)
+      return first_layer_may_mix && data.shape[1] <= few_channels;
+    return data.layout == output.layout && (data.layout != Layout::channels_last || data.shape[1] > 1);
+  }
 
   // (groups,) filters, channels of a group, kernel…
   static Desc describe_weight(const Convolution& p, const Tensor& tensor, bool behind) {
@@ -82,28 +92,97 @@ dnnl::convolution_forward::primitive_desc forward_descriptor(const Problem& prob
           attr};
 }
 
-void assemble_forward(Program& program, const Problem& problem, bool with_bias,
-                      const std::optional<Eltwise>& activation) {
-  auto descriptor = forward_descriptor(problem, with_bias, attributes(activation));
-  const bool activate_apart = activation && is_gemm(descriptor);
-  if (activate_apart) descriptor = forward_descriptor(problem, with_bias, attributes());
+// ---- Forward --------------------------------------------------------------------------------------------------------
+
+// What follows the products, as oneDNN's post-operations.
+struct After {
+  bool sum = false;
+  bool sum_is_spent = false;  // it lies where the result goes
+  std::optional<Eltwise> activation;
+
+  dnnl::post_ops post_ops(const Desc& output) const {
+    dnnl::post_ops after;
+    if (sum && sum_is_spent) after.append_sum(1.0f);
+    if (sum && !sum_is_spent) after.append_binary(algorithm::binary_add, output);
+    if (activation) after.append_eltwise(activation->algorithm, activation->alpha, 0);
+    return after;
+  }
+};
+
+// The bytes of the sum are moved to the result's place, unless they lie there.
+void place_sum(const Args& args, size_t sum, size_t bytes) {
+  const auto* from = args.in<std::byte>(sum);
+  auto* to = args.out<std::byte>();
+  if (from == to) return;
+  cpu_backend::parallel_for(static_cast<int64_t>(bytes), 1 << 18,
+                            [=](int64_t begin, int64_t end) { std::copy(from + begin, from + end, to + begin); });
+}
+
+// Weight and bias as the primitive wants them, with norms folded into them.
+std::pair<Program::Array, Program::Array> folded(Program& program, const Problem& problem, const ConvolutionFused& p,
+                                                 const Shape& weight_shape, const Desc& wanted) {
+  const auto weight = program.kept(wanted), bias = program.kept(problem.bias);
+  program.in_preparation(cpu_backend::folded_inputs(p), [&] {
+    const auto plain = wanted == problem.weight ? weight : program.scratch(problem.weight);
+    program.call([&program, plain, bias, p, weight_shape](const Args& args) {
+      cpu_backend::fold_norms(p, weight_shape, args, program.float_data(plain, args), program.float_data(bias, args));
+    });
+    program.finish(plain, weight);
+  });
+  return {weight, bias};
+}
+
+void assemble_forward(Program& program, const NodeView& node, const Problem& problem, const ConvolutionFused& p) {
+  const ConvolutionFusedInputs at = inputs_of(p);
+  const bool with_bias = !p.no_bias || p.has_norms();
+  After after{p.sum, p.sum_is_spent, eltwise_of(p.act_type)};
+  auto descriptor = forward_descriptor(problem, with_bias, attributes(after.post_ops(problem.output)));
+  const bool apart = (p.sum || after.activation) && is_slow_with_post_ops(descriptor);
+  if (apart) descriptor = forward_descriptor(problem, with_bias, attributes());
+
   const auto data = program.reordered(program.input(0, problem.given_data), problem.data);
-  const auto weight = program.reordered(program.input(1, problem.weight), descriptor.weights_desc());
   const auto given = program.output(0, problem.given_output), output = program.writable(given, problem.output);
-  std::vector<std::pair<int, Program::Array>> arrays{
-      {DNNL_ARG_SRC, data}, {DNNL_ARG_WEIGHTS, weight}, {DNNL_ARG_DST, output}};
-  if (with_bias) arrays.emplace_back(DNNL_ARG_BIAS, program.input(2, problem.bias));
-  program.execute(dnnl::convolution_forward(descriptor), descriptor, arrays);
-  if (activate_apart) program.activate(output, *activation);
+  std::vector<std::pair<int, Program::Array>> arrays{{DNNL_ARG_SRC, data}, {DNNL_ARG_DST, output}};
+  if (p.has_norms()) {
+    const auto [weight, bias] = folded(program, problem, p, node.inputs[1].shape, descriptor.weights_desc());
+    arrays.emplace_back(DNNL_ARG_WEIGHTS, weight);
+    arrays.emplace_back(DNNL_ARG_BIAS, bias);
+  } else {
+    arrays.emplace_back(DNNL_ARG_WEIGHTS, program.prepared(1, problem.weight, descriptor.weights_desc()));
+    if (with_bias) arrays.emplace_back(DNNL_ARG_BIAS, program.input(static_cast<size_t>(at.bias), problem.bias));
+  }
+  if (p.sum) {
+    const auto sum_index = static_cast<size_t>(at.sum);
+    const Desc given_sum = activations(node.inputs[sum_index], channels_behind(p.layout));
+    const auto sum = program.reordered(program.input(sum_index, given_sum), problem.output);
+    const bool over_result =
+        p.sum_is_spent && !apart && problem.given_output == problem.output && given_sum == problem.output;
+    if (over_result) {
+      program.in_place = {{at.sum, 0}};
+      program.call(
+          [sum_index, bytes = problem.output.get_size()](const Args& args) { place_sum(args, sum_index, bytes); });
+    } else if (p.sum_is_spent && !apart) {
+      program.finish(sum, output);
+    } else if (!apart) {
+      arrays.emplace_back(DNNL_ARG_ATTR_MULTIPLE_POST_OP(0) | DNNL_ARG_SRC_1, sum);
+    }
+    program.execute(dnnl::convolution_forward(descriptor), descriptor, arrays);
+    if (apart) program.add(output, sum);
+  } else {
+    program.execute(dnnl::convolution_forward(descriptor), descriptor, arrays);
+  }
+  if (apart && after.activation) program.activate(output, *after.activation);
   program.finish(output, given);
 }
+
+// ---- Gradients ------------------------------------------------------------------------------------------------------
 
 void assemble_grad_data(Program& program, const Problem& problem) {
   const dnnl::convolution_backward_data::primitive_desc descriptor(
       engine(), algorithm::convolution_direct, problem.data, any(problem.weight), problem.output, problem.stride,
       problem.dilate, problem.pad, problem.pad, forward_descriptor(problem, false, attributes()), attributes());
   const auto out_grad = program.reordered(program.input(0, problem.given_output), problem.output);
-  const auto weight = program.reordered(program.input(1, problem.weight), descriptor.weights_desc());
+  const auto weight = program.prepared(1, problem.weight, descriptor.weights_desc());
   const auto given = program.output(0, problem.given_data), data_grad = program.writable(given, problem.data);
   program.execute(dnnl::convolution_backward_data(descriptor), descriptor,
                   {{DNNL_ARG_DIFF_DST, out_grad}, {DNNL_ARG_WEIGHTS, weight}, {DNNL_ARG_DIFF_SRC, data_grad}});
@@ -128,19 +207,14 @@ void assemble_grad_weight(Program& program, const Problem& problem, bool with_bi
 
 // ---- The three kinds of node, each with its arrays in their places --------------------------------------------------
 
-template <class P>
-std::optional<Eltwise> activation_of(const P& params) {
-  if constexpr (std::is_same_v<P, ConvolutionActivation>)
-    return eltwise_of(params.act_type);
-  else
-    return std::nullopt;
-}
+ConvolutionFused fused(const ConvolutionFused& params) { return params; }
+ConvolutionFused fused(const Convolution& params) { return {params}; }
 
 template <class P>
 Problem problem_of(const NodeView& node) {
   const P& p = node.as<P>();
   if constexpr (std::is_same_v<P, ConvolutionGradData>)
-    return {p, node.outputs[0], node.inputs[1], node.inputs[0]};
+    return {p, node.outputs[0], node.inputs[1], node.inputs[0], false};
   else if constexpr (std::is_same_v<P, ConvolutionGradWeight>)
     return {p, node.inputs[1], node.inputs[2], node.inputs[0]};
   else
@@ -156,14 +230,17 @@ void assemble(Program& program, const NodeView& node) {
   else if constexpr (std::is_same_v<P, ConvolutionGradWeight>)
     assemble_grad_weight(program, problem, !p.no_bias);
   else
-    assemble_forward(program, problem, !p.no_bias, activation_of(p));
+    assemble_forward(program, node, problem, fused(p));
 }
 
 template <class P>
 std::string refuse(const NodeView& node) {
   if (std::string reason = refuse_arrays(node); !reason.empty()) return reason;
-  if constexpr (std::is_same_v<P, ConvolutionActivation>)
-    if (std::string reason = refuse_activation(node.as<P>().act_type); !reason.empty()) return reason;
+  if constexpr (std::is_same_v<P, ConvolutionFused>) {
+    const P& p = node.as<P>();
+    if (!p.act_type.empty() && !eltwise_of(p.act_type)) return refuse_activation(p.act_type);
+    if (p.has_norms() && node.inputs[1].dtype != DType::float32) return "norms folded into float32 only";
+  }
   if (node.outputs[0].dtype == DType::float32) return "";
   return Program::refuse(node, [&](Program& program) { assemble<P>(program, node); });
 }
@@ -173,17 +250,47 @@ std::unique_ptr<Kernel> build(const NodeView& node) {
   return Program::build(node, problem_of<P>(node).threads(), [&](Program& program) { assemble<P>(program, node); });
 }
 
-Layout liked(const Tensor& tensor) { return tensor.shape[1] == 1 ? Layout::plain : Layout::channels_last; }
+// Blocks where both sides have whole blocks of channels (in every group, if there are groups), the data of a first
+// layer plain before them; else channels last.
+struct Liked {
+  Layout data = Layout::plain, output = Layout::plain;
+};
+
+Liked liked(const Convolution& p, int64_t channels, int64_t filters, bool first_layer_may_mix = true) {
+  const std::optional<Layout> blocked = blocked_layout();
+  if (blocked) {
+    const int64_t block = block_of(*blocked);
+    const bool depthwise = p.num_group == channels && p.num_group == filters;
+    const auto whole = [&](int64_t count) { return (depthwise ? count : count / p.num_group) % block == 0; };
+    if (whole(filters) && whole(channels)) return {*blocked, *blocked};
+    if (!first_layer_may_mix && channels <= few_channels) return {};  // as a matrix product
+    if (whole(filters) && first_layer_may_mix && channels <= few_channels && p.num_group == 1)
+      return {Layout::plain, *blocked};
+  }
+  const auto last = [](int64_t count) { return count == 1 ? Layout::plain : Layout::channels_last; };
+  return {last(channels), last(filters)};
+}
 
 template <class P>
 std::optional<LayoutWish> likes(const NodeView& node) {
-  if (channels_behind(node.as<P>().layout)) return std::nullopt;
+  const P& p = node.as<P>();
+  if (channels_behind(p.layout)) return std::nullopt;
   LayoutWish wish{std::vector(node.inputs.size(), Layout::plain), std::vector(node.outputs.size(), Layout::plain)};
-  wish.inputs[0] = liked(node.inputs[0]);
-  if constexpr (std::is_same_v<P, ConvolutionGradWeight>)
-    wish.inputs[1] = liked(node.inputs[1]);
-  else
-    wish.outputs[0] = liked(node.outputs[0]);
+  if constexpr (std::is_same_v<P, ConvolutionGradData>) {
+    const Liked layouts = liked(p, node.outputs[0].shape[1], node.inputs[0].shape[1], false);
+    wish.inputs[0] = layouts.output;
+    wish.outputs[0] = layouts.data;
+  } else if constexpr (std::is_same_v<P, ConvolutionGradWeight>) {
+    const Liked layouts = liked(p, node.inputs[1].shape[1], node.inputs[0].shape[1]);
+    wish.inputs[0] = layouts.output;
+    wish.inputs[1] = layouts.data;
+  } else {
+    const Liked layouts = liked(p, node.inputs[0].shape[1], node.outputs[0].shape[1]);
+    wish.inputs[0] = layouts.data;
+    wish.outputs[0] = layouts.output;
+    if constexpr (std::is_same_v<P, ConvolutionFused>)
+      if (p.sum) wish.inputs.back() = layouts.output;
+  }
   return wish;
 }
 
@@ -196,7 +303,7 @@ void add(ImplementationTable& table) {
 
 void add_conv(ImplementationTable& table) {
   add<Convolution>(table);
-  add<ConvolutionActivation>(table);
+  add<ConvolutionFused>(table);
   add<ConvolutionGradData>(table);
   add<ConvolutionGradWeight>(table);
 }

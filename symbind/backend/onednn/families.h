@@ -9,7 +9,6 @@ namespace symbind::onednn {
 
 void add_conv(ImplementationTable& table);
 void add_pool(ImplementationTable& table);
-void add_batch_norm(ImplementationTable& table);
 void add_matmul(ImplementationTable& table);
 void add_softmax(ImplementationTable& table);
 

@@ -6,7 +6,6 @@ namespace symbind {
 void add_onednn(ImplementationTable& table) {
   onednn::add_conv(table);
   onednn::add_pool(table);
-  onednn::add_batch_norm(table);
   onednn::add_matmul(table);
   onednn::add_softmax(table);
 }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "symbind/backend/cpu/loops.h"
+
 namespace symbind::onednn {
 
 const dnnl::engine& engine() {
@@ -64,6 +66,7 @@ Dims activation_dims(const Tensor& tensor, bool channels_behind) {
 
 Desc activations(const Tensor& tensor, bool channels_behind) {
   const Dims dims = activation_dims(tensor, channels_behind);
+  if (const int64_t block = block_of(tensor.layout); block > 1) return with_blocks(dims, tensor.dtype, block);
   return channels_behind || tensor.layout == Layout::channels_last ? with_channels_last(dims, tensor.dtype)
                                                                    : dense(dims, tensor.dtype);
 }
@@ -73,6 +76,24 @@ Desc with_channels_last(const Dims& dims, DType dtype) {
   for (int axis = 2; axis < static_cast<int>(dims.size()); ++axis) order.push_back(axis);
   order.push_back(1);
   return dense(dims, dtype, order);
+}
+
+Desc with_blocks(const Dims& dims, DType dtype, int64_t block) {
+  using tag = dnnl::memory::format_tag;
+  constexpr tag of_eight[] = {tag::aBc8b, tag::aBcd8b, tag::aBcde8b};
+  constexpr tag of_sixteen[] = {tag::aBc16b, tag::aBcd16b, tag::aBcde16b};
+  return Desc(dims, type_of(dtype), (block == 8 ? of_eight : of_sixteen)[dims.size() - 3]);
+}
+
+std::optional<Layout> blocked_layout() {
+  switch (cpu_backend::instruction_set()) {
+    case cpu_backend::InstructionSet::avx512:
+      return Layout::blocked16;
+    case cpu_backend::InstructionSet::avx2:
+      return Layout::blocked8;
+    default:
+      return std::nullopt;
+  }
 }
 
 std::optional<Eltwise> eltwise_of(std::string_view act_type) {
@@ -88,18 +109,21 @@ std::string refuse_activation(std::string_view act_type) {
 }
 
 dnnl::primitive_attr attributes(const std::optional<Eltwise>& activation) {
+  dnnl::post_ops after;
+  if (activation) after.append_eltwise(activation->algorithm, activation->alpha, 0);
+  return attributes(after);
+}
+
+dnnl::primitive_attr attributes(const dnnl::post_ops& after) {
   dnnl::primitive_attr attr;
   attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-  if (activation) {
-    dnnl::post_ops after;
-    after.append_eltwise(activation->algorithm, activation->alpha, 0);
-    attr.set_post_ops(after);
-  }
+  attr.set_post_ops(after);
   return attr;
 }
 
-bool is_gemm(const dnnl::primitive_desc_base& descriptor) {
-  return std::string_view(descriptor.impl_info_str()).find("gemm:") != std::string_view::npos;
+bool is_slow_with_post_ops(const dnnl::primitive_desc_base& descriptor) {
+  const std::string_view name = descriptor.impl_info_str();
+  return name.find("gemm:") != std::string_view::npos || name.find("ref") != std::string_view::npos;
 }
 
 }  // namespace symbind::onednn

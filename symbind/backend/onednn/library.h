@@ -33,6 +33,11 @@ Dims activation_dims(const Tensor& tensor, bool channels_behind);
 // It described by these, however it lies.
 Desc activations(const Tensor& tensor, bool channels_behind);
 Desc with_channels_last(const Dims& dims, DType dtype);
+// As (batch, channels / block, space…, block); the block divides the channels.
+Desc with_blocks(const Dims& dims, DType dtype, int64_t block);
+
+// The blocked layout whose blocks fill a vector of this processor; none where it has no wide vectors.
+std::optional<Layout> blocked_layout();
 
 // An activation function as oneDNN computes it.
 struct Eltwise {
@@ -44,9 +49,10 @@ std::string refuse_activation(std::string_view act_type);
 
 // Attributes of every primitive here: scratch comes from the arena.
 dnnl::primitive_attr attributes(const std::optional<Eltwise>& activation = std::nullopt);
+dnnl::primitive_attr attributes(const dnnl::post_ops& after);
 
-// Does the descriptor name an implementation through a general matrix product? These apply an activation one element at
-// a time, ten times slower than a pass of its own.
-bool is_gemm(const dnnl::primitive_desc_base& descriptor);
+// Does the descriptor name an implementation through a general matrix product, or the reference loops? These apply what
+// follows one element at a time, ten times slower than a pass of its own.
+bool is_slow_with_post_ops(const dnnl::primitive_desc_base& descriptor);
 
 }  // namespace symbind::onednn

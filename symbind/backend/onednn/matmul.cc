@@ -36,7 +36,7 @@ void assemble(Program& program, const NodeView& node, const Product& product) {
                             : dnnl::matmul::primitive_desc(engine(), a, b, c, attr);
   };
   auto descriptor = describe(attributes(product.activation));
-  const bool activate_apart = product.activation && is_gemm(descriptor);
+  const bool activate_apart = product.activation && is_slow_with_post_ops(descriptor);
   if (activate_apart) descriptor = describe(attributes());
   const auto output = program.output(0, c);
   std::vector<std::pair<int, Program::Array>> arrays{{DNNL_ARG_SRC, program.input(product.a, a)},

@@ -105,8 +105,13 @@ std::unique_ptr<Kernel> build_forward(const NodeView& node) {
 std::unique_ptr<Kernel> build_backward(const NodeView& node) {
   const Problem problem = problem_of<PoolingGrad>(node);
   if (problem.algorithm == dnnl::algorithm::pooling_max) {
-    const bool channels_lie_last = problem.size.channels_last || node.outputs[0].layout == Layout::channels_last;
-    return channels_lie_last ? build_max_pool_grad(problem.size) : build_plain(node);
+    PoolingSize size = problem.size;
+    if (const int64_t block = block_of(node.outputs[0].layout); block > 1) {  // each block is an image of its own
+      size.batch *= size.channels / block;
+      size.channels = block;
+    }
+    const bool side_by_side = size.channels_last || node.outputs[0].layout != Layout::plain;
+    return side_by_side ? build_max_pool_grad(size) : build_plain(node);
   }
   return Program::build(node, problem.threads(), [&](Program& program) { assemble_backward(program, node); });
 }
@@ -114,9 +119,11 @@ std::unique_ptr<Kernel> build_backward(const NodeView& node) {
 // The data decides, in backward as well: what is in front of it wants the gradient as it gave the data.
 template <class P>
 std::optional<LayoutWish> likes(const NodeView& node) {
-  if (node.inputs[std::is_same_v<P, PoolingGrad> ? 1 : 0].layout == Layout::plain) return std::nullopt;
+  const Tensor& data = node.inputs[std::is_same_v<P, PoolingGrad> ? 1 : 0];
+  if (data.layout == Layout::plain) return std::nullopt;
   if (channels_behind(node.as<P>().layout)) return std::nullopt;
-  return LayoutWish{std::vector(node.inputs.size(), Layout::channels_last), {Layout::channels_last}};
+  const Layout layout = data.layout;
+  return LayoutWish{std::vector(node.inputs.size(), layout), {layout}};
 }
 
 }  // namespace

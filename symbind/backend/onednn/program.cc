@@ -68,6 +68,27 @@ Program::Array Program::scratch(const Desc& desc) {
   return add_array(From::scratch, offset, desc);
 }
 
+Program::Array Program::kept(const Desc& desc) {
+  const size_t offset = kept_bytes;
+  kept_bytes += (desc.get_size() + alignment - 1) / alignment * alignment;
+  return add_array(From::kept, offset, desc);
+}
+
+void Program::in_preparation(std::vector<int> from, const std::function<void()>& steps) {
+  kept_from.insert(kept_from.end(), from.begin(), from.end());
+  preparing_ = true;
+  steps();
+  preparing_ = false;
+}
+
+Program::Array Program::prepared(size_t index, const Desc& given, const Desc& wanted) {
+  const Array as_given = input(index, given);
+  if (given == wanted) return as_given;
+  const Array result = kept(wanted);
+  in_preparation({static_cast<int>(index)}, [&] { copy(as_given, result); });
+  return result;
+}
+
 void Program::copy(Array from, Array to) {
   dnnl::memory& source = arrays_[from.number].memory;
   dnnl::memory& target = arrays_[to.number].memory;
@@ -102,7 +123,7 @@ void Program::execute(const dnnl::primitive& primitive, const dnnl::primitive_de
   const Desc scratchpad = descriptor.scratchpad_desc();
   if (scratchpad.get_size() > 0)
     step.arguments.push_back({DNNL_ARG_SCRATCHPAD, arrays_[scratch(scratchpad).number].memory.get()});
-  steps_.push_back(std::move(step));
+  (preparing_ ? preparation_ : steps_).push_back(std::move(step));
 }
 
 void Program::activate(Array array, const Eltwise& activation) {
@@ -113,7 +134,16 @@ void Program::activate(Array array, const Eltwise& activation) {
   execute(dnnl::eltwise_forward(descriptor), descriptor, {{DNNL_ARG_SRC, array}, {DNNL_ARG_DST, array}});
 }
 
-void Program::call(std::function<void(const Args&)> step) { steps_.push_back({{}, {}, std::move(step)}); }
+void Program::add(Array array, Array more) {
+  const Desc desc = arrays_[array.number].memory.get_desc(), other = arrays_[more.number].memory.get_desc();
+  const dnnl::binary::primitive_desc descriptor(engine(), dnnl::algorithm::binary_add, desc, other, desc, attributes());
+  execute(dnnl::binary(descriptor), descriptor,
+          {{DNNL_ARG_SRC_0, array}, {DNNL_ARG_SRC_1, more}, {DNNL_ARG_DST, array}});
+}
+
+void Program::call(std::function<void(const Args&)> step) {
+  (preparing_ ? preparation_ : steps_).push_back({{}, {}, std::move(step)});
+}
 
 void* Program::address(const Place& place, const Args& args) const {
   switch (place.from) {
@@ -121,13 +151,15 @@ void* Program::address(const Place& place, const Args& args) const {
       return args.inputs[place.index];
     case From::output:
       return args.outputs[place.index];
+    case From::kept:
+      return static_cast<std::byte*>(args.kept) + place.index;
     case From::scratch:
       break;
   }
   return static_cast<std::byte*>(args.scratch) + place.index;
 }
 
-void Program::run(const Args& args) {
+void Program::run_steps(const std::vector<Step>& steps, const Args& args) {
   const std::lock_guard lock(running_);
   const cpu_backend::LoopsOn openmp(nullptr);  // oneDNN's loops are OpenMP's, whoever runs the other loops here
   const ThreadCount scope(threads_);
@@ -135,7 +167,7 @@ void Program::run(const Args& args) {
           " threads and cannot run inside a parallel loop or in a forked child: bind again "
           "there");
   for (const Place& place : arrays_) dnnl_memory_set_data_handle(place.memory.get(), address(place, args));
-  for (const Step& step : steps_) {
+  for (const Step& step : steps) {
     if (step.call) {
       step.call(args);
       continue;

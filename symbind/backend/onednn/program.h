@@ -39,6 +39,11 @@ class Program final : public Kernel {
   Array input(size_t index, const Desc& desc) { return add_array(From::input, index, desc); }
   Array output(size_t index, const Desc& desc) { return add_array(From::output, index, desc); }
   Array scratch(const Desc& desc);
+  // What prepare() makes from the inputs named here: `steps` (which may use scratch) run then, not in run().
+  Array kept(const Desc& desc);
+  void in_preparation(std::vector<int> from, const std::function<void()>& steps);
+  // An input as `wanted` describes it: itself, or kept in that order.
+  Array prepared(size_t index, const Desc& given, const Desc& wanted);
   // `given` as `wanted` describes it: itself, or a copy in scratch that this step reorders it to.
   Array reordered(Array given, const Desc& wanted);
   // An array described as `wanted` to be written by the next step; finish(result, given) then brings it to `given`.
@@ -51,19 +56,21 @@ class Program final : public Kernel {
   void execute(const dnnl::primitive& primitive, const dnnl::primitive_desc_base& descriptor,
                const std::vector<std::pair<int, Array>>& arrays);
   void activate(Array array, const Eltwise& activation);  // in place
+  void add(Array array, Array more);                      // array += more
   // A step of our own. The address of an array of this program: float_data().
   void call(std::function<void(const Args&)> step);
   float* float_data(Array array, const Args& args) const {
     return static_cast<float*>(address(arrays_[array.number], args));
   }
 
-  void run(const Args& args) override;
+  void prepare(const Args& args) override { run_steps(preparation_, args); }
+  void run(const Args& args) override { run_steps(steps_, args); }
 
  private:
-  enum class From { input, output, scratch };
+  enum class From { input, output, scratch, kept };
   struct Place {
     From from;
-    size_t index;  // of an input or output, or bytes into scratch
+    size_t index;  // of an input or output, or bytes into scratch or what is kept
     dnnl::memory memory;
   };
   struct Step {
@@ -74,12 +81,14 @@ class Program final : public Kernel {
 
   Array add_array(From from, size_t index, const Desc& desc);
   void copy(Array from, Array to);
+  void run_steps(const std::vector<Step>& steps, const Args& args);
   void* address(const Place& place, const Args& args) const;
 
   std::string where_;
   int threads_;
   std::vector<Place> arrays_;
-  std::vector<Step> steps_;
+  std::vector<Step> steps_, preparation_;
+  bool preparing_ = false;
   std::mutex running_;  // a run sets the addresses in arrays_
 };
 

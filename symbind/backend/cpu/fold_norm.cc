@@ -1,0 +1,71 @@
+#include "symbind/backend/cpu/fold_norm.h"
+
+#include <cmath>
+
+#include "symbind/backend/cpu/loops.h"
+
+namespace symbind::cpu_backend {
+namespace {
+
+// What a BatchNorm does to the elements of a channel: x · scale + shift.
+struct Affine {
+  double scale = 1, shift = 0;
+};
+
+// `first`: the input that holds gamma; the other three follow it.
+Affine affine_at(const Args& args, int first, bool fix_gamma, double eps, int64_t channel) {
+  if (first < 0) return {};
+  const auto value = [&](int input) {
+    return static_cast<double>(args.in<float>(static_cast<size_t>(first + input))[channel]);
+  };
+  const double scale = (fix_gamma ? 1 : value(0)) / std::sqrt(value(3) + eps);
+  return {scale, value(1) - value(2) * scale};
+}
+
+}  // namespace
+
+// With x·s + t before and behind: y = ((Σ w·(s₁·x + t₁)) + b)·s₂ + t₂ = Σ (s₂·w·s₁)·x + (b + Σ w·t₁)·s₂ + t₂. The sum
+// over t₁ is the same everywhere only without padding, which is where the pass folds what stands before.
+void fold_norms(const ConvolutionFused& p, const Shape& weight, const Args& args, float* folded_weight,
+                float* folded_bias) {
+  const ConvolutionFusedInputs at = inputs_of(p);
+  const float* const from = args.in<float>(1);
+  const float* const bias = at.bias < 0 ? nullptr : args.in<float>(static_cast<size_t>(at.bias));
+  const bool behind = channels_behind(p.layout);
+  const int64_t channels = weight[behind ? weight.rank() - 1 : 1], inner = weight.size(1, weight.rank());
+  const int64_t window = inner / channels, group_filters = p.num_filter / p.num_group;
+  for_elements(
+      p.num_filter,
+      [=](int64_t begin, int64_t end) {
+        for (int64_t filter = begin; filter < end; ++filter) {
+          const Affine after = affine_at(args, at.norm, p.norm_fix_gamma, p.norm_eps, filter);
+          double sum = bias ? bias[filter] : 0;
+          for (int64_t channel = 0; channel < channels; ++channel) {
+            const Affine before = affine_at(args, at.norm_before, p.norm_before_fix_gamma, p.norm_before_eps,
+                                            filter / group_filters * channels + channel);
+            const int64_t start = filter * inner + (behind ? channel : channel * window), step = behind ? channels : 1;
+            const auto scale = static_cast<float>(before.scale * after.scale);
+            double weights = 0;
+            for (int64_t i = 0; i < window; ++i) {
+              const float value = from[start + i * step];
+              folded_weight[start + i * step] = value * scale;
+              weights += value;
+            }
+            sum += weights * before.shift;
+          }
+          folded_bias[filter] = static_cast<float>(sum * after.scale + after.shift);
+        }
+      },
+      element_grain / (inner + 1) + 1);
+}
+
+std::vector<int> folded_inputs(const ConvolutionFused& p) {
+  const ConvolutionFusedInputs at = inputs_of(p);
+  std::vector<int> inputs{1};
+  if (at.bias >= 0) inputs.push_back(at.bias);
+  for (const int first : {at.norm_before, at.norm})
+    for (int i = 0; first >= 0 && i < 4; ++i) inputs.push_back(first + i);
+  return inputs;
+}
+
+}  // namespace symbind::cpu_backend

@@ -1,0 +1,18 @@
+// BatchNorm with given statistics is a scale and a shift per channel; both can be had from a convolution's weight and
+// bias instead.
+#pragma once
+
+#include "symbind/ops/conv_fused.h"
+#include "symbind/passes/target.h"
+
+namespace symbind::cpu_backend {
+
+// Writes the weight and the bias of the plain convolution that does what this one does with its norms. Float32; `args`
+// holds the addresses of its inputs.
+void fold_norms(const ConvolutionFused& params, const Shape& weight, const Args& args, float* folded_weight,
+                float* folded_bias);
+
+// The inputs that weight and bias come from.
+std::vector<int> folded_inputs(const ConvolutionFused& params);
+
+}  // namespace symbind::cpu_backend

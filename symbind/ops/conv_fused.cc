@@ -1,0 +1,55 @@
+#include "symbind/ops/conv_fused.h"
+
+#include "symbind/graph/define.h"
+
+namespace symbind {
+namespace {
+
+Names input_names(const ConvolutionFused& p) {
+  Names names{"data", "weight"};
+  const auto add_norm = [&](const std::string& prefix) {
+    for (const char* name : {"gamma", "beta", "moving_mean", "moving_var"}) names.push_back(prefix + name);
+  };
+  if (!p.no_bias) names.push_back("bias");
+  if (p.norm_before) add_norm("before_");
+  if (p.norm) add_norm("");
+  if (p.sum) names.push_back("sum");
+  return names;
+}
+
+int64_t channels_of(const ConvolutionFused& p, const Shape& data) {
+  if (!data.rank_known()) return unknown_dim;
+  return data[channels_behind(p.layout) ? data.rank() - 1 : 1];
+}
+
+OpDef define(Op<ConvolutionFused> op) {
+  return op.doc("A convolution with BatchNorm, another array and an activation taken into it.")
+      .inputs([](const ConvolutionFused& p) { return input_names(p); })
+      .infer_shape([](const ConvolutionFused& p, Shapes& s) {
+        infer_convolution(p, s);
+        const ConvolutionFusedInputs at = inputs_of(p);
+        if (p.sum) s["sum"].meet(s.output());
+        for (size_t i = 0; i < 4; ++i) {
+          if (p.norm_before) s.input(static_cast<size_t>(at.norm_before) + i).meet({channels_of(p, s["data"])});
+          if (p.norm) s.input(static_cast<size_t>(at.norm) + i).meet({p.num_filter});
+        }
+      })
+      .check([](ConvolutionFused& p) { complete(p); })
+      .infer_type([](const ConvolutionFused&, Types& t) { same_type(t); });
+}
+
+}  // namespace
+
+ConvolutionFusedInputs inputs_of(const ConvolutionFused& p) {
+  ConvolutionFusedInputs at;
+  int next = 2;
+  if (!p.no_bias) at.bias = next++;
+  if (p.norm_before) at.norm_before = std::exchange(next, next + 4);
+  if (p.norm) at.norm = std::exchange(next, next + 4);
+  if (p.sum) at.sum = next;
+  return at;
+}
+
+void register_conv_fused(OpRegistry& registry) { add(registry, "_Convolution_Fused", define); }
+
+}  // namespace symbind

@@ -1,0 +1,33 @@
+// A convolution with what the fuse pass takes into it. Nobody writes it by hand.
+#pragma once
+
+#include "symbind/ops/conv.h"
+
+namespace symbind {
+
+// In the order they are applied: a BatchNorm with given statistics before the convolution, the convolution itself with
+// its bias, a BatchNorm behind it, the sum with another array, an activation.
+struct ConvolutionFused : Convolution {
+  bool norm_before = false;
+  double norm_before_eps = 0;
+  bool norm_before_fix_gamma = false;
+  bool norm = false;
+  double norm_eps = 0;
+  bool norm_fix_gamma = false;
+  bool sum = false;
+  bool sum_is_spent = false;  // nobody reads the array added afterwards: the result may be written over it
+  std::string act_type = {};  // Activation's; empty: none
+
+  bool has_norms() const { return norm_before || norm; }
+};
+inline constexpr Builder<ConvolutionFused> convolution_fused;
+
+// Where its inputs stand; -1 where there is none. The four of a norm are gamma, beta, moving_mean, moving_var.
+struct ConvolutionFusedInputs {
+  int bias = -1, norm_before = -1, norm = -1, sum = -1;
+};
+ConvolutionFusedInputs inputs_of(const ConvolutionFused& params);
+
+void register_conv_fused(OpRegistry& registry);
+
+}  // namespace symbind

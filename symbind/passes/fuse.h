@@ -1,0 +1,70 @@
+// The rules of the fuse pass: each finds one pattern and puts one operator in its place. They stand in the order fuse()
+// applies them.
+#pragma once
+
+#include <map>
+#include <vector>
+
+#include "symbind/passes/graph.h"
+
+namespace symbind {
+
+// A BatchNorm with given statistics goes into the convolution before or behind it, where no gradient is asked for.
+void fold_batch_norm(Graph& graph);
+// The sum of a convolution's result and another array is made by the convolution.
+void fuse_residual(Graph& graph);
+// An activation goes into the matrix product or convolution before it.
+void fuse_activation(Graph& graph);
+// BatchNorm and ReLU become one operator, as do their gradients and a sum behind these.
+void fuse_norm_relu(Graph& graph);
+
+// ---- For the rules --------------------------------------------------------------------------------------------------
+
+// Who reads which tensor. Being an output of the graph counts as a reader.
+class Readers {
+ public:
+  explicit Readers(const Graph& graph);
+  int count(int tensor) const { return counts_[static_cast<size_t>(tensor)]; }
+  // The last node that reads it, -1: nobody, or the graph's caller does.
+  int last(int tensor) const { return last_[static_cast<size_t>(tensor)]; }
+  // Do all nodes that read it come after this one?
+  bool all_after(int node, int tensor) const { return first_[static_cast<size_t>(tensor)] > node; }
+  bool is_only(int node, int tensor) const { return count(tensor) == 1 && last(tensor) == node; }
+
+ private:
+  std::vector<int> counts_, first_, last_;
+};
+
+// A node in the place of an old one, and of others that go away.
+struct Replacement {
+  NodePtr source;
+  std::vector<int> inputs;      // tensors of the old graph
+  std::vector<int> stands_for;  // by output: the tensor of the old graph that it is from here on
+};
+
+// The graph with replacements, by the number of the node in whose place they stand, and without the absorbed nodes.
+Graph replaced(const Graph& graph, const std::map<int, Replacement>& replacements, const std::vector<bool>& absorbed);
+
+// A node for a fused operator: named after `named`, placed as `named` is.
+template <class P>
+NodePtr fused_node(const Node& named, P params) {
+  auto node = std::make_shared<Node>();
+  node->op = &op_of<P>();
+  node->name = named.name;
+  node->attributes = named.attributes;
+  node->params = std::make_shared<P>(std::move(params));
+  return node;
+}
+
+// The parameters of a node if it is of the operator P, else null.
+template <class P>
+const P* params_if(const GraphNode& node) {
+  return !node.is_variable() && node.source->op == &op_of<P>() ? static_cast<const P*>(node.source->params.get())
+                                                               : nullptr;
+}
+
+inline const GraphNode& producer_of(const Graph& graph, int tensor) {
+  return graph.nodes[static_cast<size_t>(graph.producer[static_cast<size_t>(tensor)])];
+}
+
+}  // namespace symbind

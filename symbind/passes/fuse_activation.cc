@@ -1,0 +1,48 @@
+// An activation that alone reads the result of a matrix product or a convolution goes into it. In training this is
+// possible whenever the activation's gradient is written over its output, since then nobody reads the value in between.
+#include "symbind/ops/activation.h"
+#include "symbind/ops/conv_fused.h"
+#include "symbind/ops/fully_connected.h"
+#include "symbind/passes/fuse.h"
+
+namespace symbind {
+namespace {
+
+// The operator that does both, or none.
+NodePtr with_activation(const GraphNode& before, const Node& activation_node) {
+  const std::string& act_type = static_cast<const Activation*>(activation_node.params.get())->act_type;
+  if (const auto* product = params_if<FullyConnected>(before))
+    return fused_node(activation_node, FullyConnectedActivation{*product, act_type});
+  if (const auto* convolution = params_if<Convolution>(before)) {
+    ConvolutionFused fused{*convolution};
+    fused.act_type = act_type;
+    return fused_node(activation_node, std::move(fused));
+  }
+  if (const auto* convolution = params_if<ConvolutionFused>(before); convolution && convolution->act_type.empty()) {
+    ConvolutionFused fused = *convolution;
+    fused.act_type = act_type;
+    return fused_node(activation_node, std::move(fused));
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+void fuse_activation(Graph& graph) {
+  const Readers readers(graph);
+  std::map<int, Replacement> replacements;
+  std::vector<bool> absorbed(graph.nodes.size(), false);
+  for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    const GraphNode& node = graph.nodes[i];
+    if (!params_if<Activation>(node)) continue;
+    const GraphNode& before = producer_of(graph, node.inputs[0]);
+    if (readers.count(node.inputs[0]) != 1 || before.context != node.context) continue;
+    NodePtr source = with_activation(before, *node.source);
+    if (!source) continue;
+    replacements[static_cast<int>(i)] = {std::move(source), before.inputs, {node.first_output}};
+    absorbed[static_cast<size_t>(graph.producer[static_cast<size_t>(node.inputs[0])])] = true;
+  }
+  if (!replacements.empty()) graph = replaced(graph, replacements, absorbed);
+}
+
+}  // namespace symbind

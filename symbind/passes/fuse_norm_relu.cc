@@ -1,0 +1,109 @@
+// BatchNorm and the ReLU that alone reads it become one operator. Its gradient finds again from the data where the
+// result was zero; so backward neither reads the result nor makes the gradient in between. In a network that normalises
+// before it convolves, what comes around the convolutions is added to that gradient: one more sum taken along.
+#include <array>
+
+#include "symbind/ops/activation.h"
+#include "symbind/ops/batch_norm.h"
+#include "symbind/ops/elementwise.h"
+#include "symbind/passes/fuse.h"
+
+namespace symbind {
+namespace {
+
+bool is_relu(const Activation* activation) { return activation && activation->act_type == "relu"; }
+
+// The BatchNorm whose result this node, a ReLU, alone reads; -1: none.
+int norm_before(const Graph& graph, const Readers& readers, int number) {
+  const GraphNode& node = graph.nodes[static_cast<size_t>(number)];
+  if (!is_relu(params_if<Activation>(node)) || !readers.is_only(number, node.inputs[0])) return -1;
+  const int before = graph.producer[static_cast<size_t>(node.inputs[0])];
+  const GraphNode& norm = graph.nodes[static_cast<size_t>(before)];
+  const bool matches =
+      params_if<BatchNorm>(norm) && node.inputs[0] == norm.first_output && norm.context == node.context;
+  // Its statistics come later by this: nobody may want them before.
+  const bool in_time =
+      matches && readers.all_after(number, norm.first_output + 1) && readers.all_after(number, norm.first_output + 2);
+  return in_time ? before : -1;
+}
+
+void fuse_forward(Graph& graph) {
+  const Readers readers(graph);
+  std::map<int, Replacement> replacements;
+  std::vector<bool> absorbed(graph.nodes.size(), false);
+  for (int i = 0; i < static_cast<int>(graph.nodes.size()); ++i) {
+    const int before = norm_before(graph, readers, i);
+    if (before < 0) continue;
+    const GraphNode &node = graph.nodes[static_cast<size_t>(i)], &norm = graph.nodes[static_cast<size_t>(before)];
+    replacements[i] = {fused_node(*node.source, BatchNormRelu{*params_if<BatchNorm>(norm)}),
+                       norm.inputs,
+                       {node.first_output, norm.first_output + 1, norm.first_output + 2}};
+    absorbed[static_cast<size_t>(before)] = true;
+  }
+  if (!replacements.empty()) graph = replaced(graph, replacements, absorbed);
+}
+
+// BatchNorm's gradient behind ReLU's becomes that of both, if both are of one fused operator.
+void fuse_backward(Graph& graph) {
+  const Readers readers(graph);
+  std::map<int, Replacement> replacements;
+  std::vector<bool> absorbed(graph.nodes.size(), false);
+  for (int i = static_cast<int>(graph.forward_nodes); i < static_cast<int>(graph.nodes.size()); ++i) {
+    const GraphNode& node = graph.nodes[static_cast<size_t>(i)];
+    const auto* params = params_if<BatchNormGrad>(node);
+    if (!params || !readers.is_only(i, node.inputs[0])) continue;
+    const int before = graph.producer[static_cast<size_t>(node.inputs[0])];
+    const GraphNode& relu_grad = graph.nodes[static_cast<size_t>(before)];
+    const auto* relu = params_if<ActivationGrad>(relu_grad);
+    if (!is_relu(relu)) continue;
+    const GraphNode& forward = producer_of(graph, relu_grad.inputs[1]);
+    if (!params_if<BatchNormRelu>(forward) || node.inputs[3] != forward.first_output + 1) continue;
+    const std::vector<int>& in = node.inputs;  // out_grad, data, gamma, mean, var
+    BatchNormReluGrad fused{*params};
+    replacements[i] = {fused_node(*node.source, fused),
+                       {relu_grad.inputs[0], in[1], in[2], forward.inputs[2], in[3], in[4]},
+                       {node.first_output, node.first_output + 1, node.first_output + 2}};
+    absorbed[static_cast<size_t>(before)] = true;
+  }
+  if (!replacements.empty()) graph = replaced(graph, replacements, absorbed);
+}
+
+void fuse_sum(Graph& graph) {
+  const Readers readers(graph);
+  std::map<int, Replacement> replacements;
+  std::vector<bool> absorbed(graph.nodes.size(), false);
+  for (int i = static_cast<int>(graph.forward_nodes); i < static_cast<int>(graph.nodes.size()); ++i) {
+    const GraphNode& node = graph.nodes[static_cast<size_t>(i)];
+    if (!params_if<Binary<"elemwise_add">>(node)) continue;
+    for (const size_t operand : {0, 1}) {
+      const int gradient = node.inputs[operand], other = node.inputs[1 - operand];
+      const int before = graph.producer[static_cast<size_t>(gradient)];
+      const GraphNode& norm_grad = graph.nodes[static_cast<size_t>(before)];
+      const auto* params = params_if<BatchNormReluGrad>(norm_grad);
+      if (!params || params->with_sum || gradient != norm_grad.first_output || !readers.is_only(i, gradient) ||
+          norm_grad.context != node.context || absorbed[static_cast<size_t>(before)])
+        continue;
+      // The other gradients of the operator come later by this: nobody may want them before.
+      if (!readers.all_after(i, gradient + 1) || !readers.all_after(i, gradient + 2)) continue;
+      BatchNormReluGrad fused = *params;
+      fused.with_sum = true;
+      std::vector<int> inputs = norm_grad.inputs;
+      inputs.push_back(other);
+      replacements[i] = {
+          fused_node(*norm_grad.source, fused), std::move(inputs), {node.first_output, gradient + 1, gradient + 2}};
+      absorbed[static_cast<size_t>(before)] = true;
+      break;
+    }
+  }
+  if (!replacements.empty()) graph = replaced(graph, replacements, absorbed);
+}
+
+}  // namespace
+
+void fuse_norm_relu(Graph& graph) {
+  fuse_forward(graph);
+  fuse_backward(graph);
+  fuse_sum(graph);
+}
+
+}  // namespace symbind
