@@ -59,6 +59,7 @@ struct ResNet {
   int depth = 50;   // 18, 34, 50, 101 or 152
   int version = 2;  // 1: normalise after each convolution; 2: normalise and activate before it
   int64_t classes = 1000;
+  int64_t width = 64;  // channels behind the first convolution; those of all others follow it
 };
 
 namespace resnet_parts {
@@ -139,9 +140,9 @@ inline Symbol resnet(const ResNet& options = {}) {
 
   Symbol net = Symbol::variable("data");
   if (pre) net = norm(net, "bn_data", /*fix_gamma=*/true);
-  net = relu(norm(conv(net, 64, 7, 2, "conv0"), "bn0"), "relu0");
+  net = relu(norm(conv(net, options.width, 7, 2, "conv0"), "bn0"), "relu0");
   net = pooling(net, {.kernel = {3, 3}, .pool_type = "max", .stride = {2, 2}, .pad = {1, 1}}, "pool0");
-  int64_t filters = bottleneck ? 256 : 64;
+  int64_t filters = bottleneck ? 4 * options.width : options.width;
   for (size_t stage = 0; stage < units->second.size(); ++stage, filters *= 2) {
     for (int number = 1; number <= units->second[stage]; ++number) {
       const bool first = number == 1;

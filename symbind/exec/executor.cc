@@ -89,6 +89,7 @@ Executor::Impl::Compiled Executor::Impl::compile(bool is_train, bool with_backwa
     outside.push_back({i < outputs.size() ? outputs[i] : requested_grads[i - outputs.size()], graph.outputs[i]});
   compiled.plan =
       std::make_unique<Plan>(std::move(graph), outside, workspace, options.share_memory && !monitored, options.capture);
+  if (options.poison || poison_everything()) compiled.plan->poison();
   return compiled;
 }
 

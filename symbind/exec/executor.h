@@ -20,6 +20,7 @@ struct BindOptions {
   bool fuse = true;
   bool layout = true;
   bool capture = true;
+  bool poison = false;  // memory that holds nothing is filled with NaN in every run; SYMBIND_POISON=1: in all executors
 };
 
 class Executor;

@@ -100,7 +100,7 @@ void Plan::make_part(Part& part, size_t first_node, size_t end_node) {
   std::vector<bool> writes(outside_.size(), false);
   for (size_t i = first_node; i < end_node; ++i) {
     const GraphNode& node = graph_.nodes[i];
-    if (node.is_variable()) continue;
+    if (node.is_variable() || memory_.skip[i]) continue;
     for (int k = 0; k < node.outputs; ++k) {
       const Place& place = memory_.tensors[static_cast<size_t>(node.first_output + k)];
       if (place.kind == Place::Kind::outside) writes[static_cast<size_t>(place.index)] = true;
@@ -111,7 +111,6 @@ void Plan::make_part(Part& part, size_t first_node, size_t end_node) {
       const Place& place = memory_.tensors[static_cast<size_t>(node.inputs[k])];
       if (place.kind == Place::Kind::outside) writes[static_cast<size_t>(place.index)] = true;
     }
-    if (memory_.skip[i]) continue;
     step_of_node_[i] = static_cast<int>(steps_.size());
     const bool capturable = node.kernel->capturable;
     const bool prepares = node.kernel->kept_bytes > 0 && !may_keep(graph_, node);
@@ -230,6 +229,8 @@ class RunScope {
 void Plan::run(Part& part, const NodeCallback* callback) {
   if (generation_ != workspace_->generation()) take_addresses();
   const RunScope scope;
+  if (poison_ && &part == &forward_) poison_arenas();
+  if (poison_) poison_results(part);
   if (&part == &forward_) prepare_kept();
   if (callback) {
     run_with_callback(part, *callback);
@@ -239,7 +240,8 @@ void Plan::run(Part& part, const NodeCallback* callback) {
   for (const size_t index : part.writes) outside_[index].storage().bump();
 }
 
-void Plan::run_step(const Step& step) {
+void Plan::run_step(const Step& step) const {
+  if (poison_) poison_ranges(step, poison_->before(step.node));
   if (step.prepare_each_run) step.kernel->prepare(step.args);
   step.kernel->run(step.args);
 }
@@ -247,7 +249,10 @@ void Plan::run_step(const Step& step) {
 void Plan::run_stretch(Stretch& stretch) {
   if (stretch.captured) return stretch.captured->launch();
   const auto run_steps = [&] {
-    for (size_t i = stretch.begin; i < stretch.end; ++i) run_step(steps_[i]);
+    for (size_t i = stretch.begin; i < stretch.end; ++i) {
+      run_step(steps_[i]);
+      if (poison_) poison_ranges(steps_[i], poison_->after(steps_[i].node));
+    }
   };
   // The first run lets libraries set themselves up; the second is recorded.
   if (may_capture_ && stretch.capturable && stretch.runs++ == 1) {
@@ -288,6 +293,41 @@ void Plan::run_with_callback(const Part& part, const NodeCallback& callback) {
     for (const int input : node.inputs) inputs.push_back(array_of(input));
     for (int k = 0; k < node.outputs; ++k) outputs.push_back(array_of(node.first_output + k));
     callback(node, inputs, outputs);
+  }
+}
+
+// ---- Poison ---------------------------------------------------------------------------------------------------------
+
+// Nothing is kept in the arenas from one forward to the next.
+void Plan::poison_arenas() const {
+  for (const size_t arena : arenas_) {
+    Storage& storage = *workspace_->storage(arena);
+    fill_with_poison(storage.device().context(), storage.mutable_data(), storage.bytes());
+  }
+}
+
+// Results are assigned, so nobody reads what was there, unless the array is a variable's too (a gradient that is added
+// to).
+void Plan::poison_results(const Part& part) const {
+  const auto is_read = [&](const NDArray& array) {
+    return std::any_of(graph_.nodes.begin(), graph_.nodes.end(), [&](const GraphNode& node) {
+      if (!node.is_variable()) return false;
+      const Place& place = memory_.tensors[static_cast<size_t>(node.first_output)];
+      return place.kind == Place::Kind::outside &&
+             outside_[static_cast<size_t>(place.index)].storage_ptr() == array.storage_ptr();
+    });
+  };
+  for (const size_t index : part.writes)
+    if (const NDArray& array = outside_[index]; !is_read(array))
+      fill_with_poison(array.context(), array.mutable_data(), array.bytes());
+}
+
+void Plan::poison_ranges(const Step& step, const std::vector<ByteRange>& ranges) const {
+  for (const ByteRange& range : ranges) {
+    const Context context = memory_.arena_contexts[static_cast<size_t>(range.arena)],
+                  reader = graph_.nodes[step.node].context;
+    if (context != reader) Device::get(reader).synchronize();
+    fill_with_poison(context, address({Place::Kind::arena, range.arena, range.begin}), range.end - range.begin);
   }
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "symbind/core/ndarray.h"
+#include "symbind/exec/poison.h"
 #include "symbind/passes/plan_memory.h"
 #include "symbind/passes/target.h"
 
@@ -55,6 +56,9 @@ class Plan {
   ~Plan();
   Plan(const Plan&) = delete;
   Plan& operator=(const Plan&) = delete;
+
+  // From here on, memory that holds nothing is filled with NaN in every run (exec/poison.h).
+  void poison() { poison_ = std::make_unique<Poison>(graph_, memory_); }
 
   void run_forward(const NodeCallback* callback = nullptr);
   void run_backward(const NodeCallback* callback = nullptr);
@@ -103,7 +107,10 @@ class Plan {
   void* address(const Place& place) const;
   NDArray array_of(int tensor) const;
   void run(Part& part, const NodeCallback* callback);
-  static void run_step(const Step& step);
+  void run_step(const Step& step) const;
+  void poison_arenas() const;
+  void poison_results(const Part& part) const;
+  void poison_ranges(const Step& step, const std::vector<ByteRange>& ranges) const;
   void run_stretch(Stretch& stretch);
   void run_with_callback(const Part& part, const NodeCallback& callback);
 
@@ -123,6 +130,7 @@ class Plan {
   std::vector<Cursor> cursors_;
   std::vector<Kept> kept_;
   Part forward_, backward_;
+  std::unique_ptr<Poison> poison_;  // none: memory is left as it is
   bool may_capture_;
 };
 

@@ -1,54 +1,80 @@
-// Each of the BindOptions off, and all of them: the numbers stay.
+// Whatever the BindOptions are, the numbers are those of the plainest plan: predictions, outputs, gradients, auxiliary
+// states and parameters on the way through a training, with every device there is.
+#include <cmath>
+
 #include <gtest/gtest.h>
 
+#include "symbind/core/random.h"
 #include "symbind/exec/executor.h"
+#include "symbind/exec/invoke.h"
 
-#include "tests/support/arrays.h"
+#include "tests/support/bind_options.h"
 #include "tests/support/networks.h"
+#include "tests/support/record.h"
 
 namespace symbind {
 namespace {
 
-struct Option {
-  std::string name;
-  BindOptions options;
-};
+using testing::Record;
 
-const Option options[] = {
-    {"without_shared_memory", {.share_memory = false}},
-    {"without_fusion", {.fuse = false}},
-    {"without_layouts", {.layout = false}},
-    {"without_capture", {.capture = false}},
-    {"without_anything", {.share_memory = false, .fuse = false, .layout = false, .capture = false}},
-};
+void descend(Executor& executor, const NamedShapes& inputs) {
+  for (const auto& [name, gradient] : executor.grad_dict())
+    if (const NDArray& weight = executor.arg_dict().at(name); !inputs.contains(name))
+      invoke("sgd_update", {weight, gradient}, {{"lr", "0.05"}}, {.out = {weight}});
+}
 
-class TrainingWithOptions : public ::testing::TestWithParam<std::tuple<size_t, size_t>> {};
+// Everything that can be seen of some steps of training, with a prediction before and after each.
+Record training_record(const testing::Network& network, Context context, const BindOptions& options, int steps,
+                       uint64_t noise = 0) {
+  Record record;
+  auto executor = testing::bind_with_values(network, context, {.grad_req = network.grad_req, .options = options});
+  if (noise > 0) testing::disturb(*executor, noise);
+  const auto out_grads = testing::out_grads_for(*executor);
+  seed(11);
+  executor->forward(false);
+  record.add("first prediction", executor->output_dict());
+  for (int step = 1; step <= steps; ++step) {
+    executor->forward(true);
+    record.add(join("step ", step, " output"), executor->output_dict());
+    executor->backward(out_grads);
+    record.add(join("step ", step, " gradient"), executor->grad_dict());
+    record.add(join("step ", step, " state"), executor->aux_dict());
+    descend(*executor, network.inputs);
+    executor->forward(false);
+    record.add(join("prediction after step ", step), executor->output_dict());
+  }
+  record.add("parameter", executor->arg_dict());
+  executor->forward(false);
+  executor->backward(out_grads);
+  record.add("test-mode gradient", executor->grad_dict());
+  return record;
+}
 
-TEST_P(TrainingWithOptions, GivesTheSameNumbers) {
-  const testing::Network network = testing::all_networks()[std::get<0>(GetParam())];
-  const Option& option = options[std::get<1>(GetParam())];
+class PlansOfNetworks : public ::testing::TestWithParam<size_t> {};
+
+TEST_P(PlansOfNetworks, GiveTheNumbersOfThePlainestPlan) {
+  const testing::Network network = testing::networks_for_plans()[GetParam()];
+  const int steps = network.name.starts_with("resnet") ? 1 : 3;
   for (const Context context : testing::all_devices()) {
-    auto usual = testing::bind_with_values(network, context);
-    auto other = testing::bind_with_values(network, context, {.options = option.options});
-    EXPECT_TRUE(testing::all_close(other->forward(false)[0], usual->forward(false)[0])) << "prediction on " << context;
-    const auto expected = testing::train(*usual, network.inputs, 4), actual = testing::train(*other, network.inputs, 4);
-    ASSERT_EQ(actual.size(), expected.size());
-    for (size_t i = 0; i < expected.size(); ++i)
-      EXPECT_TRUE(testing::all_close(actual[i], expected[i], {1e-4, 1e-5, 1e-5})) << "array " << i << " on " << context;
-    for (const auto& [name, gradient] : usual->grad_dict())
-      EXPECT_TRUE(testing::all_close(other->grad_dict().at(name), gradient, {1e-4, 1e-5, 1e-5}))
-          << "gradient of " << name << " on " << context;
+    const auto plainest = [&](uint64_t noise) {
+      return training_record(network, context, testing::plainest(), steps, noise);
+    };
+    const Record expected = plainest(0);
+    for (size_t i = 0; i < expected.arrays.size(); ++i)
+      for (const double value : expected.arrays[i].to_vector<double>())
+        ASSERT_TRUE(std::isfinite(value)) << expected.names[i] << " of the plainest plan on " << context;
+    for (const testing::Variation& variation : testing::variations())
+      EXPECT_TRUE(testing::agree(training_record(network, context, variation.options, steps), expected,
+                                 {1e-4, 1e-5, 3e-5}, plainest))
+          << "with " << variation.name << " on " << context;
   }
 }
 
-std::string name_of_training(const ::testing::TestParamInfo<std::tuple<size_t, size_t>>& training) {
-  return testing::all_networks()[std::get<0>(training.param)].name + "_" + options[std::get<1>(training.param)].name;
-}
-
-INSTANTIATE_TEST_SUITE_P(BindOptions, TrainingWithOptions,
-                         ::testing::Combine(::testing::Range(size_t{0}, size_t{5}),
-                                            ::testing::Range(size_t{0}, std::size(options))),
-                         name_of_training);
+INSTANTIATE_TEST_SUITE_P(BindOptions, PlansOfNetworks,
+                         ::testing::Range(size_t{0}, testing::networks_for_plans().size()),
+                         [](const ::testing::TestParamInfo<size_t>& network) {
+                           return testing::networks_for_plans()[network.param].name;
+                         });
 
 TEST(BindOptions, WithoutSharingNeedsMoreMemory) {
   const auto network = testing::lenet();

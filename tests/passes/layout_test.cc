@@ -60,5 +60,23 @@ TEST(Layout, GivesTheSameNumbers) {
   }
 }
 
+// Reorders belong where the network's own shape demands them: at its data, before what knows no channels, and in
+// backward at the same places. None stands between two layers that could agree.
+TEST(Layout, ReordersOnlyAtTheBordersOfAResidualNetwork) {
+  for (const int version : {1, 2})
+    for (const bool train : {false, true}) {
+      const Graph graph = laid_out(testing::resnet(50, version, 64, 64), train);
+      std::string where;
+      for (const GraphNode& node : graph.nodes)
+        if (!node.is_variable() && node.op().name == "_reorder")
+          where +=
+              join("\n  ", node.source->name, " ", graph.tensors[static_cast<size_t>(node.inputs[0])].shape, " ",
+                   name_of(layout_of(graph, node.inputs[0])), " to ", name_of(layout_of(graph, node.first_output)));
+      const int reorders = testing::count_op(graph, "_reorder");
+      std::cout << "ResNet-50 v" << version << (train ? ", training: " : ", inference: ") << reorders << " reorders\n";
+      EXPECT_LE(reorders, train ? 4 : 2) << "version " << version << (train ? ", training" : ", inference") << where;
+    }
+}
+
 }  // namespace
 }  // namespace symbind

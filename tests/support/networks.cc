@@ -1,5 +1,7 @@
 #include "tests/support/networks.h"
 
+#include <cmath>
+
 #include "symbind/exec/invoke.h"
 
 #include "tests/support/arrays.h"
@@ -84,19 +86,29 @@ std::vector<Network> all_networks() {
   return {mlp(), lenet(), batch_norm_net(), shared_weights_net(), several_outputs_net()};
 }
 
+NDArray parameter_values(const std::string& name, const Shape& shape, uint64_t seed) {
+  if (name.ends_with("gamma")) return random_array(shape, seed, 0.5, 1.5);
+  std::vector<double> values = random_array(shape, seed, -0.5, 0.5).to_vector<double>();
+  const double inputs = shape.rank() > 1 && shape[0] > 0 ? static_cast<double>(shape.size() / shape[0]) : 1;
+  if (name.ends_with("weight") && inputs > 16)
+    for (double& value : values) value *= 4 / std::sqrt(inputs);
+  return array(values, shape);
+}
+
 void set_values(Executor& executor, int64_t classes, uint64_t seed) {
   const auto names = executor.symbol().list_arguments();
   for (size_t i = 0; i < names.size(); ++i) {
-    NDArray values = executor.arg_arrays()[i];
-    const bool label = is_label(names[i]);
-    NDArray wanted = label ? random_array(values.shape(), seed + i, 0, static_cast<double>(classes - 1), DType::int32)
-                           : random_array(values.shape(), seed + i, -0.5, 0.5);
+    const NDArray& values = executor.arg_arrays()[i];
+    const NDArray wanted =
+        is_label(names[i]) ? random_array(values.shape(), seed + i, 0, static_cast<double>(classes - 1), DType::int32)
+                           : parameter_values(names[i], values.shape(), seed + i);
     wanted.copyto(values);
   }
   const auto aux = executor.symbol().list_auxiliary_states();
   for (size_t i = 0; i < aux.size(); ++i) {
-    NDArray values = executor.aux_arrays()[i];
-    values.fill(aux[i].find("var") != std::string::npos ? 1.0 : 0.0);
+    const NDArray& values = executor.aux_arrays()[i];
+    const bool variance = aux[i].find("var") != std::string::npos;
+    random_array(values.shape(), seed + 1000 + i, variance ? 0.5 : -0.25, variance ? 1.5 : 0.25).copyto(values);
   }
 }
 
@@ -106,11 +118,19 @@ ExecutorPtr bind_with_values(const Network& network, Context context, const Simp
   return executor;
 }
 
+std::vector<NDArray> out_grads_for(const Executor& executor, uint64_t seed) {
+  std::vector<NDArray> grads;
+  for (const NDArray& output : executor.outputs())
+    grads.push_back(random_array(output.shape(), seed++, -0.25, 0.25, output.dtype(), output.context()));
+  return grads;
+}
+
 std::vector<NDArray> train(Executor& executor, const NamedShapes& inputs, int steps, double lr) {
   const auto names = executor.symbol().list_arguments();
+  const std::vector<NDArray> out_grads = out_grads_for(executor);
   for (int step = 0; step < steps; ++step) {
     executor.forward(true);
-    executor.backward();
+    executor.backward(out_grads);
     for (size_t i = 0; i < names.size(); ++i) {
       NDArray weight = executor.arg_arrays()[i];
       const NDArray& grad = executor.grad_arrays()[i];

@@ -1,0 +1,112 @@
+#include "symbind/exec/poison.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+#include <string_view>
+
+#include "symbind/core/device.h"
+#include "symbind/passes/target.h"
+
+namespace symbind {
+namespace {
+
+// How many tensors are alive in each byte of an arena, as steps: a count holds from its offset to the next one.
+class Coverage {
+ public:
+  void add(size_t begin, size_t end, int count) {
+    if (begin >= end) return;
+    const auto last = split(end), first = split(begin);
+    for (auto step = first; step != last; ++step) step->second += count;
+  }
+
+  template <class Function>
+  void each_free(size_t begin, size_t end, Function&& function) {
+    if (begin >= end) return;
+    const auto last = split(end), first = split(begin);
+    for (auto step = first; step != last; ++step)
+      if (step->second == 0) function(step->first, std::next(step)->first);
+  }
+
+ private:
+  std::map<size_t, int>::iterator split(size_t at) {
+    const auto after = steps_.upper_bound(at);
+    const auto holds = std::prev(after);
+    return holds->first == at ? holds : steps_.emplace_hint(after, at, holds->second);
+  }
+
+  std::map<size_t, int> steps_{{0, 0}};
+};
+
+std::vector<int> last_uses(const Graph& graph) {
+  std::vector<int> last = graph.producer;
+  for (size_t i = 0; i < graph.nodes.size(); ++i)
+    for (size_t k = 0; k < graph.nodes[i].inputs.size(); ++k)
+      if (!Graph::is_shape_only(graph.nodes[i], k))
+        last[static_cast<size_t>(graph.nodes[i].inputs[k])] = static_cast<int>(i);
+  // Whoever asked for an output may read it at any time.
+  for (const int output : graph.outputs) last[static_cast<size_t>(output)] = static_cast<int>(graph.nodes.size());
+  return last;
+}
+
+size_t working_bytes(const Graph& graph, const GraphNode& node) {
+  const Kernel& kernel = *node.kernel;
+  return kernel.kept_bytes > 0 && !may_keep(graph, node) ? kept_offset(kernel) + kernel.kept_bytes
+                                                         : kernel.scratch_bytes;
+}
+
+}  // namespace
+
+bool poison_everything() {
+  static const bool wanted = [] {
+    const char* setting = std::getenv("SYMBIND_POISON");
+    return setting && std::string_view(setting) != "0" && !std::string_view(setting).empty();
+  }();
+  return wanted;
+}
+
+Poison::Poison(const Graph& graph, const MemoryPlan& memory) : before_(graph.nodes.size()), after_(graph.nodes.size()) {
+  std::vector<Coverage> alive(memory.arena_bytes.size());
+  const std::vector<int> last = last_uses(graph);
+  const auto range_of = [&](size_t tensor) {
+    const Place& place = memory.tensors[tensor];
+    return ByteRange{place.index, place.offset, place.offset + graph.tensors[tensor].bytes()};
+  };
+  std::vector<std::vector<size_t>> ending(graph.nodes.size() + 1);  // tensors in arenas by their last reader
+  for (size_t t = 0; t < graph.tensors.size(); ++t)
+    if (memory.tensors[t].kind == Place::Kind::arena) ending[static_cast<size_t>(last[t])].push_back(t);
+
+  // What ends at a node without a step, a view, is let go after the next step.
+  std::vector<ByteRange> ended;
+  for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    const GraphNode& node = graph.nodes[i];
+    if (node.is_variable()) continue;
+    for (int k = 0; k < node.outputs; ++k) {
+      const auto tensor = static_cast<size_t>(node.first_output + k);
+      if (memory.tensors[tensor].kind != Place::Kind::arena) continue;
+      const ByteRange range = range_of(tensor);
+      alive[static_cast<size_t>(range.arena)].add(range.begin, range.end, 1);
+    }
+    for (const size_t tensor : ending[i]) {
+      const ByteRange range = range_of(tensor);
+      alive[static_cast<size_t>(range.arena)].add(range.begin, range.end, -1);
+      ended.push_back(range);
+    }
+    if (memory.skip[i]) continue;
+    if (const Place& scratch = memory.scratch[i]; scratch.kind == Place::Kind::arena) {
+      before_[i].push_back({scratch.index, scratch.offset, scratch.offset + working_bytes(graph, node)});
+      ended.push_back(before_[i].back());
+    }
+    for (const ByteRange& range : ended)
+      alive[static_cast<size_t>(range.arena)].each_free(range.begin, range.end, [&](size_t begin, size_t end) {
+        after_[i].push_back({range.arena, begin, end});
+      });
+    ended.clear();
+  }
+}
+
+void fill_with_poison(Context context, void* data, size_t bytes) {
+  if (bytes > 0) Device::get(context).fill(data, DType::uint8, static_cast<int64_t>(bytes), 0xFF);
+}
+
+}  // namespace symbind

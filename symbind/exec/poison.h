@@ -1,0 +1,37 @@
+// For hunting bugs in memory plans: memory that holds nothing anybody may read is filled with bytes that are NaN in
+// every floating type, so that a kernel that reads too early, too late or beside its arrays is seen in the results.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "symbind/passes/plan_memory.h"
+
+namespace symbind {
+
+// Is SYMBIND_POISON=1 set? Every plan of the process is poisoned then.
+bool poison_everything();
+
+struct ByteRange {
+  int arena;
+  size_t begin, end;
+};
+
+// Computed from the graph and the places alone, so that it does not share the mistakes of whoever packed them.
+class Poison {
+ public:
+  Poison(const Graph& graph, const MemoryPlan& memory);
+
+  // Scratch: filled before the node runs.
+  const std::vector<ByteRange>& before(size_t node) const { return before_[node]; }
+  // What nobody reads any more, and nobody else lives in: filled after it.
+  const std::vector<ByteRange>& after(size_t node) const { return after_[node]; }
+
+ private:
+  std::vector<std::vector<ByteRange>> before_, after_;
+};
+
+// Queues the filling of memory of a device with poison.
+void fill_with_poison(Context context, void* data, size_t bytes);
+
+}  // namespace symbind

@@ -1,0 +1,121 @@
+// Plans of networks made up at random, against the plainest plan of the same network. SYMBIND_GRAPHS=20000 tries more
+// of them, SYMBIND_GRAPH=<seed> one.
+#include "tests/support/random_graph.h"
+
+#include <cstdlib>
+#include <random>
+
+#include <gtest/gtest.h>
+
+#include "symbind/core/error.h"
+#include "symbind/core/random.h"
+
+#include "tests/support/bind_options.h"
+#include "tests/support/networks.h"
+#include "tests/support/record.h"
+
+namespace symbind {
+namespace {
+
+using testing::RandomGraph;
+
+using testing::Record;
+
+// A prediction, a step of training, a prediction with the statistics it has moved, and gradients in test mode.
+Record record_of(const RandomGraph& graph, Context context, const SimpleBindOptions& options, uint64_t noise = 0) {
+  Record record;
+  const auto executor = testing::bind_random_graph(graph, context, options);
+  if (noise > 0) testing::disturb(*executor, noise);
+  const auto out_grads = testing::out_grads_for(*executor, graph.seed);
+  seed(graph.seed);
+  executor->forward(false);
+  record.add("prediction", executor->output_dict());
+  executor->forward(true);
+  record.add("output", executor->output_dict());
+  executor->backward(out_grads);
+  record.add("gradient", executor->grad_dict());
+  record.add("state", executor->aux_dict());
+  executor->forward(false);
+  record.add("second prediction", executor->output_dict());
+  if (graph.seed % 4 == 0) {
+    executor->backward(out_grads);
+    record.add("test-mode gradient", executor->grad_dict());
+  }
+  return record;
+}
+
+::testing::AssertionResult agrees(const RandomGraph& graph, Context context, const SimpleBindOptions& options) {
+  const auto plainest = [&](uint64_t noise) {
+    return record_of(graph, context, {.options = testing::plainest()}, noise);
+  };
+  return testing::agree(record_of(graph, context, options), plainest(0), {1e-4, 1e-6, 1e-4}, plainest);
+}
+
+// Which switches are on differs from graph to graph; mostly all are.
+SimpleBindOptions options_for(const RandomGraph& graph, Context context) {
+  SimpleBindOptions options;
+  options.options.poison = true;
+  std::mt19937_64 dice(graph.seed);
+  if (dice() % 3 == 0)
+    for (const testing::Switch& each : testing::switches()) each.set(options.options, dice() % 2 == 0);
+  if (graph.grouped) options.group2ctx = {{"near", context}, {"far", cpu(1)}};
+  return options;
+}
+
+// The smallest beginning of the network that fails with one output; the whole when none does.
+RandomGraph shrunk(const RandomGraph& graph, Context context, const SimpleBindOptions& options) {
+  const Symbol internals = graph.symbol.get_internals();
+  for (size_t i = 0; i < internals.size(); ++i) {
+    if (!internals.entries()[i].node->op) continue;
+    RandomGraph part = graph;
+    part.symbol = internals[i];
+    if (!agrees(part, context, options)) return part;
+  }
+  return graph;
+}
+
+std::string described(const BindOptions& options) {
+  return join("share_memory ", options.share_memory, ", fuse ", options.fuse, ", layout ", options.layout, ", capture ",
+              options.capture);
+}
+
+int64_t setting(const char* name, int64_t otherwise) {
+  const char* text = std::getenv(name);
+  return text ? std::atoll(text) : otherwise;
+}
+
+void try_graphs(Context context, uint64_t first, uint64_t count) {
+  int failures = 0;
+  for (uint64_t number = first; number < first + count && failures < 3; ++number) {
+    const RandomGraph graph = testing::random_graph(number, 3 + static_cast<int>(number % 14));
+    const SimpleBindOptions options = options_for(graph, context);
+    ::testing::AssertionResult result = ::testing::AssertionSuccess();
+    try {
+      result = agrees(graph, context, options);
+      if (result) continue;
+      ++failures;
+      const RandomGraph small = shrunk(graph, context, options);
+      ADD_FAILURE() << "seed " << number << " on " << context << ": " << result.message() << "\nwith "
+                    << described(options.options) << (graph.grouped ? ", in two groups" : "") << "\nfirst seen in\n"
+                    << small.symbol.debug_str() << agrees(small, context, options).message();
+    } catch (const std::exception& error) {
+      ++failures;
+      ADD_FAILURE() << "seed " << number << " on " << context << " fails: " << error.what() << "\nwith "
+                    << described(options.options) << "\n"
+                    << graph.symbol.debug_str();
+    }
+  }
+}
+
+TEST(RandomGraphs, GiveTheNumbersOfThePlainestPlan) {
+  const auto only = setting("SYMBIND_GRAPH", -1);
+  for (const Context context : testing::all_devices()) {
+    if (only >= 0)
+      try_graphs(context, static_cast<uint64_t>(only), 1);
+    else
+      try_graphs(context, 0, static_cast<uint64_t>(setting("SYMBIND_GRAPHS", context.is_gpu() ? 300 : 2000)));
+  }
+}
+
+}  // namespace
+}  // namespace symbind

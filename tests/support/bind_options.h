@@ -1,0 +1,51 @@
+// Every switch of BindOptions by name, so that tests turn each off without knowing them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "symbind/exec/executor.h"
+
+namespace symbind::testing {
+
+struct Switch {
+  std::string name;
+  void (*set)(BindOptions& options, bool on);
+};
+
+inline const std::vector<Switch>& switches() {
+  static const std::vector<Switch> all{
+      {"shared_memory", [](BindOptions& options, bool on) { options.share_memory = on; }},
+      {"fusion", [](BindOptions& options, bool on) { options.fuse = on; }},
+      {"layouts", [](BindOptions& options, bool on) { options.layout = on; }},
+      {"capture", [](BindOptions& options, bool on) { options.capture = on; }},
+  };
+  return all;
+}
+
+// Nothing is done that need not be: what all other plans are compared with.
+inline BindOptions plainest() {
+  BindOptions options;
+  for (const Switch& each : switches()) each.set(options, false);
+  return options;
+}
+
+struct Variation {
+  std::string name;
+  BindOptions options;
+};
+
+// As executors are by default, and each switch off alone, all with poisoned memory; then the default as it is.
+inline std::vector<Variation> variations() {
+  std::vector<Variation> all{{"everything", {.poison = true}}};
+  for (const Switch& each : switches()) {
+    all.push_back({"without_" + each.name, {.poison = true}});
+    each.set(all.back().options, false);
+  }
+  all.push_back({"plainest_poisoned", plainest()});
+  all.back().options.poison = true;
+  all.push_back({"default", {}});
+  return all;
+}
+
+}  // namespace symbind::testing
