@@ -56,16 +56,14 @@ TEST_P(PlansOfNetworks, GiveTheNumbersOfThePlainestPlan) {
   const testing::Network network = testing::networks_for_plans()[GetParam()];
   const int steps = network.name.starts_with("resnet") ? 1 : 3;
   for (const Context context : testing::all_devices()) {
-    const auto plainest = [&](uint64_t noise) {
-      return training_record(network, context, testing::plainest(), steps, noise);
-    };
-    const Record expected = plainest(0);
+    testing::Reference plainest(
+        [&](uint64_t noise) { return training_record(network, context, testing::plainest(), steps, noise); });
+    const Record& expected = plainest.expected();
     for (size_t i = 0; i < expected.arrays.size(); ++i)
       for (const double value : expected.arrays[i].to_vector<double>())
-        ASSERT_TRUE(std::isfinite(value)) << expected.names[i] << " of the plainest plan on " << context;
+        ASSERT_TRUE(std::isfinite(value)) << expected.names[i] << " with the plainest plan on " << context;
     for (const testing::Variation& variation : testing::variations())
-      EXPECT_TRUE(testing::agree(training_record(network, context, variation.options, steps), expected,
-                                 {1e-4, 1e-5, 3e-5}, plainest))
+      EXPECT_TRUE(plainest.agrees_with(training_record(network, context, variation.options, steps), {1e-4, 1e-5, 3e-5}))
           << "with " << variation.name << " on " << context;
   }
 }

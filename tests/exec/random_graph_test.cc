@@ -45,10 +45,9 @@ Record record_of(const RandomGraph& graph, Context context, const SimpleBindOpti
 }
 
 ::testing::AssertionResult agrees(const RandomGraph& graph, Context context, const SimpleBindOptions& options) {
-  const auto plainest = [&](uint64_t noise) {
-    return record_of(graph, context, {.options = testing::plainest()}, noise);
-  };
-  return testing::agree(record_of(graph, context, options), plainest(0), {1e-4, 1e-6, 1e-4}, plainest);
+  testing::Reference plainest(
+      [&](uint64_t noise) { return record_of(graph, context, {.options = testing::plainest()}, noise); });
+  return plainest.agrees_with(record_of(graph, context, options), {1e-4, 1e-6, 1e-4});
 }
 
 // Which switches are on differs from graph to graph; mostly all are.

@@ -169,7 +169,8 @@ class Generator {
     switch (between(0, 5)) {
       case 0:
         return add(elemwise_mul(x.symbol, y->symbol), x.magnitude * y->magnitude);
-      case 1:
+      case 1:  // but nothing from itself: zeros are a poor test
+        if (y->symbol.entries()[0].node == x.symbol.entries()[0].node) return {};
         return add(elemwise_sub(x.symbol, y->symbol), x.magnitude + y->magnitude);
       case 2:
         return add(add_n({x.symbol, y->symbol, x.symbol}, {.num_args = 3}, fresh("add_n")),
@@ -306,6 +307,7 @@ class Generator {
       case 18:
         return connect(x);
       case 19:
+        if (grouped_) return {};  // devices draw different numbers
         return add(dropout(x.symbol, {.p = 0.25}, fresh("drop")), 1.4 * x.magnitude);
       case 20:
         return spread(x);

@@ -1,6 +1,8 @@
-// What can be seen of a run, by name, and the comparison of two of them.
+// What can be seen of a run, by name, and a run that others are compared with.
 #pragma once
 
+#include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -12,34 +14,54 @@
 namespace symbind::testing {
 
 struct Record {
-  std::vector<std::string> names;
+  std::vector<std::string> names;  // "gradient of fc1_weight"
+  std::vector<std::string> kinds;  // "gradient"
   std::vector<NDArray> arrays;
 
-  void add(const std::string& what, const NamedArrays& found) {
+  void add(const std::string& kind, const NamedArrays& found) {
     for (const auto& [name, array] : found) {
-      names.push_back(what + " " + name);
+      names.push_back(kind + " of " + name);
+      kinds.push_back(kind);
       arrays.push_back(array.as_copy_in(cpu()));
     }
   }
 };
 
-// Equal within the tolerance, and where it is exceeded within what `disturbed(noise)`, the expected run with arguments
-// disturbed, differs by. Names the first array that does not agree.
-inline ::testing::AssertionResult agree(const Record& actual, const Record& expected, Tolerance tolerance,
-                                        const std::function<Record(uint64_t noise)>& disturbed) {
-  if (actual.names != expected.names)
-    return ::testing::AssertionFailure() << comma_separated(actual.names) << "; expected "
-                                         << comma_separated(expected.names);
-  std::vector<double> moves;
-  for (size_t i = 0; i < expected.arrays.size(); ++i) {
-    if (all_close(actual.arrays[i], expected.arrays[i], tolerance)) continue;
-    if (moves.empty()) moves = sensitivity(expected.arrays, [&](uint64_t noise) { return disturbed(noise).arrays; });
-    Tolerance wider = tolerance;
-    wider.absolute += 20 * moves[i];
-    if (const auto close = all_close(actual.arrays[i], expected.arrays[i], wider); !close)
-      return ::testing::AssertionFailure() << expected.names[i] << ": " << close.message();
+class Reference {
+ public:
+  // `run(noise)` runs with arguments disturbed by some noise; 0: not disturbed.
+  explicit Reference(std::function<Record(uint64_t noise)> run) : run_(std::move(run)), expected_(run_(0)) {
+    for (size_t i = 0; i < expected_.arrays.size(); ++i)
+      for (const double value : expected_.arrays[i].to_vector<double>())
+        if (std::isfinite(value))
+          largest_[expected_.kinds[i]] = std::max(largest_[expected_.kinds[i]], std::abs(value));
   }
-  return ::testing::AssertionSuccess();
-}
+
+  const Record& expected() const { return expected_; }
+
+  // Equal within the tolerance and a part of the largest value of the same kind (what cancels leaves a rounding of what
+  // it was), or else within what a disturbance in the last digits does. Names the first array that does not agree.
+  ::testing::AssertionResult agrees_with(const Record& actual, Tolerance tolerance) {
+    if (actual.names != expected_.names)
+      return ::testing::AssertionFailure()
+             << comma_separated(actual.names) << "; expected " << comma_separated(expected_.names);
+    for (size_t i = 0; i < actual.arrays.size(); ++i) {
+      Tolerance allowed = tolerance;
+      allowed.absolute += 1e-5 * largest_[expected_.kinds[i]];
+      if (all_close(actual.arrays[i], expected_.arrays[i], allowed)) continue;
+      if (moves_.empty()) moves_ = sensitivity(expected_.arrays, [&](uint64_t noise) { return run_(noise).arrays; });
+      allowed.absolute += 20 * moves_[i];
+      if (const auto close = all_close(actual.arrays[i], expected_.arrays[i], allowed); !close)
+        return ::testing::AssertionFailure() << expected_.names[i] << ": " << close.message();
+    }
+    return ::testing::AssertionSuccess();
+  }
+
+ private:
+  std::function<Record(uint64_t noise)> run_;
+  Record expected_;
+  std::map<std::string, double> largest_;  // by kind
+  std::vector<double> moves_;              // by array: how far a disturbance moves it; empty: not known yet
+};
 
 }  // namespace symbind::testing
