@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "symbind/core/device.h"
+#include "symbind/core/error.h"
 #include "symbind/passes/target.h"
 
 namespace symbind {
@@ -68,9 +69,14 @@ bool poison_everything() {
 Poison::Poison(const Graph& graph, const MemoryPlan& memory) : before_(graph.nodes.size()), after_(graph.nodes.size()) {
   std::vector<Coverage> alive(memory.arena_bytes.size());
   const std::vector<int> last = last_uses(graph);
+  const auto range = [&](const Place& place, size_t bytes, int node) {
+    const size_t end = place.offset + bytes, room = memory.arena_bytes[static_cast<size_t>(place.index)];
+    require(end <= room, "[", graph.nodes[static_cast<size_t>(node)].source->name,
+            "] the memory plan reaches beyond its arena: to byte ", end, " of ", room);
+    return ByteRange{place.index, place.offset, end};
+  };
   const auto range_of = [&](size_t tensor) {
-    const Place& place = memory.tensors[tensor];
-    return ByteRange{place.index, place.offset, place.offset + graph.tensors[tensor].bytes()};
+    return range(memory.tensors[tensor], graph.tensors[tensor].bytes(), graph.producer[tensor]);
   };
   std::vector<std::vector<size_t>> ending(graph.nodes.size() + 1);  // tensors in arenas by their last reader
   for (size_t t = 0; t < graph.tensors.size(); ++t)
@@ -84,22 +90,21 @@ Poison::Poison(const Graph& graph, const MemoryPlan& memory) : before_(graph.nod
     for (int k = 0; k < node.outputs; ++k) {
       const auto tensor = static_cast<size_t>(node.first_output + k);
       if (memory.tensors[tensor].kind != Place::Kind::arena) continue;
-      const ByteRange range = range_of(tensor);
-      alive[static_cast<size_t>(range.arena)].add(range.begin, range.end, 1);
+      const ByteRange written = range_of(tensor);
+      alive[static_cast<size_t>(written.arena)].add(written.begin, written.end, 1);
     }
     for (const size_t tensor : ending[i]) {
-      const ByteRange range = range_of(tensor);
-      alive[static_cast<size_t>(range.arena)].add(range.begin, range.end, -1);
-      ended.push_back(range);
+      ended.push_back(range_of(tensor));
+      alive[static_cast<size_t>(ended.back().arena)].add(ended.back().begin, ended.back().end, -1);
     }
     if (memory.skip[i]) continue;
     if (const Place& scratch = memory.scratch[i]; scratch.kind == Place::Kind::arena) {
-      before_[i].push_back({scratch.index, scratch.offset, scratch.offset + working_bytes(graph, node)});
+      before_[i].push_back(range(scratch, working_bytes(graph, node), static_cast<int>(i)));
       ended.push_back(before_[i].back());
     }
-    for (const ByteRange& range : ended)
-      alive[static_cast<size_t>(range.arena)].each_free(range.begin, range.end, [&](size_t begin, size_t end) {
-        after_[i].push_back({range.arena, begin, end});
+    for (const ByteRange& dead : ended)
+      alive[static_cast<size_t>(dead.arena)].each_free(dead.begin, dead.end, [&](size_t begin, size_t end) {
+        after_[i].push_back({dead.arena, begin, end});
       });
     ended.clear();
   }

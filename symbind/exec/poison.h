@@ -2,7 +2,6 @@
 // every floating type, so that a kernel that reads too early, too late or beside its arrays is seen in the results.
 #pragma once
 
-#include <functional>
 #include <vector>
 
 #include "symbind/passes/plan_memory.h"
@@ -17,7 +16,8 @@ struct ByteRange {
   size_t begin, end;
 };
 
-// Computed from the graph and the places alone, so that it does not share the mistakes of whoever packed them.
+// Fails when the plan reaches beyond its arenas. Computed from the graph and the places alone, so that it does not
+// share the mistakes of whoever packed them.
 class Poison {
  public:
   Poison(const Graph& graph, const MemoryPlan& memory);

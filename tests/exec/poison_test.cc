@@ -104,6 +104,12 @@ TEST(Poison, CoversWhatIsDeadAndNothingElse) {
         }
 }
 
+TEST(Poison, RefusesAPlanThatReachesBeyondItsArena) {
+  Planned small = planned(testing::lenet(), false, true);
+  small.memory.arena_bytes[0] /= 2;
+  EXPECT_TRUE(testing::fails_with([&] { Poison(small.graph, small.memory); }, "beyond its arena"));
+}
+
 // An operator with a mistake: it adds to what it finds in its output.
 class AddsToItsOutput : public CustomOp {
  public:
