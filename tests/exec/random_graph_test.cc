@@ -1,5 +1,6 @@
-// Plans of networks made up at random, against the plainest plan of the same network. SYMBIND_GRAPHS=20000 tries more
-// of them, SYMBIND_GRAPH=<seed> one.
+// Plans of networks made up at random, against the plainest plan of the same network: every other time in float64,
+// which the libraries' and vectorised kernels leave to the plain ones. SYMBIND_GRAPHS=20000 tries more of them,
+// SYMBIND_GRAPH=<seed> one.
 #include "tests/support/random_graph.h"
 
 #include <cstdlib>
@@ -18,13 +19,13 @@ namespace symbind {
 namespace {
 
 using testing::RandomGraph;
-
 using testing::Record;
 
 // A prediction, a step of training, a prediction with the statistics it has moved, and gradients in test mode.
-Record record_of(const RandomGraph& graph, Context context, const SimpleBindOptions& options, uint64_t noise = 0) {
+Record record_of(const RandomGraph& graph, Context context, const SimpleBindOptions& options,
+                 DType dtype = DType::float32, uint64_t noise = 0) {
   Record record;
-  const auto executor = testing::bind_random_graph(graph, context, options);
+  const auto executor = testing::bind_random_graph(graph, context, options, dtype);
   if (noise > 0) testing::disturb(*executor, noise);
   const auto out_grads = testing::out_grads_for(*executor, graph.seed);
   seed(graph.seed);
@@ -37,7 +38,7 @@ Record record_of(const RandomGraph& graph, Context context, const SimpleBindOpti
   record.add("state", executor->aux_dict());
   executor->forward(false);
   record.add("second prediction", executor->output_dict());
-  if (graph.seed % 4 == 0) {
+  if (graph.seed % 3 == 0) {
     executor->backward(out_grads);
     record.add("test-mode gradient", executor->grad_dict());
   }
@@ -45,8 +46,9 @@ Record record_of(const RandomGraph& graph, Context context, const SimpleBindOpti
 }
 
 ::testing::AssertionResult agrees(const RandomGraph& graph, Context context, const SimpleBindOptions& options) {
+  const DType dtype = graph.seed % 2 == 0 ? DType::float32 : DType::float64;
   testing::Reference plainest(
-      [&](uint64_t noise) { return record_of(graph, context, {.options = testing::plainest()}, noise); });
+      [&](uint64_t noise) { return record_of(graph, context, {.options = testing::plainest()}, dtype, noise); });
   return plainest.agrees_with(record_of(graph, context, options), {1e-4, 1e-6, 1e-4});
 }
 

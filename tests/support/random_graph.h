@@ -23,7 +23,9 @@ struct RandomGraph {
 // The same seed gives the same network. About `size` operators, with a few outputs.
 RandomGraph random_graph(uint64_t seed, int size);
 
-// Bound, with values for arguments, auxiliary states and gradients that are added to, by name and seed.
-ExecutorPtr bind_random_graph(const RandomGraph& graph, Context context, const SimpleBindOptions& options);
+// Bound, with values for arguments, auxiliary states and gradients that are added to, by name and seed. All arrays are
+// of one type.
+ExecutorPtr bind_random_graph(const RandomGraph& graph, Context context, const SimpleBindOptions& options,
+                              DType dtype = DType::float32);
 
 }  // namespace symbind::testing
