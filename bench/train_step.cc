@@ -65,9 +65,10 @@ struct Parameter {
 
 class Training {
  public:
-  Training(const Case& network, Context context)
-      : executor_(simple_bind(network.symbol, context, {{"data", network.data}},
-                              {.grad_req = gradients_of_parameters(network.symbol)})),
+  Training(const Case& network, Context context, size_t memory_budget)
+      : executor_(simple_bind(
+            network.symbol, context, {{"data", network.data}},
+            {.grad_req = gradients_of_parameters(network.symbol), .options = {.memory_budget = memory_budget}})),
         batch_size_(network.data[0]) {
     std::mt19937 random(1);
     const init::Xavier xavier({.magnitude = 2});
@@ -151,11 +152,12 @@ double median_ms(AnyTraining& training, double seconds) {
 
 constexpr const char* usage =
     "usage: train_step --case mlp-train|lenet-train|resnet50-train [--through executor|module] [--threads N]\n"
-    "                  [--device cpu|gpu] [--seconds S]\n";
+    "                  [--device cpu|gpu] [--seconds S] [--budget MIB]\n";
 
 struct Options {
   std::string name, through = "executor", threads, device = "cpu";
   double seconds = 3;
+  size_t memory_budget = 0;
 };
 
 Options parse_options(int argc, char** argv) {
@@ -178,6 +180,8 @@ Options parse_options(int argc, char** argv) {
       options.device = value;
     else if (option == "--seconds")
       options.seconds = std::atof(value.c_str());
+    else if (option == "--budget")
+      options.memory_budget = static_cast<size_t>(std::atof(value.c_str()) * (1 << 20));
     else
       fail("unknown option ", option, "\n", usage);
   }
@@ -197,10 +201,21 @@ void start_again_with_threads(const std::string& threads, char** argv) {
 }
 
 template <class AnyTraining>
+AnyTraining make(const Case& network, const Options& options) {
+  const Context context = options.device == "gpu" ? gpu() : cpu();
+  if constexpr (std::is_same_v<AnyTraining, Training>) {
+    return {network, context, options.memory_budget};
+  } else {
+    require(options.memory_budget == 0, "a budget needs --through executor");
+    return {network, context};
+  }
+}
+
+template <class AnyTraining>
 void run(const Options& options) {
   const Case network = cases.at(options.name)();
   const int64_t batch_size = network.data[0];
-  AnyTraining training(network, options.device == "gpu" ? gpu() : cpu());
+  AnyTraining training = make<AnyTraining>(network, options);
   const double ms = median_ms(training, options.seconds);
   rusage usage_of_process{};
   ::getrusage(RUSAGE_SELF, &usage_of_process);

@@ -5,8 +5,10 @@
 #include <unordered_map>
 
 #include "symbind/core/error.h"
+#include "symbind/core/log.h"
 #include "symbind/exec/executor_impl.h"
 #include "symbind/passes/passes.h"
+#include "symbind/passes/recompute.h"
 
 namespace symbind {
 namespace {
@@ -73,6 +75,18 @@ Executor::Impl::Compiled Executor::Impl::compile(bool is_train, bool with_backwa
   }
   for (const NDArray& output : outputs) graph.output_contexts.push_back(output.context());
   for (const NDArray& grad : requested_grads) graph.output_contexts.push_back(grad.context());
+  const auto lower_graph = [&](Graph part) { return lower(std::move(part), array_of, requested_grads, monitored); };
+  Lowered lowered =
+      with_backward && options.recompute && !monitored ? fit(graph, lower_graph) : lower_graph(std::move(graph));
+  compiled.plan = std::make_unique<Plan>(std::move(lowered.graph), std::move(lowered.memory), lowered.outside,
+                                         workspace, options.capture);
+  if (options.poison || poison_everything()) compiled.plan->poison();
+  return compiled;
+}
+
+// From operators to kernels with places for their arrays.
+Executor::Impl::Lowered Executor::Impl::lower(Graph graph, const std::unordered_map<const Node*, NDArray>& array_of,
+                                              const std::vector<NDArray>& requested_grads, bool monitored) const {
   place(graph, context, group2ctx);
   separate_outputs(graph);
   if (options.fuse && !monitored) fuse(graph);
@@ -87,10 +101,34 @@ Executor::Impl::Compiled Executor::Impl::compile(bool is_train, bool with_backwa
   }
   for (size_t i = 0; i < graph.outputs.size(); ++i)
     outside.push_back({i < outputs.size() ? outputs[i] : requested_grads[i - outputs.size()], graph.outputs[i]});
-  compiled.plan =
-      std::make_unique<Plan>(std::move(graph), outside, workspace, options.share_memory && !monitored, options.capture);
-  if (options.poison || poison_everything()) compiled.plan->poison();
-  return compiled;
+  std::vector<int> home(graph.tensors.size(), -1);
+  for (size_t i = 0; i < outside.size(); ++i) home[static_cast<size_t>(outside[i].tensor)] = static_cast<int>(i);
+  MemoryPlan memory = plan_memory(graph, home, options.share_memory && !monitored);
+  return {std::move(graph), std::move(outside), std::move(memory)};
+}
+
+// Computes again in backward what was asked to be, and more until the plan fits the budget. How much a way of doing so
+// needs exactly shows only when it has been lowered: each time the wish is corrected by what it was wrong before.
+Executor::Impl::Lowered Executor::Impl::fit(const Graph& graph,
+                                            const std::function<Lowered(Graph)>& lower_graph) const {
+  const Recompute recompute(graph);
+  Recompute::Result result = recompute.as_asked();
+  Lowered best = lower_graph(std::move(result.graph));
+  const size_t budget = options.memory_budget;
+  auto needed = static_cast<double>(best.memory.total_bytes()), wish = static_cast<double>(result.bytes);
+  for (int attempt = 0; attempt < 6 && budget > 0 && best.memory.total_bytes() > budget; ++attempt) {
+    const size_t before = result.bytes;
+    wish = std::max(1.0, std::min(wish, static_cast<double>(result.bytes)) - (needed - static_cast<double>(budget)));
+    result = recompute.within(static_cast<size_t>(wish));
+    if (result.bytes == before) break;  // there is no other way
+    Lowered other = lower_graph(std::move(result.graph));
+    needed = static_cast<double>(other.memory.total_bytes());
+    if (other.memory.total_bytes() < best.memory.total_bytes()) best = std::move(other);
+  }
+  if (budget > 0 && best.memory.total_bytes() > budget)
+    log_warning("[bind] the memory budget of ", budget, " bytes cannot be met: training needs ",
+                best.memory.total_bytes(), " bytes of working memory, the least that was found");
+  return best;
 }
 
 Executor::Impl::Compiled& Executor::Impl::compiled(bool is_train, bool with_backward) {
@@ -234,6 +272,7 @@ MemoryReport Executor::memory() const {
     if (compiled->plan->arena_bytes() < report.arena) continue;
     report.arena = compiled->plan->arena_bytes();
     report.unshared = compiled->plan->memory().unshared_bytes;
+    report.lower_bound = compiled->plan->memory().lower_bound;
   }
   std::vector<NDArray> bound = self.args;
   bound.insert(bound.end(), self.aux.begin(), self.aux.end());

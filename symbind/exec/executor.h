@@ -20,7 +20,9 @@ struct BindOptions {
   bool fuse = true;
   bool layout = true;
   bool capture = true;
-  bool poison = false;  // memory that holds nothing is filled with NaN in every run; SYMBIND_POISON=1: in all executors
+  bool recompute = true;     // compute forward values again in backward where a mirror attribute or the budget asks
+  size_t memory_budget = 0;  // bytes of working memory a training plan should fit in; 0: as many as it likes
+  bool poison = false;       // memory that holds nothing is NaN in every run; SYMBIND_POISON=1: in all executors
 };
 
 class Executor;
@@ -62,8 +64,9 @@ struct MemoryReport {
   size_t arguments = 0;  // arguments and auxiliary states
   size_t gradients = 0;
   size_t outputs = 0;
-  size_t kept = 0;      // what inference derives from the parameters: folded and reordered weights
-  size_t unshared = 0;  // what the arena would be if no memory were shared
+  size_t kept = 0;         // what inference derives from the parameters: folded and reordered weights
+  size_t unshared = 0;     // what the arena would be if no memory were shared
+  size_t lower_bound = 0;  // what is alive at once at most: no packing of the same plan can do with less
 };
 
 struct ReshapeOptions {

@@ -1,10 +1,12 @@
 // What an executor holds; shared by executor.cc (compiling and running) and bind.cc (making executors).
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
 #include <tuple>
+#include <unordered_map>
 #include <vector>
 
 #include "symbind/exec/executor.h"
@@ -45,6 +47,14 @@ struct Executor::Impl {
   bool has_gradients() const;
   Compiled& compiled(bool is_train, bool with_backward);
   Compiled compile(bool is_train, bool with_backward, bool monitored) const;
+  struct Lowered {
+    Graph graph;
+    std::vector<OutsideArray> outside;
+    MemoryPlan memory;
+  };
+  Lowered lower(Graph graph, const std::unordered_map<const Node*, NDArray>& array_of,
+                const std::vector<NDArray>& requested_grads, bool monitored) const;
+  Lowered fit(const Graph& graph, const std::function<Lowered(Graph)>& lower_graph) const;
   void take_out_grads(Compiled& compiled, const Arrays& given) const;
   void run(Compiled& compiled, bool forward) const;
 };

@@ -42,15 +42,10 @@ uint64_t Workspace::new_stamp() {
 
 // ---- Building -------------------------------------------------------------------------------------------------------
 
-Plan::Plan(Graph graph, const std::vector<OutsideArray>& outside, std::shared_ptr<Workspace> workspace,
-           bool share_memory, bool capture)
-    : graph_(std::move(graph)), workspace_(std::move(workspace)), may_capture_(capture) {
-  std::vector<int> home(graph_.tensors.size(), -1);
-  for (const OutsideArray& given : outside) {
-    home[static_cast<size_t>(given.tensor)] = static_cast<int>(outside_.size());
-    outside_.push_back(given.array);
-  }
-  memory_ = plan_memory(graph_, home, share_memory);
+Plan::Plan(Graph graph, MemoryPlan memory, const std::vector<OutsideArray>& outside,
+           std::shared_ptr<Workspace> workspace, bool capture)
+    : graph_(std::move(graph)), memory_(std::move(memory)), workspace_(std::move(workspace)), may_capture_(capture) {
+  for (const OutsideArray& given : outside) outside_.push_back(given.array);
   for (size_t i = 0; i < memory_.arena_contexts.size(); ++i)
     arenas_.push_back(workspace_->reserve(memory_.arena_contexts[i], memory_.arena_bytes[i]));
   make_steps();
@@ -168,7 +163,8 @@ void* Plan::address(const Place& place) const {
       return const_cast<std::byte*>(static_cast<const std::byte*>(storage.data())) + place.offset;
     }
     case Place::Kind::outside:
-      return const_cast<void*>(outside_[static_cast<size_t>(place.index)].data());
+      return static_cast<std::byte*>(const_cast<void*>(outside_[static_cast<size_t>(place.index)].data())) +
+             place.offset;
   }
   return nullptr;
 }
@@ -274,7 +270,7 @@ NDArray Plan::array_of(int tensor) const {
               described.dtype};
     case Place::Kind::outside: {
       const NDArray& array = outside_[static_cast<size_t>(place.index)];
-      return {array.storage_ptr(), array.byte_offset(), described.shape, described.dtype};
+      return {array.storage_ptr(), array.byte_offset() + place.offset, described.shape, described.dtype};
     }
   }
   return {};
@@ -333,11 +329,7 @@ void Plan::poison_ranges(const Step& step, const std::vector<ByteRange>& ranges)
 
 // ---- Reporting ------------------------------------------------------------------------------------------------------
 
-size_t Plan::arena_bytes() const {
-  size_t sum = 0;
-  for (const size_t bytes : memory_.arena_bytes) sum += bytes;
-  return sum;
-}
+size_t Plan::arena_bytes() const { return memory_.total_bytes(); }
 
 size_t Plan::kept_bytes() const {
   size_t sum = 0;
@@ -360,20 +352,18 @@ std::string Plan::str() const {
     std::string where = "-";
     if (place.kind == Place::Kind::arena) where = join("arena+", place.offset);
     if (place.kind == Place::Kind::outside) where = "outside";
-    for (const int input : node.inputs) {
+    const bool in_place = std::any_of(node.inputs.begin(), node.inputs.end(), [&](int input) {
       const Place& from = memory_.tensors[static_cast<size_t>(input)];
-      if (from.kind == place.kind && from.index == place.index && from.offset == place.offset) {
-        where += memory_.skip[i] ? " (view)" : " (in place)";
-        break;
-      }
-    }
+      return from.kind == place.kind && from.index == place.index && from.offset == place.offset;
+    });
+    if (memory_.skip[i] || in_place) where += memory_.skip[i] ? " (view)" : " (in place)";
     out << std::left << std::setw(6) << (step_of_node_[i] < 0 ? "" : std::to_string(step_of_node_[i])) << std::setw(40)
         << node.source->name << std::setw(28) << node.op().name << std::setw(12)
         << (memory_.skip[i] ? "nothing" : node.implementation->name) << std::setw(24)
         << join(tensor.shape, " ", tensor.dtype) << std::setw(14) << name_of(tensor.layout) << where << "\n";
   }
-  out << "working memory: " << arena_bytes() << " bytes; without sharing: " << memory_.unshared_bytes
-      << "; kept from parameters: " << kept_bytes() << "\n";
+  out << "working memory: " << arena_bytes() << " bytes; alive at once: " << memory_.lower_bound
+      << "; without sharing: " << memory_.unshared_bytes << "; kept from parameters: " << kept_bytes() << "\n";
   return out.str();
 }
 

@@ -51,7 +51,8 @@ using NodeCallback =
 
 class Plan {
  public:
-  Plan(Graph graph, const std::vector<OutsideArray>& outside, std::shared_ptr<Workspace> workspace, bool share_memory,
+  // The memory plan counts the outside arrays as they stand in `outside`.
+  Plan(Graph graph, MemoryPlan memory, const std::vector<OutsideArray>& outside, std::shared_ptr<Workspace> workspace,
        bool capture);
   ~Plan();
   Plan(const Plan&) = delete;

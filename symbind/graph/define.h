@@ -151,6 +151,16 @@ class Op {
   Op& keeps_state() { return def_.keeps_state = true, *this; }
   Op& shape_only(Names inputs) { return def_.shape_only = std::move(inputs), *this; }
   Op& view() { return def_.view = true, *this; }
+  // f(params, input shapes, output shapes) → where each output begins in input 0, in elements, where that is one piece.
+  template <std::invocable<const P&, std::span<const Shape>, std::span<const Shape>> F>
+  Op& pieces_of_input(F begins) {
+    return def_.pieces_of_input = pieces(begins), *this;
+  }
+  // The same for inputs that are pieces of output 0.
+  template <std::invocable<const P&, std::span<const Shape>, std::span<const Shape>> F>
+  Op& pieces_of_output(F begins) {
+    return def_.pieces_of_output = pieces(begins), *this;
+  }
   Op& elementwise() { return def_.elementwise = true, *this; }
   // The __init__ attribute that a variable made for this input gets.
   Op& initialize(const std::string& input, std::string init) {
@@ -161,6 +171,11 @@ class Op {
 
  private:
   static const P& of(const void* params) { return *static_cast<const P*>(params); }
+  template <class F>
+  static OpDef::Pieces pieces(F begins) {
+    return [begins](const void* p, std::span<const Shape> inputs,
+                    std::span<const Shape> outputs) -> std::vector<int64_t> { return begins(of(p), inputs, outputs); };
+  }
 
   template <class T, class Base>
   Op& add_field(T Base::*member, std::string name, std::string doc, Rule<T> rule) {

@@ -157,6 +157,11 @@ class OpDef {
   Names shape_only;                                // inputs of which only shape and type are read, never the data
   bool keeps_state = false;                        // its kernels remember: none may serve two nodes
   bool view = false;                               // output 0 holds the bytes of input 0: no work if they share memory
+  // Which contiguous pieces of input 0's memory the outputs are (or of output 0's the inputs): where each begins, in
+  // elements; none or an empty answer: they are not. Such an operator is no work if they share memory.
+  using Pieces = std::function<std::vector<int64_t>(const void* params, std::span<const Shape> inputs,
+                                                    std::span<const Shape> outputs)>;
+  Pieces pieces_of_input, pieces_of_output;
   bool elementwise = false;     // one output, each element a function of the same element of each input
   Attributes input_attributes;  // "moving_var" → the __init__ attribute a variable made for it gets
 

@@ -2,6 +2,7 @@
 #include "symbind/ops/activation.h"
 #include "symbind/ops/adaptive_optimizer.h"
 #include "symbind/ops/batch_norm.h"
+#include "symbind/ops/batch_norm_again.h"
 #include "symbind/ops/broadcast.h"
 #include "symbind/ops/concat.h"
 #include "symbind/ops/conv.h"
@@ -40,6 +41,7 @@ void register_all_ops(OpRegistry& registry) {
   register_activation(registry);
   register_adaptive_optimizer(registry);
   register_batch_norm(registry);
+  register_batch_norm_again(registry);
   register_broadcast(registry);
   register_concat(registry);
   register_conv(registry);

@@ -42,6 +42,19 @@ void infer_joined(Shapes& s, int64_t dim, size_t first, Inferred<Shape> whole) {
   if (unknowns == 1) s.input(static_cast<size_t>(unknown)).meet_dim(along, whole[along] - sum);
 }
 
+// Where parts that are joined along an axis begin in the whole, in elements; empty unless each is one piece of it, that
+// is, nothing but extents of 1 stands before the axis.
+std::vector<int64_t> neighbours_along(int64_t dim, const Shape& whole, std::span<const Shape> parts) {
+  const int axis = whole.axis(dim, "neighbours along");
+  std::vector<int64_t> begins;
+  if (whole.size(0, axis) != 1) return begins;
+  for (int64_t begin = 0; const Shape& part : parts) {
+    begins.push_back(begin);
+    begin += part.size();
+  }
+  return begins;
+}
+
 OpDef define(Op<Concat> op) {
   return op.doc("The inputs joined along an axis.")
       .aliases({"concat"})
@@ -54,6 +67,8 @@ OpDef define(Op<Concat> op) {
       })
       .inputs([](const Concat& p) { return numbered("arg", p.num_args); })
       .infer_shape([](const Concat& p, Shapes& s) { infer_joined(s, p.dim, 0, s.output()); })
+      .pieces_of_output(
+          [](const Concat& p, auto inputs, auto outputs) { return neighbours_along(p.dim, outputs[0], inputs); })
       .gradient([](const Concat& p, Grad& g) {
         std::vector<Symbol> inputs{g.out_grad()};
         for (size_t i = 0; i < g.inputs(); ++i) inputs.push_back(g.input(i));
@@ -75,7 +90,9 @@ OpDef define(Op<ConcatGrad> op) {
       .infer_shape([](const ConcatGrad& p, Shapes& s) {
         infer_joined(s, p.dim, 1, s.input(0));
         for (size_t i = 0; i < s.outputs(); ++i) s.output(i).meet(s.input(i + 1));
-      });
+      })
+      .pieces_of_input(
+          [](const ConcatGrad& p, auto inputs, auto outputs) { return neighbours_along(p.dim, inputs[0], outputs); });
 }
 
 // ---- stack ----------------------------------------------------------------------------------------------------------
@@ -119,6 +136,8 @@ OpDef define(Op<Stack> op) {
           }
         if (part.rank_known()) s.output().meet(with_axis(part, p.axis, p.num_args, s.where()));
       })
+      .pieces_of_output(
+          [](const Stack& p, auto inputs, auto outputs) { return neighbours_along(p.axis, outputs[0], inputs); })
       .gradient([](const Stack& p, Grad& g) {
         const Symbol parts = stack_grad(g.out_grad(), {p});
         for (size_t i = 0; i < g.inputs(); ++i) g.set(i, parts[i]);
@@ -134,7 +153,9 @@ OpDef define(Op<StackGrad> op) {
         if (!whole.rank_known()) return;
         const Shape part = without_axis(whole, whole.axis(p.axis, s.where()));
         for (size_t i = 0; i < s.outputs(); ++i) s.output(i).meet(part);
-      });
+      })
+      .pieces_of_input(
+          [](const StackGrad& p, auto inputs, auto outputs) { return neighbours_along(p.axis, inputs[0], outputs); });
 }
 
 // ---- SliceChannel ---------------------------------------------------------------------------------------------------
@@ -185,6 +206,8 @@ OpDef define(Op<SliceChannel> op) {
         const int axis = data.get().axis(p.axis, s.where());
         data.meet(part.with(axis, part[axis] == unknown_dim ? unknown_dim : part[axis] * p.num_outputs));
       })
+      .pieces_of_input(
+          [](const SliceChannel& p, auto inputs, auto outputs) { return neighbours_along(p.axis, inputs[0], outputs); })
       .gradient([](const SliceChannel& p, Grad& g) {
         std::vector<Symbol> grads;
         for (int64_t i = 0; i < p.num_outputs; ++i) grads.push_back(g.out_grad(static_cast<size_t>(i)));
@@ -203,6 +226,9 @@ OpDef define(Op<SliceChannelGrad> op) {
       .shape_only({"like"})
       .infer_shape([](const SliceChannelGrad& p, Shapes& s) {
         s.output().meet(s.input(static_cast<size_t>(p.num_outputs)).get());
+      })
+      .pieces_of_output([](const SliceChannelGrad& p, auto inputs, auto outputs) {
+        return neighbours_along(p.axis, outputs[0], inputs.first(static_cast<size_t>(p.num_outputs)));
       });
 }
 

@@ -59,6 +59,22 @@ Shape part_of(const P& p, const Shape& whole, const std::string& where) {
   return part;
 }
 
+// Where the slice begins in the array, in elements; empty unless it is one piece of it: some of one axis, in steps of
+// 1, with nothing but extents of 1 before it and all of what is behind.
+std::vector<int64_t> one_piece(const SliceRange& range, const Shape& data) {
+  const auto is_all = [&](int axis) {
+    return range.shape[axis] == data[axis] && (range.step[static_cast<size_t>(axis)] == 1 || data[axis] == 1);
+  };
+  int cut = 0;
+  while (cut < data.rank() && is_all(cut)) ++cut;
+  if (cut == data.rank()) return {0};
+  const auto at = static_cast<size_t>(cut);
+  if (data.size(0, cut) != 1 || (range.step[at] != 1 && range.shape[cut] != 1)) return {};
+  for (int axis = cut + 1; axis < data.rank(); ++axis)
+    if (!is_all(axis)) return {};
+  return {range.start[at] * data.size(cut + 1, data.rank())};
+}
+
 template <class P, class Base>
 void add_fields(Op<P>& op) {
   op.param(&Base::begin, "begin", "the first index along each leading axis; None: the first there is")
@@ -73,6 +89,9 @@ OpDef define(Op<Slice> op) {
       .infer_shape([](const Slice& p, Shapes& s) {
         const auto data = s["data"];
         if (data.rank_known()) s.output().meet(part_of(p, data, s.where()));
+      })
+      .pieces_of_input([](const Slice& p, auto inputs, auto) {
+        return one_piece(resolve_slice(inputs[0], p.begin, p.end, p.step, "[slice]"), inputs[0]);
       })
       .gradient([](const Slice& p, Grad& g) { g.set("data", slice_grad(g.out_grad(), g.input("data"), {p})); });
 }
@@ -134,6 +153,9 @@ OpDef define(Op<SliceAxis> op) {
       .infer_shape([](const SliceAxis& p, Shapes& s) {
         const auto data = s["data"];
         if (data.rank_known()) s.output().meet(range_of(p, data, s.where()).shape);
+      })
+      .pieces_of_input([](const SliceAxis& p, auto inputs, auto) {
+        return one_piece(range_of(p, inputs[0], "[slice_axis]"), inputs[0]);
       })
       .gradient(
           [](const SliceAxis& p, Grad& g) { g.set("data", slice_axis_grad(g.out_grad(), g.input("data"), {p})); });

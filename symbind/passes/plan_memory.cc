@@ -1,14 +1,14 @@
-// Tensors that may share an address form a buffer: a view and what it shows, an output and the input it overwrites. A
-// buffer lives from the node that first writes it to the last that reads it; two buffers may overlap in memory when
-// their lives do not. Offsets are given in the order of time, each buffer taking the smallest gap it fits in.
+// Tensors that may share addresses form a buffer: a view and what it shows, pieces and the whole, an output and the
+// input it overwrites. Every tensor has its place in its buffer. A buffer lives from the node that first writes it to
+// the last that reads it; two buffers may overlap in memory when their lives do not (packing.h).
 #include "symbind/passes/plan_memory.h"
 
 #include <algorithm>
-#include <map>
 #include <numeric>
 #include <set>
 
 #include "symbind/core/error.h"
+#include "symbind/passes/packing.h"
 #include "symbind/passes/target.h"
 
 namespace symbind {
@@ -16,86 +16,94 @@ namespace {
 
 constexpr size_t alignment = 64;
 size_t aligned(size_t bytes) { return (std::max<size_t>(bytes, 1) + alignment - 1) / alignment * alignment; }
+size_t at(int index) { return static_cast<size_t>(index); }
 
-// Free and used space of one arena.
-class Space {
+// Bytes [begin, end) of a buffer.
+struct Range {
+  size_t begin, end;
+  bool overlaps(const Range& other) const { return begin < other.end && other.begin < end; }
+  bool operator==(const Range&) const = default;
+};
+
+// The tensors in groups that share addresses.
+class Buffers {
  public:
-  size_t take(size_t bytes) {
-    const auto gap = by_size_.lower_bound({bytes, 0});
-    if (gap == by_size_.end()) return extend(bytes);
-    const auto [size, offset] = *gap;
-    remove(offset, size);
-    if (size > bytes) insert(offset + bytes, size - bytes);
-    return offset;
+  explicit Buffers(const Graph& graph) : parent_(graph.tensors.size()), begin_(graph.tensors.size(), 0) {
+    std::iota(parent_.begin(), parent_.end(), 0);
+    for (size_t t = 0; t < graph.tensors.size(); ++t) {
+      bytes_.push_back(graph.tensors[t].bytes());
+      members_.push_back({static_cast<int>(t)});
+    }
+    size_ = bytes_;
   }
 
-  void give(size_t offset, size_t bytes) {
-    // Grow together with the gaps on both sides.
-    const auto after = by_offset_.find(offset + bytes);
-    if (after != by_offset_.end()) {
-      const size_t size = after->second;
-      remove(offset + bytes, size);
-      bytes += size;
+  // The tensor that stands for the buffer.
+  int of(int tensor) {
+    int top = tensor;
+    size_t begin = 0;  // of the tensor in the buffer
+    for (; parent_[at(top)] != top; top = parent_[at(top)]) begin += begin_[at(top)];
+    while (tensor != top) {  // all on the way point to the top from here on
+      const int next = parent_[at(tensor)];
+      const size_t step = begin_[at(tensor)];
+      parent_[at(tensor)] = top;
+      begin_[at(tensor)] = begin;
+      begin -= step;
+      tensor = next;
     }
-    const auto next = by_offset_.lower_bound(offset);
-    if (next != by_offset_.begin()) {
-      const auto [begin, size] = *std::prev(next);
-      if (begin + size == offset) {
-        remove(begin, size);
-        offset = begin;
-        bytes += size;
-      }
-    }
-    insert(offset, bytes);
+    return top;
   }
-
-  size_t size() const { return end_; }
+  Range range(int tensor) {
+    of(tensor);
+    return {begin_[at(tensor)], begin_[at(tensor)] + bytes_[at(tensor)]};
+  }
+  size_t bytes(int tensor) const { return bytes_[at(tensor)]; }
+  size_t size(int buffer) const { return size_[at(buffer)]; }
+  const std::vector<int>& members(int buffer) const { return members_[at(buffer)]; }
+  // Does the tensor fill its buffer?
+  bool is_whole(int tensor) {
+    const int buffer = of(tensor);
+    return range(tensor) == Range{0, size_[at(buffer)]};
+  }
+  // Leaves out of members() what lies there and is over.
+  template <class IsOver>
+  void forget(int buffer, Range place, IsOver is_over) {
+    std::erase_if(members_[at(buffer)], [&](int member) { return is_over(member) && range(member).overlaps(place); });
+  }
+  // The buffer `inner` becomes a part of `outer`, so many bytes from its beginning.
+  void put(int inner, int outer, size_t begin) {
+    parent_[at(inner)] = outer;
+    begin_[at(inner)] = begin;
+    size_[at(outer)] = std::max(size_[at(outer)], begin + size_[at(inner)]);
+    std::vector<int>&from = members_[at(inner)], &to = members_[at(outer)];
+    if (from.size() > to.size()) from.swap(to);
+    to.insert(to.end(), from.begin(), from.end());
+    std::vector<int>().swap(from);
+  }
 
  private:
-  // A gap at the very end is stretched before new space is added behind it.
-  size_t extend(size_t bytes) {
-    size_t offset = end_;
-    if (!by_offset_.empty()) {
-      const auto [begin, size] = *by_offset_.rbegin();
-      if (begin + size == end_) {
-        remove(begin, size);
-        offset = begin;
-      }
-    }
-    end_ = offset + bytes;
-    return offset;
-  }
-  void insert(size_t offset, size_t bytes) {
-    by_offset_[offset] = bytes;
-    by_size_.insert({bytes, offset});
-  }
-  void remove(size_t offset, size_t bytes) {
-    by_offset_.erase(offset);
-    by_size_.erase({bytes, offset});
-  }
-
-  std::map<size_t, size_t> by_offset_;
-  std::set<std::pair<size_t, size_t>> by_size_;
-  size_t end_ = 0;
+  std::vector<int> parent_;
+  std::vector<size_t> begin_;  // in the parent
+  std::vector<size_t> bytes_;  // of each tensor
+  std::vector<size_t> size_;   // of each buffer, by the tensor that stands for it
+  std::vector<std::vector<int>> members_;
 };
 
 class Planner {
  public:
-  Planner(const Graph& graph, const std::vector<int>& outside, bool share)
-      : graph_(graph),
-        outside_(outside),
-        share_(share),
-        parent_(graph.tensors.size()),
-        last_use_(graph.tensors.size()) {
-    std::iota(parent_.begin(), parent_.end(), 0);
+  Planner(const Graph& graph, const std::vector<int>& outside, bool share, bool pieces)
+      : graph_(graph), outside_(outside), share_(share), pieces_(pieces), buffers_(graph) {
+    const size_t tensors = graph.tensors.size();
     home_ = outside;
-    plan_.tensors.resize(graph.tensors.size());
+    is_updated_.assign(tensors, false);
+    plan_.tensors.resize(tensors);
     plan_.scratch.resize(graph.nodes.size());
     plan_.skip.assign(graph.nodes.size(), false);
+    find_last_uses();
+    first_write_ = graph.producer;
+    last_read_ = last_use_;
   }
 
   MemoryPlan run() {
-    find_last_uses();
     for (size_t i = 0; i < graph_.nodes.size(); ++i)
       if (!graph_.nodes[i].is_variable()) join_views(static_cast<int>(i));
     if (share_)
@@ -104,80 +112,192 @@ class Planner {
     place_all();
     return std::move(plan_);
   }
+  bool has_pieces() const { return has_pieces_; }
 
  private:
-  size_t at(int index) const { return static_cast<size_t>(index); }
-  int root(int tensor) {
-    while (parent_[at(tensor)] != tensor) tensor = parent_[at(tensor)] = parent_[at(parent_[at(tensor)])];
-    return tensor;
-  }
   Context context_of(int tensor) const { return graph_.nodes[at(graph_.producer[at(tensor)])].context; }
+  bool is_variable(int tensor) const { return graph_.nodes[at(graph_.producer[at(tensor)])].is_variable(); }
+  const Tensor& tensor(int number) const { return graph_.tensors[at(number)]; }
 
   void find_last_uses() {
-    for (size_t t = 0; t < last_use_.size(); ++t) last_use_[t] = graph_.producer[t];
-    for (size_t i = 0; i < graph_.nodes.size(); ++i)
-      for (size_t k = 0; k < graph_.nodes[i].inputs.size(); ++k)
-        if (!Graph::is_shape_only(graph_.nodes[i], k)) last_use_[at(graph_.nodes[i].inputs[k])] = static_cast<int>(i);
+    last_use_ = graph_.producer;
+    for (size_t i = 0; i < graph_.nodes.size(); ++i) {
+      const GraphNode& node = graph_.nodes[i];
+      if (node.is_variable()) continue;
+      const std::vector<bool> updated = node.op().updated_inputs(node.source->params.get(), node.inputs.size());
+      for (size_t k = 0; k < node.inputs.size(); ++k) {
+        if (!Graph::is_shape_only(node, k)) last_use_[at(node.inputs[k])] = static_cast<int>(i);
+        if (updated[k]) is_updated_[at(node.inputs[k])] = true;
+      }
+    }
   }
 
-  // One buffer from two; the last use is the later one, an outside home is kept.
-  void unite(int into, int tensor) {
-    const int a = root(into), b = root(tensor);
-    if (a == b) return;
-    parent_[at(b)] = a;
-    last_use_[at(a)] = std::max(last_use_[at(a)], last_use_[at(b)]);
-    if (home_[at(a)] < 0) home_[at(a)] = home_[at(b)];
+  // One buffer from two, which lives as long as either; an outside home is kept.
+  void put(int inner, int outer, size_t begin) {
+    buffers_.put(inner, outer, begin);
+    first_write_[at(outer)] = std::min(first_write_[at(outer)], first_write_[at(inner)]);
+    last_read_[at(outer)] = std::max(last_read_[at(outer)], last_read_[at(inner)]);
+    if (home_[at(outer)] < 0) home_[at(outer)] = home_[at(inner)];
   }
+
+  // ---- Views and pieces ----
 
   void join_views(int number) {
     const GraphNode& node = graph_.nodes[at(number)];
-    if (!node.op().view) return;
-    const int in = node.inputs[0], out = node.first_output;
-    const Tensor &from = graph_.tensors[at(in)], &to = graph_.tensors[at(out)];
-    if (from.bytes() != to.bytes() || !same_order(from.shape, from.layout, to.layout) ||
-        context_of(in) != context_of(out))
-      return;
-    const int in_home = home_[at(root(in))], out_home = outside_[at(out)];
-    if (out_home >= 0) {
-      // What it shows would have to be computed in the user's array: not when that is a variable's or another output's
-      // own, and not in forward for an array that backward writes.
-      const int first = first_write(in);
-      if (in_home >= 0 || graph_.nodes[at(first)].is_variable() ||
-          graph_.is_backward(first) != graph_.is_backward(number))
-        return;
-    }
-    unite(in, out);
-    plan_.skip[at(number)] = true;
+    if (node.op().view)
+      plan_.skip[at(number)] = join_view(number, node.inputs[0], node.first_output);
+    else if (pieces_ && node.op().pieces_of_input)
+      plan_.skip[at(number)] = split(node);
+    else if (pieces_ && node.op().pieces_of_output)
+      plan_.skip[at(number)] = join_pieces(number);
   }
 
-  int first_write(int tensor) { return graph_.producer[at(root(tensor))]; }
+  bool join_view(int number, int in, int out) {
+    const Tensor &from = tensor(in), &to = tensor(out);
+    if (from.bytes() != to.bytes() || !same_order(from.shape, from.layout, to.layout) || context_of(in) != context_of(out)) return false;
+    if (is_updated_[at(in)]) return false;
+    // What it shows would have to be computed in the user's array.
+    if (outside_[at(out)] >= 0 && !(buffers_.is_whole(in) && may_live_outside(in, number))) return false;
+    put(out, buffers_.of(in), buffers_.range(in).begin);
+    return true;
+  }
+
+  // May the tensor be computed in an array of the user's that a node fills? Not when it has one already, and not in
+  // forward for an array that backward writes.
+  bool may_live_outside(int number, int filled_by) {
+    const int buffer = buffers_.of(number), first = first_write_[at(buffer)];
+    return home_[at(buffer)] < 0 && !graph_.nodes[at(first)].is_variable() &&
+           graph_.is_backward(first) == graph_.is_backward(filled_by);
+  }
+
+  // Where the pieces begin in the whole, in bytes; empty where they do not lie in it.
+  std::vector<size_t> begins_of(const GraphNode& node, const OpDef::Pieces& pieces, int whole,
+                                const std::vector<int>& parts) const {
+    std::vector<Shape> inputs, outputs;
+    for (const int input : node.inputs) inputs.push_back(tensor(input).shape);
+    for (int i = 0; i < node.outputs; ++i) outputs.push_back(tensor(node.first_output + i).shape);
+    const std::vector<int64_t> elements = pieces(node.source->params.get(), inputs, outputs);
+    std::vector<size_t> begins;
+    for (size_t i = 0; i < std::min(parts.size(), elements.size()); ++i) {
+      begins.push_back(static_cast<size_t>(elements[i]) * size_of(tensor(whole).dtype));
+      if (begins.back() % alignment != 0 || !may_be_piece(tensor(parts[i]), tensor(whole))) return {};
+      if (context_of(parts[i]) != node.context) return {};
+    }
+    return begins.size() == parts.size() ? begins : std::vector<size_t>{};
+  }
+
+  // In a layout of its own an array is still in one piece per element of the batch, and there alone.
+  static bool may_be_piece(const Tensor& part, const Tensor& whole) {
+    if (part.dtype != whole.dtype || part.layout != whole.layout || part.bytes() == 0) return false;
+    if (whole.layout == Layout::plain) return true;
+    if (part.shape.rank() != whole.shape.rank()) return false;
+    return part.shape.slice(1, part.shape.rank()) == whole.shape.slice(1, whole.shape.rank());
+  }
+
+  // A large buffer should not be held any longer for the sake of a small part of it.
+  bool is_worth_holding(int buffer, size_t part_bytes, int first, int last) const {
+    const bool longer = first < first_write_[at(buffer)] || last > last_read_[at(buffer)];
+    return home_[at(buffer)] >= 0 || !longer || 2 * part_bytes >= buffers_.size(buffer);
+  }
+
+  // The outputs show pieces of the input.
+  bool split(const GraphNode& node) {
+    const int in = node.inputs[0], buffer = buffers_.of(in);
+    std::vector<int> parts(at(node.outputs));
+    std::iota(parts.begin(), parts.end(), node.first_output);
+    const std::vector<size_t> begins = begins_of(node, node.op().pieces_of_input, in, parts);
+    if (begins.empty() || is_updated_[at(in)] || context_of(in) != node.context) return false;
+    size_t bytes = 0;
+    int last = 0;
+    for (const int part : parts) {
+      if (outside_[at(part)] >= 0) return false;
+      bytes += buffers_.bytes(part);
+      last = std::max(last, last_use_[at(part)]);
+    }
+    if (!is_worth_holding(buffer, bytes, first_write_[at(buffer)], last)) return false;
+    const size_t begin = buffers_.range(in).begin;
+    for (size_t i = 0; i < parts.size(); ++i) put(parts[i], buffer, begin + begins[i]);
+    return has_pieces_ = true;
+  }
+
+  // The inputs are computed where the output has them. Each must be free to be anywhere: a buffer of its own.
+  bool join_pieces(int number) {
+    const GraphNode& node = graph_.nodes[at(number)];
+    const int out = node.first_output;
+    std::vector<int> parts;
+    for (size_t k = 0; k < node.inputs.size(); ++k)
+      if (!Graph::is_shape_only(node, k)) parts.push_back(node.inputs[k]);
+    const std::vector<size_t> begins = begins_of(node, node.op().pieces_of_output, out, parts);
+    if (begins.empty()) return false;
+    std::set<int> seen;
+    for (const int part : parts) {
+      const int buffer = buffers_.of(part);
+      if (!buffers_.is_whole(part) || home_[at(buffer)] >= 0 || is_variable(part) || is_updated_[at(part)])
+        return false;
+      if (outside_[at(out)] >= 0 && !may_live_outside(part, number)) return false;
+      if (!seen.insert(buffer).second) return false;  // one place only for each
+    }
+    for (size_t i = 0; i < parts.size(); ++i) put(buffers_.of(parts[i]), out, begins[i]);
+    return has_pieces_ = true;
+  }
+
+  // ---- In place ----
 
   void join_in_place(int number) {
     const GraphNode& node = graph_.nodes[at(number)];
+    std::vector<bool> is_done(at(node.outputs), false);
     for (const auto& [in_index, out_index] : node.kernel->in_place) {
-      const int in = root(node.inputs[at(in_index)]), out = node.first_output + out_index;
-      if (root(out) != out || home_[at(in)] >= 0 || home_[at(out)] >= 0) continue;
-      if (graph_.nodes[at(graph_.producer[at(in)])].is_variable()) continue;
-      if (last_use_[at(in)] != number || context_of(in) != node.context) continue;
-      if (graph_.tensors[at(node.inputs[at(in_index)])].bytes() != graph_.tensors[at(out)].bytes()) continue;
-      if (!others_allow(node, in, out_index)) continue;
-      unite(in, out);
+      const int in = node.inputs[at(in_index)], out = node.first_output + out_index;
+      if (is_done[at(out_index)]) continue;
+      const int from = buffers_.of(in), to = buffers_.of(out);
+      if (from == to || home_[at(from)] >= 0 || home_[at(to)] >= 0 || is_variable(in)) continue;
+      if (buffers_.bytes(in) != buffers_.bytes(out) || context_of(in) != node.context) continue;
+      if (!is_free_after(number, in, out_index)) continue;
+      is_done[at(out_index)] = overwrite(in, out);
+      if (is_done[at(out_index)])
+        buffers_.forget(buffers_.of(out), buffers_.range(out), [&](int member) {
+          return graph_.producer[at(member)] < number && last_use_[at(member)] <= number;
+        });
     }
   }
 
-  // Everything else of this node that reads the buffer may be overwritten by the same output, and no other output of
-  // the node has the buffer already.
-  bool others_allow(const GraphNode& node, int buffer, int out_index) {
-    for (size_t k = 0; k < node.inputs.size(); ++k) {
-      if (root(node.inputs[k]) != buffer || Graph::is_shape_only(node, k)) continue;
-      const std::pair pair(static_cast<int>(k), out_index);
-      const auto& allowed = node.kernel->in_place;
-      if (std::find(allowed.begin(), allowed.end(), pair) == allowed.end()) return false;
+  // One of the two must be free to lie where the other does.
+  bool overwrite(int in, int out) {
+    const int from = buffers_.of(in), to = buffers_.of(out);
+    const size_t bytes = buffers_.bytes(out);
+    if (buffers_.is_whole(out)) {
+      if (!is_worth_holding(from, bytes, first_write_[at(to)], last_read_[at(to)])) return false;
+      put(to, from, buffers_.range(in).begin);
+      return true;
     }
-    for (int i = 0; i < node.outputs; ++i)
-      if (i != out_index && root(node.first_output + i) == buffer) return false;
+    if (!buffers_.is_whole(in) || !is_worth_holding(to, bytes, first_write_[at(from)], last_read_[at(from)]))
+      return false;
+    put(from, to, buffers_.range(out).begin);
     return true;
   }
+
+  // Is nothing that lies where the input lies read after the node? What the node itself reads there must be exactly
+  // there, and something that may be overwritten by the same output; and no other output may have the place.
+  bool is_free_after(int number, int in, int out_index) {
+    const GraphNode& node = graph_.nodes[at(number)];
+    const int buffer = buffers_.of(in);
+    const Range place = buffers_.range(in);
+    for (const int member : buffers_.members(buffer)) {
+      if (!buffers_.range(member).overlaps(place)) continue;
+      if (last_use_[at(member)] > number || graph_.producer[at(member)] >= number) return false;
+    }
+    const auto& allowed = node.kernel->in_place;
+    for (size_t k = 0; k < node.inputs.size(); ++k) {
+      if (buffers_.of(node.inputs[k]) != buffer || Graph::is_shape_only(node, k)) continue;
+      const Range range = buffers_.range(node.inputs[k]);
+      if (!range.overlaps(place)) continue;
+      const std::pair pair(static_cast<int>(k), out_index);
+      if (!(range == place) || std::find(allowed.begin(), allowed.end(), pair) == allowed.end()) return false;
+    }
+    return true;
+  }
+
+  // ---- Places ----
 
   // What a kernel needs besides its arrays: scratch, and behind it what it derives anew in every run.
   size_t working_bytes(const GraphNode& node) const {
@@ -187,64 +307,76 @@ class Planner {
     return node.kernel->scratch_bytes > 0 ? aligned(node.kernel->scratch_bytes) : 0;
   }
 
-  int arena_of(Context context) {
-    for (size_t i = 0; i < plan_.arena_contexts.size(); ++i)
-      if (plan_.arena_contexts[i] == context) return static_cast<int>(i);
-    plan_.arena_contexts.push_back(context);
-    spaces_.emplace_back();
-    return static_cast<int>(spaces_.size()) - 1;
-  }
+  struct Arena {
+    std::vector<Lifetime> lifetimes;
+    std::vector<Place*> places;  // of each
+  };
 
-  Place take(Context context, size_t bytes) {
-    const int arena = arena_of(context);
+  void need(Context context, Place& place, int first, int last, size_t bytes) {
+    size_t arena = 0;
+    while (arena < arenas_.size() && !(plan_.arena_contexts[arena] == context)) ++arena;
+    if (arena == arenas_.size()) {
+      plan_.arena_contexts.push_back(context);
+      arenas_.emplace_back();
+    }
+    place = {Place::Kind::arena, static_cast<int>(arena), 0};
+    arenas_[arena].lifetimes.push_back({first, last, bytes});
+    arenas_[arena].places.push_back(&place);
     plan_.unshared_bytes += bytes;
-    return {Place::Kind::arena, arena, spaces_[at(arena)].take(bytes)};
   }
 
   void place_all() {
-    std::vector<size_t> bytes(parent_.size(), 0);
-    for (size_t t = 0; t < parent_.size(); ++t) {
-      size_t& size = bytes[at(root(static_cast<int>(t)))];
-      size = std::max(size, aligned(graph_.tensors[t].bytes()));
-    }
-    std::vector<std::vector<int>> ending(graph_.nodes.size());  // buffers by the node that reads them last
-    std::vector<Place> place(parent_.size());
+    std::vector<Place> place(graph_.tensors.size());  // by buffer
     for (size_t i = 0; i < graph_.nodes.size(); ++i) {
       const GraphNode& node = graph_.nodes[i];
+      if (node.is_variable()) continue;  // a variable nobody gave an array is read for its shape at most
       for (int k = 0; k < node.outputs; ++k) {
-        const int tensor = node.first_output + k, buffer = root(tensor);
+        const int buffer = buffers_.of(node.first_output + k);
         if (home_[at(buffer)] >= 0 || place[at(buffer)].kind != Place::Kind::nowhere) continue;
-        if (node.is_variable()) continue;  // a variable nobody gave an array: read for its shape at most
-        place[at(buffer)] = take(node.context, bytes[at(buffer)]);
-        ending[at(last_use_[at(buffer)])].push_back(buffer);
+        need(node.context, place[at(buffer)], first_write_[at(buffer)], last_read_[at(buffer)],
+             aligned(buffers_.size(buffer)));
       }
-      if (const size_t size = plan_.skip[i] ? 0 : working_bytes(node); size > 0) {
-        plan_.scratch[i] = take(node.context, size);
-        if (share_) spaces_[at(plan_.scratch[i].index)].give(plan_.scratch[i].offset, size);
-      }
-      if (share_)
-        for (const int buffer : ending[i])
-          spaces_[at(place[at(buffer)].index)].give(place[at(buffer)].offset, bytes[at(buffer)]);
+      if (const size_t bytes = plan_.skip[i] ? 0 : working_bytes(node); bytes > 0)
+        need(node.context, plan_.scratch[i], static_cast<int>(i), static_cast<int>(i), bytes);
     }
-    for (size_t t = 0; t < parent_.size(); ++t) {
-      const int buffer = root(static_cast<int>(t));
-      plan_.tensors[t] = home_[at(buffer)] >= 0 ? Place{Place::Kind::outside, home_[at(buffer)], 0} : place[at(buffer)];
+    for (Arena& arena : arenas_) {
+      plan_.arena_bytes.push_back(share_ ? pack(arena.lifetimes) : one_after_the_other(arena.lifetimes));
+      plan_.lower_bound += share_ ? most_at_once(arena.lifetimes) : plan_.arena_bytes.back();
+      for (size_t i = 0; i < arena.places.size(); ++i) arena.places[i]->offset = arena.lifetimes[i].offset;
     }
-    for (const Space& space : spaces_) plan_.arena_bytes.push_back(space.size());
-    if (!share_) plan_.unshared_bytes = std::accumulate(plan_.arena_bytes.begin(), plan_.arena_bytes.end(), size_t{0});
+    for (size_t t = 0; t < graph_.tensors.size(); ++t) {
+      const int number = static_cast<int>(t), buffer = buffers_.of(number);
+      Place& mine = plan_.tensors[t];
+      mine = home_[at(buffer)] >= 0 ? Place{Place::Kind::outside, home_[at(buffer)], 0} : place[at(buffer)];
+      if (mine.kind != Place::Kind::nowhere) mine.offset += buffers_.range(number).begin;
+    }
+  }
+
+  static size_t one_after_the_other(std::vector<Lifetime>& lifetimes) {
+    size_t end = 0;
+    for (Lifetime& life : lifetimes) {
+      life.offset = end;
+      end += life.bytes;
+    }
+    return end;
   }
 
   const Graph& graph_;
   const std::vector<int>& outside_;
-  const bool share_;
-  std::vector<int> parent_;    // union-find over tensors; the root is the one written first
-  std::vector<int> last_use_;  // by tensor; of a root: of the whole buffer
-  std::vector<int> home_;      // by root: the outside array the buffer lives in, or -1
-  std::vector<Space> spaces_;
+  const bool share_, pieces_;
+  bool has_pieces_ = false;
+  Buffers buffers_;
+  std::vector<int> last_use_;                 // by tensor: the last node that reads it
+  std::vector<bool> is_updated_;              // by tensor: does a node change it?
+  std::vector<int> first_write_, last_read_;  // by buffer
+  std::vector<int> home_;                     // by buffer: the outside array it lives in, or -1
+  std::vector<Arena> arenas_;
   MemoryPlan plan_;
 };
 
 }  // namespace
+
+size_t MemoryPlan::total_bytes() const { return std::accumulate(arena_bytes.begin(), arena_bytes.end(), size_t{0}); }
 
 bool may_keep(const Graph& graph, const GraphNode& node) {
   if (graph.is_train || graph.forward_nodes != graph.nodes.size()) return false;
@@ -257,7 +389,12 @@ bool may_keep(const Graph& graph, const GraphNode& node) {
 size_t kept_offset(const Kernel& kernel) { return kernel.scratch_bytes > 0 ? aligned(kernel.scratch_bytes) : 0; }
 
 MemoryPlan plan_memory(const Graph& graph, const std::vector<int>& outside, bool share) {
-  return Planner(graph, outside, share).run();
+  Planner planner(graph, outside, share, share);
+  MemoryPlan plan = planner.run();
+  if (!planner.has_pieces()) return plan;
+  // A whole is reserved when its first piece is made: as a rule that saves memory, but not always.
+  MemoryPlan apart = Planner(graph, outside, share, false).run();
+  return apart.total_bytes() < plan.total_bytes() ? apart : plan;
 }
 
 }  // namespace symbind

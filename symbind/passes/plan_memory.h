@@ -20,10 +20,13 @@ struct Place {
 struct MemoryPlan {
   std::vector<Place> tensors;           // by tensor
   std::vector<Place> scratch;           // by node
-  std::vector<bool> skip;               // by node: a view whose output is its input's memory needs no step
+  std::vector<bool> skip;               // by node: outputs that are the inputs' memory already need no step
   std::vector<Context> arena_contexts;  // by arena
   std::vector<size_t> arena_bytes;      // by arena
   size_t unshared_bytes = 0;            // what the arenas would need if nothing were shared
+  size_t lower_bound = 0;               // what is alive at once at most, in all arenas
+
+  size_t total_bytes() const;  // of all arenas
 };
 
 // May what the node's kernel derives from its inputs outlive a run? In inference, and from variables alone.

@@ -42,10 +42,10 @@ struct View {
 }  // namespace
 
 void select(Graph& graph) {
-  graph.random_slots = 0;
   for (GraphNode& node : graph.nodes) {
     if (node.is_variable()) continue;
-    if (node.op().is_random(node.source->params.get())) node.random_slot = graph.random_slots++;
+    // A node that is computed again has the slot of the first time already.
+    if (node.random_slot < 0 && node.op().is_random(node.source->params.get())) node.random_slot = graph.random_slots++;
     const View tensors(graph, node);
     const NodeView view = tensors.of(graph, node);
     for (const Implementation& implementation : Target::get(node.context).implementations(node.op())) {

@@ -11,6 +11,7 @@ void add_activation(ImplementationTable& table);
 void add_adaptive_optimizer(ImplementationTable& table);
 void add_batch_norm(ImplementationTable& table);
 void add_batch_norm_lanes(ImplementationTable& table);  // before the plain ones
+void add_batch_norm_again(ImplementationTable& table);
 void add_broadcast(ImplementationTable& table);
 void add_concat(ImplementationTable& table);
 void add_conv(ImplementationTable& table);

@@ -31,6 +31,7 @@ class CpuTarget final : public Target {
     add_adaptive_optimizer(table_);
     add_batch_norm_lanes(table_);
     add_batch_norm(table_);
+    add_batch_norm_again(table_);
     add_broadcast(table_);
     add_concat(table_);
     add_conv(table_);

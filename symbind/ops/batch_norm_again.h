@@ -1,0 +1,18 @@
+// What BatchNorm made in forward, made again in backward: from the statistics it left, so that nothing is summed up and
+// no moving average touched a second time.
+#pragma once
+
+#include "symbind/ops/batch_norm.h"
+
+namespace symbind {
+
+// (data, gamma, beta, mean, var) → output, where `var` is the reciprocal deviation, as BatchNorm gives it.
+struct BatchNormAgain {
+  bool fix_gamma = true;
+  int64_t axis = 1;
+};
+inline constexpr Builder<BatchNormAgain> batch_norm_again;
+
+void register_batch_norm_again(OpRegistry& registry);
+
+}  // namespace symbind

@@ -1,0 +1,186 @@
+// Packing well is hard in general, and easy for most networks: several quick ways are tried, and the best is kept. In
+// the order of time, each taking the smallest gap it fits in, chains come out exactly; from the largest to the
+// smallest, each taking the lowest place that is free for its whole time, networks whose sizes differ much come out
+// better.
+#include "symbind/passes/packing.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <numeric>
+#include <queue>
+#include <set>
+
+namespace symbind {
+namespace {
+
+using Offsets = std::vector<size_t>;
+using Order = std::vector<size_t>;
+
+struct Packed {
+  Offsets offsets;
+  size_t bytes = 0;
+};
+
+// ---- In the order of time -------------------------------------------------------------------------------------------
+
+// Free and used space.
+class Space {
+ public:
+  size_t take(size_t bytes) {
+    const auto gap = by_size_.lower_bound({bytes, 0});
+    if (gap == by_size_.end()) return extend(bytes);
+    const auto [size, offset] = *gap;
+    remove(offset, size);
+    if (size > bytes) insert(offset + bytes, size - bytes);
+    return offset;
+  }
+
+  void give(size_t offset, size_t bytes) {
+    // Grow together with the gaps on both sides.
+    const auto after = by_offset_.find(offset + bytes);
+    if (after != by_offset_.end()) {
+      const size_t size = after->second;
+      remove(offset + bytes, size);
+      bytes += size;
+    }
+    const auto next = by_offset_.lower_bound(offset);
+    if (next != by_offset_.begin()) {
+      const auto [begin, size] = *std::prev(next);
+      if (begin + size == offset) {
+        remove(begin, size);
+        offset = begin;
+        bytes += size;
+      }
+    }
+    insert(offset, bytes);
+  }
+
+  size_t size() const { return end_; }
+
+ private:
+  // A gap at the very end is stretched before new space is added behind it.
+  size_t extend(size_t bytes) {
+    size_t offset = end_;
+    if (!by_offset_.empty()) {
+      const auto [begin, size] = *by_offset_.rbegin();
+      if (begin + size == end_) {
+        remove(begin, size);
+        offset = begin;
+      }
+    }
+    end_ = offset + bytes;
+    return offset;
+  }
+  void insert(size_t offset, size_t bytes) {
+    by_offset_[offset] = bytes;
+    by_size_.insert({bytes, offset});
+  }
+  void remove(size_t offset, size_t bytes) {
+    by_offset_.erase(offset);
+    by_size_.erase({bytes, offset});
+  }
+
+  std::map<size_t, size_t> by_offset_;
+  std::set<std::pair<size_t, size_t>> by_size_;
+  size_t end_ = 0;
+};
+
+// Takes space where a time begins and gives it back where it ends; or, with time reversed, the other way round.
+Packed pack_by_time(const std::vector<Lifetime>& lifetimes, bool reversed) {
+  const auto begin = [&](size_t i) { return reversed ? -lifetimes[i].last : lifetimes[i].first; };
+  const auto end = [&](size_t i) { return reversed ? -lifetimes[i].first : lifetimes[i].last; };
+  Order order(lifetimes.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return begin(a) < begin(b); });
+
+  Packed packed{Offsets(lifetimes.size()), 0};
+  Space space;
+  using Ending = std::pair<int, size_t>;
+  std::priority_queue<Ending, std::vector<Ending>, std::greater<>> endings;
+  for (const size_t i : order) {
+    for (; !endings.empty() && endings.top().first < begin(i); endings.pop()) {
+      const size_t over = endings.top().second;
+      space.give(packed.offsets[over], lifetimes[over].bytes);
+    }
+    packed.offsets[i] = space.take(lifetimes[i].bytes);
+    endings.emplace(end(i), i);
+  }
+  packed.bytes = space.size();
+  return packed;
+}
+
+// ---- One by one in any order ----------------------------------------------------------------------------------------
+
+// Each takes the lowest place where it meets nobody of its time.
+Packed pack_in_order(const std::vector<Lifetime>& lifetimes, const Order& order) {
+  struct Taken {
+    size_t begin, end;
+    int first, last;
+  };
+  std::vector<Taken> taken;  // by begin
+  taken.reserve(lifetimes.size());
+  Packed packed{Offsets(lifetimes.size()), 0};
+  for (const size_t i : order) {
+    const auto [first, last, bytes, unused] = lifetimes[i];
+    size_t offset = 0;
+    for (const Taken& other : taken) {
+      if (other.last < first || other.first > last) continue;
+      if (other.begin >= offset + bytes) break;
+      offset = std::max(offset, other.end);
+    }
+    packed.offsets[i] = offset;
+    packed.bytes = std::max(packed.bytes, offset + bytes);
+    const auto place = std::upper_bound(taken.begin(), taken.end(), offset,
+                                        [](size_t value, const Taken& other) { return value < other.begin; });
+    taken.insert(place, {offset, offset + bytes, first, last});
+  }
+  return packed;
+}
+
+template <class Weight>
+Order heaviest_first(const std::vector<Lifetime>& lifetimes, Weight weight) {
+  Order order(lifetimes.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return weight(lifetimes[a]) > weight(lifetimes[b]); });
+  return order;
+}
+
+double duration(const Lifetime& life) { return static_cast<double>(life.last) - life.first + 1; }
+
+}  // namespace
+
+size_t most_at_once(const std::vector<Lifetime>& lifetimes) {
+  std::vector<std::pair<int, int64_t>> changes;  // of the bytes needed, by time
+  changes.reserve(2 * lifetimes.size());
+  for (const Lifetime& life : lifetimes) {
+    changes.emplace_back(life.first, static_cast<int64_t>(life.bytes));
+    changes.emplace_back(life.last + 1, -static_cast<int64_t>(life.bytes));
+  }
+  std::sort(changes.begin(), changes.end());  // at one time, what ends comes first
+  int64_t now = 0, most = 0;
+  for (const auto& [time, change] : changes) most = std::max(most, now += change);
+  return static_cast<size_t>(most);
+}
+
+size_t pack(std::vector<Lifetime>& lifetimes) {
+  const size_t bound = most_at_once(lifetimes);
+  Packed best = pack_by_time(lifetimes, false);
+  const auto try_another = [&](auto&& way) {
+    if (best.bytes <= bound) return;
+    Packed other = way();
+    if (other.bytes < best.bytes) best = std::move(other);
+  };
+  const auto by = [&](auto weight) {
+    return [&, weight] { return pack_in_order(lifetimes, heaviest_first(lifetimes, weight)); };
+  };
+  try_another([&] { return pack_by_time(lifetimes, true); });
+  try_another(by([](const Lifetime& life) { return std::pair(static_cast<double>(life.bytes), duration(life)); }));
+  try_another(by([](const Lifetime& life) { return std::pair(duration(life), static_cast<double>(life.bytes)); }));
+  try_another(by([](const Lifetime& life) { return static_cast<double>(life.bytes) * duration(life); }));
+  for (size_t i = 0; i < lifetimes.size(); ++i) lifetimes[i].offset = best.offsets[i];
+  return best.bytes;
+}
+
+}  // namespace symbind

@@ -1,0 +1,202 @@
+// A forward node is either kept, and what backward reads of it stays in memory, or made again, and then backward reads
+// a copy of the node that stands right before its first reader there. Nodes that are cheap and read kept tensors are
+// made again first. If that is not enough the network is cut into segments: what crosses a cut is kept, and the rest of
+// a segment is made again when backward comes to it. Cheap nodes inside of such a segment are made again twice: once to
+// get on with the segment, and once where backward reads them.
+#include "symbind/passes/recompute.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <numeric>
+#include <string_view>
+
+#include "symbind/graph/attributes.h"
+#include "symbind/passes/repetition.h"
+
+namespace symbind {
+namespace {
+
+size_t at(int number) { return static_cast<size_t>(number); }
+
+bool is_mirrored(const Node& node) {
+  const std::string* value = find_attribute(node.attributes, "__force_mirroring__");
+  return value && (*value == "True" || *value == "true" || *value == "1");
+}
+
+bool mirrors_cheap_nodes() {
+  const char* value = std::getenv("MXNET_BACKWARD_DO_MIRROR");
+  return value && std::string_view(value) == "1";
+}
+
+}  // namespace
+
+struct Recompute::Impl : Repetition {
+  explicit Impl(const Graph& given) : Repetition(given) {
+    for (size_t i = 0; i < graph.forward_nodes; ++i)
+      mirrored.push_back(repeatable[i] && is_mirrored(*graph.nodes[i].source));
+  }
+
+  RepeatChoice asked() const;
+  RepeatChoice cheap(size_t count) const;
+  RepeatChoice within(size_t wanted) const;
+  Result result(const RepeatChoice& choice) const {
+    const RepeatSchedule planned = schedule(choice);
+    return {make(planned), bytes_of(planned), planned.repeated};
+  }
+
+ private:
+  std::vector<bool> mirrored;  // by forward node
+  size_t bytes_with(const RepeatChoice& choice) const { return bytes_of(schedule(choice)); }
+  std::vector<int> cuts_for(size_t wanted) const;
+  RepeatChoice segmented(const std::vector<int>& cuts, const std::vector<bool>& active) const;
+  std::vector<size_t> most_worthwhile(const std::vector<int>& cuts) const;
+  RepeatChoice fewest_segments(const std::vector<int>& cuts, size_t wanted) const;
+};
+
+// What the network asks for.
+RepeatChoice Recompute::Impl::asked() const {
+  if (mirrors_cheap_nodes()) return cheap(brief_saved.size());
+  return cheap(0);
+}
+
+// Besides what was asked for, the largest `count` of what is cheap to make again.
+RepeatChoice Recompute::Impl::cheap(size_t count) const {
+  RepeatChoice choice{std::vector<bool>(graph.forward_nodes, false), std::vector<bool>(graph.forward_nodes, false)};
+  const auto make_brief = [&](size_t node) {
+    if (!choice.again[node]) choice.again[node] = choice.brief[node] = true;
+  };
+  for (size_t i = 0; i < graph.forward_nodes; ++i) {
+    choice.again[i] = mirrored[i];
+    if (count > 0 && brief[i] && saved_bytes[i] == 0) make_brief(i);
+  }
+  for (size_t i = 0; i < std::min(count, brief_saved.size()); ++i) make_brief(at(brief_saved[i]));
+  return choice;
+}
+
+// Cuts behind nodes such that each segment holds about so many bytes that would be saved; of the places for a cut, that
+// where the least crosses it.
+std::vector<int> Recompute::Impl::cuts_for(size_t wanted) const {
+  std::vector<int> cuts;
+  size_t sum = 0;
+  int best = -1;
+  for (size_t i = 0; i < graph.forward_nodes; ++i) {
+    if (!brief[i]) sum += saved_bytes[i];
+    if (2 * sum >= wanted && (best < 0 || crossing[i] <= crossing[at(best)])) best = static_cast<int>(i);
+    if (sum < wanted || best < 0) continue;
+    cuts.push_back(best);
+    i = at(best);
+    sum = 0;
+    best = -1;
+  }
+  return cuts;
+}
+
+// Nothing inside of an active segment is kept; what crosses a cut is. What lies behind the last cut is no segment:
+// backward needs it at once.
+RepeatChoice Recompute::Impl::segmented(const std::vector<int>& cuts, const std::vector<bool>& active) const {
+  RepeatChoice choice = cheap(brief_saved.size());
+  for (size_t i = 0; i < graph.forward_nodes; ++i) {
+    const auto segment =
+        static_cast<size_t>(std::lower_bound(cuts.begin(), cuts.end(), static_cast<int>(i)) - cuts.begin());
+    if (segment < cuts.size() && active[segment] && repeatable[i]) choice.again[i] = true;
+  }
+  for (size_t i = 0; i < graph.forward_nodes; ++i)
+    for (size_t k = 0; k < graph.nodes[i].inputs.size(); ++k) {
+      const int maker = graph.producer[at(graph.nodes[i].inputs[k])];
+      if (shape_only[i][k]) continue;
+      const auto cut = std::lower_bound(cuts.begin(), cuts.end(), maker);
+      if (cut != cuts.end() && *cut < static_cast<int>(i)) choice.again[at(maker)] = choice.brief[at(maker)] = false;
+    }
+  return choice;
+}
+
+// The segments in the order of the bytes they save for their cost.
+std::vector<size_t> Recompute::Impl::most_worthwhile(const std::vector<int>& cuts) const {
+  std::vector<double> worth(cuts.size(), 0);
+  int node = 0;
+  for (size_t segment = 0; segment < cuts.size(); ++segment) {
+    double saved = 0, spent = 1;
+    for (; node <= cuts[segment]; ++node) {
+      if (brief[at(node)]) continue;
+      saved += static_cast<double>(saved_bytes[at(node)]);
+      spent += repeatable[at(node)] ? cost[at(node)] : 0;
+    }
+    worth[segment] = saved / spent;
+  }
+  std::vector<size_t> order(cuts.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return worth[a] > worth[b]; });
+  return order;
+}
+
+// The smallest number up to `all` that is enough, if all are.
+template <class IsEnough>
+size_t fewest(size_t all, IsEnough is_enough) {
+  size_t enough = all;
+  for (size_t too_few = 0; enough - too_few > 1;) {
+    const size_t middle = (enough + too_few) / 2;
+    (is_enough(middle) ? enough : too_few) = middle;
+  }
+  return enough;
+}
+
+RepeatChoice Recompute::Impl::fewest_segments(const std::vector<int>& cuts, size_t wanted) const {
+  const std::vector<size_t> order = most_worthwhile(cuts);
+  const auto first = [&](size_t count) {
+    std::vector<bool> active(cuts.size(), false);
+    for (size_t k = 0; k < count; ++k) active[order[k]] = true;
+    return segmented(cuts, active);
+  };
+  return first(fewest(cuts.size(), [&](size_t count) { return bytes_with(first(count)) <= wanted; }));
+}
+
+RepeatChoice Recompute::Impl::within(size_t wanted) const {
+  RepeatChoice best = asked();
+  size_t best_bytes = bytes_with(best);
+  if (best_bytes <= wanted) return best;
+
+  // Cheap nodes, as few as will do.
+  RepeatChoice all_cheap = cheap(brief_saved.size());
+  const size_t cheap_bytes = bytes_with(all_cheap);
+  if (cheap_bytes <= wanted)
+    return cheap(fewest(brief_saved.size(), [&](size_t count) { return bytes_with(cheap(count)) <= wanted; }));
+  if (cheap_bytes < best_bytes) best = std::move(all_cheap), best_bytes = cheap_bytes;
+
+  // Segments of many lengths.
+  double all_saved = 0, nodes = 0;
+  for (size_t i = 0; i < graph.forward_nodes; ++i)
+    if (!brief[i]) all_saved += static_cast<double>(saved_bytes[i]), ++nodes;
+  std::vector<std::pair<double, std::vector<int>>> enough;  // cost and cuts
+  size_t last_count = 0;
+  for (double segments = 2; segments < 4 * std::sqrt(nodes) + 4; segments *= 1.3) {
+    const std::vector<int> cuts = cuts_for(static_cast<size_t>(all_saved / segments) + 1);
+    if (cuts.empty() || cuts.size() == last_count) continue;
+    last_count = cuts.size();
+    RepeatChoice choice = segmented(cuts, std::vector<bool>(cuts.size(), true));
+    const RepeatSchedule planned = schedule(choice);
+    const size_t needed = bytes_of(planned);
+    if (needed <= wanted) enough.emplace_back(planned.cost, cuts);
+    if (needed < best_bytes) best = std::move(choice), best_bytes = needed;
+  }
+
+  // Of those that would do, only as many as must be.
+  std::sort(enough.begin(), enough.end());
+  double best_cost = 0;
+  for (size_t i = 0; i < std::min<size_t>(enough.size(), 5); ++i) {
+    RepeatChoice choice = fewest_segments(enough[i].second, wanted);
+    const double needed = schedule(choice).cost;
+    if (i == 0 || needed < best_cost) best = std::move(choice), best_cost = needed;
+  }
+  return best;
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+
+Recompute::Recompute(const Graph& graph) : impl_(std::make_unique<Impl>(graph)) {}
+Recompute::~Recompute() = default;
+
+Recompute::Result Recompute::as_asked() const { return impl_->result(impl_->asked()); }
+Recompute::Result Recompute::within(size_t bytes) const { return impl_->result(impl_->within(bytes)); }
+
+}  // namespace symbind
