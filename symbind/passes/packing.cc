@@ -9,6 +9,7 @@
 #include <map>
 #include <numeric>
 #include <queue>
+#include <random>
 #include <set>
 
 namespace symbind {
@@ -16,6 +17,7 @@ namespace {
 
 using Offsets = std::vector<size_t>;
 using Order = std::vector<size_t>;
+constexpr size_t most_steps = 10'000'000;  // of looking for something better: a hundredth of a second
 
 struct Packed {
   Offsets offsets;
@@ -147,6 +149,30 @@ Order heaviest_first(const std::vector<Lifetime>& lifetimes, Weight weight) {
   return order;
 }
 
+bool is_good(size_t bytes, size_t bound) { return bytes <= bound + bound / 200; }
+
+// What reaches highest comes earlier the next time, as long as that helps now and then.
+Packed improved(const std::vector<Lifetime>& lifetimes, Order order, size_t bound) {
+  Packed best = pack_in_order(lifetimes, order);
+  const size_t count = lifetimes.size();
+  const size_t rounds = std::min<size_t>(100, most_steps / (count * count + 1));
+  std::minstd_rand random;
+  for (size_t round = 0; round < rounds && !is_good(best.bytes, bound); ++round) {
+    Order other = order;
+    const auto reaches_top = [&](size_t i) { return best.offsets[i] + lifetimes[i].bytes == best.bytes; };
+    const auto top = std::find_if(other.begin(), other.end(), reaches_top);
+    if (top == other.begin()) break;
+    // To a place before it that is another one each time.
+    const auto place = other.begin() + static_cast<ptrdiff_t>(random() % static_cast<size_t>(top - other.begin()));
+    std::rotate(place, top, top + 1);
+    Packed packed = pack_in_order(lifetimes, other);
+    if (packed.bytes > best.bytes) continue;
+    best = std::move(packed);
+    order = std::move(other);
+  }
+  return best;
+}
+
 double duration(const Lifetime& life) { return static_cast<double>(life.last) - life.first + 1; }
 
 }  // namespace
@@ -167,18 +193,20 @@ size_t most_at_once(const std::vector<Lifetime>& lifetimes) {
 size_t pack(std::vector<Lifetime>& lifetimes) {
   const size_t bound = most_at_once(lifetimes);
   Packed best = pack_by_time(lifetimes, false);
-  const auto try_another = [&](auto&& way) {
-    if (best.bytes <= bound) return;
-    Packed other = way();
+  const auto consider = [&](Packed other) {
     if (other.bytes < best.bytes) best = std::move(other);
   };
-  const auto by = [&](auto weight) {
-    return [&, weight] { return pack_in_order(lifetimes, heaviest_first(lifetimes, weight)); };
+  if (best.bytes > bound) consider(pack_by_time(lifetimes, true));
+  // Placing in an order takes time like the square of their number.
+  int orders_left = lifetimes.size() > 15'000 ? 1 : 3;
+  const auto try_order = [&](auto weight) {
+    const bool is_enough = lifetimes.size() > 3'000 ? is_good(best.bytes, bound) : best.bytes == bound;
+    if (is_enough || orders_left-- <= 0) return;
+    consider(improved(lifetimes, heaviest_first(lifetimes, weight), bound));
   };
-  try_another([&] { return pack_by_time(lifetimes, true); });
-  try_another(by([](const Lifetime& life) { return std::pair(static_cast<double>(life.bytes), duration(life)); }));
-  try_another(by([](const Lifetime& life) { return std::pair(duration(life), static_cast<double>(life.bytes)); }));
-  try_another(by([](const Lifetime& life) { return static_cast<double>(life.bytes) * duration(life); }));
+  try_order([](const Lifetime& life) { return std::pair(static_cast<double>(life.bytes), duration(life)); });
+  try_order([](const Lifetime& life) { return std::pair(duration(life), static_cast<double>(life.bytes)); });
+  try_order([](const Lifetime& life) { return static_cast<double>(life.bytes) * duration(life); });
   for (size_t i = 0; i < lifetimes.size(); ++i) lifetimes[i].offset = best.offsets[i];
   return best.bytes;
 }

@@ -245,8 +245,15 @@ class Planner {
 
   void join_in_place(int number) {
     const GraphNode& node = graph_.nodes[at(number)];
+    // The input that has been there the longest is overwritten first: then what lives long stays where it is, and what
+    // is there for a moment comes and goes around it.
+    std::vector<std::pair<int, int>> pairs = node.kernel->in_place;
+    const auto begin = [&](const std::pair<int, int>& pair) {
+      return first_write_[at(buffers_.of(node.inputs[at(pair.first)]))];
+    };
+    std::stable_sort(pairs.begin(), pairs.end(), [&](const auto& a, const auto& b) { return begin(a) < begin(b); });
     std::vector<bool> is_done(at(node.outputs), false);
-    for (const auto& [in_index, out_index] : node.kernel->in_place) {
+    for (const auto& [in_index, out_index] : pairs) {
       const int in = node.inputs[at(in_index)], out = node.first_output + out_index;
       if (is_done[at(out_index)]) continue;
       const int from = buffers_.of(in), to = buffers_.of(out);
