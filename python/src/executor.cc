@@ -82,6 +82,7 @@ void bind_executor(nb::module_& m) {
            nb::arg("kwargs"))
       .def("set_monitor_callback", &set_monitor, nb::arg("callback").none(), nb::arg("monitor_all") = false)
       .def("debug_str", &Executor::debug_str)
+      .def("memory_picture", &Executor::memory_picture, nb::arg("title") = "")
       .def_prop_ro("_symbol", &Executor::symbol)
       .def_prop_ro("_ctx", &Executor::context)
       .def(

@@ -1,12 +1,16 @@
 #include "symbind/exec/executor.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <iostream>
 #include <set>
+#include <string_view>
 #include <unordered_map>
 
 #include "symbind/core/error.h"
 #include "symbind/core/log.h"
 #include "symbind/exec/executor_impl.h"
+#include "symbind/exec/plan_picture.h"
 #include "symbind/passes/passes.h"
 #include "symbind/passes/recompute.h"
 
@@ -26,6 +30,14 @@ size_t total_bytes(const std::vector<NDArray>& arrays) {
   for (const NDArray& array : arrays)
     if (array && seen.insert(&array.storage()).second) sum += array.bytes();
   return sum;
+}
+
+bool profiling() {
+  static const bool wanted = [] {
+    const char* setting = std::getenv("SYMBIND_PROFILE");
+    return setting && std::string_view(setting) != "0" && !std::string_view(setting).empty();
+  }();
+  return wanted;
 }
 
 }  // namespace
@@ -79,8 +91,11 @@ Executor::Impl::Compiled Executor::Impl::compile(bool is_train, bool with_backwa
   Lowered lowered =
       with_backward && options.recompute && !monitored ? fit(graph, lower_graph) : lower_graph(std::move(graph));
   compiled.plan = std::make_unique<Plan>(std::move(lowered.graph), std::move(lowered.memory), lowered.outside,
-                                         workspace, options.capture);
+                                         workspace,
+                                         PlanOptions{.capture = options.capture,
+                                                     .profile = options.profile || profiling()});
   if (options.poison || poison_everything()) compiled.plan->poison();
+  if (explain_level() >= 1) std::clog << table({is_train, with_backward, monitored}, *compiled.plan) << std::endl;
   return compiled;
 }
 
@@ -133,7 +148,7 @@ Executor::Impl::Lowered Executor::Impl::fit(const Graph& graph,
 
 Executor::Impl::Compiled& Executor::Impl::compiled(bool is_train, bool with_backward) {
   const bool monitored = static_cast<bool>(monitor);
-  const auto key = std::tuple(is_train, with_backward, monitored);
+  const PlanKey key(is_train, with_backward, monitored);
   const auto found = plans.find(key);
   if (found != plans.end()) return *found->second;
   auto made =
@@ -155,7 +170,15 @@ Executor::Executor(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {
   self.output_dict = by_name(self.output_names, self.outputs);
 }
 
-Executor::~Executor() = default;
+Executor::~Executor() {
+  if (!impl_ || explain_level() < 1) return;
+  try {
+    for (const auto& [key, compiled] : impl_->plans)
+      if (compiled->plan->times() && compiled->plan->times()->forward_runs > 0)
+        std::clog << impl_->table(key, *compiled->plan) << std::endl;
+  } catch (...) {  // there is nobody to tell
+  }
+}
 
 const std::vector<NDArray>& Executor::forward(bool is_train, const NamedArrays& inputs) {
   Impl& self = *impl_;
@@ -263,17 +286,23 @@ void Executor::set_monitor_callback(Monitor monitor, bool monitor_all) {
   impl_->monitor_all = monitor_all;
 }
 
+// The plan that needs the most working memory, of those there are.
+const Plan& Executor::Impl::largest_plan() {
+  if (plans.empty()) compiled(has_gradients(), has_gradients());
+  const auto largest = std::max_element(plans.begin(), plans.end(), [](const auto& a, const auto& b) {
+    return a.second->plan->arena_bytes() < b.second->plan->arena_bytes();
+  });
+  return *largest->second->plan;
+}
+
 MemoryReport Executor::memory() const {
   Impl& self = *impl_;
-  if (self.plans.empty()) self.compiled(self.has_gradients(), self.has_gradients());
+  const Plan& plan = self.largest_plan();
   MemoryReport report;
-  for (const auto& [key, compiled] : self.plans) {
-    report.kept += compiled->plan->kept_bytes();
-    if (compiled->plan->arena_bytes() < report.arena) continue;
-    report.arena = compiled->plan->arena_bytes();
-    report.unshared = compiled->plan->memory().unshared_bytes;
-    report.lower_bound = compiled->plan->memory().lower_bound;
-  }
+  for (const auto& [key, compiled] : self.plans) report.kept += compiled->plan->kept_bytes();
+  report.arena = plan.arena_bytes();
+  report.unshared = plan.memory().unshared_bytes;
+  report.lower_bound = plan.memory().lower_bound;
   std::vector<NDArray> bound = self.args;
   bound.insert(bound.end(), self.aux.begin(), self.aux.end());
   report.arguments = total_bytes(bound);
@@ -282,17 +311,23 @@ MemoryReport Executor::memory() const {
   return report;
 }
 
+std::string Executor::Impl::table(const PlanKey& key, const Plan& plan) {
+  const auto& [is_train, with_backward, monitored] = key;
+  return join(is_train ? "training" : "inference", with_backward ? ", forward and backward" : ", forward",
+              monitored ? ", monitored" : "", "\n", plan.str());
+}
+
+std::string Executor::memory_picture(const std::string& title) const {
+  const Plan& plan = impl_->largest_plan();
+  return plan_picture(plan.graph(), plan.memory(), title);
+}
+
 std::string Executor::debug_str() const {
   Impl& self = *impl_;
   if (self.plans.empty()) self.compiled(self.has_gradients(), self.has_gradients());
-  std::ostringstream out;
-  for (const auto& [key, compiled] : self.plans) {
-    const auto& [is_train, with_backward, monitored] = key;
-    out << (is_train ? "training" : "inference") << (with_backward ? ", forward and backward" : ", forward")
-        << (monitored ? ", monitored" : "") << "\n"
-        << compiled->plan->str() << "\n";
-  }
-  return out.str();
+  std::string text;
+  for (const auto& [key, compiled] : self.plans) text += Impl::table(key, *compiled->plan) + "\n";
+  return text;
 }
 
 }  // namespace symbind

@@ -23,6 +23,7 @@ struct BindOptions {
   bool recompute = true;     // compute forward values again in backward where a mirror attribute or the budget asks
   size_t memory_budget = 0;  // bytes of working memory a training plan should fit in; 0: as many as it likes
   bool poison = false;       // memory that holds nothing is NaN in every run; SYMBIND_POISON=1: in all executors
+  bool profile = false;      // times every step, for debug_str(); SYMBIND_PROFILE=1 does so for all executors
 };
 
 class Executor;
@@ -111,7 +112,9 @@ class Executor {
   void set_monitor_callback(Monitor monitor, bool monitor_all = false);
 
   MemoryReport memory() const;
-  std::string debug_str() const;  // the plans, as tables
+  std::string debug_str() const;  // the plans, as tables (exec/plan_table.h)
+  // The working memory over the steps of the plan that needs most of it, as SVG (exec/plan_picture.h).
+  std::string memory_picture(const std::string& title = "") const;
 
   struct Impl;  // executor_impl.h
 

@@ -36,7 +36,8 @@ struct Executor::Impl {
     std::unique_ptr<Plan> plan;
     std::vector<NDArray> out_grads;  // by output: where the plan reads its gradient; empty where it needs none
   };
-  std::map<std::tuple<bool, bool, bool>, std::unique_ptr<Compiled>> plans;  // is_train, with backward, monitored
+  using PlanKey = std::tuple<bool, bool, bool>;  // is_train, with backward, monitored
+  std::map<PlanKey, std::unique_ptr<Compiled>> plans;
 
   // The last forward: what ran, in which mode, and the stamp it left on the workspace.
   Compiled* ran = nullptr;
@@ -46,6 +47,7 @@ struct Executor::Impl {
   explicit Impl(Symbol net) : symbol(std::move(net)) {}
   bool has_gradients() const;
   Compiled& compiled(bool is_train, bool with_backward);
+  const Plan& largest_plan();
   Compiled compile(bool is_train, bool with_backward, bool monitored) const;
   struct Lowered {
     Graph graph;
@@ -57,6 +59,7 @@ struct Executor::Impl {
   Lowered fit(const Graph& graph, const std::function<Lowered(Graph)>& lower_graph) const;
   void take_out_grads(Compiled& compiled, const Arrays& given) const;
   void run(Compiled& compiled, bool forward) const;
+  static std::string table(const PlanKey& key, const Plan& plan);
 };
 
 }  // namespace symbind

@@ -1,7 +1,7 @@
 #include "symbind/exec/plan.h"
 
 #include <algorithm>
-#include <iomanip>
+#include <chrono>
 
 #include "symbind/core/error.h"
 #include "symbind/passes/passes.h"
@@ -43,14 +43,18 @@ uint64_t Workspace::new_stamp() {
 // ---- Building -------------------------------------------------------------------------------------------------------
 
 Plan::Plan(Graph graph, MemoryPlan memory, const std::vector<OutsideArray>& outside,
-           std::shared_ptr<Workspace> workspace, bool capture)
-    : graph_(std::move(graph)), memory_(std::move(memory)), workspace_(std::move(workspace)), may_capture_(capture) {
+           std::shared_ptr<Workspace> workspace, const PlanOptions& options)
+    : graph_(std::move(graph)),
+      memory_(std::move(memory)),
+      workspace_(std::move(workspace)),
+      may_capture_(options.capture && !options.profile) {
   for (const OutsideArray& given : outside) outside_.push_back(given.array);
   for (size_t i = 0; i < memory_.arena_contexts.size(); ++i)
     arenas_.push_back(workspace_->reserve(memory_.arena_contexts[i], memory_.arena_bytes[i]));
   make_steps();
   make_kept();
   take_addresses();
+  if (options.profile) times_ = std::make_unique<StepTimes>(StepTimes{std::vector<double>(steps_.size()), 0, 0});
 }
 
 Plan::~Plan() = default;
@@ -230,6 +234,8 @@ void Plan::run(Part& part, const NodeCallback* callback) {
   if (&part == &forward_) prepare_kept();
   if (callback) {
     run_with_callback(part, *callback);
+  } else if (times_) {
+    run_timed(part);
   } else {
     for (Stretch& stretch : part.stretches) run_stretch(stretch);
   }
@@ -281,14 +287,33 @@ void Plan::run_with_callback(const Part& part, const NodeCallback& callback) {
   for (size_t i = part.first_node; i < part.end_node; ++i) {
     const GraphNode& node = graph_.nodes[i];
     if (node.is_variable()) continue;
-    if (step_of_node_[i] >= 0) {
-      run_step(steps_[static_cast<size_t>(step_of_node_[i])]);
-    }
+    if (step_of_node_[i] >= 0) run_step(steps_[static_cast<size_t>(step_of_node_[i])]);
     inputs.clear();
     outputs.clear();
     for (const int input : node.inputs) inputs.push_back(array_of(input));
     for (int k = 0; k < node.outputs; ++k) outputs.push_back(array_of(node.first_output + k));
     callback(node, inputs, outputs);
+  }
+}
+
+// A queue is waited for before and after each step, so that every step is seen alone.
+void Plan::run_timed(Part& part) {
+  using Clock = std::chrono::steady_clock;
+  std::vector<double> taken;  // of this run: one that fails does not count
+  for (size_t i = part.begin; i < part.end; ++i) {
+    Device& device = Device::get(graph_.nodes[steps_[i].node].context);
+    if (!device.is_host()) device.synchronize();
+    const auto begin = Clock::now();
+    run_step(steps_[i]);
+    if (!device.is_host()) device.synchronize();
+    taken.push_back(std::chrono::duration<double>(Clock::now() - begin).count());
+  }
+  uint64_t& runs = &part == &forward_ ? times_->forward_runs : times_->backward_runs;
+  const bool anew = part.timed_runs++ == 1;
+  runs = anew ? 1 : runs + 1;
+  for (size_t i = 0; i < taken.size(); ++i) {
+    double& seconds = times_->seconds[part.begin + i];
+    seconds = anew ? taken[i] : seconds + taken[i];
   }
 }
 
@@ -337,34 +362,6 @@ size_t Plan::kept_bytes() const {
   return sum;
 }
 
-std::string Plan::str() const {
-  std::ostringstream out;
-  out << std::left << std::setw(6) << "step" << std::setw(40) << "node" << std::setw(28) << "operator" << std::setw(12)
-      << "how" << std::setw(24) << "output" << std::setw(14) << "layout"
-      << "where\n";
-  for (size_t i = 0; i < graph_.nodes.size(); ++i) {
-    const GraphNode& node = graph_.nodes[i];
-    if (node.is_variable()) continue;
-    if (i == graph_.forward_nodes) out << "backward\n";
-    const auto output = static_cast<size_t>(node.first_output);
-    const Tensor& tensor = graph_.tensors[output];
-    const Place& place = memory_.tensors[output];
-    std::string where = "-";
-    if (place.kind == Place::Kind::arena) where = join("arena+", place.offset);
-    if (place.kind == Place::Kind::outside) where = "outside";
-    const bool in_place = std::any_of(node.inputs.begin(), node.inputs.end(), [&](int input) {
-      const Place& from = memory_.tensors[static_cast<size_t>(input)];
-      return from.kind == place.kind && from.index == place.index && from.offset == place.offset;
-    });
-    if (memory_.skip[i] || in_place) where += memory_.skip[i] ? " (view)" : " (in place)";
-    out << std::left << std::setw(6) << (step_of_node_[i] < 0 ? "" : std::to_string(step_of_node_[i])) << std::setw(40)
-        << node.source->name << std::setw(28) << node.op().name << std::setw(12)
-        << (memory_.skip[i] ? "nothing" : node.implementation->name) << std::setw(24)
-        << join(tensor.shape, " ", tensor.dtype) << std::setw(14) << name_of(tensor.layout) << where << "\n";
-  }
-  out << "working memory: " << arena_bytes() << " bytes; alive at once: " << memory_.lower_bound
-      << "; without sharing: " << memory_.unshared_bytes << "; kept from parameters: " << kept_bytes() << "\n";
-  return out.str();
-}
+std::string Plan::str() const { return plan_table(graph_, memory_, times_.get()); }
 
 }  // namespace symbind

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "symbind/core/ndarray.h"
+#include "symbind/exec/plan_table.h"
 #include "symbind/exec/poison.h"
 #include "symbind/passes/plan_memory.h"
 #include "symbind/passes/target.h"
@@ -49,11 +50,16 @@ struct OutsideArray {
 using NodeCallback =
     std::function<void(const GraphNode& node, std::span<const NDArray> inputs, std::span<const NDArray> outputs)>;
 
+struct PlanOptions {
+  bool capture = true;   // where the device can
+  bool profile = false;  // every step is timed, and waited for; nothing is captured
+};
+
 class Plan {
  public:
   // The memory plan counts the outside arrays as they stand in `outside`.
   Plan(Graph graph, MemoryPlan memory, const std::vector<OutsideArray>& outside, std::shared_ptr<Workspace> workspace,
-       bool capture);
+       const PlanOptions& options);
   ~Plan();
   Plan(const Plan&) = delete;
   Plan& operator=(const Plan&) = delete;
@@ -68,7 +74,8 @@ class Plan {
   const MemoryPlan& memory() const { return memory_; }
   size_t arena_bytes() const;
   size_t kept_bytes() const;
-  std::string str() const;  // a table of the steps
+  const StepTimes* times() const { return times_.get(); }  // none: nothing is timed
+  std::string str() const;                                 // a table of the steps
 
  private:
   struct Step {
@@ -96,6 +103,7 @@ class Plan {
     size_t first_node = 0, end_node = 0;
     std::vector<Stretch> stretches;
     std::vector<size_t> writes;  // outside arrays whose version a run advances
+    uint64_t timed_runs = 0;
   };
 
   void make_steps();
@@ -114,6 +122,7 @@ class Plan {
   void poison_ranges(const Step& step, const std::vector<ByteRange>& ranges) const;
   void run_stretch(Stretch& stretch);
   void run_with_callback(const Part& part, const NodeCallback& callback);
+  void run_timed(Part& part);
 
   Graph graph_;
   MemoryPlan memory_;
@@ -133,6 +142,7 @@ class Plan {
   Part forward_, backward_;
   std::unique_ptr<Poison> poison_;  // none: memory is left as it is
   bool may_capture_;
+  std::unique_ptr<StepTimes> times_;
 };
 
 }  // namespace symbind

@@ -16,8 +16,13 @@ void place(Graph& graph, Context default_context, const std::map<std::string, Co
 // fuse: several operators become one, by the rules of passes/fuse.h.
 void fuse(Graph& graph);
 
-// select: the first implementation that accepts each node. With explain, refusals are written to the log.
+// select: the first implementation that accepts each node. At explain level 2 choices and refusals are written to the
+// log.
 void select(Graph& graph);
+
+// What SYMBIND_EXPLAIN asks for, read once: 0 nothing, 1 a table of every plan that is compiled, 2 also which
+// implementation each node got and why others refused.
+int explain_level();
 
 struct LayoutWish;
 // What the node's implementation would like, its inputs being laid out so by now (none given: plainly).

@@ -9,14 +9,6 @@
 namespace symbind {
 namespace {
 
-bool explaining() {
-  static const bool wanted = [] {
-    const char* setting = std::getenv("SYMBIND_EXPLAIN");
-    return setting && std::string_view(setting) != "0" && !std::string_view(setting).empty();
-  }();
-  return wanted;
-}
-
 // The view of a node, with the tensors it points to.
 struct View {
   View(const Graph& graph, const GraphNode& node) {
@@ -41,7 +33,17 @@ struct View {
 
 }  // namespace
 
+int explain_level() {
+  static const int level = [] {
+    const char* setting = std::getenv("SYMBIND_EXPLAIN");
+    const std::string_view text = setting ? setting : "";
+    return text.empty() || text == "0" ? 0 : text == "2" ? 2 : 1;
+  }();
+  return level;
+}
+
 void select(Graph& graph) {
+  const bool explaining = explain_level() >= 2;
   for (GraphNode& node : graph.nodes) {
     if (node.is_variable()) continue;
     // A node that is computed again has the slot of the first time already.
@@ -54,12 +56,12 @@ void select(Graph& graph) {
         node.implementation = &implementation;
         break;
       }
-      if (explaining())
+      if (explaining)
         std::clog << view.where() << " on " << node.context << ": not " << implementation.name << ": " << reason
                   << "\n";
     }
     require(node.implementation != nullptr, view.where(), " cannot run on ", node.context);
-    if (explaining()) std::clog << view.where() << " on " << node.context << ": " << node.implementation->name << "\n";
+    if (explaining) std::clog << view.where() << " on " << node.context << ": " << node.implementation->name << "\n";
   }
 }
 

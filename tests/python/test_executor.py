@@ -100,3 +100,4 @@ def test_memory_and_debug_str():
     executor.forward(is_train=True)
     assert executor.memory()["arguments"] == 4000
     assert "exp" in executor.debug_str()
+    assert executor.memory_picture("two exps").startswith("<svg ")

@@ -1,0 +1,310 @@
+#include "symbind/exec/plan_table.h"
+
+#include <algorithm>
+#include <cmath>
+#include <iomanip>
+#include <map>
+#include <numeric>
+#include <sstream>
+
+#include "symbind/core/error.h"
+#include "symbind/ops/system.h"
+#include "symbind/passes/target.h"
+
+namespace symbind {
+namespace {
+
+constexpr size_t widest_line = 160;
+
+std::string fixed(double value, int decimals) {
+  std::ostringstream out;
+  out << std::fixed << std::setprecision(decimals) << value;
+  return out.str();
+}
+
+// Names differ at their ends as often as at their beginnings, so what goes is the middle.
+std::string shortened(const std::string& text, size_t width) {
+  constexpr size_t dots = 2;
+  if (text.size() <= width || width <= dots) return text;
+  const size_t front = (width - dots + 1) / 2, back = width - dots - front;
+  return text.substr(0, front) + ".." + text.substr(text.size() - back);
+}
+
+// ---- Columns --------------------------------------------------------------------------------------------------------
+
+struct Column {
+  std::string head;
+  bool is_number = false;  // to the right
+  size_t least_width = 0;  // what is longer may be shortened down to this; 0: never
+  size_t width = 0;
+};
+
+class Columns {
+ public:
+  explicit Columns(std::vector<Column> columns) : columns_(std::move(columns)) {}
+
+  void add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
+  void add_line(std::string text) { lines_.emplace(rows_.size(), std::move(text)); }  // across all columns
+
+  std::string str() {
+    drop_empty();
+    fit();
+    std::ostringstream out;
+    std::vector<std::string> heads;
+    for (const Column& column : columns_) heads.push_back(column.head);
+    write(out, heads);
+    for (size_t i = 0; i < rows_.size(); ++i) {
+      if (const auto line = lines_.find(i); line != lines_.end()) write_line(out, line->second);
+      write(out, rows_[i]);
+    }
+    return out.str();
+  }
+
+ private:
+  void drop_empty() {
+    for (size_t c = columns_.size(); c-- > 0;) {
+      if (std::any_of(rows_.begin(), rows_.end(), [&](const auto& row) { return !row[c].empty(); })) continue;
+      columns_.erase(columns_.begin() + static_cast<std::ptrdiff_t>(c));
+      for (auto& row : rows_) row.erase(row.begin() + static_cast<std::ptrdiff_t>(c));
+    }
+  }
+
+  void fit() {
+    for (size_t c = 0; c < columns_.size(); ++c) {
+      columns_[c].width = columns_[c].head.size();
+      for (const auto& row : rows_) columns_[c].width = std::max(columns_[c].width, row[c].size());
+    }
+    // The widest of those that may be shortened gives first.
+    for (size_t excess = total() > widest_line ? total() - widest_line : 0; excess > 0; --excess) {
+      Column* widest = nullptr;
+      for (Column& column : columns_)
+        if (column.least_width > 0 && column.width > column.least_width && (!widest || column.width > widest->width))
+          widest = &column;
+      if (!widest) break;
+      --widest->width;
+    }
+  }
+
+  size_t total() const {
+    size_t sum = columns_.empty() ? 0 : 2 * (columns_.size() - 1);
+    for (const Column& column : columns_) sum += column.width;
+    return sum;
+  }
+
+  void write(std::ostream& out, const std::vector<std::string>& row) const {
+    std::string line;
+    for (size_t c = 0; c < columns_.size(); ++c) {
+      const std::string text = shortened(row[c], columns_[c].width);
+      const std::string gap(columns_[c].width - std::min(columns_[c].width, text.size()), ' ');
+      line += (c > 0 ? "  " : "") + (columns_[c].is_number ? gap + text : text + gap);
+    }
+    out << line.substr(0, line.find_last_not_of(' ') + 1) << "\n";
+  }
+
+  void write_line(std::ostream& out, const std::string& text) const {
+    const size_t width = std::max(total(), text.size() + 6);
+    out << "---- " << text << " " << std::string(width - text.size() - 6, '-') << "\n";
+  }
+
+  std::vector<Column> columns_;
+  std::vector<std::vector<std::string>> rows_;
+  std::map<size_t, std::string> lines_;  // by the row they stand before
+};
+
+// ---- What a table says of a plan ------------------------------------------------------------------------------------
+
+class PlanTable {
+ public:
+  PlanTable(const Graph& graph, const MemoryPlan& memory, const StepTimes* times)
+      : graph_(graph), memory_(memory), times_(times) {
+    const Context* first = nullptr;
+    for (const GraphNode& node : graph_.nodes) {
+      if (node.is_variable()) continue;
+      several_contexts_ |= first && *first != node.context;
+      first = &node.context;
+    }
+    for (size_t i = 0; i < graph_.nodes.size(); ++i) {
+      step_of_.push_back(steps_);
+      if (!has_step(i)) continue;
+      ++steps_;
+      if (times_) seconds_ += seconds(i);
+    }
+  }
+
+  std::string str() {
+    Columns columns({{"step", true},
+                     {"node", false, 16},
+                     {"operator", false, 12},
+                     {"how"},
+                     {"on"},
+                     {"layout"},
+                     {"output", false, 16},
+                     {"in", true},
+                     {"out", true},
+                     {"where"},
+                     {"scratch", true},
+                     {"kept", true},
+                     {"note"},
+                     {"ms", true},
+                     {"%", true}});
+    for (size_t i = 0; i < graph_.nodes.size(); ++i) {
+      if (i == graph_.forward_nodes && i > 0) columns.add_line("backward");
+      if (!graph_.nodes[i].is_variable()) columns.add(row(i));
+    }
+    return columns.str() + summary() + times_by_operator();
+  }
+
+ private:
+  bool has_step(size_t node) const { return !graph_.nodes[node].is_variable() && !memory_.skip[node]; }
+  const Tensor& tensor(int number) const { return graph_.tensors[static_cast<size_t>(number)]; }
+  const Place& place(int number) const { return memory_.tensors[static_cast<size_t>(number)]; }
+
+  double seconds(size_t node) const {  // of one run
+    const uint64_t runs = node < graph_.forward_nodes ? times_->forward_runs : times_->backward_runs;
+    return runs == 0 ? 0 : times_->seconds[step_of_[node]] / static_cast<double>(runs);
+  }
+
+  std::vector<std::string> row(size_t number) {
+    const GraphNode& node = graph_.nodes[number];
+    const bool runs = has_step(number);
+    const Tensor& output = tensor(node.first_output);
+    const bool in_place = runs && overwrites_an_input(node);
+    size_t in = 0, out = 0;
+    for (size_t k = 0; k < node.inputs.size(); ++k)
+      if (!Graph::is_shape_only(node, k)) in += tensor(node.inputs[k]).bytes();
+    for (int k = 0; k < node.outputs; ++k)
+      if (place(node.first_output + k).kind != Place::Kind::nowhere) out += tensor(node.first_output + k).bytes();
+    const auto [scratch, kept] = runs ? working_bytes(node) : std::pair<size_t, size_t>(0, 0);
+
+    count(node, runs, in_place, kept);
+    const std::string note = !runs ? "view" : in_place ? "in place" : "";
+    const std::string type = output.dtype == DType::float32 ? "" : join(" ", output.dtype);
+    return {runs ? std::to_string(step_of_[number]) : "",
+            node.source->name,
+            node.op().name,
+            runs ? node.implementation->name : "nothing",
+            several_contexts_ ? node.context.str() : "",
+            output.layout == Layout::plain ? "" : std::string(name_of(output.layout)),
+            join(output.shape, type),
+            runs ? short_bytes(in) : "",
+            runs ? short_bytes(out) : "",
+            where(place(node.first_output)),
+            scratch > 0 ? short_bytes(scratch) : "",
+            kept > 0 ? short_bytes(kept) : "",
+            note,
+            runs && times_ ? fixed(1e3 * seconds(number), 3) : "",
+            runs && times_ ? fixed(seconds_ > 0 ? 100 * seconds(number) / seconds_ : 0, 1) : ""};
+  }
+
+  bool overwrites_an_input(const GraphNode& node) const {
+    for (size_t k = 0; k < node.inputs.size(); ++k) {
+      const Place& from = place(node.inputs[k]);
+      if (from.kind != Place::Kind::arena || Graph::is_shape_only(node, k)) continue;
+      for (int i = 0; i < node.outputs; ++i) {
+        const Place& to = place(node.first_output + i);
+        if (to.kind == from.kind && to.index == from.index && to.offset == from.offset) return true;
+      }
+    }
+    return false;
+  }
+
+  // What lies in the arena beside the arrays, and what outlives the run.
+  std::pair<size_t, size_t> working_bytes(const GraphNode& node) const {
+    const Kernel& kernel = *node.kernel;
+    if (kernel.kept_bytes == 0) return {kernel.scratch_bytes, 0};
+    if (may_keep(graph_, node)) return {kernel.scratch_bytes, kernel.kept_bytes};
+    return {kept_offset(kernel) + kernel.kept_bytes, 0};
+  }
+
+  std::string where(const Place& at) const {
+    switch (at.kind) {
+      case Place::Kind::nowhere:
+        return "nowhere";
+      case Place::Kind::outside:
+        return "outside";
+      case Place::Kind::arena:
+        return "arena+" + short_bytes(at.offset);
+    }
+    return "";
+  }
+
+  void count(const GraphNode& node, bool runs, bool in_place, size_t kept) {
+    views_ += !runs;
+    in_place_ += in_place;
+    kept_ += kept;
+    reorders_ += runs && &node.op() == &op_of<Reorder>();
+    copies_ += runs && &node.op() == &op_of<CrossDeviceCopy>();
+  }
+
+  std::string summary() const {
+    std::ostringstream out;
+    const size_t arena = std::accumulate(memory_.arena_bytes.begin(), memory_.arena_bytes.end(), size_t{0});
+    out << "working memory " << short_bytes(arena);
+    if (memory_.arena_bytes.size() > 1) {
+      const char* separator = " (";
+      for (size_t i = 0; i < memory_.arena_bytes.size(); ++i) {
+        out << separator << memory_.arena_contexts[i] << " " << short_bytes(memory_.arena_bytes[i]);
+        separator = ", ";
+      }
+      out << ")";
+    }
+    out << ", without sharing " << short_bytes(memory_.unshared_bytes);
+    if (kept_ > 0) out << ", kept from parameters " << short_bytes(kept_);
+    out << "\nsteps " << steps_ << ": in place " << in_place_ << ", reorders " << reorders_;
+    if (copies_ > 0) out << ", copies between contexts " << copies_;
+    out << "; views that need no step " << views_ << "\n";
+    return out.str();
+  }
+
+  std::string times_by_operator() const {
+    if (!times_) return "";
+    struct Sum {
+      double seconds = 0;
+      size_t steps = 0;
+    };
+    std::map<std::string, Sum> sums;
+    for (size_t i = 0; i < graph_.nodes.size(); ++i) {
+      if (!has_step(i)) continue;
+      Sum& sum = sums[graph_.nodes[i].op().name];
+      sum.seconds += seconds(i);
+      ++sum.steps;
+    }
+    std::vector<std::pair<std::string, Sum>> sorted(sums.begin(), sums.end());
+    std::stable_sort(sorted.begin(), sorted.end(),
+                     [](const auto& a, const auto& b) { return a.second.seconds > b.second.seconds; });
+    Columns columns({{"operator", false, 12}, {"steps", true}, {"ms", true}, {"%", true}});
+    for (const auto& [name, sum] : sorted)
+      columns.add({name, std::to_string(sum.steps), fixed(1e3 * sum.seconds, 3),
+                   fixed(seconds_ > 0 ? 100 * sum.seconds / seconds_ : 0, 1)});
+    return join("time ", fixed(1e3 * seconds_, 3), " ms a run, mean of ", times_->forward_runs, " forward and ",
+                times_->backward_runs, " backward\n\n", columns.str());
+  }
+
+  const Graph& graph_;
+  const MemoryPlan& memory_;
+  const StepTimes* times_;
+  bool several_contexts_ = false;
+  std::vector<size_t> step_of_;  // by node; of one that has none: the next
+  double seconds_ = 0;           // of all steps in one run
+  size_t steps_ = 0, views_ = 0, in_place_ = 0, reorders_ = 0, copies_ = 0, kept_ = 0;
+};
+
+}  // namespace
+
+std::string short_bytes(size_t bytes) {
+  if (bytes < 1024) return std::to_string(bytes);
+  double value = static_cast<double>(bytes);
+  const char* unit = "";
+  for (const char* const next : {"K", "M", "G", "T"}) {
+    if (value < 1024) break;
+    value /= 1024;
+    unit = next;
+  }
+  return fixed(value, value < 9.995 ? 2 : value < 99.95 ? 1 : 0) + unit;
+}
+
+std::string plan_table(const Graph& graph, const MemoryPlan& memory, const StepTimes* times) {
+  return PlanTable(graph, memory, times).str();
+}
+
+}  // namespace symbind

@@ -1,0 +1,91 @@
+#include "symbind/exec/plan_picture.h"
+
+#include <gtest/gtest.h>
+
+#include "symbind/exec/executor.h"
+#include "symbind/ops/activation.h"
+
+#include "tests/support/graphs.h"
+#include "tests/support/networks.h"
+
+namespace symbind {
+namespace {
+
+struct Planned {
+  Graph graph;
+  MemoryPlan memory;
+};
+
+Planned plan_training(const testing::Network& network) {
+  Graph graph = testing::training_graph(network.symbol, network.inputs).graph;
+  place(graph, cpu(), {});
+  separate_outputs(graph);
+  select(graph);
+  build_kernels(graph);
+  MemoryPlan memory = plan_memory(graph, testing::outside_arrays(graph), true);
+  return {std::move(graph), std::move(memory)};
+}
+
+size_t count(const std::string& text, const std::string& what) {
+  size_t found = 0;
+  for (size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + what.size())) ++found;
+  return found;
+}
+
+TEST(BufferLives, NeverMeetInTheSameMemory) {
+  for (const testing::Network& network : testing::all_networks()) {
+    const Planned planned = plan_training(network);
+    const std::vector<BufferLife> lives = buffer_lives(planned.graph, planned.memory);
+    EXPECT_FALSE(lives.empty()) << network.name;
+    for (size_t i = 0; i < lives.size(); ++i) {
+      const BufferLife& a = lives[i];
+      EXPECT_LE(a.offset + a.bytes, planned.memory.arena_bytes[0]) << network.name << " " << a.name;
+      EXPECT_LE(a.first_step, a.last_step) << network.name << " " << a.name;
+      for (size_t k = 0; k < i; ++k) {
+        const BufferLife& b = lives[k];
+        const bool same_time = a.first_step <= b.last_step && b.first_step <= a.last_step;
+        const bool same_bytes = a.offset < b.offset + b.bytes && b.offset < a.offset + a.bytes;
+        EXPECT_FALSE(same_time && same_bytes)
+            << network.name << ": " << a.name << " (steps " << a.first_step << "-" << a.last_step << ") and " << b.name
+            << " (steps " << b.first_step << "-" << b.last_step << ")";
+      }
+    }
+  }
+}
+
+TEST(BufferLives, KnowWhatBackwardNeedsOfForward) {
+  // x·w1 → tanh → ·w2: backward reads the activation, and nothing else of forward.
+  const Symbol net =
+      testing::fc(activation(testing::fc(testing::var("x"), 64, "one"), {.act_type = "tanh"}, "tanh"), 1, "two");
+  const Planned planned = plan_training({"chain", net, {{"x", {32, 16}}}, 0});
+  std::vector<std::string> kept;
+  for (const BufferLife& life : buffer_lives(planned.graph, planned.memory))
+    if (life.kind == BufferLife::Kind::kept_for_backward) kept.push_back(life.name);
+  EXPECT_EQ(kept, std::vector<std::string>{"one"}) << "tanh overwrites what the first layer made: one buffer";
+}
+
+TEST(PlanPicture, DrawsEveryBufferThatCanBeSeen) {
+  const Planned planned = plan_training(testing::lenet());
+  const std::string svg = plan_picture(planned.graph, planned.memory, "a <b> & c");
+  EXPECT_TRUE(svg.starts_with("<svg ")) << svg.substr(0, 100);
+  EXPECT_TRUE(svg.ends_with("</svg>\n"));
+  EXPECT_NE(svg.find("a &lt;b&gt; &amp; c"), std::string::npos);
+  size_t large = 0;
+  for (const BufferLife& life : buffer_lives(planned.graph, planned.memory))
+    large += life.bytes * 1000 > planned.memory.arena_bytes[0];
+  EXPECT_GT(large, 5u);
+  EXPECT_GE(count(svg, "<title>"), large);
+  EXPECT_EQ(count(svg, "<title>"), count(svg, "</title></rect>"));
+  for (const char* text : {">forward<", ">backward<", ">KiB<", "bytes alive", "cpu(0): "})
+    EXPECT_NE(svg.find(text), std::string::npos) << text;
+}
+
+TEST(PlanPicture, ComesFromAnExecutorToo) {
+  auto executor = testing::bind_with_values(testing::mlp(), cpu(), {.grad_req = "null"});
+  const std::string svg = executor->memory_picture("mlp");
+  EXPECT_NE(svg.find(">mlp<"), std::string::npos) << svg;
+  EXPECT_EQ(svg.find(">backward<"), std::string::npos) << "there is none:\n" << svg;
+}
+
+}  // namespace
+}  // namespace symbind
