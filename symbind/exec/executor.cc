@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <cstdlib>
 #include <iostream>
+#include <optional>
 #include <set>
 #include <string_view>
 #include <unordered_map>
 
+#include "symbind/backend/cpu/parallel.h"
 #include "symbind/core/error.h"
 #include "symbind/core/log.h"
 #include "symbind/exec/executor_impl.h"
@@ -38,6 +40,27 @@ bool profiling() {
     return setting && std::string_view(setting) != "0" && !std::string_view(setting).empty();
   }();
   return wanted;
+}
+
+// Whether contexts run at the same time, and how many cores each has then: GPUs need none.
+void divide(const Graph& graph, PlanOptions& options) {
+  options.forward_at_once = worth_queues(graph, 0, graph.forward_nodes);
+  options.backward_at_once = worth_queues(graph, graph.forward_nodes, graph.nodes.size());
+  std::set<Context> cpus;
+  for (const GraphNode& node : graph.nodes)
+    if (!node.is_variable() && !node.context.is_gpu()) cpus.insert(node.context);
+  options.share = std::max(1, cpu_backend::available_threads() / std::max(1, static_cast<int>(cpus.size())));
+}
+
+// A kernel is built for the threads it will have.
+void build(Graph& graph, const PlanOptions& options) {
+  const auto build_part = [&](size_t first, size_t end, bool at_once) {
+    std::optional<cpu_backend::ThreadShare> share;
+    if (at_once) share.emplace(options.share);
+    build_kernels(graph, first, end);
+  };
+  build_part(0, graph.forward_nodes, options.forward_at_once);
+  build_part(graph.forward_nodes, graph.nodes.size(), options.backward_at_once);
 }
 
 }  // namespace
@@ -91,10 +114,8 @@ Executor::Impl::Compiled Executor::Impl::compile(bool is_train, bool with_backwa
   Lowered lowered =
       with_backward && options.recompute && !monitored ? fit(graph, lower_graph) : lower_graph(std::move(graph));
   compiled.plan = std::make_unique<Plan>(std::move(lowered.graph), std::move(lowered.memory), lowered.outside,
-                                         workspace,
-                                         PlanOptions{.capture = options.capture,
-                                                     .profile = options.profile || profiling()});
-  if (options.poison || poison_everything()) compiled.plan->poison();
+                                         workspace, lowered.options);
+  if (is_poisoned()) compiled.plan->poison();
   if (explain_level() >= 1) std::clog << table({is_train, with_backward, monitored}, *compiled.plan) << std::endl;
   return compiled;
 }
@@ -107,7 +128,10 @@ Executor::Impl::Lowered Executor::Impl::lower(Graph graph, const std::unordered_
   if (options.fuse && !monitored) fuse(graph);
   select(graph);
   if (options.layout && !monitored) layout(graph);
-  build_kernels(graph);
+  PlanOptions plan_options{.capture = options.capture, .profile = options.profile || profiling()};
+  // Timed and poisoned steps run one after the other.
+  if (options.at_once && !monitored && !plan_options.profile && !is_poisoned()) divide(graph, plan_options);
+  build(graph, plan_options);
 
   std::vector<OutsideArray> outside;
   for (const GraphNode& node : graph.nodes) {
@@ -119,7 +143,7 @@ Executor::Impl::Lowered Executor::Impl::lower(Graph graph, const std::unordered_
   std::vector<int> home(graph.tensors.size(), -1);
   for (size_t i = 0; i < outside.size(); ++i) home[static_cast<size_t>(outside[i].tensor)] = static_cast<int>(i);
   MemoryPlan memory = plan_memory(graph, home, options.share_memory && !monitored);
-  return {std::move(graph), std::move(outside), std::move(memory)};
+  return {std::move(graph), std::move(outside), std::move(memory), plan_options};
 }
 
 // Computes again in backward what was asked to be, and more until the plan fits the budget. How much a way of doing so

@@ -20,6 +20,7 @@ struct BindOptions {
   bool fuse = true;
   bool layout = true;
   bool capture = true;
+  bool at_once = true;       // parts of the network on several contexts run at the same time, where they can
   bool recompute = true;     // compute forward values again in backward where a mirror attribute or the budget asks
   size_t memory_budget = 0;  // bytes of working memory a training plan should fit in; 0: as many as it likes
   bool poison = false;       // memory that holds nothing is NaN in every run; SYMBIND_POISON=1: in all executors

@@ -53,7 +53,9 @@ struct Executor::Impl {
     Graph graph;
     std::vector<OutsideArray> outside;
     MemoryPlan memory;
+    PlanOptions options;
   };
+  bool is_poisoned() const { return options.poison || poison_everything(); }
   Lowered lower(Graph graph, const std::unordered_map<const Node*, NDArray>& array_of,
                 const std::vector<NDArray>& requested_grads, bool monitored) const;
   Lowered fit(const Graph& graph, const std::function<Lowered(Graph)>& lower_graph) const;

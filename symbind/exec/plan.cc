@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 
+#include "symbind/backend/cpu/parallel.h"
 #include "symbind/core/error.h"
+#include "symbind/exec/run_scope.h"
 #include "symbind/passes/passes.h"
 
 namespace symbind {
@@ -35,6 +38,12 @@ size_t Workspace::bytes() const {
   return sum;
 }
 
+Workers& Workspace::workers(size_t contexts, int share) {
+  for (const auto& made : workers_)
+    if (made->count() == contexts && made->share() == share) return *made;
+  return *workers_.emplace_back(std::make_unique<Workers>(contexts, static_cast<int>(contexts) * share));
+}
+
 uint64_t Workspace::new_stamp() {
   static std::atomic<uint64_t> runs{0};
   return stamp_ = ++runs;
@@ -47,13 +56,16 @@ Plan::Plan(Graph graph, MemoryPlan memory, const std::vector<OutsideArray>& outs
     : graph_(std::move(graph)),
       memory_(std::move(memory)),
       workspace_(std::move(workspace)),
-      may_capture_(options.capture && !options.profile) {
+      may_capture_(options.capture && !options.profile),
+      share_(options.share) {
   for (const OutsideArray& given : outside) outside_.push_back(given.array);
   for (size_t i = 0; i < memory_.arena_contexts.size(); ++i)
     arenas_.push_back(workspace_->reserve(memory_.arena_contexts[i], memory_.arena_bytes[i]));
   make_steps();
   make_kept();
   take_addresses();
+  if (options.forward_at_once) make_queues(forward_);
+  if (options.backward_at_once) make_queues(backward_);
   if (options.profile) times_ = std::make_unique<StepTimes>(StepTimes{std::vector<double>(steps_.size()), 0, 0});
 }
 
@@ -123,6 +135,57 @@ void Plan::make_part(Part& part, size_t first_node, size_t end_node) {
     if (writes[i]) part.writes.push_back(i);
 }
 
+// ---- Several contexts at the same time ------------------------------------------------------------------------------
+
+void Plan::make_queues(Part& part) {
+  std::vector<StepAccess> all;
+  for (size_t i = part.begin; i < part.end; ++i) all.push_back(accesses(i));
+  part.queues = std::make_unique<Queues>(all);
+  part.workers = &workspace_->workers(part.queues->count(), share_);
+}
+
+// What plan_memory gave a step, as bytes.
+StepAccess Plan::accesses(size_t step) const {
+  const size_t number = steps_[step].node;
+  const GraphNode& node = graph_.nodes[number];
+  StepAccess access{node.context, {}, {}};
+  const std::vector<bool> updated = node.op().updated_inputs(node.source->params.get(), node.inputs.size());
+  for (size_t k = 0; k < node.inputs.size(); ++k) {
+    if (Graph::is_shape_only(node, k)) continue;
+    (updated[k] ? access.writes : access.reads).push_back(range_of(node.inputs[k]));
+  }
+  for (int k = 0; k < node.outputs; ++k) access.writes.push_back(range_of(node.first_output + k));
+  const Place& scratch = memory_.scratch[number];
+  if (scratch.kind == Place::Kind::arena)
+    access.writes.push_back({scratch.index, scratch.offset, scratch.offset + working_bytes(graph_, node)});
+  return access;
+}
+
+ByteRange Plan::range_of(int tensor) const {
+  const Place& place = memory_.tensors[static_cast<size_t>(tensor)];
+  const size_t bytes = graph_.tensors[static_cast<size_t>(tensor)].bytes();
+  switch (place.kind) {
+    case Place::Kind::nowhere:
+      return {};
+    case Place::Kind::arena:
+      return {place.index, place.offset, place.offset + bytes};
+    case Place::Kind::outside: {
+      const auto begin = reinterpret_cast<uintptr_t>(outside_[static_cast<size_t>(place.index)].data());
+      return {ByteRange::outside, begin, begin + bytes};
+    }
+  }
+  return {};
+}
+
+void Plan::run_queues(Part& part) {
+  const auto run = [&](size_t step) { run_step(steps_[part.begin + step]); };
+  if (part.workers->at_once()) return part.queues->run(*part.workers, run);
+  const cpu_backend::ThreadShare share(share_);
+  for (size_t i = part.begin; i < part.end; ++i) run_step(steps_[i]);
+}
+
+// ---- What is derived from parameters --------------------------------------------------------------------------------
+
 // Kernels that keep what they derive get memory for it; the first run fills it.
 void Plan::make_kept() {
   for (size_t i = 0; i < steps_.size(); ++i) {
@@ -140,6 +203,8 @@ void Plan::make_kept() {
 
 // Brings up to date what was derived from arrays that somebody has written since.
 void Plan::prepare_kept() {
+  std::optional<cpu_backend::ThreadShare> share;
+  if (forward_.queues) share.emplace(share_);  // what the kernels were built for
   for (Kept& kept : kept_) {
     bool stale = false;
     for (auto& [storage, version] : kept.sources) {
@@ -209,23 +274,6 @@ void Plan::run_forward(const NodeCallback* callback) {
 
 void Plan::run_backward(const NodeCallback* callback) { run(backward_, callback); }
 
-namespace {
-
-// A CPU's way with denormals is the caller's again when the run is over, however it ends.
-class RunScope {
- public:
-  RunScope() : target_(Target::get(cpu())), state_(target_.enter()) {}
-  ~RunScope() { target_.leave(state_); }
-  RunScope(const RunScope&) = delete;
-  RunScope& operator=(const RunScope&) = delete;
-
- private:
-  Target& target_;
-  uint32_t state_;
-};
-
-}  // namespace
-
 void Plan::run(Part& part, const NodeCallback* callback) {
   if (generation_ != workspace_->generation()) take_addresses();
   const RunScope scope;
@@ -236,6 +284,8 @@ void Plan::run(Part& part, const NodeCallback* callback) {
     run_with_callback(part, *callback);
   } else if (times_) {
     run_timed(part);
+  } else if (part.queues) {
+    run_queues(part);
   } else {
     for (Stretch& stretch : part.stretches) run_stretch(stretch);
   }

@@ -11,6 +11,8 @@
 #include "symbind/core/ndarray.h"
 #include "symbind/exec/plan_table.h"
 #include "symbind/exec/poison.h"
+#include "symbind/exec/queues.h"
+#include "symbind/exec/workers.h"
 #include "symbind/passes/plan_memory.h"
 #include "symbind/passes/target.h"
 
@@ -27,6 +29,10 @@ class Workspace {
   size_t bytes() const;
 
   uint64_t stamp() const { return stamp_; }
+  // Threads for plans over several contexts, one per context with so many cores each. Executors that share memory
+  // never run at the same time, so they can share these too.
+  Workers& workers(size_t contexts, int share);
+
   // Marks the arenas as holding the activations of a new run; returns its stamp.
   uint64_t new_stamp();
 
@@ -36,6 +42,7 @@ class Workspace {
     std::shared_ptr<Storage> storage;
   };
   std::vector<Arena> arenas_;
+  std::vector<std::unique_ptr<Workers>> workers_;
   uint64_t generation_ = 0;
   uint64_t stamp_ = 0;
 };
@@ -53,6 +60,9 @@ using NodeCallback =
 struct PlanOptions {
   bool capture = true;   // where the device can
   bool profile = false;  // every step is timed, and waited for; nothing is captured
+  // Contexts run at the same time in forward, in backward. The kernels there were built for so many threads each.
+  bool forward_at_once = false, backward_at_once = false;
+  int share = 1;
 };
 
 class Plan {
@@ -104,12 +114,17 @@ class Plan {
     std::vector<Stretch> stretches;
     std::vector<size_t> writes;  // outside arrays whose version a run advances
     uint64_t timed_runs = 0;
+    std::unique_ptr<Queues> queues;  // when contexts run at the same time, on
+    Workers* workers = nullptr;      // these threads of the workspace
   };
 
   void make_steps();
   void make_cursors();
   const RandomCursor* cursor_of(Context context) const;
   void make_part(Part& part, size_t first_node, size_t end_node);
+  void make_queues(Part& part);
+  StepAccess accesses(size_t step) const;
+  ByteRange range_of(int tensor) const;
   void make_kept();
   void prepare_kept();
   void take_addresses();
@@ -123,6 +138,7 @@ class Plan {
   void run_stretch(Stretch& stretch);
   void run_with_callback(const Part& part, const NodeCallback& callback);
   void run_timed(Part& part);
+  void run_queues(Part& part);
 
   Graph graph_;
   MemoryPlan memory_;
@@ -142,6 +158,7 @@ class Plan {
   Part forward_, backward_;
   std::unique_ptr<Poison> poison_;  // none: memory is left as it is
   bool may_capture_;
+  int share_;  // of the cores, for each context where they run at the same time
   std::unique_ptr<StepTimes> times_;
 };
 

@@ -8,7 +8,6 @@
 
 #include "symbind/core/error.h"
 #include "symbind/exec/plan_table.h"
-#include "symbind/passes/target.h"
 
 namespace symbind {
 
@@ -78,8 +77,7 @@ class Lives {
     const Place& at = memory_.scratch[number];
     if (at.kind != Place::Kind::arena) return;
     const GraphNode& node = graph_.nodes[number];
-    const bool derives = node.kernel->kept_bytes > 0 && !may_keep(graph_, node);
-    const size_t size = derives ? kept_offset(*node.kernel) + node.kernel->kept_bytes : node.kernel->scratch_bytes;
+    const size_t size = working_bytes(graph_, node);
     lives_.push_back({BufferLife::Kind::scratch, at.index, at.offset, size, step_, step_, node.source->name});
   }
 

@@ -174,7 +174,8 @@ class PlanTable {
       if (!Graph::is_shape_only(node, k)) in += tensor(node.inputs[k]).bytes();
     for (int k = 0; k < node.outputs; ++k)
       if (place(node.first_output + k).kind != Place::Kind::nowhere) out += tensor(node.first_output + k).bytes();
-    const auto [scratch, kept] = runs ? working_bytes(node) : std::pair<size_t, size_t>(0, 0);
+    const size_t scratch = runs ? working_bytes(graph_, node) : 0;
+    const size_t kept = runs && may_keep(graph_, node) ? node.kernel->kept_bytes : 0;
 
     count(node, runs, in_place, kept);
     const std::string note = !runs ? "view" : in_place ? "in place" : "";
@@ -206,14 +207,6 @@ class PlanTable {
       }
     }
     return false;
-  }
-
-  // What lies in the arena beside the arrays, and what outlives the run.
-  std::pair<size_t, size_t> working_bytes(const GraphNode& node) const {
-    const Kernel& kernel = *node.kernel;
-    if (kernel.kept_bytes == 0) return {kernel.scratch_bytes, 0};
-    if (may_keep(graph_, node)) return {kernel.scratch_bytes, kernel.kept_bytes};
-    return {kept_offset(kernel) + kernel.kept_bytes, 0};
   }
 
   std::string where(const Place& at) const {

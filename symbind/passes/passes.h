@@ -35,7 +35,8 @@ void layout(Graph& graph);
 // or the same tensor is asked for twice.
 void separate_outputs(Graph& graph);
 
-// Builds the kernel of every node; from here on scratch and in-place pairs are known.
+// Builds the kernel of every node, or of the nodes [first, end); from here on scratch and in-place pairs are known.
 void build_kernels(Graph& graph);
+void build_kernels(Graph& graph, size_t first, size_t end);
 
 }  // namespace symbind

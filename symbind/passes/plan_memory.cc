@@ -154,7 +154,9 @@ class Planner {
 
   bool join_view(int number, int in, int out) {
     const Tensor &from = tensor(in), &to = tensor(out);
-    if (from.bytes() != to.bytes() || !same_order(from.shape, from.layout, to.layout) || context_of(in) != context_of(out)) return false;
+    if (from.bytes() != to.bytes() || !same_order(from.shape, from.layout, to.layout) ||
+        context_of(in) != context_of(out))
+      return false;
     if (is_updated_[at(in)]) return false;
     // What it shows would have to be computed in the user's array.
     if (outside_[at(out)] >= 0 && !(buffers_.is_whole(in) && may_live_outside(in, number))) return false;
@@ -306,14 +308,6 @@ class Planner {
 
   // ---- Places ----
 
-  // What a kernel needs besides its arrays: scratch, and behind it what it derives anew in every run.
-  size_t working_bytes(const GraphNode& node) const {
-    if (!node.kernel) return 0;
-    if (node.kernel->kept_bytes > 0 && !may_keep(graph_, node))
-      return kept_offset(*node.kernel) + aligned(node.kernel->kept_bytes);
-    return node.kernel->scratch_bytes > 0 ? aligned(node.kernel->scratch_bytes) : 0;
-  }
-
   struct Arena {
     std::vector<Lifetime> lifetimes;
     std::vector<Place*> places;  // of each
@@ -343,7 +337,7 @@ class Planner {
         need(node.context, place[at(buffer)], first_write_[at(buffer)], last_read_[at(buffer)],
              aligned(buffers_.size(buffer)));
       }
-      if (const size_t bytes = plan_.skip[i] ? 0 : working_bytes(node); bytes > 0)
+      if (const size_t bytes = plan_.skip[i] ? 0 : working_bytes(graph_, node); bytes > 0)
         need(node.context, plan_.scratch[i], static_cast<int>(i), static_cast<int>(i), bytes);
     }
     for (Arena& arena : arenas_) {
@@ -394,6 +388,13 @@ bool may_keep(const Graph& graph, const GraphNode& node) {
 }
 
 size_t kept_offset(const Kernel& kernel) { return kernel.scratch_bytes > 0 ? aligned(kernel.scratch_bytes) : 0; }
+
+size_t working_bytes(const Graph& graph, const GraphNode& node) {
+  if (!node.kernel) return 0;
+  if (node.kernel->kept_bytes > 0 && !may_keep(graph, node))
+    return kept_offset(*node.kernel) + aligned(node.kernel->kept_bytes);
+  return node.kernel->scratch_bytes > 0 ? aligned(node.kernel->scratch_bytes) : 0;
+}
 
 MemoryPlan plan_memory(const Graph& graph, const std::vector<int>& outside, bool share) {
   Planner planner(graph, outside, share, share);

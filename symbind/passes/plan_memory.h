@@ -33,6 +33,8 @@ struct MemoryPlan {
 bool may_keep(const Graph& graph, const GraphNode& node);
 // Otherwise it lies behind the kernel's scratch, so many bytes from its beginning.
 size_t kept_offset(const Kernel& kernel);
+// What the node's kernel needs in the arena besides its arrays: scratch, and behind it what it derives in every run.
+size_t working_bytes(const Graph& graph, const GraphNode& node);
 
 // outside[t]: the outside array that holds tensor t, or -1.
 MemoryPlan plan_memory(const Graph& graph, const std::vector<int>& outside, bool share);

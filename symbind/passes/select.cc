@@ -65,8 +65,11 @@ void select(Graph& graph) {
   }
 }
 
-void build_kernels(Graph& graph) {
-  for (GraphNode& node : graph.nodes) {
+void build_kernels(Graph& graph) { build_kernels(graph, 0, graph.nodes.size()); }
+
+void build_kernels(Graph& graph, size_t first, size_t end) {
+  for (size_t i = first; i < end; ++i) {
+    GraphNode& node = graph.nodes[i];
     if (node.is_variable()) continue;
     const View tensors(graph, node);
     node.kernel = node.implementation->build(tensors.of(graph, node));

@@ -11,7 +11,7 @@
 #include "symbind/exec/arithmetic.h"
 #include "symbind/exec/indexing.h"
 #include "symbind/train/monitor.h"
-#include "symbind/train/workers.h"
+#include "symbind/exec/workers.h"
 
 namespace symbind {
 namespace {

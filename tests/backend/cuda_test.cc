@@ -241,29 +241,53 @@ TEST_F(Cuda, RandomArraysAreTheSameOnBothDevices) {
   EXPECT_EQ(invoke("_random_uniform", {}, {{"shape", "(4099,)"}}, {.context = gpu(0)})[0].to_vector<float>(), expected);
 }
 
+Symbol in_group(const char* group, const std::function<Symbol()>& make) {
+  const AttrScope scope(Attributes{{"ctx_group", group}});
+  return make();
+}
+
+// The outputs and all gradients, with the groups "near" and "far" on these contexts.
+std::vector<NDArray> train_over(const Network& network, Context near, Context far) {
+  auto executor = bind_with_values(network, near, {.group2ctx = {{"near", near}, {"far", far}}});
+  std::vector<NDArray> results;
+  for (int round = 0; round < 3; ++round) {
+    executor->forward(true);
+    executor->backward();
+    results.push_back(executor->outputs()[0].as_copy_in(cpu()));
+    for (const auto& [name, gradient] : executor->grad_dict())
+      if (gradient) results.push_back(gradient.as_copy_in(cpu()));
+  }
+  return results;
+}
+
 TEST_F(Cuda, ANetworkMayLiePartlyOnTheCpu) {
-  const auto grouped = [](const char* group, const auto& make) {
-    const AttrScope scope(Attributes{{"ctx_group", group}});
-    return make();
-  };
-  const Symbol hidden = grouped("near", [] {
+  const Symbol hidden = in_group("near", [] {
     return activation(fully_connected(Symbol::variable("data"), {.num_hidden = 6}, "fc1"), {.act_type = "tanh"});
   });
   const Symbol net =
-      grouped("far", [&] { return softmax_output(fully_connected(hidden, {.num_hidden = 3}, "fc2"), {}, "softmax"); });
+      in_group("far", [&] { return softmax_output(fully_connected(hidden, {.num_hidden = 3}, "fc2"), {}, "softmax"); });
   const Network network{"split", net, {{"data", {4, 5}}, {"softmax_label", {4}}}, 3};
-  const auto outputs = [&](Context near, Context far) {
-    auto executor = bind_with_values(network, near, {.group2ctx = {{"near", near}, {"far", far}}});
-    executor->forward(true);
-    executor->backward();
-    std::vector<NDArray> results = {executor->outputs()[0].as_copy_in(cpu())};
-    for (const auto& [name, gradient] : executor->grad_dict())
-      if (gradient) results.push_back(gradient.as_copy_in(cpu()));
-    return results;
+  const auto expected = train_over(network, cpu(), cpu());
+  expect_close(train_over(network, gpu(0), cpu()), expected, {1e-4, 1e-5, 1e-5});
+  expect_close(train_over(network, cpu(), gpu(0)), expected, {1e-4, 1e-5, 1e-5});
+}
+
+TEST_F(Cuda, TowersOnTheCpuAndTheGpuGiveTheNumbersOfOneDevice) {
+  const Symbol data = Symbol::variable("data");
+  const auto tower = [&](const std::string& name) {
+    Symbol net = data;
+    for (int i = 0; i < 3; ++i)
+      net = activation(fully_connected(net, {.num_hidden = 20}, join(name, i)), {.act_type = "tanh"});
+    return net;
   };
-  const auto expected = outputs(cpu(), cpu());
-  expect_close(outputs(gpu(0), cpu()), expected, {1e-4, 1e-5, 1e-5});
-  expect_close(outputs(cpu(), gpu(0)), expected, {1e-4, 1e-5, 1e-5});
+  const Symbol here = in_group("near", [&] { return tower("near"); });
+  const Symbol there = in_group("far", [&] { return tower("far"); });
+  const Symbol net = in_group(
+      "near", [&] { return softmax_output(fully_connected(here + there, {.num_hidden = 3}, "fc"), {}, "softmax"); });
+  const Network network{"towers", net, {{"data", {8, 20}}, {"softmax_label", {8}}}, 3};
+  const auto expected = train_over(network, cpu(), cpu());
+  expect_close(train_over(network, gpu(0), cpu()), expected, {1e-4, 1e-5, 1e-5});
+  expect_close(train_over(network, cpu(), gpu(0)), expected, {1e-4, 1e-5, 1e-5});
 }
 
 }  // namespace

@@ -148,7 +148,8 @@ TEST_F(Explain, OnePrintsTheTable) {
 }
 
 TEST_F(Explain, TwoPrintsTheChoicesToo) {
-  EXPECT_EXIT(run_and_exit("2", "0"), ::testing::ExitedWithCode(0), "FullyConnected fc3. on cpu.0.: plain.*working memory");
+  EXPECT_EXIT(run_and_exit("2", "0"), ::testing::ExitedWithCode(0),
+              "FullyConnected fc3. on cpu.0.: plain.*working memory");
 }
 
 TEST_F(Explain, WithProfileTheTimesArePrintedAtTheEnd) {

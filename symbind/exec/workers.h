@@ -21,6 +21,10 @@ class Workers {
 
   // Runs job(0) … job(count - 1) at the same time and waits for all; throws the first exception there was.
   void run(const std::function<void(size_t worker)>& job);
+  // May a job wait for another? Not in a forked child, where they run one after the other.
+  bool at_once() const;
+  size_t count() const;
+  int share() const;  // of the cores, for each
 
   // As helpers for loops of the calling thread.
   cpu_backend::LoopThreads& loop_threads() const;

@@ -1,4 +1,4 @@
-#include "symbind/train/workers.h"
+#include "symbind/exec/workers.h"
 
 #include <array>
 #include <atomic>

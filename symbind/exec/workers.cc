@@ -1,4 +1,4 @@
-#include "symbind/train/workers.h"
+#include "symbind/exec/workers.h"
 
 #include <algorithm>
 #include <atomic>
@@ -142,6 +142,10 @@ void Workers::Impl::run(const std::function<void(size_t worker)>& wanted) {
 }
 
 void Workers::run(const std::function<void(size_t worker)>& job) { impl_->run(job); }
+
+bool Workers::at_once() const { return !impl_->forked(); }
+size_t Workers::count() const { return impl_->workers; }
+int Workers::share() const { return impl_->share; }
 
 cpu_backend::LoopThreads& Workers::loop_threads() const { return *impl_; }
 

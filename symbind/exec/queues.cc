@@ -1,0 +1,182 @@
+#include "symbind/exec/queues.h"
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <thread>
+
+#include "symbind/exec/run_scope.h"
+#include "symbind/exec/workers.h"
+#include "symbind/ops/system.h"
+
+namespace symbind {
+namespace {
+
+struct Access {
+  ByteRange range;
+  size_t step;
+  Context context;
+  bool writes;
+};
+
+bool conflict(const Access& a, const Access& b) {
+  return (a.writes || b.writes) && a.context != b.context && a.range.begin < b.range.end && b.range.begin < a.range.end;
+}
+
+std::map<int, std::vector<Access>> by_space(const std::vector<StepAccess>& steps) {
+  std::map<int, std::vector<Access>> spaces;
+  for (size_t i = 0; i < steps.size(); ++i) {
+    for (const ByteRange& range : steps[i].reads) spaces[range.space].push_back({range, i, steps[i].context, false});
+    for (const ByteRange& range : steps[i].writes) spaces[range.space].push_back({range, i, steps[i].context, true});
+  }
+  return spaces;
+}
+
+// The context that most accesses come from: in an arena all but those of a few copies.
+Context home_of(const std::vector<Access>& accesses) {
+  std::map<Context, size_t> counts;
+  for (const Access& access : accesses) ++counts[access.context];
+  return std::max_element(counts.begin(), counts.end(),
+                          [](const auto& a, const auto& b) { return a.second < b.second; })
+      ->first;
+}
+
+}  // namespace
+
+Queues::Queues(const std::vector<StepAccess>& steps) {
+  std::vector<Context> contexts;
+  std::vector<std::vector<Step>> lists;
+  for (size_t i = 0; i < steps.size(); ++i) {
+    const auto found = std::find(contexts.begin(), contexts.end(), steps[i].context);
+    const auto queue = static_cast<size_t>(found - contexts.begin());
+    if (found == contexts.end()) {
+      contexts.push_back(steps[i].context);
+      lists.emplace_back();
+    }
+    place_.emplace_back(queue, lists[queue].size());
+    lists[queue].push_back({i, {}, false});
+  }
+  queues_ = std::vector<Queue>(contexts.size());
+  for (size_t i = 0; i < contexts.size(); ++i) {
+    queues_[i].context = contexts[i];
+    queues_[i].steps = std::move(lists[i]);
+  }
+  find_waits(steps);
+}
+
+void Queues::find_waits(const std::vector<StepAccess>& steps) {
+  // needed[step][queue]: how many steps of that queue must be done
+  std::vector<std::vector<size_t>> needed(steps.size(), std::vector<size_t>(queues_.size(), 0));
+  for (const auto& [space, accesses] : by_space(steps)) {
+    const Context home = home_of(accesses);
+    for (const Access& foreign : accesses) {
+      if (foreign.context == home) continue;
+      for (const Access& other : accesses) {
+        if (!conflict(foreign, other)) continue;
+        const auto [earlier, later] = std::minmax(foreign.step, other.step);
+        const auto [queue, place] = place_[earlier];
+        needed[later][queue] = std::max(needed[later][queue], place + 1);
+      }
+    }
+  }
+  for (Queue& queue : queues_) {
+    std::vector<size_t> waited(queues_.size(), 0);
+    for (Step& step : queue.steps)
+      for (size_t other = 0; other < queues_.size(); ++other) {
+        const size_t wanted = needed[step.number][other];
+        if (wanted <= waited[other]) continue;
+        waited[other] = wanted;
+        step.waits.push_back({other, wanted});
+        queues_[other].steps[wanted - 1].awaited = true;
+      }
+  }
+}
+
+std::vector<size_t> Queues::waits_of(size_t step) const {
+  const auto [queue, place] = place_[step];
+  std::vector<size_t> steps;
+  for (const Wait& wait : queues_[queue].steps[place].waits)
+    steps.push_back(queues_[wait.queue].steps[wait.steps - 1].number);
+  return steps;
+}
+
+// ---- Running --------------------------------------------------------------------------------------------------------
+
+void Queues::run(Workers& workers, const std::function<void(size_t step)>& run_step) {
+  failed_ = false;
+  for (Queue& queue : queues_) queue.done = 0;
+  workers.run([&](size_t worker) {
+    if (worker < queues_.size()) work(queues_[worker], run_step);
+  });
+}
+
+// A step only ever waits for steps before it in the one order that all queues follow: the earliest step that is not
+// done can always run.
+void Queues::work(Queue& queue, const std::function<void(size_t step)>& run_step) {
+  const RunScope scope;
+  for (const Step& step : queue.steps) {
+    for (const Wait& each : step.waits)
+      if (!wait(each)) return;
+    if (failed_) return;
+    try {
+      run_step(step.number);
+    } catch (...) {
+      failed_ = true;
+      announce();
+      throw;
+    }
+    ++queue.done;
+    if (step.awaited) announce();
+  }
+}
+
+void Queues::announce() {
+  { const std::lock_guard lock(mutex_); }  // whoever waits either sees what has changed or is woken
+  changed_.notify_all();
+}
+
+bool Queues::wait(const Wait& wanted) {
+  const auto ready = [&] { return failed_ || queues_[wanted.queue].done >= wanted.steps; };
+  // Waking a thread costs as much as a small step.
+  constexpr auto patience = std::chrono::microseconds(50);
+  for (const auto begin = std::chrono::steady_clock::now(); !ready();) {
+    if (std::chrono::steady_clock::now() - begin < patience) {
+      std::this_thread::yield();
+      continue;
+    }
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, ready);
+  }
+  return !failed_;
+}
+
+// ---- Is it worth it? ------------------------------------------------------------------------------------------------
+
+// A step's time is taken to be the bytes it moves; all steps together are held against those on the longest way
+// through. Views take none, and copies between contexts are made either way.
+bool worth_queues(const Graph& graph, size_t first, size_t end) {
+  constexpr double least_gain = 1.25;
+  std::vector<double> finished(graph.nodes.size(), 0);
+  std::map<Context, double> busy_until;
+  double all = 0, longest = 0;
+  for (size_t i = first; i < end; ++i) {
+    const GraphNode& node = graph.nodes[i];
+    if (node.is_variable()) continue;
+    double begin = 0, bytes = 0;
+    for (size_t k = 0; k < node.inputs.size(); ++k) {
+      if (Graph::is_shape_only(node, k)) continue;
+      begin = std::max(begin, finished[static_cast<size_t>(graph.producer[static_cast<size_t>(node.inputs[k])])]);
+      bytes += static_cast<double>(graph.tensors[static_cast<size_t>(node.inputs[k])].bytes());
+    }
+    for (int k = 0; k < node.outputs; ++k)
+      bytes += static_cast<double>(graph.tensors[static_cast<size_t>(node.first_output + k)].bytes());
+    if (node.op().view || &node.op() == &op_of<CrossDeviceCopy>()) bytes = 0;
+    double& busy = busy_until[node.context];
+    finished[i] = busy = std::max(begin, busy) + bytes;
+    all += bytes;
+    longest = std::max(longest, busy);
+  }
+  return busy_until.size() > 1 && all >= least_gain * longest;
+}
+
+}  // namespace symbind

@@ -1,0 +1,77 @@
+// Running a plan over several contexts: the steps of each context form a queue with a thread of its own, and a step
+// waits for another queue only where one of the two writes what the other reads or writes. Contexts have arenas of
+// their own, so that is where a tensor is copied from one to the other: the copy belongs to the context that gets it,
+// waits for the step that makes the tensor, and whoever writes over the tensor's memory later waits for the copy.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <vector>
+
+#include "symbind/core/context.h"
+#include "symbind/passes/graph.h"
+
+namespace symbind {
+
+class Workers;
+
+// The bytes [begin, end) of an arena, by number, or of memory outside, by address.
+struct ByteRange {
+  static constexpr int outside = -1;
+  int space = outside;
+  uintptr_t begin = 0, end = 0;
+};
+
+struct StepAccess {
+  Context context;
+  std::vector<ByteRange> reads, writes;
+};
+
+class Queues {
+ public:
+  // The steps in the order they would run in one after the other.
+  explicit Queues(const std::vector<StepAccess>& steps);
+
+  size_t count() const { return queues_.size(); }
+  // Runs every step once, on as many workers as there are queues. What a step throws ends the run, and is thrown when
+  // all queues have stopped.
+  void run(Workers& workers, const std::function<void(size_t step)>& run_step);
+
+  // The steps that a step waits for, the last of each queue; those that its own queue has waited for already left out.
+  std::vector<size_t> waits_of(size_t step) const;
+
+ private:
+  struct Wait {
+    size_t queue, steps;  // until so many steps of that queue are done
+  };
+  struct Step {
+    size_t number;
+    std::vector<Wait> waits;
+    bool awaited = false;  // by another queue
+  };
+  struct Queue {
+    Context context;
+    std::vector<Step> steps;
+    std::atomic<size_t> done = 0;
+  };
+
+  void find_waits(const std::vector<StepAccess>& steps);
+  void work(Queue& queue, const std::function<void(size_t step)>& run_step);
+  bool wait(const Wait& wanted);  // false: a step has failed
+  void announce();
+
+  std::vector<Queue> queues_;
+  std::vector<std::pair<size_t, size_t>> place_;  // by step: its queue, and its place there
+  std::atomic<bool> failed_ = false;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+};
+
+// Is it worth it to run the nodes [first, end) as queues? Not when one context mostly waits for another: then every
+// step better has all cores.
+bool worth_queues(const Graph& graph, size_t first, size_t end);
+
+}  // namespace symbind
