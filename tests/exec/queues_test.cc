@@ -2,15 +2,18 @@
 // errors, and that they do run at the same time.
 #include "symbind/exec/queues.h"
 
-#include <algorithm>
+#include <array>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
-#include <cstring>
+#include <functional>
 #include <mutex>
 #include <random>
 #include <thread>
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "symbind/exec/arithmetic.h"
 #include "symbind/exec/executor.h"
@@ -229,6 +232,22 @@ TEST(ContextsAtOnce, ReshapedAndMonitoredExecutorsWorkToo) {
   executor->set_monitor_callback([&](const std::string&, const NDArray&) { ++seen; });
   executor->forward(true);
   EXPECT_GT(seen, 20);
+}
+
+TEST(ContextsAtOnce, AForkedChildRunsThemInTurn) {
+  if (!testing::forked_child_may_use_threads) GTEST_SKIP() << "the thread sanitizer cannot follow";
+  auto executor = testing::bind_with_values(three_towers(), cpu(), {.group2ctx = three_contexts});
+  const std::vector<float> expected = executor->forward(true)[0].to_vector<float>();
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::alarm(30);  // a child that waits for threads it does not have would wait for ever
+    executor->forward(true);
+    ::_exit(executor->outputs()[0].to_vector<float>() == expected ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status)) << "it never ended";
+  EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
 // ---- At the same time -----------------------------------------------------------------------------------------------
