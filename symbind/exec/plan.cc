@@ -393,8 +393,8 @@ void Plan::poison_results(const Part& part) const {
       fill_with_poison(array.context(), array.mutable_data(), array.bytes());
 }
 
-void Plan::poison_ranges(const Step& step, const std::vector<ByteRange>& ranges) const {
-  for (const ByteRange& range : ranges) {
+void Plan::poison_ranges(const Step& step, const std::vector<ArenaRange>& ranges) const {
+  for (const ArenaRange& range : ranges) {
     const Context context = memory_.arena_contexts[static_cast<size_t>(range.arena)],
                   reader = graph_.nodes[step.node].context;
     if (context != reader) Device::get(reader).synchronize();

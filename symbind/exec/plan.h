@@ -134,7 +134,7 @@ class Plan {
   void run_step(const Step& step) const;
   void poison_arenas() const;
   void poison_results(const Part& part) const;
-  void poison_ranges(const Step& step, const std::vector<ByteRange>& ranges) const;
+  void poison_ranges(const Step& step, const std::vector<ArenaRange>& ranges) const;
   void run_stretch(Stretch& stretch);
   void run_with_callback(const Part& part, const NodeCallback& callback);
   void run_timed(Part& part);

@@ -73,7 +73,7 @@ Poison::Poison(const Graph& graph, const MemoryPlan& memory) : before_(graph.nod
     const size_t end = place.offset + bytes, room = memory.arena_bytes[static_cast<size_t>(place.index)];
     require(end <= room, "[", graph.nodes[static_cast<size_t>(node)].source->name,
             "] the memory plan reaches beyond its arena: to byte ", end, " of ", room);
-    return ByteRange{place.index, place.offset, end};
+    return ArenaRange{place.index, place.offset, end};
   };
   const auto range_of = [&](size_t tensor) {
     return range(memory.tensors[tensor], graph.tensors[tensor].bytes(), graph.producer[tensor]);
@@ -83,14 +83,14 @@ Poison::Poison(const Graph& graph, const MemoryPlan& memory) : before_(graph.nod
     if (memory.tensors[t].kind == Place::Kind::arena) ending[static_cast<size_t>(last[t])].push_back(t);
 
   // What ends at a node without a step, a view, is let go after the next step.
-  std::vector<ByteRange> ended;
+  std::vector<ArenaRange> ended;
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     const GraphNode& node = graph.nodes[i];
     if (node.is_variable()) continue;
     for (int k = 0; k < node.outputs; ++k) {
       const auto tensor = static_cast<size_t>(node.first_output + k);
       if (memory.tensors[tensor].kind != Place::Kind::arena) continue;
-      const ByteRange written = range_of(tensor);
+      const ArenaRange written = range_of(tensor);
       alive[static_cast<size_t>(written.arena)].add(written.begin, written.end, 1);
     }
     for (const size_t tensor : ending[i]) {
@@ -102,7 +102,7 @@ Poison::Poison(const Graph& graph, const MemoryPlan& memory) : before_(graph.nod
       before_[i].push_back(range(scratch, working_bytes(graph, node), static_cast<int>(i)));
       ended.push_back(before_[i].back());
     }
-    for (const ByteRange& dead : ended)
+    for (const ArenaRange& dead : ended)
       alive[static_cast<size_t>(dead.arena)].each_free(dead.begin, dead.end, [&](size_t begin, size_t end) {
         after_[i].push_back({dead.arena, begin, end});
       });

@@ -42,17 +42,17 @@ class Arena {
   explicit Arena(const Planned& planned) : planned_(planned) {
     for (const size_t bytes : planned.memory.arena_bytes) holds_.emplace_back(bytes, false);
   }
-  void mark(const ByteRange& range, bool holds) {
+  void mark(const ArenaRange& range, bool holds) {
     auto& bytes = holds_[static_cast<size_t>(range.arena)];
     std::fill(bytes.begin() + static_cast<std::ptrdiff_t>(range.begin),
               bytes.begin() + static_cast<std::ptrdiff_t>(range.end), holds);
   }
   void write(int tensor) {
-    each_range(tensor, [&](const ByteRange& range) { mark(range, true); });
+    each_range(tensor, [&](const ArenaRange& range) { mark(range, true); });
   }
   bool is_whole(int tensor) const {
     bool whole = true;
-    each_range(tensor, [&](const ByteRange& range) {
+    each_range(tensor, [&](const ArenaRange& range) {
       for (size_t i = range.begin; i < range.end; ++i) whole &= holds_[static_cast<size_t>(range.arena)][i];
     });
     return whole;
@@ -68,7 +68,7 @@ class Arena {
   void each_range(int tensor, Function&& function) const {
     const Place& place = planned_.memory.tensors[static_cast<size_t>(tensor)];
     const size_t bytes = planned_.graph.tensors[static_cast<size_t>(tensor)].bytes();
-    if (place.kind == Place::Kind::arena) function(ByteRange{place.index, place.offset, place.offset + bytes});
+    if (place.kind == Place::Kind::arena) function(ArenaRange{place.index, place.offset, place.offset + bytes});
   }
 
   const Planned& planned_;
@@ -87,9 +87,9 @@ void run_in_thought(const Planned& planned) {
       }
     }
     if (planned.memory.skip[i]) continue;
-    for (const ByteRange& range : poison.before(i)) arena.mark(range, true);
+    for (const ArenaRange& range : poison.before(i)) arena.mark(range, true);
     for (int k = 0; k < node.outputs; ++k) arena.write(node.first_output + k);
-    for (const ByteRange& range : poison.after(i)) arena.mark(range, false);
+    for (const ArenaRange& range : poison.after(i)) arena.mark(range, false);
   }
   EXPECT_EQ(arena.held_bytes(), 0u) << "of the arena are never poisoned";
 }
