@@ -50,12 +50,6 @@ std::vector<int> last_uses(const Graph& graph) {
   return last;
 }
 
-size_t working_bytes(const Graph& graph, const GraphNode& node) {
-  const Kernel& kernel = *node.kernel;
-  return kernel.kept_bytes > 0 && !may_keep(graph, node) ? kept_offset(kernel) + kernel.kept_bytes
-                                                         : kernel.scratch_bytes;
-}
-
 }  // namespace
 
 bool poison_everything() {
