@@ -24,6 +24,14 @@ struct Case {
   Symbol symbol;
   Shape data;  // the first axis is the batch
   int64_t classes = 10;
+  Shape label = {};        // none: a number for each of the batch
+  int64_t vocabulary = 0;  // the data are whole numbers below it; none: normal numbers
+
+  Shape label_shape() const { return label.rank() > 0 ? label : Shape{data[0]}; }
+  std::shared_ptr<Initializer> initializer() const {
+    if (vocabulary > 0) return std::make_shared<init::Uniform>(0.1);
+    return std::make_shared<init::Xavier>(init::XavierOptions{.magnitude = 2});
+  }
 };
 
 Case mlp() {
@@ -47,8 +55,53 @@ Case lenet() {
 
 Case resnet50() { return {networks::resnet({.depth = 50, .classes = 1000}), {32, 3, 224, 224}, 1000}; }
 
+// A layer of LSTM cells over the steps of a sequence, from operators.
+std::vector<Symbol> lstm_layer(const std::vector<Symbol>& steps, int64_t hidden, const std::string& name) {
+  const auto zeros_to_begin_with = [&] { return make_zeros({.shape = {0, hidden}}); };
+  Symbol h = zeros_to_begin_with(), c = zeros_to_begin_with();
+  const auto weight_and_bias = [&](const std::string& of) {
+    return std::pair(Symbol::variable(name + of + "_weight"), Symbol::variable(name + of + "_bias"));
+  };
+  const auto [i2h_weight, i2h_bias] = weight_and_bias("i2h");
+  const auto [h2h_weight, h2h_bias] = weight_and_bias("h2h");
+  std::vector<Symbol> outputs;
+  for (const Symbol& x : steps) {
+    const Symbol gates = fully_connected(x, i2h_weight, i2h_bias, {.num_hidden = 4 * hidden}) +
+                         fully_connected(h, h2h_weight, h2h_bias, {.num_hidden = 4 * hidden});
+    const Symbol parts = slice_channel(gates, {.num_outputs = 4});
+    const Symbol in = activation(parts[0], {.act_type = "sigmoid"});
+    const Symbol forget = activation(parts[1], {.act_type = "sigmoid"});
+    const Symbol transform = activation(parts[2], {.act_type = "tanh"});
+    const Symbol out = activation(parts[3], {.act_type = "sigmoid"});
+    c = forget * c + in * transform;
+    h = out * activation(c, {.act_type = "tanh"});
+    outputs.push_back(h);
+  }
+  return outputs;
+}
+
+// A language model: the next word at each of 35 steps.
+Case unrolled_lstm() {
+  constexpr int64_t batch = 32, length = 35, words = 10000, hidden = 200;
+  const Symbol embedded =
+      embedding({{"data", Symbol::variable("data")}}, {.input_dim = words, .output_dim = hidden}, "embed");
+  const Symbol slices = slice_channel(embedded, {.num_outputs = length, .axis = 1, .squeeze_axis = true});
+  std::vector<Symbol> steps;
+  for (int64_t t = 0; t < length; ++t) steps.push_back(slices[static_cast<size_t>(t)]);
+  for (const char* layer : {"lstm0_", "lstm1_"}) steps = lstm_layer(steps, hidden, layer);
+  for (Symbol& step : steps) step = expand_dims(step, {.axis = 1});
+  const Symbol rows = reshape(concat(steps, {.dim = 1}), {.shape = {-1, hidden}});
+  const Symbol words_at_all = fully_connected(rows, {.num_hidden = words}, "pred");
+  const Symbol label = reshape(Symbol::variable("softmax_label"), {.shape = {-1}});
+  return {.symbol = softmax_output(words_at_all, label, {}, "softmax"),
+          .data = {batch, length},
+          .classes = words,
+          .label = {batch, length},
+          .vocabulary = words};
+}
+
 const std::map<std::string, Case (*)()> cases = {
-    {"mlp-train", mlp}, {"lenet-train", lenet}, {"resnet50-train", resnet50}};
+    {"mlp-train", mlp}, {"lenet-train", lenet}, {"lstm-train-unrolled", unrolled_lstm}, {"resnet50-train", resnet50}};
 
 bool is_parameter(const std::string& name) { return name != "data" && name != "softmax_label"; }
 
@@ -67,21 +120,22 @@ class Training {
  public:
   Training(const Case& network, Context context, size_t memory_budget)
       : executor_(simple_bind(
-            network.symbol, context, {{"data", network.data}},
+            network.symbol, context, {{"data", network.data}, {"softmax_label", network.label_shape()}},
             {.grad_req = gradients_of_parameters(network.symbol), .options = {.memory_budget = memory_budget}})),
         batch_size_(network.data[0]) {
     std::mt19937 random(1);
-    const init::Xavier xavier({.magnitude = 2});
+    const auto initializer = network.initializer();
     const NamedArrays gradients = executor_->grad_dict();
     for (auto [name, array] : executor_->arg_dict()) {
       if (!is_parameter(name)) {
         std::vector<float> values(static_cast<size_t>(array.size()));
+        const int64_t whole = name == "data" ? network.vocabulary : network.classes;
         std::normal_distribution<float> normal;
-        std::uniform_int_distribution<int64_t> label(0, network.classes - 1);
-        for (float& value : values) value = name == "data" ? normal(random) : static_cast<float>(label(random));
+        std::uniform_int_distribution<int64_t> below(0, std::max<int64_t>(whole, 1) - 1);
+        for (float& value : values) value = whole > 0 ? static_cast<float>(below(random)) : normal(random);
         array.copy_from(values);
       } else {
-        xavier(InitDesc{name}, array);
+        (*initializer)(InitDesc{name}, array);
         parameters_.push_back({array, gradients.at(name), zeros(array.shape(), context)});
       }
     }
@@ -108,17 +162,21 @@ class Training {
 class ModuleTraining {
  public:
   ModuleTraining(const Case& network, Context context) : module_(network.symbol, {.context = {context}}) {
-    const int64_t batch = network.data[0];
-    module_.bind({{"data", network.data}}, {{"softmax_label", {batch}}});
-    module_.init_params({.initializer = std::make_shared<init::Xavier>(init::XavierOptions{.magnitude = 2})});
+    module_.bind({{"data", network.data}}, {{"softmax_label", network.label_shape()}});
+    module_.init_params({.initializer = network.initializer()});
     module_.init_optimizer(
         {.kvstore = nullptr, .optimizer_params = {{"learning_rate", 0.01}, {"momentum", 0.9}, {"wd", 1e-4}}});
-    const std::vector<int64_t> dims(network.data.begin(), network.data.end());
-    batch_.data = invoke(random_normal, {}, {.shape = dims});
-    std::vector<float> labels(static_cast<size_t>(batch));
-    for (size_t i = 0; i < labels.size(); ++i)
-      labels[i] = static_cast<float>(i * 7 % static_cast<size_t>(network.classes));
-    batch_.label = {array(labels, Shape{batch})};
+    if (network.vocabulary > 0)
+      batch_.data = {whole_numbers(network.data, network.vocabulary)};
+    else
+      batch_.data = invoke(random_normal, {}, {.shape = Tuple(network.data.begin(), network.data.end())});
+    batch_.label = {whole_numbers(network.label_shape(), network.classes)};
+  }
+
+  static NDArray whole_numbers(const Shape& shape, int64_t below) {
+    std::vector<float> values(static_cast<size_t>(shape.size()));
+    for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i * 7919 % static_cast<size_t>(below));
+    return array(values, shape);
   }
 
   void step() {
@@ -151,8 +209,8 @@ double median_ms(AnyTraining& training, double seconds) {
 }
 
 constexpr const char* usage =
-    "usage: train_step --case mlp-train|lenet-train|resnet50-train [--through executor|module] [--threads N]\n"
-    "                  [--device cpu|gpu] [--seconds S] [--budget MIB]\n";
+    "usage: train_step --case mlp-train|lenet-train|lstm-train-unrolled|resnet50-train\n"
+    "                  [--through executor|module] [--threads N] [--device cpu|gpu] [--seconds S] [--budget MIB]\n";
 
 struct Options {
   std::string name, through = "executor", threads, device = "cpu";

@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "symbind/core/error.h"
+#include "symbind/ops/pointwise.h"
 #include "symbind/ops/system.h"
 #include "symbind/passes/target.h"
 
@@ -28,6 +29,12 @@ std::string shortened(const std::string& text, size_t width) {
   if (text.size() <= width || width <= dots) return text;
   const size_t front = (width - dots + 1) / 2, back = width - dots - front;
   return text.substr(0, front) + ".." + text.substr(text.size() - back);
+}
+
+// What a program does says more than its operator's name.
+std::string operator_text(const Node& node) {
+  if (node.op != &op_of<Pointwise>()) return node.op->name;
+  return shortened(static_cast<const Pointwise*>(node.params.get())->program, 40);
 }
 
 // ---- Columns --------------------------------------------------------------------------------------------------------
@@ -182,7 +189,7 @@ class PlanTable {
     const std::string type = output.dtype == DType::float32 ? "" : join(" ", output.dtype);
     return {runs ? std::to_string(step_of_[number]) : "",
             node.source->name,
-            node.op().name,
+            operator_text(*node.source),
             runs ? node.implementation->name : "nothing",
             several_contexts_ ? node.context.str() : "",
             output.layout == Layout::plain ? "" : std::string(name_of(output.layout)),

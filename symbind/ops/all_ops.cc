@@ -23,6 +23,7 @@
 #include "symbind/ops/normalize.h"
 #include "symbind/ops/optimizer.h"
 #include "symbind/ops/pad.h"
+#include "symbind/ops/pointwise.h"
 #include "symbind/ops/pool.h"
 #include "symbind/ops/random.h"
 #include "symbind/ops/rearrange.h"
@@ -62,6 +63,7 @@ void register_all_ops(OpRegistry& registry) {
   register_normalize(registry);
   register_optimizer(registry);
   register_pad(registry);
+  register_pointwise(registry);
   register_pool(registry);
   register_random(registry);
   register_rearrange(registry);

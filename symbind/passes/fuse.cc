@@ -46,6 +46,7 @@ void fuse(Graph& graph) {
   fuse_residual(graph);
   fuse_activation(graph);
   fuse_norm_relu(graph);
+  fuse_pointwise(graph);
 }
 
 }  // namespace symbind

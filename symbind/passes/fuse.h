@@ -17,6 +17,9 @@ void fuse_residual(Graph& graph);
 void fuse_activation(Graph& graph);
 // BatchNorm and ReLU become one operator, as do their gradients and a sum behind these.
 void fuse_norm_relu(Graph& graph);
+// Chains and small trees of elementwise operators become one program each (ops/pointwise.h), where the device can run
+// every one of their operators as an instruction.
+void fuse_pointwise(Graph& graph);
 
 // ---- For the rules --------------------------------------------------------------------------------------------------
 

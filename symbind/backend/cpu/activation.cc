@@ -4,21 +4,20 @@
 #include "symbind/backend/cpu/families.h"
 #include "symbind/backend/cpu/loops.h"
 #include "symbind/backend/cpu/map.h"
-#include "symbind/backend/cpu/plain.h"
 #include "symbind/ops/activation.h"
 
 namespace symbind::cpu_backend {
 namespace {
 
-std::unique_ptr<Kernel> build_activation(const NodeView& node) {
+std::optional<MapLoop> activation_loop(const NodeView& node) {
   return pointwise::visit_activation(node.as<Activation>().act_type, [&](auto function, auto) {
-    return map_kernel<1>(node, [=](auto) { return function; });
+    return map_loop_for<1>(node.outputs[0].dtype, [=](auto) { return function; });
   });
 }
 
-std::unique_ptr<Kernel> build_activation_grad(const NodeView& node) {
+std::optional<MapLoop> activation_grad_loop(const NodeView& node) {
   return pointwise::visit_activation(node.as<ActivationGrad>().act_type, [&](auto, auto gradient) {
-    return map_kernel<2>(node, [=](auto) { return gradient; });
+    return map_loop_for<2>(node.outputs[0].dtype, [=](auto) { return gradient; });
   });
 }
 
@@ -39,8 +38,8 @@ template void apply_activation(const std::string&, float16*, int64_t);
 template void apply_activation(const std::string&, bfloat16*, int64_t);
 
 void add_activation(ImplementationTable& table) {
-  add_plain<Activation>(table, build_activation);
-  add_plain<ActivationGrad>(table, build_activation_grad);
+  add_map<Activation>(table, activation_loop);
+  add_map<ActivationGrad>(table, activation_grad_loop);
 }
 
 }  // namespace symbind::cpu_backend

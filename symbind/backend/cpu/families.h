@@ -32,6 +32,7 @@ void add_multi_optimizer(ImplementationTable& table);
 void add_normalize(ImplementationTable& table);
 void add_optimizer(ImplementationTable& table);
 void add_pad(ImplementationTable& table);
+void add_pointwise(ImplementationTable& table);
 void add_pool(ImplementationTable& table);
 void add_random(ImplementationTable& table);
 void add_rearrange(ImplementationTable& table);

@@ -52,6 +52,7 @@ class CpuTarget final : public Target {
     add_normalize(table_);
     add_optimizer(table_);
     add_pad(table_);
+    add_pointwise(table_);
     add_pool(table_);
     add_random(table_);
     add_rearrange(table_);

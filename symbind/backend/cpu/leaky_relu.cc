@@ -53,10 +53,9 @@ struct GeluGrad {
 };
 
 template <size_t arity, template <class> class Function, class... Numbers>
-std::unique_ptr<Kernel> build_function(const NodeView& node, Numbers... numbers) {
-  if (node.outputs[0].dtype == DType::float64)
-    return build_map(node, map_loop_of<arity, double>(Function<double>{numbers...}));
-  return build_map(node, map_loop_of<arity, float>(Function<float>{static_cast<float>(numbers)...}));
+MapLoop loop_of_function(const NodeView& node, Numbers... numbers) {
+  if (node.outputs[0].dtype == DType::float64) return map_loop_of<arity, double>(Function<double>{numbers...});
+  return map_loop_of<arity, float>(Function<float>{static_cast<float>(numbers)...});
 }
 
 // ---- prelu ----------------------------------------------------------------------------------------------------------
@@ -161,30 +160,45 @@ struct RreluGrad {
   }
 };
 
-std::unique_ptr<Kernel> build_forward(const NodeView& node) {
+// ---- All of them
+// -----------------------------------------------------------------------------------------------------
+
+std::optional<MapLoop> forward_loop(const NodeView& node) {
   const auto& p = node.as<LeakyReLU>();
-  if (p.act_type == "leaky") return build_function<1, Leaky>(node, p.slope);
-  if (p.act_type == "elu") return build_function<1, Elu>(node, 1.0, p.slope);
-  if (p.act_type == "selu") return build_function<1, Elu>(node, selu_scale, selu_alpha);
-  if (p.act_type == "gelu") return build_function<1, Gelu>(node);
-  if (p.act_type == "prelu") return build_prelu(node);
+  if (p.act_type == "leaky") return loop_of_function<1, Leaky>(node, p.slope);
+  if (p.act_type == "elu") return loop_of_function<1, Elu>(node, 1.0, p.slope);
+  if (p.act_type == "selu") return loop_of_function<1, Elu>(node, selu_scale, selu_alpha);
+  if (p.act_type == "gelu") return loop_of_function<1, Gelu>(node);
+  return std::nullopt;
+}
+
+std::optional<MapLoop> backward_loop(const NodeView& node) {
+  const auto& p = node.as<LeakyReLUGrad>();
+  if (p.act_type == "leaky") return loop_of_function<2, LeakyGrad>(node, p.slope);
+  if (p.act_type == "elu") return loop_of_function<2, EluGrad>(node, 1.0, p.slope);
+  if (p.act_type == "selu") return loop_of_function<2, EluGrad>(node, selu_scale, selu_alpha);
+  if (p.act_type == "gelu") return loop_of_function<2, GeluGrad>(node);
+  if (p.act_type == "rrelu") return map_loop_for<3>(node.outputs[0].dtype, [](auto) { return RreluGrad{}; });
+  return std::nullopt;
+}
+
+std::unique_ptr<Kernel> build_forward(const NodeView& node) {
+  if (const auto loop = forward_loop(node)) return build_map(node, *loop);
+  if (node.as<LeakyReLU>().act_type == "prelu") return build_prelu(node);
   return visit_floating(node.outputs[0].dtype,
                         [&](auto type) { return build_rrelu<typename decltype(type)::type>(node); });
 }
 
 std::unique_ptr<Kernel> build_backward(const NodeView& node) {
-  const auto& p = node.as<LeakyReLUGrad>();
-  if (p.act_type == "leaky") return build_function<2, LeakyGrad>(node, p.slope);
-  if (p.act_type == "elu") return build_function<2, EluGrad>(node, 1.0, p.slope);
-  if (p.act_type == "selu") return build_function<2, EluGrad>(node, selu_scale, selu_alpha);
-  if (p.act_type == "gelu") return build_function<2, GeluGrad>(node);
-  if (p.act_type == "prelu") return build_prelu_grad(node);
-  return map_kernel<3>(node, [](auto) { return RreluGrad{}; });
+  const auto loop = backward_loop(node);
+  return loop ? build_map(node, *loop) : build_prelu_grad(node);
 }
 
 }  // namespace
 
 void add_leaky_relu(ImplementationTable& table) {
+  add_loop(op_of<LeakyReLU>(), forward_loop);
+  add_loop(op_of<LeakyReLUGrad>(), backward_loop);
   add_plain<LeakyReLU>(table, build_forward);
   add_plain<LeakyReLUGrad>(table, build_backward);
 }

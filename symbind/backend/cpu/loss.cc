@@ -280,8 +280,9 @@ void add_loss(ImplementationTable& table) {
                           [&](auto type) { return build_softmax_grad<typename decltype(type)::type>(node); });
   });
   add_plain<LinearRegressionOutput>(table, build_copy);
-  add_plain<LogisticRegressionOutput>(
-      table, [](const NodeView& node) { return map_kernel<1>(node, [](auto) { return pointwise::Sigmoid{}; }); });
+  add_plain<LogisticRegressionOutput>(table, [](const NodeView& node) {
+    return build_map(node, map_loop_for<1>(node.outputs[0].dtype, [](auto) { return pointwise::Sigmoid{}; }));
+  });
   add_plain<MAERegressionOutput>(table, build_copy);
   add_regression_grad<LinearRegressionOutputGrad>(table);
   add_regression_grad<MAERegressionOutputGrad>(table);

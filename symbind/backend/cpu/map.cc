@@ -1,6 +1,7 @@
 #include "symbind/backend/cpu/map.h"
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "symbind/backend/cpu/convert.h"
 
@@ -34,7 +35,24 @@ void run_converting(const MapLoop& loop, const std::array<DType, max_arity>& typ
   }
 }
 
+std::unordered_map<const OpDef*, MakeLoop>& loops() {
+  static std::unordered_map<const OpDef*, MakeLoop> all;
+  return all;
+}
+
 }  // namespace
+
+void add_loop(const OpDef& op, MakeLoop make_loop) { loops()[&op] = std::move(make_loop); }
+
+std::optional<MapLoop> find_loop(const NodeView& node) {
+  const auto found = loops().find(&node.op);
+  return found == loops().end() ? std::nullopt : found->second(node);
+}
+
+void add_map(ImplementationTable& table, const OpDef& op, const MakeLoop& make_loop) {
+  add_loop(op, make_loop);
+  add_plain(table, op, [make_loop](const NodeView& node) { return build_map(node, *make_loop(node)); });
+}
 
 std::unique_ptr<Kernel> build_map(const NodeView& node, const MapLoop& loop) {
   const DType type = node.outputs[0].dtype;

@@ -4,7 +4,9 @@
 
 #include <array>
 #include <cstring>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "symbind/backend/cpu/loops.h"
@@ -69,15 +71,30 @@ MapLoop map_loop_of(const Function& function) {
           }};
 }
 
+// The same, where make_function(type_identity<C>) gives the function for the type C that results of type `dtype` are
+// computed in.
+template <size_t arity, class MakeFunction>
+MapLoop map_loop_for(DType dtype, MakeFunction make_function) {
+  return pointwise::visit_wide(
+      dtype, [&](auto type) { return map_loop_of<arity, typename decltype(type)::type>(make_function(type)); });
+}
+
 // A kernel for output 0 from the first inputs. Arrays of other types than the loop's are converted piece by piece.
 std::unique_ptr<Kernel> build_map(const NodeView& node, const MapLoop& loop);
 
-// The same, where make_function(type_identity<C>) gives the function for the type C that the output is computed in.
-template <size_t arity, class MakeFunction>
-std::unique_ptr<Kernel> map_kernel(const NodeView& node, MakeFunction make_function) {
-  return build_map(node, pointwise::visit_wide(node.outputs[0].dtype, [&](auto type) {
-                     return map_loop_of<arity, typename decltype(type)::type>(make_function(type));
-                   }));
+// The loop of a node, or none where its parameters ask for more than a loop.
+using MakeLoop = std::function<std::optional<MapLoop>(const NodeView&)>;
+
+// Remembers how an operator's loop is made, for programs of several (backend/cpu/pointwise.cc). Called while the CPU's
+// implementations are listed.
+void add_loop(const OpDef& op, MakeLoop make_loop);
+std::optional<MapLoop> find_loop(const NodeView& node);
+
+// The implementation of an operator that is a loop whatever its parameters.
+void add_map(ImplementationTable& table, const OpDef& op, const MakeLoop& make_loop);
+template <class P>
+void add_map(ImplementationTable& table, const MakeLoop& make_loop) {
+  add_map(table, op_of<P>(), make_loop);
 }
 
 // The implementations of all operators of a table, each a function of `arity` arrays.
@@ -85,8 +102,9 @@ template <size_t arity, class Entries>
 void add_maps(ImplementationTable& table, Entries entries) {
   pointwise::for_each(entries, [&]<class Entry>(Entry) {
     using Function = typename Entry::Function;
-    add_plain(table, OpRegistry::get().find(Entry::name.view()),
-              [](const NodeView& node) { return map_kernel<arity>(node, [](auto) { return Function{}; }); });
+    add_map(table, OpRegistry::get().find(Entry::name.view()), [](const NodeView& node) {
+      return map_loop_for<arity>(node.outputs[0].dtype, [](auto) { return Function{}; });
+    });
   });
 }
 

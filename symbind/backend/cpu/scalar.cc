@@ -2,7 +2,6 @@
 
 #include "symbind/backend/cpu/families.h"
 #include "symbind/backend/cpu/map.h"
-#include "symbind/backend/cpu/plain.h"
 #include "symbind/backend/pointwise_math.h"
 
 namespace symbind::cpu_backend {
@@ -19,37 +18,36 @@ float scalar_as<float>(double scalar, DType) {
 }
 
 template <size_t arity, class P, class Function>
-std::unique_ptr<Kernel> build_with_scalar(const NodeView& node) {
+MapLoop loop_with_scalar(const NodeView& node) {
   const double scalar = node.as<P>().scalar;
   const DType element = node.outputs[0].dtype;
-  return map_kernel<arity>(node, [=](auto type) {
+  return map_loop_for<arity>(element, [=](auto type) {
     using C = typename decltype(type)::type;
     return pointwise::WithLast<Function, C>{scalar_as<C>(scalar, element)};
   });
+}
+
+// Squares are common, and far cheaper than powers.
+MapLoop power_loop(const NodeView& node) {
+  using P = WithScalar<"_power_scalar">;
+  if (node.as<P>().scalar != 2) return loop_with_scalar<1, P, pointwise::Power>(node);
+  return map_loop_for<1>(node.outputs[0].dtype, [](auto) { return pointwise::Square{}; });
 }
 
 template <size_t arity, class Entries>
 void add_with_scalar(ImplementationTable& table, Entries entries) {
   pointwise::for_each(entries, [&]<class Entry>(Entry) {
     using P = WithScalar<Entry::name>;
-    add_plain<P>(table, build_with_scalar<arity, P, typename Entry::Function>);
+    if constexpr (Entry::name.view() == "_power_scalar")
+      add_map<P>(table, power_loop);
+    else
+      add_map<P>(table, loop_with_scalar<arity, P, typename Entry::Function>);
   });
-}
-
-// Squares are common, and far cheaper than powers.
-void add_square(ImplementationTable& table) {
-  using P = WithScalar<"_power_scalar">;
-  Implementation square;
-  square.name = "square";
-  square.refuse = [](const NodeView& node) { return node.as<P>().scalar == 2 ? "" : "the exponent is not 2"; };
-  square.build = [](const NodeView& node) { return map_kernel<1>(node, [](auto) { return pointwise::Square{}; }); };
-  table.add<P>(std::move(square));
 }
 
 }  // namespace
 
 void add_scalar(ImplementationTable& table) {
-  add_square(table);
   add_with_scalar<1>(table, pointwise::ScalarTable{});
   add_with_scalar<2>(table, pointwise::ScalarGradTable{});
   add_with_scalar<1>(table, pointwise::ChoiceScalarTable{});

@@ -1,0 +1,61 @@
+#include "symbind/ops/pointwise.h"
+
+#include <string_view>
+
+#include "symbind/core/error.h"
+#include "symbind/graph/define.h"
+
+namespace symbind {
+namespace {
+
+OpDef define(Op<Pointwise> op) {
+  return op.doc("Several elementwise operators as one. Executors make it; it cannot be written by hand.")
+      .param(&Pointwise::num_args, "num_args", "number of inputs", at_least(1))
+      .param(&Pointwise::program, "program", "the operators, in the order they run")
+      .variadic(&Pointwise::num_args, "num_args")
+      .check([](Pointwise& p) {
+        require(!p.instructions.empty(),
+                "executors make _pointwise from other operators: it cannot be written by hand");
+      })
+      .inputs([](const Pointwise& p) {
+        Names names;
+        for (int64_t i = 0; i < p.num_args; ++i) names.push_back(join("arg", i));
+        return names;
+      })
+      .elementwise();
+}
+
+std::string_view without(std::string_view text, std::string_view prefix, std::string_view suffix) {
+  if (text.starts_with(prefix)) text.remove_prefix(prefix.size());
+  if (text.ends_with(suffix)) text.remove_suffix(suffix.size());
+  return text;
+}
+
+// "elemwise_mul" is mul, "_plus_scalar" plus, "_backward_tanh" tanh', and an Activation what it applies.
+std::string short_name(const PointwiseInstruction& instruction) {
+  std::string_view name = instruction.op->name;
+  const bool gradient = name.starts_with("_backward_");
+  name = without(without(name, "_backward_", ""), "elemwise_", "_scalar");
+  std::string text(without(name, "_", ""));
+  for (const ParamField& field : instruction.op->fields)
+    if (field.name == "act_type") text = field.print(instruction.params.get());
+  return gradient ? text + "'" : text;
+}
+
+}  // namespace
+
+std::string program_text(const std::vector<PointwiseInstruction>& instructions) {
+  std::string text;
+  for (size_t i = 0; i < instructions.size();) {
+    const std::string name = short_name(instructions[i]);
+    size_t end = i + 1;
+    while (end < instructions.size() && short_name(instructions[end]) == name) ++end;
+    text += join(text.empty() ? "" : ", ", end - i > 1 ? join(end - i, " ") : "", name);
+    i = end;
+  }
+  return text;
+}
+
+void register_pointwise(OpRegistry& registry) { add<Pointwise>(registry, "_pointwise", define); }
+
+}  // namespace symbind

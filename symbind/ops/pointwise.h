@@ -1,0 +1,33 @@
+// Several elementwise operators as one: a small program that passes/fuse_pointwise.cc puts together. Each element of
+// the result is a function of the same element of each input, so the values in between never need arrays of their own.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "symbind/graph/builder.h"
+
+namespace symbind {
+
+// An elementwise operator over registers. The inputs of the program are the registers 0, 1, …; the result of each
+// instruction is the next one.
+struct PointwiseInstruction {
+  const OpDef* op = nullptr;
+  std::shared_ptr<const void> params;
+  std::vector<int> operands;
+};
+
+// The result is that of the last instruction.
+struct Pointwise {
+  int64_t num_args = required;
+  std::string program;  // the instructions in words, for whoever reads a plan
+  std::vector<PointwiseInstruction> instructions = {};
+};
+
+// "2 mul, add, tanh": for Pointwise::program.
+std::string program_text(const std::vector<PointwiseInstruction>& instructions);
+
+void register_pointwise(OpRegistry& registry);
+
+}  // namespace symbind
