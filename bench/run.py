@@ -17,7 +17,7 @@ from pathlib import Path
 
 BENCH = Path(__file__).resolve().parent
 CASES = ["mlp-train", "lenet-train"]
-MORE_CASES = ["resnet50-train"]  # minutes rather than seconds: only when asked for
+MORE_CASES = ["lstm-train-unrolled", "resnet50-train"]  # minutes rather than seconds: only when asked for
 OURS = "Symbind"
 OURS_BY_MODULE = "Module"  # ours in C++ as the Python script does it
 OURS_IN_PYTHON = "Python"  # the same script as MXNet's

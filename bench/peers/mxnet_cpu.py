@@ -24,6 +24,40 @@ def lenet(sym):
     return sym.SoftmaxOutput(sym.FullyConnected(x, num_hidden=10, name="fc2"), name="softmax")
 
 
+def lstm_layer(sym, steps, hidden, name):
+    """LSTM cells over the steps of a sequence, from operators: gates in the order in, forget, transform, out."""
+    parameters = {key: sym.Variable(name + key) for key in ("i2h_weight", "i2h_bias", "h2h_weight", "h2h_bias")}
+
+    def affine(x, kind):
+        weight, bias = parameters[kind + "_weight"], parameters[kind + "_bias"]
+        return sym.FullyConnected(x, weight=weight, bias=bias, num_hidden=4 * hidden)
+
+    h, c = sym.zeros(shape=(0, hidden)), sym.zeros(shape=(0, hidden))
+    outputs = []
+    for x in steps:
+        parts = sym.SliceChannel(affine(x, "i2h") + affine(h, "h2h"), num_outputs=4)
+        in_gate = sym.Activation(parts[0], act_type="sigmoid")
+        forget_gate = sym.Activation(parts[1], act_type="sigmoid")
+        transform = sym.Activation(parts[2], act_type="tanh")
+        out_gate = sym.Activation(parts[3], act_type="sigmoid")
+        c = sym.elemwise_add(sym.elemwise_mul(forget_gate, c), sym.elemwise_mul(in_gate, transform))
+        h = sym.elemwise_mul(out_gate, sym.Activation(c, act_type="tanh"))
+        outputs.append(h)
+    return outputs
+
+
+def unrolled_lstm(sym, length=35, words=10000, hidden=200):
+    """A language model: the next word at each step."""
+    embedded = sym.Embedding(sym.Variable("data"), input_dim=words, output_dim=hidden, name="embed")
+    slices = sym.SliceChannel(embedded, num_outputs=length, axis=1, squeeze_axis=True)
+    steps = [slices[i] for i in range(length)]
+    for name in ("lstm0_", "lstm1_"):
+        steps = lstm_layer(sym, steps, hidden, name)
+    joined = sym.Concat(*[sym.expand_dims(step, axis=1) for step in steps], dim=1)
+    x = sym.FullyConnected(sym.Reshape(joined, shape=(-1, hidden)), num_hidden=words, name="pred")
+    return sym.SoftmaxOutput(x, sym.Reshape(sym.Variable("softmax_label"), shape=(-1,)), name="softmax")
+
+
 def resnet50(sym):
     """The pre-activation network, as examples/support/networks.h builds it."""
 
@@ -61,21 +95,29 @@ def resnet50(sym):
 CASES = {
     "mlp-train": (mlp, (64, 784), 10),
     "lenet-train": (lenet, (64, 1, 28, 28), 10),
+    "lstm-train-unrolled": (unrolled_lstm, (32, 35), 10000),
     "resnet50-train": (resnet50, (32, 3, 224, 224), 1000),
 }
+OF_WORDS = {"lstm-train-unrolled"}  # data and label are numbers of words, one label for each
 
 
 def training_step(mx, case):
     """A function that runs one whole step: forward, backward, SGD with momentum and weight decay."""
     make_network, data_shape, classes = CASES[case]
     module = mx.mod.Module(make_network(mx.sym), context=mx.cpu())
-    module.bind([("data", data_shape)], [("softmax_label", data_shape[:1])])
-    module.init_params(mx.init.Xavier(magnitude=2.0))
+    of_words = case in OF_WORDS
+    label_shape = data_shape if of_words else data_shape[:1]
+    module.bind([("data", data_shape)], [("softmax_label", label_shape)])
+    module.init_params(mx.init.Uniform(0.1) if of_words else mx.init.Xavier(magnitude=2.0))
     module.init_optimizer(
         kvstore=None, optimizer="sgd", optimizer_params={"learning_rate": 0.01, "momentum": 0.9, "wd": 1e-4}
     )
-    label = mx.nd.floor(mx.nd.random.uniform(0, classes, shape=data_shape[:1]))
-    batch = mx.io.DataBatch([mx.nd.random.normal(shape=data_shape)], [label])
+
+    def whole_numbers(shape):
+        return mx.nd.floor(mx.nd.random.uniform(0, classes, shape=shape))
+
+    data = whole_numbers(data_shape) if of_words else mx.nd.random.normal(shape=data_shape)
+    batch = mx.io.DataBatch([data], [whole_numbers(label_shape)])
 
     def step():
         module.forward_backward(batch)

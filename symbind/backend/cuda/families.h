@@ -18,6 +18,7 @@ void add_fully_connected(ImplementationTable& table);
 void add_loss(ImplementationTable& table);
 void add_matrix(ImplementationTable& table);
 void add_optimizer(ImplementationTable& table);
+void add_pointwise(ImplementationTable& table);
 void add_random(ImplementationTable& table);
 void add_reduce(ImplementationTable& table);
 void add_scalar(ImplementationTable& table);

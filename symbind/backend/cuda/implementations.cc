@@ -14,6 +14,7 @@ ImplementationTable all_implementations() {
   add_loss(table);
   add_matrix(table);
   add_optimizer(table);
+  add_pointwise(table);
   add_random(table);
   add_reduce(table);
   add_scalar(table);

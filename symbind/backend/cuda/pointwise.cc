@@ -1,0 +1,104 @@
+// Programs of elementwise operators as one kernel each, compiled when a plan is built. The same text is compiled once
+// for each kind of GPU in the process.
+#include "symbind/ops/pointwise.h"
+
+#include <algorithm>
+#include <array>
+#include <mutex>
+#include <unordered_map>
+
+#include <nvrtc.h>
+
+#include "symbind/backend/cuda/families.h"
+#include "symbind/backend/cuda/pointwise_source.h"
+#include "symbind/backend/cuda/step.h"
+#include "symbind/core/error.h"
+
+namespace symbind::cuda_backend {
+namespace {
+
+constexpr size_t most_inputs = 16;
+
+std::string refuse(const NodeView& node) {
+  if (node.inputs.size() > most_inputs) return join("more than ", most_inputs, " inputs");
+  if (node.outputs[0].dtype != DType::float32) return "programs are compiled for float32 alone";
+  for (const PointwiseInstruction& instruction : node.as<Pointwise>().instructions)
+    if (!has_expression(instruction)) return join(instruction.op->name, " is not written as an expression");
+  return one_layout(node) ? "" : "arrays of different layouts";
+}
+
+// The machine code of a kernel for one architecture ("sm_90").
+std::string compile(const std::string& source, const std::string& architecture, const std::string& where) {
+  nvrtcProgram program = nullptr;
+  require(nvrtcCreateProgram(&program, source.c_str(), "pointwise.cu", 0, nullptr, nullptr) == NVRTC_SUCCESS, where,
+          " NVRTC has no room for a program");
+  const std::string for_architecture = "--gpu-architecture=" + architecture;
+  const char* const options[] = {for_architecture.c_str(), "--std=c++17"};
+  const nvrtcResult result = nvrtcCompileProgram(program, 2, options);
+  std::string text;  // the messages or the code
+  size_t size = 0;
+  if (result != NVRTC_SUCCESS && nvrtcGetProgramLogSize(program, &size) == NVRTC_SUCCESS) {
+    text.resize(size);
+    nvrtcGetProgramLog(program, text.data());
+  } else if (nvrtcGetCUBINSize(program, &size) == NVRTC_SUCCESS) {
+    text.resize(size);
+    nvrtcGetCUBIN(program, text.data());
+  }
+  nvrtcDestroyProgram(&program);
+  require(result == NVRTC_SUCCESS, where, " NVRTC cannot compile for ", architecture, ": ", nvrtcGetErrorString(result),
+          "\n", text);
+  return text;
+}
+
+// Kernels belong to all GPUs of the architecture, and to the process: they are never unloaded.
+cudaKernel_t kernel_of(const std::string& source, int device, const std::string& where) {
+  int major = 0, minor = 0;
+  check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device), where);
+  check(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device), where);
+  const std::string architecture = join("sm_", major, minor);
+
+  static std::mutex mutex;
+  static auto& kernels = *new std::unordered_map<std::string, cudaKernel_t>;
+  const std::scoped_lock lock(mutex);
+  const auto [slot, is_new] = kernels.try_emplace(architecture + source, nullptr);
+  if (!is_new && slot->second) return slot->second;
+  const std::string code = compile(source, architecture, where);
+  cudaLibrary_t library = nullptr;
+  check(cudaLibraryLoadData(&library, code.data(), nullptr, nullptr, 0, nullptr, nullptr, 0), where);
+  check(cudaLibraryGetKernel(&slot->second, library, "pointwise"), where);
+  return slot->second;
+}
+
+constexpr unsigned threads_per_block = 256;
+constexpr int64_t most_blocks = 132 * 16;  // enough to fill the largest GPU; kernels stride over the rest
+
+std::unique_ptr<Kernel> build(const NodeView& node) {
+  CudaDevice& device = CudaDevice::of(node.context);
+  const CurrentDevice current(device.id());
+  const cudaKernel_t kernel = kernel_of(pointwise_source(node.as<Pointwise>()), device.id(), node.where());
+  KernelTraits traits;
+  for (size_t k = 0; k < node.inputs.size(); ++k) traits.in_place.emplace_back(static_cast<int>(k), 0);
+  const int64_t count = node.outputs[0].shape.size();
+  const auto blocks = static_cast<unsigned>(std::min((count + threads_per_block - 1) / threads_per_block, most_blocks));
+  return make_step(
+      node,
+      [kernel, count, blocks, inputs = node.inputs.size(), &device, where = node.where()](const Args& args) {
+        if (count == 0) return;
+        void* out = args.outputs[0];
+        long long elements = count;
+        std::array<void*, most_inputs + 2> arguments;
+        for (size_t k = 0; k < inputs; ++k) arguments[k] = const_cast<void**>(&args.inputs[k]);
+        arguments[inputs] = &out;
+        arguments[inputs + 1] = &elements;
+        device.check(cudaLaunchKernel(reinterpret_cast<const void*>(kernel), dim3(blocks), dim3(threads_per_block),
+                                      arguments.data(), 0, stream_of(args)),
+                     where);
+      },
+      traits);
+}
+
+}  // namespace
+
+void add_pointwise(ImplementationTable& table) { table.add<Pointwise>({"nvrtc", refuse, build, {}, true}); }
+
+}  // namespace symbind::cuda_backend

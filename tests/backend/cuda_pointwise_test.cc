@@ -1,0 +1,80 @@
+// Every operator that a GPU compiles into programs, against the CPU. Skipped where there is no GPU.
+#include <gtest/gtest.h>
+
+#include "symbind/exec/executor.h"
+#include "symbind/graph/builder.h"
+
+#include "tests/support/arrays.h"
+
+namespace symbind::testing {
+namespace {
+
+// -op(x0, x1, …) on a context, with the same numbers everywhere.
+ExecutorPtr run_negated(const OpDef& op, const Attributes& attributes, const std::vector<std::string>& names,
+                        Context context, double low, double high) {
+  std::vector<Symbol> inputs;
+  NamedShapes shapes;
+  for (const std::string& name : names) {
+    inputs.push_back(Symbol::variable(name));
+    shapes[name] = {3, 347};
+  }
+  const Symbol net = apply("negative", apply(op.name, inputs, attributes, "function"), {}, "end");
+  auto executor = simple_bind(net, context, shapes, {.grad_req = "null"});
+  for (size_t i = 0; i < executor->arg_arrays().size(); ++i)
+    random_array({3, 347}, i + 1, low, high).copyto(executor->arg_arrays()[i]);
+  executor->forward(false);
+  return executor;
+}
+
+int compare(const OpDef& op, const Attributes& attributes) {
+  const std::shared_ptr<const void> params = op.parse_params(attributes, "node");
+  if (op.outputs(params.get()).size() != 1 || op.is_random(params.get())) return 0;
+  const Names names = op.inputs(params.get());
+  int compiled = 0;
+  for (const auto& [low, high] : {std::pair(-2.0, 2.0), std::pair(0.125, 0.875), std::pair(1.0, 30.0)}) {
+    const auto on_gpu = run_negated(op, attributes, names, gpu(0), low, high);
+    if (on_gpu->debug_str().find("nvrtc") == std::string::npos) return 0;
+    const auto on_cpu = run_negated(op, attributes, names, cpu(), low, high);
+    EXPECT_TRUE(all_close(on_gpu->outputs()[0], on_cpu->outputs()[0], {3e-5, 3e-6}))
+        << op.name << " of numbers between " << low << " and " << high;
+    compiled = 1;
+  }
+  return compiled;
+}
+
+TEST(CudaPointwise, EveryOperatorInAProgramAgreesWithTheCpu) {
+  if (all_devices().size() < 2) GTEST_SKIP() << "no GPU here";
+  int compiled = 0;
+  for (const OpDef* op : OpRegistry::get().all()) {
+    if (op->name == "_pointwise") continue;
+    const bool leaky = op->name.find("LeakyReLU") != std::string::npos;
+    if (!op->elementwise && !leaky) continue;
+    bool has_type = false;
+    Attributes attributes;
+    for (const ParamField& field : op->fields) {
+      has_type |= field.name == "act_type";
+      if (field.name == "scalar") attributes["scalar"] = "1.5";
+      if (field.name == "a_min") attributes["a_min"] = "-0.5";
+      if (field.name == "a_max") attributes["a_max"] = "0.75";
+    }
+    const std::vector<std::string> types =
+        leaky ? std::vector<std::string>{"leaky", "elu", "selu", "gelu"}
+              : std::vector<std::string>{"relu", "sigmoid", "tanh", "softrelu", "softsign"};
+    if (!has_type) compiled += compare(*op, attributes);
+    if (has_type)
+      for (const std::string& type : types) compiled += compare(*op, {{"act_type", type}});
+  }
+  EXPECT_GT(compiled, 140);
+}
+
+TEST(CudaPointwise, TypesThatAreNotCompiledStayOperators) {
+  if (all_devices().size() < 2) GTEST_SKIP() << "no GPU here";
+  const Symbol net = apply("negative", apply("exp", Symbol::variable("x")));
+  for (const DType dtype : {DType::float16, DType::float64}) {
+    const auto executor = simple_bind(net, gpu(0), {{"x", {4}}}, {.type_dict = {{"x", dtype}}});
+    EXPECT_EQ(executor->debug_str().find("nvrtc"), std::string::npos) << dtype;
+  }
+}
+
+}  // namespace
+}  // namespace symbind::testing
