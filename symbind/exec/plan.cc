@@ -170,7 +170,7 @@ ByteRange Plan::range_of(int tensor) const {
     case Place::Kind::arena:
       return {place.index, place.offset, place.offset + bytes};
     case Place::Kind::outside: {
-      const auto begin = reinterpret_cast<uintptr_t>(outside_[static_cast<size_t>(place.index)].data());
+      const auto begin = reinterpret_cast<uintptr_t>(outside_[static_cast<size_t>(place.index)].data()) + place.offset;
       return {ByteRange::outside, begin, begin + bytes};
     }
   }

@@ -15,6 +15,7 @@ namespace symbind {
 
 namespace {
 
+// Buffers are numbered as they are first written; those that turn out to share bytes on purpose become one.
 class Lives {
  public:
   Lives(const Graph& graph, const MemoryPlan& memory)
@@ -31,17 +32,44 @@ class Lives {
       add_scratch(i);
       ++step_;
     }
-    return std::move(lives_);
+    std::vector<BufferLife> all;
+    for (size_t i = 0; i < lives_.size(); ++i)
+      if (parent_[i] == static_cast<int>(i)) all.push_back(std::move(lives_[i]));
+    return all;
   }
 
  private:
   const Place& place(int tensor) const { return memory_.tensors[static_cast<size_t>(tensor)]; }
   size_t bytes(int tensor) const { return graph_.tensors[static_cast<size_t>(tensor)].bytes(); }
+  int root(int buffer) const {
+    while (parent_[static_cast<size_t>(buffer)] != buffer) buffer = parent_[static_cast<size_t>(buffer)];
+    return buffer;
+  }
+
+  int add(BufferLife life) {
+    lives_.push_back(std::move(life));
+    parent_.push_back(static_cast<int>(lives_.size()) - 1);
+    return parent_.back();
+  }
+
+  void unite(int a, int b) {
+    const int into = std::min(root(a), root(b)), other = std::max(root(a), root(b));
+    if (into == other) return;
+    parent_[static_cast<size_t>(other)] = into;
+    BufferLife& life = lives_[static_cast<size_t>(into)];
+    const BufferLife& gone = lives_[static_cast<size_t>(other)];
+    const size_t end = std::max(life.offset + life.bytes, gone.offset + gone.bytes);
+    life.offset = std::min(life.offset, gone.offset);
+    life.bytes = end - life.offset;
+    life.last_step = std::max(life.last_step, gone.last_step);
+    if (life.kind == BufferLife::Kind::forward && gone.kind != BufferLife::Kind::forward)
+      life.kind = BufferLife::Kind::kept_for_backward;
+  }
 
   void read(int tensor, bool backward) {
     const int buffer = buffer_of_[static_cast<size_t>(tensor)];
     if (buffer < 0) return;
-    BufferLife& life = lives_[static_cast<size_t>(buffer)];
+    BufferLife& life = lives_[static_cast<size_t>(root(buffer))];
     life.last_step = std::max(life.last_step, step_);
     if (backward && life.kind == BufferLife::Kind::forward) life.kind = BufferLife::Kind::kept_for_backward;
   }
@@ -49,42 +77,36 @@ class Lives {
   void write(size_t number, int tensor) {
     const Place& at = place(tensor);
     if (at.kind != Place::Kind::arena) return;
-    int& buffer = buffer_of_[static_cast<size_t>(tensor)];
-    buffer = overwritten(graph_.nodes[number], at);
-    if (buffer >= 0) {
-      BufferLife& life = lives_[static_cast<size_t>(buffer)];
-      life.bytes = std::max(life.bytes, bytes(tensor));
-      life.last_step = std::max(life.last_step, step_);
-      return;
-    }
-    buffer = static_cast<int>(lives_.size());
+    const GraphNode& node = graph_.nodes[number];
     const auto kind =
         graph_.is_backward(static_cast<int>(number)) ? BufferLife::Kind::backward : BufferLife::Kind::forward;
-    lives_.push_back({kind, at.index, at.offset, bytes(tensor), step_, step_, graph_.nodes[number].source->name});
+    const int buffer = add({kind, at.index, at.offset, bytes(tensor), step_, step_, node.source->name});
+    buffer_of_[static_cast<size_t>(tensor)] = buffer;
+    // An input is alive while its node runs: where it has bytes in common with an output, that is no accident.
+    for (size_t k = 0; k < node.inputs.size(); ++k) {
+      const int input = buffer_of_[static_cast<size_t>(node.inputs[k])];
+      if (input >= 0 && !Graph::is_shape_only(node, k) && share_bytes(node.inputs[k], tensor)) unite(input, buffer);
+    }
   }
 
-  // The buffer of an input that lies at the same address. An input is alive when the node runs, so that is no accident.
-  int overwritten(const GraphNode& node, const Place& at) const {
-    for (size_t k = 0; k < node.inputs.size(); ++k) {
-      const Place& from = place(node.inputs[k]);
-      if (from.kind == at.kind && from.index == at.index && from.offset == at.offset && !Graph::is_shape_only(node, k))
-        return buffer_of_[static_cast<size_t>(node.inputs[k])];
-    }
-    return -1;
+  bool share_bytes(int a, int b) const {
+    const Place &x = place(a), &y = place(b);
+    return x.kind == y.kind && x.index == y.index && x.offset < y.offset + std::max<size_t>(1, bytes(b)) &&
+           y.offset < x.offset + std::max<size_t>(1, bytes(a));
   }
 
   void add_scratch(size_t number) {
     const Place& at = memory_.scratch[number];
     if (at.kind != Place::Kind::arena) return;
     const GraphNode& node = graph_.nodes[number];
-    const size_t size = working_bytes(graph_, node);
-    lives_.push_back({BufferLife::Kind::scratch, at.index, at.offset, size, step_, step_, node.source->name});
+    add({BufferLife::Kind::scratch, at.index, at.offset, working_bytes(graph_, node), step_, step_, node.source->name});
   }
 
   const Graph& graph_;
   const MemoryPlan& memory_;
   std::vector<int> buffer_of_;  // by tensor, or -1
   std::vector<BufferLife> lives_;
+  std::vector<int> parent_;  // by buffer: the one it is a part of, or itself
   size_t step_ = 0;
 };
 
