@@ -15,7 +15,7 @@ namespace {
 
 struct Drawing {
   std::string network = "resnet50", mode = "train", out = "";
-  int64_t batch = 32, image_size = 224;
+  int64_t batch = 32, image_size = 224, budget = 0;
 };
 
 Symbol network_named(const std::string& name) {
@@ -35,12 +35,14 @@ void draw(const Drawing& drawing) {
   std::map<std::string, std::string> requests;  // data and labels need no gradient
   for (const std::string& name : symbol.list_arguments())
     if (name != "data" && name != "softmax_label") requests[name] = drawing.mode == "train" ? "write" : "null";
-  const ExecutorPtr executor =
-      simple_bind(symbol, cpu(), {{"data", data_shape(drawing)}}, {.grad_req = std::move(requests)});
+  const auto budget = static_cast<size_t>(drawing.budget) << 20;
+  const ExecutorPtr executor = simple_bind(symbol, cpu(), {{"data", data_shape(drawing)}},
+                                           {.grad_req = std::move(requests), .options = {.memory_budget = budget}});
   std::cout << executor->debug_str();
   if (drawing.out.empty()) return;
-  const std::string title = join(drawing.network, ", batch of ", drawing.batch,
-                                 drawing.mode == "train" ? ", forward and backward" : ", inference");
+  std::string title = join(drawing.network, ", batch of ", drawing.batch,
+                           drawing.mode == "train" ? ", forward and backward" : ", inference");
+  if (budget > 0) title += join(", to fit ", drawing.budget, " MiB");
   std::ofstream file(drawing.out);
   file << executor->memory_picture(title);
   require(file.flush().good(), "cannot write ", drawing.out);
@@ -58,6 +60,7 @@ int main(int argc, char** argv) {
         .add_choice("--mode", drawing.mode, {"train", "inference"}, "with or without backward")
         .add("--batch", drawing.batch, "images a step")
         .add("--image-size", drawing.image_size, "pixels a side, for residual networks", 32)
+        .add("--budget", drawing.budget, "MiB that a training plan is to fit in; 0: as many as it likes", 0)
         .add("--out", drawing.out, "file for the picture; none is drawn without it", "FILE");
     options.parse(argc, argv);
     draw(drawing);

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <iomanip>
 #include <map>
-#include <numeric>
 #include <sstream>
 
 #include "symbind/core/error.h"
@@ -238,8 +237,7 @@ class PlanTable {
 
   std::string summary() const {
     std::ostringstream out;
-    const size_t arena = std::accumulate(memory_.arena_bytes.begin(), memory_.arena_bytes.end(), size_t{0});
-    out << "working memory " << short_bytes(arena);
+    out << "working memory " << short_bytes(memory_.total_bytes());
     if (memory_.arena_bytes.size() > 1) {
       const char* separator = " (";
       for (size_t i = 0; i < memory_.arena_bytes.size(); ++i) {
@@ -248,7 +246,8 @@ class PlanTable {
       }
       out << ")";
     }
-    out << ", without sharing " << short_bytes(memory_.unshared_bytes);
+    out << ", alive at once " << short_bytes(memory_.lower_bound) << ", without sharing "
+        << short_bytes(memory_.unshared_bytes);
     if (kept_ > 0) out << ", kept from parameters " << short_bytes(kept_);
     out << "\nsteps " << steps_ << ": in place " << in_place_ << ", reorders " << reorders_;
     if (copies_ > 0) out << ", copies between contexts " << copies_;
