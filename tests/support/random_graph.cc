@@ -158,8 +158,9 @@ class Generator {
     const int64_t stride = between(1, 2);
     params.stride = {stride, stride};
     if (chance(0.5)) params.pad = {1, 1};
-    // On smaller images a window may lie wholly beside the image: the maximum of nothing.
-    if (std::min(x.shape[2], x.shape[3]) > 3 && chance(0.3)) params.pooling_convention = "full";
+    // Otherwise a window may lie wholly beside the image: the maximum of nothing.
+    if ((kernel == 3 || params.pad.empty()) && std::min(x.shape[2], x.shape[3]) >= kernel && chance(0.3))
+      params.pooling_convention = "full";
     if (params.pool_type == "avg" && chance(0.4)) params.count_include_pad = chance(0.5);
     return add(pooling(x.symbol, params, fresh("pool")), x.magnitude);
   }
