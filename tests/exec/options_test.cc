@@ -11,6 +11,7 @@
 #include "tests/support/bind_options.h"
 #include "tests/support/networks.h"
 #include "tests/support/record.h"
+#include "tests/support/training.h"
 
 namespace symbind {
 namespace {
@@ -53,6 +54,7 @@ Record training_record(const testing::Network& network, Context context, const B
 class PlansOfNetworks : public ::testing::TestWithParam<size_t> {};
 
 TEST_P(PlansOfNetworks, GiveTheNumbersOfThePlainestPlan) {
+  const testing::Quiet quiet;  // about budgets that cannot be met
   const testing::Network network = testing::networks_for_plans()[GetParam()];
   const int steps = network.name.starts_with("resnet") ? 1 : 3;
   for (const Context context : testing::all_devices()) {

@@ -19,6 +19,7 @@ inline const std::vector<Switch>& switches() {
       {"fusion", [](BindOptions& options, bool on) { options.fuse = on; }},
       {"layouts", [](BindOptions& options, bool on) { options.layout = on; }},
       {"capture", [](BindOptions& options, bool on) { options.capture = on; }},
+      {"recompute", [](BindOptions& options, bool on) { options.recompute = on; }},
   };
   return all;
 }
@@ -35,7 +36,8 @@ struct Variation {
   BindOptions options;
 };
 
-// As executors are by default, and each switch off alone, all with poisoned memory; then the default as it is.
+// As executors are by default, each switch off alone, and little memory, all with poisoned memory; then the default as
+// it is.
 inline std::vector<Variation> variations() {
   std::vector<Variation> all{{"everything", {.poison = true}}};
   for (const Switch& each : switches()) {
@@ -44,6 +46,7 @@ inline std::vector<Variation> variations() {
   }
   all.push_back({"plainest_poisoned", plainest()});
   all.back().options.poison = true;
+  all.push_back({"as_little_memory_as_possible", {.memory_budget = 1, .poison = true}});
   all.push_back({"default", {}});
   return all;
 }
