@@ -1,6 +1,9 @@
 // BatchNorm of float32 arrays whose channels lie side by side (blocked or channels-last), alone and with ReLU. A thread
 // takes a slab of channels through all its passes, so that the second finds in the cache what the first has read.
 //
+// Every function and lambda here is inlined into the loop that is compiled for the processor at hand: left alone, a
+// lambda would be compiled for any processor.
+//
 // Sums run in float over a few rows and in double over these partial sums. A variance is made from partial ones about
 // their own means, so that a mean far from zero costs no digits.
 #include <cmath>
@@ -51,31 +54,32 @@ template <class Some>
   constexpr int columns = Some::channels / (sizeof(Vector) / sizeof(float));
   double sums[Some::channels] = {}, squares[Some::channels] = {};
   double count = 0;
-  each_chunk(slab, [&](int64_t start, int64_t rows) {
-    const float* const first = x + start + offset;
-    Vector sum[columns] = {}, square[columns] = {};
-    for (int64_t r = 0; r < rows; ++r)
-      for (int k = 0; k < columns; ++k) sum[k] += Some::at(first + r * slab.row_step, k);
-    for (int k = 0; k < columns; ++k) sum[k] /= static_cast<float>(rows);
-    for (int64_t r = 0; r < rows; ++r)
-      for (int k = 0; k < columns; ++k) {
-        const Vector away = Some::at(first + r * slab.row_step, k) - sum[k];
-        square[k] += away * away;
-      }
-    // Two parts with their own means make one: what lies between the means is added.
-    const auto more = static_cast<double>(rows), all = count + more;
-    float own_mean[Some::channels], own_square[Some::channels];
-    for (int k = 0; k < columns; ++k) {
-      store(own_mean + k * (Some::channels / columns), sum[k]);
-      store(own_square + k * (Some::channels / columns), square[k]);
-    }
-    for (int c = 0; c < Some::channels; ++c) {
-      const double between = static_cast<double>(own_mean[c]) - sums[c];
-      sums[c] += between * (more / all);
-      squares[c] += static_cast<double>(own_square[c]) + between * between * (count * more / all);
-    }
-    count = all;
-  });
+  each_chunk(
+      slab, [&](int64_t start, int64_t rows) __attribute__((always_inline)) {
+        const float* const first = x + start + offset;
+        Vector sum[columns] = {}, square[columns] = {};
+        for (int64_t r = 0; r < rows; ++r)
+          for (int k = 0; k < columns; ++k) sum[k] += Some::at(first + r * slab.row_step, k);
+        for (int k = 0; k < columns; ++k) sum[k] /= static_cast<float>(rows);
+        for (int64_t r = 0; r < rows; ++r)
+          for (int k = 0; k < columns; ++k) {
+            const Vector away = Some::at(first + r * slab.row_step, k) - sum[k];
+            square[k] += away * away;
+          }
+        // Two parts with their own means make one: what lies between the means is added.
+        const auto more = static_cast<double>(rows), all = count + more;
+        float own_mean[Some::channels], own_square[Some::channels];
+        for (int k = 0; k < columns; ++k) {
+          store(own_mean + k * (Some::channels / columns), sum[k]);
+          store(own_square + k * (Some::channels / columns), square[k]);
+        }
+        for (int c = 0; c < Some::channels; ++c) {
+          const double between = static_cast<double>(own_mean[c]) - sums[c];
+          sums[c] += between * (more / all);
+          squares[c] += static_cast<double>(own_square[c]) + between * between * (count * more / all);
+        }
+        count = all;
+      });
   for (int c = 0; c < Some::channels; ++c) {
     mean[c] = sums[c];
     variance[c] = squares[c] / std::max(count, 1.0);
@@ -111,13 +115,14 @@ template <bool relu, class Some>
     scale[k] = channel.scale<Vector>(first);
     shift[k] = load<Vector>(channel.beta + first);
   }
-  each_chunk(slab, [&](int64_t start, int64_t rows) {
-    for (int64_t r = 0; r < rows; ++r)
-      for (int k = 0; k < columns; ++k) {
-        const int64_t at = start + offset + r * slab.row_step + k * width;
-        store(y + at, activated<relu>((load<Vector>(x + at) - mean[k]) * scale[k] + shift[k]));
-      }
-  });
+  each_chunk(
+      slab, [&](int64_t start, int64_t rows) __attribute__((always_inline)) {
+        for (int64_t r = 0; r < rows; ++r)
+          for (int k = 0; k < columns; ++k) {
+            const int64_t at = start + offset + r * slab.row_step + k * width;
+            store(y + at, activated<relu>((load<Vector>(x + at) - mean[k]) * scale[k] + shift[k]));
+          }
+      });
 }
 
 template <bool relu>
@@ -138,9 +143,10 @@ std::unique_ptr<Kernel> build_forward(const NodeView& node, const BatchNorm& p, 
                 const Slab slab = slabs.at(i);
                 double own_mean[64], variance[64];
                 if (own)
-                  each_columns(slab.width, [&](auto some, int64_t offset) {
-                    measure(some, slab, offset, x, own_mean + offset, variance + offset);
-                  });
+                  each_columns(
+                      slab.width, [&](auto some, int64_t offset) __attribute__((always_inline)) {
+                        measure(some, slab, offset, x, own_mean + offset, variance + offset);
+                      });
                 for (int64_t c = 0; c < slab.width; ++c) {
                   const int64_t to = slab.first + c;
                   if (own) {
@@ -153,8 +159,10 @@ std::unique_ptr<Kernel> build_forward(const NodeView& node, const BatchNorm& p, 
                     deviation[to] = static_cast<float>(1 / std::sqrt(static_cast<double>(moving_var[to]) + p.eps));
                   }
                 }
-                each_columns(slab.width,
-                             [&](auto some, int64_t offset) { normalise<relu>(some, slab, offset, channel, x, y); });
+                each_columns(
+                    slab.width, [&](auto some, int64_t offset) __attribute__((always_inline)) {
+                      normalise<relu>(some, slab, offset, channel, x, y);
+                    });
               }
             },
             1);
@@ -186,26 +194,27 @@ template <bool relu, class Some>
   }
   std::fill_n(first_sum, Some::channels, 0.0);
   std::fill_n(second_sum, Some::channels, 0.0);
-  each_chunk(slab, [&](int64_t start, int64_t rows) {
-    Vector sum[columns] = {}, product[columns] = {};
-    for (int64_t r = 0; r < rows; ++r)
-      for (int k = 0; k < columns; ++k) {
-        const int64_t at = start + offset + r * slab.row_step + k * width;
-        const Vector away = load<Vector>(x + at) - mean[k];
-        const Vector gradient = through_relu<relu>(load<Vector>(dy + at), away, scale[k], shift[k]);
-        sum[k] += gradient;
-        product[k] += gradient * away;
-      }
-    float sums[Some::channels], products[Some::channels];
-    for (int k = 0; k < columns; ++k) {
-      store(sums + k * width, sum[k]);
-      store(products + k * width, product[k]);
-    }
-    for (int c = 0; c < Some::channels; ++c) {
-      first_sum[c] += static_cast<double>(sums[c]);
-      second_sum[c] += static_cast<double>(products[c]);
-    }
-  });
+  each_chunk(
+      slab, [&](int64_t start, int64_t rows) __attribute__((always_inline)) {
+        Vector sum[columns] = {}, product[columns] = {};
+        for (int64_t r = 0; r < rows; ++r)
+          for (int k = 0; k < columns; ++k) {
+            const int64_t at = start + offset + r * slab.row_step + k * width;
+            const Vector away = load<Vector>(x + at) - mean[k];
+            const Vector gradient = through_relu<relu>(load<Vector>(dy + at), away, scale[k], shift[k]);
+            sum[k] += gradient;
+            product[k] += gradient * away;
+          }
+        float sums[Some::channels], products[Some::channels];
+        for (int k = 0; k < columns; ++k) {
+          store(sums + k * width, sum[k]);
+          store(products + k * width, product[k]);
+        }
+        for (int c = 0; c < Some::channels; ++c) {
+          first_sum[c] += static_cast<double>(sums[c]);
+          second_sum[c] += static_cast<double>(products[c]);
+        }
+      });
 }
 
 // dx = scale · (dy - of_mean - (x - mean) · of_deviation), plus another gradient.
@@ -224,17 +233,18 @@ template <bool relu, class Some>
     less[k] = load<Vector>(of_mean + k * width);
     slope[k] = load<Vector>(of_deviation + k * width);
   }
-  each_chunk(slab, [&](int64_t start, int64_t rows) {
-    for (int64_t r = 0; r < rows; ++r)
-      for (int k = 0; k < columns; ++k) {
-        const int64_t at = start + offset + r * slab.row_step + k * width;
-        const Vector away = load<Vector>(x + at) - mean[k];
-        const Vector gradient = through_relu<relu>(load<Vector>(dy + at), away, scale[k], shift[k]);
-        Vector result = scale[k] * (gradient - less[k] - away * slope[k]);
-        if (more) result += load<Vector>(more + at);
-        store(dx + at, result);
-      }
-  });
+  each_chunk(
+      slab, [&](int64_t start, int64_t rows) __attribute__((always_inline)) {
+        for (int64_t r = 0; r < rows; ++r)
+          for (int k = 0; k < columns; ++k) {
+            const int64_t at = start + offset + r * slab.row_step + k * width;
+            const Vector away = load<Vector>(x + at) - mean[k];
+            const Vector gradient = through_relu<relu>(load<Vector>(dy + at), away, scale[k], shift[k]);
+            Vector result = scale[k] * (gradient - less[k] - away * slope[k]);
+            if (more) result += load<Vector>(more + at);
+            store(dx + at, result);
+          }
+      });
 }
 
 // Where the inputs of the two gradients stand.
@@ -261,9 +271,10 @@ std::unique_ptr<Kernel> build_backward(const NodeView& node, const BatchNorm& p,
                 const Slab slab = slabs.at(i);
                 double sums[64], products[64];
                 float of_mean[64], of_deviation[64];
-                each_columns(slab.width, [&](auto some, int64_t offset) {
-                  add_up<relu>(some, slab, offset, channel, dy, x, sums + offset, products + offset);
-                });
+                each_columns(
+                    slab.width, [&](auto some, int64_t offset) __attribute__((always_inline)) {
+                      add_up<relu>(some, slab, offset, channel, dy, x, sums + offset, products + offset);
+                    });
                 for (int64_t c = 0; c < slab.width; ++c) {
                   const int64_t to = slab.first + c;
                   const double own_dgamma = products[c] * static_cast<double>(channel.deviation[to]);
@@ -274,9 +285,11 @@ std::unique_ptr<Kernel> build_backward(const NodeView& node, const BatchNorm& p,
                       own ? static_cast<float>(own_dgamma * static_cast<double>(channel.deviation[to]) / per_channel)
                           : 0.0f;
                 }
-                each_columns(slab.width, [&](auto some, int64_t offset) {
-                  spread<relu>(some, slab, offset, channel, of_mean + offset, of_deviation + offset, dy, x, more, dx);
-                });
+                each_columns(
+                    slab.width, [&](auto some, int64_t offset) __attribute__((always_inline)) {
+                      spread<relu>(some, slab, offset, channel, of_mean + offset, of_deviation + offset, dy, x, more,
+                                   dx);
+                    });
               }
             },
             1);
