@@ -44,6 +44,7 @@ void add_sort(ImplementationTable& table);
 void add_system(ImplementationTable& table);
 void add_tile(ImplementationTable& table);
 void add_upsample(ImplementationTable& table);
+void add_winograd(ImplementationTable& table);  // convolutions; to be called before those it is faster than
 
 // A copy between any two devices: every backend lists it.
 std::unique_ptr<Kernel> build_cross_device_copy(const NodeView& node);

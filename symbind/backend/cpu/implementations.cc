@@ -26,6 +26,7 @@ class CpuTarget final : public Target {
  public:
   CpuTarget() {
     using namespace cpu_backend;
+    add_winograd(table_);
     add_onednn(table_);
     add_activation(table_);
     add_adaptive_optimizer(table_);

@@ -1,0 +1,450 @@
+// Where Winograd's convolution is worth it, and in which order it goes through tiles and channels.
+//
+// With many tiles each thread takes its share in blocks whose transformed data stay in its cache, and reads all
+// transformed kernels for each block. With few, when the kernels outweigh the data, all tiles are transformed first and
+// each thread takes its share of the filters, so that every kernel is read once. The gradient of the kernels always
+// goes the second way, in chunks of tiles.
+#include "symbind/backend/cpu/winograd.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <string_view>
+
+#include "symbind/backend/cpu/families.h"
+#include "symbind/backend/cpu/fold_norm.h"
+#include "symbind/backend/cpu/loops.h"
+#include "symbind/core/error.h"
+#include "symbind/ops/conv_fused.h"
+
+namespace symbind::cpu_backend {
+namespace {
+
+using namespace winograd;
+
+constexpr int64_t block_bytes = 640 << 10;  // transformed tiles and their sums, of a cache of 1 MiB
+constexpr int64_t chunk_bytes = 4 << 20;    // transformed tiles all threads share
+constexpr int64_t few_tiles = 160;          // the kernels outweigh their data
+constexpr int64_t fewest_tiles = 8;         // for which it is worth transforming the kernels
+constexpr int64_t fewest_outputs = 8;       // of a tile that must lie inside the image, on average
+constexpr int64_t thread_products = 1 << 18;
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// Splits [0, count) into pieces of nearly the same size.
+struct Share {
+  int64_t begin, end;
+  Share(int64_t count, int64_t piece, int64_t pieces)
+      : begin(count * piece / pieces), end(count * (piece + 1) / pieces) {}
+  int64_t size() const { return end - begin; }
+};
+
+// Calls body(piece) for each of `pieces`, each with memory of its own, on as many threads as there are now.
+template <class Body>
+void each_piece(int64_t pieces, const Body& body) {
+  parallel_for(pieces, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t piece = begin; piece < end; ++piece) body(piece);
+  });
+}
+
+// ---- A convolution in these terms -----------------------------------------------------------------------------------
+
+Lie lie_of(const Tensor& tensor, bool channels_behind) {
+  const Shape& shape = tensor.shape;
+  const int64_t channels = shape[channels_behind ? 3 : 1];
+  const int64_t height = shape[channels_behind ? 1 : 2], width = shape[channels_behind ? 2 : 3];
+  const int64_t image = channels * height * width;
+  if (channels_behind || tensor.layout == Layout::channels_last)
+    return {height, width, image, width * channels, channels, channels, 0, 1};
+  const int64_t block = block_of(tensor.layout);
+  if (block > 1) return {height, width, image, width * block, block, block, height * width * block, 1};
+  return {height, width, image, width, 1, channels, 0, height * width};
+}
+
+WeightLie weight_lie(const Shape& weight, bool channels_behind) {
+  if (channels_behind) return {9 * weight[3], 1, 3 * weight[3], weight[3], false};
+  return {9 * weight[1], 9, 3, 1, false};
+}
+
+struct Problem {
+  const Kernels& kernels;
+  Lie data, output;
+  WeightLie weight;
+  Tiles tiles;
+  int64_t images, tile_count, channels, filters;
+  int64_t threads;
+
+  Problem(const Kernels& with, const Convolution& p, const Tensor& data_tensor, const Tensor& weight_tensor,
+          const Tensor& output_tensor)
+      : kernels(with) {
+    const bool behind = channels_behind(p.layout);
+    data = lie_of(data_tensor, behind);
+    output = lie_of(output_tensor, behind);
+    weight = weight_lie(weight_tensor.shape, behind);
+    images = data_tensor.shape[0];
+    channels = data_tensor.shape[behind ? 3 : 1];
+    filters = p.num_filter;
+    set_tiles(p.pad[0], p.pad[1]);
+  }
+
+  // The convolution of the output's gradient that makes the data's: channels and filters change places.
+  Problem transposed(const Convolution& p) const {
+    Problem other = *this;
+    std::swap(other.data, other.output);
+    std::swap(other.channels, other.filters);
+    std::swap(other.weight.channel, other.weight.filter);
+    other.weight.flipped = true;
+    other.set_tiles(2 - p.pad[0], 2 - p.pad[1]);
+    return other;
+  }
+
+  Panels panels() const { return {channels, filters, kernels.width}; }
+  // As even groups as possible.
+  int64_t rows_of(int64_t count) const { return ceil_div(count, ceil_div(count, kernels.most_rows)); }
+
+ private:
+  void set_tiles(int64_t pad_y, int64_t pad_x) {
+    tiles = {ceil_div(output.height, tile), ceil_div(output.width, tile), pad_y, pad_x};
+    tile_count = images * tiles.rows * tiles.columns;
+    threads = std::clamp<int64_t>(tile_count * products * channels * filters / thread_products, 1, available_threads());
+  }
+};
+
+template <class P>
+Problem problem_of(const Kernels& kernels, const NodeView& node) {
+  const P& p = node.as<P>();
+  if constexpr (std::is_same_v<P, ConvolutionGradData>)
+    return Problem(kernels, p, node.outputs[0], node.inputs[1], node.inputs[0]).transposed(p);
+  else if constexpr (std::is_same_v<P, ConvolutionGradWeight>)
+    return {kernels, p, node.inputs[1], node.inputs[2], node.inputs[0]};
+  else
+    return {kernels, p, node.inputs[0], node.inputs[1], node.outputs[0]};
+}
+
+// ---- Data to outputs ------------------------------------------------------------------------------------------------
+
+class WinogradConvolution final : public Kernel {
+ public:
+  // `around`: what is done besides. Its norms are folded into the kernels it keeps, and into a bias behind them.
+  WinogradConvolution(const Problem& problem, const ConvolutionFused& around, const Shape& weight, bool is_train)
+      : problem_(problem), panels_(problem.panels()), around_(around), at_(inputs_of(around)), weight_(weight) {
+    const int64_t by_tiles = std::min(problem.threads, ceil_div(problem.tile_count, fewest_tiles));
+    const int64_t by_filters = std::min(problem.threads, panels_.count());
+    by_filters_ = by_filters > by_tiles || (by_filters == by_tiles && problem.tile_count <= few_tiles);
+    pieces_ = by_filters_ ? by_filters : by_tiles;
+    // A gradient step changes the kernels: those that are read once need not be kept.
+    keeps_ = !(by_filters_ && is_train) || around.has_norms();
+    const int64_t tile_bytes = products * (problem.channels + panels_.panel_filters()) * int64_t{sizeof(float)};
+    const int64_t most = std::max<int64_t>(block_bytes / tile_bytes, problem.kernels.most_rows);
+    block_ = by_filters_ ? problem.tile_count : std::min(most, ceil_div(problem.tile_count, pieces_));
+    kept_from = folded_inputs(around);
+    if (keeps_) kept_bytes = bytes_of(kernels_elements() + (around.has_norms() ? problem.filters : 0));
+    const int64_t folded = around.has_norms() ? weight.size() : 0;
+    scratch_bytes = bytes_of(std::max(folded, (by_filters_ ? data_elements() : 0) + pieces_ * piece_elements()));
+    if (around.sum && around.sum_is_spent) in_place = {{at_.sum, 0}};
+  }
+
+  void prepare(const Args& args) override {
+    const auto* weights = args.in<float>(1);
+    auto* kept = static_cast<float*>(args.kept);
+    if (around_.has_norms()) {
+      auto* folded = static_cast<float*>(args.scratch);
+      fold_norms(around_, weight_, args, folded, kept + kernels_elements());
+      weights = folded;
+    }
+    const int64_t step = 2 * problem_.kernels.width, steps = ceil_div(problem_.channels, step);
+    parallel_for(panels_.count() * steps, 2, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t panel = i / steps, channel = i % steps * step;
+        problem_.kernels.transform_weights(weights, problem_.weight, panels_, panel, channel,
+                                           std::min(channel + step, problem_.channels),
+                                           kept + panel * panels_.panel_elements());
+      }
+    });
+  }
+
+  void run(const Args& args) override {
+    if (by_filters_)
+      run_by_filters(args);
+    else
+      run_by_tiles(args);
+  }
+
+ private:
+  static size_t bytes_of(int64_t elements) { return static_cast<size_t>(elements) * sizeof(float); }
+  int64_t kernels_elements() const { return panels_.count() * panels_.panel_elements(); }
+  int64_t data_elements() const { return products * (block_ * problem_.channels + padding); }
+  int64_t sums_elements() const { return panel_sums_elements(block_, problem_.kernels.width); }
+  int64_t piece_elements() const {
+    return sums_elements() + (by_filters_ ? (keeps_ ? 0 : panels_.panel_elements()) : data_elements());
+  }
+  Finish finish_of(const Args& args) const {
+    const auto input = [&](int index) { return index < 0 ? nullptr : args.in<float>(static_cast<size_t>(index)); };
+    const float* bias =
+        around_.has_norms() ? static_cast<const float*>(args.kept) + kernels_elements() : input(at_.bias);
+    return {bias, input(at_.sum), around_.act_type == "relu"};
+  }
+
+  void run_by_tiles(const Args& args) const {
+    const auto* kept = static_cast<const float*>(args.kept);
+    each_piece(pieces_, [&](int64_t piece) {
+      float* sums = static_cast<float*>(args.scratch) + piece * piece_elements();
+      const Share share(problem_.tile_count, piece, pieces_);
+      const int64_t blocks = ceil_div(share.size(), block_);
+      for (int64_t i = 0; i < blocks; ++i) {
+        const Share block(share.size(), i, blocks);
+        const TransformedTiles data{sums + sums_elements(), share.begin + block.begin, block.size(),
+                                    problem_.rows_of(block.size()), problem_.channels};
+        problem_.kernels.transform_data(args.in<float>(0), problem_.data, problem_.tiles, data.begin,
+                                        data.begin + data.count, data);
+        for (int64_t panel = 0; panel < panels_.count(); ++panel)
+          multiply(args, data, panel, kept + panel * panels_.panel_elements(), sums);
+      }
+    });
+  }
+
+  void run_by_filters(const Args& args) const {
+    auto* scratch = static_cast<float*>(args.scratch);
+    const TransformedTiles data{scratch, 0, problem_.tile_count, problem_.rows_of(problem_.tile_count),
+                                problem_.channels};
+    each_piece(pieces_, [&](int64_t piece) {
+      const Share share(problem_.tile_count, piece, pieces_);
+      problem_.kernels.transform_data(args.in<float>(0), problem_.data, problem_.tiles, share.begin, share.end, data);
+    });
+    each_piece(pieces_, [&](int64_t piece) {
+      float* sums = scratch + data_elements() + piece * piece_elements();
+      const Share share(panels_.count(), piece, pieces_);
+      for (int64_t panel = share.begin; panel < share.end; ++panel) {
+        float* weights =
+            keeps_ ? static_cast<float*>(args.kept) + panel * panels_.panel_elements() : sums + sums_elements();
+        if (!keeps_)
+          problem_.kernels.transform_weights(args.in<float>(1), problem_.weight, panels_, panel, 0, problem_.channels,
+                                             weights);
+        multiply(args, data, panel, weights, sums);
+      }
+    });
+  }
+
+  void multiply(const Args& args, const TransformedTiles& data, int64_t panel, const float* weights,
+                float* sums) const {
+    problem_.kernels.multiply(data, panels_, panel, weights, sums, problem_.tiles, finish_of(args), args.out<float>(),
+                              problem_.output);
+  }
+
+  Problem problem_;
+  Panels panels_;
+  ConvolutionFused around_;
+  ConvolutionFusedInputs at_;
+  Shape weight_;
+  bool by_filters_, keeps_;
+  int64_t pieces_;  // that threads take
+  int64_t block_;   // most tiles that are transformed together
+};
+
+// ---- The gradient of the kernels ------------------------------------------------------------------------------------
+
+class WinogradGradWeight final : public Kernel {
+ public:
+  WinogradGradWeight(const Problem& problem, bool with_bias) : problem_(problem), with_bias_(with_bias) {
+    part_channels_ = std::min(problem.channels, 4 * problem.kernels.width);
+    parts_ = ceil_div(problem.channels, part_channels_);
+    frequency_pieces_ = std::min(ceil_div(problem.threads, parts()), products);
+    // Every chunk reads and writes all sums: it should be worth that.
+    const int64_t sums_bytes = products * problem.channels * problem.filters * int64_t{sizeof(float)};
+    const int64_t tile_bytes = products * (problem.channels + problem.filters) * int64_t{sizeof(float)};
+    chunks_ = ceil_div(problem.tile_count * tile_bytes, std::clamp(sums_bytes / 2, chunk_bytes, 8 * chunk_bytes));
+    chunk_ = ceil_div(problem.tile_count, chunks_);
+    keeps_sums_ = chunks_ > 1 || frequency_pieces_ > 1;
+    const int64_t sums = keeps_sums_ ? parts() : problem.threads;
+    scratch_bytes = static_cast<size_t>(elements_of(problem.channels) + elements_of(problem.filters) +
+                                        sums * part_of(0).panel_elements()) *
+                    sizeof(float);
+  }
+
+  void run(const Args& args) override {
+    const auto *grad = args.in<float>(0), *data = args.in<float>(1);
+    auto* scratch = static_cast<float*>(args.scratch);
+    for (int64_t i = 0; i < chunks_; ++i) {
+      const Share chunk(problem_.tile_count, i, chunks_);
+      const TransformedTiles tiles{scratch, chunk.begin, chunk.size(), chunk.size(), problem_.channels};
+      TransformedTiles grads = tiles;
+      grads.data = scratch + elements_of(problem_.channels);
+      grads.channels = problem_.filters;
+      each_piece(problem_.threads, [&](int64_t piece) {
+        const Share share(chunk.size(), piece, problem_.threads);
+        const int64_t begin = chunk.begin + share.begin, end = chunk.begin + share.end;
+        problem_.kernels.transform_data(data, problem_.data, problem_.tiles, begin, end, tiles);
+        problem_.kernels.transform_grad(grad, problem_.output, problem_.tiles, begin, end, grads);
+      });
+      float* sums = grads.data + elements_of(problem_.filters);
+      if (frequency_pieces_ > 1)
+        accumulate_frequencies(tiles, grads, i == 0, sums);
+      else
+        accumulate(tiles, grads, i == 0, i == chunks_ - 1, sums, args.out<float>());
+    }
+    if (frequency_pieces_ > 1)
+      finish(scratch + elements_of(problem_.channels) + elements_of(problem_.filters), args.out<float>());
+    if (with_bias_) sum_bias(grad, args.out<float>(1));
+  }
+
+ private:
+  int64_t elements_of(int64_t channels) const { return products * (chunk_ * channels + padding); }
+
+  // The sums are made in parts of some channels and one panel.
+  int64_t parts() const { return parts_ * problem_.panels().count(); }
+  int64_t panel_of(int64_t part) const { return part / parts_; }
+  int64_t channel_of(int64_t part) const { return part % parts_ * part_channels_; }
+  Panels part_of(int64_t first_channel) const {
+    return {std::min(part_channels_, problem_.channels - first_channel), problem_.filters, problem_.kernels.width};
+  }
+
+  void accumulate_part(int64_t part, TransformedTiles tiles, const TransformedTiles& grads, const Share& frequencies,
+                       bool first, float* sums) const {
+    tiles.data += channel_of(part) * tiles.count;
+    problem_.kernels.accumulate(tiles, grads, part_of(channel_of(part)), panel_of(part), frequencies.begin,
+                                frequencies.end, first, sums);
+  }
+  void finish_part(int64_t part, const float* sums, float* weight_grad) const {
+    const int64_t channel = channel_of(part);
+    problem_.kernels.transform_weight_grad(sums, part_of(channel), panel_of(part),
+                                           weight_grad + channel * problem_.weight.channel, problem_.weight);
+  }
+
+  void accumulate(const TransformedTiles& tiles, const TransformedTiles& grads, bool first, bool last, float* all_sums,
+                  float* weight_grad) const {
+    each_piece(problem_.threads, [&](int64_t piece) {
+      const Share share(parts(), piece, problem_.threads);
+      for (int64_t part = share.begin; part < share.end; ++part) {
+        float* sums = all_sums + (keeps_sums_ ? part : piece) * part_of(0).panel_elements();
+        accumulate_part(part, tiles, grads, {products, 0, 1}, first, sums);
+        if (last) finish_part(part, sums, weight_grad);
+      }
+    });
+  }
+
+  // More threads than parts share the frequencies too.
+  void accumulate_frequencies(const TransformedTiles& tiles, const TransformedTiles& grads, bool first,
+                              float* all_sums) const {
+    each_piece(parts() * frequency_pieces_, [&](int64_t piece) {
+      const int64_t part = piece / frequency_pieces_;
+      accumulate_part(part, tiles, grads, {products, piece % frequency_pieces_, frequency_pieces_}, first,
+                      all_sums + part * part_of(0).panel_elements());
+    });
+  }
+  void finish(const float* all_sums, float* weight_grad) const {
+    each_piece(parts(),
+               [&](int64_t part) { finish_part(part, all_sums + part * part_of(0).panel_elements(), weight_grad); });
+  }
+
+  void sum_bias(const float* grad, float* bias_grad) const {
+    const int64_t width = problem_.kernels.width;
+    parallel_for(problem_.filters / width, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i)
+        problem_.kernels.sum_channels(grad, problem_.output, problem_.images, i * width, bias_grad + i * width);
+    });
+  }
+
+  Problem problem_;
+  bool with_bias_;
+  int64_t chunks_, chunk_;         // of tiles
+  int64_t parts_, part_channels_;  // of channels
+  int64_t frequency_pieces_;
+  bool keeps_sums_;  // of all parts, from chunk to chunk
+};
+
+// ---- The three kinds of node ----------------------------------------------------------------------------------------
+
+template <class P>
+ConvolutionFused around_of(const P& p) {
+  ConvolutionFused around;
+  if constexpr (std::is_same_v<P, ConvolutionFused>)
+    around = p;
+  else
+    static_cast<Convolution&>(around) = p;
+  if constexpr (std::is_same_v<P, ConvolutionGradData>) around.no_bias = true;
+  return around;
+}
+
+bool is_wanted() {
+  static const bool wanted = [] {
+    const char* setting = std::getenv("SYMBIND_WINOGRAD");
+    return !setting || std::string_view(setting) != "0";
+  }();
+  return wanted;
+}
+
+template <class P>
+std::string refuse(const Kernels* kernels, const NodeView& node) {
+  const P& p = node.as<P>();
+  if (!kernels) return "there are no kernels for this processor";
+  if (!is_wanted()) return "SYMBIND_WINOGRAD=0";
+  if (node.outputs[0].dtype != DType::float32) return "only for float32";
+  if (p.kernel != Tuple{3, 3}) return "only for kernels of 3 × 3";
+  if (p.stride != Tuple{1, 1} || p.dilate != Tuple{1, 1}) return "only without stride and dilation";
+  if (p.num_group != 1) return "only for one group";
+  if constexpr (std::is_same_v<P, ConvolutionFused>)
+    if (!p.act_type.empty() && p.act_type != "relu") return join("it has no ", p.act_type);
+  for (const auto& arrays : {node.inputs, node.outputs})
+    for (const Tensor& tensor : arrays)
+      if (tensor.shape.size() == 0) return "an array is empty";
+  const Problem problem = problem_of<P>(*kernels, node);
+  if (problem.channels % kernels->width != 0 || problem.filters % kernels->width != 0)
+    return join("only for multiples of ", kernels->width, " channels");
+  if (problem.tile_count < fewest_tiles) return join("only ", problem.tile_count, " tiles");
+  if (problem.images * problem.output.height * problem.output.width < fewest_outputs * problem.tile_count)
+    return "its tiles are mostly outside the image";
+  return "";
+}
+
+template <class P>
+std::unique_ptr<Kernel> build(const Kernels& kernels, const NodeView& node) {
+  const P& p = node.as<P>();
+  const Problem problem = problem_of<P>(kernels, node);
+  if constexpr (std::is_same_v<P, ConvolutionGradWeight>)
+    return std::make_unique<WinogradGradWeight>(problem, !p.no_bias);
+  return std::make_unique<WinogradConvolution>(problem, around_of(p), node.inputs[1].shape, node.is_train);
+}
+
+// What the direct convolutions like too: whole vectors of channels.
+template <class P>
+std::optional<LayoutWish> likes(const Kernels& kernels, const NodeView& node) {
+  if (channels_behind(node.as<P>().layout)) return std::nullopt;
+  const Layout layout = kernels.width == 16 ? Layout::blocked16 : Layout::blocked8;
+  LayoutWish wish{std::vector(node.inputs.size(), Layout::plain), std::vector(node.outputs.size(), Layout::plain)};
+  wish.inputs[0] = layout;
+  (std::is_same_v<P, ConvolutionGradWeight> ? wish.inputs[1] : wish.outputs[0]) = layout;
+  if constexpr (std::is_same_v<P, ConvolutionFused>)
+    if (node.as<P>().sum) wish.inputs.back() = layout;
+  return wish;
+}
+
+template <class P>
+void add(const Kernels* kernels, ImplementationTable& table) {
+  table.add<P>({"winograd", [=](const NodeView& node) { return refuse<P>(kernels, node); },
+                [=](const NodeView& node) { return build<P>(*kernels, node); },
+                [=](const NodeView& node) { return likes<P>(*kernels, node); }});
+}
+
+const Kernels* best_kernels() {
+  switch (instruction_set()) {
+    case InstructionSet::avx512:
+      return avx512_kernels();
+    case InstructionSet::avx2:
+      return avx2_kernels();
+    case InstructionSet::baseline:
+      return nullptr;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+void winograd::add_with(const Kernels* kernels, ImplementationTable& table) {
+  add<Convolution>(kernels, table);
+  add<ConvolutionFused>(kernels, table);
+  add<ConvolutionGradData>(kernels, table);
+  add<ConvolutionGradWeight>(kernels, table);
+}
+
+void add_winograd(ImplementationTable& table) { winograd::add_with(best_kernels(), table); }
+
+}  // namespace symbind::cpu_backend
