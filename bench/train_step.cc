@@ -112,17 +112,12 @@ std::map<std::string, std::string> gradients_of_parameters(const Symbol& symbol)
   return grad_req;
 }
 
-struct Parameter {
-  NDArray weight, gradient, momentum;
-};
-
 class Training {
  public:
   Training(const Case& network, Context context, size_t memory_budget)
       : executor_(simple_bind(
             network.symbol, context, {{"data", network.data}, {"softmax_label", network.label_shape()}},
-            {.grad_req = gradients_of_parameters(network.symbol), .options = {.memory_budget = memory_budget}})),
-        batch_size_(network.data[0]) {
+            {.grad_req = gradients_of_parameters(network.symbol), .options = {.memory_budget = memory_budget}})) {
     std::mt19937 random(1);
     const auto initializer = network.initializer();
     const NamedArrays gradients = executor_->grad_dict();
@@ -136,26 +131,29 @@ class Training {
         array.copy_from(values);
       } else {
         (*initializer)(InitDesc{name}, array);
-        parameters_.push_back({array, gradients.at(name), zeros(array.shape(), context)});
+        weights_.push_back(array);
+        for (const NDArray& each : {array, gradients.at(name), zeros(array.shape(), context)}) updated_.push_back(each);
       }
     }
+    update_.num_weights = static_cast<int64_t>(weights_.size());
+    update_.lrs.assign(weights_.size(), 0.01);
+    update_.wds.assign(weights_.size(), 1e-4);
+    update_.momentum = 0.9;
+    update_.rescale_grad = 1.0 / static_cast<double>(network.data[0]);
   }
 
   void step() {
     executor_->forward(/*is_train=*/true);
     executor_->backward();
-    const SgdMomUpdate update{
-        .lr = 0.01, .momentum = 0.9, .wd = 1e-4, .rescale_grad = 1.0 / static_cast<double>(batch_size_)};
-    for (const auto& [weight, gradient, momentum] : parameters_)
-      invoke(sgd_mom_update, {weight, gradient, momentum}, update, {.out = {weight}});
+    invoke(multi_sgd_mom_update, updated_, update_, {.out = weights_});
     waitall();
   }
   size_t arena_bytes() const { return executor_->memory().arena; }
 
  private:
   ExecutorPtr executor_;
-  int64_t batch_size_;
-  std::vector<Parameter> parameters_;
+  std::vector<NDArray> weights_, updated_;  // the second: weight, gradient and momentum of each
+  MultiSgdMomUpdate update_;
 };
 
 // The same through Module, which also takes the batch in.
@@ -210,12 +208,14 @@ double median_ms(AnyTraining& training, double seconds) {
 
 constexpr const char* usage =
     "usage: train_step --case mlp-train|lenet-train|lstm-train-unrolled|resnet50-train\n"
-    "                  [--through executor|module] [--threads N] [--device cpu|gpu] [--seconds S] [--budget MIB]\n";
+    "                  [--through executor|module] [--threads N] [--device cpu|gpu] [--batch N] [--seconds S]\n"
+    "                  [--budget MIB]\n";
 
 struct Options {
   std::string name, through = "executor", threads, device = "cpu";
   double seconds = 3;
   size_t memory_budget = 0;
+  int64_t batch = 0;  // 0: the case's own
 };
 
 Options parse_options(int argc, char** argv) {
@@ -236,6 +236,8 @@ Options parse_options(int argc, char** argv) {
       options.threads = value;
     else if (option == "--device")
       options.device = value;
+    else if (option == "--batch")
+      options.batch = std::atoll(value.c_str());
     else if (option == "--seconds")
       options.seconds = std::atof(value.c_str());
     else if (option == "--budget")
@@ -245,6 +247,7 @@ Options parse_options(int argc, char** argv) {
   }
   require(cases.contains(options.name), "which case? ", usage);
   require(options.through == "executor" || options.through == "module", "through what? ", usage);
+  require(options.batch >= 0, "a batch has at least one sample\n", usage);
   require(options.device == "cpu" || options.device == "gpu", "which device? ", usage);
   return options;
 }
@@ -259,8 +262,7 @@ void start_again_with_threads(const std::string& threads, char** argv) {
 }
 
 template <class AnyTraining>
-AnyTraining make(const Case& network, const Options& options) {
-  const Context context = options.device == "gpu" ? gpu() : cpu();
+AnyTraining make(const Case& network, Context context, const Options& options) {
   if constexpr (std::is_same_v<AnyTraining, Training>) {
     return {network, context, options.memory_budget};
   } else {
@@ -271,16 +273,25 @@ AnyTraining make(const Case& network, const Options& options) {
 
 template <class AnyTraining>
 void run(const Options& options) {
-  const Case network = cases.at(options.name)();
+  Case network = cases.at(options.name)();
+  if (options.batch > 0) network.data[0] = options.batch;
   const int64_t batch_size = network.data[0];
-  AnyTraining training = make<AnyTraining>(network, options);
+  const Context context = options.device == "gpu" ? gpu() : cpu();
+  AnyTraining training = make<AnyTraining>(network, context, options);
   const double ms = median_ms(training, options.seconds);
   rusage usage_of_process{};
   ::getrusage(RUSAGE_SELF, &usage_of_process);
+  const auto mb = [](auto bytes) { return static_cast<double>(bytes) / (1 << 20); };
   std::cout << "{\"case\": \"" << options.name << "\", \"batch\": " << batch_size << ", \"ms\": " << ms
             << ", \"per_s\": " << static_cast<double>(batch_size) / ms * 1e3
             << ", \"rss_mb\": " << usage_of_process.ru_maxrss / 1024
-            << ", \"arena_mb\": " << static_cast<double>(training.arena_bytes()) / (1 << 20) << "}\n";
+            << ", \"arena_mb\": " << mb(training.arena_bytes());
+  if (context.is_gpu()) {
+    // All arrays ever alive at once, the arena among them, and what the pool holds beyond those now.
+    const auto memory = Device::get(context).memory();
+    std::cout << ", \"device_peak_mb\": " << mb(memory.peak) << ", \"device_pooled_mb\": " << mb(memory.pooled);
+  }
+  std::cout << "}\n";
 }
 
 }  // namespace

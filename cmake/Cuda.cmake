@@ -1,7 +1,10 @@
 # Finds CUDA, enables its language and sets SYMBIND_HAVE_CUDA. C++20 in kernels needs CUDA 12; loading kernels compiled
-# at run time without linking the driver needs 12.8.
+# at run time without linking the driver needs 12.8. cuDNN 9 is looked for beside it, in the system and in .venv (PyPI:
+# nvidia-cudnn-cu12, nvidia-cudnn-cu13); another is named by CUDNN_ROOT. Without it convolutions run on the GPU by
+# kernels that are right, and slow.
 
 set(SYMBIND_HAVE_CUDA OFF)
+set(SYMBIND_HAVE_CUDNN OFF)
 set(SYMBIND_CUDA_SUMMARY "off")
 if(SYMBIND_CUDA)
   include(CheckLanguage)
@@ -14,7 +17,18 @@ if(SYMBIND_CUDA)
   if(CUDAToolkit_FOUND AND CMAKE_CUDA_COMPILER AND TARGET CUDA::cublasLt AND TARGET CUDA::nvrtc)
     enable_language(CUDA)
     set(SYMBIND_HAVE_CUDA ON)
-    set(SYMBIND_CUDA_SUMMARY "${CUDAToolkit_VERSION} (${CMAKE_CUDA_ARCHITECTURES})")
+    file(GLOB packaged_cudnn "${PROJECT_SOURCE_DIR}/.venv/lib/python*/site-packages/nvidia/cudnn")
+    find_path(SYMBIND_CUDNN_INCLUDE_DIR cudnn_graph.h
+      HINTS ${CUDNN_ROOT} ENV CUDNN_ROOT ${CUDAToolkit_INCLUDE_DIRS} ${packaged_cudnn} PATH_SUFFIXES include)
+    find_library(SYMBIND_CUDNN_LIBRARY NAMES cudnn libcudnn.so.9
+      HINTS ${CUDNN_ROOT} ENV CUDNN_ROOT ${CUDAToolkit_LIBRARY_DIR} ${packaged_cudnn} PATH_SUFFIXES lib lib64)
+    mark_as_advanced(SYMBIND_CUDNN_INCLUDE_DIR SYMBIND_CUDNN_LIBRARY)
+    set(SYMBIND_CUDNN_SUMMARY "without cuDNN")
+    if(SYMBIND_CUDNN_INCLUDE_DIR AND SYMBIND_CUDNN_LIBRARY)
+      set(SYMBIND_HAVE_CUDNN ON)
+      set(SYMBIND_CUDNN_SUMMARY "with cuDNN")
+    endif()
+    set(SYMBIND_CUDA_SUMMARY "${CUDAToolkit_VERSION} (${CMAKE_CUDA_ARCHITECTURES}) ${SYMBIND_CUDNN_SUMMARY}")
   elseif(SYMBIND_CUDA STREQUAL "AUTO")
     set(SYMBIND_CUDA_SUMMARY "not found")
   else()
@@ -33,4 +47,19 @@ function(symbind_link_cuda target)
     $<BUILD_INTERFACE:CUDA::cudart>
     $<BUILD_INTERFACE:CUDA::cublasLt>
     $<BUILD_INTERFACE:CUDA::nvrtc>)
+  if(SYMBIND_HAVE_CUDNN)
+    target_include_directories(${target} SYSTEM PRIVATE "${SYMBIND_CUDNN_INCLUDE_DIR}")
+    target_link_libraries(${target} PRIVATE "$<BUILD_INTERFACE:${SYMBIND_CUDNN_LIBRARY}>")
+  endif()
+endfunction()
+
+# Where an installed library finds them.
+function(symbind_cuda_rpath out)
+  set(folders ${CUDAToolkit_LIBRARY_DIR})
+  if(SYMBIND_HAVE_CUDNN)
+    cmake_path(GET SYMBIND_CUDNN_LIBRARY PARENT_PATH folder)
+    list(APPEND folders "${folder}")
+  endif()
+  list(REMOVE_DUPLICATES folders)
+  set(${out} ${folders} PARENT_SCOPE)
 endfunction()

@@ -5,7 +5,8 @@ include(CMakePackageConfigHelpers)
 
 set(rpath $ORIGIN)
 if(SYMBIND_HAVE_CUDA)
-  list(APPEND rpath ${CUDAToolkit_LIBRARY_DIR})
+  symbind_cuda_rpath(cuda_folders)
+  list(APPEND rpath ${cuda_folders})
 endif()
 set_target_properties(symbind PROPERTIES INSTALL_RPATH "${rpath}")
 

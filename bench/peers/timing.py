@@ -7,10 +7,12 @@ import statistics
 import time
 
 
-def parse_arguments(description, cases):
+def parse_arguments(description, cases, any_batch=False):
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--case", choices=sorted(cases), action="append", help="what to time; may be repeated (all)")
     parser.add_argument("--threads", type=int, default=2, help="CPU threads (%(default)s)")
+    if any_batch:
+        parser.add_argument("--batch", type=int, help="samples in a batch (the case's own number)")
     parser.add_argument("--seconds", type=float, default=6.0, help="how long to time each case (%(default)s)")
     arguments = parser.parse_args()
     arguments.case = arguments.case or list(cases)
@@ -30,6 +32,6 @@ def median_ms(step, seconds, warm_up=3, at_least=3):
     return statistics.median(times) * 1e3
 
 
-def report(case, batch, ms):
+def report(case, batch, ms, **more):
     rss_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
-    print(json.dumps({"case": case, "batch": batch, "ms": round(ms, 4), "rss_mb": rss_mb}), flush=True)
+    print(json.dumps({"case": case, "batch": batch, "ms": round(ms, 4), "rss_mb": rss_mb, **more}), flush=True)

@@ -2,14 +2,15 @@
 
 import timing
 import torch
-from torch_models import BATCH, CASES, training_step
+from torch_models import CASES, training_step
 
 
 def main():
-    arguments = timing.parse_arguments(__doc__, CASES)
+    arguments = timing.parse_arguments(__doc__, CASES, any_batch=True)
     torch.set_num_threads(arguments.threads)
     for case in arguments.case:
-        timing.report(case, BATCH, timing.median_ms(training_step(case, "cpu"), arguments.seconds))
+        step, batch = training_step(case, "cpu", arguments.batch)
+        timing.report(case, batch, timing.median_ms(step, arguments.seconds))
 
 
 if __name__ == "__main__":

@@ -3,7 +3,6 @@
 import torch
 from torch import nn
 
-BATCH = 64
 CLASSES = 10
 
 
@@ -26,22 +25,76 @@ def lenet():
     )
 
 
-CASES = {"mlp-train": (mlp, (784,)), "lenet-train": (lenet, (1, 28, 28))}
+class Unit(nn.Module):
+    """A bottleneck of ResNet v2: what is normalised and activated is convolved, and the input is added."""
+
+    def __init__(self, channels, filters, stride):
+        super().__init__()
+        inner = filters // 4
+        self.norm1 = nn.BatchNorm2d(channels, eps=2e-5)
+        self.conv1 = nn.Conv2d(channels, inner, 1, bias=False)
+        self.norm2 = nn.BatchNorm2d(inner, eps=2e-5)
+        self.conv2 = nn.Conv2d(inner, inner, 3, stride, 1, bias=False)
+        self.norm3 = nn.BatchNorm2d(inner, eps=2e-5)
+        self.conv3 = nn.Conv2d(inner, filters, 1, bias=False)
+        self.shortcut = nn.Conv2d(channels, filters, 1, stride, bias=False) if channels != filters else None
+        self.relu = nn.ReLU(inplace=True)
+
+    def forward(self, data):
+        start = self.relu(self.norm1(data))
+        body = self.conv1(start)
+        body = self.conv2(self.relu(self.norm2(body)))
+        body = self.conv3(self.relu(self.norm3(body)))
+        return body + (data if self.shortcut is None else self.shortcut(start))
 
 
-def training_step(case, device, **optimizer_options):
-    """A function that runs one whole step: forward, backward, SGD with momentum and weight decay."""
+def resnet50():
+    """The network of examples/support/networks.h: version 2, the data normalised first."""
+    first = nn.BatchNorm2d(3, eps=2e-5)
+    first.weight.requires_grad = False
+    parts = [
+        first,
+        nn.Conv2d(3, 64, 7, 2, 3, bias=False),
+        nn.BatchNorm2d(64, eps=2e-5),
+        nn.ReLU(inplace=True),
+        nn.MaxPool2d(3, 2, 1),
+    ]
+    channels = 64
+    for stage, units in enumerate((3, 4, 6, 3)):
+        filters = 256 << stage
+        for unit in range(units):
+            parts.append(Unit(channels, filters, 2 if unit == 0 and stage > 0 else 1))
+            channels = filters
+    parts += [nn.BatchNorm2d(channels, eps=2e-5), nn.ReLU(inplace=True), nn.AdaptiveAvgPool2d(1), nn.Flatten()]
+    return nn.Sequential(*parts, nn.Linear(channels, 1000))
+
+
+# The network, the shape of a sample, the classes, the batch.
+CASES = {
+    "mlp-train": (mlp, (784,), CLASSES, 64),
+    "lenet-train": (lenet, (1, 28, 28), CLASSES, 64),
+    "resnet50-train": (resnet50, (3, 224, 224), 1000, 32),
+}
+
+
+def training_step(case, device, batch=None, channels_last=False, **optimizer_options):
+    """A function that runs one whole step (forward, backward, SGD with momentum and weight decay), and its batch."""
     torch.manual_seed(0)
-    make_model, sample_shape = CASES[case]
+    make_model, sample_shape, classes, usual_batch = CASES[case]
+    batch = batch or usual_batch
     model = make_model().to(device).train()
-    data = torch.randn(BATCH, *sample_shape, device=device)
-    label = torch.randint(0, CLASSES, (BATCH,), device=device)
+    data = torch.randn(batch, *sample_shape, device=device)
+    if channels_last:
+        model = model.to(memory_format=torch.channels_last)
+        data = data.to(memory_format=torch.channels_last)
+    label = torch.randint(0, classes, (batch,), device=device)
     loss = nn.CrossEntropyLoss()
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9, weight_decay=1e-4, **optimizer_options)
+    parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    optimizer = torch.optim.SGD(parameters, lr=0.01, momentum=0.9, weight_decay=1e-4, **optimizer_options)
 
     def step():
         optimizer.zero_grad(set_to_none=True)
         loss(model(data), label).backward()
         optimizer.step()
 
-    return step
+    return step, batch

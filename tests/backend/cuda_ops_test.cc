@@ -11,7 +11,7 @@
 #include "symbind/ops/matrix.h"
 #include "symbind/passes/target.h"
 
-#include "tests/support/arrays.h"
+#include "tests/support/device_case.h"
 
 namespace symbind::testing {
 namespace {
@@ -19,66 +19,11 @@ namespace {
 // Float32 products are compared at float tolerance.
 const bool tf32_is_off = setenv("SYMBIND_TF32", "0", 1) == 0;
 
-const std::vector<DType> floats = {DType::float32, DType::float64, DType::float16, DType::bfloat16};
+const std::vector<DType>& floats = float_types;
 const std::vector<DType> numbers = {DType::float32,  DType::float64, DType::float16,
                                     DType::bfloat16, DType::int32,   DType::int64};
 
-struct Case {
-  std::string op;
-  std::vector<Shape> inputs;
-  Attributes attributes = {};
-  std::vector<DType> dtypes = floats;
-  double low = -2, high = 2;
-  double slack = 1;
-  bool is_train = true;
-};
-
-std::ostream& operator<<(std::ostream& out, const Case& tried) {
-  out << tried.op << "(" << comma_separated(tried.inputs) << ")";
-  for (const auto& [key, value] : tried.attributes) out << " " << key << "=" << value;
-  return out;
-}
-
-Tensor tensor_of(const NDArray& array) { return {array.shape(), array.dtype(), Layout::plain}; }
-
-// The name of the implementation a GPU chooses.
-std::string chosen(const Case& tried, const std::vector<NDArray>& inputs, const std::vector<NDArray>& outputs) {
-  const OpDef& op = OpRegistry::get().find(tried.op);
-  const auto params = op.parse_params(tried.attributes, "node");
-  std::vector<Tensor> in, out;
-  for (const NDArray& array : inputs) in.push_back(tensor_of(array));
-  for (const NDArray& array : outputs) out.push_back(tensor_of(array));
-  while (out.size() < op.outputs(params.get()).size()) out.push_back(out[0]);  // a mask, the only hidden output here
-  const NodeView node{op, params.get(), "node", in, out, tried.is_train, op.is_random(params.get()) ? 0 : -1, gpu(0)};
-  for (const Implementation& implementation : Target::get(gpu(0)).implementations(op))
-    if (!implementation.refuse || implementation.refuse(node).empty()) return implementation.name;
-  return "none";
-}
-
-// Runs a case on both devices with the same seed; compares the outputs and the auxiliary states.
-void compare(const Case& tried, DType dtype) {
-  SCOPED_TRACE(join(tried, " in ", dtype));
-  std::vector<NDArray> on_cpu, on_gpu;
-  for (size_t i = 0; i < tried.inputs.size(); ++i) {
-    const bool whole = !is_floating(dtype);
-    on_cpu.push_back(random_array(tried.inputs[i], 11 + i, whole && tried.low > 0 ? 1 : tried.low, tried.high, dtype));
-    on_gpu.push_back(on_cpu.back().as_copy_in(gpu(0)));
-  }
-  seed(5);
-  const auto expected = invoke(tried.op, on_cpu, tried.attributes, {.context = cpu(), .is_train = tried.is_train});
-  seed(5);
-  const auto actual = invoke(tried.op, on_gpu, tried.attributes, {.context = gpu(0), .is_train = tried.is_train});
-  EXPECT_NE(chosen(tried, on_gpu, actual), "host");
-  Tolerance tolerance = tolerance_of(expected[0].dtype());
-  tolerance.relative *= tried.slack;
-  tolerance.absolute *= tried.slack;
-  tolerance.of_largest *= tried.slack;
-  ASSERT_EQ(actual.size(), expected.size());
-  for (size_t i = 0; i < actual.size(); ++i)
-    EXPECT_TRUE(all_close(actual[i].as_copy_in(cpu()), expected[i], tolerance)) << "output " << i;
-  for (size_t i = 0; i < on_cpu.size(); ++i)
-    EXPECT_TRUE(all_close(on_gpu[i].as_copy_in(cpu()), on_cpu[i], tolerance)) << "input " << i << " afterwards";
-}
+using Case = DeviceCase;
 
 std::vector<Case> elementwise_cases() {
   std::vector<Case> cases;
@@ -215,6 +160,33 @@ std::vector<Case> product_cases() {
   return cases;
 }
 
+// More arrays than one launch takes, of sizes from none to many blocks.
+void add_multi_updates(std::vector<Case>& cases) {
+  constexpr int64_t weights = 35;
+  std::string rates = "(";
+  std::array<std::vector<Shape>, 5> of_each;  // by the number of arrays that belong to a weight
+  for (int64_t i = 0; i < weights; ++i) {
+    rates += join(i ? ", " : "", 0.01 * static_cast<double>(i + 1));
+    const Shape shape = i == 3 ? Shape{0} : i == 7 ? Shape{70001} : Shape{i % 5 + 1, 13};
+    for (const size_t arrays : {2, 3, 4}) of_each[arrays].insert(of_each[arrays].end(), arrays, shape);
+  }
+  const Attributes plain{{"lrs", rates + ")"}, {"wds", rates + ")"}, {"num_weights", join(weights)}};
+  Attributes with_momentum = plain;
+  with_momentum["momentum"] = "0.9";
+  // The states of the forms with a master are float32.
+  const auto states = [](size_t per_weight) {
+    std::vector<DType> types;
+    for (int64_t i = 0; i < weights; ++i)
+      for (size_t k = 0; k < per_weight; ++k) types.push_back(k < 2 ? DType::none : DType::float32);
+    return types;
+  };
+  const std::vector<DType> small{DType::float16, DType::bfloat16};
+  cases.push_back({"multi_sgd_update", of_each[2], plain});
+  cases.push_back({"multi_sgd_mom_update", of_each[3], with_momentum});
+  cases.push_back({"multi_mp_sgd_update", of_each[3], plain, small, -2, 2, 1, true, states(3)});
+  cases.push_back({"multi_mp_sgd_mom_update", of_each[4], with_momentum, small, -2, 2, 1, true, states(4)});
+}
+
 std::vector<Case> other_cases() {
   std::vector<Case> cases;
   for (const char* op : {"_copy", "BlockGrad", "make_loss", "Flatten", "zeros_like", "ones_like"})
@@ -238,6 +210,7 @@ std::vector<Case> other_cases() {
          {{501}, {501}, {501}},
          {{"lr", "0.1"}, {"wd", "0.01"}, {"momentum", "0.9"}, {"rescale_grad", "0.5"}, {"clip_gradient", clip}}});
   }
+  add_multi_updates(cases);
 
   for (const Shape& shape : std::vector<Shape>{{64, 10}, {3, 1}, {2, 3000}}) {
     const Shape label{shape[0]};
@@ -289,26 +262,24 @@ class CudaOps : public ::testing::Test {
   void SetUp() override {
     if (num_gpus() == 0) GTEST_SKIP() << "there is no GPU here";
   }
-  void compare_all(const std::vector<Case>& cases) {
-    for (const Case& tried : cases) {
-      const bool no_inputs = tried.inputs.empty();
-      for (const DType dtype : no_inputs ? std::vector<DType>{DType::float32} : tried.dtypes)
-        EXPECT_NO_THROW(compare(tried, dtype)) << tried << " in " << dtype;
-    }
-  }
 };
 
-TEST_F(CudaOps, ElementwiseFunctionsAgreeWithTheCpu) { compare_all(elementwise_cases()); }
-TEST_F(CudaOps, FunctionsOfAScalarAgreeWithTheCpu) { compare_all(scalar_cases()); }
-TEST_F(CudaOps, BroadcastsAgreeWithTheCpu) { compare_all(broadcast_cases()); }
-TEST_F(CudaOps, SumsAgreeWithTheCpu) { compare_all(reduce_cases()); }
-TEST_F(CudaOps, MatrixProductsAgreeWithTheCpu) { compare_all(product_cases()); }
-TEST_F(CudaOps, TheOthersAgreeWithTheCpu) { compare_all(other_cases()); }
+TEST_F(CudaOps, ElementwiseFunctionsAgreeWithTheCpu) { compare_devices(elementwise_cases()); }
+TEST_F(CudaOps, FunctionsOfAScalarAgreeWithTheCpu) { compare_devices(scalar_cases()); }
+TEST_F(CudaOps, BroadcastsAgreeWithTheCpu) { compare_devices(broadcast_cases()); }
+TEST_F(CudaOps, SumsAgreeWithTheCpu) { compare_devices(reduce_cases()); }
+TEST_F(CudaOps, MatrixProductsAgreeWithTheCpu) { compare_devices(product_cases()); }
+TEST_F(CudaOps, TheOthersAgreeWithTheCpu) { compare_devices(other_cases()); }
 
 TEST_F(CudaOps, EveryImplementationHasACase) {
   std::set<std::string> tried;
   for (const Case& each : all_cases()) tried.insert(each.op);
   tried.insert("_CrossDeviceCopy");  // needs two devices: see cuda_test.cc
+  // See cuda_layers_test.cc.
+  for (const char* op :
+       {"Convolution", "_Convolution_Activation", "_backward_Convolution_data", "_backward_Convolution_weight",
+        "BatchNorm", "_backward_BatchNorm", "Pooling", "_backward_Pooling", "_reorder"})
+    tried.insert(op);
   for (const OpDef* op : OpRegistry::get().all()) {
     if (Target::get(gpu(0)).implementations(*op).size() == 1) continue;  // the host's alone
     EXPECT_TRUE(tried.contains(op->name)) << op->name;

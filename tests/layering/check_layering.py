@@ -26,6 +26,8 @@ MAY_INCLUDE = {
     "backend/no_onednn": [*LOWER, "backend/cpu"],
     "backend/cuda": [*LOWER, "backend/cpu"],
     "backend/no_cuda": [*LOWER, "backend/cpu"],
+    "backend/cuda/cudnn": [*LOWER, "backend/cpu"],
+    "backend/cuda/no_cudnn": [*LOWER, "backend/cpu"],
     "exec": [*LOWER, "backend"],
     "data": ["core"],
     "files": ["core", "graph"],
@@ -42,7 +44,7 @@ VENDOR_HEADERS = {
     "kvstore/mpi": r"mpi\.h",
     "data/jpeg": r"(jpeglib|turbojpeg|png)\.h",
 }
-OPTIONAL = {"backend/onednn", "backend/cuda", "kvstore/mpi", "data/jpeg"}
+OPTIONAL = {"backend/onednn", "backend/cuda", "backend/cuda/cudnn", "kvstore/mpi", "data/jpeg"}
 TWINS = {str(PurePosixPath(f).with_name("no_" + PurePosixPath(f).name)) for f in OPTIONAL}
 
 # Libraries that a user of the installed headers need not have.

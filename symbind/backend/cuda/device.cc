@@ -1,6 +1,7 @@
 #include "symbind/backend/cuda/device.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 
 #include <cublasLt.h>
@@ -14,6 +15,11 @@ void fail_cuda(cudaError_t status, std::string_view what) {
   fail("[CUDA] ", what, ": ", cudaGetErrorString(status), " (", cudaGetErrorName(status), ")");
 }
 
+bool tf32_wanted() {
+  const char* text = std::getenv("SYMBIND_TF32");
+  return !text || std::string_view(text) != "0";
+}
+
 CudaDevice::CudaDevice(Context context)
     : Device(context), pool_(Pool::Kind::device, context.id), pinned_(Pool::Kind::pinned_host, context.id) {
   const CurrentDevice current(id());
@@ -23,6 +29,7 @@ CudaDevice::CudaDevice(Context context)
 CudaDevice::~CudaDevice() {
   // The process ends: the driver may be gone already, so nothing here is checked.
   if (stream_) cudaStreamSynchronize(stream_);
+  libraries_.clear();
   for (auto& slot : staging_) {
     if (slot.copied) cudaEventDestroy(slot.copied);
     pinned_.release(slot.buffer, staging_bytes);
@@ -41,6 +48,13 @@ cublasLtContext* CudaDevice::blas() {
             "] cuBLASLt does not start: ", cublasLtGetStatusString(status));
   });
   return blas_;
+}
+
+std::shared_ptr<void> CudaDevice::library(const std::string& name, const std::function<std::shared_ptr<void>()>& make) {
+  const std::lock_guard lock(libraries_mutex_);
+  std::shared_ptr<void>& slot = libraries_[name];
+  if (!slot) slot = make();
+  return slot;
 }
 
 void CudaDevice::note(std::string_view who) {

@@ -4,6 +4,9 @@
 
 #include <array>
 #include <cstddef>
+#include <functional>
+#include <map>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <string_view>
@@ -11,7 +14,7 @@
 #include <cuda_runtime_api.h>
 
 #include "symbind/backend/cuda/check.h"
-#include "symbind/backend/cuda/pool.h"
+#include "symbind/backend/cuda/memory_pool.h"
 #include "symbind/core/device.h"
 
 struct cublasLtContext;
@@ -29,6 +32,8 @@ class CudaDevice final : public Device {
   int id() const { return context().id; }
   cudaStream_t stream() const { return stream_; }
   cublasLtContext* blas();  // made when first asked for
+  // What another library keeps for this device, made when first asked for.
+  std::shared_ptr<void> library(const std::string& name, const std::function<std::shared_ptr<void>()>& make);
   Pool& pinned() { return pinned_; }
 
   // Remembers who queues work now; `check_queued` fails when the queueing itself did, or when something queued earlier
@@ -65,12 +70,17 @@ class CudaDevice final : public Device {
   cudaStream_t stream_ = nullptr;
   cublasLtContext* blas_ = nullptr;
   std::once_flag blas_made_;
+  std::mutex libraries_mutex_;
+  std::map<std::string, std::shared_ptr<void>> libraries_;
   std::mutex staging_mutex_;
   std::array<StagingSlot, 8> staging_;
   size_t staged_ = 0;
   std::mutex note_mutex_;
   std::string last_queued_;
 };
+
+// Does float32 arithmetic use TF32? SYMBIND_TF32=0 turns it off.
+bool tf32_wanted();
 
 // Device code behind fill and cast, in device.cu.
 void queue_fill(cudaStream_t stream, void* dst, DType dtype, int64_t count, double value);

@@ -44,19 +44,29 @@ inline std::string refuse_elementwise(const NodeView& node) {
   return one_layout(node) ? "" : "arrays of different layouts";
 }
 
-// out[i] = function(a[i], …). An input may be the output.
-template <class T, class Function>
-__global__ void map_one(const T* a, T* out, int64_t count, Function function) {
-  for (int64_t i = first_element(); i < count; i += element_step()) out[i] = store<T>(function(load(a[i])));
-}
-template <class T, class Function>
-__global__ void map_two(const T* a, const T* b, T* out, int64_t count, Function function) {
-  for (int64_t i = first_element(); i < count; i += element_step()) out[i] = store<T>(function(load(a[i]), load(b[i])));
-}
-template <class T, class Function>
-__global__ void map_three(const T* a, const T* b, const T* c, T* out, int64_t count, Function function) {
-  for (int64_t i = first_element(); i < count; i += element_step())
-    out[i] = store<T>(function(load(a[i]), load(b[i]), load(c[i])));
+// out[i] = function(a[i], …), `width` elements at a time. An input may be the output.
+template <int arity, class T>
+struct MapInputs {
+  const T* array[arity];
+};
+template <int arity, int width, class T, class Function>
+__global__ void map_elements(MapInputs<arity, T> in, T* out, int64_t count, Function function) {
+  const auto at = [&](const auto&... values) { return store<T>(function(load(values)...)); };
+  for (int64_t i = first_element(); i < count / width; i += element_step()) {
+    Pack<T, width> values[arity], result;
+#pragma unroll
+    for (int k = 0; k < arity; ++k) values[k] = reinterpret_cast<const Pack<T, width>*>(in.array[k])[i];
+#pragma unroll
+    for (int k = 0; k < width; ++k) {
+      if constexpr (arity == 1)
+        result.element[k] = at(values[0].element[k]);
+      else if constexpr (arity == 2)
+        result.element[k] = at(values[0].element[k], values[1].element[k]);
+      else
+        result.element[k] = at(values[0].element[k], values[1].element[k], values[2].element[k]);
+    }
+    reinterpret_cast<Pack<T, width>*>(out)[i] = result;
+  }
 }
 
 // A kernel of `arity` arrays of type T.
@@ -68,15 +78,18 @@ std::unique_ptr<Kernel> build_map(const NodeView& node, Function function) {
       node,
       [function, count = node.outputs[0].shape.size()](const Args& args) {
         if (count == 0) return;
-        const unsigned blocks = blocks_for(count);
-        const cudaStream_t stream = stream_of(args);
-        if constexpr (arity == 1)
-          map_one<<<blocks, block_size, 0, stream>>>(args.in<T>(0), args.out<T>(), count, function);
-        else if constexpr (arity == 2)
-          map_two<<<blocks, block_size, 0, stream>>>(args.in<T>(0), args.in<T>(1), args.out<T>(), count, function);
+        MapInputs<arity, T> in;
+        T* const out = args.out<T>();
+        bool wide = count % widest<T> == 0 && aligned_for_packs(out);
+        for (int input = 0; input < arity; ++input) {
+          in.array[input] = args.in<T>(static_cast<size_t>(input));
+          wide = wide && aligned_for_packs(in.array[input]);
+        }
+        if (wide)
+          map_elements<arity, widest<T>>
+              <<<blocks_for(count / widest<T>), block_size, 0, stream_of(args)>>>(in, out, count, function);
         else
-          map_three<<<blocks, block_size, 0, stream>>>(args.in<T>(0), args.in<T>(1), args.in<T>(2), args.out<T>(),
-                                                       count, function);
+          map_elements<arity, 1><<<blocks_for(count), block_size, 0, stream_of(args)>>>(in, out, count, function);
       },
       traits);
 }

@@ -9,7 +9,9 @@ namespace symbind::cuda_backend {
 ImplementationTable all_implementations();
 
 void add_activation(ImplementationTable& table);
+void add_batch_norm(ImplementationTable& table);
 void add_broadcast(ImplementationTable& table);
+void add_conv(ImplementationTable& table);
 void add_creation(ImplementationTable& table);
 void add_dot(ImplementationTable& table);
 void add_dropout(ImplementationTable& table);
@@ -17,11 +19,14 @@ void add_elementwise(ImplementationTable& table);
 void add_fully_connected(ImplementationTable& table);
 void add_loss(ImplementationTable& table);
 void add_matrix(ImplementationTable& table);
+void add_multi_optimizer(ImplementationTable& table);
 void add_optimizer(ImplementationTable& table);
 void add_pointwise(ImplementationTable& table);
+void add_pool(ImplementationTable& table);
 void add_random(ImplementationTable& table);
 void add_reduce(ImplementationTable& table);
 void add_scalar(ImplementationTable& table);
+void add_system(ImplementationTable& table);
 
 // Writes a cursor that travels in the launch itself; in random.cu.
 void queue_cursor(cudaStream_t stream, RandomCursor* cursor, RandomCursor value);

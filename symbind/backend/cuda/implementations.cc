@@ -5,7 +5,9 @@ namespace symbind::cuda_backend {
 ImplementationTable all_implementations() {
   ImplementationTable table;
   add_activation(table);
+  add_batch_norm(table);
   add_broadcast(table);
+  add_conv(table);
   add_creation(table);
   add_dot(table);
   add_dropout(table);
@@ -13,11 +15,14 @@ ImplementationTable all_implementations() {
   add_fully_connected(table);
   add_loss(table);
   add_matrix(table);
+  add_multi_optimizer(table);
   add_optimizer(table);
   add_pointwise(table);
+  add_pool(table);
   add_random(table);
   add_reduce(table);
   add_scalar(table);
+  add_system(table);
   return table;
 }
 

@@ -28,6 +28,16 @@ inline unsigned blocks_for(int64_t count, int64_t per_block = block_size) {
 __device__ inline int64_t first_element() { return int64_t{blockIdx.x} * blockDim.x + threadIdx.x; }
 __device__ inline int64_t element_step() { return int64_t{gridDim.x} * blockDim.x; }
 
+// Neighbouring elements that are read and written together: up to 16 bytes, from an address that they divide.
+template <class T, int width>
+struct alignas(sizeof(T) * width) Pack {
+  T element[width];
+};
+template <class T>
+inline constexpr int widest = 16 / static_cast<int>(sizeof(T));
+
+inline bool aligned_for_packs(const void* address) { return reinterpret_cast<uintptr_t>(address) % 16 == 0; }
+
 // An element as the type it is computed with, and back. Half precision uses the GPU's own conversions, which round as
 // those of core/dtype.h do.
 template <class T>

@@ -3,7 +3,6 @@
 // falls along our columns, as FullyConnected wants it.
 #include "symbind/backend/cuda/matmul.h"
 
-#include <cstdlib>
 #include <string_view>
 
 #include <cublasLt.h>
@@ -20,11 +19,6 @@ constexpr size_t workspace_alignment = 256;  // what cuBLASLt asks for
 void check_blas(cublasStatus_t status, std::string_view where, std::string_view doing) {
   require(status == CUBLAS_STATUS_SUCCESS, where, " ", doing, ": cuBLASLt says ", cublasLtGetStatusString(status), " (",
           cublasLtGetStatusName(status), ")");
-}
-
-bool tf32_wanted() {
-  const char* text = std::getenv("SYMBIND_TF32");
-  return !text || std::string_view(text) != "0";
 }
 
 cudaDataType_t cuda_type(DType dtype) {

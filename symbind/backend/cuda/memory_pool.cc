@@ -1,4 +1,4 @@
-#include "symbind/backend/cuda/pool.h"
+#include "symbind/backend/cuda/memory_pool.h"
 
 #include <algorithm>
 #include <bit>

@@ -1,0 +1,284 @@
+// BatchNorm in three passes: sums per channel, one small kernel that turns them into statistics, and a map over the
+// elements. The gradient goes the same way. Everything here is bound by memory, so the arrays are read 16 bytes at a
+// time, and as few times as the mathematics allows: twice each.
+#include "symbind/ops/batch_norm.h"
+
+#include "symbind/backend/cuda/channels.cuh"
+#include "symbind/backend/cuda/families.h"
+#include "symbind/backend/cuda/step.h"
+
+namespace symbind::cuda_backend {
+namespace {
+
+// ---- Forward --------------------------------------------------------------------------------------------------------
+
+// Sums of x - pivot and its square. The pivot is some element of the channel: near enough to the mean that the variance
+// does not vanish in the difference of two large sums.
+template <class T>
+struct Moments {
+  using Compute = compute_type<T>;
+  using OfChannel = Compute;
+  const T* x;
+  int64_t inner;
+
+  __device__ OfChannel at(int64_t channel) const { return load_element(channel * inner); }
+  __device__ Compute load_element(int64_t index) const { return cuda_backend::load(x[index]); }
+  template <int width>
+  __device__ Pack<T, width> load(int64_t index) const {
+    return *reinterpret_cast<const Pack<T, width>*>(x + index);
+  }
+  template <int width>
+  __device__ PairOf<Compute> operator()(Compute pivot, const Pack<T, width>& values, int k) const {
+    const Compute away = cuda_backend::load(values.element[k]) - pivot;
+    return {away, away * away};
+  }
+};
+
+// What the map over the elements needs: y = (x - mean) · scale + shift.
+template <class C>
+struct Affine {
+  C mean, scale, shift;
+};
+
+// From the sums of Moments: the outputs mean and var (the reciprocal deviation), the moving statistics, and the map.
+template <class T>
+struct FinishStatistics {
+  using C = compute_type<T>;
+  const T* x;
+  const C *gamma, *beta;
+  C *moving_mean, *moving_var, *mean, *deviation;
+  Affine<C>* affine;
+  int64_t inner;
+  double count, eps;
+  float momentum;
+  bool fix_gamma;
+
+  __device__ void operator()(int64_t c, double sum, double square) const {
+    const double away = sum / count, pivot = static_cast<double>(load(x[c * inner]));
+    double variance = square / count - away * away;
+    variance = variance > 0 ? variance : (variance == variance ? 0.0 : variance);
+    const C middle = static_cast<C>(pivot + away), reciprocal = static_cast<C>(1 / sqrt(variance + eps));
+    const float rest = 1 - momentum;
+    moving_mean[c] = static_cast<C>(moving_mean[c] * momentum + middle * rest);
+    moving_var[c] = static_cast<C>(moving_var[c] * momentum + static_cast<C>(variance) * rest);
+    if (mean) mean[c] = middle;
+    if (deviation) deviation[c] = reciprocal;
+    affine[c] = {middle, fix_gamma ? reciprocal : gamma[c] * reciprocal, beta[c]};
+  }
+};
+
+// The same from given statistics.
+template <class C>
+__global__ void show_statistics(const C* gamma, const C* beta, const C* moving_mean, const C* moving_var, C* mean,
+                                C* deviation, Affine<C>* affine, int64_t channels, double eps, bool fix_gamma) {
+  for (int64_t c = first_element(); c < channels; c += element_step()) {
+    const C reciprocal = static_cast<C>(1 / sqrt(static_cast<double>(moving_var[c]) + eps));
+    affine[c] = {moving_mean[c], fix_gamma ? reciprocal : gamma[c] * reciprocal, beta[c]};
+    if (mean) mean[c] = moving_mean[c];
+    if (deviation) deviation[c] = reciprocal;
+  }
+}
+
+template <class T>
+struct Normalize {
+  using Element = T;
+  using Compute = compute_type<T>;
+  using OfChannel = Affine<Compute>;
+  const T* x;
+  T* out;
+  const Affine<Compute>* affine;
+
+  __device__ OfChannel at(int64_t channel) const { return affine[channel]; }
+  template <int width>
+  __device__ Pack<T, width> load(int64_t index) const {
+    return *reinterpret_cast<const Pack<T, width>*>(x + index);
+  }
+  template <int width>
+  __device__ Compute operator()(const OfChannel& map, const Pack<T, width>& values, int k) const {
+    return (cuda_backend::load(values.element[k]) - map.mean) * map.scale + map.shift;
+  }
+};
+
+// ---- Gradient -------------------------------------------------------------------------------------------------------
+
+template <class T, int width>
+struct GradientPacks {
+  Pack<T, width> dy, x;
+};
+
+// Σ dy and Σ dy·(x - mean).
+template <class T>
+struct GradientSums {
+  using Compute = compute_type<T>;
+  using OfChannel = Compute;
+  const T *dy, *x;
+  const Compute* mean;
+
+  __device__ OfChannel at(int64_t channel) const { return mean[channel]; }
+  template <int width>
+  __device__ GradientPacks<T, width> load(int64_t index) const {
+    return {*reinterpret_cast<const Pack<T, width>*>(dy + index), *reinterpret_cast<const Pack<T, width>*>(x + index)};
+  }
+  template <int width>
+  __device__ PairOf<Compute> operator()(Compute middle, const GradientPacks<T, width>& values, int k) const {
+    const Compute g = cuda_backend::load(values.dy.element[k]);
+    return {g, g * (cuda_backend::load(values.x.element[k]) - middle)};
+  }
+};
+
+// dx = scale · (dy - of_mean - (x - mean) · of_deviation)
+template <class C>
+struct GradientOfChannel {
+  C mean, scale, of_mean, of_deviation;
+};
+
+// With x̂ = (x - mean) / deviation: dbeta = Σ dy, dgamma = Σ dy·x̂, and what flows through the batch's own statistics is
+// (dbeta + x̂·dgamma) / count; nothing does through given ones.
+template <class C>
+struct FinishGradient {
+  const C *gamma, *mean, *deviation;
+  C *dgamma, *dbeta;
+  GradientOfChannel<C>* of_channel;
+  double count;
+  bool own, fix_gamma;
+
+  __device__ void operator()(int64_t c, double sum, double sum_away) const {
+    const double reciprocal = deviation[c], slope = sum_away * reciprocal;
+    if (dbeta) dbeta[c] = static_cast<C>(sum);
+    if (dgamma) dgamma[c] = fix_gamma ? C(0) : static_cast<C>(slope);
+    of_channel[c] = {mean[c], fix_gamma ? deviation[c] : gamma[c] * deviation[c],
+                     own ? static_cast<C>(sum / count) : C(0), own ? static_cast<C>(slope * reciprocal / count) : C(0)};
+  }
+};
+
+template <class T>
+struct DataGradient {
+  using Element = T;
+  using Compute = compute_type<T>;
+  using OfChannel = GradientOfChannel<Compute>;
+  const T *dy, *x;
+  T* out;
+  const OfChannel* of_channel;
+
+  __device__ OfChannel at(int64_t channel) const { return of_channel[channel]; }
+  template <int width>
+  __device__ GradientPacks<T, width> load(int64_t index) const {
+    return {*reinterpret_cast<const Pack<T, width>*>(dy + index), *reinterpret_cast<const Pack<T, width>*>(x + index)};
+  }
+  template <int width>
+  __device__ Compute operator()(const OfChannel& c, const GradientPacks<T, width>& values, int k) const {
+    const Compute away = cuda_backend::load(values.x.element[k]) - c.mean;
+    return c.scale * (cuda_backend::load(values.dy.element[k]) - c.of_mean - away * c.of_deviation);
+  }
+};
+
+// ---- Kernels --------------------------------------------------------------------------------------------------------
+
+ChannelShape channel_shape(const BatchNorm& p, const Tensor& data) {
+  const BatchNormSize size = size_of(p, data.shape);
+  if (data.layout == Layout::channels_last) return {size.outer * size.inner, size.channels, 1};
+  return {size.outer, size.channels, size.inner};
+}
+
+template <class T>
+std::unique_ptr<Kernel> build_forward(const NodeView& node) {
+  using C = compute_type<T>;
+  const auto p = node.as<BatchNorm>();
+  const ChannelShape shape = channel_shape(p, node.inputs[0]);
+  const bool own = uses_batch_statistics(p, node.is_train);
+  const size_t affine_bytes = static_cast<size_t>(shape.channels) * sizeof(Affine<C>);
+  const size_t sums_at = (affine_bytes + 63) / 64 * 64;
+  return make_step(
+      node,
+      [=](const Args& args) {
+        const T* const x = args.in<T>(0);
+        const C *const gamma = args.in<C>(1), *const beta = args.in<C>(2);
+        C *const moving_mean = args.state<C>(3), *const moving_var = args.state<C>(4);
+        T* const y = args.out<T>(0);
+        C *const mean = args.out<C>(1), *const deviation = args.out<C>(2);
+        auto* const affine = static_cast<Affine<C>*>(args.scratch);
+        const bool wide = aligned_for_packs(x) && aligned_for_packs(y);
+        const cudaStream_t stream = stream_of(args);
+        if (own)
+          queue_channel_sums<T>(stream, shape, wide, Moments<T>{x, shape.inner},
+                                static_cast<std::byte*>(args.scratch) + sums_at,
+                                FinishStatistics<T>{x, gamma, beta, moving_mean, moving_var, mean, deviation, affine,
+                                                    shape.inner, static_cast<double>(shape.per_channel()), p.eps,
+                                                    static_cast<float>(p.momentum), p.fix_gamma});
+        else
+          show_statistics<<<blocks_for(shape.channels), block_size, 0, stream>>>(
+              gamma, beta, moving_mean, moving_var, mean, deviation, affine, shape.channels, p.eps, p.fix_gamma);
+        queue_channel_map(stream, shape, wide, Normalize<T>{x, y, affine});
+      },
+      {.in_place = {{0, 0}}, .scratch_bytes = sums_at + (own ? piece_bytes(shape, sizeof(C)) : 0)});
+}
+
+template <class T>
+std::unique_ptr<Kernel> build_backward(const NodeView& node) {
+  using C = compute_type<T>;
+  const auto p = node.as<BatchNormGrad>();
+  const ChannelShape shape = channel_shape(p, node.inputs[1]);
+  const bool own = uses_batch_statistics(p, node.is_train);
+  const size_t sums_at = (static_cast<size_t>(shape.channels) * sizeof(GradientOfChannel<C>) + 63) / 64 * 64;
+  return make_step(
+      node,
+      [=](const Args& args) {
+        const T *const dy = args.in<T>(0), *const x = args.in<T>(1);
+        const C *const gamma = args.in<C>(2), *const mean = args.in<C>(3), *const deviation = args.in<C>(4);
+        T* const dx = args.out<T>(0);
+        auto* const of_channel = static_cast<GradientOfChannel<C>*>(args.scratch);
+        const bool wide = aligned_for_packs(dy) && aligned_for_packs(x) && aligned_for_packs(dx);
+        queue_channel_sums<T>(stream_of(args), shape, wide, GradientSums<T>{dy, x, mean},
+                              static_cast<std::byte*>(args.scratch) + sums_at,
+                              FinishGradient<C>{gamma, mean, deviation, args.out<C>(1), args.out<C>(2), of_channel,
+                                                static_cast<double>(shape.per_channel()), own, p.fix_gamma});
+        if (dx) queue_channel_map(stream_of(args), shape, wide, DataGradient<T>{dy, x, dx, of_channel});
+      },
+      {.in_place = {{0, 0}, {1, 0}}, .scratch_bytes = sums_at + piece_bytes(shape, sizeof(C))});
+}
+
+template <class P>
+std::string refuse(const NodeView& node) {
+  const Tensor& data = node.inputs[std::is_same_v<P, BatchNormGrad> ? 1 : 0];
+  if (!is_floating(data.dtype)) return "wants floating numbers";
+  if (data.shape.size() == 0) return "an empty array";
+  if (block_of(data.layout) > 1) return "a blocked layout";
+  const BatchNormSize size = size_of(node.as<P>(), data.shape);
+  return size.per_channel() < (int64_t{1} << 31) ? "" : "too many elements in a channel";
+}
+
+template <class P>
+std::unique_ptr<Kernel> build(const NodeView& node) {
+  return visit_floating(node.outputs[0].dtype, [&]<class T>(std::type_identity<T>) -> std::unique_ptr<Kernel> {
+    if constexpr (std::is_same_v<P, BatchNormGrad>)
+      return build_backward<T>(node);
+    else
+      return build_forward<T>(node);
+  });
+}
+
+// Follows the data; statistics and parameters have one axis and no layout.
+template <class P>
+std::optional<LayoutWish> likes(const NodeView& node) {
+  const Tensor& data = node.inputs[std::is_same_v<P, BatchNormGrad> ? 1 : 0];
+  if (data.layout != Layout::channels_last) return std::nullopt;
+  if (data.shape.axis(node.as<P>().axis, node.where()) != 1) return std::nullopt;
+  LayoutWish wish{std::vector(node.inputs.size(), Layout::plain), std::vector(node.outputs.size(), Layout::plain)};
+  wish.inputs[0] = wish.outputs[0] = Layout::channels_last;
+  if (std::is_same_v<P, BatchNormGrad>) wish.inputs[1] = Layout::channels_last;
+  return wish;
+}
+
+template <class P>
+void add(ImplementationTable& table) {
+  table.add<P>({"cuda", refuse<P>, build<P>, likes<P>});
+}
+
+}  // namespace
+
+void add_batch_norm(ImplementationTable& table) {
+  add<BatchNorm>(table);
+  add<BatchNormGrad>(table);
+}
+
+}  // namespace symbind::cuda_backend

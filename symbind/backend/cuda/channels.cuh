@@ -1,0 +1,241 @@
+// Passes over arrays that treat each channel its own way: sums per channel, and maps with numbers per channel. The
+// channels lie last ((rows, channels): a thread looks after a few neighbouring channels and walks down the rows) or in
+// the middle ((outer, channels, inner): a block looks after one channel). Sums are made of pieces whose number the
+// shape alone decides, and the pieces are added in a fixed order: the same arrays give the same bits.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "symbind/backend/cuda/kernels.cuh"
+
+namespace symbind::cuda_backend {
+
+// (outer, channels, inner), with inner 1 where the channels lie last.
+struct ChannelShape {
+  int64_t outer = 0, channels = 0, inner = 1;
+  constexpr bool last() const { return inner == 1; }
+  constexpr int64_t per_channel() const { return outer * inner; }
+  constexpr int64_t size() const { return outer * channels * inner; }
+};
+
+template <class C>
+struct PairOf {
+  C first, second;
+};
+
+// How a pass is cut: blocks of x × y threads, `tiles` of channels by `pieces` of rows (or of a channel's elements).
+struct ChannelCut {
+  int x = 1, y = 1;
+  int64_t tiles = 1, pieces = 1, piece_length = 1;
+
+  dim3 grid() const { return {static_cast<unsigned>(tiles), static_cast<unsigned>(pieces)}; }
+  dim3 block() const { return {static_cast<unsigned>(x), static_cast<unsigned>(y)}; }
+};
+
+inline constexpr int64_t channel_blocks = 132 * 4;  // all at once on the largest GPU
+
+inline ChannelCut cut_channels(const ChannelShape& shape, int width) {
+  ChannelCut cut;
+  if (shape.last()) {
+    const int64_t packs = (shape.channels + width - 1) / width;
+    while (cut.x < 32 && cut.x < packs) cut.x *= 2;
+    cut.y = block_size / cut.x;
+    cut.tiles = (packs + cut.x - 1) / cut.x;
+  } else {
+    cut.x = block_size;
+    cut.tiles = shape.channels;
+  }
+  const int64_t length = shape.per_channel(), lanes = shape.last() ? cut.y : cut.x;
+  const int64_t wanted = std::max<int64_t>(channel_blocks / cut.tiles, 1);
+  const int64_t shortest = lanes * 4;  // a thread has a few elements at least
+  cut.piece_length = std::max((length + wanted - 1) / wanted, std::min(shortest, length));
+  cut.piece_length = std::max<int64_t>(cut.piece_length, 1);
+  cut.pieces = std::max<int64_t>((length + cut.piece_length - 1) / cut.piece_length, 1);
+  return cut;
+}
+
+// Room for the pieces of every channel, however wide the packs.
+inline size_t piece_bytes(const ChannelShape& shape, size_t size_of_compute_type) {
+  int64_t pieces = 1;
+  for (const int width : {1, 2, 4, 8}) pieces = std::max(pieces, cut_channels(shape, width).pieces);
+  return static_cast<size_t>(pieces * shape.channels) * 2 * size_of_compute_type;
+}
+
+// ---- Sums -----------------------------------------------------------------------------------------------------------
+
+// sums[piece][channel] = Σ over the piece. terms.at(channel) gives what the terms need to know about a channel,
+// terms.load<width>(index) reads their arrays, terms(of_channel, values, k) is the pair that element k adds.
+template <int width, class Terms>
+__global__ void sum_last_channels(ChannelShape shape, int64_t piece_length, Terms terms,
+                                  PairOf<typename Terms::Compute>* sums) {
+  using C = typename Terms::Compute;
+  __shared__ PairOf<C> shared[block_size * width];
+  const int64_t channel = (int64_t{blockIdx.x} * blockDim.x + threadIdx.x) * width;
+  const int64_t begin = int64_t{blockIdx.y} * piece_length;
+  const int64_t end = begin + piece_length < shape.outer ? begin + piece_length : shape.outer;
+  PairOf<C> sum[width];
+  for (int k = 0; k < width; ++k) sum[k] = {C(0), C(0)};
+  if (channel < shape.channels) {
+    typename Terms::OfChannel of_channel[width];
+    for (int k = 0; k < width; ++k) of_channel[k] = terms.at(channel + k);
+#pragma unroll 4
+    for (int64_t row = begin + threadIdx.y; row < end; row += blockDim.y) {
+      const auto values = terms.template load<width>(row * shape.channels + channel);
+#pragma unroll
+      for (int k = 0; k < width; ++k) {
+        const PairOf<C> term = terms(of_channel[k], values, k);
+        sum[k].first += term.first;
+        sum[k].second += term.second;
+      }
+    }
+  }
+  const int columns = static_cast<int>(blockDim.x) * width, column = static_cast<int>(threadIdx.x) * width;
+  for (int k = 0; k < width; ++k) shared[static_cast<int>(threadIdx.y) * columns + column + k] = sum[k];
+  __syncthreads();
+  const int thread = static_cast<int>(threadIdx.y * blockDim.x + threadIdx.x);
+  for (int c = thread; c < columns; c += block_size) {
+    const int64_t target = int64_t{blockIdx.x} * columns + c;
+    if (target >= shape.channels) continue;
+    PairOf<C> total = shared[c];
+    for (int row = 1; row < static_cast<int>(blockDim.y); ++row) {
+      total.first += shared[row * columns + c].first;
+      total.second += shared[row * columns + c].second;
+    }
+    sums[int64_t{blockIdx.y} * shape.channels + target] = total;
+  }
+}
+
+// Where element e of a channel lies.
+__device__ inline int64_t in_channel(const ChannelShape& shape, int64_t channel, uint32_t e) {
+  const auto inner = static_cast<uint32_t>(shape.inner);
+  return (int64_t{e / inner} * shape.channels + channel) * shape.inner + e % inner;
+}
+
+template <class Terms>
+__global__ void sum_middle_channels(ChannelShape shape, int64_t piece_length, Terms terms,
+                                    PairOf<typename Terms::Compute>* sums) {
+  using C = typename Terms::Compute;
+  const int64_t channel = blockIdx.x, begin = int64_t{blockIdx.y} * piece_length, length = shape.per_channel();
+  const int64_t end = begin + piece_length < length ? begin + piece_length : length;
+  const auto of_channel = terms.at(channel);
+  PairOf<C> sum = {C(0), C(0)};
+#pragma unroll 4
+  for (int64_t e = begin + threadIdx.x; e < end; e += blockDim.x) {
+    const auto values = terms.template load<1>(in_channel(shape, channel, static_cast<uint32_t>(e)));
+    const PairOf<C> term = terms(of_channel, values, 0);
+    sum.first += term.first;
+    sum.second += term.second;
+  }
+  sum.first = combine_block<Add>(sum.first);
+  sum.second = combine_block<Add>(sum.second);
+  if (threadIdx.x == 0) sums[int64_t{blockIdx.y} * shape.channels + channel] = sum;
+}
+
+// Adds up the pieces in double and calls finish(channel, Σ first, Σ second).
+inline constexpr int finish_lanes = 32;
+template <class C, class Finish>
+__global__ void finish_sums(const PairOf<C>* sums, int64_t pieces, int64_t channels, Finish finish) {
+  __shared__ PairOf<double> shared[finish_lanes][32];
+  const int64_t channel = int64_t{blockIdx.x} * 32 + threadIdx.x;
+  PairOf<double> total = {0, 0};
+  if (channel < channels) {
+#pragma unroll 8
+    for (int64_t piece = threadIdx.y; piece < pieces; piece += finish_lanes) {
+      const PairOf<C> sum = sums[piece * channels + channel];
+      total.first += sum.first;
+      total.second += sum.second;
+    }
+  }
+  shared[threadIdx.y][threadIdx.x] = total;
+  __syncthreads();
+  if (threadIdx.y != 0 || channel >= channels) return;
+  for (int lane = 1; lane < finish_lanes; ++lane) {
+    total.first += shared[lane][threadIdx.x].first;
+    total.second += shared[lane][threadIdx.x].second;
+  }
+  finish(channel, total.first, total.second);
+}
+
+// `wide`: may the arrays be read 16 bytes at a time? Needs piece_bytes() of scratch.
+template <class T, class Terms, class Finish>
+void queue_channel_sums(cudaStream_t stream, const ChannelShape& shape, bool wide, const Terms& terms, void* scratch,
+                        const Finish& finish) {
+  using C = typename Terms::Compute;
+  auto* const sums = static_cast<PairOf<C>*>(scratch);
+  const bool packed = wide && shape.last() && shape.channels % widest<T> == 0;
+  const ChannelCut cut = cut_channels(shape, packed ? widest<T> : 1);
+  if (packed)
+    sum_last_channels<widest<T>><<<cut.grid(), cut.block(), 0, stream>>>(shape, cut.piece_length, terms, sums);
+  else if (shape.last())
+    sum_last_channels<1><<<cut.grid(), cut.block(), 0, stream>>>(shape, cut.piece_length, terms, sums);
+  else
+    sum_middle_channels<<<cut.grid(), cut.block(), 0, stream>>>(shape, cut.piece_length, terms, sums);
+  const dim3 block(32, finish_lanes), grid(static_cast<unsigned>((shape.channels + 31) / 32));
+  finish_sums<<<grid, block, 0, stream>>>(sums, cut.pieces, shape.channels, finish);
+}
+
+// ---- Maps -----------------------------------------------------------------------------------------------------------
+
+// map.at(channel) gives what the map needs to know about a channel, map.load<width>(index) reads its arrays, map(…) is
+// the result of one element. Pieces run from the end to the beginning: what a sum before it read last may still be in
+// the cache. The output may be one of the arrays read.
+template <int width, class Map>
+__global__ void map_last_channels(ChannelShape shape, int64_t piece_length, Map map) {
+  using T = typename Map::Element;
+  const int64_t channel = (int64_t{blockIdx.x} * blockDim.x + threadIdx.x) * width;
+  if (channel >= shape.channels) return;
+  const int64_t begin = int64_t{gridDim.y - 1 - blockIdx.y} * piece_length;
+  const int64_t end = begin + piece_length < shape.outer ? begin + piece_length : shape.outer;
+  typename Map::OfChannel of_channel[width];
+  for (int k = 0; k < width; ++k) of_channel[k] = map.at(channel + k);
+  // Several rows are read before the first is written: the compiler cannot know that they lie apart.
+  constexpr int batch = 4;
+  const int64_t step = blockDim.y;
+  const auto write = [&](int64_t index, const auto& values) {
+    Pack<T, width> result;
+#pragma unroll
+    for (int k = 0; k < width; ++k) result.element[k] = store<T>(map(of_channel[k], values, k));
+    *reinterpret_cast<Pack<T, width>*>(map.out + index) = result;
+  };
+  int64_t row = begin + threadIdx.y;
+  for (; row + (batch - 1) * step < end; row += batch * step) {
+    decltype(map.template load<width>(0)) values[batch];
+#pragma unroll
+    for (int i = 0; i < batch; ++i) values[i] = map.template load<width>((row + i * step) * shape.channels + channel);
+#pragma unroll
+    for (int i = 0; i < batch; ++i) write((row + i * step) * shape.channels + channel, values[i]);
+  }
+  for (; row < end; row += step) {
+    const int64_t index = row * shape.channels + channel;
+    write(index, map.template load<width>(index));
+  }
+}
+
+template <class Map>
+__global__ void map_middle_channels(ChannelShape shape, int64_t piece_length, Map map) {
+  using T = typename Map::Element;
+  const int64_t channel = blockIdx.x, begin = int64_t{gridDim.y - 1 - blockIdx.y} * piece_length;
+  const int64_t length = shape.per_channel(), end = begin + piece_length < length ? begin + piece_length : length;
+  const auto of_channel = map.at(channel);
+#pragma unroll 4
+  for (int64_t e = begin + threadIdx.x; e < end; e += blockDim.x) {
+    const int64_t index = in_channel(shape, channel, static_cast<uint32_t>(e));
+    map.out[index] = store<T>(map(of_channel, map.template load<1>(index), 0));
+  }
+}
+
+template <class Map>
+void queue_channel_map(cudaStream_t stream, const ChannelShape& shape, bool wide, const Map& map) {
+  using T = typename Map::Element;
+  const bool packed = wide && shape.last() && shape.channels % widest<T> == 0;
+  const ChannelCut cut = cut_channels(shape, packed ? widest<T> : 1);
+  if (packed)
+    map_last_channels<widest<T>><<<cut.grid(), cut.block(), 0, stream>>>(shape, cut.piece_length, map);
+  else if (shape.last())
+    map_last_channels<1><<<cut.grid(), cut.block(), 0, stream>>>(shape, cut.piece_length, map);
+  else
+    map_middle_channels<<<cut.grid(), cut.block(), 0, stream>>>(shape, cut.piece_length, map);
+}
+
+}  // namespace symbind::cuda_backend

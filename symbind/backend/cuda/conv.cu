@@ -1,0 +1,318 @@
+// Convolution by cuDNN, or by the direct kernels where cuDNN has nothing. Where the channels fill whole vectors the
+// activations are wanted channels-last, as tensor cores read them; the weights, which users see with channels second,
+// are then brought into the same order first, and their gradient back. Bias and activation are a pass over the result.
+#include "symbind/ops/conv.h"
+
+#include "symbind/backend/cuda/activation.cuh"
+#include "symbind/backend/cuda/channels.cuh"
+#include "symbind/backend/cuda/conv_direct.h"
+#include "symbind/backend/cuda/conv_plan.h"
+#include "symbind/backend/cuda/families.h"
+#include "symbind/backend/cuda/step.h"
+#include "symbind/backend/cuda/transpose.h"
+#include "symbind/core/error.h"
+
+namespace symbind::cuda_backend {
+namespace {
+
+constexpr size_t workspace_alignment = 256;
+constexpr size_t usual_workspace = size_t{256} << 20;
+
+size_t aligned(size_t bytes) { return (bytes + workspace_alignment - 1) / workspace_alignment * workspace_alignment; }
+
+// ---- Bias and activation --------------------------------------------------------------------------------------------
+
+// out = function(out + bias), with no bias where it is null.
+template <class T, class Function>
+struct FinishOutput {
+  using Element = T;
+  using OfChannel = compute_type<T>;
+  T* out;
+  const T* bias;
+  Function function;
+
+  __device__ OfChannel at(int64_t channel) const {
+    return bias ? cuda_backend::load(bias[channel]) : compute_type<T>(0);
+  }
+  template <int width>
+  __device__ Pack<T, width> load(int64_t index) const {
+    return *reinterpret_cast<const Pack<T, width>*>(out + index);
+  }
+  template <int width>
+  __device__ compute_type<T> operator()(OfChannel shift, const Pack<T, width>& values, int k) const {
+    return function(cuda_backend::load(values.element[k]) + shift);
+  }
+};
+
+template <class T>
+struct BiasSums {
+  using Compute = compute_type<T>;
+  struct OfChannel {};
+  const T* dy;
+
+  __device__ OfChannel at(int64_t) const { return {}; }
+  template <int width>
+  __device__ Pack<T, width> load(int64_t index) const {
+    return *reinterpret_cast<const Pack<T, width>*>(dy + index);
+  }
+  template <int width>
+  __device__ PairOf<Compute> operator()(OfChannel, const Pack<T, width>& values, int k) const {
+    return {cuda_backend::load(values.element[k]), Compute(0)};
+  }
+};
+
+template <class T>
+struct StoreSum {
+  T* out;
+  __device__ void operator()(int64_t channel, double sum, double) const {
+    out[channel] = store<T>(static_cast<compute_type<T>>(sum));
+  }
+};
+
+// ---- A node as a problem --------------------------------------------------------------------------------------------
+
+template <class P>
+constexpr ConvolutionPass pass_of = std::is_same_v<P, ConvolutionGradData>     ? ConvolutionPass::data_grad
+                                    : std::is_same_v<P, ConvolutionGradWeight> ? ConvolutionPass::weight_grad
+                                                                               : ConvolutionPass::forward;
+
+struct NodeArrays {
+  const Tensor &data, &weight, &output;
+};
+
+template <class P>
+NodeArrays arrays_of(const NodeView& node) {
+  if constexpr (pass_of<P> == ConvolutionPass::data_grad)
+    return {node.outputs[0], node.inputs[1], node.inputs[0]};
+  else if constexpr (pass_of<P> == ConvolutionPass::weight_grad)
+    return {node.inputs[1], node.inputs[2], node.inputs[0]};
+  else
+    return {node.inputs[0], node.inputs[1], node.outputs[0]};
+}
+
+// With one channel, or one position, both layouts are the same bytes.
+bool lies_last(const Tensor& tensor) {
+  return tensor.layout == Layout::channels_last && tensor.shape[1] > 1 && tensor.shape.size(2, tensor.shape.rank()) > 1;
+}
+bool lies_plain(const Tensor& tensor) {
+  return tensor.layout == Layout::plain && tensor.shape[1] > 1 && tensor.shape.size(2, tensor.shape.rank()) > 1;
+}
+
+// Do vectors of 16 bytes divide the channels? The few channels of images are padded by the library itself.
+bool suits_channels_last(const ConvolutionSize& size, DType dtype) {
+  if (dtype == DType::float64) return false;
+  const auto vector = static_cast<int64_t>(16 / size_of(dtype));
+  const bool image = size.groups == 1 && size.channels <= 4;
+  return (image || size.group_channels() % vector == 0) && size.group_filters() % vector == 0;
+}
+
+template <class P>
+ConvolutionProblem problem_of(const NodeView& node) {
+  const P& p = node.as<P>();
+  const NodeArrays arrays = arrays_of<P>(node);
+  ConvolutionProblem problem;
+  problem.pass = pass_of<P>;
+  problem.size = size_of(p, arrays.data.shape, arrays.output.shape);
+  problem.dtype = arrays.output.dtype;
+  const bool behind = channels_behind(p.layout);
+  problem.channels_last = behind || lies_last(arrays.data) || lies_last(arrays.output);
+  require(behind || !problem.channels_last || (!lies_plain(arrays.data) && !lies_plain(arrays.output)), node.where(),
+          " has data and output in different layouts");
+  const std::string tune = p.cudnn_tune.value_or("");
+  problem.tune = tune != "off";
+  const size_t allowed = static_cast<size_t>(p.workspace) << 20;
+  problem.most_workspace = tune == "fastest" ? allowed : std::min(allowed, usual_workspace);
+  return problem;
+}
+
+// ---- The kernel -----------------------------------------------------------------------------------------------------
+
+class ConvolutionKernel final : public Kernel {
+ public:
+  ConvolutionKernel(const NodeView& node, const Convolution& p, const ConvolutionProblem& problem, std::string act_type)
+      : device_(CudaDevice::of(node.context)),
+        where_(node.where()),
+        problem_(problem),
+        has_bias_(!p.no_bias),
+        weight_last_(channels_behind(p.layout)),
+        act_type_(std::move(act_type)) {
+    std::string reason;
+    if (problem.dtype != DType::float64) plan_ = find_convolution(device_, problem, &reason);
+    const ConvolutionSize& size = problem.size;
+    weight_matrices_ = {size.filters, size.group_channels(), size.kernel_size()};
+    weight_bytes_ =
+        static_cast<size_t>(size.filters * size.group_channels() * size.kernel_size()) * size_of(problem.dtype);
+    reorders_weight_ = plan_ && problem.channels_last && !weight_last_ && !weight_matrices_.trivial();
+    output_shape_ = problem.channels_last ? ChannelShape{size.batch * size.out_size(), size.filters, 1}
+                                          : ChannelShape{size.batch, size.filters, size.out_size()};
+    plan_memory();
+  }
+
+  void prepare(const Args& args) override {
+    guarded([&] { order_weight(stream_of(args), args.inputs[1], args.kept); });
+  }
+
+  void run(const Args& args) override {
+    guarded([&] {
+      switch (problem_.pass) {
+        case ConvolutionPass::forward:
+          convolve(args, args.inputs[0], args.inputs[1], args.outputs[0]);
+          return finish_output(args);
+        case ConvolutionPass::data_grad:
+          return convolve(args, args.outputs[0], args.inputs[1], args.inputs[0]);
+        case ConvolutionPass::weight_grad:
+          if (args.outputs[0]) convolve(args, args.inputs[1], args.outputs[0], args.inputs[0]);
+          if (has_bias_ && args.outputs[1]) sum_bias(args);
+      }
+    });
+  }
+
+ private:
+  // Scratch: the library's workspace, the gradient of the weight in the library's order, sums for the bias.
+  void plan_memory() {
+    const bool weight_grad = problem_.pass == ConvolutionPass::weight_grad;
+    const size_t workspace = plan_ ? aligned(plan_->workspace_bytes()) : 0;
+    weight_at_ = workspace;
+    sums_at_ = weight_at_ + (weight_grad && reorders_weight_ ? aligned(weight_bytes_) : 0);
+    const size_t element = problem_.dtype == DType::float64 ? sizeof(double) : sizeof(float);
+    const size_t total = sums_at_ + (weight_grad && has_bias_ ? piece_bytes(output_shape_, element) : 0);
+    if (total > 0) scratch_bytes = total + workspace_alignment;
+    if (!weight_grad && reorders_weight_) {
+      kept_bytes = weight_bytes_;
+      kept_from = {1};
+    }
+  }
+
+  template <class Work>
+  void guarded(Work work) {
+    const CurrentDevice current(device_.id());
+    device_.note(where_);
+    work();
+    device_.check_queued(where_);
+  }
+
+  std::byte* scratch_of(const Args& args) const {
+    return reinterpret_cast<std::byte*>(aligned(reinterpret_cast<size_t>(args.scratch)));
+  }
+
+  void order_weight(cudaStream_t stream, const void* from, void* to) const {
+    queue_transpose(stream, from, to, size_of(problem_.dtype), weight_matrices_);
+  }
+
+  void convolve(const Args& args, void* data, void* weight, void* output) {
+    const cudaStream_t stream = stream_of(args);
+    const bool is_weight_grad = problem_.pass == ConvolutionPass::weight_grad;
+    if (!plan_ || !aligned_for_packs(data) || !aligned_for_packs(weight) || !aligned_for_packs(output))
+      return queue_direct_convolution(stream, problem_, weight_last_, data, weight, output);
+    std::byte* const scratch = scratch_of(args);
+    void* const ordered = !reorders_weight_ ? weight : is_weight_grad ? scratch + weight_at_ : args.kept;
+    plan_->run(stream, data, ordered, output, scratch);
+    if (is_weight_grad && reorders_weight_)
+      queue_transpose(stream, ordered, weight, size_of(problem_.dtype),
+                      {weight_matrices_.batch, weight_matrices_.columns, weight_matrices_.rows});
+  }
+
+  void finish_output(const Args& args) {
+    if (!has_bias_ && act_type_.empty()) return;
+    const auto finish = [&](auto function) {
+      visit_floating(problem_.dtype, [&]<class T>(std::type_identity<T>) {
+        T* const out = args.out<T>();
+        const T* const bias = has_bias_ ? args.in<T>(2) : nullptr;
+        queue_channel_map(stream_of(args), output_shape_, aligned_for_packs(out),
+                          FinishOutput<T, decltype(function)>{out, bias, function});
+      });
+    };
+    if (act_type_.empty())
+      finish(pointwise::Identity{});
+    else
+      with_activation(act_type_, finish);
+  }
+
+  void sum_bias(const Args& args) {
+    visit_floating(problem_.dtype, [&]<class T>(std::type_identity<T>) {
+      const T* const dy = args.in<T>(0);
+      queue_channel_sums<T>(stream_of(args), output_shape_, aligned_for_packs(dy), BiasSums<T>{dy},
+                            scratch_of(args) + sums_at_, StoreSum<T>{args.out<T>(1)});
+    });
+  }
+
+  CudaDevice& device_;
+  std::string where_;
+  ConvolutionProblem problem_;
+  bool has_bias_, weight_last_;
+  std::string act_type_;
+  std::shared_ptr<ConvolutionPlan> plan_;  // none: the direct kernels
+  bool reorders_weight_ = false;
+  Matrices weight_matrices_;
+  size_t weight_bytes_ = 0, weight_at_ = 0, sums_at_ = 0;
+  ChannelShape output_shape_;
+};
+
+// ---- Implementations ------------------------------------------------------------------------------------------------
+
+template <class P>
+std::unique_ptr<Kernel> build(const NodeView& node) {
+  const P& p = node.as<P>();
+  std::string act_type;
+  if constexpr (std::is_same_v<P, ConvolutionActivation>) act_type = p.act_type;
+  return std::make_unique<ConvolutionKernel>(node, p, problem_of<P>(node), act_type);
+}
+
+template <class P>
+std::string refuse_arrays(const NodeView& node) {
+  const NodeArrays arrays = arrays_of<P>(node);
+  if (!is_floating(arrays.output.dtype)) return "wants floating numbers";
+  for (const Tensor* tensor : {&arrays.data, &arrays.weight, &arrays.output}) {
+    if (tensor->dtype != arrays.output.dtype) return "arrays of different types";
+    if (tensor->shape.size() == 0) return "an empty array";
+    if (block_of(tensor->layout) > 1) return "a blocked layout";
+  }
+  const ConvolutionSize size = size_of(node.as<P>(), arrays.data.shape, arrays.output.shape);
+  return size.batch * size.out_size() < (int64_t{1} << 31) ? "" : "too many elements in a channel";
+}
+
+template <class P>
+std::string refuse_cudnn(const NodeView& node) {
+  if (std::string reason = refuse_arrays<P>(node); !reason.empty()) return reason;
+  if (node.outputs[0].dtype == DType::float64) return "float64";
+  ConvolutionProblem problem = problem_of<P>(node);
+  problem.channels_last |= suits_channels_last(problem.size, problem.dtype);  // as the layout pass will have it
+  std::string reason;
+  find_convolution(CudaDevice::of(node.context), problem, &reason);
+  return reason;
+}
+
+Layout liked(const Tensor& tensor) { return tensor.shape[1] == 1 ? Layout::plain : Layout::channels_last; }
+
+template <class P>
+std::optional<LayoutWish> likes(const NodeView& node) {
+  const P& p = node.as<P>();
+  const NodeArrays arrays = arrays_of<P>(node);
+  if (channels_behind(p.layout)) return std::nullopt;
+  if (!suits_channels_last(size_of(p, arrays.data.shape, arrays.output.shape), arrays.output.dtype))
+    return std::nullopt;
+  LayoutWish wish{std::vector(node.inputs.size(), Layout::plain), std::vector(node.outputs.size(), Layout::plain)};
+  wish.inputs[0] = liked(node.inputs[0]);
+  if constexpr (pass_of<P> == ConvolutionPass::weight_grad)
+    wish.inputs[1] = liked(node.inputs[1]);
+  else
+    wish.outputs[0] = liked(node.outputs[0]);
+  return wish;
+}
+
+template <class P>
+void add(ImplementationTable& table) {
+  table.add<P>({"cudnn", refuse_cudnn<P>, build<P>, likes<P>, true});
+  table.add<P>({"direct", refuse_arrays<P>, build<P>, nullptr, true});
+}
+
+}  // namespace
+
+void add_conv(ImplementationTable& table) {
+  add<Convolution>(table);
+  add<ConvolutionActivation>(table);
+  add<ConvolutionGradData>(table);
+  add<ConvolutionGradWeight>(table);
+}
+
+}  // namespace symbind::cuda_backend

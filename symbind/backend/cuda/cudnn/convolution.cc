@@ -1,0 +1,456 @@
+// A convolution is a graph of one operation. cuDNN names engines for it, best first by its own estimate; of those that
+// fit, the first few are timed once and the fastest is kept.
+#include <algorithm>
+#include <array>
+#include <map>
+#include <mutex>
+
+#include "symbind/backend/cuda/conv_plan.h"
+#include "symbind/backend/cuda/cudnn/descriptor.h"
+
+namespace symbind::cuda_backend {
+namespace cudnn {
+namespace {
+
+constexpr int64_t data_id = 1, weight_id = 2, output_id = 3;
+constexpr int64_t array_alignment = 16;
+constexpr size_t most_timed = 10;  // engines behind these are not worth trying
+constexpr int timed_runs = 3;
+
+cudnnDataType_t data_type(DType dtype) {
+  switch (dtype) {
+    case DType::float32:
+      return CUDNN_DATA_FLOAT;
+    case DType::float16:
+      return CUDNN_DATA_HALF;
+    case DType::bfloat16:
+      return CUDNN_DATA_BFLOAT16;
+    default:
+      fail_unknown_dtype(dtype);
+  }
+}
+
+// ---- The graph ------------------------------------------------------------------------------------------------------
+
+// The spatial axes that cuDNN sees: two at least.
+std::vector<int64_t> spatial(const std::array<int64_t, 3>& axes, bool three) {
+  return {axes.begin() + (three ? 0 : 1), axes.end()};
+}
+
+struct Arrays {
+  bool three;  // spatial axes
+  std::vector<int64_t> data, weight, output;
+
+  explicit Arrays(const ConvolutionSize& size)
+      : three(size.in[0] > 1 || size.kernel[0] > 1 || size.out[0] > 1 || size.pad[0] > 0),
+        data{size.batch, size.channels},
+        weight{size.filters, size.group_channels()},
+        output{size.batch, size.filters} {
+    const auto add = [&](std::vector<int64_t>& dims, const std::array<int64_t, 3>& axes) {
+      const auto extents = spatial(axes, three);
+      dims.insert(dims.end(), extents.begin(), extents.end());
+    };
+    add(data, size.in);
+    add(weight, size.kernel);
+    add(output, size.out);
+  }
+};
+
+int64_t product(const std::vector<int64_t>& dims) {
+  int64_t size = 1;
+  for (const int64_t dim : dims) size *= dim;
+  return size;
+}
+
+std::vector<int64_t> strides(const std::vector<int64_t>& dims, bool channels_last) {
+  std::vector<int64_t> result(dims.size());
+  int64_t step = 1;
+  const auto take = [&](size_t axis) {
+    result[axis] = step;
+    step *= dims[axis];
+  };
+  if (channels_last) take(1);
+  for (size_t axis = dims.size(); axis-- > 2;) take(axis);
+  if (!channels_last) take(1);
+  take(0);
+  return result;
+}
+
+Descriptor describe_array(int64_t id, const std::vector<int64_t>& dims, const ConvolutionProblem& problem) {
+  Descriptor tensor(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
+  tensor.set(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, data_type(problem.dtype))
+      .set(CUDNN_ATTR_TENSOR_DIMENSIONS, dims)
+      .set(CUDNN_ATTR_TENSOR_STRIDES, strides(dims, problem.channels_last))
+      .set(CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, id)
+      .set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, array_alignment)
+      .finalize();
+  return tensor;
+}
+
+Descriptor describe_convolution(const ConvolutionSize& size, bool three) {
+  Descriptor convolution(CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
+  convolution.set(CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, CUDNN_DATA_FLOAT)
+      .set(CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE, CUDNN_CROSS_CORRELATION)
+      .set(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, CUDNN_TYPE_INT64, int64_t{three ? 3 : 2})
+      .set(CUDNN_ATTR_CONVOLUTION_DILATIONS, spatial(size.dilate, three))
+      .set(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, spatial(size.stride, three))
+      .set(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, spatial(size.pad, three))
+      .set(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, spatial(size.pad, three))
+      .finalize();
+  return convolution;
+}
+
+// The names of an operation's attributes, which differ from pass to pass.
+struct OperationNames {
+  cudnnBackendDescriptorType_t type;
+  cudnnBackendAttributeName_t alpha, beta, convolution, data, weight, output;
+};
+
+OperationNames names_of(ConvolutionPass pass) {
+  switch (pass) {
+    case ConvolutionPass::data_grad:
+      return {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY};
+    case ConvolutionPass::weight_grad:
+      return {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY};
+    default:
+      return {CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y};
+  }
+}
+
+Descriptor describe_graph(cudnnHandle_t handle, const ConvolutionProblem& problem, const Arrays& arrays) {
+  const OperationNames names = names_of(problem.pass);
+  const Descriptor data = describe_array(data_id, arrays.data, problem);
+  const Descriptor weight = describe_array(weight_id, arrays.weight, problem);
+  const Descriptor output = describe_array(output_id, arrays.output, problem);
+  const Descriptor convolution = describe_convolution(problem.size, arrays.three);
+  Descriptor operation(names.type);
+  operation.set(names.alpha, CUDNN_TYPE_FLOAT, 1.0f)
+      .set(names.beta, CUDNN_TYPE_FLOAT, 0.0f)
+      .set(names.convolution, convolution)
+      .set(names.data, data)
+      .set(names.weight, weight)
+      .set(names.output, output)
+      .finalize();
+  Descriptor graph(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
+  graph.set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, handle)
+      .set(CUDNN_ATTR_OPERATIONGRAPH_OPS, operation)
+      .finalize();
+  return graph;
+}
+
+// ---- Engines --------------------------------------------------------------------------------------------------------
+
+std::vector<Descriptor> named_engines(const Descriptor& graph, cudnnBackendHeurMode_t mode) {
+  Descriptor heuristics(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
+  heuristics.set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph)
+      .set(CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, mode);
+  if (heuristics.try_finalize() != CUDNN_STATUS_SUCCESS) return {};
+  int64_t count = 0;
+  if (cudnnBackendGetAttribute(heuristics.raw(), CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, 0,
+                               &count, nullptr) != CUDNN_STATUS_SUCCESS)
+    return {};
+  std::vector<Descriptor> engines;
+  std::vector<cudnnBackendDescriptor_t> raw;
+  for (int64_t i = 0; i < count; ++i) {
+    engines.emplace_back(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
+    raw.push_back(engines.back().raw());
+  }
+  int64_t there = 0;
+  if (count == 0 ||
+      cudnnBackendGetAttribute(heuristics.raw(), CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, count,
+                               &there, raw.data()) != CUDNN_STATUS_SUCCESS)
+    return {};
+  engines.resize(static_cast<size_t>(std::clamp<int64_t>(there, 0, count)));
+  return engines;
+}
+
+// Are its results the ones asked for: the same at each run, as exact as they should be, ready without a compiler?
+bool suits(const Descriptor& configuration, const ConvolutionProblem& problem, bool tf32) {
+  Descriptor engine(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
+  auto raw = engine.raw();
+  int64_t count = 0;
+  check(cudnnBackendGetAttribute(configuration.raw(), CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1,
+                                 &count, &raw),
+        "asking about an engine");
+  const auto behaviour = engine.get<cudnnBackendBehaviorNote_t>(
+      CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE, CUDNN_TYPE_BEHAVIOR_NOTE, CUDNN_BEHAVIOR_NOTE_TYPE_COUNT);
+  if (std::find(behaviour.begin(), behaviour.end(), CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION) != behaviour.end())
+    return false;
+  const auto notes = engine.get<cudnnBackendNumericalNote_t>(
+      CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE, CUDNN_NUMERICAL_NOTE_TYPE_COUNT);
+  const auto noted = [&](cudnnBackendNumericalNote_t note) {
+    return std::find(notes.begin(), notes.end(), note) != notes.end();
+  };
+  if (noted(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC)) return false;
+  if (problem.dtype != DType::float32) return !noted(CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION);
+  if (noted(CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS)) return false;
+  const bool exact = !noted(CUDNN_NUMERICAL_NOTE_TENSOR_CORE) && !noted(CUDNN_NUMERICAL_NOTE_WINOGRAD) &&
+                     !noted(CUDNN_NUMERICAL_NOTE_FFT);
+  return tf32 || exact;
+}
+
+// ---- What a device keeps --------------------------------------------------------------------------------------------
+
+class Library;
+
+class Plan final : public ConvolutionPlan {
+ public:
+  Plan(Library& library, Descriptor configuration, Descriptor plan, size_t workspace)
+      : library_(library), configuration_(std::move(configuration)), plan_(std::move(plan)), workspace_(workspace) {}
+  void run(cudaStream_t stream, void* data, void* weight, void* output, void* workspace) override;
+  size_t workspace_bytes() const override { return workspace_; }
+
+  // Without the library's lock.
+  cudnnStatus_t execute(cudnnHandle_t handle, void* data, void* weight, void* output, void* workspace) const {
+    const std::array<int64_t, 3> ids{data_id, weight_id, output_id};
+    const std::array<void*, 3> addresses{data, weight, output};
+    Descriptor pack(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
+    pack.set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, std::span<const int64_t>(ids))
+        .set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, std::span<void* const>(addresses))
+        .set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, workspace)
+        .finalize();
+    return cudnnBackendExecute(handle, plan_.raw(), pack.raw());
+  }
+
+ private:
+  Library& library_;
+  Descriptor configuration_, plan_;
+  size_t workspace_;
+};
+
+using Plans = std::vector<std::shared_ptr<Plan>>;
+
+class Library {
+ public:
+  explicit Library(CudaDevice& device) : device_(device) {
+    const CurrentDevice current(device.id());
+    check(cudnnCreate(&handle_), "starting cuDNN");
+  }
+  ~Library() { cudnnDestroy(handle_); }
+  Library(const Library&) = delete;
+  Library& operator=(const Library&) = delete;
+
+  std::shared_ptr<ConvolutionPlan> find(const ConvolutionProblem& problem, std::string* reason);
+  void run(const Plan& plan, cudaStream_t stream, void* data, void* weight, void* output, void* workspace);
+
+ private:
+  struct Found {
+    std::shared_ptr<Plan> plan;
+    std::string reason;
+  };
+  Found search(const ConvolutionProblem& problem);
+  Plans candidates(const Descriptor& graph, const ConvolutionProblem& problem);
+  std::shared_ptr<Plan> fastest(const Plans& plans, const ConvolutionProblem& problem, const Arrays& arrays);
+
+  CudaDevice& device_;
+  cudnnHandle_t handle_ = nullptr;
+  std::mutex mutex_;  // a handle serves one thread at a time
+  std::map<std::vector<int64_t>, Found> found_;
+};
+
+void Plan::run(cudaStream_t stream, void* data, void* weight, void* output, void* workspace) {
+  library_.run(*this, stream, data, weight, output, workspace);
+}
+
+void Library::run(const Plan& plan, cudaStream_t stream, void* data, void* weight, void* output, void* workspace) {
+  const std::lock_guard lock(mutex_);
+  check(cudnnSetStream(handle_, stream), "choosing a stream");
+  check(plan.execute(handle_, data, weight, output, workspace), "running a convolution");
+}
+
+// Everything a plan depends on.
+std::vector<int64_t> key_of(const ConvolutionProblem& problem) {
+  const ConvolutionSize& size = problem.size;
+  std::vector<int64_t> key{static_cast<int64_t>(problem.pass),
+                           problem.channels_last,
+                           static_cast<int64_t>(problem.dtype),
+                           problem.tune,
+                           static_cast<int64_t>(problem.most_workspace),
+                           tf32_wanted(),
+                           size.batch,
+                           size.channels,
+                           size.filters,
+                           size.groups};
+  for (const auto* axes : {&size.in, &size.out, &size.kernel, &size.stride, &size.dilate, &size.pad})
+    key.insert(key.end(), axes->begin(), axes->end());
+  return key;
+}
+
+std::shared_ptr<ConvolutionPlan> Library::find(const ConvolutionProblem& problem, std::string* reason) {
+  const CurrentDevice current(device_.id());
+  const std::lock_guard lock(mutex_);
+  const auto [entry, is_new] = found_.try_emplace(key_of(problem));
+  if (is_new) {
+    try {
+      entry->second = search(problem);
+    } catch (const Error& error) {
+      entry->second.reason = error.what();
+    }
+    cudaGetLastError();  // an engine that was tried and failed concerns nobody else
+  }
+  *reason = entry->second.reason;
+  return entry->second.plan;
+}
+
+Library::Found Library::search(const ConvolutionProblem& problem) {
+  const Arrays arrays(problem.size);
+  const Descriptor graph = describe_graph(handle_, problem, arrays);
+  const Plans plans = candidates(graph, problem);
+  if (plans.empty()) return {nullptr, "cuDNN has no engine that suits"};
+  if (plans.size() == 1 || !problem.tune) return {plans.front(), ""};
+  return {fastest(plans, problem, arrays), ""};
+}
+
+Plans Library::candidates(const Descriptor& graph, const ConvolutionProblem& problem) {
+  const bool tf32 = tf32_wanted();
+  Plans plans;
+  for (const auto mode : {CUDNN_HEUR_MODE_B, CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
+    if (!plans.empty()) break;
+    for (Descriptor& configuration : named_engines(graph, mode)) {
+      if (plans.size() == (problem.tune ? most_timed : 1)) break;
+      try {
+        if (!suits(configuration, problem, tf32)) continue;
+        Descriptor plan(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+        plan.set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, handle_)
+            .set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configuration);
+        if (plan.try_finalize() != CUDNN_STATUS_SUCCESS) continue;
+        const auto workspace = plan.get<int64_t>(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1).at(0);
+        if (workspace < 0 || static_cast<size_t>(workspace) > problem.most_workspace) continue;
+        plans.push_back(
+            std::make_shared<Plan>(*this, std::move(configuration), std::move(plan), static_cast<size_t>(workspace)));
+      } catch (const Error&) {
+        continue;  // an engine cuDNN itself cannot set up
+      }
+    }
+  }
+  return plans;
+}
+
+// ---- Timing ---------------------------------------------------------------------------------------------------------
+
+// A stream and two events of its own: the device's stream may be in the middle of a capture.
+class Stopwatch {
+ public:
+  Stopwatch() {
+    cuda_backend::check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "making a stream");
+    cuda_backend::check(cudaEventCreate(&begin_), "making an event");
+    cuda_backend::check(cudaEventCreate(&end_), "making an event");
+  }
+  ~Stopwatch() {
+    cudaEventDestroy(begin_);
+    cudaEventDestroy(end_);
+    cudaStreamDestroy(stream_);
+  }
+  Stopwatch(const Stopwatch&) = delete;
+  Stopwatch& operator=(const Stopwatch&) = delete;
+  cudaStream_t stream() const { return stream_; }
+
+  // Milliseconds; below 0 when the work failed.
+  template <class Work>
+  float time(Work work) {
+    cudaEventRecord(begin_, stream_);
+    const bool queued = work();
+    cudaEventRecord(end_, stream_);
+    float milliseconds = -1;
+    if (cudaStreamSynchronize(stream_) != cudaSuccess || !queued) return -1;
+    return cudaEventElapsedTime(&milliseconds, begin_, end_) == cudaSuccess ? milliseconds : -1;
+  }
+
+ private:
+  cudaStream_t stream_ = nullptr;
+  cudaEvent_t begin_ = nullptr, end_ = nullptr;
+};
+
+// Memory that goes back to CUDA at once, not to the device's pool: nothing else will have use for blocks of these
+// sizes.
+class Room {
+ public:
+  Room(int device_id, std::vector<size_t> sizes) : pool_(Pool::Kind::device, device_id), sizes_(std::move(sizes)) {
+    for (const size_t bytes : sizes_) blocks_.push_back(pool_.allocate(std::max<size_t>(bytes, 1)));
+  }
+  ~Room() {
+    for (size_t i = 0; i < blocks_.size(); ++i)
+      if (blocks_[i]) pool_.release(blocks_[i], std::max<size_t>(sizes_[i], 1));
+    pool_.empty();
+  }
+  Room(const Room&) = delete;
+  Room& operator=(const Room&) = delete;
+  bool enough() const { return std::find(blocks_.begin(), blocks_.end(), nullptr) == blocks_.end(); }
+  void* operator[](size_t index) const { return blocks_[index]; }
+
+ private:
+  Pool pool_;
+  std::vector<size_t> sizes_;
+  std::vector<void*> blocks_;
+};
+
+std::shared_ptr<Plan> Library::fastest(const Plans& plans, const ConvolutionProblem& problem, const Arrays& arrays) {
+  std::vector<size_t> sizes;
+  for (const auto* dims : {&arrays.data, &arrays.weight, &arrays.output})
+    sizes.push_back(static_cast<size_t>(product(*dims)) * size_of(problem.dtype));
+  size_t workspace = 0;
+  for (const auto& plan : plans) workspace = std::max(workspace, plan->workspace_bytes());
+  sizes.push_back(workspace);
+  const Room room(device_.id(), sizes);
+  if (!room.enough()) {
+    cudaGetLastError();
+    return plans.front();
+  }
+  Stopwatch watch;
+  check(cudnnSetStream(handle_, watch.stream()), "choosing a stream");
+  for (size_t i = 0; i < 3; ++i) cudaMemsetAsync(room[i], 0, sizes[i], watch.stream());
+  const auto run = [&](const Plan& plan) {
+    try {
+      return plan.execute(handle_, room[0], room[1], room[2], room[3]) == CUDNN_STATUS_SUCCESS;
+    } catch (const Error&) {
+      return false;
+    }
+  };
+  std::shared_ptr<Plan> best;
+  float best_time = 0;
+  for (const auto& plan : plans) {
+    if (watch.time([&] { return run(*plan); }) < 0) continue;  // the first run sets the engine up
+    float least = -1;
+    for (int i = 0; i < timed_runs; ++i) {
+      const float now = watch.time([&] { return run(*plan); });
+      if (now >= 0 && (least < 0 || now < least)) least = now;
+    }
+    if (least >= 0 && (!best || least < best_time)) {
+      best = plan;
+      best_time = least;
+    }
+  }
+  check(cudnnSetStream(handle_, device_.stream()), "choosing a stream");
+  require(best != nullptr, "[cuDNN] none of ", plans.size(), " engines runs");
+  return best;
+}
+
+}  // namespace
+}  // namespace cudnn
+
+std::shared_ptr<ConvolutionPlan> find_convolution(CudaDevice& device, const ConvolutionProblem& problem,
+                                                  std::string* reason) {
+  const auto library = std::static_pointer_cast<cudnn::Library>(
+      device.library("cuDNN", [&] { return std::make_shared<cudnn::Library>(device); }));
+  return library->find(problem, reason);
+}
+
+}  // namespace symbind::cuda_backend

@@ -1,0 +1,343 @@
+// Pooling by a thread per result. Channels-last arrays are worked on 16 bytes of neighbouring channels at a time. In
+// the gradients each element of the data collects what the windows over it owe it, so nothing is added atomically; for
+// the maximum a first pass notes where each window's lies.
+#include "symbind/ops/pool.h"
+
+#include "symbind/backend/cuda/channels.cuh"
+#include "symbind/backend/cuda/families.h"
+#include "symbind/backend/cuda/step.h"
+#include "symbind/ops/conv.h"
+
+namespace symbind::cuda_backend {
+namespace {
+
+enum class Kind { max, avg, sum };
+
+Kind kind_of(const Pooling& p) {
+  return p.pool_type == "max" ? Kind::max : p.pool_type == "avg" ? Kind::avg : Kind::sum;
+}
+
+// The extents as device code wants them. `last`: do the channels lie last?
+struct Windows {
+  int channels;
+  int in[3], out[3], kernel[3], stride[3], pad[3];
+  bool last, count_padding;
+
+  Windows(const PoolingSize& size, bool channels_lie_last)
+      : channels(static_cast<int>(size.channels)), last(channels_lie_last), count_padding(size.count_padding) {
+    for (size_t axis = 0; axis < 3; ++axis) {
+      in[axis] = static_cast<int>(size.in[axis]);
+      out[axis] = static_cast<int>(size.out[axis]);
+      kernel[axis] = static_cast<int>(size.kernel[axis]);
+      stride[axis] = static_cast<int>(size.stride[axis]);
+      pad[axis] = static_cast<int>(size.pad[axis]);
+    }
+  }
+};
+
+// One place in an array.
+struct Position {
+  int64_t image;
+  int channel;
+  int at[3];
+
+  // Item `index` of an array with these extents; with `width` channels to an item where channels lie last.
+  __device__ Position(int64_t index, const int (&extent)[3], int channels, bool last, int width) {
+    if (index >> 32)
+      take_apart(index, extent, channels, last, width);
+    else  // divisions of 64 bits are slow
+      take_apart(static_cast<uint32_t>(index), extent, channels, last, width);
+  }
+
+ private:
+  template <class Index>
+  __device__ void take_apart(Index index, const int (&extent)[3], int channels, bool last, int width) {
+    const auto take = [&](int among) {
+      const Index rest = index / static_cast<Index>(among);
+      const auto part = static_cast<int>(index - rest * static_cast<Index>(among));
+      index = rest;
+      return part;
+    };
+    if (last) channel = take(channels / width) * width;
+    for (int axis = 2; axis >= 0; --axis) at[axis] = take(extent[axis]);
+    if (!last) channel = take(channels);
+    image = static_cast<int64_t>(index);
+  }
+};
+
+// Where the elements of one image and channel lie.
+struct Plane {
+  int64_t start;
+  int step, extent1, extent2;
+
+  __device__ Plane(const Position& position, const int (&extent)[3], int channels, bool last)
+      : extent1(extent[1]), extent2(extent[2]) {
+    const int64_t size = int64_t{extent[0]} * extent[1] * extent[2];
+    start = last ? position.image * size * channels + position.channel
+                 : (position.image * channels + position.channel) * size;
+    step = last ? channels : 1;
+  }
+  __device__ int index(int d, int h, int w) const { return (d * extent1 + h) * extent2 + w; }
+  __device__ int64_t offset(int index) const { return start + int64_t{index} * step; }
+};
+
+// The part of a window that lies inside the data, and how many elements a mean divides by.
+struct Window {
+  int begin[3], end[3];
+  int divisor = 1;
+
+  __device__ Window(const Windows& w, const int (&at)[3]) {
+    for (int axis = 0; axis < 3; ++axis) {
+      const int start = at[axis] * w.stride[axis] - w.pad[axis];
+      const int stop = min(start + w.kernel[axis], w.in[axis] + w.pad[axis]);
+      begin[axis] = max(start, 0);
+      end[axis] = min(stop, w.in[axis]);
+      divisor *= w.count_padding ? stop - start : end[axis] - begin[axis];
+    }
+  }
+};
+
+// The windows over a position of the data, along each axis.
+struct Covering {
+  int begin[3], end[3];
+
+  __device__ Covering(const Windows& w, const int (&at)[3]) {
+    for (int axis = 0; axis < 3; ++axis) {
+      const int reach = at[axis] + w.pad[axis];
+      const int before = reach - w.kernel[axis] + 1;
+      begin[axis] = before <= 0 ? 0 : (before + w.stride[axis] - 1) / w.stride[axis];
+      end[axis] = min(reach / w.stride[axis] + 1, w.out[axis]);
+    }
+  }
+};
+
+template <class Visit>
+__device__ void each_in(const int (&begin)[3], const int (&end)[3], Visit visit) {
+  for (int d = begin[0]; d < end[0]; ++d)
+    for (int h = begin[1]; h < end[1]; ++h)
+      for (int w = begin[2]; w < end[2]; ++w) visit(d, h, w);
+}
+
+template <class T>
+__device__ compute_type<T> lowest() {
+  if constexpr (std::is_same_v<T, float16>)
+    return -65504.0f;
+  else if constexpr (std::is_same_v<T, bfloat16>)
+    return -3.38953139e38f;
+  else
+    return std::numeric_limits<T>::lowest();
+}
+
+template <class T, int width>
+__device__ Pack<T, width> read(const T* array, int64_t offset) {
+  return *reinterpret_cast<const Pack<T, width>*>(array + offset);
+}
+
+template <class T, int width, Kind kind>
+__global__ void pool(const T* x, T* y, Windows w, int64_t count) {
+  using C = compute_type<T>;
+  for (int64_t i = first_element(); i < count; i += element_step()) {
+    const Position position(i, w.out, w.channels, w.last, width);
+    const Plane in(position, w.in, w.channels, w.last), out(position, w.out, w.channels, w.last);
+    const Window window(w, position.at);
+    C result[width];
+    for (int k = 0; k < width; ++k) result[k] = kind == Kind::max ? lowest<T>() : C(0);
+    each_in(window.begin, window.end, [&](int d, int h, int v) {
+      const auto values = read<T, width>(x, in.offset(in.index(d, h, v)));
+      for (int k = 0; k < width; ++k) {
+        const C value = load(values.element[k]);
+        result[k] = kind == Kind::max ? (value > result[k] ? value : result[k]) : result[k] + value;
+      }
+    });
+    Pack<T, width> stored;
+    for (int k = 0; k < width; ++k) {
+      if (kind == Kind::avg && window.divisor > 0) result[k] /= static_cast<C>(window.divisor);
+      stored.element[k] = store<T>(result[k]);
+    }
+    const int64_t target = out.offset(out.index(position.at[0], position.at[1], position.at[2]));
+    *reinterpret_cast<Pack<T, width>*>(y + target) = stored;
+  }
+}
+
+// The index, in its plane, of the first of the largest elements of each window; -1 for a window without elements.
+template <class T, int width>
+__global__ void find_largest(const T* x, int32_t* places, Windows w, int64_t count) {
+  using C = compute_type<T>;
+  for (int64_t i = first_element(); i < count; i += element_step()) {
+    const Position position(i, w.out, w.channels, w.last, width);
+    const Plane in(position, w.in, w.channels, w.last), out(position, w.out, w.channels, w.last);
+    const Window window(w, position.at);
+    Pack<int32_t, width> place;
+    C best[width];
+    for (int k = 0; k < width; ++k) place.element[k] = -1;
+    each_in(window.begin, window.end, [&](int d, int h, int v) {
+      const int index = in.index(d, h, v);
+      const auto values = read<T, width>(x, in.offset(index));
+      for (int k = 0; k < width; ++k) {
+        const C value = load(values.element[k]);
+        if (place.element[k] < 0 || value > best[k]) {
+          best[k] = value;
+          place.element[k] = index;
+        }
+      }
+    });
+    const int64_t target = out.offset(out.index(position.at[0], position.at[1], position.at[2]));
+    for (int k = 0; k < width; ++k) places[target + k] = place.element[k];
+  }
+}
+
+template <class T, int width>
+__global__ void collect_largest(const T* dy, const int32_t* places, T* dx, Windows w, int64_t count) {
+  using C = compute_type<T>;
+  for (int64_t i = first_element(); i < count; i += element_step()) {
+    const Position position(i, w.in, w.channels, w.last, width);
+    const Plane in(position, w.in, w.channels, w.last), out(position, w.out, w.channels, w.last);
+    const int here = in.index(position.at[0], position.at[1], position.at[2]);
+    const Covering windows(w, position.at);
+    C sum[width] = {};
+    each_in(windows.begin, windows.end, [&](int d, int h, int v) {
+      const int64_t offset = out.offset(out.index(d, h, v));
+      const auto gradient = read<T, width>(dy, offset);
+      for (int k = 0; k < width; ++k)
+        if (places[offset + k] == here) sum[k] += load(gradient.element[k]);
+    });
+    Pack<T, width> stored;
+    for (int k = 0; k < width; ++k) stored.element[k] = store<T>(sum[k]);
+    *reinterpret_cast<Pack<T, width>*>(dx + in.offset(here)) = stored;
+  }
+}
+
+template <class T, int width, Kind kind>
+__global__ void collect_shares(const T* dy, T* dx, Windows w, int64_t count) {
+  using C = compute_type<T>;
+  for (int64_t i = first_element(); i < count; i += element_step()) {
+    const Position position(i, w.in, w.channels, w.last, width);
+    const Plane in(position, w.in, w.channels, w.last), out(position, w.out, w.channels, w.last);
+    const Covering windows(w, position.at);
+    C sum[width] = {};
+    each_in(windows.begin, windows.end, [&](int d, int h, int v) {
+      const int at[3] = {d, h, v};
+      const Window window(w, at);
+      const bool divide = kind == Kind::avg && window.divisor > 0;
+      const auto gradient = read<T, width>(dy, out.offset(out.index(d, h, v)));
+      for (int k = 0; k < width; ++k) {
+        const C value = load(gradient.element[k]);
+        sum[k] += divide ? value / static_cast<C>(window.divisor) : value;
+      }
+    });
+    Pack<T, width> stored;
+    for (int k = 0; k < width; ++k) stored.element[k] = store<T>(sum[k]);
+    const int here = in.index(position.at[0], position.at[1], position.at[2]);
+    *reinterpret_cast<Pack<T, width>*>(dx + in.offset(here)) = stored;
+  }
+}
+
+// ---- Building -------------------------------------------------------------------------------------------------------
+
+template <class Function>
+void with_kind(Kind kind, Function function) {
+  if (kind == Kind::max) return function(std::integral_constant<Kind, Kind::max>{});
+  if (kind == Kind::avg) return function(std::integral_constant<Kind, Kind::avg>{});
+  function(std::integral_constant<Kind, Kind::sum>{});
+}
+
+// Calls function(integral_constant<width>) with as many channels as can be worked on together.
+template <class T, class Function>
+void with_width(const Windows& windows, bool aligned, Function function) {
+  if (aligned && windows.last && windows.channels % widest<T> == 0)
+    function(std::integral_constant<int, widest<T>>{});
+  else
+    function(std::integral_constant<int, 1>{});
+}
+
+template <class T>
+std::unique_ptr<Kernel> build_forward(const NodeView& node) {
+  const auto& p = node.as<Pooling>();
+  const PoolingSize size = size_of(p, node.inputs[0].shape, node.outputs[0].shape);
+  const Windows windows(size, size.channels_last || node.inputs[0].layout == Layout::channels_last);
+  return make_step(node, [windows, kind = kind_of(p), results = node.outputs[0].shape.size()](const Args& args) {
+    const T* const x = args.in<T>(0);
+    T* const y = args.out<T>();
+    with_width<T>(
+        windows, aligned_for_packs(x) && aligned_for_packs(y), [&]<int width>(std::integral_constant<int, width>) {
+          with_kind(kind, [&]<Kind chosen>(std::integral_constant<Kind, chosen>) {
+            pool<T, width, chosen>
+                <<<blocks_for(results / width), block_size, 0, stream_of(args)>>>(x, y, windows, results / width);
+          });
+        });
+  });
+}
+
+template <class T>
+std::unique_ptr<Kernel> build_backward(const NodeView& node) {
+  const auto& p = node.as<PoolingGrad>();
+  const PoolingSize size = size_of(p, node.inputs[1].shape, node.inputs[0].shape);
+  const Windows windows(size, size.channels_last || node.outputs[0].layout == Layout::channels_last);
+  const int64_t outputs = node.inputs[0].shape.size(), inputs = node.outputs[0].shape.size();
+  const Kind kind = kind_of(p);
+  const auto run = [=](const Args& args) {
+    const T* const dy = args.in<T>(0);
+    const T* const x = kind == Kind::max ? args.in<T>(1) : nullptr;
+    T* const dx = args.out<T>();
+    const bool aligned = aligned_for_packs(dy) && aligned_for_packs(x) && aligned_for_packs(dx);
+    const cudaStream_t stream = stream_of(args);
+    with_width<T>(windows, aligned, [&]<int width>(std::integral_constant<int, width>) {
+      const unsigned blocks = blocks_for(inputs / width);
+      if (kind == Kind::max) {
+        auto* const places = static_cast<int32_t*>(args.scratch);
+        find_largest<T, width>
+            <<<blocks_for(outputs / width), block_size, 0, stream>>>(x, places, windows, outputs / width);
+        collect_largest<T, width><<<blocks, block_size, 0, stream>>>(dy, places, dx, windows, inputs / width);
+      } else if (kind == Kind::avg) {
+        collect_shares<T, width, Kind::avg><<<blocks, block_size, 0, stream>>>(dy, dx, windows, inputs / width);
+      } else {
+        collect_shares<T, width, Kind::sum><<<blocks, block_size, 0, stream>>>(dy, dx, windows, inputs / width);
+      }
+    });
+  };
+  return make_step(node, run,
+                   {.scratch_bytes = kind == Kind::max ? static_cast<size_t>(outputs) * sizeof(int32_t) : 0});
+}
+
+template <class P>
+std::string refuse(const NodeView& node) {
+  const P& p = node.as<P>();
+  if (!is_floating(node.outputs[0].dtype)) return "wants floating numbers";
+  if (p.pool_type == "lp") return "pool_type lp";
+  const Tensor& data = node.inputs[std::is_same_v<P, PoolingGrad> ? 1 : 0];
+  const Shape& output = std::is_same_v<P, PoolingGrad> ? node.inputs[0].shape : node.outputs[0].shape;
+  if (data.shape.size() == 0 || output.size() == 0) return "an empty array";
+  const PoolingSize size = size_of(p, data.shape, output);
+  constexpr int64_t most = (int64_t{1} << 30);
+  for (size_t axis = 0; axis < 3; ++axis)
+    if ((size.out[axis] + 1) * size.stride[axis] + size.kernel[axis] > most) return "windows that reach too far";
+  return size.in_size() < most && size.out_size() < most ? "" : "too many elements in a channel";
+}
+
+// The data decides, in backward as well: what is in front of it wants the gradient as it gave the data.
+template <class P>
+std::optional<LayoutWish> likes(const NodeView& node) {
+  if (node.inputs[std::is_same_v<P, PoolingGrad> ? 1 : 0].layout != Layout::channels_last) return std::nullopt;
+  if (channels_behind(node.as<P>().layout)) return std::nullopt;
+  return LayoutWish{std::vector(node.inputs.size(), Layout::channels_last), {Layout::channels_last}};
+}
+
+}  // namespace
+
+void add_pool(ImplementationTable& table) {
+  table.add<Pooling>({"cuda", refuse<Pooling>,
+                      [](const NodeView& node) {
+                        return visit_floating(node.outputs[0].dtype,
+                                              [&]<class T>(std::type_identity<T>) { return build_forward<T>(node); });
+                      },
+                      likes<Pooling>});
+  table.add<PoolingGrad>({"cuda", refuse<PoolingGrad>,
+                          [](const NodeView& node) {
+                            return visit_floating(node.outputs[0].dtype, [&]<class T>(std::type_identity<T>) {
+                              return build_backward<T>(node);
+                            });
+                          },
+                          likes<PoolingGrad>});
+}
+
+}  // namespace symbind::cuda_backend

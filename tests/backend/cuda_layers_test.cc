@@ -1,0 +1,444 @@
+// Convolution, BatchNorm, Pooling and reorders of the CUDA backend against the CPU's, over odd shapes and in both
+// layouts, and networks made of them. Skipped where there is no GPU.
+#include <cmath>
+#include <cstdlib>
+#include <map>
+
+#include <gtest/gtest.h>
+
+#include "symbind/exec/executor.h"
+#include "symbind/exec/invoke.h"
+#include "symbind/passes/target.h"
+
+#include "examples/support/networks.h"
+#include "tests/support/device_case.h"
+#include "tests/support/networks.h"
+
+namespace symbind::testing {
+namespace {
+
+// Float32 is compared at float tolerance.
+const bool tf32_is_off = setenv("SYMBIND_TF32", "0", 1) == 0;
+
+// ---- Convolution ----------------------------------------------------------------------------------------------------
+
+struct Convolved {
+  Shape data;
+  std::vector<int64_t> kernel;
+  int64_t filters;
+  std::vector<int64_t> stride = {}, pad = {}, dilate = {};
+  int64_t groups = 1;
+  bool behind = false;  // is the layout parameter one with channels behind?
+};
+
+std::string tuple_text(const std::vector<int64_t>& numbers) { return join("(", comma_separated(numbers), ",)"); }
+
+Attributes attributes_of(const Convolved& c, bool no_bias) {
+  static const std::vector<std::string> behind{"", "NWC", "NHWC", "NDHWC"};
+  Attributes attributes{{"kernel", tuple_text(c.kernel)},
+                        {"num_filter", join(c.filters)},
+                        {"num_group", join(c.groups)},
+                        {"no_bias", no_bias ? "True" : "False"}};
+  if (!c.stride.empty()) attributes["stride"] = tuple_text(c.stride);
+  if (!c.pad.empty()) attributes["pad"] = tuple_text(c.pad);
+  if (!c.dilate.empty()) attributes["dilate"] = tuple_text(c.dilate);
+  if (c.behind) attributes["layout"] = behind[c.kernel.size()];
+  return attributes;
+}
+
+Shape weight_of(const Convolved& c) {
+  const int64_t channels = c.data[c.behind ? c.data.rank() - 1 : 1] / c.groups;
+  Shape shape{c.filters};
+  if (!c.behind) shape.push_back(channels);
+  for (const int64_t extent : c.kernel) shape.push_back(extent);
+  if (c.behind) shape.push_back(channels);
+  return shape;
+}
+
+Shape output_of(const Convolved& c) {
+  Shape shape = c.data;
+  shape[c.behind ? c.data.rank() - 1 : 1] = c.filters;
+  for (size_t i = 0; i < c.kernel.size(); ++i) {
+    const int axis = static_cast<int>(i) + (c.behind ? 1 : 2);
+    const int64_t pad = c.pad.empty() ? 0 : c.pad[i], stride = c.stride.empty() ? 1 : c.stride[i];
+    const int64_t reach = (c.dilate.empty() ? 1 : c.dilate[i]) * (c.kernel[i] - 1) + 1;
+    shape[axis] = (c.data[axis] + 2 * pad - reach) / stride + 1;
+  }
+  return shape;
+}
+
+const std::vector<Convolved> convolutions = {
+    {{2, 3, 9, 11}, {3, 3}, 4},
+    {{2, 8, 9, 11}, {3, 3}, 8, {2, 2}, {1, 1}},
+    {{3, 8, 10, 9}, {3, 2}, 16, {1, 2}, {2, 0}, {2, 3}},
+    {{2, 8, 5, 5}, {1, 1}, 16},
+    {{2, 16, 8, 7}, {1, 1}, 8, {2, 2}},
+    {{2, 3, 33, 35}, {7, 7}, 64, {2, 2}, {3, 3}},
+    {{4, 1, 28, 28}, {5, 5}, 20},
+    {{4, 20, 12, 12}, {5, 5}, 50},
+    {{2, 4, 7, 7}, {3, 3}, 6, {}, {1, 1}, {}, 2},
+    {{2, 16, 7, 6}, {3, 3}, 24, {}, {1, 1}, {}, 2},
+    {{2, 8, 7, 7}, {3, 3}, 8, {}, {1, 1}, {}, 8},
+    {{1, 64, 6, 6}, {3, 3}, 64, {}, {1, 1}},
+    {{2, 3, 10}, {3}, 5, {2}, {1}},
+    {{2, 8, 10}, {3}, 8},
+    {{1, 2, 5, 6, 7}, {2, 3, 2}, 3, {1, 2, 1}, {0, 1, 1}},
+    {{2, 8, 4, 5, 6}, {3, 3, 3}, 8, {}, {1, 1, 1}},
+    {{2, 9, 11, 8}, {3, 3}, 4, {2, 1}, {1, 1}, {}, 1, true},
+    {{2, 10, 4}, {3}, 5, {}, {}, {}, 1, true},
+};
+
+std::vector<DeviceCase> convolution_cases(const Convolved& c) {
+  const Attributes with_bias = attributes_of(c, false), without = attributes_of(c, true);
+  const Shape weight = weight_of(c), output = output_of(c), bias{c.filters};
+  std::vector<DeviceCase> cases;
+  cases.push_back({"Convolution", {c.data, weight, bias}, with_bias, float_types, -1, 1, 4});
+  cases.push_back({"Convolution", {c.data, weight}, without, float_types, -1, 1, 4});
+  cases.push_back({"_backward_Convolution_data", {output, weight, c.data}, with_bias, float_types, -1, 1, 4});
+  cases.push_back({"_backward_Convolution_weight", {output, c.data, weight}, with_bias, float_types, -1, 1, 4});
+  cases.push_back({"_backward_Convolution_weight", {output, c.data, weight}, without, float_types, -1, 1, 4});
+  Attributes activated = with_bias;
+  activated["act_type"] = "tanh";
+  cases.push_back({"_Convolution_Activation", {c.data, weight, bias}, activated, float_types, -1, 1, 4});
+  return cases;
+}
+
+class CudaLayers : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (num_gpus() == 0) GTEST_SKIP() << "there is no GPU here";
+  }
+};
+
+TEST_F(CudaLayers, ConvolutionsAgreeWithTheCpu) {
+  for (const Convolved& c : convolutions) compare_devices(convolution_cases(c));
+}
+
+TEST_F(CudaLayers, ConvolutionsWithTheirChannelsLastAgreeWithTheCpu) {
+  for (const Convolved& c : convolutions) {
+    if (c.behind) continue;
+    for (const DeviceCase& tried : convolution_cases(c)) {
+      const bool weight_grad = tried.op == "_backward_Convolution_weight";
+      for (const DType dtype : float_types)
+        EXPECT_NO_THROW(compare_channels_last(tried, dtype,
+                                              weight_grad ? std::vector<size_t>{0, 1} : std::vector<size_t>{0},
+                                              weight_grad ? std::vector<size_t>{} : std::vector<size_t>{0}))
+            << tried;
+    }
+  }
+}
+
+TEST_F(CudaLayers, EveryActivationFollowsAConvolution) {
+  for (const char* type : {"relu", "sigmoid", "softrelu", "softsign", "tanh"}) {
+    const Attributes attributes{{"kernel", "(3, 3)"}, {"num_filter", "8"}, {"act_type", type}};
+    const DeviceCase tried{
+        "_Convolution_Activation", {{2, 4, 6, 5}, {8, 4, 3, 3}, {8}}, attributes, float_types, -1, 1, 4};
+    compare_devices({tried});
+    compare_channels_last(tried, DType::float32, {0}, {0});
+  }
+}
+
+TEST_F(CudaLayers, ConvolutionsAreTunedAsAsked) {
+  for (const char* tune : {"off", "limited_workspace", "fastest"})
+    compare_devices({{"Convolution",
+                      {{2, 8, 9, 9}, {8, 8, 3, 3}},
+                      {{"kernel", "(3, 3)"}, {"num_filter", "8"}, {"no_bias", "True"}, {"cudnn_tune", tune}},
+                      {DType::float32},
+                      -1,
+                      1,
+                      4}});
+}
+
+TEST_F(CudaLayers, ConvolutionsWorkOnViewsAtOddAddresses) {
+  const NDArray data = random_array({41 * 25}, 1), weight = random_array({1 + 8 * 4 * 9}, 2);
+  const auto run = [&](Context context) {
+    const NDArray x = data.as_copy_in(context).slice(1, 1 + 2 * 4 * 25).reshape({2, 4, 5, 5});
+    const NDArray w = weight.as_copy_in(context).slice(1, 1 + 8 * 4 * 9).reshape({8, 4, 3, 3});
+    return invoke("Convolution", {x, w}, {{"kernel", "(3, 3)"}, {"num_filter", "8"}, {"no_bias", "True"}})[0];
+  };
+  EXPECT_TRUE(all_close(run(gpu(0)).as_copy_in(cpu()), run(cpu()), {1e-5, 1e-5, 1e-5}));
+}
+
+TEST_F(CudaLayers, AnEmptyBatchGoesThroughTheHost) {
+  const NDArray data({0, 4, 5, 5}, gpu(0)), weight = random_array({8, 4, 3, 3}, 2, -1, 1, DType::float32, gpu(0));
+  const NDArray result =
+      invoke("Convolution", {data, weight}, {{"kernel", "(3, 3)"}, {"num_filter", "8"}, {"no_bias", "True"}})[0];
+  EXPECT_EQ(result.shape(), (Shape{0, 8, 3, 3}));
+  EXPECT_EQ(invoke("Pooling", {data}, {{"kernel", "(2, 2)"}})[0].shape(), (Shape{0, 4, 4, 4}));
+}
+
+// ---- BatchNorm ------------------------------------------------------------------------------------------------------
+
+std::vector<DeviceCase> batch_norm_cases(const Shape& shape, const std::string& axis) {
+  std::vector<DeviceCase> cases;
+  const Shape channels{shape[axis == "1" ? 1 : shape.rank() - 1]};
+  for (const bool is_train : {true, false})
+    for (const char* fix_gamma : {"True", "False"})
+      for (const char* global : {"False", "True"}) {
+        const Attributes attributes{
+            {"fix_gamma", fix_gamma}, {"use_global_stats", global}, {"output_mean_var", "True"}, {"axis", axis}};
+        const DType parameter = DType::float32;
+        DeviceCase forward{
+            "BatchNorm", {shape, channels, channels, channels, channels}, attributes, float_types, 0.25, 2, 4};
+        DeviceCase backward{
+            "_backward_BatchNorm", {shape, shape, channels, channels, channels}, attributes, float_types, 0.25, 2, 4};
+        forward.is_train = backward.is_train = is_train;
+        for (DeviceCase each : {forward, backward}) {
+          each.dtypes = {DType::float32, DType::float64};
+          cases.push_back(each);
+          each.dtypes = {DType::float16, DType::bfloat16};
+          const bool grad = each.op == "_backward_BatchNorm";
+          each.input_types = {DType::none, grad ? DType::none : parameter, parameter, parameter, parameter};
+          cases.push_back(each);
+        }
+      }
+  return cases;
+}
+
+const std::vector<Shape> normalized = {{4, 3, 5, 7},  {2, 8, 6, 6},    {3, 64, 9, 5},
+                                       {70, 5, 3, 3}, {2, 4, 3, 2, 5}, {1, 40, 80, 80}};
+
+TEST_F(CudaLayers, BatchNormAgreesWithTheCpu) {
+  for (const Shape& shape : normalized) compare_devices(batch_norm_cases(shape, "1"));
+  compare_devices(batch_norm_cases({50, 12}, "1"));
+  compare_devices(batch_norm_cases({4, 5, 7, 8}, "3"));
+  compare_devices(batch_norm_cases({4, 5, 7, 3}, "-1"));
+}
+
+TEST_F(CudaLayers, BatchNormWithItsChannelsLastAgreesWithTheCpu) {
+  for (const Shape& shape : normalized)
+    for (const DeviceCase& tried : batch_norm_cases(shape, "1"))
+      for (const DType dtype : tried.dtypes)
+        EXPECT_NO_THROW(compare_channels_last(
+            tried, dtype, tried.op == "BatchNorm" ? std::vector<size_t>{0} : std::vector<size_t>{0, 1}, {0}))
+            << tried;
+}
+
+TEST_F(CudaLayers, BatchNormKeepsSmallDeviationsFarFromZero) {
+  // A mean of 1000 and a deviation of a hundredth.
+  std::vector<float> values(4 * 4 * 30 * 30);
+  for (size_t i = 0; i < values.size(); ++i) values[i] = 1000.0f + 0.01f * static_cast<float>(i % 7);
+  const NDArray data = array(values, {4, 4, 30, 30});
+  const auto run = [&](Context context) {
+    std::vector<NDArray> inputs{data.as_copy_in(context)};
+    for (int i = 0; i < 4; ++i) inputs.push_back(ones({4}, context));
+    return invoke("BatchNorm", inputs, {{"fix_gamma", "False"}, {"eps", "1e-5"}}, {.is_train = true})[0];
+  };
+  EXPECT_TRUE(all_close(run(gpu(0)).as_copy_in(cpu()), run(cpu()), {1e-2, 1e-2, 0}));
+}
+
+// ---- Pooling --------------------------------------------------------------------------------------------------------
+
+struct Pooled {
+  Shape data, output;
+  Attributes attributes;
+};
+
+const std::vector<Pooled> poolings = {
+    {{2, 3, 9, 11}, {2, 3, 4, 5}, {{"kernel", "(2, 2)"}, {"stride", "(2, 2)"}}},
+    {{2, 8, 9, 11}, {2, 8, 5, 6}, {{"kernel", "(3, 3)"}, {"stride", "(2, 2)"}, {"pad", "(1, 1)"}}},
+    {{2, 8, 8, 8}, {2, 8, 4, 4}, {{"kernel", "(3, 3)"}, {"stride", "(2, 2)"}, {"pooling_convention", "full"}}},
+    {{2, 8, 7, 7}, {2, 8, 1, 1}, {{"global_pool", "True"}, {"kernel", "(1, 1)"}}},
+    {{2, 5, 10}, {2, 5, 4}, {{"kernel", "(4,)"}, {"stride", "(2,)"}}},
+    {{1, 4, 5, 6, 7}, {1, 4, 4, 3, 3}, {{"kernel", "(2, 3, 3)"}, {"stride", "(1, 2, 2)"}, {"pad", "(0, 1, 0)"}}},
+};
+
+std::vector<DeviceCase> pooling_cases(const Pooled& p) {
+  std::vector<DeviceCase> cases;
+  for (const char* type : {"max", "avg", "sum"})
+    for (const char* count : {"True", "False"}) {
+      Attributes attributes = p.attributes;
+      attributes["pool_type"] = type;
+      attributes["count_include_pad"] = count;
+      cases.push_back({"Pooling", {p.data}, attributes});
+      if (std::string(type) == "max")
+        cases.push_back({"_backward_Pooling", {p.output, p.data, p.output}, attributes, float_types, -2, 2, 2});
+      else
+        cases.push_back({"_backward_Pooling", {p.output, p.data}, attributes, float_types, -2, 2, 2});
+    }
+  return cases;
+}
+
+TEST_F(CudaLayers, PoolingsAgreeWithTheCpu) {
+  for (const Pooled& p : poolings) compare_devices(pooling_cases(p));
+  compare_devices({{"Pooling", {{2, 6, 7, 8}}, {{"kernel", "(3, 2)"}, {"pad", "(1, 0)"}, {"layout", "NHWC"}}}});
+}
+
+TEST_F(CudaLayers, PoolingsWithTheirChannelsLastAgreeWithTheCpu) {
+  for (const Pooled& p : poolings)
+    for (const DeviceCase& tried : pooling_cases(p)) {
+      std::vector<size_t> all(tried.inputs.size());
+      for (size_t i = 0; i < all.size(); ++i) all[i] = i;
+      for (const DType dtype : tried.dtypes) EXPECT_NO_THROW(compare_channels_last(tried, dtype, all, {0})) << tried;
+    }
+}
+
+// ---- Reorders -------------------------------------------------------------------------------------------------------
+
+TEST_F(CudaLayers, ReordersMoveEveryElement) {
+  for (const Shape& shape :
+       std::vector<Shape>{{2, 3, 5, 7}, {1, 64, 33, 31}, {3, 40, 1, 1}, {2, 1, 8, 8}, {2, 100, 3, 5}, {0, 3, 2, 2}}) {
+    for (const DType dtype : {DType::float32, DType::float64, DType::float16}) {
+      const DeviceCase tried{"_reorder", {shape}, {}, {dtype}};
+      // The CPU's reorder of arrays that are both plain does not exist, so the copy is compared instead.
+      const NDArray values = random_array(shape, 3, -2, 2, dtype);
+      const NDArray on_gpu = values.as_copy_in(gpu(0));
+      NDArray there(shape, gpu(0), dtype), back(shape, gpu(0), dtype);
+      const OpDef& op = OpRegistry::get().find(tried.op);
+      const auto params = op.parse_params({}, "node");
+      const auto run = [&](const NDArray& from, const NDArray& to, Layout first, Layout second) {
+        const std::vector<Tensor> in{{shape, dtype, first}}, out{{shape, dtype, second}};
+        const NodeView node{op, params.get(), "node", in, out, false, -1, gpu(0)};
+        const auto kernel = Target::get(gpu(0)).implementations(op).front().build(node);
+        void* addresses[] = {const_cast<void*>(from.data()), to.mutable_data()};
+        Args args{addresses, addresses + 1};
+        args.stream = Target::get(gpu(0)).stream(Device::get(gpu(0)));
+        kernel->run(args);
+      };
+      run(on_gpu, there, Layout::plain, Layout::channels_last);
+      run(there, back, Layout::channels_last, Layout::plain);
+      EXPECT_TRUE(same_bits(back, values)) << shape << " " << dtype;
+      const auto plain = values.to_vector<double>(), last = there.to_vector<double>();
+      const int64_t channels = shape[1], space = shape.size(2, shape.rank());
+      for (int64_t i = 0; i < shape.size(); ++i) {
+        const int64_t n = i / (channels * space), c = i / space % channels, s = i % space;
+        ASSERT_EQ(last[static_cast<size_t>((n * space + s) * channels + c)], plain[static_cast<size_t>(i)])
+            << shape << " at " << i;
+      }
+    }
+  }
+}
+
+// ---- Networks -------------------------------------------------------------------------------------------------------
+
+std::vector<NDArray> trained(const Network& network, Context context, bool capture, int steps, double lr = 0.05) {
+  auto executor = bind_with_values(network, context, {.options = {.capture = capture}});
+  auto results = train(*executor, network.inputs, steps, lr);
+  if (context.is_gpu()) {
+    EXPECT_EQ(executor->debug_str().find(" host "), std::string::npos) << executor->debug_str();
+  }
+  return results;
+}
+
+void expect_close(const std::vector<NDArray>& actual, const std::vector<NDArray>& expected, Tolerance tolerance) {
+  ASSERT_EQ(actual.size(), expected.size());
+  for (size_t i = 0; i < actual.size(); ++i) EXPECT_TRUE(all_close(actual[i], expected[i], tolerance)) << "array " << i;
+}
+
+TEST_F(CudaLayers, SmallNetworksTrainAsOnTheCpuWithoutAStepOnTheHost) {
+  for (const auto& network : {lenet(), batch_norm_net()}) {
+    SCOPED_TRACE(network.name);
+    const auto expected = trained(network, cpu(), true, 4);
+    for (const bool capture : {false, true}) {
+      SCOPED_TRACE(capture ? "captured" : "step by step");
+      expect_close(trained(network, gpu(0), capture, 4), expected, {2e-3, 1e-4, 1e-4});
+    }
+  }
+}
+
+// Weights drawn as such networks want them: with arbitrary ones the activations grow from layer to layer.
+void set_residual_values(Executor& executor) {
+  set_values(executor, 10);
+  for (auto [name, array] : executor.arg_dict()) {
+    const auto is = [&, &name = name](const char* part) { return name.find(part) != std::string::npos; };
+    if (is("gamma")) array.fill(1);
+    if (is("beta") || is("bias")) array.fill(0);
+    if (!is("weight")) continue;
+    const double fan_in = static_cast<double>(array.shape().size(1, array.shape().rank()));
+    const double bound = std::sqrt(6 / fan_in);
+    random_array(array.shape(), 7 + array.size() % 97, -1, 1).copyto(array);
+    invoke("_mul_scalar", {array}, {{"scalar", join(bound)}}, {.out = {array}});
+  }
+}
+
+struct Step {
+  NDArray output;
+  std::map<std::string, NDArray> gradients;
+  std::vector<NDArray> states;
+};
+
+Step residual_step(int depth, int version, Context context, bool capture) {
+  const Symbol net = networks::resnet({.depth = depth, .version = version, .classes = 10});
+  auto executor = simple_bind(net, context, {{"data", {4, 3, 64, 64}}}, {.options = {.capture = capture}});
+  set_residual_values(*executor);
+  for (int run = 0; run < 3; ++run) {  // the third is a replay
+    executor->forward(true);
+    executor->backward();
+  }
+  Step step{executor->outputs()[0].as_copy_in(cpu()), {}, {}};
+  for (const auto& [name, gradient] : executor->grad_dict())
+    if (gradient) step.gradients[name] = gradient.as_copy_in(cpu());
+  for (const NDArray& state : executor->aux_arrays()) step.states.push_back(state.as_copy_in(cpu()));
+  if (context.is_gpu()) {
+    EXPECT_EQ(executor->debug_str().find(" host "), std::string::npos) << executor->debug_str();
+  }
+  return step;
+}
+
+TEST_F(CudaLayers, ResidualNetworksHaveTheGradientsOfTheCpu) {
+  for (const auto& [depth, version] : std::vector<std::pair<int, int>>{{18, 1}, {18, 2}, {50, 2}}) {
+    SCOPED_TRACE(join("ResNet-", depth, " v", version));
+    const Step expected = residual_step(depth, version, cpu(), true),
+               actual = residual_step(depth, version, gpu(0), true);
+    EXPECT_TRUE(all_close(actual.output, expected.output, {1e-3, 1e-4, 0}));
+    for (const auto& [name, gradient] : expected.gradients)
+      EXPECT_TRUE(all_close(actual.gradients.at(name), gradient, {2e-2, 1e-6, 5e-3})) << name;
+    for (size_t i = 0; i < expected.states.size(); ++i)
+      EXPECT_TRUE(all_close(actual.states[i], expected.states[i], {1e-3, 1e-4, 1e-4})) << "state " << i;
+  }
+}
+
+TEST_F(CudaLayers, AResidualNetworkGivesTheSameBitsAtEveryRun) {
+  const Step first = residual_step(18, 2, gpu(0), true), second = residual_step(18, 2, gpu(0), true),
+             stepped = residual_step(18, 2, gpu(0), false);
+  EXPECT_TRUE(same_bits(second.output, first.output));
+  EXPECT_TRUE(same_bits(stepped.output, first.output));
+  for (const auto& [name, gradient] : first.gradients) {
+    EXPECT_TRUE(same_bits(second.gradients.at(name), gradient)) << name;
+    EXPECT_TRUE(same_bits(stepped.gradients.at(name), gradient)) << name << ", step by step";
+  }
+}
+
+TEST_F(CudaLayers, InferenceFollowsItsParameters) {
+  // What is kept from a weight is made again when the weight changes.
+  const Network network = batch_norm_net();
+  auto on_cpu = bind_with_values(network), on_gpu = bind_with_values(network, gpu(0));
+  for (int run = 0; run < 4; ++run) {
+    for (const auto& executor : {on_cpu, on_gpu}) {
+      executor->arg_dict().at("conv2_weight").fill(0.01 * (run + 1));
+      executor->forward(false);
+    }
+    EXPECT_TRUE(all_close(on_gpu->outputs()[0].as_copy_in(cpu()), on_cpu->outputs()[0], {1e-4, 1e-5, 0})) << run;
+  }
+}
+
+TEST_F(CudaLayers, ANetworkOfConvolutionsMayLiePartlyOnTheCpu) {
+  const auto grouped = [](const char* group, const auto& make) {
+    const AttrScope scope(Attributes{{"ctx_group", group}});
+    return make();
+  };
+  const auto layer = [](const Symbol& data, const std::string& name) {
+    const Symbol net = convolution(data, {.kernel = {3, 3}, .pad = {1, 1}, .num_filter = 8}, "conv" + name);
+    return activation(batch_norm(net, {.fix_gamma = false}, "bn" + name), {.act_type = "relu"}, "relu" + name);
+  };
+  const Symbol first = grouped("near", [&] { return layer(Symbol::variable("data"), "1"); });
+  const Symbol second = grouped("far", [&] { return layer(first, "2") + first; });
+  const Symbol net = grouped("near", [&] {
+    const Symbol pooled = pooling(second, {.pool_type = "avg", .global_pool = true}, "pool");
+    return softmax_output(fully_connected(pooled, {.num_hidden = 5}, "fc"), {}, "softmax");
+  });
+  const Network network{"split", net, {{"data", {4, 3, 6, 6}}, {"softmax_label", {4}}}, 5};
+  const auto outputs = [&](Context near, Context far) {
+    auto executor = bind_with_values(network, near, {.group2ctx = {{"near", near}, {"far", far}}});
+    std::vector<NDArray> results;
+    for (NDArray& each : train(*executor, network.inputs, 3)) results.push_back(each.as_copy_in(cpu()));
+    return results;
+  };
+  const auto expected = outputs(cpu(), cpu());
+  expect_close(outputs(gpu(0), cpu()), expected, {1e-3, 1e-4, 1e-4});
+  expect_close(outputs(cpu(), gpu(0)), expected, {1e-3, 1e-4, 1e-4});
+  expect_close(outputs(gpu(0), gpu(0)), expected, {1e-3, 1e-4, 1e-4});
+}
+
+}  // namespace
+}  // namespace symbind::testing

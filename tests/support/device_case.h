@@ -1,0 +1,42 @@
+// One operator on a GPU against the CPU: the same arrays, the same seed.
+#pragma once
+
+#include <iosfwd>
+#include <string>
+#include <vector>
+
+#include "symbind/graph/op.h"
+#include "symbind/passes/graph.h"
+
+#include "tests/support/arrays.h"
+
+namespace symbind::testing {
+
+inline const std::vector<DType> float_types = {DType::float32, DType::float64, DType::float16, DType::bfloat16};
+
+struct DeviceCase {
+  std::string op;
+  std::vector<Shape> inputs;
+  Attributes attributes = {};
+  std::vector<DType> dtypes = float_types;
+  double low = -2, high = 2;
+  double slack = 1;
+  bool is_train = true;
+  // Types of single inputs where they differ from the case's.
+  std::vector<DType> input_types = {};
+
+  DType type_of(size_t input, DType dtype) const {
+    return input < input_types.size() && input_types[input] != DType::none ? input_types[input] : dtype;
+  }
+};
+std::ostream& operator<<(std::ostream& out, const DeviceCase& tried);
+
+// Compares outputs and auxiliary states; fails when the GPU leaves the operator to the host.
+void compare_devices(const DeviceCase& tried, DType dtype);
+void compare_devices(const std::vector<DeviceCase>& cases);
+
+// The kernel a GPU builds when the arrays of these numbers are channels-last, against the CPU's on plain ones.
+void compare_channels_last(const DeviceCase& tried, DType dtype, const std::vector<size_t>& inputs,
+                           const std::vector<size_t>& outputs);
+
+}  // namespace symbind::testing
