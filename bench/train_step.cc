@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <fstream>
 #include <iostream>
 #include <map>
 #include <random>
@@ -149,6 +150,7 @@ class Training {
     waitall();
   }
   size_t arena_bytes() const { return executor_->memory().arena; }
+  std::string table() const { return executor_->debug_str(); }
 
  private:
   ExecutorPtr executor_;
@@ -183,6 +185,7 @@ class ModuleTraining {
     waitall();
   }
   size_t arena_bytes() const { return module_.exec_group()->total_exec_bytes(); }
+  std::string table() const { return module_.exec_group()->execs()[0]->debug_str(); }
 
  private:
   Module module_;
@@ -209,10 +212,11 @@ double median_ms(AnyTraining& training, double seconds) {
 constexpr const char* usage =
     "usage: train_step --case mlp-train|lenet-train|lstm-train-unrolled|resnet50-train\n"
     "                  [--through executor|module] [--threads N] [--device cpu|gpu] [--batch N] [--seconds S]\n"
-    "                  [--budget MIB]\n";
+    "                  [--budget MIB] [--table FILE]\n"
+    "--table writes the plans as tables, with the time of each step if SYMBIND_PROFILE=1 is set\n";
 
 struct Options {
-  std::string name, through = "executor", threads, device = "cpu";
+  std::string name, through = "executor", threads, device = "cpu", table;
   double seconds = 3;
   size_t memory_budget = 0;
   int64_t batch = 0;  // 0: the case's own
@@ -240,6 +244,8 @@ Options parse_options(int argc, char** argv) {
       options.batch = std::atoll(value.c_str());
     else if (option == "--seconds")
       options.seconds = std::atof(value.c_str());
+    else if (option == "--table")
+      options.table = value;
     else if (option == "--budget")
       options.memory_budget = static_cast<size_t>(std::atof(value.c_str()) * (1 << 20));
     else
@@ -274,7 +280,10 @@ AnyTraining make(const Case& network, Context context, const Options& options) {
 template <class AnyTraining>
 void run(const Options& options) {
   Case network = cases.at(options.name)();
-  if (options.batch > 0) network.data[0] = options.batch;
+  if (options.batch > 0) {
+    network.data[0] = options.batch;
+    if (network.label.rank() > 0) network.label[0] = options.batch;
+  }
   const int64_t batch_size = network.data[0];
   const Context context = options.device == "gpu" ? gpu() : cpu();
   AnyTraining training = make<AnyTraining>(network, context, options);
@@ -292,6 +301,7 @@ void run(const Options& options) {
     std::cout << ", \"device_peak_mb\": " << mb(memory.peak) << ", \"device_pooled_mb\": " << mb(memory.pooled);
   }
   std::cout << "}\n";
+  if (!options.table.empty()) std::ofstream(options.table) << training.table();
 }
 
 }  // namespace

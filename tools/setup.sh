@@ -95,6 +95,11 @@ is_old() {  # is_old PROGRAM OLDEST: missing, too old, or already ours
   [[ $(command -v "$1") == "$PWD/$venv/"* ]] || ! at_least "$("$1" --version | grep -oEm1 '[0-9]+(\.[0-9]+)+')" "$2"
 }
 if is_old cmake $oldest_cmake || is_old ninja $oldest_ninja; then requirements+=(-r tools/requirements-build.txt); fi
+# CUDA comes without cuDNN, which PyPI has for each of CUDA's major versions.
+if have nvcc && ! "$compiler" -E -x c++ -I"$(dirname "$(command -v nvcc)")/../include" - >/dev/null 2>&1 \
+    <<<'#include <cudnn_graph.h>'; then
+  requirements+=("nvidia-cudnn-cu$(nvcc --version | grep -oEm1 'release [0-9]+' | grep -oE '[0-9]+')==9.19.0.56")
+fi
 if [[ $purpose == lint || -x $venv/bin/ruff ]]; then requirements+=(-r tools/requirements-lint.txt); fi
 
 # The stamp says what was installed; it is written last, so an interrupted set-up is done again.

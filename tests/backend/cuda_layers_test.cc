@@ -8,6 +8,7 @@
 
 #include "symbind/exec/executor.h"
 #include "symbind/exec/invoke.h"
+#include "symbind/ops/conv_fused.h"
 #include "symbind/passes/target.h"
 
 #include "examples/support/networks.h"
@@ -97,9 +98,6 @@ std::vector<DeviceCase> convolution_cases(const Convolved& c) {
   cases.push_back({"_backward_Convolution_data", {output, weight, c.data}, with_bias, float_types, -1, 1, 4});
   cases.push_back({"_backward_Convolution_weight", {output, c.data, weight}, with_bias, float_types, -1, 1, 4});
   cases.push_back({"_backward_Convolution_weight", {output, c.data, weight}, without, float_types, -1, 1, 4});
-  Attributes activated = with_bias;
-  activated["act_type"] = "tanh";
-  cases.push_back({"_Convolution_Activation", {c.data, weight, bias}, activated, float_types, -1, 1, 4});
   return cases;
 }
 
@@ -128,14 +126,61 @@ TEST_F(CudaLayers, ConvolutionsWithTheirChannelsLastAgreeWithTheCpu) {
   }
 }
 
-TEST_F(CudaLayers, EveryActivationFollowsAConvolution) {
-  for (const char* type : {"relu", "sigmoid", "softrelu", "softsign", "tanh"}) {
-    const Attributes attributes{{"kernel", "(3, 3)"}, {"num_filter", "8"}, {"act_type", type}};
-    const DeviceCase tried{
-        "_Convolution_Activation", {{2, 4, 6, 5}, {8, 4, 3, 3}, {8}}, attributes, float_types, -1, 1, 4};
-    compare_devices({tried});
-    compare_channels_last(tried, DType::float32, {0}, {0});
-  }
+// What is taken into a convolution: all forms of it for one shape.
+std::vector<DeviceCase> fused_cases(const Convolved& c, DType dtype) {
+  std::vector<DeviceCase> cases;
+  const Shape weight = weight_of(c);
+  for (const char* act_type : {"", "relu", "sigmoid", "softrelu", "softsign", "tanh"})
+    for (const bool no_bias : {true, false})
+      for (const bool sum : {true, false})
+        for (const int norms : {0, 1, 2, 3}) {
+          ConvolutionFused p;
+          p.kernel = c.kernel;
+          p.stride = c.stride;
+          p.pad = c.pad;
+          p.num_filter = c.filters;
+          p.num_group = c.groups;
+          p.no_bias = no_bias;
+          p.norm = norms & 1;
+          p.norm_before = norms & 2;
+          p.norm_eps = p.norm_before_eps = 1e-3;
+          p.norm_fix_gamma = no_bias;
+          p.sum = sum;
+          p.act_type = act_type;
+          if (p.norm_before && !c.pad.empty()) continue;                            // not taken in with padding
+          if (p.has_norms() && dtype != DType::float32) continue;                   // nor for other types
+          if (p.has_norms() && p.act_type != "" && p.act_type != "relu") continue;  // enough is enough
+          DeviceCase tried{"_Convolution_Fused", {c.data, weight}, {}, {dtype}, 0.25, 1.5, 8, false};
+          if (!no_bias) tried.inputs.push_back({c.filters});
+          if (p.norm_before) tried.inputs.insert(tried.inputs.end(), 4, {c.data[1]});
+          if (p.norm) tried.inputs.insert(tried.inputs.end(), 4, {c.filters});
+          if (sum) tried.inputs.push_back(output_of(c));
+          tried.params = std::make_shared<ConvolutionFused>(p);
+          cases.push_back(tried);
+        }
+  return cases;
+}
+
+const std::vector<Convolved> fused_convolutions = {{{2, 4, 6, 5}, {3, 3}, 8},
+                                                   {{2, 4, 6, 5}, {3, 3}, 8, {}, {1, 1}},
+                                                   {{2, 3, 6, 5}, {2, 2}, 5},
+                                                   {{2, 8, 6, 5}, {1, 1}, 8},
+                                                   {{2, 8, 6, 5}, {3, 3}, 8, {2, 2}, {}, {}, 2}};
+
+TEST_F(CudaLayers, WhatIsTakenIntoAConvolutionAgreesWithTheCpu) {
+  for (const Convolved& c : fused_convolutions)
+    for (const DType dtype : float_types) compare_devices(fused_cases(c, dtype));
+}
+
+TEST_F(CudaLayers, WhatIsTakenIntoAConvolutionWithItsChannelsLastAgreesWithTheCpu) {
+  for (const Convolved& c : fused_convolutions)
+    for (const DType dtype : float_types)
+      for (const DeviceCase& tried : fused_cases(c, dtype)) {
+        std::vector<size_t> last{0};
+        const int sum = inputs_of(*static_cast<const ConvolutionFused*>(tried.params.get())).sum;
+        if (sum >= 0) last.push_back(static_cast<size_t>(sum));
+        EXPECT_NO_THROW(compare_channels_last(tried, dtype, last, {0})) << tried;
+      }
 }
 
 TEST_F(CudaLayers, ConvolutionsAreTunedAsAsked) {
@@ -183,12 +228,25 @@ std::vector<DeviceCase> batch_norm_cases(const Shape& shape, const std::string& 
         DeviceCase backward{
             "_backward_BatchNorm", {shape, shape, channels, channels, channels}, attributes, float_types, 0.25, 2, 4};
         forward.is_train = backward.is_train = is_train;
-        for (DeviceCase each : {forward, backward}) {
+        // With ReLU behind it; the data's gradient may have another array added to it.
+        DeviceCase relu = forward, relu_grad = backward, relu_sum = backward;
+        relu.op = "_BatchNorm_Relu";
+        relu_grad.op = relu_sum.op = "_backward_BatchNorm_Relu";
+        relu_grad.inputs.push_back(channels);
+        relu_sum.inputs = relu_grad.inputs;
+        relu_sum.inputs.push_back(shape);
+        relu_sum.attributes["with_sum"] = "True";
+        DeviceCase again = forward;
+        again.op = "_BatchNorm_again";
+        again.attributes = {{"fix_gamma", fix_gamma}, {"axis", axis}};
+        for (DeviceCase each : {forward, backward, relu, relu_grad, relu_sum, again}) {
           each.dtypes = {DType::float32, DType::float64};
           cases.push_back(each);
           each.dtypes = {DType::float16, DType::bfloat16};
-          const bool grad = each.op == "_backward_BatchNorm";
-          each.input_types = {DType::none, grad ? DType::none : parameter, parameter, parameter, parameter};
+          const bool grad = each.op.starts_with("_backward");
+          each.input_types.assign(each.inputs.size(), parameter);
+          for (size_t i = 0; i < each.inputs.size(); ++i)
+            if (each.inputs[i] == shape && (i == 0 || grad)) each.input_types[i] = DType::none;
           cases.push_back(each);
         }
       }
@@ -205,13 +263,18 @@ TEST_F(CudaLayers, BatchNormAgreesWithTheCpu) {
   compare_devices(batch_norm_cases({4, 5, 7, 3}, "-1"));
 }
 
+std::vector<size_t> large_inputs(const DeviceCase& tried, const Shape& shape) {
+  std::vector<size_t> numbers;
+  for (size_t i = 0; i < tried.inputs.size(); ++i)
+    if (tried.inputs[i] == shape) numbers.push_back(i);
+  return numbers;
+}
+
 TEST_F(CudaLayers, BatchNormWithItsChannelsLastAgreesWithTheCpu) {
   for (const Shape& shape : normalized)
     for (const DeviceCase& tried : batch_norm_cases(shape, "1"))
       for (const DType dtype : tried.dtypes)
-        EXPECT_NO_THROW(compare_channels_last(
-            tried, dtype, tried.op == "BatchNorm" ? std::vector<size_t>{0} : std::vector<size_t>{0, 1}, {0}))
-            << tried;
+        EXPECT_NO_THROW(compare_channels_last(tried, dtype, large_inputs(tried, shape), {0})) << tried;
 }
 
 TEST_F(CudaLayers, BatchNormKeepsSmallDeviationsFarFromZero) {

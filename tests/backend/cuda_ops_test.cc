@@ -189,7 +189,7 @@ void add_multi_updates(std::vector<Case>& cases) {
 
 std::vector<Case> other_cases() {
   std::vector<Case> cases;
-  for (const char* op : {"_copy", "BlockGrad", "make_loss", "Flatten", "zeros_like", "ones_like"})
+  for (const char* op : {"_copy", "_relabel", "BlockGrad", "make_loss", "Flatten", "zeros_like", "ones_like"})
     cases.push_back({op, {{3, 4, 5}}, {}, numbers});
   cases.push_back({"Reshape", {{3, 4, 5}}, {{"shape", "(-1, 10)"}}, numbers});
   cases.push_back({"reshape_like", {{3, 4}, {2, 6}}, {}, numbers});
@@ -275,10 +275,11 @@ TEST_F(CudaOps, EveryImplementationHasACase) {
   std::set<std::string> tried;
   for (const Case& each : all_cases()) tried.insert(each.op);
   tried.insert("_CrossDeviceCopy");  // needs two devices: see cuda_test.cc
+  tried.insert("_pointwise");        // see cuda_pointwise_test.cc
   // See cuda_layers_test.cc.
-  for (const char* op :
-       {"Convolution", "_Convolution_Activation", "_backward_Convolution_data", "_backward_Convolution_weight",
-        "BatchNorm", "_backward_BatchNorm", "Pooling", "_backward_Pooling", "_reorder"})
+  for (const char* op : {"Convolution", "_Convolution_Fused", "_backward_Convolution_data",
+                         "_backward_Convolution_weight", "BatchNorm", "_backward_BatchNorm", "_BatchNorm_Relu",
+                         "_BatchNorm_again", "_backward_BatchNorm_Relu", "Pooling", "_backward_Pooling", "_reorder"})
     tried.insert(op);
   for (const OpDef* op : OpRegistry::get().all()) {
     if (Target::get(gpu(0)).implementations(*op).size() == 1) continue;  // the host's alone

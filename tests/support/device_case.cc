@@ -27,6 +27,16 @@ Tolerance tolerance_for(const DeviceCase& tried, DType dtype) {
   return tolerance;
 }
 
+std::shared_ptr<const void> params_of(const DeviceCase& tried) {
+  const OpDef& op = OpRegistry::get().find(tried.op);
+  return tried.params ? op.checked_params(tried.params.get(), "node") : op.parse_params(tried.attributes, "node");
+}
+
+std::vector<NDArray> run(const DeviceCase& tried, const std::vector<NDArray>& inputs, Context context) {
+  return invoke(OpRegistry::get().find(tried.op), inputs, params_of(tried).get(),
+                {.context = context, .is_train = tried.is_train});
+}
+
 // A node as a GPU sees it when it is about to be built.
 struct GpuNode {
   const OpDef& op;
@@ -36,7 +46,7 @@ struct GpuNode {
 
   GpuNode(const DeviceCase& tried, const std::vector<NDArray>& inputs, const std::vector<NDArray>& outputs)
       : op(OpRegistry::get().find(tried.op)), is_train(tried.is_train) {
-    params = op.parse_params(tried.attributes, "node");
+    params = params_of(tried);
     for (const NDArray& array : inputs) in.push_back({array.shape(), array.dtype(), Layout::plain});
     for (const NDArray& array : outputs) out.push_back({array.shape(), array.dtype(), Layout::plain});
     // Hidden outputs: no implementation here looks at more than the first when it accepts a node.
@@ -91,9 +101,9 @@ void compare_devices(const DeviceCase& tried, DType dtype) {
   std::vector<NDArray> on_gpu;
   for (const NDArray& array : on_cpu) on_gpu.push_back(array.as_copy_in(gpu(0)));
   seed(5);
-  const auto expected = invoke(tried.op, on_cpu, tried.attributes, {.context = cpu(), .is_train = tried.is_train});
+  const auto expected = run(tried, on_cpu, cpu());
   seed(5);
-  const auto actual = invoke(tried.op, on_gpu, tried.attributes, {.context = gpu(0), .is_train = tried.is_train});
+  const auto actual = run(tried, on_gpu, gpu(0));
   EXPECT_NE(GpuNode(tried, on_gpu, actual).chosen().name, "host");
   const Tolerance tolerance = tolerance_for(tried, expected[0].dtype());
   ASSERT_EQ(actual.size(), expected.size());
@@ -118,7 +128,7 @@ void compare_channels_last(const DeviceCase& tried, DType dtype, const std::vect
   std::vector<NDArray> on_gpu, results;
   for (size_t i = 0; i < on_cpu.size(); ++i)
     on_gpu.push_back((holds(inputs, i) ? permuted(on_cpu[i], true) : on_cpu[i]).as_copy_in(gpu(0)));
-  const auto expected = invoke(tried.op, on_cpu, tried.attributes, {.context = cpu(), .is_train = tried.is_train});
+  const auto expected = run(tried, on_cpu, cpu());
   GpuNode node(tried, on_cpu, expected);
   std::vector<void*> addresses;
   for (size_t i = 0; i < on_cpu.size(); ++i) {

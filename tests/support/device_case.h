@@ -2,6 +2,7 @@
 #pragma once
 
 #include <iosfwd>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,8 @@ struct DeviceCase {
   bool is_train = true;
   // Types of single inputs where they differ from the case's.
   std::vector<DType> input_types = {};
+  // In place of attributes, for operators that nobody writes by hand.
+  std::shared_ptr<const void> params = nullptr;
 
   DType type_of(size_t input, DType dtype) const {
     return input < input_types.size() && input_types[input] != DType::none ? input_types[input] : dtype;

@@ -1,11 +1,12 @@
-// BatchNorm in three passes: sums per channel, one small kernel that turns them into statistics, and a map over the
-// elements. The gradient goes the same way. Everything here is bound by memory, so the arrays are read 16 bytes at a
-// time, and as few times as the mathematics allows: twice each.
+// BatchNorm, alone and with ReLU behind it, in three passes: sums per channel, one small kernel that turns them into
+// statistics, and a map over the elements. The gradient goes the same way. Everything here is bound by memory, so the
+// arrays are read 16 bytes at a time, and as few times as the mathematics allows: twice each.
 #include "symbind/ops/batch_norm.h"
 
 #include "symbind/backend/cuda/channels.cuh"
 #include "symbind/backend/cuda/families.h"
 #include "symbind/backend/cuda/step.h"
+#include "symbind/ops/batch_norm_again.h"
 
 namespace symbind::cuda_backend {
 namespace {
@@ -79,96 +80,131 @@ __global__ void show_statistics(const C* gamma, const C* beta, const C* moving_m
   }
 }
 
-template <class T>
+template <class C>
+struct Affines {
+  const Affine<C>* affine;
+  __device__ Affine<C> at(int64_t c) const { return affine[c]; }
+};
+// The same from a channel's parameters and statistics; the shift is 0 where beta is null.
+template <class C>
+struct Parameters {
+  const C *gamma, *beta, *mean, *deviation;
+  bool fix_gamma;
+
+  __device__ Affine<C> at(int64_t c) const {
+    return {mean[c], fix_gamma ? deviation[c] : gamma[c] * deviation[c], beta ? beta[c] : C(0)};
+  }
+};
+
+template <class T, bool relu, class Source>
 struct Normalize {
+  static constexpr int rows_at_once = 4;
   using Element = T;
   using Compute = compute_type<T>;
   using OfChannel = Affine<Compute>;
   const T* x;
   T* out;
-  const Affine<Compute>* affine;
+  Source affines;
 
-  __device__ OfChannel at(int64_t channel) const { return affine[channel]; }
+  __device__ OfChannel at(int64_t channel) const { return affines.at(channel); }
   template <int width>
   __device__ Pack<T, width> load(int64_t index) const {
     return *reinterpret_cast<const Pack<T, width>*>(x + index);
   }
   template <int width>
   __device__ Compute operator()(const OfChannel& map, const Pack<T, width>& values, int k) const {
-    return (cuda_backend::load(values.element[k]) - map.mean) * map.scale + map.shift;
+    const Compute value = (cuda_backend::load(values.element[k]) - map.mean) * map.scale + map.shift;
+    return relu && value < Compute(0) ? Compute(0) : value;
   }
 };
 
 // ---- Gradient -------------------------------------------------------------------------------------------------------
 
+// Behind ReLU dy counts only where the result, which is computed again as forward did, was above zero.
+template <bool relu, class C>
+__device__ C arriving(C dy, C away, C scale, C shift) {
+  return relu && !(away * scale + shift > C(0)) ? C(0) : dy;
+}
+
 template <class T, int width>
 struct GradientPacks {
-  Pack<T, width> dy, x;
+  Pack<T, width> dy, x, more;
 };
 
 // Σ dy and Σ dy·(x - mean).
-template <class T>
+template <class T, bool relu>
 struct GradientSums {
   using Compute = compute_type<T>;
-  using OfChannel = Compute;
+  using OfChannel = Affine<Compute>;
   const T *dy, *x;
-  const Compute* mean;
+  Parameters<Compute> parameters;
 
-  __device__ OfChannel at(int64_t channel) const { return mean[channel]; }
+  __device__ OfChannel at(int64_t channel) const { return parameters.at(channel); }
   template <int width>
   __device__ GradientPacks<T, width> load(int64_t index) const {
-    return {*reinterpret_cast<const Pack<T, width>*>(dy + index), *reinterpret_cast<const Pack<T, width>*>(x + index)};
+    return {
+        *reinterpret_cast<const Pack<T, width>*>(dy + index), *reinterpret_cast<const Pack<T, width>*>(x + index), {}};
   }
   template <int width>
-  __device__ PairOf<Compute> operator()(Compute middle, const GradientPacks<T, width>& values, int k) const {
-    const Compute g = cuda_backend::load(values.dy.element[k]);
-    return {g, g * (cuda_backend::load(values.x.element[k]) - middle)};
+  __device__ PairOf<Compute> operator()(const OfChannel& c, const GradientPacks<T, width>& values, int k) const {
+    const Compute away = cuda_backend::load(values.x.element[k]) - c.mean;
+    const Compute g = arriving<relu>(cuda_backend::load(values.dy.element[k]), away, c.scale, c.shift);
+    return {g, g * away};
   }
 };
 
 // dx = scale · (dy - of_mean - (x - mean) · of_deviation)
 template <class C>
 struct GradientOfChannel {
-  C mean, scale, of_mean, of_deviation;
+  Affine<C> affine;
+  C of_mean, of_deviation;
 };
 
 // With x̂ = (x - mean) / deviation: dbeta = Σ dy, dgamma = Σ dy·x̂, and what flows through the batch's own statistics is
 // (dbeta + x̂·dgamma) / count; nothing does through given ones.
 template <class C>
 struct FinishGradient {
-  const C *gamma, *mean, *deviation;
+  Parameters<C> parameters;
   C *dgamma, *dbeta;
   GradientOfChannel<C>* of_channel;
   double count;
-  bool own, fix_gamma;
+  bool own;
 
   __device__ void operator()(int64_t c, double sum, double sum_away) const {
-    const double reciprocal = deviation[c], slope = sum_away * reciprocal;
+    const double reciprocal = parameters.deviation[c], slope = sum_away * reciprocal;
     if (dbeta) dbeta[c] = static_cast<C>(sum);
-    if (dgamma) dgamma[c] = fix_gamma ? C(0) : static_cast<C>(slope);
-    of_channel[c] = {mean[c], fix_gamma ? deviation[c] : gamma[c] * deviation[c],
-                     own ? static_cast<C>(sum / count) : C(0), own ? static_cast<C>(slope * reciprocal / count) : C(0)};
+    if (dgamma) dgamma[c] = parameters.fix_gamma ? C(0) : static_cast<C>(slope);
+    of_channel[c] = {parameters.at(c), own ? static_cast<C>(sum / count) : C(0),
+                     own ? static_cast<C>(slope * reciprocal / count) : C(0)};
   }
 };
 
-template <class T>
+// `more`, where it is not null, is added to the gradient.
+template <class T, bool relu>
 struct DataGradient {
+  static constexpr int rows_at_once = 2;
   using Element = T;
   using Compute = compute_type<T>;
   using OfChannel = GradientOfChannel<Compute>;
-  const T *dy, *x;
+  const T *dy, *x, *more;
   T* out;
   const OfChannel* of_channel;
 
   __device__ OfChannel at(int64_t channel) const { return of_channel[channel]; }
   template <int width>
   __device__ GradientPacks<T, width> load(int64_t index) const {
-    return {*reinterpret_cast<const Pack<T, width>*>(dy + index), *reinterpret_cast<const Pack<T, width>*>(x + index)};
+    GradientPacks<T, width> packs;
+    packs.dy = *reinterpret_cast<const Pack<T, width>*>(dy + index);
+    packs.x = *reinterpret_cast<const Pack<T, width>*>(x + index);
+    if (more) packs.more = *reinterpret_cast<const Pack<T, width>*>(more + index);
+    return packs;
   }
   template <int width>
   __device__ Compute operator()(const OfChannel& c, const GradientPacks<T, width>& values, int k) const {
-    const Compute away = cuda_backend::load(values.x.element[k]) - c.mean;
-    return c.scale * (cuda_backend::load(values.dy.element[k]) - c.of_mean - away * c.of_deviation);
+    const Compute away = cuda_backend::load(values.x.element[k]) - c.affine.mean;
+    const Compute g = arriving<relu>(cuda_backend::load(values.dy.element[k]), away, c.affine.scale, c.affine.shift);
+    const Compute result = c.affine.scale * (g - c.of_mean - away * c.of_deviation);
+    return more ? result + cuda_backend::load(values.more.element[k]) : result;
   }
 };
 
@@ -180,10 +216,15 @@ ChannelShape channel_shape(const BatchNorm& p, const Tensor& data) {
   return {size.outer, size.channels, size.inner};
 }
 
-template <class T>
+template <class P>
+constexpr bool is_gradient = std::is_same_v<P, BatchNormGrad> || std::is_same_v<P, BatchNormReluGrad>;
+template <class P>
+constexpr bool has_relu = std::is_same_v<P, BatchNormRelu> || std::is_same_v<P, BatchNormReluGrad>;
+
+template <class T, class P>
 std::unique_ptr<Kernel> build_forward(const NodeView& node) {
   using C = compute_type<T>;
-  const auto p = node.as<BatchNorm>();
+  const auto p = node.as<P>();
   const ChannelShape shape = channel_shape(p, node.inputs[0]);
   const bool own = uses_batch_statistics(p, node.is_train);
   const size_t affine_bytes = static_cast<size_t>(shape.channels) * sizeof(Affine<C>);
@@ -208,38 +249,64 @@ std::unique_ptr<Kernel> build_forward(const NodeView& node) {
         else
           show_statistics<<<blocks_for(shape.channels), block_size, 0, stream>>>(
               gamma, beta, moving_mean, moving_var, mean, deviation, affine, shape.channels, p.eps, p.fix_gamma);
-        queue_channel_map(stream, shape, wide, Normalize<T>{x, y, affine});
+        queue_channel_map(stream, shape, wide, Normalize<T, has_relu<P>, Affines<C>>{x, y, {affine}});
       },
       {.in_place = {{0, 0}}, .scratch_bytes = sums_at + (own ? piece_bytes(shape, sizeof(C)) : 0)});
 }
 
-template <class T>
+template <class T, class P>
 std::unique_ptr<Kernel> build_backward(const NodeView& node) {
   using C = compute_type<T>;
-  const auto p = node.as<BatchNormGrad>();
+  constexpr bool relu = has_relu<P>;
+  const auto p = node.as<P>();
+  bool with_sum = false;
+  if constexpr (relu) with_sum = p.with_sum;
   const ChannelShape shape = channel_shape(p, node.inputs[1]);
   const bool own = uses_batch_statistics(p, node.is_train);
   const size_t sums_at = (static_cast<size_t>(shape.channels) * sizeof(GradientOfChannel<C>) + 63) / 64 * 64;
+  KernelTraits traits{.in_place = {{0, 0}, {1, 0}}, .scratch_bytes = sums_at + piece_bytes(shape, sizeof(C))};
+  if (with_sum) traits.in_place.push_back({6, 0});
   return make_step(
       node,
       [=](const Args& args) {
-        const T *const dy = args.in<T>(0), *const x = args.in<T>(1);
-        const C *const gamma = args.in<C>(2), *const mean = args.in<C>(3), *const deviation = args.in<C>(4);
+        const T *const dy = args.in<T>(0), *const x = args.in<T>(1), *const more = with_sum ? args.in<T>(6) : nullptr;
+        const Parameters<C> parameters{args.in<C>(2), relu ? args.in<C>(3) : nullptr, args.in<C>(relu ? 4 : 3),
+                                       args.in<C>(relu ? 5 : 4), p.fix_gamma};
         T* const dx = args.out<T>(0);
         auto* const of_channel = static_cast<GradientOfChannel<C>*>(args.scratch);
-        const bool wide = aligned_for_packs(dy) && aligned_for_packs(x) && aligned_for_packs(dx);
-        queue_channel_sums<T>(stream_of(args), shape, wide, GradientSums<T>{dy, x, mean},
+        const bool wide =
+            aligned_for_packs(dy) && aligned_for_packs(x) && aligned_for_packs(dx) && aligned_for_packs(more);
+        queue_channel_sums<T>(stream_of(args), shape, wide, GradientSums<T, relu>{dy, x, parameters},
                               static_cast<std::byte*>(args.scratch) + sums_at,
-                              FinishGradient<C>{gamma, mean, deviation, args.out<C>(1), args.out<C>(2), of_channel,
-                                                static_cast<double>(shape.per_channel()), own, p.fix_gamma});
-        if (dx) queue_channel_map(stream_of(args), shape, wide, DataGradient<T>{dy, x, dx, of_channel});
+                              FinishGradient<C>{parameters, args.out<C>(1), args.out<C>(2), of_channel,
+                                                static_cast<double>(shape.per_channel()), own});
+        if (dx) queue_channel_map(stream_of(args), shape, wide, DataGradient<T, relu>{dy, x, more, dx, of_channel});
       },
-      {.in_place = {{0, 0}, {1, 0}}, .scratch_bytes = sums_at + piece_bytes(shape, sizeof(C))});
+      std::move(traits));
 }
+
+template <class T>
+std::unique_ptr<Kernel> build_again(const NodeView& node) {
+  using C = compute_type<T>;
+  const auto& p = node.as<BatchNormAgain>();
+  const ChannelShape shape = channel_shape({.axis = p.axis}, node.inputs[0]);
+  return make_step(
+      node,
+      [shape, fix_gamma = p.fix_gamma](const Args& args) {
+        const T* const x = args.in<T>(0);
+        T* const y = args.out<T>();
+        const Parameters<C> parameters{args.in<C>(1), args.in<C>(2), args.in<C>(3), args.in<C>(4), fix_gamma};
+        queue_channel_map(stream_of(args), shape, aligned_for_packs(x) && aligned_for_packs(y),
+                          Normalize<T, false, Parameters<C>>{x, y, parameters});
+      },
+      {.in_place = {{0, 0}}});
+}
+
+BatchNormSize size_of(const BatchNormAgain& p, const Shape& data) { return symbind::size_of({.axis = p.axis}, data); }
 
 template <class P>
 std::string refuse(const NodeView& node) {
-  const Tensor& data = node.inputs[std::is_same_v<P, BatchNormGrad> ? 1 : 0];
+  const Tensor& data = node.inputs[is_gradient<P> ? 1 : 0];
   if (!is_floating(data.dtype)) return "wants floating numbers";
   if (data.shape.size() == 0) return "an empty array";
   if (block_of(data.layout) > 1) return "a blocked layout";
@@ -250,22 +317,25 @@ std::string refuse(const NodeView& node) {
 template <class P>
 std::unique_ptr<Kernel> build(const NodeView& node) {
   return visit_floating(node.outputs[0].dtype, [&]<class T>(std::type_identity<T>) -> std::unique_ptr<Kernel> {
-    if constexpr (std::is_same_v<P, BatchNormGrad>)
-      return build_backward<T>(node);
+    if constexpr (std::is_same_v<P, BatchNormAgain>)
+      return build_again<T>(node);
+    else if constexpr (is_gradient<P>)
+      return build_backward<T, P>(node);
     else
-      return build_forward<T>(node);
+      return build_forward<T, P>(node);
   });
 }
 
 // Follows the data; statistics and parameters have one axis and no layout.
 template <class P>
 std::optional<LayoutWish> likes(const NodeView& node) {
-  const Tensor& data = node.inputs[std::is_same_v<P, BatchNormGrad> ? 1 : 0];
+  const Tensor& data = node.inputs[is_gradient<P> ? 1 : 0];
   if (data.layout != Layout::channels_last) return std::nullopt;
   if (data.shape.axis(node.as<P>().axis, node.where()) != 1) return std::nullopt;
   LayoutWish wish{std::vector(node.inputs.size(), Layout::plain), std::vector(node.outputs.size(), Layout::plain)};
   wish.inputs[0] = wish.outputs[0] = Layout::channels_last;
-  if (std::is_same_v<P, BatchNormGrad>) wish.inputs[1] = Layout::channels_last;
+  if (is_gradient<P>) wish.inputs[1] = Layout::channels_last;
+  if (is_gradient<P> && node.inputs.size() > 6) wish.inputs[6] = Layout::channels_last;
   return wish;
 }
 
@@ -279,6 +349,9 @@ void add(ImplementationTable& table) {
 void add_batch_norm(ImplementationTable& table) {
   add<BatchNorm>(table);
   add<BatchNormGrad>(table);
+  add<BatchNormRelu>(table);
+  add<BatchNormReluGrad>(table);
+  add<BatchNormAgain>(table);
 }
 
 }  // namespace symbind::cuda_backend

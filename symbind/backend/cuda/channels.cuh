@@ -19,6 +19,10 @@ struct ChannelShape {
   constexpr int64_t size() const { return outer * channels * inner; }
 };
 
+// How many neighbouring channels a thread looks after: no more than its registers hold the numbers of.
+template <class T>
+inline constexpr int channel_width = std::min(widest<T>, 4);
+
 template <class C>
 struct PairOf {
   C first, second;
@@ -58,7 +62,7 @@ inline ChannelCut cut_channels(const ChannelShape& shape, int width) {
 // Room for the pieces of every channel, however wide the packs.
 inline size_t piece_bytes(const ChannelShape& shape, size_t size_of_compute_type) {
   int64_t pieces = 1;
-  for (const int width : {1, 2, 4, 8}) pieces = std::max(pieces, cut_channels(shape, width).pieces);
+  for (const int width : {1, 2, 4}) pieces = std::max(pieces, cut_channels(shape, width).pieces);
   return static_cast<size_t>(pieces * shape.channels) * 2 * size_of_compute_type;
 }
 
@@ -163,10 +167,10 @@ void queue_channel_sums(cudaStream_t stream, const ChannelShape& shape, bool wid
                         const Finish& finish) {
   using C = typename Terms::Compute;
   auto* const sums = static_cast<PairOf<C>*>(scratch);
-  const bool packed = wide && shape.last() && shape.channels % widest<T> == 0;
-  const ChannelCut cut = cut_channels(shape, packed ? widest<T> : 1);
+  const bool packed = wide && shape.last() && shape.channels % channel_width<T> == 0;
+  const ChannelCut cut = cut_channels(shape, packed ? channel_width<T> : 1);
   if (packed)
-    sum_last_channels<widest<T>><<<cut.grid(), cut.block(), 0, stream>>>(shape, cut.piece_length, terms, sums);
+    sum_last_channels<channel_width<T>><<<cut.grid(), cut.block(), 0, stream>>>(shape, cut.piece_length, terms, sums);
   else if (shape.last())
     sum_last_channels<1><<<cut.grid(), cut.block(), 0, stream>>>(shape, cut.piece_length, terms, sums);
   else
@@ -179,9 +183,10 @@ void queue_channel_sums(cudaStream_t stream, const ChannelShape& shape, bool wid
 
 // map.at(channel) gives what the map needs to know about a channel, map.load<width>(index) reads its arrays, map(…) is
 // the result of one element. Pieces run from the end to the beginning: what a sum before it read last may still be in
-// the cache. The output may be one of the arrays read.
+// the cache. The output may be one of the arrays read. A thread reads map.rows_at_once rows before it writes one:
+// enough to keep the memory busy, few enough for its registers.
 template <int width, class Map>
-__global__ void map_last_channels(ChannelShape shape, int64_t piece_length, Map map) {
+__global__ void __launch_bounds__(block_size, 4) map_last_channels(ChannelShape shape, int64_t piece_length, Map map) {
   using T = typename Map::Element;
   const int64_t channel = (int64_t{blockIdx.x} * blockDim.x + threadIdx.x) * width;
   if (channel >= shape.channels) return;
@@ -190,7 +195,7 @@ __global__ void map_last_channels(ChannelShape shape, int64_t piece_length, Map 
   typename Map::OfChannel of_channel[width];
   for (int k = 0; k < width; ++k) of_channel[k] = map.at(channel + k);
   // Several rows are read before the first is written: the compiler cannot know that they lie apart.
-  constexpr int batch = 4;
+  constexpr int batch = Map::rows_at_once;
   const int64_t step = blockDim.y;
   const auto write = [&](int64_t index, const auto& values) {
     Pack<T, width> result;
@@ -228,10 +233,10 @@ __global__ void map_middle_channels(ChannelShape shape, int64_t piece_length, Ma
 template <class Map>
 void queue_channel_map(cudaStream_t stream, const ChannelShape& shape, bool wide, const Map& map) {
   using T = typename Map::Element;
-  const bool packed = wide && shape.last() && shape.channels % widest<T> == 0;
-  const ChannelCut cut = cut_channels(shape, packed ? widest<T> : 1);
+  const bool packed = wide && shape.last() && shape.channels % channel_width<T> == 0;
+  const ChannelCut cut = cut_channels(shape, packed ? channel_width<T> : 1);
   if (packed)
-    map_last_channels<widest<T>><<<cut.grid(), cut.block(), 0, stream>>>(shape, cut.piece_length, map);
+    map_last_channels<channel_width<T>><<<cut.grid(), cut.block(), 0, stream>>>(shape, cut.piece_length, map);
   else if (shape.last())
     map_last_channels<1><<<cut.grid(), cut.block(), 0, stream>>>(shape, cut.piece_length, map);
   else

@@ -1,8 +1,8 @@
 // Convolution by cuDNN, or by the direct kernels where cuDNN has nothing. Where the channels fill whole vectors the
 // activations are wanted channels-last, as tensor cores read them; the weights, which users see with channels second,
-// are then brought into the same order first, and their gradient back. Bias and activation are a pass over the result.
-#include "symbind/ops/conv.h"
-
+// are then brought into the same order first, and their gradient back. What the fuse pass has taken into a convolution
+// is folded into its weight and bias, or is a pass over the result.
+#include "symbind/backend/cpu/fold_norm.h"
 #include "symbind/backend/cuda/activation.cuh"
 #include "symbind/backend/cuda/channels.cuh"
 #include "symbind/backend/cuda/conv_direct.h"
@@ -11,6 +11,7 @@
 #include "symbind/backend/cuda/step.h"
 #include "symbind/backend/cuda/transpose.h"
 #include "symbind/core/error.h"
+#include "symbind/ops/conv_fused.h"
 
 namespace symbind::cuda_backend {
 namespace {
@@ -20,27 +21,36 @@ constexpr size_t usual_workspace = size_t{256} << 20;
 
 size_t aligned(size_t bytes) { return (bytes + workspace_alignment - 1) / workspace_alignment * workspace_alignment; }
 
-// ---- Bias and activation --------------------------------------------------------------------------------------------
+// ---- Passes over results and weights --------------------------------------------------------------------------------
 
-// out = function(out + bias), with no bias where it is null.
+// out = function(out + bias + more), without what is null.
 template <class T, class Function>
 struct FinishOutput {
+  static constexpr int rows_at_once = 2;
   using Element = T;
   using OfChannel = compute_type<T>;
+  template <int width>
+  struct Packs {
+    Pack<T, width> out, more;
+  };
   T* out;
-  const T* bias;
+  const T *bias, *more;
   Function function;
 
   __device__ OfChannel at(int64_t channel) const {
     return bias ? cuda_backend::load(bias[channel]) : compute_type<T>(0);
   }
   template <int width>
-  __device__ Pack<T, width> load(int64_t index) const {
-    return *reinterpret_cast<const Pack<T, width>*>(out + index);
+  __device__ Packs<width> load(int64_t index) const {
+    Packs<width> packs;
+    packs.out = *reinterpret_cast<const Pack<T, width>*>(out + index);
+    if (more) packs.more = *reinterpret_cast<const Pack<T, width>*>(more + index);
+    return packs;
   }
-  template <int width>
-  __device__ compute_type<T> operator()(OfChannel shift, const Pack<T, width>& values, int k) const {
-    return function(cuda_backend::load(values.element[k]) + shift);
+  template <class AnyPacks>
+  __device__ compute_type<T> operator()(OfChannel shift, const AnyPacks& packs, int k) const {
+    const compute_type<T> value = cuda_backend::load(packs.out.element[k]) + shift;
+    return function(more ? value + cuda_backend::load(packs.more.element[k]) : value);
   }
 };
 
@@ -68,6 +78,47 @@ struct StoreSum {
     out[channel] = store<T>(static_cast<compute_type<T>>(sum));
   }
 };
+
+// What a BatchNorm with given statistics does to a channel: x · scale + shift. Nothing where gamma is null.
+struct Norm {
+  const float *gamma = nullptr, *beta = nullptr, *mean = nullptr, *var = nullptr;
+  bool fix_gamma = false;
+  double eps = 0;
+
+  __device__ double scale(int64_t c) const { return gamma ? (fix_gamma ? 1.0 : gamma[c]) / sqrt(var[c] + eps) : 1.0; }
+  __device__ double shift(int64_t c) const { return gamma ? beta[c] - mean[c] * scale(c) : 0.0; }
+};
+
+Norm norm_at(const Args& args, int first, bool fix_gamma, double eps) {
+  if (first < 0) return {};
+  const auto at = static_cast<size_t>(first);
+  return {args.in<float>(at), args.in<float>(at + 1), args.in<float>(at + 2), args.in<float>(at + 3), fix_gamma, eps};
+}
+
+// The weight and bias of the convolution that does what this one does with its norms (see backend/cpu/fold_norm.h). A
+// block per filter. `channel_step` and `tap_step` are the distances in the given weight, channels lie last in the
+// folded one if `last`.
+struct FoldSize {
+  int64_t channels, taps, channel_step, tap_step, group_filters;
+  bool last;
+};
+__global__ void fold_norms(const float* weight, const float* bias, Norm before, Norm after, FoldSize size,
+                           float* folded_weight, float* folded_bias) {
+  const int64_t filter = blockIdx.x, inner = size.channels * size.taps;
+  const int64_t first_channel = filter / size.group_filters * size.channels;
+  const double scale = after.scale(filter);
+  double sum = 0;
+  for (int64_t i = threadIdx.x; i < inner; i += blockDim.x) {
+    const int64_t channel = i / size.taps, tap = i % size.taps;
+    const float value = weight[filter * inner + channel * size.channel_step + tap * size.tap_step];
+    const int64_t target = size.last ? tap * size.channels + channel : i;
+    folded_weight[filter * inner + target] = static_cast<float>(value * before.scale(first_channel + channel) * scale);
+    sum += value * before.shift(first_channel + channel);
+  }
+  sum = combine_block<Add>(sum);
+  if (threadIdx.x == 0)
+    folded_bias[filter] = static_cast<float>((sum + (bias ? bias[filter] : 0)) * scale + after.shift(filter));
+}
 
 // ---- A node as a problem --------------------------------------------------------------------------------------------
 
@@ -120,7 +171,7 @@ ConvolutionProblem problem_of(const NodeView& node) {
           " has data and output in different layouts");
   const std::string tune = p.cudnn_tune.value_or("");
   problem.tune = tune != "off";
-  const size_t allowed = static_cast<size_t>(p.workspace) << 20;
+  const size_t allowed = static_cast<size_t>(std::min<int64_t>(p.workspace, 1 << 20)) << 20;
   problem.most_workspace = tune == "fastest" ? allowed : std::min(allowed, usual_workspace);
   return problem;
 }
@@ -129,13 +180,13 @@ ConvolutionProblem problem_of(const NodeView& node) {
 
 class ConvolutionKernel final : public Kernel {
  public:
-  ConvolutionKernel(const NodeView& node, const Convolution& p, const ConvolutionProblem& problem, std::string act_type)
+  ConvolutionKernel(const NodeView& node, const ConvolutionFused& p, const ConvolutionProblem& problem)
       : device_(CudaDevice::of(node.context)),
         where_(node.where()),
+        params_(p),
+        at_(inputs_of(p)),
         problem_(problem),
-        has_bias_(!p.no_bias),
-        weight_last_(channels_behind(p.layout)),
-        act_type_(std::move(act_type)) {
+        weight_last_(channels_behind(p.layout)) {
     std::string reason;
     if (problem.dtype != DType::float64) plan_ = find_convolution(device_, problem, &reason);
     const ConvolutionSize& size = problem.size;
@@ -149,7 +200,12 @@ class ConvolutionKernel final : public Kernel {
   }
 
   void prepare(const Args& args) override {
-    guarded([&] { order_weight(stream_of(args), args.inputs[1], args.kept); });
+    guarded([&] {
+      if (params_.has_norms())
+        fold(args);
+      else
+        queue_transpose(stream_of(args), args.inputs[1], args.kept, size_of(problem_.dtype), weight_matrices_);
+    });
   }
 
   void run(const Args& args) override {
@@ -162,22 +218,25 @@ class ConvolutionKernel final : public Kernel {
           return convolve(args, args.outputs[0], args.inputs[1], args.inputs[0]);
         case ConvolutionPass::weight_grad:
           if (args.outputs[0]) convolve(args, args.inputs[1], args.outputs[0], args.inputs[0]);
-          if (has_bias_ && args.outputs[1]) sum_bias(args);
+          if (!params_.no_bias && args.outputs[1]) sum_bias(args);
       }
     });
   }
 
  private:
-  // Scratch: the library's workspace, the gradient of the weight in the library's order, sums for the bias.
+  // Scratch: the library's workspace, the gradient of the weight in the library's order, sums for the bias. Kept: the
+  // weight in the library's order, and the bias of folded norms.
   void plan_memory() {
     const bool weight_grad = problem_.pass == ConvolutionPass::weight_grad;
-    const size_t workspace = plan_ ? aligned(plan_->workspace_bytes()) : 0;
-    weight_at_ = workspace;
+    weight_at_ = plan_ ? aligned(plan_->workspace_bytes()) : 0;
     sums_at_ = weight_at_ + (weight_grad && reorders_weight_ ? aligned(weight_bytes_) : 0);
     const size_t element = problem_.dtype == DType::float64 ? sizeof(double) : sizeof(float);
-    const size_t total = sums_at_ + (weight_grad && has_bias_ ? piece_bytes(output_shape_, element) : 0);
+    const size_t total = sums_at_ + (weight_grad && !params_.no_bias ? piece_bytes(output_shape_, element) : 0);
     if (total > 0) scratch_bytes = total + workspace_alignment;
-    if (!weight_grad && reorders_weight_) {
+    if (params_.has_norms()) {
+      kept_bytes = aligned(weight_bytes_) + static_cast<size_t>(params_.num_filter) * sizeof(float);
+      kept_from = cpu_backend::folded_inputs(params_);
+    } else if (!weight_grad && reorders_weight_) {
       kept_bytes = weight_bytes_;
       kept_from = {1};
     }
@@ -194,16 +253,36 @@ class ConvolutionKernel final : public Kernel {
   std::byte* scratch_of(const Args& args) const {
     return reinterpret_cast<std::byte*>(aligned(reinterpret_cast<size_t>(args.scratch)));
   }
+  float* folded_bias(const Args& args) const {
+    return reinterpret_cast<float*>(static_cast<std::byte*>(args.kept) + aligned(weight_bytes_));
+  }
+  const void* input_at(const Args& args, int index) const {
+    return index < 0 ? nullptr : args.inputs[static_cast<size_t>(index)];
+  }
 
-  void order_weight(cudaStream_t stream, const void* from, void* to) const {
-    queue_transpose(stream, from, to, size_of(problem_.dtype), weight_matrices_);
+  void fold(const Args& args) const {
+    const int64_t channels = weight_matrices_.rows, taps = weight_matrices_.columns;
+    const FoldSize size{channels,
+                        taps,
+                        weight_last_ ? 1 : taps,
+                        weight_last_ ? channels : 1,
+                        problem_.size.group_filters(),
+                        weight_last_ || reorders_weight_};
+    fold_norms<<<static_cast<unsigned>(weight_matrices_.batch), block_size, 0, stream_of(args)>>>(
+        args.in<float>(1), static_cast<const float*>(input_at(args, at_.bias)),
+        norm_at(args, at_.norm_before, params_.norm_before_fix_gamma, params_.norm_before_eps),
+        norm_at(args, at_.norm, params_.norm_fix_gamma, params_.norm_eps), size, static_cast<float*>(args.kept),
+        folded_bias(args));
   }
 
   void convolve(const Args& args, void* data, void* weight, void* output) {
     const cudaStream_t stream = stream_of(args);
-    const bool is_weight_grad = problem_.pass == ConvolutionPass::weight_grad;
-    if (!plan_ || !aligned_for_packs(data) || !aligned_for_packs(weight) || !aligned_for_packs(output))
-      return queue_direct_convolution(stream, problem_, weight_last_, data, weight, output);
+    const bool is_weight_grad = problem_.pass == ConvolutionPass::weight_grad, folded = params_.has_norms();
+    if (folded) weight = args.kept;
+    if (!plan_ || !aligned_for_packs(data) || !aligned_for_packs(weight) || !aligned_for_packs(output)) {
+      const bool last = weight_last_ || (folded && reorders_weight_);
+      return queue_direct_convolution(stream, problem_, last, data, weight, output);
+    }
     std::byte* const scratch = scratch_of(args);
     void* const ordered = !reorders_weight_ ? weight : is_weight_grad ? scratch + weight_at_ : args.kept;
     plan_->run(stream, data, ordered, output, scratch);
@@ -213,19 +292,21 @@ class ConvolutionKernel final : public Kernel {
   }
 
   void finish_output(const Args& args) {
-    if (!has_bias_ && act_type_.empty()) return;
+    const void* const bias = params_.has_norms() ? folded_bias(args) : input_at(args, at_.bias);
+    const void* const more = input_at(args, at_.sum);
+    if (!bias && !more && params_.act_type.empty()) return;
     const auto finish = [&](auto function) {
       visit_floating(problem_.dtype, [&]<class T>(std::type_identity<T>) {
         T* const out = args.out<T>();
-        const T* const bias = has_bias_ ? args.in<T>(2) : nullptr;
-        queue_channel_map(stream_of(args), output_shape_, aligned_for_packs(out),
-                          FinishOutput<T, decltype(function)>{out, bias, function});
+        queue_channel_map(stream_of(args), output_shape_, aligned_for_packs(out) && aligned_for_packs(more),
+                          FinishOutput<T, decltype(function)>{out, static_cast<const T*>(bias),
+                                                              static_cast<const T*>(more), function});
       });
     };
-    if (act_type_.empty())
+    if (params_.act_type.empty())
       finish(pointwise::Identity{});
     else
-      with_activation(act_type_, finish);
+      with_activation(params_.act_type, finish);
   }
 
   void sum_bias(const Args& args) {
@@ -238,9 +319,10 @@ class ConvolutionKernel final : public Kernel {
 
   CudaDevice& device_;
   std::string where_;
-  ConvolutionProblem problem_;
-  bool has_bias_, weight_last_;
-  std::string act_type_;
+  const ConvolutionFused params_;
+  const ConvolutionFusedInputs at_;
+  const ConvolutionProblem problem_;
+  const bool weight_last_;
   std::shared_ptr<ConvolutionPlan> plan_;  // none: the direct kernels
   bool reorders_weight_ = false;
   Matrices weight_matrices_;
@@ -252,10 +334,10 @@ class ConvolutionKernel final : public Kernel {
 
 template <class P>
 std::unique_ptr<Kernel> build(const NodeView& node) {
-  const P& p = node.as<P>();
-  std::string act_type;
-  if constexpr (std::is_same_v<P, ConvolutionActivation>) act_type = p.act_type;
-  return std::make_unique<ConvolutionKernel>(node, p, problem_of<P>(node), act_type);
+  if constexpr (std::is_same_v<P, ConvolutionFused>)
+    return std::make_unique<ConvolutionKernel>(node, node.as<P>(), problem_of<P>(node));
+  else
+    return std::make_unique<ConvolutionKernel>(node, ConvolutionFused{node.as<P>()}, problem_of<P>(node));
 }
 
 template <class P>
@@ -267,6 +349,8 @@ std::string refuse_arrays(const NodeView& node) {
     if (tensor->shape.size() == 0) return "an empty array";
     if (block_of(tensor->layout) > 1) return "a blocked layout";
   }
+  if constexpr (std::is_same_v<P, ConvolutionFused>)
+    if (node.as<P>().has_norms() && arrays.output.dtype != DType::float32) return "norms folded into float32 only";
   const ConvolutionSize size = size_of(node.as<P>(), arrays.data.shape, arrays.output.shape);
   return size.batch * size.out_size() < (int64_t{1} << 31) ? "" : "too many elements in a channel";
 }
@@ -297,6 +381,8 @@ std::optional<LayoutWish> likes(const NodeView& node) {
     wish.inputs[1] = liked(node.inputs[1]);
   else
     wish.outputs[0] = liked(node.outputs[0]);
+  if constexpr (std::is_same_v<P, ConvolutionFused>)
+    if (const int sum = inputs_of(p).sum; sum >= 0) wish.inputs[static_cast<size_t>(sum)] = wish.outputs[0];
   return wish;
 }
 
@@ -310,7 +396,7 @@ void add(ImplementationTable& table) {
 
 void add_conv(ImplementationTable& table) {
   add<Convolution>(table);
-  add<ConvolutionActivation>(table);
+  add<ConvolutionFused>(table);
   add<ConvolutionGradData>(table);
   add<ConvolutionGradWeight>(table);
 }

@@ -182,7 +182,7 @@ __global__ void find_largest(const T* x, int32_t* places, Windows w, int64_t cou
       }
     });
     const int64_t target = out.offset(out.index(position.at[0], position.at[1], position.at[2]));
-    for (int k = 0; k < width; ++k) places[target + k] = place.element[k];
+    *reinterpret_cast<Pack<int32_t, width>*>(places + target) = place;
   }
 }
 
@@ -198,8 +198,9 @@ __global__ void collect_largest(const T* dy, const int32_t* places, T* dx, Windo
     each_in(windows.begin, windows.end, [&](int d, int h, int v) {
       const int64_t offset = out.offset(out.index(d, h, v));
       const auto gradient = read<T, width>(dy, offset);
+      const auto place = read<int32_t, width>(places, offset);
       for (int k = 0; k < width; ++k)
-        if (places[offset + k] == here) sum[k] += load(gradient.element[k]);
+        if (place.element[k] == here) sum[k] += load(gradient.element[k]);
     });
     Pack<T, width> stored;
     for (int k = 0; k < width; ++k) stored.element[k] = store<T>(sum[k]);
