@@ -78,6 +78,16 @@ OpDef define_fully_connected_activation(Op<FullyConnectedActivation> op) {
                           one_of(activation_types()));
 }
 
+OpDef define_fully_connected_transposed(Op<FullyConnectedTransposed> op) {
+  return common(op).infer_shape([](const FullyConnectedTransposed& p, Shapes& s) {
+    auto data = s["data"];
+    if (!data.known()) return;
+    s["weight"].meet({row_length(data, p.flatten), p.num_hidden});
+    if (!p.no_bias) s["bias"].meet({p.num_hidden});
+    s.output().meet(p.flatten ? Shape{data[0], p.num_hidden} : data.get().with(data.rank() - 1, p.num_hidden));
+  });
+}
+
 }  // namespace
 
 FullyConnectedSize size_of(const FullyConnected& params, const Shape& data) {
@@ -88,6 +98,7 @@ FullyConnectedSize size_of(const FullyConnected& params, const Shape& data) {
 void register_fully_connected(OpRegistry& registry) {
   add(registry, "FullyConnected", define_fully_connected);
   add(registry, "_FullyConnected_Activation", define_fully_connected_activation);
+  add(registry, "_FullyConnected_Transposed", define_fully_connected_transposed);
 }
 
 }  // namespace symbind

@@ -4,6 +4,7 @@
 
 #include "symbind/passes/passes.h"
 #include "symbind/passes/rewrite.h"
+#include "symbind/passes/target.h"
 
 namespace symbind {
 
@@ -41,11 +42,17 @@ Graph replaced(const Graph& graph, const std::map<int, Replacement>& replacement
   return rewriter.finish();
 }
 
+bool runs_on_device(const OpDef& op, Context context) {
+  return Target::get(context).implementations(op).front().name != "host";
+}
+
 void fuse(Graph& graph) {
   fold_batch_norm(graph);
   fuse_residual(graph);
   fuse_activation(graph);
   fuse_norm_relu(graph);
+  transpose_weights(graph);
+  fuse_products(graph);
   fuse_pointwise(graph);
 }
 

@@ -17,6 +17,10 @@ void fuse_residual(Graph& graph);
 void fuse_activation(Graph& graph);
 // BatchNorm and ReLU become one operator, as do their gradients and a sum behind these.
 void fuse_norm_relu(Graph& graph);
+// A weight that many products read is transposed once for all of them.
+void transpose_weights(Graph& graph);
+// The sum of the products that make up a shared weight's gradient becomes one product.
+void fuse_products(Graph& graph);
 // Chains and small trees of elementwise operators become one program each (ops/pointwise.h), where the device can run
 // every one of their operators as an instruction.
 void fuse_pointwise(Graph& graph);
@@ -47,6 +51,9 @@ struct Replacement {
 
 // The graph with replacements, by the number of the node in whose place they stand, and without the absorbed nodes.
 Graph replaced(const Graph& graph, const std::map<int, Replacement>& replacements, const std::vector<bool>& absorbed);
+
+// Has the device an implementation of its own? (Any operator runs on any device, by way of the host if need be.)
+bool runs_on_device(const OpDef& op, Context context);
 
 // A node for a fused operator: named after `named`, placed as `named` is.
 template <class P>

@@ -167,13 +167,8 @@ class PointwiseFusion {
     params.program = program_text(params.instructions);
 
     const GraphNode& last = graph_.nodes[members.back()];
-    auto source = std::make_shared<Node>();
-    source->op = &op_of<Pointwise>();
-    source->name = last.source->name;
-    source->attributes = last.source->attributes;
-    source->params = std::make_shared<Pointwise>(std::move(params));
     for (int& input : inputs) input = rewriter.now(input);
-    rewriter.replace(last, std::move(source), std::move(inputs));
+    rewriter.replace(last, fused_node(*last.source, std::move(params)), std::move(inputs));
   }
 
   const Graph& graph_;

@@ -38,27 +38,32 @@ std::unique_ptr<Kernel> build_fill(const NodeView& node, double value) {
 
 namespace {
 
-// In order, in a wide type, block by block.
+// In order, in a wide type, block by block: a block is written when all terms have been read, so any of them may be the
+// result.
 std::unique_ptr<Kernel> build_add_n(const NodeView& node) {
   const int64_t count = node.outputs[0].shape.size();
+  KernelTraits traits;
+  for (size_t k = 0; k < node.inputs.size(); ++k) traits.in_place.emplace_back(static_cast<int>(k), 0);
   return visit_dtype(node.outputs[0].dtype, [&](auto type) -> std::unique_ptr<Kernel> {
     using T = typename decltype(type)::type;
     using C = pointwise::Wide<T>;
-    return make_kernel([count, terms = node.inputs.size()](const Args& args) {
-      constexpr int64_t block = 512;
-      for_elements(count, [&](int64_t begin, int64_t end) {
-        C sums[block];
-        for (int64_t at = begin; at < end; at += block) {
-          const int64_t some = std::min(block, end - at);
-          for (size_t k = 0; k < terms; ++k) {
-            const T* const term = args.in<T>(k) + at;
-            for (int64_t i = 0; i < some; ++i)
-              sums[i] = k == 0 ? static_cast<C>(term[i]) : pointwise::add(sums[i], static_cast<C>(term[i]));
-          }
-          for (int64_t i = 0; i < some; ++i) args.out<T>()[at + i] = convert<T>(sums[i]);
-        }
-      });
-    });
+    return make_kernel(
+        [count, terms = node.inputs.size()](const Args& args) {
+          constexpr int64_t block = 512;
+          for_elements(count, [&](int64_t begin, int64_t end) {
+            C sums[block];
+            for (int64_t at = begin; at < end; at += block) {
+              const int64_t some = std::min(block, end - at);
+              for (size_t k = 0; k < terms; ++k) {
+                const T* const term = args.in<T>(k) + at;
+                for (int64_t i = 0; i < some; ++i)
+                  sums[i] = k == 0 ? static_cast<C>(term[i]) : pointwise::add(sums[i], static_cast<C>(term[i]));
+              }
+              for (int64_t i = 0; i < some; ++i) args.out<T>()[at + i] = convert<T>(sums[i]);
+            }
+          });
+        },
+        traits);
   });
 }
 

@@ -9,10 +9,16 @@
 namespace symbind::cpu_backend {
 namespace {
 
+// What there is beside the matrices. The weight is (hidden, inner), or the other way round.
+struct Variant {
+  std::string act_type;
+  bool weight_is_transposed = false;
+};
+
 template <class T>
-void affine(const FullyConnectedSize& size, const T* x, const T* weight, const T* bias, T* y) {
+void affine(const FullyConnectedSize& size, const T* x, Matrix<const T> weight, const T* bias, T* y) {
   using C = compute_type<T>;
-  gemm<T, T>(size.rows, size.hidden, size.inner, {x, size.inner}, {weight, size.inner, true}, {y, size.hidden});
+  gemm<T, T>(size.rows, size.hidden, size.inner, {x, size.inner}, weight, {y, size.hidden});
   if (!bias) return;
   for_elements(
       size.rows,
@@ -27,25 +33,32 @@ void affine(const FullyConnectedSize& size, const T* x, const T* weight, const T
 }
 
 template <class T>
-std::unique_ptr<Kernel> build_for(const NodeView& node, const FullyConnected& params, const std::string& act_type) {
+std::unique_ptr<Kernel> build_for(const NodeView& node, const FullyConnected& params, const Variant& variant) {
   const FullyConnectedSize size = size_of(params, node.inputs[0].shape);
-  return make_kernel([size, act_type, bias = !params.no_bias](const Args& args) {
-    affine(size, args.in<T>(0), args.in<T>(1), bias ? args.in<T>(2) : nullptr, args.out<T>());
-    apply_activation(act_type, args.out<T>(), size.rows * size.hidden);
+  return make_kernel([size, variant, bias = !params.no_bias](const Args& args) {
+    const T* const weight = args.in<T>(1);
+    affine(
+        size, args.in<T>(0),
+        variant.weight_is_transposed ? Matrix<const T>{weight, size.hidden} : Matrix<const T>{weight, size.inner, true},
+        bias ? args.in<T>(2) : nullptr, args.out<T>());
+    apply_activation(variant.act_type, args.out<T>(), size.rows * size.hidden);
   });
 }
 
 }  // namespace
 
 void add_fully_connected(ImplementationTable& table) {
-  const auto build = [](const NodeView& node, const FullyConnected& params, const std::string& act_type) {
+  const auto build = [](const NodeView& node, const FullyConnected& params, const Variant& variant) {
     return visit_floating(node.outputs[0].dtype,
-                          [&](auto type) { return build_for<typename decltype(type)::type>(node, params, act_type); });
+                          [&](auto type) { return build_for<typename decltype(type)::type>(node, params, variant); });
   };
-  add_plain<FullyConnected>(table, [=](const NodeView& node) { return build(node, node.as<FullyConnected>(), ""); });
+  add_plain<FullyConnected>(table, [=](const NodeView& node) { return build(node, node.as<FullyConnected>(), {}); });
   add_plain<FullyConnectedActivation>(table, [=](const NodeView& node) {
     const auto& params = node.as<FullyConnectedActivation>();
-    return build(node, params, params.act_type);
+    return build(node, params, {.act_type = params.act_type});
+  });
+  add_plain<FullyConnectedTransposed>(table, [=](const NodeView& node) {
+    return build(node, node.as<FullyConnectedTransposed>(), {.act_type = "", .weight_is_transposed = true});
   });
 }
 

@@ -59,7 +59,8 @@ Product product_of(const NodeView& node) {
     return {product_of_rhs_grad(p, shape(0), shape(2))};
   } else {
     const FullyConnectedSize size = size_of(p, shape(0));
-    Product product{{.transpose_b = true, .rows = size.rows, .inner = size.inner, .columns = size.hidden}};
+    constexpr bool transposed = std::is_same_v<P, FullyConnectedTransposed>;
+    Product product{{.transpose_b = !transposed, .rows = size.rows, .inner = size.inner, .columns = size.hidden}};
     product.has_bias = !p.no_bias;
     if constexpr (std::is_same_v<P, FullyConnectedActivation>) product.activation = eltwise_of(p.act_type);
     return product;
@@ -97,6 +98,7 @@ void add_matmul(ImplementationTable& table) {
   add<DotRhsGrad>(table);
   add<FullyConnected>(table);
   add<FullyConnectedActivation>(table);
+  add<FullyConnectedTransposed>(table);
 }
 
 }  // namespace symbind::onednn
