@@ -9,6 +9,7 @@ OpDef define(Op<BatchNormAgain> op) {
   return op.doc("BatchNorm with given statistics: (data - mean) · var · gamma + beta along the channel axis.")
       .param(&BatchNormAgain::fix_gamma, "fix_gamma", "take gamma as one")
       .param(&BatchNormAgain::axis, "axis", "the channel axis")
+      .param(&BatchNormAgain::relu, "relu", "set what is below zero to zero")
       .inputs({"data", "gamma", "beta", "mean", "var"})
       .infer_shape([](const BatchNormAgain& p, Shapes& s) {
         auto data = s["data"];

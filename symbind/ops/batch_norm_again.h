@@ -10,6 +10,7 @@ namespace symbind {
 struct BatchNormAgain {
   bool fix_gamma = true;
   int64_t axis = 1;
+  bool relu = false;  // and what is below zero becomes zero
 };
 inline constexpr Builder<BatchNormAgain> batch_norm_again;
 

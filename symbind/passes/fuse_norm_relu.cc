@@ -4,7 +4,7 @@
 #include <array>
 
 #include "symbind/ops/activation.h"
-#include "symbind/ops/batch_norm.h"
+#include "symbind/ops/batch_norm_again.h"
 #include "symbind/ops/elementwise.h"
 #include "symbind/passes/fuse.h"
 
@@ -27,11 +27,29 @@ int norm_before(const Graph& graph, const Readers& readers, int number) {
   return in_time ? before : -1;
 }
 
+// The same for a BatchNorm that is made again.
+int norm_again_before(const Graph& graph, const Readers& readers, int number) {
+  const GraphNode& node = graph.nodes[static_cast<size_t>(number)];
+  if (!is_relu(params_if<Activation>(node)) || !readers.is_only(number, node.inputs[0])) return -1;
+  const GraphNode& norm = producer_of(graph, node.inputs[0]);
+  const auto* params = params_if<BatchNormAgain>(norm);
+  const bool matches = params && !params->relu && norm.context == node.context;
+  return matches ? graph.producer[static_cast<size_t>(node.inputs[0])] : -1;
+}
+
 void fuse_forward(Graph& graph) {
   const Readers readers(graph);
   std::map<int, Replacement> replacements;
   std::vector<bool> absorbed(graph.nodes.size(), false);
   for (int i = 0; i < static_cast<int>(graph.nodes.size()); ++i) {
+    if (const int before = norm_again_before(graph, readers, i); before >= 0) {
+      const GraphNode &node = graph.nodes[static_cast<size_t>(i)], &norm = graph.nodes[static_cast<size_t>(before)];
+      BatchNormAgain both = *params_if<BatchNormAgain>(norm);
+      both.relu = true;
+      replacements[i] = {fused_node(*node.source, both), norm.inputs, {node.first_output}};
+      absorbed[static_cast<size_t>(before)] = true;
+      continue;
+    }
     const int before = norm_before(graph, readers, i);
     if (before < 0) continue;
     const GraphNode &node = graph.nodes[static_cast<size_t>(i)], &norm = graph.nodes[static_cast<size_t>(before)];
@@ -41,6 +59,13 @@ void fuse_forward(Graph& graph) {
     absorbed[static_cast<size_t>(before)] = true;
   }
   if (!replacements.empty()) graph = replaced(graph, replacements, absorbed);
+}
+
+// Does the fused node, made for the first time or again, normalise what this gradient of BatchNorm is of?
+bool is_forward_of(const GraphNode& forward, const GraphNode& gradient) {
+  if (params_if<BatchNormRelu>(forward)) return gradient.inputs[3] == forward.first_output + 1;
+  const auto* again = params_if<BatchNormAgain>(forward);
+  return again && again->relu && gradient.inputs[1] == forward.inputs[0] && gradient.inputs[3] == forward.inputs[3];
 }
 
 // BatchNorm's gradient behind ReLU's becomes that of both, if both are of one fused operator.
@@ -57,13 +82,16 @@ void fuse_backward(Graph& graph) {
     const auto* relu = params_if<ActivationGrad>(relu_grad);
     if (!is_relu(relu)) continue;
     const GraphNode& forward = producer_of(graph, relu_grad.inputs[1]);
-    if (!params_if<BatchNormRelu>(forward) || node.inputs[3] != forward.first_output + 1) continue;
+    if (!is_forward_of(forward, node)) continue;
     const std::vector<int>& in = node.inputs;  // out_grad, data, gamma, mean, var
     BatchNormReluGrad fused{*params};
     replacements[i] = {fused_node(*node.source, fused),
                        {relu_grad.inputs[0], in[1], in[2], forward.inputs[2], in[3], in[4]},
                        {node.first_output, node.first_output + 1, node.first_output + 2}};
     absorbed[static_cast<size_t>(before)] = true;
+    // It may have been made again for the gradient alone.
+    if (params_if<BatchNormAgain>(forward) && readers.is_only(before, relu_grad.inputs[1]))
+      absorbed[static_cast<size_t>(graph.producer[static_cast<size_t>(relu_grad.inputs[1])])] = true;
   }
   if (!replacements.empty()) graph = replaced(graph, replacements, absorbed);
 }

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "symbind/core/log.h"
 #include "symbind/core/random.h"
 #include "symbind/exec/executor.h"
 #include "symbind/exec/invoke.h"
@@ -75,6 +76,43 @@ INSTANTIATE_TEST_SUITE_P(BindOptions, PlansOfNetworks,
                          [](const ::testing::TestParamInfo<size_t>& network) {
                            return testing::networks_for_plans()[network.param].name;
                          });
+
+// Random networks run the same way with every array in a place of its own, and with as few bytes as possible.
+TEST(BindOptions, MemoryMakesNoDifferenceToRandomNetworks) {
+  const LogSink before = set_log_sink([](LogLevel, std::string_view) {});  // the budget cannot be met
+  for (uint32_t number = 0; number < 150; ++number) {
+    SCOPED_TRACE(number);
+    const Symbol net = testing::random_network(number, number % 3 == 0 ? 6 : 16);
+    NamedShapes shapes;
+    for (const std::string& name : net.list_arguments())
+      if (name == "a" || name == "b") shapes[name] = {4, number % 3 == 0 ? 6 : 16};
+    const auto results = [&](const BindOptions& options) {
+      auto executor = simple_bind(net, cpu(), shapes, {.options = options});
+      testing::set_values(*executor, 0);
+      std::vector<NDArray> found;
+      for (int run = 0; run < 2; ++run) {
+        seed(5);
+        std::vector<NDArray> out_grads;
+        for (const NDArray& output : executor->forward(true)) {
+          found.push_back(output.copy());
+          out_grads.push_back(testing::random_array(output.shape(), 9));
+        }
+        executor->backward(out_grads);
+        for (const NDArray& gradient : executor->grad_arrays())
+          if (gradient) found.push_back(gradient.copy());
+      }
+      return found;
+    };
+    const auto expected = results({.share_memory = false});
+    for (const BindOptions& options : {BindOptions{}, BindOptions{.memory_budget = 1}}) {
+      const auto actual = results(options);
+      ASSERT_EQ(actual.size(), expected.size());
+      for (size_t i = 0; i < expected.size(); ++i) EXPECT_TRUE(testing::same_bits(actual[i], expected[i])) << i;
+    }
+    if (::testing::Test::HasFailure()) break;
+  }
+  set_log_sink(before);
+}
 
 TEST(BindOptions, WithoutSharingNeedsMoreMemory) {
   const auto network = testing::lenet();

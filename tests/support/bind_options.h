@@ -36,17 +36,17 @@ struct Variation {
   BindOptions options;
 };
 
-// As executors are by default, each switch off alone, and little memory, all with poisoned memory; then the default as
-// it is.
+// As executors are by default, each switch off alone, and as much as possible computed again, all with poisoned memory;
+// then the default as it is.
 inline std::vector<Variation> variations() {
   std::vector<Variation> all{{"everything", {.poison = true}}};
   for (const Switch& each : switches()) {
     all.push_back({"without_" + each.name, {.poison = true}});
     each.set(all.back().options, false);
   }
+  all.push_back({"as_little_memory_as_possible", {.memory_budget = 1, .poison = true}});
   all.push_back({"plainest_poisoned", plainest()});
   all.back().options.poison = true;
-  all.push_back({"as_little_memory_as_possible", {.memory_budget = 1, .poison = true}});
   all.push_back({"default", {}});
   return all;
 }

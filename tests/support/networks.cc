@@ -1,6 +1,7 @@
 #include "tests/support/networks.h"
 
 #include <cmath>
+#include <random>
 
 #include "symbind/exec/invoke.h"
 
@@ -93,6 +94,66 @@ NDArray parameter_values(const std::string& name, const Shape& shape, uint64_t s
   if (name.ends_with("weight") && inputs > 16)
     for (double& value : values) value *= 4 / std::sqrt(inputs);
   return array(values, shape);
+}
+
+Symbol random_network(uint32_t seed, int64_t columns) {
+  std::mt19937 engine(seed);
+  const auto pick = [&](size_t count) { return static_cast<size_t>(engine() % count); };
+  std::vector<Symbol> values{var("a"), var("b")};
+  const int nodes = 5 + static_cast<int>(engine() % 25);
+  for (int i = 0; i < nodes; ++i) {
+    const Symbol x = values[pick(values.size())], y = values[pick(values.size())];
+    switch (engine() % 12) {
+      case 0:
+        values.push_back(apply("negative", x));
+        break;
+      case 1:
+        values.push_back(apply("tanh", x));
+        break;
+      case 2:
+        values.push_back(relu(x, ""));
+        break;
+      case 3:
+        values.push_back(x + y);
+        break;
+      case 4:
+        values.push_back(x * y);
+        break;
+      case 5:
+        values.push_back(apply("Reshape", apply("Reshape", x, {{"shape", "(-1,)"}}), {{"shape", "(4, -1)"}}));
+        break;
+      case 6:
+        values.push_back(apply("transpose", apply("Reshape", x, {{"shape", "(-1, 4)"}})));
+        break;
+      case 7:
+        values.push_back(fc(x, columns, "fc" + std::to_string(i)));
+        break;
+      case 8:
+        values.push_back(apply("Dropout", x, {{"p", "0.5"}}));
+        break;
+      case 9: {  // pieces of an array, put together in another order
+        const Symbol parts = apply("SliceChannel", x, {{"num_outputs", "2"}, {"axis", "0"}});
+        values.push_back(apply("Concat", {parts[1], apply("tanh", parts[0])}, {{"dim", "0"}, {"num_args", "2"}}));
+        break;
+      }
+      case 10: {
+        const Symbol joined =
+            apply("Concat", {apply("exp", x), apply("negative", y)}, {{"dim", "0"}, {"num_args", "2"}});
+        const int begin = static_cast<int>(pick(5));
+        values.push_back(apply("slice_axis", pick(2) ? apply("tanh", joined) : joined,
+                               {{"axis", "0"}, {"begin", std::to_string(begin)}, {"end", std::to_string(begin + 4)}}));
+        break;
+      }
+      case 11:
+        values.push_back(apply("slice_axis", apply("stack", {x, relu(y, "")}, {{"num_args", "2"}}),
+                               {{"axis", "0"}, {"begin", "1"}, {"end", "2"}}));
+        values.back() = apply("Reshape", values.back(), {{"shape", "(4, -1)"}});
+        break;
+    }
+  }
+  std::vector<Symbol> outputs{values.back()};
+  for (size_t extra = pick(3); extra > 0; --extra) outputs.push_back(values[pick(values.size())]);
+  return Symbol::group(outputs);
 }
 
 void set_values(Executor& executor, int64_t classes, uint64_t seed) {

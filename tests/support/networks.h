@@ -43,6 +43,9 @@ Network dropout_net();
 Network resnet(int depth, int version, int64_t width, int64_t image_size);
 std::vector<Network> residual_networks();   // of depth 18 and 50 in both forms, narrow
 std::vector<Network> networks_for_plans();  // all of the above
+// A network of everything that shares memory: in place, views, pieces, several users, several outputs. Its inputs are
+// two arrays `a` and `b` of 4 × columns; it may leave one out.
+Symbol random_network(uint32_t seed, int64_t columns);
 
 // Bound with every argument, input and label set from a seed.
 ExecutorPtr bind_with_values(const Network& network, Context context = cpu(), const SimpleBindOptions& options = {});

@@ -3,6 +3,7 @@
 #include "symbind/ops/batch_norm_again.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "symbind/backend/cpu/families.h"
 #include "symbind/backend/cpu/loops.h"
@@ -25,12 +26,19 @@ Arrangement arrangement_of(const BatchNormAgain& p, const Tensor& data) {
   return {size.outer, size.channels / block, size.inner, block};
 }
 
+// NaN stays NaN.
+template <class C>
+C not_below(C least, C value) {
+  return value < least ? least : value;
+}
+
 template <class T>
 std::unique_ptr<Kernel> build(const NodeView& node) {
   using C = compute_type<T>;
   const Arrangement size = arrangement_of(node.as<BatchNormAgain>(), node.inputs[0]);
   const int64_t channels = size.groups * size.block, row = size.inner * size.block;
   const bool fix_gamma = node.as<BatchNormAgain>().fix_gamma;
+  const C least = node.as<BatchNormAgain>().relu ? C(0) : -std::numeric_limits<C>::infinity();
   return make_kernel(
       [=](const Args& args) {
         const T* x = args.in<T>(0);
@@ -48,11 +56,13 @@ std::unique_ptr<Kernel> build(const NodeView& node) {
                 T* to = y + r * row;
                 if (size.block == 1) {
                   const C m = *middle, f = *factor, s = *shift;
-                  for (int64_t i = 0; i < row; ++i) to[i] = static_cast<T>((static_cast<C>(from[i]) - m) * f + s);
+                  for (int64_t i = 0; i < row; ++i)
+                    to[i] = static_cast<T>(not_below(least, (static_cast<C>(from[i]) - m) * f + s));
                 } else {
                   for (int64_t i = 0; i < size.inner; ++i, from += size.block, to += size.block)
                     for (int64_t j = 0; j < size.block; ++j)
-                      to[j] = static_cast<T>((static_cast<C>(from[j]) - middle[j]) * factor[j] + shift[j]);
+                      to[j] = static_cast<T>(
+                          not_below(least, (static_cast<C>(from[j]) - middle[j]) * factor[j] + shift[j]));
                 }
               }
             },
