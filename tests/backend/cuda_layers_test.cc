@@ -238,7 +238,7 @@ std::vector<DeviceCase> batch_norm_cases(const Shape& shape, const std::string& 
         relu_sum.attributes["with_sum"] = "True";
         DeviceCase again = forward;
         again.op = "_BatchNorm_again";
-        again.attributes = {{"fix_gamma", fix_gamma}, {"axis", axis}};
+        again.attributes = {{"fix_gamma", fix_gamma}, {"axis", axis}, {"relu", global}};
         for (DeviceCase each : {forward, backward, relu, relu_grad, relu_sum, again}) {
           each.dtypes = {DType::float32, DType::float64};
           cases.push_back(each);

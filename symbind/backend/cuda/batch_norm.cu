@@ -292,12 +292,15 @@ std::unique_ptr<Kernel> build_again(const NodeView& node) {
   const ChannelShape shape = channel_shape({.axis = p.axis}, node.inputs[0]);
   return make_step(
       node,
-      [shape, fix_gamma = p.fix_gamma](const Args& args) {
+      [shape, fix_gamma = p.fix_gamma, relu = p.relu](const Args& args) {
         const T* const x = args.in<T>(0);
         T* const y = args.out<T>();
         const Parameters<C> parameters{args.in<C>(1), args.in<C>(2), args.in<C>(3), args.in<C>(4), fix_gamma};
-        queue_channel_map(stream_of(args), shape, aligned_for_packs(x) && aligned_for_packs(y),
-                          Normalize<T, false, Parameters<C>>{x, y, parameters});
+        const bool wide = aligned_for_packs(x) && aligned_for_packs(y);
+        if (relu)
+          queue_channel_map(stream_of(args), shape, wide, Normalize<T, true, Parameters<C>>{x, y, parameters});
+        else
+          queue_channel_map(stream_of(args), shape, wide, Normalize<T, false, Parameters<C>>{x, y, parameters});
       },
       {.in_place = {{0, 0}}});
 }
