@@ -22,7 +22,7 @@ struct Layer {
 };
 constexpr Layer layers[] = {{64, 64, 56}, {128, 128, 28}, {256, 256, 14}, {512, 512, 7}};
 
-Tensor tensor(Shape shape) { return {.shape = std::move(shape), .dtype = DType::float32}; }
+Tensor tensor(const Shape& shape) { return {.shape = shape, .dtype = DType::float32}; }
 
 // The shortest of some runs, in milliseconds: interruptions only ever add.
 template <class Function>

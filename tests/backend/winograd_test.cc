@@ -202,8 +202,7 @@ void compare_all(const Shape& data, const Convolution& params, const std::vector
   const TestNode forward = make_node(params, {data});
   const std::string what = join("data ", data, " pad ", params.pad[0], " filters ", params.num_filter);
   compare(forward, what, layouts, most_threads);
-  for (int around = 0; around < 8; ++around)
-    compare(make_node(fused(params, around), {data}), join(what, " fused ", around), layouts, most_threads);
+  compare(make_node(fused(params, 7), {data}), what + " fused", layouts, most_threads);
   const Shape weight = forward.inputs[1].shape, output = forward.outputs[0].shape;
   compare(make_node(ConvolutionGradData{params}, {output, weight, data}), what + " grad data", layouts, most_threads);
   compare(make_node(ConvolutionGradWeight{params}, {output, data, weight}), what + " grad weight", layouts,
@@ -227,6 +226,13 @@ TEST_F(Winograd, AgreesWithThePlainConvolutionInEveryLayout) {
   compare_all({1, 80, 6, 10}, three_by_three(16, 0, true), all_layouts);
   compare_all({3, 16, 5, 5}, three_by_three(80, 2), all_layouts);
   compare_all({2, 8, 8, 8}, three_by_three(24), {Layout::plain, Layout::blocked8});
+}
+
+TEST_F(Winograd, TakesNormsSumsAndActivationsAlong) {
+  for (const bool no_bias : {false, true})
+    for (int around = 0; around < 8; ++around)
+      compare(make_node(fused(three_by_three(48, 1, no_bias), around), {{3, 32, 9, 14}}), join("fused ", around),
+              all_layouts, 1);
 }
 
 TEST_F(Winograd, TakesImagesOfAnySize) {
@@ -257,18 +263,24 @@ TEST_F(Winograd, GoesThroughManyTilesAndChannels) {
   compare_all({9, 272, 13, 15}, three_by_three(96, 1, true), {Layout::blocked16}, 3);
 }
 
+// Built for more threads than there are, which share the work in other ways than few do.
 TEST_F(Winograd, RunsOnFewerThreadsThanItWasBuiltFor) {
-  TestNode node = make_node(three_by_three(64), {{3, 64, 12, 12}});
-  set_layout(node, Layout::blocked8);
-  const auto expected = reference(make_node(three_by_three(64), {{3, 64, 12, 12}}));
-  const Kernels* kernels = all_kernels().back();
-  Implementation winograd = winograd_of(node.op, kernels);
-  winograd.build = [build = winograd.build](const NodeView& view) {
-    const cpu_backend::ThreadShare many(5);
-    return build(view);
-  };
-  const cpu_backend::ThreadShare one(1);
-  expect_close(run<float>(node, winograd), expected, "built for five threads");
+  const Convolution params = three_by_three(64);
+  const Shape data{2, 64, 28, 28}, weight{64, 64, 3, 3};
+  for (TestNode node : {make_node(params, {data}), make_node(ConvolutionGradData{params}, {data, weight, data}),
+                        make_node(ConvolutionGradWeight{params}, {data, data, weight})}) {
+    const auto expected = reference(node);
+    set_layout(node, Layout::blocked8);
+    for (const int threads : {5, 60}) {
+      Implementation winograd = winograd_of(node.op, all_kernels().back());
+      winograd.build = [=, build = winograd.build](const NodeView& view) {
+        const cpu_backend::ThreadShare many(threads);
+        return build(view);
+      };
+      const cpu_backend::ThreadShare few(2);
+      expect_close(run<float>(node, winograd), expected, join(node.op.name, " built for ", threads, " threads"));
+    }
+  }
 }
 
 // Two layers of float32 beside the same in double precision, which the plain convolutions compute.

@@ -2,8 +2,8 @@
 //
 // With many tiles each thread takes its share in blocks whose transformed data stay in its cache, and reads all
 // transformed kernels for each block. With few, when the kernels outweigh the data, all tiles are transformed first and
-// each thread takes its share of the filters, so that every kernel is read once. The gradient of the kernels always
-// goes the second way, in chunks of tiles.
+// each thread takes its share of the filters, so that every kernel is read once. The gradient of the kernels is a sum
+// over tiles, made in chunks of them.
 #include "symbind/backend/cpu/winograd.h"
 
 #include <algorithm>
@@ -21,11 +21,12 @@ namespace {
 
 using namespace winograd;
 
-constexpr int64_t block_bytes = 640 << 10;  // transformed tiles and their sums, of a cache of 1 MiB
-constexpr int64_t chunk_bytes = 4 << 20;    // transformed tiles all threads share
-constexpr int64_t few_tiles = 160;          // the kernels outweigh their data
-constexpr int64_t fewest_tiles = 8;         // for which it is worth transforming the kernels
-constexpr int64_t fewest_outputs = 8;       // of a tile that must lie inside the image, on average
+constexpr int64_t block_bytes = 640 << 10;    // transformed tiles and their sums, of a cache of 1 MiB
+constexpr int64_t chunk_bytes = 4 << 20;      // transformed tiles of which the kernels' gradient is summed at once
+constexpr int64_t own_sums_bytes = 24 << 20;  // for which each thread may have sums of its own
+constexpr int64_t few_tiles = 160;            // the kernels outweigh their data
+constexpr int64_t fewest_tiles = 8;           // for which it is worth transforming the kernels
+constexpr int64_t fewest_outputs = 8;         // of a tile that must lie inside the image, on average
 constexpr int64_t thread_products = 1 << 18;
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -136,7 +137,7 @@ class WinogradConvolution final : public Kernel {
     const int64_t tile_bytes = products * (problem.channels + panels_.panel_filters()) * int64_t{sizeof(float)};
     const int64_t most = std::max<int64_t>(block_bytes / tile_bytes, problem.kernels.most_rows);
     block_ = by_filters_ ? problem.tile_count : std::min(most, ceil_div(problem.tile_count, pieces_));
-    kept_from = folded_inputs(around);
+    kept_from = around.has_norms() ? folded_inputs(around) : std::vector{1};
     if (keeps_) kept_bytes = bytes_of(kernels_elements() + (around.has_norms() ? problem.filters : 0));
     const int64_t folded = around.has_norms() ? weight.size() : 0;
     scratch_bytes = bytes_of(std::max(folded, (by_filters_ ? data_elements() : 0) + pieces_ * piece_elements()));
@@ -242,65 +243,67 @@ class WinogradConvolution final : public Kernel {
 
 // ---- The gradient of the kernels ------------------------------------------------------------------------------------
 
+// Each thread sums over tiles of its own, and the sums of all are added, if there is room for the sums of each; else
+// all transform the same chunk of tiles together and share the sums.
 class WinogradGradWeight final : public Kernel {
  public:
   WinogradGradWeight(const Problem& problem, bool with_bias) : problem_(problem), with_bias_(with_bias) {
     part_channels_ = std::min(problem.channels, 4 * problem.kernels.width);
     parts_ = ceil_div(problem.channels, part_channels_);
-    frequency_pieces_ = std::min(ceil_div(problem.threads, parts()), products);
-    // Every chunk reads and writes all sums: it should be worth that.
     const int64_t sums_bytes = products * problem.channels * problem.filters * int64_t{sizeof(float)};
+    teams_ = problem.threads * sums_bytes <= own_sums_bytes ? problem.threads : 1;
+    frequency_pieces_ = teams_ > 1 ? 1 : std::min(ceil_div(problem.threads, parts()), products);
+    // Every chunk reads and writes all sums: it should be worth that.
     const int64_t tile_bytes = products * (problem.channels + problem.filters) * int64_t{sizeof(float)};
-    chunks_ = ceil_div(problem.tile_count * tile_bytes, std::clamp(sums_bytes / 2, chunk_bytes, 8 * chunk_bytes));
-    chunk_ = ceil_div(problem.tile_count, chunks_);
-    keeps_sums_ = chunks_ > 1 || frequency_pieces_ > 1;
-    const int64_t sums = keeps_sums_ ? parts() : problem.threads;
-    scratch_bytes = static_cast<size_t>(elements_of(problem.channels) + elements_of(problem.filters) +
-                                        sums * part_of(0).panel_elements()) *
-                    sizeof(float);
+    const int64_t tiles = ceil_div(problem.tile_count, teams_);
+    chunks_ = ceil_div(tiles * tile_bytes, std::clamp(sums_bytes / 2, chunk_bytes, 8 * chunk_bytes));
+    chunk_ = ceil_div(tiles, chunks_);
+    keeps_sums_ = teams_ > 1 || chunks_ > 1 || frequency_pieces_ > 1;
+    sums_elements_ = (keeps_sums_ ? parts() : problem.threads) * part_of(0).panel_elements();
+    scratch_bytes = static_cast<size_t>(teams_ * team_elements()) * sizeof(float);
   }
 
   void run(const Args& args) override {
-    const auto *grad = args.in<float>(0), *data = args.in<float>(1);
-    auto* scratch = static_cast<float*>(args.scratch);
-    for (int64_t i = 0; i < chunks_; ++i) {
-      const Share chunk(problem_.tile_count, i, chunks_);
-      const TransformedTiles tiles{scratch, chunk.begin, chunk.size(), chunk.size(), problem_.channels};
-      TransformedTiles grads = tiles;
-      grads.data = scratch + elements_of(problem_.channels);
-      grads.channels = problem_.filters;
-      each_piece(problem_.threads, [&](int64_t piece) {
-        const Share share(chunk.size(), piece, problem_.threads);
-        const int64_t begin = chunk.begin + share.begin, end = chunk.begin + share.end;
-        problem_.kernels.transform_data(data, problem_.data, problem_.tiles, begin, end, tiles);
-        problem_.kernels.transform_grad(grad, problem_.output, problem_.tiles, begin, end, grads);
-      });
-      float* sums = grads.data + elements_of(problem_.filters);
-      if (frequency_pieces_ > 1)
-        accumulate_frequencies(tiles, grads, i == 0, sums);
-      else
-        accumulate(tiles, grads, i == 0, i == chunks_ - 1, sums, args.out<float>());
-    }
-    if (frequency_pieces_ > 1)
-      finish(scratch + elements_of(problem_.channels) + elements_of(problem_.filters), args.out<float>());
-    if (with_bias_) sum_bias(grad, args.out<float>(1));
+    if (teams_ > 1)
+      run_apart(args);
+    else
+      run_together(args);
+    if (with_bias_) sum_bias(args.in<float>(0), args.out<float>(1));
   }
 
  private:
   int64_t elements_of(int64_t channels) const { return products * (chunk_ * channels + padding); }
+  int64_t tiles_elements() const { return elements_of(problem_.channels) + elements_of(problem_.filters); }
+  int64_t team_elements() const { return tiles_elements() + sums_elements_; }
 
   // The sums are made in parts of some channels and one panel.
   int64_t parts() const { return parts_ * problem_.panels().count(); }
   int64_t panel_of(int64_t part) const { return part / parts_; }
   int64_t channel_of(int64_t part) const { return part % parts_ * part_channels_; }
+  int64_t offset_of(int64_t part) const { return part * part_of(0).panel_elements(); }
   Panels part_of(int64_t first_channel) const {
     return {std::min(part_channels_, problem_.channels - first_channel), problem_.filters, problem_.kernels.width};
   }
 
-  void accumulate_part(int64_t part, TransformedTiles tiles, const TransformedTiles& grads, const Share& frequencies,
-                       bool first, float* sums) const {
-    tiles.data += channel_of(part) * tiles.count;
-    problem_.kernels.accumulate(tiles, grads, part_of(channel_of(part)), panel_of(part), frequencies.begin,
+  // The transformed data and gradients of a chunk of tiles.
+  struct Chunk {
+    TransformedTiles data, grads;
+  };
+  Chunk chunk_at(const Share& tiles, int64_t begin, float* scratch) const {
+    const TransformedTiles data{scratch, begin, tiles.size(), tiles.size(), problem_.channels};
+    TransformedTiles grads = data;
+    grads.data += elements_of(problem_.channels);
+    grads.channels = problem_.filters;
+    return {data, grads};
+  }
+  void transform(const Args& args, const Chunk& chunk, int64_t begin, int64_t end) const {
+    problem_.kernels.transform_data(args.in<float>(1), problem_.data, problem_.tiles, begin, end, chunk.data);
+    problem_.kernels.transform_grad(args.in<float>(0), problem_.output, problem_.tiles, begin, end, chunk.grads);
+  }
+  void accumulate_part(int64_t part, const Chunk& chunk, const Share& frequencies, bool first, float* sums) const {
+    TransformedTiles data = chunk.data;
+    data.data += channel_of(part) * data.count;
+    problem_.kernels.accumulate(data, chunk.grads, part_of(channel_of(part)), panel_of(part), frequencies.begin,
                                 frequencies.end, first, sums);
   }
   void finish_part(int64_t part, const float* sums, float* weight_grad) const {
@@ -309,30 +312,66 @@ class WinogradGradWeight final : public Kernel {
                                            weight_grad + channel * problem_.weight.channel, problem_.weight);
   }
 
-  void accumulate(const TransformedTiles& tiles, const TransformedTiles& grads, bool first, bool last, float* all_sums,
-                  float* weight_grad) const {
+  void run_apart(const Args& args) const {
+    auto* scratch = static_cast<float*>(args.scratch);
+    each_piece(teams_, [&](int64_t team) {
+      float* own = scratch + team * team_elements();
+      const Share share(problem_.tile_count, team, teams_);
+      for (int64_t i = 0; i < chunks_; ++i) {
+        const Share tiles(share.size(), i, chunks_);
+        const Chunk chunk = chunk_at(tiles, share.begin + tiles.begin, own);
+        transform(args, chunk, share.begin + tiles.begin, share.begin + tiles.end);
+        for (int64_t part = 0; part < parts(); ++part)
+          accumulate_part(part, chunk, {products, 0, 1}, i == 0, own + tiles_elements() + offset_of(part));
+      }
+    });
+    each_piece(parts(), [&](int64_t part) {
+      float* sums = scratch + tiles_elements() + offset_of(part);
+      for (int64_t team = 1; team < teams_; ++team)
+        for_range(0, offset_of(1), [sums, more = sums + team * team_elements()](int64_t begin, int64_t end) {
+          for (int64_t i = begin; i < end; ++i) sums[i] += more[i];
+        });
+      finish_part(part, sums, args.out<float>());
+    });
+  }
+
+  void run_together(const Args& args) const {
+    auto* scratch = static_cast<float*>(args.scratch);
+    float* sums = scratch + tiles_elements();
+    for (int64_t i = 0; i < chunks_; ++i) {
+      const Share tiles(problem_.tile_count, i, chunks_);
+      const Chunk chunk = chunk_at(tiles, tiles.begin, scratch);
+      each_piece(problem_.threads, [&](int64_t piece) {
+        const Share share(tiles.size(), piece, problem_.threads);
+        transform(args, chunk, tiles.begin + share.begin, tiles.begin + share.end);
+      });
+      if (frequency_pieces_ > 1)
+        accumulate_frequencies(chunk, i == 0, sums);
+      else
+        accumulate(chunk, i == 0, i == chunks_ - 1, sums, args.out<float>());
+    }
+    if (frequency_pieces_ > 1)
+      each_piece(parts(), [&](int64_t part) { finish_part(part, sums + offset_of(part), args.out<float>()); });
+  }
+
+  void accumulate(const Chunk& chunk, bool first, bool last, float* all_sums, float* weight_grad) const {
     each_piece(problem_.threads, [&](int64_t piece) {
       const Share share(parts(), piece, problem_.threads);
       for (int64_t part = share.begin; part < share.end; ++part) {
-        float* sums = all_sums + (keeps_sums_ ? part : piece) * part_of(0).panel_elements();
-        accumulate_part(part, tiles, grads, {products, 0, 1}, first, sums);
+        float* sums = all_sums + offset_of(keeps_sums_ ? part : piece);
+        accumulate_part(part, chunk, {products, 0, 1}, first, sums);
         if (last) finish_part(part, sums, weight_grad);
       }
     });
   }
 
   // More threads than parts share the frequencies too.
-  void accumulate_frequencies(const TransformedTiles& tiles, const TransformedTiles& grads, bool first,
-                              float* all_sums) const {
+  void accumulate_frequencies(const Chunk& chunk, bool first, float* all_sums) const {
     each_piece(parts() * frequency_pieces_, [&](int64_t piece) {
       const int64_t part = piece / frequency_pieces_;
-      accumulate_part(part, tiles, grads, {products, piece % frequency_pieces_, frequency_pieces_}, first,
-                      all_sums + part * part_of(0).panel_elements());
+      accumulate_part(part, chunk, {products, piece % frequency_pieces_, frequency_pieces_}, first,
+                      all_sums + offset_of(part));
     });
-  }
-  void finish(const float* all_sums, float* weight_grad) const {
-    each_piece(parts(),
-               [&](int64_t part) { finish_part(part, all_sums + part * part_of(0).panel_elements(), weight_grad); });
   }
 
   void sum_bias(const float* grad, float* bias_grad) const {
@@ -347,8 +386,10 @@ class WinogradGradWeight final : public Kernel {
   bool with_bias_;
   int64_t chunks_, chunk_;         // of tiles
   int64_t parts_, part_channels_;  // of channels
+  int64_t teams_;                  // of threads, each with tiles and sums of its own
   int64_t frequency_pieces_;
   bool keeps_sums_;  // of all parts, from chunk to chunk
+  int64_t sums_elements_;
 };
 
 // ---- The three kinds of node ----------------------------------------------------------------------------------------

@@ -4,10 +4,10 @@
 // filters), between cheap transforms. The kernel's gradient is the same read backwards: (channels × tiles) · (tiles ×
 // filters).
 //
-// The transforms evaluate polynomials at 0, ±3/4, ±3/2 and infinity: all their coefficients are exact, and the rounding
-// error is a third of what the usual 0, ±1, ±2 cost. With sums in short pieces it is 1 to 2 · 10⁻⁶ of the largest output
-// in the layers of ResNet-50, three times that of oneDNN's direct convolutions. A number that is not finite spreads over
-// its tile.
+// The transforms evaluate polynomials at 0, ±3/4, ±3/2 and infinity: most coefficients are exact, and the rounding
+// error is a third of what the usual 0, ±1, ±2 cost. With sums in short pieces it is 1 to 2 · 10⁻⁶ of the largest
+// output in the layers of ResNet-50, three to five times that of oneDNN's direct convolutions. A number that is not
+// finite spreads over its tile.
 //
 // This header is what the scheduling (winograd.cc) and the kernels (winograd_kernels.h, compiled once for each
 // instruction set) share. Throughout, a vector is `width` channels.

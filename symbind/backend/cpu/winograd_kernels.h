@@ -9,8 +9,8 @@ namespace symbind::cpu_backend::winograd {
 
 template <int W>
 struct VectorOf {
-  typedef float type __attribute__((vector_size(W * sizeof(float))));
-  typedef float unaligned __attribute__((vector_size(W * sizeof(float)), aligned(4), may_alias));
+  using type [[gnu::vector_size(W * sizeof(float))]] = float;
+  using unaligned [[gnu::vector_size(W * sizeof(float)), gnu::aligned(4), gnu::may_alias]] = float;
 };
 template <int W>
 using Vector = typename VectorOf<W>::type;
@@ -278,7 +278,7 @@ template <int W, int Rows, int Columns>
 void multiply_rows(const float* data, const float* weights, int64_t channels, float* to, int64_t column_stride,
                    bool first) {
   Vector<W> sums[Rows][Columns] = {};
-  for (int64_t channel = 0; channel < channels; channel += W, data += Rows * W)
+  for (int64_t channel = 0; channel < channels; channel += W, data += Rows * W) {
 #pragma GCC unroll 4
     for (int lane = 0; lane < W; ++lane, weights += 2 * W) {
       Vector<W> weight[Columns];
@@ -289,6 +289,7 @@ void multiply_rows(const float* data, const float* weights, int64_t channels, fl
 #pragma GCC unroll 2
         for (int column = 0; column < Columns; ++column) sums[row][column] += data[row * W + lane] * weight[column];
     }
+  }
 #pragma GCC unroll 14
   for (int row = 0; row < Rows; ++row)
 #pragma GCC unroll 2
