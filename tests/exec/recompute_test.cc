@@ -169,6 +169,15 @@ TEST(Recompute, MemoryGrowsLikeTheRootOfTheDepth) {
   EXPECT_LT(deep, 0.25 * arena(160, 0));
 }
 
+TEST(Recompute, FusesWhatIsMadeAgain) {
+  const Messages messages;
+  auto executor = testing::bind_with_values(residual(8), cpu(), with_budget(1));
+  const std::string text = executor->debug_str();
+  EXPECT_NE(text.find("_BatchNorm_again"), std::string::npos) << text;
+  EXPECT_NE(text.find("_backward_BatchNorm_Relu"), std::string::npos) << text;
+  EXPECT_EQ(text.find("_backward_Activation"), std::string::npos) << text;
+}
+
 TEST(Recompute, CanBeTurnedOff) {
   const auto network = residual(5);
   auto usual = testing::bind_with_values(network);

@@ -1,0 +1,72 @@
+#include "symbind/ops/batch_norm_again.h"
+
+#include <cmath>
+#include <limits>
+
+#include <gtest/gtest.h>
+
+#include "symbind/exec/executor.h"
+#include "symbind/exec/invoke.h"
+
+#include "tests/support/arrays.h"
+
+namespace symbind::testing {
+namespace {
+
+// What BatchNorm gives in training, and its operands with the statistics it left.
+struct FirstTime {
+  NDArray output;
+  std::vector<NDArray> operands;  // of the second time
+};
+
+FirstTime first_time(const BatchNorm& params, const Shape& shape, DType dtype) {
+  BatchNorm shown = params;
+  shown.output_mean_var = true;
+  auto executor =
+      simple_bind(batch_norm(Symbol::variable("x"), shown, "bn"), cpu(), {{"x", shape}}, {.type_dict = {{"x", dtype}}});
+  std::vector<NDArray> operands;
+  for (size_t i = 0; i < 3; ++i) {
+    NDArray operand = executor->arg_arrays()[i];
+    random_array(operand.shape(), i + 1, i == 1 ? 0.5 : -1, 1.5, operand.dtype()).copyto(operand);
+    operands.push_back(operand);
+  }
+  const std::vector<NDArray> outputs = executor->forward(true);
+  operands.push_back(outputs[1].copy());
+  operands.push_back(outputs[2].copy());
+  return {outputs[0].copy(), operands};
+}
+
+TEST(BatchNormAgain, GivesWhatBatchNormGave) {
+  for (const DType dtype : {DType::float32, DType::float64, DType::float16}) {
+    for (const bool fix_gamma : {true, false}) {
+      for (const auto& [shape, axis] : {std::pair<Shape, int64_t>{{3, 5, 4, 6}, 1}, {{3, 4, 5}, -1}, {{7, 5}, 1}}) {
+        SCOPED_TRACE(join(shape, " ", dtype, fix_gamma ? " with gamma one" : ""));
+        const FirstTime before = first_time({.fix_gamma = fix_gamma, .axis = axis}, shape, dtype);
+        const NDArray again = invoke(batch_norm_again, before.operands, {.fix_gamma = fix_gamma, .axis = axis})[0];
+        EXPECT_TRUE(all_close(again, before.output, tolerance_of(dtype)));
+      }
+    }
+  }
+}
+
+TEST(BatchNormAgain, TakesReluAlong) {
+  const FirstTime before = first_time({.fix_gamma = false}, {3, 5, 4, 6}, DType::float32);
+  const NDArray alone = invoke(batch_norm_again, before.operands, {.fix_gamma = false})[0];
+  const NDArray both = invoke(batch_norm_again, before.operands, {.fix_gamma = false, .relu = true})[0];
+  std::vector<float> expected = alone.to_vector<float>();
+  for (float& value : expected) value = value < 0 ? 0 : value;
+  EXPECT_EQ(both.to_vector<float>(), expected);
+}
+
+TEST(BatchNormAgain, LeavesInfinitiesAndNaNAsTheyAre) {
+  const float infinity = std::numeric_limits<float>::infinity();
+  const NDArray one = array(std::vector<float>{1}, {1}), zero = array(std::vector<float>{0}, {1});
+  const NDArray data = array(std::vector<float>{-infinity, infinity, std::nanf("")}, {3, 1});
+  const auto values = invoke(batch_norm_again, {data, one, zero, zero, one}, {})[0].to_vector<float>();
+  EXPECT_EQ(values[0], -infinity);
+  EXPECT_EQ(values[1], infinity);
+  EXPECT_TRUE(std::isnan(values[2]));
+}
+
+}  // namespace
+}  // namespace symbind::testing
