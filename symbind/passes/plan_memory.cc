@@ -182,18 +182,24 @@ class Planner {
     std::vector<size_t> begins;
     for (size_t i = 0; i < std::min(parts.size(), elements.size()); ++i) {
       begins.push_back(static_cast<size_t>(elements[i]) * size_of(tensor(whole).dtype));
-      if (begins.back() % alignment != 0 || !may_be_piece(tensor(parts[i]), tensor(whole))) return {};
+      if (begins.back() % alignment != 0 || !may_be_piece(tensor(parts[i]), tensor(whole), elements[i])) return {};
       if (context_of(parts[i]) != node.context) return {};
     }
     return begins.size() == parts.size() ? begins : std::vector<size_t>{};
   }
 
-  // In a layout of its own an array is still in one piece per element of the batch, and there alone.
-  static bool may_be_piece(const Tensor& part, const Tensor& whole) {
+  // Where the part is one piece of a plain array, is it one of an array in this layout too? In every layout parts of a
+  // batch are, and in a blocked one whole blocks of the channels of one image.
+  static bool may_be_piece(const Tensor& part, const Tensor& whole, int64_t begin) {
     if (part.dtype != whole.dtype || part.layout != whole.layout || part.bytes() == 0) return false;
     if (whole.layout == Layout::plain) return true;
-    if (part.shape.rank() != whole.shape.rank()) return false;
-    return part.shape.slice(1, part.shape.rank()) == whole.shape.slice(1, whole.shape.rank());
+    const Shape &inner = part.shape, &outer = whole.shape;
+    const int rank = outer.rank();
+    if (inner.rank() != rank) return false;
+    if (inner.slice(1, rank) == outer.slice(1, rank)) return true;
+    const int64_t block = block_of(whole.layout);
+    return block > 1 && outer[0] == 1 && inner[0] == 1 && inner.slice(2, rank) == outer.slice(2, rank) &&
+           begin % (block * outer.size(2, rank)) == 0;
   }
 
   // A large buffer should not be held any longer for the sake of a small part of it.

@@ -114,6 +114,29 @@ TEST(BindOptions, MemoryMakesNoDifferenceToRandomNetworks) {
   set_log_sink(before);
 }
 
+// Channels of one image, joined and cut: pieces of the array in a plain layout and, block by block, in a blocked one.
+TEST(BindOptions, MemoryMakesNoDifferenceToPiecesOfChannels) {
+  for (const char* end : {"48", "40", "56"}) {
+    const auto conv = [](const Symbol& data, const std::string& name) {
+      return apply("Convolution", data, {{"kernel", "(3, 3)"}, {"pad", "(1, 1)"}, {"num_filter", "32"}}, name);
+    };
+    const Symbol first = conv(testing::var("x"), "first");
+    const Symbol joined = apply("Concat", {conv(first, "left"), testing::relu(conv(first, "right"), "relu")},
+                                {{"num_args", "2"}}, "joined");
+    const Symbol begin = apply("slice_axis", joined, {{"axis", "1"}, {"begin", "0"}, {"end", end}}, "begin");
+    const Symbol rest = apply("slice_axis", joined, {{"axis", "1"}, {"begin", end}, {"end", "None"}}, "rest");
+    const Symbol net = Symbol::group({conv(begin, "above"), conv(rest, "below"), apply("exp", joined)});
+    const auto outputs = [&](const BindOptions& options) {
+      auto executor = simple_bind(net, cpu(), {{"x", {1, 16, 10, 12}}}, {.grad_req = "null", .options = options});
+      testing::set_values(*executor, 0);
+      return executor->forward(false);
+    };
+    const auto expected = outputs(testing::plainest()), actual = outputs({.poison = true});
+    for (size_t i = 0; i < expected.size(); ++i)
+      EXPECT_TRUE(testing::all_close(actual[i], expected[i], {1e-4, 1e-5, 1e-5})) << i << ", cut at " << end;
+  }
+}
+
 TEST(BindOptions, WithoutSharingNeedsMoreMemory) {
   const auto network = testing::lenet();
   auto shared = testing::bind_with_values(network);
