@@ -43,7 +43,7 @@ void train_a_step(Executor& executor) {
   executor.backward(testing::out_grads_for(executor));
   for (const auto& [name, gradient] : executor.grad_dict())
     if (const NDArray& weight = executor.arg_dict().at(name); is_parameter(name))
-      invoke("sgd_update", {weight, gradient}, {{"lr", "0.1"}}, {.out = {weight}});
+      invoke("sgd_update", {weight, gradient}, {{"lr", "0.005"}}, {.out = {weight}});
 }
 
 void write_through_exported_pointers(Executor& executor) {
