@@ -47,7 +47,7 @@ class Reference {
              << comma_separated(actual.names) << "; expected " << comma_separated(expected_.names);
     for (size_t i = 0; i < actual.arrays.size(); ++i) {
       Tolerance allowed = tolerance;
-      allowed.absolute += 1e-5 * largest_[expected_.kinds[i]];
+      allowed.absolute += 5e-5 * largest_[expected_.kinds[i]];
       if (compare(actual, i, allowed)) continue;
       if (moves_.empty()) moves_ = sensitivity(expected_.arrays, [&](uint64_t noise) { return run_(noise).arrays; });
       allowed.absolute += 20 * moves_[i];
