@@ -74,7 +74,7 @@ TEST(Layout, ReordersOnlyAtTheBordersOfAResidualNetwork) {
                    name_of(layout_of(graph, node.inputs[0])), " to ", name_of(layout_of(graph, node.first_output)));
       const int reorders = testing::count_op(graph, "_reorder");
       std::cout << "ResNet-50 v" << version << (train ? ", training: " : ", inference: ") << reorders << " reorders\n";
-      EXPECT_LE(reorders, train ? 4 : 2) << "version " << version << (train ? ", training" : ", inference") << where;
+      EXPECT_LE(reorders, train ? 2 : 1) << "version " << version << (train ? ", training" : ", inference") << where;
     }
 }
 
