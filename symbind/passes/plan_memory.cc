@@ -9,6 +9,7 @@
 
 #include "symbind/core/error.h"
 #include "symbind/passes/packing.h"
+#include "symbind/passes/rewrite.h"
 #include "symbind/passes/target.h"
 
 namespace symbind {
@@ -98,6 +99,7 @@ class Planner {
     plan_.tensors.resize(tensors);
     plan_.scratch.resize(graph.nodes.size());
     plan_.skip.assign(graph.nodes.size(), false);
+    for (const GraphNode& node : graph.nodes) shape_only_.push_back(shape_only_inputs(node));
     find_last_uses();
     first_write_ = graph.producer;
     last_read_ = last_use_;
@@ -118,6 +120,9 @@ class Planner {
   Context context_of(int tensor) const { return graph_.nodes[at(graph_.producer[at(tensor)])].context; }
   bool is_variable(int tensor) const { return graph_.nodes[at(graph_.producer[at(tensor)])].is_variable(); }
   const Tensor& tensor(int number) const { return graph_.tensors[at(number)]; }
+  bool is_shape_only(int node, size_t input) const {
+    return !shape_only_[at(node)].empty() && shape_only_[at(node)][input];
+  }
 
   void find_last_uses() {
     last_use_ = graph_.producer;
@@ -126,7 +131,7 @@ class Planner {
       if (node.is_variable()) continue;
       const std::vector<bool> updated = node.op().updated_inputs(node.source->params.get(), node.inputs.size());
       for (size_t k = 0; k < node.inputs.size(); ++k) {
-        if (!Graph::is_shape_only(node, k)) last_use_[at(node.inputs[k])] = static_cast<int>(i);
+        if (!is_shape_only(static_cast<int>(i), k)) last_use_[at(node.inputs[k])] = static_cast<int>(i);
         if (updated[k]) is_updated_[at(node.inputs[k])] = true;
       }
     }
@@ -234,7 +239,7 @@ class Planner {
     const int out = node.first_output;
     std::vector<int> parts;
     for (size_t k = 0; k < node.inputs.size(); ++k)
-      if (!Graph::is_shape_only(node, k)) parts.push_back(node.inputs[k]);
+      if (!is_shape_only(number, k)) parts.push_back(node.inputs[k]);
     const std::vector<size_t> begins = begins_of(node, node.op().pieces_of_output, out, parts);
     if (begins.empty()) return false;
     std::set<int> seen;
@@ -303,7 +308,7 @@ class Planner {
     }
     const auto& allowed = node.kernel->in_place;
     for (size_t k = 0; k < node.inputs.size(); ++k) {
-      if (buffers_.of(node.inputs[k]) != buffer || Graph::is_shape_only(node, k)) continue;
+      if (buffers_.of(node.inputs[k]) != buffer || is_shape_only(number, k)) continue;
       const Range range = buffers_.range(node.inputs[k]);
       if (!range.overlaps(place)) continue;
       const std::pair pair(static_cast<int>(k), out_index);
@@ -373,10 +378,11 @@ class Planner {
   const bool share_, pieces_;
   bool has_pieces_ = false;
   Buffers buffers_;
-  std::vector<int> last_use_;                 // by tensor: the last node that reads it
-  std::vector<bool> is_updated_;              // by tensor: does a node change it?
-  std::vector<int> first_write_, last_read_;  // by buffer
-  std::vector<int> home_;                     // by buffer: the outside array it lives in, or -1
+  std::vector<std::vector<bool>> shape_only_;  // by node and input
+  std::vector<int> last_use_;                  // by tensor: the last node that reads it
+  std::vector<bool> is_updated_;               // by tensor: does a node change it?
+  std::vector<int> first_write_, last_read_;   // by buffer
+  std::vector<int> home_;                      // by buffer: the outside array it lives in, or -1
   std::vector<Arena> arenas_;
   MemoryPlan plan_;
 };

@@ -79,9 +79,8 @@ Repetition::Repetition(const Graph& given) : graph(given) {
     if (!node.is_variable() && node.random_slot < 0 && node.op().is_random(node.source->params.get()))
       node.random_slot = graph.random_slots++;
   for (const GraphNode& node : graph.nodes) {
-    std::vector<bool> only(node.inputs.size(), false);
-    if (!node.is_variable() && !node.op().shape_only.empty())
-      for (size_t k = 0; k < only.size(); ++k) only[k] = Graph::is_shape_only(node, k);
+    std::vector<bool> only = shape_only_inputs(node);
+    only.resize(node.inputs.size(), false);
     shape_only.push_back(std::move(only));
   }
   for (size_t i = 0; i < graph.forward_nodes; ++i) {
