@@ -1,6 +1,6 @@
 #include "symbind/ops/conv.h"
 
-#include "symbind/graph/define.h"
+#include "symbind/ops/conv_fields.h"
 #include "symbind/ops/extents.h"
 #include "symbind/ops/floating.h"
 
@@ -92,29 +92,8 @@ void infer_convolution(const Convolution& p, Shapes& s) {
 
 namespace {
 
-template <class P>
-Op<P>& with_fields(Op<P>& op) {
-  return op.param(&Convolution::kernel, "kernel", "extent of the window: (w), (h, w) or (d, h, w)", each_at_least(1))
-      .param(&Convolution::stride, "stride", "step of the window; ones when left out", each_at_least(1))
-      .param(&Convolution::dilate, "dilate", "distance between the kernel's elements; ones when left out",
-             each_at_least(1))
-      .param(&Convolution::pad, "pad", "zeros put on each side; none when left out", each_at_least(0))
-      .param(&Convolution::num_filter, "num_filter", "number of output channels", at_least(1))
-      .param(&Convolution::num_group, "num_group", "number of groups the channels are split into", at_least(1))
-      .param(&Convolution::workspace, "workspace", "on a GPU: megabytes of memory cuDNN may work in", at_least(0))
-      .param(&Convolution::no_bias, "no_bias", "leave the bias out")
-      .param(&Convolution::cudnn_tune, "cudnn_tune",
-             "on a GPU: take cuDNN's own first choice (off), or time what it has within 256 MB (limited_workspace, "
-             "None) or within workspace (fastest)",
-             one_of({"fastest", "limited_workspace", "off"}))
-      .param(&Convolution::cudnn_off, "cudnn_off", "accepted and ignored")
-      .param(&Convolution::layout, "layout", "order of the axes of data and output; None: channels second",
-             one_of({"NCW", "NCHW", "NCDHW", "NWC", "NHWC", "NDHWC"}))
-      .check([](P& p) { complete(p); });
-}
-
 OpDef define_convolution(Op<Convolution> op) {
-  return with_fields(op)
+  return with_convolution_fields(op)
       .doc("Slides num_filter kernels over one, two or three spatial axes and sums the products, plus a bias.")
       .inputs([](const Convolution& p) {
         return p.no_bias ? Names{"data", "weight"} : Names{"data", "weight", "bias"};
@@ -132,7 +111,7 @@ OpDef define_convolution(Op<Convolution> op) {
 }
 
 OpDef define_grad_data(Op<ConvolutionGradData> op) {
-  return with_fields(op)
+  return with_convolution_fields(op)
       .inputs({"out_grad", "weight", "data"})
       .shape_only({"data"})
       .outputs({"data_grad"})
@@ -140,7 +119,7 @@ OpDef define_grad_data(Op<ConvolutionGradData> op) {
 }
 
 OpDef define_grad_weight(Op<ConvolutionGradWeight> op) {
-  return with_fields(op)
+  return with_convolution_fields(op)
       .inputs({"out_grad", "data", "weight"})
       .shape_only({"weight"})
       .outputs([](const ConvolutionGradWeight& p) {

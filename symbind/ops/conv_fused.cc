@@ -1,6 +1,7 @@
 #include "symbind/ops/conv_fused.h"
 
-#include "symbind/graph/define.h"
+#include "symbind/ops/activation.h"
+#include "symbind/ops/conv_fields.h"
 
 namespace symbind {
 namespace {
@@ -23,7 +24,17 @@ int64_t channels_of(const ConvolutionFused& p, const Shape& data) {
 }
 
 OpDef define(Op<ConvolutionFused> op) {
-  return op.doc("A convolution with BatchNorm, another array and an activation taken into it.")
+  return with_convolution_fields(op)
+      .doc("A convolution with BatchNorm, another array and an activation taken into it.")
+      .param(&ConvolutionFused::norm_before, "norm_before", "a BatchNorm before the convolution")
+      .param(&ConvolutionFused::norm_before_eps, "norm_before_eps", "its eps")
+      .param(&ConvolutionFused::norm_before_fix_gamma, "norm_before_fix_gamma", "its fix_gamma")
+      .param(&ConvolutionFused::norm, "norm", "a BatchNorm behind the convolution")
+      .param(&ConvolutionFused::norm_eps, "norm_eps", "its eps")
+      .param(&ConvolutionFused::norm_fix_gamma, "norm_fix_gamma", "its fix_gamma")
+      .param(&ConvolutionFused::sum, "sum", "add another array")
+      .param(&ConvolutionFused::sum_is_spent, "sum_is_spent", "nobody reads that array afterwards")
+      .param(&ConvolutionFused::act_type, "act_type", "the activation; empty: none")
       .inputs([](const ConvolutionFused& p) { return input_names(p); })
       .infer_shape([](const ConvolutionFused& p, Shapes& s) {
         infer_convolution(p, s);
@@ -34,7 +45,6 @@ OpDef define(Op<ConvolutionFused> op) {
           if (p.norm) s.input(static_cast<size_t>(at.norm) + i).meet({p.num_filter});
         }
       })
-      .check([](ConvolutionFused& p) { complete(p); })
       .infer_type([](const ConvolutionFused&, Types& t) { same_type(t); });
 }
 
