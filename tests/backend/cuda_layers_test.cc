@@ -1,5 +1,6 @@
 // Convolution, BatchNorm, Pooling and reorders of the CUDA backend against the CPU's, over odd shapes and in both
 // layouts, and networks made of them. Skipped where there is no GPU.
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <map>
