@@ -1,5 +1,5 @@
-// The time of a whole training step: forward, backward, SGD with momentum; by an executor and operators, or through
-// Module. Prints one JSON row.
+// The time of a whole training step (forward, backward, SGD with momentum; by an executor and operators, or through
+// Module), or of a prediction. Prints one JSON row.
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
@@ -56,6 +56,12 @@ Case lenet() {
 
 Case resnet50() { return {networks::resnet({.depth = 50, .classes = 1000}), {32, 3, 224, 224}, 1000}; }
 
+Case resnet50_of_one() {
+  Case network = resnet50();
+  network.data[0] = 1;
+  return network;
+}
+
 // A layer of LSTM cells over the steps of a sequence, from operators.
 std::vector<Symbol> lstm_layer(const std::vector<Symbol>& steps, int64_t hidden, const std::string& name) {
   const auto zeros_to_begin_with = [&] { return make_zeros({.shape = {0, hidden}}); };
@@ -101,8 +107,15 @@ Case unrolled_lstm() {
           .vocabulary = words};
 }
 
-const std::map<std::string, Case (*)()> cases = {
-    {"mlp-train", mlp}, {"lenet-train", lenet}, {"lstm-train-unrolled", unrolled_lstm}, {"resnet50-train", resnet50}};
+const std::map<std::string, Case (*)()> cases = {{"mlp-train", mlp},
+                                                 {"lenet-train", lenet},
+                                                 {"lenet-infer", lenet},
+                                                 {"lstm-train-unrolled", unrolled_lstm},
+                                                 {"resnet50-train", resnet50},
+                                                 {"resnet50-infer", resnet50},
+                                                 {"resnet50-infer-b1", resnet50_of_one}};
+
+bool is_inference(const std::string& name) { return name.find("-infer") != std::string::npos; }
 
 bool is_parameter(const std::string& name) { return name != "data" && name != "softmax_label"; }
 
@@ -158,7 +171,30 @@ class Training {
   MultiSgdMomUpdate update_;
 };
 
-// The same through Module, which also takes the batch in.
+// A prediction, the result on the host.
+class Prediction {
+ public:
+  Prediction(const Case& network, Context context)
+      : executor_(simple_bind(network.symbol, context, {{"data", network.data}}, {.grad_req = "null"})) {
+    const auto initializer = network.initializer();
+    for (auto [name, array] : executor_->arg_dict())
+      if (is_parameter(name)) (*initializer)(InitDesc{name}, array);
+    for (const auto& [name, array] : executor_->aux_dict()) array.fill(name.ends_with("_var") ? 1 : 0);
+    const Tuple shape(network.data.begin(), network.data.end());
+    invoke(random_normal, {}, {.shape = shape})[0].copyto(executor_->arg_dict().at("data"));
+  }
+
+  void step() { result_ = executor_->forward(/*is_train=*/false)[0].to_vector<float>(); }
+  size_t arena_bytes() const { return executor_->memory().arena; }
+  size_t kept_bytes() const { return executor_->memory().kept; }
+  std::string table() const { return executor_->debug_str(); }
+
+ private:
+  ExecutorPtr executor_;
+  std::vector<float> result_;
+};
+
+// Training through Module, which also takes the batch in.
 class ModuleTraining {
  public:
   ModuleTraining(const Case& network, Context context) : module_(network.symbol, {.context = {context}}) {
@@ -210,7 +246,8 @@ double median_ms(AnyTraining& training, double seconds) {
 }
 
 constexpr const char* usage =
-    "usage: train_step --case mlp-train|lenet-train|lstm-train-unrolled|resnet50-train\n"
+    "usage: train_step --case mlp-train|lenet-train|lstm-train-unrolled|resnet50-train|lenet-infer|resnet50-infer|\n"
+    "                         resnet50-infer-b1\n"
     "                  [--through executor|module] [--threads N] [--device cpu|gpu] [--batch N] [--seconds S]\n"
     "                  [--budget MIB] [--table FILE]\n"
     "--table writes the plans as tables, with the time of each step if SYMBIND_PROFILE=1 is set\n";
@@ -295,6 +332,7 @@ void run(const Options& options) {
             << ", \"per_s\": " << static_cast<double>(batch_size) / ms * 1e3
             << ", \"rss_mb\": " << usage_of_process.ru_maxrss / 1024
             << ", \"arena_mb\": " << mb(training.arena_bytes());
+  if constexpr (std::is_same_v<AnyTraining, Prediction>) std::cout << ", \"kept_mb\": " << mb(training.kept_bytes());
   if (context.is_gpu()) {
     // All arrays ever alive at once, the arena among them, and what the pool holds beyond those now.
     const auto memory = Device::get(context).memory();
@@ -310,7 +348,10 @@ int main(int argc, char** argv) {
   try {
     const Options options = parse_options(argc, argv);
     start_again_with_threads(options.threads, argv);
-    options.through == "module" ? run<ModuleTraining>(options) : run<Training>(options);
+    if (is_inference(options.name))
+      run<Prediction>(options);
+    else
+      options.through == "module" ? run<ModuleTraining>(options) : run<Training>(options);
   } catch (const std::exception& error) {
     std::cerr << "train_step: " << error.what() << "\n";
     return 1;

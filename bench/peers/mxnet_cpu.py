@@ -97,6 +97,8 @@ CASES = {
     "lenet-train": (lenet, (64, 1, 28, 28), 10),
     "lstm-train-unrolled": (unrolled_lstm, (32, 35), 10000),
     "resnet50-train": (resnet50, (32, 3, 224, 224), 1000),
+    "resnet50-infer": (resnet50, (32, 3, 224, 224), 1000),
+    "resnet50-infer-b1": (resnet50, (1, 3, 224, 224), 1000),
 }
 OF_WORDS = {"lstm-train-unrolled"}  # data and label are numbers of words, one label for each
 
@@ -127,6 +129,21 @@ def training_step(mx, case):
     return step
 
 
+def prediction(mx, case):
+    """A function that computes the outputs of a batch."""
+    make_network, data_shape, _ = CASES[case]
+    module = mx.mod.Module(make_network(mx.sym), context=mx.cpu(), label_names=None)
+    module.bind([("data", data_shape)], for_training=False)
+    module.init_params(mx.init.Xavier(magnitude=2.0))
+    batch = mx.io.DataBatch([mx.nd.random.normal(shape=data_shape)], [])
+
+    def step():
+        module.forward(batch, is_train=False)
+        module.get_outputs()[0].asnumpy()
+
+    return step
+
+
 def main():
     arguments = timing.parse_arguments(__doc__, CASES)
     # Both are read when the library loads. Its default fusing gives wrong results for some networks.
@@ -138,7 +155,8 @@ def main():
 
     mxnet.random.seed(0)
     for case in arguments.case:
-        step_ms = timing.median_ms(training_step(mxnet, case), arguments.seconds)
+        make = prediction if "-infer" in case else training_step
+        step_ms = timing.median_ms(make(mxnet, case), arguments.seconds)
         timing.report(case, CASES[case][1][0], step_ms)
 
 

@@ -2,7 +2,7 @@
 
 import timing
 import torch
-from torch_models import CASES, training_step
+from torch_models import CASES, prediction, training_step
 
 
 def main():
@@ -13,8 +13,11 @@ def main():
     torch.backends.cudnn.allow_tf32 = True
     for case in arguments.case:
         torch.cuda.reset_peak_memory_stats()
-        images = case == "resnet50-train"  # the layout its convolutions are fastest in; LeNet's are too small for it
-        step, batch = training_step(case, "cuda", arguments.batch, channels_last=images, fused=True)
+        images = case.startswith("resnet50")  # the layout its convolutions are fastest in; LeNet's are too small for it
+        if "-infer" in case:
+            step, batch = prediction(case, "cuda", arguments.batch, channels_last=images)
+        else:
+            step, batch = training_step(case, "cuda", arguments.batch, channels_last=images, fused=True)
 
         def finished_step(step=step):
             step()

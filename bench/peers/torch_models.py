@@ -74,6 +74,8 @@ CASES = {
     "mlp-train": (mlp, (784,), CLASSES, 64),
     "lenet-train": (lenet, (1, 28, 28), CLASSES, 64),
     "resnet50-train": (resnet50, (3, 224, 224), 1000, 32),
+    "resnet50-infer": (resnet50, (3, 224, 224), 1000, 32),
+    "resnet50-infer-b1": (resnet50, (3, 224, 224), 1000, 1),
 }
 
 
@@ -96,5 +98,23 @@ def training_step(case, device, batch=None, channels_last=False, **optimizer_opt
         optimizer.zero_grad(set_to_none=True)
         loss(model(data), label).backward()
         optimizer.step()
+
+    return step, batch
+
+
+def prediction(case, device, batch=None, channels_last=False):
+    """A function that computes the outputs of a batch, and that batch."""
+    torch.manual_seed(0)
+    make_model, sample_shape, _, usual_batch = CASES[case]
+    batch = batch or usual_batch
+    model = make_model().to(device).eval()
+    data = torch.randn(batch, *sample_shape, device=device)
+    if channels_last:
+        model = model.to(memory_format=torch.channels_last)
+        data = data.to(memory_format=torch.channels_last)
+
+    def step():
+        with torch.inference_mode():
+            model(data).cpu()
 
     return step, batch
