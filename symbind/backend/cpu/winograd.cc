@@ -243,18 +243,20 @@ class WinogradConvolution final : public Kernel {
 
 // ---- The gradient of the kernels ------------------------------------------------------------------------------------
 
-// Each thread sums over tiles of its own, and the sums of all are added, if there is room for the sums of each; else
-// all transform the same chunk of tiles together and share the sums.
+// Each thread sums over tiles of its own, and the sums of all are added, if there is room for the sums of each and the
+// tiles outweigh them; else all transform the same chunk of tiles together and share the sums.
 class WinogradGradWeight final : public Kernel {
  public:
   WinogradGradWeight(const Problem& problem, bool with_bias) : problem_(problem), with_bias_(with_bias) {
     part_channels_ = std::min(problem.channels, 4 * problem.kernels.width);
     parts_ = ceil_div(problem.channels, part_channels_);
     const int64_t sums_bytes = products * problem.channels * problem.filters * int64_t{sizeof(float)};
-    teams_ = problem.threads * sums_bytes <= own_sums_bytes ? problem.threads : 1;
+    const int64_t tile_bytes = products * (problem.channels + problem.filters) * int64_t{sizeof(float)};
+    const bool has_room = problem.threads * sums_bytes <= own_sums_bytes;
+    const bool is_worth_it = problem.tile_count / problem.threads * tile_bytes >= sums_bytes;
+    teams_ = has_room && is_worth_it ? problem.threads : 1;
     frequency_pieces_ = teams_ > 1 ? 1 : std::min(ceil_div(problem.threads, parts()), products);
     // Every chunk reads and writes all sums: it should be worth that.
-    const int64_t tile_bytes = products * (problem.channels + problem.filters) * int64_t{sizeof(float)};
     const int64_t tiles = ceil_div(problem.tile_count, teams_);
     chunks_ = ceil_div(tiles * tile_bytes, std::clamp(sums_bytes / 2, chunk_bytes, 8 * chunk_bytes));
     chunk_ = ceil_div(tiles, chunks_);
