@@ -104,7 +104,7 @@ if ((!gpu_only)); then
   for test in "$build"/tests/test_*; do
     name=$(basename "$test")
     [[ -f $test && -x $test ]] || continue
-    part "$name" 45 "$test" --gtest_brief=1
+    part "$name" 90 "$test" --gtest_brief=1
   done
   unset SYMBIND_TF32
 fi
