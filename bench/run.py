@@ -17,7 +17,7 @@ from pathlib import Path
 
 BENCH = Path(__file__).resolve().parent
 CASES = ["mlp-train", "lenet-train"]
-MORE_CASES = ["lstm-train-unrolled", "resnet50-train"]  # minutes rather than seconds: only when asked for
+MORE_CASES = ["lstm-train-unrolled", "resnet50-infer-b1", "resnet50-infer", "resnet50-train"]  # only when asked for
 OURS = "Symbind"
 OURS_BY_MODULE = "Module"  # ours in C++ as the Python script does it
 OURS_IN_PYTHON = "Python"  # the same script as MXNet's
@@ -119,7 +119,7 @@ def main():
     results = {case: measure(contest, case, arguments) for case in arguments.case or CASES}
     peers = [name for name in contest if name != OURS]
 
-    print(f"\nTraining step, {arguments.threads} threads, median of {arguments.rounds} rounds\n")
+    print(f"\nOne step, {arguments.threads} threads, median of {arguments.rounds} rounds\n")
     print_table(results, peers)
     print_small_operator(contest)
     overhead = run_row([str(programs / "plan_overhead")], arguments.threads)

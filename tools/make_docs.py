@@ -51,6 +51,7 @@ def write_guides(site):
                 body = body.replace(f"<code>{short}</code>", f"<code>{link(path, other_path, short)}</code>")
         site.write(path, title, body)
         listed.append((path, title))
+    shutil.copytree(os.path.join(ROOT, "docs", "images"), os.path.join(site.folder, "guides", "images"))
     return listed
 
 

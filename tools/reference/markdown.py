@@ -1,4 +1,4 @@
-"""The Markdown that docs/ uses: headings, paragraphs, lists, tables, code, emphasis and links."""
+"""The Markdown that docs/ uses: headings, paragraphs, lists, tables, code, emphasis, links and pictures."""
 
 import re
 
@@ -14,6 +14,7 @@ def inline(text, link_target):
             out.append(f"<code>{escape(piece[1:-1])}</code>")
             continue
         piece = escape(piece)
+        piece = re.sub(r"!\[([^\]]*)\]\(([^)\s]+)\)", lambda m: f'<img alt="{m[1]}" src="{link_target(m[2])}">', piece)
         piece = re.sub(r"\[([^\]]+)\]\(([^)\s]+)\)", lambda m: f'<a href="{link_target(m[2])}">{m[1]}</a>', piece)
         piece = re.sub(r"\*\*(.+?)\*\*", r"<strong>\1</strong>", piece)
         out.append(re.sub(r"(?<![\w*])\*([^*\s][^*]*)\*(?![\w*])", r"<em>\1</em>", piece))
