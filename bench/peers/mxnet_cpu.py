@@ -132,7 +132,7 @@ def training_step(mx, case):
 def prediction(mx, case):
     """A function that computes the outputs of a batch."""
     make_network, data_shape, _ = CASES[case]
-    module = mx.mod.Module(make_network(mx.sym), context=mx.cpu(), label_names=None)
+    module = mx.mod.Module(make_network(mx.sym), context=mx.cpu())
     module.bind([("data", data_shape)], for_training=False)
     module.init_params(mx.init.Xavier(magnitude=2.0))
     batch = mx.io.DataBatch([mx.nd.random.normal(shape=data_shape)], [])
