@@ -1,0 +1,188 @@
+// What goes into a convolution, and what BatchNorm and ReLU become: each rule where it holds and where it does not, and
+// the same numbers with and without it.
+#include <gtest/gtest.h>
+
+#include "symbind/exec/executor.h"
+#include "symbind/ops/activation.h"
+#include "symbind/ops/batch_norm.h"
+#include "symbind/ops/conv_fused.h"
+#include "symbind/passes/fuse.h"
+
+#include "tests/support/arrays.h"
+#include "tests/support/graphs.h"
+#include "tests/support/networks.h"
+
+namespace symbind {
+namespace {
+
+using testing::count_op;
+using testing::relu;
+using testing::var;
+
+Symbol conv(const Symbol& data, const std::string& name, int64_t pad = 1, int64_t filters = 16) {
+  const int64_t kernel = 2 * pad + 1;
+  return convolution(data, {.kernel = {kernel, kernel}, .pad = {pad, pad}, .num_filter = filters, .no_bias = true},
+                     name);
+}
+Symbol norm(const Symbol& data, const std::string& name) { return batch_norm(data, {.fix_gamma = false}, name); }
+
+const NamedShapes image{{"data", {2, 16, 6, 5}}};
+
+Graph fused(const Symbol& symbol, bool train) {
+  Graph graph = train ? testing::training_graph(symbol, image).graph : testing::inference_graph(symbol, image);
+  place(graph, cpu(), {});
+  separate_outputs(graph);
+  fuse(graph);
+  testing::expect_consistent(graph);
+  return graph;
+}
+
+template <class P>
+const P* find(const Graph& graph) {
+  for (const GraphNode& node : graph.nodes)
+    if (const P* params = params_if<P>(node)) return params;
+  return nullptr;
+}
+
+// Fused and unfused, in both modes, forward and gradients.
+void expect_same_numbers(const Symbol& symbol) {
+  const testing::Network network{"fused", symbol, image, 0};
+  for (const Context context : testing::all_devices()) {
+    auto with = testing::bind_with_values(network, context, {.options = {.poison = true}});
+    auto without = testing::bind_with_values(network, context, {.options = {.fuse = false}});
+    for (const bool train : {false, true}) {
+      with->forward(train);
+      without->forward(train);
+      for (size_t i = 0; i < with->outputs().size(); ++i)
+        EXPECT_TRUE(testing::all_close(with->outputs()[i], without->outputs()[i], {1e-4, 1e-5, 1e-5}))
+            << "output " << i << (train ? " in training on " : " in inference on ") << context;
+    }
+    with->backward(testing::out_grads_for(*with));
+    without->backward(testing::out_grads_for(*without));
+    for (const auto& [name, gradient] : without->grad_dict())
+      EXPECT_TRUE(testing::all_close(with->grad_dict().at(name), gradient, {1e-3, 1e-5, 1e-4}))
+          << name << " on " << context;
+    for (const auto& [name, state] : without->aux_dict())
+      EXPECT_TRUE(testing::all_close(with->aux_dict().at(name), state, {1e-4, 1e-5, 1e-5})) << name;
+  }
+}
+
+// ---- BatchNorm into convolutions ------------------------------------------------------------------------------------
+
+TEST(FoldBatchNorm, GoesIntoTheConvolutionBeforeItInInference) {
+  const Symbol net = relu(norm(conv(var("data"), "conv"), "bn"), "relu");
+  const Graph graph = fused(net, false);
+  EXPECT_EQ(count_op(graph, "BatchNorm"), 0);
+  EXPECT_EQ(count_op(graph, "Activation"), 0);
+  ASSERT_NE(find<ConvolutionFused>(graph), nullptr);
+  EXPECT_TRUE(find<ConvolutionFused>(graph)->norm);
+  EXPECT_EQ(find<ConvolutionFused>(graph)->act_type, "relu");
+  EXPECT_EQ(count_op(fused(net, true), "_Convolution_Fused"), 0) << "training needs the statistics of the batch";
+  expect_same_numbers(net);
+}
+
+TEST(FoldBatchNorm, GoesIntoTheConvolutionBehindItWithoutPadding) {
+  const Symbol bare = conv(norm(var("data"), "bn"), "conv", 0), padded = conv(norm(var("data"), "bn"), "conv", 1);
+  const Graph graph = fused(bare, false);
+  EXPECT_EQ(count_op(graph, "BatchNorm"), 0);
+  ASSERT_NE(find<ConvolutionFused>(graph), nullptr);
+  EXPECT_TRUE(find<ConvolutionFused>(graph)->norm_before);
+  EXPECT_EQ(count_op(fused(padded, false), "BatchNorm"), 1) << "zeros around the data are not shifted";
+  expect_same_numbers(bare);
+  expect_same_numbers(padded);
+}
+
+TEST(FoldBatchNorm, GoesIntoOneConvolutionFromBothSides) {
+  const Symbol net = norm(conv(norm(var("data"), "before"), "conv", 0), "behind");
+  const Graph graph = fused(net, false);
+  EXPECT_EQ(count_op(graph, "BatchNorm"), 0);
+  EXPECT_EQ(count_op(graph, "_Convolution_Fused"), 1);
+  expect_same_numbers(net);
+}
+
+TEST(FoldBatchNorm, StaysWhereSomebodyElseReadsTheConvolution) {
+  const Symbol made = conv(var("data"), "conv");
+  const Symbol net = Symbol::group({norm(made, "bn"), made});
+  EXPECT_EQ(count_op(fused(net, false), "BatchNorm"), 1);
+  expect_same_numbers(net);
+}
+
+TEST(FoldBatchNorm, StaysWhereItsStatisticsAreOutputs) {
+  const Symbol net = batch_norm(conv(var("data"), "conv"), {.fix_gamma = false, .output_mean_var = true}, "bn");
+  EXPECT_EQ(count_op(fused(net, false), "BatchNorm"), 1);
+}
+
+// ---- Residual sums --------------------------------------------------------------------------------------------------
+
+TEST(FuseResidual, ASumIsMadeByTheConvolution) {
+  const Symbol start = relu(var("data"), "start");
+  const Symbol net = conv(start, "conv") + start;
+  for (const bool train : {false, true}) {
+    const Graph graph = fused(net, train);
+    const auto* params = find<ConvolutionFused>(graph);
+    ASSERT_NE(params, nullptr);
+    EXPECT_TRUE(params->sum);
+    // Backward of the ReLU reads its result again.
+    EXPECT_EQ(params->sum_is_spent, !train);
+  }
+  expect_same_numbers(net);
+}
+
+TEST(FuseResidual, DoesNotOverwriteWhatIsReadAgain) {
+  const Symbol start = relu(var("data"), "start");
+  const Symbol net = (conv(start, "conv") + start) * start;
+  const auto graph = fused(net, false);
+  ASSERT_NE(find<ConvolutionFused>(graph), nullptr);
+  EXPECT_FALSE(find<ConvolutionFused>(graph)->sum_is_spent);
+  expect_same_numbers(net);
+}
+
+TEST(FuseResidual, OfTwoConvolutionsOneAddsTheOther) {
+  const Symbol net = relu(norm(conv(var("data"), "a"), "bn_a") + norm(conv(var("data"), "b", 0), "bn_b"), "relu");
+  const Graph graph = fused(net, false);
+  EXPECT_EQ(count_op(graph, "elemwise_add"), 0);
+  EXPECT_EQ(count_op(graph, "Activation"), 0);
+  expect_same_numbers(net);
+}
+
+TEST(FuseResidual, AnArrayAddedToItselfIsLeftAlone) {
+  const Symbol made = conv(var("data"), "conv");
+  expect_same_numbers(made + made);
+}
+
+// ---- BatchNorm and ReLU in training ---------------------------------------------------------------------------------
+
+TEST(FuseNormRelu, AreOneOperatorAndSoAreTheirGradients) {
+  const Symbol net = conv(relu(norm(conv(var("data"), "a"), "bn"), "relu"), "b");
+  const Graph graph = fused(net, true);
+  EXPECT_EQ(count_op(graph, "_BatchNorm_Relu"), 1);
+  EXPECT_EQ(count_op(graph, "_backward_BatchNorm_Relu"), 1);
+  EXPECT_EQ(count_op(graph, "BatchNorm") + count_op(graph, "Activation") + count_op(graph, "_backward_Activation"), 0);
+  expect_same_numbers(net);
+}
+
+TEST(FuseNormRelu, TakesTheGradientThatComesAroundTheConvolutionsAlong) {
+  const Symbol x = conv(var("data"), "first");
+  const Symbol net = conv(relu(norm(x, "bn"), "relu"), "conv") + x;
+  const Graph graph = fused(net, true);
+  const auto* params = find<BatchNormReluGrad>(graph);
+  ASSERT_NE(params, nullptr);
+  EXPECT_TRUE(params->with_sum);
+  EXPECT_EQ(count_op(graph, "elemwise_add"), 0);
+  expect_same_numbers(net);
+}
+
+TEST(FuseNormRelu, LeavesOtherActivationsAndOtherReadersAlone) {
+  const Symbol made = norm(var("data"), "bn");
+  EXPECT_EQ(count_op(fused(activation(made, {.act_type = "tanh"}), true), "_BatchNorm_Relu"), 0);
+  EXPECT_EQ(count_op(fused(relu(made, "relu") + made, true), "_BatchNorm_Relu"), 0);
+  expect_same_numbers(relu(made, "relu") + made);
+}
+
+TEST(FuseNormRelu, KeepsStatisticsThatAreOutputs) {
+  const Symbol made = batch_norm(conv(var("data"), "conv"), {.fix_gamma = false, .output_mean_var = true}, "bn");
+  expect_same_numbers(Symbol::group({relu(made[0], "relu"), made[1], made[2]}));
+}
+
+}  // namespace
+}  // namespace symbind
