@@ -138,7 +138,8 @@ TEST(FuseResidual, DoesNotOverwriteWhatIsReadAgain) {
 }
 
 TEST(FuseResidual, OfTwoConvolutionsOneAddsTheOther) {
-  const Symbol net = relu(norm(conv(var("data"), "a"), "bn_a") + norm(conv(var("data"), "b", 0), "bn_b"), "relu");
+  const Symbol data = var("data");
+  const Symbol net = relu(norm(conv(data, "a"), "bn_a") + norm(conv(data, "b", 0), "bn_b"), "relu");
   const Graph graph = fused(net, false);
   EXPECT_EQ(count_op(graph, "elemwise_add"), 0);
   EXPECT_EQ(count_op(graph, "Activation"), 0);
