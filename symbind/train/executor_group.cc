@@ -10,8 +10,8 @@
 #include "symbind/core/error.h"
 #include "symbind/exec/arithmetic.h"
 #include "symbind/exec/indexing.h"
-#include "symbind/train/monitor.h"
 #include "symbind/exec/workers.h"
+#include "symbind/train/monitor.h"
 
 namespace symbind {
 namespace {

@@ -330,9 +330,8 @@ void compare_norm(const BatchNorm& params, const Shape& data, bool is_train, con
 }
 
 TEST(BatchNormLanes, AgreesWithThePlainOne) {
-  for (const Shape& data :
-       {Shape{4, 20, 8, 8}, Shape{3, 5, 7}, Shape{6, 10}, Shape{2, 3, 4, 5, 6}, Shape{32, 64, 8, 8},
-        Shape{2, 160, 9, 9}, Shape{2, 24, 3, 50}})
+  for (const Shape& data : {Shape{4, 20, 8, 8}, Shape{3, 5, 7}, Shape{6, 10}, Shape{2, 3, 4, 5, 6}, Shape{32, 64, 8, 8},
+                            Shape{2, 160, 9, 9}, Shape{2, 24, 3, 50}})
     for (const bool fix_gamma : {true, false})
       for (const bool use_global_stats : {true, false})
         for (const bool is_train : {true, false})
@@ -402,10 +401,9 @@ TEST_F(OneDnn, RefusalsHaveReasons) {
 
 TEST_F(OneDnn, HalfPrecisionAgreesWhereTheProcessorHasIt) {
   for (const DType dtype : {DType::bfloat16, DType::float16}) {
-    std::vector<TestNode> nodes = {make_node(Dot{}, {{20, 30}, {30, 40}}, dtype),
-                                   make_node(conv_cases[2].params, {conv_cases[2].data}, dtype),
-                                   make_node(pool_cases[1].params, {pool_cases[1].data}, dtype),
-                                   make_node(SoftmaxOutput{}, {{64, 10}}, dtype)};
+    std::vector<TestNode> nodes = {
+        make_node(Dot{}, {{20, 30}, {30, 40}}, dtype), make_node(conv_cases[2].params, {conv_cases[2].data}, dtype),
+        make_node(pool_cases[1].params, {pool_cases[1].data}, dtype), make_node(SoftmaxOutput{}, {{64, 10}}, dtype)};
     for (const TestNode& node : nodes) {
       if (!implementation(node.op, "onednn")->refuse(node.view()).empty()) continue;
       compare(node, join(dtype, " ", node.op.name), 2e-2f);
