@@ -79,16 +79,22 @@ CASES = {
 }
 
 
-def training_step(case, device, batch=None, channels_last=False, **optimizer_options):
-    """A function that runs one whole step (forward, backward, SGD with momentum and weight decay), and its batch."""
+def model_and_data(case, device, batch, channels_last):
     torch.manual_seed(0)
-    make_model, sample_shape, classes, usual_batch = CASES[case]
-    batch = batch or usual_batch
-    model = make_model().to(device).train()
-    data = torch.randn(batch, *sample_shape, device=device)
+    make_model, sample_shape, _, usual_batch = CASES[case]
+    model = make_model().to(device)
+    data = torch.randn(batch or usual_batch, *sample_shape, device=device)
     if channels_last:
         model = model.to(memory_format=torch.channels_last)
         data = data.to(memory_format=torch.channels_last)
+    return model, data
+
+
+def training_step(case, device, batch=None, channels_last=False, **optimizer_options):
+    """A function that runs one whole step (forward, backward, SGD with momentum and weight decay), and its batch."""
+    model, data = model_and_data(case, device, batch, channels_last)
+    model.train()
+    batch, classes = data.shape[0], CASES[case][2]
     label = torch.randint(0, classes, (batch,), device=device)
     loss = nn.CrossEntropyLoss()
     parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
@@ -104,17 +110,11 @@ def training_step(case, device, batch=None, channels_last=False, **optimizer_opt
 
 def prediction(case, device, batch=None, channels_last=False):
     """A function that computes the outputs of a batch, and that batch."""
-    torch.manual_seed(0)
-    make_model, sample_shape, _, usual_batch = CASES[case]
-    batch = batch or usual_batch
-    model = make_model().to(device).eval()
-    data = torch.randn(batch, *sample_shape, device=device)
-    if channels_last:
-        model = model.to(memory_format=torch.channels_last)
-        data = data.to(memory_format=torch.channels_last)
+    model, data = model_and_data(case, device, batch, channels_last)
+    model.eval()
 
     def step():
         with torch.inference_mode():
             model(data).cpu()
 
-    return step, batch
+    return step, data.shape[0]

@@ -11,13 +11,6 @@
 namespace symbind {
 namespace {
 
-// A convolution that can take more in, whatever it has taken in so far.
-std::optional<ConvolutionFused> as_fused(const GraphNode& node) {
-  if (const auto* plain = params_if<Convolution>(node)) return ConvolutionFused{*plain};
-  if (const auto* fused = params_if<ConvolutionFused>(node)) return *fused;
-  return std::nullopt;
-}
-
 bool is_channel_axis(const BatchNorm& norm, const Convolution& convolution, const Shape& shape, const Node& node) {
   return shape.axis(norm.axis, node.name) == (channels_behind(convolution.layout) ? shape.rank() - 1 : 1);
 }
@@ -50,7 +43,7 @@ class Folding {
     const auto& norm = *params_if<BatchNorm>(node);
     const int data = node.inputs[0], before = graph_.producer[static_cast<size_t>(data)];
     const GraphNode& convolution = graph_.nodes[static_cast<size_t>(before)];
-    std::optional<ConvolutionFused> fused = as_fused(convolution);
+    std::optional<ConvolutionFused> fused = as_fused_convolution(convolution);
     if (!fused || fused->norm || !readers_.is_only(number, data) || convolution.context != node.context ||
         absorbed_[static_cast<size_t>(before)] || !is_channel_axis(norm, *fused, shape_of(data), *node.source))
       return false;

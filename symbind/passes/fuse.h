@@ -3,8 +3,10 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <vector>
 
+#include "symbind/ops/conv_fused.h"
 #include "symbind/passes/graph.h"
 
 namespace symbind {
@@ -51,6 +53,9 @@ struct Replacement {
 
 // The graph with replacements, by the number of the node in whose place they stand, and without the absorbed nodes.
 Graph replaced(const Graph& graph, const std::map<int, Replacement>& replacements, const std::vector<bool>& absorbed);
+
+// A convolution as the operator that can take more in, with what it has taken in so far; none: it is no convolution.
+std::optional<ConvolutionFused> as_fused_convolution(const GraphNode& node);
 
 // Has the device an implementation of its own? (Any operator runs on any device, by way of the host if need be.)
 bool runs_on_device(const OpDef& op, Context context);

@@ -13,15 +13,9 @@ NodePtr with_activation(const GraphNode& before, const Node& activation_node) {
   const std::string& act_type = static_cast<const Activation*>(activation_node.params.get())->act_type;
   if (const auto* product = params_if<FullyConnected>(before))
     return fused_node(activation_node, FullyConnectedActivation{*product, act_type});
-  if (const auto* convolution = params_if<Convolution>(before)) {
-    ConvolutionFused fused{*convolution};
-    fused.act_type = act_type;
-    return fused_node(activation_node, std::move(fused));
-  }
-  if (const auto* convolution = params_if<ConvolutionFused>(before); convolution && convolution->act_type.empty()) {
-    ConvolutionFused fused = *convolution;
-    fused.act_type = act_type;
-    return fused_node(activation_node, std::move(fused));
+  if (std::optional<ConvolutionFused> fused = as_fused_convolution(before); fused && fused->act_type.empty()) {
+    fused->act_type = act_type;
+    return fused_node(activation_node, *fused);
   }
   return nullptr;
 }

@@ -1,8 +1,6 @@
 // BatchNorm and the ReLU that alone reads it become one operator. Its gradient finds again from the data where the
 // result was zero; so backward neither reads the result nor makes the gradient in between. In a network that normalises
 // before it convolves, what comes around the convolutions is added to that gradient: one more sum taken along.
-#include <array>
-
 #include "symbind/ops/activation.h"
 #include "symbind/ops/batch_norm_again.h"
 #include "symbind/ops/elementwise.h"

@@ -8,16 +8,6 @@
 #include "symbind/passes/fuse.h"
 
 namespace symbind {
-namespace {
-
-std::optional<ConvolutionFused> as_summand(const GraphNode& node) {
-  if (const auto* plain = params_if<Convolution>(node)) return ConvolutionFused{*plain};
-  const auto* fused = params_if<ConvolutionFused>(node);
-  if (fused && !fused->sum && fused->act_type.empty()) return *fused;
-  return std::nullopt;
-}
-
-}  // namespace
 
 void fuse_residual(Graph& graph) {
   const Readers readers(graph);
@@ -36,8 +26,9 @@ void fuse_residual(Graph& graph) {
       const int other = result == node.inputs[0] ? node.inputs[1] : node.inputs[0];
       const int before = graph.producer[static_cast<size_t>(result)];
       const GraphNode& maker = graph.nodes[static_cast<size_t>(before)];
-      std::optional<ConvolutionFused> fused = as_summand(maker);
-      if (!fused || result == other || !readers.is_only(number, result) || maker.context != node.context ||
+      std::optional<ConvolutionFused> fused = as_fused_convolution(maker);
+      const bool takes_a_sum = fused && !fused->sum && fused->act_type.empty();
+      if (!takes_a_sum || result == other || !readers.is_only(number, result) || maker.context != node.context ||
           absorbed[static_cast<size_t>(before)])
         continue;
       fused->sum = true;

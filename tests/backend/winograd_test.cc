@@ -18,6 +18,7 @@
 #include "symbind/passes/target.h"
 
 #include "tests/support/arrays.h"
+#include "tests/support/test_node.h"
 
 namespace symbind {
 namespace {
@@ -40,45 +41,12 @@ Implementation winograd_of(const OpDef& op, const Kernels* kernels) {
   return table.of(op).front();
 }
 
-// One node with the values of its inputs.
-struct TestNode {
-  const OpDef& op;
-  std::shared_ptr<const void> params;
-  std::vector<Tensor> inputs, outputs;
-  std::vector<Values> values;
-  bool is_train = true;
-
-  NodeView view() const { return {op, params.get(), "node", inputs, outputs, is_train, -1, cpu()}; }
-};
+using TestNode = testing::TestNode<double>;
+using testing::place_of;
 
 template <class P>
 TestNode make_node(const P& params, const std::vector<Shape>& shapes) {
-  TestNode node{op_of<P>(), op_of<P>().checked_params(&params, "node"), {}, {}, {}};
-  const Names input_names = node.op.all_inputs(node.params.get()), output_names = node.op.outputs(node.params.get());
-  std::vector<Shape> in = shapes, out(output_names.size());
-  in.resize(input_names.size());
-  Shapes inference("[node]", input_names, in, output_names, out);
-  node.op.infer_shape(node.params.get(), inference);
-  std::mt19937 random(7);
-  std::uniform_real_distribution<float> uniform(-1, 1);
-  for (const Shape& shape : in) {
-    node.inputs.push_back({shape, DType::float32});
-    node.values.emplace_back(static_cast<size_t>(shape.size()));
-    for (double& value : node.values.back()) value = static_cast<double>(uniform(random));
-  }
-  for (const Shape& shape : out) node.outputs.push_back({shape, DType::float32});
-  return node;
-}
-
-// Where element i of a plain array lies.
-size_t place_of(const Tensor& tensor, size_t i) {
-  if (tensor.layout == Layout::plain) return i;
-  const auto channels = static_cast<size_t>(tensor.shape[1]);
-  const auto space = static_cast<size_t>(tensor.shape[2] * tensor.shape[3]);
-  const size_t image = i / (channels * space), channel = i / space % channels, position = i % space;
-  if (tensor.layout == Layout::channels_last) return (image * space + position) * channels + channel;
-  const auto block = static_cast<size_t>(block_of(tensor.layout));
-  return ((image * channels / block + channel / block) * space + position) * block + channel % block;
+  return testing::make_test_node<double>(params, shapes);
 }
 
 // Memory between guards, filled with NaN: what is not assigned, or beyond its end, shows.

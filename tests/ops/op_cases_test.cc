@@ -10,6 +10,7 @@
 
 #include "symbind/graph/op.h"
 
+#include "tests/support/graphs.h"
 #include "tests/support/op_case.h"
 
 namespace symbind::testing {
@@ -459,28 +460,10 @@ TEST(OpCases, StandForEveryOperatorAUserCanCall) {
   std::set<std::string> tried;
   for (const OpCase& each : all_cases()) tried.insert(OpRegistry::get().find(each.op).name);
   // Those without inputs to differentiate by, and those the passes put in, have tests of their own.
-  const std::set<std::string> elsewhere{"_zeros",
-                                        "_ones",
-                                        "_full",
-                                        "_random_uniform",
-                                        "_random_normal",
-                                        "_sample_uniform",
-                                        "_sample_normal",
-                                        "multi_sum_sq",
-                                        "multi_lars",
-                                        "Custom",
-                                        "_CrossDeviceCopy",
-                                        "_reorder",
-                                        "_cast_like",
-                                        "_sum_to_like",
-                                        "_spread_like",
-                                        "_FullyConnected_Activation",
-                                        "_FullyConnected_Transposed",
-                                        "_BatchNorm_Relu",
-                                        "_BatchNorm_again",
-                                        "_Convolution_Fused",
-                                        "_pointwise",
-                                        "_relabel"};
+  std::set<std::string> elsewhere{"_zeros",         "_ones",           "_full",          "_random_uniform",
+                                  "_random_normal", "_sample_uniform", "_sample_normal", "multi_sum_sq",
+                                  "multi_lars",     "Custom"};
+  elsewhere.insert(operators_of_passes().begin(), operators_of_passes().end());
   for (const OpDef* op : OpRegistry::get().all())
     if (!op->name.starts_with("_backward") && !elsewhere.contains(op->name) &&
         op->name.find("_update") == std::string::npos) {  // tried by tests/optim

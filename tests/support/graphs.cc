@@ -94,4 +94,20 @@ void expect_consistent(const Graph& graph) {
   }
 }
 
+const std::vector<std::string>& operators_of_passes() {
+  static const std::vector<std::string> names{"_CrossDeviceCopy",
+                                              "_reorder",
+                                              "_relabel",
+                                              "_cast_like",
+                                              "_sum_to_like",
+                                              "_spread_like",
+                                              "_Convolution_Fused",
+                                              "_BatchNorm_Relu",
+                                              "_BatchNorm_again",
+                                              "_FullyConnected_Activation",
+                                              "_FullyConnected_Transposed",
+                                              "_pointwise"};
+  return names;
+}
+
 }  // namespace symbind::testing
