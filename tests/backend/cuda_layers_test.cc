@@ -1,8 +1,7 @@
 // Convolution, BatchNorm, Pooling and reorders of the CUDA backend against the CPU's, over odd shapes and in both
-// layouts, and networks made of them. Skipped where there is no GPU.
+// layouts. Skipped where there is no GPU.
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <map>
 
 #include <gtest/gtest.h>
@@ -14,13 +13,11 @@
 
 #include "examples/support/networks.h"
 #include "tests/support/device_case.h"
+#include "tests/support/gpu_test.h"
 #include "tests/support/networks.h"
 
 namespace symbind::testing {
 namespace {
-
-// Float32 is compared at float tolerance.
-const bool tf32_is_off = setenv("SYMBIND_TF32", "0", 1) == 0;
 
 // ---- Convolution ----------------------------------------------------------------------------------------------------
 
@@ -102,12 +99,7 @@ std::vector<DeviceCase> convolution_cases(const Convolved& c) {
   return cases;
 }
 
-class CudaLayers : public ::testing::Test {
- protected:
-  void SetUp() override {
-    if (num_gpus() == 0) GTEST_SKIP() << "there is no GPU here";
-  }
-};
+using CudaLayers = GpuTest;
 
 TEST_F(CudaLayers, ConvolutionsAgreeWithTheCpu) {
   for (const Convolved& c : convolutions) compare_devices(convolution_cases(c));
@@ -371,154 +363,6 @@ TEST_F(CudaLayers, ReordersMoveEveryElement) {
       }
     }
   }
-}
-
-// ---- Networks -------------------------------------------------------------------------------------------------------
-
-std::vector<NDArray> trained(const Network& network, Context context, bool capture, int steps, double lr = 0.05) {
-  auto executor = bind_with_values(network, context, {.options = {.capture = capture}});
-  auto results = train(*executor, network.inputs, steps, lr);
-  if (context.is_gpu()) {
-    EXPECT_EQ(executor->debug_str().find(" host "), std::string::npos) << executor->debug_str();
-  }
-  return results;
-}
-
-void expect_close(const std::vector<NDArray>& actual, const std::vector<NDArray>& expected, Tolerance tolerance) {
-  ASSERT_EQ(actual.size(), expected.size());
-  for (size_t i = 0; i < actual.size(); ++i) EXPECT_TRUE(all_close(actual[i], expected[i], tolerance)) << "array " << i;
-}
-
-TEST_F(CudaLayers, SmallNetworksTrainAsOnTheCpuWithoutAStepOnTheHost) {
-  for (const auto& network : {lenet(), batch_norm_net()}) {
-    SCOPED_TRACE(network.name);
-    const auto expected = trained(network, cpu(), true, 4);
-    for (const bool capture : {false, true}) {
-      SCOPED_TRACE(capture ? "captured" : "step by step");
-      expect_close(trained(network, gpu(0), capture, 4), expected, {2e-3, 1e-4, 1e-4});
-    }
-  }
-}
-
-// Weights drawn as such networks want them: with arbitrary ones the activations grow from layer to layer.
-void set_residual_values(Executor& executor) {
-  set_values(executor, 10);
-  for (auto [name, array] : executor.arg_dict()) {
-    const auto is = [&, &name = name](const char* part) { return name.find(part) != std::string::npos; };
-    if (is("gamma")) array.fill(1);
-    if (is("beta") || is("bias")) array.fill(0);
-    if (!is("weight")) continue;
-    const double fan_in = static_cast<double>(array.shape().size(1, array.shape().rank()));
-    const double bound = std::sqrt(6 / fan_in);
-    random_array(array.shape(), 7 + array.size() % 97, -1, 1).copyto(array);
-    invoke("_mul_scalar", {array}, {{"scalar", join(bound)}}, {.out = {array}});
-  }
-}
-
-struct Step {
-  NDArray output;
-  std::map<std::string, NDArray> gradients;
-  std::vector<NDArray> states;
-};
-
-Step residual_step(int depth, int version, Context context, bool capture, DType dtype = DType::float32) {
-  const Symbol net = networks::resnet({.depth = depth, .version = version, .classes = 10});
-  auto executor = simple_bind(net, context, {{"data", {4, 3, 64, 64}}},
-                              {.type_dict = {{"data", dtype}}, .options = {.capture = capture}});
-  set_residual_values(*executor);
-  for (int run = 0; run < 3; ++run) {  // the third is a replay
-    executor->forward(true);
-    executor->backward();
-  }
-  Step step{executor->outputs()[0].as_copy_in(cpu()), {}, {}};
-  for (const auto& [name, gradient] : executor->grad_dict())
-    if (gradient) step.gradients[name] = gradient.as_copy_in(cpu());
-  for (const NDArray& state : executor->aux_arrays()) step.states.push_back(state.as_copy_in(cpu()));
-  if (context.is_gpu()) {
-    EXPECT_EQ(executor->debug_str().find(" host "), std::string::npos) << executor->debug_str();
-  }
-  return step;
-}
-
-// |actual - expected| / |expected|.
-double relative_distance(const NDArray& actual, const NDArray& expected) {
-  const auto a = actual.to_vector<double>(), b = expected.to_vector<double>();
-  double apart = 0, size = 0;
-  for (size_t i = 0; i < a.size(); ++i) {
-    apart += (a[i] - b[i]) * (a[i] - b[i]);
-    size += b[i] * b[i];
-  }
-  return std::sqrt(apart / std::max(size, 1e-12));
-}
-
-TEST_F(CudaLayers, ResidualNetworksHaveTheGradientsOfTheCpu) {
-  for (const auto& [depth, version] : std::vector<std::pair<int, int>>{{18, 1}, {18, 2}, {50, 2}}) {
-    SCOPED_TRACE(join("ResNet-", depth, " v", version));
-    const Step expected = residual_step(depth, version, cpu(), true),
-               actual = residual_step(depth, version, gpu(0), true),
-               exact = residual_step(depth, version, cpu(), true, DType::float64);
-    EXPECT_TRUE(all_close(actual.output, expected.output, {1e-3, 1e-4, 0}));
-    // Where a ReLU's input is all but zero its sign is a matter of rounding, and parts of the gradients are with it. So
-    // each is measured by how far float32 on a CPU is from float64.
-    for (const auto& [name, gradient] : exact.gradients) {
-      const double of_cpu = relative_distance(expected.gradients.at(name), gradient);
-      EXPECT_LE(relative_distance(actual.gradients.at(name), gradient), 5 * of_cpu + 5e-3) << name;
-    }
-    for (size_t i = 0; i < expected.states.size(); ++i)
-      EXPECT_TRUE(all_close(actual.states[i], expected.states[i], {1e-3, 1e-4, 1e-4})) << "state " << i;
-  }
-}
-
-TEST_F(CudaLayers, AResidualNetworkGivesTheSameBitsAtEveryRun) {
-  const Step first = residual_step(18, 2, gpu(0), true), second = residual_step(18, 2, gpu(0), true),
-             stepped = residual_step(18, 2, gpu(0), false);
-  EXPECT_TRUE(same_bits(second.output, first.output));
-  EXPECT_TRUE(same_bits(stepped.output, first.output));
-  for (const auto& [name, gradient] : first.gradients) {
-    EXPECT_TRUE(same_bits(second.gradients.at(name), gradient)) << name;
-    EXPECT_TRUE(same_bits(stepped.gradients.at(name), gradient)) << name << ", step by step";
-  }
-}
-
-TEST_F(CudaLayers, InferenceFollowsItsParameters) {
-  // What is kept from a weight is made again when the weight changes.
-  const Network network = batch_norm_net();
-  auto on_cpu = bind_with_values(network), on_gpu = bind_with_values(network, gpu(0));
-  for (int run = 0; run < 4; ++run) {
-    for (const auto& executor : {on_cpu, on_gpu}) {
-      executor->arg_dict().at("conv2_weight").fill(0.01 * (run + 1));
-      executor->forward(false);
-    }
-    EXPECT_TRUE(all_close(on_gpu->outputs()[0].as_copy_in(cpu()), on_cpu->outputs()[0], {1e-4, 1e-5, 0})) << run;
-  }
-}
-
-TEST_F(CudaLayers, ANetworkOfConvolutionsMayLiePartlyOnTheCpu) {
-  const auto grouped = [](const char* group, const auto& make) {
-    const AttrScope scope(Attributes{{"ctx_group", group}});
-    return make();
-  };
-  const auto layer = [](const Symbol& data, const std::string& name) {
-    const Symbol net = convolution(data, {.kernel = {3, 3}, .pad = {1, 1}, .num_filter = 8}, "conv" + name);
-    return activation(batch_norm(net, {.fix_gamma = false}, "bn" + name), {.act_type = "relu"}, "relu" + name);
-  };
-  const Symbol first = grouped("near", [&] { return layer(Symbol::variable("data"), "1"); });
-  const Symbol second = grouped("far", [&] { return layer(first, "2") + first; });
-  const Symbol net = grouped("near", [&] {
-    const Symbol pooled = pooling(second, {.pool_type = "avg", .global_pool = true}, "pool");
-    return softmax_output(fully_connected(pooled, {.num_hidden = 5}, "fc"), {}, "softmax");
-  });
-  const Network network{"split", net, {{"data", {4, 3, 6, 6}}, {"softmax_label", {4}}}, 5};
-  const auto outputs = [&](Context near, Context far) {
-    auto executor = bind_with_values(network, near, {.group2ctx = {{"near", near}, {"far", far}}});
-    std::vector<NDArray> results;
-    for (NDArray& each : train(*executor, network.inputs, 3)) results.push_back(each.as_copy_in(cpu()));
-    return results;
-  };
-  const auto expected = outputs(cpu(), cpu());
-  expect_close(outputs(gpu(0), cpu()), expected, {1e-3, 1e-4, 1e-4});
-  expect_close(outputs(cpu(), gpu(0)), expected, {1e-3, 1e-4, 1e-4});
-  expect_close(outputs(gpu(0), gpu(0)), expected, {1e-3, 1e-4, 1e-4});
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
 // Every implementation of the CUDA backend against the CPU's: the same arrays through the same operator on both
 // devices. Skipped where there is no GPU.
 #include <array>
-#include <cstdlib>
 #include <set>
 
 #include <gtest/gtest.h>
@@ -12,13 +11,12 @@
 #include "symbind/passes/target.h"
 
 #include "tests/support/device_case.h"
+#include "tests/support/gpu_test.h"
 
 namespace symbind::testing {
 namespace {
 
 // Float32 products are compared at float tolerance.
-const bool tf32_is_off = setenv("SYMBIND_TF32", "0", 1) == 0;
-
 const std::vector<DType>& floats = float_types;
 const std::vector<DType> numbers = {DType::float32,  DType::float64, DType::float16,
                                     DType::bfloat16, DType::int32,   DType::int64};
@@ -257,12 +255,7 @@ std::vector<Case> all_cases() {
   return cases;
 }
 
-class CudaOps : public ::testing::Test {
- protected:
-  void SetUp() override {
-    if (num_gpus() == 0) GTEST_SKIP() << "there is no GPU here";
-  }
-};
+using CudaOps = GpuTest;
 
 TEST_F(CudaOps, ElementwiseFunctionsAgreeWithTheCpu) { compare_devices(elementwise_cases()); }
 TEST_F(CudaOps, FunctionsOfAScalarAgreeWithTheCpu) { compare_devices(scalar_cases()); }

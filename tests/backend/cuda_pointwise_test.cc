@@ -5,9 +5,12 @@
 #include "symbind/graph/builder.h"
 
 #include "tests/support/arrays.h"
+#include "tests/support/gpu_test.h"
 
 namespace symbind::testing {
 namespace {
+
+using CudaPointwise = GpuTest;
 
 // -op(x0, x1, …) on a context, with the same numbers everywhere.
 ExecutorPtr run_negated(const OpDef& op, const Attributes& attributes, const std::vector<std::string>& names,
@@ -42,8 +45,7 @@ int compare(const OpDef& op, const Attributes& attributes) {
   return compiled;
 }
 
-TEST(CudaPointwise, EveryOperatorInAProgramAgreesWithTheCpu) {
-  if (all_devices().size() < 2) GTEST_SKIP() << "no GPU here";
+TEST_F(CudaPointwise, EveryOperatorInAProgramAgreesWithTheCpu) {
   int compiled = 0;
   for (const OpDef* op : OpRegistry::get().all()) {
     if (op->name == "_pointwise") continue;
@@ -67,8 +69,7 @@ TEST(CudaPointwise, EveryOperatorInAProgramAgreesWithTheCpu) {
   EXPECT_GT(compiled, 140);
 }
 
-TEST(CudaPointwise, TypesThatAreNotCompiledStayOperators) {
-  if (all_devices().size() < 2) GTEST_SKIP() << "no GPU here";
+TEST_F(CudaPointwise, TypesThatAreNotCompiledStayOperators) {
   const Symbol net = apply("negative", apply("exp", Symbol::variable("x")));
   for (const DType dtype : {DType::float16, DType::float64}) {
     const auto executor = simple_bind(net, gpu(0), {{"x", {4}}}, {.type_dict = {{"x", dtype}}});

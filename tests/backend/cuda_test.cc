@@ -19,24 +19,18 @@
 #include "symbind/passes/target.h"
 
 #include "tests/support/arrays.h"
+#include "tests/support/gpu_test.h"
 #include "tests/support/networks.h"
 
 namespace symbind::testing {
 namespace {
 
-const bool tf32_is_off = setenv("SYMBIND_TF32", "0", 1) == 0;
-
 TEST(Gpu, AMissingOneIsNamedWithTheReason) {
   EXPECT_TRUE(fails_with([] { Device::get(gpu(97)); }, "gpu(97) is not here"));
 }
 
-class Cuda : public ::testing::Test {
- protected:
-  void SetUp() override {
-    if (num_gpus() == 0) GTEST_SKIP() << "there is no GPU here";
-  }
-};
-using CudaDeathTest = Cuda;
+using Cuda = GpuTest;
+using CudaDeathTest = GpuTest;
 
 // ---- Memory ---------------------------------------------------------------------------------------------------------
 

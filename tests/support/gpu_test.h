@@ -1,0 +1,22 @@
+// What tests of a GPU share: they are skipped where there is none, and products are in full float32, since devices are
+// compared at float tolerance.
+#pragma once
+
+#include <cstdlib>
+
+#include <gtest/gtest.h>
+
+#include "symbind/core/context.h"
+
+namespace symbind::testing {
+
+inline const bool tf32_is_off = setenv("SYMBIND_TF32", "0", 1) == 0;
+
+class GpuTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (num_gpus() == 0) GTEST_SKIP() << "there is no GPU here";
+  }
+};
+
+}  // namespace symbind::testing
