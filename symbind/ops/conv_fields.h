@@ -18,8 +18,8 @@ Op<P>& with_convolution_fields(Op<P>& op) {
       .param(&Convolution::workspace, "workspace", "on a GPU: megabytes of memory cuDNN may work in", at_least(0))
       .param(&Convolution::no_bias, "no_bias", "leave the bias out")
       .param(&Convolution::cudnn_tune, "cudnn_tune",
-             "on a GPU: take cuDNN's own first choice (off), or time what it has within 256 MB (limited_workspace, "
-             "None) or within workspace (fastest)",
+             "on a GPU: take cuDNN's own first choice (off), or time what it has within 256 MB (limited_workspace) or "
+             "within workspace (fastest); None: as MXNET_CUDNN_AUTOTUNE_DEFAULT says (0, 1, 2), or limited_workspace",
              one_of({"fastest", "limited_workspace", "off"}))
       .param(&Convolution::cudnn_off, "cudnn_off", "accepted and ignored")
       .param(&Convolution::layout, "layout", "order of the axes of data and output; None: channels second",

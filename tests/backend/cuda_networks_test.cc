@@ -34,7 +34,7 @@ void expect_close(const std::vector<NDArray>& actual, const std::vector<NDArray>
 }
 
 TEST_F(CudaNetworks, SmallNetworksTrainAsOnTheCpuWithoutAStepOnTheHost) {
-  for (const auto& network : {lenet(), batch_norm_net()}) {
+  for (const auto& network : {lenet(), batch_norm_net(), unrolled_lstm(), inception_net(), shared_weights_net()}) {
     SCOPED_TRACE(network.name);
     const auto expected = trained(network, cpu(), true, 4);
     for (const bool capture : {false, true}) {

@@ -1,107 +1,116 @@
-#include "symbind/ops/concat.h"
+#include "symbind/backend/cpu/concat.h"
 
 #include <algorithm>
 #include <cstring>
 
 #include "symbind/backend/cpu/families.h"
 #include "symbind/backend/cpu/loops.h"
-#include "symbind/backend/cpu/plain.h"
+#include "symbind/ops/concat.h"
 
 namespace symbind::cpu_backend {
 namespace {
 
-// The joined array as rows: everything before the axis counts rows, and a row holds so many bytes of each part.
-struct Joints {
-  int64_t rows;
-  std::vector<int64_t> bytes;
-  int64_t row_bytes = 0;
-
-  Joints(const Tensor& whole, int axis, std::span<const Tensor> parts) : rows(rows_before(whole, axis)) {
-    for (const Tensor& part : parts) {
-      bytes.push_back(rows > 0 ? static_cast<int64_t>(part.bytes()) / rows : 0);
-      row_bytes += bytes.back();
-    }
-  }
-
-  // With the channels last, joining along them is joining along the last axis in memory; blocked arrays are joined by
-  // image, as plain ones are.
-  static int64_t rows_before(const Tensor& whole, int axis) {
-    const Shape& shape = whole.shape;
-    if (whole.layout == Layout::channels_last && axis == 1) return shape[0] * shape.size(2, shape.rank());
-    return shape.size(0, axis);
-  }
-
-  // Calls move(number of the part, its offset in the whole, its offset in itself, bytes).
-  template <class Move>
-  void for_pieces(Move move) const {
-    parallel_for(rows, std::max<int64_t>(1, element_grain * 4 / std::max<int64_t>(1, row_bytes)),
-                 [&](int64_t begin, int64_t end) {
-                   for (int64_t row = begin; row < end; ++row) {
-                     int64_t at = row * row_bytes;
-                     for (size_t part = 0; part < bytes.size(); ++part) {
-                       if (bytes[part] > 0) move(part, at, row * bytes[part], static_cast<size_t>(bytes[part]));
-                       at += bytes[part];
-                     }
+// Calls move(number of the part, its offset in the whole, its offset in itself, bytes).
+template <class Move>
+void for_pieces(const Joints& joints, Move move) {
+  const auto& [rows, bytes, row_bytes] = joints;
+  parallel_for(rows, std::max<int64_t>(1, element_grain * 4 / std::max<int64_t>(1, row_bytes)),
+               [&, &bytes = bytes, row_bytes = row_bytes](int64_t begin, int64_t end) {
+                 for (int64_t row = begin; row < end; ++row) {
+                   int64_t at = row * row_bytes;
+                   for (size_t part = 0; part < bytes.size(); ++part) {
+                     if (bytes[part] > 0) move(part, at, row * bytes[part], static_cast<size_t>(bytes[part]));
+                     at += bytes[part];
                    }
-                 });
-  }
-};
-
-std::unique_ptr<Kernel> build_join(const NodeView& node, int64_t dim, size_t parts) {
-  const Tensor& whole = node.outputs[0];
-  return make_kernel(
-      [joints = Joints(whole, whole.shape.axis(dim, node.where()), node.inputs.first(parts))](const Args& args) {
-        auto* to = args.out<std::byte>();
-        joints.for_pieces([&](size_t part, int64_t at, int64_t own, size_t bytes) {
-          std::memcpy(to + at, args.in<std::byte>(part) + own, bytes);
-        });
-      });
+                 }
+               });
 }
 
-std::unique_ptr<Kernel> build_split(const NodeView& node, int64_t dim) {
-  const Tensor& whole = node.inputs[0];
-  return make_kernel([joints = Joints(whole, whole.shape.axis(dim, node.where()), node.outputs)](const Args& args) {
+std::unique_ptr<Kernel> build_join(const JointArrays& arrays) {
+  return make_kernel([joints = arrays.joints()](const Args& args) {
+    auto* to = args.out<std::byte>();
+    for_pieces(joints, [&](size_t part, int64_t at, int64_t own, size_t bytes) {
+      std::memcpy(to + at, args.in<std::byte>(part) + own, bytes);
+    });
+  });
+}
+
+std::unique_ptr<Kernel> build_split(const JointArrays& arrays) {
+  return make_kernel([joints = arrays.joints()](const Args& args) {
     const auto* from = args.in<std::byte>(0);
-    joints.for_pieces([&](size_t part, int64_t at, int64_t own, size_t bytes) {
+    for_pieces(joints, [&](size_t part, int64_t at, int64_t own, size_t bytes) {
       if (args.outputs[part]) std::memcpy(args.out<std::byte>(part) + own, from + at, bytes);
     });
   });
 }
 
-// Along channels the parts may lie in any layout they share, if that has whole blocks of each part.
-std::optional<LayoutWish> likes_channels(const NodeView& node, int64_t dim, const Tensor& whole,
-                                         std::span<const Tensor> parts, std::span<const Tensor> asked) {
-  if (whole.shape.rank() < 3 || whole.shape.axis(dim, node.where()) != 1) return std::nullopt;
+JointArrays joined(const NodeView& node, int64_t axis, size_t parts) {
+  return {node.outputs[0], node.inputs.first(parts), node.outputs[0].shape.axis(axis, node.where())};
+}
+JointArrays split(const NodeView& node, int64_t axis) {
+  return {node.inputs[0], node.outputs, node.inputs[0].shape.axis(axis, node.where())};
+}
+
+}  // namespace
+
+Joints JointArrays::joints() const {
+  // With the channels last, joining along them is joining along the last axis in memory; blocked arrays are joined by
+  // image, as plain ones are.
+  const Shape& shape = whole.shape;
+  const bool joins_pixels = whole.layout == Layout::channels_last && axis == 1;
+  Joints made{joins_pixels ? shape[0] * shape.size(2, shape.rank()) : shape.size(0, axis), {}, 0};
+  for (const Tensor& part : parts) {
+    made.bytes.push_back(made.rows > 0 ? static_cast<int64_t>(part.bytes()) / made.rows : 0);
+    made.row_bytes += made.bytes.back();
+  }
+  return made;
+}
+
+std::vector<JoiningOperator> joining_operators() {
+  return {
+      {&op_of<Concat>(), [](const NodeView& node) { return joined(node, node.as<Concat>().dim, node.inputs.size()); },
+       true},
+      {&op_of<Stack>(), [](const NodeView& node) { return joined(node, node.as<Stack>().axis, node.inputs.size()); }},
+      {&op_of<SliceChannelGrad>(),
+       [](const NodeView& node) { return joined(node, node.as<SliceChannelGrad>().axis, node.inputs.size() - 1); }},
+  };
+}
+
+std::vector<JoiningOperator> splitting_operators() {
+  return {
+      {&op_of<ConcatGrad>(), [](const NodeView& node) { return split(node, node.as<ConcatGrad>().dim); }, true},
+      {&op_of<StackGrad>(), [](const NodeView& node) { return split(node, node.as<StackGrad>().axis); }},
+      {&op_of<SliceChannel>(), [](const NodeView& node) { return split(node, node.as<SliceChannel>().axis); }},
+  };
+}
+
+std::optional<LayoutWish> wish_along_channels(const NodeView& node, const JointArrays& arrays,
+                                              std::span<const Tensor> asked) {
+  if (arrays.whole.shape.rank() < 3 || arrays.axis != 1) return std::nullopt;
   for (const Tensor& tensor : asked) {
     if (tensor.layout == Layout::plain || tensor.shape.rank() < 3) continue;
     const int64_t block = block_of(tensor.layout);
-    if (std::any_of(parts.begin(), parts.end(), [&](const Tensor& part) { return part.shape[1] % block != 0; }))
+    if (std::any_of(arrays.parts.begin(), arrays.parts.end(),
+                    [&](const Tensor& part) { return part.shape[1] % block != 0; }))
       continue;
     return LayoutWish{std::vector(node.inputs.size(), tensor.layout), std::vector(node.outputs.size(), tensor.layout)};
   }
   return std::nullopt;
 }
 
-}  // namespace
-
 void add_concat(ImplementationTable& table) {
-  const auto join = [](const NodeView& node) { return build_join(node, node.as<Concat>().dim, node.inputs.size()); };
-  const auto split = [](const NodeView& node) { return build_split(node, node.as<ConcatGrad>().dim); };
-  const auto join_likes = [](const NodeView& node) {
-    return likes_channels(node, node.as<Concat>().dim, node.outputs[0], node.inputs, node.inputs);
+  const auto add = [&](const JoiningOperator& each, auto build, auto asked) {
+    Implementation implementation{.name = "plain", .refuse = {}, .build = {}};
+    implementation.build = [=](const NodeView& node) { return build(each.arrays(node)); };
+    if (each.any_layout)
+      implementation.likes = [=](const NodeView& node) {
+        return wish_along_channels(node, each.arrays(node), asked(node));
+      };
+    table.add(*each.op, std::move(implementation));
   };
-  const auto split_likes = [](const NodeView& node) {
-    return likes_channels(node, node.as<ConcatGrad>().dim, node.inputs[0], node.outputs, node.inputs.first(1));
-  };
-  table.add<Concat>({.name = "plain", .refuse = {}, .build = join, .likes = join_likes});
-  table.add<ConcatGrad>({.name = "plain", .refuse = {}, .build = split, .likes = split_likes});
-  add_plain<Stack>(table,
-                   [](const NodeView& node) { return build_join(node, node.as<Stack>().axis, node.inputs.size()); });
-  add_plain<StackGrad>(table, [](const NodeView& node) { return build_split(node, node.as<StackGrad>().axis); });
-  add_plain<SliceChannel>(table, [](const NodeView& node) { return build_split(node, node.as<SliceChannel>().axis); });
-  add_plain<SliceChannelGrad>(table, [](const NodeView& node) {
-    return build_join(node, node.as<SliceChannelGrad>().axis, node.inputs.size() - 1);
-  });
+  for (const auto& each : joining_operators()) add(each, build_join, [](const NodeView& node) { return node.inputs; });
+  for (const auto& each : splitting_operators())
+    add(each, build_split, [](const NodeView& node) { return node.inputs.first(1); });
 }
 
 }  // namespace symbind::cpu_backend

@@ -28,6 +28,7 @@ void add_leaky_relu(ImplementationTable& table);
 void add_loss(ImplementationTable& table);
 void add_math(ImplementationTable& table);
 void add_matrix(ImplementationTable& table);
+void add_move(ImplementationTable& table);
 void add_multi_optimizer(ImplementationTable& table);
 void add_normalize(ImplementationTable& table);
 void add_optimizer(ImplementationTable& table);

@@ -49,6 +49,7 @@ class CpuTarget final : public Target {
     add_loss(table_);
     add_math(table_);
     add_matrix(table_);
+    add_move(table_);
     add_multi_optimizer(table_);
     add_normalize(table_);
     add_optimizer(table_);

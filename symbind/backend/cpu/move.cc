@@ -1,75 +1,216 @@
+// Rows along the last axis are copied, spread or gathered one by one. Where another axis is the one along which the
+// other array goes on element by element, squares of both are turned, which keeps reads and writes within the cache.
 #include "symbind/backend/cpu/move.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <optional>
 
+#include "symbind/backend/cpu/families.h"
+#include "symbind/backend/cpu/fill.h"
 #include "symbind/backend/cpu/loops.h"
+#include "symbind/backend/cpu/plain.h"
 
 namespace symbind::cpu_backend {
 namespace {
 
-// Axes of extent 1 are dropped, and neighbours along which the input goes on evenly merged.
-Movement merged(const Movement& given) {
-  Movement made{{}, {}, given.start};
-  for (size_t axis = 0; axis < given.extents.size(); ++axis) {
-    const int64_t extent = given.extents[axis], step = given.steps[axis];
-    if (extent == 1) continue;
-    if (!made.extents.empty() && made.steps.back() == step * extent) {
-      made.extents.back() *= extent;
-      made.steps.back() = step;
-    } else {
-      made.extents.push_back(extent);
-      made.steps.push_back(step);
+// Axes that are gone through one index after the other, with the step along each in both arrays.
+struct OuterAxes {
+  static constexpr size_t most = 2 * Shape::max_rank + 1;
+  size_t rank = 0;
+  int64_t count = 1;
+  std::array<int64_t, most> extents{}, dense_steps{}, other_steps{};
+
+  void add(int64_t extent, int64_t dense_step, int64_t other_step) {
+    extents[rank] = extent;
+    dense_steps[rank] = dense_step;
+    other_steps[rank] = other_step;
+    ++rank;
+    count *= extent;
+  }
+
+  // Calls body(offset in the dense array, offset in the other) for the indices in [begin, end), the last axis first.
+  template <class Body>
+  void for_indices(int64_t begin, int64_t end, const Body& body) const {
+    std::array<int64_t, most> index{};
+    int64_t dense = 0, other = 0, rest = begin;
+    for (size_t axis = rank; axis-- > 0; rest /= extents[axis]) {
+      index[axis] = rest % extents[axis];
+      dense += index[axis] * dense_steps[axis];
+      other += index[axis] * other_steps[axis];
+    }
+    for (int64_t i = begin; i < end; ++i) {
+      body(dense, other);
+      for (size_t axis = rank; axis-- > 0;) {
+        dense += dense_steps[axis];
+        other += other_steps[axis];
+        if (++index[axis] < extents[axis]) break;
+        dense -= extents[axis] * dense_steps[axis];
+        other -= extents[axis] * other_steps[axis];
+        index[axis] = 0;
+      }
     }
   }
-  if (made.extents.empty()) {
-    made.extents.push_back(1);
-    made.steps.push_back(1);
+};
+
+// All axes but the last, and but one more where that is given.
+OuterAxes outer_axes(const Movement& movement, std::optional<size_t> without = std::nullopt) {
+  OuterAxes outer;
+  int64_t dense_step = 1;
+  for (const int64_t extent : movement.extents) dense_step *= extent;
+  for (size_t axis = 0; axis + 1 < movement.extents.size(); ++axis) {
+    dense_step /= movement.extents[axis];
+    if (axis != without) outer.add(movement.extents[axis], dense_step, movement.steps[axis]);
   }
-  return made;
+  return outer;
+}
+
+// Calls row(offset in the dense array, offset in the other) for each row of the last axis, on all cores.
+template <class Row>
+void for_rows(const Movement& movement, const Row& row) {
+  const OuterAxes outer = outer_axes(movement);
+  const int64_t grain = std::max<int64_t>(1, element_grain / movement.extents.back());
+  parallel_for(outer.count, grain, [&](int64_t begin, int64_t end) {
+    outer.for_indices(begin, end, [&](int64_t dense, int64_t other) { row(dense, movement.start + other); });
+  });
+}
+
+// dense[row · row_step + column] = from[row + column · column_step].
+template <class Unit>
+void turn(const Unit* from, Unit* dense, int64_t rows, int64_t columns, int64_t row_step, int64_t column_step) {
+  constexpr int64_t side = 32;
+  for (int64_t r = 0; r < rows; r += side)
+    for (int64_t c = 0; c < columns; c += side) {
+      const int64_t last_row = std::min(rows, r + side), last_column = std::min(columns, c + side);
+      for (int64_t i = r; i < last_row; ++i)
+        for (int64_t j = c; j < last_column; ++j) dense[i * row_step + j] = from[i + j * column_step];
+    }
 }
 
 template <class Unit>
-std::unique_ptr<Kernel> kernel_of(const Movement& movement) {
-  const int64_t length = movement.extents.back(), step = movement.steps.back();
-  int64_t rows = 1;
-  for (size_t axis = 0; axis + 1 < movement.extents.size(); ++axis) rows *= movement.extents[axis];
-  return make_kernel([=](const Args& args) {
-    const Unit* const in = args.in<Unit>(0);
-    Unit* const out = args.out<Unit>();
-    parallel_for(rows, std::max<int64_t>(1, element_grain / length), [&](int64_t begin, int64_t end) {
-      for (int64_t row = begin; row < end; ++row) {
-        int64_t at = movement.start, rest = row;
-        for (size_t axis = movement.extents.size() - 1; axis-- > 0; rest /= movement.extents[axis])
-          at += rest % movement.extents[axis] * movement.steps[axis];
-        Unit* const to = out + row * length;
-        if (step == 1) {
-          std::memcpy(to, in + at, static_cast<size_t>(length) * sizeof(Unit));
-        } else if (step == 0) {
-          std::fill_n(to, length, in[at]);
-        } else {
-          for (int64_t i = 0; i < length; ++i) to[i] = in[at + i * step];
-        }
-      }
-    });
+void take_turned(const Movement& movement, size_t unit, const Unit* from, Unit* dense) {
+  const OuterAxes outer = outer_axes(movement, unit);
+  const int64_t rows = movement.extents[unit], columns = movement.extents.back();
+  int64_t row_step = 1;
+  for (size_t axis = unit + 1; axis < movement.extents.size(); ++axis) row_step *= movement.extents[axis];
+  // One large matrix is split along its rows instead.
+  const int64_t pieces = outer.count > 1 ? 1 : std::max<int64_t>(1, rows / 64);
+  const int64_t grain = std::max<int64_t>(1, element_grain / std::max<int64_t>(1, rows / pieces * columns));
+  parallel_for(outer.count * pieces, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t task = begin; task < end; ++task) {
+      const int64_t piece = task % pieces, at = task / pieces;
+      const int64_t first = rows * piece / pieces, last = rows * (piece + 1) / pieces;
+      outer.for_indices(at, at + 1, [&](int64_t to, int64_t other) {
+        turn(from + movement.start + other + first, dense + to + first * row_step, last - first, columns, row_step,
+             movement.steps.back());
+      });
+    }
   });
+}
+
+template <class Unit>
+void take_units(const Movement& movement, const Unit* from, Unit* dense) {
+  const int64_t length = movement.extents.back(), step = movement.steps.back();
+  if (step == 1)
+    return for_rows(movement, [&](int64_t to, int64_t at) {
+      std::memcpy(dense + to, from + at, static_cast<size_t>(length) * sizeof(Unit));
+    });
+  if (step == 0) return for_rows(movement, [&](int64_t to, int64_t at) { std::fill_n(dense + to, length, from[at]); });
+  const auto unit = std::find(movement.steps.begin(), movement.steps.end(), 1);
+  if (unit != movement.steps.end())
+    return take_turned(movement, static_cast<size_t>(unit - movement.steps.begin()), from, dense);
+  for_rows(movement, [&](int64_t to, int64_t at) {
+    for (int64_t i = 0; i < length; ++i) dense[to + i] = from[at + i * step];
+  });
+}
+
+template <class Unit>
+void put_units(const Movement& movement, Unit* to, const Unit* dense) {
+  const int64_t length = movement.extents.back(), step = movement.steps.back();
+  if (step == 1)
+    return for_rows(movement, [&](int64_t from, int64_t at) {
+      std::memcpy(to + at, dense + from, static_cast<size_t>(length) * sizeof(Unit));
+    });
+  for_rows(movement, [&](int64_t from, int64_t at) {
+    for (int64_t i = 0; i < length; ++i) to[at + i * step] = dense[from + i];
+  });
+}
+
+template <class Unit>
+void fill_units(const Movement& movement, Unit* to, Unit element) {
+  const int64_t length = movement.extents.back(), step = movement.steps.back();
+  for_rows(movement, [&](int64_t, int64_t at) {
+    for (int64_t i = 0; i < length; ++i) to[at + i * step] = element;
+  });
+}
+
+// Calls body(a value of the unsigned type of that size).
+template <class Body>
+void visit_unit(size_t bytes, const Body& body) {
+  switch (bytes) {
+    case 1:
+      return body(uint8_t{});
+    case 2:
+      return body(uint16_t{});
+    case 4:
+      return body(uint32_t{});
+    default:
+      return body(uint64_t{});
+  }
+}
+
+bool is_empty(const Movement& movement) {
+  return std::find(movement.extents.begin(), movement.extents.end(), 0) != movement.extents.end();
+}
+
+std::unique_ptr<Kernel> build_take(const NodeView& node, const Movement& given) {
+  const Movement movement = merged(given);
+  if (movement.extents.size() == 1 && movement.steps[0] == 1 && node.inputs[0].bytes() == node.outputs[0].bytes())
+    return build_copy(node);
+  return make_kernel([mover = Mover(movement, node.outputs[0].dtype)](const Args& args) {
+    mover.take(args.inputs[0], args.outputs[0]);
+  });
+}
+
+std::unique_ptr<Kernel> build_put(const NodeView& node, const Movement& movement) {
+  return make_kernel(
+      [mover = Mover(movement, node.outputs[0].dtype), bytes = node.outputs[0].bytes()](const Args& args) {
+        if (bytes > 0) std::memset(args.outputs[0], 0, bytes);
+        mover.put(args.outputs[0], args.inputs[0]);
+      });
 }
 
 }  // namespace
 
-std::unique_ptr<Kernel> build_movement(const NodeView& node, Movement movement) {
-  if (node.outputs[0].shape.size() == 0) return make_kernel([](const Args&) {});
-  movement = merged(movement);
-  switch (size_of(node.outputs[0].dtype)) {
-    case 1:
-      return kernel_of<uint8_t>(movement);
-    case 2:
-      return kernel_of<uint16_t>(movement);
-    case 4:
-      return kernel_of<uint32_t>(movement);
-    default:
-      return kernel_of<uint64_t>(movement);
-  }
+Mover::Mover(const Movement& movement, DType dtype) : movement_(merged(movement)), element_(size_of(dtype)) {}
+
+void Mover::take(const void* from, void* dense) const {
+  if (is_empty(movement_)) return;
+  visit_unit(element_, [&]<class Unit>(Unit) {
+    take_units(movement_, static_cast<const Unit*>(from), static_cast<Unit*>(dense));
+  });
+}
+
+void Mover::put(void* to, const void* dense) const {
+  if (is_empty(movement_)) return;
+  visit_unit(element_,
+             [&]<class Unit>(Unit) { put_units(movement_, static_cast<Unit*>(to), static_cast<const Unit*>(dense)); });
+}
+
+void Mover::fill(void* to, const void* element) const {
+  if (is_empty(movement_)) return;
+  visit_unit(element_, [&]<class Unit>(Unit unit) {
+    std::memcpy(&unit, element, sizeof unit);
+    fill_units(movement_, static_cast<Unit*>(to), unit);
+  });
+}
+
+void add_move(ImplementationTable& table) {
+  for (const auto& [op, movement] : taking_operators())
+    add_plain(table, *op, [movement](const NodeView& node) { return build_take(node, movement(node)); });
+  for (const auto& [op, movement] : putting_operators())
+    add_plain(table, *op, [movement](const NodeView& node) { return build_put(node, movement(node)); });
 }
 
 }  // namespace symbind::cpu_backend

@@ -1,22 +1,21 @@
-// Elements moved from one place to another, whatever they mean: repeated, reversed, taken in steps.
+// Elements moved from one place to another, whatever they mean: only their size counts.
 #pragma once
 
-#include <cstdint>
-#include <memory>
-#include <vector>
-
-#include "symbind/passes/target.h"
+#include "symbind/backend/cpu/movements.h"
 
 namespace symbind::cpu_backend {
 
-// Element (i, j, …) of the result, which is dense, is element start + i·steps[0] + j·steps[1] + … of the input. There
-// may be more axes than a Shape has.
-struct Movement {
-  std::vector<int64_t> extents, steps;
-  int64_t start = 0;
-};
+class Mover {
+ public:
+  Mover(const Movement& movement, DType dtype);
 
-// Output 0 from input 0.
-std::unique_ptr<Kernel> build_movement(const NodeView& node, Movement movement);
+  void take(const void* from, void* dense) const;
+  void put(void* to, const void* dense) const;
+  void fill(void* to, const void* element) const;
+
+ private:
+  Movement movement_;
+  size_t element_;
+};
 
 }  // namespace symbind::cpu_backend

@@ -2,6 +2,9 @@
 // activations are wanted channels-last, as tensor cores read them; the weights, which users see with channels second,
 // are then brought into the same order first, and their gradient back. What the fuse pass has taken into a convolution
 // is folded into its weight and bias, or is a pass over the result.
+#include <cstdlib>
+#include <string_view>
+
 #include "symbind/backend/cpu/fold_norm.h"
 #include "symbind/backend/cuda/activation.cuh"
 #include "symbind/backend/cuda/channels.cuh"
@@ -157,6 +160,13 @@ bool suits_channels_last(const ConvolutionSize& size, DType dtype) {
   return (image || size.group_channels() % vector == 0) && size.group_filters() % vector == 0;
 }
 
+// For convolutions that do not say it themselves.
+std::string usual_tuning() {
+  const char* setting = std::getenv("MXNET_CUDNN_AUTOTUNE_DEFAULT");
+  const std::string_view text = setting ? setting : "";
+  return text == "0" ? "off" : text == "2" ? "fastest" : "limited_workspace";
+}
+
 template <class P>
 ConvolutionProblem problem_of(const NodeView& node) {
   const P& p = node.as<P>();
@@ -169,7 +179,7 @@ ConvolutionProblem problem_of(const NodeView& node) {
   problem.channels_last = behind || lies_last(arrays.data) || lies_last(arrays.output);
   require(behind || !problem.channels_last || (!lies_plain(arrays.data) && !lies_plain(arrays.output)), node.where(),
           " has data and output in different layouts");
-  const std::string tune = p.cudnn_tune.value_or("");
+  const std::string tune = p.cudnn_tune.value_or(usual_tuning());
   problem.tune = tune != "off";
   const size_t allowed = static_cast<size_t>(std::min<int64_t>(p.workspace, 1 << 20)) << 20;
   problem.most_workspace = tune == "fastest" ? allowed : std::min(allowed, usual_workspace);

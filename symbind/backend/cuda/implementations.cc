@@ -7,6 +7,7 @@ ImplementationTable all_implementations() {
   add_activation(table);
   add_batch_norm(table);
   add_broadcast(table);
+  add_concat(table);
   add_conv(table);
   add_creation(table);
   add_dot(table);
@@ -15,6 +16,7 @@ ImplementationTable all_implementations() {
   add_fully_connected(table);
   add_loss(table);
   add_matrix(table);
+  add_move(table);
   add_multi_optimizer(table);
   add_optimizer(table);
   add_pointwise(table);

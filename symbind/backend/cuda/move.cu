@@ -1,0 +1,147 @@
+// Operators that only move elements, by the movements the CPU has for them: one thread an element, or 16 bytes where
+// rows let it. A transposition of matrices goes through shared memory instead.
+#include <optional>
+
+#include "symbind/backend/cpu/movements.h"
+#include "symbind/backend/cuda/families.h"
+#include "symbind/backend/cuda/kernels.cuh"
+#include "symbind/backend/cuda/step.h"
+#include "symbind/backend/cuda/transpose.h"
+
+namespace symbind::cuda_backend {
+namespace {
+
+using cpu_backend::Movement;
+
+// The axes of a movement in numbers of 32 bits, whose division is several times faster.
+struct Places {
+  static constexpr int most = Shape::max_rank;
+  int rank = 0;
+  uint32_t count = 1;
+  uint32_t extent[most] = {};
+  int32_t step[most] = {};
+  int32_t start = 0;
+
+  // Counts `unit` elements as one; the movement is one that `divides` says yes to.
+  Places(const Movement& movement, int64_t unit)
+      : rank(static_cast<int>(movement.extents.size())), start(static_cast<int32_t>(movement.start / unit)) {
+    for (int axis = 0; axis < rank; ++axis) {
+      const auto i = static_cast<size_t>(axis);
+      const bool is_row = axis == rank - 1;
+      extent[axis] = static_cast<uint32_t>(is_row ? movement.extents[i] / unit : movement.extents[i]);
+      step[axis] = static_cast<int32_t>(is_row ? movement.steps[i] : movement.steps[i] / unit);
+      count *= extent[axis];
+    }
+  }
+
+  static bool divides(const Movement& movement, int64_t unit) {
+    const size_t last = movement.extents.size() - 1;
+    if (unit == 1) return true;
+    if (movement.steps[last] != 1 || movement.extents[last] % unit != 0 || movement.start % unit != 0) return false;
+    for (size_t axis = 0; axis < last; ++axis)
+      if (movement.steps[axis] % unit != 0) return false;
+    return true;
+  }
+
+  __device__ int32_t of(uint32_t index) const {
+    int32_t place = start;
+    for (int axis = rank - 1; axis > 0; --axis) {
+      const uint32_t rest = index / extent[axis];
+      place += static_cast<int32_t>(index - rest * extent[axis]) * step[axis];
+      index = rest;
+    }
+    return place + static_cast<int32_t>(index) * step[0];
+  }
+};
+
+template <class Unit>
+__global__ void take(const Unit* from, Unit* dense, Places places) {
+  for (int64_t i = first_element(); i < places.count; i += element_step())
+    dense[i] = from[places.of(static_cast<uint32_t>(i))];
+}
+
+template <class Unit>
+__global__ void put(Unit* to, const Unit* dense, Places places) {
+  for (int64_t i = first_element(); i < places.count; i += element_step())
+    to[places.of(static_cast<uint32_t>(i))] = dense[i];
+}
+
+// Calls queue(a unit, places counted in it) with the largest unit that the movement and both addresses allow.
+template <class Queue>
+void queue_units(const Movement& movement, size_t element, const void* a, const void* b, const Queue& queue) {
+  const int64_t wide = static_cast<int64_t>(16 / element);
+  if (aligned_for_packs(a) && aligned_for_packs(b) && Places::divides(movement, wide))
+    return queue(uint4{}, Places(movement, wide));
+  const Places places(movement, 1);
+  switch (element) {
+    case 1:
+      return queue(uint8_t{}, places);
+    case 2:
+      return queue(uint16_t{}, places);
+    case 4:
+      return queue(uint32_t{}, places);
+    default:
+      return queue(uint64_t{}, places);
+  }
+}
+
+// The transposition that a movement is, if it is one of whole matrices one behind the other.
+std::optional<Matrices> matrices_of(const Movement& movement) {
+  const auto& [extents, steps, start] = movement;
+  const size_t rank = extents.size();
+  if (start != 0 || rank < 2 || rank > 3) return std::nullopt;
+  const int64_t columns = extents[rank - 2], rows = extents[rank - 1];
+  if (steps[rank - 2] != 1 || steps[rank - 1] != columns || (rank == 3 && steps[0] != rows * columns))
+    return std::nullopt;
+  return Matrices{rank == 3 ? extents[0] : 1, rows, columns};
+}
+
+std::unique_ptr<Kernel> build_take(const NodeView& node, const Movement& given) {
+  const int64_t count = node.outputs[0].shape.size();
+  const size_t element = size_of(node.outputs[0].dtype);
+  const Movement movement = cpu_backend::merged(given);
+  if (const auto matrices = matrices_of(movement))
+    return make_step(node, [element, size = *matrices](const Args& args) {
+      queue_transpose(stream_of(args), args.inputs[0], args.outputs[0], element, size);
+    });
+  return make_step(node, [movement, count, element](const Args& args) {
+    if (count == 0) return;
+    queue_units(movement, element, args.inputs[0], args.outputs[0], [&]<class Unit>(Unit, const Places& places) {
+      take<<<blocks_for(places.count), block_size, 0, stream_of(args)>>>(args.in<Unit>(0), args.out<Unit>(), places);
+    });
+  });
+}
+
+std::unique_ptr<Kernel> build_put(const NodeView& node, const Movement& given) {
+  const int64_t count = node.inputs[0].shape.size();
+  const size_t element = size_of(node.outputs[0].dtype), bytes = node.outputs[0].bytes();
+  return make_step(node, [movement = cpu_backend::merged(given), count, element, bytes](const Args& args) {
+    if (bytes > 0) cudaMemsetAsync(args.outputs[0], 0, bytes, stream_of(args));
+    if (count == 0) return;
+    queue_units(movement, element, args.inputs[0], args.outputs[0], [&]<class Unit>(Unit, const Places& places) {
+      put<<<blocks_for(places.count), block_size, 0, stream_of(args)>>>(args.out<Unit>(), args.in<Unit>(0), places);
+    });
+  });
+}
+
+std::string refuse(const NodeView& node, const Movement& movement) {
+  for (const Tensor& tensor : {node.inputs[0], node.outputs[0]}) {
+    if (tensor.layout != Layout::plain) return "wants plain arrays";
+    if (tensor.shape.size() >= int64_t{1} << 31) return "2^31 elements or more";
+  }
+  return cpu_backend::merged(movement).extents.size() > Places::most ? "too many axes" : "";
+}
+
+}  // namespace
+
+void add_move(ImplementationTable& table) {
+  const auto add = [&](const cpu_backend::MovingOperator& moving, auto build) {
+    const auto movement = moving.movement;
+    table.add(*moving.op, {"cuda", [=](const NodeView& node) { return refuse(node, movement(node)); },
+                           [=](const NodeView& node) { return build(node, movement(node)); }});
+  };
+  for (const auto& moving : cpu_backend::taking_operators()) add(moving, build_take);
+  for (const auto& moving : cpu_backend::putting_operators()) add(moving, build_put);
+}
+
+}  // namespace symbind::cuda_backend
