@@ -69,11 +69,22 @@ TEST_F(CudaPointwise, EveryOperatorInAProgramAgreesWithTheCpu) {
   EXPECT_GT(compiled, 140);
 }
 
-TEST_F(CudaPointwise, TypesThatAreNotCompiledStayOperators) {
-  const Symbol net = apply("negative", apply("exp", Symbol::variable("x")));
-  for (const DType dtype : {DType::float16, DType::float64}) {
-    const auto executor = simple_bind(net, gpu(0), {{"x", {4}}}, {.type_dict = {{"x", dtype}}});
-    EXPECT_EQ(executor->debug_str().find("nvrtc"), std::string::npos) << dtype;
+ExecutorPtr run_gate(DType dtype, bool fuse) {
+  const Symbol x = Symbol::variable("x"), y = Symbol::variable("y");
+  const Symbol net = apply("tanh", x * 1.7 + y) * apply("sigmoid", y) - x;
+  auto executor =
+      simple_bind(net, gpu(0), {{"x", {3, 347}}, {"y", {3, 347}}},
+                  {.grad_req = "null", .type_dict = {{"x", dtype}, {"y", dtype}}, .options = {.fuse = fuse}});
+  for (size_t i = 0; i < 2; ++i) random_array({3, 347}, i + 1, -3, 3).copyto(executor->arg_arrays()[i]);
+  executor->forward(false);
+  EXPECT_EQ(executor->debug_str().find("nvrtc") != std::string::npos, fuse && dtype != DType::float64) << dtype;
+  return executor;
+}
+
+TEST_F(CudaPointwise, SmallTypesAreRoundedAsTheirOperatorsRoundThem) {
+  for (const DType dtype : {DType::float16, DType::bfloat16, DType::float64}) {
+    const auto fused = run_gate(dtype, true), plain = run_gate(dtype, false);
+    EXPECT_TRUE(same_bits(fused->outputs()[0].as_copy_in(cpu()), plain->outputs()[0].as_copy_in(cpu()))) << dtype;
   }
 }
 

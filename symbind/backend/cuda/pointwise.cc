@@ -21,7 +21,7 @@ constexpr size_t most_inputs = 16;
 
 std::string refuse(const NodeView& node) {
   if (node.inputs.size() > most_inputs) return join("more than ", most_inputs, " inputs");
-  if (node.outputs[0].dtype != DType::float32) return "programs are compiled for float32 alone";
+  if (!has_programs(node.outputs[0].dtype)) return join("no programs are written for ", node.outputs[0].dtype);
   for (const PointwiseInstruction& instruction : node.as<Pointwise>().instructions)
     if (!has_expression(instruction)) return join(instruction.op->name, " is not written as an expression");
   return one_layout(node) ? "" : "arrays of different layouts";
@@ -75,7 +75,8 @@ constexpr int64_t most_blocks = 132 * 16;  // enough to fill the largest GPU; ke
 std::unique_ptr<Kernel> build(const NodeView& node) {
   CudaDevice& device = CudaDevice::of(node.context);
   const CurrentDevice current(device.id());
-  const cudaKernel_t kernel = kernel_of(pointwise_source(node.as<Pointwise>()), device.id(), node.where());
+  const cudaKernel_t kernel =
+      kernel_of(pointwise_source(node.as<Pointwise>(), node.outputs[0].dtype), device.id(), node.where());
   KernelTraits traits;
   for (size_t k = 0; k < node.inputs.size(); ++k) traits.in_place.emplace_back(static_cast<int>(k), 0);
   const int64_t count = node.outputs[0].shape.size();

@@ -11,6 +11,39 @@
 namespace symbind::cuda_backend {
 namespace {
 
+// What arrays hold, and how it becomes a float and back. Each value in between is rounded as an array would round it,
+// so that a program gives what its operators give one by one.
+const char* elements_of(DType dtype) {
+  if (dtype == DType::float16)
+    return R"(
+typedef unsigned short element;
+__device__ float load(element bits) {
+  float x;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(bits));
+  return x;
+}
+__device__ element store(float x) {
+  element bits;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(x));
+  return bits;
+}
+)";
+  if (dtype == DType::bfloat16)
+    return R"(
+typedef unsigned short element;
+__device__ float load(element bits) { return __uint_as_float((unsigned)bits << 16); }
+__device__ element store(float x) {
+  const unsigned bits = __float_as_uint(x);
+  return x != x ? 0x7fff : (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+}
+)";
+  return R"(
+typedef float element;
+__device__ float load(float x) { return x; }
+__device__ float store(float x) { return x; }
+)";
+}
+
 // Functions that are more than an expression; as backend/pointwise.h, pointwise_math.h and activation.h have them.
 constexpr const char* functions = R"(
 __device__ float sigmoid(float x) { return 1.0f / (1.0f + expf(-x)); }
@@ -254,23 +287,24 @@ bool has_expression(const PointwiseInstruction& instruction) {
   return expressions().contains(key_of(instruction)) && instruction.operands.size() <= 3;
 }
 
-std::string pointwise_source(const Pointwise& program) {
-  std::string source = functions;
+std::string pointwise_source(const Pointwise& program, DType dtype) {
+  std::string source = join(elements_of(dtype), functions);
   source += "extern \"C\" __global__ void pointwise(";
-  for (int64_t k = 0; k < program.num_args; ++k) source += join("const float* in", k, ", ");
-  source += "float* out, long long count) {\n";
+  for (int64_t k = 0; k < program.num_args; ++k) source += join("const element* in", k, ", ");
+  source += "element* out, long long count) {\n";
   source += "  for (long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x; i < count;\n";
   source += "       i += gridDim.x * (long long)blockDim.x) {\n";
-  for (int64_t k = 0; k < program.num_args; ++k) source += join("    const float r", k, " = in", k, "[i];\n");
+  for (int64_t k = 0; k < program.num_args; ++k) source += join("    const float r", k, " = load(in", k, "[i]);\n");
   int64_t next = program.num_args;
   for (const PointwiseInstruction& instruction : program.instructions) {
     source += join("    float r", next, ";\n    { const float ");
     for (size_t k = 0; k < instruction.operands.size(); ++k)
       source += join(k ? ", " : "", "abc"[k], " = r", instruction.operands[k]);
-    source += join("; r", next, " = ", with_parameters(expressions().at(key_of(instruction)), instruction), "; }\n");
+    source += join("; r", next, " = load(store(", with_parameters(expressions().at(key_of(instruction)), instruction),
+                   ")); }\n");
     ++next;
   }
-  return source + join("    out[i] = r", next - 1, ";\n  }\n}\n");
+  return source + join("    out[i] = store(r", next - 1, ");\n  }\n}\n");
 }
 
 }  // namespace symbind::cuda_backend

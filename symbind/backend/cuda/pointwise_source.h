@@ -11,7 +11,12 @@ namespace symbind::cuda_backend {
 // Can an operator with these parameters be written as an expression over floats?
 bool has_expression(const PointwiseInstruction& instruction);
 
-// A kernel `pointwise(const float* in0, …, float* out, long long count)`. An input may be the output.
-std::string pointwise_source(const Pointwise& program);
+// Types that programs are written for.
+inline bool has_programs(DType dtype) {
+  return dtype == DType::float32 || dtype == DType::float16 || dtype == DType::bfloat16;
+}
+
+// A kernel `pointwise(const element* in0, …, element* out, long long count)`. An input may be the output.
+std::string pointwise_source(const Pointwise& program, DType dtype);
 
 }  // namespace symbind::cuda_backend
