@@ -152,7 +152,7 @@ struct Adam {
         beta2(static_cast<C>(p.beta2)),
         epsilon(static_cast<C>(p.epsilon)),
         decayed(p.rescale_grad, p.clip_gradient, p.wd) {}
-  C operator()(C weight, C grad, C& mean, C& var) const {
+  constexpr C operator()(C weight, C grad, C& mean, C& var) const {
     const C g = decayed(weight, grad);
     mean = running(mean, beta1, g);
     var = running(var, beta2, g * g);
@@ -169,7 +169,7 @@ struct Adamax {
         beta1(static_cast<C>(p.beta1)),
         beta2(static_cast<C>(p.beta2)),
         decayed(p.rescale_grad, p.clip_gradient, p.wd) {}
-  C operator()(C weight, C grad, C& mean, C& largest) const {
+  constexpr C operator()(C weight, C grad, C& mean, C& largest) const {
     const C g = decayed(weight, grad), size = g < C(0) ? -g : g, before = beta2 * largest;
     mean = running(mean, beta1, g);
     largest = before > size ? before : size;
@@ -190,7 +190,7 @@ struct Nadam {
         mean_share(static_cast<C>(p.mean_share)),
         square_correction(static_cast<C>(p.square_correction)),
         decayed(p.rescale_grad, p.clip_gradient, p.wd) {}
-  C operator()(C weight, C grad, C& mean, C& var) const {
+  constexpr C operator()(C weight, C grad, C& mean, C& var) const {
     const C g = decayed(weight, grad);
     mean = running(mean, beta1, g);
     var = running(var, beta2, g * g);
@@ -209,7 +209,7 @@ struct Ftml {
         scale(static_cast<C>((1 - std::pow(p.beta1, static_cast<double>(p.t))) / p.lr)),
         square_correction(static_cast<C>(1 - std::pow(p.beta2, static_cast<double>(p.t)))),
         decayed(p.rescale_grad, p.clip_grad, p.wd) {}
-  C operator()(C weight, C grad, C& d, C& v, C& z) const {
+  constexpr C operator()(C weight, C grad, C& d, C& v, C& z) const {
     const C g = decayed(weight, grad);
     v = running(v, beta2, g * g);
     const C next = scale * (std::sqrt(v / square_correction) + epsilon);
@@ -229,7 +229,7 @@ struct Ftrl {
         beta(static_cast<C>(p.beta)),
         wd(static_cast<C>(p.wd)),
         scaled(p.rescale_grad, p.clip_gradient) {}
-  C operator()(C weight, C grad, C& z, C& n) const {
+  constexpr C operator()(C weight, C grad, C& z, C& n) const {
     const C g = scaled(grad);
     z += g - (std::sqrt(n + g * g) - std::sqrt(n)) * weight / lr;
     n += g * g;
@@ -249,7 +249,7 @@ struct Rmsprop {
         epsilon(static_cast<C>(p.epsilon)),
         weight_bound(static_cast<C>(p.clip_weights)),
         decayed(p.rescale_grad, p.clip_gradient, p.wd) {}
-  C operator()(C weight, C grad, C& n) const {
+  constexpr C operator()(C weight, C grad, C& n) const {
     const C g = decayed(weight, grad);
     n = running(n, gamma1, g * g);
     return clip(weight - lr * (g / std::sqrt(n + epsilon)), weight_bound);
@@ -267,7 +267,7 @@ struct CenteredRmsprop {
         epsilon(static_cast<C>(p.epsilon)),
         weight_bound(static_cast<C>(p.clip_weights)),
         decayed(p.rescale_grad, p.clip_gradient, p.wd) {}
-  C operator()(C weight, C grad, C& n, C& mean, C& delta) const {
+  constexpr C operator()(C weight, C grad, C& n, C& mean, C& delta) const {
     const C g = decayed(weight, grad);
     n = running(n, gamma1, g * g);
     mean = running(mean, gamma1, g);
@@ -285,7 +285,7 @@ struct Adagrad {
         epsilon(static_cast<C>(p.epsilon)),
         wd(static_cast<C>(p.wd)),
         scaled(p.rescale_grad, p.clip_gradient) {}
-  C operator()(C weight, C grad, C& history) const {
+  constexpr C operator()(C weight, C grad, C& history) const {
     const C g = scaled(grad);
     history += g * g;
     return weight - lr * (g / std::sqrt(history + epsilon) + wd * weight);
@@ -301,7 +301,7 @@ struct Adadelta {
         epsilon(static_cast<C>(p.epsilon)),
         wd(static_cast<C>(p.wd)),
         scaled(p.rescale_grad, p.clip_gradient) {}
-  C operator()(C weight, C grad, C& acc_g, C& acc_delta) const {
+  constexpr C operator()(C weight, C grad, C& acc_g, C& acc_delta) const {
     const C g = scaled(grad);
     acc_g = running(acc_g, rho, g * g);
     const C delta = std::sqrt(acc_delta + epsilon) / std::sqrt(acc_g + epsilon) * g;
@@ -323,7 +323,7 @@ struct LambDirection {
         mean_correction(correction(p.bias_correction, p.beta1, p.t)),
         square_correction(correction(p.bias_correction, p.beta2, p.t)),
         scaled(p.rescale_grad, p.clip_gradient) {}
-  C operator()(C weight, C grad, C& mean, C& var) const {
+  constexpr C operator()(C weight, C grad, C& mean, C& var) const {
     const C g = scaled(grad);
     mean = running(mean, beta1, g);
     var = running(var, beta2, g * g);
@@ -335,6 +335,32 @@ struct LambDirection {
     return wanted ? static_cast<C>(1 - std::pow(beta, static_cast<double>(t))) : C(1);
   }
 };
+
+// Calls add.operator()<P, Rule, states>(has_master) for each operator that applies a rule to the elements of one
+// weight, its gradient and so many states; with a master, a float32 copy of the weight is the last input and is what
+// the rule updates.
+template <class Add>
+void for_each_operator(Add add) {
+  add.template operator()<SgdUpdate, Sgd, 0>(false);
+  add.template operator()<SgdMomUpdate, SgdMomentum, 1>(false);
+  add.template operator()<MpSgdUpdate, Sgd, 0>(true);
+  add.template operator()<MpSgdMomUpdate, SgdMomentum, 1>(true);
+  add.template operator()<NagMomUpdate, Nag, 1>(false);
+  add.template operator()<MpNagMomUpdate, Nag, 1>(true);
+  add.template operator()<SignsgdUpdate, SignSgd, 0>(false);
+  add.template operator()<SignumUpdate, Signum, 1>(false);
+  add.template operator()<DcasgdUpdate, Dcasgd, 2>(false);
+  add.template operator()<AdamUpdate, Adam, 2>(false);
+  add.template operator()<AdamaxUpdate, Adamax, 2>(false);
+  add.template operator()<NadamUpdate, Nadam, 2>(false);
+  add.template operator()<FtmlUpdate, Ftml, 3>(false);
+  add.template operator()<FtrlUpdate, Ftrl, 2>(false);
+  add.template operator()<RmspropUpdate, Rmsprop, 1>(false);
+  add.template operator()<RmspropalexUpdate, CenteredRmsprop, 3>(false);
+  add.template operator()<AdagradUpdate, Adagrad, 1>(false);
+  add.template operator()<AdadeltaUpdate, Adadelta, 2>(false);
+  add.template operator()<LambUpdatePhase1, LambDirection, 2>(false);
+}
 
 // The rate of LAMB's second phase from the norms of weight and direction.
 template <class C>

@@ -1,7 +1,11 @@
 // Operators that move elements on a GPU against the CPU's: axes turned and repeated, parts taken out and put back,
 // arrays joined and split. Shapes are odd ones and ones whose rows fill 16 bytes. Skipped where there is no GPU.
+#include <set>
+
 #include <gtest/gtest.h>
 
+#include "symbind/backend/cpu/concat.h"
+#include "symbind/backend/cpu/movements.h"
 #include "symbind/ops/concat.h"
 #include "symbind/ops/slice.h"
 
@@ -16,7 +20,7 @@ using CudaMoves = GpuTest;
 
 const std::vector<DType> sizes{DType::float32, DType::float64, DType::float16, DType::uint8, DType::int64};
 
-TEST_F(CudaMoves, AxesAreTurnedAsOnTheCpu) {
+std::vector<Case> turning_cases() {
   std::vector<Case> cases;
   for (const Shape& shape : std::vector<Shape>{{7}, {64, 48}, {3, 5}, {1, 9}, {0, 4}})
     cases.push_back({"transpose", {shape}, {}, sizes});
@@ -28,11 +32,11 @@ TEST_F(CudaMoves, AxesAreTurnedAsOnTheCpu) {
   for (const char* axis : {"0", "(0, 1)", "2"}) cases.push_back({"reverse", {{3, 4, 8}}, {{"axis", axis}}, sizes});
   cases.push_back({"depth_to_space", {{2, 8, 3, 5}}, {{"block_size", "2"}}, sizes});
   cases.push_back({"space_to_depth", {{2, 2, 6, 4}}, {{"block_size", "2"}}, sizes});
-  compare_devices(cases);
+  return cases;
 }
 
-TEST_F(CudaMoves, ElementsAreRepeatedAsOnTheCpu) {
-  compare_devices({
+std::vector<Case> repeating_cases() {
+  return {
       {"tile", {{3, 4}}, {{"reps", "(2, 3)"}}, sizes},
       {"tile", {{2, 3, 2, 3}}, {{"reps", "(2, 3, 1, 2)"}}, sizes},
       {"repeat", {{3, 5}}, {{"repeats", "3"}, {"axis", "1"}}, sizes},
@@ -40,10 +44,10 @@ TEST_F(CudaMoves, ElementsAreRepeatedAsOnTheCpu) {
       {"broadcast_to", {{3, 1, 8}}, {{"shape", "(3, 5, 8)"}}, sizes},
       {"broadcast_axis", {{1, 4, 1}}, {{"axis", "(0, 2)"}, {"size", "(3, 7)"}}, sizes},
       {"broadcast_like", {{1, 4}, {3, 4}}, {}, sizes},
-  });
+  };
 }
 
-TEST_F(CudaMoves, PartsAreTakenAndPutAsOnTheCpu) {
+std::vector<Case> part_cases() {
   std::vector<Case> cases;
   struct Range {
     const char *begin, *end, *step;
@@ -67,10 +71,10 @@ TEST_F(CudaMoves, PartsAreTakenAndPutAsOnTheCpu) {
   const Attributes window{{"offset", "(1, 2)"}, {"h_w", "(3, 4)"}, {"num_args", "1"}};
   cases.push_back({"Crop", {{2, 3, 6, 8}}, window, sizes});
   cases.push_back({op_of<CropGrad>().name, {{2, 3, 3, 4}, {2, 3, 6, 8}}, window, sizes});
-  compare_devices(cases);
+  return cases;
 }
 
-TEST_F(CudaMoves, ArraysAreJoinedAndSplitAsOnTheCpu) {
+std::vector<Case> joining_cases() {
   std::vector<Case> cases;
   const std::vector<Shape> odd{{3, 1, 5}, {3, 4, 5}, {3, 0, 5}, {3, 2, 5}}, even{{2, 4, 8}, {2, 12, 8}};
   for (const auto& [parts, whole] :
@@ -93,7 +97,22 @@ TEST_F(CudaMoves, ArraysAreJoinedAndSplitAsOnTheCpu) {
     const Shape part{shape[0], shape[1] / 3, shape[2]};
     cases.push_back({op_of<SliceChannelGrad>().name, {part, part, part, shape}, attributes, sizes});
   }
-  compare_devices(cases);
+  return cases;
+}
+
+TEST_F(CudaMoves, AxesAreTurnedAsOnTheCpu) { compare_devices(turning_cases()); }
+TEST_F(CudaMoves, ElementsAreRepeatedAsOnTheCpu) { compare_devices(repeating_cases()); }
+TEST_F(CudaMoves, PartsAreTakenAndPutAsOnTheCpu) { compare_devices(part_cases()); }
+TEST_F(CudaMoves, ArraysAreJoinedAndSplitAsOnTheCpu) { compare_devices(joining_cases()); }
+
+TEST(CudaMoveCases, CoverEveryOperatorThatMoves) {
+  std::set<std::string> tried;
+  for (const auto& cases : {turning_cases(), repeating_cases(), part_cases(), joining_cases()})
+    for (const Case& each : cases) tried.insert(OpRegistry::get().find(each.op).name);
+  for (const auto& list : {cpu_backend::taking_operators(), cpu_backend::putting_operators()})
+    for (const auto& moving : list) EXPECT_TRUE(tried.contains(moving.op->name)) << moving.op->name;
+  for (const auto& list : {cpu_backend::joining_operators(), cpu_backend::splitting_operators()})
+    for (const auto& joining : list) EXPECT_TRUE(tried.contains(joining.op->name)) << joining.op->name;
 }
 
 TEST_F(CudaMoves, ImagesAreJoinedWithTheirChannelsLast) {

@@ -1,10 +1,13 @@
 // Every implementation of the CUDA backend against the CPU's: the same arrays through the same operator on both
 // devices. Skipped where there is no GPU.
+#include <algorithm>
 #include <array>
 #include <set>
 
 #include <gtest/gtest.h>
 
+#include "symbind/backend/cpu/concat.h"
+#include "symbind/backend/cpu/movements.h"
 #include "symbind/exec/invoke.h"
 #include "symbind/ops/broadcast.h"
 #include "symbind/ops/matrix.h"
@@ -158,6 +161,50 @@ std::vector<Case> product_cases() {
   return cases;
 }
 
+bool has_field(const char* op, const std::string& name) {
+  const auto& fields = OpRegistry::get().find(op).fields;
+  return std::any_of(fields.begin(), fields.end(), [&](const ParamField& field) { return field.name == name; });
+}
+
+// Every rule, with clipping and without. States are above zero: some are sums of squares.
+void add_updates(std::vector<Case>& cases) {
+  const auto add = [&](const char* op, size_t arrays, const Attributes& special) {
+    for (const char* clip : {"-1", "0.25"}) {
+      Attributes attributes = special;
+      for (const auto& [name, value] : Attributes{
+               {"lr", "0.1"}, {"wd", "0.01"}, {"rescale_grad", "0.5"}, {"clip_gradient", clip}, {"clip_grad", clip}})
+        if (has_field(op, name)) attributes[name] = value;
+      cases.push_back({op, std::vector<Shape>(arrays, {501}), attributes, floats, 0.1, 2, 4});
+    }
+  };
+  add("sgd_update", 2, {});
+  add("sgd_mom_update", 3, {{"momentum", "0.9"}});
+  add("nag_mom_update", 3, {{"momentum", "0.9"}});
+  add("signsgd_update", 2, {});
+  add("signum_update", 3, {{"momentum", "0.9"}, {"wd_lh", "0.1"}});
+  add("adam_update", 4, {});
+  add("ftml_update", 5, {{"t", "3"}});
+  add("ftrl_update", 4, {});
+  add("rmsprop_update", 3, {{"clip_weights", "1.5"}});
+  add("rmspropalex_update", 5, {{"epsilon", "8"}});
+  add("lamb_update_phase1", 4, {{"t", "2"}});
+  add("_dcasgd_update", 4, {{"momentum", "0.9"}});
+  add("_adamax_update", 4, {});
+  add("_nadam_update", 4, {{"grad_share", "0.5"}, {"mean_share", "0.4"}, {"square_correction", "0.9"}});
+  add("_adagrad_update", 3, {});
+  add("_adadelta_update", 4, {});
+  const std::vector<DType> small{DType::float16, DType::bfloat16};
+  const auto with_master = [&](const char* op, size_t arrays, Attributes attributes) {
+    std::vector<DType> types(arrays, DType::float32);
+    types[0] = types[1] = DType::none;
+    attributes.insert({{"lr", "0.1"}, {"wd", "0.01"}});
+    cases.push_back({op, std::vector<Shape>(arrays, {501}), attributes, small, -2, 2, 1, true, types});
+  };
+  with_master("mp_sgd_update", 3, {});
+  with_master("mp_sgd_mom_update", 4, {{"momentum", "0.9"}});
+  with_master("mp_nag_mom_update", 4, {{"momentum", "0.9"}});
+}
+
 // More arrays than one launch takes, of sizes from none to many blocks.
 void add_multi_updates(std::vector<Case>& cases) {
   constexpr int64_t weights = 35;
@@ -201,13 +248,7 @@ std::vector<Case> other_cases() {
   cases.push_back({"_zeros", {}, {{"shape", "(3, 4)"}, {"dtype", "int32"}}});
   cases.push_back({"_ones", {}, {{"shape", "(3, 4)"}, {"dtype", "float16"}}});
 
-  for (const char* clip : {"-1", "0.25"}) {
-    cases.push_back({"sgd_update", {{501}, {501}}, {{"lr", "0.1"}, {"wd", "0.01"}, {"clip_gradient", clip}}});
-    cases.push_back(
-        {"sgd_mom_update",
-         {{501}, {501}, {501}},
-         {{"lr", "0.1"}, {"wd", "0.01"}, {"momentum", "0.9"}, {"rescale_grad", "0.5"}, {"clip_gradient", clip}}});
-  }
+  add_updates(cases);
   add_multi_updates(cases);
 
   for (const Shape& shape : std::vector<Shape>{{64, 10}, {3, 1}, {2, 3000}}) {
@@ -269,6 +310,10 @@ TEST_F(CudaOps, EveryImplementationHasACase) {
   for (const Case& each : all_cases()) tried.insert(each.op);
   tried.insert("_CrossDeviceCopy");  // needs two devices: see cuda_test.cc
   tried.insert("_pointwise");        // see cuda_pointwise_test.cc
+  for (const auto& list : {cpu_backend::taking_operators(), cpu_backend::putting_operators()})  // see cuda_move_test.cc
+    for (const auto& moving : list) tried.insert(moving.op->name);
+  for (const auto& list : {cpu_backend::joining_operators(), cpu_backend::splitting_operators()})
+    for (const auto& joining : list) tried.insert(joining.op->name);
   // See cuda_layers_test.cc.
   for (const char* op : {"Convolution", "_Convolution_Fused", "_backward_Convolution_data",
                          "_backward_Convolution_weight", "BatchNorm", "_backward_BatchNorm", "_BatchNorm_Relu",

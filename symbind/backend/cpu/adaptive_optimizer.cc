@@ -8,13 +8,6 @@
 namespace symbind::cpu_backend {
 namespace {
 
-template <class P, template <class> class Rule, size_t states>
-void add_rule(ImplementationTable& table) {
-  add_plain<P>(table, [](const NodeView& node) {
-    return build_update<states>(node, [&]<class C>(std::type_identity<C>) { return Rule<C>(node.as<P>()); });
-  });
-}
-
 // A row shares one history, which runs after the mean of its squares.
 std::unique_ptr<Kernel> build_group_adagrad(const NodeView& node) {
   const Shape& shape = node.inputs[0].shape;
@@ -104,17 +97,6 @@ std::unique_ptr<Kernel> build_mp_phase2(const NodeView& node) {
 }  // namespace
 
 void add_adaptive_optimizer(ImplementationTable& table) {
-  using namespace update_rules;
-  add_rule<AdamUpdate, Adam, 2>(table);
-  add_rule<AdamaxUpdate, Adamax, 2>(table);
-  add_rule<NadamUpdate, Nadam, 2>(table);
-  add_rule<FtmlUpdate, Ftml, 3>(table);
-  add_rule<FtrlUpdate, Ftrl, 2>(table);
-  add_rule<RmspropUpdate, Rmsprop, 1>(table);
-  add_rule<RmspropalexUpdate, CenteredRmsprop, 3>(table);
-  add_rule<AdagradUpdate, Adagrad, 1>(table);
-  add_rule<AdadeltaUpdate, Adadelta, 2>(table);
-  add_rule<LambUpdatePhase1, LambDirection, 2>(table);
   add_plain<GroupAdagradUpdate>(table, build_group_adagrad);
   add_plain<LambUpdatePhase2>(table, build_plain_phase2);
   add_plain<MpLambUpdatePhase1>(table, build_mp_phase1);

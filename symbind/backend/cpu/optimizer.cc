@@ -1,3 +1,5 @@
+// Every operator that applies a rule of backend/update_rules.h to one weight, those of ops/adaptive_optimizer.h among
+// them, and the one that adds noise.
 #include "symbind/ops/optimizer.h"
 
 #include "symbind/backend/convert.h"
@@ -9,15 +11,6 @@
 
 namespace symbind::cpu_backend {
 namespace {
-
-// An implementation from a rule made of the operator's parameters.
-template <class P, template <class> class Rule, size_t states>
-void add_rule(ImplementationTable& table, Master master = Master::none) {
-  add_plain<P>(table, [master](const NodeView& node) {
-    return build_update<states>(
-        node, [&]<class C>(std::type_identity<C>) { return Rule<C>(node.as<P>()); }, master);
-  });
-}
 
 // The noise at a position is that of random_normal.
 std::unique_ptr<Kernel> build_sgld(const NodeView& node) {
@@ -47,16 +40,13 @@ std::unique_ptr<Kernel> build_sgld(const NodeView& node) {
 }  // namespace
 
 void add_optimizer(ImplementationTable& table) {
-  using namespace update_rules;
-  add_rule<SgdUpdate, Sgd, 0>(table);
-  add_rule<SgdMomUpdate, SgdMomentum, 1>(table);
-  add_rule<MpSgdUpdate, Sgd, 0>(table, Master::last_state);
-  add_rule<MpSgdMomUpdate, SgdMomentum, 1>(table, Master::last_state);
-  add_rule<NagMomUpdate, Nag, 1>(table);
-  add_rule<MpNagMomUpdate, Nag, 1>(table, Master::last_state);
-  add_rule<SignsgdUpdate, SignSgd, 0>(table);
-  add_rule<SignumUpdate, Signum, 1>(table);
-  add_rule<DcasgdUpdate, Dcasgd, 2>(table);
+  update_rules::for_each_operator([&]<class P, template <class> class Rule, size_t states>(bool has_master) {
+    add_plain<P>(table, [has_master](const NodeView& node) {
+      return build_update<states>(
+          node, [&]<class C>(std::type_identity<C>) { return Rule<C>(node.as<P>()); },
+          has_master ? Master::last_state : Master::none);
+    });
+  });
   add_plain<SgldUpdate>(table, build_sgld);
 }
 

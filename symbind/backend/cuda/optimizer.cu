@@ -1,71 +1,86 @@
-// Steps of stochastic gradient descent. The new weight is usually written over the old one.
-#include "symbind/ops/optimizer.h"
-
+// Every operator that applies a rule of backend/update_rules.h to one weight. The new weight is usually written over
+// the old one.
 #include "symbind/backend/cuda/families.h"
 #include "symbind/backend/cuda/kernels.cuh"
 #include "symbind/backend/cuda/step.h"
-#include "symbind/backend/sgd.h"
+#include "symbind/backend/update_rules.h"
 
 namespace symbind::cuda_backend {
 namespace {
 
-std::string refuse(const NodeView& node) {
-  if (!is_floating(node.outputs[0].dtype)) return "wants floating numbers";
-  for (const auto& input : node.inputs)
-    if (input.dtype != node.outputs[0].dtype) return "arrays of different types";
-  return one_layout(node) ? "" : "arrays of different layouts";
+// The arrays of the states, the master behind them.
+template <class S, int count>
+struct States {
+  S* array[count == 0 ? 1 : count];
+};
+
+template <class C, class Rule, size_t... k>
+__device__ C apply(const Rule& rule, C weight, C gradient, C* states, std::index_sequence<k...>) {
+  return rule(weight, gradient, states[k]...);
 }
 
-template <class T>
-__global__ void step_plain(const T* weight, const T* gradient, T* out, int64_t count, sgd::Step<compute_type<T>> step) {
-  for (int64_t i = first_element(); i < count; i += element_step())
-    out[i] = store<T>(step(load(weight[i]), load(gradient[i])));
-}
-
-template <class T>
-__global__ void step_with_momentum(const T* weight, const T* gradient, T* momentum, T* out, int64_t count,
-                                   sgd::MomentumStep<compute_type<T>> step) {
+// T is what weight and gradient are stored in, S what the states are.
+template <int states, bool has_master, class T, class S, class Rule>
+__global__ void update(const T* weight, const T* gradient, T* out, States<S, states + has_master> kept, int64_t count,
+                       Rule rule) {
+  using C = compute_type<S>;
   for (int64_t i = first_element(); i < count; i += element_step()) {
-    const auto old = load(weight[i]);
-    const auto next = step(load(momentum[i]), old, load(gradient[i]));
-    momentum[i] = store<T>(next);
-    out[i] = store<T>(old + next);
+    C now[states + 1];
+    for (int k = 0; k < states; ++k) now[k] = load(kept.array[k][i]);
+    if constexpr (has_master)
+      now[states] = kept.array[states][i];
+    else
+      now[states] = load(weight[i]);
+    const C next = apply(rule, now[states], static_cast<C>(load(gradient[i])), now, std::make_index_sequence<states>{});
+    for (int k = 0; k < states; ++k) kept.array[k][i] = store<S>(now[k]);
+    if constexpr (has_master) kept.array[states][i] = next;
+    out[i] = store<T>(static_cast<compute_type<T>>(next));
   }
 }
 
-std::unique_ptr<Kernel> build_sgd(const NodeView& node) {
-  const auto& p = node.as<SgdUpdate>();
-  return visit_floating(node.outputs[0].dtype, [&]<class T>(std::type_identity<T>) {
-    const sgd::Step<compute_type<T>> step(p.lr, p.wd, p.rescale_grad, p.clip_gradient);
-    return make_step(node,
-                     [step, count = node.outputs[0].shape.size()](const Args& args) {
-                       if (count == 0) return;
-                       step_plain<<<blocks_for(count), block_size, 0, stream_of(args)>>>(args.in<T>(0), args.in<T>(1),
-                                                                                         args.out<T>(), count, step);
-                     },
-                     {.in_place = {{0, 0}, {1, 0}}});
-  });
+template <int states, bool has_master, class T, class S, class Rule>
+std::unique_ptr<Kernel> build(const NodeView& node, const Rule& rule) {
+  return make_step(node,
+                   [rule, count = node.outputs[0].shape.size()](const Args& args) {
+                     if (count == 0) return;
+                     States<S, states + has_master> kept{};
+                     for (int k = 0; k < states + has_master; ++k)
+                       kept.array[k] = args.state<S>(static_cast<size_t>(2 + k));
+                     update<states, has_master><<<blocks_for(count), block_size, 0, stream_of(args)>>>(
+                         args.in<T>(0), args.in<T>(1), args.out<T>(), kept, count, rule);
+                   },
+                   {.in_place = {{0, 0}, {1, 0}}});
 }
 
-std::unique_ptr<Kernel> build_sgd_momentum(const NodeView& node) {
-  const auto& p = node.as<SgdMomUpdate>();
-  return visit_floating(node.outputs[0].dtype, [&]<class T>(std::type_identity<T>) {
-    const sgd::MomentumStep<compute_type<T>> step(p.lr, p.momentum, p.wd, p.rescale_grad, p.clip_gradient);
-    return make_step(node,
-                     [step, count = node.outputs[0].shape.size()](const Args& args) {
-                       if (count == 0) return;
-                       step_with_momentum<<<blocks_for(count), block_size, 0, stream_of(args)>>>(
-                           args.in<T>(0), args.in<T>(1), args.state<T>(2), args.out<T>(), count, step);
-                     },
-                     {.in_place = {{0, 0}, {1, 0}}});
-  });
+// Weight and gradient are of the output's type, and the states too, or float32 where there is a master.
+std::string refuse(const NodeView& node, bool has_master) {
+  const DType dtype = node.outputs[0].dtype;
+  if (!is_floating(dtype)) return "wants floating numbers";
+  for (size_t i = 0; i < node.inputs.size(); ++i)
+    if (node.inputs[i].dtype != (has_master && i >= 2 ? DType::float32 : dtype)) return "arrays of different types";
+  return one_layout(node) ? "" : "arrays of different layouts";
+}
+
+template <class P, template <class> class Rule, int states, bool has_master>
+void add(ImplementationTable& table) {
+  table.add<P>({"cuda", [](const NodeView& node) { return refuse(node, has_master); },
+                [](const NodeView& node) {
+                  return visit_floating(node.outputs[0].dtype, [&]<class T>(std::type_identity<T>) {
+                    using S = std::conditional_t<has_master, float, T>;
+                    return build<states, has_master, T, S>(node, Rule<compute_type<S>>(node.as<P>()));
+                  });
+                }});
 }
 
 }  // namespace
 
 void add_optimizer(ImplementationTable& table) {
-  table.add<SgdUpdate>({"cuda", refuse, build_sgd});
-  table.add<SgdMomUpdate>({"cuda", refuse, build_sgd_momentum});
+  update_rules::for_each_operator([&]<class P, template <class> class Rule, size_t states>(bool has_master) {
+    if (has_master)
+      add<P, Rule, states, true>(table);
+    else
+      add<P, Rule, states, false>(table);
+  });
 }
 
 }  // namespace symbind::cuda_backend
