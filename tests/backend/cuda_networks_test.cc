@@ -107,25 +107,38 @@ double relative_distance(const NDArray& actual, const NDArray& expected) {
   return std::sqrt(apart / std::max(size, 1e-12));
 }
 
-// A ReLU whose input is all but zero is open or shut as rounding has it, and one of them in the last stage is a
-// hundredth of a gradient: float32 on a CPU is up to 6 % from float64 when the data change by 1e-6. So networks with
-// ReLU are held to a coarse bound, and smooth ones, which have no such points, to a fine one: a few times the CPU's own
-// distance.
-TEST_F(CudaNetworks, ResidualNetworksHaveTheGradientsOfTheCpu) {
-  for (const bool smooth : {true, false})
-    for (const auto& [depth, version] : std::vector<std::pair<int, int>>{{18, 1}, {18, 2}, {50, 2}}) {
-      SCOPED_TRACE(join("ResNet-", depth, " v", version, smooth ? ", smooth" : ""));
-      const Symbol sharp = residual_network(depth, version), net = smooth ? smoothed(sharp) : sharp;
-      const Step expected = residual_step(net, cpu(), true), actual = residual_step(net, gpu(0), true),
-                 exact = residual_step(net, cpu(), true, DType::float64);
-      EXPECT_TRUE(all_close(actual.output, expected.output, {1e-3, 1e-4, 0}));
-      for (const auto& [name, gradient] : exact.gradients) {
-        const double of_cpu = relative_distance(expected.gradients.at(name), gradient);
-        EXPECT_LE(relative_distance(actual.gradients.at(name), gradient), smooth ? 5 * of_cpu + 1e-3 : 0.1) << name;
-      }
-      for (size_t i = 0; i < expected.states.size(); ++i)
-        EXPECT_TRUE(all_close(actual.states[i], expected.states[i], {1e-3, 1e-4, 1e-4})) << "state " << i;
+void expect_same_outputs(const Step& actual, const Step& expected) {
+  EXPECT_TRUE(all_close(actual.output, expected.output, {1e-3, 1e-4, 0}));
+  for (size_t i = 0; i < expected.states.size(); ++i)
+    EXPECT_TRUE(all_close(actual.states[i], expected.states[i], {1e-3, 1e-4, 1e-4})) << "state " << i;
+}
+
+TEST_F(CudaNetworks, SmoothResidualNetworksAreAsExactAsOnTheCpu) {
+  for (const auto& [depth, version] : std::vector<std::pair<int, int>>{{18, 1}, {50, 2}}) {
+    SCOPED_TRACE(join("ResNet-", depth, " v", version));
+    const Symbol net = smoothed(residual_network(depth, version));
+    const Step on_cpu = residual_step(net, cpu(), true), on_gpu = residual_step(net, gpu(0), true),
+               exact = residual_step(net, cpu(), true, DType::float64);
+    expect_same_outputs(on_gpu, on_cpu);
+    for (const auto& [name, gradient] : exact.gradients) {
+      const double of_cpu = relative_distance(on_cpu.gradients.at(name), gradient);
+      EXPECT_LE(relative_distance(on_gpu.gradients.at(name), gradient), 5 * of_cpu + 1e-3) << name;
     }
+  }
+}
+
+// A ReLU whose input is all but zero is open or shut as rounding has it, and one of them in the last stage is a
+// hundredth of a gradient: float32 on a CPU is up to 6 % from float64 when the data change by 1e-6. So the bound is a
+// coarse one.
+TEST_F(CudaNetworks, ResidualNetworksHaveTheGradientsOfTheCpu) {
+  for (const auto& [depth, version] : std::vector<std::pair<int, int>>{{18, 1}, {18, 2}, {50, 2}}) {
+    SCOPED_TRACE(join("ResNet-", depth, " v", version));
+    const Symbol net = residual_network(depth, version);
+    const Step on_cpu = residual_step(net, cpu(), true), on_gpu = residual_step(net, gpu(0), true);
+    expect_same_outputs(on_gpu, on_cpu);
+    for (const auto& [name, gradient] : on_cpu.gradients)
+      EXPECT_LE(relative_distance(on_gpu.gradients.at(name), gradient), 0.15) << name;
+  }
 }
 
 TEST_F(CudaNetworks, AResidualNetworkGivesTheSameBitsAtEveryRun) {
