@@ -5,6 +5,7 @@
 #include "symbind/graph/builder.h"
 
 #include "tests/support/arrays.h"
+#include "tests/support/device_case.h"
 #include "tests/support/gpu_test.h"
 
 namespace symbind::testing {
@@ -67,6 +68,14 @@ TEST_F(CudaPointwise, EveryOperatorInAProgramAgreesWithTheCpu) {
       for (const std::string& type : types) compiled += compare(*op, {{"act_type", type}});
   }
   EXPECT_GT(compiled, 140);
+}
+
+TEST_F(CudaPointwise, AnOperatorWithoutAKernelIsAProgramOfItsOwn) {
+  const std::vector<DType> types{DType::float32, DType::float16, DType::bfloat16};
+  for (const char* type : {"leaky", "elu", "selu", "gelu"}) {
+    compare_devices({{"LeakyReLU", {{3, 347}}, {{"act_type", type}}, types, -3, 3, 8}});
+    compare_devices({{"_backward_LeakyReLU", {{3, 347}, {3, 347}}, {{"act_type", type}}, types, -3, 3, 8}});
+  }
 }
 
 ExecutorPtr run_gate(DType dtype, bool fuse) {

@@ -18,6 +18,7 @@ void add_dot(ImplementationTable& table);
 void add_dropout(ImplementationTable& table);
 void add_elementwise(ImplementationTable& table);
 void add_fully_connected(ImplementationTable& table);
+void add_gather(ImplementationTable& table);
 void add_loss(ImplementationTable& table);
 void add_matrix(ImplementationTable& table);
 void add_move(ImplementationTable& table);
@@ -28,6 +29,7 @@ void add_pool(ImplementationTable& table);
 void add_random(ImplementationTable& table);
 void add_reduce(ImplementationTable& table);
 void add_scalar(ImplementationTable& table);
+void add_softmax(ImplementationTable& table);
 void add_system(ImplementationTable& table);
 
 // Writes a cursor that travels in the launch itself; in random.cu.

@@ -14,6 +14,7 @@ ImplementationTable all_implementations() {
   add_dropout(table);
   add_elementwise(table);
   add_fully_connected(table);
+  add_gather(table);
   add_loss(table);
   add_matrix(table);
   add_move(table);
@@ -24,6 +25,7 @@ ImplementationTable all_implementations() {
   add_random(table);
   add_reduce(table);
   add_scalar(table);
+  add_softmax(table);
   add_system(table);
   return table;
 }

@@ -3,8 +3,8 @@
 
 #include "symbind/backend/cuda/families.h"
 #include "symbind/backend/cuda/kernels.cuh"
+#include "symbind/backend/cuda/softmax.h"
 #include "symbind/backend/cuda/step.h"
-#include "symbind/backend/vector_math.h"
 
 namespace symbind::cuda_backend {
 namespace {
@@ -21,60 +21,14 @@ std::string refuse(const NodeView& node) {
 
 // ---- SoftmaxOutput --------------------------------------------------------------------------------------------------
 
-// A block per row. y may be x: every thread reads and writes its own elements only.
-template <class T>
-__global__ void softmax_rows(const T* x, T* y, int64_t rows, int64_t classes) {
-  using C = compute_type<T>;
-  for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
-    const T* const from = x + row * classes;
-    T* const to = y + row * classes;
-    C most = Largest<C>::identity();
-    for (int64_t k = threadIdx.x; k < classes; k += blockDim.x) most = Largest<C>::combine(most, load(from[k]));
-    most = combine_block<Largest>(most);
-    C sum = 0;
-    for (int64_t k = threadIdx.x; k < classes; k += blockDim.x) sum += vector_math::exp(load(from[k]) - most);
-    const C scale = C(1) / combine_block<Add>(sum);
-    for (int64_t k = threadIdx.x; k < classes; k += blockDim.x)
-      to[k] = store<T>(vector_math::exp(load(from[k]) - most) * scale);
-  }
-}
-
-// Classes in the middle: a thread per position.
-template <class T>
-__global__ void softmax_positions(const T* x, T* y, int64_t outer, int64_t classes, int64_t inner) {
-  using C = compute_type<T>;
-  for (int64_t position = first_element(); position < outer * inner; position += element_step()) {
-    const int64_t start = position / inner * classes * inner + position % inner;
-    C most = load(x[start]);
-    for (int64_t k = 1; k < classes; ++k) most = Largest<C>::combine(most, load(x[start + k * inner]));
-    C sum = 0;
-    for (int64_t k = 0; k < classes; ++k) sum += vector_math::exp(load(x[start + k * inner]) - most);
-    const C scale = C(1) / sum;
-    for (int64_t k = 0; k < classes; ++k)
-      y[start + k * inner] = store<T>(vector_math::exp(load(x[start + k * inner]) - most) * scale);
-  }
-}
-
-// As many threads as there are classes, in whole warps.
-unsigned threads_for(int64_t classes) {
-  return static_cast<unsigned>(std::clamp<int64_t>((classes + 31) / 32 * 32, 32, 256));
-}
-
 std::unique_ptr<Kernel> build_softmax(const NodeView& node) {
   const SoftmaxSize size = size_of(node.as<SoftmaxOutput>(), node.inputs[0].shape);
-  return visit_floating(node.outputs[0].dtype, [&]<class T>(std::type_identity<T>) {
-    return make_step(node,
-                     [size](const Args& args) {
-                       if (size.outer * size.classes * size.inner == 0) return;
-                       if (size.inner == 1)
-                         softmax_rows<<<blocks_for(size.outer, 1), threads_for(size.classes), 0, stream_of(args)>>>(
-                             args.in<T>(0), args.out<T>(), size.outer, size.classes);
-                       else
-                         softmax_positions<<<blocks_for(size.outer * size.inner), block_size, 0, stream_of(args)>>>(
-                             args.in<T>(0), args.out<T>(), size.outer, size.classes, size.inner);
-                     },
-                     {.in_place = {{0, 0}}});
-  });
+  return make_step(
+      node,
+      [rows = SoftmaxRows{size.outer, size.classes, size.inner}, dtype = node.outputs[0].dtype](const Args& args) {
+        queue_softmax(stream_of(args), dtype, args.inputs[0], args.outputs[0], rows);
+      },
+      {.in_place = {{0, 0}}});
 }
 
 struct SoftmaxGradient {

@@ -1,5 +1,5 @@
-// Programs of elementwise operators as one kernel each, compiled when a plan is built. The same text is compiled once
-// for each kind of GPU in the process.
+// Programs of elementwise operators as one kernel each, compiled when a plan is built; an operator that has no kernel
+// in the library is a program of one. The same text is compiled once for each kind of GPU in the process.
 #include "symbind/ops/pointwise.h"
 
 #include <algorithm>
@@ -19,10 +19,10 @@ namespace {
 
 constexpr size_t most_inputs = 16;
 
-std::string refuse(const NodeView& node) {
+std::string refuse(const NodeView& node, const Pointwise& program) {
   if (node.inputs.size() > most_inputs) return join("more than ", most_inputs, " inputs");
   if (!has_programs(node.outputs[0].dtype)) return join("no programs are written for ", node.outputs[0].dtype);
-  for (const PointwiseInstruction& instruction : node.as<Pointwise>().instructions)
+  for (const PointwiseInstruction& instruction : program.instructions)
     if (!has_expression(instruction)) return join(instruction.op->name, " is not written as an expression");
   return one_layout(node) ? "" : "arrays of different layouts";
 }
@@ -72,11 +72,10 @@ cudaKernel_t kernel_of(const std::string& source, int device, const std::string&
 constexpr unsigned threads_per_block = 256;
 constexpr int64_t most_blocks = 132 * 16;  // enough to fill the largest GPU; kernels stride over the rest
 
-std::unique_ptr<Kernel> build(const NodeView& node) {
+std::unique_ptr<Kernel> build(const NodeView& node, const Pointwise& program) {
   CudaDevice& device = CudaDevice::of(node.context);
   const CurrentDevice current(device.id());
-  const cudaKernel_t kernel =
-      kernel_of(pointwise_source(node.as<Pointwise>(), node.outputs[0].dtype), device.id(), node.where());
+  const cudaKernel_t kernel = kernel_of(pointwise_source(program, node.outputs[0].dtype), device.id(), node.where());
   KernelTraits traits;
   for (size_t k = 0; k < node.inputs.size(); ++k) traits.in_place.emplace_back(static_cast<int>(k), 0);
   const int64_t count = node.outputs[0].shape.size();
@@ -98,8 +97,35 @@ std::unique_ptr<Kernel> build(const NodeView& node) {
       traits);
 }
 
+// The operator of a node as a program, which lasts as long as the node.
+Pointwise alone(const NodeView& node) {
+  Pointwise program;
+  program.num_args = static_cast<int64_t>(node.inputs.size());
+  PointwiseInstruction instruction{&node.op, {std::shared_ptr<const void>(), node.params}, {}};
+  for (int k = 0; k < static_cast<int>(node.inputs.size()); ++k) instruction.operands.push_back(k);
+  program.instructions.push_back(std::move(instruction));
+  return program;
+}
+
+std::string refuse_alone(const NodeView& node) {
+  const Tensor& out = node.outputs[0];
+  if (node.outputs.size() > 1) return "has several outputs";
+  for (const Tensor& input : node.inputs)
+    if (input.dtype != out.dtype || !(input.shape == out.shape)) return "arrays of different types or shapes";
+  return refuse(node, alone(node));
+}
+
 }  // namespace
 
-void add_pointwise(ImplementationTable& table) { table.add<Pointwise>({"nvrtc", refuse, build, {}, true}); }
+void add_pointwise(ImplementationTable& table) {
+  table.add<Pointwise>({"nvrtc",
+                        [](const NodeView& node) { return refuse(node, node.as<Pointwise>()); },
+                        [](const NodeView& node) { return build(node, node.as<Pointwise>()); },
+                        {},
+                        true});
+  for (const OpDef* op : OpRegistry::get().all())
+    if (may_have_expression(*op))
+      table.add(*op, {"nvrtc", refuse_alone, [](const NodeView& node) { return build(node, alone(node)); }, {}, true});
+}
 
 }  // namespace symbind::cuda_backend

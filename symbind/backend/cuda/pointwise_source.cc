@@ -1,5 +1,6 @@
 #include "symbind/backend/cuda/pointwise_source.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstdio>
 #include <cstdlib>
@@ -285,6 +286,13 @@ std::string with_parameters(std::string expression, const PointwiseInstruction& 
 
 bool has_expression(const PointwiseInstruction& instruction) {
   return expressions().contains(key_of(instruction)) && instruction.operands.size() <= 3;
+}
+
+bool may_have_expression(const OpDef& op) {
+  return std::any_of(expressions().begin(), expressions().end(), [&](const auto& entry) {
+    const std::string_view key = entry.first;  // the name, and an act_type behind a space
+    return key.substr(0, key.find(' ')) == op.name;
+  });
 }
 
 std::string pointwise_source(const Pointwise& program, DType dtype) {

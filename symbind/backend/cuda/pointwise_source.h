@@ -11,6 +11,9 @@ namespace symbind::cuda_backend {
 // Can an operator with these parameters be written as an expression over floats?
 bool has_expression(const PointwiseInstruction& instruction);
 
+// With some parameters, if not with all?
+bool may_have_expression(const OpDef& op);
+
 // Types that programs are written for.
 inline bool has_programs(DType dtype) {
   return dtype == DType::float32 || dtype == DType::float16 || dtype == DType::bfloat16;
