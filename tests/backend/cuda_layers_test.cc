@@ -205,6 +205,25 @@ TEST_F(CudaLayers, AnEmptyBatchGoesThroughTheHost) {
   EXPECT_EQ(invoke("Pooling", {data}, {{"kernel", "(2, 2)"}})[0].shape(), (Shape{0, 4, 4, 4}));
 }
 
+TEST_F(CudaLayers, TransposedConvolutionsAgreeWithTheCpu) {
+  const std::vector<DType> types{DType::float32, DType::float64, DType::float16};
+  for (const int64_t groups : {1, 2}) {
+    const Shape data{2, 4, 5, 6}, weight{4, 6 / groups, 3, 3}, output{2, 6, 9, 11};
+    Attributes attributes{{"kernel", "(3, 3)"},
+                          {"stride", "(2, 2)"},
+                          {"pad", "(1, 1)"},
+                          {"num_filter", "6"},
+                          {"num_group", join(groups)}};
+    compare_devices({
+        {"Deconvolution", {data, weight}, attributes, types, -1, 1, 10},
+        {"_backward_Deconvolution_data", {output, weight, data}, attributes, types, -1, 1, 10},
+        {"_backward_Deconvolution_weight", {output, data, weight}, attributes, types, -1, 1, 10},
+    });
+    attributes["no_bias"] = "False";
+    compare_devices({{"Deconvolution", {data, weight, {6}}, attributes, types, -1, 1, 10}});
+  }
+}
+
 // ---- BatchNorm ------------------------------------------------------------------------------------------------------
 
 std::vector<DeviceCase> batch_norm_cases(const Shape& shape, const std::string& axis) {

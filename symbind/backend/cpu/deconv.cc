@@ -1,12 +1,13 @@
-// A transposed convolution is the gradient of a convolution with its arrays in other roles, so the convolution's own
-// kernels do the work, oneDNN's where they accept it.
-#include "symbind/ops/deconv.h"
+#include "symbind/backend/cpu/deconv.h"
+
+#include <utility>
 
 #include "symbind/backend/cpu/families.h"
 #include "symbind/backend/cpu/fill.h"
 #include "symbind/backend/cpu/loops.h"
 #include "symbind/backend/cpu/plain.h"
 #include "symbind/core/error.h"
+#include "symbind/ops/deconv.h"
 
 namespace symbind::cpu_backend {
 namespace {
@@ -50,21 +51,11 @@ void add_bias(T* y, const T* bias, const Shape& shape) {
 bool is_empty(const NodeView& node) { return node.inputs[0].shape.size() == 0 || node.outputs[0].shape.size() == 0; }
 
 std::unique_ptr<Kernel> build_forward(const NodeView& node) {
-  if (is_empty(node)) return build_fill(node, 0);
-  const auto& p = node.as<Deconvolution>();
-  const Tensor &data = node.inputs[0], &weight = node.inputs[1], &output = node.outputs[0];
-  const Borrowed borrowed(node, ConvolutionGradData{reversed(p, data.shape)}, {data, weight, output}, {output});
-  return visit_floating(output.dtype, [&](auto type) -> std::unique_ptr<Kernel> {
+  const Tensor& output = node.outputs[0];
+  return visit_floating(output.dtype, [&](auto type) {
     using T = typename decltype(type)::type;
-    return make_kernel(
-        [borrowed, with_bias = !p.no_bias, shape = output.shape](const Args& args) {
-          void* const inputs[] = {args.inputs[0], args.inputs[1], nullptr};
-          Args inner = args;
-          inner.inputs = inputs;
-          borrowed.kernel().run(inner);
-          if (with_bias) add_bias(args.out<T>(), args.in<T>(2), shape);
-        },
-        {.scratch_bytes = borrowed.kernel().scratch_bytes});
+    return build_deconvolution(
+        node, [shape = output.shape](const Args& args) { add_bias(args.out<T>(), args.in<T>(2), shape); });
   });
 }
 
@@ -81,25 +72,41 @@ std::unique_ptr<Kernel> run_on(const Borrowed& borrowed, std::vector<size_t> ord
       {.scratch_bytes = borrowed.kernel().scratch_bytes});
 }
 
-std::unique_ptr<Kernel> build_grad_data(const NodeView& node) {
+}  // namespace
+
+std::unique_ptr<Kernel> build_deconvolution(const NodeView& node, std::function<void(const Args&)> add_bias) {
+  if (is_empty(node)) return build_fill(node, 0);
+  const auto& p = node.as<Deconvolution>();
+  const Tensor &data = node.inputs[0], &weight = node.inputs[1], &output = node.outputs[0];
+  const Borrowed borrowed(node, ConvolutionGradData{reversed(p, data.shape)}, {data, weight, output}, {output});
+  return make_kernel(
+      [borrowed, with_bias = !p.no_bias, add_bias = std::move(add_bias)](const Args& args) {
+        void* const inputs[] = {args.inputs[0], args.inputs[1], nullptr};
+        Args inner = args;
+        inner.inputs = inputs;
+        borrowed.kernel().run(inner);
+        if (with_bias) add_bias(args);
+      },
+      {.scratch_bytes = borrowed.kernel().scratch_bytes});
+}
+
+std::unique_ptr<Kernel> build_deconvolution_grad_data(const NodeView& node) {
   if (is_empty(node)) return build_fill(node, 0);
   const Tensor &dy = node.inputs[0], &weight = node.inputs[1], &dx = node.outputs[0];
   return run_on(Borrowed(node, reversed(node.as<DeconvolutionGradData>(), dx.shape), {dy, weight}, {dx}), {0, 1});
 }
 
-std::unique_ptr<Kernel> build_grad_weight(const NodeView& node) {
+std::unique_ptr<Kernel> build_deconvolution_grad_weight(const NodeView& node) {
   if (is_empty(node)) return build_fill(node, 0);
   const Tensor &dy = node.inputs[0], &data = node.inputs[1], &dw = node.outputs[0];
   const ConvolutionGradWeight params{reversed(node.as<DeconvolutionGradWeight>(), data.shape)};
   return run_on(Borrowed(node, params, {data, dy, dw}, {dw}), {1, 0});
 }
 
-}  // namespace
-
 void add_deconv(ImplementationTable& table) {
   add_plain<Deconvolution>(table, build_forward);
-  add_plain<DeconvolutionGradData>(table, build_grad_data);
-  add_plain<DeconvolutionGradWeight>(table, build_grad_weight);
+  add_plain<DeconvolutionGradData>(table, build_deconvolution_grad_data);
+  add_plain<DeconvolutionGradWeight>(table, build_deconvolution_grad_weight);
 }
 
 }  // namespace symbind::cpu_backend

@@ -9,6 +9,7 @@
 #include "symbind/backend/cuda/activation.cuh"
 #include "symbind/backend/cuda/channels.cuh"
 #include "symbind/backend/cuda/conv_direct.h"
+#include "symbind/backend/cuda/conv_finish.cuh"
 #include "symbind/backend/cuda/conv_plan.h"
 #include "symbind/backend/cuda/families.h"
 #include "symbind/backend/cuda/step.h"
@@ -25,37 +26,6 @@ constexpr size_t usual_workspace = size_t{256} << 20;
 size_t aligned(size_t bytes) { return (bytes + workspace_alignment - 1) / workspace_alignment * workspace_alignment; }
 
 // ---- Passes over results and weights --------------------------------------------------------------------------------
-
-// out = function(out + bias + more), without what is null.
-template <class T, class Function>
-struct FinishOutput {
-  static constexpr int rows_at_once = 2;
-  using Element = T;
-  using OfChannel = compute_type<T>;
-  template <int width>
-  struct Packs {
-    Pack<T, width> out, more;
-  };
-  T* out;
-  const T *bias, *more;
-  Function function;
-
-  __device__ OfChannel at(int64_t channel) const {
-    return bias ? cuda_backend::load(bias[channel]) : compute_type<T>(0);
-  }
-  template <int width>
-  __device__ Packs<width> load(int64_t index) const {
-    Packs<width> packs;
-    packs.out = *reinterpret_cast<const Pack<T, width>*>(out + index);
-    if (more) packs.more = *reinterpret_cast<const Pack<T, width>*>(more + index);
-    return packs;
-  }
-  template <class AnyPacks>
-  __device__ compute_type<T> operator()(OfChannel shift, const AnyPacks& packs, int k) const {
-    const compute_type<T> value = cuda_backend::load(packs.out.element[k]) + shift;
-    return function(more ? value + cuda_backend::load(packs.more.element[k]) : value);
-  }
-};
 
 template <class T>
 struct BiasSums {

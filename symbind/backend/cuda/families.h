@@ -14,6 +14,7 @@ void add_broadcast(ImplementationTable& table);
 void add_concat(ImplementationTable& table);
 void add_conv(ImplementationTable& table);
 void add_creation(ImplementationTable& table);
+void add_deconv(ImplementationTable& table);
 void add_dot(ImplementationTable& table);
 void add_dropout(ImplementationTable& table);
 void add_elementwise(ImplementationTable& table);

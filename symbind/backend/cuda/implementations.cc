@@ -10,6 +10,7 @@ ImplementationTable all_implementations() {
   add_concat(table);
   add_conv(table);
   add_creation(table);
+  add_deconv(table);
   add_dot(table);
   add_dropout(table);
   add_elementwise(table);

@@ -1,0 +1,39 @@
+// The pass over the result of a convolution that adds what belongs to it.
+#pragma once
+
+#include "symbind/backend/cuda/channels.cuh"
+
+namespace symbind::cuda_backend {
+
+// out = function(out + bias + more), without what is null.
+template <class T, class Function>
+struct FinishOutput {
+  static constexpr int rows_at_once = 2;
+  using Element = T;
+  using OfChannel = compute_type<T>;
+  template <int width>
+  struct Packs {
+    Pack<T, width> out, more;
+  };
+  T* out;
+  const T *bias, *more;
+  Function function;
+
+  __device__ OfChannel at(int64_t channel) const {
+    return bias ? cuda_backend::load(bias[channel]) : compute_type<T>(0);
+  }
+  template <int width>
+  __device__ Packs<width> load(int64_t index) const {
+    Packs<width> packs;
+    packs.out = *reinterpret_cast<const Pack<T, width>*>(out + index);
+    if (more) packs.more = *reinterpret_cast<const Pack<T, width>*>(more + index);
+    return packs;
+  }
+  template <class AnyPacks>
+  __device__ compute_type<T> operator()(OfChannel shift, const AnyPacks& packs, int k) const {
+    const compute_type<T> value = cuda_backend::load(packs.out.element[k]) + shift;
+    return function(more ? value + cuda_backend::load(packs.more.element[k]) : value);
+  }
+};
+
+}  // namespace symbind::cuda_backend
