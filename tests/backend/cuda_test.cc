@@ -13,9 +13,9 @@
 #include "symbind/ops/activation.h"
 #include "symbind/ops/dropout.h"
 #include "symbind/ops/fully_connected.h"
-#include "symbind/ops/leaky_relu.h"
 #include "symbind/ops/loss.h"
 #include "symbind/ops/matrix.h"
+#include "symbind/ops/normalize.h"
 #include "symbind/passes/target.h"
 
 #include "tests/support/arrays.h"
@@ -195,11 +195,11 @@ TEST_F(Cuda, WithTf32AnMlpTrainsNearlyAsOnTheCpu) {
 }
 
 TEST_F(Cuda, OperatorsWithoutAnImplementationRunOnTheHostInsideACapturedPlan) {
-  const OpDef& op = op_of<LeakyReLU>();
+  const OpDef& op = op_of<L2Normalization>();
   ASSERT_EQ(Target::get(gpu(0)).implementations(op).front().name, "host") << "choose another operator for this test";
-  Symbol net = leaky_relu(fully_connected(Symbol::variable("data"), {.num_hidden = 12}, "fc1"), {}, "leaky");
+  Symbol net = l2_normalization(fully_connected(Symbol::variable("data"), {.num_hidden = 12}, "fc1"), {}, "norm");
   net = softmax_output(fully_connected(net, {.num_hidden = 4}, "fc2"), {}, "softmax");
-  const Network network{"leaky", net, {{"data", {6, 9}}, {"softmax_label", {6}}}, 4};
+  const Network network{"normalised", net, {{"data", {6, 9}}, {"softmax_label", {6}}}, 4};
   const auto expected = trained(network, cpu(), true, 4);
   for (const bool capture : {false, true}) {
     SCOPED_TRACE(capture ? "captured" : "step by step");
