@@ -280,6 +280,16 @@ void Plan::run(Part& part, const NodeCallback* callback) {
   if (poison_ && &part == &forward_) poison_arenas();
   if (poison_) poison_results(part);
   if (&part == &forward_) prepare_kept();
+  try {
+    run_part(part, callback);
+  } catch (...) {  // steps before the one that failed have written
+    mark_written(part);
+    throw;
+  }
+  mark_written(part);
+}
+
+void Plan::run_part(Part& part, const NodeCallback* callback) {
   if (callback) {
     run_with_callback(part, *callback);
   } else if (times_) {
@@ -289,6 +299,9 @@ void Plan::run(Part& part, const NodeCallback* callback) {
   } else {
     for (Stretch& stretch : part.stretches) run_stretch(stretch);
   }
+}
+
+void Plan::mark_written(const Part& part) const {
   for (const size_t index : part.writes) outside_[index].storage().bump();
 }
 
