@@ -150,8 +150,9 @@ StepAccess Plan::accesses(size_t step) const {
   const GraphNode& node = graph_.nodes[number];
   StepAccess access{node.context, {}, {}};
   const std::vector<bool> updated = node.op().updated_inputs(node.source->params.get(), node.inputs.size());
+  const std::vector<bool> shape_only = shape_only_inputs(node);
   for (size_t k = 0; k < node.inputs.size(); ++k) {
-    if (Graph::is_shape_only(node, k)) continue;
+    if (shape_only[k]) continue;
     (updated[k] ? access.writes : access.reads).push_back(range_of(node.inputs[k]));
   }
   for (int k = 0; k < node.outputs; ++k) access.writes.push_back(range_of(node.first_output + k));
