@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <ostream>
+#include <ranges>
 #include <span>
 #include <string>
 #include <string_view>
@@ -60,6 +61,14 @@ class Shape {
 };
 
 std::ostream& operator<<(std::ostream& out, const Shape& shape);
+
+}  // namespace symbind
+
+// As a range a shape is its dimensions, and has as many of them as it has axes: size() counts an array's elements.
+template <>
+inline constexpr bool std::ranges::disable_sized_range<symbind::Shape> = true;
+
+namespace symbind {
 
 // What both say together; false when they contradict each other (then `a` is unchanged).
 bool unify(Shape& a, const Shape& b);

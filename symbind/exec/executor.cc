@@ -110,9 +110,11 @@ Executor::Impl::Compiled Executor::Impl::compile(bool is_train, bool with_backwa
   }
   for (const NDArray& output : outputs) graph.output_contexts.push_back(output.context());
   for (const NDArray& grad : requested_grads) graph.output_contexts.push_back(grad.context());
-  const auto lower_graph = [&](Graph part) { return lower(std::move(part), array_of, requested_grads, monitored); };
+  const auto lower_graph = [&](Graph part, bool frugal) {
+    return lower(std::move(part), array_of, requested_grads, monitored, frugal);
+  };
   Lowered lowered =
-      with_backward && options.recompute && !monitored ? fit(graph, lower_graph) : lower_graph(std::move(graph));
+      with_backward && options.recompute && !monitored ? fit(graph, lower_graph) : lower_graph(std::move(graph), false);
   compiled.plan = std::make_unique<Plan>(std::move(lowered.graph), std::move(lowered.memory), lowered.outside,
                                          workspace, lowered.options);
   if (is_poisoned()) compiled.plan->poison();
@@ -122,10 +124,11 @@ Executor::Impl::Compiled Executor::Impl::compile(bool is_train, bool with_backwa
 
 // From operators to kernels with places for their arrays.
 Executor::Impl::Lowered Executor::Impl::lower(Graph graph, const std::unordered_map<const Node*, NDArray>& array_of,
-                                              const std::vector<NDArray>& requested_grads, bool monitored) const {
+                                              const std::vector<NDArray>& requested_grads, bool monitored,
+                                              bool frugal) const {
   place(graph, context, group2ctx);
   separate_outputs(graph);
-  if (options.fuse && !monitored) fuse(graph);
+  if (options.fuse && !monitored) fuse(graph, frugal);
   select(graph);
   if (options.layout && !monitored) layout(graph);
   PlanOptions plan_options{.capture = options.capture, .profile = options.profile || profiling()};
@@ -147,20 +150,25 @@ Executor::Impl::Lowered Executor::Impl::lower(Graph graph, const std::unordered_
 }
 
 // Computes again in backward what was asked to be, and more until the plan fits the budget. How much a way of doing so
-// needs exactly shows only when it has been lowered: each time the wish is corrected by what it was wrong before.
+// needs exactly shows only when it has been lowered: each time the wish is corrected by what it was wrong before. A
+// plan that does not fit is first lowered anew without what trades memory for time.
 Executor::Impl::Lowered Executor::Impl::fit(const Graph& graph,
-                                            const std::function<Lowered(Graph)>& lower_graph) const {
+                                            const std::function<Lowered(Graph, bool frugal)>& lower_graph) const {
   const Recompute recompute(graph);
   Recompute::Result result = recompute.as_asked();
-  Lowered best = lower_graph(std::move(result.graph));
+  Lowered best = lower_graph(std::move(result.graph), false);
   const size_t budget = options.memory_budget;
+  if (budget > 0 && best.memory.total_bytes() > budget) {
+    Lowered frugal = lower_graph(recompute.as_asked().graph, true);
+    if (frugal.memory.total_bytes() < best.memory.total_bytes()) best = std::move(frugal);
+  }
   auto needed = static_cast<double>(best.memory.total_bytes()), wish = static_cast<double>(result.bytes);
   for (int attempt = 0; attempt < 6 && budget > 0 && best.memory.total_bytes() > budget; ++attempt) {
     const size_t before = result.bytes;
     wish = std::max(1.0, std::min(wish, static_cast<double>(result.bytes)) - (needed - static_cast<double>(budget)));
     result = recompute.within(static_cast<size_t>(wish));
     if (result.bytes == before) break;  // there is no other way
-    Lowered other = lower_graph(std::move(result.graph));
+    Lowered other = lower_graph(std::move(result.graph), true);
     needed = static_cast<double>(other.memory.total_bytes());
     if (other.memory.total_bytes() < best.memory.total_bytes()) best = std::move(other);
   }

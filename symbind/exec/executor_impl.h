@@ -57,8 +57,8 @@ struct Executor::Impl {
   };
   bool is_poisoned() const { return options.poison || poison_everything(); }
   Lowered lower(Graph graph, const std::unordered_map<const Node*, NDArray>& array_of,
-                const std::vector<NDArray>& requested_grads, bool monitored) const;
-  Lowered fit(const Graph& graph, const std::function<Lowered(Graph)>& lower_graph) const;
+                const std::vector<NDArray>& requested_grads, bool monitored, bool frugal) const;
+  Lowered fit(const Graph& graph, const std::function<Lowered(Graph, bool frugal)>& lower_graph) const;
   void take_out_grads(Compiled& compiled, const Arrays& given) const;
   void run(Compiled& compiled, bool forward) const;
   static std::string table(const PlanKey& key, const Plan& plan);

@@ -150,8 +150,9 @@ StepAccess Plan::accesses(size_t step) const {
   const GraphNode& node = graph_.nodes[number];
   StepAccess access{node.context, {}, {}};
   const std::vector<bool> updated = node.op().updated_inputs(node.source->params.get(), node.inputs.size());
+  const std::vector<bool> shape_only = shape_only_inputs(node);
   for (size_t k = 0; k < node.inputs.size(); ++k) {
-    if (Graph::is_shape_only(node, k)) continue;
+    if (shape_only[k]) continue;
     (updated[k] ? access.writes : access.reads).push_back(range_of(node.inputs[k]));
   }
   for (int k = 0; k < node.outputs; ++k) access.writes.push_back(range_of(node.first_output + k));
@@ -280,6 +281,16 @@ void Plan::run(Part& part, const NodeCallback* callback) {
   if (poison_ && &part == &forward_) poison_arenas();
   if (poison_) poison_results(part);
   if (&part == &forward_) prepare_kept();
+  try {
+    run_part(part, callback);
+  } catch (...) {  // steps before the one that failed have written
+    mark_written(part);
+    throw;
+  }
+  mark_written(part);
+}
+
+void Plan::run_part(Part& part, const NodeCallback* callback) {
   if (callback) {
     run_with_callback(part, *callback);
   } else if (times_) {
@@ -289,6 +300,9 @@ void Plan::run(Part& part, const NodeCallback* callback) {
   } else {
     for (Stretch& stretch : part.stretches) run_stretch(stretch);
   }
+}
+
+void Plan::mark_written(const Part& part) const {
   for (const size_t index : part.writes) outside_[index].storage().bump();
 }
 

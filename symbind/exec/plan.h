@@ -131,6 +131,8 @@ class Plan {
   void* address(const Place& place) const;
   NDArray array_of(int tensor) const;
   void run(Part& part, const NodeCallback* callback);
+  void run_part(Part& part, const NodeCallback* callback);
+  void mark_written(const Part& part) const;
   void run_step(const Step& step) const;
   void poison_arenas() const;
   void poison_results(const Part& part) const;

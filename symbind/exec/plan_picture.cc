@@ -25,8 +25,9 @@ class Lives {
     for (size_t i = 0; i < graph_.nodes.size(); ++i) {
       const GraphNode& node = graph_.nodes[i];
       if (node.is_variable()) continue;
+      const std::vector<bool> shape_only = shape_only_inputs(node);
       for (size_t k = 0; k < node.inputs.size(); ++k)
-        if (!Graph::is_shape_only(node, k)) read(node.inputs[k], graph_.is_backward(static_cast<int>(i)));
+        if (!shape_only[k]) read(node.inputs[k], graph_.is_backward(static_cast<int>(i)));
       for (int k = 0; k < node.outputs; ++k) write(i, node.first_output + k);
       if (memory_.skip[i]) continue;
       add_scratch(i);
@@ -83,9 +84,10 @@ class Lives {
     const int buffer = add({kind, at.index, at.offset, bytes(tensor), step_, step_, node.source->name});
     buffer_of_[static_cast<size_t>(tensor)] = buffer;
     // An input is alive while its node runs: where it has bytes in common with an output, that is no accident.
+    const std::vector<bool> shape_only = shape_only_inputs(node);
     for (size_t k = 0; k < node.inputs.size(); ++k) {
       const int input = buffer_of_[static_cast<size_t>(node.inputs[k])];
-      if (input >= 0 && !Graph::is_shape_only(node, k) && share_bytes(node.inputs[k], tensor)) unite(input, buffer);
+      if (input >= 0 && !shape_only[k] && share_bytes(node.inputs[k], tensor)) unite(input, buffer);
     }
   }
 

@@ -176,8 +176,9 @@ class PlanTable {
     const Tensor& output = tensor(node.first_output);
     const bool in_place = runs && overwrites_an_input(node);
     size_t in = 0, out = 0;
+    const std::vector<bool> shape_only = shape_only_inputs(node);
     for (size_t k = 0; k < node.inputs.size(); ++k)
-      if (!Graph::is_shape_only(node, k)) in += tensor(node.inputs[k]).bytes();
+      if (!shape_only[k]) in += tensor(node.inputs[k]).bytes();
     for (int k = 0; k < node.outputs; ++k)
       if (place(node.first_output + k).kind != Place::Kind::nowhere) out += tensor(node.first_output + k).bytes();
     const size_t scratch = runs ? working_bytes(graph_, node) : 0;
@@ -204,9 +205,10 @@ class PlanTable {
   }
 
   bool overwrites_an_input(const GraphNode& node) const {
+    const std::vector<bool> shape_only = shape_only_inputs(node);
     for (size_t k = 0; k < node.inputs.size(); ++k) {
       const Place& from = place(node.inputs[k]);
-      if (from.kind != Place::Kind::arena || Graph::is_shape_only(node, k)) continue;
+      if (from.kind != Place::Kind::arena || shape_only[k]) continue;
       for (int i = 0; i < node.outputs; ++i) {
         const Place& to = place(node.first_output + i);
         if (to.kind == from.kind && to.index == from.index && to.offset == from.offset) return true;

@@ -41,10 +41,11 @@ class Coverage {
 
 std::vector<int> last_uses(const Graph& graph) {
   std::vector<int> last = graph.producer;
-  for (size_t i = 0; i < graph.nodes.size(); ++i)
-    for (size_t k = 0; k < graph.nodes[i].inputs.size(); ++k)
-      if (!Graph::is_shape_only(graph.nodes[i], k))
-        last[static_cast<size_t>(graph.nodes[i].inputs[k])] = static_cast<int>(i);
+  for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    const std::vector<bool> shape_only = shape_only_inputs(graph.nodes[i]);
+    for (size_t k = 0; k < shape_only.size(); ++k)
+      if (!shape_only[k]) last[static_cast<size_t>(graph.nodes[i].inputs[k])] = static_cast<int>(i);
+  }
   // Whoever asked for an output may read it at any time.
   for (const int output : graph.outputs) last[static_cast<size_t>(output)] = static_cast<int>(graph.nodes.size());
   return last;

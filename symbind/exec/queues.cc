@@ -163,8 +163,9 @@ bool worth_queues(const Graph& graph, size_t first, size_t end) {
     const GraphNode& node = graph.nodes[i];
     if (node.is_variable()) continue;
     double begin = 0, bytes = 0;
+    const std::vector<bool> shape_only = shape_only_inputs(node);
     for (size_t k = 0; k < node.inputs.size(); ++k) {
-      if (Graph::is_shape_only(node, k)) continue;
+      if (shape_only[k]) continue;
       begin = std::max(begin, finished[static_cast<size_t>(graph.producer[static_cast<size_t>(node.inputs[k])])]);
       bytes += static_cast<double>(graph.tensors[static_cast<size_t>(node.inputs[k])].bytes());
     }

@@ -52,13 +52,13 @@ std::optional<ConvolutionFused> as_fused_convolution(const GraphNode& node) {
   return std::nullopt;
 }
 
-void fuse(Graph& graph) {
+void fuse(Graph& graph, bool frugal) {
   fold_batch_norm(graph);
   fuse_residual(graph);
   fuse_activation(graph);
   fuse_norm_relu(graph);
   transpose_weights(graph);
-  fuse_products(graph);
+  if (!frugal) fuse_products(graph);  // the rows of all steps are held until they are joined
   fuse_pointwise(graph);
 }
 

@@ -11,6 +11,15 @@ namespace {
 
 bool is_relu(const Activation* activation) { return activation && activation->act_type == "relu"; }
 
+// Does a node between the two read or update a moving statistic of the norm?
+bool are_states_touched_between(const Graph& graph, int norm, int end) {
+  const std::vector<int>& inputs = graph.nodes[static_cast<size_t>(norm)].inputs;
+  for (auto i = static_cast<size_t>(norm) + 1; i < static_cast<size_t>(end); ++i)
+    for (const int input : graph.nodes[i].inputs)
+      if (input == inputs[3] || input == inputs[4]) return true;
+  return false;
+}
+
 // The BatchNorm whose result this node, a ReLU, alone reads; -1: none.
 int norm_before(const Graph& graph, const Readers& readers, int number) {
   const GraphNode& node = graph.nodes[static_cast<size_t>(number)];
@@ -19,9 +28,10 @@ int norm_before(const Graph& graph, const Readers& readers, int number) {
   const GraphNode& norm = graph.nodes[static_cast<size_t>(before)];
   const bool matches =
       params_if<BatchNorm>(norm) && node.inputs[0] == norm.first_output && norm.context == node.context;
-  // Its statistics come later by this: nobody may want them before.
-  const bool in_time =
-      matches && readers.all_after(number, norm.first_output + 1) && readers.all_after(number, norm.first_output + 2);
+  // Its statistics come later by this, and its states change later: nobody may want them before.
+  const bool in_time = matches && readers.all_after(number, norm.first_output + 1) &&
+                       readers.all_after(number, norm.first_output + 2) &&
+                       !are_states_touched_between(graph, before, number);
   return in_time ? before : -1;
 }
 

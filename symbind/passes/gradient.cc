@@ -4,7 +4,9 @@
 #include "symbind/passes/gradient.h"
 
 #include <algorithm>
+#include <optional>
 #include <unordered_map>
+#include <utility>
 
 #include "symbind/core/error.h"
 #include "symbind/graph/builder.h"
@@ -34,6 +36,11 @@ class BackwardNames : public NameManager {
   std::string prefix_;
   std::unordered_map<std::string, int> counts_;
 };
+
+Attributes placement_of(const Node& node) {
+  const std::string* group = find_attribute(node.attributes, "__ctx_group__");
+  return group ? Attributes{{"__ctx_group__", *group}} : Attributes{};
+}
 
 class Differentiation {
  public:
@@ -76,37 +83,56 @@ class Differentiation {
   void visit(size_t number);
   void finish(size_t request);
   Symbol gradient_of(int tensor);
+  void contribute(int tensor, const Symbol& part);
   int append(const Entry& entry);
 
   Graph& graph_;
   const std::vector<GradientRequest>& requests_;
   const size_t forward_nodes_;
-  std::vector<bool> matters_;                   // by node: does a requested gradient depend on it?
-  std::vector<std::vector<Symbol>> gradients_;  // by tensor: what its users contributed
+  std::vector<bool> matters_;  // by node: does a requested gradient depend on it?
+  struct Arrived {
+    std::optional<Symbol> sum;  // none: nothing yet
+    int sums = 0;               // that it took
+  };
+  std::vector<Arrived> gradients_;  // by tensor: what its users contributed
   std::unordered_map<const Node*, int> number_;
   Attributes placement_;  // of the nodes being made
   GradientPorts ports_;
 };
 
+// What arrives at a tensor is added to what was there at once: of all that the users of a shared weight contribute only
+// the sum is held.
+void Differentiation::contribute(int tensor, const Symbol& part) {
+  append(part.entries()[0]);
+  Arrived& arrived = gradients_[static_cast<size_t>(tensor)];
+  if (!arrived.sum) {
+    arrived.sum = part;
+    return;
+  }
+  const Node& maker = *graph_.nodes[producer(tensor)].source;
+  const BackwardNames names(maker.name);
+  const int before = arrived.sums++;
+  arrived.sum = apply("elemwise_add", {*arrived.sum, part}, {}, join("elemwise_add", before > 0 ? join(before) : ""));
+  const Attributes placement = std::exchange(placement_, placement_of(maker));
+  append(arrived.sum->entries()[0]);
+  placement_ = placement;
+}
+
 // The sum of what arrives at a tensor; asked for once per tensor.
 Symbol Differentiation::gradient_of(int tensor) {
-  std::vector<Symbol>& parts = gradients_[static_cast<size_t>(tensor)];
   for (size_t i = 0; i < graph_.net_outputs; ++i) {
     if (graph_.outputs[i] != tensor || ports_.out_grads[i] >= 0) continue;
     const GraphNode& node = graph_.nodes[producer(tensor)];
     auto variable = std::make_shared<Node>();
     variable->name = join(node.source->name, "_out_grad", i);
-    parts.push_back(Symbol({{variable, 0}}));
     ports_.out_grads[i] = append({variable, 0});
     // It has the shape and type of the output it belongs to.
     graph_.tensors.back() = {graph_.tensors[static_cast<size_t>(tensor)].shape,
                              graph_.tensors[static_cast<size_t>(tensor)].dtype, Layout::plain};
+    contribute(tensor, Symbol({{variable, 0}}));
   }
-  if (parts.empty()) return apply("zeros_like", symbol_of(tensor));
-  Symbol sum = parts[0];
-  for (size_t i = 1; i < parts.size(); ++i) sum = apply("elemwise_add", {sum, parts[i]});
-  parts.assign(1, sum);
-  return sum;
+  const std::optional<Symbol>& sum = gradients_[static_cast<size_t>(tensor)].sum;
+  return sum ? *sum : apply("zeros_like", symbol_of(tensor));
 }
 
 class Differentiation::GradOfNode final : public Grad {
@@ -124,7 +150,7 @@ class Differentiation::GradOfNode final : public Grad {
   Symbol out_grad(size_t index) override { return all_.gradient_of(first_output_ + static_cast<int>(index)); }
   bool has_out_grad(size_t index) override {
     const int tensor = first_output_ + static_cast<int>(index);
-    return !all_.gradients_[static_cast<size_t>(tensor)].empty() || all_.is_head(tensor);
+    return all_.gradients_[static_cast<size_t>(tensor)].sum || all_.is_head(tensor);
   }
   bool wants(std::string_view name) override { return wants(index(name)); }
   bool wants(size_t index) override { return all_.matters_[all_.producer(node_.inputs.at(index))]; }
@@ -149,11 +175,6 @@ class Differentiation::GradOfNode final : public Grad {
   const int first_output_;
 };
 
-Attributes placement_of(const Node& node) {
-  const std::string* group = find_attribute(node.attributes, "__ctx_group__");
-  return group ? Attributes{{"__ctx_group__", *group}} : Attributes{};
-}
-
 void Differentiation::visit(size_t number) {
   if (!matters_[number] || graph_.nodes[number].is_variable()) return;
   const NodePtr source = graph_.nodes[number].source;
@@ -166,10 +187,7 @@ void Differentiation::visit(size_t number) {
   BackwardNames names(source->name);
   placement_ = placement_of(*source);
   source->op->gradient(source->params.get(), gradient);
-  for (auto& [input, symbol] : gradient.results) {
-    append(symbol.entries()[0]);
-    gradients_[static_cast<size_t>(input)].push_back(symbol);
-  }
+  for (auto& [input, symbol] : gradient.results) contribute(input, symbol);
 }
 
 void Differentiation::finish(size_t request) {

@@ -46,11 +46,12 @@ int Graph::append(NodePtr source, std::vector<int> inputs) {
   return number;
 }
 
-bool Graph::is_shape_only(const GraphNode& node, size_t index) {
-  if (node.is_variable() || node.op().shape_only.empty()) return false;
-  const auto& names = node.op().shape_only;
-  const std::string name = node.op().all_inputs(node.source->params.get())[index];
-  return std::find(names.begin(), names.end(), name) != names.end();
+std::vector<bool> shape_only_inputs(const GraphNode& node) {
+  std::vector<bool> result(node.inputs.size(), false);
+  if (node.is_variable() || node.op().shape_only.empty()) return result;
+  const Names &only = node.op().shape_only, names = node.op().all_inputs(node.source->params.get());
+  for (size_t i = 0; i < result.size(); ++i) result[i] = std::find(only.begin(), only.end(), names[i]) != only.end();
+  return result;
 }
 
 }  // namespace symbind

@@ -74,8 +74,9 @@ struct Graph {
   // Adds a node (and its tensors) at the end; returns its number.
   int append(NodePtr source, std::vector<int> inputs);
   bool is_backward(int node) const { return static_cast<size_t>(node) >= forward_nodes; }
-  // Is input `index` of a node read for its shape and type alone?
-  static bool is_shape_only(const GraphNode& node, size_t index);
 };
+
+// For each input of a node: is it read for its shape and type alone?
+std::vector<bool> shape_only_inputs(const GraphNode& node);
 
 }  // namespace symbind

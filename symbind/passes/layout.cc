@@ -97,10 +97,11 @@ class LayoutFlow {
                           std::vector(static_cast<size_t>(node.outputs), *layout)};
     }
     std::vector<int> inputs;
+    const std::vector<bool> shape_only = shape_only_inputs(node);
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       const int now = rewriter_.now(node.inputs[i]);
       const Layout wanted = wish ? wish->inputs[i] : Layout::plain;
-      inputs.push_back(Graph::is_shape_only(node, i) ? now : in_layout(now, wanted));
+      inputs.push_back(shape_only[i] ? now : in_layout(now, wanted));
     }
     const GraphNode& made = rewriter_.replace(node, node.source, std::move(inputs));
     if (!wish) return;

@@ -13,8 +13,8 @@ namespace symbind {
 // place: the context of every node, from its ctx_group; puts a copy where a tensor is used on another context.
 void place(Graph& graph, Context default_context, const std::map<std::string, Context>& group2ctx);
 
-// fuse: several operators become one, by the rules of passes/fuse.h.
-void fuse(Graph& graph);
+// fuse: several operators become one, by the rules of passes/fuse.h. Frugal: not where more memory is held by it.
+void fuse(Graph& graph, bool frugal = false);
 
 // select: the first implementation that accepts each node. At explain level 2 choices and refusals are written to the
 // log.

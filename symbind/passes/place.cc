@@ -35,13 +35,14 @@ void place(Graph& graph, Context default_context, const std::map<std::string, Co
     const std::vector<bool> updated = node.is_variable()
                                           ? std::vector<bool>()
                                           : node.op().updated_inputs(node.source->params.get(), node.inputs.size());
+    const std::vector<bool> shape_only = shape_only_inputs(node);
     for (size_t k = 0; k < node.inputs.size(); ++k) {
       const int tensor = rewriter.now(node.inputs[k]);
       const Graph& made = rewriter.graph();
       const Context home = made.nodes[static_cast<size_t>(made.producer[static_cast<size_t>(tensor)])].context;
       require(!updated[k] || home == node.context, "[", node.op().name, " ", node.source->name, "] runs on ",
               node.context, ", but its state is on ", home);
-      inputs.push_back(Graph::is_shape_only(node, k) ? tensor : on(tensor, node.context));
+      inputs.push_back(shape_only[k] ? tensor : on(tensor, node.context));
     }
     rewriter.replace(node, node.source, std::move(inputs));
   }

@@ -120,9 +120,7 @@ class Planner {
   Context context_of(int tensor) const { return graph_.nodes[at(graph_.producer[at(tensor)])].context; }
   bool is_variable(int tensor) const { return graph_.nodes[at(graph_.producer[at(tensor)])].is_variable(); }
   const Tensor& tensor(int number) const { return graph_.tensors[at(number)]; }
-  bool is_shape_only(int node, size_t input) const {
-    return !shape_only_[at(node)].empty() && shape_only_[at(node)][input];
-  }
+  bool is_shape_only(int node, size_t input) const { return shape_only_[at(node)][input]; }
 
   void find_last_uses() {
     last_use_ = graph_.producer;

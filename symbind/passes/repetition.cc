@@ -78,11 +78,7 @@ Repetition::Repetition(const Graph& given) : graph(given) {
   for (GraphNode& node : graph.nodes)
     if (!node.is_variable() && node.random_slot < 0 && node.op().is_random(node.source->params.get()))
       node.random_slot = graph.random_slots++;
-  for (const GraphNode& node : graph.nodes) {
-    std::vector<bool> only = shape_only_inputs(node);
-    only.resize(node.inputs.size(), false);
-    shape_only.push_back(std::move(only));
-  }
+  for (const GraphNode& node : graph.nodes) shape_only.push_back(shape_only_inputs(node));
   for (size_t i = 0; i < graph.forward_nodes; ++i) {
     repeatable.push_back(may_repeat(graph.nodes[i]));
     cost.push_back(graph.nodes[i].is_variable() ? 0 : cost_of(graph, graph.nodes[i]));

@@ -1,17 +1,8 @@
 #include "symbind/passes/rewrite.h"
 
-#include <algorithm>
 #include <numeric>
 
 namespace symbind {
-
-std::vector<bool> shape_only_inputs(const GraphNode& node) {
-  if (node.is_variable() || node.op().shape_only.empty()) return {};
-  const Names &only = node.op().shape_only, names = node.op().all_inputs(node.source->params.get());
-  std::vector<bool> result;
-  for (const std::string& name : names) result.push_back(std::find(only.begin(), only.end(), name) != only.end());
-  return result;
-}
 
 Rewriter::Rewriter(const Graph& old) : old_(old), map_(old.tensors.size(), -1) {
   graph_.nodes.reserve(old.nodes.size() + 16);

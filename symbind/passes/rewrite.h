@@ -11,9 +11,6 @@
 
 namespace symbind {
 
-// Which inputs of a node are read for their shape and type alone: one for each input, or none if no input is.
-std::vector<bool> shape_only_inputs(const GraphNode& node);
-
 class Rewriter {
  public:
   explicit Rewriter(const Graph& old);

@@ -33,6 +33,13 @@ TEST(Shape, CountsElements) {
   EXPECT_TRUE((Shape{2, 0, 4}).known());
 }
 
+TEST(Shape, IsARangeOfItsDimensionsNotOfElements) {
+  const Shape shape{2, 3, 4};
+  const std::span<const int64_t> dims(shape);
+  EXPECT_EQ(Dims(dims.begin(), dims.end()), (Dims{2, 3, 4}));
+  EXPECT_EQ(std::ranges::size(shape), 3u);
+}
+
 TEST(Shape, SaysWhatIsUnknown) {
   const Shape shape{32, unknown_dim, 5};
   EXPECT_TRUE(shape.rank_known());

@@ -2,9 +2,14 @@
 // (weights in another order, folded statistics) is used when it is out of date.
 #include <gtest/gtest.h>
 
+#include "symbind/core/error.h"
+#include "symbind/exec/arithmetic.h"
 #include "symbind/exec/executor.h"
 #include "symbind/exec/invoke.h"
 #include "symbind/files/params.h"
+#include "symbind/ops/batch_norm.h"
+#include "symbind/ops/conv.h"
+#include "symbind/ops/custom.h"
 
 #include "tests/support/arrays.h"
 #include "tests/support/bind_options.h"
@@ -151,6 +156,38 @@ INSTANTIATE_TEST_SUITE_P(Plans, DerivedFromParameters, ::testing::Range(size_t{0
                          [](const ::testing::TestParamInfo<size_t>& network) {
                            return networks()[network.param].name + join("_", network.param);
                          });
+
+// Throws in training.
+class Failing : public CustomOp {
+  void forward(bool is_train, const std::vector<OpReq>& req, const std::vector<NDArray>& in,
+               const std::vector<NDArray>& out, const std::vector<NDArray>&) override {
+    if (is_train) fail("not in training");
+    assign(out[0], req[0], in[0]);
+  }
+};
+class FailingProp : public CustomOpProp {
+  std::shared_ptr<CustomOp> create_operator(Context, const std::vector<Shape>&,
+                                            const std::vector<DType>&) const override {
+    return std::make_shared<Failing>();
+  }
+};
+
+TEST(DerivedFromParameters, FollowStatisticsThatAFailedForwardHasMoved) {
+  register_custom_op("failing", [](const Attributes&) { return std::make_shared<FailingProp>(); });
+  Symbol net = convolution(Symbol::variable("data"), {.kernel = {1, 1}, .num_filter = 8}, "conv");
+  net = batch_norm(net, {.momentum = 0.5}, "bn");
+  net = custom(net, {.op_type = "failing"}, "failing");
+  const testing::Network network{"failing", net, {{"data", {2, 8, 4, 4}}}, 0};
+  for (const Context context : testing::all_devices()) {
+    auto usual = testing::bind_with_values(network, context);
+    auto plain = testing::bind_with_values(network, context, {.options = testing::plainest()});
+    const NDArray before = usual->forward(false)[0].copy();
+    EXPECT_TRUE(testing::fails_with([&] { usual->forward(true); }, "not in training"));
+    plain->copy_params_from({}, usual->aux_dict());
+    EXPECT_TRUE(testing::all_close(usual->forward(false)[0], plain->forward(false)[0], {1e-3, 1e-5, 1e-4})) << context;
+    EXPECT_FALSE(testing::same_bits(usual->outputs()[0], before)) << context;
+  }
+}
 
 }  // namespace
 }  // namespace symbind

@@ -82,7 +82,7 @@ void run_in_thought(const Planned& planned) {
     const GraphNode& node = planned.graph.nodes[i];
     if (node.is_variable()) continue;
     for (size_t k = 0; k < node.inputs.size(); ++k) {
-      if (!Graph::is_shape_only(node, k)) {
+      if (!shape_only_inputs(node)[k]) {
         EXPECT_TRUE(arena.is_whole(node.inputs[k])) << node.source->name << " reads poison as input " << k;
       }
     }

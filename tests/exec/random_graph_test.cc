@@ -1,8 +1,9 @@
 // Plans of networks made up at random, against the plainest plan of the same network: every other time in float64,
 // which the libraries' and vectorised kernels leave to the plain ones. SYMBIND_GRAPHS=20000 tries more of them,
-// SYMBIND_GRAPH=<seed> one.
+// SYMBIND_GRAPH=<seed> one, and both so many from a seed on.
 #include "tests/support/random_graph.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <random>
 
@@ -10,6 +11,8 @@
 
 #include "symbind/core/error.h"
 #include "symbind/core/random.h"
+#include "symbind/exec/arithmetic.h"
+#include "symbind/exec/invoke.h"
 
 #include "tests/support/bind_options.h"
 #include "tests/support/networks.h"
@@ -22,7 +25,33 @@ namespace {
 using testing::RandomGraph;
 using testing::Record;
 
-// A prediction, a step of training, a prediction with the statistics it has moved, and gradients in test mode.
+// Changes every argument and auxiliary state a little, each time by another way to do so.
+void change_parameters(Executor& executor) {
+  NamedArrays copied;
+  int way = 0;
+  for (const auto* arrays : {&executor.arg_dict(), &executor.aux_dict()})
+    for (const auto& [name, array] : *arrays) switch (way++ % 4) {
+        case 0: {
+          auto values = array.to_vector<double>();
+          for (double& value : values) value *= 0.875;
+          array.copy_from(values);
+          break;
+        }
+        case 1:
+          invoke("_mul_scalar", {array}, {{"scalar", "0.875"}}, {.out = {array}});
+          break;
+        case 2:
+          (array.slice(0, 1) * 0.875).copyto(array.slice(0, 1));
+          break;
+        default:
+          copied[name] = array * 0.875;
+      }
+  NamedArrays arguments, states;
+  for (const auto& [name, array] : copied) (executor.arg_dict().contains(name) ? arguments : states)[name] = array;
+  executor.copy_params_from(arguments, states);
+}
+
+// Predictions, steps of training, and gradients in test mode, in an order that differs from graph to graph.
 Record record_of(const RandomGraph& graph, Context context, const SimpleBindOptions& options,
                  DType dtype = DType::float32, uint64_t noise = 0) {
   Record record;
@@ -30,19 +59,27 @@ Record record_of(const RandomGraph& graph, Context context, const SimpleBindOpti
   if (noise > 0) testing::disturb(*executor, noise);
   const auto out_grads = testing::out_grads_for(*executor, graph.seed);
   seed(graph.seed);
-  executor->forward(false);
-  record.add("prediction", executor->output_dict());
+  if (graph.seed % 7 != 0) {
+    executor->forward(false);
+    record.add("prediction", executor->output_dict());
+  }
+  if (graph.seed % 5 == 0) executor->forward(true);  // and nothing behind it
   executor->forward(true);
   record.add("output", executor->output_dict());
   executor->backward(out_grads);
   record.add("gradient", executor->grad_dict());
   record.add("state", executor->aux_dict());
+  if (graph.seed % 3 == 1) change_parameters(*executor);
   executor->forward(false);
   record.add("second prediction", executor->output_dict());
   if (graph.seed % 3 == 0) {
     executor->backward(out_grads);
     record.add("test-mode gradient", executor->grad_dict());
   }
+  if (graph.seed % 3 == 2) return record;
+  executor->forward(true);
+  executor->backward(out_grads);
+  record.add("second gradient", executor->grad_dict());
   return record;
 }
 
@@ -56,8 +93,8 @@ Record record_of(const RandomGraph& graph, Context context, const SimpleBindOpti
 // Which switches are on differs from graph to graph; mostly all are.
 SimpleBindOptions options_for(const RandomGraph& graph, Context context) {
   SimpleBindOptions options;
-  options.options.poison = true;
   std::mt19937_64 dice(graph.seed);
+  options.options.poison = !graph.grouped || dice() % 2 == 0;  // poisoned contexts do not run at once
   if (dice() % 3 == 0)
     for (const testing::Switch& each : testing::switches()) each.set(options.options, dice() % 2 == 0);
   if (dice() % 3 == 0) options.options.memory_budget = 1 + dice() % 20000;
@@ -90,7 +127,9 @@ int64_t setting(const char* name, int64_t otherwise) {
 void try_graphs(Context context, uint64_t first, uint64_t count) {
   int failures = 0;
   for (uint64_t number = first; number < first + count && failures < 3; ++number) {
-    const RandomGraph graph = testing::random_graph(number, number % 50 == 49 ? 40 : 3 + static_cast<int>(number % 14));
+    const bool large = number % 100 == 24;
+    const int size = large ? 6 : number % 50 == 49 ? 40 : 3 + static_cast<int>(number % 14);
+    const RandomGraph graph = testing::random_graph(number, size, large);
     const SimpleBindOptions options = options_for(graph, context);
     ::testing::AssertionResult result = ::testing::AssertionSuccess();
     try {
@@ -112,12 +151,10 @@ void try_graphs(Context context, uint64_t first, uint64_t count) {
 
 TEST(RandomGraphs, GiveTheNumbersOfThePlainestPlan) {
   const testing::Quiet quiet;  // about budgets that cannot be met
-  const auto only = setting("SYMBIND_GRAPH", -1);
+  const int64_t first = setting("SYMBIND_GRAPH", -1);
   for (const Context context : testing::all_devices()) {
-    if (only >= 0)
-      try_graphs(context, static_cast<uint64_t>(only), 1);
-    else
-      try_graphs(context, 0, static_cast<uint64_t>(setting("SYMBIND_GRAPHS", context.is_gpu() ? 300 : 3000)));
+    const int64_t count = setting("SYMBIND_GRAPHS", first >= 0 ? 1 : context.is_gpu() ? 300 : 1500);
+    try_graphs(context, static_cast<uint64_t>(std::max<int64_t>(first, 0)), static_cast<uint64_t>(count));
   }
 }
 

@@ -8,7 +8,9 @@
 #include "symbind/exec/executor.h"
 #include "symbind/exec/invoke.h"
 #include "symbind/graph/attributes.h"
+#include "symbind/ops/activation.h"
 #include "symbind/ops/custom.h"
+#include "symbind/ops/fully_connected.h"
 
 #include "tests/support/arrays.h"
 #include "tests/support/networks.h"
@@ -133,6 +135,28 @@ TEST(Recompute, KeepsToABudgetThatCanBeMet) {
     EXPECT_GT(count_again(*executor), 0) << part;
   }
   EXPECT_EQ(messages.all, "");
+}
+
+// Making one product of all steps' gradients would hold the rows of every step.
+TEST(Recompute, KeepsToABudgetWhereStepsShareAWeight) {
+  const Messages messages;
+  const Symbol weight = Symbol::variable("weight");
+  Symbol net = Symbol::variable("data");
+  for (int step = 0; step < 100; ++step) {
+    net = fully_connected({{"data", net}, {"weight", weight}}, {.num_hidden = 64, .no_bias = true}, join("fc", step));
+    net = activation(net, {.act_type = "tanh"});
+  }
+  const testing::Network network{"steps", net, {{"data", {16, 64}}}, 0};
+  auto usual = testing::bind_with_values(network);
+  auto small = testing::bind_with_values(network, cpu(), with_budget(usual->memory().arena / 4));
+  EXPECT_LE(small->memory().arena, usual->memory().arena / 4);
+  EXPECT_EQ(messages.all, "");
+  for (auto* executor : {&usual, &small}) {
+    (*executor)->forward(true);
+    (*executor)->backward(testing::out_grads_for(**executor));
+  }
+  for (const auto& [name, gradient] : usual->grad_dict())
+    EXPECT_TRUE(testing::all_close(small->grad_dict().at(name), gradient, {1e-3, 1e-6, 1e-5})) << name;
 }
 
 TEST(Recompute, ComputesNothingAgainThatNeedNotBe) {

@@ -149,6 +149,24 @@ TEST(Gradient, OfSharedWeightsIsTheSum) {
   EXPECT_TRUE(testing::check_gradient(net, double_values(net, {{"x", {3, 4}}})));
 }
 
+// Each is as large as the weight: no more than two are there at a time, the sum and what is added to it next.
+TEST(Gradient, OfASharedWeightIsSummedAsItComes) {
+  const Symbol w = var("w");
+  Symbol net = var("x");
+  for (int i = 0; i < 10; ++i) net = apply("FullyConnected", {net, w}, {{"num_hidden", "4"}, {"no_bias", "True"}});
+  const Graph graph = training_graph(net, {{"x", {3, 4}}}).graph;
+  std::vector<int> last_read(graph.tensors.size(), -1);
+  for (size_t i = 0; i < graph.nodes.size(); ++i)
+    for (const int input : graph.nodes[i].inputs) last_read[static_cast<size_t>(input)] = static_cast<int>(i);
+  for (size_t i = graph.forward_nodes; i < graph.nodes.size(); ++i) {
+    int held = 0;
+    for (size_t t = 0; t < graph.tensors.size(); ++t)
+      held += graph.is_backward(graph.producer[t]) && graph.producer[t] <= static_cast<int>(i) &&
+              last_read[t] > static_cast<int>(i) && graph.tensors[t].shape == Shape{4, 4};
+    EXPECT_LE(held, 2) << "behind " << graph.nodes[i].source->name;
+  }
+}
+
 TEST(Gradient, OfSeveralOutputsIsTheSum) {
   const Symbol x = var("x"), h = apply("Activation", x, {{"act_type", "sigmoid"}});
   const Symbol net = Symbol::group({h, h * x, h, x});

@@ -45,7 +45,7 @@ TEST(Layout, ElementwiseOperatorsSeeOneLayout) {
   for (const GraphNode& node : graph.nodes) {
     if (node.is_variable() || !node.op().elementwise) continue;
     for (size_t i = 0; i < node.inputs.size(); ++i) {
-      if (Graph::is_shape_only(node, i)) continue;
+      if (shape_only_inputs(node)[i]) continue;
       EXPECT_EQ(layout_of(graph, node.inputs[i]), layout_of(graph, node.first_output)) << node.source->name;
     }
   }

@@ -144,7 +144,7 @@ void expect_right(const Planned& planned) {
     }
     const Place& scratch = plan.scratch[i];
     for (size_t k = 0; k < node.inputs.size(); ++k) {
-      if (Graph::is_shape_only(node, k)) continue;
+      if (shape_only_inputs(node)[k]) continue;
       const int input = node.inputs[k];
       const Place& from = plan.tensors[at(input)];
       EXPECT_TRUE(memory.holds(from, content[at(input)])) << name << " reads input " << k << " too late";

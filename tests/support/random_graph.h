@@ -20,8 +20,9 @@ struct RandomGraph {
   uint64_t seed;
 };
 
-// The same seed gives the same network. About `size` operators, with a few outputs.
-RandomGraph random_graph(uint64_t seed, int size);
+// The same seed gives the same network. About `size` operators, with a few outputs; with large arrays several threads
+// work on each.
+RandomGraph random_graph(uint64_t seed, int size, bool large = false);
 
 // Bound, with values for arguments, auxiliary states and gradients that are added to, by name and seed. All arrays are
 // of one type.

@@ -12,28 +12,70 @@
 namespace symbind::cpu_backend {
 namespace {
 
-// The kernel of another operator on some of a node's arrays.
-class Borrowed {
+// The kernel of another operator on some of a node's arrays: input i of it is input order[i] of the node, and behind
+// those stands an array of which only the shape counts.
+class Borrowed final : public Kernel {
  public:
   template <class P>
-  Borrowed(const NodeView& node, const P& params, std::vector<Tensor> inputs, std::vector<Tensor> outputs)
-      : inputs_(std::move(inputs)),
-        outputs_(std::move(outputs)),
+  Borrowed(const NodeView& node, const P& params, std::vector<size_t> order, std::vector<Tensor> inputs)
+      : order_(std::move(order)),
+        inputs_(std::move(inputs)),
+        outputs_{node.outputs[0]},
         params_(op_of<P>().checked_params(&params, node.name)) {
-    NodeView view{op_of<P>(), params_.get(), node.name, inputs_, outputs_, node.is_train, -1, node.context};
+    const NodeView view{op_of<P>(), params_.get(), node.name, inputs_, outputs_, node.is_train, -1, node.context};
     for (const Implementation& implementation : Target::get(node.context).implementations(view.op)) {
       if (implementation.refuse && !implementation.refuse(view).empty()) continue;
       kernel_ = implementation.build(view);
-      return;
+      break;
     }
-    fail(node.where(), " cannot run on ", node.context);
+    require(kernel_ != nullptr, node.where(), " cannot run on ", node.context);
+    scratch_bytes = kernel_->scratch_bytes;
+    kept_bytes = kernel_->kept_bytes;
+    for (const int input : kernel_->kept_from)
+      kept_from.push_back(static_cast<int>(order_.at(static_cast<size_t>(input))));
   }
-  Kernel& kernel() const { return *kernel_; }
+
+  void prepare(const Args& args) override {
+    lend(args, [&](const Args& inner) { kernel_->prepare(inner); });
+  }
+  void run(const Args& args) override {
+    lend(args, [&](const Args& inner) { kernel_->run(inner); });
+  }
 
  private:
-  std::vector<Tensor> inputs_, outputs_;
-  std::shared_ptr<const void> params_;
-  std::shared_ptr<Kernel> kernel_;
+  template <class Use>
+  void lend(const Args& args, Use use) const {
+    void* inputs[] = {nullptr, nullptr, nullptr};
+    for (size_t i = 0; i < order_.size(); ++i) inputs[i] = args.inputs[order_[i]];
+    Args inner = args;
+    inner.inputs = inputs;
+    use(inner);
+  }
+
+  const std::vector<size_t> order_;  // two at most
+  const std::vector<Tensor> inputs_, outputs_;
+  const std::shared_ptr<const void> params_;
+  std::unique_ptr<Kernel> kernel_;
+};
+
+// The convolution's gradient, and what is added to it.
+class WithBias final : public Kernel {
+ public:
+  WithBias(std::unique_ptr<Kernel> inner, std::function<void(const Args&)> add_bias)
+      : inner_(std::move(inner)), add_bias_(std::move(add_bias)) {
+    scratch_bytes = inner_->scratch_bytes;
+    kept_bytes = inner_->kept_bytes;
+    kept_from = inner_->kept_from;
+  }
+  void prepare(const Args& args) override { inner_->prepare(args); }
+  void run(const Args& args) override {
+    inner_->run(args);
+    add_bias_(args);
+  }
+
+ private:
+  const std::unique_ptr<Kernel> inner_;
+  const std::function<void(const Args&)> add_bias_;
 };
 
 template <class T>
@@ -59,48 +101,30 @@ std::unique_ptr<Kernel> build_forward(const NodeView& node) {
   });
 }
 
-std::unique_ptr<Kernel> run_on(const Borrowed& borrowed, std::vector<size_t> order) {
-  return make_kernel(
-      [=](const Args& args) {
-        std::vector<void*> inputs;
-        for (const size_t input : order) inputs.push_back(args.inputs[input]);
-        inputs.push_back(nullptr);  // an array of which only the shape counts
-        Args inner = args;
-        inner.inputs = inputs.data();
-        borrowed.kernel().run(inner);
-      },
-      {.scratch_bytes = borrowed.kernel().scratch_bytes});
-}
-
 }  // namespace
 
 std::unique_ptr<Kernel> build_deconvolution(const NodeView& node, std::function<void(const Args&)> add_bias) {
   if (is_empty(node)) return build_fill(node, 0);
   const auto& p = node.as<Deconvolution>();
   const Tensor &data = node.inputs[0], &weight = node.inputs[1], &output = node.outputs[0];
-  const Borrowed borrowed(node, ConvolutionGradData{reversed(p, data.shape)}, {data, weight, output}, {output});
-  return make_kernel(
-      [borrowed, with_bias = !p.no_bias, add_bias = std::move(add_bias)](const Args& args) {
-        void* const inputs[] = {args.inputs[0], args.inputs[1], nullptr};
-        Args inner = args;
-        inner.inputs = inputs;
-        borrowed.kernel().run(inner);
-        if (with_bias) add_bias(args);
-      },
-      {.scratch_bytes = borrowed.kernel().scratch_bytes});
+  const ConvolutionGradData params{reversed(p, data.shape)};
+  auto kernel = std::make_unique<Borrowed>(node, params, std::vector<size_t>{0, 1}, std::vector{data, weight, output});
+  if (p.no_bias) return kernel;
+  return std::make_unique<WithBias>(std::move(kernel), std::move(add_bias));
 }
 
 std::unique_ptr<Kernel> build_deconvolution_grad_data(const NodeView& node) {
   if (is_empty(node)) return build_fill(node, 0);
   const Tensor &dy = node.inputs[0], &weight = node.inputs[1], &dx = node.outputs[0];
-  return run_on(Borrowed(node, reversed(node.as<DeconvolutionGradData>(), dx.shape), {dy, weight}, {dx}), {0, 1});
+  const Convolution params = reversed(node.as<DeconvolutionGradData>(), dx.shape);
+  return std::make_unique<Borrowed>(node, params, std::vector<size_t>{0, 1}, std::vector{dy, weight});
 }
 
 std::unique_ptr<Kernel> build_deconvolution_grad_weight(const NodeView& node) {
   if (is_empty(node)) return build_fill(node, 0);
   const Tensor &dy = node.inputs[0], &data = node.inputs[1], &dw = node.outputs[0];
   const ConvolutionGradWeight params{reversed(node.as<DeconvolutionGradWeight>(), data.shape)};
-  return run_on(Borrowed(node, params, {data, dy, dw}, {dw}), {1, 0});
+  return std::make_unique<Borrowed>(node, params, std::vector<size_t>{1, 0}, std::vector{data, dy, dw});
 }
 
 void add_deconv(ImplementationTable& table) {
