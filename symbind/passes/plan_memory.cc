@@ -389,11 +389,27 @@ class Planner {
 
 size_t MemoryPlan::total_bytes() const { return std::accumulate(arena_bytes.begin(), arena_bytes.end(), size_t{0}); }
 
+namespace {
+
+// Does a node of the graph change it while it runs?
+bool is_updated(const Graph& graph, int tensor) {
+  return std::any_of(graph.nodes.begin(), graph.nodes.end(), [&](const GraphNode& node) {
+    const auto found = std::find(node.inputs.begin(), node.inputs.end(), tensor);
+    if (found == node.inputs.end()) return false;
+    const std::vector<bool> updated = node.op().updated_inputs(node.source->params.get(), node.inputs.size());
+    for (size_t k = 0; k < updated.size(); ++k)
+      if (updated[k] && node.inputs[k] == tensor) return true;
+    return false;
+  });
+}
+
+}  // namespace
+
 bool may_keep(const Graph& graph, const GraphNode& node) {
-  if (graph.is_train || graph.forward_nodes != graph.nodes.size()) return false;
+  if (node.kernel->kept_bytes == 0 || graph.is_train || graph.forward_nodes != graph.nodes.size()) return false;
   return std::all_of(node.kernel->kept_from.begin(), node.kernel->kept_from.end(), [&](int index) {
     const int tensor = node.inputs[static_cast<size_t>(index)];
-    return graph.nodes[static_cast<size_t>(graph.producer[static_cast<size_t>(tensor)])].is_variable();
+    return graph.nodes[at(graph.producer[at(tensor)])].is_variable() && !is_updated(graph, tensor);
   });
 }
 

@@ -29,7 +29,8 @@ struct MemoryPlan {
   size_t total_bytes() const;  // of all arenas
 };
 
-// May what the node's kernel derives from its inputs outlive a run? In inference, and from variables alone.
+// May what the node's kernel derives from its inputs outlive a run? In inference, and from variables alone that no node
+// changes.
 bool may_keep(const Graph& graph, const GraphNode& node);
 // Otherwise it lies behind the kernel's scratch, so many bytes from its beginning.
 size_t kept_offset(const Kernel& kernel);

@@ -172,6 +172,37 @@ class FailingProp : public CustomOpProp {
   }
 };
 
+// Adds one to its state in every forward.
+class Counting : public CustomOp {
+  void forward(bool, const std::vector<OpReq>& req, const std::vector<NDArray>& in, const std::vector<NDArray>& out,
+               const std::vector<NDArray>& aux) override {
+    assign(out[0], req[0], in[0]);
+    assign(aux[0], OpReq::add, 1);
+  }
+};
+class CountingProp : public CustomOpProp {
+  Names list_auxiliary_states() const override { return {"state"}; }
+  CustomShapes infer_shape(const std::vector<Shape>& in) const override { return {in, {in[0]}, {{8, 8, 1, 1}}}; }
+  std::shared_ptr<CustomOp> create_operator(Context, const std::vector<Shape>&,
+                                            const std::vector<DType>&) const override {
+    return std::make_shared<Counting>();
+  }
+};
+
+TEST(DerivedFromParameters, FollowAStateThatThePlanItselfChanges) {
+  register_custom_op("counting", [](const Attributes&) { return std::make_shared<CountingProp>(); });
+  const Symbol state = Symbol::variable("state");
+  const Symbol counted =
+      custom({{"data", Symbol::variable("data")}, {"state", state}}, {.op_type = "counting"}, "count");
+  const Symbol net =
+      convolution({{"data", counted}, {"weight", state}}, {.kernel = {1, 1}, .num_filter = 8, .no_bias = true}, "conv");
+  const testing::Network network{"counting", net, {{"data", {2, 8, 4, 4}}}, 0};
+  auto usual = testing::bind_with_values(network, cpu(), {.grad_req = "null"});
+  auto plain = testing::bind_with_values(network, cpu(), {.grad_req = "null", .options = testing::plainest()});
+  for (int run = 0; run < 3; ++run)
+    EXPECT_TRUE(testing::all_close(usual->forward(false)[0], plain->forward(false)[0], {1e-3, 1e-5, 1e-4})) << run;
+}
+
 TEST(DerivedFromParameters, FollowStatisticsThatAFailedForwardHasMoved) {
   register_custom_op("failing", [](const Attributes&) { return std::make_shared<FailingProp>(); });
   Symbol net = convolution(Symbol::variable("data"), {.kernel = {1, 1}, .num_filter = 8}, "conv");

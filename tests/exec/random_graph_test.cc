@@ -153,7 +153,7 @@ TEST(RandomGraphs, GiveTheNumbersOfThePlainestPlan) {
   const testing::Quiet quiet;  // about budgets that cannot be met
   const int64_t first = setting("SYMBIND_GRAPH", -1);
   for (const Context context : testing::all_devices()) {
-    const int64_t count = setting("SYMBIND_GRAPHS", first >= 0 ? 1 : context.is_gpu() ? 300 : 1500);
+    const int64_t count = setting("SYMBIND_GRAPHS", first >= 0 ? 1 : context.is_gpu() ? 300 : 3000);
     try_graphs(context, static_cast<uint64_t>(std::max<int64_t>(first, 0)), static_cast<uint64_t>(count));
   }
 }

@@ -119,5 +119,34 @@ TEST(Convolution, SaysWhatDoesNotFit) {
       "[Convolution c]", "num_group must divide the channels", "(1,3,4)"));
 }
 
+// A column or a plane of the kernel that meets nothing but padding, everywhere or in most places, has its gradient too.
+TEST(Convolution, GradientOfRowsBesideTheDataIsRightInEveryType) {
+  struct Case {
+    Convolution params;
+    Shape data;
+  };
+  const Case cases[] = {
+      {{.kernel = {2, 2}, .stride = {1, 3}, .pad = {1, 1}, .num_filter = 8, .no_bias = true}, {2, 8, 3, 2}},
+      {{.kernel = {5, 5, 5}, .pad = {2, 2, 2}, .num_filter = 3, .no_bias = true}, {3, 3, 2, 3, 3}},
+      {{.kernel = {3, 3, 3}, .pad = {1, 1, 1}, .num_filter = 16, .no_bias = true}, {2, 16, 2, 6, 5}},
+      {{.kernel = {3, 3, 3}, .stride = {2, 1, 1}, .pad = {1, 1, 1}, .num_filter = 7, .no_bias = true},
+       {2, 3, 3, 6, 5}}};
+  for (const Case& each : cases) {
+    const Symbol net = convolution(Symbol::variable("data"), each.params, "conv");
+    const auto gradient = [&](DType dtype) {
+      const auto executor =
+          simple_bind(net, cpu(), {{"data", each.data}}, {.type_dict = {{"data", dtype}}, .options = {.poison = true}});
+      random_array(each.data, 1, -1, 1, dtype).copyto(executor->arg_dict().at("data"));
+      random_array(executor->forward(true)[0].shape(), 2, -1, 1, dtype).copyto(executor->outputs()[0]);
+      executor->backward(executor->outputs()[0]);
+      return executor->grad_dict().at("conv_weight").to_vector<double>();
+    };
+    const auto expected = gradient(DType::float64);
+    for (const DType dtype : {DType::float32, DType::float16, DType::bfloat16})
+      EXPECT_TRUE(all_close(gradient(dtype), expected, {0, 0, dtype == DType::float32 ? 1e-5 : 1e-2}))
+          << dtype << " " << each.data;
+  }
+}
+
 }  // namespace
 }  // namespace symbind::testing

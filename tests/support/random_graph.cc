@@ -164,7 +164,8 @@ ExecutorPtr bind_random_graph(const RandomGraph& graph, Context context, const S
   NamedShapes shapes;
   for (const std::string& name : graph.symbol.list_arguments()) {  // a part of the graph may have fewer
     requests[name] = graph.grad_req.at(name);
-    with_requests.type_dict[name] = dtype;
+    const bool half = dtype == DType::float16 || dtype == DType::bfloat16;
+    if (!half || !name.starts_with("bn")) with_requests.type_dict[name] = dtype;  // norms are of float32 then
     if (graph.inputs.contains(name)) shapes[name] = graph.inputs.at(name);
   }
   with_requests.grad_req = requests;

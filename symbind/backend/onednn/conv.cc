@@ -3,6 +3,8 @@
 // own order when they have changed.
 #include "symbind/ops/conv.h"
 
+#include <algorithm>
+
 #include "symbind/backend/cpu/fold_norm.h"
 #include "symbind/backend/cpu/parallel.h"
 #include "symbind/backend/onednn/families.h"
@@ -233,6 +235,29 @@ void assemble(Program& program, const NodeView& node) {
     assemble_forward(program, node, problem, fused(p));
 }
 
+// In types other than float32 oneDNN leaves parts of a kernel's gradient as they were: rows that lie beside the data
+// wherever the kernel is put, and in three dimensions more where no place has the whole depth of the kernel inside.
+bool has_unwritten_rows(const Convolution& p, const Shape& data, const Shape& output) {
+  for (size_t i = 0; i < p.kernel.size(); ++i) {
+    const int axis = static_cast<int>(i) + (channels_behind(p.layout) ? 1 : 2);
+    std::vector<bool> is_met(static_cast<size_t>(p.kernel[i]), false);
+    bool is_ever_whole = false;
+    for (int64_t place = 0; place < output[axis]; ++place) {
+      bool is_whole = true;
+      for (int64_t row = 0; row < p.kernel[i]; ++row) {
+        const int64_t position = place * p.stride[i] + row * p.dilate[i] - p.pad[i];
+        const bool inside = position >= 0 && position < data[axis];
+        if (inside) is_met[static_cast<size_t>(row)] = true;
+        is_whole = is_whole && inside;
+      }
+      is_ever_whole = is_ever_whole || is_whole;
+    }
+    const bool is_depth = p.kernel.size() == 3 && i == 0;
+    if (std::find(is_met.begin(), is_met.end(), false) != is_met.end() || (is_depth && !is_ever_whole)) return true;
+  }
+  return false;
+}
+
 template <class P>
 std::string refuse(const NodeView& node) {
   if (std::string reason = refuse_arrays(node); !reason.empty()) return reason;
@@ -242,6 +267,9 @@ std::string refuse(const NodeView& node) {
     if (p.has_norms() && node.inputs[1].dtype != DType::float32) return "norms folded into float32 only";
   }
   if (node.outputs[0].dtype == DType::float32) return "";
+  if constexpr (std::is_same_v<P, ConvolutionGradWeight>)
+    if (has_unwritten_rows(node.as<P>(), node.inputs[1].shape, node.inputs[0].shape))
+      return join("rows of the kernel beside the data in ", node.outputs[0].dtype);
   return Program::refuse(node, [&](Program& program) { assemble<P>(program, node); });
 }
 
