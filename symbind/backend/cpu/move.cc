@@ -208,9 +208,9 @@ void Mover::fill(void* to, const void* element) const {
 
 void add_move(ImplementationTable& table) {
   for (const auto& [op, movement] : taking_operators())
-    add_plain(table, *op, [movement](const NodeView& node) { return build_take(node, movement(node)); });
+    add_plain(table, *op, [movement = movement](const NodeView& node) { return build_take(node, movement(node)); });
   for (const auto& [op, movement] : putting_operators())
-    add_plain(table, *op, [movement](const NodeView& node) { return build_put(node, movement(node)); });
+    add_plain(table, *op, [movement = movement](const NodeView& node) { return build_put(node, movement(node)); });
 }
 
 }  // namespace symbind::cpu_backend
