@@ -271,3 +271,21 @@ def test_dlpack_methods_share_the_memory():
     array = mx.nd.array([1, 2])
     np.testing.assert_array_equal(mx.nd.from_dlpack(array.to_dlpack_for_read()).asnumpy(), [1, 2])
     assert array.to_dlpack_for_write() is not None
+
+
+def test_broadcast_to_adds_axes_in_front():
+    row = mx.nd.array([1, 2, 3])
+    np.testing.assert_array_equal(row.broadcast_to((2, 3)).asnumpy(), [[1, 2, 3]] * 2)
+    assert mx.nd.zeros((3, 1)).broadcast_to((2, 0, 4)).shape == (2, 3, 4)
+    with pytest.raises(ValueError, match="0 keeps"):
+        row.broadcast_to((0, 3))
+    with pytest.raises(mx.MXNetError):
+        row.broadcast_to((2, 4))
+
+
+def test_numbers_of_numpy_are_numbers():
+    a = mx.nd.array([1, 2])
+    np.testing.assert_array_equal((a == np.float32(1)).asnumpy(), [1, 0])
+    np.testing.assert_array_equal((np.float64(3) - a).asnumpy(), [2, 1])
+    np.testing.assert_array_equal((np.array(2.0) * a).asnumpy(), [2, 4])
+    assert (a == None) is False and a in [None, a]  # noqa: E711

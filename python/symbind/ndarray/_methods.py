@@ -64,6 +64,16 @@ def _transpose(self, *order, axes=None):
     return _symbind._require_op("transpose").on_arrays((self,), kwargs)
 
 
+def _broadcast_to(self, shape):
+    """The array repeated along its axes of length 1, and along new ones in front, to fill a shape."""
+    shape = (shape,) if isinstance(shape, int) else tuple(shape)
+    new_axes = max(0, len(shape) - self.ndim)
+    if any(length == 0 for length in shape[:new_axes]):
+        raise ValueError(f"0 keeps the length of an axis, but the new ones in {shape} have none")
+    array = self.reshape((1,) * new_axes + self.shape) if new_axes else self
+    return _symbind._require_op("broadcast_to").on_arrays((array,), {"shape": shape})
+
+
 def _array(self, dtype=None, copy=None):
     values = self.asnumpy()
     return values if dtype is None else values.astype(dtype)
@@ -110,6 +120,7 @@ def install(cls):
     cls.__repr__ = cls.__str__ = _repr
     cls.reshape = _reshape
     cls.transpose = _transpose
+    cls.broadcast_to = _broadcast_to
     cls.T = property(lambda self: self.transpose())
     cls.stype = property(lambda self: "default")
     cls.grad = property(lambda self: None)
