@@ -83,10 +83,12 @@ def make_function(name, op, symbolic, module):
 
 def on_pair(kind, lhs, rhs, both_numbers, pair_op, scalar_op, reversed_op):
     """An operator of two operands, each of which may be of `kind` (Symbol or NDArray) or a number."""
-    method = "on_symbols" if kind is _symbind.Symbol else "on_arrays"
 
     def call(op, operands, kwargs):
-        return getattr(_symbind._require_op(op), method)(operands, kwargs)
+        found = _symbind._require_op(op)
+        if kind is _symbind.Symbol:
+            return found.on_symbols(operands, kwargs, op)  # a node without a name is named after `op`
+        return found.on_arrays(operands, kwargs)
 
     if isinstance(lhs, kind) and isinstance(rhs, kind):
         return call(pair_op, (lhs, rhs), {})

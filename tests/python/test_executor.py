@@ -101,3 +101,10 @@ def test_memory_and_debug_str():
     assert executor.memory()["arguments"] == 4000
     assert "exp" in executor.debug_str()
     assert executor.memory_picture("two exps").startswith("<svg ")
+
+
+def test_a_part_of_a_network_binds_with_the_shapes_of_the_whole(caplog):
+    part = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=2, name="fc")
+    executor = part.simple_bind(mx.cpu(), data=(3, 4), softmax_label=(3,))
+    assert executor.forward()[0].shape == (3, 2)
+    assert "no argument 'softmax_label'" in caplog.text

@@ -49,7 +49,7 @@ def _astype(self, dtype, **kwargs):
 
 
 def _bool(self):
-    raise NotImplementedForSymbol(_bool, "bool")
+    raise NotImplementedForSymbol("bool")
 
 
 def _only_arrays(name):
