@@ -173,7 +173,10 @@ void bind_views(nb::class_<NDArray>& type) {
 void bind_ndarray(nb::module_& m) {
   nb::class_<NDArray> type(m, "NDArray", nb::is_weak_referenceable(),
                            "An array: shape, type and place. Copying the handle shares the data.");
-  type.def_prop_ro("shape", [](const NDArray& self) { return tuple_of(self.shape()); })
+  type.def(
+          "__init__", [](NDArray* self, const NDArray& handle, bool) { new (self) NDArray(handle); }, nb::arg("handle"),
+          nb::arg("writable") = true, "Another handle to the data of an array, such as callbacks get.")
+      .def_prop_ro("shape", [](const NDArray& self) { return tuple_of(self.shape()); })
       .def_prop_ro("size", &NDArray::size)
       .def_prop_ro("ndim", &NDArray::rank)
       .def_prop_ro("dtype", &NDArray::dtype)

@@ -289,3 +289,11 @@ def test_numbers_of_numpy_are_numbers():
     np.testing.assert_array_equal((np.float64(3) - a).asnumpy(), [2, 1])
     np.testing.assert_array_equal((np.array(2.0) * a).asnumpy(), [2, 4])
     assert (a == None) is False and a in [None, a]  # noqa: E711
+
+
+def test_an_array_made_from_a_handle_shares_its_data():
+    a = mx.nd.zeros(2)
+    mx.nd.NDArray(a.handle, writable=False)[:] = 3
+    np.testing.assert_array_equal(a.asnumpy(), [3, 3])
+    with pytest.raises(TypeError):
+        mx.nd.NDArray([1, 2])
