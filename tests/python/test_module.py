@@ -118,3 +118,27 @@ def test_a_store_busy_in_another_thread_does_not_lock_up():
 def test_mistakes_are_exceptions(mistake):
     with pytest.raises((TypeError, ValueError, mx.MXNetError)):
         mistake()
+
+
+def test_a_fixed_gamma_does_not_decay():
+    for fixed in (True, False):
+        net = mx.sym.BatchNorm(mx.sym.Variable("data"), fix_gamma=fixed, name="bn")
+        module = mx.mod.Module(mx.sym.SoftmaxOutput(net, name="softmax"))
+        data = mx.io.NDArrayIter(np.random.RandomState(0).normal(size=(8, 3)), np.zeros(8), 4)
+        module.fit(data, num_epoch=3, optimizer_params={"learning_rate": 0.1, "wd": 0.5})
+        gamma = module.get_params()[0]["bn_gamma"].asnumpy()
+        assert (gamma == 1).all() if fixed else (gamma < 0.9).all()
+
+
+def test_networks_with_operators_of_the_first_generation_load():
+    data = mx.sym.Variable("data")
+    net = mx.sym.BatchNorm_v1(mx.sym.Convolution_v1(data, kernel=(3, 3), num_filter=2, name="conv"), name="bn")
+    assert mx.sym.load_json(net.tojson()).list_arguments() == [
+        "data",
+        "conv_weight",
+        "conv_bias",
+        "bn_gamma",
+        "bn_beta",
+    ]
+    assert net.list_auxiliary_states() == ["bn_moving_mean", "bn_moving_var"]
+    assert net.infer_shape(data=(1, 3, 8, 8))[1] == [(1, 2, 6, 6)]
