@@ -142,3 +142,13 @@ def test_networks_with_operators_of_the_first_generation_load():
     ]
     assert net.list_auxiliary_states() == ["bn_moving_mean", "bn_moving_var"]
     assert net.infer_shape(data=(1, 3, 8, 8))[1] == [(1, 2, 6, 6)]
+
+
+def test_arrays_changed_on_the_devices_are_fetched_when_the_module_is_told():
+    module = mx.mod.Module(mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=2, name="fc"), label_names=None)
+    module.bind([("data", (4, 3))])
+    module.init_params(mx.init.Zero())
+    for weight in module._exec_group.param_arrays[0]:
+        weight[:] = 5
+    module._params_dirty = True
+    assert (module.get_params()[0]["fc_weight"].asnumpy() == 5).all() and not module._params_dirty
