@@ -288,7 +288,19 @@ def test_numbers_of_numpy_are_numbers():
     np.testing.assert_array_equal((a == np.float32(1)).asnumpy(), [1, 0])
     np.testing.assert_array_equal((np.float64(3) - a).asnumpy(), [2, 1])
     np.testing.assert_array_equal((np.array(2.0) * a).asnumpy(), [2, 4])
+    np.testing.assert_array_equal((np.float32(1) < a).asnumpy(), [0, 1])
     assert (a == None) is False and a in [None, a]  # noqa: E711
+
+
+def test_functions_of_numpy_take_an_arrays_values():
+    a = mx.nd.array([1, 4])
+    root = np.sqrt(a)
+    assert isinstance(root, np.ndarray) and root.tolist() == [1, 2]
+    assert not np.isnan(a).any()
+    values = np.zeros(2)
+    for mixed in (lambda: np.add(values, a), lambda: values.__iadd__(a), lambda: np.arctan2(a, 1)):
+        with pytest.raises(TypeError, match="NumPy.*asnumpy"):
+            mixed()
 
 
 def test_an_array_made_from_a_handle_shares_its_data():

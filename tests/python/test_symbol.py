@@ -148,3 +148,13 @@ def test_functions_of_a_symbol_and_a_number_are_named_as_in_mxnet():
         assert mx.sym.pow(2, x).name == "_rpowerscalar0"
         assert mx.sym.hypot(x, 2).name == "_hypotscalar0"
         assert mx.sym.maximum(x, x).name == "_maximum0"
+
+
+def test_numbers_of_numpy_go_with_symbols():
+    x = mx.sym.Variable("x")
+    net = mx.sym.Group([np.sqrt(4) * x, np.float32(1) - x, x / np.float64(2), np.int64(8) / x, np.float32(2) < x])
+    values = [output.asscalar() for output in net.eval(x=mx.nd.array([4]))]
+    assert values == [8, -3, 2, 2, 1]
+    for mixed in (lambda: np.ones(2) * x, lambda: x + np.ones(2), lambda: np.exp(x)):
+        with pytest.raises(TypeError, match="of a Symbol"):
+            mixed()

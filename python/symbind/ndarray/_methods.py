@@ -3,6 +3,7 @@
 import numpy as _np
 
 from .. import _symbind
+from .._functions import with_numpy_number
 from . import _creation, _indexing
 
 # Operators that are methods too: a.sum(axis=1) is sum(a, axis=1).
@@ -74,6 +75,19 @@ def _broadcast_to(self, shape):
     return _symbind._require_op("broadcast_to").on_arrays((array,), {"shape": shape})
 
 
+def _array_ufunc(self, ufunc, method, *inputs, **kwargs):
+    """What NumPy's functions do with an array: np.exp(a) takes its values, np.float32(2) * a is our own operator."""
+    if method == "__call__" and len(inputs) == 1 and not kwargs:
+        return ufunc(self.asnumpy())
+    result = with_numpy_number(type(self), ufunc, method, inputs, kwargs)
+    if result is None:
+        raise TypeError(
+            f"np.{ufunc.__name__} does not mix NDArrays and NumPy arrays: turn one into the other, with "
+            "mx.nd.array(values) or asnumpy()"
+        )
+    return result
+
+
 def _array(self, dtype=None, copy=None):
     values = self.asnumpy()
     return values if dtype is None else values.astype(dtype)
@@ -126,7 +140,7 @@ def install(cls):
     cls.grad = property(lambda self: None)
     cls.handle = property(lambda self: self)
     cls.__array__ = _array
-    cls.__array_ufunc__ = None
+    cls.__array_ufunc__ = _array_ufunc
     cls.__reduce__ = _reduce
     cls.__copy__ = cls.__deepcopy__ = lambda self, memo=None: self.copy()
     cls.__abs__ = lambda self: self.abs()
