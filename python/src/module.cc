@@ -145,7 +145,7 @@ void bind_steps(nb::class_<Module, BaseModule, PythonModule<Module>>& type) {
             module.Module::init_optimizer(args);
           },
           nb::arg("kvstore").none() = "local", nb::arg("optimizer") = "sgd",
-          nb::arg("optimizer_params") = nb::make_tuple(nb::make_tuple("learning_rate", 0.01)),
+          nb::arg("optimizer_params").none() = nb::make_tuple(nb::make_tuple("learning_rate", 0.01)),
           nb::arg("force_init") = false)
       .def("forward", &forward, nb::arg("data_batch"), nb::arg("is_train").none() = nb::none())
       .def(

@@ -1,6 +1,7 @@
 // Calling operators by the registry: on symbols and on arrays, with arguments as Python gives them.
 #include "symbind/graph/op.h"
 
+#include <algorithm>
 #include <stdexcept>
 
 #include "symbind/exec/invoke.h"
@@ -50,11 +51,14 @@ Names input_names(const OpDef& op) {
   }
 }
 
+bool has_field(const OpDef& op, const std::string& name) {
+  return std::ranges::any_of(op.fields, [&](const ParamField& field) { return field.name == name; });
+}
+
 // data=3 is no parameter that the operator happens not to have.
 template <class Value>
 void reject_as_input(const OpDef& op, const std::string& name, nb::handle value) {
-  for (const ParamField& field : op.fields)
-    if (field.name == name) return;
+  if (has_field(op, name)) return;
   for (const std::string& input : input_names(op))
     if (input == name)
       throw nb::type_error(join("[", op.name, "] its input ", name, " must be ",
@@ -98,8 +102,8 @@ Call<Value> sort_out(const OpDef& op, nb::handle args, nb::handle kwargs,
     } else if (is_sequence_of<Value>(value)) {
       for (nb::handle item : value) call.positional.emplace_back(nb::cast<Value>(item));
     } else if (!value.is_none()) {
-      reject_other_inputs<Value>(op, value);
       reject_as_input<Value>(op, name, value);
+      if (!has_field(op, name)) reject_other_inputs<Value>(op, value);
       if (!call.attributes.emplace(name, text_of(value)).second)
         throw nb::type_error(join("[", op.name, "] '", name, "' is given by position and by name").c_str());
     } else {

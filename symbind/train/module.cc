@@ -102,6 +102,12 @@ std::vector<DataDesc> Module::checked(const std::vector<DataDesc>& shapes, const
     const std::string message = join("[bind] ", kind, "_shapes describe ", comma_separated(given), ", but ", kind,
                                      "_names are ", names.empty() ? "none" : comma_separated(names));
     if (strict) fail(message);
+    // An array that finds no place, and a label that gets none: training would go by labels of 0.
+    const std::vector<std::string> arguments = symbol_.list_arguments();
+    const bool homeless = std::ranges::any_of(given, [&](const auto& name) { return !contains(arguments, name); });
+    const bool unfed = std::ranges::any_of(
+        names, [&](const auto& name) { return contains(arguments, name) && !contains(given, name); });
+    require(!(homeless && unfed), message, "; both must name them alike");
     log_warning(message);
   }
   return shapes;

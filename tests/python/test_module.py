@@ -152,3 +152,19 @@ def test_arrays_changed_on_the_devices_are_fetched_when_the_module_is_told():
         weight[:] = 5
     module._params_dirty = True
     assert (module.get_params()[0]["fc_weight"].asnumpy() == 5).all() and not module._params_dirty
+
+
+def test_labels_under_another_name_are_refused():
+    net = mx.sym.SoftmaxOutput(mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=2), name="softmax")
+    data = mx.io.NDArrayIter(np.zeros((4, 3)), np.ones(4), 2, label_name="truth")
+    with pytest.raises(mx.MXNetError, match="label_shapes describe truth.*softmax_label"):
+        mx.mod.Module(net).fit(data, num_epoch=1)
+
+
+def test_an_optimizer_that_is_ready_needs_no_parameters():
+    net = mx.sym.SoftmaxOutput(mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=2), name="softmax")
+    data = mx.io.NDArrayIter(np.zeros((4, 3)), np.ones(4), 2)
+    module = mx.mod.Module(net)
+    module.fit(data, optimizer=mx.optimizer.SGD(rescale_grad=0.5), optimizer_params=None, num_epoch=1)
+    module.init_optimizer(optimizer="adam", optimizer_params=None, force_init=True)
+    assert module._optimizer.lr == 0.001
