@@ -149,12 +149,21 @@ std::map<std::string, Context> groups_from(nb::handle group2ctx) {
   return groups;
 }
 
+// A part of a network is bound with the parameters of the whole: of arrays by name those count that it has.
+Arrays those_of(const std::vector<std::string>& names, nb::handle arrays) {
+  if (!nb::isinstance<nb::dict>(arrays)) return bound_arrays_from(arrays);
+  nb::dict given;
+  for (auto [name, array] : nb::borrow<nb::dict>(arrays))
+    if (std::ranges::count(names, nb::cast<std::string>(name)) > 0) given[name] = array;
+  return bound_arrays_from(given);
+}
+
 ExecutorPtr bind_arrays(const Symbol& symbol, Context ctx, nb::handle args, nb::handle args_grad, nb::handle grad_req,
                         nb::handle aux_states, nb::handle group2ctx, ExecutorPtr shared_exec) {
-  return bind(symbol, ctx, bound_arrays_from(args),
+  return bind(symbol, ctx, those_of(symbol.list_arguments(), args),
               {.args_grad = bound_arrays_from(args_grad),
                .grad_req = grad_reqs_from(grad_req),
-               .aux_states = bound_arrays_from(aux_states),
+               .aux_states = those_of(symbol.list_auxiliary_states(), aux_states),
                .group2ctx = groups_from(group2ctx),
                .shared_exec = std::move(shared_exec)});
 }

@@ -309,3 +309,15 @@ def test_an_array_made_from_a_handle_shares_its_data():
     np.testing.assert_array_equal(a.asnumpy(), [3, 3])
     with pytest.raises(TypeError):
         mx.nd.NDArray([1, 2])
+
+
+def test_single_elements_change_in_place():
+    a = mx.nd.zeros((2, 2))
+    a[0, 0] += 5
+    a[1, 1] = mx.nd.array([7])
+    a[1, 0] = np.array([[6]])
+    np.testing.assert_array_equal(a.asnumpy(), [[5, 0], [6, 7]])
+    row = mx.nd.zeros(3)
+    row[1] += 2
+    row[-1] = mx.nd.ones((1,))
+    np.testing.assert_array_equal(row.asnumpy(), [0, 2, 1])
