@@ -265,10 +265,11 @@ void bind_base_module(nb::module_& m) {
       .def_rw("inputs_need_grad", &BaseModule::inputs_need_grad)
       .def_rw("params_initialized", &BaseModule::params_initialized)
       .def_rw("optimizer_initialized", &BaseModule::optimizer_initialized)
-      .def("fit", &fit, nb::arg("train_data"), nb::arg("eval_data").none() = nb::none(), nb::arg("eval_metric") = "acc",
-           nb::arg("epoch_end_callback").none() = nb::none(), nb::arg("batch_end_callback").none() = nb::none(),
-           nb::arg("kvstore").none() = "local", nb::arg("optimizer") = "sgd",
-           nb::arg("optimizer_params") = nb::make_tuple(nb::make_tuple("learning_rate", 0.01)),
+      .def("fit", &fit, nb::arg("train_data"), nb::arg("eval_data").none() = nb::none(),
+           nb::arg("eval_metric").none() = "acc", nb::arg("epoch_end_callback").none() = nb::none(),
+           nb::arg("batch_end_callback").none() = nb::none(), nb::arg("kvstore").none() = "local",
+           nb::arg("optimizer") = "sgd",
+           nb::arg("optimizer_params").none() = nb::make_tuple(nb::make_tuple("learning_rate", 0.01)),
            nb::arg("eval_end_callback").none() = nb::none(), nb::arg("eval_batch_end_callback").none() = nb::none(),
            nb::arg("initializer").none() = nb::none(), nb::arg("arg_params").none() = nb::none(),
            nb::arg("aux_params").none() = nb::none(), nb::arg("allow_missing") = false, nb::arg("force_rebind") = false,

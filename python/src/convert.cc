@@ -68,7 +68,8 @@ std::vector<int64_t> dims_from(nb::handle value) {
     if (dim == -1 && PyErr_Occurred()) throw nb::python_error();
     return static_cast<int64_t>(dim);
   };
-  if (PyIndex_Check(value.ptr())) return {number(value)};
+  // A NumPy array would pass for a number too, if it held one alone.
+  if (PyIndex_Check(value.ptr()) && !PySequence_Check(value.ptr())) return {number(value)};
   std::vector<int64_t> dims;
   for (nb::handle item : value) dims.push_back(number(item));
   return dims;
@@ -168,6 +169,8 @@ std::string text_of(nb::handle value) {
   if (nb::isinstance<Context>(value)) return nb::cast<Context>(value).str();
   if (PyType_Check(value.ptr()) || nb::isinstance(value, numpy_types().dtype))  // numpy.float32, float
     return std::string(name_of(dtype_from(value)));
+  if (PySequence_Check(value.ptr()) && nb::hasattr(value, "tolist"))  // kernel=np.array([3, 3])
+    return text_of(nb::tuple(nb::object(value.attr("tolist")())));
   return nb::str(value).c_str();  // numbers, NumPy's among them
 }
 

@@ -15,7 +15,7 @@ namespace {
 // The base class leaves the rate to whoever derives from it.
 class OpenScheduler : public LRScheduler {
  public:
-  OpenScheduler() : LRScheduler(0.01, {}) {}
+  OpenScheduler() : LRScheduler(default_base_lr, {}) {}
 
  protected:
   double after_warm_up(int64_t) override {

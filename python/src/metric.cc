@@ -154,11 +154,14 @@ nb::object metric_to_python(EvalMetric* metric) {
 }
 
 EvalMetric::NameValues name_values_from(nb::handle value) {
-  if (!PyTuple_Check(value.ptr()) && !PyList_Check(value.ptr()))
+  // zip(*pairs), a list in Python 2, is an iterator now.
+  const bool is_pair = PyTuple_Check(value.ptr()) || PyList_Check(value.ptr()) || PyIter_Check(value.ptr());
+  if (!is_pair)
     throw nb::type_error(join("get() of a metric returns (name, value), not ", nb::repr(value).c_str()).c_str());
-  if (nb::len(value) != 2)
-    throw nb::value_error(join("get() of a metric returns (name, value), not ", nb::repr(value).c_str()).c_str());
-  const nb::object names = value[0], values = value[1];
+  const nb::tuple pair(nb::borrow(value));
+  if (pair.size() != 2)
+    throw nb::value_error(join("get() of a metric returns (name, value), not ", nb::repr(pair).c_str()).c_str());
+  const nb::object names = pair[0], values = pair[1];
   if (!PyList_Check(names.ptr()) && !PyTuple_Check(names.ptr())) return {{nb::str(names).c_str(), float_of(values)}};
   EvalMetric::NameValues result;
   nb::object next = nb::iter(values);
@@ -198,7 +201,8 @@ nb::object get_global(nb::handle self) {
 
 // Pairs of what get() says.
 nb::list pairs_of(nb::handle got) {
-  const nb::object names = got[0], values = got[1];
+  const nb::tuple pair(nb::borrow(got));  // or an iterator over the two
+  const nb::object names = pair[0], values = pair[1];
   nb::list list;
   if (!PyList_Check(names.ptr()) && !PyTuple_Check(names.ptr())) {
     list.append(nb::make_tuple(names, values));

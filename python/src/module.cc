@@ -145,7 +145,7 @@ void bind_steps(nb::class_<Module, BaseModule, PythonModule<Module>>& type) {
             module.Module::init_optimizer(args);
           },
           nb::arg("kvstore").none() = "local", nb::arg("optimizer") = "sgd",
-          nb::arg("optimizer_params") = nb::make_tuple(nb::make_tuple("learning_rate", 0.01)),
+          nb::arg("optimizer_params").none() = nb::make_tuple(nb::make_tuple("learning_rate", 0.01)),
           nb::arg("force_init") = false)
       .def("forward", &forward, nb::arg("data_batch"), nb::arg("is_train").none() = nb::none())
       .def(
@@ -258,7 +258,7 @@ void bind_inside(nb::class_<Module, BaseModule, PythonModule<Module>>& type) {
           [](const Module& self) { return host_params(self, self.aux_names(), self.aux_params(), &Group::aux_arrays); },
           [](Module& self, nb::handle params) { self.preload_params(self.arg_params(), named_arrays_from(params)); },
           nb::for_setter(nb::arg("value").none()))
-      .def_prop_ro("_params_dirty", &Module::params_dirty)
+      .def_prop_rw("_params_dirty", &Module::params_dirty, &Module::set_params_dirty)
       .def("_sync_params_from_devices", &Module::sync_params_from_devices)
       .def("_reset_bind", &Module::reset_bind)
       .def_prop_ro("_optimizer", [](const Module& self) { return to_python(self.optimizer()); })

@@ -14,6 +14,28 @@
 #include "convert.h"
 
 namespace symbind::python {
+
+struct NumpyArray {};  // one with axes: an array of no axes is a number
+
+}  // namespace symbind::python
+
+namespace nanobind::detail {
+
+template <>
+struct type_caster<symbind::python::NumpyArray> {
+  NB_TYPE_CASTER(symbind::python::NumpyArray, const_name("numpy.ndarray"))
+
+  bool from_python(handle source, uint8_t, cleanup_list*) noexcept {
+    if (std::string_view(Py_TYPE(source.ptr())->tp_name) != "numpy.ndarray") return false;
+    const bool has_axes = PyObject_Length(source.ptr()) >= 0;
+    PyErr_Clear();
+    return has_axes;
+  }
+};
+
+}  // namespace nanobind::detail
+
+namespace symbind::python {
 namespace {
 
 void require_one_element(const NDArray& array, const char* what) {
@@ -30,6 +52,18 @@ NDArray by_name(const char* op, const NDArray& a, double b) {
   return invoke(std::string(op), std::vector<NDArray>{a}, {{"scalar", print(b)}})[0];
 }
 
+// A form of every operator. NumPy would otherwise get to answer, with an error that names neither side, or with False
+// where == was meant element by element.
+void def_refusal(nb::class_<NDArray>& type, const char* name) {
+  type.def(
+      name,
+      [](const NDArray&, NumpyArray) -> nb::object {
+        throw nb::type_error(
+            "an NDArray and a NumPy array do not mix: turn one into the other, with mx.nd.array(values) or asnumpy()");
+      },
+      nb::is_operator());
+}
+
 // The forms NDArray op NDArray, NDArray op number, number op NDArray of one operator.
 template <class Both, class Reversed>
 void def_arithmetic(nb::class_<NDArray>& type, const char* name, const char* reversed, Both both, Reversed back) {
@@ -39,6 +73,8 @@ void def_arithmetic(nb::class_<NDArray>& type, const char* name, const char* rev
       name, [both](const NDArray& a, double b) { return both(a, b); }, nb::is_operator());
   type.def(
       reversed, [back](const NDArray& a, double b) { return back(b, a); }, nb::is_operator());
+  def_refusal(type, name);
+  def_refusal(type, reversed);
 }
 
 template <class Function>
@@ -47,6 +83,7 @@ void def_comparison(nb::class_<NDArray>& type, const char* name, Function compar
       name, [compare](const NDArray& a, const NDArray& b) { return compare(a, b); }, nb::is_operator());
   type.def(
       name, [compare](const NDArray& a, double b) { return compare(a, b); }, nb::is_operator());
+  def_refusal(type, name);
 }
 
 template <class Function>
@@ -65,6 +102,7 @@ void def_in_place(nb::class_<NDArray>& type, const char* name, Function change) 
         return nb::borrow(self);
       },
       nb::is_operator());
+  def_refusal(type, name);
 }
 
 void bind_arithmetic(nb::class_<NDArray>& type) {
@@ -89,6 +127,8 @@ void bind_arithmetic(nb::class_<NDArray>& type) {
       "__mod__", [](const NDArray& a, double b) { return by_name("_mod_scalar", a, b); }, nb::is_operator());
   type.def(
       "__rmod__", [](const NDArray& a, double b) { return by_name("_rmod_scalar", a, b); }, nb::is_operator());
+  def_refusal(type, "__mod__");
+  def_refusal(type, "__rmod__");
   type.def("__neg__", [](const NDArray& a) { return -a; });
   def_comparison(type, "__eq__", [](const NDArray& a, const auto& b) { return a == b; });
   def_comparison(type, "__ne__", [](const NDArray& a, const auto& b) { return a != b; });
@@ -133,7 +173,10 @@ void bind_views(nb::class_<NDArray>& type) {
 void bind_ndarray(nb::module_& m) {
   nb::class_<NDArray> type(m, "NDArray", nb::is_weak_referenceable(),
                            "An array: shape, type and place. Copying the handle shares the data.");
-  type.def_prop_ro("shape", [](const NDArray& self) { return tuple_of(self.shape()); })
+  type.def(
+          "__init__", [](NDArray* self, const NDArray& handle, bool) { new (self) NDArray(handle); }, nb::arg("handle"),
+          nb::arg("writable") = true, "Another handle to the data of an array, such as callbacks get.")
+      .def_prop_ro("shape", [](const NDArray& self) { return tuple_of(self.shape()); })
       .def_prop_ro("size", &NDArray::size)
       .def_prop_ro("ndim", &NDArray::rank)
       .def_prop_ro("dtype", &NDArray::dtype)

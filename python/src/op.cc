@@ -1,6 +1,7 @@
 // Calling operators by the registry: on symbols and on arrays, with arguments as Python gives them.
 #include "symbind/graph/op.h"
 
+#include <algorithm>
 #include <stdexcept>
 
 #include "symbind/exec/invoke.h"
@@ -41,6 +42,31 @@ void reject_other_inputs(const OpDef& op, nb::handle value) {
                            .c_str());
 }
 
+// Of a call with defaults. Where the number of inputs is a parameter that must be given there is no such call.
+Names input_names(const OpDef& op) {
+  try {
+    return op.inputs(op.make_params().get());
+  } catch (const std::length_error&) {
+    return {};
+  }
+}
+
+bool has_field(const OpDef& op, const std::string& name) {
+  return std::ranges::any_of(op.fields, [&](const ParamField& field) { return field.name == name; });
+}
+
+// data=3 is no parameter that the operator happens not to have.
+template <class Value>
+void reject_as_input(const OpDef& op, const std::string& name, nb::handle value) {
+  if (has_field(op, name)) return;
+  for (const std::string& input : input_names(op))
+    if (input == name)
+      throw nb::type_error(join("[", op.name, "] its input ", name, " must be ",
+                                std::is_same_v<Value, Symbol> ? "a Symbol" : "an NDArray", ", not ",
+                                Py_TYPE(value.ptr())->tp_name)
+                               .c_str());
+}
+
 // Inputs come first, then parameters in the order of their fields. The names in `apart` are the caller's business.
 template <class Value>
 Call<Value> sort_out(const OpDef& op, nb::handle args, nb::handle kwargs,
@@ -76,7 +102,8 @@ Call<Value> sort_out(const OpDef& op, nb::handle args, nb::handle kwargs,
     } else if (is_sequence_of<Value>(value)) {
       for (nb::handle item : value) call.positional.emplace_back(nb::cast<Value>(item));
     } else if (!value.is_none()) {
-      reject_other_inputs<Value>(op, value);
+      reject_as_input<Value>(op, name, value);
+      if (!has_field(op, name)) reject_other_inputs<Value>(op, value);
       if (!call.attributes.emplace(name, text_of(value)).second)
         throw nb::type_error(join("[", op.name, "] '", name, "' is given by position and by name").c_str());
     } else {
@@ -156,15 +183,6 @@ nb::object call_on_arrays(const OpDef& op, nb::handle args, nb::handle kwargs) {
   if (!out.is_none()) return out;
   if (results.size() == 1) return nb::cast(results[0]);
   return list_of(results);
-}
-
-// Of a call with defaults. Where the number of inputs is a parameter that must be given there is no such call.
-Names input_names(const OpDef& op) {
-  try {
-    return op.inputs(op.make_params().get());
-  } catch (const std::length_error&) {
-    return {};
-  }
 }
 
 nb::list describe(const OpDef& op) {

@@ -336,8 +336,7 @@ OptimizerParams optimizer_params_from(nb::handle value) {
   if (value.is_none()) return params;
   const nb::dict dict = nb::borrow<nb::dict>(nb::object(nb::handle(reinterpret_cast<PyObject*>(&PyDict_Type))(value)));
   double base_lr = 0.01;
-  if (dict.contains("learning_rate") && !nb::object(dict["learning_rate"]).is_none())
-    base_lr = nb::cast<double>(nb::object(dict["learning_rate"]));
+  if (dict.contains("learning_rate")) nb::try_cast(nb::object(dict["learning_rate"]), base_lr);
   for (auto [key, item] : dict) take(params, key, item, base_lr);
   return params;
 }

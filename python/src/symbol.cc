@@ -1,8 +1,11 @@
 // Symbol: composing, listing, inferring, saving, binding.
 #include "symbind/graph/symbol.h"
 
+#include <algorithm>
+
 #include <nanobind/operators.h>
 
+#include "symbind/core/log.h"
 #include "symbind/exec/executor.h"
 #include "symbind/graph/builder.h"
 #include "symbind/passes/infer.h"
@@ -91,20 +94,52 @@ nb::object shape_lists(const InferredShapes& inferred) {
   return nb::make_tuple(tuples(inferred.args), tuples(inferred.outputs), tuples(inferred.aux));
 }
 
-nb::object type_lists(const Symbol& symbol, nb::args in_order, nb::kwargs by_name) {
+// A caller who goes on with None deserves to hear which arguments it is about.
+void warn_undecided(const char* what, const std::vector<std::string>& undecided) {
+  const std::string text = join("the ", what, " of these arguments cannot be decided: ", comma_separated(undecided),
+                                "; more of the inputs must be given");
+  if (PyErr_WarnEx(PyExc_UserWarning, text.c_str(), 1) != 0) throw nb::python_error();
+}
+
+nb::object shapes_or_none(const Symbol& symbol, nb::args in_order, nb::kwargs by_name) {
+  const InferredShapes inferred = infer_shape_partial(symbol, known_shapes(symbol, in_order, by_name));
+  if (inferred.complete) return shape_lists(inferred);
+  const std::vector<std::string> arguments = symbol.list_arguments();
+  std::vector<std::string> undecided;
+  for (size_t i = 0; i < arguments.size(); ++i)
+    if (inferred.args[i].empty() || std::ranges::count(inferred.args[i], 0) > 0) undecided.push_back(arguments[i]);
+  warn_undecided("shapes", undecided);
+  return nb::make_tuple(nb::none(), nb::none(), nb::none());
+}
+
+InferredTypes inferred_types(const Symbol& symbol, const nb::args& in_order, const nb::kwargs& by_name) {
   NamedTypes known;
   const std::vector<std::string> arguments = symbol.list_arguments();
   for (size_t i = 0; i < in_order.size() && i < arguments.size(); ++i)
     if (!in_order[i].is_none()) known[arguments[i]] = dtype_from(in_order[i]);
   for (auto [name, dtype] : by_name)
     if (!dtype.is_none()) known[nb::cast<std::string>(name)] = dtype_from(dtype);
-  const InferredTypes inferred = infer_type(symbol, known);
+  return infer_type(symbol, known);
+}
+
+nb::object type_lists(const InferredTypes& inferred) {
   const auto types = [](const std::vector<DType>& list) {
     nb::list result;
     for (DType dtype : list) result.append(numpy_type(dtype));
     return result;
   };
   return nb::make_tuple(types(inferred.args), types(inferred.outputs), types(inferred.aux));
+}
+
+nb::object types_or_none(const Symbol& symbol, nb::args in_order, nb::kwargs by_name) {
+  const InferredTypes inferred = inferred_types(symbol, in_order, by_name);
+  const std::vector<std::string> arguments = symbol.list_arguments();
+  std::vector<std::string> undecided;
+  for (size_t i = 0; i < arguments.size(); ++i)
+    if (inferred.args[i] == DType::none) undecided.push_back(arguments[i]);
+  if (undecided.empty()) return type_lists(inferred);
+  warn_undecided("types", undecided);
+  return nb::make_tuple(nb::none(), nb::none(), nb::none());
 }
 
 std::map<std::string, Context> groups_from(nb::handle group2ctx) {
@@ -114,12 +149,21 @@ std::map<std::string, Context> groups_from(nb::handle group2ctx) {
   return groups;
 }
 
+// A part of a network is bound with the parameters of the whole: of arrays by name those count that it has.
+Arrays those_of(const std::vector<std::string>& names, nb::handle arrays) {
+  if (!nb::isinstance<nb::dict>(arrays)) return bound_arrays_from(arrays);
+  nb::dict given;
+  for (auto [name, array] : nb::borrow<nb::dict>(arrays))
+    if (std::ranges::count(names, nb::cast<std::string>(name)) > 0) given[name] = array;
+  return bound_arrays_from(given);
+}
+
 ExecutorPtr bind_arrays(const Symbol& symbol, Context ctx, nb::handle args, nb::handle args_grad, nb::handle grad_req,
                         nb::handle aux_states, nb::handle group2ctx, ExecutorPtr shared_exec) {
-  return bind(symbol, ctx, bound_arrays_from(args),
+  return bind(symbol, ctx, those_of(symbol.list_arguments(), args),
               {.args_grad = bound_arrays_from(args_grad),
                .grad_req = grad_reqs_from(grad_req),
-               .aux_states = bound_arrays_from(aux_states),
+               .aux_states = those_of(symbol.list_auxiliary_states(), aux_states),
                .group2ctx = groups_from(group2ctx),
                .shared_exec = std::move(shared_exec)});
 }
@@ -130,7 +174,16 @@ ExecutorPtr bind_shapes(const Symbol& symbol, Context ctx, nb::handle grad_req, 
   NamedTypes types;
   for (auto [name, dtype] : dict_from(type_dict, "type_dict")) types[nb::cast<std::string>(name)] = dtype_from(dtype);
   NamedArrays buffer = named_arrays_from(shared_buffer);
-  auto executor = simple_bind(symbol, ctx, known_shapes(symbol, nb::tuple(), shapes),
+  // Scripts bind a part of a network with the shapes of the whole: what the part has not got is passed over, aloud.
+  NamedShapes known = known_shapes(symbol, nb::tuple(), shapes);
+  const std::vector<std::string> inputs = symbol.list_inputs();
+  std::erase_if(known, [&](const auto& shape) {
+    if (std::ranges::count(inputs, shape.first) > 0) return false;
+    log_warning("[simple_bind] the network has no argument '", shape.first, "': its shape is passed over; it has ",
+                comma_separated(inputs));
+    return true;
+  });
+  auto executor = simple_bind(symbol, ctx, known,
                               {.grad_req = grad_reqs_from(grad_req),
                                .type_dict = types,
                                .group2ctx = groups_from(group2ctx),
@@ -165,22 +218,24 @@ Symbol compose(const Symbol& self, nb::args in_order, nb::kwargs by_name) {
 }
 
 void bind_executing(nb::class_<Symbol>& type) {
-  type.def(
-          "infer_shape",
-          [](const Symbol& self, nb::args args, nb::kwargs kwargs) -> nb::object {
-            const InferredShapes inferred = infer_shape_partial(self, known_shapes(self, args, kwargs));
-            if (!inferred.complete) return nb::make_tuple(nb::none(), nb::none(), nb::none());
-            return shape_lists(inferred);
-          },
-          "Shapes of arguments, outputs and auxiliary states from those known; three None where some stay unknown.")
+  type.def("infer_shape", &shapes_or_none,
+           "Shapes of arguments, outputs and auxiliary states from those known; three None, and a warning, where some "
+           "stay unknown.")
       .def(
           "infer_shape_partial",
           [](const Symbol& self, nb::args args, nb::kwargs kwargs) {
             return shape_lists(infer_shape_partial(self, known_shapes(self, args, kwargs)));
           },
           "The same, with 0 for a dimension that stays unknown and () for a shape.")
-      .def("infer_type", &type_lists, "Types of arguments, outputs and auxiliary states from those known.")
-      .def("infer_type_partial", &type_lists)
+      .def("infer_type", &types_or_none,
+           "Types of arguments, outputs and auxiliary states from those known; three None, and a warning, where some "
+           "stay unknown.")
+      .def(
+          "infer_type_partial",
+          [](const Symbol& self, nb::args args, nb::kwargs kwargs) {
+            return type_lists(inferred_types(self, args, kwargs));
+          },
+          "The same, with None for a type that stays unknown.")
       .def("_bind", &bind_arrays, nb::arg("ctx"), nb::arg("args").none(), nb::arg("args_grad").none() = nb::none(),
            nb::arg("grad_req") = "write", nb::arg("aux_states").none() = nb::none(),
            nb::arg("group2ctx").none() = nb::none(), nb::arg("shared_exec").none() = nb::none())

@@ -1,5 +1,9 @@
 """Functions made from the registry of operators: one for each name and alias, built when it is first asked for."""
 
+import operator as _operator
+
+import numpy as _np
+
 from . import _symbind
 
 
@@ -83,10 +87,12 @@ def make_function(name, op, symbolic, module):
 
 def on_pair(kind, lhs, rhs, both_numbers, pair_op, scalar_op, reversed_op):
     """An operator of two operands, each of which may be of `kind` (Symbol or NDArray) or a number."""
-    method = "on_symbols" if kind is _symbind.Symbol else "on_arrays"
 
     def call(op, operands, kwargs):
-        return getattr(_symbind._require_op(op), method)(operands, kwargs)
+        found = _symbind._require_op(op)
+        if kind is _symbind.Symbol:
+            return found.on_symbols(operands, kwargs, op)  # a node without a name is named after `op`
+        return found.on_arrays(operands, kwargs)
 
     if isinstance(lhs, kind) and isinstance(rhs, kind):
         return call(pair_op, (lhs, rhs), {})
@@ -95,6 +101,32 @@ def on_pair(kind, lhs, rhs, both_numbers, pair_op, scalar_op, reversed_op):
     if isinstance(rhs, kind):
         return call(reversed_op, (rhs,), {"scalar": float(lhs)})
     return both_numbers(lhs, rhs)
+
+
+# NumPy's functions behind Python's operators, for a number of NumPy's on the left: np.float32(2) * a.
+_OPERATORS = {
+    "add": _operator.add,
+    "subtract": _operator.sub,
+    "multiply": _operator.mul,
+    "divide": _operator.truediv,
+    "true_divide": _operator.truediv,  # its name before NumPy 1.25
+    "power": _operator.pow,
+    "remainder": _operator.mod,
+    "equal": _operator.eq,
+    "not_equal": _operator.ne,
+    "less": _operator.lt,
+    "less_equal": _operator.le,
+    "greater": _operator.gt,
+    "greater_equal": _operator.ge,
+}
+
+
+def with_numpy_number(kind, ufunc, method, inputs, kwargs):
+    """Python's operator in place of NumPy's function, between objects of `kind` and numbers; else None."""
+    operator = _OPERATORS.get(ufunc.__name__) if method == "__call__" and not kwargs else None
+    if operator is None or not all(isinstance(each, kind) or _np.ndim(each) == 0 for each in inputs):
+        return None
+    return operator(*(each if isinstance(each, kind) else float(each) for each in inputs))
 
 
 class Namespace:

@@ -80,7 +80,10 @@ class Initializer(_native):
 
     def _refresh(self):
         if self._kind:
-            self._set_rule(self._kind, self._rule_arguments())
+            try:
+                self._set_rule(self._kind, self._rule_arguments())
+            except TypeError as error:
+                raise TypeError(f"{self!r}: {error}") from error
 
     def set_verbosity(self, verbose=False, print_func=None):
         """Logs each array that is filled, with print_func(array): the root of its mean square by default."""

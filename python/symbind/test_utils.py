@@ -405,8 +405,9 @@ def compare_optimizer(
     """Compares weights and states after one step of two optimizers from the same start."""
     if (w_stype, g_stype) != ("default", "default"):
         raise NotImplementedError("arrays are dense here: there are no other storage types")
-    many = ntensors > 1
-    shapes = (list(shape) if isinstance(shape, list) else [shape] * ntensors) if many else [shape]
+    several = isinstance(shape, list) and shape and not isinstance(shape[0], int)
+    shapes = list(shape) if several else [shape] * ntensors
+    many = len(shapes) > 1
     weights = [[rand_ndarray(each, dtype=dtype) for each in shapes]]
     weights.append([weight.copy() for weight in weights[0]])
     grads = [rand_ndarray(each, dtype=dtype) for each in shapes]

@@ -196,7 +196,7 @@ def _output_types(symbol, dtype):
     import numpy as np
 
     internals = symbol.get_internals()
-    _, types, _ = internals.infer_type(**dtype)
+    _, types, _ = internals.infer_type_partial(**dtype)
     names = internals.list_outputs()
     result = {}
     for name, kind in zip(names, types or []):

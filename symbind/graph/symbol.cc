@@ -1,6 +1,8 @@
 #include "symbind/graph/symbol.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <fstream>
 #include <sstream>
 #include <unordered_map>
@@ -161,7 +163,7 @@ std::optional<std::string> Symbol::attr(const std::string& key) const {
   const Attributes& attributes = outputs_[0].node->attributes;
   const auto found = attributes.find(key);
   if (found != attributes.end()) return found->second;
-  if (!is_steering(key)) return std::nullopt;
+  // AttrScope hides whatever it is given, so a plain name finds what stands between underscores.
   const std::string* hidden = find_attribute(attributes, key);
   return hidden ? std::optional(*hidden) : std::nullopt;
 }
@@ -237,7 +239,7 @@ void Symbol::save(const std::string& file) const { write_file_atomically(file, t
 
 Symbol Symbol::load(const std::string& file) {
   std::ifstream in(file, std::ios::binary);
-  require(in.good(), "cannot read '", file, "'");
+  require(in.good(), "cannot read '", file, "': ", std::strerror(errno));
   std::ostringstream text;
   text << in.rdbuf();
   return from_json(text.view(), file);

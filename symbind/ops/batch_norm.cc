@@ -58,6 +58,7 @@ Op<P>& as_forward(Op<P>& op) {
 
 OpDef define_batch_norm(Op<BatchNorm> op) {
   return as_forward(op)
+      .aliases({"BatchNorm_v1", "CuDNNBatchNorm"})  // in networks of 2015 to 2017
       .doc(
           "Brings every channel of a batch to mean beta and deviation gamma, in training with the batch's own "
           "statistics and otherwise with their moving averages, which each training forward updates.")

@@ -94,6 +94,7 @@ namespace {
 
 OpDef define_convolution(Op<Convolution> op) {
   return with_convolution_fields(op)
+      .aliases({"Convolution_v1"})  // in networks of 2016 and 2017
       .doc("Slides num_filter kernels over one, two or three spatial axes and sums the products, plus a bias.")
       .inputs([](const Convolution& p) {
         return p.no_bias ? Names{"data", "weight"} : Names{"data", "weight", "bias"};

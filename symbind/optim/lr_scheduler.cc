@@ -1,9 +1,11 @@
 #include "symbind/optim/lr_scheduler.h"
 
 #include <cmath>
+#include <cstdio>
 #include <numbers>
 
 #include "symbind/core/error.h"
+#include "symbind/core/log.h"
 
 namespace symbind {
 
@@ -41,6 +43,13 @@ void LRScheduler::restore(const std::map<std::string, double>& state) {
 
 namespace {
 
+// The line that readers of logs look for.
+void log_rate(int64_t num_update, double lr) {
+  char rate[32];
+  std::snprintf(rate, sizeof rate, "%.5e", lr);
+  log_info("Update[", num_update, "]: Change learning rate to ", rate);
+}
+
 void restore_number(const std::map<std::string, double>& state, const char* name, int64_t& number) {
   if (const auto found = state.find(name); found != state.end()) number = static_cast<int64_t>(found->second);
 }
@@ -67,11 +76,13 @@ void FactorScheduler::restore(const std::map<std::string, double>& state) {
 }
 
 double FactorScheduler::after_warm_up(int64_t num_update) {
+  const double before = base_lr_;
   while (num_update > count_ + options_.step) {
     count_ += options_.step;
     base_lr_ *= options_.factor;
     if (base_lr_ < options_.stop_factor_lr) base_lr_ = options_.stop_factor_lr;
   }
+  if (base_lr_ != before) log_rate(num_update, base_lr_);
   return base_lr_;
 }
 
@@ -98,8 +109,10 @@ void MultiFactorScheduler::restore(const std::map<std::string, double>& state) {
 }
 
 double MultiFactorScheduler::after_warm_up(int64_t num_update) {
+  const double before = base_lr_;
   const auto steps = static_cast<int64_t>(options_.step.size());
   for (; next_ < steps && num_update > options_.step[static_cast<size_t>(next_)]; ++next_) base_lr_ *= options_.factor;
+  if (base_lr_ != before) log_rate(num_update, base_lr_);
   return base_lr_;
 }
 

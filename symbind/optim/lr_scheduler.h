@@ -17,6 +17,8 @@ struct WarmUp {
 
 class LRScheduler {
  public:
+  static constexpr double default_base_lr = 0.01;
+
   LRScheduler(double base_lr, WarmUp warm_up);
   virtual ~LRScheduler() = default;
 
@@ -48,27 +50,27 @@ struct FactorSchedule {
   int64_t step = 1;
   double factor = 1;
   double stop_factor_lr = 1e-8;
-  double base_lr = 0.01;
+  double base_lr = LRScheduler::default_base_lr;
   WarmUp warm_up = {};
 };
 // The rate is multiplied by factor at each of the listed updates.
 struct MultiFactorSchedule {
   std::vector<int64_t> step = {};
   double factor = 1;
-  double base_lr = 0.01;
+  double base_lr = LRScheduler::default_base_lr;
   WarmUp warm_up = {};
 };
 // From base_lr to final_lr along a power, or along half a cosine wave.
 struct PolySchedule {
   int64_t max_update = 0;
-  double base_lr = 0.01;
+  double base_lr = LRScheduler::default_base_lr;
   int64_t pwr = 2;
   double final_lr = 0;
   WarmUp warm_up = {};
 };
 struct CosineSchedule {
   int64_t max_update = 0;
-  double base_lr = 0.01;
+  double base_lr = LRScheduler::default_base_lr;
   double final_lr = 0;
   WarmUp warm_up = {};
 };

@@ -81,8 +81,10 @@ Optimizer::Optimizer(const OptimizerParams& params) {
   num_update_ = begin_num_update_;
   if (lr_scheduler) {
     if (rate && *rate != lr_scheduler->base_lr()) {
-      log_warning("the learning rate of the schedule, ", lr_scheduler->base_lr(), ", is replaced by the optimizer's, ",
-                  *rate);
+      // A schedule at its default rate is one that was given none: the usual way to write it, and nothing is lost.
+      if (lr_scheduler->base_lr() != LRScheduler::default_base_lr)
+        log_warning("the learning rate of the schedule, ", lr_scheduler->base_lr(),
+                    ", is replaced by the optimizer's, ", *rate);
       lr_scheduler->set_base_lr(*rate);
     }
     lr_ = lr_scheduler->base_lr();

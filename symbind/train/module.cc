@@ -8,6 +8,7 @@
 #include "symbind/core/log.h"
 #include "symbind/files/checkpoint.h"
 #include "symbind/files/states.h"
+#include "symbind/ops/batch_norm.h"
 #include "symbind/optim/state_keys.h"
 #include "symbind/train/monitor.h"
 
@@ -101,6 +102,12 @@ std::vector<DataDesc> Module::checked(const std::vector<DataDesc>& shapes, const
     const std::string message = join("[bind] ", kind, "_shapes describe ", comma_separated(given), ", but ", kind,
                                      "_names are ", names.empty() ? "none" : comma_separated(names));
     if (strict) fail(message);
+    // An array that finds no place, and a label that gets none: training would go by labels of 0.
+    const std::vector<std::string> arguments = symbol_.list_arguments();
+    const bool homeless = std::ranges::any_of(given, [&](const auto& name) { return !contains(arguments, name); });
+    const bool unfed = std::ranges::any_of(
+        names, [&](const auto& name) { return contains(arguments, name) && !contains(given, name); });
+    require(!(homeless && unfed), message, "; both must name them alike");
     log_warning(message);
   }
   return shapes;
@@ -282,6 +289,16 @@ bool update_on_kvstore_wanted() {
   return !setting || std::string_view(setting) != "0";
 }
 
+// The attributes that optimizers go by. A gamma that BatchNorm takes for 1 has no gradient, so decay alone would drive
+// it to 0, and whoever reads the file with fix_gamma off would find that.
+std::map<std::string, Attributes> attributes_for_optimizer(const Symbol& symbol) {
+  std::map<std::string, Attributes> attributes = symbol.attr_dict();
+  for (const NodePtr& node : topological_order(symbol.entries()))
+    if (node->op && node->op->name == "BatchNorm" && static_cast<const BatchNorm*>(node->params.get())->fix_gamma)
+      attributes[node->inputs[1].node->name].try_emplace("__wd_mult__", "0");
+  return attributes;
+}
+
 }  // namespace
 
 OptimizerPtr Module::make_optimizer(const InitOptimizerArgs& args, bool in_store, double rescale_grad) const {
@@ -295,13 +312,13 @@ OptimizerPtr Module::make_optimizer(const InitOptimizerArgs& args, bool in_store
     if (given->rescale_grad != rescale_grad)
       log_warning("[init_optimizer] the optimizer's rescale_grad is ", given->rescale_grad,
                   ", not 1/batch_size/num_workers = ", rescale_grad, "; is this intended?");
-    if (given->idx2name().empty()) given->set_names(idx2name, symbol_.attr_dict());
+    if (given->idx2name().empty()) given->set_names(idx2name, attributes_for_optimizer(symbol_));
     return given;
   }
   OptimizerParams params = args.optimizer_params;
   params.try_emplace("rescale_grad", rescale_grad);
   OptimizerPtr made = Optimizer::create(args.optimizer.name(), params);
-  made->set_names(idx2name, symbol_.attr_dict());
+  made->set_names(idx2name, attributes_for_optimizer(symbol_));
   return made;
 }
 

@@ -96,6 +96,7 @@ class Module : public BaseModule {
   const NamedArrays& arg_params() const { return host_->arg_params; }
   const NamedArrays& aux_params() const { return host_->aux_params; }
   bool params_dirty() const { return host_->dirty; }
+  void set_params_dirty(bool dirty) { host_->dirty = dirty; }  // for those who change the devices' arrays themselves
   // What load() does, in parts: parameters for a module that is not bound yet, and states for init_optimizer().
   void preload_params(NamedArrays arg_params, NamedArrays aux_params);
   void preload_optimizer_states(std::string path) { preload_opt_states_ = std::move(path); }

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "symbind/core/error.h"
+#include "symbind/core/log.h"
 
 #include "tests/optim/recorded_schedules.h"
 #include "tests/support/arrays.h"
@@ -35,6 +36,16 @@ TEST(Schedule, GoesOnFromItsState) {
     resumed->restore(whole->state());
     for (int64_t update = 23; update <= 30; ++update) EXPECT_EQ((*resumed)(update), (*whole)(update));
   }
+}
+
+TEST(Schedule, SaysWhenTheRateChanges) {
+  std::vector<std::string> said;
+  const LogSink before = set_log_sink([&](LogLevel, std::string_view message) { said.emplace_back(message); });
+  const LRSchedulerPtr schedule = factor_scheduler({.step = 2, .factor = 0.1, .stop_factor_lr = 5e-4});
+  for (int64_t update = 1; update <= 9; ++update) (*schedule)(update);
+  set_log_sink(before);
+  EXPECT_EQ(said, (std::vector<std::string>{"Update[3]: Change learning rate to 1.00000e-03",
+                                            "Update[5]: Change learning rate to 5.00000e-04"}));
 }
 
 TEST(Schedule, SaysWhatIsWrong) {

@@ -31,7 +31,7 @@ def test_bind_by_list_and_grad_req():
     assert grads[0].asnumpy().tolist() == [4, 5] and grads[1].asnumpy().tolist() == [1, 2]
     with pytest.raises(mx.MXNetError):
         net.bind(mx.cpu(), [mx.nd.zeros((2,))])
-    with pytest.raises(mx.MXNetError, match="z"):
+    with pytest.raises(mx.MXNetError, match="no array for .y"):
         net.bind(mx.cpu(), {"x": mx.nd.zeros((2,)), "z": mx.nd.zeros((2,))})
     with pytest.raises(mx.MXNetError):
         net.bind(mx.cpu(), [mx.nd.zeros((2,))] * 2, grads, grad_req="sometimes")
@@ -101,3 +101,15 @@ def test_memory_and_debug_str():
     assert executor.memory()["arguments"] == 4000
     assert "exp" in executor.debug_str()
     assert executor.memory_picture("two exps").startswith("<svg ")
+
+
+def test_a_part_of_a_network_binds_with_the_shapes_of_the_whole(caplog):
+    part = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=2, name="fc")
+    executor = part.simple_bind(mx.cpu(), data=(3, 4), softmax_label=(3,))
+    assert executor.forward()[0].shape == (3, 2)
+    assert "no argument 'softmax_label'" in caplog.text
+    arrays = {"data": mx.nd.ones((3, 4)), "fc_weight": mx.nd.ones((2, 4)), "fc_bias": mx.nd.zeros(2)}
+    whole = {**arrays, "fc2_weight": mx.nd.ones((5, 2))}
+    assert (part.bind(mx.cpu(), whole, aux_states={"bn_mean": mx.nd.ones(2)}).forward()[0].asnumpy() == 4).all()
+    with pytest.raises(mx.MXNetError, match="fc2_weight"):
+        part.bind(mx.cpu(), arrays, args_grad=whole)  # a gradient that nobody computes

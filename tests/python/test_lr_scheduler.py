@@ -173,3 +173,22 @@ def test_a_python_schedule_can_be_pickled():
     schedule(1)
     other = pickle.loads(pickle.dumps(schedule))
     assert (other(2), other.asked, other.base_lr) == (0.125, [1, 2], 0.5)
+
+
+def test_a_change_of_rate_is_logged(caplog):
+    with caplog.at_level("INFO"):
+        factor, multi = mx.lr_scheduler.FactorScheduler(2, 0.5), mx.lr_scheduler.MultiFactorScheduler([3], 0.1)
+        for update in range(1, 5):
+            factor(update), multi(update)
+    lines = [record.getMessage() for record in caplog.records]
+    assert lines == [
+        "Update[3]: Change learning rate to 5.00000e-03",
+        "Update[4]: Change learning rate to 1.00000e-03",
+    ]
+
+
+def test_the_optimizers_rate_replaces_the_schedules_aloud_only_where_that_was_given(caplog):
+    mx.optimizer.SGD(learning_rate=0.5, lr_scheduler=mx.lr_scheduler.FactorScheduler(2, 0.5))
+    assert caplog.text == ""
+    mx.optimizer.SGD(learning_rate=0.5, lr_scheduler=mx.lr_scheduler.FactorScheduler(2, 0.5, base_lr=0.2))
+    assert "0.2, is replaced by the optimizer's, 0.5" in caplog.text

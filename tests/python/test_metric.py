@@ -339,3 +339,18 @@ def test_a_subclass_of_a_native_class():
     assert doubled.calls == 2 and together.get() == (["doubled"], [2 / 3])
     again = copy.deepcopy(doubled)
     assert type(again) is Doubled and again.calls == 2 and again.get() == doubled.get()
+
+
+def test_get_may_return_an_iterator_over_names_and_values():
+    class Two(mx.metric.EvalMetric):
+        def update(self, labels, preds):
+            self.num_inst += 1
+
+        def get(self):
+            return zip(*((f"{self.name}{task}", task * self.num_inst) for task in range(2)))
+
+    metric = Two("task")
+    metric.update([], [])
+    assert metric.get_name_value() == [("task0", 0), ("task1", 1)]
+    both = mx.metric.CompositeEvalMetric([metric, "acc"])
+    assert both.get()[0] == ["task0", "task1", "accuracy"] and both.get()[1][:2] == [0, 1]

@@ -118,3 +118,53 @@ def test_a_store_busy_in_another_thread_does_not_lock_up():
 def test_mistakes_are_exceptions(mistake):
     with pytest.raises((TypeError, ValueError, mx.MXNetError)):
         mistake()
+
+
+def test_a_fixed_gamma_does_not_decay():
+    for fixed in (True, False):
+        net = mx.sym.BatchNorm(mx.sym.Variable("data"), fix_gamma=fixed, name="bn")
+        module = mx.mod.Module(mx.sym.SoftmaxOutput(net, name="softmax"))
+        data = mx.io.NDArrayIter(np.random.RandomState(0).normal(size=(8, 3)), np.zeros(8), 4)
+        module.fit(data, num_epoch=3, optimizer_params={"learning_rate": 0.1, "wd": 0.5})
+        gamma = module.get_params()[0]["bn_gamma"].asnumpy()
+        assert (gamma == 1).all() if fixed else (gamma < 0.9).all()
+
+
+def test_networks_with_operators_of_the_first_generation_load():
+    data = mx.sym.Variable("data")
+    net = mx.sym.BatchNorm_v1(mx.sym.Convolution_v1(data, kernel=(3, 3), num_filter=2, name="conv"), name="bn")
+    assert mx.sym.load_json(net.tojson()).list_arguments() == [
+        "data",
+        "conv_weight",
+        "conv_bias",
+        "bn_gamma",
+        "bn_beta",
+    ]
+    assert net.list_auxiliary_states() == ["bn_moving_mean", "bn_moving_var"]
+    assert net.infer_shape(data=(1, 3, 8, 8))[1] == [(1, 2, 6, 6)]
+
+
+def test_arrays_changed_on_the_devices_are_fetched_when_the_module_is_told():
+    module = mx.mod.Module(mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=2, name="fc"), label_names=None)
+    module.bind([("data", (4, 3))])
+    module.init_params(mx.init.Zero())
+    for weight in module._exec_group.param_arrays[0]:
+        weight[:] = 5
+    module._params_dirty = True
+    assert (module.get_params()[0]["fc_weight"].asnumpy() == 5).all() and not module._params_dirty
+
+
+def test_labels_under_another_name_are_refused():
+    net = mx.sym.SoftmaxOutput(mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=2), name="softmax")
+    data = mx.io.NDArrayIter(np.zeros((4, 3)), np.ones(4), 2, label_name="truth")
+    with pytest.raises(mx.MXNetError, match="label_shapes describe truth.*softmax_label"):
+        mx.mod.Module(net).fit(data, num_epoch=1)
+
+
+def test_an_optimizer_that_is_ready_needs_no_parameters():
+    net = mx.sym.SoftmaxOutput(mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=2), name="softmax")
+    data = mx.io.NDArrayIter(np.zeros((4, 3)), np.ones(4), 2)
+    module = mx.mod.Module(net)
+    module.fit(data, optimizer=mx.optimizer.SGD(rescale_grad=0.5), optimizer_params=None, num_epoch=1)
+    module.init_optimizer(optimizer="adam", optimizer_params=None, force_init=True)
+    assert module._optimizer.lr == 0.001

@@ -271,3 +271,53 @@ def test_dlpack_methods_share_the_memory():
     array = mx.nd.array([1, 2])
     np.testing.assert_array_equal(mx.nd.from_dlpack(array.to_dlpack_for_read()).asnumpy(), [1, 2])
     assert array.to_dlpack_for_write() is not None
+
+
+def test_broadcast_to_adds_axes_in_front():
+    row = mx.nd.array([1, 2, 3])
+    np.testing.assert_array_equal(row.broadcast_to((2, 3)).asnumpy(), [[1, 2, 3]] * 2)
+    assert mx.nd.zeros((3, 1)).broadcast_to((2, 0, 4)).shape == (2, 3, 4)
+    with pytest.raises(ValueError, match="0 keeps"):
+        row.broadcast_to((0, 3))
+    with pytest.raises(mx.MXNetError):
+        row.broadcast_to((2, 4))
+
+
+def test_numbers_of_numpy_are_numbers():
+    a = mx.nd.array([1, 2])
+    np.testing.assert_array_equal((a == np.float32(1)).asnumpy(), [1, 0])
+    np.testing.assert_array_equal((np.float64(3) - a).asnumpy(), [2, 1])
+    np.testing.assert_array_equal((np.array(2.0) * a).asnumpy(), [2, 4])
+    np.testing.assert_array_equal((np.float32(1) < a).asnumpy(), [0, 1])
+    assert (a == None) is False and a in [None, a]  # noqa: E711
+
+
+def test_functions_of_numpy_take_an_arrays_values():
+    a = mx.nd.array([1, 4])
+    root = np.sqrt(a)
+    assert isinstance(root, np.ndarray) and root.tolist() == [1, 2]
+    assert not np.isnan(a).any()
+    values = np.zeros(2)
+    for mixed in (lambda: np.add(values, a), lambda: values.__iadd__(a), lambda: np.arctan2(a, 1)):
+        with pytest.raises(TypeError, match="NumPy.*asnumpy"):
+            mixed()
+
+
+def test_an_array_made_from_a_handle_shares_its_data():
+    a = mx.nd.zeros(2)
+    mx.nd.NDArray(a.handle, writable=False)[:] = 3
+    np.testing.assert_array_equal(a.asnumpy(), [3, 3])
+    with pytest.raises(TypeError):
+        mx.nd.NDArray([1, 2])
+
+
+def test_single_elements_change_in_place():
+    a = mx.nd.zeros((2, 2))
+    a[0, 0] += 5
+    a[1, 1] = mx.nd.array([7])
+    a[1, 0] = np.array([[6]])
+    np.testing.assert_array_equal(a.asnumpy(), [[5, 0], [6, 7]])
+    row = mx.nd.zeros(3)
+    row[1] += 2
+    row[-1] = mx.nd.ones((1,))
+    np.testing.assert_array_equal(row.asnumpy(), [0, 2, 1])

@@ -71,3 +71,10 @@ def test_values_become_the_text_of_files():
         "no_bias": "True",
     }
     assert mx.sym.Cast(mx.sym.Variable("x"), dtype=np.float64, name="k").attr("dtype") == "float64"
+
+
+def test_a_parameter_may_be_a_numpy_array():
+    x = mx.sym.Variable("x")
+    assert mx.sym.Pooling(x, kernel=np.array([2, 2]), name="pool").attr("kernel") == "(2, 2)"
+    assert mx.nd.Reshape(mx.nd.zeros((2, 3)), shape=np.array([3, 2])).shape == (3, 2)
+    assert x.infer_shape(x=np.array([4, 5]))[1] == [(4, 5)] and mx.nd.zeros(np.array([2])).shape == (2,)

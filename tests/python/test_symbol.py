@@ -21,7 +21,11 @@ def test_lists_and_inference():
     assert net.list_arguments() == arguments and net.list_outputs() == ["softmax_output"]
     shapes, outs, aux = net.infer_shape(data=(5, 4))
     assert dict(zip(arguments, shapes))["fc1_weight"] == (8, 4) and outs == [(5, 3)] and aux == []
-    assert net.infer_shape() == (None, None, None)
+    with pytest.warns(UserWarning, match="shapes.*: data, fc1_weight, .*fc2_weight"):
+        assert net.infer_shape() == (None, None, None)
+    with pytest.warns(UserWarning, match="types.*: data, fc1_weight"):
+        assert net.infer_type() == (None, None, None)
+    assert net.infer_type_partial()[1] == [None]
     assert net.infer_shape_partial(data=(0, 4))[0][0] == (0, 4)
     assert net.infer_type(data=np.float64)[1] == [np.float64]
     with pytest.raises(mx.MXNetError, match="fc1"):
@@ -56,6 +60,8 @@ def test_attributes_and_scopes():
     assert net.attr("__mood__") == "great" and net.attr("none") is None
     with pytest.raises(mx.MXNetError, match="mood"):
         net._set_attr(mood="great")  # an operator takes its parameters for such names
+    with mx.AttrScope(mood="fine"):
+        assert mx.sym.Variable("x").attr("mood") == "fine"
     with pytest.raises(ValueError):
         mx.AttrScope(number=1)
     variable = mx.sym.Variable("v", shape=(2, 3), init=mx.init.One(), dtype="float16", __layout__="TNC")
@@ -131,3 +137,24 @@ def test_files_and_copies(tmp_path):
         mx.sym.load(str(tmp_path / "nowhere.json"))
     with pytest.raises(TypeError):
         mx.sym.load_json(None)
+
+
+def test_functions_of_a_symbol_and_a_number_are_named_as_in_mxnet():
+    x = mx.sym.Variable("x")
+    with mx.name.NameManager():
+        assert mx.sym.maximum(x, 0).name == "_maximumscalar0"
+        assert mx.sym.minimum(0, x).name == "_minimumscalar0"
+        assert mx.sym.pow(x, 2).name == "_powerscalar0"
+        assert mx.sym.pow(2, x).name == "_rpowerscalar0"
+        assert mx.sym.hypot(x, 2).name == "_hypotscalar0"
+        assert mx.sym.maximum(x, x).name == "_maximum0"
+
+
+def test_numbers_of_numpy_go_with_symbols():
+    x = mx.sym.Variable("x")
+    net = mx.sym.Group([np.sqrt(4) * x, np.float32(1) - x, x / np.float64(2), np.int64(8) / x, np.float32(2) < x])
+    values = [output.asscalar() for output in net.eval(x=mx.nd.array([4]))]
+    assert values == [8, -3, 2, 2, 1]
+    for mixed in (lambda: np.ones(2) * x, lambda: x + np.ones(2), lambda: np.exp(x)):
+        with pytest.raises(TypeError, match="of a Symbol"):
+            mixed()

@@ -60,7 +60,7 @@ TEST(Initializer, NamesHaveTheirUsualValues) {
 
 TEST(Initializer, AnUnknownNameFailsAndSaysWhatToDo) {
   NDArray array = zeros({2});
-  EXPECT_TRUE(fails_with([&] { init::Uniform()(InitDesc{"alpha"}, array); }, "alpha", "weight", ".init ="));
+  EXPECT_TRUE(fails_with([&] { init::Uniform()(InitDesc{"alpha"}, array); }, "alpha", "weight", "argument init"));
   EXPECT_TRUE(fails_with([&] { init::Uniform()(InitDesc{"bn_moving_mean"}, array); }, "bn_moving_mean"));
 }
 

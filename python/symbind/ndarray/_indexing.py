@@ -73,6 +73,8 @@ def put(self, key, value):
         return
     if isinstance(value, NDArray):
         value = value.asnumpy()
+    if isinstance(value, _np.ndarray) and value.size == 1:
+        value = value.reshape(())  # a single element has an axis here, and a[0, 0] += 1 assigns one
     if self.dtype == "bfloat16":
         exact = self.astype("float32")
         put(exact, key, value)

@@ -3,6 +3,7 @@
 import numpy as _np
 
 from .. import _symbind
+from .._functions import with_numpy_number
 from . import _creation, _indexing
 
 # Operators that are methods too: a.sum(axis=1) is sum(a, axis=1).
@@ -64,6 +65,29 @@ def _transpose(self, *order, axes=None):
     return _symbind._require_op("transpose").on_arrays((self,), kwargs)
 
 
+def _broadcast_to(self, shape):
+    """The array repeated along its axes of length 1, and along new ones in front, to fill a shape."""
+    shape = (shape,) if isinstance(shape, int) else tuple(shape)
+    new_axes = max(0, len(shape) - self.ndim)
+    if any(length == 0 for length in shape[:new_axes]):
+        raise ValueError(f"0 keeps the length of an axis, but the new ones in {shape} have none")
+    array = self.reshape((1,) * new_axes + self.shape) if new_axes else self
+    return _symbind._require_op("broadcast_to").on_arrays((array,), {"shape": shape})
+
+
+def _array_ufunc(self, ufunc, method, *inputs, **kwargs):
+    """What NumPy's functions do with an array: np.exp(a) takes its values, np.float32(2) * a is our own operator."""
+    if method == "__call__" and len(inputs) == 1 and not kwargs:
+        return ufunc(self.asnumpy())
+    result = with_numpy_number(type(self), ufunc, method, inputs, kwargs)
+    if result is None:
+        raise TypeError(
+            f"np.{ufunc.__name__} does not mix NDArrays and NumPy arrays: turn one into the other, with "
+            "mx.nd.array(values) or asnumpy()"
+        )
+    return result
+
+
 def _array(self, dtype=None, copy=None):
     values = self.asnumpy()
     return values if dtype is None else values.astype(dtype)
@@ -110,12 +134,13 @@ def install(cls):
     cls.__repr__ = cls.__str__ = _repr
     cls.reshape = _reshape
     cls.transpose = _transpose
+    cls.broadcast_to = _broadcast_to
     cls.T = property(lambda self: self.transpose())
     cls.stype = property(lambda self: "default")
     cls.grad = property(lambda self: None)
     cls.handle = property(lambda self: self)
     cls.__array__ = _array
-    cls.__array_ufunc__ = None
+    cls.__array_ufunc__ = _array_ufunc
     cls.__reduce__ = _reduce
     cls.__copy__ = cls.__deepcopy__ = lambda self, memo=None: self.copy()
     cls.__abs__ = lambda self: self.abs()

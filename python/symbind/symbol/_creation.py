@@ -104,7 +104,7 @@ def _pair(name, both_numbers, symbol_op, scalar_op, reversed_op, doc):
     return function
 
 
-_pow = _pair("pow", lambda a, b: a**b, "_power", "_power_scalar", "_rpower_scalar", "left to the power right")
+_pow = _pair("pow", lambda a, b: a**b, "_power", "_PowerScalar", "_RPowerScalar", "left to the power right")
 
 
 def pow(base, exp):
@@ -113,13 +113,13 @@ def pow(base, exp):
 
 
 power = pow
-maximum = _pair("maximum", max, "_maximum", "_maximum_scalar", "_maximum_scalar", "the greater of both")
-minimum = _pair("minimum", min, "_minimum", "_minimum_scalar", "_minimum_scalar", "the lesser of both")
+maximum = _pair("maximum", max, "_maximum", "_MaximumScalar", "_MaximumScalar", "the greater of both")
+minimum = _pair("minimum", min, "_minimum", "_MinimumScalar", "_MinimumScalar", "the lesser of both")
 hypot = _pair(
     "hypot",
     lambda a, b: (a * a + b * b) ** 0.5,
     "_hypot",
-    "_hypot_scalar",
-    "_hypot_scalar",
+    "_HypotScalar",
+    "_HypotScalar",
     "the length of the diagonal",
 )

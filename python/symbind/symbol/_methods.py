@@ -3,6 +3,7 @@
 import numpy as _np
 
 from .. import _symbind
+from .._functions import with_numpy_number
 from ..base import NotImplementedForSymbol
 from ..ndarray._methods import install_fluent
 
@@ -48,8 +49,18 @@ def _astype(self, dtype, **kwargs):
     return _symbind._require_op("Cast").on_symbols((self,), {"dtype": dtype, **kwargs})
 
 
+def _array_ufunc(self, ufunc, method, *inputs, **kwargs):
+    """np.sqrt(2) * symbol is our own operator; NumPy does nothing else with symbols."""
+    result = with_numpy_number(type(self), ufunc, method, inputs, kwargs)
+    if result is None:
+        raise TypeError(
+            f"np.{ufunc.__name__} of a Symbol: it goes with other symbols and numbers, not with NumPy arrays"
+        )
+    return result
+
+
 def _bool(self):
-    raise NotImplementedForSymbol(_bool, "bool")
+    raise NotImplementedForSymbol("bool")
 
 
 def _only_arrays(name):
@@ -75,6 +86,7 @@ def install(cls):
     cls.transpose = _transpose
     cls.astype = _astype
     cls.__bool__ = _bool
+    cls.__array_ufunc__ = _array_ufunc
     cls.__reduce__ = lambda self: (_restore, (self.tojson(),))
     cls.__deepcopy__ = lambda self, memo=None: self.__copy__()
     cls.__abs__ = lambda self: self.abs()
