@@ -18,6 +18,17 @@ struct Wanted {
   int values = -1, places = -1, mask = -1;
 };
 
+// Brings the first `count` of places into order; equal ones stay as they were, by their numbers.
+template <class Before>
+void order_first(std::vector<int64_t>& places, int64_t count, const Before& before) {
+  std::iota(places.begin(), places.end(), 0);
+  if (count < std::ssize(places) / 8)  // few of many: the rest need no order
+    std::partial_sort(places.begin(), places.begin() + count, places.end(),
+                      [&](int64_t a, int64_t b) { return before(a, b) || (!before(b, a) && a < b); });
+  else
+    std::stable_sort(places.begin(), places.end(), before);
+}
+
 // The first `count` elements of each row in order. Places are written as int64 into scratch and converted in the end.
 std::unique_ptr<Kernel> build_sorted(const NodeView& node, const SortedRows& rows, int64_t count, bool ascend,
                                      const Wanted& wanted) {
@@ -33,28 +44,26 @@ std::unique_ptr<Kernel> build_sorted(const NodeView& node, const SortedRows& row
           T* const mask = wanted.mask >= 0 ? args.out<T>(static_cast<size_t>(wanted.mask)) : nullptr;
           auto* const places = static_cast<int64_t*>(args.scratch);
           if (mask) std::fill_n(mask, elements, T(0));
-          parallel_for(
-              rows.outer * rows.step, element_grain / 16 / std::max<int64_t>(1, rows.length) + 1,
-              [=](int64_t begin, int64_t end) {
-                std::vector<int64_t> order(static_cast<size_t>(rows.length));
-                for (int64_t row = begin; row < end; ++row) {
-                  const int64_t outer = row / rows.step, inner = row % rows.step;
-                  const T* const from = x + outer * rows.length * rows.step + inner;
-                  const auto at = [=](int64_t k) { return static_cast<C>(from[k * rows.step]); };
-                  std::iota(order.begin(), order.end(), 0);
-                  if (ascend)
-                    std::stable_sort(order.begin(), order.end(), [=](int64_t a, int64_t b) { return at(a) < at(b); });
-                  else
-                    std::stable_sort(order.begin(), order.end(), [=](int64_t a, int64_t b) { return at(a) > at(b); });
-                  for (int64_t k = 0; k < count; ++k) {
-                    const int64_t place = order[static_cast<size_t>(k)];
-                    const int64_t to = (outer * count + k) * rows.step + inner;
-                    places[to] = place;
-                    if (values) values[to] = from[place * rows.step];
-                    if (mask) mask[(outer * rows.length + place) * rows.step + inner] = T(1);
-                  }
-                }
-              });
+          parallel_for(rows.outer * rows.step, element_grain / 16 / std::max<int64_t>(1, rows.length) + 1,
+                       [=](int64_t begin, int64_t end) {
+                         std::vector<int64_t> order(static_cast<size_t>(rows.length));
+                         for (int64_t row = begin; row < end; ++row) {
+                           const int64_t outer = row / rows.step, inner = row % rows.step;
+                           const T* const from = x + outer * rows.length * rows.step + inner;
+                           const auto at = [=](int64_t k) { return static_cast<C>(from[k * rows.step]); };
+                           if (ascend)
+                             order_first(order, count, [=](int64_t a, int64_t b) { return at(a) < at(b); });
+                           else
+                             order_first(order, count, [=](int64_t a, int64_t b) { return at(a) > at(b); });
+                           for (int64_t k = 0; k < count; ++k) {
+                             const int64_t place = order[static_cast<size_t>(k)];
+                             const int64_t to = (outer * count + k) * rows.step + inner;
+                             places[to] = place;
+                             if (values) values[to] = from[place * rows.step];
+                             if (mask) mask[(outer * rows.length + place) * rows.step + inner] = T(1);
+                           }
+                         }
+                       });
           if (wanted.places >= 0)
             convert_array(args.outputs[static_cast<size_t>(wanted.places)], place_type, places, DType::int64, total);
         },
