@@ -1,20 +1,15 @@
 // Convolution, BatchNorm, Pooling and reorders of the CUDA backend against the CPU's, over odd shapes and in both
 // layouts. Skipped where there is no GPU.
 #include <algorithm>
-#include <cmath>
-#include <map>
 
 #include <gtest/gtest.h>
 
-#include "symbind/exec/executor.h"
 #include "symbind/exec/invoke.h"
 #include "symbind/ops/conv_fused.h"
 #include "symbind/passes/target.h"
 
-#include "examples/support/networks.h"
 #include "tests/support/device_case.h"
 #include "tests/support/gpu_test.h"
-#include "tests/support/networks.h"
 
 namespace symbind::testing {
 namespace {
