@@ -80,7 +80,7 @@ export SYMBIND_TF32=0
 part cuda_tests 150 "$build/tests/test_backend" --gtest_brief=1 --gtest_filter='Cuda*:Gpu*'
 ((sanitize)) && command -v compute-sanitizer >/dev/null &&
   part memcheck 200 compute-sanitizer --error-exitcode 1 "$build/tests/test_backend" --gtest_brief=1 \
-    --gtest_filter='CudaOps.*-*Products*:CudaLayers.*BatchNorm*:CudaLayers.*Pooling*:CudaLayers.Reorders*'
+    --gtest_filter='CudaOps.*:CudaMoves.*:CudaLayers.*BatchNorm*:CudaLayers.*Pooling*:CudaLayers.Reorders*-*Products*'
 
 unset SYMBIND_TF32
 # bench CASE SECONDS OPTIONS...: a case here and in PyTorch, the same batch.
