@@ -17,7 +17,7 @@ bool is_channel_axis(const BatchNorm& norm, const Convolution& convolution, cons
 
 class Folding {
  public:
-  explicit Folding(Graph& graph) : graph_(graph), readers_(graph), absorbed_(graph.nodes.size(), false) {}
+  explicit Folding(Graph& graph) : graph_(graph), readers_(graph), replacements_(graph) {}
 
   void run() {
     for (size_t i = 0; i < graph_.nodes.size(); ++i) {
@@ -25,7 +25,7 @@ class Folding {
       if (!is_foldable(graph_.nodes[i])) continue;
       if (!fold_into_before(number)) fold_into_behind(number);
     }
-    if (!replacements_.empty()) graph_ = replaced(graph_, replacements_, absorbed_);
+    replacements_.apply();
   }
 
  private:
@@ -45,24 +45,22 @@ class Folding {
     const GraphNode& convolution = graph_.nodes[static_cast<size_t>(before)];
     std::optional<ConvolutionFused> fused = as_fused_convolution(convolution);
     if (!fused || fused->norm || !readers_.is_only(number, data) || convolution.context != node.context ||
-        absorbed_[static_cast<size_t>(before)] || !is_channel_axis(norm, *fused, shape_of(data), *node.source))
+        replacements_.is_absorbed(before) || !is_channel_axis(norm, *fused, shape_of(data), *node.source))
       return false;
     fused->norm = true;
     fused->norm_eps = norm.eps;
     fused->norm_fix_gamma = norm.fix_gamma;
     std::vector<int> inputs = convolution.inputs;
-    const auto pending = replacements_.find(before);  // a norm before it may have gone into it already
-    if (pending != replacements_.end()) {
-      const auto& taken = *static_cast<const ConvolutionFused*>(pending->second.source->params.get());
+    // A norm before it may have gone into it already.
+    if (std::optional<Replacement> pending = replacements_.take_back(before)) {
+      const auto& taken = *static_cast<const ConvolutionFused*>(pending->source->params.get());
       fused->norm_before = taken.norm_before;
       fused->norm_before_eps = taken.norm_before_eps;
       fused->norm_before_fix_gamma = taken.norm_before_fix_gamma;
-      inputs = pending->second.inputs;
-      replacements_.erase(pending);
+      inputs = std::move(pending->inputs);
     }
     inputs.insert(inputs.end(), node.inputs.begin() + 1, node.inputs.end());
-    replacements_[number] = {fused_node(*node.source, *fused), std::move(inputs), {node.first_output}};
-    absorbed_[static_cast<size_t>(before)] = true;
+    replacements_.put(number, {fused_node(*node.source, *fused), std::move(inputs), {node.first_output}}, before);
     return true;
   }
 
@@ -85,16 +83,15 @@ class Folding {
     std::vector<int> inputs = convolution.inputs;
     inputs[0] = node.inputs[0];
     inputs.insert(inputs.end(), node.inputs.begin() + 1, node.inputs.end());
-    replacements_[behind] = {fused_node(*convolution.source, fused), std::move(inputs), {convolution.first_output}};
-    absorbed_[static_cast<size_t>(number)] = true;
+    replacements_.put(behind, {fused_node(*convolution.source, fused), std::move(inputs), {convolution.first_output}},
+                      number);
   }
 
   const Shape& shape_of(int tensor) const { return graph_.tensors[static_cast<size_t>(tensor)].shape; }
 
   Graph& graph_;
   const Readers readers_;
-  std::map<int, Replacement> replacements_;
-  std::vector<bool> absorbed_;
+  Replacements replacements_;
 };
 
 }  // namespace

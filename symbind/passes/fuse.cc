@@ -1,6 +1,7 @@
 #include "symbind/passes/fuse.h"
 
 #include <limits>
+#include <utility>
 
 #include "symbind/passes/passes.h"
 #include "symbind/passes/rewrite.h"
@@ -23,23 +24,35 @@ Readers::Readers(const Graph& graph)
   }
 }
 
-Graph replaced(const Graph& graph, const std::map<int, Replacement>& replacements, const std::vector<bool>& absorbed) {
-  Rewriter rewriter(graph);
-  for (size_t i = 0; i < graph.nodes.size(); ++i) {
-    if (i == graph.forward_nodes) rewriter.end_of_forward();
-    if (absorbed[i]) continue;
-    const auto found = replacements.find(static_cast<int>(i));
-    if (found == replacements.end()) {
-      rewriter.copy(graph.nodes[i]);
+void Replacements::put(int node, Replacement replacement, int absorbed) {
+  found_[node] = std::move(replacement);
+  absorb(absorbed);
+}
+
+std::optional<Replacement> Replacements::take_back(int node) {
+  auto taken = found_.extract(node);
+  if (taken.empty()) return std::nullopt;
+  return std::move(taken.mapped());
+}
+
+void Replacements::apply() {
+  if (found_.empty()) return;
+  Rewriter rewriter(graph_);
+  for (size_t i = 0; i < graph_.nodes.size(); ++i) {
+    if (i == graph_.forward_nodes) rewriter.end_of_forward();
+    if (absorbed_[i]) continue;
+    const auto found = found_.find(static_cast<int>(i));
+    if (found == found_.end()) {
+      rewriter.copy(graph_.nodes[i]);
       continue;
     }
     const Replacement& replacement = found->second;
     std::vector<int> inputs;
     for (const int input : replacement.inputs) inputs.push_back(rewriter.now(input));
-    rewriter.replace(graph.nodes[i], replacement.source, std::move(inputs), replacement.stands_for);
+    rewriter.replace(graph_.nodes[i], replacement.source, std::move(inputs), replacement.stands_for);
   }
-  if (graph.forward_nodes == graph.nodes.size()) rewriter.end_of_forward();
-  return rewriter.finish();
+  if (graph_.forward_nodes == graph_.nodes.size()) rewriter.end_of_forward();
+  graph_ = rewriter.finish();
 }
 
 bool runs_on_device(const OpDef& op, Context context) {

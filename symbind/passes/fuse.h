@@ -51,8 +51,23 @@ struct Replacement {
   std::vector<int> stands_for;  // by output: the tensor of the old graph that it is from here on
 };
 
-// The graph with replacements, by the number of the node in whose place they stand, and without the absorbed nodes.
-Graph replaced(const Graph& graph, const std::map<int, Replacement>& replacements, const std::vector<bool>& absorbed);
+// What a rule has found. The graph stays as it is until all is applied.
+class Replacements {
+ public:
+  explicit Replacements(Graph& graph) : graph_(graph), absorbed_(graph.nodes.size(), false) {}
+  // Something stands in the place of a node, and an absorbed one goes away.
+  void put(int node, Replacement replacement, int absorbed);
+  void absorb(int node) { absorbed_[static_cast<size_t>(node)] = true; }
+  bool is_absorbed(int node) const { return absorbed_[static_cast<size_t>(node)]; }
+  // Takes back what stands in the place of a node; none: the node itself does.
+  std::optional<Replacement> take_back(int node);
+  void apply();
+
+ private:
+  Graph& graph_;
+  std::map<int, Replacement> found_;  // by the number of the node
+  std::vector<bool> absorbed_;
+};
 
 // A convolution as the operator that can take more in, with what it has taken in so far; none: it is no convolution.
 std::optional<ConvolutionFused> as_fused_convolution(const GraphNode& node);

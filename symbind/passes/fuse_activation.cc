@@ -24,8 +24,7 @@ NodePtr with_activation(const GraphNode& before, const Node& activation_node) {
 
 void fuse_activation(Graph& graph) {
   const Readers readers(graph);
-  std::map<int, Replacement> replacements;
-  std::vector<bool> absorbed(graph.nodes.size(), false);
+  Replacements replacements(graph);
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     const GraphNode& node = graph.nodes[i];
     if (!params_if<Activation>(node)) continue;
@@ -33,10 +32,10 @@ void fuse_activation(Graph& graph) {
     if (readers.count(node.inputs[0]) != 1 || before.context != node.context) continue;
     NodePtr source = with_activation(before, *node.source);
     if (!source) continue;
-    replacements[static_cast<int>(i)] = {std::move(source), before.inputs, {node.first_output}};
-    absorbed[static_cast<size_t>(graph.producer[static_cast<size_t>(node.inputs[0])])] = true;
+    replacements.put(static_cast<int>(i), {std::move(source), before.inputs, {node.first_output}},
+                     graph.producer[static_cast<size_t>(node.inputs[0])]);
   }
-  if (!replacements.empty()) graph = replaced(graph, replacements, absorbed);
+  replacements.apply();
 }
 
 }  // namespace symbind

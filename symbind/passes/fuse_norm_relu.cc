@@ -47,26 +47,25 @@ int norm_again_before(const Graph& graph, const Readers& readers, int number) {
 
 void fuse_forward(Graph& graph) {
   const Readers readers(graph);
-  std::map<int, Replacement> replacements;
-  std::vector<bool> absorbed(graph.nodes.size(), false);
+  Replacements replacements(graph);
   for (int i = 0; i < static_cast<int>(graph.nodes.size()); ++i) {
     if (const int before = norm_again_before(graph, readers, i); before >= 0) {
       const GraphNode &node = graph.nodes[static_cast<size_t>(i)], &norm = graph.nodes[static_cast<size_t>(before)];
       BatchNormAgain both = *params_if<BatchNormAgain>(norm);
       both.relu = true;
-      replacements[i] = {fused_node(*node.source, both), norm.inputs, {node.first_output}};
-      absorbed[static_cast<size_t>(before)] = true;
+      replacements.put(i, {fused_node(*node.source, both), norm.inputs, {node.first_output}}, before);
       continue;
     }
     const int before = norm_before(graph, readers, i);
     if (before < 0) continue;
     const GraphNode &node = graph.nodes[static_cast<size_t>(i)], &norm = graph.nodes[static_cast<size_t>(before)];
-    replacements[i] = {fused_node(*node.source, BatchNormRelu{*params_if<BatchNorm>(norm)}),
-                       norm.inputs,
-                       {node.first_output, norm.first_output + 1, norm.first_output + 2}};
-    absorbed[static_cast<size_t>(before)] = true;
+    replacements.put(i,
+                     {fused_node(*node.source, BatchNormRelu{*params_if<BatchNorm>(norm)}),
+                      norm.inputs,
+                      {node.first_output, norm.first_output + 1, norm.first_output + 2}},
+                     before);
   }
-  if (!replacements.empty()) graph = replaced(graph, replacements, absorbed);
+  replacements.apply();
 }
 
 // Does the fused node, made for the first time or again, normalise what this gradient of BatchNorm is of?
@@ -79,8 +78,7 @@ bool is_forward_of(const GraphNode& forward, const GraphNode& gradient) {
 // BatchNorm's gradient behind ReLU's becomes that of both, if both are of one fused operator.
 void fuse_backward(Graph& graph) {
   const Readers readers(graph);
-  std::map<int, Replacement> replacements;
-  std::vector<bool> absorbed(graph.nodes.size(), false);
+  Replacements replacements(graph);
   for (int i = static_cast<int>(graph.forward_nodes); i < static_cast<int>(graph.nodes.size()); ++i) {
     const GraphNode& node = graph.nodes[static_cast<size_t>(i)];
     const auto* params = params_if<BatchNormGrad>(node);
@@ -93,21 +91,21 @@ void fuse_backward(Graph& graph) {
     if (!is_forward_of(forward, node)) continue;
     const std::vector<int>& in = node.inputs;  // out_grad, data, gamma, mean, var
     BatchNormReluGrad fused{*params};
-    replacements[i] = {fused_node(*node.source, fused),
-                       {relu_grad.inputs[0], in[1], in[2], forward.inputs[2], in[3], in[4]},
-                       {node.first_output, node.first_output + 1, node.first_output + 2}};
-    absorbed[static_cast<size_t>(before)] = true;
+    replacements.put(i,
+                     {fused_node(*node.source, fused),
+                      {relu_grad.inputs[0], in[1], in[2], forward.inputs[2], in[3], in[4]},
+                      {node.first_output, node.first_output + 1, node.first_output + 2}},
+                     before);
     // It may have been made again for the gradient alone.
     if (params_if<BatchNormAgain>(forward) && readers.is_only(before, relu_grad.inputs[1]))
-      absorbed[static_cast<size_t>(graph.producer[static_cast<size_t>(relu_grad.inputs[1])])] = true;
+      replacements.absorb(graph.producer[static_cast<size_t>(relu_grad.inputs[1])]);
   }
-  if (!replacements.empty()) graph = replaced(graph, replacements, absorbed);
+  replacements.apply();
 }
 
 void fuse_sum(Graph& graph) {
   const Readers readers(graph);
-  std::map<int, Replacement> replacements;
-  std::vector<bool> absorbed(graph.nodes.size(), false);
+  Replacements replacements(graph);
   for (int i = static_cast<int>(graph.forward_nodes); i < static_cast<int>(graph.nodes.size()); ++i) {
     const GraphNode& node = graph.nodes[static_cast<size_t>(i)];
     if (!params_if<Binary<"elemwise_add">>(node)) continue;
@@ -117,7 +115,7 @@ void fuse_sum(Graph& graph) {
       const GraphNode& norm_grad = graph.nodes[static_cast<size_t>(before)];
       const auto* params = params_if<BatchNormReluGrad>(norm_grad);
       if (!params || params->with_sum || gradient != norm_grad.first_output || !readers.is_only(i, gradient) ||
-          norm_grad.context != node.context || absorbed[static_cast<size_t>(before)])
+          norm_grad.context != node.context || replacements.is_absorbed(before))
         continue;
       // The other gradients of the operator come later by this: nobody may want them before.
       if (!readers.all_after(i, gradient + 1) || !readers.all_after(i, gradient + 2)) continue;
@@ -125,13 +123,13 @@ void fuse_sum(Graph& graph) {
       fused.with_sum = true;
       std::vector<int> inputs = norm_grad.inputs;
       inputs.push_back(other);
-      replacements[i] = {
-          fused_node(*norm_grad.source, fused), std::move(inputs), {node.first_output, gradient + 1, gradient + 2}};
-      absorbed[static_cast<size_t>(before)] = true;
+      replacements.put(
+          i, {fused_node(*norm_grad.source, fused), std::move(inputs), {node.first_output, gradient + 1, gradient + 2}},
+          before);
       break;
     }
   }
-  if (!replacements.empty()) graph = replaced(graph, replacements, absorbed);
+  replacements.apply();
 }
 
 }  // namespace

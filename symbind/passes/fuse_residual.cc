@@ -11,8 +11,7 @@ namespace symbind {
 
 void fuse_residual(Graph& graph) {
   const Readers readers(graph);
-  std::map<int, Replacement> replacements;
-  std::vector<bool> absorbed(graph.nodes.size(), false);
+  Replacements replacements(graph);
   for (size_t i = 0; i < graph.forward_nodes; ++i) {
     const GraphNode& node = graph.nodes[i];
     const auto number = static_cast<int>(i);
@@ -29,18 +28,17 @@ void fuse_residual(Graph& graph) {
       std::optional<ConvolutionFused> fused = as_fused_convolution(maker);
       const bool takes_a_sum = fused && !fused->sum && fused->act_type.empty();
       if (!takes_a_sum || result == other || !readers.is_only(number, result) || maker.context != node.context ||
-          absorbed[static_cast<size_t>(before)])
+          replacements.is_absorbed(before))
         continue;
       fused->sum = true;
       fused->sum_is_spent = readers.last(other) == number && !producer_of(graph, other).is_variable();
       std::vector<int> inputs = maker.inputs;
       inputs.push_back(other);
-      replacements[number] = {fused_node(*node.source, *fused), std::move(inputs), {node.first_output}};
-      absorbed[static_cast<size_t>(before)] = true;
+      replacements.put(number, {fused_node(*node.source, *fused), std::move(inputs), {node.first_output}}, before);
       break;
     }
   }
-  if (!replacements.empty()) graph = replaced(graph, replacements, absorbed);
+  replacements.apply();
 }
 
 }  // namespace symbind
