@@ -19,6 +19,46 @@ struct Ones {
 inline constexpr Builder<Zeros> make_zeros;
 inline constexpr Builder<Ones> make_ones;
 
+struct Full {
+  Tuple shape = {};
+  std::string ctx = "";
+  DType dtype = DType::float32;
+  std::optional<double> value = std::nullopt;  // to be given; NaN is a value too
+};
+inline constexpr Builder<Full> make_full;
+
+// start, start + step, … before stop, each `repeat` times. Without a stop, start is the stop and 0 the start; or, with
+// infer_range, there are as many numbers as the rest of the network needs.
+struct Arange {
+  double start = required;
+  std::optional<double> stop = std::nullopt;
+  double step = 1;
+  int64_t repeat = 1;
+  bool infer_range = false;
+  std::string ctx = "";
+  DType dtype = DType::float32;
+};
+inline constexpr Builder<Arange> make_arange;
+
+struct Linspace {
+  double start = required;
+  double stop = required;
+  int64_t num = required;
+  bool endpoint = true;
+  std::string ctx = "";
+  DType dtype = DType::float32;
+};
+inline constexpr Builder<Linspace> make_linspace;
+
+struct Eye {
+  int64_t N = required;
+  int64_t M = 0;  // 0: N
+  int64_t k = 0;
+  std::string ctx = "";
+  DType dtype = DType::float32;
+};
+inline constexpr Builder<Eye> make_eye;
+
 void register_creation(OpRegistry& registry);
 
 }  // namespace symbind

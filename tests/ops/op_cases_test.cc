@@ -462,7 +462,13 @@ TEST(OpCases, StandForEveryOperatorAUserCanCall) {
   // Those without inputs to differentiate by, and those the passes put in, have tests of their own.
   std::set<std::string> elsewhere{"_zeros",         "_ones",           "_full",          "_random_uniform",
                                   "_random_normal", "_sample_uniform", "_sample_normal", "multi_sum_sq",
-                                  "multi_lars",     "Custom"};
+                                  "multi_lars",     "Custom",          "_arange",        "_linspace",
+                                  "_eye",           "_shuffle"};
+  for (const char* name : {"exponential", "gamma", "poisson", "negative_binomial", "generalized_negative_binomial"}) {
+    elsewhere.insert(join("_random_", name));
+    elsewhere.insert(join("_sample_", name));
+  }
+  elsewhere.insert({"_random_randint", "_sample_multinomial"});
   elsewhere.insert(operators_of_passes().begin(), operators_of_passes().end());
   for (const OpDef* op : OpRegistry::get().all())
     if (!op->name.starts_with("_backward") && !elsewhere.contains(op->name) &&
