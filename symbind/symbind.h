@@ -51,6 +51,7 @@
 #include "symbind/ops/rearrange.h"
 #include "symbind/ops/reduce.h"
 #include "symbind/ops/scalar.h"
+#include "symbind/ops/sequence.h"
 #include "symbind/ops/slice.h"
 #include "symbind/ops/softmax.h"
 #include "symbind/ops/sort.h"

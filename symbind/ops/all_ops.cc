@@ -29,6 +29,7 @@
 #include "symbind/ops/rearrange.h"
 #include "symbind/ops/reduce.h"
 #include "symbind/ops/scalar.h"
+#include "symbind/ops/sequence.h"
 #include "symbind/ops/slice.h"
 #include "symbind/ops/softmax.h"
 #include "symbind/ops/sort.h"
@@ -69,6 +70,7 @@ void register_all_ops(OpRegistry& registry) {
   register_rearrange(registry);
   register_reduce(registry);
   register_scalar(registry);
+  register_sequence(registry);
   register_slice(registry);
   register_softmax(registry);
   register_sort(registry);

@@ -134,6 +134,26 @@ void add_gathers(std::vector<OpCase>& cases) {
                    .op = "pick",
                    .attributes = {{"axis", "1"}, {"keepdims", "True"}},
                    .inputs = {{"data", {2, 3, 4}}, numbers("index", {2, 4}, 1)}});
+  for (const char* axis : {"0", "1"}) {
+    const Attributes by_length{{"use_sequence_length", "True"}, {"axis", axis}};
+    const OpInput lengths = numbers("sequence_length", {axis[0] == '0' ? 4 : 3}, 2);
+    Attributes masked = by_length;
+    masked["value"] = "0.5";
+    const std::string suffix = axis[0] == '0' ? "" : "_batch_first";
+    cases.push_back({.name = "SequenceMask" + suffix,
+                     .op = "SequenceMask",
+                     .attributes = masked,
+                     .inputs = {{"data", {3, 4, 2}}, lengths},
+                     .in_place = true});
+    cases.push_back({.name = "SequenceLast" + suffix,
+                     .op = "SequenceLast",
+                     .attributes = by_length,
+                     .inputs = {{"data", {3, 4, 2}}, lengths}});
+  }
+  cases.push_back({.name = "SequenceReverse",
+                   .op = "SequenceReverse",
+                   .attributes = {{"use_sequence_length", "True"}},
+                   .inputs = {{"data", {3, 4, 2}}, numbers("sequence_length", {4}, 2)}});
   cases.push_back({.name = "batch_take",
                    .op = "batch_take",
                    .inputs = {{"a", {3, 4}}, numbers("indices", {3}, 1)},

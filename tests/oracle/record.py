@@ -57,6 +57,7 @@ FAMILIES = [
     "shapes",
     "layers",
     "sort",
+    "sequence",
     "creation",
     "random",
     "optimizer",

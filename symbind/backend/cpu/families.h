@@ -39,6 +39,7 @@ void add_random(ImplementationTable& table);
 void add_rearrange(ImplementationTable& table);
 void add_reduce(ImplementationTable& table);
 void add_scalar(ImplementationTable& table);
+void add_sequence(ImplementationTable& table);
 void add_slice(ImplementationTable& table);
 void add_softmax(ImplementationTable& table);
 void add_sort(ImplementationTable& table);

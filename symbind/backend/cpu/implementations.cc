@@ -60,6 +60,7 @@ class CpuTarget final : public Target {
     add_rearrange(table_);
     add_reduce(table_);
     add_scalar(table_);
+    add_sequence(table_);
     add_slice(table_);
     add_softmax(table_);
     add_sort(table_);

@@ -41,6 +41,7 @@ def range_cases():
         ("integers_that_stand", dict(start=-1, stop=2, step=0.7, dtype="int8")),
         ("bytes_wrap", dict(start=-2, stop=3, dtype="int8")),
         ("context", dict(start=0, stop=2, ctx="cpu(0)")),
+        ("stop_before_inference", dict(start=0, stop=2, infer_range=True)),
     ]:
         yield made("_arange", name, **attrs)
     yield made("_arange", "no_start", error=True, stop=3)
@@ -54,6 +55,7 @@ def range_cases():
         ("one", dict(start=2, stop=3, num=1)),
         ("one_open", dict(start=2, stop=3, num=1, endpoint=False)),
         ("still", dict(start=2, stop=2, num=3)),
+        ("context", dict(start=2, stop=3, num=2, ctx="cpu(0)")),
     ]:
         yield made("_linspace", name, **attrs)
     yield made("_linspace", "no_num", error=True, start=0, stop=3)
@@ -63,6 +65,7 @@ def range_cases():
         ("below", dict(N=4, M=2, k=-1)),
         ("outside", dict(N=2, k=5)),
         ("negative_columns", dict(N=2, M=-1)),
+        ("context", dict(N=2, ctx="cpu(0)")),
     ]:
         yield made("_eye", name, **attrs)
     yield made("_eye", "no_rows", error=True, M=2)
