@@ -23,7 +23,55 @@ struct RandomNormal {
 inline constexpr Builder<RandomUniform> random_uniform;
 inline constexpr Builder<RandomNormal> random_normal;
 
-// One distribution per element of the inputs; `shape` numbers are drawn from each.
+struct RandomExponential {
+  double lam = 1;  // the rate
+  Tuple shape = {};
+  std::string ctx = "";
+  std::optional<DType> dtype = std::nullopt;
+};
+struct RandomGamma {
+  double alpha = 1;  // the shape
+  double beta = 1;   // the scale
+  Tuple shape = {};
+  std::string ctx = "";
+  std::optional<DType> dtype = std::nullopt;
+};
+struct RandomPoisson {
+  double lam = 1;
+  Tuple shape = {};
+  std::string ctx = "";
+  std::optional<DType> dtype = std::nullopt;
+};
+struct RandomNegativeBinomial {
+  int64_t k = 1;
+  double p = 1;
+  Tuple shape = {};
+  std::string ctx = "";
+  std::optional<DType> dtype = std::nullopt;
+};
+struct RandomGeneralizedNegativeBinomial {
+  double mu = 1;
+  double alpha = 1;
+  Tuple shape = {};
+  std::string ctx = "";
+  std::optional<DType> dtype = std::nullopt;
+};
+struct RandomRandint {
+  int64_t low = required;
+  int64_t high = required;  // not among them
+  Tuple shape = {};
+  std::string ctx = "";
+  std::optional<DType> dtype = std::nullopt;  // none: int32
+};
+inline constexpr Builder<RandomExponential> random_exponential;
+inline constexpr Builder<RandomGamma> random_gamma;
+inline constexpr Builder<RandomPoisson> random_poisson;
+inline constexpr Builder<RandomNegativeBinomial> random_negative_binomial;
+inline constexpr Builder<RandomGeneralizedNegativeBinomial> random_generalized_negative_binomial;
+inline constexpr Builder<RandomRandint> random_randint;
+
+// One distribution per element of the inputs; `shape` numbers are drawn from each. Where an element describes no
+// distribution the numbers are NaN.
 struct SampleUniform {
   Tuple shape = {};
   std::optional<DType> dtype = std::nullopt;
@@ -34,6 +82,49 @@ struct SampleNormal {
 };
 inline constexpr Builder<SampleUniform> sample_uniform;
 inline constexpr Builder<SampleNormal> sample_normal;
+
+struct SampleExponential {
+  Tuple shape = {};
+  std::optional<DType> dtype = std::nullopt;
+};
+struct SampleGamma {
+  Tuple shape = {};
+  std::optional<DType> dtype = std::nullopt;
+};
+struct SamplePoisson {
+  Tuple shape = {};
+  std::optional<DType> dtype = std::nullopt;
+};
+struct SampleNegativeBinomial {
+  Tuple shape = {};
+  std::optional<DType> dtype = std::nullopt;
+};
+struct SampleGeneralizedNegativeBinomial {
+  Tuple shape = {};
+  std::optional<DType> dtype = std::nullopt;
+};
+inline constexpr Builder<SampleExponential> sample_exponential;
+inline constexpr Builder<SampleGamma> sample_gamma;
+inline constexpr Builder<SamplePoisson> sample_poisson;
+inline constexpr Builder<SampleNegativeBinomial> sample_negative_binomial;
+inline constexpr Builder<SampleGeneralizedNegativeBinomial> sample_generalized_negative_binomial;
+
+// Places along the last axis of data, drawn with the probabilities that stand there; with get_prob their logarithms
+// too.
+struct SampleMultinomial {
+  Tuple shape = {};
+  bool get_prob = false;
+  DType dtype = DType::int32;
+};
+inline constexpr Builder<SampleMultinomial> sample_multinomial;
+
+// (gradient of the logarithms, data, places) → data_grad
+struct SampleMultinomialGrad {};
+inline constexpr Builder<SampleMultinomialGrad> sample_multinomial_grad;
+
+// The slices along the first axis in a random order.
+struct Shuffle {};
+inline constexpr Builder<Shuffle> shuffle;
 
 void register_random(OpRegistry& registry);
 
