@@ -264,12 +264,6 @@ void bind_ndarray(nb::module_& m) {
       },
       nb::arg("shape"), nb::arg("val"), nb::arg("ctx").none(), nb::arg("dtype"));
   m.def(
-      "_arange",
-      [](double start, double stop, double step, int64_t repeat, nb::handle ctx, DType dtype) {
-        return arange(start, stop, step, repeat, context_or_current(ctx), dtype);
-      },
-      nb::arg("start"), nb::arg("stop"), nb::arg("step"), nb::arg("repeat"), nb::arg("ctx").none(), nb::arg("dtype"));
-  m.def(
       "_concatenate",
       [](nb::handle arrays, int axis) {
         const std::vector<NDArray> given = arrays_from(arrays);

@@ -54,21 +54,25 @@ def ones(shape, ctx=None, dtype=None, out=None, **kwargs):
     return full(shape, 1, ctx, dtype, out)
 
 
+def _made(op, ctx, dtype, **attributes):
+    attributes["dtype"] = _np.float32 if dtype is None else dtype
+    return _symbind._require_op(op).on_arrays((), {**attributes, "ctx": ctx})
+
+
 def arange(start, stop=None, step=1.0, repeat=1, infer_range=None, ctx=None, dtype=None):
     """start, start + step, … before stop, each `repeat` times; one number is the stop."""
-    if stop is None:
-        start, stop = 0, start
-    return _symbind._arange(start, stop, step, repeat, ctx, _np.float32 if dtype is None else dtype)
+    stop = None if stop is None else float(stop)
+    return _made("_arange", ctx, dtype, start=float(start), stop=stop, step=float(step), repeat=repeat)
 
 
 def linspace(start, stop, num, endpoint=True, ctx=None, dtype=None):
     """`num` numbers evenly spaced from start to stop."""
-    return array(_np.linspace(start, stop, num, endpoint), ctx, dtype)
+    return _made("_linspace", ctx, dtype, start=float(start), stop=float(stop), num=num, endpoint=endpoint)
 
 
 def eye(N, M=0, k=0, ctx=None, dtype=None, **kwargs):
     """Ones on a diagonal."""
-    return array(_np.eye(N, M or None, k), ctx, dtype)
+    return _made("_eye", ctx, dtype, N=N, M=M or 0, k=k)
 
 
 def concatenate(arrays, axis=0, always_copy=True):

@@ -10,6 +10,7 @@ from ._creation import (
     eye,
     full,
     hypot,
+    linspace,
     load,
     load_json,
     maximum,

@@ -77,22 +77,34 @@ def ones(shape, dtype=None, **kwargs):
     return _symbind._require_op("_ones").on_symbols((), {"shape": shape, **_attributes(dtype), **kwargs})
 
 
+def _made(op, dtype, attributes):
+    attributes["dtype"] = "float32" if dtype is None else dtype
+    return _symbind._require_op(op).on_symbols((), attributes)
+
+
 def full(shape, val, dtype=None, **kwargs):
     """One value in a shape."""
-    return _symbind._require_op("_full").on_symbols((), {"shape": shape, "value": val, **_attributes(dtype), **kwargs})
+    return _made("_full", dtype, {"shape": shape, "value": float(val), **kwargs})
 
 
 def arange(start, stop=None, step=1.0, repeat=1, infer_range=False, name=None, dtype=None):
-    """start, start + step, … before stop; one number is the stop."""
-    if stop is None:
-        start, stop = 0, start
-    attributes = {"start": start, "stop": stop, "step": step, "repeat": repeat, "name": name, **_attributes(dtype)}
-    return _symbind._require_op("_arange").on_symbols((), attributes)
+    """start, start + step, … before stop, each `repeat` times; one number is the stop.
+
+    With `infer_range` and without a stop, there are as many numbers as the network needs.
+    """
+    attributes = {"start": start, "stop": stop, "step": step, "repeat": repeat, "infer_range": infer_range}
+    return _made("_arange", dtype, {**attributes, "name": name})
+
+
+def linspace(start, stop, num, endpoint=True, name=None, dtype=None):
+    """`num` numbers evenly spaced from start to stop."""
+    attributes = {"start": start, "stop": stop, "num": num, "endpoint": endpoint}
+    return _made("_linspace", dtype, {**attributes, "name": name})
 
 
 def eye(N, M=0, k=0, dtype=None, **kwargs):
     """Ones on a diagonal."""
-    return _symbind._require_op("_eye").on_symbols((), {"N": N, "M": M, "k": k, **_attributes(dtype), **kwargs})
+    return _made("_eye", dtype, {"N": N, "M": M, "k": k, **kwargs})
 
 
 def _pair(name, both_numbers, symbol_op, scalar_op, reversed_op, doc):

@@ -49,13 +49,23 @@ def gamma(alpha=1, beta=1, shape=None, dtype=None, **kwargs):
     return _draw("gamma", {"alpha": alpha, "beta": beta}, shape, dtype, kwargs)
 
 
+def negative_binomial(k=1, p=1, shape=None, dtype=None, **kwargs):
+    """Failures before k successes of probability p."""
+    return _draw("negative_binomial", {"k": k, "p": p}, shape, dtype, kwargs)
+
+
+def generalized_negative_binomial(mu=1, alpha=1, shape=None, dtype=None, **kwargs):
+    """Counts of mean mu and dispersion alpha."""
+    return _draw("generalized_negative_binomial", {"mu": mu, "alpha": alpha}, shape, dtype, kwargs)
+
+
 def randint(low, high, shape=None, dtype=None, **kwargs):
     """Integers from low to below high."""
     return _draw("randint", {"low": low, "high": high}, shape, dtype, kwargs)
 
 
-def multinomial(data, shape=None, get_prob=False, dtype="int32", **kwargs):
-    """Positions drawn with the probabilities in `data`."""
+def multinomial(data, shape=None, get_prob=True, dtype="int32", **kwargs):
+    """Positions drawn with the probabilities in `data`, and the logarithms of these."""
     attributes = {"shape": shape, "get_prob": get_prob, "dtype": dtype, **kwargs}
     return _symbind._require_op("_sample_multinomial").on_symbols((data,), attributes)
 

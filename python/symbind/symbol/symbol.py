@@ -1,6 +1,19 @@
 """Symbol and what makes one, under the path of MXNet's file."""
 
 from .._symbind import Symbol
-from ._creation import Group, Variable, arange, eye, full, load, load_json, ones, var, zeros
+from ._creation import Group, Variable, arange, eye, full, linspace, load, load_json, ones, var, zeros
 
-__all__ = ["Group", "Symbol", "Variable", "arange", "eye", "full", "load", "load_json", "ones", "var", "zeros"]
+__all__ = [
+    "Group",
+    "Symbol",
+    "Variable",
+    "arange",
+    "eye",
+    "full",
+    "linspace",
+    "load",
+    "load_json",
+    "ones",
+    "var",
+    "zeros",
+]
