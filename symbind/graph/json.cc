@@ -240,6 +240,12 @@ std::shared_ptr<const void> parse_params(const Node& node, std::string_view sour
   }
 }
 
+bool is_at_most(std::string_view text, size_t most) {
+  int64_t number = 0;
+  parse(text, number);
+  return number >= 0 && static_cast<size_t>(number) <= most;
+}
+
 Symbol build(std::vector<NodeRecord>& records, const std::vector<std::vector<int64_t>>& heads, int64_t version,
              std::string_view source) {
   std::vector<NodePtr> nodes;
@@ -272,11 +278,12 @@ Symbol build(std::vector<NodeRecord>& records, const std::vector<std::vector<int
     node->attributes = std::move(record.attributes);
     if (!variable) {
       node->params = parse_params(*node, source);
-      // Before the names of so many inputs are asked for.
+      // Before the names of so many inputs are asked for. What an operator adds to those counted (the weight of a
+      // bilinear UpSampling) is counted below.
       const auto count = node->attributes.find(node->op->count_field);
       if (count != node->attributes.end())
-        require(count->second == std::to_string(record.inputs.size()), source, ": ", user, " has ",
-                record.inputs.size(), " inputs, and says ", count->first, " = ", count->second);
+        require(is_at_most(count->second, record.inputs.size()), source, ": ", user, " has ", record.inputs.size(),
+                " inputs, and says ", count->first, " = ", count->second);
     }
     for (const auto& numbers : record.inputs) node->inputs.push_back(entry(numbers, i, user));
     old.complete(*node, source);

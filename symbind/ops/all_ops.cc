@@ -28,11 +28,14 @@
 #include "symbind/ops/random.h"
 #include "symbind/ops/rearrange.h"
 #include "symbind/ops/reduce.h"
+#include "symbind/ops/roi_pool.h"
 #include "symbind/ops/scalar.h"
 #include "symbind/ops/sequence.h"
 #include "symbind/ops/slice.h"
 #include "symbind/ops/softmax.h"
 #include "symbind/ops/sort.h"
+#include "symbind/ops/sparse_reg.h"
+#include "symbind/ops/spatial.h"
 #include "symbind/ops/system.h"
 #include "symbind/ops/tile.h"
 #include "symbind/ops/upsample.h"
@@ -69,11 +72,14 @@ void register_all_ops(OpRegistry& registry) {
   register_random(registry);
   register_rearrange(registry);
   register_reduce(registry);
+  register_roi_pool(registry);
   register_scalar(registry);
   register_sequence(registry);
   register_slice(registry);
   register_softmax(registry);
   register_sort(registry);
+  register_sparse_reg(registry);
+  register_spatial(registry);
   register_system(registry);
   register_tile(registry);
   register_upsample(registry);

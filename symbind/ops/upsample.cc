@@ -2,23 +2,28 @@
 
 #include "symbind/graph/define.h"
 #include "symbind/ops/extents.h"
+#include "symbind/ops/floating.h"
 
 namespace symbind {
 namespace {
 
+bool is_bilinear(const UpSampling& p) { return p.sample_type == "bilinear"; }
+
 template <class P>
 Op<P>& fields(Op<P>& op) {
   return op.param(&UpSampling::scale, "scale", "how many times larger the first input becomes", between(1, 1 << 20))
-      .param(&UpSampling::num_filter, "num_filter", "for bilinear sampling", at_least(0))
-      .param(&UpSampling::sample_type, "sample_type", "nearest: every element becomes a block",
+      .param(&UpSampling::num_filter, "num_filter", "for bilinear sampling: the number of channels", at_least(0))
+      .param(&UpSampling::sample_type, "sample_type",
+             "nearest: every element becomes a block; bilinear: it is spread by a weight of its channel",
              one_of({"bilinear", "nearest"}))
       .param(&UpSampling::multi_input_mode, "multi_input_mode", "several inputs are joined along channels, or added",
              one_of({"concat", "sum"}))
       .param(&UpSampling::num_args, "num_args", "number of inputs; all become as large as the first", between(1, 1000))
       .param(&UpSampling::workspace, "workspace", "accepted and ignored", at_least(0))
       .check([](P& p) {
-        require(p.sample_type == "nearest",
-                "sample_type bilinear is not here: Deconvolution with a weight from the initializer Bilinear does it");
+        require(!is_bilinear(p) || p.num_args <= 2, "sample_type bilinear takes data and weight, not ", p.num_args,
+                " inputs");
+        require(!is_bilinear(p) || p.num_filter > 0, "sample_type bilinear needs num_filter, the number of channels");
       });
 }
 
@@ -29,32 +34,53 @@ void check_input(const Shape& shape, const Shape& result, const std::string& whe
             " the extents of every input must divide those of the result: input ", shape, ", result ", result);
 }
 
+void infer_nearest(const UpSampling& p, Shapes& s) {
+  for (size_t i = 0; i < s.inputs(); ++i) {
+    s.input(i).meet(Shape::of_rank(4));
+    if (!s.input(i).known()) return;
+  }
+  Shape result = s.input(0);
+  for (int axis = 2; axis < 4; ++axis) result[axis] = extent_product(result[axis], p.scale, s.where());
+  for (size_t i = 0; i < s.inputs(); ++i) {
+    const Shape& shape = s.input(i);
+    check_input(shape, result, s.where());
+    require(shape[0] == result[0] && (p.multi_input_mode == "concat" || shape[1] == s.input(0)[1]), s.where(),
+            " the inputs do not fit together: ", s.input(0).get(), " and ", shape);
+    if (p.multi_input_mode == "concat" && i > 0) result[1] = extent_sum(result[1], shape[1], s.where());
+  }
+  s.output().meet(result);
+}
+
+void infer_bilinear(const UpSampling& p, Shapes& s) {
+  const int64_t kernel = bilinear_deconvolution(p).kernel[0];
+  s["weight"].meet({p.num_filter, 1, kernel, kernel});
+  s["data"].meet({unknown_dim, p.num_filter, unknown_dim, unknown_dim});
+  const Shape& data = s["data"];
+  s.output().meet(
+      {data[0], data[1], extent_product(data[2], p.scale, s.where()), extent_product(data[3], p.scale, s.where())});
+}
+
 OpDef define(Op<UpSampling> op) {
   return fields(op)
-      .doc("Images made larger: every element becomes a block.")
+      .doc("Images made larger: every element becomes a block, or is spread over its neighbours.")
       .variadic(&UpSampling::num_args, "num_args")
       .inputs([](const UpSampling& p) {
+        if (is_bilinear(p)) return Names{"data", "weight"};
         Names names;
         for (int64_t i = 0; i < p.num_args; ++i) names.push_back(join("arg", i));
         return names;
       })
-      .infer_shape([](const UpSampling& p, Shapes& s) {
-        for (size_t i = 0; i < s.inputs(); ++i) {
-          s.input(i).meet(Shape::of_rank(4));
-          if (!s.input(i).known()) return;
-        }
-        Shape result = s.input(0);
-        for (int axis = 2; axis < 4; ++axis) result[axis] = extent_product(result[axis], p.scale, s.where());
-        for (size_t i = 0; i < s.inputs(); ++i) {
-          const Shape& shape = s.input(i);
-          check_input(shape, result, s.where());
-          require(shape[0] == result[0] && (p.multi_input_mode == "concat" || shape[1] == s.input(0)[1]), s.where(),
-                  " the inputs do not fit together: ", s.input(0).get(), " and ", shape);
-          if (p.multi_input_mode == "concat" && i > 0) result[1] = extent_sum(result[1], shape[1], s.where());
-        }
-        s.output().meet(result);
-      })
+      .initialize("weight", R"(["bilinear", {}])")
+      .infer_shape([](const UpSampling& p, Shapes& s) { is_bilinear(p) ? infer_bilinear(p, s) : infer_nearest(p, s); })
+      .infer_type([](const UpSampling& p, Types& t) { is_bilinear(p) ? same_floating_type(t) : same_type(t); })
       .gradient([](const UpSampling& p, Grad& g) {
+        if (is_bilinear(p)) {
+          const Deconvolution made = bilinear_deconvolution(p);
+          const auto dy = g.out_grad(), x = g.input("data"), w = g.input("weight");
+          if (g.wants("data")) g.set("data", deconvolution_grad_data(dy, w, x, {made}));
+          if (g.wants("weight")) g.set("weight", deconvolution_grad_weight(dy, x, w, {made}));
+          return;
+        }
         std::vector<Symbol> inputs{g.out_grad()};
         for (size_t i = 0; i < g.inputs(); ++i) inputs.push_back(g.input(i));
         const Symbol grads = up_sampling_grad(inputs, {p});
@@ -81,6 +107,15 @@ OpDef define(Op<UpSamplingGrad> op) {
 }
 
 }  // namespace
+
+Deconvolution bilinear_deconvolution(const UpSampling& params) {
+  const int64_t scale = params.scale, kernel = 2 * scale - scale % 2, pad = scale / 2;
+  return {.kernel = {kernel, kernel},
+          .stride = {scale, scale},
+          .pad = {pad, pad},
+          .num_filter = params.num_filter,
+          .num_group = params.num_filter};
+}
 
 void register_upsample(OpRegistry& registry) {
   add<UpSampling>(registry, "UpSampling", define);

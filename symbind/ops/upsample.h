@@ -2,6 +2,7 @@
 #pragma once
 
 #include "symbind/graph/builder.h"
+#include "symbind/ops/deconv.h"
 
 namespace symbind {
 
@@ -15,9 +16,12 @@ struct UpSampling {
 };
 inline constexpr Builder<UpSampling> up_sampling;
 
-// (out_grad, the inputs for their shapes) → the gradient of each
+// Of nearest sampling: (out_grad, the inputs for their shapes) → the gradient of each
 struct UpSamplingGrad : UpSampling {};
 inline constexpr Builder<UpSamplingGrad> up_sampling_grad;
+
+// What bilinear sampling is: a transposed convolution of every channel, whose weight begins as a bilinear filter.
+Deconvolution bilinear_deconvolution(const UpSampling& params);
 
 void register_upsample(OpRegistry& registry);
 

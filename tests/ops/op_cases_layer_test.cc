@@ -126,6 +126,12 @@ void add_layer_cases(std::vector<OpCase>& cases) {
          .attributes = {{"scale", "2"}, {"sample_type", "nearest"}, {"num_args", "2"}, {"multi_input_mode", mode}},
          .inputs = {{"arg0", {2, 2, 2, 2}}, {"arg1", {2, 2, 1, 2}}},
          .slack = 2});
+  cases.push_back({.name = "UpSampling_bilinear",
+                   .op = "UpSampling",
+                   .attributes = {{"scale", "2"}, {"sample_type", "bilinear"}, {"num_filter", "3"}, {"num_args", "2"}},
+                   .inputs = {{"data", {2, 3, 2, 3}}, {"weight", {3, 1, 4, 4}}},
+                   .more_shapes = {{{0, 3, 2, 3}, {3, 1, 4, 4}}, {{1, 3, 5, 7}, {3, 1, 4, 4}}},
+                   .slack = 4});
   // One element spreads the whole kernel.
   cases.push_back({.name = "Deconvolution",
                    .op = "Deconvolution",
@@ -148,6 +154,14 @@ void add_layer_cases(std::vector<OpCase>& cases) {
                                   {"adj", "(1, 1)"}},
                    .inputs = {{"data", {2, 4, 3, 4}}, {"weight", {4, 2, 3, 3}}},
                    .slack = 4});
+  // Without a penalty the gradient is that of the identity.
+  cases.push_back({.name = "IdentityAttachKLSparseReg",
+                   .op = "IdentityAttachKLSparseReg",
+                   .attributes = {{"penalty", "0"}},
+                   .inputs = {{"data", {3, 4}, 0, 1}, {.name = "moving_avg", .shape = {4}, .low = 0.25, .aux = true}},
+                   .reference = [](Inputs_ in) { return std::vector{in[0]}; },
+                   .dtypes = {DType::float32, DType::float64},
+                   .more_shapes = {{{0, 4}, {4}}, {{2, 3, 5}, {3}}}});
   cases.push_back({.name = "batch_dot",
                    .op = "batch_dot",
                    .inputs = {{"lhs", {2, 1, 2}}, {"rhs", {2, 2, 1}}},

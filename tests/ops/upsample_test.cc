@@ -4,6 +4,7 @@
 
 #include "symbind/exec/executor.h"
 #include "symbind/exec/invoke.h"
+#include "symbind/graph/json.h"
 
 #include "tests/support/arrays.h"
 
@@ -28,6 +29,21 @@ TEST(UpSampling, RefusesExtentsThatCannotBeCounted) {
       },
       "[UpSampling up]", "too long"));
   EXPECT_THROW(invoke(up_sampling, {ones({1, 1, 8, 8})}, larger), Error) << "more memory than there is";
+}
+
+TEST(UpSampling, MakesTheWeightOfBilinearSampling) {
+  const UpSampling twice{.scale = 2, .num_filter = 3, .sample_type = "bilinear"};
+  const auto net = up_sampling({Symbol::variable("x")}, twice, "up");
+  EXPECT_EQ(net.list_arguments(), (Names{"x", "up_weight"}));
+  EXPECT_EQ(net.attr_dict().at("up_weight").at("__init__"), R"(["bilinear", {}])");
+  const auto shapes = infer_shape(net, {{"x", {2, 3, 4, 5}}});
+  EXPECT_EQ(shapes.args[1], (Tuple{3, 1, 4, 4}));
+  EXPECT_EQ(shapes.outputs[0], (Tuple{2, 3, 8, 10}));
+  // As MXNet writes it: one input is counted, two are there.
+  EXPECT_EQ(from_json(to_json(net), "up.json").list_arguments(), net.list_arguments());
+  EXPECT_TRUE(fails_with([&] { infer_shape(net, {{"x", {2, 4, 4, 5}}}); }, "[UpSampling up]", "(2,4,4,5)"));
+  EXPECT_TRUE(
+      fails_with([&] { up_sampling({Symbol::variable("x")}, {.scale = 2, .sample_type = "bilinear"}); }, "num_filter"));
 }
 
 }  // namespace

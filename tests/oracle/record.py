@@ -58,6 +58,7 @@ FAMILIES = [
     "layers",
     "sort",
     "sequence",
+    "vision",
     "creation",
     "random",
     "optimizer",

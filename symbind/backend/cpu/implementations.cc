@@ -59,11 +59,14 @@ class CpuTarget final : public Target {
     add_random(table_);
     add_rearrange(table_);
     add_reduce(table_);
+    add_roi_pool(table_);
     add_scalar(table_);
     add_sequence(table_);
     add_slice(table_);
     add_softmax(table_);
     add_sort(table_);
+    add_sparse_reg(table_);
+    add_spatial(table_);
     add_system(table_);
     add_tile(table_);
     add_upsample(table_);

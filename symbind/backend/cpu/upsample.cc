@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "symbind/backend/convert.h"
+#include "symbind/backend/cpu/deconv.h"
 #include "symbind/backend/cpu/families.h"
 #include "symbind/backend/cpu/loops.h"
 #include "symbind/backend/cpu/plain.h"
@@ -47,8 +48,17 @@ void for_block_elements(const Source& source, const Visit& visit) {
       visit(row / source.high * source.columns + column / source.wide, row * width + column);
 }
 
+std::unique_ptr<Kernel> build_bilinear(const NodeView& node) {
+  const Deconvolution made = bilinear_deconvolution(node.as<UpSampling>());
+  const auto params = op_of<Deconvolution>().checked_params(&made, node.name);
+  const NodeView view{op_of<Deconvolution>(), params.get(),  node.name, node.inputs,
+                      node.outputs,           node.is_train, -1,        node.context};
+  return build_deconvolution(view, nullptr);
+}
+
 std::unique_ptr<Kernel> build_forward(const NodeView& node) {
   const auto& p = node.as<UpSampling>();
+  if (p.sample_type == "bilinear") return build_bilinear(node);
   const auto all = sources(p, node.inputs, node.outputs[0].shape);
   const bool sums = p.multi_input_mode == "sum";
   return visit_dtype(node.outputs[0].dtype, [&](auto type) -> std::unique_ptr<Kernel> {

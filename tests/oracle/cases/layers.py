@@ -176,9 +176,54 @@ def upsampling_cases():
     yield case(op, "added", images((1, 2, 4, 4), (1, 2, 2, 2)), dict(two, multi_input_mode="sum"))
     yield case(op, "add", images((1, 2, 2, 2)), dict(nearest, num_args="1"), grad_req="add")
 
+    def spread(data, kernel, dtype="float32"):
+        return lambda v: {
+            "data": v.real(*data, dtype=dtype),
+            "weight": v.real(data[1], 1, kernel, kernel, dtype=dtype),
+        }
+
+    def bilinear(scale, channels):
+        return {"sample_type": "bilinear", "scale": scale, "num_filter": channels, "num_args": "2"}
+
+    for dtype in FLOATS:
+        yield case(op, "bilinear_" + dtype, spread((2, 3, 2, 4), 4, dtype), bilinear(2, 3))
+    yield case(op, "bilinear_three_times", spread((1, 2, 3, 2), 5), bilinear(3, 2))
+    yield case(op, "bilinear_four_times", spread((1, 1, 2, 2), 8), bilinear(4, 1))
+    yield case(op, "bilinear_once", spread((1, 2, 2, 2), 1), bilinear(1, 2))
+    yield case(op, "bilinear_counts_one", spread((1, 2, 2, 3), 4), dict(bilinear(2, 2), num_args="1"))
+    yield case(op, "bilinear_add", spread((1, 2, 2, 3), 4), bilinear(2, 2), grad_req="add")
+    yield case(op, "bilinear_bad_weight", spread((1, 2, 2, 3), 3), bilinear(2, 2), expect_error=True)
+
+
+def sparse_cases():
+    op = "IdentityAttachKLSparseReg"
+
+    def arrays(*shape, dtype="float32"):
+        return lambda v: {
+            "data": v.real(*shape, dtype=dtype, low=0, high=1),
+            "moving_avg": v.real(shape[1], dtype=dtype, low=0.25, high=0.75),
+        }
+
+    yield case(op, "default", arrays(3, 4))
+    for name, attrs in [
+        ("target", {"sparseness_target": "0.25"}),
+        ("penalty", {"penalty": "0.5"}),
+        ("momentum", {"momentum": "0.25"}),
+    ]:
+        yield case(op, name, arrays(3, 4), attrs)
+    yield case(op, "add", arrays(2, 5), {"penalty": "0.125"}, grad_req="add")
+    yield case(op, "bad_momentum", arrays(3, 4), {"momentum": "2"}, expect_error=True)
+
 
 def cases():
-    for family in (leaky_cases, normalization_cases, product_cases, deconvolution_cases, upsampling_cases):
+    for family in (
+        leaky_cases,
+        normalization_cases,
+        product_cases,
+        deconvolution_cases,
+        upsampling_cases,
+        sparse_cases,
+    ):
         for one in family():
             if one["attrs"].get("act_type") == "selu":
                 one["quirk"] = "the gradient is not the slope"

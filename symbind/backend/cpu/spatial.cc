@@ -1,0 +1,259 @@
+#include "symbind/ops/spatial.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "symbind/backend/cpu/families.h"
+#include "symbind/backend/cpu/loops.h"
+#include "symbind/backend/cpu/plain.h"
+#include "symbind/backend/cpu/widened.h"
+
+namespace symbind::cpu_backend {
+namespace {
+
+// ---- Grids ----------------------------------------------------------------------------------------------------------
+
+struct Grid {
+  int64_t images, rows, columns;
+  int64_t space() const { return rows * columns; }
+};
+
+Grid grid_of(const Shape& shape) { return {shape[0], shape[2], shape[3]}; }
+
+template <class C>
+C coordinate(int64_t index, int64_t extent) {
+  return C(-1) + static_cast<C>(index) * (C(2) / static_cast<C>(extent - 1));
+}
+
+template <class C>
+void write_affine(const Grid& grid, const C* matrices, C* places) {
+  parallel_for(grid.images * 2 * grid.rows, element_grain / 4 / (grid.columns + 1) + 1,
+               [=](int64_t begin, int64_t end) {
+                 for (int64_t line = begin; line < end; ++line) {
+                   const C* const factors = matrices + line / grid.rows * 3;
+                   const C rest = factors[1] * coordinate<C>(line % grid.rows, grid.rows) + factors[2];
+                   for (int64_t column = 0; column < grid.columns; ++column)
+                     places[line * grid.columns + column] = factors[0] * coordinate<C>(column, grid.columns) + rest;
+                 }
+               });
+}
+
+template <class C>
+void sum_affine(const Grid& grid, const C* places_grad, C* matrices_grad) {
+  parallel_for(grid.images * 2, element_grain / 4 / (grid.space() + 1) + 1, [=](int64_t begin, int64_t end) {
+    for (int64_t plane = begin; plane < end; ++plane) {
+      double by_x = 0, by_y = 0, by_one = 0;
+      for (int64_t i = 0; i < grid.space(); ++i) {
+        const auto dy = static_cast<double>(places_grad[plane * grid.space() + i]);
+        by_x += dy * coordinate<double>(i % grid.columns, grid.columns);
+        by_y += dy * coordinate<double>(i / grid.columns, grid.rows);
+        by_one += dy;
+      }
+      matrices_grad[plane * 3] = static_cast<C>(by_x);
+      matrices_grad[plane * 3 + 1] = static_cast<C>(by_y);
+      matrices_grad[plane * 3 + 2] = static_cast<C>(by_one);
+    }
+  });
+}
+
+// body(element, pixel it stands on along its axis, half of the distance from the first to the last)
+template <class C, class Body>
+void for_flow(const Grid& grid, const Body& body) {
+  for_elements(grid.images * 2 * grid.space(), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t inside = i % grid.space();
+      const bool down = i / grid.space() % 2 == 1;
+      const C half = static_cast<C>((down ? grid.rows : grid.columns) - 1) / 2;
+      body(i, static_cast<C>(down ? inside / grid.columns : inside % grid.columns), half);
+    }
+  });
+}
+
+std::unique_ptr<Kernel> build_grid(const NodeView& node) {
+  const bool affine = node.as<GridGenerator>().transform_type == "affine";
+  return widened_kernel(node, [affine, grid = grid_of(node.outputs[0].shape)](auto type) {
+    using C = typename decltype(type)::type;
+    return [=](const C* const* in, C* const* out) {
+      if (affine) return write_affine(grid, in[0], out[0]);
+      for_flow<C>(grid, [flow = in[0], places = out[0]](int64_t i, C pixel, C half) {
+        places[i] = (flow[i] + pixel) / half - 1;
+      });
+    };
+  });
+}
+
+std::unique_ptr<Kernel> build_grid_grad(const NodeView& node) {
+  const bool affine = node.as<GridGeneratorGrad>().transform_type == "affine";
+  return widened_kernel(node, [affine, grid = grid_of(node.inputs[0].shape)](auto type) {
+    using C = typename decltype(type)::type;
+    return [=](const C* const* in, C* const* out) {
+      if (affine) return sum_affine(grid, in[0], out[0]);
+      for_flow<C>(grid, [dy = in[0], dx = out[0]](int64_t i, C, C half) { dx[i] = dy[i] / half; });
+    };
+  });
+}
+
+// ---- Sampling -------------------------------------------------------------------------------------------------------
+
+struct Sampled {
+  int64_t channels, rows, columns;  // of the images read
+  Grid grid;
+  int64_t space() const { return rows * columns; }
+};
+
+Sampled sampled(const Shape& data, const Shape& result) { return {data[1], data[2], data[3], grid_of(result)}; }
+
+// The pixel above and to the left of a place, which may lie just outside, and how far behind it the place is.
+template <class C>
+struct Place {
+  int64_t row = 0, column = 0;
+  C down = 0, right = 0;
+  bool inside = false;  // is any of the four pixels?
+
+  Place(const Sampled& size, C x, C y) {
+    x = (x + 1) * static_cast<C>(size.columns - 1) / 2;
+    y = (y + 1) * static_cast<C>(size.rows - 1) / 2;
+    // Written so that NaN is outside.
+    inside = x >= -1 && x < static_cast<C>(size.columns) && y >= -1 && y < static_cast<C>(size.rows);
+    if (!inside) return;
+    const C left = std::floor(x), top = std::floor(y);
+    row = static_cast<int64_t>(top);
+    column = static_cast<int64_t>(left);
+    down = y - top;
+    right = x - left;
+  }
+
+  // visit(pixel, its weight, the weight's derivative by x and by y) for those of the four that are there.
+  template <class Visit>
+  void for_pixels(const Sampled& size, const Visit& visit) const {
+    if (!inside) return;
+    for (int64_t i : {0, 1}) {
+      if (row + i < 0 || row + i >= size.rows) continue;
+      for (int64_t k : {0, 1}) {
+        if (column + k < 0 || column + k >= size.columns) continue;
+        const C high = i == 1 ? down : 1 - down, wide = k == 1 ? right : 1 - right;
+        visit((row + i) * size.columns + column + k, high * wide, k == 1 ? high : -high, i == 1 ? wide : -wide);
+      }
+    }
+  }
+};
+
+template <class C>
+Place<C> place_of(const Sampled& size, const C* places, int64_t image, int64_t i) {
+  const C* const own = places + image * 2 * size.grid.space() + i;
+  return {size, own[0], own[size.grid.space()]};
+}
+
+template <class C>
+void sample(const Sampled& size, const C* x, const C* places, C* y) {
+  const int64_t result = size.grid.space();
+  parallel_for(size.grid.images * size.channels, element_grain / 16 / (result + 1) + 1,
+               [=](int64_t begin, int64_t end) {
+                 for (int64_t plane = begin; plane < end; ++plane)
+                   for (int64_t i = 0; i < result; ++i) {
+                     C sum = 0;
+                     place_of(size, places, plane / size.channels, i).for_pixels(size, [&](int64_t at, C weight, C, C) {
+                       sum += weight * x[plane * size.space() + at];
+                     });
+                     y[plane * result + i] = sum;
+                   }
+               });
+}
+
+template <class C>
+void sum_data_grad(const Sampled& size, const C* dy, const C* places, C* dx) {
+  const int64_t result = size.grid.space();
+  parallel_for(size.grid.images * size.channels, element_grain / 16 / (result + size.space() + 1) + 1,
+               [=](int64_t begin, int64_t end) {
+                 std::fill(dx + begin * size.space(), dx + end * size.space(), C(0));
+                 for (int64_t plane = begin; plane < end; ++plane)
+                   for (int64_t i = 0; i < result; ++i)
+                     place_of(size, places, plane / size.channels, i).for_pixels(size, [&](int64_t at, C weight, C, C) {
+                       dx[plane * size.space() + at] += weight * dy[plane * result + i];
+                     });
+               });
+}
+
+template <class C>
+void write_grid_grad(const Sampled& size, const C* dy, const C* x, const C* places, C* places_grad) {
+  const int64_t result = size.grid.space();
+  parallel_for(size.grid.images * result, element_grain / 16 / (size.channels + 1) + 1,
+               [=](int64_t begin, int64_t end) {
+                 for (int64_t all = begin; all < end; ++all) {
+                   const int64_t image = all / result, i = all % result;
+                   C by_x = 0, by_y = 0;
+                   place_of(size, places, image, i).for_pixels(size, [&](int64_t at, C, C slope_x, C slope_y) {
+                     C sum = 0;
+                     for (int64_t plane = image * size.channels; plane < (image + 1) * size.channels; ++plane)
+                       sum += dy[plane * result + i] * x[plane * size.space() + at];
+                     by_x += slope_x * sum;
+                     by_y += slope_y * sum;
+                   });
+                   C* const own = places_grad + image * 2 * result + i;
+                   own[0] = by_x * static_cast<C>(size.columns - 1) / 2;
+                   own[result] = by_y * static_cast<C>(size.rows - 1) / 2;
+                 }
+               });
+}
+
+std::unique_ptr<Kernel> build_sampler(const NodeView& node) {
+  return widened_kernel(node, [size = sampled(node.inputs[0].shape, node.outputs[0].shape)](auto type) {
+    using C = typename decltype(type)::type;
+    return [size](const C* const* in, C* const* out) { sample(size, in[0], in[1], out[0]); };
+  });
+}
+
+std::unique_ptr<Kernel> build_sampler_grad(const NodeView& node) {
+  return widened_kernel(node, [size = sampled(node.inputs[1].shape, node.inputs[0].shape)](auto type) {
+    using C = typename decltype(type)::type;
+    return [size](const C* const* in, C* const* out) {
+      sum_data_grad(size, in[0], in[2], out[0]);
+      write_grid_grad(size, in[0], in[1], in[2], out[1]);
+    };
+  });
+}
+
+std::unique_ptr<Kernel> build_transformer(const NodeView& node) {
+  const Sampled size = sampled(node.inputs[0].shape, node.outputs[0].shape);
+  return widened_kernel(
+      node,
+      [size](auto type) {
+        using C = typename decltype(type)::type;
+        return [size](const C* const* in, C* const* out) {
+          write_affine(size.grid, in[1], out[1]);
+          sample(size, in[0], out[1], out[0]);
+        };
+      },
+      2 * size.grid.images * size.grid.space() + 1);
+}
+
+std::unique_ptr<Kernel> build_transformer_grad(const NodeView& node) {
+  const Sampled size = sampled(node.inputs[1].shape, node.inputs[0].shape);
+  const int64_t places = 2 * size.grid.images * size.grid.space();
+  return widened_kernel(
+      node,
+      [size, places](auto type) {
+        using C = typename decltype(type)::type;
+        return [size, places](const C* const* in, C* const* out) {
+          C *const grid = out[2], *const grid_grad = grid + places;
+          write_affine(size.grid, in[2], grid);
+          sum_data_grad(size, in[0], grid, out[0]);
+          write_grid_grad(size, in[0], in[1], grid, grid_grad);
+          sum_affine(size.grid, grid_grad, out[1]);
+        };
+      },
+      2 * places + 1);
+}
+
+}  // namespace
+
+void add_spatial(ImplementationTable& table) {
+  add_plain<GridGenerator>(table, build_grid);
+  add_plain<GridGeneratorGrad>(table, build_grid_grad);
+  add_plain<BilinearSampler>(table, build_sampler);
+  add_plain<BilinearSamplerGrad>(table, build_sampler_grad);
+  add_plain<SpatialTransformer>(table, build_transformer);
+  add_plain<SpatialTransformerGrad>(table, build_transformer_grad);
+}
+
+}  // namespace symbind::cpu_backend

@@ -1,0 +1,20 @@
+// The largest elements of regions of images, for detectors.
+#pragma once
+
+#include "symbind/graph/builder.h"
+
+namespace symbind {
+
+struct ROIPooling {
+  Tuple pooled_size = required;     // rows and columns of the result
+  double spatial_scale = required;  // from the coordinates of regions to those of data
+};
+inline constexpr Builder<ROIPooling> roi_pooling;
+
+// (out_grad, max_idx, rois, data for its shape) → data_grad
+struct ROIPoolingGrad : ROIPooling {};
+inline constexpr Builder<ROIPoolingGrad> roi_pooling_grad;
+
+void register_roi_pool(OpRegistry& registry);
+
+}  // namespace symbind

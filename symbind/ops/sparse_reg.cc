@@ -1,0 +1,69 @@
+// Like the statistics of BatchNorm, the moving average moves in a training forward (MXNet moves it in backward); the
+// gradient reads what it was then, from a hidden output.
+#include "symbind/ops/sparse_reg.h"
+
+#include "symbind/graph/define.h"
+#include "symbind/ops/floating.h"
+
+namespace symbind {
+namespace {
+
+template <class P>
+Op<P>& with_fields(Op<P>& op) {
+  return op
+      .param(&IdentityAttachKLSparseReg::sparseness_target, "sparseness_target", "the mean activation to aim at",
+             between(0, 1))
+      .param(&IdentityAttachKLSparseReg::penalty, "penalty", "the weight of the divergence")
+      .param(&IdentityAttachKLSparseReg::momentum, "momentum", "of the moving average", between(0, 1));
+}
+
+// Half-precision data has its average in float32.
+DType average_type(DType data) { return data == DType::float16 || data == DType::bfloat16 ? DType::float32 : data; }
+
+OpDef define(Op<IdentityAttachKLSparseReg> op) {
+  return with_fields(op)
+      .doc(
+          "Data as it is; its gradient gets that of penalty times the divergence (Kullback and Leibler's) of each "
+          "channel's mean activation, a moving average, from the target. For activations between 0 and 1.")
+      .aux({"moving_avg"})
+      .initialize("moving_avg", R"(["zero", {}])")
+      .outputs({"output", "average"})
+      .visible_outputs([](const IdentityAttachKLSparseReg&) { return 1; })
+      .outputs_in_files([](const IdentityAttachKLSparseReg&) { return 1; })
+      .infer_shape([](const IdentityAttachKLSparseReg&, Shapes& s) {
+        auto data = s["data"];
+        data.meet(s.output(0));
+        s.output(0).meet(data);
+        if (!data.rank_known()) return;
+        require(data.rank() >= 2, s.where(), " data needs a second axis, of channels: data ", data.get());
+        s["moving_avg"].meet({data[1]});
+        s.output(1).meet({data[1]});
+      })
+      .infer_type([](const IdentityAttachKLSparseReg&, Types& t) {
+        t["data"].meet(t.output(0));
+        t.output(0).meet(t["data"]);
+        if (!t["data"].known()) return;
+        require_floating(t, "data", t["data"]);
+        t["moving_avg"].meet(average_type(t["data"]));
+        t.output(1).meet(average_type(t["data"]));
+      })
+      .gradient([](const IdentityAttachKLSparseReg& p, Grad& g) {
+        g.set("data", identity_attach_kl_sparse_reg_grad(g.out_grad(), g.output(1), {p}));
+      });
+}
+
+OpDef define(Op<IdentityAttachKLSparseRegGrad> op) {
+  return with_fields(op)
+      .inputs({"out_grad", "average"})
+      .infer_shape([](const auto&, Shapes& s) { s.output().meet(s["out_grad"].get()); })
+      .infer_type([](const auto&, Types& t) { t.output().meet(t["out_grad"]); });
+}
+
+}  // namespace
+
+void register_sparse_reg(OpRegistry& registry) {
+  add<IdentityAttachKLSparseReg>(registry, "IdentityAttachKLSparseReg", define);
+  add<IdentityAttachKLSparseRegGrad>(registry, "_backward_IdentityAttachKLSparseReg", define);
+}
+
+}  // namespace symbind

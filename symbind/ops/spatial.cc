@@ -1,0 +1,146 @@
+#include "symbind/ops/spatial.h"
+
+#include "symbind/graph/define.h"
+#include "symbind/ops/floating.h"
+
+namespace symbind {
+namespace {
+
+// Along an axis of one element the first and the last coincide: no place would be right.
+void check_target(const Tuple& target_shape) {
+  require(target_shape.size() == 2 && target_shape[0] > 1 && target_shape[1] > 1,
+          "target_shape must be two numbers of at least 2: ", print(target_shape));
+}
+
+// ---- GridGenerator --------------------------------------------------------------------------------------------------
+
+template <class P>
+Op<P>& grid_fields(Op<P>& op) {
+  return op
+      .param(&GridGenerator::transform_type, "transform_type",
+             "affine: data is (batch, 6), matrices of 2 × 3; warp: data is (batch, 2, rows, columns), a flow in pixels",
+             one_of({"affine", "warp"}))
+      .param(&GridGenerator::target_shape, "target_shape", "rows and columns of an affine grid", each_at_least(0))
+      .check([](P& p) {
+        if (p.transform_type == "affine") check_target(p.target_shape);
+      });
+}
+
+OpDef define(Op<GridGenerator> op) {
+  return grid_fields(op)
+      .doc("Places for BilinearSampler: x in channel 0 and y in channel 1, from -1 to 1.")
+      .outputs_in_files([](const GridGenerator&) { return 2; })
+      .infer_shape([](const GridGenerator& p, Shapes& s) {
+        auto data = s["data"];
+        if (p.transform_type == "affine") {
+          data.meet({unknown_dim, 6});
+          s.output().meet({data[0], 2, p.target_shape[0], p.target_shape[1]});
+          data.meet_dim(0, s.output()[0]);
+          return;
+        }
+        data.meet({unknown_dim, 2, unknown_dim, unknown_dim});
+        data.meet(s.output());
+        for (int axis : {2, 3})
+          require(data[axis] == unknown_dim || data[axis] != 1, s.where(),
+                  " data needs at least two rows and columns: data ", data.get());
+      })
+      .infer_type([](const GridGenerator&, Types& t) { same_floating_type(t); })
+      .gradient([](const GridGenerator& p, Grad& g) {
+        g.set("data", grid_generator_grad(g.out_grad(), g.input("data"), {p}));
+      });
+}
+
+OpDef define(Op<GridGeneratorGrad> op) {
+  return grid_fields(op)
+      .inputs({"out_grad", "data"})
+      .shape_only({"data"})
+      .infer_shape([](const GridGeneratorGrad&, Shapes& s) { s.output().meet(s["data"].get()); });
+}
+
+// ---- BilinearSampler ------------------------------------------------------------------------------------------------
+
+OpDef define(Op<BilinearSampler> op) {
+  return op.doc("Images read at the places of a grid, between four pixels by their weighted mean; around them is 0.")
+      .param(&BilinearSampler::cudnn_off, "cudnn_off", "accepted and ignored")
+      .inputs({"data", "grid"})
+      .outputs_in_files([](const BilinearSampler&) { return 2; })
+      .infer_shape([](const BilinearSampler&, Shapes& s) {
+        auto data = s["data"], grid = s["grid"];
+        data.meet(Shape::of_rank(4));
+        grid.meet({data[0], 2, unknown_dim, unknown_dim});
+        data.meet_dim(0, grid[0]);
+        s.output().meet({data[0], data[1], grid[2], grid[3]});
+      })
+      .infer_type([](const BilinearSampler&, Types& t) { same_floating_type(t); })
+      .gradient([](const BilinearSampler& p, Grad& g) {
+        const Symbol grads = bilinear_sampler_grad(g.out_grad(), g.input("data"), g.input("grid"), {p});
+        g.set("data", grads[0]);
+        g.set("grid", grads[1]);
+      });
+}
+
+OpDef define(Op<BilinearSamplerGrad> op) {
+  return op.param(&BilinearSampler::cudnn_off, "cudnn_off", "accepted and ignored")
+      .inputs({"out_grad", "data", "grid"})
+      .outputs({"data_grad", "grid_grad"})
+      .infer_shape([](const BilinearSamplerGrad&, Shapes& s) {
+        s.output(0).meet(s["data"].get());
+        s.output(1).meet(s["grid"].get());
+      });
+}
+
+// ---- SpatialTransformer ---------------------------------------------------------------------------------------------
+
+template <class P>
+Op<P>& transformer_fields(Op<P>& op) {
+  return op.param(&SpatialTransformer::target_shape, "target_shape", "rows and columns of the result", each_at_least(0))
+      .param(&SpatialTransformer::transform_type, "transform_type", "loc is (batch, 6), matrices of 2 × 3",
+             one_of({"affine"}))
+      .param(&SpatialTransformer::sampler_type, "sampler_type", "how pixels are read", one_of({"bilinear"}))
+      .param(&SpatialTransformer::cudnn_off, "cudnn_off", "accepted and ignored")
+      .check([](P& p) { check_target(p.target_shape); });
+}
+
+OpDef define(Op<SpatialTransformer> op) {
+  return transformer_fields(op)
+      .doc("Images read through an affine map of their own each: GridGenerator and BilinearSampler in one.")
+      .inputs({"data", "loc"})
+      .outputs_in_files([](const SpatialTransformer&) { return 3; })
+      .infer_shape([](const SpatialTransformer& p, Shapes& s) {
+        auto data = s["data"], loc = s["loc"];
+        data.meet(Shape::of_rank(4));
+        loc.meet({data[0], 6});
+        data.meet_dim(0, loc[0]);
+        s.output().meet({data[0], data[1], p.target_shape[0], p.target_shape[1]});
+      })
+      .infer_type([](const SpatialTransformer&, Types& t) { same_floating_type(t); })
+      .gradient([](const SpatialTransformer& p, Grad& g) {
+        const Symbol grads = spatial_transformer_grad(g.out_grad(), g.input("data"), g.input("loc"), {p});
+        g.set("data", grads[0]);
+        g.set("loc", grads[1]);
+      });
+}
+
+// Not made of the others' gradients: between them stands a grid, too fine for half precision.
+OpDef define(Op<SpatialTransformerGrad> op) {
+  return transformer_fields(op)
+      .inputs({"out_grad", "data", "loc"})
+      .outputs({"data_grad", "loc_grad"})
+      .infer_shape([](const SpatialTransformerGrad&, Shapes& s) {
+        s.output(0).meet(s["data"].get());
+        s.output(1).meet(s["loc"].get());
+      });
+}
+
+}  // namespace
+
+void register_spatial(OpRegistry& registry) {
+  add<GridGenerator>(registry, "GridGenerator", define);
+  add<GridGeneratorGrad>(registry, "_backward_GridGenerator", define);
+  add<BilinearSampler>(registry, "BilinearSampler", define);
+  add<BilinearSamplerGrad>(registry, "_backward_BilinearSampler", define);
+  add<SpatialTransformer>(registry, "SpatialTransformer", define);
+  add<SpatialTransformerGrad>(registry, "_backward_SpatialTransformer", define);
+}
+
+}  // namespace symbind
