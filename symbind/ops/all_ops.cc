@@ -8,17 +8,22 @@
 #include "symbind/ops/conv.h"
 #include "symbind/ops/conv_fused.h"
 #include "symbind/ops/creation.h"
+#include "symbind/ops/cumsum.h"
 #include "symbind/ops/custom.h"
 #include "symbind/ops/deconv.h"
+#include "symbind/ops/diag.h"
 #include "symbind/ops/dot.h"
 #include "symbind/ops/dropout.h"
 #include "symbind/ops/elementwise.h"
 #include "symbind/ops/fully_connected.h"
 #include "symbind/ops/gather.h"
+#include "symbind/ops/indices.h"
+#include "symbind/ops/khatri_rao.h"
 #include "symbind/ops/leaky_relu.h"
 #include "symbind/ops/loss.h"
 #include "symbind/ops/math.h"
 #include "symbind/ops/matrix.h"
+#include "symbind/ops/moments.h"
 #include "symbind/ops/multi_optimizer.h"
 #include "symbind/ops/normalize.h"
 #include "symbind/ops/optimizer.h"
@@ -52,17 +57,22 @@ void register_all_ops(OpRegistry& registry) {
   register_conv(registry);
   register_conv_fused(registry);
   register_creation(registry);
+  register_cumsum(registry);
   register_custom(registry);
   register_deconv(registry);
+  register_diag(registry);
   register_dot(registry);
   register_dropout(registry);
   register_elementwise(registry);
   register_fully_connected(registry);
   register_gather(registry);
+  register_indices(registry);
+  register_khatri_rao(registry);
   register_leaky_relu(registry);
   register_loss(registry);
   register_math(registry);
   register_matrix(registry);
+  register_moments(registry);
   register_multi_optimizer(registry);
   register_normalize(registry);
   register_optimizer(registry);

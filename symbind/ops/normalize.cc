@@ -126,6 +126,34 @@ OpDef define(Op<LayerNorm> op) {
 }
 OpDef define(Op<LayerNormGrad> op) { return layer_fields(scaled_grad(op)); }
 
+template <class P>
+Op<P>& group_fields(Op<P>& op) {
+  return op.param(&GroupNorm::num_groups, "num_groups", "number of groups the channels are split into", at_least(1))
+      .param(&GroupNorm::eps, "eps", "added to the variance")
+      .param(&GroupNorm::output_mean_var, "output_mean_var", "show mean and standard deviation as well");
+}
+
+// As in MXNet, a group has one scale and one shift.
+OpDef define(Op<GroupNorm> op) {
+  return group_fields(scaled(op, group_norm_grad))
+      .doc("Every group of channels of every instance brought to mean 0 and variance 1, then scaled and shifted.")
+      .outputs({"output", "mean", "std"})
+      .visible_outputs([](const GroupNorm& p) { return p.output_mean_var ? 3 : 1; })
+      .infer_shape([](const GroupNorm& p, Shapes& s) {
+        s["data"].meet(s.output(0));
+        s.output(0).meet(s["data"]);
+        const auto data = s["data"];
+        infer_scale(s, p.num_groups);
+        if (!data.rank_known()) return;
+        require(data.rank() >= 3, s.where(), " data needs channels and space: data ", data.get());
+        require(data[1] == unknown_dim || data[1] % p.num_groups == 0, s.where(),
+                " num_groups must divide the channels: num_groups ", p.num_groups, ", data ", data.get());
+        s.output(1).meet({data[0], p.num_groups});
+        s.output(2).meet({data[0], p.num_groups});
+      });
+}
+OpDef define(Op<GroupNormGrad> op) { return group_fields(scaled_grad(op)); }
+
 }  // namespace
 
 void register_normalize(OpRegistry& registry) {
@@ -137,6 +165,8 @@ void register_normalize(OpRegistry& registry) {
   add<InstanceNormGrad>(registry, "_backward_InstanceNorm", define);
   add<LayerNorm>(registry, "LayerNorm", define);
   add<LayerNormGrad>(registry, "_backward_LayerNorm", define);
+  add<GroupNorm>(registry, "GroupNorm", define);
+  add<GroupNormGrad>(registry, "_backward_GroupNorm", define);
 }
 
 }  // namespace symbind

@@ -1,4 +1,5 @@
-// Normalization without statistics of a batch: by length, over neighbouring channels, over an instance, over a layer.
+// Normalization without statistics of a batch: by length, over neighbouring channels, over an instance, over a layer,
+// over a group of channels.
 #pragma once
 
 #include "symbind/graph/builder.h"
@@ -33,11 +34,19 @@ struct LayerNorm {
   bool output_mean_var = false;
 };
 inline constexpr Builder<LayerNorm> layer_norm;
+struct GroupNorm {
+  int64_t num_groups = 1;
+  double eps = 1e-5;
+  bool output_mean_var = false;
+};
+inline constexpr Builder<GroupNorm> group_norm;
 // (out_grad, data, gamma) → data_grad, gamma_grad, beta_grad
 struct InstanceNormGrad : InstanceNorm {};
 inline constexpr Builder<InstanceNormGrad> instance_norm_grad;
 struct LayerNormGrad : LayerNorm {};
 inline constexpr Builder<LayerNormGrad> layer_norm_grad;
+struct GroupNormGrad : GroupNorm {};
+inline constexpr Builder<GroupNormGrad> group_norm_grad;
 
 void register_normalize(OpRegistry& registry);
 

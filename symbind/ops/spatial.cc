@@ -1,6 +1,7 @@
 #include "symbind/ops/spatial.h"
 
 #include "symbind/graph/define.h"
+#include "symbind/ops/extents.h"
 #include "symbind/ops/floating.h"
 
 namespace symbind {
@@ -132,6 +133,57 @@ OpDef define(Op<SpatialTransformerGrad> op) {
       });
 }
 
+// ---- Correlation ----------------------------------------------------------------------------------------------------
+
+template <class P>
+Op<P>& correlation_fields(Op<P>& op) {
+  constexpr double most = 1 << 16;
+  return op.param(&Correlation::kernel_size, "kernel_size", "extent of the patches compared, odd", between(1, most))
+      .param(&Correlation::max_displacement, "max_displacement", "how far apart two patches may be", between(0, most))
+      .param(&Correlation::stride1, "stride1", "distance between patches of data1", between(1, most))
+      .param(&Correlation::stride2, "stride2", "distance between displacements", between(1, most))
+      .param(&Correlation::pad_size, "pad_size", "zeros around both", between(0, most))
+      .param(&Correlation::is_multiply, "is_multiply", "the mean product of two patches, or else their mean distance")
+      .check([](P& p) { require(p.kernel_size % 2 == 1, "kernel_size must be odd: ", p.kernel_size); });
+}
+
+OpDef define(Op<Correlation> op) {
+  return correlation_fields(op)
+      .doc("Patches of one image compared with those of another around the same place; a channel per displacement.")
+      .inputs({"data1", "data2"})
+      .outputs_in_files([](const Correlation&) { return 3; })
+      .infer_shape([](const Correlation& p, Shapes& s) {
+        auto data = s["data1"];
+        data.meet(Shape::of_rank(4));
+        data.meet(s["data2"]);
+        Shape result{data[0], (2 * (p.max_displacement / p.stride2) + 1) * (2 * (p.max_displacement / p.stride2) + 1)};
+        for (int axis : {2, 3}) {
+          const int64_t padded = extent_sum(data[axis], 2 * p.pad_size, s.where());
+          const int64_t spare = padded - (2 * p.max_displacement + p.kernel_size - 1);
+          require(padded == unknown_dim || spare >= 1, s.where(),
+                  " the images are too small for patches and displacements: data1 ", data.get());
+          result.push_back(padded == unknown_dim ? unknown_dim : (spare + p.stride1 - 1) / p.stride1);
+        }
+        s.output().meet(result);
+      })
+      .infer_type([](const Correlation&, Types& t) { same_floating_type(t); })
+      .gradient([](const Correlation& p, Grad& g) {
+        const Symbol grads = correlation_grad(g.out_grad(), g.input("data1"), g.input("data2"), {p});
+        g.set("data1", grads[0]);
+        g.set("data2", grads[1]);
+      });
+}
+
+OpDef define(Op<CorrelationGrad> op) {
+  return correlation_fields(op)
+      .inputs({"out_grad", "data1", "data2"})
+      .outputs({"data1_grad", "data2_grad"})
+      .infer_shape([](const CorrelationGrad&, Shapes& s) {
+        s.output(0).meet(s["data1"].get());
+        s.output(1).meet(s["data2"].get());
+      });
+}
+
 }  // namespace
 
 void register_spatial(OpRegistry& registry) {
@@ -141,6 +193,8 @@ void register_spatial(OpRegistry& registry) {
   add<BilinearSamplerGrad>(registry, "_backward_BilinearSampler", define);
   add<SpatialTransformer>(registry, "SpatialTransformer", define);
   add<SpatialTransformerGrad>(registry, "_backward_SpatialTransformer", define);
+  add<Correlation>(registry, "Correlation", define);
+  add<CorrelationGrad>(registry, "_backward_Correlation", define);
 }
 
 }  // namespace symbind

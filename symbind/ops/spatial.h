@@ -1,4 +1,5 @@
-// Images read at places a network has computed: grids of places, and what stands there.
+// Images read at places a network has computed: grids of places, and what stands there. And images compared with what
+// stands around each place of another.
 #pragma once
 
 #include "symbind/graph/builder.h"
@@ -25,6 +26,16 @@ struct SpatialTransformer {
 };
 inline constexpr Builder<SpatialTransformer> spatial_transformer;
 
+struct Correlation {
+  int64_t kernel_size = 1;       // of the patches compared, odd
+  int64_t max_displacement = 1;  // of the second patch from the first
+  int64_t stride1 = 1;           // between the first patches
+  int64_t stride2 = 1;           // between the displacements
+  int64_t pad_size = 0;
+  bool is_multiply = true;  // the mean product, or else the mean distance
+};
+inline constexpr Builder<Correlation> correlation;
+
 // (out_grad, data for its shape) → data_grad
 struct GridGeneratorGrad : GridGenerator {};
 inline constexpr Builder<GridGeneratorGrad> grid_generator_grad;
@@ -35,6 +46,10 @@ inline constexpr Builder<BilinearSamplerGrad> bilinear_sampler_grad;
 // (out_grad, data, loc) → data_grad, loc_grad
 struct SpatialTransformerGrad : SpatialTransformer {};
 inline constexpr Builder<SpatialTransformerGrad> spatial_transformer_grad;
+
+// (out_grad, data1, data2) → data1_grad, data2_grad
+struct CorrelationGrad : Correlation {};
+inline constexpr Builder<CorrelationGrad> correlation_grad;
 
 void register_spatial(OpRegistry& registry);
 

@@ -74,6 +74,12 @@ void add_normalizations(std::vector<OpCase>& cases) {
                    .op = "InstanceNorm",
                    .inputs = {{"data", {2, 3, 5}, -2, 2}, {"gamma", {3}, 0.5, 1.5}, {"beta", {3}}},
                    .slack = 16});
+  cases.push_back({.name = "GroupNorm",
+                   .op = "GroupNorm",
+                   .attributes = {{"num_groups", "2"}},
+                   .inputs = {{"data", {2, 4, 3}, -2, 2}, {"gamma", {2}, 0.5, 1.5}, {"beta", {2}}},
+                   .more_shapes = {{{0, 4, 3}, {2}, {2}}, {{3, 2, 7}, {2}, {2}}},
+                   .slack = 16});
   cases.push_back({.name = "LayerNorm",
                    .op = "LayerNorm",
                    .inputs = {{"data", {3, 5}, -2, 2}, {"gamma", {5}, 0.5, 1.5}, {"beta", {5}}},

@@ -451,6 +451,7 @@ std::vector<OpCase> all_cases() {
   add_choice_cases(cases);
   add_shape_cases(cases);
   add_layer_cases(cases);
+  add_index_cases(cases);
   add_vision_cases(cases);
   return cases;
 }

@@ -81,11 +81,36 @@ void add_places(std::vector<OpCase>& cases) {
        .slack = 4});
 }
 
+void add_comparisons(std::vector<OpCase>& cases) {
+  cases.push_back({.name = "Correlation_of_one_place",
+                   .op = "Correlation",
+                   .attributes = {{"max_displacement", "0"}},
+                   .inputs = {{"data1", {1, 2, 1, 1}}, {"data2", {1, 2, 1, 1}}},
+                   .reference =
+                       [](Inputs_ in) {
+                         const auto &a = in[0].data, &b = in[1].data;
+                         return std::vector{Values{{1, 1, 1, 1}, {(a[0] * b[0] + a[1] * b[1]) / 2}}};
+                       },
+                   .slack = 2});
+  cases.push_back({.name = "Correlation",
+                   .op = "Correlation",
+                   .attributes = {{"kernel_size", "3"}, {"max_displacement", "2"}, {"stride2", "2"}, {"pad_size", "2"}},
+                   .inputs = {{"data1", {2, 2, 4, 3}}, {"data2", {2, 2, 4, 3}}},
+                   .more_shapes = {{{0, 2, 4, 3}, {0, 2, 4, 3}}},
+                   .slack = 4});
+  cases.push_back({.name = "Correlation_as_distance",
+                   .op = "Correlation",
+                   .attributes = {{"is_multiply", "False"}},
+                   .inputs = {{"data1", {1, 2, 3, 4}, 1, 2}, {"data2", {1, 2, 3, 4}, -2, -1}},
+                   .slack = 4});
+}
+
 }  // namespace
 
 void add_vision_cases(std::vector<OpCase>& cases) {
   add_regions(cases);
   add_places(cases);
+  add_comparisons(cases);
 }
 
 }  // namespace symbind::testing

@@ -55,6 +55,7 @@ FAMILIES = [
     "choices",
     "fold",
     "shapes",
+    "indices",
     "layers",
     "sort",
     "sequence",

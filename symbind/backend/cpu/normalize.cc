@@ -152,7 +152,7 @@ std::unique_ptr<Kernel> build_lrn_grad(const NodeView& node) {
       2 * shape.size() + 1);
 }
 
-// ---- InstanceNorm and LayerNorm -------------------------------------------------------------------------------------
+// ---- InstanceNorm, LayerNorm and GroupNorm --------------------------------------------------------------------------
 
 struct Statistics {
   double mean, deviation;
@@ -170,11 +170,12 @@ Statistics statistics_of(const C* x, const Rows& rows, double eps) {
   return {mean, std::sqrt(squares / count + eps)};
 }
 
-// Rows and, for each number, its scale: LayerNorm's numbers along a row differ, those of InstanceNorm do not.
+// Rows and, for each number, its scale: LayerNorm's numbers along a row differ, those of the others do not.
 struct Scaled {
   Rows rows;
-  int64_t channels;  // 0: LayerNorm
+  int64_t channels;  // or groups of them; 0: LayerNorm
   double eps;
+  bool shows_statistics;
   int64_t scale_of(int64_t row, int64_t k) const { return channels == 0 ? k : row % channels; }
   int64_t scales() const { return channels == 0 ? rows.length : channels; }
 };
@@ -192,7 +193,7 @@ std::unique_ptr<Kernel> build_scaled(const NodeView& node, const Scaled& scaled)
                                          static_cast<double>(gamma[own]) +
                                      static_cast<double>(beta[own]));
         }
-        if (scaled.channels > 0) return;
+        if (!scaled.shows_statistics) return;
         out[1][row] = static_cast<C>(statistics.mean);
         out[2][row] = static_cast<C>(statistics.deviation);
       });
@@ -258,12 +259,15 @@ std::unique_ptr<Kernel> build_scaled_grad(const NodeView& node, const Scaled& sc
 }
 
 Scaled instances(const Shape& data, double eps) {
-  return {{data[0] * data[1], data.size(2, data.rank()), 1}, data[1], eps};
+  return {{data[0] * data[1], data.size(2, data.rank()), 1}, data[1], eps, false};
 }
 template <class P>
 Scaled layers(const NodeView& node, const Shape& data) {
   const P& p = node.as<P>();
-  return {along(data, data.axis(p.axis, node.where())), 0, p.eps};
+  return {along(data, data.axis(p.axis, node.where())), 0, p.eps, true};
+}
+Scaled groups(const GroupNorm& p, const Shape& data) {
+  return {{data[0] * p.num_groups, data.size(1, data.rank()) / p.num_groups, 1}, p.num_groups, p.eps, true};
 }
 
 }  // namespace
@@ -283,6 +287,12 @@ void add_normalize(ImplementationTable& table) {
       table, [](const NodeView& node) { return build_scaled(node, layers<LayerNorm>(node, node.inputs[0].shape)); });
   add_plain<LayerNormGrad>(table, [](const NodeView& node) {
     return build_scaled_grad(node, layers<LayerNormGrad>(node, node.inputs[1].shape));
+  });
+  add_plain<GroupNorm>(table, [](const NodeView& node) {
+    return build_scaled(node, groups(node.as<GroupNorm>(), node.inputs[0].shape));
+  });
+  add_plain<GroupNormGrad>(table, [](const NodeView& node) {
+    return build_scaled_grad(node, groups(node.as<GroupNormGrad>(), node.inputs[1].shape));
   });
 }
 

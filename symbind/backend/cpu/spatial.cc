@@ -245,6 +245,98 @@ std::unique_ptr<Kernel> build_transformer_grad(const NodeView& node) {
       2 * places + 1);
 }
 
+// ---- Correlation ----------------------------------------------------------------------------------------------------
+
+struct Compared {
+  Correlation params;
+  int64_t channels, rows, columns;  // of both images
+  Grid grid;                        // of the result
+  int64_t reach, width;             // displacements on each side, and in all
+
+  Compared(const Correlation& p, const Shape& data, const Shape& result)
+      : params(p),
+        channels(data[1]),
+        rows(data[2]),
+        columns(data[3]),
+        grid(grid_of(result)),
+        reach(p.max_displacement / p.stride2),
+        width(2 * reach + 1) {}
+  int64_t space() const { return rows * columns; }
+  int64_t displacements() const { return width * width; }
+  double elements() const { return static_cast<double>(params.kernel_size * params.kernel_size * channels); }
+
+  // The pixel of an image, -1: it is padding.
+  int64_t pixel(int64_t row, int64_t column) const {
+    row -= params.pad_size;
+    column -= params.pad_size;
+    return row < 0 || row >= rows || column < 0 || column >= columns ? -1 : row * columns + column;
+  }
+  // visit(pixel of the first image, pixel of the second) for a displacement and a place of the result.
+  template <class Visit>
+  void for_pairs(int64_t displacement, int64_t i, const Visit& visit) const {
+    const int64_t row = i / grid.columns * params.stride1 + params.max_displacement;
+    const int64_t column = i % grid.columns * params.stride1 + params.max_displacement;
+    const int64_t down = (displacement / width - reach) * params.stride2;
+    const int64_t right = (displacement % width - reach) * params.stride2;
+    for (int64_t y = row; y < row + params.kernel_size; ++y)
+      for (int64_t x = column; x < column + params.kernel_size; ++x) visit(pixel(y, x), pixel(y + down, x + right));
+  }
+};
+
+std::unique_ptr<Kernel> build_correlation(const NodeView& node) {
+  const Compared size(node.as<Correlation>(), node.inputs[0].shape, node.outputs[0].shape);
+  return widened_kernel(node, [size](auto type) {
+    using C = typename decltype(type)::type;
+    return [size](const C* const* in, C* const* out) {
+      const int64_t planes = size.displacements(), result = size.grid.space(),
+                    image_size = size.channels * size.space();
+      parallel_for(size.grid.images * planes, 1, [&](int64_t begin, int64_t end) {
+        for (int64_t plane = begin; plane < end; ++plane)
+          for (int64_t i = 0; i < result; ++i) {
+            double sum = 0;
+            size.for_pairs(plane % planes, i, [&](int64_t first, int64_t second) {
+              for (int64_t at = plane / planes * image_size; at < (plane / planes + 1) * image_size;
+                   at += size.space()) {
+                const double a = first < 0 ? 0 : static_cast<double>(in[0][at + first]);
+                const double b = second < 0 ? 0 : static_cast<double>(in[1][at + second]);
+                sum += size.params.is_multiply ? a * b : std::abs(a - b);
+              }
+            });
+            out[0][plane * result + i] = static_cast<C>(sum / size.elements());
+          }
+      });
+    };
+  });
+}
+
+// One thread takes some channels of an image, with all displacements.
+std::unique_ptr<Kernel> build_correlation_grad(const NodeView& node) {
+  const Compared size(node.as<CorrelationGrad>(), node.inputs[1].shape, node.inputs[0].shape);
+  return widened_kernel(node, [size](auto type) {
+    using C = typename decltype(type)::type;
+    return [size](const C* const* in, C* const* out) {
+      const int64_t planes = size.displacements(), result = size.grid.space();
+      parallel_for(size.grid.images * size.channels, 1, [&](int64_t begin, int64_t end) {
+        for (int side : {0, 1}) std::fill(out[side] + begin * size.space(), out[side] + end * size.space(), C(0));
+        for (int64_t channel = begin; channel < end; ++channel) {
+          const C *const a = in[1] + channel * size.space(), *const b = in[2] + channel * size.space();
+          C *const da = out[0] + channel * size.space(), *const db = out[1] + channel * size.space();
+          const C* const dy = in[0] + channel / size.channels * planes * result;
+          for (int64_t all = 0; all < planes * result; ++all) {
+            const C slope = dy[all] / static_cast<C>(size.elements());
+            size.for_pairs(all / result, all % result, [&](int64_t first, int64_t second) {
+              const C x = first < 0 ? C(0) : a[first], y = second < 0 ? C(0) : b[second];
+              const C sign = x >= y ? slope : -slope;
+              if (first >= 0) da[first] += size.params.is_multiply ? slope * y : sign;
+              if (second >= 0) db[second] += size.params.is_multiply ? slope * x : -sign;
+            });
+          }
+        }
+      });
+    };
+  });
+}
+
 }  // namespace
 
 void add_spatial(ImplementationTable& table) {
@@ -254,6 +346,8 @@ void add_spatial(ImplementationTable& table) {
   add_plain<BilinearSamplerGrad>(table, build_sampler_grad);
   add_plain<SpatialTransformer>(table, build_transformer);
   add_plain<SpatialTransformerGrad>(table, build_transformer_grad);
+  add_plain<Correlation>(table, build_correlation);
+  add_plain<CorrelationGrad>(table, build_correlation_grad);
 }
 
 }  // namespace symbind::cpu_backend

@@ -90,6 +90,19 @@ def normalization_cases():
     yield case(op, "add", scaled((3, 5), 5), grad_req="add")
     yield case(op, "bad_gamma", scaled((2, 5), 4), expect_error=True)
 
+    op = "GroupNorm"
+    two = {"num_groups": "2"}
+    for dtype in FLOATS:
+        yield case(op, dtype, scaled((2, 4, 3), 2, dtype), two)
+    yield case(op, "one", scaled((2, 3, 5), 1))
+    yield case(op, "each_channel", scaled((2, 3, 5), 3), {"num_groups": "3"})
+    yield case(op, "images", scaled((2, 4, 2, 3), 2), two)
+    yield case(op, "eps", scaled((2, 4, 3), 2), dict(two, eps="0.5"))
+    yield case(op, "statistics", scaled((2, 4, 3), 2), dict(two, output_mean_var="True"), grad_req="null")
+    yield case(op, "add", scaled((2, 4, 3), 2), two, grad_req="add")
+    yield case(op, "bad_groups", scaled((2, 4, 3), 3), {"num_groups": "3"}, expect_error=True)
+    yield case(op, "rows", scaled((3, 4), 2), two, expect_error=True)
+
 
 def product_cases():
     op = "batch_dot"

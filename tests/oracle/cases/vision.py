@@ -81,6 +81,33 @@ def transformer_cases():
     yield case(op, "no_target", arrays(), {k: v for k, v in kind.items() if k != "target_shape"}, expect_error=True)
 
 
+def correlation_cases():
+    op = "Correlation"
+
+    def images(*shape, dtype="float32"):
+        return lambda v: {"data1": v.distinct(*shape, dtype=dtype), "data2": v.distinct(*shape, dtype=dtype)}
+
+    for dtype in FLOATS:
+        yield case(op, dtype, images(2, 3, 4, 5, dtype=dtype))
+    for name, shape, attrs in [
+        ("patches", (1, 2, 6, 7), {"kernel_size": "3"}),
+        ("far", (1, 2, 6, 6), {"max_displacement": "2"}),
+        ("padded", (1, 2, 3, 4), {"pad_size": "2", "max_displacement": "2"}),
+        ("steps", (1, 2, 8, 9), {"stride1": "2", "max_displacement": "2", "stride2": "2"}),
+        (
+            "all",
+            (2, 2, 5, 6),
+            {"kernel_size": "3", "max_displacement": "3", "stride1": "2", "stride2": "2", "pad_size": 4},
+        ),
+        ("in_place", (1, 2, 3, 4), {"max_displacement": "0"}),
+        ("distance", (1, 2, 5, 5), {"is_multiply": "False", "pad_size": "1"}),
+    ]:
+        yield case(op, name, images(*shape), attrs)
+    yield case(op, "add", images(1, 2, 4, 4), grad_req="add")
+    yield case(op, "even_patches", images(1, 2, 6, 6), {"kernel_size": "2"}, expect_error=True)
+    yield case(op, "too_small", images(1, 2, 2, 2), expect_error=True)
+
+
 def cases():
-    for family in (region_cases, grid_cases, sampler_cases, transformer_cases):
+    for family in (region_cases, grid_cases, sampler_cases, transformer_cases, correlation_cases):
         yield from family()

@@ -1,0 +1,24 @@
+// Shapes as numbers, and places in an array as one number or one number an axis.
+#pragma once
+
+#include "symbind/graph/builder.h"
+
+namespace symbind {
+
+struct ShapeArray {};
+inline constexpr Builder<ShapeArray> shape_array;
+struct SizeArray {};
+inline constexpr Builder<SizeArray> size_array;
+
+struct RavelMultiIndex {
+  Tuple shape = required;  // the first extent counts for nothing, and may be -1
+};
+inline constexpr Builder<RavelMultiIndex> ravel_multi_index;
+struct UnravelIndex {
+  Tuple shape = required;
+};
+inline constexpr Builder<UnravelIndex> unravel_index;
+
+void register_indices(OpRegistry& registry);
+
+}  // namespace symbind

@@ -1,0 +1,60 @@
+#include "symbind/ops/khatri_rao.h"
+
+#include "symbind/graph/define.h"
+#include "symbind/ops/extents.h"
+#include "symbind/ops/floating.h"
+
+namespace symbind {
+namespace {
+
+Names numbered(const std::string& stem, int64_t count) {
+  Names names;
+  for (int64_t i = 0; i < count; ++i) names.push_back(join(stem, i));
+  return names;
+}
+
+OpDef define(Op<KhatriRao> op) {
+  return op.doc("The product of Khatri and Rao: column k is the Kronecker product of the matrices' columns k.")
+      .param(&KhatriRao::num_args, "num_args", "number of matrices", between(1, 1000))
+      .variadic(&KhatriRao::num_args, "num_args")
+      .inputs([](const KhatriRao& p) { return numbered("arg", p.num_args); })
+      .infer_shape([](const KhatriRao&, Shapes& s) {
+        int64_t rows = 1, columns = unknown_dim;
+        for (int round = 0; round < 2; ++round)
+          for (size_t i = 0; i < s.inputs(); ++i) {
+            s.input(i).meet({unknown_dim, columns});
+            columns = s.input(i)[1];
+          }
+        for (size_t i = 0; i < s.inputs(); ++i) rows = extent_product(rows, s.input(i)[0], s.where());
+        s.output().meet({rows, columns});
+      })
+      .infer_type([](const KhatriRao&, Types& t) { same_floating_type(t); })
+      .gradient([](const KhatriRao& p, Grad& g) {
+        std::vector<Symbol> inputs{g.out_grad()};
+        for (size_t i = 0; i < g.inputs(); ++i) inputs.push_back(g.input(i));
+        const Symbol grads = khatri_rao_grad(inputs, {p});
+        for (size_t i = 0; i < g.inputs(); ++i) g.set(i, grads[i]);
+      });
+}
+
+OpDef define(Op<KhatriRaoGrad> op) {
+  return op.param(&KhatriRao::num_args, "num_args", "number of matrices", between(1, 1000))
+      .inputs([](const KhatriRaoGrad& p) {
+        Names names = numbered("arg", p.num_args);
+        names.insert(names.begin(), "out_grad");
+        return names;
+      })
+      .outputs([](const KhatriRaoGrad& p) { return numbered("grad", p.num_args); })
+      .infer_shape([](const KhatriRaoGrad&, Shapes& s) {
+        for (size_t i = 0; i < s.outputs(); ++i) s.output(i).meet(s.input(i + 1).get());
+      });
+}
+
+}  // namespace
+
+void register_khatri_rao(OpRegistry& registry) {
+  add<KhatriRao>(registry, "khatri_rao", define);
+  add<KhatriRaoGrad>(registry, "_backward_khatri_rao", define);
+}
+
+}  // namespace symbind

@@ -1,0 +1,19 @@
+// Products of matrices column by column.
+#pragma once
+
+#include "symbind/graph/builder.h"
+
+namespace symbind {
+
+struct KhatriRao {
+  int64_t num_args = required;
+};
+inline constexpr Builder<KhatriRao> khatri_rao;
+
+// (out_grad, the matrices) → the gradient of each
+struct KhatriRaoGrad : KhatriRao {};
+inline constexpr Builder<KhatriRaoGrad> khatri_rao_grad;
+
+void register_khatri_rao(OpRegistry& registry);
+
+}  // namespace symbind
