@@ -294,7 +294,7 @@ bool update_on_kvstore_wanted() {
 std::map<std::string, Attributes> attributes_for_optimizer(const Symbol& symbol) {
   std::map<std::string, Attributes> attributes = symbol.attr_dict();
   for (const NodePtr& node : topological_order(symbol.entries()))
-    if (node->op && node->op->name == "BatchNorm" && static_cast<const BatchNorm*>(node->params.get())->fix_gamma)
+    if (node->op == &op_of<BatchNorm>() && static_cast<const BatchNorm*>(node->params.get())->fix_gamma)
       attributes[node->inputs[1].node->name].try_emplace("__wd_mult__", "0");
   return attributes;
 }

@@ -7,25 +7,13 @@
 #include "symbind/backend/cpu/loops.h"
 #include "symbind/backend/cpu/plain.h"
 #include "symbind/backend/pointwise.h"
+#include "symbind/ops/sort.h"
 
 namespace symbind::cpu_backend {
 namespace {
 
-// Rows of `length` numbers, `step` apart.
-struct Rows {
-  int64_t count, length, step;
-  int64_t start(int64_t row) const { return row / step * length * step + row % step; }
-};
-
-Rows rows_of(const CumSum& p, const Shape& data, const std::string& where) {
-  if (!p.axis) return {1, data.size(), 1};
-  const int axis = data.axis(*p.axis, where);
-  const int64_t step = data.size(axis + 1, data.rank());
-  return {data.size(0, axis) * step, data[axis], step};
-}
-
 // From the first to the last, or the other way: the gradient of an element is the sum over all behind it.
-std::unique_ptr<Kernel> build(const NodeView& node, const Rows& rows, bool backwards) {
+std::unique_ptr<Kernel> build(const NodeView& node, const SortedRows& rows, bool backwards) {
   return visit_dtype(node.inputs[0].dtype, [&](auto from) -> std::unique_ptr<Kernel> {
     using From = typename decltype(from)::type;
     return visit_dtype(node.outputs[0].dtype, [&](auto to) -> std::unique_ptr<Kernel> {
@@ -33,16 +21,18 @@ std::unique_ptr<Kernel> build(const NodeView& node, const Rows& rows, bool backw
       using C = pointwise::Wide<To>;
       return make_kernel([=](const Args& args) {
         const int64_t grain = element_grain / std::max<int64_t>(1, rows.length) + 1;
-        parallel_for(rows.count, grain, [=, in = args.in<From>(0), out = args.out<To>()](int64_t begin, int64_t end) {
-          for (int64_t row = begin; row < end; ++row) {
-            C sum = 0;
-            for (int64_t k = 0; k < rows.length; ++k) {
-              const int64_t i = rows.start(row) + (backwards ? rows.length - 1 - k : k) * rows.step;
-              sum = pointwise::add(sum, static_cast<C>(convert<To>(in[i])));
-              out[i] = convert<To>(sum);
-            }
-          }
-        });
+        parallel_for(rows.outer * rows.step, grain,
+                     [=, in = args.in<From>(0), out = args.out<To>()](int64_t begin, int64_t end) {
+                       for (int64_t row = begin; row < end; ++row) {
+                         const int64_t start = row / rows.step * rows.length * rows.step + row % rows.step;
+                         C sum = 0;
+                         for (int64_t k = 0; k < rows.length; ++k) {
+                           const int64_t i = start + (backwards ? rows.length - 1 - k : k) * rows.step;
+                           sum = pointwise::add(sum, static_cast<C>(convert<To>(in[i])));
+                           out[i] = convert<To>(sum);
+                         }
+                       }
+                     });
       });
     });
   });
@@ -52,10 +42,10 @@ std::unique_ptr<Kernel> build(const NodeView& node, const Rows& rows, bool backw
 
 void add_cumsum(ImplementationTable& table) {
   add_plain<CumSum>(table, [](const NodeView& node) {
-    return build(node, rows_of(node.as<CumSum>(), node.inputs[0].shape, node.where()), false);
+    return build(node, sorted_rows(node.as<CumSum>().axis, node.inputs[0].shape, node.where()), false);
   });
   add_plain<CumSumGrad>(table, [](const NodeView& node) {
-    return build(node, rows_of(node.as<CumSumGrad>(), node.outputs[0].shape, node.where()), true);
+    return build(node, sorted_rows(node.as<CumSumGrad>().axis, node.outputs[0].shape, node.where()), true);
   });
 }
 

@@ -170,23 +170,6 @@ bool is_empty(const Movement& movement) {
   return std::find(movement.extents.begin(), movement.extents.end(), 0) != movement.extents.end();
 }
 
-std::unique_ptr<Kernel> build_take(const NodeView& node, const Movement& given) {
-  const Movement movement = merged(given);
-  if (movement.extents.size() == 1 && movement.steps[0] == 1 && node.inputs[0].bytes() == node.outputs[0].bytes())
-    return build_copy(node);
-  return make_kernel([mover = Mover(movement, node.outputs[0].dtype)](const Args& args) {
-    mover.take(args.inputs[0], args.outputs[0]);
-  });
-}
-
-std::unique_ptr<Kernel> build_put(const NodeView& node, const Movement& movement) {
-  return make_kernel(
-      [mover = Mover(movement, node.outputs[0].dtype), bytes = node.outputs[0].bytes()](const Args& args) {
-        if (bytes > 0) std::memset(args.outputs[0], 0, bytes);
-        mover.put(args.outputs[0], args.inputs[0]);
-      });
-}
-
 }  // namespace
 
 Mover::Mover(const Movement& movement, DType dtype) : movement_(merged(movement)), element_(size_of(dtype)) {}
@@ -210,6 +193,23 @@ void Mover::fill(void* to, const void* element) const {
     std::memcpy(&unit, element, sizeof unit);
     fill_units(movement_, static_cast<Unit*>(to), unit);
   });
+}
+
+std::unique_ptr<Kernel> build_take(const NodeView& node, const Movement& given) {
+  const Movement movement = merged(given);
+  if (movement.extents.size() == 1 && movement.steps[0] == 1 && node.inputs[0].bytes() == node.outputs[0].bytes())
+    return build_copy(node);
+  return make_kernel([mover = Mover(movement, node.outputs[0].dtype)](const Args& args) {
+    mover.take(args.inputs[0], args.outputs[0]);
+  });
+}
+
+std::unique_ptr<Kernel> build_put(const NodeView& node, const Movement& movement) {
+  return make_kernel(
+      [mover = Mover(movement, node.outputs[0].dtype), bytes = node.outputs[0].bytes()](const Args& args) {
+        if (bytes > 0) std::memset(args.outputs[0], 0, bytes);
+        mover.put(args.outputs[0], args.inputs[0]);
+      });
 }
 
 void add_move(ImplementationTable& table) {

@@ -1,6 +1,8 @@
 // Elements moved from one place to another, whatever they mean: only their size counts.
 #pragma once
 
+#include <memory>
+
 #include "symbind/backend/cpu/movements.h"
 
 namespace symbind::cpu_backend {
@@ -17,5 +19,9 @@ class Mover {
   Movement movement_;
   size_t element_;
 };
+
+// The kernels of taking_operators() and putting_operators().
+std::unique_ptr<Kernel> build_take(const NodeView& node, const Movement& movement);
+std::unique_ptr<Kernel> build_put(const NodeView& node, const Movement& movement);
 
 }  // namespace symbind::cpu_backend
