@@ -8,6 +8,7 @@
 #include <zlib.h>
 
 #include "tests/support/arrays.h"
+#include "tests/support/source_dir.h"
 #include "tests/support/temp_dir.h"
 
 namespace symbind {
@@ -55,7 +56,7 @@ TEST_F(Idx, PlainAndGzippedFilesHoldTheSame) {
 }
 
 TEST_F(Idx, ReadsTheDigitsOfTheRepository) {
-  const std::string data = SYMBIND_SOURCE_DIR "/data/";
+  const std::string data = testing::source_dir() + "/data/";
   const IdxArray images = read_idx(data + "train-images-idx3-ubyte.gz"),
                  labels = read_idx(data + "train-labels-idx1-ubyte.gz");
   EXPECT_EQ(images.shape, Shape({1437, 28, 28}));

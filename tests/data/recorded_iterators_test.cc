@@ -10,6 +10,7 @@
 
 #include "tests/support/arrays.h"
 #include "tests/support/oracle.h"
+#include "tests/support/source_dir.h"
 
 namespace symbind::testing {
 namespace {
@@ -124,7 +125,7 @@ TEST(RecordedIterators, ResizeIterAndPrefetchingIterGiveTheSameBatches) {
 }
 
 TEST(RecordedIterators, MNISTIterGivesTheSameBatches) {
-  const std::string data = SYMBIND_SOURCE_DIR "/data/";
+  const std::string data = source_dir() + "/data/";
   const IdxArray images = read_idx(data + "t10k-images-idx3-ubyte.gz");
   for (const json& each : recorded("mnist_iter")) {
     const json& given = each.at("options");

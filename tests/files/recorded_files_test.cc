@@ -8,6 +8,7 @@
 
 #include "tests/support/arrays.h"
 #include "tests/support/oracle.h"
+#include "tests/support/source_dir.h"
 #include "tests/support/temp_dir.h"
 
 namespace symbind {
@@ -18,7 +19,7 @@ using testing::decode_array;
 using testing::read_file;
 using testing::same_bits;
 
-const std::string folder = SYMBIND_SOURCE_DIR "/tests/oracle/recorded/files/";
+const std::string folder = testing::source_dir() + "/tests/oracle/recorded/files/";
 
 const json& expected() {
   static const json all = json::parse(read_file(folder + "expected.json"));

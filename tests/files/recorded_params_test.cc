@@ -6,6 +6,7 @@
 
 #include "symbind/files/params.h"
 
+#include "tests/support/source_dir.h"
 #include "tests/support/temp_dir.h"
 
 namespace symbind {
@@ -15,7 +16,7 @@ using nlohmann::json;
 using testing::read_file;
 using testing::TempDir;
 
-const std::string folder = SYMBIND_SOURCE_DIR "/tests/oracle/recorded/params/";
+const std::string folder = testing::source_dir() + "/tests/oracle/recorded/params/";
 
 TEST(RecordedParams, HoldWhatMXNetPutIntoThem) {
   const json expected = json::parse(read_file(folder + "expected.json"));

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/fuzz/targets.h"
+#include "tests/support/source_dir.h"
 #include "tests/support/temp_dir.h"
 
 namespace symbind {
@@ -15,7 +16,8 @@ TEST(Corpus, EveryInputIsReadOrRefused) {
       {"params", fuzz::read_params}, {"states", fuzz::read_states}, {"json", fuzz::read_json}, {"idx", fuzz::read_idx}};
   for (const auto& [name, reader] : readers) {
     int read = 0, refused = 0;
-    for (const auto& entry : std::filesystem::directory_iterator(SYMBIND_SOURCE_DIR "/tests/fuzz/corpus/" + name)) {
+    for (const auto& entry :
+         std::filesystem::directory_iterator(testing::source_dir() + "/tests/fuzz/corpus/" + name)) {
       SCOPED_TRACE(entry.path().string());
       const std::string bytes = testing::read_file(entry.path().string());
       EXPECT_NO_THROW(++(fuzz::accepts(reader, bytes) ? read : refused));

@@ -6,11 +6,13 @@
 
 #include <zlib.h>
 
+#include "tests/support/source_dir.h"
+
 namespace symbind::testing {
 
 namespace {
 
-std::filesystem::path recorded_folder() { return std::filesystem::path(SYMBIND_SOURCE_DIR) / "tests/oracle/recorded"; }
+std::filesystem::path recorded_folder() { return std::filesystem::path(source_dir()) / "tests/oracle/recorded"; }
 
 std::string unpack(const std::filesystem::path& path) {
   gzFile file = gzopen(path.c_str(), "rb");  // reads plain files too

@@ -2,6 +2,7 @@
 // (A full disk: checkpoint_test.cc. An iterator that throws: module_test.cc.)
 #include <gtest/gtest.h>
 
+#include "tests/support/source_dir.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/training.h"
 
@@ -132,7 +133,7 @@ TEST(BadInput, APickleWithAnythingForeign) {
   const auto module = bound_module();
   module->init_optimizer({});
   EXPECT_TRUE(fails_with([&] { module->load_optimizer_states(path); }, path, "at offset 0", "os.system"));
-  write_file(path, read_file(SYMBIND_SOURCE_DIR "/tests/oracle/recorded/files/sgd_momentum.states").substr(0, 100));
+  write_file(path, read_file(source_dir() + "/tests/oracle/recorded/files/sgd_momentum.states").substr(0, 100));
   EXPECT_TRUE(fails_with([&] { module->load_optimizer_states(path); }, path, "at offset"));
   expect_still_works(*module);
 }

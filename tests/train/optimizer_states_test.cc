@@ -4,13 +4,14 @@
 
 #include "symbind/optim/state_keys.h"
 
+#include "tests/support/source_dir.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/training.h"
 
 namespace symbind::testing {
 namespace {
 
-const std::string recorded = SYMBIND_SOURCE_DIR "/tests/oracle/recorded/files/";
+const std::string recorded = source_dir() + "/tests/oracle/recorded/files/";
 
 std::vector<Context> contexts(int count) {
   std::vector<Context> all;
