@@ -1,7 +1,7 @@
 # Finds CUDA, enables its language and sets SYMBIND_HAVE_CUDA. C++20 in kernels needs CUDA 12; loading kernels compiled
 # at run time without linking the driver needs 12.8. cuDNN 9 is looked for beside it, in the system and in .venv (PyPI:
 # nvidia-cudnn-cu12, nvidia-cudnn-cu13); another is named by CUDNN_ROOT. Without it convolutions run on the GPU by
-# kernels that are right, and slow.
+# slower kernels of our own.
 
 set(SYMBIND_HAVE_CUDA OFF)
 set(SYMBIND_HAVE_CUDNN OFF)
@@ -36,24 +36,24 @@ if(SYMBIND_CUDA)
   endif()
 endif()
 
-# The vendor libraries of symbind/backend/cuda are all listed here.
+# CUDA's runtime is linked statically and opens the driver itself; its symbols are hidden. cuBLASLt, NVRTC and cuDNN are
+# opened when a GPU first needs them (core/shared_library.h), so only their headers are used here: a program starts
+# where none of them is installed.
 function(symbind_link_cuda target)
-  set_target_properties(${target} PROPERTIES CUDA_RUNTIME_LIBRARY Shared LINKER_LANGUAGE CXX)
+  set_target_properties(${target} PROPERTIES CUDA_RUNTIME_LIBRARY None LINKER_LANGUAGE CXX)
   # Not by CUDA_STANDARD: CMakes before 3.25.2 do not know that nvcc has C++20.
   # Relaxed constexpr: device code calls the scalar functions that the CPU's kernels use too (backend/pointwise.h).
   target_compile_options(${target} PRIVATE
     $<$<COMPILE_LANGUAGE:CUDA>:-std=c++20;--expt-relaxed-constexpr;--extended-lambda>)
-  target_link_libraries(${target} PRIVATE
-    $<BUILD_INTERFACE:CUDA::cudart>
-    $<BUILD_INTERFACE:CUDA::cublasLt>
-    $<BUILD_INTERFACE:CUDA::nvrtc>)
+  target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:CUDA::cudart_static>)
   if(SYMBIND_HAVE_CUDNN)
     target_include_directories(${target} SYSTEM PRIVATE "${SYMBIND_CUDNN_INCLUDE_DIR}")
-    target_link_libraries(${target} PRIVATE "$<BUILD_INTERFACE:${SYMBIND_CUDNN_LIBRARY}>")
   endif()
+  symbind_cuda_rpath(folders)
+  set_target_properties(${target} PROPERTIES BUILD_RPATH "${folders}")
 endfunction()
 
-# Where an installed library finds them.
+# The folders where this machine has the libraries that are opened later: the last places that the loader searches.
 function(symbind_cuda_rpath out)
   set(folders ${CUDAToolkit_LIBRARY_DIR})
   if(SYMBIND_HAVE_CUDNN)

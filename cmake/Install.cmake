@@ -1,5 +1,6 @@
 # `cmake --install` gives a tree that can be moved anywhere: the library finds oneDNN beside itself, and a program needs
-# nothing but find_package(symbind). Only CUDA's own libraries stay where the toolkit has them.
+# nothing but find_package(symbind). CUDA's libraries are not part of it: they are opened when a GPU first needs them, and
+# the folders where this machine has them are searched after LD_LIBRARY_PATH.
 
 include(CMakePackageConfigHelpers)
 

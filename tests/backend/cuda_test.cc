@@ -26,7 +26,7 @@ namespace symbind::testing {
 namespace {
 
 TEST(Gpu, AMissingOneIsNamedWithTheReason) {
-  EXPECT_TRUE(fails_with([] { Device::get(gpu(97)); }, "gpu(97) is not here"));
+  EXPECT_TRUE(fails_with([] { Device::get(gpu(97)); }, "gpu(97) is not available"));
 }
 
 using Cuda = GpuTest;

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Installs a build, moves the tree, takes oneDNN's original out of sight, then builds and runs a program against it.
+# Installs a build, moves the tree, hides oneDNN's original and CUDA's libraries, then builds and runs a program against
+# it.
 #
 # usage: run.sh BUILD_FOLDER CMAKE CXX_COMPILER
 set -euo pipefail
@@ -30,8 +31,21 @@ for trace in "$venv" "$build" "$work/first"; do
   if grep -rF "$trace" "$work/moved/lib"*/cmake; then fail "the CMake package refers to $trace"; fi
 done
 
-# The program is built and run where the virtual environment's oneDNN cannot be seen. That takes a mount namespace;
-# where the system refuses one, the checks on what the loader resolves must do.
+echo "-- CUDA is not needed to start, and none of its symbols is exported"
+if readelf -d "$library" | grep NEEDED | grep -E "libcud|libcublas|libnvrtc|libnccl"; then
+  fail "libsymbind.so cannot be loaded without CUDA"
+fi
+if nm -D --defined-only "$library" | grep -E " (cuda|cublas|cudnn|nvrtc|__cuda)[A-Za-z]"; then
+  fail "libsymbind.so exports symbols of CUDA"
+fi
+
+# The program is built and run where neither the virtual environment's oneDNN nor CUDA's libraries can be read. That takes
+# a mount namespace; where the system refuses one, the checks on what the loader resolves must do.
+hide_libraries() {
+  hide_onednn
+  hide_cuda
+}
+
 hide_onednn() {
   local path
   for path in "$venv/include" "$venv/lib/cmake"; do
@@ -39,6 +53,20 @@ hide_onednn() {
   done
   for path in "$venv"/lib/libdnnl*; do
     if [[ -f $path ]]; then mount --bind /dev/null "$path"; fi
+  done
+}
+
+# In the folders that the library's run path names and in those that the system's loader knows. The driver stays.
+hide_cuda() {
+  local folder path
+  {
+    readelf -d "$library" | sed -n 's/.*R\(UN\)\?PATH.*\[\(.*\)\]/\2/p' | tr ':' '\n' | grep '^/' || true
+    PATH=$PATH:/sbin ldconfig -p | sed -n 's|.*=> \(.*\)/lib[^/]*$|\1|p'
+    echo /usr/local/cuda/lib64
+  } | sort -u | while read -r folder; do
+    for path in "$folder"/lib{cudart,cublas,cublasLt,nvrtc,cudnn}*.so*; do
+      if [[ -s $path ]]; then mount --bind /dev/null "$path"; fi
+    done
   done
 }
 
@@ -63,12 +91,12 @@ build_and_run() {
   "$work/build/consumer"
 }
 
-export -f hide_onednn build_and_run
-export here venv work cmake compiler
-if unshare --mount --map-root-user bash -c 'set -e; hide_onednn' 2>/dev/null; then
-  echo "-- build and run a program, with the virtual environment's oneDNN hidden"
-  unshare --mount --map-root-user bash -c 'set -e; hide_onednn; build_and_run' || fail "the program failed"
+export -f hide_libraries hide_onednn hide_cuda build_and_run
+export here venv work cmake compiler library
+if unshare --mount --map-root-user bash -c 'set -e; hide_libraries' 2>/dev/null; then
+  echo "-- build and run a program, with the virtual environment's oneDNN and CUDA's libraries hidden"
+  unshare --mount --map-root-user bash -c 'set -e; hide_libraries; build_and_run' || fail "the program failed"
 else
-  echo "-- build and run a program (no mount namespaces here: oneDNN is not hidden, only checked for)"
+  echo "-- build and run a program (no mount namespaces here: libraries are not hidden, only checked for)"
   build_and_run || fail "the program failed"
 fi

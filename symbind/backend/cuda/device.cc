@@ -4,8 +4,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include <cublasLt.h>
-
+#include "symbind/backend/cuda/cublas_lt.h"
 #include "symbind/core/error.h"
 
 namespace symbind {
@@ -176,9 +175,9 @@ std::unique_ptr<Device> make_gpu_device(Context context) {
   const cudaError_t status = cudaGetDeviceCount(&count);
   if (status != cudaSuccess) {
     cudaGetLastError();
-    fail(context, " is not here: this machine has 0 GPUs (", cudaGetErrorString(status), ")");
+    fail(context, " is not available: this machine has no GPU that CUDA can use (", cudaGetErrorString(status), ")");
   }
-  require(context.id >= 0 && context.id < count, context, " is not here: this machine has ", count,
+  require(context.id >= 0 && context.id < count, context, " is not available: this machine has ", count,
           count == 1 ? " GPU" : " GPUs", ", numbered from 0");
   return std::make_unique<cuda_backend::CudaDevice>(context);
 }

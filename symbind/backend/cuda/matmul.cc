@@ -5,8 +5,7 @@
 
 #include <string_view>
 
-#include <cublasLt.h>
-
+#include "symbind/backend/cuda/cublas_lt.h"
 #include "symbind/core/error.h"
 
 namespace symbind::cuda_backend {

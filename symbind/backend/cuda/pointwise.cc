@@ -7,9 +7,8 @@
 #include <mutex>
 #include <unordered_map>
 
-#include <nvrtc.h>
-
 #include "symbind/backend/cuda/families.h"
+#include "symbind/backend/cuda/nvrtc_library.h"
 #include "symbind/backend/cuda/pointwise_source.h"
 #include "symbind/backend/cuda/step.h"
 #include "symbind/core/error.h"
@@ -27,8 +26,21 @@ std::string refuse(const NodeView& node, const Pointwise& program) {
   return one_layout(node) ? "" : "arrays of different layouts";
 }
 
+// NVRTC opens its builtins by their plain name, and the loader does not search NVRTC's own folder for them. Where they
+// are missing NVRTC says so itself.
+void open_nvrtc_builtins() {
+  static std::once_flag opened;
+  std::call_once(opened, [] {
+    int major = 0, minor = 0;
+    if (nvrtcVersion(&major, &minor) != NVRTC_SUCCESS) return;
+    const std::string file = join("libnvrtc-builtins.so.", major);
+    SharedLibrary({.title = "NVRTC", .file = file.c_str(), .version = minor, .remedy = ""}).problem();
+  });
+}
+
 // The machine code of a kernel for one architecture ("sm_90").
 std::string compile(const std::string& source, const std::string& architecture, const std::string& where) {
+  open_nvrtc_builtins();
   nvrtcProgram program = nullptr;
   require(nvrtcCreateProgram(&program, source.c_str(), "pointwise.cu", 0, nullptr, nullptr) == NVRTC_SUCCESS, where,
           " NVRTC has no room for a program");

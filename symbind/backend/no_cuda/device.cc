@@ -9,9 +9,9 @@ namespace symbind {
 int count_gpu_devices() { return 0; }
 
 std::unique_ptr<Device> make_gpu_device(Context context) {
-  fail(context, " is not here: this build of Symbind has no CUDA backend");
+  fail(context, " is not available: Symbind was built without CUDA");
 }
 
-std::unique_ptr<Target> make_gpu_target() { fail(gpu(0), " is not here: this build of Symbind has no CUDA backend"); }
+std::unique_ptr<Target> make_gpu_target() { fail(gpu(0), " is not available: Symbind was built without CUDA"); }
 
 }  // namespace symbind

@@ -1,4 +1,4 @@
-// A program as a user writes it: one header, one network, one forward pass.
+// A program as a user writes it: one header, one network, one forward pass, on a machine with or without a GPU.
 
 #include <algorithm>
 #include <cstdlib>
@@ -9,6 +9,18 @@
 #include "symbind/symbind.h"
 
 using namespace symbind;
+
+// A GPU is used where there is one, with CUDA's libraries; what is missing is said.
+bool gpu_works_or_says_what_is_missing() {
+  std::cout << num_gpus() << " GPUs\n";
+  try {
+    const NDArray matrix = ones({2, 2}, gpu(0));
+    return dot(matrix, matrix).to_vector<float>() == std::vector<float>(4, 2.0f);
+  } catch (const Error& error) {
+    std::cout << error.what() << '\n';
+    return std::string(error.what()).find("is not available") != std::string::npos;
+  }
+}
 
 int main() {
   auto net = Symbol::variable("data");
@@ -32,6 +44,10 @@ int main() {
   for (float value : y) std::cout << value << '\n';
   if (y.size() != 8 || !std::all_of(y.begin(), y.end(), [](float value) { return value == 6.5f; })) {
     std::cerr << "unexpected outputs\n";
+    return EXIT_FAILURE;
+  }
+  if (!gpu_works_or_says_what_is_missing()) {
+    std::cerr << "unexpected answer about gpu(0)\n";
     return EXIT_FAILURE;
   }
   return EXIT_SUCCESS;

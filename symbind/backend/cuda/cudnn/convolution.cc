@@ -7,6 +7,7 @@
 
 #include "symbind/backend/cuda/conv_plan.h"
 #include "symbind/backend/cuda/cudnn/descriptor.h"
+#include "symbind/core/log.h"
 
 namespace symbind::cuda_backend {
 namespace cudnn {
@@ -448,6 +449,11 @@ std::shared_ptr<Plan> Library::fastest(const Plans& plans, const ConvolutionProb
 
 std::shared_ptr<ConvolutionPlan> find_convolution(CudaDevice& device, const ConvolutionProblem& problem,
                                                   std::string* reason) {
+  if (*reason = cudnn::cudnn_library.problem(); !reason->empty()) {
+    static std::once_flag warned;
+    std::call_once(warned, [&] { log_warning(*reason, ". Convolutions on GPUs run by slower kernels until then."); });
+    return nullptr;
+  }
   const auto library = std::static_pointer_cast<cudnn::Library>(
       device.library("cuDNN", [&] { return std::make_shared<cudnn::Library>(device); }));
   return library->find(problem, reason);

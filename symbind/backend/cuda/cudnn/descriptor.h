@@ -6,8 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include <cudnn.h>
-
+#include "symbind/backend/cuda/cudnn/cudnn_library.h"
 #include "symbind/core/error.h"
 
 namespace symbind::cuda_backend::cudnn {

@@ -1,0 +1,29 @@
+// NVRTC, loaded when a program is first compiled on a GPU. The functions have the names of the vendor's, which they
+// hide in this namespace: nothing here links against the library.
+#pragma once
+
+#include <cuda_runtime_api.h>
+#include <nvrtc.h>
+
+#include "symbind/core/shared_library.h"
+
+namespace symbind::cuda_backend {
+
+inline constinit SharedLibrary nvrtc({.title = "NVRTC",
+                                      .file = "libnvrtc.so",
+                                      .version = CUDART_VERSION / 1000,
+                                      .remedy = "install the NVRTC of the CUDA toolkit that Symbind was built with",
+                                      .usual_folder = "/usr/local/cuda/lib64"});
+
+inline constinit SharedFunction<decltype(&::nvrtcCompileProgram)> nvrtcCompileProgram{nvrtc, "nvrtcCompileProgram"};
+inline constinit SharedFunction<decltype(&::nvrtcCreateProgram)> nvrtcCreateProgram{nvrtc, "nvrtcCreateProgram"};
+inline constinit SharedFunction<decltype(&::nvrtcDestroyProgram)> nvrtcDestroyProgram{nvrtc, "nvrtcDestroyProgram"};
+inline constinit SharedFunction<decltype(&::nvrtcGetCUBIN)> nvrtcGetCUBIN{nvrtc, "nvrtcGetCUBIN"};
+inline constinit SharedFunction<decltype(&::nvrtcGetCUBINSize)> nvrtcGetCUBINSize{nvrtc, "nvrtcGetCUBINSize"};
+inline constinit SharedFunction<decltype(&::nvrtcGetErrorString)> nvrtcGetErrorString{nvrtc, "nvrtcGetErrorString"};
+inline constinit SharedFunction<decltype(&::nvrtcGetProgramLog)> nvrtcGetProgramLog{nvrtc, "nvrtcGetProgramLog"};
+inline constinit SharedFunction<decltype(&::nvrtcGetProgramLogSize)> nvrtcGetProgramLogSize{nvrtc,
+                                                                                            "nvrtcGetProgramLogSize"};
+inline constinit SharedFunction<decltype(&::nvrtcVersion)> nvrtcVersion{nvrtc, "nvrtcVersion"};
+
+}  // namespace symbind::cuda_backend

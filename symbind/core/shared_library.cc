@@ -1,0 +1,42 @@
+#include "symbind/core/shared_library.h"
+
+#include <dlfcn.h>
+
+#include "symbind/core/error.h"
+
+namespace symbind {
+namespace {
+
+std::string last_loader_error() {
+  const char* text = dlerror();
+  return text ? text : "unknown error of the loader";
+}
+
+}  // namespace
+
+// The loader counts references and returns the same handle to threads that open the library concurrently.
+std::string SharedLibrary::problem() {
+  if (handle_.load(std::memory_order_acquire)) return "";
+  const std::string file = join(name_.file, ".", name_.version);
+  // A plain name is searched for in LD_LIBRARY_PATH, in the run path of this library and in the system's folders.
+  void* handle = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+  std::string error = handle ? "" : last_loader_error();
+  if (!handle && *name_.usual_folder) {
+    handle = dlopen(join(name_.usual_folder, "/", file).c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (!handle) dlerror();
+  }
+  if (!handle)
+    return join(name_.title, " is not available: ", file, " cannot be loaded (", error, "); ", name_.remedy,
+                ", or add the folder that holds it to LD_LIBRARY_PATH");
+  handle_.store(handle, std::memory_order_release);
+  return "";
+}
+
+void* SharedLibrary::address(const char* function) {
+  if (const std::string reason = problem(); !reason.empty()) fail(reason);
+  void* const found = dlsym(handle_.load(std::memory_order_acquire), function);
+  require(found != nullptr, name_.title, " has no function ", function, ": ", last_loader_error(), "; ", name_.remedy);
+  return found;
+}
+
+}  // namespace symbind

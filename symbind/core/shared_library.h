@@ -1,0 +1,62 @@
+// Libraries that are opened when one of their functions is first called, so that one build of Symbind runs on machines
+// that have them and on machines that do not.
+#pragma once
+
+#include <atomic>
+#include <string>
+
+namespace symbind {
+
+// What a shared library is called and how a user gets it. All texts are literals.
+struct SharedLibraryName {
+  const char* title;              // "cuBLASLt"
+  const char* file;               // "libcublasLt.so"
+  int version;                    // of its interface: libcublasLt.so.13
+  const char* remedy;             // "install CUDA 13": how to get it
+  const char* usual_folder = "";  // searched after what the system's loader searches
+};
+
+// Opened once, never closed. Constant-initialised, so that functions of other static initialisers may use it. May be
+// used by any number of threads.
+class SharedLibrary {
+ public:
+  explicit constexpr SharedLibrary(const SharedLibraryName& name) : name_(name) {}
+
+  // Why the library cannot be used; empty when it can. Opens it.
+  std::string problem();
+  // The address of a function; throws an Error that says what is missing and what to do.
+  void* address(const char* function);
+
+ private:
+  SharedLibraryName name_;
+  std::atomic<void*> handle_{nullptr};
+};
+
+// A function of such a library, called like the function itself and looked up at the first call:
+//   SharedFunction<decltype(&::cublasLtCreate)> cublasLtCreate{cublas_lt, "cublasLtCreate"};
+template <class Pointer>
+class SharedFunction;
+
+template <class Result, class... Arguments>
+class SharedFunction<Result (*)(Arguments...)> {
+ public:
+  constexpr SharedFunction(SharedLibrary& library, const char* name) : library_(library), name_(name) {}
+
+  Result operator()(Arguments... arguments) {
+    Pointer function = function_.load(std::memory_order_acquire);
+    if (!function) [[unlikely]] {
+      function = reinterpret_cast<Pointer>(library_.address(name_));
+      function_.store(function, std::memory_order_release);
+    }
+    return function(arguments...);
+  }
+
+ private:
+  using Pointer = Result (*)(Arguments...);
+
+  SharedLibrary& library_;
+  const char* name_;
+  std::atomic<Pointer> function_{nullptr};
+};
+
+}  // namespace symbind
