@@ -6,13 +6,13 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <cstdio>
 #include <limits>
 #include <span>
 #include <string_view>
 #include <vector>
 
 #include "symbind/core/ndarray.h"
+#include "symbind/core/text.h"
 
 namespace symbind {
 namespace {
@@ -33,7 +33,8 @@ std::string shortest(double value, DType dtype) {
   if (dtype == DType::float32) return print(static_cast<float>(value));
   for (int digits = 0;; ++digits) {
     std::string candidate = print(value, digits);
-    const double back = std::stod(candidate);
+    double back = 0;
+    std::from_chars(candidate.data(), candidate.data() + candidate.size(), back);
     const bool same = dtype == DType::float16 ? float16(back).bits == float16(value).bits
                                               : bfloat16(back).bits == bfloat16(value).bits;
     if (same || digits == std::numeric_limits<float>::max_digits10) return candidate;
@@ -60,9 +61,7 @@ Digits positional(double value, DType dtype) {
   const Digits digits = split(shortest(value, dtype));
   const int exponent = std::stoi(digits.exponent.substr(1));
   const int places = std::clamp(static_cast<int>(digits.fraction.size()) - exponent, 0, static_cast<int>(precision));
-  char text[400];
-  std::snprintf(text, sizeof text, "%.*f", places, value);
-  Digits result = split(text);
+  Digits result = split(fixed_text(value, places));
   result.fraction = without_trailing_zeros(result.fraction);
   // Digits that the type does not hold are noise: 16777216 times ten is written with zeros.
   if (static_cast<int>(digits.fraction.size()) < exponent) {
@@ -76,11 +75,7 @@ Digits positional(double value, DType dtype) {
 
 Digits scientific(double value, DType dtype) {
   Digits digits = split(shortest(value, dtype));
-  if (digits.fraction.size() > precision) {
-    char text[64];
-    std::snprintf(text, sizeof text, "%.*e", static_cast<int>(precision), value);
-    digits = split(text);
-  }
+  if (digits.fraction.size() > precision) digits = split(scientific_text(value, static_cast<int>(precision)));
   digits.fraction = without_trailing_zeros(digits.fraction);
   return digits;
 }

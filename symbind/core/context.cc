@@ -19,7 +19,7 @@ std::ostream& operator<<(std::ostream& out, Context context) {
       out << "cpu_pinned(";
       break;
   }
-  return out << context.id << ")";
+  return out << std::to_string(context.id) << ")";
 }
 
 std::string Context::str() const { return join(*this); }

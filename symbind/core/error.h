@@ -2,9 +2,10 @@
 // "[where] rule: what came", and name the node, the argument and both values.
 #pragma once
 
-#include <sstream>
 #include <stdexcept>
 #include <string>
+
+#include "symbind/core/text.h"
 
 namespace symbind {
 
@@ -15,14 +16,14 @@ class Error : public std::runtime_error {
 
 template <class... Parts>
 std::string join(const Parts&... parts) {
-  std::ostringstream out;
+  TextStream out;
   (out << ... << parts);
   return out.str();
 }
 
 template <class... Parts>
 [[noreturn]] void fail(const Parts&... parts) {
-  throw Error(join(parts...));
+  throw Error(printable(join(parts...)));
 }
 
 template <class... Parts>
@@ -34,7 +35,7 @@ void require(bool ok, const Parts&... parts) {
 // "a, b, c" of anything that can be printed.
 template <class Range>
 std::string comma_separated(const Range& items) {
-  std::ostringstream out;
+  TextStream out;
   const char* separator = "";
   for (const auto& item : items) {
     out << separator << item;

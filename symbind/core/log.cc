@@ -25,7 +25,8 @@ std::string_view cut_to_terminal(std::string_view line) {
 
 }  // namespace
 
-void write_log(LogLevel level, std::string_view message) {
+void write_log(LogLevel level, std::string_view raw_message) {
+  const std::string message = printable(std::string(raw_message));
   std::unique_lock lock(mutex);
   if (current_sink) {
     const LogSink sink = current_sink;

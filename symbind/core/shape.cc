@@ -102,7 +102,7 @@ std::ostream& operator<<(std::ostream& out, const Shape& shape) {
     if (shape[axis] == unknown_dim)
       out << "?";
     else
-      out << shape[axis];
+      out << std::to_string(shape[axis]);
   }
   return out << (shape.rank() == 1 ? ",)" : ")");
 }

@@ -57,7 +57,7 @@ std::atomic<int> forks{0};
 std::shared_ptr<Kernel> kernel_for(const NodeView& node) {
   const Implementation& implementation = choose(node);
   if (!implementation.worth_keeping || node.random_slot >= 0 || node.op.keeps_state) return implementation.build(node);
-  std::ostringstream key;
+  TextStream key;
   key << &implementation << node.context << node.is_train << forks;
   for (const ParamField& field : node.op.fields) key << '|' << field.print(node.params);
   for (const auto& tensors : {node.inputs, node.outputs})

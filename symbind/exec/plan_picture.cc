@@ -4,7 +4,6 @@
 #include <array>
 #include <cmath>
 #include <map>
-#include <sstream>
 
 #include "symbind/core/error.h"
 #include "symbind/exec/plan_table.h"
@@ -296,7 +295,7 @@ class Picture {
   size_t steps_ = 0, forward_steps_ = 0;
   size_t arena_bytes_ = 0;  // of the panel that is being drawn
   double bottom_ = 0;
-  std::ostringstream out_;
+  TextStream out_;
 };
 
 }  // namespace

@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iomanip>
 #include <map>
-#include <sstream>
 
 #include "symbind/core/error.h"
 #include "symbind/ops/pointwise.h"
@@ -15,12 +13,6 @@ namespace symbind {
 namespace {
 
 constexpr size_t widest_line = 160;
-
-std::string fixed(double value, int decimals) {
-  std::ostringstream out;
-  out << std::fixed << std::setprecision(decimals) << value;
-  return out.str();
-}
 
 // Names differ at their ends as often as at their beginnings, so what goes is the middle.
 std::string shortened(const std::string& text, size_t width) {
@@ -55,7 +47,7 @@ class Columns {
   std::string str() {
     drop_empty();
     fit();
-    std::ostringstream out;
+    TextStream out;
     std::vector<std::string> heads;
     for (const Column& column : columns_) heads.push_back(column.head);
     write(out, heads);
@@ -200,8 +192,8 @@ class PlanTable {
             scratch > 0 ? short_bytes(scratch) : "",
             kept > 0 ? short_bytes(kept) : "",
             note,
-            runs && times_ ? fixed(1e3 * seconds(number), 3) : "",
-            runs && times_ ? fixed(seconds_ > 0 ? 100 * seconds(number) / seconds_ : 0, 1) : ""};
+            runs && times_ ? fixed_text(1e3 * seconds(number), 3) : "",
+            runs && times_ ? fixed_text(seconds_ > 0 ? 100 * seconds(number) / seconds_ : 0, 1) : ""};
   }
 
   bool overwrites_an_input(const GraphNode& node) const {
@@ -238,7 +230,7 @@ class PlanTable {
   }
 
   std::string summary() const {
-    std::ostringstream out;
+    TextStream out;
     out << "working memory " << short_bytes(memory_.total_bytes());
     if (memory_.arena_bytes.size() > 1) {
       const char* separator = " (";
@@ -275,9 +267,9 @@ class PlanTable {
                      [](const auto& a, const auto& b) { return a.second.seconds > b.second.seconds; });
     Columns columns({{"operator", false, 12}, {"steps", true}, {"ms", true}, {"%", true}});
     for (const auto& [name, sum] : sorted)
-      columns.add({name, std::to_string(sum.steps), fixed(1e3 * sum.seconds, 3),
-                   fixed(seconds_ > 0 ? 100 * sum.seconds / seconds_ : 0, 1)});
-    return join("time ", fixed(1e3 * seconds_, 3), " ms a run, mean of ", times_->forward_runs, " forward and ",
+      columns.add({name, std::to_string(sum.steps), fixed_text(1e3 * sum.seconds, 3),
+                   fixed_text(seconds_ > 0 ? 100 * sum.seconds / seconds_ : 0, 1)});
+    return join("time ", fixed_text(1e3 * seconds_, 3), " ms a run, mean of ", times_->forward_runs, " forward and ",
                 times_->backward_runs, " backward\n\n", columns.str());
   }
 
@@ -301,7 +293,7 @@ std::string short_bytes(size_t bytes) {
     value /= 1024;
     unit = next;
   }
-  return fixed(value, value < 9.995 ? 2 : value < 99.95 ? 1 : 0) + unit;
+  return fixed_text(value, value < 9.995 ? 2 : value < 99.95 ? 1 : 0) + unit;
 }
 
 std::string plan_table(const Graph& graph, const MemoryPlan& memory, const StepTimes* times) {

@@ -1,7 +1,6 @@
 #include "symbind/files/checkpoint.h"
 
 #include <iomanip>
-#include <sstream>
 #include <vector>
 
 #include "symbind/core/atomic_file.h"
@@ -14,7 +13,7 @@ namespace {
 
 std::string numbered(const std::string& prefix, int epoch, const char* extension) {
   require(epoch >= 0, "[", prefix, "] the number of an epoch is at least 0: ", epoch);
-  std::ostringstream path;
+  TextStream path;
   path << prefix << "-" << std::setw(4) << std::setfill('0') << epoch << extension;
   return path.str();
 }

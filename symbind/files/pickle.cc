@@ -318,9 +318,9 @@ class Machine {
   }
   void push_line_real() {
     const std::string line = read_line();
-    char* end = nullptr;
-    const double number = std::strtod(line.c_str(), &end);
-    if (line.empty() || end != line.c_str() + line.size()) in_.fail_at(at_, "a number", line);
+    double number = 0;
+    const auto [end, error] = std::from_chars(line.data(), line.data() + line.size(), number);
+    if (end != line.data() + line.size() || error != std::errc()) in_.fail_at(at_, "a number", line);
     push(objects_.make_real(number));
   }
   void append(const std::vector<const PickleValue*>& items) {

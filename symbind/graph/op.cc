@@ -171,13 +171,6 @@ void OpRegistry::add(OpDef op, std::type_index params_type) {
 
 namespace {
 
-std::string lower(std::string_view text) {
-  std::string result(text);
-  std::transform(result.begin(), result.end(), result.begin(),
-                 [](char c) { return static_cast<char>(std::tolower(c)); });
-  return result;
-}
-
 // How many letters must be put in, left out or changed to make one word of the other.
 size_t distance(std::string_view a, std::string_view b) {
   std::vector<size_t> row(b.size() + 1);
@@ -205,7 +198,7 @@ const OpDef& OpRegistry::find(std::string_view name) const {
   if (const OpDef* op = find_or_null(name)) return *op;
   std::vector<std::string> near;
   for (const auto& [known, op] : impl_->by_name)
-    if (distance(lower(known), lower(name)) <= 1 + name.size() / 6) near.push_back(known);
+    if (distance(lower_case(known), lower_case(name)) <= 1 + name.size() / 6) near.push_back(known);
   std::sort(near.begin(), near.end());
   fail("there is no operator '", name, "'", near.empty() ? "" : "; near it are " + comma_separated(near));
 }

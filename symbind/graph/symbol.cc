@@ -17,11 +17,6 @@
 namespace symbind {
 namespace {
 
-std::string lower_case(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(), [](char c) { return static_cast<char>(std::tolower(c)); });
-  return text;
-}
-
 NodePtr make_variable(const std::string& name, Attributes attributes) {
   auto node = std::make_shared<Node>();
   node->name = name;
@@ -248,7 +243,7 @@ Symbol Symbol::load(const std::string& file) {
 Symbol Symbol::load_json(std::string_view text) { return from_json(text, "JSON text"); }
 
 std::string Symbol::debug_str() const {
-  std::ostringstream out;
+  TextStream out;
   const auto order = topological_order(outputs_);
   const auto aux = auxiliary_nodes(order);
   if (outputs_.size() == 1 && outputs_[0].node->is_variable()) return "Variable:" + outputs_[0].node->name + "\n";

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <string_view>
 
 #include "symbind/core/atomic_file.h"
@@ -35,11 +34,6 @@ constexpr std::array kinds = {
     Kind{"dist_sync_device", LocalStore::SumOn::device, needs_mpi},
     Kind{"dist_async", LocalStore::SumOn::cpu, needs_mpi},
 };
-
-std::string lower_case(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
-  return text;
-}
 
 }  // namespace
 

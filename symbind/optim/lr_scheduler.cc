@@ -1,7 +1,6 @@
 #include "symbind/optim/lr_scheduler.h"
 
 #include <cmath>
-#include <cstdio>
 #include <numbers>
 
 #include "symbind/core/error.h"
@@ -45,9 +44,7 @@ namespace {
 
 // The line that readers of logs look for.
 void log_rate(int64_t num_update, double lr) {
-  char rate[32];
-  std::snprintf(rate, sizeof rate, "%.5e", lr);
-  log_info("Update[", num_update, "]: Change learning rate to ", rate);
+  log_info("Update[", num_update, "]: Change learning rate to ", scientific_text(lr, 5));
 }
 
 void restore_number(const std::map<std::string, double>& state, const char* name, int64_t& number) {

@@ -1,7 +1,6 @@
 #include "symbind/optim/optimizer.h"
 
 #include <algorithm>
-#include <cctype>
 #include <mutex>
 
 #include "symbind/core/error.h"
@@ -13,12 +12,6 @@ namespace symbind {
 namespace {
 
 bool is_half(DType dtype) { return dtype == DType::float16 || dtype == DType::bfloat16; }
-
-std::string lower_case(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(),
-                 [](unsigned char letter) { return static_cast<char>(std::tolower(letter)); });
-  return text;
-}
 
 // Optimizers of the user's may be added from any thread.
 struct Registry {

@@ -1,18 +1,12 @@
 #include "symbind/optim/updater.h"
 
 #include <algorithm>
-#include <cctype>
 
 #include "symbind/core/error.h"
 #include "symbind/core/random_cursors.h"
 
 namespace symbind {
 namespace {
-
-std::string lower_case(std::string text) {
-  for (char& letter : text) letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
-  return text;
-}
 
 // Whose states they are, as far as they say.
 std::string optimizer_of(const SavedStates& saved) {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <limits>
 
 #include "symbind/core/log.h"
@@ -11,10 +10,7 @@
 namespace symbind {
 
 std::string with_digits(double value, int digits) {
-  if (std::isnan(value)) return "nan";  // without a sign, which says nothing
-  char text[400];                       // a double has up to 309 digits before the point
-  std::snprintf(text, sizeof(text), "%.*f", digits, value);
-  return text;
+  return std::isnan(value) ? "nan" : fixed_text(value, digits);  // NaN without a sign, which says nothing
 }
 
 namespace {

@@ -12,6 +12,7 @@
 #include "symbind/symbind.h"
 
 #include "tests/support/arrays.h"
+#include "tests/support/comma_locale.h"
 #include "tests/support/temp_dir.h"
 
 namespace symbind {
@@ -82,6 +83,12 @@ TEST(CheckpointFiles, WithoutNamesOrWithoutAPlaceAreErrors) {
   EXPECT_TRUE(fails_with([&] { load_params(dir.file("net"), 0); }, "net-0000.params", "have no names"));
   EXPECT_TRUE(fails_with([&] { load_params(dir.file("net"), 3); }, "net-0003.params", "No such file"));
   EXPECT_TRUE(fails_with([&] { save_checkpoint(dir.file("no/net"), 0, network(), arguments, states); }, "no/net"));
+}
+
+TEST(CheckpointFiles, AreNamedAlikeInEveryLocale) {
+  const testing::CommaLocale comma;
+  EXPECT_EQ(params_path("p", 1500), "p-1500.params");
+  EXPECT_EQ(states_path("p", 1234567), "p-1234567.states");
 }
 
 // A child saves over and over and is killed in the middle of it, again and again: what is found is always whole.

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <charconv>
 #include <cstdio>
-#include <cstdlib>
 #include <string_view>
 #include <unordered_map>
 
@@ -267,9 +267,10 @@ std::string key_of(const PointwiseInstruction& instruction) {
 
 // A float to the bit, infinities and NaN among them.
 std::string literal(const std::string& number) {
+  double value = 0;
+  std::from_chars(number.data(), number.data() + number.size(), value);
   char text[32];
-  std::snprintf(text, sizeof text, "__int_as_float(0x%08x)",
-                std::bit_cast<uint32_t>(static_cast<float>(std::strtod(number.c_str(), nullptr))));
+  std::snprintf(text, sizeof text, "__int_as_float(0x%08x)", std::bit_cast<uint32_t>(static_cast<float>(value)));
   return text;
 }
 

@@ -1,0 +1,69 @@
+// A locale that writes 1234.5 as "1.234,5", for the whole program while this object lives.
+#pragma once
+
+#include <clocale>
+#include <cstdio>
+#include <cstdlib>
+#include <locale>
+#include <string>
+
+#include "tests/support/temp_dir.h"
+
+namespace symbind::testing {
+
+class CommaLocale {
+ public:
+  CommaLocale()
+      : before_(std::locale::global(std::locale(std::locale::classic(), new Punctuation))),
+        c_before_(std::setlocale(LC_NUMERIC, nullptr)) {
+    static const Generated generated;
+    generated.use();
+  }
+  ~CommaLocale() {
+    std::setlocale(LC_NUMERIC, c_before_.c_str());
+    std::locale::global(before_);
+  }
+  CommaLocale(const CommaLocale&) = delete;
+  CommaLocale& operator=(const CommaLocale&) = delete;
+
+  // Does printf write a comma too? Not where the system cannot make such a locale.
+  static bool in_c() {
+    char text[8];
+    std::snprintf(text, sizeof text, "%.1f", 0.5);
+    return text[1] == ',';
+  }
+
+ private:
+  struct Punctuation : std::numpunct<char> {
+    char do_decimal_point() const override { return ','; }
+    char do_thousands_sep() const override { return '.'; }
+    std::string do_grouping() const override { return "\3"; }
+  };
+
+  // A locale of C: none need be installed, and a small one is made in no time.
+  class Generated {
+   public:
+    Generated() {
+      write_file(folder_.file("definition"),
+                 "LC_NUMERIC\ndecimal_point \",\"\nthousands_sep \".\"\ngrouping 3;3\nEND LC_NUMERIC\n");
+      const std::string command = "localedef -c -i " + folder_.file("definition") + " -f UTF-8 " +
+                                  folder_.file("comma.UTF-8") + " >/dev/null 2>&1";
+      made_ = std::system(command.c_str()) == 0;
+    }
+    void use() const {
+      if (!made_) return;
+      ::setenv("LOCPATH", folder_.file("").c_str(), 1);
+      std::setlocale(LC_NUMERIC, "comma.UTF-8");
+      ::unsetenv("LOCPATH");
+    }
+
+   private:
+    TempDir folder_;
+    bool made_ = false;
+  };
+
+  std::locale before_;
+  std::string c_before_;
+};
+
+}  // namespace symbind::testing
