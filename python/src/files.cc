@@ -51,6 +51,7 @@ void bind_files(nb::module_& m) {
     Checkpoint checkpoint = load_checkpoint(prefix, epoch);
     return nb::make_tuple(checkpoint.symbol, dict_of(checkpoint.arg_params), dict_of(checkpoint.aux_params));
   });
+  m.def("_match_states", &match_states, nb::arg("prefix"), nb::arg("epoch"));
   m.def("_load_params", [](const std::string& prefix, int epoch) {
     ModelParams params = load_params(prefix, epoch);
     return nb::make_tuple(dict_of(params.arg_params), dict_of(params.aux_params));

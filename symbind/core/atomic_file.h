@@ -1,8 +1,14 @@
-// A file that appears whole or not at all. It is written beside its place, brought to the disk, and only then put in
-// place of the old one: a crash, a full disk or an exception half way leaves the old file as it was.
+// A file that appears whole or not at all. It is written under a temporary name in the same folder, brought to the
+// disk, and only then renamed over the old one: a crash, a full disk or an exception half way leaves the old file as it
+// was.
+//
+// The temporary name is ".symbind-", 16 random hexadecimal digits and ".tmp". Its writer holds a lock (flock) on it
+// until it is renamed, so a temporary file that can be locked belongs to a process that has died: the next file written
+// in that folder removes it.
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,8 +30,13 @@ class AtomicFile {
   // belong together are finished first, and committed after that.
   void finish();
   void commit();
+  // Finishes all, then renames one right after the other.
+  static void commit(std::span<AtomicFile* const> files);
 
  private:
+  void open_temporary();
+  void rename_to_target();
+  void close_all() noexcept;
   void write_out(const void* data, size_t bytes);
   [[noreturn]] void fail_to(std::string_view what, int error) const;
 
@@ -33,8 +44,12 @@ class AtomicFile {
   std::string target_;     // where links lead
   std::string temporary_;  // empty: written straight to the target
   int descriptor_ = -1;
+  int lock_ = -1;  // the same open file, which keeps the lock until the file has its name
   std::vector<char> buffer_;
 };
+
+// What processes that died left in the folder of a file, whole or not.
+std::vector<std::string> abandoned_files_beside(const std::string& path);
 
 // A whole text in one go.
 void write_file_atomically(const std::string& path, std::string_view text);

@@ -6,12 +6,12 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
 #include <memory>
 
 #include <zlib.h>
 
 #include "symbind/core/error.h"
+#include "symbind/core/input_file.h"
 
 namespace symbind {
 namespace {
@@ -23,15 +23,10 @@ constexpr uint64_t largest_ratio = 1032;
 class Unpacker {
  public:
   explicit Unpacker(const std::string& path) : path_(path) {
-    std::error_code error;
-    const auto status = std::filesystem::status(path, error);
-    require(std::filesystem::exists(status), "[", path, "] cannot read this file: ", std::strerror(ENOENT));
-    require(std::filesystem::is_regular_file(status), "[", path, "] cannot read this file: it is not a regular file");
+    packed_bytes_ = size_of_input(path);
     errno = 0;
     file_.reset(gzopen(path.c_str(), "rb"));
     require(file_ != nullptr, "[", path, "] cannot read this file: ", std::strerror(errno ? errno : ENOMEM));
-    packed_bytes_ = std::filesystem::file_size(path, error);
-    require(!error, "[", path, "] cannot read this file: ", error.message());
   }
 
   uint64_t offset() const { return offset_; }

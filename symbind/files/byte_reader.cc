@@ -4,21 +4,17 @@
 #include <bit>
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
+
+#include "symbind/core/input_file.h"
 
 namespace symbind {
 
 static_assert(std::endian::native == std::endian::little, "files are read as the machine's own little-endian numbers");
 
 ByteReader::ByteReader(const std::string& path) : source_(path) {
-  std::error_code error;
-  const auto status = std::filesystem::status(path, error);
-  require(std::filesystem::exists(status), "[", path, "] cannot read this file: ", std::strerror(ENOENT));
-  require(std::filesystem::is_regular_file(status), "[", path, "] cannot read this file: it is not a regular file");
+  end_ = size_of_input(path);
   file_.reset(std::fopen(path.c_str(), "rb"));
   require(file_ != nullptr, "[", path, "] cannot read this file: ", std::strerror(errno));
-  end_ = std::filesystem::file_size(path, error);
-  require(!error, "[", path, "] cannot read this file: ", error.message());
 }
 
 void ByteReader::read(void* data, uint64_t bytes, std::string_view what) {
@@ -34,6 +30,13 @@ void ByteReader::read(void* data, uint64_t bytes, std::string_view what) {
   if (got != bytes)
     fail_at(offset_ + got, what, std::ferror(file_.get()) ? std::strerror(errno) : "the end of the file");
   offset_ += bytes;
+}
+
+void ByteReader::skip(uint64_t bytes) {
+  if (bytes > remaining()) fail_at(offset_, join(bytes, " bytes"), "the end of the file at ", end_);
+  offset_ += bytes;
+  if (file_ && ::fseeko(file_.get(), static_cast<off_t>(offset_), SEEK_SET) != 0)
+    fail_at(offset_, "a file that can be read at any offset", std::strerror(errno));
 }
 
 bool ByteReader::may_unpack(uint64_t bytes) {

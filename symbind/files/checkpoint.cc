@@ -1,12 +1,17 @@
 #include "symbind/files/checkpoint.h"
 
+#include <algorithm>
+#include <filesystem>
 #include <iomanip>
 #include <vector>
 
 #include "symbind/core/atomic_file.h"
 #include "symbind/core/error.h"
 #include "symbind/core/log.h"
+#include "symbind/files/byte_reader.h"
+#include "symbind/files/checksum.h"
 #include "symbind/files/params.h"
+#include "symbind/files/states.h"
 
 namespace symbind {
 namespace {
@@ -26,8 +31,9 @@ std::string states_path(const std::string& prefix, int epoch) { return numbered(
 
 namespace {
 
-void write_model_params(AtomicFile& file, const std::string& path, const NamedArrays& arg_params,
-                        const NamedArrays& aux_params) {
+// What was written.
+ParamsMark write_model_params(AtomicFile& file, const std::string& path, const NamedArrays& arg_params,
+                              const NamedArrays& aux_params) {
   std::vector<std::string> names;
   std::vector<NDArray> arrays;
   const auto add = [&](const char* kind, const NamedArrays& params) {
@@ -38,7 +44,28 @@ void write_model_params(AtomicFile& file, const std::string& path, const NamedAr
   };
   add("arg:", arg_params);
   add("aux:", aux_params);
-  write_arrays(file, path, names, arrays);
+  uint64_t written = 0;
+  Checksum sum;
+  const auto sink = [&](const void* data, size_t bytes) {
+    file.write(data, bytes);
+    sum.add(data, bytes);
+    written += bytes;
+  };
+  write_arrays(sink, path, names, arrays);
+  return {written, sum.value()};
+}
+
+ParamsMark mark_of_file(const std::string& path) {
+  ByteReader in(path);
+  const uint64_t size = in.remaining();
+  Checksum sum;
+  std::vector<char> piece(size_t{1} << 20);
+  while (in.remaining() > 0) {
+    const auto bytes = static_cast<size_t>(std::min<uint64_t>(in.remaining(), piece.size()));
+    in.read(piece.data(), bytes, "parameters");
+    sum.add(piece.data(), bytes);
+  }
+  return {size, sum.value()};
 }
 
 }  // namespace
@@ -59,17 +86,37 @@ void save_checkpoint(const std::string& prefix, int epoch, const std::optional<S
     symbol_file->finish();
   }
   AtomicFile params_file(path);
-  write_model_params(params_file, path, arg_params, aux_params);
+  const ParamsMark mark = write_model_params(params_file, path, arg_params, aux_params);
   params_file.finish();
   if (states) {
-    states_file.emplace(states_path(prefix, epoch)).write(*states);
+    states_file.emplace(states_path(prefix, epoch)).write(with_params_mark(*states, mark));
     states_file->finish();
   }
-  if (symbol_file) symbol_file->commit();
-  params_file.commit();
-  if (states_file) states_file->commit();
+  std::vector<AtomicFile*> files;
+  if (symbol_file) files.push_back(&*symbol_file);
+  files.push_back(&params_file);
+  if (states_file) files.push_back(&*states_file);
+  AtomicFile::commit(files);
   log_info("Saved checkpoint to \"", path, "\"");
   if (states) log_info("Saved optimizer state to \"", states_path(prefix, epoch), "\"");
+}
+
+void match_states(const std::string& prefix, int epoch) {
+  const std::string states = states_path(prefix, epoch), params = params_path(prefix, epoch);
+  if (!std::filesystem::exists(states)) return;
+  const std::optional<ParamsMark> mark = params_mark_of(states);
+  if (!mark) return;
+  const ParamsMark wanted = mark_of_file(params);
+  if (*mark == wanted) return;
+  for (const std::string& abandoned : abandoned_files_beside(states))
+    if (params_mark_of(abandoned) == wanted) {
+      (void)load_states(abandoned);  // fails unless the file is whole
+      std::filesystem::rename(abandoned, states);
+      return;
+    }
+  fail("[", states, "] these optimizer states were saved with other parameters than those in ", params,
+       ": one of the two files is from another run. Load the checkpoint without optimizer states, or load another one; "
+       "to use these states nevertheless, pass their file to load_optimizer_states() after init_optimizer()");
 }
 
 ModelParams load_model_params(const std::string& path) {

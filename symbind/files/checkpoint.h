@@ -24,11 +24,15 @@ std::string states_path(const std::string& prefix, int epoch);  // prefix-0007.s
 
 // Without a symbol the network is not written; `states` are the bytes of the .states file, where there is to be one.
 // All files are brought to the disk before the first of them takes its place: a full disk leaves the whole checkpoint
-// that was there. Each is replaced as a whole; only a crash in the moment between two replacements leaves an older file
-// beside a newer one.
+// that was there. Each is replaced as a whole. A crash between two replacements leaves an older file beside a newer
+// one; the states hold a mark of their parameters, so that match_states() notices.
 void save_checkpoint(const std::string& prefix, int epoch, const std::optional<Symbol>& symbol,
                      const NamedArrays& arg_params, const NamedArrays& aux_params,
                      const std::optional<std::string>& states = std::nullopt);
+// Makes sure that the states of a checkpoint were saved with the parameters beside them: a save that was killed between
+// the two files is completed, and anything else fails. States without a mark (MXNet's, or saved alone) and missing ones
+// pass.
+void match_states(const std::string& prefix, int epoch);
 Checkpoint load_checkpoint(const std::string& prefix, int epoch);
 // A name without `arg:` or `aux:` is an argument's, unless the network (in load_checkpoint) has an auxiliary state of
 // that name.

@@ -65,28 +65,27 @@ NamedArrays LoadedArrays::dict() const {
   return by_name;
 }
 
-void write_arrays(AtomicFile& file, const std::string& path, std::span<const std::string> names,
+void write_arrays(const ByteSink& sink, const std::string& path, std::span<const std::string> names,
                   std::span<const NDArray> arrays) {
   check_arrays(path, names, arrays);
   ArrayGeneration generation = ArrayGeneration::v2;
   for (const NDArray& array : arrays)
     if (array.rank() == 0) generation = ArrayGeneration::v3;
-  const auto put_number = [&](uint64_t number) { file.write(&number, sizeof number); };
+  const auto put_number = [&](uint64_t number) { sink(&number, sizeof number); };
   put_number(file_magic);
   put_number(0);
   put_number(arrays.size());
-  for (const NDArray& array : arrays)
-    write_array([&](const void* data, size_t bytes) { file.write(data, bytes); }, array, generation);
+  for (const NDArray& array : arrays) write_array(sink, array, generation);
   put_number(names.size());
   for (const std::string& name : names) {
     put_number(name.size());
-    file.write(name);
+    sink(name.data(), name.size());
   }
 }
 
 void save(const std::string& path, std::span<const std::string> names, std::span<const NDArray> arrays) {
   AtomicFile file(path);
-  write_arrays(file, path, names, arrays);
+  write_arrays([&](const void* data, size_t bytes) { file.write(data, bytes); }, path, names, arrays);
   file.commit();
 }
 

@@ -2,6 +2,7 @@
 // any of its versions wrote them.
 #pragma once
 
+#include <functional>
 #include <initializer_list>
 #include <span>
 #include <string>
@@ -11,8 +12,6 @@
 #include "symbind/core/ndarray.h"
 
 namespace symbind {
-
-class AtomicFile;
 
 // What a file holds, in its order. `names` is empty when the arrays were saved as a list.
 struct LoadedArrays {
@@ -29,9 +28,9 @@ void save(const std::string& path, const NamedArrays& arrays);
 void save(const std::string& path, std::span<const std::string> names, std::span<const NDArray> arrays);
 void save(const std::string& path, const std::vector<NDArray>& arrays);
 void save(const std::string& path, std::initializer_list<NDArray> arrays);
-// The same into a file that the caller commits; `path` is named in errors.
-void write_arrays(AtomicFile& file, const std::string& path, std::span<const std::string> names,
-                  std::span<const NDArray> arrays);
+// The bytes of such a file; `path` is named in errors.
+void write_arrays(const std::function<void(const void* data, size_t bytes)>& sink, const std::string& path,
+                  std::span<const std::string> names, std::span<const NDArray> arrays);
 
 // Dense arrays on the CPU, wherever they were when they were saved, sparse or not. A truncated or malformed file fails
 // with its name, the offset and what was expected there.

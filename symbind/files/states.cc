@@ -6,14 +6,17 @@
 // The payload: u32 1 (its generation), i64 num_update, i64 begin_num_update, then three lists, each u64 count and
 // items: (key, i64 count), (text, f64 number), (text, u64 random key, u64 draw). A text is u64 length and bytes; a key
 // is u8 0 and an i64, or u8 1 and a text.
+//
+// States that are a part of a checkpoint end in a mark of the .params file beside them:
+//
+//   8 bytes "SymbindP", u64 its size, u32 its CRC-32, u32 CRC-32 of everything before
 #include "symbind/files/states.h"
 
 #include <cstring>
 
-#include <zlib.h>
-
 #include "symbind/core/atomic_file.h"
 #include "symbind/files/byte_reader.h"
+#include "symbind/files/checksum.h"
 #include "symbind/files/pickle.h"
 #include "symbind/files/state_pickle.h"
 
@@ -23,14 +26,14 @@ namespace {
 constexpr std::string_view trailer_magic = "SymbindR";
 constexpr uint32_t payload_generation = 1;
 
-uint32_t checksum(std::string_view bytes) {
-  uLong sum = crc32(0, nullptr, 0);
-  while (!bytes.empty()) {
-    const auto piece = bytes.substr(0, size_t{1} << 30);
-    sum = crc32(sum, reinterpret_cast<const Bytef*>(piece.data()), static_cast<uInt>(piece.size()));
-    bytes.remove_prefix(piece.size());
-  }
-  return static_cast<uint32_t>(sum);
+constexpr std::string_view mark_magic = "SymbindP";
+constexpr size_t mark_bytes = 24;
+
+uint32_t checksum(std::string_view bytes) { return Checksum().add(bytes).value(); }
+
+template <class Number>
+void append_number(std::string& bytes, Number number) {
+  bytes.append(reinterpret_cast<const char*>(&number), sizeof number);
 }
 
 // ---- The trailer
@@ -125,7 +128,44 @@ std::optional<ResumeState> read_trailer(std::string_view bytes, size_t begin, st
   return read_payload(content);
 }
 
+// The mark at the end of a file, from the last bytes of it; none where they are something else.
+std::optional<ParamsMark> mark_in(std::string_view last) {
+  if (last.size() != mark_bytes || !last.starts_with(mark_magic)) return std::nullopt;
+  ParamsMark mark;
+  std::memcpy(&mark.bytes, last.data() + mark_magic.size(), sizeof mark.bytes);
+  std::memcpy(&mark.checksum, last.data() + mark_magic.size() + sizeof mark.bytes, sizeof mark.checksum);
+  return mark;
+}
+
+// The bytes before the mark, where one follows the pickle. The mark's own checksum is checked.
+std::string_view without_mark(std::string_view bytes, size_t pickle, std::string_view source) {
+  if (bytes.size() - pickle < mark_bytes || !mark_in(bytes.substr(bytes.size() - mark_bytes))) return bytes;
+  const std::string_view summed = bytes.substr(0, bytes.size() - sizeof(uint32_t));
+  uint32_t expected = 0;
+  std::memcpy(&expected, summed.data() + summed.size(), sizeof expected);
+  if (const uint32_t found = checksum(summed); found != expected)
+    ByteReader(bytes, source).fail_at(summed.size(), join("the checksum ", found, " of the file"), expected);
+  return bytes.substr(0, bytes.size() - mark_bytes);
+}
+
 }  // namespace
+
+std::string with_params_mark(std::string states, const ParamsMark& mark) {
+  states += mark_magic;
+  append_number(states, mark.bytes);
+  append_number(states, mark.checksum);
+  append_number(states, checksum(states));
+  return states;
+}
+
+std::optional<ParamsMark> params_mark_of(const std::string& path) {
+  ByteReader in(path);
+  if (in.remaining() < mark_bytes) return std::nullopt;
+  in.skip(in.remaining() - mark_bytes);
+  std::string last(mark_bytes, '\0');
+  in.read(last.data(), last.size(), "the end of the file");
+  return mark_in(last);
+}
 
 std::ostream& operator<<(std::ostream& out, const ParamKey& key) { return out << key.str(); }
 
@@ -133,18 +173,16 @@ std::string write_states(const SavedStates& states) {
   std::string bytes = write_state_pickle(states);
   if (!states.resume) return bytes;
   const std::string payload = write_payload(*states.resume);
-  const uint64_t length = payload.size();
   bytes += trailer_magic;
-  bytes.append(reinterpret_cast<const char*>(&length), sizeof length);
+  append_number(bytes, uint64_t{payload.size()});
   bytes += payload;
-  const uint32_t sum = checksum(bytes);
-  bytes.append(reinterpret_cast<const char*>(&sum), sizeof sum);
+  append_number(bytes, checksum(bytes));
   return bytes;
 }
 
 SavedStates read_states(std::string_view bytes, std::string_view source) {
   const Pickle pickle = read_pickle(bytes, source);
-  auto resume = read_trailer(bytes, pickle.length, source);
+  auto resume = read_trailer(without_mark(bytes, pickle.length, source), pickle.length, source);
   SavedStates saved = states_in(pickle, source);
   saved.resume = std::move(resume);
   return saved;

@@ -86,6 +86,17 @@ struct SavedStates {
 std::string write_states(const SavedStates& states);
 SavedStates read_states(std::string_view bytes, std::string_view source);
 
+// Which .params file states belong to: its size and checksum. It is the end of a .states file that was saved as a part
+// of a checkpoint; MXNet reads past it.
+struct ParamsMark {
+  uint64_t bytes = 0;
+  uint32_t checksum = 0;
+  friend bool operator==(const ParamsMark&, const ParamsMark&) = default;
+};
+std::string with_params_mark(std::string states, const ParamsMark& mark);
+// Of a .states file; none where it was saved alone, by MXNet or by a version of Symbind before there were marks.
+std::optional<ParamsMark> params_mark_of(const std::string& path);
+
 void save_states(const std::string& path, const SavedStates& states);
 SavedStates load_states(const std::string& path);
 

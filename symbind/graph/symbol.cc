@@ -1,15 +1,12 @@
 #include "symbind/graph/symbol.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <fstream>
-#include <sstream>
 #include <unordered_map>
 #include <unordered_set>
 
 #include "symbind/core/atomic_file.h"
 #include "symbind/core/error.h"
+#include "symbind/core/input_file.h"
 #include "symbind/graph/builder.h"
 #include "symbind/graph/json.h"
 #include "symbind/graph/op.h"
@@ -233,11 +230,7 @@ std::string Symbol::tojson() const { return to_json(*this); }
 void Symbol::save(const std::string& file) const { write_file_atomically(file, tojson()); }
 
 Symbol Symbol::load(const std::string& file) {
-  std::ifstream in(file, std::ios::binary);
-  require(in.good(), "cannot read '", file, "': ", std::strerror(errno));
-  std::ostringstream text;
-  text << in.rdbuf();
-  return from_json(text.view(), file);
+  return from_json(read_whole_file(file), file);
 }
 
 Symbol Symbol::load_json(std::string_view text) { return from_json(text, "JSON text"); }

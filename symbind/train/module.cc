@@ -43,6 +43,7 @@ Module::~Module() = default;
 
 std::unique_ptr<Module> Module::load(const std::string& prefix, int epoch, bool load_optimizer_states,
                                      const ModuleOptions& options) {
+  if (load_optimizer_states) match_states(prefix, epoch);
   Checkpoint checkpoint = load_checkpoint(prefix, epoch);
   auto module = std::make_unique<Module>(checkpoint.symbol, options);
   module->preload_params(std::move(checkpoint.arg_params), std::move(checkpoint.aux_params));

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "tests/support/arrays.h"
 #include "tests/support/full_disk.h"
@@ -118,6 +120,64 @@ TEST(AtomicFile, AFolderThatIsNotThereIsNamed) {
   const TempDir dir;
   const auto folder = std::filesystem::path(dir.file("x")).parent_path().string();
   EXPECT_TRUE(fails_with([&] { AtomicFile file(folder); }, folder, "directory"));
+}
+
+TEST(AtomicFile, NamesMayBeAsLongAsTheFileSystemAllows) {
+  const TempDir dir;
+  for (const size_t length : {250, 255}) {
+    const std::string path = dir.file(std::string(length, 'n'));
+    write_file_atomically(path, "new");
+    EXPECT_EQ(read_file(path), "new");
+  }
+  const std::string path = dir.file(std::string(256, 'n'));
+  EXPECT_TRUE(fails_with([&] { AtomicFile file(path); }, path, "cannot write", "name too long"));
+  EXPECT_EQ(entries(dir), 2u);
+}
+
+TEST(AtomicFile, WhatADeadProcessLeftIsRemovedByTheNextFile) {
+  const TempDir dir;
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    AtomicFile file(dir.file("a"));
+    file.write("torn");
+    file.finish();
+    ::_exit(0);  // as a kill would, without the destructor
+  }
+  ASSERT_EQ(::waitpid(child, nullptr, 0), child);
+  EXPECT_EQ(entries(dir), 1u) << "a temporary file is left";
+  EXPECT_EQ(abandoned_files_beside(dir.file("b")).size(), 1u);
+  write_file_atomically(dir.file("b"), "new");
+  EXPECT_EQ(entries(dir), 1u);
+  EXPECT_EQ(read_file(dir.file("b")), "new");
+}
+
+TEST(AtomicFile, FilesInTheMakingAndOfOthersAreNotRemoved) {
+  const TempDir dir;
+  for (const char* name : {".symbind-0123.tmp", ".symbind-0123456789abcdeX.tmp", "a.tmp", ".symbind-0123456789abcdef"})
+    write_file(dir.file(name), "somebody's");
+  AtomicFile first(dir.file("a"));
+  first.write("first");
+  AtomicFile second(dir.file("b"));  // of this process, and not finished
+  first.finish();
+  write_file_atomically(dir.file("c"), "third");
+  EXPECT_EQ(abandoned_files_beside(dir.file("a")).size(), 0u);
+  first.commit();
+  second.write("second");
+  second.commit();
+  EXPECT_EQ(read_file(dir.file("a")) + read_file(dir.file("b")) + read_file(dir.file("c")), "firstsecondthird");
+  EXPECT_EQ(entries(dir), 7u);
+}
+
+TEST(AtomicFile, SeveralAreCommittedTogether) {
+  const TempDir dir;
+  AtomicFile first(dir.file("a")), second(dir.file("b"));
+  first.write("1");
+  second.write("2");
+  AtomicFile* const both[] = {&first, &second};
+  AtomicFile::commit(both);
+  EXPECT_EQ(read_file(dir.file("a")) + read_file(dir.file("b")), "12");
+  EXPECT_EQ(entries(dir), 2u);
 }
 
 }  // namespace

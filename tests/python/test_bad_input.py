@@ -41,6 +41,13 @@ WRONG_CALLS = {
     "None concatenated": (lambda: mx.sym.Concat(x(), None, x()), "None"),
     "None to load": (lambda: mx.sym.load(None), None),
     "a wrong file": (lambda: mx.nd.load("there/is/no/such/file"), "no/such/file"),
+    "a device to load": (lambda: mx.sym.load("/dev/zero"), "/dev/zero.*not a regular file"),
+    "a directory to load": (lambda: mx.nd.load("/"), "directory"),
+    "a path with NUL": (lambda: mx.nd.save("a\0b", [mx.nd.zeros(1)]), r"a\\x00b.*NUL"),
+    "bytes that are not UTF-8": (
+        lambda: mx.optimizer.get_updater(mx.optimizer.SGD()).set_states(b"F\xff\n."),
+        r"found \\xff",
+    ),
     "a wrong network": (lambda: mx.sym.load_json("{"), "JSON"),
     "a wrong shape": (lambda: mx.nd.zeros((2, "a")), "integer"),
     "a negative shape": (lambda: mx.nd.zeros((2, -3)), "-3"),

@@ -168,3 +168,20 @@ def test_an_optimizer_that_is_ready_needs_no_parameters():
     module.fit(data, optimizer=mx.optimizer.SGD(rescale_grad=0.5), optimizer_params=None, num_epoch=1)
     module.init_optimizer(optimizer="adam", optimizer_params=None, force_init=True)
     assert module._optimizer.lr == 0.001
+
+
+def test_states_of_other_parameters_are_refused(tmp_path):
+    prefix = str(tmp_path / "net")
+    net = mx.sym.SoftmaxOutput(mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=2), name="softmax")
+    mod = mx.mod.Module(net)
+    mod.bind([("data", (2, 3))], [("softmax_label", (2,))])
+    mod.init_params(mx.init.One())
+    mod.init_optimizer(optimizer_params={"momentum": 0.5})
+    mod.save_checkpoint(prefix, 1, save_optimizer_states=True)
+    mx.mod.Module.load(prefix, 1, load_optimizer_states=True)
+
+    mod.init_params(mx.init.Zero(), force_init=True)
+    mod.save_checkpoint(prefix, 1)  # the old states remain beside new parameters
+    mx.mod.Module.load(prefix, 1)
+    with pytest.raises(mx.MXNetError, match="net-0001.states.*saved with other parameters.*net-0001.params"):
+        mx.mod.Module.load(prefix, 1, load_optimizer_states=True)
