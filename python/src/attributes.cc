@@ -20,20 +20,20 @@ class ScopeGuard {
 // Asks a Python object for names: its get(name, hint).
 class PythonNames final : public NameManager {
  public:
-  explicit PythonNames(nb::object manager) : manager_(std::move(manager)) {}
+  explicit PythonNames(Held manager) : manager_(std::move(manager)) {}
   std::string get(const std::string& given, const std::string& hint) override {
     nb::gil_scoped_acquire acquire;
     const nb::object name = given.empty() ? nb::none() : nb::cast(given);
-    return nb::cast<std::string>(manager_.attr("get")(name, hint));
+    return nb::cast<std::string>(manager_.get().attr("get")(name, hint));
   }
 
  private:
-  nb::object manager_;
+  Held manager_;
 };
 
 class NamesGuard {
  public:
-  explicit NamesGuard(nb::object manager) : names_(std::make_unique<PythonNames>(std::move(manager))) {}
+  explicit NamesGuard(Held manager) : names_(std::make_unique<PythonNames>(std::move(manager))) {}
   void close() { names_.reset(); }
 
  private:
@@ -47,7 +47,10 @@ void bind_attributes(nb::module_& m) {
       .def("__init__",
            [](ScopeGuard* self, nb::handle attributes) { new (self) ScopeGuard(attributes_of(attributes)); })
       .def("close", &ScopeGuard::close);
-  nb::class_<NamesGuard>(m, "_NamesGuard").def(nb::init<nb::object>()).def("close", &NamesGuard::close);
+  nb::class_<NamesGuard>(m, "_NamesGuard", nb::type_slots(collector_slots))
+      .def("__init__", [](nb::pointer_and_handle<NamesGuard> self,
+                          nb::object manager) { new (self.p) NamesGuard(Held(std::move(manager), self.h)); })
+      .def("close", &NamesGuard::close);
   m.def("_current_attributes", [] { return AttrScope::current(); });
   m.def("_current_name",
         [](const std::string& given, const std::string& hint) { return NameManager::current().get(given, hint); });

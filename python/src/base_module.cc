@@ -43,9 +43,13 @@ void look_again(const BaseModule& module) {
   if (const auto* looks = dynamic_cast<const LooksForOverrides*>(&module)) looks->look_again();
 }
 
-OptimizerArg optimizer_arg_from(nb::handle value) {
+OptimizerArg optimizer_arg_from(nb::handle value, nb::handle keeper) {
   if (nb::isinstance<nb::str>(value)) return nb::cast<std::string>(value);
-  return optimizer_from(value);
+  return optimizer_from(value, keeper);
+}
+
+nb::handle keeper_of_optimizer(nb::handle module, nb::handle kvstore) {
+  return nb::isinstance<KVStore>(kvstore) ? keeper_of(kvstore) : module;
 }
 
 nb::object module_to_python(BaseModule* module) {
@@ -120,15 +124,16 @@ void fit(nb::handle self, nb::handle train_data, nb::handle eval_data, nb::handl
   auto& module = nb::cast<BaseModule&>(self);
   look_again(module);
   const auto training = iter_from(train_data, "train_data");
+  const nb::handle keeper = keeper_of_optimizer(self, kvstore);
   const auto evaluation = eval_data.is_none() ? nullptr : iter_from(eval_data, "eval_data");
   FitArgs args{
       .eval_data = evaluation.get(),
       .eval_metric = metric_from(eval_metric),
       .epoch_end_callback = epoch_callbacks_from(epoch_end_callback),
       .batch_end_callback = batch_callbacks_from(batch_end_callback),
-      .kvstore = kvstore_from(kvstore),
-      .optimizer = optimizer_arg_from(optimizer),
-      .optimizer_params = optimizer_params_from(optimizer_params),
+      .kvstore = kvstore_from(kvstore, self),
+      .optimizer = optimizer_arg_from(optimizer, keeper),
+      .optimizer_params = optimizer_params_from(optimizer_params, keeper),
       .eval_end_callback = batch_callbacks_from(eval_end_callback),
       .eval_batch_end_callback = batch_callbacks_from(eval_batch_end_callback),
       .initializer = initializer_from(initializer),
@@ -144,6 +149,7 @@ void fit(nb::handle self, nb::handle train_data, nb::handle eval_data, nb::handl
   };
   if (!validation_metric.is_none()) args.validation_metric = metric_from(validation_metric);
   const LoggerScope log(logger_of(self));
+  const KeeperScope making(self);
   nb::gil_scoped_release release;
   module.fit(*training, args);
 }
@@ -160,6 +166,7 @@ nb::list score(nb::handle self, nb::handle eval_data, nb::handle eval_metric, st
                        .reset = reset,
                        .epoch = epoch};
   const LoggerScope log(logger_of(self));
+  const KeeperScope making(self);
   EvalMetric::NameValues values;
   {
     nb::gil_scoped_release release;
@@ -177,6 +184,7 @@ nb::object outputs_to_python(const std::vector<NDArray>& outputs, bool always_ou
 nb::object predict(nb::handle self, nb::handle eval_data, std::optional<int64_t> num_batch, bool merge_batches,
                    bool reset, bool always_output_list, nb::handle) {
   auto& module = nb::cast<BaseModule&>(self);
+  const KeeperScope making(self);
   look_again(module);
   const bool numpy = nb::isinstance(eval_data, numpy_module().attr("ndarray"));
   if (numpy || nb::isinstance<NDArray>(eval_data)) {
@@ -216,12 +224,13 @@ nb::object predict(nb::handle self, nb::handle eval_data, std::optional<int64_t>
 // Python's view of PredictLoop; it keeps the module and the iterator alive.
 class PythonPredictLoop {
  public:
-  PythonPredictLoop(nb::object module, nb::handle eval_data, const PredictArgs& args)
-      : module_(std::move(module)),
-        data_(iter_from(eval_data, "eval_data")),
-        loop_(nb::cast<BaseModule&>(module_), *data_, args) {}
+  PythonPredictLoop(nb::handle self, nb::handle module, nb::handle eval_data, const PredictArgs& args)
+      : module_(nb::borrow(module), self),
+        data_(iter_from(eval_data, "eval_data", self)),
+        loop_(*module_.as<BaseModule>(), *data_, args) {}
   nb::object next() {
     std::optional<PredictLoop::Step> step;
+    const KeeperScope making(module_.get());
     {
       nb::gil_scoped_release release;
       step = loop_.next();
@@ -231,7 +240,7 @@ class PythonPredictLoop {
   }
 
  private:
-  nb::object module_;
+  Held module_;
   std::shared_ptr<DataIter> data_;
   PredictLoop loop_;
 };
@@ -245,12 +254,17 @@ void bind_base_module(nb::module_& m) {
     if (PyErr_CheckSignals() != 0) throw nb::python_error();
   });
 
-  nb::class_<PythonPredictLoop>(m, "_PredictLoop")
+  nb::class_<PythonPredictLoop>(m, "_PredictLoop", nb::type_slots(collector_slots), nb::is_weak_referenceable())
+      .def("__init__",
+           [](nb::pointer_and_handle<PythonPredictLoop> self, nb::handle module, nb::handle eval_data,
+              std::optional<int64_t> num_batch, bool reset) {
+             new (self.p) PythonPredictLoop(self.h, module, eval_data, {.num_batch = num_batch, .reset = reset});
+           })
       .def("__iter__", [](nb::handle self) { return nb::borrow(self); })
       .def("__next__", &PythonPredictLoop::next);
 
   nb::class_<BaseModule, PythonModule<BaseModule>> type(
-      m, "BaseModule", nb::dynamic_attr(), nb::is_weak_referenceable(),
+      m, "BaseModule", nb::dynamic_attr(), nb::is_weak_referenceable(), nb::type_slots(collector_slots),
       "What every kind of module does. A class of one's own defines bind, forward, backward, update and so on; fit, "
       "score and predict are made of these.");
   type.def(
@@ -286,18 +300,18 @@ void bind_base_module(nb::module_& m) {
            "The outputs over an iterator, or for an array; padding is cut off.")
       .def(
           "iter_predict",
-          [](nb::object self, nb::handle eval_data, std::optional<int64_t> num_batch, bool reset, nb::handle) {
-            return std::make_unique<PythonPredictLoop>(std::move(self), eval_data,
-                                                       PredictArgs{.num_batch = num_batch, .reset = reset});
+          [](nb::handle self, nb::handle eval_data, std::optional<int64_t> num_batch, bool reset, nb::handle) {
+            return nb::type<PythonPredictLoop>()(self, eval_data, num_batch, reset);
           },
           nb::arg("eval_data"), nb::arg("num_batch").none() = nb::none(), nb::arg("reset") = true,
           nb::arg("sparse_row_id_fn").none() = nb::none(), "Batch by batch: (outputs, number, batch).")
       .def(
           "forward_backward",
-          [](BaseModule& self, nb::handle data_batch) {
+          [](nb::pointer_and_handle<BaseModule> self, nb::handle data_batch) {
             const DataBatch batch = batch_from(data_batch);
+            const KeeperScope making(self.h);
             nb::gil_scoped_release release;
-            self.BaseModule::forward_backward(batch);
+            self.p->BaseModule::forward_backward(batch);
           },
           nb::arg("data_batch"))
       .def(

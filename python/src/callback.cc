@@ -48,7 +48,7 @@ void call_batch_end(Callback& callback, nb::handle value) {
 nb::object local_to_python(const std::any& value) {
   const auto as = [&]<class T>(std::type_identity<T>) { return std::any_cast<T>(&value); };
   if (const auto* held = as(std::type_identity<nb::object>())) return *held;
-  if (const auto* held = as(std::type_identity<Callable>())) return held->get();
+  if (const auto* held = as(std::type_identity<Held>())) return held->get();
   if (const auto* number = as(std::type_identity<int>())) return nb::int_(*number);
   if (const auto* number = as(std::type_identity<int64_t>())) return nb::int_(*number);
   if (const auto* number = as(std::type_identity<double>())) return nb::float_(*number);
@@ -67,19 +67,21 @@ nb::object local_to_python(const std::any& value) {
 
 // Of a module that is whatever has save_checkpoint.
 struct ModuleOfPython {
-  Callable object;
+  Held object;
   void save_checkpoint(const std::string& prefix, int epoch, bool save_optimizer_states) {
     nb::gil_scoped_acquire acquire;
     object.get().attr("save_checkpoint")(prefix, epoch, save_optimizer_states);
   }
 };
 
-EpochFunction checkpoint_of_module(nb::object mod, const std::string& prefix, int period, bool save_optimizer_states) {
-  auto module = std::make_shared<ModuleOfPython>(Callable(std::move(mod)));
-  return {[module, save = module_checkpoint(*module, prefix, period, save_optimizer_states)](
-              int epoch, const Symbol& symbol, const NamedArrays& arg_params, const NamedArrays& aux_params) {
-    save(epoch, symbol, arg_params, aux_params);
-  }};
+nb::object checkpoint_of_module(nb::object mod, const std::string& prefix, int period, bool save_optimizer_states) {
+  auto module = std::make_shared<ModuleOfPython>(Held(std::move(mod)));
+  nb::object callback =
+      nb::cast(EpochFunction{[module, save = module_checkpoint(*module, prefix, period, save_optimizer_states)](
+                                 int epoch, const Symbol& symbol, const NamedArrays& arg_params,
+                                 const NamedArrays& aux_params) { save(epoch, symbol, arg_params, aux_params); }});
+  module->object.keep_in(callback);
+  return callback;
 }
 
 void call_epoch_end(const EpochFunction& self, int iter_no, nb::handle sym, nb::handle arg, nb::handle aux) {
@@ -135,7 +137,7 @@ BatchEndCallback batch_callback_from(nb::handle value) {
   if (is_exactly<LogValidationMetricsCallback>(value)) return native_callback<LogValidationMetricsCallback>(value);
   if (is_exactly<BatchFunction>(value)) return nb::cast<BatchFunction&>(value).function;
   if (!PyCallable_Check(value.ptr())) not_callable(value);
-  return [function = Callable(nb::borrow(value))](const BatchEndParam& param) {
+  return [function = Held(nb::borrow(value))](const BatchEndParam& param) {
     nb::gil_scoped_acquire acquire;
     function.get()(param_to_python(param));
   };
@@ -144,8 +146,8 @@ BatchEndCallback batch_callback_from(nb::handle value) {
 EpochEndCallback epoch_callback_from(nb::handle value) {
   if (is_exactly<EpochFunction>(value)) return nb::cast<EpochFunction&>(value).function;
   if (!PyCallable_Check(value.ptr())) not_callable(value);
-  return [function = Callable(nb::borrow(value))](int epoch, const Symbol& symbol, const NamedArrays& arg_params,
-                                                  const NamedArrays& aux_params) {
+  return [function = Held(nb::borrow(value))](int epoch, const Symbol& symbol, const NamedArrays& arg_params,
+                                              const NamedArrays& aux_params) {
     nb::gil_scoped_acquire acquire;
     function.get()(epoch, symbol, dict_of(arg_params), dict_of(aux_params));
   };
@@ -179,7 +181,8 @@ void bind_callback(nb::module_& m) {
       .def(
           "__call__", [](const BatchFunction& self, nb::handle param) { call_batch_end(self.function, param); },
           nb::arg("param"));
-  nb::class_<EpochFunction>(m, "EpochCallback", "A function to call after epochs.")
+  nb::class_<EpochFunction>(m, "EpochCallback", nb::type_slots(collector_slots), nb::is_weak_referenceable(),
+                            "A function to call after epochs.")
       .def("__call__", &call_epoch_end, nb::arg("iter_no"), nb::arg("sym").none() = nb::none(),
            nb::arg("arg").none() = nb::none(), nb::arg("aux").none() = nb::none());
   m.def(

@@ -16,7 +16,7 @@ std::vector<BatchEndCallback> batch_callbacks_from(nb::handle value);
 std::vector<EpochEndCallback> epoch_callbacks_from(nb::handle value);
 
 // symbind.model.BatchEndParam(epoch, nbatch, eval_metric, locals): the metric is the object that fit was given, and
-// locals a dict. A local that is a Python object already (nb::object, Callable) stays what it is; null pointers are
+// locals a dict. A local that is a Python object already (nb::object, Held) stays what it is; null pointers are
 // None; what Python has no word for is left out.
 nb::object param_to_python(const BatchEndParam& param);
 

@@ -333,13 +333,4 @@ nb::object numpy_view(const NDArray& array) {
                                          array.dtype() == DType::bfloat16 ? bits : dlpack_type(array.dtype())));
 }
 
-// ---- functions -----------------------------------------------------------------------------------------------------
-
-Callable::Callable(nb::object function)
-    : function_(new nb::object(std::move(function)), [](nb::object* held) {
-        if (!Py_IsInitialized()) return;  // the process is ending: nobody to give it back to
-        nb::gil_scoped_acquire acquire;
-        delete held;
-      }) {}
-
 }  // namespace symbind::python

@@ -7,6 +7,7 @@
 #include "symbind/graph/symbol.h"
 
 #include "casters.h"
+#include "held.h"
 
 namespace symbind::python {
 
@@ -46,16 +47,5 @@ nb::object to_numpy(const NDArray& array);
 nb::dlpack::dtype dlpack_type(DType dtype);
 // NumPy's view of the array's own memory, of a bfloat16 array its bits; only on a host device. Counts as one write.
 nb::object numpy_view(const NDArray& array);
-
-// A function of Python's, held so that it may be copied, called and dropped on any thread.
-class Callable {
- public:
-  explicit Callable(nb::object function);
-  // Calls it with the GIL held; an exception passes through.
-  const nb::object& get() const { return *function_; }
-
- private:
-  std::shared_ptr<nb::object> function_;
-};
 
 }  // namespace symbind::python

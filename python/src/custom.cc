@@ -36,7 +36,7 @@ std::vector<DType> types_from(nb::handle value) {
 // A Python operator at work.
 class PythonOp final : public CustomOp {
  public:
-  explicit PythonOp(nb::object op) : op_(std::move(op)) {}
+  explicit PythonOp(nb::object op) : op_(std::move(op), KeeperScope::current()) {}
   void forward(bool is_train, const std::vector<OpReq>& req, const std::vector<NDArray>& in_data,
                const std::vector<NDArray>& out_data, const std::vector<NDArray>& aux) override {
     nb::gil_scoped_acquire acquire;
@@ -54,7 +54,7 @@ class PythonOp final : public CustomOp {
   }
 
  private:
-  Callable op_;
+  Held op_;
 };
 
 // A Python object that says what an operator is.
@@ -113,7 +113,7 @@ class PythonProp final : public CustomOpProp {
     return parts;
   }
 
-  Callable prop_;
+  Held prop_;
 };
 
 }  // namespace
@@ -122,7 +122,7 @@ void bind_custom(nb::module_& m) {
   m.def(
       "_register_custom_op",
       [](const std::string& name, nb::object factory) {
-        register_custom_op(name, [held = Callable(std::move(factory))](const Attributes& arguments) {
+        register_custom_op(name, [held = Held(std::move(factory))](const Attributes& arguments) {
           nb::gil_scoped_acquire acquire;
           return std::make_shared<PythonProp>(held.get()(**nb::cast<nb::dict>(nb::cast(arguments))));
         });

@@ -133,7 +133,7 @@ class BareIter final : public DataIter {
 // in Python would: where that is a generator, each epoch has its own.
 class PythonIter final : public DataIter {
  public:
-  explicit PythonIter(nb::handle object) : object_(nb::borrow(object)) {}
+  PythonIter(nb::handle object, nb::handle keeper) : object_(nb::borrow(object), keeper), keeper_(keeper) {}
 
   nb::object object() const { return object_.get(); }
   std::vector<DataDesc> provide_data() const override { return described("provide_data", data_); }
@@ -156,7 +156,8 @@ class PythonIter final : public DataIter {
   }
   std::optional<DataBatch> next() override {
     nb::gil_scoped_acquire acquire;
-    if (!iterator_ && nb::hasattr(object_.get(), "__iter__")) iterator_ = Callable(object_.get().attr("__iter__")());
+    if (!iterator_ && nb::hasattr(object_.get(), "__iter__"))
+      iterator_ = Held(object_.get().attr("__iter__")(), keeper_);
     const nb::object batch = iterator_ ? next_of(iterator_->get()) : next_of(object_.get());
     if (batch) return batch_from(batch);
     iterator_.reset();
@@ -193,8 +194,9 @@ class PythonIter final : public DataIter {
     }
   }
 
-  Callable object_;
-  std::optional<Callable> iterator_;
+  Held object_;
+  nb::handle keeper_;
+  std::optional<Held> iterator_;
   mutable Kept data_, label_;
 };
 
@@ -276,16 +278,16 @@ bool is_exactly_one_of(nb::handle value) {
 }  // namespace
 
 // A subclass in Python of one of the C++ classes may override anything, so it is called through its Python methods.
-std::shared_ptr<DataIter> iter_from(nb::handle value, const char* what) {
+std::shared_ptr<DataIter> iter_from(nb::handle value, const char* what, nb::handle keeper) {
   if (is_exactly_one_of<NDArrayIter, MNISTIter, ThreadedIter, ResizeIter>(value))
-    return nb::cast<std::shared_ptr<DataIter>>(value);
+    return Held(nb::borrow(value), keeper).as<DataIter>();
   const bool array = nb::isinstance<NDArray>(value) || nb::hasattr(value, "__array__");
   const bool steps = nb::hasattr(value, "__iter__") || nb::hasattr(value, "next") || nb::hasattr(value, "__next__");
   if (array || !steps || nb::isinstance<nb::str>(value) || nb::isinstance<nb::dict>(value))
     throw nb::type_error(
         join(what, " must be a data iterator, not ", class_name(value), array ? ": wrap it in mx.io.NDArrayIter" : "")
             .c_str());
-  return std::make_shared<PythonIter>(value);
+  return std::make_shared<PythonIter>(value, keeper);
 }
 
 nb::object iter_to_python(DataIter* iter) {
@@ -493,6 +495,7 @@ using Renames = std::vector<std::map<std::string, std::string>>;
 
 void bind_adapters(nb::module_& m) {
   nb::class_<ThreadedIter, DataIter> prefetching(m, "PrefetchingIter", nb::dynamic_attr(),
+                                                 nb::type_slots(collector_slots),
                                                  "Makes the batches of one or several iterators ahead of time, on "
                                                  "threads.");
   prefetching.def(
@@ -505,7 +508,7 @@ void bind_adapters(nb::module_& m) {
           iters = one;
         }
         std::vector<std::shared_ptr<DataIter>> native;
-        for (nb::handle iter : iters) native.push_back(iter_from(iter, "iters"));
+        for (nb::handle iter : iters) native.push_back(iter_from(iter, "iters", self.h));
         new (self.p) ThreadedIter(std::move(native), {.rename_data = rename_data.value_or(Renames{}),
                                                       .rename_label = rename_label.value_or(Renames{})});
         self.h.attr("iters") = nb::list(iters);
@@ -517,12 +520,12 @@ void bind_adapters(nb::module_& m) {
       nb::arg("iters").none(), nb::arg("rename_data").none() = nb::none(), nb::arg("rename_label").none() = nb::none());
   def_iterator(prefetching, true);
 
-  nb::class_<ResizeIter, DataIter> resize(m, "ResizeIter", nb::dynamic_attr(),
+  nb::class_<ResizeIter, DataIter> resize(m, "ResizeIter", nb::dynamic_attr(), nb::type_slots(collector_slots),
                                           "Epochs of `size` batches, whatever the iterator under it has.");
   resize.def(
       "__init__",
       [](nb::pointer_and_handle<ResizeIter> self, nb::object data_iter, int64_t size, bool reset_internal) {
-        new (self.p) ResizeIter(iter_from(data_iter, "data_iter"), size, reset_internal);
+        new (self.p) ResizeIter(iter_from(data_iter, "data_iter", self.h), size, reset_internal);
         self.h.attr("data_iter") = data_iter;
         self.h.attr("size") = size;
         self.h.attr("reset_internal") = reset_internal;

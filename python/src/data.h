@@ -20,8 +20,8 @@ nb::object batch_to_python(const DataBatch& batch);  // a symbind.io.DataBatch
 
 // The iterator itself where it is a C++ one; for any other Python object an adapter that calls its methods (next or
 // __next__, reset, provide_data, provide_label, batch_size) with the GIL held. `what` ("train_data") is named in
-// errors.
-std::shared_ptr<DataIter> iter_from(nb::handle value, const char* what);
+// errors; `keeper` will store it.
+std::shared_ptr<DataIter> iter_from(nb::handle value, const char* what, nb::handle keeper = {});
 nb::object iter_to_python(DataIter* iter);  // the object that iter_from was given; None for one that Python never saw
 
 }  // namespace symbind::python

@@ -8,7 +8,9 @@
 namespace symbind::python {
 namespace {
 
-nb::list forward(Executor& self, bool is_train, nb::kwargs inputs) {
+nb::list forward(nb::pointer_and_handle<Executor> executor, bool is_train, nb::kwargs inputs) {
+  Executor& self = *executor.p;
+  const KeeperScope making(keeper_of(executor.h));
   NamedArrays arrays;
   for (auto [name, value] : inputs) arrays[nb::cast<std::string>(name)] = array_from(value, cpu());
   try {
@@ -23,17 +25,18 @@ nb::list forward(Executor& self, bool is_train, nb::kwargs inputs) {
   return list_of(self.outputs());
 }
 
-void backward(Executor& self, nb::handle out_grads, bool is_train) {
+void backward(nb::pointer_and_handle<Executor> self, nb::handle out_grads, bool is_train) {
   const Arrays grads = bound_arrays_from(out_grads);
+  const KeeperScope making(keeper_of(self.h));
   nb::gil_scoped_release release;
-  self.backward(grads, is_train);
+  self.p->backward(grads, is_train);
 }
 
-void set_monitor(Executor& self, nb::object callback, bool monitor_all) {
-  if (callback.is_none()) return self.set_monitor_callback({});
+void set_monitor(nb::pointer_and_handle<Executor> self, nb::object callback, bool monitor_all) {
+  if (callback.is_none()) return self.p->set_monitor_callback({});
   if (!PyCallable_Check(callback.ptr())) throw nb::type_error("a monitor callback must be callable");
-  self.set_monitor_callback(
-      [function = Callable(std::move(callback))](const std::string& name, const NDArray& array) {
+  self.p->set_monitor_callback(
+      [function = Held(std::move(callback), keeper_of(self.h))](const std::string& name, const NDArray& array) {
         nb::gil_scoped_acquire acquire;
         function.get()(name, array);
       },
@@ -49,7 +52,7 @@ ExecutorPtr reshape(Executor& self, bool partial_shaping, bool allow_up_sizing, 
 }  // namespace
 
 void bind_executor(nb::module_& m) {
-  nb::class_<Executor>(m, "Executor", nb::dynamic_attr(), nb::is_weak_referenceable(),
+  nb::class_<Executor>(m, "Executor", nb::dynamic_attr(), nb::is_weak_referenceable(), nb::type_slots(collector_slots),
                        "A network bound to arrays on a device.")
       .def("forward", &forward, nb::arg("is_train") = false, nb::arg("kwargs"))
       .def("backward", &backward, nb::arg("out_grads").none() = nb::none(), nb::arg("is_train") = true)
@@ -81,14 +84,25 @@ void bind_executor(nb::module_& m) {
       .def("reshape", &reshape, nb::arg("partial_shaping") = false, nb::arg("allow_up_sizing") = false,
            nb::arg("kwargs"))
       .def("set_monitor_callback", &set_monitor, nb::arg("callback").none(), nb::arg("monitor_all") = false)
-      .def("debug_str", &Executor::debug_str)
-      .def("memory_picture", &Executor::memory_picture, nb::arg("title") = "")
+      .def("debug_str",
+           [](nb::pointer_and_handle<Executor> self) {
+             const KeeperScope making(keeper_of(self.h));
+             return self.p->debug_str();
+           })
+      .def(
+          "memory_picture",
+          [](nb::pointer_and_handle<Executor> self, const std::string& title) {
+            const KeeperScope making(keeper_of(self.h));
+            return self.p->memory_picture(title);
+          },
+          nb::arg("title") = "")
       .def_prop_ro("_symbol", &Executor::symbol)
       .def_prop_ro("_ctx", &Executor::context)
       .def(
           "memory",
-          [](const Executor& self) {
-            const MemoryReport report = self.memory();
+          [](nb::pointer_and_handle<Executor> self) {
+            const KeeperScope making(keeper_of(self.h));
+            const MemoryReport report = self.p->memory();
             nb::dict result;
             result["arena"] = report.arena;
             result["arguments"] = report.arguments;

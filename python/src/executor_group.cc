@@ -66,7 +66,7 @@ void bind_executor_group(nb::module_& m) {
   m.def("_split_input_slice", [](int64_t batch_size, const std::vector<double>& work_load_list) {
     return list_of(split_input_slice(batch_size, work_load_list));
   });
-  nb::class_<Group>(m, "DataParallelExecutorGroup", nb::dynamic_attr(),
+  nb::class_<Group>(m, "DataParallelExecutorGroup", nb::dynamic_attr(), nb::type_slots(collector_slots),
                     "One network on several devices, each with a slice of every batch.")
       .def(
           "__init__",
@@ -115,10 +115,11 @@ void bind_executor_group(nb::module_& m) {
           nb::arg("arg_params"), nb::arg("aux_params"), "Writes the mean over the devices into both dicts.")
       .def(
           "forward",
-          [](Group& self, nb::handle batch, std::optional<bool> is_train) {
+          [](nb::pointer_and_handle<Group> self, nb::handle batch, std::optional<bool> is_train) {
             const DataBatch converted = batch_from(batch);
+            const KeeperScope making(keeper_of(self.h));
             nb::gil_scoped_release release;
-            self.forward(converted, is_train);
+            self.p->forward(converted, is_train);
           },
           nb::arg("data_batch"), nb::arg("is_train").none() = nb::none())
       .def(
@@ -162,7 +163,15 @@ void bind_executor_group(nb::module_& m) {
       .def_prop_ro("workload", &Group::workload)
       .def_prop_ro("batch_size", &Group::batch_size)
       .def_prop_ro("slices", [](const Group& self) { return list_of(self.slices()); })
-      .def_prop_ro("execs", &Group::execs)
+      .def_prop_ro("execs",
+                   [](nb::pointer_and_handle<Group> self) {
+                     nb::list list;
+                     for (const ExecutorPtr& executor : self.p->execs()) {
+                       list.append(executor);
+                       keep_whole(list[list.size() - 1], self.h);
+                     }
+                     return list;
+                   })
       .def_prop_ro("data_shapes", [](const Group& self) { return list_of(self.data_shapes()); })
       .def_prop_ro("label_shapes",
                    [](const Group& self) -> nb::object {

@@ -95,7 +95,7 @@ class PyInitializer final : public Initializer {
 // A function of (desc, array), for every name.
 class CallableInitializer final : public Initializer {
  public:
-  explicit CallableInitializer(nb::object function) : function_(std::move(function)) {}
+  explicit CallableInitializer(Held function) : function_(std::move(function)) {}
   void operator()(const InitDesc& desc, NDArray& array) const override {
     nb::gil_scoped_acquire acquire;
     function_.get()(to_python(desc), array);
@@ -110,7 +110,7 @@ class CallableInitializer final : public Initializer {
   void init_weight(const InitDesc& desc, NDArray& array) const override { (*this)(desc, array); }
 
  private:
-  Callable function_;
+  Held function_;
 };
 
 // ---- Rules ---------------------------------------------------------------------------------------------------------
@@ -120,9 +120,9 @@ T argument(const nb::dict& arguments, const char* name) {
   return nb::cast<T>(nb::object(arguments[name]));
 }
 
-InitializerPtr load_from(const nb::dict& arguments) {
+InitializerPtr load_from(const nb::dict& arguments, nb::handle keeper) {
   const nb::object params = arguments["param"];
-  const InitializerPtr otherwise = initializer_from(nb::object(arguments["default_init"]));
+  const InitializerPtr otherwise = initializer_from(nb::object(arguments["default_init"]), keeper);
   const bool verbose = argument<bool>(arguments, "verbose");
   if (nb::isinstance<nb::str>(params))
     return std::make_shared<init::Load>(nb::cast<std::string>(params), otherwise, verbose);
@@ -130,14 +130,14 @@ InitializerPtr load_from(const nb::dict& arguments) {
   return std::make_shared<init::Load>(named_arrays_from(params), otherwise, verbose);
 }
 
-InitializerPtr mixed_from(const nb::dict& arguments) {
+InitializerPtr mixed_from(const nb::dict& arguments, nb::handle keeper) {
   std::vector<InitializerPtr> initializers;
-  for (nb::handle each : nb::object(arguments["initializers"])) initializers.push_back(initializer_from(each));
+  for (nb::handle each : nb::object(arguments["initializers"])) initializers.push_back(initializer_from(each, keeper));
   return std::make_shared<init::Mixed>(names_from(nb::object(arguments["patterns"])), initializers);
 }
 
 // The library's own, whatever stands in the registry under these names by now.
-InitializerPtr make_rule(const std::string& kind, const nb::dict& arguments) {
+InitializerPtr make_rule(const std::string& kind, const nb::dict& arguments, nb::handle keeper) {
   if (kind == "zero") return std::make_shared<init::Zero>();
   if (kind == "one") return std::make_shared<init::One>();
   if (kind == "constant") return std::make_shared<init::Constant>(argument<double>(arguments, "value"));
@@ -158,14 +158,14 @@ InitializerPtr make_rule(const std::string& kind, const nb::dict& arguments) {
                                              argument<double>(arguments, "slope"));
   if (kind == "fusedrnn")
     return std::make_shared<init::FusedRNN>(
-        init::FusedRNNOptions{.init = initializer_from(nb::object(arguments["init"])),
+        init::FusedRNNOptions{.init = initializer_from(nb::object(arguments["init"]), keeper),
                               .num_hidden = argument<int64_t>(arguments, "num_hidden"),
                               .num_layers = argument<int64_t>(arguments, "num_layers"),
                               .mode = argument<std::string>(arguments, "mode"),
                               .bidirectional = argument<bool>(arguments, "bidirectional"),
                               .forget_bias = argument<double>(arguments, "forget_bias")});
-  if (kind == "load") return load_from(arguments);
-  if (kind == "mixed") return mixed_from(arguments);
+  if (kind == "load") return load_from(arguments, keeper);
+  if (kind == "mixed") return mixed_from(arguments, keeper);
   fail("[initializer ", kind, "] there is no such initializer");
 }
 
@@ -205,7 +205,7 @@ void call_method(Initializer& self, nb::handle desc, nb::handle arr) {
 }
 
 void register_class(const std::string& name, nb::object type) {
-  register_initializer(name, [held = Callable(std::move(type))](const std::string& arguments) -> InitializerPtr {
+  register_initializer(name, [held = Held(std::move(type))](const std::string& arguments) -> InitializerPtr {
     nb::gil_scoped_acquire acquire;
     const nb::object kwargs = nb::module_::import_("json").attr("loads")(arguments);
     return initializer_from(held.get()(**nb::borrow<nb::dict>(kwargs)));
@@ -214,13 +214,13 @@ void register_class(const std::string& name, nb::object type) {
 
 }  // namespace
 
-InitializerPtr initializer_from(nb::handle value) {
+InitializerPtr initializer_from(nb::handle value, nb::handle keeper) {
   if (value.is_none()) return nullptr;
-  if (nb::isinstance<Initializer>(value)) return nb::cast<std::shared_ptr<Initializer>>(value);
+  if (nb::isinstance<Initializer>(value)) return Held(nb::borrow(value), keeper).as<Initializer>();
   if (nb::isinstance<nb::str>(value)) return create_initializer(nb::cast<std::string>(value));
   if (!PyCallable_Check(value.ptr()))
     throw wrong_type("an initializer is due (mx.init.Xavier(), a name, or a function of (desc, array))", value);
-  return std::make_shared<CallableInitializer>(nb::borrow(value));
+  return std::make_shared<CallableInitializer>(Held(nb::borrow(value), keeper));
 }
 
 nb::object to_python(const InitDesc& desc) {
@@ -245,11 +245,13 @@ void bind_initializer(nb::module_& m) {
   const auto with_names = [](auto& type, const char* name, auto method) {
     type.def(name, method, nb::arg("desc").none(), nb::arg("arr").none());
   };
-  nb::class_<Initializer, PyInitializer> type(m, "Initializer", nb::is_weak_referenceable());
+  nb::class_<Initializer, PyInitializer> type(m, "Initializer", nb::is_weak_referenceable(),
+                                              nb::type_slots(collector_slots));
   type.def("__init__", [](Initializer* self) { new (self) PyInitializer(); })
-      .def("_set_rule", [](Initializer& self, const std::string& kind, const nb::dict& arguments) {
-        python_part(self).set_rule(make_rule(kind, arguments), kind == "load" || kind == "mixed");
-      });
+      .def("_set_rule",
+           [](nb::pointer_and_handle<Initializer> self, const std::string& kind, const nb::dict& arguments) {
+             python_part(*self.p).set_rule(make_rule(kind, arguments, self.h), kind == "load" || kind == "mixed");
+           });
   with_names(type, "__call__", &call);
   with_names(type, "_init_weight", &call_method<&PyInitializer::own_weight>);
   with_names(type, "_init_bias", &call_method<&PyInitializer::own_bias>);

@@ -8,7 +8,8 @@
 namespace symbind::python {
 
 // None is none; an Initializer; a name, or the text of dumps(); or any function of (desc, array).
-InitializerPtr initializer_from(nb::handle value);
+// `keeper` will store it.
+InitializerPtr initializer_from(nb::handle value, nb::handle keeper = {});
 
 // A name with attributes: symbind.initializer.InitDesc, a str.
 nb::object to_python(const InitDesc& desc);

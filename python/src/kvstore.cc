@@ -82,24 +82,24 @@ void row_sparse_pull(KVStore& self, nb::handle key, nb::handle, int priority, nb
 }
 
 // What MXNet hands to it: the key as it was given, the sum of what was pushed, and the stored array to change.
-void set_updater(KVStore& self, nb::object updater) {
+void set_updater(nb::pointer_and_handle<KVStore> self, nb::object updater) {
   if (!PyCallable_Check(updater.ptr()))
     throw nb::type_error(
         join("an updater is a function (key, pushed, stored), not ", nb::repr(updater).c_str()).c_str());
-  KVStore::UpdateFunction function = [held = Callable(std::move(updater))](const ParamKey& key, const NDArray& pushed,
-                                                                           const NDArray& stored) {
+  KVStore::UpdateFunction function = [held = Held(std::move(updater), keeper_of(self.h))](
+                                         const ParamKey& key, const NDArray& pushed, const NDArray& stored) {
     nb::gil_scoped_acquire acquire;
     held.get()(to_python(key), pushed, stored);
   };
   nb::gil_scoped_release release;
-  self.set_updater(std::move(function));
+  self.p->set_updater(std::move(function));
 }
 
 }  // namespace
 
-KVStoreArg kvstore_from(nb::handle value) {
+KVStoreArg kvstore_from(nb::handle value, nb::handle keeper) {
   if (value.is_none()) return nullptr;
-  if (nb::isinstance<KVStore>(value)) return nb::cast<KVStorePtr>(value);
+  if (nb::isinstance<KVStore>(value)) return Held(nb::borrow(value), keeper).as<KVStore>();
   if (nb::isinstance<nb::str>(value)) return nb::cast<std::string>(value);
   throw nb::type_error(
       join("a store is due (mx.kv.create('local'), its name, or None), not ", nb::repr(value).c_str()).c_str());
@@ -108,7 +108,7 @@ KVStoreArg kvstore_from(nb::handle value) {
 nb::object to_python(const KVStorePtr& store) { return store ? nb::cast(store) : nb::none(); }
 
 void bind_kvstore(nb::module_& m) {
-  nb::class_<KVStore>(m, "KVStore", nb::dynamic_attr(), nb::is_weak_referenceable(),
+  nb::class_<KVStore>(m, "KVStore", nb::dynamic_attr(), nb::is_weak_referenceable(), nb::type_slots(collector_slots),
                       "Values by key, pushed from and pulled to any number of arrays.")
       .def("init", &init, nb::arg("key").none(), nb::arg("value").none(), "Gives each key its first value.")
       .def("push", &push, nb::arg("key").none(), nb::arg("value").none(), nb::arg("priority") = 0,
@@ -123,10 +123,10 @@ void bind_kvstore(nb::module_& m) {
            nb::arg("priority") = 0, nb::arg("row_ids").none() = nb::none(), "Fails: arrays are dense here.")
       .def(
           "set_optimizer",
-          [](KVStore& self, nb::handle optimizer) {
-            OptimizerPtr given = optimizer_from(optimizer);
+          [](nb::pointer_and_handle<KVStore> self, nb::handle optimizer) {
+            OptimizerPtr given = optimizer_from(optimizer, keeper_of(self.h));
             nb::gil_scoped_release release;
-            self.set_optimizer(std::move(given));
+            self.p->set_optimizer(std::move(given));
           },
           nb::arg("optimizer").none(), "The store updates its values with it from now on.")
       .def("_set_updater", &set_updater, nb::arg("updater").none())

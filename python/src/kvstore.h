@@ -8,8 +8,8 @@
 
 namespace symbind::python {
 
-// None, the name of a kind, or a KVStore.
-KVStoreArg kvstore_from(nb::handle value);
+// None, the name of a kind, or a KVStore; `keeper` will store it.
+KVStoreArg kvstore_from(nb::handle value, nb::handle keeper = {});
 // The store itself, or None.
 nb::object to_python(const KVStorePtr& store);
 

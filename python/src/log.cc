@@ -8,9 +8,16 @@ namespace {
 
 thread_local PyObject* current_logger = nullptr;  // held by the scope that set it
 
+// The functions of the logging module configure the root logger where the program has not done so yet, and its own
+// logging.basicConfig() would then do nothing. The root logger's methods do not.
+nb::object without_side_effects(nb::handle logger) {
+  const nb::module_ logging = nb::module_::import_("logging");
+  return logger.ptr() && !logger.is(logging) ? nb::borrow(logger) : nb::object(logging.attr("getLogger")());
+}
+
 void log_to_python(LogLevel level, std::string_view message) {
   nb::gil_scoped_acquire acquire;
-  const nb::object logger = current_logger ? nb::borrow(current_logger) : nb::object(nb::module_::import_("logging"));
+  const nb::object logger = without_side_effects(current_logger);
   logger.attr(level == LogLevel::warning ? "warning" : "info")(nb::str(message.data(), message.size()));
 }
 

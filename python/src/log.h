@@ -1,12 +1,12 @@
-// Where messages go: to Python's logging, or to the logger of whoever is at work.
+// Where messages go: to Python's root logger, or to the logger of the object at work. No message configures logging.
 #pragma once
 
 #include "casters.h"
 
 namespace symbind::python {
 
-// While it lives, messages of this thread go to `logger`: anything with methods info and warning, such as the logging
-// module itself. None changes nothing. Made and destroyed with the GIL held.
+// While it lives, messages of this thread go to `logger`: anything with methods info and warning, the logging module
+// stands for the root logger. None changes nothing. Made and destroyed with the GIL held.
 class LoggerScope {
  public:
   explicit LoggerScope(nb::handle logger);

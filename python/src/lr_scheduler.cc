@@ -79,7 +79,7 @@ Scheduler& rule_of(LRScheduler& self) {
 // Anything that can be called; its base_lr, if it has one, is told when it changes.
 class CallableScheduler final : public LRScheduler {
  public:
-  CallableScheduler(nb::object function, double base_lr) : LRScheduler(base_lr, {}), function_(std::move(function)) {}
+  CallableScheduler(Held function, double base_lr) : LRScheduler(base_lr, {}), function_(std::move(function)) {}
   double operator()(int64_t num_update) override {
     nb::gil_scoped_acquire acquire;
     return nb::cast<double>(function_.get()(num_update));
@@ -89,13 +89,13 @@ class CallableScheduler final : public LRScheduler {
     LRScheduler::set_base_lr(lr);
     if (nb::hasattr(function_.get(), "base_lr")) nb::setattr(function_.get(), "base_lr", nb::cast(lr));
   }
-  const nb::object& function() const { return function_.get(); }
+  nb::object function() const { return function_.get(); }
 
  protected:
   double after_warm_up(int64_t) override { return base_lr_; }
 
  private:
-  Callable function_;
+  Held function_;
 };
 
 void set_warm_up(LRScheduler& self, const WarmUp& warm_up, double final_lr) {
@@ -218,15 +218,15 @@ void bind_setters(SchedulerClass& type) {
 
 }  // namespace
 
-LRSchedulerPtr scheduler_from(nb::handle value, double base_lr) {
+LRSchedulerPtr scheduler_from(nb::handle value, double base_lr, nb::handle keeper) {
   if (value.is_none()) return nullptr;
-  if (nb::isinstance<LRScheduler>(value)) return nb::cast<LRSchedulerPtr>(value);
+  if (nb::isinstance<LRScheduler>(value)) return Held(nb::borrow(value), keeper).as<LRScheduler>();
   if (!PyCallable_Check(value.ptr()))
     throw nb::type_error(
         join("a schedule is due: an LRScheduler, or a function of the number of updates, not ", nb::repr(value).c_str())
             .c_str());
   if (nb::hasattr(value, "base_lr")) base_lr = nb::cast<double>(value.attr("base_lr"));
-  return std::make_shared<CallableScheduler>(nb::borrow(value), base_lr);
+  return std::make_shared<CallableScheduler>(Held(nb::borrow(value), keeper), base_lr);
 }
 
 nb::object scheduler_to_python(const LRSchedulerPtr& scheduler) {

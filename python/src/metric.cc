@@ -99,8 +99,9 @@ nb::tuple tuple_of_values(const EvalMetric& metric, const EvalMetric::NameValues
 // A metric whose methods are Python's.
 class PythonMetric final : public EvalMetric {
  public:
-  explicit PythonMetric(nb::handle object)
-      : EvalMetric({nb::str(nb::handle(object.type()).attr("__name__")).c_str()}), object_(nb::borrow(object)) {}
+  PythonMetric(nb::handle object, nb::handle keeper)
+      : EvalMetric({nb::str(nb::handle(object.type()).attr("__name__")).c_str()}),
+        object_(nb::borrow(object), keeper) {}
 
   nb::object object() const { return object_.get(); }
   void update(const std::vector<NDArray>& labels, const std::vector<NDArray>& preds) override {
@@ -131,20 +132,20 @@ class PythonMetric final : public EvalMetric {
     return name_values_from(object_.get().attr(nb::hasattr(object_.get(), method) ? method : otherwise)());
   }
 
-  Callable object_;
+  Held object_;
 };
 
 }  // namespace
 
 // ---- across the border ----------------------------------------------------------------------------------------------
 
-EvalMetricPtr metric_from(nb::handle value) {
+EvalMetricPtr metric_from(nb::handle value, nb::handle keeper) {
   if (native_types().contains(reinterpret_cast<PyObject*>(Py_TYPE(value.ptr()))) && nb::inst_ready(value))
-    return nb::cast<EvalMetricPtr>(value);
+    return Held(nb::borrow(value), keeper).as<EvalMetric>();
   const bool known = nb::isinstance<EvalMetric>(value) || (nb::hasattr(value, "update") && nb::hasattr(value, "get"));
   if (known && !PyType_Check(value.ptr()) && !nb::isinstance<nb::dict>(value))
-    return std::make_shared<PythonMetric>(value);
-  return metric_from(nb::object(nb::module_::import_("symbind.metric").attr("create")(value)));
+    return std::make_shared<PythonMetric>(value, keeper);
+  return metric_from(nb::object(nb::module_::import_("symbind.metric").attr("create")(value)), keeper);
 }
 
 nb::object metric_to_python(EvalMetric* metric) {
@@ -325,6 +326,7 @@ void def_attribute(nb::class_<EvalMetric, BareMetric>& type, const char* name, G
 
 void bind_base(nb::module_& m) {
   nb::class_<EvalMetric, BareMetric> type(m, "EvalMetric", nb::dynamic_attr(), nb::is_weak_referenceable(),
+                                          nb::type_slots(collector_slots),
                                           "How good predictions are. A subclass defines update(labels, preds), which "
                                           "adds to sum_metric and num_inst.");
   type.def(
@@ -413,7 +415,7 @@ void bind_base(nb::module_& m) {
 
 template <class Metric>
 nb::class_<Metric, EvalMetric> native_class(nb::module_& m, const char* name, const char* doc) {
-  nb::class_<Metric, EvalMetric> type(m, name, nb::dynamic_attr(), doc);
+  nb::class_<Metric, EvalMetric> type(m, name, nb::dynamic_attr(), nb::type_slots(collector_slots), doc);
   native_types().insert(type.ptr());
   return type;
 }
@@ -482,8 +484,8 @@ std::string name_of_function(nb::handle feval) {
   return name.find('<') == std::string::npos ? name : join("custom(", name, ")");
 }
 
-metric::Feval feval_from(nb::object feval) {
-  return [function = Callable(std::move(feval))](const NDArray& label, const NDArray& pred) {
+metric::Feval feval_from(nb::object feval, nb::handle keeper) {
+  return [function = Held(std::move(feval), keeper)](const NDArray& label, const NDArray& pred) {
     nb::gil_scoped_acquire acquire;
     const nb::object result = function.get()(to_numpy(label), to_numpy(pred));
     if (!PyTuple_Check(result.ptr())) return metric::Score(float_of(result));
@@ -503,7 +505,7 @@ void bind_custom_metric(nb::module_& m) {
              bool allow_extra_outputs, nb::handle output_names, nb::handle label_names) {
             if (!PyCallable_Check(feval.ptr()))
               throw nb::type_error(join("a function is due, not ", nb::repr(feval).c_str()).c_str());
-            new (self.p) metric::CustomMetric(feval_from(feval),
+            new (self.p) metric::CustomMetric(feval_from(feval, self.h),
                                               name.is_none() ? name_of_function(feval) : nb::str(name).c_str(),
                                               allow_extra_outputs, names_from(output_names), names_from(label_names));
             keep(self.h, std::pair("feval", feval), std::pair("allow_extra_outputs", allow_extra_outputs));
@@ -532,14 +534,18 @@ void bind_composite(nb::module_& m) {
              nb::handle output_names, nb::handle label_names) {
             std::vector<EvalMetricPtr> all;
             if (!metrics.is_none())
-              for (nb::handle metric : metrics) all.push_back(metric_from(metric));
+              for (nb::handle metric : metrics) all.push_back(metric_from(metric, self.h));
             new (self.p) metric::Composite(std::move(all), options_of(name, output_names, label_names));
             keep(self.h);
           },
           nb::arg("metrics").none() = nb::none(), nb::arg("name") = "composite",
           nb::arg("output_names").none() = nb::none(), nb::arg("label_names").none() = nb::none())
       .def(
-          "add", [](metric::Composite& self, nb::handle metric) { self.add(metric_from(metric)); }, nb::arg("metric"))
+          "add",
+          [](nb::pointer_and_handle<metric::Composite> self, nb::handle metric) {
+            self.p->add(metric_from(metric, self.h));
+          },
+          nb::arg("metric"))
       .def(
           "get_metric",
           [](const metric::Composite& self, size_t index) {

@@ -9,8 +9,8 @@ namespace symbind::python {
 
 // The metric itself where its class is one of the C++ ones. Any other object with update() and get(), among them
 // classes written in Python, comes as an adapter that calls its methods with the GIL held. A name, a list or a function
-// is first given to symbind.metric.create.
-EvalMetricPtr metric_from(nb::handle value);
+// is first given to symbind.metric.create. `keeper` will store it.
+EvalMetricPtr metric_from(nb::handle value, nb::handle keeper = {});
 nb::object metric_to_python(EvalMetric* metric);  // the object that metric_from was given; None for none
 
 // What get() returns, (name, value) or (names, values), and back.

@@ -1,28 +1,83 @@
 // A Python class may have one of ours among several bases: class MyIter(Logged, mx.io.DataIter). nanobind takes a
 // single base when it sets up such a class, although only the one of C++ matters to it; so that one is what it is told.
+//
+// Abstract classes, class Base(mx.metric.EvalMetric, abc.ABC), have a class of classes of their own, ABCMeta, and
+// Python wants one that is derived from both. nanobind compares its own by address, so it is made to count as derived
+// from ABCMeta instead: ABCMeta comes last in the order of its bases, where it adds no behaviour. What ABCMeta does
+// when a class is made (abstract methods are found, and no object of a class that has some is made) is done here.
+#include <utility>
+
 #include "bindings.h"
 
 namespace symbind::python {
 namespace {
 
 initproc set_up_class = nullptr;
+PyTypeObject* abstract_kind = nullptr;  // abc.ABCMeta
 
-int set_up_with_mixins(PyObject* self, PyObject* args, PyObject* kwargs) {
+bool is_ours(PyObject* base, PyObject* kind_of) { return Py_TYPE(base) == Py_TYPE(kind_of); }
+
+// The arguments with which nanobind sets a class up: null and an exception where two bases are ours.
+nb::object with_our_base(PyObject* self, PyObject* args) {
   PyObject* bases = PyTuple_Size(args) == 3 ? PyTuple_GetItem(args, 1) : nullptr;
-  if (!bases || !PyTuple_CheckExact(bases) || PyTuple_Size(bases) < 2) return set_up_class(self, args, kwargs);
+  if (!bases || !PyTuple_CheckExact(bases) || PyTuple_Size(bases) < 2) return nb::borrow(args);
   PyObject* ours = nullptr;
   for (Py_ssize_t i = 0; i < PyTuple_Size(bases); ++i) {
     PyObject* base = PyTuple_GetItem(bases, i);
-    if (Py_TYPE(base) != Py_TYPE(self)) continue;
+    if (!is_ours(base, self)) continue;
     if (ours) {
       PyErr_SetString(PyExc_TypeError, "a class can have one of Symbind's classes among its bases, not two");
-      return -1;
+      return {};
     }
     ours = base;
   }
-  const nb::object told = nb::steal(
+  return nb::steal(
       PyTuple_Pack(3, PyTuple_GetItem(args, 0), nb::make_tuple(nb::handle(ours)).ptr(), PyTuple_GetItem(args, 2)));
-  return told.is_valid() ? set_up_class(self, told.ptr(), kwargs) : -1;
+}
+
+bool has_abstract_base(const PyTypeObject* type) {
+  for (Py_ssize_t i = 0; i < PyTuple_Size(type->tp_mro); ++i)
+    if (PyType_IsSubtype(Py_TYPE(PyTuple_GetItem(type->tp_mro, i)), abstract_kind) &&
+        Py_TYPE(PyTuple_GetItem(type->tp_mro, i)) != Py_TYPE(type))
+      return true;
+  return false;
+}
+
+ternaryfunc call_class = nullptr;
+
+PyObject* call_unless_abstract(PyObject* self, PyObject* args, PyObject* kwargs) {
+  auto* type = reinterpret_cast<PyTypeObject*>(self);
+  if (!(PyType_GetFlags(type) & Py_TPFLAGS_IS_ABSTRACT)) return call_class(self, args, kwargs);
+  const nb::tuple none;
+  return PyBaseObject_Type.tp_new(type, none.ptr(), nullptr);  // which raises, and names the methods
+}
+
+int find_abstract_methods(PyObject* self) {
+  try {
+    nb::handle(self).attr("__abstractmethods__") = nb::steal(PyFrozenSet_New(nullptr));
+    nb::module_::import_("abc").attr("update_abstractmethods")(nb::handle(self));
+  } catch (nb::python_error& error) {
+    error.restore();
+    return -1;
+  }
+  return 0;
+}
+
+int set_up_with_mixins(PyObject* self, PyObject* args, PyObject* kwargs) {
+  const nb::object told = with_our_base(self, args);
+  if (!told.is_valid() || set_up_class(self, told.ptr(), kwargs) != 0) return -1;
+  return has_abstract_base(reinterpret_cast<PyTypeObject*>(self)) ? find_abstract_methods(self) : 0;
+}
+
+void count_as_abstract_kind(PyTypeObject* kind) {
+  abstract_kind =
+      reinterpret_cast<PyTypeObject*>(nb::object(nb::module_::import_("abc").attr("ABCMeta")).release().ptr());
+  if (PyType_IsSubtype(kind, abstract_kind)) return;
+  const nb::object last = nb::make_tuple(nb::handle(reinterpret_cast<PyObject*>(abstract_kind)));
+  PyObject* order = PySequence_Concat(kind->tp_mro, last.ptr());
+  if (!order) throw nb::python_error();
+  Py_DECREF(std::exchange(kind->tp_mro, order));
+  PyType_Modified(kind);
 }
 
 }  // namespace
@@ -30,8 +85,11 @@ int set_up_with_mixins(PyObject* self, PyObject* args, PyObject* kwargs) {
 void allow_mixins(nb::module_& m) {
   PyTypeObject* kind = Py_TYPE(nb::object(m.attr("NDArray")).ptr());
   if (kind->tp_init == set_up_with_mixins) return;
+  count_as_abstract_kind(kind);
   set_up_class = kind->tp_init;
   kind->tp_init = set_up_with_mixins;
+  call_class = kind->tp_call;
+  kind->tp_call = call_unless_abstract;
 }
 
 }  // namespace symbind::python

@@ -28,7 +28,9 @@ ModuleOptions options_from(nb::handle data_names, nb::handle label_names, nb::ha
 }
 
 // Anything that looks like a batch; a list of them is one per context.
-void forward(Module& self, nb::handle data_batch, std::optional<bool> is_train) {
+void forward(nb::pointer_and_handle<Module> module, nb::handle data_batch, std::optional<bool> is_train) {
+  Module& self = *module.p;
+  const KeeperScope making(module.h);
   if (PyList_Check(data_batch.ptr())) {
     std::vector<DataBatch> batches;
     for (nb::handle item : data_batch) batches.push_back(batch_from(item));
@@ -137,9 +139,10 @@ void bind_steps(nb::class_<Module, BaseModule, PythonModule<Module>>& type) {
           [](nb::handle self, nb::handle kvstore, nb::handle optimizer, nb::handle optimizer_params, bool force_init) {
             const LoggerScope log(logger_of(self));
             auto& module = nb::cast<Module&>(self);
-            const InitOptimizerArgs args{.kvstore = kvstore_from(kvstore),
-                                         .optimizer = optimizer_arg_from(optimizer),
-                                         .optimizer_params = optimizer_params_from(optimizer_params),
+            const nb::handle keeper = keeper_of_optimizer(self, kvstore);
+            const InitOptimizerArgs args{.kvstore = kvstore_from(kvstore, self),
+                                         .optimizer = optimizer_arg_from(optimizer, keeper),
+                                         .optimizer_params = optimizer_params_from(optimizer_params, keeper),
                                          .force_init = force_init};
             nb::gil_scoped_release release;  // a store may be busy with an updater of Python's
             module.Module::init_optimizer(args);
@@ -190,7 +193,13 @@ void bind_steps(nb::class_<Module, BaseModule, PythonModule<Module>>& type) {
             self.reshape(descs_from(data_shapes), descs_from(label_shapes));
           },
           nb::arg("data_shapes"), nb::arg("label_shapes").none() = nb::none())
-      .def("borrow_optimizer", &Module::borrow_optimizer, nb::arg("shared_module"));
+      .def(
+          "borrow_optimizer",
+          [](nb::pointer_and_handle<Module> self, nb::pointer_and_handle<Module> shared_module) {
+            self.p->borrow_optimizer(*shared_module.p);
+            keep_alive(self.h, shared_module.h);
+          },
+          nb::arg("shared_module"));
 }
 
 void bind_files_of(nb::class_<Module, BaseModule, PythonModule<Module>>& type) {
@@ -214,6 +223,19 @@ void bind_files_of(nb::class_<Module, BaseModule, PythonModule<Module>>& type) {
       });
 }
 
+// What the module keeps in C++ keeps the module while Python has it.
+template <auto getter>
+nb::object part(nb::pointer_and_handle<Module> self) {
+  const auto& held = (self.p->*getter)();
+  nb::object object;
+  if constexpr (requires { to_python(held); })
+    object = to_python(held);
+  else
+    object = nb::cast(held);
+  keep_whole(object, self.h);
+  return object;
+}
+
 // Names that scripts read though they begin with an underscore.
 void bind_inside(nb::class_<Module, BaseModule, PythonModule<Module>>& type) {
   type.def_prop_ro("symbol", [](const Module& self) { return self.Module::symbol(); })
@@ -224,7 +246,7 @@ void bind_inside(nb::class_<Module, BaseModule, PythonModule<Module>>& type) {
       .def_prop_ro("label_shapes", [](const Module& self) { return labels_or_none(self.Module::label_shapes()); })
       .def_prop_ro("output_shapes", [](const Module& self) { return list_of(self.Module::output_shapes()); })
       .def_prop_ro("_symbol", [](const Module& self) { return self.Module::symbol(); })
-      .def_prop_ro("_exec_group", &Module::exec_group)
+      .def_prop_ro("_exec_group", part<&Module::exec_group>)
       .def_prop_ro("_param_names", &Module::param_names)
       .def_prop_ro("_aux_names", &Module::aux_names)
       .def_prop_ro("_output_names", [](const Module& self) { return self.Module::output_names(); })
@@ -261,13 +283,13 @@ void bind_inside(nb::class_<Module, BaseModule, PythonModule<Module>>& type) {
       .def_prop_rw("_params_dirty", &Module::params_dirty, &Module::set_params_dirty)
       .def("_sync_params_from_devices", &Module::sync_params_from_devices)
       .def("_reset_bind", &Module::reset_bind)
-      .def_prop_ro("_optimizer", [](const Module& self) { return to_python(self.optimizer()); })
-      .def_prop_ro("_kvstore", [](const Module& self) { return to_python(self.kvstore()); })
+      .def_prop_ro("_optimizer", part<&Module::optimizer>)
+      .def_prop_ro("_kvstore", part<&Module::kvstore>)
       .def_prop_ro("_update_on_kvstore",
                    [](const Module& self) -> nb::object {
                      return self.optimizer_initialized ? nb::cast(self.update_on_kvstore()) : nb::none();
                    })
-      .def_prop_ro("_updater", &Module::updater)
+      .def_prop_ro("_updater", part<&Module::updater>)
       .def_prop_rw(
           "_preload_opt_states",
           [](const Module& self) -> nb::object {
@@ -283,7 +305,7 @@ void bind_inside(nb::class_<Module, BaseModule, PythonModule<Module>>& type) {
 
 void bind_module(nb::module_& m) {
   nb::class_<Module, BaseModule, PythonModule<Module>> type(
-      m, "Module", "A network with its parameters, its optimizer and its devices.");
+      m, "Module", nb::type_slots(collector_slots), "A network with its parameters, its optimizer and its devices.");
   type.def(
       "__init__",
       [](nb::pointer_and_handle<Module> self, const Symbol& symbol, nb::handle data_names, nb::handle label_names,

@@ -20,11 +20,11 @@ Statistic statistic_from(nb::handle value) {
       join("stat_func returns an NDArray, a list of them or a number, not ", nb::repr(value).c_str()).c_str());
 }
 
-StatFunc stat_func_from(nb::object function) {
+StatFunc stat_func_from(nb::object function, nb::handle keeper) {
   if (function.is_none()) return {};
   if (!PyCallable_Check(function.ptr()))
     throw nb::type_error(join("stat_func must be callable: ", nb::repr(function).c_str(), " is not").c_str());
-  return [held = Callable(std::move(function))](const NDArray& array) {
+  return [held = Held(std::move(function), keeper)](const NDArray& array) {
     nb::gil_scoped_acquire acquire;
     return statistic_from(nb::object(held.get()(array)));
   };
@@ -45,7 +45,7 @@ nb::list toc(Monitor& self) {
 }  // namespace
 
 void bind_monitor(nb::module_& m) {
-  nb::class_<Monitor>(m, "Monitor", nb::dynamic_attr(), nb::is_weak_referenceable(),
+  nb::class_<Monitor>(m, "Monitor", nb::dynamic_attr(), nb::is_weak_referenceable(), nb::type_slots(collector_slots),
                       "Looks into a network while it runs: every `interval` batches a statistic of each array whose "
                       "name matches `pattern`; stat_func takes an NDArray, and is the root of the mean square "
                       "otherwise.")
@@ -53,9 +53,10 @@ void bind_monitor(nb::module_& m) {
           "__init__",
           [](nb::pointer_and_handle<Monitor> self, int64_t interval, nb::object stat_func, const std::string& pattern,
              bool sort, bool monitor_all) {
-            new (self.p) Monitor(
-                interval,
-                {.stat_func = stat_func_from(stat_func), .pattern = pattern, .sort = sort, .monitor_all = monitor_all});
+            new (self.p) Monitor(interval, {.stat_func = stat_func_from(stat_func, self.h),
+                                            .pattern = pattern,
+                                            .sort = sort,
+                                            .monitor_all = monitor_all});
             self.h.attr("stat_func") = stat_func;
             self.h.attr("pattern") = pattern;
             self.h.attr("sort") = sort;

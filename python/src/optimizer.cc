@@ -234,13 +234,13 @@ void set_progress(Optimizer& self, int64_t num_update, int64_t begin_num_update,
 
 // ---- Arguments -----------------------------------------------------------------------------------------------------
 
-OptimizerValue value_from(nb::handle value) {
+OptimizerValue value_from(nb::handle value, nb::handle keeper) {
   if (PyBool_Check(value.ptr())) return value.is(Py_True);
   if (PyLong_Check(value.ptr())) return nb::cast<int64_t>(value);
   if (PyFloat_Check(value.ptr())) return nb::cast<double>(value);
   if (nb::isinstance<nb::str>(value)) return nb::cast<std::string>(value);
-  if (nb::isinstance(value, numpy_module().attr("generic"))) return value_from(nb::object(value.attr("item")()));
-  return OptimizerObject{Callable(nb::borrow(value))};
+  if (nb::isinstance(value, numpy_module().attr("generic"))) return value_from(nb::object(value.attr("item")()), {});
+  return OptimizerObject{Held(nb::borrow(value), keeper)};
 }
 
 // A whole number is given back as an int, which serves as a float too.
@@ -248,7 +248,7 @@ nb::object value_to_python(const OptimizerValue& value) {
   return std::visit(
       []<class T>(const T& held) -> nb::object {
         if constexpr (std::is_same_v<T, OptimizerObject>)
-          return std::any_cast<const Callable&>(held.value).get();
+          return std::any_cast<const Held&>(held.value).get();
         else if constexpr (std::is_same_v<T, LRSchedulerPtr>)
           return scheduler_to_python(held);
         else
@@ -263,20 +263,20 @@ nb::object argument_of(const Optimizer& self, const std::string& name) {
   return text && *text == "None" ? nb::none() : value_to_python(value);
 }
 
-void set_argument(Optimizer& self, const std::string& name, nb::handle value) {
-  self.set_argument(name, value.is_none() ? OptimizerValue("None") : value_from(value));
+void set_argument(nb::pointer_and_handle<Optimizer> self, const std::string& name, nb::handle value) {
+  self.p->set_argument(name, value.is_none() ? OptimizerValue("None") : value_from(value, keeper_of(self.h)));
 }
 
-void take(OptimizerParams& params, nb::handle key, nb::handle value, double base_lr) {
+void take(OptimizerParams& params, nb::handle key, nb::handle value, double base_lr, nb::handle keeper) {
   if (!nb::isinstance<nb::str>(key)) throw wrong_type("the name of an optimizer's argument is due", key);
   const auto name = nb::cast<std::string>(key);
   if (value.is_none() || name == "sym" || name == "param_idx2name" || name == "param_dict") return;
-  params.insert_or_assign(name,
-                          name == "lr_scheduler" ? OptimizerValue(scheduler_from(value, base_lr)) : value_from(value));
+  params.insert_or_assign(name, name == "lr_scheduler" ? OptimizerValue(scheduler_from(value, base_lr, keeper))
+                                                       : value_from(value, keeper));
 }
 
 void register_class(const std::string& name, nb::object type) {
-  register_optimizer(name, [held = Callable(std::move(type))](const OptimizerParams& params) -> OptimizerPtr {
+  register_optimizer(name, [held = Held(std::move(type))](const OptimizerParams& params) -> OptimizerPtr {
     nb::gil_scoped_acquire acquire;
     const nb::object made = held.get()(**optimizer_params_to_python(params));
     if (!nb::isinstance<Optimizer>(made)) throw wrong_type("a registered optimizer must be an Optimizer", made);
@@ -331,13 +331,13 @@ nb::object to_python(const StateTree& state) {
   return state.is_list ? nb::object(parts) : nb::object(nb::tuple(parts));
 }
 
-OptimizerParams optimizer_params_from(nb::handle value) {
+OptimizerParams optimizer_params_from(nb::handle value, nb::handle keeper) {
   OptimizerParams params;
   if (value.is_none()) return params;
   const nb::dict dict = nb::borrow<nb::dict>(nb::object(nb::handle(reinterpret_cast<PyObject*>(&PyDict_Type))(value)));
   double base_lr = 0.01;
   if (dict.contains("learning_rate")) nb::try_cast(nb::object(dict["learning_rate"]), base_lr);
-  for (auto [key, item] : dict) take(params, key, item, base_lr);
+  for (auto [key, item] : dict) take(params, key, item, base_lr, keeper);
   return params;
 }
 
@@ -351,8 +351,8 @@ nb::dict optimizer_params_to_python(const OptimizerParams& params) {
   return dict;
 }
 
-OptimizerPtr optimizer_from(nb::handle value) {
-  if (nb::isinstance<Optimizer>(value)) return nb::cast<OptimizerPtr>(value);
+OptimizerPtr optimizer_from(nb::handle value, nb::handle keeper) {
+  if (nb::isinstance<Optimizer>(value)) return Held(nb::borrow(value), keeper).as<Optimizer>();
   if (nb::isinstance<nb::str>(value)) return Optimizer::create(nb::cast<std::string>(value));
   throw wrong_type("an optimizer is due (mx.optimizer.SGD(...), or a name)", value);
 }
@@ -369,13 +369,13 @@ nb::object to_python(const OptimizerPtr& optimizer) {
 }
 
 void bind_optimizer(nb::module_& m) {
-  nb::class_<Optimizer, PyOptimizer>(m, "Optimizer", nb::is_weak_referenceable())
+  nb::class_<Optimizer, PyOptimizer>(m, "Optimizer", nb::is_weak_referenceable(), nb::type_slots(collector_slots))
       .def("__init__", [](Optimizer* self) { new (self) PyOptimizer(); })
       .def("_set",
-           [](Optimizer& self, const std::string& rule, nb::handle arguments, std::string name) {
-             PyOptimizer* python = python_part(self);
+           [](nb::pointer_and_handle<Optimizer> self, const std::string& rule, nb::handle arguments, std::string name) {
+             PyOptimizer* python = python_part(*self.p);
              require(python != nullptr, "[optimizer] one made in C++ cannot be initialised again");
-             python->set(rule, optimizer_params_from(arguments), std::move(name));
+             python->set(rule, optimizer_params_from(arguments, self.h), std::move(name));
            })
       .def("create_state", &create_state<false>, nb::arg("index").none(), nb::arg("weight").none(),
            "What the optimizer remembers of this parameter: None, an array, or a tuple.")
@@ -397,7 +397,9 @@ void bind_optimizer(nb::module_& m) {
           [](Optimizer& self, std::optional<double> bound) { self.clip_gradient = bound; }, nb::arg().none())
       .def_prop_rw(
           "lr_scheduler", [](const Optimizer& self) { return scheduler_to_python(self.lr_scheduler); },
-          [](Optimizer& self, nb::handle value) { self.lr_scheduler = scheduler_from(value, self.own_lr()); },
+          [](nb::pointer_and_handle<Optimizer> self, nb::handle value) {
+            self.p->lr_scheduler = scheduler_from(value, self.p->own_lr(), keeper_of(self.h));
+          },
           nb::arg().none())
       .def_prop_rw("num_update", &Optimizer::num_update,
                    [](Optimizer& self, int64_t count) {

@@ -10,11 +10,12 @@ namespace symbind::python {
 // A dict, or pairs as in MXNet's default (("learning_rate", 0.01),). A value of None counts as not given; whatever is
 // no number, truth, text or schedule reaches only optimizers written in Python. `sym`, `param_idx2name` and
 // `param_dict` are left out: a module names its parameters itself.
-OptimizerParams optimizer_params_from(nb::handle value);
+// `keeper` will store them.
+OptimizerParams optimizer_params_from(nb::handle value, nb::handle keeper = {});
 nb::dict optimizer_params_to_python(const OptimizerParams& params);
 
-// An Optimizer, or the name of one.
-OptimizerPtr optimizer_from(nb::handle value);
+// An Optimizer, or the name of one; `keeper` will store it.
+OptimizerPtr optimizer_from(nb::handle value, nb::handle keeper = {});
 // The Python object itself where there is one; one made in C++ appears under the class of its name (symbind.optimizer).
 nb::object to_python(const OptimizerPtr& optimizer);
 

@@ -45,13 +45,21 @@ void set_states_of(Updater& self, const nb::dict& states) {
 }  // namespace
 
 void bind_updater(nb::module_& m) {
-  nb::class_<Updater>(m, "Updater", nb::dynamic_attr(), nb::is_weak_referenceable(),
+  nb::class_<Updater>(m, "Updater", nb::dynamic_attr(), nb::is_weak_referenceable(), nb::type_slots(collector_slots),
                       "An optimizer with the states of the parameters it has seen: updater(index, grad, weight).")
       .def(
-          "__init__", [](Updater* self, nb::handle optimizer) { new (self) Updater(optimizer_from(optimizer)); },
+          "__init__",
+          [](nb::pointer_and_handle<Updater> self, nb::handle optimizer) {
+            new (self.p) Updater(optimizer_from(optimizer, self.h));
+          },
           nb::arg("optimizer").none())
       .def("__call__", &call_updater, nb::arg("index").none(), nb::arg("grad").none(), nb::arg("weight").none())
-      .def_prop_ro("optimizer", [](const Updater& self) { return to_python(self.optimizer()); })
+      .def_prop_ro("optimizer",
+                   [](nb::pointer_and_handle<Updater> self) {
+                     nb::object optimizer = to_python(self.p->optimizer());
+                     keep_whole(optimizer, self.h);
+                     return optimizer;
+                   })
       .def("_get_states_dict", &states_of)
       .def("_set_states_dict", &set_states_of)
       .def(

@@ -94,7 +94,7 @@ class Initializer(_native):
     def _verbose_print(self, desc, init, arr):
         if self._verbose and self._print_func:
             what = init or getattr(desc, "attrs", {}).get("__init__") or str(desc).rpartition("_")[2]
-            _logging.info("Initialized %s as %s: %s", desc, what, self._print_func(arr))
+            _logging.getLogger().info("Initialized %s as %s: %s", desc, what, self._print_func(arr))
 
     def dumps(self):
         """The text that an __init__ attribute holds: '["uniform", {"scale": 0.07}]'."""

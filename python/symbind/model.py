@@ -62,6 +62,16 @@ def _update_params(param_arrays, grad_arrays, updater, num_device, kvstore=None,
             updater(index * num_device + device, grad, weight)
 
 
+def _counting_from_one(callbacks):
+    """The callbacks with `nbatch` as FeedForward counts, from 1; a Module counts from 0."""
+
+    def counting(callback):
+        return lambda param: callback(param._replace(nbatch=param.nbatch + 1))
+
+    several = callbacks if isinstance(callbacks, (list, tuple)) else [] if callbacks is None else [callbacks]
+    return [counting(callback) if callable(callback) else callback for callback in several]
+
+
 class FeedForward:
     """The model class that came before Module, kept for scripts that use it: a Module behind fit and predict."""
 
@@ -119,9 +129,10 @@ class FeedForward:
         )
 
     def _limited(self, iterator):
+        """Epochs of `epoch_size` batches, each going on where the last one ended."""
         from .io import ResizeIter
 
-        return iterator if self.epoch_size is None else ResizeIter(iterator, self.epoch_size)
+        return iterator if self.epoch_size is None else ResizeIter(iterator, self.epoch_size, reset_internal=False)
 
     def _module(self, iterator, logger=None, work_load_list=None):
         from .module import Module
@@ -154,7 +165,10 @@ class FeedForward:
         """Trains on arrays or on an iterator; the parameters are then in arg_params and aux_params."""
         if self.num_epoch is None:
             raise ValueError("FeedForward needs num_epoch to be fitted")
-        train_data = self._limited(self._iterator(X, y, training=True))
+        train_data = self._iterator(X, y, training=True)
+        if train_data is X:
+            train_data.reset()
+        train_data = self._limited(train_data)
         if isinstance(eval_data, (tuple, list)) and len(eval_data) == 2:
             data, labels = (_np.array(part) if isinstance(part, list) else part for part in eval_data)
             eval_data = self._iterator(data, labels, training=False)
@@ -164,7 +178,7 @@ class FeedForward:
             eval_data=eval_data,
             eval_metric=eval_metric,
             epoch_end_callback=epoch_end_callback,
-            batch_end_callback=batch_end_callback,
+            batch_end_callback=_counting_from_one(batch_end_callback),
             kvstore=kvstore,
             optimizer=self.optimizer,
             optimizer_params=self.kwargs or (("learning_rate", 0.01),),

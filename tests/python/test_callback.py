@@ -2,13 +2,16 @@
 
 import logging
 import os
+import struct
 import subprocess
 import sys
+import textwrap
 import threading
 from collections import namedtuple
 
 import numpy as np
 import pytest
+from script_runs import environment, package_path
 
 import symbind as mx
 from symbind import _symbind
@@ -209,6 +212,50 @@ def test_messages_go_to_logging(caplog):
         ("INFO", "100 % of it", "root"),
         ("WARNING", "careful", "root"),
     ]
+
+
+MESSAGES = {
+    "an iterator": "mx.io.MNISTIter(image=IMAGES, label=LABELS, batch_size=2)",
+    "a warning": "mx.mod.Module(net, label_names=['no_such_label'])",
+    "a module": "module.fit(train, num_epoch=1)",
+    "a module with the logging module": "mx.mod.Module(net, logger=logging).fit(train, num_epoch=1)",
+    "names that do not match": "mx.module.base_module._check_names_match(['a'], [('b', (1,))], 'data', False)",
+    "a verbose initializer": "mx.init.One().set_verbosity(True)(mx.init.InitDesc('w_weight'), mx.nd.ones((2,)))",
+    "FeedForward": "mx.model.FeedForward(net, num_epoch=1).fit(train)",
+    "a callback": "mx.callback.do_checkpoint(FOLDER + '/net')(0, net, {}, {})",
+}
+
+
+@pytest.mark.parametrize("call", MESSAGES.values(), ids=MESSAGES)
+def test_no_message_configures_logging(call, tmp_path):
+    images, labels = tmp_path / "images", tmp_path / "labels"
+    images.write_bytes(struct.pack(">IIII", 0x803, 4, 2, 2) + bytes(16))
+    labels.write_bytes(struct.pack(">II", 0x801, 4) + bytes(4))
+    program = f"""
+        import logging
+        import numpy as np
+        import symbind as mx
+
+        IMAGES, LABELS, FOLDER = {str(images)!r}, {str(labels)!r}, {str(tmp_path)!r}
+        net = mx.sym.SoftmaxOutput(mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=3), name="softmax")
+        train = mx.io.NDArrayIter(np.ones((8, 6)), np.zeros(8), 4)
+        module = mx.mod.Module(net)
+        {call}
+        assert not logging.getLogger().handlers, "a message configured the root logger"
+        logging.basicConfig(level=logging.DEBUG, format="%(levelname)s: %(message)s")
+        train.reset()
+        mx.mod.Module(net).fit(train, num_epoch=1)
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)],
+        env=environment(package_path()),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "INFO: Epoch[0] Train-accuracy=" in done.stderr
 
 
 def test_messages_go_to_the_logger_at_work(caplog):

@@ -68,6 +68,8 @@ def test_attributes_have_mxnets_names():
     assert multi.base_lr == pytest.approx(0.01)
     poly = L.PolyScheduler(max_update=10, base_lr=0.1, pwr=3, warmup_steps=2)
     assert (poly.max_update, poly.power, poly.final_lr, poly.base_lr_orig, poly.max_steps) == (10, 3, 0, 0.1, 8)
+    cosine = L.CosineScheduler(max_update=10, base_lr=0.1, final_lr=0.02, warmup_steps=3)
+    assert (cosine.max_update, cosine.final_lr, cosine.base_lr_orig, cosine.max_steps) == (10, 0.02, 0.1, 7)
 
 
 def test_attributes_can_be_changed_under_way():

@@ -55,6 +55,88 @@ def test_a_checkpoint_is_logged_once(tmp_path, caplog):
     assert [record.getMessage() for record in caplog.records] == [f'Saved checkpoint to "{tmp_path}/model-0003.params"']
 
 
+def test_samples_that_fill_no_batch_of_an_array_come_first_in_the_next_epoch():
+    batches = []
+    model(num_epoch=3, numpy_batch_size=8).fit(
+        DATA, LABEL, batch_end_callback=lambda param: batches.append((param.epoch, param.nbatch))
+    )
+    assert batches == [(0, 1), (0, 2), (1, 1), (1, 2), (1, 3), (2, 1), (2, 2)]  # of 20 samples 4 wait, then none
+
+
+class Watched(mx.io.NDArrayIter):
+    """Notes the first sample of every batch."""
+
+    def __init__(self):
+        super().__init__(np.arange(10, dtype=np.float32).reshape(10, 1), np.zeros(10), 2)
+        self.seen = []
+
+    def next(self):
+        batch = super().next()
+        self.seen.append(int(batch.data[0].asnumpy()[0, 0]))
+        return batch
+
+
+@pytest.mark.parametrize(
+    "epoch_size, expected",
+    [
+        (2, [0, 2, 4, 6, 8, 0]),
+        (3, [0, 2, 4, 6, 8, 0, 2, 4, 6]),
+        (5, [0, 2, 4, 6, 8] * 3),
+        (7, [0, 2, 4, 6, 8] * 4 + [0]),
+        (None, [0, 2, 4, 6, 8] * 3),
+    ],
+)
+def test_short_epochs_go_on_where_the_last_one_ended(epoch_size, expected):
+    train = Watched()
+    model(num_epoch=3, epoch_size=epoch_size).fit(train)
+    assert train.seen == expected
+
+
+def test_an_iterator_that_was_read_is_read_from_its_beginning():
+    train = Watched()
+    for _ in train:
+        pass
+    train.seen.clear()
+    model(num_epoch=1).fit(train)
+    assert train.seen == [0, 2, 4, 6, 8]
+
+
+def test_batches_are_counted_from_one():
+    counts = []
+    model(num_epoch=2).fit(
+        Watched(), batch_end_callback=[lambda param: counts.append(param.nbatch), mx.callback.Speedometer(2)]
+    )
+    assert counts == [1, 2, 3, 4, 5] * 2
+    with pytest.raises(TypeError, match="a callback must be callable: 3 is not"):
+        model(num_epoch=1).fit(Watched(), batch_end_callback=3)
+
+
+def test_parameters_of_several_devices_are_updated_one_by_one():
+    from symbind.model import _update_params
+
+    def arrays(*rows):
+        return [[mx.nd.array([value]) for value in row] for row in rows]
+
+    weights = arrays([1, 1], [2, 2], [3, 3])
+    grads = arrays([0.5, 1], [0, 0], [2, 4])
+    grads[1] = [None, None]  # fixed
+    calls = []
+
+    def updater(index, grad, weight):
+        calls.append((index, grad.asscalar(), weight.asscalar()))
+        weight -= grad
+
+    _update_params(weights, grads, updater, 2)
+    assert calls == [(0, 0.5, 1), (1, 1, 1), (4, 2, 3), (5, 4, 3)]
+    assert [[w.asscalar() for w in row] for row in weights] == [[0.5, 0], [2, 2], [1, -1]]
+
+    store = mx.kv.create("local")
+    for name, row in zip("abc", weights):
+        store.init(name, row[0])
+    _update_params(weights, grads, updater, 2, store, list("abc"))
+    assert [[w.asscalar() for w in row] for row in weights] == [[-1, -1.5], [2, 2], [-5, -7]]  # by the devices' sum
+
+
 def test_what_is_no_data_is_said():
     with pytest.raises(TypeError, match="not a list"):
         model().fit(DATA.tolist(), LABEL)

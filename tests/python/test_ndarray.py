@@ -99,6 +99,33 @@ def test_indexing_is_numpys(key):
     np.testing.assert_array_equal(array.asnumpy(), changed)
 
 
+@pytest.mark.parametrize("source, destination", [(0, 2), (-1, 0), ([0, 1], [-1, -2]), ((2, 0), (0, 1)), (1, 1)])
+def test_axes_are_moved_as_numpy_moves_them(source, destination):
+    values = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+    moved = mx.nd.moveaxis(mx.nd.array(values), source, destination)
+    np.testing.assert_array_equal(moved.asnumpy(), np.moveaxis(values, source, destination))
+
+
+@pytest.mark.parametrize(
+    "source, destination, message",
+    [(3, 0, "out of bounds"), (0, -4, "out of bounds"), ([0, 0], [1, 2], "twice"), ([0, 1], [2, -1], "twice")],
+)
+def test_axes_that_are_not_there_cannot_be_moved(source, destination, message):
+    with pytest.raises(ValueError, match=message):
+        mx.nd.moveaxis(mx.nd.zeros((2, 3, 4)), source, destination)
+
+
+@pytest.mark.parametrize("key", [slice(3, 1), slice(4, None), slice(-1, 1), slice(9, 12)])
+def test_a_slice_whose_end_is_before_its_start_is_empty(key):
+    values = np.arange(8, dtype=np.float32).reshape(4, 2)
+    array = mx.nd.array(values)
+    empty = array[key]
+    assert empty.shape == values[key].shape == (0, 2) and empty.asnumpy().shape == (0, 2)
+    array[key] = 7
+    np.testing.assert_array_equal(array.asnumpy(), values)
+    assert mx.nd.array([1, 2, 3, 4])[3:1].shape == (0,)
+
+
 def test_indexing_with_arrays_and_masks():
     values = np.arange(6, dtype=np.float32).reshape(2, 3)
     array = mx.nd.array(values)
@@ -110,6 +137,26 @@ def test_indexing_with_arrays_and_masks():
     array[:] = np.ones((2, 3))
     array[0] = [4, 5, 6]
     np.testing.assert_array_equal(array.asnumpy(), [[4, 5, 6], [1, 1, 1]])
+
+
+@pytest.mark.parametrize(
+    "name, expected",
+    [
+        ("lesser", [0, 0, 1]),
+        ("lesser_equal", [0, 1, 1]),
+        ("greater", [1, 0, 0]),
+        ("greater_equal", [1, 1, 0]),
+        ("equal", [0, 1, 0]),
+        ("not_equal", [1, 0, 1]),
+    ],
+)
+def test_a_number_is_compared_with_an_array_from_its_side(name, expected):
+    compare = getattr(mx.nd, name)
+    array = mx.nd.array([1, 2, 3])
+    assert compare(2, array).asnumpy().tolist() == expected
+    assert compare(array * 0 + 2, array).asnumpy().tolist() == expected
+    assert [compare(2, value) for value in (1, 2, 3)] == expected
+    assert compare(array, 2).asnumpy().tolist() == [compare(value, 2) for value in (1, 2, 3)]
 
 
 @pytest.mark.parametrize("key", [5, -4, (0, 9), "x", 1.5])

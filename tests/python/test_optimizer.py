@@ -140,6 +140,9 @@ def test_multipliers_counts_and_names():
     sgd._update_count(0)
     assert (sgd._index_update_count, sgd.num_update) == ({0: 2, 1: 1}, 2)
     other = pickle.loads(pickle.dumps(sgd))
+    assert (other.lr_mult, other.wd_mult) == (sgd.lr_mult, sgd.wd_mult)
+    np.testing.assert_allclose(other._get_lrs([0, 1, 2]), [0.2, 0.4, 0.1])
+    np.testing.assert_allclose(other._get_wds([0, 1, 2]), [0.3, 0.05, 0.1])
     assert (other._index_update_count, other.num_update, other.lr_mult) == ({0: 2, 1: 1}, 2, sgd.lr_mult)
     sgd.num_update = 10
     sgd._index_update_count = {0: 10}

@@ -64,7 +64,10 @@ def test_a_shared_weight_counts_once(capsys):
     weight = mx.sym.Variable("shared_weight")
     net = mx.sym.FullyConnected(mx.sym.Variable("data"), weight, num_hidden=4, no_bias=True, name="a")
     net = mx.sym.FullyConnected(net, weight, num_hidden=4, no_bias=True, name="b")
-    assert "Total params: 16" in summary(capsys, net, shape={"data": (2, 4)})
+    lines = summary(capsys, net, shape={"data": (2, 4)})
+    assert "Total params: 16" in lines
+    rows = [line.split() for line in lines if line.startswith(("a(", "b("))]
+    assert rows == [["a(FullyConnected)", "4", "16", "data"], ["b(FullyConnected)", "4", "0", "a"]]
 
 
 def test_anything_but_a_symbol_is_a_type_error():

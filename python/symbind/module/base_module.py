@@ -34,4 +34,4 @@ def _check_names_match(data_names, data_shapes, name, throw):
         message = f"{name}_shapes describe {actual}, but {name}_names are {list(data_names)}"
         if throw:
             raise ValueError(message)
-        _logging.warning(message)
+        _logging.getLogger().warning(message)

@@ -86,12 +86,19 @@ def concatenate(arrays, axis=0, always_copy=True):
 
 def moveaxis(tensor, source, destination):
     """The array with some axes moved to other places."""
-    axes = list(range(tensor.ndim))
-    source = [axis % tensor.ndim for axis in _shape(source)]
-    destination = [axis % tensor.ndim for axis in _shape(destination)]
+
+    def normalized(given, what):
+        axes = [axis + tensor.ndim if axis < 0 else axis for axis in _shape(given)]
+        if any(not 0 <= axis < tensor.ndim for axis in axes):
+            raise ValueError(f"{what} {given} is out of bounds for an array of {tensor.ndim} axes")
+        if len(set(axes)) != len(axes):
+            raise ValueError(f"{what} {given} names an axis twice")
+        return axes
+
+    source, destination = normalized(source, "source"), normalized(destination, "destination")
     if len(source) != len(destination):
         raise ValueError("as many destinations as sources are due")
-    rest = [axis for axis in axes if axis not in source]
+    rest = [axis for axis in range(tensor.ndim) if axis not in source]
     for place, axis in sorted(zip(destination, source)):
         rest.insert(place, axis)
     return tensor.transpose(rest)
