@@ -1,4 +1,7 @@
-// The CPU's implementation lists: oneDNN's where it is there and accepts a node, else the plain ones.
+// The CPU's implementation lists: oneDNN's where it is there and accepts a node, then our own for what it computes
+// slowly or not at all, and the plain ones, which accept everything.
+#include "symbind/backend/cpu/as_float.h"
+#include "symbind/backend/cpu/conv_gemm.h"
 #include "symbind/backend/cpu/families.h"
 #include "symbind/backend/cpu/onednn.h"
 #include "symbind/backend/cpu/parallel.h"
@@ -28,6 +31,7 @@ class CpuTarget final : public Target {
     using namespace cpu_backend;
     add_winograd(table_);
     add_onednn(table_);
+    add_as_float(table_);
     add_activation(table_);
     add_adaptive_optimizer(table_);
     add_batch_norm_lanes(table_);
@@ -35,6 +39,7 @@ class CpuTarget final : public Target {
     add_batch_norm_again(table_);
     add_broadcast(table_);
     add_concat(table_);
+    add_conv_gemm(table_);
     add_conv(table_);
     add_conv_fused(table_);
     add_creation(table_);

@@ -17,7 +17,8 @@ namespace {
 using dnnl::algorithm;
 using dnnl::prop_kind;
 
-constexpr int64_t few_channels = 4;  // so many a first layer reads plain
+constexpr int64_t few_channels = 4;       // so many a first layer reads plain
+constexpr int64_t reorder_products = 16;  // multiply-adds per element of data and output that pay for reordering these
 
 // A convolution in oneDNN's terms: descriptions of the arrays, and the numbers in its convention. The activations are
 // wanted all blocked, all channels-last or all plain, but that a first layer takes its few channels plain and gives
@@ -49,8 +50,38 @@ struct Problem {
   }
 
   int threads() const { return threads_for(products, thread_products); }
+  int64_t elements() const { return count(data) + count(output); }
+
+  // The same with its activations brought to these layouts by the kernel itself.
+  Problem in(Layout data_layout, Layout output_layout) const {
+    Problem other = *this;
+    other.data = in_layout(data, data_layout);
+    other.output = in_layout(output, output_layout);
+    // With one channel, plain and channels last are the same bytes.
+    const auto is_same = [](const Desc& given, const Desc& wanted, Layout layout) {
+      return given.get_dims()[1] == 1 && layout != Layout::blocked8 && layout != Layout::blocked16 &&
+             given.get_size() == wanted.get_size();
+    };
+    if (is_same(given_data, other.data, data_layout)) other.given_data = other.data;
+    if (is_same(given_output, other.output, output_layout)) other.given_output = other.output;
+    return other;
+  }
 
  private:
+  static int64_t count(const Desc& desc) {
+    int64_t elements = 1;
+    for (const int64_t extent : desc.get_dims()) elements *= extent;
+    return elements;
+  }
+  static Desc in_layout(const Desc& desc, Layout layout) {
+    const Dims dims = desc.get_dims();
+    const DType dtype = desc.get_data_type() == dnnl::memory::data_type::f32   ? DType::float32
+                        : desc.get_data_type() == dnnl::memory::data_type::f16 ? DType::float16
+                                                                               : DType::bfloat16;
+    if (const int64_t block = block_of(layout); block > 1) return with_blocks(dims, dtype, block);
+    return layout == Layout::channels_last ? with_channels_last(dims, dtype) : dense(dims, dtype);
+  }
+
   static bool fit_together(const Tensor& data, const Tensor& output, bool first_layer_may_mix) {
     if (block_of(output.layout) > 1 && data.layout == Layout::plain)
       return first_layer_may_mix && data.shape[1] <= few_channels;
@@ -134,13 +165,26 @@ std::pair<Program::Array, Program::Array> folded(Program& program, const Problem
   return {weight, bias};
 }
 
-void assemble_forward(Program& program, const NodeView& node, const Problem& problem, const ConvolutionFused& p) {
-  const ConvolutionFusedInputs at = inputs_of(p);
+// The primitive, and whether what follows the products is done apart from it.
+struct Forward {
+  dnnl::convolution_forward::primitive_desc descriptor;
+  bool apart;
+};
+
+Forward describe_forward(const Problem& problem, const ConvolutionFused& p) {
   const bool with_bias = !p.no_bias || p.has_norms();
-  After after{p.sum, p.sum_is_spent, eltwise_of(p.act_type)};
+  const After after{p.sum, p.sum_is_spent, eltwise_of(p.act_type)};
   auto descriptor = forward_descriptor(problem, with_bias, attributes(after.post_ops(problem.output)));
   const bool apart = (p.sum || after.activation) && is_slow_with_post_ops(descriptor);
   if (apart) descriptor = forward_descriptor(problem, with_bias, attributes());
+  return {descriptor, apart};
+}
+
+void assemble_forward(Program& program, const NodeView& node, const Problem& problem, const ConvolutionFused& p) {
+  const ConvolutionFusedInputs at = inputs_of(p);
+  const bool with_bias = !p.no_bias || p.has_norms();
+  const std::optional<Eltwise> activation = eltwise_of(p.act_type);
+  const auto [descriptor, apart] = describe_forward(problem, p);
 
   const auto data = program.reordered(program.input(0, problem.given_data), problem.data);
   const auto given = program.output(0, problem.given_output), output = program.writable(given, problem.output);
@@ -173,16 +217,23 @@ void assemble_forward(Program& program, const NodeView& node, const Problem& pro
   } else {
     program.execute(dnnl::convolution_forward(descriptor), descriptor, arrays);
   }
-  if (apart && after.activation) program.activate(output, *after.activation);
+  if (apart && activation) program.activate(output, *activation);
   program.finish(output, given);
 }
 
 // ---- Gradients ------------------------------------------------------------------------------------------------------
 
+dnnl::convolution_backward_data::primitive_desc describe_grad_data(const Problem& problem) {
+  return {engine(),       algorithm::convolution_direct,
+          problem.data,   any(problem.weight),
+          problem.output, problem.stride,
+          problem.dilate, problem.pad,
+          problem.pad,    forward_descriptor(problem, false, attributes()),
+          attributes()};
+}
+
 void assemble_grad_data(Program& program, const Problem& problem) {
-  const dnnl::convolution_backward_data::primitive_desc descriptor(
-      engine(), algorithm::convolution_direct, problem.data, any(problem.weight), problem.output, problem.stride,
-      problem.dilate, problem.pad, problem.pad, forward_descriptor(problem, false, attributes()), attributes());
+  const auto descriptor = describe_grad_data(problem);
   const auto out_grad = program.reordered(program.input(0, problem.given_output), problem.output);
   const auto weight = program.prepared(1, problem.weight, descriptor.weights_desc());
   const auto given = program.output(0, problem.given_data), data_grad = program.writable(given, problem.data);
@@ -191,11 +242,23 @@ void assemble_grad_data(Program& program, const Problem& problem) {
   program.finish(data_grad, given);
 }
 
+dnnl::convolution_backward_weights::primitive_desc describe_grad_weight(const Problem& problem, bool with_bias) {
+  return {engine(),
+          algorithm::convolution_direct,
+          problem.data,
+          any(problem.weight),
+          with_bias ? problem.bias : Desc(),
+          problem.output,
+          problem.stride,
+          problem.dilate,
+          problem.pad,
+          problem.pad,
+          forward_descriptor(problem, with_bias, attributes()),
+          attributes()};
+}
+
 void assemble_grad_weight(Program& program, const Problem& problem, bool with_bias) {
-  const dnnl::convolution_backward_weights::primitive_desc descriptor(
-      engine(), algorithm::convolution_direct, problem.data, any(problem.weight), with_bias ? problem.bias : Desc(),
-      problem.output, problem.stride, problem.dilate, problem.pad, problem.pad,
-      forward_descriptor(problem, with_bias, attributes()), attributes());
+  const auto descriptor = describe_grad_weight(problem, with_bias);
   const auto weight_grad = program.output(0, problem.weight);
   const auto written = program.writable(weight_grad, descriptor.diff_weights_desc());
   const auto out_grad = program.reordered(program.input(0, problem.given_output), problem.output);
@@ -224,15 +287,98 @@ Problem problem_of(const NodeView& node) {
 }
 
 template <class P>
-void assemble(Program& program, const NodeView& node) {
+void assemble(Program& program, const NodeView& node, const Problem& problem) {
   const P& p = node.as<P>();
-  const Problem problem = problem_of<P>(node);
   if constexpr (std::is_same_v<P, ConvolutionGradData>)
     assemble_grad_data(program, problem);
   else if constexpr (std::is_same_v<P, ConvolutionGradWeight>)
     assemble_grad_weight(program, problem, !p.no_bias);
   else
     assemble_forward(program, node, problem, fused(p));
+}
+
+// ---- Layouts --------------------------------------------------------------------------------------------------------
+
+enum class Quality { reference, product, direct };  // a product of matrices over unfolded patches is in between
+
+template <class P>
+Quality quality_of(const P& p, const Problem& problem) {
+  const auto judged = [](const dnnl::primitive_desc_base& descriptor) {
+    if (is_reference(descriptor)) return Quality::reference;
+    return is_slow_with_post_ops(descriptor) ? Quality::product : Quality::direct;
+  };
+  try {
+    if constexpr (std::is_same_v<P, ConvolutionGradData>)
+      return judged(describe_grad_data(problem));
+    else if constexpr (std::is_same_v<P, ConvolutionGradWeight>)
+      return judged(describe_grad_weight(problem, !p.no_bias));
+    else
+      return judged(describe_forward(problem, fused(p)).descriptor);
+  } catch (const dnnl::error&) {
+    return Quality::reference;
+  }
+}
+
+struct Liked {
+  Layout data = Layout::plain, output = Layout::plain;
+};
+
+// In order: blocks where both sides have whole blocks of channels (in every group, if there are groups), the data of a
+// first layer plain before them; channels last; plain, for which there is always a product of matrices.
+std::vector<Liked> candidates(const Convolution& p, int64_t channels, int64_t filters, bool first_layer_may_mix) {
+  std::vector<Liked> found;
+  if (const std::optional<Layout> blocked = blocked_layout()) {
+    const int64_t block = block_of(*blocked);
+    const bool depthwise = p.num_group == channels && p.num_group == filters;
+    const auto whole = [&](int64_t count) { return (depthwise ? count : count / p.num_group) % block == 0; };
+    if (whole(filters) && whole(channels))
+      found.push_back({*blocked, *blocked});
+    else if (!first_layer_may_mix && channels <= few_channels)
+      found.emplace_back();  // as a matrix product
+    else if (whole(filters) && first_layer_may_mix && channels <= few_channels && p.num_group == 1)
+      found.push_back({Layout::plain, *blocked});
+  }
+  const auto last = [](int64_t count) { return count == 1 ? Layout::plain : Layout::channels_last; };
+  found.push_back({last(channels), last(filters)});
+  found.emplace_back();
+  return found;
+}
+
+template <class P>
+std::vector<Liked> candidates(const NodeView& node) {
+  const P& p = node.as<P>();
+  const auto channel_axis = channels_behind(p.layout) ? static_cast<int>(p.kernel.size()) + 1 : 1;
+  const auto channels = [&](const Tensor& tensor) { return tensor.shape[channel_axis]; };
+  if constexpr (std::is_same_v<P, ConvolutionGradData>)
+    return candidates(p, channels(node.outputs[0]), channels(node.inputs[0]), false);
+  else if constexpr (std::is_same_v<P, ConvolutionGradWeight>)
+    return candidates(p, channels(node.inputs[1]), channels(node.inputs[0]), true);
+  else
+    return candidates(p, channels(node.inputs[0]), channels(node.outputs[0]), true);
+}
+
+// The first layouts for which oneDNN has an optimised kernel.
+template <class P>
+std::optional<Liked> liked(const NodeView& node) {
+  const Problem problem = problem_of<P>(node);
+  for (const Liked& layouts : candidates<P>(node))
+    if (quality_of(node.as<P>(), problem.in(layouts.data, layouts.output)) != Quality::reference) return layouts;
+  return std::nullopt;
+}
+
+// The problem as its arrays lie, or with reorders to layouts for which oneDNN has a better kernel: nobody asked what is
+// liked where an operator is run by itself.
+template <class P>
+Problem optimised_problem(const NodeView& node) {
+  const P& p = node.as<P>();
+  const Problem given = problem_of<P>(node);
+  const Quality quality = quality_of(p, given);
+  if (quality == Quality::direct) return given;
+  const std::optional<Liked> layouts = liked<P>(node);
+  if (!layouts) return given;
+  const Problem other = given.in(layouts->data, layouts->output);
+  const bool worth_reorders = given.products >= reorder_products * given.elements();
+  return quality == Quality::reference || (worth_reorders && quality_of(p, other) == Quality::direct) ? other : given;
 }
 
 // In types other than float32 oneDNN leaves parts of a kernel's gradient as they were: rows that lie beside the data
@@ -266,54 +412,33 @@ std::string refuse(const NodeView& node) {
     if (!p.act_type.empty() && !eltwise_of(p.act_type)) return refuse_activation(p.act_type);
     if (p.has_norms() && node.inputs[1].dtype != DType::float32) return "norms folded into float32 only";
   }
+  if (!liked<P>(node)) return "oneDNN has only its reference loops for this";
   if (node.outputs[0].dtype == DType::float32) return "";
   if constexpr (std::is_same_v<P, ConvolutionGradWeight>)
     if (has_unwritten_rows(node.as<P>(), node.inputs[1].shape, node.inputs[0].shape))
       return join("rows of the kernel beside the data in ", node.outputs[0].dtype);
-  return Program::refuse(node, [&](Program& program) { assemble<P>(program, node); });
+  return Program::refuse(node, [&](Program& program) { assemble<P>(program, node, optimised_problem<P>(node)); });
 }
 
 template <class P>
 std::unique_ptr<Kernel> build(const NodeView& node) {
-  return Program::build(node, problem_of<P>(node).threads(), [&](Program& program) { assemble<P>(program, node); });
-}
-
-// Blocks where both sides have whole blocks of channels (in every group, if there are groups), the data of a first
-// layer plain before them; else channels last.
-struct Liked {
-  Layout data = Layout::plain, output = Layout::plain;
-};
-
-Liked liked(const Convolution& p, int64_t channels, int64_t filters, bool first_layer_may_mix = true) {
-  const std::optional<Layout> blocked = blocked_layout();
-  if (blocked) {
-    const int64_t block = block_of(*blocked);
-    const bool depthwise = p.num_group == channels && p.num_group == filters;
-    const auto whole = [&](int64_t count) { return (depthwise ? count : count / p.num_group) % block == 0; };
-    if (whole(filters) && whole(channels)) return {*blocked, *blocked};
-    if (!first_layer_may_mix && channels <= few_channels) return {};  // as a matrix product
-    if (whole(filters) && first_layer_may_mix && channels <= few_channels && p.num_group == 1)
-      return {Layout::plain, *blocked};
-  }
-  const auto last = [](int64_t count) { return count == 1 ? Layout::plain : Layout::channels_last; };
-  return {last(channels), last(filters)};
+  const Problem problem = optimised_problem<P>(node);
+  return Program::build(node, problem.threads(), [&](Program& program) { assemble<P>(program, node, problem); });
 }
 
 template <class P>
 std::optional<LayoutWish> likes(const NodeView& node) {
   const P& p = node.as<P>();
   if (channels_behind(p.layout)) return std::nullopt;
+  const Liked layouts = liked<P>(node).value_or(Liked{});
   LayoutWish wish{std::vector(node.inputs.size(), Layout::plain), std::vector(node.outputs.size(), Layout::plain)};
   if constexpr (std::is_same_v<P, ConvolutionGradData>) {
-    const Liked layouts = liked(p, node.outputs[0].shape[1], node.inputs[0].shape[1], false);
     wish.inputs[0] = layouts.output;
     wish.outputs[0] = layouts.data;
   } else if constexpr (std::is_same_v<P, ConvolutionGradWeight>) {
-    const Liked layouts = liked(p, node.inputs[1].shape[1], node.inputs[0].shape[1]);
     wish.inputs[0] = layouts.output;
     wish.inputs[1] = layouts.data;
   } else {
-    const Liked layouts = liked(p, node.inputs[0].shape[1], node.outputs[0].shape[1]);
     wish.inputs[0] = layouts.data;
     wish.outputs[0] = layouts.output;
     if constexpr (std::is_same_v<P, ConvolutionFused>)

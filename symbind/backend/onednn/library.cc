@@ -121,9 +121,13 @@ dnnl::primitive_attr attributes(const dnnl::post_ops& after) {
   return attr;
 }
 
+bool is_reference(const dnnl::primitive_desc_base& descriptor) {
+  return std::string_view(descriptor.impl_info_str()).starts_with("ref");
+}
+
 bool is_slow_with_post_ops(const dnnl::primitive_desc_base& descriptor) {
   const std::string_view name = descriptor.impl_info_str();
-  return name.find("gemm:") != std::string_view::npos || name.find("ref") != std::string_view::npos;
+  return name.find("gemm:") != std::string_view::npos || is_reference(descriptor);
 }
 
 }  // namespace symbind::onednn

@@ -51,6 +51,10 @@ std::string refuse_activation(std::string_view act_type);
 dnnl::primitive_attr attributes(const std::optional<Eltwise>& activation = std::nullopt);
 dnnl::primitive_attr attributes(const dnnl::post_ops& after);
 
+// Is the implementation oneDNN's reference one: correct loops, hundreds of times slower than those it optimises?
+// Whatever has no other is refused here, so that an implementation of our own runs.
+bool is_reference(const dnnl::primitive_desc_base& descriptor);
+
 // Does the descriptor name an implementation through a general matrix product, or the reference loops? These apply what
 // follows one element at a time, ten times slower than a pass of its own.
 bool is_slow_with_post_ops(const dnnl::primitive_desc_base& descriptor);

@@ -88,7 +88,6 @@ std::string refuse(const NodeView& node) {
   if constexpr (std::is_same_v<P, PoolingGrad>)
     if (p.pool_type == "max") return is_float ? "" : join("element type ", node.outputs[0].dtype);
   if (std::string reason = refuse_windows(problem_of<P>(node)); !reason.empty()) return reason;
-  if (is_float) return "";
   return Program::refuse(node, [&](Program& program) {
     if constexpr (std::is_same_v<P, PoolingGrad>)
       assemble_backward(program, node);

@@ -51,6 +51,8 @@ std::string Program::refuse(const NodeView& node, const std::function<void(Progr
   Program program(node.where(), 1);
   try {
     assemble(program);
+  } catch (const ReferenceOnly&) {
+    return "oneDNN has only its reference loops for this";
   } catch (const dnnl::error&) {
     return join("element type ", node.outputs[0].dtype, " on this processor");
   }
@@ -118,6 +120,7 @@ void Program::execute(const dnnl::primitive& primitive, const dnnl::primitive_de
 
 void Program::execute(const dnnl::primitive& primitive, const dnnl::primitive_desc_base& descriptor,
                       const std::vector<std::pair<int, Array>>& arrays) {
+  if (is_reference(descriptor)) throw ReferenceOnly(join(where_, " oneDNN has only its reference loops for this"));
   Step step{primitive, {}, {}};
   for (const auto& [argument, array] : arrays) step.arguments.push_back({argument, arrays_[array.number].memory.get()});
   const Desc scratchpad = descriptor.scratchpad_desc();

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "symbind/backend/onednn/library.h"
+#include "symbind/core/error.h"
 
 namespace symbind::onednn {
 
@@ -23,13 +24,19 @@ int threads_for(int64_t work, int64_t worth_a_thread);
 // What the plain implementation makes of the node, for layouts that turn out not to suit oneDNN.
 std::unique_ptr<Kernel> build_plain(const NodeView& node);
 
+// Thrown by Program::execute() for a primitive that only oneDNN's reference loops compute.
+class ReferenceOnly : public Error {
+ public:
+  using Error::Error;
+};
+
 class Program final : public Kernel {
  public:
   Program(std::string where, int threads) : where_(std::move(where)), threads_(threads) {}
   // `assemble` describes the kernel; what oneDNN throws meanwhile becomes an Error that names the node.
   static std::unique_ptr<Kernel> build(const NodeView& node, int threads,
                                        const std::function<void(Program&)>& assemble);
-  // The reason why oneDNN cannot build it, or nothing. Only asked for types that not every processor has kernels for.
+  // The reason why oneDNN cannot build it (it has no implementation, or none but its reference loops), or nothing.
   static std::string refuse(const NodeView& node, const std::function<void(Program&)>& assemble);
 
   // An array of the program, by number.

@@ -22,7 +22,6 @@ std::string refuse(const NodeView& node) {
   const NodeView data_only{node.op,      node.params,   node.name,        node.inputs.first(1),
                            node.outputs, node.is_train, node.random_slot, node.context};
   if (std::string reason = refuse_arrays(data_only); !reason.empty()) return reason;
-  if (node.outputs[0].dtype == DType::float32) return "";
   return Program::refuse(node, [&](Program& program) { assemble(program, node); });
 }
 

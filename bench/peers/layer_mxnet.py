@@ -1,0 +1,62 @@
+"""Layers in MXNet, or in whatever package AS_MXNET names in its place, for bench/layers.py."""
+
+import importlib
+import os
+
+from layer_worker import array_of, serve
+
+mx = importlib.import_module(os.environ.get("AS_MXNET", "mxnet"))
+ARRAYS_FIRST = {"dot": ("lhs", "rhs"), "batch_dot": ("lhs", "rhs")}
+STATES = ("moving_mean", "moving_var")
+
+
+def build(layer):
+    operator = getattr(mx.sym, layer["kind"])
+    params = {name: tuple(value) if isinstance(value, list) else value for name, value in layer["params"].items()}
+    names = ARRAYS_FIRST.get(layer["kind"], ("data",))
+    net = operator(*[mx.sym.Variable(name) for name in names], name="layer", **params)
+
+    def own_name(name):
+        return name if name in names else f"layer_{name}"
+
+    arguments = {name: shape for name, shape in layer["arrays"].items() if name not in STATES}
+    executor = net.simple_bind(
+        mx.cpu(),
+        grad_req={own_name(name): "write" if name in layer["gradients"] else "null" for name in arguments},
+        type_dict={own_name(name): layer["dtype"] for name in arguments},
+        **{own_name(name): tuple(arguments[name]) for name in names},
+    )
+
+    def fill(array, values):
+        mx.nd.array(values, dtype="float32").astype(array.dtype).copyto(array)
+
+    for name, shape in layer["arrays"].items():
+        where = executor.aux_dict if name in STATES else executor.arg_dict
+        fill(where[own_name(name)], array_of(layer, name, shape))
+
+    def forward():
+        executor.forward(is_train=False)[0].wait_to_read()
+
+    forward()
+    output = executor.outputs[0]
+    out_grad = mx.nd.zeros(output.shape, dtype=layer["dtype"])
+    fill(out_grad, array_of(layer, "out_grad", output.shape))
+
+    def step():
+        executor.forward(is_train=True)
+        executor.backward([out_grad])
+        mx.nd.waitall()
+
+    def compute():
+        forward()
+        results = {"output": executor.outputs[0].asnumpy()}
+        step()
+        for name in layer["gradients"]:
+            results[name] = executor.grad_dict[own_name(name)].asnumpy()
+        return {name: value.astype("float32") for name, value in results.items()}
+
+    return {"forward": forward, "training": step}, compute
+
+
+if __name__ == "__main__":
+    serve(build)

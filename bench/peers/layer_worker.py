@@ -1,0 +1,81 @@
+"""What the processes of bench/layers.py share: the arrays of a layer, the clock, and the protocol.
+
+A process reads a JSON request per line and answers with one. "prepare" builds a layer and computes it once, "time" times
+it for some milliseconds, "save" writes its results to a file, "compare" compares them with those of such a file.
+"""
+
+import json
+import statistics
+import sys
+import time
+import zlib
+
+import numpy as np
+
+# The largest difference that rounding explains, relative to the largest number of an array.
+TOLERANCES = {"float32": 3e-4, "float16": 1e-2, "bfloat16": 6e-2}
+
+
+def array_of(layer, name, shape):
+    """The same numbers in every process: normal ones, scaled so that a sum over a weight's inputs stays near one."""
+    random = np.random.RandomState((layer["seed"] * 1000003 + zlib.crc32(name.encode())) % 2**32)
+    values = random.standard_normal(tuple(shape)).astype(np.float32)
+    if name == "moving_var":
+        return np.abs(values) + 0.5
+    if name == "weight" and len(shape) > 1:
+        values /= np.sqrt(np.prod(shape[1:]))
+    return values
+
+
+def median_ms(step, milliseconds):
+    """The median time of a step, over as many as fit."""
+    times = []
+    end = time.perf_counter() + milliseconds / 1e3
+    while not times or time.perf_counter() < end:
+        start = time.perf_counter()
+        step()
+        times.append(time.perf_counter() - start)
+    return statistics.median(times) * 1e3
+
+
+def differences(layer, ours, theirs):
+    """What differs by more than rounding explains, as text; nothing if all agree."""
+    found = []
+    tolerance = TOLERANCES[layer["dtype"]]
+    for name, theirs_of_name in theirs.items():
+        mine = ours[name]
+        if mine.shape != theirs_of_name.shape:
+            found.append(f"{name}: shapes {mine.shape} and {theirs_of_name.shape}")
+            continue
+        if mine.size == 0:
+            continue
+        largest = max(1e-3, float(np.max(np.abs(theirs_of_name))))
+        error = float(np.max(np.abs(mine - theirs_of_name))) / largest
+        if not error <= tolerance:
+            found.append(f"{name}: {error:.1e}")
+    return ", ".join(found)
+
+
+def serve(build):
+    """`build(layer)` returns (functions to time by mode, a function that computes the results by name)."""
+    layer = modes = results = None
+    for line in sys.stdin:
+        request = json.loads(line)
+        answer = {}
+        try:
+            if request["do"] == "prepare":
+                layer = modes = results = None  # the last layer's memory comes first
+                layer = request["layer"]
+                modes, compute = build(layer)
+                results = compute()
+                answer["once_ms"] = {mode: median_ms(step, 0) for mode, step in modes.items()}
+            elif request["do"] == "time":
+                answer["ms"] = median_ms(modes[request["mode"]], request["milliseconds"])
+            elif request["do"] == "save":
+                np.savez(request["file"], **results)
+            elif request["do"] == "compare":
+                with np.load(request["file"]) as ours:
+                    answer["differences"] = differences(layer, ours, results)
+        except Exception as error:  # noqa: BLE001 - a library that cannot do a layer is left out of it
+            answer["error"] = f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error) else ''}"[:200]
+        print(json.dumps(answer), flush=True)

@@ -1,0 +1,12 @@
+#pragma once
+
+namespace symbind {
+class ImplementationTable;
+}
+
+namespace symbind::cpu_backend {
+
+// Half-precision operators by their float32 implementations; to be called behind those that compute in half precision.
+void add_as_float(ImplementationTable& table);
+
+}  // namespace symbind::cpu_backend

@@ -1,0 +1,125 @@
+// How a convolution sees its data, so that every kernel position reads whole vectors of neighbouring outputs.
+//
+// The data of one group are copied with their padding. With a stride s along an axis, every s-th element is stored
+// together (a phase), so that what a kernel position reads for neighbouring outputs is contiguous whatever the stride
+// and the dilation. Row k of the matrix of patches, (channel, kernel position), then is the copy itself from an offset
+// on; no patch is ever written out. Outputs are computed in runs over this copy: a run over several axes computes a few
+// columns beyond the edge of each row that nobody stores.
+//
+// The gradient of the data is such a convolution too: of the outputs' gradient, one for each phase of the data.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "symbind/ops/conv.h"
+
+namespace symbind::cpu_backend::conv_view {
+
+using Extents = std::array<int64_t, 3>;
+
+// Where the elements of an array of activations lie, from the first channel of the first group on.
+struct Lie {
+  int64_t image, channel;
+  Extents space;   // from one element to the next along each axis
+  Extents extent;  // elements along each axis
+};
+Lie input_lie(const ConvolutionSize& size);
+Lie output_lie(const ConvolutionSize& size);
+
+// A position of the kernel: where it reads, counted from (output position · stride), and its number in the kernel.
+struct Tap {
+  Extents offset;
+  int64_t number;
+};
+
+// Outputs at first + step · position, each a sum over the taps.
+struct Pass {
+  Extents grid;    // output positions along each axis
+  Extents stride;  // of the data from one to the next
+  Extents first, step;
+  std::vector<Tap> taps;
+};
+Pass forward_pass(const ConvolutionSize& size);
+// The phases of the data's gradient that any kernel position reaches; the rest of it is zero.
+std::vector<Pass> grad_data_passes(const ConvolutionSize& size);
+
+// A part of the work: some images of one group, and of them a slab along the outermost axis.
+struct Unit {
+  int64_t group, first_image, images, slab_begin, slab;
+};
+
+// The copy's layout. Its axes are the three spatial ones and (number 3) the images of a unit, in the order that wastes
+// least; the last `flattened` of them are one run.
+class View {
+ public:
+  // `least_units`: into how many the work of a group and of all images should be divisible.
+  View(const Pass& pass, int64_t batch, int64_t channels, int64_t groups, int64_t lanes, int64_t least_units);
+
+  int64_t units() const { return groups_ * image_blocks_ * slabs_; }
+  Unit unit(int64_t number) const;  // group after group
+
+  int64_t elements() const { return channels_ * channel_elements() + slack_; }
+  int64_t channel_elements() const { return planes_ * plane_; }
+  // One for each (channel, tap), in this order.
+  std::vector<int64_t> offsets() const;
+
+  // The columns of a unit: runs · run, computed in chunks.
+  int64_t run(const Unit& unit) const;
+  int64_t runs(const Unit& unit) const;
+  int64_t chunk() const { return chunk_; }  // most columns of a chunk: whole vectors
+  int64_t chunks_of_run(const Unit& unit) const { return (run(unit) + chunk_ - 1) / chunk_; }
+  int64_t chunks(const Unit& unit) const { return runs(unit) * chunks_of_run(unit); }
+  int64_t most_chunks() const;
+  // Where a chunk begins in the copy, and its columns.
+  struct Chunk {
+    int64_t run, begin, end, offset;
+  };
+  Chunk chunk_at(const Unit& unit, int64_t number) const;
+
+  // Copies the channels of the unit; `data` points to its group.
+  template <class C>
+  void copy(const Unit& unit, const Lie& lie, const C* data, C* to) const;
+
+  // Calls visit(column within the chunk, index in the target, count, step) for the columns that are outputs.
+  template <class Visit>
+  void each_segment(const Unit& unit, const Chunk& chunk, const Lie& target, Visit visit) const {
+    const size_t inner = order_[3];
+    const int64_t row = extent_[inner], valid = positions(unit, inner);
+    const int64_t step = inner == 3 ? target.image : pass_.step[inner] * target.space[inner];
+    const int64_t base = run_target(unit, chunk.run, target);
+    for (int64_t column = chunk.begin; column < chunk.end;) {
+      const int64_t at = column % row, next = column - at + row;
+      const int64_t count = std::min(std::min(valid, row) - at, chunk.end - column);
+      const int64_t outer = row_target(unit, column / row, target);
+      if (count > 0 && outer >= 0) visit(column - chunk.begin, base + outer + at * step, count, step);
+      column = next;
+    }
+  }
+
+ private:
+  using Axes = std::array<int64_t, 4>;
+  int64_t positions(const Unit& unit, size_t axis) const;
+  int64_t run_target(const Unit& unit, int64_t run, const Lie& target) const;
+  // -1: not an output
+  int64_t row_target(const Unit& unit, int64_t row, const Lie& target) const;
+  int64_t target_step(size_t axis, const Lie& target) const {
+    return axis == 3 ? target.image : pass_.step[axis] * target.space[axis];
+  }
+  void set_phases();
+  void choose_order(int64_t batch, int64_t lanes);
+  void set_slabs(int64_t lanes, int64_t least_units);
+
+  Pass pass_;
+  int64_t batch_, channels_, groups_;
+  Axes grid_, extent_, pitch_;
+  std::array<std::vector<int64_t>, 3> phases_;  // per axis: what is added to (place · stride)
+  std::vector<std::array<int64_t, 3>> tap_phase_, tap_shift_;
+  std::array<size_t, 4> order_ = {3, 0, 1, 2};
+  size_t flattened_ = 3;
+  int64_t images_ = 1, image_blocks_ = 1, slab_ = 1, slabs_ = 1, slab_axis_ = 0;
+  int64_t planes_ = 1, plane_ = 0, slack_ = 0, chunk_ = 0;
+};
+
+}  // namespace symbind::cpu_backend::conv_view
