@@ -105,6 +105,8 @@ void restore_random_cursors(const std::map<std::string, RandomCursor>& cursors) 
   }
 }
 
+KeepRandomStreams::~KeepRandomStreams() { restore_random_cursors(before_); }
+
 Storage::Storage(Device& device, size_t bytes) : device_(device), data_(device.allocate(bytes)), bytes_(bytes) {}
 
 Storage::Storage(Device& device, void* data, size_t bytes, std::shared_ptr<void> owner)

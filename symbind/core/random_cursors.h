@@ -13,4 +13,17 @@ std::map<std::string, RandomCursor> random_cursors();
 // Contexts that this machine does not have are passed over.
 void restore_random_cursors(const std::map<std::string, RandomCursor>& cursors);
 
+// When it goes out of scope, the random streams are where they were when it was made, whatever was drawn meanwhile.
+// Streams belong to the process: draws that other threads take meanwhile are taken a second time.
+class KeepRandomStreams {
+ public:
+  KeepRandomStreams() : before_(random_cursors()) {}
+  ~KeepRandomStreams();
+  KeepRandomStreams(const KeepRandomStreams&) = delete;
+  KeepRandomStreams& operator=(const KeepRandomStreams&) = delete;
+
+ private:
+  std::map<std::string, RandomCursor> before_;
+};
+
 }  // namespace symbind

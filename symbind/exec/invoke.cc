@@ -104,7 +104,7 @@ ReadyOp::ReadyOp(const OpDef& op, std::span<const NDArray> inputs, std::shared_p
   outputs_ = infer_outputs(op, params_.get(), in);
   visible_ = static_cast<size_t>(op.visible_outputs(params_.get()));
   updated_ = op.updated_inputs(params_.get(), inputs.size());
-  random_ = op.is_random(params_.get());
+  random_ = op.is_random(params_.get(), options.is_train);
   kernel_ = kernel_for({op, params_.get(), "", in, outputs_, options.is_train, random_ ? 0 : -1, context_});
   target_ = &Target::get(context_);
   simple_ = !random_ && kernel_->scratch_bytes + kernel_->kept_bytes == 0 && outputs_.size() == 1 &&

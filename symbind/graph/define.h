@@ -133,12 +133,13 @@ class Op {
   Op& check(F check) {
     return def_.check = [check](void* p) { check(*static_cast<P*>(p)); }, *this;
   }
+  // Draws random numbers, in training and in inference; or where draws(params, is_train) says so.
   Op& random() {
-    return def_.random = [](const void*) { return true; }, *this;
+    return def_.random = [](const void*, bool) { return true; }, *this;
   }
-  template <std::invocable<const P&> F>
+  template <std::invocable<const P&, bool> F>
   Op& random(F draws) {
-    return def_.random = [draws](const void* p) -> bool { return draws(of(p)); }, *this;
+    return def_.random = [draws](const void* p, bool is_train) -> bool { return draws(of(p), is_train); }, *this;
   }
   // Keywords that are no fields go here.
   Op& keywords(Attributes P::*field) {

@@ -153,10 +153,11 @@ class OpDef {
   // For operators that take keywords besides their fields: where one goes, and all of them. None: such a keyword fails.
   std::function<void(void* params, const std::string& key, const std::string& text)> take_keyword;
   std::function<Attributes(const void* params)> keywords;
-  std::function<bool(const void* params)> random;  // draws random numbers
-  Names shape_only;                                // inputs of which only shape and type are read, never the data
-  bool keeps_state = false;                        // its kernels remember: none may serve two nodes
-  bool view = false;                               // output 0 holds the bytes of input 0: no work if they share memory
+  // Whether it draws random numbers: what is the identity in inference (Dropout) draws in training alone.
+  std::function<bool(const void* params, bool is_train)> random;
+  Names shape_only;          // inputs of which only shape and type are read, never the data
+  bool keeps_state = false;  // its kernels remember: none may serve two nodes
+  bool view = false;         // output 0 holds the bytes of input 0: no work if they share memory
   // Which contiguous pieces of input 0's memory the outputs are (or of output 0's the inputs): where each begins, in
   // elements; none or an empty answer: they are not. Such an operator is no work if they share memory.
   using Pieces = std::function<std::vector<int64_t>(const void* params, std::span<const Shape> inputs,
@@ -176,7 +177,7 @@ class OpDef {
   Names all_inputs(const void* params) const;  // inputs, then auxiliary states
   // Which of `count` inputs it updates: the auxiliary states, and those between others.
   std::vector<bool> updated_inputs(const void* params, size_t count) const;
-  bool is_random(const void* params) const { return random && random(params); }
+  bool is_random(const void* params, bool is_train) const { return random && random(params, is_train); }
 };
 
 // The registry: filled once by register_all_ops() (ops/all_ops.cc), read ever after.

@@ -20,7 +20,7 @@ OpDef define_dropout(Op<Dropout> op) {
       .check([](Dropout& p) { require(p.p < 1, "p must be below 1: ", p.p); })
       .outputs({"output", "mask"})
       .visible_outputs([](const Dropout&) { return 1; })
-      .random([](const Dropout& p) { return p.p > 0; })
+      .random(drops)
       .infer_shape([](const Dropout& p, Shapes& s) {
         s["data"].meet(s.output(0));
         if (!s["data"].rank_known()) return;

@@ -33,7 +33,7 @@ OpDef define(Op<LeakyReLU> op) {
         return p.act_type == "rrelu" ? Names{"output", "mask"} : Names{"output"};
       })
       .visible_outputs([](const LeakyReLU&) { return 1; })
-      .random([](const LeakyReLU& p) { return p.act_type == "rrelu"; })
+      .random([](const LeakyReLU& p, bool is_train) { return is_train && p.act_type == "rrelu"; })
       .initialize("gamma", "[\"Constant\", {\"value\": 0.25}]")
       .infer_shape([](const LeakyReLU& p, Shapes& s) {
         auto data = s["data"];

@@ -76,7 +76,8 @@ class PointwiseFusion {
   bool is_fusible(const GraphNode& node, const std::vector<bool>& updated) const {
     if (node.is_variable() || node.outputs != 1 || node.inputs.empty() || instructions_of(node) == 0) return false;
     const OpDef& op = node.op();
-    if (op.view || op.keeps_state || !op.shape_only.empty() || op.is_random(node.source->params.get())) return false;
+    if (op.view || op.keeps_state || !op.shape_only.empty() || op.is_random(node.source->params.get(), graph_.is_train))
+      return false;
     const Tensor& output = graph_.tensors[at(node.first_output)];
     for (const int input : node.inputs) {
       const Tensor& tensor = graph_.tensors[at(input)];

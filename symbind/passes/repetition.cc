@@ -76,7 +76,7 @@ double cost_of(const Graph& graph, const GraphNode& node) {
 
 Repetition::Repetition(const Graph& given) : graph(given) {
   for (GraphNode& node : graph.nodes)
-    if (!node.is_variable() && node.random_slot < 0 && node.op().is_random(node.source->params.get()))
+    if (!node.is_variable() && node.random_slot < 0 && node.op().is_random(node.source->params.get(), graph.is_train))
       node.random_slot = graph.random_slots++;
   for (const GraphNode& node : graph.nodes) shape_only.push_back(shape_only_inputs(node));
   for (size_t i = 0; i < graph.forward_nodes; ++i) {

@@ -47,7 +47,8 @@ void select(Graph& graph) {
   for (GraphNode& node : graph.nodes) {
     if (node.is_variable()) continue;
     // A node that is computed again has the slot of the first time already.
-    if (node.random_slot < 0 && node.op().is_random(node.source->params.get())) node.random_slot = graph.random_slots++;
+    if (node.random_slot < 0 && node.op().is_random(node.source->params.get(), graph.is_train))
+      node.random_slot = graph.random_slots++;
     const View tensors(graph, node);
     const NodeView view = tensors.of(graph, node);
     for (const Implementation& implementation : Target::get(node.context).implementations(node.op())) {

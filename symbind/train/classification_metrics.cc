@@ -1,6 +1,7 @@
 // Accuracy, its top-k version, F1 and Matthews' correlation.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <set>
 #include <utility>
 
@@ -10,26 +11,30 @@
 namespace symbind::metric {
 namespace {
 
-// How many classes of a row come before `label` when they are ordered by falling score, equal ones by number, NaN
-// first. Whether the label is the best, or among the best k, needs no more than this: one pass without branches, which
-// compilers turn into vector code.
+// How many classes of a row come before `label` when they are ordered by falling score, equal ones by number. Whether
+// the label is the best, or among the best k, needs no more than this: one pass without branches, which compilers turn
+// into vector code. A row with a NaN predicts no class: more than any k.
 template <class T>
 int64_t classes_before(const T* scores, int64_t classes, int64_t step, int64_t label) {
   const compute_type<T> own = scores[label * step];
-  int64_t before = 0;
-  if (own != own) {
-    for (int64_t k = 0; k < label; ++k) before += scores[k * step] != scores[k * step];
-    return before;
-  }
+  int32_t before = 0, unordered = is_nan(own);
+  const auto count = [&](int64_t begin, int64_t end, int64_t stride, auto comes_before) {
+    for (int64_t k = begin; k < end; ++k) {
+      const compute_type<T> score = scores[k * stride];
+      before += comes_before(score);
+      unordered += is_nan(score);
+    }
+  };
+  const auto at_least = [=](compute_type<T> score) { return score >= own; };
+  const auto above = [=](compute_type<T> score) { return score > own; };
   if (step == 1) {
-    int32_t lower = 0, upper = 0;
-    for (int64_t k = 0; k < label; ++k) lower += !(scores[k] < own);
-    for (int64_t k = label + 1; k < classes; ++k) upper += !(scores[k] <= own);
-    return int64_t{lower} + upper;
+    count(0, label, 1, at_least);
+    count(label + 1, classes, 1, above);
+  } else {
+    count(0, label, step, at_least);
+    count(label + 1, classes, step, above);
   }
-  for (int64_t k = 0; k < label; ++k) before += !(scores[k * step] < own);
-  for (int64_t k = label + 1; k < classes; ++k) before += !(scores[k * step] <= own);
-  return before;
+  return unordered > 0 ? std::numeric_limits<int64_t>::max() : int64_t{before};
 }
 
 // How many labels are among the top_k scores of their rows.
@@ -54,7 +59,8 @@ BinaryCounts count_binary(const std::string& name, const NDArray& label, const N
   require(classes.size() <= 2, "[", name, "] labels must be of two classes: ", comma_separated(classes));
   BinaryCounts counts;
   for (size_t i = 0; i < wanted.size(); ++i) {
-    const bool positive = predicted[i] == 1, right = positive == (wanted[i] == 1);
+    const bool expected = wanted[i] == 1;
+    const bool positive = predicted[i] == no_class ? !expected : predicted[i] == 1, right = positive == expected;
     if (positive)
       ++(right ? counts.true_positives : counts.false_positives);
     else
@@ -72,8 +78,9 @@ void Accuracy::update(const std::vector<NDArray>& labels, const std::vector<NDAr
     const std::vector<int64_t> wanted = classes_of(label);
     if (label.shape() == pred.shape()) {
       const std::vector<int64_t> given = classes_of(pred);
+      const std::vector<double> numbers = pred.to_vector<double>();
       int64_t correct = 0;
-      for (size_t k = 0; k < wanted.size(); ++k) correct += wanted[k] == given[k];
+      for (size_t k = 0; k < wanted.size(); ++k) correct += wanted[k] == given[k] && !std::isnan(numbers[k]);
       count(static_cast<double>(correct), label.size());
       continue;
     }

@@ -151,8 +151,10 @@ void PCC::update(const std::vector<NDArray>& labels, const std::vector<NDArray>&
       require(label >= 0 && label < most_classes, "[", name(), "] labels must be classes from 0 to ", most_classes - 1,
               ": ", label);
     for (size_t k = 0; k < wanted.size(); ++k) {
-      table_.count(predicted[k], wanted[k]);
-      global_table_.count(predicted[k], wanted[k]);
+      // A row without a class counts as a class that is not the label, as it does for two classes (MCC).
+      const int64_t wrong = wanted[k] == 0 ? 1 : 0, given = predicted[k] == no_class ? wrong : predicted[k];
+      table_.count(given, wanted[k]);
+      global_table_.count(given, wanted[k]);
     }
   }
 }

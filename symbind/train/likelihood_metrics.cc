@@ -61,10 +61,13 @@ void Perplexity::update(const std::vector<NDArray>& labels, const std::vector<ND
     std::vector<int64_t> wanted = classes_of(label);
     for (size_t k = 0; k < wanted.size(); ++k) {
       const bool ignored = ignore_label_ && given[k] == *ignore_label_;
+      if (std::isnan(given[k])) sum = given[k];
       wanted[k] = ignored ? -1 : std::clamp<int64_t>(wanted[k], 0, rows.extent - 1);
       counted += !ignored;
     }
-    sum += sum_of_surprise(pred, rows, wanted, [](double probability) { return std::max(1e-10, probability); });
+    sum += sum_of_surprise(pred, rows, wanted, [](double probability) {
+      return probability < 1e-10 ? 1e-10 : probability;  // NaN stays
+    });
   }
   count(sum, counted);
 }

@@ -33,9 +33,13 @@ std::vector<int64_t> argmax(const NDArray& pred, int64_t axis, const std::string
     for (int64_t row = 0; row < rows.count(); ++row) {
       const auto* values = elements + rows.start(row);
       int64_t best = 0;
-      for (int64_t k = 1; k < rows.extent; ++k) {
+      for (int64_t k = 0; k < rows.extent; ++k) {
         const auto value = values[k * rows.inner_size], greatest = values[best * rows.inner_size];
-        if (value > greatest || (value != value && greatest == greatest)) best = k;
+        if (value > greatest) best = k;
+        if (is_nan(value)) {
+          best = no_class;
+          break;
+        }
       }
       places[static_cast<size_t>(row)] = best;
     }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "symbind/core/ndarray.h"
@@ -21,6 +22,14 @@ decltype(auto) visit_elements(const NDArray& array, Function&& function) {
   });
 }
 
+template <class T>
+constexpr bool is_nan(T value) {
+  if constexpr (std::is_integral_v<T>)
+    return false;
+  else
+    return value != value;
+}
+
 // An array as rows along one axis: element k of row (outer, inner) stands at (outer * extent + k) * inner_size + inner.
 struct Rows {
   int64_t outer_size, extent, inner_size;
@@ -36,7 +45,8 @@ void check_counts(const std::string& metric, const std::vector<NDArray>& labels,
 
 // The classes in a label: whole parts, as a cast to int makes them.
 std::vector<int64_t> classes_of(const NDArray& label);
-// The place of the greatest element of each row; of equal ones the first, and NaN is greater than any number.
+// The index of the greatest element of each row, of equal ones the first; no_class for a row with a NaN.
+inline constexpr int64_t no_class = -1;
 std::vector<int64_t> argmax(const NDArray& pred, int64_t axis, const std::string& metric);
 
 }  // namespace symbind::metric

@@ -15,6 +15,9 @@ namespace symbind::metric {
 
 // ---- Classes ----------------------------------------------------------------------------------------------------
 
+// A row of scores with a NaN predicts no class: it counts as wrong in each of these, and in PCC. In the metrics of
+// likelihoods and numbers a NaN makes the mean NaN.
+
 // "acc", "accuracy": how often the class with the greatest score along `axis` is the label; of equal scores the first
 // counts. A prediction shaped like its label holds classes instead of scores.
 class Accuracy final : public EvalMetric {

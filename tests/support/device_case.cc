@@ -53,7 +53,7 @@ struct GpuNode {
     while (out.size() < op.outputs(params.get()).size()) out.push_back(out[0]);
   }
   NodeView view() const {
-    return {op, params.get(), "node", in, out, is_train, op.is_random(params.get()) ? 0 : -1, gpu(0)};
+    return {op, params.get(), "node", in, out, is_train, op.is_random(params.get(), is_train) ? 0 : -1, gpu(0)};
   }
   const Implementation& chosen() const {
     for (const Implementation& implementation : Target::get(gpu(0)).implementations(op))

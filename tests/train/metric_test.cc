@@ -211,6 +211,57 @@ TEST(Metric, OfEqualScoresTheFirstCount) {
   EXPECT_DOUBLE_EQ(top.get()[0].second, 2.0 / 3);
 }
 
+constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
+
+TEST(Metric, ARowWithANaNIsNoClassAndCountsAsWrong) {
+  const NDArray label = array({0, 1, 0, 1});
+  // Two rows that are right, a row of NaN, and one where only another class's score is NaN.
+  const NDArray pred = array(std::vector<double>{.9, .1, .2, .8, not_a_number, not_a_number, not_a_number, .5}, {4, 2});
+  const auto value = [&](const EvalMetricPtr& metric) {
+    metric->update({label}, {pred});
+    return metric->get()[0].second;
+  };
+  EXPECT_EQ(value(EvalMetric::create("acc")), 0.5);
+  EXPECT_EQ(value(EvalMetric::create("top_k_accuracy", {{"top_k", "2"}})), 0.5);
+  EXPECT_EQ(value(EvalMetric::create("f1")), 0.5);  // one true positive, one false, and one that was missed
+  EXPECT_EQ(value(EvalMetric::create("mcc")), 0);
+  EXPECT_EQ(value(EvalMetric::create("pcc")), 0);
+  // As classes instead of scores.
+  metric::Accuracy accuracy;
+  accuracy.update({array({0, 1})}, {array(std::vector<double>{0, not_a_number}, {2})});
+  EXPECT_EQ(accuracy.get()[0].second, 0.5);
+  // Along an axis that is not the last.
+  metric::Accuracy images;
+  images.update({array(std::vector<double>{0, 0}, {1, 2})},
+                {array(std::vector<double>{.9, .9, .1, not_a_number}, {1, 2, 2})});
+  EXPECT_EQ(images.get()[0].second, 0.5);
+}
+
+TEST(Metric, NaNIsPassedOn) {
+  const NDArray label = array({0, 1});
+  const NDArray pred = array(std::vector<double>{.9, .1, not_a_number, not_a_number}, {2, 2});
+  for (const char* name : {"perplexity", "ce", "nll_loss", "loss"}) {
+    const auto metric = EvalMetric::create(name);
+    metric->update({label}, {pred});
+    metric->update({array({0})}, {array(std::vector<double>{.9, .1}, {1, 2})});
+    EXPECT_TRUE(std::isnan(metric->get()[0].second)) << name;
+  }
+  const NDArray numbers = array(std::vector<double>{1, not_a_number}, {2});
+  for (const char* name : {"mae", "mse", "rmse", "pearsonr"}) {
+    const auto metric = EvalMetric::create(name);
+    metric->update({label}, {numbers});
+    metric->update({label}, {array({3, 5})});
+    EXPECT_TRUE(std::isnan(metric->get()[0].second)) << name;
+  }
+  metric::PearsonCorrelation micro("micro");
+  micro.update({label}, {numbers});
+  micro.update({label}, {array({3, 5})});
+  EXPECT_TRUE(std::isnan(micro.get()[0].second));
+  metric::Perplexity labelled(std::nullopt);
+  labelled.update({numbers}, {array(std::vector<double>{.5, .5, .5, .5}, {2, 2})});
+  EXPECT_TRUE(std::isnan(labelled.get()[0].second));
+}
+
 TEST(Metric, PerplexityOfSentences) {
   const NDArray pred = testing::random_array({2, 3, 4}, 7, 0.1, 1),
                 label = array(std::vector<double>{0, 1, 2, 3, 0, 1}, {2, 3});
