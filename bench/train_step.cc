@@ -181,7 +181,7 @@ class Prediction {
       if (is_parameter(name)) (*initializer)(InitDesc{name}, array);
     for (const auto& [name, array] : executor_->aux_dict()) array.fill(name.ends_with("_var") ? 1 : 0);
     const Tuple shape(network.data.begin(), network.data.end());
-    invoke(random_normal, {}, {.shape = shape})[0].copyto(executor_->arg_dict().at("data"));
+    random::normal({.shape = shape}).copyto(executor_->arg_dict().at("data"));
   }
 
   void step() { result_ = executor_->forward(/*is_train=*/false)[0].to_vector<float>(); }
@@ -205,7 +205,7 @@ class ModuleTraining {
     if (network.vocabulary > 0)
       batch_.data = {whole_numbers(network.data, network.vocabulary)};
     else
-      batch_.data = invoke(random_normal, {}, {.shape = Tuple(network.data.begin(), network.data.end())});
+      batch_.data = {random::normal({.shape = Tuple(network.data.begin(), network.data.end())})};
     batch_.label = {whole_numbers(network.label_shape(), network.classes)};
   }
 

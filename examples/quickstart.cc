@@ -24,7 +24,7 @@ int main() {
   }
 
   // Points inside and outside of a circle.
-  NDArray points = invoke(random_uniform, {}, {.low = -1, .high = 1, .shape = {100, 2}})[0];
+  NDArray points = random::uniform({.low = -1, .high = 1, .shape = {100, 2}});
   NDArray inside = sum(points * points, {.axis = Tuple{1}}) < 0.5;
 
   for (int step = 0; step < 300; ++step) {

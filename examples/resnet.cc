@@ -74,8 +74,7 @@ void run(const Training& options) {
   for (int64_t i = 0; i < options.batch_size; ++i)
     classes.push_back(static_cast<float>(i * 7 % options.network.classes));
   const NDArray label = array(classes, {options.batch_size});
-  const NDArray data =
-      invoke(random_normal, {}, {.shape = {options.batch_size, 3, options.image_size, options.image_size}})[0];
+  const NDArray data = random::normal({.shape = {options.batch_size, 3, options.image_size, options.image_size}});
   const DataBatch batch{.data = {data}, .label = {label}};
 
   for (int64_t step = 1; step <= options.steps; ++step) {

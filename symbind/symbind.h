@@ -18,6 +18,7 @@
 #include "symbind/exec/executor.h"
 #include "symbind/exec/indexing.h"
 #include "symbind/exec/invoke.h"
+#include "symbind/exec/random.h"
 #include "symbind/files/checkpoint.h"
 #include "symbind/files/params.h"
 #include "symbind/files/states.h"
@@ -77,3 +78,4 @@
 #include "symbind/train/metrics.h"
 #include "symbind/train/module.h"
 #include "symbind/train/monitor.h"
+#include "symbind/version.h"

@@ -93,6 +93,35 @@ void NDArray::write(const void* values, DType from, int64_t count) const {
   device.copy_from_host(mutable_data(), converted.data(), bytes());
 }
 
+NDArray NDArray::from_blob(void* data, const Shape& shape, DType dtype, std::shared_ptr<void> owner) {
+  require(shape.known(), "[from_blob] the shape must be known: ", shape);
+  const size_t element = size_of(dtype), bytes = static_cast<size_t>(shape.size()) * element;
+  require(data != nullptr || bytes == 0, "[from_blob] the address is null, and the shape ", shape, " needs ", bytes,
+          " bytes");
+  require(reinterpret_cast<uintptr_t>(data) % element == 0, "[from_blob] the address of ", dtype,
+          " elements must be a multiple of ", element);
+  Device& device = Device::get(cpu());
+  auto storage =
+      owner ? std::make_shared<Storage>(device, data, bytes, std::move(owner)) : Storage::borrowed(device, data, bytes);
+  return NDArray(std::move(storage), 0, shape, dtype);
+}
+
+NDArray NDArray::element_at(std::initializer_list<int64_t> indices) const {
+  require(storage_ != nullptr, "[NDArray] an empty handle has no elements");
+  require(static_cast<int>(indices.size()) == rank(), "[NDArray] an element has one index per axis: ", indices.size(),
+          indices.size() == 1 ? " index" : " indices", " for an array of shape ", shape_);
+  int64_t position = 0;
+  int axis = 0;
+  for (const int64_t index : indices) {
+    const int64_t length = shape_[axis], counted = index < 0 ? index + length : index;
+    require(counted >= 0 && counted < length, "[NDArray] index ", index, " is out of bounds for axis ", axis,
+            " of an array of shape ", shape_);
+    position = position * length + counted;
+    ++axis;
+  }
+  return NDArray(storage_, offset_ + static_cast<size_t>(position) * size_of(dtype_), Shape{1}, dtype_);
+}
+
 void NDArray::read(void* values, DType to) const {
   Device& device = storage().device();
   if (to == dtype_) return device.copy_to_host(values, data(), bytes());
@@ -108,7 +137,7 @@ double NDArray::item() const {
 
 std::string NDArray::str() const {
   if (!storage_) return "<NDArray, empty>";
-  std::ostringstream out;
+  TextStream out;
   out << values_text(*this) << "\n<NDArray ";
   for (int axis = 0; axis < rank(); ++axis) out << (axis ? "x" : "") << shape_[axis];
   out << " @" << context() << ">";

@@ -4,12 +4,14 @@
 // is a copy. Arithmetic stands in exec/arithmetic.h, saving in files/params.h.
 #pragma once
 
+#include <concepts>
 #include <initializer_list>
 #include <map>
 #include <memory>
 #include <ostream>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "symbind/core/context.h"
@@ -27,6 +29,21 @@ class NDArray {
   explicit NDArray(const Shape& shape, Context context = cpu(), DType dtype = DType::float32);
   // `shape` elements of a storage from a byte offset on.
   NDArray(std::shared_ptr<Storage> storage, size_t byte_offset, const Shape& shape, DType dtype);
+
+  // An array over memory of the caller's on the host: nothing is copied, and what one side writes the other sees. The
+  // elements are dense, in row-major order and aligned to their size. `owner` lives as long as any array over the
+  // memory; without one the caller keeps the memory until they are all gone.
+  static NDArray from_blob(void* data, const Shape& shape, DType dtype, std::shared_ptr<void> owner = nullptr);
+  // The same; the type is that of the elements, and `deleter(data)` is called when the last array is gone.
+  template <class T>
+  static NDArray from_blob(T* data, const Shape& shape) {
+    return from_blob(data, shape, dtype_of<T>());
+  }
+  template <class T, std::invocable<T*> Deleter>
+  static NDArray from_blob(T* data, const Shape& shape, Deleter deleter) {
+    return from_blob(data, shape, dtype_of<T>(),
+                     std::shared_ptr<void>(data, [deleter](void* memory) { deleter(static_cast<T*>(memory)); }));
+  }
 
   explicit operator bool() const { return storage_ != nullptr; }
   const Shape& shape() const { return shape_; }
@@ -51,6 +68,12 @@ class NDArray {
   NDArray slice(int64_t begin, int64_t end) const;  // a[begin:end]
   // The first elements of the storage seen as another shape that needs no more bytes.
   NDArray prefix(const Shape& shape, DType dtype) const;
+
+  // One element: a(1, 2) reads it, a(1, 2) = 3 writes it. There are as many indices as axes; negative ones count from
+  // the end. Each access is checked and waits for the device: for many elements use to_vector and copy_from.
+  class Element;
+  template <std::integral... Index>
+  Element operator()(Index... indices) const;
 
   NDArray copy() const { return as_copy_in(context()); }
   NDArray as_copy_in(Context context) const;
@@ -81,6 +104,7 @@ class NDArray {
   std::string str() const;  // values and "<NDArray 2x3 @cpu(0)>"
 
  private:
+  NDArray element_at(std::initializer_list<int64_t> indices) const;
   void write(const void* values, DType from, int64_t count) const;
   void read(void* values, DType to) const;
 
@@ -89,6 +113,39 @@ class NDArray {
   Shape shape_;
   DType dtype_ = DType::none;
 };
+
+// A place in an array that is read and written as a number.
+class NDArray::Element {
+ public:
+  // int64 elements beyond 2^53 are exact only as int64_t.
+  template <class T>
+  T as() const {
+    return element_.to_vector<T>()[0];
+  }
+  operator double() const { return element_.item(); }
+  const Element& operator=(double value) const {
+    element_.fill(value);
+    return *this;
+  }
+  const Element& operator=(const Element& other) const {
+    other.element_.copyto(element_);
+    return *this;
+  }
+  const Element& operator+=(double value) const { return *this = *this + value; }
+  const Element& operator-=(double value) const { return *this = *this - value; }
+  const Element& operator*=(double value) const { return *this = *this * value; }
+  const Element& operator/=(double value) const { return *this = *this / value; }
+
+ private:
+  friend class NDArray;
+  explicit Element(NDArray element) : element_(std::move(element)) {}
+  NDArray element_;  // a view of one element
+};
+
+template <std::integral... Index>
+NDArray::Element NDArray::operator()(Index... indices) const {
+  return Element(element_at({static_cast<int64_t>(indices)...}));
+}
 
 using NamedArrays = std::map<std::string, NDArray>;
 

@@ -239,6 +239,83 @@ TEST(Item, IsForOneElementOnly) {
   EXPECT_THROW(zeros({0}).item(), Error);
 }
 
+TEST(Elements, AreReadAndWrittenByTheirIndices) {
+  for (const Context context : all_devices()) {
+    const NDArray a = arange(0, 6, 1, 1, context).reshape({2, 3});
+    EXPECT_EQ(a(1, 2), 5);
+    EXPECT_EQ(a(-1, -3), 3);
+    a(0, 1) = 0.5;
+    a(1, 1) += 10;
+    a(1, 0) = a(1, 2);
+    const float read = static_cast<float>(a(0, 1));
+    EXPECT_EQ(read, 0.5f);
+    EXPECT_EQ(a.to_vector<float>(), (Floats{0, 0.5, 2, 5, 14, 5}));
+    a.at(1)(2) /= 2;  // through a view
+    EXPECT_EQ(a(1, 2), 2.5);
+  }
+  const NDArray scalar = full(Shape{}.of_rank(0, 0), 7);
+  EXPECT_EQ(scalar(), 7);
+}
+
+TEST(Elements, AreOfTheArraysType) {
+  const NDArray large = array(std::vector<int64_t>{(int64_t{1} << 60) + 1}, {1}, cpu(), DType::int64);
+  EXPECT_EQ(large(0).as<int64_t>(), (int64_t{1} << 60) + 1);
+  const NDArray bytes = zeros({2}, cpu(), DType::uint8);
+  bytes(1) = 3.75;
+  EXPECT_EQ(bytes(1), 3);
+}
+
+TEST(Elements, OutsideOfAnArrayAreErrors) {
+  const NDArray a = zeros({2, 3});
+  EXPECT_TRUE(fails_with([&] { (void)a(0, 3); }, "index 3", "axis 1", "(2,3)"));
+  EXPECT_TRUE(fails_with([&] { a(-3, 0) = 1; }, "index -3", "axis 0", "(2,3)"));
+  EXPECT_TRUE(fails_with([&] { (void)a(1); }, "1 index", "(2,3)"));
+  EXPECT_TRUE(fails_with([&] { (void)a(1, 1, 1); }, "3 indices", "(2,3)"));
+  EXPECT_TRUE(fails_with([] { (void)NDArray()(0); }, "empty"));
+}
+
+TEST(FromBlob, SharesTheCallersMemory) {
+  Floats values{0, 1, 2, 3, 4, 5};
+  {
+    const NDArray a = NDArray::from_blob(values.data(), {2, 3});
+    EXPECT_EQ(a.dtype(), DType::float32);
+    EXPECT_EQ(a(1, 0), 3);
+    values[3] = 30;
+    EXPECT_EQ(a(1, 0), 30);
+    a.fill(7);
+    EXPECT_TRUE(a.storage().exported()) << "nothing may be cached from memory that changes unseen";
+  }
+  EXPECT_EQ(values, Floats(6, 7));
+}
+
+TEST(FromBlob, KeepsItsOwnerOrCallsItsDeleter) {
+  const auto owner = std::make_shared<std::vector<double>>(4, 1.5);
+  int deleted = 0;
+  {
+    const NDArray view = NDArray::from_blob(owner->data(), {4}, DType::float64, owner).slice(1, 3);
+    EXPECT_EQ(owner.use_count(), 2);
+    EXPECT_EQ(view.to_vector<double>(), (std::vector<double>{1.5, 1.5}));
+    const auto counted_delete = [&](int* memory) {
+      ++deleted;
+      delete[] memory;
+    };
+    const NDArray b = NDArray::from_blob(new int[3]{1, 2, 3}, {3}, counted_delete);
+    EXPECT_EQ(b.dtype(), DType::int32);
+    EXPECT_EQ(b(2), 3);
+    EXPECT_EQ(deleted, 0);
+  }
+  EXPECT_EQ(owner.use_count(), 1);
+  EXPECT_EQ(deleted, 1);
+}
+
+TEST(FromBlob, ChecksAddressAndShape) {
+  alignas(8) char bytes[16] = {};
+  EXPECT_TRUE(fails_with([&] { NDArray::from_blob(bytes + 1, {2}, DType::float32); }, "multiple of 4"));
+  EXPECT_TRUE(fails_with([] { NDArray::from_blob(nullptr, {2}, DType::float32); }, "null", "8 bytes"));
+  EXPECT_TRUE(fails_with([&] { NDArray::from_blob(bytes, Shape{}, DType::float32); }, "known"));
+  EXPECT_EQ(NDArray::from_blob(nullptr, {0}, DType::float32).size(), 0);
+}
+
 TEST(Concatenate, JoinsAlongAnyAxis) {
   const NDArray a = counted({2, 2}), b = full({2, 1}, 9), c = full({1, 2}, 7);
   const std::vector<NDArray> wide{a, b}, tall{a, c};

@@ -23,6 +23,7 @@ bool gpu_works_or_says_what_is_missing() {
 }
 
 int main() {
+  std::cout << "Symbind " << version() << '\n';
   auto net = Symbol::variable("data");
   net = fully_connected(net, {.num_hidden = 4}, "fc1");
 
