@@ -132,8 +132,9 @@ void bind_executor_group(nb::module_& m) {
           nb::arg("out_grads").none() = nb::none())
       .def(
           "get_outputs",
-          [](const Group& self, bool merge, int, nb::handle) {
-            return merge ? list_of(self.get_merged_outputs()) : list_of(self.get_outputs());
+          [](const Group& self, bool merge, int64_t begin, std::optional<int64_t> end) {
+            const nb::list all = merge ? list_of(self.get_merged_outputs()) : list_of(self.get_outputs());
+            return all.attr("__getitem__")(nb::slice(nb::int_(begin), nb::cast(end), nb::none()));
           },
           nb::arg("merge_multi_context") = true, nb::arg("begin") = 0, nb::arg("end").none() = nb::none())
       .def(

@@ -283,7 +283,13 @@ void bind_symbol(nb::module_& m) {
       .def(
           "attr", [](const Symbol& self, const std::string& key) { return self.attr(key); }, nb::arg("key"))
       .def(
-          "list_attr", [](const Symbol& self, bool) { return self.list_attr(); }, nb::arg("recursive") = false)
+          "list_attr",
+          [](const Symbol& self, bool recursive) {
+            if (!recursive) return self.list_attr();
+            PyErr_SetString(PyExc_DeprecationWarning, "list_attr(recursive=True) is gone from MXNet: use attr_dict()");
+            throw nb::python_error();
+          },
+          nb::arg("recursive") = false)
       .def("attr_dict", &Symbol::attr_dict)
       .def("_set_attr",
            [](Symbol& self, nb::kwargs attributes) {

@@ -242,6 +242,22 @@ def test_two_contexts_update_on_a_store():
     assert module._update_on_kvstore is True and module._updater is None
 
 
+def test_the_group_gives_the_outputs_that_are_asked_for():
+    data = mx.sym.Variable("data")
+    module = mx.mod.Module(mx.sym.Group([data + 1, data + 2, data + 3]), label_names=None, context=[mx.cpu(0), mx.cpu(1)])
+    module.bind(data_shapes=[("data", (4, 2))], for_training=False)
+    module.init_params()
+    module.forward(mx.io.DataBatch([mx.nd.zeros((4, 2))]))
+    group = module._exec_group
+
+    def values(**options):
+        return [output.asnumpy()[0, 0] for output in group.get_outputs(**options)]
+
+    assert values() == [1, 2, 3] and values(begin=1) == [2, 3]
+    assert values(begin=0, end=2) == [1, 2] and values(begin=1, end=2) == [2]
+    assert [len(parts) for parts in group.get_outputs(merge_multi_context=False, begin=2)] == [2]
+
+
 # Trained
 
 

@@ -115,6 +115,17 @@ def test_axes_that_are_not_there_cannot_be_moved(source, destination, message):
         mx.nd.moveaxis(mx.nd.zeros((2, 3, 4)), source, destination)
 
 
+@pytest.mark.parametrize("key", [(slice(None), 1), [2, 0], (slice(None, None, -1), 0), (1, 1)])
+def test_indexing_of_bfloat16_is_numpys(key):
+    values = np.arange(1, 7, dtype=np.float32).reshape(3, 2)
+    array = mx.nd.array(values).astype("bfloat16")
+    assert array[key].dtype == "bfloat16"
+    np.testing.assert_array_equal(array[key].asnumpy(), np.atleast_1d(values[key]))
+    array[key] = 9
+    values[key] = 9
+    np.testing.assert_array_equal(array.asnumpy(), values)
+
+
 @pytest.mark.parametrize("key", [slice(3, 1), slice(4, None), slice(-1, 1), slice(9, 12)])
 def test_a_slice_whose_end_is_before_its_start_is_empty(key):
     values = np.arange(8, dtype=np.float32).reshape(4, 2)
@@ -124,6 +135,11 @@ def test_a_slice_whose_end_is_before_its_start_is_empty(key):
     array[key] = 7
     np.testing.assert_array_equal(array.asnumpy(), values)
     assert mx.nd.array([1, 2, 3, 4])[3:1].shape == (0,)
+
+
+def test_iterating_goes_along_the_first_axis():
+    assert [row.shape for row in mx.nd.zeros((3, 4))] == [(4,)] * 3
+    assert [value.asscalar() for value in mx.nd.array([1, 2, 3])] == [1, 2, 3]
 
 
 def test_indexing_with_arrays_and_masks():

@@ -56,6 +56,8 @@ def test_attributes_and_scopes():
     assert net.attr("ctx_group") == "stage1" and net.attr("lr_mult") == "0.1"
     assert net.attr_dict()["fc_weight"]["__ctx_group__"] == "stage1"
     assert net.attr_dict()["data"]["__wd_mult__"] == "2"
+    with pytest.raises(DeprecationWarning, match="attr_dict"):  # as MXNet does, where old versions gave all attributes
+        net.list_attr(recursive=True)
     net._set_attr(__mood__="great")
     assert net.attr("__mood__") == "great" and net.attr("none") is None
     with pytest.raises(mx.MXNetError, match="mood"):
