@@ -114,7 +114,7 @@ TEST(PrefetchingIter, CanBeDestroyedAtAnyTime) {
   for (int taken = 0; taken < 8; ++taken)
     for (int round = 0; round < 20; ++round) {
       PrefetchingIter iter(Iters{std::make_shared<Counter>(5), std::make_shared<Counter>(5)});
-      for (int i = 0; i < taken; ++i) iter.next();
+      for (int i = 0; i < taken; ++i) EXPECT_EQ(iter.next().has_value(), i < 5) << "batch " << i;
       if (round % 3 == 0) iter.reset();
     }
 }

@@ -147,9 +147,16 @@ TEST(OutGrads, MayBeAListOrByName) {
 }
 
 TEST(OutGrads, AreNotNeededBehindALoss) {
-  auto executor = testing::bind_with_values(testing::mlp());
-  executor->forward(true);
-  EXPECT_NO_THROW(executor->backward());
+  auto alone = testing::bind_with_values(testing::mlp()), given = testing::bind_with_values(testing::mlp());
+  alone->forward(true);
+  alone->backward();
+  given->forward(true);
+  given->backward(testing::out_grads_for(*given));
+  ASSERT_FALSE(alone->grad_dict().empty());
+  for (const auto& [name, gradient] : alone->grad_dict()) {
+    EXPECT_TRUE(same_bits(gradient, given->grad_dict().at(name))) << name << ": the loss looks away from what comes";
+    EXPECT_EQ(same_bits(gradient, zeros(gradient.shape())), name == "softmax_label") << name;
+  }
 }
 
 TEST(OutGrads, AreNotNeededForABlockedOutput) {

@@ -57,6 +57,22 @@ TEST(Invoke, WritesOntoItsInputWhateverTheOperator) {
   EXPECT_EQ(all.to_vector<float>(), (Floats{1, 11, 12, 13, 14}));
 }
 
+// Negation may work in place, but not one element further on: it would read what it has written.
+TEST(Invoke, WritesOntoAShiftedPartOfItsInput) {
+  NDArray six = counted({6});
+  const NDArray behind = six.slice(1, 6), front = six.slice(0, 5);
+  invoke("negative", {front}, {}, {.out = {behind}});
+  EXPECT_EQ(six.to_vector<float>(), (Floats{1, -1, -2, -3, -4, -5}));
+  for (const int64_t shift : {1, 3, 16}) {
+    NDArray many = counted({1000});
+    Floats expected = many.to_vector<float>();
+    for (int64_t i = 999; i >= shift; --i) expected[static_cast<size_t>(i)] = -expected[static_cast<size_t>(i - shift)];
+    const NDArray out = many.slice(shift, 1000);
+    invoke("negative", {many.slice(0, 1000 - shift)}, {}, {.out = {out}});
+    EXPECT_EQ(many.to_vector<float>(), expected) << "shifted by " << shift;
+  }
+}
+
 TEST(Invoke, WritesIntoArraysOfAnotherContext) {
   for (const Context context : all_devices()) {
     const NDArray out = zeros({4}, cpu(1));

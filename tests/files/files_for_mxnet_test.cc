@@ -69,6 +69,9 @@ TEST_F(FilesForMXNet, ArraysOfEveryType) {
        {DType::float32, DType::float64, DType::float16, DType::uint8, DType::int8, DType::int32, DType::int64})
     arrays[std::string(name_of(dtype))] = random_array({2, 3}, 9, 0, 99, dtype);
   save(file("types.params"), arrays);
+  const NamedArrays again = load(file("types.params")).dict();
+  ASSERT_EQ(again.size(), arrays.size());
+  for (const auto& [name, array] : arrays) EXPECT_TRUE(same_bits(again.at(name), array)) << name;
 }
 
 TEST_F(FilesForMXNet, StatesOfOptimizers) {

@@ -256,6 +256,20 @@ TEST(Composition, ReplacesVariablesInOrder) {
   EXPECT_THROW(head(std::vector<Symbol>{var("x"), var("y"), var("z")}), Error);
 }
 
+TEST(Composition, TakesAnyOutputOfANodeWithSeveral) {
+  const Symbol parts = apply("SliceChannel", var("x"), {{"num_outputs", "3"}}, "split");
+  const Symbol head = fc(var("y"), 2, "head");
+  for (const size_t i : {0, 1, 2}) {
+    const std::string chosen = "split_output" + std::to_string(i);
+    EXPECT_EQ(head({{"y", parts[i]}}).get_children()->list_outputs(), (Strings{chosen, "head_weight", "head_bias"}));
+    EXPECT_EQ(var("y")({{"y", parts[i]}}).list_outputs(), (Strings{chosen}));
+    const Symbol inside =
+        relu(parts[i], "relu")({{"x", var("z")}});  // a node that is copied keeps its outputs' numbers
+    EXPECT_EQ(inside.get_children()->list_outputs(), (Strings{chosen}));
+    EXPECT_EQ(inside.list_arguments(), (Strings{"z"}));
+  }
+}
+
 TEST(Composition, OfAnUnknownNameListsTheRightOnes) {
   EXPECT_TRUE(fails_with([] { small_net()({{"dta", var("x")}}); }, "dta", "data", "fc1_weight"));
 }

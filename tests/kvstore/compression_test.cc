@@ -80,6 +80,21 @@ TEST(CompressedStore, KeepsAResidualPerKeyAndDevice) {
   EXPECT_EQ(b.to_vector<float>(), (Floats{0.5f, 0.5f}));
 }
 
+TEST(CompressedStore, ForgetsWhatItOwedWhenACompressionIsSetAnew) {
+  const auto store = KVStore::create("device");
+  store->set_gradient_compression({{"type", "2bit"}, {"threshold", "0.5"}});
+  store->init({"w"}, {zeros({2})});
+  const NDArray out = zeros({2});
+  const auto sent = [&](double first, double second) {
+    store->pushpull({"w"}, {{array({first, second})}}, {{out}});
+    return out.to_vector<float>();
+  };
+  EXPECT_EQ(sent(0.25, 1.25), (Floats{0, 0.5f}));  // 0.25 and 0.75 are owed
+  store->set_gradient_compression({{"type", "2bit"}, {"threshold", "0.25"}});
+  EXPECT_EQ(sent(0, 0.125), (Floats{0, 0}));
+  EXPECT_EQ(sent(0.25, 0.125), (Floats{0.25f, 0.25f}));
+}
+
 TEST(CompressedStore, TakesGradientsOfEveryKindOfDevice) {
   for (const Context context : all_devices()) {
     const auto store = KVStore::create("device");

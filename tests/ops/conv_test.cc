@@ -87,6 +87,12 @@ TEST(Convolution, InfersInBothDirections) {
   const auto back = infer_shape_partial(net + Symbol::variable("other"),
                                         {{"x", {0, 0, 9, 0}}, {"conv_weight", {8, 2, 3, 3}}, {"other", {5, 8, 4, 7}}});
   EXPECT_EQ(back.args[0], (std::vector<int64_t>{5, 4, 9, 9}));
+  const auto padded =
+      convolution(x, {.kernel = {3, 4}, .dilate = {2, 1}, .pad = {1, 3}, .num_filter = 8, .no_bias = true}, "conv");
+  EXPECT_EQ(infer_shape(padded, {{"x", {5, 4, 9, 9}}}).outputs[0], (std::vector<int64_t>{5, 8, 7, 12}));
+  EXPECT_EQ(
+      infer_shape_partial(padded + Symbol::variable("other"), {{"x", {0, 4, 0, 0}}, {"other", {5, 8, 7, 12}}}).args[0],
+      (std::vector<int64_t>{5, 4, 9, 9}));
   const auto last = convolution(x, {.kernel = {3, 2}, .num_filter = 8, .layout = "NHWC"}, "conv");
   EXPECT_EQ(infer_shape(last, {{"x", {5, 9, 9, 4}}}).args[1], (std::vector<int64_t>{8, 3, 2, 4}));
 }

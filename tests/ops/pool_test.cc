@@ -92,6 +92,26 @@ TEST(Pooling, InfersItsOutputAndTheBatchBack) {
   EXPECT_EQ(back.args[0], (std::vector<int64_t>{5, 4, 7, 8}));
 }
 
+// As MXNet 1.9.1 counts them in node_row_ptr: a maximum over a window has a second output, unless the channels are
+// last.
+TEST(Pooling, HasASecondOutputInFilesWhereMXNetHasOne) {
+  const auto outputs = [](const Pooling& params) {
+    const std::string text = pooling(x, params, "pool").tojson();
+    const bool one = text.find("[0, 1, 2]") != std::string::npos, two = text.find("[0, 1, 3]") != std::string::npos;
+    EXPECT_NE(one, two) << text;
+    return two ? 2 : 1;
+  };
+  EXPECT_EQ(outputs({.kernel = {2, 2}}), 2);
+  EXPECT_EQ(outputs({.kernel = {2, 2}, .layout = "NCHW"}), 2);
+  EXPECT_EQ(outputs({.kernel = {2, 2}, .global_pool = true}), 2);
+  EXPECT_EQ(outputs({.kernel = {2}, .layout = "NCW"}), 2);
+  EXPECT_EQ(outputs({.kernel = {2, 2}, .layout = "NHWC"}), 1);
+  EXPECT_EQ(outputs({.kernel = {2}, .layout = "NWC"}), 1);
+  EXPECT_EQ(outputs({.kernel = {2, 2, 2}, .layout = "NDHWC"}), 1);
+  EXPECT_EQ(outputs({.kernel = {2, 2}, .pool_type = "avg"}), 1);
+  EXPECT_EQ(outputs({.global_pool = true}), 1);
+}
+
 TEST(Pooling, SaysWhatDoesNotFit) {
   const auto make = [](const Pooling& params) { return [=] { pooling(x, params, "p"); }; };
   EXPECT_TRUE(fails_with(make({}), "[Pooling p] kernel must have 1, 2 or 3 numbers"));

@@ -155,7 +155,8 @@ TEST_P(RecordedOptimizer, StepsAsMXNet) { compare(false); }
 
 TEST_P(RecordedOptimizer, StepsTheSameTogether) {
   // The wheel corrects the momentum of the first call after a change of rate, so that there it matters.
-  if ((*GetParam().each)["optimizer"] == "lars" && GetParam().each->contains("schedule")) return;
+  if ((*GetParam().each)["optimizer"] == "lars" && GetParam().each->contains("schedule"))
+    GTEST_SKIP() << "MXNet's answer depends on the number of calls";
   compare(true);
 }
 

@@ -185,6 +185,17 @@ TEST(FuseNormRelu, KeepsStatisticsThatAreOutputs) {
   expect_same_numbers(Symbol::group({relu(made[0], "relu"), made[1], made[2]}));
 }
 
+// Fused, the statistics would be computed where the ReLU is, behind their readers.
+TEST(FuseNormRelu, WaitsForNobodyWhoReadsTheStatisticsBeforeTheRelu) {
+  const Symbol made = batch_norm(conv(var("data"), "conv"), {.fix_gamma = false, .output_mean_var = true}, "bn");
+  for (const size_t statistic : {1, 2}) {
+    const Symbol net = Symbol::group({apply("square", made[statistic], {}, "reader"), relu(made[0], "relu")});
+    for (const bool train : {false, true})
+      EXPECT_EQ(count_op(fused(net, train), "_BatchNorm_Relu"), 0) << "output " << statistic;
+    expect_same_numbers(net);
+  }
+}
+
 // Moving averages depend on who updates them first. The mean is asked for first, so the first norm runs first.
 TEST(FuseNormRelu, LeavesNormsOfOneStateInTheirOrder) {
   const Symbol data = var("data"), mean = var("mean"), variance = var("variance");

@@ -105,6 +105,18 @@ TEST(Module, NeedsEveryParameterUnlessMissingOnesAreAllowed) {
                          "fc1_weight", "(8,4)", "(8,5)"));
 }
 
+TEST(Module, GivesTheParametersThatWereSetThoughOthersWereMissing) {
+  Module module(small_network(), {.context = {cpu(0), cpu(1)}});
+  module.bind({{"data", {10, 4}}}, {{"softmax_label", {10}}});
+  module.init_params({.arg_params = first_values()});
+  expect_same_bits(module.get_params().arg_params, first_values());
+  const NDArray bias = random_array({8}, 99);
+  module.set_params({{"fc1_bias", bias}}, {}, /*allow_missing=*/true);
+  NamedArrays expected = first_values();
+  expected["fc1_bias"] = bias;
+  expect_same_bits(module.get_params().arg_params, expected);
+}
+
 TEST(Module, LeavesFixedParametersAlone) {
   NDArrayIter data = batches();
   Module module(small_network(), {.fixed_param_names = {"fc1_weight"}});
@@ -143,6 +155,65 @@ TEST(Module, LearnsWithFitAndScoresAndPredicts) {
     right += std::max_element(row, row + 3) - row == static_cast<std::ptrdiff_t>(truth[i]);
   }
   EXPECT_NEAR(score[0].second, right / 90.0, 1e-9);
+}
+
+// The first class is predicted always: half of the samples, the first ones, are right.
+class AlwaysTheFirstClass : public ::testing::Test {
+ protected:
+  static NDArray labels() {
+    const NDArray labels = zeros({40});
+    labels.slice(20, 40).fill(2);
+    return labels;
+  }
+  static NamedArrays parameters() {
+    NamedArrays values = first_values();
+    for (const auto& [name, array] : values) array.fill(0);
+    values.at("fc2_bias").copy_from(std::vector<float>{1, 0, 0});
+    return values;
+  }
+  NDArrayIter data{random_array({40, 4}, 5), labels(), {.batch_size = 10}};
+  Module module{small_network()};
+};
+
+TEST_F(AlwaysTheFirstClass, ScoresAsManyBatchesAsAskedFor) {
+  module.bind(data.provide_data(), data.provide_label(), {.for_training = false});
+  module.init_params({.arg_params = parameters()});
+  const std::map<int64_t, double> accuracy{{1, 1.0}, {2, 1.0}, {3, 2 / 3.0}, {4, 0.5}, {9, 0.5}};
+  for (const auto& [asked, expected] : accuracy) {
+    int64_t batches_seen = 0, at_end = -1;
+    const auto score = module.score(
+        data, "acc",
+        {.num_batch = asked,
+         .batch_end_callback = {[&](const BatchEndParam& param) { EXPECT_EQ(param.nbatch, batches_seen++); }},
+         .score_end_callback = {[&](const BatchEndParam& param) { at_end = param.nbatch; }}});
+    EXPECT_DOUBLE_EQ(score[0].second, expected) << asked << " batches";
+    EXPECT_EQ(batches_seen, std::min<int64_t>(asked, 4));
+    EXPECT_EQ(at_end, batches_seen);
+    EXPECT_EQ(data.next().has_value(), asked < 4) << "the iterator stays behind the last batch scored";
+  }
+}
+
+TEST_F(AlwaysTheFirstClass, PredictsAsManyBatchesAsAskedFor) {
+  module.bind(data.provide_data(), data.provide_label(), {.for_training = false});
+  module.init_params({.arg_params = parameters()});
+  for (const int64_t asked : {1, 3, 4, 9})
+    EXPECT_EQ(module.predict(data, {.num_batch = asked})[0].shape(), (Shape{std::min<int64_t>(asked, 4) * 10, 3}));
+}
+
+TEST_F(AlwaysTheFirstClass, LogsTheMetricOfTheWholeEpochThoughASpeedometerResetsIt) {
+  std::vector<std::string> lines;
+  set_log_sink([&](LogLevel, std::string_view message) { lines.emplace_back(message); });
+  module.fit(data, {.batch_end_callback = {Speedometer(10, 1, /*auto_reset=*/true)},
+                    .optimizer_params = {{"learning_rate", 0.0}},
+                    .arg_params = parameters(),
+                    .num_epoch = 2});
+  set_log_sink({});
+  for (const std::string epoch : {"Epoch[0]", "Epoch[1]"})
+    EXPECT_EQ(std::count(lines.begin(), lines.end(), epoch + " Train-accuracy=0.500000"), 1) << comma_separated(lines);
+  const auto last = std::find_if(lines.begin(), lines.end(),
+                                 [](const std::string& line) { return line.find("Batch [2-3]") != std::string::npos; });
+  ASSERT_NE(last, lines.end()) << comma_separated(lines);
+  EXPECT_TRUE(last->ends_with("accuracy=0.000000")) << *last;
 }
 
 TEST(Module, CutsPaddingAlongTheAxisOfTheSamples) {

@@ -144,6 +144,36 @@ TEST(OptimizerStates, OfDevicesThatShareAStatePartWhenTheyAreUpdated) {
   EXPECT_FALSE(same_bits(after.at(0), after.at(1))) << "each device updates its own";
 }
 
+TEST(OptimizerStates, OfOneContextListedTwiceAreNotOneArray) {
+  SavedStates saved;
+  saved.states.emplace_back("a", StateTree::of({counted({2}), counted({2})}));
+  const SavedStates two = with_keys(saved, {.parameters = {{"a", {2}}}, .devices = 2});
+  ASSERT_EQ(two.states.size(), 2u);
+  for (size_t part = 0; part < 2; ++part) {
+    const NDArray &first = two.states[0].second.tuple[part].array, &second = two.states[1].second.tuple[part].array;
+    EXPECT_TRUE(same_bits(first, second));
+    EXPECT_NE(first.data(), second.data());
+  }
+
+  const TempDir folder;
+  const auto one = module_on(1, UpdateIn::devices, small_network(), {12, 4}, first_values());
+  train(*one, 2, 1);
+  one->save_optimizer_states(folder.file("a.states"));
+  Module twice(small_network(), {.context = {cpu(0), cpu(0)}});
+  twice.bind({{"data", {12, 4}}}, {{"softmax_label", {12}}});
+  twice.init_params({.arg_params = first_values()});
+  twice.init_optimizer({.kvstore = nullptr, .optimizer = "adam"});
+  twice.load_optimizer_states(folder.file("a.states"));
+  // The gradients of the second half of the batch move the second state alone.
+  const auto before = first_moments(states_of(twice));
+  twice.forward_backward(DataBatch{.data = {random_array({12, 4}, 3)}, .label = {labels_of(12)}});
+  for (const auto& row : twice.exec_group()->grad_arrays()) row[0].fill(0);
+  twice.update();
+  const auto after = first_moments(states_of(twice));
+  EXPECT_TRUE(all_close(after.at(0), before.at(0) * 0.9, {1e-5, 1e-7}));
+  EXPECT_FALSE(all_close(after.at(1), before.at(1) * 0.9, {1e-5, 1e-7}));
+}
+
 TEST(OptimizerStates, FindTheNumberOfDevicesThoughParametersAreFixed) {
   const TempDir folder;
   const std::vector<std::string> fixed{"fc1_weight", "fc1_bias"};
