@@ -138,16 +138,10 @@ Registry::Registry() {
   });
 }
 
-std::string lower_case(std::string text) {
-  for (char& letter : text)
-    if (letter >= 'A' && letter <= 'Z') letter = static_cast<char>(letter - 'A' + 'a');
-  return text;
-}
-
 }  // namespace
 
 InitializerPtr create_initializer(std::string_view text) {
-  if (!text.starts_with('[')) return Registry::get().find(lower_case(std::string(text)))("{}");
+  if (!text.starts_with('[')) return Registry::get().find(lower_case(text))("{}");
   const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   const bool well_formed = json.is_array() && !json.empty() && json.size() <= 2 && json[0].is_string() &&
                            (json.size() == 1 || json[1].is_object());

@@ -12,12 +12,6 @@ namespace {
 
 using TextArguments = std::map<std::string, std::string>;
 
-std::string lower_case(std::string text) {
-  for (char& letter : text)
-    if (letter >= 'A' && letter <= 'Z') letter = static_cast<char>(letter - 'A' + 'a');
-  return text;
-}
-
 // "softmax_output", "a, b" or "['a', 'b']"
 std::vector<std::string> names_in(std::string_view text) {
   std::vector<std::string> names;
