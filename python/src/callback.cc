@@ -18,6 +18,20 @@ struct EpochFunction {
   EpochEndCallback function;
 };
 
+nb::handle stop_training;  // the exception's type; set once, and never let go
+
+// A callback of Python's: its StopTraining becomes that of C++, which fit understands.
+template <class Call>
+void call_python(Call&& call) {
+  try {
+    call();
+  } catch (nb::python_error& error) {
+    if (!error.matches(stop_training)) throw;
+    const std::string reason = nb::str(error.value()).c_str();
+    throw reason.empty() ? StopTraining() : StopTraining(reason);
+  }
+}
+
 // A BatchEndParam of whatever has its attributes, with the metric that it points at.
 struct GivenParam {
   EvalMetricPtr metric;
@@ -84,6 +98,63 @@ nb::object checkpoint_of_module(nb::object mod, const std::string& prefix, int p
   return callback;
 }
 
+SaveBest save_best(nb::object mod, const std::string& prefix, const BestOf& options, bool save_optimizer_states) {
+  auto module = std::make_shared<ModuleOfPython>(Callable(std::move(mod)));
+  return {[module, prefix, save_optimizer_states] { module->save_checkpoint(prefix, 0, save_optimizer_states); },
+          prefix, options};
+}
+
+BestOf best_of(std::optional<std::string> metric, std::string mode, double min_delta) {
+  return {std::move(metric).value_or(""), std::move(mode), min_delta};
+}
+
+// Its best value and the epoch of that, None until there is one.
+template <class Callback>
+void def_best(nb::class_<Callback>& type) {
+  type.def_prop_ro("best_value", [](const Callback& self) { return self.best().value(); })
+      .def_prop_ro("best_epoch", [](const Callback& self) -> std::optional<int> {
+        return self.best().value() ? std::optional(self.best().epoch()) : std::nullopt;
+      });
+}
+
+void bind_validation_callbacks(nb::module_& m) {
+  const nb::exception<StopTraining> stop(m, "StopTraining");
+  stop.attr("__doc__") =
+      "Raised by a callback to end fit, with the reason for the log; the other callbacks of the event still run.";
+  stop_training = nb::object(m.attr("StopTraining")).release();
+  nb::class_<EarlyStopping> stopping(
+      m, "EarlyStopping", nb::dynamic_attr(),
+      "As eval_end_callback: stops training when `patience` validations in a row were not better than the best before "
+      "them. `metric` is the name of the value that counts (None: the first), `mode` is 'max', 'min' or 'auto' (by the "
+      "name); a change by no more than min_delta is no improvement.");
+  stopping
+      .def(
+          "__init__",
+          [](EarlyStopping* self, int patience, std::optional<std::string> metric, std::string mode, double min_delta) {
+            new (self) EarlyStopping(patience, best_of(std::move(metric), std::move(mode), min_delta));
+          },
+          nb::arg("patience"), nb::arg("metric").none() = nb::none(), nb::arg("mode") = "auto",
+          nb::arg("min_delta") = 0.0)
+      .def("__call__", &call_batch_end<EarlyStopping>, nb::arg("param"))
+      .def_prop_ro("waited", &EarlyStopping::waited, "Validations since the best one.");
+  def_best(stopping);
+  nb::class_<SaveBest> best(
+      m, "SaveBest", nb::dynamic_attr(),
+      "As eval_end_callback: saves the module by mod.save_checkpoint(prefix, 0) whenever its validation is the best so "
+      "far. `metric`, `mode` and `min_delta` as for EarlyStopping.");
+  best.def(
+          "__init__",
+          [](SaveBest* self, nb::object mod, const std::string& prefix, std::optional<std::string> metric,
+             std::string mode, double min_delta, bool save_optimizer_states) {
+            new (self) SaveBest(save_best(
+                std::move(mod), prefix, best_of(std::move(metric), std::move(mode), min_delta), save_optimizer_states));
+          },
+          nb::arg("mod"), nb::arg("prefix"), nb::arg("metric").none() = nb::none(), nb::arg("mode") = "auto",
+          nb::arg("min_delta") = 0.0, nb::arg("save_optimizer_states") = false)
+      .def("__call__", &call_batch_end<SaveBest>, nb::arg("param"));
+  def_best(best);
+}
+
 void call_epoch_end(const EpochFunction& self, int iter_no, nb::handle sym, nb::handle arg, nb::handle aux) {
   static const Symbol none = Symbol::variable("none");  // for those who call module_checkpoint with what is at hand
   const Symbol symbol = sym.is_none() ? none : nb::cast<Symbol>(sym);
@@ -135,11 +206,13 @@ BatchEndCallback batch_callback_from(nb::handle value) {
   if (is_exactly<Speedometer>(value)) return native_callback<Speedometer>(value);
   if (is_exactly<ProgressBar>(value)) return native_callback<ProgressBar>(value);
   if (is_exactly<LogValidationMetricsCallback>(value)) return native_callback<LogValidationMetricsCallback>(value);
+  if (is_exactly<EarlyStopping>(value)) return native_callback<EarlyStopping>(value);
+  if (is_exactly<SaveBest>(value)) return native_callback<SaveBest>(value);
   if (is_exactly<BatchFunction>(value)) return nb::cast<BatchFunction&>(value).function;
   if (!PyCallable_Check(value.ptr())) not_callable(value);
   return [function = Held(nb::borrow(value))](const BatchEndParam& param) {
     nb::gil_scoped_acquire acquire;
-    function.get()(param_to_python(param));
+    call_python([&] { function.get()(param_to_python(param)); });
   };
 }
 
@@ -149,7 +222,7 @@ EpochEndCallback epoch_callback_from(nb::handle value) {
   return [function = Held(nb::borrow(value))](int epoch, const Symbol& symbol, const NamedArrays& arg_params,
                                               const NamedArrays& aux_params) {
     nb::gil_scoped_acquire acquire;
-    function.get()(epoch, symbol, dict_of(arg_params), dict_of(aux_params));
+    call_python([&] { function.get()(epoch, symbol, dict_of(arg_params), dict_of(aux_params)); });
   };
 }
 
@@ -157,6 +230,7 @@ std::vector<BatchEndCallback> batch_callbacks_from(nb::handle value) { return ea
 std::vector<EpochEndCallback> epoch_callbacks_from(nb::handle value) { return each_of(value, epoch_callback_from); }
 
 void bind_callback(nb::module_& m) {
+  bind_validation_callbacks(m);
   nb::class_<Speedometer>(m, "Speedometer", nb::dynamic_attr(),
                           "Logs speed and metrics every `frequent` batches; with auto_reset, those since the line "
                           "before.")

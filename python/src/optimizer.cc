@@ -8,6 +8,7 @@
 
 #include "symbind/core/error.h"
 #include "symbind/optim/arguments.h"
+#include "symbind/optim/clip_global_norm.h"
 
 #include "bindings.h"
 #include "convert.h"
@@ -21,13 +22,16 @@ namespace {
 // The library's own, whatever stands in the registry under these names by now.
 OptimizerPtr make_rule(const std::string& name, const OptimizerParams& params) {
   static const std::map<std::string, OptimizerPtr (*)(const OptimizerParams&)> makers{
-      {"adadelta", make_adadelta}, {"adagrad", make_adagrad}, {"adam", make_adam},
-      {"adamax", make_adamax},     {"dcasgd", make_dcasgd},   {"ftml", make_ftml},
-      {"ftrl", make_ftrl},         {"lamb", make_lamb},       {"groupadagrad", make_group_adagrad},
-      {"lars", make_lars},         {"lbsgd", make_lbsgd},     {"nadam", make_nadam},
-      {"nag", make_nag},           {"rmsprop", make_rmsprop}, {"sgd", make_sgd},
-      {"sgld", make_sgld},         {"signum", make_signum},   {"signsgd", make_signsgd},
-      {"test", make_test},
+      {"adadelta", make_adadelta}, {"adagrad", make_adagrad},
+      {"adam", make_adam},         {"adamw", make_adamw},
+      {"adamax", make_adamax},     {"dcasgd", make_dcasgd},
+      {"ftml", make_ftml},         {"ftrl", make_ftrl},
+      {"lamb", make_lamb},         {"groupadagrad", make_group_adagrad},
+      {"lars", make_lars},         {"lbsgd", make_lbsgd},
+      {"nadam", make_nadam},       {"nag", make_nag},
+      {"rmsprop", make_rmsprop},   {"sgd", make_sgd},
+      {"sgld", make_sgld},         {"signum", make_signum},
+      {"signsgd", make_signsgd},   {"test", make_test},
   };
   return makers.at(name)(params);
 }
@@ -396,6 +400,9 @@ void bind_optimizer(nb::module_& m) {
           "clip_gradient", [](const Optimizer& self) { return self.clip_gradient; },
           [](Optimizer& self, std::optional<double> bound) { self.clip_gradient = bound; }, nb::arg().none())
       .def_prop_rw(
+          "clip_global_norm", [](const Optimizer& self) { return self.clip_global_norm; },
+          [](Optimizer& self, std::optional<double> bound) { self.clip_global_norm = bound; }, nb::arg().none())
+      .def_prop_rw(
           "lr_scheduler", [](const Optimizer& self) { return scheduler_to_python(self.lr_scheduler); },
           [](nb::pointer_and_handle<Optimizer> self, nb::handle value) {
             self.p->lr_scheduler = scheduler_from(value, self.p->own_lr(), keeper_of(self.h));
@@ -469,6 +476,15 @@ void bind_optimizer(nb::module_& m) {
       .def("_argument_names", &Optimizer::argument_names)
       .def("_get_argument", &argument_of)
       .def("_set_argument", &set_argument, nb::arg("name"), nb::arg("value").none());
+  m.def(
+      "clip_global_norm",
+      [](nb::handle arrays, double max_norm, bool check_isfinite) {
+        const std::vector<NDArray> all = arrays_from(arrays);
+        nb::gil_scoped_release release;
+        return clip_global_norm(all, max_norm, check_isfinite);
+      },
+      nb::arg("arrays"), nb::arg("max_norm"), nb::arg("check_isfinite") = true,
+      "Scales the arrays in place where the norm of all their elements exceeds max_norm; the norm they had.");
   m.def("_register_optimizer", &register_class);
   m.def("_create_optimizer", [](const std::string& name, nb::handle arguments) {
     return to_python(Optimizer::create(name, optimizer_params_from(arguments)));

@@ -173,6 +173,7 @@ class FeedForward:
             data, labels = (_np.array(part) if isinstance(part, list) else part for part in eval_data)
             eval_data = self._iterator(data, labels, training=False)
         module = self._module(train_data, logger, work_load_list)
+        train_data.reset()  # it may have been used before
         module.fit(
             train_data,
             eval_data=eval_data,

@@ -7,12 +7,13 @@ anything, ``create_state(self, index, weight)``; ``@mx.optimizer.register`` make
 import sys as _sys
 
 from . import _symbind
-from ._symbind import Updater
+from ._symbind import Updater, clip_global_norm
 
 __all__ = [
     "AdaDelta",
     "AdaGrad",
     "Adam",
+    "AdamW",
     "Adamax",
     "DCASGD",
     "FTML",
@@ -32,6 +33,7 @@ __all__ = [
     "Test",
     "Updater",
     "ccSGD",
+    "clip_global_norm",
     "create",
     "get_updater",
     "register",
@@ -95,6 +97,9 @@ class Optimizer(_native):
         Keep a float32 copy of 16-bit weights.
     param_dict : dict
         Objects with lr_mult and wd_mult, by number of the parameter.
+    clip_global_norm : float
+        Bounds the norm of all rescaled gradients that are updated together: those of a step of Module, of a push, of
+        one call of an Updater.
     """
 
     opt_registry = {}  # classes by name in lower case
@@ -120,6 +125,7 @@ class Optimizer(_native):
         begin_num_update=0,
         multi_precision=False,
         param_dict=None,
+        clip_global_norm=None,
     ):
         self._start(
             rescale_grad=rescale_grad,
@@ -132,6 +138,7 @@ class Optimizer(_native):
             begin_num_update=begin_num_update,
             multi_precision=multi_precision,
             param_dict=param_dict,
+            clip_global_norm=clip_global_norm,
         )
 
     def _start(self, param_idx2name=None, sym=None, param_dict=None, **arguments):
@@ -207,7 +214,14 @@ class Optimizer(_native):
 
     def __reduce__(self):
         arguments = {name: self._get_argument(name) for name in self._argument_names()}
-        for name in ("rescale_grad", "wd", "clip_gradient", "multi_precision", "begin_num_update"):
+        for name in (
+            "rescale_grad",
+            "wd",
+            "clip_gradient",
+            "clip_global_norm",
+            "multi_precision",
+            "begin_num_update",
+        ):
             arguments[name] = getattr(self, name)
         names = self.idx2name, self._get_attributes(), self._get_lr_mult(), self._get_wd_mult()
         own = dict(getattr(self, "__dict__", {}))
@@ -322,6 +336,23 @@ class Adam(Optimizer):
     def __init__(self, learning_rate=0.001, beta1=0.9, beta2=0.999, epsilon=1e-8, lazy_update=True, **kwargs):
         self._start(
             learning_rate=learning_rate, beta1=beta1, beta2=beta2, epsilon=epsilon, lazy_update=lazy_update, **kwargs
+        )
+
+
+@_built_in
+class AdamW(Optimizer):
+    """Adam whose weight decay is no part of the gradient: the weight itself shrinks by learning_rate * wd."""
+
+    _rule = "adamw"
+
+    def __init__(self, learning_rate=0.001, beta1=0.9, beta2=0.999, epsilon=1e-6, correct_bias=True, **kwargs):
+        self._start(
+            learning_rate=learning_rate,
+            beta1=beta1,
+            beta2=beta2,
+            epsilon=epsilon,
+            correct_bias=correct_bias,
+            **kwargs,
         )
 
 

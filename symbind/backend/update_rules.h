@@ -161,6 +161,26 @@ struct Adam {
 };
 
 template <class C>
+struct AdamW {
+  C lr, beta1, beta2, epsilon, wd, eta;
+  Scaled<C> scaled;
+  explicit AdamW(const AdamWUpdate& p)
+      : lr(static_cast<C>(p.lr)),
+        beta1(static_cast<C>(p.beta1)),
+        beta2(static_cast<C>(p.beta2)),
+        epsilon(static_cast<C>(p.epsilon)),
+        wd(static_cast<C>(p.wd)),
+        eta(static_cast<C>(p.eta)),
+        scaled(p.rescale_grad, p.clip_gradient) {}
+  constexpr C operator()(C weight, C grad, C& mean, C& var) const {
+    const C g = scaled(grad);
+    mean = running(mean, beta1, g);
+    var = running(var, beta2, g * g);
+    return weight - eta * (lr * mean / (std::sqrt(var) + epsilon) + wd * weight);
+  }
+};
+
+template <class C>
 struct Adamax {
   C lr, beta1, beta2;
   Decayed<C> decayed;
@@ -351,6 +371,7 @@ void for_each_operator(Add add) {
   add.template operator()<SignumUpdate, Signum, 1>(false);
   add.template operator()<DcasgdUpdate, Dcasgd, 2>(false);
   add.template operator()<AdamUpdate, Adam, 2>(false);
+  add.template operator()<AdamWUpdate, AdamW, 2>(false);
   add.template operator()<AdamaxUpdate, Adamax, 2>(false);
   add.template operator()<NadamUpdate, Nadam, 2>(false);
   add.template operator()<FtmlUpdate, Ftml, 3>(false);

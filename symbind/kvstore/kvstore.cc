@@ -35,19 +35,24 @@ constexpr std::array kinds = {
     Kind{"dist_async", LocalStore::SumOn::cpu, needs_mpi},
 };
 
-}  // namespace
-
-std::shared_ptr<KVStore> KVStore::create(const std::string& type) {
+const Kind& kind_of(const std::string& type) {
   const std::string name = lower_case(type);
-  for (const Kind& kind : kinds) {
-    if (kind.name != name) continue;
-    require(kind.needs.empty(), "[kvstore] ", name, " needs ", kind.needs, ": this build has none");
-    return std::make_shared<LocalStore>(name, kind.sum_on);
-  }
+  for (const Kind& kind : kinds)
+    if (kind.name == name) return kind;
   std::vector<std::string_view> names;
   for (const Kind& kind : kinds) names.push_back(kind.name);
   fail("[kvstore] unknown type \"", type, "\": there are ", comma_separated(names));
 }
+
+}  // namespace
+
+std::shared_ptr<KVStore> KVStore::create(const std::string& type) {
+  const Kind& kind = kind_of(type);
+  require(kind.needs.empty(), "[kvstore] ", kind.name, " needs ", kind.needs, ": this build has none");
+  return std::make_shared<LocalStore>(std::string(kind.name), kind.sum_on);
+}
+
+void KVStore::check_type(const std::string& type) { kind_of(type); }
 
 void KVStore::pushpull(const Keys& keys, const Values& values, const Values& outs, int priority) {
   push(keys, values, priority);

@@ -18,6 +18,8 @@ class KVStore {
   // local, local_update_cpu, local_allreduce_cpu: sums on the CPU. device, local_allreduce_device: sums where the
   // arrays are. nccl and the dist_… kinds are known by name and said to be absent where they are.
   static std::shared_ptr<KVStore> create(const std::string& type = "local");
+  // Fails, listing the kinds there are, unless `type` is one of them, available in this build or not.
+  static void check_type(const std::string& type);
 
   using Keys = std::vector<ParamKey>;
   using Values = std::vector<std::vector<NDArray>>;  // per key: one array per device

@@ -18,6 +18,16 @@ OpDef define(Op<AdamUpdate> op) {
           "weight - lr · mean / (√var + epsilon).");
 }
 
+OpDef define(Op<AdamWUpdate> op) {
+  add_scaling(add_epsilon(add_betas(add_rate(op)))
+                  .param(&AdamWUpdate::wd, "wd", "weight decay: how much of the weight is taken off beside the step")
+                  .param(&AdamWUpdate::eta, "eta", "multiplies the step and the decay"));
+  return add_update_inputs(op, {"mean", "var"})
+      .doc(
+          "mean and var run after grad and grad²; "
+          "weight - eta · (lr · mean / (√var + epsilon) + wd · weight).");
+}
+
 OpDef define(Op<AdamaxUpdate> op) {
   add_decay_and_scaling(add_betas(add_rate(op)));
   return add_update_inputs(op, {"mean", "largest"})
@@ -165,6 +175,7 @@ OpDef define(Op<MpLambUpdatePhase2> op) {
 
 void register_adaptive_optimizer(OpRegistry& registry) {
   add<AdamUpdate>(registry, "adam_update", define);
+  add<AdamWUpdate>(registry, "_adamw_update", define);
   add<AdamaxUpdate>(registry, "_adamax_update", define);
   add<NadamUpdate>(registry, "_nadam_update", define);
   add<FtmlUpdate>(registry, "ftml_update", define);

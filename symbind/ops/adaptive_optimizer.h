@@ -18,6 +18,20 @@ struct AdamUpdate {
 };
 inline constexpr Builder<AdamUpdate> adam_update;
 
+// Weight decay apart from the gradient; eta multiplies both. (In MXNet rescale_grad is an input; mx.nd.contrib takes it
+// either way.)
+struct AdamWUpdate {
+  double lr = required;
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double epsilon = 1e-8;
+  double wd = 0;
+  double eta = required;
+  double rescale_grad = 1;
+  double clip_gradient = -1;
+};
+inline constexpr Builder<AdamWUpdate> adamw_update;
+
 // `lr` is already divided by 1 - beta1^t.
 struct AdamaxUpdate {
   double lr = required;

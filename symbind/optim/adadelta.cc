@@ -7,12 +7,9 @@
 namespace symbind {
 namespace {
 
-class Adadelta final : public Optimizer {
+class Adadelta final : public OptimizerWith<optim::AdaDelta> {
  public:
-  explicit Adadelta(const OptimizerParams& params) : Optimizer(params) {
-    OptimizerArguments(*this, params).common().take("rho", rho_).take("epsilon", epsilon_).finish();
-  }
-  std::string name() const override { return "adadelta"; }
+  using OptimizerWith::OptimizerWith;
   StateTree create_state(const ParamKey&, const NDArray& weight) override {
     const auto blank = [&] { return zeros(weight.shape(), weight.context(), weight.dtype()); };
     return StateTree::of({blank(), blank()});
@@ -20,16 +17,13 @@ class Adadelta final : public Optimizer {
   void update(const Update& one) override {
     update_count(one.key);
     invoke(adadelta_update, {one.weight, one.grad, one.state->tuple.at(0).array, one.state->tuple.at(1).array},
-           {.rho = rho_,
-            .epsilon = epsilon_,
+           {.rho = own_.rho,
+            .epsilon = own_.epsilon,
             .wd = wd_of(one.key),
             .rescale_grad = rescale_grad,
             .clip_gradient = clip_gradient.value_or(-1)},
            {.out = {one.weight}});
   }
-
- private:
-  double rho_ = 0.9, epsilon_ = 1e-5;
 };
 
 }  // namespace

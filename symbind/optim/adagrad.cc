@@ -6,12 +6,9 @@
 namespace symbind {
 namespace {
 
-class Adagrad final : public Optimizer {
+class Adagrad final : public OptimizerWith<optim::AdaGrad> {
  public:
-  explicit Adagrad(const OptimizerParams& params) : Optimizer(params) {
-    OptimizerArguments(*this, params).common().take("eps", epsilon_).finish();
-  }
-  std::string name() const override { return "adagrad"; }
+  using OptimizerWith::OptimizerWith;
   StateTree create_state(const ParamKey&, const NDArray& weight) override {
     return zeros(weight.shape(), weight.context(), weight.dtype());
   }
@@ -19,23 +16,17 @@ class Adagrad final : public Optimizer {
     update_count(one.key);
     invoke(adagrad_update, {one.weight, one.grad, one.state->array},
            {.lr = lr_of(one.key),
-            .epsilon = epsilon_,
+            .epsilon = own_.eps,
             .wd = wd_of(one.key),
             .rescale_grad = rescale_grad,
             .clip_gradient = clip_gradient.value_or(-1)},
            {.out = {one.weight}});
   }
-
- private:
-  double epsilon_ = 1e-7;
 };
 
-class GroupAdagrad final : public Optimizer {
+class GroupAdagrad final : public OptimizerWith<optim::GroupAdaGrad> {
  public:
-  explicit GroupAdagrad(const OptimizerParams& params) : Optimizer(params) {
-    OptimizerArguments(*this, params).common().take("eps", epsilon_).finish();
-  }
-  std::string name() const override { return "groupadagrad"; }
+  using OptimizerWith::OptimizerWith;
   StateTree create_state(const ParamKey& key, const NDArray& weight) override {
     require(weight.rank() == 2, "[groupadagrad] parameter ", name_of(key), " must be a matrix: ", weight.shape());
     return zeros({weight.shape()[0], 1}, weight.context(), weight.dtype());
@@ -45,12 +36,9 @@ class GroupAdagrad final : public Optimizer {
     require(wd_of(one.key) == 0, "[groupadagrad] knows no weight decay: parameter ", name_of(one.key), " has wd ",
             wd_of(one.key));
     invoke(group_adagrad_update, {one.weight, one.grad, one.state->array},
-           {.lr = lr_of(one.key), .rescale_grad = rescale_grad, .clip_gradient = clip_argument(), .epsilon = epsilon_},
+           {.lr = lr_of(one.key), .rescale_grad = rescale_grad, .clip_gradient = clip_argument(), .epsilon = own_.eps},
            {.out = {one.weight}});
   }
-
- private:
-  double epsilon_ = 1e-5;
 };
 
 }  // namespace

@@ -1,4 +1,5 @@
-// Adam and its kin: adam, adamax (the largest gradient instead of the mean square), nadam (with Nesterov's momentum).
+// Adam and its relatives: adam, adamw (weight decay apart from the gradient), adamax (the largest gradient instead of
+// the mean square), nadam (with Nesterov's momentum).
 // The state is a pair of running means.
 #include <cmath>
 
@@ -9,9 +10,10 @@
 namespace symbind {
 namespace {
 
-class MomentOptimizer : public Optimizer {
+template <class Options>
+class MomentOptimizer : public OptimizerWith<Options> {
  public:
-  explicit MomentOptimizer(const OptimizerParams& params) : Optimizer(params) {}
+  using OptimizerWith<Options>::OptimizerWith;
   StateTree create_state(const ParamKey&, const NDArray& weight) override {
     const auto blank = [&] { return zeros(weight.shape(), weight.context(), weight.dtype()); };
     return StateTree::of({blank(), blank()});
@@ -21,56 +23,62 @@ class MomentOptimizer : public Optimizer {
   static std::vector<NDArray> arrays(const Update& one) {
     return {one.weight, one.grad, one.state->tuple.at(0).array, one.state->tuple.at(1).array};
   }
-  double beta1_ = 0.9, beta2_ = 0.999;
 };
 
-class Adam final : public MomentOptimizer {
+class Adam final : public MomentOptimizer<optim::Adam> {
  public:
-  explicit Adam(const OptimizerParams& params) : MomentOptimizer(with_default(params, "learning_rate", 0.001)) {
-    OptimizerArguments(*this, params)
-        .common()
-        .take("beta1", beta1_)
-        .take("beta2", beta2_)
-        .take("epsilon", epsilon_)
-        .take("lazy_update", lazy_update_)
-        .finish();
-  }
-  std::string name() const override { return "adam"; }
+  using MomentOptimizer::MomentOptimizer;
 
   void update(const Update& one) override {
     update_count(one.key);
     const auto t = static_cast<double>(count_of(one.key));
-    const double lr = lr_of(one.key) * std::sqrt(1 - std::pow(beta2_, t)) / (1 - std::pow(beta1_, t));
+    const double lr = lr_of(one.key) * std::sqrt(1 - std::pow(own_.beta2, t)) / (1 - std::pow(own_.beta1, t));
     invoke(adam_update, arrays(one),
            {.lr = lr,
-            .beta1 = beta1_,
-            .beta2 = beta2_,
-            .epsilon = epsilon_,
+            .beta1 = own_.beta1,
+            .beta2 = own_.beta2,
+            .epsilon = own_.epsilon,
             .wd = wd_of(one.key),
             .rescale_grad = rescale_grad,
             .clip_gradient = clip_argument()},
            {.out = {one.weight}});
   }
-
- private:
-  double epsilon_ = 1e-8;
-  bool lazy_update_ = true;  // for sparse gradients: without effect
 };
 
-class Adamax final : public MomentOptimizer {
+// The decay acts on the weight beside the step, so it is scaled neither by the means nor by their correction.
+class AdamW final : public MomentOptimizer<optim::AdamW> {
  public:
-  explicit Adamax(const OptimizerParams& params) : MomentOptimizer(with_default(params, "learning_rate", 0.002)) {
-    OptimizerArguments(*this, params).common().take("beta1", beta1_).take("beta2", beta2_).finish();
-  }
-  std::string name() const override { return "adamax"; }
+  using MomentOptimizer::MomentOptimizer;
 
   void update(const Update& one) override {
     update_count(one.key);
-    const double lr = lr_of(one.key) / (1 - std::pow(beta1_, static_cast<double>(count_of(one.key))));
+    const auto t = static_cast<double>(count_of(one.key));
+    const double correction =
+        own_.correct_bias ? std::sqrt(1 - std::pow(own_.beta2, t)) / (1 - std::pow(own_.beta1, t)) : 1;
+    invoke(adamw_update, arrays(one),
+           {.lr = correction,
+            .beta1 = own_.beta1,
+            .beta2 = own_.beta2,
+            .epsilon = own_.epsilon,
+            .wd = wd_of(one.key),
+            .eta = lr_of(one.key),
+            .rescale_grad = rescale_grad,
+            .clip_gradient = clip_argument()},
+           {.out = {one.weight}});
+  }
+};
+
+class Adamax final : public MomentOptimizer<optim::Adamax> {
+ public:
+  using MomentOptimizer::MomentOptimizer;
+
+  void update(const Update& one) override {
+    update_count(one.key);
+    const double lr = lr_of(one.key) / (1 - std::pow(own_.beta1, static_cast<double>(count_of(one.key))));
     invoke(adamax_update, arrays(one),
            {.lr = lr,
-            .beta1 = beta1_,
-            .beta2 = beta2_,
+            .beta1 = own_.beta1,
+            .beta2 = own_.beta2,
             .wd = wd_of(one.key),
             .rescale_grad = rescale_grad,
             .clip_gradient = clip_gradient.value_or(-1)},
@@ -79,18 +87,9 @@ class Adamax final : public MomentOptimizer {
 };
 
 // Its schedule of momenta is one product over all updates of all parameters, as MXNet has it.
-class Nadam final : public MomentOptimizer {
+class Nadam final : public MomentOptimizer<optim::Nadam> {
  public:
-  explicit Nadam(const OptimizerParams& params) : MomentOptimizer(with_default(params, "learning_rate", 0.001)) {
-    OptimizerArguments(*this, params)
-        .common()
-        .take("beta1", beta1_)
-        .take("beta2", beta2_)
-        .take("epsilon", epsilon_)
-        .take("schedule_decay", schedule_decay_)
-        .finish();
-  }
-  std::string name() const override { return "nadam"; }
+  using MomentOptimizer::MomentOptimizer;
 
   void update(const Update& one) override {
     update_count(one.key);
@@ -99,12 +98,12 @@ class Nadam final : public MomentOptimizer {
     product_ *= now;
     invoke(nadam_update, arrays(one),
            {.lr = lr_of(one.key),
-            .beta1 = beta1_,
-            .beta2 = beta2_,
-            .epsilon = epsilon_,
+            .beta1 = own_.beta1,
+            .beta2 = own_.beta2,
+            .epsilon = own_.epsilon,
             .grad_share = (1 - now) / (1 - product_),
             .mean_share = next / (1 - product_ * next),
-            .square_correction = 1 - std::pow(beta2_, t),
+            .square_correction = 1 - std::pow(own_.beta2, t),
             .wd = wd_of(one.key),
             .rescale_grad = rescale_grad,
             .clip_gradient = clip_gradient.value_or(-1)},
@@ -122,15 +121,15 @@ class Nadam final : public MomentOptimizer {
   }
 
  private:
-  double momentum_at(double t) const { return beta1_ * (1 - 0.5 * std::pow(0.96, t * schedule_decay_)); }
+  double momentum_at(double t) const { return own_.beta1 * (1 - 0.5 * std::pow(0.96, t * own_.schedule_decay)); }
 
-  double epsilon_ = 1e-8, schedule_decay_ = 0.004;
   double product_ = 1;
 };
 
 }  // namespace
 
 OptimizerPtr make_adam(const OptimizerParams& params) { return std::make_shared<Adam>(params); }
+OptimizerPtr make_adamw(const OptimizerParams& params) { return std::make_shared<AdamW>(params); }
 OptimizerPtr make_adamax(const OptimizerParams& params) { return std::make_shared<Adamax>(params); }
 OptimizerPtr make_nadam(const OptimizerParams& params) { return std::make_shared<Nadam>(params); }
 

@@ -112,9 +112,8 @@ OptimizerArguments& OptimizerArguments::take(const std::string& name, LRSchedule
 }
 
 OptimizerArguments& OptimizerArguments::common() {
-  for (const char* name :
-       {"rescale_grad", "wd", "clip_gradient", "learning_rate", "lr_scheduler", "begin_num_update", "multi_precision"})
-    names_.push_back(name);
+  const optim::Common all;
+  optim::visit_common(all, [&](const char* name, const auto&) { names_.emplace_back(name); });
   return *this;
 }
 

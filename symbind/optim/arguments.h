@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "symbind/optim/optimizer.h"
+#include "symbind/optim/options.h"
 
 namespace symbind {
 
@@ -42,6 +43,29 @@ class OptimizerArguments {
 // The arguments with a default of the optimizer's own.
 OptimizerParams with_default(OptimizerParams params, const std::string& name, OptimizerValue value);
 
+// An optimizer that is known by the name of `Own` and takes its arguments. Of own_ only the fields of this kind alone
+// are read: what all optimizers take is in the base class.
+template <class Own>
+class OptimizerWith : public Optimizer {
+ public:
+  explicit OptimizerWith(const OptimizerParams& params) : Optimizer(with_default_rate(params)) {
+    OptimizerArguments arguments(*this, params);
+    arguments.common();
+    Own::visit_own(own_, [&](const char* argument, auto& value) { arguments.take(argument, value); });
+    arguments.finish();
+  }
+  std::string name() const override { return Own::name; }
+
+ protected:
+  Own own_;
+
+ private:
+  static OptimizerParams with_default_rate(const OptimizerParams& params) {
+    const std::optional<double> rate = Own{}.learning_rate;
+    return rate ? with_default(params, "learning_rate", *rate) : params;
+  }
+};
+
 // One function per file of this folder.
 OptimizerPtr make_sgd(const OptimizerParams& params);
 OptimizerPtr make_nag(const OptimizerParams& params);
@@ -50,6 +74,7 @@ OptimizerPtr make_dcasgd(const OptimizerParams& params);
 OptimizerPtr make_signum(const OptimizerParams& params);
 OptimizerPtr make_signsgd(const OptimizerParams& params);  // signum without momentum
 OptimizerPtr make_adam(const OptimizerParams& params);
+OptimizerPtr make_adamw(const OptimizerParams& params);
 OptimizerPtr make_adamax(const OptimizerParams& params);
 OptimizerPtr make_nadam(const OptimizerParams& params);
 OptimizerPtr make_adagrad(const OptimizerParams& params);

@@ -8,14 +8,11 @@
 namespace symbind {
 namespace {
 
-class Dcasgd final : public Optimizer {
+class Dcasgd final : public OptimizerWith<optim::Dcasgd> {
  public:
-  explicit Dcasgd(const OptimizerParams& params) : Optimizer(params) {
-    OptimizerArguments(*this, params).common().take("momentum", momentum_).take("lamda", lamda_).finish();
-  }
-  std::string name() const override { return "dcasgd"; }
+  using OptimizerWith::OptimizerWith;
   StateTree create_state(const ParamKey&, const NDArray& weight) override {
-    return StateTree::of({sgd_state(weight, momentum_ != 0), weight.copy()});
+    return StateTree::of({sgd_state(weight, own_.momentum != 0), weight.copy()});
   }
 
   void update(const Update& one) override {
@@ -24,16 +21,13 @@ class Dcasgd final : public Optimizer {
     if (!last_step) last_step = zeros(one.weight.shape(), one.weight.context(), one.weight.dtype());
     invoke(dcasgd_update, {one.weight, one.grad, last_step, one.state->tuple.at(1).array},
            {.lr = lr_of(one.key),
-            .momentum = momentum_,
-            .lamda = lamda_,
+            .momentum = own_.momentum,
+            .lamda = own_.lamda,
             .wd = wd_of(one.key),
             .rescale_grad = rescale_grad,
             .clip_gradient = clip_gradient.value_or(-1)},
            {.out = {one.weight}});
   }
-
- private:
-  double momentum_ = 0, lamda_ = 0.04;
 };
 
 }  // namespace

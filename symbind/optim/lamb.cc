@@ -8,20 +8,9 @@
 namespace symbind {
 namespace {
 
-class Lamb final : public Optimizer {
+class Lamb final : public OptimizerWith<optim::Lamb> {
  public:
-  explicit Lamb(const OptimizerParams& params) : Optimizer(with_default(params, "learning_rate", 0.001)) {
-    OptimizerArguments(*this, params)
-        .common()
-        .take("beta1", beta1_)
-        .take("beta2", beta2_)
-        .take("epsilon", epsilon_)
-        .take("lower_bound", lower_bound_)
-        .take("upper_bound", upper_bound_)
-        .take("bias_correction", bias_correction_)
-        .finish();
-  }
-  std::string name() const override { return "lamb"; }
+  using OptimizerWith::OptimizerWith;
   StateTree create_state(const ParamKey&, const NDArray& weight) override {
     const auto blank = [&] { return zeros(weight.shape(), weight.context(), weight.dtype()); };
     return StateTree::of({blank(), blank()});
@@ -55,17 +44,17 @@ class Lamb final : public Optimizer {
  private:
   LambUpdatePhase1 count_and_prepare(const ParamKey& key) {
     update_count(key);
-    return {.beta1 = beta1_,
-            .beta2 = beta2_,
-            .epsilon = epsilon_,
+    return {.beta1 = own_.beta1,
+            .beta2 = own_.beta2,
+            .epsilon = own_.epsilon,
             .t = count_of(key),
-            .bias_correction = bias_correction_,
+            .bias_correction = own_.bias_correction,
             .wd = wd_of(key),
             .rescale_grad = rescale_grad,
             .clip_gradient = clip_argument()};
   }
   LambUpdatePhase2 step_params(const ParamKey& key) const {
-    return {.lr = lr_of(key), .lower_bound = bound(lower_bound_), .upper_bound = bound(upper_bound_)};
+    return {.lr = lr_of(key), .lower_bound = bound(own_.lower_bound), .upper_bound = bound(own_.upper_bound)};
   }
   static double bound(const std::optional<double>& value) { return value && *value != 0 ? *value : -1; }
 
@@ -73,10 +62,6 @@ class Lamb final : public Optimizer {
     const NDArray both = sqrt(invoke(multi_sum_sq, {weight, direction}, {.num_arrays = 2})[0]);
     return {both.slice(0, 1), both.slice(1, 2)};
   }
-
-  double beta1_ = 0.9, beta2_ = 0.999, epsilon_ = 1e-6;
-  std::optional<double> lower_bound_, upper_bound_;
-  bool bias_correction_ = true;
 };
 
 }  // namespace

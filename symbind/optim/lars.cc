@@ -8,25 +8,16 @@
 namespace symbind {
 namespace {
 
-class Lars final : public Optimizer {
+class Lars final : public OptimizerWith<optim::Lars> {
  public:
-  explicit Lars(const OptimizerParams& params) : Optimizer(params) {
-    OptimizerArguments(*this, params)
-        .common()
-        .take("momentum", momentum_)
-        .take("lazy_update", lazy_update_)
-        .take("eta", eta_)
-        .take("eps", eps_)
-        .take("momentum_correction", momentum_correction_)
-        .finish();
-  }
-  std::string name() const override { return "lars"; }
-
+  using OptimizerWith::OptimizerWith;
   bool decays(const std::string& parameter) const override { return parameter.ends_with("_weight"); }
 
-  StateTree create_state(const ParamKey&, const NDArray& weight) override { return sgd_state(weight, momentum_ != 0); }
+  StateTree create_state(const ParamKey&, const NDArray& weight) override {
+    return sgd_state(weight, own_.momentum != 0);
+  }
   StateTree create_state_multi_precision(const ParamKey& key, const NDArray& weight) override {
-    if (uses_master(weight)) return sgd_state_with_master(weight, momentum_ != 0);
+    if (uses_master(weight)) return sgd_state_with_master(weight, own_.momentum != 0);
     return Optimizer::create_state_multi_precision(key, weight);
   }
 
@@ -57,7 +48,7 @@ class Lars final : public Optimizer {
   double corrected_momentum() {
     const double now = learning_rate(), before = last_lr_.value_or(now);
     last_lr_ = now;
-    return momentum_correction_ && before != 0 ? momentum_ * (now / before) : momentum_;
+    return own_.momentum_correction && before != 0 ? own_.momentum * (now / before) : own_.momentum;
   }
 
   void scale_rates(std::span<const Update> updates, std::vector<SgdStep>& steps) const {
@@ -81,15 +72,12 @@ class Lars final : public Optimizer {
       const NDArray grad_squares = invoke(multi_sum_sq, grads, {.num_arrays = shape[0]})[0];
       const NDArray rates =
           invoke(multi_lars, {array(lrs, shape, context), weight_squares, grad_squares, array(wds, shape, context)},
-                 {.eta = eta_, .eps = eps_, .rescale_grad = rescale_grad})[0];
+                 {.eta = own_.eta, .eps = own_.eps, .rescale_grad = rescale_grad})[0];
       const std::vector<double> values = rates.to_vector<double>();
       for (size_t k = 0; k < which.size(); ++k) steps[which[k]].lr = values[k];
     }
   }
 
-  double momentum_ = 0, eta_ = 0.001, eps_ = 0;
-  bool lazy_update_ = true;  // for sparse gradients: without effect
-  bool momentum_correction_ = true;
   std::optional<double> last_lr_;
 };
 

@@ -13,23 +13,14 @@
 namespace symbind {
 namespace {
 
-class Lbsgd final : public Optimizer {
+class Lbsgd final : public OptimizerWith<optim::Lbsgd> {
  public:
-  explicit Lbsgd(const OptimizerParams& params) : Optimizer(params) {
-    OptimizerArguments(*this, params)
-        .common()
-        .take("momentum", momentum_)
-        .take("warmup_strategy", warmup_strategy_)
-        .take("warmup_epochs", warmup_epochs_)
-        .take("batch_scale", batch_scale_)
-        .take("updates_per_epoch", updates_per_epoch_)
-        .take("begin_epoch", begin_epoch_)
-        .take("num_epochs", num_epochs_)
-        .finish();
-    require(batch_scale_ >= 1, "[lbsgd] batch_scale must be at least 1: ", batch_scale_);
+  explicit Lbsgd(const OptimizerParams& params) : OptimizerWith(params) {
+    require(own_.batch_scale >= 1, "[lbsgd] batch_scale must be at least 1: ", own_.batch_scale);
   }
-  std::string name() const override { return "lbsgd"; }
-  StateTree create_state(const ParamKey&, const NDArray& weight) override { return sgd_state(weight, momentum_ != 0); }
+  StateTree create_state(const ParamKey&, const NDArray& weight) override {
+    return sgd_state(weight, own_.momentum != 0);
+  }
 
   void update(const Update& one) override {
     // The rate is that of the updates before this one.
@@ -37,12 +28,12 @@ class Lbsgd final : public Optimizer {
     const double decay = wd_of(one.key);
     update_count(one.key);
     Gathered& gathered = gather(one.key, one.grad);
-    if (gathered.count % batch_scale_ != 0) return;
-    const NDArray grad = gathered.sum / static_cast<double>(batch_scale_);
+    if (gathered.count % own_.batch_scale != 0) return;
+    const NDArray grad = gathered.sum / static_cast<double>(own_.batch_scale);
     gathered.sum = {};
-    lr *= warmup_strategy_ == "lars" ? norm_ratio(one.weight, grad, decay) : warm_up(gathered.count);
+    lr *= own_.warmup_strategy == "lars" ? norm_ratio(one.weight, grad, decay) : warm_up(gathered.count);
     const SgdStep step{one.weight, grad, one.state, lr, decay};
-    run_sgd({&step, 1}, {.momentum = momentum_, .rescale_grad = rescale_grad, .clip_gradient = clip_argument()});
+    run_sgd({&step, 1}, {.momentum = own_.momentum, .rescale_grad = rescale_grad, .clip_gradient = clip_argument()});
   }
 
   ResumeState resume_state() const override {
@@ -69,7 +60,7 @@ class Lbsgd final : public Optimizer {
   Gathered& gather(const ParamKey& key, const NDArray& grad) {
     const auto [slot, is_new] = gathered_.try_emplace(key);
     Gathered& gathered = slot->second;
-    if (is_new) gathered.count = begin_epoch_ * updates_per_epoch_;
+    if (is_new) gathered.count = own_.begin_epoch * own_.updates_per_epoch;
     ++gathered.count;
     if (gathered.sum)
       gathered.sum += grad;
@@ -79,13 +70,14 @@ class Lbsgd final : public Optimizer {
   }
 
   double warm_up(int64_t updates) const {
-    const auto length = static_cast<double>(warmup_epochs_ * updates_per_epoch_), now = static_cast<double>(updates);
-    const auto most = static_cast<double>(batch_scale_);
+    const auto length = static_cast<double>(own_.warmup_epochs * own_.updates_per_epoch),
+               now = static_cast<double>(updates);
+    const auto most = static_cast<double>(own_.batch_scale);
     if (now >= length) return most;
     if (length <= 1) return 1;
-    if (warmup_strategy_ == "linear") return 1 + (most - 1) * now / length;
-    if (warmup_strategy_ == "power2") return 1 + (most - 1) * (now * now) / (length * length);
-    if (warmup_strategy_ == "sqrt") return 1 + (most - 1) * std::sqrt(now / length);
+    if (own_.warmup_strategy == "linear") return 1 + (most - 1) * now / length;
+    if (own_.warmup_strategy == "power2") return 1 + (most - 1) * (now * now) / (length * length);
+    if (own_.warmup_strategy == "sqrt") return 1 + (most - 1) * std::sqrt(now / length);
     return 1;
   }
 
@@ -94,10 +86,6 @@ class Lbsgd final : public Optimizer {
     return std::clamp(std::sqrt(squares[0] / (squares[1] + decay * squares[0] + 1e-18)), 0.01, 100.0);
   }
 
-  double momentum_ = 0;
-  std::string warmup_strategy_ = "linear";
-  int64_t warmup_epochs_ = 5, batch_scale_ = 1, updates_per_epoch_ = 32, begin_epoch_ = 0;
-  int64_t num_epochs_ = 60;  // known to MXNet, and without effect
   std::map<ParamKey, Gathered> gathered_;
 };
 

@@ -8,8 +8,20 @@
 
 namespace symbind {
 
+namespace {
+
+constexpr const char* base_name = "lr_scheduler";
+
+}  // namespace
+
+void require_finite_rate(const char* who, const char* name, double lr) {
+  require(std::isfinite(lr), "[", who, "] ", name, " must be finite: ", lr);
+}
+
 LRScheduler::LRScheduler(double base_lr, WarmUp warm_up)
     : base_lr_(base_lr), warm_up_(std::move(warm_up)), warm_up_final_lr_(base_lr) {
+  require_finite_rate(base_name, "base_lr", base_lr);
+  require_finite_rate(base_name, "the warm-up's begin_lr", warm_up_.begin_lr);
   require(warm_up_.begin_lr <= base_lr,
           "[lr_scheduler] the warm-up's begin_lr must not lie above base_lr: ", warm_up_.begin_lr, ", ", base_lr);
   require(warm_up_.steps >= 0, "[lr_scheduler] the warm-up's steps must be at least 0: ", warm_up_.steps);
@@ -17,7 +29,14 @@ LRScheduler::LRScheduler(double base_lr, WarmUp warm_up)
           "[lr_scheduler] the warm-up's mode must be linear or constant: ", warm_up_.mode);
 }
 
+void LRScheduler::set_base_lr(double lr) {
+  require_finite_rate(base_name, "base_lr", lr);
+  base_lr_ = lr;
+}
+
 void LRScheduler::set_warm_up(WarmUp warm_up, double final_lr) {
+  require_finite_rate(base_name, "the warm-up's begin_lr", warm_up.begin_lr);
+  require_finite_rate(base_name, "the warm-up's final rate", final_lr);
   warm_up_ = std::move(warm_up);
   warm_up_final_lr_ = final_lr;
 }
@@ -59,6 +78,8 @@ FactorScheduler::FactorScheduler(const FactorSchedule& options)
     : LRScheduler(options.base_lr, options.warm_up), options_(options) {
   require(options.step >= 1, "[factor_scheduler] step must be at least 1: ", options.step);
   require(options.factor <= 1, "[factor_scheduler] factor must not exceed 1, or the rate grows: ", options.factor);
+  require_finite_rate("factor_scheduler", "factor", options.factor);
+  require_finite_rate("factor_scheduler", "stop_factor_lr", options.stop_factor_lr);
 }
 
 std::map<std::string, double> FactorScheduler::state() const {
@@ -92,6 +113,7 @@ MultiFactorScheduler::MultiFactorScheduler(const MultiFactorSchedule& options)
         "[multi_factor_scheduler] step must be a growing list of numbers from 1 on: ", comma_separated(options.step));
   require(options.factor <= 1,
           "[multi_factor_scheduler] factor must not exceed 1, or the rate grows: ", options.factor);
+  require_finite_rate("multi_factor_scheduler", "factor", options.factor);
 }
 
 std::map<std::string, double> MultiFactorScheduler::state() const {
@@ -118,6 +140,7 @@ double MultiFactorScheduler::after_warm_up(int64_t num_update) {
 CurveScheduler::CurveScheduler(const char* who, int64_t max_update, double base_lr, double final_lr,
                                const WarmUp& warm_up)
     : LRScheduler(base_lr, warm_up), max_update_(max_update), first_lr_(base_lr), final_lr_(final_lr) {
+  require_finite_rate(who, "final_lr", final_lr);
   require(max_update >= 1, "[", who, "] max_update must be at least 1: ", max_update);
   require(max_update > warm_up.steps, "[", who, "] max_update must exceed the warm-up's steps: ", max_update, ", ",
           warm_up.steps);

@@ -15,6 +15,9 @@ struct WarmUp {
   std::string mode = "linear";  // or "constant"
 };
 
+// Learning rates are finite: one that is not fails with the name of who was given it.
+void require_finite_rate(const char* who, const char* name, double lr);
+
 class LRScheduler {
  public:
   static constexpr double default_base_lr = 0.01;
@@ -24,7 +27,7 @@ class LRScheduler {
 
   virtual double operator()(int64_t num_update);
   double base_lr() const { return base_lr_; }
-  virtual void set_base_lr(double lr) { base_lr_ = lr; }
+  virtual void set_base_lr(double lr);
 
   // What it has come to, by name, so that training can be resumed exactly; `first_lr` is where it came from.
   virtual std::map<std::string, double> state() const;

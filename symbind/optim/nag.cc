@@ -7,16 +7,14 @@
 namespace symbind {
 namespace {
 
-class Nag final : public Optimizer {
+class Nag final : public OptimizerWith<optim::Nag> {
  public:
-  explicit Nag(const OptimizerParams& params) : Optimizer(params) {
-    OptimizerArguments(*this, params).common().take("momentum", momentum_).finish();
+  using OptimizerWith::OptimizerWith;
+  StateTree create_state(const ParamKey&, const NDArray& weight) override {
+    return sgd_state(weight, own_.momentum != 0);
   }
-  std::string name() const override { return "nag"; }
-
-  StateTree create_state(const ParamKey&, const NDArray& weight) override { return sgd_state(weight, momentum_ != 0); }
   StateTree create_state_multi_precision(const ParamKey& key, const NDArray& weight) override {
-    if (uses_master(weight)) return sgd_state_with_master(weight, momentum_ != 0);
+    if (uses_master(weight)) return sgd_state_with_master(weight, own_.momentum != 0);
     return Optimizer::create_state_multi_precision(key, weight);
   }
 
@@ -24,9 +22,13 @@ class Nag final : public Optimizer {
     update_count(one.key);
     const double lr = lr_of(one.key), decay = wd_of(one.key);
     const SgdStep step{one.weight, one.grad, one.state, lr, decay};
-    if (momentum_ == 0) return run_sgd({&step, 1}, {.rescale_grad = rescale_grad, .clip_gradient = clip_argument()});
-    const NagMomUpdate params{
-        .lr = lr, .momentum = momentum_, .wd = decay, .rescale_grad = rescale_grad, .clip_gradient = clip_argument()};
+    if (own_.momentum == 0)
+      return run_sgd({&step, 1}, {.rescale_grad = rescale_grad, .clip_gradient = clip_argument()});
+    const NagMomUpdate params{.lr = lr,
+                              .momentum = own_.momentum,
+                              .wd = decay,
+                              .rescale_grad = rescale_grad,
+                              .clip_gradient = clip_argument()};
     const StateTree& state = *one.state;
     if (state.is_tuple)
       invoke(mp_nag_mom_update, {one.weight, one.grad, state.tuple.at(0).array, state.tuple.at(1).array}, {params},
@@ -35,9 +37,6 @@ class Nag final : public Optimizer {
       invoke(nag_mom_update, {one.weight, one.grad, state.array}, params, {.out = {one.weight}});
   }
   void update_multi_precision(const Update& one) override { update(one); }
-
- private:
-  double momentum_ = 0;
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "symbind/optim/optimizer.h"
 
 #include <algorithm>
+#include <cmath>
 #include <mutex>
 
 #include "symbind/core/error.h"
@@ -17,13 +18,17 @@ bool is_half(DType dtype) { return dtype == DType::float16 || dtype == DType::bf
 struct Registry {
   std::mutex mutex;
   std::map<std::string, OptimizerFactory> factories{
-      {"adadelta", make_adadelta}, {"adagrad", make_adagrad}, {"adam", make_adam},
-      {"adamax", make_adamax},     {"ccsgd", make_sgd},       {"dcasgd", make_dcasgd},
-      {"ftml", make_ftml},         {"ftrl", make_ftrl},       {"groupadagrad", make_group_adagrad},
-      {"lamb", make_lamb},         {"lars", make_lars},       {"lbsgd", make_lbsgd},
-      {"nadam", make_nadam},       {"nag", make_nag},         {"rmsprop", make_rmsprop},
-      {"sgd", make_sgd},           {"sgld", make_sgld},       {"signsgd", make_signsgd},
-      {"signum", make_signum},     {"test", make_test},
+      {"adadelta", make_adadelta}, {"adagrad", make_adagrad},
+      {"adam", make_adam},         {"adamw", make_adamw},
+      {"adamax", make_adamax},     {"ccsgd", make_sgd},
+      {"dcasgd", make_dcasgd},     {"ftml", make_ftml},
+      {"ftrl", make_ftrl},         {"groupadagrad", make_group_adagrad},
+      {"lamb", make_lamb},         {"lars", make_lars},
+      {"lbsgd", make_lbsgd},       {"nadam", make_nadam},
+      {"nag", make_nag},           {"rmsprop", make_rmsprop},
+      {"sgd", make_sgd},           {"sgld", make_sgld},
+      {"signsgd", make_signsgd},   {"signum", make_signum},
+      {"test", make_test},
   };
 };
 
@@ -62,16 +67,20 @@ std::vector<std::string> list_optimizers() {
 }
 
 Optimizer::Optimizer(const OptimizerParams& params) {
+  optim::Common given;
   OptimizerArguments arguments(params);
-  std::optional<double> rate;
-  arguments.take("rescale_grad", rescale_grad)
-      .take("wd", wd)
-      .take("clip_gradient", clip_gradient)
-      .take("learning_rate", rate)
-      .take("lr_scheduler", lr_scheduler)
-      .take("begin_num_update", begin_num_update_)
-      .take("multi_precision", multi_precision);
-  num_update_ = begin_num_update_;
+  optim::visit_common(given, [&](const char* argument, auto& value) { arguments.take(argument, value); });
+  rescale_grad = given.rescale_grad.value_or(rescale_grad);
+  wd = given.wd;
+  clip_gradient = given.clip_gradient;
+  clip_global_norm = given.clip_global_norm;
+  lr_scheduler = given.lr_scheduler;
+  multi_precision = given.multi_precision;
+  num_update_ = begin_num_update_ = given.begin_num_update;
+  const std::optional<double>& rate = given.learning_rate;
+  if (rate) require_finite_rate("optimizer", "learning_rate", *rate);
+  require(!clip_global_norm || *clip_global_norm > 0,
+          "[optimizer] clip_global_norm must be positive: ", clip_global_norm.value_or(0));
   if (lr_scheduler) {
     if (rate && *rate != lr_scheduler->base_lr()) {
       // A schedule at its default rate is one that was given none: the usual way to write it, and nothing is lost.
@@ -90,12 +99,21 @@ Optimizer::Optimizer(const OptimizerParams& params) {
 
 double Optimizer::learning_rate() const {
   if (owner_) return owner_->learning_rate();
-  return lr_scheduler ? (*lr_scheduler)(num_update_) : lr_;
+  if (!lr_scheduler) return lr_;
+  const double rate = (*lr_scheduler)(num_update_);
+  require(std::isfinite(rate), "[", name(), "] the schedule's learning rate for update ", num_update_,
+          " must be finite: ", rate);
+  return rate;
 }
 
 void Optimizer::set_learning_rate(double lr) {
   require(lr_scheduler == nullptr, "[", name(), "] set_learning_rate(", lr,
           ") has no effect: a schedule decides; set the schedule's base_lr, or leave lr_scheduler out");
+  set_own_lr(lr);
+}
+
+void Optimizer::set_own_lr(double lr) {
+  require_finite_rate(name().c_str(), "the learning rate", lr);
   lr_ = lr;
 }
 
@@ -135,7 +153,10 @@ std::optional<double> Optimizer::multiplier(const ParamKey& key, const std::map<
 
 double Optimizer::lr_of(const ParamKey& key) const {
   if (owner_) return owner_->lr_of(key);
-  return learning_rate() * multiplier(key, lr_mult_, "__lr_mult__").value_or(1);
+  const double mult = multiplier(key, lr_mult_, "__lr_mult__").value_or(1);
+  require(std::isfinite(mult), "[", name(), "] the learning rate's multiplier of ", name_of(key),
+          " must be finite: ", mult);
+  return learning_rate() * mult;
 }
 
 bool Optimizer::decays(const std::string& parameter) const {

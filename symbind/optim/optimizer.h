@@ -18,6 +18,7 @@
 #include "symbind/files/states.h"
 #include "symbind/graph/node.h"
 #include "symbind/optim/lr_scheduler.h"
+#include "symbind/optim/options.h"
 
 namespace symbind {
 
@@ -45,6 +46,24 @@ class OptimizerValue {
 // By MXNet's names: {{"learning_rate", 0.1}, {"momentum", 0.9}}.
 using OptimizerParams = std::map<std::string, OptimizerValue>;
 
+// The same from a struct of optim/options.h, without what is not given.
+template <optim::Options Given>
+OptimizerParams params_of(const Given& options) {
+  OptimizerParams params;
+  const auto put = [&]<class T>(const char* name, const T& value) {
+    if constexpr (requires { value.has_value(); }) {
+      if (value) params.emplace(name, *value);
+    } else if constexpr (std::is_same_v<T, LRSchedulerPtr>) {
+      if (value) params.emplace(name, value);
+    } else {
+      params.emplace(name, value);
+    }
+  };
+  optim::visit_common(options, put);
+  Given::visit_own(options, put);
+  return params;
+}
+
 // One parameter to be updated.
 struct Update {
   ParamKey key;
@@ -64,6 +83,11 @@ class Optimizer {
   virtual ~Optimizer() = default;
   // By name in any case ("sgd", "Adam"); an unknown name or argument fails, listing those there are.
   static std::shared_ptr<Optimizer> create(const std::string& name, const OptimizerParams& params = {});
+  // create(optim::Sgd{.learning_rate = 0.1})
+  template <optim::Options Given>
+  static std::shared_ptr<Optimizer> create(const Given& options) {
+    return create(Given::name, params_of(options));
+  }
 
   virtual std::string name() const = 0;  // in lower case
 
@@ -78,7 +102,7 @@ class Optimizer {
   virtual bool any_state() const { return false; }
 
   double learning_rate() const;
-  void set_learning_rate(double lr);  // fails when a schedule decides
+  void set_learning_rate(double lr);  // fails when a schedule decides; rates are finite
   void set_lr_mult(const std::map<ParamKey, double>& mult);
   void set_wd_mult(const std::map<ParamKey, double>& mult);
   // Names of numbered parameters, and attributes (__lr_mult__, __wd_mult__) of named ones.
@@ -89,11 +113,14 @@ class Optimizer {
   const std::map<ParamKey, double>& wd_mult() const { return wd_mult_; }
 
   double own_lr() const { return lr_; }  // the rate where no schedule decides
-  void set_own_lr(double lr) { lr_ = lr; }
+  void set_own_lr(double lr);
 
   double rescale_grad = 1;
   double wd = 0;
   std::optional<double> clip_gradient;
+  // The bound of the norm of all rescaled gradients that an updater is given in one call: those of a step in a module
+  // and in its store.
+  std::optional<double> clip_global_norm;
   LRSchedulerPtr lr_scheduler;
   bool multi_precision = false;
 

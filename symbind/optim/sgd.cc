@@ -5,16 +5,14 @@
 namespace symbind {
 namespace {
 
-class Sgd final : public Optimizer {
+class Sgd final : public OptimizerWith<optim::Sgd> {
  public:
-  explicit Sgd(const OptimizerParams& params) : Optimizer(params) {
-    OptimizerArguments(*this, params).common().take("momentum", momentum_).take("lazy_update", lazy_update_).finish();
+  using OptimizerWith::OptimizerWith;
+  StateTree create_state(const ParamKey&, const NDArray& weight) override {
+    return sgd_state(weight, own_.momentum != 0);
   }
-  std::string name() const override { return "sgd"; }
-
-  StateTree create_state(const ParamKey&, const NDArray& weight) override { return sgd_state(weight, momentum_ != 0); }
   StateTree create_state_multi_precision(const ParamKey& key, const NDArray& weight) override {
-    if (uses_master(weight)) return sgd_state_with_master(weight, momentum_ != 0);
+    if (uses_master(weight)) return sgd_state_with_master(weight, own_.momentum != 0);
     return Optimizer::create_state_multi_precision(key, weight);
   }
 
@@ -25,12 +23,8 @@ class Sgd final : public Optimizer {
     for (const Update& each : updates) update_count(each.key);
     for (const Update& each : updates)
       steps.push_back({each.weight, each.grad, each.state, lr_of(each.key), wd_of(each.key)});
-    run_sgd(steps, {.momentum = momentum_, .rescale_grad = rescale_grad, .clip_gradient = clip_argument()});
+    run_sgd(steps, {.momentum = own_.momentum, .rescale_grad = rescale_grad, .clip_gradient = clip_argument()});
   }
-
- private:
-  double momentum_ = 0;
-  bool lazy_update_ = true;  // for sparse gradients: without effect
 };
 
 }  // namespace

@@ -6,12 +6,9 @@
 namespace symbind {
 namespace {
 
-class Sgld final : public Optimizer {
+class Sgld final : public OptimizerWith<optim::Sgld> {
  public:
-  explicit Sgld(const OptimizerParams& params) : Optimizer(params) {
-    OptimizerArguments(*this, params).common().finish();
-  }
-  std::string name() const override { return "sgld"; }
+  using OptimizerWith::OptimizerWith;
   StateTree create_state(const ParamKey&, const NDArray&) override { return {}; }
 
   void update(const Update& one) override {

@@ -7,13 +7,12 @@
 namespace symbind {
 namespace {
 
-class Signum final : public Optimizer {
+class Signum final : public OptimizerWith<optim::Signum> {
  public:
-  explicit Signum(const OptimizerParams& params) : Optimizer(params) {
-    OptimizerArguments(*this, params).common().take("momentum", momentum_).take("wd_lh", wd_lh_).finish();
+  using OptimizerWith::OptimizerWith;
+  StateTree create_state(const ParamKey&, const NDArray& weight) override {
+    return sgd_state(weight, own_.momentum != 0);
   }
-  std::string name() const override { return "signum"; }
-  StateTree create_state(const ParamKey&, const NDArray& weight) override { return sgd_state(weight, momentum_ != 0); }
 
   void update(const Update& one) override {
     update_count(one.key);
@@ -22,24 +21,23 @@ class Signum final : public Optimizer {
     if (one.state->array)
       invoke(signum_update, {one.weight, one.grad, one.state->array},
              {.lr = lr,
-              .momentum = momentum_,
+              .momentum = own_.momentum,
               .wd = decay,
               .rescale_grad = rescale_grad,
               .clip_gradient = clip_argument(),
-              .wd_lh = wd_lh_},
+              .wd_lh = own_.wd_lh},
              into);
     else
       invoke(signsgd_update, {one.weight, one.grad},
              {.lr = lr, .wd = decay, .rescale_grad = rescale_grad, .clip_gradient = clip_argument()}, into);
   }
-
- private:
-  double momentum_ = 0.9, wd_lh_ = 0;
 };
 
 }  // namespace
 
 OptimizerPtr make_signum(const OptimizerParams& params) { return std::make_shared<Signum>(params); }
-OptimizerPtr make_signsgd(const OptimizerParams& params) { return make_signum(with_default(params, "momentum", 0.0)); }
+OptimizerPtr make_signsgd(const OptimizerParams& params) {
+  return make_signum(with_default(params, "momentum", optim::SignSgd{}.momentum));
+}
 
 }  // namespace symbind

@@ -1,9 +1,12 @@
 #include "symbind/optim/updater.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "symbind/core/error.h"
+#include "symbind/core/log.h"
 #include "symbind/core/random_cursors.h"
+#include "symbind/optim/clip_global_norm.h"
 
 namespace symbind {
 namespace {
@@ -76,7 +79,43 @@ StateTree& Updater::state_of(const ParamKey& key, const NDArray& weight) {
 }
 
 void Updater::operator()(const ParamKey& key, const NDArray& grad, const NDArray& weight) {
+  if (optimizer_->clip_global_norm) return (*this)({{key, grad, weight}});
   optimizer_->update_multi_precision({key, weight, grad, &state_of(key, weight)});
+}
+
+namespace {
+
+// While it lives, the optimizer scales gradients by `factor` as well: clipping writes no gradient.
+class AlsoScaled {
+ public:
+  AlsoScaled(Optimizer& optimizer, double factor) : optimizer_(optimizer), before_(optimizer.rescale_grad) {
+    if (factor != 1) optimizer.rescale_grad = before_ * factor;
+  }
+  ~AlsoScaled() { optimizer_.rescale_grad = before_; }
+  AlsoScaled(const AlsoScaled&) = delete;
+  AlsoScaled& operator=(const AlsoScaled&) = delete;
+
+ private:
+  Optimizer& optimizer_;
+  double before_;
+};
+
+}  // namespace
+
+// What the gradients of a step are multiplied by, so that their norm keeps within its bound.
+double Updater::clipping(const std::vector<Item>& items) {
+  if (!optimizer_->clip_global_norm || items.empty()) return 1;
+  std::vector<NDArray> grads;
+  for (const Item& item : items) grads.push_back(item.grad);
+  const double norm = global_norm(grads) * std::abs(optimizer_->rescale_grad);
+  if (!std::isfinite(norm)) {
+    if (!warned_of_norm_)
+      log_warning("[", optimizer_->name(), "] the norm of the gradients is ", norm,
+                  ": there is nothing that clip_global_norm could scale them to");
+    warned_of_norm_ = true;
+    return 1;
+  }
+  return clip_factor(norm, *optimizer_->clip_global_norm);
 }
 
 void Updater::operator()(const std::vector<Item>& items) {
@@ -84,6 +123,7 @@ void Updater::operator()(const std::vector<Item>& items) {
   updates.reserve(items.size());
   for (const Item& item : items)  // a map's entries stay where they are
     updates.push_back({item.key, item.weight, item.grad, &state_of(item.key, item.weight)});
+  const AlsoScaled scaled(*optimizer_, clipping(items));
   optimizer_->update_many(updates);
 }
 
@@ -100,6 +140,7 @@ std::string Updater::get_states(bool dump_optimizer) const {
     dump("wd", optimizer_->wd);
     dump("rescale_grad", optimizer_->rescale_grad);
     if (optimizer_->clip_gradient) dump("clip_gradient", *optimizer_->clip_gradient);
+    if (optimizer_->clip_global_norm) dump("clip_global_norm", *optimizer_->clip_global_norm);
   }
   return write_states(saved);
 }
@@ -137,6 +178,7 @@ void Updater::set_states(const SavedStates& saved) {
   if (const auto wd = number_in(saved, "wd")) optimizer_->wd = *wd;
   if (const auto rescale = number_in(saved, "rescale_grad")) optimizer_->rescale_grad = *rescale;
   if (const auto clip = number_in(saved, "clip_gradient")) optimizer_->clip_gradient = *clip;
+  if (const auto clip = number_in(saved, "clip_global_norm")) optimizer_->clip_global_norm = *clip;
   states_ = std::move(states);
 }
 

@@ -19,7 +19,8 @@ class Updater {
     ParamKey key;
     NDArray grad, weight;
   };
-  void operator()(const std::vector<Item>& items);  // in one pass where the optimizer can
+  // In one pass where the optimizer can. With clip_global_norm, these are the gradients whose norm is bounded.
+  void operator()(const std::vector<Item>& items);
 
   const OptimizerPtr& optimizer() const { return optimizer_; }
   const std::map<ParamKey, StateTree>& states() const { return states_; }
@@ -35,9 +36,11 @@ class Updater {
 
  private:
   StateTree& state_of(const ParamKey& key, const NDArray& weight);
+  double clipping(const std::vector<Item>& items);
 
   OptimizerPtr optimizer_;
   std::map<ParamKey, StateTree> states_;
+  bool warned_of_norm_ = false;
 };
 using UpdaterPtr = std::shared_ptr<Updater>;
 

@@ -6,22 +6,42 @@
 #include "symbind/core/error.h"
 #include "symbind/core/interrupt.h"
 #include "symbind/core/log.h"
+#include "symbind/core/random_cursors.h"
 #include "symbind/exec/indexing.h"
 #include "symbind/files/checkpoint.h"
 #include "symbind/train/monitor.h"
 
 namespace symbind {
 
+MetricArg::MetricArg(const char* name) : value_(name ? EvalMetric::create(name) : nullptr) {
+  require(value_ != nullptr, "[metric] a name or a metric is required: a null pointer was given");
+}
+MetricArg::MetricArg(EvalMetricPtr metric) : value_(std::move(metric)) {
+  require(value_ != nullptr, "[metric] a name or a metric is required: a null pointer was given");
+}
+
+OptimizerArg::OptimizerArg(const char* name) : name_(name ? name : "") {
+  require(name != nullptr, "[optimizer] a name or an optimizer is required: a null pointer was given");
+}
+OptimizerArg::OptimizerArg(OptimizerPtr optimizer) : optimizer_(std::move(optimizer)) {
+  require(optimizer_ != nullptr, "[optimizer] a name or an optimizer is required: a null pointer was given");
+}
+
 void check_input_names(const Symbol& symbol, const std::vector<std::string>& names, std::string_view kind,
                        bool strict) {
-  const auto arguments = symbol.list_arguments();
+  const std::vector<std::string> arguments = symbol.list_arguments();
+  std::vector<std::string> candidates;  // parameters are not what is meant
+  for (const std::string& argument : arguments)
+    if (!argument.ends_with("_weight") && !argument.ends_with("_bias") && !argument.ends_with("_gamma") &&
+        !argument.ends_with("_beta"))
+      candidates.push_back(argument);
+  check_input_names(names, kind, strict, arguments, candidates);
+}
+
+void check_input_names(const std::vector<std::string>& names, std::string_view kind, bool strict,
+                       const std::vector<std::string>& arguments, const std::vector<std::string>& candidates) {
   for (const std::string& name : names) {
     if (std::find(arguments.begin(), arguments.end(), name) != arguments.end()) continue;
-    std::vector<std::string> candidates;  // parameters are not what is meant
-    for (const std::string& argument : arguments)
-      if (!argument.ends_with("_weight") && !argument.ends_with("_bias") && !argument.ends_with("_gamma") &&
-          !argument.ends_with("_beta"))
-        candidates.push_back(argument);
     const std::string message =
         join("[Module] ", kind, "_names has '", name, "', which is not an argument of the network; candidates are ",
              candidates.empty() ? "none" : comma_separated(candidates));
@@ -42,8 +62,43 @@ BatchEndParam end_of_batch(BaseModule& module, int epoch, int64_t nbatch, EvalMe
   return param;
 }
 
-void call(const BatchEndCallbacks& callbacks, const BatchEndParam& param) {
-  for (const BatchEndCallback& callback : callbacks) callback(param);
+// All of them, though one may ask to stop: that is passed on when the last has run.
+template <class Callbacks, class... Args>
+void call(const Callbacks& callbacks, const Args&... args) {
+  std::optional<StopTraining> stop;
+  for (const auto& callback : callbacks) {
+    try {
+      callback(args...);
+    } catch (const StopTraining& asked) {
+      if (!stop) stop = asked;
+    }
+  }
+  if (stop) throw *stop;
+}
+
+template <class Callbacks>
+void require_callable(const Callbacks& callbacks, const char* call_name, const char* argument) {
+  for (size_t i = 0; i < callbacks.size(); ++i)
+    require(bool(callbacks[i]), "[", call_name, "] ", argument, " ", i, " of ", callbacks.size(),
+            " is empty: there is nothing to call");
+}
+
+// What a checkpoint has beyond the network, a layer that was replaced say, is left out with a warning.
+std::optional<NamedArrays> known_to(const std::vector<std::string>& names, const std::optional<NamedArrays>& given,
+                                    const char* argument) {
+  if (!given) return given;
+  NamedArrays known;
+  std::vector<std::string> unknown;
+  for (const auto& [name, array] : *given) {
+    if (std::find(names.begin(), names.end(), name) != names.end())
+      known.emplace(name, array);
+    else
+      unknown.push_back(name);
+  }
+  if (!unknown.empty())
+    log_warning("[fit] ", argument,
+                " has names that the network does not have; they are left out: ", comma_separated(unknown));
+  return known;
 }
 
 // The outputs without the samples that only fill the batch up; an output that has no axis of samples stays whole.
@@ -81,73 +136,109 @@ void BaseModule::forward_backward(const DataBatch& batch) {
 
 void BaseModule::fit(DataIter& train_data, const FitArgs& args) {
   require(args.num_epoch >= 0, "[fit] num_epoch must be given");
+  require_callable(args.epoch_end_callback, "fit", "epoch_end_callback");
+  require_callable(args.batch_end_callback, "fit", "batch_end_callback");
+  require_callable(args.eval_end_callback, "fit", "eval_end_callback");
+  require_callable(args.eval_batch_end_callback, "fit", "eval_batch_end_callback");
+  if (!args.eval_data && !(args.eval_end_callback.empty() && args.eval_batch_end_callback.empty()))
+    log_warning("[fit] eval_end_callback and eval_batch_end_callback are never called: there is no eval_data");
   bind(train_data.provide_data(), train_data.provide_label(),
        {.for_training = true, .force_rebind = args.force_rebind});
   if (args.monitor) install_monitor(*args.monitor);
-  if (!params_initialized || args.force_init)
-    init_params({.initializer = args.initializer,
-                 .arg_params = args.arg_params,
-                 .aux_params = args.aux_params,
-                 .allow_missing = args.allow_missing,
-                 .force_init = args.force_init});
-  if (!optimizer_initialized)
-    init_optimizer({.kvstore = args.kvstore, .optimizer = args.optimizer, .optimizer_params = args.optimizer_params});
+  if (!params_initialized || args.force_init) {
+    InitParamsArgs init{
+        .initializer = args.initializer, .allow_missing = args.allow_missing, .force_init = args.force_init};
+    if (args.arg_params) init.arg_params = known_to(symbol().list_arguments(), args.arg_params, "arg_params");
+    if (args.aux_params) init.aux_params = known_to(symbol().list_auxiliary_states(), args.aux_params, "aux_params");
+    init_params(init);
+  }
+  // Warns where there is one already: this one is then without effect.
+  init_optimizer({.kvstore = args.kvstore, .optimizer = args.optimizer, .optimizer_params = args.optimizer_params});
 
-  EvalMetric& metric = *args.eval_metric.get();
-  const MetricArg validation = args.validation_metric.value_or(args.eval_metric);
   for (int epoch = args.begin_epoch; epoch < args.num_epoch; ++epoch) {
-    const auto begin = Clock::now();
-    metric.reset();
-    EvalMetric::NameValues trained;
-    std::optional<DataBatch> batch = train_data.next();
-    for (int64_t nbatch = 0; batch; ++nbatch) {
-      check_interrupt();
-      if (args.monitor) args.monitor->tic();
-      forward_backward(*batch);
-      update();
-      update_metric(metric, batch->label);
-      std::optional<DataBatch> following = train_data.next();
-      if (following) prepare(*following);
-      if (args.monitor) args.monitor->toc_print();
-      if (!following) trained = metric.get_global_name_value();  // before a callback resets it
-      if (!args.batch_end_callback.empty())
-        call(args.batch_end_callback, end_of_batch(*this, epoch, nbatch, metric, &*batch, &train_data, args.eval_data));
-      batch = std::move(following);
+    std::optional<StopTraining> stop;
+    try {
+      fit_epoch(train_data, args, epoch);
+    } catch (const StopTraining& asked) {
+      stop = asked;
     }
-    for (const auto& [name, value] : trained) log_info("Epoch[", epoch, "] Train-", name, "=", with_digits(value, 6));
-    const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
-    log_info("Epoch[", epoch, "] Time cost=", with_digits(seconds, 3));
-
-    // Every device goes on with the same auxiliary states.
-    const Params params = get_params();
-    set_params(params.arg_params, params.aux_params);
-    for (const EpochEndCallback& callback : args.epoch_end_callback)
-      callback(epoch, symbol(), params.arg_params, params.aux_params);
-    if (args.eval_data)
-      for (const auto& [name, value] : score(*args.eval_data, validation,
-                                             {.batch_end_callback = args.eval_batch_end_callback,
-                                             .score_end_callback = args.eval_end_callback,
-                                             .epoch = epoch}))
-        log_info("Epoch[", epoch, "] Validation-", name, "=", with_digits(value, 6));
     train_data.reset();
+    if (!stop) continue;
+    log_info("Epoch[", epoch, "] ", stop->what());
+    return;
+  }
+}
+
+void BaseModule::fit_epoch(DataIter& train_data, const FitArgs& args, int epoch) {
+  EvalMetric& metric = *args.eval_metric.get();
+  const auto begin = Clock::now();
+  metric.reset();
+  EvalMetric::NameValues trained;
+  std::optional<DataBatch> batch = train_data.next();
+  require(batch.has_value(), "[fit] train_data has no batch for epoch ", epoch,
+          ": it is at its end (call its reset() before fit) or empty");
+  for (int64_t nbatch = 0; batch; ++nbatch) {
+    check_interrupt();
+    if (args.monitor) args.monitor->tic();
+    forward_backward(*batch);
+    update();
+    update_metric(metric, batch->label);
+    std::optional<DataBatch> following = train_data.next();
+    if (following) prepare(*following);
+    if (args.monitor) args.monitor->toc_print();
+    if (!following) trained = metric.get_global_name_value();  // before a callback resets it
+    if (!args.batch_end_callback.empty())
+      call(args.batch_end_callback, end_of_batch(*this, epoch, nbatch, metric, &*batch, &train_data, args.eval_data));
+    batch = std::move(following);
+  }
+  for (const auto& [name, value] : trained) log_info("Epoch[", epoch, "] Train-", name, "=", with_digits(value, 6));
+  const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+  log_info("Epoch[", epoch, "] Time cost=", with_digits(seconds, 3));
+
+  // Every device goes on with the same auxiliary states.
+  const Params params = get_params();
+  set_params(params.arg_params, params.aux_params);
+  if (!args.epoch_end_callback.empty())
+    call(args.epoch_end_callback, epoch, symbol(), params.arg_params, params.aux_params);
+  if (!args.eval_data) return;
+  const MetricArg validation = args.validation_metric.value_or(args.eval_metric);
+  const auto log = [&](const EvalMetric::NameValues& values) {
+    for (const auto& [name, value] : values)
+      log_info("Epoch[", epoch, "] Validation-", name, "=", with_digits(value, 6));
+  };
+  try {
+    log(score(*args.eval_data, validation,
+              {.batch_end_callback = args.eval_batch_end_callback,
+               .score_end_callback = args.eval_end_callback,
+               .epoch = epoch}));
+  } catch (const StopTraining&) {
+    log(validation.get()->get_global_name_value());
+    throw;
   }
 }
 
 EvalMetric::NameValues BaseModule::score(DataIter& eval_data, const MetricArg& eval_metric, const ScoreArgs& args) {
   require(binded && params_initialized, "[score] bind and init_params come first");
-  if (args.reset) eval_data.reset();
+  require_callable(args.batch_end_callback, "score", "batch_end_callback");
+  require_callable(args.score_end_callback, "score", "score_end_callback");
   EvalMetric& metric = *eval_metric.get();
   metric.reset();
   int64_t nbatch = 0;
-  for (; !args.num_batch || nbatch < *args.num_batch; ++nbatch) {
-    check_interrupt();
-    const std::optional<DataBatch> batch = eval_data.next();
-    if (!batch) break;
-    prepare(*batch);
-    forward(*batch, false);
-    update_metric(metric, batch->label);
-    if (!args.batch_end_callback.empty())
-      call(args.batch_end_callback, end_of_batch(*this, args.epoch, nbatch, metric, &*batch, nullptr, &eval_data));
+  {
+    // A shuffled iterator and operators that are random in inference too draw numbers. A checkpoint that was written
+    // before, or is written by score_end_callback, resumes exactly all the same.
+    const KeepRandomStreams keep;
+    if (args.reset) eval_data.reset();
+    for (; !args.num_batch || nbatch < *args.num_batch; ++nbatch) {
+      check_interrupt();
+      const std::optional<DataBatch> batch = eval_data.next();
+      if (!batch) break;
+      prepare(*batch);
+      forward(*batch, false);
+      update_metric(metric, batch->label);
+      if (!args.batch_end_callback.empty())
+        call(args.batch_end_callback, end_of_batch(*this, args.epoch, nbatch, metric, &*batch, nullptr, &eval_data));
+    }
   }
   if (!args.score_end_callback.empty())
     call(args.score_end_callback, end_of_batch(*this, args.epoch, nbatch, metric, nullptr, nullptr, &eval_data));
@@ -172,6 +263,7 @@ std::optional<PredictLoop::Step> PredictLoop::next() {
 }
 
 void BaseModule::iter_predict(DataIter& eval_data, const PredictVisitor& visit, const PredictArgs& args) {
+  require(bool(visit), "[iter_predict] there is no function to call with the outputs");
   PredictLoop loop(*this, eval_data, args);
   while (const auto step = loop.next()) visit(step->outputs, step->nbatch, step->batch);
 }

@@ -23,13 +23,13 @@ namespace symbind {
 class BaseModule;
 class Monitor;
 
-// Arguments that may be given by name or as an object.
+// Arguments that may be given by name or as an object. Null pointers fail at once.
 class MetricArg {
  public:
-  MetricArg(const char* name) : value_(EvalMetric::create(name)) {}
+  MetricArg(const char* name);
   MetricArg(const std::string& name) : value_(EvalMetric::create(name)) {}
   MetricArg(const std::vector<std::string>& names) : value_(EvalMetric::create(names)) {}
-  MetricArg(EvalMetricPtr metric) : value_(std::move(metric)) {}
+  MetricArg(EvalMetricPtr metric);
   const EvalMetricPtr& get() const { return value_; }
 
  private:
@@ -50,15 +50,20 @@ class KVStoreArg {
 };
 class OptimizerArg {
  public:
-  OptimizerArg(const char* name) : name_(name) {}
+  OptimizerArg(const char* name);
   OptimizerArg(std::string name) : name_(std::move(name)) {}
-  OptimizerArg(OptimizerPtr optimizer) : optimizer_(std::move(optimizer)) {}
+  OptimizerArg(OptimizerPtr optimizer);
+  // optim::Sgd{.learning_rate = 0.1}: a name with its arguments, in place of optimizer_params.
+  template <optim::Options Given>
+  OptimizerArg(const Given& options) : name_(Given::name), params_(params_of(options)) {}
   const std::string& name() const { return name_; }
   const OptimizerPtr& optimizer() const { return optimizer_; }
+  const std::optional<OptimizerParams>& params() const { return params_; }
 
  private:
   std::string name_;
   OptimizerPtr optimizer_;
+  std::optional<OptimizerParams> params_;
 };
 
 struct BindArgs {
@@ -160,9 +165,11 @@ class BaseModule {
   // ---- what all of them do with it ----
   virtual void forward_backward(const DataBatch& batch);
   // Trains. An epoch ends with: parameters fetched and set again (auxiliary states averaged over the devices), the
-  // epoch's callbacks, validation, train_data.reset().
+  // epoch's callbacks, validation, train_data.reset(). An epoch without a batch is an error. A callback that throws
+  // StopTraining (train/callback.h) ends fit after the others of its event.
   void fit(DataIter& train_data, const FitArgs& args);
-  // Runs over eval_data; the samples that only fill a batch up count nothing.
+  // Runs over eval_data; the samples that only fill a batch up count nothing. The random streams are left as they were
+  // found, so that training goes on as if it had not been interrupted.
   EvalMetric::NameValues score(DataIter& eval_data, const MetricArg& eval_metric, const ScoreArgs& args = {});
   // The outputs over all batches, one array per output; padding is cut off.
   std::vector<NDArray> predict(DataIter& eval_data, const PredictArgs& args = {});
@@ -180,6 +187,9 @@ class BaseModule {
   bool inputs_need_grad = false;
   bool params_initialized = false;
   bool optimizer_initialized = false;
+
+ private:
+  void fit_epoch(DataIter& train_data, const FitArgs& args, int epoch);
 };
 
 // Runs a module over an iterator, batch by batch; both must live as long.
@@ -200,7 +210,10 @@ class PredictLoop {
   int64_t nbatch_ = 0;
 };
 
-// Fails (or, if not strict, warns) when a name is not an argument of the network, and lists the candidates.
+// Fails (or, if not strict, warns) when a name is not an argument of the network, and lists the candidates: those that
+// look like inputs, or those given.
 void check_input_names(const Symbol& symbol, const std::vector<std::string>& names, std::string_view kind, bool strict);
+void check_input_names(const std::vector<std::string>& names, std::string_view kind, bool strict,
+                       const std::vector<std::string>& arguments, const std::vector<std::string>& candidates);
 
 }  // namespace symbind

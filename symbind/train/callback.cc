@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <string_view>
+#include <vector>
 
 #include "symbind/core/log.h"
 #include "symbind/files/checkpoint.h"
@@ -87,6 +89,78 @@ void LogValidationMetricsCallback::operator()(const BatchEndParam& param) const 
   for (const auto& [name, value] : param.eval_metric->get_name_value())
     log_info("Epoch[", param.epoch, "] Validation-", name, "=", with_digits(value, 6));
 }
+
+// ---- by what validation finds ---------------------------------------------------------------------------------------
+
+namespace {
+
+// Whether greater values of a metric are better, as far as its name tells.
+std::optional<bool> greater_is_better(const std::string& metric) {
+  const auto has = [&](std::string_view part) { return metric.find(part) != std::string::npos; };
+  for (const char* part : {"loss", "entropy", "perplexity", "mae", "mse", "error"})
+    if (has(part)) return false;
+  for (const char* part : {"acc", "f1", "mcc", "pcc", "pearson"})
+    if (has(part)) return true;
+  return std::nullopt;
+}
+
+}  // namespace
+
+BestValue::BestValue(BestOf options) : options_(std::move(options)) {
+  require(options_.mode == "auto" || options_.mode == "min" || options_.mode == "max",
+          "[callback] mode must be auto, min or max: ", options_.mode);
+  require(options_.min_delta >= 0, "[callback] min_delta must be at least 0: ", options_.min_delta);
+}
+
+bool BestValue::improved(const BatchEndParam& param) {
+  require(param.eval_metric != nullptr, "[callback] there is no metric to find the best value of");
+  const EvalMetric::NameValues values = param.eval_metric->get_global_name_value();
+  require(!values.empty(), "[callback] the metric has no values");
+  if (options_.metric.empty()) options_.metric = values.front().first;
+  std::vector<std::string> names;
+  for (const auto& [name, value] : values) names.push_back(name);
+  const auto found = std::find(names.begin(), names.end(), options_.metric);
+  require(found != names.end(), "[callback] there is no metric '", options_.metric, "'; there are ",
+          comma_separated(names));
+  const double now = values[static_cast<size_t>(found - names.begin())].second;
+
+  const std::optional<bool> greater =
+      options_.mode == "auto" ? greater_is_better(options_.metric) : std::optional(options_.mode == "max");
+  require(greater.has_value(), "[callback] it is unknown whether a greater '", options_.metric,
+          "' is better: give mode \"max\" or \"min\"");
+  if (std::isnan(now)) return false;
+  if (value_ && !(*greater ? now > *value_ + options_.min_delta : now < *value_ - options_.min_delta)) return false;
+  value_ = now;
+  epoch_ = param.epoch;
+  return true;
+}
+
+EarlyStopping::EarlyStopping(int patience, const BestOf& options) : patience_(patience), best_(options) {
+  require(patience >= 1, "[EarlyStopping] patience must be at least 1: ", patience);
+}
+
+void EarlyStopping::operator()(const BatchEndParam& param) {
+  waited_ = best_.improved(param) ? 0 : waited_ + 1;
+  if (waited_ < patience_) return;
+  const std::string best =
+      best_.value() ? join(best_.metric(), " was best, ", with_digits(*best_.value(), 6), ", in epoch ", best_.epoch())
+                    : join(best_.metric(), " was never a number");
+  throw StopTraining(join("early stopping: ", best));
+}
+
+SaveBest::SaveBest(std::function<void()> save, std::string prefix, const BestOf& options)
+    : save_(std::move(save)), prefix_(std::move(prefix)), best_(options) {
+  require(save_ != nullptr, "[SaveBest] needs a function that saves");
+}
+
+void SaveBest::operator()(const BatchEndParam& param) {
+  if (!best_.improved(param)) return;
+  save_();
+  log_info("Epoch[", param.epoch, "] Saved the best so far to \"", prefix_, "\": ", best_.metric(), "=",
+           with_digits(*best_.value(), 6));
+}
+
+// ---- checkpoints ----------------------------------------------------------------------------------------------------
 
 EpochEndCallback do_checkpoint(std::string prefix, int period) {
   period = std::max(1, period);

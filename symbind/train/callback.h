@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
+#include <stdexcept>
 #include <string>
 #include <utility>
 
@@ -28,6 +30,14 @@ struct BatchEndParam {
 using BatchEndCallback = std::function<void(const BatchEndParam& param)>;
 using EpochEndCallback =
     std::function<void(int epoch, const Symbol& symbol, const NamedArrays& arg_params, const NamedArrays& aux_params)>;
+
+// Thrown by a callback to end fit, with the reason for the log. The other callbacks of the event still run. Thrown
+// after a batch, fit ends there, without the end of the epoch (no epoch's callbacks, no validation); thrown after an
+// epoch, without validation. The parameters are those of the last update, and train_data is reset.
+class StopTraining : public std::runtime_error {
+ public:
+  explicit StopTraining(const std::string& reason = "training was stopped by a callback") : runtime_error(reason) {}
+};
 
 // Every `frequent` batches: "Epoch[0] Batch [50-100]	Speed: 1234.56 samples/sec	accuracy=0.912345". With
 // auto_reset the values are those since the line before, else those of the epoch so far.
@@ -63,6 +73,66 @@ BatchEndCallback log_train_metric(int64_t period, bool auto_reset = false);
 struct LogValidationMetricsCallback {
   void operator()(const BatchEndParam& param) const;
 };
+
+// ---- by what validation finds ---------------------------------------------------------------------------------------
+
+// Which value of the validation metric counts, and when one is better than another.
+struct BestOf {
+  std::string metric = "";    // its name ("accuracy"); empty: the first
+  std::string mode = "auto";  // "max", "min"; auto goes by the name, and fails where that tells nothing
+  double min_delta = 0;       // a change by no more than this is no improvement; nor is NaN
+};
+
+// The best value so far.
+class BestValue {
+ public:
+  explicit BestValue(BestOf options);
+  // Is the metric's value now the best so far? Then it is kept.
+  bool improved(const BatchEndParam& param);
+  std::optional<double> value() const { return value_; }
+  int epoch() const { return epoch_; }                           // of that value; -1: there is none yet
+  const std::string& metric() const { return options_.metric; }  // known after the first value, where it was left open
+
+ private:
+  BestOf options_;
+  std::optional<double> value_;
+  int epoch_ = -1;
+};
+
+// As eval_end_callback: stops training when `patience` validations in a row were not better than the best before them.
+class EarlyStopping {
+ public:
+  explicit EarlyStopping(int patience, const BestOf& options = {});
+  void operator()(const BatchEndParam& param);
+  const BestValue& best() const { return best_; }
+  int waited() const { return waited_; }  // validations since the best one
+
+ private:
+  int patience_;
+  BestValue best_;
+  int waited_ = 0;
+};
+
+// As eval_end_callback: saves the module whenever its validation is the best so far, always as epoch 0 of the prefix
+// (prefix-symbol.json, prefix-0000.params), so that the files there are those of the best epoch. The module must live
+// as long.
+class SaveBest {
+ public:
+  template <class AnyModule>
+  SaveBest(AnyModule& module, std::string prefix, const BestOf& options = {}, bool save_optimizer_states = false)
+      : SaveBest([&module, prefix, save_optimizer_states] { module.save_checkpoint(prefix, 0, save_optimizer_states); },
+                 prefix, options) {}
+  SaveBest(std::function<void()> save, std::string prefix, const BestOf& options);
+  void operator()(const BatchEndParam& param);
+  const BestValue& best() const { return best_; }
+
+ private:
+  std::function<void()> save_;
+  std::string prefix_;
+  BestValue best_;
+};
+
+// ---- checkpoints ----------------------------------------------------------------------------------------------------
 
 // Every `period` epochs: prefix-symbol.json and prefix-0001.params after the first, and so on.
 EpochEndCallback do_checkpoint(std::string prefix, int period = 1);

@@ -30,11 +30,12 @@ Module::Module(const Symbol& symbol, const ModuleOptions& options)
   check_input_names(symbol_, options_.data_names, "data", true);
   check_input_names(symbol_, options_.label_names, "label", false);
   check_input_names(symbol_, options_.state_names, "state", true);
-  check_input_names(symbol_, options_.fixed_param_names, "fixed_param", true);
-  for (const std::string& name : symbol_.list_arguments())
+  const std::vector<std::string> arguments = symbol_.list_arguments();
+  for (const std::string& name : arguments)
     if (!contains(options_.data_names, name) && !contains(options_.label_names, name) &&
         !contains(options_.state_names, name))
       param_names_.push_back(name);
+  check_input_names(options_.fixed_param_names, "fixed_param", true, arguments, param_names_);
 }
 
 Module::~Module() = default;
@@ -199,12 +200,29 @@ void Module::reshape(const std::vector<DataDesc>& data_shapes, const std::vector
 
 // ---- Parameters -----------------------------------------------------------------------------------------------------
 
+namespace {
+
+void require_no_extra(const char* call, const NamedArrays& given, const std::vector<std::string>& names) {
+  std::vector<std::string> extra;
+  for (const auto& [name, array] : given)
+    if (!contains(names, name)) extra.push_back(name);
+  require(extra.empty(), "[", call,
+          "] values were given for names that the network does not have: ", comma_separated(extra),
+          "; allow_extra = true leaves them out");
+}
+
+}  // namespace
+
 void Module::init_params(const InitParamsArgs& args) {
   if (params_initialized && !args.force_init) {
     log_warning("[Module] parameters are initialized already: init_params() does nothing; force_init does it again");
     return;
   }
   require(binded, "[init_params] bind comes first");
+  if (!args.allow_extra) {
+    if (args.arg_params) require_no_extra("init_params", *args.arg_params, param_names_);
+    if (args.aux_params) require_no_extra("init_params", *args.aux_params, aux_names_);
+  }
   static const InitializerPtr usual = std::make_shared<init::Uniform>(0.01);
   const bool may_initialize = args.initializer || !args.arg_params || args.allow_missing;
   const InitializerPtr initializer = args.initializer ? args.initializer : usual;
@@ -260,6 +278,10 @@ void Module::set_params(const NamedArrays& arg_params, const NamedArrays& aux_pa
     return;
   }
   require(binded, "[set_params] bind comes first");
+  if (!allow_extra) {
+    require_no_extra("set_params", arg_params, param_names_);
+    require_no_extra("set_params", aux_params, aux_names_);
+  }
   exec_group_->set_params(arg_params, aux_params, allow_extra);
   host_->dirty = true;
   params_initialized = true;
@@ -316,7 +338,7 @@ OptimizerPtr Module::make_optimizer(const InitOptimizerArgs& args, bool in_store
     if (given->idx2name().empty()) given->set_names(idx2name, attributes_for_optimizer(symbol_));
     return given;
   }
-  OptimizerParams params = args.optimizer_params;
+  OptimizerParams params = args.optimizer.params().value_or(args.optimizer_params);
   params.try_emplace("rescale_grad", rescale_grad);
   OptimizerPtr made = Optimizer::create(args.optimizer.name(), params);
   made->set_names(idx2name, attributes_for_optimizer(symbol_));
@@ -327,6 +349,7 @@ StoreChoice choose_kvstore(const KVStoreArg& kvstore, size_t devices, const Name
   StoreChoice choice{kvstore.store(), update_on_kvstore_wanted()};
   const std::string& type = kvstore.type();
   const bool distributed = type.find("dist") != std::string::npos;
+  if (!choice.store && !type.empty()) KVStore::check_type(type);  // one device needs no store, yet no typing error
   if (!choice.store && !type.empty() && (devices > 1 || distributed)) {
     choice.store = KVStore::create(type);
     if (type == "local")
@@ -340,7 +363,9 @@ StoreChoice choose_kvstore(const KVStoreArg& kvstore, size_t devices, const Name
 void Module::init_optimizer(const InitOptimizerArgs& args) {
   require(binded && params_initialized, "[init_optimizer] bind and init_params come first");
   if (optimizer_initialized && !args.force_init) {
-    log_warning("[Module] the optimizer is initialized already: init_optimizer() does nothing");
+    if (args.optimizer.optimizer() == optimizer_) return;
+    log_warning("[Module] the optimizer is initialized already and stays: init_optimizer() and the optimizer given to ",
+                "fit() do nothing; init_optimizer() with force_init replaces it");
     return;
   }
   if (host_->dirty) sync_params_from_devices();
@@ -349,6 +374,10 @@ void Module::init_optimizer(const InitOptimizerArgs& args) {
   int64_t batch_size = exec_group_->batch_size();
   if (store && store->type().find("dist") != std::string::npos && store->type().find("_sync") != std::string::npos)
     batch_size *= store->num_workers();
+  if (!store && options_.context.size() > 1)
+    log_warning(
+        "[Module] ", options_.context.size(), " contexts without a kvstore train apart: each updates its own ",
+        "copy of the parameters by its share of the batch; kvstore = \"local\" or \"device\" sums their gradients");
   // A failure up to here leaves the optimizer that was there; from here on there is none until all is done.
   OptimizerPtr made = make_optimizer(args, in_store, 1.0 / static_cast<double>(batch_size));
   optimizer_initialized = false;
@@ -408,7 +437,14 @@ void Module::update() {
     kvstore_->push(keys, pushed);
     kvstore_->pull(keys, pulled);
   }
-  if (!update_on_kvstore_) (*updater_)(items);
+  if (update_on_kvstore_) return;
+  if (devices == 1 || !optimizer_->clip_global_norm) return (*updater_)(items);
+  // The norm is that of one device's gradients. With a store these are the sums, the same on every device.
+  for (size_t k = 0; k < devices; ++k) {
+    std::vector<Updater::Item> of_device;
+    for (size_t i = k; i < items.size(); i += devices) of_device.push_back(items[i]);
+    (*updater_)(of_device);
+  }
 }
 
 // ---- Running --------------------------------------------------------------------------------------------------------
@@ -421,6 +457,15 @@ void Module::forward(const DataBatch& batch, std::optional<bool> is_train) {
           "forward with is_train = false");
   require(batch.data.size() == data_shapes_.size(), "[forward] the batch has ", batch.data.size(), " data arrays, ",
           data_shapes_.size(), " are bound");
+  const auto require_arrays = [](const std::vector<NDArray>& arrays, const std::vector<DataDesc>& descs,
+                                 const char* kind) {
+    for (size_t i = 0; i < arrays.size(); ++i)
+      require(bool(arrays[i]), "[forward] ", kind, " ", i, " of the batch",
+              i < descs.size() ? join(" ('", descs[i].name, "')") : "",
+              " is a null array: it has neither shape nor data");
+  };
+  require_arrays(batch.data, data_shapes_, "data array");
+  require_arrays(batch.label, label_shapes_, "label");
 
   const auto shaped = [](const std::vector<DataDesc>& bound, const std::optional<std::vector<DataDesc>>& provided,
                          const std::vector<NDArray>& arrays) {
@@ -442,6 +487,11 @@ void Module::forward(const DataBatch& batch, std::optional<bool> is_train) {
     // No labels came: those that are bound follow the size of the batch.
     for (DataDesc& label : labels)
       if (has_batch_axis(label)) label.shape[label.batch_axis()] = data[0].shape[data[0].batch_axis()];
+  }
+  if (has_batch_axis(data[0])) {
+    const int64_t size = data[0].shape[data[0].batch_axis()];
+    require(batch.pad >= 0 && batch.pad <= size, "[forward] the batch's pad must be from 0 to its ", size,
+            " samples: ", batch.pad);
   }
   if (!(data == data_shapes_ && labels == label_shapes_)) reshape(data, labels);
   pad_ = batch.pad;

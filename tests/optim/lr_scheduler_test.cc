@@ -1,5 +1,7 @@
 #include "symbind/optim/lr_scheduler.h"
 
+#include <cmath>
+
 #include <gtest/gtest.h>
 
 #include "symbind/core/error.h"
@@ -46,6 +48,20 @@ TEST(Schedule, SaysWhenTheRateChanges) {
   set_log_sink(before);
   EXPECT_EQ(said, (std::vector<std::string>{"Update[3]: Change learning rate to 1.00000e-03",
                                             "Update[5]: Change learning rate to 5.00000e-04"}));
+}
+
+TEST(Schedule, RefusesRatesThatAreNotFinite) {
+  for (const double rate : {std::nan(""), HUGE_VAL}) {
+    EXPECT_TRUE(fails_with([&] { factor_scheduler({.base_lr = rate}); }, "base_lr", "finite"));
+    EXPECT_TRUE(fails_with([&] { factor_scheduler({.stop_factor_lr = rate}); }, "stop_factor_lr", "finite"));
+    EXPECT_TRUE(fails_with([&] { multi_factor_scheduler({.step = {1}, .base_lr = rate}); }, "base_lr", "finite"));
+    EXPECT_TRUE(fails_with([&] { poly_scheduler({.max_update = 9, .final_lr = rate}); }, "final_lr", "finite"));
+    EXPECT_TRUE(fails_with([&] { cosine_scheduler({.max_update = 9, .base_lr = rate}); }, "base_lr", "finite"));
+    EXPECT_TRUE(fails_with([&] { factor_scheduler({.warm_up = {.steps = 2, .begin_lr = rate}}); }, "begin_lr"));
+    const auto schedule = factor_scheduler({});
+    EXPECT_TRUE(fails_with([&] { schedule->set_base_lr(rate); }, "base_lr", "finite"));
+  }
+  EXPECT_TRUE(fails_with([] { factor_scheduler({.factor = -HUGE_VAL}); }, "factor", "finite"));
 }
 
 TEST(Schedule, SaysWhatIsWrong) {

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "symbind/core/log.h"
+#include "symbind/optim/clip_global_norm.h"
 #include "symbind/optim/updater.h"
 
 #include "tests/support/arrays.h"
@@ -49,6 +50,128 @@ TEST(Optimizer, SetLearningRateFailsUnderASchedule) {
   const auto free = Optimizer::create("sgd");
   free->set_learning_rate(0.5);
   EXPECT_DOUBLE_EQ(free->learning_rate(), 0.5);
+}
+
+TEST(Optimizer, RefusesRatesThatAreNotFinite) {
+  const double nan = std::nan(""), infinity = HUGE_VAL;
+  for (const double rate : {nan, infinity, -infinity}) {
+    for (const char* name : {"sgd", "adam"})
+      EXPECT_TRUE(fails_with([&] { Optimizer::create(name, {{"learning_rate", rate}}); }, "learning_rate", "finite"));
+    const auto optimizer = Optimizer::create("sgd");
+    EXPECT_TRUE(fails_with([&] { optimizer->set_learning_rate(rate); }, "[sgd]", "learning rate", "finite"));
+    EXPECT_TRUE(fails_with([&] { optimizer->set_own_lr(rate); }, "learning rate", "finite"));
+    EXPECT_DOUBLE_EQ(optimizer->learning_rate(), 0.01);
+    optimizer->set_lr_mult({{"w", rate}});
+    EXPECT_TRUE(fails_with([&] { optimizer->lr_of("w"); }, "multiplier", "w", "finite"));
+  }
+  // A schedule of one's own.
+  class Diverging final : public LRScheduler {
+   public:
+    Diverging() : LRScheduler(0.1, {}) {}
+
+   protected:
+    double after_warm_up(int64_t num_update) override { return num_update < 2 ? 0.1 : HUGE_VAL; }
+  };
+  const auto optimizer = Optimizer::create("sgd", {{"lr_scheduler", LRSchedulerPtr(std::make_shared<Diverging>())}});
+  optimizer->update_count("w");
+  EXPECT_DOUBLE_EQ(optimizer->lr_of("w"), 0.1);
+  optimizer->update_count("w");
+  EXPECT_TRUE(fails_with([&] { optimizer->lr_of("w"); }, "schedule", "update 2", "finite"));
+}
+
+TEST(Optimizer, TakesItsArgumentsAsAStruct) {
+  const auto sgd = Optimizer::create(optim::Sgd{.learning_rate = 0.5, .momentum = 0.9, .wd = 1e-4, .clip_gradient = 2});
+  EXPECT_EQ(sgd->name(), "sgd");
+  EXPECT_DOUBLE_EQ(sgd->learning_rate(), 0.5);
+  EXPECT_DOUBLE_EQ(std::get<double>(sgd->argument("momentum").get()), 0.9);
+  EXPECT_DOUBLE_EQ(sgd->wd, 1e-4);
+  EXPECT_EQ(sgd->clip_gradient, 2);
+  EXPECT_DOUBLE_EQ(Optimizer::create(optim::Adam{})->learning_rate(), 0.001);
+  // The schedule decides, as it does with the map.
+  const auto scheduled = Optimizer::create(optim::Sgd{.lr_scheduler = factor_scheduler({.step = 10, .base_lr = 0.3})});
+  EXPECT_DOUBLE_EQ(scheduled->learning_rate(), 0.3);
+  EXPECT_DOUBLE_EQ(Optimizer::create(optim::Sgd{})->learning_rate(), 0.01);
+}
+
+template <class... Kinds>
+std::map<std::string, OptimizerParams> defaults_of() {
+  return {{Kinds::name, params_of(Kinds{})}...};
+}
+
+// A struct as it is gives the optimizer that its name gives, with the same values of its own.
+TEST(Optimizer, StructsHaveTheDefaultsOfTheNames) {
+  using namespace optim;
+  const auto all = defaults_of<Sgd, Nag, Sgld, Dcasgd, Signum, SignSgd, Lars, Lbsgd, Adam, AdamW, Adamax, Nadam, Lamb,
+                               AdaGrad, GroupAdaGrad, RmsProp, AdaDelta, Ftrl, Ftml>();
+  for (const std::string& name : list_optimizers()) {
+    if (name == "ccsgd" || name == "test" || name == "halver") continue;  // sgd, for tests, and of another test
+    ASSERT_TRUE(all.contains(name)) << name << " has no struct in optim/options.h";
+  }
+  for (const auto& [name, params] : all) {
+    const auto named = Optimizer::create(name), typed = Optimizer::create(name, params);
+    EXPECT_EQ(typed->learning_rate(), named->learning_rate()) << name;
+    for (const std::string& argument : named->argument_names()) {
+      const auto expected = named->argument(argument), actual = typed->argument(argument);
+      if (const auto* number = std::get_if<double>(&expected.get())) {
+        EXPECT_EQ(std::get<double>(actual.get()), *number) << name << " " << argument;
+      }
+    }
+  }
+}
+
+// Three steps of MXNet 1.9.1's adamw_update with lr = the correction of the means and eta = the learning rate.
+TEST(Optimizer, AdamWDecaysTheWeightBesideTheStep) {
+  const auto run = [](const optim::AdamW& options) {
+    const auto optimizer = Optimizer::create(options);
+    const NDArray weight = array({1, -2, 3});
+    StateTree state = optimizer->create_state(0, weight);
+    for (const std::vector<float>& grad :
+         {std::vector<float>{.5f, -1, 2}, std::vector<float>{1, .25f, -3}, std::vector<float>{-2, .5f, .125f}})
+      optimizer->update({0, weight, array(grad, {3}), &state});
+    return weight;
+  };
+  EXPECT_TRUE(all_close(run({.learning_rate = 0.05, .wd = 0.1, .clip_gradient = 0.8, .rescale_grad = 0.5}),
+                        array(std::vector<float>{0.89239228f, -1.894925f, 2.9086113f}, {3}), close));
+  EXPECT_TRUE(all_close(run({.correct_bias = false}),
+                        array(std::vector<float>{0.99369574f, -1.994608f, 2.998728f}, {3}), close));
+}
+
+TEST(ClipGlobalNorm, ScalesAllArraysAlike) {
+  const NDArray a = array({3, 0}), b = array({0, 4});
+  EXPECT_DOUBLE_EQ(global_norm({a, b}), 5);
+  EXPECT_DOUBLE_EQ(clip_global_norm({a, b}, 10), 5);
+  EXPECT_TRUE(same_bits(a, array({3, 0})));
+  EXPECT_DOUBLE_EQ(clip_global_norm({a, b}, 1), 5);
+  EXPECT_TRUE(all_close(a, array(std::vector<float>{0.6f, 0}, {2}), close));
+  EXPECT_TRUE(all_close(b, array(std::vector<float>{0, 0.8f}, {2}), close));
+  // Of several devices and types.
+  const NDArray half = array({3}).astype(DType::float16), other = array({4}).as_in_context(cpu(1));
+  EXPECT_DOUBLE_EQ(clip_global_norm({half, other}, 2.5), 5);
+  EXPECT_EQ(half.to_vector<double>()[0], 1.5);
+  EXPECT_EQ(other.to_vector<double>()[0], 2);
+}
+
+TEST(ClipGlobalNorm, LeavesWhatIsNotFiniteAndSaysSo) {
+  std::string warning;
+  set_log_sink([&](LogLevel, std::string_view message) { warning = message; });
+  const NDArray a = array(std::vector<double>{1, std::nan("")}, {2});
+  EXPECT_TRUE(std::isnan(clip_global_norm({a}, 0.5)));
+  EXPECT_NE(warning.find("nan"), std::string::npos);
+  EXPECT_EQ(a.to_vector<double>()[0], 1);
+  set_log_sink({});
+  EXPECT_TRUE(fails_with([&] { clip_global_norm({}, 1); }, "no arrays"));
+  EXPECT_TRUE(fails_with([&] { clip_global_norm({a}, 0); }, "max_norm", "positive"));
+  EXPECT_TRUE(fails_with([&] { Optimizer::create(optim::Sgd{.clip_global_norm = -1}); }, "clip_global_norm", "-1"));
+}
+
+TEST(ClipGlobalNorm, OfAnOptimizerWritesNoGradient) {
+  Updater updater(Optimizer::create(optim::Sgd{.learning_rate = 1, .clip_global_norm = 1, .rescale_grad = 0.5}));
+  const NDArray grads[] = {array({6}), array({8})}, weights[] = {array({0}), array({0})};
+  updater({{0, grads[0], weights[0]}, {1, grads[1], weights[1]}});  // of norm 5 once rescaled
+  EXPECT_NEAR(weights[0].item(), -0.6, 1e-6);
+  EXPECT_NEAR(weights[1].item(), -0.8, 1e-6);
+  EXPECT_EQ(grads[0].item(), 6);
+  EXPECT_EQ(updater.optimizer()->rescale_grad, 0.5);
 }
 
 // A gradient of zero leaves lr · wd · weight as the step.

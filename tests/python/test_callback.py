@@ -305,3 +305,89 @@ _symbind.write_log("unseen: logging shows warnings only")
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stderr) == (0, "good bye\n")
+
+
+# By what validation finds
+
+
+def trained(**arguments):
+    """The epochs that were begun, and the module."""
+    net = mx.sym.SoftmaxOutput(mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=2), name="softmax")
+    values = np.random.RandomState(1).uniform(-1, 1, (8, 3)).astype("float32")
+    data = mx.io.NDArrayIter(values, np.arange(8) % 2, batch_size=4)
+    module = mx.mod.Module(net)
+    epochs = []
+    module.fit(
+        data,
+        eval_data=mx.io.NDArrayIter(values, np.arange(8) % 2, batch_size=4),
+        epoch_end_callback=[lambda epoch, *_: epochs.append(epoch), *arguments.pop("epoch_end_callback", [])],
+        num_epoch=arguments.pop("num_epoch", 20),
+        **arguments,
+    )
+    assert data.next() is not None  # it was reset
+    return epochs, module
+
+
+def test_early_stopping_ends_fit(caplog):
+    stopping = mx.callback.EarlyStopping(patience=2, metric="accuracy")
+    assert (stopping.best_value, stopping.best_epoch) == (None, None)
+    epochs, _ = trained(eval_end_callback=stopping, optimizer_params={"learning_rate": 0})
+    assert epochs == [0, 1, 2] and stopping.best_epoch == 0 and stopping.waited == 2
+    assert any("early stopping: accuracy was best" in message for message in messages(caplog))
+    patient = mx.callback.EarlyStopping(1, mode="min")
+    assert trained(eval_end_callback=patient, optimizer_params={"learning_rate": 0})[0] == [0, 1]
+
+
+def test_any_callback_may_stop_training(caplog):
+    class Enough(mx.callback.StopTraining):
+        pass
+
+    def stop_epoch(epoch, *_):
+        if epoch == 1:
+            raise Enough("seen enough")
+
+    seen = []
+    epochs, _ = trained(epoch_end_callback=[stop_epoch, lambda epoch, *_: seen.append(epoch)])
+    assert epochs == seen == [0, 1]
+    assert "Epoch[1] seen enough" in messages(caplog)
+
+    def stop_batch(param):
+        raise mx.callback.StopTraining
+
+    assert trained(batch_end_callback=stop_batch)[0] == []
+    assert trained(eval_batch_end_callback=stop_batch)[0] == [0]
+    with pytest.raises(mx.callback.StopTraining, match="early stopping"):
+        mx.callback.EarlyStopping(1)(param(0, accuracy(float("nan"))))
+
+
+def test_the_best_is_saved(tmp_path):
+    prefix = str(tmp_path / "best")
+    saved = []
+
+    class Saver:
+        def save_checkpoint(self, prefix, epoch, save_optimizer_states=False):
+            saved.append((prefix, epoch, save_optimizer_states))
+
+    best = mx.callback.SaveBest(Saver(), prefix, save_optimizer_states=True)
+    for epoch, value in enumerate([0.5, 0.4, 0.75, float("nan"), 0.75]):
+        metric = mx.metric.Accuracy()
+        metric.sum_metric = metric.global_sum_metric = value
+        metric.num_inst = metric.global_num_inst = 1
+        best(param(0, metric, epoch))
+    assert saved == [(prefix, 0, True)] * 2 and (best.best_epoch, best.best_value) == (2, 0.75)
+
+    net = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=2, name="fc")
+    module = mx.mod.Module(mx.sym.SoftmaxOutput(net, name="softmax"))
+    data, validation = (mx.io.NDArrayIter(np.ones((4, 3)), np.zeros(4), batch_size=4) for _ in range(2))
+    module.fit(data, eval_data=validation, eval_end_callback=mx.callback.SaveBest(module, prefix), num_epoch=1)
+    assert set(mx.model.load_checkpoint(prefix, 0)[1]) == {"fc_weight", "fc_bias"}
+
+
+def test_what_best_means_is_asked_where_the_name_does_not_tell():
+    metric = mx.metric.CustomMetric(lambda label, pred: 1.0, name="quality")
+    with pytest.raises(mx.MXNetError, match="quality.*max.*min"):
+        mx.callback.EarlyStopping(1)(param(0, metric))
+    with pytest.raises(mx.MXNetError, match="patience"):
+        mx.callback.EarlyStopping(0)
+    with pytest.raises(mx.MXNetError, match="mode"):
+        mx.callback.EarlyStopping(1, mode="best")

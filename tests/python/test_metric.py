@@ -354,3 +354,22 @@ def test_get_may_return_an_iterator_over_names_and_values():
     assert metric.get_name_value() == [("task0", 0), ("task1", 1)]
     both = mx.metric.CompositeEvalMetric([metric, "acc"])
     assert both.get()[0] == ["task0", "task1", "accuracy"] and both.get()[1][:2] == [0, 1]
+
+
+def test_a_row_with_a_nan_predicts_no_class():
+    nan = float("nan")
+    labels, preds = mx.nd.array([0, 1, 0, 1]), mx.nd.array([[0.9, 0.1], [0.2, 0.8], [nan, nan], [nan, 0.5]])
+    for name, arguments, expected in [
+        ("acc", {}, 0.5),
+        ("top_k_accuracy", {"top_k": 2}, 0.5),
+        ("f1", {}, 0.5),
+        ("mcc", {}, 0),
+        ("pcc", {}, 0),
+    ]:
+        metric = mx.metric.create(name, **arguments)
+        metric.update([labels], [preds])
+        assert metric.get()[1] == expected, name
+    for name, arguments in [("perplexity", {"ignore_label": None}), ("ce", {}), ("nll_loss", {}), ("loss", {})]:
+        metric = mx.metric.create(name, **arguments)
+        metric.update([labels], [preds])
+        assert math.isnan(metric.get()[1]), name

@@ -185,3 +185,49 @@ def test_states_of_other_parameters_are_refused(tmp_path):
     mx.mod.Module.load(prefix, 1)
     with pytest.raises(mx.MXNetError, match="net-0001.states.*saved with other parameters.*net-0001.params"):
         mx.mod.Module.load(prefix, 1, load_optimizer_states=True)
+
+
+def test_fit_on_an_exhausted_iterator_says_to_reset_it():
+    data = batches()
+    for _ in data:
+        pass
+    module = mx.mod.Module(network())
+    with pytest.raises(mx.MXNetError, match=r"no batch for epoch 0.*reset\(\)"):
+        module.fit(data, num_epoch=1)
+    data.reset()
+    module.fit(data, num_epoch=1)
+
+
+def test_what_fit_would_ignore_is_warned_of(caplog):
+    data = batches()
+    module = mx.mod.Module(network(), context=[mx.cpu(0), mx.cpu(1)])
+    module.fit(data, kvstore=None, num_epoch=1)
+    assert "2 contexts without a kvstore train apart" in caplog.text
+    caplog.clear()
+    module.fit(data, optimizer="adam", num_epoch=1)
+    assert "optimizer is initialized already" in caplog.text and "force_init" in caplog.text
+
+
+def test_what_was_silently_accepted_is_an_error():
+    data = batches()
+    module = mx.mod.Module(network())
+    module.bind(data.provide_data, data.provide_label)
+    module.init_params()
+    arg_params, aux_params = module.get_params()
+    with pytest.raises(mx.MXNetError, match="typo.*allow_extra"):
+        module.set_params({**arg_params, "typo": mx.nd.zeros(1)}, aux_params)
+    module.set_params({**arg_params, "typo": mx.nd.zeros(1)}, aux_params, allow_extra=True)
+    with pytest.raises(mx.MXNetError, match="locol"):
+        module.init_optimizer(kvstore="locol")
+    batch = next(data)
+    batch.pad = batch.data[0].shape[0] + 1
+    with pytest.raises(mx.MXNetError, match="pad"):
+        module.forward(batch, is_train=False)
+    for wrong in ([None], [mx.nd.zeros(2), None]):
+        with pytest.raises((TypeError, mx.MXNetError)):
+            module.forward(mx.io.DataBatch(wrong), is_train=False)
+    for arguments in ({"epoch_end_callback": [None]}, {"batch_end_callback": [None]}, {"eval_metric": 5}):
+        with pytest.raises((TypeError, ValueError, mx.MXNetError)):
+            module.fit(data, num_epoch=1, **arguments)
+    with pytest.raises((ValueError, mx.MXNetError), match="fc9_weight.*_weight"):
+        mx.mod.Module(network(), fixed_param_names=["fc9_weight"])

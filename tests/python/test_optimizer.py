@@ -368,3 +368,75 @@ def test_states_are_saved_and_loaded():
     assert first.states[0][0].asnumpy().any() == False  # noqa: E712
     with pytest.raises(mx.MXNetError, match="adam.*sgd"):
         mx.optimizer.get_updater(mx.optimizer.SGD()).set_states(first.get_states())
+
+
+def test_adamw_is_mxnets_operator_with_the_rate_as_eta():
+    """Three steps of MXNet 1.9.1's adamw_update with lr = the correction of the running means, eta = learning rate."""
+    weight = mx.nd.array([1, -2, 3])
+    optimizer = mx.optimizer.AdamW(learning_rate=0.05, wd=0.1, rescale_grad=0.5, clip_gradient=0.8)
+    assert (optimizer.epsilon, optimizer.correct_bias) == (1e-6, True)
+    grads = [[0.5, -1, 2], [1, 0.25, -3], [-2, 0.5, 0.125]]
+    np.testing.assert_allclose(run(optimizer, grads, weight), [0.89239228, -1.894925, 2.9086113], rtol=1e-6)
+    assert isinstance(mx.optimizer.create("adamw"), mx.optimizer.AdamW)
+    assert mx.optimizer.contrib.AdamW is mx.optimizer.AdamW
+
+    weight, mean, var = mx.nd.array([1, -2, 3]), mx.nd.zeros(3), mx.nd.zeros(3)
+    infinite = mx.nd.array([float("inf")])
+    for grad, rescale in [
+        (grads[0], 1.0),
+        ([9, 9, 9], float("nan")),  # where rescale_grad is not finite, or 0, nothing changes
+        ([9, 9, 9], 0),
+        (grads[1], mx.nd.array([1.0])),
+        ([9, 9, 9], infinite),
+        (grads[2], 1.0),
+    ]:
+        step = {"lr": 1, "eta": 0.001, "epsilon": 1e-6, "out": weight}
+        mx.nd.contrib.adamw_update(weight, mx.nd.array(grad), mean, var, rescale, **step)
+    np.testing.assert_allclose(weight.asnumpy(), [0.99369574, -1.994608, 2.998728], rtol=1e-6)
+
+
+def test_the_global_norm_is_clipped():
+    arrays = [mx.nd.array([3.0, 0]), mx.nd.array([0, 4.0])]
+    assert mx.optimizer.clip_global_norm(arrays, 10) == 5 and arrays[0].asnumpy()[0] == 3
+    assert mx.optimizer.clip_global_norm(arrays, max_norm=1) == 5
+    np.testing.assert_allclose([array.asnumpy().max() for array in arrays], [0.6, 0.8], rtol=1e-6)
+    with pytest.raises(mx.MXNetError, match="max_norm"):
+        mx.optimizer.clip_global_norm(arrays, 0)
+
+
+@pytest.mark.parametrize("contexts", [[mx.cpu(0)], [mx.cpu(0), mx.cpu(1)]])
+@pytest.mark.parametrize("own_class", [False, True])
+def test_the_global_norm_is_clipped_in_fit(contexts, own_class):
+    class Plain(mx.optimizer.Optimizer):
+        def update(self, index, weight, grad, state):
+            self._update_count(index)
+            weight -= self._get_lr(index) * self.rescale_grad * grad
+
+    net = mx.sym.SoftmaxOutput(mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=3, name="fc"), name="softmax")
+    values = np.random.RandomState(0).uniform(-1, 1, (4, 5))
+    data = mx.io.NDArrayIter(values, np.array([0, 1, 2, 0]), batch_size=4)
+    arguments = {"learning_rate": 1.0, "clip_global_norm": 0.125, "rescale_grad": 0.25}
+    optimizer = Plain(**arguments) if own_class else "sgd"
+    start = {"fc_weight": mx.nd.zeros((3, 5)), "fc_bias": mx.nd.zeros((3,))}
+    module = mx.mod.Module(net, context=contexts)
+    module.fit(data, optimizer=optimizer, optimizer_params=arguments, arg_params=start, num_epoch=1)
+    step = np.concatenate([array.asnumpy().ravel() for array in module.get_params()[0].values()])
+    np.testing.assert_allclose(np.linalg.norm(step), 0.125, rtol=1e-5)
+    copied = pickle.loads(pickle.dumps(mx.optimizer.SGD(clip_global_norm=2)))
+    assert copied.clip_global_norm == 2
+
+
+@pytest.mark.parametrize("rate", [float("nan"), float("inf")])
+def test_rates_that_are_not_finite_are_refused(rate):
+    with pytest.raises(mx.MXNetError, match="learning_rate must be finite"):
+        mx.optimizer.Adam(learning_rate=rate)
+    sgd = mx.optimizer.SGD()
+    with pytest.raises(mx.MXNetError, match="finite"):
+        sgd.set_learning_rate(rate)
+    with pytest.raises(mx.MXNetError, match="finite"):
+        sgd.lr = rate
+    with pytest.raises(mx.MXNetError, match="base_lr must be finite"):
+        mx.lr_scheduler.FactorScheduler(step=1, base_lr=rate)
+    sgd.lr_scheduler = lambda update: rate
+    with pytest.raises(mx.MXNetError, match="schedule's learning rate for update 1 must be finite"):
+        run(sgd)

@@ -1,5 +1,7 @@
 // What a user may get wrong with a Module: each is an error that says what, and leaves the module as it was.
 // (A full disk: checkpoint_test.cc. An iterator that throws: module_test.cc.)
+#include <cmath>
+
 #include <gtest/gtest.h>
 
 #include "tests/support/source_dir.h"
@@ -63,12 +65,97 @@ TEST(BadInput, UnknownNames) {
   const auto module = bound_module();
   NamedArrays params = first_values();
   params["fc7_weight"] = zeros({1});
-  // As in MXNet a whole set of parameters may hold others too; where some may be missing, a name is more likely a slip.
-  EXPECT_TRUE(fails_with([&] { module->set_params(params, {}, /*allow_missing=*/true); }, "fc7_weight"));
+  for (const bool allow_missing : {false, true}) {
+    EXPECT_TRUE(fails_with([&] { module->set_params(params, {}, allow_missing); }, "fc7_weight", "allow_extra"));
+    EXPECT_TRUE(fails_with(
+        [&] {
+          module->set_params(first_values(), {{"bn_mean", zeros({1})}}, allow_missing);
+        },
+        "bn_mean", "allow_extra"));
+    expect_still_works(*module);
+    module->set_params(params, {}, allow_missing, /*force_init=*/true, /*allow_extra=*/true);
+    expect_still_works(*module);
+  }
+}
+
+TEST(BadInput, AnUnknownFixedParameterListsTheParameters) {
+  const std::string message = error_of([] { Module module(small_network(), {.fixed_param_names = {"fc9_weight"}}); });
+  EXPECT_NE(message.find("fc1_weight, fc1_bias, fc2_weight, fc2_bias"), std::string::npos) << message;
+  EXPECT_EQ(message.find("softmax_label"), std::string::npos) << message;
+}
+
+TEST(BadInput, ANullArrayInABatch) {
+  const auto module = bound_module();
+  EXPECT_TRUE(fails_with([&] { module->forward(DataBatch{.data = {NDArray()}}, false); }, "'data'", "null"));
+  const DataBatch batch{.data = {random_array({10, 4}, 1)}, .label = {NDArray()}};
+  EXPECT_TRUE(fails_with([&] { module->forward(batch, true); }, "'softmax_label'", "null"));
   expect_still_works(*module);
-  module->set_params(params, {});
-  module->set_params(params, {}, /*allow_missing=*/true, /*force_init=*/true, /*allow_extra=*/true);
+}
+
+TEST(BadInput, PaddingOutsideOfTheBatch) {
+  const auto module = bound_module();
+  for (const int64_t pad : {-1, 11}) {
+    const DataBatch batch{.data = {random_array({10, 4}, 1)}, .label = {labels_of(10)}, .pad = pad};
+    EXPECT_TRUE(fails_with([&] { module->forward(batch, false); }, "pad", "10 samples", std::to_string(pad)));
+  }
   expect_still_works(*module);
+}
+
+TEST(BadInput, AnUnknownStoreOnOneContext) {
+  const auto module = bound_module();
+  EXPECT_TRUE(fails_with([&] { module->init_optimizer({.kvstore = "locol"}); }, "locol", "local", "device"));
+  module->init_optimizer({.kvstore = "nccl"});  // one context needs no store, so none has to be available
+  EXPECT_EQ(module->kvstore(), nullptr);
+}
+
+TEST(BadInput, NullMetricsOptimizersAndCallbacks) {
+  const char* no_name = nullptr;
+  EXPECT_TRUE(fails_with([] { MetricArg metric{EvalMetricPtr()}; }, "metric", "null"));
+  EXPECT_TRUE(fails_with([&] { MetricArg metric(no_name); }, "metric", "null"));
+  EXPECT_TRUE(fails_with([] { OptimizerArg optimizer{OptimizerPtr()}; }, "optimizer", "null"));
+  EXPECT_TRUE(fails_with([&] { OptimizerArg optimizer(no_name); }, "optimizer", "null"));
+  const auto module = bound_module();
+  NDArrayIter data = batches();
+  const BatchEndCallback after_batch = [](const BatchEndParam&) {};
+  const auto fit = [&](FitArgs args) {
+    args.num_epoch = 1;
+    module->fit(data, args);
+  };
+  EXPECT_TRUE(fails_with([&] { fit({.epoch_end_callback = {nullptr}}); }, "epoch_end_callback 0 of 1", "empty"));
+  EXPECT_TRUE(fails_with(
+      [&] {
+        fit({.batch_end_callback = {after_batch, {}}});
+      },
+      "batch_end_callback 1 of 2", "empty"));
+  EXPECT_TRUE(fails_with([&] { fit({.eval_end_callback = {{}}}); }, "eval_end_callback", "empty"));
+  EXPECT_TRUE(fails_with([&] { fit({.eval_batch_end_callback = {{}}}); }, "eval_batch_end_callback", "empty"));
+  EXPECT_TRUE(fails_with([&] { module->score(data, "acc", {.batch_end_callback = {{}}}); }, "batch_end_callback"));
+  EXPECT_TRUE(fails_with([&] { module->score(data, "acc", {.score_end_callback = {{}}}); }, "score_end_callback"));
+  EXPECT_TRUE(fails_with([&] { module->iter_predict(data, nullptr); }, "iter_predict"));
+  expect_still_works(*module);
+}
+
+TEST(BadInput, AnEpochWithoutABatch) {
+  const Quiet quiet;
+  const auto module = bound_module();
+  NDArrayIter data = batches();
+  while (data.next()) {
+  }
+  EXPECT_TRUE(fails_with([&] { module->fit(data, {.num_epoch = 1}); }, "no batch", "epoch 0", "reset()"));
+  expect_still_works(*module);
+  data.reset();
+  module->fit(data, {.num_epoch = 1});
+}
+
+TEST(BadInput, LearningRatesThatAreNotFinite) {
+  const auto module = bound_module();
+  for (const double rate : {std::nan(""), HUGE_VAL, -HUGE_VAL})
+    EXPECT_TRUE(fails_with(
+        [&] {
+          module->init_optimizer({.optimizer_params = {{"learning_rate", rate}}});
+        },
+        "learning_rate", "finite"));
+  EXPECT_FALSE(module->optimizer_initialized);
 }
 
 TEST(BadInput, AParameterOfTheWrongShapeInACheckpoint) {

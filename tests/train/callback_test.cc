@@ -1,6 +1,9 @@
 #include "symbind/train/callback.h"
 
+#include <algorithm>
 #include <cstdio>
+#include <filesystem>
+#include <limits>
 #include <regex>
 
 #include <gtest/gtest.h>
@@ -14,6 +17,7 @@
 
 #include "tests/support/arrays.h"
 #include "tests/support/temp_dir.h"
+#include "tests/support/training.h"
 
 namespace symbind {
 namespace {
@@ -133,6 +137,126 @@ TEST(Callback, AProgressBarOnATerminalIsOneLine) {
   const std::string clear = "\x1b[K";
   EXPECT_EQ(text, clear + "[=====-----] 50%" + clear + "a message\n" + clear + "[==========] 100%\nanother\n" + clear +
                       "[" + std::string(38, '=') + clear + "end\n");
+}
+
+// ---- by what validation finds ---------------------------------------------------------------------------------------
+
+// A metric of this name whose value is whatever was given last.
+class Given final : public EvalMetric {
+ public:
+  explicit Given(const std::string& name) : EvalMetric({name}) {}
+  void update(const std::vector<NDArray>&, const std::vector<NDArray>&) override {}
+  NameValues get_global() const override { return {{"other", -1}, {name(), value}}; }
+  double value = 0;
+};
+
+// The epoch at which it stops, or -1.
+int stops_at(EarlyStopping stopping, const std::string& metric, const std::vector<double>& values) {
+  Given given(metric);
+  for (size_t epoch = 0; epoch < values.size(); ++epoch) {
+    given.value = values[epoch];
+    try {
+      stopping({.epoch = static_cast<int>(epoch), .eval_metric = &given});
+    } catch (const StopTraining&) {
+      return static_cast<int>(epoch);
+    }
+  }
+  return -1;
+}
+
+TEST(Callback, EarlyStoppingWaitsForAnImprovement) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_EQ(stops_at(EarlyStopping(2, {.metric = "acc"}), "acc", {.1, .2, .2, .1, .9}), 3);
+  EXPECT_EQ(stops_at(EarlyStopping(2, {.metric = "acc"}), "acc", {.1, .2, .1, .3, .1, .4}), -1);
+  EXPECT_EQ(stops_at(EarlyStopping(1, {.metric = "mse"}), "mse", {3, 2, 1, 2}), 3) << "less is better";
+  EXPECT_EQ(stops_at(EarlyStopping(1, {.metric = "mse", .mode = "max"}), "mse", {3, 2}), 1);
+  EXPECT_EQ(stops_at(EarlyStopping(1, {.metric = "acc", .min_delta = 0.1}), "acc", {.5, .7, .75}), 2);
+  EXPECT_EQ(stops_at(EarlyStopping(2, {.metric = "acc"}), "acc", {.5, nan, .6, nan, nan}), 4) << "NaN is never better";
+  EXPECT_EQ(stops_at(EarlyStopping(2, {.metric = "acc"}), "acc", {nan, nan}), 1);
+}
+
+TEST(Callback, EarlyStoppingSaysWhatItDoesNotUnderstand) {
+  Given given("quality");
+  const BatchEndParam param{.eval_metric = &given};
+  EXPECT_TRUE(fails_with([&] { EarlyStopping(1, {.metric = "quality"})(param); }, "quality", "max", "min"));
+  EXPECT_TRUE(fails_with([&] { EarlyStopping(1, {.metric = "acc"})(param); }, "acc", "other, quality"));
+  EXPECT_TRUE(fails_with([&] { EarlyStopping(1)(BatchEndParam{}); }, "metric"));
+  EXPECT_TRUE(fails_with([] { EarlyStopping stopping(0); }, "patience", "0"));
+  EXPECT_TRUE(fails_with([] { EarlyStopping(1, {.mode = "best"}); }, "mode", "best"));
+}
+
+TEST(Callback, EarlyStoppingEndsFit) {
+  const testing::Quiet quiet;
+  NDArrayIter data = testing::batches(), validation = testing::batches();
+  Module module(testing::small_network());
+  EarlyStopping stopping(2);
+  int checkpoints = 0;
+  // Without learning nothing improves after the first epoch.
+  module.fit(
+      data, {.eval_data = &validation,
+             .epoch_end_callback = {[&](int, const Symbol&, const NamedArrays&, const NamedArrays&) { ++checkpoints; }},
+             .optimizer = optim::Sgd{.learning_rate = 0},
+             .eval_end_callback = {std::ref(stopping)},
+             .num_epoch = 50});
+  EXPECT_EQ(checkpoints, 3);
+  EXPECT_EQ(stopping.best().epoch(), 0);
+  EXPECT_EQ(stopping.waited(), 2);
+  module.fit(data, {.num_epoch = 1});  // train_data was reset
+}
+
+TEST(Callback, AnyCallbackMayStopFitAndTheOthersOfItsEventStillRun) {
+  Log log;
+  NDArrayIter data = testing::batches(), validation = testing::batches();
+  const auto stop_batch = [](const BatchEndParam& param) {
+    if (param.nbatch == 1) throw StopTraining("enough");
+  };
+  const auto stop_epoch = [](int, const Symbol&, const NamedArrays&, const NamedArrays&) { throw StopTraining(); };
+  int batch_calls = 0, epoch_calls = 0;
+  const BatchEndCallback count_batch = [&](const BatchEndParam&) { ++batch_calls; };
+  const EpochEndCallback count_epoch = [&](int, const Symbol&, const NamedArrays&, const NamedArrays&) {
+    ++epoch_calls;
+  };
+  Module module(testing::small_network());
+  module.fit(data,
+             {.epoch_end_callback = {count_epoch}, .batch_end_callback = {stop_batch, count_batch}, .num_epoch = 9});
+  EXPECT_EQ(batch_calls, 2);
+  EXPECT_EQ(epoch_calls, 0) << "the epoch was not finished";
+  EXPECT_NE(std::find(log.lines.begin(), log.lines.end(), "Epoch[0] enough"), log.lines.end());
+  module.fit(data, {.epoch_end_callback = {stop_epoch, count_epoch}, .num_epoch = 9});
+  EXPECT_EQ(epoch_calls, 1);
+  batch_calls = 0;
+  module.fit(data, {.eval_data = &validation, .eval_batch_end_callback = {stop_batch, count_batch}, .num_epoch = 9});
+  EXPECT_EQ(batch_calls, 2);
+}
+
+TEST(Callback, SaveBestKeepsTheFilesOfTheBestEpoch) {
+  const testing::Quiet quiet;
+  const testing::TempDir folder;
+  Module module(testing::small_network());
+  module.bind({{"data", {10, 4}}}, {{"softmax_label", {10}}});
+  module.init_params({.arg_params = testing::first_values()});
+  module.init_optimizer();
+  SaveBest best(module, folder.file("best"), {.metric = "acc"}, /*save_optimizer_states=*/true);
+  Given given("acc");
+  const auto validate = [&](int epoch, double value) {
+    NamedArrays params = testing::first_values();
+    params.at("fc1_bias").fill(epoch);
+    module.set_params(params, {});
+    given.value = value;
+    best({.epoch = epoch, .eval_metric = &given});
+  };
+  const auto saved = [&] {
+    return load_checkpoint(folder.file("best"), 0).arg_params.at("fc1_bias").to_vector<int>()[0];
+  };
+  validate(0, 0.5);
+  EXPECT_EQ(saved(), 0);
+  validate(1, 0.7);
+  EXPECT_EQ(saved(), 1);
+  validate(2, 0.6);
+  EXPECT_EQ(saved(), 1);
+  EXPECT_EQ(best.best().epoch(), 1);
+  EXPECT_EQ(best.best().value(), 0.7);
+  EXPECT_TRUE(std::filesystem::exists(states_path(folder.file("best"), 0)));
 }
 
 TEST(Callback, DoCheckpointSavesEveryPeriod) {

@@ -67,6 +67,115 @@ TEST(Module, OnlyWarnsOfAnUnknownLabel) {
   EXPECT_NE(warnings[0].find("lobel"), std::string::npos);
 }
 
+// What was warned of while it lives.
+class Warnings {
+ public:
+  Warnings() {
+    set_log_sink([this](LogLevel level, std::string_view message) {
+      if (level == LogLevel::warning) all_ += std::string(message) + "\n";
+    });
+  }
+  ~Warnings() { set_log_sink({}); }
+  bool have(const std::string& part) const { return all_.find(part) != std::string::npos; }
+
+ private:
+  std::string all_;
+};
+
+TEST(Module, WarnsOfASecondOptimizerThatIsIgnored) {
+  NDArrayIter data = batches();
+  Module module(small_network());
+  const auto own = Optimizer::create(optim::Sgd{.learning_rate = 0.1, .rescale_grad = 0.1});
+  module.fit(data, {.optimizer = own, .num_epoch = 1});
+  {
+    const Warnings warnings;
+    module.fit(data, {.optimizer = own, .num_epoch = 1});
+    EXPECT_FALSE(warnings.have("optimizer")) << "it is the one in use";
+  }
+  const Warnings warnings;
+  module.fit(data, {.optimizer = "adam", .num_epoch = 1});
+  EXPECT_TRUE(warnings.have("optimizer is initialized already") && warnings.have("force_init"));
+  EXPECT_EQ(module.optimizer(), own);
+}
+
+TEST(Module, WarnsOfContextsThatTrainApart) {
+  NDArrayIter data = batches();
+  const auto warned = [&](std::vector<Context> contexts, const KVStoreArg& store) {
+    Module module(small_network(), {.context = std::move(contexts)});
+    const Warnings warnings;
+    module.fit(data, {.kvstore = store, .num_epoch = 1});
+    return warnings.have("2 contexts without a kvstore");
+  };
+  EXPECT_TRUE(warned({cpu(0), cpu(1)}, nullptr));
+  EXPECT_FALSE(warned({cpu(0), cpu(1)}, "local"));
+  EXPECT_FALSE(warned({cpu(0)}, nullptr));
+}
+
+TEST(Module, FitLeavesOutParametersThatTheNetworkDoesNotHaveAndSaysSo) {
+  NDArrayIter data = batches();
+  Module module(small_network());
+  NamedArrays params = first_values();
+  params["fc7_weight"] = zeros({1});
+  const Warnings warnings;
+  module.fit(data, {.arg_params = params, .num_epoch = 1});
+  EXPECT_TRUE(warnings.have("fc7_weight"));
+}
+
+TEST(Module, WarnsOfCallbacksThatWaitForAValidationThatNeverComes) {
+  NDArrayIter data = batches();
+  Module module(small_network());
+  const Warnings warnings;
+  module.fit(data, {.eval_end_callback = {[](const BatchEndParam&) {}}, .num_epoch = 1});
+  EXPECT_TRUE(warnings.have("eval_data"));
+}
+
+// The norm of what one plain step of rate 1 changed.
+double step_norm(const OptimizerArg& optimizer, std::vector<Context> contexts, const KVStoreArg& store) {
+  Module module(small_network(), {.context = std::move(contexts)});
+  NDArrayIter data = batches();
+  module.bind(data.provide_data(), data.provide_label());
+  module.init_params({.arg_params = first_values()});
+  module.init_optimizer({.kvstore = store, .optimizer = optimizer});
+  module.forward_backward(*data.next());
+  module.update();
+  std::vector<NDArray> changes;
+  for (const auto& [name, value] : module.get_params().arg_params) changes.push_back(value - first_values().at(name));
+  return global_norm(changes);
+}
+
+TEST(Module, ClipsTheNormOfAllGradientsOfAStep) {
+  const double whole = step_norm(optim::Sgd{.learning_rate = 1}, {cpu()}, nullptr), bound = whole / 3;
+  const auto clipped = [&](std::vector<Context> contexts, const KVStoreArg& store) {
+    return step_norm(optim::Sgd{.learning_rate = 1, .clip_global_norm = bound}, std::move(contexts), store);
+  };
+  EXPECT_NEAR(clipped({cpu()}, nullptr), bound, 1e-5 * whole);
+  EXPECT_NEAR(step_norm(optim::Sgd{.learning_rate = 1, .clip_global_norm = 2 * whole}, {cpu()}, nullptr), whole, 0);
+  // With several contexts the gradients that count are the sums, in the store and outside of it.
+  EXPECT_NEAR(clipped({cpu(0), cpu(1)}, "local"), bound, 1e-5 * whole);
+  EXPECT_NEAR(clipped({cpu(0), cpu(1)}, "device"), bound, 1e-5 * whole);
+  setenv("MXNET_UPDATE_ON_KVSTORE", "0", 1);
+  EXPECT_NEAR(clipped({cpu(0), cpu(1)}, "local"), bound, 1e-5 * whole);
+  unsetenv("MXNET_UPDATE_ON_KVSTORE");
+}
+
+TEST(Module, TakesAnOptimizersArgumentsAsAStruct) {
+  NDArrayIter data = batches();
+  const auto trained = [&](const FitArgs& args) {
+    data.reset();
+    Module module(small_network());
+    module.fit(data, args);
+    return module.get_params().arg_params;
+  };
+  const Quiet quiet;
+  const NamedArrays named = trained({.optimizer = "sgd",
+                                     .optimizer_params = {{"learning_rate", 0.2}, {"momentum", 0.9}},
+                                     .arg_params = first_values(),
+                                     .num_epoch = 2});
+  const NamedArrays typed = trained(
+      {.optimizer = optim::Sgd{.learning_rate = 0.2, .momentum = 0.9}, .arg_params = first_values(), .num_epoch = 2});
+  expect_same_bits(typed, named);
+}
+
 TEST(Module, RebindsOnlyWhenForcedAndKeepsItsParameters) {
   Module module(small_network());
   module.bind({{"data", {10, 4}}}, {{"softmax_label", {10}}});
