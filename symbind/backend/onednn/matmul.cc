@@ -81,8 +81,10 @@ std::string refuse(const NodeView& node) {
 template <class P>
 std::unique_ptr<Kernel> build(const NodeView& node) {
   const Product product = product_of<P>(node);
-  return Program::build(node, threads_for(product.count(), thread_products),
-                        [&](Program& program) { assemble(program, node, product); });
+  return Program::build(node, threads_for(product.count(), thread_products), [&](Program& program) {
+    assemble(program, node, product);
+    program.set_fallback(build_plain(node));
+  });
 }
 
 template <class P>
