@@ -1,6 +1,7 @@
 // Matrix products by oneDNN: dot, and FullyConnected with its bias and activation in the same pass. All matrices are
 // given as they lie, transposed ones by their strides: packing the weight beforehand, or the inner_product primitive
 // with its own weight order, is a few percent faster by itself but not with the reorder it needs at every run.
+#include "symbind/backend/cpu/fully_connected.h"
 #include "symbind/backend/onednn/families.h"
 #include "symbind/backend/onednn/program.h"
 #include "symbind/ops/dot.h"
@@ -72,6 +73,10 @@ std::string refuse(const NodeView& node) {
   if (std::string reason = refuse_arrays(node); !reason.empty()) return reason;
   if constexpr (std::is_same_v<P, FullyConnectedActivation>)
     if (std::string reason = refuse_activation(node.as<P>().act_type); !reason.empty()) return reason;
+  if constexpr (std::is_same_v<P, FullyConnected> || std::is_same_v<P, FullyConnectedActivation>) {
+    const FullyConnectedSize size = size_of(node.as<P>(), node.inputs[0].shape);
+    if (cpu_backend::has_few_rows(size, node.outputs[0].dtype)) return join("only ", size.rows, " rows");
+  }
   const Product product = product_of<P>(node);
   if (product.count() < least_products) return join("only ", product.count(), " multiply-adds");
   if (node.outputs[0].dtype == DType::float32) return "";
