@@ -75,11 +75,13 @@ void BaseModule::set_params(const NamedArrays& arg_params, const NamedArrays& au
 }
 
 void BaseModule::forward_backward(const DataBatch& batch) {
+  const InUse use = in_use("forward_backward");
   forward(batch, true);
   backward();
 }
 
 void BaseModule::fit(DataIter& train_data, const FitArgs& args) {
+  const InUse use = in_use("fit");
   require(args.num_epoch >= 0, "[fit] num_epoch must be given");
   bind(train_data.provide_data(), train_data.provide_label(),
        {.for_training = true, .force_rebind = args.force_rebind});
@@ -134,6 +136,7 @@ void BaseModule::fit(DataIter& train_data, const FitArgs& args) {
 }
 
 EvalMetric::NameValues BaseModule::score(DataIter& eval_data, const MetricArg& eval_metric, const ScoreArgs& args) {
+  const InUse use = in_use("score");
   require(binded && params_initialized, "[score] bind and init_params come first");
   if (args.reset) eval_data.reset();
   EvalMetric& metric = *eval_metric.get();
@@ -172,11 +175,13 @@ std::optional<PredictLoop::Step> PredictLoop::next() {
 }
 
 void BaseModule::iter_predict(DataIter& eval_data, const PredictVisitor& visit, const PredictArgs& args) {
+  const InUse use = in_use("iter_predict");
   PredictLoop loop(*this, eval_data, args);
   while (const auto step = loop.next()) visit(step->outputs, step->nbatch, step->batch);
 }
 
 std::vector<NDArray> BaseModule::predict(DataIter& eval_data, const PredictArgs& args) {
+  const InUse use = in_use("predict");
   std::vector<std::vector<NDArray>> parts;  // by output
   iter_predict(
       eval_data,
@@ -191,6 +196,7 @@ std::vector<NDArray> BaseModule::predict(DataIter& eval_data, const PredictArgs&
 }
 
 std::vector<NDArray> BaseModule::predict(const NDArray& data) {
+  const InUse use = in_use("predict");
   require(binded && params_initialized, "[predict] bind and init_params come first");
   forward(DataBatch{.data = {data}}, false);
   std::vector<NDArray> outputs;
@@ -199,11 +205,13 @@ std::vector<NDArray> BaseModule::predict(const NDArray& data) {
 }
 
 void BaseModule::save_params(const std::string& path) {
+  const InUse use = in_use("save_params");
   const Params params = get_params();
   save_model_params(path, params.arg_params, params.aux_params);
 }
 
 void BaseModule::load_params(const std::string& path) {
+  const InUse use = in_use("load_params");
   const ModelParams params = load_model_params(path);
   set_params(params.arg_params, params.aux_params);
 }
