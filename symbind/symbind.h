@@ -77,3 +77,4 @@
 #include "symbind/train/metrics.h"
 #include "symbind/train/module.h"
 #include "symbind/train/monitor.h"
+#include "symbind/train/predictor.h"
