@@ -144,7 +144,7 @@ void fit(nb::handle self, nb::handle train_data, nb::handle eval_data, nb::handl
   };
   if (!validation_metric.is_none()) args.validation_metric = metric_from(validation_metric);
   const LoggerScope log(logger_of(self));
-  nb::gil_scoped_release release;
+  ReleaseGil release;
   module.fit(*training, args);
 }
 
@@ -162,7 +162,7 @@ nb::list score(nb::handle self, nb::handle eval_data, nb::handle eval_metric, st
   const LoggerScope log(logger_of(self));
   EvalMetric::NameValues values;
   {
-    nb::gil_scoped_release release;
+    ReleaseGil release;
     values = module.score(*data, metric, args);
   }
   return list_of(values);
@@ -183,7 +183,7 @@ nb::object predict(nb::handle self, nb::handle eval_data, std::optional<int64_t>
     const NDArray data = array_from(eval_data, cpu());
     std::vector<NDArray> outputs;
     {
-      nb::gil_scoped_release release;
+      ReleaseGil release;
       outputs = module.predict(data);
     }
     return outputs_to_python(outputs, always_output_list);
@@ -194,14 +194,14 @@ nb::object predict(nb::handle self, nb::handle eval_data, std::optional<int64_t>
   if (merge_batches) {
     std::vector<NDArray> outputs;
     {
-      nb::gil_scoped_release release;
+      ReleaseGil release;
       outputs = module.predict(*data, args);
     }
     return outputs_to_python(outputs, always_output_list);
   }
   std::vector<std::vector<NDArray>> batches;
   {
-    nb::gil_scoped_release release;
+    ReleaseGil release;
     module.iter_predict(
         *data,
         [&](const std::vector<NDArray>& outputs, int64_t, const DataBatch&) {
@@ -223,7 +223,7 @@ class PythonPredictLoop {
   nb::object next() {
     std::optional<PredictLoop::Step> step;
     {
-      nb::gil_scoped_release release;
+      ReleaseGil release;
       step = loop_.next();
     }
     if (!step) throw nb::stop_iteration();
@@ -241,7 +241,7 @@ class PythonPredictLoop {
 void bind_base_module(nb::module_& m) {
   set_interrupt_check([] {
     if (!Py_IsInitialized()) return;
-    nb::gil_scoped_acquire acquire;
+    AcquireGil acquire;
     if (PyErr_CheckSignals() != 0) throw nb::python_error();
   });
 
@@ -296,7 +296,7 @@ void bind_base_module(nb::module_& m) {
           "forward_backward",
           [](BaseModule& self, nb::handle data_batch) {
             const DataBatch batch = batch_from(data_batch);
-            nb::gil_scoped_release release;
+            ReleaseGil release;
             self.BaseModule::forward_backward(batch);
           },
           nb::arg("data_batch"))

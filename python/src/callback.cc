@@ -40,7 +40,7 @@ GivenParam param_from(nb::handle value) {
 template <class Callback>
 void call_batch_end(Callback& callback, nb::handle value) {
   const GivenParam given = param_from(value);
-  nb::gil_scoped_release release;
+  ReleaseGil release;
   callback(given.param);
 }
 
@@ -69,7 +69,7 @@ nb::object local_to_python(const std::any& value) {
 struct ModuleOfPython {
   Callable object;
   void save_checkpoint(const std::string& prefix, int epoch, bool save_optimizer_states) {
-    nb::gil_scoped_acquire acquire;
+    AcquireGil acquire;
     object.get().attr("save_checkpoint")(prefix, epoch, save_optimizer_states);
   }
 };
@@ -86,7 +86,7 @@ void call_epoch_end(const EpochFunction& self, int iter_no, nb::handle sym, nb::
   static const Symbol none = Symbol::variable("none");  // for those who call module_checkpoint with what is at hand
   const Symbol symbol = sym.is_none() ? none : nb::cast<Symbol>(sym);
   const NamedArrays arg_params = named_arrays_from(arg), aux_params = named_arrays_from(aux);
-  nb::gil_scoped_release release;
+  ReleaseGil release;
   self.function(iter_no, symbol, arg_params, aux_params);
 }
 
@@ -136,7 +136,7 @@ BatchEndCallback batch_callback_from(nb::handle value) {
   if (is_exactly<BatchFunction>(value)) return nb::cast<BatchFunction&>(value).function;
   if (!PyCallable_Check(value.ptr())) not_callable(value);
   return [function = Callable(nb::borrow(value))](const BatchEndParam& param) {
-    nb::gil_scoped_acquire acquire;
+    AcquireGil acquire;
     function.get()(param_to_python(param));
   };
 }
@@ -146,7 +146,7 @@ EpochEndCallback epoch_callback_from(nb::handle value) {
   if (!PyCallable_Check(value.ptr())) not_callable(value);
   return [function = Callable(nb::borrow(value))](int epoch, const Symbol& symbol, const NamedArrays& arg_params,
                                                   const NamedArrays& aux_params) {
-    nb::gil_scoped_acquire acquire;
+    AcquireGil acquire;
     function.get()(epoch, symbol, dict_of(arg_params), dict_of(aux_params));
   };
 }

@@ -309,7 +309,7 @@ nb::object to_numpy(const NDArray& array) {
   if (array.size() == 0) return result;
   const NumpyBytes bytes(result, PyBUF_WRITABLE);
   {
-    nb::gil_scoped_release release;
+    ReleaseGil release;
     array.storage().device().copy_to_host(bytes.data(), array.data(), array.bytes());
   }
   return result;
@@ -338,7 +338,7 @@ nb::object numpy_view(const NDArray& array) {
 Callable::Callable(nb::object function)
     : function_(new nb::object(std::move(function)), [](nb::object* held) {
         if (!Py_IsInitialized()) return;  // the process is ending: nobody to give it back to
-        nb::gil_scoped_acquire acquire;
+        AcquireGil acquire;
         delete held;
       }) {}
 

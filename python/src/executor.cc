@@ -12,7 +12,7 @@ nb::list forward(Executor& self, bool is_train, nb::kwargs inputs) {
   NamedArrays arrays;
   for (auto [name, value] : inputs) arrays[nb::cast<std::string>(name)] = array_from(value, cpu());
   try {
-    nb::gil_scoped_release release;
+    ReleaseGil release;
     self.forward(is_train, arrays);
   } catch (const Error& error) {
     const auto arguments = self.symbol().list_arguments();
@@ -25,7 +25,7 @@ nb::list forward(Executor& self, bool is_train, nb::kwargs inputs) {
 
 void backward(Executor& self, nb::handle out_grads, bool is_train) {
   const Arrays grads = bound_arrays_from(out_grads);
-  nb::gil_scoped_release release;
+  ReleaseGil release;
   self.backward(grads, is_train);
 }
 
@@ -34,16 +34,17 @@ void set_monitor(Executor& self, nb::object callback, bool monitor_all) {
   if (!PyCallable_Check(callback.ptr())) throw nb::type_error("a monitor callback must be callable");
   self.set_monitor_callback(
       [function = Callable(std::move(callback))](const std::string& name, const NDArray& array) {
-        nb::gil_scoped_acquire acquire;
+        AcquireGil acquire;
         function.get()(name, array);
       },
       monitor_all);
 }
 
-ExecutorPtr reshape(Executor& self, bool partial_shaping, bool allow_up_sizing, nb::kwargs shapes) {
+ExecutorPtr reshape(Executor& self, bool partial_shaping, bool allow_up_sizing, bool own_memory, nb::kwargs shapes) {
   NamedShapes named;
   for (auto [name, shape] : shapes) named[nb::cast<std::string>(name)] = Shape(dims_from(shape));
-  return self.reshape(named, {.partial_shaping = partial_shaping, .allow_up_sizing = allow_up_sizing});
+  return self.reshape(
+      named, {.partial_shaping = partial_shaping, .allow_up_sizing = allow_up_sizing, .own_memory = own_memory});
 }
 
 }  // namespace
@@ -79,7 +80,7 @@ void bind_executor(nb::module_& m) {
           },
           nb::arg("arg_params"), nb::arg("aux_params").none() = nb::none(), nb::arg("allow_extra_params") = false)
       .def("reshape", &reshape, nb::arg("partial_shaping") = false, nb::arg("allow_up_sizing") = false,
-           nb::arg("kwargs"))
+           nb::arg("own_memory") = false, nb::arg("kwargs"))
       .def("set_monitor_callback", &set_monitor, nb::arg("callback").none(), nb::arg("monitor_all") = false)
       .def("debug_str", &Executor::debug_str)
       .def("memory_picture", &Executor::memory_picture, nb::arg("title") = "")

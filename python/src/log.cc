@@ -9,7 +9,7 @@ namespace {
 thread_local PyObject* current_logger = nullptr;  // held by the scope that set it
 
 void log_to_python(LogLevel level, std::string_view message) {
-  nb::gil_scoped_acquire acquire;
+  AcquireGil acquire;
   const nb::object logger = current_logger ? nb::borrow(current_logger) : nb::object(nb::module_::import_("logging"));
   logger.attr(level == LogLevel::warning ? "warning" : "info")(nb::str(message.data(), message.size()));
 }

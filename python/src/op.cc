@@ -177,7 +177,7 @@ nb::object call_on_arrays(const OpDef& op, nb::handle args, nb::handle kwargs) {
   if (nb::isinstance<NDArray>(out) || !out.is_none()) options.out = arrays_from(out);
   std::vector<NDArray> results;
   {
-    nb::gil_scoped_release release;
+    ReleaseGil release;
     results = invoke(op, inputs, params.get(), options);
   }
   if (!out.is_none()) return out;

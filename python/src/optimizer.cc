@@ -38,7 +38,7 @@ class OpenOptimizer : public Optimizer {
   std::string name() const override { return "optimizer"; }
   StateTree create_state(const ParamKey&, const NDArray&) override { return {}; }
   void update(const Update&) override {
-    nb::gil_scoped_acquire acquire;
+    AcquireGil acquire;
     PyErr_SetString(PyExc_NotImplementedError, "an optimizer has a method update(self, index, weight, grad, state)");
     throw nb::python_error();
   }
@@ -172,7 +172,7 @@ void update(Optimizer& self, nb::handle index, nb::handle weight, nb::handle gra
   std::vector<StateTree> states;
   const std::vector<Update> updates = updates_from(index, weight, grad, states, state);
   PyOptimizer* python = python_part(self);
-  nb::gil_scoped_release release;
+  ReleaseGil release;
   for (const Update& each : updates) {
     if constexpr (multi_precision)
       python ? python->own_update_multi_precision(each) : self.update_multi_precision(each);
@@ -277,7 +277,7 @@ void take(OptimizerParams& params, nb::handle key, nb::handle value, double base
 
 void register_class(const std::string& name, nb::object type) {
   register_optimizer(name, [held = Callable(std::move(type))](const OptimizerParams& params) -> OptimizerPtr {
-    nb::gil_scoped_acquire acquire;
+    AcquireGil acquire;
     const nb::object made = held.get()(**optimizer_params_to_python(params));
     if (!nb::isinstance<Optimizer>(made)) throw wrong_type("a registered optimizer must be an Optimizer", made);
     return nb::cast<OptimizerPtr>(made);
