@@ -80,4 +80,5 @@
 #include "symbind/train/metrics.h"
 #include "symbind/train/module.h"
 #include "symbind/train/monitor.h"
+#include "symbind/train/predictor.h"
 #include "symbind/version.h"

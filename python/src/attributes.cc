@@ -22,7 +22,7 @@ class PythonNames final : public NameManager {
  public:
   explicit PythonNames(Held manager) : manager_(std::move(manager)) {}
   std::string get(const std::string& given, const std::string& hint) override {
-    nb::gil_scoped_acquire acquire;
+    AcquireGil acquire;
     const nb::object name = given.empty() ? nb::none() : nb::cast(given);
     return nb::cast<std::string>(manager_.get().attr("get")(name, hint));
   }

@@ -150,7 +150,7 @@ void fit(nb::handle self, nb::handle train_data, nb::handle eval_data, nb::handl
   if (!validation_metric.is_none()) args.validation_metric = metric_from(validation_metric);
   const LoggerScope log(logger_of(self));
   const KeeperScope making(self);
-  nb::gil_scoped_release release;
+  ReleaseGil release;
   module.fit(*training, args);
 }
 
@@ -169,7 +169,7 @@ nb::list score(nb::handle self, nb::handle eval_data, nb::handle eval_metric, st
   const KeeperScope making(self);
   EvalMetric::NameValues values;
   {
-    nb::gil_scoped_release release;
+    ReleaseGil release;
     values = module.score(*data, metric, args);
   }
   return list_of(values);
@@ -191,7 +191,7 @@ nb::object predict(nb::handle self, nb::handle eval_data, std::optional<int64_t>
     const NDArray data = array_from(eval_data, cpu());
     std::vector<NDArray> outputs;
     {
-      nb::gil_scoped_release release;
+      ReleaseGil release;
       outputs = module.predict(data);
     }
     return outputs_to_python(outputs, always_output_list);
@@ -202,14 +202,14 @@ nb::object predict(nb::handle self, nb::handle eval_data, std::optional<int64_t>
   if (merge_batches) {
     std::vector<NDArray> outputs;
     {
-      nb::gil_scoped_release release;
+      ReleaseGil release;
       outputs = module.predict(*data, args);
     }
     return outputs_to_python(outputs, always_output_list);
   }
   std::vector<std::vector<NDArray>> batches;
   {
-    nb::gil_scoped_release release;
+    ReleaseGil release;
     module.iter_predict(
         *data,
         [&](const std::vector<NDArray>& outputs, int64_t, const DataBatch&) {
@@ -232,7 +232,7 @@ class PythonPredictLoop {
     std::optional<PredictLoop::Step> step;
     const KeeperScope making(module_.get());
     {
-      nb::gil_scoped_release release;
+      ReleaseGil release;
       step = loop_.next();
     }
     if (!step) throw nb::stop_iteration();
@@ -250,7 +250,7 @@ class PythonPredictLoop {
 void bind_base_module(nb::module_& m) {
   set_interrupt_check([] {
     if (!Py_IsInitialized()) return;
-    nb::gil_scoped_acquire acquire;
+    AcquireGil acquire;
     if (PyErr_CheckSignals() != 0) throw nb::python_error();
   });
 
@@ -310,7 +310,7 @@ void bind_base_module(nb::module_& m) {
           [](nb::pointer_and_handle<BaseModule> self, nb::handle data_batch) {
             const DataBatch batch = batch_from(data_batch);
             const KeeperScope making(self.h);
-            nb::gil_scoped_release release;
+            ReleaseGil release;
             self.p->BaseModule::forward_backward(batch);
           },
           nb::arg("data_batch"))

@@ -54,7 +54,7 @@ GivenParam param_from(nb::handle value) {
 template <class Callback>
 void call_batch_end(Callback& callback, nb::handle value) {
   const GivenParam given = param_from(value);
-  nb::gil_scoped_release release;
+  ReleaseGil release;
   callback(given.param);
 }
 
@@ -83,7 +83,7 @@ nb::object local_to_python(const std::any& value) {
 struct ModuleOfPython {
   Held object;
   void save_checkpoint(const std::string& prefix, int epoch, bool save_optimizer_states) {
-    nb::gil_scoped_acquire acquire;
+    AcquireGil acquire;
     object.get().attr("save_checkpoint")(prefix, epoch, save_optimizer_states);
   }
 };
@@ -98,8 +98,9 @@ nb::object checkpoint_of_module(nb::object mod, const std::string& prefix, int p
   return callback;
 }
 
-SaveBest save_best(nb::object mod, const std::string& prefix, const BestOf& options, bool save_optimizer_states) {
-  auto module = std::make_shared<ModuleOfPython>(Callable(std::move(mod)));
+SaveBest save_best(nb::object mod, const std::string& prefix, const BestOf& options, bool save_optimizer_states,
+                   nb::handle keeper) {
+  auto module = std::make_shared<ModuleOfPython>(Held(std::move(mod), keeper));
   return {[module, prefix, save_optimizer_states] { module->save_checkpoint(prefix, 0, save_optimizer_states); },
           prefix, options};
 }
@@ -139,15 +140,16 @@ void bind_validation_callbacks(nb::module_& m) {
       .def_prop_ro("waited", &EarlyStopping::waited, "Validations since the best one.");
   def_best(stopping);
   nb::class_<SaveBest> best(
-      m, "SaveBest", nb::dynamic_attr(),
+      m, "SaveBest", nb::dynamic_attr(), nb::type_slots(collector_slots),
       "As eval_end_callback: saves the module by mod.save_checkpoint(prefix, 0) whenever its validation is the best so "
       "far. `metric`, `mode` and `min_delta` as for EarlyStopping.");
   best.def(
           "__init__",
-          [](SaveBest* self, nb::object mod, const std::string& prefix, std::optional<std::string> metric,
-             std::string mode, double min_delta, bool save_optimizer_states) {
-            new (self) SaveBest(save_best(
-                std::move(mod), prefix, best_of(std::move(metric), std::move(mode), min_delta), save_optimizer_states));
+          [](nb::pointer_and_handle<SaveBest> self, nb::object mod, const std::string& prefix,
+             std::optional<std::string> metric, std::string mode, double min_delta, bool save_optimizer_states) {
+            new (self.p)
+                SaveBest(save_best(std::move(mod), prefix, best_of(std::move(metric), std::move(mode), min_delta),
+                                   save_optimizer_states, self.h));
           },
           nb::arg("mod"), nb::arg("prefix"), nb::arg("metric").none() = nb::none(), nb::arg("mode") = "auto",
           nb::arg("min_delta") = 0.0, nb::arg("save_optimizer_states") = false)
@@ -159,7 +161,7 @@ void call_epoch_end(const EpochFunction& self, int iter_no, nb::handle sym, nb::
   static const Symbol none = Symbol::variable("none");  // for those who call module_checkpoint with what is at hand
   const Symbol symbol = sym.is_none() ? none : nb::cast<Symbol>(sym);
   const NamedArrays arg_params = named_arrays_from(arg), aux_params = named_arrays_from(aux);
-  nb::gil_scoped_release release;
+  ReleaseGil release;
   self.function(iter_no, symbol, arg_params, aux_params);
 }
 
@@ -211,7 +213,7 @@ BatchEndCallback batch_callback_from(nb::handle value) {
   if (is_exactly<BatchFunction>(value)) return nb::cast<BatchFunction&>(value).function;
   if (!PyCallable_Check(value.ptr())) not_callable(value);
   return [function = Held(nb::borrow(value))](const BatchEndParam& param) {
-    nb::gil_scoped_acquire acquire;
+    AcquireGil acquire;
     call_python([&] { function.get()(param_to_python(param)); });
   };
 }
@@ -221,7 +223,7 @@ EpochEndCallback epoch_callback_from(nb::handle value) {
   if (!PyCallable_Check(value.ptr())) not_callable(value);
   return [function = Held(nb::borrow(value))](int epoch, const Symbol& symbol, const NamedArrays& arg_params,
                                               const NamedArrays& aux_params) {
-    nb::gil_scoped_acquire acquire;
+    AcquireGil acquire;
     call_python([&] { function.get()(epoch, symbol, dict_of(arg_params), dict_of(aux_params)); });
   };
 }

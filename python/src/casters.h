@@ -16,6 +16,8 @@
 
 #include "symbind/core/ndarray.h"
 
+#include "gil.h"
+
 namespace nb = nanobind;
 
 namespace symbind::python {

@@ -73,7 +73,7 @@ void bind_context(nb::module_& m) {
         return result;
       },
       nb::arg("ctx"), "Bytes of a device: handed out now, at most so far, kept for reuse.");
-  m.def("waitall", &waitall, nb::call_guard<nb::gil_scoped_release>(), "Waits until every device has done its work.");
+  m.def("waitall", &waitall, nb::call_guard<ReleaseGil>(), "Waits until every device has done its work.");
 }
 
 }  // namespace symbind::python

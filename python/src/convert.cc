@@ -309,7 +309,7 @@ nb::object to_numpy(const NDArray& array) {
   if (array.size() == 0) return result;
   const NumpyBytes bytes(result, PyBUF_WRITABLE);
   {
-    nb::gil_scoped_release release;
+    ReleaseGil release;
     array.storage().device().copy_to_host(bytes.data(), array.data(), array.bytes());
   }
   return result;

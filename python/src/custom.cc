@@ -39,7 +39,7 @@ class PythonOp final : public CustomOp {
   explicit PythonOp(nb::object op) : op_(std::move(op), KeeperScope::current()) {}
   void forward(bool is_train, const std::vector<OpReq>& req, const std::vector<NDArray>& in_data,
                const std::vector<NDArray>& out_data, const std::vector<NDArray>& aux) override {
-    nb::gil_scoped_acquire acquire;
+    AcquireGil acquire;
     op_.get().attr("forward")(nb::arg("is_train") = is_train, nb::arg("req") = texts(req),
                               nb::arg("in_data") = list_of(in_data), nb::arg("out_data") = list_of(out_data),
                               nb::arg("aux") = list_of(aux));
@@ -47,7 +47,7 @@ class PythonOp final : public CustomOp {
   void backward(const std::vector<OpReq>& req, const std::vector<NDArray>& out_grad,
                 const std::vector<NDArray>& in_data, const std::vector<NDArray>& out_data,
                 const std::vector<NDArray>& in_grad, const std::vector<NDArray>& aux) override {
-    nb::gil_scoped_acquire acquire;
+    AcquireGil acquire;
     op_.get().attr("backward")(nb::arg("req") = texts(req), nb::arg("out_grad") = list_of(out_grad),
                                nb::arg("in_data") = list_of(in_data), nb::arg("out_data") = list_of(out_data),
                                nb::arg("in_grad") = list_of(in_grad), nb::arg("aux") = list_of(aux));
@@ -68,7 +68,7 @@ class PythonProp final : public CustomOpProp {
   Names list_auxiliary_states() const override { return names("list_auxiliary_states"); }
 
   CustomShapes infer_shape(const std::vector<Shape>& in_shapes) const override {
-    nb::gil_scoped_acquire acquire;
+    AcquireGil acquire;
     const nb::object answer = prop_.get().attr("infer_shape")(nb::cast(public_shapes(in_shapes)));
     const auto parts = parts_of(answer, "infer_shape");
     CustomShapes shapes{shapes_from(parts[0]), shapes_from(parts[1])};
@@ -76,7 +76,7 @@ class PythonProp final : public CustomOpProp {
     return shapes;
   }
   CustomTypes infer_type(const std::vector<DType>& in_types) const override {
-    nb::gil_scoped_acquire acquire;
+    AcquireGil acquire;
     nb::list given;
     for (DType dtype : in_types) given.append(numpy_type(dtype));
     const auto parts = parts_of(prop_.get().attr("infer_type")(given), "infer_type");
@@ -86,13 +86,13 @@ class PythonProp final : public CustomOpProp {
   }
   std::vector<int> declare_backward_dependency(const std::vector<int>& out_grad, const std::vector<int>& in_data,
                                                const std::vector<int>& out_data) const override {
-    nb::gil_scoped_acquire acquire;
+    AcquireGil acquire;
     return nb::cast<std::vector<int>>(
         nb::object(prop_.get().attr("declare_backward_dependency")(out_grad, in_data, out_data)));
   }
   std::shared_ptr<CustomOp> create_operator(Context context, const std::vector<Shape>& in_shapes,
                                             const std::vector<DType>& in_types) const override {
-    nb::gil_scoped_acquire acquire;
+    AcquireGil acquire;
     nb::list types;
     for (DType dtype : in_types) types.append(numpy_type(dtype));
     return std::make_shared<PythonOp>(prop_.get().attr("create_operator")(context, public_shapes(in_shapes), types));
@@ -100,7 +100,7 @@ class PythonProp final : public CustomOpProp {
 
  private:
   Names names(const char* method) const {
-    nb::gil_scoped_acquire acquire;
+    AcquireGil acquire;
     return names_from(nb::object(prop_.get().attr(method)()));
   }
   std::vector<nb::object> parts_of(const nb::object& answer, const char* method) const {
@@ -123,7 +123,7 @@ void bind_custom(nb::module_& m) {
       "_register_custom_op",
       [](const std::string& name, nb::object factory) {
         register_custom_op(name, [held = Held(std::move(factory))](const Attributes& arguments) {
-          nb::gil_scoped_acquire acquire;
+          AcquireGil acquire;
           return std::make_shared<PythonProp>(held.get()(**nb::cast<nb::dict>(nb::cast(arguments))));
         });
       },

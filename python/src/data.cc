@@ -1,6 +1,8 @@
 #include "data.h"
 
 #include <array>
+#include <atomic>
+#include <chrono>
 #include <set>
 #include <utility>
 
@@ -98,7 +100,7 @@ DataBatch batch_from(nb::handle value) {
     batch.provide_label = descs_from(descs);
   batch.source = std::shared_ptr<void>(value.inc_ref().ptr(), [](void* object) {
     if (!Py_IsInitialized()) return;
-    nb::gil_scoped_acquire acquire;
+    AcquireGil acquire;
     nb::handle(static_cast<PyObject*>(object)).dec_ref();
   });
   return batch;
@@ -139,23 +141,23 @@ class PythonIter final : public DataIter {
   std::vector<DataDesc> provide_data() const override { return described("provide_data", data_); }
   std::vector<DataDesc> provide_label() const override { return described("provide_label", label_); }
   int64_t batch_size() const override {
-    nb::gil_scoped_acquire acquire;
+    AcquireGil acquire;
     int64_t size = 0;
     if (nb::try_cast(optional_attribute(object_.get(), "batch_size"), size) && size > 0) return size;
     return DataIter::batch_size();
   }
   std::string default_bucket_key() const override {
-    nb::gil_scoped_acquire acquire;
+    AcquireGil acquire;
     const nb::object key = optional_attribute(object_.get(), "default_bucket_key");
     return key.is_none() ? "" : text_of(key);
   }
   void reset() override {
-    nb::gil_scoped_acquire acquire;
+    AcquireGil acquire;
     iterator_.reset();
     if (nb::hasattr(object_.get(), "reset")) object_.get().attr("reset")();
   }
   std::optional<DataBatch> next() override {
-    nb::gil_scoped_acquire acquire;
+    AcquireGil acquire;
     if (!iterator_ && nb::hasattr(object_.get(), "__iter__"))
       iterator_ = Held(object_.get().attr("__iter__")(), keeper_);
     const nb::object batch = iterator_ ? next_of(iterator_->get()) : next_of(object_.get());
@@ -171,7 +173,7 @@ class PythonIter final : public DataIter {
     std::vector<DataDesc> descs;
   };
   std::vector<DataDesc> described(const char* name, Kept& kept) const {
-    nb::gil_scoped_acquire acquire;
+    AcquireGil acquire;
     nb::object value = object_.get().attr(name);
     if (PyCallable_Check(value.ptr())) value = value();
     if (!PyIter_Check(value.ptr())) return descs_from(value);
@@ -210,16 +212,25 @@ class ThreadedIter final : public DataIter {
   }
   ~ThreadedIter() override {
     living().erase(this);
-    stop();
+    if (getpid() != process_) {
+      static_cast<void>(inner_.release());
+    } else if (PyGILState_Check()) {
+      const ReleaseGil release;
+      inner_.reset();
+    }
   }
   ThreadedIter(const ThreadedIter&) = delete;
   ThreadedIter& operator=(const ThreadedIter&) = delete;
 
+  // When the interpreter ends. A thread may still be in next(), so the iterators stay; a source that blocks is left
+  // behind.
   static void stop_all() {
-    while (!living().empty()) {
-      ThreadedIter* iter = *living().begin();
-      living().erase(iter);
-      iter->stop();
+    const std::set<ThreadedIter*> all = std::exchange(living(), {});
+    for (ThreadedIter* iter : all) {
+      iter->ended_ = true;
+      if (getpid() != iter->process_) continue;
+      const ReleaseGil release;
+      iter->inner_->stop(std::chrono::seconds(1));
     }
   }
   std::vector<DataDesc> provide_data() const override { return inner().provide_data(); }
@@ -243,7 +254,7 @@ class ThreadedIter final : public DataIter {
     try {
       return function();
     } catch (const nb::python_error& error) {
-      nb::gil_scoped_acquire acquire;
+      AcquireGil acquire;
       throw nb::python_error(error);
     }
   }
@@ -252,21 +263,13 @@ class ThreadedIter final : public DataIter {
     return *all;
   }
   PrefetchingIter& inner() const {
-    require(inner_ != nullptr, "[PrefetchingIter] the program is ending: there are no more batches");
+    require(!ended_, "[PrefetchingIter] the program is ending: there are no more batches");
     require(getpid() == process_, "[PrefetchingIter] its threads are in the process it was made in, not in this fork");
     return *inner_;
   }
-  void stop() {
-    std::unique_ptr<PrefetchingIter> ending = std::move(inner_);
-    if (getpid() != process_) {
-      static_cast<void>(ending.release());
-    } else if (PyGILState_Check()) {
-      nb::gil_scoped_release release;
-      ending.reset();
-    }
-  }
 
   std::unique_ptr<PrefetchingIter> inner_;
+  std::atomic<bool> ended_ = false;  // with the interpreter
   pid_t process_ = getpid();
 };
 
@@ -306,7 +309,7 @@ namespace {
 nb::object next_batch(DataIter& iter) {
   std::optional<DataBatch> batch;
   {
-    nb::gil_scoped_release release;
+    ReleaseGil release;
     batch = iter.next();
   }
   if (!batch) stop_iteration();
@@ -393,7 +396,7 @@ void def_iterator(nb::class_<Iter, DataIter>& type, bool parts) {
       .def_prop_ro("batch_size", &Iter::batch_size)
       .def(
           "next", [](Iter& self) { return next_batch(self); }, "The next batch; StopIteration at the end of the epoch.")
-      .def("reset", &Iter::reset, nb::call_guard<nb::gil_scoped_release>(), "Back to the beginning.");
+      .def("reset", &Iter::reset, nb::call_guard<ReleaseGil>(), "Back to the beginning.");
   if (!parts) return;
   type.def("iter_next", [](nb::handle self) {
     try {

@@ -14,7 +14,7 @@ nb::list forward(nb::pointer_and_handle<Executor> executor, bool is_train, nb::k
   NamedArrays arrays;
   for (auto [name, value] : inputs) arrays[nb::cast<std::string>(name)] = array_from(value, cpu());
   try {
-    nb::gil_scoped_release release;
+    ReleaseGil release;
     self.forward(is_train, arrays);
   } catch (const Error& error) {
     const auto arguments = self.symbol().list_arguments();
@@ -28,7 +28,7 @@ nb::list forward(nb::pointer_and_handle<Executor> executor, bool is_train, nb::k
 void backward(nb::pointer_and_handle<Executor> self, nb::handle out_grads, bool is_train) {
   const Arrays grads = bound_arrays_from(out_grads);
   const KeeperScope making(keeper_of(self.h));
-  nb::gil_scoped_release release;
+  ReleaseGil release;
   self.p->backward(grads, is_train);
 }
 
@@ -37,16 +37,17 @@ void set_monitor(nb::pointer_and_handle<Executor> self, nb::object callback, boo
   if (!PyCallable_Check(callback.ptr())) throw nb::type_error("a monitor callback must be callable");
   self.p->set_monitor_callback(
       [function = Held(std::move(callback), keeper_of(self.h))](const std::string& name, const NDArray& array) {
-        nb::gil_scoped_acquire acquire;
+        AcquireGil acquire;
         function.get()(name, array);
       },
       monitor_all);
 }
 
-ExecutorPtr reshape(Executor& self, bool partial_shaping, bool allow_up_sizing, nb::kwargs shapes) {
+ExecutorPtr reshape(Executor& self, bool partial_shaping, bool allow_up_sizing, bool own_memory, nb::kwargs shapes) {
   NamedShapes named;
   for (auto [name, shape] : shapes) named[nb::cast<std::string>(name)] = Shape(dims_from(shape));
-  return self.reshape(named, {.partial_shaping = partial_shaping, .allow_up_sizing = allow_up_sizing});
+  return self.reshape(
+      named, {.partial_shaping = partial_shaping, .allow_up_sizing = allow_up_sizing, .own_memory = own_memory});
 }
 
 }  // namespace
@@ -82,7 +83,7 @@ void bind_executor(nb::module_& m) {
           },
           nb::arg("arg_params"), nb::arg("aux_params").none() = nb::none(), nb::arg("allow_extra_params") = false)
       .def("reshape", &reshape, nb::arg("partial_shaping") = false, nb::arg("allow_up_sizing") = false,
-           nb::arg("kwargs"))
+           nb::arg("own_memory") = false, nb::arg("kwargs"))
       .def("set_monitor_callback", &set_monitor, nb::arg("callback").none(), nb::arg("monitor_all") = false)
       .def("debug_str",
            [](nb::pointer_and_handle<Executor> self) {

@@ -118,7 +118,7 @@ void bind_executor_group(nb::module_& m) {
           [](nb::pointer_and_handle<Group> self, nb::handle batch, std::optional<bool> is_train) {
             const DataBatch converted = batch_from(batch);
             const KeeperScope making(keeper_of(self.h));
-            nb::gil_scoped_release release;
+            ReleaseGil release;
             self.p->forward(converted, is_train);
           },
           nb::arg("data_batch"), nb::arg("is_train").none() = nb::none())
@@ -126,7 +126,7 @@ void bind_executor_group(nb::module_& m) {
           "backward",
           [](Group& self, nb::handle out_grads) {
             const auto grads = arrays_from(out_grads);
-            nb::gil_scoped_release release;
+            ReleaseGil release;
             self.backward(grads);
           },
           nb::arg("out_grads").none() = nb::none())

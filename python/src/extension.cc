@@ -5,6 +5,7 @@ NB_MODULE(_symbind, m) {
   using namespace symbind::python;
   m.doc() = "Symbind's C++ classes; use them through the package symbind.";
   nb::set_leak_warnings(false);  // users keep arrays in module globals: at exit these are no mistake
+  watch_for_exit();
   bind_error(m);
   bind_log(m);
   bind_context(m);
@@ -28,5 +29,6 @@ NB_MODULE(_symbind, m) {
   bind_executor_group(m);
   bind_base_module(m);
   bind_module(m);
+  bind_predictor(m);
   allow_mixins(m);
 }

@@ -62,7 +62,7 @@ struct Keeping {
 Held::Held(nb::object object, nb::handle keeper)
     : cell_(new Cell{std::move(object)}, [](Cell* cell) {
         if (!Py_IsInitialized()) return;  // the process is ending: nobody to give it back to
-        nb::gil_scoped_acquire acquire;
+        AcquireGil acquire;
         if (cell->keeping) std::erase(cell->keeping->cells, cell);
         delete cell;
       }) {

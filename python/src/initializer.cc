@@ -29,7 +29,7 @@ class PyInitializer final : public Initializer {
     trampoline_.base().attr(ticket.key)(name, array);
   }
   std::string dumps() const override {
-    nb::gil_scoped_acquire acquire;
+    AcquireGil acquire;
     return nb::cast<std::string>(trampoline_.base().attr("dumps")());
   }
 
@@ -44,7 +44,7 @@ class PyInitializer final : public Initializer {
   }
   void own_weight(const InitDesc& desc, NDArray& array) const {
     if (rule_) return rule_->as_weight(desc, array);
-    nb::gil_scoped_acquire acquire;
+    AcquireGil acquire;
     PyErr_SetString(PyExc_NotImplementedError, "an initializer has a method _init_weight(self, desc, arr)");
     throw nb::python_error();
   }
@@ -79,7 +79,7 @@ class PyInitializer final : public Initializer {
   }
   // What set_verbosity asked for.
   void tell(const InitDesc& desc, const NDArray& array) const {
-    nb::gil_scoped_acquire acquire;
+    AcquireGil acquire;
     const nb::handle self = trampoline_.base();
     if (nb::cast<bool>(self.attr("_verbose"))) self.attr("_verbose_print")(to_python(desc), nb::none(), array);
   }
@@ -97,11 +97,11 @@ class CallableInitializer final : public Initializer {
  public:
   explicit CallableInitializer(Held function) : function_(std::move(function)) {}
   void operator()(const InitDesc& desc, NDArray& array) const override {
-    nb::gil_scoped_acquire acquire;
+    AcquireGil acquire;
     function_.get()(to_python(desc), array);
   }
   void operator()(const std::string& name, NDArray& array) const override {
-    nb::gil_scoped_acquire acquire;
+    AcquireGil acquire;
     function_.get()(name, array);
   }
   std::string dumps() const override { fail("[initializer] there is no text for a function"); }
@@ -186,7 +186,7 @@ void call(Initializer& self, nb::handle desc, nb::handle arr) {
   const bool described = nb::hasattr(desc, "attrs");
   const InitDesc what = init_desc_from(desc);
   auto* python = dynamic_cast<PyInitializer*>(&self);
-  nb::gil_scoped_release release;
+  ReleaseGil release;
   if (described)
     python ? python->own_call(what, array) : self(what, array);
   else
@@ -200,13 +200,13 @@ void call_method(Initializer& self, nb::handle desc, nb::handle arr) {
   NDArray array = array_to_fill(arr);
   const InitDesc what = init_desc_from(desc);
   const PyInitializer& python = python_part(self);
-  nb::gil_scoped_release release;
+  ReleaseGil release;
   (python.*method)(what, array);
 }
 
 void register_class(const std::string& name, nb::object type) {
   register_initializer(name, [held = Held(std::move(type))](const std::string& arguments) -> InitializerPtr {
-    nb::gil_scoped_acquire acquire;
+    AcquireGil acquire;
     const nb::object kwargs = nb::module_::import_("json").attr("loads")(arguments);
     return initializer_from(held.get()(**nb::borrow<nb::dict>(kwargs)));
   });

@@ -48,27 +48,27 @@ void init(KVStore& self, nb::handle key, nb::handle value) {
       keys.push_back(given.keys[i]);
       values.push_back(array);
     }
-  nb::gil_scoped_release release;
+  ReleaseGil release;
   self.init(keys, values);
 }
 
 void push(KVStore& self, nb::handle key, nb::handle value, int priority) {
   const KeysAndValues given = keys_and_values(key, value, "push");
-  nb::gil_scoped_release release;
+  ReleaseGil release;
   self.push(given.keys, given.values, priority);
 }
 
 void pull(KVStore& self, nb::handle key, nb::handle out, int priority, bool /*ignore_sparse*/) {
   if (out.is_none()) throw nb::type_error("KVStore.pull needs arrays to write to: out");
   const KeysAndValues outs = keys_and_values(key, out, "pull");
-  nb::gil_scoped_release release;
+  ReleaseGil release;
   self.pull(outs.keys, outs.values, priority);
 }
 
 void pushpull(KVStore& self, nb::handle key, nb::handle value, nb::handle out, int priority) {
   const KeysAndValues values = keys_and_values(key, value, "pushpull");
   const KeysAndValues outs = keys_and_values(key, out.is_none() ? value : out, "pushpull");
-  nb::gil_scoped_release release;
+  ReleaseGil release;
   self.pushpull(values.keys, values.values, outs.values, priority);
 }
 
@@ -88,10 +88,10 @@ void set_updater(nb::pointer_and_handle<KVStore> self, nb::object updater) {
         join("an updater is a function (key, pushed, stored), not ", nb::repr(updater).c_str()).c_str());
   KVStore::UpdateFunction function = [held = Held(std::move(updater), keeper_of(self.h))](
                                          const ParamKey& key, const NDArray& pushed, const NDArray& stored) {
-    nb::gil_scoped_acquire acquire;
+    AcquireGil acquire;
     held.get()(to_python(key), pushed, stored);
   };
-  nb::gil_scoped_release release;
+  ReleaseGil release;
   self.p->set_updater(std::move(function));
 }
 
@@ -125,7 +125,7 @@ void bind_kvstore(nb::module_& m) {
           "set_optimizer",
           [](nb::pointer_and_handle<KVStore> self, nb::handle optimizer) {
             OptimizerPtr given = optimizer_from(optimizer, keeper_of(self.h));
-            nb::gil_scoped_release release;
+            ReleaseGil release;
             self.p->set_optimizer(std::move(given));
           },
           nb::arg("optimizer").none(), "The store updates its values with it from now on.")
@@ -136,21 +136,20 @@ void bind_kvstore(nb::module_& m) {
           "set_gradient_compression",
           [](KVStore& self, const nb::dict& params) {
             const Attributes given = attributes_of(params);
-            nb::gil_scoped_release release;
+            ReleaseGil release;
             self.set_gradient_compression(given);
           },
           nb::arg("compression_params"), "{'type': '2bit', 'threshold': 0.5}")
       .def_prop_ro("type", &KVStore::type)
       .def_prop_ro("rank", &KVStore::rank)
       .def_prop_ro("num_workers", &KVStore::num_workers)
-      .def("barrier", &KVStore::barrier, nb::call_guard<nb::gil_scoped_release>())
-      .def("_barrier", &KVStore::barrier, nb::call_guard<nb::gil_scoped_release>())
+      .def("barrier", &KVStore::barrier, nb::call_guard<ReleaseGil>())
+      .def("_barrier", &KVStore::barrier, nb::call_guard<ReleaseGil>())
       .def_static(
           "is_capable", [](const std::string& capability) { return capability == "optimizer"; }, nb::arg("capability"))
       .def("save_optimizer_states", &KVStore::save_optimizer_states, nb::arg("fname"),
-           nb::arg("dump_optimizer") = false, nb::call_guard<nb::gil_scoped_release>())
-      .def("load_optimizer_states", &KVStore::load_optimizer_states, nb::arg("fname"),
-           nb::call_guard<nb::gil_scoped_release>())
+           nb::arg("dump_optimizer") = false, nb::call_guard<ReleaseGil>())
+      .def("load_optimizer_states", &KVStore::load_optimizer_states, nb::arg("fname"), nb::call_guard<ReleaseGil>())
       .def("__repr__", [](const KVStore& self) { return join("<KVStore ", self.type(), ">"); });
   m.def(
       "create_kvstore", [](const std::string& type) { return KVStore::create(type); }, nb::arg("name") = "local");

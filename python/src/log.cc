@@ -16,7 +16,7 @@ nb::object without_side_effects(nb::handle logger) {
 }
 
 void log_to_python(LogLevel level, std::string_view message) {
-  nb::gil_scoped_acquire acquire;
+  AcquireGil acquire;
   const nb::object logger = without_side_effects(current_logger);
   logger.attr(level == LogLevel::warning ? "warning" : "info")(nb::str(message.data(), message.size()));
 }

@@ -19,7 +19,7 @@ class OpenScheduler : public LRScheduler {
 
  protected:
   double after_warm_up(int64_t) override {
-    nb::gil_scoped_acquire acquire;
+    AcquireGil acquire;
     PyErr_SetString(PyExc_NotImplementedError, "a schedule has a method __call__(self, num_update)");
     throw nb::python_error();
   }
@@ -81,11 +81,11 @@ class CallableScheduler final : public LRScheduler {
  public:
   CallableScheduler(Held function, double base_lr) : LRScheduler(base_lr, {}), function_(std::move(function)) {}
   double operator()(int64_t num_update) override {
-    nb::gil_scoped_acquire acquire;
+    AcquireGil acquire;
     return nb::cast<double>(function_.get()(num_update));
   }
   void set_base_lr(double lr) override {
-    nb::gil_scoped_acquire acquire;
+    AcquireGil acquire;
     LRScheduler::set_base_lr(lr);
     if (nb::hasattr(function_.get(), "base_lr")) nb::setattr(function_.get(), "base_lr", nb::cast(lr));
   }

@@ -105,11 +105,11 @@ class PythonMetric final : public EvalMetric {
 
   nb::object object() const { return object_.get(); }
   void update(const std::vector<NDArray>& labels, const std::vector<NDArray>& preds) override {
-    nb::gil_scoped_acquire acquire;
+    AcquireGil acquire;
     object_.get().attr("update")(python::list_of(labels), python::list_of(preds));
   }
   void update_dict(const NamedList& labels, const NamedList& preds) override {
-    nb::gil_scoped_acquire acquire;
+    AcquireGil acquire;
     if (nb::hasattr(object_.get(), "update_dict")) {
       object_.get().attr("update_dict")(dict_of_list(labels), dict_of_list(preds));
     } else {
@@ -123,12 +123,12 @@ class PythonMetric final : public EvalMetric {
 
  private:
   void call(const char* method, const char* otherwise = nullptr) const {
-    nb::gil_scoped_acquire acquire;
+    AcquireGil acquire;
     const bool has = !otherwise || nb::hasattr(object_.get(), method);
     object_.get().attr(has ? method : otherwise)();
   }
   NameValues values(const char* method, const char* otherwise) const {
-    nb::gil_scoped_acquire acquire;
+    AcquireGil acquire;
     return name_values_from(object_.get().attr(nb::hasattr(object_.get(), method) ? method : otherwise)());
   }
 
@@ -244,7 +244,7 @@ void update(nb::handle self, nb::handle labels, nb::handle preds) {
     throw nb::python_error();
   }
   const std::vector<NDArray> label_arrays = metric_arrays(labels), pred_arrays = metric_arrays(preds);
-  nb::gil_scoped_release release;
+  ReleaseGil release;
   native->update(label_arrays, pred_arrays);
 }
 
@@ -253,7 +253,7 @@ void update_dict(nb::handle self, nb::handle label, nb::handle pred) {
     const bool own_update = !native_types().contains(reinterpret_cast<PyObject*>(Py_TYPE(self.ptr())));
     if (!own_update) {
       const NamedList labels = named_list(label), preds = named_list(pred);
-      nb::gil_scoped_release release;
+      ReleaseGil release;
       return native->update_dict(labels, preds);
     }
   }
@@ -486,7 +486,7 @@ std::string name_of_function(nb::handle feval) {
 
 metric::Feval feval_from(nb::object feval, nb::handle keeper) {
   return [function = Held(std::move(feval), keeper)](const NDArray& label, const NDArray& pred) {
-    nb::gil_scoped_acquire acquire;
+    AcquireGil acquire;
     const nb::object result = function.get()(to_numpy(label), to_numpy(pred));
     if (!PyTuple_Check(result.ptr())) return metric::Score(float_of(result));
     if (nb::len(result) != 2)

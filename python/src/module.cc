@@ -34,11 +34,11 @@ void forward(nb::pointer_and_handle<Module> module, nb::handle data_batch, std::
   if (PyList_Check(data_batch.ptr())) {
     std::vector<DataBatch> batches;
     for (nb::handle item : data_batch) batches.push_back(batch_from(item));
-    nb::gil_scoped_release release;
+    ReleaseGil release;
     return self.forward(batches, is_train);
   }
   const DataBatch batch = batch_from(data_batch);
-  nb::gil_scoped_release release;
+  ReleaseGil release;
   self.Module::forward(batch, is_train);
 }
 
@@ -93,7 +93,7 @@ void bind_steps(nb::class_<Module, BaseModule, PythonModule<Module>>& type) {
                                 .shared_module = shared_module,
                                 .grad_req = grad_reqs_from(grad_req)};
             {
-              nb::gil_scoped_release release;
+              ReleaseGil release;
               module.Module::bind(data, label, args);
             }
             self.attr("_grad_req") = grad_req;
@@ -113,7 +113,7 @@ void bind_steps(nb::class_<Module, BaseModule, PythonModule<Module>>& type) {
                                       .allow_missing = allow_missing,
                                       .force_init = force_init,
                                       .allow_extra = allow_extra};
-            nb::gil_scoped_release release;
+            ReleaseGil release;
             module.Module::init_params(args);
           },
           nb::arg("initializer").none() = nb::none(), nb::arg("arg_params").none() = nb::none(),
@@ -144,7 +144,7 @@ void bind_steps(nb::class_<Module, BaseModule, PythonModule<Module>>& type) {
                                          .optimizer = optimizer_arg_from(optimizer, keeper),
                                          .optimizer_params = optimizer_params_from(optimizer_params, keeper),
                                          .force_init = force_init};
-            nb::gil_scoped_release release;  // a store may be busy with an updater of Python's
+            ReleaseGil release;  // a store may be busy with an updater of Python's
             module.Module::init_optimizer(args);
           },
           nb::arg("kvstore").none() = "local", nb::arg("optimizer") = "sgd",
@@ -155,13 +155,13 @@ void bind_steps(nb::class_<Module, BaseModule, PythonModule<Module>>& type) {
           "backward",
           [](Module& self, nb::handle out_grads) {
             const auto grads = arrays_from(out_grads);
-            nb::gil_scoped_release release;
+            ReleaseGil release;
             self.Module::backward(grads);
           },
           nb::arg("out_grads").none() = nb::none())
       .def("update",
            [](Module& self) {
-             nb::gil_scoped_release release;
+             ReleaseGil release;
              self.Module::update();
            })
       .def(
@@ -208,15 +208,13 @@ void bind_files_of(nb::class_<Module, BaseModule, PythonModule<Module>>& type) {
           [](nb::handle self, const std::string& prefix, int epoch, bool save_optimizer_states, bool) {
             const LoggerScope log(logger_of(self));
             auto& module = nb::cast<Module&>(self);
-            nb::gil_scoped_release release;
+            ReleaseGil release;
             module.save_checkpoint(prefix, epoch, save_optimizer_states);
           },
           nb::arg("prefix"), nb::arg("epoch"), nb::arg("save_optimizer_states") = false,
           nb::arg("remove_amp_cast") = true)
-      .def("save_optimizer_states", &Module::save_optimizer_states, nb::arg("fname"),
-           nb::call_guard<nb::gil_scoped_release>())
-      .def("load_optimizer_states", &Module::load_optimizer_states, nb::arg("fname"),
-           nb::call_guard<nb::gil_scoped_release>())
+      .def("save_optimizer_states", &Module::save_optimizer_states, nb::arg("fname"), nb::call_guard<ReleaseGil>())
+      .def("load_optimizer_states", &Module::load_optimizer_states, nb::arg("fname"), nb::call_guard<ReleaseGil>())
       .def("_preload", [](Module& self, nb::handle arg_params, nb::handle aux_params, const std::string& states) {
         self.preload_params(named_arrays_from(arg_params), named_arrays_from(aux_params));
         self.preload_optimizer_states(states);

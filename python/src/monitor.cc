@@ -25,7 +25,7 @@ StatFunc stat_func_from(nb::object function, nb::handle keeper) {
   if (!PyCallable_Check(function.ptr()))
     throw nb::type_error(join("stat_func must be callable: ", nb::repr(function).c_str(), " is not").c_str());
   return [held = Held(std::move(function), keeper)](const NDArray& array) {
-    nb::gil_scoped_acquire acquire;
+    AcquireGil acquire;
     return statistic_from(nb::object(held.get()(array)));
   };
 }
@@ -34,7 +34,7 @@ StatFunc stat_func_from(nb::object function, nb::handle keeper) {
 nb::list toc(Monitor& self) {
   std::vector<Monitor::Entry> entries;
   {
-    nb::gil_scoped_release release;
+    ReleaseGil release;
     entries = self.toc();
   }
   nb::list list;
@@ -65,9 +65,9 @@ void bind_monitor(nb::module_& m) {
           nb::arg("interval"), nb::arg("stat_func").none() = nb::none(), nb::arg("pattern") = ".*",
           nb::arg("sort") = false, nb::arg("monitor_all") = false)
       .def("install", &Monitor::install, nb::arg("exe"), "Listens to an executor.")
-      .def("tic", &Monitor::tic, nb::call_guard<nb::gil_scoped_release>(), "Before a batch.")
+      .def("tic", &Monitor::tic, nb::call_guard<ReleaseGil>(), "Before a batch.")
       .def("toc", &toc, "After it: (step, name, text) of each array seen.")
-      .def("toc_print", &Monitor::toc_print, nb::call_guard<nb::gil_scoped_release>(), "The same, logged.")
+      .def("toc_print", &Monitor::toc_print, nb::call_guard<ReleaseGil>(), "The same, logged.")
       .def_prop_ro("interval", &Monitor::interval)
       .def_prop_ro("step", &Monitor::step)
       .def_prop_ro("activated", &Monitor::activated);

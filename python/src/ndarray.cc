@@ -216,8 +216,8 @@ void bind_ndarray(nb::module_& m) {
           nb::arg("other"), "Copies the elements into another array, or into a new one on a context.")
       .def("as_in_context", &NDArray::as_in_context, nb::arg("context"))
       .def("as_in_ctx", &NDArray::as_in_context, nb::arg("ctx"))
-      .def("wait_to_read", &NDArray::wait_to_read, nb::call_guard<nb::gil_scoped_release>())
-      .def("wait_to_write", &NDArray::wait_to_read, nb::call_guard<nb::gil_scoped_release>())
+      .def("wait_to_read", &NDArray::wait_to_read, nb::call_guard<ReleaseGil>())
+      .def("wait_to_write", &NDArray::wait_to_read, nb::call_guard<ReleaseGil>())
       .def("_fill", &NDArray::fill)
       .def("_copy_from_numpy", &copy_from_numpy)
       .def("__len__",

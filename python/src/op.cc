@@ -178,7 +178,7 @@ nb::object call_on_arrays(const OpDef& op, nb::handle args, nb::handle kwargs) {
   std::vector<NDArray> results;
   {
     const KeeperScope nobody({});
-    nb::gil_scoped_release release;
+    ReleaseGil release;
     results = invoke(op, inputs, params.get(), options);
   }
   if (!out.is_none()) return out;

@@ -42,7 +42,7 @@ class OpenOptimizer : public Optimizer {
   std::string name() const override { return "optimizer"; }
   StateTree create_state(const ParamKey&, const NDArray&) override { return {}; }
   void update(const Update&) override {
-    nb::gil_scoped_acquire acquire;
+    AcquireGil acquire;
     PyErr_SetString(PyExc_NotImplementedError, "an optimizer has a method update(self, index, weight, grad, state)");
     throw nb::python_error();
   }
@@ -176,7 +176,7 @@ void update(Optimizer& self, nb::handle index, nb::handle weight, nb::handle gra
   std::vector<StateTree> states;
   const std::vector<Update> updates = updates_from(index, weight, grad, states, state);
   PyOptimizer* python = python_part(self);
-  nb::gil_scoped_release release;
+  ReleaseGil release;
   for (const Update& each : updates) {
     if constexpr (multi_precision)
       python ? python->own_update_multi_precision(each) : self.update_multi_precision(each);
@@ -281,7 +281,7 @@ void take(OptimizerParams& params, nb::handle key, nb::handle value, double base
 
 void register_class(const std::string& name, nb::object type) {
   register_optimizer(name, [held = Held(std::move(type))](const OptimizerParams& params) -> OptimizerPtr {
-    nb::gil_scoped_acquire acquire;
+    AcquireGil acquire;
     const nb::object made = held.get()(**optimizer_params_to_python(params));
     if (!nb::isinstance<Optimizer>(made)) throw wrong_type("a registered optimizer must be an Optimizer", made);
     return nb::cast<OptimizerPtr>(made);
@@ -480,7 +480,7 @@ void bind_optimizer(nb::module_& m) {
       "clip_global_norm",
       [](nb::handle arrays, double max_norm, bool check_isfinite) {
         const std::vector<NDArray> all = arrays_from(arrays);
-        nb::gil_scoped_release release;
+        ReleaseGil release;
         return clip_global_norm(all, max_norm, check_isfinite);
       },
       nb::arg("arrays"), nb::arg("max_norm"), nb::arg("check_isfinite") = true,

@@ -224,7 +224,7 @@ class PythonModule final : public Base, public LooksForOverrides {
   template <class Result, bool required = abstract, class InPython, class InBase>
   Result step(Overrides::Name name, InPython in_python, InBase in_base) const {
     if (!overrides_.known_missing(name)) {
-      nb::gil_scoped_acquire acquire;
+      AcquireGil acquire;
       const nb::object self = nb::find(static_cast<const Base*>(this));
       if (self.is_valid()) {
         const nb::object found = overrides_.find(self, nb::type<Base>(), name);

@@ -22,7 +22,7 @@ void call_updater(Updater& self, nb::handle index, nb::handle grad, nb::handle w
   } else {
     items.push_back({key_from(index), one_array(grad, "grad"), one_array(weight, "weight")});
   }
-  nb::gil_scoped_release release;
+  ReleaseGil release;
   if (items.size() == 1)
     self(items[0].key, items[0].grad, items[0].weight);
   else

@@ -27,9 +27,10 @@ from . import monitor as mon
 from . import initializer as init
 from . import kvstore as kv
 from . import optimizer as opt
-from . import model, module, operator
+from . import model, module, operator, predictor
 from . import module as mod
 from .ndarray import waitall
+from .predictor import Predictor
 from . import _lazy, executor_manager
 from ._as_mxnet import install_as_mxnet
 

@@ -72,8 +72,12 @@ void copy_bytes(Device& dst_device, void* dst, Device& src_device, const void* s
 
 void waitall() {
   DeviceTable& all = table();
-  const std::lock_guard lock(all.mutex);
-  for (auto& [context, device] : all.devices) device->synchronize();
+  std::vector<Device*> devices;  // waited for without the lock: what they do meanwhile may ask for a device
+  {
+    const std::lock_guard lock(all.mutex);
+    for (auto& [context, device] : all.devices) devices.push_back(device.get());
+  }
+  for (Device* device : devices) device->synchronize();
 }
 
 void seed(uint64_t value) {

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "symbind/core/busy.h"
 #include "symbind/core/ndarray.h"
 
 namespace symbind {
@@ -37,6 +38,8 @@ struct DataBatch {
   std::shared_ptr<void> source = nullptr;  // what it was made of, for whoever made it
 };
 
+// An iterator serves one thread at a time: a call that finds it in use by another thread fails. (PrefetchingIter serves
+// any number.)
 class DataIter {
  public:
   virtual ~DataIter() = default;
@@ -49,6 +52,15 @@ class DataIter {
   // Not before: training that goes on from a checkpoint has its random state from there.
   virtual void begin_epoch() {}
   virtual std::optional<DataBatch> next() = 0;  // none: the epoch is over
+
+ protected:
+  // To be taken by every call that reads or moves the position: `const InUse use = in_use("next");`
+  InUse in_use(std::string_view call) const {
+    return InUse(busy_, call, "this iterator", "let one thread draw the batches, or wrap it in a PrefetchingIter");
+  }
+
+ private:
+  mutable BusyFlag busy_;
 };
 
 }  // namespace symbind

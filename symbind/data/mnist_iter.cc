@@ -53,7 +53,13 @@ std::vector<DataDesc> MNISTIter::provide_label() const {
   return {{.name = options_.label_name, .shape = {options_.batch_size}}};
 }
 
+void MNISTIter::reset() {
+  const InUse use = in_use("reset");
+  next_ = 0;
+}
+
 std::optional<DataBatch> MNISTIter::next() {
+  const InUse use = in_use("next");
   const auto size = static_cast<size_t>(options_.batch_size);
   if (order_.size() - next_ < size) return std::nullopt;
   const NDArray data(batch_shape()), label(Shape{options_.batch_size});

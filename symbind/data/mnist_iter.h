@@ -34,7 +34,7 @@ class MNISTIter : public DataIter {
   int64_t batch_size() const override { return options_.batch_size; }
   int64_t num_data() const { return static_cast<int64_t>(order_.size()); }  // in this part
 
-  void reset() override { next_ = 0; }
+  void reset() override;
   std::optional<DataBatch> next() override;  // `index` counts in the files
 
  private:

@@ -108,20 +108,26 @@ void NDArrayIter::start(std::vector<int64_t> carried) {
 }
 
 void NDArrayIter::begin_epoch() {
+  const InUse use = in_use("begin_epoch");
   if (options_.shuffle && !drawn_) order_ = random_order(num_data_);
   drawn_ = true;
 }
 
 void NDArrayIter::reset() {
+  const InUse use = in_use("reset");
   std::vector<int64_t> left;
   if (over_ && options_.last_batch_handle == "roll_over")
     for (int64_t position = position_; position < epoch_size(); ++position) left.push_back(row(position));
   start(std::move(left));
 }
 
-void NDArrayIter::hard_reset() { start({}); }
+void NDArrayIter::hard_reset() {
+  const InUse use = in_use("hard_reset");
+  start({});
+}
 
 bool NDArrayIter::iter_next() {
+  const InUse use = in_use("iter_next");
   if (over_) return false;
   begin_epoch();
   position_ += options_.batch_size;
@@ -131,6 +137,7 @@ bool NDArrayIter::iter_next() {
 }
 
 std::optional<DataBatch> NDArrayIter::next() {
+  const InUse use = in_use("next");
   if (!iter_next()) return std::nullopt;
   std::vector<int64_t> rows = getindex();
   return DataBatch{.data = batch_of(data_, rows),
@@ -148,6 +155,7 @@ int64_t NDArrayIter::row(int64_t position) const {
 }
 
 std::vector<int64_t> NDArrayIter::getindex() const {
+  const InUse use = in_use("getindex");
   require(position_ >= 0 && !over_, "[NDArrayIter] there is no batch here: iter_next() has not stepped to one");
   std::vector<int64_t> rows(static_cast<size_t>(options_.batch_size));
   for (size_t i = 0; i < rows.size(); ++i) rows[i] = row(position_ + static_cast<int64_t>(i));
@@ -155,6 +163,7 @@ std::vector<int64_t> NDArrayIter::getindex() const {
 }
 
 int64_t NDArrayIter::getpad() const {
+  const InUse use = in_use("getpad");
   if (options_.last_batch_handle == "pad") return std::max<int64_t>(0, position_ + options_.batch_size - epoch_size());
   return position_ == 0 ? static_cast<int64_t>(carried_.size()) : 0;
 }

@@ -13,81 +13,112 @@
 
 namespace symbind {
 
+// What the thread works with lives as long as the thread, which may be left behind.
 class PrefetchingIter::Worker {
  public:
-  Worker(DataIter& iter, size_t capacity) : iter_(iter), capacity_(capacity), thread_([this] { run(); }) {}
+  Worker(std::shared_ptr<DataIter> iter, size_t capacity)
+      : shared_(std::make_shared<Shared>(std::move(iter), capacity)), thread_([shared = shared_] { shared->run(); }) {}
   ~Worker() {
-    change([this] { stopped_ = true; });
+    if (!thread_.joinable()) return;
+    ask_to_stop();
     thread_.join();
   }
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
+  void ask_to_stop() {
+    shared_->change([this] { shared_->stopped = true; });
+  }
+  // After ask_to_stop(): false when its iterator does not return in time.
+  bool end_before(std::chrono::steady_clock::time_point time) {
+    if (!thread_.joinable()) return true;
+    std::unique_lock lock(shared_->mutex);
+    const bool idle = shared_->changed.wait_until(lock, time, [this] { return !shared_->busy; });
+    lock.unlock();
+    if (idle)
+      thread_.join();
+    else
+      thread_.detach();
+    return idle;
+  }
+
   // Throws away what was made ahead; on return the iterator belongs to the caller, until start().
   void pause() {
-    std::unique_lock lock(mutex_);
-    paused_ = true;
-    changed_.wait(lock, [this] { return !busy_; });
-    batches_.clear();
-    over_ = false;
-    error_ = nullptr;
+    std::unique_lock lock(shared_->mutex);
+    shared_->paused = true;
+    shared_->changed.wait(lock, [this] { return !shared_->busy || shared_->stopped; });
+    shared_->require_running();
+    shared_->batches.clear();
+    shared_->over = false;
+    shared_->error = nullptr;
   }
   void start() {
-    change([this] { paused_ = false; });
+    shared_->change([this] { shared_->paused = false; });
   }
 
   std::optional<DataBatch> take() {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return over_ || !batches_.empty(); });
-    if (!batches_.empty()) {
-      DataBatch batch = std::move(batches_.front());
-      batches_.pop_front();
-      changed_.notify_all();
+    Shared& shared = *shared_;
+    std::unique_lock lock(shared.mutex);
+    shared.changed.wait(lock, [&] { return shared.over || !shared.batches.empty() || shared.stopped; });
+    shared.require_running();
+    if (!shared.batches.empty()) {
+      DataBatch batch = std::move(shared.batches.front());
+      shared.batches.pop_front();
+      shared.changed.notify_all();
       return batch;
     }
-    if (error_) std::rethrow_exception(error_);
+    if (shared.error) std::rethrow_exception(shared.error);
     return std::nullopt;
   }
 
  private:
-  template <class Change>
-  void change(Change make) {
-    const std::lock_guard lock(mutex_);
-    make();
-    changed_.notify_all();
-  }
+  struct Shared {
+    Shared(std::shared_ptr<DataIter> source, size_t most) : iter(std::move(source)), capacity(most) {}
 
-  void run() {
-    std::unique_lock lock(mutex_);
-    for (;;) {
-      changed_.wait(lock, [this] { return stopped_ || (!paused_ && !over_ && batches_.size() < capacity_); });
-      if (stopped_) return;
-      busy_ = true;
-      lock.unlock();
-      std::optional<DataBatch> batch;
-      std::exception_ptr error;
-      try {
-        batch = iter_.next();
-      } catch (...) {
-        error = std::current_exception();
-      }
-      lock.lock();
-      busy_ = false;
-      over_ = !batch;
-      error_ = std::move(error);
-      if (batch) batches_.push_back(std::move(*batch));
-      changed_.notify_all();
+    template <class Change>
+    void change(Change make) {
+      const std::lock_guard lock(mutex);
+      make();
+      changed.notify_all();
     }
-  }
+    void require_running() const {
+      require(!stopped, "[PrefetchingIter] its threads were stopped: there are no more batches");
+    }
 
-  DataIter& iter_;
-  const size_t capacity_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<DataBatch> batches_;
-  bool stopped_ = false, paused_ = true;  // said by the caller
-  bool busy_ = false, over_ = false;      // said by the worker
-  std::exception_ptr error_;
+    void run() {
+      std::unique_lock lock(mutex);
+      for (;;) {
+        changed.wait(lock, [this] { return stopped || (!paused && !over && batches.size() < capacity); });
+        if (stopped) return;
+        busy = true;
+        lock.unlock();
+        std::optional<DataBatch> batch;
+        std::exception_ptr thrown;
+        try {
+          batch = iter->next();
+        } catch (...) {
+          thrown = std::current_exception();
+        }
+        lock.lock();
+        busy = false;
+        over = !batch;
+        error = std::move(thrown);
+        if (batch) batches.push_back(std::move(*batch));
+        changed.notify_all();
+      }
+    }
+
+    const std::shared_ptr<DataIter> iter;
+    const size_t capacity;
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::deque<DataBatch> batches;
+    bool stopped = false, paused = true;  // said by the caller
+    bool busy = false, over = false;      // said by the worker
+    std::exception_ptr error;
+  };
+
+  std::shared_ptr<Shared> shared_;
   std::thread thread_;  // last: it begins when the rest is there
 };
 
@@ -146,26 +177,53 @@ PrefetchingIter::PrefetchingIter(std::vector<std::shared_ptr<DataIter>> iters, P
   check_renames(options_.rename_label, iters_.size(), "rename_label");
   describe();
   for (const auto& iter : iters_)
-    workers_.push_back(std::make_unique<Worker>(*iter, static_cast<size_t>(options_.prefetch_buffer)));
+    workers_.push_back(std::make_unique<Worker>(iter, static_cast<size_t>(options_.prefetch_buffer)));
 }
 
 PrefetchingIter::~PrefetchingIter() = default;
 
-void PrefetchingIter::describe() {
-  data_of_.clear();
-  label_of_.clear();
-  for (size_t i = 0; i < iters_.size(); ++i) {
-    data_of_.push_back(renamed(iters_[i]->provide_data(), options_.rename_data, i, "rename_data"));
-    label_of_.push_back(renamed(iters_[i]->provide_label(), options_.rename_label, i, "rename_label"));
-  }
-  batch_size_ = iters_[0]->batch_size();
-  default_bucket_key_ = iters_[0]->default_bucket_key();
+bool PrefetchingIter::stop(std::chrono::milliseconds patience) {
+  for (const auto& worker : workers_) worker->ask_to_stop();
+  const auto deadline = std::chrono::steady_clock::now() + patience;
+  bool all = true;
+  for (const auto& worker : workers_) all &= worker->end_before(deadline);
+  return all;
 }
 
-std::vector<DataDesc> PrefetchingIter::provide_data() const { return joined(data_of_); }
-std::vector<DataDesc> PrefetchingIter::provide_label() const { return joined(label_of_); }
+void PrefetchingIter::describe() {
+  std::vector<std::vector<DataDesc>> data_of, label_of;
+  for (size_t i = 0; i < iters_.size(); ++i) {
+    data_of.push_back(renamed(iters_[i]->provide_data(), options_.rename_data, i, "rename_data"));
+    label_of.push_back(renamed(iters_[i]->provide_label(), options_.rename_label, i, "rename_label"));
+  }
+  const int64_t batch_size = iters_[0]->batch_size();
+  std::string key = iters_[0]->default_bucket_key();
+  const std::lock_guard lock(described_mutex_);
+  data_of_ = std::move(data_of);
+  label_of_ = std::move(label_of);
+  batch_size_ = batch_size;
+  default_bucket_key_ = std::move(key);
+}
+
+std::vector<DataDesc> PrefetchingIter::provide_data() const {
+  const std::lock_guard lock(described_mutex_);
+  return joined(data_of_);
+}
+std::vector<DataDesc> PrefetchingIter::provide_label() const {
+  const std::lock_guard lock(described_mutex_);
+  return joined(label_of_);
+}
+int64_t PrefetchingIter::batch_size() const {
+  const std::lock_guard lock(described_mutex_);
+  return batch_size_;
+}
+std::string PrefetchingIter::default_bucket_key() const {
+  const std::lock_guard lock(described_mutex_);
+  return default_bucket_key_;
+}
 
 void PrefetchingIter::reset() {
+  const std::lock_guard lock(mutex_);
   for (const auto& worker : workers_) worker->pause();
   failure_ = nullptr;
   try {
@@ -179,15 +237,21 @@ void PrefetchingIter::reset() {
 }
 
 void PrefetchingIter::begin_epoch() {
+  const std::lock_guard lock(mutex_);
+  begin();
+}
+
+void PrefetchingIter::begin() {
   if (std::exchange(started_, true)) return;
   for (const auto& iter : iters_) iter->begin_epoch();  // one after the other: what they draw is reproducible
   for (const auto& worker : workers_) worker->start();
 }
 
 std::optional<DataBatch> PrefetchingIter::next() {
+  const std::lock_guard lock(mutex_);
   if (failure_) std::rethrow_exception(failure_);
   try {
-    begin_epoch();
+    begin();
     return merge_next();
   } catch (...) {
     failure_ = std::current_exception();

@@ -3,8 +3,10 @@
 // for it is drawn then, on the calling thread, and the threads go on from there.
 #pragma once
 
+#include <chrono>
 #include <exception>
 #include <map>
+#include <mutex>
 
 #include "symbind/data/iterator.h"
 
@@ -17,8 +19,9 @@ struct PrefetchingIterOptions {
   int64_t prefetch_buffer = 2;  // batches ready ahead of the caller, per iterator
 };
 
-// The iterators may not be used elsewhere meanwhile; referenced ones must outlive this one. What an iterator throws
-// comes out of the next() whose batch it was to be, and of every next() after it, until reset().
+// Any number of threads may call it: each batch goes to one of them. The iterators may not be used elsewhere meanwhile;
+// referenced ones must outlive this one. What an iterator throws comes out of the next() whose batch it was to be, and
+// of every next() after it, until reset().
 class PrefetchingIter : public DataIter {
  public:
   explicit PrefetchingIter(std::vector<std::shared_ptr<DataIter>> iters, PrefetchingIterOptions options = {});
@@ -31,19 +34,26 @@ class PrefetchingIter : public DataIter {
   // As they were when the epoch began: the iterators are busy.
   std::vector<DataDesc> provide_data() const override;
   std::vector<DataDesc> provide_label() const override;
-  int64_t batch_size() const override { return batch_size_; }
-  std::string default_bucket_key() const override { return default_bucket_key_; }
+  int64_t batch_size() const override;
+  std::string default_bucket_key() const override;
   void reset() override;        // runs the iterators' reset() on the calling thread, one after the other
   void begin_epoch() override;  // the threads begin
   std::optional<DataBatch> next() override;
 
+  // Ends the threads; next() fails from here on. A thread whose iterator does not return a batch within `patience` is
+  // left behind and keeps the iterator alive: for programs that end while a source blocks. Returns whether all ended.
+  bool stop(std::chrono::milliseconds patience);
+
  private:
   class Worker;
   void describe();
+  void begin();
   std::optional<DataBatch> merge_next();
 
   std::vector<std::shared_ptr<DataIter>> iters_;
   PrefetchingIterOptions options_;
+  std::mutex mutex_;                                       // one caller at a time draws or resets
+  mutable std::mutex described_mutex_;                     // for the descriptions, which are asked for meanwhile
   std::vector<std::vector<DataDesc>> data_of_, label_of_;  // by iterator, renamed
   int64_t batch_size_ = 0;
   std::string default_bucket_key_;

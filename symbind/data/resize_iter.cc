@@ -9,11 +9,13 @@ ResizeIter::ResizeIter(std::shared_ptr<DataIter> data_iter, int64_t size, bool r
 }
 
 void ResizeIter::reset() {
+  const InUse use = in_use("reset");
   given_ = 0;
   if (reset_internal_) data_iter_->reset();
 }
 
 std::optional<DataBatch> ResizeIter::next() {
+  const InUse use = in_use("next");
   if (given_ == size_) return std::nullopt;
   std::optional<DataBatch> batch = data_iter_->next();
   if (!batch) {

@@ -189,12 +189,13 @@ ExecutorPtr Executor::reshape(const NamedShapes& shapes, const ReshapeOptions& o
   for (size_t i = 0; i < self.aux.size(); ++i) types[self.aux_names[i]] = self.aux[i].dtype();
   builder.infer_all(from_public(shapes), types);
 
-  // The same array where the shape is the same, else a view of the room there is, else a new array.
-  const auto resized = [&](const std::string& name, const NDArray& now, NDArray& room, bool named) {
+  // The same array where the shape is the same, else a view of the room there is, else a new array; `own`: always new.
+  const auto resized = [&](const std::string& name, const NDArray& now, NDArray& room, bool named, bool own) {
     const ExecutorBuilder::Described& wanted = builder.variable(name);
-    if (wanted.fits(now)) return now;
-    require(named || options.partial_shaping, "[reshape] '", name, "' would change from ", now.shape(), " to ",
-            wanted.tensor.shape, " although it was not named; allow it with partial_shaping");
+    if (!own && wanted.fits(now)) return now;
+    require(named || options.partial_shaping || wanted.fits(now), "[reshape] '", name, "' would change from ",
+            now.shape(), " to ", wanted.tensor.shape, " although it was not named; allow it with partial_shaping");
+    if (own || options.own_memory) return room = wanted.zeros();
     if (wanted.tensor.bytes() <= room.bytes()) return room.prefix(wanted.tensor.shape, wanted.tensor.dtype);
     require(options.allow_up_sizing, "[reshape] '", name, "' would grow from ", now.shape(), " to ",
             wanted.tensor.shape, "; allow it with allow_up_sizing");
@@ -207,15 +208,16 @@ ExecutorPtr Executor::reshape(const NamedShapes& shapes, const ReshapeOptions& o
   for (size_t i = 0; i < self.args.size(); ++i) {
     const std::string& name = self.arg_names[i];
     const bool named = shapes.count(name) > 0;
-    made.args.push_back(resized(name, self.args[i], made.arg_room[i], named));
-    made.grads.push_back(self.grads[i] ? resized(name, self.grads[i], made.grad_room[i], named) : NDArray());
+    const bool own = options.own_memory;
+    made.args.push_back(resized(name, self.args[i], made.arg_room[i], named, own && named));
+    made.grads.push_back(self.grads[i] ? resized(name, self.grads[i], made.grad_room[i], named, own) : NDArray());
   }
   for (size_t i = 0; i < self.aux.size(); ++i) {
     NDArray room = self.aux[i];
-    made.aux.push_back(resized(self.aux_names[i], self.aux[i], room, false));
+    made.aux.push_back(resized(self.aux_names[i], self.aux[i], room, false, false));
   }
   builder.allocate_outputs();
-  return builder.finish(self.workspace);
+  return builder.finish(options.own_memory ? nullptr : self.workspace);
 }
 
 std::vector<NDArray> eval(const Symbol& symbol, const NamedArrays& args, Context context) {

@@ -42,6 +42,21 @@ bool profiling() {
   return wanted;
 }
 
+// An executor and its working memory, used by this thread while this lives.
+class Use {
+ public:
+  Use(const Executor::Impl& executor, std::string_view call)
+      : executor_(executor.busy, call, "this executor",
+                  "give each thread an executor of its own, or predict with Predictor, which serves any number of "
+                  "threads"),
+        memory_(executor.workspace->busy(), call, "the working memory of this executor",
+                "executors made by reshape() or with shared_exec share it; use Predictor, or reshape() with own_memory "
+                "for an executor that shares the parameters alone") {}
+
+ private:
+  InUse executor_, memory_;
+};
+
 // Whether contexts run at the same time, and how many cores each has then: GPUs need none.
 void divide(const Graph& graph, PlanOptions& options) {
   options.forward_at_once = worth_queues(graph, 0, graph.forward_nodes);
@@ -179,7 +194,7 @@ Executor::Impl::Lowered Executor::Impl::fit(const Graph& graph,
 }
 
 Executor::Impl::Compiled& Executor::Impl::compiled(bool is_train, bool with_backward) {
-  const bool monitored = static_cast<bool>(monitor);
+  const bool monitored = monitor != nullptr;
   const PlanKey key(is_train, with_backward, monitored);
   const auto found = plans.find(key);
   if (found != plans.end()) return *found->second;
@@ -214,6 +229,7 @@ Executor::~Executor() {
 
 const std::vector<NDArray>& Executor::forward(bool is_train, const NamedArrays& inputs) {
   Impl& self = *impl_;
+  const Use use(self, "forward");
   for (const auto& [name, array] : inputs) {
     const auto found = self.arg_dict.find(name);
     if (found == self.arg_dict.end())
@@ -235,6 +251,7 @@ const std::vector<NDArray>& Executor::forward(bool is_train, const NamedArrays& 
 
 void Executor::backward(const Arrays& out_grads, bool is_train) {
   Impl& self = *impl_;
+  const Use use(self, "backward");
   require(self.ran != nullptr, "[backward] there is nothing to go back through: call forward(is_train = true) first");
   if (!self.has_gradients()) return;
   const bool again = !self.ran_train || !is_train;  // forward kept nothing for us
@@ -272,13 +289,17 @@ void Executor::Impl::run(Compiled& compiled, bool forward) const {
     if (monitor_all) {
       const Names names = node.op().all_inputs(params);
       for (size_t i = 0; i < inputs.size(); ++i)
-        if (inputs[i]) monitor(node.source->name + "_" + names[i], inputs[i]);
+        if (inputs[i]) notify(node.source->name + "_" + names[i], inputs[i]);
     }
     const Names names = node.op().outputs(params);
     const auto visible = static_cast<size_t>(node.op().visible_outputs(params));
-    for (size_t i = 0; i < visible; ++i) monitor(node.source->name + "_" + names[i], made[i]);
+    for (size_t i = 0; i < visible; ++i) notify(node.source->name + "_" + names[i], made[i]);
   };
   return forward ? compiled.plan->run_forward(&callback) : compiled.plan->run_backward(&callback);
+}
+
+void Executor::Impl::notify(const std::string& name, const NDArray& array) const {
+  if (const auto current = monitor) (*current)(name, array);
 }
 
 // ---- Everything else ------------------------------------------------------------------------------------------------
@@ -295,6 +316,7 @@ const NamedArrays& Executor::aux_dict() const { return impl_->aux_dict; }
 const NamedArrays& Executor::output_dict() const { return impl_->output_dict; }
 
 void Executor::copy_params_from(const NamedArrays& arg_params, const NamedArrays& aux_params, bool allow_extra_params) {
+  const InUse use(impl_->busy, "copy_params_from", "this executor");
   std::vector<std::pair<NDArray, NDArray>> copies;  // from, to; all are checked before any is made
   const auto collect = [&](const NamedArrays& params, const NamedArrays& bound, const char* what) {
     for (const auto& [name, array] : params) {
@@ -314,7 +336,8 @@ void Executor::copy_params_from(const NamedArrays& arg_params, const NamedArrays
 }
 
 void Executor::set_monitor_callback(Monitor monitor, bool monitor_all) {
-  impl_->monitor = std::move(monitor);
+  const InUse use(impl_->busy, "set_monitor_callback", "this executor");
+  impl_->monitor = monitor ? std::make_shared<const Monitor>(std::move(monitor)) : nullptr;
   impl_->monitor_all = monitor_all;
 }
 
@@ -329,6 +352,7 @@ const Plan& Executor::Impl::largest_plan() {
 
 MemoryReport Executor::memory() const {
   Impl& self = *impl_;
+  const Use use(self, "memory");
   const Plan& plan = self.largest_plan();
   MemoryReport report;
   for (const auto& [key, compiled] : self.plans) report.kept += compiled->plan->kept_bytes();
@@ -350,12 +374,14 @@ std::string Executor::Impl::table(const PlanKey& key, const Plan& plan) {
 }
 
 std::string Executor::memory_picture(const std::string& title) const {
+  const Use use(*impl_, "memory_picture");
   const Plan& plan = impl_->largest_plan();
   return plan_picture(plan.graph(), plan.memory(), title);
 }
 
 std::string Executor::debug_str() const {
   Impl& self = *impl_;
+  const Use use(self, "debug_str");
   if (self.plans.empty()) self.compiled(self.has_gradients(), self.has_gradients());
   std::string text;
   for (const auto& [key, compiled] : self.plans) text += Impl::table(key, *compiled->plan) + "\n";

@@ -74,7 +74,13 @@ struct MemoryReport {
 struct ReshapeOptions {
   bool partial_shaping = false;  // may shapes of arrays that were not named change?
   bool allow_up_sizing = false;  // may arrays grow?
+  // Shares the parameters only: the arguments in `shapes`, all gradients and the working memory are new. Such executors
+  // may predict concurrently, each on a thread of its own.
+  bool own_memory = false;
 };
+
+// An executor serves one thread at a time, and so does memory that executors share: a call that finds either in use by
+// another thread fails. The arrays and names below, and reshape(), may be asked for from any thread at any time.
 
 class Executor {
  public:
@@ -104,7 +110,8 @@ class Executor {
   // Names that the network does not have fail, unless extra ones are allowed; nothing is copied then.
   void copy_params_from(const NamedArrays& arg_params, const NamedArrays& aux_params = {},
                         bool allow_extra_params = false);
-  // An executor for other input shapes that shares the parameters and the working memory.
+  // An executor for other input shapes that shares the parameters and, unless own_memory is asked for, the working
+  // memory.
   ExecutorPtr reshape(const NamedShapes& shapes, const ReshapeOptions& options = {});
 
   // Called right after each node, forward and backward, with the name of each output (monitor_all: of each input too)

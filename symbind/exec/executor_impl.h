@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "symbind/core/busy.h"
 #include "symbind/exec/executor.h"
 #include "symbind/exec/plan.h"
 
@@ -29,8 +30,9 @@ struct Executor::Impl {
 
   std::shared_ptr<Workspace> workspace;
   std::shared_ptr<NodeObjects> objects = std::make_shared<NodeObjects>();
-  Monitor monitor;
+  std::shared_ptr<const Monitor> monitor;  // shared, since it may replace itself while it is called
   bool monitor_all = false;
+  mutable BusyFlag busy;
 
   struct Compiled {
     std::unique_ptr<Plan> plan;
@@ -61,6 +63,8 @@ struct Executor::Impl {
   Lowered fit(const Graph& graph, const std::function<Lowered(Graph, bool frugal)>& lower_graph) const;
   void take_out_grads(Compiled& compiled, const Arrays& given) const;
   void run(Compiled& compiled, bool forward) const;
+  // The monitor of this moment, called if there is one.
+  void notify(const std::string& name, const NDArray& array) const;
   static std::string table(const PlanKey& key, const Plan& plan);
 };
 

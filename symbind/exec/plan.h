@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "symbind/core/busy.h"
 #include "symbind/core/ndarray.h"
 #include "symbind/exec/plan_table.h"
 #include "symbind/exec/poison.h"
@@ -36,6 +37,9 @@ class Workspace {
   // Marks the arenas as holding the activations of a new run; returns its stamp.
   uint64_t new_stamp();
 
+  // Taken by executors while they compile or run.
+  BusyFlag& busy() { return busy_; }
+
  private:
   struct Arena {
     Context context;
@@ -45,6 +49,7 @@ class Workspace {
   std::vector<std::unique_ptr<Workers>> workers_;
   uint64_t generation_ = 0;
   uint64_t stamp_ = 0;
+  BusyFlag busy_;
 };
 
 // An array outside of the arenas, and the tensor that lives in it.

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "symbind/backend/cpu/parallel.h"
+#include "symbind/core/busy.h"
 
 namespace symbind {
 namespace {
@@ -40,6 +41,7 @@ struct Workers::Impl final : cpu_backend::LoopThreads {
   std::mutex mutex;
   std::condition_variable start, done;
   const std::function<void(size_t)>* job = nullptr;
+  const void* caller = nullptr;     // whose job it is
   std::atomic<uint64_t> round = 0;  // of jobs; a worker runs each once
   std::atomic<size_t> running = 0;  // threads that are at it
   std::atomic<bool> stopping = false;
@@ -87,7 +89,10 @@ struct Workers::Impl final : cpu_backend::LoopThreads {
       wait(start, [&] { return stopping || round != seen; });
       if (stopping) return;
       seen = round;
-      run_one(worker);
+      {
+        const WorkFor for_caller(caller);
+        run_one(worker);
+      }
       if (--running > 0) continue;
       const std::lock_guard lock(mutex);  // whoever waits either sees it or is woken
       done.notify_one();
@@ -125,6 +130,7 @@ void Workers::Impl::run(const std::function<void(size_t worker)>& wanted) {
   {
     const std::lock_guard lock(mutex);
     job = &wanted;
+    caller = InUse::current_user();
     running = threads.size();
     ++round;
   }

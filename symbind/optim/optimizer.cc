@@ -152,6 +152,7 @@ std::optional<double> Optimizer::multiplier(const ParamKey& key, const std::map<
 }
 
 double Optimizer::lr_of(const ParamKey& key) const {
+  const InUse use = in_use("update");
   if (owner_) return owner_->lr_of(key);
   const double mult = multiplier(key, lr_mult_, "__lr_mult__").value_or(1);
   require(std::isfinite(mult), "[", name(), "] the learning rate's multiplier of ", name_of(key),
@@ -164,6 +165,7 @@ bool Optimizer::decays(const std::string& parameter) const {
 }
 
 double Optimizer::wd_of(const ParamKey& key) const {
+  const InUse use = in_use("update");
   if (owner_) return owner_->wd_of(key);
   if (const auto set = multiplier(key, wd_mult_, "__wd_mult__")) return wd * *set;
   const std::string parameter = name_of(key);
@@ -174,12 +176,14 @@ double Optimizer::wd_of(const ParamKey& key) const {
 }
 
 void Optimizer::update_count(const ParamKey& key) {
+  const InUse use = in_use("update");
   if (owner_) return owner_->update_count(key);
   const auto [count, is_new] = index_update_count_.try_emplace(key, begin_num_update_);
   num_update_ = std::max(num_update_, ++count->second);
 }
 
 int64_t Optimizer::count_of(const ParamKey& key) const {
+  const InUse use = in_use("update");
   if (owner_) return owner_->count_of(key);
   const auto found = index_update_count_.find(key);
   return found == index_update_count_.end() ? begin_num_update_ : found->second;

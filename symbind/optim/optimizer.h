@@ -14,6 +14,7 @@
 #include <variant>
 #include <vector>
 
+#include "symbind/core/busy.h"
 #include "symbind/core/ndarray.h"
 #include "symbind/files/states.h"
 #include "symbind/graph/node.h"
@@ -144,6 +145,11 @@ class Optimizer {
   virtual ResumeState resume_state() const;
   virtual void restore(const ResumeState& state);
 
+  // To be held during updates: an optimizer serves one thread at a time.
+  InUse in_use(std::string_view call) const {
+    return InUse(busy_, call, "this optimizer", "call it from one thread, or give each thread an optimizer of its own");
+  }
+
  protected:
   explicit Optimizer(const OptimizerParams& params);
   std::string name_of(const ParamKey& key) const;  // its name, or its number as text
@@ -167,6 +173,7 @@ class Optimizer {
   using Argument = std::variant<double*, int64_t*, bool*, std::string*, std::optional<double>*>;
   std::map<std::string, Argument> arguments_;  // members of the class that took them
   Optimizer* owner_ = nullptr;
+  mutable BusyFlag busy_;
 };
 using OptimizerPtr = std::shared_ptr<Optimizer>;
 

@@ -79,6 +79,8 @@ StateTree& Updater::state_of(const ParamKey& key, const NDArray& weight) {
 }
 
 void Updater::operator()(const ParamKey& key, const NDArray& grad, const NDArray& weight) {
+  const InUse use = in_use("update");
+  const InUse optimizer_use = optimizer_->in_use("update");
   if (optimizer_->clip_global_norm) return (*this)({{key, grad, weight}});
   optimizer_->update_multi_precision({key, weight, grad, &state_of(key, weight)});
 }
@@ -119,6 +121,8 @@ double Updater::clipping(const std::vector<Item>& items) {
 }
 
 void Updater::operator()(const std::vector<Item>& items) {
+  const InUse use = in_use("update");
+  const InUse optimizer_use = optimizer_->in_use("update");
   std::vector<Update> updates;
   updates.reserve(items.size());
   for (const Item& item : items)  // a map's entries stay where they are
@@ -128,6 +132,7 @@ void Updater::operator()(const std::vector<Item>& items) {
 }
 
 std::string Updater::get_states(bool dump_optimizer) const {
+  const InUse use = in_use("get_states");
   SavedStates saved;
   for (const auto& [key, state] : states_) saved.states.emplace_back(key, state);
   saved.resume = optimizer_->resume_state();
@@ -155,6 +160,7 @@ void Updater::set_states(std::string_view bytes, std::string_view source) {
 }
 
 void Updater::set_states(const SavedStates& saved) {
+  const InUse use = in_use("set_states");
   const std::string mine = optimizer_->name();
   if (const std::string other = optimizer_of(saved); !other.empty())
     require(other == mine, "these are the states of ", other, ", not of ", mine);

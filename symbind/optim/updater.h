@@ -10,6 +10,7 @@
 
 namespace symbind {
 
+// An updater, like its optimizer, serves one thread at a time.
 class Updater {
  public:
   explicit Updater(OptimizerPtr optimizer) : optimizer_(std::move(optimizer)) {}
@@ -24,8 +25,14 @@ class Updater {
 
   const OptimizerPtr& optimizer() const { return optimizer_; }
   const std::map<ParamKey, StateTree>& states() const { return states_; }
-  void set_state(const ParamKey& key, StateTree state) { states_.insert_or_assign(key, std::move(state)); }
-  void clear_states() { states_.clear(); }
+  void set_state(const ParamKey& key, StateTree state) {
+    const InUse use = in_use("set_state");
+    states_.insert_or_assign(key, std::move(state));
+  }
+  void clear_states() {
+    const InUse use = in_use("clear_states");
+    states_.clear();
+  }
 
   // The bytes of a .states file, and back. States of another optimizer fail with both names; nothing changes then.
   // `dump_optimizer` adds its rate, decay, rescaling and clipping, which then replace those of whoever reads. (It goes
@@ -37,10 +44,14 @@ class Updater {
  private:
   StateTree& state_of(const ParamKey& key, const NDArray& weight);
   double clipping(const std::vector<Item>& items);
+  InUse in_use(std::string_view call) const {
+    return InUse(busy_, call, "this updater", "call it from one thread, or give each thread an updater of its own");
+  }
 
   OptimizerPtr optimizer_;
   std::map<ParamKey, StateTree> states_;
   bool warned_of_norm_ = false;
+  mutable BusyFlag busy_;
 };
 using UpdaterPtr = std::shared_ptr<Updater>;
 

@@ -130,11 +130,13 @@ void BaseModule::set_params(const NamedArrays& arg_params, const NamedArrays& au
 }
 
 void BaseModule::forward_backward(const DataBatch& batch) {
+  const InUse use = in_use("forward_backward");
   forward(batch, true);
   backward();
 }
 
 void BaseModule::fit(DataIter& train_data, const FitArgs& args) {
+  const InUse use = in_use("fit");
   require(args.num_epoch >= 0, "[fit] num_epoch must be given");
   require_callable(args.epoch_end_callback, "fit", "epoch_end_callback");
   require_callable(args.batch_end_callback, "fit", "batch_end_callback");
@@ -218,6 +220,7 @@ void BaseModule::fit_epoch(DataIter& train_data, const FitArgs& args, int epoch)
 }
 
 EvalMetric::NameValues BaseModule::score(DataIter& eval_data, const MetricArg& eval_metric, const ScoreArgs& args) {
+  const InUse use = in_use("score");
   require(binded && params_initialized, "[score] bind and init_params come first");
   require_callable(args.batch_end_callback, "score", "batch_end_callback");
   require_callable(args.score_end_callback, "score", "score_end_callback");
@@ -263,12 +266,14 @@ std::optional<PredictLoop::Step> PredictLoop::next() {
 }
 
 void BaseModule::iter_predict(DataIter& eval_data, const PredictVisitor& visit, const PredictArgs& args) {
+  const InUse use = in_use("iter_predict");
   require(bool(visit), "[iter_predict] there is no function to call with the outputs");
   PredictLoop loop(*this, eval_data, args);
   while (const auto step = loop.next()) visit(step->outputs, step->nbatch, step->batch);
 }
 
 std::vector<NDArray> BaseModule::predict(DataIter& eval_data, const PredictArgs& args) {
+  const InUse use = in_use("predict");
   std::vector<std::vector<NDArray>> parts;  // by output
   iter_predict(
       eval_data,
@@ -283,6 +288,7 @@ std::vector<NDArray> BaseModule::predict(DataIter& eval_data, const PredictArgs&
 }
 
 std::vector<NDArray> BaseModule::predict(const NDArray& data) {
+  const InUse use = in_use("predict");
   require(binded && params_initialized, "[predict] bind and init_params come first");
   forward(DataBatch{.data = {data}}, false);
   std::vector<NDArray> outputs;
@@ -291,11 +297,13 @@ std::vector<NDArray> BaseModule::predict(const NDArray& data) {
 }
 
 void BaseModule::save_params(const std::string& path) {
+  const InUse use = in_use("save_params");
   const Params params = get_params();
   save_model_params(path, params.arg_params, params.aux_params);
 }
 
 void BaseModule::load_params(const std::string& path) {
+  const InUse use = in_use("load_params");
   const ModelParams params = load_model_params(path);
   set_params(params.arg_params, params.aux_params);
 }

@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "symbind/core/busy.h"
 #include "symbind/data/iterator.h"
 #include "symbind/exec/executor.h"
 #include "symbind/kvstore/kvstore.h"
@@ -128,6 +129,8 @@ struct PredictArgs {
   bool reset = true;
 };
 
+// A module serves one thread at a time: a call that finds it in use by another thread, which fit() is until it returns,
+// fails. What it was constructed with may be read from anywhere.
 class BaseModule {
  public:
   virtual ~BaseModule() = default;
@@ -188,8 +191,15 @@ class BaseModule {
   bool params_initialized = false;
   bool optimizer_initialized = false;
 
+ protected:
+  // To be taken by every call that reads or changes what is bound, the parameters or the optimizer.
+  InUse in_use(std::string_view call) const {
+    return InUse(busy_, call, "this module", "call it from one thread; to predict from several threads, use Predictor");
+  }
+
  private:
   void fit_epoch(DataIter& train_data, const FitArgs& args, int epoch);
+  mutable BusyFlag busy_;
 };
 
 // Runs a module over an iterator, batch by batch; both must live as long.

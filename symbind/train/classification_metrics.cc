@@ -138,6 +138,7 @@ BinaryMetric::BinaryMetric(std::string average, Options options)
 }
 
 void BinaryMetric::update(const std::vector<NDArray>& labels, const std::vector<NDArray>& preds) {
+  const InUse use = in_use("update");
   check_counts(name(), labels, preds);
   BinaryCounts counts;
   for (size_t i = 0; i < labels.size(); ++i) counts.add(count_binary(name(), labels[i], preds[i]));

@@ -55,6 +55,7 @@ PearsonCorrelation::PearsonCorrelation(std::string average, Options options)
 }
 
 void PearsonCorrelation::update(const std::vector<NDArray>& labels, const std::vector<NDArray>& preds) {
+  const InUse use = in_use("update");
   check_counts(name(), labels, preds);
   for (size_t i = 0; i < labels.size(); ++i) {
     if (labels[i].shape() != preds[i].shape())
@@ -139,6 +140,7 @@ double PCC::Table::correlation() const {
 }
 
 void PCC::update(const std::vector<NDArray>& labels, const std::vector<NDArray>& preds) {
+  const InUse use = in_use("update");
   check_counts(name(), labels, preds);
   for (size_t i = 0; i < labels.size(); ++i) {
     if (preds[i].rank() < 2)

@@ -204,6 +204,7 @@ void DataParallelExecutorGroup::collect_arrays() {
 
 void DataParallelExecutorGroup::reshape(const std::vector<DataDesc>& data_shapes,
                                         const std::vector<DataDesc>& label_shapes) {
+  const InUse use = in_use("reshape");
   if (data_shapes == split_.data_shapes && label_shapes == split_.label_shapes) return;
   Split split = decide_slices(data_shapes, label_shapes);
   const auto found = std::find_if(kept_.begin(), kept_.end(), [&](const Kept& kept) {
@@ -251,11 +252,13 @@ std::shared_ptr<void> DataParallelExecutorGroup::loops_on_workers() const {
 
 void DataParallelExecutorGroup::set_params(const NamedArrays& arg_params, const NamedArrays& aux_params,
                                            bool allow_extra) {
+  const InUse use = in_use("set_params");
   const auto loops = loops_on_workers();
   for (const ExecutorPtr& executor : execs_) executor->copy_params_from(arg_params, aux_params, allow_extra);
 }
 
 void DataParallelExecutorGroup::get_params(NamedArrays& arg_params, NamedArrays& aux_params) const {
+  const InUse use = in_use("get_params");
   const auto loops = loops_on_workers();
   const auto mean = [](const std::vector<NDArray>& arrays) {
     if (arrays.size() == 1) return arrays[0];
@@ -315,11 +318,13 @@ void require_count(const DataBatch& batch, size_t data, size_t labels) {
 }  // namespace
 
 void DataParallelExecutorGroup::forward(const DataBatch& batch, std::optional<bool> is_train) {
+  const InUse use = in_use("forward");
   require_count(batch, split_.data_shapes.size(), split_.label_shapes.size());
   run_forward(is_train.value_or(for_training_), [&](size_t device) { load(device, batch, false); });
 }
 
 void DataParallelExecutorGroup::forward(const std::vector<DataBatch>& batches, std::optional<bool> is_train) {
+  const InUse use = in_use("forward");
   require(batches.size() == contexts_.size(), "[forward] ", batches.size(), " batches were given for ",
           contexts_.size(), " devices");
   for (const DataBatch& batch : batches) require_count(batch, split_.data_shapes.size(), split_.label_shapes.size());
@@ -327,6 +332,7 @@ void DataParallelExecutorGroup::forward(const std::vector<DataBatch>& batches, s
 }
 
 void DataParallelExecutorGroup::backward(const std::vector<NDArray>& out_grads) {
+  const InUse use = in_use("backward");
   require(for_training_, "[backward] the group was not made for training");
   require(out_grads.empty() || out_grads.size() == output_names_.size(), "[backward] ", out_grads.size(),
           " out_grads were given for ", output_names_.size(), " outputs");
@@ -377,6 +383,7 @@ std::vector<NDArray> DataParallelExecutorGroup::get_merged_states() const {
 }
 
 void DataParallelExecutorGroup::set_states(const PerDevice& states) {
+  const InUse use = in_use("set_states");
   require(states.size() == state_arrays_.size(), "[set_states] ", states.size(), " states were given, there are ",
           state_arrays_.size());
   for (size_t i = 0; i < states.size(); ++i) {
@@ -392,6 +399,7 @@ void DataParallelExecutorGroup::set_states(const PerDevice& states) {
 }
 
 void DataParallelExecutorGroup::set_states(double value) {
+  const InUse use = in_use("set_states");
   for (const auto& row : state_arrays_)
     for (const NDArray& array : row) array.fill(value);
 }
@@ -416,6 +424,7 @@ std::string DataParallelExecutorGroup::label_name(size_t index) const {
 
 void DataParallelExecutorGroup::update_metric(EvalMetric& metric, const std::vector<NDArray>& labels, bool pre_sliced,
                                               int64_t padding) const {
+  const InUse use = in_use("update_metric");
   require(labels.size() == split_.label_shapes.size() || split_.label_shapes.empty(), "[update_metric] ", labels.size(),
           " labels were given, ", split_.label_shapes.size(), " are bound");
   const int64_t counted = split_.batch_size - padding;  // samples from here on only fill the batch up
@@ -441,6 +450,7 @@ void DataParallelExecutorGroup::update_metric(EvalMetric& metric, const std::vec
 
 void DataParallelExecutorGroup::update_metric(EvalMetric& metric,
                                               const std::vector<std::vector<NDArray>>& labels_per_device) const {
+  const InUse use = in_use("update_metric");
   require(labels_per_device.size() == execs_.size(), "[update_metric] labels of ", labels_per_device.size(),
           " devices were given, there are ", execs_.size());
   for (size_t device = 0; device < execs_.size(); ++device) {
@@ -454,6 +464,7 @@ void DataParallelExecutorGroup::update_metric(EvalMetric& metric,
 }
 
 void DataParallelExecutorGroup::install_monitor(Monitor& monitor) {
+  const InUse use = in_use("install_monitor");
   monitors_.push_back(monitor.installer());
   for (const ExecutorPtr& executor : execs_) monitor.install(*executor);
 }

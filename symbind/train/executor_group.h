@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "symbind/core/busy.h"
 #include "symbind/data/iterator.h"
 #include "symbind/exec/executor.h"
 #include "symbind/train/metric.h"
@@ -48,6 +49,7 @@ struct ExecutorGroupOptions {
   BindOptions options = {};
 };
 
+// A group serves one thread at a time, and runs its own threads behind that one.
 class DataParallelExecutorGroup {
  public:
   DataParallelExecutorGroup(const Symbol& symbol, const ExecutorGroupOptions& options);
@@ -128,6 +130,9 @@ class DataParallelExecutorGroup {
   size_t total_exec_bytes() const;  // working memory of all devices
 
  private:
+  InUse in_use(std::string_view call) const {
+    return InUse(busy_, call, "this executor group", "call it from one thread");
+  }
   // How the inputs are divided.
   struct Split {
     int64_t batch_size = 0;
@@ -168,6 +173,7 @@ class DataParallelExecutorGroup {
 
   std::vector<std::vector<Sliced>> data_arrays_, label_arrays_;
   PerDevice param_arrays_, grad_arrays_, aux_arrays_, state_arrays_, input_grad_arrays_;
+  mutable BusyFlag busy_;
 };
 
 }  // namespace symbind

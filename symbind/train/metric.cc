@@ -36,16 +36,19 @@ std::vector<NDArray> chosen(const std::string& metric, const char* what, const N
 }  // namespace
 
 void EvalMetric::update_dict(const NamedList& labels, const NamedList& preds) {
+  const InUse use = in_use("update_dict");
   update(chosen(name(), "label", labels, options_.label_names), chosen(name(), "output", preds, options_.output_names));
 }
 
 void EvalMetric::reset() {
+  const InUse use = in_use("reset");
   reset_local();
   global_sum_metric_ = 0;
   global_num_inst_ = 0;
 }
 
 void EvalMetric::reset_local() {
+  const InUse use = in_use("reset_local");
   sum_metric_ = 0;
   num_inst_ = 0;
 }
@@ -75,6 +78,7 @@ void EvalMetric::set_state(const std::vector<double>& state) {
 }
 
 void EvalMetric::count(double sum, int64_t instances) {
+  const InUse use = in_use("update");
   sum_metric_ += sum;
   global_sum_metric_ += sum;
   num_inst_ += instances;

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "symbind/core/busy.h"
 #include "symbind/core/ndarray.h"
 
 namespace symbind {
@@ -17,6 +18,7 @@ namespace symbind {
 // Arrays with their names, in the order a network lists them.
 using NamedList = std::vector<std::pair<std::string, NDArray>>;
 
+// A metric is updated and reset by one thread at a time: a call that finds another at it fails.
 class EvalMetric {
  public:
   struct Options {
@@ -70,10 +72,17 @@ class EvalMetric {
 
  protected:
   void count(double sum, int64_t instances);
+  // To be taken by update() of a metric that keeps more than the sums of count().
+  InUse in_use(std::string_view call) const {
+    return InUse(busy_, call, "this metric", "give each thread a metric of its own and add their sums");
+  }
   static constexpr size_t sums_in_state = 4;  // the first numbers of a state
   Options options_;
   double sum_metric_ = 0, global_sum_metric_ = 0;
   int64_t num_inst_ = 0, global_num_inst_ = 0;
+
+ private:
+  mutable BusyFlag busy_;
 };
 using EvalMetricPtr = std::shared_ptr<EvalMetric>;
 

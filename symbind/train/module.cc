@@ -58,6 +58,7 @@ void Module::preload_params(NamedArrays arg_params, NamedArrays aux_params) {
 }
 
 void Module::save_checkpoint(const std::string& prefix, int epoch, bool save_states) {
+  const InUse use = in_use("save_checkpoint");
   const Params params = get_params();
   std::optional<std::string> states;
   if (save_states) states = optimizer_states();
@@ -69,9 +70,13 @@ std::string Module::optimizer_states() const {
   return update_on_kvstore_ ? kvstore_->get_optimizer_states() : updater_->get_states();
 }
 
-void Module::save_optimizer_states(const std::string& path) const { write_file_atomically(path, optimizer_states()); }
+void Module::save_optimizer_states(const std::string& path) const {
+  const InUse use = in_use("save_optimizer_states");
+  write_file_atomically(path, optimizer_states());
+}
 
 void Module::load_optimizer_states(const std::string& path) {
+  const InUse use = in_use("load_optimizer_states");
   require(binded && optimizer_initialized, "[Module] bind and init_optimizer come before its states are loaded");
   StateKeys keys{.parameters = {}, .devices = update_on_kvstore_ ? 0 : options_.context.size()};
   const auto& grads = exec_group_->grad_arrays();
@@ -117,6 +122,7 @@ std::vector<DataDesc> Module::checked(const std::vector<DataDesc>& shapes, const
 
 void Module::bind(const std::vector<DataDesc>& data_shapes, const std::vector<DataDesc>& label_shapes,
                   const BindArgs& args) {
+  const InUse use = in_use("bind");
   if (binded && !args.force_rebind) {
     log_warning("[Module] already bound: bind() does nothing; force_rebind binds anew");
     return;
@@ -169,6 +175,7 @@ void Module::bind(const std::vector<DataDesc>& data_shapes, const std::vector<Da
 }
 
 void Module::reset_bind() {
+  const InUse use = in_use("reset_bind");
   if (host_->dirty) sync_params_from_devices();
   binded = false;
   exec_group_ = nullptr;
@@ -190,6 +197,7 @@ std::vector<std::pair<std::string, Shape>> Module::output_shapes() const {
 }
 
 void Module::reshape(const std::vector<DataDesc>& data_shapes, const std::vector<DataDesc>& label_shapes) {
+  const InUse use = in_use("reshape");
   require(binded, "[reshape] bind comes first");
   const auto data = checked(data_shapes, options_.data_names, "data", true);
   const auto labels = label_shapes.empty() ? label_shapes : checked(label_shapes, options_.label_names, "label", false);
@@ -214,6 +222,7 @@ void require_no_extra(const char* call, const NamedArrays& given, const std::vec
 }  // namespace
 
 void Module::init_params(const InitParamsArgs& args) {
+  const InUse use = in_use("init_params");
   if (params_initialized && !args.force_init) {
     log_warning("[Module] parameters are initialized already: init_params() does nothing; force_init does it again");
     return;
@@ -270,6 +279,7 @@ void Module::keep_params(NamedArrays arg_params, NamedArrays aux_params) {
 
 void Module::set_params(const NamedArrays& arg_params, const NamedArrays& aux_params, bool allow_missing,
                         bool force_init, bool allow_extra) {
+  const InUse use = in_use("set_params");
   if (!allow_missing)
     return init_params(
         {.arg_params = arg_params, .aux_params = aux_params, .force_init = force_init, .allow_extra = allow_extra});
@@ -288,12 +298,14 @@ void Module::set_params(const NamedArrays& arg_params, const NamedArrays& aux_pa
 }
 
 BaseModule::Params Module::get_params() {
+  const InUse use = in_use("get_params");
   require(params_initialized, "[get_params] parameters come from init_params or from a checkpoint");
   if (host_->dirty) sync_params_from_devices();
   return {host_->arg_params, host_->aux_params};
 }
 
 void Module::sync_params_from_devices() {
+  const InUse use = in_use("sync_params_from_devices");
   if (!exec_group_) return;  // what is newer is on the devices of a module it shares with
   // New arrays: whoever was given the old ones keeps them as they were.
   NamedArrays arg_params, aux_params;
@@ -361,6 +373,7 @@ StoreChoice choose_kvstore(const KVStoreArg& kvstore, size_t devices, const Name
 }
 
 void Module::init_optimizer(const InitOptimizerArgs& args) {
+  const InUse use = in_use("init_optimizer");
   require(binded && params_initialized, "[init_optimizer] bind and init_params come first");
   if (optimizer_initialized && !args.force_init) {
     if (args.optimizer.optimizer() == optimizer_) return;
@@ -404,6 +417,7 @@ void Module::init_kvstore() {
 }
 
 void Module::borrow_optimizer(const Module& other) {
+  const InUse use = in_use("borrow_optimizer");
   require(other.optimizer_initialized, "[borrow_optimizer] the other module has no optimizer yet");
   optimizer_ = other.optimizer_;
   kvstore_ = other.kvstore_;
@@ -413,6 +427,7 @@ void Module::borrow_optimizer(const Module& other) {
 }
 
 void Module::update() {
+  const InUse use = in_use("update");
   require(binded && params_initialized && optimizer_initialized,
           "[update] bind, init_params and init_optimizer come first");
   host_->dirty = true;
@@ -450,6 +465,7 @@ void Module::update() {
 // ---- Running --------------------------------------------------------------------------------------------------------
 
 void Module::forward(const DataBatch& batch, std::optional<bool> is_train) {
+  const InUse use = in_use("forward");
   require(binded && params_initialized, "[forward] bind and init_params come first");
   const bool train = is_train.value_or(for_training);
   require(!train || label_shapes_.empty() || !batch.label.empty(),
@@ -499,17 +515,20 @@ void Module::forward(const DataBatch& batch, std::optional<bool> is_train) {
 }
 
 void Module::forward(const std::vector<DataBatch>& sliced_batches, std::optional<bool> is_train) {
+  const InUse use = in_use("forward");
   require(binded && params_initialized, "[forward] bind and init_params come first");
   pad_ = 0;
   exec_group_->forward(sliced_batches, is_train.value_or(for_training));
 }
 
 void Module::backward(const std::vector<NDArray>& out_grads) {
+  const InUse use = in_use("backward");
   require(binded && params_initialized, "[backward] bind and init_params come first");
   exec_group_->backward(out_grads);
 }
 
 std::vector<NDArray> Module::get_outputs() {
+  const InUse use = in_use("get_outputs");
   require(binded && params_initialized, "[get_outputs] bind and init_params come first");
   return exec_group_->get_merged_outputs();
 }
@@ -518,48 +537,58 @@ int Module::output_batch_axis(size_t output) const {
   return exec_group_->output_layouts().at(output);
 }
 std::vector<NDArray> Module::get_input_grads() {
+  const InUse use = in_use("get_input_grads");
   require(binded && params_initialized && inputs_need_grad,
           "[get_input_grads] bind with inputs_need_grad to have them");
   return exec_group_->get_merged_input_grads();
 }
 DataParallelExecutorGroup::PerDevice Module::get_outputs_per_device() const {
+  const InUse use = in_use("get_outputs_per_device");
   require(binded, "[get_outputs] bind comes first");
   return exec_group_->get_outputs();
 }
 DataParallelExecutorGroup::PerDevice Module::get_input_grads_per_device() const {
+  const InUse use = in_use("get_input_grads_per_device");
   require(binded && inputs_need_grad, "[get_input_grads] bind with inputs_need_grad comes first");
   return exec_group_->get_input_grads();
 }
 
 std::vector<NDArray> Module::get_states() const {
+  const InUse use = in_use("get_states");
   require(binded && params_initialized, "[get_states] bind and init_params come first");
   return exec_group_->get_merged_states();
 }
 DataParallelExecutorGroup::PerDevice Module::get_states_per_device() const {
+  const InUse use = in_use("get_states_per_device");
   require(binded && params_initialized, "[get_states] bind and init_params come first");
   return exec_group_->get_states();
 }
 void Module::set_states(const std::vector<NDArray>& states) {
+  const InUse use = in_use("set_states");
   require(binded && params_initialized, "[set_states] bind and init_params come first");
   DataParallelExecutorGroup::PerDevice per_device;
   for (const NDArray& state : states) per_device.push_back({state});
   exec_group_->set_states(per_device);
 }
 void Module::set_states(const DataParallelExecutorGroup::PerDevice& states) {
+  const InUse use = in_use("set_states");
   require(binded && params_initialized, "[set_states] bind and init_params come first");
   exec_group_->set_states(states);
 }
 void Module::set_states(double value) {
+  const InUse use = in_use("set_states");
   require(binded && params_initialized, "[set_states] bind and init_params come first");
   exec_group_->set_states(value);
 }
 
 void Module::update_metric(EvalMetric& metric, const std::vector<NDArray>& labels, bool pre_sliced) {
+  const InUse use = in_use("update_metric");
   require(binded, "[update_metric] bind comes first");
   exec_group_->update_metric(metric, labels, pre_sliced, pad_);
 }
 
 void Module::install_monitor(Monitor& monitor) {
+  const InUse use = in_use("install_monitor");
   require(binded, "[install_monitor] bind comes first");
   exec_group_->install_monitor(monitor);
 }

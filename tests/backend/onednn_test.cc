@@ -4,10 +4,15 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
+#include "symbind/backend/cpu/parallel.h"
 #include "symbind/core/error.h"
+#include "symbind/exec/executor.h"
 #include "symbind/ops/batch_norm.h"
 #include "symbind/ops/conv_fused.h"
 #include "symbind/ops/dot.h"
@@ -373,6 +378,33 @@ TEST_F(OneDnn, HalfPrecisionAgreesWhereTheProcessorHasIt) {
       compare(node, join(dtype, " ", node.op.name), 2e-2f);
     }
   }
+}
+
+// Some of oneDNN's kernels never work again in a process in which their first use failed. In a process of its own,
+// since here oneDNN has been used before.
+TEST(OneDnnMemory, FullyConnectedSurvivesTooLittleMemoryAtItsFirstUse) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "sanitizers need any amount of address space";
+#endif
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto computes = [] {
+    const cpu_backend::ThreadShare one(1);  // a thread needs memory, too
+    const Symbol net = fully_connected(Symbol::variable("data"), {.num_hidden = 64}, "fc");
+    const auto executor = simple_bind(net, cpu(), {{"data", {64, 64}}}, {.grad_req = "null"});
+    for (const auto& [name, array] : executor->arg_dict()) array.fill(1);
+    rlimit before{};
+    getrlimit(RLIMIT_AS, &before);
+    int64_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    rlimit tight = before;
+    tight.rlim_cur = static_cast<rlim_t>(pages * ::sysconf(_SC_PAGESIZE) + (1 << 20));
+    setrlimit(RLIMIT_AS, &tight);
+    const float first = executor->forward()[0].to_vector<float>()[0];
+    setrlimit(RLIMIT_AS, &before);
+    const float second = executor->forward()[0].to_vector<float>()[0];
+    return first == 65 && second == 65;
+  };
+  EXPECT_EXIT(std::_Exit(computes() ? 0 : 1), ::testing::ExitedWithCode(0), "");
 }
 
 }  // namespace

@@ -20,6 +20,24 @@ TEST(FullyConnected, ComputesAnAffineMapOfRows) {
   EXPECT_EQ(y.to_vector<double>(), (std::vector<double>{11, 22, 29, 13, 24, 29}));
 }
 
+// Up to four rows are computed by another loop than more.
+TEST(FullyConnected, AgreesWithFloat64ForEveryNumberOfRows) {
+  for (const int64_t rows : {1, 2, 3, 4, 5})
+    for (const int64_t inner : {1, 15, 16, 63, 64, 130}) {
+      const auto data = random_array({rows, inner}, 1), weight = random_array({37, inner}, 2),
+                 bias = random_array({37}, 3);
+      for (const bool no_bias : {false, true}) {
+        const auto compute = [&](DType dtype) {
+          const auto x64 = data.astype(dtype), w64 = weight.astype(dtype);
+          return no_bias ? fully_connected(x64, w64, {.num_hidden = 37, .no_bias = true})
+                         : fully_connected(x64, w64, bias.astype(dtype), {.num_hidden = 37});
+        };
+        EXPECT_TRUE(all_close(compute(DType::float32), compute(DType::float64).astype(DType::float32), {1e-5, 1e-5}))
+            << rows << " rows of " << inner << (no_bias ? " without bias" : "");
+      }
+    }
+}
+
 TEST(FullyConnected, FlattensUnlessToldNotTo) {
   const auto data = counted({2, 2, 2});
   const auto all = fully_connected(data, ones({1, 4}), {.num_hidden = 1, .no_bias = true});

@@ -224,7 +224,7 @@ class ConvolutionKernel final : public Kernel {
 
   template <class Work>
   void guarded(Work work) {
-    const CurrentDevice current(device_.id());
+    const Queueing queueing(device_);
     device_.note(where_);
     work();
     device_.check_queued(where_);

@@ -70,6 +70,7 @@ void CudaDevice::check(cudaError_t status, std::string_view doing) {
     const std::lock_guard lock(note_mutex_);
     last = last_queued_;
   }
+  const Queueing queueing(*this);
   // An error that stays is found again by the next call, whatever that is.
   const bool stays = cudaPeekAtLastError() != cudaSuccess || cudaStreamQuery(stream_) == status;
   if (!stays) cudaGetLastError();
@@ -103,7 +104,7 @@ CudaDevice::StagingSlot& CudaDevice::next_slot() {
 
 void CudaDevice::copy_from_host(void* dst, const void* src, size_t bytes) {
   if (bytes == 0) return;
-  const CurrentDevice current(id());
+  const Queueing queueing(*this);
   const std::lock_guard lock(staging_mutex_);
   for (size_t done = 0; done < bytes;) {
     const size_t now = std::min(staging_bytes, bytes - done);
@@ -118,14 +119,14 @@ void CudaDevice::copy_from_host(void* dst, const void* src, size_t bytes) {
 
 void CudaDevice::copy_to_host(void* dst, const void* src, size_t bytes) {
   if (bytes == 0) return;
-  const CurrentDevice current(id());
+  const Queueing queueing(*this);
   check(cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDeviceToHost, stream_), "copying from the GPU");
   check(cudaStreamSynchronize(stream_), "copying from the GPU");
 }
 
 void CudaDevice::copy_within(void* dst, const void* src, size_t bytes) {
   if (bytes == 0 || dst == src) return;
-  const CurrentDevice current(id());
+  const Queueing queueing(*this);
   const auto to = reinterpret_cast<uintptr_t>(dst), from = reinterpret_cast<uintptr_t>(src);
   if (to < from + bytes && from < to + bytes) {  // overlapping: through memory of its own
     const PoolBlock between(pool_, bytes);
@@ -139,7 +140,7 @@ void CudaDevice::copy_within(void* dst, const void* src, size_t bytes) {
 
 void CudaDevice::fill(void* dst, DType dtype, int64_t count, double value) {
   if (count == 0) return;
-  const CurrentDevice current(id());
+  const Queueing queueing(*this);
   note("[fill]");
   queue_fill(stream_, dst, dtype, count, value);
   check_queued("filling an array");
@@ -148,14 +149,14 @@ void CudaDevice::fill(void* dst, DType dtype, int64_t count, double value) {
 void CudaDevice::cast(void* dst, DType to, const void* src, DType from, int64_t count) {
   if (count == 0) return;
   if (to == from) return copy_within(dst, src, static_cast<size_t>(count) * size_of(to));
-  const CurrentDevice current(id());
+  const Queueing queueing(*this);
   note("[cast]");
   queue_cast(stream_, dst, to, src, from, count);
   check_queued("converting an array");
 }
 
 void CudaDevice::synchronize() {
-  const CurrentDevice current(id());
+  const Queueing queueing(*this);
   check(cudaStreamSynchronize(stream_), "waiting for the GPU");
 }
 

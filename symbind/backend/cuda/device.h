@@ -1,5 +1,6 @@
 // A GPU as a device: one stream that all work is queued on, pools of device and of pinned host memory, and the name of
-// the operator queued last, since CUDA reports what went wrong in a kernel only when somebody asks later.
+// the operator queued last, since CUDA reports what went wrong in a kernel only when somebody asks later. Any number of
+// threads may use it.
 #pragma once
 
 #include <array>
@@ -31,7 +32,8 @@ class CudaDevice final : public Device {
 
   int id() const { return context().id; }
   cudaStream_t stream() const { return stream_; }
-  cublasLtContext* blas();  // made when first asked for
+  std::recursive_mutex& queue_mutex() { return queue_mutex_; }  // see Queueing
+  cublasLtContext* blas();                                      // made when first asked for
   // What another library keeps for this device, made when first asked for.
   std::shared_ptr<void> library(const std::string& name, const std::function<std::shared_ptr<void>()>& make);
   Pool& pinned() { return pinned_; }
@@ -77,6 +79,20 @@ class CudaDevice final : public Device {
   size_t staged_ = 0;
   std::mutex note_mutex_;
   std::string last_queued_;
+  std::recursive_mutex queue_mutex_;
+};
+
+// Held by whoever queues work on the device's stream or waits for it: the device is the calling thread's current one,
+// and no other thread touches the stream. What one thread queues while another records a plan would become part of that
+// plan, and waiting for the stream would end the recording. Taken before any other lock, and never while code of the
+// user runs.
+class Queueing {
+ public:
+  explicit Queueing(CudaDevice& device) : lock_(device.queue_mutex()), current_(device.id()) {}
+
+ private:
+  std::lock_guard<std::recursive_mutex> lock_;
+  CurrentDevice current_;
 };
 
 // Does float32 arithmetic use TF32? SYMBIND_TF32=0 turns it off.

@@ -42,43 +42,16 @@ class HostStep final : public Kernel {
   }
 
   void run(const Args& args) override {
-    const CurrentDevice current(device_.id());
     device_.note(where_);
     const PoolBlock memory(device_.pinned(), total_);
     require(memory.data() != nullptr, where_, " no pinned host memory: ", total_, " bytes were asked for");
     std::byte* const base = memory.data();
     std::vector<void*> inputs(inputs_.size()), outputs(outputs_.size());
-
-    for (size_t i = 0; i < inputs_.size(); ++i) {
-      const Part& part = inputs_[i];
-      const bool there = part.read && (args.inputs[i] || part.bytes == 0);
-      inputs[i] = there ? base + part.offset : nullptr;
-      if (there) to_host(base + part.offset, args.inputs[i], part.bytes);
-    }
-    for (size_t i = 0; i < outputs_.size(); ++i) outputs[i] = base + outputs_[i].offset;
     auto* const cursor = reinterpret_cast<RandomCursor*>(base + cursor_);
-    if (args.random) to_host(cursor, args.random, sizeof(RandomCursor));
-    device_.check(cudaStreamSynchronize(device_.stream()), where_);
-
-    Target& target = Target::get(cpu(device_.id()));
-    const uint32_t state = target.enter();
-    try {
-      const Args on_host{inputs.data(), outputs.data(), base + scratch_, base + kept_, args.random ? cursor : nullptr,
-                         nullptr};
-      if (kernel_->kept_bytes > 0) kernel_->prepare(on_host);
-      kernel_->run(on_host);
-    } catch (...) {
-      target.leave(state);
-      throw;
-    }
-    target.leave(state);
-
-    for (size_t i = 0; i < inputs_.size(); ++i)
-      if (inputs_[i].written && inputs[i]) to_device(args.inputs[i], base + inputs_[i].offset, inputs_[i].bytes);
-    for (size_t i = 0; i < outputs_.size(); ++i)
-      if (args.outputs[i]) to_device(args.outputs[i], base + outputs_[i].offset, outputs_[i].bytes);
-    // The block goes back to the pool: the copies out of it must be over.
-    device_.check(cudaStreamSynchronize(device_.stream()), where_);
+    for (size_t i = 0; i < outputs_.size(); ++i) outputs[i] = base + outputs_[i].offset;
+    bring(args, base, inputs, cursor);
+    compute({inputs.data(), outputs.data(), base + scratch_, base + kept_, args.random ? cursor : nullptr, nullptr});
+    take_back(args, base, inputs);
   }
 
  private:
@@ -87,6 +60,42 @@ class HostStep final : public Kernel {
     bool read;     // is it copied to the host?
     bool written;  // is it copied back?
   };
+
+  void bring(const Args& args, std::byte* base, std::vector<void*>& inputs, RandomCursor* cursor) {
+    const Queueing queueing(device_);
+    for (size_t i = 0; i < inputs_.size(); ++i) {
+      const Part& part = inputs_[i];
+      const bool there = part.read && (args.inputs[i] || part.bytes == 0);
+      inputs[i] = there ? base + part.offset : nullptr;
+      if (there) to_host(base + part.offset, args.inputs[i], part.bytes);
+    }
+    if (args.random) to_host(cursor, args.random, sizeof(RandomCursor));
+    device_.check(cudaStreamSynchronize(device_.stream()), where_);
+  }
+
+  // Other threads may queue meanwhile: the operator may be the user's, and wait for them.
+  void compute(const Args& on_host) {
+    Target& target = Target::get(cpu(device_.id()));
+    const uint32_t state = target.enter();
+    try {
+      if (kernel_->kept_bytes > 0) kernel_->prepare(on_host);
+      kernel_->run(on_host);
+    } catch (...) {
+      target.leave(state);
+      throw;
+    }
+    target.leave(state);
+  }
+
+  void take_back(const Args& args, std::byte* base, const std::vector<void*>& inputs) {
+    const Queueing queueing(device_);
+    for (size_t i = 0; i < inputs_.size(); ++i)
+      if (inputs_[i].written && inputs[i]) to_device(args.inputs[i], base + inputs_[i].offset, inputs_[i].bytes);
+    for (size_t i = 0; i < outputs_.size(); ++i)
+      if (args.outputs[i]) to_device(args.outputs[i], base + outputs_[i].offset, outputs_[i].bytes);
+    // The block goes back to the pool: the copies out of it must be over.
+    device_.check(cudaStreamSynchronize(device_.stream()), where_);
+  }
 
   size_t take(size_t bytes) {
     const size_t offset = total_;

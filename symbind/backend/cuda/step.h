@@ -18,7 +18,7 @@ template <class Function>
 std::unique_ptr<Kernel> make_step(const NodeView& node, Function function, KernelTraits traits = {}) {
   return make_kernel(
       [&device = CudaDevice::of(node.context), where = node.where(), function = std::move(function)](const Args& args) {
-        const CurrentDevice current(device.id());
+        const Queueing queueing(device);
         device.note(where);
         function(args);
         device.check_queued(where);

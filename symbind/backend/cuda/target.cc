@@ -14,7 +14,7 @@ class CapturedGraph final : public Captured {
   CapturedGraph(CudaDevice& device, cudaGraphExec_t graph) : device_(device), graph_(graph) {}
   ~CapturedGraph() override { cudaGraphExecDestroy(graph_); }
   void launch() override {
-    const CurrentDevice current(device_.id());
+    const Queueing queueing(device_);
     device_.note("a captured plan");
     device_.check(cudaGraphLaunch(graph_, device_.stream()), "launching a captured plan");
   }
@@ -42,7 +42,7 @@ const std::vector<Implementation>& CudaTarget::implementations(const OpDef& op) 
 
 std::unique_ptr<Captured> CudaTarget::capture(Device& any_device, const std::function<void()>& work) {
   CudaDevice& device = CudaDevice::of(any_device);
-  const CurrentDevice current(device.id());
+  const Queueing queueing(device);
   if (cudaStreamBeginCapture(device.stream(), cudaStreamCaptureModeRelaxed) != cudaSuccess) {
     cudaGetLastError();
     return nullptr;
@@ -75,7 +75,7 @@ void* CudaTarget::stream(Device& device) { return CudaDevice::of(device).stream(
 void CudaTarget::start_random(Device& any_device, RandomCursor* cursor, uint64_t draws) {
   if (draws == 0) return;
   CudaDevice& device = CudaDevice::of(any_device);
-  const CurrentDevice current(device.id());
+  const Queueing queueing(device);
   device.note("[random cursor]");
   queue_cursor(device.stream(), cursor, device.random().take(draws));
   device.check_queued("setting the random cursor");

@@ -4,6 +4,7 @@
 // run.
 #include <algorithm>
 
+#include "symbind/backend/cpu/fully_connected.h"
 #include "symbind/backend/onednn/families.h"
 #include "symbind/backend/onednn/program.h"
 #include "symbind/ops/dot.h"
@@ -92,6 +93,10 @@ std::string refuse(const NodeView& node) {
   if (std::string reason = refuse_arrays(node); !reason.empty()) return reason;
   if constexpr (std::is_same_v<P, FullyConnectedActivation>)
     if (std::string reason = refuse_activation(node.as<P>().act_type); !reason.empty()) return reason;
+  if constexpr (std::is_same_v<P, FullyConnected> || std::is_same_v<P, FullyConnectedActivation>) {
+    const FullyConnectedSize size = size_of(node.as<P>(), node.inputs[0].shape);
+    if (cpu_backend::has_few_rows(size, node.outputs[0].dtype)) return join("only ", size.rows, " rows");
+  }
   const Product product = product_of<P>(node);
   if (product.count() < least_products) return join("only ", product.count(), " multiply-adds");
   return Program::refuse(node, [&](Program& program) { assemble(program, node, product); });
@@ -100,8 +105,10 @@ std::string refuse(const NodeView& node) {
 template <class P>
 std::unique_ptr<Kernel> build(const NodeView& node) {
   const Product product = product_of<P>(node);
-  return Program::build(node, threads_for(product.count(), thread_products),
-                        [&](Program& program) { assemble(program, node, product); });
+  return Program::build(node, threads_for(product.count(), thread_products), [&](Program& program) {
+    assemble(program, node, product);
+    program.set_fallback(build_plain(node));
+  });
 }
 
 template <class P>

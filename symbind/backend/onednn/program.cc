@@ -1,8 +1,11 @@
 #include "symbind/backend/onednn/program.h"
 
+#include <algorithm>
+
 #include <omp.h>
 
 #include "symbind/backend/cpu/parallel.h"
+#include "symbind/core/log.h"
 
 namespace symbind::onednn {
 namespace {
@@ -24,6 +27,14 @@ class ThreadCount {
 
 constexpr size_t alignment = 64;
 
+void warn_of_plain_kernels(const std::string& where, int status) {
+  static std::once_flag once;
+  std::call_once(once, [&] {
+    log_warning(where, " oneDNN failed with status ", status,
+                "; plain kernels take its place, and are slower. Is there too little memory?");
+  });
+}
+
 }  // namespace
 
 int threads_for(int64_t work, int64_t worth_a_thread) {
@@ -42,7 +53,11 @@ std::unique_ptr<Kernel> Program::build(const NodeView& node, int threads,
   try {
     assemble(*program);
   } catch (const dnnl::error& error) {
-    fail(node.where(), " oneDNN ", error.what());
+    const auto is_plain = [](const Tensor& tensor) { return tensor.layout == Layout::plain; };
+    require(std::ranges::all_of(node.inputs, is_plain) && std::ranges::all_of(node.outputs, is_plain), node.where(),
+            " oneDNN ", error.what());
+    warn_of_plain_kernels(node.where(), static_cast<int>(error.status));
+    return build_plain(node);
   }
   return program;
 }
@@ -162,23 +177,49 @@ void* Program::address(const Place& place, const Args& args) const {
   return static_cast<std::byte*>(args.scratch) + place.index;
 }
 
+void Program::set_fallback(std::unique_ptr<Kernel> plain) {
+  if (plain->kept_bytes > 0) return;  // it would need memory of another kind
+  scratch_bytes = std::max(scratch_bytes, plain->scratch_bytes);
+  fallback_ = std::move(plain);
+}
+
+void Program::run(const Args& args) {
+  if (!fallback_) return run_steps(steps_, args);
+  const dnnl_status_t status = try_steps(steps_, args);
+  if (status == dnnl_success) return;
+  warn_of_plain_kernels(where_, static_cast<int>(status));
+  fallback_->run(args);
+}
+
 void Program::run_steps(const std::vector<Step>& steps, const Args& args) {
+  const dnnl_status_t status = try_steps(steps, args);
+  require(status == dnnl_success, where_, " oneDNN failed with status ", static_cast<int>(status));
+}
+
+dnnl_status_t Program::try_steps(const std::vector<Step>& steps, const Args& args) {
   const std::lock_guard lock(running_);
   const cpu_backend::LoopsOn openmp(nullptr);  // oneDNN's loops are OpenMP's, whoever runs the other loops here
   const ThreadCount scope(threads_);
   require(threads_ == 1 || cpu_backend::available_threads() == threads_, where_, " was built for ", threads_,
           " threads and cannot run inside a parallel loop or in a forked child: bind again "
           "there");
+  dnnl_stream_t queue = nullptr;
+  try {
+    queue = stream().get();
+  } catch (const dnnl::error& error) {  // the thread has none yet
+    return error.status;
+  }
   for (const Place& place : arrays_) dnnl_memory_set_data_handle(place.memory.get(), address(place, args));
   for (const Step& step : steps) {
     if (step.call) {
       step.call(args);
       continue;
     }
-    const dnnl_status_t status = dnnl_primitive_execute(step.primitive.get(), stream().get(),
+    const dnnl_status_t status = dnnl_primitive_execute(step.primitive.get(), queue,
                                                         static_cast<int>(step.arguments.size()), step.arguments.data());
-    require(status == dnnl_success, where_, " oneDNN failed with status ", static_cast<int>(status));
+    if (status != dnnl_success) return status;
   }
+  return dnnl_success;
 }
 
 }  // namespace symbind::onednn

@@ -70,8 +70,12 @@ class Program final : public Kernel {
     return static_cast<float*>(address(arrays_[array.number], args));
   }
 
+  // What to run where oneDNN fails, most likely for want of memory: some of its kernels never work again in a process
+  // in which their first use failed. For arrays in plain layouts only.
+  void set_fallback(std::unique_ptr<Kernel> plain);
+
   void prepare(const Args& args) override { run_steps(preparation_, args); }
-  void run(const Args& args) override { run_steps(steps_, args); }
+  void run(const Args& args) override;
 
  private:
   enum class From { input, output, scratch, kept };
@@ -89,6 +93,7 @@ class Program final : public Kernel {
   Array add_array(From from, size_t index, const Desc& desc);
   void copy(Array from, Array to);
   void run_steps(const std::vector<Step>& steps, const Args& args);
+  dnnl_status_t try_steps(const std::vector<Step>& steps, const Args& args);
   void* address(const Place& place, const Args& args) const;
 
   std::string where_;
@@ -96,6 +101,7 @@ class Program final : public Kernel {
   std::vector<Place> arrays_;
   std::vector<Step> steps_, preparation_;
   bool preparing_ = false;
+  std::unique_ptr<Kernel> fallback_;
   std::mutex running_;  // a run sets the addresses in arrays_
 };
 

@@ -296,7 +296,7 @@ std::vector<int64_t> key_of(const ConvolutionProblem& problem) {
 }
 
 std::shared_ptr<ConvolutionPlan> Library::find(const ConvolutionProblem& problem, std::string* reason) {
-  const CurrentDevice current(device_.id());
+  const Queueing queueing(device_);  // timing gives the handle another stream and then the device's again
   const std::lock_guard lock(mutex_);
   const auto [entry, is_new] = found_.try_emplace(key_of(problem));
   if (is_new) {

@@ -1,0 +1,69 @@
+#include "symbind/train/predictor.h"
+
+#include "bindings.h"
+#include "convert.h"
+
+namespace symbind::python {
+namespace {
+
+PredictorOptions options_from(nb::handle ctx, int max_concurrent, size_t max_shapes, int threads) {
+  return {.context = context_or_current(ctx),
+          .max_concurrent = max_concurrent,
+          .max_shapes = max_shapes,
+          .threads = threads};
+}
+
+// One output by itself, several as a list.
+nb::object call(const Predictor& self, nb::args data, nb::kwargs inputs) {
+  if (data.size() > 1)
+    throw nb::type_error("a predictor takes one input by position, and several by name: predict(left=…, right=…)");
+  if (data.size() == 1 && inputs.size() > 0) throw nb::type_error("inputs are given by position or by name, not both");
+  std::vector<NDArray> outputs;
+  if (data.size() == 1) {
+    const NDArray array = array_from(data[0], cpu());
+    const ReleaseGil release;
+    outputs = self(array);
+  } else {
+    NamedArrays arrays;
+    for (auto [name, value] : inputs) arrays[nb::cast<std::string>(name)] = array_from(value, cpu());
+    const ReleaseGil release;
+    outputs = self(arrays);
+  }
+  return outputs.size() == 1 ? nb::cast(outputs[0]) : nb::object(list_of(outputs));
+}
+
+}  // namespace
+
+void bind_predictor(nb::module_& m) {
+  nb::class_<Predictor>(m, "Predictor", nb::dynamic_attr(), nb::is_weak_referenceable(),
+                        "Predictions from any thread: one set of weights, any batch size. predict(x) returns the "
+                        "output, or a list of the outputs, in arrays of the caller's own.")
+      .def(
+          "__init__",
+          [](Predictor* self, const std::string& prefix, int epoch, nb::handle ctx, int max_concurrent,
+             size_t max_shapes, int threads) {
+            const PredictorOptions options = options_from(ctx, max_concurrent, max_shapes, threads);
+            const ReleaseGil release;
+            new (self) Predictor(prefix, epoch, options);
+          },
+          nb::arg("prefix"), nb::arg("epoch"), nb::arg("ctx").none() = nb::none(), nb::arg("max_concurrent") = 0,
+          nb::arg("max_shapes") = 16, nb::arg("threads") = 0, "From prefix-symbol.json and prefix-EPOCH.params.")
+      .def(
+          "__init__",
+          [](Predictor* self, const Symbol& symbol, nb::handle arg_params, nb::handle aux_params, nb::handle ctx,
+             int max_concurrent, size_t max_shapes, int threads) {
+            new (self) Predictor(symbol, named_arrays_from(arg_params), named_arrays_from(aux_params),
+                                 options_from(ctx, max_concurrent, max_shapes, threads));
+          },
+          nb::arg("symbol"), nb::arg("arg_params"), nb::arg("aux_params").none() = nb::none(),
+          nb::arg("ctx").none() = nb::none(), nb::arg("max_concurrent") = 0, nb::arg("max_shapes") = 16,
+          nb::arg("threads") = 0, "From a network and its parameters.")
+      .def("__call__", &call, nb::arg("data"), nb::arg("inputs"),
+           "The outputs for one input, or for several by name: NDArrays or whatever NumPy makes an array of.")
+      .def_prop_ro("symbol", &Predictor::symbol)
+      .def_prop_ro("input_names", &Predictor::input_names)
+      .def_prop_ro("output_names", &Predictor::output_names)
+      .def_prop_ro("executors", &Predictor::executors, "How many executors are cached.");
+}
+
+}  // namespace symbind::python

@@ -1,0 +1,5 @@
+"""Predictor: predictions from any thread."""
+
+from ._symbind import Predictor
+
+__all__ = ["Predictor"]

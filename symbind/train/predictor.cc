@@ -1,0 +1,271 @@
+// A lane is what one call needs for itself: working memory, and an executor per shape over it. Calls take a lane, use
+// it alone, and put it back; there are never more lanes than calls may compute at the same time.
+#include "symbind/train/predictor.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <list>
+#include <mutex>
+
+#include "symbind/backend/cpu/parallel.h"
+#include "symbind/core/error.h"
+#include "symbind/files/checkpoint.h"
+#include "symbind/passes/infer.h"
+
+namespace symbind {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// A call that takes less on one core is not worth a second one: waking a thread for every layer costs as much.
+constexpr auto worth_threads = std::chrono::milliseconds(1);
+
+// The variables whose elements a prediction reads, in the network's order.
+std::vector<std::string> read_variables(const Symbol& symbol) {
+  const Graph graph = Graph::from(symbol);
+  std::vector<bool> read(graph.tensors.size(), false);
+  for (const int output : graph.outputs) read[static_cast<size_t>(output)] = true;
+  for (const GraphNode& node : graph.nodes) {
+    if (node.is_variable()) continue;
+    const std::vector<bool> shape_only = shape_only_inputs(node);
+    for (size_t i = 0; i < node.inputs.size(); ++i)
+      if (!shape_only[i]) read[static_cast<size_t>(node.inputs[i])] = true;
+  }
+  std::vector<std::string> names;
+  for (const GraphNode& node : graph.nodes)
+    if (node.is_variable() && read[static_cast<size_t>(node.first_output)]) names.push_back(node.source->name);
+  return names;
+}
+
+bool contains(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+NamedArrays chosen(const NamedArrays& given, const std::vector<std::string>& names, Context context) {
+  NamedArrays result;
+  for (const auto& [name, array] : given)
+    if (contains(names, name)) result.emplace(name, array.as_in_context(context));
+  return result;
+}
+
+}  // namespace
+
+struct Predictor::Impl {
+  // What executors are told apart by: the shapes of the inputs that must be given, and the cores they were built for.
+  struct Key {
+    std::vector<Shape> shapes;
+    int threads = 1;
+    friend bool operator==(const Key&, const Key&) = default;
+  };
+  struct Bound {
+    // Are the times known? The first run compiles, and one may be held up by others.
+    bool is_timed() const { return runs >= 4; }
+
+    Key key;
+    ExecutorPtr executor;
+    std::vector<NDArray> inputs;  // where the executor reads them
+    int runs = 0;
+    Clock::duration least = Clock::duration::max();  // time of a run but the first
+  };
+  struct Lane {
+    std::list<Bound> bound;  // the one used last comes first
+    bool taken = false;
+  };
+  // A lane for the length of a call.
+  class Turn {
+   public:
+    Turn(Impl& all, const std::vector<Shape>& shapes) : all_(all), lane_(all.take(shapes, threads_)) {}
+    ~Turn() { all_.put_back(lane_); }
+    Turn(const Turn&) = delete;
+    Turn& operator=(const Turn&) = delete;
+    Lane& lane() const { return lane_; }
+    int threads() const { return threads_; }
+
+   private:
+    Impl& all_;
+    int threads_ = 1;
+    Lane& lane_;
+  };
+
+  Symbol symbol;
+  PredictorOptions options;
+  NamedArrays args, aux;
+  std::vector<std::string> arguments, inputs, outputs;  // `inputs`: those that must be given
+  int cores = 1;
+
+  std::mutex mutex;
+  std::condition_variable free_lane;
+  std::list<Lane> lanes;
+  int running = 0;
+  std::atomic<size_t> executors = 0;
+
+  Impl(const Symbol& net, const NamedArrays& arg_params, const NamedArrays& aux_params, const PredictorOptions& wanted)
+      : symbol(net), options(wanted), arguments(net.list_arguments()), outputs(net.list_outputs()) {
+    require(options.max_shapes >= 1, "[Predictor] max_shapes must be at least 1");
+    require(options.max_concurrent >= 0 && options.threads >= 0,
+            "[Predictor] max_concurrent and threads are counts, and 0 leaves them to us: ", options.max_concurrent,
+            ", ", options.threads);
+    Device::get(options.context);  // fails here when there is no such device
+    cores = cpu_backend::available_threads();
+    if (options.max_concurrent == 0) options.max_concurrent = options.context.is_gpu() ? 2 : cores;
+    args = chosen(arg_params, arguments, options.context);
+    const std::vector<std::string> states = symbol.list_auxiliary_states();
+    aux = chosen(aux_params, states, options.context);
+    std::vector<std::string> missing;
+    for (const std::string& name : states)
+      if (!aux.count(name)) missing.push_back(name);
+    require(missing.empty(), "[Predictor] the parameters lack the auxiliary states ", comma_separated(missing));
+    for (const std::string& name : read_variables(symbol))
+      if (!args.count(name) && contains(arguments, name)) inputs.push_back(name);
+  }
+
+  // Whichever lane is free and knows the shapes, else any free one, else a new one while there may be more.
+  Lane& take(const std::vector<Shape>& shapes, int& threads) {
+    std::unique_lock lock(mutex);
+    Lane* found = nullptr;
+    free_lane.wait(lock, [&] {
+      for (Lane& lane : lanes) {
+        if (lane.taken) continue;
+        const bool knows = std::any_of(lane.bound.begin(), lane.bound.end(),
+                                       [&](const Bound& bound) { return bound.key.shapes == shapes; });
+        if (knows || !found) found = &lane;
+        if (knows) return true;
+      }
+      if (!found && static_cast<int>(lanes.size()) < options.max_concurrent) found = &lanes.emplace_back();
+      return found != nullptr;
+    });
+    found->taken = true;
+    ++running;
+    threads = options.threads > 0 ? options.threads : std::max(1, cores / running);
+    return *found;
+  }
+
+  void put_back(Lane& lane) {
+    {
+      const std::lock_guard lock(mutex);
+      lane.taken = false;
+      --running;
+    }
+    free_lane.notify_one();
+  }
+
+  // One core until runs have shown that it takes long, and more only as long as these help.
+  Bound& bound_for(Lane& lane, const std::vector<Shape>& shapes, int share) {
+    const auto find = [&](int threads) {
+      return std::find_if(lane.bound.begin(), lane.bound.end(), [&](const Bound& bound) {
+        return bound.key.threads == threads && bound.key.shapes == shapes;
+      });
+    };
+    int threads = options.threads > 0 ? options.threads : 1;
+    auto found = find(threads);
+    const bool is_long = found != lane.bound.end() && found->is_timed() && found->least >= worth_threads;
+    if (options.threads == 0 && share > 1 && is_long) {
+      const auto wide = find(share);
+      if (wide == lane.bound.end() || !wide->is_timed() || wide->least < found->least) {
+        threads = share;
+        found = wide;
+      }
+    }
+    if (found == lane.bound.end()) {
+      Bound made = bind_shapes(lane, {shapes, threads});
+      lane.bound.push_front(std::move(made));
+      ++executors;
+      if (lane.bound.size() > options.max_shapes) {
+        lane.bound.pop_back();
+        --executors;
+      }
+    } else if (found != lane.bound.begin()) {
+      lane.bound.splice(lane.bound.begin(), lane.bound, found);
+    }
+    return lane.bound.front();
+  }
+
+  Bound bind_shapes(const Lane& lane, const Key& key) const {
+    NamedShapes shapes;
+    NamedTypes types;
+    for (size_t i = 0; i < inputs.size(); ++i) shapes[inputs[i]] = key.shapes[i];
+    for (const auto& [name, array] : args) {
+      shapes[name] = array.shape();
+      types[name] = array.dtype();
+    }
+    Graph graph = Graph::from(symbol);
+    give_shapes(graph, shapes);
+    give_types(graph, types);
+    infer(graph);
+    NamedArrays arrays = args;
+    for (const GraphNode& node : graph.nodes) {
+      if (!node.is_variable() || args.count(node.source->name) || aux.count(node.source->name)) continue;
+      const Tensor& tensor = graph.tensors[static_cast<size_t>(node.first_output)];
+      arrays.emplace(node.source->name, zeros(tensor.shape, options.context, tensor.dtype));
+    }
+    ExecutorOptions bind_options;
+    bind_options.grad_req = "null";
+    bind_options.aux_states = aux;
+    bind_options.options = options.bind_options;
+    if (!lane.bound.empty()) bind_options.shared_exec = lane.bound.front().executor;
+    Bound made{key, bind(symbol, options.context, arrays, bind_options), {}};
+    for (const std::string& name : inputs) made.inputs.push_back(arrays.at(name));
+    return made;
+  }
+
+  std::vector<NDArray> run(const std::vector<const NDArray*>& given) {
+    std::vector<Shape> shapes;
+    shapes.reserve(given.size());
+    for (const NDArray* array : given) shapes.push_back(array->shape());
+    const Turn turn(*this, shapes);
+    Bound& bound = bound_for(turn.lane(), shapes, turn.threads());
+    const cpu_backend::ThreadShare share(bound.key.threads);
+    const auto begin = Clock::now();
+    for (size_t i = 0; i < given.size(); ++i) given[i]->copyto(bound.inputs[i]);
+    const std::vector<NDArray>& results = bound.executor->forward(false);
+    std::vector<NDArray> copies;
+    copies.reserve(results.size());
+    for (const NDArray& result : results) copies.push_back(result.copy());
+    if (bound.runs++ > 0) bound.least = std::min(bound.least, Clock::now() - begin);
+    return copies;
+  }
+};
+
+Predictor::Predictor(const Symbol& symbol, const NamedArrays& arg_params, const NamedArrays& aux_params,
+                     const PredictorOptions& options)
+    : impl_(std::make_unique<Impl>(symbol, arg_params, aux_params, options)) {}
+
+Predictor::Predictor(const std::string& prefix, int epoch, const PredictorOptions& options) {
+  const Checkpoint checkpoint = load_checkpoint(prefix, epoch);
+  impl_ = std::make_unique<Impl>(checkpoint.symbol, checkpoint.arg_params, checkpoint.aux_params, options);
+}
+
+Predictor::~Predictor() = default;
+
+std::vector<NDArray> Predictor::operator()(const NDArray& input) const {
+  require(impl_->inputs.size() == 1, "[Predictor] the network has ", impl_->inputs.size(), " inputs (",
+          comma_separated(impl_->inputs), "): give them by name");
+  require(bool(input), "[Predictor] the input is an empty array");
+  return impl_->run({&input});
+}
+
+std::vector<NDArray> Predictor::operator()(const NamedArrays& inputs) const {
+  std::vector<const NDArray*> given;
+  for (const std::string& name : impl_->inputs) {
+    const auto found = inputs.find(name);
+    require(found != inputs.end(), "[Predictor] the input '", name, "' is missing; the network has the inputs ",
+            comma_separated(impl_->inputs));
+    require(bool(found->second), "[Predictor] the input '", name, "' is an empty array");
+    given.push_back(&found->second);
+  }
+  for (const auto& [name, array] : inputs)
+    require(contains(impl_->inputs, name) || (contains(impl_->arguments, name) && !impl_->args.count(name)),
+            "[Predictor] '", name, "' is not an input of the network; its inputs are ", comma_separated(impl_->inputs));
+  return impl_->run(given);
+}
+
+const Symbol& Predictor::symbol() const { return impl_->symbol; }
+const std::vector<std::string>& Predictor::input_names() const { return impl_->inputs; }
+const std::vector<std::string>& Predictor::output_names() const { return impl_->outputs; }
+const PredictorOptions& Predictor::options() const { return impl_->options; }
+
+size_t Predictor::executors() const { return impl_->executors; }
+
+}  // namespace symbind
