@@ -92,7 +92,8 @@ SWAPS = {
     "+=": "-=",
     "-=": "+=",
 }
-STATEMENT = re.compile(r"^[ \t]+(?!return\b|using\b|const\b|auto\b|break\b|static\b|if\b|for\b|case\b|throw\b)[^\n{};]*;$")
+KEPT = "return|using|const|auto|break|static|if|for|case|throw"  # how statements begin that cannot simply go
+STATEMENT = re.compile(rf"^[ \t]+(?!(?:{KEPT})\b)[^\n{{}};]*;$")
 CALL_OR_ASSIGNMENT = re.compile(r"^\s*(?:[\w:.*>\-\[\]]+(?:\(.*\)|\[.*\])?\s*(?:=|\+=|-=)\s|[\w:.>\-]+\(|\+\+|--)")
 
 

@@ -244,7 +244,8 @@ def test_two_contexts_update_on_a_store():
 
 def test_the_group_gives_the_outputs_that_are_asked_for():
     data = mx.sym.Variable("data")
-    module = mx.mod.Module(mx.sym.Group([data + 1, data + 2, data + 3]), label_names=None, context=[mx.cpu(0), mx.cpu(1)])
+    net = mx.sym.Group([data + 1, data + 2, data + 3])
+    module = mx.mod.Module(net, label_names=None, context=[mx.cpu(0), mx.cpu(1)])
     module.bind(data_shapes=[("data", (4, 2))], for_training=False)
     module.init_params()
     module.forward(mx.io.DataBatch([mx.nd.zeros((4, 2))]))
