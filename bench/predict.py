@@ -20,17 +20,21 @@ BENCH = Path(__file__).resolve().parent
 
 def build_peer(python, folder):
     """The peer's program, and the model that it reads."""
-    script = "import torch, torch.utils.cpp_extension as c; print(*c.include_paths(), sep='\\n'); print(torch.__path__[0]); print(int(torch.compiled_with_cxx11_abi()))"
-    *includes, package, abi = subprocess.run(
-        [python, "-c", script], check=True, capture_output=True, text=True
-    ).stdout.split("\n")[:-1]
+    script = """
+import torch
+from torch.utils import cpp_extension
+
+print(*cpp_extension.include_paths(), torch.__path__[0], int(torch.compiled_with_cxx11_abi()), sep="\\n")
+"""
+    answer = subprocess.run([python, "-c", script], check=True, capture_output=True, text=True).stdout
+    *includes, package, abi = answer.split()
     program, libraries = folder / "libtorch_predict", Path(package) / "lib"
     command = ["g++", "-std=c++20", "-O2", f"-D_GLIBCXX_USE_CXX11_ABI={abi}", "-w", "-o", str(program)]
     command += [f"-isystem{path}" for path in includes] + [str(BENCH / "peers" / "libtorch_predict.cc")]
     command += [f"-L{libraries}", f"-Wl,-rpath,{libraries}", "-ltorch_cpu", "-lc10", "-pthread"]
     subprocess.run(command, check=True)
     model = folder / "lenet.pt"
-    subprocess.run([python, str(BENCH / "peers" / "torch_export.py"), str(model)], check=True)
+    subprocess.run([python, "-W", "ignore", str(BENCH / "peers" / "torch_export.py"), str(model)], check=True)
     return [str(program), str(model)]
 
 

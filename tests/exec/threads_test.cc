@@ -56,6 +56,7 @@ void while_it_runs(Executor& executor, const std::function<void()>& body) {
     changed.notify_all();
   }
   other.join();
+  executor.set_monitor_callback({});
 }
 
 TEST(ExecutorThreads, AnExecutorThatIsRunningRefusesOtherThreads) {
