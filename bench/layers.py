@@ -203,6 +203,7 @@ class Process:
 
 def start_processes(arguments):
     environment = os.environ | {"OMP_NUM_THREADS": str(arguments.threads), "MXNET_SUBGRAPH_BACKEND": "NONE"}
+    environment["LAYERS_CLOCK"] = arguments.clock
     script = str(BENCH / "peers" / "layer_{}.py")
     python = python_of_package(arguments.build)
     if not python:
@@ -321,10 +322,14 @@ def main():
     parser.add_argument("--dtype", choices=["float32", "float16", "bfloat16"], help="layers of this type only")
     parser.add_argument("--number", type=int, action="append", help="these of the layers drawn only; may be repeated")
     parser.add_argument("--threads", type=int, default=2, help="CPU threads (%(default)s)")
+    parser.add_argument(
+        "--clock", choices=["wall", "cpu"], default="wall", help="cpu: all threads' time, for a busy machine (%(default)s)"
+    )
     parser.add_argument("--rounds", type=int, default=4, help="turns per library and pass (%(default)s)")
     parser.add_argument("--milliseconds", type=float, default=8, help="length of a turn (%(default)s)")
     parser.add_argument("--worst", type=int, default=50, help="rows of the table (%(default)s)")
     parser.add_argument("--retries", type=int, default=2, help="times to measure a slow layer again (%(default)s)")
+    parser.add_argument("--json", type=Path, help="a file for all rows, one a line")
     parser.add_argument("--build", type=Path, default=BENCH.parent / "build" / "release", help="the build to time")
     arguments = parser.parse_args()
 
@@ -365,6 +370,8 @@ def main():
     for process in processes:
         process.pipe.stdin.close()
         process.pipe.wait()
+    if arguments.json:
+        arguments.json.write_text("".join(json.dumps(row) + "\n" for row in rows))
     report(rows, [process.name for process in processes], arguments)
 
 

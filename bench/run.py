@@ -17,7 +17,14 @@ from pathlib import Path
 
 BENCH = Path(__file__).resolve().parent
 CASES = ["mlp-train", "lenet-train"]
-MORE_CASES = ["lstm-train-unrolled", "resnet50-infer-b1", "resnet50-infer", "resnet50-train"]  # only when asked for
+MORE_CASES = [  # only when asked for
+    "lstm-train-unrolled",
+    "resnet50-infer-b1",
+    "resnet50-infer",
+    "resnet50-train",
+    "inception-resnet-v2-infer",
+    "text-cnn-train",
+]
 OURS = "Symbind"
 OURS_BY_MODULE = "Module"  # ours in C++ as the Python script does it
 OURS_IN_PYTHON = "Python"  # the same script as MXNet's

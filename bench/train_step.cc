@@ -107,13 +107,91 @@ Case unrolled_lstm() {
           .vocabulary = words};
 }
 
+// Inception-ResNet-v2 as published, but for widths that are no multiple of a vector: 129 in the middle blocks, and 1154
+// between them.
+class InceptionResnet {
+ public:
+  static Symbol network() {
+    Symbol net = stem(Symbol::variable("data"));
+    for (int i = 0; i < 10; ++i) net = block35(net);
+    net = concat({conv(net, 450, {3, 3}, {0, 0}, {2, 2}),
+                  conv(conv(conv(net, 256, {1, 1}), 256, {3, 3}, {1, 1}), 384, {3, 3}, {0, 0}, {2, 2}), halved(net)},
+                 {.dim = 1});
+    for (int i = 0; i < 20; ++i) net = block17(net);
+    const Symbol narrow = conv(net, 256, {1, 1});
+    net = concat({conv(narrow, 384, {3, 3}, {0, 0}, {2, 2}), conv(narrow, 288, {3, 3}, {0, 0}, {2, 2}),
+                  conv(conv(narrow, 288, {3, 3}, {1, 1}), 320, {3, 3}, {0, 0}, {2, 2}), halved(net)},
+                 {.dim = 1});
+    for (int i = 0; i < 10; ++i) net = block8(net, i < 9);
+    net = pooling(conv(net, 1536, {1, 1}), {.kernel = {1, 1}, .pool_type = "avg", .global_pool = true});
+    return softmax_output(fully_connected(flatten(net), {.num_hidden = 1000}, "fc1"), {}, "softmax");
+  }
+
+ private:
+  static Symbol conv(const Symbol& x, int64_t filters, Tuple kernel, Tuple pad = {0, 0}, Tuple stride = {1, 1}) {
+    const Symbol y = convolution(x, {.kernel = std::move(kernel),
+                                     .stride = std::move(stride),
+                                     .pad = std::move(pad),
+                                     .num_filter = filters,
+                                     .no_bias = true});
+    return activation(batch_norm(y, {.eps = 2e-5, .fix_gamma = false}), {.act_type = "relu"});
+  }
+  static Symbol halved(const Symbol& x) { return pooling(x, {.kernel = {3, 3}, .pool_type = "max", .stride = {2, 2}}); }
+  static Symbol stem(Symbol x) {
+    x = conv(x, 32, {3, 3}, {0, 0}, {2, 2});
+    x = halved(conv(conv(x, 32, {3, 3}), 64, {3, 3}, {1, 1}));
+    x = halved(conv(conv(x, 80, {1, 1}), 192, {3, 3}));
+    const Symbol mean = pooling(x, {.kernel = {3, 3}, .pool_type = "avg", .stride = {1, 1}, .pad = {1, 1}});
+    return concat({conv(x, 96, {1, 1}), conv(conv(x, 48, {1, 1}), 64, {5, 5}, {2, 2}),
+                   conv(conv(conv(x, 64, {1, 1}), 96, {3, 3}, {1, 1}), 96, {3, 3}, {1, 1}), conv(mean, 64, {1, 1})},
+                  {.dim = 1});
+  }
+  static Symbol residual(const Symbol& x, const std::vector<Symbol>& towers, int64_t filters, double scale, bool relu) {
+    const Symbol up = convolution(concat(towers, {.dim = 1}), {.kernel = {1, 1}, .num_filter = filters});
+    const Symbol sum = x + up * scale;
+    return relu ? activation(sum, {.act_type = "relu"}) : sum;
+  }
+  static Symbol block35(const Symbol& x) {
+    return residual(x,
+                    {conv(x, 32, {1, 1}), conv(conv(x, 32, {1, 1}), 32, {3, 3}, {1, 1}),
+                     conv(conv(conv(x, 32, {1, 1}), 48, {3, 3}, {1, 1}), 64, {3, 3}, {1, 1})},
+                    320, 0.17, true);
+  }
+  static Symbol block17(const Symbol& x) {
+    return residual(x,
+                    {conv(x, 192, {1, 1}), conv(conv(conv(x, 129, {1, 1}), 160, {1, 7}, {0, 3}), 192, {7, 1}, {3, 0})},
+                    1154, 0.1, true);
+  }
+  static Symbol block8(const Symbol& x, bool relu) {
+    return residual(x,
+                    {conv(x, 192, {1, 1}), conv(conv(conv(x, 192, {1, 1}), 224, {1, 3}, {0, 1}), 256, {3, 1}, {1, 0})},
+                    2146, 0.2, relu);
+  }
+};
+
+Case inception_resnet() { return {InceptionResnet::network(), {2, 3, 299, 299}, 1000}; }
+
+// Sentences of 56 words, each a row of 300 numbers: kernels over three to five whole words, the largest answer of each.
+Case text_cnn() {
+  const Symbol words = Symbol::variable("data");
+  std::vector<Symbol> answers;
+  for (const int64_t length : {3, 4, 5}) {
+    const Symbol y = activation(convolution(words, {.kernel = {length, 300}, .num_filter = 100}), {.act_type = "relu"});
+    answers.push_back(pooling(y, {.kernel = {56 - length + 1, 1}, .pool_type = "max"}));
+  }
+  const Symbol all = dropout(flatten(concat(answers, {.dim = 1})), {.p = 0.5});
+  return {softmax_output(fully_connected(all, {.num_hidden = 2}, "fc1"), {}, "softmax"), {50, 1, 56, 300}, 2};
+}
+
 const std::map<std::string, Case (*)()> cases = {{"mlp-train", mlp},
                                                  {"lenet-train", lenet},
                                                  {"lenet-infer", lenet},
                                                  {"lstm-train-unrolled", unrolled_lstm},
                                                  {"resnet50-train", resnet50},
                                                  {"resnet50-infer", resnet50},
-                                                 {"resnet50-infer-b1", resnet50_of_one}};
+                                                 {"resnet50-infer-b1", resnet50_of_one},
+                                                 {"inception-resnet-v2-infer", inception_resnet},
+                                                 {"text-cnn-train", text_cnn}};
 
 bool is_inference(const std::string& name) { return name.find("-infer") != std::string::npos; }
 
@@ -247,7 +325,7 @@ double median_ms(AnyTraining& training, double seconds) {
 
 constexpr const char* usage =
     "usage: train_step --case mlp-train|lenet-train|lstm-train-unrolled|resnet50-train|lenet-infer|resnet50-infer|\n"
-    "                         resnet50-infer-b1\n"
+    "                         resnet50-infer-b1|inception-resnet-v2-infer|text-cnn-train\n"
     "                  [--through executor|module] [--threads N] [--device cpu|gpu] [--batch N] [--seconds S]\n"
     "                  [--budget MIB] [--table FILE]\n"
     "--table writes the plans as tables, with the time of each step if SYMBIND_PROFILE=1 is set\n";

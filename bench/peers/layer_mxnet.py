@@ -3,7 +3,7 @@
 import importlib
 import os
 
-from layer_worker import array_of, serve
+from layer_worker import array_of, serve, type_of
 
 mx = importlib.import_module(os.environ.get("AS_MXNET", "mxnet"))
 ARRAYS_FIRST = {"dot": ("lhs", "rhs"), "batch_dot": ("lhs", "rhs")}
@@ -23,7 +23,7 @@ def build(layer):
     executor = net.simple_bind(
         mx.cpu(),
         grad_req={own_name(name): "write" if name in layer["gradients"] else "null" for name in arguments},
-        type_dict={own_name(name): layer["dtype"] for name in arguments},
+        type_dict={own_name(name): type_of(layer, name) for name in arguments},
         **{own_name(name): tuple(arguments[name]) for name in names},
     )
 

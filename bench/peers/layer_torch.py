@@ -4,7 +4,7 @@ import os
 
 import torch
 import torch.nn.functional as F
-from layer_worker import array_of, serve
+from layer_worker import array_of, serve, type_of
 
 torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "2")))
 DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
@@ -66,7 +66,7 @@ LAYERS = {
 def build(layer):
     call, p = LAYERS[layer["kind"]], layer["params"]
     arrays = {
-        name: torch.from_numpy(array_of(layer, name, shape)).to(DTYPES[layer["dtype"]])
+        name: torch.from_numpy(array_of(layer, name, shape)).to(DTYPES[type_of(layer, name)])
         for name, shape in layer["arrays"].items()
     }
     # MXNet scales by the group, PyTorch by the channel.

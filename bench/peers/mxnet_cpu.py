@@ -91,6 +91,59 @@ def resnet50(sym):
     return sym.SoftmaxOutput(x, name="softmax")
 
 
+def inception_resnet(sym):
+    """The network of bench/train_step.cc: as published, but for widths that are no multiple of a vector."""
+
+    def conv(x, filters, kernel, pad=(0, 0), stride=(1, 1)):
+        x = sym.Convolution(x, num_filter=filters, kernel=kernel, pad=pad, stride=stride, no_bias=True)
+        return sym.Activation(sym.BatchNorm(x, fix_gamma=False, eps=2e-5), act_type="relu")
+
+    def halved(x):
+        return sym.Pooling(x, kernel=(3, 3), stride=(2, 2), pool_type="max")
+
+    def residual(x, towers, filters, scale, relu=True):
+        up = sym.Convolution(sym.Concat(*towers, dim=1), num_filter=filters, kernel=(1, 1))
+        x = x + up * scale
+        return sym.Activation(x, act_type="relu") if relu else x
+
+    x = conv(sym.Variable("data"), 32, (3, 3), stride=(2, 2))
+    x = halved(conv(conv(x, 32, (3, 3)), 64, (3, 3), (1, 1)))
+    x = halved(conv(conv(x, 80, (1, 1)), 192, (3, 3)))
+    mean = sym.Pooling(x, kernel=(3, 3), stride=(1, 1), pad=(1, 1), pool_type="avg")
+    towers = [conv(x, 96, (1, 1)), conv(conv(x, 48, (1, 1)), 64, (5, 5), (2, 2))]
+    towers += [conv(conv(conv(x, 64, (1, 1)), 96, (3, 3), (1, 1)), 96, (3, 3), (1, 1)), conv(mean, 64, (1, 1))]
+    x = sym.Concat(*towers, dim=1)
+    for _ in range(10):
+        towers = [conv(x, 32, (1, 1)), conv(conv(x, 32, (1, 1)), 32, (3, 3), (1, 1))]
+        towers += [conv(conv(conv(x, 32, (1, 1)), 48, (3, 3), (1, 1)), 64, (3, 3), (1, 1))]
+        x = residual(x, towers, 320, 0.17)
+    deep = conv(conv(conv(x, 256, (1, 1)), 256, (3, 3), (1, 1)), 384, (3, 3), stride=(2, 2))
+    x = sym.Concat(conv(x, 450, (3, 3), stride=(2, 2)), deep, halved(x), dim=1)
+    for _ in range(20):
+        deep = conv(conv(conv(x, 129, (1, 1)), 160, (1, 7), (0, 3)), 192, (7, 1), (3, 0))
+        x = residual(x, [conv(x, 192, (1, 1)), deep], 1154, 0.1)
+    narrow = conv(x, 256, (1, 1))
+    deep = conv(conv(narrow, 288, (3, 3), (1, 1)), 320, (3, 3), stride=(2, 2))
+    wide = [conv(narrow, filters, (3, 3), stride=(2, 2)) for filters in (384, 288)]
+    x = sym.Concat(*wide, deep, halved(x), dim=1)
+    for number in range(10):
+        deep = conv(conv(conv(x, 192, (1, 1)), 224, (1, 3), (0, 1)), 256, (3, 1), (1, 0))
+        x = residual(x, [conv(x, 192, (1, 1)), deep], 2146, 0.2, number < 9)
+    x = sym.Pooling(conv(x, 1536, (1, 1)), kernel=(1, 1), global_pool=True, pool_type="avg")
+    return sym.SoftmaxOutput(sym.FullyConnected(sym.Flatten(x), num_hidden=1000, name="fc1"), name="softmax")
+
+
+def text_cnn(sym):
+    """Sentences of 56 words of 300 numbers each; kernels over three to five whole words."""
+    answers = []
+    for length in (3, 4, 5):
+        x = sym.Convolution(sym.Variable("data"), kernel=(length, 300), num_filter=100)
+        x = sym.Activation(x, act_type="relu")
+        answers.append(sym.Pooling(x, kernel=(56 - length + 1, 1), pool_type="max"))
+    x = sym.Dropout(sym.Flatten(sym.Concat(*answers, dim=1)), p=0.5)
+    return sym.SoftmaxOutput(sym.FullyConnected(x, num_hidden=2, name="fc1"), name="softmax")
+
+
 # network, shape of a batch, classes
 CASES = {
     "mlp-train": (mlp, (64, 784), 10),
@@ -99,6 +152,8 @@ CASES = {
     "resnet50-train": (resnet50, (32, 3, 224, 224), 1000),
     "resnet50-infer": (resnet50, (32, 3, 224, 224), 1000),
     "resnet50-infer-b1": (resnet50, (1, 3, 224, 224), 1000),
+    "inception-resnet-v2-infer": (inception_resnet, (2, 3, 299, 299), 1000),
+    "text-cnn-train": (text_cnn, (50, 1, 56, 300), 2),
 }
 OF_WORDS = {"lstm-train-unrolled"}  # data and label are numbers of words, one label for each
 

@@ -69,6 +69,95 @@ def resnet50():
     return nn.Sequential(*parts, nn.Linear(channels, 1000))
 
 
+def conv_norm_relu(channels, filters, kernel, pad=0, stride=1):
+    conv = nn.Conv2d(channels, filters, kernel, stride, pad, bias=False)
+    return nn.Sequential(conv, nn.BatchNorm2d(filters, eps=2e-5), nn.ReLU(inplace=True))
+
+
+class Towers(nn.Module):
+    """Branches whose results are concatenated."""
+
+    def __init__(self, *towers):
+        super().__init__()
+        self.towers = nn.ModuleList(towers)
+
+    def forward(self, data):
+        return torch.cat([tower(data) for tower in self.towers], 1)
+
+
+class Residual(nn.Module):
+    """Branches, a convolution back to the width of the data, and a scaled sum."""
+
+    def __init__(self, towers, width, filters, scale, relu=True):
+        super().__init__()
+        self.towers, self.up = Towers(*towers), nn.Conv2d(width, filters, 1)
+        self.scale, self.relu = scale, nn.ReLU(inplace=True) if relu else nn.Identity()
+
+    def forward(self, data):
+        return self.relu(data + self.up(self.towers(data)) * self.scale)
+
+
+def inception_resnet():
+    """The network of bench/train_step.cc: as published, but for widths that are no multiple of a vector."""
+    conv = conv_norm_relu
+
+    def halved():
+        return nn.MaxPool2d(3, 2)
+
+    def chain(*layers):
+        return nn.Sequential(*layers)
+
+    def block35():
+        deep = chain(conv(320, 32, 1), conv(32, 48, 3, 1), conv(48, 64, 3, 1))
+        return Residual([conv(320, 32, 1), chain(conv(320, 32, 1), conv(32, 32, 3, 1)), deep], 128, 320, 0.17)
+
+    def block17():
+        deep = chain(conv(1154, 129, 1), conv(129, 160, (1, 7), (0, 3)), conv(160, 192, (7, 1), (3, 0)))
+        return Residual([conv(1154, 192, 1), deep], 384, 1154, 0.1)
+
+    def block8(relu):
+        deep = chain(conv(2146, 192, 1), conv(192, 224, (1, 3), (0, 1)), conv(224, 256, (3, 1), (1, 0)))
+        return Residual([conv(2146, 192, 1), deep], 448, 2146, 0.2, relu)
+
+    stem = [conv(3, 32, 3, 0, 2), conv(32, 32, 3), conv(32, 64, 3, 1), halved(), conv(64, 80, 1), conv(80, 192, 3), halved()]
+    first = Towers(
+        conv(192, 96, 1),
+        chain(conv(192, 48, 1), conv(48, 64, 5, 2)),
+        chain(conv(192, 64, 1), conv(64, 96, 3, 1), conv(96, 96, 3, 1)),
+        chain(nn.AvgPool2d(3, 1, 1), conv(192, 64, 1)),
+    )
+    second = Towers(
+        conv(320, 450, 3, 0, 2), chain(conv(320, 256, 1), conv(256, 256, 3, 1), conv(256, 384, 3, 0, 2)), halved()
+    )
+    third = Towers(
+        chain(conv(1154, 256, 1), Towers(conv(256, 384, 3, 0, 2), conv(256, 288, 3, 0, 2),
+                                         chain(conv(256, 288, 3, 1), conv(288, 320, 3, 0, 2)))),
+        halved(),
+    )
+    return nn.Sequential(
+        *stem,
+        first,
+        *[block35() for _ in range(10)],
+        second,
+        *[block17() for _ in range(20)],
+        third,
+        *[block8(number < 9) for number in range(10)],
+        conv(2146, 1536, 1),
+        nn.AdaptiveAvgPool2d(1),
+        nn.Flatten(),
+        nn.Linear(1536, 1000),
+    )
+
+
+def text_cnn():
+    """Sentences of 56 words of 300 numbers each; kernels over three to five whole words."""
+    towers = [
+        nn.Sequential(nn.Conv2d(1, 100, (length, 300)), nn.ReLU(inplace=True), nn.MaxPool2d((56 - length + 1, 1)))
+        for length in (3, 4, 5)
+    ]
+    return nn.Sequential(Towers(*towers), nn.Flatten(), nn.Dropout(0.5), nn.Linear(300, 2))
+
+
 # The network, the shape of a sample, the classes, the batch.
 CASES = {
     "mlp-train": (mlp, (784,), CLASSES, 64),
@@ -76,6 +165,8 @@ CASES = {
     "resnet50-train": (resnet50, (3, 224, 224), 1000, 32),
     "resnet50-infer": (resnet50, (3, 224, 224), 1000, 32),
     "resnet50-infer-b1": (resnet50, (3, 224, 224), 1000, 1),
+    "inception-resnet-v2-infer": (inception_resnet, (3, 299, 299), 1000, 2),
+    "text-cnn-train": (text_cnn, (1, 56, 300), 2, 50),
 }
 
 

@@ -170,6 +170,18 @@ TEST(ConvolutionOverPatches, TakesNormsSumsAndActivationsAlong) {
   });
 }
 
+TEST(HalfPrecisionAsFloat32, AgreesWithThePlainKernels) {
+  for_cases([](const ConvCase& c) {
+    compare_all(c, DType::float16, "float32", 4e-3);
+    compare_all(c, DType::bfloat16, "float32", 3e-2);
+  });
+}
+
+TEST(HalfPrecisionAsFloat32, IsNotForOtherTypes) {
+  const TestNode node = testing::make_test_node<double>(odd_cases[0].params, {odd_cases[0].data}, DType::float64);
+  EXPECT_EQ(implementation(node.op, "float32").refuse(node.view()), "only for half precision");
+}
+
 TEST(ConvolutionOverPatches, BoundsItsScratch) {
   const Convolution params{.kernel = {3, 3}, .pad = {1, 1}, .num_filter = 64};
   const TestNode node = testing::make_test_node<double>(params, {Shape{1, 64, 400, 400}}, DType::float32);

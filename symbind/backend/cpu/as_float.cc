@@ -8,6 +8,7 @@
 
 #include "symbind/backend/cpu/convert.h"
 #include "symbind/core/error.h"
+#include "symbind/ops/batch_norm.h"
 #include "symbind/ops/conv_fused.h"
 #include "symbind/ops/dot.h"
 #include "symbind/ops/fully_connected.h"
@@ -129,6 +130,10 @@ void add(ImplementationTable& table) {
 }  // namespace
 
 void add_as_float(ImplementationTable& table) {
+  add<BatchNorm>(table);
+  add<BatchNormGrad>(table);
+  add<BatchNormRelu>(table);
+  add<BatchNormReluGrad>(table);
   add<Convolution>(table);
   add<ConvolutionFused>(table);
   add<ConvolutionGradData>(table);

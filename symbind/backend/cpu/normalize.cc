@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "symbind/backend/cpu/families.h"
+#include "symbind/backend/cpu/lane_sums.h"
 #include "symbind/backend/cpu/loops.h"
 #include "symbind/backend/cpu/plain.h"
 #include "symbind/backend/cpu/widened.h"
@@ -40,14 +41,29 @@ Rows rows_of(const L2Normalization& p, const Shape& shape) {
   return {shape.size(0, split), shape.size(split, shape.rank()), 1};
 }
 
+// Rows that lie side by side are computed together, so that memory is read in its order.
+constexpr int64_t rows_together = 64;
+
+template <class Body>
+void for_rows_together(const Rows& rows, const Body& body) {
+  const int64_t blocks = (rows.step + rows_together - 1) / rows_together;
+  for_elements(
+      rows.outer * blocks,
+      [&](int64_t begin, int64_t end) {
+        for (int64_t block = begin; block < end; ++block) {
+          const int64_t first = block % blocks * rows_together;
+          body(block / blocks * rows.length * rows.step + first, std::min(rows_together, rows.step - first));
+        }
+      },
+      element_grain / 4 / std::max<int64_t>(1, rows.length * std::min(rows.step, rows_together)) + 1);
+}
+
 template <class C>
-double length_of(const C* x, const Rows& rows, double eps) {
-  double squares = eps;
-  for (int64_t k = 0; k < rows.length; ++k) {
-    const auto value = static_cast<double>(x[k * rows.step]);
-    squares += value * value;
-  }
-  return std::sqrt(squares);
+double length_of(const C* x, int64_t count, double eps) {
+  return std::sqrt(eps + sum_in_lanes(count, [=](int64_t i) {
+                     const auto value = static_cast<double>(x[i]);
+                     return value * value;
+                   }));
 }
 
 std::unique_ptr<Kernel> build_l2(const NodeView& node) {
@@ -55,28 +71,71 @@ std::unique_ptr<Kernel> build_l2(const NodeView& node) {
   return widened_kernel(node, [rows = rows_of(p, node.inputs[0].shape), eps = p.eps](auto type) {
     using C = typename decltype(type)::type;
     return [=](const C* const* in, C* const* out) {
-      rows.for_each([=, x = in[0], y = out[0]](int64_t, int64_t at) {
-        const C scale = static_cast<C>(1 / length_of(x + at, rows, eps));
-        for (int64_t k = 0; k < rows.length; ++k) y[at + k * rows.step] = x[at + k * rows.step] * scale;
+      const C* const x = in[0];
+      C* const y = out[0];
+      if (rows.step == 1) {
+        rows.for_each([=](int64_t, int64_t at) {
+          const C scale = static_cast<C>(1 / length_of(x + at, rows.length, eps));
+          for (int64_t i = at; i < at + rows.length; ++i) y[i] = x[i] * scale;
+        });
+        return;
+      }
+      for_rows_together(rows, [=](int64_t at, int64_t count) {
+        double squares[rows_together];
+        for (int64_t j = 0; j < count; ++j) squares[j] = eps;
+        for (int64_t k = 0; k < rows.length; ++k)
+          for (int64_t j = 0; j < count; ++j) {
+            const auto value = static_cast<double>(x[at + k * rows.step + j]);
+            squares[j] += value * value;
+          }
+        C scales[rows_together];
+        for (int64_t j = 0; j < count; ++j) scales[j] = static_cast<C>(1 / std::sqrt(squares[j]));
+        for (int64_t k = 0; k < rows.length; ++k)
+          for (int64_t j = 0; j < count; ++j) y[at + k * rows.step + j] = x[at + k * rows.step + j] * scales[j];
       });
     };
   });
 }
 
-// (dy - y·sum(dy·y)) / length
+// dy / length - x · sum(dy·x) / length³
 std::unique_ptr<Kernel> build_l2_grad(const NodeView& node) {
   const auto& p = node.as<L2NormalizationGrad>();
   return widened_kernel(node, [rows = rows_of(p, node.inputs[1].shape), eps = p.eps](auto type) {
     using C = typename decltype(type)::type;
     return [=](const C* const* in, C* const* out) {
-      rows.for_each([=, dy = in[0], x = in[1], dx = out[0]](int64_t, int64_t at) {
-        const double scale = 1 / length_of(x + at, rows, eps);
-        double sum = 0;
-        for (int64_t k = 0, i = at; k < rows.length; ++k, i += rows.step)
-          sum += static_cast<double>(dy[i]) * static_cast<double>(x[i]);
-        for (int64_t k = 0, i = at; k < rows.length; ++k, i += rows.step)
-          dx[i] =
-              static_cast<C>(scale * (static_cast<double>(dy[i]) - static_cast<double>(x[i]) * sum * scale * scale));
+      const C *const dy = in[0], *const x = in[1];
+      C* const dx = out[0];
+      if (rows.step == 1) {
+        rows.for_each([=](int64_t, int64_t at) {
+          const double scale = 1 / length_of(x + at, rows.length, eps);
+          const double sum = sum_in_lanes(
+              rows.length, [=](int64_t i) { return static_cast<double>(dy[at + i]) * static_cast<double>(x[at + i]); });
+          const C own = static_cast<C>(scale), other = static_cast<C>(sum * scale * scale * scale);
+          for (int64_t i = at; i < at + rows.length; ++i) dx[i] = dy[i] * own - x[i] * other;
+        });
+        return;
+      }
+      for_rows_together(rows, [=](int64_t at, int64_t count) {
+        double squares[rows_together], sums[rows_together];
+        for (int64_t j = 0; j < count; ++j) squares[j] = eps, sums[j] = 0;
+        for (int64_t k = 0; k < rows.length; ++k)
+          for (int64_t j = 0; j < count; ++j) {
+            const int64_t i = at + k * rows.step + j;
+            const auto value = static_cast<double>(x[i]);
+            squares[j] += value * value;
+            sums[j] += static_cast<double>(dy[i]) * value;
+          }
+        C own[rows_together], other[rows_together];
+        for (int64_t j = 0; j < count; ++j) {
+          const double scale = 1 / std::sqrt(squares[j]);
+          own[j] = static_cast<C>(scale);
+          other[j] = static_cast<C>(sums[j] * scale * scale * scale);
+        }
+        for (int64_t k = 0; k < rows.length; ++k)
+          for (int64_t j = 0; j < count; ++j) {
+            const int64_t i = at + k * rows.step + j;
+            dx[i] = dy[i] * own[j] - x[i] * other[j];
+          }
       });
     };
   });
@@ -158,15 +217,17 @@ struct Statistics {
   double mean, deviation;
 };
 template <class C>
-Statistics statistics_of(const C* x, const Rows& rows, double eps) {
+[[gnu::always_inline]] inline Statistics statistics_of(const C* x, const Rows& rows, double eps) {
   const double count = static_cast<double>(std::max<int64_t>(1, rows.length));
-  double mean = 0, squares = 0;
-  for (int64_t k = 0; k < rows.length; ++k) mean += static_cast<double>(x[k * rows.step]);
-  mean /= count;
-  for (int64_t k = 0; k < rows.length; ++k) {
-    const double away = static_cast<double>(x[k * rows.step]) - mean;
-    squares += away * away;
-  }
+  const auto sum_of = [&](const auto& term) [[gnu::always_inline]] {
+    return rows.step == 1 ? sum_in_lanes(rows.length, [&](int64_t k) { return term(x[k]); })
+                          : sum_in_lanes(rows.length, [&](int64_t k) { return term(x[k * rows.step]); });
+  };
+  const double mean = sum_of([](C value) { return static_cast<double>(value); }) / count;
+  const double squares = sum_of([=](C value) {
+    const double away = static_cast<double>(value) - mean;
+    return away * away;
+  });
   return {mean, std::sqrt(squares / count + eps)};
 }
 
@@ -180,18 +241,28 @@ struct Scaled {
   int64_t scales() const { return channels == 0 ? rows.length : channels; }
 };
 
+// Calls body(k, index) for the numbers of a row.
+template <class Body>
+[[gnu::always_inline]] inline void each_in(const Rows& rows, int64_t at, const Body& body) {
+  if (rows.step == 1)
+    for (int64_t k = 0; k < rows.length; ++k) body(k, at + k);
+  else
+    for (int64_t k = 0; k < rows.length; ++k) body(k, at + k * rows.step);
+}
+
 std::unique_ptr<Kernel> build_scaled(const NodeView& node, const Scaled& scaled) {
   return widened_kernel(node, [scaled](auto type) {
     using C = typename decltype(type)::type;
     return [scaled](const C* const* in, C* const* out) {
       const Rows rows = scaled.rows;
-      rows.for_each([=, x = in[0], gamma = in[1], beta = in[2]](int64_t row, int64_t at) {
+      rows.for_each([=, x = in[0], gamma = in[1], beta = in[2], y = out[0]](int64_t row, int64_t at) {
         const Statistics statistics = statistics_of(x + at, rows, scaled.eps);
-        for (int64_t k = 0, i = at; k < rows.length; ++k, i += rows.step) {
-          const int64_t own = scaled.scale_of(row, k);
-          out[0][i] = static_cast<C>((static_cast<double>(x[i]) - statistics.mean) / statistics.deviation *
-                                         static_cast<double>(gamma[own]) +
-                                     static_cast<double>(beta[own]));
+        const C mean = static_cast<C>(statistics.mean), scale = static_cast<C>(1 / statistics.deviation);
+        if (scaled.channels == 0) {
+          each_in(rows, at, [=](int64_t k, int64_t i) { y[i] = (x[i] - mean) * scale * gamma[k] + beta[k]; });
+        } else {
+          const C own = gamma[row % scaled.channels] * scale, shift = beta[row % scaled.channels];
+          each_in(rows, at, [=](int64_t, int64_t i) { y[i] = (x[i] - mean) * own + shift; });
         }
         if (!scaled.shows_statistics) return;
         out[1][row] = static_cast<C>(statistics.mean);
@@ -201,10 +272,47 @@ std::unique_ptr<Kernel> build_scaled(const NodeView& node, const Scaled& scaled)
   });
 }
 
+// What a row leaves for the gradients of the scales: its statistics, and the sums of dy and of dy·x' over it.
+struct RowSums {
+  Statistics statistics;
+  double grads, products;
+};
+
+// LayerNorm's gamma and beta: sums over the rows in order, a few columns at a time.
+template <class C>
+void sum_columns(const Rows& rows, const C* dy, const C* x, const RowSums* sums, C* gamma_grad, C* beta_grad) {
+  const int64_t blocks = (rows.length + rows_together - 1) / rows_together;
+  for_elements(
+      blocks,
+      [=](int64_t begin, int64_t end) {
+        for (int64_t block = begin; block < end; ++block) {
+          const int64_t first = block * rows_together, count = std::min(rows_together, rows.length - first);
+          double by_gamma[rows_together] = {}, by_beta[rows_together] = {};
+          for (int64_t row = 0; row < rows.count(); ++row) {
+            const int64_t at = rows.start(row) + first * rows.step;
+            const double mean = sums[row].statistics.mean, scale = 1 / sums[row].statistics.deviation;
+            const auto add = [&](int64_t j, int64_t i) {
+              by_beta[j] += static_cast<double>(dy[i]);
+              by_gamma[j] += static_cast<double>(dy[i]) * ((static_cast<double>(x[i]) - mean) * scale);
+            };
+            if (rows.step == 1)
+              for (int64_t j = 0; j < count; ++j) add(j, at + j);
+            else
+              for (int64_t j = 0; j < count; ++j) add(j, at + j * rows.step);
+          }
+          for (int64_t j = 0; j < count; ++j) {
+            gamma_grad[first + j] = static_cast<C>(by_gamma[j]);
+            beta_grad[first + j] = static_cast<C>(by_beta[j]);
+          }
+        }
+      },
+      element_grain / 4 / std::max<int64_t>(1, rows.count() * rows_together) + 1);
+}
+
 // With x' the normalized data and g = dy·gamma: dx = (g - mean(g) - x'·mean(g·x')) / deviation. gamma's gradient is the
 // sum of dy·x', beta's that of dy; both are summed over the rows in order, from what each row leaves in spare memory.
 std::unique_ptr<Kernel> build_scaled_grad(const NodeView& node, const Scaled& scaled) {
-  const int64_t count = scaled.rows.count(), total = node.inputs[1].shape.size();
+  const int64_t count = scaled.rows.count();
   return widened_kernel(
       node,
       [=](auto type) {
@@ -213,49 +321,51 @@ std::unique_ptr<Kernel> build_scaled_grad(const NodeView& node, const Scaled& sc
           const Rows rows = scaled.rows;
           const C *dy = in[0], *x = in[1], *gamma = in[2];
           C* const dx = out[0];
-          auto* const statistics = reinterpret_cast<Statistics*>(out[3]);  // of each row
+          auto* const left = reinterpret_cast<RowSums*>(out[3]);
           rows.for_each([=](int64_t row, int64_t at) {
             const Statistics s = statistics_of(x + at, rows, scaled.eps);
-            statistics[row] = s;
-            const double each = 1 / static_cast<double>(std::max<int64_t>(1, rows.length));
-            double mean = 0, product = 0;
-            for (int64_t k = 0, i = at; k < rows.length; ++k, i += rows.step) {
-              const double g = static_cast<double>(dy[i]) * static_cast<double>(gamma[scaled.scale_of(row, k)]);
-              mean += g;
-              product += g * (static_cast<double>(x[i]) - s.mean) / s.deviation;
+            const double scale = 1 / s.deviation, each = 1 / static_cast<double>(std::max<int64_t>(1, rows.length));
+            const bool by_column = scaled.channels == 0;
+            const C own = by_column ? C(1) : gamma[row % scaled.channels];
+            const auto sum_of = [&](const auto& term) [[gnu::always_inline]] {
+              return rows.step == 1 ? sum_in_lanes(rows.length, [&](int64_t k) { return term(k, at + k); })
+                                    : sum_in_lanes(rows.length, [&](int64_t k) { return term(k, at + k * rows.step); });
+            };
+            const auto normal = [=](int64_t i) { return (static_cast<double>(x[i]) - s.mean) * scale; };
+            double grads, products;
+            if (by_column) {
+              grads = sum_of([=](int64_t k, int64_t i) { return dy[i] * gamma[k]; });
+              products =
+                  sum_of([=](int64_t k, int64_t i) { return static_cast<double>(dy[i] * gamma[k]) * normal(i); });
+            } else {
+              grads = sum_of([=](int64_t, int64_t i) { return dy[i]; });
+              products = sum_of([=](int64_t, int64_t i) { return static_cast<double>(dy[i]) * normal(i); });
             }
-            mean *= each;
-            product *= each;
-            for (int64_t k = 0, i = at; k < rows.length; ++k, i += rows.step) {
-              const double g = static_cast<double>(dy[i]) * static_cast<double>(gamma[scaled.scale_of(row, k)]);
-              const double normal = (static_cast<double>(x[i]) - s.mean) / s.deviation;
-              dx[i] = static_cast<C>((g - mean - normal * product) / s.deviation);
-            }
+            left[row] = {s, grads, products};
+            const C mean = static_cast<C>(s.mean), narrow = static_cast<C>(scale);
+            const C less = static_cast<C>(grads * each) * own, slope = static_cast<C>(products * each) * own;
+            if (by_column)
+              each_in(rows, at, [=](int64_t k, int64_t i) {
+                dx[i] = (dy[i] * gamma[k] - less - (x[i] - mean) * narrow * slope) * narrow;
+              });
+            else
+              each_in(rows, at, [=](int64_t, int64_t i) {
+                dx[i] = (dy[i] * own - less - (x[i] - mean) * narrow * slope) * narrow;
+              });
           });
-          // One thread takes all numbers of some scales.
-          parallel_for(scaled.scales(),
-                       std::max<int64_t>(1, element_grain * scaled.scales() / std::max<int64_t>(1, total)),
-                       [=](int64_t begin, int64_t end) {
-                         for (int64_t own = begin; own < end; ++own) {
-                           double by_gamma = 0, by_beta = 0;
-                           const auto add = [&](int64_t row, int64_t i) {
-                             by_beta += static_cast<double>(dy[i]);
-                             by_gamma += static_cast<double>(dy[i]) *
-                                         (static_cast<double>(x[i]) - statistics[row].mean) / statistics[row].deviation;
-                           };
-                           if (scaled.channels == 0) {
-                             for (int64_t row = 0; row < count; ++row) add(row, rows.start(row) + own * rows.step);
-                           } else {
-                             for (int64_t row = own; row < count; row += scaled.channels)
-                               for (int64_t k = 0; k < rows.length; ++k) add(row, row * rows.length + k);
-                           }
-                           out[1][own] = static_cast<C>(by_gamma);
-                           out[2][own] = static_cast<C>(by_beta);
-                         }
-                       });
+          if (scaled.channels == 0) return sum_columns(rows, dy, x, left, out[1], out[2]);
+          for (int64_t own = 0; own < scaled.channels; ++own) {
+            double by_gamma = 0, by_beta = 0;
+            for (int64_t row = own; row < count; row += scaled.channels) {
+              by_gamma += left[row].products;
+              by_beta += left[row].grads;
+            }
+            out[1][own] = static_cast<C>(by_gamma);
+            out[2][own] = static_cast<C>(by_beta);
+          }
         };
       },
-      4 * count + 1);  // room for two doubles a row, whatever C
+      8 * count + 2);  // room for four doubles a row, whatever C
 }
 
 Scaled instances(const Shape& data, double eps) {

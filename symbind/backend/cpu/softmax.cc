@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "symbind/backend/cpu/families.h"
+#include "symbind/backend/cpu/lane_sums.h"
 #include "symbind/backend/cpu/loops.h"
 #include "symbind/backend/cpu/plain.h"
 #include "symbind/backend/cpu/widened.h"
@@ -40,20 +41,93 @@ int64_t counted(const C* lengths, int64_t row, int64_t length) {
   return lengths ? std::clamp<int64_t>(static_cast<int64_t>(lengths[row]), 0, length) : length;
 }
 
+// The largest of count numbers, in lanes.
 template <class C>
-void softmax_row(const C* x, C* y, int64_t count, int64_t step, C factor, bool logarithm) {
-  C most = x[0] * factor;
-  for (int64_t k = 1; k < count; ++k) most = std::max(most, x[k * step] * factor);
-  double sum = 0;
-  for (int64_t k = 0; k < count; ++k) {
-    const C power = vector_math::exp(static_cast<C>(x[k * step] * factor - most));
-    sum += static_cast<double>(power);
-    if (!logarithm) y[k * step] = power;
-  }
+[[gnu::always_inline]] inline C largest_of(const C* x, int64_t count, C factor) {
+  C lanes[sum_lanes];
+  for (C& lane : lanes) lane = x[0] * factor;
+  int64_t k = 0;
+  for (; k + sum_lanes <= count; k += sum_lanes)
+#pragma GCC unroll 16
+    for (int64_t lane = 0; lane < sum_lanes; ++lane) {
+      const C value = x[k + lane] * factor;
+      lanes[lane] = lanes[lane] < value ? value : lanes[lane];
+    }
+  C most = lanes[0];
+  for (const C lane : lanes) most = std::max(most, lane);
+  for (; k < count; ++k) most = std::max(most, x[k] * factor);
+  return most;
+}
+
+// Beside a large maximum the logarithm of the sum would lose its digits: the maximum goes first, by itself.
+template <class C>
+[[gnu::always_inline]] inline void softmax_row(const C* x, C* y, int64_t count, C factor, bool logarithm) {
+  const C most = largest_of(x, count, factor);
+  for (int64_t k = 0; k < count; ++k) y[k] = vector_math::exp(static_cast<C>(x[k] * factor - most));
+  const double sum = sum_in_lanes(count, [=](int64_t k) { return y[k]; });
   const C scale = static_cast<C>(1 / sum), shift = static_cast<C>(std::log(sum));
-  // Beside a large maximum the logarithm would lose its digits: the maximum goes first, by itself.
-  for (int64_t k = 0; k < count; ++k)
-    y[k * step] = logarithm ? (x[k * step] * factor - most) - shift : y[k * step] * scale;
+  if (logarithm)
+    for (int64_t k = 0; k < count; ++k) y[k] = (x[k] * factor - most) - shift;
+  else
+    for (int64_t k = 0; k < count; ++k) y[k] *= scale;
+}
+
+// Rows that lie side by side, `step` from one number of each to the next; all of the same length.
+constexpr int64_t rows_together = 64;
+template <class C>
+[[gnu::always_inline]] inline void softmax_rows(const C* x, C* y, int64_t rows, int64_t length, int64_t step, C factor,
+                                                bool logarithm) {
+  C most[rows_together];
+  double sums[rows_together];
+  for (int64_t j = 0; j < rows; ++j) most[j] = x[j] * factor, sums[j] = 0;
+  for (int64_t k = 1; k < length; ++k)
+    for (int64_t j = 0; j < rows; ++j) {
+      const C value = x[k * step + j] * factor;
+      most[j] = most[j] < value ? value : most[j];
+    }
+  for (int64_t k = 0; k < length; ++k)
+    for (int64_t j = 0; j < rows; ++j) {
+      const C power = vector_math::exp(static_cast<C>(x[k * step + j] * factor - most[j]));
+      y[k * step + j] = power;
+      sums[j] += static_cast<double>(power);
+    }
+  C after[rows_together];
+  for (int64_t j = 0; j < rows; ++j) after[j] = static_cast<C>(logarithm ? std::log(sums[j]) : 1 / sums[j]);
+  for (int64_t k = 0; k < length; ++k)
+    for (int64_t j = 0; j < rows; ++j) {
+      const int64_t i = k * step + j;
+      y[i] = logarithm ? (x[i] * factor - most[j]) - after[j] : y[i] * after[j];
+    }
+}
+
+// y·(dy - sum of dy·y), and for the logarithm dy - exp(y)·sum of dy.
+template <class C>
+[[gnu::always_inline]] inline void grad_row(const C* dy, const C* y, C* dx, int64_t count, C factor, bool logarithm) {
+  if (logarithm) {
+    const C total = static_cast<C>(sum_in_lanes(count, [=](int64_t k) { return dy[k]; }));
+    for (int64_t k = 0; k < count; ++k) dx[k] = factor * (dy[k] - vector_math::exp(y[k]) * total);
+  } else {
+    const C total = static_cast<C>(sum_in_lanes(count, [=](int64_t k) { return dy[k] * y[k]; }));
+    for (int64_t k = 0; k < count; ++k) dx[k] = factor * (y[k] * (dy[k] - total));
+  }
+}
+
+template <class C>
+[[gnu::always_inline]] inline void grad_rows(const C* dy, const C* y, C* dx, int64_t rows, int64_t length, int64_t step,
+                                             C factor, bool logarithm) {
+  double sums[rows_together] = {};
+  for (int64_t k = 0; k < length; ++k)
+    for (int64_t j = 0; j < rows; ++j) {
+      const int64_t i = k * step + j;
+      sums[j] += static_cast<double>(logarithm ? dy[i] : dy[i] * y[i]);
+    }
+  C totals[rows_together];
+  for (int64_t j = 0; j < rows; ++j) totals[j] = static_cast<C>(sums[j]);
+  for (int64_t k = 0; k < length; ++k)
+    for (int64_t j = 0; j < rows; ++j) {
+      const int64_t i = k * step + j;
+      dx[i] = factor * (logarithm ? dy[i] - vector_math::exp(y[i]) * totals[j] : y[i] * (dy[i] - totals[j]));
+    }
 }
 
 struct Setting {
@@ -62,44 +136,73 @@ struct Setting {
   bool use_length;
 };
 
+// Calls one_row(row, offset, count, step) for each row, or where rows lie side by side and none is shortened
+// together(offset, rows).
+template <class C, class OneRow, class Together>
+void for_rows(const Rows& rows, const C* lengths, const OneRow& one_row, const Together& together) {
+  if (rows.inner == 1 || lengths) {
+    rows.for_each([&](int64_t row, int64_t start) { one_row(start, counted(lengths, row, rows.length)); });
+    return;
+  }
+  if (rows.length == 0) return;
+  const int64_t blocks = (rows.inner + rows_together - 1) / rows_together;
+  for_elements(
+      rows.outer * blocks,
+      [&](int64_t begin, int64_t end) {
+        for (int64_t block = begin; block < end; ++block) {
+          const int64_t first = block % blocks * rows_together;
+          together(block / blocks * rows.length * rows.inner + first, std::min(rows_together, rows.inner - first));
+        }
+      },
+      element_grain / 8 / (rows.length * std::min(rows.inner, rows_together)) + 1);
+}
+
 std::unique_ptr<Kernel> build_forward(const NodeView& node, Kind kind, const Setting& setting) {
   const Rows rows(node.inputs[0].shape, setting.axis);
   return widened_kernel(node, [=](auto type) {
     using C = typename decltype(type)::type;
     const C factor = static_cast<C>((kind == Kind::softmin ? -1 : 1) / setting.temperature);
+    const bool logarithm = kind == Kind::log_softmax;
     return [=](const C* const* in, C* const* out) {
-      const C *x = in[0], *lengths = setting.use_length ? in[1] : nullptr;
-      C* y = out[0];
-      rows.for_each([=](int64_t row, int64_t start) {
-        const int64_t count = counted(lengths, row, rows.length);
-        if (count > 0) softmax_row(x + start, y + start, count, rows.inner, factor, kind == Kind::log_softmax);
-        for (int64_t k = count; k < rows.length; ++k) y[start + k * rows.inner] = 0;
-      });
+      const C* const x = in[0];
+      C* const y = out[0];
+      for_rows(
+          rows, setting.use_length ? in[1] : nullptr,
+          [=](int64_t start, int64_t count) {
+            if (count > 0 && rows.inner == 1)
+              softmax_row(x + start, y + start, count, factor, logarithm);
+            else if (count > 0)
+              softmax_rows(x + start, y + start, 1, count, rows.inner, factor, logarithm);
+            for (int64_t k = count; k < rows.length; ++k) y[start + k * rows.inner] = 0;
+          },
+          [=](int64_t start, int64_t count) {
+            softmax_rows(x + start, y + start, count, rows.length, rows.inner, factor, logarithm);
+          });
     };
   });
 }
 
-// y·(dy - sum of dy·y), and for the logarithm dy - exp(y)·sum of dy.
 std::unique_ptr<Kernel> build_backward(const NodeView& node, Kind kind, const Setting& setting) {
   const Rows rows(node.outputs[0].shape, setting.axis);
   return widened_kernel(node, [=](auto type) {
     using C = typename decltype(type)::type;
     const C factor = static_cast<C>((kind == Kind::softmin ? -1 : 1) / setting.temperature);
+    const bool logarithm = kind == Kind::log_softmax;
     return [=](const C* const* in, C* const* out) {
-      const C *dy = in[0], *y = in[1], *lengths = setting.use_length ? in[3] : nullptr;
-      C* dx = out[0];
-      const int64_t step = rows.inner;
-      rows.for_each([=](int64_t row, int64_t start) {
-        const int64_t count = counted(lengths, row, rows.length);
-        double sum = 0;
-        for (int64_t i = start, k = 0; k < count; ++k, i += step)
-          sum += static_cast<double>(kind == Kind::log_softmax ? dy[i] : dy[i] * y[i]);
-        const C total = static_cast<C>(sum);
-        for (int64_t i = start, k = 0; k < count; ++k, i += step)
-          dx[i] =
-              factor * (kind == Kind::log_softmax ? dy[i] - vector_math::exp(y[i]) * total : y[i] * (dy[i] - total));
-        for (int64_t k = count; k < rows.length; ++k) dx[start + k * step] = 0;
-      });
+      const C *const dy = in[0], *const y = in[1];
+      C* const dx = out[0];
+      for_rows(
+          rows, setting.use_length ? in[3] : nullptr,
+          [=](int64_t start, int64_t count) {
+            if (rows.inner == 1)
+              grad_row(dy + start, y + start, dx + start, count, factor, logarithm);
+            else
+              grad_rows(dy + start, y + start, dx + start, 1, count, rows.inner, factor, logarithm);
+            for (int64_t k = count; k < rows.length; ++k) dx[start + k * rows.inner] = 0;
+          },
+          [=](int64_t start, int64_t count) {
+            grad_rows(dy + start, y + start, dx + start, count, rows.length, rows.inner, factor, logarithm);
+          });
     };
   });
 }

@@ -10,6 +10,8 @@
 namespace symbind::onednn {
 namespace {
 
+constexpr int64_t fewest_channels = 16;  // that fill a vector
+
 struct Problem {
   PoolingSize size;
   dnnl::algorithm algorithm;
@@ -96,7 +98,15 @@ std::string refuse(const NodeView& node) {
   });
 }
 
+// In plain arrays oneDNN brings the channels side by side first. For one window over a plane that takes longer than the
+// sum, and for few channels vectors stay empty.
+bool is_better_plain(const NodeView& node, const Problem& problem, size_t data) {
+  return node.inputs[data].layout == Layout::plain && node.outputs[0].layout == Layout::plain &&
+         !problem.size.channels_last && (problem.size.out_size() == 1 || problem.size.channels < fewest_channels);
+}
+
 std::unique_ptr<Kernel> build_forward(const NodeView& node) {
+  if (is_better_plain(node, problem_of<Pooling>(node), 0)) return build_plain(node);
   return Program::build(node, problem_of<Pooling>(node).threads(),
                         [&](Program& program) { assemble_forward(program, node); });
 }
@@ -112,6 +122,7 @@ std::unique_ptr<Kernel> build_backward(const NodeView& node) {
     const bool side_by_side = size.channels_last || node.outputs[0].layout != Layout::plain;
     return side_by_side ? build_max_pool_grad(size) : build_plain(node);
   }
+  if (is_better_plain(node, problem, 1)) return build_plain(node);
   return Program::build(node, problem.threads(), [&](Program& program) { assemble_backward(program, node); });
 }
 
