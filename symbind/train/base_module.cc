@@ -83,24 +83,6 @@ void require_callable(const Callbacks& callbacks, const char* call_name, const c
             " is empty: there is nothing to call");
 }
 
-// What a checkpoint has beyond the network, a layer that was replaced say, is left out with a warning.
-std::optional<NamedArrays> known_to(const std::vector<std::string>& names, const std::optional<NamedArrays>& given,
-                                    const char* argument) {
-  if (!given) return given;
-  NamedArrays known;
-  std::vector<std::string> unknown;
-  for (const auto& [name, array] : *given) {
-    if (std::find(names.begin(), names.end(), name) != names.end())
-      known.emplace(name, array);
-    else
-      unknown.push_back(name);
-  }
-  if (!unknown.empty())
-    log_warning("[fit] ", argument,
-                " has names that the network does not have; they are left out: ", comma_separated(unknown));
-  return known;
-}
-
 // The outputs without the samples that only fill the batch up; an output that has no axis of samples stays whole.
 std::vector<NDArray> without_padding(BaseModule& module, const DataBatch& batch) {
   std::vector<NDArray> outputs = module.get_outputs();
@@ -147,13 +129,13 @@ void BaseModule::fit(DataIter& train_data, const FitArgs& args) {
   bind(train_data.provide_data(), train_data.provide_label(),
        {.for_training = true, .force_rebind = args.force_rebind});
   if (args.monitor) install_monitor(*args.monitor);
-  if (!params_initialized || args.force_init) {
-    InitParamsArgs init{
-        .initializer = args.initializer, .allow_missing = args.allow_missing, .force_init = args.force_init};
-    if (args.arg_params) init.arg_params = known_to(symbol().list_arguments(), args.arg_params, "arg_params");
-    if (args.aux_params) init.aux_params = known_to(symbol().list_auxiliary_states(), args.aux_params, "aux_params");
-    init_params(init);
-  }
+  if (!params_initialized || args.force_init)
+    init_params({.initializer = args.initializer,
+                 .arg_params = args.arg_params,
+                 .aux_params = args.aux_params,
+                 .allow_missing = args.allow_missing,
+                 .force_init = args.force_init,
+                 .warn_of_extra = true});
   // Warns where there is one already: this one is then without effect.
   init_optimizer({.kvstore = args.kvstore, .optimizer = args.optimizer, .optimizer_params = args.optimizer_params});
 

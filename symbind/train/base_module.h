@@ -81,7 +81,8 @@ struct InitParamsArgs {
   std::optional<NamedArrays> aux_params = std::nullopt;
   bool allow_missing = false;
   bool force_init = false;
-  bool allow_extra = false;
+  bool allow_extra = false;    // names that the network does not have are left out; otherwise they are an error,
+  bool warn_of_extra = false;  // or, in fit, a warning: a checkpoint may hold a layer that was replaced
 };
 
 struct InitOptimizerArgs {

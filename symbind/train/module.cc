@@ -210,13 +210,19 @@ void Module::reshape(const std::vector<DataDesc>& data_shapes, const std::vector
 
 namespace {
 
-void require_no_extra(const char* call, const NamedArrays& given, const std::vector<std::string>& names) {
+// The names of `given` that are neither names of the network nor of what the module holds (its get_params() has those
+// of the modules it shares its parameters with, too), as a message; empty if there are none.
+std::string extra_names(const char* call, const NamedArrays& given, const std::vector<std::string>& names,
+                        const NamedArrays& held) {
   std::vector<std::string> extra;
   for (const auto& [name, array] : given)
-    if (!contains(names, name)) extra.push_back(name);
-  require(extra.empty(), "[", call,
-          "] values were given for names that the network does not have: ", comma_separated(extra),
-          "; allow_extra = true leaves them out");
+    if (!contains(names, name) && !held.contains(name)) extra.push_back(name);
+  if (extra.empty()) return "";
+  return join("[", call, "] values were given for names that the network does not have: ", comma_separated(extra));
+}
+
+void require_no_extra(const std::string& message) {
+  require(message.empty(), message, "; allow_extra = true leaves them out");
 }
 
 }  // namespace
@@ -228,10 +234,15 @@ void Module::init_params(const InitParamsArgs& args) {
     return;
   }
   require(binded, "[init_params] bind comes first");
-  if (!args.allow_extra) {
-    if (args.arg_params) require_no_extra("init_params", *args.arg_params, param_names_);
-    if (args.aux_params) require_no_extra("init_params", *args.aux_params, aux_names_);
-  }
+  const auto check_extra = [&](const std::optional<NamedArrays>& given, const std::vector<std::string>& names,
+                               const NamedArrays& held) {
+    if (args.allow_extra || !given) return;
+    if (!args.warn_of_extra) return require_no_extra(extra_names("init_params", *given, names, held));
+    if (const std::string message = extra_names("fit", *given, names, held); !message.empty())
+      log_warning(message, "; they are left out");
+  };
+  check_extra(args.arg_params, param_names_, host_->arg_params);
+  check_extra(args.aux_params, aux_names_, host_->aux_params);
   static const InitializerPtr usual = std::make_shared<init::Uniform>(0.01);
   const bool may_initialize = args.initializer || !args.arg_params || args.allow_missing;
   const InitializerPtr initializer = args.initializer ? args.initializer : usual;
@@ -289,10 +300,10 @@ void Module::set_params(const NamedArrays& arg_params, const NamedArrays& aux_pa
   }
   require(binded, "[set_params] bind comes first");
   if (!allow_extra) {
-    require_no_extra("set_params", arg_params, param_names_);
-    require_no_extra("set_params", aux_params, aux_names_);
+    require_no_extra(extra_names("set_params", arg_params, param_names_, host_->arg_params));
+    require_no_extra(extra_names("set_params", aux_params, aux_names_, host_->aux_params));
   }
-  exec_group_->set_params(arg_params, aux_params, allow_extra);
+  exec_group_->set_params(arg_params, aux_params, /*allow_extra=*/true);
   host_->dirty = true;
   params_initialized = true;
 }

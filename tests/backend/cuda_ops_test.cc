@@ -189,6 +189,7 @@ void add_updates(std::vector<Case>& cases) {
   add("rmspropalex_update", 5, {{"epsilon", "8"}});
   add("lamb_update_phase1", 4, {{"t", "2"}});
   add("_dcasgd_update", 4, {{"momentum", "0.9"}});
+  add("_adamw_update", 4, {{"eta", "0.5"}});
   add("_adamax_update", 4, {});
   add("_nadam_update", 4, {{"grad_share", "0.5"}, {"mean_share", "0.4"}, {"square_correction", "0.9"}});
   add("_adagrad_update", 3, {});

@@ -290,5 +290,17 @@ TEST(SharedModule, FetchingAPartLeavesTheRestDirty) {
   EXPECT_TRUE(same_bits(whole->get_params().arg_params.at("fc2_weight"), on_device));
 }
 
+TEST(SharedModule, MaySetWhatItsGetParamsReturns) {
+  const Quiet quiet;
+  const auto whole = bound_module();
+  Module part(softmax_output(fully_connected(Symbol::variable("data"), {.num_hidden = 8}, "fc1"), {}, "softmax"));
+  part.bind({{"data", {10, 4}}}, {{"softmax_label", {10}}}, {.shared_module = whole.get()});
+  const BaseModule::Params params = part.get_params();  // fc2's are there too
+  ASSERT_TRUE(params.arg_params.contains("fc2_weight"));
+  for (const bool allow_missing : {false, true}) part.set_params(params.arg_params, params.aux_params, allow_missing);
+  NDArrayIter data = batches();
+  part.fit(data, {.num_epoch = 1});  // which does so at the end of an epoch
+}
+
 }  // namespace
 }  // namespace symbind::testing
