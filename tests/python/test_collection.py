@@ -3,6 +3,7 @@
 import abc
 import collections.abc
 import gc
+import threading
 import weakref
 
 import numpy as np
@@ -384,6 +385,29 @@ def test_a_module_keeps_what_it_borrowed():
     other.forward_backward(batch())
     other.update()
     assert other._optimizer.module.binded
+
+
+def test_collections_beside_a_running_network_free_nothing_it_uses():
+    def work(seen):
+        module = bound_module()
+        store = mx.kv.create("local")
+        optimizer = Optimizer(rescale_grad=0.25)
+        optimizer.module = module
+        module._exec_group.execs[0].set_monitor_callback(lambda name, array, module=module: seen.append(module.binded))
+        module.init_optimizer(kvstore=store, optimizer=optimizer)
+        del optimizer, store
+        for _ in range(20):
+            module.forward_backward(batch())
+            module.update()
+
+    seen = [[], []]
+    threads = [threading.Thread(target=work, args=(each,)) for each in seen]
+    for thread in threads:
+        thread.start()
+    while any(thread.is_alive() for thread in threads):
+        gc.collect()
+        threads[0].join(0.002)
+    assert len(seen[0]) == len(seen[1]) > 20 and all(seen[0]) and all(seen[1])
 
 
 def test_a_replaced_callback_is_freed_at_once():

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Builds a wheel as `pip install .` does, in isolation, installs it in every way pip knows and trains a small network with
-# each, where neither the tree nor the build can be seen. CUDA is left out: it would add minutes and nothing to check.
+# Builds a wheel as `pip install .` does, with nothing but what pyproject.toml asks for, installs it in every way pip knows
+# and trains a small network with each, where neither the tree nor the build can be seen. CUDA is left out: it would add
+# minutes and nothing to check.
 #
 # usage: run.sh PYTHON
 set -euo pipefail
@@ -38,8 +39,44 @@ if ! "$work/venv/bin/python" -m pip download --quiet --no-deps --dest "$work/pro
   echo "skipped: pip reaches no package index, from which the build takes what it needs"
   exit 77
 fi
-# The options are those of the build that stands in the tree, so that a compiler cache knows most of the files.
-if ! "$work/venv/bin/python" -m pip wheel --no-deps --wheel-dir "$work/wheels" \
+
+# pip makes its isolated environment, and scikit-build-core its build folder, under names that differ each time, and the
+# names are part of what a compiler cache goes by: every file would be compiled anew. So both have fixed places here, the
+# build folder as deep in the tree as those of the presets, and the options are those of the build in the tree.
+version=$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+environment=$tree/build/wheel-env-$version
+build=$tree/build/wheel-$version
+mkdir -p "$tree/build"
+exec 9>"$tree/build/wheel.lock"
+flock 9
+requirements=$("$work/venv/bin/python" - "$tree/pyproject.toml" <<'READ'
+import sys
+
+try:
+    import tomllib
+except ImportError:
+    from pip._vendor import tomli as tomllib
+with open(sys.argv[1], "rb") as file:
+    print("\n".join(tomllib.load(file)["build-system"]["requires"]))
+READ
+)
+if [[ $(cat "$environment/made_for" 2>/dev/null) != "$python $requirements" ]]; then
+  rm -rf "$environment"
+  "$python" -m venv "$environment"
+  echo "$requirements" >"$work/requirements.txt"
+  "$environment/bin/python" -m pip install --quiet -r "$work/requirements.txt" || fail "the build's requirements failed"
+  # cmake and ninja, where the system has none.
+  (cd "$tree" && "$environment/bin/python" -c \
+    'import scikit_build_core.build as build; print("\n".join(build.get_requires_for_build_wheel()))') \
+    >"$work/requirements.txt"
+  "$environment/bin/python" -m pip install --quiet -r "$work/requirements.txt" || fail "cmake and ninja failed"
+  echo "$python $requirements" >"$environment/made_for"
+fi
+rm -rf "$build"
+# The name of the compiler counts too: CMake takes c++, scikit-build-core what the Python was built with.
+export CC=${CC:-cc} CXX=${CXX:-c++}
+if ! PATH="$environment/bin:$PATH" "$environment/bin/python" -m pip wheel --no-deps --wheel-dir "$work/wheels" \
+  --no-build-isolation --check-build-dependencies --config-settings=build-dir="$build" \
   --config-settings=cmake.define.SYMBIND_CUDA=OFF --config-settings=cmake.define.SYMBIND_WERROR=ON "$tree" \
   >"$work/build.log" 2>&1; then
   tail -n 60 "$work/build.log"
