@@ -1,7 +1,7 @@
 // Making executors: from arrays the caller has, from a few shapes, or from another executor for other shapes.
-#include <algorithm>
 #include <set>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "symbind/core/error.h"
 #include "symbind/exec/executor.h"
@@ -140,10 +140,7 @@ ExecutorPtr simple_bind(const Symbol& symbol, Context context, const NamedShapes
   made.reqs = options.grad_req.resolve(made.arg_names);
 
   Executor::Impl* shared = options.shared_exec ? &ExecutorBuilder::impl_of(*options.shared_exec) : nullptr;
-  const auto is_listed = [&](const std::string& name) {
-    const auto& names = options.shared_arg_names;
-    return std::find(names.begin(), names.end(), name) != names.end();
-  };
+  const std::unordered_set<std::string> shared_names(options.shared_arg_names.begin(), options.shared_arg_names.end());
   const auto from = [](const NamedArrays& arrays, const std::string& name) {
     const auto found = arrays.find(name);
     return found == arrays.end() ? NDArray() : found->second;
@@ -161,7 +158,7 @@ ExecutorPtr simple_bind(const Symbol& symbol, Context context, const NamedShapes
   for (size_t i = 0; i < made.arg_names.size(); ++i) {
     const std::string& name = made.arg_names[i];
     const ExecutorBuilder::Described& wanted = builder.variable(name);
-    const bool listed = is_listed(name);
+    const bool listed = shared_names.contains(name);
     const NDArray other = listed && shared ? from(shared->arg_dict, name) : NDArray();
     made.args.push_back(wanted.fits(other) ? other : listed ? wanted.zeros() : from_buffer(name, wanted));
     if (made.reqs[i] == GradReq::null) {

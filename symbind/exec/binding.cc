@@ -1,6 +1,7 @@
 #include "symbind/exec/binding.h"
 
-#include <algorithm>
+#include <string_view>
+#include <unordered_set>
 
 #include "symbind/core/error.h"
 
@@ -16,9 +17,13 @@ GradReqs::GradReqs(const std::map<std::string, std::string>& by_name) {
 
 namespace {
 
-void require_known(const std::string& name, const std::vector<std::string>& names, std::string_view what) {
-  if (std::find(names.begin(), names.end(), name) == names.end())
-    fail("[bind] ", what, " names '", name, "', which the network does not have; it has ", comma_separated(names));
+// Fails when something is named that the network does not have.
+template <class ByName>
+void require_known(const ByName& given, const std::vector<std::string>& names, std::string_view what) {
+  const std::unordered_set<std::string_view> known(names.begin(), names.end());
+  for (const auto& [name, value] : given)
+    if (!known.contains(name))
+      fail("[bind] ", what, " names '", name, "', which the network does not have; it has ", comma_separated(names));
 }
 
 }  // namespace
@@ -34,15 +39,14 @@ std::vector<GradReq> GradReqs::resolve(const std::vector<std::string>& arguments
     return defaults;
   }
   if (!in_order_.empty()) {
-    require(in_order_.size() == arguments.size(), "[bind] grad_req lists ", in_order_.size(), " requests for ",
-            arguments.size(), " arguments: ", comma_separated(arguments));
+    if (in_order_.size() != arguments.size())
+      fail("[bind] grad_req lists ", in_order_.size(), " requests for ", arguments.size(),
+           " arguments: ", comma_separated(arguments));
     return in_order_;
   }
-  for (const auto& [name, req] : by_name_) {
-    require_known(name, arguments, "grad_req");
-    for (size_t i = 0; i < arguments.size(); ++i)
-      if (arguments[i] == name) defaults[i] = req;
-  }
+  require_known(by_name_, arguments, "grad_req");
+  for (size_t i = 0; i < arguments.size(); ++i)
+    if (const auto found = by_name_.find(arguments[i]); found != by_name_.end()) defaults[i] = found->second;
   return defaults;
 }
 
@@ -50,11 +54,12 @@ std::vector<NDArray> Arrays::resolve(const std::vector<std::string>& names, std:
                                      bool allow_missing) const {
   std::vector<NDArray> arrays(names.size());
   if (in_order_) {
-    require(in_order_->size() == names.size(), "[bind] ", what, " lists ", in_order_->size(), " arrays for ",
-            names.size(), " names: ", comma_separated(names));
+    if (in_order_->size() != names.size())
+      fail("[bind] ", what, " lists ", in_order_->size(), " arrays for ", names.size(),
+           " names: ", comma_separated(names));
     arrays = *in_order_;
   } else if (by_name_) {
-    for (const auto& [name, array] : *by_name_) require_known(name, names, what);
+    require_known(*by_name_, names, what);
     for (size_t i = 0; i < names.size(); ++i) {
       const auto found = by_name_->find(names[i]);
       if (found != by_name_->end()) arrays[i] = found->second;

@@ -90,19 +90,17 @@ Executor::Impl::Compiled Executor::Impl::compile(bool is_train, bool with_backwa
   std::unordered_map<const Node*, NDArray> array_of;  // of every variable
   std::vector<GradientRequest> requests;
   std::vector<NDArray> requested_grads;
+  // Both lists are in the order of the nodes.
+  size_t next_arg = 0, next_aux = 0;
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     const GraphNode& node = graph.nodes[i];
     if (!node.is_variable()) continue;
-    const auto arg = std::find(arg_names.begin(), arg_names.end(), node.source->name);
-    const bool is_arg = arg != arg_names.end();
-    const NDArray& array =
-        is_arg ? args[static_cast<size_t>(arg - arg_names.begin())]
-               : aux[static_cast<size_t>(std::find(aux_names.begin(), aux_names.end(), node.source->name) -
-                                         aux_names.begin())];
+    const bool is_arg = next_arg < arg_names.size() && arg_names[next_arg] == node.source->name;
+    const size_t index = is_arg ? next_arg++ : next_aux++;
+    const NDArray& array = is_arg ? args[index] : aux.at(index);
     array_of[node.source.get()] = array;
     graph.tensors[static_cast<size_t>(node.first_output)] = {array.shape(), array.dtype(), Layout::plain};
     if (!is_arg || !with_backward) continue;
-    const auto index = static_cast<size_t>(arg - arg_names.begin());
     if (reqs[index] == GradReq::null) continue;
     requests.push_back({static_cast<int>(i), reqs[index]});
     requested_grads.push_back(grads[index]);

@@ -15,9 +15,11 @@ namespace {
 
 // Shapes and types of the outputs from those of the inputs.
 std::vector<Tensor> infer_outputs(const OpDef& op, const void* params, std::vector<Tensor>& inputs) {
+  const size_t wanted = op.all_input_count(params);
+  if (inputs.size() != wanted)
+    fail("[", op.name, "] takes ", wanted, " arrays",
+         wanted > 16 ? "" : " (" + comma_separated(op.all_inputs(params)) + ")", ", not ", inputs.size());
   const Names input_names = op.all_inputs(params), output_names = op.outputs(params);
-  require(inputs.size() == input_names.size(), "[", op.name, "] takes ", input_names.size(), " arrays (",
-          comma_separated(input_names), "), not ", inputs.size());
   std::vector<Shape> shapes;
   std::vector<DType> types;
   for (const Tensor& input : inputs) {

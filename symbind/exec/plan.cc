@@ -124,7 +124,7 @@ void Plan::make_part(Part& part, size_t first_node, size_t end_node) {
     }
     step_of_node_[i] = static_cast<int>(steps_.size());
     const bool capturable = node.kernel->capturable;
-    const bool prepares = node.kernel->kept_bytes > 0 && !may_keep(graph_, node);
+    const bool prepares = node.kernel->kept_bytes > 0 && !node.keeps_derived;
     if (part.stretches.empty() || part.stretches.back().capturable != capturable)
       part.stretches.push_back({steps_.size(), steps_.size(), capturable, 0, nullptr});
     steps_.push_back({node.kernel.get(), {}, i, prepares});
@@ -158,7 +158,7 @@ StepAccess Plan::accesses(size_t step) const {
   for (int k = 0; k < node.outputs; ++k) access.writes.push_back(range_of(node.first_output + k));
   const Place& scratch = memory_.scratch[number];
   if (scratch.kind == Place::Kind::arena)
-    access.writes.push_back({scratch.index, scratch.offset, scratch.offset + working_bytes(graph_, node)});
+    access.writes.push_back({scratch.index, scratch.offset, scratch.offset + working_bytes(node)});
   return access;
 }
 

@@ -100,7 +100,7 @@ class Lives {
     const Place& at = memory_.scratch[number];
     if (at.kind != Place::Kind::arena) return;
     const GraphNode& node = graph_.nodes[number];
-    add({BufferLife::Kind::scratch, at.index, at.offset, working_bytes(graph_, node), step_, step_, node.source->name});
+    add({BufferLife::Kind::scratch, at.index, at.offset, working_bytes(node), step_, step_, node.source->name});
   }
 
   const Graph& graph_;

@@ -173,8 +173,8 @@ class PlanTable {
       if (!shape_only[k]) in += tensor(node.inputs[k]).bytes();
     for (int k = 0; k < node.outputs; ++k)
       if (place(node.first_output + k).kind != Place::Kind::nowhere) out += tensor(node.first_output + k).bytes();
-    const size_t scratch = runs ? working_bytes(graph_, node) : 0;
-    const size_t kept = runs && may_keep(graph_, node) ? node.kernel->kept_bytes : 0;
+    const size_t scratch = runs ? working_bytes(node) : 0;
+    const size_t kept = runs && node.keeps_derived ? node.kernel->kept_bytes : 0;
 
     count(node, runs, in_place, kept);
     const std::string note = !runs ? "view" : in_place ? "in place" : "";

@@ -19,14 +19,18 @@ class Coverage {
     if (begin >= end) return;
     const auto last = split(end), first = split(begin);
     for (auto step = first; step != last; ++step) step->second += count;
+    drop_if_needless(last);
+    drop_if_needless(first);
   }
 
   template <class Function>
-  void each_free(size_t begin, size_t end, Function&& function) {
+  void each_free(size_t begin, size_t end, Function&& function) const {
     if (begin >= end) return;
-    const auto last = split(end), first = split(begin);
-    for (auto step = first; step != last; ++step)
-      if (step->second == 0) function(step->first, std::next(step)->first);
+    for (auto step = std::prev(steps_.upper_bound(begin)); step != steps_.end() && step->first < end; ++step) {
+      const auto next = std::next(step);
+      const size_t step_end = next == steps_.end() ? end : std::min(end, next->first);
+      if (step->second == 0) function(std::max(begin, step->first), step_end);
+    }
   }
 
  private:
@@ -34,6 +38,11 @@ class Coverage {
     const auto after = steps_.upper_bound(at);
     const auto holds = std::prev(after);
     return holds->first == at ? holds : steps_.emplace_hint(after, at, holds->second);
+  }
+
+  // So there are never more steps than tensors alive.
+  void drop_if_needless(std::map<size_t, int>::iterator step) {
+    if (step != steps_.begin() && std::prev(step)->second == step->second) steps_.erase(step);
   }
 
   std::map<size_t, int> steps_{{0, 0}};
@@ -94,7 +103,7 @@ Poison::Poison(const Graph& graph, const MemoryPlan& memory) : before_(graph.nod
     }
     if (memory.skip[i]) continue;
     if (const Place& scratch = memory.scratch[i]; scratch.kind == Place::Kind::arena) {
-      before_[i].push_back(range(scratch, working_bytes(graph, node), static_cast<int>(i)));
+      before_[i].push_back(range(scratch, working_bytes(node), static_cast<int>(i)));
       ended.push_back(before_[i].back());
     }
     for (const ArenaRange& dead : ended)

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <map>
+#include <optional>
 #include <thread>
 
 #include "symbind/exec/run_scope.h"
@@ -12,34 +13,53 @@
 namespace symbind {
 namespace {
 
-struct Access {
-  ByteRange range;
-  size_t step;
-  Context context;
-  bool writes;
-};
-
-bool conflict(const Access& a, const Access& b) {
-  return (a.writes || b.writes) && a.context != b.context && a.range.begin < b.range.end && b.range.begin < a.range.end;
-}
-
-std::map<int, std::vector<Access>> by_space(const std::vector<StepAccess>& steps) {
-  std::map<int, std::vector<Access>> spaces;
-  for (size_t i = 0; i < steps.size(); ++i) {
-    for (const ByteRange& range : steps[i].reads) spaces[range.space].push_back({range, i, steps[i].context, false});
-    for (const ByteRange& range : steps[i].writes) spaces[range.space].push_back({range, i, steps[i].context, true});
+// Which steps touched which bytes of a space last. Bytes that are written have no other history: whoever waits for the
+// step that wrote them waits for all that it has waited for.
+class History {
+ public:
+  // A step reads bytes: it comes behind whoever wrote them.
+  template <class Behind>
+  void read(const ByteRange& range, size_t queue, size_t step, Behind behind) {
+    each(range, [&](Bytes& bytes) {
+      if (bytes.writer) behind(*bytes.writer);
+      for (auto& [reader, last] : bytes.readers)
+        if (reader == queue) return void(last = step);
+      bytes.readers.emplace_back(queue, step);
+    });
   }
-  return spaces;
-}
+  // A step writes bytes: it comes behind whoever wrote or read them.
+  template <class Behind>
+  void write(const ByteRange& range, size_t step, Behind behind) {
+    const auto [first, end] = each(range, [&](Bytes& bytes) {
+      if (bytes.writer) behind(*bytes.writer);
+      for (const auto& [reader, last] : bytes.readers) behind(last);
+    });
+    if (first == end) return;
+    bytes_.erase(std::next(first), end);
+    first->second = {step, {}};
+  }
 
-// The context that most accesses come from: in an arena all but those of a few copies.
-Context home_of(const std::vector<Access>& accesses) {
-  std::map<Context, size_t> counts;
-  for (const Access& access : accesses) ++counts[access.context];
-  return std::max_element(counts.begin(), counts.end(),
-                          [](const auto& a, const auto& b) { return a.second < b.second; })
-      ->first;
-}
+ private:
+  struct Bytes {
+    std::optional<size_t> writer;                    // the last step
+    std::vector<std::pair<size_t, size_t>> readers;  // queues and their last steps, since then
+  };
+  using Pieces = std::map<uintptr_t, Bytes>;  // by where they begin; each ends where the next begins
+
+  template <class Visit>
+  std::pair<Pieces::iterator, Pieces::iterator> each(const ByteRange& range, Visit visit) {
+    if (range.begin >= range.end) return {bytes_.end(), bytes_.end()};
+    const auto end = split(range.end), first = split(range.begin);
+    for (auto piece = first; piece != end; ++piece) visit(piece->second);
+    return {first, end};
+  }
+  Pieces::iterator split(uintptr_t at) {
+    const auto after = bytes_.upper_bound(at), holds = std::prev(after);
+    return holds->first == at ? holds : bytes_.emplace_hint(after, at, holds->second);
+  }
+
+  Pieces bytes_{{0, {}}};
+};
 
 }  // namespace
 
@@ -67,17 +87,15 @@ Queues::Queues(const std::vector<StepAccess>& steps) {
 void Queues::find_waits(const std::vector<StepAccess>& steps) {
   // needed[step][queue]: how many steps of that queue must be done
   std::vector<std::vector<size_t>> needed(steps.size(), std::vector<size_t>(queues_.size(), 0));
-  for (const auto& [space, accesses] : by_space(steps)) {
-    const Context home = home_of(accesses);
-    for (const Access& foreign : accesses) {
-      if (foreign.context == home) continue;
-      for (const Access& other : accesses) {
-        if (!conflict(foreign, other)) continue;
-        const auto [earlier, later] = std::minmax(foreign.step, other.step);
-        const auto [queue, place] = place_[earlier];
-        needed[later][queue] = std::max(needed[later][queue], place + 1);
-      }
-    }
+  std::map<int, History> spaces;
+  for (size_t i = 0; i < steps.size(); ++i) {
+    const size_t own = place_[i].first;
+    const auto behind = [&](size_t earlier) {
+      const auto [queue, place] = place_[earlier];
+      if (queue != own) needed[i][queue] = std::max(needed[i][queue], place + 1);
+    };
+    for (const ByteRange& range : steps[i].reads) spaces[range.space].read(range, own, i, behind);
+    for (const ByteRange& range : steps[i].writes) spaces[range.space].write(range, i, behind);
   }
   for (Queue& queue : queues_) {
     std::vector<size_t> waited(queues_.size(), 0);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <concepts>
+#include <functional>
 #include <utility>
 
 #include "symbind/graph/op.h"
@@ -42,6 +43,14 @@ constexpr std::string_view type_text() {
     static_assert(sizeof(T) == 0, "not a type a parameter can have");
 }
 
+// The value of a parameter that counts; one that was not given counts nothing.
+constexpr size_t count_of(int64_t given) { return given < 0 ? 0 : static_cast<size_t>(given); }
+constexpr size_t count_of(size_t count) { return count; }
+// The names stem0, stem1, … of inputs or outputs that a parameter counts.
+inline auto numbered(std::string stem) {
+  return [stem = std::move(stem)](const auto& /*params*/, size_t index) { return stem + std::to_string(index); };
+}
+
 template <class P>
 class Op {
  public:
@@ -71,11 +80,19 @@ class Op {
   }
 
   Op& inputs(Names names) {
+    def_.input_count = [count = names.size()](const void*) { return count; };
     return def_.inputs = [names = std::move(names)](const void*) { return names; }, *this;
   }
   template <std::invocable<const P&> F>
   Op& inputs(F names) {
+    def_.input_count = [names](const void* p) { return Names(names(of(p))).size(); };
     return def_.inputs = [names](const void* p) -> Names { return names(of(p)); }, *this;
+  }
+  // As many as a parameter says: count(params), and name(params, index) of one.
+  template <std::invocable<const P&> Count, std::invocable<const P&, size_t> Name>
+  Op& inputs(Count count, Name name) {
+    def_.input_count = counted(count);
+    return def_.inputs = all_named(def_.input_count, name), *this;
   }
   // Any number of inputs; `count` is the parameter that holds how many.
   Op& variadic(int64_t P::*count, std::string name) {
@@ -84,10 +101,12 @@ class Op {
     return *this;
   }
   Op& aux(Names names) {
+    def_.aux_count = [count = names.size()](const void*) { return count; };
     return def_.aux = [names = std::move(names)](const void*) { return names; }, *this;
   }
   template <std::invocable<const P&> F>
   Op& aux(F names) {
+    def_.aux_count = [names](const void* p) { return Names(names(of(p))).size(); };
     return def_.aux = [names](const void* p) -> Names { return names(of(p)); }, *this;
   }
   // Inputs between others that it updates as well; they are told by their position.
@@ -97,14 +116,24 @@ class Op {
   }
   Op& outputs(Names names) {
     def_.outputs = [names](const void*) { return names; };
-    def_.visible_outputs = [count = static_cast<int>(names.size())](const void*) { return count; };
-    return *this;
+    def_.output_count = [count = names.size()](const void*) { return count; };
+    def_.output_name = [names](const void*, size_t index) { return names.at(index); };
+    return all_visible();
   }
   template <std::invocable<const P&> F>
   Op& outputs(F names) {
     def_.outputs = [names](const void* p) -> Names { return names(of(p)); };
-    def_.visible_outputs = [names](const void* p) { return static_cast<int>(names(of(p)).size()); };
-    return *this;
+    def_.output_count = [names](const void* p) { return Names(names(of(p))).size(); };
+    def_.output_name = [names](const void* p, size_t index) { return Names(names(of(p))).at(index); };
+    return all_visible();
+  }
+  // As many as a parameter says: count(params), and name(params, index) of one.
+  template <std::invocable<const P&> Count, std::invocable<const P&, size_t> Name>
+  Op& outputs(Count count, Name name) {
+    def_.output_count = counted(count);
+    def_.output_name = [name](const void* p, size_t index) -> std::string { return name(of(p), index); };
+    def_.outputs = all_named(def_.output_count, name);
+    return all_visible();
   }
   // How many of the outputs a user sees; the others are kept for the gradient. Stands after outputs().
   template <std::invocable<const P&> F>
@@ -171,7 +200,24 @@ class Op {
   operator OpDef() const { return def_; }
 
  private:
+  using CountOf = std::function<size_t(const void* params)>;
   static const P& of(const void* params) { return *static_cast<const P*>(params); }
+  template <class Count>
+  static CountOf counted(Count count) {
+    return [count](const void* p) -> size_t { return count_of(std::invoke(count, of(p))); };
+  }
+  template <class Name>
+  static std::function<Names(const void* params)> all_named(CountOf count, Name name) {
+    return [count = std::move(count), name](const void* p) {
+      Names names(count(p));
+      for (size_t i = 0; i < names.size(); ++i) names[i] = name(of(p), i);
+      return names;
+    };
+  }
+  Op& all_visible() {
+    def_.visible_outputs = [count = def_.output_count](const void* p) { return static_cast<int>(count(p)); };
+    return *this;
+  }
   template <class F>
   static OpDef::Pieces pieces(F begins) {
     return [begins](const void* p, std::span<const Shape> inputs,

@@ -82,7 +82,7 @@ class Writer {
     if (node.is_variable()) return 1;
     const void* params = node.params.get();
     return node.op->outputs_in_files ? static_cast<size_t>(node.op->outputs_in_files(params))
-                                     : node.op->outputs(params).size();
+                                     : node.op->output_count(params);
   }
 
   void write_list(const std::vector<std::string>& items, size_t indent) {
@@ -113,7 +113,7 @@ class Writer {
       }
       text_ += lines ? "\n      }, \n" : "}, \n";
     }
-    const size_t aux = node.is_variable() ? 0 : node.op->aux(node.params.get()).size();
+    const size_t aux = node.is_variable() ? 0 : node.op->aux_count(node.params.get());
     std::vector<std::string> inputs;
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       const Entry& input = node.inputs[i];
@@ -256,8 +256,7 @@ Symbol build(std::vector<NodeRecord>& records, const std::vector<std::vector<int
     require(numbers[0] >= 0 && static_cast<size_t>(numbers[0]) < before, source, ": ", user, " refers to node ",
             numbers[0], ", which does not stand before it");
     const NodePtr& node = nodes[static_cast<size_t>(numbers[0])];
-    const int64_t outputs =
-        node->is_variable() ? 1 : static_cast<int64_t>(node->op->outputs(node->params.get()).size());
+    const int64_t outputs = node->is_variable() ? 1 : static_cast<int64_t>(node->op->output_count(node->params.get()));
     require(numbers[1] >= 0 && numbers[1] < outputs, source, ": ", user, " refers to output ", numbers[1], " of '",
             node->name, "', which has ", outputs);
     return {node, static_cast<int>(numbers[1])};
@@ -288,7 +287,7 @@ Symbol build(std::vector<NodeRecord>& records, const std::vector<std::vector<int
     for (const auto& numbers : record.inputs) node->inputs.push_back(entry(numbers, i, user));
     old.complete(*node, source);
     if (!variable) {
-      const size_t wanted = node->op->all_inputs(node->params.get()).size();
+      const size_t wanted = node->op->all_input_count(node->params.get());
       require(node->inputs.size() == wanted, source, ": ", user, " has ", node->inputs.size(), " inputs; ", record.op,
               " takes ", wanted);
     }

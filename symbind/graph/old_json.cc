@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <string_view>
+#include <unordered_map>
 
 #include "symbind/core/error.h"
 #include "symbind/graph/attributes.h"
@@ -60,9 +61,12 @@ void OldJson::complete(Node& node, std::string_view source) const {
       node.inputs.push_back({std::move(variable), 0});
     }
   }
+  std::unordered_map<std::string_view, size_t> position;
+  for (size_t i = 0; i < names.size(); ++i) position.emplace(names[i], i);
   const auto input_named = [&](const std::string& name) -> Node* {
-    const auto found = static_cast<size_t>(std::find(names.begin(), names.end(), name) - names.begin());
-    return found < node.inputs.size() ? node.inputs[found].node.get() : nullptr;
+    const auto found = position.find(name);
+    return found != position.end() && found->second < node.inputs.size() ? node.inputs[found->second].node.get()
+                                                                         : nullptr;
   };
   if (version_ < 904) {
     for (const auto& [name, init] : node.op->input_attributes) {

@@ -110,6 +110,10 @@ std::shared_ptr<const void> OpDef::checked_params(const void* params, std::strin
       fail(where(*this, node), " ", error.what());
     }
   }
+  const size_t wanted = all_input_count(checked.get()), made = output_count(checked.get());
+  if (wanted > most_arrays || made > most_arrays)
+    fail(where(*this, node), " would have ", wanted, " inputs and ", made, " outputs; an operator has at most ",
+         most_arrays, " of each");
   return checked;
 }
 
@@ -131,7 +135,7 @@ Names OpDef::all_inputs(const void* params) const {
 
 std::vector<bool> OpDef::updated_inputs(const void* params, size_t count) const {
   std::vector<bool> updated(count, false);
-  for (size_t i = count - aux(params).size(); i < count; ++i) updated[i] = true;
+  for (size_t i = count - aux_count(params); i < count; ++i) updated[i] = true;
   if (also_updates)
     for (size_t i = 0; i < count; ++i) updated[i] = updated[i] || also_updates(params, i);
   return updated;

@@ -127,6 +127,9 @@ class Grad {
 
 class OpDef {
  public:
+  // No operator has more inputs or more outputs: a count out of a broken file must not fill the memory.
+  static constexpr size_t most_arrays = 1'048'576;
+
   std::string name;
   Names aliases;
   std::string doc;
@@ -175,9 +178,16 @@ class OpDef {
   Attributes print_params(const void* params) const;
 
   Names all_inputs(const void* params) const;  // inputs, then auxiliary states
+  size_t all_input_count(const void* params) const { return input_count(params) + aux_count(params); }
   // Which of `count` inputs it updates: the auxiliary states, and those between others.
   std::vector<bool> updated_inputs(const void* params, size_t count) const;
   bool is_random(const void* params, bool is_train) const { return random && random(params, is_train); }
+
+  // How many there are, and the name of one, without making the names of all.
+  std::function<size_t(const void* params)> input_count;
+  std::function<size_t(const void* params)> aux_count;
+  std::function<size_t(const void* params)> output_count;
+  std::function<std::string(const void* params, size_t output)> output_name;
 };
 
 // The registry: filled once by register_all_ops() (ops/all_ops.cc), read ever after.

@@ -24,7 +24,7 @@ NodePtr make_variable(const std::string& name, Attributes attributes) {
 std::string output_name(const Entry& entry) {
   const Node& node = *entry.node;
   if (node.is_variable()) return node.name;
-  return node.name + "_" + node.op->outputs(node.params.get())[static_cast<size_t>(entry.index)];
+  return node.name + "_" + node.op->output_name(node.params.get(), static_cast<size_t>(entry.index));
 }
 
 // The variables that some operator updates.
@@ -32,7 +32,7 @@ std::unordered_set<const Node*> auxiliary_nodes(const std::vector<NodePtr>& orde
   std::unordered_set<const Node*> aux;
   for (const NodePtr& node : order) {
     if (node->is_variable()) continue;
-    const size_t count = node->op->aux(node->params.get()).size();
+    const size_t count = node->op->aux_count(node->params.get());
     for (size_t i = node->inputs.size() - count; i < node->inputs.size(); ++i)
       if (node->inputs[i].node->is_variable()) aux.insert(node->inputs[i].node.get());
   }
@@ -108,7 +108,7 @@ Symbol Symbol::operator()(const std::map<std::string, Symbol>& replacements, con
     replaced[node.get()] = {std::move(copy), 0};
   }
   for (const auto& [key, symbol] : replacements)
-    require(used.count(key) > 0, "the network has no argument '", key, "'; it has ", comma_separated(list_inputs()));
+    if (used.count(key) == 0) fail("the network has no argument '", key, "'; it has ", comma_separated(list_inputs()));
   std::vector<Entry> outputs;
   for (const Entry& output : outputs_) {
     const Entry& target = replaced.at(output.node.get());
@@ -274,16 +274,19 @@ Symbol make_node(const OpDef& op, const Inputs& given, std::shared_ptr<const voi
   node->params = std::move(params);
   node->attributes = AttrScope::merged(attributes);
 
-  const std::string where = join("[", op.name, " ", node->name, "]");
+  const std::string where = "[" + op.name + " " + node->name + "]";
   const Names names = op.all_inputs(node->params.get());
   std::vector<const Symbol*> by_position(names.size(), nullptr);
-  require(given.positional().size() <= names.size(), where, " takes ", names.size(), " inputs (",
-          comma_separated(names), "), not ", given.positional().size());
+  if (given.positional().size() > names.size())
+    fail(where, " takes ", names.size(), " inputs (", comma_separated(names), "), not ", given.positional().size());
   for (size_t i = 0; i < given.positional().size(); ++i) by_position[i] = &given.positional()[i];
+  std::unordered_map<std::string_view, size_t> position;
+  if (!given.named().empty())
+    for (size_t i = 0; i < names.size(); ++i) position.emplace(names[i], i);
   for (const auto& [input, symbol] : given.named()) {
-    const auto found = std::find(names.begin(), names.end(), input);
-    require(found != names.end(), where, " has no input '", input, "'; it has ", comma_separated(names));
-    const Symbol*& slot = by_position[static_cast<size_t>(found - names.begin())];
+    const auto found = position.find(input);
+    if (found == position.end()) fail(where, " has no input '", input, "'; it has ", comma_separated(names));
+    const Symbol*& slot = by_position[found->second];
     require(slot == nullptr, where, " input '", input, "' is given twice");
     slot = &symbol;
   }

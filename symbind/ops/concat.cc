@@ -6,13 +6,7 @@
 namespace symbind {
 namespace {
 
-constexpr int64_t most_inputs = 1'000'000;
-
-Names numbered(const std::string& stem, int64_t count) {
-  Names names;
-  for (int64_t i = 0; i < count; ++i) names.push_back(join(stem, i));
-  return names;
-}
+constexpr int64_t most_inputs = 1'000'000, most_outputs = 100'000;
 
 // The joined shape from the parts and back: all agree but along the axis, where one unknown part follows from the rest.
 void infer_joined(Shapes& s, int64_t dim, size_t first, Inferred<Shape> whole) {
@@ -62,10 +56,10 @@ OpDef define(Op<Concat> op) {
       .param(&Concat::dim, "dim", "the axis to join along")
       .variadic(&Concat::num_args, "num_args")
       .check([](Concat& p) {
-        // A name is made for each: a number out of a broken file must not fill the memory.
+        // A number out of a broken file must not fill the memory.
         require(p.num_args <= most_inputs, "num_args must be at most ", most_inputs, ": ", p.num_args);
       })
-      .inputs([](const Concat& p) { return numbered("arg", p.num_args); })
+      .inputs(&Concat::num_args, numbered("arg"))
       .infer_shape([](const Concat& p, Shapes& s) { infer_joined(s, p.dim, 0, s.output()); })
       .pieces_of_output(
           [](const Concat& p, auto inputs, auto outputs) { return neighbours_along(p.dim, outputs[0], inputs); })
@@ -80,13 +74,10 @@ OpDef define(Op<Concat> op) {
 OpDef define(Op<ConcatGrad> op) {
   return op.param(&Concat::num_args, "num_args", "number of parts", at_least(1))
       .param(&Concat::dim, "dim", "the axis that was joined along")
-      .inputs([](const ConcatGrad& p) {
-        Names names{"out_grad"};
-        names.resize(static_cast<size_t>(p.num_args) + 1, "like");
-        return names;
-      })
+      .inputs([](const ConcatGrad& p) { return count_of(p.num_args) + 1; },
+              [](const ConcatGrad&, size_t index) { return index == 0 ? "out_grad" : "like"; })
       .shape_only({"like"})
-      .outputs([](const ConcatGrad& p) { return numbered("grad", p.num_args); })
+      .outputs(&Concat::num_args, numbered("grad"))
       .infer_shape([](const ConcatGrad& p, Shapes& s) {
         infer_joined(s, p.dim, 1, s.input(0));
         for (size_t i = 0; i < s.outputs(); ++i) s.output(i).meet(s.input(i + 1));
@@ -124,7 +115,7 @@ OpDef define(Op<Stack> op) {
   return stack_fields(op)
       .doc("The inputs, all of one shape, joined along a new axis.")
       .variadic(&Stack::num_args, "num_args")
-      .inputs([](const Stack& p) { return numbered("arg", p.num_args); })
+      .inputs(&Stack::num_args, numbered("arg"))
       .infer_shape([](const Stack& p, Shapes& s) {
         Shape part;
         if (const Shape& whole = s.output(); whole.rank_known())
@@ -147,7 +138,7 @@ OpDef define(Op<Stack> op) {
 OpDef define(Op<StackGrad> op) {
   return stack_fields(op)
       .inputs({"out_grad"})
-      .outputs([](const StackGrad& p) { return numbered("grad", p.num_args); })
+      .outputs(&Stack::num_args, numbered("grad"))
       .infer_shape([](const StackGrad& p, Shapes& s) {
         const Shape& whole = s.input(0);
         if (!whole.rank_known()) return;
@@ -166,12 +157,13 @@ Op<P>& split_fields(Op<P>& op) {
       .param(&SliceChannel::axis, "axis", "the axis to cut, counted from either end")
       .param(&SliceChannel::squeeze_axis, "squeeze_axis", "leave the axis out of parts that have extent 1 along it")
       .check([](P& p) {
-        require(p.num_outputs <= most_inputs, "num_outputs must be at most ", most_inputs, ": ", p.num_outputs);
+        // Every part is an array of the graph, whether anybody reads it or not.
+        require(p.num_outputs <= most_outputs, "num_outputs must be at most ", most_outputs, ": ", p.num_outputs);
       });
 }
 
-Names part_names(const SliceChannel& p) {
-  return p.num_outputs == 1 ? Names{"output"} : numbered("output", p.num_outputs);
+std::string part_name(const SliceChannel& p, size_t index) {
+  return p.num_outputs == 1 ? "output" : "output" + std::to_string(index);
 }
 
 // The shape of a part from that of the whole.
@@ -192,7 +184,7 @@ OpDef define(Op<SliceChannel> op) {
   return split_fields(op)
       .doc("An array cut along an axis into equal parts.")
       .aliases({"split"})
-      .outputs([](const SliceChannel& p) { return part_names(p); })
+      .outputs(&SliceChannel::num_outputs, part_name)
       .infer_shape([](const SliceChannel& p, Shapes& s) {
         auto data = s["data"];
         if (!data.rank_known()) return;
@@ -218,11 +210,10 @@ OpDef define(Op<SliceChannel> op) {
 
 OpDef define(Op<SliceChannelGrad> op) {
   return split_fields(op)
-      .inputs([](const SliceChannelGrad& p) {
-        Names names = numbered("out_grad", p.num_outputs);
-        names.push_back("like");
-        return names;
-      })
+      .inputs([](const SliceChannelGrad& p) { return count_of(p.num_outputs) + 1; },
+              [](const SliceChannelGrad& p, size_t index) {
+                return index == count_of(p.num_outputs) ? "like" : "out_grad" + std::to_string(index);
+              })
       .shape_only({"like"})
       .infer_shape([](const SliceChannelGrad& p, Shapes& s) {
         s.output().meet(s.input(static_cast<size_t>(p.num_outputs)).get());

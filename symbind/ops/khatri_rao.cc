@@ -7,17 +7,11 @@
 namespace symbind {
 namespace {
 
-Names numbered(const std::string& stem, int64_t count) {
-  Names names;
-  for (int64_t i = 0; i < count; ++i) names.push_back(join(stem, i));
-  return names;
-}
-
 OpDef define(Op<KhatriRao> op) {
   return op.doc("The product of Khatri and Rao: column k is the Kronecker product of the matrices' columns k.")
       .param(&KhatriRao::num_args, "num_args", "number of matrices", between(1, 1000))
       .variadic(&KhatriRao::num_args, "num_args")
-      .inputs([](const KhatriRao& p) { return numbered("arg", p.num_args); })
+      .inputs(&KhatriRao::num_args, numbered("arg"))
       .infer_shape([](const KhatriRao&, Shapes& s) {
         int64_t rows = 1, columns = unknown_dim;
         for (int round = 0; round < 2; ++round)
@@ -39,12 +33,11 @@ OpDef define(Op<KhatriRao> op) {
 
 OpDef define(Op<KhatriRaoGrad> op) {
   return op.param(&KhatriRao::num_args, "num_args", "number of matrices", between(1, 1000))
-      .inputs([](const KhatriRaoGrad& p) {
-        Names names = numbered("arg", p.num_args);
-        names.insert(names.begin(), "out_grad");
-        return names;
-      })
-      .outputs([](const KhatriRaoGrad& p) { return numbered("grad", p.num_args); })
+      .inputs([](const KhatriRaoGrad& p) { return count_of(p.num_args) + 1; },
+              [](const KhatriRaoGrad&, size_t index) {
+                return index == 0 ? "out_grad" : "arg" + std::to_string(index - 1);
+              })
+      .outputs(&KhatriRao::num_args, numbered("grad"))
       .infer_shape([](const KhatriRaoGrad&, Shapes& s) {
         for (size_t i = 0; i < s.outputs(); ++i) s.output(i).meet(s.input(i + 1).get());
       });

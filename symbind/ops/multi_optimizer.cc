@@ -6,11 +6,11 @@
 namespace symbind {
 namespace {
 
-Names repeated(const Names& stems, int64_t count) {
-  Names names;
-  for (int64_t i = 0; i < count; ++i)
-    for (const std::string& stem : stems) names.push_back(join(stem, "_", i));
-  return names;
+// weight_0, grad_0, weight_1, grad_1, …
+auto repeated(Names stems) {
+  return [stems = std::move(stems)](const auto& /*params*/, size_t index) {
+    return stems[index % stems.size()] + "_" + std::to_string(index / stems.size());
+  };
 }
 
 // `each` names the inputs of one weight; those behind weight and grad are states, float32 ones where asked.
@@ -20,8 +20,8 @@ Op<P>& add_multi(Op<P>& op, const Names& each, bool float32_states) {
   op.param(&P::lrs, "lrs", "learning rates").param(&P::wds, "wds", "weight decays");
   return add_scaling(op)
       .param(&P::num_weights, "num_weights", "number of weights", at_least(1))
-      .inputs([each](const P& p) { return repeated(each, p.num_weights); })
-      .outputs([](const P& p) { return repeated({"output"}, p.num_weights); })
+      .inputs([per_weight](const P& p) { return count_of(p.num_weights) * per_weight; }, repeated(each))
+      .outputs(&P::num_weights, repeated({"output"}))
       .also_updates([per_weight](const P&, size_t input) { return input % per_weight >= 2; })
       .check([](P& p) {
         const auto wanted = static_cast<size_t>(p.num_weights);
@@ -76,7 +76,7 @@ OpDef define(Op<MultiSumSq> op) {
   return op.doc("The sum of the squares of each array.")
       .param(&MultiSumSq::num_arrays, "num_arrays", "number of arrays", at_least(1))
       .variadic(&MultiSumSq::num_arrays, "num_arrays")
-      .inputs([](const MultiSumSq& p) { return repeated({"array"}, p.num_arrays); })
+      .inputs(&MultiSumSq::num_arrays, repeated({"array"}))
       .infer_shape([](const MultiSumSq& p, Shapes& s) { s.output().meet(Shape{p.num_arrays}); })
       .infer_type([](const MultiSumSq&, Types& t) {
         for (size_t i = 0; i < t.inputs(); ++i) require_floating(t, "array", t.input(i));

@@ -17,11 +17,7 @@ OpDef define(Op<Pointwise> op) {
         require(!p.instructions.empty(),
                 "executors make _pointwise from other operators: it cannot be written by hand");
       })
-      .inputs([](const Pointwise& p) {
-        Names names;
-        for (int64_t i = 0; i < p.num_args; ++i) names.push_back(join("arg", i));
-        return names;
-      })
+      .inputs(&Pointwise::num_args, numbered("arg"))
       .elementwise();
 }
 

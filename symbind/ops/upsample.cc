@@ -64,12 +64,10 @@ OpDef define(Op<UpSampling> op) {
   return fields(op)
       .doc("Images made larger: every element becomes a block, or is spread over its neighbours.")
       .variadic(&UpSampling::num_args, "num_args")
-      .inputs([](const UpSampling& p) {
-        if (is_bilinear(p)) return Names{"data", "weight"};
-        Names names;
-        for (int64_t i = 0; i < p.num_args; ++i) names.push_back(join("arg", i));
-        return names;
-      })
+      .inputs([](const UpSampling& p) { return is_bilinear(p) ? int64_t{2} : p.num_args; },
+              [](const UpSampling& p, size_t index) {
+                return !is_bilinear(p) ? "arg" + std::to_string(index) : index == 0 ? "data" : "weight";
+              })
       .initialize("weight", R"(["bilinear", {}])")
       .infer_shape([](const UpSampling& p, Shapes& s) { is_bilinear(p) ? infer_bilinear(p, s) : infer_nearest(p, s); })
       .infer_type([](const UpSampling& p, Types& t) { is_bilinear(p) ? same_floating_type(t) : same_type(t); })
@@ -90,17 +88,10 @@ OpDef define(Op<UpSampling> op) {
 
 OpDef define(Op<UpSamplingGrad> op) {
   return fields(op)
-      .inputs([](const UpSamplingGrad& p) {
-        Names names{"out_grad"};
-        names.resize(static_cast<size_t>(p.num_args) + 1, "like");
-        return names;
-      })
+      .inputs([](const UpSamplingGrad& p) { return count_of(p.num_args) + 1; },
+              [](const UpSamplingGrad&, size_t index) { return index == 0 ? "out_grad" : "like"; })
       .shape_only({"like"})
-      .outputs([](const UpSamplingGrad& p) {
-        Names names;
-        for (int64_t i = 0; i < p.num_args; ++i) names.push_back(join("grad", i));
-        return names;
-      })
+      .outputs(&UpSampling::num_args, numbered("grad"))
       .infer_shape([](const UpSamplingGrad&, Shapes& s) {
         for (size_t i = 0; i < s.outputs(); ++i) s.output(i).meet(s.input(i + 1).get());
       });

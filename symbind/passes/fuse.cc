@@ -1,5 +1,6 @@
 #include "symbind/passes/fuse.h"
 
+#include <algorithm>
 #include <limits>
 #include <utility>
 
@@ -12,16 +13,29 @@ namespace symbind {
 Readers::Readers(const Graph& graph)
     : counts_(graph.tensors.size(), 0),
       first_(graph.tensors.size(), std::numeric_limits<int>::max()),
-      last_(graph.tensors.size(), -1) {
+      last_(graph.tensors.size(), -1),
+      begins_(graph.tensors.size() + 1, 0) {
   for (size_t i = 0; i < graph.nodes.size(); ++i)
     for (const int input : graph.nodes[i].inputs) {
       if (counts_[static_cast<size_t>(input)]++ == 0) first_[static_cast<size_t>(input)] = static_cast<int>(i);
       last_[static_cast<size_t>(input)] = static_cast<int>(i);
     }
+  for (size_t t = 0; t < counts_.size(); ++t) begins_[t + 1] = begins_[t] + static_cast<size_t>(counts_[t]);
+  nodes_.resize(begins_.back());
+  std::vector<size_t> next = begins_;
+  for (size_t i = 0; i < graph.nodes.size(); ++i)
+    for (const int input : graph.nodes[i].inputs) nodes_[next[static_cast<size_t>(input)]++] = static_cast<int>(i);
   for (const int output : graph.outputs) {
     ++counts_[static_cast<size_t>(output)];
     last_[static_cast<size_t>(output)] = -1;
   }
+}
+
+bool Readers::any_between(int first, int end, int tensor) const {
+  const auto begin = nodes_.begin() + static_cast<ptrdiff_t>(begins_[static_cast<size_t>(tensor)]);
+  const auto behind = nodes_.begin() + static_cast<ptrdiff_t>(begins_[static_cast<size_t>(tensor) + 1]);
+  const auto next = std::upper_bound(begin, behind, first);
+  return next != behind && *next < end;
 }
 
 void Replacements::put(int node, Replacement replacement, int absorbed) {

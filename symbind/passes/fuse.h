@@ -39,9 +39,13 @@ class Readers {
   // Do all nodes that read it come after this one?
   bool all_after(int node, int tensor) const { return first_[static_cast<size_t>(tensor)] > node; }
   bool is_only(int node, int tensor) const { return count(tensor) == 1 && last(tensor) == node; }
+  // Does a node read it that comes after `first` and before `end`?
+  bool any_between(int first, int end, int tensor) const;
 
  private:
   std::vector<int> counts_, first_, last_;
+  std::vector<int> nodes_;      // the readers of tensor 0 in order, then those of tensor 1, …
+  std::vector<size_t> begins_;  // by tensor: where its readers begin
 };
 
 // A node in the place of an old one, and of others that go away.

@@ -12,12 +12,9 @@ namespace {
 bool is_relu(const Activation* activation) { return activation && activation->act_type == "relu"; }
 
 // Does a node between the two read or update a moving statistic of the norm?
-bool are_states_touched_between(const Graph& graph, int norm, int end) {
+bool are_states_touched_between(const Graph& graph, const Readers& readers, int norm, int end) {
   const std::vector<int>& inputs = graph.nodes[static_cast<size_t>(norm)].inputs;
-  for (auto i = static_cast<size_t>(norm) + 1; i < static_cast<size_t>(end); ++i)
-    for (const int input : graph.nodes[i].inputs)
-      if (input == inputs[3] || input == inputs[4]) return true;
-  return false;
+  return readers.any_between(norm, end, inputs[3]) || readers.any_between(norm, end, inputs[4]);
 }
 
 // The BatchNorm whose result this node, a ReLU, alone reads; -1: none.
@@ -31,7 +28,7 @@ int norm_before(const Graph& graph, const Readers& readers, int number) {
   // Its statistics come later by this, and its states change later: nobody may want them before.
   const bool in_time = matches && readers.all_after(number, norm.first_output + 1) &&
                        readers.all_after(number, norm.first_output + 2) &&
-                       !are_states_touched_between(graph, before, number);
+                       !are_states_touched_between(graph, readers, before, number);
   return in_time ? before : -1;
 }
 

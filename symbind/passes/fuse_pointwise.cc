@@ -130,11 +130,13 @@ class PointwiseFusion {
       const GraphNode& node = graph_.nodes[i];
       if (!fusible_[i] || group_[i] != none || !alike(i, last)) continue;
       if (reads.count(node.first_output) != static_cast<size_t>(readers_[at(node.first_output)])) continue;
-      std::set<int> with = inputs;
-      with.erase(node.first_output);
-      with.insert(node.inputs.begin(), node.inputs.end());
-      if (with.size() > max_inputs || instructions + instructions_of(node) > max_instructions) continue;
-      inputs = std::move(with);
+      if (instructions + instructions_of(node) > max_instructions) continue;
+      std::set<int> added;  // what the node reads and the group does not yet
+      for (const int input : node.inputs)
+        if (!inputs.contains(input)) added.insert(input);
+      if (inputs.size() - 1 + added.size() > max_inputs) continue;
+      inputs.erase(node.first_output);
+      inputs.merge(added);
       instructions += instructions_of(node);
       group_[i] = last;
       members.push_back(i);

@@ -55,6 +55,7 @@ class Differentiation {
     for (size_t i = 0; i < forward_nodes_; ++i)
       for (const int input : graph.nodes[i].inputs)
         if (matters_[producer(input)]) matters_[i] = true;
+    for (size_t i = 0; i < graph.net_outputs; ++i) heads_[graph.outputs[i]].push_back(i);
     ports_.out_grads.assign(graph.net_outputs, -1);
     ports_.old_grads.assign(requests.size(), -1);
   }
@@ -75,10 +76,7 @@ class Differentiation {
     return Symbol({{node.source, tensor - node.first_output}});
   }
 
-  bool is_head(int tensor) const {
-    return std::find(graph_.outputs.begin(), graph_.outputs.begin() + static_cast<ptrdiff_t>(graph_.net_outputs),
-                     tensor) != graph_.outputs.begin() + static_cast<ptrdiff_t>(graph_.net_outputs);
-  }
+  bool is_head(int tensor) const { return heads_.contains(tensor); }
 
   void visit(size_t number);
   void finish(size_t request);
@@ -96,7 +94,8 @@ class Differentiation {
   };
   std::vector<Arrived> gradients_;  // by tensor: what its users contributed
   std::unordered_map<const Node*, int> number_;
-  Attributes placement_;  // of the nodes being made
+  std::unordered_map<int, std::vector<size_t>> heads_;  // by tensor: the outputs of the network that it is
+  Attributes placement_;                                // of the nodes being made
   GradientPorts ports_;
 };
 
@@ -120,8 +119,10 @@ void Differentiation::contribute(int tensor, const Symbol& part) {
 
 // The sum of what arrives at a tensor; asked for once per tensor.
 Symbol Differentiation::gradient_of(int tensor) {
-  for (size_t i = 0; i < graph_.net_outputs; ++i) {
-    if (graph_.outputs[i] != tensor || ports_.out_grads[i] >= 0) continue;
+  static const std::vector<size_t> no_heads;
+  const auto heads = heads_.find(tensor);
+  for (const size_t i : heads == heads_.end() ? no_heads : heads->second) {
+    if (ports_.out_grads[i] >= 0) continue;
     const GraphNode& node = graph_.nodes[producer(tensor)];
     auto variable = std::make_shared<Node>();
     variable->name = join(node.source->name, "_out_grad", i);

@@ -35,7 +35,7 @@ Graph Graph::from(const Symbol& symbol) {
 
 int Graph::append(NodePtr source, std::vector<int> inputs) {
   GraphNode node;
-  node.outputs = source->is_variable() ? 1 : static_cast<int>(source->op->outputs(source->params.get()).size());
+  node.outputs = source->is_variable() ? 1 : static_cast<int>(source->op->output_count(source->params.get()));
   node.source = std::move(source);
   node.inputs = std::move(inputs);
   node.first_output = static_cast<int>(tensors.size());

@@ -45,7 +45,8 @@ struct GraphNode {
   int first_output = 0;     // the outputs are the tensors first_output, first_output + 1, …
   int outputs = 0;
   Context context;
-  int random_slot = -1;  // which of the run's draws a random operator takes
+  int random_slot = -1;        // which of the run's draws a random operator takes
+  bool keeps_derived = false;  // may what its kernel derives from its inputs outlive a run? build_kernels() decides
   const Implementation* implementation = nullptr;
   std::shared_ptr<Kernel> kernel;
 

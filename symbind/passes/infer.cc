@@ -1,6 +1,7 @@
 #include "symbind/passes/infer.h"
 
 #include <algorithm>
+#include <set>
 #include <unordered_set>
 
 #include "symbind/core/error.h"
@@ -11,27 +12,65 @@ namespace {
 bool is_known(const Shape& shape) { return shape.known(); }
 bool is_known(DType dtype) { return dtype != DType::none; }
 
-// One quantity (shape or type) of every tensor, learnt by asking the operators again and again.
+bool unify(DType& known, DType other) {
+  if (known == DType::none) known = other;
+  return other == DType::none || known == other;
+}
+
+// Which nodes read which tensor.
+class Users {
+ public:
+  explicit Users(const Graph& graph) : begins_(graph.tensors.size() + 1, 0) {
+    for (const GraphNode& node : graph.nodes)
+      for (const int input : node.inputs) ++begins_[static_cast<size_t>(input) + 1];
+    for (size_t t = 0; t < graph.tensors.size(); ++t) begins_[t + 1] += begins_[t];
+    nodes_.resize(begins_.back());
+    std::vector<size_t> next = begins_;
+    for (size_t i = 0; i < graph.nodes.size(); ++i)
+      for (const int input : graph.nodes[i].inputs) nodes_[next[static_cast<size_t>(input)]++] = i;
+  }
+  std::span<const size_t> of(int tensor) const {
+    const size_t begin = begins_[static_cast<size_t>(tensor)];
+    return std::span(nodes_).subspan(begin, begins_[static_cast<size_t>(tensor) + 1] - begin);
+  }
+
+ private:
+  std::vector<size_t> begins_;  // by tensor, in nodes_
+  std::vector<size_t> nodes_;
+};
+
+// One quantity (shape or type) of every tensor. Every operator is asked once, in order; after that only those that have
+// a tensor about which another one has learnt something, from the last to the first and back again until there are
+// none: so a long network that is learnt from its end costs no more than one that is learnt from its beginning.
 template <class Value, Value Tensor::*member>
 class Learner {
  public:
   using Ask = std::function<void(const void*, Inference<Value>&)> OpDef::*;
 
-  Learner(Graph& graph, Ask ask) : graph_(graph), ask_(ask), settled_(graph.nodes.size(), false) {}
+  Learner(Graph& graph, Ask ask) : graph_(graph), users_(graph), ask_(ask), settled_(graph.nodes.size(), false) {}
 
   void learn() {
-    const auto count = static_cast<ptrdiff_t>(graph_.nodes.size());
-    for (bool forward = true, first = true;; forward = !forward, first = false) {
-      bool changed = false;
-      for (ptrdiff_t i = 0; i < count; ++i) changed |= visit(static_cast<size_t>(forward ? i : count - 1 - i));
-      if (!changed && !first) return;
-    }
+    for (now_ = 0; now_ < graph_.nodes.size(); ++now_) visit(now_);
+    is_first_round_ = false;
+    for (bool forward = false; !open_.empty(); forward = !forward) forward ? sweep_forward() : sweep_backward();
   }
 
  private:
-  bool visit(size_t number) {
+  void sweep_forward() {
+    for (auto next = open_.begin(); next != open_.end(); next = open_.upper_bound(now_)) take(next);
+  }
+  void sweep_backward() {
+    for (auto behind = open_.end(); behind != open_.begin(); behind = open_.lower_bound(now_)) take(std::prev(behind));
+  }
+  void take(std::set<size_t>::iterator node) {
+    now_ = *node;
+    open_.erase(node);
+    visit(now_);
+  }
+
+  void visit(size_t number) {
     const GraphNode& node = graph_.nodes[number];
-    if (node.is_variable() || settled_[number]) return false;
+    if (node.is_variable() || settled_[number]) return;
     const void* params = node.source->params.get();
     const Names input_names = node.op().all_inputs(params), output_names = node.op().outputs(params);
     values_.clear();
@@ -39,21 +78,43 @@ class Learner {
     for (int i = 0; i < node.outputs; ++i) values_.push_back(tensor(node.first_output + i).*member);
     const std::span<Value> all(values_);
     const auto inputs = all.first(node.inputs.size()), outputs = all.subspan(node.inputs.size());
-    Inference<Value> inference(join("[", node.op().name, " ", node.source->name, "]"), input_names, inputs,
-                               output_names, outputs);
+    Inference<Value> inference("[" + node.op().name + " " + node.source->name + "]", input_names, inputs, output_names,
+                               outputs);
     (node.op().*ask_)(params, inference);
     settled_[number] = std::all_of(values_.begin(), values_.end(), [](const Value& value) { return is_known(value); });
-    if (!inference.changed()) return false;
-    for (size_t i = 0; i < node.inputs.size(); ++i) tensor(node.inputs[i]).*member = inputs[i];
-    for (int i = 0; i < node.outputs; ++i) tensor(node.first_output + i).*member = outputs[static_cast<size_t>(i)];
-    return true;
+    if (!inference.changed()) return;
+    for (size_t i = 0; i < node.inputs.size(); ++i) learnt(node.inputs[i], inputs[i], inference.where());
+    for (int i = 0; i < node.outputs; ++i)
+      learnt(node.first_output + i, outputs[static_cast<size_t>(i)], inference.where());
+    open(number);
+  }
+
+  // Whoever has the tensor is asked once more. A tensor that is two inputs of a node gets what is learnt of either.
+  void learnt(int number, const Value& value, const std::string& where) {
+    Value& known = tensor(number).*member;
+    Value both = known;
+    if (!unify(both, value)) fail(where, " one array is two of its inputs, which need ", known, " and ", value);
+    if (known == both) return;
+    known = both;
+    open(static_cast<size_t>(graph_.producer[static_cast<size_t>(number)]));
+    for (const size_t user : users_.of(number)) open(user);
+  }
+
+  // In the first round the nodes behind this one are still to come.
+  void open(size_t node) {
+    const bool still_to_come = is_first_round_ && node > now_;
+    if (!still_to_come && !settled_[node] && !graph_.nodes[node].is_variable()) open_.insert(node);
   }
 
   Tensor& tensor(int number) { return graph_.tensors[static_cast<size_t>(number)]; }
 
   Graph& graph_;
+  const Users users_;
   Ask ask_;
   std::vector<bool> settled_;
+  bool is_first_round_ = true;
+  size_t now_ = 0;
+  std::set<size_t> open_;  // to be asked once more
   std::vector<Value> values_;
 };
 

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <queue>
 #include <random>
 #include <set>
@@ -17,7 +18,8 @@ namespace {
 
 using Offsets = std::vector<size_t>;
 using Order = std::vector<size_t>;
-constexpr size_t most_steps = 10'000'000;  // of looking for something better: a hundredth of a second
+constexpr size_t most_steps = 10'000'000;         // of looking for something better: a hundredth of a second
+constexpr size_t most_comparisons = 100'000'000;  // of placing in an order: a tenth of a second
 
 struct Packed {
   Offsets offsets;
@@ -114,8 +116,9 @@ Packed pack_by_time(const std::vector<Lifetime>& lifetimes, bool reversed) {
 
 // ---- One by one in any order ----------------------------------------------------------------------------------------
 
-// Each takes the lowest place where it meets nobody of its time.
-Packed pack_in_order(const std::vector<Lifetime>& lifetimes, const Order& order) {
+// Each takes the lowest place where it meets nobody of its time. This compares each with all others: `comparisons`
+// says how many may be made, and counts down; none is left: there is no result.
+std::optional<Packed> pack_in_order(const std::vector<Lifetime>& lifetimes, const Order& order, size_t& comparisons) {
   struct Taken {
     size_t begin, end;
     int first, last;
@@ -125,12 +128,15 @@ Packed pack_in_order(const std::vector<Lifetime>& lifetimes, const Order& order)
   Packed packed{Offsets(lifetimes.size()), 0};
   for (const size_t i : order) {
     const auto [first, last, bytes, unused] = lifetimes[i];
-    size_t offset = 0;
+    size_t offset = 0, looked_at = 0;
     for (const Taken& other : taken) {
+      ++looked_at;
       if (other.last < first || other.first > last) continue;
       if (other.begin >= offset + bytes) break;
       offset = std::max(offset, other.end);
     }
+    if (looked_at > comparisons) return std::nullopt;
+    comparisons -= looked_at;
     packed.offsets[i] = offset;
     packed.bytes = std::max(packed.bytes, offset + bytes);
     const auto place = std::upper_bound(taken.begin(), taken.end(), offset,
@@ -152,8 +158,10 @@ Order heaviest_first(const std::vector<Lifetime>& lifetimes, Weight weight) {
 bool is_good(size_t bytes, size_t bound) { return bytes <= bound + bound / 200; }
 
 // What reaches highest comes earlier the next time, as long as that helps now and then.
-Packed improved(const std::vector<Lifetime>& lifetimes, Order order, size_t bound) {
-  Packed best = pack_in_order(lifetimes, order);
+std::optional<Packed> improved(const std::vector<Lifetime>& lifetimes, Order order, size_t bound, size_t& comparisons) {
+  std::optional<Packed> first = pack_in_order(lifetimes, order, comparisons);
+  if (!first) return first;
+  Packed best = std::move(*first);
   const size_t count = lifetimes.size();
   const size_t rounds = std::min<size_t>(100, most_steps / (count * count + 1));
   std::minstd_rand random;
@@ -165,9 +173,10 @@ Packed improved(const std::vector<Lifetime>& lifetimes, Order order, size_t boun
     // To a place before it that is another one each time.
     const auto place = other.begin() + static_cast<ptrdiff_t>(random() % static_cast<size_t>(top - other.begin()));
     std::rotate(place, top, top + 1);
-    Packed packed = pack_in_order(lifetimes, other);
-    if (packed.bytes > best.bytes) continue;
-    best = std::move(packed);
+    std::optional<Packed> packed = pack_in_order(lifetimes, other, comparisons);
+    if (!packed) break;
+    if (packed->bytes > best.bytes) continue;
+    best = std::move(*packed);
     order = std::move(other);
   }
   return best;
@@ -197,12 +206,13 @@ size_t pack(std::vector<Lifetime>& lifetimes) {
     if (other.bytes < best.bytes) best = std::move(other);
   };
   if (best.bytes > bound) consider(pack_by_time(lifetimes, true));
-  // Placing in an order takes time like the square of their number.
-  int orders_left = lifetimes.size() > 15'000 ? 1 : 3;
+  // Placing in an order takes time like the square of their number: very many are left as they are.
+  size_t comparisons = most_comparisons;
   const auto try_order = [&](auto weight) {
     const bool is_enough = lifetimes.size() > 3'000 ? is_good(best.bytes, bound) : best.bytes == bound;
-    if (is_enough || orders_left-- <= 0) return;
-    consider(improved(lifetimes, heaviest_first(lifetimes, weight), bound));
+    if (is_enough) return;
+    if (std::optional<Packed> packed = improved(lifetimes, heaviest_first(lifetimes, weight), bound, comparisons))
+      consider(std::move(*packed));
   };
   try_order([](const Lifetime& life) { return std::pair(static_cast<double>(life.bytes), duration(life)); });
   try_order([](const Lifetime& life) { return std::pair(duration(life), static_cast<double>(life.bytes)); });

@@ -4,8 +4,13 @@
 #include "symbind/passes/plan_memory.h"
 
 #include <algorithm>
+#include <bit>
+#include <compare>
+#include <map>
+#include <memory>
 #include <numeric>
 #include <set>
+#include <tuple>
 
 #include "symbind/core/error.h"
 #include "symbind/passes/packing.h"
@@ -26,15 +31,69 @@ struct Range {
   bool operator==(const Range&) const = default;
 };
 
+// The tensors of a buffer, found by where they are in it. They are kept apart by the power of two that their size
+// reaches: of those of about one size only near neighbours of a range can overlap it.
+class Members {
+ public:
+  void add(int tensor, Range range) {
+    if (range.begin == range.end) return;
+    by_size_[std::bit_width(range.end - range.begin)].insert({position(range.begin), tensor, range.end - range.begin});
+    ++count_;
+  }
+
+  // Takes over the members of another buffer, which begins so many bytes behind the beginning of this one.
+  void take(Members&& other, size_t begin) {
+    other.shift_ += static_cast<int64_t>(begin);
+    if (other.count_ > count_) std::swap(*this, other);
+    for (const auto& [size, members] : other.by_size_)
+      for (const Member& member : members) add(member.tensor, other.range(member));
+    other = {};
+  }
+
+  // Visits those that overlap a range until `visit` says no. Those that are over are left out for good.
+  template <class IsOver, class Visit>
+  bool all_overlapping(Range place, IsOver is_over, Visit visit) {
+    for (auto& [size, members] : by_size_) {
+      const int64_t longest = int64_t{1} << std::min(size, 62);
+      auto next = members.lower_bound({position(place.begin) - longest, 0, 0});
+      while (next != members.end() && next->begin < position(place.end)) {
+        if (is_over(next->tensor)) {
+          next = members.erase(next);
+          --count_;
+          continue;
+        }
+        if (range(*next).overlaps(place) && !visit(next->tensor, range(*next))) return false;
+        ++next;
+      }
+    }
+    return true;
+  }
+
+ private:
+  struct Member {
+    int64_t begin;  // without the shift
+    int tensor;
+    size_t bytes;
+    auto operator<=>(const Member&) const = default;
+  };
+  int64_t position(size_t begin) const { return static_cast<int64_t>(begin) - shift_; }
+  Range range(const Member& member) const {
+    const auto begin = static_cast<size_t>(member.begin + shift_);
+    return {begin, begin + member.bytes};
+  }
+
+  std::map<int, std::set<Member>> by_size_;
+  int64_t shift_ = 0;  // so that a large buffer can become a part of a small one without being copied
+  size_t count_ = 0;
+};
+
 // The tensors in groups that share addresses.
 class Buffers {
  public:
-  explicit Buffers(const Graph& graph) : parent_(graph.tensors.size()), begin_(graph.tensors.size(), 0) {
+  explicit Buffers(const Graph& graph)
+      : parent_(graph.tensors.size()), begin_(graph.tensors.size(), 0), members_(graph.tensors.size()) {
     std::iota(parent_.begin(), parent_.end(), 0);
-    for (size_t t = 0; t < graph.tensors.size(); ++t) {
-      bytes_.push_back(graph.tensors[t].bytes());
-      members_.push_back({static_cast<int>(t)});
-    }
+    for (const Tensor& tensor : graph.tensors) bytes_.push_back(tensor.bytes());
     size_ = bytes_;
   }
 
@@ -59,34 +118,42 @@ class Buffers {
   }
   size_t bytes(int tensor) const { return bytes_[at(tensor)]; }
   size_t size(int buffer) const { return size_[at(buffer)]; }
-  const std::vector<int>& members(int buffer) const { return members_[at(buffer)]; }
   // Does the tensor fill its buffer?
   bool is_whole(int tensor) {
     const int buffer = of(tensor);
     return range(tensor) == Range{0, size_[at(buffer)]};
   }
-  // Leaves out of members() what lies there and is over.
-  template <class IsOver>
-  void forget(int buffer, Range place, IsOver is_over) {
-    std::erase_if(members_[at(buffer)], [&](int member) { return is_over(member) && range(member).overlaps(place); });
+  // Visits the tensors that overlap bytes of a buffer until `visit` says no; says whether it never did.
+  template <class IsOver, class Visit>
+  bool all_overlapping(int buffer, Range place, IsOver is_over, Visit visit) {
+    return members_of(buffer).all_overlapping(place, is_over, visit);
   }
   // The buffer `inner` becomes a part of `outer`, so many bytes from its beginning.
   void put(int inner, int outer, size_t begin) {
     parent_[at(inner)] = outer;
     begin_[at(inner)] = begin;
+    Members& all = members_of(outer);  // of the size it has had so far
+    all.take(std::move(members_of(inner)), begin);
+    members_[at(inner)].reset();
     size_[at(outer)] = std::max(size_[at(outer)], begin + size_[at(inner)]);
-    std::vector<int>&from = members_[at(inner)], &to = members_[at(outer)];
-    if (from.size() > to.size()) from.swap(to);
-    to.insert(to.end(), from.begin(), from.end());
-    std::vector<int>().swap(from);
   }
 
  private:
+  // Most tensors are alone in their buffer: the list is made when it is first needed.
+  Members& members_of(int buffer) {
+    std::unique_ptr<Members>& members = members_[at(buffer)];
+    if (!members) {
+      members = std::make_unique<Members>();
+      members->add(buffer, {0, bytes_[at(buffer)]});
+    }
+    return *members;
+  }
+
   std::vector<int> parent_;
-  std::vector<size_t> begin_;  // in the parent
-  std::vector<size_t> bytes_;  // of each tensor
-  std::vector<size_t> size_;   // of each buffer, by the tensor that stands for it
-  std::vector<std::vector<int>> members_;
+  std::vector<size_t> begin_;                      // in the parent
+  std::vector<size_t> bytes_;                      // of each tensor
+  std::vector<size_t> size_;                       // of each buffer, by the tensor that stands for it
+  std::vector<std::unique_ptr<Members>> members_;  // of each buffer, none: nobody has asked
 };
 
 class Planner {
@@ -263,21 +330,41 @@ class Planner {
       return first_write_[at(buffers_.of(node.inputs[at(pair.first)]))];
     };
     std::stable_sort(pairs.begin(), pairs.end(), [&](const auto& a, const auto& b) { return begin(a) < begin(b); });
+    if (pairs.empty()) return;
+    const NodeReads reads(node);
     std::vector<bool> is_done(at(node.outputs), false);
+    std::set<std::tuple<int, size_t, int>> refused;  // buffer and first byte of an input, and the output
     for (const auto& [in_index, out_index] : pairs) {
       const int in = node.inputs[at(in_index)], out = node.first_output + out_index;
       if (is_done[at(out_index)]) continue;
       const int from = buffers_.of(in), to = buffers_.of(out);
       if (from == to || home_[at(from)] >= 0 || home_[at(to)] >= 0 || is_variable(in)) continue;
       if (buffers_.bytes(in) != buffers_.bytes(out) || context_of(in) != node.context) continue;
-      if (!is_free_after(number, in, out_index)) continue;
-      is_done[at(out_index)] = overwrite(in, out);
-      if (is_done[at(out_index)])
-        buffers_.forget(buffers_.of(out), buffers_.range(out), [&](int member) {
-          return graph_.producer[at(member)] < number && last_use_[at(member)] <= number;
-        });
+      if (!refused.insert({from, buffers_.range(in).begin, out_index}).second) continue;
+      is_done[at(out_index)] = is_free_after(number, in, out_index, reads) && overwrite(in, out);
     }
   }
+
+  // The inputs of a node by their tensors, and what the kernel may overwrite.
+  struct NodeReads {
+    explicit NodeReads(const GraphNode& node) : allowed(node.kernel->in_place) {
+      for (size_t k = 0; k < node.inputs.size(); ++k) inputs.emplace_back(node.inputs[k], static_cast<int>(k));
+      std::sort(inputs.begin(), inputs.end());
+      std::sort(allowed.begin(), allowed.end());
+    }
+    // May the output be written over all inputs that the tensor is?
+    template <class IsRead>
+    bool may_overwrite(int tensor, int output, IsRead is_read) const {
+      for (auto input = std::lower_bound(inputs.begin(), inputs.end(), std::pair(tensor, 0));
+           input != inputs.end() && input->first == tensor; ++input)
+        if (is_read(input->second) &&
+            !std::binary_search(allowed.begin(), allowed.end(), std::pair(input->second, output)))
+          return false;
+      return true;
+    }
+    std::vector<std::pair<int, int>> inputs;  // tensor and index
+    std::vector<std::pair<int, int>> allowed;
+  };
 
   // One of the two must be free to lie where the other does.
   bool overwrite(int in, int out) {
@@ -296,23 +383,15 @@ class Planner {
 
   // Is nothing that lies where the input lies read after the node? What the node itself reads there must be exactly
   // there, and something that may be overwritten by the same output; and no other output may have the place.
-  bool is_free_after(int number, int in, int out_index) {
-    const GraphNode& node = graph_.nodes[at(number)];
-    const int buffer = buffers_.of(in);
+  bool is_free_after(int number, int in, int out_index, const NodeReads& reads) {
     const Range place = buffers_.range(in);
-    for (const int member : buffers_.members(buffer)) {
-      if (!buffers_.range(member).overlaps(place)) continue;
+    // Nodes are visited in order: what is over now stays so.
+    const auto is_over = [&](int member) { return last_use_[at(member)] < number; };
+    return buffers_.all_overlapping(buffers_.of(in), place, is_over, [&](int member, Range range) {
       if (last_use_[at(member)] > number || graph_.producer[at(member)] >= number) return false;
-    }
-    const auto& allowed = node.kernel->in_place;
-    for (size_t k = 0; k < node.inputs.size(); ++k) {
-      if (buffers_.of(node.inputs[k]) != buffer || is_shape_only(number, k)) continue;
-      const Range range = buffers_.range(node.inputs[k]);
-      if (!range.overlaps(place)) continue;
-      const std::pair pair(static_cast<int>(k), out_index);
-      if (!(range == place) || std::find(allowed.begin(), allowed.end(), pair) == allowed.end()) return false;
-    }
-    return true;
+      return range == place &&
+             reads.may_overwrite(member, out_index, [&](int input) { return !is_shape_only(number, at(input)); });
+    });
   }
 
   // ---- Places ----
@@ -346,7 +425,7 @@ class Planner {
         need(node.context, place[at(buffer)], first_write_[at(buffer)], last_read_[at(buffer)],
              aligned(buffers_.size(buffer)));
       }
-      if (const size_t bytes = plan_.skip[i] ? 0 : working_bytes(graph_, node); bytes > 0)
+      if (const size_t bytes = plan_.skip[i] ? 0 : working_bytes(node); bytes > 0)
         need(node.context, plan_.scratch[i], static_cast<int>(i), static_cast<int>(i), bytes);
     }
     for (Arena& arena : arenas_) {
@@ -389,35 +468,11 @@ class Planner {
 
 size_t MemoryPlan::total_bytes() const { return std::accumulate(arena_bytes.begin(), arena_bytes.end(), size_t{0}); }
 
-namespace {
-
-// Does a node of the graph change it while it runs?
-bool is_updated(const Graph& graph, int tensor) {
-  return std::any_of(graph.nodes.begin(), graph.nodes.end(), [&](const GraphNode& node) {
-    const auto found = std::find(node.inputs.begin(), node.inputs.end(), tensor);
-    if (found == node.inputs.end()) return false;
-    const std::vector<bool> updated = node.op().updated_inputs(node.source->params.get(), node.inputs.size());
-    for (size_t k = 0; k < updated.size(); ++k)
-      if (updated[k] && node.inputs[k] == tensor) return true;
-    return false;
-  });
-}
-
-}  // namespace
-
-bool may_keep(const Graph& graph, const GraphNode& node) {
-  if (node.kernel->kept_bytes == 0 || graph.is_train || graph.forward_nodes != graph.nodes.size()) return false;
-  return std::all_of(node.kernel->kept_from.begin(), node.kernel->kept_from.end(), [&](int index) {
-    const int tensor = node.inputs[static_cast<size_t>(index)];
-    return graph.nodes[at(graph.producer[at(tensor)])].is_variable() && !is_updated(graph, tensor);
-  });
-}
-
 size_t kept_offset(const Kernel& kernel) { return kernel.scratch_bytes > 0 ? aligned(kernel.scratch_bytes) : 0; }
 
-size_t working_bytes(const Graph& graph, const GraphNode& node) {
+size_t working_bytes(const GraphNode& node) {
   if (!node.kernel) return 0;
-  if (node.kernel->kept_bytes > 0 && !may_keep(graph, node))
+  if (node.kernel->kept_bytes > 0 && !node.keeps_derived)
     return kept_offset(*node.kernel) + aligned(node.kernel->kept_bytes);
   return node.kernel->scratch_bytes > 0 ? aligned(node.kernel->scratch_bytes) : 0;
 }

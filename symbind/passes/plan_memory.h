@@ -29,13 +29,11 @@ struct MemoryPlan {
   size_t total_bytes() const;  // of all arenas
 };
 
-// May what the node's kernel derives from its inputs outlive a run? In inference, and from variables alone that no node
-// changes.
-bool may_keep(const Graph& graph, const GraphNode& node);
-// Otherwise it lies behind the kernel's scratch, so many bytes from its beginning.
+// Where what a kernel derives from its inputs does not outlive the run, it follows the kernel's scratch, at this
+// offset.
 size_t kept_offset(const Kernel& kernel);
 // What the node's kernel needs in the arena besides its arrays: scratch, and behind it what it derives in every run.
-size_t working_bytes(const Graph& graph, const GraphNode& node);
+size_t working_bytes(const GraphNode& node);
 
 // outside[t]: the outside array that holds tensor t, or -1.
 MemoryPlan plan_memory(const Graph& graph, const std::vector<int>& outside, bool share);
