@@ -7,7 +7,7 @@
 
 namespace symbind {
 
-// What a shared library is called and how a user gets it. All texts are literals.
+// What a shared library is called and how a user gets it. The texts are kept as pointers.
 struct SharedLibraryName {
   const char* title;              // "cuBLASLt"
   const char* file;               // "libcublasLt.so"
