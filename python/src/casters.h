@@ -62,4 +62,7 @@ struct type_caster<symbind::DType> {
   }
 };
 
+template <>
+struct type_caster<symbind::NamedArrays> : dict_caster<symbind::NamedArrays, std::string, symbind::NDArray> {};
+
 }  // namespace nanobind::detail

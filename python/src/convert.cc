@@ -224,7 +224,11 @@ nb::dict dict_of(const NamedArrays& arrays) {
 
 nb::dict dict_in_order(const std::vector<std::string>& names, const std::vector<NDArray>& arrays) {
   nb::dict dict;
-  for (size_t i = 0; i < names.size(); ++i) dict[names[i].c_str()] = array_or_none(arrays[i]);
+  for (size_t i = 0; i < names.size(); ++i) {
+    // As in MXNet: a dictionary would silently lose one of the two.
+    if (dict.contains(names[i].c_str())) throw nb::value_error(join("two arrays are named '", names[i], "'").c_str());
+    dict[names[i].c_str()] = array_or_none(arrays[i]);
+  }
   return dict;
 }
 

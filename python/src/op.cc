@@ -208,13 +208,18 @@ void bind_op(nb::module_& m) {
       .def("on_symbols", &call_on_symbols, nb::arg("args"), nb::arg("kwargs"), nb::arg("called") = "")
       .def("on_arrays", &call_on_arrays);
   m.def(
-      "_find_op", [](const std::string& name) { return OpRegistry::get().find_or_null(name); },
+      "_find_op",
+      [](const std::string& name) {
+        const OpDef* op = OpRegistry::get().find_or_null(name);
+        return op && !op->internal ? op : nullptr;
+      },
       nb::rv_policy::reference);
   m.def(
-      "_require_op", [](const std::string& name) { return &OpRegistry::get().find(name); }, nb::rv_policy::reference);
+      "_require_op", [](const std::string& name) { return &OpRegistry::get().find_public(name); },
+      nb::rv_policy::reference);
   m.def("_list_ops", [] {
     std::vector<std::string> names;
-    for (const OpDef* op : OpRegistry::get().all()) {
+    for (const OpDef* op : OpRegistry::get().all_public()) {
       names.push_back(op->name);
       names.insert(names.end(), op->aliases.begin(), op->aliases.end());
     }

@@ -31,4 +31,18 @@ constexpr To convert(From value) {
   }
 }
 
+// A number as an index. One beyond the range of int64 becomes the nearer end of it, so that clipping finds the nearest
+// index; NaN becomes the lower end.
+template <class From>
+constexpr int64_t index_of(From value) {
+  if constexpr (std::is_same_v<From, float16> || std::is_same_v<From, bfloat16>) {
+    return index_of(static_cast<float>(value));
+  } else if constexpr (std::is_floating_point_v<From>) {
+    constexpr auto bound = static_cast<From>(0x1p63);
+    return value >= bound ? std::numeric_limits<int64_t>::max() : convert<int64_t>(value);
+  } else {
+    return static_cast<int64_t>(value);
+  }
+}
+
 }  // namespace symbind

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "symbind/core/array_text.h"
+#include "symbind/core/near_names.h"
 
 namespace symbind {
 
@@ -276,6 +277,18 @@ Shape resolve_reshape(const Shape& from, std::span<const int64_t> codes, bool re
   const Shape result(dims);
   if (result.size() != size) bad("the number of elements must stay the same");
   return result;
+}
+
+const NDArray& NamedArrays::at(const std::string& name) const {
+  const auto found = find(name);
+  if (found != end()) return found->second;
+  std::vector<std::string> known;
+  for (const auto& [each, array] : *this) known.push_back(each);
+  fail("there is no array '", name, "'", suggestion(name, known));
+}
+
+NDArray& NamedArrays::at(const std::string& name) {
+  return const_cast<NDArray&>(static_cast<const NamedArrays*>(this)->at(name));
 }
 
 }  // namespace symbind

@@ -147,7 +147,13 @@ NDArray::Element NDArray::operator()(Index... indices) const {
   return Element(element_at({static_cast<int64_t>(indices)...}));
 }
 
-using NamedArrays = std::map<std::string, NDArray>;
+// Arrays by name: a map whose at() fails with the names that are near.
+class NamedArrays : public std::map<std::string, NDArray> {
+ public:
+  using std::map<std::string, NDArray>::map;
+  const NDArray& at(const std::string& name) const;
+  NDArray& at(const std::string& name);
+};
 
 NDArray empty(const Shape& shape, Context context = cpu(), DType dtype = DType::float32);
 NDArray full(const Shape& shape, double value, Context context = cpu(), DType dtype = DType::float32);

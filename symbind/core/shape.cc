@@ -43,9 +43,17 @@ bool Shape::known() const {
 
 int Shape::axis(int64_t index, std::string_view who) const {
   const int64_t counted = index < 0 ? index + rank_ : index;
-  require(counted >= 0 && counted < rank_, who, " axis ", index, " is outside of an array with ", rank_,
-          " axes: ", *this);
+  if (counted < 0 || counted >= rank_) {
+    const bool something_known = std::any_of(begin(), end(), [](int64_t dim) { return dim != unknown_dim; });
+    fail(who, " axis ", index, " is outside of an array with ", rank_, rank_ == 1 ? " axis" : " axes",
+         something_known ? join(": ", *this) : "");
+  }
   return static_cast<int>(counted);
+}
+
+void Shape::fail_outside(int axis) const {
+  if (!rank_known()) fail("axis ", axis, " was asked of a shape of unknown rank");
+  fail("axis ", axis, " is outside of a shape with ", rank_, rank_ == 1 ? " axis: " : " axes: ", *this);
 }
 
 int64_t Shape::size() const { return size(0, rank_); }

@@ -35,8 +35,9 @@ class Shape {
   bool rank_known() const { return rank_ >= 0; }
   bool known() const;  // every dimension is
   int rank() const { return rank_; }
-  int64_t operator[](int axis) const { return dims_[static_cast<size_t>(axis)]; }
-  int64_t& operator[](int axis) { return dims_[static_cast<size_t>(axis)]; }
+  // Negative axes count from the end; an axis outside of the shape fails.
+  int64_t operator[](int axis) const { return dims_[index_of(axis)]; }
+  int64_t& operator[](int axis) { return dims_[index_of(axis)]; }
   // Axis counted from either end, checked; `who` is named in the error.
   int axis(int64_t index, std::string_view who) const;
 
@@ -56,6 +57,13 @@ class Shape {
   std::string str() const;  // "(32,3,?,?)"; "?" when the rank is unknown
 
  private:
+  size_t index_of(int axis) const {
+    const int counted = axis < 0 ? axis + rank_ : axis;
+    if (counted < 0 || counted >= rank_) fail_outside(axis);
+    return static_cast<size_t>(counted);
+  }
+  [[noreturn]] void fail_outside(int axis) const;
+
   int rank_ = -1;
   std::array<int64_t, max_rank> dims_{};
 };

@@ -311,7 +311,16 @@ const std::vector<NDArray>& Executor::aux_arrays() const { return impl_->aux; }
 const NamedArrays& Executor::arg_dict() const { return impl_->arg_dict; }
 const NamedArrays& Executor::grad_dict() const { return impl_->grad_dict; }
 const NamedArrays& Executor::aux_dict() const { return impl_->aux_dict; }
-const NamedArrays& Executor::output_dict() const { return impl_->output_dict; }
+const NamedArrays& Executor::output_dict() const {
+  // As in MXNet: a map by name would silently lose one of two outputs.
+  if (impl_->output_dict.size() != impl_->output_names.size()) {
+    std::vector<std::string> names = impl_->output_names;
+    std::sort(names.begin(), names.end());
+    fail("two outputs are named '", *std::adjacent_find(names.begin(), names.end()),
+         "': give their nodes different names, or use outputs()");
+  }
+  return impl_->output_dict;
+}
 
 void Executor::copy_params_from(const NamedArrays& arg_params, const NamedArrays& aux_params, bool allow_extra_params) {
   const InUse use(impl_->busy, "copy_params_from", "this executor");

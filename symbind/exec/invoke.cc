@@ -15,6 +15,7 @@ namespace {
 
 // Shapes and types of the outputs from those of the inputs.
 std::vector<Tensor> infer_outputs(const OpDef& op, const void* params, std::vector<Tensor>& inputs) {
+  op.check_count(params, inputs.size(), "");
   const size_t wanted = op.all_input_count(params);
   if (inputs.size() != wanted)
     fail("[", op.name, "] takes ", wanted, " arrays",
@@ -200,7 +201,7 @@ std::vector<NDArray> invoke(const OpDef& op, std::span<const NDArray> inputs, co
 
 std::vector<NDArray> invoke(const std::string& op_name, const std::vector<NDArray>& inputs,
                             const Attributes& attributes, const InvokeOptions& options) {
-  const OpDef& op = OpRegistry::get().find(op_name);
+  const OpDef& op = OpRegistry::get().find_public(op_name);
   Attributes all = attributes;
   if (!op.count_field.empty() && !all.count(op.count_field)) all[op.count_field] = std::to_string(inputs.size());
   return invoke(op, inputs, op.parse_params(all, "").get(), options);

@@ -66,17 +66,19 @@ class Op {
   }
 
   Op& aliases(Names names) { return def_.aliases = std::move(names), *this; }
+  Op& internal() { return def_.internal = true, *this; }
   Op& doc(std::string text) { return def_.doc = std::move(text), *this; }
 
   // One field of P: its name in files and in Python, a line of documentation, and a rule for its values. `Base` is P or
   // a struct P inherits from.
   template <class T, class Base>
   requires std::derived_from<P, Base> Op& param(T Base::*field, std::string name, std::string doc) {
-    return add_field(field, std::move(name), std::move(doc), Rule<T>{});
+    return add_field(field, std::move(name), std::move(doc), Rule<typename FieldValue<T>::type>{});
   }
   template <class T, class Base, class MakeRule>
   requires std::derived_from<P, Base> Op& param(T Base::*field, std::string name, std::string doc, MakeRule make_rule) {
-    return add_field(field, std::move(name), std::move(doc), make_rule(std::type_identity<T>{}));
+    return add_field(field, std::move(name), std::move(doc),
+                     make_rule(std::type_identity<typename FieldValue<T>::type>{}));
   }
 
   Op& inputs(Names names) {
@@ -95,9 +97,12 @@ class Op {
     return def_.inputs = all_named(def_.input_count, name), *this;
   }
   // Any number of inputs; `count` is the parameter that holds how many.
-  Op& variadic(int64_t P::*count, std::string name) {
+  Op& variadic(Required<int64_t> P::*count, std::string name) {
     def_.count_field = std::move(name);
-    def_.set_count = [count](void* p, int64_t n) { static_cast<P*>(p)->*count = n; };
+    def_.get_count = [count](const void* p) -> int64_t { return of(p).*count; };
+    def_.set_count = [count](void* p, int64_t n) {
+      if (!(of(p).*count).given()) static_cast<P*>(p)->*count = n;
+    };
     return *this;
   }
   Op& aux(Names names) {
@@ -153,6 +158,24 @@ class Op {
   template <std::invocable<const P&, Types&> F>
   Op& infer_type(F infer) {
     return def_.infer_type = [infer](const void* p, Types& t) { infer(of(p), t); }, *this;
+  }
+  // For the gradient of Forward, the operator whose parameters P extends: before its own inference, set before this,
+  // that of Forward is applied to its inputs, so that inputs which do not fit together fail.
+  template <class Forward>
+  requires std::derived_from<P, Forward> Op& shapes_of() {
+    def_.infer_shape = [own = def_.infer_shape](const void* p, Shapes& s) {
+      infer_as_forward(op_of<Forward>(), static_cast<const Forward*>(&of(p)), s);
+      own(p, s);
+    };
+    return *this;
+  }
+  template <class Forward>
+  requires std::derived_from<P, Forward> Op& types_of() {
+    def_.infer_type = [own = def_.infer_type](const void* p, Types& t) {
+      infer_as_forward(op_of<Forward>(), static_cast<const Forward*>(&of(p)), t);
+      own(p, t);
+    };
+    return *this;
   }
   template <std::invocable<const P&, Grad&> F>
   Op& gradient(F gradient) {
@@ -225,19 +248,22 @@ class Op {
   }
 
   template <class T, class Base>
-  Op& add_field(T Base::*member, std::string name, std::string doc, Rule<T> rule) {
+  Op& add_field(T Base::*member, std::string name, std::string doc, Rule<typename FieldValue<T>::type> rule) {
+    using Value = FieldValue<T>;
     const P defaults{};
     ParamField field;
     field.name = std::move(name);
     field.doc = std::move(doc);
-    field.type = type_text<T>();
-    field.is_required = is_missing(defaults.*member);
+    field.type = type_text<typename Value::type>();
+    field.is_required = Value::is_required;
     if (!field.is_required) field.default_text = print(defaults.*member);
     field.parse = [member](void* p, std::string_view text) { parse(text, static_cast<P*>(p)->*member); };
     field.print = [member](const void* p) { return print(of(p).*member); };
-    field.missing = [member](const void* p) { return is_missing(of(p).*member); };
+    field.given = [member](const void* p) { return Value::given(of(p).*member); };
     field.broken_rule = [member, rule](const void* p) -> std::string {
-      return !rule.holds || rule.holds(of(p).*member) ? "" : rule.text;
+      const auto& value = Value::of(of(p).*member);
+      if (is_no_type(value)) return "must be a type";
+      return !rule.holds || rule.holds(value) ? "" : rule.text;
     };
     def_.fields.push_back(std::move(field));
     return *this;
@@ -246,10 +272,15 @@ class Op {
   OpDef def_;
 };
 
-// Registers operators one after the other: each block in ops/ is `OpDef define(Op<P> op)`.
+// Registers operators one after the other: each block in ops/ is `OpDef define(Op<P> op)`. Operators that only the
+// library itself uses are registered by add_internal.
 template <class P>
 void add(OpRegistry& registry, const std::string& name, OpDef (*define)(Op<P>)) {
   registry.add(define(Op<P>(name)), typeid(P));
+}
+template <class P>
+void add_internal(OpRegistry& registry, const std::string& name, OpDef (*define)(Op<P>)) {
+  registry.add(define(std::move(Op<P>(name).internal())), typeid(P));
 }
 
 }  // namespace symbind

@@ -272,6 +272,9 @@ Symbol build(std::vector<NodeRecord>& records, const std::vector<std::vector<int
     const bool variable = record.op == "null";
     if (!variable) node->op = OpRegistry::get().find_or_null(record.op);
     if (!variable && !node->op) fail(source, ": ", user, " needs the operator '", record.op, "', which is not here");
+    if (!variable && node->op->internal)
+      fail(source, ": ", user, " is of the operator '", record.op,
+           "', which is internal to the library: a file cannot hold it");
     require(!variable || record.inputs.empty(), source, ": ", user, " is a variable and has inputs");
     old.fix_attributes(record, node->op);
     node->attributes = std::move(record.attributes);

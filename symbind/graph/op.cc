@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <deque>
-#include <numeric>
 #include <unordered_map>
 
 #include "symbind/core/error.h"
+#include "symbind/core/near_names.h"
 #include "symbind/graph/attributes.h"
 
 namespace symbind {
@@ -57,6 +57,53 @@ void all_equal(Inference<Value>& values) {
 void same_shape(Shapes& shapes) { all_equal(shapes); }
 void same_type(Types& types) { all_equal(types); }
 
+namespace {
+
+template <class Value>
+Value unknown() {
+  if constexpr (std::is_same_v<Value, DType>)
+    return DType::none;
+  else
+    return {};
+}
+
+}  // namespace
+
+template <class Value>
+void infer_as_forward(const OpDef& forward, const void* params, Inference<Value>& gradient) {
+  const Names inputs = forward.all_inputs(params), outputs = forward.outputs(params);
+  std::vector<Value> values(inputs.size() + outputs.size(), unknown<Value>());
+  const auto index_in = [](const Names& names, std::string_view name) {
+    return static_cast<size_t>(std::find(names.begin(), names.end(), name) - names.begin());
+  };
+  size_t likes = 0;
+  // Where an input of the gradient is among the values; none for what the operator does not have.
+  const auto value_of = [&](std::string_view name) -> Value* {
+    if (name == "like") return likes < inputs.size() ? &values[likes++] : nullptr;
+    if (const size_t input = index_in(inputs, name); input < inputs.size()) return &values[input];
+    size_t output = index_in(outputs, name);
+    if (name == "out_grad") output = 0;
+    for (size_t i = 0; output >= outputs.size() && name.starts_with("out_grad") && i < outputs.size(); ++i)
+      if (name.substr(8) == std::to_string(i)) output = i;
+    return output < outputs.size() ? &values[inputs.size() + output] : nullptr;
+  };
+  std::vector<Value*> matched;
+  for (size_t i = 0; i < gradient.inputs(); ++i) {
+    matched.push_back(value_of(gradient.input_name(i)));
+    if (matched.back()) *matched.back() = gradient.input(i).get();
+  }
+  const std::span<Value> all(values);
+  Inference<Value> inference(gradient.where(), inputs, all.first(inputs.size()), outputs, all.subspan(inputs.size()));
+  if constexpr (std::is_same_v<Value, Shape>)
+    forward.infer_shape(params, inference);
+  else
+    forward.infer_type(params, inference);
+  for (size_t i = 0; i < gradient.inputs(); ++i)
+    if (matched[i]) gradient.input(i).meet(*matched[i]);
+}
+template void infer_as_forward(const OpDef& forward, const void* params, Shapes& gradient);
+template void infer_as_forward(const OpDef& forward, const void* params, Types& gradient);
+
 // ---- Parameters -----------------------------------------------------------------------------------------------------
 
 namespace {
@@ -96,10 +143,7 @@ std::shared_ptr<const void> OpDef::parse_params(const Attributes& attributes, st
 std::shared_ptr<const void> OpDef::checked_params(const void* params, std::string_view node) const {
   auto checked = copy_params(params);
   for (const ParamField& field : fields) {
-    if (field.missing(checked.get())) {
-      if (field.is_required) fail(where(*this, node), " ", field.name, " must be given: ", field.doc);
-      continue;
-    }
+    if (!field.given(checked.get())) fail(where(*this, node), " ", field.name, " must be given: ", field.doc);
     const std::string broken = field.broken_rule(checked.get());
     if (!broken.empty()) fail(where(*this, node), " ", field.name, " ", broken, ": ", field.print(checked.get()));
   }
@@ -115,6 +159,21 @@ std::shared_ptr<const void> OpDef::checked_params(const void* params, std::strin
     fail(where(*this, node), " would have ", wanted, " inputs and ", made, " outputs; an operator has at most ",
          most_arrays, " of each");
   return checked;
+}
+
+void OpDef::check_count(const void* params, size_t given, std::string_view node) const {
+  if (!get_count) return;
+  const auto counted = static_cast<size_t>(get_count(params));
+  if (counted <= given) return;
+  // An input that the operator initializes itself (the weight of a bilinear UpSampling) may be left out.
+  if (counted - given <= input_attributes.size()) {
+    const Names names = inputs(params);
+    if (std::all_of(names.begin() + static_cast<std::ptrdiff_t>(given), names.end(),
+                    [&](const std::string& input) { return input_attributes.count(input) > 0; }))
+      return;
+  }
+  fail(where(*this, node), " ", count_field, " is ", counted, ", but ", given, given == 1 ? " input is" : " inputs are",
+       " given");
 }
 
 Attributes OpDef::print_params(const void* params) const {
@@ -173,26 +232,6 @@ void OpRegistry::add(OpDef op, std::type_index params_type) {
           "' belong to another operator already");
 }
 
-namespace {
-
-// How many letters must be put in, left out or changed to make one word of the other.
-size_t distance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), size_t{0});
-  for (size_t i = 0; i < a.size(); ++i) {
-    size_t diagonal = row[0];
-    row[0] = i + 1;
-    for (size_t j = 0; j < b.size(); ++j) {
-      const size_t changed = diagonal + (a[i] == b[j] ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({changed, row[j] + 1, row[j + 1] + 1});
-    }
-  }
-  return row.back();
-}
-
-}  // namespace
-
 const OpDef* OpRegistry::find_or_null(std::string_view name) const {
   const auto found = impl_->by_name.find(std::string(name));
   return found == impl_->by_name.end() ? nullptr : found->second;
@@ -200,11 +239,17 @@ const OpDef* OpRegistry::find_or_null(std::string_view name) const {
 
 const OpDef& OpRegistry::find(std::string_view name) const {
   if (const OpDef* op = find_or_null(name)) return *op;
-  std::vector<std::string> near;
-  for (const auto& [known, op] : impl_->by_name)
-    if (distance(lower_case(known), lower_case(name)) <= 1 + name.size() / 6) near.push_back(known);
-  std::sort(near.begin(), near.end());
+  Names known;
+  for (const auto& [each, op] : impl_->by_name)
+    if (!op->internal) known.push_back(each);
+  const Names near = near_names(name, known);
   fail("there is no operator '", name, "'", near.empty() ? "" : "; near it are " + comma_separated(near));
+}
+
+const OpDef& OpRegistry::find_public(std::string_view name) const {
+  const OpDef& op = find(name);
+  require(!op.internal, "'", name, "' is an internal operator of the library: it cannot be used by name");
+  return op;
 }
 
 const OpDef& OpRegistry::find(std::type_index params_type) const {
@@ -216,6 +261,12 @@ const OpDef& OpRegistry::find(std::type_index params_type) const {
 std::vector<const OpDef*> OpRegistry::all() const {
   std::vector<const OpDef*> ops;
   for (const OpDef& op : impl_->ops) ops.push_back(&op);
+  return ops;
+}
+
+std::vector<const OpDef*> OpRegistry::all_public() const {
+  std::vector<const OpDef*> ops = all();
+  std::erase_if(ops, [](const OpDef* op) { return op->internal; });
   return ops;
 }
 

@@ -43,6 +43,7 @@ class Inference {
   Inferred<Value> operator[](std::string_view input);
   Inferred<Value> input(size_t index) { return {*this, inputs_[index], input_names_[index]}; }
   Inferred<Value> output(size_t index = 0) { return {*this, outputs_[index], output_names_[index]}; }
+  const std::string& input_name(size_t index) const { return input_names_[index]; }
   size_t inputs() const { return inputs_.size(); }
   size_t outputs() const { return outputs_.size(); }
   const std::string& where() const { return where_; }  // "[Convolution conv1]"
@@ -133,6 +134,8 @@ class OpDef {
   std::string name;
   Names aliases;
   std::string doc;
+  // The library's own: gradients, fused operators and steps of optimizers. Users and files cannot name it.
+  bool internal = false;
   std::vector<ParamField> fields;
 
   std::function<std::shared_ptr<void>()> make_params;  // with defaults
@@ -152,7 +155,8 @@ class OpDef {
   std::function<void(void* params)> check;
 
   std::string count_field;  // the parameter that holds the number of inputs ("num_args"), for operators that take any
-  std::function<void(void* params, int64_t count)> set_count;
+  std::function<int64_t(const void* params)> get_count;
+  std::function<void(void* params, int64_t count)> set_count;  // where the user did not give it
   // For operators that take keywords besides their fields: where one goes, and all of them. None: such a keyword fails.
   std::function<void(void* params, const std::string& key, const std::string& text)> take_keyword;
   std::function<Attributes(const void* params)> keywords;
@@ -174,6 +178,8 @@ class OpDef {
   std::shared_ptr<const void> parse_params(const Attributes& attributes, std::string_view node) const;
   // Checks a struct filled in C++ and completes it.
   std::shared_ptr<const void> checked_params(const void* params, std::string_view node) const;
+  // For operators that take any number of inputs: fails when the parameters count more than are given.
+  void check_count(const void* params, size_t given, std::string_view node) const;
   // The fields that differ from their defaults, as text.
   Attributes print_params(const void* params) const;
 
@@ -190,14 +196,24 @@ class OpDef {
   std::function<std::string(const void* params, size_t output)> output_name;
 };
 
+// For the gradient of an operator: applies the inference of that operator, `forward`, to the gradient's inputs. They
+// are matched by name: its inputs and outputs have their own, "like" is the next of its inputs, "out_grad" (or
+// out_grad0, …) are its outputs. What the gradient does not read stays unknown.
+template <class Value>
+void infer_as_forward(const OpDef& forward, const void* params, Inference<Value>& gradient);
+
 // The registry: filled once by register_all_ops() (ops/all_ops.cc), read ever after.
 class OpRegistry {
  public:
   static const OpRegistry& get();
-  const OpDef& find(std::string_view name) const;  // by name or alias; fails with near names
+  // By name or alias; fails with near names. Names that come from users or files are looked up by find_public(), which
+  // refuses internal operators.
+  const OpDef& find(std::string_view name) const;
   const OpDef* find_or_null(std::string_view name) const;
+  const OpDef& find_public(std::string_view name) const;
   const OpDef& find(std::type_index params_type) const;
-  std::vector<const OpDef*> all() const;  // in order of registration
+  std::vector<const OpDef*> all() const;         // in order of registration
+  std::vector<const OpDef*> all_public() const;  // without internal operators
 
   void add(OpDef op, std::type_index params_type);
 

@@ -1,12 +1,15 @@
 // How the fields of an operator's parameter struct are read from text, written as text, and checked.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <functional>
-#include <limits>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "symbind/core/dtype.h"
@@ -18,16 +21,61 @@ namespace symbind {
 using Tuple = std::vector<int64_t>;                         // "(3, 3)"
 using OptionalTuple = std::vector<std::optional<int64_t>>;  // "(None, 2)", for slices
 
-// The default of a field that the user must give.
-struct Required {
-  constexpr operator int64_t() const { return std::numeric_limits<int64_t>::min(); }
-  constexpr operator double() const { return std::numeric_limits<double>::quiet_NaN(); }
-  operator std::string() const { return std::string(1, '\0'); }
-  operator Tuple() const { return {std::numeric_limits<int64_t>::min()}; }
-  operator OptionalTuple() const { return {std::numeric_limits<int64_t>::min()}; }
-  constexpr operator DType() const { return DType::none; }
+// A field without a default, which the user must give. It reads as its value; whether it was given is kept beside the
+// value, so every value is one a user may give. A number converts, a class is inherited from.
+template <class T>
+class Required;
+
+// What a user may write for a Required<T>: what converts to T, but no fraction for a whole number.
+template <class U, class T>
+concept GivenAs = std::convertible_to<U, T> && !std::derived_from<std::remove_cvref_t<U>, Required<T>> &&
+                  !(std::integral<T> && std::floating_point<std::remove_cvref_t<U>>);
+
+template <class T>
+requires(!std::is_class_v<T>) class Required<T> {
+ public:
+  constexpr Required() = default;
+  template <GivenAs<T> U>
+  constexpr Required(U value) : value_(static_cast<T>(value)), given_(true) {}
+  constexpr operator const T&() const { return value_; }
+  constexpr const T& get() const { return value_; }
+  constexpr bool given() const { return given_; }
+
+ private:
+  T value_{};
+  bool given_ = false;
 };
-inline constexpr Required required;
+
+template <class T>
+requires std::is_class_v<T>
+class Required<T> : public T {
+ public:
+  Required() = default;
+  template <GivenAs<T> U>
+  Required(U&& value) : T(std::forward<U>(value)), given_(true) {}
+  Required(std::initializer_list<typename T::value_type> values) : T(values), given_(true) {}
+  const T& get() const { return *this; }
+  bool given() const { return given_; }
+
+ private:
+  bool given_ = false;
+};
+
+// The type of the value of a field: T for a Required<T>, else the field's own.
+template <class T>
+struct FieldValue {
+  using type = T;
+  static constexpr bool is_required = false;
+  static const T& of(const T& field) { return field; }
+  static bool given(const T&) { return true; }
+};
+template <class T>
+struct FieldValue<Required<T>> {
+  using type = T;
+  static constexpr bool is_required = true;
+  static const T& of(const Required<T>& field) { return field.get(); }
+  static bool given(const Required<T>& field) { return field.given(); }
+};
 
 // Text as MXNet writes it into files, for each type a parameter can have.
 void parse(std::string_view text, bool& value);
@@ -61,17 +109,26 @@ std::string print(const std::optional<T>& value) {
   return value ? print(*value) : "None";
 }
 
-inline bool is_missing(bool) { return false; }
-inline bool is_missing(int64_t value) { return value == int64_t{required}; }
-inline bool is_missing(double value) { return value != value; }
-inline bool is_missing(const std::string& value) { return value == std::string(required); }
-inline bool is_missing(DType value) { return value == DType::none; }
-inline bool is_missing(const Tuple& value) { return value == Tuple(required); }
-inline bool is_missing(const OptionalTuple& value) { return value == OptionalTuple(required); }
-inline bool is_missing(const std::vector<double>&) { return false; }
 template <class T>
-bool is_missing(const std::optional<T>&) {
-  return false;
+void parse(std::string_view text, Required<T>& field) {
+  T given{};
+  parse(text, given);
+  field = std::move(given);
+}
+template <class T>
+std::string print(const Required<T>& field) {
+  return print(field.get());
+}
+
+// No value of a field of a type, though C++ can write it.
+template <class T>
+bool is_no_type(const T& value) {
+  if constexpr (std::is_same_v<T, DType>)
+    return value == DType::none;
+  else if constexpr (std::is_same_v<T, std::optional<DType>>)
+    return value == DType::none;
+  else
+    return false;
 }
 
 // What a field may hold. A check returns the rule that is broken, or nothing.
@@ -139,7 +196,7 @@ struct ParamField {
   bool is_required = false;
   std::function<void(void* params, std::string_view text)> parse;
   std::function<std::string(const void* params)> print;
-  std::function<bool(const void* params)> missing;
+  std::function<bool(const void* params)> given;               // always true where it is not required
   std::function<std::string(const void* params)> broken_rule;  // empty when all is well
 };
 

@@ -229,9 +229,7 @@ std::string Symbol::tojson() const { return to_json(*this); }
 
 void Symbol::save(const std::string& file) const { write_file_atomically(file, tojson()); }
 
-Symbol Symbol::load(const std::string& file) {
-  return from_json(read_whole_file(file), file);
-}
+Symbol Symbol::load(const std::string& file) { return from_json(read_whole_file(file), file); }
 
 Symbol Symbol::load_json(std::string_view text) { return from_json(text, "JSON text"); }
 
@@ -275,6 +273,9 @@ Symbol make_node(const OpDef& op, const Inputs& given, std::shared_ptr<const voi
   node->attributes = AttrScope::merged(attributes);
 
   const std::string where = "[" + op.name + " " + node->name + "]";
+  // Without any inputs all become variables.
+  if (const size_t count = given.positional().size() + given.named().size(); count > 0)
+    op.check_count(node->params.get(), count, node->name);
   const Names names = op.all_inputs(node->params.get());
   std::vector<const Symbol*> by_position(names.size(), nullptr);
   if (given.positional().size() > names.size())
@@ -316,7 +317,7 @@ Symbol apply(const OpDef& op, const Inputs& inputs, std::shared_ptr<const void> 
 }
 
 Symbol apply(const std::string& op_name, const Inputs& inputs, const Attributes& attributes, const std::string& name) {
-  const OpDef& op = OpRegistry::get().find(op_name);
+  const OpDef& op = OpRegistry::get().find_public(op_name);
   Attributes all;
   for (const auto& [key, value] : attributes) all[is_steering(key) ? hidden_key(key) : key] = value;
   if (!op.count_field.empty() && !all.count(op.count_field))

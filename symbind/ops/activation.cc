@@ -42,7 +42,7 @@ const std::vector<std::string>& activation_types() {
 
 void register_activation(OpRegistry& registry) {
   add(registry, "Activation", define_activation);
-  add(registry, "_backward_Activation", define_activation_grad);
+  add_internal(registry, "_backward_Activation", define_activation_grad);
 }
 
 }  // namespace symbind

@@ -6,7 +6,7 @@
 namespace symbind {
 
 struct Activation {
-  std::string act_type = required;  // relu, sigmoid, softrelu, softsign, tanh
+  Required<std::string> act_type = {};  // relu, sigmoid, softrelu, softsign, tanh
 };
 inline constexpr Builder<Activation> activation;
 

@@ -176,15 +176,15 @@ OpDef define(Op<MpLambUpdatePhase2> op) {
 void register_adaptive_optimizer(OpRegistry& registry) {
   add<AdamUpdate>(registry, "adam_update", define);
   add<AdamWUpdate>(registry, "_adamw_update", define);
-  add<AdamaxUpdate>(registry, "_adamax_update", define);
-  add<NadamUpdate>(registry, "_nadam_update", define);
+  add_internal<AdamaxUpdate>(registry, "_adamax_update", define);
+  add_internal<NadamUpdate>(registry, "_nadam_update", define);
   add<FtmlUpdate>(registry, "ftml_update", define);
   add<FtrlUpdate>(registry, "ftrl_update", define);
   add<RmspropUpdate>(registry, "rmsprop_update", define);
   add<RmspropalexUpdate>(registry, "rmspropalex_update", define);
-  add<AdagradUpdate>(registry, "_adagrad_update", define);
+  add_internal<AdagradUpdate>(registry, "_adagrad_update", define);
   add<GroupAdagradUpdate>(registry, "_contrib_group_adagrad_update", define);
-  add<AdadeltaUpdate>(registry, "_adadelta_update", define);
+  add_internal<AdadeltaUpdate>(registry, "_adadelta_update", define);
   add<LambUpdatePhase1>(registry, "lamb_update_phase1", define);
   add<LambUpdatePhase2>(registry, "lamb_update_phase2", define);
   add<MpLambUpdatePhase1>(registry, "mp_lamb_update_phase1", define);

@@ -7,7 +7,7 @@
 namespace symbind {
 
 struct AdamUpdate {
-  double lr = required;
+  Required<double> lr = {};
   double beta1 = 0.9;
   double beta2 = 0.999;
   double epsilon = 1e-8;
@@ -34,7 +34,7 @@ inline constexpr Builder<AdamWUpdate> adamw_update;
 
 // `lr` is already divided by 1 - beta1^t.
 struct AdamaxUpdate {
-  double lr = required;
+  Required<double> lr = {};
   double beta1 = 0.9;
   double beta2 = 0.999;
   double wd = 0;
@@ -46,13 +46,13 @@ inline constexpr Builder<AdamaxUpdate> adamax_update;
 // With the factors of this step's schedule: the shares of the gradient and of the mean in the step, and the correction
 // of the running square.
 struct NadamUpdate {
-  double lr = required;
+  Required<double> lr = {};
   double beta1 = 0.9;
   double beta2 = 0.999;
   double epsilon = 1e-8;
-  double grad_share = required;
-  double mean_share = required;
-  double square_correction = required;
+  Required<double> grad_share = {};
+  Required<double> mean_share = {};
+  Required<double> square_correction = {};
   double wd = 0;
   double rescale_grad = 1;
   double clip_gradient = -1;
@@ -60,11 +60,11 @@ struct NadamUpdate {
 inline constexpr Builder<NadamUpdate> nadam_update;
 
 struct FtmlUpdate {
-  double lr = required;
+  Required<double> lr = {};
   double beta1 = 0.6;
   double beta2 = 0.999;
   double epsilon = 1e-8;
-  int64_t t = required;
+  Required<int64_t> t = {};
   double wd = 0;
   double rescale_grad = 1;
   double clip_grad = -1;
@@ -72,7 +72,7 @@ struct FtmlUpdate {
 inline constexpr Builder<FtmlUpdate> ftml_update;
 
 struct FtrlUpdate {
-  double lr = required;
+  Required<double> lr = {};
   double lamda1 = 0.01;
   double beta = 1;
   double wd = 0;
@@ -82,7 +82,7 @@ struct FtrlUpdate {
 inline constexpr Builder<FtrlUpdate> ftrl_update;
 
 struct RmspropUpdate {
-  double lr = required;
+  Required<double> lr = {};
   double gamma1 = 0.95;
   double epsilon = 1e-8;
   double wd = 0;
@@ -92,7 +92,7 @@ struct RmspropUpdate {
 };
 // The centered kind, after Graves.
 struct RmspropalexUpdate {
-  double lr = required;
+  Required<double> lr = {};
   double gamma1 = 0.95;
   double gamma2 = 0.9;
   double epsilon = 1e-8;
@@ -105,7 +105,7 @@ inline constexpr Builder<RmspropUpdate> rmsprop_update;
 inline constexpr Builder<RmspropalexUpdate> rmspropalex_update;
 
 struct AdagradUpdate {
-  double lr = required;
+  Required<double> lr = {};
   double epsilon = 1e-7;
   double wd = 0;
   double rescale_grad = 1;
@@ -115,7 +115,7 @@ inline constexpr Builder<AdagradUpdate> adagrad_update;
 
 // One rate for each row of a matrix.
 struct GroupAdagradUpdate {
-  double lr = required;
+  Required<double> lr = {};
   double rescale_grad = 1;
   double clip_gradient = -1;
   double epsilon = 1e-5;
@@ -137,14 +137,14 @@ struct LambUpdatePhase1 {
   double beta1 = 0.9;
   double beta2 = 0.999;
   double epsilon = 1e-6;
-  int64_t t = required;
+  Required<int64_t> t = {};
   bool bias_correction = true;
-  double wd = required;
+  Required<double> wd = {};
   double rescale_grad = 1;
   double clip_gradient = -1;
 };
 struct LambUpdatePhase2 {
-  double lr = required;
+  Required<double> lr = {};
   double lower_bound = -1;  // below 0: none
   double upper_bound = -1;
 };

@@ -80,12 +80,16 @@ Op<P>& as_gradient(Op<P>& op) {
         s.output(0).meet(s["data"]);
         s["out_grad"].meet(s["data"]);
         for (size_t index : {1, 2}) s.output(index).meet(s["gamma"]);
+        if (s.input_name(s.inputs() - 1) == "sum") s["sum"].meet(s["data"]);
       })
+      .template shapes_of<BatchNorm>()
       .infer_type([](const P&, Types& t) {
         t.output(0).meet(t["data"]);
         t["out_grad"].meet(t["data"]);
         for (size_t index : {1, 2}) t.output(index).meet(t["gamma"]);
-      });
+        if (t.input_name(t.inputs() - 1) == "sum") t["sum"].meet(t["data"]);
+      })
+      .template types_of<BatchNorm>();
 }
 
 OpDef define_batch_norm_grad(Op<BatchNormGrad> op) {
@@ -113,9 +117,9 @@ BatchNormSize size_of(const BatchNorm& params, const Shape& data) {
 
 void register_batch_norm(OpRegistry& registry) {
   add(registry, "BatchNorm", define_batch_norm);
-  add(registry, "_backward_BatchNorm", define_batch_norm_grad);
-  add(registry, "_BatchNorm_Relu", define_batch_norm_relu);
-  add(registry, "_backward_BatchNorm_Relu", define_batch_norm_relu_grad);
+  add_internal(registry, "_backward_BatchNorm", define_batch_norm_grad);
+  add_internal(registry, "_BatchNorm_Relu", define_batch_norm_relu);
+  add_internal(registry, "_backward_BatchNorm_Relu", define_batch_norm_relu_grad);
 }
 
 }  // namespace symbind

@@ -1,6 +1,7 @@
 #include "symbind/ops/batch_norm_again.h"
 
 #include "symbind/graph/define.h"
+#include "symbind/ops/floating.h"
 
 namespace symbind {
 namespace {
@@ -22,12 +23,16 @@ OpDef define(Op<BatchNormAgain> op) {
       .infer_type([](const BatchNormAgain&, Types& t) {
         t["data"].meet(t.output());
         t.output().meet(t["data"]);
+        require_floating(t, "data", t["data"]);
+        require_floating(t, "gamma", t["gamma"]);
         for (const char* input : {"beta", "mean", "var"}) t[input].meet(t["gamma"]);
       });
 }
 
 }  // namespace
 
-void register_batch_norm_again(OpRegistry& registry) { add<BatchNormAgain>(registry, "_BatchNorm_again", define); }
+void register_batch_norm_again(OpRegistry& registry) {
+  add_internal<BatchNormAgain>(registry, "_BatchNorm_again", define);
+}
 
 }  // namespace symbind

@@ -72,17 +72,33 @@ void add_choices(OpRegistry& registry) {
   add_comparison<"broadcast_logical_xor">(registry, "1 where one of both is zero, else 0, with broadcasting.");
 }
 
+// The smaller array broadcasts to the shape of the larger one.
+void require_broadcast(Shapes& s, const char* smaller, const char* larger) {
+  const auto from = s[smaller], to = s[larger];
+  if (!from.known() || !to.known()) return;
+  bool fits = from.rank() <= to.rank();
+  for (int axis = 1; fits && axis <= from.rank(); ++axis) fits = from[-axis] == to[-axis] || from[-axis] == 1;
+  require(fits, s.where(), " ", smaller, " must broadcast to ", larger, ": ", smaller, " ", from.get(), ", ", larger,
+          " ", to.get());
+}
+
 OpDef define(Op<SumToLike> op) {
   return op.inputs({"data", "like"})
       .shape_only({"like"})
-      .infer_shape([](const auto&, Shapes& s) { s.output().meet(s["like"]); })
+      .infer_shape([](const auto&, Shapes& s) {
+        s.output().meet(s["like"]);
+        require_broadcast(s, "like", "data");
+      })
       .gradient([](const auto&, Grad& g) { g.set("data", spread_like(g.out_grad(), g.input("data"))); });
 }
 
 OpDef define(Op<SpreadLike> op) {
   return op.inputs({"data", "like"})
       .shape_only({"like"})
-      .infer_shape([](const auto&, Shapes& s) { s.output().meet(s["like"]); })
+      .infer_shape([](const auto&, Shapes& s) {
+        s.output().meet(s["like"]);
+        require_broadcast(s, "data", "like");
+      })
       .gradient([](const auto&, Grad& g) { g.set("data", sum_to_like(g.out_grad(), g.input("data"))); });
 }
 
@@ -116,8 +132,8 @@ void register_broadcast(OpRegistry& registry) {
   add_comparison<"broadcast_lesser">(registry, "1 where lhs < rhs, else 0, with broadcasting.");
   add_comparison<"broadcast_lesser_equal">(registry, "1 where lhs ≤ rhs, else 0, with broadcasting.");
   add_choices(registry);
-  registry.add(define(Op<SumToLike>("_sum_to_like")), typeid(SumToLike));
-  registry.add(define(Op<SpreadLike>("_spread_like")), typeid(SpreadLike));
+  add_internal<SumToLike>(registry, "_sum_to_like", define);
+  add_internal<SpreadLike>(registry, "_spread_like", define);
 }
 
 }  // namespace symbind

@@ -78,6 +78,9 @@ OpDef define(Op<ConcatGrad> op) {
               [](const ConcatGrad&, size_t index) { return index == 0 ? "out_grad" : "like"; })
       .shape_only({"like"})
       .outputs(&Concat::num_args, numbered("grad"))
+      .check([](ConcatGrad& p) {
+        require(p.num_args <= most_inputs, "num_args must be at most ", most_inputs, ": ", p.num_args);
+      })
       .infer_shape([](const ConcatGrad& p, Shapes& s) {
         infer_joined(s, p.dim, 1, s.input(0));
         for (size_t i = 0; i < s.outputs(); ++i) s.output(i).meet(s.input(i + 1));
@@ -142,7 +145,9 @@ OpDef define(Op<StackGrad> op) {
       .infer_shape([](const StackGrad& p, Shapes& s) {
         const Shape& whole = s.input(0);
         if (!whole.rank_known()) return;
-        const Shape part = without_axis(whole, whole.axis(p.axis, s.where()));
+        const int axis = whole.axis(p.axis, s.where());
+        s.input(0).meet_dim(axis, p.num_args);
+        const Shape part = without_axis(whole, axis);
         for (size_t i = 0; i < s.outputs(); ++i) s.output(i).meet(part);
       })
       .pieces_of_input(
@@ -218,6 +223,7 @@ OpDef define(Op<SliceChannelGrad> op) {
       .infer_shape([](const SliceChannelGrad& p, Shapes& s) {
         s.output().meet(s.input(static_cast<size_t>(p.num_outputs)).get());
       })
+      .shapes_of<SliceChannel>()
       .pieces_of_output([](const SliceChannelGrad& p, auto inputs, auto outputs) {
         return neighbours_along(p.axis, outputs[0], inputs.first(static_cast<size_t>(p.num_outputs)));
       });
@@ -227,11 +233,11 @@ OpDef define(Op<SliceChannelGrad> op) {
 
 void register_concat(OpRegistry& registry) {
   add<Concat>(registry, "Concat", define);
-  add<ConcatGrad>(registry, "_backward_Concat", define);
+  add_internal<ConcatGrad>(registry, "_backward_Concat", define);
   add<Stack>(registry, "stack", define);
-  add<StackGrad>(registry, "_backward_stack", define);
+  add_internal<StackGrad>(registry, "_backward_stack", define);
   add<SliceChannel>(registry, "SliceChannel", define);
-  add<SliceChannelGrad>(registry, "_backward_SliceChannel", define);
+  add_internal<SliceChannelGrad>(registry, "_backward_SliceChannel", define);
 }
 
 }  // namespace symbind

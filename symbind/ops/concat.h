@@ -6,7 +6,7 @@
 namespace symbind {
 
 struct Concat {
-  int64_t num_args = required;
+  Required<int64_t> num_args = {};
   int64_t dim = 1;
 };
 inline constexpr Builder<Concat> concat;
@@ -17,7 +17,7 @@ inline constexpr Builder<ConcatGrad> concat_grad;
 
 struct Stack {
   int64_t axis = 0;
-  int64_t num_args = required;
+  Required<int64_t> num_args = {};
 };
 inline constexpr Builder<Stack> stack;
 
@@ -26,7 +26,7 @@ struct StackGrad : Stack {};
 inline constexpr Builder<StackGrad> stack_grad;
 
 struct SliceChannel {
-  int64_t num_outputs = required;
+  Required<int64_t> num_outputs = {};
   int64_t axis = 1;
   bool squeeze_axis = false;
 };

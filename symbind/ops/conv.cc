@@ -17,7 +17,7 @@ void complete(Convolution& p) {
   for (const auto& [name, tuple] : {std::pair("stride", &p.stride), {"dilate", &p.dilate}, {"pad", &p.pad}})
     require(tuple->size() == rank, name, " must have as many numbers as kernel: ", name, " ", print(*tuple),
             ", kernel ", print(p.kernel));
-  for (const Tuple* tuple : {&p.kernel, &p.stride, &p.dilate, &p.pad})
+  for (const Tuple* tuple : std::initializer_list<const Tuple*>{&p.kernel, &p.stride, &p.dilate, &p.pad})
     for (int64_t number : *tuple)
       require(number <= largest_window, "kernel, stride, dilate and pad must be at most ", largest_window, ": ",
               number);
@@ -116,7 +116,9 @@ OpDef define_grad_data(Op<ConvolutionGradData> op) {
       .inputs({"out_grad", "weight", "data"})
       .shape_only({"data"})
       .outputs({"data_grad"})
-      .infer_shape([](const ConvolutionGradData&, Shapes& s) { s.output().meet(s["data"]); });
+      .infer_shape([](const ConvolutionGradData&, Shapes& s) { s.output().meet(s["data"]); })
+      .shapes_of<Convolution>()
+      .types_of<Convolution>();
 }
 
 OpDef define_grad_weight(Op<ConvolutionGradWeight> op) {
@@ -129,7 +131,9 @@ OpDef define_grad_weight(Op<ConvolutionGradWeight> op) {
       .infer_shape([](const ConvolutionGradWeight& p, Shapes& s) {
         s.output(0).meet(s["weight"]);
         if (!p.no_bias) s.output(1).meet({p.num_filter});
-      });
+      })
+      .shapes_of<Convolution>()
+      .types_of<Convolution>();
 }
 
 }  // namespace
@@ -156,8 +160,8 @@ ConvolutionSize size_of(const Convolution& params, const Shape& data, const Shap
 
 void register_conv(OpRegistry& registry) {
   add(registry, "Convolution", define_convolution);
-  add(registry, "_backward_Convolution_data", define_grad_data);
-  add(registry, "_backward_Convolution_weight", define_grad_weight);
+  add_internal(registry, "_backward_Convolution_data", define_grad_data);
+  add_internal(registry, "_backward_Convolution_weight", define_grad_weight);
 }
 
 }  // namespace symbind

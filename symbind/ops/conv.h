@@ -9,11 +9,11 @@ namespace symbind {
 
 // stride, dilate and pad are as long as kernel once the struct is checked.
 struct Convolution {
-  Tuple kernel = required;
+  Required<Tuple> kernel = {};
   Tuple stride = {};
   Tuple dilate = {};
   Tuple pad = {};
-  int64_t num_filter = required;
+  Required<int64_t> num_filter = {};
   int64_t num_group = 1;
   int64_t workspace = 1024;
   bool no_bias = false;

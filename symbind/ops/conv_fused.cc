@@ -2,6 +2,7 @@
 
 #include "symbind/ops/activation.h"
 #include "symbind/ops/conv_fields.h"
+#include "symbind/ops/floating.h"
 
 namespace symbind {
 namespace {
@@ -23,6 +24,12 @@ int64_t channels_of(const ConvolutionFused& p, const Shape& data) {
   return data[channels_behind(p.layout) ? data.rank() - 1 : 1];
 }
 
+std::vector<std::string> activations() {
+  std::vector<std::string> names = activation_types();
+  names.push_back("");
+  return names;
+}
+
 OpDef define(Op<ConvolutionFused> op) {
   return with_convolution_fields(op)
       .doc("A convolution with BatchNorm, another array and an activation taken into it.")
@@ -34,7 +41,7 @@ OpDef define(Op<ConvolutionFused> op) {
       .param(&ConvolutionFused::norm_fix_gamma, "norm_fix_gamma", "its fix_gamma")
       .param(&ConvolutionFused::sum, "sum", "add another array")
       .param(&ConvolutionFused::sum_is_spent, "sum_is_spent", "nobody reads that array afterwards")
-      .param(&ConvolutionFused::act_type, "act_type", "the activation; empty: none")
+      .param(&ConvolutionFused::act_type, "act_type", "the activation; empty: none", one_of(activations()))
       .inputs([](const ConvolutionFused& p) { return input_names(p); })
       .infer_shape([](const ConvolutionFused& p, Shapes& s) {
         infer_convolution(p, s);
@@ -45,7 +52,7 @@ OpDef define(Op<ConvolutionFused> op) {
           if (p.norm) s.input(static_cast<size_t>(at.norm) + i).meet({p.num_filter});
         }
       })
-      .infer_type([](const ConvolutionFused&, Types& t) { same_type(t); });
+      .infer_type([](const ConvolutionFused&, Types& t) { same_floating_type(t); });
 }
 
 }  // namespace
@@ -60,6 +67,6 @@ ConvolutionFusedInputs inputs_of(const ConvolutionFused& p) {
   return at;
 }
 
-void register_conv_fused(OpRegistry& registry) { add(registry, "_Convolution_Fused", define); }
+void register_conv_fused(OpRegistry& registry) { add_internal(registry, "_Convolution_Fused", define); }
 
 }  // namespace symbind

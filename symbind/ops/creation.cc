@@ -36,7 +36,7 @@ void require_numbers(const P& p) {
 
 // How many numbers there are up to the stop.
 int64_t length_of(const Arange& p) {
-  const double start = p.stop ? p.start : 0, stop = p.stop.value_or(p.start);
+  const double start = p.stop ? p.start.get() : 0, stop = p.stop.value_or(p.start.get());
   const double steps = std::max(0.0, std::ceil((stop - start) / p.step));
   require(steps * static_cast<double>(p.repeat) < 1e15, steps, " numbers, each ", p.repeat, " times, are too many");
   return static_cast<int64_t>(steps) * p.repeat;
@@ -79,7 +79,7 @@ OpDef define(Op<Eye> op) {
       .param(&Eye::M, "M", "number of columns; 0: as many as rows")
       .param(&Eye::k, "k", "the diagonal: 0 begins at the corner, positive ones lie above, negative ones below")
       .infer_shape([](const Eye& p, Shapes& s) {
-        s.output().meet(Shape{p.N, p.M > 0 ? p.M : p.N});
+        s.output().meet(Shape{p.N, p.M > 0 ? p.M : p.N.get()});
       });
   return add_common(op);
 }

@@ -30,7 +30,7 @@ inline constexpr Builder<Full> make_full;
 // start, start + step, … before stop, each `repeat` times. Without a stop, start is the stop and 0 the start; or, with
 // infer_range, there are as many numbers as the rest of the network needs.
 struct Arange {
-  double start = required;
+  Required<double> start = {};
   std::optional<double> stop = std::nullopt;
   double step = 1;
   int64_t repeat = 1;
@@ -41,9 +41,9 @@ struct Arange {
 inline constexpr Builder<Arange> make_arange;
 
 struct Linspace {
-  double start = required;
-  double stop = required;
-  int64_t num = required;
+  Required<double> start = {};
+  Required<double> stop = {};
+  Required<int64_t> num = {};
   bool endpoint = true;
   std::string ctx = "";
   DType dtype = DType::float32;
@@ -51,7 +51,7 @@ struct Linspace {
 inline constexpr Builder<Linspace> make_linspace;
 
 struct Eye {
-  int64_t N = required;
+  Required<int64_t> N = {};
   int64_t M = 0;  // 0: N
   int64_t k = 0;
   std::string ctx = "";

@@ -39,14 +39,16 @@ OpDef define(Op<CumSumGrad> op) {
       .inputs({"out_grad", "a"})
       .shape_only({"a"})
       .infer_shape([](const CumSumGrad&, Shapes& s) { s.output().meet(s["a"].get()); })
-      .infer_type([](const CumSumGrad&, Types& t) { t.output().meet(t["a"]); });
+      .shapes_of<CumSum>()
+      .infer_type([](const CumSumGrad&, Types& t) { t.output().meet(t["a"]); })
+      .types_of<CumSum>();
 }
 
 }  // namespace
 
 void register_cumsum(OpRegistry& registry) {
   add<CumSum>(registry, "_np_cumsum", define);
-  add<CumSumGrad>(registry, "_backward_np_cumsum", define);
+  add_internal<CumSumGrad>(registry, "_backward_np_cumsum", define);
 }
 
 }  // namespace symbind

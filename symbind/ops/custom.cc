@@ -216,7 +216,7 @@ OpDef define_custom_grad(Op<CustomGrad> op) {
 
 void register_custom(OpRegistry& registry) {
   add(registry, "Custom", define_custom);
-  add(registry, "_backward_Custom", define_custom_grad);
+  add_internal(registry, "_backward_Custom", define_custom_grad);
 }
 
 }  // namespace symbind

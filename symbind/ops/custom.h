@@ -83,7 +83,7 @@ struct CustomOpSpec {
 };
 
 struct Custom {
-  std::string op_type = required;
+  Required<std::string> op_type = {};
   Attributes arguments = {};                           // all other keywords
   std::shared_ptr<const CustomOpSpec> spec = nullptr;  // made from the above
 };

@@ -22,7 +22,8 @@ void complete(Deconvolution& p) {
   require(p.target_shape.empty() || p.target_shape.size() == rank,
           "target_shape must have as many numbers as kernel: target_shape ", print(p.target_shape), ", kernel ",
           print(p.kernel));
-  for (const Tuple* tuple : {&p.kernel, &p.stride, &p.dilate, &p.pad, &p.adj, &p.target_shape})
+  for (const Tuple* tuple :
+       std::initializer_list<const Tuple*>{&p.kernel, &p.stride, &p.dilate, &p.pad, &p.adj, &p.target_shape})
     for (const int64_t number : *tuple)
       require(number <= largest_window, "kernel, stride, dilate, pad, adj and target_shape must be at most ",
               largest_window, ": ", number);
@@ -112,14 +113,18 @@ OpDef define(Op<DeconvolutionGradData> op) {
   return with_fields(op)
       .inputs({"out_grad", "weight", "data"})
       .shape_only({"data"})
-      .infer_shape([](const auto&, Shapes& s) { s.output().meet(s["data"]); });
+      .infer_shape([](const auto&, Shapes& s) { s.output().meet(s["data"]); })
+      .shapes_of<Deconvolution>()
+      .types_of<Deconvolution>();
 }
 
 OpDef define(Op<DeconvolutionGradWeight> op) {
   return with_fields(op)
       .inputs({"out_grad", "data", "weight"})
       .shape_only({"weight"})
-      .infer_shape([](const auto&, Shapes& s) { s.output().meet(s["weight"]); });
+      .infer_shape([](const auto&, Shapes& s) { s.output().meet(s["weight"]); })
+      .shapes_of<Deconvolution>()
+      .types_of<Deconvolution>();
 }
 
 }  // namespace
@@ -139,8 +144,8 @@ Convolution reversed(const Deconvolution& params, const Shape& data) {
 
 void register_deconv(OpRegistry& registry) {
   add<Deconvolution>(registry, "Deconvolution", define);
-  add<DeconvolutionGradData>(registry, "_backward_Deconvolution_data", define);
-  add<DeconvolutionGradWeight>(registry, "_backward_Deconvolution_weight", define);
+  add_internal<DeconvolutionGradData>(registry, "_backward_Deconvolution_data", define);
+  add_internal<DeconvolutionGradWeight>(registry, "_backward_Deconvolution_weight", define);
 }
 
 }  // namespace symbind

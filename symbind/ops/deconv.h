@@ -8,13 +8,13 @@ namespace symbind {
 
 // stride, dilate, pad and adj are as long as kernel once the struct is checked.
 struct Deconvolution {
-  Tuple kernel = required;
+  Required<Tuple> kernel = {};
   Tuple stride = {};
   Tuple dilate = {};
   Tuple pad = {};
   Tuple adj = {};
   Tuple target_shape = {};  // the extents of the result; pad and adj follow from them
-  int64_t num_filter = required;
+  Required<int64_t> num_filter = {};
   int64_t num_group = 1;
   int64_t workspace = 512;
   bool no_bias = true;

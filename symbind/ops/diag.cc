@@ -51,9 +51,11 @@ OpDef define(Op<Diag> op) {
 }
 
 OpDef define(Op<DiagGrad> op) {
-  return with_fields(op).inputs({"out_grad", "data"}).shape_only({"data"}).infer_shape([](const DiagGrad&, Shapes& s) {
-    s.output().meet(s["data"].get());
-  });
+  return with_fields(op)
+      .inputs({"out_grad", "data"})
+      .shape_only({"data"})
+      .infer_shape([](const DiagGrad&, Shapes& s) { s.output().meet(s["data"].get()); })
+      .shapes_of<Diag>();
 }
 
 }  // namespace
@@ -79,7 +81,7 @@ Diagonals diagonals_of(const Diag& params, const Shape& whole, std::string_view 
 
 void register_diag(OpRegistry& registry) {
   add<Diag>(registry, "diag", define);
-  add<DiagGrad>(registry, "_backward_diag", define);
+  add_internal<DiagGrad>(registry, "_backward_diag", define);
 }
 
 }  // namespace symbind

@@ -124,8 +124,8 @@ MatrixProduct product_of_rhs_grad(const Dot& p, const Shape& lhs, const Shape& r
 
 void register_dot(OpRegistry& registry) {
   add<Dot>(registry, "dot", define);
-  add<DotLhsGrad>(registry, "_backward_dot_lhs", define);
-  add<DotRhsGrad>(registry, "_backward_dot_rhs", define);
+  add_internal<DotLhsGrad>(registry, "_backward_dot_lhs", define);
+  add_internal<DotRhsGrad>(registry, "_backward_dot_rhs", define);
   add<BatchDot>(registry, "batch_dot", define);
 }
 

@@ -133,13 +133,13 @@ void add_choices(OpRegistry& registry) {
 template <FixedString name>
 void add_unary_grad(OpRegistry& registry, const char* read) {
   Op<UnaryGrad<name>> op{std::string(name.view())};
-  op.inputs({"out_grad", read}).elementwise();
+  op.internal().inputs({"out_grad", read}).elementwise();
   add(registry, op);
 }
 template <FixedString name>
 void add_binary_grad(OpRegistry& registry) {
   Op<BinaryGrad<name>> op{std::string(name.view())};
-  op.inputs({"out_grad", "lhs", "rhs"}).elementwise();
+  op.internal().inputs({"out_grad", "lhs", "rhs"}).elementwise();
   add(registry, op);
 }
 

@@ -97,7 +97,7 @@ inline constexpr Builder<BinaryGrad<"_backward_mod_rhs">> mod_rhs_grad;
 
 // The sum of any number of arrays of one shape.
 struct AddN {
-  int64_t num_args = required;
+  Required<int64_t> num_args = {};
 };
 inline constexpr Builder<AddN> add_n;
 

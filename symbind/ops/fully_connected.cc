@@ -97,8 +97,8 @@ FullyConnectedSize size_of(const FullyConnected& params, const Shape& data) {
 
 void register_fully_connected(OpRegistry& registry) {
   add(registry, "FullyConnected", define_fully_connected);
-  add(registry, "_FullyConnected_Activation", define_fully_connected_activation);
-  add(registry, "_FullyConnected_Transposed", define_fully_connected_transposed);
+  add_internal(registry, "_FullyConnected_Activation", define_fully_connected_activation);
+  add_internal(registry, "_FullyConnected_Transposed", define_fully_connected_transposed);
 }
 
 }  // namespace symbind

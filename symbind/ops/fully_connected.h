@@ -6,7 +6,7 @@
 namespace symbind {
 
 struct FullyConnected {
-  int64_t num_hidden = required;
+  Required<int64_t> num_hidden = {};
   bool no_bias = false;
   bool flatten = true;
 };
@@ -14,7 +14,7 @@ inline constexpr Builder<FullyConnected> fully_connected;
 
 // Made by the fuse pass; act_type is Activation's.
 struct FullyConnectedActivation : FullyConnected {
-  std::string act_type = required;
+  Required<std::string> act_type = {};
 };
 inline constexpr Builder<FullyConnectedActivation> fully_connected_activation;
 

@@ -47,6 +47,7 @@ OpDef define(Op<TakeGrad> op) {
       .inputs({"out_grad", "indices", "a"})
       .shape_only({"a"})
       .infer_shape([](const TakeGrad&, Shapes& s) { s.output().meet(s["a"].get()); })
+      .shapes_of<Take>()
       .infer_type([](const TakeGrad&, Types& t) { type_follows(t, "out_grad"); });
 }
 
@@ -138,6 +139,7 @@ OpDef define(Op<PickGrad> op) {
       .inputs({"out_grad", "index", "data"})
       .shape_only({"data"})
       .infer_shape([](const PickGrad&, Shapes& s) { s.output().meet(s["data"].get()); })
+      .shapes_of<Pick>()
       .infer_type([](const PickGrad&, Types& t) { type_follows(t, "out_grad"); });
 }
 
@@ -234,6 +236,7 @@ OpDef define(Op<GatherNdGrad> op) {
   return op.inputs({"out_grad", "indices", "data"})
       .shape_only({"data"})
       .infer_shape([](const GatherNdGrad&, Shapes& s) { s.output().meet(s["data"].get()); })
+      .shapes_of<GatherNd>()
       .infer_type([](const GatherNdGrad&, Types& t) { type_follows(t, "out_grad"); });
 }
 
@@ -254,16 +257,16 @@ OpDef define(Op<ScatterNd> op) {
 
 void register_gather(OpRegistry& registry) {
   add<Take>(registry, "take", define);
-  add<TakeGrad>(registry, "_backward_take", define);
+  add_internal<TakeGrad>(registry, "_backward_take", define);
   add<Embedding>(registry, "Embedding", define);
   add<OneHot>(registry, "one_hot", define);
   add<Pick>(registry, "pick", define);
-  add<PickGrad>(registry, "_backward_pick", define);
+  add_internal<PickGrad>(registry, "_backward_pick", define);
   add<BatchTake>(registry, "batch_take", define);
   add<FillElement>(registry, "fill_element_0index", define);
   add<Where>(registry, "where", define);
   add<GatherNd>(registry, "gather_nd", define);
-  add<GatherNdGrad>(registry, "_backward_gather_nd", define);
+  add_internal<GatherNdGrad>(registry, "_backward_gather_nd", define);
   add<ScatterNd>(registry, "scatter_nd", define);
 }
 

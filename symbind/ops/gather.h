@@ -12,8 +12,8 @@ struct Take {
 inline constexpr Builder<Take> take_along;
 
 struct Embedding {
-  int64_t input_dim = required;
-  int64_t output_dim = required;
+  Required<int64_t> input_dim = {};
+  Required<int64_t> output_dim = {};
   DType dtype = DType::float32;
   bool sparse_grad = false;
 };
@@ -24,7 +24,7 @@ struct TakeGrad : Take {};
 inline constexpr Builder<TakeGrad> take_grad;
 
 struct OneHot {
-  int64_t depth = required;
+  Required<int64_t> depth = {};
   double on_value = 1;
   double off_value = 0;
   DType dtype = DType::float32;
@@ -55,12 +55,12 @@ inline constexpr Builder<Where> where;
 struct GatherNd {};
 inline constexpr Builder<GatherNd> gather_nd;
 struct ScatterNd {
-  Tuple shape = required;
+  Required<Tuple> shape = {};
 };
 inline constexpr Builder<ScatterNd> scatter_nd;
 
 // (out_grad, indices, data for its shape) → zeros with every part of out_grad added where it was gathered
-struct GatherNdGrad {};
+struct GatherNdGrad : GatherNd {};
 inline constexpr Builder<GatherNdGrad> gather_nd_grad;
 
 void register_gather(OpRegistry& registry);

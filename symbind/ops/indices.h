@@ -11,11 +11,11 @@ struct SizeArray {};
 inline constexpr Builder<SizeArray> size_array;
 
 struct RavelMultiIndex {
-  Tuple shape = required;  // the first extent counts for nothing, and may be -1
+  Required<Tuple> shape = {};  // the first extent counts for nothing, and may be -1
 };
 inline constexpr Builder<RavelMultiIndex> ravel_multi_index;
 struct UnravelIndex {
-  Tuple shape = required;
+  Required<Tuple> shape = {};
 };
 inline constexpr Builder<UnravelIndex> unravel_index;
 

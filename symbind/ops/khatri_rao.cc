@@ -40,14 +40,16 @@ OpDef define(Op<KhatriRaoGrad> op) {
       .outputs(&KhatriRao::num_args, numbered("grad"))
       .infer_shape([](const KhatriRaoGrad&, Shapes& s) {
         for (size_t i = 0; i < s.outputs(); ++i) s.output(i).meet(s.input(i + 1).get());
-      });
+      })
+      .shapes_of<KhatriRao>()
+      .types_of<KhatriRao>();
 }
 
 }  // namespace
 
 void register_khatri_rao(OpRegistry& registry) {
   add<KhatriRao>(registry, "khatri_rao", define);
-  add<KhatriRaoGrad>(registry, "_backward_khatri_rao", define);
+  add_internal<KhatriRaoGrad>(registry, "_backward_khatri_rao", define);
 }
 
 }  // namespace symbind

@@ -6,7 +6,7 @@
 namespace symbind {
 
 struct KhatriRao {
-  int64_t num_args = required;
+  Required<int64_t> num_args = {};
 };
 inline constexpr Builder<KhatriRao> khatri_rao;
 

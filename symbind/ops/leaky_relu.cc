@@ -70,14 +70,16 @@ OpDef define(Op<LeakyReLUGrad> op) {
       .infer_shape([](const LeakyReLUGrad& p, Shapes& s) {
         s.output(0).meet(s["data"].get());
         if (p.act_type == "prelu") s.output(1).meet(s["gamma"].get());
-      });
+      })
+      .shapes_of<LeakyReLU>()
+      .types_of<LeakyReLU>();
 }
 
 }  // namespace
 
 void register_leaky_relu(OpRegistry& registry) {
   add<LeakyReLU>(registry, "LeakyReLU", define);
-  add<LeakyReLUGrad>(registry, "_backward_LeakyReLU", define);
+  add_internal<LeakyReLUGrad>(registry, "_backward_LeakyReLU", define);
 }
 
 }  // namespace symbind

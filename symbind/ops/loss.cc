@@ -76,7 +76,9 @@ OpDef define_softmax_output_grad(Op<SoftmaxOutputGrad> op) {
         return p.out_grad ? Names{"out_grad", "output", "label"} : Names{"output", "label"};
       })
       .outputs({"data_grad"})
-      .infer_shape([](const SoftmaxOutputGrad&, Shapes& s) { s.output().meet(s["output"]); });
+      .infer_shape([](const SoftmaxOutputGrad&, Shapes& s) { s.output().meet(s["output"]); })
+      .shapes_of<SoftmaxOutput>()
+      .types_of<SoftmaxOutput>();
 }
 
 // ---- Regression -----------------------------------------------------------------------------------------------------
@@ -117,12 +119,14 @@ Op<P> regression(std::string name, std::string doc, Builder<G> grad) {
   return op;
 }
 
-template <class G>
+template <class G, class P>
 OpDef define_regression_grad(Op<G> op) {
   return op.param(&G::grad_scale, "grad_scale", "factor of the gradient")
       .inputs({"output", "label"})
       .outputs({"data_grad"})
-      .infer_shape([](const G&, Shapes& s) { s.output().meet(s["output"]); });
+      .infer_shape([](const G&, Shapes& s) { s.output().meet(s["output"]); })
+      .template shapes_of<P>()
+      .template types_of<P>();
 }
 
 void register_regression(OpRegistry& registry) {
@@ -142,8 +146,10 @@ void register_regression(OpRegistry& registry) {
                                                mae_regression_output_grad)
                    .view(),
                typeid(MAERegressionOutput));
-  add<LinearRegressionOutputGrad>(registry, "_backward_LinearRegressionOutput", define_regression_grad);
-  add<MAERegressionOutputGrad>(registry, "_backward_MAERegressionOutput", define_regression_grad);
+  add_internal<LinearRegressionOutputGrad>(registry, "_backward_LinearRegressionOutput",
+                                           define_regression_grad<LinearRegressionOutputGrad, LinearRegressionOutput>);
+  add_internal<MAERegressionOutputGrad>(registry, "_backward_MAERegressionOutput",
+                                        define_regression_grad<MAERegressionOutputGrad, MAERegressionOutput>);
 }
 
 // ---- SVMOutput and softmax_cross_entropy ----------------------------------------------------------------------------
@@ -178,7 +184,9 @@ OpDef define_svm_output_grad(Op<SVMOutputGrad> op) {
   return svm_fields(op)
       .inputs({"output", "label"})
       .outputs({"data_grad"})
-      .infer_shape([](const SVMOutputGrad&, Shapes& s) { s.output().meet(s["output"]); });
+      .infer_shape([](const SVMOutputGrad&, Shapes& s) { s.output().meet(s["output"]); })
+      .shapes_of<SVMOutput>()
+      .types_of<SVMOutput>();
 }
 
 OpDef define_softmax_cross_entropy(Op<SoftmaxCrossEntropy> op) {
@@ -200,7 +208,9 @@ OpDef define_softmax_cross_entropy(Op<SoftmaxCrossEntropy> op) {
 OpDef define_softmax_cross_entropy_grad(Op<SoftmaxCrossEntropyGrad> op) {
   return op.inputs({"out_grad", "data", "label"})
       .outputs({"data_grad"})
-      .infer_shape([](const SoftmaxCrossEntropyGrad&, Shapes& s) { s.output().meet(s["data"]); });
+      .infer_shape([](const SoftmaxCrossEntropyGrad&, Shapes& s) { s.output().meet(s["data"]); })
+      .shapes_of<SoftmaxCrossEntropy>()
+      .types_of<SoftmaxCrossEntropy>();
 }
 
 // ---- MakeLoss -------------------------------------------------------------------------------------------------------
@@ -239,14 +249,14 @@ SoftmaxSize size_of(const SoftmaxOutput& params, const Shape& data) {
 
 void register_loss(OpRegistry& registry) {
   add(registry, "SoftmaxOutput", define_softmax_output);
-  add(registry, "_backward_SoftmaxOutput", define_softmax_output_grad);
+  add_internal(registry, "_backward_SoftmaxOutput", define_softmax_output_grad);
   register_regression(registry);
   add(registry, "SVMOutput", define_svm_output);
-  add(registry, "_backward_SVMOutput", define_svm_output_grad);
+  add_internal(registry, "_backward_SVMOutput", define_svm_output_grad);
   add(registry, "softmax_cross_entropy", define_softmax_cross_entropy);
-  add(registry, "_backward_softmax_cross_entropy", define_softmax_cross_entropy_grad);
+  add_internal(registry, "_backward_softmax_cross_entropy", define_softmax_cross_entropy_grad);
   add(registry, "MakeLoss", define_make_loss);
-  add(registry, "_backward_MakeLoss", define_make_loss_grad);
+  add_internal(registry, "_backward_MakeLoss", define_make_loss_grad);
 }
 
 }  // namespace symbind

@@ -61,7 +61,7 @@ struct SoftmaxCrossEntropy {};
 inline constexpr Builder<SoftmaxCrossEntropy> softmax_cross_entropy;
 
 // (out_grad, data, label) → data_grad
-struct SoftmaxCrossEntropyGrad {};
+struct SoftmaxCrossEntropyGrad : SoftmaxCrossEntropy {};
 inline constexpr Builder<SoftmaxCrossEntropyGrad> softmax_cross_entropy_grad;
 
 struct MakeLoss {

@@ -21,7 +21,7 @@ void add_smooth(OpRegistry& registry, std::string doc) {
       [](const auto&, Grad& g) { g.set("data", Builder<UnaryGrad<grad_name>>{}(g.out_grad(), g.input("data"))); });
   registry.add(op, typeid(Unary<name>));
   Op<UnaryGrad<grad_name>> grad{std::string(grad_name.view())};
-  grad.inputs({"out_grad", "data"}).elementwise();
+  grad.internal().inputs({"out_grad", "data"}).elementwise();
   registry.add(grad, typeid(UnaryGrad<grad_name>));
 }
 
@@ -118,11 +118,11 @@ void register_math(OpRegistry& registry) {
   add_roundings(registry);
   add_functions(registry);
   add(registry, "clip", define_clip);
-  add(registry, "_backward_clip", define_clip_grad);
+  add_internal(registry, "_backward_clip", define_clip_grad);
   add(registry, "smooth_l1", define_smooth_l1);
-  add(registry, "_backward_smooth_l1", define_smooth_l1_grad);
+  add_internal(registry, "_backward_smooth_l1", define_smooth_l1_grad);
   add(registry, "hard_sigmoid", define_hard_sigmoid);
-  add(registry, "_backward_hard_sigmoid", define_hard_sigmoid_grad);
+  add_internal(registry, "_backward_hard_sigmoid", define_hard_sigmoid_grad);
 }
 
 }  // namespace symbind

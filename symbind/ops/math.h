@@ -45,8 +45,8 @@ template <SymbolOrArray T> T logical_not(const T& x, const std::string& name = "
 // clang-format on
 
 struct Clip {
-  double a_min = required;
-  double a_max = required;
+  Required<double> a_min = {};
+  Required<double> a_max = {};
 };
 inline constexpr Builder<Clip> clip;
 

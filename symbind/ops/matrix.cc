@@ -210,7 +210,7 @@ void register_matrix(OpRegistry& registry) {
   add<ReshapeLike>(registry, "reshape_like", define);
   add<Transpose>(registry, "transpose", define);
   add<Cast>(registry, "Cast", define);
-  add<CastLike>(registry, "_cast_like", define);
+  add_internal<CastLike>(registry, "_cast_like", define);
 }
 
 }  // namespace symbind

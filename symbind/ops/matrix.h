@@ -30,7 +30,7 @@ struct Transpose {
 inline constexpr Builder<Transpose> transpose;
 
 struct Cast {
-  DType dtype = required;
+  Required<DType> dtype = {};
 };
 inline constexpr Builder<Cast> cast;
 

@@ -18,7 +18,7 @@ OpDef define(Op<Moments> op) {
       .infer_shape([](const Moments& p, Shapes& s) {
         const Shape& data = s["data"];
         if (!data.rank_known()) return;
-        const auto reduced = reduced_axes(p.axes, false, data.rank(), s.where());
+        const auto reduced = reduced_axes(p.axes, false, data, s.where());
         Shape shape = Shape::scalar();
         for (int axis = 0; axis < data.rank(); ++axis) {
           const bool stays = !reduced[static_cast<size_t>(axis)];

@@ -32,14 +32,14 @@ inline constexpr Builder<MultiMpSgdMomUpdate> multi_mp_sgd_mom_update;
 
 // The sum of the squares of each array.
 struct MultiSumSq {
-  int64_t num_arrays = required;
+  Required<int64_t> num_arrays = {};
 };
 inline constexpr Builder<MultiSumSq> multi_sum_sq;
 
 // Learning rates scaled by how large weights are against their gradients.
 struct MultiLars {
-  double eta = required;
-  double eps = required;
+  Required<double> eta = {};
+  Required<double> eps = {};
   double rescale_grad = 1;
 };
 inline constexpr Builder<MultiLars> multi_lars;

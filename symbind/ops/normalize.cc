@@ -30,7 +30,9 @@ OpDef define(Op<L2Normalization> op) {
         g.set("data", l2_normalization_grad(g.out_grad(), g.input("data"), {p}));
       });
 }
-OpDef define(Op<L2NormalizationGrad> op) { return l2_fields(op).inputs({"out_grad", "data"}); }
+OpDef define(Op<L2NormalizationGrad> op) {
+  return l2_fields(op).inputs({"out_grad", "data"}).shapes_of<L2Normalization>().types_of<L2Normalization>();
+}
 
 template <class P>
 Op<P>& lrn_fields(Op<P>& op) {
@@ -53,7 +55,7 @@ OpDef define(Op<LRN> op) {
       .infer_type([](const LRN&, Types& t) { same_floating_type(t); })
       .gradient([](const LRN& p, Grad& g) { g.set("data", lrn_grad(g.out_grad(), g.input("data"), {p})); });
 }
-OpDef define(Op<LRNGrad> op) { return lrn_fields(op).inputs({"out_grad", "data"}); }
+OpDef define(Op<LRNGrad> op) { return lrn_fields(op).inputs({"out_grad", "data"}).shapes_of<LRN>().types_of<LRN>(); }
 
 // ---- InstanceNorm and LayerNorm -------------------------------------------------------------------------------------
 
@@ -69,7 +71,7 @@ Op<P>& scaled(Op<P>& op, Builder<G> grad) {
       });
 }
 
-template <class G>
+template <class P, class G>
 Op<G>& scaled_grad(Op<G>& op) {
   return op.inputs({"out_grad", "data", "gamma"})
       .outputs({"data_grad", "gamma_grad", "beta_grad"})
@@ -77,7 +79,9 @@ Op<G>& scaled_grad(Op<G>& op) {
         s.output(0).meet(s["data"].get());
         s.output(1).meet(s["gamma"].get());
         s.output(2).meet(s["gamma"].get());
-      });
+      })
+      .template shapes_of<P>()
+      .template types_of<P>();
 }
 
 void infer_scale(Shapes& s, int64_t extent) {
@@ -99,7 +103,7 @@ OpDef define(Op<InstanceNorm> op) {
       });
 }
 OpDef define(Op<InstanceNormGrad> op) {
-  return scaled_grad(op).param(&InstanceNorm::eps, "eps", "added to the variance");
+  return scaled_grad<InstanceNorm>(op).param(&InstanceNorm::eps, "eps", "added to the variance");
 }
 
 template <class P>
@@ -124,7 +128,7 @@ OpDef define(Op<LayerNorm> op) {
         s.output(2).meet(data.get().with(axis, 1));
       });
 }
-OpDef define(Op<LayerNormGrad> op) { return layer_fields(scaled_grad(op)); }
+OpDef define(Op<LayerNormGrad> op) { return layer_fields(scaled_grad<LayerNorm>(op)); }
 
 template <class P>
 Op<P>& group_fields(Op<P>& op) {
@@ -152,21 +156,21 @@ OpDef define(Op<GroupNorm> op) {
         s.output(2).meet({data[0], p.num_groups});
       });
 }
-OpDef define(Op<GroupNormGrad> op) { return group_fields(scaled_grad(op)); }
+OpDef define(Op<GroupNormGrad> op) { return group_fields(scaled_grad<GroupNorm>(op)); }
 
 }  // namespace
 
 void register_normalize(OpRegistry& registry) {
   add<L2Normalization>(registry, "L2Normalization", define);
-  add<L2NormalizationGrad>(registry, "_backward_L2Normalization", define);
+  add_internal<L2NormalizationGrad>(registry, "_backward_L2Normalization", define);
   add<LRN>(registry, "LRN", define);
-  add<LRNGrad>(registry, "_backward_LRN", define);
+  add_internal<LRNGrad>(registry, "_backward_LRN", define);
   add<InstanceNorm>(registry, "InstanceNorm", define);
-  add<InstanceNormGrad>(registry, "_backward_InstanceNorm", define);
+  add_internal<InstanceNormGrad>(registry, "_backward_InstanceNorm", define);
   add<LayerNorm>(registry, "LayerNorm", define);
-  add<LayerNormGrad>(registry, "_backward_LayerNorm", define);
+  add_internal<LayerNormGrad>(registry, "_backward_LayerNorm", define);
   add<GroupNorm>(registry, "GroupNorm", define);
-  add<GroupNormGrad>(registry, "_backward_GroupNorm", define);
+  add_internal<GroupNormGrad>(registry, "_backward_GroupNorm", define);
 }
 
 }  // namespace symbind

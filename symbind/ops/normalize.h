@@ -15,7 +15,7 @@ struct LRN {
   double alpha = 1e-4;
   double beta = 0.75;
   double knorm = 2;
-  int64_t nsize = required;
+  Required<int64_t> nsize = {};
 };
 inline constexpr Builder<LRN> lrn;
 // (out_grad, data) → data_grad

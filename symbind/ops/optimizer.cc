@@ -88,8 +88,8 @@ void register_optimizer(OpRegistry& registry) {
   add<MpNagMomUpdate>(registry, "mp_nag_mom_update", define);
   add<SignsgdUpdate>(registry, "signsgd_update", define);
   add<SignumUpdate>(registry, "signum_update", define);
-  add<DcasgdUpdate>(registry, "_dcasgd_update", define);
-  add<SgldUpdate>(registry, "_sgld_update", define);
+  add_internal<DcasgdUpdate>(registry, "_dcasgd_update", define);
+  add_internal<SgldUpdate>(registry, "_sgld_update", define);
 }
 
 }  // namespace symbind

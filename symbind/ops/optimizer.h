@@ -7,7 +7,7 @@
 namespace symbind {
 
 struct SgdUpdate {
-  double lr = required;
+  Required<double> lr = {};
   double wd = 0;
   double rescale_grad = 1;
   double clip_gradient = -1;  // below 0: no clipping
@@ -16,7 +16,7 @@ struct SgdUpdate {
 inline constexpr Builder<SgdUpdate> sgd_update;
 
 struct SgdMomUpdate {
-  double lr = required;
+  Required<double> lr = {};
   double momentum = 0;
   double wd = 0;
   double rescale_grad = 1;
@@ -33,7 +33,7 @@ inline constexpr Builder<MpSgdMomUpdate> mp_sgd_mom_update;
 
 // Nesterov's momentum.
 struct NagMomUpdate {
-  double lr = required;
+  Required<double> lr = {};
   double momentum = 0;
   double wd = 0;
   double rescale_grad = 1;
@@ -45,13 +45,13 @@ inline constexpr Builder<MpNagMomUpdate> mp_nag_mom_update;
 
 // The sign of the gradient, or of its running mean, is all that counts.
 struct SignsgdUpdate {
-  double lr = required;
+  Required<double> lr = {};
   double wd = 0;
   double rescale_grad = 1;
   double clip_gradient = -1;
 };
 struct SignumUpdate {
-  double lr = required;
+  Required<double> lr = {};
   double momentum = 0;
   double wd = 0;
   double rescale_grad = 1;
@@ -64,7 +64,7 @@ inline constexpr Builder<SignumUpdate> signum_update;
 // A gradient that was computed on an older weight, corrected for the way gone since. Without momentum the state `mom`
 // holds the last step alone.
 struct DcasgdUpdate {
-  double lr = required;
+  Required<double> lr = {};
   double momentum = 0;
   double lamda = 0.04;
   double wd = 0;
@@ -75,7 +75,7 @@ inline constexpr Builder<DcasgdUpdate> dcasgd_update;
 
 // Half a step of gradient descent, and noise of variance lr.
 struct SgldUpdate {
-  double lr = required;
+  Required<double> lr = {};
   double wd = 0;
   double rescale_grad = 1;
   double clip_gradient = -1;

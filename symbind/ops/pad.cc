@@ -19,6 +19,7 @@ Op<P>& pad_fields(Op<P>& op) {
 
 // The shape with its borders, or with them taken off again.
 Shape with_borders(const Pad& p, const Shape& data, bool taken_off, const std::string& where) {
+  require(data.rank() > 0, where, " there must be an axis to pad: ", data);
   require(p.pad_width.size() == 2 * static_cast<size_t>(data.rank()), where,
           " pad_width must have two numbers for each axis: pad_width ", print(p.pad_width), ", data ", data);
   Shape shape = data;
@@ -36,6 +37,17 @@ Shape with_borders(const Pad& p, const Shape& data, bool taken_off, const std::s
   return shape;
 }
 
+// Edges are repeated or mirrored: there must be enough of them.
+void check_edges(const Pad& p, const Shape& data, const std::string& where) {
+  for (int axis = 0; axis < data.rank(); ++axis) {
+    const auto i = 2 * static_cast<size_t>(axis);
+    const int64_t most = std::max(p.pad_width[i], p.pad_width[i + 1]);
+    if (data[axis] == unknown_dim || most == 0 || p.mode == "constant") continue;
+    require(p.mode == "edge" ? data[axis] > 0 : most < data[axis], where, " axis ", axis,
+            " is too short for a border of ", most, ": data ", data);
+  }
+}
+
 OpDef define(Op<Pad> op) {
   return pad_fields(op)
       .doc("An array with borders around it.")
@@ -44,20 +56,16 @@ OpDef define(Op<Pad> op) {
         const auto data = s["data"];
         if (!data.rank_known()) return;
         s.output().meet(with_borders(p, data, false, s.where()));
-        for (int axis = 0; axis < data.rank(); ++axis) {
-          const auto i = 2 * static_cast<size_t>(axis);
-          const int64_t most = std::max(p.pad_width[i], p.pad_width[i + 1]);
-          if (data[axis] == unknown_dim || most == 0 || p.mode == "constant") continue;
-          require(p.mode == "edge" ? data[axis] > 0 : most < data[axis], s.where(), " axis ", axis,
-                  " is too short for a border of ", most, ": data ", data.get());
-        }
+        check_edges(p, data, s.where());
       })
       .gradient([](const Pad& p, Grad& g) { g.set("data", pad_grad(g.out_grad(), {p})); });
 }
 
 OpDef define(Op<PadGrad> op) {
   return pad_fields(op).inputs({"out_grad"}).infer_shape([](const PadGrad& p, Shapes& s) {
-    if (s["out_grad"].rank_known()) s.output().meet(with_borders(p, s["out_grad"], true, s.where()));
+    if (!s["out_grad"].rank_known()) return;
+    s.output().meet(with_borders(p, s["out_grad"], true, s.where()));
+    check_edges(p, s.output(), s.where());
   });
 }
 
@@ -65,7 +73,7 @@ OpDef define(Op<PadGrad> op) {
 
 void register_pad(OpRegistry& registry) {
   add<Pad>(registry, "Pad", define);
-  add<PadGrad>(registry, "_backward_Pad", define);
+  add_internal<PadGrad>(registry, "_backward_Pad", define);
 }
 
 }  // namespace symbind

@@ -6,8 +6,8 @@
 namespace symbind {
 
 struct Pad {
-  std::string mode = required;
-  Tuple pad_width = required;  // before and behind, axis by axis
+  Required<std::string> mode = {};
+  Required<Tuple> pad_width = {};  // before and behind, axis by axis
   double constant_value = 0;
 };
 inline constexpr Builder<Pad> pad;

@@ -52,6 +52,6 @@ std::string program_text(const std::vector<PointwiseInstruction>& instructions) 
   return text;
 }
 
-void register_pointwise(OpRegistry& registry) { add<Pointwise>(registry, "_pointwise", define); }
+void register_pointwise(OpRegistry& registry) { add_internal<Pointwise>(registry, "_pointwise", define); }
 
 }  // namespace symbind

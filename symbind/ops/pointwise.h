@@ -20,7 +20,7 @@ struct PointwiseInstruction {
 
 // The result is that of the last instruction.
 struct Pointwise {
-  int64_t num_args = required;
+  Required<int64_t> num_args = {};
   std::string program;  // the instructions in words, for whoever reads a plan
   std::vector<PointwiseInstruction> instructions = {};
 };

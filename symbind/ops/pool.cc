@@ -126,7 +126,9 @@ OpDef define_pooling_grad(Op<PoolingGrad> op) {
       })
       .shape_only({"like"})
       .outputs({"data_grad"})
-      .infer_shape([](const PoolingGrad&, Shapes& s) { s.output().meet(s.input(1)); });
+      .infer_shape([](const PoolingGrad&, Shapes& s) { s.output().meet(s.input(1)); })
+      .shapes_of<Pooling>()
+      .types_of<Pooling>();
 }
 
 }  // namespace
@@ -154,7 +156,7 @@ PoolingSize size_of(const Pooling& params, const Shape& data, const Shape& outpu
 
 void register_pool(OpRegistry& registry) {
   add(registry, "Pooling", define_pooling);
-  add(registry, "_backward_Pooling", define_pooling_grad);
+  add_internal(registry, "_backward_Pooling", define_pooling_grad);
 }
 
 }  // namespace symbind

@@ -200,8 +200,26 @@ OpDef define(Op<SampleMultinomial> op) {
 
 OpDef define(Op<SampleMultinomialGrad> op) {
   return op.inputs({"out_grad", "data", "places"})
-      .infer_shape([](const SampleMultinomialGrad&, Shapes& s) { s.output().meet(s["data"].get()); })
-      .infer_type([](const SampleMultinomialGrad&, Types& t) { t.output().meet(t["data"].get()); });
+      .infer_shape([](const SampleMultinomialGrad&, Shapes& s) {
+        const auto data = s["data"];
+        s["out_grad"].meet(s["places"]);
+        s.output().meet(data.get());
+        if (!data.rank_known() || !s["places"].known()) return;
+        require(data.rank() >= 1, s.where(), " data must have an axis of probabilities: data ", data.get());
+        const Shape& places = s["places"];
+        // Each distribution has as many draws as the others; a single one may have lost its axis.
+        const Shape each = data.get().slice(0, data.rank() - 1);
+        Shape start = each;
+        require(each.rank() == 0 || (each.rank() <= places.rank() && unify(start, places.slice(0, each.rank()))),
+                s.where(), " places must begin with the axes of data: places ", places, ", data ", data.get());
+        require(data.get()[-1] != 0 || places.size() == 0, s.where(), " there is nothing to draw from: data ",
+                data.get());
+      })
+      .infer_type([](const SampleMultinomialGrad&, Types& t) {
+        t["out_grad"].meet(t["data"].get());
+        t.output().meet(t["data"].get());
+        require_floating(t, "data", t["data"]);
+      });
 }
 
 OpDef define(Op<Shuffle> op) {
@@ -242,7 +260,7 @@ void register_random(OpRegistry& registry) {
       registry, "generalized_negative_binomial", {"mu", "alpha"},
       "Counts drawn from negative binomial distributions, one for each pair of mean and dispersion.");
   add<SampleMultinomial>(registry, "_sample_multinomial", define);
-  add<SampleMultinomialGrad>(registry, "_backward_sample_multinomial", define);
+  add_internal<SampleMultinomialGrad>(registry, "_backward_sample_multinomial", define);
   add<Shuffle>(registry, "_shuffle", define);
 }
 

@@ -57,8 +57,8 @@ struct RandomGeneralizedNegativeBinomial {
   std::optional<DType> dtype = std::nullopt;
 };
 struct RandomRandint {
-  int64_t low = required;
-  int64_t high = required;  // not among them
+  Required<int64_t> low = {};
+  Required<int64_t> high = {};  // not among them
   Tuple shape = {};
   std::string ctx = "";
   std::optional<DType> dtype = std::nullopt;  // none: int32

@@ -6,7 +6,7 @@
 namespace symbind {
 
 struct ExpandDims {
-  int64_t axis = required;
+  Required<int64_t> axis = {};
 };
 inline constexpr Builder<ExpandDims> expand_dims;
 
@@ -22,16 +22,16 @@ struct SwapAxis {
 inline constexpr Builder<SwapAxis> swap_axis;
 
 struct Reverse {
-  Tuple axis = required;
+  Required<Tuple> axis = {};
 };
 inline constexpr Builder<Reverse> reverse;
 
 struct DepthToSpace {
-  int64_t block_size = required;
+  Required<int64_t> block_size = {};
 };
 inline constexpr Builder<DepthToSpace> depth_to_space;
 struct SpaceToDepth {
-  int64_t block_size = required;
+  Required<int64_t> block_size = {};
 };
 inline constexpr Builder<SpaceToDepth> space_to_depth;
 

@@ -10,12 +10,13 @@
 
 namespace symbind {
 
-std::vector<bool> reduced_axes(const std::optional<Tuple>& axis, bool exclude, int rank, std::string_view who) {
-  if (!axis || axis->empty()) return std::vector<bool>(static_cast<size_t>(rank), true);
-  std::vector<bool> reduced(static_cast<size_t>(rank), exclude);
-  const Shape any = Shape::of_rank(rank);
+std::vector<bool> reduced_axes(const std::optional<Tuple>& axis, bool exclude, const Shape& data,
+                               std::string_view who) {
+  const auto rank = static_cast<size_t>(data.rank());
+  if (!axis || axis->empty()) return std::vector<bool>(rank, true);
+  std::vector<bool> reduced(rank, exclude);
   for (int64_t given : *axis) {
-    const auto index = static_cast<size_t>(any.axis(given, who));
+    const auto index = static_cast<size_t>(data.axis(given, who));
     require(reduced[index] == exclude, who, " each axis may be named once: axis ", print(*axis));
     reduced[index] = !exclude;
   }
@@ -27,7 +28,7 @@ namespace {
 // There are no arrays without axes: a sum over everything has the shape (1,).
 template <class P>
 Shape reduced_shape(const P& p, const Shape& data, std::string_view who) {
-  const auto reduced = reduced_axes(p.axis, p.exclude, data.rank(), who);
+  const auto reduced = reduced_axes(p.axis, p.exclude, data, who);
   Shape shape = Shape::scalar();
   for (int axis = 0; axis < data.rank(); ++axis) {
     if (!reduced[static_cast<size_t>(axis)])
@@ -189,8 +190,8 @@ void register_reduce(OpRegistry& registry) {
   add_place<"argmax">(registry, "The place of the first largest element.");
   add_place<"argmin">(registry, "The place of the first smallest element.");
   add(registry, "argmax_channel", define_argmax_channel);
-  registry.add(reduction_grad<SumGrad, Sum>(Op<SumGrad>("_backward_sum")), typeid(SumGrad));
-  registry.add(reduction_grad<MeanGrad, Mean>(Op<MeanGrad>("_backward_mean")), typeid(MeanGrad));
+  add_internal(registry, "_backward_sum", reduction_grad<SumGrad, Sum>);
+  add_internal(registry, "_backward_mean", reduction_grad<MeanGrad, Mean>);
 }
 
 }  // namespace symbind

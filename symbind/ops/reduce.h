@@ -59,7 +59,7 @@ struct MeanGrad : Mean {};
 inline constexpr Builder<MeanGrad> mean_grad;
 
 // For each axis of a `rank`-dimensional array: is it summed away?
-std::vector<bool> reduced_axes(const std::optional<Tuple>& axis, bool exclude, int rank, std::string_view who);
+std::vector<bool> reduced_axes(const std::optional<Tuple>& axis, bool exclude, const Shape& data, std::string_view who);
 
 void register_reduce(OpRegistry& registry);
 

@@ -57,14 +57,16 @@ OpDef define(Op<ROIPoolingGrad> op) {
       .inputs({"out_grad", "max_idx", "rois", "data"})
       .shape_only({"data"})
       .infer_shape([](const ROIPoolingGrad&, Shapes& s) { s.output().meet(s["data"].get()); })
-      .infer_type([](const ROIPoolingGrad&, Types& t) { t.output().meet(t["out_grad"]); });
+      .shapes_of<ROIPooling>()
+      .infer_type([](const ROIPoolingGrad&, Types& t) { t.output().meet(t["out_grad"]); })
+      .types_of<ROIPooling>();
 }
 
 }  // namespace
 
 void register_roi_pool(OpRegistry& registry) {
   add<ROIPooling>(registry, "ROIPooling", define);
-  add<ROIPoolingGrad>(registry, "_backward_ROIPooling", define);
+  add_internal<ROIPoolingGrad>(registry, "_backward_ROIPooling", define);
 }
 
 }  // namespace symbind

@@ -6,8 +6,8 @@
 namespace symbind {
 
 struct ROIPooling {
-  Tuple pooled_size = required;     // rows and columns of the result
-  double spatial_scale = required;  // from the coordinates of regions to those of data
+  Required<Tuple> pooled_size = {};     // rows and columns of the result
+  Required<double> spatial_scale = {};  // from the coordinates of regions to those of data
 };
 inline constexpr Builder<ROIPooling> roi_pooling;
 

@@ -49,7 +49,8 @@ template <FixedString name>
 void add_grad(OpRegistry& registry, const char* read) {
   using P = WithScalar<name>;
   Op<P> op{std::string(name.view())};
-  op.inputs({"out_grad", read})
+  op.internal()
+      .inputs({"out_grad", read})
       .param(&P::scalar, "scalar", "the number")
       .param(&P::is_int, "is_int", "the number counts as whole")
       .elementwise()

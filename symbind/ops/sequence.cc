@@ -105,6 +105,7 @@ OpDef define(Op<SequenceLastGrad> op) {
       })
       .shape_only({"data"})
       .infer_shape([](const SequenceLastGrad&, Shapes& s) { s.output().meet(s["data"].get()); })
+      .shapes_of<SequenceLast>()
       .infer_type([](const SequenceLastGrad& p, Types& t) { infer_types(t, "out_grad", p.use_sequence_length); });
 }
 
@@ -113,7 +114,7 @@ OpDef define(Op<SequenceLastGrad> op) {
 void register_sequence(OpRegistry& registry) {
   add<SequenceMask>(registry, "SequenceMask", define);
   add<SequenceLast>(registry, "SequenceLast", define);
-  add<SequenceLastGrad>(registry, "_backward_SequenceLast", define);
+  add_internal<SequenceLastGrad>(registry, "_backward_SequenceLast", define);
   add<SequenceReverse>(registry, "SequenceReverse", define);
 }
 

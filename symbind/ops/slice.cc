@@ -101,6 +101,7 @@ OpDef define(Op<SliceGrad> op) {
   return op.inputs({"out_grad", "data"})
       .shape_only({"data"})
       .infer_shape([](const auto&, Shapes& s) { s.output().meet(s["data"]); })
+      .shapes_of<Slice>()
       .gradient([](const SliceGrad& p, Grad& g) {
         g.set("out_grad", slice(g.out_grad(), {.begin = p.begin, .end = p.end, .step = p.step}));
       });
@@ -162,9 +163,11 @@ OpDef define(Op<SliceAxis> op) {
 }
 
 OpDef define(Op<SliceAxisGrad> op) {
-  return axis_fields(op).inputs({"out_grad", "data"}).shape_only({"data"}).infer_shape([](const auto&, Shapes& s) {
-    s.output().meet(s["data"]);
-  });
+  return axis_fields(op)
+      .inputs({"out_grad", "data"})
+      .shape_only({"data"})
+      .infer_shape([](const auto&, Shapes& s) { s.output().meet(s["data"]); })
+      .shapes_of<SliceAxis>();
 }
 
 // ---- slice_like -----------------------------------------------------------------------------------------------------
@@ -192,7 +195,11 @@ OpDef define(Op<SliceLikeGrad> op) {
       .inputs({"out_grad", "data", "shape_like"})
       .shape_only({"data", "shape_like"})
       .infer_shape([](const auto&, Shapes& s) { s.output().meet(s["data"]); })
-      .infer_type([](const auto&, Types& t) { t.output().meet(t["data"].get()); });
+      .shapes_of<SliceLike>()
+      .infer_type([](const auto&, Types& t) {
+        t["out_grad"].meet(t["data"].get());
+        t.output().meet(t["data"].get());
+      });
 }
 
 // ---- Crop -----------------------------------------------------------------------------------------------------------
@@ -231,9 +238,16 @@ OpDef define(Op<Crop> op) {
 }
 
 OpDef define(Op<CropGrad> op) {
-  return crop_fields(op).inputs({"out_grad", "data"}).shape_only({"data"}).infer_shape([](const auto&, Shapes& s) {
-    s.output().meet(s["data"]);
-  });
+  return crop_fields(op)
+      .inputs({"out_grad", "data"})
+      .shape_only({"data"})
+      .infer_shape([](const CropGrad& p, Shapes& s) {
+        auto data = s["data"], out_grad = s["out_grad"];
+        data.meet(Shape::of_rank(4));
+        out_grad.meet({data[0], data[1], unknown_dim, unknown_dim});
+        s.output().meet(data);
+        if (data.known() && out_grad.known()) range_of(p, data, out_grad, s.where());
+      });
 }
 
 }  // namespace
@@ -287,13 +301,13 @@ SliceRange range_of(const Crop& params, const Shape& data, const Shape& output, 
 
 void register_slice(OpRegistry& registry) {
   add<Slice>(registry, "slice", define);
-  add<SliceGrad>(registry, "_backward_slice", define);
+  add_internal<SliceGrad>(registry, "_backward_slice", define);
   add<SliceAxis>(registry, "slice_axis", define);
-  add<SliceAxisGrad>(registry, "_backward_slice_axis", define);
+  add_internal<SliceAxisGrad>(registry, "_backward_slice_axis", define);
   add<SliceLike>(registry, "slice_like", define);
-  add<SliceLikeGrad>(registry, "_backward_slice_like", define);
+  add_internal<SliceLikeGrad>(registry, "_backward_slice_like", define);
   add<Crop>(registry, "Crop", define);
-  add<CropGrad>(registry, "_backward_Crop", define);
+  add_internal<CropGrad>(registry, "_backward_Crop", define);
   add<SliceAssign>(registry, "_slice_assign", define);
   add<SliceAssignScalar>(registry, "_slice_assign_scalar", define);
 }

@@ -8,16 +8,16 @@
 namespace symbind {
 
 struct Slice {
-  OptionalTuple begin = required;
-  OptionalTuple end = required;
+  Required<OptionalTuple> begin = {};
+  Required<OptionalTuple> end = {};
   OptionalTuple step = {};
 };
 inline constexpr Builder<Slice> slice;
 
 // lhs with rhs in the place of the slice.
 struct SliceAssign {
-  OptionalTuple begin = required;
-  OptionalTuple end = required;
+  Required<OptionalTuple> begin = {};
+  Required<OptionalTuple> end = {};
   OptionalTuple step = {};
 };
 inline constexpr Builder<SliceAssign> slice_assign;
@@ -25,8 +25,8 @@ inline constexpr Builder<SliceAssign> slice_assign;
 // data with a number in the place of the slice.
 struct SliceAssignScalar {
   double scalar = 0;
-  OptionalTuple begin = required;
-  OptionalTuple end = required;
+  Required<OptionalTuple> begin = {};
+  Required<OptionalTuple> end = {};
   OptionalTuple step = {};
 };
 inline constexpr Builder<SliceAssignScalar> slice_assign_scalar;
@@ -36,8 +36,8 @@ struct SliceGrad : Slice {};
 inline constexpr Builder<SliceGrad> slice_grad;
 
 struct SliceAxis {
-  int64_t axis = required;
-  int64_t begin = required;
+  Required<int64_t> axis = {};
+  Required<int64_t> begin = {};
   std::optional<int64_t> end = std::nullopt;  // none: to the end
 };
 inline constexpr Builder<SliceAxis> slice_axis;
@@ -49,7 +49,7 @@ inline constexpr Builder<SliceLike> slice_like;
 
 // Rows and columns of images, as many as h_w says or a second input has.
 struct Crop {
-  int64_t num_args = required;
+  Required<int64_t> num_args = {};
   Tuple offset = {0, 0};
   Tuple h_w = {0, 0};
   bool center_crop = false;

@@ -66,12 +66,21 @@ void add_softmax(OpRegistry& registry, std::string doc, Builder<SoftmaxLike<grad
   using G = SoftmaxLike<grad_name>;
   Op<G> backward{std::string(grad_name.view())};
   softmax_fields(backward)
+      .internal()
       .inputs([](const G& p) {
         return has_length(p) ? Names{"out_grad", "output", "data", "length"} : Names{"out_grad", "output", "data"};
       })
       .shape_only({"data"})
-      .infer_shape([](const G&, Shapes& s) { s.output().meet(s["data"]); })
-      .infer_type([](const G&, Types& t) { t.output().meet(t["data"].get()); });
+      .infer_shape([](const G& p, Shapes& s) {
+        for (const char* input : {"out_grad", "output"}) s[input].meet(s["data"]);
+        s.output().meet(s["data"]);
+        infer_length(p, s);
+      })
+      .infer_type([](const G&, Types& t) {
+        t["out_grad"].meet(t["output"]);
+        t.output().meet(t["data"].get());
+        for (const char* input : {"data", "output"}) require_floating(t, input, t[input]);
+      });
   registry.add(backward, typeid(G));
 }
 

@@ -96,7 +96,16 @@ OpDef define(Op<SortGrad> op) {
   return op.param(&SortGrad::axis, "axis", axis_doc)
       .inputs({"out_grad", "places", "data"})
       .shape_only({"data"})
-      .infer_shape([](const SortGrad&, Shapes& s) { s.output().meet(s["data"].get()); })
+      .infer_shape([](const SortGrad& p, Shapes& s) {
+        auto data = s["data"], places = s["places"];
+        places.meet(s["out_grad"]);
+        s.output().meet(data.get());
+        if (!data.known() || !places.known()) return;
+        const int along = p.axis ? data.get().axis(*p.axis, s.where()) : 0;
+        require(!p.axis || places.rank() == data.rank(), s.where(), " places and data must have as many axes: places ",
+                places.get(), ", data ", data.get());
+        places.meet(first_of(p.axis, places[along], data, s.where()));
+      })
       .infer_type([](const SortGrad&, Types& t) { t.output().meet(t["out_grad"].get()); });
 }
 
@@ -106,7 +115,7 @@ void register_sort(OpRegistry& registry) {
   add<Sort>(registry, "sort", define);
   add<Argsort>(registry, "argsort", define);
   add<TopK>(registry, "topk", define);
-  add<SortGrad>(registry, "_backward_topk", define);
+  add_internal<SortGrad>(registry, "_backward_topk", define);
 }
 
 }  // namespace symbind

@@ -56,14 +56,16 @@ OpDef define(Op<IdentityAttachKLSparseRegGrad> op) {
   return with_fields(op)
       .inputs({"out_grad", "average"})
       .infer_shape([](const auto&, Shapes& s) { s.output().meet(s["out_grad"].get()); })
-      .infer_type([](const auto&, Types& t) { t.output().meet(t["out_grad"]); });
+      .shapes_of<IdentityAttachKLSparseReg>()
+      .infer_type([](const auto&, Types& t) { t.output().meet(t["out_grad"]); })
+      .types_of<IdentityAttachKLSparseReg>();
 }
 
 }  // namespace
 
 void register_sparse_reg(OpRegistry& registry) {
   add<IdentityAttachKLSparseReg>(registry, "IdentityAttachKLSparseReg", define);
-  add<IdentityAttachKLSparseRegGrad>(registry, "_backward_IdentityAttachKLSparseReg", define);
+  add_internal<IdentityAttachKLSparseRegGrad>(registry, "_backward_IdentityAttachKLSparseReg", define);
 }
 
 }  // namespace symbind

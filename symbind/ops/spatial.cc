@@ -55,7 +55,9 @@ OpDef define(Op<GridGeneratorGrad> op) {
   return grid_fields(op)
       .inputs({"out_grad", "data"})
       .shape_only({"data"})
-      .infer_shape([](const GridGeneratorGrad&, Shapes& s) { s.output().meet(s["data"].get()); });
+      .infer_shape([](const GridGeneratorGrad&, Shapes& s) { s.output().meet(s["data"].get()); })
+      .shapes_of<GridGenerator>()
+      .types_of<GridGenerator>();
 }
 
 // ---- BilinearSampler ------------------------------------------------------------------------------------------------
@@ -87,7 +89,9 @@ OpDef define(Op<BilinearSamplerGrad> op) {
       .infer_shape([](const BilinearSamplerGrad&, Shapes& s) {
         s.output(0).meet(s["data"].get());
         s.output(1).meet(s["grid"].get());
-      });
+      })
+      .shapes_of<BilinearSampler>()
+      .types_of<BilinearSampler>();
 }
 
 // ---- SpatialTransformer ---------------------------------------------------------------------------------------------
@@ -130,7 +134,9 @@ OpDef define(Op<SpatialTransformerGrad> op) {
       .infer_shape([](const SpatialTransformerGrad&, Shapes& s) {
         s.output(0).meet(s["data"].get());
         s.output(1).meet(s["loc"].get());
-      });
+      })
+      .shapes_of<SpatialTransformer>()
+      .types_of<SpatialTransformer>();
 }
 
 // ---- Correlation ----------------------------------------------------------------------------------------------------
@@ -181,20 +187,22 @@ OpDef define(Op<CorrelationGrad> op) {
       .infer_shape([](const CorrelationGrad&, Shapes& s) {
         s.output(0).meet(s["data1"].get());
         s.output(1).meet(s["data2"].get());
-      });
+      })
+      .shapes_of<Correlation>()
+      .types_of<Correlation>();
 }
 
 }  // namespace
 
 void register_spatial(OpRegistry& registry) {
   add<GridGenerator>(registry, "GridGenerator", define);
-  add<GridGeneratorGrad>(registry, "_backward_GridGenerator", define);
+  add_internal<GridGeneratorGrad>(registry, "_backward_GridGenerator", define);
   add<BilinearSampler>(registry, "BilinearSampler", define);
-  add<BilinearSamplerGrad>(registry, "_backward_BilinearSampler", define);
+  add_internal<BilinearSamplerGrad>(registry, "_backward_BilinearSampler", define);
   add<SpatialTransformer>(registry, "SpatialTransformer", define);
-  add<SpatialTransformerGrad>(registry, "_backward_SpatialTransformer", define);
+  add_internal<SpatialTransformerGrad>(registry, "_backward_SpatialTransformer", define);
   add<Correlation>(registry, "Correlation", define);
-  add<CorrelationGrad>(registry, "_backward_Correlation", define);
+  add_internal<CorrelationGrad>(registry, "_backward_Correlation", define);
 }
 
 }  // namespace symbind

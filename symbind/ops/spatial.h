@@ -8,7 +8,7 @@ namespace symbind {
 
 // Places are (x, y) from -1, the first column or row, to 1, the last one.
 struct GridGenerator {
-  std::string transform_type = required;
+  Required<std::string> transform_type = {};
   Tuple target_shape = {0, 0};
 };
 inline constexpr Builder<GridGenerator> grid_generator;
@@ -20,8 +20,8 @@ inline constexpr Builder<BilinearSampler> bilinear_sampler;
 
 struct SpatialTransformer {
   Tuple target_shape = {0, 0};
-  std::string transform_type = required;
-  std::string sampler_type = required;
+  Required<std::string> transform_type = {};
+  Required<std::string> sampler_type = {};
   std::optional<bool> cudnn_off = {};
 };
 inline constexpr Builder<SpatialTransformer> spatial_transformer;

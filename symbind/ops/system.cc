@@ -18,9 +18,9 @@ OpDef define(Op<Relabel> op) { return op.doc("The array under another layout wit
 }  // namespace
 
 void register_system(OpRegistry& registry) {
-  add<CrossDeviceCopy>(registry, "_CrossDeviceCopy", define);
-  add<Reorder>(registry, "_reorder", define);
-  add<Relabel>(registry, "_relabel", define);
+  add_internal<CrossDeviceCopy>(registry, "_CrossDeviceCopy", define);
+  add_internal<Reorder>(registry, "_reorder", define);
+  add_internal<Relabel>(registry, "_relabel", define);
 }
 
 }  // namespace symbind

@@ -7,8 +7,8 @@ namespace symbind {
 
 // The same array on another context.
 struct CrossDeviceCopy {
-  std::string from = required;  // contexts as text: "cpu(0)"
-  std::string to = required;
+  Required<std::string> from = {};  // contexts as text: "cpu(0)"
+  Required<std::string> to = {};
 };
 inline constexpr Builder<CrossDeviceCopy> cross_device_copy;
 

@@ -62,15 +62,20 @@ OpDef define(Op<Repeat> op) {
       .gradient([](const Repeat& p, Grad& g) { g.set("data", repeat_grad(g.out_grad(), g.input("data"), {p})); });
 }
 
-template <class G>
+template <class P, class G>
 Op<G>& like_data(Op<G>& op) {
-  return op.inputs({"out_grad", "data"}).shape_only({"data"}).infer_shape([](const G&, Shapes& s) {
-    s.output().meet(s["data"].get());
-  });
+  return op.inputs({"out_grad", "data"})
+      .shape_only({"data"})
+      .infer_shape([](const G&, Shapes& s) { s.output().meet(s["data"].get()); })
+      .template shapes_of<P>();
 }
-OpDef define(Op<TileGrad> op) { return like_data(op).param(&Tile::reps, "reps", "how often along each axis"); }
+OpDef define(Op<TileGrad> op) {
+  return like_data<Tile>(op).param(&Tile::reps, "reps", "how often along each axis", each_at_least(0));
+}
 OpDef define(Op<RepeatGrad> op) {
-  return like_data(op).param(&Repeat::repeats, "repeats", "how often").param(&Repeat::axis, "axis", "the axis");
+  return like_data<Repeat>(op)
+      .param(&Repeat::repeats, "repeats", "how often", at_least(0))
+      .param(&Repeat::axis, "axis", "the axis");
 }
 
 // ---- broadcast_… ----------------------------------------------------------------------------------------------------
@@ -168,9 +173,9 @@ OpDef define(Op<BroadcastLike> op) {
 
 void register_tile(OpRegistry& registry) {
   add<Tile>(registry, "tile", define);
-  add<TileGrad>(registry, "_backward_tile", define);
+  add_internal<TileGrad>(registry, "_backward_tile", define);
   add<Repeat>(registry, "repeat", define);
-  add<RepeatGrad>(registry, "_backward_repeat", define);
+  add_internal<RepeatGrad>(registry, "_backward_repeat", define);
   add<BroadcastTo>(registry, "broadcast_to", define);
   add<BroadcastAxis>(registry, "broadcast_axis", define);
   add<BroadcastLike>(registry, "broadcast_like", define);

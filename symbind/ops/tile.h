@@ -6,12 +6,12 @@
 namespace symbind {
 
 struct Tile {
-  Tuple reps = required;
+  Required<Tuple> reps = {};
 };
 inline constexpr Builder<Tile> tile;
 
 struct Repeat {
-  int64_t repeats = required;
+  Required<int64_t> repeats = {};
   std::optional<int64_t> axis = std::nullopt;  // none: the elements of the whole array as one row
 };
 inline constexpr Builder<Repeat> repeat;

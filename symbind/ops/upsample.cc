@@ -86,15 +86,18 @@ OpDef define(Op<UpSampling> op) {
       });
 }
 
+// Of sample_type nearest alone: the gradient of the other is that of a deconvolution.
 OpDef define(Op<UpSamplingGrad> op) {
   return fields(op)
       .inputs([](const UpSamplingGrad& p) { return count_of(p.num_args) + 1; },
               [](const UpSamplingGrad&, size_t index) { return index == 0 ? "out_grad" : "like"; })
       .shape_only({"like"})
       .outputs(&UpSampling::num_args, numbered("grad"))
-      .infer_shape([](const UpSamplingGrad&, Shapes& s) {
+      .infer_shape([](const UpSamplingGrad& p, Shapes& s) {
+        require(!is_bilinear(p), s.where(), " is the gradient of sample_type nearest alone");
         for (size_t i = 0; i < s.outputs(); ++i) s.output(i).meet(s.input(i + 1).get());
-      });
+      })
+      .shapes_of<UpSampling>();
 }
 
 }  // namespace
@@ -110,7 +113,7 @@ Deconvolution bilinear_deconvolution(const UpSampling& params) {
 
 void register_upsample(OpRegistry& registry) {
   add<UpSampling>(registry, "UpSampling", define);
-  add<UpSamplingGrad>(registry, "_backward_UpSampling", define);
+  add_internal<UpSamplingGrad>(registry, "_backward_UpSampling", define);
 }
 
 }  // namespace symbind

@@ -7,11 +7,11 @@
 namespace symbind {
 
 struct UpSampling {
-  int64_t scale = required;
+  Required<int64_t> scale = {};
   int64_t num_filter = 0;
-  std::string sample_type = required;
+  Required<std::string> sample_type = {};
   std::string multi_input_mode = "concat";
-  int64_t num_args = required;
+  Required<int64_t> num_args = {};
   int64_t workspace = 512;
 };
 inline constexpr Builder<UpSampling> up_sampling;

@@ -80,7 +80,11 @@ class Learner {
     const auto inputs = all.first(node.inputs.size()), outputs = all.subspan(node.inputs.size());
     Inference<Value> inference("[" + node.op().name + " " + node.source->name + "]", input_names, inputs, output_names,
                                outputs);
-    (node.op().*ask_)(params, inference);
+    try {
+      (node.op().*ask_)(params, inference);
+    } catch (const Error& error) {
+      fail(error.what(), inputs_of(node, input_names));
+    }
     settled_[number] = std::all_of(values_.begin(), values_.end(), [](const Value& value) { return is_known(value); });
     if (!inference.changed()) return;
     for (size_t i = 0; i < node.inputs.size(); ++i) learnt(node.inputs[i], inputs[i], inference.where());
@@ -104,6 +108,19 @@ class Learner {
   void open(size_t node) {
     const bool still_to_come = is_first_round_ && node > now_;
     if (!still_to_come && !settled_[node] && !graph_.nodes[node].is_variable()) open_.insert(node);
+  }
+
+  // "; its inputs: lhs = a (2,3), rhs = b (3,2)": an input is named by the variable or node it comes from.
+  std::string inputs_of(const GraphNode& node, const Names& input_names) {
+    constexpr size_t most = 8;
+    std::string text;
+    for (size_t i = 0; i < node.inputs.size() && i < most; ++i) {
+      const int number = node.inputs[i];
+      const auto source = static_cast<size_t>(graph_.producer[static_cast<size_t>(number)]);
+      text += join(i == 0 ? "; its inputs: " : ", ", input_names[i], " = ", graph_.nodes[source].source->name, " ",
+                   tensor(number).*member);
+    }
+    return text + (node.inputs.size() > most ? ", …" : "");
   }
 
   Tensor& tensor(int number) { return graph_.tensors[static_cast<size_t>(number)]; }

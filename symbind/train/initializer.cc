@@ -16,6 +16,18 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+// Arguments of initializers are flat. Text nested deeper than this is refused: copies and dumps of such a value
+// recurse.
+constexpr int deepest = 16;
+
+Json parse_shallow(std::string_view text) {
+  const auto check_depth = [](int depth, Json::parse_event_t, Json&) {
+    require(depth <= deepest, "[initializer] its arguments are nested deeper than ", deepest, " levels");
+    return true;
+  };
+  return Json::parse(text, check_depth, /*allow_exceptions=*/false);
+}
+
 // ---- By name ---------------------------------------------------------------------------------------------
 
 class Registry {
@@ -142,7 +154,7 @@ Registry::Registry() {
 
 InitializerPtr create_initializer(std::string_view text) {
   if (!text.starts_with('[')) return Registry::get().find(lower_case(text))("{}");
-  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const Json json = parse_shallow(text);
   const bool well_formed = json.is_array() && !json.empty() && json.size() <= 2 && json[0].is_string() &&
                            (json.size() == 1 || json[1].is_object());
   require(well_formed, "[initializer] must be a name or [\"name\", {arguments}]: ", text);

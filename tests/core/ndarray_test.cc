@@ -332,5 +332,13 @@ TEST(NDArray, PrintsValuesShapeAndPlace) {
   EXPECT_NE(text.find('6'), std::string::npos) << text;
 }
 
+TEST(NamedArrays, AnUnknownNameIsAnErrorWithNearNames) {
+  const NamedArrays arrays{{"fc1_weight", zeros({2})}, {"fc1_bias", zeros({1})}};
+  EXPECT_EQ(arrays.at("fc1_bias").shape(), (Shape{1}));
+  EXPECT_TRUE(fails_with([&] { arrays.at("fc1_wieght"); }, "fc1_wieght", "did you mean", "fc1_weight"));
+  EXPECT_TRUE(fails_with([&] { arrays.at("data"); }, "data", "there are fc1_bias, fc1_weight"));
+  EXPECT_TRUE(fails_with([] { NamedArrays().at("data"); }, "data"));
+}
+
 }  // namespace
 }  // namespace symbind

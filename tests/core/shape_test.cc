@@ -122,5 +122,17 @@ TEST(Broadcast, FollowsNumPy) {
       "[broadcast_add a]", "(2,3)", "(2,4)"));
 }
 
+TEST(Shape, IndicesAreCheckedAndCountFromTheEnd) {
+  Shape shape{2, 3, 4};
+  EXPECT_EQ(shape[-1], 4);
+  EXPECT_EQ(shape[-3], 2);
+  shape[-2] = 5;
+  EXPECT_EQ(shape, (Shape{2, 5, 4}));
+  EXPECT_TRUE(fails_with([&] { static_cast<void>(shape[3]); }, "axis 3", "(2,5,4)"));
+  EXPECT_TRUE(fails_with([&] { static_cast<void>(shape[-4]); }, "axis -4", "(2,5,4)"));
+  EXPECT_TRUE(fails_with([] { static_cast<void>(Shape()[0]); }, "unknown rank"));
+  EXPECT_TRUE(fails_with([] { static_cast<void>(Shape::scalar()[-1]); }, "axis -1"));
+}
+
 }  // namespace
 }  // namespace symbind

@@ -328,5 +328,34 @@ TEST(BadInput, AMissingFileIsNamed) {
   EXPECT_TRUE(fails_with([] { net().save("/no/such/folder/x.json"); }, "/no/such/folder"));
 }
 
+// ---- messages ------------------------------------------------------------------------------------------------------
+
+TEST(BadInput, AShapeErrorNamesTheVariables) {
+  EXPECT_TRUE(fails_with(
+      [] {
+        simple_bind(var("left") + var("right"), cpu(), {{"left", {2, 3}}, {"right", {3, 2}}});
+      },
+      "lhs = left (2,3)", "rhs = right (3,2)"));
+}
+
+TEST(BadInput, AMissingAxisIsNamedWithTheShape) {
+  const Symbol total = apply("sum", var("x"), {{"axis", "5"}}, "total");
+  EXPECT_TRUE(fails_with([&] { simple_bind(total, cpu(), {{"x", {2, 3}}}); }, "total", "axis 5", "(2,3)"));
+  EXPECT_TRUE(fails_with([&] { invoke("sum", {zeros({2, 3})}, {{"axis", "5"}}); }, "axis 5", "(2,3)"));
+}
+
+TEST(BadInput, TwoOutputsOfOneNameHaveNoDictionary) {
+  const Symbol x = var("x");
+  const auto executor =
+      simple_bind(Symbol::group({apply("exp", x, {}, "y"), apply("log", x, {}, "y")}), cpu(), {{"x", {2}}});
+  EXPECT_TRUE(fails_with([&] { executor->output_dict(); }, "y_output", "outputs"));
+  EXPECT_EQ(executor->outputs().size(), 2u);
+}
+
+TEST(BadInput, AMistypedArrayIsAnErrorWithNearNames) {
+  const auto executor = simple_bind(net(), cpu(), shapes);
+  EXPECT_TRUE(fails_with([&] { executor->arg_dict().at("fc1_wieght"); }, "fc1_wieght", "did you mean", "fc1_weight"));
+}
+
 }  // namespace
 }  // namespace symbind

@@ -1,10 +1,16 @@
 #include "symbind/graph/symbol.h"
 
+#include <limits>
 #include <thread>
 
 #include <gtest/gtest.h>
 
 #include "symbind/graph/builder.h"
+#include "symbind/ops/concat.h"
+#include "symbind/ops/conv.h"
+#include "symbind/ops/fully_connected.h"
+#include "symbind/ops/math.h"
+#include "symbind/ops/matrix.h"
 
 #include "tests/support/arrays.h"
 #include "tests/support/networks.h"
@@ -321,6 +327,95 @@ TEST(Json, IsTheSameForTypedBuildersAndForText) {
   const Symbol from_spaces = apply("Convolution", var("x"), {{"kernel", "(3,3)"}, {"num_filter", "4"}}, "conv");
   EXPECT_EQ(net.attr("kernel"), "(3, 3)");
   EXPECT_EQ(from_spaces.list_arguments(), net.list_arguments());
+}
+
+// ---- parameters ----------------------------------------------------------------------------------------------------
+
+TEST(Parameters, OfARequiredFieldKnowIfTheyWereGiven) {
+  const FullyConnected missing{.no_bias = true}, given{.num_hidden = 10};
+  EXPECT_FALSE(missing.num_hidden.given());
+  EXPECT_TRUE(given.num_hidden.given());
+  const int64_t value = given.num_hidden;
+  EXPECT_EQ(value * given.num_hidden, 100);
+  const Convolution window{.kernel = {3, 3}};
+  EXPECT_TRUE(window.kernel.given());
+  EXPECT_EQ(window.kernel.size(), 2u);
+  EXPECT_FALSE(Convolution{}.kernel.given());
+  EXPECT_TRUE(fails_with([] { fully_connected(var("x"), {.no_bias = true}, "fc"); }, "fc", "num_hidden must be given"));
+}
+
+// No value stands for a missing one.
+TEST(Parameters, AreCheckedWhateverTheirValue) {
+  const std::string least = std::to_string(std::numeric_limits<int64_t>::min());
+  const auto refused = [](const std::string& op, const Attributes& attributes, const char* field) {
+    return fails_with([&] { apply(op, var("x"), attributes, "node"); }, "node", field);
+  };
+  EXPECT_TRUE(refused("LeakyReLU", {{"act_type", std::string(1, '\0')}}, "act_type"));
+  EXPECT_TRUE(refused("SequenceReverse", {{"axis", least}}, "axis"));
+  EXPECT_TRUE(refused("topk", {{"ret_typ", std::string(1, '\0')}}, "ret_typ"));
+  EXPECT_TRUE(refused("FullyConnected", {{"num_hidden", least}}, "num_hidden must be at least 1"));
+  EXPECT_TRUE(refused("Dropout", {{"p", "nan"}}, "p must lie between"));
+  EXPECT_TRUE(refused("BatchNorm", {{"eps", "nan"}}, "eps must be at least"));
+  EXPECT_TRUE(refused("Convolution", {{"kernel", "(" + least + ",)"}, {"num_filter", "1"}}, "kernel"));
+  EXPECT_TRUE(fails_with([] { cast(var("x"), {.dtype = DType::none}, "node"); }, "node", "dtype must be a type"));
+  EXPECT_NO_THROW(clip(var("x"), {.a_min = std::numeric_limits<double>::quiet_NaN(), .a_max = 1}));
+}
+
+TEST(Parameters, CountAsManyInputsAsThereAre) {
+  const Symbol a = var("a"), b = var("b");
+  EXPECT_TRUE(fails_with(
+      [&] {
+        apply("Concat", {a, b}, {{"num_args", "3"}}, "joined");
+      },
+      "joined", "num_args is 3", "2"));
+  EXPECT_TRUE(fails_with([&] { concat(Inputs({a, b}), {.num_args = 3}, "joined"); }, "joined", "num_args is 3", "2"));
+  for (const char* op : {"stack", "add_n", "khatri_rao", "Concat"}) {
+    EXPECT_TRUE(fails_with([&] { apply(op, {a, b}, {{"num_args", "3"}}, "node"); }, "node", "num_args is 3")) << op;
+    EXPECT_TRUE(fails_with([&] { apply(op, {a, b}, {{"num_args", "1"}}, "node"); }, "node")) << op;
+    EXPECT_EQ(apply(op, {a, b}, {{"num_args", "2"}}, "node").list_arguments(), (Strings{"a", "b"})) << op;
+    EXPECT_EQ(apply(op, Inputs(std::vector<Symbol>{}), {{"num_args", "2"}}, "n").list_arguments(),
+              (Strings{"n_arg0", "n_arg1"}))
+        << op;
+  }
+  EXPECT_TRUE(fails_with(
+      [&] {
+        apply("multi_sum_sq", {a, b}, {{"num_arrays", "10000000000"}}, "node");
+      },
+      "num_arrays"));
+  // The weight of a bilinear UpSampling may be left out whether it is counted or not.
+  for (const char* count : {"1", "2"})
+    EXPECT_EQ(apply("UpSampling", a,
+                    {{"scale", "2"}, {"sample_type", "bilinear"}, {"num_filter", "1"}, {"num_args", count}}, "up")
+                  .list_arguments(),
+              (Strings{"a", "up_weight"}));
+}
+
+// ---- internal operators --------------------------------------------------------------------------------------------
+
+TEST(InternalOperators, CannotBeNamedByUsersOrFiles) {
+  const auto file = [](const std::string& op) {
+    return R"({"nodes": [{"op": "null", "name": "x", "inputs": []}, {"op": "null", "name": "y", "inputs": []},
+               {"op": ")" +
+           op + R"(", "name": "node", "inputs": [[0, 0, 0], [1, 0, 0]]}],
+               "arg_nodes": [0, 1], "heads": [[2, 0, 0]]})";
+  };
+  EXPECT_NO_THROW(Symbol::load_json(file("_plus")));
+  for (const char* op : {"_backward_relu", "_sum_to_like", "_backward_pick", "_cast_like"}) {
+    EXPECT_TRUE(fails_with([&] { Symbol::load_json(file(op)); }, "node", op, "internal")) << op;
+    EXPECT_TRUE(fails_with([&] { apply(op, {var("x"), var("y")}); }, op, "internal")) << op;
+  }
+}
+
+TEST(InternalOperators, AreThoseThatNoUserNeeds) {
+  const OpRegistry& registry = OpRegistry::get();
+  for (const OpDef* op : registry.all()) EXPECT_TRUE(!op->name.starts_with("_backward_") || op->internal) << op->name;
+  for (const char* name :
+       {"_plus", "_arange", "_mul_scalar", "_random_uniform", "_slice_assign", "sgd_update", "_copy"})
+    EXPECT_FALSE(registry.find_public(name).internal) << name;
+  for (const char* name :
+       {"_BatchNorm_Relu", "_Convolution_Fused", "_pointwise", "_reorder", "_FullyConnected_Activation"})
+    EXPECT_TRUE(registry.find(name).internal) << name;
+  EXPECT_LT(registry.all_public().size(), registry.all().size());
 }
 
 }  // namespace

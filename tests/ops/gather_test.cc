@@ -1,5 +1,7 @@
 #include "symbind/ops/gather.h"
 
+#include <limits>
+
 #include <gtest/gtest.h>
 
 #include "symbind/exec/arithmetic.h"
@@ -57,6 +59,25 @@ TEST(FillElement, ReplacesOneElementOfEachRow) {
 TEST(Where, NeedsAConditionThatFits) {
   EXPECT_EQ(where(array({0, 1, 0}), rows, rows * -1.0).to_vector<float>(), (Floats{-1, -2, 3, 4, -5, -6}));
   EXPECT_TRUE(fails_with([] { where(array({0, 1}), rows, rows); }, "[where]", "condition has shape (2,)", "(3,)"));
+}
+
+// What is beyond the numbers of an axis is clipped to the nearer end, however far; NaN is the first.
+TEST(Clipping, OfInfiniteAndHugeIndicesFindsTheNearerEnd) {
+  constexpr double inf = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
+  const NDArray values = array({10, 20, 30});
+  for (const DType type : {DType::float32, DType::float64, DType::bfloat16}) {
+    SCOPED_TRACE(join(type));
+    const NDArray indices = array({inf, 1e30, -1e30, -inf, nan, 1}, cpu(), type);
+    const std::vector<double> expected{30, 30, 10, 10, 10, 20};
+    EXPECT_EQ(invoke("take", {values, indices}, {{"mode", "clip"}})[0].to_vector<double>(), expected);
+    const NDArray weight = array({10, 20, 30}).reshape({3, 1});
+    EXPECT_EQ(invoke(embedding, {indices, weight}, {.input_dim = 3, .output_dim = 1})[0].to_vector<double>(), expected);
+    const NDArray table =
+        array<double>({10, 20, 30, 10, 20, 30, 10, 20, 30, 10, 20, 30, 10, 20, 30, 10, 20, 30}, {6, 3});
+    EXPECT_EQ(invoke(pick, {table, indices}, {.mode = "clip"})[0].to_vector<double>(), expected);
+    EXPECT_EQ(invoke(batch_take, {table, indices})[0].to_vector<double>(), expected);
+    EXPECT_TRUE(fails_with([&] { invoke("take", {values, indices}, {{"mode", "raise"}}); }, "outside"));
+  }
 }
 
 }  // namespace

@@ -78,3 +78,43 @@ def test_a_parameter_may_be_a_numpy_array():
     assert mx.sym.Pooling(x, kernel=np.array([2, 2]), name="pool").attr("kernel") == "(2, 2)"
     assert mx.nd.Reshape(mx.nd.zeros((2, 3)), shape=np.array([3, 2])).shape == (3, 2)
     assert x.infer_shape(x=np.array([4, 5]))[1] == [(4, 5)] and mx.nd.zeros(np.array([2])).shape == (2,)
+
+
+@pytest.mark.parametrize("name", ["_backward_relu", "_backward_topk", "_BatchNorm_Relu", "_pointwise", "_sum_to_like"])
+def test_internal_operators_are_hidden(name):
+    for module in (mx.nd, mx.sym, mx.nd._internal, mx.sym._internal):
+        with pytest.raises(AttributeError):
+            getattr(module, name)
+    assert name not in mx._symbind._list_ops()
+
+
+@pytest.mark.parametrize("name", ["_plus", "_arange", "_mul_scalar", "_copy"])
+def test_public_operators_may_begin_with_an_underscore(name):
+    assert callable(getattr(mx.nd._internal, name)) and callable(getattr(mx.sym._internal, name))
+
+
+def test_values_that_once_meant_missing_obey_their_rules():
+    x = mx.nd.ones((2, 3))
+    for call in (
+        lambda: mx.nd.LeakyReLU(x, act_type="\0"),
+        lambda: mx.nd.SequenceReverse(x, axis=-(2**63)),
+        lambda: mx.nd.topk(x, ret_typ="\0"),
+        lambda: mx.nd.Dropout(x, p=float("nan")),
+        lambda: mx.nd.concat(x, x, num_args=3),
+        lambda: mx.sym.concat(mx.sym.Variable("a"), mx.sym.Variable("b"), num_args=3),
+    ):
+        with pytest.raises(mx.MXNetError):
+            call()
+
+
+def test_nan_is_the_largest_in_orders():
+    x = mx.nd.array([1, float("nan"), 5])
+    assert np.array_equal(mx.nd.topk(x, k=2, ret_typ="value").asnumpy(), [np.nan, 5], equal_nan=True)
+    assert np.array_equal(mx.nd.sort(x).asnumpy(), [1, 5, np.nan], equal_nan=True)
+
+
+def test_two_outputs_of_one_name_have_no_dictionary():
+    x = mx.sym.Variable("x")
+    executor = mx.sym.Group([mx.sym.exp(x, name="y"), mx.sym.log(x, name="y")]).simple_bind(mx.cpu(), x=(2,))
+    with pytest.raises(ValueError, match="y_output"):
+        executor.output_dict  # noqa: B018

@@ -328,5 +328,28 @@ TEST(Initializer, AnLSTMsBiasHasFourGates) {
   EXPECT_TRUE(fails_with([] { weight(init::LSTMBias(), {6}); }, "four gates", "(6"));
 }
 
+// Text out of a file: nested deeply it must not exhaust the stack.
+TEST(Initializer, ArgumentsNestedDeeplyAreRefused) {
+  constexpr size_t depth = 100'000;
+  for (const char* opening : {"[", "{\"a\":"}) {
+    std::string nested;
+    for (size_t i = 0; i < depth; ++i) nested += opening;
+    nested += "1";
+    nested.append(depth, *opening == '[' ? ']' : '}');
+    const std::string text = "[\"xavier\", {\"magnitude\": " + nested + "}]";
+    EXPECT_THROW(create_initializer(text), Error);
+    EXPECT_THROW(create_initializer("[" + nested + "]"), Error);
+    const Symbol variable = Symbol::variable("x", {.init = text});
+    EXPECT_EQ(Symbol::load_json(variable.tojson()).attr("__init__"), text);
+  }
+}
+
+// A network's own text is read without recursion, whatever is nested in it.
+TEST(Initializer, NetworksNestedDeeplyAreErrors) {
+  const std::string deep(100'000, '[');
+  EXPECT_THROW(Symbol::load_json(deep), Error);
+  EXPECT_THROW(Symbol::load_json("{\"nodes\": " + deep + std::string(100'000, ']') + ", \"heads\": []}"), Error);
+}
+
 }  // namespace
 }  // namespace symbind

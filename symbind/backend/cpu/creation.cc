@@ -25,7 +25,7 @@ std::unique_ptr<Kernel> kernel_of(int64_t count, Number number) {
 // wrap around where signed ones would be undefined.
 std::unique_ptr<Kernel> build_arange(const NodeView& node) {
   const auto& p = node.as<Arange>();
-  const double start = p.stop || p.infer_range ? p.start : 0;
+  const double start = p.stop || p.infer_range ? p.start.get() : 0;
   return visit_dtype(node.outputs[0].dtype, [&](auto type) -> std::unique_ptr<Kernel> {
     using T = typename decltype(type)::type;
     const int64_t count = node.outputs[0].shape.size();
@@ -46,7 +46,7 @@ std::unique_ptr<Kernel> build_arange(const NodeView& node) {
 
 std::unique_ptr<Kernel> build_linspace(const NodeView& node) {
   const auto& p = node.as<Linspace>();
-  const int64_t steps = std::max<int64_t>(1, p.endpoint ? p.num - 1 : p.num);
+  const int64_t steps = std::max<int64_t>(1, p.num - (p.endpoint ? 1 : 0));
   const double step = (p.stop - p.start) / static_cast<double>(steps);
   return visit_dtype(node.outputs[0].dtype, [&](auto type) {
     using T = typename decltype(type)::type;

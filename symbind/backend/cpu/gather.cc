@@ -45,7 +45,10 @@ class Places {
   void read(const void* numbers, int64_t* places) const {
     if (count_ == 0) return;
     require(length_ > 0, where_, " there is nothing to take from along an axis without elements");
-    convert_array(places, DType::int64, numbers, dtype_, count_);
+    visit_dtype(dtype_, [&]<class T>(std::type_identity<T>) {
+      std::transform(static_cast<const T*>(numbers), static_cast<const T*>(numbers) + count_, places,
+                     [](T number) { return index_of(number); });
+    });
     for (int64_t i = 0; i < count_; ++i) {
       int64_t& place = places[i];
       if (outside_ == Outside::raise)

@@ -25,7 +25,7 @@ void for_elements_along(std::span<const Axis> axes, int64_t start, const Visit& 
 
 std::unique_ptr<Kernel> build_moments(const NodeView& node) {
   const Shape& data = node.inputs[0].shape;
-  const auto reduced = reduced_axes(node.as<Moments>().axes, false, data.rank(), node.where());
+  const auto reduced = reduced_axes(node.as<Moments>().axes, false, data, node.where());
   const auto strides = data.strides();
   std::vector<Axis> along, across;
   for (size_t axis = 0; axis < reduced.size(); ++axis)

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "symbind/backend/cpu/families.h"
 #include "symbind/backend/cpu/lane_sums.h"
@@ -234,11 +235,11 @@ template <class C>
 // Rows and, for each number, its scale: LayerNorm's numbers along a row differ, those of the others do not.
 struct Scaled {
   Rows rows;
-  int64_t channels;  // or groups of them; 0: LayerNorm
+  std::optional<int64_t> channels;  // or groups of them; none: LayerNorm
   double eps;
   bool shows_statistics;
-  int64_t scale_of(int64_t row, int64_t k) const { return channels == 0 ? k : row % channels; }
-  int64_t scales() const { return channels == 0 ? rows.length : channels; }
+  int64_t scale_of(int64_t row, int64_t k) const { return channels ? row % *channels : k; }
+  int64_t scales() const { return channels.value_or(rows.length); }
 };
 
 // Calls body(k, index) for the numbers of a row.
@@ -258,10 +259,10 @@ std::unique_ptr<Kernel> build_scaled(const NodeView& node, const Scaled& scaled)
       rows.for_each([=, x = in[0], gamma = in[1], beta = in[2], y = out[0]](int64_t row, int64_t at) {
         const Statistics statistics = statistics_of(x + at, rows, scaled.eps);
         const C mean = static_cast<C>(statistics.mean), scale = static_cast<C>(1 / statistics.deviation);
-        if (scaled.channels == 0) {
+        if (!scaled.channels) {
           each_in(rows, at, [=](int64_t k, int64_t i) { y[i] = (x[i] - mean) * scale * gamma[k] + beta[k]; });
         } else {
-          const C own = gamma[row % scaled.channels] * scale, shift = beta[row % scaled.channels];
+          const C own = gamma[row % *scaled.channels] * scale, shift = beta[row % *scaled.channels];
           each_in(rows, at, [=](int64_t, int64_t i) { y[i] = (x[i] - mean) * own + shift; });
         }
         if (!scaled.shows_statistics) return;
@@ -325,8 +326,8 @@ std::unique_ptr<Kernel> build_scaled_grad(const NodeView& node, const Scaled& sc
           rows.for_each([=](int64_t row, int64_t at) {
             const Statistics s = statistics_of(x + at, rows, scaled.eps);
             const double scale = 1 / s.deviation, each = 1 / static_cast<double>(std::max<int64_t>(1, rows.length));
-            const bool by_column = scaled.channels == 0;
-            const C own = by_column ? C(1) : gamma[row % scaled.channels];
+            const bool by_column = !scaled.channels;
+            const C own = by_column ? C(1) : gamma[row % *scaled.channels];
             const auto sum_of = [&](const auto& term) [[gnu::always_inline]] {
               return rows.step == 1 ? sum_in_lanes(rows.length, [&](int64_t k) { return term(k, at + k); })
                                     : sum_in_lanes(rows.length, [&](int64_t k) { return term(k, at + k * rows.step); });
@@ -353,10 +354,10 @@ std::unique_ptr<Kernel> build_scaled_grad(const NodeView& node, const Scaled& sc
                 dx[i] = (dy[i] * own - less - (x[i] - mean) * narrow * slope) * narrow;
               });
           });
-          if (scaled.channels == 0) return sum_columns(rows, dy, x, left, out[1], out[2]);
-          for (int64_t own = 0; own < scaled.channels; ++own) {
+          if (!scaled.channels) return sum_columns(rows, dy, x, left, out[1], out[2]);
+          for (int64_t own = 0; own < *scaled.channels; ++own) {
             double by_gamma = 0, by_beta = 0;
-            for (int64_t row = own; row < count; row += scaled.channels) {
+            for (int64_t row = own; row < count; row += *scaled.channels) {
               by_gamma += left[row].products;
               by_beta += left[row].grads;
             }
@@ -374,7 +375,7 @@ Scaled instances(const Shape& data, double eps) {
 template <class P>
 Scaled layers(const NodeView& node, const Shape& data) {
   const P& p = node.as<P>();
-  return {along(data, data.axis(p.axis, node.where())), 0, p.eps, true};
+  return {along(data, data.axis(p.axis, node.where())), std::nullopt, p.eps, true};
 }
 Scaled groups(const GroupNorm& p, const Shape& data) {
   return {{data[0] * p.num_groups, data.size(1, data.rank()) / p.num_groups, 1}, p.num_groups, p.eps, true};

@@ -15,7 +15,7 @@ namespace {
 template <class P>
 std::unique_ptr<Kernel> build_reduce(const NodeView& node) {
   const P& p = node.as<P>();
-  const auto reduced = reduced_axes(p.axis, p.exclude, node.inputs[0].shape.rank(), node.where());
+  const auto reduced = reduced_axes(p.axis, p.exclude, node.inputs[0].shape, node.where());
   return build_reduction(node, reduced, std::is_same_v<P, Mean> ? Reduction::mean : Reduction::sum);
 }
 
@@ -24,7 +24,7 @@ template <class P>
 std::unique_ptr<Kernel> build_reduce_grad(const NodeView& node) {
   const P& p = node.as<P>();
   const Shape& data = node.outputs[0].shape;
-  const auto reduced = reduced_axes(p.axis, p.exclude, data.rank(), node.where());
+  const auto reduced = reduced_axes(p.axis, p.exclude, data, node.where());
   Shape kept = data;
   int64_t count = 1;
   for (int axis = 0; axis < data.rank(); ++axis)
@@ -44,13 +44,13 @@ template <FixedString name>
 void add_fold(ImplementationTable& table, Fold fold) {
   add_plain<Reduce<name>>(table, [fold](const NodeView& node) {
     const auto& p = node.as<Reduce<name>>();
-    return build_fold(node, reduced_axes(p.axis, p.exclude, node.inputs[0].shape.rank(), node.where()), fold);
+    return build_fold(node, reduced_axes(p.axis, p.exclude, node.inputs[0].shape, node.where()), fold);
   });
 }
 
 std::unique_ptr<Kernel> build_norm(const NodeView& node) {
   const auto& p = node.as<Norm>();
-  const auto reduced = reduced_axes(p.axis, false, node.inputs[0].shape.rank(), node.where());
+  const auto reduced = reduced_axes(p.axis, false, node.inputs[0].shape, node.where());
   return build_fold(node, reduced, p.ord == 1 ? Fold::norm1 : Fold::norm2);
 }
 

@@ -109,7 +109,7 @@ std::unique_ptr<Kernel> build_backward(const NodeView& node) {
             if (image_of(static_cast<C>(rois[region * 5]), data[0]) != plane / channels) continue;
             const int64_t first = (region * channels + plane % channels) * cells;
             for (int64_t i = first; i < first + cells; ++i)
-              if (places[i] >= 0) sums[static_cast<size_t>(places[i])] += static_cast<C>(dy[i]);
+              if (places[i] >= 0 && places[i] < space) sums[static_cast<size_t>(places[i])] += static_cast<C>(dy[i]);
           }
           for (int64_t i = 0; i < space; ++i) dx[plane * space + i] = static_cast<T>(sums[static_cast<size_t>(i)]);
         }

@@ -29,6 +29,15 @@ void order_first(std::vector<int64_t>& places, int64_t count, const Before& befo
     std::stable_sort(places.begin(), places.end(), before);
 }
 
+// A total order of values: NaN is the largest, last in ascending order and first in descending order.
+template <class C>
+bool is_less(C a, C b) {
+  if constexpr (std::is_floating_point_v<C>)
+    return a < b || (a == a && b != b);
+  else
+    return a < b;
+}
+
 // The first `count` elements of each row in order. Places are written as int64 into scratch and converted in the end.
 std::unique_ptr<Kernel> build_sorted(const NodeView& node, const SortedRows& rows, int64_t count, bool ascend,
                                      const Wanted& wanted) {
@@ -52,9 +61,9 @@ std::unique_ptr<Kernel> build_sorted(const NodeView& node, const SortedRows& row
                            const T* const from = x + outer * rows.length * rows.step + inner;
                            const auto at = [=](int64_t k) { return static_cast<C>(from[k * rows.step]); };
                            if (ascend)
-                             order_first(order, count, [=](int64_t a, int64_t b) { return at(a) < at(b); });
+                             order_first(order, count, [=](int64_t a, int64_t b) { return is_less(at(a), at(b)); });
                            else
-                             order_first(order, count, [=](int64_t a, int64_t b) { return at(a) > at(b); });
+                             order_first(order, count, [=](int64_t a, int64_t b) { return is_less(at(b), at(a)); });
                            for (int64_t k = 0; k < count; ++k) {
                              const int64_t place = order[static_cast<size_t>(k)];
                              const int64_t to = (outer * count + k) * rows.step + inner;

@@ -109,7 +109,7 @@ template <class P>
 std::unique_ptr<Kernel> build_sum_grad(const NodeView& node, bool mean) {
   const auto& params = node.as<P>();
   Shape from = node.outputs[0].shape;
-  const auto summed = reduced_axes(params.axis, params.exclude, from.rank(), node.where());
+  const auto summed = reduced_axes(params.axis, params.exclude, from, node.where());
   int64_t terms = 1;
   for (int axis = 0; axis < from.rank(); ++axis) {
     if (!summed[static_cast<size_t>(axis)]) continue;

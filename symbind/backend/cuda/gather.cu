@@ -29,10 +29,10 @@ struct Around {
   }
 };
 
-// Fractions are cut off, by the rules of the CPU.
+// Fractions are cut off and what is beyond int64 becomes the nearer end of it, by the rules of the CPU.
 template <class N>
 __device__ int64_t number_of(const N& value) {
-  return convert_element<int64_t>(value);
+  return index_of(load(value));
 }
 
 template <class Unit, class N>

@@ -224,7 +224,7 @@ std::vector<bool> spread_axes(const Shape& data, const Shape& like) {
 template <class P>
 std::vector<bool> summed_axes(const NodeView& node) {
   const auto& params = node.as<P>();
-  return reduced_axes(params.axis, params.exclude, node.inputs[0].shape.rank(), node.where());
+  return reduced_axes(params.axis, params.exclude, node.inputs[0].shape, node.where());
 }
 
 std::string refuse_sum(const NodeView& node) {

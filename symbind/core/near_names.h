@@ -1,0 +1,16 @@
+// Suggestions for names that were mistyped.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace symbind {
+
+// The known names that differ from `name` by few letters, whatever their case; sorted.
+std::vector<std::string> near_names(std::string_view name, const std::vector<std::string>& known);
+
+// "; did you mean 'a' or 'b'?" where there are near names, otherwise "; there are a, b, …" (the first few).
+std::string suggestion(std::string_view name, const std::vector<std::string>& known);
+
+}  // namespace symbind
