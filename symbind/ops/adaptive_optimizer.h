@@ -21,12 +21,12 @@ inline constexpr Builder<AdamUpdate> adam_update;
 // Weight decay apart from the gradient; eta multiplies both. (In MXNet rescale_grad is an input; mx.nd.contrib takes it
 // either way.)
 struct AdamWUpdate {
-  double lr = required;
+  Required<double> lr = {};
   double beta1 = 0.9;
   double beta2 = 0.999;
   double epsilon = 1e-8;
   double wd = 0;
-  double eta = required;
+  Required<double> eta = {};
   double rescale_grad = 1;
   double clip_gradient = -1;
 };
