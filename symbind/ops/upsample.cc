@@ -64,7 +64,7 @@ OpDef define(Op<UpSampling> op) {
   return fields(op)
       .doc("Images made larger: every element becomes a block, or is spread over its neighbours.")
       .variadic(&UpSampling::num_args, "num_args")
-      .inputs([](const UpSampling& p) { return is_bilinear(p) ? int64_t{2} : p.num_args; },
+      .inputs([](const UpSampling& p) { return is_bilinear(p) ? size_t{2} : count_of(p.num_args); },
               [](const UpSampling& p, size_t index) {
                 return !is_bilinear(p) ? "arg" + std::to_string(index) : index == 0 ? "data" : "weight";
               })
