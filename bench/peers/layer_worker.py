@@ -14,7 +14,7 @@ import zlib
 import numpy as np
 
 # The largest difference that rounding explains, relative to the largest number of an array.
-TOLERANCES = {"float32": 3e-4, "float16": 1e-2, "bfloat16": 6e-2}
+TOLERANCES = {"float32": 3e-4, "float16": 5e-2, "bfloat16": 8e-2}  # PyTorch adds some gradients in half precision
 
 
 def array_of(layer, name, shape):

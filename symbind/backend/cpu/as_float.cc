@@ -48,7 +48,7 @@ class FloatNode {
 };
 
 std::unique_ptr<Kernel> build_best(const NodeView& view) {
-  for (const Implementation& implementation : Target::get(view.context).implementations(view.op))
+  for (const Implementation& implementation : Target::get(cpu()).implementations(view.op))
     if (!implementation.refuse || implementation.refuse(view).empty()) return implementation.build(view);
   fail(view.where(), " cannot run on ", view.context);
 }

@@ -20,6 +20,7 @@ using namespace conv_view;
 
 constexpr int64_t block_inner = 256;             // a strip of weights stays in the first-level cache
 constexpr int64_t block_sums = 1 << 16;          // sums that are computed together
+constexpr int64_t block_columns = 1 << 13;       // at most, of these
 constexpr int64_t thread_products = 1 << 17;     // multiply-adds worth a thread
 constexpr int64_t most_own_gradients = 4 << 20;  // sums of the weight's gradient that threads may have for themselves
 
@@ -83,7 +84,8 @@ class PassProduct {
     parts_ = std::clamp<int64_t>(2 * threads / view_.units(), 1, strips_);
     part_strips_ = ceil_div(strips_, parts_);
     parts_ = ceil_div(strips_, part_strips_);
-    block_chunks_ = std::clamp<int64_t>(block_sums / (part_strips_ * rows_ * view_.chunk()), 1, view_.most_chunks());
+    const int64_t columns = std::min(block_columns, block_sums / (part_strips_ * rows_));
+    block_chunks_ = std::clamp<int64_t>(columns / view_.chunk(), 1, view_.most_chunks());
   }
 
   int64_t weight_elements() const { return groups_ * strips_ * rows_ * inner_; }
@@ -98,10 +100,15 @@ class PassProduct {
                  });
   }
 
-  // finish(task's group, first result, results, …) stores what was computed.
+  // store(channel, sums of its outputs, where they go, step from one to the next) is called for every channel of
+  // results.
   template <class Store>
-  void run(const Share& tasks, const C* weights, const Lie& data_lie, const C* data, C* scratch, Store store) const {
+  void run(const Share& tasks, const C* weights, const Lie& data_lie, const C* data, const Lie& result_lie, C* scratch,
+           Store store) const {
     C* const sums = scratch + copy_elements();
+    const int64_t step = view_.segment_step(result_lie);
+    std::vector<View::Chunk> chunks;
+    std::vector<View::Segment> segments;
     int64_t copied = -1;
     for (int64_t task = tasks.begin; task < tasks.end; ++task) {
       const int64_t number = task / parts_, part = task % parts_;
@@ -109,14 +116,17 @@ class PassProduct {
       if (number != copied) view_.copy(unit, data_lie, data + unit.group * data_ * data_lie.channel, scratch);
       copied = number;
       const int64_t first = part * part_strips_, last = std::min(strips_, first + part_strips_);
-      const int64_t chunks = view_.chunks(unit);
-      for (int64_t chunk = 0; chunk < chunks; chunk += block_chunks_) {
-        const int64_t end = std::min(chunks, chunk + block_chunks_);
-        multiply(unit, chunk, end, first, last, weights, scratch, sums);
+      const int64_t all_chunks = view_.chunks(unit);
+      for (int64_t chunk = 0; chunk < all_chunks; chunk += block_chunks_) {
+        chunks.clear();
+        segments.clear();
+        for (int64_t i = chunk; i < std::min(all_chunks, chunk + block_chunks_); ++i) {
+          chunks.push_back(view_.chunk_at(unit, i));
+          view_.add_segments(unit, chunks.back(), result_lie, (i - chunk) * view_.chunk(), segments);
+        }
+        multiply(unit, chunks, first, last, weights, scratch, sums);
         for (int64_t result = first * rows_; result < std::min(results_, last * rows_); ++result)
-          for (int64_t i = chunk; i < end; ++i)
-            store(view_, unit, view_.chunk_at(unit, i), unit.group * results_ + result,
-                  sums + (result - first * rows_) * sums_step() + (i - chunk) * view_.chunk());
+          store(unit.group * results_ + result, sums + (result - first * rows_) * sums_step(), segments, step);
       }
     }
   }
@@ -138,18 +148,17 @@ class PassProduct {
     }
   }
 
-  void multiply(const Unit& unit, int64_t begin, int64_t end, int64_t first, int64_t last, const C* weights,
+  void multiply(const Unit& unit, const std::vector<View::Chunk>& chunks, int64_t first, int64_t last, const C* weights,
                 const C* copy, C* sums) const {
     const auto kernel = tile_kernels<C>().multiply[rows_];
     for (int64_t k = 0; k < inner_; k += block_inner) {
       const int64_t depth = std::min(block_inner, inner_ - k);
       for (int64_t strip = first; strip < last; ++strip) {
         const C* const a = weights + ((unit.group * strips_ + strip) * inner_ + k) * rows_;
-        C* const to = sums + (strip - first) * rows_ * sums_step();
-        for (int64_t i = begin; i < end; ++i) {
-          const View::Chunk chunk = view_.chunk_at(unit, i);
-          kernel(a, copy + chunk.offset, offsets_.data() + k, depth, chunk.end - chunk.begin,
-                 to + (i - begin) * view_.chunk(), sums_step(), k > 0);
+        C* to = sums + (strip - first) * rows_ * sums_step();
+        for (const View::Chunk& chunk : chunks) {
+          kernel(a, copy + chunk.offset, offsets_.data() + k, depth, chunk.end - chunk.begin, to, sums_step(), k > 0);
+          to += view_.chunk();
         }
       }
     }
@@ -245,14 +254,15 @@ class GemmConvolution final : public Kernel {
   void run_pass(const PassProduct<C>& pass, const Share& share, const C* packed, const Args& args,
                 const Finish<C>& finish, C* scratch) const {
     C* const out = args.out<C>();
-    pass.run(share, packed, data_, args.in<C>(0), scratch,
-             [&](const View& view, const Unit& unit, const View::Chunk& chunk, int64_t channel, const C* sums) {
+    pass.run(share, packed, data_, args.in<C>(0), result_, scratch,
+             [&](int64_t channel, const C* sums, const std::vector<View::Segment>& segments, int64_t step) {
                const int64_t start = channel * result_.channel;
                const C bias = finish.bias ? finish.bias[channel] : C(0);
-               view.each_segment(unit, chunk, result_, [&](int64_t from, int64_t at, int64_t count, int64_t step) {
-                 store(sums + from, out + start + at, finish.added ? finish.added + start + at : nullptr, bias,
-                       finish.relu, count, step);
-               });
+               for (const View::Segment& segment : segments) {
+                 const int64_t at = start + segment.target;
+                 store(sums + segment.column, out + at, finish.added ? finish.added + at : nullptr, bias, finish.relu,
+                       segment.count, step);
+               }
              });
   }
 
@@ -364,10 +374,12 @@ class GemmGradWeight final : public Kernel {
   void add_units(const Args& args, int64_t begin, int64_t end, int64_t first, int64_t last, C* scratch, C* sums) const {
     C* const grads = scratch + copy_elements_;
     auto* const runs = reinterpret_cast<int64_t*>(scratch + piece_elements_);
+    std::vector<View::Segment> segments;
     for (int64_t number = begin; number < end; ++number) {
       const Unit unit = view_.unit(number);
       view_.copy(unit, data_, args.in<C>(1) + unit.group * size_.group_channels() * data_.channel, scratch);
-      copy_grads(unit, first, last, args.in<C>(0) + unit.group * size_.group_filters() * grad_.channel, grads);
+      copy_grads(unit, first, last, args.in<C>(0) + unit.group * size_.group_filters() * grad_.channel, segments,
+                 grads);
       C* const group_sums = sums + unit.group * group_elements_;
       const int64_t chunks = view_.chunks(unit);
       for (int64_t chunk = 0; chunk < chunks; chunk += block_chunks_) {
@@ -379,21 +391,24 @@ class GemmGradWeight final : public Kernel {
   }
 
   // Rows of the outputs' gradient as the view's columns lie, with zeros where there is no output.
-  void copy_grads(const Unit& unit, int64_t first, int64_t last, const C* from, C* to) const {
-    const int64_t chunks = view_.chunks(unit);
+  void copy_grads(const Unit& unit, int64_t first, int64_t last, const C* from, std::vector<View::Segment>& segments,
+                  C* to) const {
+    const int64_t chunks = view_.chunks(unit), step = view_.segment_step(grad_);
+    segments.clear();
+    for (int64_t i = 0; i < chunks; ++i)
+      view_.add_segments(unit, view_.chunk_at(unit, i), grad_, i * view_.chunk(), segments);
     for (int64_t filter = first; filter < last; ++filter) {
       C* const row = to + (filter - first) * grad_step();
       std::fill(row, row + chunks * view_.chunk(), C(0));
       const C* const plane = from + filter * grad_.channel;
-      for (int64_t i = 0; i < chunks; ++i)
-        view_.each_segment(unit, view_.chunk_at(unit, i), grad_,
-                           [&](int64_t column, int64_t at, int64_t count, int64_t step) {
-                             C* const target = row + i * view_.chunk() + column;
-                             if (step == 1)
-                               std::copy(plane + at, plane + at + count, target);
-                             else
-                               for (int64_t j = 0; j < count; ++j) target[j] = plane[at + j * step];
-                           });
+      for (const View::Segment& segment : segments) {
+        C* const target = row + segment.column;
+        const C* const source = plane + segment.target;
+        if (step == 1)
+          for (int64_t j = 0; j < segment.count; ++j) target[j] = source[j];
+        else
+          for (int64_t j = 0; j < segment.count; ++j) target[j] = source[j * step];
+      }
     }
   }
 
@@ -463,6 +478,10 @@ class GemmGradWeight final : public Kernel {
 
 // ---- The kinds of node ----------------------------------------------------------------------------------------------
 
+// With a kernel that is large beside the outputs, nearly all products of the data's gradient are with what lies outside
+// of them: better one product, and a sum of its patches.
+constexpr int64_t most_data_per_output = 4;
+
 template <class P>
 std::string refuse(const NodeView& node) {
   const DType type = node.outputs[0].dtype;
@@ -472,6 +491,11 @@ std::string refuse(const NodeView& node) {
   for (const auto& arrays : {node.inputs, node.outputs})
     for (const Tensor& tensor : arrays)
       if (tensor.shape.size() == 0) return "an array is empty";
+  if constexpr (std::is_same_v<P, ConvolutionGradData>) {
+    const ConvolutionSize size = size_of(node.as<P>(), node.outputs[0].shape, node.inputs[0].shape);
+    if (size.in_size() > most_data_per_output * size.out_size() * size.stride[0] * size.stride[1] * size.stride[2])
+      return "most products would be with padding";
+  }
   return "";
 }
 

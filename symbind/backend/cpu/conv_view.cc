@@ -234,44 +234,59 @@ int64_t View::row_target(const Unit& unit, int64_t row, const Lie& target) const
   return at;
 }
 
+void View::add_segments(const Unit& unit, const Chunk& chunk, const Lie& target, int64_t first_column,
+                        std::vector<Segment>& to) const {
+  const size_t inner = order_[3];
+  const int64_t row = extent_[inner], valid = std::min(positions(unit, inner), row);
+  const int64_t step = target_step(inner, target), base = run_target(unit, chunk.run, target);
+  int64_t at = chunk.begin % row, number = chunk.begin / row;
+  for (int64_t column = chunk.begin; column < chunk.end; column += row - at, at = 0, ++number) {
+    const int64_t count = std::min(valid - at, chunk.end - column);
+    const int64_t outer = row_target(unit, number, target);
+    if (count > 0 && outer >= 0) to.push_back({first_column + column - chunk.begin, base + outer + at * step, count});
+  }
+}
+
 template <class C>
 void View::copy(const Unit& unit, const Lie& lie, const C* data, C* to) const {
   const auto slab_axis = static_cast<size_t>(slab_axis_);
   const C* const images = data + unit.first_image * lie.image;
-  for (int64_t channel = 0; channel < channels_; ++channel)
-    for (int64_t plane = 0; plane < planes_; ++plane, to += plane_) {
-      // Places [low, high) along each axis lie inside the data; place p is element p · step + start.
-      std::array<int64_t, 4> low{}, high{}, step{};
-      const C* from = images + channel * lie.channel;
-      bool inside = true;
-      int64_t rest = plane;
-      for (size_t axis = 3; axis-- > 0;) {
-        const auto count = static_cast<int64_t>(phases_[axis].size());
-        const int64_t begin = axis == slab_axis ? unit.slab_begin : 0;
-        const int64_t start = phases_[axis][static_cast<size_t>(rest % count)] + begin * pass_.stride[axis];
-        rest /= count;
-        const int64_t stride = pass_.stride[axis], places = extent_[axis];
-        low[axis] = start < 0 ? std::min(places, ceil_div(-start, stride)) : 0;
-        high[axis] = start >= lie.extent[axis] ? 0 : std::min(places, (lie.extent[axis] - 1 - start) / stride + 1);
-        inside = inside && low[axis] == 0 && high[axis] == places;
-        step[axis] = stride * lie.space[axis];
-        from += start * lie.space[axis];
-      }
-      high[3] = unit.images;
-      step[3] = lie.image;
-      if (!inside || unit.images < images_) std::fill(to, to + plane_, C(0));
+  for (int64_t plane = 0; plane < planes_; ++plane) {
+    // Places [low, high) along each axis lie inside the data; place p is element p · step + start.
+    std::array<int64_t, 4> low{}, high{}, step{};
+    int64_t offset = 0, rest = plane;
+    bool inside = unit.images == images_;
+    for (size_t axis = 3; axis-- > 0;) {
+      const auto count = static_cast<int64_t>(phases_[axis].size());
+      const int64_t begin = axis == slab_axis ? unit.slab_begin : 0;
+      const int64_t start = phases_[axis][static_cast<size_t>(rest % count)] + begin * pass_.stride[axis];
+      rest /= count;
+      const int64_t stride = pass_.stride[axis], places = extent_[axis];
+      low[axis] = start < 0 ? std::min(places, ceil_div(-start, stride)) : 0;
+      high[axis] = start >= lie.extent[axis] ? 0 : std::min(places, (lie.extent[axis] - 1 - start) / stride + 1);
+      inside = inside && low[axis] == 0 && high[axis] == places;
+      step[axis] = stride * lie.space[axis];
+      offset += start * lie.space[axis];
+    }
+    high[3] = unit.images;
+    step[3] = lie.image;
+    for (int64_t channel = 0; channel < channels_; ++channel) {
+      const C* const from = images + channel * lie.channel + offset;
+      C* const copied = to + (channel * planes_ + plane) * plane_;
+      if (!inside) std::fill(copied, copied + plane_, C(0));
       const auto [a, b, c, d] = order_;
       for (int64_t i = low[a]; i < high[a]; ++i)
         for (int64_t j = low[b]; j < high[b]; ++j)
           for (int64_t k = low[c]; k < high[c]; ++k) {
             const C* row = from + i * step[a] + j * step[b] + k * step[c];
-            C* const target = to + i * pitch_[a] + j * pitch_[b] + k * pitch_[c];
+            C* const target = copied + i * pitch_[a] + j * pitch_[b] + k * pitch_[c];
             if (step[d] == 1)
-              std::copy(row + low[d], row + std::max(low[d], high[d]), target + low[d]);
+              for (int64_t l = low[d]; l < high[d]; ++l) target[l] = row[l];
             else
               for (int64_t l = low[d]; l < high[d]; ++l) target[l] = row[l * step[d]];
           }
     }
+  }
 }
 
 template void View::copy(const Unit&, const Lie&, const float*, float*) const;

@@ -82,21 +82,14 @@ class View {
   template <class C>
   void copy(const Unit& unit, const Lie& lie, const C* data, C* to) const;
 
-  // Calls visit(column within the chunk, index in the target, count, step) for the columns that are outputs.
-  template <class Visit>
-  void each_segment(const Unit& unit, const Chunk& chunk, const Lie& target, Visit visit) const {
-    const size_t inner = order_[3];
-    const int64_t row = extent_[inner], valid = positions(unit, inner);
-    const int64_t step = inner == 3 ? target.image : pass_.step[inner] * target.space[inner];
-    const int64_t base = run_target(unit, chunk.run, target);
-    for (int64_t column = chunk.begin; column < chunk.end;) {
-      const int64_t at = column % row, next = column - at + row;
-      const int64_t count = std::min(std::min(valid, row) - at, chunk.end - column);
-      const int64_t outer = row_target(unit, column / row, target);
-      if (count > 0 && outer >= 0) visit(column - chunk.begin, base + outer + at * step, count, step);
-      column = next;
-    }
-  }
+  // Columns that are outputs: `count` of them from `column` of the chunk on go to index `target`, target + step(), ….
+  struct Segment {
+    int64_t column, target, count;
+  };
+  int64_t segment_step(const Lie& target) const { return target_step(order_[3], target); }
+  // Adds those of a chunk, their columns counted from `first_column` on.
+  void add_segments(const Unit& unit, const Chunk& chunk, const Lie& target, int64_t first_column,
+                    std::vector<Segment>& to) const;
 
  private:
   using Axes = std::array<int64_t, 4>;

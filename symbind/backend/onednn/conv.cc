@@ -404,6 +404,32 @@ bool has_unwritten_rows(const Convolution& p, const Shape& data, const Shape& ou
   return false;
 }
 
+// oneDNN's vectors run over channels: with few in a group most of each is empty, and where channels do not divide into
+// blocks, arrays are reordered for little work. The product over patches (backend/cpu/conv_gemm.cc) runs over
+// positions.
+template <class P>
+std::string refuse_few_channels(const NodeView& node) {
+  constexpr bool of_data = std::is_same_v<P, ConvolutionGradData>, of_weight = std::is_same_v<P, ConvolutionGradWeight>;
+  const P& p = node.as<P>();
+  const Shape& data = of_data ? node.outputs[0].shape : node.inputs[of_weight ? 1 : 0].shape;
+  const Shape& output = of_data || of_weight ? node.inputs[0].shape : node.outputs[0].shape;
+  const ConvolutionSize size = size_of(p, data, output);
+  const int64_t strides = size.stride[0] * size.stride[1] * size.stride[2];
+  if (of_data && size.in_size() > 4 * size.out_size() * strides) return "";  // which the other refuses
+  const int64_t results = of_data ? size.group_channels() : size.group_filters();
+  const int64_t read = of_data ? size.group_filters() : size.group_channels();
+  const bool dilated = size.dilate != std::array<int64_t, 3>{1, 1, 1};
+  const bool has_own_kernels = results == 1 && read == 1 && p.kernel.size() < 3 && !dilated;
+  if (size.groups > 1 && !has_own_kernels && (results < 16 || read < 16))
+    return join("few channels in a group: ", read, " and ", results);
+  if (size.groups == 1 && results <= 8 && read >= 16) return join("only ", results, " channels of results");
+  const int64_t products = size.batch * size.filters * size.out_size() * size.group_channels() * size.kernel_size();
+  const bool in_blocks = size.channels % 16 == 0 && size.filters % 16 == 0;
+  if (!of_weight && !in_blocks && !size.channels_last && read >= 16 && products < 32 * (data.size() + output.size()))
+    return "little work for the reordering of its arrays";
+  return "";
+}
+
 template <class P>
 std::string refuse(const NodeView& node) {
   if (std::string reason = refuse_arrays(node); !reason.empty()) return reason;
@@ -412,6 +438,7 @@ std::string refuse(const NodeView& node) {
     if (!p.act_type.empty() && !eltwise_of(p.act_type)) return refuse_activation(p.act_type);
     if (p.has_norms() && node.inputs[1].dtype != DType::float32) return "norms folded into float32 only";
   }
+  if (std::string reason = refuse_few_channels<P>(node); !reason.empty()) return reason;
   if (!liked<P>(node)) return "oneDNN has only its reference loops for this";
   if (node.outputs[0].dtype == DType::float32) return "";
   if constexpr (std::is_same_v<P, ConvolutionGradWeight>)
