@@ -23,6 +23,8 @@ DeviceTable& table() {
   return *all;
 }
 
+const std::string host_stream = "host";  // among the cursors, in files too
+
 }  // namespace
 
 Device& Device::get(Context context) {
@@ -93,13 +95,13 @@ std::map<std::string, RandomCursor> random_cursors() {
   const std::lock_guard lock(all.mutex);
   std::map<std::string, RandomCursor> cursors;
   for (auto& [context, device] : all.devices) cursors[context.str()] = device->random().peek();
-  cursors["host"] = host_random().peek();
+  cursors[host_stream] = host_random().peek();
   return cursors;
 }
 
 void restore_random_cursors(const std::map<std::string, RandomCursor>& cursors) {
   for (const auto& [name, cursor] : cursors) {
-    if (name == "host") {
+    if (name == host_stream) {
       host_random().restore(cursor);
       continue;
     }
@@ -107,6 +109,10 @@ void restore_random_cursors(const std::map<std::string, RandomCursor>& cursors) 
     if (context.is_gpu() && context.id >= count_gpu_devices()) continue;
     Device::get(context).random().restore(cursor);
   }
+}
+
+KeepRandomStreams::KeepRandomStreams(Which which) : before_(random_cursors()) {
+  if (which == Which::host) std::erase_if(before_, [](const auto& entry) { return entry.first != host_stream; });
 }
 
 KeepRandomStreams::~KeepRandomStreams() { restore_random_cursors(before_); }

@@ -13,11 +13,13 @@ std::map<std::string, RandomCursor> random_cursors();
 // Contexts that this machine does not have are passed over.
 void restore_random_cursors(const std::map<std::string, RandomCursor>& cursors);
 
-// When it goes out of scope, the random streams are where they were when it was made, whatever was drawn meanwhile.
-// Streams belong to the process: draws that other threads take meanwhile are taken a second time.
+// When it goes out of scope, the random streams (all of them, or the host's, which shuffles use) are where they were
+// when it was made, whatever was drawn meanwhile. Streams belong to the process: draws that other threads take
+// meanwhile are taken a second time.
 class KeepRandomStreams {
  public:
-  KeepRandomStreams() : before_(random_cursors()) {}
+  enum class Which { all, host };
+  explicit KeepRandomStreams(Which which = Which::all);
   ~KeepRandomStreams();
   KeepRandomStreams(const KeepRandomStreams&) = delete;
   KeepRandomStreams& operator=(const KeepRandomStreams&) = delete;

@@ -250,6 +250,8 @@ std::optional<PredictLoop::Step> PredictLoop::next() {
 void BaseModule::iter_predict(DataIter& eval_data, const PredictVisitor& visit, const PredictArgs& args) {
   const InUse use = in_use("iter_predict");
   require(bool(visit), "[iter_predict] there is no function to call with the outputs");
+  // What a shuffled iterator draws; a network that samples draws from its devices' streams, and goes on there.
+  const KeepRandomStreams keep(KeepRandomStreams::Which::host);
   PredictLoop loop(*this, eval_data, args);
   while (const auto step = loop.next()) visit(step->outputs, step->nbatch, step->batch);
 }

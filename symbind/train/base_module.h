@@ -175,7 +175,8 @@ class BaseModule {
   // Runs over eval_data; the samples that only fill a batch up count nothing. The random streams are left as they were
   // found, so that training goes on as if it had not been interrupted.
   EvalMetric::NameValues score(DataIter& eval_data, const MetricArg& eval_metric, const ScoreArgs& args = {});
-  // The outputs over all batches, one array per output; padding is cut off.
+  // The outputs over all batches, one array per output; padding is cut off. Random streams move only where the network
+  // samples in inference, so that each call gives other samples.
   std::vector<NDArray> predict(DataIter& eval_data, const PredictArgs& args = {});
   std::vector<NDArray> predict(const NDArray& data);
   // Per batch: its outputs, its number, and the batch. PredictLoop below is the same one batch at a time.

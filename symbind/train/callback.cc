@@ -1,6 +1,7 @@
 #include "symbind/train/callback.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <limits>
 #include <string_view>
@@ -95,11 +96,12 @@ void LogValidationMetricsCallback::operator()(const BatchEndParam& param) const 
 namespace {
 
 // Whether greater values of a metric are better, as far as its name tells.
-std::optional<bool> greater_is_better(const std::string& metric) {
+std::optional<bool> greater_is_better(std::string metric) {
+  for (char& letter : metric) letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
   const auto has = [&](std::string_view part) { return metric.find(part) != std::string::npos; };
   for (const char* part : {"loss", "entropy", "perplexity", "mae", "mse", "error"})
     if (has(part)) return false;
-  for (const char* part : {"acc", "f1", "mcc", "pcc", "pearson"})
+  for (const char* part : {"acc", "auc", "f1", "mcc", "pcc", "pearson", "precision", "recall"})
     if (has(part)) return true;
   return std::nullopt;
 }

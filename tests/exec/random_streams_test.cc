@@ -70,6 +70,14 @@ TEST(RandomStreams, AreBackWhereTheyWereWhenKept) {
     EXPECT_FALSE(same(random_cursors(), before));
   }
   EXPECT_TRUE(same(random_cursors(), before));
+  {
+    const KeepRandomStreams keep(KeepRandomStreams::Which::host);
+    invoke(random_uniform, {}, {.shape = {4}});
+    host_random().take(2);
+  }
+  auto after = random_cursors();
+  EXPECT_EQ(after.at("host").draw, before.at("host").draw);
+  EXPECT_FALSE(same(after, before));
 }
 
 }  // namespace

@@ -170,6 +170,7 @@ TEST(Callback, EarlyStoppingWaitsForAnImprovement) {
   EXPECT_EQ(stops_at(EarlyStopping(2, {.metric = "acc"}), "acc", {.1, .2, .1, .3, .1, .4}), -1);
   EXPECT_EQ(stops_at(EarlyStopping(1, {.metric = "mse"}), "mse", {3, 2, 1, 2}), 3) << "less is better";
   EXPECT_EQ(stops_at(EarlyStopping(1, {.metric = "mse", .mode = "max"}), "mse", {3, 2}), 1);
+  EXPECT_EQ(stops_at(EarlyStopping(1, {.metric = "Val Accuracy"}), "Val Accuracy", {.1, .2, .2}), 2);
   EXPECT_EQ(stops_at(EarlyStopping(1, {.metric = "acc", .min_delta = 0.1}), "acc", {.5, .7, .75}), 2);
   EXPECT_EQ(stops_at(EarlyStopping(2, {.metric = "acc"}), "acc", {.5, nan, .6, nan, nan}), 4) << "NaN is never better";
   EXPECT_EQ(stops_at(EarlyStopping(2, {.metric = "acc"}), "acc", {nan, nan}), 1);

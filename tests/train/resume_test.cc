@@ -3,6 +3,8 @@
 // schedules and devices.
 #include <gtest/gtest.h>
 
+#include "symbind/core/random_cursors.h"
+
 #include "tests/support/temp_dir.h"
 #include "tests/support/training.h"
 
@@ -122,6 +124,22 @@ TEST(Resume, IsExactFromACheckpointWrittenAfterValidation) {
   resumed.module = Module::load(prefix, 1, true);
   resumed.fit(1);
   expect_same_bits(resumed.module->get_params().arg_params, whole.module->get_params().arg_params);
+}
+
+TEST(Predict, MovesTheRandomStreamsOnlyWhereTheNetworkSamples) {
+  const Quiet quiet;
+  NDArrayIter shuffled = batches(24, 6, /*shuffle=*/true);
+  for (const char* noise : {"dropout", "always"}) {
+    Module module(network({noise, true, false, "none", "none", 1}));
+    module.bind(shuffled.provide_data(), shuffled.provide_label());
+    module.init_params();
+    seed(5);
+    const auto before = random_cursors();
+    module.predict(shuffled);
+    const auto after = random_cursors();
+    EXPECT_EQ(after.at("host").draw, before.at("host").draw) << noise;
+    EXPECT_EQ(after.at("cpu(0)").draw == before.at("cpu(0)").draw, noise == std::string("dropout")) << noise;
+  }
 }
 
 TEST(Score, LeavesTheRandomStreamsAsItFoundThem) {
