@@ -90,6 +90,7 @@ TEST_F(MNIST, SaysWhatItReadUnlessSilent) {
 TEST_F(MNIST, WrongArgumentsAreRefused) {
   EXPECT_TRUE(refused(options(0), "[MNISTIter]", "batch_size", ": 0"));
   EXPECT_TRUE(refused(options(6), "batch_size must be at most the number of images, 5", ": 6"));
+  EXPECT_EQ(MNISTIter(options(5)).next()->label[0].shape(), Shape({5})) << "all images in one batch";
   auto parts = options(3);
   parts.num_parts = 2;
   EXPECT_TRUE(refused(parts, "number of images, 2 in part 0 of 2", ": 3"));

@@ -93,6 +93,19 @@ TEST(NDArrayIter, RollOverGathersSamplesOverSeveralEpochsForABatchThatIsLargerTh
   EXPECT_EQ(iter.next()->index, Numbers({2, 0, 1, 2, 0, 1, 2, 0}));
 }
 
+TEST(NDArrayIter, RollOverPadsTheFirstBatchWithWhatWasLeft) {
+  NDArrayIter iter(arange(0, 10), {.batch_size = 4, .last_batch_handle = "roll_over"});
+  const auto pads = [&] {
+    Numbers found;
+    while (iter.iter_next()) found.push_back(iter.getpad());
+    iter.reset();
+    return found;
+  };
+  EXPECT_EQ(pads(), Numbers({0, 0}));
+  EXPECT_EQ(pads(), Numbers({2, 0, 0}));
+  EXPECT_EQ(pads(), Numbers({0, 0}));
+}
+
 TEST(NDArrayIter, StepByStepItGivesTheSame) {
   NDArrayIter whole(counted({10, 2}), counted({10}), {.batch_size = 4}),
       steps(counted({10, 2}), counted({10}), {.batch_size = 4});

@@ -210,10 +210,10 @@ Bytes row_sparse(std::initializer_list<int64_t> stored, std::initializer_list<in
 }
 
 // A csr array of 2×3 with two values.
-Bytes csr_header(int64_t starts = 3, int64_t columns = 2) {
+Bytes csr_header(int64_t starts = 3, int64_t columns = 2, int64_t rows = 2) {
   Bytes bytes;
   bytes.header(1).put<uint32_t>(0xF993fac9).put<int32_t>(2).put<int32_t>(1).put<int64_t>(2);
-  bytes.put<int32_t>(2).put<int64_t>(2).put<int64_t>(3).put<int32_t>(1).put<int32_t>(0).put<int32_t>(0);
+  bytes.put<int32_t>(2).put(rows).put<int64_t>(3).put<int32_t>(1).put<int32_t>(0).put<int32_t>(0);
   return bytes.put<int32_t>(6).put<int32_t>(1).put(starts).put<int32_t>(6).put<int32_t>(1).put(columns);
 }
 
@@ -275,9 +275,13 @@ TEST_F(Params, SparseArraysThatContradictThemselvesAreRefused) {
   EXPECT_TRUE(refused(with_index({0, 3, 2, 0, 0}), "from 0 to 2", "found 3"));
   EXPECT_TRUE(refused(with_index({1, 1, 2, 0, 0}), "row starts from 0 to 2: found 1 to 2"));
   EXPECT_TRUE(refused(with_index({0, 1, 2, 0, 3}), "a column number below 3: found 3"));
-  Bytes decreasing;
-  decreasing.header(1).put<uint32_t>(0xF993fac9).put<int32_t>(7);
-  EXPECT_TRUE(refused(decreasing.str(), "at offset 28", "a storage kind", "7"));
+  Bytes decreasing = csr_header(4, 2, 3);
+  decreasing.put(5.f).put(6.f);
+  for (const int64_t number : {0, 2, 1, 2, 0, 0}) decreasing.put(number);
+  EXPECT_TRUE(refused(decreasing.put<uint64_t>(0).str(), "row starts that do not decrease: found 2 before 1"));
+  Bytes unknown;
+  unknown.header(1).put<uint32_t>(0xF993fac9).put<int32_t>(7);
+  EXPECT_TRUE(refused(unknown.str(), "at offset 28", "a storage kind", "7"));
 }
 
 TEST_F(Params, AFewBytesDoNotBecomeAnArrayBeyondMeasure) {

@@ -221,6 +221,8 @@ TEST(States, PicklesOfOtherThingsAreRefused) {
   EXPECT_TRUE(refused("X\xff\xff\xff\xff.", "a text of 4294967295 bytes"));
   EXPECT_TRUE(refused("Sabc\n.", "a quoted text"));
   EXPECT_TRUE(refused("V\\u12\n.", "a text with escapes"));
+  EXPECT_TRUE(refused("V\\U00110000\n.", "a text with escapes")) << "there is no such character";
+  EXPECT_TRUE(refused("}K\1V\\U0010ffff\ns.", "found a text"));
 }
 
 TEST(States, ThatContainThemselvesOrGrowBeyondMeasureAreRefused) {

@@ -11,6 +11,7 @@
 #include "symbind/ops/fully_connected.h"
 #include "symbind/ops/math.h"
 #include "symbind/ops/matrix.h"
+#include "symbind/passes/infer.h"
 
 #include "tests/support/arrays.h"
 #include "tests/support/networks.h"
@@ -72,8 +73,29 @@ TEST(Symbol, TooManyInputsAreAnError) {
   EXPECT_TRUE(fails_with([&] { apply("elemwise_add", {x, x, x}, {}, "sum7"); }, "elemwise_add", "sum7", "2", "3"));
 }
 
+TEST(Symbol, AnInputGivenTwiceIsAnError) {
+  Inputs inputs(std::vector<Symbol>{var("x")});
+  inputs.add("data", var("y"));
+  EXPECT_TRUE(fails_with(
+      [&] {
+        apply("FullyConnected", inputs, {{"num_hidden", "2"}}, "fc7");
+      },
+      "fc7", "data", "twice"));
+}
+
+TEST(Symbol, WholeNumbersMayBeWrittenAsFloatsButHaveNoFraction) {
+  const auto hidden = [](const std::string& text) {
+    return apply("FullyConnected", var("x"), {{"num_hidden", text}}, "fc");
+  };
+  for (const char* five : {"5", "5.0", " +5 ", "5L", "5e0"})
+    EXPECT_EQ(infer_shape(hidden(five), {{"x", {2, 3}}}).outputs[0], (std::vector<int64_t>{2, 5})) << five;
+  for (const char* none : {"5.5", "1e300", "five", "", "5 5", "5x"})
+    EXPECT_TRUE(fails_with([&] { hidden(none); }, "FullyConnected fc", "num_hidden", "a whole number")) << none;
+}
+
 TEST(Symbol, OfAnUnknownOperatorIsAnErrorWithNearNames) {
   EXPECT_TRUE(fails_with([] { apply("FullyConected", var("x"), {}); }, "FullyConected", "FullyConnected"));
+  EXPECT_TRUE(fails_with([] { apply("rlu", var("x"), {}); }, "rlu", "relu")) << "one letter of a short name";
 }
 
 TEST(Symbol, AVariableNeedsAName) { EXPECT_THROW(var(""), Error); }
@@ -218,6 +240,7 @@ TEST(Parts, OutputsAreFoundByNumberAndByName) {
   EXPECT_EQ(both.name(), "");
   EXPECT_TRUE(fails_with([&] { both[2]; }, "2"));
   EXPECT_TRUE(fails_with([&] { both["c_output"]; }, "c_output", "a_output", "b_output"));
+  EXPECT_TRUE(fails_with([&] { Symbol::group({fc(var("x"), 2, "a"), fc(var("y"), 2, "a")})["a_output"]; }, "a_output"));
 }
 
 TEST(Parts, GroupsMayBeGroupedAgain) {
@@ -321,11 +344,36 @@ TEST(Json, KeepsNamesWithOddCharacters) {
   EXPECT_EQ(Symbol::load_json(net.tojson()).list_arguments(), net.list_arguments());
 }
 
+// As MXNet 1.9.1 writes it.
+TEST(Json, WritesMoreThanTenItemsOfAListOnLinesOfTheirOwn) {
+  const auto joined = [](int count) {
+    std::vector<Symbol> parts;
+    for (int i = 0; i < count; ++i) parts.push_back(var("v" + std::to_string(i)));
+    return apply("Concat", parts, {{"num_args", std::to_string(count)}}, "joined").tojson();
+  };
+  EXPECT_NE(joined(10).find("\"arg_nodes\": [0, 1, 2, 3, 4, 5, 6, 7, 8, 9], \n"), std::string::npos) << joined(10);
+  EXPECT_NE(joined(11).find("\"arg_nodes\": [\n    0, \n    1, \n"), std::string::npos) << joined(11);
+}
+
+TEST(Json, CountsHowOftenAStateWasUpdated) {
+  const Symbol mean = var("mean"), variance = var("variance");
+  const auto norm = [&](const Symbol& data, const std::string& name) {
+    Inputs inputs(std::vector<Symbol>{data});
+    inputs.add("moving_mean", mean);
+    inputs.add("moving_var", variance);
+    return apply("BatchNorm", inputs, {}, name);
+  };
+  const std::string text = norm(norm(var("x"), "first"), "second").tojson();
+  EXPECT_NE(text.find("[[0, 0, 0], [1, 0, 0], [2, 0, 0], [3, 0, 1], [4, 0, 1]]"), std::string::npos) << text;
+  EXPECT_NE(text.find("[[5, 0, 0], [6, 0, 0], [7, 0, 0], [3, 0, 2], [4, 0, 2]]"), std::string::npos) << text;
+}
+
 TEST(Json, IsTheSameForTypedBuildersAndForText) {
   const NameManager fresh;
   const Symbol net = apply("Convolution", var("x"), {{"kernel", "(3, 3)"}, {"num_filter", "4"}}, "conv");
   const Symbol from_spaces = apply("Convolution", var("x"), {{"kernel", "(3,3)"}, {"num_filter", "4"}}, "conv");
   EXPECT_EQ(net.attr("kernel"), "(3, 3)");
+  EXPECT_EQ(convolution(var("x"), {.kernel = {3}, .num_filter = 4}, "conv").attr("kernel"), "(3,)");
   EXPECT_EQ(from_spaces.list_arguments(), net.list_arguments());
 }
 

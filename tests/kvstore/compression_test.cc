@@ -127,6 +127,16 @@ TEST(CompressedStore, LosesNothingInTheLongRun) {
   for (size_t i = 0; i < total.size(); ++i) EXPECT_NEAR(total[i], 100 * each[i], 1.0) << i;
 }
 
+TEST(CompressedStore, CompressesTheOnlyGradientOfAnUpdateToo) {
+  const auto store = KVStore::create("device");
+  store->set_gradient_compression({{"type", "2bit"}, {"threshold", "0.5"}});
+  store->init({"w"}, {zeros({3})});
+  Floats seen;
+  store->set_updater([&](const ParamKey&, const NDArray& grad, const NDArray&) { seen = grad.to_vector<float>(); });
+  store->push({"w"}, {{array({0.75, -2, 0.25})}});
+  EXPECT_EQ(seen, (Floats{0.5f, -0.5f, 0}));
+}
+
 TEST(CompressedStore, IsForTheKindsThatExchangeBetweenDevices) {
   for (const char* name : {"local", "local_update_cpu", "local_allreduce_cpu"})
     EXPECT_TRUE(fails_with(
