@@ -1,7 +1,7 @@
 # The commands of the repository. Each sets up what it needs and builds what it runs; a second run is quick.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test test-asan test-tsan test-pythons docs bench build-time lint format device clean
+.PHONY: help setup build demo test test-asan test-tsan test-pythons fuzz docs bench build-time lint format device clean
 
 # Where tools/setup.sh puts cmake and ninja if the system's are missing or old.
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
@@ -35,6 +35,10 @@ test-tsan: setup  ## the tests under the thread sanitizer
 
 test-pythons: setup  ## build, install and try the wheel with every Python from 3.10 to 3.13 there is
 	@tools/test_pythons.sh
+
+fuzz: build  ## random operators, networks and files for so many MINUTES (10); `make fuzz MINUTES=60`
+	@tools/setup.sh fuzz
+	@MINUTES=$(or $(MINUTES),10) tools/fuzz.sh
 
 docs: build  ## the reference of every operator and class, in build/docs/index.html
 	@PYTHONPATH=build/release/python .venv/bin/python tools/make_docs.py build/docs

@@ -3,7 +3,7 @@
 # Every `make` target calls it; when nothing is missing it takes a moment. As root it installs missing packages, for
 # anyone else it prints the one line that does.
 #
-# usage: tools/setup.sh [lint]        lint: the formatters and checkers as well
+# usage: tools/setup.sh [lint|fuzz]   lint: the formatters and checkers as well; fuzz: clang and its fuzzer
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -16,6 +16,12 @@ export PATH="$PWD/$venv/bin:$PATH"
 python_headers_check="
 import os, sys, sysconfig
 sys.exit(sys.base_prefix == '/usr' and not os.path.exists(os.path.join(sysconfig.get_path('include'), 'Python.h')))"
+
+# Can clang link a fuzzer? Its runtime is a package of its own.
+has_fuzzer() {
+  echo 'extern "C" int LLVMFuzzerTestOneInput(const unsigned char*, unsigned long) { return 0; }' |
+    clang++ -x c++ -fsanitize=fuzzer - -o /dev/null 2>/dev/null
+}
 
 say() { echo "setup: $*"; }
 die() { echo "setup: $*" >&2; exit 1; }
@@ -54,6 +60,10 @@ CHECK
   if [[ $purpose == lint ]]; then
     have clang-format || echo clang-format
     have clang-tidy || echo clang-tidy
+  fi
+  if [[ $purpose == fuzz ]]; then
+    have clang++ || echo clang
+    have clang++ && has_fuzzer || echo libclang-rt-14-dev
   fi
 }
 

@@ -1,123 +1,22 @@
 // Plans of networks made up at random, against the plainest plan of the same network: every other time in float64,
 // which the libraries' and vectorised kernels leave to the plain ones. SYMBIND_GRAPHS=20000 tries more of them,
 // SYMBIND_GRAPH=<seed> one, and both so many from a seed on.
-#include "tests/support/random_graph.h"
-
 #include <algorithm>
 #include <cstdlib>
-#include <random>
 
 #include <gtest/gtest.h>
 
 #include "symbind/core/error.h"
-#include "symbind/core/random.h"
-#include "symbind/exec/arithmetic.h"
-#include "symbind/exec/invoke.h"
 
-#include "tests/support/bind_options.h"
 #include "tests/support/networks.h"
-#include "tests/support/record.h"
+#include "tests/support/random_plans.h"
 #include "tests/support/training.h"
 
 namespace symbind {
 namespace {
 
+using testing::agrees;
 using testing::RandomGraph;
-using testing::Record;
-
-// Changes every argument and auxiliary state a little, each time by another way to do so.
-void change_parameters(Executor& executor) {
-  NamedArrays copied;
-  int way = 0;
-  for (const auto* arrays : {&executor.arg_dict(), &executor.aux_dict()})
-    for (const auto& [name, array] : *arrays) switch (way++ % 4) {
-        case 0: {
-          auto values = array.to_vector<double>();
-          for (double& value : values) value *= 0.875;
-          array.copy_from(values);
-          break;
-        }
-        case 1:
-          invoke("_mul_scalar", {array}, {{"scalar", "0.875"}}, {.out = {array}});
-          break;
-        case 2:
-          (array.slice(0, 1) * 0.875).copyto(array.slice(0, 1));
-          break;
-        default:
-          copied[name] = array * 0.875;
-      }
-  NamedArrays arguments, states;
-  for (const auto& [name, array] : copied) (executor.arg_dict().contains(name) ? arguments : states)[name] = array;
-  executor.copy_params_from(arguments, states);
-}
-
-// Predictions, steps of training, and gradients in test mode, in an order that differs from graph to graph.
-Record record_of(const RandomGraph& graph, Context context, const SimpleBindOptions& options,
-                 DType dtype = DType::float32, uint64_t noise = 0) {
-  Record record;
-  const auto executor = testing::bind_random_graph(graph, context, options, dtype);
-  if (noise > 0) testing::disturb(*executor, noise);
-  const auto out_grads = testing::out_grads_for(*executor, graph.seed);
-  seed(graph.seed);
-  if (graph.seed % 7 != 0) {
-    executor->forward(false);
-    record.add("prediction", executor->output_dict());
-  }
-  if (graph.seed % 5 == 0) executor->forward(true);  // and nothing behind it
-  executor->forward(true);
-  record.add("output", executor->output_dict());
-  executor->backward(out_grads);
-  record.add("gradient", executor->grad_dict());
-  record.add("state", executor->aux_dict());
-  if (graph.seed % 3 == 1) change_parameters(*executor);
-  executor->forward(false);
-  record.add("second prediction", executor->output_dict());
-  if (graph.seed % 3 == 0) {
-    executor->backward(out_grads);
-    record.add("test-mode gradient", executor->grad_dict());
-  }
-  if (graph.seed % 3 == 2) return record;
-  executor->forward(true);
-  executor->backward(out_grads);
-  record.add("second gradient", executor->grad_dict());
-  return record;
-}
-
-::testing::AssertionResult agrees(const RandomGraph& graph, Context context, const SimpleBindOptions& options) {
-  const DType dtype = graph.seed % 2 == 0 ? DType::float32 : DType::float64;
-  testing::Reference plainest(
-      [&](uint64_t noise) { return record_of(graph, context, {.options = testing::plainest()}, dtype, noise); });
-  return plainest.agrees_with(record_of(graph, context, options), {1e-4, 1e-6, 1e-4});
-}
-
-// Which switches are on differs from graph to graph; mostly all are.
-SimpleBindOptions options_for(const RandomGraph& graph, Context context) {
-  SimpleBindOptions options;
-  std::mt19937_64 dice(graph.seed);
-  options.options.poison = !graph.grouped || dice() % 2 == 0;  // poisoned contexts do not run at once
-  if (dice() % 3 == 0)
-    for (const testing::Switch& each : testing::switches()) each.set(options.options, dice() % 2 == 0);
-  if (dice() % 3 == 0) options.options.memory_budget = 1 + dice() % 20000;
-  if (graph.grouped) options.group2ctx = {{"near", context}, {"far", cpu(1)}};
-  return options;
-}
-
-// The smallest beginning of the network that fails with one output; the whole when none does.
-RandomGraph shrunk(const RandomGraph& graph, Context context, const SimpleBindOptions& options) {
-  const Symbol internals = graph.symbol.get_internals();
-  for (size_t i = 0; i < internals.size(); ++i) {
-    if (!internals.entries()[i].node->op) continue;
-    RandomGraph part = graph;
-    part.symbol = internals[i];
-    if (!agrees(part, context, options)) return part;
-  }
-  return graph;
-}
-
-std::string described(const BindOptions& options) {
-  return join("share_memory ", options.share_memory, ", fuse ", options.fuse, ", layout ", options.layout, ", capture ",
-              options.capture, ", recompute ", options.recompute, ", memory_budget ", options.memory_budget);
-}
 
 int64_t setting(const char* name, int64_t otherwise) {
   const char* text = std::getenv(name);
@@ -127,23 +26,22 @@ int64_t setting(const char* name, int64_t otherwise) {
 void try_graphs(Context context, uint64_t first, uint64_t count) {
   int failures = 0;
   for (uint64_t number = first; number < first + count && failures < 3; ++number) {
-    const bool large = number % 100 == 24;
-    const int size = large ? 6 : number % 50 == 49 ? 40 : 3 + static_cast<int>(number % 14);
-    const RandomGraph graph = testing::random_graph(number, size, large);
-    const SimpleBindOptions options = options_for(graph, context);
+    const RandomGraph graph = testing::numbered_graph(number);
+    const SimpleBindOptions options = testing::options_for(graph, context);
     ::testing::AssertionResult result = ::testing::AssertionSuccess();
     try {
       result = agrees(graph, context, options);
       if (result) continue;
       ++failures;
-      const RandomGraph small = shrunk(graph, context, options);
+      const RandomGraph small = testing::shrunk(graph, context, options);
       ADD_FAILURE() << "seed " << number << " on " << context << ": " << result.message() << "\nwith "
-                    << described(options.options) << (graph.grouped ? ", in two groups" : "") << "\nfirst seen in\n"
+                    << testing::described(options.options) << (graph.grouped ? ", in two groups" : "")
+                    << "\nfirst seen in\n"
                     << small.symbol.debug_str() << agrees(small, context, options).message();
     } catch (const std::exception& error) {
       ++failures;
       ADD_FAILURE() << "seed " << number << " on " << context << " fails: " << error.what() << "\nwith "
-                    << described(options.options) << "\n"
+                    << testing::described(options.options) << "\n"
                     << graph.symbol.debug_str();
     }
   }

@@ -12,8 +12,11 @@ namespace symbind {
 namespace {
 
 TEST(Corpus, EveryInputIsReadOrRefused) {
-  const std::map<std::string, void (*)(std::string_view)> readers{
-      {"params", fuzz::read_params}, {"states", fuzz::read_states}, {"json", fuzz::read_json}, {"idx", fuzz::read_idx}};
+  const std::map<std::string, void (*)(std::string_view)> readers{{"params", fuzz::read_params},
+                                                                  {"states", fuzz::read_states},
+                                                                  {"json", fuzz::read_json},
+                                                                  {"idx", fuzz::read_idx},
+                                                                  {"network", fuzz::bind_network}};
   for (const auto& [name, reader] : readers) {
     int read = 0, refused = 0;
     for (const auto& entry :

@@ -7,9 +7,11 @@
 
 #include "symbind/core/error.h"
 #include "symbind/data/idx.h"
+#include "symbind/exec/executor.h"
 #include "symbind/files/params.h"
 #include "symbind/files/states.h"
 #include "symbind/graph/symbol.h"
+#include "symbind/passes/infer.h"
 
 namespace symbind::fuzz {
 namespace {
@@ -37,6 +39,25 @@ void read_json(std::string_view bytes) {
   (void)net.list_outputs();
   (void)net.attr_dict();
   expect(Symbol::load_json(net.tojson()).tojson() == net.tojson(), "a network that does not come back");
+}
+
+void bind_network(std::string_view bytes) {
+  constexpr int64_t most_elements = 1 << 16;
+  constexpr size_t most_nodes = 1000;
+  const Symbol net = Symbol::load_json(bytes);
+  if (net.get_internals().size() > most_nodes) return;
+  const InferredShapes shapes = infer_shape_partial(net.get_internals(), {});
+  if (!shapes.complete) return;
+  int64_t elements = 0;
+  for (const auto* arrays : {&shapes.args, &shapes.aux, &shapes.outputs})
+    for (const std::vector<int64_t>& dims : *arrays) {
+      const int64_t size = Shape(dims).size();
+      if (size > most_elements || (elements += size) > most_elements) return;
+    }
+  const ExecutorPtr executor = simple_bind(net, cpu(), {});
+  executor->forward(false);
+  executor->forward(true);
+  executor->backward(executor->outputs());
 }
 
 void read_idx(std::string_view bytes) {

@@ -11,6 +11,8 @@ void read_params(std::string_view bytes);
 void read_states(std::string_view bytes);
 void read_json(std::string_view bytes);
 void read_idx(std::string_view bytes);
+// A network with the shapes its variables declare: inferred, and where the arrays are few and small, bound and run.
+void bind_network(std::string_view bytes);
 
 // Runs a reader; an Error is the right answer to wrong bytes.
 bool accepts(void (*reader)(std::string_view), std::string_view bytes);
