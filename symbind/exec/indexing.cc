@@ -1,5 +1,7 @@
 #include "symbind/exec/indexing.h"
 
+#include <utility>
+
 #include "symbind/exec/arithmetic.h"
 #include "symbind/exec/invoke.h"
 #include "symbind/ops/slice.h"
@@ -10,17 +12,18 @@ namespace {
 // The three tuples that the slice operators share.
 template <class P>
 P filled(const std::vector<Range>& ranges) {
-  P params;
-  params.begin = {};
-  params.end = {};
+  OptionalTuple begin, end, step;
   bool stepped = false;
   for (const Range& range : ranges) {
-    params.begin.push_back(range.begin);
-    params.end.push_back(range.end);
+    begin.push_back(range.begin);
+    end.push_back(range.end);
+    step.push_back(range.step);
     stepped |= range.step.has_value();
   }
-  if (stepped)
-    for (const Range& range : ranges) params.step.push_back(range.step);
+  P params;
+  params.begin = std::move(begin);
+  params.end = std::move(end);
+  if (stepped) params.step = std::move(step);
   return params;
 }
 
