@@ -110,17 +110,19 @@ class Learner {
     if (!still_to_come && !settled_[node] && !graph_.nodes[node].is_variable()) open_.insert(node);
   }
 
-  // "; its inputs: lhs = a (2,3), rhs = b (3,2)": an input is named by the variable or node it comes from.
+  // "; lhs = a (2,3), rhs = b (3,2)": where the inputs come from. Variables named after the node itself say nothing
+  // new.
   std::string inputs_of(const GraphNode& node, const Names& input_names) {
     constexpr size_t most = 8;
-    std::string text;
-    for (size_t i = 0; i < node.inputs.size() && i < most; ++i) {
+    std::vector<std::string> parts;
+    for (size_t i = 0; i < node.inputs.size() && parts.size() < most; ++i) {
       const int number = node.inputs[i];
-      const auto source = static_cast<size_t>(graph_.producer[static_cast<size_t>(number)]);
-      text += join(i == 0 ? "; its inputs: " : ", ", input_names[i], " = ", graph_.nodes[source].source->name, " ",
-                   tensor(number).*member);
+      const auto producer = static_cast<size_t>(graph_.producer[static_cast<size_t>(number)]);
+      const std::string& source = graph_.nodes[producer].source->name;
+      if (source == node.source->name + "_" + input_names[i]) continue;
+      parts.push_back(join(input_names[i], " = ", source, " ", tensor(number).*member));
     }
-    return text + (node.inputs.size() > most ? ", …" : "");
+    return parts.empty() ? "" : "; " + comma_separated(parts);
   }
 
   Tensor& tensor(int number) { return graph_.tensors[static_cast<size_t>(number)]; }

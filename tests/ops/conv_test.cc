@@ -102,7 +102,8 @@ TEST(Convolution, SaysWhatDoesNotFit) {
   EXPECT_EQ(error_of([&] {
               infer_shape(net, {{"x", {32, 4, 224, 224}}, {"conv1_weight", {64, 3, 7, 7}}});
             }),
-            "[Convolution conv1] weight has 3 input channels, data has 4: weight (64,3,7,7), data (32,4,224,224)");
+            "[Convolution conv1] weight has 3 input channels, data has 4: weight (64,3,7,7), data (32,4,224,224); "
+            "data = x (32,4,224,224)");
   EXPECT_TRUE(fails_with([&] { infer_shape(net, {{"x", {32, 4, 224}}}); }, "[Convolution conv1]", "4 axes"));
   EXPECT_TRUE(fails_with(
       [&] {
