@@ -1,5 +1,6 @@
 // Every operator there is, internal ones included, with parameters at the ends of their types and with inputs that do
 // not fit: the answer is an Error or a result, never a crash. Meant for the sanitizers too.
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <new>
@@ -171,6 +172,27 @@ class Sweep {
     return true;
   }
 
+  // Types of the inputs: one for all, any for each, or as inference completes them from one.
+  std::vector<DType> random_types(const void* params) {
+    static const std::array<DType, 8> all{DType::float32, DType::float64, DType::float16, DType::bfloat16,
+                                          DType::int32,   DType::uint8,   DType::int64,   DType::boolean};
+    const Names names = op_.all_inputs(params), output_names = op_.outputs(params);
+    std::vector<DType> types(names.size() + output_names.size(), DType::none);
+    const int64_t kind = pick(3);
+    const DType common = all[static_cast<size_t>(pick(8))];
+    for (DType& type : types)
+      if (kind < 2) type = kind == 0 ? common : all[static_cast<size_t>(pick(8))];
+    if (kind == 2 && !names.empty()) {
+      types[static_cast<size_t>(pick(static_cast<int64_t>(names.size())))] = all[static_cast<size_t>(pick(4))];
+      Types inference("[op]", names, std::span(types).first(names.size()), output_names,
+                      std::span(types).subspan(names.size()));
+      op_.infer_type(params, inference);
+    }
+    types.resize(names.size());
+    std::replace(types.begin(), types.end(), DType::none, DType::float32);
+    return types;
+  }
+
   NDArray random_values(const Shape& shape, DType dtype) {
     static const std::array<double, 9> values{0,
                                               1,
@@ -190,16 +212,12 @@ class Sweep {
   }
 
   void try_inputs(const std::shared_ptr<const void>& params, int kind) {
-    static const std::array<DType, 7> types{DType::float64, DType::float16, DType::bfloat16, DType::int32,
-                                            DType::uint8,   DType::int64,   DType::boolean};
     try {
       const std::vector<Shape> shapes = random_shapes(params.get(), kind);
       if (!is_small(params.get(), shapes)) return;
-      const bool one_type = pick(3) != 0;
-      const DType common = pick(2) == 0 ? DType::float32 : types[static_cast<size_t>(pick(7))];
+      const std::vector<DType> types = random_types(params.get());
       std::vector<NDArray> inputs;
-      for (const Shape& shape : shapes)
-        inputs.push_back(random_values(shape, one_type ? common : types[static_cast<size_t>(pick(7))]));
+      for (size_t i = 0; i < shapes.size(); ++i) inputs.push_back(random_values(shapes[i], types[i]));
       invoke(op_, inputs, params.get());
       ++ran;
       bind_and_run(params, inputs);

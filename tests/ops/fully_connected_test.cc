@@ -101,8 +101,7 @@ TEST(FullyConnected, SaysWhatDoesNotFit) {
 TEST(FullyConnected, WithActivationEqualsTheTwoOperators) {
   const auto data = random_array({3, 4}, 1), weight = random_array({5, 4}, 2), bias = random_array({5}, 3);
   for (const char* type : {"relu", "sigmoid", "tanh", "softrelu", "softsign"}) {
-    const auto fused =
-        invoke("_FullyConnected_Activation", {data, weight, bias}, {{"num_hidden", "5"}, {"act_type", type}});
+    const auto fused = invoke(fully_connected_activation, {data, weight, bias}, {{.num_hidden = 5}, type});
     const auto plain =
         invoke("Activation", {fully_connected(data, weight, bias, {.num_hidden = 5})}, {{"act_type", type}});
     EXPECT_TRUE(all_close(fused[0], plain[0])) << type;

@@ -168,7 +168,11 @@ TEST(FusePointwise, DevicesAreBorders) {
 }
 
 TEST(FusePointwise, AProgramCannotBeWrittenByHand) {
-  EXPECT_TRUE(testing::fails_with([] { apply("_pointwise", {var("a")}, {{"program", "exp"}}); }, "by hand"));
+  EXPECT_TRUE(testing::fails_with(
+      [] {
+        apply("_pointwise", {var("a")}, {{"program", "exp"}});
+      },
+      "_pointwise", "internal"));
 }
 
 // ---- Fused equals unfused -------------------------------------------------------------------------------------------
