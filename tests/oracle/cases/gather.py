@@ -26,6 +26,7 @@ def take_cases():
         ("axis_last", (2, 3), [[2], [0]], {"axis": "-1"}),
         ("clip", (3, 2), [-5, -1, 0, 7, 2.75], {}),
         ("clip_axis1", (3, 2), [-5, 7], {"axis": "1", "mode": "clip"}),
+        ("clip_far", (3, 2), [-1e9, 1e9], {"mode": "clip"}),
         ("wrap", (3, 2), [-5, -1, 0, 7, 3], {"mode": "wrap"}),
         ("wrap_axis1", (3, 4), [-1, 9], {"mode": "wrap", "axis": "1"}),
         ("raise", (3, 2), [2, 0, 1], {"mode": "raise"}),
