@@ -54,6 +54,11 @@ class Required<T> : public T {
   template <GivenAs<T> U>
   Required(U&& value) : T(std::forward<U>(value)), given_(true) {}
   Required(std::initializer_list<typename T::value_type> values) : T(values), given_(true) {}
+  // To add an element is to give it.
+  void push_back(typename T::value_type element) {
+    T::push_back(std::move(element));
+    given_ = true;
+  }
   const T& get() const { return *this; }
   bool given() const { return given_; }
 

@@ -388,7 +388,10 @@ TEST(Parameters, OfARequiredFieldKnowIfTheyWereGiven) {
   const Convolution window{.kernel = {3, 3}};
   EXPECT_TRUE(window.kernel.given());
   EXPECT_EQ(window.kernel.size(), 2u);
-  EXPECT_FALSE(Convolution{}.kernel.given());
+  Convolution grown;
+  EXPECT_FALSE(grown.kernel.given());
+  grown.kernel.push_back(3);
+  EXPECT_TRUE(grown.kernel.given());
   EXPECT_TRUE(fails_with([] { fully_connected(var("x"), {.no_bias = true}, "fc"); }, "fc", "num_hidden must be given"));
 }
 
