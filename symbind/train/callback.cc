@@ -122,7 +122,7 @@ bool BestValue::improved(const BatchEndParam& param) {
   std::vector<std::string> names;
   for (const auto& [name, value] : values) names.push_back(name);
   const auto found = std::find(names.begin(), names.end(), options_.metric);
-  require(found != names.end(), "[callback] there is no metric '", options_.metric, "'; there are ",
+  require(found != names.end(), "[callback] unknown metric '", options_.metric, "'; the values are those of ",
           comma_separated(names));
   const double now = values[static_cast<size_t>(found - names.begin())].second;
 
