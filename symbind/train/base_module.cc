@@ -134,8 +134,7 @@ void BaseModule::fit(DataIter& train_data, const FitArgs& args) {
                  .arg_params = args.arg_params,
                  .aux_params = args.aux_params,
                  .allow_missing = args.allow_missing,
-                 .force_init = args.force_init,
-                 .warn_of_extra = true});
+                 .force_init = args.force_init});
   // Warns where there is one already: this one is then without effect.
   init_optimizer({.kvstore = args.kvstore, .optimizer = args.optimizer, .optimizer_params = args.optimizer_params});
 

@@ -81,8 +81,9 @@ struct InitParamsArgs {
   std::optional<NamedArrays> aux_params = std::nullopt;
   bool allow_missing = false;
   bool force_init = false;
-  bool allow_extra = false;    // names that the network does not have are left out; otherwise they are an error,
-  bool warn_of_extra = false;  // or, in fit, a warning: a checkpoint may hold a layer that was replaced
+  // Values of names that the network does not have are ignored: with a warning, unless this is set. (A network cut out
+  // of another is given the whole's parameters.)
+  bool allow_extra = false;
 };
 
 struct InitOptimizerArgs {

@@ -237,9 +237,8 @@ void Module::init_params(const InitParamsArgs& args) {
   const auto check_extra = [&](const std::optional<NamedArrays>& given, const std::vector<std::string>& names,
                                const NamedArrays& held) {
     if (args.allow_extra || !given) return;
-    if (!args.warn_of_extra) return require_no_extra(extra_names("init_params", *given, names, held));
-    if (const std::string message = extra_names("fit", *given, names, held); !message.empty())
-      log_warning(message, "; they are left out");
+    if (const std::string message = extra_names("init_params", *given, names, held); !message.empty())
+      log_warning(message, "; they are ignored, which allow_extra = true says is meant");
   };
   check_extra(args.arg_params, param_names_, host_->arg_params);
   check_extra(args.aux_params, aux_names_, host_->aux_params);

@@ -208,6 +208,20 @@ def test_what_fit_would_ignore_is_warned_of(caplog):
     assert "optimizer is initialized already" in caplog.text and "force_init" in caplog.text
 
 
+def test_parameters_of_a_larger_network_are_taken_with_a_warning(caplog):
+    """As scripts do that cut a feature extractor out of a classifier."""
+    data = batches()
+    module = mx.mod.Module(network())
+    module.bind(data.provide_data, data.provide_label)
+    module.init_params()
+    arg_params, aux_params = module.get_params()
+    module.set_params({**arg_params, "fc9_weight": mx.nd.zeros(1)}, aux_params)
+    assert "fc9_weight" in caplog.text and "allow_extra" in caplog.text
+    caplog.clear()
+    module.set_params({**arg_params, "fc9_weight": mx.nd.zeros(1)}, aux_params, allow_extra=True)
+    assert not caplog.text
+
+
 def test_what_was_silently_accepted_is_an_error():
     data = batches()
     module = mx.mod.Module(network())
@@ -215,7 +229,7 @@ def test_what_was_silently_accepted_is_an_error():
     module.init_params()
     arg_params, aux_params = module.get_params()
     with pytest.raises(mx.MXNetError, match="typo.*allow_extra"):
-        module.set_params({**arg_params, "typo": mx.nd.zeros(1)}, aux_params)
+        module.set_params({**arg_params, "typo": mx.nd.zeros(1)}, aux_params, allow_missing=True)
     module.set_params({**arg_params, "typo": mx.nd.zeros(1)}, aux_params, allow_extra=True)
     with pytest.raises(mx.MXNetError, match="locol"):
         module.init_optimizer(kvstore="locol")

@@ -65,17 +65,33 @@ TEST(BadInput, UnknownNames) {
   const auto module = bound_module();
   NamedArrays params = first_values();
   params["fc7_weight"] = zeros({1});
-  for (const bool allow_missing : {false, true}) {
-    EXPECT_TRUE(fails_with([&] { module->set_params(params, {}, allow_missing); }, "fc7_weight", "allow_extra"));
-    EXPECT_TRUE(fails_with(
-        [&] {
-          module->set_params(first_values(), {{"bn_mean", zeros({1})}}, allow_missing);
-        },
-        "bn_mean", "allow_extra"));
-    expect_still_works(*module);
-    module->set_params(params, {}, allow_missing, /*force_init=*/true, /*allow_extra=*/true);
-    expect_still_works(*module);
-  }
+  EXPECT_TRUE(fails_with([&] { module->set_params(params, {}, /*allow_missing=*/true); }, "fc7_weight", "allow_extra"));
+  EXPECT_TRUE(fails_with(
+      [&] {
+        module->set_params(first_values(), {{"bn_mean", zeros({1})}}, /*allow_missing=*/true);
+      },
+      "bn_mean", "allow_extra"));
+  expect_still_works(*module);
+  module->set_params(params, {}, /*allow_missing=*/true, /*force_init=*/true, /*allow_extra=*/true);
+  expect_still_works(*module);
+}
+
+TEST(BadInput, ParametersThatTheNetworkDoesNotHaveAreWarnedOf) {
+  const auto module = bound_module();
+  NamedArrays params = first_values();
+  params["fc7_weight"] = zeros({1});
+  const auto warnings_of = [&](bool allow_extra) {
+    std::string warnings;
+    const LogSink before = set_log_sink([&](LogLevel level, std::string_view message) {
+      if (level == LogLevel::warning) warnings += message;
+    });
+    module->set_params(params, {}, /*allow_missing=*/false, /*force_init=*/true, allow_extra);
+    set_log_sink(before);
+    return warnings;
+  };
+  EXPECT_NE(warnings_of(false).find("fc7_weight"), std::string::npos);
+  EXPECT_EQ(warnings_of(true), "");
+  expect_still_works(*module);
 }
 
 TEST(BadInput, AnUnknownFixedParameterListsTheParameters) {
