@@ -155,7 +155,7 @@ TEST(Counts, AreRefusedBeforeMemoryIsTakenForThem) {
         [&] {
           apply("multi_sum_sq", Symbol::variable("a"), {{"num_arrays", count}});
         },
-        "multi_sum_sq", "at most"));
+        "multi_sum_sq", "num_arrays"));
     EXPECT_TRUE(testing::fails_with(
         [&] {
           apply("SliceChannel", Symbol::variable("a"), {{"num_outputs", count}});

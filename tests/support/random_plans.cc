@@ -51,17 +51,17 @@ Record record_of(const RandomGraph& graph, Context context, const SimpleBindOpti
   seed(graph.seed);
   if (graph.seed % 7 != 0) {
     executor->forward(false);
-    record.add("prediction", executor->output_dict());
+    record.add("prediction", executor->outputs());
   }
   if (graph.seed % 5 == 0) executor->forward(true);  // and nothing behind it
   executor->forward(true);
-  record.add("output", executor->output_dict());
+  record.add("output", executor->outputs());
   executor->backward(out_grads);
   record.add("gradient", executor->grad_dict());
   record.add("state", executor->aux_dict());
   if (graph.seed % 3 == 1) change_parameters(*executor);
   executor->forward(false);
-  record.add("second prediction", executor->output_dict());
+  record.add("second prediction", executor->outputs());
   if (graph.seed % 3 == 0) {
     executor->backward(out_grads);
     record.add("test-mode gradient", executor->grad_dict());

@@ -19,11 +19,18 @@ struct Record {
   std::vector<NDArray> arrays;
 
   void add(const std::string& kind, const NamedArrays& found) {
-    for (const auto& [name, array] : found) {
-      names.push_back(kind + " of " + name);
-      kinds.push_back(kind);
-      arrays.push_back(array.as_copy_in(cpu()));
-    }
+    for (const auto& [name, array] : found) add(kind, " of " + name, array);
+  }
+  // Outputs by number: two of them may have one name.
+  void add(const std::string& kind, const std::vector<NDArray>& found) {
+    for (size_t i = 0; i < found.size(); ++i) add(kind, " " + std::to_string(i), found[i]);
+  }
+
+ private:
+  void add(const std::string& kind, const std::string& which, const NDArray& array) {
+    names.push_back(kind + which);
+    kinds.push_back(kind);
+    arrays.push_back(array.as_copy_in(cpu()));
   }
 };
 
