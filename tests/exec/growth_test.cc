@@ -169,6 +169,21 @@ TEST(Counts, AreRefusedBeforeMemoryIsTakenForThem) {
   }
 }
 
+TEST(Counts, OfOutputsCostNothingPerReference) {
+  const auto read = [](int outputs) {
+    std::string heads;
+    for (int i = 0; i < 500; ++i) heads += (i > 0 ? ", [1, " : "[1, ") + std::to_string(i) + ", 0]";
+    const Symbol net = Symbol::load_json(
+        R"({"nodes": [{"op": "null", "name": "x", "inputs": []}, {"op": "SliceChannel", "name": "s", "attrs": )"
+        R"({"num_outputs": ")" +
+        std::to_string(outputs) + R"("}, "inputs": [[0, 0, 0]]}], "arg_nodes": [0], "heads": [)" + heads + "]}");
+    EXPECT_EQ(net.list_outputs().back(), "s_output499");
+  };
+  read(1000);
+  const double few = testing::work_of([&] { read(1000); }), many = testing::work_of([&] { read(64'000); });
+  EXPECT_LT(many / few, 8) << few << " for 1,000 outputs, " << many << " for 64,000";
+}
+
 TEST(Counts, OfTheDefinitionAgreeWithItsNames) {
   for (const OpDef* op : OpRegistry::get().all()) {
     SCOPED_TRACE(op->name);

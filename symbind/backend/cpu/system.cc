@@ -19,10 +19,10 @@ struct Matrices {
 template <class T>
 void transpose(const T* in, T* out, const Matrices& size) {
   constexpr int64_t block = 32;
-  const auto [batch, rows, columns, piece] = size;
+  const int64_t rows = size.rows, columns = size.columns, piece = size.piece;
   const int64_t row_blocks = (rows + block - 1) / block;
   const int64_t work_per_block = std::min(rows, block) * columns * piece;
-  parallel_for(batch * row_blocks, (1 << 15) / std::max<int64_t>(1, work_per_block) + 1,
+  parallel_for(size.batch * row_blocks, (1 << 15) / std::max<int64_t>(1, work_per_block) + 1,
                [=](int64_t begin, int64_t end) {
                  for (int64_t item = begin; item < end; ++item) {
                    const T* const source = in + item / row_blocks * rows * columns * piece;
