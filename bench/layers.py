@@ -1,10 +1,10 @@
-"""Random layers by Symbind and its peers, side by side: is any shape far slower than elsewhere, and are the numbers right?
+"""Random layers by Symbind and its peers, side by side: is any shape far slower than elsewhere, are the numbers right?
 
 Draws layers (convolutions over one to three axes with odd kernels, strides, dilations and groups; deconvolutions,
 pooling, matrix products, norms, softmax; batches of 1 to 64; float32 and half types), and times each in the same run:
-an inference pass, and a training pass with all gradients. The processes take turns, a few milliseconds each. Prints the
-geometric mean of our time over the better peer's, how many are slower than 1.5 times, and the worst as a Markdown table.
-Our results are compared with PyTorch's.
+an inference pass, and a training pass with all gradients. The processes take turns, a few milliseconds each. Prints
+the geometric mean of our time over the better peer's, how many are slower than 1.5 times, and the worst as a Markdown
+table. Our results are compared with PyTorch's.
 
 PEER_TORCH and PEER_MXNET name the Python of an environment with the peer.
 
@@ -46,7 +46,9 @@ MODES = ("forward", "training")
 
 def channels(draw):
     """Often whole vectors, as often odd numbers."""
-    return draw.choice([1, 2, 3, 4, 8, 16, 24, 32, 48, 64, 96, 128, 256, 512] + [draw.randint(1, 300) for _ in range(9)])
+    return draw.choice(
+        [1, 2, 3, 4, 8, 16, 24, 32, 48, 64, 96, 128, 256, 512] + [draw.randint(1, 300) for _ in range(9)]
+    )
 
 
 def draw_batch(draw):
@@ -265,19 +267,27 @@ def worst(row):
 def describe(layer):
     """A layer in a few words."""
     params = {name: value for name, value in layer["params"].items() if name not in ("num_filter", "eps", "fix_gamma")}
-    words = [f"{name} {'×'.join(map(str, value)) if isinstance(value, list) else value}" for name, value in params.items()]
+    words = [
+        f"{name} {'×'.join(map(str, value)) if isinstance(value, list) else value}" for name, value in params.items()
+    ]
     plain = {"stride": 1, "dilate": 1, "pad": 0}
     words = [
         word
         for word, (name, value) in zip(words, params.items())
-        if not (name in plain and set(value) == {plain[name]}) and value is not False and (name, value) != ("num_group", 1)
+        if not (name in plain and set(value) == {plain[name]})
+        and value is not False
+        and (name, value) != ("num_group", 1)
     ]
     shapes = [f"{name} {'×'.join(map(str, shape))}" for name, shape in layer["arrays"].items() if len(shape) > 1]
     return ", ".join([*shapes, *words])
 
 
 def print_table(rows, names, count):
-    print("| layer | type | number: shape | pass | " + " | ".join(f"{name} ms" for name in names) + " | ours / better peer |")
+    print(
+        "| layer | type | number: shape | pass | "
+        + " | ".join(f"{name} ms" for name in names)
+        + " | ours / better peer |"
+    )
     print("|---|---|---|---|" + "---:|" * (len(names) + 1))
     lines = []
     for row in rows:
@@ -323,7 +333,10 @@ def main():
     parser.add_argument("--number", type=int, action="append", help="these of the layers drawn only; may be repeated")
     parser.add_argument("--threads", type=int, default=2, help="CPU threads (%(default)s)")
     parser.add_argument(
-        "--clock", choices=["wall", "cpu"], default="wall", help="cpu: all threads' time, for a busy machine (%(default)s)"
+        "--clock",
+        choices=["wall", "cpu"],
+        default="wall",
+        help="cpu: all threads' time, for a busy machine (%(default)s)",
     )
     parser.add_argument("--rounds", type=int, default=4, help="turns per library and pass (%(default)s)")
     parser.add_argument("--milliseconds", type=float, default=8, help="length of a turn (%(default)s)")

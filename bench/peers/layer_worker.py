@@ -1,7 +1,7 @@
 """What the processes of bench/layers.py share: the arrays of a layer, the clock, and the protocol.
 
-A process reads a JSON request per line and answers with one. "prepare" builds a layer and computes it once, "time" times
-it for some milliseconds, "save" writes its results to a file, "compare" compares them with those of such a file.
+A process reads a JSON request per line and answers with one. "prepare" builds a layer and computes it once, "time"
+times it for some milliseconds, "save" writes its results to a file, "compare" compares them with those of such a file.
 """
 
 import json
@@ -85,5 +85,6 @@ def serve(build):
                 with np.load(request["file"]) as ours:
                     answer["differences"] = differences(layer, ours, results)
         except Exception as error:  # noqa: BLE001 - a library that cannot do a layer is left out of it
-            answer["error"] = f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error) else ''}"[:200]
+            text = (str(error).strip().splitlines() or [""])[0]
+            answer["error"] = f"{type(error).__name__}: {text}"[:200]
         print(json.dumps(answer), flush=True)

@@ -119,7 +119,15 @@ def inception_resnet():
         deep = chain(conv(2146, 192, 1), conv(192, 224, (1, 3), (0, 1)), conv(224, 256, (3, 1), (1, 0)))
         return Residual([conv(2146, 192, 1), deep], 448, 2146, 0.2, relu)
 
-    stem = [conv(3, 32, 3, 0, 2), conv(32, 32, 3), conv(32, 64, 3, 1), halved(), conv(64, 80, 1), conv(80, 192, 3), halved()]
+    stem = [
+        conv(3, 32, 3, 0, 2),
+        conv(32, 32, 3),
+        conv(32, 64, 3, 1),
+        halved(),
+        conv(64, 80, 1),
+        conv(80, 192, 3),
+        halved(),
+    ]
     first = Towers(
         conv(192, 96, 1),
         chain(conv(192, 48, 1), conv(48, 64, 5, 2)),
@@ -130,8 +138,12 @@ def inception_resnet():
         conv(320, 450, 3, 0, 2), chain(conv(320, 256, 1), conv(256, 256, 3, 1), conv(256, 384, 3, 0, 2)), halved()
     )
     third = Towers(
-        chain(conv(1154, 256, 1), Towers(conv(256, 384, 3, 0, 2), conv(256, 288, 3, 0, 2),
-                                         chain(conv(256, 288, 3, 1), conv(288, 320, 3, 0, 2)))),
+        chain(
+            conv(1154, 256, 1),
+            Towers(
+                conv(256, 384, 3, 0, 2), conv(256, 288, 3, 0, 2), chain(conv(256, 288, 3, 1), conv(288, 320, 3, 0, 2))
+            ),
+        ),
         halved(),
     )
     return nn.Sequential(

@@ -63,7 +63,9 @@ std::vector<Values> run(const TestNode& node, const Implementation& implementati
 
 void expect_same(const TestNode& node, const std::string& name, double tolerance, const std::string& what) {
   const Implementation& tested = implementation(node.op, name);
-  ASSERT_EQ(tested.refuse(node.view()), "") << what;
+  // What is refused because it is slow is right all the same.
+  const std::string reason = tested.refuse(node.view());
+  ASSERT_TRUE(reason.empty() || reason == "most products would be with padding") << what << ": " << reason;
   const auto expected = run(node, implementation(node.op, "plain")), actual = run(node, tested);
   for (size_t array = 0; array < expected.size(); ++array) {
     double largest = 1;

@@ -419,13 +419,17 @@ std::string refuse_few_channels(const NodeView& node) {
   const int64_t results = of_data ? size.group_channels() : size.group_filters();
   const int64_t read = of_data ? size.group_filters() : size.group_channels();
   const bool dilated = size.dilate != std::array<int64_t, 3>{1, 1, 1};
-  const bool has_own_kernels = results == 1 && read == 1 && p.kernel.size() < 3 && !dilated;
-  if (size.groups > 1 && !has_own_kernels && (results < 16 || read < 16))
-    return join("few channels in a group: ", read, " and ", results);
+  const bool by_channel = results == 1 && read == 1 && !dilated;  // for which there are kernels in two dimensions
+  const bool has_own_kernels = by_channel && (p.kernel.size() == 2 || (p.kernel.size() == 1 && !of_data && !of_weight));
+  if (has_own_kernels) return "";
+  if (size.groups > 1 && (results < 16 || read < 16)) return join("few channels in a group: ", read, " and ", results);
   if (size.groups == 1 && results <= 8 && read >= 16) return join("only ", results, " channels of results");
+  if (size.groups == 1 && of_data && read <= 8 && results >= 16) return join("only ", read, " filters");
+  if (of_weight || size.channels_last) return "";
   const int64_t products = size.batch * size.filters * size.out_size() * size.group_channels() * size.kernel_size();
+  const int64_t elements = data.size() + output.size();
   const bool in_blocks = size.channels % 16 == 0 && size.filters % 16 == 0;
-  if (!of_weight && !in_blocks && !size.channels_last && read >= 16 && products < 32 * (data.size() + output.size()))
+  if (products < 4 * elements || (!in_blocks && read >= 16 && products < 32 * elements))
     return "little work for the reordering of its arrays";
   return "";
 }
