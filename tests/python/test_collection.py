@@ -448,9 +448,9 @@ def test_abstract_base_classes_mix_with_ours():
         def more(self):
             pass
 
-    with pytest.raises(TypeError, match="abstract.* update"):
+    with pytest.raises(TypeError, match="abstract.* '?update"):
         Base()
-    with pytest.raises(TypeError, match="abstract.* more"):
+    with pytest.raises(TypeError, match="abstract.* '?more"):
         Half()
     metric = Whole()
     metric.update([], [])
@@ -479,7 +479,7 @@ def test_every_kind_may_be_abstract(base, arguments):
         def due(self):
             return 3
 
-    with pytest.raises(TypeError, match="abstract.* due"):
+    with pytest.raises(TypeError, match="abstract.* '?due"):
         Abstract(*arguments)
     assert Concrete(*arguments).due() == 3
 
