@@ -90,8 +90,8 @@ class Storage {
   uint64_t version() const { return version_.load(std::memory_order_relaxed); }
   void bump() { version_.fetch_add(1, std::memory_order_relaxed); }
   // Whoever holds a raw pointer may write at any time: nothing may be cached from this storage any more.
-  void mark_exported() { exported_ = true; }
-  bool exported() const { return exported_; }
+  void mark_exported() { exported_.store(true, std::memory_order_relaxed); }
+  bool exported() const { return exported_.load(std::memory_order_relaxed); }
   // Moves into memory of its own; what somebody else's memory held is copied.
   void keep_copy();
 
@@ -101,7 +101,7 @@ class Storage {
   size_t bytes_;
   std::shared_ptr<void> owner_;
   std::atomic<uint64_t> version_{1};
-  bool exported_ = false;
+  std::atomic<bool> exported_{false};
 };
 
 // Supplied by backend/cpu, and by backend/cuda or its stub twin.

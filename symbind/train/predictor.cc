@@ -108,7 +108,7 @@ struct Predictor::Impl {
             "[Predictor] max_concurrent and threads are counts, and 0 leaves them to us: ", options.max_concurrent,
             ", ", options.threads);
     Device::get(options.context);  // fails here when there is no such device
-    cores = cpu_backend::available_threads();
+    cores = options.context.is_gpu() ? 1 : cpu_backend::available_threads();
     if (options.max_concurrent == 0) options.max_concurrent = options.context.is_gpu() ? 2 : cores;
     args = chosen(arg_params, arguments, options.context);
     const std::vector<std::string> states = symbol.list_auxiliary_states();

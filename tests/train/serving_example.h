@@ -1,5 +1,4 @@
-// The program of docs/serving.md, word for word below the line; predictor_test.cc runs it and compares it with the
-// page.
+// The program of docs/serving.md, word for word below the line; predictor_test.cc runs it and compares the two.
 #pragma once
 
 #include <functional>
