@@ -197,12 +197,12 @@ void random_inputs(Dice& dice, RandomCall& call) {
   for (size_t i = 0; i < count; ++i) call.types.push_back(mixed ? dice.any_of(types) : common);
 }
 
-// What users can call: operators that are documented.
+// What users can call.
 const std::vector<const OpDef*>& operators() {
   static const std::vector<const OpDef*> all = [] {
     std::vector<const OpDef*> found;
     for (const OpDef* op : OpRegistry::get().all())
-      if (!op->doc.empty()) found.push_back(op);
+      if (!op->internal) found.push_back(op);
     return found;
   }();
   return all;
