@@ -44,6 +44,29 @@ TEST(Optimizer, ArgumentOfTheWrongKindIsNamed) {
   EXPECT_TRUE(fails_with([] { Optimizer::create("sgd", {{"lr_scheduler", 0.1}}); }, "lr_scheduler", "schedule"));
 }
 
+TEST(Optimizer, TruthMayBeAWordInEitherSpelling) {
+  for (const auto& [word, truth] :
+       std::map<std::string, bool>{{"True", true}, {"true", true}, {"False", false}, {"false", false}}) {
+    const auto optimizer = Optimizer::create("rmsprop", {{"centered", word}});
+    EXPECT_EQ(std::get<bool>(optimizer->argument("centered").get()), truth) << word;
+  }
+}
+
+// The momentum follows the rate, but not from a rate of zero.
+TEST(Optimizer, LarsGoesOnBehindARateOfZero) {
+  const auto optimizer = Optimizer::create("lars", {{"learning_rate", 0.5}, {"momentum", 0.5}});
+  Updater updater(optimizer);
+  const auto weight = array({1, 2}), grad = array({0.5, 0.25});
+  updater(0, grad, weight);
+  optimizer->set_learning_rate(0);
+  updater(0, grad, weight);
+  const auto before = weight.to_vector<double>(), momentum = updater.states().at(0).array.to_vector<double>();
+  optimizer->set_learning_rate(0.5);
+  updater(0, zeros({2}), weight);
+  EXPECT_TRUE(
+      all_close(weight.to_vector<double>(), {before[0] + 0.5 * momentum[0], before[1] + 0.5 * momentum[1]}, close));
+}
+
 TEST(Optimizer, SetLearningRateFailsUnderASchedule) {
   const auto optimizer = Optimizer::create("sgd", {{"lr_scheduler", factor_scheduler({.step = 10})}});
   EXPECT_TRUE(fails_with([&] { optimizer->set_learning_rate(1); }, "schedule"));
@@ -193,6 +216,9 @@ TEST(Optimizer, DecaysWeightsAndGammasUnlessToldOtherwise) {
   EXPECT_NEAR(decay_of(*optimizer, 3), 0.25, 1e-6);
   EXPECT_NEAR(decay_of(*optimizer, "fc_bias"), 0, 1e-6) << "by name";
   EXPECT_NEAR(decay_of(*optimizer, "other_bias"), 0.125, 1e-6) << "a name nobody spoke of";
+  optimizer->set_names({{0, "fc_weight"}, {1, "fc_bias"}, {2, "bn_gamma"}},
+                       {{"bn_gamma", {{"__wd_mult__", "None"}, {"__lr_mult__", "None"}}}});
+  EXPECT_NEAR(decay_of(*optimizer, 2), 0.125, 1e-6) << "None is no multiplier";
   optimizer->set_lr_mult({{"fc_weight", 4}});
   optimizer->set_wd_mult({{1, 0.5}, {"bn_gamma", 0}});
   EXPECT_NEAR(decay_of(*optimizer, 0), 0.5, 1e-6);

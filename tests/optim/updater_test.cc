@@ -122,6 +122,9 @@ TEST(Updater, TakesOverFromMXNetsOptimizer) {
   EXPECT_EQ(updater.optimizer()->learning_rate(), 0.5);
   updater(0, random_array({3}, 1), random_array({3}, 2));
   EXPECT_EQ(updater.optimizer()->num_update(), 8);
+  theirs.optimizer->name = "ccSGD";  // an older name of it
+  EXPECT_NO_THROW(updater.set_states(theirs));
+  EXPECT_EQ(updater.optimizer()->num_update(), 7);
 }
 
 }  // namespace

@@ -75,6 +75,39 @@ TEST(Place, TrainingOverTwoContextsGivesTheSameNumbers) {
   for (size_t i = 0; i < expected.size(); ++i) EXPECT_TRUE(testing::all_close(actual[i], expected[i])) << i;
 }
 
+TEST(Place, GradientsOfOneTensorAreSummedWhereItIs) {
+  const auto in_group = [](const char* group, const auto& make) {
+    const AttrScope scope(Attributes{{"ctx_group", group}});
+    return make();
+  };
+  const Symbol x = in_group("first", [] { return relu(var("x"), "x_relu"); });
+  const Symbol net = in_group("second", [&] { return relu(x, "left") + apply("tanh", x, {}, "right"); });
+  Graph graph = testing::training_graph(net, {{"x", {3, 4}}}).graph;
+  place(graph, cpu(2), groups);
+  const int sum = find_node(graph, "x_relu_backward_elemwise_add");
+  ASSERT_GE(sum, 0);
+  EXPECT_EQ(graph.nodes[static_cast<size_t>(sum)].context, cpu(0));
+}
+
+// The gradient of a term is the gradient of the sum, which is computed elsewhere.
+TEST(Place, GradientsArriveWhereTheirArraysAre) {
+  const auto in_group = [](const char* group, const auto& make) {
+    const AttrScope scope(Attributes{{"ctx_group", group}});
+    return make();
+  };
+  const Symbol a = in_group("first", [] { return var("a"); });
+  const Symbol net = in_group("second", [&] { return a + var("b"); });
+  Graph graph = testing::training_graph(net, {{"a", {3, 4}}}).graph;
+  graph.output_contexts = {cpu(1), cpu(0), cpu(1)};  // of the output, and of the gradients of a and b
+  place(graph, cpu(2), groups);
+  testing::expect_consistent(graph);
+  ASSERT_EQ(graph.outputs.size(), 3u);
+  for (size_t i = 0; i < 3; ++i) {
+    const int producer = graph.producer[static_cast<size_t>(graph.outputs[i])];
+    EXPECT_EQ(graph.nodes[static_cast<size_t>(producer)].context, graph.output_contexts[i]) << i;
+  }
+}
+
 TEST(Place, AnUnknownGroupStaysOnTheDefault) {
   auto executor = simple_bind(two_stages(), cpu(0), shapes, {.group2ctx = {{"third", cpu(3)}}});
   for (const NDArray& each : executor->arg_arrays()) EXPECT_EQ(each.context(), cpu(0));
