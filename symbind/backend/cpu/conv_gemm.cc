@@ -45,11 +45,12 @@ int64_t threads_for(const ConvolutionSize& size) {
   return std::clamp<int64_t>(products / thread_products, 1, available_threads());
 }
 
-// Where the weight between a result's channel and one of the data's, at a position of the kernel, lies in its group.
-struct WeightLie {
+// The strides of the weights: from group to group, and within one by channel of the results, of the data, and by kernel
+// position.
+struct WeightStrides {
   int64_t group, result, data, tap;
 };
-WeightLie weight_lie(const ConvolutionSize& size) {
+WeightStrides weight_strides(const ConvolutionSize& size) {
   const int64_t filter = size.group_channels() * size.kernel_size();
   return {size.group_filters() * filter, filter, size.channels_last ? 1 : size.kernel_size(),
           size.channels_last ? size.group_channels() : 1};
@@ -67,8 +68,8 @@ template <class C>
 class PassProduct {
  public:
   // `results` and `data`: channels of a group.
-  PassProduct(const Pass& pass, const WeightLie& weight, int64_t batch, int64_t groups, int64_t data, int64_t results,
-              int64_t threads)
+  PassProduct(const Pass& pass, const WeightStrides& weight, int64_t batch, int64_t groups, int64_t data,
+              int64_t results, int64_t threads)
       : weight_(weight),
         view_(pass, batch, data, groups, tile_kernels<C>().lanes, 4 * threads),
         offsets_(view_.offsets()),
@@ -103,17 +104,17 @@ class PassProduct {
   // store(channel, sums of its outputs, where they go, step from one to the next) is called for every channel of
   // results.
   template <class Store>
-  void run(const Share& tasks, const C* weights, const Lie& data_lie, const C* data, const Lie& result_lie, C* scratch,
-           Store store) const {
+  void run(const Share& tasks, const C* weights, const ArrayStrides& data_strides, const C* data,
+           const ArrayStrides& result_strides, C* scratch, Store store) const {
     C* const sums = scratch + copy_elements();
-    const int64_t step = view_.segment_step(result_lie);
+    const int64_t step = view_.segment_step(result_strides);
     std::vector<View::Chunk> chunks;
     std::vector<View::Segment> segments;
     int64_t copied = -1;
     for (int64_t task = tasks.begin; task < tasks.end; ++task) {
       const int64_t number = task / parts_, part = task % parts_;
       const Unit unit = view_.unit(number);
-      if (number != copied) view_.copy(unit, data_lie, data + unit.group * data_ * data_lie.channel, scratch);
+      if (number != copied) view_.copy(unit, data_strides, data + unit.group * data_ * data_strides.channel, scratch);
       copied = number;
       const int64_t first = part * part_strips_, last = std::min(strips_, first + part_strips_);
       const int64_t all_chunks = view_.chunks(unit);
@@ -122,7 +123,7 @@ class PassProduct {
         segments.clear();
         for (int64_t i = chunk; i < std::min(all_chunks, chunk + block_chunks_); ++i) {
           chunks.push_back(view_.chunk_at(unit, i));
-          view_.add_segments(unit, chunks.back(), result_lie, (i - chunk) * view_.chunk(), segments);
+          view_.add_segments(unit, chunks.back(), result_strides, (i - chunk) * view_.chunk(), segments);
         }
         multiply(unit, chunks, first, last, weights, scratch, sums);
         for (int64_t result = first * rows_; result < std::min(results_, last * rows_); ++result)
@@ -164,7 +165,7 @@ class PassProduct {
     }
   }
 
-  WeightLie weight_;
+  WeightStrides weight_;
   View view_;
   std::vector<int64_t> offsets_, taps_;
   int64_t groups_, data_, results_;
@@ -187,10 +188,10 @@ class GemmConvolution final : public Kernel {
       : around_(around),
         at_(inputs_of(around)),
         weight_shape_(weight),
-        data_(input_lie(size)),
-        result_(output_lie(size)) {
+        data_(input_strides(size)),
+        result_(output_strides(size)) {
     const int64_t threads = threads_for(size);
-    passes_.emplace_back(forward_pass(size), weight_lie(size), size.batch, size.groups, size.group_channels(),
+    passes_.emplace_back(forward_pass(size), weight_strides(size), size.batch, size.groups, size.group_channels(),
                          size.group_filters(), threads);
     biases_ = around.has_norms() ? size.filters : 0;
     kept_from = around.has_norms() ? folded_inputs(around) : std::vector{1};
@@ -199,11 +200,11 @@ class GemmConvolution final : public Kernel {
   }
   // The data's gradient.
   explicit GemmConvolution(const ConvolutionSize& size)
-      : at_(inputs_of(around_)), data_(output_lie(size)), result_(input_lie(size)) {
+      : at_(inputs_of(around_)), data_(output_strides(size)), result_(input_strides(size)) {
     around_.no_bias = true;
     at_ = inputs_of(around_);
     const int64_t threads = threads_for(size);
-    WeightLie weight = weight_lie(size);
+    WeightStrides weight = weight_strides(size);
     std::swap(weight.result, weight.data);
     int64_t reached = 0;
     for (const Pass& pass : grad_data_passes(size)) {
@@ -297,7 +298,7 @@ class GemmConvolution final : public Kernel {
   ConvolutionFused around_;
   ConvolutionFusedInputs at_;
   Shape weight_shape_;
-  Lie data_, result_;
+  ArrayStrides data_, result_;
   std::vector<PassProduct<C>> passes_;
   bool leaves_zeros_ = false;
   int64_t biases_ = 0, results_ = 0, weight_elements_ = 0, piece_elements_ = 0, pieces_ = 1;
@@ -313,9 +314,9 @@ class GemmGradWeight final : public Kernel {
   GemmGradWeight(const ConvolutionSize& size, bool with_bias)
       : size_(size),
         with_bias_(with_bias),
-        data_(input_lie(size)),
-        grad_(output_lie(size)),
-        weight_(weight_lie(size)),
+        data_(input_strides(size)),
+        grad_(output_strides(size)),
+        weight_(weight_strides(size)),
         threads_(threads_for(size)),
         view_(forward_pass(size), size.batch, size.group_channels(), size.groups, tile_kernels<C>().lanes,
               4 * threads_),
@@ -390,7 +391,7 @@ class GemmGradWeight final : public Kernel {
     }
   }
 
-  // Rows of the outputs' gradient as the view's columns lie, with zeros where there is no output.
+  // Rows of the outputs' gradient in the order of the view's columns, with zeros where there is no output.
   void copy_grads(const Unit& unit, int64_t first, int64_t last, const C* from, std::vector<View::Segment>& segments,
                   C* to) const {
     const int64_t chunks = view_.chunks(unit), step = view_.segment_step(grad_);
@@ -466,8 +467,8 @@ class GemmGradWeight final : public Kernel {
 
   ConvolutionSize size_;
   bool with_bias_;
-  Lie data_, grad_;
-  WeightLie weight_;
+  ArrayStrides data_, grad_;
+  WeightStrides weight_;
   int64_t threads_;
   View view_;
   std::vector<int64_t> offsets_;

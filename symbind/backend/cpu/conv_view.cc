@@ -14,7 +14,7 @@ int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
 int64_t floor_mod(int64_t a, int64_t b) { return (a % b + b) % b; }
 
-Lie lie_of(int64_t channels, const Extents& extent, bool channels_last) {
+ArrayStrides lie_of(int64_t channels, const Extents& extent, bool channels_last) {
   const int64_t size = extent[0] * extent[1] * extent[2], step = channels_last ? channels : 1;
   return {channels * size, channels_last ? 1 : size, {extent[1] * extent[2] * step, extent[2] * step, step}, extent};
 }
@@ -30,8 +30,8 @@ void each_tap(const ConvolutionSize& size, Visit visit) {
 
 }  // namespace
 
-Lie input_lie(const ConvolutionSize& size) { return lie_of(size.channels, size.in, size.channels_last); }
-Lie output_lie(const ConvolutionSize& size) { return lie_of(size.filters, size.out, size.channels_last); }
+ArrayStrides input_strides(const ConvolutionSize& size) { return lie_of(size.channels, size.in, size.channels_last); }
+ArrayStrides output_strides(const ConvolutionSize& size) { return lie_of(size.filters, size.out, size.channels_last); }
 
 Pass forward_pass(const ConvolutionSize& size) {
   Pass pass{size.out, size.stride, {0, 0, 0}, {1, 1, 1}, {}};
@@ -209,7 +209,7 @@ View::Chunk View::chunk_at(const Unit& unit, int64_t number) const {
   return {run_number, begin, std::min(begin + chunk_, run(unit)), offset};
 }
 
-int64_t View::run_target(const Unit& unit, int64_t run_number, const Lie& target) const {
+int64_t View::run_target(const Unit& unit, int64_t run_number, const ArrayStrides& target) const {
   const auto slab_axis = static_cast<size_t>(slab_axis_);
   int64_t at = unit.first_image * target.image + unit.slab_begin * target_step(slab_axis, target);
   for (size_t axis = 0; axis < 3; ++axis) at += pass_.first[axis] * target.space[axis];
@@ -222,7 +222,7 @@ int64_t View::run_target(const Unit& unit, int64_t run_number, const Lie& target
   return at;
 }
 
-int64_t View::row_target(const Unit& unit, int64_t row, const Lie& target) const {
+int64_t View::row_target(const Unit& unit, int64_t row, const ArrayStrides& target) const {
   int64_t at = 0;
   for (size_t i = 3; i-- > 4 - flattened_;) {
     const size_t axis = order_[i];
@@ -234,7 +234,7 @@ int64_t View::row_target(const Unit& unit, int64_t row, const Lie& target) const
   return at;
 }
 
-void View::add_segments(const Unit& unit, const Chunk& chunk, const Lie& target, int64_t first_column,
+void View::add_segments(const Unit& unit, const Chunk& chunk, const ArrayStrides& target, int64_t first_column,
                         std::vector<Segment>& to) const {
   const size_t inner = order_[3];
   const int64_t row = extent_[inner], valid = std::min(positions(unit, inner), row);
@@ -248,11 +248,11 @@ void View::add_segments(const Unit& unit, const Chunk& chunk, const Lie& target,
 }
 
 template <class C>
-void View::copy(const Unit& unit, const Lie& lie, const C* data, C* to) const {
+void View::copy(const Unit& unit, const ArrayStrides& strides, const C* data, C* to) const {
   const auto slab_axis = static_cast<size_t>(slab_axis_);
-  const C* const images = data + unit.first_image * lie.image;
+  const C* const images = data + unit.first_image * strides.image;
   for (int64_t plane = 0; plane < planes_; ++plane) {
-    // Places [low, high) along each axis lie inside the data; place p is element p · step + start.
+    // Positions [low, high) along each axis are inside the data; position p is element p · step + start.
     std::array<int64_t, 4> low{}, high{}, step{};
     int64_t offset = 0, rest = plane;
     bool inside = unit.images == images_;
@@ -263,15 +263,16 @@ void View::copy(const Unit& unit, const Lie& lie, const C* data, C* to) const {
       rest /= count;
       const int64_t stride = pass_.stride[axis], places = extent_[axis];
       low[axis] = start < 0 ? std::min(places, ceil_div(-start, stride)) : 0;
-      high[axis] = start >= lie.extent[axis] ? 0 : std::min(places, (lie.extent[axis] - 1 - start) / stride + 1);
+      high[axis] =
+          start >= strides.extent[axis] ? 0 : std::min(places, (strides.extent[axis] - 1 - start) / stride + 1);
       inside = inside && low[axis] == 0 && high[axis] == places;
-      step[axis] = stride * lie.space[axis];
-      offset += start * lie.space[axis];
+      step[axis] = stride * strides.space[axis];
+      offset += start * strides.space[axis];
     }
     high[3] = unit.images;
-    step[3] = lie.image;
+    step[3] = strides.image;
     for (int64_t channel = 0; channel < channels_; ++channel) {
-      const C* const from = images + channel * lie.channel + offset;
+      const C* const from = images + channel * strides.channel + offset;
       C* const copied = to + (channel * planes_ + plane) * plane_;
       if (!inside) std::fill(copied, copied + plane_, C(0));
       const auto [a, b, c, d] = order_;
@@ -289,7 +290,7 @@ void View::copy(const Unit& unit, const Lie& lie, const C* data, C* to) const {
   }
 }
 
-template void View::copy(const Unit&, const Lie&, const float*, float*) const;
-template void View::copy(const Unit&, const Lie&, const double*, double*) const;
+template void View::copy(const Unit&, const ArrayStrides&, const float*, float*) const;
+template void View::copy(const Unit&, const ArrayStrides&, const double*, double*) const;
 
 }  // namespace symbind::cpu_backend::conv_view

@@ -19,14 +19,14 @@ namespace symbind::cpu_backend::conv_view {
 
 using Extents = std::array<int64_t, 3>;
 
-// Where the elements of an array of activations lie, from the first channel of the first group on.
-struct Lie {
+// The strides of an array of activations, from the first channel of the first group on.
+struct ArrayStrides {
   int64_t image, channel;
   Extents space;   // from one element to the next along each axis
   Extents extent;  // elements along each axis
 };
-Lie input_lie(const ConvolutionSize& size);
-Lie output_lie(const ConvolutionSize& size);
+ArrayStrides input_strides(const ConvolutionSize& size);
+ArrayStrides output_strides(const ConvolutionSize& size);
 
 // A position of the kernel: where it reads, counted from (output position · stride), and its number in the kernel.
 struct Tap {
@@ -80,24 +80,24 @@ class View {
 
   // Copies the channels of the unit; `data` points to its group.
   template <class C>
-  void copy(const Unit& unit, const Lie& lie, const C* data, C* to) const;
+  void copy(const Unit& unit, const ArrayStrides& strides, const C* data, C* to) const;
 
   // Columns that are outputs: `count` of them from `column` of the chunk on go to index `target`, target + step(), ….
   struct Segment {
     int64_t column, target, count;
   };
-  int64_t segment_step(const Lie& target) const { return target_step(order_[3], target); }
+  int64_t segment_step(const ArrayStrides& target) const { return target_step(order_[3], target); }
   // Adds those of a chunk, their columns counted from `first_column` on.
-  void add_segments(const Unit& unit, const Chunk& chunk, const Lie& target, int64_t first_column,
+  void add_segments(const Unit& unit, const Chunk& chunk, const ArrayStrides& target, int64_t first_column,
                     std::vector<Segment>& to) const;
 
  private:
   using Axes = std::array<int64_t, 4>;
   int64_t positions(const Unit& unit, size_t axis) const;
-  int64_t run_target(const Unit& unit, int64_t run, const Lie& target) const;
+  int64_t run_target(const Unit& unit, int64_t run, const ArrayStrides& target) const;
   // -1: not an output
-  int64_t row_target(const Unit& unit, int64_t row, const Lie& target) const;
-  int64_t target_step(size_t axis, const Lie& target) const {
+  int64_t row_target(const Unit& unit, int64_t row, const ArrayStrides& target) const;
+  int64_t target_step(size_t axis, const ArrayStrides& target) const {
     return axis == 3 ? target.image : pass_.step[axis] * target.space[axis];
   }
   void set_phases();
