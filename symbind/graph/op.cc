@@ -1,6 +1,7 @@
 #include "symbind/graph/op.h"
 
 #include <algorithm>
+#include <charconv>
 #include <deque>
 #include <unordered_map>
 
@@ -73,18 +74,21 @@ template <class Value>
 void infer_as_forward(const OpDef& forward, const void* params, Inference<Value>& gradient) {
   const Names inputs = forward.all_inputs(params), outputs = forward.outputs(params);
   std::vector<Value> values(inputs.size() + outputs.size(), unknown<Value>());
-  const auto index_in = [](const Names& names, std::string_view name) {
-    return static_cast<size_t>(std::find(names.begin(), names.end(), name) - names.begin());
-  };
+  // The index of each name among the values. An operator may have very many inputs or outputs.
+  std::unordered_map<std::string_view, size_t> index_of;
+  for (size_t i = 0; i < inputs.size(); ++i) index_of.emplace(inputs[i], i);
+  for (size_t i = 0; i < outputs.size(); ++i) index_of.emplace(outputs[i], inputs.size() + i);
   size_t likes = 0;
   // Where an input of the gradient is among the values; none for what the operator does not have.
   const auto value_of = [&](std::string_view name) -> Value* {
+    constexpr std::string_view gradient_of_output = "out_grad";  // of the first, or with the output's number behind it
     if (name == "like") return likes < inputs.size() ? &values[likes++] : nullptr;
-    if (const size_t input = index_in(inputs, name); input < inputs.size()) return &values[input];
-    size_t output = index_in(outputs, name);
-    if (name == "out_grad") output = 0;
-    for (size_t i = 0; output >= outputs.size() && name.starts_with("out_grad") && i < outputs.size(); ++i)
-      if (name.substr(8) == std::to_string(i)) output = i;
+    if (const auto found = index_of.find(name); found != index_of.end()) return &values[found->second];
+    if (!name.starts_with(gradient_of_output)) return nullptr;
+    size_t output = 0;
+    const char* const end = name.data() + name.size();
+    const char* const digits = name.data() + gradient_of_output.size();
+    if (digits != end && std::from_chars(digits, end, output).ptr != end) return nullptr;
     return output < outputs.size() ? &values[inputs.size() + output] : nullptr;
   };
   std::vector<Value*> matched;

@@ -281,6 +281,18 @@ TEST(Backward, WithStaleActivationsAfterAPredictionIsAnErrorToo) {
   EXPECT_THROW(first->backward(), Error);
 }
 
+TEST(Backward, InTestModeIsThatOfTestModeThoughForwardTrained) {
+  NDArray dx = zeros({1000});
+  auto executor =
+      bind(apply("Dropout", var("x"), {{"p", "0.5"}}), cpu(), {{"x", ones({1000})}}, {.args_grad = {{"x", dx}}});
+  executor->forward(true);
+  executor->backward(heads({ones({1000})}), /*is_train=*/false);
+  EXPECT_TRUE(same_bits(dx, ones({1000})));
+  executor->forward(true);
+  executor->backward(heads({ones({1000})}));
+  EXPECT_FALSE(same_bits(dx, ones({1000})));
+}
+
 TEST(Backward, InTestModeUsesUpTheActivationsOfATrainingForward) {
   auto executor = testing::bind_with_values(testing::mlp());
   executor->forward(true);

@@ -193,6 +193,23 @@ TEST(SimpleBind, ReportsItsMemory) {
   EXPECT_GT(memory.unshared, memory.arena);
 }
 
+TEST(SimpleBind, ReportsTheMemoryOfItsLargestPlanWhicheverRanLast) {
+  const auto network = testing::lenet();
+  const size_t training = testing::bind_with_values(network)->memory().arena;
+  auto executor = testing::bind_with_values(network);
+  executor->forward(false);
+  EXPECT_LT(executor->memory().arena, training);
+  executor->forward(true);
+  executor->forward(false);
+  EXPECT_EQ(executor->memory().arena, training);
+}
+
+TEST(Bind, CountsAnArrayThatIsBoundTwiceOnce) {
+  const NDArray x = ones({100});
+  auto executor = bind(var("a") * var("b"), cpu(), {{"a", x}, {"b", x}}, {.grad_req = "null"});
+  EXPECT_EQ(executor->memory().arguments, x.bytes());
+}
+
 TEST(Eval, ComputesANetworkOnce) {
   const auto outputs = eval(var("a") + var("b"), {{"a", ones({2})}, {"b", full({2}, 2)}});
   EXPECT_EQ(outputs[0].to_vector<float>(), (Floats{3, 3}));

@@ -109,6 +109,20 @@ TEST(Invoke, CreatesArraysOnTheAskedContext) {
   }
 }
 
+// Kernels that are kept are kept for each type.
+TEST(Invoke, ComputesInTheTypeOfItsArraysWhateverRanBefore) {
+  for (int round = 0; round < 2; ++round)
+    for (const DType dtype : {DType::float32, DType::bfloat16, DType::float64, DType::float16}) {
+      const NDArray data = ones({4, 64}, cpu(), dtype), weight = full({32, 64}, 0.25, cpu(), dtype);
+      const NDArray product = invoke("FullyConnected", {data, weight}, {{"num_hidden", "32"}, {"no_bias", "True"}})[0];
+      EXPECT_TRUE(same_bits(product, full({4, 32}, 16, cpu(), dtype))) << dtype;
+      const NDArray image = ones({2, 16, 8, 8}, cpu(), dtype), kernel = full({16, 16, 1, 1}, 0.5, cpu(), dtype);
+      const NDArray convolved =
+          invoke("Convolution", {image, kernel}, {{"kernel", "(1, 1)"}, {"num_filter", "16"}, {"no_bias", "True"}})[0];
+      EXPECT_TRUE(same_bits(convolved, full({2, 16, 8, 8}, 8, cpu(), dtype))) << dtype;
+    }
+}
+
 TEST(Invoke, UpdatesWeightsInPlace) {
   for (const Context context : all_devices()) {
     NDArray weight = array({1, 2}, context), momentum = zeros({2}, context);

@@ -112,6 +112,14 @@ TEST(FoldBatchNorm, StaysWhereItsStatisticsAreOutputs) {
   EXPECT_EQ(count_op(fused(net, false), "BatchNorm"), 1);
 }
 
+TEST(FoldBatchNorm, StaysWhereItNormalizesAnotherAxisThanTheChannels) {
+  const auto norm_of_rows = [](const Symbol& data) { return batch_norm(data, {.fix_gamma = false, .axis = 2}, "bn"); };
+  for (const Symbol& net : {norm_of_rows(conv(var("data"), "conv")), conv(norm_of_rows(var("data")), "conv", 0)}) {
+    EXPECT_EQ(count_op(fused(net, false), "BatchNorm"), 1);
+    expect_same_numbers(net);
+  }
+}
+
 // ---- Residual sums --------------------------------------------------------------------------------------------------
 
 TEST(FuseResidual, ASumIsMadeByTheConvolution) {

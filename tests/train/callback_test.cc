@@ -270,6 +270,9 @@ TEST(Callback, DoCheckpointSavesEveryPeriod) {
   EXPECT_EQ(load_checkpoint(folder.file("net"), 2).symbol.tojson(), net.tojson());
   EXPECT_THROW(load_checkpoint(folder.file("net"), 1), Error);
   EXPECT_THROW(load_checkpoint(folder.file("net"), 3), Error);
+  const EpochEndCallback always = do_checkpoint(folder.file("each"), 0);
+  for (int epoch = 0; epoch < 2; ++epoch) always(epoch, net, arg_params, {});
+  for (int epoch = 1; epoch <= 2; ++epoch) EXPECT_NO_THROW(load_checkpoint(folder.file("each"), epoch)) << epoch;
 }
 
 TEST(Callback, ModuleCheckpointAsksTheModule) {

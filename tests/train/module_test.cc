@@ -51,6 +51,18 @@ TEST(Module, TrainsAlikeWhetherTheStoreUpdatesOrNot) {
   expect_equal(outside, one);
 }
 
+TEST(Module, HasAStoreForSeveralDevicesOrWhenItIsGivenOne) {
+  for (const char* type : {"local", "device"}) {
+    EXPECT_EQ(choose_kvstore(type, 1, {}).store, nullptr) << type;
+    EXPECT_FALSE(choose_kvstore(type, 1, {}).update_on_kvstore) << type;
+    EXPECT_NE(choose_kvstore(type, 2, {}).store, nullptr) << type;
+    EXPECT_TRUE(choose_kvstore(type, 2, {}).update_on_kvstore) << type;
+  }
+  EXPECT_EQ(choose_kvstore(nullptr, 2, {}).store, nullptr);
+  const KVStorePtr own = KVStore::create("local");
+  EXPECT_EQ(choose_kvstore(own, 1, {}).store, own);
+}
+
 TEST(Module, ListsTheCandidatesForAnUnknownDataName) {
   EXPECT_TRUE(fails_with([] { Module module(small_network(), {.data_names = {"dota"}}); }, "dota", "data"));
   EXPECT_TRUE(fails_with([] { Module module(small_network(), {.fixed_param_names = {"fc9_weight"}}); }, "fc9_weight"));
@@ -307,6 +319,9 @@ TEST_F(AlwaysTheFirstClass, PredictsAsManyBatchesAsAskedFor) {
   module.init_params({.arg_params = parameters()});
   for (const int64_t asked : {1, 3, 4, 9})
     EXPECT_EQ(module.predict(data, {.num_batch = asked})[0].shape(), (Shape{std::min<int64_t>(asked, 4) * 10, 3}));
+  data.reset();
+  data.next();
+  EXPECT_EQ(module.predict(data, {.reset = false})[0].shape(), (Shape{30, 3})) << "from where the iterator is";
 }
 
 TEST_F(AlwaysTheFirstClass, LogsTheMetricOfTheWholeEpochThoughASpeedometerResetsIt) {
@@ -349,13 +364,15 @@ TEST(Module, CutsPaddingAlongTheAxisOfTheSamples) {
     const AttrScope scope({{"__layout__", "C"}});
     return apply("sum", input);
   }();
-  Module module(Symbol::group({doubled, total}), {.label_names = {}});
+  const Symbol twice = apply("Concat", {input, input}, {{"dim", "0"}, {"num_args", "2"}});  // its first axis has 6
+  Module module(Symbol::group({doubled, total, twice}), {.label_names = {}});
   module.bind(data.provide_data(), {}, {.for_training = false});
   module.init_params();
   const auto outputs = module.predict(data);
   EXPECT_EQ(outputs[0].shape(), (Shape{3, 3}));
   EXPECT_EQ(outputs[0].to_vector<float>(), (std::vector<float>{0, 2, 4, 10, 12, 14, 20, 22, 24}));
   EXPECT_EQ(outputs[1].to_vector<float>(), std::vector<float>{105});
+  EXPECT_EQ(outputs[2].shape(), (Shape{6, 5})) << "an axis of another length is not that of the samples";
 }
 
 TEST(Module, PassesOnWhatAnIteratorThrows) {

@@ -97,7 +97,7 @@ class AsFloat final : public Kernel {
   struct Part {
     DType dtype;
     int64_t count;
-    std::optional<size_t> at;  // where its float32 form lies in scratch; none: it is not converted
+    std::optional<size_t> at;  // offset of its float32 form in scratch; none: it is not converted
   };
   void add(std::vector<Part>& parts, const Tensor& tensor, bool used) {
     Part part{tensor.dtype, tensor.shape.size(), std::nullopt};

@@ -479,7 +479,7 @@ class GemmGradWeight final : public Kernel {
 
 // ---- The kinds of node ----------------------------------------------------------------------------------------------
 
-// With a kernel that is large beside the outputs, nearly all products of the data's gradient are with what lies outside
+// With a kernel that is large beside the outputs, nearly all products of the data's gradient are with what is outside
 // of them: better one product, and a sum of its patches.
 constexpr int64_t most_data_per_output = 4;
 
