@@ -37,15 +37,26 @@ struct Window {
   int64_t divisor = 1;
 };
 
+// The extent of a window along one axis.
+struct Extent {
+  int64_t begin, end;  // inside the input
+  int64_t counted;     // elements that a mean counts
+};
+Extent extent_at(const PoolingSize& size, size_t axis, int64_t position) {
+  const int64_t start = position * size.stride[axis] - size.pad[axis];
+  const int64_t stop = std::min(start + size.kernel[axis], size.in[axis] + size.pad[axis]);
+  const int64_t begin = std::max<int64_t>(start, 0), end = std::min(stop, size.in[axis]);
+  return {begin, end, size.count_padding ? stop - start : end - begin};
+}
+
 Window window_at(const PoolingSize& size, int64_t d, int64_t h, int64_t w) {
   Window window;
   const std::array<int64_t, 3> position = {d, h, w};
   for (size_t axis = 0; axis < 3; ++axis) {
-    const int64_t start = position[axis] * size.stride[axis] - size.pad[axis];
-    const int64_t stop = std::min(start + size.kernel[axis], size.in[axis] + size.pad[axis]);
-    window.begin[axis] = std::max<int64_t>(start, 0);
-    window.end[axis] = std::min(stop, size.in[axis]);
-    window.divisor *= size.count_padding ? stop - start : window.end[axis] - window.begin[axis];
+    const Extent extent = extent_at(size, axis, position[axis]);
+    window.begin[axis] = extent.begin;
+    window.end[axis] = extent.end;
+    window.divisor *= extent.counted;
   }
   return window;
 }
@@ -111,8 +122,31 @@ template <class Body>
     body(std::integral_constant<int64_t, 1>{});
   else if (stride == 2)
     body(std::integral_constant<int64_t, 2>{});
+  else if (stride == 3)
+    body(std::integral_constant<int64_t, 3>{});
   else
     body(stride);
+}
+
+// Divides what belongs to the windows [begin, end) of the output row (d, h) by the elements that their means count.
+template <class C>
+[[gnu::always_inline]] inline void divide_row(const PoolingSize& size, int64_t d, int64_t h, int64_t begin, int64_t end,
+                                              C* row) {
+  const int64_t outer = extent_at(size, 0, d).counted * extent_at(size, 1, h).counted, stride = size.stride[2];
+  // The windows [first, inside) have a whole kernel inside the input.
+  const int64_t last_start = size.in[2] + size.pad[2] - size.kernel[2];
+  const int64_t inside = last_start < 0 ? 0 : std::min(end, last_start / stride + 1);
+  const int64_t first = std::min(std::max(begin, (size.pad[2] + stride - 1) / stride), std::max(begin, inside));
+  const auto divide_each = [&](int64_t from, int64_t to) {
+    for (int64_t w = from; w < to; ++w)
+      if (const int64_t divisor = outer * extent_at(size, 2, w).counted; divisor > 0)
+        row[w - begin] /= static_cast<C>(divisor);
+  };
+  divide_each(begin, first);
+  const C whole = static_cast<C>(outer * size.kernel[2]);
+  if (whole > C(0))
+    for (int64_t w = first; w < inside; ++w) row[w - begin] /= whole;
+  divide_each(std::max(first, inside), end);
 }
 
 template <class C>
@@ -133,11 +167,8 @@ void pool_rows(const PoolingSize& size, Kind kind, const C* x, C* y) {
               for (int64_t i = 0; i < last - first; ++i) to[i] += from[i * stride];
           });
         });
-        C* const to = y + (d * size.out[1] + h) * size.out[2];
-        for (int64_t w = begin; w < end; ++w) {
-          const int64_t divisor = kind == Kind::avg ? window_at(size, d, h, w).divisor : 1;
-          to[w] = kind == Kind::avg && divisor > 0 ? row[w - begin] / static_cast<C>(divisor) : row[w - begin];
-        }
+        if (kind == Kind::avg) divide_row(size, d, h, begin, end, row);
+        std::copy_n(row, end - begin, y + (d * size.out[1] + h) * size.out[2] + begin);
       }
 }
 
@@ -170,10 +201,8 @@ void unpool_rows(const PoolingSize& size, Kind kind, const C* dy, const C* x, C*
             if (places[i] >= 0) dx[places[i]] += grads[i];
           continue;
         }
-        for (int64_t w = begin; w < end; ++w) {
-          const int64_t divisor = kind == Kind::avg ? window_at(size, d, h, w).divisor : 1;
-          row[w - begin] = divisor > 0 ? grads[w - begin] / static_cast<C>(divisor) : grads[w - begin];
-        }
+        std::copy_n(grads, end - begin, row);
+        if (kind == Kind::avg) divide_row(size, d, h, begin, end, row);
         with_stride(size.stride[2], [&](auto stride) [[gnu::always_inline]] {
           each_kernel_element(size, d, h, begin, end, [&](int64_t first, int64_t last, int64_t at) {
             const C* const from = row + (first - begin);

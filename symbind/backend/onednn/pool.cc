@@ -99,10 +99,11 @@ std::string refuse(const NodeView& node) {
 }
 
 // In plain arrays oneDNN brings the channels side by side first. For one window over a plane that takes longer than the
-// sum, and for few channels vectors stay empty.
+// sum, and for few channels vectors stay empty. Over one axis it computes window by window.
 bool is_better_plain(const NodeView& node, const Problem& problem, size_t data) {
   return node.inputs[data].layout == Layout::plain && node.outputs[0].layout == Layout::plain &&
-         !problem.size.channels_last && (problem.size.out_size() == 1 || problem.size.channels < fewest_channels);
+         !problem.size.channels_last &&
+         (problem.size.rank == 1 || problem.size.out_size() == 1 || problem.size.channels < fewest_channels);
 }
 
 std::unique_ptr<Kernel> build_forward(const NodeView& node) {
