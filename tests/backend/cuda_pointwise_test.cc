@@ -22,7 +22,9 @@ ExecutorPtr run_negated(const OpDef& op, const Attributes& attributes, const std
     inputs.push_back(Symbol::variable(name));
     shapes[name] = {3, 347};
   }
-  const Symbol net = apply("negative", apply(op.name, inputs, attributes, "function"), {}, "end");
+  // By its definition: internal operators have no public name.
+  const Symbol function = apply(op, inputs, op.parse_params(attributes, "function"), attributes, "function");
+  const Symbol net = apply("negative", function, {}, "end");
   auto executor = simple_bind(net, context, shapes, {.grad_req = "null"});
   for (size_t i = 0; i < executor->arg_arrays().size(); ++i)
     random_array({3, 347}, i + 1, low, high).copyto(executor->arg_arrays()[i]);

@@ -144,7 +144,7 @@ void for_rows(const Rows& rows, const C* lengths, const OneRow& one_row, const T
     rows.for_each([&](int64_t row, int64_t start) { one_row(start, counted(lengths, row, rows.length)); });
     return;
   }
-  if (rows.length == 0) return;
+  if (rows.length == 0 || rows.inner == 0) return;
   const int64_t blocks = (rows.inner + rows_together - 1) / rows_together;
   for_elements(
       rows.outer * blocks,
