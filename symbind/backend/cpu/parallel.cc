@@ -1,18 +1,13 @@
 #include "symbind/backend/cpu/parallel.h"
 
 #include <algorithm>
-#include <csignal>
-#include <cstdlib>
 #include <exception>
-#include <system_error>
-#include <thread>
 
 #ifdef _OPENMP
 #include <omp.h>
 #endif
 
 #include <pthread.h>
-#include <unistd.h>
 
 namespace symbind::cpu_backend {
 namespace {
@@ -43,30 +38,6 @@ int most_threads() {
   return most;
 }
 
-// libgomp's threads spin for milliseconds behind every loop, which takes the cores from other processes, unless more
-// threads are in loops than there are cores: then they sleep after microseconds. The count is all that can be changed
-// once libgomp is loaded, so a loop is begun whose threads sleep until the process ends. The user's settings
-// OMP_WAIT_POLICY and GOMP_SPINCOUNT stay in force.
-bool shorten_waits() {
-  if (std::getenv("OMP_WAIT_POLICY") || std::getenv("GOMP_SPINCOUNT")) return false;
-  const int cores = omp_get_num_procs();
-  if (cores < 2) return false;
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);  // signals are for the program's own threads
-  bool begun = true;
-  try {
-    std::thread([cores] {
-#pragma omp parallel num_threads(cores)
-      for (;;) ::pause();
-    }).detach();
-  } catch (const std::system_error&) {  // no more threads: then few will spin
-    begun = false;
-  }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  return begun;
-}
-
 }  // namespace
 
 int available_threads() {
@@ -79,8 +50,6 @@ void set_thread_share(int threads) { omp_set_num_threads(threads > 0 ? threads :
 void run_ranges(int64_t count, int threads, RangeFunction function, void* context) {
   if (loop_threads)
     return loop_threads->run_pieces(threads, [&](int piece) { run_range(count, piece, threads, function, context); });
-  static const bool shortened = shorten_waits();
-  static_cast<void>(shortened);
   std::exception_ptr thrown;
 #pragma omp parallel num_threads(threads)
   {
