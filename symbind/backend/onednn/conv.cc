@@ -54,10 +54,16 @@ struct Problem {
 
   // The same with its activations brought to these layouts by the kernel itself.
   Problem in(Layout data_layout, Layout output_layout) const {
+    // With one channel, plain and channels last are the same bytes: such an array is described as the other one is,
+    // since for mixtures oneDNN has only its reference loops.
+    const auto follow = [](const Desc& desc, Layout& layout, Layout of_other) {
+      if (desc.get_dims()[1] == 1 && layout == Layout::plain && of_other == Layout::channels_last) layout = of_other;
+    };
+    follow(data, data_layout, output_layout);
+    follow(output, output_layout, data_layout);
     Problem other = *this;
     other.data = in_layout(data, data_layout);
     other.output = in_layout(output, output_layout);
-    // With one channel, plain and channels last are the same bytes.
     const auto is_same = [](const Desc& given, const Desc& wanted, Layout layout) {
       return given.get_dims()[1] == 1 && layout != Layout::blocked8 && layout != Layout::blocked16 &&
              given.get_size() == wanted.get_size();
