@@ -9,54 +9,20 @@
 #include "symbind/backend/cpu/lane_sums.h"
 #include "symbind/backend/cpu/loops.h"
 #include "symbind/backend/cpu/plain.h"
+#include "symbind/backend/cpu/rows.h"
 #include "symbind/backend/cpu/widened.h"
 
 namespace symbind::cpu_backend {
 namespace {
 
-struct Rows {
-  int64_t outer, length, step;
-  int64_t count() const { return outer * step; }
-  int64_t start(int64_t row) const { return row / step * length * step + row % step; }
-
-  template <class Body>
-  void for_each(const Body& body) const {
-    for_elements(
-        count(),
-        [&](int64_t begin, int64_t end) {
-          for (int64_t row = begin; row < end; ++row) body(row, start(row));
-        },
-        element_grain / 4 / std::max<int64_t>(1, length) + 1);
-  }
-};
-
-Rows along(const Shape& shape, int axis) {
-  return {shape.size(0, axis), shape[axis], shape.size(axis + 1, shape.rank())};
-}
+constexpr int64_t work = 4;  // of a number
 
 // ---- L2Normalization ------------------------------------------------------------------------------------------------
 
 Rows rows_of(const L2Normalization& p, const Shape& shape) {
-  if (p.mode == "channel") return along(shape, 1);
+  if (p.mode == "channel") return rows_along(shape, 1);
   const int split = p.mode == "instance" ? 1 : 2;
   return {shape.size(0, split), shape.size(split, shape.rank()), 1};
-}
-
-// Rows that lie side by side are computed together, so that memory is read in its order.
-constexpr int64_t rows_together = 64;
-
-template <class Body>
-void for_rows_together(const Rows& rows, const Body& body) {
-  const int64_t blocks = (rows.step + rows_together - 1) / rows_together;
-  for_elements(
-      rows.outer * blocks,
-      [&](int64_t begin, int64_t end) {
-        for (int64_t block = begin; block < end; ++block) {
-          const int64_t first = block % blocks * rows_together;
-          body(block / blocks * rows.length * rows.step + first, std::min(rows_together, rows.step - first));
-        }
-      },
-      element_grain / 4 / std::max<int64_t>(1, rows.length * std::min(rows.step, rows_together)) + 1);
 }
 
 template <class C>
@@ -75,13 +41,13 @@ std::unique_ptr<Kernel> build_l2(const NodeView& node) {
       const C* const x = in[0];
       C* const y = out[0];
       if (rows.step == 1) {
-        rows.for_each([=](int64_t, int64_t at) {
+        rows.for_each(work, [=](int64_t, int64_t at) {
           const C scale = static_cast<C>(1 / length_of(x + at, rows.length, eps));
           for (int64_t i = at; i < at + rows.length; ++i) y[i] = x[i] * scale;
         });
         return;
       }
-      for_rows_together(rows, [=](int64_t at, int64_t count) {
+      rows.for_each_block(work, [=](int64_t at, int64_t count) {
         double squares[rows_together];
         for (int64_t j = 0; j < count; ++j) squares[j] = eps;
         for (int64_t k = 0; k < rows.length; ++k)
@@ -107,7 +73,7 @@ std::unique_ptr<Kernel> build_l2_grad(const NodeView& node) {
       const C *const dy = in[0], *const x = in[1];
       C* const dx = out[0];
       if (rows.step == 1) {
-        rows.for_each([=](int64_t, int64_t at) {
+        rows.for_each(work, [=](int64_t, int64_t at) {
           const double scale = 1 / length_of(x + at, rows.length, eps);
           const double sum = sum_in_lanes(
               rows.length, [=](int64_t i) { return static_cast<double>(dy[at + i]) * static_cast<double>(x[at + i]); });
@@ -116,7 +82,7 @@ std::unique_ptr<Kernel> build_l2_grad(const NodeView& node) {
         });
         return;
       }
-      for_rows_together(rows, [=](int64_t at, int64_t count) {
+      rows.for_each_block(work, [=](int64_t at, int64_t count) {
         double squares[rows_together], sums[rows_together];
         for (int64_t j = 0; j < count; ++j) squares[j] = eps, sums[j] = 0;
         for (int64_t k = 0; k < rows.length; ++k)
@@ -256,7 +222,7 @@ std::unique_ptr<Kernel> build_scaled(const NodeView& node, const Scaled& scaled)
     using C = typename decltype(type)::type;
     return [scaled](const C* const* in, C* const* out) {
       const Rows rows = scaled.rows;
-      rows.for_each([=, x = in[0], gamma = in[1], beta = in[2], y = out[0]](int64_t row, int64_t at) {
+      rows.for_each(work, [=, x = in[0], gamma = in[1], beta = in[2], y = out[0]](int64_t row, int64_t at) {
         const Statistics statistics = statistics_of(x + at, rows, scaled.eps);
         const C mean = static_cast<C>(statistics.mean), scale = static_cast<C>(1 / statistics.deviation);
         if (!scaled.channels) {
@@ -323,7 +289,7 @@ std::unique_ptr<Kernel> build_scaled_grad(const NodeView& node, const Scaled& sc
           const C *dy = in[0], *x = in[1], *gamma = in[2];
           C* const dx = out[0];
           auto* const left = reinterpret_cast<RowSums*>(out[3]);
-          rows.for_each([=](int64_t row, int64_t at) {
+          rows.for_each(work, [=](int64_t row, int64_t at) {
             const Statistics s = statistics_of(x + at, rows, scaled.eps);
             const double scale = 1 / s.deviation, each = 1 / static_cast<double>(std::max<int64_t>(1, rows.length));
             const bool by_column = !scaled.channels;
@@ -375,7 +341,7 @@ Scaled instances(const Shape& data, double eps) {
 template <class P>
 Scaled layers(const NodeView& node, const Shape& data) {
   const P& p = node.as<P>();
-  return {along(data, data.axis(p.axis, node.where())), std::nullopt, p.eps, true};
+  return {rows_along(data, data.axis(p.axis, node.where())), std::nullopt, p.eps, true};
 }
 Scaled groups(const GroupNorm& p, const Shape& data) {
   return {{data[0] * p.num_groups, data.size(1, data.rank()) / p.num_groups, 1}, p.num_groups, p.eps, true};

@@ -6,33 +6,16 @@
 #include "symbind/backend/cpu/lane_sums.h"
 #include "symbind/backend/cpu/loops.h"
 #include "symbind/backend/cpu/plain.h"
+#include "symbind/backend/cpu/rows.h"
 #include "symbind/backend/cpu/widened.h"
 #include "symbind/backend/vector_math.h"
 
 namespace symbind::cpu_backend {
 namespace {
 
-// Rows of `length` numbers, `inner` apart, of an array (outer, length, inner).
-struct Rows {
-  int64_t outer, length, inner;
-  Rows(const Shape& shape, int64_t given) {
-    const int axis = shape.axis(given, "[softmax]");
-    outer = shape.size(0, axis);
-    length = shape[axis];
-    inner = shape.size(axis + 1, shape.rank());
-  }
-  // Calls body(row, offset of its first number) for every row.
-  template <class Body>
-  void for_each(const Body& body) const {
-    if (length == 0) return;
-    for_elements(
-        outer * inner,
-        [&](int64_t begin, int64_t end) {
-          for (int64_t row = begin; row < end; ++row) body(row, row / inner * length * inner + row % inner);
-        },
-        element_grain / 8 / length + 1);
-  }
-};
+constexpr int64_t work = 8;  // of a number
+
+Rows rows_of(const Shape& shape, int64_t axis) { return rows_along(shape, shape.axis(axis, "[softmax]")); }
 
 enum class Kind { softmax, log_softmax, softmin };
 
@@ -72,8 +55,7 @@ template <class C>
     for (int64_t k = 0; k < count; ++k) y[k] *= scale;
 }
 
-// Rows that lie side by side, `step` from one number of each to the next; all of the same length.
-constexpr int64_t rows_together = 64;
+// Adjacent rows, `step` from one number of each to the next; all of the same length.
 template <class C>
 [[gnu::always_inline]] inline void softmax_rows(const C* x, C* y, int64_t rows, int64_t length, int64_t step, C factor,
                                                 bool logarithm) {
@@ -136,29 +118,18 @@ struct Setting {
   bool use_length;
 };
 
-// Calls one_row(row, offset, count, step) for each row, or where rows lie side by side and none is shortened
-// together(offset, rows).
+// Calls one_row(offset, count) for each row, or where rows are adjacent and none is shortened together(offset, rows).
 template <class C, class OneRow, class Together>
 void for_rows(const Rows& rows, const C* lengths, const OneRow& one_row, const Together& together) {
-  if (rows.inner == 1 || lengths) {
-    rows.for_each([&](int64_t row, int64_t start) { one_row(start, counted(lengths, row, rows.length)); });
-    return;
-  }
-  if (rows.length == 0 || rows.inner == 0) return;
-  const int64_t blocks = (rows.inner + rows_together - 1) / rows_together;
-  for_elements(
-      rows.outer * blocks,
-      [&](int64_t begin, int64_t end) {
-        for (int64_t block = begin; block < end; ++block) {
-          const int64_t first = block % blocks * rows_together;
-          together(block / blocks * rows.length * rows.inner + first, std::min(rows_together, rows.inner - first));
-        }
-      },
-      element_grain / 8 / (rows.length * std::min(rows.inner, rows_together)) + 1);
+  if (rows.length == 0) return;
+  if (rows.step == 1 || lengths)
+    rows.for_each(work, [&](int64_t row, int64_t start) { one_row(start, counted(lengths, row, rows.length)); });
+  else
+    rows.for_each_block(work, together);
 }
 
 std::unique_ptr<Kernel> build_forward(const NodeView& node, Kind kind, const Setting& setting) {
-  const Rows rows(node.inputs[0].shape, setting.axis);
+  const Rows rows = rows_of(node.inputs[0].shape, setting.axis);
   return widened_kernel(node, [=](auto type) {
     using C = typename decltype(type)::type;
     const C factor = static_cast<C>((kind == Kind::softmin ? -1 : 1) / setting.temperature);
@@ -169,21 +140,21 @@ std::unique_ptr<Kernel> build_forward(const NodeView& node, Kind kind, const Set
       for_rows(
           rows, setting.use_length ? in[1] : nullptr,
           [=](int64_t start, int64_t count) {
-            if (count > 0 && rows.inner == 1)
+            if (count > 0 && rows.step == 1)
               softmax_row(x + start, y + start, count, factor, logarithm);
             else if (count > 0)
-              softmax_rows(x + start, y + start, 1, count, rows.inner, factor, logarithm);
-            for (int64_t k = count; k < rows.length; ++k) y[start + k * rows.inner] = 0;
+              softmax_rows(x + start, y + start, 1, count, rows.step, factor, logarithm);
+            for (int64_t k = count; k < rows.length; ++k) y[start + k * rows.step] = 0;
           },
           [=](int64_t start, int64_t count) {
-            softmax_rows(x + start, y + start, count, rows.length, rows.inner, factor, logarithm);
+            softmax_rows(x + start, y + start, count, rows.length, rows.step, factor, logarithm);
           });
     };
   });
 }
 
 std::unique_ptr<Kernel> build_backward(const NodeView& node, Kind kind, const Setting& setting) {
-  const Rows rows(node.outputs[0].shape, setting.axis);
+  const Rows rows = rows_of(node.outputs[0].shape, setting.axis);
   return widened_kernel(node, [=](auto type) {
     using C = typename decltype(type)::type;
     const C factor = static_cast<C>((kind == Kind::softmin ? -1 : 1) / setting.temperature);
@@ -194,14 +165,14 @@ std::unique_ptr<Kernel> build_backward(const NodeView& node, Kind kind, const Se
       for_rows(
           rows, setting.use_length ? in[3] : nullptr,
           [=](int64_t start, int64_t count) {
-            if (rows.inner == 1)
+            if (rows.step == 1)
               grad_row(dy + start, y + start, dx + start, count, factor, logarithm);
             else
-              grad_rows(dy + start, y + start, dx + start, 1, count, rows.inner, factor, logarithm);
-            for (int64_t k = count; k < rows.length; ++k) dx[start + k * rows.inner] = 0;
+              grad_rows(dy + start, y + start, dx + start, 1, count, rows.step, factor, logarithm);
+            for (int64_t k = count; k < rows.length; ++k) dx[start + k * rows.step] = 0;
           },
           [=](int64_t start, int64_t count) {
-            grad_rows(dy + start, y + start, dx + start, count, rows.length, rows.inner, factor, logarithm);
+            grad_rows(dy + start, y + start, dx + start, count, rows.length, rows.step, factor, logarithm);
           });
     };
   });
