@@ -46,12 +46,6 @@ std::vector<Tensor> infer_outputs(const OpDef& op, const void* params, std::vect
   return outputs;
 }
 
-const Implementation& choose(const NodeView& node) {
-  for (const Implementation& implementation : Target::get(node.context).implementations(node.op))
-    if (!implementation.refuse || implementation.refuse(node).empty()) return implementation;
-  fail(node.where(), " cannot run on ", node.context);
-}
-
 // A forked child lacks the threads that its parent's kernels were built for: it builds its own.
 std::atomic<int> forks{0};
 [[maybe_unused]] const int fork_watch = pthread_atfork(nullptr, nullptr, [] { ++forks; });

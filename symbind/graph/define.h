@@ -215,6 +215,21 @@ class Op {
     return def_.pieces_of_output = pieces(begins), *this;
   }
   Op& elementwise() { return def_.elementwise = true, *this; }
+  Op& memory_bound() { return def_.memory_bound = true, *this; }
+  Op& in_place() { return def_.in_place = true, *this; }
+  template <std::invocable<const P&> F>
+  Op& ignored_inputs(F names) {
+    return def_.ignored_inputs = [names](const void* p) -> Names { return names(of(p)); }, *this;
+  }
+  // Another(params): the parameters of the operator that computes it a second time.
+  template <std::invocable<const P&> F>
+  Op& recomputed_by(F another, std::vector<int> inputs, std::vector<int> outputs) {
+    using Another = std::invoke_result_t<F, const P&>;
+    def_.recomputed_by = [=](const void* p) {
+      return Recomputation{&op_of<Another>(), std::make_shared<const Another>(another(of(p))), inputs, outputs};
+    };
+    return *this;
+  }
   // The __init__ attribute that a variable made for this input gets.
   Op& initialize(const std::string& input, std::string init) {
     return def_.input_attributes[input] = std::move(init), *this;

@@ -18,6 +18,7 @@
 
 namespace symbind {
 
+class OpDef;
 class Symbol;
 using Names = std::vector<std::string>;
 
@@ -124,6 +125,14 @@ class Grad {
   virtual void set(size_t index, const Symbol& gradient) = 0;
 };
 
+// How a node is computed a second time where it cannot simply run again: by another operator, from some of its inputs
+// and then some of its outputs.
+struct Recomputation {
+  const OpDef* op;
+  std::shared_ptr<const void> params;
+  std::vector<int> inputs, outputs;
+};
+
 // ---- The definition -------------------------------------------------------------------------------------------------
 
 class OpDef {
@@ -170,7 +179,14 @@ class OpDef {
   using Pieces = std::function<std::vector<int64_t>(const void* params, std::span<const Shape> inputs,
                                                     std::span<const Shape> outputs)>;
   Pieces pieces_of_input, pieces_of_output;
-  bool elementwise = false;     // one output, each element a function of the same element of each input
+  bool elementwise = false;  // one output, each element a function of the same element of each input
+  bool memory_bound =
+      false;              // takes about as long as reading and writing its arrays (elementwise ones and views do too)
+  bool in_place = false;  // its kernels can write output 0 over input 0 (elementwise ones can too)
+  // Inputs whose values do not count with these parameters (the gamma of a BatchNorm with fix_gamma): not to be
+  // decayed.
+  std::function<Names(const void* params)> ignored_inputs;
+  std::function<Recomputation(const void* params)> recomputed_by;  // none: it runs again as it is
   Attributes input_attributes;  // "moving_var" → the __init__ attribute a variable made for it gets
 
   // The parameter struct of text attributes. Keys with double underscores are not parameters; any other unknown key

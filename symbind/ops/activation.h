@@ -16,6 +16,4 @@ inline constexpr Builder<ActivationGrad> activation_grad;
 
 const std::vector<std::string>& activation_types();
 
-void register_activation(OpRegistry& registry);
-
 }  // namespace symbind

@@ -155,6 +155,4 @@ inline constexpr Builder<LambUpdatePhase2> lamb_update_phase2;
 inline constexpr Builder<MpLambUpdatePhase1> mp_lamb_update_phase1;
 inline constexpr Builder<MpLambUpdatePhase2> mp_lamb_update_phase2;
 
-void register_adaptive_optimizer(OpRegistry& registry);
-
 }  // namespace symbind

@@ -1,6 +1,7 @@
 #include "symbind/ops/batch_norm.h"
 
 #include "symbind/graph/define.h"
+#include "symbind/ops/batch_norm_again.h"
 #include "symbind/ops/floating.h"
 
 namespace symbind {
@@ -62,6 +63,11 @@ OpDef define_batch_norm(Op<BatchNorm> op) {
       .doc(
           "Brings every channel of a batch to mean beta and deviation gamma, in training with the batch's own "
           "statistics and otherwise with their moving averages, which each training forward updates.")
+      .memory_bound()
+      .in_place()
+      .ignored_inputs([](const BatchNorm& p) { return p.fix_gamma ? Names{"gamma"} : Names{}; })
+      .recomputed_by([](const BatchNorm& p) { return BatchNormAgain{.fix_gamma = p.fix_gamma, .axis = p.axis}; },
+                     {0, 1, 2}, {1, 2})
       .gradient([](const BatchNorm& p, Grad& g) {
         if (!g.has_out_grad(0)) return;
         const auto grads =
@@ -93,7 +99,7 @@ Op<P>& as_gradient(Op<P>& op) {
 }
 
 OpDef define_batch_norm_grad(Op<BatchNormGrad> op) {
-  return as_gradient(op).inputs({"out_grad", "data", "gamma", "mean", "var"});
+  return as_gradient(op).inputs({"out_grad", "data", "gamma", "mean", "var"}).in_place();
 }
 
 OpDef define_batch_norm_relu(Op<BatchNormRelu> op) { return as_forward(op); }

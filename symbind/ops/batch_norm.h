@@ -47,6 +47,4 @@ inline bool uses_batch_statistics(const BatchNorm& params, bool is_train) {
   return is_train && !params.use_global_stats;
 }
 
-void register_batch_norm(OpRegistry& registry);
-
 }  // namespace symbind

@@ -14,6 +14,4 @@ struct BatchNormAgain {
 };
 inline constexpr Builder<BatchNormAgain> batch_norm_again;
 
-void register_batch_norm_again(OpRegistry& registry);
-
 }  // namespace symbind

@@ -29,7 +29,9 @@ void infer_broadcast(Shapes& s) {
 template <FixedString name>
 Op<Broadcast<name>> broadcast_op(std::string doc) {
   Op<Broadcast<name>> op{std::string(name.view())};
-  op.doc(std::move(doc)).inputs({"lhs", "rhs"}).infer_shape([](const auto&, Shapes& s) { infer_broadcast(s); });
+  op.doc(std::move(doc)).memory_bound().inputs({"lhs", "rhs"}).infer_shape([](const auto&, Shapes& s) {
+    infer_broadcast(s);
+  });
   return op;
 }
 

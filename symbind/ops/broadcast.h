@@ -35,6 +35,4 @@ inline constexpr Builder<SumToLike> sum_to_like;
 struct SpreadLike {};
 inline constexpr Builder<SpreadLike> spread_like;
 
-void register_broadcast(OpRegistry& registry);
-
 }  // namespace symbind

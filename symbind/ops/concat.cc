@@ -51,6 +51,7 @@ std::vector<int64_t> neighbours_along(int64_t dim, const Shape& whole, std::span
 
 OpDef define(Op<Concat> op) {
   return op.doc("The inputs joined along an axis.")
+      .memory_bound()
       .aliases({"concat"})
       .param(&Concat::num_args, "num_args", "number of inputs", at_least(1))
       .param(&Concat::dim, "dim", "the axis to join along")
@@ -117,6 +118,7 @@ Shape without_axis(const Shape& whole, int axis) {
 OpDef define(Op<Stack> op) {
   return stack_fields(op)
       .doc("The inputs, all of one shape, joined along a new axis.")
+      .memory_bound()
       .variadic(&Stack::num_args, "num_args")
       .inputs(&Stack::num_args, numbered("arg"))
       .infer_shape([](const Stack& p, Shapes& s) {
@@ -188,6 +190,7 @@ Shape part_of(const SliceChannel& p, const Shape& whole, const std::string& wher
 OpDef define(Op<SliceChannel> op) {
   return split_fields(op)
       .doc("An array cut along an axis into equal parts.")
+      .memory_bound()
       .aliases({"split"})
       .outputs(&SliceChannel::num_outputs, part_name)
       .infer_shape([](const SliceChannel& p, Shapes& s) {

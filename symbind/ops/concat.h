@@ -36,6 +36,4 @@ inline constexpr Builder<SliceChannel> slice_channel;
 struct SliceChannelGrad : SliceChannel {};
 inline constexpr Builder<SliceChannelGrad> slice_channel_grad;
 
-void register_concat(OpRegistry& registry);
-
 }  // namespace symbind

@@ -58,6 +58,4 @@ struct ConvolutionSize {
 };
 ConvolutionSize size_of(const Convolution& params, const Shape& data, const Shape& output);
 
-void register_conv(OpRegistry& registry);
-
 }  // namespace symbind

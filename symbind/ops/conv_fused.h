@@ -28,6 +28,4 @@ struct ConvolutionFusedInputs {
 };
 ConvolutionFusedInputs inputs_of(const ConvolutionFused& params);
 
-void register_conv_fused(OpRegistry& registry);
-
 }  // namespace symbind

@@ -59,6 +59,4 @@ struct Eye {
 };
 inline constexpr Builder<Eye> make_eye;
 
-void register_creation(OpRegistry& registry);
-
 }  // namespace symbind

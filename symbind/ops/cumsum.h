@@ -15,6 +15,4 @@ inline constexpr Builder<CumSum> cumsum;
 struct CumSumGrad : CumSum {};
 inline constexpr Builder<CumSumGrad> cumsum_grad;
 
-void register_cumsum(OpRegistry& registry);
-
 }  // namespace symbind

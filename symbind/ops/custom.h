@@ -98,6 +98,4 @@ struct CustomGrad {
 };
 inline constexpr Builder<CustomGrad> custom_grad;
 
-void register_custom(OpRegistry& registry);
-
 }  // namespace symbind

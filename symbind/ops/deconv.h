@@ -35,6 +35,4 @@ inline constexpr Builder<DeconvolutionGradWeight> deconvolution_grad_weight;
 // The convolution that leads from the result's shape back to that of data, without a bias.
 Convolution reversed(const Deconvolution& params, const Shape& data);
 
-void register_deconv(OpRegistry& registry);
-
 }  // namespace symbind

@@ -24,6 +24,4 @@ struct Diagonals {
 };
 Diagonals diagonals_of(const Diag& params, const Shape& whole, std::string_view who);
 
-void register_diag(OpRegistry& registry);
-
 }  // namespace symbind

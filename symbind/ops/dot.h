@@ -39,6 +39,4 @@ MatrixProduct product_of_dot(const Dot& params, const Shape& lhs, const Shape& r
 MatrixProduct product_of_lhs_grad(const Dot& params, const Shape& lhs, const Shape& rhs);
 MatrixProduct product_of_rhs_grad(const Dot& params, const Shape& lhs, const Shape& rhs);
 
-void register_dot(OpRegistry& registry);
-
 }  // namespace symbind

@@ -9,7 +9,7 @@ namespace symbind {
 namespace {
 
 OpDef define_dropout(Op<Dropout> op) {
-  return op
+  return op.memory_bound()
       .doc(
           "In training, sets each element to zero with probability p and divides the others by 1 - p; otherwise hands "
           "its input on.")

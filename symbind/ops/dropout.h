@@ -20,6 +20,4 @@ inline bool drops(const Dropout& params, bool is_train) {
   return params.p > 0 && (is_train || params.mode == "always");
 }
 
-void register_dropout(OpRegistry& registry);
-
 }  // namespace symbind

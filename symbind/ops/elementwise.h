@@ -101,6 +101,4 @@ struct AddN {
 };
 inline constexpr Builder<AddN> add_n;
 
-void register_elementwise(OpRegistry& registry);
-
 }  // namespace symbind

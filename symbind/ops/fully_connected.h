@@ -27,6 +27,4 @@ struct FullyConnectedSize {
 };
 FullyConnectedSize size_of(const FullyConnected& params, const Shape& data);
 
-void register_fully_connected(OpRegistry& registry);
-
 }  // namespace symbind

@@ -63,6 +63,4 @@ inline constexpr Builder<ScatterNd> scatter_nd;
 struct GatherNdGrad : GatherNd {};
 inline constexpr Builder<GatherNdGrad> gather_nd_grad;
 
-void register_gather(OpRegistry& registry);
-
 }  // namespace symbind

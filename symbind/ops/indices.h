@@ -19,6 +19,4 @@ struct UnravelIndex {
 };
 inline constexpr Builder<UnravelIndex> unravel_index;
 
-void register_indices(OpRegistry& registry);
-
 }  // namespace symbind

@@ -14,6 +14,4 @@ inline constexpr Builder<KhatriRao> khatri_rao;
 struct KhatriRaoGrad : KhatriRao {};
 inline constexpr Builder<KhatriRaoGrad> khatri_rao_grad;
 
-void register_khatri_rao(OpRegistry& registry);
-
 }  // namespace symbind

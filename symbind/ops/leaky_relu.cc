@@ -24,6 +24,7 @@ Op<P>& fields(Op<P>& op) {
 
 OpDef define(Op<LeakyReLU> op) {
   return fields(op)
+      .memory_bound()
       .doc("Positive numbers as they are, negative ones made smaller.")
       .inputs([](const LeakyReLU& p) {
         return p.act_type == "prelu" ? Names{"data", "gamma"} : Names{"data"};

@@ -17,6 +17,4 @@ inline constexpr Builder<LeakyReLU> leaky_relu;
 struct LeakyReLUGrad : LeakyReLU {};
 inline constexpr Builder<LeakyReLUGrad> leaky_relu_grad;
 
-void register_leaky_relu(OpRegistry& registry);
-
 }  // namespace symbind

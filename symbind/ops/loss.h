@@ -75,6 +75,4 @@ inline constexpr Builder<MakeLoss> make_loss;
 struct MakeLossGrad : MakeLoss {};
 inline constexpr Builder<MakeLossGrad> make_loss_grad;
 
-void register_loss(OpRegistry& registry);
-
 }  // namespace symbind

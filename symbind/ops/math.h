@@ -69,6 +69,4 @@ inline constexpr Builder<ClipGrad> clip_grad;
 struct HardSigmoidGrad : HardSigmoid {};
 inline constexpr Builder<HardSigmoidGrad> hard_sigmoid_grad;
 
-void register_math(OpRegistry& registry);
-
 }  // namespace symbind

@@ -38,6 +38,4 @@ inline constexpr Builder<Cast> cast;
 struct CastLike {};
 inline constexpr Builder<CastLike> cast_like;
 
-void register_matrix(OpRegistry& registry);
-
 }  // namespace symbind

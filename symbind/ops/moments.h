@@ -11,6 +11,4 @@ struct Moments {
 };
 inline constexpr Builder<Moments> moments;
 
-void register_moments(OpRegistry& registry);
-
 }  // namespace symbind

@@ -44,6 +44,4 @@ struct MultiLars {
 };
 inline constexpr Builder<MultiLars> multi_lars;
 
-void register_multi_optimizer(OpRegistry& registry);
-
 }  // namespace symbind

@@ -48,6 +48,4 @@ inline constexpr Builder<LayerNormGrad> layer_norm_grad;
 struct GroupNormGrad : GroupNorm {};
 inline constexpr Builder<GroupNormGrad> group_norm_grad;
 
-void register_normalize(OpRegistry& registry);
-
 }  // namespace symbind

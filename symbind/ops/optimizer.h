@@ -82,6 +82,4 @@ struct SgldUpdate {
 };
 inline constexpr Builder<SgldUpdate> sgld_update;
 
-void register_optimizer(OpRegistry& registry);
-
 }  // namespace symbind

@@ -51,6 +51,7 @@ void check_edges(const Pad& p, const Shape& data, const std::string& where) {
 OpDef define(Op<Pad> op) {
   return pad_fields(op)
       .doc("An array with borders around it.")
+      .memory_bound()
       .aliases({"pad"})
       .infer_shape([](const Pad& p, Shapes& s) {
         const auto data = s["data"];

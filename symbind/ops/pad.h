@@ -16,6 +16,4 @@ inline constexpr Builder<Pad> pad;
 struct PadGrad : Pad {};
 inline constexpr Builder<PadGrad> pad_grad;
 
-void register_pad(OpRegistry& registry);
-
 }  // namespace symbind

@@ -28,6 +28,4 @@ struct Pointwise {
 // "2 mul, add, tanh": for Pointwise::program.
 std::string program_text(const std::vector<PointwiseInstruction>& instructions);
 
-void register_pointwise(OpRegistry& registry);
-
 }  // namespace symbind

@@ -105,6 +105,7 @@ bool grad_reads_data(const Pooling& p) { return p.pool_type == "max" || p.pool_t
 OpDef define_pooling(Op<Pooling> op) {
   return with_fields(op)
       .doc("The maximum, mean, sum or p-norm of a window that moves over the spatial axes.")
+      .memory_bound()
       .infer_shape([](const Pooling& p, Shapes& s) { infer(p, s); })
       .infer_type([](const Pooling&, Types& t) { same_floating_type(t); })
       // MXNet keeps the places of the maxima in a second output when oneDNN pools for it, and files count it.

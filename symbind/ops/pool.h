@@ -40,6 +40,4 @@ struct PoolingSize {
 };
 PoolingSize size_of(const Pooling& params, const Shape& data, const Shape& output);
 
-void register_pool(OpRegistry& registry);
-
 }  // namespace symbind

@@ -126,6 +126,4 @@ inline constexpr Builder<SampleMultinomialGrad> sample_multinomial_grad;
 struct Shuffle {};
 inline constexpr Builder<Shuffle> shuffle;
 
-void register_random(OpRegistry& registry);
-
 }  // namespace symbind

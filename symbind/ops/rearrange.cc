@@ -58,6 +58,7 @@ OpDef define(Op<Squeeze> op) {
 
 OpDef define(Op<SwapAxis> op) {
   return op.doc("Two axes exchanged.")
+      .memory_bound()
       .aliases({"swapaxes"})
       .param(&SwapAxis::dim1, "dim1", "one axis, counted from either end")
       .param(&SwapAxis::dim2, "dim2", "the other")

@@ -35,6 +35,4 @@ struct SpaceToDepth {
 };
 inline constexpr Builder<SpaceToDepth> space_to_depth;
 
-void register_rearrange(OpRegistry& registry);
-
 }  // namespace symbind

@@ -61,6 +61,4 @@ inline constexpr Builder<MeanGrad> mean_grad;
 // For each axis of a `rank`-dimensional array: is it summed away?
 std::vector<bool> reduced_axes(const std::optional<Tuple>& axis, bool exclude, const Shape& data, std::string_view who);
 
-void register_reduce(OpRegistry& registry);
-
 }  // namespace symbind

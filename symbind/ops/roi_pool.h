@@ -15,6 +15,4 @@ inline constexpr Builder<ROIPooling> roi_pooling;
 struct ROIPoolingGrad : ROIPooling {};
 inline constexpr Builder<ROIPoolingGrad> roi_pooling_grad;
 
-void register_roi_pool(OpRegistry& registry);
-
 }  // namespace symbind

@@ -41,6 +41,4 @@ inline constexpr Builder<WithScalar<"_backward_power_scalar">> power_scalar_grad
 // dx of (dy, y).
 inline constexpr Builder<WithScalar<"_backward_rpower_scalar">> rpower_scalar_grad;
 
-void register_scalar(OpRegistry& registry);
-
 }  // namespace symbind

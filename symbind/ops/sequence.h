@@ -29,6 +29,4 @@ struct SequenceReverse {
 };
 inline constexpr Builder<SequenceReverse> sequence_reverse;
 
-void register_sequence(OpRegistry& registry);
-
 }  // namespace symbind

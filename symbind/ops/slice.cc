@@ -85,6 +85,7 @@ void add_fields(Op<P>& op) {
 OpDef define(Op<Slice> op) {
   add_fields<Slice, Slice>(op);
   return op.doc("A regular part of an array: data[begin:end:step] along the leading axes.")
+      .memory_bound()
       .aliases({"crop"})
       .infer_shape([](const Slice& p, Shapes& s) {
         const auto data = s["data"];
@@ -151,6 +152,7 @@ Op<P>& axis_fields(Op<P>& op) {
 OpDef define(Op<SliceAxis> op) {
   return axis_fields(op)
       .doc("A part of an array along one axis.")
+      .memory_bound()
       .infer_shape([](const SliceAxis& p, Shapes& s) {
         const auto data = s["data"];
         if (data.rank_known()) s.output().meet(range_of(p, data, s.where()).shape);

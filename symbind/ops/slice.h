@@ -77,6 +77,4 @@ SliceRange range_of(const SliceAxis& params, const Shape& data, std::string_view
 SliceRange range_of(const SliceLike& params, const Shape& data, const Shape& like, std::string_view who);
 SliceRange range_of(const Crop& params, const Shape& data, const Shape& output, std::string_view who);
 
-void register_slice(OpRegistry& registry);
-
 }  // namespace symbind

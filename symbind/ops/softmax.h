@@ -28,6 +28,4 @@ struct SoftmaxActivation {
 };
 inline constexpr Builder<SoftmaxActivation> softmax_activation;
 
-void register_softmax(OpRegistry& registry);
-
 }  // namespace symbind

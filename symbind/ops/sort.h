@@ -40,6 +40,4 @@ struct SortedRows {
 };
 SortedRows sorted_rows(const std::optional<int64_t>& axis, const Shape& data, std::string_view who);
 
-void register_sort(OpRegistry& registry);
-
 }  // namespace symbind

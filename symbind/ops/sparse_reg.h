@@ -16,6 +16,4 @@ inline constexpr Builder<IdentityAttachKLSparseReg> identity_attach_kl_sparse_re
 struct IdentityAttachKLSparseRegGrad : IdentityAttachKLSparseReg {};
 inline constexpr Builder<IdentityAttachKLSparseRegGrad> identity_attach_kl_sparse_reg_grad;
 
-void register_sparse_reg(OpRegistry& registry);
-
 }  // namespace symbind

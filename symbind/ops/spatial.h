@@ -51,6 +51,4 @@ inline constexpr Builder<SpatialTransformerGrad> spatial_transformer_grad;
 struct CorrelationGrad : Correlation {};
 inline constexpr Builder<CorrelationGrad> correlation_grad;
 
-void register_spatial(OpRegistry& registry);
-
 }  // namespace symbind

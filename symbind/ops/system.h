@@ -20,6 +20,4 @@ inline constexpr Builder<Reorder> reorder;
 struct Relabel {};
 inline constexpr Builder<Relabel> relabel;
 
-void register_system(OpRegistry& registry);
-
 }  // namespace symbind

@@ -30,6 +30,7 @@ namespace {
 
 OpDef define(Op<Tile> op) {
   return op.doc("The array repeated along its axes; with more numbers than axes it gets axes in front.")
+      .memory_bound()
       .param(&Tile::reps, "reps", "how often along each axis, the last number for the last axis", each_at_least(0))
       .infer_shape([](const Tile& p, Shapes& s) {
         const auto data = s["data"];
@@ -47,6 +48,7 @@ OpDef define(Op<Tile> op) {
 
 OpDef define(Op<Repeat> op) {
   return op.doc("Every element, or every slice along an axis, several times.")
+      .memory_bound()
       .param(&Repeat::repeats, "repeats", "how often", at_least(0))
       .param(&Repeat::axis, "axis", "the axis, counted from either end; None: the whole array as one row")
       .infer_shape([](const Repeat& p, Shapes& s) {
@@ -99,6 +101,7 @@ void add_gradient(Grad& g, const char* input) { g.set(input, sum_to_like(g.out_g
 
 OpDef define(Op<BroadcastTo> op) {
   return op.doc("Axes of extent 1 repeated until the array has a given shape.")
+      .memory_bound()
       .param(&BroadcastTo::shape, "shape", "the shape of the result; 0 keeps an extent", each_at_least(0))
       .infer_shape([](const BroadcastTo& p, Shapes& s) {
         const auto data = s["data"];

@@ -47,6 +47,4 @@ struct RepeatedAxis {
 std::vector<RepeatedAxis> repeated_axes(const Tile& params, const Shape& data);
 std::vector<RepeatedAxis> repeated_axes(const Repeat& params, const Shape& data);
 
-void register_tile(OpRegistry& registry);
-
 }  // namespace symbind

@@ -63,6 +63,7 @@ void infer_bilinear(const UpSampling& p, Shapes& s) {
 OpDef define(Op<UpSampling> op) {
   return fields(op)
       .doc("Images made larger: every element becomes a block, or is spread over its neighbours.")
+      .memory_bound()
       .variadic(&UpSampling::num_args, "num_args")
       .inputs([](const UpSampling& p) { return is_bilinear(p) ? size_t{2} : count_of(p.num_args); },
               [](const UpSampling& p, size_t index) {

@@ -23,6 +23,4 @@ inline constexpr Builder<UpSamplingGrad> up_sampling_grad;
 // What bilinear sampling is: a transposed convolution of every channel, whose weight begins as a bilinear filter.
 Deconvolution bilinear_deconvolution(const UpSampling& params);
 
-void register_upsample(OpRegistry& registry);
-
 }  // namespace symbind

@@ -89,9 +89,7 @@ void run_group(const Group& group, bool momentum, bool master, const SgdStepOpti
 }
 
 // A device that would run the joint operator on the host does better array by array.
-bool has_joint_kernels(Context context) {
-  return Target::get(context).implementations(op_of<MultiSgdMomUpdate>()).front().name != "host";
-}
+bool has_joint_kernels(Context context) { return runs_on_device(op_of<MultiSgdMomUpdate>(), context); }
 
 }  // namespace
 

@@ -69,10 +69,6 @@ void Replacements::apply() {
   graph_ = rewriter.finish();
 }
 
-bool runs_on_device(const OpDef& op, Context context) {
-  return Target::get(context).implementations(op).front().name != "host";
-}
-
 std::optional<ConvolutionFused> as_fused_convolution(const GraphNode& node) {
   if (const auto* plain = params_if<Convolution>(node)) return ConvolutionFused{*plain};
   if (const auto* fused = params_if<ConvolutionFused>(node)) return *fused;

@@ -76,9 +76,6 @@ class Replacements {
 // A convolution as the operator that can take more in, with what it has taken in so far; none: it is no convolution.
 std::optional<ConvolutionFused> as_fused_convolution(const GraphNode& node);
 
-// Has the device an implementation of its own? (Any operator runs on any device, by way of the host if need be.)
-bool runs_on_device(const OpDef& op, Context context);
-
 // A node for a fused operator: named after `named`, placed as `named` is.
 template <class P>
 NodePtr fused_node(const Node& named, P params) {

@@ -9,6 +9,7 @@
 #include "symbind/ops/elementwise.h"
 #include "symbind/passes/fuse.h"
 #include "symbind/passes/rewrite.h"
+#include "symbind/passes/target.h"
 
 namespace symbind {
 namespace {

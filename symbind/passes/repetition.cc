@@ -5,11 +5,9 @@
 #include <algorithm>
 #include <array>
 #include <numeric>
-#include <set>
-#include <string_view>
+#include <optional>
 
 #include "symbind/graph/attributes.h"
-#include "symbind/ops/batch_norm_again.h"
 #include "symbind/passes/rewrite.h"
 
 namespace symbind {
@@ -19,31 +17,37 @@ size_t at(int number) { return static_cast<size_t>(number); }
 
 // ---- Nodes ----------------------------------------------------------------------------------------------------------
 
-bool is_batch_norm(const GraphNode& node) { return &node.op() == &op_of<BatchNorm>(); }
-
 // Gives the same numbers when it runs a second time, and changes nothing.
 bool may_repeat(const GraphNode& node) {
   if (node.is_variable() || node.op().keeps_state) return false;
-  if (is_batch_norm(node)) return true;  // in another form
+  if (node.op().recomputed_by) return true;
   const std::vector<bool> updated = node.op().updated_inputs(node.source->params.get(), node.inputs.size());
   return std::find(updated.begin(), updated.end(), true) == updated.end();
 }
 
 // Takes about as long as reading and writing its arrays.
-bool is_cheap(const GraphNode& node) {
-  static const std::set<std::string_view> names{
-      "BatchNorm",     "LeakyReLU", "Pooling",    "Concat",       "Dropout",       "SliceChannel",  "slice",
-      "slice_axis",    "transpose", "SwapAxis",   "broadcast_to", "broadcast_add", "broadcast_sub", "broadcast_mul",
-      "broadcast_div", "stack",     "UpSampling", "Pad",          "repeat",        "tile"};
-  return node.op().elementwise || node.op().view || names.contains(node.op().name);
+bool is_cheap(const OpDef& op) { return op.elementwise || op.view || op.memory_bound; }
+// Can its result take the place of its first input?
+bool is_in_place(const OpDef& op) { return op.elementwise || op.in_place; }
+
+std::optional<Recomputation> other_form(const GraphNode& node) {
+  if (!node.op().recomputed_by) return std::nullopt;
+  return node.op().recomputed_by(node.source->params.get());
 }
 
-// What a node that is made again reads: BatchNorm the statistics it left the first time.
+// What a node that is computed again reads.
 std::vector<int> inputs_again(const GraphNode& node) {
-  if (!is_batch_norm(node)) return node.inputs;
-  return {node.inputs[0], node.inputs[1], node.inputs[2], node.first_output + 1, node.first_output + 2};
+  const std::optional<Recomputation> form = other_form(node);
+  if (!form) return node.inputs;
+  std::vector<int> tensors;
+  for (const int input : form->inputs) tensors.push_back(node.inputs[at(input)]);
+  for (const int output : form->outputs) tensors.push_back(node.first_output + output);
+  return tensors;
 }
-int outputs_again(const GraphNode& node) { return is_batch_norm(node) ? 1 : node.outputs; }
+int outputs_again(const GraphNode& node) {
+  const std::optional<Recomputation> form = other_form(node);
+  return form ? static_cast<int>(form->op->output_count(form->params.get())) : node.outputs;
+}
 
 NodePtr source_again(const GraphNode& node, int time) {
   auto source = std::make_shared<Node>();
@@ -52,10 +56,9 @@ NodePtr source_again(const GraphNode& node, int time) {
   source->name = node.source->name + (time == 0 ? "_again" : "_again2");
   if (const std::string* group = find_attribute(node.source->attributes, "__ctx_group__"))
     source->attributes["__ctx_group__"] = *group;
-  if (is_batch_norm(node)) {
-    const auto& p = *static_cast<const BatchNorm*>(node.source->params.get());
-    source->op = &op_of<BatchNormAgain>();
-    source->params = std::make_shared<BatchNormAgain>(BatchNormAgain{p.fix_gamma, p.axis});
+  if (const std::optional<Recomputation> form = other_form(node)) {
+    source->op = form->op;
+    source->params = form->params;
   }
   return source;
 }
@@ -66,7 +69,7 @@ double cost_of(const Graph& graph, const GraphNode& node) {
   double moved = 0;
   for (const int input : node.inputs) moved += static_cast<double>(graph.tensors[at(input)].bytes()) / 4;
   const auto made = static_cast<double>(graph.tensors[at(node.first_output)].shape.size());
-  if (is_cheap(node) || node.inputs.size() < 2) return moved + made;
+  if (is_cheap(node.op()) || node.inputs.size() < 2) return moved + made;
   const Shape& weight = graph.tensors[at(node.inputs[1])].shape;
   const double row = weight.rank() > 0 && weight[0] > 0 ? static_cast<double>(weight.size() / weight[0]) : 1;
   return moved + made * (1 + row / 8);
@@ -118,12 +121,13 @@ void Repetition::find_brief() {
   std::vector<bool> on_dropped(graph.forward_nodes, false);  // is a saved tensor that is not kept on the way to it?
   for (size_t i = 0; i < graph.forward_nodes; ++i) {
     const GraphNode& node = graph.nodes[i];
-    if (!repeatable[i] || !is_cheap(node)) continue;
+    if (!repeatable[i] || !is_cheap(node.op())) continue;
     const bool has_saved = saved_bytes[i] > 0;
     bool possible = true, below = false;
-    for (size_t k = 0; k < (is_batch_norm(node) ? 3 : node.inputs.size()); ++k) {
-      if (shape_only[i][k]) continue;
-      const int input = node.inputs[k], maker = graph.producer[at(input)];
+    const std::vector<int> inputs = inputs_again(node);
+    for (size_t k = 0; k < inputs.size(); ++k) {
+      const int input = inputs[k], maker = graph.producer[at(input)];
+      if (maker == static_cast<int>(i) || (!node.op().recomputed_by && shape_only[i][k])) continue;
       if (graph.nodes[at(maker)].is_variable() || is_output[at(input)]) continue;
       if (brief[at(maker)]) {
         below = below || on_dropped[at(maker)];
@@ -318,7 +322,7 @@ class Walk {
   // The store of an input that the first output takes over, or -1.
   int shared_store(size_t s, const GraphNode& node) const {
     if (node.is_variable()) return -1;
-    const bool in_place = node.op().elementwise || is_batch_norm(node) || node.op().name == "_backward_BatchNorm";
+    const bool in_place = is_in_place(node.op());
     if (!node.op().view && !in_place) return -1;
     int found = -1;
     each_input(s, [&](int value) {

@@ -52,17 +52,10 @@ void select(Graph& graph) {
       node.random_slot = graph.random_slots++;
     const View tensors(graph, node);
     const NodeView view = tensors.of(graph, node);
-    for (const Implementation& implementation : Target::get(node.context).implementations(node.op())) {
-      const std::string reason = implementation.refuse ? implementation.refuse(view) : "";
-      if (reason.empty()) {
-        node.implementation = &implementation;
-        break;
-      }
+    node.implementation = &choose(view, [&](const Implementation& refusing, const std::string& reason) {
       if (explaining)
-        std::clog << view.where() << " on " << node.context << ": not " << implementation.name << ": " << reason
-                  << "\n";
-    }
-    require(node.implementation != nullptr, view.where(), " cannot run on ", node.context);
+        std::clog << view.where() << " on " << node.context << ": not " << refusing.name << ": " << reason << "\n";
+    });
     if (explaining) std::clog << view.where() << " on " << node.context << ": " << node.implementation->name << "\n";
   }
 }

@@ -1,10 +1,18 @@
 #include "symbind/passes/target.h"
 
+#include <algorithm>
+
 #include "symbind/core/error.h"
 
 namespace symbind {
 
 std::string NodeView::where() const { return join("[", op.name, name.empty() ? "" : " ", name, "]"); }
+
+void ImplementationTable::add(const OpDef& op, Implementation implementation) {
+  std::vector<Implementation>& list = lists_[&op];
+  const auto is_earlier = [](Tier tier, const Implementation& other) { return tier < other.tier; };
+  list.insert(std::upper_bound(list.begin(), list.end(), implementation.tier, is_earlier), std::move(implementation));
+}
 
 const std::vector<Implementation>& ImplementationTable::of(const OpDef& op) const {
   static const std::vector<Implementation> none;
@@ -20,6 +28,23 @@ Target& Target::get(Context context) {
   }
   static Target& cpu_target = *make_cpu_target().release();
   return cpu_target;
+}
+
+const Implementation& choose(const NodeView& node, const RefusalListener& refused) {
+  for (const Implementation& implementation : Target::get(node.context).implementations(node.op)) {
+    const std::string reason = implementation.refuse ? implementation.refuse(node) : "";
+    if (reason.empty()) return implementation;
+    if (refused) refused(implementation, reason);
+  }
+  fail(node.where(), " cannot run on ", node.context);
+}
+
+const Implementation& last_resort(const OpDef& op, Context context) {
+  return Target::get(context).implementations(op).back();
+}
+
+bool runs_on_device(const OpDef& op, Context context) {
+  return Target::get(context).implementations(op).front().tier != Tier::host;
 }
 
 }  // namespace symbind

@@ -109,6 +109,17 @@ struct LayoutWish {
   std::vector<Layout> inputs, outputs;
 };
 
+// In which order implementations of one operator are tried.
+enum class Tier : uint8_t {
+  specialised,  // faster than the libraries for the shapes it accepts
+  library,      // oneDNN, cuDNN, cuBLASLt
+  converted,    // in another type, by another implementation
+  optimised,    // our own, for the shapes it accepts
+  plain,        // our own, for every shape
+  generated,    // compiled when it is first needed
+  host,         // an operator of a GPU that runs on the CPU
+};
+
 struct Implementation {
   std::string name;  // "plain", "onednn", "cublaslt", "host"
   // Empty when the node can be run, else the reason why not.
@@ -119,12 +130,13 @@ struct Implementation {
   std::function<std::optional<LayoutWish>(const NodeView&)> likes = nullptr;
   // Building takes long enough that invoke() should keep the kernel.
   bool worth_keeping = false;
+  Tier tier = Tier::plain;
 };
 
-// The ordered implementation lists of a device, by operator. Filled once by the backend.
+// The implementations a device has of each operator, in the order of their tiers. Filled once by the backend.
 class ImplementationTable {
  public:
-  void add(const OpDef& op, Implementation implementation) { lists_[&op].push_back(std::move(implementation)); }
+  void add(const OpDef& op, Implementation implementation);
   template <class P>
   void add(Implementation implementation) {
     add(op_of<P>(), std::move(implementation));
@@ -159,6 +171,15 @@ class Target {
   virtual uint32_t enter() { return 0; }
   virtual void leave(uint32_t /*state*/) {}
 };
+
+// The first implementation on the node's device that accepts the node; fails if there is none. `refused` is told of
+// those before it and their reasons.
+using RefusalListener = std::function<void(const Implementation&, const std::string& reason)>;
+const Implementation& choose(const NodeView& node, const RefusalListener& refused = nullptr);
+// The last one, which accepts every node.
+const Implementation& last_resort(const OpDef& op, Context context);
+// Does the device have an implementation of its own, for some nodes at least?
+bool runs_on_device(const OpDef& op, Context context);
 
 // Supplied by the backends when linking.
 std::unique_ptr<Target> make_cpu_target();

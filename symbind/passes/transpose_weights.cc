@@ -6,6 +6,7 @@
 #include "symbind/ops/matrix.h"
 #include "symbind/passes/fuse.h"
 #include "symbind/passes/rewrite.h"
+#include "symbind/passes/target.h"
 
 namespace symbind {
 namespace {

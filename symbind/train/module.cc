@@ -8,7 +8,6 @@
 #include "symbind/core/log.h"
 #include "symbind/files/checkpoint.h"
 #include "symbind/files/states.h"
-#include "symbind/ops/batch_norm.h"
 #include "symbind/optim/state_keys.h"
 #include "symbind/train/monitor.h"
 
@@ -334,13 +333,18 @@ bool update_on_kvstore_wanted() {
   return !setting || std::string_view(setting) != "0";
 }
 
-// The attributes that optimizers go by. A gamma that BatchNorm takes for 1 has no gradient, so decay alone would drive
-// it to 0, and whoever reads the file with fix_gamma off would find that.
+// The attributes that optimizers go by. An input that its operator ignores (a gamma that BatchNorm takes for 1) has no
+// gradient, so decay alone would drive it to 0, and whoever reads the file with fix_gamma off would find that.
 std::map<std::string, Attributes> attributes_for_optimizer(const Symbol& symbol) {
   std::map<std::string, Attributes> attributes = symbol.attr_dict();
   for (const NodePtr& node : topological_order(symbol.entries()))
-    if (node->op == &op_of<BatchNorm>() && static_cast<const BatchNorm*>(node->params.get())->fix_gamma)
-      attributes[node->inputs[1].node->name].try_emplace("__wd_mult__", "0");
+    if (node->op && node->op->ignored_inputs) {
+      const Names names = node->op->inputs(node->params.get());
+      for (const std::string& ignored : node->op->ignored_inputs(node->params.get())) {
+        const auto index = static_cast<size_t>(std::find(names.begin(), names.end(), ignored) - names.begin());
+        attributes[node->inputs.at(index).node->name].try_emplace("__wd_mult__", "0");
+      }
+    }
   return attributes;
 }
 

@@ -1,10 +1,10 @@
 #include "symbind/backend/cpu/activation.h"
 
 #include "symbind/backend/activation.h"
-#include "symbind/backend/cpu/families.h"
 #include "symbind/backend/cpu/loops.h"
 #include "symbind/backend/cpu/map.h"
 #include "symbind/ops/activation.h"
+#include "symbind/passes/target.h"
 
 namespace symbind::cpu_backend {
 namespace {

@@ -1,9 +1,9 @@
 #include "symbind/ops/adaptive_optimizer.h"
 
-#include "symbind/backend/cpu/families.h"
 #include "symbind/backend/cpu/plain.h"
 #include "symbind/backend/cpu/update.h"
 #include "symbind/backend/update_rules.h"
+#include "symbind/passes/target.h"
 
 namespace symbind::cpu_backend {
 namespace {

@@ -47,17 +47,11 @@ class FloatNode {
   std::vector<Tensor> inputs_, outputs_;
 };
 
-std::unique_ptr<Kernel> build_best(const NodeView& view) {
-  for (const Implementation& implementation : Target::get(cpu()).implementations(view.op))
-    if (!implementation.refuse || implementation.refuse(view).empty()) return implementation.build(view);
-  fail(view.where(), " cannot run on ", view.context);
-}
-
 class AsFloat final : public Kernel {
  public:
   explicit AsFloat(const NodeView& node) {
     const FloatNode wide(node);
-    inner_ = build_best(wide.view());
+    inner_ = choose(wide.view()).build(wide.view());
     const Names names = node.op.all_inputs(node.params);
     const Names& unread = node.op.shape_only;
     for (size_t i = 0; i < node.inputs.size(); ++i)
@@ -124,7 +118,12 @@ std::string refuse(const NodeView& node) {
 
 template <class P>
 void add(ImplementationTable& table) {
-  table.add<P>({"float32", refuse, [](const NodeView& node) { return std::make_unique<AsFloat>(node); }, {}, true});
+  table.add<P>({"float32",
+                refuse,
+                [](const NodeView& node) { return std::make_unique<AsFloat>(node); },
+                {},
+                true,
+                Tier::converted});
 }
 
 }  // namespace

@@ -6,7 +6,7 @@ class ImplementationTable;
 
 namespace symbind::cpu_backend {
 
-// Half-precision operators by their float32 implementations; to be called behind those that compute in half precision.
+// Half-precision operators by their float32 implementations.
 void add_as_float(ImplementationTable& table);
 
 }  // namespace symbind::cpu_backend

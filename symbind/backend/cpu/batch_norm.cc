@@ -4,9 +4,10 @@
 #include <cmath>
 #include <vector>
 
-#include "symbind/backend/cpu/families.h"
+#include "symbind/backend/cpu/batch_norm_lanes.h"
 #include "symbind/backend/cpu/loops.h"
 #include "symbind/backend/cpu/plain.h"
+#include "symbind/passes/target.h"
 
 namespace symbind::cpu_backend {
 namespace {
@@ -201,6 +202,7 @@ std::unique_ptr<Kernel> build_backward(const NodeView& node) {
 }  // namespace
 
 void add_batch_norm(ImplementationTable& table) {
+  add_batch_norm_lanes(table);
   const auto forward = [&]<class P>(std::type_identity<P>) {
     add_plain<P>(table, [](const NodeView& node) {
       return visit_floating(node.inputs[0].dtype,

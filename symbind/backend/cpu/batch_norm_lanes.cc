@@ -6,12 +6,14 @@
 //
 // Sums run in float over a few rows and in double over these partial sums. A variance is made from partial ones about
 // their own means, so that a mean far from zero costs no digits.
+#include "symbind/backend/cpu/batch_norm_lanes.h"
+
 #include <cmath>
 
 #include "symbind/backend/cpu/channel_lanes.h"
-#include "symbind/backend/cpu/families.h"
 #include "symbind/backend/cpu/loops.h"
 #include "symbind/ops/batch_norm.h"
+#include "symbind/passes/target.h"
 
 namespace symbind::cpu_backend {
 namespace {
@@ -308,7 +310,7 @@ std::unique_ptr<Kernel> build(const NodeView& node) {
   const Tensor& output = node.outputs[0];
   const BatchNormSize size = size_of(p, output.shape);
   const bool side_by_side = output.layout != Layout::plain || size.inner == 1;
-  if (!side_by_side) return Target::get(cpu()).implementations(node.op).back().build(node);
+  if (!side_by_side) return last_resort(node.op, cpu()).build(node);
   const Slabs slabs(size.outer, size.channels, size.inner, block_of(output.layout));
   const auto count = static_cast<double>(std::max<int64_t>(size.per_channel(), 1));
   if constexpr (std::is_same_v<P, BatchNormGrad>) {
@@ -340,7 +342,7 @@ std::optional<LayoutWish> likes(const NodeView& node) {
 
 template <class P>
 void add(ImplementationTable& table) {
-  table.add<P>({"lanes", refuse, build<P>, likes<P>, false});
+  table.add<P>({"lanes", refuse, build<P>, likes<P>, false, Tier::optimised});
 }
 
 }  // namespace

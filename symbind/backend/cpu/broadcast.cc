@@ -1,11 +1,11 @@
 #include "symbind/ops/broadcast.h"
 
-#include "symbind/backend/cpu/families.h"
 #include "symbind/backend/cpu/fill.h"
 #include "symbind/backend/cpu/plain.h"
 #include "symbind/backend/cpu/reduction.h"
 #include "symbind/backend/cpu/strided.h"
 #include "symbind/backend/pointwise_math.h"
+#include "symbind/passes/target.h"
 
 namespace symbind::cpu_backend {
 namespace {

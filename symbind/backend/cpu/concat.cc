@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cstring>
 
-#include "symbind/backend/cpu/families.h"
 #include "symbind/backend/cpu/loops.h"
 #include "symbind/ops/concat.h"
+#include "symbind/passes/target.h"
 
 namespace symbind::cpu_backend {
 namespace {

@@ -8,10 +8,12 @@
 #include <algorithm>
 #include <vector>
 
-#include "symbind/backend/cpu/families.h"
+#include "symbind/backend/cpu/conv_gemm.h"
 #include "symbind/backend/cpu/gemm.h"
 #include "symbind/backend/cpu/loops.h"
 #include "symbind/backend/cpu/plain.h"
+#include "symbind/backend/cpu/winograd.h"
+#include "symbind/passes/target.h"
 
 namespace symbind::cpu_backend {
 namespace {
@@ -251,6 +253,8 @@ std::unique_ptr<Kernel> build_grad_weight(const NodeView& node) {
 }  // namespace
 
 void add_conv(ImplementationTable& table) {
+  add_winograd(table);
+  add_conv_gemm(table);
   add_plain<Convolution>(table, [](const NodeView& node) {
     return visit_floating(node.outputs[0].dtype,
                           [&](auto type) { return build_forward<typename decltype(type)::type>(node); });

@@ -3,11 +3,11 @@
 #include "symbind/ops/conv_fused.h"
 
 #include "symbind/backend/cpu/activation.h"
-#include "symbind/backend/cpu/families.h"
 #include "symbind/backend/cpu/fold_norm.h"
 #include "symbind/backend/cpu/loops.h"
 #include "symbind/backend/cpu/plain.h"
 #include "symbind/core/error.h"
+#include "symbind/passes/target.h"
 
 namespace symbind::cpu_backend {
 namespace {
@@ -25,7 +25,7 @@ class FusedConvolution final : public Kernel {
     if (!inner.no_bias) tensors.push_back({{params_.num_filter}, weight_.dtype});
     const NodeView view{op_of<Convolution>(), inner_params_.get(), node.name,        tensors,
                         node.outputs,         node.is_train,       node.random_slot, node.context};
-    inner_ = Target::get(cpu()).implementations(view.op).back().build(view);
+    inner_ = last_resort(view.op, cpu()).build(view);
     scratch_bytes = inner_->scratch_bytes;
     if (!params_.has_norms()) return;
     kept_bytes = weight_.bytes() + static_cast<size_t>(params_.num_filter) * sizeof(float);

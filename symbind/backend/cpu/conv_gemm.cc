@@ -525,7 +525,7 @@ std::unique_ptr<Kernel> build(const NodeView& node) {
 
 template <class P>
 void add(ImplementationTable& table) {
-  table.add<P>({"gemm", refuse<P>, build<P>});
+  table.add<P>({"gemm", refuse<P>, build<P>, nullptr, false, Tier::optimised});
 }
 
 }  // namespace

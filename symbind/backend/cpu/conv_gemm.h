@@ -6,7 +6,7 @@ class ImplementationTable;
 
 namespace symbind::cpu_backend {
 
-// Convolutions as matrix products over patches; to be called before the plain ones.
+// Convolutions as matrix products over patches.
 void add_conv_gemm(ImplementationTable& table);
 
 }  // namespace symbind::cpu_backend

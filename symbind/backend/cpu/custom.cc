@@ -2,9 +2,9 @@
 // training and in prediction, share one operator.
 #include "symbind/ops/custom.h"
 
-#include "symbind/backend/cpu/families.h"
 #include "symbind/backend/cpu/plain.h"
 #include "symbind/core/error.h"
+#include "symbind/passes/target.h"
 
 namespace symbind::cpu_backend {
 namespace {

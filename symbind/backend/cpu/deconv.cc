@@ -2,12 +2,12 @@
 
 #include <utility>
 
-#include "symbind/backend/cpu/families.h"
 #include "symbind/backend/cpu/fill.h"
 #include "symbind/backend/cpu/loops.h"
 #include "symbind/backend/cpu/plain.h"
 #include "symbind/core/error.h"
 #include "symbind/ops/deconv.h"
+#include "symbind/passes/target.h"
 
 namespace symbind::cpu_backend {
 namespace {
@@ -23,12 +23,7 @@ class Borrowed final : public Kernel {
         outputs_{node.outputs[0]},
         params_(op_of<P>().checked_params(&params, node.name)) {
     const NodeView view{op_of<P>(), params_.get(), node.name, inputs_, outputs_, node.is_train, -1, node.context};
-    for (const Implementation& implementation : Target::get(node.context).implementations(view.op)) {
-      if (implementation.refuse && !implementation.refuse(view).empty()) continue;
-      kernel_ = implementation.build(view);
-      break;
-    }
-    require(kernel_ != nullptr, node.where(), " cannot run on ", node.context);
+    kernel_ = choose(view).build(view);
     scratch_bytes = kernel_->scratch_bytes;
     kept_bytes = kernel_->kept_bytes;
     for (const int input : kernel_->kept_from)

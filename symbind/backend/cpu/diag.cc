@@ -2,9 +2,9 @@
 
 #include <utility>
 
-#include "symbind/backend/cpu/families.h"
 #include "symbind/backend/cpu/move.h"
 #include "symbind/backend/cpu/plain.h"
+#include "symbind/passes/target.h"
 
 namespace symbind::cpu_backend {
 namespace {

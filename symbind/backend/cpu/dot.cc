@@ -1,10 +1,10 @@
 #include "symbind/ops/dot.h"
 
-#include "symbind/backend/cpu/families.h"
 #include "symbind/backend/cpu/gemm.h"
 #include "symbind/backend/cpu/loops.h"
 #include "symbind/backend/cpu/plain.h"
 #include "symbind/backend/pointwise.h"
+#include "symbind/passes/target.h"
 
 namespace symbind::cpu_backend {
 namespace {

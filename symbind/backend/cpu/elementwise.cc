@@ -4,11 +4,11 @@
 #include <cstring>
 
 #include "symbind/backend/convert.h"
-#include "symbind/backend/cpu/families.h"
 #include "symbind/backend/cpu/fill.h"
 #include "symbind/backend/cpu/map.h"
 #include "symbind/backend/cpu/plain.h"
 #include "symbind/backend/pointwise_math.h"
+#include "symbind/passes/target.h"
 
 namespace symbind::cpu_backend {
 

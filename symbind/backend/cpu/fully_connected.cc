@@ -3,10 +3,10 @@
 #include <algorithm>
 
 #include "symbind/backend/cpu/activation.h"
-#include "symbind/backend/cpu/families.h"
 #include "symbind/backend/cpu/gemm.h"
 #include "symbind/backend/cpu/loops.h"
 #include "symbind/backend/cpu/plain.h"
+#include "symbind/passes/target.h"
 
 namespace symbind::cpu_backend {
 namespace {

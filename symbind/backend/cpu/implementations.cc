@@ -1,17 +1,23 @@
-// The CPU's implementation lists: oneDNN's where it is there and accepts a node, then our own for what it computes
-// slowly or not at all, and the plain ones, which accept everything.
+// The CPU's implementations: oneDNN's where the library is present, half precision by way of float32, operators that
+// only move elements, and those of each family of operators (the list is ops/all.h).
 #include "symbind/backend/cpu/as_float.h"
-#include "symbind/backend/cpu/conv_gemm.h"
-#include "symbind/backend/cpu/families.h"
+#include "symbind/backend/cpu/move.h"
 #include "symbind/backend/cpu/onednn.h"
 #include "symbind/backend/cpu/parallel.h"
 #include "symbind/core/error.h"
+#include "symbind/passes/target.h"
 
 #if defined(__SSE2__)
 #include <xmmintrin.h>
 #endif
 
 namespace symbind {
+namespace cpu_backend {
+#define SYMBIND_FAMILY(family) void add_##family(ImplementationTable& table);
+#include "symbind/families/cpu.inc"
+#undef SYMBIND_FAMILY
+}  // namespace cpu_backend
+
 namespace {
 
 #if defined(__SSE2__)
@@ -29,57 +35,12 @@ class CpuTarget final : public Target {
  public:
   CpuTarget() {
     using namespace cpu_backend;
-    add_winograd(table_);
     add_onednn(table_);
     add_as_float(table_);
-    add_activation(table_);
-    add_adaptive_optimizer(table_);
-    add_batch_norm_lanes(table_);
-    add_batch_norm(table_);
-    add_batch_norm_again(table_);
-    add_broadcast(table_);
-    add_concat(table_);
-    add_conv_gemm(table_);
-    add_conv(table_);
-    add_conv_fused(table_);
-    add_creation(table_);
-    add_cumsum(table_);
-    add_custom(table_);
-    add_deconv(table_);
-    add_diag(table_);
-    add_dot(table_);
-    add_dropout(table_);
-    add_elementwise(table_);
-    add_fully_connected(table_);
-    add_gather(table_);
-    add_indices(table_);
-    add_khatri_rao(table_);
-    add_leaky_relu(table_);
-    add_loss(table_);
-    add_math(table_);
-    add_matrix(table_);
     add_move(table_);
-    add_moments(table_);
-    add_multi_optimizer(table_);
-    add_normalize(table_);
-    add_optimizer(table_);
-    add_pad(table_);
-    add_pointwise(table_);
-    add_pool(table_);
-    add_random(table_);
-    add_rearrange(table_);
-    add_reduce(table_);
-    add_roi_pool(table_);
-    add_scalar(table_);
-    add_sequence(table_);
-    add_slice(table_);
-    add_softmax(table_);
-    add_sort(table_);
-    add_sparse_reg(table_);
-    add_spatial(table_);
-    add_system(table_);
-    add_tile(table_);
-    add_upsample(table_);
+#define SYMBIND_FAMILY(family) add_##family(table_);
+#include "symbind/families/cpu.inc"
+#undef SYMBIND_FAMILY
   }
 
   const std::vector<Implementation>& implementations(const OpDef& op) override {

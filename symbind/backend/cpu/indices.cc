@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "symbind/backend/convert.h"
-#include "symbind/backend/cpu/families.h"
 #include "symbind/backend/cpu/loops.h"
 #include "symbind/backend/cpu/plain.h"
+#include "symbind/passes/target.h"
 
 namespace symbind::cpu_backend {
 namespace {

@@ -4,11 +4,11 @@
 #include <cmath>
 #include <numbers>
 
-#include "symbind/backend/cpu/families.h"
 #include "symbind/backend/cpu/loops.h"
 #include "symbind/backend/cpu/map.h"
 #include "symbind/backend/cpu/plain.h"
 #include "symbind/backend/cpu/widened.h"
+#include "symbind/passes/target.h"
 
 namespace symbind::cpu_backend {
 namespace {

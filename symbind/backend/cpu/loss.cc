@@ -4,13 +4,13 @@
 #include <vector>
 
 #include "symbind/backend/convert.h"
-#include "symbind/backend/cpu/families.h"
 #include "symbind/backend/cpu/fill.h"
 #include "symbind/backend/cpu/loops.h"
 #include "symbind/backend/cpu/map.h"
 #include "symbind/backend/cpu/plain.h"
 #include "symbind/backend/cpu/widened.h"
 #include "symbind/backend/vector_math.h"
+#include "symbind/passes/target.h"
 
 namespace symbind::cpu_backend {
 namespace {

@@ -2,9 +2,9 @@
 #include "symbind/ops/matrix.h"
 
 #include "symbind/backend/cpu/convert.h"
-#include "symbind/backend/cpu/families.h"
 #include "symbind/backend/cpu/fill.h"
 #include "symbind/backend/cpu/plain.h"
+#include "symbind/passes/target.h"
 
 namespace symbind::cpu_backend {
 namespace {

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <vector>
 
-#include "symbind/backend/cpu/families.h"
 #include "symbind/backend/cpu/loops.h"
 #include "symbind/backend/cpu/plain.h"
 #include "symbind/backend/cpu/widened.h"
 #include "symbind/ops/reduce.h"
+#include "symbind/passes/target.h"
 
 namespace symbind::cpu_backend {
 namespace {

@@ -7,10 +7,10 @@
 #include <cstring>
 #include <optional>
 
-#include "symbind/backend/cpu/families.h"
 #include "symbind/backend/cpu/fill.h"
 #include "symbind/backend/cpu/loops.h"
 #include "symbind/backend/cpu/plain.h"
+#include "symbind/passes/target.h"
 
 namespace symbind::cpu_backend {
 namespace {

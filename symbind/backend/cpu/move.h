@@ -24,4 +24,7 @@ class Mover {
 std::unique_ptr<Kernel> build_take(const NodeView& node, const Movement& movement);
 std::unique_ptr<Kernel> build_put(const NodeView& node, const Movement& movement);
 
+// Those kernels, of the operators of every family.
+void add_move(ImplementationTable& table);
+
 }  // namespace symbind::cpu_backend

@@ -2,10 +2,10 @@
 
 #include <cmath>
 
-#include "symbind/backend/cpu/families.h"
 #include "symbind/backend/cpu/plain.h"
 #include "symbind/backend/cpu/update.h"
 #include "symbind/backend/update_rules.h"
+#include "symbind/passes/target.h"
 
 namespace symbind::cpu_backend {
 namespace {

@@ -5,7 +5,6 @@ namespace symbind {
 
 class ImplementationTable;
 
-// To be called before the plain implementations are added: the first that accepts a node is taken.
 void add_onednn(ImplementationTable& table);
 
 }  // namespace symbind

@@ -3,11 +3,11 @@
 #include "symbind/ops/optimizer.h"
 
 #include "symbind/backend/convert.h"
-#include "symbind/backend/cpu/families.h"
 #include "symbind/backend/cpu/plain.h"
 #include "symbind/backend/cpu/update.h"
 #include "symbind/backend/sampling.h"
 #include "symbind/backend/update_rules.h"
+#include "symbind/passes/target.h"
 
 namespace symbind::cpu_backend {
 namespace {

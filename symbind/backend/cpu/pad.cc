@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "symbind/backend/convert.h"
-#include "symbind/backend/cpu/families.h"
 #include "symbind/backend/cpu/loops.h"
 #include "symbind/backend/cpu/plain.h"
 #include "symbind/backend/pointwise.h"
+#include "symbind/passes/target.h"
 
 namespace symbind::cpu_backend {
 namespace {

@@ -7,9 +7,9 @@
 #include <algorithm>
 #include <array>
 
-#include "symbind/backend/cpu/families.h"
 #include "symbind/backend/cpu/map.h"
 #include "symbind/core/error.h"
+#include "symbind/passes/target.h"
 
 namespace symbind::cpu_backend {
 namespace {

@@ -5,10 +5,10 @@
 #include <limits>
 #include <vector>
 
-#include "symbind/backend/cpu/families.h"
 #include "symbind/backend/cpu/lane_sums.h"
 #include "symbind/backend/cpu/loops.h"
 #include "symbind/backend/cpu/plain.h"
+#include "symbind/passes/target.h"
 
 namespace symbind::cpu_backend {
 namespace {

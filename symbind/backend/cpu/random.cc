@@ -8,11 +8,11 @@
 #include "symbind/backend/convert.h"
 #include "symbind/backend/cpu/convert.h"
 #include "symbind/backend/cpu/distributions.h"
-#include "symbind/backend/cpu/families.h"
 #include "symbind/backend/cpu/loops.h"
 #include "symbind/backend/cpu/plain.h"
 #include "symbind/backend/sampling.h"
 #include "symbind/core/error.h"
+#include "symbind/passes/target.h"
 
 namespace symbind::cpu_backend {
 namespace {

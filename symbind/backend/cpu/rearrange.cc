@@ -1,8 +1,8 @@
 #include "symbind/ops/rearrange.h"
 
-#include "symbind/backend/cpu/families.h"
 #include "symbind/backend/cpu/fill.h"
 #include "symbind/backend/cpu/plain.h"
+#include "symbind/passes/target.h"
 
 namespace symbind::cpu_backend {
 

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 
-#include "symbind/backend/cpu/families.h"
 #include "symbind/backend/cpu/fold.h"
 #include "symbind/backend/cpu/loops.h"
 #include "symbind/backend/cpu/plain.h"
 #include "symbind/backend/cpu/reduction.h"
 #include "symbind/backend/cpu/strided.h"
+#include "symbind/passes/target.h"
 
 namespace symbind::cpu_backend {
 namespace {

@@ -6,9 +6,9 @@
 #include <cmath>
 #include <vector>
 
-#include "symbind/backend/cpu/families.h"
 #include "symbind/backend/cpu/loops.h"
 #include "symbind/backend/cpu/plain.h"
+#include "symbind/passes/target.h"
 
 namespace symbind::cpu_backend {
 namespace {

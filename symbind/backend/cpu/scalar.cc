@@ -1,8 +1,8 @@
 #include "symbind/ops/scalar.h"
 
-#include "symbind/backend/cpu/families.h"
 #include "symbind/backend/cpu/map.h"
 #include "symbind/backend/pointwise_math.h"
+#include "symbind/passes/target.h"
 
 namespace symbind::cpu_backend {
 namespace {

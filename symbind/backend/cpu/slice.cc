@@ -4,9 +4,9 @@
 #include <cstring>
 
 #include "symbind/backend/cpu/convert.h"
-#include "symbind/backend/cpu/families.h"
 #include "symbind/backend/cpu/move.h"
 #include "symbind/backend/cpu/plain.h"
+#include "symbind/passes/target.h"
 
 namespace symbind::cpu_backend {
 namespace {

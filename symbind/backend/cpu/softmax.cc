@@ -2,13 +2,13 @@
 
 #include <algorithm>
 
-#include "symbind/backend/cpu/families.h"
 #include "symbind/backend/cpu/lane_sums.h"
 #include "symbind/backend/cpu/loops.h"
 #include "symbind/backend/cpu/plain.h"
 #include "symbind/backend/cpu/rows.h"
 #include "symbind/backend/cpu/widened.h"
 #include "symbind/backend/vector_math.h"
+#include "symbind/passes/target.h"
 
 namespace symbind::cpu_backend {
 namespace {

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "symbind/backend/cpu/families.h"
 #include "symbind/backend/cpu/loops.h"
 #include "symbind/backend/cpu/plain.h"
 #include "symbind/backend/cpu/widened.h"
+#include "symbind/passes/target.h"
 
 namespace symbind::cpu_backend {
 namespace {

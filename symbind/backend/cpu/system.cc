@@ -1,11 +1,11 @@
-#include "symbind/ops/system.h"
+#include "symbind/backend/cpu/system.h"
 
 #include <algorithm>
 #include <cstring>
 
-#include "symbind/backend/cpu/families.h"
 #include "symbind/backend/cpu/fill.h"
 #include "symbind/backend/cpu/parallel.h"
+#include "symbind/ops/system.h"
 
 namespace symbind::cpu_backend {
 namespace {

@@ -1,10 +1,10 @@
 #include "symbind/ops/tile.h"
 
-#include "symbind/backend/cpu/families.h"
 #include "symbind/backend/cpu/fill.h"
 #include "symbind/backend/cpu/plain.h"
 #include "symbind/backend/cpu/reduction.h"
 #include "symbind/core/error.h"
+#include "symbind/passes/target.h"
 
 namespace symbind::cpu_backend {
 namespace {

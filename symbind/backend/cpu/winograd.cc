@@ -10,11 +10,11 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "symbind/backend/cpu/families.h"
 #include "symbind/backend/cpu/fold_norm.h"
 #include "symbind/backend/cpu/loops.h"
 #include "symbind/core/error.h"
 #include "symbind/ops/conv_fused.h"
+#include "symbind/passes/target.h"
 
 namespace symbind::cpu_backend {
 namespace {
@@ -464,7 +464,7 @@ template <class P>
 void add(const Kernels* kernels, ImplementationTable& table) {
   table.add<P>({"winograd", [=](const NodeView& node) { return refuse<P>(kernels, node); },
                 [=](const NodeView& node) { return build<P>(*kernels, node); },
-                [=](const NodeView& node) { return likes<P>(*kernels, node); }});
+                [=](const NodeView& node) { return likes<P>(*kernels, node); }, false, Tier::specialised});
 }
 
 const Kernels* best_kernels() {

@@ -118,3 +118,10 @@ const Kernels* avx2_kernels();
 void add_with(const Kernels* kernels, ImplementationTable& table);
 
 }  // namespace symbind::cpu_backend::winograd
+
+namespace symbind::cpu_backend {
+
+// Convolutions with the kernels of this processor.
+void add_winograd(ImplementationTable& table);
+
+}  // namespace symbind::cpu_backend

@@ -1,8 +1,9 @@
 #include "symbind/ops/activation.h"
 
 #include "symbind/backend/cuda/activation.cuh"
+#include "symbind/backend/cuda/device.h"
 #include "symbind/backend/cuda/elementwise.cuh"
-#include "symbind/backend/cuda/families.h"
+#include "symbind/passes/target.h"
 
 namespace symbind::cuda_backend {
 namespace {

@@ -4,9 +4,10 @@
 #include "symbind/ops/batch_norm.h"
 
 #include "symbind/backend/cuda/channels.cuh"
-#include "symbind/backend/cuda/families.h"
+#include "symbind/backend/cuda/device.h"
 #include "symbind/backend/cuda/step.h"
 #include "symbind/ops/batch_norm_again.h"
+#include "symbind/passes/target.h"
 
 namespace symbind::cuda_backend {
 namespace {

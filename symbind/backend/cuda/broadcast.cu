@@ -3,9 +3,10 @@
 #include "symbind/ops/broadcast.h"
 
 #include "symbind/backend/cuda/axes.h"
+#include "symbind/backend/cuda/device.h"
 #include "symbind/backend/cuda/elementwise.cuh"
-#include "symbind/backend/cuda/families.h"
 #include "symbind/ops/reduce.h"
+#include "symbind/passes/target.h"
 
 namespace symbind::cuda_backend {
 namespace {

@@ -1,9 +1,10 @@
 // Arrays joined along an axis and taken apart again: a thread finds the part that its bytes of a row belong to.
 #include "symbind/backend/cpu/concat.h"
 
-#include "symbind/backend/cuda/families.h"
+#include "symbind/backend/cuda/device.h"
 #include "symbind/backend/cuda/kernels.cuh"
 #include "symbind/backend/cuda/step.h"
+#include "symbind/passes/target.h"
 
 namespace symbind::cuda_backend {
 namespace {

@@ -11,11 +11,12 @@
 #include "symbind/backend/cuda/conv_direct.h"
 #include "symbind/backend/cuda/conv_finish.cuh"
 #include "symbind/backend/cuda/conv_plan.h"
-#include "symbind/backend/cuda/families.h"
+#include "symbind/backend/cuda/device.h"
 #include "symbind/backend/cuda/step.h"
 #include "symbind/backend/cuda/transpose.h"
 #include "symbind/core/error.h"
 #include "symbind/ops/conv_fused.h"
+#include "symbind/passes/target.h"
 
 namespace symbind::cuda_backend {
 namespace {
@@ -368,7 +369,7 @@ std::optional<LayoutWish> likes(const NodeView& node) {
 
 template <class P>
 void add(ImplementationTable& table) {
-  table.add<P>({"cudnn", refuse_cudnn<P>, build<P>, likes<P>, true});
+  table.add<P>({"cudnn", refuse_cudnn<P>, build<P>, likes<P>, true, Tier::library});
   table.add<P>({"direct", refuse_arrays<P>, build<P>, nullptr, true});
 }
 

@@ -1,9 +1,10 @@
 // Arrays of zeros and ones.
 #include "symbind/ops/creation.h"
 
-#include "symbind/backend/cuda/families.h"
+#include "symbind/backend/cuda/device.h"
 #include "symbind/backend/cuda/step.h"
 #include "symbind/ops/elementwise.h"
+#include "symbind/passes/target.h"
 
 namespace symbind::cuda_backend {
 namespace {

@@ -2,9 +2,10 @@
 
 #include "symbind/backend/cpu/deconv.h"
 #include "symbind/backend/cuda/conv_finish.cuh"
-#include "symbind/backend/cuda/families.h"
+#include "symbind/backend/cuda/device.h"
 #include "symbind/backend/cuda/step.h"
 #include "symbind/backend/pointwise.h"
+#include "symbind/passes/target.h"
 
 namespace symbind::cuda_backend {
 namespace {

@@ -1,9 +1,10 @@
 // dot and its gradients: one matrix product each, whatever the ranks.
 #include "symbind/ops/dot.h"
 
-#include "symbind/backend/cuda/families.h"
+#include "symbind/backend/cuda/device.h"
 #include "symbind/backend/cuda/matmul.h"
 #include "symbind/backend/cuda/step.h"
+#include "symbind/passes/target.h"
 
 namespace symbind::cuda_backend {
 namespace {
@@ -35,7 +36,8 @@ void add_product(ImplementationTable& table, MatrixProduct (*product_of)(const D
                       const auto product = product_of(node.as<P>(), node.inputs[lhs].shape, node.inputs[rhs].shape);
                       return build_product(node, product);
                     },
-                .worth_keeping = true});
+                .worth_keeping = true,
+                .tier = Tier::library});
 }
 
 }  // namespace

@@ -1,10 +1,11 @@
 // Dropout: the mask and the result in one pass, from the same random numbers as on a CPU.
 #include "symbind/ops/dropout.h"
 
-#include "symbind/backend/cuda/families.h"
+#include "symbind/backend/cuda/device.h"
 #include "symbind/backend/cuda/kernels.cuh"
 #include "symbind/backend/cuda/step.h"
 #include "symbind/core/random.h"
+#include "symbind/passes/target.h"
 
 namespace symbind::cuda_backend {
 namespace {

@@ -1,7 +1,8 @@
 // Functions of one and two arrays and their gradients, from the tables of backend/pointwise.h.
 #include "symbind/backend/cuda/elementwise.cuh"
 
-#include "symbind/backend/cuda/families.h"
+#include "symbind/backend/cuda/device.h"
+#include "symbind/passes/target.h"
 
 namespace symbind::cuda_backend {
 

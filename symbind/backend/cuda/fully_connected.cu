@@ -3,10 +3,11 @@
 #include "symbind/ops/fully_connected.h"
 
 #include "symbind/backend/cuda/activation.cuh"
-#include "symbind/backend/cuda/families.h"
+#include "symbind/backend/cuda/device.h"
 #include "symbind/backend/cuda/kernels.cuh"
 #include "symbind/backend/cuda/matmul.h"
 #include "symbind/backend/cuda/step.h"
+#include "symbind/passes/target.h"
 
 namespace symbind::cuda_backend {
 namespace {
@@ -68,7 +69,8 @@ void add_fully_connected(ImplementationTable& table) {
   table.add<FullyConnected>({.name = "cublaslt",
                              .refuse = refuse_product,
                              .build = [](const NodeView& node) { return build(node, node.as<FullyConnected>(), ""); },
-                             .worth_keeping = true});
+                             .worth_keeping = true,
+                             .tier = Tier::library});
   table.add<FullyConnectedActivation>({.name = "cublaslt",
                                        .refuse = refuse_product,
                                        .build =
@@ -76,7 +78,8 @@ void add_fully_connected(ImplementationTable& table) {
                                              const auto& params = node.as<FullyConnectedActivation>();
                                              return build(node, params, params.act_type);
                                            },
-                                       .worth_keeping = true});
+                                       .worth_keeping = true,
+                                       .tier = Tier::library});
 }
 
 }  // namespace symbind::cuda_backend

@@ -4,9 +4,10 @@
 
 #include <cub/device/device_radix_sort.cuh>
 
-#include "symbind/backend/cuda/families.h"
+#include "symbind/backend/cuda/device.h"
 #include "symbind/backend/cuda/kernels.cuh"
 #include "symbind/backend/cuda/step.h"
+#include "symbind/passes/target.h"
 
 namespace symbind::cuda_backend {
 namespace {

@@ -8,15 +8,6 @@
 namespace symbind::cuda_backend {
 namespace {
 
-const Implementation& cpu_implementation(const NodeView& node) {
-  const auto& list = Target::get(node.context).implementations(node.op);
-  const auto found = std::find_if(list.begin(), list.end(), [&](const Implementation& implementation) {
-    return !implementation.refuse || implementation.refuse(node).empty();
-  });
-  require(found != list.end(), node.where(), " has no implementation on a CPU");
-  return *found;
-}
-
 // Inputs, outputs, scratch and the random cursor lie one after the other in a block of pinned memory, taken from the
 // pool for each run.
 class HostStep final : public Kernel {
@@ -24,7 +15,7 @@ class HostStep final : public Kernel {
   explicit HostStep(const NodeView& node) : device_(CudaDevice::of(node.context)), where_(node.where()) {
     NodeView on_cpu = node;
     on_cpu.context = cpu(node.context.id);
-    kernel_ = cpu_implementation(on_cpu).build(on_cpu);
+    kernel_ = choose(on_cpu).build(on_cpu);
     in_place = kernel_->in_place;  // the host's copies are apart, so what the CPU allows is safe
     capturable = false;
 
@@ -124,6 +115,7 @@ Implementation host_implementation() {
   host.refuse = [](const NodeView&) { return std::string(); };
   host.build = [](const NodeView& node) -> std::unique_ptr<Kernel> { return std::make_unique<HostStep>(node); };
   host.worth_keeping = true;
+  host.tier = Tier::host;
   return host;
 }
 

@@ -1,10 +1,11 @@
 // Loss heads: softmax, and the gradients that start the backward pass.
 #include "symbind/ops/loss.h"
 
-#include "symbind/backend/cuda/families.h"
+#include "symbind/backend/cuda/device.h"
 #include "symbind/backend/cuda/kernels.cuh"
 #include "symbind/backend/cuda/softmax.h"
 #include "symbind/backend/cuda/step.h"
+#include "symbind/passes/target.h"
 
 namespace symbind::cuda_backend {
 namespace {

@@ -1,10 +1,11 @@
 // Operators that move bytes: views whose memory is not shared after all, casts, copies from other devices.
 #include "symbind/ops/matrix.h"
 
-#include "symbind/backend/cpu/families.h"
-#include "symbind/backend/cuda/families.h"
+#include "symbind/backend/cpu/system.h"
+#include "symbind/backend/cuda/device.h"
 #include "symbind/backend/cuda/step.h"
 #include "symbind/ops/system.h"
+#include "symbind/passes/target.h"
 
 namespace symbind::cuda_backend {
 namespace {

@@ -3,10 +3,11 @@
 #include <optional>
 
 #include "symbind/backend/cpu/movements.h"
-#include "symbind/backend/cuda/families.h"
+#include "symbind/backend/cuda/device.h"
 #include "symbind/backend/cuda/kernels.cuh"
 #include "symbind/backend/cuda/step.h"
 #include "symbind/backend/cuda/transpose.h"
+#include "symbind/passes/target.h"
 
 namespace symbind::cuda_backend {
 namespace {

@@ -2,10 +2,11 @@
 // looks after each array.
 #include "symbind/ops/multi_optimizer.h"
 
-#include "symbind/backend/cuda/families.h"
+#include "symbind/backend/cuda/device.h"
 #include "symbind/backend/cuda/kernels.cuh"
 #include "symbind/backend/cuda/step.h"
 #include "symbind/backend/sgd.h"
+#include "symbind/passes/target.h"
 
 namespace symbind::cuda_backend {
 namespace {

@@ -1,9 +1,10 @@
 // Every operator that applies a rule of backend/update_rules.h to one weight. The new weight is usually written over
 // the old one.
-#include "symbind/backend/cuda/families.h"
+#include "symbind/backend/cuda/device.h"
 #include "symbind/backend/cuda/kernels.cuh"
 #include "symbind/backend/cuda/step.h"
 #include "symbind/backend/update_rules.h"
+#include "symbind/passes/target.h"
 
 namespace symbind::cuda_backend {
 namespace {

@@ -7,11 +7,12 @@
 #include <mutex>
 #include <unordered_map>
 
-#include "symbind/backend/cuda/families.h"
+#include "symbind/backend/cuda/device.h"
 #include "symbind/backend/cuda/nvrtc_library.h"
 #include "symbind/backend/cuda/pointwise_source.h"
 #include "symbind/backend/cuda/step.h"
 #include "symbind/core/error.h"
+#include "symbind/passes/target.h"
 
 namespace symbind::cuda_backend {
 namespace {
@@ -134,10 +135,16 @@ void add_pointwise(ImplementationTable& table) {
                         [](const NodeView& node) { return refuse(node, node.as<Pointwise>()); },
                         [](const NodeView& node) { return build(node, node.as<Pointwise>()); },
                         {},
-                        true});
+                        true,
+                        Tier::generated});
   for (const OpDef* op : OpRegistry::get().all())
     if (may_have_expression(*op))
-      table.add(*op, {"nvrtc", refuse_alone, [](const NodeView& node) { return build(node, alone(node)); }, {}, true});
+      table.add(*op, {"nvrtc",
+                      refuse_alone,
+                      [](const NodeView& node) { return build(node, alone(node)); },
+                      {},
+                      true,
+                      Tier::generated});
 }
 
 }  // namespace symbind::cuda_backend

@@ -4,9 +4,10 @@
 #include "symbind/ops/pool.h"
 
 #include "symbind/backend/cuda/channels.cuh"
-#include "symbind/backend/cuda/families.h"
+#include "symbind/backend/cuda/device.h"
 #include "symbind/backend/cuda/step.h"
 #include "symbind/ops/conv.h"
+#include "symbind/passes/target.h"
 
 namespace symbind::cuda_backend {
 namespace {

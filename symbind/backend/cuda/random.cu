@@ -2,10 +2,12 @@
 // numbers at each launch.
 #include "symbind/ops/random.h"
 
-#include "symbind/backend/cuda/families.h"
+#include "symbind/backend/cuda/device.h"
 #include "symbind/backend/cuda/kernels.cuh"
+#include "symbind/backend/cuda/random.h"
 #include "symbind/backend/cuda/step.h"
 #include "symbind/backend/sampling.h"
+#include "symbind/passes/target.h"
 
 namespace symbind::cuda_backend {
 namespace {

@@ -4,10 +4,11 @@
 #include "symbind/ops/reduce.h"
 
 #include "symbind/backend/cuda/axes.h"
-#include "symbind/backend/cuda/families.h"
+#include "symbind/backend/cuda/device.h"
 #include "symbind/backend/cuda/kernels.cuh"
 #include "symbind/backend/cuda/step.h"
 #include "symbind/ops/broadcast.h"
+#include "symbind/passes/target.h"
 
 namespace symbind::cuda_backend {
 namespace {

@@ -1,8 +1,9 @@
 // Functions of an array and a number, and their gradients.
 #include "symbind/ops/scalar.h"
 
+#include "symbind/backend/cuda/device.h"
 #include "symbind/backend/cuda/elementwise.cuh"
-#include "symbind/backend/cuda/families.h"
+#include "symbind/passes/target.h"
 
 namespace symbind::cuda_backend {
 namespace {

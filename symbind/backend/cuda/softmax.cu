@@ -1,10 +1,11 @@
 #include "symbind/backend/cuda/softmax.h"
 
-#include "symbind/backend/cuda/families.h"
+#include "symbind/backend/cuda/device.h"
 #include "symbind/backend/cuda/kernels.cuh"
 #include "symbind/backend/cuda/step.h"
 #include "symbind/backend/vector_math.h"
 #include "symbind/ops/softmax.h"
+#include "symbind/passes/target.h"
 
 namespace symbind::cuda_backend {
 namespace {

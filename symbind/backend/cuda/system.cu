@@ -1,11 +1,12 @@
 // Reorders between plain and channels-last arrays: each image is a matrix of channels × space, transposed.
 #include "symbind/ops/system.h"
 
-#include "symbind/backend/cuda/families.h"
+#include "symbind/backend/cuda/device.h"
 #include "symbind/backend/cuda/kernels.cuh"
 #include "symbind/backend/cuda/step.h"
 #include "symbind/backend/cuda/transpose.h"
 #include "symbind/core/error.h"
+#include "symbind/passes/target.h"
 
 namespace symbind::cuda_backend {
 namespace {

@@ -1,9 +1,11 @@
 #include "symbind/backend/cuda/target.h"
 
 #include "symbind/backend/cuda/device.h"
-#include "symbind/backend/cuda/families.h"
 #include "symbind/backend/cuda/host.h"
+#include "symbind/backend/cuda/implementations.h"
+#include "symbind/backend/cuda/random.h"
 #include "symbind/core/error.h"
+#include "symbind/passes/target.h"
 
 namespace symbind {
 namespace cuda_backend {

@@ -7,9 +7,9 @@
 
 #include "symbind/backend/cpu/fold_norm.h"
 #include "symbind/backend/cpu/parallel.h"
-#include "symbind/backend/onednn/families.h"
 #include "symbind/backend/onednn/program.h"
 #include "symbind/ops/conv_fused.h"
+#include "symbind/passes/target.h"
 
 namespace symbind::onednn {
 namespace {
@@ -486,7 +486,7 @@ std::optional<LayoutWish> likes(const NodeView& node) {
 
 template <class P>
 void add(ImplementationTable& table) {
-  table.add<P>({"onednn", refuse<P>, build<P>, likes<P>, true});
+  table.add<P>({"onednn", refuse<P>, build<P>, likes<P>, true, Tier::library});
 }
 
 }  // namespace

@@ -5,10 +5,10 @@
 #include <algorithm>
 
 #include "symbind/backend/cpu/fully_connected.h"
-#include "symbind/backend/onednn/families.h"
 #include "symbind/backend/onednn/program.h"
 #include "symbind/ops/dot.h"
 #include "symbind/ops/fully_connected.h"
+#include "symbind/passes/target.h"
 
 namespace symbind::onednn {
 namespace {
@@ -113,7 +113,7 @@ std::unique_ptr<Kernel> build(const NodeView& node) {
 
 template <class P>
 void add(ImplementationTable& table) {
-  table.add<P>({"onednn", refuse<P>, build<P>, {}, true});
+  table.add<P>({"onednn", refuse<P>, build<P>, {}, true, Tier::library});
 }
 
 }  // namespace

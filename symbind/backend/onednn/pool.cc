@@ -2,10 +2,10 @@
 // costs more than it would save here.
 #include "symbind/ops/pool.h"
 
-#include "symbind/backend/onednn/families.h"
 #include "symbind/backend/onednn/max_pool_grad.h"
 #include "symbind/backend/onednn/program.h"
 #include "symbind/ops/conv.h"
+#include "symbind/passes/target.h"
 
 namespace symbind::onednn {
 namespace {
@@ -140,8 +140,8 @@ std::optional<LayoutWish> likes(const NodeView& node) {
 }  // namespace
 
 void add_pool(ImplementationTable& table) {
-  table.add<Pooling>({"onednn", refuse<Pooling>, build_forward, likes<Pooling>, true});
-  table.add<PoolingGrad>({"onednn", refuse<PoolingGrad>, build_backward, likes<PoolingGrad>, true});
+  table.add<Pooling>({"onednn", refuse<Pooling>, build_forward, likes<Pooling>, true, Tier::library});
+  table.add<PoolingGrad>({"onednn", refuse<PoolingGrad>, build_backward, likes<PoolingGrad>, true, Tier::library});
 }
 
 }  // namespace symbind::onednn

@@ -42,9 +42,7 @@ int threads_for(int64_t work, int64_t worth_a_thread) {
   return work < worth_a_thread ? 1 : cpu_backend::available_threads();
 }
 
-std::unique_ptr<Kernel> build_plain(const NodeView& node) {
-  return Target::get(cpu()).implementations(node.op).back().build(node);
-}
+std::unique_ptr<Kernel> build_plain(const NodeView& node) { return last_resort(node.op, cpu()).build(node); }
 
 std::unique_ptr<Kernel> Program::build(const NodeView& node, int threads,
                                        const std::function<void(Program&)>& assemble) {

@@ -1,7 +1,7 @@
 // SoftmaxOutput forward by oneDNN's softmax; its gradient is an ordinary loop, and plain.
-#include "symbind/backend/onednn/families.h"
 #include "symbind/backend/onednn/program.h"
 #include "symbind/ops/loss.h"
+#include "symbind/passes/target.h"
 
 namespace symbind::onednn {
 namespace {
@@ -32,6 +32,8 @@ std::unique_ptr<Kernel> build(const NodeView& node) {
 
 }  // namespace
 
-void add_softmax(ImplementationTable& table) { table.add<SoftmaxOutput>({"onednn", refuse, build, {}, true}); }
+void add_softmax(ImplementationTable& table) {
+  table.add<SoftmaxOutput>({"onednn", refuse, build, {}, true, Tier::library});
+}
 
 }  // namespace symbind::onednn

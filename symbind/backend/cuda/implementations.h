@@ -1,0 +1,10 @@
+#pragma once
+
+#include "symbind/passes/target.h"
+
+namespace symbind::cuda_backend {
+
+// What runs on a GPU itself, of all families of operators.
+ImplementationTable all_implementations();
+
+}  // namespace symbind::cuda_backend
