@@ -173,8 +173,21 @@ NDArray arange(double start, double stop, double step, int64_t repeat, Context c
   return array(values, Shape{count * repeat}, context, dtype);
 }
 
-NDArray array(std::initializer_list<double> values, Context context, DType dtype) {
-  return array(std::vector<double>(values), Shape{static_cast<int64_t>(values.size())}, context, dtype);
+NestedNumbers::NestedNumbers(std::initializer_list<NestedNumbers> rows) {
+  std::vector<int64_t> dims{static_cast<int64_t>(rows.size())};
+  if (rows.size() > 0) {
+    const Shape& first = rows.begin()->shape_;
+    for (int axis = 0; axis < first.rank(); ++axis) dims.push_back(first[axis]);
+    for (const NestedNumbers& row : rows) {
+      require(row.shape_ == first, "[array] rows must have one shape: ", first, " and ", row.shape_);
+      numbers_.insert(numbers_.end(), row.numbers_.begin(), row.numbers_.end());
+    }
+  }
+  shape_ = Shape(dims);
+}
+
+NDArray array(const NestedNumbers& values, Context context, DType dtype) {
+  return array(values.numbers(), values.shape(), context, dtype);
 }
 
 NDArray concatenate(std::span<const NDArray> arrays, int axis) {

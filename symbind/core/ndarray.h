@@ -162,8 +162,20 @@ NDArray ones(const Shape& shape, Context context = cpu(), DType dtype = DType::f
 // start, start + step, … before stop, each `repeat` times.
 NDArray arange(double start, double stop, double step = 1, int64_t repeat = 1, Context context = cpu(),
                DType dtype = DType::float32);
-// A float32 array of the given numbers; the shape defaults to one axis.
-NDArray array(std::initializer_list<double> values, Context context = cpu(), DType dtype = DType::float32);
+// Numbers in braces, nested as an array's axes are: {{1, 2}, {3, 4}}.
+class NestedNumbers {
+ public:
+  NestedNumbers(double number) : numbers_{number} {}
+  NestedNumbers(std::initializer_list<NestedNumbers> rows);  // fails unless all have one shape
+  const Shape& shape() const { return shape_; }
+  const std::vector<double>& numbers() const { return numbers_; }
+
+ private:
+  Shape shape_;
+  std::vector<double> numbers_;
+};
+// array({1, 2, 3}) has one axis, array({{1, 2}, {3, 4}}) two.
+NDArray array(const NestedNumbers& values, Context context = cpu(), DType dtype = DType::float32);
 template <class T>
 NDArray array(const std::vector<T>& values, const Shape& shape, Context context = cpu(), DType dtype = DType::float32) {
   NDArray result(shape, context, dtype);

@@ -11,10 +11,10 @@ namespace {
 
 // The three tuples that the slice operators share.
 template <class P>
-P filled(const std::vector<Range>& ranges) {
+P filled(const std::vector<AxisRange>& ranges) {
   OptionalTuple begin, end, step;
   bool stepped = false;
-  for (const Range& range : ranges) {
+  for (const AxisRange& range : ranges) {
     begin.push_back(range.begin);
     end.push_back(range.end);
     step.push_back(range.step);
@@ -29,11 +29,11 @@ P filled(const std::vector<Range>& ranges) {
 
 }  // namespace
 
-NDArray take(const NDArray& array, const std::vector<Range>& ranges) {
+NDArray subarray(const NDArray& array, const std::vector<AxisRange>& ranges) {
   return invoke(slice, {array}, filled<Slice>(ranges))[0];
 }
 
-void assign(NDArray& array, const std::vector<Range>& ranges, const NDArray& value) {
+void assign(NDArray& array, const std::vector<AxisRange>& ranges, const NDArray& value) {
   const SliceAssign params = filled<SliceAssign>(ranges);
   const Shape part = resolve_slice(array.shape(), params.begin, params.end, params.step, "[assign]").shape;
   NDArray values = value.as_in_context(array.context());
@@ -42,7 +42,7 @@ void assign(NDArray& array, const std::vector<Range>& ranges, const NDArray& val
   invoke(slice_assign, {array, values}, params, {.out = {array}});
 }
 
-void assign(NDArray& array, const std::vector<Range>& ranges, double value) {
+void assign(NDArray& array, const std::vector<AxisRange>& ranges, double value) {
   SliceAssignScalar params = filled<SliceAssignScalar>(ranges);
   params.scalar = value;
   invoke(slice_assign_scalar, {array}, params, {.out = {array}});

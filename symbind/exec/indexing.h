@@ -10,17 +10,17 @@
 
 namespace symbind {
 
-// One axis: begin:end:step as in Python; Range{} is the whole axis.
-struct Range {
+// One axis: begin:end:step as in Python; AxisRange{} is the whole axis.
+struct AxisRange {
   std::optional<int64_t> begin = std::nullopt;
   std::optional<int64_t> end = std::nullopt;
   std::optional<int64_t> step = std::nullopt;
 };
 
-// take(a, {{}, {1, 3}}) is a[:, 1:3].
-NDArray take(const NDArray& array, const std::vector<Range>& ranges);
+// subarray(a, {{}, {1, 3}}) is a[:, 1:3].
+NDArray subarray(const NDArray& array, const std::vector<AxisRange>& ranges);
 // The value's shape is that of the part, or broadcasts to it.
-void assign(NDArray& array, const std::vector<Range>& ranges, const NDArray& value);
-void assign(NDArray& array, const std::vector<Range>& ranges, double value);
+void assign(NDArray& array, const std::vector<AxisRange>& ranges, const NDArray& value);
+void assign(NDArray& array, const std::vector<AxisRange>& ranges, double value);
 
 }  // namespace symbind

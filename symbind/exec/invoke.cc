@@ -208,8 +208,8 @@ std::vector<NDArray> invoke_params(const OpDef& op, const std::vector<NDArray>& 
   return invoke(op, inputs, op.checked_params(copy.get(), "").get(), options);
 }
 
-NDArray invoke_struct(const OpDef& op, std::initializer_list<NDArray> inputs, const void* params) {
-  return invoke_params(op, std::vector<NDArray>(inputs), params, {})[0];
+NDArray invoke_struct(const OpDef& op, const std::vector<NDArray>& inputs, const void* params) {
+  return invoke_params(op, inputs, params, {})[0];
 }
 
 }  // namespace symbind

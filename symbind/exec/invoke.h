@@ -63,6 +63,6 @@ std::vector<NDArray> invoke(const Builder<P>&, const std::vector<NDArray>& input
 }
 
 // What Builder<P> calls on arrays: the first visible output.
-NDArray invoke_struct(const OpDef& op, std::initializer_list<NDArray> inputs, const void* params);
+NDArray invoke_struct(const OpDef& op, const std::vector<NDArray>& inputs, const void* params);
 
 }  // namespace symbind

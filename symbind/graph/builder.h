@@ -64,15 +64,23 @@ struct Builder {
   // On arrays: found when exec/invoke.h is included.
   template <std::same_as<NDArray> Array>
   Array operator()(const Array& a, const P& params = {}) const {
-    return invoke_struct(op_of<P>(), {a}, &params);
+    return invoke_struct(op_of<P>(), std::vector<Array>{a}, &params);
   }
   template <std::same_as<NDArray> Array>
   Array operator()(const Array& a, const Array& b, const P& params = {}) const {
-    return invoke_struct(op_of<P>(), {a, b}, &params);
+    return invoke_struct(op_of<P>(), std::vector<Array>{a, b}, &params);
   }
   template <std::same_as<NDArray> Array>
   Array operator()(const Array& a, const Array& b, const Array& c, const P& params = {}) const {
-    return invoke_struct(op_of<P>(), {a, b, c}, &params);
+    return invoke_struct(op_of<P>(), std::vector<Array>{a, b, c}, &params);
+  }
+  template <std::same_as<NDArray> Array>  // concat({a, b, c, d})
+  Array operator()(std::initializer_list<Array> inputs, const P& params = {}) const {
+    return invoke_struct(op_of<P>(), std::vector<Array>(inputs), &params);
+  }
+  template <std::same_as<NDArray> Array>
+  Array operator()(const std::vector<Array>& inputs, const P& params = {}) const {
+    return invoke_struct(op_of<P>(), inputs, &params);
   }
 };
 

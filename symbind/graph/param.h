@@ -18,7 +18,13 @@
 
 namespace symbind {
 
-using Tuple = std::vector<int64_t>;                         // "(3, 3)"
+// "(3, 3)"; a single number is a tuple of one: .axis = 1.
+class Tuple : public std::vector<int64_t> {
+ public:
+  using std::vector<int64_t>::vector;
+  Tuple(std::integral auto only) : std::vector<int64_t>{static_cast<int64_t>(only)} {}
+  Tuple(std::vector<int64_t> numbers) : std::vector<int64_t>(std::move(numbers)) {}
+};
 using OptionalTuple = std::vector<std::optional<int64_t>>;  // "(None, 2)", for slices
 
 // A field without a default, which the user must give. It reads as its value; whether it was given is kept beside the
@@ -190,6 +196,11 @@ inline auto one_of(std::vector<std::string> words) {
                    },
                    std::move(listing)};
   };
+}
+
+template <size_t count>
+auto one_of(const char* const (&words)[count]) {
+  return one_of(std::vector<std::string>(words, words + count));
 }
 
 // One field, with its type erased: `params` points to the operator's parameter struct.

@@ -8,7 +8,7 @@ namespace {
 
 template <class P>
 Op<P>& with_fields(Op<P>& op) {
-  return op.param(&Activation::act_type, "act_type", "the function to apply", one_of(activation_types()));
+  return op.param(&Activation::act_type, "act_type", "the function to apply", one_of(act_type::all));
 }
 
 // The slope at all but softsign is a function of the value, so the input need not be kept.
@@ -34,11 +34,6 @@ OpDef define_activation_grad(Op<ActivationGrad> op) {
 }
 
 }  // namespace
-
-const std::vector<std::string>& activation_types() {
-  static const std::vector<std::string> types = {"relu", "sigmoid", "softrelu", "softsign", "tanh"};
-  return types;
-}
 
 void register_activation(OpRegistry& registry) {
   add(registry, "Activation", define_activation);

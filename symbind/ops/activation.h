@@ -2,18 +2,17 @@
 #pragma once
 
 #include "symbind/graph/builder.h"
+#include "symbind/ops/choices.h"
 
 namespace symbind {
 
 struct Activation {
-  Required<std::string> act_type = {};  // relu, sigmoid, softrelu, softsign, tanh
+  Required<std::string> act_type = {};  // one of act_type::all
 };
 inline constexpr Builder<Activation> activation;
 
 // (out_grad, output) → data_grad; softsign reads data in place of output.
 struct ActivationGrad : Activation {};
 inline constexpr Builder<ActivationGrad> activation_grad;
-
-const std::vector<std::string>& activation_types();
 
 }  // namespace symbind

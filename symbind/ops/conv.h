@@ -4,6 +4,7 @@
 #include <array>
 
 #include "symbind/graph/builder.h"
+#include "symbind/ops/choices.h"
 
 namespace symbind {
 

@@ -23,7 +23,7 @@ Op<P>& with_convolution_fields(Op<P>& op) {
              one_of({"fastest", "limited_workspace", "off"}))
       .param(&Convolution::cudnn_off, "cudnn_off", "accepted and ignored")
       .param(&Convolution::layout, "layout", "order of the axes of data and output; None: channels second",
-             one_of({"NCW", "NCHW", "NCDHW", "NWC", "NHWC", "NDHWC"}))
+             one_of(data_layout::all))
       .check([](P& p) { complete(p); });
 }
 

@@ -14,7 +14,7 @@ OpDef define_dropout(Op<Dropout> op) {
           "In training, sets each element to zero with probability p and divides the others by 1 - p; otherwise hands "
           "its input on.")
       .param(&Dropout::p, "p", "fraction of the elements that become zero, in [0, 1)", between(0, 1))
-      .param(&Dropout::mode, "mode", "drop in training only, or always", one_of({"always", "training"}))
+      .param(&Dropout::mode, "mode", "drop in training only, or always", one_of(dropout_mode::all))
       .param(&Dropout::axes, "axes", "axes along which all elements share one draw", each_at_least(0))
       .param(&Dropout::cudnn_off, "cudnn_off", "accepted and ignored")
       .check([](Dropout& p) { require(p.p < 1, "p must be below 1: ", p.p); })

@@ -75,7 +75,7 @@ OpDef define_fully_connected(Op<FullyConnected> op) {
 
 OpDef define_fully_connected_activation(Op<FullyConnectedActivation> op) {
   return common(op).param(&FullyConnectedActivation::act_type, "act_type", "the function applied to the result",
-                          one_of(activation_types()));
+                          one_of(act_type::all));
 }
 
 OpDef define_fully_connected_transposed(Op<FullyConnectedTransposed> op) {

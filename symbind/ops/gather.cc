@@ -19,7 +19,7 @@ template <class P>
 Op<P>& take_fields(Op<P>& op) {
   return op.param(&Take::axis, "axis", "the axis to take along, counted from either end")
       .param(&Take::mode, "mode", "indices outside: the nearest there is, counted round, or an error",
-             one_of({"clip", "raise", "wrap"}));
+             one_of(index_mode::of_take));
 }
 
 OpDef define(Op<Take> op) {
@@ -103,7 +103,8 @@ template <class P>
 Op<P>& pick_fields(Op<P>& op) {
   return op.param(&Pick::axis, "axis", "the axis to pick along, counted from either end")
       .param(&Pick::keepdims, "keepdims", "leave the axis in the result with extent 1")
-      .param(&Pick::mode, "mode", "indices outside: the nearest there is, or counted round", one_of({"clip", "wrap"}))
+      .param(&Pick::mode, "mode", "indices outside: the nearest there is, or counted round",
+             one_of(index_mode::of_pick))
       .check([](P& p) { require(p.axis.has_value(), "axis must be given"); });
 }
 

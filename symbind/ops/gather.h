@@ -2,6 +2,7 @@
 #pragma once
 
 #include "symbind/graph/builder.h"
+#include "symbind/ops/choices.h"
 
 namespace symbind {
 
@@ -9,7 +10,7 @@ struct Take {
   int64_t axis = 0;
   std::string mode = "clip";  // what becomes of numbers outside: clip, wrap, raise
 };
-inline constexpr Builder<Take> take_along;
+inline constexpr Builder<Take> take;
 
 struct Embedding {
   Required<int64_t> input_dim = {};

@@ -12,7 +12,7 @@ Op<P>& fields(Op<P>& op) {
       .param(&LeakyReLU::act_type, "act_type",
              "what becomes of negative x: slope·x (leaky), gamma·x for each channel (prelu), x times a random number "
              "(rrelu), slope·(exp(x) - 1) (elu), the same with fixed numbers (selu), x times a probability (gelu)",
-             one_of({"elu", "gelu", "leaky", "prelu", "rrelu", "selu"}))
+             one_of(leaky_type::all))
       .param(&LeakyReLU::slope, "slope", "the slope of leaky and elu")
       .param(&LeakyReLU::lower_bound, "lower_bound", "the least slope of rrelu")
       .param(&LeakyReLU::upper_bound, "upper_bound", "the largest slope of rrelu")

@@ -18,7 +18,7 @@ Op<P>& softmax_fields(Op<P>& op) {
       .param(&SoftmaxOutput::preserve_shape, "preserve_shape", "classes along the last axis")
       .param(&SoftmaxOutput::normalization, "normalization",
              "divide the gradient by the batch size, by the number of labels that are not ignore_label (valid), or not",
-             one_of({"batch", "null", "valid"}))
+             one_of(normalization::all))
       .param(&SoftmaxOutput::out_grad, "out_grad", "multiply with the gradient that arrives")
       .param(&SoftmaxOutput::smooth_alpha, "smooth_alpha", "share of the label spread evenly over the other classes",
              between(0, 1));
@@ -221,7 +221,7 @@ Op<P>& make_loss_fields(Op<P>& op) {
       .param(&MakeLoss::valid_thresh, "valid_thresh", "an element is valid when it is above this")
       .param(&MakeLoss::normalization, "normalization",
              "divide the gradient by the batch size, by the number of valid elements, or not",
-             one_of({"batch", "null", "valid"}));
+             one_of(normalization::all));
 }
 
 OpDef define_make_loss(Op<MakeLoss> op) {

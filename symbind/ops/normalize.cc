@@ -12,7 +12,7 @@ template <class P>
 Op<P>& l2_fields(Op<P>& op) {
   return op.param(&L2Normalization::eps, "eps", "added to the sum of squares")
       .param(&L2Normalization::mode, "mode", "each instance, the channels of each position, or each channel",
-             one_of({"channel", "instance", "spatial"}));
+             one_of(l2_mode::all));
 }
 
 OpDef define(Op<L2Normalization> op) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "symbind/graph/builder.h"
+#include "symbind/ops/choices.h"
 
 namespace symbind {
 

@@ -12,7 +12,7 @@ template <class P>
 Op<P>& pad_fields(Op<P>& op) {
   return op
       .param(&Pad::mode, "mode", "a constant, the nearest element, or the array mirrored at its edge",
-             one_of({"constant", "edge", "reflect"}))
+             one_of(pad_mode::all))
       .param(&Pad::pad_width, "pad_width", "how much before and behind, axis by axis", each_at_least(0))
       .param(&Pad::constant_value, "constant_value", "the constant");
 }

@@ -82,20 +82,19 @@ void infer(const Pooling& p, Shapes& s) {
 template <class P>
 Op<P>& with_fields(Op<P>& op) {
   return op.param(&Pooling::kernel, "kernel", "extent of the window: (w), (h, w) or (d, h, w)", each_at_least(1))
-      .param(&Pooling::pool_type, "pool_type", "what is taken of each window", one_of({"avg", "lp", "max", "sum"}))
+      .param(&Pooling::pool_type, "pool_type", "what is taken of each window", one_of(pool_type::all))
       .param(&Pooling::global_pool, "global_pool",
              "one window over all of the input; kernel, stride and pad are ignored")
       .param(&Pooling::cudnn_off, "cudnn_off", "accepted and ignored")
       .param(&Pooling::pooling_convention, "pooling_convention",
              "how many windows: those that fit (valid), also one that reaches over the end (full), or one per stride "
              "(same, one spatial axis)",
-             one_of({"full", "same", "valid"}))
+             one_of(pooling_convention::all))
       .param(&Pooling::stride, "stride", "step of the window; ones when left out", each_at_least(1))
       .param(&Pooling::pad, "pad", "padding on each side; none when left out", each_at_least(0))
       .param(&Pooling::p_value, "p_value", "the norm of lp pooling: 1, 2 or 3")
       .param(&Pooling::count_include_pad, "count_include_pad", "does a mean count the padding? None: yes")
-      .param(&Pooling::layout, "layout", "order of the axes; None: channels second",
-             one_of({"NCW", "NCHW", "NCDHW", "NWC", "NHWC", "NDHWC"}))
+      .param(&Pooling::layout, "layout", "order of the axes; None: channels second", one_of(data_layout::all))
       .check([](P& p) { complete(p); });
 }
 

@@ -27,8 +27,8 @@ struct Reduce {
   bool keepdims = false;
   bool exclude = false;
 };
-inline constexpr Builder<Reduce<"max">> max_over;
-inline constexpr Builder<Reduce<"min">> min_over;
+inline constexpr Builder<Reduce<"max">> max;
+inline constexpr Builder<Reduce<"min">> min;
 inline constexpr Builder<Reduce<"prod">> prod;
 inline constexpr Builder<Reduce<"nansum">> nansum;
 inline constexpr Builder<Reduce<"nanprod">> nanprod;

@@ -86,7 +86,7 @@ void add_softmax(OpRegistry& registry, std::string doc, Builder<SoftmaxLike<grad
 
 OpDef define_softmax_activation(Op<SoftmaxActivation> op) {
   return op.doc("Softmax of each instance, or with mode channel along axis 1.")
-      .param(&SoftmaxActivation::mode, "mode", "along the last axis, or along axis 1", one_of({"channel", "instance"}))
+      .param(&SoftmaxActivation::mode, "mode", "along the last axis, or along axis 1", one_of(softmax_mode::all))
       .infer_shape([](const SoftmaxActivation& p, Shapes& s) {
         s["data"].meet(s.output());
         const auto data = s["data"];

@@ -3,6 +3,7 @@
 
 #include "symbind/core/fixed_string.h"
 #include "symbind/graph/builder.h"
+#include "symbind/ops/choices.h"
 
 namespace symbind {
 

@@ -66,7 +66,7 @@ OpDef define(Op<TopK> op) {
       .param(&TopK::axis, "axis", axis_doc)
       .param(&TopK::k, "k", "how many; 0: all", at_least(0))
       .param(&TopK::ret_typ, "ret_typ", "what is given: values and places, places, a mask, or values",
-             one_of({"both", "indices", "mask", "value"}))
+             one_of(ret_typ::all))
       .param(&TopK::is_ascend, "is_ascend", "the smallest instead")
       .param(&TopK::dtype, "dtype", "type of places")
       .outputs([](const TopK& p) {

@@ -20,7 +20,7 @@ Op<P>& grid_fields(Op<P>& op) {
   return op
       .param(&GridGenerator::transform_type, "transform_type",
              "affine: data is (batch, 6), matrices of 2 × 3; warp: data is (batch, 2, rows, columns), a flow in pixels",
-             one_of({"affine", "warp"}))
+             one_of(transform_type::of_grid))
       .param(&GridGenerator::target_shape, "target_shape", "rows and columns of an affine grid", each_at_least(0))
       .check([](P& p) {
         if (p.transform_type == "affine") check_target(p.target_shape);
@@ -100,8 +100,8 @@ template <class P>
 Op<P>& transformer_fields(Op<P>& op) {
   return op.param(&SpatialTransformer::target_shape, "target_shape", "rows and columns of the result", each_at_least(0))
       .param(&SpatialTransformer::transform_type, "transform_type", "loc is (batch, 6), matrices of 2 × 3",
-             one_of({"affine"}))
-      .param(&SpatialTransformer::sampler_type, "sampler_type", "how pixels are read", one_of({"bilinear"}))
+             one_of(transform_type::of_transformer))
+      .param(&SpatialTransformer::sampler_type, "sampler_type", "how pixels are read", one_of(sampler_type::all))
       .param(&SpatialTransformer::cudnn_off, "cudnn_off", "accepted and ignored")
       .check([](P& p) { check_target(p.target_shape); });
 }

@@ -15,9 +15,9 @@ Op<P>& fields(Op<P>& op) {
       .param(&UpSampling::num_filter, "num_filter", "for bilinear sampling: the number of channels", at_least(0))
       .param(&UpSampling::sample_type, "sample_type",
              "nearest: every element becomes a block; bilinear: it is spread by a weight of its channel",
-             one_of({"bilinear", "nearest"}))
+             one_of(sample_type::all))
       .param(&UpSampling::multi_input_mode, "multi_input_mode", "several inputs are joined along channels, or added",
-             one_of({"concat", "sum"}))
+             one_of(multi_input_mode::all))
       .param(&UpSampling::num_args, "num_args", "number of inputs; all become as large as the first", between(1, 1000))
       .param(&UpSampling::workspace, "workspace", "accepted and ignored", at_least(0))
       .check([](P& p) {

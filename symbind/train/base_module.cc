@@ -92,9 +92,9 @@ std::vector<NDArray> without_padding(BaseModule& module, const DataBatch& batch)
   for (size_t i = 0; i < outputs.size(); ++i) {
     const int axis = module.output_batch_axis(i);
     if (axis < 0 || axis >= outputs[i].rank() || outputs[i].shape()[axis] != batch_size) continue;
-    std::vector<Range> ranges(static_cast<size_t>(axis) + 1);
+    std::vector<AxisRange> ranges(static_cast<size_t>(axis) + 1);
     ranges.back() = {0, batch_size - batch.pad};
-    outputs[i] = axis == 0 ? outputs[i].slice(0, batch_size - batch.pad) : take(outputs[i], ranges);
+    outputs[i] = axis == 0 ? outputs[i].slice(0, batch_size - batch.pad) : subarray(outputs[i], ranges);
   }
   return outputs;
 }

@@ -26,9 +26,9 @@ bool contains(const std::vector<std::string>& names, const std::string& name) {
 NDArray part_of(const NDArray& array, int axis, BatchSlice slice) {
   if (axis < 0 || (slice.begin == 0 && slice.end == array.shape()[axis])) return array;
   if (axis == 0) return array.slice(slice.begin, slice.end);
-  std::vector<Range> ranges(static_cast<size_t>(axis) + 1);
+  std::vector<AxisRange> ranges(static_cast<size_t>(axis) + 1);
   ranges.back() = {slice.begin, slice.end};
-  return take(array, ranges);
+  return subarray(array, ranges);
 }
 
 std::vector<int> batch_axes(const std::vector<DataDesc>& descriptions) {

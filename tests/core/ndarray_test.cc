@@ -49,6 +49,17 @@ TEST(NDArray, IsCreatedOnEveryDeviceInEveryType) {
   }
 }
 
+TEST(NDArray, TakesItsShapeFromNestedBraces) {
+  EXPECT_EQ(array({1, 2, 3}).shape(), (Shape{3}));
+  const NDArray matrix = array({{1, 2}, {3, 4}, {5, 6}});
+  EXPECT_EQ(matrix.shape(), (Shape{3, 2}));
+  EXPECT_EQ(matrix.to_vector<float>(), (Floats{1, 2, 3, 4, 5, 6}));
+  EXPECT_EQ(array({{1}, {2}}).shape(), (Shape{2, 1}));
+  EXPECT_EQ(array({{{1, 2}, {3, 4}}}).shape(), (Shape{1, 2, 2}));
+  EXPECT_EQ(array({{1, 2}}, cpu(), DType::int64).to_vector<int64_t>(), (std::vector<int64_t>{1, 2}));
+  EXPECT_TRUE(fails_with([] { array({{1, 2}, {3}}); }, "rows must have one shape: (2,) and (1,)"));
+}
+
 TEST(NDArray, CountsWithArange) {
   EXPECT_EQ(arange(0, 5).to_vector<float>(), (Floats{0, 1, 2, 3, 4}));
   EXPECT_EQ(arange(1, 2, 0.25).to_vector<float>(), (Floats{1, 1.25, 1.5, 1.75}));

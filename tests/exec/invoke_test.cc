@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "symbind/exec/indexing.h"
+#include "symbind/ops/all.h"
 
 #include "tests/support/arrays.h"
 
@@ -27,6 +28,29 @@ TEST(Invoke, RunsAnyOperatorByName) {
     EXPECT_EQ(invoke("dot", {x, x})[0].to_vector<float>(), (Floats{-5, 6, -9, 10}));
     EXPECT_EQ(invoke("Concat", {x, x}, {{"dim", "0"}})[0].shape(), (Shape{4, 2}));
   }
+}
+
+TEST(Invoke, BuildersTakeAnyNumberOfArrays) {
+  const NDArray a = array({{1, 2}}), b = array({{3, 4}}), c = array({{5, 6}}), d = array({{7, 8}});
+  EXPECT_EQ(concat({a, b, c, d}, {.dim = 0}).shape(), (Shape{4, 2}));
+  EXPECT_EQ(concat({a, b}).to_vector<float>(), (Floats{1, 2, 3, 4}));
+  EXPECT_EQ(add_n(std::vector<NDArray>{a, b, c, d}).to_vector<float>(), (Floats{16, 20}));
+}
+
+TEST(Invoke, ASingleAxisIsANumber) {
+  const NDArray x = array({{1, 2}, {3, 5}});
+  EXPECT_EQ(sum(x, {.axis = 1}).to_vector<float>(), (Floats{3, 8}));
+  EXPECT_EQ(max(x, {.axis = 0}).to_vector<float>(), (Floats{3, 5}));
+  EXPECT_EQ(max(x, {.axis = {0, 1}}).item(), 5);
+}
+
+TEST(Invoke, ChoicesAreConstantsOrText) {
+  const NDArray x = array({{{{1, 2}, {3, 6}}}});
+  const Tuple kernel{2, 2};
+  EXPECT_EQ(pooling(x, {.kernel = kernel, .pool_type = pool_type::avg}).item(), 3);
+  EXPECT_EQ(pooling(x, {.kernel = kernel, .pool_type = "max"}).item(), 6);
+  EXPECT_TRUE(
+      fails_with([&] { pooling(x, {.kernel = kernel, .pool_type = "mean"}); }, "must be one of avg, lp, max, sum"));
 }
 
 TEST(Invoke, KnowsAliases) {
@@ -166,11 +190,11 @@ TEST(Invoke, LeavesTheCallersFloatingPointStateAlone) {
 
 TEST(Indexing, TakesPartsAlongAnyAxis) {
   const NDArray a = counted({3, 4});
-  EXPECT_EQ(take(a, {{}, {1, 3}}).to_vector<float>(), (Floats{2, 3, 6, 7, 10, 11}));
-  EXPECT_EQ(take(a, {{1, 2}}).to_vector<float>(), (Floats{5, 6, 7, 8}));
-  EXPECT_EQ(take(a, {{std::nullopt, std::nullopt, 2}, {3, std::nullopt}}).to_vector<float>(), (Floats{4, 12}));
-  EXPECT_EQ(take(a, {{}, {-1, std::nullopt}}).to_vector<float>(), (Floats{4, 8, 12}));
-  EXPECT_EQ(take(a, {{std::nullopt, std::nullopt, -1}, {0, 1}}).to_vector<float>(), (Floats{9, 5, 1}));
+  EXPECT_EQ(subarray(a, {{}, {1, 3}}).to_vector<float>(), (Floats{2, 3, 6, 7, 10, 11}));
+  EXPECT_EQ(subarray(a, {{1, 2}}).to_vector<float>(), (Floats{5, 6, 7, 8}));
+  EXPECT_EQ(subarray(a, {{std::nullopt, std::nullopt, 2}, {3, std::nullopt}}).to_vector<float>(), (Floats{4, 12}));
+  EXPECT_EQ(subarray(a, {{}, {-1, std::nullopt}}).to_vector<float>(), (Floats{4, 8, 12}));
+  EXPECT_EQ(subarray(a, {{std::nullopt, std::nullopt, -1}, {0, 1}}).to_vector<float>(), (Floats{9, 5, 1}));
 }
 
 TEST(Indexing, AssignsToParts) {
@@ -194,8 +218,8 @@ TEST(Indexing, AssignsWhateverStoodThereAndConverts) {
 TEST(Indexing, TakesStepsLongerThanTheAxis) {
   const NDArray a = counted({4});
   const int64_t longest = std::numeric_limits<int64_t>::max();
-  EXPECT_EQ(take(a, {{1, std::nullopt, longest}}).to_vector<float>(), (Floats{2}));
-  EXPECT_EQ(take(a, {{std::nullopt, std::nullopt, -longest}}).to_vector<float>(), (Floats{4}));
+  EXPECT_EQ(subarray(a, {{1, std::nullopt, longest}}).to_vector<float>(), (Floats{2}));
+  EXPECT_EQ(subarray(a, {{std::nullopt, std::nullopt, -longest}}).to_vector<float>(), (Floats{4}));
 }
 
 }  // namespace

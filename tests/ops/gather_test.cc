@@ -19,12 +19,12 @@ const NDArray rows = counted({3, 2});
 TEST(Take, SaysWhichNumberIsOutside) {
   EXPECT_TRUE(fails_with(
       [] {
-        invoke(take_along, {rows, array({0, 3})}, {.mode = "raise"});
+        invoke(take, {rows, array({0, 3})}, {.mode = "raise"});
       },
       "[take]", "index 3", "length 3"));
-  EXPECT_TRUE(fails_with([] { invoke(take_along, {rows, array({-1})}, {.mode = "raise"}); }, "index -1"));
-  EXPECT_EQ(invoke(take_along, {rows, array({-1, 9})}, {})[0].to_vector<float>(), (Floats{1, 2, 5, 6}));
-  EXPECT_EQ(invoke(take_along, {rows, array({-1, 4})}, {.mode = "wrap"})[0].to_vector<float>(), (Floats{5, 6, 3, 4}));
+  EXPECT_TRUE(fails_with([] { invoke(take, {rows, array({-1})}, {.mode = "raise"}); }, "index -1"));
+  EXPECT_EQ(invoke(take, {rows, array({-1, 9})}, {})[0].to_vector<float>(), (Floats{1, 2, 5, 6}));
+  EXPECT_EQ(invoke(take, {rows, array({-1, 4})}, {.mode = "wrap"})[0].to_vector<float>(), (Floats{5, 6, 3, 4}));
 }
 
 TEST(Embedding, AddsTheGradientsOfRepeatedRows) {
