@@ -1,6 +1,7 @@
 // The CPU's implementation lists: oneDNN's where it is there and accepts a node, then our own for what it computes
 // slowly or not at all, and the plain ones, which accept everything.
 #include "symbind/backend/cpu/as_float.h"
+#include "symbind/backend/cpu/conv_depthwise.h"
 #include "symbind/backend/cpu/conv_gemm.h"
 #include "symbind/backend/cpu/families.h"
 #include "symbind/backend/cpu/onednn.h"
@@ -30,6 +31,7 @@ class CpuTarget final : public Target {
   CpuTarget() {
     using namespace cpu_backend;
     add_winograd(table_);
+    add_conv_depthwise(table_);
     add_onednn(table_);
     add_as_float(table_);
     add_activation(table_);
