@@ -84,10 +84,10 @@ class DepthwiseConvolution final : public Kernel {
  public:
   // Forward, with what is done besides. Filter f reads channel f / multiplier.
   DepthwiseConvolution(const ConvolutionSize& size, const ConvolutionFused& around, const NodeView& node)
-      : DepthwiseConvolution(size, around, forward_work(size), size.group_filters(), 1, node) {}
+      : DepthwiseConvolution(size, around, in_bands(forward_work(size)), size.group_filters(), 1, node) {}
   // The data's gradient: channel c sums over its filters.
   DepthwiseConvolution(const ConvolutionSize& size, const NodeView& node)
-      : DepthwiseConvolution(size, without_bias(), grad_data_work(size), 1, size.group_filters(), node) {}
+      : DepthwiseConvolution(size, without_bias(), in_bands(grad_data_work(size)), 1, size.group_filters(), node) {}
 
   void prepare(const Args& args) override {
     auto* const weights = static_cast<float*>(args.kept);
@@ -108,7 +108,9 @@ class DepthwiseConvolution final : public Kernel {
   struct PassSums {
     Grid grid;
     std::vector<int64_t> offsets, numbers;  // of the taps of all planes read, and of their weights
+    bool in_order;                          // are their weights adjacent?
     Extents first, step;
+    int64_t dense_at;  // where the results begin, if they are adjacent; else -1
   };
 
   static ConvolutionFused without_bias() {
@@ -130,7 +132,6 @@ class DepthwiseConvolution final : public Kernel {
         sources_(sources),
         taps_(size.kernel_size()) {
     for (const Pass& pass : work.passes) add_pass(pass);
-    is_dense_ = passes_.size() == 1 && work.passes[0].grid == work.out;
     int64_t reached = 0;
     for (const Pass& pass : work.passes) reached += volume(pass.grid);
     leaves_zeros_ = reached < results_.plane();
@@ -138,13 +139,18 @@ class DepthwiseConvolution final : public Kernel {
   }
 
   void add_pass(const Pass& pass) {
-    PassSums sums{padded_.grid(pass), {}, {}, pass.first, pass.step};
+    const bool whole = pass.grid[2] == out_[2] && (pass.grid[1] == out_[1] || pass.grid[0] == 1);
+    const int64_t start = (pass.first[0] * out_[1] + pass.first[1]) * out_[2];
+    const bool is_dense = whole && pass.step == Extents{1, 1, 1};
+    PassSums sums{padded_.grid(pass), {}, {}, true, pass.first, pass.step, is_dense ? start : -1};
     const std::vector<int64_t> offsets = padded_.offsets(pass);
     for (int64_t source = 0; source < sources_; ++source)
       for (size_t k = 0; k < offsets.size(); ++k) {
         sums.offsets.push_back(source * source_step() + offsets[k]);
         sums.numbers.push_back(source * taps_ + pass.taps[k].number);
       }
+    for (size_t k = 1; k < sums.numbers.size(); ++k)
+      sums.in_order = sums.in_order && sums.numbers[k] == sums.numbers[k - 1] + 1;
     most_taps_ = std::max(most_taps_, static_cast<int64_t>(sums.offsets.size()));
     passes_.push_back(std::move(sums));
   }
@@ -231,16 +237,20 @@ class DepthwiseConvolution final : public Kernel {
     const bool has_bias = at_.bias >= 0 || around_.has_norms();
     const float start = has_bias ? biases[channel] : 0.0f;
     if (leaves_zeros_) std::fill(to, to + results_.plane(), 0.0f);
+    const Kernels& kernels = depthwise::kernels();
     for (const PassSums& pass : passes_) {
       const auto taps = static_cast<int64_t>(pass.offsets.size());
-      const float* const own = weights + channel * sources_ * taps_;
-      for (int64_t k = 0; k < taps; ++k) scratch.weights[k] = own[pass.numbers[static_cast<size_t>(k)]];
-      float* const sums = is_dense_ && may_write_on ? to : scratch.sums;
-      kernels().convolve(pass.grid, from, {pass.offsets.data(), taps}, scratch.weights, start, sums);
-      if (!is_dense_)
-        spread(pass, sums, to);
-      else if (sums != to)
-        std::copy(sums, sums + results_.plane(), to);
+      const float* own = weights + channel * sources_ * taps_;
+      if (pass.in_order && taps > 0) {
+        own += pass.numbers[0];
+      } else {
+        for (int64_t k = 0; k < taps; ++k) scratch.weights[k] = own[pass.numbers[static_cast<size_t>(k)]];
+        own = scratch.weights;
+      }
+      const bool is_dense = pass.dense_at >= 0;
+      float* const sums = is_dense && may_write_on ? to + pass.dense_at : scratch.sums;
+      kernels.convolve(pass.grid, from, {pass.offsets.data(), taps}, own, start, sums);
+      if (!is_dense || !may_write_on) spread(pass, sums, to);
     }
   }
   int64_t filters() const { return weight_.shape[0]; }
@@ -275,7 +285,7 @@ class DepthwiseConvolution final : public Kernel {
   int64_t sharers_, sources_;  // results that read the same plane; planes that a result reads
   int64_t taps_, most_taps_ = 0;
   std::vector<PassSums> passes_;
-  bool is_dense_, leaves_zeros_;
+  bool leaves_zeros_;
   int64_t block_, pieces_, copy_elements_, sums_elements_, piece_elements_;
 };
 

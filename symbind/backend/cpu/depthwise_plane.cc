@@ -6,6 +6,8 @@
 namespace symbind::cpu_backend::depthwise {
 namespace {
 
+constexpr int64_t band_effort = 40;  // multiply-adds of vectors that cost as much as a further pass
+
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t volume(const Extents& extents) { return extents[0] * extents[1] * extents[2]; }
 
@@ -56,7 +58,51 @@ PlaneWork simplified(PlaneWork work) {
   return work;
 }
 
+// Rows of outputs near the edge that see the same few kernel positions, as passes of their own. `together` rows are
+// computed at a time and see what any of them does.
+std::vector<Pass> bands(const Pass& pass, int64_t rows_in, int64_t together) {
+  std::vector<Pass> found;
+  for (int64_t row = 0; row < pass.grid[1]; row += together) {
+    const int64_t rows = std::min(together, pass.grid[1] - row);
+    std::vector<Tap> seen;
+    for (const Tap& tap : pass.taps) {
+      const int64_t first = row * pass.stride[1] + tap.offset[1], last = first + (rows - 1) * pass.stride[1];
+      if (last >= 0 && first < rows_in) seen.push_back(tap);
+    }
+    const auto is_same = [](const Tap& a, const Tap& b) { return a.number == b.number; };
+    if (!found.empty() &&
+        std::equal(seen.begin(), seen.end(), found.back().taps.begin(), found.back().taps.end(), is_same)) {
+      found.back().grid[1] += rows;
+      continue;
+    }
+    found.push_back(pass);
+    found.back().grid[1] = rows;
+    found.back().first[1] += row * pass.step[1];
+    found.back().taps = std::move(seen);
+  }
+  // Offsets are counted from the first row of a band.
+  for (Pass& band : found)
+    for (Tap& tap : band.taps) tap.offset[1] += (band.first[1] - pass.first[1]) / pass.step[1] * pass.stride[1];
+  return found;
+}
+
 }  // namespace
+
+PlaneWork in_bands(const PlaneWork& work) {
+  PlaneWork result{work.in, work.out, {}};
+  for (const Pass& pass : work.passes) {
+    std::vector<Pass> parts{pass};
+    if (pass.grid[0] == 1) {
+      const int64_t vectors = ceil_div(pass.grid[2], slack);
+      parts = bands(pass, work.in[1], vectors == 1 ? 8 : vectors == 2 ? 4 : 2);
+      auto saved = pass.grid[1] * static_cast<int64_t>(pass.taps.size()) * vectors;
+      for (const Pass& band : parts) saved -= band.grid[1] * static_cast<int64_t>(band.taps.size()) * vectors;
+      if (saved < band_effort * static_cast<int64_t>(parts.size())) parts = {pass};
+    }
+    result.passes.insert(result.passes.end(), parts.begin(), parts.end());
+  }
+  return result;
+}
 
 PlaneWork forward_work(const ConvolutionSize& size) {
   return simplified({size.in, size.out, {conv_view::forward_pass(size)}});

@@ -19,6 +19,8 @@ struct PlaneWork {
 };
 PlaneWork forward_work(const ConvolutionSize& size);
 PlaneWork grad_data_work(const ConvolutionSize& size);
+// The same without the products with rows of padding, where leaving these out is worth further passes.
+PlaneWork in_bands(const PlaneWork& work);
 
 class PaddedPlane {
  public:
