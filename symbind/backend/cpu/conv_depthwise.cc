@@ -25,6 +25,8 @@ using namespace depthwise;
 
 constexpr int64_t block_elements = 1 << 14;  // of the planes that are converted together
 constexpr int64_t thread_effort = 1 << 15;   // worth a thread, in elements read or written
+constexpr int64_t small_planes = 96;         // elements read and written: fewer, and vectors run over planes
+constexpr int64_t small_products = 1 << 12;  // at most, of such a plane
 constexpr int64_t most_multiplier = 4;       // filters of a channel; with more, products of matrices share their loads
 constexpr int64_t most_copied = 1 << 22;     // elements of a padded plane
 
@@ -135,6 +137,8 @@ class DepthwiseConvolution final : public Kernel {
     int64_t reached = 0;
     for (const Pass& pass : work.passes) reached += volume(pass.grid);
     leaves_zeros_ = reached < results_.plane();
+    const bool is_small = data_.plane() + results_.plane() <= small_planes && count_products(work) <= small_products;
+    if (is_small && sharers == 1 && sources == 1) together_ = products_of(work);
     set_memory(threads_for(size));
   }
 
@@ -156,6 +160,7 @@ class DepthwiseConvolution final : public Kernel {
   }
 
   int64_t source_step() const { return padded_.is_copied() ? padded_.elements() : data_.plane(); }
+  bool is_together() const { return !together_.ends.empty(); }
   bool has_finish() const { return around_.sum || !around_.act_type.empty(); }
 
   void set_memory(int64_t threads) {
@@ -165,6 +170,11 @@ class DepthwiseConvolution final : public Kernel {
     pieces_ = std::clamp<int64_t>(results_.count(), 1, threads);
     copy_elements_ = round_up(sources_ * source_step() + slack, 16);
     sums_elements_ = round_up(results_.plane() + slack, 16);
+    if (is_together()) {
+      copy_elements_ = data_.plane() * plane_lanes;
+      sums_elements_ = results_.plane() * plane_lanes;
+      most_taps_ = (taps_ + 1) * plane_lanes;
+    }
     piece_elements_ = copy_elements_ + sums_elements_ + round_up(most_taps_, 16) +
                       data_.block_room((block_ / sharers_ + 2) * sources_) + 2 * results_.block_room(block_);
     scratch_bytes = static_cast<size_t>(pieces_ * piece_elements_) * sizeof(float);
@@ -190,6 +200,17 @@ class DepthwiseConvolution final : public Kernel {
     return s;
   }
 
+  // In float32.
+  struct Weights {
+    const float *weight, *bias;  // no bias: null
+  };
+  Weights weights_of(const Args& args) const {
+    const bool has_bias = at_.bias >= 0 || around_.has_norms();
+    if (kept_bytes == 0) return {args.in<float>(1), has_bias ? args.in<float>(static_cast<size_t>(at_.bias)) : nullptr};
+    const auto* const weights = static_cast<const float*>(args.kept);
+    return {weights, has_bias ? weights + weight_.shape.size() : nullptr};
+  }
+
   void run_share(const Args& args, int64_t first, int64_t last, float* memory) const {
     const Scratch scratch = divided(memory);
     std::fill(scratch.copy, scratch.copy + copy_elements_, 0.0f);
@@ -198,21 +219,54 @@ class DepthwiseConvolution final : public Kernel {
       const int64_t source = begin / sharers_ * sources_, source_end = ((end - 1) / sharers_ + 1) * sources_;
       const float* const data = data_.read(args.inputs[0], source, source_end, scratch.data);
       float* const results = results_.writable(args.outputs[0], begin, scratch.results);
-      int64_t copied = -1;
-      for (int64_t plane = begin; plane < end; ++plane) {
-        const int64_t from = plane / sharers_ * sources_;
-        const bool may_read_on = !data_.is_float() || (data_.count() - from - sources_) * data_.plane() >= slack;
-        const bool may_write_on = !results_.is_float() || (last - plane - 1) * results_.plane() >= slack;
-        const float* const planes = data + (from - source) * data_.plane();
-        const bool in_copy = padded_.is_copied() || !may_read_on;
-        if (in_copy && copied != from) copy(planes, scratch.copy);
-        copied = from;
-        convolve(args, plane, in_copy ? scratch.copy : planes, scratch, may_write_on,
-                 results + (plane - begin) * results_.plane());
-      }
+      const Weights weights = weights_of(args);
+      if (is_together())
+        for (int64_t plane = begin; plane < end; plane += plane_lanes)
+          convolve_together(weights, plane, std::min(plane_lanes, end - plane), data + (plane - source) * data_.plane(),
+                            scratch, results + (plane - begin) * results_.plane());
+      else
+        convolve_planes(weights, begin, end, last, data, scratch, results);
       finish(args, begin, end, scratch, results);
       results_.written(args.outputs[0], begin, end, results);
     }
+  }
+
+  // Planes [begin, end) of a share that ends with plane `last`.
+  void convolve_planes(const Weights& weights, int64_t begin, int64_t end, int64_t last, const float* data,
+                       const Scratch& scratch, float* results) const {
+    int64_t copied = -1;
+    for (int64_t plane = begin; plane < end; ++plane) {
+      const int64_t from = plane / sharers_ * sources_;
+      const bool may_read_on = !data_.is_float() || (data_.count() - from - sources_) * data_.plane() >= slack;
+      const bool may_write_on = !results_.is_float() || (last - plane - 1) * results_.plane() >= slack;
+      const float* const planes = data + (from - begin / sharers_ * sources_) * data_.plane();
+      const bool in_copy = padded_.is_copied() || !may_read_on;
+      if (in_copy && copied != from) copy(planes, scratch.copy);
+      copied = from;
+      convolve(weights, plane, in_copy ? scratch.copy : planes, scratch, may_write_on,
+               results + (plane - begin) * results_.plane());
+    }
+  }
+
+  // `count` small planes from `first` on. Their elements are brought next to each other, and back.
+  void convolve_together(const Weights& weights, int64_t first, int64_t count, const float* data,
+                         const Scratch& scratch, float* results) const {
+    const auto used = static_cast<int64_t>(together_.weights.size());
+    float* const start = scratch.weights + used * plane_lanes;
+    int64_t channel = first % filters();
+    for (int64_t lane = 0; lane < count; ++lane) {
+      const float* const plane = data + lane * data_.plane();
+      for (int64_t i = 0; i < data_.plane(); ++i) scratch.copy[i * plane_lanes + lane] = plane[i];
+      const float* const own = weights.weight + channel * taps_;
+      for (int64_t k = 0; k < used; ++k)
+        scratch.weights[k * plane_lanes + lane] = own[together_.weights[static_cast<size_t>(k)]];
+      start[lane] = weights.bias ? weights.bias[channel] : 0.0f;
+      if (++channel == filters()) channel = 0;
+    }
+    kernels().convolve_together(together_, scratch.copy, scratch.weights, start, scratch.sums);
+    for (int64_t lane = 0; lane < count; ++lane)
+      for (int64_t i = 0; i < results_.plane(); ++i)
+        results[lane * results_.plane() + i] = scratch.sums[i * plane_lanes + lane];
   }
 
   void copy(const float* planes, float* to) const {
@@ -226,21 +280,15 @@ class DepthwiseConvolution final : public Kernel {
   }
 
   // All passes over one plane.
-  void convolve(const Args& args, int64_t plane, const float* from, const Scratch& scratch, bool may_write_on,
+  void convolve(const Weights& weights, int64_t plane, const float* from, const Scratch& scratch, bool may_write_on,
                 float* to) const {
     const int64_t channel = plane % (filters() / sources_);
-    const bool kept = kept_bytes > 0;
-    const float* const weights = kept ? static_cast<const float*>(args.kept) : args.in<float>(1);
-    const float* const biases = kept            ? weights + weight_.shape.size()
-                                : at_.bias >= 0 ? args.in<float>(static_cast<size_t>(at_.bias))
-                                                : nullptr;
-    const bool has_bias = at_.bias >= 0 || around_.has_norms();
-    const float start = has_bias ? biases[channel] : 0.0f;
+    const float start = weights.bias ? weights.bias[channel] : 0.0f;
     if (leaves_zeros_) std::fill(to, to + results_.plane(), 0.0f);
     const Kernels& kernels = depthwise::kernels();
     for (const PassSums& pass : passes_) {
       const auto taps = static_cast<int64_t>(pass.offsets.size());
-      const float* own = weights + channel * sources_ * taps_;
+      const float* own = weights.weight + channel * sources_ * taps_;
       if (pass.in_order && taps > 0) {
         own += pass.numbers[0];
       } else {
@@ -285,6 +333,7 @@ class DepthwiseConvolution final : public Kernel {
   int64_t sharers_, sources_;  // results that read the same plane; planes that a result reads
   int64_t taps_, most_taps_ = 0;
   std::vector<PassSums> passes_;
+  Products together_;  // none: vectors run along rows
   bool leaves_zeros_;
   int64_t block_, pieces_, copy_elements_, sums_elements_, piece_elements_;
 };

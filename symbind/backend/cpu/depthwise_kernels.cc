@@ -130,6 +130,29 @@ template <int Bytes>
   if (vectors == 4) with.template operator()<4>();
 }
 
+template <int Bytes>
+[[gnu::always_inline]] inline void together_in(const Products& products, const float* source, const float* weights,
+                                               const float* start, float* to) {
+  constexpr int vectors = static_cast<int>(plane_lanes / lanes_of<Bytes>);
+  int32_t first = 0;
+  for (const int32_t end : products.ends) {
+    typename VectorOf<Bytes>::type sums[vectors];
+#pragma GCC unroll 4
+    for (int v = 0; v < vectors; ++v) sums[v] = load<Bytes>(start + v * lanes_of<Bytes>);
+    for (; first < end; ++first) {
+      const Product product = products.list[static_cast<size_t>(first)];
+      const float* const element = source + product.source * plane_lanes;
+      const float* const weight = weights + product.weight * plane_lanes;
+#pragma GCC unroll 4
+      for (int v = 0; v < vectors; ++v)
+        sums[v] += load<Bytes>(element + v * lanes_of<Bytes>) * load<Bytes>(weight + v * lanes_of<Bytes>);
+    }
+#pragma GCC unroll 4
+    for (int v = 0; v < vectors; ++v) store<Bytes>(to + v * lanes_of<Bytes>, sums[v]);
+    to += plane_lanes;
+  }
+}
+
 // ---- Products summed over outputs -----------------------------------------------------------------------------------
 
 // The width that wastes least of the rows, where narrower vectors are cheaper.
@@ -267,27 +290,31 @@ template <int Bytes>
     for (int64_t i = 0; i < count; ++i) data[i] = data[i] < 0 ? 0 : data[i];
 }
 
-#define SYMBIND_DEPTHWISE(name, target, Bytes)                                                                   \
-  target void convolve_##name(const Grid& grid, const float* source, const Taps& taps, const float* weights,     \
-                              float start, float* to) {                                                          \
-    convolve_in<Bytes>(grid, source, taps, weights, start, to);                                                  \
-  }                                                                                                              \
-  target void dots_##name(const Grid& grid, const float* grad, int64_t grad_step, const float* source,           \
-                          const Taps& taps, double* sums) {                                                      \
-    dots_in<Bytes>(grid, grad, grad_step, source, taps, sums);                                                   \
-  }                                                                                                              \
-  int64_t dot_lanes_##name(int64_t columns) { return dot_lanes_in<Bytes>(columns); }                             \
-  target double sum_##name(const float* data, int64_t count) {                                                   \
-    return sum_in_lanes(                                                                                         \
-        count, [=](int64_t i) __attribute__((always_inline)) { return data[i]; });                               \
-  }                                                                                                              \
-  target void copy_rows_##name(const std::vector<RowCopy>& rows, int64_t stride, const float* from, float* to) { \
-    copy_rows_in<Bytes>(rows, stride, from, to);                                                                 \
-  }                                                                                                              \
-  target void finish_##name(float* data, const float* added, bool relu, int64_t count) {                         \
-    finish_in(data, added, relu, count);                                                                         \
-  }                                                                                                              \
-  constexpr Kernels kernels_##name{convolve_##name, dots_##name,      dot_lanes_##name,                          \
+#define SYMBIND_DEPTHWISE(name, target, Bytes)                                                                         \
+  target void convolve_##name(const Grid& grid, const float* source, const Taps& taps, const float* weights,           \
+                              float start, float* to) {                                                                \
+    convolve_in<Bytes>(grid, source, taps, weights, start, to);                                                        \
+  }                                                                                                                    \
+  target void together_##name(const Products& products, const float* source, const float* weights, const float* start, \
+                              float* to) {                                                                             \
+    together_in<Bytes>(products, source, weights, start, to);                                                          \
+  }                                                                                                                    \
+  target void dots_##name(const Grid& grid, const float* grad, int64_t grad_step, const float* source,                 \
+                          const Taps& taps, double* sums) {                                                            \
+    dots_in<Bytes>(grid, grad, grad_step, source, taps, sums);                                                         \
+  }                                                                                                                    \
+  int64_t dot_lanes_##name(int64_t columns) { return dot_lanes_in<Bytes>(columns); }                                   \
+  target double sum_##name(const float* data, int64_t count) {                                                         \
+    return sum_in_lanes(                                                                                               \
+        count, [=](int64_t i) __attribute__((always_inline)) { return data[i]; });                                     \
+  }                                                                                                                    \
+  target void copy_rows_##name(const std::vector<RowCopy>& rows, int64_t stride, const float* from, float* to) {       \
+    copy_rows_in<Bytes>(rows, stride, from, to);                                                                       \
+  }                                                                                                                    \
+  target void finish_##name(float* data, const float* added, bool relu, int64_t count) {                               \
+    finish_in(data, added, relu, count);                                                                               \
+  }                                                                                                                    \
+  constexpr Kernels kernels_##name{convolve_##name, together_##name,  dots_##name,  dot_lanes_##name,                  \
                                    sum_##name,      copy_rows_##name, finish_##name};
 
 SYMBIND_DEPTHWISE(baseline, , 16)

@@ -28,10 +28,25 @@ struct RowCopy {
   int64_t from, to, count;
 };
 
+// One product of a small plane: an element of the source and a weight, by index.
+struct Product {
+  int32_t source, weight;
+};
+// Output i sums the products [ends[i - 1], ends[i]).
+struct Products {
+  std::vector<Product> list;
+  std::vector<int32_t> ends;
+  std::vector<int32_t> weights;  // the positions of the kernel that are read at all
+};
+inline constexpr int64_t plane_lanes = 16;  // planes that are convolved together where they are small
+
 struct Kernels {
   // to = start + Σ weights[k] · source[offsets[k] + …] for every output, row after row without gaps.
   void (*convolve)(const Grid& grid, const float* source, const Taps& taps, const float* weights, float start,
                    float* to);
+  // The same for plane_lanes planes, number i of all planes adjacent in each array.
+  void (*convolve_together)(const Products& products, const float* source, const float* weights, const float* start,
+                            float* to);
   // sums[k] += Σ grad · source[offsets[k] + …] over all outputs. Rows of the gradient are `grad_step` apart; behind the
   // columns of each are zeros up to a multiple of dot_lanes(columns), and what the source has there is finite.
   void (*dots)(const Grid& grid, const float* grad, int64_t grad_step, const float* source, const Taps& taps,

@@ -111,6 +111,50 @@ PlaneWork grad_data_work(const ConvolutionSize& size) {
   return simplified({size.out, size.in, conv_view::grad_data_passes(size)});
 }
 
+int64_t count_products(const PlaneWork& work) {
+  int64_t products = 0;
+  for (const Pass& pass : work.passes) products += volume(pass.grid) * static_cast<int64_t>(pass.taps.size());
+  return products;
+}
+
+Products products_of(const PlaneWork& work) {
+  std::vector<std::vector<Product>> outputs(static_cast<size_t>(volume(work.out)));
+  const auto index = [](const Extents& at, const Extents& extents) {
+    return (at[0] * extents[1] + at[1]) * extents[2] + at[2];
+  };
+  for (const Pass& pass : work.passes)
+    for (int64_t position = 0; position < volume(pass.grid); ++position) {
+      Extents place, target;
+      int64_t rest = position;
+      for (size_t axis = 3; axis-- > 0; rest /= pass.grid[axis]) {
+        place[axis] = rest % pass.grid[axis];
+        target[axis] = pass.first[axis] + pass.step[axis] * place[axis];
+      }
+      for (const Tap& tap : pass.taps) {
+        Extents element;
+        bool is_inside = true;
+        for (size_t axis = 0; axis < 3; ++axis) {
+          element[axis] = place[axis] * pass.stride[axis] + tap.offset[axis];
+          is_inside = is_inside && element[axis] >= 0 && element[axis] < work.in[axis];
+        }
+        if (is_inside)
+          outputs[static_cast<size_t>(index(target, work.out))].push_back(
+              {static_cast<int32_t>(index(element, work.in)), static_cast<int32_t>(tap.number)});
+      }
+    }
+  Products products;
+  for (const auto& output : outputs) {
+    for (const Product& product : output) {
+      auto& used = products.weights;
+      auto found = std::find(used.begin(), used.end(), product.weight);
+      if (found == used.end()) found = used.insert(found, product.weight);
+      products.list.push_back({product.source, static_cast<int32_t>(found - used.begin())});
+    }
+    products.ends.push_back(static_cast<int32_t>(products.list.size()));
+  }
+  return products;
+}
+
 PaddedPlane::PaddedPlane(const PlaneWork& work, bool always_copied)
     : is_copied_(always_copied), stride_(work.passes.empty() ? 1 : work.passes[0].stride[2]) {
   set_extents(work);

@@ -22,6 +22,10 @@ PlaneWork grad_data_work(const ConvolutionSize& size);
 // The same without the products with rows of padding, where leaving these out is worth further passes.
 PlaneWork in_bands(const PlaneWork& work);
 
+// Where planes are small: what each output is the sum of.
+int64_t count_products(const PlaneWork& work);
+Products products_of(const PlaneWork& work);
+
 class PaddedPlane {
  public:
   // `always_copied`: also where the plane itself could be read.
