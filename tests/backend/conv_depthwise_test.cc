@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include "symbind/backend/cpu/parallel.h"
 #include "symbind/core/error.h"
 #include "symbind/ops/conv_fused.h"
 #include "symbind/passes/target.h"
@@ -118,6 +119,8 @@ const std::vector<ConvCase> odd_cases = {
      {.kernel = {5, 3}, .stride = {1, 2}, .dilate = {2, 1}, .pad = {4, 1}, .num_filter = 4, .num_group = 4}},
     {{1, 3, 4, 4}, {.kernel = {2, 2}, .pad = {5, 6}, .num_filter = 3, .num_group = 3}},
     {{1, 2, 90, 300}, {.kernel = {3, 3}, .pad = {1, 1}, .num_filter = 2, .num_group = 2}},
+    {{9, 5, 2, 3},
+     {.kernel = {3, 3}, .pad = {1, 1}, .num_filter = 5, .num_group = 5}},  // small planes, not whole vectors
     {{1, 2, 80000}, {.kernel = {5}, .pad = {2}, .num_filter = 4, .num_group = 2}},
 };
 
@@ -190,6 +193,44 @@ TEST(DepthwiseConvolution, KeepsWhatIsNotFiniteInItsChannel) {
     poisoned(testing::make_test_node<double>(ConvolutionGradData{params}, {data, weight, data}), 0);
     poisoned(testing::make_test_node<double>(ConvolutionGradWeight{params}, {data, data, weight}), 1);
   }
+}
+
+TEST(DepthwiseConvolution, DoesNotDependOnTheNumberOfThreads) {
+  const Convolution params{.kernel = {3, 5}, .stride = {2, 1}, .pad = {1, 4}, .num_filter = 26, .num_group = 13};
+  const Shape data{5, 13, 40, 50};
+  const TestNode forward = testing::make_test_node<double>(params, {data});
+  const Shape weight = forward.inputs[1].shape, output = forward.outputs[0].shape;
+  for (const TestNode& node :
+       {forward, testing::make_test_node<double>(ConvolutionGradData{params}, {output, weight, data}),
+        testing::make_test_node<double>(ConvolutionGradWeight{params}, {output, data, weight})}) {
+    const auto on = [&](int threads) {
+      const cpu_backend::ThreadShare share(threads);
+      return run(node, implementation(node.op, "depthwise"));
+    };
+    EXPECT_EQ(on(1), on(3));
+  }
+}
+
+TEST(DepthwiseConvolution, LeavesArraysInBlocksToOneDnn) {
+  const Convolution params{.kernel = {3, 3}, .pad = {1, 1}, .num_filter = 32, .num_group = 32};
+  TestNode node = testing::make_test_node<double>(params, {Shape{2, 32, 14, 14}});
+  const Implementation& tested = implementation(node.op, "depthwise");
+  EXPECT_FALSE(tested.likes(node.view()));
+  const auto& all = Target::get(cpu()).implementations(node.op);
+  const auto onednn = std::find_if(all.begin(), all.end(), [](const auto& each) { return each.name == "onednn"; });
+  if (onednn == all.end()) GTEST_SKIP() << "built without oneDNN";
+  const std::optional<LayoutWish> wish = onednn->likes(node.view());
+  if (!wish || wish->inputs[0] == Layout::plain) GTEST_SKIP() << "oneDNN has no blocks on this processor";
+  node.inputs[0].layout = wish->inputs[0];
+  const std::optional<LayoutWish> own = tested.likes(node.view());
+  ASSERT_TRUE(own);
+  EXPECT_EQ(own->inputs, wish->inputs);
+  EXPECT_EQ(own->outputs, wish->outputs);
+}
+
+TEST(DepthwiseConvolution, TakesManyFiltersOfAChannelWithSmallKernels) {
+  compare_all({{2, 3, 9, 20}, {.kernel = {2, 1}, .stride = {2, 1}, .num_filter = 60, .num_group = 3}}, DType::float32,
+              2e-5);
 }
 
 TEST(DepthwiseConvolution, RefusesFiltersOverSeveralChannels) {

@@ -28,6 +28,7 @@ constexpr int64_t thread_effort = 1 << 15;   // worth a thread, in elements read
 constexpr int64_t small_planes = 96;         // elements read and written: fewer, and vectors run over planes
 constexpr int64_t small_products = 1 << 12;  // at most, of such a plane
 constexpr int64_t most_multiplier = 4;       // filters of a channel; with more, products of matrices share their loads
+constexpr int64_t few_taps = 4;              // for which there is little to share
 constexpr int64_t most_copied = 1 << 22;     // elements of a padded plane
 
 int64_t round_up(int64_t a, int64_t b) { return (a + b - 1) / b * b; }
@@ -482,7 +483,8 @@ std::string refuse(const NodeView& node) {
       if (tensor.shape.size() == 0) return "an array is empty";
   const ConvolutionSize size = size_of_node<P>(node);
   if (size.group_channels() != 1 || size.groups == 1) return "a filter reads several channels";
-  if (size.group_filters() > most_multiplier) return join(size.group_filters(), " filters read each channel");
+  if (size.group_filters() > most_multiplier && size.kernel_size() > few_taps)
+    return join(size.group_filters(), " filters read each channel");
   if (size.channels_last) return "the channels are behind";
   if constexpr (std::is_same_v<P, ConvolutionFused>)
     if (node.as<P>().has_norms() && type != DType::float32) return "norms are folded into float32 only";

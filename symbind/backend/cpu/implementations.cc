@@ -1,5 +1,5 @@
-// The CPU's implementation lists: oneDNN's where it is there and accepts a node, then our own for what it computes
-// slowly or not at all, and the plain ones, which accept everything.
+// The CPU's implementation lists: our own convolutions that are faster than oneDNN's, oneDNN's where it is there and
+// accepts a node, then our own for what it computes slowly or not at all, and the plain ones, which accept everything.
 #include "symbind/backend/cpu/as_float.h"
 #include "symbind/backend/cpu/conv_depthwise.h"
 #include "symbind/backend/cpu/conv_gemm.h"
