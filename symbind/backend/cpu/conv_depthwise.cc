@@ -30,6 +30,7 @@ constexpr int64_t small_products = 1 << 12;  // at most, of such a plane
 constexpr int64_t most_multiplier = 4;       // filters of a channel; with more, products of matrices share their loads
 constexpr int64_t few_taps = 4;              // for which there is little to share
 constexpr int64_t most_copied = 1 << 22;     // elements of a padded plane
+constexpr int64_t most_sums = 1 << 24;       // of the weight's gradient, over all planes
 
 int64_t round_up(int64_t a, int64_t b) { return (a + b - 1) / b * b; }
 int64_t volume(const Extents& extents) { return extents[0] * extents[1] * extents[2]; }
@@ -302,6 +303,7 @@ class DepthwiseConvolution final : public Kernel {
       if (!is_dense || !may_write_on) spread(pass, sums, to);
     }
   }
+
   int64_t filters() const { return weight_.shape[0]; }
 
   // The results of a pass to every step-th element.
@@ -488,6 +490,8 @@ std::string refuse(const NodeView& node) {
   if (size.channels_last) return "the channels are behind";
   if constexpr (std::is_same_v<P, ConvolutionFused>)
     if (node.as<P>().has_norms() && type != DType::float32) return "norms are folded into float32 only";
+  if (is_grad_weight<P> && size.batch * size.filters * (size.kernel_size() + 1) > most_sums)
+    return "the sums of all planes would need too much memory";
   const PaddedPlane padded(is_grad_data<P> ? grad_data_work(size) : forward_work(size), is_grad_weight<P>);
   if (padded.elements() > most_copied) return join("a plane with its padding has ", padded.elements(), " elements");
   return "";
