@@ -233,6 +233,13 @@ TEST(DepthwiseConvolution, TakesManyFiltersOfAChannelWithSmallKernels) {
               2e-5);
 }
 
+TEST(DepthwiseConvolution, RefusesPaddingFarLargerThanTheData) {
+  const Convolution params{
+      .kernel = {1, 1}, .stride = {1 << 27, 1 << 27}, .pad = {1 << 30, 1 << 30}, .num_filter = 2, .num_group = 2};
+  const TestNode node = testing::make_test_node<double>(params, {Shape{1, 2, 5, 5}});
+  EXPECT_EQ(implementation(node.op, "depthwise").refuse(node.view()), "a plane with its padding has too many elements");
+}
+
 TEST(DepthwiseConvolution, RefusesFiltersOverSeveralChannels) {
   const Convolution params{.kernel = {3, 3}, .num_filter = 4, .num_group = 2};
   const TestNode node = testing::make_test_node<double>(params, {Shape{1, 4, 5, 5}});

@@ -29,7 +29,6 @@ constexpr int64_t small_planes = 96;         // elements read and written: fewer
 constexpr int64_t small_products = 1 << 12;  // at most, of such a plane
 constexpr int64_t most_multiplier = 4;       // filters of a channel; with more, products of matrices share their loads
 constexpr int64_t few_taps = 4;              // for which there is little to share
-constexpr int64_t most_copied = 1 << 22;     // elements of a padded plane
 constexpr int64_t most_sums = 1 << 24;       // of the weight's gradient, over all planes
 
 int64_t round_up(int64_t a, int64_t b) { return (a + b - 1) / b * b; }
@@ -493,7 +492,7 @@ std::string refuse(const NodeView& node) {
   if (is_grad_weight<P> && size.batch * size.filters * (size.kernel_size() + 1) > most_sums)
     return "the sums of all planes would need too much memory";
   const PaddedPlane padded(is_grad_data<P> ? grad_data_work(size) : forward_work(size), is_grad_weight<P>);
-  if (padded.elements() > most_copied) return join("a plane with its padding has ", padded.elements(), " elements");
+  if (padded.elements() == PaddedPlane::most_elements) return "a plane with its padding has too many elements";
   return "";
 }
 

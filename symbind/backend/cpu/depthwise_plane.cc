@@ -158,7 +158,7 @@ Products products_of(const PlaneWork& work) {
 PaddedPlane::PaddedPlane(const PlaneWork& work, bool always_copied)
     : is_copied_(always_copied), stride_(work.passes.empty() ? 1 : work.passes[0].stride[2]) {
   set_extents(work);
-  set_rows(work);
+  if (elements_ < most_elements) set_rows(work);
 }
 
 void PaddedPlane::set_extents(const PlaneWork& work) {
@@ -188,7 +188,9 @@ void PaddedPlane::set_extents(const PlaneWork& work) {
     phases_.erase(std::unique(phases_.begin(), phases_.end()), phases_.end());
     extent_[2] = ceil_div(extent_[2], stride_);
   }
-  elements_ = static_cast<int64_t>(phases_.size()) * volume(extent_);
+  // Each factor is limited first: a padding may be far larger than any array.
+  elements_ = static_cast<int64_t>(phases_.size());
+  for (const int64_t extent : extent_) elements_ = std::min(elements_ * std::min(extent, most_elements), most_elements);
 }
 
 void PaddedPlane::set_rows(const PlaneWork& work) {

@@ -31,6 +31,9 @@ class PaddedPlane {
   // `always_copied`: also where the plane itself could be read.
   explicit PaddedPlane(const PlaneWork& work, bool always_copied = false);
 
+  // A plane that would have so many elements, or more, cannot be copied.
+  static constexpr int64_t most_elements = 1 << 22;
+
   // Else the plane is read where it is.
   bool is_copied() const { return is_copied_; }
   int64_t elements() const { return elements_; }
