@@ -5,6 +5,7 @@
 #include "symbind/backend/cpu/families.h"
 #include "symbind/backend/cpu/onednn.h"
 #include "symbind/backend/cpu/parallel.h"
+#include "symbind/backend/cpu/row_implementations.h"
 #include "symbind/core/error.h"
 
 #if defined(__SSE2__)
@@ -30,6 +31,9 @@ class CpuTarget final : public Target {
   CpuTarget() {
     using namespace cpu_backend;
     add_winograd(table_);
+    add_softmax_rows(table_);
+    add_norm_rows(table_);
+    add_batch_norm_rows(table_);
     add_onednn(table_);
     add_as_float(table_);
     add_activation(table_);

@@ -1,0 +1,107 @@
+// Softmax and its relatives by the row kernels, along any axis.
+#include "symbind/backend/cpu/loops.h"
+#include "symbind/backend/cpu/row_implementations.h"
+#include "symbind/backend/cpu/row_kernels.h"
+#include "symbind/backend/cpu/rows.h"
+#include "symbind/core/error.h"
+#include "symbind/ops/loss.h"
+#include "symbind/ops/softmax.h"
+#include "symbind/passes/target.h"
+
+namespace symbind::cpu_backend {
+namespace {
+
+constexpr int64_t work = 3;  // of a number
+
+// Calls along_rows(first number, rows) for pieces of an array whose rows are adjacent numbers, else
+// along_columns(first number, columns).
+template <class AlongRows, class AlongColumns>
+void for_pieces(const Rows& rows, const AlongRows& along_rows, const AlongColumns& along_columns) {
+  if (rows.length == 0) return;
+  if (rows.step == 1)
+    parallel_for(rows.outer, element_grain / work / rows.length + 1,
+                 [&](int64_t begin, int64_t end) { along_rows(begin * rows.length, end - begin); });
+  else
+    rows.for_each_block(work, along_columns);
+}
+
+std::unique_ptr<Kernel> build_forward(const NodeView& node, const Rows& rows, const SoftmaxSetting& setting) {
+  return visit_row_type(node.inputs[0].dtype, [&]<class T>(std::type_identity<T>) {
+    return make_kernel(
+        [rows, setting, kernels = row_kernels<T>()->softmax](const Args& args) {
+          const T* const x = args.in<T>(0);
+          T* const y = args.out<T>();
+          for_pieces(
+              rows, [=](int64_t at, int64_t count) { kernels.rows(x + at, y + at, count, rows.length, setting); },
+              [=](int64_t at, int64_t count) {
+                kernels.columns(x + at, y + at, count, rows.length, rows.step, setting);
+              });
+        },
+        {.in_place = {{0, 0}}});
+  });
+}
+
+std::unique_ptr<Kernel> build_backward(const NodeView& node, const Rows& rows, const SoftmaxSetting& setting) {
+  return visit_row_type(node.inputs[0].dtype, [&]<class T>(std::type_identity<T>) {
+    return make_kernel(
+        [rows, setting, kernels = row_kernels<T>()->softmax](const Args& args) {
+          const T *const dy = args.in<T>(0), *const y = args.in<T>(1);
+          T* const dx = args.out<T>();
+          for_pieces(
+              rows,
+              [=](int64_t at, int64_t count) {
+                kernels.rows_grad(dy + at, y + at, dx + at, count, rows.length, setting);
+              },
+              [=](int64_t at, int64_t count) {
+                kernels.columns_grad(dy + at, y + at, dx + at, count, rows.length, rows.step, setting);
+              });
+        },
+        {.in_place = {{0, 0}, {1, 0}}});
+  });
+}
+
+std::string refuse(const NodeView& node, bool use_length) {
+  const DType dtype = node.outputs[0].dtype;
+  if (!has_row_kernels(dtype)) return join("element type ", dtype, ", or the processor has no vectors for it");
+  if (node.inputs[0].dtype != dtype) return "data of another type than the result";
+  return use_length ? "rows of different lengths" : "";
+}
+
+using Build = std::unique_ptr<Kernel> (*)(const NodeView&, const Rows&, const SoftmaxSetting&);
+
+template <FixedString name>
+void add_one(ImplementationTable& table, int sign, bool logarithm, Build build) {
+  using P = SoftmaxLike<name>;
+  table.add<P>({"rows", [](const NodeView& node) { return refuse(node, node.as<P>().use_length.value_or(false)); },
+                [=](const NodeView& node) {
+                  const P& p = node.as<P>();
+                  const Shape& shape = node.outputs[0].shape;
+                  const Rows rows = rows_along(shape, shape.axis(p.axis, node.where()));
+                  return build(node, rows, {static_cast<float>(sign / p.temperature.value_or(1)), logarithm});
+                }});
+}
+
+}  // namespace
+
+void add_softmax_rows(ImplementationTable& table) {
+  add_one<"softmax">(table, 1, false, build_forward);
+  add_one<"log_softmax">(table, 1, true, build_forward);
+  add_one<"softmin">(table, -1, false, build_forward);
+  add_one<"_backward_softmax">(table, 1, false, build_backward);
+  add_one<"_backward_log_softmax">(table, 1, true, build_backward);
+  add_one<"_backward_softmin">(table, -1, false, build_backward);
+  table.add<SoftmaxActivation>(
+      {"rows", [](const NodeView& node) { return refuse(node, false); },
+       [](const NodeView& node) {
+         const Shape& shape = node.outputs[0].shape;
+         const bool channels = node.as<SoftmaxActivation>().mode == "channel";
+         return build_forward(node, rows_along(shape, channels ? 1 : shape.rank() - 1), {1, false});
+       }});
+  table.add<SoftmaxOutput>({"rows", [](const NodeView& node) { return refuse(node, false); },
+                            [](const NodeView& node) {
+                              const SoftmaxSize size = size_of(node.as<SoftmaxOutput>(), node.inputs[0].shape);
+                              return build_forward(node, {size.outer, size.classes, size.inner}, {1, false});
+                            }});
+}
+
+}  // namespace symbind::cpu_backend
