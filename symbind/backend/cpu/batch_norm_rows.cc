@@ -17,37 +17,69 @@ Channel channel_of(const BatchNormSize& size) { return {size.outer, size.inner, 
 
 int64_t channel_grain(const BatchNormSize& size) { return element_grain / 2 / (size.per_channel() + 1) + 1; }
 
-// The parameters are float32 whatever the data.
+// What a channel's numbers are scaled with. The parameters are float32 whatever the data.
+struct Scales {
+  const float *mean, *deviation, *gamma, *beta;  // gamma: null when it is taken as one
+  bool relu;
+  ChannelScale of(int64_t c) const {
+    return {mean[c], gamma ? gamma[c] * deviation[c] : deviation[c], beta ? beta[c] : 0, relu};
+  }
+};
+
+// With the batch's own statistics.
 template <class T>
-std::unique_ptr<Kernel> build_forward(const NodeView& node, const BatchNorm& p, bool relu) {
-  const BatchNormSize size = size_of(p, node.inputs[0].shape);
-  const bool own = uses_batch_statistics(p, node.is_train);
+std::unique_ptr<Kernel> build_training(const BatchNormSize& size, const BatchNorm& p, bool relu) {
   // MXNet's momentum is a float.
   const float momentum = static_cast<float>(p.momentum), rest = 1 - momentum;
   return make_kernel(
       [=, eps = p.eps, fix_gamma = p.fix_gamma, kernels = row_kernels<T>()->channel](const Args& args) {
         const T* const x = args.in<T>(0);
-        const float *const gamma = args.in<float>(1), *const beta = args.in<float>(2);
         float *const moving_mean = args.state<float>(3), *const moving_var = args.state<float>(4);
         T* const y = args.out<T>(0);
         float *const mean = args.out<float>(1), *const deviation = args.out<float>(2);  // its reciprocal
+        const Scales scales{mean, deviation, fix_gamma ? nullptr : args.in<float>(1), args.in<float>(2), relu};
         parallel_for(size.channels, channel_grain(size), [=](int64_t begin, int64_t end) {
           for (int64_t c = begin; c < end; ++c) {
-            ChannelStatistics statistics{moving_mean[c], moving_var[c]};
-            if (own) statistics = kernels.measure(channel_of(size), x + c * size.inner);
-            mean[c] = static_cast<float>(statistics.mean);
-            deviation[c] = static_cast<float>(1 / std::sqrt(statistics.variance + eps));
-            if (own) {
-              moving_mean[c] = moving_mean[c] * momentum + mean[c] * rest;
-              moving_var[c] = moving_var[c] * momentum + static_cast<float>(statistics.variance) * rest;
-            }
-            const float scale = fix_gamma ? deviation[c] : gamma[c] * deviation[c];
-            kernels.normalise(channel_of(size), {mean[c], scale, beta[c], relu}, x + c * size.inner,
-                              y + c * size.inner);
+            const int64_t first = c * size.inner;
+            const ChannelStatistics own = kernels.measure(channel_of(size), x + first);
+            mean[c] = static_cast<float>(own.mean);
+            deviation[c] = static_cast<float>(1 / std::sqrt(own.variance + eps));
+            moving_mean[c] = moving_mean[c] * momentum + mean[c] * rest;
+            moving_var[c] = moving_var[c] * momentum + static_cast<float>(own.variance) * rest;
+            kernels.normalise(channel_of(size), scales.of(c), x + first, y + first);
           }
         });
       },
       {.in_place = {{0, 0}}});
+}
+
+// With given statistics there is one pass, in the order of the memory.
+template <class T>
+std::unique_ptr<Kernel> build_inference(const BatchNormSize& size, const BatchNorm& p, bool relu) {
+  return make_kernel(
+      [=, eps = p.eps, fix_gamma = p.fix_gamma, kernels = row_kernels<T>()->channel](const Args& args) {
+        const T* const x = args.in<T>(0);
+        const float *const moving_mean = args.in<float>(3), *const moving_var = args.in<float>(4);
+        T* const y = args.out<T>(0);
+        float *const mean = args.out<float>(1), *const deviation = args.out<float>(2);
+        for (int64_t c = 0; c < size.channels; ++c) {
+          mean[c] = moving_mean[c];
+          deviation[c] = static_cast<float>(1 / std::sqrt(static_cast<double>(moving_var[c]) + eps));
+        }
+        const Scales scales{mean, deviation, fix_gamma ? nullptr : args.in<float>(1), args.in<float>(2), relu};
+        const Channel plane{1, size.inner, size.inner};
+        parallel_for(size.outer * size.channels, element_grain / size.inner + 1, [=](int64_t begin, int64_t end) {
+          for (int64_t i = begin; i < end; ++i)
+            kernels.normalise(plane, scales.of(i % size.channels), x + i * size.inner, y + i * size.inner);
+        });
+      },
+      {.in_place = {{0, 0}}});
+}
+
+template <class T>
+std::unique_ptr<Kernel> build_forward(const NodeView& node, const BatchNorm& p, bool relu) {
+  const BatchNormSize size = size_of(p, node.inputs[0].shape);
+  return uses_batch_statistics(p, node.is_train) ? build_training<T>(size, p, relu) : build_inference<T>(size, p, relu);
 }
 
 // Where the inputs of the two gradients are.
@@ -70,21 +102,21 @@ std::unique_ptr<Kernel> build_backward(const NodeView& node, const BatchNorm& p,
         const auto floats = [&](int index) { return index < 0 ? nullptr : args.in<float>(static_cast<size_t>(index)); };
         const T *const dy = args.in<T>(0), *const x = args.in<T>(1);
         const T* const more = at.sum < 0 ? nullptr : args.in<T>(static_cast<size_t>(at.sum));
-        const float *const gamma = floats(2), *const beta = floats(at.beta);
-        const float *const mean = floats(at.mean), *const deviation = floats(at.deviation);
+        const float* const deviation = floats(at.deviation);
+        const Scales scales{floats(at.mean), deviation, fix_gamma ? nullptr : floats(2), floats(at.beta), relu};
         T* const dx = args.out<T>(0);
         float *const dgamma = args.out<float>(1), *const dbeta = args.out<float>(2);
         parallel_for(size.channels, channel_grain(size), [=](int64_t begin, int64_t end) {
           for (int64_t c = begin; c < end; ++c) {
             const int64_t first = c * size.inner;
-            const float narrow = deviation[c], scale = fix_gamma ? narrow : gamma[c] * narrow;
-            const ChannelScale scaled{mean[c], scale, beta ? beta[c] : 0, relu};
+            const auto narrow = static_cast<double>(deviation[c]);
+            const ChannelScale scaled = scales.of(c);
             const NormSums sums = kernels.sum(channel_of(size), scaled, dy + first, x + first);
-            const double own_dgamma = sums.gamma * static_cast<double>(narrow);
+            const double own_dgamma = sums.gamma * narrow;
             dbeta[c] = static_cast<float>(sums.beta);
             dgamma[c] = fix_gamma ? 0.0f : static_cast<float>(own_dgamma);
             const ChannelSlope slope{own ? static_cast<float>(sums.beta / count) : 0,
-                                     own ? static_cast<float>(own_dgamma * static_cast<double>(narrow) / count) : 0};
+                                     own ? static_cast<float>(own_dgamma * narrow / count) : 0};
             kernels.spread(channel_of(size), scaled, slope, dy + first, x + first, more ? more + first : nullptr,
                            dx + first);
           }
