@@ -94,6 +94,7 @@ std::vector<Values> run(const TestNode& node, const Implementation& implementati
 const Implementation& rows_of(const OpDef& op) {
   static ImplementationTable table = [] {
     ImplementationTable all;
+    cpu_backend::add_l2_rows(all);
     cpu_backend::add_softmax_rows(all);
     cpu_backend::add_norm_rows(all);
     cpu_backend::add_batch_norm_rows(all);
@@ -256,6 +257,15 @@ TEST(RowKernels, BatchNormOfChannelsThatAreApart) {
   }
 }
 
+TEST(RowKernels, L2NormalizationInEveryMode) {
+  for (const std::string mode : {"instance", "channel", "spatial"})
+    for (const int64_t width : {1, 7, 16, 33, 150, 3000}) {
+      const Shape shape{3, 5, width, 2};
+      compare(L2Normalization{.mode = mode}, {shape});
+      compare(L2NormalizationGrad{{.mode = mode}}, {shape, shape});
+    }
+}
+
 TEST(RowKernels, ZeroVarianceAndOneNumberGiveTheShift) {
   if (!cpu_backend::row_kernels<float>()) GTEST_SKIP() << "the processor has no row kernels";
   for (const Shape& shape : {Shape{4, 1}, Shape{4, 10}, Shape{4, 300}}) {
@@ -312,6 +322,10 @@ Values results_of(const cpu_backend::RowKernels<T>& kernels, int64_t rows, int64
     keep(y), keep(by_gamma), keep(by_beta);
   }
   for (const auto& sum : sums) keep(Values{sum.gamma, sum.beta});
+  kernels.l2.rows(x.data(), y.data(), rows, length, 1e-5), keep(y);
+  kernels.l2.rows_grad(dy.data(), x.data(), y.data(), rows, length, 1e-5), keep(y);
+  kernels.l2.columns(x.data(), y.data(), length, rows, length, 1e-5), keep(y);
+  kernels.l2.columns_grad(dy.data(), x.data(), y.data(), length, rows, length, 1e-5), keep(y);
   const cpu_backend::Channel channel{rows, length, length};
   const auto measured = kernels.channel.measure(channel, x.data());
   keep(Values{measured.mean, measured.variance});

@@ -31,6 +31,7 @@ class CpuTarget final : public Target {
   CpuTarget() {
     using namespace cpu_backend;
     add_winograd(table_);
+    add_l2_rows(table_);
     add_softmax_rows(table_);
     add_norm_rows(table_);
     add_batch_norm_rows(table_);

@@ -12,6 +12,7 @@ struct NodeView;
 
 namespace symbind::cpu_backend {
 
+void add_l2_rows(ImplementationTable& table);
 void add_softmax_rows(ImplementationTable& table);
 void add_norm_rows(ImplementationTable& table);
 void add_batch_norm_rows(ImplementationTable& table);  // for half types

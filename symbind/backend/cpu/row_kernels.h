@@ -1,6 +1,6 @@
 // Softmax and norms in vectors, for float32 and the half types, which are converted in registers. The drivers
-// (softmax_rows.cc, norm_rows.cc, batch_norm_rows.cc) spread the work over threads; the kernels are compiled for
-// several instruction sets and chosen at run time.
+// (softmax_rows.cc, norm_rows.cc, batch_norm_rows.cc, l2_rows.cc) spread the work over threads; the kernels are
+// compiled for several instruction sets and chosen at run time.
 //
 // Sums run in float over a few thousand numbers, in the lanes of a vector, and in double over these partial sums. A
 // variance is computed about the mean.
@@ -27,6 +27,15 @@ struct SoftmaxKernels {
   void (*columns)(const T* x, T* y, int64_t columns, int64_t length, int64_t step, const SoftmaxSetting& setting);
   void (*columns_grad)(const T* dy, const T* y, T* dx, int64_t columns, int64_t length, int64_t step,
                        const SoftmaxSetting& setting);
+};
+
+// Rows and columns as for softmax; y may be x, and a gradient any of its inputs.
+template <class T>
+struct L2Kernels {
+  void (*rows)(const T* x, T* y, int64_t rows, int64_t length, double eps);
+  void (*rows_grad)(const T* dy, const T* x, T* dx, int64_t rows, int64_t length, double eps);
+  void (*columns)(const T* x, T* y, int64_t columns, int64_t length, int64_t step, double eps);
+  void (*columns_grad)(const T* dy, const T* x, T* dx, int64_t columns, int64_t length, int64_t step, double eps);
 };
 
 // Rows of `length` numbers, one behind the other. With `channels` row r has the scale r % channels, without it (0)
@@ -91,6 +100,7 @@ struct RowKernels {
   SoftmaxKernels<T> softmax;
   NormKernels<T> norm;
   ChannelKernels<T> channel;
+  L2Kernels<T> l2;
 };
 
 // Null where the compiler cannot make them.

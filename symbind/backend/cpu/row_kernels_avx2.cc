@@ -18,6 +18,7 @@
 #endif
 
 #include "symbind/backend/cpu/channel_kernels.h"
+#include "symbind/backend/cpu/l2_kernels.h"
 #include "symbind/backend/cpu/norm_kernels.h"
 #include "symbind/backend/cpu/softmax_kernels.h"
 
@@ -33,6 +34,7 @@ struct Avx2 {
     return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(count)), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
   }
   static Float same(float value) { return _mm256_set1_ps(value); }
+  static Float root(Float value) { return _mm256_sqrt_ps(value); }
   static Float greater(Float a, Float b) { return _mm256_max_ps(a, b); }
   static float largest(Float value) {
     const __m128 four = _mm_max_ps(_mm256_castps256_ps128(value), _mm256_extractf128_ps(value, 1));
@@ -96,7 +98,7 @@ struct Avx2 {
 template <class T>
 const RowKernels<T>* avx2_row_kernels() {
   static constexpr RowKernels<T> kernels{vectors::softmax_kernels_of<Avx2, T>(), vectors::norm_kernels_of<Avx2, T>(),
-                                         vectors::channel_kernels_of<Avx2, T>()};
+                                         vectors::channel_kernels_of<Avx2, T>(), vectors::l2_kernels_of<Avx2, T>()};
   return &kernels;
 }
 

@@ -24,6 +24,7 @@
 #endif
 
 #include "symbind/backend/cpu/channel_kernels.h"
+#include "symbind/backend/cpu/l2_kernels.h"
 #include "symbind/backend/cpu/norm_kernels.h"
 #include "symbind/backend/cpu/softmax_kernels.h"
 
@@ -37,6 +38,7 @@ struct Avx512 {
 
   static __mmask16 lanes(int64_t count) { return static_cast<__mmask16>((1u << count) - 1); }
   static Float same(float value) { return _mm512_set1_ps(value); }
+  static Float root(Float value) { return _mm512_sqrt_ps(value); }
   static Float greater(Float a, Float b) { return _mm512_max_ps(a, b); }
   static float largest(Float value) { return _mm512_reduce_max_ps(value); }
   static float sum(Float value) { return _mm512_reduce_add_ps(value); }
@@ -87,7 +89,7 @@ template <class T>
 const RowKernels<T>* avx512_row_kernels() {
   static constexpr RowKernels<T> kernels{vectors::softmax_kernels_of<Avx512, T>(),
                                          vectors::norm_kernels_of<Avx512, T>(),
-                                         vectors::channel_kernels_of<Avx512, T>()};
+                                         vectors::channel_kernels_of<Avx512, T>(), vectors::l2_kernels_of<Avx512, T>()};
   return &kernels;
 }
 

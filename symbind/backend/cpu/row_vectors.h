@@ -7,7 +7,7 @@
 //   load(from), store(to, value)     from and to any of the element types
 //   load(from, count), store(to, value, count)   the first `count` elements; the others are zero
 //   first(count, value, otherwise)   `value` in the first `count` lanes
-//   same(number), greater(a, b), largest(value), sum(value)
+//   same(number), root(value), greater(a, b), largest(value), sum(value)
 #pragma once
 
 #include <type_traits>
@@ -158,6 +158,32 @@ template <class V, class Short, class Long>
   if (count == 3) return short_rows(std::integral_constant<int, 3>{});
   if (count == 4) return short_rows(std::integral_constant<int, 4>{});
   long_rows();
+}
+
+// Calls visit(first column, integral constant of vectors, Whole or Part) for all columns: a few vectors of adjacent
+// ones at a time, so that whole cache lines are read.
+template <class V, class Visit>
+[[gnu::always_inline]] inline void each_columns(int64_t columns, const Visit& visit) {
+  int64_t j = 0;
+  for (; j + 4 * V::width <= columns; j += 4 * V::width) visit(j, std::integral_constant<int, 4>{}, Whole<V>{});
+  for (; j + V::width <= columns; j += V::width) visit(j, std::integral_constant<int, 1>{}, Whole<V>{});
+  if (j < columns) visit(j, std::integral_constant<int, 1>{}, Part<V>{columns - j});
+}
+
+// totals[i] = Σ term(k, i) over k < length; chunks of the sum are added by themselves, which loses fewer digits.
+template <class V, int count, class Term>
+[[gnu::always_inline]] inline void sum_columns(int64_t length, typename V::Float (&totals)[count], const Term& term) {
+  constexpr int64_t chunk = 64;
+  for (auto& total : totals) total = typename V::Float{};
+  for (int64_t begin = 0; begin < length; begin += chunk) {
+    const int64_t end = begin + chunk < length ? begin + chunk : length;
+    typename V::Float sums[count] = {};
+    for (int64_t k = begin; k < end; ++k)
+#pragma GCC unroll 4
+      for (int i = 0; i < count; ++i) sums[i] += term(k, i);
+#pragma GCC unroll 4
+    for (int i = 0; i < count; ++i) totals[i] += sums[i];
+  }
 }
 
 // e^x for x up to 88, as in vector_math.h but for results below the smallest normal number: they are zero, as they are

@@ -153,33 +153,6 @@ void softmax_rows_grad(const T* dy, const T* y, T* dx, int64_t rows, int64_t len
 }
 
 // ---- Columns --------------------------------------------------------------------------------------------------------
-// A few vectors of adjacent columns at a time, so that whole cache lines are read.
-
-// Calls visit(first column, integral constant of vectors, Whole or Part) for all columns.
-template <class V, class Visit>
-[[gnu::always_inline]] inline void each_columns(int64_t columns, const Visit& visit) {
-  int64_t j = 0;
-  for (; j + 4 * V::width <= columns; j += 4 * V::width) visit(j, std::integral_constant<int, 4>{}, Whole<V>{});
-  for (; j + V::width <= columns; j += V::width) visit(j, std::integral_constant<int, 1>{}, Whole<V>{});
-  if (j < columns) visit(j, std::integral_constant<int, 1>{}, Part<V>{columns - j});
-}
-
-// totals[i] = Σ term(k, i) over k < length; chunks of the sum are added by themselves, which loses fewer digits.
-template <class V, int count, class Term>
-[[gnu::always_inline]] inline void sum_columns(int64_t length, typename V::Float (&totals)[count], const Term& term) {
-  constexpr int64_t chunk = 64;
-  for (auto& total : totals) total = typename V::Float{};
-  for (int64_t begin = 0; begin < length; begin += chunk) {
-    const int64_t end = begin + chunk < length ? begin + chunk : length;
-    typename V::Float sums[count] = {};
-    for (int64_t k = begin; k < end; ++k)
-#pragma GCC unroll 4
-      for (int i = 0; i < count; ++i) sums[i] += term(k, i);
-#pragma GCC unroll 4
-    for (int i = 0; i < count; ++i) totals[i] += sums[i];
-  }
-}
-
 template <class V, int count, bool logarithm, class Some, class T>
 void softmax_columns_of(const T* x, T* y, int64_t length, int64_t step, float factor, Some some) {
   using Float = typename V::Float;

@@ -1,5 +1,4 @@
 // Softmax and its relatives by the row kernels, along any axis.
-#include "symbind/backend/cpu/loops.h"
 #include "symbind/backend/cpu/row_implementations.h"
 #include "symbind/backend/cpu/row_kernels.h"
 #include "symbind/backend/cpu/rows.h"
@@ -13,26 +12,14 @@ namespace {
 
 constexpr int64_t work = 3;  // of a number
 
-// Calls along_rows(first number, rows) for pieces of an array whose rows are adjacent numbers, else
-// along_columns(first number, columns).
-template <class AlongRows, class AlongColumns>
-void for_pieces(const Rows& rows, const AlongRows& along_rows, const AlongColumns& along_columns) {
-  if (rows.length == 0) return;
-  if (rows.step == 1)
-    parallel_for(rows.outer, element_grain / work / rows.length + 1,
-                 [&](int64_t begin, int64_t end) { along_rows(begin * rows.length, end - begin); });
-  else
-    rows.for_each_block(work, along_columns);
-}
-
 std::unique_ptr<Kernel> build_forward(const NodeView& node, const Rows& rows, const SoftmaxSetting& setting) {
   return visit_row_type(node.inputs[0].dtype, [&]<class T>(std::type_identity<T>) {
     return make_kernel(
         [rows, setting, kernels = row_kernels<T>()->softmax](const Args& args) {
           const T* const x = args.in<T>(0);
           T* const y = args.out<T>();
-          for_pieces(
-              rows, [=](int64_t at, int64_t count) { kernels.rows(x + at, y + at, count, rows.length, setting); },
+          rows.for_pieces(
+              work, [=](int64_t at, int64_t count) { kernels.rows(x + at, y + at, count, rows.length, setting); },
               [=](int64_t at, int64_t count) {
                 kernels.columns(x + at, y + at, count, rows.length, rows.step, setting);
               });
@@ -47,8 +34,8 @@ std::unique_ptr<Kernel> build_backward(const NodeView& node, const Rows& rows, c
         [rows, setting, kernels = row_kernels<T>()->softmax](const Args& args) {
           const T *const dy = args.in<T>(0), *const y = args.in<T>(1);
           T* const dx = args.out<T>();
-          for_pieces(
-              rows,
+          rows.for_pieces(
+              work,
               [=](int64_t at, int64_t count) {
                 kernels.rows_grad(dy + at, y + at, dx + at, count, rows.length, setting);
               },
