@@ -187,6 +187,8 @@ TEST(RowKernels, SoftmaxAlongColumns) {
 TEST(RowKernels, SoftmaxOfTheLossAndOfTheActivation) {
   compare(SoftmaxActivation{.mode = "channel"}, {{3, 5, 4, 6}});
   compare(SoftmaxActivation{}, {{30, 19}});
+  compare(SoftmaxOutput{}, {{30, 19}});
+  compare(SoftmaxOutput{.multi_output = true}, {{3, 5, 4, 6}});
 }
 
 Values softmax_of(const Values& row, DType dtype, bool logarithm, bool as_column) {
