@@ -5,6 +5,7 @@
 #include "symbind/backend/cpu/lane_sums.h"
 #include "symbind/backend/cpu/loops.h"
 #include "symbind/backend/cpu/plain.h"
+#include "symbind/backend/cpu/row_implementations.h"
 #include "symbind/backend/cpu/rows.h"
 #include "symbind/backend/cpu/widened.h"
 #include "symbind/backend/vector_math.h"
@@ -191,6 +192,7 @@ void add_one(ImplementationTable& table, Kind kind, Build build) {
 }  // namespace
 
 void add_softmax(ImplementationTable& table) {
+  add_softmax_rows(table);
   add_one<"softmax">(table, Kind::softmax, build_forward);
   add_one<"log_softmax">(table, Kind::log_softmax, build_forward);
   add_one<"softmin">(table, Kind::softmin, build_forward);
