@@ -1,4 +1,6 @@
 // Pooling with one window that is the whole plane. A maximum's gradient goes to the first element that has it.
+#include <functional>
+
 #include "symbind/backend/cpu/half.h"
 #include "symbind/backend/cpu/lane_sums.h"
 #include "symbind/backend/cpu/loops.h"
@@ -22,7 +24,7 @@ template <class T>
 [[gnu::always_inline]] inline int64_t first_largest(const T* x, int64_t count) {
   using C = compute_type<T>;
   const C first = widened(x[0]);
-  const C most = largest_in_lanes(count, first, [=](int64_t i) { return widened(x[i]); });
+  const C most = largest_of(x, count, first, std::identity{});
   constexpr int64_t block = 64;
   int64_t i = 0;
   for (; i + block <= count; i += block) {
@@ -54,12 +56,10 @@ std::unique_ptr<Kernel> build_whole_planes(const PoolingSize& size, PoolKind kin
         [=, x = args.in<T>(0), y = args.out<T>()](int64_t begin, int64_t end) {
           for (int64_t plane = begin; plane < end; ++plane) {
             const T* const from = x + plane * count;
-            const auto element = [=](int64_t i) { return widened(from[i]); };
             if (kind == PoolKind::max)
-              y[plane] = static_cast<T>(largest_in_lanes(count, lowest<T>(), element));
+              y[plane] = static_cast<T>(largest_of(from, count, lowest<T>(), std::identity{}));
             else
-              y[plane] =
-                  static_cast<T>(static_cast<C>(sum_in_short_runs<C>(count, element) / static_cast<double>(divisor)));
+              y[plane] = static_cast<T>(static_cast<C>(sum_of(from, count) / static_cast<double>(divisor)));
           }
         },
         grain(size));
