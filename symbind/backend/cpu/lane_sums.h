@@ -87,6 +87,16 @@ template <class T>
 [[gnu::always_inline]] inline double sum_of(const T* x, int64_t count) {
   using C = compute_type<T>;
   constexpr int64_t lanes = 32 / sizeof(C), block = 16 * 4 * lanes;
+  if constexpr (std::is_same_v<T, float16>) {
+    double all = 0;
+    for (int64_t begin = 0; begin < count; begin += block) {
+      float numbers[block];
+      const int64_t some = count - begin < block ? count - begin : block;
+      widen(x + begin, numbers, some);
+      all += sum_of(numbers, some);
+    }
+    return all;
+  }
   const auto add = [](double a, double b) __attribute__((always_inline)) { return a + b; };
   double total = 0;
   for (int64_t begin = 0; begin < count; begin += block) {

@@ -339,7 +339,7 @@ std::unique_ptr<Kernel> build_backward(const NodeView& node) {
   const PoolKind kind = kind_of(params);
   if (is_whole_plane(size, kind)) return build_whole_planes_grad<T>(size, kind);
   if constexpr (!std::is_same_v<T, double>)
-    if (suits_lanes_grad(size, kind, dtype_of<T>())) return build_max_pool_lanes_grad<T>(size);
+    if (suits_lanes_grad(size, kind, dtype_of<T>())) return build_pool_lanes_grad<T>(size, kind);
   return build_planes_grad<T>(size, kind, params.p_value.value_or(1));
 }
 

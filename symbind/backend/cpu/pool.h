@@ -49,6 +49,6 @@ bool suits_lanes_grad(const PoolingSize& size, PoolKind kind, DType dtype);
 template <class T>
 std::unique_ptr<Kernel> build_pool_lanes(const PoolingSize& size, PoolKind kind);
 template <class T>
-std::unique_ptr<Kernel> build_max_pool_lanes_grad(const PoolingSize& size);
+std::unique_ptr<Kernel> build_pool_lanes_grad(const PoolingSize& size, PoolKind kind);
 
 }  // namespace symbind::cpu_backend

@@ -62,7 +62,10 @@ template <class T>
     transpose_all(from, step, planes, count, to, width);
   } else {
     for (int64_t plane = 0; plane < planes; ++plane)
-      for (int64_t i = 0; i < count; ++i) rows[plane * count + i] = widened(from[plane * step + i]);
+      if constexpr (std::is_same_v<T, float16>)
+        widen(from + plane * step, rows + plane * count, count);
+      else
+        for (int64_t i = 0; i < count; ++i) rows[plane * count + i] = widened(from[plane * step + i]);
     transpose_all(rows, count, planes, count, to, width);
   }
 }
@@ -269,7 +272,7 @@ template <class T, int columns>
 }
 
 template <class T, int columns>
-std::unique_ptr<Kernel> build_backward(const PoolingSize& size) {
+std::unique_ptr<Kernel> build_max_grad(const PoolingSize& size) {
   constexpr int64_t width = columns * lanes;
   constexpr bool converts = !std::is_same_v<T, float>;
   const int64_t planes = size.batch * size.channels, in = size.in_size(), out = size.out_size();
@@ -303,6 +306,55 @@ std::unique_ptr<Kernel> build_backward(const PoolingSize& size) {
   });
 }
 
+// ---- The gradient of means and sums ---------------------------------------------------------------------------------
+
+// Adds to dx[in · width + lane] from interleaved dy.
+template <int columns>
+[[gnu::always_inline]] inline void spread(const PoolingSize& size, bool is_mean, const float* dy, float* dx) {
+  constexpr int64_t width = columns * lanes;
+  each_window(
+      size, Band{{}, size.out, 0, 0, 0, 0},
+      [&](int64_t out, const std::array<PoolExtent, 3>& window) __attribute__((always_inline)) {
+        const int64_t divisor = window[0].counted * window[1].counted * window[2].counted;
+        Vector share[columns];
+        for (int k = 0; k < columns; ++k) {
+          share[k] = load<Vector>(dy + out * width + k * lanes);
+          if (is_mean && divisor > 0) share[k] /= static_cast<float>(divisor);
+        }
+        each_element(
+            size, window, [&](int64_t in) __attribute__((always_inline)) {
+              for (int k = 0; k < columns; ++k) {
+                float* const to = dx + in * width + k * lanes;
+                store(to, load<Vector>(to) + share[k]);
+              }
+            });
+      });
+}
+
+template <class T, int columns>
+std::unique_ptr<Kernel> build_mean_grad(const PoolingSize& size, bool is_mean) {
+  constexpr int64_t width = columns * lanes;
+  const int64_t planes = size.batch * size.channels, in = size.in_size(), out = size.out_size();
+  return make_kernel([=](const Args& args) {
+    for_elements((planes + width - 1) / width,
+                 [=, all_dy = args.in<T>(0), all_dx = args.out<T>()](int64_t begin, int64_t end) {
+                   const int64_t larger = std::max(in, out);
+                   std::vector<float> scratch(static_cast<size_t>((in + out + larger) * width));
+                   float* const dx = scratch.data();
+                   float* const dy = dx + in * width;
+                   float* const rows = dy + out * width;
+                   for (int64_t group = begin; group < end; ++group) {
+                     const int64_t first = group * width, some = std::min(width, planes - first);
+                     interleave(all_dy + first * out, out, some, out, rows, dy, width);
+                     std::fill_n(dx, in * width, 0.0f);
+                     spread<columns>(size, is_mean, dy, dx);
+                     separate(dx, width, some, in, rows, all_dx + first * in, in);
+                   }
+                 },
+                 grain(size, width));
+  });
+}
+
 }  // namespace
 
 bool suits_lanes(const PoolingSize& size, PoolKind kind) {
@@ -311,8 +363,10 @@ bool suits_lanes(const PoolingSize& size, PoolKind kind) {
 }
 
 bool suits_lanes_grad(const PoolingSize& size, PoolKind kind, DType dtype) {
-  if (kind != PoolKind::max || !suits_lanes(size, kind)) return false;
-  return size.in_size() <= (dtype == DType::float32 ? std::numeric_limits<int32_t>::max() : most_elements);
+  if (!suits_lanes(size, kind)) return false;
+  // All but float32 maxima are added up in scratch, a whole plane in each lane.
+  if (kind == PoolKind::max && dtype == DType::float32) return size.in_size() < std::numeric_limits<int32_t>::max();
+  return std::max(size.in_size(), size.out_size()) <= most_elements;
 }
 
 template <class T>
@@ -323,13 +377,16 @@ std::unique_ptr<Kernel> build_pool_lanes(const PoolingSize& size, PoolKind kind)
 }
 
 template <class T>
-std::unique_ptr<Kernel> build_max_pool_lanes_grad(const PoolingSize& size) {
-  return columns_for(size.batch * size.channels) == 2 ? build_backward<T, 2>(size) : build_backward<T, 1>(size);
+std::unique_ptr<Kernel> build_pool_lanes_grad(const PoolingSize& size, PoolKind kind) {
+  const bool two = columns_for(size.batch * size.channels) == 2;
+  if (kind == PoolKind::max) return two ? build_max_grad<T, 2>(size) : build_max_grad<T, 1>(size);
+  const bool is_mean = kind == PoolKind::avg;
+  return two ? build_mean_grad<T, 2>(size, is_mean) : build_mean_grad<T, 1>(size, is_mean);
 }
 
 #define SYMBIND_POOL_LANES(T)                                                         \
   template std::unique_ptr<Kernel> build_pool_lanes<T>(const PoolingSize&, PoolKind); \
-  template std::unique_ptr<Kernel> build_max_pool_lanes_grad<T>(const PoolingSize&);
+  template std::unique_ptr<Kernel> build_pool_lanes_grad<T>(const PoolingSize&, PoolKind);
 SYMBIND_POOL_LANES(float)
 SYMBIND_POOL_LANES(float16)
 SYMBIND_POOL_LANES(bfloat16)
