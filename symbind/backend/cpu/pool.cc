@@ -328,7 +328,7 @@ std::unique_ptr<Kernel> build_forward(const NodeView& node) {
   const PoolKind kind = kind_of(params);
   if (is_whole_plane(size, kind)) return build_whole_planes<T>(size, kind);
   if constexpr (!std::is_same_v<T, double>)
-    if (suits_lanes(size, kind)) return build_pool_lanes<T>(size, kind);
+    if (suits_lanes(size, kind, dtype_of<T>())) return build_pool_lanes<T>(size, kind);
   return build_planes<T>(size, kind, params.p_value.value_or(1));
 }
 

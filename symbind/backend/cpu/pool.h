@@ -44,7 +44,7 @@ template <class T>
 std::unique_ptr<Kernel> build_whole_planes_grad(const PoolingSize& size, PoolKind kind);
 
 // Several planes in the lanes of a vector, for elements of a plane that are contiguous. T is not double.
-bool suits_lanes(const PoolingSize& size, PoolKind kind);
+bool suits_lanes(const PoolingSize& size, PoolKind kind, DType dtype);
 bool suits_lanes_grad(const PoolingSize& size, PoolKind kind, DType dtype);
 template <class T>
 std::unique_ptr<Kernel> build_pool_lanes(const PoolingSize& size, PoolKind kind);

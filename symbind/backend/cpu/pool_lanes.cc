@@ -355,15 +355,26 @@ std::unique_ptr<Kernel> build_mean_grad(const PoolingSize& size, bool is_mean) {
   });
 }
 
-}  // namespace
+// ---- Which poolings -------------------------------------------------------------------------------------------------
 
-bool suits_lanes(const PoolingSize& size, PoolKind kind) {
+bool fits_lanes(const PoolingSize& size, PoolKind kind) {
   if (size.channels_last || kind == PoolKind::lp || size.in_size() == 0) return false;
   return size.batch * size.channels >= fewest_planes && Bands(size).most_in() <= most_elements;
 }
 
+// Small windows along a row that fills vectors by itself take less time than interleaving.
+bool is_long_row(const PoolingSize& size) {
+  return size.in_size() == size.in[2] && size.out_size() >= 100 && size.kernel[2] <= 3;
+}
+
+}  // namespace
+
+bool suits_lanes(const PoolingSize& size, PoolKind kind, DType dtype) {
+  return fits_lanes(size, kind) && !(dtype == DType::float32 && is_long_row(size));
+}
+
 bool suits_lanes_grad(const PoolingSize& size, PoolKind kind, DType dtype) {
-  if (!suits_lanes(size, kind)) return false;
+  if (!fits_lanes(size, kind)) return false;
   // All but float32 maxima are added up in scratch, a whole plane in each lane.
   if (kind == PoolKind::max && dtype == DType::float32) return size.in_size() < std::numeric_limits<int32_t>::max();
   return std::max(size.in_size(), size.out_size()) <= most_elements;
