@@ -357,7 +357,9 @@ std::unique_ptr<Kernel> build_mean_grad(const PoolingSize& size, bool is_mean) {
 
 // ---- Which poolings -------------------------------------------------------------------------------------------------
 
+// Without AVX2 the compiler splits the vectors into single numbers.
 bool fits_lanes(const PoolingSize& size, PoolKind kind) {
+  if (instruction_set() < InstructionSet::avx2) return false;
   if (size.channels_last || kind == PoolKind::lp || size.in_size() == 0) return false;
   return size.batch * size.channels >= fewest_planes && Bands(size).most_in() <= most_elements;
 }
