@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <random>
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -406,6 +407,35 @@ TEST_F(OneDnn, ReferenceKernelsAreRefused) {
           expect_close(run(laid, *onednn), expected, 2e-5f, join(node.op.name, " data ", data, " ", name_of(layout)));
         }
     }
+}
+
+// oneDNN chooses among its kernels by the number of threads too, and a small node is built for one: the question
+// whether it has more than its reference loops is asked for the same number.
+TEST_F(OneDnn, BuildsEveryConvolutionThatItAccepts) {
+  std::mt19937_64 dice(7);
+  const auto roll = [&](int64_t least, int64_t most) {
+    return least + static_cast<int64_t>(dice() % (most - least + 1));
+  };
+  for (int number = 0; number < 300; ++number) {
+    const Convolution params{.kernel = {roll(1, 4), roll(1, 4)},
+                             .stride = {roll(1, 3), roll(1, 3)},
+                             .dilate = {roll(1, 2), roll(1, 2)},
+                             .pad = {roll(0, 2), roll(0, 2)},
+                             .num_filter = roll(1, 40)};
+    const auto extent = [&](size_t i) { return (params.kernel[i] - 1) * params.dilate[i] + roll(1, 8); };
+    const Shape data{roll(1, 3), roll(1, number % 2 == 0 ? 4 : 40), extent(0), extent(1)};
+    for (const DType dtype : {DType::float32, DType::bfloat16, DType::float16}) {
+      const TestNode forward = make_node(params, {data}, dtype);
+      const Shape weight = forward.inputs[1].shape, output = forward.outputs[0].shape;
+      for (const TestNode& node : {forward, make_node(ConvolutionGradData{params}, {output, weight, data}, dtype),
+                                   make_node(ConvolutionGradWeight{params}, {output, data, weight}, dtype)}) {
+        const Implementation* onednn = implementation(node.op, "onednn");
+        if (!onednn->refuse(node.view()).empty()) continue;
+        EXPECT_NO_THROW(onednn->build(node.view()))
+            << node.op.name << " of " << dtype << " data " << data << " weight " << weight << " output " << output;
+      }
+    }
+  }
 }
 
 TEST_F(OneDnn, HalfPrecisionAgreesWhereTheProcessorHasIt) {

@@ -27,10 +27,10 @@ void descend(Executor& executor, const NamedShapes& inputs) {
 
 // Everything that can be seen of some steps of training, with a prediction before and after each.
 Record training_record(const testing::Network& network, Context context, const BindOptions& options, int steps,
-                       uint64_t noise = 0) {
+                       testing::Noise noise = {}) {
   Record record;
   auto executor = testing::bind_with_values(network, context, {.grad_req = network.grad_req, .options = options});
-  if (noise > 0) testing::disturb(*executor, noise);
+  if (noise.size > 0) testing::disturb(*executor, noise);
   const auto out_grads = testing::out_grads_for(*executor);
   seed(11);
   executor->forward(false);
@@ -60,7 +60,7 @@ TEST_P(PlansOfNetworks, GiveTheNumbersOfThePlainestPlan) {
   const int steps = network.name.starts_with("resnet") ? 1 : 3;
   for (const Context context : testing::all_devices()) {
     testing::Reference plainest(
-        [&](uint64_t noise) { return training_record(network, context, testing::plainest(), steps, noise); });
+        [&](testing::Noise noise) { return training_record(network, context, testing::plainest(), steps, noise); });
     const Record& expected = plainest.expected();
     for (size_t i = 0; i < expected.arrays.size(); ++i)
       for (const double value : expected.arrays[i].to_vector<double>())

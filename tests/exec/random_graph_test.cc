@@ -8,8 +8,10 @@
 
 #include "symbind/core/error.h"
 
+#include "tests/support/bind_options.h"
 #include "tests/support/networks.h"
 #include "tests/support/random_plans.h"
+#include "tests/support/record.h"
 #include "tests/support/training.h"
 
 namespace symbind {
@@ -54,6 +56,30 @@ TEST(RandomGraphs, GiveTheNumbersOfThePlainestPlan) {
     const int64_t count = setting("SYMBIND_GRAPHS", first >= 0 ? 1 : context.is_gpu() ? 300 : 3000);
     try_graphs(context, static_cast<uint64_t>(std::max<int64_t>(first, 0)), static_cast<uint64_t>(count));
   }
+}
+
+// x / (1 + x²) is flat near 1: of two elements that are equal in float32, a larger one in float64 gets the gradient
+// there alone. That is no difference between plans.
+TEST(RandomGraphs, MayGiveTheGradientToAnotherOfTwoEqualElements) {
+  const Symbol x = Symbol::variable("x");
+  const Symbol net = pooling(x / (square(x) + 1) + 8, {.kernel = {1, 2}}, "pool");
+  const auto run = [&](DType dtype, testing::Noise noise) {
+    const auto executor =
+        simple_bind(net, cpu(), {{"x", {1, 1, 1, 2}}}, {.type_dict = {{"x", dtype}}, .options = testing::plainest()});
+    executor->arg_dict().at("x").copy_from(std::vector<double>{0.9643592, (1 - 3e-6) / 0.9643592});
+    if (noise.size > 0) testing::disturb(*executor, noise);
+    executor->forward(true);
+    executor->backward({ones({1, 1, 1, 1}, cpu(), dtype)});
+    testing::Record record;
+    record.add("gradient", executor->grad_dict());
+    return record;
+  };
+  testing::Reference reference([&](testing::Noise noise) { return run(DType::float64, noise); });
+  const testing::Record actual = run(DType::float32, {});
+  const auto gradient = actual.arrays[0].to_vector<double>(),
+             exact = reference.expected().arrays[0].to_vector<double>();
+  EXPECT_NE(gradient[0] == 0, exact[0] == 0);
+  EXPECT_TRUE(reference.agrees_with(actual, {1e-4, 1e-6, 1e-4}));
 }
 
 }  // namespace

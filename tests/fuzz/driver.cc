@@ -27,19 +27,22 @@
 namespace symbind::fuzz {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
 constexpr int exit_found = 3;              // of a child: an exception that is no Error
 constexpr uint64_t cases_per_child = 500;  // so that no process grows old
 constexpr rlim_t most_memory = rlim_t{4} << 30;
 
-#if defined(__SANITIZE_ADDRESS__)
-constexpr bool sanitized = true;  // it reserves addresses without end, and has limits of its own
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool sanitized = true;  // they map their shadow of all memory, and have limits of their own
 #else
 constexpr bool sanitized = false;
 #endif
 
 // What a child says of itself, in memory that it shares with its parent.
 struct Progress {
-  uint64_t number;  // the case it works on
+  int64_t deadline;  // when it begins no further case: ticks of the steady clock, which all processes share
+  uint64_t number;   // the case it works on, or the next one when it is done
   uint64_t finished, refused;
   bool done;
   char description[1 << 14];
@@ -78,20 +81,20 @@ class SharedText : public std::stringbuf {
 };
 
 int run_child(const Fuzzer& fuzzer, Progress& progress, uint64_t first, uint64_t end) {
-  if (!sanitized) {
+  if (!sanitized) {  // of memory that is written, not of addresses: CUDA reserves far more of them than it uses
     const rlimit memory{most_memory, most_memory};
-    ::setrlimit(RLIMIT_AS, &memory);
+    ::setrlimit(RLIMIT_DATA, &memory);
   }
   const rlimit no_core{0, 0};
   ::setrlimit(RLIMIT_CORE, &no_core);
-  for (uint64_t number = first; number < end; ++number) {
-    progress.number = number;
+  progress.number = first;
+  for (; progress.number < end && Clock::now().time_since_epoch().count() < progress.deadline; ++progress.number) {
     progress.description[0] = progress.what[0] = 0;
     SharedText buffer(progress);
     std::ostream description(&buffer);
     set_timer(fuzzer.seconds_per_case);
     try {
-      const Outcome outcome = fuzzer.run(number, description);
+      const Outcome outcome = fuzzer.run(progress.number, description);
       ++(outcome == Outcome::finished ? progress.finished : progress.refused);
     } catch (const std::exception& error) {
       put(progress.what, sizeof progress.what, error.what());
@@ -157,6 +160,8 @@ class Session {
     const auto minutes = [&] { return std::chrono::duration<double>(Clock::now() - begin).count() / 60; };
     uint64_t next = options_.first;
     const uint64_t end = options_.count ? options_.first + *options_.count : UINT64_MAX;
+    const auto time = std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(options_.minutes * 60));
+    progress_->deadline = options_.count ? INT64_MAX : (begin + time).time_since_epoch().count();
     double printed = 0;
     while (next < end && (options_.count || minutes() < options_.minutes)) {
       next = run_cases(next, std::min(end, next + cases_per_child));
@@ -169,8 +174,6 @@ class Session {
   }
 
  private:
-  using Clock = std::chrono::steady_clock;
-
   // Until one is found or all are done; returns the next number.
   uint64_t run_cases(uint64_t first, uint64_t end) {
     progress_->done = false;
@@ -185,7 +188,7 @@ class Session {
     int status = 0;
     ::waitpid(child, &status, 0);
     const std::string finding = finding_of(status, *progress_);
-    if (finding.empty()) return end;
+    if (finding.empty()) return progress_->number;
     write_down(finding);
     return progress_->number + 1;
   }

@@ -76,6 +76,16 @@ TEST(Elementwise, WholeNumbersWrapAndAreCutOff) {
   EXPECT_EQ(log(whole({3, 0}, DType::int32)).to_vector<int>(), (std::vector<int>{1, std::numeric_limits<int>::min()}));
 }
 
+// As an element is: to the least number of the type.
+TEST(Elementwise, AScalarThatWholeNumbersCannotHoldIsConverted) {
+  for (const DType dtype : {DType::int32, DType::int64})
+    for (const char* scalar : {"nan", "inf", "-1e30", "1e30"}) {
+      SCOPED_TRACE(join(dtype, " ", scalar));
+      const auto in = whole({-3, 0, 5}, dtype);
+      EXPECT_EQ(invoke("smooth_l1", {in}, {{"scalar", scalar}})[0].to_vector<int>(), (std::vector<int>{3, 0, 5}));
+    }
+}
+
 TEST(Elementwise, HalfPrecisionIsComputedInFloat) {
   const auto a = random_array({3, 700}, 1, -2, 2, DType::float16), b = random_array({3, 700}, 2, 1, 2, DType::float16);
   const auto expected = elemwise_div(a.astype(DType::float32), b.astype(DType::float32)).astype(DType::float16);

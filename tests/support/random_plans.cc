@@ -42,11 +42,11 @@ void change_parameters(Executor& executor) {
 
 // Predictions, steps of training, and gradients in test mode, in an order that differs from graph to graph.
 Record record_of(const RandomGraph& graph, Context context, const SimpleBindOptions& options,
-                 DType dtype = DType::float32, uint64_t noise = 0, bool monitored = false) {
+                 DType dtype = DType::float32, Noise noise = {}, bool monitored = false) {
   Record record;
   const auto executor = bind_random_graph(graph, context, options, dtype);
   if (monitored) executor->set_monitor_callback([](const std::string&, const NDArray&) {}, true);
-  if (noise > 0) disturb(*executor, noise);
+  if (noise.size > 0) disturb(*executor, noise);
   const auto out_grads = out_grads_for(*executor, graph.seed);
   seed(graph.seed);
   if (graph.seed % 7 != 0) {
@@ -81,7 +81,7 @@ namespace {
 Reference plainest_of(const RandomGraph& graph, Context context) {
   const DType dtype = graph.seed % 2 == 0 ? DType::float32 : DType::float64;
   return Reference(
-      [=, &graph](uint64_t noise) { return record_of(graph, context, {.options = plainest()}, dtype, noise); });
+      [=, &graph](Noise noise) { return record_of(graph, context, {.options = plainest()}, dtype, noise); });
 }
 
 constexpr Tolerance tolerance{1e-4, 1e-6, 1e-4};
@@ -95,7 +95,7 @@ constexpr Tolerance tolerance{1e-4, 1e-6, 1e-4};
 ::testing::AssertionResult agrees_monitored(const RandomGraph& graph, Context context,
                                             const SimpleBindOptions& options) {
   return plainest_of(graph, context)
-      .agrees_with(record_of(graph, context, options, DType::float32, 0, true), tolerance);
+      .agrees_with(record_of(graph, context, options, DType::float32, {}, true), tolerance);
 }
 
 ::testing::AssertionResult agrees_between(const RandomGraph& graph, Context context, Context other) {

@@ -9,6 +9,7 @@
 #include "symbind/backend/cpu/convert.h"
 #include "symbind/core/error.h"
 #include "symbind/ops/batch_norm.h"
+#include "symbind/ops/conv.h"
 #include "symbind/ops/conv_fused.h"
 #include "symbind/ops/dot.h"
 #include "symbind/ops/fully_connected.h"
@@ -116,10 +117,16 @@ std::string refuse(const NodeView& node) {
   return "";
 }
 
+// Where channels are not last the plain kernels convert what they read, plane by plane.
 template <class P>
-void add(ImplementationTable& table) {
+std::string refuse_pooling(const NodeView& node) {
+  return channels_behind(node.as<P>().layout) ? refuse(node) : "only where channels are last";
+}
+
+template <class P>
+void add(ImplementationTable& table, std::string (*refuses)(const NodeView&) = refuse) {
   table.add<P>({"float32",
-                refuse,
+                refuses,
                 [](const NodeView& node) { return std::make_unique<AsFloat>(node); },
                 {},
                 true,
@@ -137,8 +144,8 @@ void add_as_float(ImplementationTable& table) {
   add<ConvolutionFused>(table);
   add<ConvolutionGradData>(table);
   add<ConvolutionGradWeight>(table);
-  add<Pooling>(table);
-  add<PoolingGrad>(table);
+  add<Pooling>(table, refuse_pooling<Pooling>);
+  add<PoolingGrad>(table, refuse_pooling<PoolingGrad>);
   add<FullyConnected>(table);
   add<FullyConnectedActivation>(table);
   add<FullyConnectedTransposed>(table);

@@ -7,6 +7,7 @@
 #include "symbind/backend/cpu/batch_norm_lanes.h"
 #include "symbind/backend/cpu/loops.h"
 #include "symbind/backend/cpu/plain.h"
+#include "symbind/backend/cpu/row_implementations.h"
 #include "symbind/passes/target.h"
 
 namespace symbind::cpu_backend {
@@ -203,6 +204,7 @@ std::unique_ptr<Kernel> build_backward(const NodeView& node) {
 
 void add_batch_norm(ImplementationTable& table) {
   add_batch_norm_lanes(table);
+  add_batch_norm_rows(table);
   const auto forward = [&]<class P>(std::type_identity<P>) {
     add_plain<P>(table, [](const NodeView& node) {
       return visit_floating(node.inputs[0].dtype,

@@ -12,6 +12,7 @@
 
 #include "symbind/backend/cpu/channel_lanes.h"
 #include "symbind/backend/cpu/loops.h"
+#include "symbind/backend/cpu/row_implementations.h"
 #include "symbind/ops/batch_norm.h"
 #include "symbind/passes/target.h"
 
@@ -310,7 +311,10 @@ std::unique_ptr<Kernel> build(const NodeView& node) {
   const Tensor& output = node.outputs[0];
   const BatchNormSize size = size_of(p, output.shape);
   const bool side_by_side = output.layout != Layout::plain || size.inner == 1;
-  if (!side_by_side) return last_resort(node.op, cpu()).build(node);
+  if (!side_by_side) {
+    auto rows = build_batch_norm_rows<P>(node);
+    return rows ? std::move(rows) : last_resort(node.op, cpu()).build(node);
+  }
   const Slabs slabs(size.outer, size.channels, size.inner, block_of(output.layout));
   const auto count = static_cast<double>(std::max<int64_t>(size.per_channel(), 1));
   if constexpr (std::is_same_v<P, BatchNormGrad>) {

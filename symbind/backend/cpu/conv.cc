@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "symbind/backend/cpu/conv_depthwise.h"
 #include "symbind/backend/cpu/conv_gemm.h"
 #include "symbind/backend/cpu/gemm.h"
 #include "symbind/backend/cpu/loops.h"
@@ -254,6 +255,7 @@ std::unique_ptr<Kernel> build_grad_weight(const NodeView& node) {
 
 void add_conv(ImplementationTable& table) {
   add_winograd(table);
+  add_conv_depthwise(table);
   add_conv_gemm(table);
   add_plain<Convolution>(table, [](const NodeView& node) {
     return visit_floating(node.outputs[0].dtype,

@@ -19,7 +19,7 @@ template <template <class> class Function, size_t arity>
 MapLoop hard_sigmoid_loop(const NodeView& node, const HardSigmoid& p) {
   return map_loop_for<arity>(node.outputs[0].dtype, [=](auto type) {
     using C = typename decltype(type)::type;
-    return Function<C>{static_cast<C>(p.alpha), static_cast<C>(p.beta)};
+    return Function<C>{convert<C>(p.alpha), convert<C>(p.beta)};
   });
 }
 
@@ -27,7 +27,7 @@ template <class Function, size_t arity>
 MapLoop smooth_l1_loop(const NodeView& node) {
   return map_loop_for<arity>(node.outputs[0].dtype, [sigma = node.as<SmoothL1>().scalar](auto type) {
     using C = typename decltype(type)::type;
-    return pointwise::WithLast<Function, C>{static_cast<C>(sigma)};
+    return pointwise::WithLast<Function, C>{convert<C>(sigma)};
   });
 }
 

@@ -8,6 +8,7 @@
 #include "symbind/backend/cpu/lane_sums.h"
 #include "symbind/backend/cpu/loops.h"
 #include "symbind/backend/cpu/plain.h"
+#include "symbind/backend/cpu/row_implementations.h"
 #include "symbind/backend/cpu/rows.h"
 #include "symbind/backend/cpu/widened.h"
 #include "symbind/passes/target.h"
@@ -350,6 +351,8 @@ Scaled groups(const GroupNorm& p, const Shape& data) {
 }  // namespace
 
 void add_normalize(ImplementationTable& table) {
+  add_l2_rows(table);
+  add_norm_rows(table);
   add_plain<L2Normalization>(table, build_l2);
   add_plain<L2NormalizationGrad>(table, build_l2_grad);
   add_plain<LRN>(table, build_lrn);

@@ -1,11 +1,10 @@
-#include "symbind/ops/pool.h"
+#include "symbind/backend/cpu/pool.h"
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <vector>
 
-#include "symbind/backend/cpu/lane_sums.h"
+#include "symbind/backend/cpu/half.h"
 #include "symbind/backend/cpu/loops.h"
 #include "symbind/backend/cpu/plain.h"
 #include "symbind/passes/target.h"
@@ -13,22 +12,10 @@
 namespace symbind::cpu_backend {
 namespace {
 
-enum class Kind { max, avg, sum, lp };
-
-Kind kind_of(const Pooling& params) {
-  if (params.pool_type == "max") return Kind::max;
-  if (params.pool_type == "avg") return Kind::avg;
-  return params.pool_type == "sum" ? Kind::sum : Kind::lp;
-}
-
-template <class T>
-compute_type<T> lowest() {
-  if constexpr (std::is_same_v<T, float16>)
-    return -65504.0f;
-  else if constexpr (std::is_same_v<T, bfloat16>)
-    return -3.38953139e38f;
-  else
-    return std::numeric_limits<T>::lowest();
+PoolKind kind_of(const Pooling& params) {
+  if (params.pool_type == "max") return PoolKind::max;
+  if (params.pool_type == "avg") return PoolKind::avg;
+  return params.pool_type == "sum" ? PoolKind::sum : PoolKind::lp;
 }
 
 // The part of one window that lies inside the input, and how many elements a mean divides by.
@@ -37,23 +24,11 @@ struct Window {
   int64_t divisor = 1;
 };
 
-// The extent of a window along one axis.
-struct Extent {
-  int64_t begin, end;  // inside the input
-  int64_t counted;     // elements that a mean counts
-};
-Extent extent_at(const PoolingSize& size, size_t axis, int64_t position) {
-  const int64_t start = position * size.stride[axis] - size.pad[axis];
-  const int64_t stop = std::min(start + size.kernel[axis], size.in[axis] + size.pad[axis]);
-  const int64_t begin = std::max<int64_t>(start, 0), end = std::min(stop, size.in[axis]);
-  return {begin, end, size.count_padding ? stop - start : end - begin};
-}
-
 Window window_at(const PoolingSize& size, int64_t d, int64_t h, int64_t w) {
   Window window;
   const std::array<int64_t, 3> position = {d, h, w};
   for (size_t axis = 0; axis < 3; ++axis) {
-    const Extent extent = extent_at(size, axis, position[axis]);
+    const PoolExtent extent = extent_at(size, axis, position[axis]);
     window.begin[axis] = extent.begin;
     window.end[axis] = extent.end;
     window.divisor *= extent.counted;
@@ -78,18 +53,9 @@ void each_window(const PoolingSize& size, Visit visit) {
       for (int64_t w = 0; w < size.out[2]; ++w) visit(index++, window_at(size, d, h, w));
 }
 
-// Where the elements of one channel of one image lie: from start on, step apart.
-struct Plane {
-  int64_t start, step;
-};
-Plane plane_at(const PoolingSize& size, int64_t plane, int64_t extent) {
-  if (!size.channels_last) return {plane * extent, 1};
-  return {plane / size.channels * extent * size.channels + plane % size.channels, size.channels};
-}
-
 // ---- Rows of windows ------------------------------------------------------------------------------------------------
 // The windows of one output row are computed together, kernel element by kernel element, so that neighbours fill
-// vectors. For elements that lie side by side.
+// vectors.
 
 constexpr int64_t row_windows = 256;  // at a time
 
@@ -150,31 +116,31 @@ template <class C>
 }
 
 template <class C>
-void pool_rows(const PoolingSize& size, Kind kind, const C* x, C* y) {
+void pool_rows(const PoolingSize& size, PoolKind kind, C least, const C* x, C* y) {
   C row[row_windows];
   for (int64_t d = 0; d < size.out[0]; ++d)
     for (int64_t h = 0; h < size.out[1]; ++h)
       for (int64_t begin = 0; begin < size.out[2]; begin += row_windows) {
         const int64_t end = std::min(size.out[2], begin + row_windows);
-        std::fill_n(row, end - begin, kind == Kind::max ? lowest<C>() : C(0));
+        std::fill_n(row, end - begin, kind == PoolKind::max ? least : C(0));
         with_stride(size.stride[2], [&](auto stride) [[gnu::always_inline]] {
           each_kernel_element(size, d, h, begin, end, [&](int64_t first, int64_t last, int64_t at) {
             C* const to = row + (first - begin);
             const C* const from = x + at;
-            if (kind == Kind::max)
+            if (kind == PoolKind::max)
               for (int64_t i = 0; i < last - first; ++i) to[i] = from[i * stride] > to[i] ? from[i * stride] : to[i];
             else
               for (int64_t i = 0; i < last - first; ++i) to[i] += from[i * stride];
           });
         });
-        if (kind == Kind::avg) divide_row(size, d, h, begin, end, row);
+        if (kind == PoolKind::avg) divide_row(size, d, h, begin, end, row);
         std::copy_n(row, end - begin, y + (d * size.out[1] + h) * size.out[2] + begin);
       }
 }
 
 // Adds to dx. A maximum's gradient goes to the first element that has it.
 template <class C>
-void unpool_rows(const PoolingSize& size, Kind kind, const C* dy, const C* x, C* dx) {
+void unpool_rows(const PoolingSize& size, PoolKind kind, const C* dy, const C* x, C* dx) {
   C row[row_windows];
   int32_t places[row_windows];
   for (int64_t d = 0; d < size.out[0]; ++d)
@@ -182,7 +148,7 @@ void unpool_rows(const PoolingSize& size, Kind kind, const C* dy, const C* x, C*
       for (int64_t begin = 0; begin < size.out[2]; begin += row_windows) {
         const int64_t end = std::min(size.out[2], begin + row_windows);
         const C* const grads = dy + (d * size.out[1] + h) * size.out[2] + begin;
-        if (kind == Kind::max) {
+        if (kind == PoolKind::max) {
           std::fill_n(places, end - begin, -1);
           std::fill_n(row, end - begin, lowest<C>());
           with_stride(size.stride[2], [&](auto stride) [[gnu::always_inline]] {
@@ -202,7 +168,7 @@ void unpool_rows(const PoolingSize& size, Kind kind, const C* dy, const C* x, C*
           continue;
         }
         std::copy_n(grads, end - begin, row);
-        if (kind == Kind::avg) divide_row(size, d, h, begin, end, row);
+        if (kind == PoolKind::avg) divide_row(size, d, h, begin, end, row);
         with_stride(size.stride[2], [&](auto stride) [[gnu::always_inline]] {
           each_kernel_element(size, d, h, begin, end, [&](int64_t first, int64_t last, int64_t at) {
             const C* const from = row + (first - begin);
@@ -213,13 +179,6 @@ void unpool_rows(const PoolingSize& size, Kind kind, const C* dy, const C* x, C*
       }
 }
 
-// Whether windows are computed by rows: elements side by side, indices that fit into vectors of their own.
-template <class T>
-bool goes_by_rows(const PoolingSize& size, Kind kind) {
-  return std::is_same_v<T, compute_type<T>> && !size.channels_last && kind != Kind::lp &&
-         size.in_size() < std::numeric_limits<int32_t>::max();
-}
-
 // ---- Windows one by one, for everything else ------------------------------------------------------------------------
 
 template <class C>
@@ -227,53 +186,43 @@ C norm(C sum, int64_t p) {
   return p == 2 ? std::sqrt(sum) : p == 3 ? std::cbrt(sum) : sum;
 }
 
-template <class T>
-void pool_plane(const PoolingSize& size, Kind kind, int64_t p, const T* x, int64_t x_step, T* y, int64_t y_step) {
-  using C = compute_type<T>;
+template <class C>
+void pool_windows(const PoolingSize& size, PoolKind kind, int64_t p, C least, const C* x, C* y) {
   each_window(size, [&](int64_t out, const Window& window) {
-    C result = kind == Kind::max ? lowest<T>() : C(0);
+    C result = kind == PoolKind::max ? least : C(0);
     each_in(size, window, [&](int64_t in) {
-      const C value = static_cast<C>(x[in * x_step]);
-      if (kind == Kind::max)
-        result = value > result ? value : result;
-      else if (kind != Kind::lp || p == 1)
-        result += value;
+      if (kind == PoolKind::max)
+        result = x[in] > result ? x[in] : result;
+      else if (kind != PoolKind::lp || p == 1)
+        result += x[in];
       else
-        result += p == 2 ? value * value : value * value * value;
+        result += p == 2 ? x[in] * x[in] : x[in] * x[in] * x[in];
     });
-    if (kind == Kind::avg && window.divisor > 0) result /= static_cast<C>(window.divisor);
-    if (kind == Kind::lp) result = norm(result, p);
-    y[out * y_step] = static_cast<T>(result);
+    if (kind == PoolKind::avg && window.divisor > 0) result /= static_cast<C>(window.divisor);
+    y[out] = kind == PoolKind::lp ? norm(result, p) : result;
   });
 }
 
-// Adds to dx, the gradient of one plane. x and y are null where the kind does not need them.
-template <class T>
-void unpool_plane(const PoolingSize& size, Kind kind, int64_t p, const T* dy, const T* x, int64_t x_step, const T* y,
-                  int64_t y_step, compute_type<T>* dx) {
-  using C = compute_type<T>;
+// Adds to dx. x and y are null where the kind does not need them.
+template <class C>
+void unpool_windows(const PoolingSize& size, PoolKind kind, int64_t p, const C* dy, const C* x, const C* y, C* dx) {
   each_window(size, [&](int64_t out, const Window& window) {
-    const C gradient = static_cast<C>(dy[out * y_step]);
-    if (kind == Kind::max) {
+    const C gradient = dy[out];
+    if (kind == PoolKind::max) {
       int64_t at = -1;
-      C best = lowest<T>();
       each_in(size, window, [&](int64_t in) {
-        const C value = static_cast<C>(x[in * x_step]);
-        if (at < 0 || value > best) {
-          best = value;
-          at = in;
-        }
+        if (at < 0 || x[in] > x[at]) at = in;
       });
       if (at >= 0) dx[at] += gradient;
-    } else if (kind == Kind::lp && p > 1) {
-      const C value = static_cast<C>(y[out * y_step]);
-      if (value == C(0)) return;
+    } else if (kind == PoolKind::lp && p > 1) {
+      if (y[out] == C(0)) return;
       each_in(size, window, [&](int64_t in) {
-        const C share = static_cast<C>(x[in * x_step]) / value;
+        const C share = x[in] / y[out];
         dx[in] += gradient * (p == 2 ? share : share * share);
       });
     } else {
-      const C share = kind == Kind::avg && window.divisor > 0 ? gradient / static_cast<C>(window.divisor) : gradient;
+      const C share =
+          kind == PoolKind::avg && window.divisor > 0 ? gradient / static_cast<C>(window.divisor) : gradient;
       each_in(size, window, [&](int64_t in) { dx[in] += share; });
     }
   });
@@ -284,52 +233,91 @@ int64_t plane_grain(const PoolingSize& size) {
   return 32768 / (size.out_size() * window + size.in_size() + 1) + 1;
 }
 
-// One window that is the whole plane, its elements side by side: sums and maxima in lanes.
-bool is_whole_plane(const PoolingSize& size, Kind kind) {
-  if (size.channels_last || size.out_size() != 1 || kind == Kind::lp) return false;
-  for (size_t axis = 0; axis < 3; ++axis)
-    if (size.pad[axis] != 0 || size.kernel[axis] < size.in[axis]) return false;
-  return true;
+// ---- Planes ---------------------------------------------------------------------------------------------------------
+
+// The planes of an array, which has one for each channel of each image, as contiguous numbers of the type they are
+// computed in: copied where they are not.
+template <class T>
+class Planes {
+ public:
+  using C = compute_type<T>;
+  Planes(const PoolingSize& size, int64_t count)
+      : channels_(size.channels_last ? size.channels : 1),
+        count_(count),
+        copies_(size.channels_last || !std::is_same_v<T, C>),
+        copy_(static_cast<size_t>(copies_ ? count : 0)) {}
+
+  const C* read(const T* array, int64_t plane) {
+    if (!array) return nullptr;
+    if (!copies_) return reinterpret_cast<const C*>(array + start(plane));
+    const T* const from = array + start(plane);
+    for (int64_t i = 0; i < count_; ++i) copy_[static_cast<size_t>(i)] = widened(from[i * channels_]);
+    return copy_.data();
+  }
+  // Where a plane is to be written, and what is to be called then.
+  C* to_write(T* array, int64_t plane) { return copies_ ? copy_.data() : reinterpret_cast<C*>(array + start(plane)); }
+  void written(T* array, int64_t plane) const {
+    if (!copies_) return;
+    T* const to = array + start(plane);
+    for (int64_t i = 0; i < count_; ++i) to[i * channels_] = narrowed<T>(copy_[static_cast<size_t>(i)]);
+  }
+
+ private:
+  int64_t start(int64_t plane) const { return plane / channels_ * count_ * channels_ + plane % channels_; }
+
+  int64_t channels_, count_;  // the elements of a plane are channels_ apart
+  bool copies_;
+  std::vector<C> copy_;
+};
+
+// Whether windows are computed by rows: indices that fit into vectors of their own.
+bool goes_by_rows(const PoolingSize& size, PoolKind kind) {
+  return kind != PoolKind::lp && size.in_size() < std::numeric_limits<int32_t>::max();
 }
 
 template <class T>
-[[gnu::always_inline]] inline compute_type<T> largest_of(const T* x, int64_t count) {
-  using C = compute_type<T>;
-  C lanes[sum_lanes];
-  for (C& lane : lanes) lane = lowest<T>();
-  int64_t i = 0;
-  for (; i + sum_lanes <= count; i += sum_lanes)
-#pragma GCC unroll 16
-    for (int64_t lane = 0; lane < sum_lanes; ++lane) {
-      const C value = static_cast<C>(x[i + lane]);
-      lanes[lane] = value > lanes[lane] ? value : lanes[lane];
-    }
-  C most = lanes[0];
-  for (const C lane : lanes) most = lane > most ? lane : most;
-  for (; i < count; ++i) most = static_cast<C>(x[i]) > most ? static_cast<C>(x[i]) : most;
-  return most;
-}
-
-template <class T>
-std::unique_ptr<Kernel> build_whole_planes(const PoolingSize& size, Kind kind) {
-  using C = compute_type<T>;
-  const int64_t count = size.in_size();
-  const int64_t divisor = kind == Kind::avg ? window_at(size, 0, 0, 0).divisor : 1;
-  return make_kernel([=](const Args& args) {
+std::unique_ptr<Kernel> build_planes(const PoolingSize& size, PoolKind kind, int64_t p) {
+  return make_kernel([=, by_rows = goes_by_rows(size, kind)](const Args& args) {
     for_elements(
         size.batch * size.channels,
-        [=, x = args.in<T>(0), y = args.out<T>()](int64_t begin, int64_t end) {
+        [=, all_x = args.in<T>(0), all_y = args.out<T>()](int64_t begin, int64_t end) {
+          Planes<T> x_planes(size, size.in_size()), y_planes(size, size.out_size());
           for (int64_t plane = begin; plane < end; ++plane) {
-            const T* const from = x + plane * count;
-            if (kind == Kind::max)
-              y[plane] = static_cast<T>(largest_of(from, count));
+            const auto* const x = x_planes.read(all_x, plane);
+            auto* const y = y_planes.to_write(all_y, plane);
+            if (by_rows)
+              pool_rows(size, kind, lowest<T>(), x, y);
             else
-              y[plane] = static_cast<T>(
-                  static_cast<C>(sum_in_lanes(count, [=](int64_t i) { return static_cast<C>(from[i]); }) /
-                                 static_cast<double>(divisor)));
+              pool_windows(size, kind, p, lowest<T>(), x, y);
+            y_planes.written(all_y, plane);
           }
         },
-        element_grain / (count + 1) + 1);
+        plane_grain(size));
+  });
+}
+
+template <class T>
+std::unique_ptr<Kernel> build_planes_grad(const PoolingSize& size, PoolKind kind, int64_t p) {
+  const bool reads_data = kind == PoolKind::max || kind == PoolKind::lp;
+  return make_kernel([=, by_rows = goes_by_rows(size, kind)](const Args& args) {
+    for_elements(
+        size.batch * size.channels,
+        [=, all_dy = args.in<T>(0), all_x = reads_data ? args.in<T>(1) : nullptr,
+         all_y = reads_data ? args.in<T>(2) : nullptr, all_dx = args.out<T>()](int64_t begin, int64_t end) {
+          Planes<T> dy_planes(size, size.out_size()), y_planes(size, size.out_size());
+          Planes<T> x_planes(size, size.in_size()), dx_planes(size, size.in_size());
+          for (int64_t plane = begin; plane < end; ++plane) {
+            const auto *const dy = dy_planes.read(all_dy, plane), *const x = x_planes.read(all_x, plane);
+            auto* const dx = dx_planes.to_write(all_dx, plane);
+            std::fill_n(dx, size.in_size(), compute_type<T>(0));
+            if (by_rows)
+              unpool_rows(size, kind, dy, x, dx);
+            else
+              unpool_windows(size, kind, p, dy, x, y_planes.read(all_y, plane), dx);
+            dx_planes.written(all_dx, plane);
+          }
+        },
+        plane_grain(size));
   });
 }
 
@@ -337,75 +325,22 @@ template <class T>
 std::unique_ptr<Kernel> build_forward(const NodeView& node) {
   const auto& params = node.as<Pooling>();
   const PoolingSize size = size_of(params, node.inputs[0].shape, node.outputs[0].shape);
-  if (is_whole_plane(size, kind_of(params))) return build_whole_planes<T>(size, kind_of(params));
-  if constexpr (std::is_same_v<T, compute_type<T>>)
-    if (goes_by_rows<T>(size, kind_of(params)))
-      return make_kernel([size, kind = kind_of(params)](const Args& args) {
-        for_elements(
-            size.batch * size.channels,
-            [=, x = args.in<T>(0), y = args.out<T>()](int64_t begin, int64_t end) {
-              for (int64_t plane = begin; plane < end; ++plane)
-                pool_rows(size, kind, x + plane * size.in_size(), y + plane * size.out_size());
-            },
-            plane_grain(size));
-      });
-  return make_kernel([size, kind = kind_of(params), p = params.p_value.value_or(1)](const Args& args) {
-    parallel_for(size.batch * size.channels, plane_grain(size), [&](int64_t begin, int64_t end) {
-      for (int64_t plane = begin; plane < end; ++plane) {
-        const Plane in = plane_at(size, plane, size.in_size()), out = plane_at(size, plane, size.out_size());
-        pool_plane(size, kind, p, args.in<T>(0) + in.start, in.step, args.out<T>() + out.start, out.step);
-      }
-    });
-  });
+  const PoolKind kind = kind_of(params);
+  if (is_whole_plane(size, kind)) return build_whole_planes<T>(size, kind);
+  if constexpr (!std::is_same_v<T, double>)
+    if (suits_lanes(size, kind, dtype_of<T>())) return build_pool_lanes<T>(size, kind);
+  return build_planes<T>(size, kind, params.p_value.value_or(1));
 }
 
 template <class T>
 std::unique_ptr<Kernel> build_backward(const NodeView& node) {
   const auto& params = node.as<PoolingGrad>();
   const PoolingSize size = size_of(params, node.inputs[1].shape, node.inputs[0].shape);
-  const bool reads_data = node.inputs.size() > 2;
-  if (const Kind kind = kind_of(params); is_whole_plane(size, kind) && kind != Kind::max) {
-    const auto share = static_cast<compute_type<T>>(kind == Kind::avg ? window_at(size, 0, 0, 0).divisor : 1);
-    return make_kernel([size, share](const Args& args) {
-      const int64_t count = size.in_size();
-      for_elements(
-          size.batch * size.channels,
-          [=, dy = args.in<T>(0), dx = args.out<T>()](int64_t begin, int64_t end) {
-            for (int64_t plane = begin; plane < end; ++plane)
-              std::fill_n(dx + plane * count, count, static_cast<T>(static_cast<compute_type<T>>(dy[plane]) / share));
-          },
-          element_grain / (count + 1) + 1);
-    });
-  }
-  if constexpr (std::is_same_v<T, compute_type<T>>)
-    if (goes_by_rows<T>(size, kind_of(params)))
-      return make_kernel([size, reads_data, kind = kind_of(params)](const Args& args) {
-        for_elements(
-            size.batch * size.channels,
-            [=, dy = args.in<T>(0), x = reads_data ? args.in<T>(1) : nullptr, dx = args.out<T>()](int64_t begin,
-                                                                                                  int64_t end) {
-              for (int64_t plane = begin; plane < end; ++plane) {
-                std::fill_n(dx + plane * size.in_size(), size.in_size(), T(0));
-                unpool_rows(size, kind, dy + plane * size.out_size(), x ? x + plane * size.in_size() : nullptr,
-                            dx + plane * size.in_size());
-              }
-            },
-            plane_grain(size));
-      });
-  return make_kernel([size, reads_data, kind = kind_of(params), p = params.p_value.value_or(1)](const Args& args) {
-    using C = compute_type<T>;
-    parallel_for(size.batch * size.channels, plane_grain(size), [&](int64_t begin, int64_t end) {
-      std::vector<C> gradient(static_cast<size_t>(size.in_size()));
-      for (int64_t plane = begin; plane < end; ++plane) {
-        const Plane in = plane_at(size, plane, size.in_size()), out = plane_at(size, plane, size.out_size());
-        std::fill(gradient.begin(), gradient.end(), C(0));
-        unpool_plane(size, kind, p, args.in<T>(0) + out.start, reads_data ? args.in<T>(1) + in.start : nullptr, in.step,
-                     reads_data ? args.in<T>(2) + out.start : nullptr, out.step, gradient.data());
-        T* dx = args.out<T>() + in.start;
-        for (int64_t i = 0; i < size.in_size(); ++i) dx[i * in.step] = static_cast<T>(gradient[static_cast<size_t>(i)]);
-      }
-    });
-  });
+  const PoolKind kind = kind_of(params);
+  if (is_whole_plane(size, kind)) return build_whole_planes_grad<T>(size, kind);
+  if constexpr (!std::is_same_v<T, double>)
+    if (suits_lanes_grad(size, kind, dtype_of<T>())) return build_pool_lanes_grad<T>(size, kind);
+  return build_planes_grad<T>(size, kind, params.p_value.value_or(1));
 }
 
 }  // namespace

@@ -45,6 +45,16 @@ struct Rows {
         },
         element_grain / work / std::max<int64_t>(1, length * std::min(step, rows_together)) + 1);
   }
+
+  // Calls along_rows(offset of the first number, rows) for pieces of an array whose rows are adjacent numbers, else
+  // along_columns(offset, columns) as for_each_block() does.
+  template <class AlongRows, class AlongColumns>
+  void for_pieces(int64_t work, const AlongRows& along_rows, const AlongColumns& along_columns) const {
+    if (length == 0) return;
+    if (step != 1) return for_each_block(work, along_columns);
+    parallel_for(outer, element_grain / work / length + 1,
+                 [&](int64_t begin, int64_t end) { along_rows(begin * length, end - begin); });
+  }
 };
 
 inline Rows rows_along(const Shape& shape, int axis) {

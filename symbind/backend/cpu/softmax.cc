@@ -5,6 +5,7 @@
 #include "symbind/backend/cpu/lane_sums.h"
 #include "symbind/backend/cpu/loops.h"
 #include "symbind/backend/cpu/plain.h"
+#include "symbind/backend/cpu/row_implementations.h"
 #include "symbind/backend/cpu/rows.h"
 #include "symbind/backend/cpu/widened.h"
 #include "symbind/backend/vector_math.h"
@@ -24,28 +25,10 @@ int64_t counted(const C* lengths, int64_t row, int64_t length) {
   return lengths ? std::clamp<int64_t>(static_cast<int64_t>(lengths[row]), 0, length) : length;
 }
 
-// The largest of count numbers, in lanes.
-template <class C>
-[[gnu::always_inline]] inline C largest_of(const C* x, int64_t count, C factor) {
-  C lanes[sum_lanes];
-  for (C& lane : lanes) lane = x[0] * factor;
-  int64_t k = 0;
-  for (; k + sum_lanes <= count; k += sum_lanes)
-#pragma GCC unroll 16
-    for (int64_t lane = 0; lane < sum_lanes; ++lane) {
-      const C value = x[k + lane] * factor;
-      lanes[lane] = lanes[lane] < value ? value : lanes[lane];
-    }
-  C most = lanes[0];
-  for (const C lane : lanes) most = std::max(most, lane);
-  for (; k < count; ++k) most = std::max(most, x[k] * factor);
-  return most;
-}
-
 // Beside a large maximum the logarithm of the sum would lose its digits: the maximum goes first, by itself.
 template <class C>
 [[gnu::always_inline]] inline void softmax_row(const C* x, C* y, int64_t count, C factor, bool logarithm) {
-  const C most = largest_of(x, count, factor);
+  const C most = largest_of(x, count, x[0] * factor, [=](auto value) { return value * factor; });
   for (int64_t k = 0; k < count; ++k) y[k] = vector_math::exp(static_cast<C>(x[k] * factor - most));
   const double sum = sum_in_lanes(count, [=](int64_t k) { return y[k]; });
   const C scale = static_cast<C>(1 / sum), shift = static_cast<C>(std::log(sum));
@@ -191,6 +174,7 @@ void add_one(ImplementationTable& table, Kind kind, Build build) {
 }  // namespace
 
 void add_softmax(ImplementationTable& table) {
+  add_softmax_rows(table);
   add_one<"softmax">(table, Kind::softmax, build_forward);
   add_one<"log_softmax">(table, Kind::log_softmax, build_forward);
   add_one<"softmin">(table, Kind::softmin, build_forward);

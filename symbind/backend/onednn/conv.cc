@@ -309,6 +309,7 @@ enum class Quality { reference, product, direct };  // a product of matrices ove
 
 template <class P>
 Quality quality_of(const P& p, const Problem& problem) {
+  const ThreadCount scope(problem.threads());
   const auto judged = [](const dnnl::primitive_desc_base& descriptor) {
     if (is_reference(descriptor)) return Quality::reference;
     return is_slow_with_post_ops(descriptor) ? Quality::product : Quality::direct;
@@ -454,7 +455,8 @@ std::string refuse(const NodeView& node) {
   if constexpr (std::is_same_v<P, ConvolutionGradWeight>)
     if (has_unwritten_rows(node.as<P>(), node.inputs[1].shape, node.inputs[0].shape))
       return join("rows of the kernel beside the data in ", node.outputs[0].dtype);
-  return Program::refuse(node, [&](Program& program) { assemble<P>(program, node, optimised_problem<P>(node)); });
+  const Problem problem = optimised_problem<P>(node);
+  return Program::refuse(node, problem.threads(), [&](Program& program) { assemble<P>(program, node, problem); });
 }
 
 template <class P>

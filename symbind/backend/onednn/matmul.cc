@@ -23,6 +23,7 @@ struct Product : MatrixProduct {
   int64_t batch = 0;  // 0: matrices alone
 
   int64_t count() const { return std::max<int64_t>(batch, 1) * rows * inner * columns; }
+  int threads() const { return threads_for(count(), thread_products); }
 };
 
 Desc matrix(int64_t rows, int64_t columns, DType dtype, bool transposed) {
@@ -99,13 +100,13 @@ std::string refuse(const NodeView& node) {
   }
   const Product product = product_of<P>(node);
   if (product.count() < least_products) return join("only ", product.count(), " multiply-adds");
-  return Program::refuse(node, [&](Program& program) { assemble(program, node, product); });
+  return Program::refuse(node, product.threads(), [&](Program& program) { assemble(program, node, product); });
 }
 
 template <class P>
 std::unique_ptr<Kernel> build(const NodeView& node) {
   const Product product = product_of<P>(node);
-  return Program::build(node, threads_for(product.count(), thread_products), [&](Program& program) {
+  return Program::build(node, product.threads(), [&](Program& program) {
     assemble(program, node, product);
     program.set_fallback(build_plain(node));
   });

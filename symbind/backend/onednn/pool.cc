@@ -89,8 +89,9 @@ std::string refuse(const NodeView& node) {
   const bool is_float = node.outputs[0].dtype == DType::float32;
   if constexpr (std::is_same_v<P, PoolingGrad>)
     if (p.pool_type == "max") return is_float ? "" : join("element type ", node.outputs[0].dtype);
-  if (std::string reason = refuse_windows(problem_of<P>(node)); !reason.empty()) return reason;
-  return Program::refuse(node, [&](Program& program) {
+  const Problem problem = problem_of<P>(node);
+  if (std::string reason = refuse_windows(problem); !reason.empty()) return reason;
+  return Program::refuse(node, problem.threads(), [&](Program& program) {
     if constexpr (std::is_same_v<P, PoolingGrad>)
       assemble_backward(program, node);
     else

@@ -10,21 +10,6 @@
 namespace symbind::onednn {
 namespace {
 
-// A primitive divides its work and its scratch among the threads there were when it was made, so it is made and run
-// under the same number.
-class ThreadCount {
- public:
-  explicit ThreadCount(int threads) : before_(omp_get_max_threads()) {
-    if (threads != before_) omp_set_num_threads(threads);
-  }
-  ~ThreadCount() { omp_set_num_threads(before_); }
-  ThreadCount(const ThreadCount&) = delete;
-  ThreadCount& operator=(const ThreadCount&) = delete;
-
- private:
-  int before_;
-};
-
 constexpr size_t alignment = 64;
 
 void warn_of_plain_kernels(const std::string& where, int status) {
@@ -36,6 +21,12 @@ void warn_of_plain_kernels(const std::string& where, int status) {
 }
 
 }  // namespace
+
+ThreadCount::ThreadCount(int threads) : before_(omp_get_max_threads()) {
+  if (threads != before_) omp_set_num_threads(threads);
+}
+
+ThreadCount::~ThreadCount() { omp_set_num_threads(before_); }
 
 int threads_for(int64_t work, int64_t worth_a_thread) {
   const cpu_backend::LoopsOn openmp(nullptr);
@@ -60,8 +51,9 @@ std::unique_ptr<Kernel> Program::build(const NodeView& node, int threads,
   return program;
 }
 
-std::string Program::refuse(const NodeView& node, const std::function<void(Program&)>& assemble) {
-  Program program(node.where(), 1);
+std::string Program::refuse(const NodeView& node, int threads, const std::function<void(Program&)>& assemble) {
+  const ThreadCount scope(threads);
+  Program program(node.where(), threads);
   try {
     assemble(program);
   } catch (const ReferenceOnly&) {

@@ -21,6 +21,19 @@ inline constexpr int64_t thread_elements = 1 << 15;
 // How many threads a primitive is made for, and must be run with.
 int threads_for(int64_t work, int64_t worth_a_thread);
 
+// oneDNN chooses a primitive, divides its work and sizes its scratch by the number of OpenMP's threads: in the scope of
+// a ThreadCount it is this one.
+class ThreadCount {
+ public:
+  explicit ThreadCount(int threads);
+  ~ThreadCount();
+  ThreadCount(const ThreadCount&) = delete;
+  ThreadCount& operator=(const ThreadCount&) = delete;
+
+ private:
+  int before_;
+};
+
 // What the plain implementation makes of the node, for layouts that turn out not to suit oneDNN.
 std::unique_ptr<Kernel> build_plain(const NodeView& node);
 
@@ -36,8 +49,9 @@ class Program final : public Kernel {
   // `assemble` describes the kernel; what oneDNN throws meanwhile becomes an Error that names the node.
   static std::unique_ptr<Kernel> build(const NodeView& node, int threads,
                                        const std::function<void(Program&)>& assemble);
-  // The reason why oneDNN cannot build it (it has no implementation, or none but its reference loops), or nothing.
-  static std::string refuse(const NodeView& node, const std::function<void(Program&)>& assemble);
+  // The reason why oneDNN cannot build it for so many threads (it has no implementation, or none but its reference
+  // loops), or nothing.
+  static std::string refuse(const NodeView& node, int threads, const std::function<void(Program&)>& assemble);
 
   // An array of the program, by number.
   struct Array {

@@ -17,17 +17,18 @@ void assemble(Program& program, const NodeView& node) {
   program.in_place = {{0, 0}};
 }
 
+int threads_of(const NodeView& node) { return threads_for(node.outputs[0].shape.size(), thread_elements); }
+
 std::string refuse(const NodeView& node) {
   // The label is not read in forward, whatever its type.
   const NodeView data_only{node.op,      node.params,   node.name,        node.inputs.first(1),
                            node.outputs, node.is_train, node.random_slot, node.context};
   if (std::string reason = refuse_arrays(data_only); !reason.empty()) return reason;
-  return Program::refuse(node, [&](Program& program) { assemble(program, node); });
+  return Program::refuse(node, threads_of(node), [&](Program& program) { assemble(program, node); });
 }
 
 std::unique_ptr<Kernel> build(const NodeView& node) {
-  return Program::build(node, threads_for(node.outputs[0].shape.size(), thread_elements),
-                        [&](Program& program) { assemble(program, node); });
+  return Program::build(node, threads_of(node), [&](Program& program) { assemble(program, node); });
 }
 
 }  // namespace

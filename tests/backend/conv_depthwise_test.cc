@@ -1,0 +1,250 @@
+// Convolutions of each channel by itself against the plain ones: random shapes, all gradients, half precision, and what
+// the fuse pass takes into a convolution.
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <random>
+
+#include <gtest/gtest.h>
+
+#include "symbind/backend/cpu/parallel.h"
+#include "symbind/core/error.h"
+#include "symbind/ops/conv_fused.h"
+#include "symbind/passes/target.h"
+
+#include "tests/support/test_node.h"
+
+namespace symbind {
+namespace {
+
+using Values = std::vector<double>;
+using TestNode = testing::TestNode<double>;
+
+const Implementation& implementation(const OpDef& op, const std::string& name) {
+  for (const Implementation& candidate : Target::get(cpu()).implementations(op))
+    if (candidate.name == name) return candidate;
+  fail("no implementation ", name);
+}
+
+struct Memory {
+  explicit Memory(size_t bytes) : data(std::aligned_alloc(64, (bytes + 127) / 64 * 64), std::free) {
+    std::memset(data.get(), 0xff, (bytes + 127) / 64 * 64);  // NaN: what is not assigned shows
+  }
+  std::unique_ptr<void, decltype(&std::free)> data;
+};
+
+std::vector<Values> run(const TestNode& node, const Implementation& implementation) {
+  const auto kernel = implementation.build(node.view());
+  std::vector<Memory> memory;
+  std::vector<void*> addresses;
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    memory.emplace_back(node.inputs[i].bytes());
+    visit_floating(node.inputs[i].dtype, [&](auto type) {
+      auto* elements = static_cast<typename decltype(type)::type*>(memory.back().data.get());
+      for (const double value : node.values[i]) *elements++ = typename decltype(type)::type(value);
+    });
+  }
+  for (const Tensor& output : node.outputs) memory.emplace_back(output.bytes());
+  for (const Memory& array : memory) addresses.push_back(array.data.get());
+  const Memory scratch(kernel->scratch_bytes), kept(kernel->kept_bytes);
+  const Args args{addresses.data(), addresses.data() + node.inputs.size(), scratch.data.get(), kept.data.get()};
+  if (kernel->kept_bytes > 0) kernel->prepare(args);
+  kernel->run(args);
+  std::vector<Values> results;
+  for (size_t i = 0; i < node.outputs.size(); ++i) {
+    Values values(static_cast<size_t>(node.outputs[i].shape.size()));
+    visit_floating(node.outputs[i].dtype, [&](auto type) {
+      const auto* elements = static_cast<const typename decltype(type)::type*>(addresses[node.inputs.size() + i]);
+      for (double& value : values) value = static_cast<double>(*elements++);
+    });
+    results.push_back(std::move(values));
+  }
+  return results;
+}
+
+void expect_same(const TestNode& node, const std::string& name, double tolerance, const std::string& what) {
+  const Implementation& tested = implementation(node.op, name);
+  const std::string reason = tested.refuse(node.view());
+  ASSERT_TRUE(reason.empty()) << what << ": " << reason;
+  const auto expected = run(node, implementation(node.op, "plain")), actual = run(node, tested);
+  for (size_t array = 0; array < expected.size(); ++array) {
+    double largest = 1;
+    for (const double value : expected[array]) largest = std::max(largest, std::abs(value));
+    for (size_t i = 0; i < expected[array].size(); ++i)
+      if (!(std::abs(actual[array][i] - expected[array][i]) <= tolerance * largest)) {
+        ADD_FAILURE() << what << ": array " << array << " element " << i << ": " << actual[array][i] << ", plain says "
+                      << expected[array][i];
+        return;
+      }
+  }
+}
+
+struct ConvCase {
+  Shape data;
+  Convolution params;
+};
+
+std::string described(const ConvCase& c) {
+  return join("data ", c.data, " kernel ", print(c.params.kernel), " stride ", print(c.params.stride), " dilate ",
+              print(c.params.dilate), " pad ", print(c.params.pad), " filters ", c.params.num_filter);
+}
+
+ConvCase random_case(std::mt19937& random) {
+  const auto below = [&](int64_t limit) { return static_cast<int64_t>(random() % static_cast<uint64_t>(limit)); };
+  const auto axes = static_cast<size_t>(1 + below(3));
+  const int64_t channels = 2 + below(below(4) == 0 ? 40 : 5), multiplier = below(4) == 0 ? 1 + below(4) : 1;
+  Convolution params{.num_filter = channels * multiplier, .num_group = channels, .no_bias = below(2) == 0};
+  params.kernel.clear();
+  Shape data{1 + below(3), channels};
+  for (size_t axis = 0; axis < axes; ++axis) {
+    params.kernel.push_back(below(3) == 0 ? 1 : 1 + below(below(5) == 0 ? 9 : 4));
+    params.stride.push_back(below(2) == 0 ? 1 : 1 + below(5));
+    params.dilate.push_back(1 + below(3));
+    params.pad.push_back(below(2) == 0 ? 0 : below(7));
+    const int64_t reach = (params.kernel.back() - 1) * params.dilate.back() + 1;
+    const int64_t least = std::max<int64_t>(1, reach - 2 * params.pad.back());
+    data.push_back(least + below(axes == 1 ? 200 : axes == 2 ? 40 : 9));
+  }
+  return {data, params};
+}
+
+const std::vector<ConvCase> odd_cases = {
+    {{1, 2, 1, 1}, {.kernel = {1, 1}, .num_filter = 2, .num_group = 2}},  // one element
+    {{2, 3, 5, 7}, {.kernel = {1, 1}, .num_filter = 3, .num_group = 3}},
+    {{2, 3, 5, 7}, {.kernel = {3, 1}, .pad = {1, 0}, .num_filter = 3, .num_group = 3}},
+    {{2, 3, 4, 5, 7}, {.kernel = {3, 1, 1}, .pad = {1, 0, 0}, .num_filter = 3, .num_group = 3}},
+    {{1, 2, 9}, {.kernel = {1}, .stride = {20}, .num_filter = 2, .num_group = 2}},  // a stride beyond the data
+    {{2, 4, 2, 5},  // a padding wider than the kernel's reach into the data
+     {.kernel = {5, 3}, .stride = {1, 2}, .dilate = {2, 1}, .pad = {4, 1}, .num_filter = 4, .num_group = 4}},
+    {{1, 3, 4, 4}, {.kernel = {2, 2}, .pad = {5, 6}, .num_filter = 3, .num_group = 3}},
+    {{1, 2, 90, 300}, {.kernel = {3, 3}, .pad = {1, 1}, .num_filter = 2, .num_group = 2}},
+    {{9, 5, 2, 3},
+     {.kernel = {3, 3}, .pad = {1, 1}, .num_filter = 5, .num_group = 5}},  // small planes, not whole vectors
+    {{1, 2, 80000}, {.kernel = {5}, .pad = {2}, .num_filter = 4, .num_group = 2}},
+};
+
+template <class Check>
+void for_cases(const Check& check) {
+  for (const ConvCase& c : odd_cases) check(c);
+  std::mt19937 random(5);
+  for (int i = 0; i < 200; ++i) check(random_case(random));
+}
+
+void compare_all(const ConvCase& c, DType dtype, double tolerance) {
+  const auto node = [&](const auto& params, const std::vector<Shape>& shapes) {
+    return testing::make_test_node<double>(params, shapes, dtype);
+  };
+  const TestNode forward = node(c.params, {c.data});
+  const Shape weight = forward.inputs[1].shape, output = forward.outputs[0].shape;
+  const std::string what = join(described(c), " ", dtype);
+  expect_same(forward, "depthwise", tolerance, what);
+  expect_same(node(ConvolutionGradData{c.params}, {output, weight, c.data}), "depthwise", tolerance, what + " data");
+  expect_same(node(ConvolutionGradWeight{c.params}, {output, c.data, weight}), "depthwise", tolerance,
+              what + " weight");
+}
+
+TEST(DepthwiseConvolution, AgreesWithThePlainOneInFloat32) {
+  for_cases([](const ConvCase& c) { compare_all(c, DType::float32, 2e-5); });
+}
+
+TEST(DepthwiseConvolution, AgreesWithThePlainOneInHalfPrecision) {
+  for_cases([](const ConvCase& c) {
+    compare_all(c, DType::float16, 4e-3);
+    compare_all(c, DType::bfloat16, 3e-2);
+  });
+}
+
+TEST(DepthwiseConvolution, TakesNormsSumsAndActivationsAlong) {
+  int number = 0;
+  for_cases([&](const ConvCase& c) {
+    const int what = number++;
+    ConvolutionFused fused{c.params};
+    fused.norm_before = what & 1;
+    for (const int64_t pad : c.params.pad) fused.norm_before = fused.norm_before && pad == 0;
+    fused.norm = what & 2;
+    fused.norm_eps = fused.norm_before_eps = 1.5;  // values are above -1
+    fused.norm_fix_gamma = what & 4;
+    fused.sum = what & 8;
+    fused.sum_is_spent = what & 16;
+    fused.act_type = std::array<const char*, 4>{"", "relu", "tanh", "sigmoid"}[static_cast<size_t>(what / 2 % 4)];
+    const TestNode node = testing::make_test_node<double>(fused, {c.data});
+    expect_same(node, "depthwise", 2e-5, join(described(c), " fused ", what));
+    if (fused.has_norms()) return;
+    const TestNode half = testing::make_test_node<double>(fused, {c.data}, DType::bfloat16);
+    expect_same(half, "depthwise", 4e-2, join(described(c), " fused ", what, " in bfloat16"));
+  });
+}
+
+TEST(DepthwiseConvolution, KeepsWhatIsNotFiniteInItsChannel) {
+  const Convolution params{.kernel = {3, 3}, .pad = {1, 1}, .num_filter = 3, .num_group = 3};
+  const Shape data{1, 3, 5, 6}, weight{3, 1, 3, 3};
+  for (const double value : {std::nan(""), HUGE_VAL}) {
+    const auto poisoned = [&](TestNode node, size_t input) {
+      node.values[input][30 + 14] = value;  // of the second channel
+      const Values result = run(node, implementation(node.op, "depthwise"))[0];
+      const auto is_finite = [](double number) { return std::isfinite(number); };
+      const auto third = static_cast<std::ptrdiff_t>(result.size() / 3);
+      EXPECT_TRUE(std::all_of(result.begin(), result.begin() + third, is_finite));
+      EXPECT_FALSE(std::all_of(result.begin() + third, result.begin() + 2 * third, is_finite));
+      EXPECT_TRUE(std::all_of(result.begin() + 2 * third, result.end(), is_finite));
+    };
+    poisoned(testing::make_test_node<double>(params, {data}), 0);
+    poisoned(testing::make_test_node<double>(ConvolutionGradData{params}, {data, weight, data}), 0);
+    poisoned(testing::make_test_node<double>(ConvolutionGradWeight{params}, {data, data, weight}), 1);
+  }
+}
+
+TEST(DepthwiseConvolution, DoesNotDependOnTheNumberOfThreads) {
+  const Convolution params{.kernel = {3, 5}, .stride = {2, 1}, .pad = {1, 4}, .num_filter = 26, .num_group = 13};
+  const Shape data{5, 13, 40, 50};
+  const TestNode forward = testing::make_test_node<double>(params, {data});
+  const Shape weight = forward.inputs[1].shape, output = forward.outputs[0].shape;
+  for (const TestNode& node :
+       {forward, testing::make_test_node<double>(ConvolutionGradData{params}, {output, weight, data}),
+        testing::make_test_node<double>(ConvolutionGradWeight{params}, {output, data, weight})}) {
+    const auto on = [&](int threads) {
+      const cpu_backend::ThreadShare share(threads);
+      return run(node, implementation(node.op, "depthwise"));
+    };
+    EXPECT_EQ(on(1), on(3));
+  }
+}
+
+TEST(DepthwiseConvolution, LeavesArraysInBlocksToOneDnn) {
+  const Convolution params{.kernel = {3, 3}, .pad = {1, 1}, .num_filter = 32, .num_group = 32};
+  TestNode node = testing::make_test_node<double>(params, {Shape{2, 32, 14, 14}});
+  const Implementation& tested = implementation(node.op, "depthwise");
+  EXPECT_FALSE(tested.likes(node.view()));
+  const auto& all = Target::get(cpu()).implementations(node.op);
+  const auto onednn = std::find_if(all.begin(), all.end(), [](const auto& each) { return each.name == "onednn"; });
+  if (onednn == all.end()) GTEST_SKIP() << "built without oneDNN";
+  const std::optional<LayoutWish> wish = onednn->likes(node.view());
+  if (!wish || wish->inputs[0] == Layout::plain) GTEST_SKIP() << "oneDNN has no blocks on this processor";
+  node.inputs[0].layout = wish->inputs[0];
+  const std::optional<LayoutWish> own = tested.likes(node.view());
+  ASSERT_TRUE(own);
+  EXPECT_EQ(own->inputs, wish->inputs);
+  EXPECT_EQ(own->outputs, wish->outputs);
+}
+
+TEST(DepthwiseConvolution, TakesManyFiltersOfAChannelWithSmallKernels) {
+  compare_all({{2, 3, 9, 20}, {.kernel = {2, 1}, .stride = {2, 1}, .num_filter = 60, .num_group = 3}}, DType::float32,
+              2e-5);
+}
+
+TEST(DepthwiseConvolution, RefusesPaddingFarLargerThanTheData) {
+  const Convolution params{
+      .kernel = {1, 1}, .stride = {1 << 27, 1 << 27}, .pad = {1 << 30, 1 << 30}, .num_filter = 2, .num_group = 2};
+  const TestNode node = testing::make_test_node<double>(params, {Shape{1, 2, 5, 5}});
+  EXPECT_EQ(implementation(node.op, "depthwise").refuse(node.view()), "a plane with its padding has too many elements");
+}
+
+TEST(DepthwiseConvolution, RefusesFiltersOverSeveralChannels) {
+  const Convolution params{.kernel = {3, 3}, .num_filter = 4, .num_group = 2};
+  const TestNode node = testing::make_test_node<double>(params, {Shape{1, 4, 5, 5}});
+  EXPECT_EQ(implementation(node.op, "depthwise").refuse(node.view()), "a filter reads several channels");
+}
+
+}  // namespace
+}  // namespace symbind
