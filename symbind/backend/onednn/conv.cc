@@ -412,6 +412,9 @@ Way way_forward(const Work& work) {
     return work.results <= 3 && work.read <= 100 ? Way::patches : Way::reordered;
   }
   if (work.size.kernel_size() == 1 && work.results <= 3 && work.read >= 24) return Way::plain;
+  // Of short rows most of a vector is not stored. Those of one output are other axes' rows.
+  const bool has_short_rows = work.size.kernel_size() > 1 && work.size.out[2] > 1 && work.size.out[2] < 8;
+  if (has_short_rows && work.results > 24) return Way::reordered;
   if (work.results <= 100) return Way::patches;
   return work.read * work.size.kernel_size() <= 256 ? Way::plain : Way::reordered;
 }
