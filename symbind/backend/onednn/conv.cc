@@ -436,9 +436,11 @@ Way way_of_weight(const Work& work) {
 Way fastest_way(const Work& work) {
   // Inside a network the neighbours of such layers have these layouts too.
   const bool is_first_layer = !work.of_data && work.size.groups == 1 && work.size.channels <= few_channels &&
-                              work.size.filters % 16 == 0 && work.positions() >= 256;
+                              work.size.filters >= 16 && work.positions() >= 256 && work.products >= 16 * work.elements;
+  const bool has_much_work = work.products >= 100 * work.elements && work.results >= 16 && work.read >= 16;
   if (work.of_data && 2 * work.size.in_size() <= work.strided_outputs()) return Way::patches;  // strides skip most data
-  if (work.products >= 8 * work.elements && (work.has_whole_blocks() || is_first_layer)) return Way::reordered;
+  if (work.products >= 8 * work.elements && work.has_whole_blocks()) return Way::reordered;
+  if (is_first_layer || (has_much_work && !work.of_data)) return Way::reordered;
   if (work.of_data) return way_of_data(work);
   return work.of_weight ? way_of_weight(work) : way_forward(work);
 }
@@ -516,9 +518,11 @@ std::string refuse(const NodeView& node) {
   }
   if (!liked<P>(node)) return "oneDNN has only its reference loops for this";
   if (node.outputs[0].dtype == DType::float32) return "";
-  if constexpr (std::is_same_v<P, ConvolutionGradWeight>)
+  if constexpr (std::is_same_v<P, ConvolutionGradWeight>) {
+    if (node.as<P>().kernel.size() == 3) return "float32 is several times faster over three axes";
     if (has_unwritten_rows(node.as<P>(), node.inputs[1].shape, node.inputs[0].shape))
       return join("rows of the kernel beside the data in ", node.outputs[0].dtype);
+  }
   return Program::refuse(node, [&](Program& program) { assemble<P>(program, node, optimised_problem<P>(node)); });
 }
 
