@@ -412,15 +412,13 @@ class GemmGradWeight final : public Kernel {
     segments.clear();
     for (int64_t i = 0; i < chunks; ++i)
       view_.add_segments(unit, view_.chunk_at(unit, i), grad_, i * view_.chunk(), segments);
-    for_range(first, last, [&](int64_t begin, int64_t end) {
-      for (int64_t filter = begin; filter < end; ++filter) {
-        C* const row = to + (filter - first) * grad_step();
-        std::fill(row, row + chunks * view_.chunk(), C(0));
-        const C* const plane = from + filter * grad_.channel;
-        for (const View::Segment& segment : segments)
-          gather_row(plane + segment.target, step, segment.count, row + segment.column);
-      }
-    });
+    for (int64_t filter = first; filter < last; ++filter) {
+      C* const row = to + (filter - first) * grad_step();
+      std::fill(row, row + chunks * view_.chunk(), C(0));
+      const C* const plane = from + filter * grad_.channel;
+      for (const View::Segment& segment : segments)
+        gather_row(plane + segment.target, step, segment.count, row + segment.column);
+    }
   }
 
   void add_dots(const C* grads, int64_t first, int64_t last, const C* copy, const int64_t* runs, int64_t count,

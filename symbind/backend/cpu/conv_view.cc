@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <limits>
 
-#include "symbind/backend/cpu/loops.h"
 #include "symbind/backend/cpu/short_rows.h"
 
 namespace symbind::cpu_backend::conv_view {
@@ -277,19 +276,17 @@ void View::copy(const Unit& unit, const ArrayStrides& strides, const C* data, C*
     }
     high[3] = unit.images;
     step[3] = strides.image;
-    for_range(0, channels_, [&](int64_t first_channel, int64_t last_channel) {
-      const auto [a, b, c, d] = order_;
-      for (int64_t channel = first_channel; channel < last_channel; ++channel) {
-        const C* const from = images + channel * strides.channel + offset;
-        C* const copied = to + (channel * planes_ + plane) * plane_;
-        if (!inside) std::fill(copied, copied + plane_, C(0));
-        for (int64_t i = low[a]; i < high[a]; ++i)
-          for (int64_t j = low[b]; j < high[b]; ++j)
-            for (int64_t k = low[c]; k < high[c]; ++k)
-              gather_row(from + i * step[a] + j * step[b] + k * step[c] + low[d] * step[d], step[d], high[d] - low[d],
-                         copied + i * pitch_[a] + j * pitch_[b] + k * pitch_[c] + low[d]);
-      }
-    });
+    const auto [a, b, c, d] = order_;
+    for (int64_t channel = 0; channel < channels_; ++channel) {
+      const C* const from = images + channel * strides.channel + offset;
+      C* const copied = to + (channel * planes_ + plane) * plane_;
+      if (!inside) std::fill(copied, copied + plane_, C(0));
+      for (int64_t i = low[a]; i < high[a]; ++i)
+        for (int64_t j = low[b]; j < high[b]; ++j)
+          for (int64_t k = low[c]; k < high[c]; ++k)
+            gather_row(from + i * step[a] + j * step[b] + k * step[c] + low[d] * step[d], step[d], high[d] - low[d],
+                       copied + i * pitch_[a] + j * pitch_[b] + k * pitch_[c] + low[d]);
+    }
   }
 }
 

@@ -1,6 +1,6 @@
 // Rows of a few to a few hundred numbers, without the cost of a library call or of a scalar rest: where the numbers do
-// not fill whole vectors, the last vector overlaps the one before it. For use inside for_range(), which compiles them
-// for several instruction sets.
+// not fill whole vectors, the last vector overlaps the one before it. cover_row() may be used inside
+// for_range(), which compiles it for several instruction sets.
 #pragma once
 
 #include <cstdint>
@@ -28,14 +28,8 @@ template <class C, class Put>
   for (int64_t i = 0; i < count; ++i) put.template operator()<1>(i);
 }
 
-// to[i] = from[i · step], one by one: outside of for_range(), where the compiler would use gather instructions, which
-// are several times slower than single loads on many processors.
-template <class C>
-[[gnu::noinline]] void gather_singly(const C* from, int64_t step, int64_t count, C* to) {
-  for (int64_t i = 0; i < count; ++i) to[i] = from[i * step];
-}
-
-// to[i] = from[i · step]
+// to[i] = from[i · step]. Not for use inside for_range(), where the compiler would gather strided elements, which is
+// several times slower than single loads on many processors.
 template <class C>
 [[gnu::always_inline]] inline void gather_row(const C* from, int64_t step, int64_t count, C* to) {
   if (step == 1)
@@ -44,13 +38,7 @@ template <class C>
           using Vector = typename RowVector<C, lanes>::type;
           *reinterpret_cast<Vector*>(to + i) = *reinterpret_cast<const Vector*>(from + i);
         });
-  // A step that the compiler knows becomes shuffles of vectors.
-  if (step == 2)
-    for (int64_t i = 0; i < count; ++i) to[i] = from[i * 2];
-  else if (step == 3)
-    for (int64_t i = 0; i < count; ++i) to[i] = from[i * 3];
-  else
-    gather_singly(from, step, count, to);
+  for (int64_t i = 0; i < count; ++i) to[i] = from[i * step];
 }
 
 }  // namespace symbind::cpu_backend
