@@ -118,10 +118,11 @@ void compare(const TestNode& node, const std::string& what, float tolerance = 2e
   const Implementation* plain = implementation(node.op, "plain");
   ASSERT_NE(plain, nullptr);
   ASSERT_NE(tested, nullptr);
-  // A convolution that is left to a faster implementation is right all the same.
+  // A node that is left to a faster implementation is right all the same.
   const bool is_convolution = &node.op == &op_of<Convolution>() || &node.op == &op_of<ConvolutionFused>() ||
                               &node.op == &op_of<ConvolutionGradData>() || &node.op == &op_of<ConvolutionGradWeight>();
-  ASSERT_TRUE(is_convolution || tested->refuse(node.view()).empty()) << what << tested->refuse(node.view());
+  const std::string reason = tested->refuse(node.view());
+  ASSERT_TRUE(is_convolution || reason.empty() || reason.starts_with("dot products along rows")) << what << reason;
   const auto expected = run(node, *plain);
   expect_close(run(node, *tested), expected, tolerance, what + " plain");
   if (!tested->likes) return;
@@ -376,7 +377,7 @@ TEST_F(OneDnn, ReferenceKernelsAreRefused) {
   EXPECT_EQ(refusal(SoftmaxOutput{.multi_output = true}, {{4, 7, 5, 3}}),
             "oneDNN has only its reference loops for this");
   EXPECT_EQ(refusal(Convolution{.kernel = {3, 3, 3}, .num_filter = 64, .num_group = 64}, {{1, 64, 6, 7, 8}}),
-            "few channels in a group: 1 and 1");
+            "the product over patches is faster: channels read 1, written 1");
   const std::vector<ConvCase> only_reference_in_blocks = {
       {{2, 16, 20, 20}, {.kernel = {3, 3}, .pad = {3, 3}, .num_filter = 32}},
       {{2, 32, 12, 12}, {.kernel = {3, 3}, .dilate = {2, 2}, .num_filter = 32, .num_group = 32}},

@@ -9,6 +9,7 @@
 #include "symbind/backend/cpu/conv_view.h"
 #include "symbind/backend/cpu/fold_norm.h"
 #include "symbind/backend/cpu/loops.h"
+#include "symbind/backend/cpu/short_rows.h"
 #include "symbind/backend/cpu/tile_kernels.h"
 #include "symbind/ops/conv_fused.h"
 #include "symbind/passes/target.h"
@@ -101,8 +102,8 @@ class PassProduct {
                  });
   }
 
-  // store(channel, sums of its outputs, where they go, step from one to the next) is called for every channel of
-  // results.
+  // store(first channel, channels, sums of their outputs, step from channel to channel, where they go, step from one
+  // output to the next) is called for all channels of results.
   template <class Store>
   void run(const Share& tasks, const C* weights, const ArrayStrides& data_strides, const C* data,
            const ArrayStrides& result_strides, C* scratch, Store store) const {
@@ -126,8 +127,9 @@ class PassProduct {
           view_.add_segments(unit, chunks.back(), result_strides, (i - chunk) * view_.chunk(), segments);
         }
         multiply(unit, chunks, first, last, weights, scratch, sums);
-        for (int64_t result = first * rows_; result < std::min(results_, last * rows_); ++result)
-          store(unit.group * results_ + result, sums + (result - first * rows_) * sums_step(), segments, step);
+        const int64_t result = first * rows_;
+        store(unit.group * results_ + result, std::min(results_, last * rows_) - result, sums, sums_step(), segments,
+              step);
       }
     }
   }
@@ -256,30 +258,42 @@ class GemmConvolution final : public Kernel {
                 const Finish<C>& finish, C* scratch) const {
     C* const out = args.out<C>();
     pass.run(share, packed, data_, args.in<C>(0), result_, scratch,
-             [&](int64_t channel, const C* sums, const std::vector<View::Segment>& segments, int64_t step) {
-               const int64_t start = channel * result_.channel;
-               const C bias = finish.bias ? finish.bias[channel] : C(0);
-               for (const View::Segment& segment : segments) {
-                 const int64_t at = start + segment.target;
-                 store(sums + segment.column, out + at, finish.added ? finish.added + at : nullptr, bias, finish.relu,
-                       segment.count, step);
-               }
+             [&](int64_t first, int64_t channels, const C* sums, int64_t sums_step,
+                 const std::vector<View::Segment>& segments, int64_t step) {
+               for_range(0, channels, [&](int64_t begin, int64_t end) {
+                 for (int64_t i = begin; i < end; ++i) {
+                   const int64_t start = (first + i) * result_.channel;
+                   const C bias = finish.bias ? finish.bias[first + i] : C(0);
+                   for (const View::Segment& segment : segments) {
+                     const int64_t at = start + segment.target;
+                     store_row(sums + i * sums_step + segment.column, out + at,
+                               finish.added ? finish.added + at : nullptr, bias, finish.relu, segment.count, step);
+                   }
+                 }
+               });
              });
   }
 
-  static void store(const C* from, C* to, const C* added, C bias, bool relu, int64_t count, int64_t step) {
-    if (step == 1) return store_row<1>(from, to, added, bias, relu, count, 1);
-    store_row<0>(from, to, added, bias, relu, count, step);
+  [[gnu::always_inline]] static void store_row(const C* from, C* to, const C* added, C bias, bool relu, int64_t count,
+                                               int64_t step) {
+    if (!added && step == 1)
+      return cover_row<C>(
+          count, [=]<int64_t lanes>(int64_t i) __attribute__((always_inline)) {
+            using Vector = typename RowVector<C, lanes>::type;
+            Vector result = *reinterpret_cast<const Vector*>(from + i) + bias;
+            if (relu) result = result < C(0) ? Vector{} : result;
+            *reinterpret_cast<Vector*>(to + i) = result;
+          });
+    store_singly(from, to, added, bias, relu, count, step);
   }
-  template <int Step>
-  static void store_row(const C* from, C* to, const C* added, C bias, bool relu, int64_t count, int64_t given_step) {
-    const int64_t step = Step == 1 ? 1 : given_step;
-    if (added)
-      for (int64_t i = 0; i < count; ++i) to[i * step] = from[i] + bias + added[i * step];
-    else
-      for (int64_t i = 0; i < count; ++i) to[i * step] = from[i] + bias;
-    if (relu)
-      for (int64_t i = 0; i < count; ++i) to[i * step] = to[i * step] < C(0) ? C(0) : to[i * step];
+  // Outside of for_range(): scatter instructions are slower than single stores.
+  [[gnu::noinline]] static void store_singly(const C* from, C* to, const C* added, C bias, bool relu, int64_t count,
+                                             int64_t step) {
+    for (int64_t i = 0; i < count; ++i) {
+      C result = from[i] + bias;
+      if (added) result += added[i * step];
+      to[i * step] = relu && result < C(0) ? C(0) : result;
+    }
   }
 
   void set_memory(int64_t threads) {
@@ -402,14 +416,8 @@ class GemmGradWeight final : public Kernel {
       C* const row = to + (filter - first) * grad_step();
       std::fill(row, row + chunks * view_.chunk(), C(0));
       const C* const plane = from + filter * grad_.channel;
-      for (const View::Segment& segment : segments) {
-        C* const target = row + segment.column;
-        const C* const source = plane + segment.target;
-        if (step == 1)
-          for (int64_t j = 0; j < segment.count; ++j) target[j] = source[j];
-        else
-          for (int64_t j = 0; j < segment.count; ++j) target[j] = source[j * step];
-      }
+      for (const View::Segment& segment : segments)
+        gather_row(plane + segment.target, step, segment.count, row + segment.column);
     }
   }
 

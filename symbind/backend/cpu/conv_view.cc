@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "symbind/backend/cpu/short_rows.h"
+
 namespace symbind::cpu_backend::conv_view {
 namespace {
 
@@ -121,10 +123,13 @@ void View::choose_order(int64_t batch, int64_t lanes) {
     }
   };
   std::array<size_t, 3> axes = {0, 1, 2};
+  const auto is_single = [&](size_t axis) { return extent_[axis] == 1; };
   do {
-    const double effort = axes[2] == 2 || pass_.grid[axes[2]] == 1 ? 1 : 1.08;  // rows are copied faster than columns
+    // An axis with a single element is an outer one: rows are along one that has more.
+    if ((is_single(axes[1]) && !is_single(axes[0])) || (is_single(axes[2]) && !is_single(axes[1]))) continue;
+    const double effort = axes[2] == 2 || is_single(2) ? 1 : 1.3;  // rows are copied faster than columns
     consider({3, axes[0], axes[1], axes[2]}, 1, effort);
-    if (together > 1) consider({axes[0], axes[1], axes[2], 3}, together, 1.15);
+    if (together > 1) consider({axes[0], axes[1], axes[2], 3}, together, 1.3);
   } while (std::next_permutation(axes.begin(), axes.end()));
   grid_[3] = extent_[3] = images_;
   image_blocks_ = ceil_div(batch, images_);
@@ -271,21 +276,16 @@ void View::copy(const Unit& unit, const ArrayStrides& strides, const C* data, C*
     }
     high[3] = unit.images;
     step[3] = strides.image;
+    const auto [a, b, c, d] = order_;
     for (int64_t channel = 0; channel < channels_; ++channel) {
       const C* const from = images + channel * strides.channel + offset;
       C* const copied = to + (channel * planes_ + plane) * plane_;
       if (!inside) std::fill(copied, copied + plane_, C(0));
-      const auto [a, b, c, d] = order_;
       for (int64_t i = low[a]; i < high[a]; ++i)
         for (int64_t j = low[b]; j < high[b]; ++j)
-          for (int64_t k = low[c]; k < high[c]; ++k) {
-            const C* row = from + i * step[a] + j * step[b] + k * step[c];
-            C* const target = copied + i * pitch_[a] + j * pitch_[b] + k * pitch_[c];
-            if (step[d] == 1)
-              for (int64_t l = low[d]; l < high[d]; ++l) target[l] = row[l];
-            else
-              for (int64_t l = low[d]; l < high[d]; ++l) target[l] = row[l * step[d]];
-          }
+          for (int64_t k = low[c]; k < high[c]; ++k)
+            gather_row(from + i * step[a] + j * step[b] + k * step[c] + low[d] * step[d], step[d], high[d] - low[d],
+                       copied + i * pitch_[a] + j * pitch_[b] + k * pitch_[c] + low[d]);
     }
   }
 }

@@ -1,4 +1,4 @@
-#include "symbind/ops/dot.h"
+#include "symbind/backend/cpu/dot.h"
 
 #include "symbind/backend/cpu/gemm.h"
 #include "symbind/backend/cpu/loops.h"
@@ -31,6 +31,9 @@ void multiply_whole_numbers(const MatrixProduct& p, const T* a, const T* b, T* o
 
 template <class T>
 void multiply(const MatrixProduct& p, const T* a, const T* b, T* out) {
+  if constexpr (std::is_same_v<T, float>)
+    if (const std::optional<DotsOf> dots = as_row_dots(p))
+      return row_dots(dots->size, dots->vectors_are_a ? a : b, dots->vectors_are_a ? b : a, nullptr, out);
   if constexpr (std::is_integral_v<T>)
     multiply_whole_numbers(p, a, b, out);
   else
@@ -74,6 +77,15 @@ std::unique_ptr<Kernel> build_batch_dot(const NodeView& node) {
 }
 
 }  // namespace
+
+std::optional<DotsOf> as_row_dots(const MatrixProduct& p) {
+  // Rows of both operands must be contiguous along the sum; a single vector is so either way.
+  const bool a_in_rows = !p.transpose_a || p.rows == 1, b_in_rows = p.transpose_b || p.columns == 1;
+  if (!a_in_rows || !b_in_rows) return std::nullopt;
+  if (suits_row_dots(p.rows, p.inner)) return DotsOf{{p.rows, p.columns, p.inner, p.columns, 1}, true};
+  if (suits_row_dots(p.columns, p.inner)) return DotsOf{{p.columns, p.rows, p.inner, 1, p.columns}, false};
+  return std::nullopt;
+}
 
 void add_dot(ImplementationTable& table) {
   add_plain<Dot>(table, [](const NodeView& node) {

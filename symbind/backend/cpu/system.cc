@@ -4,7 +4,8 @@
 #include <cstring>
 
 #include "symbind/backend/cpu/fill.h"
-#include "symbind/backend/cpu/parallel.h"
+#include "symbind/backend/cpu/loops.h"
+#include "symbind/backend/cpu/transpose.h"
 #include "symbind/ops/system.h"
 
 namespace symbind::cpu_backend {
@@ -15,31 +16,29 @@ struct Matrices {
   int64_t batch, rows, columns, piece;
 };
 
-// out[n][j][i] = in[n][i][j], in blocks that fit the cache.
+// out[n][j][i] = in[n][i][j], in blocks that fit the cache. T is an unsigned type of the elements' size.
 template <class T>
 void transpose(const T* in, T* out, const Matrices& size) {
   constexpr int64_t block = 32;
   const int64_t rows = size.rows, columns = size.columns, piece = size.piece;
   const int64_t row_blocks = (rows + block - 1) / block;
   const int64_t work_per_block = std::min(rows, block) * columns * piece;
-  parallel_for(size.batch * row_blocks, (1 << 15) / std::max<int64_t>(1, work_per_block) + 1,
-               [=](int64_t begin, int64_t end) {
-                 for (int64_t item = begin; item < end; ++item) {
-                   const T* const source = in + item / row_blocks * rows * columns * piece;
-                   T* const target = out + item / row_blocks * rows * columns * piece;
-                   const int64_t first = item % row_blocks * block, last = std::min(rows, first + block);
-                   for (int64_t column = 0; column < columns; column += block) {
-                     const int64_t column_end = std::min(columns, column + block);
-                     for (int64_t j = column; j < column_end; ++j)
-                       for (int64_t i = first; i < last; ++i) {
-                         if (piece == 1)
-                           target[j * rows + i] = source[i * columns + j];
-                         else
-                           std::copy_n(source + (i * columns + j) * piece, piece, target + (j * rows + i) * piece);
-                       }
-                   }
-                 }
-               });
+  const auto items = [=](int64_t begin, int64_t end) {
+    for (int64_t item = begin; item < end; ++item) {
+      const T* const source = in + item / row_blocks * rows * columns * piece;
+      T* const target = out + item / row_blocks * rows * columns * piece;
+      const int64_t first = item % row_blocks * block, height = std::min(rows - first, block);
+      if (piece == 1) {
+        transpose_block(source + first * columns, columns, target + first, rows, height, columns);
+        continue;
+      }
+      for (int64_t j = 0; j < columns; ++j)
+        for (int64_t i = first; i < first + height; ++i)
+          std::copy_n(source + (i * columns + j) * piece, piece, target + (j * rows + i) * piece);
+    }
+  };
+  for_elements<InstructionSet::avx2>(size.batch * row_blocks, items,
+                                     (1 << 15) / std::max<int64_t>(1, work_per_block) + 1);
 }
 
 // Every pair of layouts but the two blocked ones is one transposition.
@@ -58,9 +57,19 @@ Matrices transposition(const Shape& shape, Layout from, Layout to, std::string_v
 std::unique_ptr<Kernel> build_reorder(const NodeView& node) {
   const Tensor& input = node.inputs[0];
   const Matrices size = transposition(input.shape, input.layout, node.outputs[0].layout, node.where());
-  return visit_dtype(input.dtype, [&]<class T>(std::type_identity<T>) -> std::unique_ptr<Kernel> {
+  const auto of_unit = [&]<class T>(T) -> std::unique_ptr<Kernel> {
     return make_kernel([=](const Args& args) { transpose(args.in<T>(0), args.out<T>(), size); });
-  });
+  };
+  switch (size_of(input.dtype)) {
+    case 1:
+      return of_unit(uint8_t{});
+    case 2:
+      return of_unit(uint16_t{});
+    case 4:
+      return of_unit(uint32_t{});
+    default:
+      return of_unit(uint64_t{});
+  }
 }
 
 }  // namespace

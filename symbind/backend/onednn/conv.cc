@@ -17,8 +17,7 @@ namespace {
 using dnnl::algorithm;
 using dnnl::prop_kind;
 
-constexpr int64_t few_channels = 4;       // so many a first layer reads plain
-constexpr int64_t reorder_products = 16;  // multiply-adds per element of data and output that pay for reordering these
+constexpr int64_t few_channels = 4;  // so many a first layer reads plain
 
 // A convolution in oneDNN's terms: descriptions of the arrays, and the numbers in its convention. The activations are
 // wanted all blocked, all channels-last or all plain, but that a first layer takes its few channels plain and gives
@@ -115,20 +114,19 @@ struct Problem {
 // The same array in whatever order the primitive likes best.
 Desc any(const Desc& desc) { return Desc(desc.get_dims(), desc.get_data_type(), dnnl::memory::format_tag::any); }
 
+// Calls make() with what descriptions of the forward pass and of the weight's gradient have in common.
+template <class Make>
+auto with_arrays(const Problem& problem, bool with_bias, const Make& make) {
+  return make(problem.data, any(problem.weight), with_bias ? problem.bias : Desc(), problem.output, problem.stride,
+              problem.dilate, problem.pad, problem.pad);
+}
+
 dnnl::convolution_forward::primitive_desc forward_descriptor(const Problem& problem, bool with_bias,
                                                              const dnnl::primitive_attr& attr) {
-  return {engine(),
-          prop_kind::forward_training,
-          algorithm::convolution_direct,
-          problem.data,
-          any(problem.weight),
-          with_bias ? problem.bias : Desc(),
-          problem.output,
-          problem.stride,
-          problem.dilate,
-          problem.pad,
-          problem.pad,
-          attr};
+  return with_arrays(problem, with_bias, [&](const auto&... arrays) {
+    return dnnl::convolution_forward::primitive_desc(engine(), prop_kind::forward_training,
+                                                     algorithm::convolution_direct, arrays..., attr);
+  });
 }
 
 // ---- Forward --------------------------------------------------------------------------------------------------------
@@ -249,18 +247,11 @@ void assemble_grad_data(Program& program, const Problem& problem) {
 }
 
 dnnl::convolution_backward_weights::primitive_desc describe_grad_weight(const Problem& problem, bool with_bias) {
-  return {engine(),
-          algorithm::convolution_direct,
-          problem.data,
-          any(problem.weight),
-          with_bias ? problem.bias : Desc(),
-          problem.output,
-          problem.stride,
-          problem.dilate,
-          problem.pad,
-          problem.pad,
-          forward_descriptor(problem, with_bias, attributes()),
-          attributes()};
+  return with_arrays(problem, with_bias, [&](const auto&... arrays) {
+    return dnnl::convolution_backward_weights::primitive_desc(engine(), algorithm::convolution_direct, arrays...,
+                                                              forward_descriptor(problem, with_bias, attributes()),
+                                                              attributes());
+  });
 }
 
 void assemble_grad_weight(Program& program, const Problem& problem, bool with_bias) {
@@ -373,19 +364,122 @@ std::optional<Liked> liked(const NodeView& node) {
   return std::nullopt;
 }
 
-// The problem as its arrays lie, or with reorders to layouts for which oneDNN has a better kernel: nobody asked what is
-// liked where an operator is run by itself.
+// ---- The choice of a way
+// ---------------------------------------------------------------------------------------------
+
+// From plain activations oneDNN computes a product of matrices over unfolded patches; its best kernels take other
+// layouts, which costs reorders. The third way is our own product over patches (backend/cpu/conv_gemm.cc), whose
+// vectors run over positions: oneDNN's run over channels, and with few of them most of each is empty.
+enum class Way { plain, reordered, patches };
+
+// What the choice depends on. `results` and `read` are the channels of a group that are written and read.
+struct Work {
+  ConvolutionSize size;
+  int64_t results, read, products, elements;
+  bool of_data, of_weight;
+
+  int64_t positions() const { return size.out_size(); }
+  bool has_whole_blocks() const { return size.group_channels() % 16 == 0 && size.group_filters() % 16 == 0; }
+  // With a kernel that is large beside the outputs, most products of the data's gradient are with what is outside.
+  int64_t strided_outputs() const { return size.out_size() * size.stride[0] * size.stride[1] * size.stride[2]; }
+  bool data_exceed_outputs(int64_t times) const { return size.in_size() > times * strided_outputs(); }
+};
+
+template <class P>
+Work work_of(const NodeView& node) {
+  constexpr bool of_data = std::is_same_v<P, ConvolutionGradData>, of_weight = std::is_same_v<P, ConvolutionGradWeight>;
+  const Shape& data = of_data ? node.outputs[0].shape : node.inputs[of_weight ? 1 : 0].shape;
+  const Shape& output = of_data || of_weight ? node.inputs[0].shape : node.outputs[0].shape;
+  const ConvolutionSize size = size_of(node.as<P>(), data, output);
+  return {size,
+          of_data ? size.group_channels() : size.group_filters(),
+          of_data ? size.group_filters() : size.group_channels(),
+          output.size() * size.group_channels() * size.kernel_size(),
+          data.size() + output.size(),
+          of_data,
+          of_weight};
+}
+
+// Each channel by itself: oneDNN has kernels for it in two dimensions.
+bool has_kernels_by_channel(const Work& work, size_t axes) {
+  const bool dilated = work.size.dilate != std::array<int64_t, 3>{1, 1, 1};
+  return work.results == 1 && work.read == 1 && !dilated &&
+         (axes == 2 || (axes == 1 && !work.of_data && !work.of_weight));
+}
+
+Way way_forward(const Work& work) {
+  if (work.size.batch * work.positions() <= 300) {
+    if (work.read <= 2) return work.results <= 50 ? Way::patches : Way::plain;
+    return work.results <= 3 && work.read <= 100 ? Way::patches : Way::reordered;
+  }
+  if (work.size.kernel_size() == 1 && work.results <= 3 && work.read >= 24) return Way::plain;
+  // Of short rows most of a vector is not stored. Those of one output are other axes' rows.
+  const bool has_short_rows = work.size.kernel_size() > 1 && work.size.out[2] > 1 && work.size.out[2] < 8;
+  if (has_short_rows && work.results > 24) return Way::reordered;
+  if (work.results <= 100) return Way::patches;
+  return work.read * work.size.kernel_size() <= 256 ? Way::plain : Way::reordered;
+}
+
+Way way_of_data(const Work& work) {
+  if (work.read <= 24) return work.data_exceed_outputs(2) ? Way::reordered : Way::patches;
+  if (work.products > 70 * work.elements || work.positions() <= 40) return Way::reordered;
+  return work.results <= 24 ? Way::plain : Way::patches;
+}
+
+Way way_of_weight(const Work& work) {
+  if (work.results <= 3) return work.size.kernel_size() == 1 ? Way::plain : Way::patches;
+  if (work.positions() > 1400) return Way::patches;
+  if (work.results <= 8 && work.size.kernel_size() > 1 && work.positions() >= 200) return Way::patches;
+  return work.results <= 170 ? Way::reordered : Way::plain;
+}
+
+// The limits were measured over some hundred random shapes, each way on one thread.
+Way fastest_way(const Work& work) {
+  // Inside a network the neighbours of such layers have these layouts too.
+  const bool is_first_layer = !work.of_data && work.size.groups == 1 && work.size.channels <= few_channels &&
+                              work.size.filters >= 16 && work.positions() >= 256 && work.products >= 16 * work.elements;
+  const bool has_much_work = work.products >= 100 * work.elements && work.results >= 16 && work.read >= 16;
+  if (work.of_data && 2 * work.size.in_size() <= work.strided_outputs()) return Way::patches;  // strides skip most data
+  if (work.products >= 8 * work.elements && work.has_whole_blocks()) return Way::reordered;
+  if (is_first_layer || (has_much_work && !work.of_data)) return Way::reordered;
+  if (work.of_data) return way_of_data(work);
+  return work.of_weight ? way_of_weight(work) : way_forward(work);
+}
+
+// In half precision, where the other way is float32, and for arrays whose shape names the channels last.
+Way way_without_reorders(const Work& work, bool channels_last) {
+  if (work.size.groups > 1 && (work.results < 16 || work.read < 16)) return Way::patches;
+  if (work.size.groups == 1 && work.results <= 8 && work.read >= 16) return Way::patches;
+  if (work.size.groups == 1 && work.of_data && work.read <= 8 && work.results >= 16) return Way::patches;
+  if (work.of_weight || channels_last) return Way::reordered;
+  const bool little = work.products < 4 * work.elements ||
+                      (!work.has_whole_blocks() && work.read >= 16 && work.products < 32 * work.elements);
+  return little ? Way::patches : Way::reordered;
+}
+
+template <class P>
+Way way_of(const NodeView& node) {
+  const Work work = work_of<P>(node);
+  if (work.of_data && work.data_exceed_outputs(4)) return Way::reordered;  // which the product over patches refuses
+  if (has_kernels_by_channel(work, node.as<P>().kernel.size())) return Way::reordered;
+  if (work.size.groups > 1 && work.results == 1 && work.read == 1) return Way::patches;
+  if (node.outputs[0].dtype != DType::float32 || work.size.channels_last)
+    return way_without_reorders(work, work.size.channels_last);
+  return fastest_way(work);
+}
+
+// The problem as its arrays are, or with reorders to layouts for which oneDNN has a better kernel: no layout was chosen
+// where an operator is run by itself.
 template <class P>
 Problem optimised_problem(const NodeView& node) {
   const P& p = node.as<P>();
   const Problem given = problem_of<P>(node);
   const Quality quality = quality_of(p, given);
-  if (quality == Quality::direct) return given;
+  if (quality == Quality::direct || (quality == Quality::product && way_of<P>(node) == Way::plain)) return given;
   const std::optional<Liked> layouts = liked<P>(node);
   if (!layouts) return given;
   const Problem other = given.in(layouts->data, layouts->output);
-  const bool worth_reorders = given.products >= reorder_products * given.elements();
-  return quality == Quality::reference || (worth_reorders && quality_of(p, other) == Quality::direct) ? other : given;
+  return quality == Quality::reference || quality_of(p, other) == Quality::direct ? other : given;
 }
 
 // In types other than float32 oneDNN leaves parts of a kernel's gradient as they were: rows that lie beside the data
@@ -411,36 +505,6 @@ bool has_unwritten_rows(const Convolution& p, const Shape& data, const Shape& ou
   return false;
 }
 
-// oneDNN's vectors run over channels: with few in a group most of each is empty, and where channels do not divide into
-// blocks, arrays are reordered for little work. The product over patches (backend/cpu/conv_gemm.cc) runs over
-// positions.
-template <class P>
-std::string refuse_few_channels(const NodeView& node) {
-  constexpr bool of_data = std::is_same_v<P, ConvolutionGradData>, of_weight = std::is_same_v<P, ConvolutionGradWeight>;
-  const P& p = node.as<P>();
-  const Shape& data = of_data ? node.outputs[0].shape : node.inputs[of_weight ? 1 : 0].shape;
-  const Shape& output = of_data || of_weight ? node.inputs[0].shape : node.outputs[0].shape;
-  const ConvolutionSize size = size_of(p, data, output);
-  const int64_t strides = size.stride[0] * size.stride[1] * size.stride[2];
-  if (of_data && size.in_size() > 4 * size.out_size() * strides) return "";  // which the other refuses
-  const int64_t results = of_data ? size.group_channels() : size.group_filters();
-  const int64_t read = of_data ? size.group_filters() : size.group_channels();
-  const bool dilated = size.dilate != std::array<int64_t, 3>{1, 1, 1};
-  const bool by_channel = results == 1 && read == 1 && !dilated;  // for which there are kernels in two dimensions
-  const bool has_own_kernels = by_channel && (p.kernel.size() == 2 || (p.kernel.size() == 1 && !of_data && !of_weight));
-  if (has_own_kernels) return "";
-  if (size.groups > 1 && (results < 16 || read < 16)) return join("few channels in a group: ", read, " and ", results);
-  if (size.groups == 1 && results <= 8 && read >= 16) return join("only ", results, " channels of results");
-  if (size.groups == 1 && of_data && read <= 8 && results >= 16) return join("only ", read, " filters");
-  if (of_weight || size.channels_last) return "";
-  const int64_t products = size.batch * size.filters * size.out_size() * size.group_channels() * size.kernel_size();
-  const int64_t elements = data.size() + output.size();
-  const bool in_blocks = size.channels % 16 == 0 && size.filters % 16 == 0;
-  if (products < 4 * elements || (!in_blocks && read >= 16 && products < 32 * elements))
-    return "little work for the reordering of its arrays";
-  return "";
-}
-
 template <class P>
 std::string refuse(const NodeView& node) {
   if (std::string reason = refuse_arrays(node); !reason.empty()) return reason;
@@ -449,12 +513,17 @@ std::string refuse(const NodeView& node) {
     if (!p.act_type.empty() && !eltwise_of(p.act_type)) return refuse_activation(p.act_type);
     if (p.has_norms() && node.inputs[1].dtype != DType::float32) return "norms folded into float32 only";
   }
-  if (std::string reason = refuse_few_channels<P>(node); !reason.empty()) return reason;
+  if (way_of<P>(node) == Way::patches) {
+    const Work work = work_of<P>(node);
+    return join("the product over patches is faster: channels read ", work.read, ", written ", work.results);
+  }
   if (!liked<P>(node)) return "oneDNN has only its reference loops for this";
   if (node.outputs[0].dtype == DType::float32) return "";
-  if constexpr (std::is_same_v<P, ConvolutionGradWeight>)
+  if constexpr (std::is_same_v<P, ConvolutionGradWeight>) {
+    if (node.as<P>().kernel.size() == 3) return "float32 is several times faster over three axes";
     if (has_unwritten_rows(node.as<P>(), node.inputs[1].shape, node.inputs[0].shape))
       return join("rows of the kernel beside the data in ", node.outputs[0].dtype);
+  }
   const Problem problem = optimised_problem<P>(node);
   return Program::refuse(node, problem.threads(), [&](Program& program) { assemble<P>(program, node, problem); });
 }
@@ -469,7 +538,12 @@ template <class P>
 std::optional<LayoutWish> likes(const NodeView& node) {
   const P& p = node.as<P>();
   if (channels_behind(p.layout)) return std::nullopt;
-  const Liked layouts = liked<P>(node).value_or(Liked{});
+  Liked layouts = liked<P>(node).value_or(Liked{});
+  // Activations that come in another layout need no reorder.
+  const auto is_plain = [](const Tensor& tensor) { return tensor.layout == Layout::plain; };
+  if (way_of<P>(node) == Way::plain && std::ranges::all_of(node.inputs, is_plain) &&
+      quality_of(p, problem_of<P>(node)) == Quality::product)
+    layouts = {};
   LayoutWish wish{std::vector(node.inputs.size(), Layout::plain), std::vector(node.outputs.size(), Layout::plain)};
   if constexpr (std::is_same_v<P, ConvolutionGradData>) {
     wish.inputs[0] = layouts.output;

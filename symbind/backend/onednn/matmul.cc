@@ -4,6 +4,7 @@
 // run.
 #include <algorithm>
 
+#include "symbind/backend/cpu/dot.h"
 #include "symbind/backend/cpu/fully_connected.h"
 #include "symbind/backend/onednn/program.h"
 #include "symbind/ops/dot.h"
@@ -99,6 +100,9 @@ std::string refuse(const NodeView& node) {
     if (cpu_backend::has_few_rows(size, node.outputs[0].dtype)) return join("only ", size.rows, " rows");
   }
   const Product product = product_of<P>(node);
+  constexpr bool is_dot = !std::is_base_of_v<FullyConnected, P>;
+  if (is_dot && node.outputs[0].dtype == DType::float32 && cpu_backend::as_row_dots(product))
+    return join("dot products along rows: ", product.rows, " × ", product.columns);
   if (product.count() < least_products) return join("only ", product.count(), " multiply-adds");
   return Program::refuse(node, product.threads(), [&](Program& program) { assemble(program, node, product); });
 }

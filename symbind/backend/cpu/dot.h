@@ -1,0 +1,19 @@
+// Products of matrices that are dot products along rows of both.
+#pragma once
+
+#include <optional>
+
+#include "symbind/backend/cpu/row_dots.h"
+#include "symbind/ops/dot.h"
+
+namespace symbind::cpu_backend {
+
+struct DotsOf {
+  RowDots size;
+  bool vectors_are_a;  // else the few vectors are the second operand
+};
+
+// The product as dot products between few vectors and rows, in float32; nothing where it is not that.
+std::optional<DotsOf> as_row_dots(const MatrixProduct& product);
+
+}  // namespace symbind::cpu_backend
