@@ -13,6 +13,7 @@ README = pathlib.Path(__file__).resolve().parents[2] / "README.md"
 
 def test_the_program_in_the_readme_runs(tmp_path):
     (program,) = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
+    (tmp_path / "data").symlink_to(README.parent / "data")
     package = {"PYTHONPATH": str(pathlib.Path(symbind.__file__).absolute().parents[1])}
     command = [sys.executable, "-c", program]
     result = subprocess.run(
@@ -20,4 +21,4 @@ def test_the_program_in_the_readme_runs(tmp_path):
     )
     assert result.returncode == 0, result.stderr
     assert float(result.stdout.split()[-1]) >= 0.9
-    assert (tmp_path / "quickstart-0060.params").exists() and (tmp_path / "quickstart-symbol.json").exists()
+    assert (tmp_path / "quickstart-0008.params").exists() and (tmp_path / "quickstart-symbol.json").exists()
