@@ -45,12 +45,16 @@ std::vector<std::string> near_names(std::string_view name, const std::vector<std
   return near;
 }
 
-std::string suggestion(std::string_view name, const std::vector<std::string>& known) {
-  if (known.empty()) return "; there are none";
+std::string did_you_mean(std::string_view name, const std::vector<std::string>& known) {
   const std::vector<std::string> near = near_names(name, known);
   std::string text;
   for (size_t i = 0; i < near.size() && i < 5; ++i) text += join(i == 0 ? "; did you mean '" : "' or '", near[i]);
-  if (!text.empty()) return text + "'?";
+  return text.empty() ? text : text + "'?";
+}
+
+std::string suggestion(std::string_view name, const std::vector<std::string>& known) {
+  if (known.empty()) return "; there are none";
+  if (std::string text = did_you_mean(name, known); !text.empty()) return text;
   constexpr size_t most = 20;
   const std::vector<std::string> first(known.begin(),
                                        known.begin() + static_cast<std::ptrdiff_t>(std::min(most, known.size())));

@@ -271,7 +271,7 @@ Symbol build(std::vector<NodeRecord>& records, const std::vector<std::vector<int
     const std::string user = join("node ", i, " ('", record.name, "')");
     const bool variable = record.op == "null";
     if (!variable) node->op = OpRegistry::get().find_or_null(record.op);
-    if (!variable && !node->op) fail(source, ": ", user, " needs the operator '", record.op, "', which is not here");
+    if (!variable && !node->op) fail(source, ": ", user, " is of the unknown operator '", record.op, "'");
     if (!variable && node->op->internal)
       fail(source, ": ", user, " is of the operator '", record.op,
            "', which is internal to the library: a file cannot hold it");

@@ -246,8 +246,7 @@ const OpDef& OpRegistry::find(std::string_view name) const {
   Names known;
   for (const auto& [each, op] : impl_->by_name)
     if (!op->internal) known.push_back(each);
-  const Names near = near_names(name, known);
-  fail("there is no operator '", name, "'", near.empty() ? "" : "; near it are " + comma_separated(near));
+  fail("unknown operator '", name, "'", did_you_mean(name, known));
 }
 
 const OpDef& OpRegistry::find_public(std::string_view name) const {
