@@ -8,14 +8,20 @@
 
 namespace symbind {
 
-void place(Graph& graph, Context default_context, const std::map<std::string, Context>& group2ctx) {
+void assign_contexts(Graph& graph, Context default_context, const std::map<std::string, Context>& group2ctx) {
   for (GraphNode& node : graph.nodes) {
     const std::string* group = find_attribute(node.source->attributes, "__ctx_group__");
     const auto found = group ? group2ctx.find(*group) : group2ctx.end();
     node.context = found == group2ctx.end() ? default_context : found->second;
   }
-  if (group2ctx.empty()) return;
+}
 
+void place(Graph& graph, Context default_context, const std::map<std::string, Context>& group2ctx) {
+  assign_contexts(graph, default_context, group2ctx);
+  if (!group2ctx.empty()) copy_across_contexts(graph);
+}
+
+void copy_across_contexts(Graph& graph) {
   Rewriter rewriter(graph);
   std::map<std::pair<int, Context>, int> copies;  // tensor (new number) and context → its copy there
   const auto on = [&](int tensor, Context context) {

@@ -203,7 +203,7 @@ struct Predictor::Impl {
     ExecutorOptions bind_options;
     bind_options.grad_req = "null";
     bind_options.aux_states = aux;
-    bind_options.options = options.bind_options;
+    bind_options.options = options.compile_options;
     if (!lane.bound.empty()) bind_options.shared_exec = lane.bound.front().executor;
     Bound made{key, bind(symbol, options.context, arrays, bind_options), {}};
     for (const std::string& name : inputs) made.inputs.push_back(arrays.at(name));
