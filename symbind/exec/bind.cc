@@ -44,11 +44,9 @@ class ExecutorBuilder {
       copy_across_contexts(placed);
     }
     for (const GraphNode& node : graph.nodes)
-      if (node.is_variable())
-        variables_[node.source->name] = {graph.tensors[static_cast<size_t>(node.first_output)], node.context};
-    for (const int output : graph.outputs)
-      outputs_.push_back({graph.tensors[static_cast<size_t>(output)],
-                          graph.nodes[static_cast<size_t>(graph.producer[static_cast<size_t>(output)])].context});
+      if (node.is_variable()) variables_[node.source->name] = {graph.tensor(node.first_output), node.context};
+    for (const TensorId output : graph.outputs)
+      outputs_.push_back({graph.tensor(output), graph.producer(output).context});
   }
 
   struct Described {

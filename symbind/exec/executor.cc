@@ -102,10 +102,10 @@ Executor::Impl::Compiled Executor::Impl::compile(PlanKind kind, bool monitored) 
   for (size_t i = 0; i < lowered.out_grads.size(); ++i)
     if (lowered.out_grads[i])
       compiled.out_grads[i] = NDArray(outputs[i].shape(), outputs[i].context(), outputs[i].dtype());
-  const std::vector<OutsideArray> outside = outside_arrays(lowered, compiled.out_grads);
+  std::vector<NDArray> outside = outside_arrays(lowered, compiled.out_grads);
   const PlanOptions chosen = plan_options(lowered.graph, monitored);
-  compiled.plan =
-      std::make_unique<Plan>(std::move(lowered.graph), std::move(lowered.memory), outside, workspace, chosen);
+  compiled.plan = std::make_unique<Plan>(std::move(lowered.graph), std::move(lowered.memory), std::move(outside),
+                                         workspace, chosen);
   if (is_poisoned()) compiled.plan->poison();
   if (explain_level() >= 1) std::clog << table({kind, monitored}, *compiled.plan) << std::endl;
   return compiled;
@@ -115,11 +115,10 @@ Executor::Impl::Compiled Executor::Impl::compile(PlanKind kind, bool monitored) 
 std::vector<Executor::Impl::Variable> Executor::Impl::variables() const {
   std::vector<Variable> found;
   size_t next_arg = 0, next_aux = 0;
-  for (size_t i = 0; i < graph.nodes.size(); ++i) {
-    const GraphNode& node = graph.nodes[i];
+  for (const GraphNode& node : graph.nodes) {
     if (!node.is_variable()) continue;
     const bool is_argument = next_arg < arg_names.size() && arg_names[next_arg] == node.source->name;
-    found.push_back({static_cast<int>(i), is_argument, is_argument ? next_arg++ : next_aux++});
+    found.push_back({node.id, is_argument, is_argument ? next_arg++ : next_aux++});
   }
   return found;
 }
@@ -132,12 +131,12 @@ PlanOptions Executor::Impl::plan_options(const Graph& planned, bool monitored) c
 }
 
 // The arrays of the outside tensors of a plan.
-std::vector<OutsideArray> Executor::Impl::outside_arrays(const Lowered& lowered,
-                                                         const std::vector<NDArray>& out_grads) const {
+std::vector<NDArray> Executor::Impl::outside_arrays(const Lowered& lowered,
+                                                    const std::vector<NDArray>& out_grads) const {
   std::unordered_map<const Node*, NDArray> array_of;
   std::vector<NDArray> requested;
   for (const Variable& variable : variables()) {
-    const Node* source = graph.nodes[static_cast<size_t>(variable.node)].source.get();
+    const Node* source = graph.node(variable.node).source.get();
     array_of[source] = variable.is_argument ? args[variable.index] : aux.at(variable.index);
     if (variable.is_argument && reqs[variable.index] != GradReq::null) requested.push_back(grads[variable.index]);
   }
@@ -146,17 +145,12 @@ std::vector<OutsideArray> Executor::Impl::outside_arrays(const Lowered& lowered,
   for (size_t i = 0; i < lowered.old_grads.size(); ++i)
     if (lowered.old_grads[i]) array_of[lowered.old_grads[i].get()] = requested[i];
 
-  std::vector<OutsideArray> outside;
-  const size_t first_output = lowered.outside.size() - lowered.graph.outputs.size();
-  for (size_t i = 0; i < lowered.outside.size(); ++i) {
-    const int tensor = lowered.outside[i];
-    const int maker = lowered.graph.producer[static_cast<size_t>(tensor)];
-    const size_t output = i - first_output;
-    outside.push_back({i < first_output ? array_of.at(lowered.graph.nodes[static_cast<size_t>(maker)].source.get())
-                       : output < outputs.size() ? outputs[output]
-                                                 : requested[output - outputs.size()],
-                       tensor});
-  }
+  std::vector<NDArray> outside;
+  const size_t variable_count = lowered.outside.size() - lowered.graph.outputs.size();
+  for (size_t i = 0; i < variable_count; ++i)
+    outside.push_back(array_of.at(lowered.graph.producer(lowered.outside[i]).source.get()));
+  outside.insert(outside.end(), outputs.begin(), outputs.end());
+  if (lowered.graph.outputs.size() > outputs.size()) outside.insert(outside.end(), requested.begin(), requested.end());
   return outside;
 }
 
@@ -348,7 +342,7 @@ MemoryReport Executor::memory() const {
 
 std::string Executor::Impl::table(const PlanKey& key, const Plan& plan) {
   const auto& [kind, monitored] = key;
-  const bool with_backward = plan.graph().forward_nodes != plan.graph().nodes.size();
+  const bool with_backward = plan.graph().has_backward();
   return join(kind == PlanKind::training ? "training" : "inference",
               with_backward ? ", forward and backward" : ", forward", monitored ? ", monitored" : "", "\n", plan.str());
 }

@@ -50,7 +50,7 @@ struct Executor::Impl {
   bool has_gradients() const;
   bool is_poisoned() const { return options.poison || poison_everything(); }
   struct Variable {
-    int node;  // of the graph
+    NodeId node;
     bool is_argument;
     size_t index;  // in args, or in aux
   };
@@ -60,7 +60,7 @@ struct Executor::Impl {
   const Plan& largest_plan();
   Compiled compile(PlanKind kind, bool monitored) const;
   PlanOptions plan_options(const Graph& planned, bool monitored) const;
-  std::vector<OutsideArray> outside_arrays(const Lowered& lowered, const std::vector<NDArray>& out_grads) const;
+  std::vector<NDArray> outside_arrays(const Lowered& lowered, const std::vector<NDArray>& out_grads) const;
   void take_out_grads(Compiled& compiled, const Arrays& given) const;
   void run(Compiled& compiled, bool forward) const;
   // The monitor of this moment, called if there is one.

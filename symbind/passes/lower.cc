@@ -26,14 +26,14 @@
 namespace symbind {
 namespace {
 
-std::vector<NodePtr> sources_of(const Graph& graph, const std::vector<int>& nodes) {
+std::vector<NodePtr> sources_of(const Graph& graph, const std::vector<NodeId>& nodes) {
   std::vector<NodePtr> sources;
-  for (const int node : nodes) sources.push_back(node < 0 ? nullptr : graph.nodes[static_cast<size_t>(node)].source);
+  for (const NodeId node : nodes) sources.push_back(node == NodeId::none ? nullptr : graph.node(node).source);
   return sources;
 }
 
-std::vector<int> outside_tensors(const Graph& graph) {
-  std::vector<int> outside;
+std::vector<TensorId> outside_tensors(const Graph& graph) {
+  std::vector<TensorId> outside;
   for (const GraphNode& node : graph.nodes)
     if (node.is_variable()) outside.push_back(node.first_output);
   outside.insert(outside.end(), graph.outputs.begin(), graph.outputs.end());
@@ -50,8 +50,9 @@ Lowered lower_to_kernels(Graph graph, const LowerRequest& request, bool frugal =
   if (options.layout && !request.monitored) layout(graph);
   request.build_kernels(graph);
 
-  std::vector<int> outside = outside_tensors(graph), home(graph.tensors.size(), -1);
-  for (size_t i = 0; i < outside.size(); ++i) home[static_cast<size_t>(outside[i])] = static_cast<int>(i);
+  std::vector<TensorId> outside = outside_tensors(graph);
+  PerTensor<int> home(graph.tensors.size(), -1);
+  for (size_t i = 0; i < outside.size(); ++i) home[outside[i]] = static_cast<int>(i);
   MemoryPlan memory = plan_memory(graph, home, options.share_memory && !request.monitored);
   return {std::move(graph), std::move(memory), std::move(outside), {}, {}};
 }

@@ -41,7 +41,7 @@ struct Lowered {
   Graph graph;  // every node that is no variable has its kernel
   MemoryPlan memory;
   // The tensors in arrays of the user's, in the order the memory plan counts them: all variables, then graph.outputs.
-  std::vector<int> outside;
+  std::vector<TensorId> outside;
   // The variables that were added: the gradient of each network output (none where it is not needed), and the old value
   // of each requested gradient (none unless it is added to).
   std::vector<NodePtr> out_grads, old_grads;

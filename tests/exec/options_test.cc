@@ -1,5 +1,5 @@
-// Whatever the CompileOptions are, the numbers are those of the plainest plan: predictions, outputs, gradients, auxiliary
-// states and parameters on the way through a training, with every device there is.
+// Whatever the CompileOptions are, the numbers are those of the plainest plan: predictions, outputs, gradients,
+// auxiliary states and parameters on the way through a training, with every device there is.
 #include <cmath>
 
 #include <gtest/gtest.h>
