@@ -13,7 +13,7 @@ namespace symbind {
 class ExecutorBuilder {
  public:
   ExecutorBuilder(const Symbol& symbol, Context context, const std::map<std::string, Context>& group2ctx,
-                  const BindOptions& options)
+                  const CompileOptions& options)
       : impl_(std::make_unique<Executor::Impl>(symbol)) {
     Device::get(context);  // fails here when there is no such device
     impl_->context = context;
@@ -34,19 +34,19 @@ class ExecutorBuilder {
 
   // Shapes, types and places of every variable and output, from what is known of some.
   void infer_all(const NamedShapes& shapes, const NamedTypes& types) {
-    graph_ = Graph::from(impl_->symbol);
-    give_shapes(graph_, shapes);
-    give_types(graph_, types);
-    infer(graph_);
-    Graph placed = graph_;
-    for (GraphNode& node : placed.nodes) node.kernel.reset();
-    place(placed, impl_->context, impl_->group2ctx);
-    for (const GraphNode& node : placed.nodes)
-      if (node.is_variable())
-        variables_[node.source->name] = {placed.tensors[static_cast<size_t>(node.first_output)], node.context};
-    for (const int output : placed.outputs)
-      outputs_.push_back({placed.tensors[static_cast<size_t>(output)],
-                          placed.nodes[static_cast<size_t>(placed.producer[static_cast<size_t>(output)])].context});
+    Graph& graph = impl_->graph = Graph::from(impl_->symbol);
+    give_shapes(graph, shapes);
+    give_types(graph, types);
+    infer(graph);
+    assign_contexts(graph, impl_->context, impl_->group2ctx);
+    if (!impl_->group2ctx.empty()) {  // fails here when a state is on another context than the node that updates it
+      Graph placed = graph;
+      copy_across_contexts(placed);
+    }
+    for (const GraphNode& node : graph.nodes)
+      if (node.is_variable()) variables_[node.source->name] = {graph.tensor(node.first_output), node.context};
+    for (const TensorId output : graph.outputs)
+      outputs_.push_back({graph.tensor(output), graph.producer(output).context});
   }
 
   struct Described {
@@ -78,7 +78,6 @@ class ExecutorBuilder {
 
  private:
   std::unique_ptr<Executor::Impl> impl_;
-  Graph graph_;
   std::unordered_map<std::string, Described> variables_;
   std::vector<Described> outputs_;
 };

@@ -10,11 +10,9 @@
 
 #include "symbind/backend/cpu/parallel.h"
 #include "symbind/core/error.h"
-#include "symbind/core/log.h"
 #include "symbind/exec/executor_impl.h"
 #include "symbind/exec/plan_picture.h"
 #include "symbind/passes/passes.h"
-#include "symbind/passes/recompute.h"
 
 namespace symbind {
 namespace {
@@ -59,11 +57,12 @@ class Use {
 
 // Whether contexts run at the same time, and how many cores each has then: GPUs need none.
 void divide(const Graph& graph, PlanOptions& options) {
+  std::set<Context> contexts, cpus;
+  for (const GraphNode& node : graph.nodes)
+    if (!node.is_variable()) (node.context.is_gpu() ? contexts : cpus).insert(node.context);
+  if (contexts.size() + cpus.size() < 2) return;
   options.forward_at_once = worth_queues(graph, 0, graph.forward_nodes);
   options.backward_at_once = worth_queues(graph, graph.forward_nodes, graph.nodes.size());
-  std::set<Context> cpus;
-  for (const GraphNode& node : graph.nodes)
-    if (!node.is_variable() && !node.context.is_gpu()) cpus.insert(node.context);
   options.share = std::max(1, cpu_backend::available_threads() / std::max(1, static_cast<int>(cpus.size())));
 }
 
@@ -82,123 +81,90 @@ void build(Graph& graph, const PlanOptions& options) {
 
 // ---- Compiling ------------------------------------------------------------------------------------------------------
 
-Executor::Impl::Compiled Executor::Impl::compile(bool is_train, bool with_backward, bool monitored) const {
-  Graph graph = Graph::from(symbol);
-  graph.is_train = is_train;
-  graph.objects = objects;
-
-  std::unordered_map<const Node*, NDArray> array_of;  // of every variable
-  std::vector<GradientRequest> requests;
-  std::vector<NDArray> requested_grads;
-  // Both lists are in the order of the nodes.
-  size_t next_arg = 0, next_aux = 0;
-  for (size_t i = 0; i < graph.nodes.size(); ++i) {
-    const GraphNode& node = graph.nodes[i];
-    if (!node.is_variable()) continue;
-    const bool is_arg = next_arg < arg_names.size() && arg_names[next_arg] == node.source->name;
-    const size_t index = is_arg ? next_arg++ : next_aux++;
-    const NDArray& array = is_arg ? args[index] : aux.at(index);
-    array_of[node.source.get()] = array;
-    graph.tensors[static_cast<size_t>(node.first_output)] = {array.shape(), array.dtype(), Layout::plain};
-    if (!is_arg || !with_backward) continue;
-    if (reqs[index] == GradReq::null) continue;
-    requests.push_back({static_cast<int>(i), reqs[index]});
-    requested_grads.push_back(grads[index]);
+Executor::Impl::Compiled Executor::Impl::compile(PlanKind kind, bool monitored) const {
+  LowerRequest request{.kind = kind,
+                       .monitored = monitored,
+                       .options = options,
+                       .context = context,
+                       .group2ctx = group2ctx,
+                       .objects = objects,
+                       .build_kernels = [&](Graph& lowered) { build(lowered, plan_options(lowered, monitored)); }};
+  for (const NDArray& output : outputs) request.output_contexts.push_back(output.context());
+  for (const Variable& variable : variables()) {
+    if (!variable.is_argument || reqs[variable.index] == GradReq::null) continue;
+    request.gradients.push_back({variable.node, reqs[variable.index]});
+    request.output_contexts.push_back(grads[variable.index].context());
   }
-  infer(graph);
+  Lowered lowered = lower(graph, request);
 
   Compiled compiled;
   compiled.out_grads.resize(outputs.size());
-  if (with_backward) {
-    const GradientPorts ports = add_gradient(graph, requests);
-    for (size_t i = 0; i < ports.out_grads.size(); ++i) {
-      if (ports.out_grads[i] < 0) continue;
+  for (size_t i = 0; i < lowered.out_grads.size(); ++i)
+    if (lowered.out_grads[i])
       compiled.out_grads[i] = NDArray(outputs[i].shape(), outputs[i].context(), outputs[i].dtype());
-      array_of[graph.nodes[static_cast<size_t>(ports.out_grads[i])].source.get()] = compiled.out_grads[i];
-    }
-    for (size_t i = 0; i < requests.size(); ++i)
-      if (ports.old_grads[i] >= 0)
-        array_of[graph.nodes[static_cast<size_t>(ports.old_grads[i])].source.get()] = requested_grads[i];
-    infer(graph);
-  }
-  for (const NDArray& output : outputs) graph.output_contexts.push_back(output.context());
-  for (const NDArray& grad : requested_grads) graph.output_contexts.push_back(grad.context());
-  const auto lower_graph = [&](Graph part, bool frugal) {
-    return lower(std::move(part), array_of, requested_grads, monitored, frugal);
-  };
-  Lowered lowered =
-      with_backward && options.recompute && !monitored ? fit(graph, lower_graph) : lower_graph(std::move(graph), false);
-  compiled.plan = std::make_unique<Plan>(std::move(lowered.graph), std::move(lowered.memory), lowered.outside,
-                                         workspace, lowered.options);
+  std::vector<NDArray> outside = outside_arrays(lowered, compiled.out_grads);
+  const PlanOptions chosen = plan_options(lowered.graph, monitored);
+  compiled.plan = std::make_unique<Plan>(std::move(lowered.graph), std::move(lowered.memory), std::move(outside),
+                                         workspace, chosen);
   if (is_poisoned()) compiled.plan->poison();
-  if (explain_level() >= 1) std::clog << table({is_train, with_backward, monitored}, *compiled.plan) << std::endl;
+  if (explain_level() >= 1) std::clog << table({kind, monitored}, *compiled.plan) << std::endl;
   return compiled;
 }
 
-// From operators to kernels with places for their arrays.
-Executor::Impl::Lowered Executor::Impl::lower(Graph graph, const std::unordered_map<const Node*, NDArray>& array_of,
-                                              const std::vector<NDArray>& requested_grads, bool monitored,
-                                              bool frugal) const {
-  place(graph, context, group2ctx);
-  separate_outputs(graph);
-  if (options.fuse && !monitored) fuse(graph, frugal);
-  select(graph);
-  if (options.layout && !monitored) layout(graph);
-  PlanOptions plan_options{.capture = options.capture, .profile = options.profile || profiling()};
-  // Timed and poisoned steps run one after the other.
-  if (options.at_once && !monitored && !plan_options.profile && !is_poisoned()) divide(graph, plan_options);
-  build(graph, plan_options);
-
-  std::vector<OutsideArray> outside;
+// The variables of the network, and their arrays: both lists of arrays are in the order of the nodes.
+std::vector<Executor::Impl::Variable> Executor::Impl::variables() const {
+  std::vector<Variable> found;
+  size_t next_arg = 0, next_aux = 0;
   for (const GraphNode& node : graph.nodes) {
-    const auto found = node.is_variable() ? array_of.find(node.source.get()) : array_of.end();
-    if (found != array_of.end()) outside.push_back({found->second, node.first_output});
+    if (!node.is_variable()) continue;
+    const bool is_argument = next_arg < arg_names.size() && arg_names[next_arg] == node.source->name;
+    found.push_back({node.id, is_argument, is_argument ? next_arg++ : next_aux++});
   }
-  for (size_t i = 0; i < graph.outputs.size(); ++i)
-    outside.push_back({i < outputs.size() ? outputs[i] : requested_grads[i - outputs.size()], graph.outputs[i]});
-  std::vector<int> home(graph.tensors.size(), -1);
-  for (size_t i = 0; i < outside.size(); ++i) home[static_cast<size_t>(outside[i].tensor)] = static_cast<int>(i);
-  MemoryPlan memory = plan_memory(graph, home, options.share_memory && !monitored);
-  return {std::move(graph), std::move(outside), std::move(memory), plan_options};
+  return found;
 }
 
-// Computes again in backward what was asked to be, and more until the plan fits the budget. How much a way of doing so
-// needs exactly shows only when it has been lowered: each time the wish is corrected by what it was wrong before. A
-// plan that does not fit is first lowered anew without what trades memory for time.
-Executor::Impl::Lowered Executor::Impl::fit(const Graph& graph,
-                                            const std::function<Lowered(Graph, bool frugal)>& lower_graph) const {
-  const Recompute recompute(graph);
-  Recompute::Result result = recompute.as_asked();
-  Lowered best = lower_graph(std::move(result.graph), false);
-  const size_t budget = options.memory_budget;
-  if (budget > 0 && best.memory.total_bytes() > budget) {
-    Lowered frugal = lower_graph(recompute.as_asked().graph, true);
-    if (frugal.memory.total_bytes() < best.memory.total_bytes()) best = std::move(frugal);
-  }
-  auto needed = static_cast<double>(best.memory.total_bytes()), wish = static_cast<double>(result.bytes);
-  for (int attempt = 0; attempt < 6 && budget > 0 && best.memory.total_bytes() > budget; ++attempt) {
-    const size_t before = result.bytes;
-    wish = std::max(1.0, std::min(wish, static_cast<double>(result.bytes)) - (needed - static_cast<double>(budget)));
-    result = recompute.within(static_cast<size_t>(wish));
-    if (result.bytes == before) break;  // there is no other way
-    Lowered other = lower_graph(std::move(result.graph), true);
-    needed = static_cast<double>(other.memory.total_bytes());
-    if (other.memory.total_bytes() < best.memory.total_bytes()) best = std::move(other);
-  }
-  if (budget > 0 && best.memory.total_bytes() > budget)
-    log_warning("[bind] the memory budget of ", budget, " bytes cannot be met: training needs ",
-                best.memory.total_bytes(), " bytes of working memory, the least that was found");
-  return best;
+PlanOptions Executor::Impl::plan_options(const Graph& planned, bool monitored) const {
+  PlanOptions chosen{.capture = options.capture, .profile = options.profile || profiling()};
+  // Timed and poisoned steps run one after the other.
+  if (options.at_once && !monitored && !chosen.profile && !is_poisoned()) divide(planned, chosen);
+  return chosen;
 }
 
-Executor::Impl::Compiled& Executor::Impl::compiled(bool is_train, bool with_backward) {
-  const bool monitored = monitor != nullptr;
-  const PlanKey key(is_train, with_backward, monitored);
+// The arrays of the outside tensors of a plan.
+std::vector<NDArray> Executor::Impl::outside_arrays(const Lowered& lowered,
+                                                    const std::vector<NDArray>& out_grads) const {
+  std::unordered_map<const Node*, NDArray> array_of;
+  std::vector<NDArray> requested;
+  for (const Variable& variable : variables()) {
+    const Node* source = graph.node(variable.node).source.get();
+    array_of[source] = variable.is_argument ? args[variable.index] : aux.at(variable.index);
+    if (variable.is_argument && reqs[variable.index] != GradReq::null) requested.push_back(grads[variable.index]);
+  }
+  for (size_t i = 0; i < lowered.out_grads.size(); ++i)
+    if (lowered.out_grads[i]) array_of[lowered.out_grads[i].get()] = out_grads[i];
+  for (size_t i = 0; i < lowered.old_grads.size(); ++i)
+    if (lowered.old_grads[i]) array_of[lowered.old_grads[i].get()] = requested[i];
+
+  std::vector<NDArray> outside;
+  const size_t variable_count = lowered.outside.size() - lowered.graph.outputs.size();
+  for (size_t i = 0; i < variable_count; ++i)
+    outside.push_back(array_of.at(lowered.graph.producer(lowered.outside[i]).source.get()));
+  outside.insert(outside.end(), outputs.begin(), outputs.end());
+  if (lowered.graph.outputs.size() > outputs.size()) outside.insert(outside.end(), requested.begin(), requested.end());
+  return outside;
+}
+
+Executor::Impl::Compiled& Executor::Impl::compiled(PlanKind kind) {
+  const PlanKey key(kind, monitor != nullptr);
   const auto found = plans.find(key);
   if (found != plans.end()) return *found->second;
-  auto made =
-      std::make_unique<Compiled>(compile(is_train, with_backward, monitored));  // may fail: nothing is kept then
+  auto made = std::make_unique<Compiled>(compile(kind, key.second));  // may fail: nothing is kept then
   return *(plans[key] = std::move(made));
+}
+
+// What is shown of an executor that has not run yet.
+Executor::Impl::Compiled& Executor::Impl::default_plan() {
+  return compiled(has_gradients() ? PlanKind::training : PlanKind::inference);
 }
 
 bool Executor::Impl::has_gradients() const {
@@ -237,7 +203,7 @@ const std::vector<NDArray>& Executor::forward(bool is_train, const NamedArrays& 
   }
   for (const auto& [name, array] : inputs) array.copyto(self.arg_dict.at(name));
 
-  Impl::Compiled& compiled = self.compiled(is_train, is_train && self.has_gradients());
+  Impl::Compiled& compiled = self.compiled(is_train ? PlanKind::training : PlanKind::inference);
   self.ran = nullptr;
   const uint64_t stamp = self.workspace->new_stamp();
   self.run(compiled, true);
@@ -257,7 +223,7 @@ void Executor::backward(const Arrays& out_grads, bool is_train) {
       again || self.workspace->stamp() == self.stamp,
       "[backward] the activations of the last forward are gone: backward has used them already, or another executor "
       "that shares this memory has run since; call forward(is_train = true) again");
-  Impl::Compiled& compiled = again ? self.compiled(false, true) : *self.ran;
+  Impl::Compiled& compiled = again ? self.compiled(PlanKind::test_with_gradients) : *self.ran;
   self.take_out_grads(compiled, out_grads);
   self.workspace->new_stamp();  // whatever happens now, the activations are used up
   if (again) self.run(compiled, true);
@@ -350,7 +316,7 @@ void Executor::set_monitor_callback(Monitor monitor, bool monitor_all) {
 
 // The plan that needs the most working memory, of those there are.
 const Plan& Executor::Impl::largest_plan() {
-  if (plans.empty()) compiled(has_gradients(), has_gradients());
+  if (plans.empty()) default_plan();
   const auto largest = std::max_element(plans.begin(), plans.end(), [](const auto& a, const auto& b) {
     return a.second->plan->arena_bytes() < b.second->plan->arena_bytes();
   });
@@ -375,9 +341,10 @@ MemoryReport Executor::memory() const {
 }
 
 std::string Executor::Impl::table(const PlanKey& key, const Plan& plan) {
-  const auto& [is_train, with_backward, monitored] = key;
-  return join(is_train ? "training" : "inference", with_backward ? ", forward and backward" : ", forward",
-              monitored ? ", monitored" : "", "\n", plan.str());
+  const auto& [kind, monitored] = key;
+  const bool with_backward = plan.graph().has_backward();
+  return join(kind == PlanKind::training ? "training" : "inference",
+              with_backward ? ", forward and backward" : ", forward", monitored ? ", monitored" : "", "\n", plan.str());
 }
 
 std::string Executor::memory_picture(const std::string& title) const {
@@ -389,7 +356,7 @@ std::string Executor::memory_picture(const std::string& title) const {
 std::string Executor::debug_str() const {
   Impl& self = *impl_;
   const Use use(self, "debug_str");
-  if (self.plans.empty()) self.compiled(self.has_gradients(), self.has_gradients());
+  if (self.plans.empty()) self.default_plan();
   std::string text;
   for (const auto& [key, compiled] : self.plans) text += Impl::table(key, *compiled->plan) + "\n";
   return text;

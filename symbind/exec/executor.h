@@ -10,22 +10,10 @@
 #include "symbind/core/ndarray.h"
 #include "symbind/exec/binding.h"
 #include "symbind/graph/symbol.h"
+#include "symbind/passes/compile_options.h"
 #include "symbind/passes/infer.h"
 
 namespace symbind {
-
-// Switches for tests and for hunting bugs; results agree whatever they are.
-struct BindOptions {
-  bool share_memory = true;
-  bool fuse = true;
-  bool layout = true;
-  bool capture = true;
-  bool at_once = true;       // parts of the network on several contexts run at the same time, where they can
-  bool recompute = true;     // compute forward values again in backward where a mirror attribute or the budget asks
-  size_t memory_budget = 0;  // bytes of working memory a training plan should fit in; 0: as many as it likes
-  bool poison = false;       // memory that holds nothing is NaN in every run; SYMBIND_POISON=1: in all executors
-  bool profile = false;      // times every step, for debug_str(); SYMBIND_PROFILE=1 does so for all executors
-};
 
 class Executor;
 using ExecutorPtr = std::shared_ptr<Executor>;
@@ -36,7 +24,7 @@ struct ExecutorOptions {
   Arrays aux_states = {};
   std::map<std::string, Context> group2ctx = {};
   ExecutorPtr shared_exec = nullptr;  // shares its working memory
-  BindOptions options = {};
+  CompileOptions options = {};
 };
 
 struct SimpleBindOptions {
@@ -46,7 +34,7 @@ struct SimpleBindOptions {
   std::vector<std::string> shared_arg_names = {};
   ExecutorPtr shared_exec = nullptr;
   NamedArrays* shared_buffer = nullptr;
-  BindOptions options = {};
+  CompileOptions options = {};
 };
 
 // bind(net, cpu(), args, options) binds to arrays the caller has. No entry in args_grad means no gradient. (An object

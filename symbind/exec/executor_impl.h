@@ -1,17 +1,16 @@
 // What an executor holds; shared by executor.cc (compiling and running) and bind.cc (making executors).
 #pragma once
 
-#include <functional>
 #include <map>
 #include <memory>
 #include <string>
-#include <tuple>
-#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "symbind/core/busy.h"
 #include "symbind/exec/executor.h"
 #include "symbind/exec/plan.h"
+#include "symbind/passes/lower.h"
 
 namespace symbind {
 
@@ -19,7 +18,8 @@ struct Executor::Impl {
   Symbol symbol;
   Context context;
   std::map<std::string, Context> group2ctx;
-  BindOptions options;
+  CompileOptions options;
+  Graph graph;  // the network with its shapes and types, from which every plan is compiled
 
   std::vector<std::string> arg_names, aux_names, output_names;
   std::vector<NDArray> args, grads, aux, outputs;
@@ -38,7 +38,7 @@ struct Executor::Impl {
     std::unique_ptr<Plan> plan;
     std::vector<NDArray> out_grads;  // by output: where the plan reads its gradient; empty where it needs none
   };
-  using PlanKey = std::tuple<bool, bool, bool>;  // is_train, with backward, monitored
+  using PlanKey = std::pair<PlanKind, bool>;  // and whether it is monitored
   std::map<PlanKey, std::unique_ptr<Compiled>> plans;
 
   // The last forward: what ran, in which mode, and the stamp it left on the workspace.
@@ -48,19 +48,19 @@ struct Executor::Impl {
 
   explicit Impl(Symbol net) : symbol(std::move(net)) {}
   bool has_gradients() const;
-  Compiled& compiled(bool is_train, bool with_backward);
-  const Plan& largest_plan();
-  Compiled compile(bool is_train, bool with_backward, bool monitored) const;
-  struct Lowered {
-    Graph graph;
-    std::vector<OutsideArray> outside;
-    MemoryPlan memory;
-    PlanOptions options;
-  };
   bool is_poisoned() const { return options.poison || poison_everything(); }
-  Lowered lower(Graph graph, const std::unordered_map<const Node*, NDArray>& array_of,
-                const std::vector<NDArray>& requested_grads, bool monitored, bool frugal) const;
-  Lowered fit(const Graph& graph, const std::function<Lowered(Graph, bool frugal)>& lower_graph) const;
+  struct Variable {
+    NodeId node;
+    bool is_argument;
+    size_t index;  // in args, or in aux
+  };
+  std::vector<Variable> variables() const;
+  Compiled& compiled(PlanKind kind);
+  Compiled& default_plan();
+  const Plan& largest_plan();
+  Compiled compile(PlanKind kind, bool monitored) const;
+  PlanOptions plan_options(const Graph& planned, bool monitored) const;
+  std::vector<NDArray> outside_arrays(const Lowered& lowered, const std::vector<NDArray>& out_grads) const;
   void take_out_grads(Compiled& compiled, const Arrays& given) const;
   void run(Compiled& compiled, bool forward) const;
   // The monitor of this moment, called if there is one.

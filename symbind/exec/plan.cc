@@ -51,14 +51,14 @@ uint64_t Workspace::new_stamp() {
 
 // ---- Building -------------------------------------------------------------------------------------------------------
 
-Plan::Plan(Graph graph, MemoryPlan memory, const std::vector<OutsideArray>& outside,
-           std::shared_ptr<Workspace> workspace, const PlanOptions& options)
+Plan::Plan(Graph graph, MemoryPlan memory, std::vector<NDArray> outside, std::shared_ptr<Workspace> workspace,
+           const PlanOptions& options)
     : graph_(std::move(graph)),
       memory_(std::move(memory)),
+      outside_(std::move(outside)),
       workspace_(std::move(workspace)),
       may_capture_(options.capture && !options.profile),
       share_(options.share) {
-  for (const OutsideArray& given : outside) outside_.push_back(given.array);
   for (size_t i = 0; i < memory_.arena_contexts.size(); ++i)
     arenas_.push_back(workspace_->reserve(memory_.arena_contexts[i], memory_.arena_bytes[i]));
   make_steps();
@@ -111,23 +111,23 @@ void Plan::make_part(Part& part, size_t first_node, size_t end_node) {
   std::vector<bool> writes(outside_.size(), false);
   for (size_t i = first_node; i < end_node; ++i) {
     const GraphNode& node = graph_.nodes[i];
-    if (node.is_variable() || memory_.skip[i]) continue;
+    if (node.is_variable() || memory_.skip[node.id]) continue;
     for (int k = 0; k < node.outputs; ++k) {
-      const Place& place = memory_.tensors[static_cast<size_t>(node.first_output + k)];
+      const Place& place = memory_.tensors[node.first_output + k];
       if (place.kind == Place::Kind::outside) writes[static_cast<size_t>(place.index)] = true;
     }
     const std::vector<bool> updated = node.op().updated_inputs(node.source->params.get(), node.inputs.size());
     for (size_t k = 0; k < node.inputs.size(); ++k) {
       if (!updated[k]) continue;
-      const Place& place = memory_.tensors[static_cast<size_t>(node.inputs[k])];
+      const Place& place = memory_.tensors[node.inputs[k]];
       if (place.kind == Place::Kind::outside) writes[static_cast<size_t>(place.index)] = true;
     }
-    step_of_node_[i] = static_cast<int>(steps_.size());
+    step_of_node_[node.id] = static_cast<int>(steps_.size());
     const bool capturable = node.kernel->capturable;
     const bool prepares = node.kernel->kept_bytes > 0 && !node.keeps_derived;
     if (part.stretches.empty() || part.stretches.back().capturable != capturable)
       part.stretches.push_back({steps_.size(), steps_.size(), capturable, 0, nullptr});
-    steps_.push_back({node.kernel.get(), {}, i, prepares});
+    steps_.push_back({node.kernel.get(), {}, node.id, prepares});
     part.stretches.back().end = steps_.size();
   }
   part.end = steps_.size();
@@ -146,8 +146,7 @@ void Plan::make_queues(Part& part) {
 
 // What plan_memory gave a step, as bytes.
 StepAccess Plan::accesses(size_t step) const {
-  const size_t number = steps_[step].node;
-  const GraphNode& node = graph_.nodes[number];
+  const GraphNode& node = graph_.node(steps_[step].node);
   StepAccess access{node.context, {}, {}};
   const std::vector<bool> updated = node.op().updated_inputs(node.source->params.get(), node.inputs.size());
   const std::vector<bool> shape_only = shape_only_inputs(node);
@@ -156,15 +155,15 @@ StepAccess Plan::accesses(size_t step) const {
     (updated[k] ? access.writes : access.reads).push_back(range_of(node.inputs[k]));
   }
   for (int k = 0; k < node.outputs; ++k) access.writes.push_back(range_of(node.first_output + k));
-  const Place& scratch = memory_.scratch[number];
+  const Place& scratch = memory_.scratch[node.id];
   if (scratch.kind == Place::Kind::arena)
     access.writes.push_back({scratch.index, scratch.offset, scratch.offset + working_bytes(node)});
   return access;
 }
 
-ByteRange Plan::range_of(int tensor) const {
-  const Place& place = memory_.tensors[static_cast<size_t>(tensor)];
-  const size_t bytes = graph_.tensors[static_cast<size_t>(tensor)].bytes();
+ByteRange Plan::range_of(TensorId tensor) const {
+  const Place& place = memory_.tensors[tensor];
+  const size_t bytes = graph_.tensor(tensor).bytes();
   switch (place.kind) {
     case Place::Kind::nowhere:
       return {};
@@ -192,10 +191,10 @@ void Plan::make_kept() {
   for (size_t i = 0; i < steps_.size(); ++i) {
     const Step& step = steps_[i];
     if (step.kernel->kept_bytes == 0 || step.prepare_each_run) continue;
-    const GraphNode& node = graph_.nodes[step.node];
+    const GraphNode& node = graph_.node(step.node);
     Kept kept{i, std::make_shared<Storage>(Device::get(node.context), step.kernel->kept_bytes), {}};
     for (const int index : step.kernel->kept_from) {
-      const Place& place = memory_.tensors[static_cast<size_t>(node.inputs[static_cast<size_t>(index)])];
+      const Place& place = memory_.tensors[node.inputs[static_cast<size_t>(index)]];
       kept.sources.emplace_back(&outside_[static_cast<size_t>(place.index)].storage(), 0);
     }
     kept_.push_back(std::move(kept));
@@ -242,12 +241,11 @@ void* Plan::address(const Place& place) const {
 void Plan::take_addresses() {
   size_t next = 0;
   for (Step& step : steps_) {
-    const GraphNode& node = graph_.nodes[step.node];
+    const GraphNode& node = graph_.node(step.node);
     step.args.inputs = addresses_.data() + next;
-    for (const int input : node.inputs) addresses_[next++] = address(memory_.tensors[static_cast<size_t>(input)]);
+    for (const TensorId input : node.inputs) addresses_[next++] = address(memory_.tensors[input]);
     step.args.outputs = addresses_.data() + next;
-    for (int i = 0; i < node.outputs; ++i)
-      addresses_[next++] = address(memory_.tensors[static_cast<size_t>(node.first_output + i)]);
+    for (int i = 0; i < node.outputs; ++i) addresses_[next++] = address(memory_.tensors[node.first_output + i]);
     step.args.scratch = address(memory_.scratch[step.node]);
     if (step.prepare_each_run)  // behind the scratch, where plan_memory left room
       step.args.kept = static_cast<std::byte*>(step.args.scratch) + kept_offset(*step.kernel);
@@ -322,16 +320,16 @@ void Plan::run_stretch(Stretch& stretch) {
   };
   // The first run lets libraries set themselves up; the second is recorded.
   if (may_capture_ && stretch.capturable && stretch.runs++ == 1) {
-    const Context context = graph_.nodes[steps_[stretch.begin].node].context;
+    const Context context = graph_.node(steps_[stretch.begin].node).context;
     stretch.captured = Target::get(context).capture(Device::get(context), run_steps);
     if (stretch.captured) return stretch.captured->launch();
   }
   run_steps();
 }
 
-NDArray Plan::array_of(int tensor) const {
-  const Place& place = memory_.tensors[static_cast<size_t>(tensor)];
-  const Tensor& described = graph_.tensors[static_cast<size_t>(tensor)];
+NDArray Plan::array_of(TensorId tensor) const {
+  const Place& place = memory_.tensors[tensor];
+  const Tensor& described = graph_.tensor(tensor);
   switch (place.kind) {
     case Place::Kind::nowhere:
       return {};
@@ -351,10 +349,10 @@ void Plan::run_with_callback(const Part& part, const NodeCallback& callback) {
   for (size_t i = part.first_node; i < part.end_node; ++i) {
     const GraphNode& node = graph_.nodes[i];
     if (node.is_variable()) continue;
-    if (step_of_node_[i] >= 0) run_step(steps_[static_cast<size_t>(step_of_node_[i])]);
+    if (const int step = step_of_node_[node.id]; step >= 0) run_step(steps_[static_cast<size_t>(step)]);
     inputs.clear();
     outputs.clear();
-    for (const int input : node.inputs) inputs.push_back(array_of(input));
+    for (const TensorId input : node.inputs) inputs.push_back(array_of(input));
     for (int k = 0; k < node.outputs; ++k) outputs.push_back(array_of(node.first_output + k));
     callback(node, inputs, outputs);
   }
@@ -365,7 +363,7 @@ void Plan::run_timed(Part& part) {
   using Clock = std::chrono::steady_clock;
   std::vector<double> taken;  // of this run: one that fails does not count
   for (size_t i = part.begin; i < part.end; ++i) {
-    Device& device = Device::get(graph_.nodes[steps_[i].node].context);
+    Device& device = Device::get(graph_.node(steps_[i].node).context);
     if (!device.is_host()) device.synchronize();
     const auto begin = Clock::now();
     run_step(steps_[i]);
@@ -397,7 +395,7 @@ void Plan::poison_results(const Part& part) const {
   const auto is_read = [&](const NDArray& array) {
     return std::any_of(graph_.nodes.begin(), graph_.nodes.end(), [&](const GraphNode& node) {
       if (!node.is_variable()) return false;
-      const Place& place = memory_.tensors[static_cast<size_t>(node.first_output)];
+      const Place& place = memory_.tensors[node.first_output];
       return place.kind == Place::Kind::outside &&
              outside_[static_cast<size_t>(place.index)].storage_ptr() == array.storage_ptr();
     });
@@ -410,7 +408,7 @@ void Plan::poison_results(const Part& part) const {
 void Plan::poison_ranges(const Step& step, const std::vector<ArenaRange>& ranges) const {
   for (const ArenaRange& range : ranges) {
     const Context context = memory_.arena_contexts[static_cast<size_t>(range.arena)],
-                  reader = graph_.nodes[step.node].context;
+                  reader = graph_.node(step.node).context;
     if (context != reader) Device::get(reader).synchronize();
     fill_with_poison(context, address({Place::Kind::arena, range.arena, range.begin}), range.end - range.begin);
   }

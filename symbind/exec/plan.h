@@ -52,12 +52,6 @@ class Workspace {
   BusyFlag busy_;
 };
 
-// An array outside of the arenas, and the tensor that lives in it.
-struct OutsideArray {
-  NDArray array;
-  int tensor = 0;
-};
-
 // Called after each node, with arrays that are valid during the call.
 using NodeCallback =
     std::function<void(const GraphNode& node, std::span<const NDArray> inputs, std::span<const NDArray> outputs)>;
@@ -72,8 +66,8 @@ struct PlanOptions {
 
 class Plan {
  public:
-  // The memory plan counts the outside arrays as they stand in `outside`.
-  Plan(Graph graph, MemoryPlan memory, const std::vector<OutsideArray>& outside, std::shared_ptr<Workspace> workspace,
+  // The memory plan counts the outside arrays as they are in `outside`.
+  Plan(Graph graph, MemoryPlan memory, std::vector<NDArray> outside, std::shared_ptr<Workspace> workspace,
        const PlanOptions& options);
   ~Plan();
   Plan(const Plan&) = delete;
@@ -96,7 +90,7 @@ class Plan {
   struct Step {
     Kernel* kernel;
     Args args;
-    size_t node;
+    NodeId node;
     bool prepare_each_run =
         false;  // what it keeps depends on more than the user's arrays, or on arrays that training changes
   };
@@ -129,12 +123,12 @@ class Plan {
   void make_part(Part& part, size_t first_node, size_t end_node);
   void make_queues(Part& part);
   StepAccess accesses(size_t step) const;
-  ByteRange range_of(int tensor) const;
+  ByteRange range_of(TensorId tensor) const;
   void make_kept();
   void prepare_kept();
   void take_addresses();
   void* address(const Place& place) const;
-  NDArray array_of(int tensor) const;
+  NDArray array_of(TensorId tensor) const;
   void run(Part& part, const NodeCallback* callback);
   void run_part(Part& part, const NodeCallback* callback);
   void mark_written(const Part& part) const;
@@ -154,9 +148,9 @@ class Plan {
   std::vector<size_t> arenas_;  // the workspace's number for each arena of the memory plan
   uint64_t generation_ = 0;     // of the workspace when the addresses were taken
   std::vector<Step> steps_;
-  std::vector<int> step_of_node_;  // -1: nothing to run
-  std::vector<void*> addresses_;   // of all steps' arrays, one after the other
-  struct Cursor {                  // of a context's random draws, in its device's memory
+  PerNode<int> step_of_node_;     // -1: nothing to run
+  std::vector<void*> addresses_;  // of all steps' arrays, one after the other
+  struct Cursor {                 // of a context's random draws, in its device's memory
     Context context;
     std::shared_ptr<Storage> storage;
   };

@@ -21,15 +21,14 @@ class Lives {
       : graph_(graph), memory_(memory), buffer_of_(graph.tensors.size(), -1) {}
 
   std::vector<BufferLife> run() {
-    for (size_t i = 0; i < graph_.nodes.size(); ++i) {
-      const GraphNode& node = graph_.nodes[i];
+    for (const GraphNode& node : graph_.nodes) {
       if (node.is_variable()) continue;
       const std::vector<bool> shape_only = shape_only_inputs(node);
       for (size_t k = 0; k < node.inputs.size(); ++k)
-        if (!shape_only[k]) read(node.inputs[k], graph_.is_backward(static_cast<int>(i)));
-      for (int k = 0; k < node.outputs; ++k) write(i, node.first_output + k);
-      if (memory_.skip[i]) continue;
-      add_scratch(i);
+        if (!shape_only[k]) read(node.inputs[k], graph_.is_backward(node.id));
+      for (int k = 0; k < node.outputs; ++k) write(node, node.first_output + k);
+      if (memory_.skip[node.id]) continue;
+      add_scratch(node);
       ++step_;
     }
     std::vector<BufferLife> all;
@@ -39,8 +38,8 @@ class Lives {
   }
 
  private:
-  const Place& place(int tensor) const { return memory_.tensors[static_cast<size_t>(tensor)]; }
-  size_t bytes(int tensor) const { return graph_.tensors[static_cast<size_t>(tensor)].bytes(); }
+  const Place& place(TensorId tensor) const { return memory_.tensors[tensor]; }
+  size_t bytes(TensorId tensor) const { return graph_.tensor(tensor).bytes(); }
   int root(int buffer) const {
     while (parent_[static_cast<size_t>(buffer)] != buffer) buffer = parent_[static_cast<size_t>(buffer)];
     return buffer;
@@ -66,46 +65,43 @@ class Lives {
       life.kind = BufferLife::Kind::kept_for_backward;
   }
 
-  void read(int tensor, bool backward) {
-    const int buffer = buffer_of_[static_cast<size_t>(tensor)];
+  void read(TensorId tensor, bool backward) {
+    const int buffer = buffer_of_[tensor];
     if (buffer < 0) return;
     BufferLife& life = lives_[static_cast<size_t>(root(buffer))];
     life.last_step = std::max(life.last_step, step_);
     if (backward && life.kind == BufferLife::Kind::forward) life.kind = BufferLife::Kind::kept_for_backward;
   }
 
-  void write(size_t number, int tensor) {
+  void write(const GraphNode& node, TensorId tensor) {
     const Place& at = place(tensor);
     if (at.kind != Place::Kind::arena) return;
-    const GraphNode& node = graph_.nodes[number];
-    const auto kind =
-        graph_.is_backward(static_cast<int>(number)) ? BufferLife::Kind::backward : BufferLife::Kind::forward;
+    const auto kind = graph_.is_backward(node.id) ? BufferLife::Kind::backward : BufferLife::Kind::forward;
     const int buffer = add({kind, at.index, at.offset, bytes(tensor), step_, step_, node.source->name});
-    buffer_of_[static_cast<size_t>(tensor)] = buffer;
+    buffer_of_[tensor] = buffer;
     // An input is alive while its node runs: where it has bytes in common with an output, that is no accident.
     const std::vector<bool> shape_only = shape_only_inputs(node);
     for (size_t k = 0; k < node.inputs.size(); ++k) {
-      const int input = buffer_of_[static_cast<size_t>(node.inputs[k])];
+      const int input = buffer_of_[node.inputs[k]];
       if (input >= 0 && !shape_only[k] && share_bytes(node.inputs[k], tensor)) unite(input, buffer);
     }
   }
 
-  bool share_bytes(int a, int b) const {
+  bool share_bytes(TensorId a, TensorId b) const {
     const Place &x = place(a), &y = place(b);
     return x.kind == y.kind && x.index == y.index && x.offset < y.offset + std::max<size_t>(1, bytes(b)) &&
            y.offset < x.offset + std::max<size_t>(1, bytes(a));
   }
 
-  void add_scratch(size_t number) {
-    const Place& at = memory_.scratch[number];
+  void add_scratch(const GraphNode& node) {
+    const Place& at = memory_.scratch[node.id];
     if (at.kind != Place::Kind::arena) return;
-    const GraphNode& node = graph_.nodes[number];
     add({BufferLife::Kind::scratch, at.index, at.offset, working_bytes(node), step_, step_, node.source->name});
   }
 
   const Graph& graph_;
   const MemoryPlan& memory_;
-  std::vector<int> buffer_of_;  // by tensor, or -1
+  PerTensor<int> buffer_of_;  // -1: none
   std::vector<BufferLife> lives_;
   std::vector<int> parent_;  // by buffer: the one it is a part of, or itself
   size_t step_ = 0;
@@ -162,11 +158,11 @@ double tick_of(double whole) {
 class Picture {
  public:
   Picture(const Graph& graph, const MemoryPlan& memory) : memory_(memory), lives_(buffer_lives(graph, memory)) {
-    for (size_t i = 0; i < graph.nodes.size(); ++i) {
-      if (i == graph.forward_nodes) forward_steps_ = steps_;
-      steps_ += !graph.nodes[i].is_variable() && !memory.skip[i];
+    for (const GraphNode& node : graph.nodes) {
+      const bool has_step = !node.is_variable() && !memory.skip[node.id];
+      steps_ += has_step;
+      forward_steps_ += has_step && !graph.is_backward(node.id);
     }
-    if (graph.forward_nodes == graph.nodes.size()) forward_steps_ = steps_;
   }
 
   std::string str(const std::string& title) {

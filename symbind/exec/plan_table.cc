@@ -121,11 +121,11 @@ class PlanTable {
       several_contexts_ |= first && *first != node.context;
       first = &node.context;
     }
-    for (size_t i = 0; i < graph_.nodes.size(); ++i) {
+    for (const GraphNode& node : graph_.nodes) {
       step_of_.push_back(steps_);
-      if (!has_step(i)) continue;
+      if (!has_step(node)) continue;
       ++steps_;
-      if (times_) seconds_ += seconds(i);
+      if (times_) seconds_ += seconds(node.id);
     }
   }
 
@@ -145,26 +145,25 @@ class PlanTable {
                      {"note"},
                      {"ms", true},
                      {"%", true}});
-    for (size_t i = 0; i < graph_.nodes.size(); ++i) {
-      if (i == graph_.forward_nodes && i > 0) columns.add_line("backward");
-      if (!graph_.nodes[i].is_variable()) columns.add(row(i));
+    for (const GraphNode& node : graph_.nodes) {
+      if (index_of(node.id) == graph_.forward_nodes && graph_.forward_nodes > 0) columns.add_line("backward");
+      if (!node.is_variable()) columns.add(row(node));
     }
     return columns.str() + summary() + times_by_operator();
   }
 
  private:
-  bool has_step(size_t node) const { return !graph_.nodes[node].is_variable() && !memory_.skip[node]; }
-  const Tensor& tensor(int number) const { return graph_.tensors[static_cast<size_t>(number)]; }
-  const Place& place(int number) const { return memory_.tensors[static_cast<size_t>(number)]; }
+  bool has_step(const GraphNode& node) const { return !node.is_variable() && !memory_.skip[node.id]; }
+  const Tensor& tensor(TensorId id) const { return graph_.tensor(id); }
+  const Place& place(TensorId id) const { return memory_.tensors[id]; }
 
-  double seconds(size_t node) const {  // of one run
-    const uint64_t runs = node < graph_.forward_nodes ? times_->forward_runs : times_->backward_runs;
+  double seconds(NodeId node) const {  // of one run
+    const uint64_t runs = graph_.is_backward(node) ? times_->backward_runs : times_->forward_runs;
     return runs == 0 ? 0 : times_->seconds[step_of_[node]] / static_cast<double>(runs);
   }
 
-  std::vector<std::string> row(size_t number) {
-    const GraphNode& node = graph_.nodes[number];
-    const bool runs = has_step(number);
+  std::vector<std::string> row(const GraphNode& node) {
+    const bool runs = has_step(node);
     const Tensor& output = tensor(node.first_output);
     const bool in_place = runs && overwrites_an_input(node);
     size_t in = 0, out = 0;
@@ -179,7 +178,7 @@ class PlanTable {
     count(node, runs, in_place, kept);
     const std::string note = !runs ? "view" : in_place ? "in place" : "";
     const std::string type = output.dtype == DType::float32 ? "" : join(" ", output.dtype);
-    return {runs ? std::to_string(step_of_[number]) : "",
+    return {runs ? std::to_string(step_of_[node.id]) : "",
             node.source->name,
             operator_text(*node.source),
             runs ? node.implementation->name : "nothing",
@@ -192,8 +191,8 @@ class PlanTable {
             scratch > 0 ? short_bytes(scratch) : "",
             kept > 0 ? short_bytes(kept) : "",
             note,
-            runs && times_ ? fixed_text(1e3 * seconds(number), 3) : "",
-            runs && times_ ? fixed_text(seconds_ > 0 ? 100 * seconds(number) / seconds_ : 0, 1) : ""};
+            runs && times_ ? fixed_text(1e3 * seconds(node.id), 3) : "",
+            runs && times_ ? fixed_text(seconds_ > 0 ? 100 * seconds(node.id) / seconds_ : 0, 1) : ""};
   }
 
   bool overwrites_an_input(const GraphNode& node) const {
@@ -256,10 +255,10 @@ class PlanTable {
       size_t steps = 0;
     };
     std::map<std::string, Sum> sums;
-    for (size_t i = 0; i < graph_.nodes.size(); ++i) {
-      if (!has_step(i)) continue;
-      Sum& sum = sums[graph_.nodes[i].op().name];
-      sum.seconds += seconds(i);
+    for (const GraphNode& node : graph_.nodes) {
+      if (!has_step(node)) continue;
+      Sum& sum = sums[node.op().name];
+      sum.seconds += seconds(node.id);
       ++sum.steps;
     }
     std::vector<std::pair<std::string, Sum>> sorted(sums.begin(), sums.end());
@@ -277,8 +276,8 @@ class PlanTable {
   const MemoryPlan& memory_;
   const StepTimes* times_;
   bool several_contexts_ = false;
-  std::vector<size_t> step_of_;  // by node; of one that has none: the next
-  double seconds_ = 0;           // of all steps in one run
+  PerNode<size_t> step_of_;  // of one that has none: the next
+  double seconds_ = 0;       // of all steps in one run
   size_t steps_ = 0, views_ = 0, in_place_ = 0, reorders_ = 0, copies_ = 0, kept_ = 0;
 };
 

@@ -48,15 +48,15 @@ class Coverage {
   std::map<size_t, int> steps_{{0, 0}};
 };
 
-std::vector<int> last_uses(const Graph& graph) {
-  std::vector<int> last = graph.producer;
-  for (size_t i = 0; i < graph.nodes.size(); ++i) {
-    const std::vector<bool> shape_only = shape_only_inputs(graph.nodes[i]);
+PerTensor<NodeId> last_uses(const Graph& graph) {
+  PerTensor<NodeId> last = graph.producers;
+  for (const GraphNode& node : graph.nodes) {
+    const std::vector<bool> shape_only = shape_only_inputs(node);
     for (size_t k = 0; k < shape_only.size(); ++k)
-      if (!shape_only[k]) last[static_cast<size_t>(graph.nodes[i].inputs[k])] = static_cast<int>(i);
+      if (!shape_only[k]) last[node.inputs[k]] = node.id;
   }
   // Whoever asked for an output may read it at any time.
-  for (const int output : graph.outputs) last[static_cast<size_t>(output)] = static_cast<int>(graph.nodes.size());
+  for (const TensorId output : graph.outputs) last[output] = NodeId::none;
   return last;
 }
 
@@ -72,43 +72,46 @@ bool poison_everything() {
 
 Poison::Poison(const Graph& graph, const MemoryPlan& memory) : before_(graph.nodes.size()), after_(graph.nodes.size()) {
   std::vector<Coverage> alive(memory.arena_bytes.size());
-  const std::vector<int> last = last_uses(graph);
-  const auto range = [&](const Place& place, size_t bytes, int node) {
+  const PerTensor<NodeId> last = last_uses(graph);
+  const auto range = [&](const Place& place, size_t bytes, const GraphNode& node) {
     const size_t end = place.offset + bytes, room = memory.arena_bytes[static_cast<size_t>(place.index)];
-    require(end <= room, "[", graph.nodes[static_cast<size_t>(node)].source->name,
-            "] the memory plan reaches beyond its arena: to byte ", end, " of ", room);
+    require(end <= room, "[", node.source->name, "] the memory plan reaches beyond its arena: to byte ", end, " of ",
+            room);
     return ArenaRange{place.index, place.offset, end};
   };
-  const auto range_of = [&](size_t tensor) {
-    return range(memory.tensors[tensor], graph.tensors[tensor].bytes(), graph.producer[tensor]);
+  const auto range_of = [&](TensorId tensor) {
+    return range(memory.tensors[tensor], graph.tensor(tensor).bytes(), graph.producer(tensor));
   };
-  std::vector<std::vector<size_t>> ending(graph.nodes.size() + 1);  // tensors in arenas by their last reader
-  for (size_t t = 0; t < graph.tensors.size(); ++t)
-    if (memory.tensors[t].kind == Place::Kind::arena) ending[static_cast<size_t>(last[t])].push_back(t);
+  PerNode<std::vector<TensorId>> ending(graph.nodes.size());  // tensors in arenas by their last reader
+  for (const GraphNode& node : graph.nodes)
+    for (int k = 0; k < node.outputs; ++k) {
+      const TensorId tensor = node.first_output + k;
+      if (memory.tensors[tensor].kind == Place::Kind::arena && last[tensor] != NodeId::none)
+        ending[last[tensor]].push_back(tensor);
+    }
 
   // What ends at a node without a step, a view, is let go after the next step.
   std::vector<ArenaRange> ended;
-  for (size_t i = 0; i < graph.nodes.size(); ++i) {
-    const GraphNode& node = graph.nodes[i];
+  for (const GraphNode& node : graph.nodes) {
     if (node.is_variable()) continue;
     for (int k = 0; k < node.outputs; ++k) {
-      const auto tensor = static_cast<size_t>(node.first_output + k);
+      const TensorId tensor = node.first_output + k;
       if (memory.tensors[tensor].kind != Place::Kind::arena) continue;
       const ArenaRange written = range_of(tensor);
       alive[static_cast<size_t>(written.arena)].add(written.begin, written.end, 1);
     }
-    for (const size_t tensor : ending[i]) {
+    for (const TensorId tensor : ending[node.id]) {
       ended.push_back(range_of(tensor));
       alive[static_cast<size_t>(ended.back().arena)].add(ended.back().begin, ended.back().end, -1);
     }
-    if (memory.skip[i]) continue;
-    if (const Place& scratch = memory.scratch[i]; scratch.kind == Place::Kind::arena) {
-      before_[i].push_back(range(scratch, working_bytes(node), static_cast<int>(i)));
-      ended.push_back(before_[i].back());
+    if (memory.skip[node.id]) continue;
+    if (const Place& scratch = memory.scratch[node.id]; scratch.kind == Place::Kind::arena) {
+      before_[node.id].push_back(range(scratch, working_bytes(node), node));
+      ended.push_back(before_[node.id].back());
     }
     for (const ArenaRange& dead : ended)
       alive[static_cast<size_t>(dead.arena)].each_free(dead.begin, dead.end, [&](size_t begin, size_t end) {
-        after_[i].push_back({dead.arena, begin, end});
+        after_[node.id].push_back({dead.arena, begin, end});
       });
     ended.clear();
   }

@@ -23,12 +23,12 @@ class Poison {
   Poison(const Graph& graph, const MemoryPlan& memory);
 
   // Scratch: filled before the node runs.
-  const std::vector<ArenaRange>& before(size_t node) const { return before_[node]; }
+  const std::vector<ArenaRange>& before(NodeId node) const { return before_[node]; }
   // What nobody reads any more, and nobody else lives in: filled after it.
-  const std::vector<ArenaRange>& after(size_t node) const { return after_[node]; }
+  const std::vector<ArenaRange>& after(NodeId node) const { return after_[node]; }
 
  private:
-  std::vector<std::vector<ArenaRange>> before_, after_;
+  PerNode<std::vector<ArenaRange>> before_, after_;
 };
 
 // Queues the filling of memory of a device with poison.

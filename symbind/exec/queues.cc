@@ -174,7 +174,7 @@ bool Queues::wait(const Wait& wanted) {
 // through. Views take none, and copies between contexts are made either way.
 bool worth_queues(const Graph& graph, size_t first, size_t end) {
   constexpr double least_gain = 1.25;
-  std::vector<double> finished(graph.nodes.size(), 0);
+  PerNode<double> finished(graph.nodes.size(), 0);
   std::map<Context, double> busy_until;
   double all = 0, longest = 0;
   for (size_t i = first; i < end; ++i) {
@@ -184,14 +184,13 @@ bool worth_queues(const Graph& graph, size_t first, size_t end) {
     const std::vector<bool> shape_only = shape_only_inputs(node);
     for (size_t k = 0; k < node.inputs.size(); ++k) {
       if (shape_only[k]) continue;
-      begin = std::max(begin, finished[static_cast<size_t>(graph.producer[static_cast<size_t>(node.inputs[k])])]);
-      bytes += static_cast<double>(graph.tensors[static_cast<size_t>(node.inputs[k])].bytes());
+      begin = std::max(begin, finished[graph.producer_id(node.inputs[k])]);
+      bytes += static_cast<double>(graph.tensor(node.inputs[k]).bytes());
     }
-    for (int k = 0; k < node.outputs; ++k)
-      bytes += static_cast<double>(graph.tensors[static_cast<size_t>(node.first_output + k)].bytes());
+    for (int k = 0; k < node.outputs; ++k) bytes += static_cast<double>(graph.tensor(node.first_output + k).bytes());
     if (node.op().view || &node.op() == &op_of<CrossDeviceCopy>()) bytes = 0;
     double& busy = busy_until[node.context];
-    finished[i] = busy = std::max(begin, busy) + bytes;
+    finished[node.id] = busy = std::max(begin, busy) + bytes;
     all += bytes;
     longest = std::max(longest, busy);
   }

@@ -20,11 +20,8 @@ class Folding {
   explicit Folding(Graph& graph) : graph_(graph), readers_(graph), replacements_(graph) {}
 
   void run() {
-    for (size_t i = 0; i < graph_.nodes.size(); ++i) {
-      const auto number = static_cast<int>(i);
-      if (!is_foldable(graph_.nodes[i])) continue;
-      if (!fold_into_before(number)) fold_into_behind(number);
-    }
+    for (const GraphNode& node : graph_.nodes)
+      if (is_foldable(node) && !fold_into_before(node)) fold_into_behind(node);
     replacements_.apply();
   }
 
@@ -34,25 +31,24 @@ class Folding {
     if (!norm || uses_batch_statistics(*norm, graph_.is_train)) return false;
     for (const int output : {1, 2})
       if (readers_.count(node.first_output + output) > 0) return false;
-    return graph_.tensors[static_cast<size_t>(node.first_output)].dtype == DType::float32;
+    return graph_.tensor(node.first_output).dtype == DType::float32;
   }
 
   // The norm stands behind a convolution whose result only it reads.
-  bool fold_into_before(int number) {
-    const GraphNode& node = graph_.nodes[static_cast<size_t>(number)];
+  bool fold_into_before(const GraphNode& node) {
     const auto& norm = *params_if<BatchNorm>(node);
-    const int data = node.inputs[0], before = graph_.producer[static_cast<size_t>(data)];
-    const GraphNode& convolution = graph_.nodes[static_cast<size_t>(before)];
+    const TensorId data = node.inputs[0];
+    const GraphNode& convolution = graph_.producer(data);
     std::optional<ConvolutionFused> fused = as_fused_convolution(convolution);
-    if (!fused || fused->norm || !readers_.is_only(number, data) || convolution.context != node.context ||
-        replacements_.is_absorbed(before) || !is_channel_axis(norm, *fused, shape_of(data), *node.source))
+    if (!fused || fused->norm || !readers_.is_only(node.id, data) || convolution.context != node.context ||
+        replacements_.is_absorbed(convolution.id) || !is_channel_axis(norm, *fused, shape_of(data), *node.source))
       return false;
     fused->norm = true;
     fused->norm_eps = norm.eps;
     fused->norm_fix_gamma = norm.fix_gamma;
-    std::vector<int> inputs = convolution.inputs;
+    std::vector<TensorId> inputs = convolution.inputs;
     // A norm before it may have gone into it already.
-    if (std::optional<Replacement> pending = replacements_.take_back(before)) {
+    if (std::optional<Replacement> pending = replacements_.take_back(convolution.id)) {
       const auto& taken = *static_cast<const ConvolutionFused*>(pending->source->params.get());
       fused->norm_before = taken.norm_before;
       fused->norm_before_eps = taken.norm_before_eps;
@@ -60,17 +56,17 @@ class Folding {
       inputs = std::move(pending->inputs);
     }
     inputs.insert(inputs.end(), node.inputs.begin() + 1, node.inputs.end());
-    replacements_.put(number, {fused_node(*node.source, *fused), std::move(inputs), {node.first_output}}, before);
+    replacements_.put(node.id, {fused_node(*node.source, *fused), std::move(inputs), {node.first_output}},
+                      convolution.id);
     return true;
   }
 
   // The norm stands before a convolution without padding that alone reads it.
-  void fold_into_behind(int number) {
-    const GraphNode& node = graph_.nodes[static_cast<size_t>(number)];
+  void fold_into_behind(const GraphNode& node) {
     const auto& norm = *params_if<BatchNorm>(node);
-    const int behind = readers_.last(node.first_output);
-    if (behind < 0 || readers_.count(node.first_output) != 1) return;
-    const GraphNode& convolution = graph_.nodes[static_cast<size_t>(behind)];
+    const NodeId behind = readers_.last(node.first_output);
+    if (behind == NodeId::none || readers_.count(node.first_output) != 1) return;
+    const GraphNode& convolution = graph_.node(behind);
     const auto* plain = params_if<Convolution>(convolution);
     if (!plain || convolution.inputs[0] != node.first_output || convolution.context != node.context ||
         !is_channel_axis(norm, *plain, shape_of(node.first_output), *node.source) ||
@@ -80,14 +76,14 @@ class Folding {
     fused.norm_before = true;
     fused.norm_before_eps = norm.eps;
     fused.norm_before_fix_gamma = norm.fix_gamma;
-    std::vector<int> inputs = convolution.inputs;
+    std::vector<TensorId> inputs = convolution.inputs;
     inputs[0] = node.inputs[0];
     inputs.insert(inputs.end(), node.inputs.begin() + 1, node.inputs.end());
     replacements_.put(behind, {fused_node(*convolution.source, fused), std::move(inputs), {convolution.first_output}},
-                      number);
+                      node.id);
   }
 
-  const Shape& shape_of(int tensor) const { return graph_.tensors[static_cast<size_t>(tensor)].shape; }
+  const Shape& shape_of(TensorId tensor) const { return graph_.tensor(tensor).shape; }
 
   Graph& graph_;
   const Readers readers_;
@@ -97,8 +93,7 @@ class Folding {
 }  // namespace
 
 void fold_batch_norm(Graph& graph) {
-  const bool has_backward = graph.forward_nodes != graph.nodes.size();
-  if (!has_backward) Folding(graph).run();
+  if (!graph.has_backward()) Folding(graph).run();
 }
 
 }  // namespace symbind

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <utility>
 
 #include "symbind/passes/passes.h"
@@ -12,38 +13,37 @@ namespace symbind {
 
 Readers::Readers(const Graph& graph)
     : counts_(graph.tensors.size(), 0),
-      first_(graph.tensors.size(), std::numeric_limits<int>::max()),
-      last_(graph.tensors.size(), -1),
+      first_(graph.tensors.size(), NodeId{std::numeric_limits<int32_t>::max()}),
+      last_(graph.tensors.size(), NodeId::none),
       begins_(graph.tensors.size() + 1, 0) {
-  for (size_t i = 0; i < graph.nodes.size(); ++i)
-    for (const int input : graph.nodes[i].inputs) {
-      if (counts_[static_cast<size_t>(input)]++ == 0) first_[static_cast<size_t>(input)] = static_cast<int>(i);
-      last_[static_cast<size_t>(input)] = static_cast<int>(i);
+  for (const GraphNode& node : graph.nodes)
+    for (const TensorId input : node.inputs) {
+      if (counts_[input]++ == 0) first_[input] = node.id;
+      last_[input] = node.id;
     }
-  for (size_t t = 0; t < counts_.size(); ++t) begins_[t + 1] = begins_[t] + static_cast<size_t>(counts_[t]);
-  nodes_.resize(begins_.back());
-  std::vector<size_t> next = begins_;
-  for (size_t i = 0; i < graph.nodes.size(); ++i)
-    for (const int input : graph.nodes[i].inputs) nodes_[next[static_cast<size_t>(input)]++] = static_cast<int>(i);
-  for (const int output : graph.outputs) {
-    ++counts_[static_cast<size_t>(output)];
-    last_[static_cast<size_t>(output)] = -1;
+  std::partial_sum(counts_.begin(), counts_.end(), begins_.begin() + 1);
+  nodes_.resize(static_cast<size_t>(begins_.back()));
+  PerTensor<ptrdiff_t> next = begins_;
+  for (const GraphNode& node : graph.nodes)
+    for (const TensorId input : node.inputs) nodes_[static_cast<size_t>(next[input]++)] = node.id;
+  for (const TensorId output : graph.outputs) {
+    ++counts_[output];
+    last_[output] = NodeId::none;
   }
 }
 
-bool Readers::any_between(int first, int end, int tensor) const {
-  const auto begin = nodes_.begin() + static_cast<ptrdiff_t>(begins_[static_cast<size_t>(tensor)]);
-  const auto behind = nodes_.begin() + static_cast<ptrdiff_t>(begins_[static_cast<size_t>(tensor) + 1]);
+bool Readers::any_between(NodeId first, NodeId end, TensorId tensor) const {
+  const auto begin = nodes_.begin() + begins_[tensor], behind = nodes_.begin() + begins_[tensor + 1];
   const auto next = std::upper_bound(begin, behind, first);
   return next != behind && *next < end;
 }
 
-void Replacements::put(int node, Replacement replacement, int absorbed) {
+void Replacements::put(NodeId node, Replacement replacement, NodeId absorbed) {
   found_[node] = std::move(replacement);
   absorb(absorbed);
 }
 
-std::optional<Replacement> Replacements::take_back(int node) {
+std::optional<Replacement> Replacements::take_back(NodeId node) {
   auto taken = found_.extract(node);
   if (taken.empty()) return std::nullopt;
   return std::move(taken.mapped());
@@ -52,20 +52,18 @@ std::optional<Replacement> Replacements::take_back(int node) {
 void Replacements::apply() {
   if (found_.empty()) return;
   Rewriter rewriter(graph_);
-  for (size_t i = 0; i < graph_.nodes.size(); ++i) {
-    if (i == graph_.forward_nodes) rewriter.end_of_forward();
-    if (absorbed_[i]) continue;
-    const auto found = found_.find(static_cast<int>(i));
+  rewriter.for_each_node([&](const GraphNode& node) {
+    if (absorbed_[node.id]) return;
+    const auto found = found_.find(node.id);
     if (found == found_.end()) {
-      rewriter.copy(graph_.nodes[i]);
-      continue;
+      rewriter.copy(node);
+      return;
     }
     const Replacement& replacement = found->second;
-    std::vector<int> inputs;
-    for (const int input : replacement.inputs) inputs.push_back(rewriter.now(input));
-    rewriter.replace(graph_.nodes[i], replacement.source, std::move(inputs), replacement.stands_for);
-  }
-  if (graph_.forward_nodes == graph_.nodes.size()) rewriter.end_of_forward();
+    std::vector<TensorId> inputs;
+    for (const TensorId input : replacement.inputs) inputs.push_back(rewriter.now(input));
+    rewriter.replace(node, replacement.source, std::move(inputs), replacement.stands_for);
+  });
   graph_ = rewriter.finish();
 }
 

@@ -33,26 +33,27 @@ void fuse_pointwise(Graph& graph);
 class Readers {
  public:
   explicit Readers(const Graph& graph);
-  int count(int tensor) const { return counts_[static_cast<size_t>(tensor)]; }
-  // The last node that reads it, -1: nobody, or the graph's caller does.
-  int last(int tensor) const { return last_[static_cast<size_t>(tensor)]; }
+  int count(TensorId tensor) const { return counts_[tensor]; }
+  // The last node that reads it; none: nobody, or the graph's caller does.
+  NodeId last(TensorId tensor) const { return last_[tensor]; }
   // Do all nodes that read it come after this one?
-  bool all_after(int node, int tensor) const { return first_[static_cast<size_t>(tensor)] > node; }
-  bool is_only(int node, int tensor) const { return count(tensor) == 1 && last(tensor) == node; }
+  bool all_after(NodeId node, TensorId tensor) const { return first_[tensor] > node; }
+  bool is_only(NodeId node, TensorId tensor) const { return count(tensor) == 1 && last(tensor) == node; }
   // Does a node read it that comes after `first` and before `end`?
-  bool any_between(int first, int end, int tensor) const;
+  bool any_between(NodeId first, NodeId end, TensorId tensor) const;
 
  private:
-  std::vector<int> counts_, first_, last_;
-  std::vector<int> nodes_;      // the readers of tensor 0 in order, then those of tensor 1, …
-  std::vector<size_t> begins_;  // by tensor: where its readers begin
+  PerTensor<int> counts_;
+  PerTensor<NodeId> first_, last_;
+  std::vector<NodeId> nodes_;    // the readers of the first tensor in order, then those of the second, …
+  PerTensor<ptrdiff_t> begins_;  // where its readers begin, and behind the last one where all end
 };
 
 // A node in the place of an old one, and of others that go away.
 struct Replacement {
   NodePtr source;
-  std::vector<int> inputs;      // tensors of the old graph
-  std::vector<int> stands_for;  // by output: the tensor of the old graph that it is from here on
+  std::vector<TensorId> inputs;      // tensors of the old graph
+  std::vector<TensorId> stands_for;  // by output: the tensor of the old graph that it is from here on
 };
 
 // What a rule has found. The graph stays as it is until all is applied.
@@ -60,17 +61,17 @@ class Replacements {
  public:
   explicit Replacements(Graph& graph) : graph_(graph), absorbed_(graph.nodes.size(), false) {}
   // Something stands in the place of a node, and an absorbed one goes away.
-  void put(int node, Replacement replacement, int absorbed);
-  void absorb(int node) { absorbed_[static_cast<size_t>(node)] = true; }
-  bool is_absorbed(int node) const { return absorbed_[static_cast<size_t>(node)]; }
+  void put(NodeId node, Replacement replacement, NodeId absorbed);
+  void absorb(NodeId node) { absorbed_[node] = true; }
+  bool is_absorbed(NodeId node) const { return absorbed_[node]; }
   // Takes back what stands in the place of a node; none: the node itself does.
-  std::optional<Replacement> take_back(int node);
+  std::optional<Replacement> take_back(NodeId node);
   void apply();
 
  private:
   Graph& graph_;
-  std::map<int, Replacement> found_;  // by the number of the node
-  std::vector<bool> absorbed_;
+  std::map<NodeId, Replacement> found_;
+  PerNode<bool> absorbed_;
 };
 
 // A convolution as the operator that can take more in, with what it has taken in so far; none: it is no convolution.
@@ -92,10 +93,6 @@ template <class P>
 const P* params_if(const GraphNode& node) {
   return !node.is_variable() && node.source->op == &op_of<P>() ? static_cast<const P*>(node.source->params.get())
                                                                : nullptr;
-}
-
-inline const GraphNode& producer_of(const Graph& graph, int tensor) {
-  return graph.nodes[static_cast<size_t>(graph.producer[static_cast<size_t>(tensor)])];
 }
 
 }  // namespace symbind

@@ -25,15 +25,13 @@ NodePtr with_activation(const GraphNode& before, const Node& activation_node) {
 void fuse_activation(Graph& graph) {
   const Readers readers(graph);
   Replacements replacements(graph);
-  for (size_t i = 0; i < graph.nodes.size(); ++i) {
-    const GraphNode& node = graph.nodes[i];
+  for (const GraphNode& node : graph.nodes) {
     if (!params_if<Activation>(node)) continue;
-    const GraphNode& before = producer_of(graph, node.inputs[0]);
+    const GraphNode& before = graph.producer(node.inputs[0]);
     if (readers.count(node.inputs[0]) != 1 || before.context != node.context) continue;
     NodePtr source = with_activation(before, *node.source);
     if (!source) continue;
-    replacements.put(static_cast<int>(i), {std::move(source), before.inputs, {node.first_output}},
-                     graph.producer[static_cast<size_t>(node.inputs[0])]);
+    replacements.put(node.id, {std::move(source), before.inputs, {node.first_output}}, before.id);
   }
   replacements.apply();
 }

@@ -12,55 +12,47 @@ namespace {
 bool is_relu(const Activation* activation) { return activation && activation->act_type == "relu"; }
 
 // Does a node between the two read or update a moving statistic of the norm?
-bool are_states_touched_between(const Graph& graph, const Readers& readers, int norm, int end) {
-  const std::vector<int>& inputs = graph.nodes[static_cast<size_t>(norm)].inputs;
-  return readers.any_between(norm, end, inputs[3]) || readers.any_between(norm, end, inputs[4]);
+bool are_states_touched_between(const Readers& readers, const GraphNode& norm, NodeId end) {
+  return readers.any_between(norm.id, end, norm.inputs[3]) || readers.any_between(norm.id, end, norm.inputs[4]);
 }
 
-// The BatchNorm whose result this node, a ReLU, alone reads; -1: none.
-int norm_before(const Graph& graph, const Readers& readers, int number) {
-  const GraphNode& node = graph.nodes[static_cast<size_t>(number)];
-  if (!is_relu(params_if<Activation>(node)) || !readers.is_only(number, node.inputs[0])) return -1;
-  const int before = graph.producer[static_cast<size_t>(node.inputs[0])];
-  const GraphNode& norm = graph.nodes[static_cast<size_t>(before)];
+// The BatchNorm whose result this node, a ReLU, alone reads, or null.
+const GraphNode* norm_before(const Graph& graph, const Readers& readers, const GraphNode& node) {
+  if (!is_relu(params_if<Activation>(node)) || !readers.is_only(node.id, node.inputs[0])) return nullptr;
+  const GraphNode& norm = graph.producer(node.inputs[0]);
   const bool matches =
       params_if<BatchNorm>(norm) && node.inputs[0] == norm.first_output && norm.context == node.context;
   // Its statistics come later by this, and its states change later: nobody may want them before.
-  const bool in_time = matches && readers.all_after(number, norm.first_output + 1) &&
-                       readers.all_after(number, norm.first_output + 2) &&
-                       !are_states_touched_between(graph, readers, before, number);
-  return in_time ? before : -1;
+  const bool in_time = matches && readers.all_after(node.id, norm.first_output + 1) &&
+                       readers.all_after(node.id, norm.first_output + 2) &&
+                       !are_states_touched_between(readers, norm, node.id);
+  return in_time ? &norm : nullptr;
 }
 
 // The same for a BatchNorm that is made again.
-int norm_again_before(const Graph& graph, const Readers& readers, int number) {
-  const GraphNode& node = graph.nodes[static_cast<size_t>(number)];
-  if (!is_relu(params_if<Activation>(node)) || !readers.is_only(number, node.inputs[0])) return -1;
-  const GraphNode& norm = producer_of(graph, node.inputs[0]);
+const GraphNode* norm_again_before(const Graph& graph, const Readers& readers, const GraphNode& node) {
+  if (!is_relu(params_if<Activation>(node)) || !readers.is_only(node.id, node.inputs[0])) return nullptr;
+  const GraphNode& norm = graph.producer(node.inputs[0]);
   const auto* params = params_if<BatchNormAgain>(norm);
   const bool matches = params && !params->relu && norm.context == node.context;
-  return matches ? graph.producer[static_cast<size_t>(node.inputs[0])] : -1;
+  return matches ? &norm : nullptr;
 }
 
 void fuse_forward(Graph& graph) {
   const Readers readers(graph);
   Replacements replacements(graph);
-  for (int i = 0; i < static_cast<int>(graph.nodes.size()); ++i) {
-    if (const int before = norm_again_before(graph, readers, i); before >= 0) {
-      const GraphNode &node = graph.nodes[static_cast<size_t>(i)], &norm = graph.nodes[static_cast<size_t>(before)];
-      BatchNormAgain both = *params_if<BatchNormAgain>(norm);
+  for (const GraphNode& node : graph.nodes) {
+    if (const GraphNode* norm = norm_again_before(graph, readers, node)) {
+      BatchNormAgain both = *params_if<BatchNormAgain>(*norm);
       both.relu = true;
-      replacements.put(i, {fused_node(*node.source, both), norm.inputs, {node.first_output}}, before);
-      continue;
+      replacements.put(node.id, {fused_node(*node.source, both), norm->inputs, {node.first_output}}, norm->id);
+    } else if ((norm = norm_before(graph, readers, node))) {
+      replacements.put(node.id,
+                       {fused_node(*node.source, BatchNormRelu{*params_if<BatchNorm>(*norm)}),
+                        norm->inputs,
+                        {node.first_output, norm->first_output + 1, norm->first_output + 2}},
+                       norm->id);
     }
-    const int before = norm_before(graph, readers, i);
-    if (before < 0) continue;
-    const GraphNode &node = graph.nodes[static_cast<size_t>(i)], &norm = graph.nodes[static_cast<size_t>(before)];
-    replacements.put(i,
-                     {fused_node(*node.source, BatchNormRelu{*params_if<BatchNorm>(norm)}),
-                      norm.inputs,
-                      {node.first_output, norm.first_output + 1, norm.first_output + 2}},
-                     before);
   }
   replacements.apply();
 }
@@ -76,26 +68,24 @@ bool is_forward_of(const GraphNode& forward, const GraphNode& gradient) {
 void fuse_backward(Graph& graph) {
   const Readers readers(graph);
   Replacements replacements(graph);
-  for (int i = static_cast<int>(graph.forward_nodes); i < static_cast<int>(graph.nodes.size()); ++i) {
-    const GraphNode& node = graph.nodes[static_cast<size_t>(i)];
+  for (const GraphNode& node : graph.backward_part()) {
     const auto* params = params_if<BatchNormGrad>(node);
-    if (!params || !readers.is_only(i, node.inputs[0])) continue;
-    const int before = graph.producer[static_cast<size_t>(node.inputs[0])];
-    const GraphNode& relu_grad = graph.nodes[static_cast<size_t>(before)];
+    if (!params || !readers.is_only(node.id, node.inputs[0])) continue;
+    const GraphNode& relu_grad = graph.producer(node.inputs[0]);
     const auto* relu = params_if<ActivationGrad>(relu_grad);
     if (!is_relu(relu)) continue;
-    const GraphNode& forward = producer_of(graph, relu_grad.inputs[1]);
+    const GraphNode& forward = graph.producer(relu_grad.inputs[1]);
     if (!is_forward_of(forward, node)) continue;
-    const std::vector<int>& in = node.inputs;  // out_grad, data, gamma, mean, var
+    const std::vector<TensorId>& in = node.inputs;  // out_grad, data, gamma, mean, var
     BatchNormReluGrad fused{*params};
-    replacements.put(i,
+    replacements.put(node.id,
                      {fused_node(*node.source, fused),
                       {relu_grad.inputs[0], in[1], in[2], forward.inputs[2], in[3], in[4]},
                       {node.first_output, node.first_output + 1, node.first_output + 2}},
-                     before);
+                     relu_grad.id);
     // It may have been made again for the gradient alone.
-    if (params_if<BatchNormAgain>(forward) && readers.is_only(before, relu_grad.inputs[1]))
-      replacements.absorb(graph.producer[static_cast<size_t>(relu_grad.inputs[1])]);
+    if (params_if<BatchNormAgain>(forward) && readers.is_only(relu_grad.id, relu_grad.inputs[1]))
+      replacements.absorb(forward.id);
   }
   replacements.apply();
 }
@@ -103,26 +93,25 @@ void fuse_backward(Graph& graph) {
 void fuse_sum(Graph& graph) {
   const Readers readers(graph);
   Replacements replacements(graph);
-  for (int i = static_cast<int>(graph.forward_nodes); i < static_cast<int>(graph.nodes.size()); ++i) {
-    const GraphNode& node = graph.nodes[static_cast<size_t>(i)];
+  for (const GraphNode& node : graph.backward_part()) {
     if (!params_if<Binary<"elemwise_add">>(node)) continue;
     for (const size_t operand : {0, 1}) {
-      const int gradient = node.inputs[operand], other = node.inputs[1 - operand];
-      const int before = graph.producer[static_cast<size_t>(gradient)];
-      const GraphNode& norm_grad = graph.nodes[static_cast<size_t>(before)];
+      const TensorId gradient = node.inputs[operand], other = node.inputs[1 - operand];
+      const GraphNode& norm_grad = graph.producer(gradient);
       const auto* params = params_if<BatchNormReluGrad>(norm_grad);
-      if (!params || params->with_sum || gradient != norm_grad.first_output || !readers.is_only(i, gradient) ||
-          norm_grad.context != node.context || replacements.is_absorbed(before))
+      if (!params || params->with_sum || gradient != norm_grad.first_output || !readers.is_only(node.id, gradient) ||
+          norm_grad.context != node.context || replacements.is_absorbed(norm_grad.id))
         continue;
       // The other gradients of the operator come later by this: nobody may want them before.
-      if (!readers.all_after(i, gradient + 1) || !readers.all_after(i, gradient + 2)) continue;
+      if (!readers.all_after(node.id, gradient + 1) || !readers.all_after(node.id, gradient + 2)) continue;
       BatchNormReluGrad fused = *params;
       fused.with_sum = true;
-      std::vector<int> inputs = norm_grad.inputs;
+      std::vector<TensorId> inputs = norm_grad.inputs;
       inputs.push_back(other);
       replacements.put(
-          i, {fused_node(*norm_grad.source, fused), std::move(inputs), {node.first_output, gradient + 1, gradient + 2}},
-          before);
+          node.id,
+          {fused_node(*norm_grad.source, fused), std::move(inputs), {node.first_output, gradient + 1, gradient + 2}},
+          norm_grad.id);
       break;
     }
   }

@@ -20,39 +20,35 @@ class ProductFusion {
       : graph_(graph), readers_(graph), rewriter_(graph), absorbed_(graph.nodes.size(), false) {}
 
   Graph run() {
-    std::map<int, Sum> sums;                                  // by the node that ends them
-    std::vector<bool> looked_at(graph_.nodes.size(), false);  // within a larger sum
-    for (int i = static_cast<int>(graph_.nodes.size()) - 1; i >= 0; --i) {
-      if (looked_at[at(i)] || !is_sum(node(i))) continue;
-      Sum sum = terms_of(i);
-      for (const int inside : sum.inside) looked_at[at(inside)] = true;
+    std::map<NodeId, Sum> sums;                           // by the node that ends them
+    PerNode<bool> looked_at(graph_.nodes.size(), false);  // within a larger sum
+    for (auto node = graph_.nodes.rbegin(); node != graph_.nodes.rend(); ++node) {
+      if (looked_at[node->id] || !is_sum(*node)) continue;
+      Sum sum = terms_of(*node);
+      for (const NodeId inside : sum.inside) looked_at[inside] = true;
       if (sum.products.size() < 2) continue;
-      for (const int inside : sum.inside) absorbed_[at(inside)] = true;
-      sums.emplace(i, std::move(sum));
+      for (const NodeId inside : sum.inside) absorbed_[inside] = true;
+      sums.emplace(node->id, std::move(sum));
     }
-    for (int i = 0; i < static_cast<int>(graph_.nodes.size()); ++i) {
-      if (at(i) == graph_.forward_nodes) rewriter_.end_of_forward();
-      if (absorbed_[at(i)]) continue;
-      const auto found = sums.find(i);
+    rewriter_.for_each_node([&](const GraphNode& node) {
+      if (absorbed_[node.id]) return;
+      const auto found = sums.find(node.id);
       if (found == sums.end())
-        rewriter_.copy(node(i));
+        rewriter_.copy(node);
       else
-        write(node(i), found->second);
-    }
-    if (graph_.forward_nodes == graph_.nodes.size()) rewriter_.end_of_forward();
+        write(node, found->second);
+    });
     return rewriter_.finish();
   }
 
  private:
   struct Sum {
-    std::vector<int> products;  // nodes, in the order they are added
-    std::vector<int> others;    // tensors
-    std::vector<int> inside;    // nodes that go away
+    std::vector<NodeId> products;  // in the order they are added
+    std::vector<TensorId> others;
+    std::vector<NodeId> inside;  // go away
   };
 
-  static size_t at(int number) { return static_cast<size_t>(number); }
-  const GraphNode& node(int number) const { return graph_.nodes[at(number)]; }
-  const Shape& shape(int tensor) const { return graph_.tensors[at(tensor)].shape; }
+  const Shape& shape(TensorId tensor) const { return graph_.tensor(tensor).shape; }
 
   static bool is_sum(const GraphNode& node) { return params_if<Binary<"elemwise_add">>(node) || params_if<AddN>(node); }
 
@@ -66,21 +62,21 @@ class ProductFusion {
   }
 
   // What a sum and the sums it alone reads are made of.
-  Sum terms_of(int last) const {
+  Sum terms_of(const GraphNode& last) const {
     Sum sum;
-    std::vector<int> open(node(last).inputs.rbegin(), node(last).inputs.rend());
+    std::vector<TensorId> open(last.inputs.rbegin(), last.inputs.rend());
     while (!open.empty()) {
-      const int tensor = open.back();
+      const TensorId tensor = open.back();
       open.pop_back();
-      const int maker = graph_.producer[at(tensor)];
-      const bool is_ours = readers_.count(tensor) == 1 && node(maker).context == node(last).context &&
-                           graph_.is_backward(maker) == graph_.is_backward(last);
-      if (is_ours && is_product(node(maker))) {
-        sum.products.push_back(maker);
-        sum.inside.push_back(maker);
-      } else if (is_ours && is_sum(node(maker))) {
-        sum.inside.push_back(maker);
-        open.insert(open.end(), node(maker).inputs.rbegin(), node(maker).inputs.rend());
+      const GraphNode& maker = graph_.producer(tensor);
+      const bool is_ours = readers_.count(tensor) == 1 && maker.context == last.context &&
+                           graph_.is_backward(maker.id) == graph_.is_backward(last.id);
+      if (is_ours && is_product(maker)) {
+        sum.products.push_back(maker.id);
+        sum.inside.push_back(maker.id);
+      } else if (is_ours && is_sum(maker)) {
+        sum.inside.push_back(maker.id);
+        open.insert(open.end(), maker.inputs.rbegin(), maker.inputs.rend());
       } else {
         sum.others.push_back(tensor);
       }
@@ -90,28 +86,29 @@ class ProductFusion {
 
   // A new node with one output, near `like`.
   template <class P>
-  int append(P params, const std::string& name, std::vector<int> inputs, const GraphNode& like, const Shape& made) {
+  TensorId append(P params, const std::string& name, std::vector<TensorId> inputs, const GraphNode& like,
+                  const Shape& made) {
     const NodePtr source = fused_node(*like.source, std::move(params));
     source->name = name;
     Graph& graph = rewriter_.graph();
-    GraphNode& appended = graph.nodes[at(graph.append(source, std::move(inputs)))];
+    GraphNode& appended = graph.append(source, std::move(inputs));
     appended.context = like.context;
-    graph.tensors[at(appended.first_output)] = {made, graph_.tensors[at(like.first_output)].dtype, Layout::plain};
+    graph.tensor(appended.first_output) = {made, graph_.tensor(like.first_output).dtype, Layout::plain};
     return appended.first_output;
   }
 
   // The rows of input `k` of all products, joined once for all who want them.
-  int joined(const Sum& sum, size_t k, const GraphNode& like) {
-    std::vector<int> parts;
+  TensorId joined(const Sum& sum, size_t k, const GraphNode& like) {
+    std::vector<TensorId> parts;
     int64_t rows = 0;
-    for (const int product : sum.products) {
-      parts.push_back(rewriter_.now(node(product).inputs[k]));
-      rows += shape(node(product).inputs[k])[0];
+    for (const NodeId product : sum.products) {
+      parts.push_back(rewriter_.now(graph_.node(product).inputs[k]));
+      rows += shape(graph_.node(product).inputs[k])[0];
     }
-    const auto [slot, is_new] = joined_.try_emplace(parts, -1);
+    const auto [slot, is_new] = joined_.try_emplace(parts, TensorId::none);
     if (is_new) {
       const Concat concat{.num_args = static_cast<int64_t>(parts.size()), .dim = 0};
-      const Shape made{rows, shape(node(sum.products[0]).inputs[k])[1]};
+      const Shape made{rows, shape(graph_.node(sum.products[0]).inputs[k])[1]};
       slot->second = append(concat, join(like.source->name, k == 0 ? "_left" : "_right"), parts, like, made);
     }
     return slot->second;
@@ -119,13 +116,13 @@ class ProductFusion {
 
   void write(const GraphNode& last, const Sum& sum) {
     const Dot dot{.transpose_a = true};
-    std::vector<int> operands{joined(sum, 0, last), joined(sum, 1, last)};
+    std::vector<TensorId> operands{joined(sum, 0, last), joined(sum, 1, last)};
     if (sum.others.empty()) {
       rewriter_.replace(last, fused_node(*last.source, dot), std::move(operands));
       return;
     }
-    std::vector<int> terms;
-    for (const int other : sum.others) terms.push_back(rewriter_.now(other));
+    std::vector<TensorId> terms;
+    for (const TensorId other : sum.others) terms.push_back(rewriter_.now(other));
     terms.push_back(append(dot, last.source->name + "_product", std::move(operands), last, shape(last.first_output)));
     const NodePtr source = terms.size() == 2
                                ? fused_node(*last.source, Binary<"elemwise_add">{})
@@ -136,8 +133,8 @@ class ProductFusion {
   const Graph& graph_;
   const Readers readers_;
   Rewriter rewriter_;
-  std::vector<bool> absorbed_;
-  std::map<std::vector<int>, int> joined_;
+  PerNode<bool> absorbed_;
+  std::map<std::vector<TensorId>, TensorId> joined_;
 };
 
 }  // namespace

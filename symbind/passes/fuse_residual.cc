@@ -12,29 +12,25 @@ namespace symbind {
 void fuse_residual(Graph& graph) {
   const Readers readers(graph);
   Replacements replacements(graph);
-  for (size_t i = 0; i < graph.forward_nodes; ++i) {
-    const GraphNode& node = graph.nodes[i];
-    const auto number = static_cast<int>(i);
+  for (const GraphNode& node : graph.forward_part()) {
     if (!params_if<Binary<"elemwise_add">>(node)) continue;
     // Of two convolutions the later one makes the sum: the other's result is there by then.
-    int summands[] = {node.inputs[0], node.inputs[1]};
-    std::sort(std::begin(summands), std::end(summands), [&](int a, int b) {
-      return graph.producer[static_cast<size_t>(a)] > graph.producer[static_cast<size_t>(b)];
-    });
-    for (const int result : summands) {
-      const int other = result == node.inputs[0] ? node.inputs[1] : node.inputs[0];
-      const int before = graph.producer[static_cast<size_t>(result)];
-      const GraphNode& maker = graph.nodes[static_cast<size_t>(before)];
+    TensorId summands[] = {node.inputs[0], node.inputs[1]};
+    std::sort(std::begin(summands), std::end(summands),
+              [&](TensorId a, TensorId b) { return graph.producer_id(a) > graph.producer_id(b); });
+    for (const TensorId result : summands) {
+      const TensorId other = result == node.inputs[0] ? node.inputs[1] : node.inputs[0];
+      const GraphNode& maker = graph.producer(result);
       std::optional<ConvolutionFused> fused = as_fused_convolution(maker);
       const bool takes_a_sum = fused && !fused->sum && fused->act_type.empty();
-      if (!takes_a_sum || result == other || !readers.is_only(number, result) || maker.context != node.context ||
-          replacements.is_absorbed(before))
+      if (!takes_a_sum || result == other || !readers.is_only(node.id, result) || maker.context != node.context ||
+          replacements.is_absorbed(maker.id))
         continue;
       fused->sum = true;
-      fused->sum_is_spent = readers.last(other) == number && !producer_of(graph, other).is_variable();
-      std::vector<int> inputs = maker.inputs;
+      fused->sum_is_spent = readers.last(other) == node.id && !graph.producer(other).is_variable();
+      std::vector<TensorId> inputs = maker.inputs;
       inputs.push_back(other);
-      replacements.put(number, {fused_node(*node.source, *fused), std::move(inputs), {node.first_output}}, before);
+      replacements.put(node.id, {fused_node(*node.source, *fused), std::move(inputs), {node.first_output}}, maker.id);
       break;
     }
   }

@@ -50,18 +50,18 @@ class Differentiation {
         forward_nodes_(graph.nodes.size()),
         matters_(graph.nodes.size(), false),
         gradients_(graph.tensors.size()) {
-    for (size_t i = 0; i < forward_nodes_; ++i) number_[graph.nodes[i].source.get()] = static_cast<int>(i);
-    for (const GradientRequest& request : requests_) matters_[static_cast<size_t>(request.node)] = true;
-    for (size_t i = 0; i < forward_nodes_; ++i)
-      for (const int input : graph.nodes[i].inputs)
-        if (matters_[producer(input)]) matters_[i] = true;
+    for (const GraphNode& node : graph.nodes) id_[node.source.get()] = node.id;
+    for (const GradientRequest& request : requests_) matters_[request.node] = true;
+    for (const GraphNode& node : graph.nodes)
+      for (const TensorId input : node.inputs)
+        if (matters_[graph.producer_id(input)]) matters_[node.id] = true;
     for (size_t i = 0; i < graph.net_outputs; ++i) heads_[graph.outputs[i]].push_back(i);
-    ports_.out_grads.assign(graph.net_outputs, -1);
-    ports_.old_grads.assign(requests.size(), -1);
+    ports_.out_grads.assign(graph.net_outputs, NodeId::none);
+    ports_.old_grads.assign(requests.size(), NodeId::none);
   }
 
   GradientPorts run() {
-    for (size_t i = forward_nodes_; i-- > 0;) visit(i);
+    for (size_t i = forward_nodes_; i-- > 0;) visit(graph_.nodes[i].id);
     for (size_t i = 0; i < requests_.size(); ++i) finish(i);
     return std::move(ports_);
   }
@@ -69,46 +69,44 @@ class Differentiation {
  private:
   class GradOfNode;
 
-  size_t producer(int tensor) const { return static_cast<size_t>(graph_.producer[static_cast<size_t>(tensor)]); }
-
-  Symbol symbol_of(int tensor) const {
-    const GraphNode& node = graph_.nodes[producer(tensor)];
+  Symbol symbol_of(TensorId tensor) const {
+    const GraphNode& node = graph_.producer(tensor);
     return Symbol({{node.source, tensor - node.first_output}});
   }
 
-  bool is_head(int tensor) const { return heads_.contains(tensor); }
+  bool is_head(TensorId tensor) const { return heads_.contains(tensor); }
 
-  void visit(size_t number);
+  void visit(NodeId id);
   void finish(size_t request);
-  Symbol gradient_of(int tensor);
-  void contribute(int tensor, const Symbol& part);
-  int append(const Entry& entry);
+  Symbol gradient_of(TensorId tensor);
+  void contribute(TensorId tensor, const Symbol& part);
+  NodeId append(const Entry& entry);
 
   Graph& graph_;
   const std::vector<GradientRequest>& requests_;
   const size_t forward_nodes_;
-  std::vector<bool> matters_;  // by node: does a requested gradient depend on it?
+  PerNode<bool> matters_;  // does a requested gradient depend on it?
   struct Arrived {
     std::optional<Symbol> sum;  // none: nothing yet
     int sums = 0;               // that it took
   };
-  std::vector<Arrived> gradients_;  // by tensor: what its users contributed
-  std::unordered_map<const Node*, int> number_;
-  std::unordered_map<int, std::vector<size_t>> heads_;  // by tensor: the outputs of the network that it is
-  Attributes placement_;                                // of the nodes being made
+  PerTensor<Arrived> gradients_;  // what its users contributed
+  std::unordered_map<const Node*, NodeId> id_;
+  std::unordered_map<TensorId, std::vector<size_t>> heads_;  // by tensor: the outputs of the network that it is
+  Attributes placement_;                                     // of the nodes being made
   GradientPorts ports_;
 };
 
 // What arrives at a tensor is added to what was there at once: of all that the users of a shared weight contribute only
 // the sum is held.
-void Differentiation::contribute(int tensor, const Symbol& part) {
+void Differentiation::contribute(TensorId tensor, const Symbol& part) {
   append(part.entries()[0]);
-  Arrived& arrived = gradients_[static_cast<size_t>(tensor)];
+  Arrived& arrived = gradients_[tensor];
   if (!arrived.sum) {
     arrived.sum = part;
     return;
   }
-  const Node& maker = *graph_.nodes[producer(tensor)].source;
+  const Node& maker = *graph_.producer(tensor).source;
   const BackwardNames names(maker.name);
   const int before = arrived.sums++;
   arrived.sum = apply("elemwise_add", {*arrived.sum, part}, {}, join("elemwise_add", before > 0 ? join(before) : ""));
@@ -118,21 +116,20 @@ void Differentiation::contribute(int tensor, const Symbol& part) {
 }
 
 // The sum of what arrives at a tensor; asked for once per tensor.
-Symbol Differentiation::gradient_of(int tensor) {
+Symbol Differentiation::gradient_of(TensorId tensor) {
   static const std::vector<size_t> no_heads;
   const auto heads = heads_.find(tensor);
   for (const size_t i : heads == heads_.end() ? no_heads : heads->second) {
-    if (ports_.out_grads[i] >= 0) continue;
-    const GraphNode& node = graph_.nodes[producer(tensor)];
+    if (ports_.out_grads[i] != NodeId::none) continue;
+    const GraphNode& node = graph_.producer(tensor);
     auto variable = std::make_shared<Node>();
     variable->name = join(node.source->name, "_out_grad", i);
     ports_.out_grads[i] = append({variable, 0});
     // It has the shape and type of the output it belongs to.
-    graph_.tensors.back() = {graph_.tensors[static_cast<size_t>(tensor)].shape,
-                             graph_.tensors[static_cast<size_t>(tensor)].dtype, Layout::plain};
+    graph_.tensors.back() = {graph_.tensor(tensor).shape, graph_.tensor(tensor).dtype, Layout::plain};
     contribute(tensor, Symbol({{variable, 0}}));
   }
-  const std::optional<Symbol>& sum = gradients_[static_cast<size_t>(tensor)].sum;
+  const std::optional<Symbol>& sum = gradients_[tensor].sum;
   return sum ? *sum : apply("zeros_like", symbol_of(tensor));
 }
 
@@ -150,17 +147,17 @@ class Differentiation::GradOfNode final : public Grad {
   Symbol output(size_t index) override { return all_.symbol_of(first_output_ + static_cast<int>(index)); }
   Symbol out_grad(size_t index) override { return all_.gradient_of(first_output_ + static_cast<int>(index)); }
   bool has_out_grad(size_t index) override {
-    const int tensor = first_output_ + static_cast<int>(index);
-    return all_.gradients_[static_cast<size_t>(tensor)].sum || all_.is_head(tensor);
+    const TensorId tensor = first_output_ + static_cast<int>(index);
+    return all_.gradients_[tensor].sum || all_.is_head(tensor);
   }
   bool wants(std::string_view name) override { return wants(index(name)); }
-  bool wants(size_t index) override { return all_.matters_[all_.producer(node_.inputs.at(index))]; }
+  bool wants(size_t index) override { return all_.matters_[all_.graph_.producer_id(node_.inputs.at(index))]; }
   void set(std::string_view name, const Symbol& gradient) override { set(index(name), gradient); }
   void set(size_t index, const Symbol& gradient) override {
     if (wants(index)) results.emplace_back(node_.inputs[index], gradient);
   }
 
-  std::vector<std::pair<int, Symbol>> results;  // input tensor, gradient
+  std::vector<std::pair<TensorId, Symbol>> results;  // input tensor, gradient
 
  private:
   size_t index(std::string_view name) const {
@@ -173,16 +170,16 @@ class Differentiation::GradOfNode final : public Grad {
   Differentiation& all_;
   const GraphNode node_;  // a copy: appending moves the graph's own
   const Names names_;
-  const int first_output_;
+  const TensorId first_output_;
 };
 
-void Differentiation::visit(size_t number) {
-  if (!matters_[number] || graph_.nodes[number].is_variable()) return;
-  const NodePtr source = graph_.nodes[number].source;
+void Differentiation::visit(NodeId id) {
+  if (!matters_[id] || graph_.node(id).is_variable()) return;
+  const NodePtr source = graph_.node(id).source;
   if (!source->op->gradient) return;
-  GradOfNode gradient(*this, graph_.nodes[number]);
+  GradOfNode gradient(*this, graph_.node(id));
   bool reached = false;
-  for (int i = 0; i < graph_.nodes[number].outputs; ++i) reached |= gradient.has_out_grad(static_cast<size_t>(i));
+  for (int i = 0; i < graph_.node(id).outputs; ++i) reached |= gradient.has_out_grad(static_cast<size_t>(i));
   if (!reached) return;
 
   BackwardNames names(source->name);
@@ -192,51 +189,50 @@ void Differentiation::visit(size_t number) {
 }
 
 void Differentiation::finish(size_t request) {
-  const int variable = requests_[request].node;
-  const GraphNode& node = graph_.nodes[static_cast<size_t>(variable)];
+  const NodeId variable = requests_[request].node;
+  const GraphNode& node = graph_.node(variable);
   BackwardNames names(node.source->name);
   placement_ = placement_of(*node.source);
   Symbol total = gradient_of(node.first_output);
   if (requests_[request].req == GradReq::add) {
     auto old = std::make_shared<Node>();
-    old->name = graph_.nodes[static_cast<size_t>(variable)].source->name + "_old_grad";
+    old->name = graph_.node(variable).source->name + "_old_grad";
     ports_.old_grads[request] = append({old, 0});
     total = apply("elemwise_add", {Symbol({{old, 0}}), total});
   }
   const Entry& entry = total.entries()[0];
-  const int made = append(entry);
-  graph_.outputs.push_back(graph_.nodes[static_cast<size_t>(made)].first_output + entry.index);
+  graph_.outputs.push_back(graph_.node(append(entry)).first_output + entry.index);
 }
 
-// Puts the nodes an entry needs, and that are not there yet, behind the others; returns the number of its node.
-int Differentiation::append(const Entry& wanted) {
+// Puts the nodes an entry needs, and that are not there yet, behind the others; returns the id of its node.
+NodeId Differentiation::append(const Entry& wanted) {
   struct Visit {
     const NodePtr* node;
     size_t next;
   };
-  const auto known = number_.find(wanted.node.get());
-  if (known != number_.end()) return known->second;
+  const auto known = id_.find(wanted.node.get());
+  if (known != id_.end()) return known->second;
   std::vector<Visit> stack{{&wanted.node, 0}};
   while (!stack.empty()) {
     Visit& top = stack.back();
     const auto& inputs = (*top.node)->inputs;
     if (top.next < inputs.size()) {
       const NodePtr& below = inputs[top.next++].node;
-      if (!number_.count(below.get())) stack.push_back({&below, 0});
+      if (!id_.count(below.get())) stack.push_back({&below, 0});
       continue;
     }
     const NodePtr node = *top.node;
     stack.pop_back();
-    if (number_.count(node.get())) continue;
-    std::vector<int> tensors;
+    if (id_.count(node.get())) continue;
+    std::vector<TensorId> tensors;
     for (const Entry& input : inputs)
-      tensors.push_back(graph_.nodes[static_cast<size_t>(number_.at(input.node.get()))].first_output + input.index);
+      tensors.push_back(graph_.node(id_.at(input.node.get())).first_output + input.index);
     // A backward node stands where its forward node stands, whatever scope the caller happens to be in.
     node->attributes.erase("__ctx_group__");
     node->attributes.insert(placement_.begin(), placement_.end());
-    number_[node.get()] = graph_.append(node, std::move(tensors));
+    id_[node.get()] = graph_.append(node, std::move(tensors)).id;
   }
-  return number_.at(wanted.node.get());
+  return id_.at(wanted.node.get());
 }
 
 }  // namespace

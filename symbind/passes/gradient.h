@@ -13,15 +13,15 @@ enum class GradReq : uint8_t { null, write, add };
 GradReq grad_req_from_name(std::string_view name);
 
 struct GradientRequest {
-  int node = 0;  // the variable
+  NodeId node = NodeId::none;  // the variable
   GradReq req = GradReq::write;
 };
 
 // The variables the pass added: gradients that arrive from outside, one per network output that needs one, and the old
 // values of gradients that are added to.
 struct GradientPorts {
-  std::vector<int> out_grads;  // node of the out_grad of each network output, -1 where none is needed
-  std::vector<int> old_grads;  // node of the old value for each request, -1 unless it is `add`
+  std::vector<NodeId> out_grads;  // of the out_grad of each network output, none where it is not needed
+  std::vector<NodeId> old_grads;  // of the old value for each request, none unless it is `add`
 };
 
 // Appends the backward nodes, and to graph.outputs one gradient per request. Shapes must be inferred again afterwards.

@@ -18,32 +18,30 @@ bool same_order(const Shape& shape, Layout a, Layout b) {
 
 Graph Graph::from(const Symbol& symbol) {
   Graph graph;
-  std::unordered_map<const Node*, int> number;
+  std::unordered_map<const Node*, TensorId> first_output;
   for (const NodePtr& node : topological_order(symbol.entries())) {
-    std::vector<int> inputs;
+    std::vector<TensorId> inputs;
     inputs.reserve(node->inputs.size());
-    for (const Entry& input : node->inputs)
-      inputs.push_back(graph.nodes[static_cast<size_t>(number.at(input.node.get()))].first_output + input.index);
-    number[node.get()] = graph.append(node, std::move(inputs));
+    for (const Entry& input : node->inputs) inputs.push_back(first_output.at(input.node.get()) + input.index);
+    first_output[node.get()] = graph.append(node, std::move(inputs)).first_output;
   }
   for (const Entry& output : symbol.entries())
-    graph.outputs.push_back(graph.nodes[static_cast<size_t>(number.at(output.node.get()))].first_output + output.index);
+    graph.outputs.push_back(first_output.at(output.node.get()) + output.index);
   graph.net_outputs = graph.outputs.size();
   graph.forward_nodes = graph.nodes.size();
   return graph;
 }
 
-int Graph::append(NodePtr source, std::vector<int> inputs) {
-  GraphNode node;
+GraphNode& Graph::append(NodePtr source, std::vector<TensorId> inputs) {
+  GraphNode& node = nodes.emplace_back();
+  node.id = NodeId{static_cast<int32_t>(nodes.size() - 1)};
   node.outputs = source->is_variable() ? 1 : static_cast<int>(source->op->output_count(source->params.get()));
   node.source = std::move(source);
   node.inputs = std::move(inputs);
-  node.first_output = static_cast<int>(tensors.size());
-  const int number = static_cast<int>(nodes.size());
+  node.first_output = TensorId{static_cast<int32_t>(tensors.size())};
   tensors.resize(tensors.size() + static_cast<size_t>(node.outputs));
-  producer.resize(tensors.size(), number);
-  nodes.push_back(std::move(node));
-  return number;
+  producers.resize(tensors.size(), node.id);
+  return node;
 }
 
 std::vector<bool> shape_only_inputs(const GraphNode& node) {

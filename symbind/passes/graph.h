@@ -1,49 +1,63 @@
 // The form the passes work on: a network, and for training its backward part, as one flat list of nodes in the order
-// they run. Every output of every node is a tensor with a number; nodes name their inputs by those numbers.
+// they run. Every output of every node is a tensor. Nodes and tensors are named by their ids.
 #pragma once
 
+#include <concepts>
+#include <cstdint>
 #include <memory>
-#include <string>
-#include <string_view>
-#include <unordered_map>
+#include <span>
 #include <vector>
 
 #include "symbind/core/context.h"
-#include "symbind/core/dtype.h"
-#include "symbind/core/shape.h"
 #include "symbind/graph/op.h"
 #include "symbind/graph/symbol.h"
+#include "symbind/passes/tensor.h"
 
 namespace symbind {
 
 struct Implementation;
 class Kernel;
 
-// How the elements of an array (batch, channels, space…) lie in memory. Arrays a user can see are always plain. Blocked
-// is (batch, channels / block, space…, block): only for channels that are a multiple of the block, so no layout has
-// padding and elementwise operators work on any.
-enum class Layout : uint8_t { plain, channels_last, blocked8, blocked16 };
+// The positions of a node and of a tensor in the lists of their graph; types of their own, so that neither is taken for
+// the other. Nodes run in the order of their ids.
+enum class NodeId : int32_t { none = -1 };
+enum class TensorId : int32_t { none = -1 };
 
-constexpr int64_t block_of(Layout layout) {  // 1 where there is none
-  return layout == Layout::blocked8 ? 8 : layout == Layout::blocked16 ? 16 : 1;
+template <class T>
+concept GraphId = std::same_as<T, NodeId> || std::same_as<T, TensorId>;
+
+template <GraphId Id>
+constexpr size_t index_of(Id id) {
+  return static_cast<size_t>(id);
 }
-std::string_view name_of(Layout layout);
-// Are the elements of an array of this shape in the same order in both?
-bool same_order(const Shape& shape, Layout a, Layout b);
+template <GraphId Id>
+constexpr Id operator+(Id id, int distance) {
+  return Id{static_cast<int32_t>(id) + distance};
+}
+template <GraphId Id>
+constexpr int operator-(Id id, Id from) {
+  return static_cast<int32_t>(id) - static_cast<int32_t>(from);
+}
 
-struct Tensor {
-  Shape shape;
-  DType dtype = DType::none;
-  Layout layout = Layout::plain;
-
-  size_t bytes() const { return static_cast<size_t>(shape.size()) * size_of(dtype); }
+// A list with an entry per node or per tensor.
+template <GraphId Id, class T>
+class ListById : public std::vector<T> {
+ public:
+  using std::vector<T>::vector;
+  decltype(auto) operator[](Id id) { return std::vector<T>::operator[](index_of(id)); }
+  decltype(auto) operator[](Id id) const { return std::vector<T>::operator[](index_of(id)); }
 };
+template <class T>
+using PerNode = ListById<NodeId, T>;
+template <class T>
+using PerTensor = ListById<TensorId, T>;
 
 struct GraphNode {
-  NodePtr source;           // operator, parameters, name; shared with the symbol, never changed
-  std::vector<int> inputs;  // tensor numbers; auxiliary states come last
-  int first_output = 0;     // the outputs are the tensors first_output, first_output + 1, …
-  int outputs = 0;
+  NodeId id = NodeId::none;
+  NodePtr source;                // operator, parameters, name; shared with the symbol, never changed
+  std::vector<TensorId> inputs;  // auxiliary states come last
+  TensorId first_output = TensorId::none;
+  int outputs = 0;  // how many: their ids follow each other
   Context context;
   int random_slot = -1;        // which of the run's draws a random operator takes
   bool keeps_derived = false;  // may what its kernel derives from its inputs outlive a run? build_kernels() decides
@@ -54,14 +68,11 @@ struct GraphNode {
   const OpDef& op() const { return *source->op; }
 };
 
-// What kernels keep for a node, shared by all plans of one executor.
-using NodeObjects = std::unordered_map<const Node*, std::shared_ptr<void>>;
-
 struct Graph {
   std::vector<GraphNode> nodes;
   std::vector<Tensor> tensors;
-  std::vector<int> producer;             // the node of each tensor
-  std::vector<int> outputs;              // of the network, then the gradients asked for
+  PerTensor<NodeId> producers;
+  std::vector<TensorId> outputs;         // of the network, then the gradients asked for
   size_t net_outputs = 0;                // how many of `outputs` are the network's
   std::vector<Context> output_contexts;  // where each of `outputs` is wanted; empty: wherever it is made
   size_t forward_nodes = 0;              // nodes from here on belong to the backward part
@@ -72,9 +83,20 @@ struct Graph {
   // The nodes of a symbol in topological order.
   static Graph from(const Symbol& symbol);
 
-  // Adds a node (and its tensors) at the end; returns its number.
-  int append(NodePtr source, std::vector<int> inputs);
-  bool is_backward(int node) const { return static_cast<size_t>(node) >= forward_nodes; }
+  GraphNode& node(NodeId id) { return nodes[index_of(id)]; }
+  const GraphNode& node(NodeId id) const { return nodes[index_of(id)]; }
+  Tensor& tensor(TensorId id) { return tensors[index_of(id)]; }
+  const Tensor& tensor(TensorId id) const { return tensors[index_of(id)]; }
+  // The node whose output the tensor is.
+  NodeId producer_id(TensorId id) const { return producers[id]; }
+  const GraphNode& producer(TensorId id) const { return node(producer_id(id)); }
+
+  // Adds a node and its tensors at the end. The reference is good until the next one.
+  GraphNode& append(NodePtr source, std::vector<TensorId> inputs);
+  std::span<const GraphNode> forward_part() const { return std::span(nodes).first(forward_nodes); }
+  std::span<const GraphNode> backward_part() const { return std::span(nodes).subspan(forward_nodes); }
+  bool has_backward() const { return forward_nodes != nodes.size(); }
+  bool is_backward(NodeId id) const { return index_of(id) >= forward_nodes; }
 };
 
 // For each input of a node: is it read for its shape and type alone?

@@ -1,6 +1,7 @@
 #include "symbind/passes/infer.h"
 
 #include <algorithm>
+#include <numeric>
 #include <set>
 #include <unordered_set>
 
@@ -22,21 +23,20 @@ class Users {
  public:
   explicit Users(const Graph& graph) : begins_(graph.tensors.size() + 1, 0) {
     for (const GraphNode& node : graph.nodes)
-      for (const int input : node.inputs) ++begins_[static_cast<size_t>(input) + 1];
-    for (size_t t = 0; t < graph.tensors.size(); ++t) begins_[t + 1] += begins_[t];
+      for (const TensorId input : node.inputs) ++begins_[input + 1];
+    std::partial_sum(begins_.begin(), begins_.end(), begins_.begin());
     nodes_.resize(begins_.back());
-    std::vector<size_t> next = begins_;
-    for (size_t i = 0; i < graph.nodes.size(); ++i)
-      for (const int input : graph.nodes[i].inputs) nodes_[next[static_cast<size_t>(input)]++] = i;
+    PerTensor<size_t> next = begins_;
+    for (const GraphNode& node : graph.nodes)
+      for (const TensorId input : node.inputs) nodes_[next[input]++] = node.id;
   }
-  std::span<const size_t> of(int tensor) const {
-    const size_t begin = begins_[static_cast<size_t>(tensor)];
-    return std::span(nodes_).subspan(begin, begins_[static_cast<size_t>(tensor) + 1] - begin);
+  std::span<const NodeId> of(TensorId tensor) const {
+    return std::span(nodes_).subspan(begins_[tensor], begins_[tensor + 1] - begins_[tensor]);
   }
 
  private:
-  std::vector<size_t> begins_;  // by tensor, in nodes_
-  std::vector<size_t> nodes_;
+  PerTensor<size_t> begins_;  // in nodes_, and behind the last one where all end
+  std::vector<NodeId> nodes_;
 };
 
 // One quantity (shape or type) of every tensor. Every operator is asked once, in order; after that only those that have
@@ -50,7 +50,10 @@ class Learner {
   Learner(Graph& graph, Ask ask) : graph_(graph), users_(graph), ask_(ask), settled_(graph.nodes.size(), false) {}
 
   void learn() {
-    for (now_ = 0; now_ < graph_.nodes.size(); ++now_) visit(now_);
+    for (const GraphNode& node : graph_.nodes) {
+      now_ = node.id;
+      visit(node);
+    }
     is_first_round_ = false;
     for (bool forward = false; !open_.empty(); forward = !forward) forward ? sweep_forward() : sweep_backward();
   }
@@ -62,20 +65,19 @@ class Learner {
   void sweep_backward() {
     for (auto behind = open_.end(); behind != open_.begin(); behind = open_.lower_bound(now_)) take(std::prev(behind));
   }
-  void take(std::set<size_t>::iterator node) {
+  void take(std::set<NodeId>::iterator node) {
     now_ = *node;
     open_.erase(node);
-    visit(now_);
+    visit(graph_.node(now_));
   }
 
-  void visit(size_t number) {
-    const GraphNode& node = graph_.nodes[number];
-    if (node.is_variable() || settled_[number]) return;
+  void visit(const GraphNode& node) {
+    if (node.is_variable() || settled_[node.id]) return;
     const void* params = node.source->params.get();
     const Names input_names = node.op().all_inputs(params), output_names = node.op().outputs(params);
     values_.clear();
-    for (const int input : node.inputs) values_.push_back(tensor(input).*member);
-    for (int i = 0; i < node.outputs; ++i) values_.push_back(tensor(node.first_output + i).*member);
+    for (const TensorId input : node.inputs) values_.push_back(graph_.tensor(input).*member);
+    for (int i = 0; i < node.outputs; ++i) values_.push_back(graph_.tensor(node.first_output + i).*member);
     const std::span<Value> all(values_);
     const auto inputs = all.first(node.inputs.size()), outputs = all.subspan(node.inputs.size());
     Inference<Value> inference("[" + node.op().name + " " + node.source->name + "]", input_names, inputs, output_names,
@@ -85,29 +87,29 @@ class Learner {
     } catch (const Error& error) {
       fail(error.what(), inputs_of(node, input_names));
     }
-    settled_[number] = std::all_of(values_.begin(), values_.end(), [](const Value& value) { return is_known(value); });
+    settled_[node.id] = std::all_of(values_.begin(), values_.end(), [](const Value& value) { return is_known(value); });
     if (!inference.changed()) return;
     for (size_t i = 0; i < node.inputs.size(); ++i) learnt(node.inputs[i], inputs[i], inference.where());
     for (int i = 0; i < node.outputs; ++i)
       learnt(node.first_output + i, outputs[static_cast<size_t>(i)], inference.where());
-    open(number);
+    open(node.id);
   }
 
   // Whoever has the tensor is asked once more. A tensor that is two inputs of a node gets what is learnt of either.
-  void learnt(int number, const Value& value, const std::string& where) {
-    Value& known = tensor(number).*member;
+  void learnt(TensorId id, const Value& value, const std::string& where) {
+    Value& known = graph_.tensor(id).*member;
     Value both = known;
     if (!unify(both, value)) fail(where, " one array is two of its inputs, which need ", known, " and ", value);
     if (known == both) return;
     known = both;
-    open(static_cast<size_t>(graph_.producer[static_cast<size_t>(number)]));
-    for (const size_t user : users_.of(number)) open(user);
+    open(graph_.producer_id(id));
+    for (const NodeId user : users_.of(id)) open(user);
   }
 
   // In the first round the nodes behind this one are still to come.
-  void open(size_t node) {
+  void open(NodeId node) {
     const bool still_to_come = is_first_round_ && node > now_;
-    if (!still_to_come && !settled_[node] && !graph_.nodes[node].is_variable()) open_.insert(node);
+    if (!still_to_come && !settled_[node] && !graph_.node(node).is_variable()) open_.insert(node);
   }
 
   // "; lhs = a (2,3), rhs = b (3,2)": where the inputs come from. Variables named after the node itself say nothing
@@ -116,33 +118,27 @@ class Learner {
     constexpr size_t most = 8;
     std::vector<std::string> parts;
     for (size_t i = 0; i < node.inputs.size() && parts.size() < most; ++i) {
-      const int number = node.inputs[i];
-      const auto producer = static_cast<size_t>(graph_.producer[static_cast<size_t>(number)]);
-      const std::string& source = graph_.nodes[producer].source->name;
+      const std::string& source = graph_.producer(node.inputs[i]).source->name;
       if (source == node.source->name + "_" + input_names[i]) continue;
-      parts.push_back(join(input_names[i], " = ", source, " ", tensor(number).*member));
+      parts.push_back(join(input_names[i], " = ", source, " ", graph_.tensor(node.inputs[i]).*member));
     }
     return parts.empty() ? "" : "; " + comma_separated(parts);
   }
 
-  Tensor& tensor(int number) { return graph_.tensors[static_cast<size_t>(number)]; }
-
   Graph& graph_;
   const Users users_;
   Ask ask_;
-  std::vector<bool> settled_;
+  PerNode<bool> settled_;
   bool is_first_round_ = true;
-  size_t now_ = 0;
-  std::set<size_t> open_;  // to be asked once more
+  NodeId now_ = NodeId::none;
+  std::set<NodeId> open_;  // to be asked once more
   std::vector<Value> values_;
 };
 
 void infer_shapes(Graph& graph) { Learner<Shape, &Tensor::shape>(graph, &OpDef::infer_shape).learn(); }
 void infer_types(Graph& graph) { Learner<DType, &Tensor::dtype>(graph, &OpDef::infer_type).learn(); }
 
-Tensor& variable_tensor(Graph& graph, const GraphNode& node) {
-  return graph.tensors[static_cast<size_t>(node.first_output)];
-}
+Tensor& variable_tensor(Graph& graph, const GraphNode& node) { return graph.tensor(node.first_output); }
 
 // What variables say of themselves (__shape__, __dtype__), where the caller said nothing.
 void read_attributes(Graph& graph) {
@@ -167,8 +163,7 @@ std::string unknown_names(const Graph& graph, Known known) {
   std::vector<std::string> names;
   const auto collect = [&](bool variables) {
     for (const GraphNode& node : graph.nodes)
-      if (node.is_variable() == variables && names.size() < 20 &&
-          !known(graph.tensors[static_cast<size_t>(node.first_output)]))
+      if (node.is_variable() == variables && names.size() < 20 && !known(graph.tensor(node.first_output)))
         names.push_back(node.source->name);
   };
   collect(true);
@@ -184,9 +179,8 @@ Result sorted(const Graph& graph, const Symbol& symbol, Get get) {
   Result result;
   for (const GraphNode& node : graph.nodes)
     if (node.is_variable())
-      (aux.count(node.source->name) ? result.aux : result.args)
-          .push_back(get(graph.tensors[static_cast<size_t>(node.first_output)]));
-  for (const int output : graph.outputs) result.outputs.push_back(get(graph.tensors[static_cast<size_t>(output)]));
+      (aux.count(node.source->name) ? result.aux : result.args).push_back(get(graph.tensor(node.first_output)));
+  for (const TensorId output : graph.outputs) result.outputs.push_back(get(graph.tensor(output)));
   return result;
 }
 

@@ -16,11 +16,7 @@ class LayoutFlow {
   explicit LayoutFlow(Graph& graph) : old_(graph), rewriter_(graph) {}
 
   Graph run() {
-    for (size_t i = 0; i < old_.nodes.size(); ++i) {
-      if (i == old_.forward_nodes) start_backward();
-      visit(old_.nodes[i]);
-    }
-    if (old_.forward_nodes == old_.nodes.size()) start_backward();
+    rewriter_.for_each_node([&](const GraphNode& node) { visit(node); }, [&] { make_outputs_plain(); });
     for (size_t i = old_.net_outputs; i < old_.outputs.size(); ++i)
       outputs_.push_back(in_layout(rewriter_.now(old_.outputs[i]), Layout::plain));
     Graph made = rewriter_.finish();
@@ -29,32 +25,31 @@ class LayoutFlow {
   }
 
  private:
-  Tensor& tensor(int number) { return rewriter_.graph().tensors[static_cast<size_t>(number)]; }
+  Tensor& tensor(TensorId id) { return rewriter_.graph().tensor(id); }
 
   // What users see is plain; the network's outputs must be so before forward ends.
-  void start_backward() {
+  void make_outputs_plain() {
     for (size_t i = 0; i < old_.net_outputs; ++i)
       outputs_.push_back(in_layout(rewriter_.now(old_.outputs[i]), Layout::plain));
-    rewriter_.end_of_forward();
   }
 
   // The tensor in a layout: itself, a version made before, or a reorder put here. All come from the one that an
   // operator made, so that going back to it needs no second reorder.
-  int in_layout(int number, Layout layout) {
-    if (tensor(number).layout == layout) return number;
-    const auto found = origins_.find(number);
-    const int origin = found == origins_.end() ? number : found->second;
+  TensorId in_layout(TensorId id, Layout layout) {
+    if (tensor(id).layout == layout) return id;
+    const auto found = origins_.find(id);
+    const TensorId origin = found == origins_.end() ? id : found->second;
     if (tensor(origin).layout == layout) return origin;
-    const auto [slot, is_new] = reordered_.try_emplace({origin, layout}, -1);
+    const auto [slot, is_new] = reordered_.try_emplace({origin, layout}, TensorId::none);
     if (!is_new) return slot->second;
     // Between two preferred layouts there may be no direct way.
     const bool direct = block_of(tensor(origin).layout) == 1 || block_of(layout) == 1;
-    const int from = direct ? origin : in_layout(origin, Layout::plain);
+    const TensorId from = direct ? origin : in_layout(origin, Layout::plain);
     Graph& made = rewriter_.graph();
-    const Context context = made.nodes[static_cast<size_t>(made.producer[static_cast<size_t>(from)])].context;
+    const Context context = made.producer(from).context;
     const bool no_work = same_order(tensor(from).shape, tensor(from).layout, layout);
-    const int result = no_work ? rewriter_.insert(Relabel{}, from, suffix(layout), context)
-                               : rewriter_.insert(Reorder{}, from, suffix(layout), context);
+    const TensorId result = no_work ? rewriter_.insert(Relabel{}, from, suffix(layout), context)
+                                    : rewriter_.insert(Reorder{}, from, suffix(layout), context);
     tensor(result).layout = layout;
     made.nodes.back().implementation = &Target::get(context).implementations(made.nodes.back().op()).front();
     origins_[result] = origin;
@@ -72,10 +67,10 @@ class LayoutFlow {
   // An elementwise operator works on any layout its arrays share: it takes that of the first input that is not plain.
   std::optional<Layout> followed(const GraphNode& node) {
     if (!node.op().elementwise || node.inputs.empty()) return std::nullopt;
-    const Shape& shape = old_.tensors[static_cast<size_t>(node.first_output)].shape;
+    const Shape& shape = old_.tensor(node.first_output).shape;
     if (!has_channels(shape)) return std::nullopt;
     std::optional<Layout> layout;
-    for (const int input : node.inputs) {
+    for (const TensorId input : node.inputs) {
       const Tensor& now = tensor(rewriter_.now(input));
       if (!(now.shape == shape)) return std::nullopt;
       if (!layout && now.layout != Layout::plain) layout = now.layout;
@@ -89,17 +84,17 @@ class LayoutFlow {
       return;
     }
     std::vector<Layout> layouts;
-    for (const int input : node.inputs) layouts.push_back(tensor(rewriter_.now(input)).layout);
+    for (const TensorId input : node.inputs) layouts.push_back(tensor(rewriter_.now(input)).layout);
     std::optional<LayoutWish> wish = layout_wish(old_, node, layouts);
     if (!wish) {
       if (const std::optional<Layout> layout = followed(node))
         wish = LayoutWish{std::vector(node.inputs.size(), *layout),
                           std::vector(static_cast<size_t>(node.outputs), *layout)};
     }
-    std::vector<int> inputs;
+    std::vector<TensorId> inputs;
     const std::vector<bool> shape_only = shape_only_inputs(node);
     for (size_t i = 0; i < node.inputs.size(); ++i) {
-      const int now = rewriter_.now(node.inputs[i]);
+      const TensorId now = rewriter_.now(node.inputs[i]);
       const Layout wanted = wish ? wish->inputs[i] : Layout::plain;
       inputs.push_back(shape_only[i] ? now : in_layout(now, wanted));
     }
@@ -110,9 +105,9 @@ class LayoutFlow {
 
   const Graph& old_;
   Rewriter rewriter_;
-  std::map<std::pair<int, Layout>, int> reordered_;  // what an operator made, in another layout
-  std::map<int, int> origins_;                       // reordered tensor → what an operator made
-  std::vector<int> outputs_;
+  std::map<std::pair<TensorId, Layout>, TensorId> reordered_;  // what an operator made, in another layout
+  std::map<TensorId, TensorId> origins_;                       // reordered tensor → what an operator made
+  std::vector<TensorId> outputs_;
 };
 
 }  // namespace

@@ -12,6 +12,9 @@ namespace symbind {
 
 // place: the context of every node, from its ctx_group; puts a copy where a tensor is used on another context.
 void place(Graph& graph, Context default_context, const std::map<std::string, Context>& group2ctx);
+// Its two halves.
+void assign_contexts(Graph& graph, Context default_context, const std::map<std::string, Context>& group2ctx);
+void copy_across_contexts(Graph& graph);
 
 // fuse: several operators become one, by the rules of passes/fuse.h. Frugal: not where more memory is held by it.
 void fuse(Graph& graph, bool frugal = false);

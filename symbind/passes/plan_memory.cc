@@ -22,7 +22,6 @@ namespace {
 
 constexpr size_t alignment = 64;
 size_t aligned(size_t bytes) { return (std::max<size_t>(bytes, 1) + alignment - 1) / alignment * alignment; }
-size_t at(int index) { return static_cast<size_t>(index); }
 
 // Bytes [begin, end) of a buffer.
 struct Range {
@@ -35,7 +34,7 @@ struct Range {
 // reaches: of those of about one size only near neighbours of a range can overlap it.
 class Members {
  public:
-  void add(int tensor, Range range) {
+  void add(TensorId tensor, Range range) {
     if (range.begin == range.end) return;
     by_size_[std::bit_width(range.end - range.begin)].insert({position(range.begin), tensor, range.end - range.begin});
     ++count_;
@@ -55,7 +54,7 @@ class Members {
   bool all_overlapping(Range place, IsOver is_over, Visit visit) {
     for (auto& [size, members] : by_size_) {
       const int64_t longest = int64_t{1} << std::min(size, 62);
-      auto next = members.lower_bound({position(place.begin) - longest, 0, 0});
+      auto next = members.lower_bound({position(place.begin) - longest, TensorId{0}, 0});
       while (next != members.end() && next->begin < position(place.end)) {
         if (is_over(next->tensor)) {
           next = members.erase(next);
@@ -72,7 +71,7 @@ class Members {
  private:
   struct Member {
     int64_t begin;  // without the shift
-    int tensor;
+    TensorId tensor;
     size_t bytes;
     auto operator<=>(const Member&) const = default;
   };
@@ -90,75 +89,76 @@ class Members {
 // The tensors in groups that share addresses.
 class Buffers {
  public:
-  explicit Buffers(const Graph& graph)
-      : parent_(graph.tensors.size()), begin_(graph.tensors.size(), 0), members_(graph.tensors.size()) {
-    std::iota(parent_.begin(), parent_.end(), 0);
-    for (const Tensor& tensor : graph.tensors) bytes_.push_back(tensor.bytes());
+  explicit Buffers(const Graph& graph) : begin_(graph.tensors.size(), 0), members_(graph.tensors.size()) {
+    for (const Tensor& tensor : graph.tensors) {
+      parent_.push_back(TensorId{static_cast<int32_t>(parent_.size())});
+      bytes_.push_back(tensor.bytes());
+    }
     size_ = bytes_;
   }
 
   // The tensor that stands for the buffer.
-  int of(int tensor) {
-    int top = tensor;
+  TensorId of(TensorId tensor) {
+    TensorId top = tensor;
     size_t begin = 0;  // of the tensor in the buffer
-    for (; parent_[at(top)] != top; top = parent_[at(top)]) begin += begin_[at(top)];
+    for (; parent_[top] != top; top = parent_[top]) begin += begin_[top];
     while (tensor != top) {  // all on the way point to the top from here on
-      const int next = parent_[at(tensor)];
-      const size_t step = begin_[at(tensor)];
-      parent_[at(tensor)] = top;
-      begin_[at(tensor)] = begin;
+      const TensorId next = parent_[tensor];
+      const size_t step = begin_[tensor];
+      parent_[tensor] = top;
+      begin_[tensor] = begin;
       begin -= step;
       tensor = next;
     }
     return top;
   }
-  Range range(int tensor) {
+  Range range(TensorId tensor) {
     of(tensor);
-    return {begin_[at(tensor)], begin_[at(tensor)] + bytes_[at(tensor)]};
+    return {begin_[tensor], begin_[tensor] + bytes_[tensor]};
   }
-  size_t bytes(int tensor) const { return bytes_[at(tensor)]; }
-  size_t size(int buffer) const { return size_[at(buffer)]; }
+  size_t bytes(TensorId tensor) const { return bytes_[tensor]; }
+  size_t size(TensorId buffer) const { return size_[buffer]; }
   // Does the tensor fill its buffer?
-  bool is_whole(int tensor) {
-    const int buffer = of(tensor);
-    return range(tensor) == Range{0, size_[at(buffer)]};
+  bool is_whole(TensorId tensor) {
+    const TensorId buffer = of(tensor);
+    return range(tensor) == Range{0, size_[buffer]};
   }
   // Visits the tensors that overlap bytes of a buffer until `visit` says no; says whether it never did.
   template <class IsOver, class Visit>
-  bool all_overlapping(int buffer, Range place, IsOver is_over, Visit visit) {
+  bool all_overlapping(TensorId buffer, Range place, IsOver is_over, Visit visit) {
     return members_of(buffer).all_overlapping(place, is_over, visit);
   }
   // The buffer `inner` becomes a part of `outer`, so many bytes from its beginning.
-  void put(int inner, int outer, size_t begin) {
-    parent_[at(inner)] = outer;
-    begin_[at(inner)] = begin;
+  void put(TensorId inner, TensorId outer, size_t begin) {
+    parent_[inner] = outer;
+    begin_[inner] = begin;
     Members& all = members_of(outer);  // of the size it has had so far
     all.take(std::move(members_of(inner)), begin);
-    members_[at(inner)].reset();
-    size_[at(outer)] = std::max(size_[at(outer)], begin + size_[at(inner)]);
+    members_[inner].reset();
+    size_[outer] = std::max(size_[outer], begin + size_[inner]);
   }
 
  private:
   // Most tensors are alone in their buffer: the list is made when it is first needed.
-  Members& members_of(int buffer) {
-    std::unique_ptr<Members>& members = members_[at(buffer)];
+  Members& members_of(TensorId buffer) {
+    std::unique_ptr<Members>& members = members_[buffer];
     if (!members) {
       members = std::make_unique<Members>();
-      members->add(buffer, {0, bytes_[at(buffer)]});
+      members->add(buffer, {0, bytes_[buffer]});
     }
     return *members;
   }
 
-  std::vector<int> parent_;
-  std::vector<size_t> begin_;                      // in the parent
-  std::vector<size_t> bytes_;                      // of each tensor
-  std::vector<size_t> size_;                       // of each buffer, by the tensor that stands for it
-  std::vector<std::unique_ptr<Members>> members_;  // of each buffer, none: nobody has asked
+  PerTensor<TensorId> parent_;
+  PerTensor<size_t> begin_;  // in the parent
+  PerTensor<size_t> bytes_;
+  PerTensor<size_t> size_;                       // of each buffer, by the tensor that stands for it
+  PerTensor<std::unique_ptr<Members>> members_;  // of each buffer, none: nobody has asked
 };
 
 class Planner {
  public:
-  Planner(const Graph& graph, const std::vector<int>& outside, bool share, bool pieces)
+  Planner(const Graph& graph, const PerTensor<int>& outside, bool share, bool pieces)
       : graph_(graph), outside_(outside), share_(share), pieces_(pieces), buffers_(graph) {
     const size_t tensors = graph.tensors.size();
     home_ = outside;
@@ -168,85 +168,84 @@ class Planner {
     plan_.skip.assign(graph.nodes.size(), false);
     for (const GraphNode& node : graph.nodes) shape_only_.push_back(shape_only_inputs(node));
     find_last_uses();
-    first_write_ = graph.producer;
+    first_write_ = graph.producers;
     last_read_ = last_use_;
   }
 
   MemoryPlan run() {
-    for (size_t i = 0; i < graph_.nodes.size(); ++i)
-      if (!graph_.nodes[i].is_variable()) join_views(static_cast<int>(i));
+    for (const GraphNode& node : graph_.nodes)
+      if (!node.is_variable()) join_views(node);
     if (share_)
-      for (size_t i = 0; i < graph_.nodes.size(); ++i)
-        if (!graph_.nodes[i].is_variable() && !plan_.skip[i]) join_in_place(static_cast<int>(i));
+      for (const GraphNode& node : graph_.nodes)
+        if (!node.is_variable() && !plan_.skip[node.id]) join_in_place(node);
     place_all();
     return std::move(plan_);
   }
   bool has_pieces() const { return has_pieces_; }
 
  private:
-  Context context_of(int tensor) const { return graph_.nodes[at(graph_.producer[at(tensor)])].context; }
-  bool is_variable(int tensor) const { return graph_.nodes[at(graph_.producer[at(tensor)])].is_variable(); }
-  const Tensor& tensor(int number) const { return graph_.tensors[at(number)]; }
-  bool is_shape_only(int node, size_t input) const { return shape_only_[at(node)][input]; }
+  Context context_of(TensorId tensor) const { return graph_.producer(tensor).context; }
+  bool is_variable(TensorId tensor) const { return graph_.producer(tensor).is_variable(); }
+  const Tensor& tensor(TensorId id) const { return graph_.tensor(id); }
+  bool is_shape_only(NodeId node, size_t input) const { return shape_only_[node][input]; }
 
   void find_last_uses() {
-    last_use_ = graph_.producer;
-    for (size_t i = 0; i < graph_.nodes.size(); ++i) {
-      const GraphNode& node = graph_.nodes[i];
+    last_use_ = graph_.producers;
+    for (const GraphNode& node : graph_.nodes) {
       if (node.is_variable()) continue;
       const std::vector<bool> updated = node.op().updated_inputs(node.source->params.get(), node.inputs.size());
       for (size_t k = 0; k < node.inputs.size(); ++k) {
-        if (!is_shape_only(static_cast<int>(i), k)) last_use_[at(node.inputs[k])] = static_cast<int>(i);
-        if (updated[k]) is_updated_[at(node.inputs[k])] = true;
+        if (!is_shape_only(node.id, k)) last_use_[node.inputs[k]] = node.id;
+        if (updated[k]) is_updated_[node.inputs[k]] = true;
       }
     }
   }
 
   // One buffer from two, which lives as long as either; an outside home is kept.
-  void put(int inner, int outer, size_t begin) {
+  void put(TensorId inner, TensorId outer, size_t begin) {
     buffers_.put(inner, outer, begin);
-    first_write_[at(outer)] = std::min(first_write_[at(outer)], first_write_[at(inner)]);
-    last_read_[at(outer)] = std::max(last_read_[at(outer)], last_read_[at(inner)]);
-    if (home_[at(outer)] < 0) home_[at(outer)] = home_[at(inner)];
+    first_write_[outer] = std::min(first_write_[outer], first_write_[inner]);
+    last_read_[outer] = std::max(last_read_[outer], last_read_[inner]);
+    if (home_[outer] < 0) home_[outer] = home_[inner];
   }
 
   // ---- Views and pieces ----
 
-  void join_views(int number) {
-    const GraphNode& node = graph_.nodes[at(number)];
+  void join_views(const GraphNode& node) {
     if (node.op().view)
-      plan_.skip[at(number)] = join_view(number, node.inputs[0], node.first_output);
+      plan_.skip[node.id] = join_view(node.id, node.inputs[0], node.first_output);
     else if (pieces_ && node.op().pieces_of_input)
-      plan_.skip[at(number)] = split(node);
+      plan_.skip[node.id] = split(node);
     else if (pieces_ && node.op().pieces_of_output)
-      plan_.skip[at(number)] = join_pieces(number);
+      plan_.skip[node.id] = join_pieces(node);
   }
 
-  bool join_view(int number, int in, int out) {
+  bool join_view(NodeId node, TensorId in, TensorId out) {
     const Tensor &from = tensor(in), &to = tensor(out);
     if (from.bytes() != to.bytes() || !same_order(from.shape, from.layout, to.layout) ||
         context_of(in) != context_of(out))
       return false;
-    if (is_updated_[at(in)]) return false;
+    if (is_updated_[in]) return false;
     // What it shows would have to be computed in the user's array.
-    if (outside_[at(out)] >= 0 && !(buffers_.is_whole(in) && may_live_outside(in, number))) return false;
+    if (outside_[out] >= 0 && !(buffers_.is_whole(in) && may_live_outside(in, node))) return false;
     put(out, buffers_.of(in), buffers_.range(in).begin);
     return true;
   }
 
   // May the tensor be computed in an array of the user's that a node fills? Not when it has one already, and not in
   // forward for an array that backward writes.
-  bool may_live_outside(int number, int filled_by) {
-    const int buffer = buffers_.of(number), first = first_write_[at(buffer)];
-    return home_[at(buffer)] < 0 && !graph_.nodes[at(first)].is_variable() &&
+  bool may_live_outside(TensorId tensor, NodeId filled_by) {
+    const TensorId buffer = buffers_.of(tensor);
+    const NodeId first = first_write_[buffer];
+    return home_[buffer] < 0 && !graph_.node(first).is_variable() &&
            graph_.is_backward(first) == graph_.is_backward(filled_by);
   }
 
   // Where the pieces begin in the whole, in bytes; empty where they do not lie in it.
-  std::vector<size_t> begins_of(const GraphNode& node, const OpDef::Pieces& pieces, int whole,
-                                const std::vector<int>& parts) const {
+  std::vector<size_t> begins_of(const GraphNode& node, const OpDef::Pieces& pieces, TensorId whole,
+                                const std::vector<TensorId>& parts) const {
     std::vector<Shape> inputs, outputs;
-    for (const int input : node.inputs) inputs.push_back(tensor(input).shape);
+    for (const TensorId input : node.inputs) inputs.push_back(tensor(input).shape);
     for (int i = 0; i < node.outputs; ++i) outputs.push_back(tensor(node.first_output + i).shape);
     const std::vector<int64_t> elements = pieces(node.source->params.get(), inputs, outputs);
     std::vector<size_t> begins;
@@ -273,46 +272,44 @@ class Planner {
   }
 
   // A large buffer should not be held any longer for the sake of a small part of it.
-  bool is_worth_holding(int buffer, size_t part_bytes, int first, int last) const {
-    const bool longer = first < first_write_[at(buffer)] || last > last_read_[at(buffer)];
-    return home_[at(buffer)] >= 0 || !longer || 2 * part_bytes >= buffers_.size(buffer);
+  bool is_worth_holding(TensorId buffer, size_t part_bytes, NodeId first, NodeId last) const {
+    const bool longer = first < first_write_[buffer] || last > last_read_[buffer];
+    return home_[buffer] >= 0 || !longer || 2 * part_bytes >= buffers_.size(buffer);
   }
 
   // The outputs show pieces of the input.
   bool split(const GraphNode& node) {
-    const int in = node.inputs[0], buffer = buffers_.of(in);
-    std::vector<int> parts(at(node.outputs));
-    std::iota(parts.begin(), parts.end(), node.first_output);
+    const TensorId in = node.inputs[0], buffer = buffers_.of(in);
+    std::vector<TensorId> parts;
+    for (int k = 0; k < node.outputs; ++k) parts.push_back(node.first_output + k);
     const std::vector<size_t> begins = begins_of(node, node.op().pieces_of_input, in, parts);
-    if (begins.empty() || is_updated_[at(in)] || context_of(in) != node.context) return false;
+    if (begins.empty() || is_updated_[in] || context_of(in) != node.context) return false;
     size_t bytes = 0;
-    int last = 0;
-    for (const int part : parts) {
-      if (outside_[at(part)] >= 0) return false;
+    NodeId last{0};
+    for (const TensorId part : parts) {
+      if (outside_[part] >= 0) return false;
       bytes += buffers_.bytes(part);
-      last = std::max(last, last_use_[at(part)]);
+      last = std::max(last, last_use_[part]);
     }
-    if (!is_worth_holding(buffer, bytes, first_write_[at(buffer)], last)) return false;
+    if (!is_worth_holding(buffer, bytes, first_write_[buffer], last)) return false;
     const size_t begin = buffers_.range(in).begin;
     for (size_t i = 0; i < parts.size(); ++i) put(parts[i], buffer, begin + begins[i]);
     return has_pieces_ = true;
   }
 
   // The inputs are computed where the output has them. Each must be free to be anywhere: a buffer of its own.
-  bool join_pieces(int number) {
-    const GraphNode& node = graph_.nodes[at(number)];
-    const int out = node.first_output;
-    std::vector<int> parts;
+  bool join_pieces(const GraphNode& node) {
+    const TensorId out = node.first_output;
+    std::vector<TensorId> parts;
     for (size_t k = 0; k < node.inputs.size(); ++k)
-      if (!is_shape_only(number, k)) parts.push_back(node.inputs[k]);
+      if (!is_shape_only(node.id, k)) parts.push_back(node.inputs[k]);
     const std::vector<size_t> begins = begins_of(node, node.op().pieces_of_output, out, parts);
     if (begins.empty()) return false;
-    std::set<int> seen;
-    for (const int part : parts) {
-      const int buffer = buffers_.of(part);
-      if (!buffers_.is_whole(part) || home_[at(buffer)] >= 0 || is_variable(part) || is_updated_[at(part)])
-        return false;
-      if (outside_[at(out)] >= 0 && !may_live_outside(part, number)) return false;
+    std::set<TensorId> seen;
+    for (const TensorId part : parts) {
+      const TensorId buffer = buffers_.of(part);
+      if (!buffers_.is_whole(part) || home_[buffer] >= 0 || is_variable(part) || is_updated_[part]) return false;
+      if (outside_[out] >= 0 && !may_live_outside(part, node.id)) return false;
       if (!seen.insert(buffer).second) return false;  // one place only for each
     }
     for (size_t i = 0; i < parts.size(); ++i) put(buffers_.of(parts[i]), out, begins[i]);
@@ -321,27 +318,27 @@ class Planner {
 
   // ---- In place ----
 
-  void join_in_place(int number) {
-    const GraphNode& node = graph_.nodes[at(number)];
+  void join_in_place(const GraphNode& node) {
     // The input that has been there the longest is overwritten first: then what lives long stays where it is, and what
     // is there for a moment comes and goes around it.
     std::vector<std::pair<int, int>> pairs = node.kernel->in_place;
     const auto begin = [&](const std::pair<int, int>& pair) {
-      return first_write_[at(buffers_.of(node.inputs[at(pair.first)]))];
+      return first_write_[buffers_.of(node.inputs[static_cast<size_t>(pair.first)])];
     };
     std::stable_sort(pairs.begin(), pairs.end(), [&](const auto& a, const auto& b) { return begin(a) < begin(b); });
     if (pairs.empty()) return;
     const NodeReads reads(node);
-    std::vector<bool> is_done(at(node.outputs), false);
-    std::set<std::tuple<int, size_t, int>> refused;  // buffer and first byte of an input, and the output
-    for (const auto& [in_index, out_index] : pairs) {
-      const int in = node.inputs[at(in_index)], out = node.first_output + out_index;
-      if (is_done[at(out_index)]) continue;
-      const int from = buffers_.of(in), to = buffers_.of(out);
-      if (from == to || home_[at(from)] >= 0 || home_[at(to)] >= 0 || is_variable(in)) continue;
+    std::vector<bool> is_done(static_cast<size_t>(node.outputs), false);
+    std::set<std::tuple<TensorId, size_t, size_t>> refused;  // buffer and first byte of an input, and the output
+    for (const auto& pair : pairs) {
+      const TensorId in = node.inputs[static_cast<size_t>(pair.first)], out = node.first_output + pair.second;
+      const auto out_index = static_cast<size_t>(pair.second);
+      if (is_done[out_index]) continue;
+      const TensorId from = buffers_.of(in), to = buffers_.of(out);
+      if (from == to || home_[from] >= 0 || home_[to] >= 0 || is_variable(in)) continue;
       if (buffers_.bytes(in) != buffers_.bytes(out) || context_of(in) != node.context) continue;
       if (!refused.insert({from, buffers_.range(in).begin, out_index}).second) continue;
-      is_done[at(out_index)] = is_free_after(number, in, out_index, reads) && overwrite(in, out);
+      is_done[out_index] = is_free_after(node.id, in, pair.second, reads) && overwrite(in, out);
     }
   }
 
@@ -354,7 +351,7 @@ class Planner {
     }
     // May the output be written over all inputs that the tensor is?
     template <class IsRead>
-    bool may_overwrite(int tensor, int output, IsRead is_read) const {
+    bool may_overwrite(TensorId tensor, int output, IsRead is_read) const {
       for (auto input = std::lower_bound(inputs.begin(), inputs.end(), std::pair(tensor, 0));
            input != inputs.end() && input->first == tensor; ++input)
         if (is_read(input->second) &&
@@ -362,35 +359,35 @@ class Planner {
           return false;
       return true;
     }
-    std::vector<std::pair<int, int>> inputs;  // tensor and index
+    std::vector<std::pair<TensorId, int>> inputs;  // and index
     std::vector<std::pair<int, int>> allowed;
   };
 
   // One of the two must be free to lie where the other does.
-  bool overwrite(int in, int out) {
-    const int from = buffers_.of(in), to = buffers_.of(out);
+  bool overwrite(TensorId in, TensorId out) {
+    const TensorId from = buffers_.of(in), to = buffers_.of(out);
     const size_t bytes = buffers_.bytes(out);
     if (buffers_.is_whole(out)) {
-      if (!is_worth_holding(from, bytes, first_write_[at(to)], last_read_[at(to)])) return false;
+      if (!is_worth_holding(from, bytes, first_write_[to], last_read_[to])) return false;
       put(to, from, buffers_.range(in).begin);
       return true;
     }
-    if (!buffers_.is_whole(in) || !is_worth_holding(to, bytes, first_write_[at(from)], last_read_[at(from)]))
-      return false;
+    if (!buffers_.is_whole(in) || !is_worth_holding(to, bytes, first_write_[from], last_read_[from])) return false;
     put(from, to, buffers_.range(out).begin);
     return true;
   }
 
   // Is nothing that lies where the input lies read after the node? What the node itself reads there must be exactly
   // there, and something that may be overwritten by the same output; and no other output may have the place.
-  bool is_free_after(int number, int in, int out_index, const NodeReads& reads) {
+  bool is_free_after(NodeId node, TensorId in, int out_index, const NodeReads& reads) {
     const Range place = buffers_.range(in);
     // Nodes are visited in order: what is over now stays so.
-    const auto is_over = [&](int member) { return last_use_[at(member)] < number; };
-    return buffers_.all_overlapping(buffers_.of(in), place, is_over, [&](int member, Range range) {
-      if (last_use_[at(member)] > number || graph_.producer[at(member)] >= number) return false;
-      return range == place &&
-             reads.may_overwrite(member, out_index, [&](int input) { return !is_shape_only(number, at(input)); });
+    const auto is_over = [&](TensorId member) { return last_use_[member] < node; };
+    return buffers_.all_overlapping(buffers_.of(in), place, is_over, [&](TensorId member, Range range) {
+      if (last_use_[member] > node || graph_.producer_id(member) >= node) return false;
+      return range == place && reads.may_overwrite(member, out_index, [&](int input) {
+        return !is_shape_only(node, static_cast<size_t>(input));
+      });
     });
   }
 
@@ -401,7 +398,7 @@ class Planner {
     std::vector<Place*> places;  // of each
   };
 
-  void need(Context context, Place& place, int first, int last, size_t bytes) {
+  void need(Context context, Place& place, NodeId first, NodeId last, size_t bytes) {
     size_t arena = 0;
     while (arena < arenas_.size() && !(plan_.arena_contexts[arena] == context)) ++arena;
     if (arena == arenas_.size()) {
@@ -409,24 +406,22 @@ class Planner {
       arenas_.emplace_back();
     }
     place = {Place::Kind::arena, static_cast<int>(arena), 0};
-    arenas_[arena].lifetimes.push_back({first, last, bytes});
+    arenas_[arena].lifetimes.push_back({static_cast<int>(first), static_cast<int>(last), bytes});
     arenas_[arena].places.push_back(&place);
     plan_.unshared_bytes += bytes;
   }
 
   void place_all() {
-    std::vector<Place> place(graph_.tensors.size());  // by buffer
-    for (size_t i = 0; i < graph_.nodes.size(); ++i) {
-      const GraphNode& node = graph_.nodes[i];
+    PerTensor<Place> place(graph_.tensors.size());  // by buffer
+    for (const GraphNode& node : graph_.nodes) {
       if (node.is_variable()) continue;  // a variable nobody gave an array is read for its shape at most
       for (int k = 0; k < node.outputs; ++k) {
-        const int buffer = buffers_.of(node.first_output + k);
-        if (home_[at(buffer)] >= 0 || place[at(buffer)].kind != Place::Kind::nowhere) continue;
-        need(node.context, place[at(buffer)], first_write_[at(buffer)], last_read_[at(buffer)],
-             aligned(buffers_.size(buffer)));
+        const TensorId buffer = buffers_.of(node.first_output + k);
+        if (home_[buffer] >= 0 || place[buffer].kind != Place::Kind::nowhere) continue;
+        need(node.context, place[buffer], first_write_[buffer], last_read_[buffer], aligned(buffers_.size(buffer)));
       }
-      if (const size_t bytes = plan_.skip[i] ? 0 : working_bytes(node); bytes > 0)
-        need(node.context, plan_.scratch[i], static_cast<int>(i), static_cast<int>(i), bytes);
+      if (const size_t bytes = plan_.skip[node.id] ? 0 : working_bytes(node); bytes > 0)
+        need(node.context, plan_.scratch[node.id], node.id, node.id, bytes);
     }
     for (Arena& arena : arenas_) {
       plan_.arena_bytes.push_back(share_ ? pack(arena.lifetimes) : one_after_the_other(arena.lifetimes));
@@ -434,10 +429,10 @@ class Planner {
       for (size_t i = 0; i < arena.places.size(); ++i) arena.places[i]->offset = arena.lifetimes[i].offset;
     }
     for (size_t t = 0; t < graph_.tensors.size(); ++t) {
-      const int number = static_cast<int>(t), buffer = buffers_.of(number);
-      Place& mine = plan_.tensors[t];
-      mine = home_[at(buffer)] >= 0 ? Place{Place::Kind::outside, home_[at(buffer)], 0} : place[at(buffer)];
-      if (mine.kind != Place::Kind::nowhere) mine.offset += buffers_.range(number).begin;
+      const TensorId id{static_cast<int32_t>(t)}, buffer = buffers_.of(id);
+      Place& mine = plan_.tensors[id];
+      mine = home_[buffer] >= 0 ? Place{Place::Kind::outside, home_[buffer], 0} : place[buffer];
+      if (mine.kind != Place::Kind::nowhere) mine.offset += buffers_.range(id).begin;
     }
   }
 
@@ -451,15 +446,15 @@ class Planner {
   }
 
   const Graph& graph_;
-  const std::vector<int>& outside_;
+  const PerTensor<int>& outside_;
   const bool share_, pieces_;
   bool has_pieces_ = false;
   Buffers buffers_;
-  std::vector<std::vector<bool>> shape_only_;  // by node and input
-  std::vector<int> last_use_;                  // by tensor: the last node that reads it
-  std::vector<bool> is_updated_;               // by tensor: does a node change it?
-  std::vector<int> first_write_, last_read_;   // by buffer
-  std::vector<int> home_;                      // by buffer: the outside array it lives in, or -1
+  PerNode<std::vector<bool>> shape_only_;      // by input
+  PerTensor<NodeId> last_use_;                 // the last node that reads it
+  PerTensor<bool> is_updated_;                 // does a node change it?
+  PerTensor<NodeId> first_write_, last_read_;  // by buffer
+  PerTensor<int> home_;                        // by buffer: the outside array it is in, or -1
   std::vector<Arena> arenas_;
   MemoryPlan plan_;
 };
@@ -477,7 +472,7 @@ size_t working_bytes(const GraphNode& node) {
   return node.kernel->scratch_bytes > 0 ? aligned(node.kernel->scratch_bytes) : 0;
 }
 
-MemoryPlan plan_memory(const Graph& graph, const std::vector<int>& outside, bool share) {
+MemoryPlan plan_memory(const Graph& graph, const PerTensor<int>& outside, bool share) {
   Planner planner(graph, outside, share, share);
   MemoryPlan plan = planner.run();
   if (!planner.has_pieces()) return plan;

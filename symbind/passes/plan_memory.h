@@ -18,9 +18,9 @@ struct Place {
 };
 
 struct MemoryPlan {
-  std::vector<Place> tensors;           // by tensor
-  std::vector<Place> scratch;           // by node
-  std::vector<bool> skip;               // by node: outputs that are the inputs' memory already need no step
+  PerTensor<Place> tensors;
+  PerNode<Place> scratch;
+  PerNode<bool> skip;                   // outputs that are the inputs' memory already need no step
   std::vector<Context> arena_contexts;  // by arena
   std::vector<size_t> arena_bytes;      // by arena
   size_t unshared_bytes = 0;            // what the arenas would need if nothing were shared
@@ -35,7 +35,7 @@ size_t kept_offset(const Kernel& kernel);
 // What the node's kernel needs in the arena besides its arrays: scratch, and behind it what it derives in every run.
 size_t working_bytes(const GraphNode& node);
 
-// outside[t]: the outside array that holds tensor t, or -1.
-MemoryPlan plan_memory(const Graph& graph, const std::vector<int>& outside, bool share);
+// outside: the outside array that holds the tensor, or -1.
+MemoryPlan plan_memory(const Graph& graph, const PerTensor<int>& outside, bool share);
 
 }  // namespace symbind

@@ -17,8 +17,6 @@
 namespace symbind {
 namespace {
 
-size_t at(int number) { return static_cast<size_t>(number); }
-
 bool is_mirrored(const Node& node) {
   const std::string* value = find_attribute(node.attributes, "__force_mirroring__");
   return value && (*value == "True" || *value == "true" || *value == "1");
@@ -33,8 +31,8 @@ bool mirrors_cheap_nodes() {
 
 struct Recompute::Impl : Repetition {
   explicit Impl(const Graph& given) : Repetition(given) {
-    for (size_t i = 0; i < graph.forward_nodes; ++i)
-      mirrored.push_back(repeatable[i] && is_mirrored(*graph.nodes[i].source));
+    for (const GraphNode& node : graph.forward_part())
+      mirrored.push_back(repeatable[node.id] && is_mirrored(*node.source));
   }
 
   RepeatChoice asked() const;
@@ -46,12 +44,12 @@ struct Recompute::Impl : Repetition {
   }
 
  private:
-  std::vector<bool> mirrored;  // by forward node
+  PerNode<bool> mirrored;  // of the forward part
   size_t bytes_with(const RepeatChoice& choice) const { return bytes_of(schedule(choice)); }
-  std::vector<int> cuts_for(size_t wanted) const;
-  RepeatChoice segmented(const std::vector<int>& cuts, const std::vector<bool>& active) const;
-  std::vector<size_t> most_worthwhile(const std::vector<int>& cuts) const;
-  RepeatChoice fewest_segments(const std::vector<int>& cuts, size_t wanted) const;
+  std::vector<NodeId> cuts_for(size_t wanted) const;
+  RepeatChoice segmented(const std::vector<NodeId>& cuts, const std::vector<bool>& active) const;
+  std::vector<size_t> most_worthwhile(const std::vector<NodeId>& cuts) const;
+  RepeatChoice fewest_segments(const std::vector<NodeId>& cuts, size_t wanted) const;
 };
 
 // What the network asks for.
@@ -62,65 +60,65 @@ RepeatChoice Recompute::Impl::asked() const {
 
 // Besides what was asked for, the largest `count` of what is cheap to make again.
 RepeatChoice Recompute::Impl::cheap(size_t count) const {
-  RepeatChoice choice{std::vector<bool>(graph.forward_nodes, false), std::vector<bool>(graph.forward_nodes, false)};
-  const auto make_brief = [&](size_t node) {
+  RepeatChoice choice{PerNode<bool>(graph.forward_nodes, false), PerNode<bool>(graph.forward_nodes, false)};
+  const auto make_brief = [&](NodeId node) {
     if (!choice.again[node]) choice.again[node] = choice.brief[node] = true;
   };
-  for (size_t i = 0; i < graph.forward_nodes; ++i) {
-    choice.again[i] = mirrored[i];
-    if (count > 0 && brief[i] && saved_bytes[i] == 0) make_brief(i);
+  for (const GraphNode& node : graph.forward_part()) {
+    choice.again[node.id] = mirrored[node.id];
+    if (count > 0 && brief[node.id] && saved_bytes[node.id] == 0) make_brief(node.id);
   }
-  for (size_t i = 0; i < std::min(count, brief_saved.size()); ++i) make_brief(at(brief_saved[i]));
+  for (size_t i = 0; i < std::min(count, brief_saved.size()); ++i) make_brief(brief_saved[i]);
   return choice;
 }
 
 // Cuts behind nodes such that each segment holds about so many bytes that would be saved; of the places for a cut, that
 // where the least crosses it.
-std::vector<int> Recompute::Impl::cuts_for(size_t wanted) const {
-  std::vector<int> cuts;
+std::vector<NodeId> Recompute::Impl::cuts_for(size_t wanted) const {
+  std::vector<NodeId> cuts;
   size_t sum = 0;
-  int best = -1;
+  NodeId best = NodeId::none;
   for (size_t i = 0; i < graph.forward_nodes; ++i) {
-    if (!brief[i]) sum += saved_bytes[i];
-    if (2 * sum >= wanted && (best < 0 || crossing[i] <= crossing[at(best)])) best = static_cast<int>(i);
-    if (sum < wanted || best < 0) continue;
+    const NodeId node = graph.nodes[i].id;
+    if (!brief[node]) sum += saved_bytes[node];
+    if (2 * sum >= wanted && (best == NodeId::none || crossing[node] <= crossing[best])) best = node;
+    if (sum < wanted || best == NodeId::none) continue;
     cuts.push_back(best);
-    i = at(best);
+    i = index_of(best);
     sum = 0;
-    best = -1;
+    best = NodeId::none;
   }
   return cuts;
 }
 
 // Nothing inside of an active segment is kept; what crosses a cut is. What lies behind the last cut is no segment:
 // backward needs it at once.
-RepeatChoice Recompute::Impl::segmented(const std::vector<int>& cuts, const std::vector<bool>& active) const {
+RepeatChoice Recompute::Impl::segmented(const std::vector<NodeId>& cuts, const std::vector<bool>& active) const {
   RepeatChoice choice = cheap(brief_saved.size());
-  for (size_t i = 0; i < graph.forward_nodes; ++i) {
-    const auto segment =
-        static_cast<size_t>(std::lower_bound(cuts.begin(), cuts.end(), static_cast<int>(i)) - cuts.begin());
-    if (segment < cuts.size() && active[segment] && repeatable[i]) choice.again[i] = true;
+  for (const GraphNode& node : graph.forward_part()) {
+    const auto segment = static_cast<size_t>(std::lower_bound(cuts.begin(), cuts.end(), node.id) - cuts.begin());
+    if (segment < cuts.size() && active[segment] && repeatable[node.id]) choice.again[node.id] = true;
   }
-  for (size_t i = 0; i < graph.forward_nodes; ++i)
-    for (size_t k = 0; k < graph.nodes[i].inputs.size(); ++k) {
-      const int maker = graph.producer[at(graph.nodes[i].inputs[k])];
-      if (shape_only[i][k]) continue;
+  for (const GraphNode& node : graph.forward_part())
+    for (size_t k = 0; k < node.inputs.size(); ++k) {
+      const NodeId maker = graph.producer_id(node.inputs[k]);
+      if (shape_only[node.id][k]) continue;
       const auto cut = std::lower_bound(cuts.begin(), cuts.end(), maker);
-      if (cut != cuts.end() && *cut < static_cast<int>(i)) choice.again[at(maker)] = choice.brief[at(maker)] = false;
+      if (cut != cuts.end() && *cut < node.id) choice.again[maker] = choice.brief[maker] = false;
     }
   return choice;
 }
 
 // The segments in the order of the bytes they save for their cost.
-std::vector<size_t> Recompute::Impl::most_worthwhile(const std::vector<int>& cuts) const {
+std::vector<size_t> Recompute::Impl::most_worthwhile(const std::vector<NodeId>& cuts) const {
   std::vector<double> worth(cuts.size(), 0);
-  int node = 0;
+  NodeId node{0};
   for (size_t segment = 0; segment < cuts.size(); ++segment) {
     double saved = 0, spent = 1;
-    for (; node <= cuts[segment]; ++node) {
-      if (brief[at(node)]) continue;
-      saved += static_cast<double>(saved_bytes[at(node)]);
-      spent += repeatable[at(node)] ? cost[at(node)] : 0;
+    for (; node <= cuts[segment]; node = node + 1) {
+      if (brief[node]) continue;
+      saved += static_cast<double>(saved_bytes[node]);
+      spent += repeatable[node] ? cost[node] : 0;
     }
     worth[segment] = saved / spent;
   }
@@ -141,7 +139,7 @@ size_t fewest(size_t all, IsEnough is_enough) {
   return enough;
 }
 
-RepeatChoice Recompute::Impl::fewest_segments(const std::vector<int>& cuts, size_t wanted) const {
+RepeatChoice Recompute::Impl::fewest_segments(const std::vector<NodeId>& cuts, size_t wanted) const {
   const std::vector<size_t> order = most_worthwhile(cuts);
   const auto first = [&](size_t count) {
     std::vector<bool> active(cuts.size(), false);
@@ -165,12 +163,12 @@ RepeatChoice Recompute::Impl::within(size_t wanted) const {
 
   // Segments of many lengths.
   double all_saved = 0, nodes = 0;
-  for (size_t i = 0; i < graph.forward_nodes; ++i)
-    if (!brief[i]) all_saved += static_cast<double>(saved_bytes[i]), ++nodes;
-  std::vector<std::pair<double, std::vector<int>>> enough;  // cost and cuts
+  for (const GraphNode& node : graph.forward_part())
+    if (!brief[node.id]) all_saved += static_cast<double>(saved_bytes[node.id]), ++nodes;
+  std::vector<std::pair<double, std::vector<NodeId>>> enough;  // cost and cuts
   size_t last_count = 0;
   for (double segments = 2; segments < 4 * std::sqrt(nodes) + 4; segments *= 1.3) {
-    const std::vector<int> cuts = cuts_for(static_cast<size_t>(all_saved / segments) + 1);
+    const std::vector<NodeId> cuts = cuts_for(static_cast<size_t>(all_saved / segments) + 1);
     if (cuts.empty() || cuts.size() == last_count) continue;
     last_count = cuts.size();
     RepeatChoice choice = segmented(cuts, std::vector<bool>(cuts.size(), true));

@@ -1,10 +1,8 @@
 #include "symbind/passes/rewrite.h"
 
-#include <numeric>
-
 namespace symbind {
 
-Rewriter::Rewriter(const Graph& old) : old_(old), map_(old.tensors.size(), -1) {
+Rewriter::Rewriter(const Graph& old) : old_(old), map_(old.tensors.size(), TensorId::none) {
   graph_.nodes.reserve(old.nodes.size() + 16);
   graph_.tensors.reserve(old.tensors.size() + 16);
   graph_.is_train = old.is_train;
@@ -15,49 +13,49 @@ Rewriter::Rewriter(const Graph& old) : old_(old), map_(old.tensors.size(), -1) {
 }
 
 GraphNode& Rewriter::copy(const GraphNode& node) {
-  std::vector<int> inputs;
+  std::vector<TensorId> inputs;
   inputs.reserve(node.inputs.size());
-  for (const int input : node.inputs) inputs.push_back(now(input));
+  for (const TensorId input : node.inputs) inputs.push_back(now(input));
   return replace(node, node.source, std::move(inputs));
 }
 
-GraphNode& Rewriter::replace(const GraphNode& node, NodePtr source, std::vector<int> inputs) {
-  std::vector<int> outputs(static_cast<size_t>(node.outputs));
-  std::iota(outputs.begin(), outputs.end(), node.first_output);
+GraphNode& Rewriter::replace(const GraphNode& node, NodePtr source, std::vector<TensorId> inputs) {
+  std::vector<TensorId> outputs;
+  for (int i = 0; i < node.outputs; ++i) outputs.push_back(node.first_output + i);
   return replace(node, std::move(source), std::move(inputs), outputs);
 }
 
-GraphNode& Rewriter::replace(const GraphNode& node, NodePtr source, std::vector<int> inputs,
-                             const std::vector<int>& stands_for) {
-  GraphNode& made = graph_.nodes[static_cast<size_t>(graph_.append(std::move(source), std::move(inputs)))];
+GraphNode& Rewriter::replace(const GraphNode& node, NodePtr source, std::vector<TensorId> inputs,
+                             const std::vector<TensorId>& stands_for) {
+  GraphNode& made = graph_.append(std::move(source), std::move(inputs));
   made.context = node.context;
   made.random_slot = node.random_slot;
   made.implementation = node.implementation;
   made.kernel = node.kernel;
-  int output = made.first_output;
-  for (const int old : stands_for) {
-    graph_.tensors[static_cast<size_t>(output)] = old_.tensors[static_cast<size_t>(old)];
-    redirect(old, output++);
+  for (size_t i = 0; i < stands_for.size(); ++i) {
+    const TensorId output = made.first_output + static_cast<int>(i);
+    graph_.tensor(output) = old_.tensor(stands_for[i]);
+    redirect(stands_for[i], output);
   }
   return made;
 }
 
-int Rewriter::insert(const OpDef& op, std::shared_ptr<const void> params, int input, const std::string& suffix,
-                     const Context& context) {
-  const GraphNode& before = graph_.nodes[static_cast<size_t>(graph_.producer[static_cast<size_t>(input)])];
+TensorId Rewriter::insert(const OpDef& op, std::shared_ptr<const void> params, TensorId input,
+                          const std::string& suffix, const Context& context) {
+  const GraphNode& before = graph_.producer(input);
   auto source = std::make_shared<Node>();
   source->op = &op;
   source->name = before.source->name + suffix;
   source->params = std::move(params);
   source->inputs = {};  // the graph's own list of inputs is the one that counts from here on
-  GraphNode& made = graph_.nodes[static_cast<size_t>(graph_.append(std::move(source), {input}))];
+  GraphNode& made = graph_.append(std::move(source), {input});
   made.context = context;
-  graph_.tensors[static_cast<size_t>(made.first_output)] = graph_.tensors[static_cast<size_t>(input)];
+  graph_.tensor(made.first_output) = graph_.tensor(input);
   return made.first_output;
 }
 
 Graph Rewriter::finish() {
-  for (const int output : old_.outputs) graph_.outputs.push_back(now(output));
+  for (const TensorId output : old_.outputs) graph_.outputs.push_back(now(output));
   return std::move(graph_);
 }
 

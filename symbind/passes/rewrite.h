@@ -17,32 +17,50 @@ class Rewriter {
 
   // The node an old one becomes; its outputs stand for the old outputs from here on.
   GraphNode& copy(const GraphNode& node);
-  // The same with another source (operator, parameters, name) and other inputs, in numbers of the new graph.
-  GraphNode& replace(const GraphNode& node, NodePtr source, std::vector<int> inputs);
+  // The same with another source (operator, parameters, name) and other inputs, of the new graph.
+  GraphNode& replace(const GraphNode& node, NodePtr source, std::vector<TensorId> inputs);
   // The same for an operator with other outputs: each stands for the old tensor that is named.
-  GraphNode& replace(const GraphNode& node, NodePtr source, std::vector<int> inputs,
-                     const std::vector<int>& stands_for);
-  // A node with one output that holds what tensor `input` (new numbers) holds, in the context of `near`.
+  GraphNode& replace(const GraphNode& node, NodePtr source, std::vector<TensorId> inputs,
+                     const std::vector<TensorId>& stands_for);
+  // A node with one output that holds what tensor `input` of the new graph holds.
   template <class P>
-  int insert(const P& params, int input, const std::string& suffix, const Context& context) {
+  TensorId insert(const P& params, TensorId input, const std::string& suffix, const Context& context) {
     return insert(op_of<P>(), std::make_shared<P>(params), input, suffix, context);
   }
 
-  int now(int old_tensor) const { return map_[static_cast<size_t>(old_tensor)]; }
-  void redirect(int old_tensor, int new_tensor) { map_[static_cast<size_t>(old_tensor)] = new_tensor; }
+  TensorId now(TensorId old_tensor) const { return map_[old_tensor]; }
+  void redirect(TensorId old_tensor, TensorId new_tensor) { map_[old_tensor] = new_tensor; }
   Graph& graph() { return graph_; }
-  // Must be called when all forward nodes are there, and before any of the backward part.
+  // Visits the old nodes in order. Behind those of the forward part, `at_end_of_forward` may add more to it.
+  template <class Visit, class AtEnd>
+  void for_each_node(Visit visit, AtEnd at_end_of_forward) {
+    const auto end_forward = [&] {
+      at_end_of_forward();
+      end_of_forward();
+    };
+    for (const GraphNode& node : old_.nodes) {
+      if (index_of(node.id) == old_.forward_nodes) end_forward();
+      visit(node);
+    }
+    if (!old_.has_backward()) end_forward();
+  }
+  template <class Visit>
+  void for_each_node(Visit visit) {
+    for_each_node(visit, [] {});
+  }
+  // Where the nodes are not visited so: must be called when all forward nodes are there, and before any of the backward
+  // part.
   void end_of_forward() { graph_.forward_nodes = graph_.nodes.size(); }
   // The result; its outputs are what the old ones have become.
   Graph finish();
 
  private:
-  int insert(const OpDef& op, std::shared_ptr<const void> params, int input, const std::string& suffix,
-             const Context& context);
+  TensorId insert(const OpDef& op, std::shared_ptr<const void> params, TensorId input, const std::string& suffix,
+                  const Context& context);
 
   const Graph& old_;
   Graph graph_;
-  std::vector<int> map_;
+  PerTensor<TensorId> map_;  // what each old tensor has become
 };
 
 }  // namespace symbind

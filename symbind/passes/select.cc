@@ -13,8 +13,8 @@ namespace {
 // The view of a node, with the tensors it points to.
 struct View {
   View(const Graph& graph, const GraphNode& node) {
-    for (const int input : node.inputs) tensors.push_back(graph.tensors[static_cast<size_t>(input)]);
-    for (int i = 0; i < node.outputs; ++i) tensors.push_back(graph.tensors[static_cast<size_t>(node.first_output + i)]);
+    for (const TensorId input : node.inputs) tensors.push_back(graph.tensor(input));
+    for (int i = 0; i < node.outputs; ++i) tensors.push_back(graph.tensor(node.first_output + i));
   }
   NodeView of(const Graph& graph, const GraphNode& node) const {
     const std::span<const Tensor> all(tensors);
@@ -64,31 +64,31 @@ void build_kernels(Graph& graph) { build_kernels(graph, 0, graph.nodes.size()); 
 
 namespace {
 
-// By tensor: does a node change it while the graph runs?
-std::vector<bool> updated_tensors(const Graph& graph) {
-  std::vector<bool> updated(graph.tensors.size(), false);
+// Does a node change it while the graph runs?
+PerTensor<bool> updated_tensors(const Graph& graph) {
+  PerTensor<bool> updated(graph.tensors.size(), false);
   for (const GraphNode& node : graph.nodes) {
     if (node.is_variable()) continue;
     const std::vector<bool> inputs = node.op().updated_inputs(node.source->params.get(), node.inputs.size());
     for (size_t k = 0; k < inputs.size(); ++k)
-      if (inputs[k]) updated[static_cast<size_t>(node.inputs[k])] = true;
+      if (inputs[k]) updated[node.inputs[k]] = true;
   }
   return updated;
 }
 
 // In inference, and from variables alone that no node changes.
-bool keeps_derived(const Graph& graph, const GraphNode& node, const std::vector<bool>& updated) {
-  if (node.kernel->kept_bytes == 0 || graph.is_train || graph.forward_nodes != graph.nodes.size()) return false;
+bool keeps_derived(const Graph& graph, const GraphNode& node, const PerTensor<bool>& updated) {
+  if (node.kernel->kept_bytes == 0 || graph.is_train || graph.has_backward()) return false;
   return std::all_of(node.kernel->kept_from.begin(), node.kernel->kept_from.end(), [&](int index) {
-    const auto tensor = static_cast<size_t>(node.inputs[static_cast<size_t>(index)]);
-    return graph.nodes[static_cast<size_t>(graph.producer[tensor])].is_variable() && !updated[tensor];
+    const TensorId tensor = node.inputs[static_cast<size_t>(index)];
+    return graph.producer(tensor).is_variable() && !updated[tensor];
   });
 }
 
 }  // namespace
 
 void build_kernels(Graph& graph, size_t first, size_t end) {
-  const std::vector<bool> updated = updated_tensors(graph);
+  const PerTensor<bool> updated = updated_tensors(graph);
   for (size_t i = first; i < end; ++i) {
     GraphNode& node = graph.nodes[i];
     if (node.is_variable()) continue;

@@ -13,9 +13,12 @@
 #include <utility>
 #include <vector>
 
+#include "symbind/core/context.h"
 #include "symbind/core/device.h"
 #include "symbind/core/random.h"
-#include "symbind/passes/graph.h"
+#include "symbind/graph/op.h"
+#include "symbind/graph/symbol.h"
+#include "symbind/passes/tensor.h"
 
 namespace symbind {
 

@@ -46,7 +46,7 @@ struct ExecutorGroupOptions {
   GradReqs grad_req = "write";
   std::vector<std::string> state_names = {};
   std::vector<std::map<std::string, Context>> group2ctxs = {};  // per context
-  BindOptions options = {};
+  CompileOptions options = {};
 };
 
 // A group serves one thread at a time, and runs its own threads behind that one.

@@ -146,7 +146,7 @@ void Module::bind(const std::vector<DataDesc>& data_shapes, const std::vector<Da
       .grad_req = args.grad_req,
       .state_names = options_.state_names,
       .group2ctxs = options_.group2ctxs,
-      .options = options_.bind_options,
+      .options = options_.compile_options,
   };
   // Whatever fails from here on, the old binding and the parameters stay.
   if (host_->dirty) sync_params_from_devices();

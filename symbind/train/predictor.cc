@@ -26,7 +26,7 @@ constexpr auto worth_threads = std::chrono::milliseconds(1);
 std::vector<std::string> read_variables(const Symbol& symbol) {
   const Graph graph = Graph::from(symbol);
   std::vector<bool> read(graph.tensors.size(), false);
-  for (const int output : graph.outputs) read[static_cast<size_t>(output)] = true;
+  for (const TensorId output : graph.outputs) read[static_cast<size_t>(output)] = true;
   for (const GraphNode& node : graph.nodes) {
     if (node.is_variable()) continue;
     const std::vector<bool> shape_only = shape_only_inputs(node);
@@ -197,13 +197,13 @@ struct Predictor::Impl {
     NamedArrays arrays = args;
     for (const GraphNode& node : graph.nodes) {
       if (!node.is_variable() || args.count(node.source->name) || aux.count(node.source->name)) continue;
-      const Tensor& tensor = graph.tensors[static_cast<size_t>(node.first_output)];
+      const Tensor& tensor = graph.tensor(node.first_output);
       arrays.emplace(node.source->name, zeros(tensor.shape, options.context, tensor.dtype));
     }
     ExecutorOptions bind_options;
     bind_options.grad_req = "null";
     bind_options.aux_states = aux;
-    bind_options.options = options.bind_options;
+    bind_options.options = options.compile_options;
     if (!lane.bound.empty()) bind_options.shared_exec = lane.bound.front().executor;
     Bound made{key, bind(symbol, options.context, arrays, bind_options), {}};
     for (const std::string& name : inputs) made.inputs.push_back(arrays.at(name));

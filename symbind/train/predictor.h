@@ -27,7 +27,7 @@ struct PredictorOptions {
   // Cores for one call. 0: one for a call that is over within a millisecond, else an equal share for each call there
   // is.
   int threads = 0;
-  BindOptions bind_options = {};
+  CompileOptions compile_options = {};
 };
 
 // Every member may be called from any thread at any time, except that the arrays of the parameters must not be written

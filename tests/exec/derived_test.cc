@@ -12,7 +12,7 @@
 #include "symbind/ops/custom.h"
 
 #include "tests/support/arrays.h"
-#include "tests/support/bind_options.h"
+#include "tests/support/compile_options.h"
 #include "tests/support/networks.h"
 #include "tests/support/temp_dir.h"
 

@@ -1,5 +1,5 @@
-// Whatever the BindOptions are, the numbers are those of the plainest plan: predictions, outputs, gradients, auxiliary
-// states and parameters on the way through a training, with every device there is.
+// Whatever the CompileOptions are, the numbers are those of the plainest plan: predictions, outputs, gradients,
+// auxiliary states and parameters on the way through a training, with every device there is.
 #include <cmath>
 
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 #include "symbind/exec/executor.h"
 #include "symbind/exec/invoke.h"
 
-#include "tests/support/bind_options.h"
+#include "tests/support/compile_options.h"
 #include "tests/support/networks.h"
 #include "tests/support/record.h"
 #include "tests/support/training.h"
@@ -26,7 +26,7 @@ void descend(Executor& executor, const NamedShapes& inputs) {
 }
 
 // Everything that can be seen of some steps of training, with a prediction before and after each.
-Record training_record(const testing::Network& network, Context context, const BindOptions& options, int steps,
+Record training_record(const testing::Network& network, Context context, const CompileOptions& options, int steps,
                        testing::Noise noise = {}) {
   Record record;
   auto executor = testing::bind_with_values(network, context, {.grad_req = network.grad_req, .options = options});
@@ -71,14 +71,14 @@ TEST_P(PlansOfNetworks, GiveTheNumbersOfThePlainestPlan) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(BindOptions, PlansOfNetworks,
+INSTANTIATE_TEST_SUITE_P(CompileOptions, PlansOfNetworks,
                          ::testing::Range(size_t{0}, testing::networks_for_plans().size()),
                          [](const ::testing::TestParamInfo<size_t>& network) {
                            return testing::networks_for_plans()[network.param].name;
                          });
 
 // Random networks run the same way with every array in a place of its own, and with as few bytes as possible.
-TEST(BindOptions, MemoryMakesNoDifferenceToRandomNetworks) {
+TEST(CompileOptions, MemoryMakesNoDifferenceToRandomNetworks) {
   const LogSink before = set_log_sink([](LogLevel, std::string_view) {});  // the budget cannot be met
   for (uint32_t number = 0; number < 150; ++number) {
     SCOPED_TRACE(number);
@@ -86,7 +86,7 @@ TEST(BindOptions, MemoryMakesNoDifferenceToRandomNetworks) {
     NamedShapes shapes;
     for (const std::string& name : net.list_arguments())
       if (name == "a" || name == "b") shapes[name] = {4, number % 3 == 0 ? 6 : 16};
-    const auto results = [&](const BindOptions& options) {
+    const auto results = [&](const CompileOptions& options) {
       auto executor = simple_bind(net, cpu(), shapes, {.options = options});
       testing::set_values(*executor, 0);
       std::vector<NDArray> found;
@@ -104,7 +104,7 @@ TEST(BindOptions, MemoryMakesNoDifferenceToRandomNetworks) {
       return found;
     };
     const auto expected = results({.share_memory = false});
-    for (const BindOptions& options : {BindOptions{}, BindOptions{.memory_budget = 1}}) {
+    for (const CompileOptions& options : {CompileOptions{}, CompileOptions{.memory_budget = 1}}) {
       const auto actual = results(options);
       ASSERT_EQ(actual.size(), expected.size());
       for (size_t i = 0; i < expected.size(); ++i) EXPECT_TRUE(testing::same_bits(actual[i], expected[i])) << i;
@@ -115,7 +115,7 @@ TEST(BindOptions, MemoryMakesNoDifferenceToRandomNetworks) {
 }
 
 // Channels of one image, joined and cut: pieces of the array in a plain layout and, block by block, in a blocked one.
-TEST(BindOptions, MemoryMakesNoDifferenceToPiecesOfChannels) {
+TEST(CompileOptions, MemoryMakesNoDifferenceToPiecesOfChannels) {
   for (const char* end : {"48", "40", "56"}) {
     const auto conv = [](const Symbol& data, const std::string& name) {
       return apply("Convolution", data, {{"kernel", "(3, 3)"}, {"pad", "(1, 1)"}, {"num_filter", "32"}}, name);
@@ -126,7 +126,7 @@ TEST(BindOptions, MemoryMakesNoDifferenceToPiecesOfChannels) {
     const Symbol begin = apply("slice_axis", joined, {{"axis", "1"}, {"begin", "0"}, {"end", end}}, "begin");
     const Symbol rest = apply("slice_axis", joined, {{"axis", "1"}, {"begin", end}, {"end", "None"}}, "rest");
     const Symbol net = Symbol::group({conv(begin, "above"), conv(rest, "below"), apply("exp", joined)});
-    const auto outputs = [&](const BindOptions& options) {
+    const auto outputs = [&](const CompileOptions& options) {
       auto executor = simple_bind(net, cpu(), {{"x", {1, 16, 10, 12}}}, {.grad_req = "null", .options = options});
       testing::set_values(*executor, 0);
       return executor->forward(false);
@@ -137,7 +137,7 @@ TEST(BindOptions, MemoryMakesNoDifferenceToPiecesOfChannels) {
   }
 }
 
-TEST(BindOptions, WithoutSharingNeedsMoreMemory) {
+TEST(CompileOptions, WithoutSharingNeedsMoreMemory) {
   const auto network = testing::lenet();
   auto shared = testing::bind_with_values(network);
   auto apart = testing::bind_with_values(network, cpu(), {.options = {.share_memory = false}});

@@ -47,10 +47,10 @@ class Arena {
     std::fill(bytes.begin() + static_cast<std::ptrdiff_t>(range.begin),
               bytes.begin() + static_cast<std::ptrdiff_t>(range.end), holds);
   }
-  void write(int tensor) {
+  void write(TensorId tensor) {
     each_range(tensor, [&](const ArenaRange& range) { mark(range, true); });
   }
-  bool is_whole(int tensor) const {
+  bool is_whole(TensorId tensor) const {
     bool whole = true;
     each_range(tensor, [&](const ArenaRange& range) {
       for (size_t i = range.begin; i < range.end; ++i) whole &= holds_[static_cast<size_t>(range.arena)][i];
@@ -65,9 +65,9 @@ class Arena {
 
  private:
   template <class Function>
-  void each_range(int tensor, Function&& function) const {
-    const Place& place = planned_.memory.tensors[static_cast<size_t>(tensor)];
-    const size_t bytes = planned_.graph.tensors[static_cast<size_t>(tensor)].bytes();
+  void each_range(TensorId tensor, Function&& function) const {
+    const Place& place = planned_.memory.tensors[tensor];
+    const size_t bytes = planned_.graph.tensor(tensor).bytes();
     if (place.kind == Place::Kind::arena) function(ArenaRange{place.index, place.offset, place.offset + bytes});
   }
 
@@ -78,18 +78,17 @@ class Arena {
 void run_in_thought(const Planned& planned) {
   const Poison poison(planned.graph, planned.memory);
   Arena arena(planned);
-  for (size_t i = 0; i < planned.graph.nodes.size(); ++i) {
-    const GraphNode& node = planned.graph.nodes[i];
+  for (const GraphNode& node : planned.graph.nodes) {
     if (node.is_variable()) continue;
     for (size_t k = 0; k < node.inputs.size(); ++k) {
       if (!shape_only_inputs(node)[k]) {
         EXPECT_TRUE(arena.is_whole(node.inputs[k])) << node.source->name << " reads poison as input " << k;
       }
     }
-    if (planned.memory.skip[i]) continue;
-    for (const ArenaRange& range : poison.before(i)) arena.mark(range, true);
+    if (planned.memory.skip[node.id]) continue;
+    for (const ArenaRange& range : poison.before(node.id)) arena.mark(range, true);
     for (int k = 0; k < node.outputs; ++k) arena.write(node.first_output + k);
-    for (const ArenaRange& range : poison.after(i)) arena.mark(range, false);
+    for (const ArenaRange& range : poison.after(node.id)) arena.mark(range, false);
   }
   EXPECT_EQ(arena.held_bytes(), 0u) << "of the arena are never poisoned";
 }

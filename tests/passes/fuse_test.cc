@@ -51,8 +51,8 @@ TEST(Fuse, KeepsTheOutputsWhereTheyWere) {
   const Symbol net = Symbol::group({relu(fc(var("x"), 4, "fc"), "r"), var("x") + 1});
   const Graph graph = fused(net, {{"x", {2, 3}}}, true);
   testing::expect_consistent(graph);
-  EXPECT_EQ(graph.tensors[static_cast<size_t>(graph.outputs[0])].shape, (Shape{2, 4}));
-  EXPECT_EQ(graph.tensors[static_cast<size_t>(graph.outputs[1])].shape, (Shape{2, 3}));
+  EXPECT_EQ(graph.tensor(graph.outputs[0]).shape, (Shape{2, 4}));
+  EXPECT_EQ(graph.tensor(graph.outputs[1]).shape, (Shape{2, 3}));
 }
 
 class FusedActivation : public ::testing::TestWithParam<std::string> {};

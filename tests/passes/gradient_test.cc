@@ -24,10 +24,10 @@ TEST(Gradient, OfEveryRequestHasTheShapeOfItsArgument) {
     testing::expect_consistent(training.graph);
     ASSERT_EQ(training.graph.outputs.size(), training.graph.net_outputs + training.requested.size());
     for (size_t i = 0; i < training.requested.size(); ++i) {
-      const int argument = find_node(training.graph, training.requested[i]);
-      const auto tensor = [&](int number) { return training.graph.tensors[static_cast<size_t>(number)]; };
+      const NodeId argument = find_node(training.graph, training.requested[i]);
+      const auto tensor = [&](TensorId number) { return training.graph.tensor(number); };
       const Tensor gradient = tensor(training.graph.outputs[training.graph.net_outputs + i]);
-      const Tensor value = tensor(training.graph.nodes[static_cast<size_t>(argument)].first_output);
+      const Tensor value = tensor(training.graph.node(argument).first_output);
       EXPECT_EQ(gradient.shape, value.shape) << network.name << " " << training.requested[i];
       EXPECT_EQ(gradient.dtype, value.dtype) << network.name << " " << training.requested[i];
     }
@@ -49,30 +49,30 @@ TEST(Gradient, ComputesNothingThatIsNotAskedFor) {
 
 TEST(Gradient, NeedsNoOutGradBehindALossHead) {
   const auto mlp = testing::mlp();
-  for (const int port : training_graph(mlp.symbol, mlp.inputs).ports.out_grads) EXPECT_EQ(port, -1);
+  for (const NodeId port : training_graph(mlp.symbol, mlp.inputs).ports.out_grads) EXPECT_EQ(port, NodeId::none);
 }
 
 TEST(Gradient, NeedsAnOutGradElsewhere) {
   const auto training = training_graph(fc(var("x"), 2, "fc"), {{"x", {3, 4}}});
   ASSERT_EQ(training.ports.out_grads.size(), 1u);
-  ASSERT_GE(training.ports.out_grads[0], 0);
-  const auto& node = training.graph.nodes[static_cast<size_t>(training.ports.out_grads[0])];
-  EXPECT_EQ(training.graph.tensors[static_cast<size_t>(node.first_output)].shape, (Shape{3, 2}));
+  ASSERT_NE(training.ports.out_grads[0], NodeId::none);
+  const auto& node = training.graph.node(training.ports.out_grads[0]);
+  EXPECT_EQ(training.graph.tensor(node.first_output).shape, (Shape{3, 2}));
 }
 
 TEST(Gradient, StopsAtABlockedOutput) {
   const Symbol x = var("x");
   const Symbol net = Symbol::group({fc(x, 2, "fc"), apply("BlockGrad", x, {}, "seen")});
   const auto training = training_graph(net, {{"x", {3, 4}}});
-  EXPECT_GE(training.ports.out_grads[0], 0);
-  EXPECT_EQ(training.ports.out_grads[1], -1);
+  EXPECT_NE(training.ports.out_grads[0], NodeId::none);
+  EXPECT_EQ(training.ports.out_grads[1], NodeId::none);
 }
 
 TEST(Gradient, OfAnArgumentTheOutputsDoNotDependOnIsZero) {
   const Symbol net = apply("BlockGrad", fc(var("x"), 2, "fc"));
   const auto training = training_graph(net, {{"x", {3, 4}}});
   EXPECT_EQ(training.graph.outputs.size(), 1 + 3u);
-  EXPECT_EQ(training.ports.out_grads[0], -1);
+  EXPECT_EQ(training.ports.out_grads[0], NodeId::none);
 }
 
 TEST(Gradient, NodesAreNamedAfterTheNodeTheyBelongTo) {
@@ -85,9 +85,9 @@ TEST(Gradient, NodesAreNamedAfterTheNodeTheyBelongTo) {
 
 TEST(Gradient, OfAddedRequestsReadsTheOldValue) {
   const auto training = training_graph(fc(var("x"), 2, "fc"), {{"x", {3, 4}}}, {"x"}, GradReq::add);
-  for (const int old : training.ports.old_grads) EXPECT_GE(old, 0);
+  for (const NodeId old : training.ports.old_grads) EXPECT_NE(old, NodeId::none);
   const auto written = training_graph(fc(var("x"), 2, "fc"), {{"x", {3, 4}}}, {"x"});
-  for (const int old : written.ports.old_grads) EXPECT_EQ(old, -1);
+  for (const NodeId old : written.ports.old_grads) EXPECT_EQ(old, NodeId::none);
 }
 
 TEST(Gradient, DoesNotInheritTheScopeItIsComputedIn) {
@@ -155,15 +155,16 @@ TEST(Gradient, OfASharedWeightIsSummedAsItComes) {
   Symbol net = var("x");
   for (int i = 0; i < 10; ++i) net = apply("FullyConnected", {net, w}, {{"num_hidden", "4"}, {"no_bias", "True"}});
   const Graph graph = training_graph(net, {{"x", {3, 4}}}).graph;
-  std::vector<int> last_read(graph.tensors.size(), -1);
-  for (size_t i = 0; i < graph.nodes.size(); ++i)
-    for (const int input : graph.nodes[i].inputs) last_read[static_cast<size_t>(input)] = static_cast<int>(i);
-  for (size_t i = graph.forward_nodes; i < graph.nodes.size(); ++i) {
+  PerTensor<NodeId> last_read(graph.tensors.size(), NodeId::none);
+  for (const GraphNode& node : graph.nodes)
+    for (const TensorId input : node.inputs) last_read[input] = node.id;
+  for (const GraphNode& node : graph.backward_part()) {
     int held = 0;
-    for (size_t t = 0; t < graph.tensors.size(); ++t)
-      held += graph.is_backward(graph.producer[t]) && graph.producer[t] <= static_cast<int>(i) &&
-              last_read[t] > static_cast<int>(i) && graph.tensors[t].shape == Shape{4, 4};
-    EXPECT_LE(held, 2) << "behind " << graph.nodes[i].source->name;
+    for (const GraphNode& maker : graph.backward_part())
+      for (int k = 0; maker.id <= node.id && k < maker.outputs; ++k)
+        held +=
+            last_read[maker.first_output + k] > node.id && graph.tensor(maker.first_output + k).shape == Shape{4, 4};
+    EXPECT_LE(held, 2) << "behind " << node.source->name;
   }
 }
 

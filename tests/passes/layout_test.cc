@@ -24,7 +24,7 @@ Graph laid_out(const testing::Network& network, bool train) {
   return graph;
 }
 
-Layout layout_of(const Graph& graph, int tensor) { return graph.tensors[static_cast<size_t>(tensor)].layout; }
+Layout layout_of(const Graph& graph, TensorId tensor) { return graph.tensor(tensor).layout; }
 
 TEST(Layout, LeavesWhatUsersSeePlain) {
   for (const auto& network : testing::all_networks()) {
@@ -35,7 +35,7 @@ TEST(Layout, LeavesWhatUsersSeePlain) {
         if (node.is_variable()) {
           EXPECT_EQ(layout_of(graph, node.first_output), Layout::plain) << node.source->name;
         }
-      for (const int output : graph.outputs) EXPECT_EQ(layout_of(graph, output), Layout::plain);
+      for (const TensorId output : graph.outputs) EXPECT_EQ(layout_of(graph, output), Layout::plain);
     }
   }
 }
@@ -77,7 +77,7 @@ TEST(Layout, ReordersOnlyAtTheBordersOfAResidualNetwork) {
       for (const GraphNode& node : graph.nodes)
         if (!node.is_variable() && node.op().name == "_reorder")
           where +=
-              join("\n  ", node.source->name, " ", graph.tensors[static_cast<size_t>(node.inputs[0])].shape, " ",
+              join("\n  ", node.source->name, " ", graph.tensor(node.inputs[0]).shape, " ",
                    name_of(layout_of(graph, node.inputs[0])), " to ", name_of(layout_of(graph, node.first_output)));
       const int reorders = testing::count_op(graph, "_reorder");
       std::cout << "ResNet-50 v" << version << (train ? ", training: " : ", inference: ") << reorders << " reorders\n";

@@ -41,9 +41,7 @@ TEST(Place, FollowsTheGroups) {
   Graph graph = testing::inference_graph(two_stages(), shapes);
   place(graph, cpu(2), groups);
   testing::expect_consistent(graph);
-  const auto context = [&](const std::string& name) {
-    return graph.nodes[static_cast<size_t>(find_node(graph, name))].context;
-  };
+  const auto context = [&](const std::string& name) { return graph.node(find_node(graph, name)).context; };
   EXPECT_EQ(context("data"), cpu(2)) << "made outside of any group";
   EXPECT_EQ(context("fc1_weight"), cpu(0));
   EXPECT_EQ(context("fc1"), cpu(0));
@@ -57,8 +55,8 @@ TEST(Place, CopiesOnceWhereATensorCrosses) {
   EXPECT_EQ(testing::count_op(graph, "_CrossDeviceCopy"), 1) << "relu1 goes to cpu(1); data is on cpu(0) already";
   for (const GraphNode& node : graph.nodes) {
     if (node.is_variable() || node.op().name == "_CrossDeviceCopy") continue;
-    for (const int input : node.inputs) {
-      const GraphNode& from = graph.nodes[static_cast<size_t>(graph.producer[static_cast<size_t>(input)])];
+    for (const TensorId input : node.inputs) {
+      const GraphNode& from = graph.producer(input);
       EXPECT_EQ(from.context, node.context) << node.source->name << " reads " << from.source->name;
     }
   }
@@ -84,9 +82,9 @@ TEST(Place, GradientsOfOneTensorAreSummedWhereItIs) {
   const Symbol net = in_group("second", [&] { return relu(x, "left") + apply("tanh", x, {}, "right"); });
   Graph graph = testing::training_graph(net, {{"x", {3, 4}}}).graph;
   place(graph, cpu(2), groups);
-  const int sum = find_node(graph, "x_relu_backward_elemwise_add");
-  ASSERT_GE(sum, 0);
-  EXPECT_EQ(graph.nodes[static_cast<size_t>(sum)].context, cpu(0));
+  const NodeId sum = find_node(graph, "x_relu_backward_elemwise_add");
+  ASSERT_NE(sum, NodeId::none);
+  EXPECT_EQ(graph.node(sum).context, cpu(0));
 }
 
 // The gradient of a term is the gradient of the sum, which is computed elsewhere.
@@ -102,10 +100,7 @@ TEST(Place, GradientsArriveWhereTheirArraysAre) {
   place(graph, cpu(2), groups);
   testing::expect_consistent(graph);
   ASSERT_EQ(graph.outputs.size(), 3u);
-  for (size_t i = 0; i < 3; ++i) {
-    const int producer = graph.producer[static_cast<size_t>(graph.outputs[i])];
-    EXPECT_EQ(graph.nodes[static_cast<size_t>(producer)].context, graph.output_contexts[i]) << i;
-  }
+  for (size_t i = 0; i < 3; ++i) EXPECT_EQ(graph.producer(graph.outputs[i]).context, graph.output_contexts[i]) << i;
 }
 
 TEST(Place, AnUnknownGroupStaysOnTheDefault) {

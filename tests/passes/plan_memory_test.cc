@@ -22,24 +22,22 @@ using testing::fc;
 using testing::relu;
 using testing::var;
 
-size_t at(int number) { return static_cast<size_t>(number); }
-
 struct Planned {
   Graph graph;
-  std::vector<int> outside;
+  PerTensor<int> outside;
   MemoryPlan plan;
 };
 
 Planned plan(Graph graph, const GradientPorts* ports, bool share) {
   place(graph, cpu(), {});
-  // The ports are numbers of nodes, which no pass between here and there changes in these networks.
+  // The ports are ids of nodes, which no pass between here and there changes in these networks.
   const size_t nodes = graph.nodes.size();
   separate_outputs(graph);
-  const bool same_numbers = graph.nodes.size() == nodes;
+  const bool same_ids = graph.nodes.size() == nodes;
   select(graph);
   build_kernels(graph);
   Planned planned{std::move(graph), {}, {}};
-  planned.outside = testing::outside_arrays(planned.graph, same_numbers ? ports : nullptr);
+  planned.outside = testing::outside_arrays(planned.graph, same_ids ? ports : nullptr);
   planned.plan = plan_memory(planned.graph, planned.outside, share);
   return planned;
 }
@@ -81,17 +79,17 @@ class Memory {
 };
 
 // What the outputs of a node that does nothing are said to hold.
-std::vector<Content> shown_by(const Graph& graph, const GraphNode& node, const std::vector<Content>& content) {
-  if (node.op().view) return {content[at(node.inputs[0])]};
+std::vector<Content> shown_by(const Graph& graph, const GraphNode& node, const PerTensor<Content>& content) {
+  if (node.op().view) return {content[node.inputs[0]]};
   std::vector<Shape> inputs, outputs;
-  for (const int input : node.inputs) inputs.push_back(graph.tensors[at(input)].shape);
-  for (int k = 0; k < node.outputs; ++k) outputs.push_back(graph.tensors[at(node.first_output + k)].shape);
-  const size_t element = size_of(graph.tensors[at(node.first_output)].dtype);
-  std::vector<Content> shown(at(node.outputs));
+  for (const TensorId input : node.inputs) inputs.push_back(graph.tensor(input).shape);
+  for (int k = 0; k < node.outputs; ++k) outputs.push_back(graph.tensor(node.first_output + k).shape);
+  const size_t element = size_of(graph.tensor(node.first_output).dtype);
+  std::vector<Content> shown(static_cast<size_t>(node.outputs));
   if (node.op().pieces_of_input) {
     const auto begins = node.op().pieces_of_input(node.source->params.get(), inputs, outputs);
     for (size_t k = 0; k < begins.size(); ++k) {
-      const Content& whole = content[at(node.inputs[0])];
+      const Content& whole = content[node.inputs[0]];
       const auto begin = whole.begin() + static_cast<ptrdiff_t>(static_cast<size_t>(begins[k]) * element / grain);
       shown[k].assign(begin, begin + static_cast<ptrdiff_t>(grains(static_cast<size_t>(outputs[k].size()) * element)));
     }
@@ -99,7 +97,7 @@ std::vector<Content> shown_by(const Graph& graph, const GraphNode& node, const s
     const auto begins = node.op().pieces_of_output(node.source->params.get(), inputs, outputs);
     shown[0].resize(grains(static_cast<size_t>(outputs[0].size()) * element));
     for (size_t k = 0; k < begins.size(); ++k) {
-      const Content& part = content[at(node.inputs[k])];
+      const Content& part = content[node.inputs[k]];
       std::copy(part.begin(), part.end(),
                 shown[0].begin() + static_cast<ptrdiff_t>(static_cast<size_t>(begins[k]) * element / grain));
     }
@@ -115,87 +113,86 @@ bool overlap(const Place& a, size_t a_bytes, const Place& b, size_t b_bytes) {
 void expect_right(const Planned& planned) {
   const Graph& graph = planned.graph;
   const MemoryPlan& plan = planned.plan;
-  std::vector<Content> content(graph.tensors.size());
+  PerTensor<Content> content(graph.tensors.size());
   Memory memory;
-  const auto bytes = [&](int tensor) { return graph.tensors[at(tensor)].bytes(); };
-  const auto write = [&](int tensor) {
-    content[at(tensor)] = written_by(tensor, bytes(tensor));
-    memory.write(plan.tensors[at(tensor)], content[at(tensor)]);
+  const auto bytes = [&](TensorId tensor) { return graph.tensor(tensor).bytes(); };
+  const auto write = [&](TensorId tensor) {
+    content[tensor] = written_by(static_cast<int>(tensor), bytes(tensor));
+    memory.write(plan.tensors[tensor], content[tensor]);
   };
-  const auto update = [&](int tensor, size_t node) {  // what it held is gone, from every view of it too
-    content[at(tensor)] = written_by(-3 - static_cast<int>(node), bytes(tensor));
-    memory.write(plan.tensors[at(tensor)], content[at(tensor)]);
+  const auto update = [&](TensorId tensor, NodeId node) {  // what it held is gone, from every view of it too
+    content[tensor] = written_by(-3 - static_cast<int>(node), bytes(tensor));
+    memory.write(plan.tensors[tensor], content[tensor]);
   };
 
   for (const GraphNode& node : graph.nodes)
     if (node.is_variable()) write(node.first_output);
 
-  for (size_t i = 0; i < graph.nodes.size(); ++i) {
-    const GraphNode& node = graph.nodes[i];
+  for (const GraphNode& node : graph.nodes) {
     if (node.is_variable()) continue;
     const std::string& name = node.source->name;
-    if (plan.skip[i]) {
+    if (plan.skip[node.id]) {
       ASSERT_TRUE(node.op().view || node.op().pieces_of_input || node.op().pieces_of_output)
           << name << " is skipped but is no view";
       const std::vector<Content> shown = shown_by(graph, node, content);
       for (int k = 0; k < node.outputs; ++k) {
-        const size_t output = at(node.first_output + k);
-        content[output] = shown[at(k)];
+        const TensorId output = node.first_output + k;
+        content[output] = shown[static_cast<size_t>(k)];
         EXPECT_TRUE(memory.holds(plan.tensors[output], content[output]))
             << name << " shows memory that holds something else";
       }
       continue;
     }
     const std::vector<bool> updated = node.op().updated_inputs(node.source->params.get(), node.inputs.size());
-    const Place& scratch = plan.scratch[i];
+    const Place& scratch = plan.scratch[node.id];
     for (size_t k = 0; k < node.inputs.size(); ++k) {
       if (shape_only_inputs(node)[k]) continue;
-      const int input = node.inputs[k];
-      const Place& from = plan.tensors[at(input)];
-      EXPECT_TRUE(memory.holds(from, content[at(input)])) << name << " reads input " << k << " too late";
+      const TensorId input = node.inputs[k];
+      const Place& from = plan.tensors[input];
+      EXPECT_TRUE(memory.holds(from, content[input])) << name << " reads input " << k << " too late";
       EXPECT_FALSE(overlap(scratch, node.kernel->scratch_bytes, from, bytes(input)))
           << name << ": scratch on input " << k;
       for (int out = 0; out < node.outputs; ++out) {
-        const int output = node.first_output + out;
-        if (!overlap(plan.tensors[at(output)], bytes(output), from, bytes(input))) continue;
+        const TensorId output = node.first_output + out;
+        if (!overlap(plan.tensors[output], bytes(output), from, bytes(input))) continue;
         const auto& allowed = node.kernel->in_place;
         EXPECT_NE(std::find(allowed.begin(), allowed.end(), std::pair(static_cast<int>(k), out)), allowed.end())
             << name << " writes output " << out << " onto input " << k;
-        EXPECT_EQ(plan.tensors[at(output)].offset, from.offset) << name << " is in place, but shifted";
+        EXPECT_EQ(plan.tensors[output].offset, from.offset) << name << " is in place, but shifted";
       }
     }
     for (int out = 0; out < node.outputs; ++out) {
-      const int output = node.first_output + out;
-      ASSERT_NE(plan.tensors[at(output)].kind, Place::Kind::nowhere) << name << " has nowhere to write";
-      EXPECT_FALSE(overlap(scratch, node.kernel->scratch_bytes, plan.tensors[at(output)], bytes(output)))
+      const TensorId output = node.first_output + out;
+      ASSERT_NE(plan.tensors[output].kind, Place::Kind::nowhere) << name << " has nowhere to write";
+      EXPECT_FALSE(overlap(scratch, node.kernel->scratch_bytes, plan.tensors[output], bytes(output)))
           << name << ": scratch on output " << out;
       for (int other = 0; other < out; ++other)
-        EXPECT_FALSE(overlap(plan.tensors[at(output)], bytes(output), plan.tensors[at(node.first_output + other)],
+        EXPECT_FALSE(overlap(plan.tensors[output], bytes(output), plan.tensors[node.first_output + other],
                              bytes(node.first_output + other)))
             << name << ": two outputs in one place";
       write(output);
     }
     for (size_t k = 0; k < node.inputs.size(); ++k)
-      if (updated[k]) update(node.inputs[k], i);
+      if (updated[k]) update(node.inputs[k], node.id);
     if (scratch.kind != Place::Kind::nowhere) memory.write(scratch, written_by(-2, node.kernel->scratch_bytes));
   }
-  for (const int output : graph.outputs) {
-    EXPECT_EQ(plan.tensors[at(output)].kind, Place::Kind::outside);
-    EXPECT_TRUE(memory.holds(plan.tensors[at(output)], content[at(output)])) << "an output is lost";
+  for (const TensorId output : graph.outputs) {
+    EXPECT_EQ(plan.tensors[output].kind, Place::Kind::outside);
+    EXPECT_TRUE(memory.holds(plan.tensors[output], content[output])) << "an output is lost";
   }
   // What an arena was said to need is enough, and places are aligned.
   for (size_t t = 0; t < plan.tensors.size(); ++t) {
-    const Place& place = plan.tensors[t];
+    const Place& place = plan.tensors[TensorId{static_cast<int32_t>(t)}];
     if (place.kind != Place::Kind::arena) continue;
     EXPECT_EQ(place.offset % 64, 0u);
-    EXPECT_LE(place.offset + graph.tensors[t].bytes(), plan.arena_bytes[at(place.index)]);
+    EXPECT_LE(place.offset + graph.tensors[t].bytes(), plan.arena_bytes[static_cast<size_t>(place.index)]);
   }
 }
 
 size_t total(const MemoryPlan& plan) { return plan.total_bytes(); }
 
 bool is_skipped(const Planned& planned, const std::string& name) {
-  return planned.plan.skip[at(testing::find_node(planned.graph, name))];
+  return planned.plan.skip[testing::find_node(planned.graph, name)];
 }
 
 TEST(PlanMemory, NeverOverwritesWhatIsStillRead) {
@@ -245,7 +242,7 @@ TEST(PlanMemory, ViewsAreNoWork) {
   net = apply("exp", net);
   const auto planned = plan(testing::inference_graph(net, {{"x", {64, 16}}}), nullptr, true);
   expect_right(planned);
-  EXPECT_TRUE(planned.plan.skip[at(testing::find_node(planned.graph, "reshaped"))]);
+  EXPECT_TRUE(planned.plan.skip[testing::find_node(planned.graph, "reshaped")]);
 }
 
 TEST(PlanMemory, AViewOfAnArgumentNeverLetsItBeOverwritten) {
@@ -269,7 +266,7 @@ TEST(PlanMemory, AViewOfAStateThatIsUpdatedIsACopy) {
 TEST(PlanMemory, AddedGradientsAreUpdatedWhereTheyAre) {
   const auto planned = plan_training(fc(var("x"), 2, "fc"), {{"x", {3, 4}}}, true, GradReq::add);
   for (size_t i = planned.graph.net_outputs; i < planned.graph.outputs.size(); ++i)
-    EXPECT_EQ(planned.plan.tensors[at(planned.graph.outputs[i])].kind, Place::Kind::outside);
+    EXPECT_EQ(planned.plan.tensors[planned.graph.outputs[i]].kind, Place::Kind::outside);
 }
 
 // ---- Pieces ---------------------------------------------------------------------------------------------------------
@@ -295,8 +292,7 @@ TEST(PlanMemory, SlicesOfAnArgumentAreNoWork) {
   const auto planned = plan(testing::inference_graph(net, {{"x", {4, 16}}}), nullptr, true);
   expect_right(planned);
   EXPECT_TRUE(is_skipped(planned, "rows"));
-  const Place& place =
-      planned.plan.tensors[at(planned.graph.nodes[at(testing::find_node(planned.graph, "rows"))].first_output)];
+  const Place& place = planned.plan.tensors[planned.graph.node(testing::find_node(planned.graph, "rows")).first_output];
   EXPECT_EQ(place.kind, Place::Kind::outside);
   EXPECT_EQ(place.offset, 64u);
 }

@@ -53,17 +53,15 @@ TEST(SharedWeights, HaveAGradientOfOneProduct) {
   const Graph graph = fused(steps(5), true);
   EXPECT_EQ(count_op(graph, "dot"), 5 + 1) << "five for the data, one for the weight";
   EXPECT_EQ(count_op(graph, "Concat"), 2);
-  const int product = graph.producer[static_cast<size_t>(graph.outputs[2])];
-  const GraphNode& node = graph.nodes[static_cast<size_t>(product)];
+  const GraphNode& node = graph.producer(graph.outputs[2]);
   EXPECT_EQ(node.op().name, "dot");
-  EXPECT_EQ(graph.tensors[static_cast<size_t>(node.inputs[0])].shape, (Shape{15, 24}));
+  EXPECT_EQ(graph.tensor(node.inputs[0]).shape, (Shape{15, 24}));
 }
 
 TEST(SharedWeights, GradientsThatAddKeepWhatWasThere) {
   const Graph graph = fused(steps(5), true, GradReq::add);
   EXPECT_EQ(count_op(graph, "Concat"), 2);
-  const int last = graph.producer[static_cast<size_t>(graph.outputs[2])];
-  EXPECT_EQ(graph.nodes[static_cast<size_t>(last)].op().name, "elemwise_add");
+  EXPECT_EQ(graph.producer(graph.outputs[2]).op().name, "elemwise_add");
 }
 
 TEST(SharedWeights, SumsOfProductsStayWhereJoiningCostsMore) {
@@ -78,7 +76,7 @@ TEST(SharedWeights, AProductThatSomebodyElseReadsStays) {
   const testing::Network network{"sum", Symbol::group({sum, read}), {{"a", {2, 9}}, {"b", {2, 9}}}, 0};
   const Graph graph = fused(network, false);
   EXPECT_EQ(count_op(graph, "dot"), 2);
-  EXPECT_GE(testing::find_node(graph, "read"), 0);
+  EXPECT_NE(testing::find_node(graph, "read"), NodeId::none);
 }
 
 TEST(SharedWeights, GiveTheSameNumbers) {

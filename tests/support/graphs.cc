@@ -6,10 +6,6 @@
 
 namespace symbind::testing {
 
-namespace {
-size_t at(int number) { return static_cast<size_t>(number); }
-}  // namespace
-
 Training training_graph(const Symbol& symbol, const NamedShapes& shapes, const std::vector<std::string>& without,
                         GradReq req) {
   Training training{Graph::from(symbol), {}, {}};
@@ -19,19 +15,19 @@ Training training_graph(const Symbol& symbol, const NamedShapes& shapes, const s
   infer(graph);
   const auto aux = symbol.list_auxiliary_states();
   std::vector<GradientRequest> requests;
-  for (size_t i = 0; i < graph.nodes.size(); ++i) {
-    const std::string& name = graph.nodes[i].source->name;
-    if (!graph.nodes[i].is_variable() || std::count(aux.begin(), aux.end(), name) ||
+  for (const GraphNode& node : graph.nodes) {
+    const std::string& name = node.source->name;
+    if (!node.is_variable() || std::count(aux.begin(), aux.end(), name) ||
         std::count(without.begin(), without.end(), name))
       continue;
-    requests.push_back({static_cast<int>(i), req});
+    requests.push_back({node.id, req});
     training.requested.push_back(name);
   }
   training.ports = add_gradient(graph, requests);
   for (size_t i = 0; i < requests.size(); ++i) {
-    if (training.ports.old_grads[i] < 0) continue;
-    const Tensor& like = graph.tensors[at(graph.nodes[at(requests[i].node)].first_output)];
-    graph.tensors[at(graph.nodes[at(training.ports.old_grads[i])].first_output)] = like;
+    if (training.ports.old_grads[i] == NodeId::none) continue;
+    const Tensor& like = graph.tensor(graph.node(requests[i].node).first_output);
+    graph.tensor(graph.node(training.ports.old_grads[i]).first_output) = like;
   }
   infer(graph);
   return training;
@@ -44,10 +40,10 @@ Graph inference_graph(const Symbol& symbol, const NamedShapes& shapes) {
   return graph;
 }
 
-int find_node(const Graph& graph, const std::string& name) {
-  for (size_t i = 0; i < graph.nodes.size(); ++i)
-    if (graph.nodes[i].source->name == name) return static_cast<int>(i);
-  return -1;
+NodeId find_node(const Graph& graph, const std::string& name) {
+  for (const GraphNode& node : graph.nodes)
+    if (node.source->name == name) return node.id;
+  return NodeId::none;
 }
 
 int count_op(const Graph& graph, const std::string& op) {
@@ -56,40 +52,40 @@ int count_op(const Graph& graph, const std::string& op) {
   }));
 }
 
-std::vector<int> outside_arrays(const Graph& graph, const GradientPorts* ports) {
-  std::vector<int> outside(graph.tensors.size(), -1);
+PerTensor<int> outside_arrays(const Graph& graph, const GradientPorts* ports) {
+  PerTensor<int> outside(graph.tensors.size(), -1);
   int next = 0;
   for (const GraphNode& node : graph.nodes)
-    if (node.is_variable()) outside[at(node.first_output)] = next++;
+    if (node.is_variable()) outside[node.first_output] = next++;
   for (size_t i = 0; i < graph.outputs.size(); ++i) {
-    int& home = outside[at(graph.outputs[i])];
+    int& home = outside[graph.outputs[i]];
     if (home < 0) home = next++;
-    if (!ports || i < graph.net_outputs || ports->old_grads[i - graph.net_outputs] < 0) continue;
-    home = outside[at(graph.nodes[at(ports->old_grads[i - graph.net_outputs])].first_output)];
+    if (!ports || i < graph.net_outputs || ports->old_grads[i - graph.net_outputs] == NodeId::none) continue;
+    home = outside[graph.node(ports->old_grads[i - graph.net_outputs]).first_output];
   }
   return outside;
 }
 
 void expect_consistent(const Graph& graph) {
-  ASSERT_EQ(graph.producer.size(), graph.tensors.size());
+  ASSERT_EQ(graph.producers.size(), graph.tensors.size());
   ASSERT_LE(graph.forward_nodes, graph.nodes.size());
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     const GraphNode& node = graph.nodes[i];
-    for (const int input : node.inputs) {
-      ASSERT_GE(input, 0) << node.source->name;
-      ASSERT_LT(at(input), graph.tensors.size()) << node.source->name;
-      EXPECT_LT(graph.producer[at(input)], static_cast<int>(i))
-          << node.source->name << " runs before its input is made";
+    EXPECT_EQ(index_of(node.id), i) << node.source->name;
+    for (const TensorId input : node.inputs) {
+      ASSERT_NE(input, TensorId::none) << node.source->name;
+      ASSERT_LT(index_of(input), graph.tensors.size()) << node.source->name;
+      EXPECT_LT(graph.producer_id(input), node.id) << node.source->name << " runs before its input is made";
     }
     for (int k = 0; k < node.outputs; ++k)
-      EXPECT_EQ(graph.producer[at(node.first_output + k)], static_cast<int>(i)) << node.source->name;
+      EXPECT_EQ(graph.producer_id(node.first_output + k), node.id) << node.source->name;
   }
   ASSERT_GE(graph.outputs.size(), graph.net_outputs);
   for (size_t i = 0; i < graph.outputs.size(); ++i) {
-    ASSERT_GE(graph.outputs[i], 0);
-    ASSERT_LT(at(graph.outputs[i]), graph.tensors.size());
+    ASSERT_NE(graph.outputs[i], TensorId::none);
+    ASSERT_LT(index_of(graph.outputs[i]), graph.tensors.size());
     if (i < graph.net_outputs) {
-      EXPECT_FALSE(graph.is_backward(graph.producer[at(graph.outputs[i])])) << "output " << i << " is made in backward";
+      EXPECT_FALSE(graph.is_backward(graph.producer_id(graph.outputs[i]))) << "output " << i << " is made in backward";
     }
   }
 }

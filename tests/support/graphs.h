@@ -22,13 +22,13 @@ Training training_graph(const Symbol& symbol, const NamedShapes& shapes, const s
                         GradReq req = GradReq::write);
 Graph inference_graph(const Symbol& symbol, const NamedShapes& shapes);
 
-// The number of a node by name, or -1.
-int find_node(const Graph& graph, const std::string& name);
+// A node by name, or none.
+NodeId find_node(const Graph& graph, const std::string& name);
 int count_op(const Graph& graph, const std::string& op);
 
 // For every tensor the outside array it lives in, or -1: each variable, each output, each gradient (with `add` the old
 // value and the new are one).
-std::vector<int> outside_arrays(const Graph& graph, const GradientPorts* ports = nullptr);
+PerTensor<int> outside_arrays(const Graph& graph, const GradientPorts* ports = nullptr);
 
 // Operators that nobody writes: the passes put them in.
 const std::vector<std::string>& operators_of_passes();

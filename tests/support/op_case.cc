@@ -76,7 +76,7 @@ bool has_gradient(const OpCase& op_case, const OpInput& input, DType dtype) {
 
 // Forward, and backward with fixed out_grads; gradients start at `start`.
 Answer run(const OpCase& op_case, const std::vector<NDArray>& arrays, const std::string& request = "write",
-           double start = 0, const BindOptions& options = {}) {
+           double start = 0, const CompileOptions& options = {}) {
   const Symbol symbol = symbol_of(op_case);
   NamedArrays grads;
   std::map<std::string, std::string> requests;
@@ -205,7 +205,7 @@ TEST_P(OpCaseTest, IsTheSameWithoutSharedMemoryFusionAndLayouts) {
   const OpCase& op_case = GetParam();
   const auto arrays = inputs_of(op_case, op_case.dtypes.front());
   const Answer usual = run(op_case, arrays);
-  const BindOptions nothing{.share_memory = false, .fuse = false, .layout = false, .capture = false};
+  const CompileOptions nothing{.share_memory = false, .fuse = false, .layout = false, .capture = false};
   const Answer plain = run(op_case, arrays, "write", 0, nothing);
   expect_same(plain, usual, times(tolerance_of(op_case.dtypes.front()), op_case.slack));
 }

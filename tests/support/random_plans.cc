@@ -7,7 +7,7 @@
 #include "symbind/exec/arithmetic.h"
 #include "symbind/exec/invoke.h"
 
-#include "tests/support/bind_options.h"
+#include "tests/support/compile_options.h"
 #include "tests/support/networks.h"
 #include "tests/support/record.h"
 
@@ -132,7 +132,7 @@ RandomGraph shrunk(const RandomGraph& graph, Context context, const SimpleBindOp
   return graph;
 }
 
-std::string described(const BindOptions& options) {
+std::string described(const CompileOptions& options) {
   return join("share_memory ", options.share_memory, ", fuse ", options.fuse, ", layout ", options.layout, ", capture ",
               options.capture, ", recompute ", options.recompute, ", memory_budget ", options.memory_budget);
 }

@@ -16,7 +16,7 @@ RandomGraph numbered_graph(uint64_t number);
 
 // Which switches are on differs from graph to graph; mostly all are.
 SimpleBindOptions options_for(const RandomGraph& graph, Context context);
-std::string described(const BindOptions& options);
+std::string described(const CompileOptions& options);
 
 // Does a plan with these options give the numbers of the plainest plan? Every other time in float64, which the
 // libraries' and vectorised kernels leave to the plain ones.

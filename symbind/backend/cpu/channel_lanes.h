@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "symbind/core/shape.h"
-#include "symbind/passes/graph.h"
+#include "symbind/passes/tensor.h"
 
 namespace symbind::cpu_backend {
 

@@ -1,4 +1,4 @@
-// Every switch of BindOptions by name, so that tests turn each off without knowing them.
+// Every switch of CompileOptions by name, so that tests turn each off without knowing them.
 #pragma once
 
 #include <string>
@@ -10,30 +10,30 @@ namespace symbind::testing {
 
 struct Switch {
   std::string name;
-  void (*set)(BindOptions& options, bool on);
+  void (*set)(CompileOptions& options, bool on);
 };
 
 inline const std::vector<Switch>& switches() {
   static const std::vector<Switch> all{
-      {"shared_memory", [](BindOptions& options, bool on) { options.share_memory = on; }},
-      {"fusion", [](BindOptions& options, bool on) { options.fuse = on; }},
-      {"layouts", [](BindOptions& options, bool on) { options.layout = on; }},
-      {"capture", [](BindOptions& options, bool on) { options.capture = on; }},
-      {"recompute", [](BindOptions& options, bool on) { options.recompute = on; }},
+      {"shared_memory", [](CompileOptions& options, bool on) { options.share_memory = on; }},
+      {"fusion", [](CompileOptions& options, bool on) { options.fuse = on; }},
+      {"layouts", [](CompileOptions& options, bool on) { options.layout = on; }},
+      {"capture", [](CompileOptions& options, bool on) { options.capture = on; }},
+      {"recompute", [](CompileOptions& options, bool on) { options.recompute = on; }},
   };
   return all;
 }
 
 // Nothing is done that need not be: what all other plans are compared with.
-inline BindOptions plainest() {
-  BindOptions options;
+inline CompileOptions plainest() {
+  CompileOptions options;
   for (const Switch& each : switches()) each.set(options, false);
   return options;
 }
 
 struct Variation {
   std::string name;
-  BindOptions options;
+  CompileOptions options;
 };
 
 // As executors are by default, each switch off alone, and as much as possible computed again, all with poisoned memory;

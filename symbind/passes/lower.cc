@@ -1,0 +1,114 @@
+// The sequence of passes, each a file of its own:
+//
+//   infer             shapes and types of all tensors; those of the network are known when it is bound
+//   gradient          appends the backward part for the requested gradients
+//   recompute         what forward computed is computed a second time in backward instead of being kept
+//   place             the context of each node, and a copy where a tensor crosses contexts
+//   separate_outputs  every output and gradient is a tensor of its own
+//   fuse              several operators become one
+//   select            the first implementation of the device that accepts the node
+//   layout            preferred layouts, with reorders at the borders
+//   build_kernels     shapes, layouts and library primitives are resolved
+//   plan_memory       lifetimes become offsets in one arena per context
+//
+// How much memory a choice of the recompute pass needs is known only behind the last pass, so that the passes behind it
+// run once for every choice that is tried.
+#include "symbind/passes/lower.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "symbind/core/log.h"
+#include "symbind/passes/infer.h"
+#include "symbind/passes/passes.h"
+#include "symbind/passes/recompute.h"
+
+namespace symbind {
+namespace {
+
+std::vector<NodePtr> sources_of(const Graph& graph, const std::vector<NodeId>& nodes) {
+  std::vector<NodePtr> sources;
+  for (const NodeId node : nodes) sources.push_back(node == NodeId::none ? nullptr : graph.node(node).source);
+  return sources;
+}
+
+std::vector<TensorId> outside_tensors(const Graph& graph) {
+  std::vector<TensorId> outside;
+  for (const GraphNode& node : graph.nodes)
+    if (node.is_variable()) outside.push_back(node.first_output);
+  outside.insert(outside.end(), graph.outputs.begin(), graph.outputs.end());
+  return outside;
+}
+
+// From operators to kernels and addresses. Frugal: without what trades memory for time.
+Lowered lower_to_kernels(Graph graph, const LowerRequest& request, bool frugal = false) {
+  const CompileOptions& options = request.options;
+  place(graph, request.context, request.group2ctx);
+  separate_outputs(graph);
+  if (options.fuse && !request.monitored) fuse(graph, frugal);
+  select(graph);
+  if (options.layout && !request.monitored) layout(graph);
+  request.build_kernels(graph);
+
+  std::vector<TensorId> outside = outside_tensors(graph);
+  PerTensor<int> home(graph.tensors.size(), -1);
+  for (size_t i = 0; i < outside.size(); ++i) home[outside[i]] = static_cast<int>(i);
+  MemoryPlan memory = plan_memory(graph, home, options.share_memory && !request.monitored);
+  return {std::move(graph), std::move(memory), std::move(outside), {}, {}};
+}
+
+// Recomputes what the network asks for, and more until the plan meets the budget. How much a choice needs is estimated
+// at first; each time the wish is corrected by what the estimate was wrong before. A plan over the budget is first
+// lowered anew without what trades memory for time.
+Lowered lower_within_budget(const Graph& graph, const LowerRequest& request) {
+  const size_t budget = request.options.memory_budget;
+  const auto exceeds_budget = [&](const Lowered& plan) { return budget > 0 && plan.memory.total_bytes() > budget; };
+  const auto is_smaller = [](const Lowered& a, const Lowered& b) {
+    return a.memory.total_bytes() < b.memory.total_bytes();
+  };
+
+  const Recompute recompute(graph);
+  Recompute::Result result = recompute.as_asked();
+  Lowered best = lower_to_kernels(std::move(result.graph), request);
+  if (exceeds_budget(best)) {
+    Lowered frugal = lower_to_kernels(recompute.as_asked().graph, request, true);
+    if (is_smaller(frugal, best)) best = std::move(frugal);
+  }
+  auto needed = static_cast<double>(best.memory.total_bytes()), wish = static_cast<double>(result.bytes);
+  for (int attempt = 0; attempt < 6 && exceeds_budget(best); ++attempt) {
+    const size_t before = result.bytes;
+    wish = std::max(1.0, std::min(wish, static_cast<double>(result.bytes)) - (needed - static_cast<double>(budget)));
+    result = recompute.within(static_cast<size_t>(wish));
+    if (result.bytes == before) break;  // there is no other choice
+    Lowered other = lower_to_kernels(std::move(result.graph), request, true);
+    needed = static_cast<double>(other.memory.total_bytes());
+    if (is_smaller(other, best)) best = std::move(other);
+  }
+  if (exceeds_budget(best))
+    log_warning("[bind] the memory budget of ", budget, " bytes cannot be met: training needs ",
+                best.memory.total_bytes(), " bytes of working memory, the least that was found");
+  return best;
+}
+
+}  // namespace
+
+Lowered lower(const Graph& network, const LowerRequest& request) {
+  Graph graph = network;
+  graph.is_train = request.kind == PlanKind::training;
+  graph.objects = request.objects;
+  graph.output_contexts = request.output_contexts;
+
+  const bool has_backward = request.kind != PlanKind::inference && !request.gradients.empty();
+  if (!has_backward) return lower_to_kernels(std::move(graph), request);
+
+  const GradientPorts ports = add_gradient(graph, request.gradients);
+  infer(graph);
+  std::vector<NodePtr> out_grads = sources_of(graph, ports.out_grads), old_grads = sources_of(graph, ports.old_grads);
+  const bool may_recompute = request.options.recompute && !request.monitored;
+  Lowered lowered = may_recompute ? lower_within_budget(graph, request) : lower_to_kernels(std::move(graph), request);
+  lowered.out_grads = std::move(out_grads);
+  lowered.old_grads = std::move(old_grads);
+  return lowered;
+}
+
+}  // namespace symbind
