@@ -136,7 +136,7 @@ InitializerPtr mixed_from(const nb::dict& arguments, nb::handle keeper) {
   return std::make_shared<init::Mixed>(names_from(nb::object(arguments["patterns"])), initializers);
 }
 
-// The library's own, whatever stands in the registry under these names by now.
+// The library's own, whatever is in the registry under these names by now.
 InitializerPtr make_rule(const std::string& kind, const nb::dict& arguments, nb::handle keeper) {
   if (kind == "zero") return std::make_shared<init::Zero>();
   if (kind == "one") return std::make_shared<init::One>();

@@ -118,7 +118,7 @@ void change(Scheduler& self, Change apply) {
 
 using SchedulerClass = nb::class_<LRScheduler, PyScheduler>;
 
-// The properties of the kinds stand in the base class under private names; the Python classes show them as theirs.
+// The properties of the kinds are in the base class under private names; the Python classes show them as theirs.
 template <class Scheduler, class Options, class Value>
 void def_option(SchedulerClass& type, const char* name, Value Options::*option) {
   type.def_prop_rw(

@@ -302,7 +302,7 @@ nb::tuple reduce(nb::handle self) {
   return nb::make_tuple(restore, nb::make_tuple(self.type(), native_type, attributes, state));
 }
 
-// An attribute that lies in C++ for the classes there, and in the object itself for others.
+// An attribute that is in C++ for the classes there, and in the object itself for others.
 template <class Get, class Set>
 void def_attribute(nb::class_<EvalMetric, BareMetric>& type, const char* name, Get get_native, Set set_native) {
   type.def_prop_rw(

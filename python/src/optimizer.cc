@@ -19,7 +19,7 @@ namespace {
 
 // ---- The object ----------------------------------------------------------------------------------------------------
 
-// The library's own, whatever stands in the registry under these names by now.
+// The library's own, whatever is in the registry under these names by now.
 OptimizerPtr make_rule(const std::string& name, const OptimizerParams& params) {
   static const std::map<std::string, OptimizerPtr (*)(const OptimizerParams&)> makers{
       {"adadelta", make_adadelta}, {"adagrad", make_adagrad},

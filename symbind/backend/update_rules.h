@@ -1,6 +1,6 @@
 // The arithmetic of the update operators on single numbers, in MXNet's order, shared by all backends. A rule is called
 // with a weight, its gradient and its states, which it changes, and returns the new weight. C is the type it computes
-// in. (The steps of plain gradient descent stand in backend/sgd.h.)
+// in. (The steps of plain gradient descent are in backend/sgd.h.)
 #pragma once
 
 #include <cmath>

@@ -1,7 +1,7 @@
 // An array: shape, type and place. It is a handle: copying one shares the data, and a const one is a handle that stays
 // what it is, whose elements may be written. Elements are always dense and in
 // row-major order, so a view (reshape, at, slice on the first axis) is an offset into the same storage; anything else
-// is a copy. Arithmetic stands in exec/arithmetic.h, saving in files/params.h.
+// is a copy. Arithmetic is in exec/arithmetic.h, saving in files/params.h.
 #pragma once
 
 #include <concepts>

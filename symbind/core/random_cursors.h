@@ -1,4 +1,4 @@
-// Where the random state of every device stands, so that a run that is resumed draws what it would have drawn.
+// The position in the random numbers of every device, so that a run that is resumed draws what it would have drawn.
 #pragma once
 
 #include <map>

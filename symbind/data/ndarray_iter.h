@@ -3,7 +3,7 @@
 //     NDArrayIter train(images, labels, {.batch_size = 64, .shuffle = true});
 //     while (const auto batch = train.next()) …
 //
-// A batch whose rows follow each other in the array is a view of it; other batches are gathered. Samples lie along the
+// A batch whose rows follow each other in the array is a view of it; other batches are gathered. Samples are along the
 // first axis, whatever the layout says.
 #pragma once
 
@@ -74,7 +74,7 @@ class NDArrayIter : public DataIter {
   void begin_epoch() override;  // shuffles
   std::optional<DataBatch> next() override;
 
-  // next() in parts: iter_next steps to the next batch, the others describe the one it stands at.
+  // next() in parts: iter_next steps to the next batch, the others describe the one it is at.
   bool iter_next();
   std::vector<NDArray> getdata() const { return batch_of(data_, getindex()); }
   std::vector<NDArray> getlabel() const { return batch_of(label_, getindex()); }

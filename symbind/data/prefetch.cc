@@ -1,4 +1,4 @@
-// A worker is a thread and a bounded queue between it and the caller. Everything they share stands under one mutex, and
+// A worker is a thread and a bounded queue between it and the caller. Everything they share is under one mutex, and
 // one condition tells either side of any change. The iterator itself is touched by the worker while it makes a batch,
 // and by the caller only while the worker is paused and idle.
 #include "symbind/data/prefetch.h"
@@ -230,7 +230,7 @@ void PrefetchingIter::reset() {
     for (const auto& iter : iters_) iter->reset();
     describe();
   } catch (...) {
-    failure_ = std::current_exception();  // the iterators stand nobody knows where: next() fails until a reset succeeds
+    failure_ = std::current_exception();  // the iterators may be anywhere: next() fails until a reset succeeds
     throw;
   }
   started_ = false;

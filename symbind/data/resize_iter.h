@@ -8,7 +8,7 @@ namespace symbind {
 
 class ResizeIter : public DataIter {
  public:
-  // `size` batches an epoch. Without reset_internal, reset() goes on where the iterator under it stands. A referenced
+  // `size` batches an epoch. Without reset_internal, reset() goes on where the iterator under it is. A referenced
   // iterator must outlive this one.
   ResizeIter(std::shared_ptr<DataIter> data_iter, int64_t size, bool reset_internal = true);
   ResizeIter(DataIter& data_iter, int64_t size, bool reset_internal = true)

@@ -100,7 +100,7 @@ Index read_index_header(ByteReader& in, ArrayGeneration generation) {
   return index;
 }
 
-// Every value lies in [0, limit].
+// Every value is in [0, limit].
 std::vector<int64_t> read_index(ByteReader& in, const Index& index, int64_t limit) {
   const uint64_t offset = in.offset();
   auto values = read_elements(in, index.shape, index.dtype, index.shape_offset).to_vector<int64_t>();

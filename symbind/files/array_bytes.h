@@ -1,4 +1,4 @@
-// One array as bytes: what `.params` files hold one after another, and what stands inside a pickled array. All numbers
+// One array as bytes: what `.params` files hold one after another, and what is inside a pickled array. All numbers
 // are little-endian. A number (MXNet's "magic") says which of four generations follows:
 //
 //   none     u32 rank itself, u32 dims…, place, type, elements                            the first files
@@ -9,7 +9,7 @@
 //            [each index]
 //   V3       as V2, with NumPy's meaning of shapes: an array may have no axes
 //
-// A place is i32 device type, i32 device id; a type is i32; what stands in brackets is there for sparse arrays only. An
+// A place is i32 device type, i32 device id; a type is i32; what is in brackets is there for sparse arrays only. An
 // array without a rank (0, in V3 -1) is no array, and nothing follows.
 #pragma once
 

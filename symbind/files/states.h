@@ -65,7 +65,7 @@ struct ResumeState {
 };
 
 // A class instance found in a pickle (the optimizer itself, where it was dumped along), as far as it is plain data.
-// What stands inside a field follows it under dotted names: "lr_mult.fc1_weight", "_index_update_count.0", and for an
+// What is inside a field follows it under dotted names: "lr_mult.fc1_weight", "_index_update_count.0", and for an
 // object "lr_scheduler" (its class, as text: "mxnet.lr_scheduler.FactorScheduler"), "lr_scheduler.factor"; a list
 // "a.step" is the text "list", "a.step.0", …. Written, an optimizer gets what MXNet's cannot do without (update counts
 // from the resume state, empty multipliers) where it is not among the fields.

@@ -132,7 +132,7 @@ class Writer {
   std::string text_;
 };
 
-// Collects records from the parser's events by the path of keys they stand under. Anything at an unknown path is
+// Collects records from the parser's events by the path of keys they are under. Anything at an unknown path is
 // skipped.
 class Reader : public nlohmann::json_sax<nlohmann::json> {
  public:

@@ -1,6 +1,6 @@
 // What an operator is: parameters, names, inference, gradient. One OpDef per operator, in one registry. Everything else
 // about an operator (its C++ builder, its Python function, JSON attributes, argument checks, its reference page) is
-// made from the OpDef; how it runs stands in backend/.
+// made from the OpDef; how it runs is in backend/.
 #pragma once
 
 #include <functional>
@@ -151,7 +151,7 @@ class OpDef {
   std::function<std::shared_ptr<void>(const void*)> copy_params;
   std::function<Names(const void* params)> inputs;  // without auxiliary states
   std::function<Names(const void* params)> aux;     // inputs the operator itself updates; they follow the others
-  // Inputs that the operator updates as well, though they stand between others (the momenta of multi_sgd_mom_update).
+  // Inputs that the operator updates as well, though they are between others (the momenta of multi_sgd_mom_update).
   std::function<bool(const void* params, size_t input)> also_updates;
   std::function<Names(const void* params)> outputs;  // hidden ones included
   std::function<int(const void* params)> visible_outputs;

@@ -155,7 +155,7 @@ std::optional<std::string> Symbol::attr(const std::string& key) const {
   const Attributes& attributes = outputs_[0].node->attributes;
   const auto found = attributes.find(key);
   if (found != attributes.end()) return found->second;
-  // AttrScope hides whatever it is given, so a plain name finds what stands between underscores.
+  // AttrScope hides whatever it is given, so a plain name finds what is between underscores.
   const std::string* hidden = find_attribute(attributes, key);
   return hidden ? std::optional(*hidden) : std::nullopt;
 }

@@ -37,7 +37,7 @@ void infer_joined(Shapes& s, int64_t dim, size_t first, Inferred<Shape> whole) {
 }
 
 // Where parts that are joined along an axis begin in the whole, in elements; empty unless each is one piece of it, that
-// is, nothing but extents of 1 stands before the axis.
+// is, nothing but extents of 1 is before the axis.
 std::vector<int64_t> neighbours_along(int64_t dim, const Shape& whole, std::span<const Shape> parts) {
   const int axis = whole.axis(dim, "neighbours along");
   std::vector<int64_t> begins;

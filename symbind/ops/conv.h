@@ -44,7 +44,7 @@ bool channels_behind(const std::optional<std::string>& layout);
 // The largest number a window parameter may hold: sums and products of two of them stay far from overflow.
 inline constexpr int64_t largest_window = int64_t{1} << 30;
 
-// Everything about a convolution of known arrays as numbers, always with three spatial axes (missing ones stand first
+// Everything about a convolution of known arrays as numbers, always with three spatial axes (missing ones are first
 // and have extent 1, stride 1, no padding).
 struct ConvolutionSize {
   int64_t batch, channels, filters, groups;

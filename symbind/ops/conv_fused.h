@@ -22,7 +22,7 @@ struct ConvolutionFused : Convolution {
 };
 inline constexpr Builder<ConvolutionFused> convolution_fused;
 
-// Where its inputs stand; -1 where there is none. The four of a norm are gamma, beta, moving_mean, moving_var.
+// Where its inputs are; -1 where there is none. The four of a norm are gamma, beta, moving_mean, moving_var.
 struct ConvolutionFusedInputs {
   int bias = -1, norm_before = -1, norm = -1, sum = -1;
 };

@@ -1,4 +1,4 @@
-// Arrays from nothing. The array functions zeros() and ones() stand in core/ndarray.h; these are the operators.
+// Arrays from nothing. The array functions zeros() and ones() are in core/ndarray.h; these are the operators.
 #pragma once
 
 #include "symbind/graph/builder.h"

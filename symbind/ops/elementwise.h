@@ -1,6 +1,6 @@
 // Functions of one or two arrays, element by element. The operator's name is part of its type: Unary<"relu"> has no
 // parameters but its name. The functions of one argument are templates bound to symbols and arrays, so that exp, log,
-// sqrt and tanh stand beside those of <cmath> without a quarrel.
+// sqrt and tanh do not conflict with those of <cmath>.
 #pragma once
 
 #include <concepts>
@@ -45,7 +45,7 @@ template <SymbolOrArray T> T sqrt(const T& x, const std::string& name = "") { re
 template <SymbolOrArray T> T identity(const T& x, const std::string& name = "") { return unary<"_copy">(x, name); }
 // The values, but no gradient flows back through them.
 template <SymbolOrArray T> T stop_gradient(const T& x, const std::string& name = "") { return unary<"BlockGrad">(x, name); }
-// The values as a loss: their own gradient is one. (MakeLoss, with its scale and normalization, stands in ops/loss.h.)
+// The values as a loss: their own gradient is one. (MakeLoss, with its scale and normalization, is in ops/loss.h.)
 template <SymbolOrArray T> T as_loss(const T& x, const std::string& name = "") { return unary<"make_loss">(x, name); }
 template <SymbolOrArray T> T zeros_like(const T& x, const std::string& name = "") { return unary<"zeros_like">(x, name); }
 template <SymbolOrArray T> T ones_like(const T& x, const std::string& name = "") { return unary<"ones_like">(x, name); }

@@ -109,7 +109,7 @@ inline constexpr Builder<SamplePoisson> sample_poisson;
 inline constexpr Builder<SampleNegativeBinomial> sample_negative_binomial;
 inline constexpr Builder<SampleGeneralizedNegativeBinomial> sample_generalized_negative_binomial;
 
-// Places along the last axis of data, drawn with the probabilities that stand there; with get_prob their logarithms
+// Places along the last axis of data, drawn with the probabilities that are there; with get_prob their logarithms
 // too.
 struct SampleMultinomial {
   Tuple shape = {};

@@ -1,4 +1,4 @@
-// Sums, means, extremes and products over axes, and where extremes stand.
+// Sums, means, extremes and products over axes, and where extremes are.
 #pragma once
 
 #include "symbind/core/fixed_string.h"

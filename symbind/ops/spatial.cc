@@ -126,7 +126,7 @@ OpDef define(Op<SpatialTransformer> op) {
       });
 }
 
-// Not made of the others' gradients: between them stands a grid, too fine for half precision.
+// Not made of the others' gradients: between them is a grid, too fine for half precision.
 OpDef define(Op<SpatialTransformerGrad> op) {
   return transformer_fields(op)
       .inputs({"out_grad", "data", "loc"})

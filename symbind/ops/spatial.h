@@ -1,5 +1,5 @@
-// Images read at places a network has computed: grids of places, and what stands there. And images compared with what
-// stands around each place of another.
+// Images read at places a network has computed: grids of places, and what is there. And images compared with what
+// is around each place of another.
 #pragma once
 
 #include "symbind/graph/builder.h"

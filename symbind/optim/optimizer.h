@@ -125,7 +125,7 @@ class Optimizer {
   LRSchedulerPtr lr_scheduler;
   bool multi_precision = false;
 
-  // Arguments that only this kind has, "momentum" say, as they stand.
+  // Arguments that only this kind has, "momentum" say, as they are.
   std::vector<std::string> argument_names() const;
   OptimizerValue argument(const std::string& name) const;  // a missing bound is "None"
   void set_argument(const std::string& name, const OptimizerValue& value);

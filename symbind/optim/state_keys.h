@@ -1,4 +1,4 @@
-// Under which keys states stand. A store that updates knows parameters by name; updates outside it number them, and
+// Under which keys states are. A store that updates knows parameters by name; updates outside it number them, and
 // every device has its own: parameter i on device d of n is number i·n + d. A file may come from either, and from
 // another number of devices.
 #pragma once

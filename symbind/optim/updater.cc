@@ -73,7 +73,7 @@ StateTree& Updater::state_of(const ParamKey& key, const NDArray& weight) {
   const auto found = states_.find(key);
   if (found == states_.end())
     return states_.emplace(key, optimizer_->create_state_multi_precision(key, weight)).first->second;
-  // Loaded states lie where they were read.
+  // Loaded states are where they were read.
   if (!is_in(found->second, weight.context())) found->second = tree_in(found->second, weight.context());
   return found->second;
 }

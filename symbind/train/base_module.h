@@ -161,7 +161,7 @@ class BaseModule {
   virtual void backward(const std::vector<NDArray>& out_grads = {}) = 0;
   virtual void update() = 0;
   virtual std::vector<NDArray> get_outputs() = 0;  // of the whole batch
-  // The axis of an output along which its samples lie; -1: none.
+  // The axis of an output along which its samples are; -1: none.
   virtual int output_batch_axis(size_t /*output*/) const { return 0; }
   virtual std::vector<NDArray> get_input_grads() = 0;
   virtual void update_metric(EvalMetric& metric, const std::vector<NDArray>& labels, bool pre_sliced = false) = 0;

@@ -212,7 +212,7 @@ class Load final : public Initializer {
   bool verbose_;
 };
 
-// The initializer that stands with the first regular expression the name begins with.
+// The initializer that is with the first regular expression the name begins with.
 class Mixed final : public Initializer {
  public:
   Mixed(const std::vector<std::string>& patterns, const std::vector<InitializerPtr>& initializers);

@@ -30,7 +30,7 @@ constexpr bool is_nan(T value) {
     return value != value;
 }
 
-// An array as rows along one axis: element k of row (outer, inner) stands at (outer * extent + k) * inner_size + inner.
+// An array as rows along one axis: element k of row (outer, inner) is at (outer * extent + k) * inner_size + inner.
 struct Rows {
   int64_t outer_size, extent, inner_size;
   int64_t count() const { return outer_size * inner_size; }

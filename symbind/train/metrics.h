@@ -1,5 +1,5 @@
 // The metrics there are, with MXNet 1.9.1's arithmetic. Each looks at pairs of a label and a prediction, on host copies
-// where the arrays are elsewhere. Names and arguments for EvalMetric::create stand beside the classes.
+// where the arrays are elsewhere. Names and arguments for EvalMetric::create are beside the classes.
 #pragma once
 
 #include <array>

@@ -36,7 +36,7 @@ std::string shortest(Number value) {
   return text;
 }
 
-// A single number stands without brackets.
+// A single number is without brackets.
 std::string text_of(const NDArray& value) {
   if (value.size() != 1 || value.rank() > 1) return values_text(value);
   if (!is_floating(value.dtype())) return std::to_string(value.to_vector<int64_t>()[0]);

@@ -9,7 +9,7 @@
 namespace symbind::init {
 namespace {
 
-// What stands before "_weight" and "_bias" for each gate, in the order of the vector.
+// What is before "_weight" and "_bias" for each gate, in the order of the vector.
 std::vector<std::string> gates_of(const std::string& mode) {
   if (mode == "lstm") return {"_i", "_f", "_c", "_o"};
   if (mode == "gru") return {"_r", "_z", "_o"};

@@ -111,7 +111,7 @@ void expect_close(const std::vector<Values>& actual, const std::vector<Values>& 
 
 bool has_channels(const Shape& shape) { return shape.rank() >= 3 && shape.rank() <= 5; }
 
-// Plain, then in the layouts the implementation likes when its inputs lie in each of them.
+// Plain, then in the layouts the implementation likes when its inputs are in each of them.
 void compare(const TestNode& node, const std::string& what, float tolerance = 2e-5f,
              const std::string& name = "onednn") {
   const Implementation* tested = implementation(node.op, name);

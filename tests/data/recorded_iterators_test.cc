@@ -43,7 +43,7 @@ void expect_arrays(const std::vector<NDArray>& actual, const json& expected) {
   for (size_t i = 0; i < actual.size(); ++i) EXPECT_EQ(actual[i].to_vector<double>(), expected[i].get<Values>());
 }
 
-// MXNet calls the samples that rolled over padding of the batch they stand at the front of; ours are none.
+// MXNet calls the samples that rolled over padding of the batch they are at the front of; ours are none.
 void expect_next(DataIter& iter, const json& expected, bool rolls_over) {
   const auto batch = iter.next();
   ASSERT_TRUE(batch) << "the epoch ends before " << expected;

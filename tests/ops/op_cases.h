@@ -1,4 +1,4 @@
-// The cases of op_cases_test.cc that stand in files of their own.
+// The cases of op_cases_test.cc that are in files of their own.
 #pragma once
 
 #include <functional>

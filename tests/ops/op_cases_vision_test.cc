@@ -71,7 +71,7 @@ void add_places(std::vector<OpCase>& cases) {
                    .op = "BilinearSampler",
                    .inputs = {{"data", {1, 2, 4, 4}}, {"grid", {1, 2, 3, 2}, 1.1, 1.6}},
                    .slack = 4});
-  // Every place lies between the same two columns and rows.
+  // Every place is between the same two columns and rows.
   cases.push_back(
       {.name = "SpatialTransformer",
        .op = "SpatialTransformer",

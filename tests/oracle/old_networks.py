@@ -79,7 +79,7 @@ def one(op, attributes, inputs=1, version=None, key="param"):
 
 
 CASES = {
-    # where attributes stand, and how outputs are referred to
+    # where attributes are, and how outputs are referred to
     "param_two_numbers": mlp("param", 2),
     "attr_two_numbers": mlp("attr", 2),
     "attr_three_numbers": mlp("attr", 3, 904),

@@ -1,4 +1,4 @@
-// Makes networks up, operator by operator: each reads values that are there and becomes one itself. Layers stand in
+// Makes networks up, operator by operator: each reads values that are there and becomes one itself. Layers are in
 // random_layers.cc, what combines and rearranges arrays in random_arrays.cc, the whole in random_graph.cc.
 #pragma once
 

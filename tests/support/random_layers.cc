@@ -137,7 +137,7 @@ RandomGraphGenerator::Made RandomGraphGenerator::pool(const Value& x) {
   params.kernel = Tuple(axes, kernel);
   params.stride = Tuple(axes, between(1, 2));
   if (chance(0.5)) params.pad = Tuple(axes, 1);
-  // Otherwise a window may lie wholly beside the image: the maximum of nothing.
+  // Otherwise a window may be wholly beside the image: the maximum of nothing.
   if ((kernel == 3 || params.pad.empty()) && *std::min_element(x.shape.begin() + 2, x.shape.end()) >= kernel &&
       chance(0.3))
     params.pooling_convention = "full";

@@ -48,7 +48,7 @@ TestNode<Value> make_test_node(const P& params, const std::vector<Shape>& shapes
   return node;
 }
 
-// Where element i of a plain array lies in the tensor's layout.
+// Where element i of a plain array is in the tensor's layout.
 inline size_t place_of(const Tensor& tensor, size_t i) {
   if (tensor.layout == Layout::plain) return i;
   const auto channels = static_cast<size_t>(tensor.shape[1]);

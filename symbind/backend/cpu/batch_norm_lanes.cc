@@ -1,4 +1,4 @@
-// BatchNorm of float32 arrays whose channels lie side by side (blocked or channels-last), alone and with ReLU. A thread
+// BatchNorm of float32 arrays whose channels are side by side (blocked or channels-last), alone and with ReLU. A thread
 // takes a slab of channels through all its passes, so that the second finds in the cache what the first has read.
 //
 // Every function and lambda here is inlined into the loop that is compiled for the processor at hand: left alone, a
@@ -69,7 +69,7 @@ template <class Some>
             const Vector away = Some::at(first + r * slab.row_step, k) - sum[k];
             square[k] += away * away;
           }
-        // Two parts with their own means make one: what lies between the means is added.
+        // Two parts with their own means make one: the distance of the means is added.
         const auto more = static_cast<double>(rows), all = count + more;
         float own_mean[Some::channels], own_square[Some::channels];
         for (int k = 0; k < columns; ++k) {
@@ -250,7 +250,7 @@ template <bool relu, class Some>
       });
 }
 
-// Where the inputs of the two gradients stand.
+// Where the inputs of the two gradients are.
 struct GradientInputs {
   int beta = -1, mean, deviation, sum = -1;
 };

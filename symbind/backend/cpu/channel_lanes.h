@@ -1,4 +1,4 @@
-// An array of activations seen as rows of channels that lie side by side: blocked layouts (16 or 8 channels a row) and
+// An array of activations seen as rows of channels that are side by side: blocked layouts (16 or 8 channels a row) and
 // channels-last ones (all channels a row). Loops over BatchNorm's and similar operators' channels become vector
 // instructions this way, and a slab of a few channels stays in the cache between two passes over it.
 #pragma once
@@ -45,7 +45,7 @@ struct Slab {
 // The slabs of an array; every element is in exactly one.
 class Slabs {
  public:
-  // `outer` images of `channels` channels with `inner` positions each. Channels lie in blocks of `block`, or, with a
+  // `outer` images of `channels` channels with `inner` positions each. Channels are in blocks of `block`, or, with a
   // block of 1, last.
   Slabs(int64_t outer, int64_t channels, int64_t inner, int64_t block);
   int64_t count() const { return count_; }

@@ -1,4 +1,4 @@
-// How arrays lie in the one that joins them along an axis, and which operators join or split so.
+// How arrays are in the one that joins them along an axis, and which operators join or split so.
 #pragma once
 
 #include <optional>
@@ -27,14 +27,14 @@ struct JointArrays {
 struct JoiningOperator {
   const OpDef* op;
   JointArrays (*arrays)(const NodeView& node);
-  bool any_layout = false;  // may all arrays lie in another layout than the plain one?
+  bool any_layout = false;  // may all arrays be in another layout than the plain one?
 };
 // Output 0 is the first inputs joined.
 std::vector<JoiningOperator> joining_operators();
 // The outputs, of which some may be missing, are the parts of input 0.
 std::vector<JoiningOperator> splitting_operators();
 
-// Along channels the parts may lie in any layout they share, if that has whole blocks of each part. `asked` are the
+// Along channels the parts may be in any layout they share, if that has whole blocks of each part. `asked` are the
 // inputs that are read.
 std::optional<LayoutWish> wish_along_channels(const NodeView& node, const JointArrays& arrays,
                                               std::span<const Tensor> asked);

@@ -47,13 +47,13 @@ Tap tap_at(const ConvolutionSize& size, int64_t k) {
 }
 
 // Calls visit(first position in the chunk, index of the element it sees, how many, index step) for each run of output
-// positions of the rows [begin, end) whose element lies inside the input. Indices are those of one group's channels.
+// positions of the rows [begin, end) whose element is inside the input. Indices are those of one group's channels.
 template <class Visit>
 void each_run(const ConvolutionSize& size, const Tap& tap, int64_t begin, int64_t end, Visit visit) {
   const int64_t step = size.channels_last ? size.channels : 1;
   const int64_t start = size.channels_last ? tap.channel : tap.channel * size.in_size();
   const int64_t stride = size.stride[2], shift = tap.offset[2];
-  // shift + stride · w lies in [0, in) for w in [first, last).
+  // shift + stride · w is in [0, in) for w in [first, last).
   const int64_t first = shift < 0 ? (-shift + stride - 1) / stride : 0;
   const int64_t last = shift >= size.in[2] ? 0 : std::min(size.out[2], (size.in[2] - 1 - shift) / stride + 1);
   if (first >= last) return;

@@ -1,4 +1,4 @@
-// Arrays of one element type as another (the rules stand in backend/convert.h).
+// Arrays of one element type as another (the rules are in backend/convert.h).
 #pragma once
 
 #include <cstdint>

@@ -92,7 +92,7 @@ std::unique_ptr<Kernel> build_prelu(const NodeView& node) {
   });
 }
 
-// Each row's part of gamma's gradient stands in spare memory until all are summed, in order.
+// Each row's part of gamma's gradient is in spare memory until all are summed, in order.
 std::unique_ptr<Kernel> build_prelu_grad(const NodeView& node) {
   const Channels channels(node.inputs[1].shape, node.inputs[2].shape);
   const int64_t rows = channels.outer * channels.count;

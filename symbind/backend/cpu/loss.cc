@@ -17,7 +17,7 @@ namespace {
 
 // ---- SoftmaxOutput --------------------------------------------------------------------------------------------------
 
-// Softmax of `classes` numbers that lie `step` apart. y may be x.
+// Softmax of `classes` numbers that are `step` apart. y may be x.
 template <class T>
 void softmax_row(const T* x, T* y, int64_t classes, int64_t step) {
   using C = compute_type<T>;
@@ -31,7 +31,7 @@ void softmax_row(const T* x, T* y, int64_t classes, int64_t step) {
     y[k * step] = static_cast<T>(vector_math::exp(static_cast<C>(static_cast<C>(x[k * step]) - most)) * scale);
 }
 
-// The same where numbers lie side by side: each is raised to a power once, and kept unrounded in `powers`.
+// The same where numbers are side by side: each is raised to a power once, and kept unrounded in `powers`.
 template <class T>
 void softmax_row(const T* x, T* y, int64_t classes, compute_type<T>* powers) {
   using C = compute_type<T>;
@@ -124,7 +124,7 @@ std::unique_ptr<Kernel> build_softmax_grad(const NodeView& node) {
 
 // ---- Regression and MakeLoss ----------------------------------------------------------------------------------------
 
-// The error of each element: its difference to the label, or on which side of it it lies.
+// The error of each element: its difference to the label, or on which side of it it is.
 template <class G, class C>
 C error_of(C y, C label) {
   if constexpr (std::is_same_v<G, MAERegressionOutputGrad>)

@@ -1,4 +1,4 @@
-// Kernels that apply a function of numbers (backend/pointwise.h) to the elements of arrays that lie alike in memory.
+// Kernels that apply a function of numbers (backend/pointwise.h) to the elements of arrays that are alike in memory.
 // All that is compiled per function is its loop; a Loop holds it with its type forgotten, and map.cc does the rest.
 #pragma once
 

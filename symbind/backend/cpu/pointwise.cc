@@ -37,7 +37,7 @@ std::string refuse(const NodeView& node) {
   return "";
 }
 
-// An instruction with its registers turned into places: inputs are read where they lie, values in between stand in
+// An instruction with its registers turned into places: inputs are read where they are, values in between are in
 // blocks.
 struct Step {
   MapLoop loop;

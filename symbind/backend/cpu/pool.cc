@@ -18,7 +18,7 @@ PoolKind kind_of(const Pooling& params) {
   return params.pool_type == "sum" ? PoolKind::sum : PoolKind::lp;
 }
 
-// The part of one window that lies inside the input, and how many elements a mean divides by.
+// The part of one window that is inside the input, and how many elements a mean divides by.
 struct Window {
   std::array<int64_t, 3> begin, end;
   int64_t divisor = 1;

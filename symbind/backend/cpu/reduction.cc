@@ -153,7 +153,7 @@ void finish(const C* sums, T* out, int64_t results, int64_t divisor) {
   });
 }
 
-// Where things stand in scratch: the widened input, the stages' results in turn, the segments' sums.
+// Where things are in scratch: the widened input, the stages' results in turn, the segments' sums.
 template <class C>
 struct Workspace {
   int64_t widened = 0, results = 0, partial = 0;

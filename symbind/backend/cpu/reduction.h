@@ -18,7 +18,7 @@ std::vector<ReducedAxis> reduced_one_by_one(const Shape& shape, const std::vecto
 
 enum class Reduction { sum, mean };
 
-// A kernel that reduces input 0 over the axes marked in `reduced` into output 0, whose elements stand in the order of
+// A kernel that reduces input 0 over the axes marked in `reduced` into output 0, whose elements are in the order of
 // the axes that are left.
 std::unique_ptr<Kernel> build_reduction(const NodeView& node, const std::vector<bool>& reduced, Reduction reduction);
 

@@ -20,7 +20,7 @@ struct Window {
 // Cells along one axis of a region.
 template <class C>
 struct Cells {
-  int64_t start;  // the region's first element, which may lie outside of the image
+  int64_t start;  // the region's first element, which may be outside of the image
   C length;       // of a cell
 
   Cells(C first, C last, C scale, int64_t count) {
@@ -39,7 +39,7 @@ struct Cells {
   }
 };
 
-// The number of the image a region stands in; -1: there is none.
+// The number of the image a region is in; -1: there is none.
 template <class C>
 int64_t image_of(C number, int64_t images) {
   return number >= 0 && number < static_cast<C>(images) ? static_cast<int64_t>(number) : -1;

@@ -20,7 +20,7 @@ struct SoftmaxSetting {
 
 template <class T>
 struct SoftmaxKernels {
-  // `rows` rows of `length` numbers, one behind the other.
+  // `rows` rows of `length` numbers, one after the other.
   void (*rows)(const T* x, T* y, int64_t rows, int64_t length, const SoftmaxSetting& setting);
   void (*rows_grad)(const T* dy, const T* y, T* dx, int64_t rows, int64_t length, const SoftmaxSetting& setting);
   // `columns` adjacent columns of `length` numbers that are `step` apart.
@@ -38,7 +38,7 @@ struct L2Kernels {
   void (*columns_grad)(const T* dy, const T* x, T* dx, int64_t columns, int64_t length, int64_t step, double eps);
 };
 
-// Rows of `length` numbers, one behind the other. With `channels` row r has the scale r % channels, without it (0)
+// Rows of `length` numbers, one after the other. With `channels` row r has the scale r % channels, without it (0)
 // every column has one.
 struct NormSize {
   int64_t length, channels;

@@ -17,7 +17,7 @@
 namespace symbind::cpu_backend {
 namespace {
 
-// Where the rows of `shape` lie, and the lengths of its sequences.
+// Where the rows of `shape` are, and the lengths of its sequences.
 class Sequences {
  public:
   Sequences(const NodeView& node, const Shape& shape, int64_t axis, int lengths_input)
@@ -39,7 +39,7 @@ class Sequences {
     return (time_first_ ? step * batch_ + sequence : sequence * steps_ + step) * row_;
   }
 
-  // The lengths, in scratch; every one lies in [least, most].
+  // The lengths, in scratch; every one is in [least, most].
   const int64_t* read(const Args& args, int64_t least, int64_t most) const {
     auto* const lengths = static_cast<int64_t*>(args.scratch);
     if (lengths_input_ < 0)

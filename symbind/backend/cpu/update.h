@@ -69,7 +69,7 @@ UpdateLoop update_loop_for(DType weight, MakeRule make_rule) {
   return update_loop<states, float>(make_rule(std::type_identity<float>{}));
 }
 
-// One weight among those a kernel updates: the arrays stand at inputs[first_input] (weight, grad, states, and the
+// One weight among those a kernel updates: the arrays are at inputs[first_input] (weight, grad, states, and the
 // weight's float32 copy where `master`), and the result goes to an output.
 struct UpdatePart {
   UpdateLoop loop;

@@ -26,7 +26,7 @@ constexpr int64_t chunk_bytes = 4 << 20;      // transformed tiles of which the 
 constexpr int64_t own_sums_bytes = 24 << 20;  // for which each thread may have sums of its own
 constexpr int64_t few_tiles = 160;            // the kernels outweigh their data
 constexpr int64_t fewest_tiles = 8;           // for which it is worth transforming the kernels
-constexpr int64_t fewest_outputs = 8;         // of a tile that must lie inside the image, on average
+constexpr int64_t fewest_outputs = 8;         // of a tile that must be inside the image, on average
 constexpr int64_t thread_products = 1 << 18;
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }

@@ -27,7 +27,7 @@ inline constexpr int64_t window = 6;     // inputs along an edge of what a tile 
 inline constexpr int64_t products = 36;  // numbers of a transformed tile, called frequencies below
 inline constexpr int64_t padding = 16;   // floats between frequencies, so that their cache lines do not collide
 
-// Where the elements of an array (images, channels, height, width) lie: channel c at (c / block) · block_stride +
+// Where the elements of an array (images, channels, height, width) are: channel c at (c / block) · block_stride +
 // (c % block) · lane.
 struct Lie {
   int64_t height, width;
@@ -54,8 +54,8 @@ struct TransformedTiles {
   int64_t elements() const { return products * frequency_stride(); }
 };
 
-// How transformed kernels, or their gradient, lie: panels of two vectors of filters (the last may be one); in each
-// frequency after frequency, channel after channel.
+// The order of transformed kernels, and of their gradient: panels of two vectors of filters (the last may be one); in
+// each frequency after frequency, channel after channel.
 struct Panels {
   int64_t channels, filters, width;
 
@@ -66,7 +66,7 @@ struct Panels {
   int64_t panel_elements() const { return products * frequency_stride(); }
 };
 
-// Where weight (filter, channel, y, x) lies. `flipped`: y and x are read backwards, for the data's gradient.
+// Where weight (filter, channel, y, x) is. `flipped`: y and x are read backwards, for the data's gradient.
 struct WeightLie {
   int64_t filter, channel, y, x;
   bool flipped;
@@ -75,7 +75,7 @@ struct WeightLie {
 // What happens to an output before it is stored.
 struct Finish {
   const float* bias;   // may be null
-  const float* added;  // an array that lies as the output does, and may be the output; may be null
+  const float* added;  // an array with the layout of the output, which may be the output itself; may be null
   bool relu;
 };
 

@@ -1,6 +1,6 @@
 // The kernels of Winograd convolution as templates over the vector's width. Included by one source for each instruction
 // set, which compiles everything here for it: so nothing but templates over the width, and nothing from the standard
-// library, may stand here.
+// library, may be here.
 #pragma once
 
 #include "symbind/backend/cpu/winograd.h"
@@ -115,7 +115,7 @@ template <int W, int In, int Out, class Line, class Element, class Result>
 // A square of Edge × Edge positions of an image that may reach over its edges.
 template <int W, int Edge>
 struct Square {
-  int64_t offset;                    // of its corner, which may lie outside the image
+  int64_t offset;                    // of its corner, which may be outside the image
   int64_t top, bottom, left, right;  // the part inside
 
   Square(const Lie& lie, const Tiles& tiles, int64_t number, int64_t pad_y, int64_t pad_x) {
@@ -193,7 +193,7 @@ void transform_grad(const float* grad, const Lie& lie, const Tiles& tiles, int64
                            end, to);
 }
 
-// The outputs of a tile from its sums, which lie `stride` apart.
+// The outputs of a tile from its sums, which are `stride` apart.
 template <int W>
 [[gnu::always_inline]] inline void finish_tile(const float* sums, int64_t stride, const Square<W, tile>& square,
                                                int64_t channel, const Finish& finish, float* output, const Lie& lie) {

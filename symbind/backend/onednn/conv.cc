@@ -23,7 +23,7 @@ constexpr int64_t few_channels = 4;  // so many a first layer reads plain
 // wanted all blocked, all channels-last or all plain, but that a first layer takes its few channels plain and gives
 // blocks (forward and for the weight's gradient): for other mixtures oneDNN has only its reference loops.
 struct Problem {
-  Desc given_data, given_output;  // as they lie
+  Desc given_data, given_output;  // as they are
   Desc data, weight, bias, output;
   Dims stride, dilate, pad;
   int64_t products;
@@ -134,7 +134,7 @@ dnnl::convolution_forward::primitive_desc forward_descriptor(const Problem& prob
 // What follows the products, as oneDNN's post-operations.
 struct After {
   bool sum = false;
-  bool sum_is_spent = false;  // it lies where the result goes
+  bool sum_is_spent = false;  // it is where the result goes
   std::optional<Eltwise> activation;
 
   dnnl::post_ops post_ops(const Desc& output) const {
@@ -146,7 +146,7 @@ struct After {
   }
 };
 
-// The bytes of the sum are moved to the result's place, unless they lie there.
+// The bytes of the sum are moved to the result's place, unless they are there.
 void place_sum(const Args& args, size_t sum, size_t bytes) {
   const auto* from = args.in<std::byte>(sum);
   auto* to = args.out<std::byte>();
@@ -482,7 +482,7 @@ Problem optimised_problem(const NodeView& node) {
   return quality == Quality::reference || quality_of(p, other) == Quality::direct ? other : given;
 }
 
-// In types other than float32 oneDNN leaves parts of a kernel's gradient as they were: rows that lie beside the data
+// In types other than float32 oneDNN leaves parts of a kernel's gradient as they were: rows that are beside the data
 // wherever the kernel is put, and in three dimensions more where no place has the whole depth of the kernel inside.
 bool has_unwritten_rows(const Convolution& p, const Shape& data, const Shape& output) {
   for (size_t i = 0; i < p.kernel.size(); ++i) {

@@ -23,14 +23,14 @@ dnnl::memory::data_type type_of(DType dtype);
 // The reason why oneDNN cannot take these arrays: an element type, no elements at all. Empty when it can.
 std::string refuse_arrays(const NodeView& node);
 
-// A dense array whose axes lie in memory in the order given, the last one fastest.
+// A dense array whose axes are in memory in the order given, the last one fastest.
 Desc dense(const Dims& dims, DType dtype, std::span<const int> order);
 Desc dense(const Dims& dims, DType dtype);  // row-major
 
 // The logical dimensions of an array of activations: (batch, channels, space…). `channels_behind`: its shape itself
 // names the channels last.
 Dims activation_dims(const Tensor& tensor, bool channels_behind);
-// It described by these, however it lies.
+// An array described by these, whatever its order.
 Desc activations(const Tensor& tensor, bool channels_behind);
 Desc with_channels_last(const Dims& dims, DType dtype);
 // As (batch, channels / block, space…, block); the block divides the channels.

@@ -1,5 +1,5 @@
 // Matrix products by oneDNN: dot, batch_dot, and FullyConnected with its bias and activation in the same pass. All
-// matrices are given as they lie, transposed ones by their strides: packing the weight beforehand, or the inner_product
+// matrices are given as they are, transposed ones by their strides: packing the weight beforehand, or the inner_product
 // primitive with its own weight order, is a few percent faster by itself but not with the reorder it needs at every
 // run.
 #include <algorithm>

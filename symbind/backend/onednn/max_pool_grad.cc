@@ -12,7 +12,7 @@ struct Range {
   int64_t begin, end;
 };
 
-// What lies inside the input of the window at `position` along an axis.
+// What is inside the input of the window at `position` along an axis.
 Range window_along(const PoolingSize& size, size_t axis, int64_t position) {
   const int64_t start = position * size.stride[axis] - size.pad[axis];
   return {std::max<int64_t>(start, 0), std::min(start + size.kernel[axis], size.in[axis])};
@@ -38,7 +38,7 @@ void each_position(const PoolingSize& size, Range depth, Range height, Range wid
       for (int64_t w = width.begin; w < width.end; ++w) visit((d * size.in[1] + h) * size.in[2] + w);
 }
 
-// The loops below go along channels, which lie side by side, so that they become vector instructions. A window that
+// The loops below go along channels, which are side by side, so that they become vector instructions. A window that
 // starts with NaN has NaN as its maximum.
 
 // Windows of two by two that touch every element exactly once, the common case: one pass without branches.
