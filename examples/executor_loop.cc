@@ -11,10 +11,8 @@ int main() {
   net = fully_connected(net, {.num_hidden = 2}, "fc2");
   net = softmax_output(net, {}, "softmax");
 
-  // Every other shape follows from that of the data. The data and the labels need no gradient.
-  const std::map<std::string, std::string> grad_req{
-      {"fc1_weight", "write"}, {"fc1_bias", "write"}, {"fc2_weight", "write"}, {"fc2_bias", "write"}};
-  ExecutorPtr executor = simple_bind(net, cpu(), {{"data", {100, 2}}}, {.grad_req = grad_req});
+  // Every other shape follows from that of the data.
+  ExecutorPtr executor = simple_bind(net, cpu(), {{"data", {100, 2}}}, {.grad_req = "parameters"});
 
   seed(1);
   const init::Xavier xavier;

@@ -104,7 +104,7 @@ ExecutorPtr Bind::operator()(const Symbol& symbol, Context context, const Arrays
   made.args = args.resolve(made.arg_names, "args", false);
   made.aux = options.aux_states.resolve(made.aux_names, "aux_states", made.aux_names.empty());
   made.grads = options.args_grad.resolve(made.arg_names, "args_grad", true);
-  made.reqs = options.grad_req.resolve(made.arg_names);
+  made.reqs = options.grad_req.resolve(made.arg_names, {});
 
   NamedShapes shapes;
   NamedTypes types;
@@ -136,7 +136,9 @@ ExecutorPtr simple_bind(const Symbol& symbol, Context context, const NamedShapes
   ExecutorBuilder builder(symbol, context, options.group2ctx, options.options);
   Executor::Impl& made = builder.impl();
   builder.infer_all(from_public(shapes), options.type_dict);
-  made.reqs = options.grad_req.resolve(made.arg_names);
+  std::set<std::string> inputs;
+  for (const auto& [name, shape] : shapes) inputs.insert(name);
+  made.reqs = options.grad_req.resolve(made.arg_names, inputs);
 
   Executor::Impl* shared = options.shared_exec ? &ExecutorBuilder::impl_of(*options.shared_exec) : nullptr;
   const std::unordered_set<std::string> shared_names(options.shared_arg_names.begin(), options.shared_arg_names.end());

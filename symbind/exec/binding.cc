@@ -7,6 +7,10 @@
 
 namespace symbind {
 
+GradReqs::GradReqs(const std::string& all) : parameters_only_(all == "parameters") {
+  all_ = parameters_only_ ? GradReq::write : grad_req_from_name(all);
+}
+
 GradReqs::GradReqs(const std::vector<std::string>& in_order) {
   for (const std::string& req : in_order) in_order_.push_back(grad_req_from_name(req));
 }
@@ -28,8 +32,14 @@ void require_known(const ByName& given, const std::vector<std::string>& names, s
 
 }  // namespace
 
-std::vector<GradReq> GradReqs::resolve(const std::vector<std::string>& arguments) const {
-  return all_ ? std::vector(arguments.size(), *all_) : resolve(arguments, std::vector(arguments.size(), GradReq::null));
+std::vector<GradReq> GradReqs::resolve(const std::vector<std::string>& arguments,
+                                       const std::set<std::string>& inputs) const {
+  if (!all_) return resolve(arguments, std::vector(arguments.size(), GradReq::null));
+  std::vector<GradReq> requests(arguments.size(), *all_);
+  for (size_t i = 0; parameters_only_ && i < arguments.size(); ++i)
+    if (arguments[i] == "data" || arguments[i].ends_with("label") || inputs.contains(arguments[i]))
+      requests[i] = GradReq::null;
+  return requests;
 }
 
 std::vector<GradReq> GradReqs::resolve(const std::vector<std::string>& arguments, std::vector<GradReq> defaults) const {

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,21 +13,23 @@
 
 namespace symbind {
 
-// Which gradients: "write", "add" or "null" for all, for each argument in order, or by name (arguments that are not
-// named then have none).
+// Which gradients: "write", "add" or "null" for all; "parameters" to write those of all but data and labels (arguments
+// whose shapes simple_bind is given, "data", and names that end in "label"); for each argument in order; or by name
+// (arguments that are not named then have none).
 class GradReqs {
  public:
   GradReqs(const char* all) : GradReqs(std::string(all)) {}
-  GradReqs(const std::string& all) : all_(grad_req_from_name(all)) {}
+  GradReqs(const std::string& all);
   GradReqs(const std::vector<std::string>& in_order);
   GradReqs(const std::map<std::string, std::string>& by_name);
-  // One per argument; fails on an unknown name and on a list of another length.
-  std::vector<GradReq> resolve(const std::vector<std::string>& arguments) const;
+  // One per argument; fails on an unknown name and on a list of another length. `inputs` name data and labels.
+  std::vector<GradReq> resolve(const std::vector<std::string>& arguments, const std::set<std::string>& inputs) const;
   // As above, but by name only changes what `defaults` say, and one for all applies where they are not null.
   std::vector<GradReq> resolve(const std::vector<std::string>& arguments, std::vector<GradReq> defaults) const;
 
  private:
   std::optional<GradReq> all_;
+  bool parameters_only_ = false;
   std::vector<GradReq> in_order_;
   std::map<std::string, GradReq> by_name_;
 };

@@ -153,6 +153,16 @@ TEST(SimpleBind, AllocatesEverythingFilledWithZeros) {
   }
 }
 
+TEST(SimpleBind, WritesTheGradientsOfParametersAlone) {
+  Symbol net = fully_connected(Symbol::variable("pixels"), {.num_hidden = 3}, "fc1");
+  net = softmax_output(net, {}, "softmax");
+  const auto executor = simple_bind(net, cpu(), {{"pixels", {2, 4}}}, {.grad_req = "parameters"});
+  std::vector<std::string> names;
+  for (const auto& [name, gradient] : executor->grad_dict())
+    if (gradient) names.push_back(name);
+  EXPECT_EQ(names, (std::vector<std::string>{"fc1_bias", "fc1_weight"}));
+}
+
 TEST(SimpleBind, FollowsTheTypesGiven) {
   auto executor = simple_bind(fc(var("x"), 2, "fc"), cpu(), {{"x", {3, 4}}}, {.type_dict = {{"x", DType::float64}}});
   EXPECT_EQ(executor->arg_dict().at("fc_weight").dtype(), DType::float64);
