@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "symbind/exec/invoke.h"
+#include "symbind/exec/ready_op.h"
 #include "symbind/ops/broadcast.h"
 #include "symbind/ops/custom.h"
 #include "symbind/ops/elementwise.h"

@@ -6,6 +6,7 @@
 #include "symbind/core/error.h"
 #include "symbind/exec/executor.h"
 #include "symbind/exec/executor_impl.h"
+#include "symbind/passes/infer_graph.h"
 #include "symbind/passes/passes.h"
 
 namespace symbind {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "symbind/core/ndarray.h"
-#include "symbind/passes/gradient.h"
+#include "symbind/graph/grad_req.h"
 
 namespace symbind {
 

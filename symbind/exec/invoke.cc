@@ -8,6 +8,7 @@
 #include <pthread.h>
 
 #include "symbind/core/error.h"
+#include "symbind/exec/ready_op.h"
 #include "symbind/passes/target.h"
 
 namespace symbind {

@@ -4,13 +4,10 @@
 #include <string>
 #include <vector>
 
+#include "symbind/graph/grad_req.h"
 #include "symbind/passes/graph.h"
 
 namespace symbind {
-
-enum class GradReq : uint8_t { null, write, add };
-
-GradReq grad_req_from_name(std::string_view name);
 
 struct GradientRequest {
   NodeId node = NodeId::none;  // the variable

@@ -1,11 +1,10 @@
-#include "symbind/passes/infer.h"
-
 #include <algorithm>
 #include <numeric>
 #include <set>
 #include <unordered_set>
 
 #include "symbind/core/error.h"
+#include "symbind/passes/infer_graph.h"
 
 namespace symbind {
 namespace {

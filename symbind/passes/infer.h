@@ -1,11 +1,13 @@
-// Shapes and types, forwards and backwards through a network until nothing new is learnt.
+// The shapes and types of a network, forwards and backwards through it until nothing new is learnt.
 #pragma once
 
 #include <map>
 #include <string>
 #include <vector>
 
-#include "symbind/passes/graph.h"
+#include "symbind/core/dtype.h"
+#include "symbind/core/shape.h"
+#include "symbind/graph/symbol.h"
 
 namespace symbind {
 
@@ -28,14 +30,5 @@ struct InferredTypes {
 InferredShapes infer_shape(const Symbol& symbol, const NamedShapes& known);
 InferredShapes infer_shape_partial(const Symbol& symbol, const NamedShapes& known);
 InferredTypes infer_type(const Symbol& symbol, const NamedTypes& known);
-
-// Tells a graph what is known of named variables; fails on a name it does not have. A dimension of 0 is one of length 0
-// here: arrays without elements can be bound.
-void give_shapes(Graph& graph, const NamedShapes& known);
-void give_types(Graph& graph, const NamedTypes& known);
-
-// The pass: fills graph.tensors from what they hold already (given shapes and types) and from what variables declare.
-// Fails when a shape stays unknown; a type that nothing determines is float32.
-void infer(Graph& graph);
 
 }  // namespace symbind

@@ -19,7 +19,7 @@
 #include <utility>
 
 #include "symbind/core/log.h"
-#include "symbind/passes/infer.h"
+#include "symbind/passes/infer_graph.h"
 #include "symbind/passes/passes.h"
 #include "symbind/passes/recompute.h"
 

@@ -12,7 +12,7 @@
 #include "symbind/backend/cpu/parallel.h"
 #include "symbind/core/error.h"
 #include "symbind/files/checkpoint.h"
-#include "symbind/passes/infer.h"
+#include "symbind/passes/infer_graph.h"
 
 namespace symbind {
 namespace {

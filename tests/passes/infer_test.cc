@@ -1,8 +1,7 @@
-#include "symbind/passes/infer.h"
-
 #include <gtest/gtest.h>
 
 #include "symbind/graph/builder.h"
+#include "symbind/passes/infer_graph.h"
 
 #include "tests/support/arrays.h"
 #include "tests/support/networks.h"

@@ -6,7 +6,7 @@
 
 #include "symbind/passes/gradient.h"
 #include "symbind/passes/graph.h"
-#include "symbind/passes/infer.h"
+#include "symbind/passes/infer_graph.h"
 #include "symbind/passes/passes.h"
 
 namespace symbind::testing {

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "symbind/exec/invoke.h"
+#include "symbind/passes/target.h"
+
+namespace symbind {
+
+// An operator made ready for arrays of certain shapes and types: what invoke() works out at each call, to be kept. Used
+// by one thread at a time.
+class ReadyOp {
+ public:
+  ReadyOp() = default;
+  // For inputs like these. Fails as invoke() does.
+  ReadyOp(const OpDef& op, std::span<const NDArray> inputs, std::shared_ptr<const void> params,
+          const InvokeOptions& options = {});
+
+  // The visible outputs, in `out` where arrays are given. The inputs are like those it was made for.
+  std::vector<NDArray> run(std::span<const NDArray> inputs, const std::vector<NDArray>& out = {}) const;
+  // The same for an operator of one output without scratch, random numbers or states; `into` may be null.
+  NDArray run_simple(std::span<const NDArray> inputs, const NDArray* into) const;
+  bool simple() const { return simple_; }
+
+ private:
+  const OpDef* op_ = nullptr;
+  std::shared_ptr<const void> params_;
+  Context context_;
+  std::vector<Tensor> outputs_;
+  size_t visible_ = 0;
+  bool random_ = false, simple_ = false;
+  std::vector<bool> updated_;  // inputs that it writes
+  std::shared_ptr<Kernel> kernel_;
+  Target* target_ = nullptr;
+};
+
+}  // namespace symbind

@@ -1,0 +1,13 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace symbind {
+
+// What becomes of a gradient: nothing, written over what its array holds, or added to it.
+enum class GradReq : uint8_t { null, write, add };
+
+GradReq grad_req_from_name(std::string_view name);
+
+}  // namespace symbind
