@@ -19,12 +19,11 @@ if(SYMBIND_HAVE_ONEDNN)
   symbind_install_onednn()
 endif()
 
-# Backends are reached through the abstract interfaces of core and passes: their headers are nobody else's business.
-install(DIRECTORY symbind/
-  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/symbind
-  FILES_MATCHING
-    PATTERN "*.h"
-    PATTERN "backend" EXCLUDE)
+include(PublicHeaders)
+foreach(header ${SYMBIND_PUBLIC_HEADERS})
+  cmake_path(GET header PARENT_PATH folder)
+  install(FILES "symbind/${header}" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/symbind/${folder}")
+endforeach()
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/symbind)

@@ -39,6 +39,10 @@ if nm -D --defined-only "$library" | grep -E " (cuda|cublas|cudnn|nvrtc|__cuda)[
   fail "libsymbind.so exports symbols of CUDA"
 fi
 
+echo "-- only names of the library are exported"
+foreign=$(nm -D --defined-only "$library" | awk '{ print $3 }' | grep -vE '^_Z(N|NK|NO|NR|TIN|TSN|TVN|TTN|Th[^_]*_N|Tv[^N]*_N|GVN|TWN|THN)7symbind' || true)
+[[ -z $foreign ]] || fail "libsymbind.so exports ${foreign%%$'\n'*}"
+
 # The program is built and run where neither the virtual environment's oneDNN nor CUDA's libraries can be read. That takes
 # a mount namespace; where the system refuses one, the checks on what the loader resolves must do.
 hide_libraries() {

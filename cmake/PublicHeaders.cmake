@@ -1,0 +1,65 @@
+# The headers of the library that programs may include, and nothing else is installed: what symbind.h includes, directly or
+# through others, and graph/define.h for operators of one's own. Those of operators come from the list in ops/all.h.
+
+set(SYMBIND_PUBLIC_HEADERS
+  core/busy.h
+  core/context.h
+  core/device.h
+  core/dtype.h
+  core/error.h
+  core/fixed_string.h
+  core/interrupt.h
+  core/log.h
+  core/ndarray.h
+  core/random.h
+  core/shape.h
+  core/text.h
+  data/idx.h
+  data/iterator.h
+  data/mnist_iter.h
+  data/ndarray_iter.h
+  data/prefetch.h
+  data/resize_iter.h
+  data/sharding.h
+  exec/arithmetic.h
+  exec/binding.h
+  exec/executor.h
+  exec/indexing.h
+  exec/invoke.h
+  exec/random.h
+  files/checkpoint.h
+  files/params.h
+  files/states.h
+  fwd.h
+  symbind.h
+  version.h
+  graph/attributes.h
+  graph/builder.h
+  graph/define.h
+  graph/grad_req.h
+  graph/node.h
+  graph/op.h
+  graph/param.h
+  graph/symbol.h
+  kvstore/kvstore.h
+  optim/clip_global_norm.h
+  optim/lr_scheduler.h
+  optim/optimizer.h
+  optim/options.h
+  optim/updater.h
+  passes/compile_options.h
+  passes/infer.h
+  train/base_module.h
+  train/callback.h
+  train/executor_group.h
+  train/initializer.h
+  train/metric.h
+  train/metrics.h
+  train/module.h
+  train/monitor.h
+  train/predictor.h
+  ops/all.h
+  ops/choices.h)
+file(STRINGS "${PROJECT_SOURCE_DIR}/symbind/ops/all.h" includes REGEX "^#include \"symbind/ops/")
+list(TRANSFORM includes REPLACE "^#include \"symbind/(.*)\"$" "\\1")
+list(APPEND SYMBIND_PUBLIC_HEADERS ${includes})
