@@ -105,7 +105,7 @@ ExecutorPtr Bind::operator()(const Symbol& symbol, Context context, const Arrays
   made.args = args.resolve(made.arg_names, "args", false);
   made.aux = options.aux_states.resolve(made.aux_names, "aux_states", made.aux_names.empty());
   made.grads = options.args_grad.resolve(made.arg_names, "args_grad", true);
-  made.reqs = options.grad_req.resolve(made.arg_names, {});
+  made.reqs = options.grad_req.resolve(made.arg_names, std::set<std::string>{});
 
   NamedShapes shapes;
   NamedTypes types;

@@ -8,6 +8,7 @@
 #include "symbind/core/log.h"
 #include "symbind/files/checkpoint.h"
 #include "symbind/files/states.h"
+#include "symbind/graph/op.h"
 #include "symbind/optim/state_keys.h"
 #include "symbind/train/monitor.h"
 

@@ -10,7 +10,7 @@
 namespace symbind {
 namespace {
 
-std::string text(std::initializer_list<double> values, DType dtype = DType::float32) {
+std::string text(const NestedNumbers& values, DType dtype = DType::float32) {
   return values_text(array(values, cpu(), dtype));
 }
 

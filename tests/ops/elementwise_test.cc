@@ -27,7 +27,7 @@ const auto x = Symbol::variable("x"), y = Symbol::variable("y");
 constexpr double infinity = std::numeric_limits<double>::infinity();
 const double nan = std::numeric_limits<double>::quiet_NaN();
 
-NDArray whole(std::initializer_list<double> values, DType dtype) { return array(values, cpu(), dtype); }
+NDArray whole(const NestedNumbers& values, DType dtype) { return array(values, cpu(), dtype); }
 
 TEST(Elementwise, FunctionsStandBesideThoseOfCmath) { EXPECT_NEAR(exp_of_number_and_array(), 2 * M_E, 1e-6); }
 

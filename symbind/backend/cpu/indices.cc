@@ -25,7 +25,7 @@ std::unique_ptr<Kernel> build_size(const NodeView& node) { return build_numbers(
 
 // Places outside of the array are reckoned as any other; what does not fit into 64 bits wraps.
 std::unique_ptr<Kernel> build_ravel(const NodeView& node) {
-  const Tuple extents = node.as<RavelMultiIndex>().shape;
+  const Tuple extents = node.as<RavelMultiIndex>().shape.get();
   const int64_t count = node.outputs[0].shape.size();
   return visit_dtype(node.inputs[0].dtype, [&](auto type) -> std::unique_ptr<Kernel> {
     using T = typename decltype(type)::type;
@@ -45,7 +45,7 @@ std::unique_ptr<Kernel> build_ravel(const NodeView& node) {
 }
 
 std::unique_ptr<Kernel> build_unravel(const NodeView& node) {
-  const Tuple extents = node.as<UnravelIndex>().shape;
+  const Tuple extents = node.as<UnravelIndex>().shape.get();
   const int64_t count = node.inputs[0].shape.size();
   return visit_dtype(node.inputs[0].dtype, [&](auto type) -> std::unique_ptr<Kernel> {
     using T = typename decltype(type)::type;
