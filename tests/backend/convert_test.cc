@@ -39,6 +39,15 @@ TEST(Convert, FloatsRoundToTheNearestHalf) {
     ASSERT_TRUE(std::isnan(floats[i]) || halves[i].bits == float16(floats[i]).bits) << floats[i];
 }
 
+TEST(Convert, NotANumberKeepsOnlyItsSignInVectorsToo) {
+  constexpr uint32_t bits[] = {0x7f800001u, 0xff800001u, 0x7fc00000u, 0xffc12345u, 0x7fffffffu, 0xffffffffu};
+  std::vector<float> floats;
+  for (int i = 0; i < 19; ++i) floats.push_back(std::bit_cast<float>(bits[i % 6]));
+  std::vector<float16> halves(floats.size());
+  convert_array(halves.data(), DType::float16, floats.data(), DType::float32, static_cast<int64_t>(floats.size()));
+  for (size_t i = 0; i < floats.size(); ++i) EXPECT_EQ(halves[i].bits, bits[i % 6] >> 31 ? 0xfe00 : 0x7e00) << i;
+}
+
 TEST(Convert, NumbersThatDoNotFitBecomeTheLeastInteger) {
   constexpr float infinity = std::numeric_limits<float>::infinity();
   EXPECT_EQ(convert<int32_t>(infinity), std::numeric_limits<int32_t>::min());

@@ -372,6 +372,15 @@ TEST_F(OneDnn, RefusalsHaveReasons) {
             "a mean over a window that reaches beyond the padding");
 }
 
+// Shapes for which one way is several times faster than the others.
+TEST_F(OneDnn, ConvolutionsAreLeftToTheProductOverPatchesWhereVectorsOfChannelsWouldBeEmpty) {
+  const auto is_accepted = [](const Convolution& params, const Shape& data) { return refusal(params, {data}).empty(); };
+  EXPECT_TRUE(is_accepted({.kernel = {3, 3}, .pad = {1, 1}, .num_filter = 64}, {2, 64, 28, 28}));
+  EXPECT_TRUE(is_accepted({.kernel = {1, 1}, .num_filter = 256}, {2, 64, 28, 28}));
+  EXPECT_FALSE(is_accepted({.kernel = {5, 5}, .pad = {2, 2}, .num_filter = 2}, {4, 3, 60, 60}));
+  EXPECT_FALSE(is_accepted({.kernel = {3, 3}, .num_filter = 24, .num_group = 8}, {4, 16, 60, 60}));
+}
+
 // Building one throws, so whatever is accepted must build in every layout it may get.
 TEST_F(OneDnn, ReferenceKernelsAreRefused) {
   EXPECT_EQ(refusal(SoftmaxOutput{.multi_output = true}, {{4, 7, 5, 3}}),

@@ -37,10 +37,15 @@ TEST(Deconvolution, GivesTheNumbersOfPlainLoopsWhateverKernelItBorrows) {
       for (const auto& [name, grad] : executor->grad_dict()) results.push_back(grad);
       return results;
     };
-    const auto fast = run(DType::float32), plain = run(DType::float64);
-    for (size_t i = 0; i < fast.size(); ++i)
-      EXPECT_TRUE(all_close(fast[i].to_vector<double>(), plain[i].to_vector<double>(), {1e-4, 1e-3}, fast[i].shape()))
-          << i << (no_bias ? "" : " with bias");
+    const auto plain = run(DType::float64);
+    for (const auto& [dtype, tolerance] : {std::pair{DType::float32, Tolerance{1e-4, 1e-3}},
+                                           {DType::float16, {3e-2, 3e-2}},
+                                           {DType::bfloat16, {2e-1, 2e-1}}}) {
+      const auto fast = run(dtype);
+      for (size_t i = 0; i < fast.size(); ++i)
+        EXPECT_TRUE(all_close(fast[i].to_vector<double>(), plain[i].to_vector<double>(), tolerance, fast[i].shape()))
+            << dtype << " " << i << (no_bias ? "" : " with bias");
+    }
   }
 }
 

@@ -67,7 +67,7 @@ std::vector<Pass> grad_data_passes(const ConvolutionSize& size) {
 }
 
 View::View(const Pass& pass, int64_t batch, int64_t channels, int64_t groups, int64_t lanes, int64_t least_units)
-    : pass_(pass), batch_(batch), channels_(channels), groups_(groups) {
+    : pass_(pass), batch_(batch), channels_(channels), groups_(groups), lanes_(lanes) {
   set_phases();
   choose_order(batch, lanes);
   set_slabs(lanes, least_units);
@@ -182,6 +182,13 @@ std::vector<int64_t> View::offsets() const {
       result.push_back((channel * planes_ + plane) * plane_ + shift);
     }
   return result;
+}
+
+View::Effort View::effort() const {
+  const Unit whole{0, 0, images_, 0, slab_};
+  const double units = static_cast<double>(batch_ * slabs_) / static_cast<double>(images_);
+  return {units * static_cast<double>(planes_ * plane_),
+          units * static_cast<double>(runs(whole) * round_up(run(whole), lanes_)), grid_[order_[3]]};
 }
 
 int64_t View::positions(const Unit& unit, size_t axis) const {

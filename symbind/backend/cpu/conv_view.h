@@ -65,6 +65,14 @@ class View {
   // One for each (channel, tap), in this order.
   std::vector<int64_t> offsets() const;
 
+  // The work of one channel over the whole batch: elements that are copied, columns that are computed (whole vectors),
+  // and how many of these are stored together.
+  struct Effort {
+    double copied, columns;
+    int64_t row;
+  };
+  Effort effort() const;
+
   // The columns of a unit: runs · run, computed in chunks.
   int64_t run(const Unit& unit) const;
   int64_t runs(const Unit& unit) const;
@@ -105,7 +113,7 @@ class View {
   void set_slabs(int64_t lanes, int64_t least_units);
 
   Pass pass_;
-  int64_t batch_, channels_, groups_;
+  int64_t batch_, channels_, groups_, lanes_;
   Axes grid_, extent_, pitch_;
   std::array<std::vector<int64_t>, 3> phases_;  // per axis: what is added to (place · stride)
   std::vector<std::array<int64_t, 3>> tap_phase_, tap_shift_;

@@ -26,6 +26,8 @@ void convert_array(void* dst, DType to, const void* src, DType from, int64_t cou
       for_elements<InstructionSet::avx2>(count, [=](int64_t begin, int64_t end) {
         if constexpr (std::is_same_v<From, float16> && std::is_same_v<To, float>)
           return widen(in + begin, out + begin, end - begin);
+        if constexpr (std::is_same_v<From, float> && std::is_same_v<To, float16>)
+          return narrow(in + begin, out + begin, end - begin);
 #pragma GCC ivdep
         for (int64_t i = begin; i < end; ++i) out[i] = convert_one<To>(in[i]);
       });

@@ -1,8 +1,11 @@
 #include "symbind/backend/cpu/deconv.h"
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "symbind/backend/cpu/fill.h"
+#include "symbind/backend/cpu/half.h"
 #include "symbind/backend/cpu/loops.h"
 #include "symbind/backend/cpu/plain.h"
 #include "symbind/core/error.h"
@@ -73,15 +76,31 @@ class WithBias final : public Kernel {
   const std::function<void(const Args&)> add_bias_;
 };
 
+// y[i] += bias.
+template <class T>
+void add_number(T* y, int64_t count, compute_type<T> bias) {
+  if constexpr (std::is_same_v<T, float16>) {
+    float wide[256];
+    for (int64_t i = 0; i < count; i += std::size(wide)) {
+      const int64_t some = std::min<int64_t>(std::size(wide), count - i);
+      widen(y + i, wide, some);
+      for (int64_t j = 0; j < some; ++j) wide[j] += bias;
+      narrow(wide, y + i, some);
+    }
+  } else {
+    for (int64_t i = 0; i < count; ++i) y[i] = narrowed<T>(widened(y[i]) + bias);
+  }
+}
+
 template <class T>
 void add_bias(T* y, const T* bias, const Shape& shape) {
-  using C = compute_type<T>;
   const int64_t channels = shape[1], space = shape.size(2, shape.rank());
-  parallel_for(shape[0] * channels, element_grain / std::max<int64_t>(1, space) + 1, [=](int64_t begin, int64_t end) {
+  const auto add_to_planes = [=](int64_t begin, int64_t end) {
     for (int64_t plane = begin; plane < end; ++plane)
-      for (int64_t i = plane * space; i < (plane + 1) * space; ++i)
-        y[i] = static_cast<T>(static_cast<C>(y[i]) + static_cast<C>(bias[plane % channels]));
-  });
+      add_number(y + plane * space, space, widened(bias[plane % channels]));
+  };
+  for_elements<InstructionSet::avx2>(shape[0] * channels, add_to_planes,
+                                     element_grain / std::max<int64_t>(1, space) + 1);
 }
 
 // Nothing goes in or nothing comes out.

@@ -51,7 +51,8 @@ template <class T>
     return static_cast<T>(value);
 }
 
-// to[i] = widened(from[i]), by the processor's own instructions where it has them.
+// to[i] = widened(from[i]) and to[i] = narrowed(from[i]), by the processor's own instructions where it has them.
 void widen(const float16* from, float* to, int64_t count);
+void narrow(const float* from, float16* to, int64_t count);
 
 }  // namespace symbind::cpu_backend

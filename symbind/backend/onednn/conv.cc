@@ -7,6 +7,7 @@
 
 #include "symbind/backend/cpu/fold_norm.h"
 #include "symbind/backend/cpu/parallel.h"
+#include "symbind/backend/onednn/conv_way.h"
 #include "symbind/backend/onednn/program.h"
 #include "symbind/ops/conv_fused.h"
 #include "symbind/passes/target.h"
@@ -296,14 +297,19 @@ void assemble(Program& program, const NodeView& node, const Problem& problem) {
 
 // ---- Layouts --------------------------------------------------------------------------------------------------------
 
-enum class Quality { reference, product, direct };  // a product of matrices over unfolded patches is in between
+// How good a kernel is: a product of matrices over unfolded patches is in between. `small_products` is oneDNN's brgemm.
+enum class Quality { reference, product, small_products, direct };
+
+bool is_optimised(Quality quality) { return quality == Quality::small_products || quality == Quality::direct; }
 
 template <class P>
 Quality quality_of(const P& p, const Problem& problem) {
   const ThreadCount scope(problem.threads());
   const auto judged = [](const dnnl::primitive_desc_base& descriptor) {
     if (is_reference(descriptor)) return Quality::reference;
-    return is_slow_with_post_ops(descriptor) ? Quality::product : Quality::direct;
+    if (is_slow_with_post_ops(descriptor)) return Quality::product;
+    const bool has_small_products = std::string_view(descriptor.impl_info_str()).find("brg") != std::string_view::npos;
+    return has_small_products ? Quality::small_products : Quality::direct;
   };
   try {
     if constexpr (std::is_same_v<P, ConvolutionGradData>)
@@ -364,29 +370,10 @@ std::optional<Liked> liked(const NodeView& node) {
   return std::nullopt;
 }
 
-// ---- The choice of a way
-// ---------------------------------------------------------------------------------------------
-
-// From plain activations oneDNN computes a product of matrices over unfolded patches; its best kernels take other
-// layouts, which costs reorders. The third way is our own product over patches (backend/cpu/conv_gemm.cc), whose
-// vectors run over positions: oneDNN's run over channels, and with few of them most of each is empty.
-enum class Way { plain, reordered, patches };
-
-// What the choice depends on. `results` and `read` are the channels of a group that are written and read.
-struct Work {
-  ConvolutionSize size;
-  int64_t results, read, products, elements;
-  bool of_data, of_weight;
-
-  int64_t positions() const { return size.out_size(); }
-  bool has_whole_blocks() const { return size.group_channels() % 16 == 0 && size.group_filters() % 16 == 0; }
-  // With a kernel that is large beside the outputs, most products of the data's gradient are with what is outside.
-  int64_t strided_outputs() const { return size.out_size() * size.stride[0] * size.stride[1] * size.stride[2]; }
-  bool data_exceed_outputs(int64_t times) const { return size.in_size() > times * strided_outputs(); }
-};
+// ---- The choice of a way -------------------------------------------------------------------------------------------
 
 template <class P>
-Work work_of(const NodeView& node) {
+ConvolutionWork work_of(const NodeView& node) {
   constexpr bool of_data = std::is_same_v<P, ConvolutionGradData>, of_weight = std::is_same_v<P, ConvolutionGradWeight>;
   const Shape& data = of_data ? node.outputs[0].shape : node.inputs[of_weight ? 1 : 0].shape;
   const Shape& output = of_data || of_weight ? node.inputs[0].shape : node.outputs[0].shape;
@@ -401,53 +388,15 @@ Work work_of(const NodeView& node) {
 }
 
 // Each channel by itself: oneDNN has kernels for it in two dimensions.
-bool has_kernels_by_channel(const Work& work, size_t axes) {
+bool has_kernels_by_channel(const ConvolutionWork& work, size_t axes) {
   const bool dilated = work.size.dilate != std::array<int64_t, 3>{1, 1, 1};
   return work.results == 1 && work.read == 1 && !dilated &&
          (axes == 2 || (axes == 1 && !work.of_data && !work.of_weight));
 }
 
-Way way_forward(const Work& work) {
-  if (work.size.batch * work.positions() <= 300) {
-    if (work.read <= 2) return work.results <= 50 ? Way::patches : Way::plain;
-    return work.results <= 3 && work.read <= 100 ? Way::patches : Way::reordered;
-  }
-  if (work.size.kernel_size() == 1 && work.results <= 3 && work.read >= 24) return Way::plain;
-  // Of short rows most of a vector is not stored. Those of one output are other axes' rows.
-  const bool has_short_rows = work.size.kernel_size() > 1 && work.size.out[2] > 1 && work.size.out[2] < 8;
-  if (has_short_rows && work.results > 24) return Way::reordered;
-  if (work.results <= 100) return Way::patches;
-  return work.read * work.size.kernel_size() <= 256 ? Way::plain : Way::reordered;
-}
-
-Way way_of_data(const Work& work) {
-  if (work.read <= 24) return work.data_exceed_outputs(2) ? Way::reordered : Way::patches;
-  if (work.products > 70 * work.elements || work.positions() <= 40) return Way::reordered;
-  return work.results <= 24 ? Way::plain : Way::patches;
-}
-
-Way way_of_weight(const Work& work) {
-  if (work.results <= 3) return work.size.kernel_size() == 1 ? Way::plain : Way::patches;
-  if (work.positions() > 1400) return Way::patches;
-  if (work.results <= 8 && work.size.kernel_size() > 1 && work.positions() >= 200) return Way::patches;
-  return work.results <= 170 ? Way::reordered : Way::plain;
-}
-
-// The limits were measured over some hundred random shapes, each way on one thread.
-Way fastest_way(const Work& work) {
-  // Inside a network the neighbours of such layers have these layouts too.
-  const bool is_first_layer = !work.of_data && work.size.groups == 1 && work.size.channels <= few_channels &&
-                              work.size.filters >= 16 && work.positions() >= 256 && work.products >= 16 * work.elements;
-  const bool has_much_work = work.products >= 100 * work.elements && work.results >= 16 && work.read >= 16;
-  if (work.of_data && 2 * work.size.in_size() <= work.strided_outputs()) return Way::patches;  // strides skip most data
-  if (work.products >= 8 * work.elements && work.has_whole_blocks()) return Way::reordered;
-  if (is_first_layer || (has_much_work && !work.of_data)) return Way::reordered;
-  if (work.of_data) return way_of_data(work);
-  return work.of_weight ? way_of_weight(work) : way_forward(work);
-}
-
 // In half precision, where the other way is float32, and for arrays whose shape names the channels last.
-Way way_without_reorders(const Work& work, bool channels_last) {
+Way way_without_reorders(const ConvolutionWork& work, bool channels_last) {
+  if (work.has_most_products_outside()) return Way::reordered;
   if (work.size.groups > 1 && (work.results < 16 || work.read < 16)) return Way::patches;
   if (work.size.groups == 1 && work.results <= 8 && work.read >= 16) return Way::patches;
   if (work.size.groups == 1 && work.of_data && work.read <= 8 && work.results >= 16) return Way::patches;
@@ -457,15 +406,24 @@ Way way_without_reorders(const Work& work, bool channels_last) {
   return little ? Way::patches : Way::reordered;
 }
 
+// How oneDNN computes in the layouts it likes.
+template <class P>
+Reordered reordered(const NodeView& node) {
+  const std::optional<Liked> layouts = liked<P>(node);
+  if (!layouts) return Reordered::unavailable;
+  const Quality quality = quality_of(node.as<P>(), problem_of<P>(node).in(layouts->data, layouts->output));
+  if (!is_optimised(quality)) return Reordered::unavailable;
+  return quality == Quality::small_products ? Reordered::by_small_products : Reordered::directly;
+}
+
 template <class P>
 Way way_of(const NodeView& node) {
-  const Work work = work_of<P>(node);
-  if (work.of_data && work.data_exceed_outputs(4)) return Way::reordered;  // which the product over patches refuses
+  const ConvolutionWork work = work_of<P>(node);
   if (has_kernels_by_channel(work, node.as<P>().kernel.size())) return Way::reordered;
   if (work.size.groups > 1 && work.results == 1 && work.read == 1) return Way::patches;
   if (node.outputs[0].dtype != DType::float32 || work.size.channels_last)
     return way_without_reorders(work, work.size.channels_last);
-  return fastest_way(work);
+  return fastest_way(work, reordered<P>(node));
 }
 
 // The problem as its arrays are, or with reorders to layouts for which oneDNN has a better kernel: no layout was chosen
@@ -475,11 +433,11 @@ Problem optimised_problem(const NodeView& node) {
   const P& p = node.as<P>();
   const Problem given = problem_of<P>(node);
   const Quality quality = quality_of(p, given);
-  if (quality == Quality::direct || (quality == Quality::product && way_of<P>(node) == Way::plain)) return given;
+  if (is_optimised(quality) || (quality == Quality::product && way_of<P>(node) == Way::plain)) return given;
   const std::optional<Liked> layouts = liked<P>(node);
   if (!layouts) return given;
   const Problem other = given.in(layouts->data, layouts->output);
-  return quality == Quality::reference || quality_of(p, other) == Quality::direct ? other : given;
+  return quality == Quality::reference || is_optimised(quality_of(p, other)) ? other : given;
 }
 
 // In types other than float32 oneDNN leaves parts of a kernel's gradient as they were: rows that are beside the data
@@ -514,7 +472,7 @@ std::string refuse(const NodeView& node) {
     if (p.has_norms() && node.inputs[1].dtype != DType::float32) return "norms folded into float32 only";
   }
   if (way_of<P>(node) == Way::patches) {
-    const Work work = work_of<P>(node);
+    const ConvolutionWork work = work_of<P>(node);
     return join("the product over patches is faster: channels read ", work.read, ", written ", work.results);
   }
   if (!liked<P>(node)) return "oneDNN has only its reference loops for this";

@@ -1,0 +1,156 @@
+// The time of each way is a sum: what it moves and multiplies, each at a rate of its own. The rates are nanoseconds on
+// one core with AVX-512, fitted to the times of 380 random float32 layers (seed 2 of bench/layers.py, Convolution
+// alone), every way for every pass. Half of the estimates are within a fifth of the time, and the way with the least
+// estimate takes 5 % longer than the fastest one in the mean. Only the relations between the ways matter.
+#include "symbind/backend/onednn/conv_way.h"
+
+#include <algorithm>
+
+#include "symbind/backend/cpu/conv_view.h"
+#include "symbind/backend/cpu/tile_kernels.h"
+
+namespace symbind::onednn {
+namespace {
+
+using namespace cpu_backend;
+
+double round_up(int64_t count, int64_t step) { return static_cast<double>((count + step - 1) / step * step); }
+double real(int64_t number) { return static_cast<double>(number); }
+
+// The rates of one pass.
+struct PlainRates {
+  double start, call;             // there is a product of matrices for each image, group and position along the depth
+  double unfolded, output, data;  // elements
+  double product, weight_of_a_call;  // multiply-adds; the weights are read by every call
+};
+struct ReorderedRates {
+  double start, data, output, weight;  // elements
+  double product;
+  double row;  // of outputs, for each kernel position and pair of blocks of channels
+};
+struct PatchRates {
+  double start, copied, product;
+  double stored, segment;  // results, and the rows they are stored by
+  double weight, load;     // vectors of the copy are read for each strip of results
+  double copied_row;
+};
+struct Rates {
+  PlainRates plain;
+  ReorderedRates directly, by_small_products;
+  PatchRates patches;
+};
+
+constexpr Rates forward_rates = {{2059, 259, 0.622, 0.128, 0.032, 0.017, 0.195},
+                                 {1983, 0.217, 0.235, 0.002, 0.0161, 0.72},
+                                 {1937, 0.322, 0.319, 0, 0.0169, 3.41},
+                                 {1840, 0.218, 0.0176, 0.102, 3.4, 0.53, 0.0083, 1.9}};
+constexpr Rates data_rates = {{2263, 334, 0.809, 0.106, 0.135, 0.018, 0.138},
+                              {847, 0.16, 1.456, 0.695, 0.0085, 2.5},
+                              {3441, 0.676, 0.413, 0, 0.0181, 2.64},
+                              {2400, 0.318, 0.0183, 0.161, 4.95, 1.54, 0.0047, 1.3}};
+constexpr ReorderedRates direct_weight_rates = {2929, 0.051, 0.51, 0.432, 0.0175, 0.0121};
+constexpr Rates weight_rates = {{2622, 127, 0.821, 0.609, 0.007, 0.0224, 0.0845},
+                                direct_weight_rates,
+                                direct_weight_rates,
+                                {2586, 0.29, 0.0306, 0.035, 1.81, 19.5, 0.525, 2.74}};
+
+const Rates& rates_of(const ConvolutionWork& work) {
+  return work.of_data ? data_rates : work.of_weight ? weight_rates : forward_rates;
+}
+
+double data_elements(const ConvolutionSize& size) { return real(size.batch * size.channels * size.in_size()); }
+double output_elements(const ConvolutionSize& size) { return real(size.batch * size.filters * size.out_size()); }
+double weight_elements(const ConvolutionSize& size) {
+  return real(size.filters * size.group_channels() * size.kernel_size());
+}
+
+double time_plain(const ConvolutionWork& work) {
+  const ConvolutionSize& size = work.size;
+  const PlainRates& rates = rates_of(work).plain;
+  const int64_t inner = size.group_channels() * size.kernel_size(), positions = size.out[1] * size.out[2];
+  const bool is_unfolded =
+      size.kernel_size() > 1 || work.strided_outputs() > size.out_size() || size.pad != std::array<int64_t, 3>{};
+  const double unfolded = is_unfolded ? real(size.batch * size.groups * inner * size.out_size()) : 0;
+  const double product = work.of_data     ? round_up(positions, 16) * round_up(inner, 6) * real(size.group_filters())
+                         : work.of_weight ? round_up(inner, 16) * round_up(size.group_filters(), 6) * real(positions)
+                                          : round_up(positions, 16) * round_up(size.group_filters(), 6) * real(inner);
+  const double calls = real(size.batch * size.groups * size.out[0]);
+  return rates.start + calls * (rates.call + product * rates.product) + unfolded * rates.unfolded +
+         output_elements(size) * rates.output + data_elements(size) * rates.data +
+         real(size.batch * size.out[0]) * weight_elements(size) * rates.weight_of_a_call;
+}
+
+// Inside a network the neighbours of a layer with much work have its layouts too: it needs no reorders.
+bool shares_layouts(const ConvolutionWork& work) {
+  const ConvolutionSize& size = work.size;
+  if (work.products >= 8 * work.elements && work.has_whole_blocks()) return true;
+  if (work.of_data) return false;
+  const bool is_first_layer = size.groups == 1 && size.channels <= 4 && size.filters >= 16 && size.out_size() >= 256 &&
+                              work.products >= 16 * work.elements;
+  return is_first_layer || (work.products >= 100 * work.elements && work.results >= 16 && work.read >= 16);
+}
+
+double time_reordered(const ConvolutionWork& work, bool by_small_products) {
+  const ConvolutionSize& size = work.size;
+  const ReorderedRates& rates = by_small_products ? rates_of(work).by_small_products : rates_of(work).directly;
+  const double taps = real(size.batch * size.groups * size.kernel_size());
+  const bool reads_few = !work.of_data && size.group_channels() <= 4;  // which are not padded
+  const double results = round_up(work.results, 16);
+  const double read = by_small_products || reads_few ? real(work.read) : round_up(work.read, 16);
+  const double rows = taps * real(size.out[0] * size.out[1]);
+  const double row = work.of_weight      ? results * read
+                     : by_small_products ? results / 16
+                                         : results / 16 * round_up(work.read, 16) / 16;
+  const double reorders =
+      shares_layouts(work) ? 0 : data_elements(size) * rates.data + output_elements(size) * rates.output;
+  return rates.start + reorders + weight_elements(size) * rates.weight +
+         taps * real(size.out_size()) * results * read * rates.product + rows * row * rates.row;
+}
+
+// One pass over a view of the activations that are read.
+double time_of_pass(const ConvolutionWork& work, const conv_view::Pass& pass) {
+  const ConvolutionSize& size = work.size;
+  const PatchRates& rates = rates_of(work).patches;
+  const TileKernels<float>& kernels = tile_kernels<float>();
+  const int64_t read = work.of_data ? size.group_filters() : size.group_channels();
+  const conv_view::View view(pass, size.batch, read, size.groups, kernels.lanes, 1);
+  const conv_view::View::Effort effort = view.effort();
+  const auto taps = static_cast<int64_t>(pass.taps.size());
+  const double columns = effort.columns * real(size.groups);
+  const double copied = effort.copied * real(size.groups * read);
+  const double inner = work.of_weight ? round_up(read * taps, TileKernels<float>::dot_columns) : real(read * taps);
+  const double strips = round_up(work.results, kernels.most_rows) / real(kernels.most_rows);
+  const double loads = columns * (work.of_weight ? real(work.results) : strips * inner);
+  const int64_t positions = pass.grid[0] * pass.grid[1] * pass.grid[2];
+  const double results = real(size.batch * size.groups * work.results * positions);
+  const double scattered = pass.step[2] > 1 ? 3 : 1;  // single stores
+  return copied * (rates.copied + rates.copied_row / real(std::min<int64_t>(effort.row, 16))) +
+         columns * inner * real(work.results) * rates.product + loads * rates.load +
+         results * (scattered * rates.stored + rates.segment / real(effort.row));
+}
+
+double time_over_patches(const ConvolutionWork& work) {
+  const PatchRates& rates = rates_of(work).patches;
+  double time = rates.start + weight_elements(work.size) * rates.weight;
+  if (!work.of_data) return time + time_of_pass(work, conv_view::forward_pass(work.size));
+  for (const conv_view::Pass& pass : conv_view::grad_data_passes(work.size)) time += time_of_pass(work, pass);
+  return time;
+}
+
+}  // namespace
+
+Way fastest_way(const ConvolutionWork& work, Reordered reordered) {
+  Way best = Way::plain;
+  double least = time_plain(work);
+  const auto consider = [&](Way way, double time) {
+    if (time >= least) return;
+    least = time;
+    best = way;
+  };
+  if (reordered != Reordered::unavailable)
+    consider(Way::reordered, time_reordered(work, reordered == Reordered::by_small_products));
+  if (!work.has_most_products_outside()) consider(Way::patches, time_over_patches(work));
+  return best;
+}
+
+}  // namespace symbind::onednn
