@@ -218,15 +218,15 @@ void Executor::backward(const Arrays& out_grads, bool is_train) {
   const Use use(self, "backward");
   require(self.ran != nullptr, "[backward] there is nothing to go back through: call forward(is_train = true) first");
   if (!self.has_gradients()) return;
-  const bool again = !self.ran_train || !is_train;  // forward kept nothing for us
+  const bool rerun_forward = !self.ran_train || !is_train;  // forward kept nothing for us
   require(
-      again || self.workspace->stamp() == self.stamp,
+      rerun_forward || self.workspace->stamp() == self.stamp,
       "[backward] the activations of the last forward are gone: backward has used them already, or another executor "
       "that shares this memory has run since; call forward(is_train = true) again");
-  Impl::Compiled& compiled = again ? self.compiled(PlanKind::test_with_gradients) : *self.ran;
+  Impl::Compiled& compiled = rerun_forward ? self.compiled(PlanKind::test_with_gradients) : *self.ran;
   self.take_out_grads(compiled, out_grads);
   self.workspace->new_stamp();  // whatever happens now, the activations are used up
-  if (again) self.run(compiled, true);
+  if (rerun_forward) self.run(compiled, true);
   self.run(compiled, false);
 }
 

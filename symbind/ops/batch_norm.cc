@@ -1,7 +1,7 @@
 #include "symbind/ops/batch_norm.h"
 
 #include "symbind/graph/define.h"
-#include "symbind/ops/batch_norm_again.h"
+#include "symbind/ops/batch_norm_recompute.h"
 #include "symbind/ops/floating.h"
 
 namespace symbind {
@@ -66,7 +66,7 @@ OpDef define_batch_norm(Op<BatchNorm> op) {
       .memory_bound()
       .in_place()
       .ignored_inputs([](const BatchNorm& p) { return p.fix_gamma ? Names{"gamma"} : Names{}; })
-      .recomputed_by([](const BatchNorm& p) { return BatchNormAgain{.fix_gamma = p.fix_gamma, .axis = p.axis}; },
+      .recomputed_by([](const BatchNorm& p) { return BatchNormRecompute{.fix_gamma = p.fix_gamma, .axis = p.axis}; },
                      {0, 1, 2}, {1, 2})
       .gradient([](const BatchNorm& p, Grad& g) {
         if (!g.has_out_grad(0)) return;

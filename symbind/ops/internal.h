@@ -1,7 +1,7 @@
 // The families of operators that only passes insert, as ops/all.h lists the others.
 #pragma once
 
-#include "symbind/ops/batch_norm_again.h"
+#include "symbind/ops/batch_norm_recompute.h"
 #include "symbind/ops/conv_fused.h"
 #include "symbind/ops/pointwise.h"
 #include "symbind/ops/system.h"

@@ -2,7 +2,7 @@
 // result was zero; so backward neither reads the result nor makes the gradient in between. In a network that normalises
 // before it convolves, what comes around the convolutions is added to that gradient: one more sum taken along.
 #include "symbind/ops/activation.h"
-#include "symbind/ops/batch_norm_again.h"
+#include "symbind/ops/batch_norm_recompute.h"
 #include "symbind/ops/elementwise.h"
 #include "symbind/passes/fuse.h"
 
@@ -29,11 +29,11 @@ const GraphNode* norm_before(const Graph& graph, const Readers& readers, const G
   return in_time ? &norm : nullptr;
 }
 
-// The same for a BatchNorm that is made again.
-const GraphNode* norm_again_before(const Graph& graph, const Readers& readers, const GraphNode& node) {
+// The same for a BatchNorm that is recomputed.
+const GraphNode* recomputed_norm_before(const Graph& graph, const Readers& readers, const GraphNode& node) {
   if (!is_relu(params_if<Activation>(node)) || !readers.is_only(node.id, node.inputs[0])) return nullptr;
   const GraphNode& norm = graph.producer(node.inputs[0]);
-  const auto* params = params_if<BatchNormAgain>(norm);
+  const auto* params = params_if<BatchNormRecompute>(norm);
   const bool matches = params && !params->relu && norm.context == node.context;
   return matches ? &norm : nullptr;
 }
@@ -42,8 +42,8 @@ void fuse_forward(Graph& graph) {
   const Readers readers(graph);
   Replacements replacements(graph);
   for (const GraphNode& node : graph.nodes) {
-    if (const GraphNode* norm = norm_again_before(graph, readers, node)) {
-      BatchNormAgain both = *params_if<BatchNormAgain>(*norm);
+    if (const GraphNode* norm = recomputed_norm_before(graph, readers, node)) {
+      BatchNormRecompute both = *params_if<BatchNormRecompute>(*norm);
       both.relu = true;
       replacements.put(node.id, {fused_node(*node.source, both), norm->inputs, {node.first_output}}, norm->id);
     } else if ((norm = norm_before(graph, readers, node))) {
@@ -57,11 +57,12 @@ void fuse_forward(Graph& graph) {
   replacements.apply();
 }
 
-// Does the fused node, made for the first time or again, normalise what this gradient of BatchNorm is of?
+// Does the fused node, computed or recomputed, normalise what this gradient of BatchNorm is of?
 bool is_forward_of(const GraphNode& forward, const GraphNode& gradient) {
   if (params_if<BatchNormRelu>(forward)) return gradient.inputs[3] == forward.first_output + 1;
-  const auto* again = params_if<BatchNormAgain>(forward);
-  return again && again->relu && gradient.inputs[1] == forward.inputs[0] && gradient.inputs[3] == forward.inputs[3];
+  const auto* recomputed = params_if<BatchNormRecompute>(forward);
+  return recomputed && recomputed->relu && gradient.inputs[1] == forward.inputs[0] &&
+         gradient.inputs[3] == forward.inputs[3];
 }
 
 // BatchNorm's gradient behind ReLU's becomes that of both, if both are of one fused operator.
@@ -83,8 +84,8 @@ void fuse_backward(Graph& graph) {
                       {relu_grad.inputs[0], in[1], in[2], forward.inputs[2], in[3], in[4]},
                       {node.first_output, node.first_output + 1, node.first_output + 2}},
                      relu_grad.id);
-    // It may have been made again for the gradient alone.
-    if (params_if<BatchNormAgain>(forward) && readers.is_only(relu_grad.id, relu_grad.inputs[1]))
+    // It may have been recomputed for the gradient alone.
+    if (params_if<BatchNormRecompute>(forward) && readers.is_only(relu_grad.id, relu_grad.inputs[1]))
       replacements.absorb(forward.id);
   }
   replacements.apply();

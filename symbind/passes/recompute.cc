@@ -1,7 +1,7 @@
-// A forward node is either kept, and what backward reads of it stays in memory, or made again, and then backward reads
-// a copy of the node that stands right before its first reader there. Nodes that are cheap and read kept tensors are
-// made again first. If that is not enough the network is cut into segments: what crosses a cut is kept, and the rest of
-// a segment is made again when backward comes to it. Cheap nodes inside of such a segment are made again twice: once to
+// A forward node is either kept, and what backward reads of it stays in memory, or recomputed, and then backward reads
+// a copy of the node that is right before its first reader there. Nodes that are cheap and read kept tensors are
+// recomputed first. If that is not enough the network is cut into segments: what crosses a cut is kept, and the rest of
+// a segment is recomputed when backward comes to it. Cheap nodes inside of such a segment are recomputed twice: once to
 // get on with the segment, and once where backward reads them.
 #include "symbind/passes/recompute.h"
 
@@ -12,7 +12,7 @@
 #include <string_view>
 
 #include "symbind/graph/attributes.h"
-#include "symbind/passes/repetition.h"
+#include "symbind/passes/recompute_planner.h"
 
 namespace symbind {
 namespace {
@@ -29,46 +29,46 @@ bool mirrors_cheap_nodes() {
 
 }  // namespace
 
-struct Recompute::Impl : Repetition {
-  explicit Impl(const Graph& given) : Repetition(given) {
+struct Recompute::Impl : RecomputePlanner {
+  explicit Impl(const Graph& given) : RecomputePlanner(given) {
     for (const GraphNode& node : graph.forward_part())
-      mirrored.push_back(repeatable[node.id] && is_mirrored(*node.source));
+      mirrored.push_back(recomputable[node.id] && is_mirrored(*node.source));
   }
 
-  RepeatChoice asked() const;
-  RepeatChoice cheap(size_t count) const;
-  RepeatChoice within(size_t wanted) const;
-  Result result(const RepeatChoice& choice) const {
-    const RepeatSchedule planned = schedule(choice);
-    return {make(planned), bytes_of(planned), planned.repeated};
+  RecomputeChoice asked() const;
+  RecomputeChoice cheap(size_t count) const;
+  RecomputeChoice within(size_t wanted) const;
+  Result result(const RecomputeChoice& choice) const {
+    const RecomputeSchedule planned = schedule(choice);
+    return {make(planned), bytes_of(planned), planned.recomputed};
   }
 
  private:
   PerNode<bool> mirrored;  // of the forward part
-  size_t bytes_with(const RepeatChoice& choice) const { return bytes_of(schedule(choice)); }
+  size_t bytes_with(const RecomputeChoice& choice) const { return bytes_of(schedule(choice)); }
   std::vector<NodeId> cuts_for(size_t wanted) const;
-  RepeatChoice segmented(const std::vector<NodeId>& cuts, const std::vector<bool>& active) const;
+  RecomputeChoice segmented(const std::vector<NodeId>& cuts, const std::vector<bool>& active) const;
   std::vector<size_t> most_worthwhile(const std::vector<NodeId>& cuts) const;
-  RepeatChoice fewest_segments(const std::vector<NodeId>& cuts, size_t wanted) const;
+  RecomputeChoice fewest_segments(const std::vector<NodeId>& cuts, size_t wanted) const;
 };
 
 // What the network asks for.
-RepeatChoice Recompute::Impl::asked() const {
-  if (mirrors_cheap_nodes()) return cheap(brief_saved.size());
+RecomputeChoice Recompute::Impl::asked() const {
+  if (mirrors_cheap_nodes()) return cheap(short_lived_saved.size());
   return cheap(0);
 }
 
-// Besides what was asked for, the largest `count` of what is cheap to make again.
-RepeatChoice Recompute::Impl::cheap(size_t count) const {
-  RepeatChoice choice{PerNode<bool>(graph.forward_nodes, false), PerNode<bool>(graph.forward_nodes, false)};
-  const auto make_brief = [&](NodeId node) {
-    if (!choice.again[node]) choice.again[node] = choice.brief[node] = true;
+// Besides what was asked for, the largest `count` of what is cheap to recompute.
+RecomputeChoice Recompute::Impl::cheap(size_t count) const {
+  RecomputeChoice choice{PerNode<bool>(graph.forward_nodes, false), PerNode<bool>(graph.forward_nodes, false)};
+  const auto recompute_short_lived = [&](NodeId node) {
+    if (!choice.recomputed[node]) choice.recomputed[node] = choice.short_lived[node] = true;
   };
   for (const GraphNode& node : graph.forward_part()) {
-    choice.again[node.id] = mirrored[node.id];
-    if (count > 0 && brief[node.id] && saved_bytes[node.id] == 0) make_brief(node.id);
+    choice.recomputed[node.id] = mirrored[node.id];
+    if (count > 0 && short_lived[node.id] && saved_bytes[node.id] == 0) recompute_short_lived(node.id);
   }
-  for (size_t i = 0; i < std::min(count, brief_saved.size()); ++i) make_brief(brief_saved[i]);
+  for (size_t i = 0; i < std::min(count, short_lived_saved.size()); ++i) recompute_short_lived(short_lived_saved[i]);
   return choice;
 }
 
@@ -80,7 +80,7 @@ std::vector<NodeId> Recompute::Impl::cuts_for(size_t wanted) const {
   NodeId best = NodeId::none;
   for (size_t i = 0; i < graph.forward_nodes; ++i) {
     const NodeId node = graph.nodes[i].id;
-    if (!brief[node]) sum += saved_bytes[node];
+    if (!short_lived[node]) sum += saved_bytes[node];
     if (2 * sum >= wanted && (best == NodeId::none || crossing[node] <= crossing[best])) best = node;
     if (sum < wanted || best == NodeId::none) continue;
     cuts.push_back(best);
@@ -91,20 +91,20 @@ std::vector<NodeId> Recompute::Impl::cuts_for(size_t wanted) const {
   return cuts;
 }
 
-// Nothing inside of an active segment is kept; what crosses a cut is. What lies behind the last cut is no segment:
+// Nothing inside of an active segment is kept; what crosses a cut is. What comes after the last cut is no segment:
 // backward needs it at once.
-RepeatChoice Recompute::Impl::segmented(const std::vector<NodeId>& cuts, const std::vector<bool>& active) const {
-  RepeatChoice choice = cheap(brief_saved.size());
+RecomputeChoice Recompute::Impl::segmented(const std::vector<NodeId>& cuts, const std::vector<bool>& active) const {
+  RecomputeChoice choice = cheap(short_lived_saved.size());
   for (const GraphNode& node : graph.forward_part()) {
     const auto segment = static_cast<size_t>(std::lower_bound(cuts.begin(), cuts.end(), node.id) - cuts.begin());
-    if (segment < cuts.size() && active[segment] && repeatable[node.id]) choice.again[node.id] = true;
+    if (segment < cuts.size() && active[segment] && recomputable[node.id]) choice.recomputed[node.id] = true;
   }
   for (const GraphNode& node : graph.forward_part())
     for (size_t k = 0; k < node.inputs.size(); ++k) {
       const NodeId maker = graph.producer_id(node.inputs[k]);
       if (shape_only[node.id][k]) continue;
       const auto cut = std::lower_bound(cuts.begin(), cuts.end(), maker);
-      if (cut != cuts.end() && *cut < node.id) choice.again[maker] = choice.brief[maker] = false;
+      if (cut != cuts.end() && *cut < node.id) choice.recomputed[maker] = choice.short_lived[maker] = false;
     }
   return choice;
 }
@@ -116,9 +116,9 @@ std::vector<size_t> Recompute::Impl::most_worthwhile(const std::vector<NodeId>& 
   for (size_t segment = 0; segment < cuts.size(); ++segment) {
     double saved = 0, spent = 1;
     for (; node <= cuts[segment]; node = node + 1) {
-      if (brief[node]) continue;
+      if (short_lived[node]) continue;
       saved += static_cast<double>(saved_bytes[node]);
-      spent += repeatable[node] ? cost[node] : 0;
+      spent += recomputable[node] ? cost[node] : 0;
     }
     worth[segment] = saved / spent;
   }
@@ -139,7 +139,7 @@ size_t fewest(size_t all, IsEnough is_enough) {
   return enough;
 }
 
-RepeatChoice Recompute::Impl::fewest_segments(const std::vector<NodeId>& cuts, size_t wanted) const {
+RecomputeChoice Recompute::Impl::fewest_segments(const std::vector<NodeId>& cuts, size_t wanted) const {
   const std::vector<size_t> order = most_worthwhile(cuts);
   const auto first = [&](size_t count) {
     std::vector<bool> active(cuts.size(), false);
@@ -149,30 +149,30 @@ RepeatChoice Recompute::Impl::fewest_segments(const std::vector<NodeId>& cuts, s
   return first(fewest(cuts.size(), [&](size_t count) { return bytes_with(first(count)) <= wanted; }));
 }
 
-RepeatChoice Recompute::Impl::within(size_t wanted) const {
-  RepeatChoice best = asked();
+RecomputeChoice Recompute::Impl::within(size_t wanted) const {
+  RecomputeChoice best = asked();
   size_t best_bytes = bytes_with(best);
   if (best_bytes <= wanted) return best;
 
   // Cheap nodes, as few as will do.
-  RepeatChoice all_cheap = cheap(brief_saved.size());
+  RecomputeChoice all_cheap = cheap(short_lived_saved.size());
   const size_t cheap_bytes = bytes_with(all_cheap);
   if (cheap_bytes <= wanted)
-    return cheap(fewest(brief_saved.size(), [&](size_t count) { return bytes_with(cheap(count)) <= wanted; }));
+    return cheap(fewest(short_lived_saved.size(), [&](size_t count) { return bytes_with(cheap(count)) <= wanted; }));
   if (cheap_bytes < best_bytes) best = std::move(all_cheap), best_bytes = cheap_bytes;
 
   // Segments of many lengths.
   double all_saved = 0, nodes = 0;
   for (const GraphNode& node : graph.forward_part())
-    if (!brief[node.id]) all_saved += static_cast<double>(saved_bytes[node.id]), ++nodes;
+    if (!short_lived[node.id]) all_saved += static_cast<double>(saved_bytes[node.id]), ++nodes;
   std::vector<std::pair<double, std::vector<NodeId>>> enough;  // cost and cuts
   size_t last_count = 0;
   for (double segments = 2; segments < 4 * std::sqrt(nodes) + 4; segments *= 1.3) {
     const std::vector<NodeId> cuts = cuts_for(static_cast<size_t>(all_saved / segments) + 1);
     if (cuts.empty() || cuts.size() == last_count) continue;
     last_count = cuts.size();
-    RepeatChoice choice = segmented(cuts, std::vector<bool>(cuts.size(), true));
-    const RepeatSchedule planned = schedule(choice);
+    RecomputeChoice choice = segmented(cuts, std::vector<bool>(cuts.size(), true));
+    const RecomputeSchedule planned = schedule(choice);
     const size_t needed = bytes_of(planned);
     if (needed <= wanted) enough.emplace_back(planned.cost, cuts);
     if (needed < best_bytes) best = std::move(choice), best_bytes = needed;
@@ -182,7 +182,7 @@ RepeatChoice Recompute::Impl::within(size_t wanted) const {
   std::sort(enough.begin(), enough.end());
   double best_cost = 0;
   for (size_t i = 0; i < std::min<size_t>(enough.size(), 5); ++i) {
-    RepeatChoice choice = fewest_segments(enough[i].second, wanted);
+    RecomputeChoice choice = fewest_segments(enough[i].second, wanted);
     const double needed = schedule(choice).cost;
     if (i == 0 || needed < best_cost) best = std::move(choice), best_cost = needed;
   }

@@ -1,4 +1,4 @@
-// Memory for time: what forward made is not kept for backward but made again there, from what is kept.
+// Memory for time: what forward computed is not kept for backward but recomputed there, from what is kept.
 #pragma once
 
 #include <memory>
@@ -17,13 +17,13 @@ class Recompute {
 
   struct Result {
     Graph graph;
-    size_t bytes = 0;     // about what it needs at most at one time
-    size_t repeated = 0;  // how many nodes are computed again
+    size_t bytes = 0;       // about what it needs at most at one time
+    size_t recomputed = 0;  // how many nodes are recomputed
   };
   // What the network asks for: nodes with the attribute force_mirroring and, where MXNET_BACKWARD_DO_MIRROR is set,
   // whatever is cheap.
   Result as_asked() const;
-  // And more, so that the graph needs about so many bytes: as little as possible is computed again. Where that is more
+  // And more, so that the graph needs about so many bytes: as little as possible is recomputed. Where that is more
   // than can be had, the result is the smallest that was found.
   Result within(size_t bytes) const;
 

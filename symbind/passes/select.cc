@@ -47,7 +47,7 @@ void select(Graph& graph) {
   const bool explaining = explain_level() >= 2;
   for (GraphNode& node : graph.nodes) {
     if (node.is_variable()) continue;
-    // A node that is computed again has the slot of the first time already.
+    // A recomputed node has the slot of the first time already.
     if (node.random_slot < 0 && node.op().is_random(node.source->params.get(), graph.is_train))
       node.random_slot = graph.random_slots++;
     const View tensors(graph, node);

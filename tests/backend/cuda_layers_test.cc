@@ -243,10 +243,10 @@ std::vector<DeviceCase> batch_norm_cases(const Shape& shape, const std::string& 
         relu_sum.inputs = relu_grad.inputs;
         relu_sum.inputs.push_back(shape);
         relu_sum.attributes["with_sum"] = "True";
-        DeviceCase again = forward;
-        again.op = "_BatchNorm_again";
-        again.attributes = {{"fix_gamma", fix_gamma}, {"axis", axis}, {"relu", global}};
-        for (DeviceCase each : {forward, backward, relu, relu_grad, relu_sum, again}) {
+        DeviceCase recompute = forward;
+        recompute.op = "_BatchNorm_recompute";
+        recompute.attributes = {{"fix_gamma", fix_gamma}, {"axis", axis}, {"relu", global}};
+        for (DeviceCase each : {forward, backward, relu, relu_grad, relu_sum, recompute}) {
           each.dtypes = {DType::float32, DType::float64};
           cases.push_back(each);
           each.dtypes = {DType::float16, DType::bfloat16};

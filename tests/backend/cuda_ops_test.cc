@@ -358,7 +358,7 @@ TEST_F(CudaOps, EveryImplementationHasACase) {
   // See cuda_layers_test.cc.
   for (const char* op : {"Convolution", "_Convolution_Fused", "_backward_Convolution_data",
                          "_backward_Convolution_weight", "BatchNorm", "_backward_BatchNorm", "_BatchNorm_Relu",
-                         "_BatchNorm_again", "_backward_BatchNorm_Relu", "Pooling", "_backward_Pooling", "_reorder",
+                         "_BatchNorm_recompute", "_backward_BatchNorm_Relu", "Pooling", "_backward_Pooling", "_reorder",
                          "Deconvolution", "_backward_Deconvolution_data", "_backward_Deconvolution_weight"})
     tried.insert(op);
   for (const OpDef* op : OpRegistry::get().all()) {

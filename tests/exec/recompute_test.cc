@@ -1,4 +1,4 @@
-// Values computed again in backward: the same numbers from less memory.
+// Values recomputed in backward: the same numbers from less memory.
 #include <cstdlib>
 
 #include <gtest/gtest.h>
@@ -50,28 +50,29 @@ testing::Network with_dropout() {
 
 void expect_same_training(const testing::Network& network, const SimpleBindOptions& one, const SimpleBindOptions& other,
                           bool exactly) {
-  auto usual = testing::bind_with_values(network, cpu(), one), again = testing::bind_with_values(network, cpu(), other);
+  auto usual = testing::bind_with_values(network, cpu(), one),
+       recomputing = testing::bind_with_values(network, cpu(), other);
   const testing::Tolerance tolerance = exactly ? testing::Tolerance{0, 0, 0} : testing::Tolerance{1e-4, 1e-5, 1e-5};
   seed(7);
   const auto expected = testing::train(*usual, network.inputs, 3);
   seed(7);
-  const auto actual = testing::train(*again, network.inputs, 3);
+  const auto actual = testing::train(*recomputing, network.inputs, 3);
   ASSERT_EQ(actual.size(), expected.size());
   for (size_t i = 0; i < expected.size(); ++i)  // outputs, parameters, and the moving statistics
     EXPECT_TRUE(testing::all_close(actual[i], expected[i], tolerance)) << network.name << ": array " << i;
   for (const auto& [name, gradient] : usual->grad_dict())
-    EXPECT_TRUE(testing::all_close(again->grad_dict().at(name), gradient, tolerance)) << "gradient of " << name;
+    EXPECT_TRUE(testing::all_close(recomputing->grad_dict().at(name), gradient, tolerance)) << "gradient of " << name;
 }
 
 SimpleBindOptions with_budget(size_t bytes, bool plain = false) {
   return {.options = {.layout = !plain, .memory_budget = bytes}};
 }
 
-int count_again(const Executor& executor) {
+int count_recomputed(const Executor& executor) {
   const std::string text = executor.debug_str();
   int count = 0;
-  for (size_t found = text.find("_again"); found != std::string::npos; found = text.find("_again", found + 1))
-    if (text[found - 1] != 'm') ++count;  // not the operator _BatchNorm_again
+  for (size_t found = text.find("_recompute"); found != std::string::npos; found = text.find("_recompute", found + 1))
+    if (text[found - 1] != 'm') ++count;  // not the operator _BatchNorm_recompute
   return count;
 }
 
@@ -132,7 +133,7 @@ TEST(Recompute, KeepsToABudgetThatCanBeMet) {
     const auto budget = static_cast<size_t>(part * static_cast<double>(usual));
     auto executor = testing::bind_with_values(network, cpu(), with_budget(budget));
     EXPECT_LE(executor->memory().arena, budget) << part;
-    EXPECT_GT(count_again(*executor), 0) << part;
+    EXPECT_GT(count_recomputed(*executor), 0) << part;
   }
   EXPECT_EQ(messages.all, "");
 }
@@ -159,16 +160,16 @@ TEST(Recompute, KeepsToABudgetWhereStepsShareAWeight) {
     EXPECT_TRUE(testing::all_close(small->grad_dict().at(name), gradient, {1e-3, 1e-6, 1e-5})) << name;
 }
 
-TEST(Recompute, ComputesNothingAgainThatNeedNotBe) {
+TEST(Recompute, RecomputesNothingThatNeedNotBe) {
   const auto network = residual(10);
   auto usual = testing::bind_with_values(network);
-  EXPECT_EQ(count_again(*usual), 0);
+  EXPECT_EQ(count_recomputed(*usual), 0);
   auto roomy = testing::bind_with_values(network, cpu(), with_budget(usual->memory().arena));
-  EXPECT_EQ(count_again(*roomy), 0);
+  EXPECT_EQ(count_recomputed(*roomy), 0);
   auto tight = testing::bind_with_values(network, cpu(), with_budget(usual->memory().arena * 95 / 100));
   auto tighter = testing::bind_with_values(network, cpu(), with_budget(usual->memory().arena * 75 / 100));
-  EXPECT_GT(count_again(*tight), 0);
-  EXPECT_LT(count_again(*tight), count_again(*tighter));
+  EXPECT_GT(count_recomputed(*tight), 0);
+  EXPECT_LT(count_recomputed(*tight), count_recomputed(*tighter));
 }
 
 TEST(Recompute, SaysWhenABudgetCannotBeMet) {
@@ -193,11 +194,11 @@ TEST(Recompute, MemoryGrowsLikeTheRootOfTheDepth) {
   EXPECT_LT(deep, 0.25 * arena(160, 0));
 }
 
-TEST(Recompute, FusesWhatIsMadeAgain) {
+TEST(Recompute, FusesWhatIsRecomputed) {
   const Messages messages;
   auto executor = testing::bind_with_values(residual(8), cpu(), with_budget(1));
   const std::string text = executor->debug_str();
-  EXPECT_NE(text.find("_BatchNorm_again"), std::string::npos) << text;
+  EXPECT_NE(text.find("_BatchNorm_recompute"), std::string::npos) << text;
   EXPECT_NE(text.find("_backward_BatchNorm_Relu"), std::string::npos) << text;
   EXPECT_EQ(text.find("_backward_Activation"), std::string::npos) << text;
 }
@@ -207,7 +208,7 @@ TEST(Recompute, CanBeTurnedOff) {
   auto usual = testing::bind_with_values(network);
   auto executor = testing::bind_with_values(network, cpu(), {.options = {.recompute = false, .memory_budget = 1}});
   EXPECT_EQ(executor->memory().arena, usual->memory().arena);
-  EXPECT_EQ(count_again(*executor), 0);
+  EXPECT_EQ(count_recomputed(*executor), 0);
 }
 
 // ---- By attribute and environment -----------------------------------------------------------------------------------
@@ -224,8 +225,8 @@ testing::Network mirrored(const std::string& value) {
 
 TEST(Recompute, HonoursForceMirroring) {
   auto executor = testing::bind_with_values(mirrored("True"));
-  EXPECT_EQ(count_again(*executor), 3);
-  EXPECT_EQ(count_again(*testing::bind_with_values(mirrored("False"))), 0);
+  EXPECT_EQ(count_recomputed(*executor), 3);
+  EXPECT_EQ(count_recomputed(*testing::bind_with_values(mirrored("False"))), 0);
   expect_same_training(mirrored("False"), {}, {.options = {.recompute = false}}, /*exactly=*/true);
   const auto network = mirrored("True");
   expect_same_training(network, {}, {.options = {.recompute = false}}, /*exactly=*/true);
@@ -236,13 +237,13 @@ TEST(Recompute, HonoursMxnetsEnvironment) {
   const size_t usual = testing::bind_with_values(network)->memory().arena;
   ::setenv("MXNET_BACKWARD_DO_MIRROR", "1", 1);
   auto executor = testing::bind_with_values(network);
-  EXPECT_GT(count_again(*executor), 0);
+  EXPECT_GT(count_recomputed(*executor), 0);
   EXPECT_LT(executor->memory().arena, usual);
   expect_same_training(network, {}, {.options = {.recompute = false}}, /*exactly=*/false);
   ::unsetenv("MXNET_BACKWARD_DO_MIRROR");
 }
 
-// ---- What is never computed again -----------------------------------------------------------------------------------
+// ---- What is never recomputed ---------------------------------------------------------------------------------------
 
 class Counting : public CustomOp {
  public:

@@ -6,7 +6,7 @@
 #include "symbind/backend/cuda/channels.cuh"
 #include "symbind/backend/cuda/device.h"
 #include "symbind/backend/cuda/step.h"
-#include "symbind/ops/batch_norm_again.h"
+#include "symbind/ops/batch_norm_recompute.h"
 #include "symbind/passes/target.h"
 
 namespace symbind::cuda_backend {
@@ -121,7 +121,7 @@ struct Normalize {
 
 // ---- Gradient -------------------------------------------------------------------------------------------------------
 
-// Behind ReLU dy counts only where the result, which is computed again as forward did, was above zero.
+// Behind ReLU dy counts only where the result, which is recomputed as forward did, was above zero.
 template <bool relu, class C>
 __device__ C arriving(C dy, C away, C scale, C shift) {
   return relu && !(away * scale + shift > C(0)) ? C(0) : dy;
@@ -287,9 +287,9 @@ std::unique_ptr<Kernel> build_backward(const NodeView& node) {
 }
 
 template <class T>
-std::unique_ptr<Kernel> build_again(const NodeView& node) {
+std::unique_ptr<Kernel> build_recompute(const NodeView& node) {
   using C = compute_type<T>;
-  const auto& p = node.as<BatchNormAgain>();
+  const auto& p = node.as<BatchNormRecompute>();
   const ChannelShape shape = channel_shape({.axis = p.axis}, node.inputs[0]);
   return make_step(
       node,
@@ -306,7 +306,9 @@ std::unique_ptr<Kernel> build_again(const NodeView& node) {
       {.in_place = {{0, 0}}});
 }
 
-BatchNormSize size_of(const BatchNormAgain& p, const Shape& data) { return symbind::size_of({.axis = p.axis}, data); }
+BatchNormSize size_of(const BatchNormRecompute& p, const Shape& data) {
+  return symbind::size_of({.axis = p.axis}, data);
+}
 
 template <class P>
 std::string refuse(const NodeView& node) {
@@ -321,8 +323,8 @@ std::string refuse(const NodeView& node) {
 template <class P>
 std::unique_ptr<Kernel> build(const NodeView& node) {
   return visit_floating(node.outputs[0].dtype, [&]<class T>(std::type_identity<T>) -> std::unique_ptr<Kernel> {
-    if constexpr (std::is_same_v<P, BatchNormAgain>)
-      return build_again<T>(node);
+    if constexpr (std::is_same_v<P, BatchNormRecompute>)
+      return build_recompute<T>(node);
     else if constexpr (is_gradient<P>)
       return build_backward<T, P>(node);
     else
@@ -355,7 +357,7 @@ void add_batch_norm(ImplementationTable& table) {
   add<BatchNormGrad>(table);
   add<BatchNormRelu>(table);
   add<BatchNormReluGrad>(table);
-  add<BatchNormAgain>(table);
+  add<BatchNormRecompute>(table);
 }
 
 }  // namespace symbind::cuda_backend

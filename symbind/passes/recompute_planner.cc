@@ -1,6 +1,6 @@
 // What a choice needs is estimated by walking through the nodes it leads to; the exact number is known only when
 // kernels have been chosen.
-#include "symbind/passes/repetition.h"
+#include "symbind/passes/recompute_planner.h"
 
 #include <algorithm>
 #include <array>
@@ -15,7 +15,7 @@ namespace {
 // ---- Nodes ----------------------------------------------------------------------------------------------------------
 
 // Gives the same numbers when it runs a second time, and changes nothing.
-bool may_repeat(const GraphNode& node) {
+bool may_recompute(const GraphNode& node) {
   if (node.is_variable() || node.op().keeps_state) return false;
   if (node.op().recomputed_by) return true;
   const std::vector<bool> updated = node.op().updated_inputs(node.source->params.get(), node.inputs.size());
@@ -27,33 +27,33 @@ bool is_cheap(const OpDef& op) { return op.elementwise || op.view || op.memory_b
 // Can its result take the place of its first input?
 bool is_in_place(const OpDef& op) { return op.elementwise || op.in_place; }
 
-std::optional<Recomputation> other_form(const GraphNode& node) {
+std::optional<Recomputation> recomputation_of(const GraphNode& node) {
   if (!node.op().recomputed_by) return std::nullopt;
   return node.op().recomputed_by(node.source->params.get());
 }
 
-// What a node that is computed again reads.
-std::vector<TensorId> inputs_again(const GraphNode& node) {
-  const std::optional<Recomputation> form = other_form(node);
+// What a node that is recomputed reads.
+std::vector<TensorId> recompute_inputs(const GraphNode& node) {
+  const std::optional<Recomputation> form = recomputation_of(node);
   if (!form) return node.inputs;
   std::vector<TensorId> tensors;
   for (const int input : form->inputs) tensors.push_back(node.inputs[static_cast<size_t>(input)]);
   for (const int output : form->outputs) tensors.push_back(node.first_output + output);
   return tensors;
 }
-int outputs_again(const GraphNode& node) {
-  const std::optional<Recomputation> form = other_form(node);
+int recompute_outputs(const GraphNode& node) {
+  const std::optional<Recomputation> form = recomputation_of(node);
   return form ? static_cast<int>(form->op->output_count(form->params.get())) : node.outputs;
 }
 
-NodePtr source_again(const GraphNode& node, int time) {
+NodePtr recompute_source(const GraphNode& node, int time) {
   auto source = std::make_shared<Node>();
   source->op = node.source->op;
   source->params = node.source->params;
-  source->name = node.source->name + (time == 0 ? "_again" : "_again2");
+  source->name = node.source->name + (time == 0 ? "_recompute" : "_recompute2");
   if (const std::string* group = find_attribute(node.source->attributes, "__ctx_group__"))
     source->attributes["__ctx_group__"] = *group;
-  if (const std::optional<Recomputation> form = other_form(node)) {
+  if (const std::optional<Recomputation> form = recomputation_of(node)) {
     source->op = form->op;
     source->params = form->params;
   }
@@ -74,21 +74,21 @@ double cost_of(const Graph& graph, const GraphNode& node) {
 
 }  // namespace
 
-Repetition::Repetition(const Graph& given) : graph(given) {
+RecomputePlanner::RecomputePlanner(const Graph& given) : graph(given) {
   for (GraphNode& node : graph.nodes)
     if (!node.is_variable() && node.random_slot < 0 && node.op().is_random(node.source->params.get(), graph.is_train))
       node.random_slot = graph.random_slots++;
   for (const GraphNode& node : graph.nodes) shape_only.push_back(shape_only_inputs(node));
   for (const GraphNode& node : graph.forward_part()) {
-    repeatable.push_back(may_repeat(node));
+    recomputable.push_back(may_recompute(node));
     cost.push_back(node.is_variable() ? 0 : cost_of(graph, node));
   }
   find_saved();
-  find_brief();
+  find_short_lived();
   find_crossing();
 }
 
-void Repetition::find_saved() {
+void RecomputePlanner::find_saved() {
   is_outside.assign(graph.tensors.size(), false);
   is_output.assign(graph.tensors.size(), false);
   is_saved.assign(graph.tensors.size(), false);
@@ -103,30 +103,30 @@ void Repetition::find_saved() {
     }
   for (const GraphNode& node : graph.forward_part()) {
     size_t sum = 0;
-    for (int k = 0; k < (node.is_variable() ? 0 : outputs_again(node)); ++k)
+    for (int k = 0; k < (node.is_variable() ? 0 : recompute_outputs(node)); ++k)
       if (is_saved[node.first_output + k]) sum += bytes(node.first_output + k);
     saved_bytes.push_back(sum);
   }
 }
 
-size_t Repetition::bytes(TensorId tensor) const { return is_outside[tensor] ? 0 : graph.tensor(tensor).bytes(); }
+size_t RecomputePlanner::bytes(TensorId tensor) const { return is_outside[tensor] ? 0 : graph.tensor(tensor).bytes(); }
 
 // A saved tensor that is made from another saved one that is not kept either would only bring that one back: of a chain
 // of such tensors every second one is kept. So is what is smaller than the arrays it is made from.
-void Repetition::find_brief() {
-  brief.assign(graph.forward_nodes, false);
+void RecomputePlanner::find_short_lived() {
+  short_lived.assign(graph.forward_nodes, false);
   PerNode<bool> on_dropped(graph.forward_nodes, false);  // is a saved tensor that is not kept on the way to it?
   for (const GraphNode& node : graph.forward_part()) {
-    if (!repeatable[node.id] || !is_cheap(node.op())) continue;
+    if (!recomputable[node.id] || !is_cheap(node.op())) continue;
     const bool has_saved = saved_bytes[node.id] > 0;
     bool possible = true, below = false;
-    const std::vector<TensorId> inputs = inputs_again(node);
+    const std::vector<TensorId> inputs = recompute_inputs(node);
     for (size_t k = 0; k < inputs.size(); ++k) {
       const TensorId input = inputs[k];
       const NodeId maker = graph.producer_id(input);
       if (maker == node.id || (!node.op().recomputed_by && shape_only[node.id][k])) continue;
       if (graph.node(maker).is_variable() || is_output[input]) continue;
-      if (brief[maker]) {
+      if (short_lived[maker]) {
         below = below || on_dropped[maker];
         possible = possible && bytes(input) <= graph.tensor(node.first_output).bytes();
       } else {
@@ -134,15 +134,15 @@ void Repetition::find_brief() {
       }
     }
     if (!possible || (has_saved && below)) continue;
-    brief[node.id] = true;
+    short_lived[node.id] = true;
     on_dropped[node.id] = below || has_saved;
-    if (has_saved) brief_saved.push_back(node.id);
+    if (has_saved) short_lived_saved.push_back(node.id);
   }
-  std::stable_sort(brief_saved.begin(), brief_saved.end(),
+  std::stable_sort(short_lived_saved.begin(), short_lived_saved.end(),
                    [&](NodeId a, NodeId b) { return saved_bytes[a] > saved_bytes[b]; });
 }
 
-void Repetition::find_crossing() {
+void RecomputePlanner::find_crossing() {
   PerNode<int64_t> change(graph.forward_nodes, 0);
   PerTensor<NodeId> last(graph.tensors.size(), NodeId::none);
   for (const GraphNode& node : graph.forward_part())
@@ -165,8 +165,8 @@ namespace {
 
 class Scheduler {
  public:
-  Scheduler(const Repetition& all, const RepeatChoice& choice);
-  RepeatSchedule run();
+  Scheduler(const RecomputePlanner& all, const RecomputeChoice& choice);
+  RecomputeSchedule run();
 
  private:
   // Nodes that backward reads twice over are told apart by `time`: 0 on the way to others, 1 for backward itself.
@@ -174,56 +174,58 @@ class Scheduler {
     NodeId node;
     int time;
   };
-  bool is_again(TensorId tensor) const;
+  bool is_recomputed(TensorId tensor) const;
   size_t time_of(NodeId maker, int time) const;
   void add_step(const GraphNode& node, int time, const std::vector<TensorId>& inputs,
                 const std::vector<bool>& shape_only, int outputs);
-  void make_again(const GraphNode& reader);
+  void recompute_for(const GraphNode& reader);
   void ask(TensorId tensor, int time);
 
-  const Repetition& all_;
+  const RecomputePlanner& all_;
   const Graph& graph_;
-  const RepeatChoice& choice_;
+  const RecomputeChoice& choice_;
   static constexpr size_t not_yet = static_cast<size_t>(-1), about_to_be = static_cast<size_t>(-2);
   std::array<PerNode<size_t>, 2> made_;  // by time: the first value, or one of these two
   std::vector<Demand> open_, found_;
-  RepeatSchedule schedule_;
+  RecomputeSchedule schedule_;
 };
 
 }  // namespace
 
-RepeatSchedule Repetition::schedule(const RepeatChoice& choice) const { return Scheduler(*this, choice).run(); }
+RecomputeSchedule RecomputePlanner::schedule(const RecomputeChoice& choice) const {
+  return Scheduler(*this, choice).run();
+}
 
 namespace {
 
-Scheduler::Scheduler(const Repetition& all, const RepeatChoice& choice)
+Scheduler::Scheduler(const RecomputePlanner& all, const RecomputeChoice& choice)
     : all_(all), graph_(all.graph), choice_(choice) {
   for (auto& times : made_) times.assign(graph_.forward_nodes, not_yet);
   for (const GraphNode& node : graph_.nodes)
     for (int k = 0; k < node.outputs; ++k) schedule_.tensor_of.push_back(node.first_output + k);
 }
 
-RepeatSchedule Scheduler::run() {
+RecomputeSchedule Scheduler::run() {
   const std::vector<bool> none;
   for (const GraphNode& node : graph_.nodes) {
     const bool is_backward = graph_.is_backward(node.id);
-    if (is_backward) make_again(node);
+    if (is_backward) recompute_for(node);
     add_step(node, -1, node.inputs, is_backward ? all_.shape_only[node.id] : none, node.outputs);
   }
   return std::move(schedule_);
 }
 
 // Is the tensor one that backward must not read as forward made it?
-bool Scheduler::is_again(TensorId tensor) const {
+bool Scheduler::is_recomputed(TensorId tensor) const {
   const GraphNode& node = graph_.producer(tensor);
-  if (graph_.is_backward(node.id) || !choice_.again[node.id] || all_.is_output[tensor]) return false;
-  return tensor - node.first_output < outputs_again(node);  // BatchNorm's statistics are kept
+  if (graph_.is_backward(node.id) || !choice_.recomputed[node.id] || all_.is_output[tensor]) return false;
+  return tensor - node.first_output < recompute_outputs(node);  // BatchNorm's statistics are kept
 }
 
-size_t Scheduler::time_of(NodeId maker, int time) const { return choice_.brief[maker] && time == 1 ? 1 : 0; }
+size_t Scheduler::time_of(NodeId maker, int time) const { return choice_.short_lived[maker] && time == 1 ? 1 : 0; }
 
 void Scheduler::ask(TensorId tensor, int time) {
-  if (!is_again(tensor)) return;
+  if (!is_recomputed(tensor)) return;
   const NodeId maker = graph_.producer_id(tensor);
   const size_t when = time_of(maker, time);
   size_t& made = made_[when][maker];
@@ -234,7 +236,7 @@ void Scheduler::ask(TensorId tensor, int time) {
   found_.push_back(demand);
 }
 
-void Scheduler::make_again(const GraphNode& reader) {
+void Scheduler::recompute_for(const GraphNode& reader) {
   found_.clear();
   for (size_t k = 0; k < reader.inputs.size(); ++k)
     if (!all_.shape_only[reader.id][k]) ask(reader.inputs[k], 1);
@@ -242,16 +244,16 @@ void Scheduler::make_again(const GraphNode& reader) {
     const Demand demand = open_.back();
     open_.pop_back();
     const GraphNode& node = graph_.node(demand.node);
-    const std::vector<TensorId> inputs = inputs_again(node);
+    const std::vector<TensorId> inputs = recompute_inputs(node);
     for (size_t k = 0; k < inputs.size(); ++k)
-      if (!all_.shape_only[demand.node][k]) ask(inputs[k], choice_.brief[demand.node] ? demand.time : 0);
+      if (!all_.shape_only[demand.node][k]) ask(inputs[k], choice_.short_lived[demand.node] ? demand.time : 0);
   }
   std::sort(found_.begin(), found_.end(),
             [](const Demand& a, const Demand& b) { return std::pair(a.node, a.time) < std::pair(b.node, b.time); });
   for (const Demand& demand : found_) {
     const GraphNode& node = graph_.node(demand.node);
-    add_step(node, demand.time, inputs_again(node), all_.shape_only[demand.node], outputs_again(node));
-    ++schedule_.repeated;
+    add_step(node, demand.time, recompute_inputs(node), all_.shape_only[demand.node], recompute_outputs(node));
+    ++schedule_.recomputed;
     schedule_.cost += all_.cost[demand.node];
   }
 }
@@ -259,11 +261,11 @@ void Scheduler::make_again(const GraphNode& reader) {
 // `shape_only` is empty for forward nodes, which read what stands in the graph.
 void Scheduler::add_step(const GraphNode& node, int time, const std::vector<TensorId>& inputs,
                          const std::vector<bool>& shape_only, int outputs) {
-  const int side = time < 0 ? 1 : choice_.brief[node.id] ? time : 0;
+  const int side = time < 0 ? 1 : choice_.short_lived[node.id] ? time : 0;
   const size_t first_input = schedule_.inputs.size();
   for (size_t k = 0; k < inputs.size(); ++k) {
     size_t value = index_of(inputs[k]);
-    if (!shape_only.empty() && !shape_only[k] && is_again(inputs[k])) {
+    if (!shape_only.empty() && !shape_only[k] && is_recomputed(inputs[k])) {
       const GraphNode& maker = graph_.producer(inputs[k]);
       value = made_[time_of(maker.id, side)][maker.id] + static_cast<size_t>(inputs[k] - maker.first_output);
     }
@@ -281,7 +283,7 @@ void Scheduler::add_step(const GraphNode& node, int time, const std::vector<Tens
 // Follows the bytes that are alive through a schedule. Views need none, and operators that may work in place do.
 class Walk {
  public:
-  Walk(const Repetition& all, const RepeatSchedule& schedule)
+  Walk(const RecomputePlanner& all, const RecomputeSchedule& schedule)
       : all_(all), schedule_(schedule), last_(schedule.tensor_of.size(), -1), store_(schedule.tensor_of.size(), -1) {
     for (size_t s = 0; s < schedule_.steps.size(); ++s)
       each_input(s, [&](size_t value) { last_[value] = static_cast<int>(s); });
@@ -289,9 +291,9 @@ class Walk {
 
   size_t most() {
     for (size_t s = 0; s < schedule_.steps.size(); ++s) {
-      const RepeatSchedule::Step& step = schedule_.steps[s];
+      const RecomputeSchedule::Step& step = schedule_.steps[s];
       const GraphNode& node = all_.graph.node(step.node);
-      const auto outputs = static_cast<size_t>(step.time < 0 ? node.outputs : outputs_again(node));
+      const auto outputs = static_cast<size_t>(step.time < 0 ? node.outputs : recompute_outputs(node));
       for (size_t k = 0; k < outputs; ++k) begin(step.first_value + k, k == 0 ? shared_store(s, node) : -1);
       most_ = std::max(most_, now_);
       for (size_t k = 0; k < outputs; ++k)
@@ -306,10 +308,10 @@ class Walk {
  private:
   template <class Visit>
   void each_input(size_t s, Visit visit) const {
-    const RepeatSchedule::Step& step = schedule_.steps[s];
+    const RecomputeSchedule::Step& step = schedule_.steps[s];
     const auto& only = all_.shape_only[step.node];
     const GraphNode& node = all_.graph.node(step.node);
-    const size_t count = step.time < 0 ? node.inputs.size() : inputs_again(node).size();
+    const size_t count = step.time < 0 ? node.inputs.size() : recompute_inputs(node).size();
     for (size_t k = 0; k < count; ++k)
       if (!only[k]) visit(schedule_.inputs[step.first_input + k]);
   }
@@ -353,8 +355,8 @@ class Walk {
     if (--users_[static_cast<size_t>(store)] == 0) now_ -= size_[static_cast<size_t>(store)];
   }
 
-  const Repetition& all_;
-  const RepeatSchedule& schedule_;
+  const RecomputePlanner& all_;
+  const RecomputeSchedule& schedule_;
   std::vector<int> last_;   // by value: the step that reads it last, -1: none
   std::vector<int> store_;  // by value: where it is
   std::vector<int> users_;  // by store: values alive in it
@@ -364,15 +366,15 @@ class Walk {
 
 }  // namespace
 
-size_t Repetition::bytes_of(const RepeatSchedule& schedule) const { return Walk(*this, schedule).most(); }
+size_t RecomputePlanner::bytes_of(const RecomputeSchedule& schedule) const { return Walk(*this, schedule).most(); }
 
-Graph Repetition::make(const RepeatSchedule& planned) const {
+Graph RecomputePlanner::make(const RecomputeSchedule& planned) const {
   Rewriter rewriter(graph);
   std::vector<TensorId> now(planned.tensor_of.size(), TensorId::none);  // by value
-  for (const RepeatSchedule::Step& step : planned.steps) {
+  for (const RecomputeSchedule::Step& step : planned.steps) {
     const GraphNode& node = graph.node(step.node);
     if (step.time < 0 && index_of(step.node) == graph.forward_nodes) rewriter.end_of_forward();
-    const size_t count = step.time < 0 ? node.inputs.size() : inputs_again(node).size();
+    const size_t count = step.time < 0 ? node.inputs.size() : recompute_inputs(node).size();
     std::vector<TensorId> inputs;
     for (size_t k = 0; k < count; ++k) inputs.push_back(now[planned.inputs[step.first_input + k]]);
     if (step.time < 0) {
@@ -381,7 +383,7 @@ Graph Repetition::make(const RepeatSchedule& planned) const {
       continue;
     }
     Graph& made = rewriter.graph();
-    GraphNode& copy = made.append(source_again(node, step.time), std::move(inputs));
+    GraphNode& copy = made.append(recompute_source(node, step.time), std::move(inputs));
     copy.context = node.context;
     copy.random_slot = node.random_slot;
     for (int k = 0; k < copy.outputs; ++k) {

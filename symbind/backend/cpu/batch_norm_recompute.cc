@@ -1,6 +1,6 @@
 // One pass over the data, in whatever layout it has: memory is (outer, groups, inner, block), where the channels are
 // groups × block. Plain arrays have blocks of one, arrays with the channels last have one group.
-#include "symbind/ops/batch_norm_again.h"
+#include "symbind/ops/batch_norm_recompute.h"
 
 #include <algorithm>
 #include <limits>
@@ -16,7 +16,7 @@ struct Arrangement {
   int64_t outer, groups, inner, block;
 };
 
-Arrangement arrangement_of(const BatchNormAgain& p, const Tensor& data) {
+Arrangement arrangement_of(const BatchNormRecompute& p, const Tensor& data) {
   BatchNorm norm;
   norm.axis = p.axis;
   const BatchNormSize size = size_of(norm, data.shape);
@@ -35,10 +35,10 @@ C not_below(C least, C value) {
 template <class T>
 std::unique_ptr<Kernel> build(const NodeView& node) {
   using C = compute_type<T>;
-  const Arrangement size = arrangement_of(node.as<BatchNormAgain>(), node.inputs[0]);
+  const Arrangement size = arrangement_of(node.as<BatchNormRecompute>(), node.inputs[0]);
   const int64_t channels = size.groups * size.block, row = size.inner * size.block;
-  const bool fix_gamma = node.as<BatchNormAgain>().fix_gamma;
-  const C least = node.as<BatchNormAgain>().relu ? C(0) : -std::numeric_limits<C>::infinity();
+  const bool fix_gamma = node.as<BatchNormRecompute>().fix_gamma;
+  const C least = node.as<BatchNormRecompute>().relu ? C(0) : -std::numeric_limits<C>::infinity();
   return make_kernel(
       [=](const Args& args) {
         const T* x = args.in<T>(0);
@@ -74,7 +74,7 @@ std::unique_ptr<Kernel> build(const NodeView& node) {
 // Follows the data; statistics and parameters have one axis and no layout.
 std::optional<LayoutWish> likes(const NodeView& node) {
   const Layout layout = node.inputs[0].layout;
-  if (layout == Layout::plain || node.inputs[0].shape.axis(node.as<BatchNormAgain>().axis, node.where()) != 1)
+  if (layout == Layout::plain || node.inputs[0].shape.axis(node.as<BatchNormRecompute>().axis, node.where()) != 1)
     return std::nullopt;
   LayoutWish wish{std::vector(node.inputs.size(), Layout::plain), {layout}};
   wish.inputs[0] = layout;
@@ -83,7 +83,7 @@ std::optional<LayoutWish> likes(const NodeView& node) {
 
 }  // namespace
 
-void add_batch_norm_again(ImplementationTable& table) {
+void add_batch_norm_recompute(ImplementationTable& table) {
   Implementation implementation;
   implementation.name = "plain";
   implementation.refuse = [](const NodeView&) { return std::string(); };
@@ -91,7 +91,7 @@ void add_batch_norm_again(ImplementationTable& table) {
     return visit_floating(node.inputs[0].dtype, [&](auto type) { return build<typename decltype(type)::type>(node); });
   };
   implementation.likes = likes;
-  table.add<BatchNormAgain>(std::move(implementation));
+  table.add<BatchNormRecompute>(std::move(implementation));
 }
 
 }  // namespace symbind::cpu_backend

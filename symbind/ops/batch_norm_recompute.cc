@@ -1,4 +1,4 @@
-#include "symbind/ops/batch_norm_again.h"
+#include "symbind/ops/batch_norm_recompute.h"
 
 #include "symbind/graph/define.h"
 #include "symbind/ops/floating.h"
@@ -6,13 +6,13 @@
 namespace symbind {
 namespace {
 
-OpDef define(Op<BatchNormAgain> op) {
+OpDef define(Op<BatchNormRecompute> op) {
   return op.doc("BatchNorm with given statistics: (data - mean) · var · gamma + beta along the channel axis.")
-      .param(&BatchNormAgain::fix_gamma, "fix_gamma", "take gamma as one")
-      .param(&BatchNormAgain::axis, "axis", "the channel axis")
-      .param(&BatchNormAgain::relu, "relu", "set what is below zero to zero")
+      .param(&BatchNormRecompute::fix_gamma, "fix_gamma", "take gamma as one")
+      .param(&BatchNormRecompute::axis, "axis", "the channel axis")
+      .param(&BatchNormRecompute::relu, "relu", "set what is below zero to zero")
       .inputs({"data", "gamma", "beta", "mean", "var"})
-      .infer_shape([](const BatchNormAgain& p, Shapes& s) {
+      .infer_shape([](const BatchNormRecompute& p, Shapes& s) {
         auto data = s["data"];
         data.meet(s.output());
         if (!data.rank_known()) return;
@@ -20,7 +20,7 @@ OpDef define(Op<BatchNormAgain> op) {
         for (const char* input : {"gamma", "beta", "mean", "var"}) s[input].meet({data[axis]});
         s.output().meet(data.get());
       })
-      .infer_type([](const BatchNormAgain&, Types& t) {
+      .infer_type([](const BatchNormRecompute&, Types& t) {
         t["data"].meet(t.output());
         t.output().meet(t["data"]);
         require_floating(t, "data", t["data"]);
@@ -31,8 +31,8 @@ OpDef define(Op<BatchNormAgain> op) {
 
 }  // namespace
 
-void register_batch_norm_again(OpRegistry& registry) {
-  add_internal<BatchNormAgain>(registry, "_BatchNorm_again", define);
+void register_batch_norm_recompute(OpRegistry& registry) {
+  add_internal<BatchNormRecompute>(registry, "_BatchNorm_recompute", define);
 }
 
 }  // namespace symbind

@@ -1,5 +1,5 @@
-// What BatchNorm made in forward, made again in backward: from the statistics it left, so that nothing is summed up and
-// no moving average touched a second time.
+// What BatchNorm computed in forward, recomputed in backward: from the statistics it left, so that nothing is summed up
+// and no moving average touched a second time.
 #pragma once
 
 #include "symbind/ops/batch_norm.h"
@@ -7,11 +7,11 @@
 namespace symbind {
 
 // (data, gamma, beta, mean, var) → output, where `var` is the reciprocal deviation, as BatchNorm gives it.
-struct BatchNormAgain {
+struct BatchNormRecompute {
   bool fix_gamma = true;
   int64_t axis = 1;
   bool relu = false;  // and what is below zero becomes zero
 };
-inline constexpr Builder<BatchNormAgain> batch_norm_again;
+inline constexpr Builder<BatchNormRecompute> batch_norm_recompute;
 
 }  // namespace symbind

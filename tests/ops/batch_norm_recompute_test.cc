@@ -1,4 +1,4 @@
-#include "symbind/ops/batch_norm_again.h"
+#include "symbind/ops/batch_norm_recompute.h"
 
 #include <cmath>
 #include <limits>
@@ -36,33 +36,34 @@ FirstTime first_time(const BatchNorm& params, const Shape& shape, DType dtype) {
   return {outputs[0].copy(), operands};
 }
 
-TEST(BatchNormAgain, GivesWhatBatchNormGave) {
+TEST(BatchNormRecompute, GivesWhatBatchNormGave) {
   for (const DType dtype : {DType::float32, DType::float64, DType::float16}) {
     for (const bool fix_gamma : {true, false}) {
       for (const auto& [shape, axis] : {std::pair<Shape, int64_t>{{3, 5, 4, 6}, 1}, {{3, 4, 5}, -1}, {{7, 5}, 1}}) {
         SCOPED_TRACE(join(shape, " ", dtype, fix_gamma ? " with gamma one" : ""));
         const FirstTime before = first_time({.fix_gamma = fix_gamma, .axis = axis}, shape, dtype);
-        const NDArray again = invoke(batch_norm_again, before.operands, {.fix_gamma = fix_gamma, .axis = axis})[0];
-        EXPECT_TRUE(all_close(again, before.output, tolerance_of(dtype)));
+        const NDArray recomputed =
+            invoke(batch_norm_recompute, before.operands, {.fix_gamma = fix_gamma, .axis = axis})[0];
+        EXPECT_TRUE(all_close(recomputed, before.output, tolerance_of(dtype)));
       }
     }
   }
 }
 
-TEST(BatchNormAgain, TakesReluAlong) {
+TEST(BatchNormRecompute, FusesRelu) {
   const FirstTime before = first_time({.fix_gamma = false}, {3, 5, 4, 6}, DType::float32);
-  const NDArray alone = invoke(batch_norm_again, before.operands, {.fix_gamma = false})[0];
-  const NDArray both = invoke(batch_norm_again, before.operands, {.fix_gamma = false, .relu = true})[0];
+  const NDArray alone = invoke(batch_norm_recompute, before.operands, {.fix_gamma = false})[0];
+  const NDArray both = invoke(batch_norm_recompute, before.operands, {.fix_gamma = false, .relu = true})[0];
   std::vector<float> expected = alone.to_vector<float>();
   for (float& value : expected) value = value < 0 ? 0 : value;
   EXPECT_EQ(both.to_vector<float>(), expected);
 }
 
-TEST(BatchNormAgain, LeavesInfinitiesAndNaNAsTheyAre) {
+TEST(BatchNormRecompute, LeavesInfinitiesAndNaNAsTheyAre) {
   const float infinity = std::numeric_limits<float>::infinity();
   const NDArray one = array(std::vector<float>{1}, {1}), zero = array(std::vector<float>{0}, {1});
   const NDArray data = array(std::vector<float>{-infinity, infinity, std::nanf("")}, {3, 1});
-  const auto values = invoke(batch_norm_again, {data, one, zero, zero, one}, {})[0].to_vector<float>();
+  const auto values = invoke(batch_norm_recompute, {data, one, zero, zero, one}, {})[0].to_vector<float>();
   EXPECT_EQ(values[0], -infinity);
   EXPECT_EQ(values[1], infinity);
   EXPECT_TRUE(std::isnan(values[2]));

@@ -1,0 +1,61 @@
+// Which forward nodes can be recomputed in backward, and what a choice of them costs in memory and time.
+#pragma once
+
+#include <vector>
+
+#include "symbind/passes/graph.h"
+
+namespace symbind {
+
+struct RecomputeChoice {
+  PerNode<bool> recomputed;   // of the forward part: its outputs are not kept for backward
+  PerNode<bool> short_lived;  // recomputed twice if need be: on the way to others, and for backward
+};
+
+// The nodes in the order they would run. Values are the tensors of the graph, followed by the recomputed ones.
+struct RecomputeSchedule {
+  struct Step {
+    NodeId node;
+    int time;            // -1: the node of the graph; otherwise which recomputation of it
+    size_t first_input;  // in `inputs`
+    size_t first_value;
+  };
+  std::vector<Step> steps;
+  std::vector<size_t> inputs;       // values
+  std::vector<TensorId> tensor_of;  // by value
+  size_t recomputed = 0;
+  double cost = 0;  // of what is recomputed
+};
+
+class RecomputePlanner {
+ public:
+  explicit RecomputePlanner(const Graph& given);
+
+  RecomputeSchedule schedule(const RecomputeChoice& choice) const;
+  // About what it needs at most at one time.
+  size_t bytes_of(const RecomputeSchedule& schedule) const;
+  Graph make(const RecomputeSchedule& schedule) const;
+
+  // In working memory.
+  size_t bytes(TensorId tensor) const;
+
+  Graph graph;                            // with the random operators' slots
+  PerNode<std::vector<bool>> shape_only;  // by input
+  PerTensor<bool> is_outside;             // variables, outputs, gradients
+  PerTensor<bool> is_output;              // a user sees it
+  PerTensor<bool> is_saved;               // made in forward and read in backward
+  // Of the forward part:
+  PerNode<size_t> saved_bytes;  // of the outputs that backward reads
+  PerNode<bool> recomputable;
+  PerNode<bool> short_lived;              // cheap to recompute, from what is kept or from other such nodes
+  std::vector<NodeId> short_lived_saved;  // those of which something is saved, the largest first
+  PerNode<double> cost;
+  PerNode<size_t> crossing;  // the bytes that forward still reads behind it
+
+ private:
+  void find_saved();
+  void find_short_lived();
+  void find_crossing();
+};
+
+}  // namespace symbind
