@@ -42,9 +42,19 @@ endif()
 function(symbind_link_cuda target)
   set_target_properties(${target} PROPERTIES CUDA_RUNTIME_LIBRARY None LINKER_LANGUAGE CXX)
   # Not by CUDA_STANDARD: CMakes before 3.25.2 do not know that nvcc has C++20.
-  # Relaxed constexpr: device code calls the scalar functions that the CPU's kernels use too (backend/pointwise.h).
+  # Relaxed constexpr: device code calls the functions that the CPU's kernels use too (backend/functions.h).
   target_compile_options(${target} PRIVATE
     $<$<COMPILE_LANGUAGE:CUDA>:-std=c++20;--expt-relaxed-constexpr;--extended-lambda>)
+  # Elementwise operators give the same bits alone and in a program (backend/cuda/pointwise.cc): neither contracts
+  # products and sums.
+  foreach(family activation broadcast elementwise scalar)
+    set_property(SOURCE "${PROJECT_SOURCE_DIR}/symbind/backend/cuda/${family}.cu"
+      APPEND PROPERTY COMPILE_OPTIONS --fmad=false)
+  endforeach()
+  # What programs include.
+  symbind_embed_sources("${PROJECT_BINARY_DIR}/generated/symbind/embedded/pointwise_headers.inc"
+    symbind/backend/freestanding.h symbind/backend/vector_math.h symbind/backend/functions.h
+    symbind/backend/cuda/elements.cuh)
   target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:CUDA::cudart_static>)
   if(SYMBIND_HAVE_CUDNN)
     target_include_directories(${target} SYSTEM PRIVATE "${SYMBIND_CUDNN_INCLUDE_DIR}")

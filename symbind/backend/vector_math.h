@@ -1,20 +1,17 @@
 // exp, log, tanh and sigmoid for float without branches or tables, so that loops over them become vector instructions
 // and CPU and GPU compute the same formula. Errors are below 1.5 units in the last place, for sigmoid below 2.5; a
-// sigmoid smaller than any normal number is zero. Infinities, NaN and overflow come out as in <cmath>. Other types call
-// <cmath>.
+// sigmoid smaller than any normal number is zero. Infinities, NaN and overflow come out as in <math.h>. Other types
+// call <math.h>.
 //
 // The polynomials are least-squares fits at Chebyshev points of the remainder after the leading terms.
 #pragma once
 
-#include <bit>
-#include <cmath>
-#include <cstdint>
-#include <limits>
+#include "symbind/backend/freestanding.h"
 
 namespace symbind::vector_math {
 
 // 2 to the power of a whole number between -126 and 127; others give anything.
-constexpr float power_of_two(uint32_t exponent) { return std::bit_cast<float>((exponent + 127u) << 23); }
+constexpr float power_of_two(uint32_t exponent) { return freestanding::bit_cast<float>((exponent + 127u) << 23); }
 
 // e^x = 2^n · e^r with n whole and |r| ≤ ln(2)/2. The scale 2^n is applied in two halves, so that results close to
 // overflow and below the smallest normal number come out right.
@@ -31,7 +28,7 @@ constexpr float exp(float x) {
   p = p * r + 1.66665759e-1f;
   p = p * r + 5.00000001e-1f;
   p = p * (r * r) + r;
-  const uint32_t whole = std::bit_cast<uint32_t>(shifted) - std::bit_cast<uint32_t>(shifter);
+  const uint32_t whole = freestanding::bit_cast<uint32_t>(shifted) - freestanding::bit_cast<uint32_t>(shifter);
   const uint32_t half = static_cast<uint32_t>(static_cast<int32_t>(whole) >> 1);
   return (p + 1.0f) * power_of_two(half) * power_of_two(whole - half);
 }
@@ -39,10 +36,10 @@ constexpr float exp(float x) {
 // x = 2^n · (1 + f) with 1 + f between √½ and √2; log(1 + f) by the series of atanh(s), s = f / (2 + f).
 constexpr float log(float x) {
   const float positive = x < 1.17549435e-38f ? x * 8388608.0f : x;  // numbers below the normal ones are scaled up
-  const uint32_t bits = std::bit_cast<uint32_t>(positive);
+  const uint32_t bits = freestanding::bit_cast<uint32_t>(positive);
   const uint32_t from_root = bits - 0x3f3504f3u;  // √½
   const float n = static_cast<float>(static_cast<int32_t>(from_root) >> 23) - (x < 1.17549435e-38f ? 23.0f : 0.0f);
-  const float f = std::bit_cast<float>((from_root & 0x007fffffu) + 0x3f3504f3u) - 1.0f;
+  const float f = freestanding::bit_cast<float>((from_root & 0x007fffffu) + 0x3f3504f3u) - 1.0f;
   const float s = f / (2.0f + f);
   const float z = s * s;
   float series = 0.222222222f;
@@ -53,10 +50,10 @@ constexpr float log(float x) {
   const float half_square = 0.5f * f * f;
   const float tail = s * (half_square + series) + n * -2.12194440e-4f;
   const float finite = (tail - half_square) + f + n * 0.693359375f;
-  constexpr float infinity = std::numeric_limits<float>::infinity();
+  constexpr float infinity = freestanding::infinity<float>();
   const float above = x < infinity ? finite : x;  // infinity, and NaN
   const float at_zero = x == 0.0f ? -infinity : above;
-  return x < 0.0f ? std::numeric_limits<float>::quiet_NaN() : at_zero;
+  return x < 0.0f ? freestanding::quiet_nan<float>() : at_zero;
 }
 
 // Near zero an odd polynomial, elsewhere 1 - 2 / (e^2|x| + 1).
@@ -77,22 +74,22 @@ constexpr float tanh(float x) {
 
 constexpr float sigmoid(float x) { return 1.0f / (1.0f + exp(-x)); }
 
-// The others, by <cmath>. Templates, so that they may be called from constexpr functions and device code alike.
+// Other types.
 template <class T>
 constexpr T exp(T x) {
-  return std::exp(x);
+  return libm::exp(x);
 }
 template <class T>
 constexpr T log(T x) {
-  return std::log(x);
+  return libm::log(x);
 }
 template <class T>
 constexpr T tanh(T x) {
-  return std::tanh(x);
+  return libm::tanh(x);
 }
 template <class T>
 constexpr T sigmoid(T x) {
-  return T(1) / (T(1) + std::exp(-x));
+  return T(1) / (T(1) + libm::exp(-x));
 }
 
 }  // namespace symbind::vector_math

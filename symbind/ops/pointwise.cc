@@ -4,6 +4,7 @@
 
 #include "symbind/core/error.h"
 #include "symbind/graph/define.h"
+#include "symbind/ops/elementwise.h"
 
 namespace symbind {
 namespace {
@@ -39,6 +40,17 @@ std::string short_name(const PointwiseInstruction& instruction) {
 }
 
 }  // namespace
+
+void append_instructions(const OpDef& op, const std::shared_ptr<const void>& params, const std::vector<int>& operands,
+                         int next, std::vector<PointwiseInstruction>& program) {
+  if (&op != &op_of<AddN>()) {
+    program.push_back({&op, params, operands});
+    return;
+  }
+  const OpDef& add = op_of<Binary<"elemwise_add">>();
+  for (size_t k = 1; k < operands.size(); ++k)
+    program.push_back({&add, add.make_params(), {k == 1 ? operands[0] : next++, operands[k]}});
+}
 
 std::string program_text(const std::vector<PointwiseInstruction>& instructions) {
   std::string text;

@@ -25,6 +25,11 @@ struct Pointwise {
   std::vector<PointwiseInstruction> instructions = {};
 };
 
+// Appends what an operator is whose operands are in these registers; the first result gets register `next`. A sum of
+// many is a chain of sums.
+void append_instructions(const OpDef& op, const std::shared_ptr<const void>& params, const std::vector<int>& operands,
+                         int next, std::vector<PointwiseInstruction>& program);
+
 // "2 mul, add, tanh": for Pointwise::program.
 std::string program_text(const std::vector<PointwiseInstruction>& instructions);
 

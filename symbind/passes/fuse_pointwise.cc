@@ -19,19 +19,6 @@ namespace {
 // What a device can be expected to keep close: streams of input, and values in between.
 constexpr size_t max_inputs = 8, max_instructions = 32;
 
-// The instructions of one node whose operands stand in these registers; the first result gets register `next`. A sum of
-// many is a chain of sums.
-void append_instructions(const Node& source, const std::vector<int>& operands, int next,
-                         std::vector<PointwiseInstruction>& program) {
-  if (source.op != &op_of<AddN>()) {
-    program.push_back({source.op, source.params, operands});
-    return;
-  }
-  const OpDef& add = op_of<Binary<"elemwise_add">>();
-  for (size_t k = 1; k < operands.size(); ++k)
-    program.push_back({&add, add.make_params(), {k == 1 ? operands[0] : next++, operands[k]}});
-}
-
 size_t instructions_of(const GraphNode& node) { return node.source->op == &op_of<AddN>() ? node.inputs.size() - 1 : 1; }
 
 class PointwiseFusion {
@@ -86,7 +73,8 @@ class PointwiseFusion {
     Pointwise program{.num_args = static_cast<int64_t>(node.inputs.size()), .program = ""};
     std::vector<int> operands;
     for (size_t k = 0; k < node.inputs.size(); ++k) operands.push_back(static_cast<int>(k));
-    append_instructions(*node.source, operands, static_cast<int>(operands.size()), program.instructions);
+    append_instructions(*node.source->op, node.source->params, operands, static_cast<int>(operands.size()),
+                        program.instructions);
     const std::vector<Tensor> tensors(node.inputs.size() + 1, graph_.tensor(node.first_output));
     const std::span<const Tensor> all(tensors);
     const OpDef& op = op_of<Pointwise>();
@@ -156,8 +144,8 @@ class PointwiseFusion {
       const GraphNode& node = graph_.node(member);
       std::vector<int> operands;
       for (const TensorId input : node.inputs) operands.push_back(register_of.at(input));
-      append_instructions(*node.source, operands, static_cast<int>(inputs.size() + params.instructions.size()),
-                          params.instructions);
+      append_instructions(*node.source->op, node.source->params, operands,
+                          static_cast<int>(inputs.size() + params.instructions.size()), params.instructions);
       register_of[node.first_output] = static_cast<int>(inputs.size() + params.instructions.size()) - 1;
     }
     params.program = program_text(params.instructions);

@@ -4,6 +4,7 @@
 #include "symbind/exec/arithmetic.h"
 #include "symbind/exec/executor.h"
 #include "symbind/graph/builder.h"
+#include "symbind/ops/all.h"
 
 #include "tests/support/arrays.h"
 #include "tests/support/networks.h"

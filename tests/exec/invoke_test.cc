@@ -41,7 +41,7 @@ TEST(Invoke, ASingleAxisIsANumber) {
   const NDArray x = array({{1, 2}, {3, 5}});
   EXPECT_EQ(sum(x, {.axis = 1}).to_vector<float>(), (Floats{3, 8}));
   EXPECT_EQ(max(x, {.axis = 0}).to_vector<float>(), (Floats{3, 5}));
-  EXPECT_EQ(max(x, {.axis = {0, 1}}).item(), 5);
+  EXPECT_EQ(max(x, {.axis = Tuple{0, 1}}).item(), 5);
 }
 
 TEST(Invoke, ChoicesAreConstantsOrText) {

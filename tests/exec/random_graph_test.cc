@@ -8,7 +8,7 @@
 
 #include "symbind/core/error.h"
 
-#include "tests/support/bind_options.h"
+#include "tests/support/compile_options.h"
 #include "tests/support/networks.h"
 #include "tests/support/random_plans.h"
 #include "tests/support/record.h"

@@ -4,7 +4,6 @@
 #include "symbind/backend/cpu/plain.h"
 #include "symbind/backend/cpu/reduction.h"
 #include "symbind/backend/cpu/strided.h"
-#include "symbind/backend/pointwise_math.h"
 #include "symbind/passes/target.h"
 
 namespace symbind::cpu_backend {
@@ -24,12 +23,12 @@ std::unique_ptr<Kernel> build_sum_to_like(const NodeView& node) {
 
 std::unique_ptr<Kernel> build_spread_like(const NodeView& node) {
   if (node.inputs[0].shape == node.outputs[0].shape) return build_copy(node);
-  return broadcast_kernel<1>(node, {node.inputs[0].shape}, [](auto) { return pointwise::Identity{}; });
+  return broadcast_kernel<1>(node, {node.inputs[0].shape}, [](auto) { return functions::Identity{}; });
 }
 
 template <class Entries>
 void add_broadcasts(ImplementationTable& table, Entries entries) {
-  pointwise::for_each(entries, [&]<class Entry>(Entry) {
+  functions::for_each(entries, [&]<class Entry>(Entry) {
     add_plain<Broadcast<Entry::name>>(table, [](const NodeView& node) {
       return broadcast_kernel<2>(node, {node.inputs[0].shape, node.inputs[1].shape},
                                  [](auto) { return typename Entry::Function{}; });
@@ -40,8 +39,8 @@ void add_broadcasts(ImplementationTable& table, Entries entries) {
 }  // namespace
 
 void add_broadcast(ImplementationTable& table) {
-  add_broadcasts(table, pointwise::BroadcastTable{});
-  add_broadcasts(table, pointwise::ChoiceBroadcastTable{});
+  add_broadcasts(table, functions::BroadcastTable{});
+  add_broadcasts(table, functions::ChoiceBroadcastTable{});
   add_plain<SumToLike>(table, build_sum_to_like);
   add_plain<SpreadLike>(table, build_spread_like);
 }

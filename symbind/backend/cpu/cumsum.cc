@@ -5,7 +5,8 @@
 #include "symbind/backend/convert.h"
 #include "symbind/backend/cpu/loops.h"
 #include "symbind/backend/cpu/plain.h"
-#include "symbind/backend/pointwise.h"
+#include "symbind/backend/functions.h"
+#include "symbind/backend/wide.h"
 #include "symbind/ops/sort.h"
 #include "symbind/passes/target.h"
 
@@ -18,7 +19,7 @@ std::unique_ptr<Kernel> build(const NodeView& node, const SortedRows& rows, bool
     using From = typename decltype(from)::type;
     return visit_dtype(node.outputs[0].dtype, [&](auto to) -> std::unique_ptr<Kernel> {
       using To = typename decltype(to)::type;
-      using C = pointwise::Wide<To>;
+      using C = functions::Wide<To>;
       return make_kernel([=](const Args& args) {
         const int64_t grain = element_grain / std::max<int64_t>(1, rows.length) + 1;
         parallel_for(rows.outer * rows.step, grain,
@@ -28,7 +29,7 @@ std::unique_ptr<Kernel> build(const NodeView& node, const SortedRows& rows, bool
                          C sum = 0;
                          for (int64_t k = 0; k < rows.length; ++k) {
                            const int64_t i = start + (backwards ? rows.length - 1 - k : k) * rows.step;
-                           sum = pointwise::add(sum, static_cast<C>(convert<To>(in[i])));
+                           sum = functions::add(sum, static_cast<C>(convert<To>(in[i])));
                            out[i] = convert<To>(sum);
                          }
                        }

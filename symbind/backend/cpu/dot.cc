@@ -1,9 +1,11 @@
 #include "symbind/backend/cpu/dot.h"
 
+#include "symbind/backend/convert.h"
 #include "symbind/backend/cpu/gemm.h"
 #include "symbind/backend/cpu/loops.h"
 #include "symbind/backend/cpu/plain.h"
-#include "symbind/backend/pointwise.h"
+#include "symbind/backend/functions.h"
+#include "symbind/backend/wide.h"
 #include "symbind/passes/target.h"
 
 namespace symbind::cpu_backend {
@@ -12,7 +14,7 @@ namespace {
 // Whole numbers: no library and no user is in a hurry here.
 template <class T>
 void multiply_whole_numbers(const MatrixProduct& p, const T* a, const T* b, T* out) {
-  using C = pointwise::Wide<T>;
+  using C = functions::Wide<T>;
   parallel_for(p.rows * p.columns, std::max<int64_t>(1, element_grain / std::max<int64_t>(1, p.inner)),
                [=](int64_t begin, int64_t end) {
                  for (int64_t at = begin; at < end; ++at) {
@@ -22,7 +24,7 @@ void multiply_whole_numbers(const MatrixProduct& p, const T* a, const T* b, T* o
                      const C left = static_cast<C>(p.transpose_a ? a[k * p.rows + row] : a[row * p.inner + k]);
                      const C right =
                          static_cast<C>(p.transpose_b ? b[column * p.inner + k] : b[k * p.columns + column]);
-                     sum = pointwise::add(sum, pointwise::multiply(left, right));
+                     sum = functions::add(sum, functions::multiply(left, right));
                    }
                    out[at] = convert<T>(sum);
                  }

@@ -7,7 +7,8 @@
 #include "symbind/backend/cpu/fill.h"
 #include "symbind/backend/cpu/map.h"
 #include "symbind/backend/cpu/plain.h"
-#include "symbind/backend/pointwise_math.h"
+#include "symbind/backend/functions.h"
+#include "symbind/backend/wide.h"
 #include "symbind/passes/target.h"
 
 namespace symbind::cpu_backend {
@@ -46,7 +47,7 @@ std::unique_ptr<Kernel> build_add_n(const NodeView& node) {
   for (size_t k = 0; k < node.inputs.size(); ++k) traits.in_place.emplace_back(static_cast<int>(k), 0);
   return visit_dtype(node.outputs[0].dtype, [&](auto type) -> std::unique_ptr<Kernel> {
     using T = typename decltype(type)::type;
-    using C = pointwise::Wide<T>;
+    using C = functions::Wide<T>;
     return make_kernel(
         [count, terms = node.inputs.size()](const Args& args) {
           constexpr int64_t block = 512;
@@ -57,7 +58,7 @@ std::unique_ptr<Kernel> build_add_n(const NodeView& node) {
               for (size_t k = 0; k < terms; ++k) {
                 const T* const term = args.in<T>(k) + at;
                 for (int64_t i = 0; i < some; ++i)
-                  sums[i] = k == 0 ? static_cast<C>(term[i]) : pointwise::add(sums[i], static_cast<C>(term[i]));
+                  sums[i] = k == 0 ? static_cast<C>(term[i]) : functions::add(sums[i], static_cast<C>(term[i]));
               }
               for (int64_t i = 0; i < some; ++i) args.out<T>()[at + i] = convert<T>(sums[i]);
             }
@@ -76,12 +77,12 @@ void add_elementwise(ImplementationTable& table) {
   add_plain<Unary<"zeros_like">>(table, [](const NodeView& node) { return build_fill(node, 0); });
   add_plain<Unary<"ones_like">>(table, [](const NodeView& node) { return build_fill(node, 1); });
   add_plain<AddN>(table, build_add_n);
-  add_maps<1>(table, pointwise::UnaryTable{});
-  add_maps<2>(table, pointwise::BinaryTable{});
-  add_maps<2>(table, pointwise::UnaryGradTable{});
-  add_maps<3>(table, pointwise::BinaryGradTable{});
-  add_maps<2>(table, pointwise::ChoiceTable{});
-  add_maps<3>(table, pointwise::ChoiceGradTable{});
+  add_maps(table, functions::UnaryTable{});
+  add_maps(table, functions::BinaryTable{});
+  add_maps(table, functions::UnaryGradTable{});
+  add_maps(table, functions::BinaryGradTable{});
+  add_maps(table, functions::ChoiceTable{});
+  add_maps(table, functions::ChoiceGradTable{});
 }
 
 }  // namespace symbind::cpu_backend

@@ -9,7 +9,8 @@
 #include "symbind/backend/cpu/convert.h"
 #include "symbind/backend/cpu/loops.h"
 #include "symbind/backend/cpu/reduction.h"
-#include "symbind/backend/pointwise.h"
+#include "symbind/backend/functions.h"
+#include "symbind/backend/wide.h"
 
 namespace symbind::cpu_backend {
 namespace {
@@ -48,17 +49,17 @@ struct Product {
   using Part = Total<C>;
   static constexpr Part start() { return Part(1); }
   static constexpr Part take(Part a, C b) {
-    return numbers_alone && is_nan(b) ? a : pointwise::multiply(a, static_cast<Part>(b));
+    return numbers_alone && is_nan(b) ? a : functions::multiply(a, static_cast<Part>(b));
   }
-  static constexpr Part join(Part a, Part b) { return pointwise::multiply(a, b); }
+  static constexpr Part join(Part a, Part b) { return functions::multiply(a, b); }
   static constexpr Part finish(Part a) { return a; }
 };
 template <class C>
 struct SumOfNumbers {
   using Part = Total<C>;
   static constexpr Part start() { return Part(0); }
-  static constexpr Part take(Part a, C b) { return is_nan(b) ? a : pointwise::add(a, static_cast<Part>(b)); }
-  static constexpr Part join(Part a, Part b) { return pointwise::add(a, b); }
+  static constexpr Part take(Part a, C b) { return is_nan(b) ? a : functions::add(a, static_cast<Part>(b)); }
+  static constexpr Part join(Part a, Part b) { return functions::add(a, b); }
   static constexpr Part finish(Part a) { return a; }
 };
 template <class C, int order>
@@ -123,7 +124,7 @@ void run_stage(const Stage& stage, const In* in, Part* out, Part start, Take tak
 
 template <class T, class F>
 std::unique_ptr<Kernel> build_for(const NodeView& node, const std::vector<Stage>& stages) {
-  using C = pointwise::Wide<T>;
+  using C = functions::Wide<T>;
   using Part = typename F::Part;
   int64_t most = 1;
   for (const Stage& stage : stages) most = std::max(most, stage.results());
@@ -148,7 +149,7 @@ std::unique_ptr<Kernel> build_fold(const NodeView& node, const std::vector<bool>
   const auto stages = plan(node.inputs[0].shape, reduced);
   return visit_dtype(node.inputs[0].dtype, [&](auto type) -> std::unique_ptr<Kernel> {
     using T = typename decltype(type)::type;
-    using C = pointwise::Wide<T>;
+    using C = functions::Wide<T>;
     switch (fold) {
       case Fold::max:
         return build_for<T, Largest<C>>(node, stages);

@@ -10,7 +10,8 @@
 #include "symbind/backend/cpu/fill.h"
 #include "symbind/backend/cpu/loops.h"
 #include "symbind/backend/cpu/plain.h"
-#include "symbind/backend/pointwise.h"
+#include "symbind/backend/functions.h"
+#include "symbind/backend/wide.h"
 #include "symbind/core/error.h"
 #include "symbind/passes/target.h"
 
@@ -96,7 +97,7 @@ std::unique_ptr<Kernel> build_take_along(const NodeView& node, const Tensor& fro
 // places.
 template <class T>
 struct Sums {
-  using C = pointwise::Wide<T>;
+  using C = functions::Wide<T>;
   static constexpr bool apart = !std::is_same_v<C, T>;
   int64_t count;
   size_t bytes() const { return apart ? (static_cast<size_t>(count) * sizeof(C) + 63) / 64 * 64 : 0; }
@@ -123,7 +124,7 @@ void add_slices(C* sums, const T* parts, const int64_t* at, int64_t count, int64
   for (int64_t i = 0; i < count; ++i) {
     C* const to = sums + at[i] * inner;
     const T* const from = parts + i * inner;
-    for (int64_t k = begin; k < end; ++k) to[k] = pointwise::add(to[k], static_cast<C>(from[k]));
+    for (int64_t k = begin; k < end; ++k) to[k] = functions::add(to[k], static_cast<C>(from[k]));
   }
 }
 

@@ -1,8 +1,6 @@
 #include "symbind/ops/leaky_relu.h"
 
 #include <algorithm>
-#include <cmath>
-#include <numbers>
 
 #include "symbind/backend/cpu/loops.h"
 #include "symbind/backend/cpu/map.h"
@@ -12,51 +10,6 @@
 
 namespace symbind::cpu_backend {
 namespace {
-
-constexpr double selu_scale = 1.0507009873554805, selu_alpha = 1.6732632423543772;
-
-// ---- Functions of one number ----------------------------------------------------------------------------------------
-
-// scale·x where x is positive, else scale·slope·(exp(x) - 1).
-template <class C>
-struct Elu {
-  C scale, slope;
-  C operator()(C x) const { return scale * (x > C(0) ? x : slope * std::expm1(x)); }
-};
-template <class C>
-struct EluGrad {
-  C scale, slope;
-  C operator()(C dy, C x) const { return dy * scale * (x > C(0) ? C(1) : slope * vector_math::exp(x)); }
-};
-template <class C>
-struct Leaky {
-  C slope;
-  C operator()(C x) const { return x > C(0) ? x : slope * x; }
-};
-template <class C>
-struct LeakyGrad {
-  C slope;
-  C operator()(C dy, C x) const { return x > C(0) ? dy : slope * dy; }
-};
-// x times the probability that a normal number is below it.
-template <class C>
-struct Gelu {
-  C operator()(C x) const { return C(0.5) * x * (1 + std::erf(x * C(std::numbers::sqrt2 / 2))); }
-};
-template <class C>
-struct GeluGrad {
-  C operator()(C dy, C x) const {
-    const C below = C(0.5) * (1 + std::erf(x * C(std::numbers::sqrt2 / 2)));
-    const C density = C(std::numbers::inv_sqrtpi * std::numbers::sqrt2 / 2) * vector_math::exp(C(-0.5) * x * x);
-    return dy * (below + x * density);
-  }
-};
-
-template <size_t arity, template <class> class Function, class... Numbers>
-MapLoop loop_of_function(const NodeView& node, Numbers... numbers) {
-  if (node.outputs[0].dtype == DType::float64) return map_loop_of<arity, double>(Function<double>{numbers...});
-  return map_loop_of<arity, float>(Function<float>{static_cast<float>(numbers)...});
-}
 
 // ---- prelu ----------------------------------------------------------------------------------------------------------
 
@@ -83,8 +36,9 @@ std::unique_ptr<Kernel> build_prelu(const NodeView& node) {
           channels.outer * channels.count,
           [=](int64_t begin, int64_t end) {
             for (int64_t row = begin; row < end; ++row) {
-              const Leaky<C> leaky{gamma[channels.slope_of(row)]};
-              for (int64_t i = row * channels.inner; i < (row + 1) * channels.inner; ++i) y[i] = leaky(x[i]);
+              const C slope = gamma[channels.slope_of(row)];
+              for (int64_t i = row * channels.inner; i < (row + 1) * channels.inner; ++i)
+                y[i] = functions::Leaky{}(x[i], slope);
             }
           },
           element_grain / std::max<int64_t>(1, channels.inner) + 1);
@@ -107,10 +61,10 @@ std::unique_ptr<Kernel> build_prelu_grad(const NodeView& node) {
               rows,
               [=](int64_t begin, int64_t end) {
                 for (int64_t row = begin; row < end; ++row) {
-                  const LeakyGrad<C> leaky{gamma[channels.slope_of(row)]};
+                  const C slope = gamma[channels.slope_of(row)];
                   double sum = 0;
                   for (int64_t i = row * channels.inner; i < (row + 1) * channels.inner; ++i) {
-                    dx[i] = leaky(dy[i], x[i]);
+                    dx[i] = functions::LeakyGrad{}(dy[i], x[i], slope);
                     if (!(x[i] > C(0))) sum += static_cast<double>(dy[i] * x[i]);
                   }
                   parts[row] = static_cast<C>(sum);
@@ -153,52 +107,25 @@ std::unique_ptr<Kernel> build_rrelu(const NodeView& node) {
   });
 }
 
-struct RreluGrad {
-  template <class C>
-  C operator()(C dy, C x, C mask) const {
-    return x > C(0) ? dy : pointwise::multiply(dy, mask);
-  }
-};
-
-// ---- All of them
-// -----------------------------------------------------------------------------------------------------
-
-std::optional<MapLoop> forward_loop(const NodeView& node) {
-  const auto& p = node.as<LeakyReLU>();
-  if (p.act_type == "leaky") return loop_of_function<1, Leaky>(node, p.slope);
-  if (p.act_type == "elu") return loop_of_function<1, Elu>(node, 1.0, p.slope);
-  if (p.act_type == "selu") return loop_of_function<1, Elu>(node, selu_scale, selu_alpha);
-  if (p.act_type == "gelu") return loop_of_function<1, Gelu>(node);
-  return std::nullopt;
-}
-
-std::optional<MapLoop> backward_loop(const NodeView& node) {
-  const auto& p = node.as<LeakyReLUGrad>();
-  if (p.act_type == "leaky") return loop_of_function<2, LeakyGrad>(node, p.slope);
-  if (p.act_type == "elu") return loop_of_function<2, EluGrad>(node, 1.0, p.slope);
-  if (p.act_type == "selu") return loop_of_function<2, EluGrad>(node, selu_scale, selu_alpha);
-  if (p.act_type == "gelu") return loop_of_function<2, GeluGrad>(node);
-  if (p.act_type == "rrelu") return map_loop_for<3>(node.outputs[0].dtype, [](auto) { return RreluGrad{}; });
-  return std::nullopt;
-}
+// ---- All of them --------------------------------------------------------------------------------------------------
 
 std::unique_ptr<Kernel> build_forward(const NodeView& node) {
-  if (const auto loop = forward_loop(node)) return build_map(node, *loop);
+  if (const auto loop = find_loop(node)) return build_map(node, *loop);
   if (node.as<LeakyReLU>().act_type == "prelu") return build_prelu(node);
   return visit_floating(node.outputs[0].dtype,
                         [&](auto type) { return build_rrelu<typename decltype(type)::type>(node); });
 }
 
 std::unique_ptr<Kernel> build_backward(const NodeView& node) {
-  const auto loop = backward_loop(node);
+  const auto loop = find_loop(node);
   return loop ? build_map(node, *loop) : build_prelu_grad(node);
 }
 
 }  // namespace
 
 void add_leaky_relu(ImplementationTable& table) {
-  add_loop(op_of<LeakyReLU>(), forward_loop);
-  add_loop(op_of<LeakyReLUGrad>(), backward_loop);
+  add_loops(functions::LeakyTable{});
+  add_loops(functions::LeakyGradTable{});
   add_plain<LeakyReLU>(table, build_forward);
   add_plain<LeakyReLUGrad>(table, build_backward);
 }

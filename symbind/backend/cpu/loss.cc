@@ -281,7 +281,7 @@ void add_loss(ImplementationTable& table) {
   });
   add_plain<LinearRegressionOutput>(table, build_copy);
   add_plain<LogisticRegressionOutput>(table, [](const NodeView& node) {
-    return build_map(node, map_loop_for<1>(node.outputs[0].dtype, [](auto) { return pointwise::Sigmoid{}; }));
+    return build_map(node, map_loop_for<1>(node.outputs[0].dtype, [](auto) { return functions::Sigmoid{}; }));
   });
   add_plain<MAERegressionOutput>(table, build_copy);
   add_regression_grad<LinearRegressionOutputGrad>(table);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <unordered_map>
+#include <vector>
 
 #include "symbind/backend/cpu/convert.h"
 
@@ -35,23 +36,25 @@ void run_converting(const MapLoop& loop, const std::array<DType, max_arity>& typ
   }
 }
 
-std::unordered_map<const OpDef*, MakeLoop>& loops() {
-  static std::unordered_map<const OpDef*, MakeLoop> all;
+std::unordered_map<const OpDef*, std::vector<MakeLoop>>& loops() {
+  static std::unordered_map<const OpDef*, std::vector<MakeLoop>> all;
   return all;
 }
 
 }  // namespace
 
-void add_loop(const OpDef& op, MakeLoop make_loop) { loops()[&op] = std::move(make_loop); }
+void add_loop(const OpDef& op, MakeLoop make_loop) { loops()[&op].push_back(std::move(make_loop)); }
 
 std::optional<MapLoop> find_loop(const NodeView& node) {
   const auto found = loops().find(&node.op);
-  return found == loops().end() ? std::nullopt : found->second(node);
+  if (found == loops().end()) return std::nullopt;
+  for (const MakeLoop& make_loop : found->second)
+    if (auto loop = make_loop(node)) return loop;
+  return std::nullopt;
 }
 
-void add_map(ImplementationTable& table, const OpDef& op, const MakeLoop& make_loop) {
-  add_loop(op, make_loop);
-  add_plain(table, op, [make_loop](const NodeView& node) { return build_map(node, *make_loop(node)); });
+void add_map(ImplementationTable& table, const OpDef& op) {
+  add_plain(table, op, [](const NodeView& node) { return build_map(node, *find_loop(node)); });
 }
 
 std::unique_ptr<Kernel> build_map(const NodeView& node, const MapLoop& loop) {

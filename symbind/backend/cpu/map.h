@@ -1,4 +1,4 @@
-// Kernels that apply a function of numbers (backend/pointwise.h) to the elements of arrays that are alike in memory.
+// Kernels that apply a function of numbers (backend/functions.h) to the elements of arrays that are alike in memory.
 // All that is compiled per function is its loop; a Loop holds it with its type forgotten, and map.cc does the rest.
 #pragma once
 
@@ -9,9 +9,11 @@
 #include <optional>
 #include <utility>
 
+#include "symbind/backend/convert.h"
 #include "symbind/backend/cpu/loops.h"
 #include "symbind/backend/cpu/plain.h"
-#include "symbind/backend/pointwise.h"
+#include "symbind/backend/function_tables.h"
+#include "symbind/backend/wide.h"
 #include "symbind/passes/target.h"
 
 namespace symbind::cpu_backend {
@@ -75,7 +77,7 @@ MapLoop map_loop_of(const Function& function) {
 // computed in.
 template <size_t arity, class MakeFunction>
 MapLoop map_loop_for(DType dtype, MakeFunction make_function) {
-  return pointwise::visit_wide(
+  return functions::visit_wide(
       dtype, [&](auto type) { return map_loop_of<arity, typename decltype(type)::type>(make_function(type)); });
 }
 
@@ -85,26 +87,52 @@ std::unique_ptr<Kernel> build_map(const NodeView& node, const MapLoop& loop);
 // The loop of a node, or none where its parameters ask for more than a loop.
 using MakeLoop = std::function<std::optional<MapLoop>(const NodeView&)>;
 
-// Remembers how an operator's loop is made, for programs of several (backend/cpu/pointwise.cc). Called while the CPU's
-// implementations are listed.
+// Remembers how an operator's loop is made, for programs of several (backend/cpu/pointwise.cc). Of several ways that
+// are added for one operator, the first that gives a loop is taken. Called while the CPU's implementations are listed.
 void add_loop(const OpDef& op, MakeLoop make_loop);
 std::optional<MapLoop> find_loop(const NodeView& node);
 
-// The implementation of an operator that is a loop whatever its parameters.
-void add_map(ImplementationTable& table, const OpDef& op, const MakeLoop& make_loop);
-template <class P>
-void add_map(ImplementationTable& table, const MakeLoop& make_loop) {
-  add_map(table, op_of<P>(), make_loop);
+// The implementation of an operator that is one of its loops whatever its parameters.
+void add_map(ImplementationTable& table, const OpDef& op);
+
+// A parameter as a number of the type C that elements are computed in: first as an element, which may cut it off.
+template <class C>
+C number_as_element(double value, DType element) {
+  if constexpr (std::is_floating_point_v<C>)
+    return static_cast<C>(value);  // half precision is computed in float, and so are its parameters
+  else
+    return visit_dtype(element, [&](auto type) { return convert<C>(convert<typename decltype(type)::type>(value)); });
 }
 
-// The implementations of all operators of a table, each a function of `arity` arrays.
-template <size_t arity, class Entries>
-void add_maps(ImplementationTable& table, Entries entries) {
-  pointwise::for_each(entries, [&]<class Entry>(Entry) {
-    using Function = typename Entry::Function;
-    add_map(table, OpRegistry::get().find(Entry::name.view()), [](const NodeView& node) {
-      return map_loop_for<arity>(node.outputs[0].dtype, [](auto) { return Function{}; });
+// The loop of an entry of backend/function_tables.h.
+template <class Entry>
+std::optional<MapLoop> loop_of_entry(const NodeView& node) {
+  if (!Entry::holds(node.params)) return std::nullopt;
+  const DType dtype = node.outputs[0].dtype;
+  const auto numbers = Entry::numbers(node.params);
+  return map_loop_for<Entry::arity>(dtype, [&](auto type) {
+    using C = typename decltype(type)::type;
+    return functions::bound<C>(Entry{}, numbers, [&](double value) {
+      return Entry::scalar_is_element ? number_as_element<C>(value, dtype) : convert<C>(value);
     });
+  });
+}
+
+// The loops of all entries of a table; add_maps() adds the implementations of their operators too. Entries of one
+// operator follow each other.
+template <class Entries>
+void add_loops(Entries entries) {
+  functions::for_each(
+      entries, []<class Entry>(Entry) { add_loop(OpRegistry::get().find(Entry::name.view()), loop_of_entry<Entry>); });
+}
+template <class Entries>
+void add_maps(ImplementationTable& table, Entries entries) {
+  add_loops(entries);
+  const OpDef* last = nullptr;
+  functions::for_each(entries, [&]<class Entry>(Entry) {
+    const OpDef& op = OpRegistry::get().find(Entry::name.view());
+    if (&op != last) add_map(table, op);
+    last = &op;
   });
 }
 

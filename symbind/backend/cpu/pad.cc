@@ -11,7 +11,8 @@
 #include "symbind/backend/convert.h"
 #include "symbind/backend/cpu/loops.h"
 #include "symbind/backend/cpu/plain.h"
-#include "symbind/backend/pointwise.h"
+#include "symbind/backend/functions.h"
+#include "symbind/backend/wide.h"
 #include "symbind/passes/target.h"
 
 namespace symbind::cpu_backend {
@@ -107,7 +108,7 @@ C sum_shown(std::span<const Axis> axes, const int64_t* index, const T* dy) {
   axes[0].for_places(index[0], [&](int64_t place) {
     const T* const from = dy + place * axes[0].step;
     sum =
-        pointwise::add(sum, axes.size() == 1 ? static_cast<C>(*from) : sum_shown<C>(axes.subspan(1), index + 1, from));
+        functions::add(sum, axes.size() == 1 ? static_cast<C>(*from) : sum_shown<C>(axes.subspan(1), index + 1, from));
   });
   return sum;
 }
@@ -117,7 +118,7 @@ std::unique_ptr<Kernel> build_pad_grad(const NodeView& node) {
   const std::vector<Axis> axes = axes_of(node.as<PadGrad>(), data, padded, padded);
   return visit_dtype(node.outputs[0].dtype, [&](auto type) -> std::unique_ptr<Kernel> {
     using T = typename decltype(type)::type;
-    using C = pointwise::Wide<T>;
+    using C = functions::Wide<T>;
     return make_kernel([=, shape = data](const Args& args) {
       const T* const dy = args.in<T>(0);
       T* const dx = args.out<T>();

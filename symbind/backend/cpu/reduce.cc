@@ -33,10 +33,10 @@ std::unique_ptr<Kernel> build_reduce_grad(const NodeView& node) {
       kept[axis] = 1;
     }
   if (std::is_same_v<P, SumGrad> || count == 1)
-    return broadcast_kernel<1>(node, {kept}, [](auto) { return pointwise::Identity{}; });
+    return broadcast_kernel<1>(node, {kept}, [](auto) { return functions::Identity{}; });
   return broadcast_kernel<1>(node, {kept}, [count](auto type) {
     using C = typename decltype(type)::type;
-    return pointwise::WithLast<pointwise::Divide, C>{static_cast<C>(count)};
+    return functions::WithNumbers<functions::Divide, C, 1>{static_cast<C>(count)};
   });
 }
 
@@ -64,7 +64,7 @@ bool beats(C a, C b, bool max) {
 std::unique_ptr<Kernel> build_place(const NodeView& node, const ReducedAxis& axis, bool max) {
   return visit_dtype(node.inputs[0].dtype, [&](auto type) -> std::unique_ptr<Kernel> {
     using T = typename decltype(type)::type;
-    using C = pointwise::Wide<T>;
+    using C = functions::Wide<T>;
     return make_kernel([=](const Args& args) {
       const T* const in = args.in<T>(0);
       T* const out = args.out<T>();

@@ -10,7 +10,8 @@
 #include "symbind/backend/cpu/convert.h"
 #include "symbind/backend/cpu/fill.h"
 #include "symbind/backend/cpu/loops.h"
-#include "symbind/backend/pointwise.h"
+#include "symbind/backend/functions.h"
+#include "symbind/backend/wide.h"
 
 namespace symbind::cpu_backend {
 
@@ -71,11 +72,11 @@ Total<C> sum_row(const C* row, int64_t length) {
     C sums[lanes] = {};
     int64_t i = 0;
     for (; i + lanes <= count; i += lanes)
-      for (int64_t j = 0; j < lanes; ++j) sums[j] = pointwise::add(sums[j], row[at + i + j]);
-    for (int64_t j = 0; i < count; ++i, ++j) sums[j] = pointwise::add(sums[j], row[at + i]);
+      for (int64_t j = 0; j < lanes; ++j) sums[j] = functions::add(sums[j], row[at + i + j]);
+    for (int64_t j = 0; i < count; ++i, ++j) sums[j] = functions::add(sums[j], row[at + i]);
     for (int64_t half = lanes / 2; half > 0; half /= 2)
-      for (int64_t j = 0; j < half; ++j) sums[j] = pointwise::add(sums[j], sums[j + half]);
-    total = pointwise::add(total, static_cast<Total<C>>(sums[0]));
+      for (int64_t j = 0; j < half; ++j) sums[j] = functions::add(sums[j], sums[j + half]);
+    total = functions::add(total, static_cast<Total<C>>(sums[0]));
   }
   return total;
 }
@@ -89,9 +90,9 @@ void sum_columns(const C* rows, int64_t length, int64_t step, int64_t width, Tot
     C sums[column_width] = {};
     for (int64_t r = 0; r < count; ++r) {
       const C* row = rows + (at + r) * step;
-      for (int64_t j = 0; j < width; ++j) sums[j] = pointwise::add(sums[j], row[j]);
+      for (int64_t j = 0; j < width; ++j) sums[j] = functions::add(sums[j], row[j]);
     }
-    for (int64_t j = 0; j < width; ++j) totals[j] = pointwise::add(totals[j], static_cast<Total<C>>(sums[j]));
+    for (int64_t j = 0; j < width; ++j) totals[j] = functions::add(totals[j], static_cast<Total<C>>(sums[j]));
   }
 }
 
@@ -126,7 +127,7 @@ void run_stage(const Stage& stage, const C* in, C* out, Total<C>* partial) {
     for (int64_t j = 0; j < stage.inner; ++j) {
       const Total<C>* parts = partial + outer * stage.segments * stage.inner + j;
       Total<C> total = 0;
-      for (int64_t s = 0; s < stage.segments; ++s) total = pointwise::add(total, parts[s * stage.inner]);
+      for (int64_t s = 0; s < stage.segments; ++s) total = functions::add(total, parts[s * stage.inner]);
       out[outer * stage.inner + j] = static_cast<C>(total);
     }
 }
@@ -206,7 +207,7 @@ std::unique_ptr<Kernel> build_reduction(const NodeView& node, const std::vector<
       if (reduced[static_cast<size_t>(axis)]) divisor *= shape[axis];
   return visit_dtype(node.outputs[0].dtype, [&](auto type) {
     using T = typename decltype(type)::type;
-    return build_for<pointwise::Wide<T>, T>(node, stages, divisor);
+    return build_for<functions::Wide<T>, T>(node, stages, divisor);
   });
 }
 

@@ -7,7 +7,7 @@
 #include "symbind/backend/cpu/convert.h"
 #include "symbind/backend/cpu/loops.h"
 #include "symbind/backend/cpu/plain.h"
-#include "symbind/backend/pointwise.h"
+#include "symbind/backend/wide.h"
 #include "symbind/passes/target.h"
 
 namespace symbind::cpu_backend {
@@ -45,7 +45,7 @@ std::unique_ptr<Kernel> build_sorted(const NodeView& node, const SortedRows& row
   const DType place_type = wanted.places >= 0 ? node.outputs[static_cast<size_t>(wanted.places)].dtype : DType::int64;
   return visit_dtype(node.inputs[0].dtype, [&](auto type) -> std::unique_ptr<Kernel> {
     using T = typename decltype(type)::type;
-    using C = pointwise::Wide<T>;
+    using C = functions::Wide<T>;
     return make_kernel(
         [=](const Args& args) {
           const T* const x = args.in<T>(0);

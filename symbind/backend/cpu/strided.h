@@ -111,7 +111,7 @@ std::unique_ptr<Kernel> build_broadcast(const NodeView& node, const std::vector<
 template <size_t arity, class MakeFunction>
 std::unique_ptr<Kernel> broadcast_kernel(const NodeView& node, const std::vector<Shape>& shapes,
                                          MakeFunction make_function) {
-  return build_broadcast(node, shapes, pointwise::visit_wide(node.outputs[0].dtype, [&](auto type) {
+  return build_broadcast(node, shapes, functions::visit_wide(node.outputs[0].dtype, [&](auto type) {
                            return broadcast_loop_of<arity, typename decltype(type)::type>(make_function(type));
                          }));
 }

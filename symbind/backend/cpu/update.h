@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "symbind/backend/cpu/loops.h"
-#include "symbind/backend/pointwise.h"
 #include "symbind/passes/target.h"
 
 namespace symbind::cpu_backend {

@@ -6,7 +6,8 @@
 #include "symbind/backend/cpu/deconv.h"
 #include "symbind/backend/cpu/loops.h"
 #include "symbind/backend/cpu/plain.h"
-#include "symbind/backend/pointwise.h"
+#include "symbind/backend/functions.h"
+#include "symbind/backend/wide.h"
 #include "symbind/passes/target.h"
 
 namespace symbind::cpu_backend {
@@ -63,7 +64,7 @@ std::unique_ptr<Kernel> build_forward(const NodeView& node) {
   const bool sums = p.multi_input_mode == "sum";
   return visit_dtype(node.outputs[0].dtype, [&](auto type) -> std::unique_ptr<Kernel> {
     using T = typename decltype(type)::type;
-    using C = pointwise::Wide<T>;
+    using C = functions::Wide<T>;
     return make_kernel([=](const Args& args) {
       for (size_t k = 0; k < all.size(); ++k) {
         const Source& source = all[k];
@@ -75,7 +76,7 @@ std::unique_ptr<Kernel> build_forward(const NodeView& node) {
             T* const to = y + source.place(plane);
             if (adds)
               for_block_elements(source, [=](int64_t in, int64_t out) {
-                to[out] = convert<T>(pointwise::add(static_cast<C>(to[out]), static_cast<C>(from[in])));
+                to[out] = convert<T>(functions::add(static_cast<C>(to[out]), static_cast<C>(from[in])));
               });
             else
               for_block_elements(source, [=](int64_t in, int64_t out) { to[out] = from[in]; });
@@ -90,7 +91,7 @@ std::unique_ptr<Kernel> build_backward(const NodeView& node) {
   const auto all = sources(node.as<UpSamplingGrad>(), node.outputs, node.inputs[0].shape);
   return visit_dtype(node.inputs[0].dtype, [&](auto type) -> std::unique_ptr<Kernel> {
     using T = typename decltype(type)::type;
-    using C = pointwise::Wide<T>;
+    using C = functions::Wide<T>;
     return make_kernel([=](const Args& args) {
       const T* const dy = args.in<T>(0);
       for (size_t k = 0; k < all.size(); ++k) {
@@ -103,7 +104,7 @@ std::unique_ptr<Kernel> build_backward(const NodeView& node) {
             const T* const from = dy + source.place(plane);
             for_block_elements(source, [&](int64_t in, int64_t out) {
               C& sum = sums[static_cast<size_t>(in)];
-              sum = pointwise::add(sum, static_cast<C>(from[out]));
+              sum = functions::add(sum, static_cast<C>(from[out]));
             });
             for (int64_t i = 0; i < source.plane_size(); ++i)
               dx[plane * source.plane_size() + i] = convert<T>(sums[static_cast<size_t>(i)]);

@@ -68,7 +68,7 @@ std::string refuse_broadcast(const NodeView& node) {
 }
 
 template <class Function>
-std::unique_ptr<Kernel> build_broadcast(pointwise::Holds<Function>, const NodeView& node) {
+std::unique_ptr<Kernel> build_broadcast(functions::Holds<Function>, const NodeView& node) {
   const Shape &out = node.outputs[0].shape, &a = node.inputs[0].shape, &b = node.inputs[1].shape;
   return visit_number(node.outputs[0].dtype, [&]<class T>(std::type_identity<T>) -> std::unique_ptr<Kernel> {
     const BroadcastAxes axes(out, a, b);
@@ -123,7 +123,7 @@ std::unique_ptr<Kernel> build_sum_grad(const NodeView& node, bool mean) {
 }  // namespace
 
 void add_broadcast(ImplementationTable& table) {
-  pointwise::for_each(pointwise::BroadcastTable{}, [&]<class Entry>(Entry entry) {
+  functions::for_each(functions::BroadcastTable{}, [&]<class Entry>(Entry entry) {
     table.add(OpRegistry::get().find(Entry::name.view()),
               {"cuda", refuse_broadcast, [entry](const NodeView& node) { return build_broadcast(entry, node); }});
   });

@@ -6,7 +6,6 @@
 #include <string_view>
 
 #include "symbind/backend/cpu/fold_norm.h"
-#include "symbind/backend/cuda/activation.cuh"
 #include "symbind/backend/cuda/channels.cuh"
 #include "symbind/backend/cuda/conv_direct.h"
 #include "symbind/backend/cuda/conv_finish.cuh"
@@ -14,6 +13,7 @@
 #include "symbind/backend/cuda/device.h"
 #include "symbind/backend/cuda/step.h"
 #include "symbind/backend/cuda/transpose.h"
+#include "symbind/backend/function_tables.h"
 #include "symbind/core/error.h"
 #include "symbind/ops/conv_fused.h"
 #include "symbind/passes/target.h"
@@ -59,7 +59,7 @@ struct Norm {
   bool fix_gamma = false;
   double eps = 0;
 
-  __device__ double scale(int64_t c) const { return gamma ? (fix_gamma ? 1.0 : gamma[c]) / sqrt(var[c] + eps) : 1.0; }
+  __device__ double scale(int64_t c) const { return gamma ? (fix_gamma ? 1.0 : gamma[c]) / ::sqrt(var[c] + eps) : 1.0; }
   __device__ double shift(int64_t c) const { return gamma ? beta[c] - mean[c] * scale(c) : 0.0; }
 };
 
@@ -285,9 +285,9 @@ class ConvolutionKernel final : public Kernel {
       });
     };
     if (params_.act_type.empty())
-      finish(pointwise::Identity{});
+      finish(functions::Identity{});
     else
-      with_activation(params_.act_type, finish);
+      functions::visit_activation(functions::ActivationTable{}, params_.act_type, finish);
   }
 
   void sum_bias(const Args& args) {

@@ -4,7 +4,7 @@
 #include "symbind/backend/cuda/conv_finish.cuh"
 #include "symbind/backend/cuda/device.h"
 #include "symbind/backend/cuda/step.h"
-#include "symbind/backend/pointwise.h"
+#include "symbind/backend/functions.h"
 #include "symbind/passes/target.h"
 
 namespace symbind::cuda_backend {
@@ -29,7 +29,7 @@ std::unique_ptr<Kernel> build_forward(const NodeView& node) {
     return cpu_backend::build_deconvolution(node, [shape](const Args& args) {
       T* const result = args.out<T>();
       queue_channel_map(stream_of(args), shape, aligned_for_packs(result),
-                        FinishOutput<T, pointwise::Identity>{result, args.in<T>(2), nullptr, {}});
+                        FinishOutput<T, functions::Identity>{result, args.in<T>(2), nullptr, {}});
     });
   });
 }

@@ -1,4 +1,4 @@
-// Functions of one and two arrays and their gradients, from the tables of backend/pointwise.h.
+// Functions of one and two arrays and their gradients, from the tables of backend/function_tables.h.
 #include "symbind/backend/cuda/elementwise.cuh"
 
 #include "symbind/backend/cuda/device.h"
@@ -7,10 +7,10 @@
 namespace symbind::cuda_backend {
 
 void add_elementwise(ImplementationTable& table) {
-  add_maps<1>(table, pointwise::UnaryTable{});
-  add_maps<2>(table, pointwise::BinaryTable{});
-  add_maps<2>(table, pointwise::UnaryGradTable{});
-  add_maps<3>(table, pointwise::BinaryGradTable{});
+  add_maps(table, functions::UnaryTable{});
+  add_maps(table, functions::BinaryTable{});
+  add_maps(table, functions::UnaryGradTable{});
+  add_maps(table, functions::BinaryGradTable{});
 }
 
 }  // namespace symbind::cuda_backend

@@ -1,11 +1,13 @@
-// Kernels that apply a function of backend/pointwise.h to the elements of one, two or three arrays.
+// Kernels that apply a function of backend/functions.h to the elements of one, two or three arrays.
 #pragma once
 
+#include <array>
 #include <string>
 
 #include "symbind/backend/cuda/kernels.cuh"
 #include "symbind/backend/cuda/step.h"
-#include "symbind/backend/pointwise.h"
+#include "symbind/backend/function_tables.h"
+#include "symbind/backend/wide.h"
 
 namespace symbind::cuda_backend {
 
@@ -44,7 +46,7 @@ inline std::string refuse_elementwise(const NodeView& node) {
   return one_layout(node) ? "" : "arrays of different layouts";
 }
 
-// out[i] = function(a[i], …), `width` elements at a time. An input may be the output.
+// out[i] = function(in[i]…), `width` elements at a time. An input may be the output.
 template <int arity, class T>
 struct MapInputs {
   const T* array[arity];
@@ -52,21 +54,12 @@ struct MapInputs {
 template <int arity, int width, class T, class Function>
 __global__ void map_elements(MapInputs<arity, T> in, T* out, int64_t count, Function function) {
   const auto at = [&](const auto&... values) { return store<T>(function(load(values)...)); };
-  for (int64_t i = first_element(); i < count / width; i += element_step()) {
-    Pack<T, width> values[arity], result;
-#pragma unroll
-    for (int k = 0; k < arity; ++k) values[k] = reinterpret_cast<const Pack<T, width>*>(in.array[k])[i];
-#pragma unroll
-    for (int k = 0; k < width; ++k) {
-      if constexpr (arity == 1)
-        result.element[k] = at(values[0].element[k]);
-      else if constexpr (arity == 2)
-        result.element[k] = at(values[0].element[k], values[1].element[k]);
-      else
-        result.element[k] = at(values[0].element[k], values[1].element[k], values[2].element[k]);
-    }
-    reinterpret_cast<Pack<T, width>*>(out)[i] = result;
-  }
+  if constexpr (arity == 1)
+    map_packs<width>(at, out, count, in.array[0]);
+  else if constexpr (arity == 2)
+    map_packs<width>(at, out, count, in.array[0], in.array[1]);
+  else
+    map_packs<width>(at, out, count, in.array[0], in.array[1], in.array[2]);
 }
 
 // A kernel of `arity` arrays of type T.
@@ -80,7 +73,7 @@ std::unique_ptr<Kernel> build_map(const NodeView& node, Function function) {
         if (count == 0) return;
         MapInputs<arity, T> in;
         T* const out = args.out<T>();
-        bool wide = count % widest<T> == 0 && aligned_for_packs(out);
+        bool wide = aligned_for_packs(out);
         for (int input = 0; input < arity; ++input) {
           in.array[input] = args.in<T>(static_cast<size_t>(input));
           wide = wide && aligned_for_packs(in.array[input]);
@@ -94,20 +87,34 @@ std::unique_ptr<Kernel> build_map(const NodeView& node, Function function) {
       traits);
 }
 
-// The implementation of a function of `arity` arrays of one type.
-template <int arity, class Function>
-Implementation map_implementation(pointwise::Holds<Function>) {
-  return {"cuda", refuse_elementwise, [](const NodeView& node) {
-            return visit_number(node.outputs[0].dtype,
-                                [&]<class T>(std::type_identity<T>) { return build_map<arity, T>(node, Function{}); });
-          }};
+// The kernel of an entry of backend/function_tables.h, with its parameters as numbers.
+template <bool floating_alone, int arity, class Function, size_t count>
+std::unique_ptr<Kernel> build_entry(functions::Holds<Function> entry, const NodeView& node,
+                                    const std::array<double, count>& numbers) {
+  const auto build = [&]<class T>(std::type_identity<T>) {
+    using Number = functions::Wide<T>;
+    return build_map<arity, T>(
+        node, functions::bound<Number>(entry, numbers, [](double value) { return convert<Number>(value); }));
+  };
+  if constexpr (floating_alone)
+    return visit_floating(node.outputs[0].dtype, build);
+  else
+    return visit_number(node.outputs[0].dtype, build);
 }
 
-// The operators of a table of backend/pointwise.h.
-template <int arity, class Entries>
+// The operators of a table; `floating_alone` where no other types reach them.
+template <bool floating_alone = false, class Entries>
 void add_maps(ImplementationTable& table, Entries entries) {
-  pointwise::for_each(entries, [&]<class Entry>(Entry entry) {
-    table.add(OpRegistry::get().find(Entry::name.view()), map_implementation<arity>(entry));
+  functions::for_each(entries, [&]<class Entry>(Entry) {
+    table.add(OpRegistry::get().find(Entry::name.view()),
+              {"cuda",
+               [](const NodeView& node) {
+                 return Entry::holds(node.params) ? refuse_elementwise(node) : "another function of the operator";
+               },
+               [](const NodeView& node) {
+                 return build_entry<floating_alone, static_cast<int>(Entry::arity)>(Entry{}, node,
+                                                                                    Entry::numbers(node.params));
+               }});
   });
 }
 

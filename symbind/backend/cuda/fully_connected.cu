@@ -2,11 +2,11 @@
 // is done by a kernel over its result.
 #include "symbind/ops/fully_connected.h"
 
-#include "symbind/backend/cuda/activation.cuh"
 #include "symbind/backend/cuda/device.h"
 #include "symbind/backend/cuda/kernels.cuh"
 #include "symbind/backend/cuda/matmul.h"
 #include "symbind/backend/cuda/step.h"
+#include "symbind/backend/function_tables.h"
 #include "symbind/passes/target.h"
 
 namespace symbind::cuda_backend {
@@ -54,11 +54,11 @@ std::unique_ptr<Kernel> build(const NodeView& node, const FullyConnected& params
                      matmul->run(stream_of(args), args.inputs[0], args.inputs[1], bias, args.outputs[0], args.scratch);
                      const void* const bias_left = add_bias ? bias : nullptr;
                      if (!remaining.empty())
-                       with_activation(remaining, [&](auto function) {
+                       functions::visit_activation(functions::ActivationTable{}, remaining, [&](auto function) {
                          queue_finish(stream_of(args), dtype, args.outputs[0], bias_left, size, function);
                        });
                      else if (bias_left)
-                       queue_finish(stream_of(args), dtype, args.outputs[0], bias_left, size, pointwise::Identity{});
+                       queue_finish(stream_of(args), dtype, args.outputs[0], bias_left, size, functions::Identity{});
                    },
                    {.scratch_bytes = matmul->scratch_bytes()});
 }

@@ -1,5 +1,4 @@
-// What device code shares: launching a kernel over a number of elements, sums over a block of threads, and elements in
-// the type they are computed with.
+// What device code shares: launching a kernel over a number of elements, and sums over a block of threads.
 #pragma once
 
 #include <algorithm>
@@ -8,11 +7,10 @@
 #include <limits>
 #include <type_traits>
 
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
 #include <cuda_runtime.h>
 
 #include "symbind/backend/convert.h"
+#include "symbind/backend/cuda/elements.cuh"
 #include "symbind/core/dtype.h"
 
 namespace symbind::cuda_backend {
@@ -24,45 +22,7 @@ inline unsigned blocks_for(int64_t count, int64_t per_block = block_size) {
   return static_cast<unsigned>(std::clamp<int64_t>((count + per_block - 1) / per_block, 1, most_blocks));
 }
 
-// The elements this thread looks after: for (int64_t i = first_element(); i < count; i += element_step()).
-__device__ inline int64_t first_element() { return int64_t{blockIdx.x} * blockDim.x + threadIdx.x; }
-__device__ inline int64_t element_step() { return int64_t{gridDim.x} * blockDim.x; }
-
-// Neighbouring elements that are read and written together: up to 16 bytes, from an address that they divide.
-template <class T, int width>
-struct alignas(sizeof(T) * width) Pack {
-  T element[width];
-};
-template <class T>
-inline constexpr int widest = 16 / static_cast<int>(sizeof(T));
-
 inline bool aligned_for_packs(const void* address) { return reinterpret_cast<uintptr_t>(address) % 16 == 0; }
-
-// An element as the type it is computed with, and back. Half precision uses the GPU's own conversions, which round as
-// those of core/dtype.h do.
-template <class T>
-__device__ inline compute_type<T> load(const T& value) {
-  if constexpr (std::is_same_v<T, float16>)
-    return __half2float(__ushort_as_half(value.bits));
-  else if constexpr (std::is_same_v<T, bfloat16>)
-    return __uint_as_float(uint32_t{value.bits} << 16);
-  else
-    return value;
-}
-template <class T>
-__device__ inline T store(compute_type<T> value) {
-  if constexpr (std::is_same_v<T, float16>) {
-    T result;
-    result.bits = __half_as_ushort(__float2half_rn(value));
-    return result;
-  } else if constexpr (std::is_same_v<T, bfloat16>) {
-    T result;
-    result.bits = __bfloat16_as_ushort(__float2bfloat16_rn(value));
-    return result;
-  } else {
-    return value;
-  }
-}
 
 // An element of one type as another, by the rules of the CPU.
 template <class To, class From>

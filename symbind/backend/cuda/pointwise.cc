@@ -4,14 +4,19 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
+#include <iterator>
 #include <mutex>
+#include <numeric>
 #include <unordered_map>
+#include <vector>
 
 #include "symbind/backend/cuda/device.h"
 #include "symbind/backend/cuda/nvrtc_library.h"
 #include "symbind/backend/cuda/pointwise_source.h"
 #include "symbind/backend/cuda/step.h"
 #include "symbind/core/error.h"
+#include "symbind/ops/elementwise.h"
 #include "symbind/passes/target.h"
 
 namespace symbind::cuda_backend {
@@ -23,7 +28,7 @@ std::string refuse(const NodeView& node, const Pointwise& program) {
   if (node.inputs.size() > most_inputs) return join("more than ", most_inputs, " inputs");
   if (!has_programs(node.outputs[0].dtype)) return join("no programs are written for ", node.outputs[0].dtype);
   for (const PointwiseInstruction& instruction : program.instructions)
-    if (!has_expression(instruction)) return join(instruction.op->name, " is not written as an expression");
+    if (!has_function(instruction)) return join(instruction.op->name, " is not a function of elements");
   return one_layout(node) ? "" : "arrays of different layouts";
 }
 
@@ -42,12 +47,21 @@ void open_nvrtc_builtins() {
 // The machine code of a kernel for one architecture ("sm_90").
 std::string compile(const std::string& source, const std::string& architecture, const std::string& where) {
   open_nvrtc_builtins();
+  std::vector<const char*> names, texts;
+  for (const SourceHeader& header : pointwise_headers()) {
+    names.push_back(header.name);
+    texts.push_back(header.text);
+  }
   nvrtcProgram program = nullptr;
-  require(nvrtcCreateProgram(&program, source.c_str(), "pointwise.cu", 0, nullptr, nullptr) == NVRTC_SUCCESS, where,
-          " NVRTC has no room for a program");
+  require(nvrtcCreateProgram(&program, source.c_str(), "pointwise.cu", static_cast<int>(names.size()), texts.data(),
+                             names.data()) == NVRTC_SUCCESS,
+          where, " NVRTC has no room for a program");
   const std::string for_architecture = "--gpu-architecture=" + architecture;
-  const char* const options[] = {for_architecture.c_str(), "--std=c++17"};
-  const nvrtcResult result = nvrtcCompileProgram(program, 2, options);
+  // Products and sums are not contracted, as in the kernels of single operators (cmake/Cuda.cmake): which of them meet
+  // in one expression depends on how operators are grouped.
+  const char* const options[] = {for_architecture.c_str(), "--std=c++20", "--fmad=false",
+                                 "--device-as-default-execution-space"};
+  const nvrtcResult result = nvrtcCompileProgram(program, std::size(options), options);
   std::string text;  // the messages or the code
   size_t size = 0;
   if (result != NVRTC_SUCCESS && nvrtcGetProgramLogSize(program, &size) == NVRTC_SUCCESS) {
@@ -63,39 +77,59 @@ std::string compile(const std::string& source, const std::string& architecture, 
   return text;
 }
 
+// The two kernels of a program (pointwise_source.h).
+struct Kernels {
+  cudaKernel_t elements = nullptr, packs = nullptr;
+};
+
 // Kernels belong to all GPUs of the architecture, and to the process: they are never unloaded.
-cudaKernel_t kernel_of(const std::string& source, int device, const std::string& where) {
+Kernels kernels_of(const std::string& source, int device, const std::string& where) {
   int major = 0, minor = 0;
   check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device), where);
   check(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device), where);
   const std::string architecture = join("sm_", major, minor);
 
   static std::mutex mutex;
-  static auto& kernels = *new std::unordered_map<std::string, cudaKernel_t>;
+  static auto& all = *new std::unordered_map<std::string, Kernels>;
   const std::scoped_lock lock(mutex);
-  const auto [slot, is_new] = kernels.try_emplace(architecture + source, nullptr);
-  if (!is_new && slot->second) return slot->second;
+  const auto [slot, is_new] = all.try_emplace(architecture + source);
+  if (!is_new && slot->second.packs) return slot->second;
   const std::string code = compile(source, architecture, where);
   cudaLibrary_t library = nullptr;
   check(cudaLibraryLoadData(&library, code.data(), nullptr, nullptr, 0, nullptr, nullptr, 0), where);
-  check(cudaLibraryGetKernel(&slot->second, library, "pointwise"), where);
+  check(cudaLibraryGetKernel(&slot->second.elements, library, "pointwise"), where);
+  check(cudaLibraryGetKernel(&slot->second.packs, library, "pointwise_packs"), where);
   return slot->second;
 }
 
 constexpr unsigned threads_per_block = 256;
 constexpr int64_t most_blocks = 132 * 16;  // enough to fill the largest GPU; kernels stride over the rest
+constexpr uintptr_t pack_bytes = 16;
+
+unsigned blocks_for(int64_t count) {
+  return static_cast<unsigned>(
+      std::clamp<int64_t>((count + threads_per_block - 1) / threads_per_block, 1, most_blocks));
+}
+
+// Do all arrays begin where a pack may? Users' arrays may be views, of which nothing is known before a run.
+bool aligned_for_packs(const Args& args, size_t inputs) {
+  uintptr_t bits = reinterpret_cast<uintptr_t>(args.outputs[0]);
+  for (size_t k = 0; k < inputs; ++k) bits |= reinterpret_cast<uintptr_t>(args.inputs[k]);
+  return bits % pack_bytes == 0;
+}
 
 std::unique_ptr<Kernel> build(const NodeView& node, const Pointwise& program) {
   CudaDevice& device = CudaDevice::of(node.context);
   const CurrentDevice current(device.id());
-  const cudaKernel_t kernel = kernel_of(pointwise_source(program, node.outputs[0].dtype), device.id(), node.where());
+  const DType dtype = node.outputs[0].dtype;
+  const Kernels kernels = kernels_of(pointwise_source(program, dtype), device.id(), node.where());
   KernelTraits traits;
   for (size_t k = 0; k < node.inputs.size(); ++k) traits.in_place.emplace_back(static_cast<int>(k), 0);
-  const int64_t count = node.outputs[0].shape.size();
-  const auto blocks = static_cast<unsigned>(std::min((count + threads_per_block - 1) / threads_per_block, most_blocks));
+  const auto per_pack = static_cast<int64_t>(pack_bytes / size_of(dtype));
   return make_step(
       node,
-      [kernel, count, blocks, inputs = node.inputs.size(), &device, where = node.where()](const Args& args) {
+      [kernels, per_pack, count = node.outputs[0].shape.size(), inputs = node.inputs.size(), &device,
+       where = node.where()](const Args& args) {
         if (count == 0) return;
         void* out = args.outputs[0];
         long long elements = count;
@@ -103,7 +137,9 @@ std::unique_ptr<Kernel> build(const NodeView& node, const Pointwise& program) {
         for (size_t k = 0; k < inputs; ++k) arguments[k] = const_cast<void**>(&args.inputs[k]);
         arguments[inputs] = &out;
         arguments[inputs + 1] = &elements;
-        device.check(cudaLaunchKernel(reinterpret_cast<const void*>(kernel), dim3(blocks), dim3(threads_per_block),
+        const bool packs = aligned_for_packs(args, inputs);
+        device.check(cudaLaunchKernel(reinterpret_cast<const void*>(packs ? kernels.packs : kernels.elements),
+                                      dim3(blocks_for(packs ? count / per_pack : count)), dim3(threads_per_block),
                                       arguments.data(), 0, stream_of(args)),
                      where);
       },
@@ -114,9 +150,10 @@ std::unique_ptr<Kernel> build(const NodeView& node, const Pointwise& program) {
 Pointwise alone(const NodeView& node) {
   Pointwise program;
   program.num_args = static_cast<int64_t>(node.inputs.size());
-  PointwiseInstruction instruction{&node.op, {std::shared_ptr<const void>(), node.params}, {}};
-  for (int k = 0; k < static_cast<int>(node.inputs.size()); ++k) instruction.operands.push_back(k);
-  program.instructions.push_back(std::move(instruction));
+  std::vector<int> operands(node.inputs.size());
+  std::iota(operands.begin(), operands.end(), 0);
+  append_instructions(node.op, {std::shared_ptr<const void>(), node.params}, operands,
+                      static_cast<int>(operands.size()), program.instructions);
   return program;
 }
 
@@ -125,7 +162,8 @@ std::string refuse_alone(const NodeView& node) {
   if (node.outputs.size() > 1) return "has several outputs";
   for (const Tensor& input : node.inputs)
     if (input.dtype != out.dtype || !(input.shape == out.shape)) return "arrays of different types or shapes";
-  return refuse(node, alone(node));
+  const Pointwise program = alone(node);
+  return program.instructions.empty() ? "nothing is computed" : refuse(node, program);
 }
 
 }  // namespace
@@ -138,7 +176,7 @@ void add_pointwise(ImplementationTable& table) {
                         true,
                         Tier::generated});
   for (const OpDef* op : OpRegistry::get().all())
-    if (may_have_expression(*op))
+    if (has_functions(*op) || op == &op_of<AddN>())
       table.add(*op, {"nvrtc",
                       refuse_alone,
                       [](const NodeView& node) { return build(node, alone(node)); },
