@@ -16,6 +16,7 @@
 #include "symbind/exec/invoke.h"
 #include "symbind/ops/elementwise.h"
 #include "symbind/ops/pointwise.h"
+#include "symbind/passes/target.h"
 
 #include "tests/support/arrays.h"
 
