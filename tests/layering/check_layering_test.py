@@ -43,6 +43,15 @@ class LayeringCheck(unittest.TestCase):
         self.write("exec/plan.cc", '#include "symbind/backend/cpu/target.h"\n')
         self.assert_clean()
 
+    def test_a_generated_list_may_be_included_by_any_source(self):
+        self.write("ops/all_ops.cc", '#include "symbind/families/ops.inc"\n')
+        self.write("backend/cuda/source.cc", '#include "symbind/embedded/headers.inc"\n')
+        self.assert_clean()
+
+    def test_a_generated_list_is_not_installed(self):
+        self.write("ops/all.h", '#pragma once\n#include "symbind/families/ops.inc"\n')
+        self.assert_caught("ops/all.h:2", "ops may not include families")
+
     def test_including_a_higher_room_is_caught(self):
         self.write("core/shape.cc", '#include "symbind/core/shape.h"\n#include "symbind/graph/symbol.h"\n')
         self.assert_caught("core/shape.cc:2", "core may not include graph")
