@@ -14,7 +14,7 @@ namespace {
 
 ModuleOptions options_from(nb::handle data_names, nb::handle label_names, nb::handle context, nb::handle work_load_list,
                            nb::handle fixed_param_names, nb::handle state_names, nb::handle group2ctxs,
-                           nb::handle compression_params) {
+                           nb::handle compression_params, size_t memory_budget) {
   ModuleOptions options;
   options.data_names = names_from(data_names);
   options.label_names = names_from(label_names);
@@ -24,6 +24,7 @@ ModuleOptions options_from(nb::handle data_names, nb::handle label_names, nb::ha
   options.state_names = names_from(state_names);
   options.group2ctxs = group2ctxs_from(group2ctxs, options.context.size());
   options.compression_params = attributes_of(compression_params);
+  options.compile_options.memory_budget = memory_budget;
   return options;
 }
 
@@ -308,10 +309,10 @@ void bind_module(nb::module_& m) {
       "__init__",
       [](nb::pointer_and_handle<Module> self, const Symbol& symbol, nb::handle data_names, nb::handle label_names,
          nb::object logger, nb::handle context, nb::handle work_load_list, nb::handle fixed_param_names,
-         nb::handle state_names, nb::handle group2ctxs, nb::handle compression_params) {
+         nb::handle state_names, nb::handle group2ctxs, nb::handle compression_params, size_t memory_budget) {
         const LoggerScope log(logger);
         const ModuleOptions options = options_from(data_names, label_names, context, work_load_list, fixed_param_names,
-                                                   state_names, group2ctxs, compression_params);
+                                                   state_names, group2ctxs, compression_params, memory_budget);
         try {
           new (self.p) PythonModule<Module>(symbol, options);
         } catch (const Error& error) {
@@ -323,7 +324,10 @@ void bind_module(nb::module_& m) {
       nb::arg("label_names").none() = nb::make_tuple("softmax_label"), nb::arg("logger").none() = nb::none(),
       nb::arg("context").none() = nb::none(), nb::arg("work_load_list").none() = nb::none(),
       nb::arg("fixed_param_names").none() = nb::none(), nb::arg("state_names").none() = nb::none(),
-      nb::arg("group2ctxs").none() = nb::none(), nb::arg("compression_params").none() = nb::none());
+      nb::arg("group2ctxs").none() = nb::none(), nb::arg("compression_params").none() = nb::none(),
+      nb::arg("memory_budget") = 0,
+      "memory_budget: bytes of working memory that training should need at most on each context, by recomputing in "
+      "backward what forward computed; 0 for no limit.");
   bind_steps(type);
   bind_files_of(type);
   bind_inside(type);

@@ -170,7 +170,7 @@ ExecutorPtr bind_arrays(const Symbol& symbol, Context ctx, nb::handle args, nb::
 
 ExecutorPtr bind_shapes(const Symbol& symbol, Context ctx, nb::handle grad_req, nb::handle type_dict, nb::handle,
                         nb::handle group2ctx, nb::handle shared_arg_names, ExecutorPtr shared_exec,
-                        nb::handle shared_buffer, nb::kwargs shapes) {
+                        nb::handle shared_buffer, size_t memory_budget, nb::kwargs shapes) {
   NamedTypes types;
   for (auto [name, dtype] : dict_from(type_dict, "type_dict")) types[nb::cast<std::string>(name)] = dtype_from(dtype);
   NamedArrays buffer = named_arrays_from(shared_buffer);
@@ -189,7 +189,8 @@ ExecutorPtr bind_shapes(const Symbol& symbol, Context ctx, nb::handle grad_req, 
                                .group2ctx = groups_from(group2ctx),
                                .shared_arg_names = names_from(shared_arg_names),
                                .shared_exec = std::move(shared_exec),
-                               .shared_buffer = shared_buffer.is_none() ? nullptr : &buffer});
+                               .shared_buffer = shared_buffer.is_none() ? nullptr : &buffer,
+                               .options = {.memory_budget = memory_budget}});
   if (!shared_buffer.is_none())
     for (const auto& [name, array] : buffer) nb::borrow<nb::dict>(shared_buffer)[name.c_str()] = array;
   return executor;
@@ -242,8 +243,11 @@ void bind_executing(nb::class_<Symbol>& type) {
       .def("simple_bind", &bind_shapes, nb::arg("ctx"), nb::arg("grad_req") = "write",
            nb::arg("type_dict").none() = nb::none(), nb::arg("stype_dict").none() = nb::none(),
            nb::arg("group2ctx").none() = nb::none(), nb::arg("shared_arg_names").none() = nb::none(),
-           nb::arg("shared_exec").none() = nb::none(), nb::arg("shared_buffer").none() = nb::none(), nb::arg("kwargs"),
-           "Infers every shape and type, allocates every array filled with zeros, and binds to them.");
+           nb::arg("shared_exec").none() = nb::none(), nb::arg("shared_buffer").none() = nb::none(),
+           nb::arg("memory_budget") = 0, nb::arg("kwargs"),
+           "Infers every shape and type, allocates every array filled with zeros, and binds to them.\n"
+           "memory_budget: bytes of working memory that training should need at most, by recomputing in backward what "
+           "forward computed; 0 for no limit.");
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ struct ModuleOptions {
   std::vector<std::string> state_names = {};
   std::vector<std::map<std::string, Context>> group2ctxs = {};
   std::map<std::string, std::string> compression_params = {};
-  CompileOptions compile_options = {};
+  CompileOptions compile_options = {};  // a memory_budget is that of one context
 };
 
 // The store that brings gradients together (none for one device, unless it is asked for as an object or distributed),

@@ -103,6 +103,28 @@ def test_memory_and_debug_str():
     assert executor.memory_picture("two exps").startswith("<svg ")
 
 
+def test_an_executor_with_a_memory_budget_gives_the_same_gradients_in_less_memory():
+    net = mx.sym.Variable("data")
+    for _ in range(6):
+        net = mx.sym.Activation(mx.sym.FullyConnected(net, num_hidden=32), act_type="sigmoid")
+    net = mx.sym.SoftmaxOutput(mx.sym.FullyConnected(net, num_hidden=3), name="softmax")
+
+    def gradients(memory_budget):
+        executor = net.simple_bind(mx.cpu(), memory_budget=memory_budget, data=(400, 4))
+        rng = np.random.RandomState(1)
+        for array in executor.arg_arrays:
+            array[:] = rng.uniform(-0.5, 0.5, array.shape)
+        executor.forward(is_train=True)
+        executor.backward()
+        return {name: array.asnumpy() for name, array in executor.grad_dict.items()}, executor.memory()["arena"]
+
+    usual, usual_bytes = gradients(0)
+    less, less_bytes = gradients(usual_bytes * 9 // 10)
+    assert less_bytes <= usual_bytes * 9 // 10
+    for name, gradient in usual.items():
+        assert np.array_equal(less[name], gradient), name
+
+
 def test_a_part_of_a_network_binds_with_the_shapes_of_the_whole(caplog):
     part = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=2, name="fc")
     executor = part.simple_bind(mx.cpu(), data=(3, 4), softmax_label=(3,))

@@ -18,6 +18,26 @@ def batches(count=8, batch_size=4):
     return mx.io.NDArrayIter(rng.rand(count, 5), np.arange(count) % 3, batch_size)
 
 
+def test_a_module_with_a_memory_budget_trains_alike_in_less_memory():
+    net = mx.sym.Variable("data")
+    for _ in range(6):
+        net = mx.sym.Activation(mx.sym.FullyConnected(net, num_hidden=32), act_type="sigmoid")
+    net = mx.sym.SoftmaxOutput(mx.sym.FullyConnected(net, num_hidden=3), name="softmax")
+
+    def trained(memory_budget):
+        mx.random.seed(3)
+        module = mx.mod.Module(net, memory_budget=memory_budget)
+        module.fit(batches(800, 400), num_epoch=2, initializer=mx.init.Uniform(0.5))
+        params = {name: array.asnumpy() for name, array in module.get_params()[0].items()}
+        return params, module._exec_group.execs[0].memory()["arena"]
+
+    usual, usual_bytes = trained(0)
+    less, less_bytes = trained(usual_bytes * 9 // 10)
+    assert less_bytes <= usual_bytes * 9 // 10
+    for name, array in usual.items():
+        assert np.array_equal(less[name], array), name
+
+
 # What inspect.signature says of MXNet 1.9.1's.
 SIGNATURES = {
     "fit": "train_data eval_data eval_metric epoch_end_callback batch_end_callback kvstore optimizer optimizer_params "

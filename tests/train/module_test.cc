@@ -51,6 +51,43 @@ TEST(Module, TrainsAlikeWhetherTheStoreUpdatesOrNot) {
   expect_equal(outside, one);
 }
 
+// Wide layers behind each other, whose activations are most of the memory.
+Symbol deep_network() {
+  Symbol net = Symbol::variable("data");
+  for (int layer = 0; layer < 6; ++layer)
+    net = activation(fully_connected(net, {.num_hidden = 32}, join("fc", layer)), {.act_type = "sigmoid"});
+  return softmax_output(fully_connected(net, {.num_hidden = 3}, "last"), {}, "softmax");
+}
+
+struct BudgetResult {
+  NamedArrays params;
+  size_t working_bytes = 0;
+};
+
+BudgetResult trained_within(size_t memory_budget, const std::vector<Context>& context) {
+  NDArrayIter data = batches(1200, 400);
+  Module module(deep_network(), {.context = context, .compile_options = {.memory_budget = memory_budget}});
+  module.bind(data.provide_data(), data.provide_label());
+  seed(3);
+  module.init_params({.initializer = std::make_shared<init::Uniform>(0.5)});
+  module.init_optimizer({.optimizer = "sgd", .optimizer_params = {{"learning_rate", 0.1}}});
+  while (const auto batch = data.next()) {
+    module.forward_backward(*batch);
+    module.update();
+  }
+  return {module.get_params().arg_params, module.exec_group()->execs()[0]->memory().arena};
+}
+
+TEST(Module, TrainsAlikeInLessMemoryWithABudget) {
+  for (const std::vector<Context>& context : {std::vector{cpu(0)}, std::vector{cpu(0), cpu(1)}}) {
+    const BudgetResult usual = trained_within(0, context);
+    const size_t budget = usual.working_bytes * 9 / 10;
+    const BudgetResult less = trained_within(budget, context);
+    EXPECT_LE(less.working_bytes, budget) << "of " << usual.working_bytes;
+    expect_same_bits(less.params, usual.params);
+  }
+}
+
 TEST(Module, HasAStoreForSeveralDevicesOrWhenItIsGivenOne) {
   for (const char* type : {"local", "device"}) {
     EXPECT_EQ(choose_kvstore(type, 1, {}).store, nullptr) << type;
