@@ -188,7 +188,8 @@ View::Effort View::effort() const {
   const Unit whole{0, 0, images_, 0, slab_};
   const double units = static_cast<double>(batch_ * slabs_) / static_cast<double>(images_);
   return {units * static_cast<double>(planes_ * plane_),
-          units * static_cast<double>(runs(whole) * round_up(run(whole), lanes_)), grid_[order_[3]]};
+          units * static_cast<double>(runs(whole) * round_up(run(whole), lanes_)), grid_[order_[3]],
+          order_[3] == 2 || (order_[3] == 1 && extent_[2] == 1)};
 }
 
 int64_t View::positions(const Unit& unit, size_t axis) const {

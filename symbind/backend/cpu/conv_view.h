@@ -66,10 +66,12 @@ class View {
   std::vector<int64_t> offsets() const;
 
   // The work of one channel over the whole batch: elements that are copied, columns that are computed (whole vectors),
-  // and how many of these are stored together.
+  // how many of these are stored together, and whether a row runs along the last axis, so that neighbours in it are
+  // neighbours in a plain array.
   struct Effort {
     double copied, columns;
     int64_t row;
+    bool is_along_last_axis;
   };
   Effort effort() const;
 

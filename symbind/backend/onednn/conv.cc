@@ -394,16 +394,13 @@ bool has_kernels_by_channel(const ConvolutionWork& work, size_t axes) {
          (axes == 2 || (axes == 1 && !work.of_data && !work.of_weight));
 }
 
-// In half precision, where the other way is float32, and for arrays whose shape names the channels last.
-Way way_without_reorders(const ConvolutionWork& work, bool channels_last) {
+// For arrays whose shape names the channels last, which oneDNN reads as they are.
+Way way_without_reorders(const ConvolutionWork& work) {
   if (work.has_most_products_outside()) return Way::reordered;
   if (work.size.groups > 1 && (work.results < 16 || work.read < 16)) return Way::patches;
   if (work.size.groups == 1 && work.results <= 8 && work.read >= 16) return Way::patches;
   if (work.size.groups == 1 && work.of_data && work.read <= 8 && work.results >= 16) return Way::patches;
-  if (work.of_weight || channels_last) return Way::reordered;
-  const bool little = work.products < 4 * work.elements ||
-                      (!work.has_whole_blocks() && work.read >= 16 && work.products < 32 * work.elements);
-  return little ? Way::patches : Way::reordered;
+  return Way::reordered;
 }
 
 // How oneDNN computes in the layouts it likes.
@@ -421,9 +418,9 @@ Way way_of(const NodeView& node) {
   const ConvolutionWork work = work_of<P>(node);
   if (has_kernels_by_channel(work, node.as<P>().kernel.size())) return Way::reordered;
   if (work.size.groups > 1 && work.results == 1 && work.read == 1) return Way::patches;
-  if (node.outputs[0].dtype != DType::float32 || work.size.channels_last)
-    return way_without_reorders(work, work.size.channels_last);
-  return fastest_way(work, reordered<P>(node));
+  if (work.size.channels_last) return way_without_reorders(work);
+  const bool is_half = node.outputs[0].dtype != DType::float32;
+  return is_half ? fastest_way_in_half(work, reordered<P>(node)) : fastest_way(work, reordered<P>(node));
 }
 
 // The problem as its arrays are, or with reorders to layouts for which oneDNN has a better kernel: no layout was chosen
@@ -473,7 +470,9 @@ std::string refuse(const NodeView& node) {
   }
   if (way_of<P>(node) == Way::patches) {
     const ConvolutionWork work = work_of<P>(node);
-    return join("the product over patches is faster: channels read ", work.read, ", written ", work.results);
+    const bool is_half = node.outputs[0].dtype != DType::float32;
+    return join(is_half ? "float32" : "the product over patches", " is faster: channels read ", work.read, ", written ",
+                work.results);
   }
   if (!liked<P>(node)) return "oneDNN has only its reference loops for this";
   if (node.outputs[0].dtype == DType::float32) return "";

@@ -1,7 +1,8 @@
 // The time of each way is a sum: what it moves and multiplies, each at a rate of its own. The rates are nanoseconds on
 // one core with AVX-512, fitted to the times of 380 random float32 layers (seed 2 of bench/layers.py, Convolution
 // alone), every way for every pass. Half of the estimates are within a fifth of the time, and the way with the least
-// estimate takes 5 % longer than the fastest one in the mean. Only the relations between the ways matter.
+// estimate takes 5 % longer than the fastest one in the mean. Those of half precision are of 126 layers in bfloat16
+// (seed 3), by oneDNN's kernels for it. Only the relations between the ways matter.
 #include "symbind/backend/onednn/conv_way.h"
 
 #include <algorithm>
@@ -29,34 +30,41 @@ struct ReorderedRates {
   double row;  // of outputs, for each kernel position and pair of blocks of channels
 };
 struct PatchRates {
-  double start, copied, product;
-  double stored, segment;  // results, and the rows they are stored by
-  double weight, load;     // vectors of the copy are read for each strip of results
-  double copied_row;
+  double start;
+  double copied, gathered, copied_row;  // elements, those that are not neighbours besides, and rows of them
+  double product;
+  double stored, single, segment;  // results, by rows or singly, and the rows
+  double weight, load;             // vectors of the copy are read for each strip of results
 };
-struct Rates {
+struct LibraryRates {
   PlainRates plain;
   ReorderedRates directly, by_small_products;
-  PatchRates patches;
 };
 
-constexpr Rates forward_rates = {{2059, 259, 0.622, 0.128, 0.032, 0.017, 0.195},
-                                 {1983, 0.217, 0.235, 0.002, 0.0161, 0.72},
-                                 {1937, 0.322, 0.319, 0, 0.0169, 3.41},
-                                 {1840, 0.218, 0.0176, 0.102, 3.4, 0.53, 0.0083, 1.9}};
-constexpr Rates data_rates = {{2263, 334, 0.809, 0.106, 0.135, 0.018, 0.138},
-                              {847, 0.16, 1.456, 0.695, 0.0085, 2.5},
-                              {3441, 0.676, 0.413, 0, 0.0181, 2.64},
-                              {2400, 0.318, 0.0183, 0.161, 4.95, 1.54, 0.0047, 1.3}};
-constexpr ReorderedRates direct_weight_rates = {2929, 0.051, 0.51, 0.432, 0.0175, 0.0121};
-constexpr Rates weight_rates = {{2622, 127, 0.821, 0.609, 0.007, 0.0224, 0.0845},
-                                direct_weight_rates,
-                                direct_weight_rates,
-                                {2586, 0.29, 0.0306, 0.035, 1.81, 19.5, 0.525, 2.74}};
+// By the number of the pass: forward, the data's gradient, the weight's.
+size_t pass_of(const ConvolutionWork& work) { return work.of_data ? 1 : work.of_weight ? 2 : 0; }
 
-const Rates& rates_of(const ConvolutionWork& work) {
-  return work.of_data ? data_rates : work.of_weight ? weight_rates : forward_rates;
-}
+constexpr ReorderedRates weight_rates = {2929, 0.051, 0.51, 0.432, 0.0175, 0.0121};
+constexpr LibraryRates float_rates[] = {{{2059, 259, 0.622, 0.128, 0.032, 0.017, 0.195},
+                                         {1983, 0.217, 0.235, 0.002, 0.0161, 0.72},
+                                         {1937, 0.322, 0.319, 0, 0.0169, 3.41}},
+                                        {{2263, 334, 0.809, 0.106, 0.135, 0.018, 0.138},
+                                         {847, 0.16, 1.456, 0.695, 0.0085, 2.5},
+                                         {3441, 0.676, 0.413, 0, 0.0181, 2.64}},
+                                        {{2622, 127, 0.821, 0.609, 0.007, 0.0224, 0.0845}, weight_rates, weight_rates}};
+constexpr ReorderedRates half_weight_rates = {2954, 0.198, 0.365, 0.195, 0.0078, 0.0399};
+constexpr LibraryRates half_rates[] = {
+    {{1552, 348, 0.753, 0.114, 0.027, 0.0073, 0.481},
+     {2090, 0.183, 0.183, 0, 0.007, 0.883},
+     {1490, 0.227, 0.288, 0, 0.0076, 2.97}},
+    {{1812, 404, 0.724, 0.085, 0.268, 0.0089, 0.308},
+     {2, 0.159, 0.692, 0.823, 0.0036, 1.74},
+     {1985, 0.448, 0.196, 0.276, 0.0098, 8.95}},
+    {{1926, 4, 0.774, 6.02, 0.002, 0.0091, 0.202}, half_weight_rates, half_weight_rates}};
+constexpr PatchRates patch_rates[] = {{1820, 0.165, 0.198, 1.28, 0.0166, 0.12, 1.06, 2.78, 0.487, 0.0177},
+                                      {2358, 0.314, 0.01, 1.34, 0.0182, 0.167, 0.52, 4.53, 1.53, 0.0045},
+                                      {2635, 0.241, 0.252, 1.97, 0.0308, 0.034, 0.064, 1.88, 19.35, 0.526}};
+constexpr double conversion_rate = 0.12;  // of an element between half precision and float32
 
 double data_elements(const ConvolutionSize& size) { return real(size.batch * size.channels * size.in_size()); }
 double output_elements(const ConvolutionSize& size) { return real(size.batch * size.filters * size.out_size()); }
@@ -64,9 +72,8 @@ double weight_elements(const ConvolutionSize& size) {
   return real(size.filters * size.group_channels() * size.kernel_size());
 }
 
-double time_plain(const ConvolutionWork& work) {
+double time_plain(const ConvolutionWork& work, const PlainRates& rates) {
   const ConvolutionSize& size = work.size;
-  const PlainRates& rates = rates_of(work).plain;
   const int64_t inner = size.group_channels() * size.kernel_size(), positions = size.out[1] * size.out[2];
   const bool is_unfolded =
       size.kernel_size() > 1 || work.strided_outputs() > size.out_size() || size.pad != std::array<int64_t, 3>{};
@@ -90,9 +97,8 @@ bool shares_layouts(const ConvolutionWork& work) {
   return is_first_layer || (work.products >= 100 * work.elements && work.results >= 16 && work.read >= 16);
 }
 
-double time_reordered(const ConvolutionWork& work, bool by_small_products) {
+double time_reordered(const ConvolutionWork& work, const ReorderedRates& rates, bool by_small_products) {
   const ConvolutionSize& size = work.size;
-  const ReorderedRates& rates = by_small_products ? rates_of(work).by_small_products : rates_of(work).directly;
   const double taps = real(size.batch * size.groups * size.kernel_size());
   const bool reads_few = !work.of_data && size.group_channels() <= 4;  // which are not padded
   const double results = round_up(work.results, 16);
@@ -101,16 +107,18 @@ double time_reordered(const ConvolutionWork& work, bool by_small_products) {
   const double row = work.of_weight      ? results * read
                      : by_small_products ? results / 16
                                          : results / 16 * round_up(work.read, 16) / 16;
+  // Small products of the data's gradient are taken apart by phases where there are strides.
+  const double effort = by_small_products && work.of_data && work.strided_outputs() > size.out_size() ? 1.15 : 1;
   const double reorders =
       shares_layouts(work) ? 0 : data_elements(size) * rates.data + output_elements(size) * rates.output;
   return rates.start + reorders + weight_elements(size) * rates.weight +
-         taps * real(size.out_size()) * results * read * rates.product + rows * row * rates.row;
+         effort * taps * real(size.out_size()) * results * read * rates.product + rows * row * rates.row;
 }
 
 // One pass over a view of the activations that are read.
 double time_of_pass(const ConvolutionWork& work, const conv_view::Pass& pass) {
   const ConvolutionSize& size = work.size;
-  const PatchRates& rates = rates_of(work).patches;
+  const PatchRates& rates = patch_rates[pass_of(work)];
   const TileKernels<float>& kernels = tile_kernels<float>();
   const int64_t read = work.of_data ? size.group_filters() : size.group_channels();
   const conv_view::View view(pass, size.batch, read, size.groups, kernels.lanes, 1);
@@ -123,34 +131,52 @@ double time_of_pass(const ConvolutionWork& work, const conv_view::Pass& pass) {
   const double loads = columns * (work.of_weight ? real(work.results) : strips * inner);
   const int64_t positions = pass.grid[0] * pass.grid[1] * pass.grid[2];
   const double results = real(size.batch * size.groups * work.results * positions);
-  const double scattered = pass.step[2] > 1 ? 3 : 1;  // single stores
-  return copied * (rates.copied + rates.copied_row / real(std::min<int64_t>(effort.row, 16))) +
-         columns * inner * real(work.results) * rates.product + loads * rates.load +
-         results * (scattered * rates.stored + rates.segment / real(effort.row));
+  const bool is_gathered = !effort.is_along_last_axis || pass.stride[2] > 1;
+  const bool is_single = !effort.is_along_last_axis || pass.step[2] > 1;
+  const double copy_rate =
+      rates.copied + (is_gathered ? rates.gathered : 0) + rates.copied_row / real(std::min<int64_t>(effort.row, 16));
+  const double store_rate = (is_single ? rates.single : rates.stored) + rates.segment / real(effort.row);
+  return copied * copy_rate + columns * inner * real(work.results) * rates.product + loads * rates.load +
+         results * store_rate;
 }
 
 double time_over_patches(const ConvolutionWork& work) {
-  const PatchRates& rates = rates_of(work).patches;
+  const PatchRates& rates = patch_rates[pass_of(work)];
   double time = rates.start + weight_elements(work.size) * rates.weight;
   if (!work.of_data) return time + time_of_pass(work, conv_view::forward_pass(work.size));
   for (const conv_view::Pass& pass : conv_view::grad_data_passes(work.size)) time += time_of_pass(work, pass);
   return time;
 }
 
+struct Choice {
+  Way way;
+  double time;
+};
+
+Choice faster(const Choice& a, const Choice& b) { return b.time < a.time ? b : a; }
+
+Choice fastest_of_library(const ConvolutionWork& work, Reordered reordered, const LibraryRates& rates) {
+  const Choice plain{Way::plain, time_plain(work, rates.plain)};
+  if (reordered == Reordered::unavailable) return plain;
+  const bool by_small_products = reordered == Reordered::by_small_products;
+  const ReorderedRates& reordered_rates = by_small_products ? rates.by_small_products : rates.directly;
+  return faster(plain, {Way::reordered, time_reordered(work, reordered_rates, by_small_products)});
+}
+
+Choice fastest_in_float(const ConvolutionWork& work, Reordered reordered) {
+  const Choice library = fastest_of_library(work, reordered, float_rates[pass_of(work)]);
+  return work.has_most_products_outside() ? library : faster(library, {Way::patches, time_over_patches(work)});
+}
+
 }  // namespace
 
-Way fastest_way(const ConvolutionWork& work, Reordered reordered) {
-  Way best = Way::plain;
-  double least = time_plain(work);
-  const auto consider = [&](Way way, double time) {
-    if (time >= least) return;
-    least = time;
-    best = way;
-  };
-  if (reordered != Reordered::unavailable)
-    consider(Way::reordered, time_reordered(work, reordered == Reordered::by_small_products));
-  if (!work.has_most_products_outside()) consider(Way::patches, time_over_patches(work));
-  return best;
+Way fastest_way(const ConvolutionWork& work, Reordered reordered) { return fastest_in_float(work, reordered).way; }
+
+Way fastest_way_in_half(const ConvolutionWork& work, Reordered reordered) {
+  const Choice in_half = fastest_of_library(work, reordered, half_rates[pass_of(work)]);
+  const double conversions = conversion_rate * (real(work.elements) + weight_elements(work.size));
+  const double in_float = fastest_in_float(work, reordered).time + conversions;
+  return faster(in_half, {Way::patches, in_float}).way;
 }
 
 }  // namespace symbind::onednn

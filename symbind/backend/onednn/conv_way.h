@@ -28,5 +28,7 @@ struct ConvolutionWork {
 enum class Reordered { unavailable, directly, by_small_products };
 
 Way fastest_way(const ConvolutionWork& work, Reordered reordered);
+// In half precision: `patches` is whatever is fastest in float32, with conversions.
+Way fastest_way_in_half(const ConvolutionWork& work, Reordered reordered);
 
 }  // namespace symbind::onednn
