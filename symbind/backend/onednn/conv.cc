@@ -403,7 +403,41 @@ Way way_without_reorders(const ConvolutionWork& work) {
   return Way::reordered;
 }
 
-// oneDNN leaves parts of a kernel's gradient as they were, mostly in half precision: rows that are beside the data
+// How oneDNN computes in the layouts it likes.
+template <class P>
+Reordered reordered(const NodeView& node) {
+  const std::optional<Liked> layouts = liked<P>(node);
+  if (!layouts) return Reordered::unavailable;
+  const Quality quality = quality_of(node.as<P>(), problem_of<P>(node).in(layouts->data, layouts->output));
+  if (!is_optimised(quality)) return Reordered::unavailable;
+  return quality == Quality::small_products ? Reordered::by_small_products : Reordered::directly;
+}
+
+template <class P>
+Way way_of(const NodeView& node) {
+  const ConvolutionWork work = work_of<P>(node);
+  if (has_kernels_by_channel(work, node.as<P>().kernel.size())) return Way::reordered;
+  if (work.size.groups > 1 && work.results == 1 && work.read == 1) return Way::patches;
+  if (work.size.channels_last) return way_without_reorders(work);
+  const bool is_half = node.outputs[0].dtype != DType::float32;
+  return is_half ? fastest_way_in_half(work, reordered<P>(node)) : fastest_way(work, reordered<P>(node));
+}
+
+// The problem as its arrays are, or with reorders to layouts for which oneDNN has a better kernel: no layout was chosen
+// where an operator is run by itself.
+template <class P>
+Problem optimised_problem(const NodeView& node) {
+  const P& p = node.as<P>();
+  const Problem given = problem_of<P>(node);
+  const Quality quality = quality_of(p, given);
+  if (is_optimised(quality) || (quality == Quality::product && way_of<P>(node) == Way::plain)) return given;
+  const std::optional<Liked> layouts = liked<P>(node);
+  if (!layouts) return given;
+  const Problem other = given.in(layouts->data, layouts->output);
+  return quality == Quality::reference || is_optimised(quality_of(p, other)) ? other : given;
+}
+
+// In types other than float32 oneDNN leaves parts of a kernel's gradient as they were: rows that lie beside the data
 // wherever the kernel is put, and in three dimensions more where no place has the whole depth of the kernel inside.
 bool has_unwritten_rows(const Convolution& p, const Shape& data, const Shape& output) {
   for (size_t i = 0; i < p.kernel.size(); ++i) {
@@ -426,42 +460,6 @@ bool has_unwritten_rows(const Convolution& p, const Shape& data, const Shape& ou
   return false;
 }
 
-// How oneDNN computes in the layouts it likes.
-template <class P>
-Reordered reordered(const NodeView& node) {
-  const std::optional<Liked> layouts = liked<P>(node);
-  if (!layouts) return Reordered::unavailable;
-  const Quality quality = quality_of(node.as<P>(), problem_of<P>(node).in(layouts->data, layouts->output));
-  if (!is_optimised(quality)) return Reordered::unavailable;
-  return quality == Quality::small_products ? Reordered::by_small_products : Reordered::directly;
-}
-
-template <class P>
-Way way_of(const NodeView& node) {
-  const ConvolutionWork work = work_of<P>(node);
-  if (has_kernels_by_channel(work, node.as<P>().kernel.size())) return Way::reordered;
-  if (work.size.groups > 1 && work.results == 1 && work.read == 1) return Way::patches;
-  if constexpr (std::is_same_v<P, ConvolutionGradWeight>)
-    if (has_unwritten_rows(node.as<P>(), node.inputs[1].shape, node.inputs[0].shape)) return Way::patches;
-  if (work.size.channels_last) return way_without_reorders(work);
-  const bool is_half = node.outputs[0].dtype != DType::float32;
-  return is_half ? fastest_way_in_half(work, reordered<P>(node)) : fastest_way(work, reordered<P>(node));
-}
-
-// The problem as its arrays are, or with reorders to layouts for which oneDNN has a better kernel: no layout was chosen
-// where an operator is run by itself.
-template <class P>
-Problem optimised_problem(const NodeView& node) {
-  const P& p = node.as<P>();
-  const Problem given = problem_of<P>(node);
-  const Quality quality = quality_of(p, given);
-  if (is_optimised(quality) || (quality == Quality::product && way_of<P>(node) == Way::plain)) return given;
-  const std::optional<Liked> layouts = liked<P>(node);
-  if (!layouts) return given;
-  const Problem other = given.in(layouts->data, layouts->output);
-  return quality == Quality::reference || is_optimised(quality_of(p, other)) ? other : given;
-}
-
 template <class P>
 std::string refuse(const NodeView& node) {
   if (std::string reason = refuse_arrays(node); !reason.empty()) return reason;
@@ -480,6 +478,8 @@ std::string refuse(const NodeView& node) {
   if (node.outputs[0].dtype == DType::float32) return "";
   if constexpr (std::is_same_v<P, ConvolutionGradWeight>) {
     if (node.as<P>().kernel.size() == 3) return "float32 is several times faster over three axes";
+    if (has_unwritten_rows(node.as<P>(), node.inputs[1].shape, node.inputs[0].shape))
+      return join("rows of the kernel beside the data in ", node.outputs[0].dtype);
   }
   const Problem problem = optimised_problem<P>(node);
   return Program::refuse(node, problem.threads(), [&](Program& program) { assemble<P>(program, node, problem); });
