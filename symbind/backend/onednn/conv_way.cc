@@ -82,6 +82,8 @@ double time_plain(const ConvolutionWork& work, const PlainRates& rates) {
                          : work.of_weight ? round_up(inner, 16) * round_up(size.group_filters(), 6) * real(positions)
                                           : round_up(positions, 16) * round_up(size.group_filters(), 6) * real(inner);
   const double calls = real(size.batch * size.groups * size.out[0]);
+  // With one channel and kernel position the weight's gradient is a product with a vector, which only reads.
+  if (work.of_weight && inner == 1) return rates.start + calls * rates.call + output_elements(size) * 0.1;
   return rates.start + calls * (rates.call + product * rates.product) + unfolded * rates.unfolded +
          output_elements(size) * rates.output + data_elements(size) * rates.data +
          real(size.batch * size.out[0]) * weight_elements(size) * rates.weight_of_a_call;
@@ -97,13 +99,28 @@ bool shares_layouts(const ConvolutionWork& work) {
   return is_first_layer || (work.products >= 100 * work.elements && work.results >= 16 && work.read >= 16);
 }
 
+// Of the pairs of a position and a kernel position along an axis, those that are inside the data.
+double share_inside(const ConvolutionSize& size, size_t axis) {
+  int64_t inside = 0;
+  for (int64_t position = 0; position < size.out[axis]; ++position)
+    for (int64_t tap = 0; tap < size.kernel[axis]; ++tap) {
+      const int64_t at = position * size.stride[axis] + tap * size.dilate[axis] - size.pad[axis];
+      if (at >= 0 && at < size.in[axis]) ++inside;
+    }
+  return real(inside) / real(size.out[axis] * size.kernel[axis]);
+}
+
 double time_reordered(const ConvolutionWork& work, const ReorderedRates& rates, bool by_small_products) {
   const ConvolutionSize& size = work.size;
-  const double taps = real(size.batch * size.groups * size.kernel_size());
+  // Rows and planes of the kernel that are outside the data are skipped.
+  const double taps =
+      real(size.batch * size.groups * size.kernel_size()) * share_inside(size, 0) * share_inside(size, 1);
   const bool reads_few = !work.of_data && size.group_channels() <= 4;  // which are not padded
   const double results = round_up(work.results, 16);
   const double read = by_small_products || reads_few ? real(work.read) : round_up(work.read, 16);
   const double rows = taps * real(size.out[0] * size.out[1]);
+  // A small product is of a row of outputs: with one or two it waits for the weights.
+  const double columns = real(by_small_products ? std::max<int64_t>(size.out[2], 3) : size.out[2]);
   const double row = work.of_weight      ? results * read
                      : by_small_products ? results / 16
                                          : results / 16 * round_up(work.read, 16) / 16;
@@ -112,7 +129,7 @@ double time_reordered(const ConvolutionWork& work, const ReorderedRates& rates, 
   const double reorders =
       shares_layouts(work) ? 0 : data_elements(size) * rates.data + output_elements(size) * rates.output;
   return rates.start + reorders + weight_elements(size) * rates.weight +
-         effort * taps * real(size.out_size()) * results * read * rates.product + rows * row * rates.row;
+         effort * rows * columns * results * read * rates.product + rows * row * rates.row;
 }
 
 // One pass over a view of the activations that are read.
