@@ -106,7 +106,7 @@ class Columns {
 
   std::vector<Column> columns_;
   std::vector<std::vector<std::string>> rows_;
-  std::map<size_t, std::string> lines_;  // by the row they stand before
+  std::map<size_t, std::string> lines_;  // by the row they are before
 };
 
 // ---- What a table says of a plan ------------------------------------------------------------------------------------

@@ -68,7 +68,7 @@ Op<P>& with_fields(Op<P>& op) {
       .param(&Deconvolution::cudnn_tune, "cudnn_tune", "accepted and ignored",
              one_of({"fastest", "limited_workspace", "off"}))
       .param(&Deconvolution::cudnn_off, "cudnn_off", "accepted and ignored")
-      .param(&Deconvolution::layout, "layout", "order of the axes; the channels stand second", one_of(data_layout::all))
+      .param(&Deconvolution::layout, "layout", "order of the axes; channels are second", one_of(data_layout::all))
       .check([](P& p) { complete(p); });
 }
 

@@ -34,7 +34,7 @@ class Folding {
     return graph_.tensor(node.first_output).dtype == DType::float32;
   }
 
-  // The norm stands behind a convolution whose result only it reads.
+  // The norm is behind a convolution whose result only it reads.
   bool fold_into_before(const GraphNode& node) {
     const auto& norm = *params_if<BatchNorm>(node);
     const TensorId data = node.inputs[0];
@@ -61,7 +61,7 @@ class Folding {
     return true;
   }
 
-  // The norm stands before a convolution without padding that alone reads it.
+  // The norm is before a convolution without padding that alone reads it.
   void fold_into_behind(const GraphNode& node) {
     const auto& norm = *params_if<BatchNorm>(node);
     const NodeId behind = readers_.last(node.first_output);

@@ -1,4 +1,4 @@
-// The rules of the fuse pass: each finds one pattern and puts one operator in its place. They stand in the order fuse()
+// The rules of the fuse pass: each finds one pattern and puts one operator in its place. They are in the order fuse()
 // applies them.
 #pragma once
 
@@ -60,11 +60,11 @@ struct Replacement {
 class Replacements {
  public:
   explicit Replacements(Graph& graph) : graph_(graph), absorbed_(graph.nodes.size(), false) {}
-  // Something stands in the place of a node, and an absorbed one goes away.
+  // A node is replaced, and an absorbed one goes away.
   void put(NodeId node, Replacement replacement, NodeId absorbed);
   void absorb(NodeId node) { absorbed_[node] = true; }
   bool is_absorbed(NodeId node) const { return absorbed_[node]; }
-  // Takes back what stands in the place of a node; none: the node itself does.
+  // Takes back what replaces a node; none: the node itself stays.
   std::optional<Replacement> take_back(NodeId node);
   void apply();
 

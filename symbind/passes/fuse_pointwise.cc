@@ -1,6 +1,6 @@
 // Chains and trees of elementwise operators become programs: from the last operator of a group backwards, every
-// operator joins whose result only the group reads. The program stands where the last one stood, so whatever it reads
-// is there by then, and nobody misses the values in between.
+// operator joins whose result only the group reads. The program takes the position of the last one, so whatever it
+// reads is there by then, and nobody misses the values in between.
 #include <algorithm>
 #include <map>
 #include <queue>

@@ -220,7 +220,7 @@ NodeId Differentiation::append(const Entry& wanted) {
     std::vector<TensorId> tensors;
     for (const Entry& input : inputs)
       tensors.push_back(graph_.node(id_.at(input.node.get())).first_output + input.index);
-    // A backward node stands where its forward node stands, whatever scope the caller happens to be in.
+    // A backward node is where its forward node is, whatever scope the caller happens to be in.
     node->attributes.erase("__ctx_group__");
     node->attributes.insert(placement_.begin(), placement_.end());
     id_[node.get()] = graph_.append(node, std::move(tensors)).id;

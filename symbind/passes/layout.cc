@@ -1,5 +1,5 @@
 // Lets preferred layouts flow: an implementation that likes one gets it, elementwise operators follow their inputs, and
-// a reorder stands wherever a tensor is needed in another layout. Each tensor is reordered at most once per layout.
+// a reorder is wherever a tensor is needed in another layout. Each tensor is reordered at most once per layout.
 #include <algorithm>
 #include <map>
 

@@ -241,7 +241,7 @@ class Planner {
            graph_.is_backward(first) == graph_.is_backward(filled_by);
   }
 
-  // Where the pieces begin in the whole, in bytes; empty where they do not lie in it.
+  // Where the pieces begin in the whole, in bytes; empty where they are not contiguous in it.
   std::vector<size_t> begins_of(const GraphNode& node, const OpDef::Pieces& pieces, TensorId whole,
                                 const std::vector<TensorId>& parts) const {
     std::vector<Shape> inputs, outputs;
@@ -363,7 +363,7 @@ class Planner {
     std::vector<std::pair<int, int>> allowed;
   };
 
-  // One of the two must be free to lie where the other does.
+  // One of the two must be free to move to the memory of the other.
   bool overwrite(TensorId in, TensorId out) {
     const TensorId from = buffers_.of(in), to = buffers_.of(out);
     const size_t bytes = buffers_.bytes(out);
@@ -377,7 +377,7 @@ class Planner {
     return true;
   }
 
-  // Is nothing that lies where the input lies read after the node? What the node itself reads there must be exactly
+  // Is nothing in the memory of the input read after the node? What the node itself reads there must be exactly
   // there, and something that may be overwritten by the same output; and no other output may have the place.
   bool is_free_after(NodeId node, TensorId in, int out_index, const NodeReads& reads) {
     const Range place = buffers_.range(in);

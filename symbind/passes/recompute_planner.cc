@@ -258,7 +258,7 @@ void Scheduler::recompute_for(const GraphNode& reader) {
   }
 }
 
-// `shape_only` is empty for forward nodes, which read what stands in the graph.
+// `shape_only` is empty for forward nodes, which read what is in the graph.
 void Scheduler::add_step(const GraphNode& node, int time, const std::vector<TensorId>& inputs,
                          const std::vector<bool>& shape_only, int outputs) {
   const int side = time < 0 ? 1 : choice_.short_lived[node.id] ? time : 0;

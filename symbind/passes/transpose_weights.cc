@@ -1,5 +1,5 @@
 // FullyConnected reads its weight transposed, for which a product of few rows pays as much as for the multiplying. The
-// weight that the steps of a recurrent network share is transposed once, and read as it then lies.
+// weight that the steps of a recurrent network share is transposed once, and read as it then is.
 #include <map>
 
 #include "symbind/ops/fully_connected.h"

@@ -1,5 +1,5 @@
 // Passes over arrays that treat each channel its own way: sums per channel, and maps with numbers per channel. The
-// channels lie last ((rows, channels): a thread looks after a few neighbouring channels and walks down the rows) or in
+// channels are last ((rows, channels): a thread looks after a few neighbouring channels and walks down the rows) or in
 // the middle ((outer, channels, inner): a block looks after one channel). Sums are made of pieces whose number the
 // shape alone decides, and the pieces are added in a fixed order: the same arrays give the same bits.
 #pragma once
@@ -11,7 +11,7 @@
 
 namespace symbind::cuda_backend {
 
-// (outer, channels, inner), with inner 1 where the channels lie last.
+// (outer, channels, inner), with inner 1 where the channels are last.
 struct ChannelShape {
   int64_t outer = 0, channels = 0, inner = 1;
   constexpr bool last() const { return inner == 1; }
@@ -110,7 +110,7 @@ __global__ void sum_last_channels(ChannelShape shape, int64_t piece_length, Term
   }
 }
 
-// Where element e of a channel lies.
+// Where element e of a channel is.
 __device__ inline int64_t in_channel(const ChannelShape& shape, int64_t channel, uint32_t e) {
   const auto inner = static_cast<uint32_t>(shape.inner);
   return (int64_t{e / inner} * shape.channels + channel) * shape.inner + e % inner;
@@ -194,7 +194,7 @@ __global__ void __launch_bounds__(block_size, 4) map_last_channels(ChannelShape 
   const int64_t end = begin + piece_length < shape.outer ? begin + piece_length : shape.outer;
   typename Map::OfChannel of_channel[width];
   for (int k = 0; k < width; ++k) of_channel[k] = map.at(channel + k);
-  // Several rows are read before the first is written: the compiler cannot know that they lie apart.
+  // Several rows are read before the first is written: the compiler cannot know that they are apart.
   constexpr int batch = Map::rows_at_once;
   const int64_t step = blockDim.y;
   const auto write = [&](int64_t index, const auto& values) {

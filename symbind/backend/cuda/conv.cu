@@ -70,7 +70,7 @@ Norm norm_at(const Args& args, int first, bool fix_gamma, double eps) {
 }
 
 // The weight and bias of the convolution that does what this one does with its norms (see backend/cpu/fold_norm.h). A
-// block per filter. `channel_step` and `tap_step` are the distances in the given weight, channels lie last in the
+// block per filter. `channel_step` and `tap_step` are the distances in the given weight, channels are last in the
 // folded one if `last`.
 struct FoldSize {
   int64_t channels, taps, channel_step, tap_step, group_filters;

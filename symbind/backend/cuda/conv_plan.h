@@ -27,7 +27,7 @@ struct ConvolutionProblem {
 class ConvolutionPlan {
  public:
   virtual ~ConvolutionPlan() = default;
-  // Two of the arrays are read, the one that the pass makes is assigned; gradients stand in the places of their arrays.
+  // Two of the arrays are read, the one that the pass makes is assigned; gradients are in the places of their arrays.
   // All are aligned to 16 bytes, the workspace to 256.
   virtual void run(cudaStream_t stream, void* data, void* weight, void* output, void* workspace) = 0;
   virtual size_t workspace_bytes() const = 0;

@@ -101,7 +101,7 @@ __global__ void add_slices(const T* dy, const uint32_t* places, const uint32_t* 
   }
 }
 
-// What the sort works in, one behind the other.
+// What the sort works in, one after the other.
 struct SortMemory {
   size_t of_numbers, of_sort = 0;  // bytes of one array of numbers, and of what the sort itself needs
   int bits = 1;                    // of a place

@@ -8,7 +8,7 @@
 namespace symbind::cuda_backend {
 namespace {
 
-// Inputs, outputs, scratch and the random cursor lie one after the other in a block of pinned memory, taken from the
+// Inputs, outputs, scratch and the random cursor are one after the other in a block of pinned memory, taken from the
 // pool for each run.
 class HostStep final : public Kernel {
  public:

@@ -86,7 +86,7 @@ void queue_units(const Movement& movement, size_t element, const void* a, const 
   }
 }
 
-// The transposition that a movement is, if it is one of whole matrices one behind the other.
+// The transposition that a movement is, if it is one of whole matrices one after the other.
 std::optional<Matrices> matrices_of(const Movement& movement) {
   const auto& [extents, steps, start] = movement;
   const size_t rank = extents.size();

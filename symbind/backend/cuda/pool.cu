@@ -1,6 +1,6 @@
 // Pooling by a thread per result. Channels-last arrays are worked on 16 bytes of neighbouring channels at a time. In
 // the gradients each element of the data collects what the windows over it owe it, so nothing is added atomically; for
-// the maximum a first pass notes where each window's lies.
+// the maximum a first pass notes where each window's is.
 #include "symbind/ops/pool.h"
 
 #include "symbind/backend/cuda/channels.cuh"
@@ -18,7 +18,7 @@ Kind kind_of(const Pooling& p) {
   return p.pool_type == "max" ? Kind::max : p.pool_type == "avg" ? Kind::avg : Kind::sum;
 }
 
-// The extents as device code wants them. `last`: do the channels lie last?
+// The extents as device code wants them. `last`: are the channels last?
 struct Windows {
   int channels;
   int in[3], out[3], kernel[3], stride[3], pad[3];
@@ -42,7 +42,7 @@ struct Position {
   int channel;
   int at[3];
 
-  // Item `index` of an array with these extents; with `width` channels to an item where channels lie last.
+  // Item `index` of an array with these extents; with `width` channels to an item where channels are last.
   __device__ Position(int64_t index, const int (&extent)[3], int channels, bool last, int width) {
     if (index >> 32)
       take_apart(index, extent, channels, last, width);
@@ -66,7 +66,7 @@ struct Position {
   }
 };
 
-// Where the elements of one image and channel lie.
+// Where the elements of one image and channel are.
 struct Plane {
   int64_t start;
   int step, extent1, extent2;
@@ -82,7 +82,7 @@ struct Plane {
   __device__ int64_t offset(int index) const { return start + int64_t{index} * step; }
 };
 
-// The part of a window that lies inside the data, and how many elements a mean divides by.
+// The part of a window that is inside the data, and how many elements a mean divides by.
 struct Window {
   int begin[3], end[3];
   int divisor = 1;

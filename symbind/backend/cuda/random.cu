@@ -1,4 +1,4 @@
-// Random arrays from the same counters as on a CPU. The cursor lies in device memory, so a captured plan draws new
+// Random arrays from the same counters as on a CPU. The cursor is in device memory, so a captured plan draws new
 // numbers at each launch.
 #include "symbind/ops/random.h"
 

@@ -11,7 +11,7 @@ namespace symbind::cuda_backend {
 namespace {
 
 // What the threads of a row do together; alone, a thread has the row to itself. Each reads and writes its own elements
-// only, so that the result may lie over an input.
+// only, so that the result may be over an input.
 struct Block {
   __device__ static int64_t first() { return threadIdx.x; }
   __device__ static int64_t step() { return blockDim.x; }
