@@ -1,8 +1,6 @@
 // Convolution over patches against the plain one: random shapes, both types it computes in, all gradients, and what the
 // fuse pass takes into a convolution.
 #include <cmath>
-#include <cstdlib>
-#include <cstring>
 #include <random>
 
 #include <gtest/gtest.h>
@@ -11,55 +9,15 @@
 #include "symbind/ops/conv_fused.h"
 #include "symbind/passes/target.h"
 
-#include "tests/support/test_node.h"
+#include "tests/support/kernel_runs.h"
 
 namespace symbind {
 namespace {
 
 using Values = std::vector<double>;
 using TestNode = testing::TestNode<double>;
-
-const Implementation& implementation(const OpDef& op, const std::string& name) {
-  for (const Implementation& candidate : Target::get(cpu()).implementations(op))
-    if (candidate.name == name) return candidate;
-  fail("no implementation ", name);
-}
-
-struct Memory {
-  explicit Memory(size_t bytes) : data(std::aligned_alloc(64, (bytes + 127) / 64 * 64), std::free) {
-    std::memset(data.get(), 0xff, (bytes + 127) / 64 * 64);  // NaN: what is not assigned shows
-  }
-  std::unique_ptr<void, decltype(&std::free)> data;
-};
-
-std::vector<Values> run(const TestNode& node, const Implementation& implementation) {
-  const auto kernel = implementation.build(node.view());
-  std::vector<Memory> memory;
-  std::vector<void*> addresses;
-  for (size_t i = 0; i < node.inputs.size(); ++i) {
-    memory.emplace_back(node.inputs[i].bytes());
-    visit_floating(node.inputs[i].dtype, [&](auto type) {
-      auto* elements = static_cast<typename decltype(type)::type*>(memory.back().data.get());
-      for (const double value : node.values[i]) *elements++ = typename decltype(type)::type(value);
-    });
-  }
-  for (const Tensor& output : node.outputs) memory.emplace_back(output.bytes());
-  for (const Memory& array : memory) addresses.push_back(array.data.get());
-  const Memory scratch(kernel->scratch_bytes), kept(kernel->kept_bytes);
-  const Args args{addresses.data(), addresses.data() + node.inputs.size(), scratch.data.get(), kept.data.get()};
-  if (kernel->kept_bytes > 0) kernel->prepare(args);
-  kernel->run(args);
-  std::vector<Values> results;
-  for (size_t i = 0; i < node.outputs.size(); ++i) {
-    Values values(static_cast<size_t>(node.outputs[i].shape.size()));
-    visit_floating(node.outputs[i].dtype, [&](auto type) {
-      const auto* elements = static_cast<const typename decltype(type)::type*>(addresses[node.inputs.size() + i]);
-      for (double& value : values) value = static_cast<double>(*elements++);
-    });
-    results.push_back(std::move(values));
-  }
-  return results;
-}
+using testing::implementation;
+using testing::run;
 
 void expect_same(const TestNode& node, const std::string& name, double tolerance, const std::string& what) {
   const Implementation& tested = implementation(node.op, name);
