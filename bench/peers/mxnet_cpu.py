@@ -135,9 +135,9 @@ def inception_resnet(sym):
 
 def text_cnn(sym):
     """Sentences of 56 words of 300 numbers each; kernels over three to five whole words."""
-    answers = []
+    data, answers = sym.Variable("data"), []
     for length in (3, 4, 5):
-        x = sym.Convolution(sym.Variable("data"), kernel=(length, 300), num_filter=100)
+        x = sym.Convolution(data, kernel=(length, 300), num_filter=100)
         x = sym.Activation(x, act_type="relu")
         answers.append(sym.Pooling(x, kernel=(56 - length + 1, 1), pool_type="max"))
     x = sym.Dropout(sym.Flatten(sym.Concat(*answers, dim=1)), p=0.5)
