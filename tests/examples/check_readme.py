@@ -2,8 +2,8 @@
 
 usage: check_readme.py README SOURCE PROGRAM SAVED PATTERN LEAST [ARGUMENT...]
 
-The program prints a line that matches PATTERN, whose first group is a number of at least LEAST, and writes the file SAVED
-where it runs.
+The program prints a line that matches PATTERN, whose first group is a number of at least LEAST, and writes the file
+SAVED where it runs.
 """
 
 import difflib
