@@ -21,23 +21,6 @@ using TestNode = testing::TestNode<double>;
 using testing::implementation;
 using testing::run;
 
-void expect_same(const TestNode& node, const std::string& name, double tolerance, const std::string& what) {
-  const Implementation& tested = implementation(node.op, name);
-  const std::string reason = tested.refuse(node.view());
-  ASSERT_TRUE(reason.empty()) << what << ": " << reason;
-  const auto expected = run(node, implementation(node.op, "plain")), actual = run(node, tested);
-  for (size_t array = 0; array < expected.size(); ++array) {
-    double largest = 1;
-    for (const double value : expected[array]) largest = std::max(largest, std::abs(value));
-    for (size_t i = 0; i < expected[array].size(); ++i)
-      if (!(std::abs(actual[array][i] - expected[array][i]) <= tolerance * largest)) {
-        ADD_FAILURE() << what << ": array " << array << " element " << i << ": " << actual[array][i] << ", plain says "
-                      << expected[array][i];
-        return;
-      }
-  }
-}
-
 struct ConvCase {
   Shape data;
   Convolution params;
@@ -96,10 +79,11 @@ void compare_all(const ConvCase& c, DType dtype, double tolerance) {
   const TestNode forward = node(c.params, {c.data});
   const Shape weight = forward.inputs[1].shape, output = forward.outputs[0].shape;
   const std::string what = join(described(c), " ", dtype);
-  expect_same(forward, "depthwise", tolerance, what);
-  expect_same(node(ConvolutionGradData{c.params}, {output, weight, c.data}), "depthwise", tolerance, what + " data");
-  expect_same(node(ConvolutionGradWeight{c.params}, {output, c.data, weight}), "depthwise", tolerance,
-              what + " weight");
+  testing::expect_same_as_plain(forward, "depthwise", tolerance, what);
+  testing::expect_same_as_plain(node(ConvolutionGradData{c.params}, {output, weight, c.data}), "depthwise", tolerance,
+                                what + " data");
+  testing::expect_same_as_plain(node(ConvolutionGradWeight{c.params}, {output, c.data, weight}), "depthwise", tolerance,
+                                what + " weight");
 }
 
 TEST(DepthwiseConvolution, AgreesWithThePlainOneInFloat32) {
@@ -127,10 +111,10 @@ TEST(DepthwiseConvolution, TakesNormsSumsAndActivationsAlong) {
     fused.sum_is_spent = what & 16;
     fused.act_type = std::array<const char*, 4>{"", "relu", "tanh", "sigmoid"}[static_cast<size_t>(what / 2 % 4)];
     const TestNode node = testing::make_test_node<double>(fused, {c.data});
-    expect_same(node, "depthwise", 2e-5, join(described(c), " fused ", what));
+    testing::expect_same_as_plain(node, "depthwise", 2e-5, join(described(c), " fused ", what));
     if (fused.has_norms()) return;
     const TestNode half = testing::make_test_node<double>(fused, {c.data}, DType::bfloat16);
-    expect_same(half, "depthwise", 4e-2, join(described(c), " fused ", what, " in bfloat16"));
+    testing::expect_same_as_plain(half, "depthwise", 4e-2, join(described(c), " fused ", what, " in bfloat16"));
   });
 }
 

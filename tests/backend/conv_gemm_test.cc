@@ -20,21 +20,7 @@ using testing::implementation;
 using testing::run;
 
 void expect_same(const TestNode& node, const std::string& name, double tolerance, const std::string& what) {
-  const Implementation& tested = implementation(node.op, name);
-  // What is refused because it is slow is right all the same.
-  const std::string reason = tested.refuse(node.view());
-  ASSERT_TRUE(reason.empty() || reason == "most products would be with padding") << what << ": " << reason;
-  const auto expected = run(node, implementation(node.op, "plain")), actual = run(node, tested);
-  for (size_t array = 0; array < expected.size(); ++array) {
-    double largest = 1;
-    for (const double value : expected[array]) largest = std::max(largest, std::abs(value));
-    for (size_t i = 0; i < expected[array].size(); ++i)
-      if (!(std::abs(actual[array][i] - expected[array][i]) <= tolerance * largest)) {
-        ADD_FAILURE() << what << ": array " << array << " element " << i << ": " << actual[array][i] << ", plain says "
-                      << expected[array][i];
-        return;
-      }
-  }
+  testing::expect_same_as_plain(node, name, tolerance, what, "most products would be with padding");
 }
 
 struct ConvCase {

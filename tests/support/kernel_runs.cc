@@ -1,7 +1,11 @@
 #include "tests/support/kernel_runs.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
+
+#include <gtest/gtest.h>
 
 #include "symbind/core/error.h"
 
@@ -52,6 +56,24 @@ std::vector<Values> run(const TestNode<double>& node, const Implementation& impl
     results.push_back(std::move(values));
   }
   return results;
+}
+
+void expect_same_as_plain(const TestNode<double>& node, const std::string& name, double tolerance,
+                          const std::string& what, const std::string& slow) {
+  const Implementation& tested = implementation(node.op, name);
+  const std::string reason = tested.refuse(node.view());
+  ASSERT_TRUE(reason.empty() || reason == slow) << what << ": " << reason;
+  const auto expected = run(node, implementation(node.op, "plain")), actual = run(node, tested);
+  for (size_t array = 0; array < expected.size(); ++array) {
+    double largest = 1;
+    for (const double value : expected[array]) largest = std::max(largest, std::abs(value));
+    for (size_t i = 0; i < expected[array].size(); ++i)
+      if (!(std::abs(actual[array][i] - expected[array][i]) <= tolerance * largest)) {
+        ADD_FAILURE() << what << ": array " << array << " element " << i << ": " << actual[array][i] << ", plain says "
+                      << expected[array][i];
+        return;
+      }
+  }
 }
 
 }  // namespace symbind::testing

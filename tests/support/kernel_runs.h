@@ -16,4 +16,9 @@ const Implementation& implementation(const OpDef& op, const std::string& name);
 // The outputs. Memory that the kernel must assign holds NaN before it runs.
 std::vector<std::vector<double>> run(const TestNode<double>& node, const Implementation& implementation);
 
+// The implementation accepts the node and agrees with the plain one: each element within `tolerance` of the largest of
+// its array. What is refused for the reason `slow` alone is compared all the same.
+void expect_same_as_plain(const TestNode<double>& node, const std::string& name, double tolerance,
+                          const std::string& what, const std::string& slow = "");
+
 }  // namespace symbind::testing

@@ -10,6 +10,7 @@
 #include <algorithm>
 
 #include "symbind/backend/cpu/activation.h"
+#include "symbind/backend/cpu/conv_nodes.h"
 #include "symbind/backend/cpu/convert.h"
 #include "symbind/backend/cpu/depthwise_plane.h"
 #include "symbind/backend/cpu/fold_norm.h"
@@ -463,18 +464,6 @@ class DepthwiseGradWeight final : public Kernel {
 // ---- The kinds of node ----------------------------------------------------------------------------------------------
 
 template <class P>
-inline constexpr bool is_grad_data = std::is_same_v<P, ConvolutionGradData>;
-template <class P>
-inline constexpr bool is_grad_weight = std::is_same_v<P, ConvolutionGradWeight>;
-
-template <class P>
-ConvolutionSize size_of_node(const NodeView& node) {
-  const Shape& data = is_grad_data<P> ? node.outputs[0].shape : node.inputs[is_grad_weight<P> ? 1 : 0].shape;
-  const Shape& output = is_grad_data<P> || is_grad_weight<P> ? node.inputs[0].shape : node.outputs[0].shape;
-  return size_of(node.as<P>(), data, output);
-}
-
-template <class P>
 std::string refuse(const NodeView& node) {
   const DType type = node.outputs[0].dtype;
   if (type != DType::float32 && type != DType::float16 && type != DType::bfloat16)
@@ -497,7 +486,6 @@ std::string refuse(const NodeView& node) {
 }
 
 // oneDNN's implementation, where it serves the node: its arrays are in blocks or have their channels last.
-template <class P>
 const Implementation* delegate(const NodeView& node) {
   const bool is_plain =
       std::all_of(node.inputs.begin(), node.inputs.end(), [](const Tensor& t) { return t.layout == Layout::plain; }) &&
@@ -510,7 +498,7 @@ const Implementation* delegate(const NodeView& node) {
 
 template <class P>
 std::unique_ptr<Kernel> build(const NodeView& node) {
-  if (const Implementation* other = delegate<P>(node)) return other->build(node);
+  if (const Implementation* other = delegate(node)) return other->build(node);
   const ConvolutionSize size = size_of_node<P>(node);
   const P& p = node.as<P>();
   if constexpr (is_grad_data<P>) {
@@ -518,18 +506,13 @@ std::unique_ptr<Kernel> build(const NodeView& node) {
   } else if constexpr (is_grad_weight<P>) {
     return std::make_unique<DepthwiseGradWeight>(size, !p.no_bias, node);
   } else {
-    ConvolutionFused around;
-    if constexpr (std::is_same_v<P, ConvolutionFused>)
-      around = p;
-    else
-      static_cast<Convolution&>(around) = p;
-    return std::make_unique<DepthwiseConvolution>(size, around, node);
+    return std::make_unique<DepthwiseConvolution>(size, as_fused(p), node);
   }
 }
 
 template <class P>
 std::optional<LayoutWish> likes(const NodeView& node) {
-  const Implementation* const other = delegate<P>(node);
+  const Implementation* const other = delegate(node);
   return other ? other->likes(node) : std::nullopt;
 }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "symbind/backend/cpu/activation.h"
+#include "symbind/backend/cpu/conv_nodes.h"
 #include "symbind/backend/cpu/conv_view.h"
 #include "symbind/backend/cpu/fold_norm.h"
 #include "symbind/backend/cpu/loops.h"
@@ -487,10 +488,6 @@ class GemmGradWeight final : public Kernel {
 
 // ---- The kinds of node ----------------------------------------------------------------------------------------------
 
-// With a kernel that is large beside the outputs, nearly all products of the data's gradient are with what is outside
-// of them: better one product, and a sum of its patches.
-constexpr int64_t most_data_per_output = 4;
-
 template <class P>
 std::string refuse(const NodeView& node) {
   const DType type = node.outputs[0].dtype;
@@ -500,30 +497,20 @@ std::string refuse(const NodeView& node) {
   for (const auto& arrays : {node.inputs, node.outputs})
     for (const Tensor& tensor : arrays)
       if (tensor.shape.size() == 0) return "an array is empty";
-  if constexpr (std::is_same_v<P, ConvolutionGradData>) {
-    const ConvolutionSize size = size_of(node.as<P>(), node.outputs[0].shape, node.inputs[0].shape);
-    if (size.in_size() > most_data_per_output * size.out_size() * size.stride[0] * size.stride[1] * size.stride[2])
-      return "most products would be with padding";
-  }
+  if (is_grad_data<P> && has_most_products_outside(size_of_node<P>(node))) return "most products would be with padding";
   return "";
 }
 
 template <class P, class C>
 std::unique_ptr<Kernel> build_as(const NodeView& node) {
   const P& p = node.as<P>();
-  if constexpr (std::is_same_v<P, ConvolutionGradData>) {
-    return std::make_unique<GemmConvolution<C>>(size_of(p, node.outputs[0].shape, node.inputs[0].shape));
-  } else if constexpr (std::is_same_v<P, ConvolutionGradWeight>) {
-    return std::make_unique<GemmGradWeight<C>>(size_of(p, node.inputs[1].shape, node.inputs[0].shape), !p.no_bias);
-  } else {
-    ConvolutionFused around;
-    if constexpr (std::is_same_v<P, ConvolutionFused>)
-      around = p;
-    else
-      static_cast<Convolution&>(around) = p;
-    return std::make_unique<GemmConvolution<C>>(size_of(p, node.inputs[0].shape, node.outputs[0].shape), around,
-                                                node.inputs[1].shape);
-  }
+  const ConvolutionSize size = size_of_node<P>(node);
+  if constexpr (is_grad_data<P>)
+    return std::make_unique<GemmConvolution<C>>(size);
+  else if constexpr (is_grad_weight<P>)
+    return std::make_unique<GemmGradWeight<C>>(size, !p.no_bias);
+  else
+    return std::make_unique<GemmConvolution<C>>(size, as_fused(p), node.inputs[1].shape);
 }
 
 template <class P>

@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "symbind/backend/cpu/conv_nodes.h"
 #include "symbind/backend/cpu/fold_norm.h"
 #include "symbind/backend/cpu/loops.h"
 #include "symbind/core/error.h"
@@ -113,9 +114,9 @@ struct Problem {
 template <class P>
 Problem problem_of(const Kernels& kernels, const NodeView& node) {
   const P& p = node.as<P>();
-  if constexpr (std::is_same_v<P, ConvolutionGradData>)
+  if constexpr (is_grad_data<P>)
     return Problem(kernels, p, node.outputs[0], node.inputs[1], node.inputs[0]).transposed(p);
-  else if constexpr (std::is_same_v<P, ConvolutionGradWeight>)
+  else if constexpr (is_grad_weight<P>)
     return {kernels, p, node.inputs[1], node.inputs[2], node.inputs[0]};
   else
     return {kernels, p, node.inputs[0], node.inputs[1], node.outputs[0]};
@@ -398,12 +399,8 @@ class WinogradGradWeight final : public Kernel {
 
 template <class P>
 ConvolutionFused around_of(const P& p) {
-  ConvolutionFused around;
-  if constexpr (std::is_same_v<P, ConvolutionFused>)
-    around = p;
-  else
-    static_cast<Convolution&>(around) = p;
-  if constexpr (std::is_same_v<P, ConvolutionGradData>) around.no_bias = true;
+  ConvolutionFused around = as_fused(p);
+  around.no_bias = around.no_bias || is_grad_data<P>;
   return around;
 }
 
@@ -442,8 +439,7 @@ template <class P>
 std::unique_ptr<Kernel> build(const Kernels& kernels, const NodeView& node) {
   const P& p = node.as<P>();
   const Problem problem = problem_of<P>(kernels, node);
-  if constexpr (std::is_same_v<P, ConvolutionGradWeight>)
-    return std::make_unique<WinogradGradWeight>(problem, !p.no_bias);
+  if constexpr (is_grad_weight<P>) return std::make_unique<WinogradGradWeight>(problem, !p.no_bias);
   return std::make_unique<WinogradConvolution>(problem, around_of(p), node.inputs[1].shape, node.is_train);
 }
 
@@ -454,7 +450,7 @@ std::optional<LayoutWish> likes(const Kernels& kernels, const NodeView& node) {
   const Layout layout = kernels.width == 16 ? Layout::blocked16 : Layout::blocked8;
   LayoutWish wish{std::vector(node.inputs.size(), Layout::plain), std::vector(node.outputs.size(), Layout::plain)};
   wish.inputs[0] = layout;
-  (std::is_same_v<P, ConvolutionGradWeight> ? wish.inputs[1] : wish.outputs[0]) = layout;
+  (is_grad_weight<P> ? wish.inputs[1] : wish.outputs[0]) = layout;
   if constexpr (std::is_same_v<P, ConvolutionFused>)
     if (node.as<P>().sum) wish.inputs.back() = layout;
   return wish;

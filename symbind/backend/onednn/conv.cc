@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "symbind/backend/cpu/conv_nodes.h"
 #include "symbind/backend/cpu/fold_norm.h"
 #include "symbind/backend/cpu/parallel.h"
 #include "symbind/backend/onednn/conv_way.h"
@@ -14,6 +15,11 @@
 
 namespace symbind::onednn {
 namespace {
+
+using cpu_backend::as_fused;
+using cpu_backend::is_grad_data;
+using cpu_backend::is_grad_weight;
+using cpu_backend::size_of_node;
 
 using dnnl::algorithm;
 using dnnl::prop_kind;
@@ -270,15 +276,12 @@ void assemble_grad_weight(Program& program, const Problem& problem, bool with_bi
 
 // ---- The three kinds of node, each with its arrays in their places --------------------------------------------------
 
-ConvolutionFused fused(const ConvolutionFused& params) { return params; }
-ConvolutionFused fused(const Convolution& params) { return {params}; }
-
 template <class P>
 Problem problem_of(const NodeView& node) {
   const P& p = node.as<P>();
-  if constexpr (std::is_same_v<P, ConvolutionGradData>)
+  if constexpr (is_grad_data<P>)
     return {p, node.outputs[0], node.inputs[1], node.inputs[0], false};
-  else if constexpr (std::is_same_v<P, ConvolutionGradWeight>)
+  else if constexpr (is_grad_weight<P>)
     return {p, node.inputs[1], node.inputs[2], node.inputs[0]};
   else
     return {p, node.inputs[0], node.inputs[1], node.outputs[0]};
@@ -287,12 +290,12 @@ Problem problem_of(const NodeView& node) {
 template <class P>
 void assemble(Program& program, const NodeView& node, const Problem& problem) {
   const P& p = node.as<P>();
-  if constexpr (std::is_same_v<P, ConvolutionGradData>)
+  if constexpr (is_grad_data<P>)
     assemble_grad_data(program, problem);
-  else if constexpr (std::is_same_v<P, ConvolutionGradWeight>)
+  else if constexpr (is_grad_weight<P>)
     assemble_grad_weight(program, problem, !p.no_bias);
   else
-    assemble_forward(program, node, problem, fused(p));
+    assemble_forward(program, node, problem, as_fused(p));
 }
 
 // ---- Layouts --------------------------------------------------------------------------------------------------------
@@ -312,25 +315,25 @@ Quality quality_of(const P& p, const Problem& problem) {
     return has_small_products ? Quality::small_products : Quality::direct;
   };
   try {
-    if constexpr (std::is_same_v<P, ConvolutionGradData>)
+    if constexpr (is_grad_data<P>)
       return judged(describe_grad_data(problem));
-    else if constexpr (std::is_same_v<P, ConvolutionGradWeight>)
+    else if constexpr (is_grad_weight<P>)
       return judged(describe_grad_weight(problem, !p.no_bias));
     else
-      return judged(describe_forward(problem, fused(p)).descriptor);
+      return judged(describe_forward(problem, as_fused(p)).descriptor);
   } catch (const dnnl::error&) {
     return Quality::reference;
   }
 }
 
-struct Liked {
+struct Layouts {
   Layout data = Layout::plain, output = Layout::plain;
 };
 
 // In order: blocks where both sides have whole blocks of channels (in every group, if there are groups), the data of a
 // first layer plain before them; channels last; plain, for which there is always a product of matrices.
-std::vector<Liked> candidates(const Convolution& p, int64_t channels, int64_t filters, bool first_layer_may_mix) {
-  std::vector<Liked> found;
+std::vector<Layouts> candidates(const Convolution& p, int64_t channels, int64_t filters, bool first_layer_may_mix) {
+  std::vector<Layouts> found;
   if (const std::optional<Layout> blocked = blocked_layout()) {
     const int64_t block = block_of(*blocked);
     const bool depthwise = p.num_group == channels && p.num_group == filters;
@@ -349,24 +352,30 @@ std::vector<Liked> candidates(const Convolution& p, int64_t channels, int64_t fi
 }
 
 template <class P>
-std::vector<Liked> candidates(const NodeView& node) {
+std::vector<Layouts> candidates(const NodeView& node) {
   const P& p = node.as<P>();
   const auto channel_axis = channels_behind(p.layout) ? static_cast<int>(p.kernel.size()) + 1 : 1;
   const auto channels = [&](const Tensor& tensor) { return tensor.shape[channel_axis]; };
-  if constexpr (std::is_same_v<P, ConvolutionGradData>)
+  if constexpr (is_grad_data<P>)
     return candidates(p, channels(node.outputs[0]), channels(node.inputs[0]), false);
-  else if constexpr (std::is_same_v<P, ConvolutionGradWeight>)
+  else if constexpr (is_grad_weight<P>)
     return candidates(p, channels(node.inputs[1]), channels(node.inputs[0]), true);
   else
     return candidates(p, channels(node.inputs[0]), channels(node.outputs[0]), true);
 }
 
-// The first layouts for which oneDNN has an optimised kernel.
+// The first layouts for which oneDNN has more than its reference loops. To find them oneDNN describes a kernel for each
+// candidate, which takes far longer than anything else here: a caller asks once.
+struct Liked : Layouts {
+  Quality quality = Quality::reference;
+};
 template <class P>
 std::optional<Liked> liked(const NodeView& node) {
   const Problem problem = problem_of<P>(node);
-  for (const Liked& layouts : candidates<P>(node))
-    if (quality_of(node.as<P>(), problem.in(layouts.data, layouts.output)) != Quality::reference) return layouts;
+  for (const Layouts& layouts : candidates<P>(node)) {
+    const Quality quality = quality_of(node.as<P>(), problem.in(layouts.data, layouts.output));
+    if (quality != Quality::reference) return Liked{layouts, quality};
+  }
   return std::nullopt;
 }
 
@@ -374,17 +383,17 @@ std::optional<Liked> liked(const NodeView& node) {
 
 template <class P>
 ConvolutionWork work_of(const NodeView& node) {
-  constexpr bool of_data = std::is_same_v<P, ConvolutionGradData>, of_weight = std::is_same_v<P, ConvolutionGradWeight>;
-  const Shape& data = of_data ? node.outputs[0].shape : node.inputs[of_weight ? 1 : 0].shape;
-  const Shape& output = of_data || of_weight ? node.inputs[0].shape : node.outputs[0].shape;
-  const ConvolutionSize size = size_of(node.as<P>(), data, output);
+  constexpr bool of_data = is_grad_data<P>;
+  const ConvolutionSize size = size_of_node<P>(node);
+  const int64_t data = size.batch * size.channels * size.in_size(),
+                output = size.batch * size.filters * size.out_size();
   return {size,
           of_data ? size.group_channels() : size.group_filters(),
           of_data ? size.group_filters() : size.group_channels(),
-          output.size() * size.group_channels() * size.kernel_size(),
-          data.size() + output.size(),
+          output * size.group_channels() * size.kernel_size(),
+          data + output,
           of_data,
-          of_weight};
+          is_grad_weight<P>};
 }
 
 // Each channel by itself: oneDNN has kernels for it in two dimensions.
@@ -404,23 +413,19 @@ Way way_without_reorders(const ConvolutionWork& work) {
 }
 
 // How oneDNN computes in the layouts it likes.
-template <class P>
-Reordered reordered(const NodeView& node) {
-  const std::optional<Liked> layouts = liked<P>(node);
-  if (!layouts) return Reordered::unavailable;
-  const Quality quality = quality_of(node.as<P>(), problem_of<P>(node).in(layouts->data, layouts->output));
-  if (!is_optimised(quality)) return Reordered::unavailable;
-  return quality == Quality::small_products ? Reordered::by_small_products : Reordered::directly;
+Reordered reordered(const std::optional<Liked>& layouts) {
+  if (!layouts || !is_optimised(layouts->quality)) return Reordered::unavailable;
+  return layouts->quality == Quality::small_products ? Reordered::by_small_products : Reordered::directly;
 }
 
 template <class P>
-Way way_of(const NodeView& node) {
+Way way_of(const NodeView& node, const std::optional<Liked>& layouts) {
   const ConvolutionWork work = work_of<P>(node);
   if (has_kernels_by_channel(work, node.as<P>().kernel.size())) return Way::reordered;
   if (work.size.groups > 1 && work.results == 1 && work.read == 1) return Way::patches;
   if (work.size.channels_last) return way_without_reorders(work);
   const bool is_half = node.outputs[0].dtype != DType::float32;
-  return is_half ? fastest_way_in_half(work, reordered<P>(node)) : fastest_way(work, reordered<P>(node));
+  return is_half ? fastest_way_in_half(work, reordered(layouts)) : fastest_way(work, reordered(layouts));
 }
 
 // The problem as its arrays are, or with reorders to layouts for which oneDNN has a better kernel: no layout was chosen
@@ -430,11 +435,11 @@ Problem optimised_problem(const NodeView& node) {
   const P& p = node.as<P>();
   const Problem given = problem_of<P>(node);
   const Quality quality = quality_of(p, given);
-  if (is_optimised(quality) || (quality == Quality::product && way_of<P>(node) == Way::plain)) return given;
+  if (is_optimised(quality)) return given;
   const std::optional<Liked> layouts = liked<P>(node);
-  if (!layouts) return given;
-  const Problem other = given.in(layouts->data, layouts->output);
-  return quality == Quality::reference || is_optimised(quality_of(p, other)) ? other : given;
+  if (!layouts || (quality == Quality::product && way_of<P>(node, layouts) == Way::plain)) return given;
+  const bool is_better = quality == Quality::reference || is_optimised(layouts->quality);
+  return is_better ? given.in(layouts->data, layouts->output) : given;
 }
 
 // In types other than float32 oneDNN leaves parts of a kernel's gradient as they were: rows that are beside the data
@@ -468,15 +473,16 @@ std::string refuse(const NodeView& node) {
     if (!p.act_type.empty() && !eltwise_of(p.act_type)) return refuse_activation(p.act_type);
     if (p.has_norms() && node.inputs[1].dtype != DType::float32) return "norms folded into float32 only";
   }
-  if (way_of<P>(node) == Way::patches) {
+  const std::optional<Liked> layouts = liked<P>(node);
+  if (way_of<P>(node, layouts) == Way::patches) {
     const ConvolutionWork work = work_of<P>(node);
     const bool is_half = node.outputs[0].dtype != DType::float32;
     return join(is_half ? "float32" : "the product over patches", " is faster: channels read ", work.read, ", written ",
                 work.results);
   }
-  if (!liked<P>(node)) return "oneDNN has only its reference loops for this";
+  if (!layouts) return "oneDNN has only its reference loops for this";
   if (node.outputs[0].dtype == DType::float32) return "";
-  if constexpr (std::is_same_v<P, ConvolutionGradWeight>) {
+  if constexpr (is_grad_weight<P>) {
     if (node.as<P>().kernel.size() == 3) return "float32 is several times faster over three axes";
     if (has_unwritten_rows(node.as<P>(), node.inputs[1].shape, node.inputs[0].shape))
       return join("rows of the kernel beside the data in ", node.outputs[0].dtype);
@@ -495,17 +501,18 @@ template <class P>
 std::optional<LayoutWish> likes(const NodeView& node) {
   const P& p = node.as<P>();
   if (channels_behind(p.layout)) return std::nullopt;
-  Liked layouts = liked<P>(node).value_or(Liked{});
+  const std::optional<Liked> found = liked<P>(node);
+  Layouts layouts = found.value_or(Liked{});
   // Activations that come in another layout need no reorder.
   const auto is_plain = [](const Tensor& tensor) { return tensor.layout == Layout::plain; };
-  if (way_of<P>(node) == Way::plain && std::ranges::all_of(node.inputs, is_plain) &&
+  if (way_of<P>(node, found) == Way::plain && std::ranges::all_of(node.inputs, is_plain) &&
       quality_of(p, problem_of<P>(node)) == Quality::product)
     layouts = {};
   LayoutWish wish{std::vector(node.inputs.size(), Layout::plain), std::vector(node.outputs.size(), Layout::plain)};
-  if constexpr (std::is_same_v<P, ConvolutionGradData>) {
+  if constexpr (is_grad_data<P>) {
     wish.inputs[0] = layouts.output;
     wish.outputs[0] = layouts.data;
-  } else if constexpr (std::is_same_v<P, ConvolutionGradWeight>) {
+  } else if constexpr (is_grad_weight<P>) {
     wish.inputs[0] = layouts.output;
     wish.inputs[1] = layouts.data;
   } else {

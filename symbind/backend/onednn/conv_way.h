@@ -1,6 +1,7 @@
 // Which of three ways to compute a convolution is fastest, by an estimate of the time of each.
 #pragma once
 
+#include "symbind/backend/cpu/conv_gemm.h"
 #include "symbind/ops/conv.h"
 
 namespace symbind::onednn {
@@ -18,9 +19,8 @@ struct ConvolutionWork {
 
   bool has_whole_blocks() const { return size.group_channels() % 16 == 0 && size.group_filters() % 16 == 0; }
   int64_t strided_outputs() const { return size.out_size() * size.stride[0] * size.stride[1] * size.stride[2]; }
-  // With a kernel that is large beside the outputs, most products of the data's gradient are with what is outside: our
-  // product over patches refuses it.
-  bool has_most_products_outside() const { return of_data && size.in_size() > 4 * strided_outputs(); }
+  // Our product over patches refuses it.
+  bool has_most_products_outside() const { return of_data && cpu_backend::has_most_products_outside(size); }
 };
 
 // How oneDNN computes from reordered activations, if it does: directly, or by products of small matrices (its
