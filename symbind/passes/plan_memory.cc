@@ -152,7 +152,7 @@ class Buffers {
   PerTensor<TensorId> parent_;
   PerTensor<size_t> begin_;  // in the parent
   PerTensor<size_t> bytes_;
-  PerTensor<size_t> size_;                       // of each buffer, by the tensor that stands for it
+  PerTensor<size_t> size_;                       // of each buffer, by the tensor that represents it
   PerTensor<std::unique_ptr<Members>> members_;  // of each buffer, none: nobody has asked
 };
 

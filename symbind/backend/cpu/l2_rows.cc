@@ -7,15 +7,16 @@
 #include "symbind/passes/target.h"
 
 namespace symbind::cpu_backend {
-namespace {
-
-constexpr int64_t work = 2;  // of a number
 
 Rows rows_of(const L2Normalization& p, const Shape& shape) {
   if (p.mode == "channel") return rows_along(shape, 1);
   const int split = p.mode == "instance" ? 1 : 2;
   return {shape.size(0, split), shape.size(split, shape.rank()), 1};
 }
+
+namespace {
+
+constexpr int64_t work = 2;  // of a number
 
 std::unique_ptr<Kernel> build_forward(const NodeView& node) {
   const auto& p = node.as<L2Normalization>();

@@ -20,12 +20,6 @@ constexpr int64_t work = 4;  // of a number
 
 // ---- L2Normalization ------------------------------------------------------------------------------------------------
 
-Rows rows_of(const L2Normalization& p, const Shape& shape) {
-  if (p.mode == "channel") return rows_along(shape, 1);
-  const int split = p.mode == "instance" ? 1 : 2;
-  return {shape.size(0, split), shape.size(split, shape.rank()), 1};
-}
-
 template <class C>
 double length_of(const C* x, int64_t count, double eps) {
   return std::sqrt(eps + sum_in_lanes(count, [=](int64_t i) {

@@ -8,6 +8,7 @@
 #include "symbind/backend/cpu/half.h"
 #include "symbind/backend/cpu/loops.h"
 #include "symbind/backend/cpu/pool.h"
+#include "symbind/backend/cpu/transpose.h"
 
 namespace symbind::cpu_backend {
 namespace {
@@ -22,51 +23,20 @@ using Indices [[gnu::vector_size(lanes * sizeof(int32_t))]] = int32_t;
 
 // ---- Interleaving ---------------------------------------------------------------------------------------------------
 
-// to[i · to_step + j] = from[j · from_step + i] for eight by eight numbers.
-[[gnu::always_inline]] inline void transpose_block(const float* from, int64_t from_step, float* to, int64_t to_step) {
-  Vector row[8], pair[8], quad[8];
-  for (int i = 0; i < 8; ++i) row[i] = load<Vector>(from + i * from_step);
-  for (int i = 0; i < 8; i += 2) {
-    pair[i] = __builtin_shufflevector(row[i], row[i + 1], 0, 8, 1, 9, 4, 12, 5, 13);
-    pair[i + 1] = __builtin_shufflevector(row[i], row[i + 1], 2, 10, 3, 11, 6, 14, 7, 15);
-  }
-  for (int i = 0; i < 8; i += 4)
-    for (int j = 0; j < 2; ++j) {
-      quad[i + 2 * j] = __builtin_shufflevector(pair[i + j], pair[i + j + 2], 0, 1, 8, 9, 4, 5, 12, 13);
-      quad[i + 2 * j + 1] = __builtin_shufflevector(pair[i + j], pair[i + j + 2], 2, 3, 10, 11, 6, 7, 14, 15);
-    }
-  for (int i = 0; i < 4; ++i) {
-    store(to + i * to_step, __builtin_shufflevector(quad[i], quad[i + 4], 0, 1, 2, 3, 8, 9, 10, 11));
-    store(to + (i + 4) * to_step, __builtin_shufflevector(quad[i], quad[i + 4], 4, 5, 6, 7, 12, 13, 14, 15));
-  }
-}
-
-// to[i · to_step + j] = from[j · from_step + i] for j < rows, i < columns.
-[[gnu::always_inline]] inline void transpose_all(const float* from, int64_t from_step, int64_t rows, int64_t columns,
-                                                 float* to, int64_t to_step) {
-  const int64_t whole_rows = rows / 8 * 8, whole_columns = columns / 8 * 8;
-  for (int64_t j = 0; j < whole_rows; j += 8)
-    for (int64_t i = 0; i < whole_columns; i += 8)
-      transpose_block(from + j * from_step + i, from_step, to + i * to_step + j, to_step);
-  for (int64_t j = 0; j < rows; ++j)
-    for (int64_t i = j < whole_rows ? whole_columns : 0; i < columns; ++i)
-      to[i * to_step + j] = from[j * from_step + i];
-}
-
 // Elements [first, first + count) of planes that are `step` apart, with their lanes side by side. `rows` is scratch for
 // as many numbers, where T is not float.
 template <class T>
 [[gnu::always_inline]] inline void interleave(const T* from, int64_t step, int64_t planes, int64_t count, float* rows,
                                               float* to, int64_t width) {
   if constexpr (std::is_same_v<T, float>) {
-    transpose_all(from, step, planes, count, to, width);
+    transpose_block(from, step, to, width, planes, count);
   } else {
     for (int64_t plane = 0; plane < planes; ++plane)
       if constexpr (std::is_same_v<T, float16>)
         widen(from + plane * step, rows + plane * count, count);
       else
         for (int64_t i = 0; i < count; ++i) rows[plane * count + i] = widened(from[plane * step + i]);
-    transpose_all(rows, count, planes, count, to, width);
+    transpose_block(rows, count, to, width, planes, count);
   }
 }
 
@@ -74,9 +44,9 @@ template <class T>
 [[gnu::always_inline]] inline void separate(const float* from, int64_t width, int64_t planes, int64_t count,
                                             float* rows, T* to, int64_t step) {
   if constexpr (std::is_same_v<T, float>) {
-    transpose_all(from, width, count, planes, to, step);
+    transpose_block(from, width, to, step, count, planes);
   } else {
-    transpose_all(from, width, count, planes, rows, count);
+    transpose_block(from, width, rows, count, count, planes);
     for (int64_t plane = 0; plane < planes; ++plane)
       for (int64_t i = 0; i < count; ++i) to[plane * step + i] = narrowed<T>(rows[plane * count + i]);
   }

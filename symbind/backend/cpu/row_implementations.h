@@ -3,6 +3,8 @@
 
 #include <memory>
 
+#include "symbind/backend/cpu/rows.h"
+#include "symbind/ops/normalize.h"
 #include "symbind/passes/target.h"
 
 namespace symbind::cpu_backend {
@@ -11,6 +13,9 @@ template <class P, class Refuse, class Build>
 void add_rows(ImplementationTable& table, Refuse refuse, Build build) {
   table.add<P>({"rows", std::move(refuse), std::move(build), nullptr, false, Tier::specialised});
 }
+
+// What L2Normalization brings to length 1, for the plain kernels too.
+Rows rows_of(const L2Normalization& params, const Shape& shape);
 
 void add_l2_rows(ImplementationTable& table);
 void add_softmax_rows(ImplementationTable& table);
