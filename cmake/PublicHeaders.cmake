@@ -60,6 +60,7 @@ set(SYMBIND_PUBLIC_HEADERS
   train/predictor.h
   ops/all.h
   ops/choices.h)
-file(STRINGS "${PROJECT_SOURCE_DIR}/symbind/ops/all.h" includes REGEX "^#include \"symbind/ops/")
-list(TRANSFORM includes REPLACE "^#include \"symbind/(.*)\"$" "\\1")
-list(APPEND SYMBIND_PUBLIC_HEADERS ${includes})
+symbind_listed_families(families all)
+list(TRANSFORM families PREPEND "ops/")
+list(TRANSFORM families APPEND ".h")
+list(APPEND SYMBIND_PUBLIC_HEADERS ${families})
