@@ -24,6 +24,11 @@ struct ConvolutionProblem {
   size_t most_workspace = size_t{256} << 20;
 };
 
+// Are products of float32 numbers to be rounded as float32, not as TF32?
+inline bool wants_exact_results(const ConvolutionProblem& problem) {
+  return problem.dtype == DType::float32 && !tf32_wanted();
+}
+
 class ConvolutionPlan {
  public:
   virtual ~ConvolutionPlan() = default;

@@ -1,5 +1,5 @@
 // A convolution is a graph of one operation. cuDNN names engines for it, best first by its own estimate; of those that
-// fit, the first few are timed once and the fastest is kept.
+// fit, the first few are tried once and the fastest is kept.
 #include <algorithm>
 #include <array>
 #include <map>
@@ -7,6 +7,7 @@
 
 #include "symbind/backend/cuda/conv_plan.h"
 #include "symbind/backend/cuda/cudnn/descriptor.h"
+#include "symbind/backend/cuda/cudnn/trial.h"
 #include "symbind/core/log.h"
 
 namespace symbind::cuda_backend {
@@ -16,7 +17,6 @@ namespace {
 constexpr int64_t data_id = 1, weight_id = 2, output_id = 3;
 constexpr int64_t array_alignment = 16;
 constexpr size_t most_timed = 10;  // engines behind these are not worth trying
-constexpr int timed_runs = 3;
 
 cudnnDataType_t data_type(DType dtype) {
   switch (dtype) {
@@ -56,12 +56,6 @@ struct Arrays {
     add(output, size.out);
   }
 };
-
-int64_t product(const std::vector<int64_t>& dims) {
-  int64_t size = 1;
-  for (const int64_t dim : dims) size *= dim;
-  return size;
-}
 
 std::vector<int64_t> strides(const std::vector<int64_t>& dims, bool channels_last) {
   std::vector<int64_t> result(dims.size());
@@ -184,7 +178,7 @@ std::vector<Descriptor> named_engines(const Descriptor& graph, cudnnBackendHeurM
 }
 
 // Are its results the ones asked for: the same at each run, as exact as they should be, ready without a compiler?
-bool suits(const Descriptor& configuration, const ConvolutionProblem& problem, bool tf32) {
+bool suits(const Descriptor& configuration, const ConvolutionProblem& problem) {
   Descriptor engine(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
   auto raw = engine.raw();
   int64_t count = 0;
@@ -203,9 +197,8 @@ bool suits(const Descriptor& configuration, const ConvolutionProblem& problem, b
   if (noted(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC)) return false;
   if (problem.dtype != DType::float32) return !noted(CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION);
   if (noted(CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS)) return false;
-  const bool exact = !noted(CUDNN_NUMERICAL_NOTE_TENSOR_CORE) && !noted(CUDNN_NUMERICAL_NOTE_WINOGRAD) &&
-                     !noted(CUDNN_NUMERICAL_NOTE_FFT);
-  return tf32 || exact;
+  return !wants_exact_results(problem) || (!noted(CUDNN_NUMERICAL_NOTE_TENSOR_CORE) &&
+                                           !noted(CUDNN_NUMERICAL_NOTE_WINOGRAD) && !noted(CUDNN_NUMERICAL_NOTE_FFT));
 }
 
 // ---- What a device keeps --------------------------------------------------------------------------------------------
@@ -259,7 +252,7 @@ class Library {
   };
   Found search(const ConvolutionProblem& problem);
   Plans candidates(const Descriptor& graph, const ConvolutionProblem& problem);
-  std::shared_ptr<Plan> fastest(const Plans& plans, const ConvolutionProblem& problem, const Arrays& arrays);
+  Found best(const Plans& plans, const ConvolutionProblem& problem);
 
   CudaDevice& device_;
   cudnnHandle_t handle_ = nullptr;
@@ -316,19 +309,20 @@ Library::Found Library::search(const ConvolutionProblem& problem) {
   const Descriptor graph = describe_graph(handle_, problem, arrays);
   const Plans plans = candidates(graph, problem);
   if (plans.empty()) return {nullptr, "cuDNN has no engine that suits"};
-  if (plans.size() == 1 || !problem.tune) return {plans.front(), ""};
-  return {fastest(plans, problem, arrays), ""};
+  if (!wants_exact_results(problem) && (plans.size() == 1 || !problem.tune)) return {plans.front(), ""};
+  return best(plans, problem);
 }
 
 Plans Library::candidates(const Descriptor& graph, const ConvolutionProblem& problem) {
-  const bool tf32 = tf32_wanted();
+  // One candidate is enough where nothing is tried; an exact one may be behind others.
+  const size_t most = problem.tune || wants_exact_results(problem) ? most_timed : 1;
   Plans plans;
   for (const auto mode : {CUDNN_HEUR_MODE_B, CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
     if (!plans.empty()) break;
     for (Descriptor& configuration : named_engines(graph, mode)) {
-      if (plans.size() == (problem.tune ? most_timed : 1)) break;
+      if (plans.size() == most) break;
       try {
-        if (!suits(configuration, problem, tf32)) continue;
+        if (!suits(configuration, problem)) continue;
         Descriptor plan(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
         plan.set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, handle_)
             .set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configuration);
@@ -345,103 +339,41 @@ Plans Library::candidates(const Descriptor& graph, const ConvolutionProblem& pro
   return plans;
 }
 
-// ---- Timing ---------------------------------------------------------------------------------------------------------
-
-// A stream and two events of its own: the device's stream may be in the middle of a capture.
-class Stopwatch {
- public:
-  Stopwatch() {
-    cuda_backend::check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "making a stream");
-    cuda_backend::check(cudaEventCreate(&begin_), "making an event");
-    cuda_backend::check(cudaEventCreate(&end_), "making an event");
-  }
-  ~Stopwatch() {
-    cudaEventDestroy(begin_);
-    cudaEventDestroy(end_);
-    cudaStreamDestroy(stream_);
-  }
-  Stopwatch(const Stopwatch&) = delete;
-  Stopwatch& operator=(const Stopwatch&) = delete;
-  cudaStream_t stream() const { return stream_; }
-
-  // Milliseconds; below 0 when the work failed.
-  template <class Work>
-  float time(Work work) {
-    cudaEventRecord(begin_, stream_);
-    const bool queued = work();
-    cudaEventRecord(end_, stream_);
-    float milliseconds = -1;
-    if (cudaStreamSynchronize(stream_) != cudaSuccess || !queued) return -1;
-    return cudaEventElapsedTime(&milliseconds, begin_, end_) == cudaSuccess ? milliseconds : -1;
-  }
-
- private:
-  cudaStream_t stream_ = nullptr;
-  cudaEvent_t begin_ = nullptr, end_ = nullptr;
-};
-
-// Memory that goes back to CUDA at once, not to the device's pool: nothing else will have use for blocks of these
-// sizes.
-class Room {
- public:
-  Room(int device_id, std::vector<size_t> sizes) : pool_(Pool::Kind::device, device_id), sizes_(std::move(sizes)) {
-    for (const size_t bytes : sizes_) blocks_.push_back(pool_.allocate(std::max<size_t>(bytes, 1)));
-  }
-  ~Room() {
-    for (size_t i = 0; i < blocks_.size(); ++i)
-      if (blocks_[i]) pool_.release(blocks_[i], std::max<size_t>(sizes_[i], 1));
-    pool_.empty();
-  }
-  Room(const Room&) = delete;
-  Room& operator=(const Room&) = delete;
-  bool enough() const { return std::find(blocks_.begin(), blocks_.end(), nullptr) == blocks_.end(); }
-  void* operator[](size_t index) const { return blocks_[index]; }
-
- private:
-  Pool pool_;
-  std::vector<size_t> sizes_;
-  std::vector<void*> blocks_;
-};
-
-std::shared_ptr<Plan> Library::fastest(const Plans& plans, const ConvolutionProblem& problem, const Arrays& arrays) {
-  std::vector<size_t> sizes;
-  for (const auto* dims : {&arrays.data, &arrays.weight, &arrays.output})
-    sizes.push_back(static_cast<size_t>(product(*dims)) * size_of(problem.dtype));
+// Of the candidates that give exact results, where those are wanted, the fastest; without tuning, the first.
+Library::Found Library::best(const Plans& plans, const ConvolutionProblem& problem) {
   size_t workspace = 0;
   for (const auto& plan : plans) workspace = std::max(workspace, plan->workspace_bytes());
-  sizes.push_back(workspace);
-  const Room room(device_.id(), sizes);
-  if (!room.enough()) {
-    cudaGetLastError();
-    return plans.front();
+  Trial trial(device_, problem, workspace);
+  const bool exact = wants_exact_results(problem);
+  if (!trial.has_memory()) {
+    if (exact) return {nullptr, "not enough memory to check cuDNN's results"};
+    return {plans.front(), ""};
   }
-  Stopwatch watch;
-  check(cudnnSetStream(handle_, watch.stream()), "choosing a stream");
-  for (size_t i = 0; i < 3; ++i) cudaMemsetAsync(room[i], 0, sizes[i], watch.stream());
-  const auto run = [&](const Plan& plan) {
-    try {
-      return plan.execute(handle_, room[0], room[1], room[2], room[3]) == CUDNN_STATUS_SUCCESS;
-    } catch (const Error&) {
-      return false;
-    }
-  };
+  check(cudnnSetStream(handle_, trial.stream()), "choosing a stream");
   std::shared_ptr<Plan> best;
   float best_time = 0;
   for (const auto& plan : plans) {
-    if (watch.time([&] { return run(*plan); }) < 0) continue;  // the first run sets the engine up
-    float least = -1;
-    for (int i = 0; i < timed_runs; ++i) {
-      const float now = watch.time([&] { return run(*plan); });
-      if (now >= 0 && (least < 0 || now < least)) least = now;
-    }
-    if (least >= 0 && (!best || least < best_time)) {
+    const RunEngine run = [&](void* data, void* weight, void* output, void* scratch) {
+      try {
+        return plan->execute(handle_, data, weight, output, scratch) == CUDNN_STATUS_SUCCESS;
+      } catch (const Error&) {
+        return false;
+      }
+    };
+    if (exact && !trial.is_exact(run)) continue;
+    if (!problem.tune) {
       best = plan;
-      best_time = least;
+      break;
+    }
+    const std::optional<float> time = trial.time(run);
+    if (time && (!best || *time < best_time)) {
+      best = plan;
+      best_time = *time;
     }
   }
   check(cudnnSetStream(handle_, device_.stream()), "choosing a stream");
-  require(best != nullptr, "[cuDNN] none of ", plans.size(), " engines runs");
-  return best;
+  if (!best) return {nullptr, join("none of cuDNN's ", plans.size(), " engines gives the results wanted")};
+  return {best, ""};
 }
 
 }  // namespace

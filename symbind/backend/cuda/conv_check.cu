@@ -1,0 +1,42 @@
+#include "symbind/backend/cuda/conv_check.h"
+
+#include "symbind/backend/cuda/kernels.cuh"
+
+namespace symbind::cuda_backend {
+namespace {
+
+__global__ void fill_values(float* array, int64_t count, uint32_t seed) {
+  for (int64_t i = first_element(); i < count; i += element_step()) {
+    uint32_t bits = static_cast<uint32_t>(i) * 0x9e3779b9u + seed;  // mixed until neighbours have nothing in common
+    bits = (bits ^ bits >> 16) * 0x85ebca6bu;
+    bits = (bits ^ bits >> 13) * 0xc2b2ae35u;
+    bits ^= bits >> 16;
+    array[i] = static_cast<float>(bits >> 8) * 0x1p-23f - 1.0f;
+  }
+}
+
+// One block: results are compared once for each engine that is tried.
+__global__ void find_difference(const float* result, const float* expected, int64_t count,
+                                CheckedDifference* difference) {
+  float largest_difference = 0, largest_value = 0;
+  for (int64_t i = threadIdx.x; i < count; i += blockDim.x) {
+    largest_difference = Largest<float>::combine(fabsf(result[i] - expected[i]), largest_difference);
+    largest_value = Largest<float>::combine(fabsf(expected[i]), largest_value);
+  }
+  largest_difference = combine_block<Largest>(largest_difference);
+  largest_value = combine_block<Largest>(largest_value);
+  if (threadIdx.x == 0) *difference = {largest_difference, largest_value};
+}
+
+}  // namespace
+
+void queue_check_values(cudaStream_t stream, float* array, int64_t count, uint32_t seed) {
+  fill_values<<<blocks_for(count), block_size, 0, stream>>>(array, count, seed);
+}
+
+void queue_difference(cudaStream_t stream, const float* result, const float* expected, int64_t count,
+                      CheckedDifference* difference) {
+  find_difference<<<1, 1024, 0, stream>>>(result, expected, count, difference);
+}
+
+}  // namespace symbind::cuda_backend
