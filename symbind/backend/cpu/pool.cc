@@ -12,12 +12,6 @@
 namespace symbind::cpu_backend {
 namespace {
 
-PoolKind kind_of(const Pooling& params) {
-  if (params.pool_type == "max") return PoolKind::max;
-  if (params.pool_type == "avg") return PoolKind::avg;
-  return params.pool_type == "sum" ? PoolKind::sum : PoolKind::lp;
-}
-
 // The part of one window that is inside the input, and how many elements a mean divides by.
 struct Window {
   std::array<int64_t, 3> begin, end;

@@ -2,27 +2,13 @@
 #pragma once
 
 #include <algorithm>
-#include <limits>
 #include <memory>
 
-#include "symbind/core/dtype.h"
+#include "symbind/backend/pooling.h"
 #include "symbind/ops/pool.h"
 #include "symbind/passes/target.h"
 
 namespace symbind::cpu_backend {
-
-enum class PoolKind { max, avg, sum, lp };
-
-// The maximum of no elements. A maximum is never less, and NaN does not enter it.
-template <class T>
-compute_type<T> lowest() {
-  if constexpr (std::is_same_v<T, float16>)
-    return -65504.0f;
-  else if constexpr (std::is_same_v<T, bfloat16>)
-    return -3.38953139e38f;
-  else
-    return std::numeric_limits<T>::lowest();
-}
 
 // The extent of a window along one axis.
 struct PoolExtent {

@@ -62,9 +62,10 @@ std::string refuse_large(const NodeView& node) {
   return "";
 }
 
-std::string refuse_broadcast(const NodeView& node) {
+template <class Function>
+std::string refuse_broadcast(functions::Holds<Function> function, const NodeView& node) {
   const std::string reason = refuse_large(node);
-  return reason.empty() ? refuse_elementwise(node) : reason;
+  return reason.empty() ? refuse_elementwise(function, node) : reason;
 }
 
 template <class Function>
@@ -125,7 +126,8 @@ std::unique_ptr<Kernel> build_sum_grad(const NodeView& node, bool mean) {
 void add_broadcast(ImplementationTable& table) {
   functions::for_each(functions::BroadcastTable{}, [&]<class Entry>(Entry entry) {
     table.add(OpRegistry::get().find(Entry::name.view()),
-              {"cuda", refuse_broadcast, [entry](const NodeView& node) { return build_broadcast(entry, node); }});
+              {"cuda", [entry](const NodeView& node) { return refuse_broadcast(entry, node); },
+               [entry](const NodeView& node) { return build_broadcast(entry, node); }});
   });
   table.add<SpreadLike>(
       {"cuda", refuse_spread, [](const NodeView& node) { return build_spread(node, node.inputs[0].shape, 1); }});

@@ -35,12 +35,27 @@ decltype(auto) visit_number(DType dtype, Function&& function) {
   }
 }
 
-inline std::string refuse_elementwise(const NodeView& node) {
+// Functions that call the device's pow(), which may fall just short of a whole number: an integer then loses one.
+template <class Function>
+inline constexpr bool loses_integers = false;
+template <class Function>
+inline constexpr bool loses_integers<functions::Swapped<Function>> = loses_integers<Function>;
+template <>
+inline constexpr bool loses_integers<functions::Power> = true;
+template <>
+inline constexpr bool loses_integers<functions::PowerLhsGrad> = true;
+template <>
+inline constexpr bool loses_integers<functions::PowerRhsGrad> = true;
+template <>
+inline constexpr bool loses_integers<functions::PowerScalarGrad> = true;
+template <>
+inline constexpr bool loses_integers<functions::ReversePowerScalarGrad> = true;
+
+template <class Function>
+std::string refuse_elementwise(functions::Holds<Function>, const NodeView& node) {
   const DType dtype = node.outputs[0].dtype;
   if (!has_number_kernels(dtype)) return "no kernel for this type";
-  // The device's pow() may fall just short of a whole number, which an integer then loses.
-  if (!is_floating(dtype) && node.op.name.find("power") != std::string::npos)
-    return "powers of integers are exact on a CPU";
+  if (loses_integers<Function> && !is_floating(dtype)) return "powers of integers are exact on a CPU";
   for (const auto& tensor : node.inputs)
     if (tensor.dtype != dtype) return "arrays of different types";
   return one_layout(node) ? "" : "arrays of different layouts";
@@ -109,7 +124,8 @@ void add_maps(ImplementationTable& table, Entries entries) {
     table.add(OpRegistry::get().find(Entry::name.view()),
               {"cuda",
                [](const NodeView& node) {
-                 return Entry::holds(node.params) ? refuse_elementwise(node) : "another function of the operator";
+                 return Entry::holds(node.params) ? refuse_elementwise(Entry{}, node)
+                                                  : "another function of the operator";
                },
                [](const NodeView& node) {
                  return build_entry<floating_alone, static_cast<int>(Entry::arity)>(Entry{}, node,

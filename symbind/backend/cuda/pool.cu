@@ -6,17 +6,12 @@
 #include "symbind/backend/cuda/channels.cuh"
 #include "symbind/backend/cuda/device.h"
 #include "symbind/backend/cuda/step.h"
+#include "symbind/backend/pooling.h"
 #include "symbind/ops/conv.h"
 #include "symbind/passes/target.h"
 
 namespace symbind::cuda_backend {
 namespace {
-
-enum class Kind { max, avg, sum };
-
-Kind kind_of(const Pooling& p) {
-  return p.pool_type == "max" ? Kind::max : p.pool_type == "avg" ? Kind::avg : Kind::sum;
-}
 
 // The extents as device code wants them. `last`: are the channels last?
 struct Windows {
@@ -119,22 +114,12 @@ __device__ void each_in(const int (&begin)[3], const int (&end)[3], Visit visit)
       for (int w = begin[2]; w < end[2]; ++w) visit(d, h, w);
 }
 
-template <class T>
-__device__ compute_type<T> lowest() {
-  if constexpr (std::is_same_v<T, float16>)
-    return -65504.0f;
-  else if constexpr (std::is_same_v<T, bfloat16>)
-    return -3.38953139e38f;
-  else
-    return std::numeric_limits<T>::lowest();
-}
-
 template <class T, int width>
 __device__ Pack<T, width> read(const T* array, int64_t offset) {
   return *reinterpret_cast<const Pack<T, width>*>(array + offset);
 }
 
-template <class T, int width, Kind kind>
+template <class T, int width, PoolKind kind>
 __global__ void pool(const T* x, T* y, Windows w, int64_t count) {
   using C = compute_type<T>;
   for (int64_t i = first_element(); i < count; i += element_step()) {
@@ -142,17 +127,17 @@ __global__ void pool(const T* x, T* y, Windows w, int64_t count) {
     const Plane in(position, w.in, w.channels, w.last), out(position, w.out, w.channels, w.last);
     const Window window(w, position.at);
     C result[width];
-    for (int k = 0; k < width; ++k) result[k] = kind == Kind::max ? lowest<T>() : C(0);
+    for (int k = 0; k < width; ++k) result[k] = kind == PoolKind::max ? lowest<T>() : C(0);
     each_in(window.begin, window.end, [&](int d, int h, int v) {
       const auto values = read<T, width>(x, in.offset(in.index(d, h, v)));
       for (int k = 0; k < width; ++k) {
         const C value = load(values.element[k]);
-        result[k] = kind == Kind::max ? (value > result[k] ? value : result[k]) : result[k] + value;
+        result[k] = kind == PoolKind::max ? (value > result[k] ? value : result[k]) : result[k] + value;
       }
     });
     Pack<T, width> stored;
     for (int k = 0; k < width; ++k) {
-      if (kind == Kind::avg && window.divisor > 0) result[k] /= static_cast<C>(window.divisor);
+      if (kind == PoolKind::avg && window.divisor > 0) result[k] /= static_cast<C>(window.divisor);
       stored.element[k] = store<T>(result[k]);
     }
     const int64_t target = out.offset(out.index(position.at[0], position.at[1], position.at[2]));
@@ -209,7 +194,7 @@ __global__ void collect_largest(const T* dy, const int32_t* places, T* dx, Windo
   }
 }
 
-template <class T, int width, Kind kind>
+template <class T, int width, PoolKind kind>
 __global__ void collect_shares(const T* dy, T* dx, Windows w, int64_t count) {
   using C = compute_type<T>;
   for (int64_t i = first_element(); i < count; i += element_step()) {
@@ -220,7 +205,7 @@ __global__ void collect_shares(const T* dy, T* dx, Windows w, int64_t count) {
     each_in(windows.begin, windows.end, [&](int d, int h, int v) {
       const int at[3] = {d, h, v};
       const Window window(w, at);
-      const bool divide = kind == Kind::avg && window.divisor > 0;
+      const bool divide = kind == PoolKind::avg && window.divisor > 0;
       const auto gradient = read<T, width>(dy, out.offset(out.index(d, h, v)));
       for (int k = 0; k < width; ++k) {
         const C value = load(gradient.element[k]);
@@ -237,10 +222,10 @@ __global__ void collect_shares(const T* dy, T* dx, Windows w, int64_t count) {
 // ---- Building -------------------------------------------------------------------------------------------------------
 
 template <class Function>
-void with_kind(Kind kind, Function function) {
-  if (kind == Kind::max) return function(std::integral_constant<Kind, Kind::max>{});
-  if (kind == Kind::avg) return function(std::integral_constant<Kind, Kind::avg>{});
-  function(std::integral_constant<Kind, Kind::sum>{});
+void with_kind(PoolKind kind, Function function) {
+  if (kind == PoolKind::max) return function(std::integral_constant<PoolKind, PoolKind::max>{});
+  if (kind == PoolKind::avg) return function(std::integral_constant<PoolKind, PoolKind::avg>{});
+  function(std::integral_constant<PoolKind, PoolKind::sum>{});
 }
 
 // Calls function(integral_constant<width>) with as many channels as can be worked on together.
@@ -262,7 +247,7 @@ std::unique_ptr<Kernel> build_forward(const NodeView& node) {
     T* const y = args.out<T>();
     with_width<T>(
         windows, aligned_for_packs(x) && aligned_for_packs(y), [&]<int width>(std::integral_constant<int, width>) {
-          with_kind(kind, [&]<Kind chosen>(std::integral_constant<Kind, chosen>) {
+          with_kind(kind, [&]<PoolKind chosen>(std::integral_constant<PoolKind, chosen>) {
             pool<T, width, chosen>
                 <<<blocks_for(results / width), block_size, 0, stream_of(args)>>>(x, y, windows, results / width);
           });
@@ -276,29 +261,29 @@ std::unique_ptr<Kernel> build_backward(const NodeView& node) {
   const PoolingSize size = size_of(p, node.inputs[1].shape, node.inputs[0].shape);
   const Windows windows(size, size.channels_last || node.outputs[0].layout == Layout::channels_last);
   const int64_t outputs = node.inputs[0].shape.size(), inputs = node.outputs[0].shape.size();
-  const Kind kind = kind_of(p);
+  const PoolKind kind = kind_of(p);
   const auto run = [=](const Args& args) {
     const T* const dy = args.in<T>(0);
-    const T* const x = kind == Kind::max ? args.in<T>(1) : nullptr;
+    const T* const x = kind == PoolKind::max ? args.in<T>(1) : nullptr;
     T* const dx = args.out<T>();
     const bool aligned = aligned_for_packs(dy) && aligned_for_packs(x) && aligned_for_packs(dx);
     const cudaStream_t stream = stream_of(args);
     with_width<T>(windows, aligned, [&]<int width>(std::integral_constant<int, width>) {
       const unsigned blocks = blocks_for(inputs / width);
-      if (kind == Kind::max) {
+      if (kind == PoolKind::max) {
         auto* const places = static_cast<int32_t*>(args.scratch);
         find_largest<T, width>
             <<<blocks_for(outputs / width), block_size, 0, stream>>>(x, places, windows, outputs / width);
         collect_largest<T, width><<<blocks, block_size, 0, stream>>>(dy, places, dx, windows, inputs / width);
-      } else if (kind == Kind::avg) {
-        collect_shares<T, width, Kind::avg><<<blocks, block_size, 0, stream>>>(dy, dx, windows, inputs / width);
+      } else if (kind == PoolKind::avg) {
+        collect_shares<T, width, PoolKind::avg><<<blocks, block_size, 0, stream>>>(dy, dx, windows, inputs / width);
       } else {
-        collect_shares<T, width, Kind::sum><<<blocks, block_size, 0, stream>>>(dy, dx, windows, inputs / width);
+        collect_shares<T, width, PoolKind::sum><<<blocks, block_size, 0, stream>>>(dy, dx, windows, inputs / width);
       }
     });
   };
   return make_step(node, run,
-                   {.scratch_bytes = kind == Kind::max ? static_cast<size_t>(outputs) * sizeof(int32_t) : 0});
+                   {.scratch_bytes = kind == PoolKind::max ? static_cast<size_t>(outputs) * sizeof(int32_t) : 0});
 }
 
 template <class P>
