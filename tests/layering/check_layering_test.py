@@ -64,6 +64,10 @@ class LayeringCheck(unittest.TestCase):
         self.write("backend/cuda/conv.cc", '#include "symbind/backend/onednn/conv.h"\n')
         self.assert_caught("backend/cuda may not include backend/onednn")
 
+    def test_a_gpu_does_not_include_the_cpu(self):
+        self.write("backend/cuda/conv.cc", '#include "symbind/backend/cpu/conv.h"\n')
+        self.assert_caught("backend/cuda may not include backend/cpu")
+
     def test_backends_are_out_of_reach_from_above(self):
         self.write("kvstore/sum.cc", '#include "symbind/backend/cpu/loops.h"\n')
         self.assert_caught("kvstore may not include backend/cpu")

@@ -14,7 +14,7 @@
 
 #include <unistd.h>
 
-#include "symbind/backend/cpu/convert.h"
+#include "symbind/backend/cpu/convert_array.h"
 #include "symbind/core/error.h"
 #include "symbind/core/parallel.h"
 

@@ -166,7 +166,7 @@ void place_sum(const Args& args, size_t sum, size_t bytes) {
 std::pair<Program::Array, Program::Array> folded(Program& program, const Problem& problem, const ConvolutionFused& p,
                                                  const Shape& weight_shape, const Desc& wanted) {
   const auto weight = program.kept(wanted), bias = program.kept(problem.bias);
-  program.in_preparation(cpu_backend::folded_inputs(p), [&] {
+  program.in_preparation(folded_inputs(p), [&] {
     const auto plain = wanted == problem.weight ? weight : program.scratch(problem.weight);
     program.call([&program, plain, bias, p, weight_shape](const Args& args) {
       cpu_backend::fold_norms(p, weight_shape, args, program.float_data(plain, args), program.float_data(bias, args));
