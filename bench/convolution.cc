@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "symbind/backend/cpu/parallel.h"
+#include "symbind/core/parallel.h"
 #include "symbind/passes/target.h"
 #include "symbind/symbind.h"
 
@@ -101,7 +101,7 @@ void measure(const char* what, const Layer& layer, int64_t batch, bool is_train,
 int main(int argc, char** argv) {
   try {
     const int64_t batch = argc > 1 ? std::atoi(argv[1]) : 32;
-    if (argc > 2) cpu_backend::set_thread_share(std::atoi(argv[2]));
+    const ThreadScope threads({.threads = argc > 2 ? std::atoi(argv[2]) : thread_policy().threads});
     for (const Layer& layer : layers) {
       const Tensor data = tensor({batch, layer.channels, layer.size, layer.size});
       const Tensor weight = tensor({layer.filters, layer.channels, 3, 3});

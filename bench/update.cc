@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "symbind/backend/cpu/parallel.h"
+#include "symbind/core/parallel.h"
 #include "symbind/symbind.h"
 
 using namespace symbind;
@@ -69,7 +69,7 @@ int main() {
     const auto* source = static_cast<const float*>(from.data());
     auto* target = static_cast<float*>(to.mutable_data());
     const auto copy = [&] {
-      cpu_backend::parallel_for(elements, 32768, [&](int64_t begin, int64_t end) {
+      parallel_for(elements, 32768, [&](int64_t begin, int64_t end) {
         std::memcpy(target + begin, source + begin, static_cast<size_t>(end - begin) * sizeof(float));
       });
     };

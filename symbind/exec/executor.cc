@@ -3,13 +3,12 @@
 #include <algorithm>
 #include <cstdlib>
 #include <iostream>
-#include <optional>
 #include <set>
 #include <string_view>
 #include <unordered_map>
 
-#include "symbind/backend/cpu/parallel.h"
 #include "symbind/core/error.h"
+#include "symbind/core/parallel.h"
 #include "symbind/exec/executor_impl.h"
 #include "symbind/exec/plan_picture.h"
 #include "symbind/passes/passes.h"
@@ -63,14 +62,13 @@ void divide(const Graph& graph, PlanOptions& options) {
   if (contexts.size() + cpus.size() < 2) return;
   options.forward_at_once = worth_queues(graph, 0, graph.forward_nodes);
   options.backward_at_once = worth_queues(graph, graph.forward_nodes, graph.nodes.size());
-  options.share = std::max(1, cpu_backend::available_threads() / std::max(1, static_cast<int>(cpus.size())));
+  options.policy.threads = std::max(1, available_threads() / std::max(1, static_cast<int>(cpus.size())));
 }
 
 // A kernel is built for the threads it will have.
 void build(Graph& graph, const PlanOptions& options) {
   const auto build_part = [&](size_t first, size_t end, bool at_once) {
-    std::optional<cpu_backend::ThreadShare> share;
-    if (at_once) share.emplace(options.share);
+    const ThreadScope scope(at_once ? options.policy : thread_policy());
     build_kernels(graph, first, end);
   };
   build_part(0, graph.forward_nodes, options.forward_at_once);

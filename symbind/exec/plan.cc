@@ -2,10 +2,9 @@
 
 #include <algorithm>
 #include <chrono>
-#include <optional>
 
-#include "symbind/backend/cpu/parallel.h"
 #include "symbind/core/error.h"
+#include "symbind/core/parallel.h"
 #include "symbind/exec/run_scope.h"
 #include "symbind/passes/passes.h"
 
@@ -38,10 +37,10 @@ size_t Workspace::bytes() const {
   return sum;
 }
 
-Workers& Workspace::workers(size_t contexts, int share) {
+Workers& Workspace::workers(size_t contexts, int threads) {
   for (const auto& made : workers_)
-    if (made->count() == contexts && made->share() == share) return *made;
-  return *workers_.emplace_back(std::make_unique<Workers>(contexts, static_cast<int>(contexts) * share));
+    if (made->count() == contexts && made->threads_each() == threads) return *made;
+  return *workers_.emplace_back(std::make_unique<Workers>(contexts, static_cast<int>(contexts) * threads));
 }
 
 uint64_t Workspace::new_stamp() {
@@ -58,7 +57,7 @@ Plan::Plan(Graph graph, MemoryPlan memory, std::vector<NDArray> outside, std::sh
       outside_(std::move(outside)),
       workspace_(std::move(workspace)),
       may_capture_(options.capture && !options.profile),
-      share_(options.share) {
+      policy_(options.policy) {
   for (size_t i = 0; i < memory_.arena_contexts.size(); ++i)
     arenas_.push_back(workspace_->reserve(memory_.arena_contexts[i], memory_.arena_bytes[i]));
   make_steps();
@@ -141,7 +140,7 @@ void Plan::make_queues(Part& part) {
   std::vector<StepAccess> all;
   for (size_t i = part.begin; i < part.end; ++i) all.push_back(accesses(i));
   part.queues = std::make_unique<Queues>(all);
-  part.workers = &workspace_->workers(part.queues->count(), share_);
+  part.workers = &workspace_->workers(part.queues->count(), policy_.threads);
 }
 
 // What plan_memory gave a step, as bytes.
@@ -179,8 +178,8 @@ ByteRange Plan::range_of(TensorId tensor) const {
 
 void Plan::run_queues(Part& part) {
   const auto run = [&](size_t step) { run_step(steps_[part.begin + step]); };
-  if (part.workers->at_once()) return part.queues->run(*part.workers, run);
-  const cpu_backend::ThreadShare share(share_);
+  if (part.workers->concurrent()) return part.queues->run(*part.workers, run);
+  const ThreadScope scope(policy_);
   for (size_t i = part.begin; i < part.end; ++i) run_step(steps_[i]);
 }
 
@@ -203,8 +202,7 @@ void Plan::make_kept() {
 
 // Brings up to date what was derived from arrays that somebody has written since.
 void Plan::prepare_kept() {
-  std::optional<cpu_backend::ThreadShare> share;
-  if (forward_.queues) share.emplace(share_);  // what the kernels were built for
+  const ThreadScope scope(forward_.queues ? policy_ : thread_policy());  // what the kernels were built for
   for (Kept& kept : kept_) {
     bool stale = false;
     for (auto& [storage, version] : kept.sources) {

@@ -10,10 +10,11 @@
 
 #include "symbind/core/busy.h"
 #include "symbind/core/ndarray.h"
+#include "symbind/core/parallel.h"
+#include "symbind/core/workers.h"
 #include "symbind/exec/plan_table.h"
 #include "symbind/exec/poison.h"
 #include "symbind/exec/queues.h"
-#include "symbind/exec/workers.h"
 #include "symbind/passes/plan_memory.h"
 #include "symbind/passes/target.h"
 
@@ -30,9 +31,9 @@ class Workspace {
   size_t bytes() const;
 
   uint64_t stamp() const { return stamp_; }
-  // Threads for plans over several contexts, one per context with so many cores each. Executors that share memory
-  // never run at the same time, so they can share these too.
-  Workers& workers(size_t contexts, int share);
+  // Threads for plans over several contexts, one per context, whose loops have so many threads each. Executors that
+  // share memory never run concurrently, so they can share these too.
+  Workers& workers(size_t contexts, int threads);
 
   // Marks the arenas as holding the activations of a new run; returns its stamp.
   uint64_t new_stamp();
@@ -59,9 +60,9 @@ using NodeCallback =
 struct PlanOptions {
   bool capture = true;   // where the device can
   bool profile = false;  // every step is timed, and waited for; nothing is captured
-  // Contexts run at the same time in forward, in backward. The kernels there were built for so many threads each.
+  // Contexts run at the same time in forward, in backward. There the kernels of each were built for this policy.
   bool forward_at_once = false, backward_at_once = false;
-  int share = 1;
+  ThreadPolicy policy = {};
 };
 
 class Plan {
@@ -159,7 +160,7 @@ class Plan {
   Part forward_, backward_;
   std::unique_ptr<Poison> poison_;  // none: memory is left as it is
   bool may_capture_;
-  int share_;  // of the cores, for each context where they run at the same time
+  ThreadPolicy policy_;  // of each context where they run at the same time
   std::unique_ptr<StepTimes> times_;
 };
 

@@ -6,8 +6,8 @@
 #include <optional>
 #include <thread>
 
+#include "symbind/core/workers.h"
 #include "symbind/exec/run_scope.h"
-#include "symbind/exec/workers.h"
 #include "symbind/ops/system.h"
 
 namespace symbind {

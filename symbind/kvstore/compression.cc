@@ -5,8 +5,8 @@
 #include <cmath>
 #include <vector>
 
-#include "symbind/backend/cpu/parallel.h"
 #include "symbind/core/error.h"
+#include "symbind/core/parallel.h"
 
 namespace symbind {
 namespace {
@@ -44,7 +44,7 @@ void GradientCompression::compress(const NDArray& gradient, const NDArray& resid
   float* const rest = static_cast<float*>(residual.mutable_data());
   auto* const out = static_cast<uint32_t*>(words.mutable_data());
   const float threshold = threshold_;
-  cpu_backend::parallel_for(words_for(size), grain, [=](int64_t begin, int64_t end) {
+  parallel_for(words_for(size), grain, [=](int64_t begin, int64_t end) {
     for (int64_t word = begin; word < end; ++word) {
       const int64_t first = word * per_word, count = std::min(per_word, size - first);
       uint32_t bits = 0;
@@ -66,7 +66,7 @@ void GradientCompression::sum_to(const NDArray& out, std::span<const NDArray> wo
   for (const NDArray& each : words) sent.push_back(static_cast<const uint32_t*>(each.data()));
   float* const result = static_cast<float*>(out.mutable_data());
   const float value_of[] = {0, 0, -threshold_, threshold_};
-  cpu_backend::parallel_for(words_for(size), grain, [&](int64_t begin, int64_t end) {
+  parallel_for(words_for(size), grain, [&](int64_t begin, int64_t end) {
     for (int64_t word = begin; word < end; ++word) {
       const int64_t first = word * per_word, count = std::min(per_word, size - first);
       for (int64_t i = 0; i < count; ++i) {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <set>
 
-#include "symbind/backend/cpu/parallel.h"
 #include "symbind/core/error.h"
+#include "symbind/core/parallel.h"
 #include "symbind/kvstore/sum.h"
 
 namespace symbind {
@@ -176,7 +176,7 @@ void LocalStore::pull(const Keys& keys, const Values& outs, int /*priority*/) {
   };
   const auto count = static_cast<int64_t>(copies.size());
   if (at_once && bytes >= bytes_worth_threads)
-    cpu_backend::parallel_for(count, 1, copy);
+    parallel_for(count, 1, copy);
   else
     copy(0, count);
 }

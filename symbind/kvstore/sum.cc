@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "symbind/backend/cpu/parallel.h"
+#include "symbind/core/parallel.h"
 #include "symbind/exec/invoke.h"
 #include "symbind/ops/elementwise.h"
 
@@ -50,8 +50,7 @@ void sum_on_host(const NDArray& out, std::span<const NDArray> arrays, std::vecto
       inputs.push_back(static_cast<const T*>(brought_to(out.context(), arrays[i], copies[i]).data()));
     T* const result = static_cast<T*>(out.mutable_data());
     constexpr int64_t grain = 1 << 15;
-    cpu_backend::parallel_for(out.size(), grain,
-                              [&](int64_t begin, int64_t end) { sum_range<T>(result, inputs, begin, end); });
+    parallel_for(out.size(), grain, [&](int64_t begin, int64_t end) { sum_range<T>(result, inputs, begin, end); });
   });
 }
 

@@ -67,6 +67,15 @@ ConvolutionFusedInputs inputs_of(const ConvolutionFused& p) {
   return at;
 }
 
+std::vector<int> folded_inputs(const ConvolutionFused& p) {
+  const ConvolutionFusedInputs at = inputs_of(p);
+  std::vector<int> inputs{1};
+  if (at.bias >= 0) inputs.push_back(at.bias);
+  for (const int first : {at.norm_before, at.norm})
+    for (int i = 0; first >= 0 && i < 4; ++i) inputs.push_back(first + i);
+  return inputs;
+}
+
 void register_conv_fused(OpRegistry& registry) { add_internal(registry, "_Convolution_Fused", define); }
 
 }  // namespace symbind

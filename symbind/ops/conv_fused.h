@@ -28,4 +28,7 @@ struct ConvolutionFusedInputs {
 };
 ConvolutionFusedInputs inputs_of(const ConvolutionFused& params);
 
+// The inputs that make the weight and the bias once the norms are folded into them.
+std::vector<int> folded_inputs(const ConvolutionFused& params);
+
 }  // namespace symbind

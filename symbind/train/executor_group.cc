@@ -6,11 +6,11 @@
 #include <numeric>
 #include <thread>
 
-#include "symbind/backend/cpu/parallel.h"
 #include "symbind/core/error.h"
+#include "symbind/core/parallel.h"
+#include "symbind/core/workers.h"
 #include "symbind/exec/arithmetic.h"
 #include "symbind/exec/indexing.h"
-#include "symbind/exec/workers.h"
 #include "symbind/train/monitor.h"
 
 namespace symbind {
@@ -53,7 +53,7 @@ DataParallelExecutorGroup::DataParallelExecutorGroup(const Symbol& symbol, const
       output_names_(symbol.list_outputs()),
       for_training_(options.for_training),
       inputs_need_grad_(options.inputs_need_grad),
-      workers_(std::make_unique<Workers>(options.contexts.size(), cpu_backend::available_threads())) {
+      workers_(std::make_unique<Workers>(options.contexts.size(), available_threads())) {
   require(!contexts_.empty(), "[executor group] at least one context is needed");
   require(workload_.size() == contexts_.size(), "[executor group] work_load_list has ", workload_.size(),
           " entries for ", contexts_.size(), " contexts");
@@ -231,21 +231,11 @@ void DataParallelExecutorGroup::reshape(const std::vector<DataDesc>& data_shapes
   collect_arrays();
 }
 
-namespace {
-
-struct LoopsOnWorkers {
-  explicit LoopsOnWorkers(const Workers& workers) : loops(&workers.loop_threads()) {}
-  cpu_backend::ThreadShare alone{1};  // of OpenMP's threads
-  cpu_backend::LoopsOn loops;
-};
-
-}  // namespace
-
-std::shared_ptr<void> DataParallelExecutorGroup::loops_on_workers() const {
+ThreadPolicy DataParallelExecutorGroup::thread_policy() const {
   const bool on_cpus =
       std::none_of(contexts_.begin(), contexts_.end(), [](Context context) { return context.is_gpu(); });
-  if (contexts_.size() < 2 || !on_cpus) return nullptr;
-  return std::make_shared<LoopsOnWorkers>(*workers_);
+  if (contexts_.size() < 2 || !on_cpus) return symbind::thread_policy();
+  return {.threads = 1, .workers = workers_.get()};
 }
 
 // ---- Parameters -----------------------------------------------------------------------------------------------------
@@ -253,13 +243,13 @@ std::shared_ptr<void> DataParallelExecutorGroup::loops_on_workers() const {
 void DataParallelExecutorGroup::set_params(const NamedArrays& arg_params, const NamedArrays& aux_params,
                                            bool allow_extra) {
   const InUse use = in_use("set_params");
-  const auto loops = loops_on_workers();
+  const ThreadScope threads(thread_policy());
   for (const ExecutorPtr& executor : execs_) executor->copy_params_from(arg_params, aux_params, allow_extra);
 }
 
 void DataParallelExecutorGroup::get_params(NamedArrays& arg_params, NamedArrays& aux_params) const {
   const InUse use = in_use("get_params");
-  const auto loops = loops_on_workers();
+  const ThreadScope threads(thread_policy());
   const auto mean = [](const std::vector<NDArray>& arrays) {
     if (arrays.size() == 1) return arrays[0];
     NDArray sum = arrays[0].as_copy_in(cpu());

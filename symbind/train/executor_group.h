@@ -19,6 +19,7 @@ namespace symbind {
 
 class Monitor;
 class Workers;
+struct ThreadPolicy;
 class DataParallelExecutorGroup;
 
 // The samples [begin, end) of a batch.
@@ -122,9 +123,9 @@ class DataParallelExecutorGroup {
   const PerDevice& aux_arrays() const { return aux_arrays_; }
   const PerDevice& state_arrays() const { return state_arrays_; }
   const PerDevice& input_grad_arrays() const { return input_grad_arrays_; }
-  // While the result lives, and where several CPU contexts share the cores, loops of the calling thread run on the
-  // threads of the contexts: OpenMP's would go on spinning for a while on cores that the contexts need next.
-  std::shared_ptr<void> loops_on_workers() const;
+  // For loops over arrays of all contexts: where several CPU contexts share the cores, these run on the threads of the
+  // contexts. OpenMP's would go on spinning for a while on cores that the contexts need next.
+  ThreadPolicy thread_policy() const;
   bool for_training() const { return for_training_; }
   bool inputs_need_grad() const { return inputs_need_grad_; }
   size_t total_exec_bytes() const;  // working memory of all devices

@@ -6,6 +6,7 @@
 #include "symbind/core/atomic_file.h"
 #include "symbind/core/error.h"
 #include "symbind/core/log.h"
+#include "symbind/core/parallel.h"
 #include "symbind/files/checkpoint.h"
 #include "symbind/files/states.h"
 #include "symbind/graph/op.h"
@@ -462,7 +463,7 @@ void Module::update() {
     if (!update_on_kvstore_)
       for (size_t k = 0; k < devices; ++k) items.push_back({i * devices + k, grads[i][k], weights[i][k]});
   }
-  const auto loops = exec_group_->loops_on_workers();
+  const ThreadScope threads(exec_group_->thread_policy());
   if (kvstore_) {
     kvstore_->push(keys, pushed);
     kvstore_->pull(keys, pulled);

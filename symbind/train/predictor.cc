@@ -9,8 +9,8 @@
 #include <list>
 #include <mutex>
 
-#include "symbind/backend/cpu/parallel.h"
 #include "symbind/core/error.h"
+#include "symbind/core/parallel.h"
 #include "symbind/files/checkpoint.h"
 #include "symbind/passes/infer_graph.h"
 
@@ -108,7 +108,7 @@ struct Predictor::Impl {
             "[Predictor] max_concurrent and threads are counts, and 0 leaves them to us: ", options.max_concurrent,
             ", ", options.threads);
     Device::get(options.context);  // fails here when there is no such device
-    cores = options.context.is_gpu() ? 1 : cpu_backend::available_threads();
+    cores = options.context.is_gpu() ? 1 : available_threads();
     if (options.max_concurrent == 0) options.max_concurrent = options.context.is_gpu() ? 2 : cores;
     args = chosen(arg_params, arguments, options.context);
     const std::vector<std::string> states = symbol.list_auxiliary_states();
@@ -216,7 +216,7 @@ struct Predictor::Impl {
     for (const NDArray* array : given) shapes.push_back(array->shape());
     const Turn turn(*this, shapes);
     Bound& bound = bound_for(turn.lane(), shapes, turn.threads());
-    const cpu_backend::ThreadShare share(bound.key.threads);
+    const ThreadScope share({.threads = bound.key.threads});
     const auto begin = Clock::now();
     for (size_t i = 0; i < given.size(); ++i) given[i]->copyto(bound.inputs[i]);
     const std::vector<NDArray>& results = bound.executor->forward(false);

@@ -6,8 +6,8 @@
 
 #include <gtest/gtest.h>
 
-#include "symbind/backend/cpu/parallel.h"
 #include "symbind/core/error.h"
+#include "symbind/core/parallel.h"
 #include "symbind/ops/conv_fused.h"
 #include "symbind/passes/target.h"
 
@@ -146,7 +146,7 @@ TEST(DepthwiseConvolution, DoesNotDependOnTheNumberOfThreads) {
        {forward, testing::make_test_node<double>(ConvolutionGradData{params}, {output, weight, data}),
         testing::make_test_node<double>(ConvolutionGradWeight{params}, {output, data, weight})}) {
     const auto on = [&](int threads) {
-      const cpu_backend::ThreadShare share(threads);
+      const ThreadScope share({.threads = threads});
       return run(node, implementation(node.op, "depthwise"));
     };
     EXPECT_EQ(on(1), on(3));

@@ -1,12 +1,11 @@
 // Conversions between element types, and what becomes of numbers that do not fit.
-#include "symbind/backend/cpu/convert.h"
-
 #include <bit>
 #include <cmath>
 #include <limits>
 
 #include <gtest/gtest.h>
 
+#include "symbind/backend/cpu/convert_array.h"
 #include "symbind/core/ndarray.h"
 
 namespace symbind::cpu_backend {

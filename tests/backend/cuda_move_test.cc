@@ -4,8 +4,8 @@
 
 #include <gtest/gtest.h>
 
-#include "symbind/backend/cpu/concat.h"
-#include "symbind/backend/cpu/movements.h"
+#include "symbind/backend/concat.h"
+#include "symbind/backend/movements.h"
 #include "symbind/ops/concat.h"
 #include "symbind/ops/slice.h"
 
@@ -109,9 +109,9 @@ TEST(CudaMoveCases, CoverEveryOperatorThatMoves) {
   std::set<std::string> tried;
   for (const auto& cases : {turning_cases(), repeating_cases(), part_cases(), joining_cases()})
     for (const Case& each : cases) tried.insert(OpRegistry::get().find(each.op).name);
-  for (const auto& list : {cpu_backend::taking_operators(), cpu_backend::putting_operators()})
+  for (const auto& list : {taking_operators(), putting_operators()})
     for (const auto& moving : list) EXPECT_TRUE(tried.contains(moving.op->name)) << moving.op->name;
-  for (const auto& list : {cpu_backend::joining_operators(), cpu_backend::splitting_operators()})
+  for (const auto& list : {joining_operators(), splitting_operators()})
     for (const auto& joining : list) EXPECT_TRUE(tried.contains(joining.op->name)) << joining.op->name;
 }
 

@@ -6,8 +6,8 @@
 
 #include <gtest/gtest.h>
 
-#include "symbind/backend/cpu/concat.h"
-#include "symbind/backend/cpu/movements.h"
+#include "symbind/backend/concat.h"
+#include "symbind/backend/movements.h"
 #include "symbind/exec/invoke.h"
 #include "symbind/ops/broadcast.h"
 #include "symbind/ops/matrix.h"
@@ -350,10 +350,10 @@ TEST_F(CudaOps, TheOthersAgreeWithTheCpu) { compare_devices(other_cases()); }
 TEST_F(CudaOps, EveryImplementationHasACase) {
   std::set<std::string> tried;
   for (const Case& each : all_cases()) tried.insert(each.op);
-  tried.insert("_CrossDeviceCopy");  // needs two devices: see cuda_test.cc
-  for (const auto& list : {cpu_backend::taking_operators(), cpu_backend::putting_operators()})  // see cuda_move_test.cc
+  tried.insert("_CrossDeviceCopy");                                   // needs two devices: see cuda_test.cc
+  for (const auto& list : {taking_operators(), putting_operators()})  // see cuda_move_test.cc
     for (const auto& moving : list) tried.insert(moving.op->name);
-  for (const auto& list : {cpu_backend::joining_operators(), cpu_backend::splitting_operators()})
+  for (const auto& list : {joining_operators(), splitting_operators()})
     for (const auto& joining : list) tried.insert(joining.op->name);
   // See cuda_layers_test.cc.
   for (const char* op : {"Convolution", "_Convolution_Fused", "_backward_Convolution_data",

@@ -11,8 +11,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "symbind/backend/cpu/parallel.h"
 #include "symbind/core/error.h"
+#include "symbind/core/parallel.h"
 #include "symbind/exec/executor.h"
 #include "symbind/ops/batch_norm.h"
 #include "symbind/ops/conv_fused.h"
@@ -468,7 +468,7 @@ TEST(OneDnnMemory, FullyConnectedSurvivesTooLittleMemoryAtItsFirstUse) {
 #endif
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto computes = [] {
-    const cpu_backend::ThreadShare one(1);  // a thread needs memory, too
+    const ThreadScope one({.threads = 1});  // a thread needs memory, too
     const Symbol net = fully_connected(Symbol::variable("data"), {.num_hidden = 64}, "fc");
     const auto executor = simple_bind(net, cpu(), {{"data", {64, 64}}}, {.grad_req = "null"});
     for (const auto& [name, array] : executor->arg_dict()) array.fill(1);

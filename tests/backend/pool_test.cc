@@ -8,7 +8,7 @@
 
 #include <gtest/gtest.h>
 
-#include "symbind/backend/cpu/parallel.h"
+#include "symbind/core/parallel.h"
 #include "symbind/exec/invoke.h"
 
 #include "tests/support/arrays.h"
@@ -200,7 +200,7 @@ TEST(PoolingKernels, DoNotDependOnTheNumberOfThreads) {
                              Case{{8, 40, 30, 14}, {.kernel = {30, 14}}}}) {
       const NDArray data = random_array(each.data, 1, -1, 1, dtype);
       const auto results = [&](int threads) {
-        const cpu_backend::ThreadShare share(threads);
+        const ThreadScope share({.threads = threads});
         const NDArray output = pooling(data, each.params);
         return std::pair(output, pooling_grad(output, data, output, PoolingGrad{each.params}));
       };

@@ -12,9 +12,9 @@
 #include <gtest/gtest.h>
 
 #include "symbind/backend/cpu/loops.h"
-#include "symbind/backend/cpu/parallel.h"
 #include "symbind/backend/cpu/row_implementations.h"
 #include "symbind/core/error.h"
+#include "symbind/core/parallel.h"
 #include "symbind/ops/batch_norm.h"
 #include "symbind/ops/loss.h"
 #include "symbind/ops/normalize.h"
@@ -151,11 +151,11 @@ void compare(const P& params, const std::vector<Shape>& shapes, double offset = 
       ASSERT_EQ(rows.refuse(node.view()), "") << node.op.name << " " << shapes[0];
       const auto expected = run(in_double(node), plain_of(node.op));
       const auto alone = [&] {
-        const cpu_backend::ThreadShare share(1);
+        const ThreadScope share({.threads = 1});
         return run(node, rows);
       }();
       expect_close(node, alone, expected);
-      const cpu_backend::ThreadShare share(3);
+      const ThreadScope share({.threads = 3});
       EXPECT_EQ(run(node, rows, true), alone) << node.op.name << ": threads or in place change the result";
     }
 }

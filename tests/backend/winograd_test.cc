@@ -145,7 +145,7 @@ void compare(TestNode node, const std::string& what, const std::vector<Layout>& 
     for (const Layout layout : layouts)
       for (int threads = 1; threads <= most_threads; threads += 2) {
         set_layout(node, layout);
-        const cpu_backend::ThreadShare share(threads);
+        const ThreadScope share({.threads = threads});
         for (const bool is_train : {true, false}) {
           node.is_train = is_train;
           expect_close(run<float>(node, winograd), expected,
@@ -242,10 +242,10 @@ TEST_F(Winograd, RunsOnFewerThreadsThanItWasBuiltFor) {
     for (const int threads : {5, 60}) {
       Implementation winograd = winograd_of(node.op, all_kernels().back());
       winograd.build = [=, build = winograd.build](const NodeView& view) {
-        const cpu_backend::ThreadShare many(threads);
+        const ThreadScope many({.threads = threads});
         return build(view);
       };
-      const cpu_backend::ThreadShare few(2);
+      const ThreadScope few({.threads = 2});
       expect_close(run<float>(node, winograd), expected, join(node.op.name, " built for ", threads, " threads"));
     }
   }

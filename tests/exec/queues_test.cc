@@ -15,9 +15,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "symbind/core/workers.h"
 #include "symbind/exec/arithmetic.h"
 #include "symbind/exec/executor.h"
-#include "symbind/exec/workers.h"
 #include "symbind/ops/custom.h"
 
 #include "tests/support/arrays.h"

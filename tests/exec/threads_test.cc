@@ -7,11 +7,11 @@
 
 #include <gtest/gtest.h>
 
-#include "symbind/backend/cpu/parallel.h"
 #include "symbind/core/busy.h"
+#include "symbind/core/parallel.h"
+#include "symbind/core/workers.h"
 #include "symbind/exec/arithmetic.h"
 #include "symbind/exec/executor.h"
-#include "symbind/exec/workers.h"
 #include "symbind/graph/builder.h"
 
 #include "tests/support/arrays.h"
@@ -193,10 +193,10 @@ TEST(ExecutorThreads, NetworksAreWrittenAndBoundConcurrently) {
 }
 
 TEST(ExecutorThreads, AnyNumberOfLoopThreadsMayBeAskedFor) {
-  const cpu_backend::ThreadShare share(100000);
-  EXPECT_LT(cpu_backend::available_threads(), 10000);
+  const ThreadScope share({.threads = 100000});
+  EXPECT_LT(available_threads(), 10000);
   std::atomic<int64_t> sum = 0;
-  cpu_backend::parallel_for(1 << 20, 1, [&](int64_t begin, int64_t end) { sum += end - begin; });
+  parallel_for(1 << 20, 1, [&](int64_t begin, int64_t end) { sum += end - begin; });
   EXPECT_EQ(sum, 1 << 20);
 }
 

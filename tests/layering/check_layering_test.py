@@ -40,7 +40,7 @@ class LayeringCheck(unittest.TestCase):
         self.write("graph/symbol.cc", '#include <nlohmann/json.hpp>\n\n#include "symbind/core/shape.h"\n')
         self.write("backend/onednn/conv.cc", '#include <dnnl.hpp>\n#include "symbind/backend/cpu/conv.h"\n')
         self.write("backend/cuda/conv.cu", "#include <cuda_runtime.h>\n#if CUDA_VERSION\n#endif\n")
-        self.write("exec/plan.cc", '#include "symbind/backend/cpu/target.h"\n')
+        self.write("exec/plan.cc", '#include "symbind/passes/target.h"\n')
         self.assert_clean()
 
     def test_a_generated_list_may_be_included_by_any_source(self):
@@ -63,6 +63,14 @@ class LayeringCheck(unittest.TestCase):
     def test_backends_do_not_include_each_other(self):
         self.write("backend/cuda/conv.cc", '#include "symbind/backend/onednn/conv.h"\n')
         self.assert_caught("backend/cuda may not include backend/onednn")
+
+    def test_a_gpu_does_not_include_the_cpu(self):
+        self.write("backend/cuda/conv.cc", '#include "symbind/backend/cpu/conv.h"\n')
+        self.assert_caught("backend/cuda may not include backend/cpu")
+
+    def test_backends_are_out_of_reach_from_above(self):
+        self.write("kvstore/sum.cc", '#include "symbind/backend/cpu/loops.h"\n')
+        self.assert_caught("kvstore may not include backend/cpu")
 
     def test_an_optional_folder_is_out_of_reach_from_above(self):
         self.write("exec/plan.cc", '#include "symbind/backend/cuda/stream.h"\n')

@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include "symbind/backend/cpu/parallel.h"
+#include "symbind/core/parallel.h"
 #include "symbind/core/random.h"
 #include "symbind/exec/executor.h"
 #include "symbind/exec/invoke.h"
@@ -160,7 +160,7 @@ TEST(Random, EveryDistributionIsRepeatedExactly) {
     EXPECT_FALSE(same_bits(first, second)) << op;
     seed(29);
     EXPECT_EQ(drawn(op, shorter).to_vector<double>(), first.slice(0, 700).to_vector<double>()) << op;
-    const cpu_backend::ThreadShare alone(1);
+    const ThreadScope alone({.threads = 1});
     seed(29);
     EXPECT_TRUE(same_bits(drawn(op, longer), first)) << op << " by one thread";
   }

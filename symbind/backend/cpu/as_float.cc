@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "symbind/backend/cpu/convert.h"
+#include "symbind/backend/cpu/convert_array.h"
 #include "symbind/core/error.h"
 #include "symbind/ops/batch_norm.h"
 #include "symbind/ops/conv.h"

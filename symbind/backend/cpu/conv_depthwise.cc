@@ -11,7 +11,7 @@
 
 #include "symbind/backend/cpu/activation.h"
 #include "symbind/backend/cpu/conv_nodes.h"
-#include "symbind/backend/cpu/convert.h"
+#include "symbind/backend/cpu/convert_array.h"
 #include "symbind/backend/cpu/depthwise_plane.h"
 #include "symbind/backend/cpu/fold_norm.h"
 #include "symbind/backend/cpu/loops.h"

@@ -14,9 +14,9 @@
 
 #include <unistd.h>
 
-#include "symbind/backend/cpu/convert.h"
-#include "symbind/backend/cpu/parallel.h"
+#include "symbind/backend/cpu/convert_array.h"
 #include "symbind/core/error.h"
+#include "symbind/core/parallel.h"
 
 namespace symbind {
 namespace {
@@ -46,8 +46,7 @@ class CpuDevice final : public Device {
     visit_dtype(dtype, [&]<class T>(std::type_identity<T>) {
       const T element = convert<T>(value);
       T* const out = static_cast<T*>(dst);
-      cpu_backend::parallel_for(count, 1 << 16,
-                                [=](int64_t begin, int64_t end) { std::fill(out + begin, out + end, element); });
+      parallel_for(count, 1 << 16, [=](int64_t begin, int64_t end) { std::fill(out + begin, out + end, element); });
     });
   }
 
@@ -119,7 +118,7 @@ class CpuDevice final : public Device {
       std::memmove(dst, src, bytes);
       return;
     }
-    cpu_backend::parallel_for(static_cast<int64_t>(bytes), 1 << 20, [=](int64_t begin, int64_t end) {
+    parallel_for(static_cast<int64_t>(bytes), 1 << 20, [=](int64_t begin, int64_t end) {
       std::memcpy(static_cast<std::byte*>(dst) + begin, static_cast<const std::byte*>(src) + begin,
                   static_cast<size_t>(end - begin));
     });

@@ -59,13 +59,4 @@ void fold_norms(const ConvolutionFused& p, const Shape& weight, const Args& args
       element_grain / (inner + 1) + 1);
 }
 
-std::vector<int> folded_inputs(const ConvolutionFused& p) {
-  const ConvolutionFusedInputs at = inputs_of(p);
-  std::vector<int> inputs{1};
-  if (at.bias >= 0) inputs.push_back(at.bias);
-  for (const int first : {at.norm_before, at.norm})
-    for (int i = 0; first >= 0 && i < 4; ++i) inputs.push_back(first + i);
-  return inputs;
-}
-
 }  // namespace symbind::cpu_backend

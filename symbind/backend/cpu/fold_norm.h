@@ -12,7 +12,4 @@ namespace symbind::cpu_backend {
 void fold_norms(const ConvolutionFused& params, const Shape& weight, const Args& args, float* folded_weight,
                 float* folded_bias);
 
-// The inputs that weight and bias come from.
-std::vector<int> folded_inputs(const ConvolutionFused& params);
-
 }  // namespace symbind::cpu_backend

@@ -3,8 +3,8 @@
 #include "symbind/backend/cpu/as_float.h"
 #include "symbind/backend/cpu/move.h"
 #include "symbind/backend/cpu/onednn.h"
-#include "symbind/backend/cpu/parallel.h"
 #include "symbind/core/error.h"
+#include "symbind/core/parallel.h"
 #include "symbind/passes/target.h"
 
 #if defined(__SSE2__)
@@ -57,9 +57,7 @@ class CpuTarget final : public Target {
     const uint32_t state = float_state();
     // The pool's other threads are ours alone: they are set once and stay so.
     thread_local const bool pool_is_set = [] {
-      const int threads = cpu_backend::available_threads();
-      cpu_backend::run_ranges(
-          threads, threads, [](void*, int64_t, int64_t) { set_float_state(float_state() | flush_denormals); }, nullptr);
+      parallel_for(available_threads(), 1, [](int64_t, int64_t) { set_float_state(float_state() | flush_denormals); });
       return true;
     }();
     static_cast<void>(pool_is_set);

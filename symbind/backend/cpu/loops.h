@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "symbind/backend/cpu/parallel.h"
+#include "symbind/core/parallel.h"
 
 namespace symbind::cpu_backend {
 

@@ -4,7 +4,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "symbind/backend/cpu/convert.h"
+#include "symbind/backend/cpu/convert_array.h"
 
 namespace symbind::cpu_backend {
 namespace {

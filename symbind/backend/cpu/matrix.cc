@@ -1,7 +1,7 @@
 // Reshapes hand on their bytes.
 #include "symbind/ops/matrix.h"
 
-#include "symbind/backend/cpu/convert.h"
+#include "symbind/backend/cpu/convert_array.h"
 #include "symbind/backend/cpu/fill.h"
 #include "symbind/backend/cpu/plain.h"
 #include "symbind/passes/target.h"

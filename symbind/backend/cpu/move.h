@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "symbind/backend/cpu/movements.h"
+#include "symbind/backend/movements.h"
 
 namespace symbind::cpu_backend {
 

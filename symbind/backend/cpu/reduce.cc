@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "symbind/backend/cpu/fold.h"
 #include "symbind/backend/cpu/loops.h"
 #include "symbind/backend/cpu/plain.h"
-#include "symbind/backend/cpu/reduction.h"
+#include "symbind/backend/cpu/reduce_folds.h"
+#include "symbind/backend/cpu/reduce_sums.h"
 #include "symbind/backend/cpu/strided.h"
 #include "symbind/passes/target.h"
 

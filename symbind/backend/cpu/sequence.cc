@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "symbind/backend/convert.h"
-#include "symbind/backend/cpu/convert.h"
+#include "symbind/backend/cpu/convert_array.h"
 #include "symbind/backend/cpu/fill.h"
 #include "symbind/backend/cpu/loops.h"
 #include "symbind/backend/cpu/plain.h"

@@ -3,7 +3,7 @@
 
 #include <cstring>
 
-#include "symbind/backend/cpu/convert.h"
+#include "symbind/backend/cpu/convert_array.h"
 #include "symbind/backend/cpu/move.h"
 #include "symbind/backend/cpu/plain.h"
 #include "symbind/passes/target.h"

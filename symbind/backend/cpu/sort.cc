@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "symbind/backend/convert.h"
-#include "symbind/backend/cpu/convert.h"
+#include "symbind/backend/cpu/convert_array.h"
 #include "symbind/backend/cpu/loops.h"
 #include "symbind/backend/cpu/plain.h"
 #include "symbind/backend/wide.h"

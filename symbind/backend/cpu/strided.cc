@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "symbind/backend/cpu/convert.h"
+#include "symbind/backend/cpu/convert_array.h"
 
 namespace symbind::cpu_backend {
 

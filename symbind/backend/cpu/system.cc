@@ -1,4 +1,4 @@
-#include "symbind/backend/cpu/system.h"
+#include "symbind/ops/system.h"
 
 #include <algorithm>
 #include <cstring>
@@ -6,7 +6,7 @@
 #include "symbind/backend/cpu/fill.h"
 #include "symbind/backend/cpu/loops.h"
 #include "symbind/backend/cpu/transpose.h"
-#include "symbind/ops/system.h"
+#include "symbind/backend/cross_device_copy.h"
 
 namespace symbind::cpu_backend {
 namespace {
@@ -73,17 +73,6 @@ std::unique_ptr<Kernel> build_reorder(const NodeView& node) {
 }
 
 }  // namespace
-
-std::unique_ptr<Kernel> build_cross_device_copy(const NodeView& node) {
-  const auto& params = node.as<CrossDeviceCopy>();
-  Device& from = Device::get(Context::from_string(params.from));
-  Device& to = Device::get(Context::from_string(params.to));
-  auto kernel = make_kernel([&from, &to, bytes = node.inputs[0].bytes()](const Args& args) {
-    copy_bytes(to, args.outputs[0], from, args.inputs[0], bytes);
-  });
-  kernel->capturable = false;
-  return kernel;
-}
 
 void add_system(ImplementationTable& table) {
   table.add<CrossDeviceCopy>({.name = "copy", .refuse = {}, .build = build_cross_device_copy, .likes = {}});

@@ -2,7 +2,7 @@
 
 #include "symbind/backend/cpu/fill.h"
 #include "symbind/backend/cpu/plain.h"
-#include "symbind/backend/cpu/reduction.h"
+#include "symbind/backend/cpu/reduce_sums.h"
 #include "symbind/core/error.h"
 #include "symbind/passes/target.h"
 

@@ -3,9 +3,10 @@
 #include <algorithm>
 
 #include "symbind/backend/convert.h"
-#include "symbind/backend/cpu/deconv.h"
+#include "symbind/backend/cpu/fill.h"
 #include "symbind/backend/cpu/loops.h"
 #include "symbind/backend/cpu/plain.h"
+#include "symbind/backend/deconv.h"
 #include "symbind/backend/functions.h"
 #include "symbind/backend/wide.h"
 #include "symbind/passes/target.h"
@@ -50,6 +51,7 @@ void for_block_elements(const Source& source, const Visit& visit) {
 }
 
 std::unique_ptr<Kernel> build_bilinear(const NodeView& node) {
+  if (node.inputs[0].shape.size() == 0 || node.outputs[0].shape.size() == 0) return build_fill(node, 0);
   const Deconvolution made = bilinear_deconvolution(node.as<UpSampling>());
   const auto params = op_of<Deconvolution>().checked_params(&made, node.name);
   const NodeView view{op_of<Deconvolution>(), params.get(),  node.name, node.inputs,

@@ -1,5 +1,5 @@
 // Arrays joined along an axis and taken apart again: a thread finds the part that its bytes of a row belong to.
-#include "symbind/backend/cpu/concat.h"
+#include "symbind/backend/concat.h"
 
 #include "symbind/backend/cuda/device.h"
 #include "symbind/backend/cuda/kernels.cuh"
@@ -8,10 +8,6 @@
 
 namespace symbind::cuda_backend {
 namespace {
-
-using cpu_backend::JoiningOperator;
-using cpu_backend::JointArrays;
-using cpu_backend::Joints;
 
 // Neighbouring parts of each row, as many as the arguments of one launch hold. Everything is counted in units.
 struct Parts {
@@ -110,18 +106,16 @@ void add(ImplementationTable& table, const JoiningOperator& each, Build build, A
   Implementation made{"cuda", [=](const NodeView& node) { return refuse_large(arrays(node)); },
                       [=](const NodeView& node) { return build(node, arrays(node)); }};
   if (each.any_layout)
-    made.likes = [=](const NodeView& node) {
-      return cpu_backend::wish_along_channels(node, arrays(node), asked(node));
-    };
+    made.likes = [=](const NodeView& node) { return wish_along_channels(node, arrays(node), asked(node)); };
   table.add(*each.op, std::move(made));
 }
 
 }  // namespace
 
 void add_concat(ImplementationTable& table) {
-  for (const auto& each : cpu_backend::joining_operators())
+  for (const auto& each : joining_operators())
     add(table, each, build_join, [](const NodeView& node) { return node.inputs; });
-  for (const auto& each : cpu_backend::splitting_operators())
+  for (const auto& each : splitting_operators())
     add(table, each, build_split, [](const NodeView& node) { return node.inputs.first(1); });
 }
 

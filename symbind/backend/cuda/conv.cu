@@ -5,7 +5,6 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "symbind/backend/cpu/fold_norm.h"
 #include "symbind/backend/cuda/channels.cuh"
 #include "symbind/backend/cuda/conv_direct.h"
 #include "symbind/backend/cuda/conv_finish.cuh"
@@ -216,7 +215,7 @@ class ConvolutionKernel final : public Kernel {
     if (total > 0) scratch_bytes = total + workspace_alignment;
     if (params_.has_norms()) {
       kept_bytes = aligned(weight_bytes_) + static_cast<size_t>(params_.num_filter) * sizeof(float);
-      kept_from = cpu_backend::folded_inputs(params_);
+      kept_from = folded_inputs(params_);
     } else if (!weight_grad && reorders_weight_) {
       kept_bytes = weight_bytes_;
       kept_from = {1};

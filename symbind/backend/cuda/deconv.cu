@@ -1,9 +1,9 @@
 #include "symbind/ops/deconv.h"
 
-#include "symbind/backend/cpu/deconv.h"
 #include "symbind/backend/cuda/conv_finish.cuh"
 #include "symbind/backend/cuda/device.h"
 #include "symbind/backend/cuda/step.h"
+#include "symbind/backend/deconv.h"
 #include "symbind/backend/functions.h"
 #include "symbind/passes/target.h"
 
@@ -26,7 +26,7 @@ std::unique_ptr<Kernel> build_forward(const NodeView& node) {
   const Shape& out = node.outputs[0].shape;
   const ChannelShape shape{out[0], out[1], out.size(2, out.rank())};
   return visit_floating(node.outputs[0].dtype, [&]<class T>(std::type_identity<T>) {
-    return cpu_backend::build_deconvolution(node, [shape](const Args& args) {
+    return build_deconvolution(node, [shape](const Args& args) {
       T* const result = args.out<T>();
       queue_channel_map(stream_of(args), shape, aligned_for_packs(result),
                         FinishOutput<T, functions::Identity>{result, args.in<T>(2), nullptr, {}});
@@ -38,8 +38,8 @@ std::unique_ptr<Kernel> build_forward(const NodeView& node) {
 
 void add_deconv(ImplementationTable& table) {
   table.add<Deconvolution>({"conv", refuse, build_forward, {}, true});
-  table.add<DeconvolutionGradData>({"conv", refuse, cpu_backend::build_deconvolution_grad_data, {}, true});
-  table.add<DeconvolutionGradWeight>({"conv", refuse, cpu_backend::build_deconvolution_grad_weight, {}, true});
+  table.add<DeconvolutionGradData>({"conv", refuse, build_deconvolution_grad_data, {}, true});
+  table.add<DeconvolutionGradWeight>({"conv", refuse, build_deconvolution_grad_weight, {}, true});
 }
 
 }  // namespace symbind::cuda_backend

@@ -1,7 +1,7 @@
 // Operators that move bytes: views whose memory is not shared after all, casts, copies from other devices.
 #include "symbind/ops/matrix.h"
 
-#include "symbind/backend/cpu/system.h"
+#include "symbind/backend/cross_device_copy.h"
 #include "symbind/backend/cuda/device.h"
 #include "symbind/backend/cuda/step.h"
 #include "symbind/ops/system.h"
@@ -41,7 +41,7 @@ void add_matrix(ImplementationTable& table) {
     if (op->view) table.add(*op, {"cuda", accept, build_copy});
   table.add<Cast>({"cuda", refuse_cast, build_cast});
   table.add<CastLike>({"cuda", refuse_cast, build_cast});
-  table.add<CrossDeviceCopy>({"copy", accept, cpu_backend::build_cross_device_copy});
+  table.add<CrossDeviceCopy>({"copy", accept, build_cross_device_copy});
 }
 
 }  // namespace symbind::cuda_backend

@@ -1,18 +1,16 @@
-// Operators that only move elements, by the movements the CPU has for them: one thread an element, or 16 bytes where
+// Operators that only move elements, by their movements (backend/movements.h): one thread an element, or 16 bytes where
 // rows let it. A transposition of matrices goes through shared memory instead.
 #include <optional>
 
-#include "symbind/backend/cpu/movements.h"
 #include "symbind/backend/cuda/device.h"
 #include "symbind/backend/cuda/kernels.cuh"
 #include "symbind/backend/cuda/step.h"
 #include "symbind/backend/cuda/transpose.h"
+#include "symbind/backend/movements.h"
 #include "symbind/passes/target.h"
 
 namespace symbind::cuda_backend {
 namespace {
-
-using cpu_backend::Movement;
 
 // The axes of a movement in numbers of 32 bits, whose division is several times faster.
 struct Places {
@@ -100,7 +98,7 @@ std::optional<Matrices> matrices_of(const Movement& movement) {
 std::unique_ptr<Kernel> build_take(const NodeView& node, const Movement& given) {
   const int64_t count = node.outputs[0].shape.size();
   const size_t element = size_of(node.outputs[0].dtype);
-  const Movement movement = cpu_backend::merged(given);
+  const Movement movement = merged(given);
   if (const auto matrices = matrices_of(movement))
     return make_step(node, [element, size = *matrices](const Args& args) {
       queue_transpose(stream_of(args), args.inputs[0], args.outputs[0], element, size);
@@ -116,7 +114,7 @@ std::unique_ptr<Kernel> build_take(const NodeView& node, const Movement& given) 
 std::unique_ptr<Kernel> build_put(const NodeView& node, const Movement& given) {
   const int64_t count = node.inputs[0].shape.size();
   const size_t element = size_of(node.outputs[0].dtype), bytes = node.outputs[0].bytes();
-  return make_step(node, [movement = cpu_backend::merged(given), count, element, bytes](const Args& args) {
+  return make_step(node, [movement = merged(given), count, element, bytes](const Args& args) {
     if (bytes > 0) cudaMemsetAsync(args.outputs[0], 0, bytes, stream_of(args));
     if (count == 0) return;
     queue_units(movement, element, args.inputs[0], args.outputs[0], [&]<class Unit>(Unit, const Places& places) {
@@ -130,19 +128,19 @@ std::string refuse(const NodeView& node, const Movement& movement) {
     if (tensor.layout != Layout::plain) return "wants plain arrays";
     if (tensor.shape.size() >= int64_t{1} << 31) return "2^31 elements or more";
   }
-  return cpu_backend::merged(movement).extents.size() > Places::most ? "too many axes" : "";
+  return merged(movement).extents.size() > Places::most ? "too many axes" : "";
 }
 
 }  // namespace
 
 void add_move(ImplementationTable& table) {
-  const auto add = [&](const cpu_backend::MovingOperator& moving, auto build) {
+  const auto add = [&](const MovingOperator& moving, auto build) {
     const auto movement = moving.movement;
     table.add(*moving.op, {"cuda", [=](const NodeView& node) { return refuse(node, movement(node)); },
                            [=](const NodeView& node) { return build(node, movement(node)); }});
   };
-  for (const auto& moving : cpu_backend::taking_operators()) add(moving, build_take);
-  for (const auto& moving : cpu_backend::putting_operators()) add(moving, build_put);
+  for (const auto& moving : taking_operators()) add(moving, build_take);
+  for (const auto& moving : putting_operators()) add(moving, build_put);
 }
 
 }  // namespace symbind::cuda_backend

@@ -7,9 +7,9 @@
 
 #include "symbind/backend/cpu/conv_nodes.h"
 #include "symbind/backend/cpu/fold_norm.h"
-#include "symbind/backend/cpu/parallel.h"
 #include "symbind/backend/onednn/conv_way.h"
 #include "symbind/backend/onednn/program.h"
+#include "symbind/core/parallel.h"
 #include "symbind/ops/conv_fused.h"
 #include "symbind/passes/target.h"
 
@@ -158,15 +158,15 @@ void place_sum(const Args& args, size_t sum, size_t bytes) {
   const auto* from = args.in<std::byte>(sum);
   auto* to = args.out<std::byte>();
   if (from == to) return;
-  cpu_backend::parallel_for(static_cast<int64_t>(bytes), 1 << 18,
-                            [=](int64_t begin, int64_t end) { std::copy(from + begin, from + end, to + begin); });
+  parallel_for(static_cast<int64_t>(bytes), 1 << 18,
+               [=](int64_t begin, int64_t end) { std::copy(from + begin, from + end, to + begin); });
 }
 
 // Weight and bias as the primitive wants them, with norms folded into them.
 std::pair<Program::Array, Program::Array> folded(Program& program, const Problem& problem, const ConvolutionFused& p,
                                                  const Shape& weight_shape, const Desc& wanted) {
   const auto weight = program.kept(wanted), bias = program.kept(problem.bias);
-  program.in_preparation(cpu_backend::folded_inputs(p), [&] {
+  program.in_preparation(folded_inputs(p), [&] {
     const auto plain = wanted == problem.weight ? weight : program.scratch(problem.weight);
     program.call([&program, plain, bias, p, weight_shape](const Args& args) {
       cpu_backend::fold_norms(p, weight_shape, args, program.float_data(plain, args), program.float_data(bias, args));
@@ -307,7 +307,7 @@ bool is_optimised(Quality quality) { return quality == Quality::small_products |
 
 template <class P>
 Quality quality_of(const P& p, const Problem& problem) {
-  const ThreadCount scope(problem.threads());
+  const ThreadScope scope({.threads = problem.threads()});
   const auto judged = [](const dnnl::primitive_desc_base& descriptor) {
     if (is_reference(descriptor)) return Quality::reference;
     if (is_slow_with_post_ops(descriptor)) return Quality::product;

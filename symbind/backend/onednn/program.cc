@@ -2,10 +2,8 @@
 
 #include <algorithm>
 
-#include <omp.h>
-
-#include "symbind/backend/cpu/parallel.h"
 #include "symbind/core/log.h"
+#include "symbind/core/parallel.h"
 
 namespace symbind::onednn {
 namespace {
@@ -22,22 +20,17 @@ void warn_of_plain_kernels(const std::string& where, int status) {
 
 }  // namespace
 
-ThreadCount::ThreadCount(int threads) : before_(omp_get_max_threads()) {
-  if (threads != before_) omp_set_num_threads(threads);
-}
-
-ThreadCount::~ThreadCount() { omp_set_num_threads(before_); }
-
 int threads_for(int64_t work, int64_t worth_a_thread) {
-  const cpu_backend::LoopsOn openmp(nullptr);
-  return work < worth_a_thread ? 1 : cpu_backend::available_threads();
+  if (work < worth_a_thread) return 1;
+  const ThreadScope without_workers({.threads = thread_policy().threads});
+  return available_threads();
 }
 
 std::unique_ptr<Kernel> build_plain(const NodeView& node) { return last_resort(node.op, cpu()).build(node); }
 
 std::unique_ptr<Kernel> Program::build(const NodeView& node, int threads,
                                        const std::function<void(Program&)>& assemble) {
-  const ThreadCount scope(threads);
+  const ThreadScope scope({.threads = threads});
   auto program = std::make_unique<Program>(node.where(), threads);
   try {
     assemble(*program);
@@ -52,7 +45,7 @@ std::unique_ptr<Kernel> Program::build(const NodeView& node, int threads,
 }
 
 std::string Program::refuse(const NodeView& node, int threads, const std::function<void(Program&)>& assemble) {
-  const ThreadCount scope(threads);
+  const ThreadScope scope({.threads = threads});
   Program program(node.where(), threads);
   try {
     assemble(program);
@@ -188,9 +181,8 @@ void Program::run_steps(const std::vector<Step>& steps, const Args& args) {
 
 dnnl_status_t Program::try_steps(const std::vector<Step>& steps, const Args& args) {
   const std::lock_guard lock(running_);
-  const cpu_backend::LoopsOn openmp(nullptr);  // oneDNN's loops are OpenMP's, whoever runs the other loops here
-  const ThreadCount scope(threads_);
-  require(threads_ == 1 || cpu_backend::available_threads() == threads_, where_, " was built for ", threads_,
+  const ThreadScope scope({.threads = threads_});
+  require(threads_ == 1 || available_threads() == threads_, where_, " was built for ", threads_,
           " threads and cannot run inside a parallel loop or in a forked child: bind again "
           "there");
   dnnl_stream_t queue = nullptr;

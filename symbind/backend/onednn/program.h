@@ -18,21 +18,10 @@ namespace symbind::onednn {
 inline constexpr int64_t thread_products = 1 << 18;
 inline constexpr int64_t thread_elements = 1 << 15;
 
-// How many threads a primitive is made for, and must be run with.
+// How many threads a primitive is made for, and must be run with. oneDNN chooses a primitive, divides its work and
+// sizes its scratch by the number of OpenMP's threads: primitives are described, made and run in a ThreadScope of this
+// number.
 int threads_for(int64_t work, int64_t worth_a_thread);
-
-// oneDNN chooses a primitive, divides its work and sizes its scratch by the number of OpenMP's threads: in the scope of
-// a ThreadCount it is this one.
-class ThreadCount {
- public:
-  explicit ThreadCount(int threads);
-  ~ThreadCount();
-  ThreadCount(const ThreadCount&) = delete;
-  ThreadCount& operator=(const ThreadCount&) = delete;
-
- private:
-  int before_;
-};
 
 // What the plain implementation makes of the node, for layouts that turn out not to suit oneDNN.
 std::unique_ptr<Kernel> build_plain(const NodeView& node);

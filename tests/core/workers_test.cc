@@ -1,4 +1,4 @@
-#include "symbind/exec/workers.h"
+#include "symbind/core/workers.h"
 
 #include <array>
 #include <atomic>
@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "symbind/backend/cpu/parallel.h"
+#include "symbind/core/parallel.h"
 
 #include "tests/support/memory.h"
 
@@ -71,24 +71,24 @@ TEST(Workers, DoTheirWorkInAForkedProcessToo) {
 
 TEST(Workers, HelpWithTheLoopsOfTheCallingThread) {
   Workers workers(3, 3);
-  const cpu_backend::LoopsOn loops(&workers.loop_threads());
-  EXPECT_EQ(cpu_backend::available_threads(), 3);
+  const ThreadScope loops({.threads = 1, .workers = &workers});
+  EXPECT_EQ(available_threads(), 3);
   std::vector<int> values(900, 0);
   std::array<std::atomic<int>, 3> pieces{};
-  cpu_backend::parallel_for(900, 10, [&](int64_t begin, int64_t end) {
+  parallel_for(900, 10, [&](int64_t begin, int64_t end) {
     ++pieces[static_cast<size_t>(begin * 3 / 900)];
     for (int64_t i = begin; i < end; ++i) values[static_cast<size_t>(i)] += 1;
     // A loop inside a loop stays where it is.
-    cpu_backend::parallel_for(2, 1, [&, here = std::this_thread::get_id()](int64_t, int64_t) {
+    parallel_for(2, 1, [&, here = std::this_thread::get_id()](int64_t, int64_t) {
       EXPECT_EQ(std::this_thread::get_id(), here);
     });
   });
   EXPECT_EQ(values, std::vector<int>(900, 1));
   for (const auto& piece : pieces) EXPECT_EQ(piece, 1);
-  EXPECT_THROW(cpu_backend::parallel_for(100, 1,
-                                         [](int64_t begin, int64_t) {
-                                           if (begin > 0) throw std::runtime_error("a piece");
-                                         }),
+  EXPECT_THROW(parallel_for(100, 1,
+                            [](int64_t begin, int64_t) {
+                              if (begin > 0) throw std::runtime_error("a piece");
+                            }),
                std::runtime_error);
 }
 

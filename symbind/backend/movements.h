@@ -7,7 +7,7 @@
 
 #include "symbind/passes/target.h"
 
-namespace symbind::cpu_backend {
+namespace symbind {
 
 // A dense array and places in another one: element (i, j, …) belongs to element start + i·steps[0] + j·steps[1] + … of
 // the other. There may be more axes than a Shape has.
@@ -34,4 +34,4 @@ std::vector<MovingOperator> putting_operators();
 template <class P>
 Movement assigned_part(const NodeView& node);
 
-}  // namespace symbind::cpu_backend
+}  // namespace symbind

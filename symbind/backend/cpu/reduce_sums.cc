@@ -2,12 +2,12 @@
 // axis first. Within a stage sums run over short blocks in the element type and the blocks' sums are added in double,
 // so that long float sums keep their digits. Long stages with few results are cut into segments that several threads
 // take; where they are cut depends on the shape alone, and so do the digits.
-#include "symbind/backend/cpu/reduction.h"
+#include "symbind/backend/cpu/reduce_sums.h"
 
 #include <algorithm>
 #include <cstring>
 
-#include "symbind/backend/cpu/convert.h"
+#include "symbind/backend/cpu/convert_array.h"
 #include "symbind/backend/cpu/fill.h"
 #include "symbind/backend/cpu/loops.h"
 #include "symbind/backend/functions.h"

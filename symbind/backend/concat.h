@@ -7,7 +7,7 @@
 
 #include "symbind/passes/target.h"
 
-namespace symbind::cpu_backend {
+namespace symbind {
 
 // The joined array as rows: everything before the axis counts rows, and a row holds so many bytes of each part.
 struct Joints {
@@ -39,4 +39,4 @@ std::vector<JoiningOperator> splitting_operators();
 std::optional<LayoutWish> wish_along_channels(const NodeView& node, const JointArrays& arrays,
                                               std::span<const Tensor> asked);
 
-}  // namespace symbind::cpu_backend
+}  // namespace symbind

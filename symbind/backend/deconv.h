@@ -7,11 +7,11 @@
 
 #include "symbind/passes/target.h"
 
-namespace symbind::cpu_backend {
+namespace symbind {
 
-// add_bias adds input 2 to output 0, where the node has a bias.
+// For arrays that have elements. add_bias adds input 2 to output 0, where the node has a bias.
 std::unique_ptr<Kernel> build_deconvolution(const NodeView& node, std::function<void(const Args&)> add_bias);
 std::unique_ptr<Kernel> build_deconvolution_grad_data(const NodeView& node);
 std::unique_ptr<Kernel> build_deconvolution_grad_weight(const NodeView& node);
 
-}  // namespace symbind::cpu_backend
+}  // namespace symbind

@@ -4,9 +4,9 @@
 
 #include "symbind/passes/target.h"
 
-namespace symbind::cpu_backend {
+namespace symbind {
 
 // A copy between any two devices: every backend lists it.
 std::unique_ptr<Kernel> build_cross_device_copy(const NodeView& node);
 
-}  // namespace symbind::cpu_backend
+}  // namespace symbind

@@ -1,14 +1,14 @@
-// As in reduction.cc, a fold is a row of stages of one (merged) axis each. The first takes elements, the others join
+// As in reduce_sums.cc, a fold is a row of stages of one (merged) axis each. The first takes elements, the others join
 // what was folded before. Long stages with few results are cut into segments, which one more stage joins; where they
 // are cut depends on the shape alone.
-#include "symbind/backend/cpu/fold.h"
+#include "symbind/backend/cpu/reduce_folds.h"
 
 #include <algorithm>
 #include <cmath>
 
-#include "symbind/backend/cpu/convert.h"
+#include "symbind/backend/cpu/convert_array.h"
 #include "symbind/backend/cpu/loops.h"
-#include "symbind/backend/cpu/reduction.h"
+#include "symbind/backend/cpu/reduce_sums.h"
 #include "symbind/backend/functions.h"
 #include "symbind/backend/wide.h"
 

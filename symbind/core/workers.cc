@@ -1,4 +1,4 @@
-#include "symbind/exec/workers.h"
+#include "symbind/core/workers.h"
 
 #include <algorithm>
 #include <atomic>
@@ -12,8 +12,8 @@
 
 #include <unistd.h>
 
-#include "symbind/backend/cpu/parallel.h"
 #include "symbind/core/busy.h"
+#include "symbind/core/parallel.h"
 
 namespace symbind {
 namespace {
@@ -34,9 +34,9 @@ bool soon(Condition&& condition) {
 
 }  // namespace
 
-struct Workers::Impl final : cpu_backend::LoopThreads {
+struct Workers::Impl {
   size_t workers = 1;
-  int share = 1;         // of the cores, for each
+  int threads_each = 1;  // that a loop of each has
   bool patient = false;  // is there a core for everyone who waits?
   std::mutex mutex;
   std::condition_variable start, done;
@@ -50,12 +50,6 @@ struct Workers::Impl final : cpu_backend::LoopThreads {
   const pid_t process = ::getpid();
 
   void run(const std::function<void(size_t worker)>& wanted);
-  int count() const override { return static_cast<int>(workers); }
-  void run_pieces(int pieces, const std::function<void(int piece)>& body) override {
-    run([&](size_t worker) {
-      for (int piece = static_cast<int>(worker); piece < pieces; piece += count()) body(piece);
-    });
-  }
 
   bool forked() const { return ::getpid() != process; }
 
@@ -84,7 +78,7 @@ struct Workers::Impl final : cpu_backend::LoopThreads {
   }
 
   void work(size_t worker) {
-    cpu_backend::set_thread_share(share);
+    const ThreadScope own({.threads = threads_each});
     for (uint64_t seen = 0;;) {
       wait(start, [&] { return stopping || round != seen; });
       if (stopping) return;
@@ -103,7 +97,7 @@ struct Workers::Impl final : cpu_backend::LoopThreads {
 Workers::Workers(size_t count, int cores) : impl_(std::make_unique<Impl>()) {
   impl_->workers = std::max<size_t>(1, count);
   impl_->thrown.resize(impl_->workers);
-  impl_->share = std::max(1, cores / static_cast<int>(impl_->workers));
+  impl_->threads_each = std::max(1, cores / static_cast<int>(impl_->workers));
   impl_->patient = static_cast<size_t>(cores) >= impl_->workers;
   try {
     for (size_t i = 1; i < count; ++i) impl_->threads.emplace_back([impl = impl_.get(), i] { impl->work(i); });
@@ -136,8 +130,7 @@ void Workers::Impl::run(const std::function<void(size_t worker)>& wanted) {
   }
   start.notify_all();
   {
-    const cpu_backend::LoopsOn none(nullptr);  // the others are busy with the same job
-    const cpu_backend::ThreadShare own(share);
+    const ThreadScope own({.threads = threads_each});  // the other workers are busy with the same job
     run_one(0);
   }
   wait(done, [&] { return running == 0; });
@@ -149,10 +142,8 @@ void Workers::Impl::run(const std::function<void(size_t worker)>& wanted) {
 
 void Workers::run(const std::function<void(size_t worker)>& job) { impl_->run(job); }
 
-bool Workers::at_once() const { return !impl_->forked(); }
+bool Workers::concurrent() const { return !impl_->forked(); }
 size_t Workers::count() const { return impl_->workers; }
-int Workers::share() const { return impl_->share; }
-
-cpu_backend::LoopThreads& Workers::loop_threads() const { return *impl_; }
+int Workers::threads_each() const { return impl_->threads_each; }
 
 }  // namespace symbind

@@ -1,4 +1,4 @@
-#include "symbind/backend/cpu/movements.h"
+#include "symbind/backend/movements.h"
 
 #include <numeric>
 #include <utility>
@@ -8,7 +8,7 @@
 #include "symbind/ops/slice.h"
 #include "symbind/ops/tile.h"
 
-namespace symbind::cpu_backend {
+namespace symbind {
 namespace {
 
 // ---- Axes turned ----------------------------------------------------------------------------------------------------
@@ -183,4 +183,4 @@ std::vector<MovingOperator> putting_operators() {
   };
 }
 
-}  // namespace symbind::cpu_backend
+}  // namespace symbind

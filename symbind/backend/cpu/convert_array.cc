@@ -1,4 +1,4 @@
-#include "symbind/backend/cpu/convert.h"
+#include "symbind/backend/cpu/convert_array.h"
 
 #include "symbind/backend/cpu/half.h"
 #include "symbind/backend/cpu/loops.h"
