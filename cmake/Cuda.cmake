@@ -41,6 +41,13 @@ endif()
 # where none of them is installed.
 function(symbind_link_cuda target)
   set_target_properties(${target} PROPERTIES CUDA_RUNTIME_LIBRARY None LINKER_LANGUAGE CXX)
+  target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:CUDA::cudart_static>)
+  symbind_cuda_rpath(folders)
+  set_target_properties(${target} PROPERTIES BUILD_RPATH "${folders}")
+endfunction()
+
+# symbind_compile_cuda(target): how its kernels are compiled.
+function(symbind_compile_cuda target)
   # Not by CUDA_STANDARD: CMakes before 3.25.2 do not know that nvcc has C++20.
   # Relaxed constexpr: device code calls the functions that the CPU's kernels use too (backend/functions.h).
   target_compile_options(${target} PRIVATE
@@ -55,12 +62,9 @@ function(symbind_link_cuda target)
   symbind_embed_sources("${PROJECT_BINARY_DIR}/generated/symbind/embedded/pointwise_headers.inc"
     symbind/backend/freestanding.h symbind/backend/vector_math.h symbind/backend/functions.h
     symbind/backend/cuda/elements.cuh)
-  target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:CUDA::cudart_static>)
   if(SYMBIND_HAVE_CUDNN)
     target_include_directories(${target} SYSTEM PRIVATE "${SYMBIND_CUDNN_INCLUDE_DIR}")
   endif()
-  symbind_cuda_rpath(folders)
-  set_target_properties(${target} PROPERTIES BUILD_RPATH "${folders}")
 endfunction()
 
 # The folders where this machine has the libraries that are opened later: the last places that the loader searches.

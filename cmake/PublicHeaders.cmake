@@ -2,6 +2,7 @@
 # through others, and graph/define.h for operators of one's own. Those of operators come from the list in ops/all.h.
 
 set(SYMBIND_PUBLIC_HEADERS
+  core/api.h
   core/busy.h
   core/context.h
   core/device.h

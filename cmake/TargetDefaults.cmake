@@ -30,13 +30,19 @@ function(symbind_target_defaults target)
   endif()
 endfunction()
 
-# symbind_programs(): every .cc in the current folder is a program of its own, named after its file.
+# symbind_programs([INTERNALS name...]): every .cc in the current folder is a program of its own, named after its file. Those
+# listed use more of the library than its public headers declare.
 function(symbind_programs)
+  cmake_parse_arguments(PARSE_ARGV 0 programs "" "" INTERNALS)
   file(GLOB program_sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/*.cc")
   foreach(source ${program_sources})
     cmake_path(GET source STEM name)
     add_executable(${name} ${source})
     symbind_target_defaults(${name})
-    target_link_libraries(${name} PRIVATE symbind::symbind)
+    if(name IN_LIST programs_INTERNALS)
+      target_link_libraries(${name} PRIVATE symbind_internals)
+    else()
+      target_link_libraries(${name} PRIVATE symbind::symbind)
+    endif()
   endforeach()
 endfunction()

@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <memory>
 
-namespace symbind {
+#include "symbind/core/api.h"
+
+namespace SYMBIND_API symbind {
 
 class Error;
 class Shape;

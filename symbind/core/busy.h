@@ -5,7 +5,9 @@
 #include <atomic>
 #include <string_view>
 
-namespace symbind {
+#include "symbind/core/api.h"
+
+namespace SYMBIND_API symbind {
 
 class BusyFlag {
  public:

@@ -7,7 +7,9 @@
 #include <string>
 #include <string_view>
 
-namespace symbind {
+#include "symbind/core/api.h"
+
+namespace SYMBIND_API symbind {
 
 // The numbers are those MXNet writes into files.
 enum class DeviceType : int { cpu = 1, gpu = 2, cpu_pinned = 3 };

@@ -11,7 +11,7 @@
 #include "symbind/core/dtype.h"
 #include "symbind/core/random.h"
 
-namespace symbind {
+namespace SYMBIND_API symbind {
 
 struct MemoryStats {
   int64_t live = 0;    // bytes handed out and not returned

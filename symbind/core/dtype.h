@@ -8,7 +8,9 @@
 #include <string_view>
 #include <type_traits>
 
-namespace symbind {
+#include "symbind/core/api.h"
+
+namespace SYMBIND_API symbind {
 
 enum class DType : int8_t {
   none = -1,  // not known yet

@@ -7,7 +7,7 @@
 
 #include "symbind/core/text.h"
 
-namespace symbind {
+namespace SYMBIND_API symbind {
 
 class Error : public std::runtime_error {
  public:

@@ -5,7 +5,9 @@
 #include <cstddef>
 #include <string_view>
 
-namespace symbind {
+#include "symbind/core/api.h"
+
+namespace SYMBIND_API symbind {
 
 template <size_t length>
 struct FixedString {

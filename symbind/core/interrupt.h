@@ -4,7 +4,9 @@
 
 #include <functional>
 
-namespace symbind {
+#include "symbind/core/api.h"
+
+namespace SYMBIND_API symbind {
 
 // `check` throws when work is to stop. An empty one asks nothing. Returns the one before.
 std::function<void()> set_interrupt_check(std::function<void()> check);

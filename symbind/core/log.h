@@ -7,7 +7,7 @@
 
 #include "symbind/core/error.h"
 
-namespace symbind {
+namespace SYMBIND_API symbind {
 
 enum class LogLevel { info, warning };
 

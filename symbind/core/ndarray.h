@@ -20,7 +20,7 @@
 #include "symbind/core/error.h"
 #include "symbind/core/shape.h"
 
-namespace symbind {
+namespace SYMBIND_API symbind {
 
 class NDArray {
  public:

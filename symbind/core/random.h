@@ -5,7 +5,9 @@
 #include <cstdint>
 #include <mutex>
 
-namespace symbind {
+#include "symbind/core/api.h"
+
+namespace SYMBIND_API symbind {
 
 // What a random operator reads: in device memory on a GPU, so that a captured plan sees new draws at each replay.
 struct RandomCursor {

@@ -13,7 +13,9 @@
 #include <string_view>
 #include <vector>
 
-namespace symbind {
+#include "symbind/core/api.h"
+
+namespace SYMBIND_API symbind {
 
 inline constexpr int64_t unknown_dim = -1;
 
@@ -76,7 +78,7 @@ std::ostream& operator<<(std::ostream& out, const Shape& shape);
 template <>
 inline constexpr bool std::ranges::disable_sized_range<symbind::Shape> = true;
 
-namespace symbind {
+namespace SYMBIND_API symbind {
 
 // What both say together; false when they contradict each other (then `a` is unchanged).
 bool unify(Shape& a, const Shape& b);

@@ -8,7 +8,9 @@
 #include <string>
 #include <string_view>
 
-namespace symbind {
+#include "symbind/core/api.h"
+
+namespace SYMBIND_API symbind {
 
 class TextStream : public std::ostringstream {
  public:

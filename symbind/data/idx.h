@@ -7,7 +7,7 @@
 
 #include "symbind/core/shape.h"
 
-namespace symbind {
+namespace SYMBIND_API symbind {
 
 struct IdxArray {
   Shape shape;

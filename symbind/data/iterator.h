@@ -11,7 +11,7 @@
 #include "symbind/core/busy.h"
 #include "symbind/core/ndarray.h"
 
-namespace symbind {
+namespace SYMBIND_API symbind {
 
 // One input: its name, the shape of a whole batch, its type, and what its axes mean.
 struct DataDesc {

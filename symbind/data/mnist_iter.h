@@ -9,7 +9,7 @@
 #include "symbind/data/idx.h"
 #include "symbind/data/iterator.h"
 
-namespace symbind {
+namespace SYMBIND_API symbind {
 
 struct MNISTIterOptions {
   std::string image = "./train-images-idx3-ubyte";  // plain or gzipped

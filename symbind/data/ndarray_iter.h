@@ -12,7 +12,7 @@
 
 #include "symbind/data/iterator.h"
 
-namespace symbind {
+namespace SYMBIND_API symbind {
 
 // What an iterator takes as data or label: nothing, an array, a list `{a, b}`, or arrays by name `{{"left", a},
 // {"right", b}}`, which come in the order of their names.

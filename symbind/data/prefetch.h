@@ -10,7 +10,7 @@
 
 #include "symbind/data/iterator.h"
 
-namespace symbind {
+namespace SYMBIND_API symbind {
 
 struct PrefetchingIterOptions {
   // For every iterator, its inputs' names and what they are called here; empty: as they are.

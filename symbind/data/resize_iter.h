@@ -4,7 +4,7 @@
 
 #include "symbind/data/iterator.h"
 
-namespace symbind {
+namespace SYMBIND_API symbind {
 
 class ResizeIter : public DataIter {
  public:

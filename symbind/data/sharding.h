@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <string_view>
 
-namespace symbind {
+#include "symbind/core/api.h"
+
+namespace SYMBIND_API symbind {
 
 struct Shard {
   int64_t begin = 0;

@@ -4,7 +4,7 @@
 
 #include "symbind/core/ndarray.h"
 
-namespace symbind {
+namespace SYMBIND_API symbind {
 
 enum class OpReq : uint8_t;
 // A custom operator's result (see ops/custom.h): takes the place of what dst holds, is added to it, or neither.

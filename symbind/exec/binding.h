@@ -11,7 +11,7 @@
 #include "symbind/core/ndarray.h"
 #include "symbind/graph/grad_req.h"
 
-namespace symbind {
+namespace SYMBIND_API symbind {
 
 // Which gradients: "write", "add" or "null" for all; "parameters" to write those of all but data and labels (arguments
 // whose shapes simple_bind is given, "data", and names that end in "label"); for each argument in order; or by name

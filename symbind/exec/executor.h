@@ -13,7 +13,7 @@
 #include "symbind/passes/compile_options.h"
 #include "symbind/passes/infer.h"
 
-namespace symbind {
+namespace SYMBIND_API symbind {
 
 class Executor;
 using ExecutorPtr = std::shared_ptr<Executor>;

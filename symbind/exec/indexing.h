@@ -8,7 +8,7 @@
 
 #include "symbind/core/ndarray.h"
 
-namespace symbind {
+namespace SYMBIND_API symbind {
 
 // One axis: begin:end:step as in Python; AxisRange{} is the whole axis.
 struct AxisRange {

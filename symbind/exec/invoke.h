@@ -10,7 +10,7 @@
 #include "symbind/core/ndarray.h"
 #include "symbind/graph/builder.h"
 
-namespace symbind {
+namespace SYMBIND_API symbind {
 
 struct InvokeOptions {
   std::vector<NDArray> out = {};  // results go here (shapes must agree); may be an input for elementwise operators

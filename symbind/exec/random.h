@@ -5,7 +5,8 @@
 #include "symbind/exec/invoke.h"
 #include "symbind/ops/random.h"
 
-namespace symbind::random {
+namespace SYMBIND_API symbind {
+namespace random {
 
 inline NDArray uniform(const RandomUniform& params, Context context = cpu()) {
   return invoke(random_uniform, {}, params, {.context = context})[0];
@@ -32,4 +33,5 @@ inline NDArray randint(const RandomRandint& params, Context context = cpu()) {
   return invoke(random_randint, {}, params, {.context = context})[0];
 }
 
-}  // namespace symbind::random
+}  // namespace random
+}  // namespace symbind

@@ -7,7 +7,7 @@
 #include "symbind/core/ndarray.h"
 #include "symbind/graph/symbol.h"
 
-namespace symbind {
+namespace SYMBIND_API symbind {
 
 struct ModelParams {
   NamedArrays arg_params, aux_params;

@@ -11,7 +11,7 @@
 
 #include "symbind/core/ndarray.h"
 
-namespace symbind {
+namespace SYMBIND_API symbind {
 
 // What a file holds, in its order. `names` is empty when the arrays were saved as a list.
 struct LoadedArrays {

@@ -16,7 +16,7 @@
 #include "symbind/core/ndarray.h"
 #include "symbind/core/random.h"
 
-namespace symbind {
+namespace SYMBIND_API symbind {
 
 // A parameter, by number or by name.
 class ParamKey {

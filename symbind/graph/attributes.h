@@ -8,7 +8,7 @@
 
 #include "symbind/graph/node.h"
 
-namespace symbind {
+namespace SYMBIND_API symbind {
 
 // Attributes that steer execution are stored with double underscores and found under both spellings.
 std::string hidden_key(std::string_view key);  // "lr_mult" → "__lr_mult__"

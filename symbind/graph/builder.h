@@ -10,7 +10,7 @@
 #include "symbind/graph/op.h"
 #include "symbind/graph/symbol.h"
 
-namespace symbind {
+namespace SYMBIND_API symbind {
 
 class NDArray;
 

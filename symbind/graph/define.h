@@ -9,7 +9,7 @@
 #include "symbind/graph/op.h"
 #include "symbind/graph/symbol.h"
 
-namespace symbind {
+namespace SYMBIND_API symbind {
 
 template <class T>
 constexpr std::string_view type_text() {

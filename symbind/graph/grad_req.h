@@ -3,7 +3,9 @@
 #include <cstdint>
 #include <string_view>
 
-namespace symbind {
+#include "symbind/core/api.h"
+
+namespace SYMBIND_API symbind {
 
 // What becomes of a gradient: nothing, written over what its array holds, or added to it.
 enum class GradReq : uint8_t { null, write, add };

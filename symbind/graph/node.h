@@ -6,7 +6,9 @@
 #include <string>
 #include <vector>
 
-namespace symbind {
+#include "symbind/core/api.h"
+
+namespace SYMBIND_API symbind {
 
 class OpDef;
 struct Node;

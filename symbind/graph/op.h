@@ -16,7 +16,7 @@
 #include "symbind/graph/node.h"
 #include "symbind/graph/param.h"
 
-namespace symbind {
+namespace SYMBIND_API symbind {
 
 class OpDef;
 class Symbol;

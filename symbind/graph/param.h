@@ -16,7 +16,7 @@
 #include "symbind/core/error.h"
 #include "symbind/core/shape.h"
 
-namespace symbind {
+namespace SYMBIND_API symbind {
 
 // "(3, 3)"; a single number is a tuple of one: .axis = 1.
 class Tuple : public std::vector<int64_t> {

@@ -14,7 +14,7 @@
 #include "symbind/graph/attributes.h"
 #include "symbind/graph/node.h"
 
-namespace symbind {
+namespace SYMBIND_API symbind {
 
 struct VariableOptions {
   Attributes attr = {};

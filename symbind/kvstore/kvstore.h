@@ -10,7 +10,7 @@
 #include "symbind/core/ndarray.h"
 #include "symbind/optim/optimizer.h"
 
-namespace symbind {
+namespace SYMBIND_API symbind {
 
 class KVStore {
  public:

@@ -4,7 +4,7 @@
 #include "symbind/graph/builder.h"
 #include "symbind/ops/choices.h"
 
-namespace symbind {
+namespace SYMBIND_API symbind {
 
 struct Activation {
   Required<std::string> act_type = {};  // one of act_type::all

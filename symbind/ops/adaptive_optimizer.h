@@ -4,7 +4,7 @@
 
 #include "symbind/graph/builder.h"
 
-namespace symbind {
+namespace SYMBIND_API symbind {
 
 struct AdamUpdate {
   Required<double> lr = {};

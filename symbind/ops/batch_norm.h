@@ -3,7 +3,7 @@
 
 #include "symbind/graph/builder.h"
 
-namespace symbind {
+namespace SYMBIND_API symbind {
 
 // Outputs: output, mean, var. As in MXNet, `var` is the reciprocal deviation 1 / sqrt(variance + eps): what the
 // gradient needs. Training writes the batch's statistics there, otherwise they are the moving ones. Inputs: data,

@@ -3,7 +3,9 @@
 // checked when the operator is made.
 #pragma once
 
-namespace symbind {
+#include "symbind/core/api.h"
+
+namespace SYMBIND_API symbind {
 
 using Word = const char*;
 

@@ -6,7 +6,7 @@
 #include "symbind/graph/builder.h"
 #include "symbind/ops/choices.h"
 
-namespace symbind {
+namespace SYMBIND_API symbind {
 
 // stride, dilate and pad are as long as kernel once the struct is checked.
 struct Convolution {

@@ -3,7 +3,7 @@
 
 #include "symbind/graph/builder.h"
 
-namespace symbind {
+namespace SYMBIND_API symbind {
 
 struct CumSum {
   std::optional<int64_t> axis = std::nullopt;  // none: along the flattened array

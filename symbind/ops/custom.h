@@ -10,7 +10,7 @@
 #include "symbind/core/ndarray.h"
 #include "symbind/graph/builder.h"
 
-namespace symbind {
+namespace SYMBIND_API symbind {
 
 // What is to become of a result: nothing, take the place of what is there, be added to it.
 enum class OpReq : uint8_t { null, write, inplace, add };

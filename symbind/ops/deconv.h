@@ -5,7 +5,7 @@
 #include "symbind/ops/choices.h"
 #include "symbind/ops/conv.h"
 
-namespace symbind {
+namespace SYMBIND_API symbind {
 
 // stride, dilate, pad and adj are as long as kernel once the struct is checked.
 struct Deconvolution {

@@ -3,7 +3,7 @@
 
 #include "symbind/graph/builder.h"
 
-namespace symbind {
+namespace SYMBIND_API symbind {
 
 struct Diag {
   int64_t k = 0;  // above (positive) or below the main diagonal

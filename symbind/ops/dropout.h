@@ -4,7 +4,7 @@
 #include "symbind/graph/builder.h"
 #include "symbind/ops/choices.h"
 
-namespace symbind {
+namespace SYMBIND_API symbind {
 
 // Outputs: output, and hidden mask: 0 or 1/(1-p) by which elements were multiplied, with extent 1 along `axes`; ones
 // when nothing is dropped.

@@ -9,7 +9,7 @@
 #include "symbind/core/fixed_string.h"
 #include "symbind/graph/builder.h"
 
-namespace symbind {
+namespace SYMBIND_API symbind {
 
 template <FixedString name>
 struct Unary {};

@@ -4,7 +4,7 @@
 #include "symbind/graph/builder.h"
 #include "symbind/ops/choices.h"
 
-namespace symbind {
+namespace SYMBIND_API symbind {
 
 struct Take {
   int64_t axis = 0;

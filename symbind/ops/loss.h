@@ -4,7 +4,7 @@
 #include "symbind/graph/builder.h"
 #include "symbind/ops/choices.h"
 
-namespace symbind {
+namespace SYMBIND_API symbind {
 
 struct SoftmaxOutput {
   double grad_scale = 1;

@@ -4,7 +4,7 @@
 
 #include "symbind/ops/elementwise.h"
 
-namespace symbind {
+namespace SYMBIND_API symbind {
 
 // clang-format off
 template <SymbolOrArray T> T abs(const T& x, const std::string& name = "") { return unary<"abs">(x, name); }

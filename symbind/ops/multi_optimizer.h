@@ -6,7 +6,7 @@
 
 #include "symbind/graph/builder.h"
 
-namespace symbind {
+namespace SYMBIND_API symbind {
 
 struct MultiSgdUpdate {
   std::vector<double> lrs = {};

@@ -5,7 +5,7 @@
 #include "symbind/graph/builder.h"
 #include "symbind/ops/choices.h"
 
-namespace symbind {
+namespace SYMBIND_API symbind {
 
 struct L2Normalization {
   double eps = 1e-10;

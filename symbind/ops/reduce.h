@@ -4,7 +4,7 @@
 #include "symbind/core/fixed_string.h"
 #include "symbind/graph/builder.h"
 
-namespace symbind {
+namespace SYMBIND_API symbind {
 
 struct Sum {
   std::optional<Tuple> axis = std::nullopt;  // none, or an empty tuple: all

@@ -3,7 +3,7 @@
 
 #include "symbind/graph/builder.h"
 
-namespace symbind {
+namespace SYMBIND_API symbind {
 
 struct ROIPooling {
   Required<Tuple> pooled_size = {};     // rows and columns of the result

@@ -5,7 +5,7 @@
 
 #include "symbind/graph/builder.h"
 
-namespace symbind {
+namespace SYMBIND_API symbind {
 
 struct Slice {
   Required<OptionalTuple> begin = {};

@@ -5,7 +5,7 @@
 #include "symbind/graph/builder.h"
 #include "symbind/ops/choices.h"
 
-namespace symbind {
+namespace SYMBIND_API symbind {
 
 // With use_length a second input tells how many elements of each row count; the others become zero.
 template <FixedString name>

@@ -4,7 +4,7 @@
 #include "symbind/graph/builder.h"
 #include "symbind/ops/choices.h"
 
-namespace symbind {
+namespace SYMBIND_API symbind {
 
 // No axis: the whole array as one row.
 struct Sort {

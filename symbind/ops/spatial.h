@@ -5,7 +5,7 @@
 #include "symbind/graph/builder.h"
 #include "symbind/ops/choices.h"
 
-namespace symbind {
+namespace SYMBIND_API symbind {
 
 // Places are (x, y) from -1, the first column or row, to 1, the last one.
 struct GridGenerator {

@@ -3,7 +3,7 @@
 
 #include "symbind/graph/builder.h"
 
-namespace symbind {
+namespace SYMBIND_API symbind {
 
 struct Tile {
   Required<Tuple> reps = {};

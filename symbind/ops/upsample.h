@@ -5,7 +5,7 @@
 #include "symbind/ops/choices.h"
 #include "symbind/ops/deconv.h"
 
-namespace symbind {
+namespace SYMBIND_API symbind {
 
 struct UpSampling {
   Required<int64_t> scale = {};

@@ -6,7 +6,7 @@
 
 #include "symbind/core/ndarray.h"
 
-namespace symbind {
+namespace SYMBIND_API symbind {
 
 // The Euclidean norm of all elements of all arrays, which may be on different devices.
 double global_norm(const std::vector<NDArray>& arrays);

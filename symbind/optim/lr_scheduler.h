@@ -7,7 +7,9 @@
 #include <string>
 #include <vector>
 
-namespace symbind {
+#include "symbind/core/api.h"
+
+namespace SYMBIND_API symbind {
 
 struct WarmUp {
   int64_t steps = 0;

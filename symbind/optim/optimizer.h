@@ -21,7 +21,7 @@
 #include "symbind/optim/lr_scheduler.h"
 #include "symbind/optim/options.h"
 
-namespace symbind {
+namespace SYMBIND_API symbind {
 
 // What only the optimizer it is meant for can read: one written in another language.
 struct OptimizerObject {

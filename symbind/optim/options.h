@@ -10,7 +10,8 @@
 
 #include "symbind/optim/lr_scheduler.h"
 
-namespace symbind::optim {
+namespace SYMBIND_API symbind {
+namespace optim {
 
 // What every optimizer takes besides its learning rate. Designated initializers do not reach the members of a base
 // class, hence a macro. rescale_grad defaults to 1 / batch size in a module and to 1 elsewhere; clip_gradient bounds
@@ -363,4 +364,5 @@ concept Options = requires(T& options) {
   T::visit_own(options, [](const char*, auto&) {});
 };
 
-}  // namespace symbind::optim
+}  // namespace optim
+}  // namespace symbind

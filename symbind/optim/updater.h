@@ -8,7 +8,7 @@
 
 #include "symbind/optim/optimizer.h"
 
-namespace symbind {
+namespace SYMBIND_API symbind {
 
 // An updater, like its optimizer, serves one thread at a time.
 class Updater {

@@ -3,7 +3,9 @@
 
 #include <cstddef>
 
-namespace symbind {
+#include "symbind/core/api.h"
+
+namespace SYMBIND_API symbind {
 
 // Switches for tests and for hunting bugs, and the memory budget; results agree whatever they are.
 struct CompileOptions {

@@ -9,7 +9,7 @@
 #include "symbind/core/shape.h"
 #include "symbind/graph/symbol.h"
 
-namespace symbind {
+namespace SYMBIND_API symbind {
 
 using NamedShapes = std::map<std::string, Shape>;
 using NamedTypes = std::map<std::string, DType>;

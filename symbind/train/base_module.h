@@ -19,7 +19,7 @@
 #include "symbind/train/initializer.h"
 #include "symbind/train/metric.h"
 
-namespace symbind {
+namespace SYMBIND_API symbind {
 
 class BaseModule;
 class Monitor;

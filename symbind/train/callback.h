@@ -15,7 +15,7 @@
 #include "symbind/graph/symbol.h"
 #include "symbind/train/metric.h"
 
-namespace symbind {
+namespace SYMBIND_API symbind {
 
 // A number as messages have it: "0.912345" with six digits.
 std::string with_digits(double value, int digits);

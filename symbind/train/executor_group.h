@@ -15,7 +15,7 @@
 #include "symbind/exec/executor.h"
 #include "symbind/train/metric.h"
 
-namespace symbind {
+namespace SYMBIND_API symbind {
 
 class Monitor;
 class Workers;

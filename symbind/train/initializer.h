@@ -14,7 +14,7 @@
 #include "symbind/core/ndarray.h"
 #include "symbind/graph/node.h"
 
-namespace symbind {
+namespace SYMBIND_API symbind {
 
 class Initializer;
 

@@ -13,7 +13,7 @@
 #include "symbind/core/busy.h"
 #include "symbind/core/ndarray.h"
 
-namespace symbind {
+namespace SYMBIND_API symbind {
 
 // Arrays with their names, in the order a network lists them.
 using NamedList = std::vector<std::pair<std::string, NDArray>>;

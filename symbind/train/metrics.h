@@ -11,7 +11,8 @@
 
 #include "symbind/train/metric.h"
 
-namespace symbind::metric {
+namespace SYMBIND_API symbind {
+namespace metric {
 
 // ---- Classes ----------------------------------------------------------------------------------------------------
 
@@ -263,4 +264,5 @@ class Composite final : public EvalMetric {
   std::vector<EvalMetricPtr> metrics_;
 };
 
-}  // namespace symbind::metric
+}  // namespace metric
+}  // namespace symbind

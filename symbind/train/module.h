@@ -11,7 +11,7 @@
 #include "symbind/train/base_module.h"
 #include "symbind/train/executor_group.h"
 
-namespace symbind {
+namespace SYMBIND_API symbind {
 
 struct ModuleOptions {
   std::vector<std::string> data_names = {"data"};

@@ -13,7 +13,7 @@
 #include "symbind/core/ndarray.h"
 #include "symbind/exec/executor.h"
 
-namespace symbind {
+namespace SYMBIND_API symbind {
 
 // What a statistic found: a number, an array, or several arrays.
 struct Statistic {

@@ -15,7 +15,7 @@
 #include "symbind/core/ndarray.h"
 #include "symbind/exec/executor.h"
 
-namespace symbind {
+namespace SYMBIND_API symbind {
 
 struct PredictorOptions {
   Context context = cpu();

@@ -68,7 +68,7 @@ Norm norm_at(const Args& args, int first, bool fix_gamma, double eps) {
   return {args.in<float>(at), args.in<float>(at + 1), args.in<float>(at + 2), args.in<float>(at + 3), fix_gamma, eps};
 }
 
-// The weight and bias of the convolution that does what this one does with its norms (see backend/cpu/fold_norm.h). A
+// The weight and bias of the convolution that does what this one does with its norms (see backend/fold_norm.h). A
 // block per filter. `channel_step` and `tap_step` are the distances in the given weight, channels are last in the
 // folded one if `last`.
 struct FoldSize {

@@ -89,7 +89,7 @@ void Trial::fill() {
 }
 
 // Of the largest value. The error of a float32 sum of n random terms grows with the root of n; that of TF32 products
-// does not, and is 100 times as large for short sums.
+// does not; for short sums it is far larger.
 float Trial::tolerance() const {
   const ConvolutionSize& size = problem_.size;
   int64_t terms = size.kernel_size();
