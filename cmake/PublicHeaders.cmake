@@ -50,6 +50,7 @@ set(SYMBIND_PUBLIC_HEADERS
   optim/updater.h
   passes/compile_options.h
   passes/infer.h
+  passes/own_operator.h
   train/base_module.h
   train/callback.h
   train/executor_group.h

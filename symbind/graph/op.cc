@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <charconv>
 #include <deque>
+#include <mutex>
+#include <shared_mutex>
 #include <unordered_map>
 
 #include "symbind/core/error.h"
@@ -207,14 +209,15 @@ std::vector<bool> OpDef::updated_inputs(const void* params, size_t count) const 
 // ---- Registry -------------------------------------------------------------------------------------------------------
 
 struct OpRegistry::Impl {
+  mutable std::shared_mutex mutex;
   std::deque<OpDef> ops;  // addresses stay
   std::unordered_map<std::string, const OpDef*> by_name;
   std::unordered_map<std::type_index, const OpDef*> by_type;
 };
 
-const OpRegistry& OpRegistry::get() {
+OpRegistry& OpRegistry::instance() {
   // Never destroyed: nodes in static variables point into it.
-  static const OpRegistry& registry = *[] {
+  static OpRegistry& registry = *[] {
     auto* made = new OpRegistry;  // NOLINT
     made->impl_ = std::make_shared<Impl>();
     register_all_ops(*made);
@@ -223,20 +226,28 @@ const OpRegistry& OpRegistry::get() {
   return registry;
 }
 
+const OpRegistry& OpRegistry::get() { return instance(); }
+
 void OpRegistry::add(OpDef op, std::type_index params_type) {
-  impl_->ops.push_back(std::move(op));
-  const OpDef& added = impl_->ops.back();
-  const auto name_it = [&](const std::string& name) {
-    const bool is_new = impl_->by_name.emplace(name, &added).second;
-    require(is_new, "two operators are named '", name, "'");
-  };
-  name_it(added.name);
-  for (const std::string& alias : added.aliases) name_it(alias);
-  require(impl_->by_type.emplace(params_type, &added).second, "the parameters of '", added.name,
+  const std::unique_lock lock(impl_->mutex);
+  Names names = op.aliases;
+  names.push_back(op.name);
+  for (const std::string& name : names)
+    require(!impl_->by_name.contains(name), "there is an operator '", name, "' already");
+  require(!impl_->by_type.contains(params_type), "the parameters of '", op.name,
           "' belong to another operator already");
+  const OpDef& added = impl_->ops.emplace_back(std::move(op));
+  for (const std::string& name : names) impl_->by_name.emplace(name, &added);
+  impl_->by_type.emplace(params_type, &added);
+}
+
+void OpRegistry::add_own(OpDef op, std::type_index params_type) {
+  op.own = true;
+  instance().add(std::move(op), params_type);
 }
 
 const OpDef* OpRegistry::find_or_null(std::string_view name) const {
+  const std::shared_lock lock(impl_->mutex);
   const auto found = impl_->by_name.find(std::string(name));
   return found == impl_->by_name.end() ? nullptr : found->second;
 }
@@ -244,8 +255,10 @@ const OpDef* OpRegistry::find_or_null(std::string_view name) const {
 const OpDef& OpRegistry::find(std::string_view name) const {
   if (const OpDef* op = find_or_null(name)) return *op;
   Names known;
-  for (const auto& [each, op] : impl_->by_name)
-    if (!op->internal) known.push_back(each);
+  for (const OpDef* op : all_public()) {
+    known.push_back(op->name);
+    known.insert(known.end(), op->aliases.begin(), op->aliases.end());
+  }
   fail("unknown operator '", name, "'", did_you_mean(name, known));
 }
 
@@ -256,12 +269,14 @@ const OpDef& OpRegistry::find_public(std::string_view name) const {
 }
 
 const OpDef& OpRegistry::find(std::type_index params_type) const {
+  const std::shared_lock lock(impl_->mutex);
   const auto found = impl_->by_type.find(params_type);
   require(found != impl_->by_type.end(), "an operator's parameters are not registered: ", params_type.name());
   return *found->second;
 }
 
 std::vector<const OpDef*> OpRegistry::all() const {
+  const std::shared_lock lock(impl_->mutex);
   std::vector<const OpDef*> ops;
   for (const OpDef& op : impl_->ops) ops.push_back(&op);
   return ops;

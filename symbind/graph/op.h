@@ -172,6 +172,7 @@ class OpDef {
   // Whether it draws random numbers: what is the identity in inference (Dropout) draws in training alone.
   std::function<bool(const void* params, bool is_train)> random;
   Names shape_only;          // inputs of which only shape and type are read, never the data
+  bool own = false;          // a user's: passes/own_operator.h
   bool keeps_state = false;  // its kernels remember: none may serve two nodes
   bool view = false;         // output 0 holds the bytes of input 0: no work if they share memory
   // Which contiguous pieces of input 0's memory the outputs are (or of output 0's the inputs): where each begins, in
@@ -231,10 +232,14 @@ class OpRegistry {
   std::vector<const OpDef*> all() const;         // in order of registration
   std::vector<const OpDef*> all_public() const;  // without internal operators
 
+  // While the library registers its own operators.
   void add(OpDef op, std::type_index params_type);
+  // An operator of a user (passes/own_operator.h), at any time and from any thread.
+  static void add_own(OpDef op, std::type_index params_type);
 
  private:
   OpRegistry() = default;
+  static OpRegistry& instance();
   struct Impl;
   std::shared_ptr<Impl> impl_;
 };

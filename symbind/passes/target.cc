@@ -30,6 +30,15 @@ Target& Target::get(Context context) {
   return cpu_target;
 }
 
+const std::vector<Implementation>& Target::implementations(const OpDef& op) {
+  if (const auto& list = listed(op); !list.empty()) return list;
+  const std::lock_guard lock(own_mutex_);
+  auto& list = own_[&op];
+  if (list.empty()) list = own(op);
+  require(!list.empty(), "[", op.name, "] has no kernel for CPUs: register one with register_kernel()");
+  return list;
+}
+
 const Implementation& choose(const NodeView& node, const RefusalListener& refused) {
   for (const Implementation& implementation : Target::get(node.context).implementations(node.op)) {
     const std::string reason = implementation.refuse ? implementation.refuse(node) : "";

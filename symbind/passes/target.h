@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -98,12 +99,14 @@ class FunctionKernel final : public Kernel {
 struct KernelTraits {
   std::vector<std::pair<int, int>> in_place = {};
   size_t scratch_bytes = 0;
+  bool capturable = true;
 };
 template <class Function>
 std::unique_ptr<Kernel> make_kernel(Function function, KernelTraits traits = {}) {
   auto kernel = std::make_unique<FunctionKernel<Function>>(std::move(function));
   kernel->in_place = std::move(traits.in_place);
   kernel->scratch_bytes = traits.scratch_bytes;
+  kernel->capturable = traits.capturable;
   return kernel;
 }
 
@@ -164,7 +167,7 @@ class Target {
   static Target& get(Context context);
 
   // Ends in an implementation that accepts everything.
-  virtual const std::vector<Implementation>& implementations(const OpDef& op) = 0;
+  const std::vector<Implementation>& implementations(const OpDef& op);
   // Records what `work` queues on the device; null where the device has no such thing.
   virtual std::unique_ptr<Captured> capture(Device&, const std::function<void()>& /*work*/) { return nullptr; }
   virtual void* stream(Device&) { return nullptr; }
@@ -173,6 +176,16 @@ class Target {
   // Called around a run on the calling thread: a CPU flushes denormals in between and restores the caller's state.
   virtual uint32_t enter() { return 0; }
   virtual void leave(uint32_t /*state*/) {}
+
+ protected:
+  // Those of the library; empty for an operator of a user.
+  virtual const std::vector<Implementation>& listed(const OpDef& op) = 0;
+  // A user's kernel as an implementation, and what comes after it where the device has such a thing.
+  virtual std::vector<Implementation> own(const OpDef& op) = 0;
+
+ private:
+  std::mutex own_mutex_;
+  std::unordered_map<const OpDef*, std::vector<Implementation>> own_;  // made when first asked for
 };
 
 // The first implementation on the node's device that accepts the node; fails if there is none. `refused` is told of

@@ -39,9 +39,23 @@ if nm -D --defined-only "$library" | grep -E " (cuda|cublas|cudnn|nvrtc|__cuda)[
   fail "libsymbind.so exports symbols of CUDA"
 fi
 
-echo "-- only names of the library are exported"
-foreign=$(nm -D --defined-only "$library" | awk '{ print $3 }' | grep -vE '^_Z(N|NK|NO|NR|TIN|TSN|TVN|TTN|Th[^_]*_N|Tv[^N]*_N|GVN|TWN|THN)7symbind' || true)
-[[ -z $foreign ]] || fail "libsymbind.so exports ${foreign%%$'\n'*}"
+echo "-- only what installed headers declare is exported"
+python3 "$here/check_exports.py" "$library" "$work/moved/include" || fail "libsymbind.so exports too much"
+
+echo "-- public headers, and no others, mark what they declare as exported"
+while read -r header; do
+  [[ -f $work/moved/include/$header ]] || fail "$header is marked SYMBIND_API and not installed"
+done < <(cd "$here/../.." && grep -rl "^namespace SYMBIND_API symbind" symbind)
+if unmarked=$(grep -rlE "^namespace symbind" "$work/moved/include"); then fail "not marked SYMBIND_API: $unmarked"; fi
+
+echo "-- every installed header compiles alone"
+compile_alone() {
+  echo "#include \"$1\"" | "$compiler" -x c++ -std=c++20 -Wall -Wextra -Werror -fsyntax-only -I "$work/moved/include" - ||
+    { echo "install test: $1 does not compile alone" >&2; return 1; }
+}
+export -f compile_alone
+(cd "$work/moved/include" && find symbind -name '*.h' | sort) |
+  work=$work compiler=$compiler xargs -P 2 -I{} bash -c 'compile_alone {}' || fail "a header needs another before it"
 
 # The program is built and run where neither the virtual environment's oneDNN nor CUDA's libraries can be read. That takes
 # a mount namespace; where the system refuses one, the checks on what the loader resolves must do.

@@ -5,6 +5,7 @@
 #include "symbind/backend/cpu/onednn.h"
 #include "symbind/core/error.h"
 #include "symbind/core/parallel.h"
+#include "symbind/passes/own_kernels.h"
 #include "symbind/passes/target.h"
 
 #if defined(__SSE2__)
@@ -43,12 +44,6 @@ class CpuTarget final : public Target {
 #undef SYMBIND_FAMILY
   }
 
-  const std::vector<Implementation>& implementations(const OpDef& op) override {
-    const auto& list = table_.of(op);
-    require(!list.empty(), "[", op.name, "] has no implementation on a CPU");
-    return list;
-  }
-
   void start_random(Device& device, RandomCursor* cursor, uint64_t draws) override {
     *cursor = device.random().take(draws);
   }
@@ -65,6 +60,15 @@ class CpuTarget final : public Target {
     return state;
   }
   void leave(uint32_t state) override { set_float_state(state); }
+
+ protected:
+  const std::vector<Implementation>& listed(const OpDef& op) override { return table_.of(op); }
+  std::vector<Implementation> own(const OpDef& op) override {
+    const detail::OwnKernel* const kernel = own_kernel(op, DeviceType::cpu);
+    if (!kernel) return {};
+    return {{"own", nullptr,
+             [kernel](const NodeView& node) { return make_kernel(work_of(*kernel, node), traits_of(*kernel, node)); }}};
+  }
 
  private:
   ImplementationTable table_;

@@ -4,7 +4,9 @@
 #include "symbind/backend/cuda/host.h"
 #include "symbind/backend/cuda/implementations.h"
 #include "symbind/backend/cuda/random.h"
+#include "symbind/backend/cuda/step.h"
 #include "symbind/core/error.h"
+#include "symbind/passes/own_kernels.h"
 #include "symbind/passes/target.h"
 
 namespace symbind {
@@ -31,15 +33,26 @@ class CapturedGraph final : public Captured {
 CudaTarget::CudaTarget() {
   const ImplementationTable table = all_implementations();
   for (const OpDef* op : OpRegistry::get().all()) {
+    if (op->own) continue;
     lists_[op] = table.of(*op);
     lists_[op].push_back(host_implementation());
   }
 }
 
-const std::vector<Implementation>& CudaTarget::implementations(const OpDef& op) {
+const std::vector<Implementation>& CudaTarget::listed(const OpDef& op) {
+  static const std::vector<Implementation> none;
   const auto found = lists_.find(&op);
-  require(found != lists_.end(), "[", op.name, "] is not a registered operator");
-  return found->second;
+  return found == lists_.end() ? none : found->second;
+}
+
+std::vector<Implementation> CudaTarget::own(const OpDef& op) {
+  std::vector<Implementation> list;
+  if (const detail::OwnKernel* const kernel = own_kernel(op, DeviceType::gpu))
+    list.push_back({"own", nullptr, [kernel](const NodeView& node) {
+                      return make_step(node, work_of(*kernel, node), traits_of(*kernel, node));
+                    }});
+  list.push_back(host_implementation());
+  return list;
 }
 
 std::unique_ptr<Captured> CudaTarget::capture(Device& any_device, const std::function<void()>& work) {

@@ -11,12 +11,15 @@ namespace symbind::cuda_backend {
 class CudaTarget final : public Target {
  public:
   CudaTarget();
-  const std::vector<Implementation>& implementations(const OpDef& op) override;
   // Null when CUDA cannot record the work: it then runs step by step, and says itself what is wrong, if anything is.
   // Other threads that queue work on the device wait until it is recorded.
   std::unique_ptr<Captured> capture(Device& device, const std::function<void()>& work) override;
   void* stream(Device& device) override;
   void start_random(Device& device, RandomCursor* cursor, uint64_t draws) override;
+
+ protected:
+  const std::vector<Implementation>& listed(const OpDef& op) override;
+  std::vector<Implementation> own(const OpDef& op) override;
 
  private:
   std::unordered_map<const OpDef*, std::vector<Implementation>> lists_;
