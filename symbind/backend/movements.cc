@@ -3,10 +3,11 @@
 #include <numeric>
 #include <utility>
 
-#include "symbind/ops/matrix.h"
+#include "symbind/ops/broadcast.h"
 #include "symbind/ops/rearrange.h"
 #include "symbind/ops/slice.h"
 #include "symbind/ops/tile.h"
+#include "symbind/ops/transpose.h"
 
 namespace symbind {
 namespace {

@@ -162,7 +162,8 @@ std::shared_ptr<const void> OpDef::checked_params(const void* params, std::strin
   }
   const size_t wanted = all_input_count(checked.get()), made = output_count(checked.get());
   if (wanted > most_arrays || made > most_arrays)
-    fail(where(*this, node), " would have ", wanted, " inputs and ", made, " outputs; an operator has at most ",
+    fail(where(*this, node), " would have ", wanted, " inputs and ", made, " outputs",
+         get_count ? join(" (", count_field, " is ", get_count(checked.get()), ")") : "", "; an operator has at most ",
          most_arrays, " of each");
   return checked;
 }

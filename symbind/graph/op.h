@@ -137,7 +137,8 @@ struct Recomputation {
 
 class OpDef {
  public:
-  // No operator has more inputs or more outputs: a count out of a broken file must not fill the memory.
+  // No operator has more inputs or more outputs: a count out of a broken file must not fill the memory. The limit is
+  // checked for every operator with its parameters; definitions need none of their own.
   static constexpr size_t most_arrays = 1'048'576;
 
   std::string name;

@@ -23,7 +23,8 @@ class Tuple : public std::vector<int64_t> {
  public:
   using std::vector<int64_t>::vector;
   Tuple(std::integral auto only) : std::vector<int64_t>{static_cast<int64_t>(only)} {}
-  Tuple(std::vector<int64_t> numbers) : std::vector<int64_t>(std::move(numbers)) {}
+  // A plain vector only: what derives from Tuple (a required field) is copied as a Tuple.
+  Tuple(std::same_as<std::vector<int64_t>> auto numbers) : std::vector<int64_t>(std::move(numbers)) {}
 };
 using OptionalTuple = std::vector<std::optional<int64_t>>;  // "(None, 2)", for slices
 

@@ -1,12 +1,13 @@
 // The families of operators, a line each. This is the only list of them: the build derives from it which families are
 // registered (register_<family> in ops/<family>.cc) and which have implementations on a device (add_<family> in
-// backend/cpu/<family>.cc and, where there is one, backend/cuda/<family>.cu).
+// backend/cpu/<family>.cc and, where there is one, backend/cuda/<family>.cu or .cc).
 #pragma once
 
 #include "symbind/ops/activation.h"
 #include "symbind/ops/adaptive_optimizer.h"
 #include "symbind/ops/batch_norm.h"
 #include "symbind/ops/broadcast.h"
+#include "symbind/ops/cast.h"
 #include "symbind/ops/concat.h"
 #include "symbind/ops/conv.h"
 #include "symbind/ops/creation.h"
@@ -24,7 +25,6 @@
 #include "symbind/ops/leaky_relu.h"
 #include "symbind/ops/loss.h"
 #include "symbind/ops/math.h"
-#include "symbind/ops/matrix.h"
 #include "symbind/ops/moments.h"
 #include "symbind/ops/multi_optimizer.h"
 #include "symbind/ops/normalize.h"
@@ -34,6 +34,7 @@
 #include "symbind/ops/random.h"
 #include "symbind/ops/rearrange.h"
 #include "symbind/ops/reduce.h"
+#include "symbind/ops/reshape.h"
 #include "symbind/ops/roi_pool.h"
 #include "symbind/ops/scalar.h"
 #include "symbind/ops/sequence.h"
@@ -43,4 +44,5 @@
 #include "symbind/ops/sparse_reg.h"
 #include "symbind/ops/spatial.h"
 #include "symbind/ops/tile.h"
+#include "symbind/ops/transpose.h"
 #include "symbind/ops/upsample.h"

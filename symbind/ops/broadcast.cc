@@ -8,6 +8,8 @@
 namespace symbind {
 namespace {
 
+// ---- broadcast_add, … -----------------------------------------------------------------------------------------------
+
 // Output dimensions follow where both operands' are known. Nothing is inferred backwards: an operand may always have
 // been 1.
 void infer_broadcast(Shapes& s) {
@@ -74,6 +76,98 @@ void add_choices(OpRegistry& registry) {
   add_comparison<"broadcast_logical_xor">(registry, "1 where one of both is zero, else 0, with broadcasting.");
 }
 
+// ---- broadcast_to, broadcast_axis, broadcast_like -------------------------------------------------------------------
+
+// Spreads axes of extent 1; `wanted` holds an extent or unknown_dim for each axis.
+void infer_spread(Shapes& s, const Shape& data, const Shape& wanted) {
+  Shape shape = data;
+  for (int axis = 0; axis < data.rank(); ++axis) {
+    if (wanted[axis] == unknown_dim || data[axis] == unknown_dim) {
+      if (wanted[axis] != unknown_dim) shape[axis] = wanted[axis];
+      continue;
+    }
+    require(data[axis] == wanted[axis] || data[axis] == 1, s.where(), " only axes of extent 1 can be spread: ", data,
+            " to ", wanted);
+    shape[axis] = wanted[axis];
+  }
+  s.output().meet(shape);
+}
+
+OpDef define(Op<BroadcastTo> op) {
+  return op.doc("Axes of extent 1 repeated until the array has a given shape.")
+      .memory_bound()
+      .param(&BroadcastTo::shape, "shape", "the shape of the result; 0 keeps an extent", each_at_least(0))
+      .infer_shape([](const BroadcastTo& p, Shapes& s) {
+        const auto data = s["data"];
+        if (!data.rank_known()) return;
+        require(data.rank() == static_cast<int>(p.shape.size()), s.where(),
+                " shape must have as many numbers as data has axes: shape ", print(p.shape), ", data ", data.get());
+        Shape wanted(p.shape);
+        for (int axis = 0; axis < wanted.rank(); ++axis)
+          if (wanted[axis] == 0) wanted[axis] = data[axis];
+        infer_spread(s, data, wanted);
+      })
+      .gradient([](const BroadcastTo&, Grad& g) { set_summed(g, "data", g.out_grad()); });
+}
+
+OpDef define(Op<BroadcastAxis> op) {
+  return op.doc("Axes of extent 1 repeated.")
+      .aliases({"broadcast_axes"})
+      .param(&BroadcastAxis::axis, "axis", "which, counted from either end")
+      .param(&BroadcastAxis::size, "size", "how often each is repeated", each_at_least(0))
+      .check([](BroadcastAxis& p) {
+        require(p.axis.size() == p.size.size(), "axis and size must be equally long: axis ", print(p.axis), ", size ",
+                print(p.size));
+      })
+      .infer_shape([](const BroadcastAxis& p, Shapes& s) {
+        const auto data = s["data"];
+        if (!data.rank_known()) return;
+        Shape wanted = data;
+        for (size_t i = 0; i < p.axis.size(); ++i) {
+          const int axis = data.get().axis(p.axis[i], s.where());
+          require(data[axis] == 1 || data[axis] == unknown_dim, s.where(), " axis ", axis, " must have extent 1: data ",
+                  data.get());
+          wanted[axis] = p.size[i];
+        }
+        infer_spread(s, data, wanted);
+      })
+      .gradient([](const BroadcastAxis&, Grad& g) { set_summed(g, "data", g.out_grad()); });
+}
+
+OpDef define(Op<BroadcastLike> op) {
+  return op.doc("Axes of extent 1 of lhs repeated until it has the extents of rhs.")
+      .param(&BroadcastLike::lhs_axes, "lhs_axes", "axes of lhs to repeat; None: all")
+      .param(&BroadcastLike::rhs_axes, "rhs_axes", "the axes of rhs that say how often")
+      .inputs({"lhs", "rhs"})
+      .shape_only({"rhs"})
+      .check([](BroadcastLike& p) {
+        require(p.lhs_axes.has_value() == p.rhs_axes.has_value() &&
+                    (!p.lhs_axes || p.lhs_axes->size() == p.rhs_axes->size()),
+                "lhs_axes and rhs_axes must be equally long");
+      })
+      .infer_shape([](const BroadcastLike& p, Shapes& s) {
+        const auto lhs = s["lhs"], rhs = s["rhs"];
+        if (!lhs.rank_known() || !rhs.rank_known()) return;
+        Shape wanted = lhs;
+        if (!p.lhs_axes) {
+          require(lhs.rank() == rhs.rank(), s.where(), " lhs and rhs must have as many axes: lhs ", lhs.get(), ", rhs ",
+                  rhs.get());
+          wanted = rhs;
+        } else {
+          for (size_t i = 0; i < p.lhs_axes->size(); ++i)
+            wanted[lhs.get().axis((*p.lhs_axes)[i], s.where())] = rhs[rhs.get().axis((*p.rhs_axes)[i], s.where())];
+        }
+        infer_spread(s, lhs, wanted);
+      })
+      .infer_type([](const BroadcastLike&, Types& t) {
+        t["lhs"].meet(t.output().get());
+        t.output().meet(t["lhs"].get());
+      })
+      .gradient([](const BroadcastLike&, Grad& g) { set_summed(g, "lhs", g.out_grad()); });
+}
+
+// ---- For gradients --------------------------------------------------------------------------------------------------
+
 // The smaller array broadcasts to the shape of the larger one.
 void require_broadcast(Shapes& s, const char* smaller, const char* larger) {
   const auto from = s[smaller], to = s[larger];
@@ -134,6 +228,9 @@ void register_broadcast(OpRegistry& registry) {
   add_comparison<"broadcast_lesser">(registry, "1 where lhs < rhs, else 0, with broadcasting.");
   add_comparison<"broadcast_lesser_equal">(registry, "1 where lhs ≤ rhs, else 0, with broadcasting.");
   add_choices(registry);
+  add<BroadcastTo>(registry, "broadcast_to", define);
+  add<BroadcastAxis>(registry, "broadcast_axis", define);
+  add<BroadcastLike>(registry, "broadcast_like", define);
   add_internal<SumToLike>(registry, "_sum_to_like", define);
   add_internal<SpreadLike>(registry, "_spread_like", define);
 }

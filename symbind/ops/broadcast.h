@@ -1,4 +1,4 @@
-// Functions of two arrays whose shapes are brought together as NumPy does it.
+// Functions of two arrays whose shapes are brought together as NumPy does it, and arrays broadcast to a given shape.
 #pragma once
 
 #include "symbind/core/fixed_string.h"
@@ -27,6 +27,23 @@ inline constexpr Builder<Broadcast<"broadcast_mod">> broadcast_mod;
 inline constexpr Builder<Broadcast<"broadcast_logical_and">> broadcast_logical_and;
 inline constexpr Builder<Broadcast<"broadcast_logical_or">> broadcast_logical_or;
 inline constexpr Builder<Broadcast<"broadcast_logical_xor">> broadcast_logical_xor;
+
+struct BroadcastTo {
+  Tuple shape = {};  // 0 keeps an extent
+};
+inline constexpr Builder<BroadcastTo> broadcast_to;
+
+struct BroadcastAxis {
+  Tuple axis = {};
+  Tuple size = {};
+};
+inline constexpr Builder<BroadcastAxis> broadcast_axis;
+
+struct BroadcastLike {
+  std::optional<Tuple> lhs_axes = std::nullopt;
+  std::optional<Tuple> rhs_axes = std::nullopt;
+};
+inline constexpr Builder<BroadcastLike> broadcast_like;
 
 // For gradients: `data` summed over the axes along which `like` was broadcast to data's shape, and the other way round.
 // Only the shape of `like` is read; with equal shapes both hand on their input.

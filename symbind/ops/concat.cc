@@ -6,8 +6,6 @@
 namespace symbind {
 namespace {
 
-constexpr int64_t most_inputs = 1'000'000, most_outputs = 100'000;
-
 // The joined shape from the parts and back: all agree but along the axis, where one unknown part follows from the rest.
 void infer_joined(Shapes& s, int64_t dim, size_t first, Inferred<Shape> whole) {
   int rank = whole.rank();
@@ -56,10 +54,6 @@ OpDef define(Op<Concat> op) {
       .param(&Concat::num_args, "num_args", "number of inputs", at_least(1))
       .param(&Concat::dim, "dim", "the axis to join along")
       .variadic(&Concat::num_args, "num_args")
-      .check([](Concat& p) {
-        // A number out of a broken file must not fill the memory.
-        require(p.num_args <= most_inputs, "num_args must be at most ", most_inputs, ": ", p.num_args);
-      })
       .inputs(&Concat::num_args, numbered("arg"))
       .infer_shape([](const Concat& p, Shapes& s) { infer_joined(s, p.dim, 0, s.output()); })
       .pieces_of_output(
@@ -79,9 +73,6 @@ OpDef define(Op<ConcatGrad> op) {
               [](const ConcatGrad&, size_t index) { return index == 0 ? "out_grad" : "like"; })
       .shape_only({"like"})
       .outputs(&Concat::num_args, numbered("grad"))
-      .check([](ConcatGrad& p) {
-        require(p.num_args <= most_inputs, "num_args must be at most ", most_inputs, ": ", p.num_args);
-      })
       .infer_shape([](const ConcatGrad& p, Shapes& s) {
         infer_joined(s, p.dim, 1, s.input(0));
         for (size_t i = 0; i < s.outputs(); ++i) s.output(i).meet(s.input(i + 1));
@@ -95,9 +86,7 @@ OpDef define(Op<ConcatGrad> op) {
 template <class P>
 Op<P>& stack_fields(Op<P>& op) {
   return op.param(&Stack::axis, "axis", "the axis of the result that counts the inputs, from either end")
-      .param(&Stack::num_args, "num_args", "number of inputs", at_least(1))
-      .check(
-          [](P& p) { require(p.num_args <= most_inputs, "num_args must be at most ", most_inputs, ": ", p.num_args); });
+      .param(&Stack::num_args, "num_args", "number of inputs", at_least(1));
 }
 
 // The shape of a part with one more axis.
@@ -162,11 +151,7 @@ template <class P>
 Op<P>& split_fields(Op<P>& op) {
   return op.param(&SliceChannel::num_outputs, "num_outputs", "number of parts", at_least(1))
       .param(&SliceChannel::axis, "axis", "the axis to cut, counted from either end")
-      .param(&SliceChannel::squeeze_axis, "squeeze_axis", "leave the axis out of parts that have extent 1 along it")
-      .check([](P& p) {
-        // Every part is an array of the graph, whether anybody reads it or not.
-        require(p.num_outputs <= most_outputs, "num_outputs must be at most ", most_outputs, ": ", p.num_outputs);
-      });
+      .param(&SliceChannel::squeeze_axis, "squeeze_axis", "leave the axis out of parts that have extent 1 along it");
 }
 
 std::string part_name(const SliceChannel& p, size_t index) {

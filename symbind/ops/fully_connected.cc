@@ -4,8 +4,8 @@
 #include "symbind/ops/activation.h"
 #include "symbind/ops/dot.h"
 #include "symbind/ops/floating.h"
-#include "symbind/ops/matrix.h"
 #include "symbind/ops/reduce.h"
+#include "symbind/ops/reshape.h"
 
 namespace symbind {
 namespace {

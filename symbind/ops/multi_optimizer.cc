@@ -19,7 +19,7 @@ Op<P>& add_multi(Op<P>& op, const Names& each, bool float32_states) {
   const size_t per_weight = each.size();
   op.param(&P::lrs, "lrs", "learning rates").param(&P::wds, "wds", "weight decays");
   return add_scaling(op)
-      .param(&P::num_weights, "num_weights", "number of weights", between(1, 1e6))
+      .param(&P::num_weights, "num_weights", "number of weights", at_least(1))
       .inputs([per_weight](const P& p) { return count_of(p.num_weights) * per_weight; }, repeated(each))
       .outputs(&P::num_weights, repeated({"output"}))
       .also_updates([per_weight](const P&, size_t input) { return input % per_weight >= 2; })
@@ -74,7 +74,7 @@ OpDef define(Op<MultiMpSgdMomUpdate> op) {
 
 OpDef define(Op<MultiSumSq> op) {
   return op.doc("The sum of the squares of each array.")
-      .param(&MultiSumSq::num_arrays, "num_arrays", "number of arrays", between(1, 1e6))
+      .param(&MultiSumSq::num_arrays, "num_arrays", "number of arrays", at_least(1))
       .variadic(&MultiSumSq::num_arrays, "num_arrays")
       .inputs(&MultiSumSq::num_arrays, repeated({"array"}))
       .infer_shape([](const MultiSumSq& p, Shapes& s) { s.output().meet(Shape{p.num_arrays}); })

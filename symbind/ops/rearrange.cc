@@ -1,77 +1,10 @@
 #include "symbind/ops/rearrange.h"
 
-#include <algorithm>
-
 #include "symbind/graph/define.h"
 #include "symbind/ops/extents.h"
-#include "symbind/ops/matrix.h"
 
 namespace symbind {
 namespace {
-
-OpDef define(Op<ExpandDims> op) {
-  return op.doc("One more axis, of extent 1.")
-      .param(&ExpandDims::axis, "axis", "where it will stand, counted from either end of the result")
-      .view()
-      .infer_shape([](const ExpandDims& p, Shapes& s) {
-        auto data = s["data"], output = s.output();
-        if (data.rank_known()) {
-          require(data.rank() < Shape::max_rank, s.where(), " data has too many axes: ", data.get());
-          const int axis = Shape::of_rank(data.rank() + 1).axis(p.axis, s.where());
-          Shape shape = data.get().slice(0, axis);
-          shape.push_back(1);
-          for (int i = axis; i < data.rank(); ++i) shape.push_back(data[i]);
-          output.meet(shape);
-        }
-        if (output.rank_known() && output.rank() > 1) {
-          const int axis = output.get().axis(p.axis, s.where());
-          Shape shape = output.get().slice(0, axis);
-          for (int i = axis + 1; i < output.rank(); ++i) shape.push_back(output[i]);
-          data.meet(shape);
-        }
-      })
-      .gradient([](const ExpandDims&, Grad& g) { g.set("data", reshape_like(g.out_grad(), g.input("data"))); });
-}
-
-OpDef define(Op<Squeeze> op) {
-  return op.doc("Axes of extent 1 left out.")
-      .param(&Squeeze::axis, "axis", "which, counted from either end; None: all of extent 1")
-      .view()
-      .infer_shape([](const Squeeze& p, Shapes& s) {
-        const auto data = s["data"];
-        if (!data.rank_known() || (!p.axis && !data.known())) return;
-        std::vector<bool> left_out(static_cast<size_t>(data.rank()), false);
-        for (int i = 0; i < data.rank(); ++i) left_out[static_cast<size_t>(i)] = !p.axis && data[i] == 1;
-        for (const int64_t given : p.axis.value_or(Tuple{})) {
-          const int axis = data.get().axis(given, s.where());
-          require(data[axis] == 1 || data[axis] == unknown_dim, s.where(), " axis ", axis,
-                  " has more than one element: data ", data.get());
-          left_out[static_cast<size_t>(axis)] = true;
-        }
-        Shape shape = Shape::scalar();
-        for (int i = 0; i < data.rank(); ++i)
-          if (!left_out[static_cast<size_t>(i)]) shape.push_back(data[i]);
-        s.output().meet(shape.rank() == 0 ? Shape{1} : shape);
-      })
-      .gradient([](const Squeeze&, Grad& g) { g.set("data", reshape_like(g.out_grad(), g.input("data"))); });
-}
-
-OpDef define(Op<SwapAxis> op) {
-  return op.doc("Two axes exchanged.")
-      .memory_bound()
-      .aliases({"swapaxes"})
-      .param(&SwapAxis::dim1, "dim1", "one axis, counted from either end")
-      .param(&SwapAxis::dim2, "dim2", "the other")
-      .infer_shape([](const SwapAxis& p, Shapes& s) {
-        const auto swapped = [&](Shape shape) {
-          std::swap(shape[shape.axis(p.dim1, s.where())], shape[shape.axis(p.dim2, s.where())]);
-          return shape;
-        };
-        if (s["data"].rank_known()) s.output().meet(swapped(s["data"]));
-        if (s.output().rank_known()) s["data"].meet(swapped(s.output()));
-      })
-      .gradient([](const SwapAxis& p, Grad& g) { g.set("data", swap_axis(g.out_grad(), p)); });
-}
 
 OpDef define(Op<Reverse> op) {
   return op.doc("Axes run through backwards.")
@@ -130,9 +63,6 @@ OpDef define(Op<SpaceToDepth> op) {
 }  // namespace
 
 void register_rearrange(OpRegistry& registry) {
-  add<ExpandDims>(registry, "expand_dims", define);
-  add<Squeeze>(registry, "squeeze", define);
-  add<SwapAxis>(registry, "SwapAxis", define);
   add<Reverse>(registry, "reverse", define);
   add<DepthToSpace>(registry, "depth_to_space", define);
   add<SpaceToDepth>(registry, "space_to_depth", define);

@@ -1,25 +1,9 @@
-// Axes put in and left out, exchanged, run through backwards; blocks of space turned into channels and back.
+// Axes run through backwards; blocks of space turned into channels and back.
 #pragma once
 
 #include "symbind/graph/builder.h"
 
 namespace SYMBIND_API symbind {
-
-struct ExpandDims {
-  Required<int64_t> axis = {};
-};
-inline constexpr Builder<ExpandDims> expand_dims;
-
-struct Squeeze {
-  std::optional<Tuple> axis = std::nullopt;  // none: all of extent 1
-};
-inline constexpr Builder<Squeeze> squeeze;
-
-struct SwapAxis {
-  int64_t dim1 = 0;
-  int64_t dim2 = 0;
-};
-inline constexpr Builder<SwapAxis> swap_axis;
 
 struct Reverse {
   Required<Tuple> axis = {};

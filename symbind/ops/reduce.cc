@@ -3,10 +3,10 @@
 #include <algorithm>
 
 #include "symbind/graph/define.h"
+#include "symbind/ops/cast.h"
 #include "symbind/ops/elementwise.h"
 #include "symbind/ops/gather.h"
 #include "symbind/ops/math.h"
-#include "symbind/ops/matrix.h"
 
 namespace symbind {
 

@@ -3,8 +3,8 @@
 #include "symbind/ops/scalar.h"
 
 #include "symbind/graph/define.h"
+#include "symbind/ops/cast.h"
 #include "symbind/ops/elementwise.h"
-#include "symbind/ops/matrix.h"
 
 namespace symbind {
 namespace {

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "symbind/graph/define.h"
-#include "symbind/ops/broadcast.h"
 #include "symbind/ops/extents.h"
 
 namespace symbind {
@@ -25,8 +24,6 @@ std::vector<RepeatedAxis> repeated_axes(const Repeat& params, const Shape& data)
 }
 
 namespace {
-
-// ---- tile, repeat ---------------------------------------------------------------------------------------------------
 
 OpDef define(Op<Tile> op) {
   return op.doc("The array repeated along its axes; with more numbers than axes it gets axes in front.")
@@ -80,98 +77,6 @@ OpDef define(Op<RepeatGrad> op) {
       .param(&Repeat::axis, "axis", "the axis");
 }
 
-// ---- broadcast_… ----------------------------------------------------------------------------------------------------
-
-// Spreads axes of extent 1; `wanted` holds an extent or unknown_dim for each axis.
-void infer_spread(Shapes& s, const Shape& data, const Shape& wanted) {
-  Shape shape = data;
-  for (int axis = 0; axis < data.rank(); ++axis) {
-    if (wanted[axis] == unknown_dim || data[axis] == unknown_dim) {
-      if (wanted[axis] != unknown_dim) shape[axis] = wanted[axis];
-      continue;
-    }
-    require(data[axis] == wanted[axis] || data[axis] == 1, s.where(), " only axes of extent 1 can be spread: ", data,
-            " to ", wanted);
-    shape[axis] = wanted[axis];
-  }
-  s.output().meet(shape);
-}
-
-void add_gradient(Grad& g, const char* input) { g.set(input, sum_to_like(g.out_grad(), g.input(input))); }
-
-OpDef define(Op<BroadcastTo> op) {
-  return op.doc("Axes of extent 1 repeated until the array has a given shape.")
-      .memory_bound()
-      .param(&BroadcastTo::shape, "shape", "the shape of the result; 0 keeps an extent", each_at_least(0))
-      .infer_shape([](const BroadcastTo& p, Shapes& s) {
-        const auto data = s["data"];
-        if (!data.rank_known()) return;
-        require(data.rank() == static_cast<int>(p.shape.size()), s.where(),
-                " shape must have as many numbers as data has axes: shape ", print(p.shape), ", data ", data.get());
-        Shape wanted(p.shape);
-        for (int axis = 0; axis < wanted.rank(); ++axis)
-          if (wanted[axis] == 0) wanted[axis] = data[axis];
-        infer_spread(s, data, wanted);
-      })
-      .gradient([](const BroadcastTo&, Grad& g) { add_gradient(g, "data"); });
-}
-
-OpDef define(Op<BroadcastAxis> op) {
-  return op.doc("Axes of extent 1 repeated.")
-      .aliases({"broadcast_axes"})
-      .param(&BroadcastAxis::axis, "axis", "which, counted from either end")
-      .param(&BroadcastAxis::size, "size", "how often each is repeated", each_at_least(0))
-      .check([](BroadcastAxis& p) {
-        require(p.axis.size() == p.size.size(), "axis and size must be equally long: axis ", print(p.axis), ", size ",
-                print(p.size));
-      })
-      .infer_shape([](const BroadcastAxis& p, Shapes& s) {
-        const auto data = s["data"];
-        if (!data.rank_known()) return;
-        Shape wanted = data;
-        for (size_t i = 0; i < p.axis.size(); ++i) {
-          const int axis = data.get().axis(p.axis[i], s.where());
-          require(data[axis] == 1 || data[axis] == unknown_dim, s.where(), " axis ", axis, " must have extent 1: data ",
-                  data.get());
-          wanted[axis] = p.size[i];
-        }
-        infer_spread(s, data, wanted);
-      })
-      .gradient([](const BroadcastAxis&, Grad& g) { add_gradient(g, "data"); });
-}
-
-OpDef define(Op<BroadcastLike> op) {
-  return op.doc("Axes of extent 1 of lhs repeated until it has the extents of rhs.")
-      .param(&BroadcastLike::lhs_axes, "lhs_axes", "axes of lhs to repeat; None: all")
-      .param(&BroadcastLike::rhs_axes, "rhs_axes", "the axes of rhs that say how often")
-      .inputs({"lhs", "rhs"})
-      .shape_only({"rhs"})
-      .check([](BroadcastLike& p) {
-        require(p.lhs_axes.has_value() == p.rhs_axes.has_value() &&
-                    (!p.lhs_axes || p.lhs_axes->size() == p.rhs_axes->size()),
-                "lhs_axes and rhs_axes must be equally long");
-      })
-      .infer_shape([](const BroadcastLike& p, Shapes& s) {
-        const auto lhs = s["lhs"], rhs = s["rhs"];
-        if (!lhs.rank_known() || !rhs.rank_known()) return;
-        Shape wanted = lhs;
-        if (!p.lhs_axes) {
-          require(lhs.rank() == rhs.rank(), s.where(), " lhs and rhs must have as many axes: lhs ", lhs.get(), ", rhs ",
-                  rhs.get());
-          wanted = rhs;
-        } else {
-          for (size_t i = 0; i < p.lhs_axes->size(); ++i)
-            wanted[lhs.get().axis((*p.lhs_axes)[i], s.where())] = rhs[rhs.get().axis((*p.rhs_axes)[i], s.where())];
-        }
-        infer_spread(s, lhs, wanted);
-      })
-      .infer_type([](const BroadcastLike&, Types& t) {
-        t["lhs"].meet(t.output().get());
-        t.output().meet(t["lhs"].get());
-      })
-      .gradient([](const BroadcastLike&, Grad& g) { add_gradient(g, "lhs"); });
-}
-
 }  // namespace
 
 void register_tile(OpRegistry& registry) {
@@ -179,9 +84,6 @@ void register_tile(OpRegistry& registry) {
   add_internal<TileGrad>(registry, "_backward_tile", define);
   add<Repeat>(registry, "repeat", define);
   add_internal<RepeatGrad>(registry, "_backward_repeat", define);
-  add<BroadcastTo>(registry, "broadcast_to", define);
-  add<BroadcastAxis>(registry, "broadcast_axis", define);
-  add<BroadcastLike>(registry, "broadcast_like", define);
 }
 
 }  // namespace symbind

@@ -22,23 +22,6 @@ inline constexpr Builder<TileGrad> tile_grad;
 struct RepeatGrad : Repeat {};
 inline constexpr Builder<RepeatGrad> repeat_grad;
 
-struct BroadcastTo {
-  Tuple shape = {};  // 0 keeps an extent
-};
-inline constexpr Builder<BroadcastTo> broadcast_to;
-
-struct BroadcastAxis {
-  Tuple axis = {};
-  Tuple size = {};
-};
-inline constexpr Builder<BroadcastAxis> broadcast_axis;
-
-struct BroadcastLike {
-  std::optional<Tuple> lhs_axes = std::nullopt;
-  std::optional<Tuple> rhs_axes = std::nullopt;
-};
-inline constexpr Builder<BroadcastLike> broadcast_like;
-
 // A repeated array as a row of axes of which some are repetitions.
 struct RepeatedAxis {
   int64_t extent;

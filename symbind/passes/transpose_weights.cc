@@ -3,7 +3,7 @@
 #include <map>
 
 #include "symbind/ops/fully_connected.h"
-#include "symbind/ops/matrix.h"
+#include "symbind/ops/transpose.h"
 #include "symbind/passes/fuse.h"
 #include "symbind/passes/rewrite.h"
 #include "symbind/passes/target.h"

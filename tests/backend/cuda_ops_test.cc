@@ -10,7 +10,7 @@
 #include "symbind/backend/movements.h"
 #include "symbind/exec/invoke.h"
 #include "symbind/ops/broadcast.h"
-#include "symbind/ops/matrix.h"
+#include "symbind/ops/cast.h"
 #include "symbind/passes/target.h"
 
 #include "tests/support/device_case.h"

@@ -14,7 +14,6 @@
 #include "symbind/ops/dropout.h"
 #include "symbind/ops/fully_connected.h"
 #include "symbind/ops/loss.h"
-#include "symbind/ops/matrix.h"
 #include "symbind/ops/normalize.h"
 #include "symbind/passes/target.h"
 

@@ -6,11 +6,11 @@
 #include <gtest/gtest.h>
 
 #include "symbind/graph/builder.h"
+#include "symbind/ops/cast.h"
 #include "symbind/ops/concat.h"
 #include "symbind/ops/conv.h"
 #include "symbind/ops/fully_connected.h"
 #include "symbind/ops/math.h"
-#include "symbind/ops/matrix.h"
 #include "symbind/passes/infer.h"
 
 #include "tests/support/arrays.h"
@@ -388,6 +388,8 @@ TEST(Parameters, OfARequiredFieldKnowIfTheyWereGiven) {
   const Convolution window{.kernel = {3, 3}};
   EXPECT_TRUE(window.kernel.given());
   EXPECT_EQ(window.kernel.size(), 2u);
+  const Tuple kernel = window.kernel;
+  EXPECT_EQ(kernel, (Tuple{3, 3}));
   Convolution grown;
   EXPECT_FALSE(grown.kernel.given());
   grown.kernel.push_back(3);

@@ -4,7 +4,7 @@
 
 #include "symbind/exec/executor.h"
 #include "symbind/exec/invoke.h"
-#include "symbind/ops/matrix.h"
+#include "symbind/ops/transpose.h"
 
 #include "tests/support/arrays.h"
 #include "tests/support/gradient_check.h"

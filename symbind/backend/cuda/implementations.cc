@@ -6,7 +6,9 @@ namespace symbind::cuda_backend {
 #include "symbind/families/cuda.inc"
 #undef SYMBIND_FAMILY
 
-void add_move(ImplementationTable& table);  // of every family: operators that only move elements
+// Of every family: operators that only move elements, and views.
+void add_move(ImplementationTable& table);
+void add_views(ImplementationTable& table);
 
 ImplementationTable all_implementations() {
   ImplementationTable table;
@@ -14,6 +16,7 @@ ImplementationTable all_implementations() {
 #define SYMBIND_FAMILY(family) add_##family(table);
 #include "symbind/families/cuda.inc"
 #undef SYMBIND_FAMILY
+  add_views(table);
   return table;
 }
 

@@ -1,6 +1,8 @@
-// Reorders between plain and channels-last arrays: each image is a matrix of channels × space, transposed.
+// Reorders between plain and channels-last arrays (each image is a matrix of channels × space, transposed), and copies
+// from other devices.
 #include "symbind/ops/system.h"
 
+#include "symbind/backend/cross_device_copy.h"
 #include "symbind/backend/cuda/device.h"
 #include "symbind/backend/cuda/kernels.cuh"
 #include "symbind/backend/cuda/step.h"
@@ -62,6 +64,8 @@ void queue(cudaStream_t stream, const void* in, void* out, const Matrices& size)
                                                                  tiles);
 }
 
+std::string accept(const NodeView&) { return ""; }
+
 std::unique_ptr<Kernel> build_reorder(const NodeView& node) {
   const Tensor &from = node.inputs[0], &to = node.outputs[0];
   const int64_t channels = from.shape[1], space = from.shape.size(2, from.shape.rank());
@@ -98,7 +102,8 @@ void queue_transpose(cudaStream_t stream, const void* in, void* out, size_t elem
 }
 
 void add_system(ImplementationTable& table) {
-  table.add<Reorder>({"cuda", [](const NodeView&) { return std::string(); }, build_reorder});
+  table.add<Reorder>({"cuda", accept, build_reorder});
+  table.add<CrossDeviceCopy>({"copy", accept, build_cross_device_copy});
 }
 
 }  // namespace symbind::cuda_backend

@@ -1,4 +1,5 @@
-#include "symbind/ops/rearrange.h"
+// Reshapes hand on their bytes.
+#include "symbind/ops/reshape.h"
 
 #include "symbind/backend/cpu/fill.h"
 #include "symbind/backend/cpu/plain.h"
@@ -6,7 +7,10 @@
 
 namespace symbind::cpu_backend {
 
-void add_rearrange(ImplementationTable& table) {
+void add_reshape(ImplementationTable& table) {
+  add_plain<Flatten>(table, build_copy);
+  add_plain<Reshape>(table, build_copy);
+  add_plain<ReshapeLike>(table, build_copy);
   add_plain<ExpandDims>(table, build_copy);
   add_plain<Squeeze>(table, build_copy);
 }

@@ -1,5 +1,4 @@
-// Reshapes hand on their bytes.
-#include "symbind/ops/matrix.h"
+#include "symbind/ops/cast.h"
 
 #include "symbind/backend/cpu/convert_array.h"
 #include "symbind/backend/cpu/fill.h"
@@ -19,10 +18,7 @@ std::unique_ptr<Kernel> build_cast(const NodeView& node) {
 
 }  // namespace
 
-void add_matrix(ImplementationTable& table) {
-  add_plain<Flatten>(table, build_copy);
-  add_plain<Reshape>(table, build_copy);
-  add_plain<ReshapeLike>(table, build_copy);
+void add_cast(ImplementationTable& table) {
   add_plain<Cast>(table, build_cast);
   add_plain<CastLike>(table, build_cast);
 }

@@ -1,4 +1,4 @@
-#include "symbind/ops/matrix.h"
+#include "symbind/ops/reshape.h"
 
 #include <algorithm>
 
@@ -147,71 +147,63 @@ OpDef define(Op<ReshapeLike> op) {
       .gradient([](const auto&, Grad& g) { g.set("lhs", reshape_like(g.out_grad(), g.input("lhs"))); });
 }
 
-// ---- transpose ------------------------------------------------------------------------------------------------------
+// ---- expand_dims, squeeze -------------------------------------------------------------------------------------------
 
-Tuple reversed_axes(int rank) {
-  Tuple axes;
-  for (int axis = rank - 1; axis >= 0; --axis) axes.push_back(axis);
-  return axes;
-}
-
-OpDef define(Op<Transpose> op) {
-  return op.doc("The array with its axes in another order; by default the reverse one.")
-      .memory_bound()
-      .param(&Transpose::axes, "axes", "axis i of the result is axis axes[i] of the input; (): reversed")
-      .infer_shape([](const Transpose& p, Shapes& s) {
+OpDef define(Op<ExpandDims> op) {
+  return op.doc("One more axis, of extent 1.")
+      .param(&ExpandDims::axis, "axis", "its index in the result, counted from either end")
+      .view()
+      .infer_shape([](const ExpandDims& p, Shapes& s) {
         auto data = s["data"], output = s.output();
-        if (!p.axes.empty()) data.meet(Shape::of_rank(static_cast<int>(p.axes.size())));
-        if (!data.rank_known() && output.rank_known()) data.meet(Shape::of_rank(output.rank()));
-        if (!data.rank_known()) return;
-        output.meet(Shape::of_rank(data.rank()));
-        const Tuple axes = p.axes.empty() ? reversed_axes(data.rank()) : p.axes;
-        std::vector<bool> used(axes.size(), false);
-        for (size_t i = 0; i < axes.size(); ++i) {
-          const int from = data.get().axis(axes[i], s.where()), to = static_cast<int>(i);
-          require(!used[static_cast<size_t>(from)], s.where(), " axes must name each axis once: axes ", print(axes));
-          used[static_cast<size_t>(from)] = true;
-          output.meet_dim(to, data[from]);
-          data.meet_dim(from, output[to]);
+        if (data.rank_known()) {
+          require(data.rank() < Shape::max_rank, s.where(), " data has too many axes: ", data.get());
+          const int axis = Shape::of_rank(data.rank() + 1).axis(p.axis, s.where());
+          Shape shape = data.get().slice(0, axis);
+          shape.push_back(1);
+          for (int i = axis; i < data.rank(); ++i) shape.push_back(data[i]);
+          output.meet(shape);
+        }
+        if (output.rank_known() && output.rank() > 1) {
+          const int axis = output.get().axis(p.axis, s.where());
+          Shape shape = output.get().slice(0, axis);
+          for (int i = axis + 1; i < output.rank(); ++i) shape.push_back(output[i]);
+          data.meet(shape);
         }
       })
-      .gradient([](const Transpose& p, Grad& g) {
-        Tuple inverse(p.axes.size());
-        const auto rank = static_cast<int64_t>(p.axes.size());
-        for (int64_t i = 0; i < rank; ++i) {
-          const int64_t axis = p.axes[static_cast<size_t>(i)];
-          inverse[static_cast<size_t>(axis < 0 ? axis + rank : axis)] = i;
+      .gradient([](const ExpandDims&, Grad& g) { g.set("data", reshape_like(g.out_grad(), g.input("data"))); });
+}
+
+OpDef define(Op<Squeeze> op) {
+  return op.doc("Axes of extent 1 left out.")
+      .param(&Squeeze::axis, "axis", "which, counted from either end; None: all of extent 1")
+      .view()
+      .infer_shape([](const Squeeze& p, Shapes& s) {
+        const auto data = s["data"];
+        if (!data.rank_known() || (!p.axis && !data.known())) return;
+        std::vector<bool> left_out(static_cast<size_t>(data.rank()), false);
+        for (int i = 0; i < data.rank(); ++i) left_out[static_cast<size_t>(i)] = !p.axis && data[i] == 1;
+        for (const int64_t given : p.axis.value_or(Tuple{})) {
+          const int axis = data.get().axis(given, s.where());
+          require(data[axis] == 1 || data[axis] == unknown_dim, s.where(), " axis ", axis,
+                  " has more than one element: data ", data.get());
+          left_out[static_cast<size_t>(axis)] = true;
         }
-        g.set("data", transpose(g.out_grad(), {.axes = inverse}));
-      });
-}
-
-// ---- Cast -----------------------------------------------------------------------------------------------------------
-
-OpDef define(Op<Cast> op) {
-  return op.doc("The array in another type. A fraction is cut off; anything but zero is true.")
-      .aliases({"cast"})
-      .param(&Cast::dtype, "dtype", "the new type")
-      .infer_type([](const Cast& p, Types& t) { t.output().meet(p.dtype); })
-      .gradient([](const auto&, Grad& g) { g.set("data", cast_like(g.out_grad(), g.input("data"))); });
-}
-
-OpDef define(Op<CastLike> op) {
-  return op.inputs({"data", "like"})
-      .shape_only({"like"})
-      .infer_type([](const auto&, Types& t) { t.output().meet(t["like"]), t["like"].meet(t.output()); })
-      .gradient([](const auto&, Grad& g) { g.set("data", cast_like(g.out_grad(), g.input("data"))); });
+        Shape shape = Shape::scalar();
+        for (int i = 0; i < data.rank(); ++i)
+          if (!left_out[static_cast<size_t>(i)]) shape.push_back(data[i]);
+        s.output().meet(shape.rank() == 0 ? Shape{1} : shape);
+      })
+      .gradient([](const Squeeze&, Grad& g) { g.set("data", reshape_like(g.out_grad(), g.input("data"))); });
 }
 
 }  // namespace
 
-void register_matrix(OpRegistry& registry) {
+void register_reshape(OpRegistry& registry) {
   add<Flatten>(registry, "Flatten", define);
   add<Reshape>(registry, "Reshape", define);
   add<ReshapeLike>(registry, "reshape_like", define);
-  add<Transpose>(registry, "transpose", define);
-  add<Cast>(registry, "Cast", define);
-  add_internal<CastLike>(registry, "_cast_like", define);
+  add<ExpandDims>(registry, "expand_dims", define);
+  add<Squeeze>(registry, "squeeze", define);
 }
 
 }  // namespace symbind

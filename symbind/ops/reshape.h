@@ -1,4 +1,4 @@
-// Operators that change an array's shape, the order of its axes or its type.
+// The same elements, in the same order, in another shape.
 #pragma once
 
 #include "symbind/graph/builder.h"
@@ -24,18 +24,14 @@ struct ReshapeLike {
 };
 inline constexpr Builder<ReshapeLike> reshape_like;
 
-struct Transpose {
-  Tuple axes = {};  // empty: reversed
+struct ExpandDims {
+  Required<int64_t> axis = {};
 };
-inline constexpr Builder<Transpose> transpose;
+inline constexpr Builder<ExpandDims> expand_dims;
 
-struct Cast {
-  Required<DType> dtype = {};
+struct Squeeze {
+  std::optional<Tuple> axis = std::nullopt;  // none: all of extent 1
 };
-inline constexpr Builder<Cast> cast;
-
-// The gradient of Cast: (out_grad, data) → out_grad in the type of data, of which nothing else is read.
-struct CastLike {};
-inline constexpr Builder<CastLike> cast_like;
+inline constexpr Builder<Squeeze> squeeze;
 
 }  // namespace symbind

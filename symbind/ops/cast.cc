@@ -1,0 +1,30 @@
+#include "symbind/ops/cast.h"
+
+#include "symbind/graph/define.h"
+
+namespace symbind {
+namespace {
+
+OpDef define(Op<Cast> op) {
+  return op.doc("The array in another type. A fraction is cut off; anything but zero is true.")
+      .aliases({"cast"})
+      .param(&Cast::dtype, "dtype", "the new type")
+      .infer_type([](const Cast& p, Types& t) { t.output().meet(p.dtype); })
+      .gradient([](const auto&, Grad& g) { g.set("data", cast_like(g.out_grad(), g.input("data"))); });
+}
+
+OpDef define(Op<CastLike> op) {
+  return op.inputs({"data", "like"})
+      .shape_only({"like"})
+      .infer_type([](const auto&, Types& t) { t.output().meet(t["like"]), t["like"].meet(t.output()); })
+      .gradient([](const auto&, Grad& g) { g.set("data", cast_like(g.out_grad(), g.input("data"))); });
+}
+
+}  // namespace
+
+void register_cast(OpRegistry& registry) {
+  add<Cast>(registry, "Cast", define);
+  add_internal<CastLike>(registry, "_cast_like", define);
+}
+
+}  // namespace symbind
