@@ -12,8 +12,10 @@ set(SYMBIND_PUBLIC_HEADERS
   core/interrupt.h
   core/log.h
   core/ndarray.h
+  core/param_key.h
   core/random.h
   core/shape.h
+  core/state_tree.h
   core/text.h
   data/idx.h
   data/iterator.h

@@ -14,6 +14,8 @@ enum class DType : int8_t;
 struct Context;
 class NDArray;
 class NamedArrays;
+class ParamKey;
+struct StateTree;
 
 class Symbol;
 class OpDef;

@@ -167,8 +167,6 @@ std::optional<ParamsMark> params_mark_of(const std::string& path) {
   return mark_in(last);
 }
 
-std::ostream& operator<<(std::ostream& out, const ParamKey& key) { return out << key.str(); }
-
 std::string write_states(const SavedStates& states) {
   std::string bytes = write_state_pickle(states);
   if (!states.resume) return bytes;

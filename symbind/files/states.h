@@ -2,60 +2,22 @@
 // makes resuming exact.
 #pragma once
 
-#include <compare>
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <ostream>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
 
-#include "symbind/core/ndarray.h"
+#include "symbind/core/param_key.h"
 #include "symbind/core/random.h"
+#include "symbind/core/state_tree.h"
 
 namespace SYMBIND_API symbind {
 
-// A parameter, by number or by name.
-class ParamKey {
- public:
-  ParamKey(int number) : value_(int64_t{number}) {}
-  ParamKey(int64_t number) : value_(number) {}
-  ParamKey(size_t number) : value_(static_cast<int64_t>(number)) {}
-  ParamKey(const char* name) : value_(std::string(name)) {}
-  ParamKey(std::string name) : value_(std::move(name)) {}
-  bool is_number() const { return value_.index() == 0; }
-  int64_t number() const { return std::get<int64_t>(value_); }
-  const std::string& name() const { return std::get<std::string>(value_); }
-  std::string str() const { return is_number() ? std::to_string(number()) : name(); }
-  friend auto operator<=>(const ParamKey&, const ParamKey&) = default;
-
- private:
-  std::variant<int64_t, std::string> value_;
-};
-std::ostream& operator<<(std::ostream& out, const ParamKey& key);
-
-// The state of one parameter: nothing, an array, or a tuple of states.
-struct StateTree {
-  NDArray array = {};
-  std::vector<StateTree> tuple = {};
-  bool is_tuple = false;
-  bool is_list = false;  // a tuple whose items may be replaced; files make no difference
-
-  StateTree() = default;
-  StateTree(NDArray only) : array(std::move(only)) {}
-  static StateTree of(std::vector<StateTree> items) {
-    StateTree tree;
-    tree.tuple = std::move(items);
-    tree.is_tuple = true;
-    return tree;
-  }
-  bool empty() const { return !array && !is_tuple; }
-};
-
-// What the trailer adds; MXNet reads past it.
+// What the trailer adds, so that training goes on exactly; MXNet reads past it.
 struct ResumeState {
   int64_t num_update = 0;
   int64_t begin_num_update = 0;
