@@ -4,6 +4,7 @@ import dataclasses
 import importlib
 import inspect
 import pkgutil
+import re
 
 
 @dataclasses.dataclass
@@ -72,9 +73,10 @@ def signatures(name, value, native_signatures):
         if native:
             return [name + text.replace("(self, ", "(").replace("(self)", "()").split(" ->")[0] for text in native]
     try:
-        return [f"{name}{inspect.signature(value)}"]
+        shown = re.sub(r"<class '([\w.]+)'>", r"\1", str(inspect.signature(value)))
     except (TypeError, ValueError):
-        return [f"{name}(...)"]
+        return [f"class {name}" if inspect.isclass(value) else f"{name}(...)"]  # a class that users do not construct
+    return [name + shown]
 
 
 def members(cls):
