@@ -29,6 +29,7 @@ ROOT = Path(__file__).resolve().parent.parent
 ROOMS = {"backend": ["backend", "ops"], "passes": ["passes", "exec"]}
 # Tests of Python files whose name is another: by the stem of the file, or the folder it is in.
 PYTHON_TESTS = {
+    "__main__": ["main"],
     "_functions": ["op", "ndarray", "symbol"],
     "base": ["attributes"],
     "base_module": ["module"],

@@ -232,10 +232,20 @@ EvalMetric::NameValues BaseModule::score(DataIter& eval_data, const MetricArg& e
 PredictLoop::PredictLoop(BaseModule& module, DataIter& eval_data, const PredictArgs& args)
     : module_(module), eval_data_(eval_data), args_(args) {
   require(module.binded && module.params_initialized, "[predict] bind and init_params come first");
+  const KeepRandomStreams keep(KeepRandomStreams::Which::host);
   if (args.reset) eval_data.reset();
+  host_position_ = host_random().peek();
 }
 
 std::optional<PredictLoop::Step> PredictLoop::next() {
+  const KeepRandomStreams keep(KeepRandomStreams::Which::host);
+  host_random().restore(host_position_);
+  std::optional<Step> step = run_batch();
+  host_position_ = host_random().peek();
+  return step;
+}
+
+std::optional<PredictLoop::Step> PredictLoop::run_batch() {
   if (args_.num_batch && nbatch_ >= *args_.num_batch) return std::nullopt;
   check_interrupt();
   std::optional<DataBatch> batch = eval_data_.next();
@@ -249,8 +259,6 @@ std::optional<PredictLoop::Step> PredictLoop::next() {
 void BaseModule::iter_predict(DataIter& eval_data, const PredictVisitor& visit, const PredictArgs& args) {
   const InUse use = in_use("iter_predict");
   require(bool(visit), "[iter_predict] there is no function to call with the outputs");
-  // What a shuffled iterator draws; a network that samples draws from its devices' streams, and goes on there.
-  const KeepRandomStreams keep(KeepRandomStreams::Which::host);
   PredictLoop loop(*this, eval_data, args);
   while (const auto step = loop.next()) visit(step->outputs, step->nbatch, step->batch);
 }

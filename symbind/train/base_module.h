@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "symbind/core/busy.h"
+#include "symbind/core/random.h"
 #include "symbind/data/iterator.h"
 #include "symbind/exec/executor.h"
 #include "symbind/kvstore/kvstore.h"
@@ -206,6 +207,10 @@ class BaseModule {
 };
 
 // Runs a module over an iterator, batch by batch; both must live as long.
+//
+// What a shuffled iterator draws does not move the host's random stream: the loop has its own position in it, which
+// begins where the stream is when the loop is made. A network that samples draws from its devices' streams, and moves
+// them.
 class PredictLoop {
  public:
   PredictLoop(BaseModule& module, DataIter& eval_data, const PredictArgs& args = {});
@@ -217,10 +222,12 @@ class PredictLoop {
   std::optional<Step> next();  // none: the iterator, or num_batch, is at its end
 
  private:
+  std::optional<Step> run_batch();
   BaseModule& module_;
   DataIter& eval_data_;
   PredictArgs args_;
   int64_t nbatch_ = 0;
+  RandomCursor host_position_;
 };
 
 // Fails (or, if not strict, warns) when a name is not an argument of the network, and lists the candidates: those that

@@ -351,18 +351,3 @@ def test_the_helpers_the_notes_name_can_be_imported():
         _check_input_names(network(), ["other"], "data", True)
     assert callable(load_checkpoint) and callable(_update_params) and callable(_update_params_on_kvstore)
     assert isinstance(Uniform(0.01), mx.init.Initializer)
-
-
-def test_stores_and_updaters_can_be_driven_by_the_functions_of_model():
-    from symbind.model import _initialize_kvstore, _update_params, _update_params_on_kvstore
-
-    weights = {"w": mx.nd.ones((2, 3))}
-    arrays, grads = [[mx.nd.ones((2, 3))]], [[mx.nd.ones((2, 3))]]
-    store = mx.kv.create("local")
-    store.set_optimizer(mx.optimizer.SGD(learning_rate=0.5))
-    _initialize_kvstore(store, arrays, weights, ["w"], True)
-    _update_params_on_kvstore(arrays, grads, store, ["w"])
-    np.testing.assert_allclose(arrays[0][0].asnumpy(), 0.5)
-    updater = mx.optimizer.get_updater(mx.optimizer.create("sgd", learning_rate=0.25))
-    _update_params(arrays, grads, updater, 1)
-    np.testing.assert_allclose(arrays[0][0].asnumpy(), 0.25)

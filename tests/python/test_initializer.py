@@ -169,6 +169,16 @@ def test_an_initializer_written_in_python():
     assert pickle.loads(pickle.dumps(steps)).factor == 2
 
 
+def test_the_constants_that_a_class_of_ones_own_may_call():
+    class Calls(I.Initializer):
+        def _init_weight(self, desc, arr):
+            {"zero": self._init_zero, "one": self._init_one, "bilinear": self._init_bilinear}[desc[:-7]](desc, arr)
+
+    assert (filled(Calls(), "zero_weight") == 0).all() and (filled(Calls(), "one_weight") == 1).all()
+    shape = (1, 1, 4, 4)
+    np.testing.assert_array_equal(filled(Calls(), "bilinear_weight", shape), filled(I.Bilinear(), "x_weight", shape))
+
+
 def test_an_attribute_finds_a_registered_python_initializer():
     attrs = {"__init__": '["steps", {"factor": 3}]'}
     np.testing.assert_array_equal(filled(I.Zero(), "any_name", (3,), attrs), [0, 3, 6])

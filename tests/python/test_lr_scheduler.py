@@ -53,6 +53,21 @@ def test_a_copy_goes_on_where_the_schedule_is(make, expected, again):
     np.testing.assert_allclose([schedule(update) for update in range(5, 13)], expected[5:], atol=1e-9)
 
 
+@pytest.mark.parametrize(
+    "schedule, defaults",
+    [
+        (L.FactorScheduler(3), {"factor": 1, "stop_factor_lr": 1e-8}),
+        (L.MultiFactorScheduler([3]), {"factor": 1}),
+        (L.PolyScheduler(10), {"power": 2, "final_lr": 0}),
+        (L.CosineScheduler(10), {"final_lr": 0}),
+    ],
+)
+def test_defaults_are_those_of_mxnet(schedule, defaults):
+    defaults.update(base_lr=0.01, warmup_steps=0, warmup_begin_lr=0, warmup_mode="linear")
+    assert {name: getattr(schedule, name) for name in defaults} == defaults
+    assert schedule(0) == 0.01  # no update warms up
+
+
 def test_attributes_have_mxnets_names():
     factor = L.FactorScheduler(step=3, factor=0.5, base_lr=0.1, warmup_steps=2, warmup_begin_lr=0.01)
     assert isinstance(factor, L.LRScheduler)

@@ -1,4 +1,4 @@
-"""FeedForward: what it takes, and what it gives back."""
+"""FeedForward: what it takes, and what it gives back; and the functions that drive stores and updaters."""
 
 import logging
 
@@ -148,3 +148,51 @@ def test_what_is_no_data_is_said():
         model(num_epoch=None).fit(DATA, LABEL)
     with pytest.raises(ValueError, match="no parameters yet"):
         model().predict(DATA)
+
+
+# ---- parameters in a store and on devices
+
+
+def on_two_devices(*values):
+    return [[mx.nd.full((2, 3), value) for _ in range(2)] for value in values]
+
+
+def numbers(arrays):
+    return [[array.asnumpy().mean() for array in on_devices] for on_devices in arrays]
+
+
+@pytest.mark.parametrize("update_on_kvstore", [True, False])
+def test_a_store_starts_from_the_parameters_and_hands_them_out_if_it_updates_them(update_on_kvstore):
+    store, arrays = mx.kv.create("local"), on_two_devices(0, 0)
+    params = {"v": mx.nd.full((2, 3), 7), "w": mx.nd.full((2, 3), 8)}
+    mx.model._initialize_kvstore(store, arrays, params, ["w", "v"], update_on_kvstore)
+    assert numbers(arrays) == ([[8, 8], [7, 7]] if update_on_kvstore else [[0, 0], [0, 0]])
+    stored = on_two_devices(0)
+    store.pull("v", stored[0])
+    assert numbers(stored) == [[7, 7]]
+
+
+def test_a_store_with_an_optimizer_updates_the_parameters_that_have_gradients():
+    store, arrays = mx.kv.create("local"), on_two_devices(1, 2, 3)
+    store.set_optimizer(mx.optimizer.SGD(learning_rate=0.5))
+    mx.model._initialize_kvstore(store, arrays, {n: a[0] for n, a in zip("uvw", arrays)}, list("uvw"), True)
+    grads = on_two_devices(1, 0, 2)
+    grads[1] = [None, None]
+    mx.model._update_params_on_kvstore(arrays, grads, store, list("uvw"))
+    assert numbers(arrays) == [[0, 0], [2, 2], [1, 1]]
+
+
+def test_an_updater_gets_the_gradients_that_the_store_summed_and_an_index_per_device():
+    store, arrays, grads = mx.kv.create("local"), on_two_devices(1, 2, 3), on_two_devices(1, 0, 2)
+    mx.model._initialize_kvstore(store, arrays, {n: a[0] for n, a in zip("uvw", arrays)}, list("uvw"), False)
+    grads[1] = [None, None]
+    indices = []
+
+    def updater(index, grad, weight):
+        indices.append(index)
+        weight[:] -= 0.25 * grad
+
+    mx.model._update_params(arrays, grads, updater, 2)
+    assert indices == [0, 1, 4, 5] and numbers(arrays) == [[0.75, 0.75], [2, 2], [2.5, 2.5]]
+    mx.model._update_params(arrays, grads, updater, 2, store, list("uvw"))
+    assert numbers(arrays) == [[0.25, 0.25], [2, 2], [1.5, 1.5]]

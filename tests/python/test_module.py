@@ -83,6 +83,29 @@ def test_predict_in_all_its_forms():
     assert [number for _, number, _ in steps] == [0, 1]
 
 
+def test_predictions_over_a_shuffled_iterator_leave_the_next_order_alone():
+    module = mx.mod.Module(network())
+    data = batches()
+    module.bind(data.provide_data, data.provide_label)
+    module.init_params()
+    shuffled = mx.io.NDArrayIter(np.arange(60).reshape(12, 5), np.zeros(12), 4, shuffle=True)
+
+    def order():
+        shuffled.reset()
+        return [batch.data[0].asnumpy()[:, 0].tolist() for batch in shuffled]
+
+    mx.random.seed(3)
+    expected = order()
+    for predict in (
+        module.predict,
+        lambda data: list(module.iter_predict(data)),
+        lambda data: next(module.iter_predict(data)),
+    ):
+        mx.random.seed(3)
+        predict(shuffled)
+        assert order() == expected
+
+
 def test_a_step_replaced_on_the_object_is_the_one_that_runs():
     module = mx.mod.Module(network())
     module.fit(batches(), num_epoch=1)

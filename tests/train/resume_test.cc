@@ -142,6 +142,56 @@ TEST(Predict, MovesTheRandomStreamsOnlyWhereTheNetworkSamples) {
   }
 }
 
+TEST(PredictLoop, DrawsFromAPositionOfItsOwnInTheHostStream) {
+  const Quiet quiet;
+  NDArrayIter shuffled = batches(24, 6, /*shuffle=*/true);
+  Module module(network({"none", false, false, "none", "none", 1}));
+  module.bind(shuffled.provide_data(), shuffled.provide_label());
+  module.init_params();
+  seed(5);
+  const uint64_t begin = random_cursors().at("host").draw;
+  PredictLoop first(module, shuffled);
+  const NDArray order = first.next()->batch.data[0].copy();
+  EXPECT_EQ(random_cursors().at("host").draw, begin);
+  while (first.next()) {
+  }
+  EXPECT_EQ(random_cursors().at("host").draw, begin);
+
+  host_random().take(1);  // between two batches the stream is the caller's
+  EXPECT_EQ(random_cursors().at("host").draw, begin + 1);
+  PredictLoop second(module, shuffled);
+  EXPECT_FALSE(same_bits(second.next()->batch.data[0], order));
+  EXPECT_EQ(random_cursors().at("host").draw, begin + 1);
+
+  seed(5);
+  PredictLoop again(module, shuffled);
+  EXPECT_TRUE(same_bits(again.next()->batch.data[0], order));
+}
+
+TEST(PredictLoop, GoesOnInItsStreamFromBatchToBatch) {
+  const Quiet quiet;
+  // An iterator that draws for every batch, as one with random crops does.
+  struct Draws final : DataIter {
+    NDArrayIter inner = batches(24, 6);
+    std::vector<uint64_t> draws = {};
+    std::vector<DataDesc> provide_data() const override { return inner.provide_data(); }
+    std::vector<DataDesc> provide_label() const override { return inner.provide_label(); }
+    void reset() override { inner.reset(); }
+    std::optional<DataBatch> next() override {
+      draws.push_back(host_random().take(1).draw);
+      return inner.next();
+    }
+  } data;
+  Module module(network({"none", false, false, "none", "none", 1}));
+  module.bind(data.provide_data(), data.provide_label());
+  module.init_params();
+  seed(5);
+  const uint64_t begin = random_cursors().at("host").draw;
+  module.iter_predict(data, [](const auto&, int64_t, const DataBatch&) {});
+  EXPECT_EQ(data.draws, (std::vector<uint64_t>{begin, begin + 1, begin + 2, begin + 3, begin + 4}));
+  EXPECT_EQ(random_cursors().at("host").draw, begin);
+}
+
 TEST(Score, LeavesTheRandomStreamsAsItFoundThem) {
   const Quiet quiet;
   const Case c{"always", false, false, "shuffled", "none", 1};
