@@ -29,9 +29,10 @@ void infer_broadcast(Shapes& s) {
 template <FixedString name>
 Op<Broadcast<name>> broadcast_op(std::string doc) {
   Op<Broadcast<name>> op{std::string(name.view())};
-  op.doc(std::move(doc)).memory_bound().inputs({"lhs", "rhs"}).infer_shape([](const auto&, Shapes& s) {
-    infer_broadcast(s);
-  });
+  op.doc(doc + " Axes of extent 1 are broadcast.")
+      .memory_bound()
+      .inputs({"lhs", "rhs"})
+      .infer_shape([](const auto&, Shapes& s) { infer_broadcast(s); });
   return op;
 }
 
@@ -62,16 +63,16 @@ void add_choice(OpRegistry& registry, std::string doc, Lhs lhs, Rhs rhs) {
 }
 
 void add_choices(OpRegistry& registry) {
-  add_choice<"broadcast_maximum">(registry, "The larger of lhs and rhs, with broadcasting.", maximum_lhs_grad,
-                                  maximum_rhs_grad);
-  add_choice<"broadcast_minimum">(registry, "The smaller of lhs and rhs, with broadcasting.", minimum_lhs_grad,
-                                  minimum_rhs_grad);
-  add_choice<"broadcast_hypot">(registry, "√(lhs² + rhs²) with broadcasting.", hypot_lhs_grad, hypot_rhs_grad);
-  add_choice<"broadcast_mod">(registry, "What is left of lhs / rhs rounded down, with broadcasting.", mod_lhs_grad,
-                              mod_rhs_grad);
-  add_comparison<"broadcast_logical_and">(registry, "1 where neither is zero, else 0, with broadcasting.");
-  add_comparison<"broadcast_logical_or">(registry, "0 where both are zero, else 1, with broadcasting.");
-  add_comparison<"broadcast_logical_xor">(registry, "1 where one of both is zero, else 0, with broadcasting.");
+  add_choice<"broadcast_maximum">(registry, "max(lhs, rhs), element by element.", maximum_lhs_grad, maximum_rhs_grad);
+  add_choice<"broadcast_minimum">(registry, "min(lhs, rhs), element by element.", minimum_lhs_grad, minimum_rhs_grad);
+  add_choice<"broadcast_hypot">(registry, "√(lhs² + rhs²), element by element.", hypot_lhs_grad, hypot_rhs_grad);
+  add_choice<"broadcast_mod">(
+      registry, "Remainder of lhs / rhs with the sign of rhs: lhs - rhs · floor(lhs / rhs); 0 where rhs is 0.",
+      mod_lhs_grad, mod_rhs_grad);
+  add_comparison<"broadcast_logical_and">(registry, "Logical and: 1 where both inputs are nonzero, else 0.");
+  add_comparison<"broadcast_logical_or">(registry, "Logical or: 1 where at least one input is nonzero, else 0.");
+  add_comparison<"broadcast_logical_xor">(registry,
+                                          "Logical exclusive or: 1 where exactly one input is nonzero, else 0.");
 }
 
 // The smaller array broadcasts to the shape of the larger one.
@@ -107,32 +108,32 @@ OpDef define(Op<SpreadLike> op) {
 }  // namespace
 
 void register_broadcast(OpRegistry& registry) {
-  add<"broadcast_add">(registry, "lhs + rhs with broadcasting.", {"broadcast_plus"}, [](Grad& g) {
+  add<"broadcast_add">(registry, "lhs + rhs, element by element.", {"broadcast_plus"}, [](Grad& g) {
     if (g.wants("lhs")) set_summed(g, "lhs", g.out_grad());
     if (g.wants("rhs")) set_summed(g, "rhs", g.out_grad());
   });
-  add<"broadcast_sub">(registry, "lhs - rhs with broadcasting.", {"broadcast_minus"}, [](Grad& g) {
+  add<"broadcast_sub">(registry, "lhs - rhs, element by element.", {"broadcast_minus"}, [](Grad& g) {
     if (g.wants("lhs")) set_summed(g, "lhs", g.out_grad());
     if (g.wants("rhs")) g.set("rhs", negative(sum_to_like(g.out_grad(), g.input("rhs"))));
   });
-  add<"broadcast_mul">(registry, "lhs · rhs with broadcasting.", {}, [](Grad& g) {
+  add<"broadcast_mul">(registry, "lhs · rhs, element by element.", {}, [](Grad& g) {
     if (g.wants("lhs")) set_summed(g, "lhs", broadcast_mul(g.out_grad(), g.input("rhs")));
     if (g.wants("rhs")) set_summed(g, "rhs", broadcast_mul(g.out_grad(), g.input("lhs")));
   });
-  add<"broadcast_div">(registry, "lhs / rhs with broadcasting.", {}, [](Grad& g) {
+  add<"broadcast_div">(registry, "lhs / rhs, element by element.", {}, [](Grad& g) {
     if (g.wants("lhs")) set_summed(g, "lhs", div_lhs_grad(g.out_grad(), spread(g, "rhs")));
     if (g.wants("rhs")) set_summed(g, "rhs", div_rhs_grad(g.out_grad(), spread(g, "lhs"), spread(g, "rhs")));
   });
-  add<"broadcast_power">(registry, "lhs to the power of rhs with broadcasting.", {}, [](Grad& g) {
+  add<"broadcast_power">(registry, "lhs raised to the power rhs, element by element.", {}, [](Grad& g) {
     if (g.wants("lhs")) set_summed(g, "lhs", power_lhs_grad(g.out_grad(), spread(g, "lhs"), spread(g, "rhs")));
     if (g.wants("rhs")) set_summed(g, "rhs", power_rhs_grad(g.out_grad(), spread(g, "lhs"), spread(g, "rhs")));
   });
-  add_comparison<"broadcast_equal">(registry, "1 where lhs = rhs, else 0, with broadcasting.");
-  add_comparison<"broadcast_not_equal">(registry, "1 where lhs ≠ rhs, else 0, with broadcasting.");
-  add_comparison<"broadcast_greater">(registry, "1 where lhs > rhs, else 0, with broadcasting.");
-  add_comparison<"broadcast_greater_equal">(registry, "1 where lhs ≥ rhs, else 0, with broadcasting.");
-  add_comparison<"broadcast_lesser">(registry, "1 where lhs < rhs, else 0, with broadcasting.");
-  add_comparison<"broadcast_lesser_equal">(registry, "1 where lhs ≤ rhs, else 0, with broadcasting.");
+  add_comparison<"broadcast_equal">(registry, "1 where lhs = rhs, else 0.");
+  add_comparison<"broadcast_not_equal">(registry, "1 where lhs ≠ rhs, else 0.");
+  add_comparison<"broadcast_greater">(registry, "1 where lhs > rhs, else 0.");
+  add_comparison<"broadcast_greater_equal">(registry, "1 where lhs ≥ rhs, else 0.");
+  add_comparison<"broadcast_lesser">(registry, "1 where lhs < rhs, else 0.");
+  add_comparison<"broadcast_lesser_equal">(registry, "1 where lhs ≤ rhs, else 0.");
   add_choices(registry);
   add_internal<SumToLike>(registry, "_sum_to_like", define);
   add_internal<SpreadLike>(registry, "_spread_like", define);

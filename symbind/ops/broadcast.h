@@ -29,7 +29,7 @@ inline constexpr Builder<Broadcast<"broadcast_logical_or">> broadcast_logical_or
 inline constexpr Builder<Broadcast<"broadcast_logical_xor">> broadcast_logical_xor;
 
 // For gradients: `data` summed over the axes along which `like` was broadcast to data's shape, and the other way round.
-// Only the shape of `like` is read; with equal shapes both hand on their input.
+// Only the shape of `like` is read; with equal shapes both return their input.
 struct SumToLike {};
 inline constexpr Builder<SumToLike> sum_to_like;
 struct SpreadLike {};

@@ -10,8 +10,9 @@ namespace symbind {
 namespace {
 
 OpDef define(Op<ExpandDims> op) {
-  return op.doc("One more axis, of extent 1.")
-      .param(&ExpandDims::axis, "axis", "where it will stand, counted from either end of the result")
+  return op.doc("Inserts an axis of extent 1.")
+      .param(&ExpandDims::axis, "axis",
+             "index of the new axis in the result; negative ones count from the end of the result")
       .view()
       .infer_shape([](const ExpandDims& p, Shapes& s) {
         auto data = s["data"], output = s.output();
@@ -34,8 +35,9 @@ OpDef define(Op<ExpandDims> op) {
 }
 
 OpDef define(Op<Squeeze> op) {
-  return op.doc("Axes of extent 1 left out.")
-      .param(&Squeeze::axis, "axis", "which, counted from either end; None: all of extent 1")
+  return op.doc("Removes axes of extent 1.")
+      .param(&Squeeze::axis, "axis",
+             "axis or axes to remove, each of extent 1; negative ones count from the end; None: all of extent 1")
       .view()
       .infer_shape([](const Squeeze& p, Shapes& s) {
         const auto data = s["data"];
@@ -57,11 +59,11 @@ OpDef define(Op<Squeeze> op) {
 }
 
 OpDef define(Op<SwapAxis> op) {
-  return op.doc("Two axes exchanged.")
+  return op.doc("Exchanges two axes.")
       .memory_bound()
       .aliases({"swapaxes"})
-      .param(&SwapAxis::dim1, "dim1", "one axis, counted from either end")
-      .param(&SwapAxis::dim2, "dim2", "the other")
+      .param(&SwapAxis::dim1, "dim1", "first axis to exchange; negative ones count from the end")
+      .param(&SwapAxis::dim2, "dim2", "second axis to exchange; negative ones count from the end")
       .infer_shape([](const SwapAxis& p, Shapes& s) {
         const auto swapped = [&](Shape shape) {
           std::swap(shape[shape.axis(p.dim1, s.where())], shape[shape.axis(p.dim2, s.where())]);
@@ -74,9 +76,9 @@ OpDef define(Op<SwapAxis> op) {
 }
 
 OpDef define(Op<Reverse> op) {
-  return op.doc("Axes run through backwards.")
+  return op.doc("Reverses the order of the elements along the given axes; the result has the shape of data.")
       .aliases({"flip"})
-      .param(&Reverse::axis, "axis", "which, counted from either end")
+      .param(&Reverse::axis, "axis", "axis or axes to reverse; negative ones count from the end")
       .infer_shape([](const Reverse& p, Shapes& s) {
         same_shape(s);
         const auto data = s["data"];
@@ -110,8 +112,11 @@ void infer_blocks(Shapes& s, int64_t block, bool to_space) {
 }
 
 OpDef define(Op<DepthToSpace> op) {
-  return op.doc("Channels become blocks of rows and columns.")
-      .param(&DepthToSpace::block_size, "block_size", "rows and columns of a block", between(1, 1 << 15))
+  return op
+      .doc(
+          "Moves channels into spatial blocks: (n, c · block_size², h, w) becomes (n, c, h · block_size, w · "
+          "block_size).")
+      .param(&DepthToSpace::block_size, "block_size", "extent of a block along rows and columns", between(1, 1 << 15))
       .infer_shape([](const DepthToSpace& p, Shapes& s) { infer_blocks(s, p.block_size, true); })
       .gradient([](const DepthToSpace& p, Grad& g) {
         g.set("data", space_to_depth(g.out_grad(), {.block_size = p.block_size}));
@@ -119,8 +124,11 @@ OpDef define(Op<DepthToSpace> op) {
 }
 
 OpDef define(Op<SpaceToDepth> op) {
-  return op.doc("Blocks of rows and columns become channels.")
-      .param(&SpaceToDepth::block_size, "block_size", "rows and columns of a block", between(1, 1 << 15))
+  return op
+      .doc(
+          "Moves spatial blocks into channels: (n, c, h · block_size, w · block_size) becomes (n, c · block_size², h, "
+          "w).")
+      .param(&SpaceToDepth::block_size, "block_size", "extent of a block along rows and columns", between(1, 1 << 15))
       .infer_shape([](const SpaceToDepth& p, Shapes& s) { infer_blocks(s, p.block_size, false); })
       .gradient([](const SpaceToDepth& p, Grad& g) {
         g.set("data", depth_to_space(g.out_grad(), {.block_size = p.block_size}));

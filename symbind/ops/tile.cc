@@ -29,9 +29,13 @@ namespace {
 // ---- tile, repeat ---------------------------------------------------------------------------------------------------
 
 OpDef define(Op<Tile> op) {
-  return op.doc("The array repeated along its axes; with more numbers than axes it gets axes in front.")
+  return op
+      .doc(
+          "Repeats the whole array reps[i] times along axis i. With more numbers than axes, axes of extent 1 are "
+          "inserted in front first.")
       .memory_bound()
-      .param(&Tile::reps, "reps", "how often along each axis, the last number for the last axis", each_at_least(0))
+      .param(&Tile::reps, "reps", "number of repetitions along each axis; the last number belongs to the last axis",
+             each_at_least(0))
       .infer_shape([](const Tile& p, Shapes& s) {
         const auto data = s["data"];
         if (!data.rank_known()) return;
@@ -47,10 +51,10 @@ OpDef define(Op<Tile> op) {
 }
 
 OpDef define(Op<Repeat> op) {
-  return op.doc("Every element, or every slice along an axis, several times.")
+  return op.doc("Repeats each element, or each slice along an axis, repeats times in succession.")
       .memory_bound()
-      .param(&Repeat::repeats, "repeats", "how often", at_least(0))
-      .param(&Repeat::axis, "axis", "the axis, counted from either end; None: the whole array as one row")
+      .param(&Repeat::repeats, "repeats", "number of repetitions of each element", at_least(0))
+      .param(&Repeat::axis, "axis", "axis to repeat along; negative ones count from the end; None: the flattened array")
       .infer_shape([](const Repeat& p, Shapes& s) {
         const auto data = s["data"];
         if (!data.rank_known()) return;
@@ -72,11 +76,11 @@ Op<G>& like_data(Op<G>& op) {
       .template shapes_of<P>();
 }
 OpDef define(Op<TileGrad> op) {
-  return like_data<Tile>(op).param(&Tile::reps, "reps", "how often along each axis", each_at_least(0));
+  return like_data<Tile>(op).param(&Tile::reps, "reps", "number of repetitions along each axis", each_at_least(0));
 }
 OpDef define(Op<RepeatGrad> op) {
   return like_data<Repeat>(op)
-      .param(&Repeat::repeats, "repeats", "how often", at_least(0))
+      .param(&Repeat::repeats, "repeats", "number of repetitions of each element", at_least(0))
       .param(&Repeat::axis, "axis", "the axis");
 }
 
@@ -100,9 +104,10 @@ void infer_spread(Shapes& s, const Shape& data, const Shape& wanted) {
 void add_gradient(Grad& g, const char* input) { g.set(input, sum_to_like(g.out_grad(), g.input(input))); }
 
 OpDef define(Op<BroadcastTo> op) {
-  return op.doc("Axes of extent 1 repeated until the array has a given shape.")
+  return op.doc("Broadcasts an array to a shape by repeating axes of extent 1.")
       .memory_bound()
-      .param(&BroadcastTo::shape, "shape", "the shape of the result; 0 keeps an extent", each_at_least(0))
+      .param(&BroadcastTo::shape, "shape",
+             "shape of the result, with as many numbers as data has axes; 0 keeps the extent of data", each_at_least(0))
       .infer_shape([](const BroadcastTo& p, Shapes& s) {
         const auto data = s["data"];
         if (!data.rank_known()) return;
@@ -117,10 +122,10 @@ OpDef define(Op<BroadcastTo> op) {
 }
 
 OpDef define(Op<BroadcastAxis> op) {
-  return op.doc("Axes of extent 1 repeated.")
+  return op.doc("Broadcasts axes of extent 1 to the given sizes.")
       .aliases({"broadcast_axes"})
-      .param(&BroadcastAxis::axis, "axis", "which, counted from either end")
-      .param(&BroadcastAxis::size, "size", "how often each is repeated", each_at_least(0))
+      .param(&BroadcastAxis::axis, "axis", "axis or axes of extent 1 to broadcast; negative ones count from the end")
+      .param(&BroadcastAxis::size, "size", "extent of each of these axes in the result", each_at_least(0))
       .check([](BroadcastAxis& p) {
         require(p.axis.size() == p.size.size(), "axis and size must be equally long: axis ", print(p.axis), ", size ",
                 print(p.size));
@@ -141,9 +146,9 @@ OpDef define(Op<BroadcastAxis> op) {
 }
 
 OpDef define(Op<BroadcastLike> op) {
-  return op.doc("Axes of extent 1 of lhs repeated until it has the extents of rhs.")
-      .param(&BroadcastLike::lhs_axes, "lhs_axes", "axes of lhs to repeat; None: all")
-      .param(&BroadcastLike::rhs_axes, "rhs_axes", "the axes of rhs that say how often")
+  return op.doc("Broadcasts lhs to the shape of rhs by repeating axes of extent 1; only the shape of rhs is read.")
+      .param(&BroadcastLike::lhs_axes, "lhs_axes", "axes of lhs to broadcast; None: all")
+      .param(&BroadcastLike::rhs_axes, "rhs_axes", "axes of rhs whose extents they get, as many as lhs_axes")
       .inputs({"lhs", "rhs"})
       .shape_only({"rhs"})
       .check([](BroadcastLike& p) {
