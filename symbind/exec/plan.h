@@ -20,7 +20,7 @@
 namespace symbind {
 
 // Working memory that plans share, an arena per context. An arena only grows; a plan that took its addresses under an
-// older generation takes them again. The stamp says whose activations the arenas hold: 0 for nobody's.
+// older generation takes them again. The stamp says whose activations the arenas hold: 0 for none.
 class Workspace {
  public:
   // The arena's number; it has room for `bytes` from here on.
@@ -59,8 +59,8 @@ using NodeCallback =
 struct PlanOptions {
   bool capture = true;   // where the device can
   bool profile = false;  // every step is timed, and waited for; nothing is captured
-  // Contexts run at the same time in forward, in backward. The kernels there were built for so many threads each.
-  bool forward_at_once = false, backward_at_once = false;
+  // Contexts run concurrently in forward, in backward; their kernels were built for `share` threads each.
+  bool concurrent_forward = false, concurrent_backward = false;
   int share = 1;
 };
 
