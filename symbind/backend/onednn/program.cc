@@ -188,7 +188,7 @@ void Program::run_steps(const std::vector<Step>& steps, const Args& args) {
 
 dnnl_status_t Program::try_steps(const std::vector<Step>& steps, const Args& args) {
   const std::lock_guard lock(running_);
-  const cpu_backend::LoopsOn openmp(nullptr);  // oneDNN's loops are OpenMP's, whoever runs the other loops here
+  const cpu_backend::LoopsOn openmp(nullptr);  // oneDNN's loops run on OpenMP, whatever runs the other loops here
   const ThreadCount scope(threads_);
   require(threads_ == 1 || cpu_backend::available_threads() == threads_, where_, " was built for ", threads_,
           " threads and cannot run inside a parallel loop or in a forked child: bind again "
