@@ -1,7 +1,7 @@
 # Sources that are part of the library as text, for a compiler that runs when a plan is built.
 
 # symbind_embed_sources(FILE source...): writes FILE, a line {"path", R"text(…)text"}, for each source under the project's
-# root. Nothing is compiled anew if they are as they were.
+# root. Nothing is recompiled if they have not changed.
 function(symbind_embed_sources file)
   set(all)
   foreach(source ${ARGN})

@@ -21,7 +21,7 @@ function(symbind_write_families folder)
   symbind_write_family_list("${folder}" cuda backend/cuda "${families}")
 endfunction()
 
-# Those of the families that have a source in the room. Nothing is compiled anew if the list is as it was.
+# Those of the families that have a source in the room. Nothing is recompiled if the list has not changed.
 function(symbind_write_family_list folder name room families)
   set(text)
   foreach(family ${families})

@@ -19,7 +19,7 @@ function(symbind_link_onednn target)
   target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:DNNL::dnnl>)
 endfunction()
 
-# Puts oneDNN beside the library under its soname, so that the installed tree stands alone, and its licence with it.
+# Puts oneDNN beside the library under its soname, so that the installed tree is self-contained, and its licence with it.
 function(symbind_install_onednn)
   install(FILES $<TARGET_FILE:DNNL::dnnl>
     DESTINATION ${CMAKE_INSTALL_LIBDIR}

@@ -28,7 +28,7 @@ list_tidy_sources() {
   else
     { git diff --name-only --diff-filter=d "$base"; git ls-files --others --exclude-standard; } | sort -u
   fi | grep -E '^(symbind|examples|bench|tests)/.*\.cc$' | while read -r source; do
-    # Sources outside this build, as an absent library's folder, have no compile command to go by.
+    # Sources outside this build, as an absent library's folder, have no compile command.
     if grep -qF "/$source\"" "$build/compile_commands.json"; then echo "$source"; fi
   done
 }

@@ -30,7 +30,7 @@ at_least() { [[ $(printf '%s\n' "$2" "$1" | sort -V | head -n 1) == "$2" ]]; }
 
 [[ -w . ]] || die "$(id -un) may not write here, where .venv and build/ belong; work in a copy of your own."
 
-# Two builds started at once set up one after the other.
+# Two builds started concurrently set up one after the other.
 if have flock; then
   exec 9<tools/setup.sh
   flock 9

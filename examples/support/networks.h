@@ -59,7 +59,7 @@ struct ResNet {
   int depth = 50;   // 18, 34, 50, 101 or 152
   int version = 2;  // 1: normalise after each convolution; 2: normalise and activate before it
   int64_t classes = 1000;
-  int64_t width = 64;  // channels behind the first convolution; those of all others follow it
+  int64_t width = 64;  // channels after the first convolution; those of all others follow it
 };
 
 namespace resnet_parts {

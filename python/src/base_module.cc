@@ -274,11 +274,12 @@ void bind_base_module(nb::module_& m) {
             if (!logger.is_none()) self.h.attr("logger") = logger;
           },
           nb::arg("logger").none() = nb::none())
-      .def_rw("binded", &BaseModule::binded)
-      .def_rw("for_training", &BaseModule::for_training)
-      .def_rw("inputs_need_grad", &BaseModule::inputs_need_grad)
-      .def_rw("params_initialized", &BaseModule::params_initialized)
-      .def_rw("optimizer_initialized", &BaseModule::optimizer_initialized)
+      .def_rw("binded", &BaseModule::binded, "Whether bind() was called.")
+      .def_rw("for_training", &BaseModule::for_training, "Whether the module is bound for training.")
+      .def_rw("inputs_need_grad", &BaseModule::inputs_need_grad,
+              "Whether gradients with respect to the inputs are computed.")
+      .def_rw("params_initialized", &BaseModule::params_initialized, "Whether the parameters have values.")
+      .def_rw("optimizer_initialized", &BaseModule::optimizer_initialized, "Whether init_optimizer() was called.")
       .def("fit", &fit, nb::arg("train_data"), nb::arg("eval_data").none() = nb::none(),
            nb::arg("eval_metric").none() = "acc", nb::arg("epoch_end_callback").none() = nb::none(),
            nb::arg("batch_end_callback").none() = nb::none(), nb::arg("kvstore").none() = "local",
@@ -313,7 +314,7 @@ void bind_base_module(nb::module_& m) {
             ReleaseGil release;
             self.p->BaseModule::forward_backward(batch);
           },
-          nb::arg("data_batch"))
+          nb::arg("data_batch"), "forward() in training mode, then backward().")
       .def(
           "set_params",
           [](BaseModule& self, nb::handle arg_params, nb::handle aux_params, bool allow_missing, bool force_init,
@@ -322,12 +323,13 @@ void bind_base_module(nb::module_& m) {
                                         force_init, allow_extra);
           },
           nb::arg("arg_params").none(), nb::arg("aux_params").none(), nb::arg("allow_missing") = false,
-          nb::arg("force_init") = true, nb::arg("allow_extra") = false)
+          nb::arg("force_init") = true, nb::arg("allow_extra") = false,
+          "Sets parameters and auxiliary states; names that are missing fail unless allow_missing is set.")
       .def(
           "prepare", [](BaseModule&, nb::handle, nb::handle) {}, nb::arg("data_batch"),
-          nb::arg("sparse_row_id_fn").none() = nb::none())
-      .def("save_params", &BaseModule::save_params, nb::arg("fname"))
-      .def("load_params", &BaseModule::load_params, nb::arg("fname"));
+          nb::arg("sparse_row_id_fn").none() = nb::none(), "Called before a batch is processed; does nothing here.")
+      .def("save_params", &BaseModule::save_params, nb::arg("fname"), "Writes the parameters to a file.")
+      .def("load_params", &BaseModule::load_params, nb::arg("fname"), "Reads the parameters from a file.");
   for (const char* name : {"bind", "init_params", "init_optimizer", "get_params", "forward", "backward", "update",
                            "get_outputs", "get_input_grads", "update_metric", "install_monitor"})
     type.def(name, [name](BaseModule&, nb::args, nb::kwargs) -> nb::object {

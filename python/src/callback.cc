@@ -265,7 +265,7 @@ void bind_callback(nb::module_& m) {
       "log_train_metric",
       [](int64_t period, bool auto_reset) { return BatchFunction{log_train_metric(period, auto_reset)}; },
       nb::arg("period"), nb::arg("auto_reset") = false,
-      "Logs the metrics every `period` batches; with auto_reset they then begin anew.");
+      "Logs the metrics every `period` batches; with auto_reset they are then reset.");
   m.def(
       "do_checkpoint",
       [](const std::string& prefix, int period) { return EpochFunction{do_checkpoint(prefix, period)}; },

@@ -72,7 +72,7 @@ void bind_context(nb::module_& m) {
         result["pooled"] = stats.pooled;
         return result;
       },
-      nb::arg("ctx"), "Bytes of a device: handed out now, at most so far, kept for reuse.");
+      nb::arg("ctx"), "Bytes of a device: allocated now, peak so far, pooled for reuse.");
   m.def("waitall", &waitall, nb::call_guard<ReleaseGil>(), "Waits until every device has done its work.");
 }
 

@@ -103,8 +103,8 @@ DType dtype_from(nb::handle value) {
   try {
     dtype = numpy.dtype(value);
   } catch (nb::python_error& error) {
-    throw wrong_type("an element type is due (float32, float64, float16, bfloat16, uint8, int8, int32, int64 or bool)",
-                     value);
+    throw wrong_type(
+        "expected an element type (float32, float64, float16, bfloat16, uint8, int8, int32, int64 or bool)", value);
   }
   for (DType type : all_types)
     if (type != DType::bfloat16 && dtype.equal(numpy.dtypes[static_cast<size_t>(type)])) return type;
@@ -122,8 +122,8 @@ nb::object numpy_type(DType dtype) {
 
 nb::object numpy_module(const char* name) { return nb::module_::import_(name); }
 
-nb::builtin_exception wrong_type(std::string_view due, nb::handle value) {
-  return nb::type_error(join(due, ", not ", nb::repr(value).c_str()).c_str());
+nb::builtin_exception wrong_type(std::string_view expected, nb::handle value) {
+  return nb::type_error(join(expected, ", not ", nb::repr(value).c_str()).c_str());
 }
 
 // ---- contexts ------------------------------------------------------------------------------------------------------
@@ -138,7 +138,7 @@ Context context_or_current(nb::handle value) {
   if (value.is_none()) return current_context();
   if (nb::isinstance<Context>(value)) return nb::cast<Context>(value);
   if (nb::isinstance<nb::str>(value)) return Context::from_string(nb::cast<std::string>(value));
-  throw wrong_type("a context is due (mx.cpu(0), mx.gpu(0))", value);
+  throw wrong_type("expected a context (mx.cpu(0), mx.gpu(0))", value);
 }
 
 std::vector<Context> contexts_from(nb::handle value) {
@@ -194,7 +194,7 @@ std::vector<std::string> names_from(nb::handle value) {
   if (nb::isinstance<nb::str>(value)) return {nb::cast<std::string>(value)};
   std::vector<std::string> names;
   for (nb::handle item : value) {
-    if (!nb::isinstance<nb::str>(item)) throw wrong_type("a name is due", item);
+    if (!nb::isinstance<nb::str>(item)) throw wrong_type("expected a name", item);
     names.push_back(nb::cast<std::string>(item));
   }
   return names;
@@ -255,7 +255,7 @@ std::vector<NDArray> arrays_from(nb::handle value) {
   std::vector<NDArray> arrays;
   for (nb::handle item : value) {
     if (!item.is_none() && !nb::isinstance<NDArray>(item))
-      throw nb::type_error(join("an NDArray is due, not ", nb::repr(nb::handle(item.type())).c_str()).c_str());
+      throw nb::type_error(join("expected an NDArray, not ", nb::repr(nb::handle(item.type())).c_str()).c_str());
     arrays.push_back(item.is_none() ? NDArray() : nb::cast<NDArray>(item));
   }
   return arrays;
@@ -266,7 +266,7 @@ NamedArrays named_arrays_from(nb::handle mapping) {
   for (auto [name, value] : dict_from(mapping, "arrays by name")) {
     if (!nb::isinstance<NDArray>(value))
       throw nb::type_error(
-          join("an NDArray is due for ", nb::str(name).c_str(), ", not ", nb::repr(nb::handle(value.type())).c_str())
+          join("expected an NDArray for ", nb::str(name).c_str(), ", not ", nb::repr(nb::handle(value.type())).c_str())
               .c_str());
     arrays[nb::cast<std::string>(name)] = nb::cast<NDArray>(value);
   }

@@ -248,7 +248,7 @@ class ThreadedIter final : public DataIter {
   }
 
  private:
-  // What went wrong in a thread is kept and thrown at every call; Python empties what it is handed.
+  // What went wrong in a thread is kept and thrown at every call; Python empties the exception it is given.
   template <class Function>
   static std::invoke_result_t<Function> with_copied_errors(Function function) {
     try {
@@ -414,7 +414,7 @@ void def_iterator(nb::class_<Iter, DataIter>& type, bool parts) {
 
 void bind_ndarray_iter(nb::module_& m) {
   nb::class_<NDArrayIter, DataIter> type(m, "NDArrayIter", nb::dynamic_attr(),
-                                         "Batches of arrays that are in memory; samples lie along the first axis.");
+                                         "Batches of arrays that are in memory; samples are along the first axis.");
   type.def(
       "__init__",
       [](NDArrayIter* self, nb::handle data, nb::handle label, int64_t batch_size, bool shuffle,

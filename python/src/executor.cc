@@ -55,23 +55,40 @@ ExecutorPtr reshape(Executor& self, bool partial_shaping, bool allow_up_sizing, 
 void bind_executor(nb::module_& m) {
   nb::class_<Executor>(m, "Executor", nb::dynamic_attr(), nb::is_weak_referenceable(), nb::type_slots(collector_slots),
                        "A network bound to arrays on a device.")
-      .def("forward", &forward, nb::arg("is_train") = false, nb::arg("kwargs"))
-      .def("backward", &backward, nb::arg("out_grads").none() = nb::none(), nb::arg("is_train") = true)
-      .def_prop_ro("outputs", [](const Executor& self) { return list_of(self.outputs()); })
-      .def_prop_ro("arg_arrays", [](const Executor& self) { return list_of(self.arg_arrays()); })
-      .def_prop_ro("grad_arrays", [](const Executor& self) { return list_of(self.grad_arrays()); })
-      .def_prop_ro("aux_arrays", [](const Executor& self) { return list_of(self.aux_arrays()); })
+      .def("forward", &forward, nb::arg("is_train") = false, nb::arg("kwargs"),
+           "Runs the network and returns its outputs. Arrays given by the name of an argument are copied into it "
+           "first; is_train selects training mode.")
+      .def("backward", &backward, nb::arg("out_grads").none() = nb::none(), nb::arg("is_train") = true,
+           "Computes the gradients of the last forward, from out_grads (an array, a list in the order of the outputs, "
+           "or a dict).")
+      .def_prop_ro(
+          "outputs", [](const Executor& self) { return list_of(self.outputs()); },
+          "The outputs of the last forward; the same arrays at every call.")
+      .def_prop_ro(
+          "arg_arrays", [](const Executor& self) { return list_of(self.arg_arrays()); },
+          "The arguments, in the order of list_arguments().")
+      .def_prop_ro(
+          "grad_arrays", [](const Executor& self) { return list_of(self.grad_arrays()); },
+          "The gradients in the order of list_arguments(); None where an argument has none.")
+      .def_prop_ro(
+          "aux_arrays", [](const Executor& self) { return list_of(self.aux_arrays()); },
+          "The auxiliary states, in the order of list_auxiliary_states().")
       .def_prop_ro(
           "arg_dict",
-          [](const Executor& self) { return dict_in_order(self.symbol().list_arguments(), self.arg_arrays()); })
+          [](const Executor& self) { return dict_in_order(self.symbol().list_arguments(), self.arg_arrays()); },
+          "The arguments by name.")
       .def_prop_ro(
           "grad_dict",
-          [](const Executor& self) { return dict_in_order(self.symbol().list_arguments(), self.grad_arrays()); })
+          [](const Executor& self) { return dict_in_order(self.symbol().list_arguments(), self.grad_arrays()); },
+          "The gradients by the name of their argument; None where it has none.")
       .def_prop_ro(
           "aux_dict",
-          [](const Executor& self) { return dict_in_order(self.symbol().list_auxiliary_states(), self.aux_arrays()); })
-      .def_prop_ro("output_dict",
-                   [](const Executor& self) { return dict_in_order(self.symbol().list_outputs(), self.outputs()); })
+          [](const Executor& self) { return dict_in_order(self.symbol().list_auxiliary_states(), self.aux_arrays()); },
+          "The auxiliary states by name.")
+      .def_prop_ro(
+          "output_dict",
+          [](const Executor& self) { return dict_in_order(self.symbol().list_outputs(), self.outputs()); },
+          "The outputs by name.")
       .def(
           "copy_params_from",
           [](Executor& self, nb::handle arg_params, nb::handle aux_params, bool allow_extra_params) {
@@ -81,22 +98,28 @@ void bind_executor(nb::module_& m) {
               throw nb::value_error(error.what());
             }
           },
-          nb::arg("arg_params"), nb::arg("aux_params").none() = nb::none(), nb::arg("allow_extra_params") = false)
+          nb::arg("arg_params"), nb::arg("aux_params").none() = nb::none(), nb::arg("allow_extra_params") = false,
+          "Copies arrays into the arguments and auxiliary states of the same names; an unknown name fails unless "
+          "allow_extra_params is set.")
       .def("reshape", &reshape, nb::arg("partial_shaping") = false, nb::arg("allow_up_sizing") = false,
            nb::arg("own_memory") = false, nb::arg("kwargs"))
-      .def("set_monitor_callback", &set_monitor, nb::arg("callback").none(), nb::arg("monitor_all") = false)
-      .def("debug_str",
-           [](nb::pointer_and_handle<Executor> self) {
-             const KeeperScope making(keeper_of(self.h));
-             return self.p->debug_str();
-           })
+      .def("set_monitor_callback", &set_monitor, nb::arg("callback").none(), nb::arg("monitor_all") = false,
+           "Calls callback(name, array) after each node with its outputs (monitor_all: and inputs); None removes the "
+           "callback.")
+      .def(
+          "debug_str",
+          [](nb::pointer_and_handle<Executor> self) {
+            const KeeperScope making(keeper_of(self.h));
+            return self.p->debug_str();
+          },
+          "The compiled plans as tables: steps, shapes, memory.")
       .def(
           "memory_picture",
           [](nb::pointer_and_handle<Executor> self, const std::string& title) {
             const KeeperScope making(keeper_of(self.h));
             return self.p->memory_picture(title);
           },
-          nb::arg("title") = "")
+          nb::arg("title") = "", "The working memory over the steps of a plan, as SVG text.")
       .def_prop_ro("_symbol", &Executor::symbol)
       .def_prop_ro("_ctx", &Executor::context)
       .def(

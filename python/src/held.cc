@@ -61,7 +61,7 @@ struct Keeping {
 
 Held::Held(nb::object object, nb::handle keeper)
     : cell_(new Cell{std::move(object)}, [](Cell* cell) {
-        if (!Py_IsInitialized()) return;  // the process is ending: nobody to give it back to
+        if (!Py_IsInitialized()) return;  // the process is ending: no interpreter to release it
         AcquireGil acquire;
         if (cell->keeping) std::erase(cell->keeping->cells, cell);
         delete cell;
@@ -70,7 +70,7 @@ Held::Held(nb::object object, nb::handle keeper)
 }
 
 nb::object Held::get() const {
-  require(cell_->object.is_valid(), "the Python object behind this one was freed by the garbage collector");
+  require(cell_->object.is_valid(), "the Python object that implements this one was freed by the garbage collector");
   return cell_->object;
 }
 

@@ -219,7 +219,7 @@ InitializerPtr initializer_from(nb::handle value, nb::handle keeper) {
   if (nb::isinstance<Initializer>(value)) return Held(nb::borrow(value), keeper).as<Initializer>();
   if (nb::isinstance<nb::str>(value)) return create_initializer(nb::cast<std::string>(value));
   if (!PyCallable_Check(value.ptr()))
-    throw wrong_type("an initializer is due (mx.init.Xavier(), a name, or a function of (desc, array))", value);
+    throw wrong_type("expected an initializer (mx.init.Xavier(), a name, or a function of (desc, array))", value);
   return std::make_shared<CallableInitializer>(Held(nb::borrow(value), keeper));
 }
 

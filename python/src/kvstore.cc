@@ -102,7 +102,7 @@ KVStoreArg kvstore_from(nb::handle value, nb::handle keeper) {
   if (nb::isinstance<KVStore>(value)) return Held(nb::borrow(value), keeper).as<KVStore>();
   if (nb::isinstance<nb::str>(value)) return nb::cast<std::string>(value);
   throw nb::type_error(
-      join("a store is due (mx.kv.create('local'), its name, or None), not ", nb::repr(value).c_str()).c_str());
+      join("expected a store (mx.kv.create('local'), its name, or None), not ", nb::repr(value).c_str()).c_str());
 }
 
 nb::object to_python(const KVStorePtr& store) { return store ? nb::cast(store) : nb::none(); }
@@ -140,16 +140,18 @@ void bind_kvstore(nb::module_& m) {
             self.set_gradient_compression(given);
           },
           nb::arg("compression_params"), "{'type': '2bit', 'threshold': 0.5}")
-      .def_prop_ro("type", &KVStore::type)
-      .def_prop_ro("rank", &KVStore::rank)
-      .def_prop_ro("num_workers", &KVStore::num_workers)
-      .def("barrier", &KVStore::barrier, nb::call_guard<ReleaseGil>())
+      .def_prop_ro("type", &KVStore::type, "The kind of store.")
+      .def_prop_ro("rank", &KVStore::rank, "The number of this worker, from 0.")
+      .def_prop_ro("num_workers", &KVStore::num_workers, "The number of workers.")
+      .def("barrier", &KVStore::barrier, nb::call_guard<ReleaseGil>(), "Waits for all workers.")
       .def("_barrier", &KVStore::barrier, nb::call_guard<ReleaseGil>())
       .def_static(
           "is_capable", [](const std::string& capability) { return capability == "optimizer"; }, nb::arg("capability"))
       .def("save_optimizer_states", &KVStore::save_optimizer_states, nb::arg("fname"),
-           nb::arg("dump_optimizer") = false, nb::call_guard<ReleaseGil>())
-      .def("load_optimizer_states", &KVStore::load_optimizer_states, nb::arg("fname"), nb::call_guard<ReleaseGil>())
+           nb::arg("dump_optimizer") = false, nb::call_guard<ReleaseGil>(),
+           "Writes the states of the store's optimizer to a file.")
+      .def("load_optimizer_states", &KVStore::load_optimizer_states, nb::arg("fname"), nb::call_guard<ReleaseGil>(),
+           "Reads the states of the store's optimizer from a file.")
       .def("__repr__", [](const KVStore& self) { return join("<KVStore ", self.type(), ">"); });
   m.def(
       "create_kvstore", [](const std::string& type) { return KVStore::create(type); }, nb::arg("name") = "local");

@@ -12,7 +12,7 @@
 namespace symbind::python {
 namespace {
 
-// The base class leaves the rate to whoever derives from it.
+// The base class leaves the rate to its subclasses.
 class OpenScheduler : public LRScheduler {
  public:
   OpenScheduler() : LRScheduler(default_base_lr, {}) {}
@@ -184,7 +184,7 @@ void bind_kinds(SchedulerClass& type) {
   def_option<CosineScheduler>(type, "_cosine_final_lr", &CosineSchedule::final_lr);
 }
 
-// The functions behind __init__ of each class.
+// The functions that implement __init__ of each class.
 void bind_setters(SchedulerClass& type) {
   type.def("_set",
            [](LRScheduler& self, double base_lr, int64_t steps, double begin_lr, std::string mode) {
@@ -222,9 +222,9 @@ LRSchedulerPtr scheduler_from(nb::handle value, double base_lr, nb::handle keepe
   if (value.is_none()) return nullptr;
   if (nb::isinstance<LRScheduler>(value)) return Held(nb::borrow(value), keeper).as<LRScheduler>();
   if (!PyCallable_Check(value.ptr()))
-    throw nb::type_error(
-        join("a schedule is due: an LRScheduler, or a function of the number of updates, not ", nb::repr(value).c_str())
-            .c_str());
+    throw nb::type_error(join("expected a schedule: an LRScheduler, or a function of the number of updates, not ",
+                              nb::repr(value).c_str())
+                             .c_str());
   if (nb::hasattr(value, "base_lr")) base_lr = nb::cast<double>(value.attr("base_lr"));
   return std::make_shared<CallableScheduler>(Held(nb::borrow(value), keeper), base_lr);
 }
@@ -245,7 +245,8 @@ void bind_lr_scheduler(nb::module_& m) {
             return python ? python->own_rate(num_update) : self(num_update);
           },
           nb::arg("num_update"), "The learning rate after so many updates.")
-      .def_prop_rw("base_lr", &LRScheduler::base_lr, &LRScheduler::set_base_lr)
+      .def_prop_rw("base_lr", &LRScheduler::base_lr, &LRScheduler::set_base_lr,
+                   "The learning rate after the warm-up; what the schedule changes.")
       .def("_state", [](const LRScheduler& self) { return self.state(); })
       .def("_restore", [](LRScheduler& self, const std::map<std::string, double>& state) { self.restore(state); });
   bind_warm_up(type);

@@ -1,4 +1,4 @@
-// The class EvalMetric of Python stands for two kinds of object. One of a C++ class has its sums there. One of a class
+// The class EvalMetric of Python represents two kinds of object. One of a C++ class has its sums there. One of a class
 // written in Python has them in its own attributes, whatever they are (a list, an array): such classes assign
 // sum_metric and num_inst freely, and often never call __init__. So the methods below take any object and ask which it
 // is.
@@ -355,7 +355,7 @@ void bind_base(nb::module_& m) {
       .def("update_dict", &update_dict, nb::arg("label"), nb::arg("pred"),
            "Counts a batch of arrays by name, taking those that label_names and output_names say.")
       .def("reset", &reset, "Forgets everything.")
-      .def("reset_local", &reset_local, "Begins anew, but for the global sums.")
+      .def("reset_local", &reset_local, "Resets the local sums; the global ones are kept.")
       .def("get", &get, "(name, value); NaN where nothing was counted.")
       .def("get_global", &get_global, "The same since the last reset().")
       .def("get_name_value", [](nb::handle self) { return pairs_of(nb::object(self.attr("get")())); })
@@ -447,7 +447,7 @@ void bind_plain(nb::module_& m, const char* class_name, const char* usual_name, 
           nb::arg("label_names").none() = nb::none());
 }
 
-// Those with one more argument in front of or behind the three that all have.
+// Those with one more argument before or after the three that all have.
 template <class Metric, class Argument>
 void bind_with(nb::module_& m, const char* class_name, const char* usual_name, const char* argument,
                const Argument& usual, const char* doc) {
@@ -504,7 +504,7 @@ void bind_custom_metric(nb::module_& m) {
           [](nb::pointer_and_handle<metric::CustomMetric> self, nb::object feval, nb::object name,
              bool allow_extra_outputs, nb::handle output_names, nb::handle label_names) {
             if (!PyCallable_Check(feval.ptr()))
-              throw nb::type_error(join("a function is due, not ", nb::repr(feval).c_str()).c_str());
+              throw nb::type_error(join("expected a function, not ", nb::repr(feval).c_str()).c_str());
             new (self.p) metric::CustomMetric(feval_from(feval, self.h),
                                               name.is_none() ? name_of_function(feval) : nb::str(name).c_str(),
                                               allow_extra_outputs, names_from(output_names), names_from(label_names));
@@ -527,7 +527,7 @@ nb::list metrics_of(const metric::Composite& self) {
 }
 
 void bind_composite(nb::module_& m) {
-  native_class<metric::Composite>(m, "CompositeEvalMetric", "Several metrics at once.")
+  native_class<metric::Composite>(m, "CompositeEvalMetric", "Several metrics as one.")
       .def(
           "__init__",
           [](nb::pointer_and_handle<metric::Composite> self, nb::handle metrics, const std::string& name,

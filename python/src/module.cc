@@ -101,7 +101,9 @@ void bind_steps(nb::class_<Module, BaseModule, PythonModule<Module>>& type) {
           },
           nb::arg("data_shapes"), nb::arg("label_shapes").none() = nb::none(), nb::arg("for_training") = true,
           nb::arg("inputs_need_grad") = false, nb::arg("force_rebind") = false,
-          nb::arg("shared_module").none() = nb::none(), nb::arg("grad_req") = "write")
+          nb::arg("shared_module").none() = nb::none(), nb::arg("grad_req") = "write",
+          "Allocates executors for the given shapes, one per context. An already bound module is left as it is unless "
+          "force_rebind is set.")
       .def(
           "init_params",
           [](nb::handle self, nb::handle initializer, nb::handle arg_params, nb::handle aux_params, bool allow_missing,
@@ -119,7 +121,9 @@ void bind_steps(nb::class_<Module, BaseModule, PythonModule<Module>>& type) {
           },
           nb::arg("initializer").none() = nb::none(), nb::arg("arg_params").none() = nb::none(),
           nb::arg("aux_params").none() = nb::none(), nb::arg("allow_missing") = false, nb::arg("force_init") = false,
-          nb::arg("allow_extra") = false)
+          nb::arg("allow_extra") = false,
+          "Initializes parameters and auxiliary states: from arg_params and aux_params where given, else by the "
+          "initializer.")
       .def(
           "set_params",
           [](Module& self, nb::handle arg_params, nb::handle aux_params, bool allow_missing, bool force_init,
@@ -128,13 +132,16 @@ void bind_steps(nb::class_<Module, BaseModule, PythonModule<Module>>& type) {
                                     force_init, allow_extra);
           },
           nb::arg("arg_params").none(), nb::arg("aux_params").none(), nb::arg("allow_missing") = false,
-          nb::arg("force_init") = true, nb::arg("allow_extra") = false)
-      .def("get_params",
-           [](Module& self) {
-             const BaseModule::Params params = self.Module::get_params();
-             return nb::make_tuple(dict_in_order(self.param_names(), params.arg_params),
-                                   dict_in_order(self.aux_names(), params.aux_params));
-           })
+          nb::arg("force_init") = true, nb::arg("allow_extra") = false,
+          "Sets parameters and auxiliary states; names that are missing fail unless allow_missing is set.")
+      .def(
+          "get_params",
+          [](Module& self) {
+            const BaseModule::Params params = self.Module::get_params();
+            return nb::make_tuple(dict_in_order(self.param_names(), params.arg_params),
+                                  dict_in_order(self.aux_names(), params.aux_params));
+          },
+          "(arg_params, aux_params) on the CPU, fetched from the devices if they have changed there.")
       .def(
           "init_optimizer",
           [](nb::handle self, nb::handle kvstore, nb::handle optimizer, nb::handle optimizer_params, bool force_init) {
@@ -150,8 +157,10 @@ void bind_steps(nb::class_<Module, BaseModule, PythonModule<Module>>& type) {
           },
           nb::arg("kvstore").none() = "local", nb::arg("optimizer") = "sgd",
           nb::arg("optimizer_params").none() = nb::make_tuple(nb::make_tuple("learning_rate", 0.01)),
-          nb::arg("force_init") = false)
-      .def("forward", &forward, nb::arg("data_batch"), nb::arg("is_train").none() = nb::none())
+          nb::arg("force_init") = false,
+          "Sets the optimizer, given by name or as an object, and the store that exchanges gradients.")
+      .def("forward", &forward, nb::arg("data_batch"), nb::arg("is_train").none() = nb::none(),
+           "Runs the network on a batch; a batch of other shapes reshapes the module. is_train=None: as bound.")
       .def(
           "backward",
           [](Module& self, nb::handle out_grads) {
@@ -159,35 +168,44 @@ void bind_steps(nb::class_<Module, BaseModule, PythonModule<Module>>& type) {
             ReleaseGil release;
             self.Module::backward(grads);
           },
-          nb::arg("out_grads").none() = nb::none())
-      .def("update",
-           [](Module& self) {
-             ReleaseGil release;
-             self.Module::update();
-           })
+          nb::arg("out_grads").none() = nb::none(),
+          "Computes the gradients of the last forward, from out_grads where the network has outputs that are no "
+          "losses.")
+      .def(
+          "update",
+          [](Module& self) {
+            ReleaseGil release;
+            self.Module::update();
+          },
+          "Updates the parameters with the gradients of the last backward.")
       .def(
           "get_outputs",
           [](Module& self, bool merge) {
             return merge ? list_of(self.Module::get_outputs()) : list_of(self.get_outputs_per_device());
           },
-          nb::arg("merge_multi_context") = true)
+          nb::arg("merge_multi_context") = true,
+          "The outputs of the last forward: merged over the devices, or with merge_multi_context=False a list per "
+          "output.")
       .def(
           "get_input_grads",
           [](Module& self, bool merge) {
             return merge ? list_of(self.Module::get_input_grads()) : list_of(self.get_input_grads_per_device());
           },
-          nb::arg("merge_multi_context") = true)
+          nb::arg("merge_multi_context") = true,
+          "The gradients with respect to the inputs; the module must be bound with inputs_need_grad=True.")
       .def(
           "get_states",
           [](const Module& self, bool merge) {
             return merge ? list_of(self.get_states()) : list_of(self.get_states_per_device());
           },
-          nb::arg("merge_multi_context") = true)
-      .def("set_states", &set_states, nb::arg("states").none() = nb::none(), nb::arg("value").none() = nb::none())
+          nb::arg("merge_multi_context") = true, "The states, merged over the devices or as a list per state.")
+      .def("set_states", &set_states, nb::arg("states").none() = nb::none(), nb::arg("value").none() = nb::none(),
+           "Sets the states: from arrays, or to one value.")
       .def("update_metric", &update_metric, nb::arg("eval_metric"), nb::arg("labels").none(),
-           nb::arg("pre_sliced") = false)
+           nb::arg("pre_sliced") = false, "Updates a metric with the outputs of the last forward and the labels.")
       .def(
-          "install_monitor", [](Module& self, Monitor& mon) { self.Module::install_monitor(mon); }, nb::arg("mon"))
+          "install_monitor", [](Module& self, Monitor& mon) { self.Module::install_monitor(mon); }, nb::arg("mon"),
+          "Installs a monitor on all executors.")
       .def(
           "reshape",
           [](Module& self, nb::handle data_shapes, nb::handle label_shapes) {
@@ -200,7 +218,7 @@ void bind_steps(nb::class_<Module, BaseModule, PythonModule<Module>>& type) {
             self.p->borrow_optimizer(*shared_module.p);
             keep_alive(self.h, shared_module.h);
           },
-          nb::arg("shared_module"));
+          nb::arg("shared_module"), "Shares the optimizer, the store and the updater of another module.");
 }
 
 void bind_files_of(nb::class_<Module, BaseModule, PythonModule<Module>>& type) {
@@ -213,9 +231,12 @@ void bind_files_of(nb::class_<Module, BaseModule, PythonModule<Module>>& type) {
             module.save_checkpoint(prefix, epoch, save_optimizer_states);
           },
           nb::arg("prefix"), nb::arg("epoch"), nb::arg("save_optimizer_states") = false,
-          nb::arg("remove_amp_cast") = true)
-      .def("save_optimizer_states", &Module::save_optimizer_states, nb::arg("fname"), nb::call_guard<ReleaseGil>())
-      .def("load_optimizer_states", &Module::load_optimizer_states, nb::arg("fname"), nb::call_guard<ReleaseGil>())
+          nb::arg("remove_amp_cast") = true,
+          "Writes prefix-symbol.json, prefix-EPOCH.params and, if asked, prefix-EPOCH.states.")
+      .def("save_optimizer_states", &Module::save_optimizer_states, nb::arg("fname"), nb::call_guard<ReleaseGil>(),
+           "Writes the states of the optimizer to a file.")
+      .def("load_optimizer_states", &Module::load_optimizer_states, nb::arg("fname"), nb::call_guard<ReleaseGil>(),
+           "Reads the states of the optimizer from a file.")
       .def("_preload", [](Module& self, nb::handle arg_params, nb::handle aux_params, const std::string& states) {
         self.preload_params(named_arrays_from(arg_params), named_arrays_from(aux_params));
         self.preload_optimizer_states(states);
@@ -237,13 +258,24 @@ nb::object part(nb::pointer_and_handle<Module> self) {
 
 // Names that scripts read though they begin with an underscore.
 void bind_inside(nb::class_<Module, BaseModule, PythonModule<Module>>& type) {
-  type.def_prop_ro("symbol", [](const Module& self) { return self.Module::symbol(); })
-      .def_prop_ro("data_names", [](const Module& self) { return self.Module::data_names(); })
-      .def_prop_ro("label_names", [](const Module& self) { return self.Module::label_names(); })
-      .def_prop_ro("output_names", [](const Module& self) { return self.Module::output_names(); })
-      .def_prop_ro("data_shapes", [](const Module& self) { return list_of(self.Module::data_shapes()); })
-      .def_prop_ro("label_shapes", [](const Module& self) { return labels_or_none(self.Module::label_shapes()); })
-      .def_prop_ro("output_shapes", [](const Module& self) { return list_of(self.Module::output_shapes()); })
+  type.def_prop_ro(
+          "symbol", [](const Module& self) { return self.Module::symbol(); }, "The network.")
+      .def_prop_ro(
+          "data_names", [](const Module& self) { return self.Module::data_names(); }, "The names of the data inputs.")
+      .def_prop_ro(
+          "label_names", [](const Module& self) { return self.Module::label_names(); },
+          "The names of the label inputs.")
+      .def_prop_ro(
+          "output_names", [](const Module& self) { return self.Module::output_names(); }, "The names of the outputs.")
+      .def_prop_ro(
+          "data_shapes", [](const Module& self) { return list_of(self.Module::data_shapes()); },
+          "The data inputs as DataDesc, as bound.")
+      .def_prop_ro(
+          "label_shapes", [](const Module& self) { return labels_or_none(self.Module::label_shapes()); },
+          "The label inputs as DataDesc, as bound, or None.")
+      .def_prop_ro(
+          "output_shapes", [](const Module& self) { return list_of(self.Module::output_shapes()); },
+          "(name, shape) of each output.")
       .def_prop_ro("_symbol", [](const Module& self) { return self.Module::symbol(); })
       .def_prop_ro("_exec_group", part<&Module::exec_group>)
       .def_prop_ro("_param_names", &Module::param_names)

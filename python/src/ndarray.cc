@@ -176,12 +176,13 @@ void bind_ndarray(nb::module_& m) {
   type.def(
           "__init__", [](NDArray* self, const NDArray& handle, bool) { new (self) NDArray(handle); }, nb::arg("handle"),
           nb::arg("writable") = true, "Another handle to the data of an array, such as callbacks get.")
-      .def_prop_ro("shape", [](const NDArray& self) { return tuple_of(self.shape()); })
-      .def_prop_ro("size", &NDArray::size)
-      .def_prop_ro("ndim", &NDArray::rank)
-      .def_prop_ro("dtype", &NDArray::dtype)
-      .def_prop_ro("context", &NDArray::context)
-      .def_prop_ro("ctx", &NDArray::context)
+      .def_prop_ro(
+          "shape", [](const NDArray& self) { return tuple_of(self.shape()); }, "The extents, as a tuple.")
+      .def_prop_ro("size", &NDArray::size, "The number of elements.")
+      .def_prop_ro("ndim", &NDArray::rank, "The number of axes.")
+      .def_prop_ro("dtype", &NDArray::dtype, "The element type, as a NumPy type.")
+      .def_prop_ro("context", &NDArray::context, "The device that holds the elements.")
+      .def_prop_ro("ctx", &NDArray::context, "The device that holds the elements.")
       .def("asnumpy", &to_numpy, "The elements, copied into a NumPy array.")
       .def(
           "asscalar",
@@ -190,11 +191,13 @@ void bind_ndarray(nb::module_& m) {
             return nb::object(to_numpy(self).attr("reshape")(-1)[0]);  // NumPy's number, in the array's type
           },
           "The only element.")
-      .def("item",
-           [](const NDArray& self) {
-             require_one_element(self, "item");
-             return scalar_of(self);
-           })
+      .def(
+          "item",
+          [](const NDArray& self) {
+            require_one_element(self, "item");
+            return scalar_of(self);
+          },
+          "The only element, as a Python number.")
       .def(
           "astype",
           [](nb::handle self, DType dtype, bool copy) {
@@ -202,8 +205,8 @@ void bind_ndarray(nb::module_& m) {
             if (!copy && array.dtype() == dtype) return nb::borrow(self);
             return nb::cast(array.astype(dtype));
           },
-          nb::arg("dtype"), nb::arg("copy") = true)
-      .def("copy", &NDArray::copy)
+          nb::arg("dtype"), nb::arg("copy") = true, "A copy converted to another element type.")
+      .def("copy", &NDArray::copy, "A copy on the same device.")
       .def(
           "copyto",
           [](const NDArray& self, nb::handle other) {
@@ -214,10 +217,14 @@ void bind_ndarray(nb::module_& m) {
             return dst;
           },
           nb::arg("other"), "Copies the elements into another array, or into a new one on a context.")
-      .def("as_in_context", &NDArray::as_in_context, nb::arg("context"))
-      .def("as_in_ctx", &NDArray::as_in_context, nb::arg("ctx"))
-      .def("wait_to_read", &NDArray::wait_to_read, nb::call_guard<ReleaseGil>())
-      .def("wait_to_write", &NDArray::wait_to_read, nb::call_guard<ReleaseGil>())
+      .def("as_in_context", &NDArray::as_in_context, nb::arg("context"),
+           "The array itself if it is on the context, else a copy there.")
+      .def("as_in_ctx", &NDArray::as_in_context, nb::arg("ctx"),
+           "The array itself if it is on the context, else a copy there.")
+      .def("wait_to_read", &NDArray::wait_to_read, nb::call_guard<ReleaseGil>(),
+           "Waits until all queued work on the array's device is done.")
+      .def("wait_to_write", &NDArray::wait_to_read, nb::call_guard<ReleaseGil>(),
+           "Waits until all queued work on the array's device is done.")
       .def("_fill", &NDArray::fill)
       .def("_copy_from_numpy", &copy_from_numpy)
       .def("__len__",

@@ -32,7 +32,7 @@ bool is_sequence_of(nb::handle value) {
   return count > 0;
 }
 
-// An array where a symbol is due, or the other way round, would only be misread as a parameter.
+// An array in place of a symbol, or the other way round, would be misread as a parameter.
 template <class Value>
 void reject_other_inputs(const OpDef& op, nb::handle value) {
   const bool numpy = std::string_view(Py_TYPE(value.ptr())->tp_name) == "numpy.ndarray";
@@ -75,11 +75,12 @@ Call<Value> sort_out(const OpDef& op, nb::handle args, nb::handle kwargs,
   size_t field = 0;
   for (nb::handle value : args) {
     if (nb::isinstance<Value>(value)) {
-      if (field > 0)
-        throw nb::type_error(join("[", op.name, "] an input stands behind parameters; give it by name").c_str());
+      if (field > 0) throw nb::type_error(join("[", op.name, "] an input follows parameters; pass it by name").c_str());
       call.positional.emplace_back(nb::cast<Value>(value));
     } else if (field == 0 && value.is_none()) {
-      if (!op.count_field.empty()) throw nb::type_error(join("[", op.name, "] None stands among its inputs").c_str());
+      if (!op.count_field.empty())
+        throw nb::type_error(
+            join("[", op.name, "] None among its inputs; leave inputs out at the end, or pass them by name").c_str());
       call.positional.emplace_back(std::nullopt);
     } else if (field == 0 && is_sequence_of<Value>(value)) {
       for (nb::handle item : value) call.positional.emplace_back(nb::cast<Value>(item));

@@ -272,7 +272,7 @@ void set_argument(nb::pointer_and_handle<Optimizer> self, const std::string& nam
 }
 
 void take(OptimizerParams& params, nb::handle key, nb::handle value, double base_lr, nb::handle keeper) {
-  if (!nb::isinstance<nb::str>(key)) throw wrong_type("the name of an optimizer's argument is due", key);
+  if (!nb::isinstance<nb::str>(key)) throw wrong_type("expected the name of an optimizer's argument", key);
   const auto name = nb::cast<std::string>(key);
   if (value.is_none() || name == "sym" || name == "param_idx2name" || name == "param_dict") return;
   params.insert_or_assign(name, name == "lr_scheduler" ? OptimizerValue(scheduler_from(value, base_lr, keeper))
@@ -358,7 +358,7 @@ nb::dict optimizer_params_to_python(const OptimizerParams& params) {
 OptimizerPtr optimizer_from(nb::handle value, nb::handle keeper) {
   if (nb::isinstance<Optimizer>(value)) return Held(nb::borrow(value), keeper).as<Optimizer>();
   if (nb::isinstance<nb::str>(value)) return Optimizer::create(nb::cast<std::string>(value));
-  throw wrong_type("an optimizer is due (mx.optimizer.SGD(...), or a name)", value);
+  throw wrong_type("expected an optimizer (mx.optimizer.SGD(...), or a name)", value);
 }
 
 nb::object to_python(const OptimizerPtr& optimizer) {
@@ -386,32 +386,36 @@ void bind_optimizer(nb::module_& m) {
       .def("create_state_multi_precision", &create_state<true>, nb::arg("index").none(), nb::arg("weight").none(),
            "The same; with multi_precision and a 16-bit weight a float32 copy of the weight is part of it.")
       .def("update", &update<false>, nb::arg("index").none(), nb::arg("weight").none(), nb::arg("grad").none(),
-           nb::arg("state").none(),
-           "Changes the weight, and the state, by one step. Lists stand for several parameters.")
+           nb::arg("state").none(), "Changes the weight, and the state, by one step. Lists update several parameters.")
       .def("update_multi_precision", &update<true>, nb::arg("index").none(), nb::arg("weight").none(),
            nb::arg("grad").none(), nb::arg("state").none(), "The same with the state of create_state_multi_precision.")
       .def_prop_rw("lr", &Optimizer::own_lr, &Optimizer::set_own_lr, "The learning rate where no schedule decides.")
       .def_prop_ro("learning_rate", &Optimizer::learning_rate, "The learning rate in effect.")
-      .def("set_learning_rate", &Optimizer::set_learning_rate, nb::arg("lr"))
-      .def_rw("wd", &Optimizer::wd)
-      .def_rw("rescale_grad", &Optimizer::rescale_grad)
-      .def_rw("multi_precision", &Optimizer::multi_precision)
+      .def("set_learning_rate", &Optimizer::set_learning_rate, nb::arg("lr"),
+           "Sets the learning rate; fails if a schedule determines it.")
+      .def_rw("wd", &Optimizer::wd, "Weight decay.")
+      .def_rw("rescale_grad", &Optimizer::rescale_grad, "Factor of the gradients.")
+      .def_rw("multi_precision", &Optimizer::multi_precision, "Whether 16-bit weights have a float32 copy.")
       .def_prop_rw(
           "clip_gradient", [](const Optimizer& self) { return self.clip_gradient; },
-          [](Optimizer& self, std::optional<double> bound) { self.clip_gradient = bound; }, nb::arg().none())
+          [](Optimizer& self, std::optional<double> bound) { self.clip_gradient = bound; }, nb::arg().none(),
+          "Bound of each element of the rescaled gradient, or None.")
       .def_prop_rw(
           "clip_global_norm", [](const Optimizer& self) { return self.clip_global_norm; },
-          [](Optimizer& self, std::optional<double> bound) { self.clip_global_norm = bound; }, nb::arg().none())
+          [](Optimizer& self, std::optional<double> bound) { self.clip_global_norm = bound; }, nb::arg().none(),
+          "Bound of the norm of all gradients of a step together, or None.")
       .def_prop_rw(
           "lr_scheduler", [](const Optimizer& self) { return scheduler_to_python(self.lr_scheduler); },
           [](nb::pointer_and_handle<Optimizer> self, nb::handle value) {
             self.p->lr_scheduler = scheduler_from(value, self.p->own_lr(), keeper_of(self.h));
           },
-          nb::arg().none())
-      .def_prop_rw("num_update", &Optimizer::num_update,
-                   [](Optimizer& self, int64_t count) {
-                     change_counts(self, [&](ResumeState& state) { state.num_update = count; });
-                   })
+          nb::arg().none(), "The schedule of the learning rate, or None.")
+      .def_prop_rw(
+          "num_update", &Optimizer::num_update,
+          [](Optimizer& self, int64_t count) {
+            change_counts(self, [&](ResumeState& state) { state.num_update = count; });
+          },
+          "The number of updates so far: the largest over all parameters.")
       .def_prop_rw(
           "begin_num_update", [](const Optimizer& self) { return self.resume_state().begin_num_update; },
           [](Optimizer& self, int64_t count) {
@@ -427,10 +431,12 @@ void bind_optimizer(nb::module_& m) {
            })
       .def("_get_progress", &progress_of)
       .def("_set_progress", &set_progress)
-      .def_prop_rw("idx2name", &idx2name_of,
-                   [](Optimizer& self, std::map<int64_t, std::string> names) {
-                     self.set_names(std::move(names), self.attributes());
-                   })
+      .def_prop_rw(
+          "idx2name", &idx2name_of,
+          [](Optimizer& self, std::map<int64_t, std::string> names) {
+            self.set_names(std::move(names), self.attributes());
+          },
+          "The names of numbered parameters.")
       .def("_get_attributes", [](const Optimizer& self) { return self.attributes(); })
       .def("_set_names",
            [](Optimizer& self, std::map<int64_t, std::string> names, std::map<std::string, Attributes> attributes) {

@@ -17,7 +17,7 @@ void bind_random(nb::module_& m) {
           Device::get(context_or_current(ctx)).random().seed(static_cast<uint64_t>(value));
       },
       nb::arg("seed_state"), nb::arg("ctx").none() = "all",
-      "Starts the random numbers anew: of every device, of initializers and of shuffles; or of one device alone.");
+      "Seeds the random numbers of every device, of initializers and of shuffles; or those of one device.");
 }
 
 }  // namespace symbind::python

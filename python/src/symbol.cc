@@ -179,7 +179,7 @@ ExecutorPtr bind_shapes(const Symbol& symbol, Context ctx, nb::handle grad_req, 
   const std::vector<std::string> inputs = symbol.list_inputs();
   std::erase_if(known, [&](const auto& shape) {
     if (std::ranges::count(inputs, shape.first) > 0) return false;
-    log_warning("[simple_bind] the network has no argument '", shape.first, "': its shape is passed over; it has ",
+    log_warning("[simple_bind] the network has no argument '", shape.first, "': its shape is ignored; it has ",
                 comma_separated(inputs));
     return true;
   });
@@ -205,7 +205,7 @@ Symbol compose(const Symbol& self, nb::args in_order, nb::kwargs by_name) {
       if (!value.is_none()) name = nb::cast<std::string>(value);
     } else if (!nb::isinstance<Symbol>(value)) {
       throw nb::type_error(
-          join("a Symbol is due for ", nb::str(key).c_str(), ", not ", nb::repr(nb::handle(value.type())).c_str())
+          join("expected a Symbol for ", nb::str(key).c_str(), ", not ", nb::repr(nb::handle(value.type())).c_str())
               .c_str());
     } else {
       named.emplace(nb::cast<std::string>(key), nb::cast<Symbol>(value));
@@ -279,41 +279,47 @@ void bind_symbol(nb::module_& m) {
              return Symbol::group(outputs);
            })
       .def("__len__", &Symbol::size)
-      .def_prop_ro("name",
-                   [](const Symbol& self) -> nb::object {
-                     const std::string name = self.name();
-                     return name.empty() ? nb::none() : nb::cast(name);
-                   })
+      .def_prop_ro(
+          "name",
+          [](const Symbol& self) -> nb::object {
+            const std::string name = self.name();
+            return name.empty() ? nb::none() : nb::cast(name);
+          },
+          "The name of the node; None for a group.")
       .def(
-          "attr", [](const Symbol& self, const std::string& key) { return self.attr(key); }, nb::arg("key"))
+          "attr", [](const Symbol& self, const std::string& key) { return self.attr(key); }, nb::arg("key"),
+          "The value of an attribute of the node, or None.")
       .def(
           "list_attr",
           [](const Symbol& self, bool recursive) {
             if (!recursive) return self.list_attr();
-            PyErr_SetString(PyExc_DeprecationWarning, "list_attr(recursive=True) is gone from MXNet: use attr_dict()");
+            PyErr_SetString(PyExc_DeprecationWarning,
+                            "list_attr(recursive=True) was removed from MXNet: use attr_dict()");
             throw nb::python_error();
           },
-          nb::arg("recursive") = false)
-      .def("attr_dict", &Symbol::attr_dict)
+          nb::arg("recursive") = false, "The attributes of the node, as a dict.")
+      .def("attr_dict", &Symbol::attr_dict, "The attributes of all nodes: a dict by node name.")
       .def("_set_attr",
            [](Symbol& self, nb::kwargs attributes) {
              for (auto [key, value] : attributes)
                if (!nb::isinstance<nb::str>(value)) throw nb::value_error("attributes are texts");
              self.set_attr(attributes_of(attributes));
            })
-      .def("list_arguments", &Symbol::list_arguments)
-      .def("list_outputs", &Symbol::list_outputs)
-      .def("list_auxiliary_states", &Symbol::list_auxiliary_states)
-      .def("list_inputs", &Symbol::list_inputs)
-      .def_prop_ro("num_outputs", &Symbol::size)
-      .def("get_internals", &Symbol::get_internals)
-      .def("get_children", &Symbol::get_children)
+      .def("list_arguments", &Symbol::list_arguments,
+           "The names of the arguments, in the order in which the network reads them.")
+      .def("list_outputs", &Symbol::list_outputs, "The names of the outputs.")
+      .def("list_auxiliary_states", &Symbol::list_auxiliary_states, "The names of the auxiliary states.")
+      .def("list_inputs", &Symbol::list_inputs, "The names of arguments and auxiliary states.")
+      .def_prop_ro("num_outputs", &Symbol::size, "The number of outputs.")
+      .def("get_internals", &Symbol::get_internals, "A symbol whose outputs are all outputs of all nodes.")
+      .def("get_children", &Symbol::get_children, "A symbol of the inputs of this node; None for a variable.")
       .def(
-          "tojson", [](const Symbol& self, bool) { return self.tojson(); }, nb::arg("remove_amp_cast") = true)
+          "tojson", [](const Symbol& self, bool) { return self.tojson(); }, nb::arg("remove_amp_cast") = true,
+          "The network as MXNet's JSON.")
       .def(
           "save", [](const Symbol& self, const std::string& fname, bool) { self.save(fname); }, nb::arg("fname"),
-          nb::arg("remove_amp_cast") = true)
-      .def("debug_str", &Symbol::debug_str)
+          nb::arg("remove_amp_cast") = true, "Writes the network to a file, as MXNet's JSON.")
+      .def("debug_str", &Symbol::debug_str, "The nodes of the network as text.")
       .def("__copy__", [](const Symbol& self) { return Symbol::load_json(self.tojson()); })
       .def("__hash__", [](nb::handle self) { return reinterpret_cast<intptr_t>(self.ptr()) >> 4; });
   bind_arithmetic(type);

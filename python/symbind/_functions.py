@@ -103,7 +103,7 @@ def on_pair(kind, lhs, rhs, both_numbers, pair_op, scalar_op, reversed_op):
     return both_numbers(lhs, rhs)
 
 
-# NumPy's functions behind Python's operators, for a number of NumPy's on the left: np.float32(2) * a.
+# NumPy's functions of Python's operators, for a number of NumPy's on the left: np.float32(2) * a.
 _OPERATORS = {
     "add": _operator.add,
     "subtract": _operator.sub,

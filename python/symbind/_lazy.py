@@ -1,5 +1,5 @@
-"""Attributes of the package that are not there at once: modules loaded when first touched, and the parts of MXNet that
-are not part of Symbind, which say so in a sentence when they are touched or imported."""
+"""Attributes of the package that are loaded lazily: modules imported at their first use, and the parts of MXNet that
+are not part of Symbind, whose use or import raises an error that explains it."""
 
 import importlib as _importlib
 import sys as _sys
@@ -19,7 +19,7 @@ LAZY = {
 ABSENT = {
     "autograd": "Automatic differentiation of array code is not part of Symbind: bind a Symbol, whose backward() gives "
     "gradients.",
-    "contrib": "mx.contrib is not part of Symbind; those of its operators that are there stand in mx.nd.contrib and "
+    "contrib": "mx.contrib is not part of Symbind; those of its operators that exist are in mx.nd.contrib and "
     "mx.sym.contrib.",
     "gluon": "Gluon is not part of Symbind: write the network as a Symbol and train it with mx.mod.Module.",
     "image": "mx.image is not part of Symbind yet.",

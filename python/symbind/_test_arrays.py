@@ -1,4 +1,4 @@
-"""What the checkers of test_utils stand on: tolerances, random arrays, comparisons."""
+"""The basis of the checkers of test_utils: tolerances, random arrays, comparisons."""
 
 import random as _random
 
@@ -27,7 +27,7 @@ def set_default_context(ctx):
     """Sets the context tests run on."""
     global _context
     if ctx is not None and not isinstance(ctx, Context):
-        raise TypeError(f"a Context is due, not {type(ctx).__name__}")
+        raise TypeError(f"expected a Context, not {type(ctx).__name__}")
     _context = ctx
 
 
@@ -267,7 +267,7 @@ def assert_exception(f, exception_type, *args, **kwargs):
         f(*args, **kwargs)
     except exception_type:
         return
-    raise AssertionError(f"{exception_type.__name__} was due from {getattr(f, '__name__', f)}")
+    raise AssertionError(f"{exception_type.__name__} was not raised by {getattr(f, '__name__', f)}")
 
 
 def compare_ndarray_tuple(t1, t2, rtol=None, atol=None):

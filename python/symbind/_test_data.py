@@ -86,7 +86,7 @@ def _read_idx(path):
 
 
 def get_mnist_ubyte():
-    """Sees to it that MNIST's four files stand unpacked in the folder `data`."""
+    """Makes sure that MNIST's four files are unpacked in the folder `data`."""
     _os.makedirs("data", exist_ok=True)
     for name in _MNIST:
         target = _os.path.join("data", name)

@@ -145,7 +145,7 @@ def create(initializer, *args, **kwargs):
     """An initializer by name, or from the text of dumps(); one that is an object already stays."""
     if not isinstance(initializer, str):
         if not callable(initializer):
-            raise TypeError(f"an initializer or the name of one is due, not {initializer!r}")
+            raise TypeError(f"expected an initializer or the name of one, not {initializer!r}")
         return initializer
     if initializer.startswith("["):
         initializer, kwargs = _json.loads(initializer)
@@ -347,7 +347,7 @@ class Load(Initializer):
 
 
 class Mixed(Initializer):
-    """The initializer that stands with the first regular expression the name begins with."""
+    """The initializer of the first regular expression that matches the beginning of the name."""
 
     _kind = "mixed"
 

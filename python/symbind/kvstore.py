@@ -9,5 +9,5 @@ __all__ = ["KVStore", "create"]
 def create(name="local"):
     """A store of a kind: "local" sums on the CPU, "device" where the arrays are."""
     if not isinstance(name, str):
-        raise TypeError(f"the name of a kind of store is due, not {name!r}")
+        raise TypeError(f"expected the name of a kind of store, not {name!r}")
     return _symbind.create_kvstore(name)

@@ -53,7 +53,7 @@ _registry = {}
 def register(klass, name=None):
     """Makes a class known to `create`, under its own name or `name`, in any case."""
     if not (isinstance(klass, type) and issubclass(klass, EvalMetric)):
-        raise TypeError(f"a subclass of EvalMetric is due, not {klass!r}")
+        raise TypeError(f"expected a subclass of EvalMetric, not {klass!r}")
     _registry[(name or klass.__name__).lower()] = klass
     return klass
 

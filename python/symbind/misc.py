@@ -1,4 +1,4 @@
-"""Where learning-rate schedules stood in the first versions of MXNet."""
+"""The module of learning-rate schedules in the first versions of MXNet."""
 
 from .lr_scheduler import FactorScheduler
 from .lr_scheduler import LRScheduler as LearningRateScheduler

@@ -73,7 +73,7 @@ def _counting_from_one(callbacks):
 
 
 class FeedForward:
-    """The model class that came before Module, kept for scripts that use it: a Module behind fit and predict."""
+    """The model class that came before Module, kept for scripts that use it: fit and predict over a Module."""
 
     def __init__(
         self,
@@ -113,7 +113,7 @@ class FeedForward:
             return X
         if y is None:
             if training:
-                raise ValueError("labels (y) are due with data in an array")
+                raise ValueError("data in an array needs labels: give y")
             y = _np.zeros(X.shape[0], dtype=_np.float32)
         y = _np.asarray(y.asnumpy() if isinstance(y, NDArray) else y)
         if y.ndim == 2 and y.shape[1] == 1:
@@ -235,7 +235,7 @@ class FeedForward:
         """A checkpoint of the model."""
         epoch = self.num_epoch if epoch is None else epoch
         if epoch is None:
-            raise ValueError("the epoch of the checkpoint is due")
+            raise ValueError("the epoch of the checkpoint must be given")
         save_checkpoint(prefix, epoch, self.symbol, self.arg_params, self.aux_params)
 
     @staticmethod
@@ -265,7 +265,7 @@ class FeedForward:
         eval_batch_end_callback=None,
         **kwargs,
     ):
-        """A model made and trained at once."""
+        """A model that is constructed and trained in one call."""
         model = FeedForward(symbol, ctx, num_epoch, epoch_size, optimizer, initializer, **kwargs)
         model.fit(
             X,

@@ -4,7 +4,7 @@ from . import _symbind
 
 
 class NameManager:
-    """``with NameManager():`` counts anew; a subclass with its own ``get(name, hint)`` decides names itself."""
+    """``with NameManager():`` starts new counters; a subclass with its own ``get(name, hint)`` decides names itself."""
 
     def __init__(self):
         self._counter = {}

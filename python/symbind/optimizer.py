@@ -168,7 +168,7 @@ class Optimizer(_native):
     def create_optimizer(name, **kwargs):
         """An optimizer by name, in any case."""
         if not isinstance(name, str):
-            raise TypeError(f"the name of an optimizer is due, not {name!r}")
+            raise TypeError(f"expected the name of an optimizer, not {name!r}")
         klass = Optimizer.opt_registry.get(name.lower())
         return _symbind._create_optimizer(name, kwargs) if klass is None else klass(**kwargs)
 
@@ -244,7 +244,7 @@ def _argument(name):
     return property(
         lambda self: self._get_argument(name),
         lambda self, value: self._set_argument(name, value),
-        doc=f"The argument {name}, as it stands.",
+        doc=f"The current value of the argument {name}.",
     )
 
 
@@ -476,7 +476,7 @@ class LARS(Optimizer):
 
 @_built_in
 class LAMB(Optimizer):
-    """Adam's direction, gone along as far as the weight is large."""
+    """Adam's direction, with a step in proportion to the norm of the weight."""
 
     _rule = "lamb"
 

@@ -77,11 +77,11 @@ def _parse_location(sym, location, ctx, dtype=np.float32):
     names = sym.list_arguments()
     if isinstance(location, dict):
         if set(location) != set(names):
-            raise ValueError(f"arrays for {sorted(names)} are due, those given are {sorted(location)}")
+            raise ValueError(f"expected arrays for {sorted(names)}, got {sorted(location)}")
         pairs = location
     else:
         if len(location) != len(names):
-            raise ValueError(f"{len(names)} arrays are due, for {names}; {len(location)} are given")
+            raise ValueError(f"expected {len(names)} arrays, for {names}; {len(location)} are given")
         pairs = dict(zip(names, location))
     return {name: _on_context(value, ctx, dtype) for name, value in pairs.items()}
 
@@ -93,7 +93,7 @@ def _parse_aux_states(sym, aux_states, ctx, dtype=np.float32):
     names = sym.list_auxiliary_states()
     pairs = aux_states if isinstance(aux_states, dict) else dict(zip(names, aux_states))
     if set(pairs) != set(names):
-        raise ValueError(f"auxiliary states {sorted(names)} are due, those given are {sorted(pairs)}")
+        raise ValueError(f"expected auxiliary states {sorted(names)}, got {sorted(pairs)}")
     return {name: _on_context(value, ctx, dtype) for name, value in pairs.items()}
 
 
@@ -287,7 +287,7 @@ def check_consistency(
     of them. An entry of ctx_list holds `ctx`, the shapes of inputs by name, and `type_dict`. Gives what it compared
     with."""
     symbols = [sym] * len(ctx_list) if isinstance(sym, Symbol) else list(sym)
-    assert len(symbols) == len(ctx_list), "as many networks as entries of ctx_list are due"
+    assert len(symbols) == len(ctx_list), "the number of networks must be that of the entries of ctx_list"
     executors = [one.simple_bind(grad_req=grad_req, **entry) for one, entry in zip(symbols, ctx_list)]
     draw = (
         (lambda size: np.random.uniform(-0.5, 0.5, size)) if use_uniform else (lambda size: np.random.normal(size=size))
@@ -503,7 +503,7 @@ def discard_stderr():
 def retry(n):
     """A decorator: a test that fails is run again, n times in all, with another random seed."""
     if not isinstance(n, _numbers.Integral) or n < 1:
-        raise ValueError(f"a number of tries is due, not {n!r}")
+        raise ValueError(f"expected a number of tries, not {n!r}")
 
     def decorate(function):
         import functools

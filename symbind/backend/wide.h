@@ -27,7 +27,7 @@ constexpr DType wide(DType dtype) {
   }
 }
 
-// Calls function with std::type_identity of the C++ type behind a wide type.
+// Calls function with std::type_identity of the C++ type of a wide type.
 template <class Function>
 decltype(auto) visit_wide(DType dtype, Function&& function) {
   switch (wide(dtype)) {

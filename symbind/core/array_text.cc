@@ -1,4 +1,4 @@
-// NumPy's rules: a float is written with the fewest digits that tell it from its neighbours, at most eight behind the
+// NumPy's rules: a float is written with the fewest digits that tell it from its neighbours, at most eight after the
 // point; all elements get one width; numbers of very different size are written with an exponent; lines end at 75
 // characters; of more than a thousand elements, three at each end of each axis are shown.
 #include "symbind/core/array_text.h"

@@ -7,7 +7,7 @@
 namespace symbind {
 namespace {
 
-// Null: the thread itself, which the address of this variable then stands for.
+// Null: the thread itself, identified by the address of this variable.
 thread_local const void* works_for = nullptr;
 
 }  // namespace

@@ -1,5 +1,5 @@
 // A mark on objects that serve one thread at a time. Every public call takes it for as long as it runs; a call from
-// another thread meanwhile fails at once instead of corrupting memory. The cost is one atomic exchange per call.
+// another thread meanwhile fails immediately instead of corrupting memory. The cost is one atomic exchange per call.
 #pragma once
 
 #include <atomic>
@@ -12,7 +12,7 @@ namespace SYMBIND_API symbind {
 class BusyFlag {
  public:
   BusyFlag() = default;
-  // A copy belongs to another object, which nobody uses yet.
+  // A copy belongs to another object, which is not in use yet.
   BusyFlag(const BusyFlag&) noexcept {}
   BusyFlag& operator=(const BusyFlag&) noexcept { return *this; }
 
@@ -38,7 +38,7 @@ class InUse {
   InUse(const InUse&) = delete;
   InUse& operator=(const InUse&) = delete;
 
-  // Who the calling thread is here: itself, or whoever it works for.
+  // Identifies the calling thread, or the thread that it works for.
   static const void* current_user() noexcept;
 
  private:

@@ -14,8 +14,8 @@
 namespace SYMBIND_API symbind {
 
 struct MemoryStats {
-  int64_t live = 0;    // bytes handed out and not returned
-  int64_t peak = 0;    // the most that was live at once
+  int64_t live = 0;    // bytes allocated and not released
+  int64_t peak = 0;    // the largest value of live so far
   int64_t pooled = 0;  // bytes kept for reuse
 };
 
@@ -25,14 +25,14 @@ class Device {
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
 
-  // The device of a context; fails with a sentence when there is no such device here.
+  // The device of a context; fails if this machine has no such device.
   static Device& get(Context context);
 
   Context context() const { return context_; }
   bool is_host() const { return !context_.is_gpu(); }  // can the CPU read its memory?
   RandomState& random() { return random_; }
 
-  // Memory is aligned to 64 bytes or better, and comes back to a pool.
+  // Memory is aligned to at least 64 bytes; released memory goes into a pool.
   void* allocate(size_t bytes);
   void release(void* data, size_t bytes) noexcept;
   MemoryStats memory() const;
@@ -72,9 +72,9 @@ void waitall();
 class Storage {
  public:
   Storage(Device& device, size_t bytes);
-  // Memory of somebody else; `owner` keeps it alive. Such memory may change unseen: it counts as exported.
+  // Memory that `owner` owns and keeps alive. It may change unnoticed, so it counts as exported.
   Storage(Device& device, void* data, size_t bytes, std::shared_ptr<void> owner);
-  // Memory that nobody keeps alive for it: whoever lends it calls keep_copy() before it goes.
+  // Memory of the caller, who calls keep_copy() before releasing it.
   static std::shared_ptr<Storage> borrowed(Device& device, void* data, size_t bytes);
   ~Storage();
   Storage(const Storage&) = delete;
@@ -89,10 +89,10 @@ class Storage {
   size_t bytes() const { return bytes_; }
   uint64_t version() const { return version_.load(std::memory_order_relaxed); }
   void bump() { version_.fetch_add(1, std::memory_order_relaxed); }
-  // Whoever holds a raw pointer may write at any time: nothing may be cached from this storage any more.
+  // The holder of a raw pointer may write at any time: nothing may be cached from this storage any more.
   void mark_exported() { exported_.store(true, std::memory_order_relaxed); }
   bool exported() const { return exported_.load(std::memory_order_relaxed); }
-  // Moves into memory of its own; what somebody else's memory held is copied.
+  // Copies the data into memory that this storage owns.
   void keep_copy();
 
  private:

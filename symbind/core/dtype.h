@@ -121,7 +121,7 @@ using compute_type = std::conditional_t<std::is_same_v<T, float16> || std::is_sa
 
 [[noreturn]] void fail_unknown_dtype(DType dtype);
 
-// Calls function with std::type_identity<T> for the C++ type behind dtype.
+// Calls function with std::type_identity<T> for the C++ type of dtype.
 template <class Function>
 decltype(auto) visit_dtype(DType dtype, Function&& function) {
   switch (dtype) {

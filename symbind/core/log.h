@@ -11,11 +11,11 @@ namespace SYMBIND_API symbind {
 
 enum class LogLevel { info, warning };
 
-// Writes "Epoch[0] …" lines, or passes them to whoever took over. Safe from any thread.
+// Writes "Epoch[0] …" lines, or passes them to the sink that was set. Safe from any thread.
 void write_log(LogLevel level, std::string_view message);
 
 using LogSink = std::function<void(LogLevel level, std::string_view message)>;
-// Every message goes to `sink` from here on, which may be called by several threads at once and may write messages
+// Every message goes to `sink` from here on, which may be called by several threads concurrently and may write messages
 // itself; an empty one restores standard error. Returns the one before.
 LogSink set_log_sink(LogSink sink);
 

@@ -228,7 +228,7 @@ Shape resolve_reshape(const Shape& from, std::span<const int64_t> codes, bool re
   if (reverse) {
     std::reverse(source.begin(), source.end());
     std::reverse(target.begin(), target.end());
-    // Reading from the right, the numbers behind a -4 are before it.
+    // Reading from the right, the numbers after a -4 are before it.
     for (size_t i = 0; i + 2 < target.size(); ++i)
       if (target[i + 2] == -4) {
         std::swap(target[i], target[i + 2]);

@@ -35,7 +35,7 @@ struct DataBatch {
   std::string bucket_key = "";
   std::optional<std::vector<DataDesc>> provide_data = std::nullopt;  // where they differ from the iterator's
   std::optional<std::vector<DataDesc>> provide_label = std::nullopt;
-  std::shared_ptr<void> source = nullptr;  // what it was made of, for whoever made it
+  std::shared_ptr<void> source = nullptr;  // what it was made from, for the iterator that made it
 };
 
 // An iterator serves one thread at a time: a call that finds it in use by another thread fails. (PrefetchingIter serves

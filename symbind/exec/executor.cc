@@ -54,25 +54,25 @@ class Use {
   InUse executor_, memory_;
 };
 
-// Whether contexts run at the same time, and how many cores each has then: GPUs need none.
+// Whether contexts run concurrently, and how many cores each CPU context has then.
 void divide(const Graph& graph, PlanOptions& options) {
   std::set<Context> contexts, cpus;
   for (const GraphNode& node : graph.nodes)
     if (!node.is_variable()) (node.context.is_gpu() ? contexts : cpus).insert(node.context);
   if (contexts.size() + cpus.size() < 2) return;
-  options.forward_at_once = worth_queues(graph, 0, graph.forward_nodes);
-  options.backward_at_once = worth_queues(graph, graph.forward_nodes, graph.nodes.size());
+  options.concurrent_forward = worth_queues(graph, 0, graph.forward_nodes);
+  options.concurrent_backward = worth_queues(graph, graph.forward_nodes, graph.nodes.size());
   options.policy.threads = std::max(1, available_threads() / std::max(1, static_cast<int>(cpus.size())));
 }
 
 // A kernel is built for the threads it will have.
 void build(Graph& graph, const PlanOptions& options) {
-  const auto build_part = [&](size_t first, size_t end, bool at_once) {
-    const ThreadScope scope(at_once ? options.policy : thread_policy());
+  const auto build_part = [&](size_t first, size_t end, bool concurrent) {
+    const ThreadScope scope(concurrent ? options.policy : thread_policy());
     build_kernels(graph, first, end);
   };
-  build_part(0, graph.forward_nodes, options.forward_at_once);
-  build_part(graph.forward_nodes, graph.nodes.size(), options.backward_at_once);
+  build_part(0, graph.forward_nodes, options.concurrent_forward);
+  build_part(graph.forward_nodes, graph.nodes.size(), options.concurrent_backward);
 }
 
 }  // namespace
@@ -124,7 +124,7 @@ std::vector<Executor::Impl::Variable> Executor::Impl::variables() const {
 PlanOptions Executor::Impl::plan_options(const Graph& planned, bool monitored) const {
   PlanOptions chosen{.capture = options.capture, .profile = options.profile || profiling()};
   // Timed and poisoned steps run one after the other.
-  if (options.at_once && !monitored && !chosen.profile && !is_poisoned()) divide(planned, chosen);
+  if (options.concurrent_contexts && !monitored && !chosen.profile && !is_poisoned()) divide(planned, chosen);
   return chosen;
 }
 
@@ -217,10 +217,10 @@ void Executor::backward(const Arrays& out_grads, bool is_train) {
   require(self.ran != nullptr, "[backward] there is nothing to go back through: call forward(is_train = true) first");
   if (!self.has_gradients()) return;
   const bool rerun_forward = !self.ran_train || !is_train;  // forward kept nothing for us
-  require(
-      rerun_forward || self.workspace->stamp() == self.stamp,
-      "[backward] the activations of the last forward are gone: backward has used them already, or another executor "
-      "that shares this memory has run since; call forward(is_train = true) again");
+  require(rerun_forward || self.workspace->stamp() == self.stamp,
+          "[backward] the activations of the last forward are no longer stored: backward has used them already, or "
+          "another executor "
+          "that shares this memory has run since; call forward(is_train = true) again");
   Impl::Compiled& compiled = rerun_forward ? self.compiled(PlanKind::test_with_gradients) : *self.ran;
   self.take_out_grads(compiled, out_grads);
   self.workspace->new_stamp();  // whatever happens now, the activations are used up

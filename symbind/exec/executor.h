@@ -56,7 +56,7 @@ struct MemoryReport {
   size_t outputs = 0;
   size_t kept = 0;         // what inference derives from the parameters: folded and reordered weights
   size_t unshared = 0;     // what the arena would be if no memory were shared
-  size_t lower_bound = 0;  // what is alive at once at most: no packing of the same plan can do with less
+  size_t lower_bound = 0;  // peak of the live bytes: no packing of the same plan needs less
 };
 
 struct ReshapeOptions {

@@ -40,7 +40,7 @@ std::vector<Tensor> infer_outputs(const OpDef& op, const void* params, std::vect
   op.infer_type(params, type_inference);
   std::vector<Tensor> outputs;
   for (size_t i = count; i < shapes.size(); ++i) {
-    require(shapes[i].known(), where, " the shape of its output cannot be told from its inputs");
+    require(shapes[i].known(), where, " the shape of its output cannot be inferred from its inputs");
     if (types[i] == DType::none) types[i] = DType::float32;
     outputs.push_back({shapes[i], types[i], Layout::plain});
   }

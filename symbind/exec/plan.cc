@@ -18,7 +18,7 @@ size_t Workspace::reserve(Context context, size_t bytes) {
   if (found == arenas_.end()) found = arenas_.insert(arenas_.end(), {context, nullptr});
   if (!found->storage || found->storage->bytes() < bytes) {
     const size_t before = found->storage ? found->storage->bytes() : 0;
-    found->storage.reset();  // first, so that both need not fit at once
+    found->storage.reset();  // first, so that both need not fit at the same time
     stamp_ = 0;
     ++generation_;
     try {
@@ -63,8 +63,8 @@ Plan::Plan(Graph graph, MemoryPlan memory, std::vector<NDArray> outside, std::sh
   make_steps();
   make_kept();
   take_addresses();
-  if (options.forward_at_once) make_queues(forward_);
-  if (options.backward_at_once) make_queues(backward_);
+  if (options.concurrent_forward) make_queues(forward_);
+  if (options.concurrent_backward) make_queues(backward_);
   if (options.profile) times_ = std::make_unique<StepTimes>(StepTimes{std::vector<double>(steps_.size()), 0, 0});
 }
 
@@ -200,7 +200,7 @@ void Plan::make_kept() {
   }
 }
 
-// Brings up to date what was derived from arrays that somebody has written since.
+// Recomputes what was derived from arrays that have been written since.
 void Plan::prepare_kept() {
   const ThreadScope scope(forward_.queues ? policy_ : thread_policy());  // what the kernels were built for
   for (Kept& kept : kept_) {
@@ -245,7 +245,7 @@ void Plan::take_addresses() {
     step.args.outputs = addresses_.data() + next;
     for (int i = 0; i < node.outputs; ++i) addresses_[next++] = address(memory_.tensors[node.first_output + i]);
     step.args.scratch = address(memory_.scratch[step.node]);
-    if (step.prepare_each_run)  // behind the scratch, where plan_memory left room
+    if (step.prepare_each_run)  // after the scratch, where plan_memory left room
       step.args.kept = static_cast<std::byte*>(step.args.scratch) + kept_offset(*step.kernel);
     step.args.random = cursor_of(node.context);
     step.args.stream = Target::get(node.context).stream(Device::get(node.context));
@@ -369,11 +369,11 @@ void Plan::run_timed(Part& part) {
     taken.push_back(std::chrono::duration<double>(Clock::now() - begin).count());
   }
   uint64_t& runs = &part == &forward_ ? times_->forward_runs : times_->backward_runs;
-  const bool anew = part.timed_runs++ == 1;
-  runs = anew ? 1 : runs + 1;
+  const bool first = part.timed_runs++ == 1;
+  runs = first ? 1 : runs + 1;
   for (size_t i = 0; i < taken.size(); ++i) {
     double& seconds = times_->seconds[part.begin + i];
-    seconds = anew ? taken[i] : seconds + taken[i];
+    seconds = first ? taken[i] : seconds + taken[i];
   }
 }
 
@@ -387,7 +387,7 @@ void Plan::poison_arenas() const {
   }
 }
 
-// Results are assigned, so nobody reads what was there, unless the array is a variable's too (a gradient that is added
+// Results are assigned, so the old values are not read, unless the array is a variable's too (a gradient that is added
 // to).
 void Plan::poison_results(const Part& part) const {
   const auto is_read = [&](const NDArray& array) {

@@ -21,7 +21,7 @@
 namespace symbind {
 
 // Working memory that plans share, an arena per context. An arena only grows; a plan that took its addresses under an
-// older generation takes them again. The stamp says whose activations the arenas hold: 0 for nobody's.
+// older generation takes them again. The stamp says whose activations the arenas hold: 0 for none.
 class Workspace {
  public:
   // The arena's number; it has room for `bytes` from here on.
@@ -60,8 +60,8 @@ using NodeCallback =
 struct PlanOptions {
   bool capture = true;   // where the device can
   bool profile = false;  // every step is timed, and waited for; nothing is captured
-  // Contexts run at the same time in forward, in backward. There the kernels of each were built for this policy.
-  bool forward_at_once = false, backward_at_once = false;
+  // Contexts run concurrently in forward, in backward. There the kernels of each were built for this policy.
+  bool concurrent_forward = false, concurrent_backward = false;
   ThreadPolicy policy = {};
 };
 

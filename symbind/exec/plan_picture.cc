@@ -233,7 +233,7 @@ class Picture {
       text(x(forward_steps_) + 6, bottom_ - panel_height - 4, "backward");
     }
     std::string caption = join(memory_.arena_contexts[arena], ": ", short_bytes(arena_bytes_), " of working memory, ",
-                               short_bytes(peak), " alive at once");
+                               short_bytes(peak), " live at the peak");
     if (hidden > 0)
       caption += join("; ", hidden, " buffers too small to be seen (", short_bytes(hidden_bytes), " together)");
     text(margin, bottom_ + 36, escaped(caption));
@@ -266,7 +266,7 @@ class Picture {
          << short_bytes(life.bytes) << ", steps " << life.first_step << "-" << life.last_step << "</title></rect>\n";
   }
 
-  // Draws the bytes alive at each step; returns the most there are at once.
+  // Draws the bytes alive at each step; returns the largest number.
   size_t alive(size_t arena) {
     std::vector<int64_t> change(steps_ + 1, 0);
     for (const BufferLife& life : lives_) {

@@ -239,7 +239,7 @@ class PlanTable {
       }
       out << ")";
     }
-    out << ", alive at once " << short_bytes(memory_.lower_bound) << ", without sharing "
+    out << ", live at the peak " << short_bytes(memory_.lower_bound) << ", without sharing "
         << short_bytes(memory_.unshared_bytes);
     if (kept_ > 0) out << ", kept from parameters " << short_bytes(kept_);
     out << "\nsteps " << steps_ << ": in place " << in_place_ << ", reorders " << reorders_;

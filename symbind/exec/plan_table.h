@@ -17,7 +17,7 @@ struct StepTimes {
   uint64_t forward_runs = 0, backward_runs = 0;
 };
 
-// Sizes are in bytes, with K, M, G for powers of 1024; types other than float32 are behind the shape; columns that
+// Sizes are in bytes, with K, M, G for powers of 1024; types other than float32 are after the shape; columns that
 // would be empty are left out. Times are means per run.
 std::string plan_table(const Graph& graph, const MemoryPlan& memory, const StepTimes* times = nullptr);
 

@@ -17,14 +17,14 @@ struct ArenaRange {
 };
 
 // Fails when the plan reaches beyond its arenas. Computed from the graph and the places alone, so that it does not
-// share the mistakes of whoever packed them.
+// share the mistakes of the code that packed them.
 class Poison {
  public:
   Poison(const Graph& graph, const MemoryPlan& memory);
 
   // Scratch: filled before the node runs.
   const std::vector<ArenaRange>& before(NodeId node) const { return before_[node]; }
-  // What nobody reads any more, and nobody else lives in: filled after it.
+  // Memory that is not read any more and holds nothing else: filled after it.
   const std::vector<ArenaRange>& after(NodeId node) const { return after_[node]; }
 
  private:

@@ -13,11 +13,11 @@
 namespace symbind {
 namespace {
 
-// Which steps touched which bytes of a space last. Bytes that are written have no other history: whoever waits for the
-// step that wrote them waits for all that it has waited for.
+// Which steps touched which bytes of a space last. Bytes that are written have no other history: a step that waits for
+// the step that wrote them waits for all that it has waited for.
 class History {
  public:
-  // A step reads bytes: it comes behind whoever wrote them.
+  // A step reads bytes: it comes after their writer.
   template <class Behind>
   void read(const ByteRange& range, size_t queue, size_t step, Behind behind) {
     each(range, [&](Bytes& bytes) {
@@ -27,7 +27,7 @@ class History {
       bytes.readers.emplace_back(queue, step);
     });
   }
-  // A step writes bytes: it comes behind whoever wrote or read them.
+  // A step writes bytes: it comes after their writer and readers.
   template <class Behind>
   void write(const ByteRange& range, size_t step, Behind behind) {
     const auto [first, end] = each(range, [&](Bytes& bytes) {
@@ -149,7 +149,7 @@ void Queues::work(Queue& queue, const std::function<void(size_t step)>& run_step
 }
 
 void Queues::announce() {
-  { const std::lock_guard lock(mutex_); }  // whoever waits either sees what has changed or is woken
+  { const std::lock_guard lock(mutex_); }  // a waiting thread either sees the change or is woken
   changed_.notify_all();
 }
 

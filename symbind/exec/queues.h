@@ -1,7 +1,7 @@
-// Running a plan over several contexts: the steps of each context form a queue with a thread of its own, and a step
+// Running a plan over several contexts: the steps of each context form a queue with its own thread, and a step
 // waits for another queue only where one of the two writes what the other reads or writes. Contexts have arenas of
 // their own, so that is where a tensor is copied from one to the other: the copy belongs to the context that gets it,
-// waits for the step that makes the tensor, and whoever writes over the tensor's memory later waits for the copy.
+// waits for the step that makes the tensor, and a step that later overwrites the tensor's memory waits for the copy.
 #pragma once
 
 #include <atomic>

@@ -35,10 +35,10 @@ class ByteReader {
     return value;
   }
 
-  // Goes on behind bytes that are there.
+  // Skips bytes, which must be there.
   void skip(uint64_t bytes);
 
-  // A few bytes can stand for much (a sparse array). False when what was unpacked from these data so far, and `bytes`
+  // A few bytes can expand to many (a sparse array). False when what was unpacked from these data so far, and `bytes`
   // more, is beyond what a sane file holds: 1 GiB, or a thousand times its own size.
   bool may_unpack(uint64_t bytes);
 

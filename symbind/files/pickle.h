@@ -41,7 +41,7 @@ struct Pickle {
   const PickleValue* root = nullptr;
   size_t length = 0;  // in bytes, up to and with the end mark
 };
-// Bytes behind the pickle's end mark are not looked at. `source` is named in errors.
+// Bytes after the pickle's end mark are not looked at. `source` is named in errors.
 Pickle read_pickle(std::string_view bytes, std::string_view source);
 
 }  // namespace symbind

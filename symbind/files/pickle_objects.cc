@@ -91,7 +91,7 @@ Value PickleObjects::make_items(Kind kind, std::vector<const PickleValue*> items
 
 std::string PickleObjects::latin1(const PickleValue& value) {
   auto bytes = latin1_bytes(value.text);
-  if (!bytes) in_.fail_at(at_, "a text of Latin-1 characters that stands for bytes", "another character");
+  if (!bytes) in_.fail_at(at_, "a text of Latin-1 characters that encodes bytes", "another character");
   return std::move(*bytes);
 }
 

@@ -1,5 +1,5 @@
 // Operators as C++ functions. Builder<P> is a function object: called on symbols it adds a node to the network, called
-// on arrays it computes at once (with exec/invoke.h included).
+// on arrays it computes immediately (with exec/invoke.h included).
 #pragma once
 
 #include <initializer_list>

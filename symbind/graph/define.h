@@ -114,7 +114,7 @@ class Op {
     def_.aux_count = [names](const void* p) { return Names(names(of(p))).size(); };
     return def_.aux = [names](const void* p) -> Names { return names(of(p)); }, *this;
   }
-  // Inputs between others that it updates as well; they are told by their position.
+  // Inputs between others that it updates as well; they are given by their position.
   template <std::invocable<const P&, size_t> F>
   Op& also_updates(F updates) {
     return def_.also_updates = [updates](const void* p, size_t input) -> bool { return updates(of(p), input); }, *this;
@@ -140,7 +140,7 @@ class Op {
     def_.outputs = all_named(def_.output_count, name);
     return all_visible();
   }
-  // How many of the outputs a user sees; the others are kept for the gradient. Stands after outputs().
+  // How many of the outputs a user sees; the others are kept for the gradient. To be called after outputs().
   template <std::invocable<const P&> F>
   Op& visible_outputs(F count) {
     return def_.visible_outputs = [count](const void* p) -> int { return count(of(p)); }, *this;

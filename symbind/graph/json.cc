@@ -254,7 +254,7 @@ Symbol build(std::vector<NodeRecord>& records, const std::vector<std::vector<int
     require(numbers.size() == 2 || numbers.size() == 3, source, ": ", user,
             " refers to an output by two or three numbers, not ", numbers.size());
     require(numbers[0] >= 0 && static_cast<size_t>(numbers[0]) < before, source, ": ", user, " refers to node ",
-            numbers[0], ", which does not stand before it");
+            numbers[0], ", which does not come before it");
     const NodePtr& node = nodes[static_cast<size_t>(numbers[0])];
     const int64_t outputs = node->is_variable() ? 1 : static_cast<int64_t>(node->op->output_count(node->params.get()));
     require(numbers[1] >= 0 && numbers[1] < outputs, source, ": ", user, " refers to output ", numbers[1], " of '",

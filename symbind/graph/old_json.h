@@ -4,7 +4,8 @@
 //   before 0.9.5       argmax and argmin with axis -1 meant all axes
 //   before 0.9.4       variables did not say how an operator wants them initialised
 //   before 0.9         auxiliary states (and any other variable left out) were no inputs: they are added by name;
-//                      a node's own attributes stood apart from its operator's parameters, and might be called anything
+//                      a node's own attributes were separate from its operator's parameters, and might be called
+//                      anything
 #pragma once
 
 #include <cstdint>

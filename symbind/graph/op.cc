@@ -83,7 +83,7 @@ void infer_as_forward(const OpDef& forward, const void* params, Inference<Value>
   size_t likes = 0;
   // Where an input of the gradient is among the values; none for what the operator does not have.
   const auto value_of = [&](std::string_view name) -> Value* {
-    constexpr std::string_view gradient_of_output = "out_grad";  // of the first, or with the output's number behind it
+    constexpr std::string_view gradient_of_output = "out_grad";  // of the first, or with the output's number after it
     if (name == "like") return likes < inputs.size() ? &values[likes++] : nullptr;
     if (const auto found = index_of.find(name); found != index_of.end()) return &values[found->second];
     if (!name.starts_with(gradient_of_output)) return nullptr;

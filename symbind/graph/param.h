@@ -59,7 +59,8 @@ class Required<T> : public T {
  public:
   Required() = default;
   template <GivenAs<T> U>
-  Required(U&& value) : T(std::forward<U>(value)), given_(true) {}
+  Required(U&& value)  // NOLINT(bugprone-forwarding-reference-overload): GivenAs leaves out Required itself
+      : T(std::forward<U>(value)), given_(true) {}
   Required(std::initializer_list<typename T::value_type> values) : T(values), given_(true) {}
   // To add an element is to give it.
   void push_back(typename T::value_type element) {
@@ -135,9 +136,7 @@ std::string print(const Required<T>& field) {
 // No value of a field of a type, though C++ can write it.
 template <class T>
 bool is_no_type(const T& value) {
-  if constexpr (std::is_same_v<T, DType>)
-    return value == DType::none;
-  else if constexpr (std::is_same_v<T, std::optional<DType>>)
+  if constexpr (std::is_same_v<T, DType> || std::is_same_v<T, std::optional<DType>>)
     return value == DType::none;
   else
     return false;
@@ -164,7 +163,7 @@ inline auto between(double low, double high) {
     using T = typename decltype(type)::type;
     return Rule<T>{
         [low, high](const T& value) { return static_cast<double>(value) >= low && static_cast<double>(value) <= high; },
-        join("must lie between ", low, " and ", high)};
+        join("must be between ", low, " and ", high)};
   };
 }
 // Every number of a tuple is at least `low`.

@@ -1,5 +1,5 @@
 // Gradients in two bits. Each element is sent as one of {-threshold, 0, +threshold}; what it was more or less than that
-// stays behind in a residual and is added to the next gradient, so nothing is lost, only late. Sixteen elements share a
+// stays in a residual and is added to the next gradient, so nothing is lost, only late. Sixteen elements share a
 // 32-bit word: element i of a word is in its byte i / 4, the first of four in the highest bits, as 11 for
 // +threshold, 10 for -threshold and 00 for nothing.
 #pragma once

@@ -160,22 +160,22 @@ void LocalStore::pull(const Keys& keys, const Values& outs, int /*priority*/) {
   size_t devices = 0;
   for (const auto& of_key : outs) devices = std::max(devices, of_key.size());
   size_t bytes = 0;
-  bool at_once = true;  // the host makes all copies, and no two into one storage, where the last must stay
+  bool concurrent = true;  // the host makes all copies, and no two into one storage, where the last must stay
   std::set<const Storage*> written;
   for (size_t device = 0; device < devices; ++device)
     for (size_t i = 0; i < keys.size(); ++i) {
       if (device >= outs[i].size()) continue;
       copies.emplace_back(entry_of(keys[i], "pull").stored, outs[i][device]);
       bytes += outs[i][device].bytes();
-      at_once = at_once && !copies.back().first.context().is_gpu() && !copies.back().second.context().is_gpu() &&
-                written.insert(&outs[i][device].storage()).second;
+      concurrent = concurrent && !copies.back().first.context().is_gpu() && !copies.back().second.context().is_gpu() &&
+                   written.insert(&outs[i][device].storage()).second;
     }
   const auto copy = [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i)
       copies[static_cast<size_t>(i)].first.copyto(copies[static_cast<size_t>(i)].second);
   };
   const auto count = static_cast<int64_t>(copies.size());
-  if (at_once && bytes >= bytes_worth_threads)
+  if (concurrent && bytes >= bytes_worth_threads)
     parallel_for(count, 1, copy);
   else
     copy(0, count);

@@ -8,15 +8,16 @@ namespace {
 
 template <class P>
 Op<P>& with_fields(Op<P>& op) {
-  return op.param(&Activation::act_type, "act_type", "the function to apply", one_of(act_type::all));
+  return op.param(&Activation::act_type, "act_type",
+                  "the function: 'relu': max(x, 0); 'sigmoid': 1 / (1 + exp(-x)); 'softrelu': log(1 + exp(x)); "
+                  "'softsign': x / (1 + |x|); 'tanh'",
+                  one_of(act_type::all));
 }
 
 // The slope at all but softsign is a function of the value, so the input need not be kept.
 OpDef define_activation(Op<Activation> op) {
   return with_fields(op)
-      .doc(
-          "Applies a function to every element: relu, sigmoid, softrelu (log(1 + exp x)), softsign (x / (1 + |x|)) or "
-          "tanh.")
+      .doc("Applies an activation function to every element; the output has the shape of data.")
       .infer_type([](const Activation&, Types& t) { same_floating_type(t); })
       .elementwise()
       .gradient([](const Activation& p, Grad& g) {

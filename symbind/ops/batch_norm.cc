@@ -9,15 +9,19 @@ namespace {
 
 template <class P>
 Op<P>& with_fields(Op<P>& op) {
-  return op.param(&BatchNorm::eps, "eps", "added to the variance before the root is taken", at_least(0))
-      .param(&BatchNorm::momentum, "momentum", "share of the old value when a moving statistic is updated")
-      .param(&BatchNorm::fix_gamma, "fix_gamma", "take gamma as one, with a gradient of zero")
-      .param(&BatchNorm::use_global_stats, "use_global_stats", "normalise with the moving statistics even in training")
-      .param(&BatchNorm::output_mean_var, "output_mean_var", "show the mean and the reciprocal deviation as outputs")
-      .param(&BatchNorm::axis, "axis", "the channel axis")
-      .param(&BatchNorm::cudnn_off, "cudnn_off", "accepted and ignored")
-      .param(&BatchNorm::min_calib_range, "min_calib_range", "for quantised networks; accepted and ignored")
-      .param(&BatchNorm::max_calib_range, "max_calib_range", "for quantised networks; accepted and ignored");
+  return op.param(&BatchNorm::eps, "eps", "small constant added to the variance before the root", at_least(0))
+      .param(&BatchNorm::momentum, "momentum",
+             "fraction of the old value kept when a moving statistic is updated, in [0, 1]")
+      .param(&BatchNorm::fix_gamma, "fix_gamma", "treat gamma as 1, and set its gradient to 0")
+      .param(&BatchNorm::use_global_stats, "use_global_stats", "normalize by the moving statistics in training as well")
+      .param(&BatchNorm::output_mean_var, "output_mean_var",
+             "return the mean and the reciprocal of the standard deviation as further outputs")
+      .param(&BatchNorm::axis, "axis", "axis of the channels; negative ones count from the end")
+      .param(&BatchNorm::cudnn_off, "cudnn_off", "accepted for compatibility and ignored")
+      .param(&BatchNorm::min_calib_range, "min_calib_range",
+             "for quantized networks: accepted for compatibility and ignored")
+      .param(&BatchNorm::max_calib_range, "max_calib_range",
+             "for quantized networks: accepted for compatibility and ignored");
 }
 
 // Half-precision data has its statistics and parameters in float32.
@@ -61,8 +65,9 @@ OpDef define_batch_norm(Op<BatchNorm> op) {
   return as_forward(op)
       .aliases({"BatchNorm_v1", "CuDNNBatchNorm"})  // in networks of 2015 to 2017
       .doc(
-          "Brings every channel of a batch to mean beta and deviation gamma, in training with the batch's own "
-          "statistics and otherwise with their moving averages, which each training forward updates.")
+          "Batch normalization: gamma · (x - mean) / √(variance + eps) + beta for each channel. Training uses the mean "
+          "and variance of the batch and updates the moving averages moving_mean and moving_var; inference uses the "
+          "moving averages. gamma, beta and the averages have one element per channel.")
       .memory_bound()
       .in_place()
       .ignored_inputs([](const BatchNorm& p) { return p.fix_gamma ? Names{"gamma"} : Names{}; })

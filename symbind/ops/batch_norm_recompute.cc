@@ -9,7 +9,7 @@ namespace {
 OpDef define(Op<BatchNormRecompute> op) {
   return op.doc("BatchNorm with given statistics: (data - mean) · var · gamma + beta along the channel axis.")
       .param(&BatchNormRecompute::fix_gamma, "fix_gamma", "take gamma as one")
-      .param(&BatchNormRecompute::axis, "axis", "the channel axis")
+      .param(&BatchNormRecompute::axis, "axis", "axis of the channels; negative ones count from the end")
       .param(&BatchNormRecompute::relu, "relu", "set what is below zero to zero")
       .inputs({"data", "gamma", "beta", "mean", "var"})
       .infer_shape([](const BatchNormRecompute& p, Shapes& s) {

@@ -31,9 +31,10 @@ void infer_broadcast(Shapes& s) {
 template <FixedString name>
 Op<Broadcast<name>> broadcast_op(std::string doc) {
   Op<Broadcast<name>> op{std::string(name.view())};
-  op.doc(std::move(doc)).memory_bound().inputs({"lhs", "rhs"}).infer_shape([](const auto&, Shapes& s) {
-    infer_broadcast(s);
-  });
+  op.doc(doc + " Axes of extent 1 are broadcast.")
+      .memory_bound()
+      .inputs({"lhs", "rhs"})
+      .infer_shape([](const auto&, Shapes& s) { infer_broadcast(s); });
   return op;
 }
 
@@ -64,16 +65,16 @@ void add_choice(OpRegistry& registry, std::string doc, Lhs lhs, Rhs rhs) {
 }
 
 void add_choices(OpRegistry& registry) {
-  add_choice<"broadcast_maximum">(registry, "The larger of lhs and rhs, with broadcasting.", maximum_lhs_grad,
-                                  maximum_rhs_grad);
-  add_choice<"broadcast_minimum">(registry, "The smaller of lhs and rhs, with broadcasting.", minimum_lhs_grad,
-                                  minimum_rhs_grad);
-  add_choice<"broadcast_hypot">(registry, "√(lhs² + rhs²) with broadcasting.", hypot_lhs_grad, hypot_rhs_grad);
-  add_choice<"broadcast_mod">(registry, "What is left of lhs / rhs rounded down, with broadcasting.", mod_lhs_grad,
-                              mod_rhs_grad);
-  add_comparison<"broadcast_logical_and">(registry, "1 where neither is zero, else 0, with broadcasting.");
-  add_comparison<"broadcast_logical_or">(registry, "0 where both are zero, else 1, with broadcasting.");
-  add_comparison<"broadcast_logical_xor">(registry, "1 where one of both is zero, else 0, with broadcasting.");
+  add_choice<"broadcast_maximum">(registry, "max(lhs, rhs), element by element.", maximum_lhs_grad, maximum_rhs_grad);
+  add_choice<"broadcast_minimum">(registry, "min(lhs, rhs), element by element.", minimum_lhs_grad, minimum_rhs_grad);
+  add_choice<"broadcast_hypot">(registry, "√(lhs² + rhs²), element by element.", hypot_lhs_grad, hypot_rhs_grad);
+  add_choice<"broadcast_mod">(
+      registry, "Remainder of lhs / rhs with the sign of rhs: lhs - rhs · floor(lhs / rhs); 0 where rhs is 0.",
+      mod_lhs_grad, mod_rhs_grad);
+  add_comparison<"broadcast_logical_and">(registry, "Logical and: 1 where both inputs are nonzero, else 0.");
+  add_comparison<"broadcast_logical_or">(registry, "Logical or: 1 where at least one input is nonzero, else 0.");
+  add_comparison<"broadcast_logical_xor">(registry,
+                                          "Logical exclusive or: 1 where exactly one input is nonzero, else 0.");
 }
 
 // ---- broadcast_to, broadcast_axis, broadcast_like -------------------------------------------------------------------
@@ -94,9 +95,10 @@ void infer_spread(Shapes& s, const Shape& data, const Shape& wanted) {
 }
 
 OpDef define(Op<BroadcastTo> op) {
-  return op.doc("Axes of extent 1 repeated until the array has a given shape.")
+  return op.doc("Broadcasts an array to a shape by repeating axes of extent 1.")
       .memory_bound()
-      .param(&BroadcastTo::shape, "shape", "the shape of the result; 0 keeps an extent", each_at_least(0))
+      .param(&BroadcastTo::shape, "shape",
+             "shape of the result, with as many numbers as data has axes; 0 keeps the extent of data", each_at_least(0))
       .infer_shape([](const BroadcastTo& p, Shapes& s) {
         const auto data = s["data"];
         if (!data.rank_known()) return;
@@ -111,10 +113,10 @@ OpDef define(Op<BroadcastTo> op) {
 }
 
 OpDef define(Op<BroadcastAxis> op) {
-  return op.doc("Axes of extent 1 repeated.")
+  return op.doc("Broadcasts axes of extent 1 to the given sizes.")
       .aliases({"broadcast_axes"})
-      .param(&BroadcastAxis::axis, "axis", "which, counted from either end")
-      .param(&BroadcastAxis::size, "size", "how often each is repeated", each_at_least(0))
+      .param(&BroadcastAxis::axis, "axis", "axis or axes of extent 1 to broadcast; negative ones count from the end")
+      .param(&BroadcastAxis::size, "size", "extent of each of these axes in the result", each_at_least(0))
       .check([](BroadcastAxis& p) {
         require(p.axis.size() == p.size.size(), "axis and size must be equally long: axis ", print(p.axis), ", size ",
                 print(p.size));
@@ -135,9 +137,9 @@ OpDef define(Op<BroadcastAxis> op) {
 }
 
 OpDef define(Op<BroadcastLike> op) {
-  return op.doc("Axes of extent 1 of lhs repeated until it has the extents of rhs.")
-      .param(&BroadcastLike::lhs_axes, "lhs_axes", "axes of lhs to repeat; None: all")
-      .param(&BroadcastLike::rhs_axes, "rhs_axes", "the axes of rhs that say how often")
+  return op.doc("Broadcasts lhs to the shape of rhs by repeating axes of extent 1; only the shape of rhs is read.")
+      .param(&BroadcastLike::lhs_axes, "lhs_axes", "axes of lhs to broadcast; None: all")
+      .param(&BroadcastLike::rhs_axes, "rhs_axes", "axes of rhs whose extents they get, as many as lhs_axes")
       .inputs({"lhs", "rhs"})
       .shape_only({"rhs"})
       .check([](BroadcastLike& p) {
@@ -201,32 +203,32 @@ OpDef define(Op<SpreadLike> op) {
 }  // namespace
 
 void register_broadcast(OpRegistry& registry) {
-  add<"broadcast_add">(registry, "lhs + rhs with broadcasting.", {"broadcast_plus"}, [](Grad& g) {
+  add<"broadcast_add">(registry, "lhs + rhs, element by element.", {"broadcast_plus"}, [](Grad& g) {
     if (g.wants("lhs")) set_summed(g, "lhs", g.out_grad());
     if (g.wants("rhs")) set_summed(g, "rhs", g.out_grad());
   });
-  add<"broadcast_sub">(registry, "lhs - rhs with broadcasting.", {"broadcast_minus"}, [](Grad& g) {
+  add<"broadcast_sub">(registry, "lhs - rhs, element by element.", {"broadcast_minus"}, [](Grad& g) {
     if (g.wants("lhs")) set_summed(g, "lhs", g.out_grad());
     if (g.wants("rhs")) g.set("rhs", negative(sum_to_like(g.out_grad(), g.input("rhs"))));
   });
-  add<"broadcast_mul">(registry, "lhs · rhs with broadcasting.", {}, [](Grad& g) {
+  add<"broadcast_mul">(registry, "lhs · rhs, element by element.", {}, [](Grad& g) {
     if (g.wants("lhs")) set_summed(g, "lhs", broadcast_mul(g.out_grad(), g.input("rhs")));
     if (g.wants("rhs")) set_summed(g, "rhs", broadcast_mul(g.out_grad(), g.input("lhs")));
   });
-  add<"broadcast_div">(registry, "lhs / rhs with broadcasting.", {}, [](Grad& g) {
+  add<"broadcast_div">(registry, "lhs / rhs, element by element.", {}, [](Grad& g) {
     if (g.wants("lhs")) set_summed(g, "lhs", div_lhs_grad(g.out_grad(), spread(g, "rhs")));
     if (g.wants("rhs")) set_summed(g, "rhs", div_rhs_grad(g.out_grad(), spread(g, "lhs"), spread(g, "rhs")));
   });
-  add<"broadcast_power">(registry, "lhs to the power of rhs with broadcasting.", {}, [](Grad& g) {
+  add<"broadcast_power">(registry, "lhs raised to the power rhs, element by element.", {}, [](Grad& g) {
     if (g.wants("lhs")) set_summed(g, "lhs", power_lhs_grad(g.out_grad(), spread(g, "lhs"), spread(g, "rhs")));
     if (g.wants("rhs")) set_summed(g, "rhs", power_rhs_grad(g.out_grad(), spread(g, "lhs"), spread(g, "rhs")));
   });
-  add_comparison<"broadcast_equal">(registry, "1 where lhs = rhs, else 0, with broadcasting.");
-  add_comparison<"broadcast_not_equal">(registry, "1 where lhs ≠ rhs, else 0, with broadcasting.");
-  add_comparison<"broadcast_greater">(registry, "1 where lhs > rhs, else 0, with broadcasting.");
-  add_comparison<"broadcast_greater_equal">(registry, "1 where lhs ≥ rhs, else 0, with broadcasting.");
-  add_comparison<"broadcast_lesser">(registry, "1 where lhs < rhs, else 0, with broadcasting.");
-  add_comparison<"broadcast_lesser_equal">(registry, "1 where lhs ≤ rhs, else 0, with broadcasting.");
+  add_comparison<"broadcast_equal">(registry, "1 where lhs = rhs, else 0.");
+  add_comparison<"broadcast_not_equal">(registry, "1 where lhs ≠ rhs, else 0.");
+  add_comparison<"broadcast_greater">(registry, "1 where lhs > rhs, else 0.");
+  add_comparison<"broadcast_greater_equal">(registry, "1 where lhs ≥ rhs, else 0.");
+  add_comparison<"broadcast_lesser">(registry, "1 where lhs < rhs, else 0.");
+  add_comparison<"broadcast_lesser_equal">(registry, "1 where lhs ≤ rhs, else 0.");
   add_choices(registry);
   add<BroadcastTo>(registry, "broadcast_to", define);
   add<BroadcastAxis>(registry, "broadcast_axis", define);

@@ -46,7 +46,7 @@ struct BroadcastLike {
 inline constexpr Builder<BroadcastLike> broadcast_like;
 
 // For gradients: `data` summed over the axes along which `like` was broadcast to data's shape, and the other way round.
-// Only the shape of `like` is read; with equal shapes both hand on their input.
+// Only the shape of `like` is read; with equal shapes both return their input.
 struct SumToLike {};
 inline constexpr Builder<SumToLike> sum_to_like;
 struct SpreadLike {};

@@ -48,11 +48,15 @@ std::vector<int64_t> neighbours_along(int64_t dim, const Shape& whole, std::span
 }
 
 OpDef define(Op<Concat> op) {
-  return op.doc("The inputs joined along an axis.")
+  return op
+      .doc(
+          "Concatenates the inputs along an axis. The inputs agree in all other axes; the extents along this axis are "
+          "added.")
       .memory_bound()
       .aliases({"concat"})
-      .param(&Concat::num_args, "num_args", "number of inputs", at_least(1))
-      .param(&Concat::dim, "dim", "the axis to join along")
+      .param(&Concat::num_args, "num_args", "number of input arrays; counted from the inputs when it is left out",
+             at_least(1))
+      .param(&Concat::dim, "dim", "axis to concatenate along; negative ones count from the end")
       .variadic(&Concat::num_args, "num_args")
       .inputs(&Concat::num_args, numbered("arg"))
       .infer_shape([](const Concat& p, Shapes& s) { infer_joined(s, p.dim, 0, s.output()); })
@@ -67,8 +71,9 @@ OpDef define(Op<Concat> op) {
 }
 
 OpDef define(Op<ConcatGrad> op) {
-  return op.param(&Concat::num_args, "num_args", "number of parts", at_least(1))
-      .param(&Concat::dim, "dim", "the axis that was joined along")
+  return op
+      .param(&Concat::num_args, "num_args", "number of equal parts; it divides the extent of the axis", at_least(1))
+      .param(&Concat::dim, "dim", "axis that was concatenated along")
       .inputs([](const ConcatGrad& p) { return count_of(p.num_args) + 1; },
               [](const ConcatGrad&, size_t index) { return index == 0 ? "out_grad" : "like"; })
       .shape_only({"like"})
@@ -85,8 +90,9 @@ OpDef define(Op<ConcatGrad> op) {
 
 template <class P>
 Op<P>& stack_fields(Op<P>& op) {
-  return op.param(&Stack::axis, "axis", "the axis of the result that counts the inputs, from either end")
-      .param(&Stack::num_args, "num_args", "number of inputs", at_least(1));
+  return op.param(&Stack::axis, "axis", "index of the new axis in the result; negative ones count from the end")
+      .param(&Stack::num_args, "num_args", "number of input arrays; counted from the inputs when it is left out",
+             at_least(1));
 }
 
 // The shape of a part with one more axis.
@@ -106,7 +112,7 @@ Shape without_axis(const Shape& whole, int axis) {
 
 OpDef define(Op<Stack> op) {
   return stack_fields(op)
-      .doc("The inputs, all of one shape, joined along a new axis.")
+      .doc("Stacks the inputs, all of one shape, along a new axis whose extent is the number of inputs.")
       .memory_bound()
       .variadic(&Stack::num_args, "num_args")
       .inputs(&Stack::num_args, numbered("arg"))
@@ -149,9 +155,12 @@ OpDef define(Op<StackGrad> op) {
 
 template <class P>
 Op<P>& split_fields(Op<P>& op) {
-  return op.param(&SliceChannel::num_outputs, "num_outputs", "number of parts", at_least(1))
-      .param(&SliceChannel::axis, "axis", "the axis to cut, counted from either end")
-      .param(&SliceChannel::squeeze_axis, "squeeze_axis", "leave the axis out of parts that have extent 1 along it");
+  return op
+      .param(&SliceChannel::num_outputs, "num_outputs", "number of equal parts; it divides the extent of the axis",
+             at_least(1))
+      .param(&SliceChannel::axis, "axis", "axis to slice; negative ones count from the end")
+      .param(&SliceChannel::squeeze_axis, "squeeze_axis",
+             "remove the axis from the outputs; its extent must be num_outputs");
 }
 
 std::string part_name(const SliceChannel& p, size_t index) {
@@ -174,7 +183,7 @@ Shape part_of(const SliceChannel& p, const Shape& whole, const std::string& wher
 
 OpDef define(Op<SliceChannel> op) {
   return split_fields(op)
-      .doc("An array cut along an axis into equal parts.")
+      .doc("Splits an array along an axis into num_outputs equal parts, one output each.")
       .memory_bound()
       .aliases({"split"})
       .outputs(&SliceChannel::num_outputs, part_name)

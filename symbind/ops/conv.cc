@@ -95,7 +95,10 @@ namespace {
 OpDef define_convolution(Op<Convolution> op) {
   return with_convolution_fields(op)
       .aliases({"Convolution_v1"})  // in networks of 2016 and 2017
-      .doc("Slides num_filter kernels over one, two or three spatial axes and sums the products, plus a bias.")
+      .doc(
+          "Convolution (cross-correlation) over one, two or three spatial axes plus a bias. data is (n, channels, "
+          "spatial…), weight (num_filter, channels / num_group, kernel…), bias (num_filter); the output is (n, "
+          "num_filter, out…) with out = floor((in + 2 · pad - dilate · (kernel - 1) - 1) / stride) + 1.")
       .inputs([](const Convolution& p) {
         return p.no_bias ? Names{"data", "weight"} : Names{"data", "weight", "bias"};
       })

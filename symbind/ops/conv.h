@@ -37,7 +37,7 @@ void complete(Convolution& params);
 // What the shapes of data, weight, bias and output say about each other.
 void infer_convolution(const Convolution& params, Shapes& shapes);
 
-// Is the layout parameter one with channels behind the spatial axes (NWC, NHWC, NDHWC)? The weight then is
+// Is the layout parameter one with channels after the spatial axes (NWC, NHWC, NDHWC)? The weight then is
 // (filters, kernel…, channels of a group).
 bool channels_behind(const std::optional<std::string>& layout);
 

@@ -36,11 +36,12 @@ OpDef define(Op<ConvolutionFused> op) {
       .param(&ConvolutionFused::norm_before, "norm_before", "a BatchNorm before the convolution")
       .param(&ConvolutionFused::norm_before_eps, "norm_before_eps", "its eps")
       .param(&ConvolutionFused::norm_before_fix_gamma, "norm_before_fix_gamma", "its fix_gamma")
-      .param(&ConvolutionFused::norm, "norm", "a BatchNorm behind the convolution")
+      .param(&ConvolutionFused::norm, "norm", "apply a BatchNorm after the convolution")
       .param(&ConvolutionFused::norm_eps, "norm_eps", "its eps")
       .param(&ConvolutionFused::norm_fix_gamma, "norm_fix_gamma", "its fix_gamma")
       .param(&ConvolutionFused::sum, "sum", "add another array")
-      .param(&ConvolutionFused::sum_is_spent, "sum_is_spent", "nobody reads that array afterwards")
+      .param(&ConvolutionFused::sum_is_spent, "sum_is_spent",
+             "that array is not read afterwards, so the result may overwrite it")
       .param(&ConvolutionFused::act_type, "act_type", "the activation; empty: none", one_of(activations()))
       .inputs([](const ConvolutionFused& p) { return input_names(p); })
       .infer_shape([](const ConvolutionFused& p, Shapes& s) {

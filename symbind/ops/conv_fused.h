@@ -6,7 +6,7 @@
 namespace symbind {
 
 // In the order they are applied: a BatchNorm with given statistics before the convolution, the convolution itself with
-// its bias, a BatchNorm behind it, the sum with another array, an activation.
+// its bias, a BatchNorm after it, the sum with another array, an activation.
 struct ConvolutionFused : Convolution {
   bool norm_before = false;
   double norm_before_eps = 0;
@@ -15,7 +15,7 @@ struct ConvolutionFused : Convolution {
   double norm_eps = 0;
   bool norm_fix_gamma = false;
   bool sum = false;
-  bool sum_is_spent = false;  // nobody reads the array added afterwards: the result may be written over it
+  bool sum_is_spent = false;  // the added array is not read afterwards: the result may overwrite it
   std::string act_type = {};  // Activation's; empty: none
 
   bool has_norms() const { return norm_before || norm; }

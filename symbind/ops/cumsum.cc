@@ -7,13 +7,16 @@ namespace {
 
 template <class P>
 Op<P>& with_fields(Op<P>& op) {
-  return op.param(&CumSum::axis, "axis", "the axis to sum along, from either end; None: the array flattened")
-      .param(&CumSum::dtype, "dtype", "type of the result; None: that of the data");
+  return op
+      .param(&CumSum::axis, "axis", "axis to sum along; negative ones count from the end; None: the flattened array")
+      .param(&CumSum::dtype, "dtype", "element type of the result; None: that of the input");
 }
 
 OpDef define(Op<CumSum> op) {
   return with_fields(op)
-      .doc("The sum of all elements up to each, along an axis or over the whole array.")
+      .doc(
+          "Cumulative sum along an axis: each element of the result is the sum of all elements of the input up to it. "
+          "The result has the shape of the input, or one axis when axis is None.")
       .aliases({"cumsum"})
       .inputs({"a"})
       .infer_shape([](const CumSum& p, Shapes& s) {

@@ -129,7 +129,7 @@ void infer_by_prop(const CustomOpSpec& spec, Inference<Value>& values, const cha
   if (!in.empty() && !known(in[0]) && (in.size() == 1 || !std::all_of(in.begin() + 1, in.end(), known))) return;
   const auto inferred = infer(in);
   const auto check = [&](size_t given, const Names& names, const char* what) {
-    require(given == names.size(), values.where(), " ", function, "() speaks of ", given, " ", what, "; there are ",
+    require(given == names.size(), values.where(), " ", function, "() returned ", given, " ", what, "; there are ",
             names.size(), names.empty() ? "" : ": " + comma_separated(names));
   };
   check(inferred.in.size(), spec.arguments, "inputs");
@@ -151,8 +151,8 @@ void custom_gradient(const Custom& p, Grad& g) {
 
   CustomGrad q{p.spec, g.output().entries()[0].node.get(), std::vector<bool>(static_cast<size_t>(number), false), {}};
   for (const int needed : spec.prop->declare_backward_dependency(out_grad, in_data, out_data)) {
-    require(needed >= 0 && needed < number, "[Custom ", q.forward->name, "] declare_backward_dependency() speaks of ",
-            needed, ", which it was not given");
+    require(needed >= 0 && needed < number, "[Custom ", q.forward->name,
+            "] declare_backward_dependency() returned index ", needed, ", which it was not given");
     q.reads[static_cast<size_t>(needed)] = true;
   }
   std::vector<Symbol> inputs;
@@ -170,8 +170,11 @@ void custom_gradient(const Custom& p, Grad& g) {
 }
 
 OpDef define_custom(Op<Custom> op) {
-  return op.doc("An operator of the user's own, registered under op_type; other keywords are for its maker.")
-      .param(&Custom::op_type, "op_type", "the name it is registered under")
+  return op
+      .doc(
+          "An operator defined by the user and registered under op_type. All other keyword arguments are passed to its "
+          "factory as text.")
+      .param(&Custom::op_type, "op_type", "name under which the operator is registered")
       .keywords(&Custom::arguments)
       .keeps_state()
       .check([](Custom& p) { p.spec = make_spec(p.op_type, p.arguments); })

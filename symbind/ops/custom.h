@@ -19,7 +19,7 @@ std::string_view name_of(OpReq req);
 // One operator at work. An executor makes one per node and uses it for every forward and backward pass, so what
 // forward() leaves in its members backward() finds there.
 //
-// The arrays are in the executor's own memory, on a CPU. Writing to one is how a result is handed over; assign() of
+// The arrays are in the executor's own memory, on a CPU. Results are written into them; assign() of
 // exec/arithmetic.h does it as the request says. An array that is kept beyond the call keeps the values it had at its
 // end. What these functions throw reaches the caller of the executor as it is.
 class CustomOp {
@@ -41,7 +41,7 @@ struct CustomTypes {
   std::vector<DType> in, out, aux = {};
 };
 
-// What a custom operator is. One object is behind every node that is made; threads may ask it at the same time.
+// What a custom operator is. Every node has one such object; threads may call it concurrently.
 class CustomOpProp {
  public:
   // Without need_top_grad it is a loss head: it starts the backward pass itself.
@@ -93,7 +93,7 @@ inline constexpr Builder<Custom> custom;
 struct CustomGrad {
   std::shared_ptr<const CustomOpSpec> spec;
   const Node* forward = nullptr;  // whose operator it is
-  std::vector<bool> reads;        // of all out_grads, in_data and out_data in a row
+  std::vector<bool> reads;        // of out_grads, in_data and out_data, in this order
   std::vector<bool> wants;        // the gradients that are asked for
 };
 inline constexpr Builder<CustomGrad> custom_grad;

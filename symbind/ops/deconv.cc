@@ -53,22 +53,29 @@ Extent extent_of(const Deconvolution& p, size_t i, int64_t in, const std::string
 
 template <class P>
 Op<P>& with_fields(Op<P>& op) {
-  return op.param(&Deconvolution::kernel, "kernel", "extent of the window: (w), (h, w) or (d, h, w)", each_at_least(1))
-      .param(&Deconvolution::stride, "stride", "distance between windows; ones when left out", each_at_least(1))
-      .param(&Deconvolution::dilate, "dilate", "distance between the kernel's elements; ones when left out",
+  return op
+      .param(&Deconvolution::kernel, "kernel", "extent of the window along the spatial axes: (w), (h, w) or (d, h, w)",
              each_at_least(1))
-      .param(&Deconvolution::pad, "pad", "how much is cut off on each side; nothing when left out", each_at_least(0))
-      .param(&Deconvolution::adj, "adj", "how much is added behind; nothing when left out", each_at_least(0))
-      .param(&Deconvolution::target_shape, "target_shape", "the extents of the result, instead of pad and adj",
-             each_at_least(0))
+      .param(&Deconvolution::stride, "stride",
+             "distance between neighbouring windows in the output along each spatial axis; (): 1", each_at_least(1))
+      .param(&Deconvolution::dilate, "dilate",
+             "distance between neighbouring elements of the kernel along each spatial axis; (): 1", each_at_least(1))
+      .param(&Deconvolution::pad, "pad",
+             "number of elements removed on each side of each spatial axis of the output; (): 0", each_at_least(0))
+      .param(&Deconvolution::adj, "adj",
+             "number of elements added at the end of each spatial axis of the output; (): 0", each_at_least(0))
+      .param(&Deconvolution::target_shape, "target_shape",
+             "spatial extents of the output; given, they replace pad and adj", each_at_least(0))
       .param(&Deconvolution::num_filter, "num_filter", "number of output channels", at_least(1))
-      .param(&Deconvolution::num_group, "num_group", "number of groups the channels are split into", at_least(1))
-      .param(&Deconvolution::workspace, "workspace", "accepted and ignored", at_least(0))
-      .param(&Deconvolution::no_bias, "no_bias", "leave the bias out")
-      .param(&Deconvolution::cudnn_tune, "cudnn_tune", "accepted and ignored",
+      .param(&Deconvolution::num_group, "num_group",
+             "number of groups that the channels are split into; each group is computed separately", at_least(1))
+      .param(&Deconvolution::workspace, "workspace", "accepted for compatibility and ignored", at_least(0))
+      .param(&Deconvolution::no_bias, "no_bias", "compute without the bias input")
+      .param(&Deconvolution::cudnn_tune, "cudnn_tune", "accepted for compatibility and ignored",
              one_of({"fastest", "limited_workspace", "off"}))
-      .param(&Deconvolution::cudnn_off, "cudnn_off", "accepted and ignored")
-      .param(&Deconvolution::layout, "layout", "order of the axes; channels are second", one_of(data_layout::all))
+      .param(&Deconvolution::cudnn_off, "cudnn_off", "accepted for compatibility and ignored")
+      .param(&Deconvolution::layout, "layout",
+             "order of the axes; the channels must be second, as in 'NCHW'; None: the same", one_of(data_layout::all))
       .check([](P& p) { complete(p); });
 }
 
@@ -94,7 +101,10 @@ void infer(const Deconvolution& p, Shapes& s) {
 
 OpDef define(Op<Deconvolution> op) {
   return with_fields(op)
-      .doc("Every element spreads num_filter kernels over the result: a convolution run backwards.")
+      .doc(
+          "Transposed convolution: the gradient of Convolution with respect to its data, as an operator. data is (n, "
+          "channels, spatial…), weight (channels, num_filter / num_group, kernel…), bias (num_filter); the output is "
+          "(n, num_filter, out…) with out = (in - 1) · stride + dilate · (kernel - 1) + 1 - 2 · pad + adj.")
       .inputs([](const Deconvolution& p) {
         return p.no_bias ? Names{"data", "weight"} : Names{"data", "weight", "bias"};
       })

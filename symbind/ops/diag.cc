@@ -22,18 +22,18 @@ constexpr int64_t furthest = int64_t{1} << 31;
 template <class P>
 Op<P>& with_fields(Op<P>& op) {
   return op
-      .param(&Diag::k, "k", "which diagonal: 0 the main one, above it 1, 2, …, below it -1, -2, …",
+      .param(&Diag::k, "k",
+             "index of the diagonal: 0 is the main diagonal, k > 0 the k-th above it, k < 0 the k-th below it",
              between(-static_cast<double>(furthest), static_cast<double>(furthest)))
-      .param(&Diag::axis1, "axis1", "the axis that counts rows, from either end")
-      .param(&Diag::axis2, "axis2", "the axis that counts columns, from either end");
+      .param(&Diag::axis1, "axis1", "axis of the rows; negative ones count from the end")
+      .param(&Diag::axis2, "axis2", "axis of the columns; negative ones count from the end");
 }
 
 OpDef define(Op<Diag> op) {
   return with_fields(op)
       .doc(
-          "The diagonals across two axes of an array, which become the last axis; of an array with one axis, the "
-          "matrix "
-          "that has it as its diagonal and zeros around.")
+          "Extracts a diagonal over axis1 and axis2, which becomes the last axis of the result. An array with one axis "
+          "gives the square matrix that has it as diagonal k and zeros elsewhere.")
       .infer_shape([](const Diag& p, Shapes& s) {
         const auto data = s["data"];
         if (!data.known()) return;

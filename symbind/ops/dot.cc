@@ -27,15 +27,22 @@ void infer_dot(const Dot& p, Shapes& s, Inferred<Shape> lhs, Inferred<Shape> rhs
 
 template <class P>
 void add_fields(Op<P>& op) {
-  op.param(&Dot::transpose_a, "transpose_a", "sum over the first axis of lhs instead of the last")
-      .param(&Dot::transpose_b, "transpose_b", "sum over the last axis of rhs instead of the first")
-      .param(&Dot::forward_stype, "forward_stype", "the storage wanted for the result; results are dense",
-             one_of({"default", "row_sparse", "csr"}));
+  op.param(&Dot::transpose_a, "transpose_a",
+           "contract the first axis of lhs instead of the last: the transpose of a matrix")
+      .param(&Dot::transpose_b, "transpose_b",
+             "contract the last axis of rhs instead of the first: the transpose of a matrix")
+      .param(
+          &Dot::forward_stype, "forward_stype",
+          "storage type of the result: 'default', 'row_sparse' or 'csr'; accepted for compatibility, results are dense",
+          one_of({"default", "row_sparse", "csr"}));
 }
 
 OpDef define(Op<Dot> op) {
   add_fields(op);
-  return op.doc("Product of matrices; for higher ranks the last axis of lhs is summed against the first of rhs.")
+  return op
+      .doc(
+          "Matrix product of lhs (m, k) and rhs (k, n); for vectors their inner product. For higher ranks the last "
+          "axis of lhs is contracted with the first axis of rhs.")
       .inputs({"lhs", "rhs"})
       .infer_shape([](const Dot& p, Shapes& s) { infer_dot(p, s, s["lhs"], s["rhs"], s.output()); })
       .gradient([](const Dot& p, Grad& g) {
@@ -63,11 +70,15 @@ OpDef define(Op<DotRhsGrad> op) {
 // ---- batch_dot ------------------------------------------------------------------------------------------------------
 
 OpDef define(Op<BatchDot> op) {
-  return op.doc("Products of the matrices in the last two axes, one for each place of the others.")
-      .param(&BatchDot::transpose_a, "transpose_a", "lhs holds transposed matrices")
-      .param(&BatchDot::transpose_b, "transpose_b", "rhs holds transposed matrices")
-      .param(&BatchDot::forward_stype, "forward_stype", "the storage wanted for the result; results are dense",
-             one_of({"default", "row_sparse", "csr"}))
+  return op.doc("Batched matrix product: lhs (batch…, m, k) times rhs (batch…, k, n) is (batch…, m, n).")
+      .param(&BatchDot::transpose_a, "transpose_a",
+             "use the transpose of each matrix of lhs, which is then (batch…, k, m)")
+      .param(&BatchDot::transpose_b, "transpose_b",
+             "use the transpose of each matrix of rhs, which is then (batch…, n, k)")
+      .param(
+          &BatchDot::forward_stype, "forward_stype",
+          "storage type of the result: 'default', 'row_sparse' or 'csr'; accepted for compatibility, results are dense",
+          one_of({"default", "row_sparse", "csr"}))
       .inputs({"lhs", "rhs"})
       .infer_shape([](const BatchDot& p, Shapes& s) {
         const auto lhs = s["lhs"], rhs = s["rhs"];

@@ -11,12 +11,14 @@ namespace {
 OpDef define_dropout(Op<Dropout> op) {
   return op.memory_bound()
       .doc(
-          "In training, sets each element to zero with probability p and divides the others by 1 - p; otherwise hands "
-          "its input on.")
-      .param(&Dropout::p, "p", "fraction of the elements that become zero, in [0, 1)", between(0, 1))
-      .param(&Dropout::mode, "mode", "drop in training only, or always", one_of(dropout_mode::all))
-      .param(&Dropout::axes, "axes", "axes along which all elements share one draw", each_at_least(0))
-      .param(&Dropout::cudnn_off, "cudnn_off", "accepted and ignored")
+          "Dropout: in training sets each element to 0 with probability p and divides the others by 1 - p; in "
+          "inference the identity. The output has the shape of data.")
+      .param(&Dropout::p, "p", "probability that an element is set to 0, in [0, 1)", between(0, 1))
+      .param(&Dropout::mode, "mode", "when to drop: 'training': in training only; 'always': in inference as well",
+             one_of(dropout_mode::all))
+      .param(&Dropout::axes, "axes",
+             "axes along which all elements share one random decision; (): every element has its own", each_at_least(0))
+      .param(&Dropout::cudnn_off, "cudnn_off", "accepted for compatibility and ignored")
       .check([](Dropout& p) { require(p.p < 1, "p must be below 1: ", p.p); })
       .outputs({"output", "mask"})
       .visible_outputs([](const Dropout&) { return 1; })

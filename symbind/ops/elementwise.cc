@@ -24,39 +24,50 @@ void add_unary(OpRegistry& registry, std::string doc, Gradient gradient) {
   add(registry, op);
 }
 
-// Functions that hand on their input.
+// Functions that return their input.
 void add_views(OpRegistry& registry) {
-  add(registry, unary_op<"_copy">("The input itself.").aliases({"identity"}).view().gradient([](const auto&, Grad& g) {
-    g.set("data", g.out_grad());
-  }));
-  add(registry, unary_op<"BlockGrad">("The input itself, through which no gradient flows back.")
-                    .aliases({"stop_gradient"})
-                    .view());
-  add(registry, unary_op<"make_loss">("The input itself as a loss: its gradient is one, whatever arrives.")
+  add(registry, unary_op<"_copy">("The identity: the output is the input.")
+                    .aliases({"identity"})
+                    .view()
+                    .gradient([](const auto&, Grad& g) { g.set("data", g.out_grad()); }));
+  add(registry,
+      unary_op<"BlockGrad">(
+          "The identity in forward; in backward the gradient of the input is 0, which stops the flow of gradients.")
+          .aliases({"stop_gradient"})
+          .view());
+  add(registry, unary_op<"make_loss">("Marks the input as a loss: the identity in forward; in backward the gradient is "
+                                      "1 for every element, whatever gradient arrives.")
                     .view()
                     .gradient([](const auto&, Grad& g) { g.set("data", ones_like(g.input("data"))); }));
 }
 
 void add_fills(OpRegistry& registry) {
-  add(registry, unary_op<"zeros_like">("Zeros in the shape and type of the input.").shape_only({"data"}));
-  add(registry, unary_op<"ones_like">("Ones in the shape and type of the input.").shape_only({"data"}));
+  add(registry, unary_op<"zeros_like">("An array of zeros with the shape and type of the input.").shape_only({"data"}));
+  add(registry, unary_op<"ones_like">("An array of ones with the shape and type of the input.").shape_only({"data"}));
 }
 
 void add_functions(OpRegistry& registry) {
-  add_unary<"negative">(registry, "-x", [](Grad& g) { return negative(g.out_grad()); });
-  add_unary<"relu">(registry, "max(x, 0)", [](Grad& g) { return relu_grad(g.out_grad(), g.output()); });
-  add_unary<"sigmoid">(registry, "1 / (1 + exp(-x))", [](Grad& g) { return sigmoid_grad(g.out_grad(), g.output()); });
-  add_unary<"tanh">(registry, "Hyperbolic tangent.", [](Grad& g) { return tanh_grad(g.out_grad(), g.output()); });
-  add_unary<"exp">(registry, "e to the power of x.", [](Grad& g) { return elemwise_mul(g.out_grad(), g.output()); });
-  add_unary<"log">(registry, "Natural logarithm.", [](Grad& g) { return log_grad(g.out_grad(), g.input("data")); });
-  add_unary<"square">(registry, "x·x", [](Grad& g) { return square_grad(g.out_grad(), g.input("data")); });
-  add_unary<"sqrt">(registry, "Square root.", [](Grad& g) { return sqrt_grad(g.out_grad(), g.output()); });
+  add_unary<"negative">(registry, "-x for each element.", [](Grad& g) { return negative(g.out_grad()); });
+  add_unary<"relu">(registry, "Rectified linear unit: max(x, 0) for each element.",
+                    [](Grad& g) { return relu_grad(g.out_grad(), g.output()); });
+  add_unary<"sigmoid">(registry, "Logistic function: 1 / (1 + exp(-x)) for each element.",
+                       [](Grad& g) { return sigmoid_grad(g.out_grad(), g.output()); });
+  add_unary<"tanh">(registry, "Hyperbolic tangent of each element.",
+                    [](Grad& g) { return tanh_grad(g.out_grad(), g.output()); });
+  add_unary<"exp">(registry, "exp(x) for each element.",
+                   [](Grad& g) { return elemwise_mul(g.out_grad(), g.output()); });
+  add_unary<"log">(registry, "Natural logarithm of each element.",
+                   [](Grad& g) { return log_grad(g.out_grad(), g.input("data")); });
+  add_unary<"square">(registry, "x² for each element.",
+                      [](Grad& g) { return square_grad(g.out_grad(), g.input("data")); });
+  add_unary<"sqrt">(registry, "Square root of each element.",
+                    [](Grad& g) { return sqrt_grad(g.out_grad(), g.output()); });
 }
 
 template <FixedString name, class Gradient>
 void add_binary(OpRegistry& registry, std::string doc, Names aliases, Gradient gradient) {
   Op<Binary<name>> op{std::string(name.view())};
-  op.doc(std::move(doc)).aliases(std::move(aliases)).inputs({"lhs", "rhs"}).elementwise();
+  op.doc(doc + " Both inputs have one shape.").aliases(std::move(aliases)).inputs({"lhs", "rhs"}).elementwise();
   op.gradient([gradient](const auto&, Grad& g) { gradient(g); });
   add(registry, op);
 }
@@ -64,44 +75,45 @@ void add_binary(OpRegistry& registry, std::string doc, Names aliases, Gradient g
 template <FixedString name>
 void add_comparison(OpRegistry& registry, std::string doc, Names aliases) {
   Op<Binary<name>> op{std::string(name.view())};
-  op.doc(std::move(doc)).aliases(std::move(aliases)).inputs({"lhs", "rhs"}).elementwise();
+  op.doc(doc + " Both inputs have one shape.").aliases(std::move(aliases)).inputs({"lhs", "rhs"}).elementwise();
   add(registry, op);
 }
 
 void add_binaries(OpRegistry& registry) {
-  add_binary<"elemwise_add">(registry, "lhs + rhs for arrays of one shape.", {"_Plus", "_plus", "_add", "_grad_add"},
+  add_binary<"elemwise_add">(registry, "lhs + rhs, element by element.", {"_Plus", "_plus", "_add", "_grad_add"},
                              [](Grad& g) {
                                g.set("lhs", g.out_grad());
                                g.set("rhs", g.out_grad());
                              });
-  add_binary<"elemwise_sub">(registry, "lhs - rhs for arrays of one shape.", {"_Minus", "_minus", "_sub"}, [](Grad& g) {
+  add_binary<"elemwise_sub">(registry, "lhs - rhs, element by element.", {"_Minus", "_minus", "_sub"}, [](Grad& g) {
     g.set("lhs", g.out_grad());
     if (g.wants("rhs")) g.set("rhs", negative(g.out_grad()));
   });
-  add_binary<"elemwise_mul">(registry, "lhs · rhs for arrays of one shape.", {"_Mul", "_mul"}, [](Grad& g) {
+  add_binary<"elemwise_mul">(registry, "lhs · rhs, element by element.", {"_Mul", "_mul"}, [](Grad& g) {
     if (g.wants("lhs")) g.set("lhs", elemwise_mul(g.out_grad(), g.input("rhs")));
     if (g.wants("rhs")) g.set("rhs", elemwise_mul(g.out_grad(), g.input("lhs")));
   });
-  add_binary<"elemwise_div">(registry, "lhs / rhs for arrays of one shape.", {"_Div", "_div"}, [](Grad& g) {
+  add_binary<"elemwise_div">(registry, "lhs / rhs, element by element.", {"_Div", "_div"}, [](Grad& g) {
     if (g.wants("lhs")) g.set("lhs", div_lhs_grad(g.out_grad(), g.input("rhs")));
     if (g.wants("rhs")) g.set("rhs", div_rhs_grad(g.out_grad(), g.input("lhs"), g.input("rhs")));
   });
-  add_binary<"_power">(registry, "lhs to the power of rhs for arrays of one shape.", {"_Power"}, [](Grad& g) {
+  add_binary<"_power">(registry, "lhs raised to the power rhs, element by element.", {"_Power"}, [](Grad& g) {
     if (g.wants("lhs")) g.set("lhs", power_lhs_grad(g.out_grad(), g.input("lhs"), g.input("rhs")));
     if (g.wants("rhs")) g.set("rhs", power_rhs_grad(g.out_grad(), g.input("lhs"), g.input("rhs")));
   });
-  add_comparison<"_equal">(registry, "1 where lhs = rhs, else 0.", {"_Equal"});
-  add_comparison<"_not_equal">(registry, "1 where lhs ≠ rhs, else 0.", {"_Not_Equal"});
-  add_comparison<"_greater">(registry, "1 where lhs > rhs, else 0.", {"_Greater"});
-  add_comparison<"_greater_equal">(registry, "1 where lhs ≥ rhs, else 0.", {"_Greater_Equal"});
-  add_comparison<"_lesser">(registry, "1 where lhs < rhs, else 0.", {"_Lesser"});
-  add_comparison<"_lesser_equal">(registry, "1 where lhs ≤ rhs, else 0.", {"_Lesser_Equal"});
+  add_comparison<"_equal">(registry, "1 where lhs = rhs, else 0, element by element.", {"_Equal"});
+  add_comparison<"_not_equal">(registry, "1 where lhs ≠ rhs, else 0, element by element.", {"_Not_Equal"});
+  add_comparison<"_greater">(registry, "1 where lhs > rhs, else 0, element by element.", {"_Greater"});
+  add_comparison<"_greater_equal">(registry, "1 where lhs ≥ rhs, else 0, element by element.", {"_Greater_Equal"});
+  add_comparison<"_lesser">(registry, "1 where lhs < rhs, else 0, element by element.", {"_Lesser"});
+  add_comparison<"_lesser_equal">(registry, "1 where lhs ≤ rhs, else 0, element by element.", {"_Lesser_Equal"});
 }
 
 OpDef define_add_n(Op<AddN> op) {
-  return op.doc("The sum of all inputs, arrays of one shape.")
+  return op.doc("The sum of all inputs, element by element; all inputs and the output have one shape.")
       .aliases({"ElementWiseSum"})
-      .param(&AddN::num_args, "num_args", "number of inputs", at_least(1))
+      .param(&AddN::num_args, "num_args", "number of input arrays; counted from the inputs when it is left out",
+             at_least(1))
       .variadic(&AddN::num_args, "num_args")
       .inputs(&AddN::num_args, numbered("arg"))
       .gradient([](const AddN&, Grad& g) {
@@ -119,14 +131,20 @@ void add_choice(OpRegistry& registry, std::string doc, Names aliases, Lhs lhs, R
 }
 
 void add_choices(OpRegistry& registry) {
-  add_choice<"_maximum">(registry, "The larger of lhs and rhs.", {"_Maximum"}, maximum_lhs_grad, maximum_rhs_grad);
-  add_choice<"_minimum">(registry, "The smaller of lhs and rhs.", {"_Minimum"}, minimum_lhs_grad, minimum_rhs_grad);
-  add_choice<"_hypot">(registry, "√(lhs² + rhs²)", {"_Hypot"}, hypot_lhs_grad, hypot_rhs_grad);
-  add_choice<"_mod">(registry, "What is left of lhs / rhs rounded down; 0 where rhs is.", {"_Mod"}, mod_lhs_grad,
-                     mod_rhs_grad);
-  add_comparison<"_logical_and">(registry, "1 where neither is zero, else 0.", {"_Logical_And"});
-  add_comparison<"_logical_or">(registry, "0 where both are zero, else 1.", {"_Logical_Or"});
-  add_comparison<"_logical_xor">(registry, "1 where one of both is zero, else 0.", {"_Logical_Xor"});
+  add_choice<"_maximum">(registry, "max(lhs, rhs), element by element.", {"_Maximum"}, maximum_lhs_grad,
+                         maximum_rhs_grad);
+  add_choice<"_minimum">(registry, "min(lhs, rhs), element by element.", {"_Minimum"}, minimum_lhs_grad,
+                         minimum_rhs_grad);
+  add_choice<"_hypot">(registry, "√(lhs² + rhs²), element by element.", {"_Hypot"}, hypot_lhs_grad, hypot_rhs_grad);
+  add_choice<"_mod">(registry,
+                     "Remainder of lhs / rhs with the sign of rhs, element by element: lhs - rhs · floor(lhs / rhs); 0 "
+                     "where rhs is 0.",
+                     {"_Mod"}, mod_lhs_grad, mod_rhs_grad);
+  add_comparison<"_logical_and">(registry, "Logical and: 1 where both inputs are nonzero, else 0.", {"_Logical_And"});
+  add_comparison<"_logical_or">(registry, "Logical or: 1 where at least one input is nonzero, else 0.",
+                                {"_Logical_Or"});
+  add_comparison<"_logical_xor">(registry, "Logical exclusive or: 1 where exactly one input is nonzero, else 0.",
+                                 {"_Logical_Xor"});
 }
 
 template <FixedString name>

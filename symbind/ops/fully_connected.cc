@@ -10,7 +10,7 @@
 namespace symbind {
 namespace {
 
-// A row is everything behind the first axis (one number, where there is no other axis), or without flatten the last
+// A row is everything after the first axis (one number, where there is no other axis), or without flatten the last
 // axis alone.
 int64_t row_length(const Shape& data, bool flatten) {
   if (!flatten) return data[data.rank() - 1];
@@ -42,9 +42,12 @@ void infer(const FullyConnected& p, Shapes& s) {
 
 template <class P>
 Op<P>& common(Op<P>& op) {
-  return op.param(&FullyConnected::num_hidden, "num_hidden", "number of outputs per row", at_least(1))
-      .param(&FullyConnected::no_bias, "no_bias", "leave the bias out")
-      .param(&FullyConnected::flatten, "flatten", "fold all axes but the first into one")
+  return op
+      .param(&FullyConnected::num_hidden, "num_hidden", "number of outputs per row: the rows of weight", at_least(1))
+      .param(&FullyConnected::no_bias, "no_bias", "compute without the bias input")
+      .param(
+          &FullyConnected::flatten, "flatten",
+          "flatten all axes of data but the first into one; False: apply the map to the last axis and keep the others")
       .inputs([](const P& p) {
         return p.no_bias ? Names{"data", "weight"} : Names{"data", "weight", "bias"};
       })
@@ -55,8 +58,9 @@ Op<P>& common(Op<P>& op) {
 OpDef define_fully_connected(Op<FullyConnected> op) {
   return common(op)
       .doc(
-          "Affine map of rows: y = x·Wᵀ + b. A row is all of data behind the first axis, or with flatten=False its "
-          "last axis.")
+          "Affine map of rows: y = x·Wᵀ + b. With flatten, data (batch, …) is flattened to (batch, inputs) and the "
+          "output is (batch, num_hidden); otherwise the map applies to the last axis, (…, inputs) to (…, num_hidden). "
+          "weight is (num_hidden, inputs), bias (num_hidden).")
       .gradient([](const FullyConnected& p, Grad& g) {
         const auto dy = g.out_grad();
         const auto dy_rows = p.flatten ? dy : reshape(dy, {.shape = {-1, p.num_hidden}});

@@ -21,7 +21,7 @@ inline constexpr Builder<FullyConnectedActivation> fully_connected_activation;
 // Made by the fuse pass for a weight that many read: the weight is (inner, hidden), the other way round.
 struct FullyConnectedTransposed : FullyConnected {};
 
-// The matrix product behind it: (rows × inner)·(hidden × inner)ᵀ.
+// The matrix product it computes: (rows × inner)·(hidden × inner)ᵀ.
 struct FullyConnectedSize {
   int64_t rows, inner, hidden;
 };

@@ -17,14 +17,18 @@ void type_follows(Types& t, const char* input) {
 
 template <class P>
 Op<P>& take_fields(Op<P>& op) {
-  return op.param(&Take::axis, "axis", "the axis to take along, counted from either end")
-      .param(&Take::mode, "mode", "indices outside: the nearest there is, counted round, or an error",
+  return op.param(&Take::axis, "axis", "axis to take along; negative ones count from the end")
+      .param(&Take::mode, "mode",
+             "what an index out of range means: 'clip': the nearest valid index; 'wrap': the index modulo the extent; "
+             "'raise': an error",
              one_of(index_mode::of_take));
 }
 
 OpDef define(Op<Take> op) {
   return take_fields(op)
-      .doc("Slices of an array along an axis: the axis is replaced by those of indices.")
+      .doc(
+          "Takes slices of an array along an axis at the given indices; in the shape of the result the axes of indices "
+          "replace that axis.")
       .inputs({"a", "indices"})
       .infer_shape([](const Take& p, Shapes& s) {
         const auto a = s["a"], indices = s["indices"];
@@ -52,11 +56,16 @@ OpDef define(Op<TakeGrad> op) {
 }
 
 OpDef define(Op<Embedding> op) {
-  return op.doc("A row of weight for every number in data; numbers outside take the nearest row.")
-      .param(&Embedding::input_dim, "input_dim", "number of rows", at_least(1))
-      .param(&Embedding::output_dim, "output_dim", "length of a row", at_least(1))
-      .param(&Embedding::dtype, "dtype", "type of weight, where nothing else says it")
-      .param(&Embedding::sparse_grad, "sparse_grad", "accepted and ignored: the gradient is an ordinary array")
+  return op
+      .doc(
+          "Looks up a row of weight for each index in data. weight is (input_dim, output_dim); the result has the axes "
+          "of data followed by output_dim. An index out of range takes the nearest valid row.")
+      .param(&Embedding::input_dim, "input_dim", "number of rows of weight: the size of the vocabulary", at_least(1))
+      .param(&Embedding::output_dim, "output_dim", "number of columns of weight: the length of an embedding vector",
+             at_least(1))
+      .param(&Embedding::dtype, "dtype", "element type of weight, unless it is inferred from elsewhere in the network")
+      .param(&Embedding::sparse_grad, "sparse_grad",
+             "accepted for compatibility and ignored: the gradient of weight is a dense array")
       .inputs({"data", "weight"})
       .infer_shape([](const Embedding& p, Shapes& s) {
         s["weight"].meet({p.input_dim, p.output_dim});
@@ -81,11 +90,14 @@ OpDef define(Op<Embedding> op) {
 // ---- one_hot, pick, batch_take --------------------------------------------------------------------------------------
 
 OpDef define(Op<OneHot> op) {
-  return op.doc("A row of off_value for every number, with on_value at the number's place; outside of it nowhere.")
-      .param(&OneHot::depth, "depth", "length of a row", at_least(1))
-      .param(&OneHot::on_value, "on_value", "what stands at the number's place")
-      .param(&OneHot::off_value, "off_value", "what stands elsewhere")
-      .param(&OneHot::dtype, "dtype", "type of the result")
+  return op
+      .doc(
+          "One-hot vectors: for each index a row of length depth with on_value at the index and off_value elsewhere. "
+          "The result has the axes of indices followed by depth; an index out of range gives a row of off_value.")
+      .param(&OneHot::depth, "depth", "number of classes: the length of each row", at_least(1))
+      .param(&OneHot::on_value, "on_value", "value at the index")
+      .param(&OneHot::off_value, "off_value", "value at all other positions")
+      .param(&OneHot::dtype, "dtype", "element type of the result")
       .inputs({"indices"})
       .infer_shape([](const OneHot& p, Shapes& s) {
         const auto indices = s["indices"];
@@ -101,16 +113,19 @@ OpDef define(Op<OneHot> op) {
 
 template <class P>
 Op<P>& pick_fields(Op<P>& op) {
-  return op.param(&Pick::axis, "axis", "the axis to pick along, counted from either end")
-      .param(&Pick::keepdims, "keepdims", "leave the axis in the result with extent 1")
-      .param(&Pick::mode, "mode", "indices outside: the nearest there is, or counted round",
+  return op.param(&Pick::axis, "axis", "axis to pick along; negative ones count from the end")
+      .param(&Pick::keepdims, "keepdims", "keep the axis in the result, with extent 1")
+      .param(&Pick::mode, "mode",
+             "what an index out of range means: 'clip': the nearest valid index; 'wrap': the index modulo the extent",
              one_of(index_mode::of_pick))
       .check([](P& p) { require(p.axis.has_value(), "axis must be given"); });
 }
 
 OpDef define(Op<Pick> op) {
   return pick_fields(op)
-      .doc("One element along an axis, at each place of the others the one that index says.")
+      .doc(
+          "Picks one element along an axis at the position that index gives. index has the shape of data without the "
+          "axis, or with extent 1 along it; the result has the shape of data without the axis.")
       .aliases({"choose_element_0index"})
       .inputs({"data", "index"})
       .infer_shape([](const Pick& p, Shapes& s) {
@@ -145,7 +160,7 @@ OpDef define(Op<PickGrad> op) {
 }
 
 OpDef define(Op<BatchTake> op) {
-  return op.doc("The element of each row that indices says.")
+  return op.doc("Picks one element of each row: a[i, indices[i]]. a is (rows, columns), indices and the result (rows).")
       .inputs({"a", "indices"})
       .infer_shape([](const BatchTake&, Shapes& s) {
         auto a = s["a"], indices = s["indices"];
@@ -161,7 +176,7 @@ OpDef define(Op<BatchTake> op) {
 }
 
 OpDef define(Op<FillElement> op) {
-  return op.doc("lhs with one element of each row replaced: lhs[i, rhs[i]] = mhs[i].")
+  return op.doc("A copy of lhs (rows, columns) with one element of each row replaced: result[i, rhs[i]] = mhs[i].")
       .inputs({"lhs", "mhs", "rhs"})
       .infer_shape([](const FillElement&, Shapes& s) {
         auto lhs = s["lhs"];
@@ -180,7 +195,10 @@ OpDef define(Op<FillElement> op) {
 // ---- where ----------------------------------------------------------------------------------------------------------
 
 OpDef define(Op<Where> op) {
-  return op.doc("x where the condition is not zero, else y. A condition of one axis chooses whole slices.")
+  return op
+      .doc(
+          "x where condition is nonzero, else y. x, y and the result have one shape; condition has that shape, or one "
+          "axis and then selects whole slices along axis 0.")
       .inputs({"condition", "x", "y"})
       .infer_shape([](const Where&, Shapes& s) {
         auto condition = s["condition"], x = s["x"], y = s["y"];
@@ -221,7 +239,10 @@ Shape parts_of(const Shape& indices, const Shape& whole, const std::string& wher
 }
 
 OpDef define(Op<GatherNd> op) {
-  return op.doc("Elements, or slices, at the places that the columns of indices say.")
+  return op
+      .doc(
+          "Gathers elements or slices of data: column i of indices (m, n…) is an index into the first m axes. The "
+          "result has the shape (n…) followed by the other axes of data.")
       .inputs({"data", "indices"})
       .infer_shape([](const GatherNd&, Shapes& s) {
         if (s["data"].rank_known() && s["indices"].rank_known())
@@ -242,7 +263,10 @@ OpDef define(Op<GatherNdGrad> op) {
 }
 
 OpDef define(Op<ScatterNd> op) {
-  return op.doc("Zeros, with elements or slices of data at the places that the columns of indices say.")
+  return op
+      .doc(
+          "Scatters data into an array of zeros: column i of indices (m, n…) is the index, into the first m axes, at "
+          "which element or slice i of data is stored.")
       .param(&ScatterNd::shape, "shape", "shape of the result", each_at_least(0))
       .inputs({"data", "indices"})
       .infer_shape([](const ScatterNd& p, Shapes& s) {

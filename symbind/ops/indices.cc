@@ -7,7 +7,7 @@ namespace symbind {
 namespace {
 
 OpDef define(Op<ShapeArray> op) {
-  return op.doc("The extents of an array, as int64.")
+  return op.doc("The shape of an array, as a vector of int64.")
       .shape_only({"data"})
       .infer_shape([](const ShapeArray&, Shapes& s) {
         if (s["data"].rank_known()) s.output().meet({s["data"].rank()});
@@ -16,7 +16,7 @@ OpDef define(Op<ShapeArray> op) {
 }
 
 OpDef define(Op<SizeArray> op) {
-  return op.doc("The number of elements of an array, as int64.")
+  return op.doc("The number of elements of an array, as int64 of shape (1).")
       .shape_only({"data"})
       .infer_shape([](const SizeArray&, Shapes& s) { s.output().meet({1}); })
       .infer_type([](const SizeArray&, Types& t) { t.output().meet(DType::int64); });
@@ -24,17 +24,19 @@ OpDef define(Op<SizeArray> op) {
 
 template <class P>
 Op<P>& with_shape(Op<P>& op) {
-  return op.param(&P::shape, "shape", "the extents of the array the places are in; the first may be -1")
+  return op
+      .param(&P::shape, "shape",
+             "shape of the array that is indexed; the first extent may be -1, since it does not matter")
       .check([](P& p) {
         require(!p.shape.empty(), "shape must have an axis: ()");
         for (size_t i = 1; i < p.shape.size(); ++i)
-          require(p.shape[i] >= 1, "shape must hold extents of at least 1 behind the first: ", print(p.shape));
+          require(p.shape[i] >= 1, "extents after the first must be at least 1: shape ", print(p.shape));
       });
 }
 
 OpDef define(Op<RavelMultiIndex> op) {
   return with_shape(op)
-      .doc("Places in an array, a column each, as numbers of elements in row-major order.")
+      .doc("Converts multi-dimensional indices, the columns of data (axes, n), to flat row-major indices (n).")
       .aliases({"ravel_multi_index"})
       .infer_shape([](const RavelMultiIndex& p, Shapes& s) {
         s["data"].meet({static_cast<int64_t>(p.shape.size()), unknown_dim});
@@ -45,7 +47,7 @@ OpDef define(Op<RavelMultiIndex> op) {
 
 OpDef define(Op<UnravelIndex> op) {
   return with_shape(op)
-      .doc("Numbers of elements in row-major order as places in an array, a column each.")
+      .doc("Converts flat row-major indices (n) to multi-dimensional ones, the columns of the result (axes, n).")
       .aliases({"unravel_index"})
       .infer_shape([](const UnravelIndex& p, Shapes& s) {
         s["data"].meet(Shape::of_rank(1));

@@ -8,8 +8,12 @@ namespace symbind {
 namespace {
 
 OpDef define(Op<KhatriRao> op) {
-  return op.doc("The product of Khatri and Rao: column k is the Kronecker product of the matrices' columns k.")
-      .param(&KhatriRao::num_args, "num_args", "number of matrices", between(1, 1000))
+  return op
+      .doc(
+          "Khatri-Rao product: column k of the result is the Kronecker product of columns k of the inputs. Inputs (r₁, "
+          "n), (r₂, n), … give (r₁ · r₂ · …, n).")
+      .param(&KhatriRao::num_args, "num_args", "number of input matrices; counted from the inputs when it is left out",
+             between(1, 1000))
       .variadic(&KhatriRao::num_args, "num_args")
       .inputs(&KhatriRao::num_args, numbered("arg"))
       .infer_shape([](const KhatriRao&, Shapes& s) {
@@ -32,7 +36,9 @@ OpDef define(Op<KhatriRao> op) {
 }
 
 OpDef define(Op<KhatriRaoGrad> op) {
-  return op.param(&KhatriRao::num_args, "num_args", "number of matrices", between(1, 1000))
+  return op
+      .param(&KhatriRao::num_args, "num_args", "number of input matrices; counted from the inputs when it is left out",
+             between(1, 1000))
       .inputs([](const KhatriRaoGrad& p) { return count_of(p.num_args) + 1; },
               [](const KhatriRaoGrad&, size_t index) {
                 return index == 0 ? "out_grad" : "arg" + std::to_string(index - 1);

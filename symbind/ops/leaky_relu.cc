@@ -10,12 +10,14 @@ template <class P>
 Op<P>& fields(Op<P>& op) {
   return op
       .param(&LeakyReLU::act_type, "act_type",
-             "what becomes of negative x: slope·x (leaky), gamma·x for each channel (prelu), x times a random number "
-             "(rrelu), slope·(exp(x) - 1) (elu), the same with fixed numbers (selu), x times a probability (gelu)",
+             "the function for negative x: 'leaky': slope·x; 'prelu': gamma·x with a learned gamma for each channel, a "
+             "second input; 'rrelu': x times a slope drawn from [lower_bound, upper_bound] in training and their mean "
+             "otherwise; 'elu': slope·(exp(x) - 1); 'selu': scaled elu with fixed constants; 'gelu': x·Φ(x) for all x, "
+             "with the distribution function Φ of the normal distribution",
              one_of(leaky_type::all))
-      .param(&LeakyReLU::slope, "slope", "the slope of leaky and elu")
-      .param(&LeakyReLU::lower_bound, "lower_bound", "the least slope of rrelu")
-      .param(&LeakyReLU::upper_bound, "upper_bound", "the largest slope of rrelu")
+      .param(&LeakyReLU::slope, "slope", "slope of 'leaky' and factor of 'elu'")
+      .param(&LeakyReLU::lower_bound, "lower_bound", "smallest slope of 'rrelu'")
+      .param(&LeakyReLU::upper_bound, "upper_bound", "largest slope of 'rrelu'")
       .check([](P& p) {
         require(p.act_type != "rrelu" || p.lower_bound <= p.upper_bound,
                 "lower_bound must not be above upper_bound: ", p.lower_bound, ", ", p.upper_bound);
@@ -25,7 +27,9 @@ Op<P>& fields(Op<P>& op) {
 OpDef define(Op<LeakyReLU> op) {
   return fields(op)
       .memory_bound()
-      .doc("Positive numbers as they are, negative ones made smaller.")
+      .doc(
+          "Leaky rectifiers: x for positive x, a smaller function of x for negative x. The output has the shape of "
+          "data.")
       .inputs([](const LeakyReLU& p) {
         return p.act_type == "prelu" ? Names{"data", "gamma"} : Names{"data"};
       })

@@ -11,17 +11,22 @@ namespace {
 template <class P>
 Op<P>& softmax_fields(Op<P>& op) {
   return op.param(&SoftmaxOutput::grad_scale, "grad_scale", "factor of the gradient")
-      .param(&SoftmaxOutput::ignore_label, "ignore_label", "with use_ignore, positions of this label get no gradient")
+      .param(&SoftmaxOutput::ignore_label, "ignore_label",
+             "label that is ignored when use_ignore is set: the gradient at such positions is 0")
       .param(&SoftmaxOutput::multi_output, "multi_output",
-             "classes along axis 1 and a label for each position behind it")
-      .param(&SoftmaxOutput::use_ignore, "use_ignore", "heed ignore_label")
-      .param(&SoftmaxOutput::preserve_shape, "preserve_shape", "classes along the last axis")
+             "classes are along axis 1 of data (n, classes, …), and label (n, …) has one label per position")
+      .param(&SoftmaxOutput::use_ignore, "use_ignore", "ignore positions whose label is ignore_label")
+      .param(&SoftmaxOutput::preserve_shape, "preserve_shape",
+             "apply the softmax along the last axis of data instead of flattening all axes but the first")
       .param(&SoftmaxOutput::normalization, "normalization",
-             "divide the gradient by the batch size, by the number of labels that are not ignore_label (valid), or not",
+             "divisor of the gradient: 'null': the number of positions per sample, which is 1 without multi_output; "
+             "'batch': that number times the batch size; 'valid': the number of labels that are not ignore_label",
              one_of(normalization::all))
-      .param(&SoftmaxOutput::out_grad, "out_grad", "multiply with the gradient that arrives")
-      .param(&SoftmaxOutput::smooth_alpha, "smooth_alpha", "share of the label spread evenly over the other classes",
-             between(0, 1));
+      .param(&SoftmaxOutput::out_grad, "out_grad",
+             "multiply the gradient by the gradient of the output; False: the output is the head of the network and "
+             "its gradient is not read")
+      .param(&SoftmaxOutput::smooth_alpha, "smooth_alpha",
+             "label smoothing: the fraction of the target that is spread evenly over the other classes", between(0, 1));
 }
 
 // The shapes a label may have besides the data's own, which makes it a distribution; the first is the one inferred.
@@ -57,7 +62,9 @@ void infer_softmax(const SoftmaxOutput& p, Shapes& s) {
 OpDef define_softmax_output(Op<SoftmaxOutput> op) {
   return softmax_fields(op)
       .aliases({"Softmax"})
-      .doc("Softmax over the classes, with the gradient of the cross entropy against label.")
+      .doc(
+          "Softmax output with cross-entropy loss: forward returns softmax(data); backward gives data the gradient of "
+          "the cross entropy, softmax(data) - one_hot(label). data is (n, classes), label (n) holds class indices.")
       .inputs({"data", "label"})
       .shape_only({"label"})
       .infer_shape([](const SoftmaxOutput& p, Shapes& s) { infer_softmax(p, s); })
@@ -130,20 +137,25 @@ OpDef define_regression_grad(Op<G> op) {
 }
 
 void register_regression(OpRegistry& registry) {
-  registry.add(
-      regression<LinearRegressionOutput>(
-          "LinearRegressionOutput", "Hands its data on, with the gradient of half the squared difference to label.",
-          linear_regression_output_grad)
-          .view(),
-      typeid(LinearRegressionOutput));
+  registry.add(regression<LinearRegressionOutput>(
+                   "LinearRegressionOutput",
+                   "Linear regression output: forward returns data; backward gives data the gradient of the squared "
+                   "loss, (data - label) · grad_scale / outputs per sample. label has the size of data.",
+                   linear_regression_output_grad)
+                   .view(),
+               typeid(LinearRegressionOutput));
   registry.add(
       regression<LogisticRegressionOutput>(
-          "LogisticRegressionOutput", "The sigmoid of its data, with the gradient of the cross entropy against label.",
+          "LogisticRegressionOutput",
+          "Logistic regression output: forward returns 1 / (1 + exp(-data)); backward gives data the gradient of the "
+          "cross entropy, (output - label) · grad_scale / outputs per sample. label has the size of data.",
           linear_regression_output_grad),
       typeid(LogisticRegressionOutput));
-  registry.add(regression<MAERegressionOutput>("MAERegressionOutput",
-                                               "Hands its data on, with the gradient of the distance to label.",
-                                               mae_regression_output_grad)
+  registry.add(regression<MAERegressionOutput>(
+                   "MAERegressionOutput",
+                   "Regression output with absolute loss: forward returns data; backward gives data the gradient "
+                   "sign(data - label) · grad_scale / outputs per sample. label has the size of data.",
+                   mae_regression_output_grad)
                    .view(),
                typeid(MAERegressionOutput));
   add_internal<LinearRegressionOutputGrad>(registry, "_backward_LinearRegressionOutput",
@@ -156,16 +168,17 @@ void register_regression(OpRegistry& registry) {
 
 template <class P>
 Op<P>& svm_fields(Op<P>& op) {
-  return op.param(&SVMOutput::margin, "margin", "how far a score shall be on its side of zero")
+  return op.param(&SVMOutput::margin, "margin", "margin of the hinge loss")
       .param(&SVMOutput::regularization_coefficient, "regularization_coefficient", "factor of the gradient")
-      .param(&SVMOutput::use_linear, "use_linear", "the hinge loss itself instead of its square");
+      .param(&SVMOutput::use_linear, "use_linear", "use the linear hinge loss; False: its square");
 }
 
 OpDef define_svm_output(Op<SVMOutput> op) {
   return svm_fields(op)
       .doc(
-          "Hands its scores on, with the gradient of the hinge loss of each against label: one class is, all others "
-          "are not.")
+          "Support vector machine output: forward returns the scores in data; backward gives data the gradient of one "
+          "hinge loss per class, with target 1 for the class in label and -1 for the others. data is (n, classes), "
+          "label (n).")
       .inputs({"data", "label"})
       .shape_only({"label"})
       .view()
@@ -190,7 +203,10 @@ OpDef define_svm_output_grad(Op<SVMOutputGrad> op) {
 }
 
 OpDef define_softmax_cross_entropy(Op<SoftmaxCrossEntropy> op) {
-  return op.doc("The sum over rows of -log(softmax(data)[label]).")
+  return op
+      .doc(
+          "Cross entropy of softmax(data) and class indices, summed over rows: Σ -log(softmax(data)[label]). data is "
+          "(n, classes), label (n), the result (1).")
       .inputs({"data", "label"})
       .infer_shape([](const SoftmaxCrossEntropy&, Shapes& s) {
         auto data = s["data"], label = s["label"];
@@ -217,16 +233,20 @@ OpDef define_softmax_cross_entropy_grad(Op<SoftmaxCrossEntropyGrad> op) {
 
 template <class P>
 Op<P>& make_loss_fields(Op<P>& op) {
-  return op.param(&MakeLoss::grad_scale, "grad_scale", "the gradient of every element")
-      .param(&MakeLoss::valid_thresh, "valid_thresh", "an element is valid when it is above this")
+  return op.param(&MakeLoss::grad_scale, "grad_scale", "gradient of every element of data")
+      .param(&MakeLoss::valid_thresh, "valid_thresh",
+             "with normalization 'valid': elements greater than this are counted")
       .param(&MakeLoss::normalization, "normalization",
-             "divide the gradient by the batch size, by the number of valid elements, or not",
+             "divisor of the gradient: 'null': 1; 'batch': the batch size; 'valid': the number of elements greater "
+             "than valid_thresh",
              one_of(normalization::all));
 }
 
 OpDef define_make_loss(Op<MakeLoss> op) {
   return make_loss_fields(op)
-      .doc("Makes any values a loss: hands them on, and their gradient is grad_scale.")
+      .doc(
+          "Makes data a loss: forward returns data; in backward the gradient of every element is grad_scale, whatever "
+          "gradient arrives.")
       .view()
       .infer_type([](const MakeLoss&, Types& t) { same_floating_type(t); })
       .gradient([](const MakeLoss& p, Grad& g) { g.set("data", make_loss_grad(g.input("data"), {p})); });

@@ -32,70 +32,70 @@ void add_flat(OpRegistry& registry, std::string doc) {
 }
 
 void add_roundings(OpRegistry& registry) {
-  add_flat<"sign">(registry, "1, 0 or -1.");
-  add_flat<"round">(registry, "The nearest whole number; halves away from zero.");
-  add_flat<"rint">(registry, "The nearest whole number; halves down.");
-  add_flat<"ceil">(registry, "The next whole number above.");
-  add_flat<"floor">(registry, "The next whole number below.");
-  add_flat<"fix">(registry, "The next whole number towards zero.");
-  add_flat<"trunc">(registry, "The next whole number towards zero.");
-  add_flat<"logical_not">(registry, "1 where x is zero, else 0.");
+  add_flat<"sign">(registry, "Sign of each element: 1, 0 or -1.");
+  add_flat<"round">(registry, "Each element rounded to the nearest integer; halves are rounded away from zero.");
+  add_flat<"rint">(registry, "Each element rounded to the nearest integer; halves are rounded down.");
+  add_flat<"ceil">(registry, "Each element rounded up to an integer.");
+  add_flat<"floor">(registry, "Each element rounded down to an integer.");
+  add_flat<"fix">(registry, "Each element rounded towards zero to an integer.");
+  add_flat<"trunc">(registry, "Each element rounded towards zero to an integer.");
+  add_flat<"logical_not">(registry, "Logical not: 1 where x is 0, else 0.");
 }
 
 void add_functions(OpRegistry& registry) {
-  add_smooth<"abs", "_backward_abs">(registry, "Magnitude.");
-  add_smooth<"rsqrt", "_backward_rsqrt">(registry, "1 / √x");
-  add_smooth<"cbrt", "_backward_cbrt">(registry, "Cube root.");
-  add_smooth<"rcbrt", "_backward_rcbrt">(registry, "1 / cube root of x");
-  add_smooth<"log2", "_backward_log2">(registry, "Logarithm to the base 2.");
-  add_smooth<"log10", "_backward_log10">(registry, "Logarithm to the base 10.");
-  add_smooth<"log1p", "_backward_log1p">(registry, "log(1 + x), exact for small x.");
-  add_smooth<"expm1", "_backward_expm1">(registry, "exp(x) - 1, exact for small x.");
-  add_smooth<"sin", "_backward_sin">(registry, "Sine.");
-  add_smooth<"cos", "_backward_cos">(registry, "Cosine.");
-  add_smooth<"tan", "_backward_tan">(registry, "Tangent.");
-  add_smooth<"arcsin", "_backward_arcsin">(registry, "Inverse of sin.");
-  add_smooth<"arccos", "_backward_arccos">(registry, "Inverse of cos.");
-  add_smooth<"arctan", "_backward_arctan">(registry, "Inverse of tan.");
-  add_smooth<"sinh", "_backward_sinh">(registry, "Hyperbolic sine.");
-  add_smooth<"cosh", "_backward_cosh">(registry, "Hyperbolic cosine.");
-  add_smooth<"arcsinh", "_backward_arcsinh">(registry, "Inverse of sinh.");
-  add_smooth<"arccosh", "_backward_arccosh">(registry, "Inverse of cosh.");
-  add_smooth<"arctanh", "_backward_arctanh">(registry, "Inverse of tanh.");
-  add_smooth<"degrees", "_backward_degrees">(registry, "Radians to degrees.");
-  add_smooth<"radians", "_backward_radians">(registry, "Degrees to radians.");
-  add_smooth<"erf", "_backward_erf">(registry, "The error function.");
-  add_smooth<"erfinv", "_backward_erfinv">(registry, "Inverse of erf.");
-  add_smooth<"gamma", "_backward_gamma">(registry, "The gamma function.");
-  add_smooth<"gammaln", "_backward_gammaln">(registry, "Logarithm of the magnitude of gamma.");
-  add_smooth<"reciprocal", "_backward_reciprocal">(registry, "1 / x");
-  add_smooth<"softsign", "_backward_softsign">(registry, "x / (1 + |x|)");
+  add_smooth<"abs", "_backward_abs">(registry, "Absolute value |x| of each element.");
+  add_smooth<"rsqrt", "_backward_rsqrt">(registry, "1 / √x for each element.");
+  add_smooth<"cbrt", "_backward_cbrt">(registry, "Cube root of each element.");
+  add_smooth<"rcbrt", "_backward_rcbrt">(registry, "1 / ∛x for each element.");
+  add_smooth<"log2", "_backward_log2">(registry, "Logarithm to base 2 of each element.");
+  add_smooth<"log10", "_backward_log10">(registry, "Logarithm to base 10 of each element.");
+  add_smooth<"log1p", "_backward_log1p">(registry, "log(1 + x) for each element, accurate for small x.");
+  add_smooth<"expm1", "_backward_expm1">(registry, "exp(x) - 1 for each element, accurate for small x.");
+  add_smooth<"sin", "_backward_sin">(registry, "Sine of each element, in radians.");
+  add_smooth<"cos", "_backward_cos">(registry, "Cosine of each element, in radians.");
+  add_smooth<"tan", "_backward_tan">(registry, "Tangent of each element, in radians.");
+  add_smooth<"arcsin", "_backward_arcsin">(registry, "Inverse sine of each element, in radians from -π/2 to π/2.");
+  add_smooth<"arccos", "_backward_arccos">(registry, "Inverse cosine of each element, in radians from 0 to π.");
+  add_smooth<"arctan", "_backward_arctan">(registry, "Inverse tangent of each element, in radians from -π/2 to π/2.");
+  add_smooth<"sinh", "_backward_sinh">(registry, "Hyperbolic sine of each element.");
+  add_smooth<"cosh", "_backward_cosh">(registry, "Hyperbolic cosine of each element.");
+  add_smooth<"arcsinh", "_backward_arcsinh">(registry, "Inverse hyperbolic sine of each element.");
+  add_smooth<"arccosh", "_backward_arccosh">(registry, "Inverse hyperbolic cosine of each element, for x ≥ 1.");
+  add_smooth<"arctanh", "_backward_arctanh">(registry, "Inverse hyperbolic tangent of each element, for |x| < 1.");
+  add_smooth<"degrees", "_backward_degrees">(registry, "Each element converted from radians to degrees.");
+  add_smooth<"radians", "_backward_radians">(registry, "Each element converted from degrees to radians.");
+  add_smooth<"erf", "_backward_erf">(registry, "Error function of each element: erf(x) = 2 / √π · ∫₀ˣ exp(-t²) dt.");
+  add_smooth<"erfinv", "_backward_erfinv">(registry, "Inverse error function of each element, for |x| < 1.");
+  add_smooth<"gamma", "_backward_gamma">(registry, "Gamma function Γ(x) of each element.");
+  add_smooth<"gammaln", "_backward_gammaln">(registry, "log |Γ(x)| for each element.");
+  add_smooth<"reciprocal", "_backward_reciprocal">(registry, "1 / x for each element.");
+  add_smooth<"softsign", "_backward_softsign">(registry, "x / (1 + |x|) for each element.");
 }
 
 template <class P>
 Op<P>& clip_fields(Op<P>& op) {
-  return op.param(&Clip::a_min, "a_min", "the least a result may be")
-      .param(&Clip::a_max, "a_max", "the most a result may be")
+  return op.param(&Clip::a_min, "a_min", "lower bound of the results")
+      .param(&Clip::a_max, "a_max", "upper bound of the results")
       .elementwise();
 }
 
 OpDef define_clip(Op<Clip> op) {
-  return clip_fields(op).doc("x, but at least a_min and at most a_max.").gradient([](const Clip& p, Grad& g) {
-    g.set("data", clip_grad(g.out_grad(), g.input("data"), {p}));
-  });
+  return clip_fields(op)
+      .doc("Each element limited to the interval [a_min, a_max].")
+      .gradient([](const Clip& p, Grad& g) { g.set("data", clip_grad(g.out_grad(), g.input("data"), {p})); });
 }
 OpDef define_clip_grad(Op<ClipGrad> op) { return clip_fields(op).inputs({"out_grad", "data"}); }
 
 template <class P>
 Op<P>& hard_sigmoid_fields(Op<P>& op) {
-  return op.param(&HardSigmoid::alpha, "alpha", "the slope")
-      .param(&HardSigmoid::beta, "beta", "the value at zero")
+  return op.param(&HardSigmoid::alpha, "alpha", "slope of the linear part")
+      .param(&HardSigmoid::beta, "beta", "value at x = 0")
       .elementwise();
 }
 
 OpDef define_hard_sigmoid(Op<HardSigmoid> op) {
   return hard_sigmoid_fields(op)
-      .doc("max(0, min(1, alpha·x + beta))")
+      .doc("Piecewise linear approximation of the logistic function: max(0, min(1, alpha·x + beta)) for each element.")
       .infer_type([](const HardSigmoid&, Types& t) { same_floating_type(t); })
       .gradient(
           [](const HardSigmoid& p, Grad& g) { g.set("data", hard_sigmoid_grad(g.out_grad(), g.input("data"), {p})); });
@@ -103,13 +103,16 @@ OpDef define_hard_sigmoid(Op<HardSigmoid> op) {
 OpDef define_hard_sigmoid_grad(Op<HardSigmoidGrad> op) { return hard_sigmoid_fields(op).inputs({"out_grad", "data"}); }
 
 OpDef define_smooth_l1(Op<SmoothL1> op) {
-  return op.doc("x²·scalar²/2 where |x| is below 1/scalar², else |x| - 0.5/scalar².")
-      .param(&SmoothL1::scalar, "scalar", "where the parabola ends: at 1/scalar²")
+  return op.doc("Smooth L1 loss of each element: (scalar·x)²/2 where |x| < 1/scalar², else |x| - 0.5/scalar².")
+      .param(&SmoothL1::scalar, "scalar",
+             "sets the boundary between the quadratic and the linear part, |x| = 1/scalar²")
       .elementwise()
       .gradient([](const SmoothL1& p, Grad& g) { g.set("data", smooth_l1_grad(g.out_grad(), g.input("data"), {p})); });
 }
 OpDef define_smooth_l1_grad(Op<SmoothL1Grad> op) {
-  return op.param(&SmoothL1::scalar, "scalar", "where the parabola ends").inputs({"out_grad", "data"}).elementwise();
+  return op.param(&SmoothL1::scalar, "scalar", "sets the boundary between the quadratic and the linear part")
+      .inputs({"out_grad", "data"})
+      .elementwise();
 }
 
 }  // namespace

@@ -10,9 +10,12 @@ namespace symbind {
 namespace {
 
 OpDef define(Op<Moments> op) {
-  return op.doc("Mean and variance over axes.")
-      .param(&Moments::axes, "axes", "the axes to reduce, counted from either end; at least one")
-      .param(&Moments::keepdims, "keepdims", "leave the reduced axes in the results with extent 1")
+  return op
+      .doc(
+          "Mean and variance over the given axes: two outputs of one shape. The variance divides by the number of "
+          "elements.")
+      .param(&Moments::axes, "axes", "axis or axes to reduce, at least one; negative ones count from the end")
+      .param(&Moments::keepdims, "keepdims", "keep the reduced axes in the results, with extent 1")
       .check([](Moments& p) { require(p.axes && !p.axes->empty(), "axes must name an axis"); })
       .outputs({"output0", "output1"})
       .infer_shape([](const Moments& p, Shapes& s) {

@@ -13,13 +13,14 @@ auto repeated(Names stems) {
   };
 }
 
-// `each` names the inputs of one weight; those behind weight and grad are states, float32 ones where asked.
+// `each` names the inputs of one weight; those after weight and grad are states, float32 ones where asked.
 template <class P>
 Op<P>& add_multi(Op<P>& op, const Names& each, bool float32_states) {
   const size_t per_weight = each.size();
-  op.param(&P::lrs, "lrs", "learning rates").param(&P::wds, "wds", "weight decays");
+  op.param(&P::lrs, "lrs", "learning rate of each weight; num_weights numbers")
+      .param(&P::wds, "wds", "weight decay of each weight; num_weights numbers");
   return add_scaling(op)
-      .param(&P::num_weights, "num_weights", "number of weights", at_least(1))
+      .param(&P::num_weights, "num_weights", "number of weights that are updated", at_least(1))
       .inputs([per_weight](const P& p) { return count_of(p.num_weights) * per_weight; }, repeated(each))
       .outputs(&P::num_weights, repeated({"output"}))
       .also_updates([per_weight](const P&, size_t input) { return input % per_weight >= 2; })
@@ -56,25 +57,36 @@ Op<P>& add_multi(Op<P>& op, const Names& each, bool float32_states) {
 }
 
 OpDef define(Op<MultiSgdUpdate> op) {
-  return add_multi(op, {"weight", "grad"}, false).doc("sgd_update of many weights at once.");
+  return add_multi(op, {"weight", "grad"}, false)
+      .doc(
+          "sgd_update of num_weights weights in one call. The inputs are those of sgd_update, weight after weight; "
+          "there is one output per weight.");
 }
 
 OpDef define(Op<MultiSgdMomUpdate> op) {
-  return add_multi(add_momentum(op), {"weight", "grad", "mom"}, false).doc("sgd_mom_update of many weights at once.");
+  return add_multi(add_momentum(op), {"weight", "grad", "mom"}, false)
+      .doc(
+          "sgd_mom_update of num_weights weights in one call. The inputs are those of sgd_mom_update, weight after "
+          "weight; there is one output per weight.");
 }
 
 OpDef define(Op<MultiMpSgdUpdate> op) {
-  return add_multi(op, {"weight", "grad", "weight32"}, true).doc("mp_sgd_update of many weights at once.");
+  return add_multi(op, {"weight", "grad", "weight32"}, true)
+      .doc(
+          "mp_sgd_update of num_weights weights in one call. The inputs are those of mp_sgd_update, weight after "
+          "weight; there is one output per weight.");
 }
 
 OpDef define(Op<MultiMpSgdMomUpdate> op) {
   return add_multi(add_momentum(op), {"weight", "grad", "mom", "weight32"}, true)
-      .doc("mp_sgd_mom_update of many weights at once.");
+      .doc(
+          "mp_sgd_mom_update of num_weights weights in one call. The inputs are those of mp_sgd_mom_update, weight "
+          "after weight; there is one output per weight.");
 }
 
 OpDef define(Op<MultiSumSq> op) {
-  return op.doc("The sum of the squares of each array.")
-      .param(&MultiSumSq::num_arrays, "num_arrays", "number of arrays", at_least(1))
+  return op.doc("The sum of squares of each input array; the output has the shape (num_arrays).")
+      .param(&MultiSumSq::num_arrays, "num_arrays", "number of input arrays", at_least(1))
       .variadic(&MultiSumSq::num_arrays, "num_arrays")
       .inputs(&MultiSumSq::num_arrays, repeated({"array"}))
       .infer_shape([](const MultiSumSq& p, Shapes& s) { s.output().meet(Shape{p.num_arrays}); })
@@ -87,11 +99,12 @@ OpDef define(Op<MultiSumSq> op) {
 OpDef define(Op<MultiLars> op) {
   return op
       .doc(
-          "lr · eta · |weight| / (|grad| + wd · |weight| + eps) of each array, from the squares of the norms; lr "
-          "where either norm is 0.")
-      .param(&MultiLars::eta, "eta", "how far a step may go, as a part of the weight")
-      .param(&MultiLars::eps, "eps", "keeps the divisor away from 0")
-      .param(&MultiLars::rescale_grad, "rescale_grad", "the gradients' norms are multiplied by this")
+          "Learning rates of layer-wise adaptive rate scaling (LARS): lr · eta · |weight| / (|grad| + wd · |weight| + "
+          "eps) for each array, computed from sums of squares; lr where a norm is 0. All inputs and the output have "
+          "one number per array.")
+      .param(&MultiLars::eta, "eta", "trust coefficient: the norm of a step relative to the norm of the weight")
+      .param(&MultiLars::eps, "eps", "small constant added to the divisor, so that it is never 0")
+      .param(&MultiLars::rescale_grad, "rescale_grad", "factor of the gradients, applied to their norms")
       .inputs({"lrs", "weights_sum_sq", "grads_sum_sq", "wds"})
       .infer_type([](const MultiLars&, Types& t) {
         for (size_t i = 0; i < t.inputs(); ++i) t.input(i).meet(DType::float32);

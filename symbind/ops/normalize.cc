@@ -10,14 +10,18 @@ namespace {
 
 template <class P>
 Op<P>& l2_fields(Op<P>& op) {
-  return op.param(&L2Normalization::eps, "eps", "added to the sum of squares")
-      .param(&L2Normalization::mode, "mode", "each instance, the channels of each position, or each channel",
+  return op.param(&L2Normalization::eps, "eps", "small constant added to the sum of squares before the root")
+      .param(&L2Normalization::mode, "mode",
+             "what is normalized together: 'instance': all elements of a sample; 'channel': the channels at each "
+             "position; 'spatial': all positions of each channel",
              one_of(l2_mode::all));
 }
 
 OpDef define(Op<L2Normalization> op) {
   return l2_fields(op)
-      .doc("Data divided by the root of its sum of squares.")
+      .doc(
+          "Divides data by its L2 norm, √(Σx² + eps), over the elements that mode selects. The output has the shape of "
+          "data.")
       .infer_shape([](const L2Normalization& p, Shapes& s) {
         same_shape(s);
         const auto data = s["data"];
@@ -37,15 +41,17 @@ OpDef define(Op<L2NormalizationGrad> op) {
 template <class P>
 Op<P>& lrn_fields(Op<P>& op) {
   return op.param(&LRN::alpha, "alpha", "factor of the mean square")
-      .param(&LRN::beta, "beta", "the exponent")
-      .param(&LRN::knorm, "knorm", "added to the mean square")
-      .param(&LRN::nsize, "nsize", "number of channels taken together, an odd one", between(1, 1 << 30))
+      .param(&LRN::beta, "beta", "exponent of the divisor")
+      .param(&LRN::knorm, "knorm", "constant term of the divisor")
+      .param(&LRN::nsize, "nsize", "number of neighbouring channels in the window, odd", between(1, 1 << 30))
       .check([](P& p) { require(p.nsize % 2 == 1, "nsize must be odd: ", p.nsize); });
 }
 
 OpDef define(Op<LRN> op) {
   return lrn_fields(op)
-      .doc("Data divided by (knorm + alpha · mean square over neighbouring channels) to the power of beta.")
+      .doc(
+          "Local response normalization: x / (knorm + alpha · mean of x² over nsize neighbouring channels)^beta. data "
+          "and the output are (n, channels, rows, columns).")
       .outputs_in_files([](const LRN&) { return 2; })
       .infer_shape([](const LRN&, Shapes& s) {
         same_shape(s);
@@ -91,8 +97,10 @@ void infer_scale(Shapes& s, int64_t extent) {
 
 OpDef define(Op<InstanceNorm> op) {
   return scaled(op, instance_norm_grad)
-      .doc("Every channel of every instance brought to mean 0 and variance 1, then scaled and shifted.")
-      .param(&InstanceNorm::eps, "eps", "added to the variance")
+      .doc(
+          "Instance normalization: normalizes each channel of each sample to mean 0 and variance 1 over its spatial "
+          "axes, then scales by gamma and shifts by beta, both (channels).")
+      .param(&InstanceNorm::eps, "eps", "small constant added to the variance before the root")
       .outputs_in_files([](const InstanceNorm&) { return 3; })
       .infer_shape([](const InstanceNorm&, Shapes& s) {
         s["data"].meet(s.output(0));
@@ -103,19 +111,23 @@ OpDef define(Op<InstanceNorm> op) {
       });
 }
 OpDef define(Op<InstanceNormGrad> op) {
-  return scaled_grad<InstanceNorm>(op).param(&InstanceNorm::eps, "eps", "added to the variance");
+  return scaled_grad<InstanceNorm>(op).param(&InstanceNorm::eps, "eps",
+                                             "small constant added to the variance before the root");
 }
 
 template <class P>
 Op<P>& layer_fields(Op<P>& op) {
-  return op.param(&LayerNorm::axis, "axis", "the axis to normalize, counted from either end")
-      .param(&LayerNorm::eps, "eps", "added to the variance")
-      .param(&LayerNorm::output_mean_var, "output_mean_var", "show mean and standard deviation as well");
+  return op.param(&LayerNorm::axis, "axis", "axis to normalize; negative ones count from the end")
+      .param(&LayerNorm::eps, "eps", "small constant added to the variance before the root")
+      .param(&LayerNorm::output_mean_var, "output_mean_var",
+             "return the mean and the standard deviation as further outputs");
 }
 
 OpDef define(Op<LayerNorm> op) {
   return layer_fields(scaled(op, layer_norm_grad))
-      .doc("Data along an axis brought to mean 0 and variance 1, then scaled and shifted.")
+      .doc(
+          "Layer normalization: normalizes data to mean 0 and variance 1 along an axis, then scales by gamma and "
+          "shifts by beta, both with the extent of the axis.")
       .outputs({"output", "mean", "std"})
       .visible_outputs([](const LayerNorm& p) { return p.output_mean_var ? 3 : 1; })
       .infer_shape([](const LayerNorm& p, Shapes& s) {
@@ -132,15 +144,20 @@ OpDef define(Op<LayerNormGrad> op) { return layer_fields(scaled_grad<LayerNorm>(
 
 template <class P>
 Op<P>& group_fields(Op<P>& op) {
-  return op.param(&GroupNorm::num_groups, "num_groups", "number of groups the channels are split into", at_least(1))
-      .param(&GroupNorm::eps, "eps", "added to the variance")
-      .param(&GroupNorm::output_mean_var, "output_mean_var", "show mean and standard deviation as well");
+  return op
+      .param(&GroupNorm::num_groups, "num_groups",
+             "number of groups that the channels are split into; each group is computed separately", at_least(1))
+      .param(&GroupNorm::eps, "eps", "small constant added to the variance before the root")
+      .param(&GroupNorm::output_mean_var, "output_mean_var",
+             "return the mean and the standard deviation as further outputs");
 }
 
 // As in MXNet, a group has one scale and one shift.
 OpDef define(Op<GroupNorm> op) {
   return group_fields(scaled(op, group_norm_grad))
-      .doc("Every group of channels of every instance brought to mean 0 and variance 1, then scaled and shifted.")
+      .doc(
+          "Group normalization: normalizes each group of channels of each sample to mean 0 and variance 1, then scales "
+          "by gamma and shifts by beta, both (num_groups).")
       .outputs({"output", "mean", "std"})
       .visible_outputs([](const GroupNorm& p) { return p.output_mean_var ? 3 : 1; })
       .infer_shape([](const GroupNorm& p, Shapes& s) {

@@ -24,57 +24,74 @@ Op<P>& add_nag(Op<P>& op, Names states, StateTypes types = StateTypes::as_weight
 }
 
 OpDef define(Op<SgdUpdate> op) {
-  return add_sgd(op, {}).doc("weight - lr · (grad + wd · weight), after scaling and clipping the gradient.");
+  return add_sgd(op, {}).doc(
+      "Stochastic gradient descent: weight - lr · (grad + wd · weight), after rescaling and clipping grad. All arrays "
+      "have the shape of weight.");
 }
 
 OpDef define(Op<MpSgdUpdate> op) {
   return add_sgd(op, {"weight32"}, StateTypes::float32)
-      .doc("sgd_update of weight32, the float32 copy of a 16-bit weight; the result is rounded from it.");
+      .doc(
+          "sgd_update in mixed precision: the update is applied to weight32, the float32 copy of a 16-bit weight, and "
+          "the output is weight32 rounded to the type of weight.");
 }
 
 OpDef define(Op<SgdMomUpdate> op) {
-  return add_sgd_with_momentum(op, {"mom"}).doc("mom = momentum · mom - lr · (grad + wd · weight); weight + mom.");
+  return add_sgd_with_momentum(op, {"mom"})
+      .doc(
+          "Gradient descent with momentum: mom = momentum · mom - lr · (grad + wd · weight); the output is weight + "
+          "mom. All arrays have the shape of weight; mom is updated in place.");
 }
 
 OpDef define(Op<MpSgdMomUpdate> op) {
   return add_sgd_with_momentum(op, {"mom", "weight32"}, StateTypes::float32)
-      .doc("sgd_mom_update of weight32, the float32 copy of a 16-bit weight; the result is rounded from it.");
+      .doc(
+          "sgd_mom_update in mixed precision: the update is applied to weight32, the float32 copy of a 16-bit weight, "
+          "and the output is weight32 rounded to the type of weight.");
 }
 
 OpDef define(Op<NagMomUpdate> op) {
   return add_nag(op, {"mom"})
       .doc(
-          "m = momentum · mom - lr · (grad + wd · weight); the new weight is weight + m + momentum · "
+          "Nesterov's momentum: m = momentum · mom - lr · (grad + wd · weight); the output is weight + m + momentum · "
           "(m - mom), and mom becomes m with the decay of the new weight.");
 }
 
 OpDef define(Op<MpNagMomUpdate> op) {
   return add_nag(op, {"mom", "weight32"}, StateTypes::float32)
-      .doc("nag_mom_update of weight32, the float32 copy of a 16-bit weight; the result is rounded from it.");
+      .doc(
+          "nag_mom_update in mixed precision: the update is applied to weight32, the float32 copy of a 16-bit weight, "
+          "and the output is weight32 rounded to the type of weight.");
 }
 
 OpDef define(Op<SignsgdUpdate> op) {
   add_decay_and_scaling(add_rate(op));
-  return add_update_inputs(op, {}).doc("(1 - lr · wd) · weight - lr · sign(grad).");
+  return add_update_inputs(op, {}).doc("SignSGD: (1 - lr · wd) · weight - lr · sign(grad).");
 }
 
 OpDef define(Op<SignumUpdate> op) {
   add_decay_and_scaling(add_momentum(add_rate(op)));
-  op.param(&SignumUpdate::wd_lh, "wd_lh", "weight decay that goes past the momentum, straight to the weight");
+  op.param(&SignumUpdate::wd_lh, "wd_lh",
+           "decoupled weight decay: lr · wd_lh · weight is subtracted from the weight and does not enter the momentum");
   return add_update_inputs(op, {"mom"})
-      .doc("mom = momentum · mom - (1 - momentum) · (grad + wd · weight); (1 - lr · wd_lh) · weight + lr · sign(mom).");
+      .doc(
+          "Signum: mom = momentum · mom - (1 - momentum) · (grad + wd · weight); the output is (1 - lr · wd_lh) · "
+          "weight + lr · sign(mom).");
 }
 
 OpDef define(Op<DcasgdUpdate> op) {
   add_decay_and_scaling(add_momentum(add_rate(op)));
-  op.param(&DcasgdUpdate::lamda, "lamda", "how much is corrected for the way the weight has gone");
+  op.param(&DcasgdUpdate::lamda, "lamda", "factor of the delay compensation, grad² · (weight - previous)");
   return add_update_inputs(op, {"mom", "previous"})
-      .doc("mom = momentum · mom - lr · (grad + wd · weight + lamda · grad² · (weight - previous)); weight + mom.");
+      .doc(
+          "Delay-compensated SGD: mom = momentum · mom - lr · (grad + wd · weight + lamda · grad² · (weight - "
+          "previous)); the output is weight + mom.");
 }
 
 OpDef define(Op<SgldUpdate> op) {
   add_decay_and_scaling(add_rate(op));
-  return add_update_inputs(op, {}).random().doc("weight - lr / 2 · (grad + wd · weight) + noise of variance lr.");
+  return add_update_inputs(op, {}).random().doc(
+      "Stochastic gradient Langevin dynamics: weight - lr / 2 · (grad + wd · weight) + normal noise of variance lr.");
 }
 
 }  // namespace

@@ -61,8 +61,8 @@ struct SignumUpdate {
 inline constexpr Builder<SignsgdUpdate> signsgd_update;
 inline constexpr Builder<SignumUpdate> signum_update;
 
-// A gradient that was computed on an older weight, corrected for the way gone since. Without momentum the state `mom`
-// holds the last step alone.
+// A gradient that was computed on an older weight, corrected for the change of the weight since. Without momentum the
+// state `mom` holds the last step alone.
 struct DcasgdUpdate {
   Required<double> lr = {};
   double momentum = 0;

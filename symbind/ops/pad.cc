@@ -11,10 +11,13 @@ namespace {
 template <class P>
 Op<P>& pad_fields(Op<P>& op) {
   return op
-      .param(&Pad::mode, "mode", "a constant, the nearest element, or the array mirrored at its edge",
+      .param(&Pad::mode, "mode",
+             "what the border holds: 'constant': constant_value; 'edge': the nearest element; 'reflect': the array "
+             "mirrored at its edge, without repeating the edge",
              one_of(pad_mode::all))
-      .param(&Pad::pad_width, "pad_width", "how much before and behind, axis by axis", each_at_least(0))
-      .param(&Pad::constant_value, "constant_value", "the constant");
+      .param(&Pad::pad_width, "pad_width", "width of the border: two numbers for each axis, before and after it",
+             each_at_least(0))
+      .param(&Pad::constant_value, "constant_value", "value of the border with mode 'constant'");
 }
 
 // The shape with its borders, or with them taken off again.
@@ -50,7 +53,7 @@ void check_edges(const Pad& p, const Shape& data, const std::string& where) {
 
 OpDef define(Op<Pad> op) {
   return pad_fields(op)
-      .doc("An array with borders around it.")
+      .doc("Pads an array with a border; each axis grows by its two numbers in pad_width.")
       .memory_bound()
       .aliases({"pad"})
       .infer_shape([](const Pad& p, Shapes& s) {

@@ -8,7 +8,7 @@ namespace SYMBIND_API symbind {
 
 struct Pad {
   Required<std::string> mode = {};
-  Required<Tuple> pad_width = {};  // before and behind, axis by axis
+  Required<Tuple> pad_width = {};  // before and after, axis by axis
   double constant_value = 0;
 };
 inline constexpr Builder<Pad> pad;

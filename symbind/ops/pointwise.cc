@@ -11,7 +11,8 @@ namespace {
 
 OpDef define(Op<Pointwise> op) {
   return op.doc("Several elementwise operators as one. Executors make it; it cannot be written by hand.")
-      .param(&Pointwise::num_args, "num_args", "number of inputs", at_least(1))
+      .param(&Pointwise::num_args, "num_args", "number of input arrays; counted from the inputs when it is left out",
+             at_least(1))
       .param(&Pointwise::program, "program", "the operators, in the order they run")
       .variadic(&Pointwise::num_args, "num_args")
       .check([](Pointwise& p) {

@@ -21,7 +21,7 @@ struct PointwiseInstruction {
 // The result is that of the last instruction.
 struct Pointwise {
   Required<int64_t> num_args = {};
-  std::string program;  // the instructions in words, for whoever reads a plan
+  std::string program;  // the instructions as text, for tables of plans
   std::vector<PointwiseInstruction> instructions = {};
 };
 

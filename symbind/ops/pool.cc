@@ -81,20 +81,28 @@ void infer(const Pooling& p, Shapes& s) {
 
 template <class P>
 Op<P>& with_fields(Op<P>& op) {
-  return op.param(&Pooling::kernel, "kernel", "extent of the window: (w), (h, w) or (d, h, w)", each_at_least(1))
-      .param(&Pooling::pool_type, "pool_type", "what is taken of each window", one_of(pool_type::all))
-      .param(&Pooling::global_pool, "global_pool",
-             "one window over all of the input; kernel, stride and pad are ignored")
-      .param(&Pooling::cudnn_off, "cudnn_off", "accepted and ignored")
+  return op
+      .param(&Pooling::kernel, "kernel", "extent of the window along the spatial axes: (w), (h, w) or (d, h, w)",
+             each_at_least(1))
+      .param(&Pooling::pool_type, "pool_type",
+             "the reduction of each window: 'max', 'avg' (mean), 'sum' or 'lp' (p-norm, see p_value)",
+             one_of(pool_type::all))
+      .param(
+          &Pooling::global_pool, "global_pool",
+          "reduce each channel to one element with a window over the whole input; kernel, stride and pad are ignored")
+      .param(&Pooling::cudnn_off, "cudnn_off", "accepted for compatibility and ignored")
       .param(&Pooling::pooling_convention, "pooling_convention",
-             "how many windows: those that fit (valid), also one that reaches over the end (full), or one per stride "
-             "(same, one spatial axis)",
+             "how the output extent is rounded: 'valid': down, windows fit into the padded input; 'full': up, the last "
+             "window may extend beyond it; 'same': ceil(extent / stride), for one spatial axis and without pad",
              one_of(pooling_convention::all))
-      .param(&Pooling::stride, "stride", "step of the window; ones when left out", each_at_least(1))
-      .param(&Pooling::pad, "pad", "padding on each side; none when left out", each_at_least(0))
-      .param(&Pooling::p_value, "p_value", "the norm of lp pooling: 1, 2 or 3")
-      .param(&Pooling::count_include_pad, "count_include_pad", "does a mean count the padding? None: yes")
-      .param(&Pooling::layout, "layout", "order of the axes; None: channels second", one_of(data_layout::all))
+      .param(&Pooling::stride, "stride", "step of the window along each spatial axis; (): 1", each_at_least(1))
+      .param(&Pooling::pad, "pad", "padding on each side of each spatial axis, less than kernel; (): 0",
+             each_at_least(0))
+      .param(&Pooling::p_value, "p_value", "the p of 'lp' pooling: 1, 2 or 3")
+      .param(&Pooling::count_include_pad, "count_include_pad",
+             "whether a mean divides by the whole window, padding included; None: True")
+      .param(&Pooling::layout, "layout", "order of the axes, such as 'NCHW' or 'NHWC'; None: channels second",
+             one_of(data_layout::all))
       .check([](P& p) { complete(p); });
 }
 
@@ -103,7 +111,10 @@ bool grad_reads_data(const Pooling& p) { return p.pool_type == "max" || p.pool_t
 
 OpDef define_pooling(Op<Pooling> op) {
   return with_fields(op)
-      .doc("The maximum, mean, sum or p-norm of a window that moves over the spatial axes.")
+      .doc(
+          "Reduces a sliding window over the spatial axes to its maximum, mean, sum or p-norm. data is (n, channels, "
+          "spatial…); the output is (n, channels, out…) with out = (in + 2 · pad - kernel) / stride + 1, rounded by "
+          "pooling_convention.")
       .memory_bound()
       .infer_shape([](const Pooling& p, Shapes& s) { infer(p, s); })
       .infer_type([](const Pooling&, Types& t) { same_floating_type(t); })

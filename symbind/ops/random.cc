@@ -16,10 +16,12 @@ void require_floating_dtype(const P& p) {
 }
 
 template <class P>
-void add_common(Op<P>& op) {
-  op.param(&P::shape, "shape", "the shape of the result", each_at_least(0))
-      .param(&P::ctx, "ctx", "the context to compute on, as text: \"cpu(0)\"")
-      .param(&P::dtype, "dtype", "a floating type; None: float32")
+void add_common(Op<P>& op, const char* dtype_doc = "element type of the result, a floating type; None: float32") {
+  op.param(&P::shape, "shape", "shape of the result", each_at_least(0))
+      .param(&P::ctx, "ctx",
+             "context of the result when called on arrays, as text such as \"gpu(0)\"; a network computes on the "
+             "context of its executor")
+      .param(&P::dtype, "dtype", dtype_doc)
       .inputs({})
       .random()
       .infer_shape([](const P& p, Shapes& s) { s.output().meet(Shape::from_public(p.shape)); })
@@ -27,10 +29,10 @@ void add_common(Op<P>& op) {
 }
 
 OpDef define(Op<RandomUniform> op) {
-  op.doc("Numbers drawn evenly from [low, high).")
+  op.doc("Samples from the uniform distribution over [low, high), an array of the given shape.")
       .aliases({"random_uniform", "uniform"})
-      .param(&RandomUniform::low, "low", "the least number")
-      .param(&RandomUniform::high, "high", "the bound above");
+      .param(&RandomUniform::low, "low", "smallest value that is drawn")
+      .param(&RandomUniform::high, "high", "upper bound, which is never drawn");
   add_common(op);
   return op.check([](RandomUniform& p) {
     require_floating_dtype(p);
@@ -39,10 +41,11 @@ OpDef define(Op<RandomUniform> op) {
 }
 
 OpDef define(Op<RandomNormal> op) {
-  op.doc("Numbers drawn from a normal distribution.")
+  op.doc(
+        "Samples from the normal distribution with mean loc and standard deviation scale, an array of the given shape.")
       .aliases({"random_normal", "normal"})
-      .param(&RandomNormal::loc, "loc", "the mean")
-      .param(&RandomNormal::scale, "scale", "the standard deviation");
+      .param(&RandomNormal::loc, "loc", "mean of the distribution")
+      .param(&RandomNormal::scale, "scale", "standard deviation of the distribution, positive");
   add_common(op);
   return op.check([](RandomNormal& p) {
     require_floating_dtype(p);
@@ -51,9 +54,9 @@ OpDef define(Op<RandomNormal> op) {
 }
 
 OpDef define(Op<RandomExponential> op) {
-  op.doc("Numbers drawn from an exponential distribution.")
+  op.doc("Samples from the exponential distribution with rate lam, an array of the given shape.")
       .aliases({"random_exponential"})
-      .param(&RandomExponential::lam, "lam", "the rate: one over the mean");
+      .param(&RandomExponential::lam, "lam", "rate of the distribution: 1 / mean, positive");
   add_common(op);
   return op.check([](RandomExponential& p) {
     require_floating_dtype(p);
@@ -62,10 +65,12 @@ OpDef define(Op<RandomExponential> op) {
 }
 
 OpDef define(Op<RandomGamma> op) {
-  op.doc("Numbers drawn from a gamma distribution of mean alpha · beta.")
+  op.doc(
+        "Samples from the gamma distribution with shape parameter alpha and scale beta (mean alpha · beta), an array "
+        "of the given shape.")
       .aliases({"random_gamma"})
-      .param(&RandomGamma::alpha, "alpha", "the shape")
-      .param(&RandomGamma::beta, "beta", "the scale");
+      .param(&RandomGamma::alpha, "alpha", "shape parameter of the distribution, positive")
+      .param(&RandomGamma::beta, "beta", "scale of the distribution, positive");
   add_common(op);
   return op.check([](RandomGamma& p) {
     require_floating_dtype(p);
@@ -74,9 +79,11 @@ OpDef define(Op<RandomGamma> op) {
 }
 
 OpDef define(Op<RandomPoisson> op) {
-  op.doc("Counts drawn from a Poisson distribution, as floating numbers.")
+  op.doc(
+        "Samples from the Poisson distribution with mean lam, an array of the given shape. The counts have a floating "
+        "type.")
       .aliases({"random_poisson"})
-      .param(&RandomPoisson::lam, "lam", "the mean");
+      .param(&RandomPoisson::lam, "lam", "mean of the distribution");
   add_common(op);
   return op.check([](RandomPoisson& p) {
     require_floating_dtype(p);
@@ -85,10 +92,12 @@ OpDef define(Op<RandomPoisson> op) {
 }
 
 OpDef define(Op<RandomNegativeBinomial> op) {
-  op.doc("Counts drawn from a negative binomial distribution of mean k (1 - p) / p, as floating numbers.")
+  op.doc(
+        "Samples from the negative binomial distribution, an array of the given shape: the number of failures before "
+        "success number k, with mean k · (1 - p) / p. The counts have a floating type.")
       .aliases({"random_negative_binomial"})
-      .param(&RandomNegativeBinomial::k, "k", "the trials of the kind that ends the count", at_least(0))
-      .param(&RandomNegativeBinomial::p, "p", "the probability of that kind");
+      .param(&RandomNegativeBinomial::k, "k", "number of successes that end the count, at least 0", at_least(0))
+      .param(&RandomNegativeBinomial::p, "p", "probability of success in one trial, in (0, 1]");
   add_common(op);
   return op.check([](RandomNegativeBinomial& p) {
     require_floating_dtype(p);
@@ -97,10 +106,13 @@ OpDef define(Op<RandomNegativeBinomial> op) {
 }
 
 OpDef define(Op<RandomGeneralizedNegativeBinomial> op) {
-  op.doc("Counts of mean mu and variance mu + alpha · mu², as floating numbers.")
+  op.doc(
+        "Samples from the negative binomial distribution with mean mu and variance mu + alpha · mu², an array of the "
+        "given shape. The counts have a floating type.")
       .aliases({"random_generalized_negative_binomial"})
-      .param(&RandomGeneralizedNegativeBinomial::mu, "mu", "the mean")
-      .param(&RandomGeneralizedNegativeBinomial::alpha, "alpha", "the dispersion; 0: a Poisson distribution");
+      .param(&RandomGeneralizedNegativeBinomial::mu, "mu", "mean of the distribution")
+      .param(&RandomGeneralizedNegativeBinomial::alpha, "alpha",
+             "dispersion, at least 0; 0 gives the Poisson distribution with mean mu");
   add_common(op);
   return op.check([](RandomGeneralizedNegativeBinomial& p) {
     require_floating_dtype(p);
@@ -109,11 +121,11 @@ OpDef define(Op<RandomGeneralizedNegativeBinomial> op) {
 }
 
 OpDef define(Op<RandomRandint> op) {
-  op.doc("Whole numbers drawn evenly from low to below high.")
+  op.doc("Integers drawn uniformly from low, low + 1, …, high - 1, an array of the given shape.")
       .aliases({"random_randint"})
-      .param(&RandomRandint::low, "low", "the least number")
-      .param(&RandomRandint::high, "high", "the bound above");
-  add_common(op);
+      .param(&RandomRandint::low, "low", "smallest value that is drawn")
+      .param(&RandomRandint::high, "high", "upper bound, which is never drawn");
+  add_common(op, "element type of the result: int32 or int64; None: int32");
   return op.infer_type([](const RandomRandint& p, Types& t) { t.output().meet(p.dtype.value_or(DType::int32)); })
       .check([](RandomRandint& p) {
         const DType dtype = p.dtype.value_or(DType::int32);
@@ -137,8 +149,9 @@ void meet_inputs(Known& known) {
 // The result has the inputs' axes, then those of `shape`.
 template <class P>
 OpDef sampler(Op<P> op) {
-  return op.param(&P::shape, "shape", "the shape of what is drawn from each distribution", each_at_least(1))
-      .param(&P::dtype, "dtype", "a floating type; None: float32")
+  return op
+      .param(&P::shape, "shape", "shape of the samples drawn from each distribution; (): one sample", each_at_least(1))
+      .param(&P::dtype, "dtype", "element type of the result, a floating type; None: float32")
       .check([](P& p) { require_floating_dtype(p); })
       .random()
       .infer_shape([](const P& p, Shapes& s) {
@@ -157,16 +170,24 @@ OpDef sampler(Op<P> op) {
 template <class P>
 void add_sampler(OpRegistry& registry, const std::string& name, Names inputs, std::string doc) {
   Op<P> op("_sample_" + name);
-  op.doc(std::move(doc)).aliases({"sample_" + name}).inputs(std::move(inputs));
+  op.doc(doc + " The result has the axes of the inputs followed by those of shape.")
+      .aliases({"sample_" + name})
+      .inputs(std::move(inputs));
   registry.add(sampler(op), typeid(P));
 }
 
 OpDef define(Op<SampleMultinomial> op) {
-  return op.doc("Places along the last axis of data, drawn with the probabilities that stand there.")
+  return op
+      .doc(
+          "Indices drawn from categorical distributions: the last axis of data holds the probabilities of the "
+          "categories. The result has the other axes of data followed by those of shape.")
       .aliases({"sample_multinomial"})
-      .param(&SampleMultinomial::shape, "shape", "the shape of what is drawn from each distribution", each_at_least(1))
-      .param(&SampleMultinomial::get_prob, "get_prob", "a second output: the logarithms of their probabilities")
-      .param(&SampleMultinomial::dtype, "dtype", "the type of the places")
+      .param(&SampleMultinomial::shape, "shape", "shape of the samples drawn from each distribution; (): one sample",
+             each_at_least(1))
+      .param(&SampleMultinomial::get_prob, "get_prob",
+             "return a second output, the logarithm of the probability of each index that was drawn; gradients flow "
+             "through it")
+      .param(&SampleMultinomial::dtype, "dtype", "element type of the indices")
       .outputs([](const SampleMultinomial& p) {
         return p.get_prob ? Names{"output0", "output1"} : Names{"output"};
       })
@@ -223,11 +244,14 @@ OpDef define(Op<SampleMultinomialGrad> op) {
 }
 
 OpDef define(Op<Shuffle> op) {
-  return op.doc("The slices along the first axis in a random order.")
+  return op
+      .doc(
+          "The slices of data along its first axis in a random order; the result has the shape of data. There is no "
+          "gradient.")
       .aliases({"shuffle"})
       .random()
       .gradient([](const Shuffle&, Grad&) {
-        fail("[_shuffle] has no gradient; put a BlockGrad behind it where none is due");
+        fail("[_shuffle] has no gradient; put a BlockGrad after it where none is needed");
       });
 }
 
@@ -242,23 +266,27 @@ void register_random(OpRegistry& registry) {
   add<RandomNegativeBinomial>(registry, "_random_negative_binomial", define);
   add<RandomGeneralizedNegativeBinomial>(registry, "_random_generalized_negative_binomial", define);
   add<RandomRandint>(registry, "_random_randint", define);
-  add_sampler<SampleUniform>(registry, "uniform", {"low", "high"},
-                             "Numbers drawn evenly from [low, high), for each pair of low and high.");
-  add_sampler<SampleNormal>(
-      registry, "normal", {"mu", "sigma"},
-      "Numbers drawn from normal distributions, one for each pair of mean and standard deviation.");
-  add_sampler<SampleExponential>(registry, "exponential", {"lam"},
-                                 "Numbers drawn from exponential distributions, one for each rate.");
+  add_sampler<SampleUniform>(
+      registry, "uniform", {"low", "high"},
+      "Samples from uniform distributions over [low, high), one distribution for each pair of elements.");
+  add_sampler<SampleNormal>(registry, "normal", {"mu", "sigma"},
+                            "Samples from normal distributions with mean mu and standard deviation sigma, one "
+                            "distribution for each pair of elements.");
+  add_sampler<SampleExponential>(
+      registry, "exponential", {"lam"},
+      "Samples from exponential distributions with rate lam, one distribution for each element.");
   add_sampler<SampleGamma>(registry, "gamma", {"alpha", "beta"},
-                           "Numbers drawn from gamma distributions, one for each pair of shape and scale.");
+                           "Samples from gamma distributions with shape parameter alpha and scale beta, one "
+                           "distribution for each pair of elements.");
   add_sampler<SamplePoisson>(registry, "poisson", {"lam"},
-                             "Counts drawn from Poisson distributions, one for each mean.");
-  add_sampler<SampleNegativeBinomial>(
-      registry, "negative_binomial", {"k", "p"},
-      "Counts drawn from negative binomial distributions, one for each pair of k and p.");
+                             "Samples from Poisson distributions with mean lam, one distribution for each element.");
+  add_sampler<SampleNegativeBinomial>(registry, "negative_binomial", {"k", "p"},
+                                      "Samples from negative binomial distributions (failures before success number k, "
+                                      "with probability of success p), one distribution for each pair of elements.");
   add_sampler<SampleGeneralizedNegativeBinomial>(
       registry, "generalized_negative_binomial", {"mu", "alpha"},
-      "Counts drawn from negative binomial distributions, one for each pair of mean and dispersion.");
+      "Samples from negative binomial distributions with mean mu and variance mu + alpha · mu², one distribution for "
+      "each pair of elements.");
   add<SampleMultinomial>(registry, "_sample_multinomial", define);
   add_internal<SampleMultinomialGrad>(registry, "_backward_sample_multinomial", define);
   add<Shuffle>(registry, "_shuffle", define);

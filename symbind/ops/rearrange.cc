@@ -7,9 +7,9 @@ namespace symbind {
 namespace {
 
 OpDef define(Op<Reverse> op) {
-  return op.doc("Axes run through backwards.")
+  return op.doc("Reverses the order of the elements along the given axes; the result has the shape of data.")
       .aliases({"flip"})
-      .param(&Reverse::axis, "axis", "which, counted from either end")
+      .param(&Reverse::axis, "axis", "axis or axes to reverse; negative ones count from the end")
       .infer_shape([](const Reverse& p, Shapes& s) {
         same_shape(s);
         const auto data = s["data"];
@@ -43,8 +43,11 @@ void infer_blocks(Shapes& s, int64_t block, bool to_space) {
 }
 
 OpDef define(Op<DepthToSpace> op) {
-  return op.doc("Channels become blocks of rows and columns.")
-      .param(&DepthToSpace::block_size, "block_size", "rows and columns of a block", between(1, 1 << 15))
+  return op
+      .doc(
+          "Moves channels into spatial blocks: (n, c · block_size², h, w) becomes (n, c, h · block_size, w · "
+          "block_size).")
+      .param(&DepthToSpace::block_size, "block_size", "extent of a block along rows and columns", between(1, 1 << 15))
       .infer_shape([](const DepthToSpace& p, Shapes& s) { infer_blocks(s, p.block_size, true); })
       .gradient([](const DepthToSpace& p, Grad& g) {
         g.set("data", space_to_depth(g.out_grad(), {.block_size = p.block_size}));
@@ -52,8 +55,11 @@ OpDef define(Op<DepthToSpace> op) {
 }
 
 OpDef define(Op<SpaceToDepth> op) {
-  return op.doc("Blocks of rows and columns become channels.")
-      .param(&SpaceToDepth::block_size, "block_size", "rows and columns of a block", between(1, 1 << 15))
+  return op
+      .doc(
+          "Moves spatial blocks into channels: (n, c, h · block_size, w · block_size) becomes (n, c · block_size², h, "
+          "w).")
+      .param(&SpaceToDepth::block_size, "block_size", "extent of a block along rows and columns", between(1, 1 << 15))
       .infer_shape([](const SpaceToDepth& p, Shapes& s) { infer_blocks(s, p.block_size, false); })
       .gradient([](const SpaceToDepth& p, Grad& g) {
         g.set("data", depth_to_space(g.out_grad(), {.block_size = p.block_size}));

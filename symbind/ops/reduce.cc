@@ -41,9 +41,9 @@ Shape reduced_shape(const P& p, const Shape& data, std::string_view who) {
 
 template <class P, class Base>
 void add_fields(Op<P>& op) {
-  op.param(&Base::axis, "axis", "the axes to reduce, counted from either end; None or (): all")
-      .param(&Base::keepdims, "keepdims", "leave the reduced axes in the result with extent 1")
-      .param(&Base::exclude, "exclude", "reduce all axes but those named");
+  op.param(&Base::axis, "axis", "axis or axes to reduce; negative ones count from the end; None or (): all axes")
+      .param(&Base::keepdims, "keepdims", "keep the reduced axes in the result, with extent 1")
+      .param(&Base::exclude, "exclude", "reduce all axes except those in axis");
 }
 
 template <class P, class G>
@@ -111,13 +111,13 @@ void add_reductions(OpRegistry& registry) {
   const auto of_product = [](const auto& p, Grad& g) {
     return elemwise_div(spread(p, g, elemwise_mul(g.out_grad(), g.output())), g.input("data"));
   };
-  add_reduction<"max">(registry, "The largest over axes.", {"max_axis"}, of_extreme);
-  add_reduction<"min">(registry, "The smallest over axes.", {"min_axis"}, of_extreme);
-  add_reduction<"prod">(registry, "The product over axes.", {}, of_product);
-  add_reduction<"nansum">(registry, "The sum over axes; NaN counts as 0.", {}, [](const auto& p, Grad& g) {
+  add_reduction<"max">(registry, "Maximum over the given axes.", {"max_axis"}, of_extreme);
+  add_reduction<"min">(registry, "Minimum over the given axes.", {"min_axis"}, of_extreme);
+  add_reduction<"prod">(registry, "Product over the given axes.", {}, of_product);
+  add_reduction<"nansum">(registry, "Sum over the given axes, with NaN treated as 0.", {}, [](const auto& p, Grad& g) {
     return elemwise_mul(spread(p, g, g.out_grad()), is_number(g));
   });
-  add_reduction<"nanprod">(registry, "The product over axes; NaN counts as 1.", {},
+  add_reduction<"nanprod">(registry, "Product over the given axes, with NaN treated as 1.", {},
                            [of_product](const auto& p, Grad& g) {
                              const Symbol gradient = of_product(p, g);
                              return where(is_number(g), gradient, zeros_like(gradient));
@@ -125,11 +125,11 @@ void add_reductions(OpRegistry& registry) {
 }
 
 OpDef define_norm(Op<Norm> op) {
-  return op.doc("The sum of magnitudes (ord 1) or the root of the sum of squares (ord 2) over axes.")
-      .param(&Norm::ord, "ord", "1 or 2", between(1, 2))
-      .param(&Norm::axis, "axis", "the axes to reduce, counted from either end; None or (): all")
-      .param(&Norm::out_dtype, "out_dtype", "type of the result; None: that of data")
-      .param(&Norm::keepdims, "keepdims", "leave the reduced axes in the result with extent 1")
+  return op.doc("Norm over the given axes: Σ|x| with ord 1, √Σx² with ord 2.")
+      .param(&Norm::ord, "ord", "order of the norm: 1 (sum of absolute values) or 2 (Euclidean)", between(1, 2))
+      .param(&Norm::axis, "axis", "axis or axes to reduce; negative ones count from the end; None or (): all axes")
+      .param(&Norm::out_dtype, "out_dtype", "element type of the result; None: that of data")
+      .param(&Norm::keepdims, "keepdims", "keep the reduced axes in the result, with extent 1")
       .infer_shape([](const Norm& p, Shapes& s) {
         const auto data = s["data"];
         const Sum over{p.axis, p.keepdims, false};
@@ -156,8 +156,8 @@ void add_place(OpRegistry& registry, std::string doc) {
   using P = ArgReduce<name>;
   Op<P> op{std::string(name.view())};
   op.doc(std::move(doc))
-      .param(&P::axis, "axis", "the axis to look along, counted from either end; None: the whole array as one row")
-      .param(&P::keepdims, "keepdims", "leave the axis in the result with extent 1")
+      .param(&P::axis, "axis", "axis to search along; negative ones count from the end; None: the flattened array")
+      .param(&P::keepdims, "keepdims", "keep the axis in the result, with extent 1")
       .infer_shape([](const P& p, Shapes& s) {
         const auto data = s["data"];
         if (!data.rank_known()) return;
@@ -168,27 +168,30 @@ void add_place(OpRegistry& registry, std::string doc) {
 }
 
 OpDef define_argmax_channel(Op<ArgmaxChannel> op) {
-  return op.doc("The place of the largest along axis 1.").infer_shape([](const ArgmaxChannel&, Shapes& s) {
-    const auto data = s["data"];
-    if (!data.rank_known()) return;
-    require(data.rank() >= 2, s.where(), " data needs an axis 1: data ", data.get());
-    s.output().meet(reduced_shape(Sum{Tuple{1}}, data, s.where()));
-  });
+  return op.doc("Index of the maximum along axis 1, in the type of data; the result has the other axes of data.")
+      .infer_shape([](const ArgmaxChannel&, Shapes& s) {
+        const auto data = s["data"];
+        if (!data.rank_known()) return;
+        require(data.rank() >= 2, s.where(), " data needs an axis 1: data ", data.get());
+        s.output().meet(reduced_shape(Sum{Tuple{1}}, data, s.where()));
+      });
 }
 
 }  // namespace
 
 void register_reduce(OpRegistry& registry) {
   Op<Sum> sum_op("sum");
-  sum_op.aliases({"sum_axis"}).doc("Sum over axes.");
+  sum_op.aliases({"sum_axis"}).doc("Sum over the given axes.");
   registry.add(reduction(sum_op, sum_grad), typeid(Sum));
   Op<Mean> mean_op("mean");
-  mean_op.doc("Mean over axes.");
+  mean_op.doc("Arithmetic mean over the given axes.");
   registry.add(reduction(mean_op, mean_grad), typeid(Mean));
   add_reductions(registry);
   add(registry, "norm", define_norm);
-  add_place<"argmax">(registry, "The place of the first largest element.");
-  add_place<"argmin">(registry, "The place of the first smallest element.");
+  add_place<"argmax">(registry,
+                      "Index of the maximum along an axis, in the type of data; of equal elements the first counts.");
+  add_place<"argmin">(registry,
+                      "Index of the minimum along an axis, in the type of data; of equal elements the first counts.");
   add(registry, "argmax_channel", define_argmax_channel);
   add_internal(registry, "_backward_sum", reduction_grad<SumGrad, Sum>);
   add_internal(registry, "_backward_mean", reduction_grad<MeanGrad, Mean>);

@@ -150,8 +150,9 @@ OpDef define(Op<ReshapeLike> op) {
 // ---- expand_dims, squeeze -------------------------------------------------------------------------------------------
 
 OpDef define(Op<ExpandDims> op) {
-  return op.doc("One more axis, of extent 1.")
-      .param(&ExpandDims::axis, "axis", "its index in the result, counted from either end")
+  return op.doc("Inserts an axis of extent 1.")
+      .param(&ExpandDims::axis, "axis",
+             "index of the new axis in the result; negative ones count from the end of the result")
       .view()
       .infer_shape([](const ExpandDims& p, Shapes& s) {
         auto data = s["data"], output = s.output();
@@ -174,8 +175,9 @@ OpDef define(Op<ExpandDims> op) {
 }
 
 OpDef define(Op<Squeeze> op) {
-  return op.doc("Axes of extent 1 left out.")
-      .param(&Squeeze::axis, "axis", "which, counted from either end; None: all of extent 1")
+  return op.doc("Removes axes of extent 1.")
+      .param(&Squeeze::axis, "axis",
+             "axis or axes to remove, each of extent 1; negative ones count from the end; None: all of extent 1")
       .view()
       .infer_shape([](const Squeeze& p, Shapes& s) {
         const auto data = s["data"];

@@ -12,8 +12,10 @@ namespace {
 template <class P>
 Op<P>& with_fields(Op<P>& op) {
   return op
-      .param(&ROIPooling::pooled_size, "pooled_size", "rows and columns every region is pooled to", each_at_least(1))
-      .param(&ROIPooling::spatial_scale, "spatial_scale", "an extent of data over that of the image regions speak of",
+      .param(&ROIPooling::pooled_size, "pooled_size", "rows and columns of the output for each region",
+             each_at_least(1))
+      .param(&ROIPooling::spatial_scale, "spatial_scale",
+             "scale of data relative to the coordinates of the regions: 1/16 for a feature map after a stride of 16",
              between(0, 1))
       .check(
           [](P& p) { require(p.pooled_size.size() == 2, "pooled_size must have 2 numbers: ", print(p.pooled_size)); });
@@ -22,8 +24,10 @@ Op<P>& with_fields(Op<P>& op) {
 OpDef define(Op<ROIPooling> op) {
   return with_fields(op)
       .doc(
-          "Regions of images, each cut into a grid of cells, and the largest element of each cell. A region is (image, "
-          "x1, y1, x2, y2), corners included; one of an image that is not there gives zeros.")
+          "Region-of-interest max pooling: divides each region into a grid of pooled_size cells and takes the maximum "
+          "of each cell. data is (n, channels, rows, columns); rois is (regions, 5) with rows (image index, x1, y1, "
+          "x2, y2), corners included; the output is (regions, channels, pooled_size). An image index out of range "
+          "gives zeros.")
       .inputs({"data", "rois"})
       .outputs({"output", "max_idx"})
       .visible_outputs([](const ROIPooling&) { return 1; })

@@ -21,8 +21,10 @@ Op<WithScalar<name>> scalar_op(std::string doc, std::string alias) {
   Op<P> op{std::string(name.view())};
   if (!alias.empty()) op.aliases({std::move(alias)});
   op.doc(std::move(doc))
-      .param(&P::scalar, "scalar", "the number")
-      .param(&P::is_int, "is_int", "the number counts as whole: arrays of whole numbers stay so")
+      .param(&P::scalar, "scalar", "the scalar operand")
+      .param(&P::is_int, "is_int",
+             "whether scalar is an integer: with True an integer array gives an integer result, with False a float64 "
+             "result")
       .elementwise()
       .infer_type([](const P& p, Types& t) {
         if (t["data"].known())
@@ -51,8 +53,8 @@ void add_grad(OpRegistry& registry, const char* read) {
   Op<P> op{std::string(name.view())};
   op.internal()
       .inputs({"out_grad", read})
-      .param(&P::scalar, "scalar", "the number")
-      .param(&P::is_int, "is_int", "the number counts as whole")
+      .param(&P::scalar, "scalar", "the scalar operand")
+      .param(&P::is_int, "is_int", "whether scalar is an integer")
       .elementwise()
       .infer_type([](const P&, Types& t) {
         t.output().meet(t["out_grad"]);
@@ -71,48 +73,66 @@ void add_choice(OpRegistry& registry, std::string doc, std::string alias) {
 }
 
 void add_choices(OpRegistry& registry) {
-  add_choice<"_maximum_scalar", "_backward_maximum_scalar">(registry, "The larger of data and scalar.",
+  add_choice<"_maximum_scalar", "_backward_maximum_scalar">(registry, "max(data, scalar), element by element.",
                                                             "_MaximumScalar");
-  add_choice<"_minimum_scalar", "_backward_minimum_scalar">(registry, "The smaller of data and scalar.",
+  add_choice<"_minimum_scalar", "_backward_minimum_scalar">(registry, "min(data, scalar), element by element.",
                                                             "_MinimumScalar");
-  add_choice<"_hypot_scalar", "_backward_hypot_scalar">(registry, "√(data² + scalar²)", "_HypotScalar");
-  add_choice<"_mod_scalar", "_backward_mod_scalar">(registry, "What is left of data / scalar rounded down.",
-                                                    "_ModScalar");
-  add_choice<"_rmod_scalar", "_backward_rmod_scalar">(registry, "What is left of scalar / data rounded down.",
-                                                      "_RModScalar");
-  add_comparison<"_logical_and_scalar">(registry, "1 where neither is zero, else 0.", "_LogicalAndScalar");
-  add_comparison<"_logical_or_scalar">(registry, "0 where both are zero, else 1.", "_LogicalOrScalar");
-  add_comparison<"_logical_xor_scalar">(registry, "1 where one of both is zero, else 0.", "_LogicalXorScalar");
+  add_choice<"_hypot_scalar", "_backward_hypot_scalar">(
+      registry, "√(data² + scalar²), element by element, without overflow of the squares.", "_HypotScalar");
+  add_choice<"_mod_scalar", "_backward_mod_scalar">(
+      registry,
+      "Remainder of data / scalar with the sign of scalar, element by element: data - scalar · floor(data / scalar); 0 "
+      "where scalar is 0.",
+      "_ModScalar");
+  add_choice<"_rmod_scalar", "_backward_rmod_scalar">(
+      registry,
+      "Remainder of scalar / data with the sign of data, element by element: scalar - data · floor(scalar / data); 0 "
+      "where data is 0.",
+      "_RModScalar");
+  add_comparison<"_logical_and_scalar">(registry, "Logical and: 1 where both data and scalar are nonzero, else 0.",
+                                        "_LogicalAndScalar");
+  add_comparison<"_logical_or_scalar">(registry, "Logical or: 1 where data or scalar is nonzero, else 0.",
+                                       "_LogicalOrScalar");
+  add_comparison<"_logical_xor_scalar">(
+      registry, "Logical exclusive or: 1 where exactly one of data and scalar is nonzero, else 0.",
+      "_LogicalXorScalar");
 }
 
 }  // namespace
 
 void register_scalar(OpRegistry& registry) {
-  add<"_plus_scalar">(registry, "data + scalar", "_PlusScalar", [](auto&, Grad& g) { return g.out_grad(); });
-  add<"_minus_scalar">(registry, "data - scalar", "_MinusScalar", [](auto&, Grad& g) { return g.out_grad(); });
-  add<"_rminus_scalar">(registry, "scalar - data", "_RMinusScalar",
+  add<"_plus_scalar">(registry, "data + scalar, element by element.", "_PlusScalar",
+                      [](auto&, Grad& g) { return g.out_grad(); });
+  add<"_minus_scalar">(registry, "data - scalar, element by element.", "_MinusScalar",
+                       [](auto&, Grad& g) { return g.out_grad(); });
+  add<"_rminus_scalar">(registry, "scalar - data, element by element.", "_RMinusScalar",
                         [](auto&, Grad& g) { return negative(g.out_grad()); });
-  add<"_mul_scalar">(registry, "data · scalar", "_MulScalar", [](auto& p, Grad& g) {
+  add<"_mul_scalar">(registry, "data · scalar, element by element.", "_MulScalar", [](auto& p, Grad& g) {
     return mul_scalar(g.out_grad(), {.scalar = p.scalar, .is_int = p.is_int});
   });
-  add<"_div_scalar">(registry, "data / scalar", "_DivScalar", [](auto& p, Grad& g) {
+  add<"_div_scalar">(registry, "data / scalar, element by element.", "_DivScalar", [](auto& p, Grad& g) {
     return div_scalar(g.out_grad(), {.scalar = p.scalar, .is_int = p.is_int});
   });
-  add<"_rdiv_scalar">(registry, "scalar / data", "_RDivScalar", [](auto& p, Grad& g) {
+  add<"_rdiv_scalar">(registry, "scalar / data, element by element.", "_RDivScalar", [](auto& p, Grad& g) {
     return rdiv_scalar_grad(g.out_grad(), g.input("data"), {.scalar = p.scalar, .is_int = p.is_int});
   });
-  add<"_power_scalar">(registry, "data to the power of scalar", "_PowerScalar", [](auto& p, Grad& g) {
-    return power_scalar_grad(g.out_grad(), g.input("data"), {.scalar = p.scalar, .is_int = p.is_int});
-  });
-  add<"_rpower_scalar">(registry, "scalar to the power of data", "_RPowerScalar", [](auto& p, Grad& g) {
-    return rpower_scalar_grad(g.out_grad(), g.output(), {.scalar = p.scalar, .is_int = p.is_int});
-  });
-  add_comparison<"_equal_scalar">(registry, "1 where data = scalar, else 0.", "_EqualScalar");
-  add_comparison<"_not_equal_scalar">(registry, "1 where data ≠ scalar, else 0.", "_NotEqualScalar");
-  add_comparison<"_greater_scalar">(registry, "1 where data > scalar, else 0.", "_GreaterScalar");
-  add_comparison<"_greater_equal_scalar">(registry, "1 where data ≥ scalar, else 0.", "_GreaterEqualScalar");
-  add_comparison<"_lesser_scalar">(registry, "1 where data < scalar, else 0.", "_LesserScalar");
-  add_comparison<"_lesser_equal_scalar">(registry, "1 where data ≤ scalar, else 0.", "_LesserEqualScalar");
+  add<"_power_scalar">(
+      registry, "data raised to the power scalar, element by element.", "_PowerScalar", [](auto& p, Grad& g) {
+        return power_scalar_grad(g.out_grad(), g.input("data"), {.scalar = p.scalar, .is_int = p.is_int});
+      });
+  add<"_rpower_scalar">(registry, "scalar raised to the power data, element by element.", "_RPowerScalar",
+                        [](auto& p, Grad& g) {
+                          return rpower_scalar_grad(g.out_grad(), g.output(), {.scalar = p.scalar, .is_int = p.is_int});
+                        });
+  add_comparison<"_equal_scalar">(registry, "1 where data = scalar, else 0, element by element.", "_EqualScalar");
+  add_comparison<"_not_equal_scalar">(registry, "1 where data ≠ scalar, else 0, element by element.",
+                                      "_NotEqualScalar");
+  add_comparison<"_greater_scalar">(registry, "1 where data > scalar, else 0, element by element.", "_GreaterScalar");
+  add_comparison<"_greater_equal_scalar">(registry, "1 where data ≥ scalar, else 0, element by element.",
+                                          "_GreaterEqualScalar");
+  add_comparison<"_lesser_scalar">(registry, "1 where data < scalar, else 0, element by element.", "_LesserScalar");
+  add_comparison<"_lesser_equal_scalar">(registry, "1 where data ≤ scalar, else 0, element by element.",
+                                         "_LesserEqualScalar");
   add_choices(registry);
   add_grad<"_backward_rdiv_scalar">(registry, "data");
   add_grad<"_backward_power_scalar">(registry, "data");

@@ -13,10 +13,12 @@ Names names_of(const P& p, Names names) {
 
 template <class P, class Base>
 Op<P>& lengths_field(Op<P>& op, bool Base::*field) {
-  return op.param(field, "use_sequence_length", "take a second input, the number of steps of each sequence");
+  return op.param(field, "use_sequence_length",
+                  "take a second input, sequence_length (batch): the number of valid steps of each sequence; False: "
+                  "all steps are valid");
 }
 
-// Lengths have a type of their own, but where nobody says which it is that of data.
+// Lengths have their own type, which defaults to that of data.
 void infer_types(Types& t, const char* data_name, bool has_lengths) {
   auto data = t[data_name];
   data.meet(t.output().get());
@@ -49,9 +51,11 @@ Symbol again(const Builder<P>& build, Grad& g, const P& p) {
 
 OpDef define(Op<SequenceMask> op) {
   return lengths_field(op, &SequenceMask::use_sequence_length)
-      .doc("Everything behind the end of each sequence becomes one value.")
-      .param(&SequenceMask::value, "value", "what stands behind the end")
-      .param(&SequenceMask::axis, "axis", "the axis of time: 0 or 1", between(0, 1))
+      .doc(
+          "Replaces the steps after the end of each sequence by value. data is (steps, batch, …), or (batch, steps, …) "
+          "with axis 1; the output has its shape.")
+      .param(&SequenceMask::value, "value", "value of the masked steps")
+      .param(&SequenceMask::axis, "axis", "axis of the steps: 0 or 1; the other one is the batch", between(0, 1))
       .inputs([](const SequenceMask& p) { return names_of(p, {"data"}); })
       .infer_shape(infer_same_shape<SequenceMask>)
       .infer_type([](const SequenceMask& p, Types& t) { infer_types(t, "data", p.use_sequence_length); })
@@ -64,8 +68,10 @@ OpDef define(Op<SequenceMask> op) {
 
 OpDef define(Op<SequenceReverse> op) {
   return lengths_field(op, &SequenceReverse::use_sequence_length)
-      .doc("Each sequence backwards; what stands behind its end stays.")
-      .param(&SequenceReverse::axis, "axis", "the axis of time: only 0", between(0, 0))
+      .doc(
+          "Reverses the valid steps of each sequence; the steps after its end stay in place. data and the output are "
+          "(steps, batch, …).")
+      .param(&SequenceReverse::axis, "axis", "axis of the steps: only 0 is possible", between(0, 0))
       .inputs([](const SequenceReverse& p) { return names_of(p, {"data"}); })
       .infer_shape(infer_same_shape<SequenceReverse>)
       .infer_type([](const SequenceReverse& p, Types& t) { infer_types(t, "data", p.use_sequence_length); })
@@ -75,12 +81,14 @@ OpDef define(Op<SequenceReverse> op) {
 template <class P>
 Op<P>& last_fields(Op<P>& op) {
   return lengths_field(op, &SequenceLast::use_sequence_length)
-      .param(&SequenceLast::axis, "axis", "the axis of time: 0 or 1", between(0, 1));
+      .param(&SequenceLast::axis, "axis", "axis of the steps: 0 or 1; the other one is the batch", between(0, 1));
 }
 
 OpDef define(Op<SequenceLast> op) {
   return last_fields(op)
-      .doc("The last step of each sequence.")
+      .doc(
+          "Selects the last valid step of each sequence. data is (steps, batch, …), or (batch, steps, …) with axis 1; "
+          "the output is (batch, …).")
       .inputs([](const SequenceLast& p) { return names_of(p, {"data"}); })
       .infer_shape([](const SequenceLast& p, Shapes& s) {
         infer_lengths(p, s);

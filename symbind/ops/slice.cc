@@ -77,14 +77,19 @@ std::vector<int64_t> one_piece(const SliceRange& range, const Shape& data) {
 
 template <class P, class Base>
 void add_fields(Op<P>& op) {
-  op.param(&Base::begin, "begin", "the first index along each leading axis; None: the first there is")
-      .param(&Base::end, "end", "the index behind the last along each leading axis; None: to the end")
-      .param(&Base::step, "step", "the distance between indices along each leading axis; (): 1");
+  op.param(&Base::begin, "begin",
+           "first index along each of the leading axes; negative ones count from the end; None: the first element in "
+           "the direction of step")
+      .param(&Base::end, "end",
+             "index after the last along each of the leading axes; negative ones count from the end; None: through the "
+             "last element in the direction of step")
+      .param(&Base::step, "step",
+             "distance between indices along each of the leading axes, negative to go backwards; () or None: 1");
 }
 
 OpDef define(Op<Slice> op) {
   add_fields<Slice, Slice>(op);
-  return op.doc("A regular part of an array: data[begin:end:step] along the leading axes.")
+  return op.doc("The slice data[begin:end:step] along the leading axes, as in Python; the other axes are kept whole.")
       .memory_bound()
       .aliases({"crop"})
       .infer_shape([](const Slice& p, Shapes& s) {
@@ -110,7 +115,7 @@ OpDef define(Op<SliceGrad> op) {
 
 OpDef define(Op<SliceAssign> op) {
   add_fields<SliceAssign, SliceAssign>(op);
-  return op.doc("lhs with rhs in the place of lhs[begin:end:step].")
+  return op.doc("A copy of lhs in which lhs[begin:end:step] is replaced by rhs, an array of that slice's shape.")
       .aliases({"_crop_assign"})
       .inputs({"lhs", "rhs"})
       .infer_shape([](const SliceAssign& p, Shapes& s) {
@@ -126,9 +131,9 @@ OpDef define(Op<SliceAssign> op) {
 }
 
 OpDef define(Op<SliceAssignScalar> op) {
-  op.param(&SliceAssignScalar::scalar, "scalar", "the number to put in");
+  op.param(&SliceAssignScalar::scalar, "scalar", "value to assign");
   add_fields<SliceAssignScalar, SliceAssignScalar>(op);
-  return op.doc("data with a number in the place of data[begin:end:step].")
+  return op.doc("A copy of data in which every element of data[begin:end:step] is replaced by scalar.")
       .aliases({"_crop_assign_scalar"})
       .infer_shape([](const SliceAssignScalar& p, Shapes& s) {
         auto data = s["data"];
@@ -144,14 +149,14 @@ OpDef define(Op<SliceAssignScalar> op) {
 
 template <class P>
 Op<P>& axis_fields(Op<P>& op) {
-  return op.param(&SliceAxis::axis, "axis", "the axis to cut, counted from either end")
-      .param(&SliceAxis::begin, "begin", "the first index, counted from either end")
-      .param(&SliceAxis::end, "end", "the index behind the last, counted from either end; None: to the end");
+  return op.param(&SliceAxis::axis, "axis", "axis to slice; negative ones count from the end")
+      .param(&SliceAxis::begin, "begin", "first index; negative ones count from the end")
+      .param(&SliceAxis::end, "end", "index after the last; negative ones count from the end; None: through the end");
 }
 
 OpDef define(Op<SliceAxis> op) {
   return axis_fields(op)
-      .doc("A part of an array along one axis.")
+      .doc("The slice of an array from begin to end along one axis.")
       .memory_bound()
       .infer_shape([](const SliceAxis& p, Shapes& s) {
         const auto data = s["data"];
@@ -175,8 +180,8 @@ OpDef define(Op<SliceAxisGrad> op) {
 // ---- slice_like -----------------------------------------------------------------------------------------------------
 
 OpDef define(Op<SliceLike> op) {
-  return op.doc("The first part of an array, as long along its axes as another.")
-      .param(&SliceLike::axes, "axes", "the axes to cut, counted from either end; (): all")
+  return op.doc("The leading part of data that has the extents of shape_like along the given axes.")
+      .param(&SliceLike::axes, "axes", "axes to slice; negative ones count from the end; (): all axes")
       .inputs({"data", "shape_like"})
       .shape_only({"shape_like"})
       .infer_shape([](const SliceLike& p, Shapes& s) {
@@ -208,10 +213,12 @@ OpDef define(Op<SliceLikeGrad> op) {
 
 template <class P>
 Op<P>& crop_fields(Op<P>& op) {
-  return op.param(&Crop::num_args, "num_args", "1, or 2 where a second input says how much", between(1, 2))
-      .param(&Crop::offset, "offset", "the first row and column", each_at_least(0))
-      .param(&Crop::h_w, "h_w", "how many rows and columns, with one input", each_at_least(0))
-      .param(&Crop::center_crop, "center_crop", "from the middle, whatever the offset")
+  return op
+      .param(&Crop::num_args, "num_args",
+             "number of inputs: 1, or 2 to take rows and columns from the shape of the second input", between(1, 2))
+      .param(&Crop::offset, "offset", "first row and first column of the crop", each_at_least(0))
+      .param(&Crop::h_w, "h_w", "rows and columns of the result; used with one input", each_at_least(0))
+      .param(&Crop::center_crop, "center_crop", "crop the centre of the image and ignore offset")
       .check([](P& p) {
         require(p.offset.size() == 2 && p.h_w.size() == 2, "offset and h_w must have two numbers: offset ",
                 print(p.offset), ", h_w ", print(p.h_w));
@@ -220,7 +227,7 @@ Op<P>& crop_fields(Op<P>& op) {
 
 OpDef define(Op<Crop> op) {
   return crop_fields(op)
-      .doc("Some rows and columns of images (n, channels, rows, columns).")
+      .doc("Crops images (n, channels, rows, columns) to h_w rows and columns, or to those of a second input.")
       .variadic(&Crop::num_args, "num_args")
       .inputs([](const Crop& p) {
         return p.num_args == 1 ? Names{"arg0"} : Names{"arg0", "arg1"};
@@ -294,7 +301,7 @@ SliceRange range_of(const Crop& params, const Shape& data, const Shape& output, 
   for (int axis = 2; axis < 4; ++axis) {
     const int64_t spare = data[axis] - output[axis];
     const int64_t start = params.center_crop ? spare / 2 : params.offset[static_cast<size_t>(axis - 2)];
-    require(spare >= 0 && start <= spare && output[axis] > 0, who, " the crop must lie inside: offset ", start,
+    require(spare >= 0 && start <= spare && output[axis] > 0, who, " the crop must be inside the image: offset ", start,
             " and extent ", output[axis], " along axis ", axis, ", data ", data);
     range.start[static_cast<size_t>(axis)] = start;
   }

@@ -13,10 +13,13 @@ bool has_length(const P& p) {
 
 template <class P>
 Op<P>& softmax_fields(Op<P>& op) {
-  return op.param(&P::axis, "axis", "the axis to run along, counted from either end")
-      .param(&P::temperature, "temperature", "the data is divided by this first; None: by nothing")
-      .param(&P::dtype, "dtype", "type of the result; None: that of data")
-      .param(&P::use_length, "use_length", "take a second input with the number of elements that count in each row")
+  return op.param(&P::axis, "axis", "axis along which the results add up to 1; negative ones count from the end")
+      .param(&P::temperature, "temperature",
+             "divisor of data before exp: a larger one makes the distribution flatter; None: 1")
+      .param(&P::dtype, "dtype", "element type of the result; None: that of data")
+      .param(&P::use_length, "use_length",
+             "take a second input, length: the number of valid elements along the axis for each row; the others give "
+             "0. Its shape is that of data without the axis")
       .check([](P& p) { require(!p.temperature || *p.temperature != 0, "temperature must not be 0"); });
 }
 
@@ -85,8 +88,9 @@ void add_softmax(OpRegistry& registry, std::string doc, Builder<SoftmaxLike<grad
 }
 
 OpDef define_softmax_activation(Op<SoftmaxActivation> op) {
-  return op.doc("Softmax of each instance, or with mode channel along axis 1.")
-      .param(&SoftmaxActivation::mode, "mode", "along the last axis, or along axis 1", one_of(softmax_mode::all))
+  return op.doc("Softmax along the last axis, or with mode 'channel' along axis 1; the result has the shape of data.")
+      .param(&SoftmaxActivation::mode, "mode", "axis of the softmax: 'instance': the last axis; 'channel': axis 1",
+             one_of(softmax_mode::all))
       .infer_shape([](const SoftmaxActivation& p, Shapes& s) {
         s["data"].meet(s.output());
         const auto data = s["data"];
@@ -104,9 +108,18 @@ OpDef define_softmax_activation(Op<SoftmaxActivation> op) {
 }  // namespace
 
 void register_softmax(OpRegistry& registry) {
-  add_softmax<"softmax">(registry, "exp(x) / sum of exp(x) along an axis.", softmax_grad);
-  add_softmax<"log_softmax">(registry, "The logarithm of softmax.", log_softmax_grad);
-  add_softmax<"softmin">(registry, "Softmax of -x.", softmin_grad);
+  add_softmax<"softmax">(
+      registry,
+      "Softmax along an axis: exp(x / temperature) / Σ exp(x / temperature). The result has the shape of data.",
+      softmax_grad);
+  add_softmax<"log_softmax">(registry,
+                             "Logarithm of the softmax along an axis: x / temperature - log Σ exp(x / temperature). "
+                             "The result has the shape of data.",
+                             log_softmax_grad);
+  add_softmax<"softmin">(
+      registry,
+      "Softmax of -x along an axis: exp(-x / temperature) / Σ exp(-x / temperature). The result has the shape of data.",
+      softmin_grad);
   add(registry, "SoftmaxActivation", define_softmax_activation);
 }
 

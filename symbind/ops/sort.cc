@@ -12,7 +12,7 @@ SortedRows sorted_rows(const std::optional<int64_t>& given, const Shape& data, s
 
 namespace {
 
-constexpr const char* axis_doc = "the axis to sort along, counted from either end; None: the whole array as one row";
+constexpr const char* axis_doc = "axis to sort along; negative ones count from the end; None: the flattened array";
 
 // The first `k` along the axis; 0: all.
 Shape first_of(const std::optional<int64_t>& axis, int64_t k, const Shape& data, const std::string& where) {
@@ -28,9 +28,9 @@ void type_follows_data(Types& t) {
 }
 
 OpDef define(Op<Sort> op) {
-  return op.doc("The elements along an axis in order.")
+  return op.doc("The elements sorted along an axis; the result has the shape of data, or one axis when axis is None.")
       .param(&Sort::axis, "axis", axis_doc)
-      .param(&Sort::is_ascend, "is_ascend", "the smallest first")
+      .param(&Sort::is_ascend, "is_ascend", "sort in ascending order; False: in descending order")
       .outputs({"output0", "output1"})  // the elements, and where they stood
       .visible_outputs([](const Sort&) { return 1; })
       .infer_shape([](const Sort& p, Shapes& s) {
@@ -49,10 +49,11 @@ OpDef define(Op<Sort> op) {
 }
 
 OpDef define(Op<Argsort> op) {
-  return op.doc("Where the elements along an axis stand, in their order.")
+  return op
+      .doc("The indices that sort data along an axis; the result has the shape of data, or one axis when axis is None.")
       .param(&Argsort::axis, "axis", axis_doc)
-      .param(&Argsort::is_ascend, "is_ascend", "the smallest first")
-      .param(&Argsort::dtype, "dtype", "type of the result")
+      .param(&Argsort::is_ascend, "is_ascend", "sort in ascending order; False: in descending order")
+      .param(&Argsort::dtype, "dtype", "element type of the result")
       .infer_shape([](const Argsort& p, Shapes& s) {
         if (s["data"].known()) s.output().meet(first_of(p.axis, 0, s["data"], s.where()));
       })
@@ -62,13 +63,19 @@ OpDef define(Op<Argsort> op) {
 bool gives_values(const TopK& p) { return p.ret_typ == "value" || p.ret_typ == "both"; }
 
 OpDef define(Op<TopK> op) {
-  return op.doc("The k largest elements along an axis: where they stand, what they are, or a mask over all elements.")
+  return op
+      .doc(
+          "The k largest elements along an axis, in descending order: their indices, their values, both, or a mask of "
+          "data's shape. Except for the mask, the axis has extent k in the result.")
       .param(&TopK::axis, "axis", axis_doc)
-      .param(&TopK::k, "k", "how many; 0: all", at_least(0))
-      .param(&TopK::ret_typ, "ret_typ", "what is given: values and places, places, a mask, or values",
+      .param(&TopK::k, "k", "number of elements to select; 0: all", at_least(0))
+      .param(&TopK::ret_typ, "ret_typ",
+             "what to return: 'indices'; 'value'; 'both': two outputs, values and indices; 'mask': 1 at the selected "
+             "elements and 0 elsewhere",
              one_of(ret_typ::all))
-      .param(&TopK::is_ascend, "is_ascend", "the smallest instead")
-      .param(&TopK::dtype, "dtype", "type of places")
+      .param(&TopK::is_ascend, "is_ascend",
+             "select the k smallest elements instead of the k largest, in ascending order")
+      .param(&TopK::dtype, "dtype", "element type of the indices")
       .outputs([](const TopK& p) {
         return gives_values(p) ? Names{"output0", "output1"} : Names{"output"};
       })

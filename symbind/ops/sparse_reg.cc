@@ -11,10 +11,11 @@ namespace {
 template <class P>
 Op<P>& with_fields(Op<P>& op) {
   return op
-      .param(&IdentityAttachKLSparseReg::sparseness_target, "sparseness_target", "the mean activation to aim at",
-             between(0, 1))
-      .param(&IdentityAttachKLSparseReg::penalty, "penalty", "the weight of the divergence")
-      .param(&IdentityAttachKLSparseReg::momentum, "momentum", "of the moving average", between(0, 1));
+      .param(&IdentityAttachKLSparseReg::sparseness_target, "sparseness_target",
+             "target of the mean activation, in (0, 1)", between(0, 1))
+      .param(&IdentityAttachKLSparseReg::penalty, "penalty", "factor of the penalty")
+      .param(&IdentityAttachKLSparseReg::momentum, "momentum",
+             "fraction of the old value kept when the moving average is updated, in [0, 1]", between(0, 1));
 }
 
 // Half-precision data has its average in float32.
@@ -23,8 +24,9 @@ DType average_type(DType data) { return data == DType::float16 || data == DType:
 OpDef define(Op<IdentityAttachKLSparseReg> op) {
   return with_fields(op)
       .doc(
-          "Data as it is; its gradient gets that of penalty times the divergence (Kullback and Leibler's) of each "
-          "channel's mean activation, a moving average, from the target. For activations between 0 and 1.")
+          "Sparsity regularization: the identity in forward. In backward it adds the gradient of penalty · "
+          "KL(sparseness_target ‖ mean activation) to the gradient of data, with a moving average of each channel's "
+          "mean activation. For activations between 0 and 1.")
       .aux({"moving_avg"})
       .initialize("moving_avg", R"(["zero", {}])")
       .outputs({"output", "average"})

@@ -19,9 +19,11 @@ template <class P>
 Op<P>& grid_fields(Op<P>& op) {
   return op
       .param(&GridGenerator::transform_type, "transform_type",
-             "affine: data is (batch, 6), matrices of 2 × 3; warp: data is (batch, 2, rows, columns), a flow in pixels",
+             "the kind of transformation: 'affine': data is (batch, 6), a 2 × 3 matrix per image; 'warp': data is "
+             "(batch, 2, rows, columns), a flow field in pixels",
              one_of(transform_type::of_grid))
-      .param(&GridGenerator::target_shape, "target_shape", "rows and columns of an affine grid", each_at_least(0))
+      .param(&GridGenerator::target_shape, "target_shape",
+             "rows and columns of the grid of 'affine'; ignored for 'warp'", each_at_least(0))
       .check([](P& p) {
         if (p.transform_type == "affine") check_target(p.target_shape);
       });
@@ -29,7 +31,9 @@ Op<P>& grid_fields(Op<P>& op) {
 
 OpDef define(Op<GridGenerator> op) {
   return grid_fields(op)
-      .doc("Places for BilinearSampler: x in channel 0 and y in channel 1, from -1 to 1.")
+      .doc(
+          "Generates sampling grids for BilinearSampler: (batch, 2, rows, columns) with x in channel 0 and y in "
+          "channel 1, from -1 at the first to 1 at the last pixel.")
       .outputs_in_files([](const GridGenerator&) { return 2; })
       .infer_shape([](const GridGenerator& p, Shapes& s) {
         auto data = s["data"];
@@ -63,8 +67,12 @@ OpDef define(Op<GridGeneratorGrad> op) {
 // ---- BilinearSampler ------------------------------------------------------------------------------------------------
 
 OpDef define(Op<BilinearSampler> op) {
-  return op.doc("Images read at the places of a grid, between four pixels by their weighted mean; around them is 0.")
-      .param(&BilinearSampler::cudnn_off, "cudnn_off", "accepted and ignored")
+  return op
+      .doc(
+          "Samples images at the points of a grid with bilinear interpolation; outside of the image is 0. data is (n, "
+          "channels, rows, columns), grid (n, 2, out_rows, out_columns) with coordinates from -1 to 1; the output is "
+          "(n, channels, out_rows, out_columns).")
+      .param(&BilinearSampler::cudnn_off, "cudnn_off", "accepted for compatibility and ignored")
       .inputs({"data", "grid"})
       .outputs_in_files([](const BilinearSampler&) { return 2; })
       .infer_shape([](const BilinearSampler&, Shapes& s) {
@@ -83,7 +91,7 @@ OpDef define(Op<BilinearSampler> op) {
 }
 
 OpDef define(Op<BilinearSamplerGrad> op) {
-  return op.param(&BilinearSampler::cudnn_off, "cudnn_off", "accepted and ignored")
+  return op.param(&BilinearSampler::cudnn_off, "cudnn_off", "accepted for compatibility and ignored")
       .inputs({"out_grad", "data", "grid"})
       .outputs({"data_grad", "grid_grad"})
       .infer_shape([](const BilinearSamplerGrad&, Shapes& s) {
@@ -98,17 +106,21 @@ OpDef define(Op<BilinearSamplerGrad> op) {
 
 template <class P>
 Op<P>& transformer_fields(Op<P>& op) {
-  return op.param(&SpatialTransformer::target_shape, "target_shape", "rows and columns of the result", each_at_least(0))
-      .param(&SpatialTransformer::transform_type, "transform_type", "loc is (batch, 6), matrices of 2 × 3",
+  return op.param(&SpatialTransformer::target_shape, "target_shape", "rows and columns of the output", each_at_least(0))
+      .param(&SpatialTransformer::transform_type, "transform_type",
+             "the kind of transformation: only 'affine', where loc is (batch, 6), a 2 × 3 matrix per image",
              one_of(transform_type::of_transformer))
-      .param(&SpatialTransformer::sampler_type, "sampler_type", "how pixels are read", one_of(sampler_type::all))
-      .param(&SpatialTransformer::cudnn_off, "cudnn_off", "accepted and ignored")
+      .param(&SpatialTransformer::sampler_type, "sampler_type", "the interpolation: only 'bilinear'",
+             one_of(sampler_type::all))
+      .param(&SpatialTransformer::cudnn_off, "cudnn_off", "accepted for compatibility and ignored")
       .check([](P& p) { check_target(p.target_shape); });
 }
 
 OpDef define(Op<SpatialTransformer> op) {
   return transformer_fields(op)
-      .doc("Images read through an affine map of their own each: GridGenerator and BilinearSampler in one.")
+      .doc(
+          "Transforms each image by its own affine map: GridGenerator followed by BilinearSampler. data is (n, "
+          "channels, rows, columns), loc (n, 6); the output is (n, channels, target_shape).")
       .inputs({"data", "loc"})
       .outputs_in_files([](const SpatialTransformer&) { return 3; })
       .infer_shape([](const SpatialTransformer& p, Shapes& s) {
@@ -144,18 +156,25 @@ OpDef define(Op<SpatialTransformerGrad> op) {
 template <class P>
 Op<P>& correlation_fields(Op<P>& op) {
   constexpr double most = 1 << 16;
-  return op.param(&Correlation::kernel_size, "kernel_size", "extent of the patches compared, odd", between(1, most))
-      .param(&Correlation::max_displacement, "max_displacement", "how far apart two patches may be", between(0, most))
-      .param(&Correlation::stride1, "stride1", "distance between patches of data1", between(1, most))
-      .param(&Correlation::stride2, "stride2", "distance between displacements", between(1, most))
-      .param(&Correlation::pad_size, "pad_size", "zeros around both", between(0, most))
-      .param(&Correlation::is_multiply, "is_multiply", "the mean product of two patches, or else their mean distance")
+  return op
+      .param(&Correlation::kernel_size, "kernel_size", "extent of the patches that are compared, odd", between(1, most))
+      .param(&Correlation::max_displacement, "max_displacement", "largest displacement between two patches, in pixels",
+             between(0, most))
+      .param(&Correlation::stride1, "stride1", "step between neighbouring patches of data1, in pixels",
+             between(1, most))
+      .param(&Correlation::stride2, "stride2", "step between neighbouring displacements, in pixels", between(1, most))
+      .param(&Correlation::pad_size, "pad_size", "number of zeros added on each side of both images", between(0, most))
+      .param(&Correlation::is_multiply, "is_multiply",
+             "compare patches by their mean product; False: by their mean absolute difference")
       .check([](P& p) { require(p.kernel_size % 2 == 1, "kernel_size must be odd: ", p.kernel_size); });
 }
 
 OpDef define(Op<Correlation> op) {
   return correlation_fields(op)
-      .doc("Patches of one image compared with those of another around the same place; a channel per displacement.")
+      .doc(
+          "Correlation of two images: compares patches of data1 with patches of data2 at all displacements. Both are "
+          "(n, channels, rows, columns); the output has one channel per displacement, (2 · (max_displacement / "
+          "stride2) + 1)² of them.")
       .inputs({"data1", "data2"})
       .outputs_in_files([](const Correlation&) { return 3; })
       .infer_shape([](const Correlation& p, Shapes& s) {

@@ -1,4 +1,4 @@
-// Operators that the passes put into a graph: nobody writes them by hand.
+// Operators that only the passes put into a graph; users do not call them.
 #pragma once
 
 #include "symbind/graph/builder.h"

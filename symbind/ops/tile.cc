@@ -26,9 +26,13 @@ std::vector<RepeatedAxis> repeated_axes(const Repeat& params, const Shape& data)
 namespace {
 
 OpDef define(Op<Tile> op) {
-  return op.doc("The array repeated along its axes; with more numbers than axes it gets axes in front.")
+  return op
+      .doc(
+          "Repeats the whole array reps[i] times along axis i. With more numbers than axes, axes of extent 1 are "
+          "inserted in front first.")
       .memory_bound()
-      .param(&Tile::reps, "reps", "how often along each axis, the last number for the last axis", each_at_least(0))
+      .param(&Tile::reps, "reps", "number of repetitions along each axis; the last number belongs to the last axis",
+             each_at_least(0))
       .infer_shape([](const Tile& p, Shapes& s) {
         const auto data = s["data"];
         if (!data.rank_known()) return;
@@ -44,10 +48,10 @@ OpDef define(Op<Tile> op) {
 }
 
 OpDef define(Op<Repeat> op) {
-  return op.doc("Every element, or every slice along an axis, several times.")
+  return op.doc("Repeats each element, or each slice along an axis, repeats times in succession.")
       .memory_bound()
-      .param(&Repeat::repeats, "repeats", "how often", at_least(0))
-      .param(&Repeat::axis, "axis", "the axis, counted from either end; None: the whole array as one row")
+      .param(&Repeat::repeats, "repeats", "number of repetitions of each element", at_least(0))
+      .param(&Repeat::axis, "axis", "axis to repeat along; negative ones count from the end; None: the flattened array")
       .infer_shape([](const Repeat& p, Shapes& s) {
         const auto data = s["data"];
         if (!data.rank_known()) return;
@@ -69,11 +73,11 @@ Op<G>& like_data(Op<G>& op) {
       .template shapes_of<P>();
 }
 OpDef define(Op<TileGrad> op) {
-  return like_data<Tile>(op).param(&Tile::reps, "reps", "how often along each axis", each_at_least(0));
+  return like_data<Tile>(op).param(&Tile::reps, "reps", "number of repetitions along each axis", each_at_least(0));
 }
 OpDef define(Op<RepeatGrad> op) {
   return like_data<Repeat>(op)
-      .param(&Repeat::repeats, "repeats", "how often", at_least(0))
+      .param(&Repeat::repeats, "repeats", "number of repetitions of each element", at_least(0))
       .param(&Repeat::axis, "axis", "the axis");
 }
 

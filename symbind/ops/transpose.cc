@@ -45,11 +45,11 @@ OpDef define(Op<Transpose> op) {
 }
 
 OpDef define(Op<SwapAxis> op) {
-  return op.doc("Two axes exchanged.")
+  return op.doc("Exchanges two axes.")
       .memory_bound()
       .aliases({"swapaxes"})
-      .param(&SwapAxis::dim1, "dim1", "one axis, counted from either end")
-      .param(&SwapAxis::dim2, "dim2", "the other")
+      .param(&SwapAxis::dim1, "dim1", "first axis to exchange; negative ones count from the end")
+      .param(&SwapAxis::dim2, "dim2", "second axis to exchange; negative ones count from the end")
       .infer_shape([](const SwapAxis& p, Shapes& s) {
         const auto swapped = [&](Shape shape) {
           std::swap(shape[shape.axis(p.dim1, s.where())], shape[shape.axis(p.dim2, s.where())]);

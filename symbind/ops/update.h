@@ -5,7 +5,7 @@
 
 namespace symbind {
 
-// The first `plain` inputs and output 0 have one floating type; the inputs behind them are float32.
+// The first `plain` inputs and output 0 have one floating type; the inputs after them are float32.
 inline void types_with_master(Types& types, size_t plain) {
   DType common = types.output().get();
   for (size_t i = 0; i < plain; ++i)
@@ -28,35 +28,39 @@ Op<P>& add_update_inputs(Op<P>& op, Names states, StateTypes state_types = State
 
 template <class P>
 Op<P>& add_scaling(Op<P>& op) {
-  return op.param(&P::rescale_grad, "rescale_grad", "the gradient is multiplied by this first")
-      .param(&P::clip_gradient, "clip_gradient", "then cut to [-clip_gradient, clip_gradient]; below 0: not at all");
+  return op.param(&P::rescale_grad, "rescale_grad", "factor of the gradient, applied first; 1 / batch size, say")
+      .param(&P::clip_gradient, "clip_gradient",
+             "each element of the rescaled gradient is clipped to [-clip_gradient, clip_gradient]; a value below 0 "
+             "turns clipping off");
 }
 
 template <class P>
 Op<P>& add_decay_and_scaling(Op<P>& op) {
-  op.param(&P::wd, "wd", "weight decay: how much of the weight is added to the gradient");
+  op.param(&P::wd, "wd", "weight decay: wd · weight is added to the gradient");
   return add_scaling(op);
 }
 
 template <class P>
 Op<P>& add_rate(Op<P>& op) {
-  return op.param(&P::lr, "lr", "learning rate");
+  return op.param(&P::lr, "lr", "learning rate: the factor of the step");
 }
 
 template <class P>
 Op<P>& add_momentum(Op<P>& op) {
-  return op.param(&P::momentum, "momentum", "how much of the last step is kept");
+  return op.param(&P::momentum, "momentum",
+                  "momentum: the fraction of the previous step that is added to this one, in [0, 1)");
 }
 
 template <class P>
 Op<P>& add_lazy(Op<P>& op) {
-  return op.param(&P::lazy_update, "lazy_update", "leave rows without a gradient alone, if the gradient is sparse");
+  return op.param(&P::lazy_update, "lazy_update",
+                  "update only the rows that a sparse gradient holds; gradients are dense here, so it has no effect");
 }
 
 template <class P>
 Op<P>& add_betas(Op<P>& op) {
-  return op.param(&P::beta1, "beta1", "how much of the running mean is kept")
-      .param(&P::beta2, "beta2", "how much of the running square is kept");
+  return op.param(&P::beta1, "beta1", "decay rate of the running mean of the gradient, in [0, 1)")
+      .param(&P::beta2, "beta2", "decay rate of the running mean of the squared gradient, in [0, 1)");
 }
 
 }  // namespace symbind

@@ -11,15 +11,22 @@ bool is_bilinear(const UpSampling& p) { return p.sample_type == "bilinear"; }
 
 template <class P>
 Op<P>& fields(Op<P>& op) {
-  return op.param(&UpSampling::scale, "scale", "how many times larger the first input becomes", between(1, 1 << 20))
-      .param(&UpSampling::num_filter, "num_filter", "for bilinear sampling: the number of channels", at_least(0))
+  return op
+      .param(&UpSampling::scale, "scale", "factor by which the rows and columns of the first input grow",
+             between(1, 1 << 20))
+      .param(&UpSampling::num_filter, "num_filter", "number of channels of data; required for 'bilinear'", at_least(0))
       .param(&UpSampling::sample_type, "sample_type",
-             "nearest: every element becomes a block; bilinear: it is spread by a weight of its channel",
+             "the interpolation: 'nearest': each element is repeated; 'bilinear': a transposed convolution with the "
+             "input weight, one kernel per channel",
              one_of(sample_type::all))
-      .param(&UpSampling::multi_input_mode, "multi_input_mode", "several inputs are joined along channels, or added",
+      .param(&UpSampling::multi_input_mode, "multi_input_mode",
+             "how several inputs are combined with 'nearest': 'concat': concatenated along the channels; 'sum': added",
              one_of(multi_input_mode::all))
-      .param(&UpSampling::num_args, "num_args", "number of inputs; all become as large as the first", between(1, 1000))
-      .param(&UpSampling::workspace, "workspace", "accepted and ignored", at_least(0))
+      .param(&UpSampling::num_args, "num_args",
+             "number of inputs; with 'nearest' all grow to the size of the enlarged first one, with 'bilinear' they "
+             "are data and weight",
+             between(1, 1000))
+      .param(&UpSampling::workspace, "workspace", "accepted for compatibility and ignored", at_least(0))
       .check([](P& p) {
         require(!is_bilinear(p) || p.num_args <= 2, "sample_type bilinear takes data and weight, not ", p.num_args,
                 " inputs");
@@ -62,7 +69,7 @@ void infer_bilinear(const UpSampling& p, Shapes& s) {
 
 OpDef define(Op<UpSampling> op) {
   return fields(op)
-      .doc("Images made larger: every element becomes a block, or is spread over its neighbours.")
+      .doc("Enlarges images (n, channels, rows, columns) to (n, channels, rows · scale, columns · scale).")
       .memory_bound()
       .variadic(&UpSampling::num_args, "num_args")
       .inputs([](const UpSampling& p) { return is_bilinear(p) ? size_t{2} : count_of(p.num_args); },

@@ -7,17 +7,17 @@
 
 namespace SYMBIND_API symbind {
 
-// Switches for tests and for hunting bugs, and the memory budget; results agree whatever they are.
+// Switches for tests and for finding bugs, and the memory budget. They do not change results.
 struct CompileOptions {
-  bool share_memory = true;
-  bool fuse = true;
-  bool layout = true;
-  bool capture = true;
-  bool at_once = true;       // parts of the network on several contexts run at the same time, where they can
-  bool recompute = true;     // recompute forward values in backward where a mirror attribute or the budget asks for it
-  size_t memory_budget = 0;  // bytes of working memory a training plan should need at most; 0: no limit
-  bool poison = false;       // memory that holds nothing is NaN in every run; SYMBIND_POISON=1: in all executors
-  bool profile = false;      // times every step, for debug_str(); SYMBIND_PROFILE=1 does so for all executors
+  bool share_memory = true;         // tensors whose lifetimes do not overlap share memory
+  bool fuse = true;                 // fuse operators into one kernel
+  bool layout = true;               // let implementations choose the layouts of tensors
+  bool capture = true;              // replay steps on a GPU as CUDA graphs
+  bool concurrent_contexts = true;  // run the parts of a network on several contexts concurrently (exec/queues.h)
+  bool recompute = true;            // recompute forward values in backward where an attribute or the budget asks for it
+  size_t memory_budget = 0;         // limit of a training plan's working memory in bytes; 0: no limit
+  bool poison = false;              // fill unused working memory with NaN in every run; SYMBIND_POISON=1: everywhere
+  bool profile = false;             // time every step, for debug_str(); SYMBIND_PROFILE=1: everywhere
 };
 
 }  // namespace symbind

@@ -34,7 +34,7 @@ class Folding {
     return graph_.tensor(node.first_output).dtype == DType::float32;
   }
 
-  // The norm is behind a convolution whose result only it reads.
+  // The norm is after a convolution whose result only it reads.
   bool fold_into_before(const GraphNode& node) {
     const auto& norm = *params_if<BatchNorm>(node);
     const TensorId data = node.inputs[0];

@@ -11,13 +11,13 @@
 
 namespace symbind {
 
-// A BatchNorm with given statistics goes into the convolution before or behind it, where no gradient is asked for.
+// A BatchNorm with given statistics goes into the convolution before or after it, where no gradient is asked for.
 void fold_batch_norm(Graph& graph);
 // The sum of a convolution's result and another array is made by the convolution.
 void fuse_residual(Graph& graph);
 // An activation goes into the matrix product or convolution before it.
 void fuse_activation(Graph& graph);
-// BatchNorm and ReLU become one operator, as do their gradients and a sum behind these.
+// BatchNorm and ReLU become one operator, as do their gradients and a sum after these.
 void fuse_norm_relu(Graph& graph);
 // A weight that many products read is transposed once for all of them.
 void transpose_weights(Graph& graph);
@@ -34,7 +34,7 @@ class Readers {
  public:
   explicit Readers(const Graph& graph);
   int count(TensorId tensor) const { return counts_[tensor]; }
-  // The last node that reads it; none: nobody, or the graph's caller does.
+  // The last node that reads it; none: no node, or the graph's caller does.
   NodeId last(TensorId tensor) const { return last_[tensor]; }
   // Do all nodes that read it come after this one?
   bool all_after(NodeId node, TensorId tensor) const { return first_[tensor] > node; }
@@ -46,7 +46,7 @@ class Readers {
   PerTensor<int> counts_;
   PerTensor<NodeId> first_, last_;
   std::vector<NodeId> nodes_;    // the readers of the first tensor in order, then those of the second, …
-  PerTensor<ptrdiff_t> begins_;  // where its readers begin, and behind the last one where all end
+  PerTensor<ptrdiff_t> begins_;  // where its readers begin, and after the last one where all end
 };
 
 // A node in the place of an old one, and of others that go away.

@@ -1,5 +1,5 @@
 // An activation that alone reads the result of a matrix product or a convolution goes into it. In training this is
-// possible whenever the activation's gradient is written over its output, since then nobody reads the value in between.
+// possible whenever the activation's gradient is written over its output, since then the value in between is not read.
 #include "symbind/ops/activation.h"
 #include "symbind/ops/conv_fused.h"
 #include "symbind/ops/fully_connected.h"

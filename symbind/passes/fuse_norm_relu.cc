@@ -22,7 +22,7 @@ const GraphNode* norm_before(const Graph& graph, const Readers& readers, const G
   const GraphNode& norm = graph.producer(node.inputs[0]);
   const bool matches =
       params_if<BatchNorm>(norm) && node.inputs[0] == norm.first_output && norm.context == node.context;
-  // Its statistics come later by this, and its states change later: nobody may want them before.
+  // Its statistics come later by this, and its states change later: they must not be read before.
   const bool in_time = matches && readers.all_after(node.id, norm.first_output + 1) &&
                        readers.all_after(node.id, norm.first_output + 2) &&
                        !are_states_touched_between(readers, norm, node.id);
@@ -65,7 +65,7 @@ bool is_forward_of(const GraphNode& forward, const GraphNode& gradient) {
          gradient.inputs[3] == forward.inputs[3];
 }
 
-// BatchNorm's gradient behind ReLU's becomes that of both, if both are of one fused operator.
+// BatchNorm's gradient after ReLU's becomes that of both, if both are of one fused operator.
 void fuse_backward(Graph& graph) {
   const Readers readers(graph);
   Replacements replacements(graph);
@@ -103,7 +103,7 @@ void fuse_sum(Graph& graph) {
       if (!params || params->with_sum || gradient != norm_grad.first_output || !readers.is_only(node.id, gradient) ||
           norm_grad.context != node.context || replacements.is_absorbed(norm_grad.id))
         continue;
-      // The other gradients of the operator come later by this: nobody may want them before.
+      // The other gradients of the operator come later by this: they must not be read before.
       if (!readers.all_after(node.id, gradient + 1) || !readers.all_after(node.id, gradient + 2)) continue;
       BatchNormReluGrad fused = *params;
       fused.with_sum = true;

@@ -1,6 +1,6 @@
 // Chains and trees of elementwise operators become programs: from the last operator of a group backwards, every
 // operator joins whose result only the group reads. The program takes the position of the last one, so whatever it
-// reads is there by then, and nobody misses the values in between.
+// reads is computed by then, and the values in between are not needed.
 #include <algorithm>
 #include <map>
 #include <queue>
@@ -54,7 +54,7 @@ class PointwiseFusion {
 
  private:
   // Does the device run it as an instruction, and does it read nothing but same elements of arrays that stay as they
-  // are? (An array that somebody updates must be read in its turn.)
+  // are? (An array that a node updates must be read in order.)
   bool is_fusible(const GraphNode& node, const PerTensor<bool>& updated) const {
     if (node.is_variable() || node.outputs != 1 || node.inputs.empty() || instructions_of(node) == 0) return false;
     const OpDef& op = node.op();

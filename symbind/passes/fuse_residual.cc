@@ -1,5 +1,5 @@
 // A residual network adds the result of a convolution to an older array. The convolution can do that while it writes
-// its result: over the older array where nobody reads that one afterwards, else beside it.
+// its result: over the older array where that is not read afterwards, else into a new one.
 #include <algorithm>
 #include <optional>
 

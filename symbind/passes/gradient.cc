@@ -90,8 +90,8 @@ class Differentiation {
   GradientPorts ports_;
 };
 
-// What arrives at a tensor is added to what was there at once: of all that the users of a shared weight contribute only
-// the sum is held.
+// What arrives at a tensor is added to its gradient immediately: of all that the users of a shared weight contribute
+// only the sum is held.
 void Differentiation::contribute(TensorId tensor, const Symbol& part) {
   append(part.entries()[0]);
   Arrived& arrived = gradients_[tensor];
@@ -155,7 +155,7 @@ class Differentiation::GradOfNode final : public Grad {
  private:
   size_t index(std::string_view name) const {
     const auto found = std::find(names_.begin(), names_.end(), name);
-    require(found != names_.end(), "the gradient of ", node_.op().name, " speaks of an input '", name,
+    require(found != names_.end(), "the gradient of ", node_.op().name, " names an input '", name,
             "' that it does not have");
     return static_cast<size_t>(found - names_.begin());
   }
@@ -197,7 +197,7 @@ void Differentiation::finish(size_t request) {
   graph_.outputs.push_back(graph_.node(append(entry)).first_output + entry.index);
 }
 
-// Puts the nodes an entry needs, and that are not there yet, behind the others; returns the id of its node.
+// Appends the nodes that an entry needs and that are not there yet; returns the id of its node.
 NodeId Differentiation::append(const Entry& wanted) {
   struct Visit {
     const NodePtr* node;

@@ -34,7 +34,7 @@ class Users {
   }
 
  private:
-  PerTensor<size_t> begins_;  // in nodes_, and behind the last one where all end
+  PerTensor<size_t> begins_;  // in nodes_, and after the last one where all end
   std::vector<NodeId> nodes_;
 };
 
@@ -105,7 +105,7 @@ class Learner {
     for (const NodeId user : users_.of(id)) open(user);
   }
 
-  // In the first round the nodes behind this one are still to come.
+  // In the first round the nodes after this one are still to come.
   void open(NodeId node) {
     const bool still_to_come = is_first_round_ && node > now_;
     if (!still_to_come && !settled_[node] && !graph_.node(node).is_variable()) open_.insert(node);

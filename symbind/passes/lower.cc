@@ -1,17 +1,17 @@
-// The sequence of passes, each a file of its own:
+// The sequence of passes, each in its own file:
 //
 //   infer             shapes and types of all tensors; those of the network are known when it is bound
 //   gradient          appends the backward part for the requested gradients
 //   recompute         what forward computed is computed a second time in backward instead of being kept
 //   place             the context of each node, and a copy where a tensor crosses contexts
-//   separate_outputs  every output and gradient is a tensor of its own
+//   separate_outputs  every output and gradient is a separate tensor
 //   fuse              several operators become one
 //   select            the first implementation of the device that accepts the node
 //   layout            preferred layouts, with reorders at the borders
 //   build_kernels     shapes, layouts and library primitives are resolved
 //   plan_memory       lifetimes become offsets in one arena per context
 //
-// How much memory a choice of the recompute pass needs is known only behind the last pass, so that the passes behind it
+// How much memory a choice of the recompute pass needs is known only after the last pass, so that the passes after it
 // run once for every choice that is tried.
 #include "symbind/passes/lower.h"
 
@@ -59,7 +59,7 @@ Lowered lower_to_kernels(Graph graph, const LowerRequest& request, bool frugal =
 
 // Recomputes what the network asks for, and more until the plan meets the budget. How much a choice needs is estimated
 // at first; each time the wish is corrected by what the estimate was wrong before. A plan over the budget is first
-// lowered anew without what trades memory for time.
+// lowered again without what trades memory for time.
 Lowered lower_within_budget(const Graph& graph, const LowerRequest& request) {
   const size_t budget = request.options.memory_budget;
   const auto exceeds_budget = [&](const Lowered& plan) { return budget > 0 && plan.memory.total_bytes() > budget; };

@@ -63,7 +63,7 @@ class Space {
   size_t size() const { return end_; }
 
  private:
-  // A gap at the very end is stretched before new space is added behind it.
+  // A gap at the very end is stretched before new space is added after it.
   size_t extend(size_t bytes) {
     size_t offset = end_;
     if (!by_offset_.empty()) {
@@ -116,8 +116,8 @@ Packed pack_by_time(const std::vector<Lifetime>& lifetimes, bool reversed) {
 
 // ---- One by one in any order ----------------------------------------------------------------------------------------
 
-// Each takes the lowest place where it meets nobody of its time. This compares each with all others: `comparisons`
-// says how many may be made, and counts down; none is left: there is no result.
+// Each takes the lowest offset where it overlaps no other live buffer. This compares each with all others:
+// `comparisons` says how many may be made, and counts down; none is left: there is no result.
 std::optional<Packed> pack_in_order(const std::vector<Lifetime>& lifetimes, const Order& order, size_t& comparisons) {
   struct Taken {
     size_t begin, end;
@@ -186,7 +186,7 @@ double duration(const Lifetime& life) { return static_cast<double>(life.last) - 
 
 }  // namespace
 
-size_t most_at_once(const std::vector<Lifetime>& lifetimes) {
+size_t peak_live_bytes(const std::vector<Lifetime>& lifetimes) {
   std::vector<std::pair<int, int64_t>> changes;  // of the bytes needed, by time
   changes.reserve(2 * lifetimes.size());
   for (const Lifetime& life : lifetimes) {
@@ -200,7 +200,7 @@ size_t most_at_once(const std::vector<Lifetime>& lifetimes) {
 }
 
 size_t pack(std::vector<Lifetime>& lifetimes) {
-  const size_t bound = most_at_once(lifetimes);
+  const size_t bound = peak_live_bytes(lifetimes);
   Packed best = pack_by_time(lifetimes, false);
   const auto consider = [&](Packed other) {
     if (other.bytes < best.bytes) best = std::move(other);

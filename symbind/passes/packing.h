@@ -13,8 +13,8 @@ struct Lifetime {
   size_t offset = 0;
 };
 
-// The most bytes that are needed at one time: no packing can do with fewer.
-size_t most_at_once(const std::vector<Lifetime>& lifetimes);
+// The peak of the live bytes: no packing needs less.
+size_t peak_live_bytes(const std::vector<Lifetime>& lifetimes);
 
 // Gives every lifetime its offset; returns how many bytes all need together. Offsets are multiples of what all sizes
 // are multiples of.

@@ -1,4 +1,4 @@
-// The passes between gradient and plan_memory that change a graph; each has a file of its own.
+// The passes between gradient and plan_memory that change a graph; each has its own file.
 #pragma once
 
 #include <map>
@@ -34,7 +34,7 @@ std::optional<LayoutWish> layout_wish(const Graph& graph, const GraphNode& node,
 // layout: preferred layouts flow through the operators that accept them, with a reorder at the borders.
 void layout(Graph& graph);
 
-// Every network output and gradient is a tensor of its own, made by an operator: puts copies where one is a variable,
+// Every network output and gradient is a separate tensor, made by an operator: puts copies where one is a variable,
 // or the same tensor is asked for twice.
 void separate_outputs(Graph& graph);
 

@@ -40,7 +40,7 @@ class Members {
     ++count_;
   }
 
-  // Takes over the members of another buffer, which begins so many bytes behind the beginning of this one.
+  // Takes over the members of another buffer, which begins this many bytes after the beginning of this one.
   void take(Members&& other, size_t begin) {
     other.shift_ += static_cast<int64_t>(begin);
     if (other.count_ > count_) std::swap(*this, other);
@@ -97,7 +97,7 @@ class Buffers {
     size_ = bytes_;
   }
 
-  // The tensor that stands for the buffer.
+  // The tensor that represents the buffer.
   TensorId of(TensorId tensor) {
     TensorId top = tensor;
     size_t begin = 0;  // of the tensor in the buffer
@@ -153,7 +153,7 @@ class Buffers {
   PerTensor<size_t> begin_;  // in the parent
   PerTensor<size_t> bytes_;
   PerTensor<size_t> size_;                       // of each buffer, by the tensor that represents it
-  PerTensor<std::unique_ptr<Members>> members_;  // of each buffer, none: nobody has asked
+  PerTensor<std::unique_ptr<Members>> members_;  // of each buffer; none: not asked for yet
 };
 
 class Planner {
@@ -414,7 +414,7 @@ class Planner {
   void place_all() {
     PerTensor<Place> place(graph_.tensors.size());  // by buffer
     for (const GraphNode& node : graph_.nodes) {
-      if (node.is_variable()) continue;  // a variable nobody gave an array is read for its shape at most
+      if (node.is_variable()) continue;  // a variable without an array is read for its shape at most
       for (int k = 0; k < node.outputs; ++k) {
         const TensorId buffer = buffers_.of(node.first_output + k);
         if (home_[buffer] >= 0 || place[buffer].kind != Place::Kind::nowhere) continue;
@@ -425,7 +425,7 @@ class Planner {
     }
     for (Arena& arena : arenas_) {
       plan_.arena_bytes.push_back(share_ ? pack(arena.lifetimes) : one_after_the_other(arena.lifetimes));
-      plan_.lower_bound += share_ ? most_at_once(arena.lifetimes) : plan_.arena_bytes.back();
+      plan_.lower_bound += share_ ? peak_live_bytes(arena.lifetimes) : plan_.arena_bytes.back();
       for (size_t i = 0; i < arena.places.size(); ++i) arena.places[i]->offset = arena.lifetimes[i].offset;
     }
     for (size_t t = 0; t < graph_.tensors.size(); ++t) {

@@ -24,7 +24,7 @@ struct MemoryPlan {
   std::vector<Context> arena_contexts;  // by arena
   std::vector<size_t> arena_bytes;      // by arena
   size_t unshared_bytes = 0;            // what the arenas would need if nothing were shared
-  size_t lower_bound = 0;               // what is alive at once at most, in all arenas
+  size_t lower_bound = 0;               // peak of the live bytes, in all arenas
 
   size_t total_bytes() const;  // of all arenas
 };
@@ -32,7 +32,7 @@ struct MemoryPlan {
 // Where what a kernel derives from its inputs does not outlive the run, it follows the kernel's scratch, at this
 // offset.
 size_t kept_offset(const Kernel& kernel);
-// What the node's kernel needs in the arena besides its arrays: scratch, and behind it what it derives in every run.
+// What the node's kernel needs in the arena besides its arrays: scratch, and after it what it derives in every run.
 size_t working_bytes(const GraphNode& node);
 
 // outside: the outside array that holds the tensor, or -1.

@@ -72,7 +72,7 @@ RecomputeChoice Recompute::Impl::cheap(size_t count) const {
   return choice;
 }
 
-// Cuts behind nodes such that each segment holds about so many bytes that would be saved; of the places for a cut, that
+// Cuts after nodes such that each segment holds about so many bytes that would be saved; of the places for a cut, that
 // where the least crosses it.
 std::vector<NodeId> Recompute::Impl::cuts_for(size_t wanted) const {
   std::vector<NodeId> cuts;

@@ -50,7 +50,7 @@ class RecomputePlanner {
   PerNode<bool> short_lived;              // cheap to recompute, from what is kept or from other such nodes
   std::vector<NodeId> short_lived_saved;  // those of which something is saved, the largest first
   PerNode<double> cost;
-  PerNode<size_t> crossing;  // the bytes that forward still reads behind it
+  PerNode<size_t> crossing;  // the bytes that forward still reads after it
 
  private:
   void find_saved();

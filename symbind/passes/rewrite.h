@@ -15,11 +15,11 @@ class Rewriter {
  public:
   explicit Rewriter(const Graph& old);
 
-  // The node an old one becomes; its outputs stand for the old outputs from here on.
+  // The node an old one becomes; its outputs replace the old outputs from here on.
   GraphNode& copy(const GraphNode& node);
   // The same with another source (operator, parameters, name) and other inputs, of the new graph.
   GraphNode& replace(const GraphNode& node, NodePtr source, std::vector<TensorId> inputs);
-  // The same for an operator with other outputs: each stands for the old tensor that is named.
+  // The same for an operator with other outputs: each replaces the old tensor that is named.
   GraphNode& replace(const GraphNode& node, NodePtr source, std::vector<TensorId> inputs,
                      const std::vector<TensorId>& stands_for);
   // A node with one output that holds what tensor `input` of the new graph holds.

@@ -43,8 +43,8 @@ struct NodeView {
   std::string where() const;  // "[Convolution conv1]"
 };
 
-// The addresses of one run. An address of an input that is read for its shape only, or of an output nobody reads and
-// the kernel did not ask for, may be null.
+// The addresses of one run. An address of an input that is read for its shape only, or of an output that is not read
+// and the kernel did not ask for, may be null.
 struct Args {
   void* const* inputs;
   void* const* outputs;

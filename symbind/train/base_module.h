@@ -25,7 +25,7 @@ namespace SYMBIND_API symbind {
 class BaseModule;
 class Monitor;
 
-// Arguments that may be given by name or as an object. Null pointers fail at once.
+// Arguments that may be given by name or as an object. Null pointers fail immediately.
 class MetricArg {
  public:
   MetricArg(const char* name);

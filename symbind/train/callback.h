@@ -66,7 +66,7 @@ class ProgressBar {
   int64_t last_done_ = 0;
 };
 
-// Every `period` batches: "Iter[0] Batch[100] Train-accuracy=0.912345"; with auto_reset the values start anew then.
+// Every `period` batches: "Iter[0] Batch[100] Train-accuracy=0.912345"; with auto_reset the values are reset then.
 BatchEndCallback log_train_metric(int64_t period, bool auto_reset = false);
 
 // At the end of a validation: "Epoch[0] Validation-accuracy=0.912345".
@@ -79,7 +79,7 @@ struct LogValidationMetricsCallback {
 // Which value of the validation metric counts, and when one is better than another.
 struct BestOf {
   std::string metric = "";    // its name ("accuracy"); empty: the first
-  std::string mode = "auto";  // "max", "min"; auto goes by the name, and fails where that tells nothing
+  std::string mode = "auto";  // "max", "min"; auto decides by the name, and fails if the name is unknown
   double min_delta = 0;       // a change by no more than this is no improvement; nor is NaN
 };
 
@@ -99,7 +99,8 @@ class BestValue {
   int epoch_ = -1;
 };
 
-// As eval_end_callback: stops training when `patience` validations in a row were not better than the best before them.
+// As eval_end_callback: stops training when `patience` consecutive validations were not better than the best before
+// them.
 class EarlyStopping {
  public:
   explicit EarlyStopping(int patience, const BestOf& options = {});

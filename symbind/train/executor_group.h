@@ -50,7 +50,7 @@ struct ExecutorGroupOptions {
   CompileOptions options = {};
 };
 
-// A group serves one thread at a time, and runs its own threads behind that one.
+// A group serves one thread at a time, and runs its own threads for that one.
 class DataParallelExecutorGroup {
  public:
   DataParallelExecutorGroup(const Symbol& symbol, const ExecutorGroupOptions& options);

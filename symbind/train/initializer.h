@@ -142,7 +142,7 @@ class MSRAPrelu final : public Initializer {
   double slope_;
 };
 
-// Orthonormal rows times scale, or columns where these are fewer; axes behind the first count as one.
+// Orthonormal rows times scale, or columns where these are fewer; axes after the first count as one.
 class Orthogonal final : public Initializer {
  public:
   explicit Orthogonal(double scale = 1.414, std::string rand_type = "uniform");  // or "normal"

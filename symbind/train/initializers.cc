@@ -122,7 +122,7 @@ Mixed::Mixed(const std::vector<std::string>& patterns, const std::vector<Initial
           "[initializer mixed] there must be an initializer per pattern: ", patterns.size(), " patterns, ",
           initializers.size(), " initializers");
   for (size_t i = 0; i < patterns.size(); ++i) {
-    require(initializers[i] != nullptr, "[initializer mixed] no initializer stands with pattern '", patterns[i], "'");
+    require(initializers[i] != nullptr, "[initializer mixed] no initializer is given for pattern '", patterns[i], "'");
     try {
       const auto matches = [pattern = std::regex(patterns[i])](const std::string& name) {
         return std::regex_search(name, pattern, std::regex_constants::match_continuous);

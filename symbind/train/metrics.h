@@ -123,7 +123,7 @@ class Perplexity final : public EvalMetric {
 
 // ---- Numbers ----------------------------------------------------------------------------------------------------
 
-// Of each pair the mean over its elements, and of these the mean over pairs. A label of one axis stands for a column:
+// Of each pair the mean over its elements, and of these the mean over pairs. A label of one axis counts as a column:
 // it is compared with every column of its prediction.
 // "mae": |label - prediction|
 class MAE final : public EvalMetric {
@@ -245,7 +245,7 @@ class CustomMetric final : public EvalMetric {
 using NumbersFeval = std::function<Score(const std::vector<double>& label, const std::vector<double>& pred)>;
 EvalMetricPtr np(NumbersFeval feval, const std::string& name = "custom", bool allow_extra_outputs = false);
 
-// "composite", "compositeevalmetric": several at once.
+// "composite", "compositeevalmetric": several metrics as one.
 class Composite final : public EvalMetric {
  public:
   explicit Composite(std::vector<EvalMetricPtr> metrics = {}, Options options = {"composite"});

@@ -110,7 +110,7 @@ std::vector<DataDesc> Module::checked(const std::vector<DataDesc>& shapes, const
     const std::string message = join("[bind] ", kind, "_shapes describe ", comma_separated(given), ", but ", kind,
                                      "_names are ", names.empty() ? "none" : comma_separated(names));
     if (strict) fail(message);
-    // An array that finds no place, and a label that gets none: training would go by labels of 0.
+    // An array that matches no name, and a label without an array: training would use labels of 0.
     const std::vector<std::string> arguments = symbol_.list_arguments();
     const bool homeless = std::ranges::any_of(given, [&](const auto& name) { return !contains(arguments, name); });
     const bool unfed = std::ranges::any_of(
@@ -125,7 +125,7 @@ void Module::bind(const std::vector<DataDesc>& data_shapes, const std::vector<Da
                   const BindArgs& args) {
   const InUse use = in_use("bind");
   if (binded && !args.force_rebind) {
-    log_warning("[Module] already bound: bind() does nothing; force_rebind binds anew");
+    log_warning("[Module] already bound: bind() does nothing; pass force_rebind to bind again");
     return;
   }
   require(args.for_training || !args.inputs_need_grad, "[bind] inputs_need_grad needs for_training");
@@ -318,7 +318,7 @@ BaseModule::Params Module::get_params() {
 void Module::sync_params_from_devices() {
   const InUse use = in_use("sync_params_from_devices");
   if (!exec_group_) return;  // what is newer is on the devices of a module it shares with
-  // New arrays: whoever was given the old ones keeps them as they were.
+  // New arrays: the old ones, which users may hold, stay as they are.
   NamedArrays arg_params, aux_params;
   exec_group_->get_params(arg_params, aux_params);
   keep_params(std::move(arg_params), std::move(aux_params));
@@ -335,8 +335,8 @@ bool update_on_kvstore_wanted() {
   return !setting || std::string_view(setting) != "0";
 }
 
-// The attributes that optimizers go by. An input that its operator ignores (a gamma that BatchNorm takes for 1) has no
-// gradient, so decay alone would drive it to 0, and whoever reads the file with fix_gamma off would find that.
+// The attributes that optimizers read. An input that its operator ignores (a gamma that BatchNorm takes for 1) has no
+// gradient, so decay alone would drive it to 0, and a network loaded with fix_gamma off would find that.
 std::map<std::string, Attributes> attributes_for_optimizer(const Symbol& symbol) {
   std::map<std::string, Attributes> attributes = symbol.attr_dict();
   for (const NodePtr& node : topological_order(symbol.entries()))

@@ -40,7 +40,7 @@ class Monitor {
 
   // May be called for several executors, which may then run at the same time. Either may go first.
   void install(Executor& executor);
-  // The same as a function to keep, for whoever makes more executors later: it does nothing when the monitor is gone.
+  // The same as a function, for code that makes more executors later: it does nothing once the monitor is destroyed.
   std::function<void(Executor&)> installer() const;
 
   int64_t interval() const;
@@ -54,7 +54,7 @@ class Monitor {
   struct Entry {
     int64_t step;       // batches begun so far
     std::string name;   // of the array
-    std::string value;  // of the statistic, each part with a tab behind it
+    std::string value;  // of the statistic, each part with a tab after it
   };
   std::vector<Entry> toc();
   void toc_print();  // "Batch:       1 fc1_output                     0.5"

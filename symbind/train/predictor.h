@@ -3,7 +3,7 @@
 //     Predictor predict("model/digits", 6);
 //     NDArray scores = predict(images)[0];
 //
-// One set of weights serves all threads and all shapes. A call borrows an executor that nobody else uses at the moment:
+// One set of weights serves all threads and all shapes. A call borrows an executor that is not in use at the moment:
 // executors are compiled once per shape of the inputs, and cached.
 #pragma once
 

@@ -45,7 +45,7 @@ std::string FusedRNN::dumps() const {
                            {"forget_bias", real_number(options_.forget_bias)}});
 }
 
-// The vector: for each layer, for each direction, the matrices from the input and from the state, gate by gate; behind
+// The vector: for each layer, for each direction, the matrices from the input and from the state, gate by gate; after
 // all of them the biases in the same order. Layers above the first read the states of both directions. The width of the
 // first one's input follows from the length.
 void FusedRNN::init_weight(const InitDesc& desc, NDArray& array) const {

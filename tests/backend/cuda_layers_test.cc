@@ -235,7 +235,7 @@ std::vector<DeviceCase> batch_norm_cases(const Shape& shape, const std::string& 
         DeviceCase backward{
             "_backward_BatchNorm", {shape, shape, channels, channels, channels}, attributes, float_types, 0.25, 2, 4};
         forward.is_train = backward.is_train = is_train;
-        // With ReLU behind it; the data's gradient may have another array added to it.
+        // With ReLU after it; the data's gradient may have another array added to it.
         DeviceCase relu = forward, relu_grad = backward, relu_sum = backward;
         relu.op = "_BatchNorm_Relu";
         relu_grad.op = relu_sum.op = "_backward_BatchNorm_Relu";

@@ -154,7 +154,7 @@ TEST_F(CudaNetworks, AResidualNetworkGivesTheSameBitsAtEveryRun) {
 }
 
 TEST_F(CudaNetworks, InferenceFollowsItsParameters) {
-  // What is kept from a weight is made again when the weight changes.
+  // What is cached from a weight is recomputed when the weight changes.
   const Network network = batch_norm_net();
   auto on_cpu = bind_with_values(network), on_gpu = bind_with_values(network, gpu(0));
   for (int run = 0; run < 4; ++run) {

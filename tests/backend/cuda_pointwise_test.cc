@@ -72,7 +72,7 @@ TEST_F(CudaPointwise, EveryOperatorInAProgramAgreesWithTheCpu) {
   EXPECT_GT(compiled, 140);
 }
 
-TEST_F(CudaPointwise, AnOperatorWithoutAKernelIsAProgramOfItsOwn) {
+TEST_F(CudaPointwise, AnOperatorWithoutAKernelIsItsOwnProgram) {
   const std::vector<DType> types{DType::float32, DType::float16, DType::bfloat16};
   for (const char* type : {"leaky", "elu", "selu", "gelu"}) {
     compare_devices({{"LeakyReLU", {{3, 347}}, {{"act_type", type}}, types, -3, 3, 8}});

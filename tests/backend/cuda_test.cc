@@ -81,7 +81,7 @@ TEST_F(Cuda, ManyAllocationsOfChangingSizesStayWithinTheirPool) {
 
 // ---- Copies ---------------------------------------------------------------------------------------------------------
 
-TEST_F(Cuda, TheSourceOfACopyMayChangeAtOnce) {
+TEST_F(Cuda, TheSourceOfACopyMayChangeImmediately) {
   // Larger than all staging buffers together, and odd.
   std::vector<int32_t> values(5'000'003);
   std::iota(values.begin(), values.end(), 0);

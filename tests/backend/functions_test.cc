@@ -142,7 +142,7 @@ Pointwise as_program(const Instructions& instructions, size_t inputs) {
   return program;
 }
 
-NDArray at_once(const Instructions& instructions, const std::vector<NDArray>& inputs) {
+NDArray fused(const Instructions& instructions, const std::vector<NDArray>& inputs) {
   const Pointwise program = as_program(instructions, inputs.size());
   return invoke(op_of<Pointwise>(), inputs, &program)[0];
 }
@@ -214,8 +214,8 @@ TEST_P(Functions, AreTheSameBitsAloneAndInPrograms) {
     for (const Case& c : cases()) {
       const std::vector<NDArray> own(arrays.begin(), arrays.begin() + static_cast<ptrdiff_t>(c.arity));
       const std::string where = join(c.name(), " of ", GetParam(), " on ", context);
-      expect_same_bits(at_once(alone(c), own), one_by_one(alone(c), own), own, where);
-      expect_same_bits(at_once(among_others(c), arrays), one_by_one(among_others(c), arrays), arrays,
+      expect_same_bits(fused(alone(c), own), one_by_one(alone(c), own), own, where);
+      expect_same_bits(fused(among_others(c), arrays), one_by_one(among_others(c), arrays), arrays,
                        where + " among others");
     }
   }
@@ -227,7 +227,7 @@ TEST_P(Functions, SumsOfManyAreTheSameBitsAsChainsOfSums) {
     if (!has_programs(GetParam(), context)) continue;
     const std::vector<NDArray> arrays = three_arrays(GetParam(), context);
     const AddN sum{.num_args = 3};
-    expect_same_bits(at_once(chain, arrays), invoke(op_of<AddN>(), arrays, &sum)[0], arrays, "add_n");
+    expect_same_bits(fused(chain, arrays), invoke(op_of<AddN>(), arrays, &sum)[0], arrays, "add_n");
   }
 }
 
@@ -237,12 +237,11 @@ TEST_P(Functions, AreTheSameBitsAtEveryAlignment) {
   for (const Context context : all_devices()) {
     if (!has_programs(GetParam(), context)) continue;
     const std::vector<NDArray> arrays = three_arrays(GetParam(), context);
-    const NDArray whole = at_once(program, arrays);
+    const NDArray whole = fused(program, arrays);
     for (const int64_t begin : {1, 2, 3, 7, 8}) {
       std::vector<NDArray> views;
       for (const NDArray& array : arrays) views.push_back(array.slice(begin, count));
-      EXPECT_TRUE(same_bits(at_once(program, views), whole.slice(begin, count)))
-          << "from " << begin << " on " << context;
+      EXPECT_TRUE(same_bits(fused(program, views), whole.slice(begin, count))) << "from " << begin << " on " << context;
     }
   }
 }

@@ -41,7 +41,7 @@ struct Memory {
     std::memset(data.data(), 0xff, data.size());
   }
   void expect_guard_is_whole() const {
-    for (size_t i = bytes; i < data.size(); ++i) ASSERT_EQ(data[i], std::byte{0xff}) << "written behind the end";
+    for (size_t i = bytes; i < data.size(); ++i) ASSERT_EQ(data[i], std::byte{0xff}) << "written past the end";
   }
 };
 
@@ -65,7 +65,7 @@ Values read(const Memory& memory) {
   });
 }
 
-// The outputs, and behind them the inputs (states may be written). `in_place`: where the kernel allows it.
+// The outputs, and after them the inputs (states may be written). `in_place`: where the kernel allows it.
 std::vector<Values> run(const TestNode& node, const Implementation& implementation, bool in_place = false) {
   const auto kernel = implementation.build(node.view());
   std::vector<Memory> memory;

@@ -59,7 +59,7 @@ class Guarded {
   ~Guarded() {
     for (size_t i = bytes_; i < bytes_ + 64; ++i)
       if (static_cast<unsigned char*>(data_.get())[i] != 0xff) {
-        ADD_FAILURE() << "written behind the end of " << bytes_ << " bytes";
+        ADD_FAILURE() << "written past the end of " << bytes_ << " bytes";
         return;
       }
   }
@@ -218,7 +218,7 @@ TEST_F(Winograd, TakesDifferentPaddingsOfTheAxes) {
   compare_all({2, 16, 7, 5}, params, {Layout::channels_last});
 }
 
-TEST_F(Winograd, TakesChannelsBehindByParameter) {
+TEST_F(Winograd, TakesChannelsLastByParameter) {
   Convolution params = three_by_three(32);
   params.layout = "NHWC";
   compare_all({2, 9, 6, 16}, params, {Layout::plain});

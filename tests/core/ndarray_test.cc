@@ -327,7 +327,7 @@ TEST(FromBlob, ChecksAddressAndShape) {
   EXPECT_EQ(NDArray::from_blob(nullptr, {0}, DType::float32).size(), 0);
 }
 
-TEST(Concatenate, JoinsAlongAnyAxis) {
+TEST(Concatenate, ConcatenatesAlongAnyAxis) {
   const NDArray a = counted({2, 2}), b = full({2, 1}, 9), c = full({1, 2}, 7);
   const std::vector<NDArray> wide{a, b}, tall{a, c};
   EXPECT_EQ(concatenate(wide, 1).to_vector<float>(), (Floats{1, 2, 9, 3, 4, 9}));

@@ -41,7 +41,7 @@ TEST(NDArrayIter, BatchesThatLieWholeInTheArrayAreViews) {
   EXPECT_FALSE(iter.next());
 }
 
-TEST(NDArrayIter, EpochsAreShuffledAnewWithTheirLabels) {
+TEST(NDArrayIter, EachEpochIsShuffledWithItsLabels) {
   seed(5);
   const NDArray data = arange(0, 50), label = arange(100, 150);
   NDArrayIter iter(data, label, {.batch_size = 7, .shuffle = true, .last_batch_handle = "roll_over"});

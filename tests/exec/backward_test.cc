@@ -146,7 +146,7 @@ TEST(OutGrads, MayBeAListOrByName) {
   EXPECT_EQ(dx.to_vector<float>(), (Floats{32, 32}));
 }
 
-TEST(OutGrads, AreNotNeededBehindALoss) {
+TEST(OutGrads, AreNotNeededAfterALoss) {
   auto alone = testing::bind_with_values(testing::mlp()), given = testing::bind_with_values(testing::mlp());
   alone->forward(true);
   alone->backward();

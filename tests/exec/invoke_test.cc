@@ -166,7 +166,7 @@ TEST(Invoke, TrainsOnlyWhenAsked) {
   EXPECT_FALSE(same_bits(invoke("Dropout", {x}, {}, {.is_train = true})[0], x));
 }
 
-TEST(Invoke, MayRunOnSeveralThreadsAtOnce) {
+TEST(Invoke, MayRunOnSeveralThreadsConcurrently) {
   std::vector<NDArray> results(4);
   std::vector<std::thread> threads;
   const NDArray data = testing::random_array({4, 3, 8, 8}, 1), weight = testing::random_array({5, 3, 3, 3}, 2);

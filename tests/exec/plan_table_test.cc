@@ -45,7 +45,7 @@ TEST(PlanTable, SaysWhatEachStepOfLenetDoes) {
   EXPECT_LT(table.find(" fc1 "), table.find("---- backward"));
   EXPECT_NE(line_with(table, "view").find("nothing"), std::string::npos) << "Flatten needs no step";
   const std::string memory = line_with(table, "working memory");
-  EXPECT_NE(memory.find(", alive at once "), std::string::npos) << memory;
+  EXPECT_NE(memory.find(", live at the peak "), std::string::npos) << memory;
   EXPECT_NE(memory.find(", without sharing "), std::string::npos) << memory;
 }
 

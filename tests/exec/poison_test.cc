@@ -127,7 +127,7 @@ class AddsToItsOutputProp : public CustomOpProp {
   }
 };
 
-TEST(Poison, ShowsAKernelThatReadsWhatNobodyWrote) {
+TEST(Poison, ShowsAKernelThatReadsUninitialisedMemory) {
   register_custom_op("adds_to_its_output", [](const Attributes&) { return std::make_shared<AddsToItsOutputProp>(); });
   const Symbol net = 2 * custom(testing::var("x") * 3, {.op_type = "adds_to_its_output"}) + 1;
   for (const bool share : {true, false}) {

@@ -170,18 +170,19 @@ testing::Network three_towers() {
           4};
 }
 
-class AtOnce : public ::testing::TestWithParam<int> {
+class Concurrent : public ::testing::TestWithParam<int> {
  protected:
   testing::Network network() const {
     return GetParam() == 0 ? recurrent(3, 6) : GetParam() == 1 ? diamond() : three_towers();
   }
 };
 
-TEST_P(AtOnce, TrainingGivesTheNumbersOfOneContext) {
+TEST_P(Concurrent, TrainingGivesTheNumbersOfOneContext) {
   const testing::Network net = network();
   auto one = testing::bind_with_values(net);
   auto several = testing::bind_with_values(net, cpu(), {.group2ctx = three_contexts});
-  auto in_turn = testing::bind_with_values(net, cpu(), {.group2ctx = three_contexts, .options = {.at_once = false}});
+  auto in_turn =
+      testing::bind_with_values(net, cpu(), {.group2ctx = three_contexts, .options = {.concurrent_contexts = false}});
   EXPECT_TRUE(testing::all_close(several->forward(false)[0], one->forward(false)[0])) << "prediction";
   const auto expected = testing::train(*one, net.inputs, 10), actual = testing::train(*several, net.inputs, 10);
   const auto unhurried = testing::train(*in_turn, net.inputs, 10);
@@ -194,7 +195,7 @@ TEST_P(AtOnce, TrainingGivesTheNumbersOfOneContext) {
     EXPECT_TRUE(testing::all_close(several->grad_dict().at(name), gradient)) << "gradient of " << name;
 }
 
-TEST_P(AtOnce, EveryRunGivesTheSameBits) {
+TEST_P(Concurrent, EveryRunGivesTheSameBits) {
   auto executor = testing::bind_with_values(network(), cpu(), {.group2ctx = three_contexts});
   std::vector<std::vector<float>> first;
   for (int round = 0; round < 30; ++round) {
@@ -206,9 +207,9 @@ TEST_P(AtOnce, EveryRunGivesTheSameBits) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Networks, AtOnce, ::testing::Range(0, 3));
+INSTANTIATE_TEST_SUITE_P(Networks, Concurrent, ::testing::Range(0, 3));
 
-TEST(ContextsAtOnce, GradientsThatAreAddedStayRight) {
+TEST(ConcurrentContexts, GradientsThatAreAddedStayRight) {
   const testing::Network net = diamond();
   auto one = testing::bind_with_values(net, cpu(), {.grad_req = "add"});
   auto several = testing::bind_with_values(net, cpu(), {.grad_req = "add", .group2ctx = three_contexts});
@@ -221,7 +222,7 @@ TEST(ContextsAtOnce, GradientsThatAreAddedStayRight) {
     EXPECT_TRUE(testing::all_close(several->grad_dict().at(name), gradient)) << "gradient of " << name;
 }
 
-TEST(ContextsAtOnce, ReshapedAndMonitoredExecutorsWorkToo) {
+TEST(ConcurrentContexts, ReshapedAndMonitoredExecutorsWorkToo) {
   auto executor = testing::bind_with_values(three_towers(), cpu(), {.group2ctx = three_contexts});
   executor->forward(true);
   auto smaller = executor->reshape({{"data", {3, 20}}, {"softmax_label", {3}}}, {.partial_shaping = true});
@@ -234,7 +235,7 @@ TEST(ContextsAtOnce, ReshapedAndMonitoredExecutorsWorkToo) {
   EXPECT_GT(seen, 20);
 }
 
-TEST(ContextsAtOnce, AForkedChildRunsThemInTurn) {
+TEST(ConcurrentContexts, AForkedChildRunsThemInTurn) {
   if (!testing::forked_child_may_use_threads) GTEST_SKIP() << "the thread sanitizer cannot follow";
   auto executor = testing::bind_with_values(three_towers(), cpu(), {.group2ctx = three_contexts});
   const std::vector<float> expected = executor->forward(true)[0].to_vector<float>();
@@ -328,7 +329,7 @@ Symbol custom_op(const Symbol& data, const std::string& type, const std::string&
   return custom(data, {.op_type = type}, name);
 }
 
-TEST(ContextsAtOnce, OperatorsOnTwoContextsMeet) {
+TEST(ConcurrentContexts, OperatorsOnTwoContextsMeet) {
   register_custom_op("meet_two", [](const Attributes&) { return std::make_shared<PropOf<MeetingOp, size_t>>(2); });
   const Symbol data = var("data");
   const Symbol left = in_group("a", [&] { return custom_op(data, "meet_two", "left"); });
@@ -346,7 +347,7 @@ TEST(ContextsAtOnce, OperatorsOnTwoContextsMeet) {
   }
 }
 
-TEST(ContextsAtOnce, OperatorsOnThreeContextsMeet) {
+TEST(ConcurrentContexts, OperatorsOnThreeContextsMeet) {
   register_custom_op("meet_three", [](const Attributes&) { return std::make_shared<PropOf<MeetingOp, size_t>>(3); });
   const Symbol data = var("data");
   std::vector<Symbol> parts;
@@ -358,7 +359,7 @@ TEST(ContextsAtOnce, OperatorsOnThreeContextsMeet) {
   EXPECT_EQ(executor->forward(false)[0].to_vector<float>(), std::vector<float>(64, 3));
 }
 
-TEST(ContextsAtOnce, AnErrorOnAnotherContextIsThrown) {
+TEST(ConcurrentContexts, AnErrorOnAnotherContextIsThrown) {
   register_custom_op("failing", [](const Attributes&) { return std::make_shared<PropOf<FailingOp>>(); });
   // The sum on cpu(0) waits for what never comes, in forward; the tower on cpu(0) in backward.
   const Symbol data = var("data");
@@ -389,7 +390,7 @@ TEST(ContextsAtOnce, AnErrorOnAnotherContextIsThrown) {
 
 // ---- When it is worth it --------------------------------------------------------------------------------------------
 
-TEST(ContextsAtOnce, AChainRunsOnTheCallingThread) {
+TEST(ConcurrentContexts, AChainRunsOnTheCallingThread) {
   register_custom_op("meet_nobody", [](const Attributes&) { return std::make_shared<PropOf<MeetingOp, size_t>>(1); });
   Symbol net = in_group("a", [] { return custom_op(var("data"), "meet_nobody", "first"); });
   net = in_group("b", [&] { return custom_op(net, "meet_nobody", "second"); });

@@ -124,7 +124,7 @@ TEST(RecordedFiles, StatesWrittenAgainHoldTheSame) {
   }
 }
 
-TEST(RecordedFiles, WhatStandsInsideAnOptimizerHasDottedNames) {
+TEST(RecordedFiles, ValuesInsideAnOptimizerHaveDottedNames) {
   const auto scheduled = load_states(folder + "sgd_scheduled_dumped.states").optimizer->fields;
   EXPECT_EQ(std::get<std::string>(scheduled.at("lr_scheduler")), "mxnet.lr_scheduler.FactorScheduler");
   EXPECT_EQ(std::get<double>(scheduled.at("lr_scheduler.factor")), 0.5);

@@ -65,7 +65,7 @@ void refuse_large_results(const RandomCall& call) {
 }
 
 // At once: as it comes, and once more into arrays that are guarded too.
-void call_at_once(const RandomCall& call) {
+void call_immediately(const RandomCall& call) {
   std::mt19937_64 dice(call.values);
   const std::vector<NDArray> inputs = inputs_of(call, dice);
   InvokeOptions options;
@@ -109,7 +109,7 @@ Outcome run(uint64_t number, std::ostream& description) {
   description << call;
   try {
     refuse_large_results(call);
-    number % 2 == 0 ? call_at_once(call) : call_bound(call);
+    number % 2 == 0 ? call_immediately(call) : call_bound(call);
     return Outcome::finished;
   } catch (const Error&) {
     return Outcome::refused;

@@ -82,7 +82,7 @@ TEST(OldJson, StatesOfFilesBefore094KnowHowTheyStart) {
 }
 
 // The first versions let a user call an attribute of a node anything; parameters stood apart from them.
-TEST(OldJson, AttributesThatStandApartFromParametersMayBeCalledAnything) {
+TEST(OldJson, AttributesSeparateFromParametersMayHaveAnyName) {
   const Symbol net = Symbol::load_json(network_text(
       R"({"op": "Activation", "param": {"act_type": "tanh"}, "name": "a", "inputs": [[0, 0]],
           "backward_source_id": -1, "attr": {"mood": "angry", "lr_mult": "2"}})"));

@@ -105,7 +105,7 @@ TEST(Symbol, TheSameNodeIsOneArgumentHoweverOftenUsed) {
   EXPECT_EQ((x + x * x).list_arguments(), (Strings{"x"}));
 }
 
-TEST(Symbol, ArgumentsStandInTheOrderOfADepthFirstWalk) {
+TEST(Symbol, ArgumentsAreInTheOrderOfADepthFirstWalk) {
   const Symbol a = var("a"), b = var("b"), c = var("c");
   EXPECT_EQ((c * (a + b)).list_arguments(), (Strings{"c", "a", "b"}));
   EXPECT_EQ(((a + b) * c).list_arguments(), (Strings{"a", "b", "c"}));
@@ -407,7 +407,7 @@ TEST(Parameters, AreCheckedWhateverTheirValue) {
   EXPECT_TRUE(refused("SequenceReverse", {{"axis", least}}, "axis"));
   EXPECT_TRUE(refused("topk", {{"ret_typ", std::string(1, '\0')}}, "ret_typ"));
   EXPECT_TRUE(refused("FullyConnected", {{"num_hidden", least}}, "num_hidden must be at least 1"));
-  EXPECT_TRUE(refused("Dropout", {{"p", "nan"}}, "p must lie between"));
+  EXPECT_TRUE(refused("Dropout", {{"p", "nan"}}, "p must be between"));
   EXPECT_TRUE(refused("BatchNorm", {{"eps", "nan"}}, "eps must be at least"));
   EXPECT_TRUE(refused("Convolution", {{"kernel", "(" + least + ",)"}, {"num_filter", "1"}}, "kernel"));
   EXPECT_TRUE(fails_with([] { cast(var("x"), {.dtype = DType::none}, "node"); }, "node", "dtype must be a type"));

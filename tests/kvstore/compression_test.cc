@@ -80,7 +80,7 @@ TEST(CompressedStore, KeepsAResidualPerKeyAndDevice) {
   EXPECT_EQ(b.to_vector<float>(), (Floats{0.5f, 0.5f}));
 }
 
-TEST(CompressedStore, ForgetsWhatItOwedWhenACompressionIsSetAnew) {
+TEST(CompressedStore, DropsItsResidualWhenACompressionIsSetAgain) {
   const auto store = KVStore::create("device");
   store->set_gradient_compression({{"type", "2bit"}, {"threshold", "0.5"}});
   store->init({"w"}, {zeros({2})});

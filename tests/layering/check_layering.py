@@ -3,7 +3,7 @@
 The table below is the architecture; each folder's README.md repeats its row in a line "May include: core, graph." and
 the two must agree. A folder may always include itself and the folders it stands in. Naming a folder permits its
 subfolders too, except those of optional libraries: they may be absent from a build, so nobody outside may count on
-them. A folder without a row follows the one it stands in.
+them. A folder without a row follows its parent.
 
 usage: check_layering.py [REPOSITORY]
 """
@@ -61,7 +61,7 @@ README_LINE = re.compile(r"^May include: (.+)\.$", re.MULTILINE)
 
 
 def ancestors(folder):
-    """The folder and those it stands in, nearest first: a/b/c, a/b, a."""
+    """The folder and its parents, nearest first: a/b/c, a/b, a."""
     parts = folder.split("/")
     return ["/".join(parts[:n]) for n in range(len(parts), 0, -1)]
 

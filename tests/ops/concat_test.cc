@@ -15,7 +15,7 @@ namespace {
 const auto x = Symbol::variable("x"), y = Symbol::variable("y"), z = Symbol::variable("z");
 using Dims = std::vector<int64_t>;
 
-TEST(Concat, JoinsAlongAnyAxis) {
+TEST(Concat, ConcatenatesAlongAnyAxis) {
   const auto a = counted({2, 2}), b = counted({2, 1});
   EXPECT_EQ(invoke(concat, {a, b})[0].to_vector<int>(), (std::vector<int>{1, 2, 1, 3, 4, 2}));
   EXPECT_EQ(invoke(concat, {a, a}, {.dim = 0})[0].shape(), (Shape{4, 2}));

@@ -19,7 +19,7 @@ TEST(Deconvolution, RefusesExtentsThatCannotBeCounted) {
       "[Deconvolution up]", "too long", "times 4"));
 }
 
-// What a kernel derives from the weight is made for a deconvolution too, and made again when the weight has changed:
+// What a kernel derives from the weight is made for a deconvolution too, and recomputed when the weight has changed:
 // by float64 there is no such kernel.
 TEST(Deconvolution, GivesTheNumbersOfPlainLoopsWhateverKernelItBorrows) {
   for (const bool no_bias : {true, false}) {

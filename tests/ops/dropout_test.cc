@@ -30,7 +30,7 @@ TEST(Dropout, DropsItsShareAndScalesTheRest) {
   EXPECT_EQ(executor->grad_arrays()[0].to_vector<double>(), y) << "the gradient passes the same mask";
 }
 
-TEST(Dropout, DrawsAnewEachTimeAndRepeatsWithTheSeed) {
+TEST(Dropout, DrawsNewNumbersEachTimeAndRepeatsWithTheSeed) {
   auto executor = bound({}, {50});
   seed(1);
   const auto first = executor->forward(true)[0].to_vector<double>();
@@ -40,7 +40,7 @@ TEST(Dropout, DrawsAnewEachTimeAndRepeatsWithTheSeed) {
   EXPECT_EQ(executor->forward(true)[0].to_vector<double>(), first);
 }
 
-TEST(Dropout, HandsOnOutsideOfTraining) {
+TEST(Dropout, IsTheIdentityOutsideOfTraining) {
   EXPECT_EQ(bound({}, {50})->forward(false)[0].to_vector<double>(), std::vector<double>(50, 3));
   const auto always = bound({.mode = "always"}, {50})->forward(false)[0].to_vector<double>();
   EXPECT_GT(std::count(always.begin(), always.end(), 0.0), 5);
@@ -63,7 +63,7 @@ TEST(Dropout, LinesAlongAxesShareOneDraw) {
 }
 
 TEST(Dropout, ChecksItsParameters) {
-  EXPECT_TRUE(fails_with([] { dropout(x, {.p = -0.5}, "drop"); }, "[Dropout drop] p must lie between 0 and 1"));
+  EXPECT_TRUE(fails_with([] { dropout(x, {.p = -0.5}, "drop"); }, "[Dropout drop] p must be between 0 and 1"));
   EXPECT_TRUE(fails_with([] { dropout(x, {.p = 1}, "drop"); }, "[Dropout drop] p must be below 1"));
   EXPECT_TRUE(fails_with([] { dropout(x, {.mode = "never"}, "drop"); }, "mode must be one of always, training: never"));
 }

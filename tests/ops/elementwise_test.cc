@@ -29,7 +29,7 @@ const double nan = std::numeric_limits<double>::quiet_NaN();
 
 NDArray whole(const NestedNumbers& values, DType dtype) { return array(values, cpu(), dtype); }
 
-TEST(Elementwise, FunctionsStandBesideThoseOfCmath) { EXPECT_NEAR(exp_of_number_and_array(), 2 * M_E, 1e-6); }
+TEST(Elementwise, FunctionsCoexistWithThoseOfCmath) { EXPECT_NEAR(exp_of_number_and_array(), 2 * M_E, 1e-6); }
 
 TEST(Elementwise, FloatFunctionsAreWithinThreeUnitsOfCmath) {
   struct Case {

@@ -114,7 +114,7 @@ TEST(LinearRegressionOutput, ComparesAColumnWithAList) {
       "[LinearRegressionOutput lro] label", "(4,2)", "(4,3)"));
 }
 
-TEST(MakeLoss, HandsOnAndStartsTheGradient) {
+TEST(MakeLoss, ReturnsItsDataAndStartsTheGradient) {
   const auto with = [](const MakeLoss& params) {
     return run(make_loss(data, params), {{"data", array<double>({1, 2, -3, 4, 5, 6}, {2, 3})}});
   };

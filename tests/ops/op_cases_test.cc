@@ -458,7 +458,7 @@ std::vector<OpCase> all_cases() {
 
 INSTANTIATE_TEST_SUITE_P(Operators, OpCaseTest, on_every_device(all_cases()), op_case_name);
 
-TEST(OpCases, StandForEveryOperatorAUserCanCall) {
+TEST(OpCases, CoverEveryOperatorAUserCanCall) {
   std::set<std::string> tried;
   for (const OpCase& each : all_cases()) tried.insert(OpRegistry::get().find(each.op).name);
   // Those without inputs to differentiate by, and those the passes put in, have tests of their own.

@@ -50,7 +50,7 @@ Symbol symbol_of(const OracleCase& recorded) {
   return apply(recorded.op, op.count_field.empty() ? named : Inputs(in_order), recorded.attributes, "op");
 }
 
-// A copy of an array that starts one element behind the start of its storage.
+// A copy of an array that starts one element after the start of its storage.
 NDArray shifted_copy(const NDArray& from, Context context) {
   NDArray room(Shape{from.size() + 1}, context, from.dtype());
   NDArray view(room.storage_ptr(), size_of(from.dtype()), from.shape(), from.dtype());

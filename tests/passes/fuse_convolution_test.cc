@@ -193,7 +193,7 @@ TEST(FuseNormRelu, KeepsStatisticsThatAreOutputs) {
   expect_same_numbers(Symbol::group({relu(made[0], "relu"), made[1], made[2]}));
 }
 
-// Fused, the statistics would be computed where the ReLU is, behind their readers.
+// Fused, the statistics would be computed where the ReLU is, after their readers.
 TEST(FuseNormRelu, WaitsForNobodyWhoReadsTheStatisticsBeforeTheRelu) {
   const Symbol made = batch_norm(conv(var("data"), "conv"), {.fix_gamma = false, .output_mean_var = true}, "bn");
   for (const size_t statistic : {1, 2}) {

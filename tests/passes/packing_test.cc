@@ -28,14 +28,14 @@ TEST(Packing, WhatIsNeverAliveTogetherSharesItsPlace) {
 
 TEST(Packing, BothEndsOfALifeCount) {
   std::vector<Lifetime> lifetimes{{0, 1, 64}, {1, 2, 64}, {2, 3, 64}};
-  EXPECT_EQ(most_at_once(lifetimes), 128u);
+  EXPECT_EQ(peak_live_bytes(lifetimes), 128u);
   EXPECT_EQ(pack(lifetimes), 128u);
   expect_apart(lifetimes, 128);
 }
 
 TEST(Packing, NothingNeedsNothing) {
   std::vector<Lifetime> none;
-  EXPECT_EQ(most_at_once(none), 0u);
+  EXPECT_EQ(peak_live_bytes(none), 0u);
   EXPECT_EQ(pack(none), 0u);
 }
 
@@ -65,7 +65,7 @@ TEST(Packing, IsRightAndTightForWhatTrainingNeeds) {
     std::vector<Lifetime> lifetimes = like_training(seed, 100);
     const size_t bytes = pack(lifetimes);
     expect_apart(lifetimes, bytes);
-    EXPECT_LE(static_cast<double>(bytes), 1.03 * static_cast<double>(most_at_once(lifetimes))) << seed;
+    EXPECT_LE(static_cast<double>(bytes), 1.03 * static_cast<double>(peak_live_bytes(lifetimes))) << seed;
   }
 }
 
@@ -79,8 +79,8 @@ TEST(Packing, IsRightForRandomLives) {
     }
     const size_t bytes = pack(lifetimes);
     expect_apart(lifetimes, bytes);
-    EXPECT_GE(bytes, most_at_once(lifetimes));
-    EXPECT_LE(static_cast<double>(bytes), 1.12 * static_cast<double>(most_at_once(lifetimes))) << round;
+    EXPECT_GE(bytes, peak_live_bytes(lifetimes));
+    EXPECT_LE(static_cast<double>(bytes), 1.12 * static_cast<double>(peak_live_bytes(lifetimes))) << round;
   }
 }
 

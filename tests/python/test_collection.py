@@ -410,7 +410,7 @@ def test_collections_beside_a_running_network_free_nothing_it_uses():
     assert len(seen[0]) == len(seen[1]) > 20 and all(seen[0]) and all(seen[1])
 
 
-def test_a_replaced_callback_is_freed_at_once():
+def test_a_replaced_callback_is_freed_immediately():
     e, kept = executor(), []
     for _ in range(3):
 

@@ -61,6 +61,16 @@ def test_every_operator_has_a_page_in_both_languages(site):
     assert "number of output channels" in page
 
 
+def test_every_operator_and_every_parameter_is_documented():
+    for name in mx._symbind._list_ops():
+        op = mx._symbind._find_op(name)
+        if op.name.startswith("_backward"):
+            continue
+        assert len(op.doc) >= 15 and op.doc.endswith("."), f"{op.name}: {op.doc!r} is no sentence"
+        for field, _, _, doc in op.fields:
+            assert len(doc) >= 10 and not doc.endswith("."), f"{field} of {op.name}: {doc!r} says too little"
+
+
 def test_every_link_and_script_exists(site):
     for folder, _, files in os.walk(site):
         for name in files:

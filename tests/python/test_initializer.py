@@ -1,4 +1,4 @@
-"""Initializers: MXNet's rules by name, texts, classes written in Python, and those behind __init__ attributes."""
+"""Initializers: MXNet's rules by name, texts, classes written in Python, and those of __init__ attributes."""
 
 import copy
 import json
@@ -251,7 +251,7 @@ def test_mistakes_say_what_is_wrong():
         filled(I.Zero(), "x", attrs={"__init__": "nothing"})
     with pytest.raises(NotImplementedError, match="_init_weight"):
         filled(I.Initializer(), "a_weight")
-    with pytest.raises(TypeError, match="an initializer is due"):
+    with pytest.raises(TypeError, match="expected an initializer"):
         I.Mixed([".*"], [3])
     with pytest.raises(TypeError, match="subclass of Initializer"):
         I.register(lambda desc, arr: None)

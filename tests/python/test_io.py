@@ -293,7 +293,7 @@ def test_exceptions_pass_unchanged():
 # ---- iterators over iterators
 
 
-def test_prefetching_joins_and_renames():
+def test_prefetching_combines_and_renames():
     left = mx.io.NDArrayIter(np.arange(5.0), np.arange(5), batch_size=2)
     right = mx.io.NDArrayIter(np.arange(5.0) * 10, batch_size=2)
     both = mx.io.PrefetchingIter(
@@ -443,6 +443,6 @@ class _Counting(mx.io.DataIter):
         self.left = 2
 
 
-def test_a_prefetcher_joins_the_batches_of_python_iterators():
+def test_a_prefetcher_combines_the_batches_of_python_iterators():
     batch = mx.io.PrefetchingIter([_Counting("a"), _Counting("b")]).next()
     assert len(batch.data) == 2

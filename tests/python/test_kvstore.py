@@ -154,7 +154,7 @@ def test_mistakes_say_what_is_wrong():
         store.push(3, mx.nd.ones((1,)))
     with pytest.raises(mx.MXNetError, match="no optimizer"):
         store.save_optimizer_states("nowhere.states")
-    with pytest.raises(TypeError, match="an optimizer is due"):
+    with pytest.raises(TypeError, match="expected an optimizer"):
         store.set_optimizer(None)
 
 

@@ -62,7 +62,7 @@ SIGNATURES = {
 
 
 @pytest.mark.parametrize("name", SIGNATURES)
-def test_arguments_stand_where_mxnet_has_them(name):
+def test_arguments_are_where_mxnet_has_them(name):
     text = getattr(mx.mod.Module, name).__doc__.split("->")[0]
     places = [text.index(argument + ":") for argument in SIGNATURES[name].split()]
     assert places == sorted(places)

@@ -36,7 +36,7 @@ struct Variation {
   CompileOptions options;
 };
 
-// As executors are by default, each switch off alone, and as much as possible computed again, all with poisoned memory;
+// As executors are by default, each switch off alone, and as much as possible recomputed, all with poisoned memory;
 // then the default as it is.
 inline std::vector<Variation> variations() {
   std::vector<Variation> all{{"everything", {.poison = true}}};

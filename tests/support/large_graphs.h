@@ -23,7 +23,7 @@ inline const Shape& large_graph_input() {
 // All have one input, "x". The names of nodes are counted from 0.
 inline std::vector<LargeGraph> large_graphs() {
   return {
-      // One operator behind the other.
+      // One operator after the other.
       {"chain",
        [](int nodes) {
          Symbol net = Symbol::variable("x");

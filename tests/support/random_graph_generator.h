@@ -21,7 +21,7 @@ struct RandomValue {
   double magnitude;
 
   int64_t rank() const { return static_cast<int64_t>(shape.size()); }
-  int64_t spatial() const { return rank() - 2; }  // axes behind batch and channels
+  int64_t spatial() const { return rank() - 2; }  // axes after batch and channels
 };
 
 class RandomGraphGenerator {
@@ -101,7 +101,7 @@ class RandomGraphGenerator {
   NamedShapes inputs_;
   int operators_ = 0, names_ = 0;
   bool grouped_ = false;   // some operators on another device than others
-  bool mirrored_ = false;  // some operators are asked to be made again
+  bool mirrored_ = false;  // some operators are to be recomputed
 };
 
 }  // namespace symbind::testing

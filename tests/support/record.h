@@ -66,7 +66,7 @@ class Reference {
 
  private:
   // How far a disturbance by 2e-5 moves each array. One by 1e-6 finds it where results follow their arguments smoothly.
-  // One by 1e-5 finds more kinks: behind a function that is flat there, such as x / (1 + x²) near x = 1, two elements
+  // One by 1e-5 finds more kinks: after a function that is flat there, such as x / (1 + x²) near x = 1, two elements
   // of a window are equal in float32 though their arguments are far apart.
   std::vector<double> moves() const {
     const auto run = [&](Noise noise) { return run_(noise).arrays; };

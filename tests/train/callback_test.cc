@@ -60,7 +60,7 @@ TEST(Callback, SpeedometerWritesMXNetsLines) {
   EXPECT_EQ(metric->get_global()[0].second, 0.5);
 }
 
-TEST(Callback, SpeedometerBeginsAnewInEachEpoch) {
+TEST(Callback, SpeedometerStartsOverInEachEpoch) {
   Log log;
   Speedometer speed(32, 2, /*auto_reset=*/false);
   const auto metric = half_right();

@@ -309,7 +309,7 @@ TEST(Initializer, LoadTakesValuesByName) {
   EXPECT_EQ(initialized(init::Load(folder.file("some.params")), {"b"}, {1}).item(), 3);
 }
 
-TEST(Initializer, MixedGoesByTheBeginningOfTheName) {
+TEST(Initializer, MixedMatchesTheBeginningOfTheName) {
   const init::Mixed mixed({"bias", ".*fc"}, {std::make_shared<init::Constant>(5), std::make_shared<init::Constant>(6)});
   EXPECT_EQ(initialized(mixed, {"bias_weight"}, {1}).item(), 5);
   EXPECT_EQ(initialized(mixed, {"my_fc_weight"}, {1}).item(), 6);

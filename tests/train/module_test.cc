@@ -51,7 +51,7 @@ TEST(Module, TrainsAlikeWhetherTheStoreUpdatesOrNot) {
   expect_equal(outside, one);
 }
 
-// Wide layers behind each other, whose activations are most of the memory.
+// Wide layers one after another, whose activations are most of the memory.
 Symbol deep_network() {
   Symbol net = Symbol::variable("data");
   for (int layer = 0; layer < 6; ++layer)

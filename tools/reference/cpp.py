@@ -44,7 +44,7 @@ def _comment_text(line):
 
 
 def _preprocessed(text):
-    """The text without directives; macros without arguments that it defines are replaced by what they stand for."""
+    """The text without directives and marks for linters; macros without arguments that it defines are expanded."""
     macros = {}
 
     def directive(match):
@@ -54,6 +54,7 @@ def _preprocessed(text):
             macros[define[1]] = "\n".join(line for line in lines if line).lstrip()
         return ""
 
+    text = re.sub(r"[ \t]*// NOLINT[^\n]*", "", text)
     text = re.sub(r"^#(?:[^\n]*\\\n)*[^\n]*$", directive, text, flags=re.MULTILINE)
     for name, body in macros.items():
         text = re.sub(rf"\b{name}\b", lambda _, body=body: body, text)
@@ -127,7 +128,7 @@ def _block_end(text, at, pair="{}"):
 
 
 def _declaration_end(text, at):
-    """Past the declaration that begins at `at`: behind its semicolon, or behind the body of a function."""
+    """Past the declaration that begins at `at`: after its semicolon, or after the body of a function."""
     begin, initialisers = at, False
     while at < len(text):
         beyond = _skip(text, at)

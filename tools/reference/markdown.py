@@ -22,7 +22,7 @@ def inline(text, link_target):
 
 
 def cells(line):
-    """The cells of a table's row; a bar inside code or behind a backslash is text."""
+    """The cells of a table's row; a bar inside code or after a backslash is text."""
     parts = re.findall(r"(?:`[^`]*`|\\\||[^|])+", line.strip().strip("|"))
     return [part.replace("\\|", "|").strip() for part in parts]
 

@@ -35,7 +35,7 @@ class Site:
         self._entries = []  # of the search: (name, kind, path, summary)
 
     def path(self, folder, name):
-        """A path of its own for a page, also where case does not count (Concat, concat)."""
+        """A unique path for a page, also on file systems that ignore case (Concat, concat)."""
         path, number = f"{folder}/{name}.html", 2
         while path.lower() in self._taken:
             path, number = f"{folder}/{name}-{number}.html", number + 1

@@ -97,7 +97,7 @@ def _init_data(data, allow_empty, default_name):
     elif isinstance(data, dict):
         pairs = sorted(data.items())
     else:
-        raise TypeError(f"an array, a list of arrays or a dict of them is due, not {type(data).__name__}")
+        raise TypeError(f"expected an array, a list of arrays or a dict of them, not {type(data).__name__}")
     return [(name, value if isinstance(value, NDArray) else array(value)) for name, value in pairs]
 
 

@@ -23,7 +23,7 @@ def array(source_array, ctx=None, dtype=None):
         if values.dtype.kind not in "biufV":
             values = values.astype(_np.float32)
     except (TypeError, ValueError) as error:
-        raise TypeError(f"an array, or nested lists of numbers of equal lengths, is due: {error}") from None
+        raise TypeError(f"expected an array, or nested lists of numbers of equal lengths: {error}") from None
     result = empty(values.shape or (1,), ctx, _np.float32 if dtype is None else dtype)
     result._copy_from_numpy(values)
     return result
@@ -97,7 +97,7 @@ def moveaxis(tensor, source, destination):
 
     source, destination = normalized(source, "source"), normalized(destination, "destination")
     if len(source) != len(destination):
-        raise ValueError("as many destinations as sources are due")
+        raise ValueError("expected as many destinations as sources")
     rest = [axis for axis in range(tensor.ndim) if axis not in source]
     for place, axis in sorted(zip(destination, source)):
         rest.insert(place, axis)

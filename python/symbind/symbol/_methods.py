@@ -54,7 +54,7 @@ def _array_ufunc(self, ufunc, method, *inputs, **kwargs):
     result = with_numpy_number(type(self), ufunc, method, inputs, kwargs)
     if result is None:
         raise TypeError(
-            f"np.{ufunc.__name__} of a Symbol: it goes with other symbols and numbers, not with NumPy arrays"
+            f"np.{ufunc.__name__} of a Symbol: it combines with other symbols and numbers, not with NumPy arrays"
         )
     return result
 

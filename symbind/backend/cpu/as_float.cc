@@ -1,5 +1,5 @@
 // Half-precision operators as float32 ones: arrays are converted in scratch, and the best float32 implementation there
-// is computes. For operators whose work is far more than the conversion. Comes behind implementations that compute in
+// is computes. For operators whose work is far more than the conversion. Comes after implementations that compute in
 // half precision themselves.
 #include "symbind/backend/cpu/as_float.h"
 

@@ -140,7 +140,7 @@ std::unique_ptr<Kernel> build_forward(const NodeView& node) {
 // dx = gamma / deviation · (dy - (dbeta + x̂·dgamma) / count), where the last term is what flows through the batch's own
 // statistics and is absent for given ones.
 //
-// Behind ReLU dy counts only where the result, which is computed again, was above zero.
+// After ReLU, dy counts only where the result, which is recomputed, was above zero.
 template <class T, class P>
 std::unique_ptr<Kernel> build_backward(const NodeView& node) {
   using C = compute_type<T>;

@@ -175,7 +175,7 @@ std::unique_ptr<Kernel> build_forward(const NodeView& node, const BatchNorm& p, 
 
 // ---- Backward -------------------------------------------------------------------------------------------------------
 
-// The gradient as it arrives behind ReLU: zero where the result was.
+// The gradient through ReLU: zero where the result was.
 template <bool relu, class Vector>
 [[gnu::always_inline]] inline Vector through_relu(Vector dy, Vector away, Vector scale, Vector shift) {
   const Vector zero{};

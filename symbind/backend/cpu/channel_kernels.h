@@ -94,7 +94,7 @@ void normalise_channel(const Channel& channel, const ChannelScale& scale, const 
              : normalise_channel_of<V, false>(channel, scale, x, y);
 }
 
-// The gradient as it arrives behind ReLU: zero where the result was.
+// The gradient through ReLU: zero where the result was.
 template <bool relu, class Float>
 [[gnu::always_inline]] inline Float behind_relu(Float dy, Float away, const ChannelScale& scale) {
   if constexpr (relu)

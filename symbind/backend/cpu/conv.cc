@@ -2,7 +2,7 @@
 // unfolded into a K × P matrix of the input elements each position sees; then output = weight · unfolded, and the
 // gradients are its two transposed products. Unfolded chunks are small enough to stay in the cache.
 //
-// With channels behind the spatial axes only the strides differ, and K runs over (kernel, channel) as the weight does.
+// With channels after the spatial axes only the strides differ, and K runs over (kernel, channel) as the weight does.
 #include "symbind/ops/conv.h"
 
 #include <algorithm>

@@ -475,7 +475,7 @@ std::string refuse(const NodeView& node) {
   if (size.group_channels() != 1 || size.groups == 1) return "a filter reads several channels";
   if (size.group_filters() > most_multiplier && size.kernel_size() > few_taps)
     return join(size.group_filters(), " filters read each channel");
-  if (size.channels_last) return "the channels are behind";
+  if (size.channels_last) return "the layout has the channels last";
   if constexpr (std::is_same_v<P, ConvolutionFused>)
     if (node.as<P>().has_norms() && type != DType::float32) return "norms are folded into float32 only";
   if (is_grad_weight<P> && size.batch * size.filters * (size.kernel_size() + 1) > most_sums)

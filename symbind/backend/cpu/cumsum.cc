@@ -13,7 +13,7 @@
 namespace symbind::cpu_backend {
 namespace {
 
-// From the first to the last, or the other way: the gradient of an element is the sum over all behind it.
+// From the first to the last, or the other way: the gradient of an element is the sum over all after it.
 std::unique_ptr<Kernel> build(const NodeView& node, const SortedRows& rows, bool backwards) {
   return visit_dtype(node.inputs[0].dtype, [&](auto from) -> std::unique_ptr<Kernel> {
     using From = typename decltype(from)::type;

@@ -126,8 +126,7 @@ std::unique_ptr<Kernel> build_custom(const NodeView& node) {
 std::unique_ptr<Kernel> build_custom_grad(const NodeView& node) {
   const auto& p = node.as<CustomGrad>();
   const auto kept = node.objects ? node.objects->find(p.forward) : NodeObjects::iterator();
-  require(node.objects && kept != node.objects->end(), node.where(),
-          " goes back through a forward pass that is not there");
+  require(node.objects && kept != node.objects->end(), node.where(), " runs backward without a forward pass before it");
   return std::make_unique<CustomGradKernel>(node, std::static_pointer_cast<CustomOp>(kept->second));
 }
 

@@ -31,7 +31,7 @@ template <int Bytes>
 // ---- Sums over taps -------------------------------------------------------------------------------------------------
 
 // Rows of `Vectors` vectors and, unless TailBytes is 0, a narrower one. Each row is stored after the one before it:
-// what that one wrote behind its end is overwritten.
+// what that one wrote past its end is overwritten.
 template <int Bytes, int Vectors, int TailBytes, int Rows>
 [[gnu::always_inline]] inline void tile(const float* source, int64_t row_step, const Taps& taps, const float* weights,
                                         float start, float* to, int64_t to_step) {
@@ -243,7 +243,7 @@ template <int Bytes>
 
 // ---- Copies ---------------------------------------------------------------------------------------------------------
 
-// Nothing is read or written behind the row: its last vector overlaps the one before it.
+// Nothing is read or written past the row: its last vector overlaps the one before it.
 template <int Bytes>
 [[gnu::always_inline]] inline void copy_row(const float* from, float* to, int64_t count) {
   constexpr int64_t lanes = lanes_of<Bytes>;

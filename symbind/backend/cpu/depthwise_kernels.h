@@ -7,7 +7,7 @@
 
 namespace symbind::cpu_backend::depthwise {
 
-// Vectors may be read and written so many elements behind the last one.
+// Vectors may be read and written that many elements past the last one.
 inline constexpr int64_t slack = 16;
 
 // The outputs of a plane, and the steps in the source from one to the next.
@@ -47,7 +47,7 @@ struct Kernels {
   // The same for plane_lanes planes, number i of all planes adjacent in each array.
   void (*convolve_together)(const Products& products, const float* source, const float* weights, const float* start,
                             float* to);
-  // sums[k] += Σ grad · source[offsets[k] + …] over all outputs. Rows of the gradient are `grad_step` apart; behind the
+  // sums[k] += Σ grad · source[offsets[k] + …] over all outputs. Rows of the gradient are `grad_step` apart; after the
   // columns of each are zeros up to a multiple of dot_lanes(columns), and what the source has there is finite.
   void (*dots)(const Grid& grid, const float* grad, int64_t grad_step, const float* source, const Taps& taps,
                double* sums);

@@ -22,7 +22,7 @@ namespace symbind {
 namespace {
 
 constexpr size_t alignment = 64;
-constexpr size_t most_pooled = size_t{64} << 20;  // per device; larger returns go back to the system at once
+constexpr size_t most_pooled = size_t{64} << 20;  // per device; larger blocks are returned to the system immediately
 constexpr size_t largest_pooled_block = size_t{4} << 20;
 
 class CpuDevice final : public Device {
@@ -88,7 +88,7 @@ class CpuDevice final : public Device {
           pool_[size].push_back(data);
           pooled_ += size;
           return;
-        } catch (const std::bad_alloc&) {  // no memory to remember it with: it goes back at once
+        } catch (const std::bad_alloc&) {  // no memory for the bookkeeping: it is freed immediately
         }
       }
     }

@@ -24,7 +24,7 @@ Affine affine_at(const Args& args, int first, bool fix_gamma, double eps, int64_
 
 }  // namespace
 
-// With x·s + t before and behind: y = ((Σ w·(s₁·x + t₁)) + b)·s₂ + t₂ = Σ (s₂·w·s₁)·x + (b + Σ w·t₁)·s₂ + t₂. The sum
+// With x·s + t before and after: y = ((Σ w·(s₁·x + t₁)) + b)·s₂ + t₂ = Σ (s₂·w·s₁)·x + (b + Σ w·t₁)·s₂ + t₂. The sum
 // over t₁ is the same everywhere only without padding, which is where the pass folds what is before.
 void fold_norms(const ConvolutionFused& p, const Shape& weight, const Args& args, float* folded_weight,
                 float* folded_bias) {

@@ -304,7 +304,7 @@ class PlacesNd {
   int64_t count() const { return count_; }
   int64_t inner() const { return inner_; }
 
-  // The places come first; behind them is room for the numbers.
+  // The places come first; after them is room for the numbers.
   void read(const void* indices, int64_t* places) const {
     int64_t* const numbers = places + count_;
     convert_array(numbers, DType::int64, indices, dtype_, depth_ * count_);

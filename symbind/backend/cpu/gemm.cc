@@ -41,7 +41,7 @@ void pack_rows(const Matrix<const T>& a, int64_t row, int64_t rows, int64_t firs
   }
 }
 
-// Columns [column, column + lanes) as inner × lanes, with zeros behind the last column.
+// Columns [column, column + lanes) as inner × lanes, with zeros after the last column.
 template <class T>
 void pack_columns(const Matrix<const T>& b, int64_t column, int64_t columns, int64_t first, int64_t inner,
                   compute_type<T>* packed) {

@@ -53,7 +53,7 @@ struct Middle {
   [[gnu::always_inline]] typename V::Float from(typename V::Float value) const { return (value - mean) - rest; }
 };
 
-// x less its mean stays in the row, and zeros behind it. What the rounding of the mean has left is taken off as well:
+// x less its mean stays in the row, and zeros after it. What the rounding of the mean has left is taken off as well:
 // beside a large mean it would be seen in the gradient of gamma, which is a sum over many rows.
 template <class V, int count>
 [[gnu::always_inline]] inline Statistics centre(ShortRow<V, count>& row, int64_t length, double eps) {

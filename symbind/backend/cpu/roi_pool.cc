@@ -1,5 +1,5 @@
 // Coordinates are reckoned in the type of the data (half precision: in float), as MXNet does: whether a cell's edge
-// falls before or behind an element is a matter of the last digit.
+// falls before or after an element is a matter of the last digit.
 #include "symbind/ops/roi_pool.h"
 
 #include <algorithm>

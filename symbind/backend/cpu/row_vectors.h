@@ -101,7 +101,7 @@ template <class V, class Term>
       .first;
 }
 
-// A row of at most `count` vectors in registers; `last` elements are in the last one, and zeros behind them.
+// A row of at most `count` vectors in registers; `last` elements are in the last one, and zeros after them.
 template <class V, int count>
 struct ShortRow {
   typename V::Float at[count];
@@ -120,7 +120,7 @@ struct ShortRow {
     for (int i = 0; i < count - 1; ++i) V::store(to + i * V::width, at[i]);
     V::store(to + (count - 1) * V::width, at[count - 1], last);
   }
-  // Replaces what is behind the last element.
+  // Replaces what is after the last element.
   [[gnu::always_inline]] void end_with(int64_t last, float otherwise) {
     at[count - 1] = V::first(last, at[count - 1], V::same(otherwise));
   }

@@ -1,4 +1,4 @@
-// All three move rows: a row is one step of one sequence. Lengths are read anew in every run; those that do not fit are
+// All three move rows: a row is one step of one sequence. Lengths are read in every run; those that do not fit are
 // refused, but for a mask, which has nothing to do for a sequence that is longer than the array.
 #include "symbind/ops/sequence.h"
 
@@ -48,7 +48,7 @@ class Sequences {
       convert_array(lengths, DType::int64, args.inputs[lengths_input_], dtype_, batch_);
     for (int64_t i = 0; i < batch_; ++i)
       require(lengths[i] >= least && lengths[i] <= most, where_, " sequence_length ", lengths[i], " of sequence ", i,
-              " does not lie between ", least, " and ", most);
+              " is not between ", least, " and ", most);
     return lengths;
   }
 

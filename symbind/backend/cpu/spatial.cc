@@ -103,7 +103,7 @@ struct Sampled {
 
 Sampled sampled(const Shape& data, const Shape& result) { return {data[1], data[2], data[3], grid_of(result)}; }
 
-// The pixel above and to the left of a place, which may be just outside, and how far behind it the place is.
+// The pixel above and to the left of a place, which may be just outside, and how far the place is from it.
 template <class C>
 struct Place {
   int64_t row = 0, column = 0;

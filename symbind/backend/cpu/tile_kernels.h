@@ -7,7 +7,7 @@
 namespace symbind::cpu_backend {
 
 // C is float or double. Operand b is not packed: its row k begins at b + offsets[k], wherever that is. A vector may be
-// read up to `lanes` elements behind the last column: what is found there does not matter, but must be readable.
+// read up to `lanes` elements past the last column: what is found there does not matter, but must be readable.
 template <class C>
 struct TileKernels {
   static constexpr int64_t row_limit = 12;

@@ -1,6 +1,6 @@
 // Kernels that apply an update rule (backend/update_rules.h) to the elements of a weight, its gradient and its states.
 // A rule is compiled for float and double; arrays of 16-bit numbers are converted piece by piece, and a float32 copy of
-// the weight stands in for one where there is such a state.
+// the weight is passed in its place where there is such a state.
 #pragma once
 
 #include <algorithm>

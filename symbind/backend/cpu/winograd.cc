@@ -126,7 +126,7 @@ Problem problem_of(const Kernels& kernels, const NodeView& node) {
 
 class WinogradConvolution final : public Kernel {
  public:
-  // `around`: what is done besides. Its norms are folded into the kernels it keeps, and into a bias behind them.
+  // `around`: what is done besides. Its norms are folded into the kernels it keeps, and into a bias after them.
   WinogradConvolution(const Problem& problem, const ConvolutionFused& around, const Shape& weight, bool is_train)
       : problem_(problem), panels_(problem.panels()), around_(around), at_(inputs_of(around)), weight_(weight) {
     const int64_t by_tiles = std::min(problem.threads, ceil_div(problem.tile_count, fewest_tiles));

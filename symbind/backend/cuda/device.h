@@ -1,5 +1,5 @@
 // A GPU as a device: one stream that all work is queued on, pools of device and of pinned host memory, and the name of
-// the operator queued last, since CUDA reports what went wrong in a kernel only when somebody asks later. Any number of
+// the operator queued last, since CUDA reports an error of a kernel only at a later call. Any number of
 // threads may use it.
 #pragma once
 
@@ -82,10 +82,10 @@ class CudaDevice final : public Device {
   std::recursive_mutex queue_mutex_;
 };
 
-// Held by whoever queues work on the device's stream or waits for it: the device is the calling thread's current one,
-// and no other thread touches the stream. What one thread queues while another records a plan would become part of that
-// plan, and waiting for the stream would end the recording. Taken before any other lock, and never while code of the
-// user runs.
+// Held by a thread that queues work on the device's stream or waits for it: the device is the calling thread's current
+// one, and no other thread touches the stream. What one thread queues while another records a plan would become part of
+// that plan, and waiting for the stream would end the recording. Taken before any other lock, and never while code of
+// the user runs.
 class Queueing {
  public:
   explicit Queueing(CudaDevice& device) : lock_(device.queue_mutex()), current_(device.id()) {}
@@ -98,7 +98,7 @@ class Queueing {
 // Does float32 arithmetic use TF32? SYMBIND_TF32=0 turns it off.
 bool tf32_wanted();
 
-// Device code behind fill and cast, in device.cu.
+// Device code of fill and cast, in device.cu.
 void queue_fill(cudaStream_t stream, void* dst, DType dtype, int64_t count, double value);
 void queue_cast(cudaStream_t stream, void* dst, DType to, const void* src, DType from, int64_t count);
 

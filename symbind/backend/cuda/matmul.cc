@@ -79,10 +79,10 @@ struct Matmul::Plan {
 Matmul::~Matmul() = default;
 
 std::string refuse_product(const NodeView& node) {
-  if (!is_floating(node.outputs[0].dtype)) return "wants floating numbers";
+  if (!is_floating(node.outputs[0].dtype)) return "needs floating types";
   for (const auto& input : node.inputs) {
     if (input.dtype != node.outputs[0].dtype) return "arrays of different types";
-    if (input.layout != Layout::plain) return "wants plain arrays";
+    if (input.layout != Layout::plain) return "needs plain layouts";
   }
   return "";
 }

@@ -1,4 +1,4 @@
-// A memory pool: blocks that come back are kept by size and handed out again. Sizes are rounded so that at most an
+// A memory pool: released blocks are kept by size and reused. Sizes are rounded so that at most an
 // eighth is wasted and similar sizes share blocks.
 #pragma once
 

@@ -133,7 +133,7 @@ std::unique_ptr<Kernel> make(const PoolingSize& size, Spread spread) {
 }  // namespace
 
 std::unique_ptr<Kernel> build_max_pool_grad(const PoolingSize& size) {
-  // Lambdas, not functions: the loops are compiled anew for each instruction set around them.
+  // Lambdas, not functions: the loops are compiled for each instruction set around them.
   if (is_quads(size)) return make(size, [](auto&&... arguments) { spread_quads(arguments...); });
   return make(size, [](auto&&... arguments) { spread_windows(arguments...); });
 }
