@@ -2,9 +2,9 @@
 
 Draws layers (convolutions over one to three axes with odd kernels, strides, dilations and groups; deconvolutions,
 pooling, matrix products, norms, softmax; batches of 1 to 64; float32 and half types), and times each in the same run:
-an inference pass, and a training pass with all gradients. The processes take turns, a few milliseconds each. Prints
-the geometric mean of our time over the better peer's, how many are slower than 1.5 times, and the worst as a Markdown
-table. Our results are compared with PyTorch's.
+an inference pass, and a training pass with all gradients. The processes take turns, a few milliseconds each, with a
+pause in which the threads of the last one go to sleep. Prints the geometric mean of our time over the better peer's, how
+many are slower than 1.5 times, and the worst as a Markdown table. Our results are compared with PyTorch's.
 
 PEER_TORCH and PEER_MXNET name the Python of an environment with the peer.
 
@@ -243,6 +243,7 @@ def measure(processes, layer, arguments, folder):
             for process in able:
                 if once[process.name][mode] > max(20 * fastest, 500):
                     continue  # once was enough
+                time.sleep(arguments.pause / 1e3)  # OpenMP's threads of the last process spin for a while
                 answer = process.ask(do="time", mode=mode, milliseconds=arguments.milliseconds)
                 if "ms" in answer:
                     times[process.name].append(answer["ms"])
@@ -340,6 +341,7 @@ def main():
     )
     parser.add_argument("--rounds", type=int, default=4, help="turns per library and pass (%(default)s)")
     parser.add_argument("--milliseconds", type=float, default=8, help="length of a turn (%(default)s)")
+    parser.add_argument("--pause", type=float, default=10, help="milliseconds between turns (%(default)s)")
     parser.add_argument("--worst", type=int, default=50, help="rows of the table (%(default)s)")
     parser.add_argument("--retries", type=int, default=2, help="times to measure a slow layer again (%(default)s)")
     parser.add_argument("--json", type=Path, help="a file for all rows, one a line")

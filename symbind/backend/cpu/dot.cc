@@ -34,7 +34,7 @@ void multiply_whole_numbers(const MatrixProduct& p, const T* a, const T* b, T* o
 template <class T>
 void multiply(const MatrixProduct& p, const T* a, const T* b, T* out) {
   if constexpr (std::is_same_v<T, float>)
-    if (const std::optional<DotsOf> dots = as_row_dots(p))
+    if (const std::optional<DotsOf> dots = as_row_dots(p, DType::float32))
       return row_dots(dots->size, dots->vectors_are_a ? a : b, dots->vectors_are_a ? b : a, nullptr, out);
   if constexpr (std::is_integral_v<T>)
     multiply_whole_numbers(p, a, b, out);
@@ -48,6 +48,23 @@ std::unique_ptr<Kernel> build_product(const NodeView& node, const MatrixProduct&
     using T = typename decltype(type)::type;
     return make_kernel([p](const Args& args) { multiply(p, args.in<T>(p.a), args.in<T>(p.b), args.out<T>()); });
   });
+}
+
+using ProductOf = MatrixProduct (*)(const NodeView&);
+
+template <class P>
+void add_products(ImplementationTable& table, ProductOf product_of) {
+  const auto refuse = [=](const NodeView& node) -> std::string {
+    return as_row_dots(product_of(node), node.outputs[0].dtype) ? "" : "no dot products of a few vectors along rows";
+  };
+  const auto build = [=](const NodeView& node) {
+    const MatrixProduct p = product_of(node);
+    const DotsOf dots = *as_row_dots(p, node.outputs[0].dtype);
+    return build_row_dots(dots.size, {dots.vectors_are_a ? p.a : p.b, dots.vectors_are_a ? p.b : p.a},
+                          node.outputs[0].dtype);
+  };
+  table.add<P>({"row dots", refuse, build, nullptr, false, Tier::specialised});
+  add_plain<P>(table, [=](const NodeView& node) { return build_product(node, product_of(node)); });
 }
 
 // Small products are shared out among the cores, large ones share them one after the other.
@@ -80,26 +97,26 @@ std::unique_ptr<Kernel> build_batch_dot(const NodeView& node) {
 
 }  // namespace
 
-std::optional<DotsOf> as_row_dots(const MatrixProduct& p) {
+std::optional<DotsOf> as_row_dots(const MatrixProduct& p, DType dtype) {
   // Rows of both operands must be contiguous along the sum; a single vector is so either way.
   const bool a_in_rows = !p.transpose_a || p.rows == 1, b_in_rows = p.transpose_b || p.columns == 1;
   if (!a_in_rows || !b_in_rows) return std::nullopt;
-  if (suits_row_dots(p.rows, p.inner)) return DotsOf{{p.rows, p.columns, p.inner, p.columns, 1}, true};
-  if (suits_row_dots(p.columns, p.inner)) return DotsOf{{p.columns, p.rows, p.inner, 1, p.columns}, false};
+  if (suits_row_dots(p.rows, p.inner, dtype)) return DotsOf{{p.rows, p.columns, p.inner, p.columns, 1}, true};
+  if (suits_row_dots(p.columns, p.inner, dtype)) return DotsOf{{p.columns, p.rows, p.inner, 1, p.columns}, false};
   return std::nullopt;
 }
 
 void add_dot(ImplementationTable& table) {
-  add_plain<Dot>(table, [](const NodeView& node) {
-    return build_product(node, product_of_dot(node.as<Dot>(), node.inputs[0].shape, node.inputs[1].shape));
+  add_products<Dot>(table, [](const NodeView& node) {
+    return product_of_dot(node.as<Dot>(), node.inputs[0].shape, node.inputs[1].shape);
+  });
+  add_products<DotLhsGrad>(table, [](const NodeView& node) {
+    return product_of_lhs_grad(node.as<DotLhsGrad>(), node.inputs[2].shape, node.inputs[1].shape);
+  });
+  add_products<DotRhsGrad>(table, [](const NodeView& node) {
+    return product_of_rhs_grad(node.as<DotRhsGrad>(), node.inputs[0].shape, node.inputs[2].shape);
   });
   add_plain<BatchDot>(table, build_batch_dot);
-  add_plain<DotLhsGrad>(table, [](const NodeView& node) {
-    return build_product(node, product_of_lhs_grad(node.as<DotLhsGrad>(), node.inputs[2].shape, node.inputs[1].shape));
-  });
-  add_plain<DotRhsGrad>(table, [](const NodeView& node) {
-    return build_product(node, product_of_rhs_grad(node.as<DotRhsGrad>(), node.inputs[0].shape, node.inputs[2].shape));
-  });
 }
 
 }  // namespace symbind::cpu_backend

@@ -13,7 +13,7 @@ struct DotsOf {
   bool vectors_are_a;  // else the few vectors are the second operand
 };
 
-// The product as dot products between few vectors and rows, in float32; nothing where it is not that.
-std::optional<DotsOf> as_row_dots(const MatrixProduct& product);
+// The product as dot products between few vectors and rows; nothing where it is not that.
+std::optional<DotsOf> as_row_dots(const MatrixProduct& product, DType dtype);
 
 }  // namespace symbind::cpu_backend

@@ -2,7 +2,6 @@
 // and half precision is converted on the way. Planes are interleaved in scratch (element of plane 0, of plane 1, …), a
 // band of output rows at a time, so that what the windows read stays in the cache.
 #include <array>
-#include <vector>
 
 #include "symbind/backend/cpu/channel_lanes.h"
 #include "symbind/backend/cpu/half.h"
@@ -134,10 +133,30 @@ template <class Visit>
 // Planes that are computed together: 16 where that leaves every thread some.
 int columns_for(int64_t planes) { return planes >= 4 * lanes ? 2 : 1; }
 
-int64_t grain(const PoolingSize& size, int64_t width) {
-  const int64_t window = size.kernel[0] * size.kernel[1] * size.kernel[2];
-  return element_grain / ((size.out_size() * window + size.in_size()) * width / lanes + 1) + 1;
-}
+// Groups of `width` planes, in a piece for each thread; a piece has scratch of its own.
+struct Pieces {
+  int64_t groups, count, elements;  // of scratch
+
+  Pieces(const PoolingSize& size, int64_t width, int64_t scratch_elements)
+      : groups((size.batch * size.channels + width - 1) / width), elements((scratch_elements + 15) / 16 * 16) {
+    const int64_t window = size.kernel[0] * size.kernel[1] * size.kernel[2];
+    const int64_t work = (size.out_size() * window + size.in_size()) * width / lanes;
+    count = std::clamp<int64_t>(groups / (element_grain / (work + 1) + 1), 1, available_threads());
+  }
+  size_t bytes() const { return static_cast<size_t>(count * elements) * sizeof(float); }
+
+  // Calls body(first group, end, scratch) for each piece.
+  template <class Body>
+  void run(void* scratch, const Body& body) const {
+    for_elements(
+        count,
+        [&](int64_t first, int64_t last) {
+          for (int64_t piece = first; piece < last; ++piece)
+            body(groups * piece / count, groups * (piece + 1) / count, static_cast<float*>(scratch) + piece * elements);
+        },
+        1);
+  }
+};
 
 // ---- Forward --------------------------------------------------------------------------------------------------------
 
@@ -174,27 +193,25 @@ std::unique_ptr<Kernel> build_forward(const PoolingSize& size) {
   constexpr int64_t width = columns * lanes;
   const int64_t planes = size.batch * size.channels, in = size.in_size(), out = size.out_size();
   const Bands bands(size);
-  return make_kernel([=](const Args& args) {
-    for_elements(
-        (planes + width - 1) / width,
-        [=, all_x = args.in<T>(0), all_y = args.out<T>()](int64_t begin, int64_t end) {
-          const int64_t most_in = bands.most_in(), most_out = bands.most_out();
-          std::vector<float> scratch(static_cast<size_t>((2 * std::max(most_in, most_out) + most_out) * width));
-          float* const x = scratch.data();
-          float* const rows = x + std::max(most_in, most_out) * width;
-          float* const y = rows + std::max(most_in, most_out) * width;
-          for (int64_t group = begin; group < end; ++group) {
-            const int64_t first = group * width, some = std::min(width, planes - first);
-            for (int64_t i = 0; i < bands.count(); ++i) {
-              const Band band = bands.at(i);
-              interleave(all_x + first * in + band.in_first, in, some, band.in_count, rows, x, width);
-              pool_band<columns, kind>(size, band, lowest<T>(), x, y);
-              separate(y, width, some, band.out_count, rows, all_y + first * out + band.out_first, out);
-            }
-          }
-        },
-        grain(size, width));
-  });
+  const int64_t most = std::max(bands.most_in(), bands.most_out()) * width;
+  const Pieces pieces(size, width, 2 * most + bands.most_out() * width);
+  return make_kernel(
+      [=](const Args& args) {
+        pieces.run(args.scratch,
+                   [=, all_x = args.in<T>(0), all_y = args.out<T>()](int64_t begin, int64_t end, float* x) {
+                     float *const rows = x + most, *const y = rows + most;
+                     for (int64_t group = begin; group < end; ++group) {
+                       const int64_t first = group * width, some = std::min(width, planes - first);
+                       for (int64_t i = 0; i < bands.count(); ++i) {
+                         const Band band = bands.at(i);
+                         interleave(all_x + first * in + band.in_first, in, some, band.in_count, rows, x, width);
+                         pool_band<columns, kind>(size, band, lowest<T>(), x, y);
+                         separate(y, width, some, band.out_count, rows, all_y + first * out + band.out_first, out);
+                       }
+                     }
+                   });
+      },
+      {.scratch_bytes = pieces.bytes()});
 }
 
 template <class T, PoolKind kind>
@@ -247,33 +264,33 @@ std::unique_ptr<Kernel> build_max_grad(const PoolingSize& size) {
   constexpr bool converts = !std::is_same_v<T, float>;
   const int64_t planes = size.batch * size.channels, in = size.in_size(), out = size.out_size();
   const Bands bands(size);
-  return make_kernel([=](const Args& args) {
-    for_elements((planes + width - 1) / width,
-                 [=, dy = args.in<T>(0), all_x = args.in<T>(1), all_dx = args.out<T>()](int64_t begin, int64_t end) {
-                   // The gradients of half-precision planes are added up in `rows` when these have been interleaved.
-                   const int64_t band_size = bands.most_in() * width, rows_size = converts ? in * width : 0;
-                   std::vector<float> scratch(static_cast<size_t>(2 * band_size + rows_size));
-                   float* const x = scratch.data();
-                   float* const gradient = x + 2 * band_size;
-                   for (int64_t group = begin; group < end; ++group) {
-                     const int64_t first = group * width, some = std::min(width, planes - first);
-                     float* dx;
-                     if constexpr (converts)
-                       dx = gradient;
-                     else
-                       dx = all_dx + first * in;
-                     std::fill_n(dx, some * in, 0.0f);
-                     for (int64_t i = 0; i < bands.count(); ++i) {
-                       const Band band = bands.at(i);
-                       interleave(all_x + first * in + band.in_first, in, some, band.in_count, x + band_size, x, width);
-                       unpool_band<T, columns>(size, band, x, dy + first * out + band.out_first, some, dx);
-                     }
-                     if constexpr (converts)
-                       for (int64_t i = 0; i < some * in; ++i) all_dx[first * in + i] = narrowed<T>(dx[i]);
-                   }
-                 },
-                 grain(size, width));
-  });
+  const int64_t band_size = bands.most_in() * width;
+  // The gradients of half-precision planes are added up in scratch.
+  const Pieces pieces(size, width, 2 * band_size + (converts ? in * width : 0));
+  return make_kernel(
+      [=](const Args& args) {
+        pieces.run(args.scratch, [=, dy = args.in<T>(0), all_x = args.in<T>(1), all_dx = args.out<T>()](
+                                     int64_t begin, int64_t end, float* x) {
+          float* const gradient = x + 2 * band_size;
+          for (int64_t group = begin; group < end; ++group) {
+            const int64_t first = group * width, some = std::min(width, planes - first);
+            float* dx;
+            if constexpr (converts)
+              dx = gradient;
+            else
+              dx = all_dx + first * in;
+            std::fill_n(dx, some * in, 0.0f);
+            for (int64_t i = 0; i < bands.count(); ++i) {
+              const Band band = bands.at(i);
+              interleave(all_x + first * in + band.in_first, in, some, band.in_count, x + band_size, x, width);
+              unpool_band<T, columns>(size, band, x, dy + first * out + band.out_first, some, dx);
+            }
+            if constexpr (converts)
+              for (int64_t i = 0; i < some * in; ++i) all_dx[first * in + i] = narrowed<T>(dx[i]);
+          }
+        });
+      },
+      {.scratch_bytes = pieces.bytes()});
 }
 
 // ---- The gradient of means and sums ---------------------------------------------------------------------------------
@@ -305,24 +322,23 @@ template <class T, int columns>
 std::unique_ptr<Kernel> build_mean_grad(const PoolingSize& size, bool is_mean) {
   constexpr int64_t width = columns * lanes;
   const int64_t planes = size.batch * size.channels, in = size.in_size(), out = size.out_size();
-  return make_kernel([=](const Args& args) {
-    for_elements((planes + width - 1) / width,
-                 [=, all_dy = args.in<T>(0), all_dx = args.out<T>()](int64_t begin, int64_t end) {
-                   const int64_t larger = std::max(in, out);
-                   std::vector<float> scratch(static_cast<size_t>((in + out + larger) * width));
-                   float* const dx = scratch.data();
-                   float* const dy = dx + in * width;
-                   float* const rows = dy + out * width;
-                   for (int64_t group = begin; group < end; ++group) {
-                     const int64_t first = group * width, some = std::min(width, planes - first);
-                     interleave(all_dy + first * out, out, some, out, rows, dy, width);
-                     std::fill_n(dx, in * width, 0.0f);
-                     spread<columns>(size, is_mean, dy, dx);
-                     separate(dx, width, some, in, rows, all_dx + first * in, in);
-                   }
-                 },
-                 grain(size, width));
-  });
+  const Pieces pieces(size, width, (in + out + std::max(in, out)) * width);
+  return make_kernel(
+      [=](const Args& args) {
+        pieces.run(args.scratch,
+                   [=, all_dy = args.in<T>(0), all_dx = args.out<T>()](int64_t begin, int64_t end, float* dx) {
+                     float* const dy = dx + in * width;
+                     float* const rows = dy + out * width;
+                     for (int64_t group = begin; group < end; ++group) {
+                       const int64_t first = group * width, some = std::min(width, planes - first);
+                       interleave(all_dy + first * out, out, some, out, rows, dy, width);
+                       std::fill_n(dx, in * width, 0.0f);
+                       spread<columns>(size, is_mean, dy, dx);
+                       separate(dx, width, some, in, rows, all_dx + first * in, in);
+                     }
+                   });
+      },
+      {.scratch_bytes = pieces.bytes()});
 }
 
 // ---- Which poolings -------------------------------------------------------------------------------------------------

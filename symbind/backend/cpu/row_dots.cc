@@ -2,84 +2,120 @@
 
 #include <algorithm>
 
+#include "symbind/backend/cpu/activation.h"
+#include "symbind/backend/cpu/convert.h"
+#include "symbind/backend/cpu/dot_kernels.h"
 #include "symbind/backend/cpu/loops.h"
 
 namespace symbind::cpu_backend {
 namespace {
 
-constexpr int64_t lanes = 16;
-using Vector [[gnu::vector_size(64)]] = float;
+constexpr int64_t vectors_together = 4;
 
-[[gnu::always_inline]] inline Vector load(const float* from) {
-  Vector vector;
-  __builtin_memcpy(&vector, from, sizeof(vector));
-  return vector;
+// Vectors of 16 for processors without row kernels, as the compiler splits them.
+struct AnyProcessor {
+  static constexpr int64_t width = 16, registers = 4;
+  using Float [[gnu::vector_size(64)]] = float;
+  using Mask [[gnu::vector_size(64)]] = int32_t;
+
+  static Float same(float value) { return Float{} + value; }
+  static Float load(const float* from) {
+    Float vector;
+    __builtin_memcpy(&vector, from, sizeof(vector));
+    return vector;
+  }
+  static Float first(int64_t count, const Float& value, const Float& otherwise) {
+    Mask mask;
+    for (int64_t lane = 0; lane < width; ++lane) mask[lane] = lane < count ? -1 : 0;
+    return mask ? value : otherwise;
+  }
+  // In the order of the other instruction sets.
+  static float sum(const Float& value) {
+    float four[4];
+    for (int i = 0; i < 4; ++i) four[i] = (value[i] + value[i + 8]) + (value[i + 4] + value[i + 12]);
+    return (four[0] + four[2]) + (four[1] + four[3]);
+  }
+};
+
+template <class T>
+DotKernels<T> kernels() {
+  if (const RowKernels<T>* const of_processor = row_kernels<T>()) return of_processor->dot;
+  if constexpr (std::is_same_v<T, float>) return vectors::dot_kernels_of<AnyProcessor, float>();
+  return {};
 }
 
-// Halves are added to each other, so that the order is the same on every processor.
-[[gnu::always_inline]] inline float sum_of(const Vector& vector) {
-  using Half [[gnu::vector_size(32)]] = float;
-  using Quarter [[gnu::vector_size(16)]] = float;
-  const Half half = __builtin_shufflevector(vector, vector, 0, 1, 2, 3, 4, 5, 6, 7) +
-                    __builtin_shufflevector(vector, vector, 8, 9, 10, 11, 12, 13, 14, 15);
-  const Quarter quarter =
-      __builtin_shufflevector(half, half, 0, 1, 2, 3) + __builtin_shufflevector(half, half, 4, 5, 6, 7);
-  return (quarter[0] + quarter[2]) + (quarter[1] + quarter[3]);
-}
+// Where the float32 forms of a half-precision kernel's arrays begin in scratch.
+struct Widened {
+  int64_t vectors, bias, results, elements;
+  explicit Widened(const RowDots& size)
+      : vectors(0),
+        bias(padded(size.vectors * size.inner)),
+        results(bias + padded(size.rows)),
+        elements(results + padded(size.vectors * size.rows)) {}
 
-// The lanes of the last vector of a row that the whole vectors before it have not covered.
-using Mask [[gnu::vector_size(64)]] = int32_t;
-Mask uncovered_lanes(int64_t inner) {
-  Mask mask;
-  for (int64_t lane = 0; lane < lanes; ++lane) mask[lane] = lane >= lanes - inner % lanes ? -1 : 0;
-  return mask;
-}
+ private:
+  static int64_t padded(int64_t count) { return (count + 15) / 16 * 16; }
+};
 
-template <int64_t vectors>
-void dots(const RowDots& size, const float* x, const float* matrix, const float* bias, float* y) {
-  constexpr int64_t chains = vectors <= 2 ? 4 / vectors : 1;  // sums that do not wait for each other
-  const int64_t inner = size.inner, last = inner - lanes;
-  const Mask mask = uncovered_lanes(inner);
-  const auto rows = [=](int64_t begin, int64_t end) {
-    for (int64_t row = begin; row < end; ++row) {
-      const float* const w = matrix + row * inner;
-      Vector sums[vectors][chains] = {};
-      int64_t k = 0;
-      const auto step = [&](int64_t at, int64_t chain) {
-        const Vector factor = load(w + at);
-        for (int64_t v = 0; v < vectors; ++v) sums[v][chain] += factor * load(x + v * inner + at);
-      };
-      for (; k + chains * lanes <= inner; k += chains * lanes)
-        for (int64_t chain = 0; chain < chains; ++chain) step(k + chain * lanes, chain);
-      for (; k + lanes <= inner; k += lanes) step(k, 0);
-      if (k < inner) {
-        const Vector factor = mask ? load(w + last) : Vector{};
-        for (int64_t v = 0; v < vectors; ++v) sums[v][0] += factor * (mask ? load(x + v * inner + last) : Vector{});
-      }
-      for (int64_t v = 0; v < vectors; ++v) {
-        Vector vector = sums[v][0];
-        for (int64_t chain = 1; chain < chains; ++chain) vector += sums[v][chain];
-        y[v * size.vector_step + row * size.row_step] = sum_of(vector) + (bias ? bias[row] : 0.0f);
-      }
-    }
-  };
-  constexpr int64_t products_worth_a_thread = 1 << 18;
-  for_elements(size.rows, rows, std::max<int64_t>(1, products_worth_a_thread / (vectors * inner + 1)));
+template <class T>
+std::unique_ptr<Kernel> build_for_half(const RowDots& size, const RowDotsInputs& at, const std::string& act_type) {
+  const Widened in_scratch(size);
+  return make_kernel(
+      [=](const Args& args) {
+        auto* const scratch = static_cast<float*>(args.scratch);
+        const auto widen_input = [&](size_t input, int64_t to, int64_t count) {
+          convert_array(scratch + to, DType::float32, args.inputs[input], dtype_of<T>(), count);
+          return scratch + to;
+        };
+        const float* const x = widen_input(at.vectors, in_scratch.vectors, size.vectors * size.inner);
+        const float* const bias = at.bias ? widen_input(*at.bias, in_scratch.bias, size.rows) : nullptr;
+        float* const y = scratch + in_scratch.results;
+        row_dots(size, x, args.in<T>(at.matrix), bias, y);
+        apply_activation(act_type, y, size.vectors * size.rows);
+        convert_array(args.outputs[0], dtype_of<T>(), y, DType::float32, size.vectors * size.rows);
+      },
+      {.scratch_bytes = static_cast<size_t>(in_scratch.elements) * sizeof(float)});
 }
 
 }  // namespace
 
-void row_dots(const RowDots& size, const float* vectors, const float* matrix, const float* bias, float* y) {
-  switch (size.vectors) {
-    case 1:
-      return dots<1>(size, vectors, matrix, bias, y);
-    case 2:
-      return dots<2>(size, vectors, matrix, bias, y);
-    case 3:
-      return dots<3>(size, vectors, matrix, bias, y);
-    default:
-      return dots<4>(size, vectors, matrix, bias, y);
-  }
+bool suits_row_dots(int64_t few, int64_t inner, DType dtype) {
+  const bool has_kernels = dtype == DType::float32 || has_row_kernels(dtype);
+  // Libraries convert bfloat16 on the way, and without AVX-512 there are registers for one row of the matrix at a time.
+  const bool is_fast =
+      dtype == DType::float16 || (dtype == DType::float32 && instruction_set() == InstructionSet::avx512);
+  return has_kernels && few >= 1 && few <= (is_fast ? 2 : 1) * vectors_together && inner >= 16;
+}
+
+template <class T>
+void row_dots(const RowDots& size, const float* vectors, const T* matrix, const float* bias, float* y) {
+  constexpr int64_t products_worth_a_thread = 1 << 18, cached_bytes = 1 << 15;
+  const int64_t grain = std::max<int64_t>(1, products_worth_a_thread / (size.vectors * size.inner + 1));
+  // Further vectors find the rows in the cache.
+  const int64_t few_rows = cached_bytes / (size.inner * static_cast<int64_t>(sizeof(T))) / 4 * 4 + 4;
+  const int64_t block = size.vectors > vectors_together ? few_rows : size.rows;
+  parallel_for(size.rows, grain, [&, dots = kernels<T>().dots](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; row += block)
+      for (int64_t v = 0; v < size.vectors; v += vectors_together) {
+        RowDots some = size;
+        some.vectors = std::min(vectors_together, size.vectors - v);
+        dots(some, row, std::min(end, row + block), vectors + v * size.inner, matrix, bias, y + v * size.vector_step);
+      }
+  });
+}
+template void row_dots(const RowDots&, const float*, const float*, const float*, float*);
+template void row_dots(const RowDots&, const float*, const float16*, const float*, float*);
+template void row_dots(const RowDots&, const float*, const bfloat16*, const float*, float*);
+
+std::unique_ptr<Kernel> build_row_dots(const RowDots& size, const RowDotsInputs& at, DType dtype,
+                                       const std::string& act_type) {
+  if (dtype == DType::float16) return build_for_half<float16>(size, at, act_type);
+  if (dtype == DType::bfloat16) return build_for_half<bfloat16>(size, at, act_type);
+  return make_kernel([=](const Args& args) {
+    row_dots(size, args.in<float>(at.vectors), args.in<float>(at.matrix), at.bias ? args.in<float>(*at.bias) : nullptr,
+             args.out<float>());
+    apply_activation(act_type, args.out<float>(), size.vectors * size.rows);
+  });
 }
 
 }  // namespace symbind::cpu_backend

@@ -1,23 +1,31 @@
 // Dot products between a few vectors and the rows of a matrix: a product of matrices that is limited by reading the
-// larger one, which is read once and where it is.
+// larger one, which is read once and where it is. A matrix in half precision is converted in registers.
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "symbind/backend/cpu/row_kernels.h"
+#include "symbind/passes/target.h"
 
 namespace symbind::cpu_backend {
 
-inline constexpr int64_t most_row_dots = 4;  // vectors at a time
-
 // Is a product over `inner` of `few` vectors with a matrix faster so than as a product of matrices, which would first
-// copy the matrix into another order?
-inline bool suits_row_dots(int64_t few, int64_t inner) { return few >= 1 && few <= most_row_dots && inner >= 16; }
+// copy the matrix into another order, or convert all of it to float32?
+bool suits_row_dots(int64_t few, int64_t inner, DType dtype);
 
-// inner is at least 16.
-// y[vector · vector_step + row · row_step] = Σ vectors[vector · inner + k] · matrix[row · inner + k] (+ bias[row])
-struct RowDots {
-  int64_t vectors, rows, inner;
-  int64_t vector_step, row_step;
+// T is float, or a half type where has_row_kernels(). The result does not depend on the threads.
+template <class T>
+void row_dots(const RowDots& size, const float* vectors, const T* matrix, const float* bias, float* y);
+
+// A kernel whose arrays are of one type. Vectors, bias and results in half precision are float32 in scratch.
+struct RowDotsInputs {
+  size_t vectors, matrix;
+  std::optional<size_t> bias = std::nullopt;
 };
-void row_dots(const RowDots& size, const float* vectors, const float* matrix, const float* bias, float* y);
+std::unique_ptr<Kernel> build_row_dots(const RowDots& size, const RowDotsInputs& at, DType dtype,
+                                       const std::string& act_type = "");
 
 }  // namespace symbind::cpu_backend

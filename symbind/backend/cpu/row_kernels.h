@@ -1,6 +1,6 @@
-// Softmax and norms in vectors, for float32 and the half types, which are converted in registers. The drivers
-// (softmax_rows.cc, norm_rows.cc, batch_norm_rows.cc, l2_rows.cc) spread the work over threads; the kernels are
-// compiled for several instruction sets and chosen at run time.
+// Softmax, norms and dot products in vectors, for float32 and the half types, which are converted in registers. The
+// drivers (softmax_rows.cc, norm_rows.cc, batch_norm_rows.cc, l2_rows.cc, row_dots.cc) spread the work over threads;
+// the kernels are compiled for several instruction sets and chosen at run time.
 //
 // Sums run in float over a few thousand numbers, in the lanes of a vector, and in double over these partial sums. A
 // variance is computed about the mean.
@@ -36,6 +36,20 @@ struct L2Kernels {
   void (*rows_grad)(const T* dy, const T* x, T* dx, int64_t rows, int64_t length, double eps);
   void (*columns)(const T* x, T* y, int64_t columns, int64_t length, int64_t step, double eps);
   void (*columns_grad)(const T* dy, const T* x, T* dx, int64_t columns, int64_t length, int64_t step, double eps);
+};
+
+// y[vector · vector_step + row · row_step] = Σ vectors[vector · inner + k] · matrix[row · inner + k] (+ bias[row])
+// inner is at least 16.
+struct RowDots {
+  int64_t vectors, rows, inner;
+  int64_t vector_step, row_step;
+};
+
+template <class T>
+struct DotKernels {
+  // With rows [begin, end) of the matrix, and up to four vectors. bias may be null.
+  void (*dots)(const RowDots& size, int64_t begin, int64_t end, const float* vectors, const T* matrix,
+               const float* bias, float* y);
 };
 
 // Rows of `length` numbers, one after the other. With `channels` row r has the scale r % channels, without it (0)
@@ -101,6 +115,7 @@ struct RowKernels {
   NormKernels<T> norm;
   ChannelKernels<T> channel;
   L2Kernels<T> l2;
+  DotKernels<T> dot;
 };
 
 // Null where the compiler cannot make them.

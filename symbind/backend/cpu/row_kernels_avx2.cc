@@ -18,6 +18,7 @@
 #endif
 
 #include "symbind/backend/cpu/channel_kernels.h"
+#include "symbind/backend/cpu/dot_kernels.h"
 #include "symbind/backend/cpu/l2_kernels.h"
 #include "symbind/backend/cpu/norm_kernels.h"
 #include "symbind/backend/cpu/softmax_kernels.h"
@@ -26,7 +27,7 @@ namespace symbind::cpu_backend {
 namespace {
 
 struct Avx2 {
-  static constexpr int64_t width = 8;
+  static constexpr int64_t width = 8, registers = 16;
   using Float = __m256;
   using Int [[gnu::vector_size(32)]] = int32_t;
 
@@ -98,7 +99,8 @@ struct Avx2 {
 template <class T>
 const RowKernels<T>* avx2_row_kernels() {
   static constexpr RowKernels<T> kernels{vectors::softmax_kernels_of<Avx2, T>(), vectors::norm_kernels_of<Avx2, T>(),
-                                         vectors::channel_kernels_of<Avx2, T>(), vectors::l2_kernels_of<Avx2, T>()};
+                                         vectors::channel_kernels_of<Avx2, T>(), vectors::l2_kernels_of<Avx2, T>(),
+                                         vectors::dot_kernels_of<Avx2, T>()};
   return &kernels;
 }
 

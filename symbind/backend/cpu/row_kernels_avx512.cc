@@ -24,6 +24,7 @@
 #endif
 
 #include "symbind/backend/cpu/channel_kernels.h"
+#include "symbind/backend/cpu/dot_kernels.h"
 #include "symbind/backend/cpu/l2_kernels.h"
 #include "symbind/backend/cpu/norm_kernels.h"
 #include "symbind/backend/cpu/softmax_kernels.h"
@@ -32,7 +33,7 @@ namespace symbind::cpu_backend {
 namespace {
 
 struct Avx512 {
-  static constexpr int64_t width = 16;
+  static constexpr int64_t width = 16, registers = 32;
   using Float = __m512;
   using Int [[gnu::vector_size(64)]] = int32_t;
 
@@ -89,7 +90,8 @@ template <class T>
 const RowKernels<T>* avx512_row_kernels() {
   static constexpr RowKernels<T> kernels{vectors::softmax_kernels_of<Avx512, T>(),
                                          vectors::norm_kernels_of<Avx512, T>(),
-                                         vectors::channel_kernels_of<Avx512, T>(), vectors::l2_kernels_of<Avx512, T>()};
+                                         vectors::channel_kernels_of<Avx512, T>(), vectors::l2_kernels_of<Avx512, T>(),
+                                         vectors::dot_kernels_of<Avx512, T>()};
   return &kernels;
 }
 

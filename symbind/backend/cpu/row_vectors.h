@@ -4,6 +4,7 @@
 //
 // V is a struct with
 //   width, Float, Int                vectors of `width` floats and int32s
+//   registers                        how many of them the processor has
 //   load(from), store(to, value)     from and to any of the element types
 //   load(from, count), store(to, value, count)   the first `count` elements; the others are zero
 //   first(count, value, otherwise)   `value` in the first `count` lanes

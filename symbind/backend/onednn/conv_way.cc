@@ -1,8 +1,10 @@
 // The time of each way is a sum: what it moves and multiplies, each at a rate of its own. The rates are nanoseconds on
 // one core with AVX-512, fitted to the times of 380 random float32 layers (seed 2 of bench/layers.py, Convolution
 // alone), every way for every pass. Half of the estimates are within a fifth of the time, and the way with the least
-// estimate takes 5 % longer than the fastest one in the mean. Those of half precision are of 126 layers in bfloat16
-// (seed 3), by oneDNN's kernels for it. Only the relations between the ways matter.
+// estimate takes 5 % longer than the fastest one in the mean. Those of oneDNN's direct kernels for the data's gradient
+// are of 320 other layers that have one, most of them with strides: the way with the least estimate takes 11 % longer.
+// Those of half precision are of 126 layers in bfloat16 (seed 3), by oneDNN's kernels for it. Only the relations
+// between the ways matter.
 #include "symbind/backend/onednn/conv_way.h"
 
 #include <algorithm>
@@ -27,7 +29,9 @@ struct PlainRates {
 struct ReorderedRates {
   double start, data, output, weight;  // elements
   double product;
-  double row;  // of outputs, for each kernel position and pair of blocks of channels
+  double row;              // of outputs, for each kernel position and pair of blocks of channels
+  bool pads_read = true;   // are the channels that are read padded to whole blocks?
+  double wide_stride = 1;  // how much longer products take with a stride of three or more along the last axis
 };
 struct PatchRates {
   double start;
@@ -49,7 +53,7 @@ constexpr LibraryRates float_rates[] = {{{2059, 259, 0.622, 0.128, 0.032, 0.017,
                                          {1983, 0.217, 0.235, 0.002, 0.0161, 0.72},
                                          {1937, 0.322, 0.319, 0, 0.0169, 3.41}},
                                         {{2263, 334, 0.809, 0.106, 0.135, 0.018, 0.138},
-                                         {847, 0.16, 1.456, 0.695, 0.0085, 2.5},
+                                         {500, 0.54, 0.105, 0, 0.0174, 0, false, 1.75},
                                          {3441, 0.676, 0.413, 0, 0.0181, 2.64}},
                                         {{2622, 127, 0.821, 0.609, 0.007, 0.0224, 0.0845}, weight_rates, weight_rates}};
 constexpr ReorderedRates half_weight_rates = {2954, 0.198, 0.365, 0.195, 0.0078, 0.0399};
@@ -117,7 +121,8 @@ double time_reordered(const ConvolutionWork& work, const ReorderedRates& rates, 
       real(size.batch * size.groups * size.kernel_size()) * share_inside(size, 0) * share_inside(size, 1);
   const bool reads_few = !work.of_data && size.group_channels() <= 4;  // which are not padded
   const double results = round_up(work.results, 16);
-  const double read = by_small_products || reads_few ? real(work.read) : round_up(work.read, 16);
+  const bool pads_read = rates.pads_read && !by_small_products && !reads_few;
+  const double read = pads_read ? round_up(work.read, 16) : real(work.read);
   const double rows = taps * real(size.out[0] * size.out[1]);
   // A small product is of a row of outputs: with one or two it waits for the weights.
   const double columns = real(by_small_products ? std::max<int64_t>(size.out[2], 3) : size.out[2]);
@@ -125,7 +130,8 @@ double time_reordered(const ConvolutionWork& work, const ReorderedRates& rates, 
                      : by_small_products ? results / 16
                                          : results / 16 * round_up(work.read, 16) / 16;
   // Small products of the data's gradient are taken apart by phases where there are strides.
-  const double effort = by_small_products && work.of_data && work.strided_outputs() > size.out_size() ? 1.15 : 1;
+  const bool in_phases = by_small_products && work.of_data && work.strided_outputs() > size.out_size();
+  const double effort = (in_phases ? 1.15 : 1) * (size.stride[2] > 2 ? rates.wide_stride : 1);
   const double reorders =
       shares_layouts(work) ? 0 : data_elements(size) * rates.data + output_elements(size) * rates.output;
   return rates.start + reorders + weight_elements(size) * rates.weight +

@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "symbind/backend/cpu/dot.h"
-#include "symbind/backend/cpu/fully_connected.h"
 #include "symbind/backend/onednn/program.h"
 #include "symbind/ops/dot.h"
 #include "symbind/ops/fully_connected.h"
@@ -95,13 +94,9 @@ std::string refuse(const NodeView& node) {
   if (std::string reason = refuse_arrays(node); !reason.empty()) return reason;
   if constexpr (std::is_same_v<P, FullyConnectedActivation>)
     if (std::string reason = refuse_activation(node.as<P>().act_type); !reason.empty()) return reason;
-  if constexpr (std::is_same_v<P, FullyConnected> || std::is_same_v<P, FullyConnectedActivation>) {
-    const FullyConnectedSize size = size_of(node.as<P>(), node.inputs[0].shape);
-    if (cpu_backend::has_few_rows(size, node.outputs[0].dtype)) return join("only ", size.rows, " rows");
-  }
   const Product product = product_of<P>(node);
-  constexpr bool is_dot = !std::is_base_of_v<FullyConnected, P>;
-  if (is_dot && node.outputs[0].dtype == DType::float32 && cpu_backend::as_row_dots(product))
+  constexpr bool is_batch = std::is_same_v<P, BatchDot>;
+  if (is_batch && node.outputs[0].dtype == DType::float32 && cpu_backend::as_row_dots(product, DType::float32))
     return join("dot products along rows: ", product.rows, " × ", product.columns);
   if (product.count() < least_products) return join("only ", product.count(), " multiply-adds");
   return Program::refuse(node, product.threads(), [&](Program& program) { assemble(program, node, product); });
