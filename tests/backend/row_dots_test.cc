@@ -10,7 +10,7 @@
 
 #include "symbind/backend/cpu/dot.h"
 #include "symbind/backend/cpu/loops.h"
-#include "symbind/backend/cpu/parallel.h"
+#include "symbind/core/parallel.h"
 #include "symbind/ops/fully_connected.h"
 
 #include "tests/support/test_node.h"
@@ -80,11 +80,11 @@ TYPED_TEST(RowDotsOf, AreTheSameForAnyNumberOfThreads) {
   const auto w = random_values<TypeParam>(random, size.rows * size.inner);
   std::vector<float> expected(static_cast<size_t>(size.vectors * size.rows)), y(expected.size());
   {
-    const ThreadShare one(1);
+    const ThreadScope one({.threads = 1});
     row_dots(size, x.data(), w.data(), nullptr, expected.data());
   }
   for (const int threads : {2, 3, 7}) {
-    const ThreadShare share(threads);
+    const ThreadScope scope({.threads = threads});
     row_dots(size, x.data(), w.data(), nullptr, y.data());
     EXPECT_EQ(y, expected) << threads << " threads";
   }

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "symbind/backend/cpu/activation.h"
-#include "symbind/backend/cpu/convert.h"
+#include "symbind/backend/cpu/convert_array.h"
 #include "symbind/backend/cpu/dot_kernels.h"
 #include "symbind/backend/cpu/loops.h"
 
