@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "symbind/backend/visit_types.h"
 #include "symbind/core/dtype.h"
 
 namespace symbind::functions {
@@ -30,18 +31,7 @@ constexpr DType wide(DType dtype) {
 // Calls function with std::type_identity of the C++ type of a wide type.
 template <class Function>
 decltype(auto) visit_wide(DType dtype, Function&& function) {
-  switch (wide(dtype)) {
-    case DType::float32:
-      return function(std::type_identity<float>{});
-    case DType::float64:
-      return function(std::type_identity<double>{});
-    case DType::int32:
-      return function(std::type_identity<int32_t>{});
-    case DType::int64:
-      return function(std::type_identity<int64_t>{});
-    default:
-      fail_unknown_dtype(dtype);
-  }
+  return visit_types<float, double, int32_t, int64_t>(wide(dtype), function);
 }
 
 }  // namespace symbind::functions

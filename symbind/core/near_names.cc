@@ -4,16 +4,10 @@
 #include <numeric>
 
 #include "symbind/core/error.h"
+#include "symbind/core/text.h"
 
 namespace symbind {
 namespace {
-
-std::string lower(std::string_view text) {
-  std::string result(text);
-  std::transform(result.begin(), result.end(), result.begin(),
-                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
-  return result;
-}
 
 // How many letters must be inserted, removed or changed to turn one word into the other.
 size_t distance(std::string_view a, std::string_view b) {
@@ -35,11 +29,11 @@ size_t distance(std::string_view a, std::string_view b) {
 
 std::vector<std::string> near_names(std::string_view name, const std::vector<std::string>& known) {
   const size_t most = 1 + name.size() / 6;
-  const std::string wanted = lower(name);
+  const std::string wanted = lower_case(name);
   std::vector<std::string> near;
   for (const std::string& each : known) {
     const size_t apart = each.size() > name.size() ? each.size() - name.size() : name.size() - each.size();
-    if (apart <= most && distance(lower(each), wanted) <= most) near.push_back(each);
+    if (apart <= most && distance(lower_case(each), wanted) <= most) near.push_back(each);
   }
   std::sort(near.begin(), near.end());
   return near;

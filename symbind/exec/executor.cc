@@ -1,12 +1,12 @@
 #include "symbind/exec/executor.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <iostream>
 #include <set>
 #include <string_view>
 #include <unordered_map>
 
+#include "symbind/core/environment.h"
 #include "symbind/core/error.h"
 #include "symbind/core/parallel.h"
 #include "symbind/exec/executor_impl.h"
@@ -32,10 +32,7 @@ size_t total_bytes(const std::vector<NDArray>& arrays) {
 }
 
 bool profiling() {
-  static const bool wanted = [] {
-    const char* setting = std::getenv("SYMBIND_PROFILE");
-    return setting && std::string_view(setting) != "0" && !std::string_view(setting).empty();
-  }();
+  static const bool wanted = environment::variable("SYMBIND_PROFILE").on();
   return wanted;
 }
 

@@ -1,11 +1,10 @@
 #include "symbind/exec/poison.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <map>
-#include <string_view>
 
 #include "symbind/core/device.h"
+#include "symbind/core/environment.h"
 #include "symbind/core/error.h"
 #include "symbind/passes/target.h"
 
@@ -63,10 +62,7 @@ PerTensor<NodeId> last_uses(const Graph& graph) {
 }  // namespace
 
 bool poison_everything() {
-  static const bool wanted = [] {
-    const char* setting = std::getenv("SYMBIND_POISON");
-    return setting && std::string_view(setting) != "0" && !std::string_view(setting).empty();
-  }();
+  static const bool wanted = environment::variable("SYMBIND_POISON").on();
   return wanted;
 }
 

@@ -1,5 +1,6 @@
 #include "symbind/ops/batch_norm.h"
 
+#include "symbind/core/axis_view.h"
 #include "symbind/graph/define.h"
 #include "symbind/ops/batch_norm_recompute.h"
 #include "symbind/ops/floating.h"
@@ -122,8 +123,8 @@ OpDef define_batch_norm_relu_grad(Op<BatchNormReluGrad> op) {
 }  // namespace
 
 BatchNormSize size_of(const BatchNorm& params, const Shape& data) {
-  const int axis = data.axis(params.axis, "[BatchNorm] axis");
-  return {data.size(0, axis), data[axis], data.size(axis + 1, data.rank())};
+  const auto [outer, channels, inner] = view_along(data, data.axis(params.axis, "[BatchNorm] axis"));
+  return {outer, channels, inner};
 }
 
 void register_batch_norm(OpRegistry& registry) {

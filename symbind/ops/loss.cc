@@ -1,5 +1,6 @@
 #include "symbind/ops/loss.h"
 
+#include "symbind/core/axis_view.h"
 #include "symbind/graph/define.h"
 #include "symbind/ops/floating.h"
 
@@ -261,7 +262,7 @@ OpDef define_make_loss_grad(Op<MakeLossGrad> op) {
 
 }  // namespace
 
-SoftmaxSize size_of(const SoftmaxOutput& params, const Shape& data) {
+AxisView size_of(const SoftmaxOutput& params, const Shape& data) {
   if (params.multi_output) return {data[0], data[1], data.size(2, data.rank())};
   const int split = params.preserve_shape ? data.rank() - 1 : 1;
   return {data.size(0, split), data.size(split, data.rank()), 1};

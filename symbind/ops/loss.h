@@ -6,6 +6,8 @@
 
 namespace SYMBIND_API symbind {
 
+struct AxisView;
+
 struct SoftmaxOutput {
   double grad_scale = 1;
   double ignore_label = -1;
@@ -22,11 +24,8 @@ inline constexpr Builder<SoftmaxOutput> softmax_output;
 struct SoftmaxOutputGrad : SoftmaxOutput {};
 inline constexpr Builder<SoftmaxOutputGrad> softmax_output_grad;
 
-// Data of known shape seen as (outer, classes, inner): softmax runs over the middle axis.
-struct SoftmaxSize {
-  int64_t outer, classes, inner;
-};
-SoftmaxSize size_of(const SoftmaxOutput& params, const Shape& data);
+// Data of known shape seen around the axis of the classes, which softmax runs along.
+AxisView size_of(const SoftmaxOutput& params, const Shape& data);
 
 struct LinearRegressionOutput {
   double grad_scale = 1;

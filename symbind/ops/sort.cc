@@ -1,13 +1,13 @@
 #include "symbind/ops/sort.h"
 
+#include "symbind/core/axis_view.h"
 #include "symbind/graph/define.h"
 
 namespace symbind {
 
-SortedRows sorted_rows(const std::optional<int64_t>& given, const Shape& data, std::string_view who) {
+AxisView sorted_rows(const std::optional<int64_t>& given, const Shape& data, std::string_view who) {
   if (!given) return {1, data.size(), 1};
-  const int axis = data.axis(*given, who);
-  return {data.size(0, axis), data[axis], data.size(axis + 1, data.rank())};
+  return view_along(data, data.axis(*given, who));
 }
 
 namespace {

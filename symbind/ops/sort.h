@@ -6,6 +6,8 @@
 
 namespace SYMBIND_API symbind {
 
+struct AxisView;
+
 // No axis: the whole array as one row.
 struct Sort {
   std::optional<int64_t> axis = -1;
@@ -35,10 +37,7 @@ struct SortGrad {
 };
 inline constexpr Builder<SortGrad> sort_grad;
 
-// Data of known shape as rows of `length` elements, `step` apart.
-struct SortedRows {
-  int64_t outer, length, step;
-};
-SortedRows sorted_rows(const std::optional<int64_t>& axis, const Shape& data, std::string_view who);
+// The rows of data of known shape; without an axis all of it is one row.
+AxisView sorted_rows(const std::optional<int64_t>& axis, const Shape& data, std::string_view who);
 
 }  // namespace symbind

@@ -7,10 +7,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <numeric>
-#include <string_view>
 
+#include "symbind/core/environment.h"
 #include "symbind/graph/attributes.h"
 #include "symbind/passes/recompute_planner.h"
 
@@ -22,10 +21,7 @@ bool is_mirrored(const Node& node) {
   return value && (*value == "True" || *value == "true" || *value == "1");
 }
 
-bool mirrors_cheap_nodes() {
-  const char* value = std::getenv("MXNET_BACKWARD_DO_MIRROR");
-  return value && std::string_view(value) == "1";
-}
+bool mirrors_cheap_nodes() { return environment::variable("MXNET_BACKWARD_DO_MIRROR").on(); }
 
 }  // namespace
 

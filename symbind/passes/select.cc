@@ -1,8 +1,7 @@
 #include <algorithm>
-#include <cstdlib>
 #include <iostream>
-#include <string_view>
 
+#include "symbind/core/environment.h"
 #include "symbind/core/error.h"
 #include "symbind/passes/passes.h"
 #include "symbind/passes/target.h"
@@ -35,11 +34,7 @@ struct View {
 }  // namespace
 
 int explain_level() {
-  static const int level = [] {
-    const char* setting = std::getenv("SYMBIND_EXPLAIN");
-    const std::string_view text = setting ? setting : "";
-    return text.empty() || text == "0" ? 0 : text == "2" ? 2 : 1;
-  }();
+  static const int level = environment::variable("SYMBIND_EXPLAIN").value();
   return level;
 }
 

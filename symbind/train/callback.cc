@@ -1,13 +1,13 @@
 #include "symbind/train/callback.h"
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 #include <limits>
 #include <string_view>
 #include <vector>
 
 #include "symbind/core/log.h"
+#include "symbind/core/text.h"
 #include "symbind/files/checkpoint.h"
 
 namespace symbind {
@@ -96,8 +96,8 @@ void LogValidationMetricsCallback::operator()(const BatchEndParam& param) const 
 namespace {
 
 // Whether greater values of a metric are better, as far as its name tells.
-std::optional<bool> greater_is_better(std::string metric) {
-  for (char& letter : metric) letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+std::optional<bool> greater_is_better(std::string_view name) {
+  const std::string metric = lower_case(name);
   const auto has = [&](std::string_view part) { return metric.find(part) != std::string::npos; };
   for (const char* part : {"loss", "entropy", "perplexity", "mae", "mse", "error"})
     if (has(part)) return false;

@@ -38,14 +38,14 @@ int64_t classes_before(const T* scores, int64_t classes, int64_t step, int64_t l
 }
 
 // How many labels are among the top_k scores of their rows.
-int64_t count_in_top(const NDArray& pred, const Rows& rows, const std::vector<int64_t>& labels, int64_t top_k) {
+int64_t count_in_top(const NDArray& pred, const AxisView& rows, const std::vector<int64_t>& labels, int64_t top_k) {
   const NDArray host = on_host(pred);
   int64_t correct = 0;
   visit_elements(host, [&](const auto* elements) {
-    for (int64_t row = 0; row < rows.count(); ++row) {
+    for (int64_t row = 0; row < rows.row_count(); ++row) {
       const int64_t label = labels[static_cast<size_t>(row)];
-      if (label < 0 || label >= rows.extent) continue;
-      correct += classes_before(elements + rows.start(row), rows.extent, rows.inner_size, label) < top_k;
+      if (label < 0 || label >= rows.length) continue;
+      correct += classes_before(elements + rows.row_start(row), rows.length, rows.inner, label) < top_k;
     }
   });
   return correct;
@@ -84,10 +84,10 @@ void Accuracy::update(const std::vector<NDArray>& labels, const std::vector<NDAr
       count(static_cast<double>(correct), label.size());
       continue;
     }
-    const Rows rows = rows_along(pred.shape(), axis_, name());
-    if (rows.count() != label.size())
+    const AxisView rows = rows_along(pred.shape(), axis_, name());
+    if (rows.row_count() != label.size())
       fail_shapes(name(), join("there must be a label per row of scores along axis ", axis_), label, pred);
-    count(static_cast<double>(count_in_top(pred, rows, wanted, 1)), rows.count());
+    count(static_cast<double>(count_in_top(pred, rows, wanted, 1)), rows.row_count());
   }
 }
 
@@ -101,9 +101,9 @@ void TopKAccuracy::update(const std::vector<NDArray>& labels, const std::vector<
   for (size_t i = 0; i < labels.size(); ++i) {
     const NDArray &label = labels[i], &pred = preds[i];
     if (pred.rank() != 2) fail_shapes(name(), "predictions must have two axes", label, pred);
-    const Rows rows = rows_along(pred.shape(), 1, name());
-    if (rows.count() != label.size()) fail_shapes(name(), "there must be a label per row of scores", label, pred);
-    count(static_cast<double>(count_in_top(pred, rows, classes_of(label), top_k_)), rows.count());
+    const AxisView rows = rows_along(pred.shape(), 1, name());
+    if (rows.row_count() != label.size()) fail_shapes(name(), "there must be a label per row of scores", label, pred);
+    count(static_cast<double>(count_in_top(pred, rows, classes_of(label), top_k_)), rows.row_count());
   }
 }
 

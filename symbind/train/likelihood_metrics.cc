@@ -11,14 +11,14 @@ namespace {
 // -log(adjust(probability of the label)) summed over the rows that `wanted` has a class for (those below 0 are left
 // out).
 template <class Adjust>
-double sum_of_surprise(const NDArray& pred, const Rows& rows, const std::vector<int64_t>& wanted, Adjust adjust) {
+double sum_of_surprise(const NDArray& pred, const AxisView& rows, const std::vector<int64_t>& wanted, Adjust adjust) {
   const NDArray host = on_host(pred);
   double sum = 0;
   visit_elements(host, [&](const auto* elements) {
-    for (int64_t row = 0; row < rows.count(); ++row) {
+    for (int64_t row = 0; row < rows.row_count(); ++row) {
       const int64_t label = wanted[static_cast<size_t>(row)];
       if (label < 0) continue;
-      sum -= std::log(adjust(static_cast<double>(elements[rows.start(row) + label * rows.inner_size])));
+      sum -= std::log(adjust(static_cast<double>(elements[rows.row_start(row) + label * rows.inner])));
     }
   });
   return sum;
@@ -37,14 +37,15 @@ void CrossEntropy::update(const std::vector<NDArray>& labels, const std::vector<
     const NDArray &label = labels[i], &pred = preds[i];
     if (pred.rank() != 2 || pred.shape()[0] != label.size())
       fail_shapes(name(), "predictions must have a row of probabilities per label", label, pred);
-    const Rows rows = rows_along(pred.shape(), 1, name());
+    const AxisView rows = rows_along(pred.shape(), 1, name());
     std::vector<int64_t> wanted = classes_of(label);
     for (int64_t& value : wanted) {
-      require(value < rows.extent && value >= -rows.extent, "[", name(), "] a label must be below the ", rows.extent,
+      require(value < rows.length && value >= -rows.length, "[", name(), "] a label must be below the ", rows.length,
               " classes: ", value);
-      if (value < 0) value += rows.extent;  // counts from the end
+      if (value < 0) value += rows.length;  // counts from the end
     }
-    count(sum_of_surprise(pred, rows, wanted, [&](double probability) { return probability + eps_; }), rows.count());
+    count(sum_of_surprise(pred, rows, wanted, [&](double probability) { return probability + eps_; }),
+          rows.row_count());
   }
 }
 
@@ -54,15 +55,15 @@ void Perplexity::update(const std::vector<NDArray>& labels, const std::vector<ND
   int64_t counted = 0;
   for (size_t i = 0; i < labels.size(); ++i) {
     const NDArray &label = labels[i], &pred = preds[i];
-    const Rows rows = rows_along(pred.shape(), axis_, name());
-    if (rows.count() != label.size() || rows.extent == 0)
+    const AxisView rows = rows_along(pred.shape(), axis_, name());
+    if (rows.row_count() != label.size() || rows.length == 0)
       fail_shapes(name(), join("there must be a label per row of probabilities along axis ", axis_), label, pred);
     const std::vector<double> given = label.to_vector<double>();
     std::vector<int64_t> wanted = classes_of(label);
     for (size_t k = 0; k < wanted.size(); ++k) {
       const bool ignored = ignore_label_ && given[k] == *ignore_label_;
       if (std::isnan(given[k])) sum = given[k];
-      wanted[k] = ignored ? -1 : std::clamp<int64_t>(wanted[k], 0, rows.extent - 1);
+      wanted[k] = ignored ? -1 : std::clamp<int64_t>(wanted[k], 0, rows.length - 1);
       counted += !ignored;
     }
     sum += sum_of_surprise(pred, rows, wanted, [](double probability) {

@@ -8,9 +8,8 @@ NDArray on_host(const NDArray& array) {
   return host;
 }
 
-Rows rows_along(const Shape& shape, int64_t axis, const std::string& metric) {
-  const int along = shape.axis(axis, join("[", metric, "] predictions"));
-  return {shape.size(0, along), shape[along], shape.size(along + 1, shape.rank())};
+AxisView rows_along(const Shape& shape, int64_t axis, const std::string& metric) {
+  return view_along(shape, shape.axis(axis, join("[", metric, "] predictions")));
 }
 
 void check_counts(const std::string& metric, const std::vector<NDArray>& labels, const std::vector<NDArray>& preds) {
@@ -26,15 +25,15 @@ std::vector<int64_t> classes_of(const NDArray& label) { return label.to_vector<i
 
 std::vector<int64_t> argmax(const NDArray& pred, int64_t axis, const std::string& metric) {
   const NDArray host = on_host(pred);
-  const Rows rows = rows_along(pred.shape(), axis, metric);
-  require(rows.extent > 0 || rows.count() == 0, "[", metric, "] predictions have no classes: ", pred.shape());
-  std::vector<int64_t> places(static_cast<size_t>(rows.count()));
+  const AxisView rows = rows_along(pred.shape(), axis, metric);
+  require(rows.length > 0 || rows.row_count() == 0, "[", metric, "] predictions have no classes: ", pred.shape());
+  std::vector<int64_t> places(static_cast<size_t>(rows.row_count()));
   visit_elements(host, [&](const auto* elements) {
-    for (int64_t row = 0; row < rows.count(); ++row) {
-      const auto* values = elements + rows.start(row);
+    for (int64_t row = 0; row < rows.row_count(); ++row) {
+      const auto* values = elements + rows.row_start(row);
       int64_t best = 0;
-      for (int64_t k = 0; k < rows.extent; ++k) {
-        const auto value = values[k * rows.inner_size], greatest = values[best * rows.inner_size];
+      for (int64_t k = 0; k < rows.length; ++k) {
+        const auto value = values[k * rows.inner], greatest = values[best * rows.inner];
         if (value > greatest) best = k;
         if (is_nan(value)) {
           best = no_class;

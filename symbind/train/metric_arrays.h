@@ -6,6 +6,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "symbind/core/axis_view.h"
 #include "symbind/core/ndarray.h"
 
 namespace symbind::metric {
@@ -30,13 +31,7 @@ constexpr bool is_nan(T value) {
     return value != value;
 }
 
-// An array as rows along one axis: element k of row (outer, inner) is at (outer * extent + k) * inner_size + inner.
-struct Rows {
-  int64_t outer_size, extent, inner_size;
-  int64_t count() const { return outer_size * inner_size; }
-  int64_t start(int64_t row) const { return row / inner_size * extent * inner_size + row % inner_size; }
-};
-Rows rows_along(const Shape& shape, int64_t axis, const std::string& metric);
+AxisView rows_along(const Shape& shape, int64_t axis, const std::string& metric);
 
 // As many labels as predictions, at least one of each not being demanded.
 void check_counts(const std::string& metric, const std::vector<NDArray>& labels, const std::vector<NDArray>& preds);

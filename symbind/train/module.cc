@@ -1,9 +1,9 @@
 #include "symbind/train/module.h"
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "symbind/core/atomic_file.h"
+#include "symbind/core/environment.h"
 #include "symbind/core/error.h"
 #include "symbind/core/log.h"
 #include "symbind/core/parallel.h"
@@ -330,11 +330,6 @@ namespace {
 
 constexpr int64_t large_array = int64_t{16} << 20;  // elements; above it `local` leaves the update to the devices
 
-bool update_on_kvstore_wanted() {
-  const char* setting = std::getenv("MXNET_UPDATE_ON_KVSTORE");
-  return !setting || std::string_view(setting) != "0";
-}
-
 // The attributes that optimizers read. An input that its operator ignores (a gamma that BatchNorm takes for 1) has no
 // gradient, so decay alone would drive it to 0, and a network loaded with fix_gamma off would find that.
 std::map<std::string, Attributes> attributes_for_optimizer(const Symbol& symbol) {
@@ -374,7 +369,7 @@ OptimizerPtr Module::make_optimizer(const InitOptimizerArgs& args, bool in_store
 }
 
 StoreChoice choose_kvstore(const KVStoreArg& kvstore, size_t devices, const NamedArrays& arg_params) {
-  StoreChoice choice{kvstore.store(), update_on_kvstore_wanted()};
+  StoreChoice choice{kvstore.store(), environment::variable("MXNET_UPDATE_ON_KVSTORE").on()};
   const std::string& type = kvstore.type();
   const bool distributed = type.find("dist") != std::string::npos;
   if (!choice.store && !type.empty()) KVStore::check_type(type);  // one device needs no store, yet no typing error

@@ -14,6 +14,8 @@
 
 #include "symbind/core/workers.h"
 
+#include "tests/support/memory.h"
+
 namespace symbind {
 namespace {
 
@@ -104,6 +106,7 @@ TEST(ThreadScope, SetsThePolicyOfItsThreadAndRestoresTheOneBefore) {
 }
 
 TEST(ThreadScope, HasOneThreadInAForkedChild) {
+  if (!testing::forked_child_may_use_threads) GTEST_SKIP() << "the thread sanitizer cannot follow";
   Workers workers(2, 2);
   for (Workers* pool : {static_cast<Workers*>(nullptr), &workers}) {
     const ThreadScope scope({.threads = 2, .workers = pool});

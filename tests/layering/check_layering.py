@@ -57,6 +57,8 @@ GENERATED = {"families", "embedded"}
 SOURCE_SUFFIXES = {".h", ".cc", ".cu", ".cuh"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 CONDITIONAL = re.compile(r"^\s*#\s*(if|ifdef|ifndef|elif|else|endif)\b")
+ENVIRONMENT = re.compile(r"\bgetenv\b")
+ENVIRONMENT_HOME = "core/environment.cc"
 README_LINE = re.compile(r"^May include: (.+)\.$", re.MULTILINE)
 
 
@@ -126,7 +128,10 @@ class Checker:
         is_header = path.suffix in {".h", ".cuh"}
         if is_header and "#pragma once" not in lines:
             self.complain(path, None, "a header has #pragma once")
+        reads_environment = path.relative_to(self.root).as_posix() == ENVIRONMENT_HOME
         for number, line in enumerate(lines, start=1):
+            if ENVIRONMENT.search(line) and not reads_environment:
+                self.complain(path, number, f"the environment is read by symbind/{ENVIRONMENT_HOME} alone")
             if include := INCLUDE.match(line):
                 problem = self.include_problem(folder, is_header, include[1] == '"', include[2])
                 if problem:

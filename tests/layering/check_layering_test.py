@@ -85,6 +85,12 @@ class LayeringCheck(unittest.TestCase):
         self.write("kvstore/mpi/mpi.cc", '#include <mpi.h>\n#include "symbind/kvstore/kvstore.h"\n')
         self.assert_clean()
 
+    def test_the_environment_is_read_in_one_place(self):
+        self.write("core/environment.cc", 'const char* text = std::getenv("A");\n')
+        self.assert_clean()
+        self.write("exec/plan.cc", 'const char* text = std::getenv("A");\n')
+        self.assert_caught("exec/plan.cc:1", "core/environment.cc alone")
+
     def test_a_vendor_header_outside_its_folder_is_caught(self):
         self.write("exec/plan.cc", "#include <cuda_runtime.h>\n")
         self.assert_caught("exec/plan.cc:1", "<cuda_runtime.h>", "backend/cuda")

@@ -7,6 +7,7 @@
 #include "symbind/backend/cpu/plain.h"
 #include "symbind/backend/functions.h"
 #include "symbind/backend/wide.h"
+#include "symbind/core/axis_view.h"
 #include "symbind/ops/sort.h"
 #include "symbind/passes/target.h"
 
@@ -14,7 +15,7 @@ namespace symbind::cpu_backend {
 namespace {
 
 // From the first to the last, or the other way: the gradient of an element is the sum over all after it.
-std::unique_ptr<Kernel> build(const NodeView& node, const SortedRows& rows, bool backwards) {
+std::unique_ptr<Kernel> build(const NodeView& node, const AxisView& rows, bool backwards) {
   return visit_dtype(node.inputs[0].dtype, [&](auto from) -> std::unique_ptr<Kernel> {
     using From = typename decltype(from)::type;
     return visit_dtype(node.outputs[0].dtype, [&](auto to) -> std::unique_ptr<Kernel> {
@@ -22,13 +23,13 @@ std::unique_ptr<Kernel> build(const NodeView& node, const SortedRows& rows, bool
       using C = functions::Wide<To>;
       return make_kernel([=](const Args& args) {
         const int64_t grain = element_grain / std::max<int64_t>(1, rows.length) + 1;
-        parallel_for(rows.outer * rows.step, grain,
+        parallel_for(rows.row_count(), grain,
                      [=, in = args.in<From>(0), out = args.out<To>()](int64_t begin, int64_t end) {
                        for (int64_t row = begin; row < end; ++row) {
-                         const int64_t start = row / rows.step * rows.length * rows.step + row % rows.step;
+                         const int64_t start = rows.row_start(row);
                          C sum = 0;
                          for (int64_t k = 0; k < rows.length; ++k) {
-                           const int64_t i = start + (backwards ? rows.length - 1 - k : k) * rows.step;
+                           const int64_t i = start + (backwards ? rows.length - 1 - k : k) * rows.inner;
                            sum = functions::add(sum, static_cast<C>(convert<To>(in[i])));
                            out[i] = convert<To>(sum);
                          }

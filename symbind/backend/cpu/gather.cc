@@ -11,19 +11,14 @@
 #include "symbind/backend/cpu/loops.h"
 #include "symbind/backend/cpu/plain.h"
 #include "symbind/backend/functions.h"
+#include "symbind/backend/units.h"
 #include "symbind/backend/wide.h"
+#include "symbind/core/axis_view.h"
 #include "symbind/core/error.h"
 #include "symbind/passes/target.h"
 
 namespace symbind::cpu_backend {
 namespace {
-
-// An array as (outer, length, inner) around one axis.
-struct Around {
-  int64_t outer, length, inner;
-  Around(const Shape& shape, int axis)
-      : outer(shape.size(0, axis)), length(shape[axis]), inner(shape.size(axis + 1, shape.rank())) {}
-};
 
 enum class Outside { clip, wrap, raise };
 Outside outside_of(const std::string& mode) {
@@ -73,7 +68,7 @@ class Places {
 
 std::unique_ptr<Kernel> build_take_along(const NodeView& node, const Tensor& from, size_t from_input,
                                          size_t numbers_input, int axis, Outside outside) {
-  const Around around(from.shape, axis);
+  const AxisView around = view_along(from.shape, axis);
   const Places places(node.inputs[numbers_input], around.length, outside, node.where());
   const int64_t slice = around.inner * static_cast<int64_t>(size_of(from.dtype));
   return make_kernel(
@@ -131,7 +126,7 @@ void add_slices(C* sums, const T* parts, const int64_t* at, int64_t count, int64
 std::unique_ptr<Kernel> build_take_grad(const NodeView& node) {
   const auto& p = node.as<TakeGrad>();
   const Shape& shape = node.outputs[0].shape;
-  const Around around(shape, shape.axis(p.axis, node.where()));
+  const AxisView around = view_along(shape, shape.axis(p.axis, node.where()));
   const Places places(node.inputs[1], around.length, outside_of(p.mode), node.where());
   return visit_dtype(node.outputs[0].dtype, [&](auto type) {
     using T = typename decltype(type)::type;
@@ -187,15 +182,15 @@ std::unique_ptr<Kernel> build_one_hot(const NodeView& node) {
 
 // Calls move(place in the whole, place in the part) for every element that is picked.
 template <class Move>
-void for_picked(const Around& around, const int64_t* at, const Move& move) {
-  parallel_for(around.outer * around.inner, element_grain, [&](int64_t begin, int64_t end) {
+void for_picked(const AxisView& around, const int64_t* at, const Move& move) {
+  parallel_for(around.row_count(), element_grain, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i)
       move((i / around.inner * around.length + at[i]) * around.inner + i % around.inner, i);
   });
 }
 
 std::unique_ptr<Kernel> build_pick_from(const NodeView& node, int axis, Outside outside) {
-  const Around around(node.inputs[0].shape, axis);
+  const AxisView around = view_along(node.inputs[0].shape, axis);
   const Places places(node.inputs[1], around.length, outside, node.where());
   return visit_dtype(node.outputs[0].dtype, [&](auto type) {
     using T = typename decltype(type)::type;
@@ -219,7 +214,7 @@ std::unique_ptr<Kernel> build_pick(const NodeView& node) {
 std::unique_ptr<Kernel> build_pick_grad(const NodeView& node) {
   const auto& p = node.as<PickGrad>();
   const Shape& shape = node.outputs[0].shape;
-  const Around around(shape, shape.axis(*p.axis, node.where()));
+  const AxisView around = view_along(shape, shape.axis(*p.axis, node.where()));
   const Places places(node.inputs[1], around.length, outside_of(p.mode), node.where());
   return visit_dtype(node.outputs[0].dtype, [&](auto type) {
     using T = typename decltype(type)::type;
@@ -237,7 +232,7 @@ std::unique_ptr<Kernel> build_pick_grad(const NodeView& node) {
 }
 
 std::unique_ptr<Kernel> build_fill_element(const NodeView& node) {
-  const Around around(node.inputs[0].shape, 1);
+  const AxisView around = view_along(node.inputs[0].shape, 1);
   const Places places(node.inputs[2], around.length, Outside::clip, node.where());
   return visit_dtype(node.outputs[0].dtype, [&](auto type) {
     using T = typename decltype(type)::type;
@@ -274,16 +269,7 @@ std::unique_ptr<Kernel> build_where(const NodeView& node) {
           },
           {.in_place = {{1, 0}, {2, 0}}});
     };
-    switch (size_of(node.outputs[0].dtype)) {
-      case 1:
-        return build(uint8_t{});
-      case 2:
-        return build(uint16_t{});
-      case 4:
-        return build(uint32_t{});
-      default:
-        return build(uint64_t{});
-    }
+    return visit_unit(size_of(node.outputs[0].dtype), build);
   });
 }
 

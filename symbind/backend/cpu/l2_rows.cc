@@ -11,7 +11,7 @@ namespace symbind::cpu_backend {
 Rows rows_of(const L2Normalization& p, const Shape& shape) {
   if (p.mode == "channel") return rows_along(shape, 1);
   const int split = p.mode == "instance" ? 1 : 2;
-  return {shape.size(0, split), shape.size(split, shape.rank()), 1};
+  return {{shape.size(0, split), shape.size(split, shape.rank()), 1}};
 }
 
 namespace {
@@ -27,7 +27,7 @@ std::unique_ptr<Kernel> build_forward(const NodeView& node) {
           T* const y = args.out<T>();
           rows.for_pieces(
               work, [=](int64_t at, int64_t count) { kernels.rows(x + at, y + at, count, rows.length, eps); },
-              [=](int64_t at, int64_t count) { kernels.columns(x + at, y + at, count, rows.length, rows.step, eps); });
+              [=](int64_t at, int64_t count) { kernels.columns(x + at, y + at, count, rows.length, rows.inner, eps); });
         },
         {.in_place = {{0, 0}}});
   });
@@ -44,7 +44,7 @@ std::unique_ptr<Kernel> build_backward(const NodeView& node) {
               work,
               [=](int64_t at, int64_t count) { kernels.rows_grad(dy + at, x + at, dx + at, count, rows.length, eps); },
               [=](int64_t at, int64_t count) {
-                kernels.columns_grad(dy + at, x + at, dx + at, count, rows.length, rows.step, eps);
+                kernels.columns_grad(dy + at, x + at, dx + at, count, rows.length, rows.inner, eps);
               });
         },
         {.in_place = {{0, 0}, {1, 0}}});

@@ -6,6 +6,7 @@
 #include "symbind/backend/cpu/map.h"
 #include "symbind/backend/cpu/plain.h"
 #include "symbind/backend/cpu/widened.h"
+#include "symbind/core/axis_view.h"
 #include "symbind/passes/target.h"
 
 namespace symbind::cpu_backend {
@@ -13,16 +14,12 @@ namespace {
 
 // ---- prelu ----------------------------------------------------------------------------------------------------------
 
-// Data as (outer, channels, inner), one slope for each channel or for all.
-struct Channels {
-  int64_t outer, count, inner, slopes;
-  Channels(const Shape& data, const Shape& gamma) : slopes(gamma.size()) {
-    const int axis = data.rank() > 1 ? 1 : 0;
-    outer = data.size(0, axis);
-    count = data[axis];
-    inner = data.size(axis + 1, data.rank());
-  }
-  int64_t slope_of(int64_t row) const { return slopes == 1 ? 0 : row % count; }
+// Data around the axis of its channels, with one slope for each channel or for all.
+struct Channels : AxisView {
+  int64_t slopes;
+  Channels(const Shape& data, const Shape& gamma)
+      : AxisView(view_along(data, data.rank() > 1 ? 1 : 0)), slopes(gamma.size()) {}
+  int64_t slope_of(int64_t row) const { return slopes == 1 ? 0 : row % length; }
 };
 
 std::unique_ptr<Kernel> build_prelu(const NodeView& node) {
@@ -33,7 +30,7 @@ std::unique_ptr<Kernel> build_prelu(const NodeView& node) {
       const C *x = in[0], *gamma = in[1];
       C* y = out[0];
       for_elements(
-          channels.outer * channels.count,
+          channels.outer * channels.length,
           [=](int64_t begin, int64_t end) {
             for (int64_t row = begin; row < end; ++row) {
               const C slope = gamma[channels.slope_of(row)];
@@ -49,7 +46,7 @@ std::unique_ptr<Kernel> build_prelu(const NodeView& node) {
 // Each row's part of gamma's gradient is in spare memory until all are summed, in order.
 std::unique_ptr<Kernel> build_prelu_grad(const NodeView& node) {
   const Channels channels(node.inputs[1].shape, node.inputs[2].shape);
-  const int64_t rows = channels.outer * channels.count;
+  const int64_t rows = channels.outer * channels.length;
   return widened_kernel(
       node,
       [=](auto type) {

@@ -10,6 +10,7 @@
 #include "symbind/backend/cpu/plain.h"
 #include "symbind/backend/cpu/widened.h"
 #include "symbind/backend/vector_math.h"
+#include "symbind/core/axis_view.h"
 #include "symbind/passes/target.h"
 
 namespace symbind::cpu_backend {
@@ -46,32 +47,32 @@ void softmax_row(const T* x, T* y, int64_t classes, compute_type<T>* powers) {
 
 template <class T>
 std::unique_ptr<Kernel> build_softmax(const NodeView& node) {
-  const SoftmaxSize size = size_of(node.as<SoftmaxOutput>(), node.inputs[0].shape);
+  const AxisView size = size_of(node.as<SoftmaxOutput>(), node.inputs[0].shape);
   return make_kernel(
       [size](const Args& args) {
         const T* x = args.in<T>(0);
         T* y = args.out<T>();
-        if (size.classes == 0) return;
+        if (size.length == 0) return;
         for_elements(
             size.outer * size.inner,
             [=](int64_t begin, int64_t end) {
-              std::vector<compute_type<T>> powers(static_cast<size_t>(size.inner == 1 ? size.classes : 0));
+              std::vector<compute_type<T>> powers(static_cast<size_t>(size.inner == 1 ? size.length : 0));
               for (int64_t row = begin; row < end; ++row) {
-                const int64_t start = row / size.inner * size.classes * size.inner + row % size.inner;
+                const int64_t start = row / size.inner * size.length * size.inner + row % size.inner;
                 if (size.inner == 1)
-                  softmax_row(x + start, y + start, size.classes, powers.data());
+                  softmax_row(x + start, y + start, size.length, powers.data());
                 else
-                  softmax_row(x + start, y + start, size.classes, size.inner);
+                  softmax_row(x + start, y + start, size.length, size.inner);
               }
             },
-            element_grain / 8 / size.classes + 1);
+            element_grain / 8 / size.length + 1);
       },
       {.in_place = {{0, 0}}});
 }
 
 // What the gradient of every element is multiplied with.
 template <class T>
-double gradient_scale(const SoftmaxOutput& p, const SoftmaxSize& size, const T* label) {
+double gradient_scale(const SoftmaxOutput& p, const AxisView& size, const T* label) {
   // Many labels per example share the weight of one, unless the valid ones are counted.
   if (p.normalization == "null") return p.grad_scale / static_cast<double>(size.inner);
   if (p.normalization == "batch")
@@ -88,25 +89,25 @@ std::unique_ptr<Kernel> build_softmax_grad(const NodeView& node) {
   const auto p = node.as<SoftmaxOutputGrad>();
   const size_t first = p.out_grad ? 1 : 0;
   const Shape& shape = node.outputs[0].shape;
-  const SoftmaxSize size = size_of(p, shape);
+  const AxisView size = size_of(p, shape);
   const bool distribution = node.inputs[first + 1].shape == shape;
   // Smoothing is for one label per example; a distribution is taken as it is.
   const double alpha = p.multi_output ? 0 : p.smooth_alpha;
-  const C elsewhere = static_cast<C>(size.classes > 1 ? alpha / static_cast<double>(size.classes - 1) : 0);
+  const C elsewhere = static_cast<C>(size.length > 1 ? alpha / static_cast<double>(size.length - 1) : 0);
   return make_kernel(
       [=](const Args& args) {
         const T *dy = p.out_grad ? args.in<T>(0) : nullptr, *y = args.in<T>(first), *label = args.in<T>(first + 1);
         T* dx = args.out<T>();
-        if (size.outer * size.inner * size.classes == 0) return;
+        if (size.outer * size.inner * size.length == 0) return;
         const C scale = static_cast<C>(distribution ? p.grad_scale : gradient_scale(p, size, label));
         for_elements(
             size.outer * size.inner,
             [=](int64_t begin, int64_t end) {
               for (int64_t row = begin; row < end; ++row) {
-                const int64_t start = row / size.inner * size.classes * size.inner + row % size.inner;
+                const int64_t start = row / size.inner * size.length * size.inner + row % size.inner;
                 const int64_t wanted = distribution ? 0 : convert<int64_t>(label[row]);
                 const bool ignored = !distribution && p.use_ignore && wanted == convert<int64_t>(p.ignore_label);
-                for (int64_t k = 0; k < size.classes; ++k) {
+                for (int64_t k = 0; k < size.length; ++k) {
                   const int64_t i = start + k * size.inner;
                   const C target = distribution  ? static_cast<C>(label[i])
                                    : k == wanted ? static_cast<C>(1 - alpha)
@@ -117,7 +118,7 @@ std::unique_ptr<Kernel> build_softmax_grad(const NodeView& node) {
                 }
               }
             },
-            element_grain / size.classes + 1);
+            element_grain / size.length + 1);
       },
       {.in_place = {{0, 0}, {static_cast<int>(first), 0}}});
 }

@@ -10,6 +10,7 @@
 #include "symbind/backend/cpu/fill.h"
 #include "symbind/backend/cpu/loops.h"
 #include "symbind/backend/cpu/plain.h"
+#include "symbind/backend/units.h"
 #include "symbind/passes/target.h"
 
 namespace symbind::cpu_backend {
@@ -149,21 +150,6 @@ void fill_units(const Movement& movement, Unit* to, Unit element) {
   for_rows(movement, [&](int64_t, int64_t at) {
     for (int64_t i = 0; i < length; ++i) to[at + i * step] = element;
   });
-}
-
-// Calls body(a value of the unsigned type of that size).
-template <class Body>
-void visit_unit(size_t bytes, const Body& body) {
-  switch (bytes) {
-    case 1:
-      return body(uint8_t{});
-    case 2:
-      return body(uint16_t{});
-    case 4:
-      return body(uint32_t{});
-    default:
-      return body(uint64_t{});
-  }
 }
 
 bool is_empty(const Movement& movement) {

@@ -35,7 +35,7 @@ std::unique_ptr<Kernel> build_l2(const NodeView& node) {
     return [=](const C* const* in, C* const* out) {
       const C* const x = in[0];
       C* const y = out[0];
-      if (rows.step == 1) {
+      if (rows.inner == 1) {
         rows.for_each(work, [=](int64_t, int64_t at) {
           const C scale = static_cast<C>(1 / length_of(x + at, rows.length, eps));
           for (int64_t i = at; i < at + rows.length; ++i) y[i] = x[i] * scale;
@@ -47,13 +47,13 @@ std::unique_ptr<Kernel> build_l2(const NodeView& node) {
         for (int64_t j = 0; j < count; ++j) squares[j] = eps;
         for (int64_t k = 0; k < rows.length; ++k)
           for (int64_t j = 0; j < count; ++j) {
-            const auto value = static_cast<double>(x[at + k * rows.step + j]);
+            const auto value = static_cast<double>(x[at + k * rows.inner + j]);
             squares[j] += value * value;
           }
         C scales[rows_together];
         for (int64_t j = 0; j < count; ++j) scales[j] = static_cast<C>(1 / std::sqrt(squares[j]));
         for (int64_t k = 0; k < rows.length; ++k)
-          for (int64_t j = 0; j < count; ++j) y[at + k * rows.step + j] = x[at + k * rows.step + j] * scales[j];
+          for (int64_t j = 0; j < count; ++j) y[at + k * rows.inner + j] = x[at + k * rows.inner + j] * scales[j];
       });
     };
   });
@@ -67,7 +67,7 @@ std::unique_ptr<Kernel> build_l2_grad(const NodeView& node) {
     return [=](const C* const* in, C* const* out) {
       const C *const dy = in[0], *const x = in[1];
       C* const dx = out[0];
-      if (rows.step == 1) {
+      if (rows.inner == 1) {
         rows.for_each(work, [=](int64_t, int64_t at) {
           const double scale = 1 / length_of(x + at, rows.length, eps);
           const double sum = sum_in_lanes(
@@ -82,7 +82,7 @@ std::unique_ptr<Kernel> build_l2_grad(const NodeView& node) {
         for (int64_t j = 0; j < count; ++j) squares[j] = eps, sums[j] = 0;
         for (int64_t k = 0; k < rows.length; ++k)
           for (int64_t j = 0; j < count; ++j) {
-            const int64_t i = at + k * rows.step + j;
+            const int64_t i = at + k * rows.inner + j;
             const auto value = static_cast<double>(x[i]);
             squares[j] += value * value;
             sums[j] += static_cast<double>(dy[i]) * value;
@@ -95,7 +95,7 @@ std::unique_ptr<Kernel> build_l2_grad(const NodeView& node) {
         }
         for (int64_t k = 0; k < rows.length; ++k)
           for (int64_t j = 0; j < count; ++j) {
-            const int64_t i = at + k * rows.step + j;
+            const int64_t i = at + k * rows.inner + j;
             dx[i] = dy[i] * own[j] - x[i] * other[j];
           }
       });
@@ -182,8 +182,8 @@ template <class C>
 [[gnu::always_inline]] inline Statistics statistics_of(const C* x, const Rows& rows, double eps) {
   const double count = static_cast<double>(std::max<int64_t>(1, rows.length));
   const auto sum_of = [&](const auto& term) [[gnu::always_inline]] {
-    return rows.step == 1 ? sum_in_lanes(rows.length, [&](int64_t k) { return term(x[k]); })
-                          : sum_in_lanes(rows.length, [&](int64_t k) { return term(x[k * rows.step]); });
+    return rows.inner == 1 ? sum_in_lanes(rows.length, [&](int64_t k) { return term(x[k]); })
+                           : sum_in_lanes(rows.length, [&](int64_t k) { return term(x[k * rows.inner]); });
   };
   const double mean = sum_of([](C value) { return static_cast<double>(value); }) / count;
   const double squares = sum_of([=](C value) {
@@ -206,10 +206,10 @@ struct Scaled {
 // Calls body(k, index) for the numbers of a row.
 template <class Body>
 [[gnu::always_inline]] inline void each_in(const Rows& rows, int64_t at, const Body& body) {
-  if (rows.step == 1)
+  if (rows.inner == 1)
     for (int64_t k = 0; k < rows.length; ++k) body(k, at + k);
   else
-    for (int64_t k = 0; k < rows.length; ++k) body(k, at + k * rows.step);
+    for (int64_t k = 0; k < rows.length; ++k) body(k, at + k * rows.inner);
 }
 
 std::unique_ptr<Kernel> build_scaled(const NodeView& node, const Scaled& scaled) {
@@ -250,17 +250,17 @@ void sum_columns(const Rows& rows, const C* dy, const C* x, const RowSums* sums,
         for (int64_t block = begin; block < end; ++block) {
           const int64_t first = block * rows_together, count = std::min(rows_together, rows.length - first);
           double by_gamma[rows_together] = {}, by_beta[rows_together] = {};
-          for (int64_t row = 0; row < rows.count(); ++row) {
-            const int64_t at = rows.start(row) + first * rows.step;
+          for (int64_t row = 0; row < rows.row_count(); ++row) {
+            const int64_t at = rows.row_start(row) + first * rows.inner;
             const double mean = sums[row].statistics.mean, scale = 1 / sums[row].statistics.deviation;
             const auto add = [&](int64_t j, int64_t i) {
               by_beta[j] += static_cast<double>(dy[i]);
               by_gamma[j] += static_cast<double>(dy[i]) * ((static_cast<double>(x[i]) - mean) * scale);
             };
-            if (rows.step == 1)
+            if (rows.inner == 1)
               for (int64_t j = 0; j < count; ++j) add(j, at + j);
             else
-              for (int64_t j = 0; j < count; ++j) add(j, at + j * rows.step);
+              for (int64_t j = 0; j < count; ++j) add(j, at + j * rows.inner);
           }
           for (int64_t j = 0; j < count; ++j) {
             gamma_grad[first + j] = static_cast<C>(by_gamma[j]);
@@ -268,13 +268,13 @@ void sum_columns(const Rows& rows, const C* dy, const C* x, const RowSums* sums,
           }
         }
       },
-      element_grain / 4 / std::max<int64_t>(1, rows.count() * rows_together) + 1);
+      element_grain / 4 / std::max<int64_t>(1, rows.row_count() * rows_together) + 1);
 }
 
 // With x' the normalized data and g = dy·gamma: dx = (g - mean(g) - x'·mean(g·x')) / deviation. gamma's gradient is the
 // sum of dy·x', beta's that of dy; both are summed over the rows in order, from what each row leaves in spare memory.
 std::unique_ptr<Kernel> build_scaled_grad(const NodeView& node, const Scaled& scaled) {
-  const int64_t count = scaled.rows.count();
+  const int64_t count = scaled.rows.row_count();
   return widened_kernel(
       node,
       [=](auto type) {
@@ -290,8 +290,9 @@ std::unique_ptr<Kernel> build_scaled_grad(const NodeView& node, const Scaled& sc
             const bool by_column = !scaled.channels;
             const C own = by_column ? C(1) : gamma[row % *scaled.channels];
             const auto sum_of = [&](const auto& term) [[gnu::always_inline]] {
-              return rows.step == 1 ? sum_in_lanes(rows.length, [&](int64_t k) { return term(k, at + k); })
-                                    : sum_in_lanes(rows.length, [&](int64_t k) { return term(k, at + k * rows.step); });
+              return rows.inner == 1
+                         ? sum_in_lanes(rows.length, [&](int64_t k) { return term(k, at + k); })
+                         : sum_in_lanes(rows.length, [&](int64_t k) { return term(k, at + k * rows.inner); });
             };
             const auto normal = [=](int64_t i) { return (static_cast<double>(x[i]) - s.mean) * scale; };
             double grads, products;

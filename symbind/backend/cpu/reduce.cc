@@ -61,17 +61,17 @@ bool beats(C a, C b, bool max) {
   return a != a || (max ? a > b : a < b);
 }
 
-std::unique_ptr<Kernel> build_place(const NodeView& node, const ReducedAxis& axis, bool max) {
+std::unique_ptr<Kernel> build_place(const NodeView& node, const AxisView& axis, bool max) {
   return visit_dtype(node.inputs[0].dtype, [&](auto type) -> std::unique_ptr<Kernel> {
     using T = typename decltype(type)::type;
     using C = functions::Wide<T>;
     return make_kernel([=](const Args& args) {
       const T* const in = args.in<T>(0);
       T* const out = args.out<T>();
-      parallel_for(axis.outer * axis.inner, std::max<int64_t>(1, element_grain / std::max<int64_t>(1, axis.length)),
+      parallel_for(axis.row_count(), std::max<int64_t>(1, element_grain / std::max<int64_t>(1, axis.length)),
                    [=](int64_t begin, int64_t end) {
                      for (int64_t i = begin; i < end; ++i) {
-                       const T* const row = in + i / axis.inner * axis.length * axis.inner + i % axis.inner;
+                       const T* const row = in + axis.row_start(i);
                        int64_t best = 0;
                        for (int64_t k = 1; k < axis.length; ++k)
                          if (beats(static_cast<C>(row[k * axis.inner]), static_cast<C>(row[best * axis.inner]), max))
@@ -83,17 +83,13 @@ std::unique_ptr<Kernel> build_place(const NodeView& node, const ReducedAxis& axi
   });
 }
 
-ReducedAxis one_axis(const Shape& shape, int axis) {
-  return {shape.size(0, axis), shape[axis], shape.size(axis + 1, shape.rank())};
-}
-
 template <FixedString name>
 void add_place(ImplementationTable& table, bool max) {
   add_plain<ArgReduce<name>>(table, [max](const NodeView& node) {
     const auto& p = node.as<ArgReduce<name>>();
     const Shape& shape = node.inputs[0].shape;
     return build_place(
-        node, p.axis ? one_axis(shape, shape.axis(*p.axis, node.where())) : ReducedAxis{1, shape.size(), 1}, max);
+        node, p.axis ? view_along(shape, shape.axis(*p.axis, node.where())) : AxisView{1, shape.size(), 1}, max);
   });
 }
 
@@ -111,7 +107,7 @@ void add_reduce(ImplementationTable& table) {
   add_place<"argmax">(table, true);
   add_place<"argmin">(table, false);
   add_plain<ArgmaxChannel>(
-      table, [](const NodeView& node) { return build_place(node, one_axis(node.inputs[0].shape, 1), true); });
+      table, [](const NodeView& node) { return build_place(node, view_along(node.inputs[0].shape, 1), true); });
   add_plain<SumGrad>(table, build_reduce_grad<SumGrad>);
   add_plain<MeanGrad>(table, build_reduce_grad<MeanGrad>);
 }

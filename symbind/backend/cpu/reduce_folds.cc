@@ -74,8 +74,7 @@ struct NormOf {
   static Part finish(Part a) { return order == 1 ? a : std::sqrt(a); }
 };
 
-struct Stage {
-  int64_t outer, length, inner;
+struct Stage : AxisView {
   int64_t segments, segment_length;
   int64_t results() const { return outer * segments * inner; }
 };
@@ -84,17 +83,17 @@ constexpr int64_t column_width = 64;
 
 std::vector<Stage> plan(const Shape& shape, const std::vector<bool>& reduced) {
   std::vector<Stage> stages;
-  for (const ReducedAxis& axis : reduced_one_by_one(shape, reduced)) {
-    Stage stage{axis.outer, axis.length, axis.inner, 1, axis.length};
-    if (axis.outer * axis.inner < 16 && axis.length * axis.inner >= 2 * element_grain) {
+  for (const AxisView& axis : reduced_one_by_one(shape, reduced)) {
+    Stage stage{axis, 1, axis.length};
+    if (axis.row_count() < 16 && axis.length * axis.inner >= 2 * element_grain) {
       stage.segment_length = element_grain / axis.inner;
       stage.segments = (axis.length + stage.segment_length - 1) / stage.segment_length;
     }
     stages.push_back(stage);
-    if (stage.segments > 1) stages.push_back({axis.outer, stage.segments, axis.inner, 1, stage.segments});
+    if (stage.segments > 1) stages.push_back({{axis.outer, stage.segments, axis.inner}, 1, stage.segments});
   }
   // Even where nothing is joined each element passes through once.
-  if (stages.empty()) stages.push_back({shape.size(), 1, 1, 1, 1});
+  if (stages.empty()) stages.push_back({{shape.size(), 1, 1}, 1, 1});
   return stages;
 }
 

@@ -15,7 +15,7 @@
 
 namespace symbind::cpu_backend {
 
-std::vector<ReducedAxis> reduced_one_by_one(const Shape& shape, const std::vector<bool>& reduced) {
+std::vector<AxisView> reduced_one_by_one(const Shape& shape, const std::vector<bool>& reduced) {
   std::vector<std::pair<int64_t, bool>> axes;
   for (int axis = 0; axis < shape.rank(); ++axis) {
     const bool sums = reduced[static_cast<size_t>(axis)];
@@ -25,7 +25,7 @@ std::vector<ReducedAxis> reduced_one_by_one(const Shape& shape, const std::vecto
     else
       axes.emplace_back(shape[axis], sums);
   }
-  std::vector<ReducedAxis> stages;
+  std::vector<AxisView> stages;
   for (size_t i = axes.size(); i-- > 0;) {
     if (!axes[i].second) continue;
     int64_t outer = 1, inner = 1;
@@ -47,19 +47,18 @@ constexpr int64_t column_width = 128;   // columns summed side by side
 template <class C>
 using Total = std::conditional_t<std::is_same_v<C, float>, double, C>;
 
-struct Stage {
-  int64_t outer, length, inner;
+struct Stage : AxisView {
   int64_t segments, segment_length;
 
   int64_t chunks() const { return (inner + column_width - 1) / column_width; }
-  int64_t results() const { return outer * inner; }
+  int64_t results() const { return row_count(); }
 };
 
-Stage make_stage(int64_t outer, int64_t length, int64_t inner) {
-  Stage stage{outer, length, inner, 1, length};
-  if (outer * stage.chunks() < 16 && length * inner >= 2 * element_grain) {
-    stage.segment_length = std::max<int64_t>(block_rows, element_grain / std::min(inner, column_width));
-    stage.segments = (length + stage.segment_length - 1) / stage.segment_length;
+Stage make_stage(const AxisView& axis) {
+  Stage stage{axis, 1, axis.length};
+  if (axis.outer * stage.chunks() < 16 && axis.length * axis.inner >= 2 * element_grain) {
+    stage.segment_length = std::max<int64_t>(block_rows, element_grain / std::min(axis.inner, column_width));
+    stage.segments = (axis.length + stage.segment_length - 1) / stage.segment_length;
   }
   return stage;
 }
@@ -134,8 +133,7 @@ void run_stage(const Stage& stage, const C* in, C* out, Total<C>* partial) {
 
 std::vector<Stage> plan_stages(const Shape& shape, const std::vector<bool>& reduced) {
   std::vector<Stage> stages;
-  for (const ReducedAxis& axis : reduced_one_by_one(shape, reduced))
-    stages.push_back(make_stage(axis.outer, axis.length, axis.inner));
+  for (const AxisView& axis : reduced_one_by_one(shape, reduced)) stages.push_back(make_stage(axis));
   return stages;
 }
 

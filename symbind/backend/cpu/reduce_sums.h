@@ -4,17 +4,14 @@
 #include <memory>
 #include <vector>
 
+#include "symbind/core/axis_view.h"
 #include "symbind/passes/target.h"
 
 namespace symbind::cpu_backend {
 
-// An array (outer, length, inner) that loses its middle axis.
-struct ReducedAxis {
-  int64_t outer, length, inner;
-};
-// What reducing the marked axes comes to, the innermost first: axes of extent 1 are dropped, neighbours of one kind
-// merged.
-std::vector<ReducedAxis> reduced_one_by_one(const Shape& shape, const std::vector<bool>& reduced);
+// What reducing the marked axes comes to, one after the other, the innermost first: axes of extent 1 are dropped,
+// neighbours of one kind merged.
+std::vector<AxisView> reduced_one_by_one(const Shape& shape, const std::vector<bool>& reduced);
 
 enum class Reduction { sum, mean };
 

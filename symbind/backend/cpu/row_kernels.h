@@ -8,6 +8,7 @@
 
 #include <cstdint>
 
+#include "symbind/backend/visit_types.h"
 #include "symbind/core/dtype.h"
 
 namespace symbind::cpu_backend {
@@ -131,9 +132,7 @@ const RowKernels<T>* row_kernels();
 // Calls function(type_identity<T>) for the type of the elements, float32 or half.
 template <class Function>
 decltype(auto) visit_row_type(DType dtype, Function&& function) {
-  if (dtype == DType::float16) return function(std::type_identity<float16>{});
-  if (dtype == DType::bfloat16) return function(std::type_identity<bfloat16>{});
-  return function(std::type_identity<float>{});
+  return visit_types<float, float16, bfloat16>(dtype, function);
 }
 inline bool has_row_kernels(DType dtype) {
   return (dtype == DType::float32 || dtype == DType::float16 || dtype == DType::bfloat16) && row_kernels<float>();

@@ -105,7 +105,7 @@ struct Setting {
 template <class C, class OneRow, class Together>
 void for_rows(const Rows& rows, const C* lengths, const OneRow& one_row, const Together& together) {
   if (rows.length == 0) return;
-  if (rows.step == 1 || lengths)
+  if (rows.inner == 1 || lengths)
     rows.for_each(work, [&](int64_t row, int64_t start) { one_row(start, counted(lengths, row, rows.length)); });
   else
     rows.for_each_block(work, together);
@@ -123,14 +123,14 @@ std::unique_ptr<Kernel> build_forward(const NodeView& node, Kind kind, const Set
       for_rows(
           rows, setting.use_length ? in[1] : nullptr,
           [=](int64_t start, int64_t count) {
-            if (count > 0 && rows.step == 1)
+            if (count > 0 && rows.inner == 1)
               softmax_row(x + start, y + start, count, factor, logarithm);
             else if (count > 0)
-              softmax_rows(x + start, y + start, 1, count, rows.step, factor, logarithm);
-            for (int64_t k = count; k < rows.length; ++k) y[start + k * rows.step] = 0;
+              softmax_rows(x + start, y + start, 1, count, rows.inner, factor, logarithm);
+            for (int64_t k = count; k < rows.length; ++k) y[start + k * rows.inner] = 0;
           },
           [=](int64_t start, int64_t count) {
-            softmax_rows(x + start, y + start, count, rows.length, rows.step, factor, logarithm);
+            softmax_rows(x + start, y + start, count, rows.length, rows.inner, factor, logarithm);
           });
     };
   });
@@ -148,14 +148,14 @@ std::unique_ptr<Kernel> build_backward(const NodeView& node, Kind kind, const Se
       for_rows(
           rows, setting.use_length ? in[3] : nullptr,
           [=](int64_t start, int64_t count) {
-            if (rows.step == 1)
+            if (rows.inner == 1)
               grad_row(dy + start, y + start, dx + start, count, factor, logarithm);
             else
-              grad_rows(dy + start, y + start, dx + start, 1, count, rows.step, factor, logarithm);
-            for (int64_t k = count; k < rows.length; ++k) dx[start + k * rows.step] = 0;
+              grad_rows(dy + start, y + start, dx + start, 1, count, rows.inner, factor, logarithm);
+            for (int64_t k = count; k < rows.length; ++k) dx[start + k * rows.inner] = 0;
           },
           [=](int64_t start, int64_t count) {
-            grad_rows(dy + start, y + start, dx + start, count, rows.length, rows.step, factor, logarithm);
+            grad_rows(dy + start, y + start, dx + start, count, rows.length, rows.inner, factor, logarithm);
           });
     };
   });

@@ -21,7 +21,7 @@ std::unique_ptr<Kernel> build_forward(const NodeView& node, const Rows& rows, co
           rows.for_pieces(
               work, [=](int64_t at, int64_t count) { kernels.rows(x + at, y + at, count, rows.length, setting); },
               [=](int64_t at, int64_t count) {
-                kernels.columns(x + at, y + at, count, rows.length, rows.step, setting);
+                kernels.columns(x + at, y + at, count, rows.length, rows.inner, setting);
               });
         },
         {.in_place = {{0, 0}}});
@@ -40,7 +40,7 @@ std::unique_ptr<Kernel> build_backward(const NodeView& node, const Rows& rows, c
                 kernels.rows_grad(dy + at, y + at, dx + at, count, rows.length, setting);
               },
               [=](int64_t at, int64_t count) {
-                kernels.columns_grad(dy + at, y + at, dx + at, count, rows.length, rows.step, setting);
+                kernels.columns_grad(dy + at, y + at, dx + at, count, rows.length, rows.inner, setting);
               });
         },
         {.in_place = {{0, 0}, {1, 0}}});
@@ -88,8 +88,7 @@ void add_softmax_rows(ImplementationTable& table) {
   add_rows<SoftmaxOutput>(
       table, [](const NodeView& node) { return refuse(node, false); },
       [](const NodeView& node) {
-        const SoftmaxSize size = size_of(node.as<SoftmaxOutput>(), node.inputs[0].shape);
-        return build_forward(node, {size.outer, size.classes, size.inner}, {1, false});
+        return build_forward(node, {size_of(node.as<SoftmaxOutput>(), node.inputs[0].shape)}, {1, false});
       });
 }
 

@@ -8,6 +8,7 @@
 #include "symbind/backend/cpu/loops.h"
 #include "symbind/backend/cpu/plain.h"
 #include "symbind/backend/wide.h"
+#include "symbind/core/axis_view.h"
 #include "symbind/passes/target.h"
 
 namespace symbind::cpu_backend {
@@ -39,9 +40,9 @@ bool is_less(C a, C b) {
 }
 
 // The first `count` elements of each row in order. Places are written as int64 into scratch and converted in the end.
-std::unique_ptr<Kernel> build_sorted(const NodeView& node, const SortedRows& rows, int64_t count, bool ascend,
+std::unique_ptr<Kernel> build_sorted(const NodeView& node, const AxisView& rows, int64_t count, bool ascend,
                                      const Wanted& wanted) {
-  const int64_t total = rows.outer * rows.step * count, elements = node.inputs[0].shape.size();
+  const int64_t total = rows.row_count() * count, elements = node.inputs[0].shape.size();
   const DType place_type = wanted.places >= 0 ? node.outputs[static_cast<size_t>(wanted.places)].dtype : DType::int64;
   return visit_dtype(node.inputs[0].dtype, [&](auto type) -> std::unique_ptr<Kernel> {
     using T = typename decltype(type)::type;
@@ -53,23 +54,23 @@ std::unique_ptr<Kernel> build_sorted(const NodeView& node, const SortedRows& row
           T* const mask = wanted.mask >= 0 ? args.out<T>(static_cast<size_t>(wanted.mask)) : nullptr;
           auto* const places = static_cast<int64_t*>(args.scratch);
           if (mask) std::fill_n(mask, elements, T(0));
-          parallel_for(rows.outer * rows.step, element_grain / 16 / std::max<int64_t>(1, rows.length) + 1,
+          parallel_for(rows.row_count(), element_grain / 16 / std::max<int64_t>(1, rows.length) + 1,
                        [=](int64_t begin, int64_t end) {
                          std::vector<int64_t> order(static_cast<size_t>(rows.length));
                          for (int64_t row = begin; row < end; ++row) {
-                           const int64_t outer = row / rows.step, inner = row % rows.step;
-                           const T* const from = x + outer * rows.length * rows.step + inner;
-                           const auto at = [=](int64_t k) { return static_cast<C>(from[k * rows.step]); };
+                           const int64_t outer = row / rows.inner, inner = row % rows.inner;
+                           const T* const from = x + outer * rows.length * rows.inner + inner;
+                           const auto at = [=](int64_t k) { return static_cast<C>(from[k * rows.inner]); };
                            if (ascend)
                              order_first(order, count, [=](int64_t a, int64_t b) { return is_less(at(a), at(b)); });
                            else
                              order_first(order, count, [=](int64_t a, int64_t b) { return is_less(at(b), at(a)); });
                            for (int64_t k = 0; k < count; ++k) {
                              const int64_t place = order[static_cast<size_t>(k)];
-                             const int64_t to = (outer * count + k) * rows.step + inner;
+                             const int64_t to = (outer * count + k) * rows.inner + inner;
                              places[to] = place;
-                             if (values) values[to] = from[place * rows.step];
-                             if (mask) mask[(outer * rows.length + place) * rows.step + inner] = T(1);
+                             if (values) values[to] = from[place * rows.inner];
+                             if (mask) mask[(outer * rows.length + place) * rows.inner + inner] = T(1);
                            }
                          }
                        });
@@ -82,19 +83,19 @@ std::unique_ptr<Kernel> build_sorted(const NodeView& node, const SortedRows& row
 
 std::unique_ptr<Kernel> build_sort(const NodeView& node) {
   const auto& p = node.as<Sort>();
-  const SortedRows rows = sorted_rows(p.axis, node.inputs[0].shape, node.where());
+  const AxisView rows = sorted_rows(p.axis, node.inputs[0].shape, node.where());
   return build_sorted(node, rows, rows.length, p.is_ascend, {.values = 0, .places = 1});
 }
 
 std::unique_ptr<Kernel> build_argsort(const NodeView& node) {
   const auto& p = node.as<Argsort>();
-  const SortedRows rows = sorted_rows(p.axis, node.inputs[0].shape, node.where());
+  const AxisView rows = sorted_rows(p.axis, node.inputs[0].shape, node.where());
   return build_sorted(node, rows, rows.length, p.is_ascend, {.places = 0});
 }
 
 std::unique_ptr<Kernel> build_topk(const NodeView& node) {
   const auto& p = node.as<TopK>();
-  const SortedRows rows = sorted_rows(p.axis, node.inputs[0].shape, node.where());
+  const AxisView rows = sorted_rows(p.axis, node.inputs[0].shape, node.where());
   const Wanted wanted = p.ret_typ == "indices" ? Wanted{.places = 0}
                         : p.ret_typ == "mask"  ? Wanted{.mask = 0}
                                                : Wanted{.values = 0, .places = 1};
@@ -103,9 +104,9 @@ std::unique_ptr<Kernel> build_topk(const NodeView& node) {
 
 std::unique_ptr<Kernel> build_sort_grad(const NodeView& node) {
   const Shape& shape = node.outputs[0].shape;
-  const SortedRows rows = sorted_rows(node.as<SortGrad>().axis, shape, node.where());
+  const AxisView rows = sorted_rows(node.as<SortGrad>().axis, shape, node.where());
   const int64_t total = node.inputs[0].shape.size(), elements = shape.size();
-  const int64_t count = rows.outer * rows.step > 0 ? total / (rows.outer * rows.step) : 0;
+  const int64_t count = rows.row_count() > 0 ? total / rows.row_count() : 0;
   return visit_dtype(node.outputs[0].dtype, [&](auto type) -> std::unique_ptr<Kernel> {
     using T = typename decltype(type)::type;
     return make_kernel(
@@ -116,8 +117,8 @@ std::unique_ptr<Kernel> build_sort_grad(const NodeView& node) {
           convert_array(places, DType::int64, args.inputs[1], from, total);
           std::fill_n(dx, elements, T(0));
           for (int64_t i = 0; i < total; ++i) {
-            const int64_t inner = i % rows.step, outer = i / rows.step / count;
-            dx[(outer * rows.length + std::clamp<int64_t>(places[i], 0, rows.length - 1)) * rows.step + inner] = dy[i];
+            const int64_t inner = i % rows.inner, outer = i / rows.inner / count;
+            dx[(outer * rows.length + std::clamp<int64_t>(places[i], 0, rows.length - 1)) * rows.inner + inner] = dy[i];
           }
         },
         {.scratch_bytes = static_cast<size_t>(total) * sizeof(int64_t)});

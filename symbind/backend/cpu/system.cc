@@ -7,6 +7,7 @@
 #include "symbind/backend/cpu/loops.h"
 #include "symbind/backend/cpu/transpose.h"
 #include "symbind/backend/cross_device_copy.h"
+#include "symbind/backend/units.h"
 
 namespace symbind::cpu_backend {
 namespace {
@@ -57,19 +58,9 @@ Matrices transposition(const Shape& shape, Layout from, Layout to, std::string_v
 std::unique_ptr<Kernel> build_reorder(const NodeView& node) {
   const Tensor& input = node.inputs[0];
   const Matrices size = transposition(input.shape, input.layout, node.outputs[0].layout, node.where());
-  const auto of_unit = [&]<class T>(T) -> std::unique_ptr<Kernel> {
-    return make_kernel([=](const Args& args) { transpose(args.in<T>(0), args.out<T>(), size); });
-  };
-  switch (size_of(input.dtype)) {
-    case 1:
-      return of_unit(uint8_t{});
-    case 2:
-      return of_unit(uint16_t{});
-    case 4:
-      return of_unit(uint32_t{});
-    default:
-      return of_unit(uint64_t{});
-  }
+  return visit_unit(size_of(input.dtype), [&]<class Unit>(Unit) -> std::unique_ptr<Kernel> {
+    return make_kernel([=](const Args& args) { transpose(args.in<Unit>(0), args.out<Unit>(), size); });
+  });
 }
 
 }  // namespace

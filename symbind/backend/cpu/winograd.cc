@@ -7,12 +7,11 @@
 #include "symbind/backend/cpu/winograd.h"
 
 #include <algorithm>
-#include <cstdlib>
-#include <string_view>
 
 #include "symbind/backend/cpu/conv_nodes.h"
 #include "symbind/backend/cpu/fold_norm.h"
 #include "symbind/backend/cpu/loops.h"
+#include "symbind/core/environment.h"
 #include "symbind/core/error.h"
 #include "symbind/ops/conv_fused.h"
 #include "symbind/passes/target.h"
@@ -405,10 +404,7 @@ ConvolutionFused around_of(const P& p) {
 }
 
 bool is_wanted() {
-  static const bool wanted = [] {
-    const char* setting = std::getenv("SYMBIND_WINOGRAD");
-    return !setting || std::string_view(setting) != "0";
-  }();
+  static const bool wanted = environment::variable("SYMBIND_WINOGRAD").on();
   return wanted;
 }
 

@@ -4,6 +4,7 @@
 #include "symbind/backend/cuda/device.h"
 #include "symbind/backend/cuda/kernels.cuh"
 #include "symbind/backend/cuda/step.h"
+#include "symbind/backend/cuda/units.cuh"
 #include "symbind/passes/target.h"
 
 namespace symbind::cuda_backend {
@@ -74,11 +75,8 @@ void queue(cudaStream_t stream, const Joints& joints, void* whole, std::span<voi
   uint64_t all = reinterpret_cast<uintptr_t>(whole);
   for (const int64_t bytes : joints.bytes) all |= static_cast<uint64_t>(bytes);
   for (const void* address : addresses) all |= reinterpret_cast<uintptr_t>(address);
-  if (all % 16 == 0) return queue_parts<uint4, joins>(stream, joints, whole, addresses);
-  if (all % 8 == 0) return queue_parts<uint64_t, joins>(stream, joints, whole, addresses);
-  if (all % 4 == 0) return queue_parts<uint32_t, joins>(stream, joints, whole, addresses);
-  if (all % 2 == 0) return queue_parts<uint16_t, joins>(stream, joints, whole, addresses);
-  queue_parts<uint8_t, joins>(stream, joints, whole, addresses);
+  visit_wide_unit(unit_dividing(all),
+                  [&]<class Unit>(Unit) { queue_parts<Unit, joins>(stream, joints, whole, addresses); });
 }
 
 std::unique_ptr<Kernel> build_join(const NodeView& node, const JointArrays& arrays) {

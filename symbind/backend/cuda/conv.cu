@@ -2,8 +2,6 @@
 // activations are wanted channels-last, as tensor cores read them; the weights, which users see with channels second,
 // are then brought into the same order first, and their gradient back. What the fuse pass has taken into a convolution
 // is folded into its weight and bias, or is a pass over the result.
-#include <cstdlib>
-#include <string_view>
 
 #include "symbind/backend/cuda/channels.cuh"
 #include "symbind/backend/cuda/conv_direct.h"
@@ -13,6 +11,7 @@
 #include "symbind/backend/cuda/step.h"
 #include "symbind/backend/cuda/transpose.h"
 #include "symbind/backend/function_tables.h"
+#include "symbind/core/environment.h"
 #include "symbind/core/error.h"
 #include "symbind/ops/conv_fused.h"
 #include "symbind/passes/target.h"
@@ -132,9 +131,8 @@ bool suits_channels_last(const ConvolutionSize& size, DType dtype) {
 
 // For convolutions that do not say it themselves.
 std::string usual_tuning() {
-  const char* setting = std::getenv("MXNET_CUDNN_AUTOTUNE_DEFAULT");
-  const std::string_view text = setting ? setting : "";
-  return text == "0" ? "off" : text == "2" ? "fastest" : "limited_workspace";
+  const char* const tunings[] = {"off", "limited_workspace", "fastest"};
+  return tunings[environment::variable("MXNET_CUDNN_AUTOTUNE_DEFAULT").value()];
 }
 
 template <class P>

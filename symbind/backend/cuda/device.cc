@@ -1,10 +1,10 @@
 #include "symbind/backend/cuda/device.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 
 #include "symbind/backend/cuda/cublas_lt.h"
+#include "symbind/core/environment.h"
 #include "symbind/core/error.h"
 
 namespace symbind {
@@ -14,10 +14,7 @@ void fail_cuda(cudaError_t status, std::string_view what) {
   fail("[CUDA] ", what, ": ", cudaGetErrorString(status), " (", cudaGetErrorName(status), ")");
 }
 
-bool tf32_wanted() {
-  const char* text = std::getenv("SYMBIND_TF32");
-  return !text || std::string_view(text) != "0";
-}
+bool tf32_wanted() { return environment::variable("SYMBIND_TF32").on(); }
 
 CudaDevice::CudaDevice(Context context)
     : Device(context), pool_(Pool::Kind::device, context.id), pinned_(Pool::Kind::pinned_host, context.id) {

@@ -17,22 +17,7 @@ inline bool has_number_kernels(DType dtype) {
 }
 template <class Function>
 decltype(auto) visit_number(DType dtype, Function&& function) {
-  switch (dtype) {
-    case DType::float32:
-      return function(std::type_identity<float>{});
-    case DType::float64:
-      return function(std::type_identity<double>{});
-    case DType::float16:
-      return function(std::type_identity<float16>{});
-    case DType::bfloat16:
-      return function(std::type_identity<bfloat16>{});
-    case DType::int32:
-      return function(std::type_identity<int32_t>{});
-    case DType::int64:
-      return function(std::type_identity<int64_t>{});
-    default:
-      fail_unknown_dtype(dtype);
-  }
+  return visit_types<float, double, float16, bfloat16, int32_t, int64_t>(dtype, function);
 }
 
 // Functions that call the device's pow(), which may fall just short of a whole number: an integer then loses one.

@@ -7,22 +7,20 @@
 #include "symbind/backend/cuda/device.h"
 #include "symbind/backend/cuda/kernels.cuh"
 #include "symbind/backend/cuda/step.h"
+#include "symbind/backend/units.h"
+#include "symbind/core/axis_view.h"
 #include "symbind/passes/target.h"
 
 namespace symbind::cuda_backend {
 namespace {
 
-// An array as (outer, length, inner) around the axis it is taken from, by `count` numbers.
-struct Around {
-  int64_t outer, length, inner, count;
+// An array around the axis that slices are taken along, by `count` numbers.
+struct Around : AxisView {
+  int64_t count;
   bool wraps;  // or clips
 
   Around(const Shape& shape, int axis, const Tensor& numbers, bool wraps_)
-      : outer(shape.size(0, axis)),
-        length(shape[axis]),
-        inner(shape.size(axis + 1, shape.rank())),
-        count(numbers.shape.size()),
-        wraps(wraps_) {}
+      : AxisView(view_along(shape, axis)), count(numbers.shape.size()), wraps(wraps_) {}
 
   __device__ int64_t place(int64_t number) const {
     if (wraps) return (number % length + length) % length;
@@ -46,28 +44,13 @@ __global__ void take_slices(const Unit* from, const N* numbers, Unit* out, Aroun
   }
 }
 
-// Calls use(a pointer to unsigned numbers of the size of an element).
-template <class Use>
-void visit_unit(size_t bytes, const Use& use) {
-  switch (bytes) {
-    case 1:
-      return use(static_cast<uint8_t*>(nullptr));
-    case 2:
-      return use(static_cast<uint16_t*>(nullptr));
-    case 4:
-      return use(static_cast<uint32_t*>(nullptr));
-    default:
-      return use(static_cast<uint64_t*>(nullptr));
-  }
-}
-
 std::unique_ptr<Kernel> build_take(const NodeView& node, size_t from, size_t numbers, const Around& around) {
   return make_step(node, [around, from, numbers, element = size_of(node.outputs[0].dtype),
                           of_number = node.inputs[numbers].dtype](const Args& args) {
     const int64_t elements = around.outer * around.count * around.inner;
     if (elements == 0) return;
     visit_dtype(of_number, [&]<class N>(std::type_identity<N>) {
-      visit_unit(element, [&]<class Unit>(Unit*) {
+      visit_unit(element, [&]<class Unit>(Unit) {
         take_slices<<<blocks_for(elements), block_size, 0, stream_of(args)>>>(args.in<Unit>(from), args.in<N>(numbers),
                                                                               args.out<Unit>(), around);
       });

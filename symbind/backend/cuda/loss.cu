@@ -23,13 +23,12 @@ std::string refuse(const NodeView& node) {
 // ---- SoftmaxOutput --------------------------------------------------------------------------------------------------
 
 std::unique_ptr<Kernel> build_softmax(const NodeView& node) {
-  const SoftmaxSize size = size_of(node.as<SoftmaxOutput>(), node.inputs[0].shape);
-  return make_step(
-      node,
-      [rows = SoftmaxRows{size.outer, size.classes, size.inner}, dtype = node.outputs[0].dtype](const Args& args) {
-        queue_softmax(stream_of(args), dtype, args.inputs[0], args.outputs[0], rows);
-      },
-      {.in_place = {{0, 0}}});
+  const AxisView size = size_of(node.as<SoftmaxOutput>(), node.inputs[0].shape);
+  return make_step(node,
+                   [rows = SoftmaxRows{size}, dtype = node.outputs[0].dtype](const Args& args) {
+                     queue_softmax(stream_of(args), dtype, args.inputs[0], args.outputs[0], rows);
+                   },
+                   {.in_place = {{0, 0}}});
 }
 
 struct SoftmaxGradient {
@@ -77,12 +76,12 @@ std::unique_ptr<Kernel> build_softmax_gradient(const NodeView& node) {
   const auto& p = node.as<SoftmaxOutputGrad>();
   const size_t first = p.out_grad ? 1 : 0;
   const Shape& shape = node.outputs[0].shape;
-  const SoftmaxSize size = size_of(p, shape);
+  const AxisView size = size_of(p, shape);
   const bool distribution = node.inputs[first + 1].shape == shape;
   const bool counts = !distribution && p.normalization == "valid";
   const double alpha = p.multi_output ? 0 : p.smooth_alpha;
   SoftmaxGradient g{};
-  g.classes = size.classes;
+  g.classes = size.length;
   g.inner = size.inner;
   g.count = shape.size();
   g.distribution = distribution;
@@ -92,7 +91,7 @@ std::unique_ptr<Kernel> build_softmax_gradient(const NodeView& node) {
   if (!distribution && !counts) g.scale /= static_cast<double>(size.inner);
   if (!distribution && p.normalization == "batch") g.scale /= static_cast<double>(size.outer);
   g.at_label = 1 - alpha;
-  g.elsewhere = size.classes > 1 ? alpha / static_cast<double>(size.classes - 1) : 0;
+  g.elsewhere = size.length > 1 ? alpha / static_cast<double>(size.length - 1) : 0;
   const int64_t labels = size.outer * size.inner;
   const bool has_dy = p.out_grad;
   return visit_floating(node.outputs[0].dtype, [&]<class T>(std::type_identity<T>) {

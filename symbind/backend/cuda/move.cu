@@ -6,6 +6,7 @@
 #include "symbind/backend/cuda/kernels.cuh"
 #include "symbind/backend/cuda/step.h"
 #include "symbind/backend/cuda/transpose.h"
+#include "symbind/backend/cuda/units.cuh"
 #include "symbind/backend/movements.h"
 #include "symbind/passes/target.h"
 
@@ -68,20 +69,10 @@ __global__ void put(Unit* to, const Unit* dense, Places places) {
 // Calls queue(a unit, places counted in it) with the largest unit that the movement and both addresses allow.
 template <class Queue>
 void queue_units(const Movement& movement, size_t element, const void* a, const void* b, const Queue& queue) {
-  const int64_t wide = static_cast<int64_t>(16 / element);
-  if (aligned_for_packs(a) && aligned_for_packs(b) && Places::divides(movement, wide))
-    return queue(uint4{}, Places(movement, wide));
-  const Places places(movement, 1);
-  switch (element) {
-    case 1:
-      return queue(uint8_t{}, places);
-    case 2:
-      return queue(uint16_t{}, places);
-    case 4:
-      return queue(uint32_t{}, places);
-    default:
-      return queue(uint64_t{}, places);
-  }
+  const int64_t wide = static_cast<int64_t>(widest_unit / element);
+  const bool is_wide = aligned_for_packs(a) && aligned_for_packs(b) && Places::divides(movement, wide);
+  const Places places(movement, is_wide ? wide : 1);
+  visit_wide_unit(is_wide ? widest_unit : element, [&]<class Unit>(Unit unit) { queue(unit, places); });
 }
 
 // The transposition that a movement is, if it is one of whole matrices one after the other.

@@ -68,8 +68,8 @@ __global__ void softmax_blocks(const T* x, T* y, SoftmaxRows rows) {
 }
 template <class T>
 __global__ void softmax_threads(const T* x, T* y, SoftmaxRows rows) {
-  for (int64_t row = first_element(); row < rows.outer * rows.inner; row += element_step()) {
-    const int64_t start = row / rows.inner * rows.length * rows.inner + row % rows.inner;
+  for (int64_t row = first_element(); row < rows.row_count(); row += element_step()) {
+    const int64_t start = rows.row_start(row);
     softmax_row<Alone>(x + start, y + start, rows.length, rows.inner, static_cast<compute_type<T>>(rows.factor),
                        rows.logarithm);
   }
@@ -84,8 +84,8 @@ __global__ void gradient_blocks(const T* dy, const T* y, T* dx, SoftmaxRows rows
 }
 template <class T>
 __global__ void gradient_threads(const T* dy, const T* y, T* dx, SoftmaxRows rows) {
-  for (int64_t row = first_element(); row < rows.outer * rows.inner; row += element_step()) {
-    const int64_t start = row / rows.inner * rows.length * rows.inner + row % rows.inner;
+  for (int64_t row = first_element(); row < rows.row_count(); row += element_step()) {
+    const int64_t start = rows.row_start(row);
     gradient_row<Alone>(dy + start, y + start, dx + start, rows.length, rows.inner,
                         static_cast<compute_type<T>>(rows.factor), rows.logarithm);
   }
@@ -97,8 +97,7 @@ unsigned threads_for(int64_t length) {
 }
 
 SoftmaxRows rows_along(const Shape& shape, int64_t given, std::string_view who) {
-  const int axis = shape.axis(given, who);
-  return {shape.size(0, axis), shape[axis], shape.size(axis + 1, shape.rank())};
+  return {view_along(shape, shape.axis(given, who))};
 }
 
 // ---- The operators --------------------------------------------------------------------------------------------------
@@ -126,13 +125,13 @@ std::unique_ptr<Kernel> build_backward(const NodeView& node, const SoftmaxRows& 
   return visit_floating(node.outputs[0].dtype, [&]<class T>(std::type_identity<T>) {
     return make_step(node,
                      [rows](const Args& args) {
-                       if (rows.outer * rows.length * rows.inner == 0) return;
+                       if (rows.size() == 0) return;
                        const T *dy = args.in<T>(0), *y = args.in<T>(1);
                        if (rows.inner == 1)
                          gradient_blocks<<<blocks_for(rows.outer, 1), threads_for(rows.length), 0, stream_of(args)>>>(
                              dy, y, args.out<T>(), rows);
                        else
-                         gradient_threads<<<blocks_for(rows.outer * rows.inner), block_size, 0, stream_of(args)>>>(
+                         gradient_threads<<<blocks_for(rows.row_count()), block_size, 0, stream_of(args)>>>(
                              dy, y, args.out<T>(), rows);
                      },
                      {.in_place = {{0, 0}, {1, 0}}});
@@ -158,14 +157,14 @@ void add_one(ImplementationTable& table, Kind kind, Build build) {
 }  // namespace
 
 void queue_softmax(cudaStream_t stream, DType dtype, const void* x, void* y, const SoftmaxRows& rows) {
-  if (rows.outer * rows.length * rows.inner == 0) return;
+  if (rows.size() == 0) return;
   visit_floating(dtype, [&]<class T>(std::type_identity<T>) {
     const T* const from = static_cast<const T*>(x);
     T* const to = static_cast<T*>(y);
     if (rows.inner == 1)
       softmax_blocks<<<blocks_for(rows.outer, 1), threads_for(rows.length), 0, stream>>>(from, to, rows);
     else
-      softmax_threads<<<blocks_for(rows.outer * rows.inner), block_size, 0, stream>>>(from, to, rows);
+      softmax_threads<<<blocks_for(rows.row_count()), block_size, 0, stream>>>(from, to, rows);
   });
 }
 

@@ -1,14 +1,14 @@
-// Softmax along the middle axis of (outer, length, inner), for the operators that are one and for loss heads.
+// Softmax along an axis, for the operators that are one and for loss heads.
 #pragma once
 
 #include <cuda_runtime_api.h>
 
+#include "symbind/core/axis_view.h"
 #include "symbind/core/dtype.h"
 
 namespace symbind::cuda_backend {
 
-struct SoftmaxRows {
-  int64_t outer = 0, length = 0, inner = 0;
+struct SoftmaxRows : AxisView {
   double factor = 1;  // of the data
   bool logarithm = false;
 };

@@ -7,6 +7,7 @@
 #include "symbind/backend/cuda/kernels.cuh"
 #include "symbind/backend/cuda/step.h"
 #include "symbind/backend/cuda/transpose.h"
+#include "symbind/backend/units.h"
 #include "symbind/core/error.h"
 #include "symbind/passes/target.h"
 
@@ -89,16 +90,7 @@ void queue_transpose(cudaStream_t stream, const void* in, void* out, size_t elem
     cudaMemcpyAsync(out, in, static_cast<size_t>(count) * element_bytes, cudaMemcpyDeviceToDevice, stream);
     return;
   }
-  switch (element_bytes) {
-    case 1:
-      return queue<uint8_t>(stream, in, out, size);
-    case 2:
-      return queue<uint16_t>(stream, in, out, size);
-    case 4:
-      return queue<uint32_t>(stream, in, out, size);
-    default:
-      return queue<uint64_t>(stream, in, out, size);
-  }
+  visit_unit(element_bytes, [&]<class Unit>(Unit) { queue<Unit>(stream, in, out, size); });
 }
 
 void add_system(ImplementationTable& table) {

@@ -1,5 +1,6 @@
 // SoftmaxOutput forward by oneDNN's softmax; its gradient is an ordinary loop, and plain.
 #include "symbind/backend/onednn/program.h"
+#include "symbind/core/axis_view.h"
 #include "symbind/ops/loss.h"
 #include "symbind/passes/target.h"
 
@@ -7,8 +8,8 @@ namespace symbind::onednn {
 namespace {
 
 void assemble(Program& program, const NodeView& node) {
-  const SoftmaxSize size = size_of(node.as<SoftmaxOutput>(), node.inputs[0].shape);
-  const Dims dims = size.inner == 1 ? Dims{size.outer, size.classes} : Dims{size.outer, size.classes, size.inner};
+  const AxisView size = size_of(node.as<SoftmaxOutput>(), node.inputs[0].shape);
+  const Dims dims = size.inner == 1 ? Dims{size.outer, size.length} : Dims{size.outer, size.length, size.inner};
   const Desc desc = dense(dims, node.outputs[0].dtype);
   const dnnl::softmax_forward::primitive_desc descriptor(
       engine(), dnnl::prop_kind::forward_inference, dnnl::algorithm::softmax_accurate, desc, desc, 1, attributes());

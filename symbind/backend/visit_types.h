@@ -1,0 +1,20 @@
+// A call for the C++ type behind an element type, among the types that a kernel is compiled for.
+#pragma once
+
+#include <type_traits>
+
+#include "symbind/core/dtype.h"
+
+namespace symbind {
+
+// Calls function(std::type_identity<T>{}) with that of the types which `dtype` is.
+template <class First, class... Rest, class Function>
+decltype(auto) visit_types(DType dtype, Function&& function) {
+  if (dtype == dtype_of<First>()) return function(std::type_identity<First>{});
+  if constexpr (sizeof...(Rest) > 0)
+    return visit_types<Rest...>(dtype, function);
+  else
+    fail_unknown_dtype(dtype);
+}
+
+}  // namespace symbind

@@ -1,0 +1,51 @@
+// The variables of the environment that the library reads. Each is in the list below and in no other place;
+// docs/environment.md has the same list.
+//
+// A variable is a number from 0 to `most`, and a switch where that is 1. Not set or empty, it has its default. "0",
+// "false", "off" and "no", in letters of either case, are 0; a number of the range is itself; any other text is 1.
+#pragma once
+
+#include <string_view>
+
+namespace symbind::environment {
+
+struct Variable {
+  const char* name;
+  int usual;  // the default
+  int most;
+  const char* doc;
+
+  // What it is now: the environment is read each time.
+  int value() const;
+  bool on() const { return value() > 0; }
+  // What a text means.
+  int meaning(std::string_view text) const;
+};
+
+inline constexpr Variable variables[] = {
+    {"MXNET_BACKWARD_DO_MIRROR", 0, 1,
+     "recompute the outputs of cheap operators in backward instead of storing them; read when a plan is compiled"},
+    {"MXNET_CUDNN_AUTOTUNE_DEFAULT", 1, 2,
+     "how cuDNN's engine is chosen for convolutions without `cudnn_tune`: 0 by cuDNN's own guess, 1 by measured times "
+     "within a limited workspace, 2 by measured times alone; read when a kernel is built"},
+    {"MXNET_UPDATE_ON_KVSTORE", 1, 1,
+     "let the store of a `Module` update the weights where it can; read by `init_optimizer`"},
+    {"SYMBIND_EXPLAIN", 0, 2,
+     "print every plan as a table to standard error when it is compiled; 2: also which implementations refused a node "
+     "and why; read once"},
+    {"SYMBIND_POISON", 0, 1,
+     "fill working memory that holds nothing with NaN, to find kernels that read it; read once"},
+    {"SYMBIND_PROFILE", 0, 1, "time every step of every plan; read once"},
+    {"SYMBIND_TF32", 1, 1,
+     "use TF32 for float32 matrix products and convolutions on a GPU; read when a kernel is built"},
+    {"SYMBIND_WINOGRAD", 1, 1, "use Winograd's convolutions on a CPU; read once"},
+};
+
+// A variable by its name. One that is not in the list does not compile.
+consteval const Variable& variable(std::string_view name) {
+  for (const Variable& each : variables)
+    if (each.name == name) return each;
+  throw "not in the list of variables";
+}
+
+}  // namespace symbind::environment
