@@ -80,11 +80,13 @@ std::unique_ptr<Kernel> build_for_half(const RowDots& size, const RowDotsInputs&
 }  // namespace
 
 bool suits_row_dots(int64_t few, int64_t inner, DType dtype) {
-  const bool has_kernels = dtype == DType::float32 || has_row_kernels(dtype);
+  if (few < 1 || inner < 16 || (dtype != DType::float32 && !has_row_kernels(dtype))) return false;
+  if (few <= vectors_together) return true;
   // Libraries convert bfloat16 on the way, and without AVX-512 there are registers for one row of the matrix at a time.
+  // The lanes of many short sums take longer to add up than the products.
   const bool is_fast =
       dtype == DType::float16 || (dtype == DType::float32 && instruction_set() == InstructionSet::avx512);
-  return has_kernels && few >= 1 && few <= (is_fast ? 2 : 1) * vectors_together && inner >= 16;
+  return is_fast && few <= 2 * vectors_together && inner >= 128;
 }
 
 template <class T>
