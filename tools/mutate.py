@@ -30,7 +30,9 @@ ROOMS = {"backend": ["backend", "ops"], "passes": ["passes", "exec"]}
 # Tests of Python files whose name is another: by the stem of the file, or the folder it is in.
 PYTHON_TESTS = {
     "__main__": ["main"],
+    "_as_mxnet": ["main", "seed_programs"],
     "_functions": ["op", "ndarray", "symbol"],
+    "attribute": ["attributes"],
     "base": ["attributes"],
     "base_module": ["module"],
     "convert": ["ndarray", "executor", "bad_input"],

@@ -23,6 +23,15 @@ has_fuzzer() {
     clang++ -x c++ -fsanitize=fuzzer - -o /dev/null 2>/dev/null
 }
 
+# The major version of clang: of the one there is, or of the one that Debian's package would bring.
+clang_version() {
+  if have clang++; then
+    clang++ -dumpversion | cut -d. -f1
+  else
+    apt-cache depends clang 2>/dev/null | grep -oEm1 'clang-[0-9]+' | cut -d- -f2
+  fi
+}
+
 say() { echo "setup: $*"; }
 die() { echo "setup: $*" >&2; exit 1; }
 have() { command -v "$1" >/dev/null; }
@@ -63,7 +72,7 @@ CHECK
   fi
   if [[ $purpose == fuzz ]]; then
     have clang++ || echo clang
-    have clang++ && has_fuzzer || echo libclang-rt-14-dev
+    has_fuzzer || { version=$(clang_version) && echo "libclang-rt-$version-dev"; }
   fi
 }
 
@@ -87,6 +96,11 @@ if ((${#missing[@]})); then
   if [[ $(id -u) == 0 ]] && ! have ccache; then missing+=(ccache); fi
   install_packages "${missing[@]}"
   mapfile -t missing < <(missing_packages)
+  # clang's runtime is named by its version, which may be known only when clang is there.
+  if ((${#missing[@]})); then
+    install_packages "${missing[@]}"
+    mapfile -t missing < <(missing_packages)
+  fi
   if ((${#missing[@]})); then die "still missing after installation: ${missing[*]}"; fi
 elif [[ $(id -u) == 0 ]] && ! have ccache && have apt-get; then
   (install_packages ccache) || say "going on without ccache"
