@@ -48,7 +48,10 @@ set(SYMBIND_PUBLIC_HEADERS
   optim/clip_global_norm.h
   optim/lr_scheduler.h
   optim/optimizer.h
+  optim/optimizer_params.h
   optim/options.h
+  optim/rule_optimizer.h
+  optim/update_rule.h
   optim/updater.h
   passes/compile_options.h
   passes/infer.h

@@ -30,6 +30,7 @@ class DataIter;
 
 class LRScheduler;
 using LRSchedulerPtr = std::shared_ptr<LRScheduler>;
+class UpdateRule;
 class Optimizer;
 using OptimizerPtr = std::shared_ptr<Optimizer>;
 class KVStore;

@@ -30,6 +30,7 @@
 #include "symbind/optim/lr_scheduler.h"
 #include "symbind/optim/optimizer.h"
 #include "symbind/optim/options.h"
+#include "symbind/optim/rule_optimizer.h"
 #include "symbind/optim/updater.h"
 #include "symbind/passes/infer.h"
 #include "symbind/train/base_module.h"

@@ -1,5 +1,5 @@
-// Optimizers and updaters. A Python optimizer, whatever its class, is one C++ object with a rule inside: one of the
-// library's optimizers, or none where Python does the arithmetic itself. Rates, names and counts are the outer one's.
+// Optimizers. A Python optimizer, whatever its class, is one C++ object with rates, names and counts, and with an
+// update rule: one of the library's, or one that leaves the arithmetic to Python.
 #include "optimizer.h"
 
 #include <cmath>
@@ -7,8 +7,9 @@
 #include <nanobind/trampoline.h>
 
 #include "symbind/core/error.h"
-#include "symbind/optim/arguments.h"
+#include "symbind/files/states.h"
 #include "symbind/optim/clip_global_norm.h"
+#include "symbind/optim/rule_optimizer.h"
 
 #include "bindings.h"
 #include "convert.h"
@@ -19,29 +20,13 @@ namespace {
 
 // ---- The object ----------------------------------------------------------------------------------------------------
 
-// The library's own, whatever is in the registry under these names by now.
-OptimizerPtr make_rule(const std::string& name, const OptimizerParams& params) {
-  static const std::map<std::string, OptimizerPtr (*)(const OptimizerParams&)> makers{
-      {"adadelta", make_adadelta}, {"adagrad", make_adagrad},
-      {"adam", make_adam},         {"adamw", make_adamw},
-      {"adamax", make_adamax},     {"dcasgd", make_dcasgd},
-      {"ftml", make_ftml},         {"ftrl", make_ftrl},
-      {"lamb", make_lamb},         {"groupadagrad", make_group_adagrad},
-      {"lars", make_lars},         {"lbsgd", make_lbsgd},
-      {"nadam", make_nadam},       {"nag", make_nag},
-      {"rmsprop", make_rmsprop},   {"sgd", make_sgd},
-      {"sgld", make_sgld},         {"signum", make_signum},
-      {"signsgd", make_signsgd},   {"test", make_test},
-  };
-  return makers.at(name)(params);
-}
-
-class OpenOptimizer : public Optimizer {
+// Where Python does the arithmetic itself.
+class PythonRule final : public UpdateRule {
  public:
-  explicit OpenOptimizer(const OptimizerParams& params = {}) : Optimizer(params) {}
   std::string name() const override { return "optimizer"; }
-  StateTree create_state(const ParamKey&, const NDArray&) override { return {}; }
-  void update(const Update&) override {
+  Counting counting() const override { return Counting::never; }
+  StateTree create_state(const std::string&, const NDArray&) const override { return {}; }
+  void update(const Step&, const StepOptions&) override {
     AcquireGil acquire;
     PyErr_SetString(PyExc_NotImplementedError, "an optimizer has a method update(self, index, weight, grad, state)");
     throw nb::python_error();
@@ -55,25 +40,19 @@ bool has_list(const StateTree& state) {
   return false;
 }
 
-class PyOptimizer final : public OpenOptimizer {
+class PyOptimizer final : public RuleOptimizer {
  public:
+  PyOptimizer() : RuleOptimizer(std::make_unique<PythonRule>(), {}) {}
+  // One of the library's rules by name, or none. Without a name, the optimizer has that of the rule.
   void set(const std::string& rule, const OptimizerParams& params, std::string name) {
-    rule_ = rule.empty() ? nullptr : make_rule(rule, params);
-    if (rule_)
-      static_cast<Optimizer&>(*this) = *rule_;
-    else
-      static_cast<Optimizer&>(*this) = OpenOptimizer(params);
-    if (rule_) rule_->serve(*this);
-    name_ = std::move(name);
+    static_cast<RuleOptimizer&>(*this) =
+        RuleOptimizer(rule.empty() ? std::make_unique<PythonRule>() : make_update_rule(rule), params);
+    has_rule_ = !rule.empty();
+    name_ = name.empty() ? RuleOptimizer::name() : std::move(name);
   }
 
   std::string name() const override { return name_; }
-  bool decays(const std::string& parameter) const override {
-    return rule_ ? rule_->decays(parameter) : Optimizer::decays(parameter);
-  }
-  bool any_state() const override { return !rule_ || overrides(create_) || overrides(create_multi_precision_); }
-  ResumeState resume_state() const override { return rule_ ? rule_->resume_state() : Optimizer::resume_state(); }
-  void restore(const ResumeState& state) override { rule_ ? rule_->restore(state) : Optimizer::restore(state); }
+  bool any_state() const override { return !has_rule_ || overrides(create_) || overrides(create_multi_precision_); }
 
   StateTree create_state(const ParamKey& key, const NDArray& weight) override {
     if (auto state = created(create_, key, weight)) return std::move(*state);
@@ -90,42 +69,25 @@ class PyOptimizer final : public OpenOptimizer {
     if (!updated(update_multi_precision_, one)) own_update_multi_precision(one);
   }
   void update_many(std::span<const Update> updates) override {
-    if (!rule_ || overrides(update_) || overrides(update_multi_precision_)) return Optimizer::update_many(updates);
-    lend();
-    rule_->update_many(updates);
+    if (overrides(update_) || overrides(update_multi_precision_)) return Optimizer::update_many(updates);
+    RuleOptimizer::update_many(updates);
   }
 
-  // What super() means to a Python class: the same without its own methods.
+  // What super() means to a Python class: the same without its own methods. A float32 copy goes with what the class
+  // does itself, not with what the rule would do.
   StateTree own_create_state(const ParamKey& key, const NDArray& weight) {
-    if (!rule_) return OpenOptimizer::create_state(key, weight);
-    lend();
-    return rule_->create_state(key, weight);
+    return RuleOptimizer::create_state(key, weight);
   }
   StateTree own_create_state_multi_precision(const ParamKey& key, const NDArray& weight) {
-    if (!rule_ || overrides(create_)) return Optimizer::create_state_multi_precision(key, weight);
-    lend();
-    return rule_->create_state_multi_precision(key, weight);
+    return overrides(create_) ? Optimizer::create_state_multi_precision(key, weight)
+                              : RuleOptimizer::create_state_multi_precision(key, weight);
   }
-  void own_update(const Update& one) {
-    if (!rule_) return OpenOptimizer::update(one);
-    lend();
-    rule_->update(one);
-  }
+  void own_update(const Update& one) { RuleOptimizer::update(one); }
   void own_update_multi_precision(const Update& one) {
-    if (!rule_ || overrides(update_)) return Optimizer::update_multi_precision(one);
-    lend();
-    rule_->update_multi_precision(one);
+    overrides(update_) ? Optimizer::update_multi_precision(one) : RuleOptimizer::update_multi_precision(one);
   }
 
  private:
-  // A rule reads these as its own fields.
-  void lend() {
-    rule_->rescale_grad = rescale_grad;
-    rule_->clip_gradient = clip_gradient;
-    rule_->multi_precision = multi_precision;
-    rule_->wd = wd;
-  }
-
   bool overrides(const char* method) const { return nb::detail::ticket(trampoline_, method, false).key.is_valid(); }
   std::optional<StateTree> created(const char* method, const ParamKey& key, const NDArray& weight) const {
     const nb::detail::ticket ticket(trampoline_, method, false);
@@ -144,7 +106,7 @@ class PyOptimizer final : public OpenOptimizer {
   // Told apart by their addresses.
   static constexpr const char *create_ = "create_state", *create_multi_precision_ = "create_state_multi_precision",
                               *update_ = "update", *update_multi_precision_ = "update_multi_precision";
-  OptimizerPtr rule_;
+  bool has_rule_ = false;
   std::string name_ = "optimizer";
   nb::detail::trampoline<4> trampoline_{this};
 };
@@ -261,10 +223,12 @@ nb::object value_to_python(const OptimizerValue& value) {
       value.get());
 }
 
+// As the field of the rule is: a count is an int, a bound that is not set None.
 nb::object argument_of(const Optimizer& self, const std::string& name) {
-  const OptimizerValue value = self.argument(name);
-  const auto* text = std::get_if<std::string>(&value.get());
-  return text && *text == "None" ? nb::none() : value_to_python(value);
+  if (const auto* with_rule = dynamic_cast<const RuleOptimizer*>(&self))
+    for (const UpdateRule::Argument& argument : with_rule->rule().arguments())
+      if (argument.name == name) return std::visit([](const auto* field) { return nb::cast(*field); }, argument.field);
+  return value_to_python(self.argument(name));
 }
 
 void set_argument(nb::pointer_and_handle<Optimizer> self, const std::string& name, nb::handle value) {

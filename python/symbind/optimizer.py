@@ -4,6 +4,7 @@ One of one's own is a subclass of Optimizer with ``update(self, index, weight, g
 anything, ``create_state(self, index, weight)``; ``@mx.optimizer.register`` makes it known by name.
 """
 
+import inspect as _inspect
 import sys as _sys
 
 from . import _symbind
@@ -72,6 +73,40 @@ def _rebuild(cls):
     return cls.__new__(cls)
 
 
+_COMMON = ("rescale_grad", "wd", "clip_gradient", "clip_global_norm", "multi_precision", "begin_num_update")
+
+
+def _defaults(rule):
+    """The arguments of an optimizer with a C++ update rule, or with none, as they are where nothing is given."""
+    prototype = Optimizer.__new__(Optimizer)
+    prototype._set(rule, {}, rule)
+    defaults = {name: getattr(prototype, name) for name in _COMMON}
+    defaults["learning_rate"] = prototype.lr
+    for name in prototype._argument_names():
+        defaults[name] = prototype._get_argument(name)
+    return defaults
+
+
+def _initializer(names, defaults, takes_more):
+    """An __init__ with the arguments `names`, in this order; with `takes_more`, it takes others by name as well."""
+    kind = _inspect.Parameter.POSITIONAL_OR_KEYWORD
+    parameters = [_inspect.Parameter("self", kind)]
+    parameters += [_inspect.Parameter(name, kind, default=defaults[name]) for name in names]
+    if takes_more:
+        parameters.append(_inspect.Parameter("kwargs", _inspect.Parameter.VAR_KEYWORD))
+    signature = _inspect.Signature(parameters)
+
+    def __init__(self, *args, **kwargs):
+        bound = signature.bind(self, *args, **kwargs)
+        bound.apply_defaults()
+        arguments = dict(bound.arguments)
+        del arguments["self"]
+        self._start(**arguments.pop("kwargs", {}), **arguments)
+
+    __init__.__signature__ = signature
+    return __init__
+
+
 class Optimizer(_native):
     """Base of all optimizers.
 
@@ -104,7 +139,7 @@ class Optimizer(_native):
 
     opt_registry = {}  # classes by name in lower case
     sym = None
-    _rule = ""  # the C++ optimizer that does the arithmetic
+    _rule = ""  # the C++ update rule that does the arithmetic
 
     def __new__(cls, *args, **kwargs):
         # The C++ part is there from the start, so that unpickling has something to fill.
@@ -113,37 +148,9 @@ class Optimizer(_native):
         self._set("", {}, cls.__name__.lower())
         return self
 
-    def __init__(
-        self,
-        rescale_grad=1.0,
-        param_idx2name=None,
-        wd=0.0,
-        clip_gradient=None,
-        learning_rate=None,
-        lr_scheduler=None,
-        sym=None,
-        begin_num_update=0,
-        multi_precision=False,
-        param_dict=None,
-        clip_global_norm=None,
-    ):
-        self._start(
-            rescale_grad=rescale_grad,
-            param_idx2name=param_idx2name,
-            wd=wd,
-            clip_gradient=clip_gradient,
-            learning_rate=learning_rate,
-            lr_scheduler=lr_scheduler,
-            sym=sym,
-            begin_num_update=begin_num_update,
-            multi_precision=multi_precision,
-            param_dict=param_dict,
-            clip_global_norm=clip_global_norm,
-        )
-
     def _start(self, param_idx2name=None, sym=None, param_dict=None, **arguments):
         cls = type(self)
-        self._set(self._rule, arguments, self._rule if "_rule" in cls.__dict__ else cls.__name__.lower())
+        self._set(self._rule, arguments, "" if "_rule" in cls.__dict__ else cls.__name__.lower())
         if param_idx2name is not None and not isinstance(param_idx2name, dict):
             raise TypeError(f"param_idx2name is a dict of names by number, not {param_idx2name!r}")
         self._set_names(param_idx2name or {}, {} if sym is None else sym.attr_dict())
@@ -214,14 +221,7 @@ class Optimizer(_native):
 
     def __reduce__(self):
         arguments = {name: self._get_argument(name) for name in self._argument_names()}
-        for name in (
-            "rescale_grad",
-            "wd",
-            "clip_gradient",
-            "clip_global_norm",
-            "multi_precision",
-            "begin_num_update",
-        ):
+        for name in _COMMON:
             arguments[name] = getattr(self, name)
         names = self.idx2name, self._get_attributes(), self._get_lr_mult(), self._get_wd_mult()
         own = dict(getattr(self, "__dict__", {}))
@@ -240,6 +240,24 @@ class Optimizer(_native):
         self.__dict__.update(own)
 
 
+_NAMES = (
+    "rescale_grad",
+    "param_idx2name",
+    "wd",
+    "clip_gradient",
+    "learning_rate",
+    "lr_scheduler",
+    "sym",
+    "begin_num_update",
+    "multi_precision",
+    "param_dict",
+    "clip_global_norm",
+)
+Optimizer.__init__ = _initializer(
+    _NAMES, {**dict.fromkeys(_NAMES), **_defaults(""), "learning_rate": None}, takes_more=False
+)
+
+
 def _argument(name):
     return property(
         lambda self: self._get_argument(name),
@@ -248,301 +266,144 @@ def _argument(name):
     )
 
 
-def _built_in(klass):
-    """Makes the arguments of the C++ optimizer attributes of its Python class, and the class known by name."""
-    prototype = klass()
-    for name in prototype._argument_names():
-        setattr(klass, name, _argument(name))
-    Optimizer.opt_registry[klass.__name__.lower()] = klass
-    return klass
+def _built_in(rule, *names):
+    """Makes a class the optimizer of a C++ update rule: with its arguments as attributes, and known by name.
+
+    `names` are the arguments that may be given by position, in MXNet's order. Their defaults are those of C++.
+    """
+
+    def complete(klass):
+        defaults = _defaults(rule)
+        klass._rule = rule
+        klass.__init__ = _initializer(names, defaults, takes_more=True)
+        for name in defaults:
+            if not hasattr(klass, name):
+                setattr(klass, name, _argument(name))
+        Optimizer.opt_registry[klass.__name__.lower()] = klass
+        return klass
+
+    return complete
 
 
-@_built_in
+@_built_in("sgd", "momentum", "lazy_update")
 class SGD(Optimizer):
     """Stochastic gradient descent, with momentum if asked; `lazy_update` is without effect on dense arrays."""
 
-    _rule = "sgd"
 
-    def __init__(self, momentum=0.0, lazy_update=True, **kwargs):
-        self._start(momentum=momentum, lazy_update=lazy_update, **kwargs)
-
-
-@_built_in
+@_built_in("sgd", "momentum", "lazy_update")
 class ccSGD(SGD):
     """Another name of SGD."""
 
-    _rule = "sgd"
 
-    def __init__(self, *args, **kwargs):
-        super().__init__(*args, **kwargs)
-
-
-@_built_in
+@_built_in("nag", "momentum")
 class NAG(Optimizer):
     """Gradient descent with Nesterov's momentum."""
 
-    _rule = "nag"
 
-    def __init__(self, momentum=0.0, **kwargs):
-        self._start(momentum=momentum, **kwargs)
-
-
-@_built_in
+@_built_in("sgld")
 class SGLD(Optimizer):
     """Stochastic gradient Langevin dynamics: half a step of gradient descent, and noise."""
 
-    _rule = "sgld"
 
-    def __init__(self, **kwargs):
-        self._start(**kwargs)
-
-
-@_built_in
+@_built_in("dcasgd", "momentum", "lamda")
 class DCASGD(Optimizer):
     """Gradient descent that makes up for the delay of asynchronous gradients."""
 
-    _rule = "dcasgd"
 
-    def __init__(self, momentum=0.0, lamda=0.04, **kwargs):
-        self._start(momentum=momentum, lamda=lamda, **kwargs)
-
-
-@_built_in
+@_built_in("signum", "learning_rate", "momentum", "wd_lh")
 class Signum(Optimizer):
     """Steps along the sign of the running mean of the gradient."""
 
-    _rule = "signum"
 
-    def __init__(self, learning_rate=0.01, momentum=0.9, wd_lh=0.0, **kwargs):
-        self._start(learning_rate=learning_rate, momentum=momentum, wd_lh=wd_lh, **kwargs)
-
-
-@_built_in
+@_built_in("signsgd", "learning_rate")
 class SignSGD(Signum):
     """Steps along the sign of the gradient."""
 
-    _rule = "signum"
 
-    def __init__(self, learning_rate=0.01, **kwargs):
-        super().__init__(learning_rate=learning_rate, **{"momentum": 0.0, **kwargs})
-
-
-@_built_in
+@_built_in("adam", "learning_rate", "beta1", "beta2", "epsilon", "lazy_update")
 class Adam(Optimizer):
     """Running means of the gradient and of its square, both corrected for their start."""
 
-    _rule = "adam"
 
-    def __init__(self, learning_rate=0.001, beta1=0.9, beta2=0.999, epsilon=1e-8, lazy_update=True, **kwargs):
-        self._start(
-            learning_rate=learning_rate, beta1=beta1, beta2=beta2, epsilon=epsilon, lazy_update=lazy_update, **kwargs
-        )
-
-
-@_built_in
+@_built_in("adamw", "learning_rate", "beta1", "beta2", "epsilon", "correct_bias")
 class AdamW(Optimizer):
     """Adam whose weight decay is no part of the gradient: the weight itself shrinks by learning_rate * wd."""
 
-    _rule = "adamw"
 
-    def __init__(self, learning_rate=0.001, beta1=0.9, beta2=0.999, epsilon=1e-6, correct_bias=True, **kwargs):
-        self._start(
-            learning_rate=learning_rate,
-            beta1=beta1,
-            beta2=beta2,
-            epsilon=epsilon,
-            correct_bias=correct_bias,
-            **kwargs,
-        )
-
-
-@_built_in
+@_built_in("adamax", "learning_rate", "beta1", "beta2")
 class Adamax(Optimizer):
     """Adam with the largest gradient instead of the mean square."""
 
-    _rule = "adamax"
 
-    def __init__(self, learning_rate=0.002, beta1=0.9, beta2=0.999, **kwargs):
-        self._start(learning_rate=learning_rate, beta1=beta1, beta2=beta2, **kwargs)
-
-
-@_built_in
+@_built_in("nadam", "learning_rate", "beta1", "beta2", "epsilon", "schedule_decay")
 class Nadam(Optimizer):
     """Adam with Nesterov's momentum."""
 
-    _rule = "nadam"
 
-    def __init__(self, learning_rate=0.001, beta1=0.9, beta2=0.999, epsilon=1e-8, schedule_decay=0.004, **kwargs):
-        self._start(
-            learning_rate=learning_rate,
-            beta1=beta1,
-            beta2=beta2,
-            epsilon=epsilon,
-            schedule_decay=schedule_decay,
-            **kwargs,
-        )
-
-
-@_built_in
+@_built_in("adagrad", "eps")
 class AdaGrad(Optimizer):
     """Steps divided by the root of all squares so far."""
 
-    _rule = "adagrad"
-
-    def __init__(self, eps=1e-7, **kwargs):
-        self._start(eps=eps, **kwargs)
-
     float_stable_eps = _argument("eps")
 
 
-@_built_in
+@_built_in("groupadagrad", "eps")
 class GroupAdaGrad(Optimizer):
     """AdaGrad with one sum of squares for each row of a matrix."""
 
-    _rule = "groupadagrad"
-
-    def __init__(self, eps=1e-5, **kwargs):
-        self._start(eps=eps, **kwargs)
-
     float_stable_eps = _argument("eps")
 
 
-@_built_in
+@_built_in("rmsprop", "learning_rate", "gamma1", "gamma2", "epsilon", "centered", "clip_weights")
 class RMSProp(Optimizer):
     """Steps divided by the root of the running mean square; `centered`: by the deviation, and with momentum."""
 
-    _rule = "rmsprop"
 
-    def __init__(
-        self, learning_rate=0.001, gamma1=0.9, gamma2=0.9, epsilon=1e-8, centered=False, clip_weights=None, **kwargs
-    ):
-        self._start(
-            learning_rate=learning_rate,
-            gamma1=gamma1,
-            gamma2=gamma2,
-            epsilon=epsilon,
-            centered=centered,
-            clip_weights=clip_weights,
-            **kwargs,
-        )
-
-
-@_built_in
+@_built_in("adadelta", "rho", "epsilon")
 class AdaDelta(Optimizer):
     """Steps in the unit of the weight; the learning rate plays no part."""
 
-    _rule = "adadelta"
 
-    def __init__(self, rho=0.9, epsilon=1e-5, **kwargs):
-        self._start(rho=rho, epsilon=epsilon, **kwargs)
-
-
-@_built_in
+@_built_in("ftrl", "lamda1", "learning_rate", "beta")
 class Ftrl(Optimizer):
     """Follows the regularized leader: weights that matter little stay zero."""
 
-    _rule = "ftrl"
 
-    def __init__(self, lamda1=0.01, learning_rate=0.1, beta=1, **kwargs):
-        self._start(lamda1=lamda1, learning_rate=learning_rate, beta=beta, **kwargs)
-
-
-@_built_in
+@_built_in("ftml", "beta1", "beta2", "epsilon")
 class FTML(Optimizer):
     """Follows the moving leader."""
 
-    _rule = "ftml"
 
-    def __init__(self, beta1=0.6, beta2=0.999, epsilon=1e-8, **kwargs):
-        self._start(beta1=beta1, beta2=beta2, epsilon=epsilon, **kwargs)
-
-
-@_built_in
+@_built_in("lars", "momentum", "lazy_update", "eta", "eps", "momentum_correction")
 class LARS(Optimizer):
     """Gradient descent whose rate for each weight follows how large the weight is against its gradient."""
 
-    _rule = "lars"
 
-    def __init__(self, momentum=0.0, lazy_update=True, eta=0.001, eps=0, momentum_correction=True, **kwargs):
-        self._start(
-            momentum=momentum,
-            lazy_update=lazy_update,
-            eta=eta,
-            eps=eps,
-            momentum_correction=momentum_correction,
-            **kwargs,
-        )
-
-
-@_built_in
+@_built_in("lamb", "learning_rate", "beta1", "beta2", "epsilon", "lower_bound", "upper_bound", "bias_correction")
 class LAMB(Optimizer):
     """Adam's direction, with a step in proportion to the norm of the weight."""
 
-    _rule = "lamb"
 
-    def __init__(
-        self,
-        learning_rate=0.001,
-        beta1=0.9,
-        beta2=0.999,
-        epsilon=1e-6,
-        lower_bound=None,
-        upper_bound=None,
-        bias_correction=True,
-        **kwargs,
-    ):
-        self._start(
-            learning_rate=learning_rate,
-            beta1=beta1,
-            beta2=beta2,
-            epsilon=epsilon,
-            lower_bound=lower_bound,
-            upper_bound=upper_bound,
-            bias_correction=bias_correction,
-            **kwargs,
-        )
-
-
-@_built_in
+@_built_in(
+    "lbsgd",
+    "momentum",
+    "multi_precision",
+    "warmup_strategy",
+    "warmup_epochs",
+    "batch_scale",
+    "updates_per_epoch",
+    "begin_epoch",
+    "num_epochs",
+)
 class LBSGD(Optimizer):
     """Gradient descent for large batches, whose rate grows during the first epochs."""
 
-    _rule = "lbsgd"
 
-    def __init__(
-        self,
-        momentum=0.0,
-        multi_precision=False,
-        warmup_strategy="linear",
-        warmup_epochs=5,
-        batch_scale=1,
-        updates_per_epoch=32,
-        begin_epoch=0,
-        num_epochs=60,
-        **kwargs,
-    ):
-        self._start(
-            momentum=momentum,
-            multi_precision=multi_precision,
-            warmup_strategy=warmup_strategy,
-            warmup_epochs=warmup_epochs,
-            batch_scale=batch_scale,
-            updates_per_epoch=updates_per_epoch,
-            begin_epoch=begin_epoch,
-            num_epochs=num_epochs,
-            **kwargs,
-        )
-
-
-@_built_in
+@_built_in("test")
 class Test(Optimizer):
     """Adds the gradient to the weight, and keeps the weight as its state: easy to reckon with."""
 
-    _rule = "test"
     __test__ = False  # no test case
-
-    def __init__(self, **kwargs):
-        self._start(**kwargs)
 
 
 Updater.states = property(

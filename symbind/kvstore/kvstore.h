@@ -8,9 +8,12 @@
 #include <vector>
 
 #include "symbind/core/ndarray.h"
+#include "symbind/core/param_key.h"
 #include "symbind/optim/optimizer.h"
 
 namespace SYMBIND_API symbind {
+
+struct SavedStates;
 
 class KVStore {
  public:

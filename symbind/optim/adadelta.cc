@@ -2,32 +2,27 @@
 // rate plays no part.
 #include "symbind/exec/invoke.h"
 #include "symbind/ops/adaptive_optimizer.h"
-#include "symbind/optim/arguments.h"
+#include "symbind/optim/rules.h"
 
 namespace symbind {
 namespace {
 
-class Adadelta final : public OptimizerWith<optim::AdaDelta> {
+class Adadelta final : public RuleWith<optim::AdaDelta> {
  public:
-  using OptimizerWith::OptimizerWith;
-  StateTree create_state(const ParamKey&, const NDArray& weight) override {
-    const auto blank = [&] { return zeros(weight.shape(), weight.context(), weight.dtype()); };
-    return StateTree::of({blank(), blank()});
-  }
-  void update(const Update& one) override {
-    update_count(one.key);
-    invoke(adadelta_update, {one.weight, one.grad, one.state->tuple.at(0).array, one.state->tuple.at(1).array},
+  StateTree create_state(const std::string&, const NDArray& weight) const override { return blank_states(weight, 2); }
+  void update(const Step& step, const StepOptions& options) override {
+    invoke(adadelta_update, arrays_of(step, 2),
            {.rho = own_.rho,
             .epsilon = own_.epsilon,
-            .wd = wd_of(one.key),
-            .rescale_grad = rescale_grad,
-            .clip_gradient = clip_gradient.value_or(-1)},
-           {.out = {one.weight}});
+            .wd = step.wd,
+            .rescale_grad = options.rescale_grad,
+            .clip_gradient = options.clip_gradient.value_or(-1)},
+           {.out = {step.weight}});
   }
 };
 
 }  // namespace
 
-OptimizerPtr make_adadelta(const OptimizerParams& params) { return std::make_shared<Adadelta>(params); }
+UpdateRulePtr make_adadelta() { return std::make_unique<Adadelta>(); }
 
 }  // namespace symbind

@@ -1,49 +1,46 @@
 // Steps divided by the root of all squares so far: of each element (adagrad), or of each row (groupadagrad).
+#include "symbind/core/error.h"
 #include "symbind/exec/invoke.h"
 #include "symbind/ops/adaptive_optimizer.h"
-#include "symbind/optim/arguments.h"
+#include "symbind/optim/rules.h"
 
 namespace symbind {
 namespace {
 
-class Adagrad final : public OptimizerWith<optim::AdaGrad> {
+class Adagrad final : public RuleWith<optim::AdaGrad> {
  public:
-  using OptimizerWith::OptimizerWith;
-  StateTree create_state(const ParamKey&, const NDArray& weight) override {
-    return zeros(weight.shape(), weight.context(), weight.dtype());
-  }
-  void update(const Update& one) override {
-    update_count(one.key);
-    invoke(adagrad_update, {one.weight, one.grad, one.state->array},
-           {.lr = lr_of(one.key),
+  StateTree create_state(const std::string&, const NDArray& weight) const override { return blank_state(weight); }
+  void update(const Step& step, const StepOptions& options) override {
+    invoke(adagrad_update, {step.weight, step.grad, step.state->array},
+           {.lr = step.lr,
             .epsilon = own_.eps,
-            .wd = wd_of(one.key),
-            .rescale_grad = rescale_grad,
-            .clip_gradient = clip_gradient.value_or(-1)},
-           {.out = {one.weight}});
+            .wd = step.wd,
+            .rescale_grad = options.rescale_grad,
+            .clip_gradient = options.clip_gradient.value_or(-1)},
+           {.out = {step.weight}});
   }
 };
 
-class GroupAdagrad final : public OptimizerWith<optim::GroupAdaGrad> {
+class GroupAdagrad final : public RuleWith<optim::GroupAdaGrad> {
  public:
-  using OptimizerWith::OptimizerWith;
-  StateTree create_state(const ParamKey& key, const NDArray& weight) override {
-    require(weight.rank() == 2, "[groupadagrad] parameter ", name_of(key), " must be a matrix: ", weight.shape());
+  StateTree create_state(const std::string& parameter, const NDArray& weight) const override {
+    require(weight.rank() == 2, "[groupadagrad] parameter ", parameter, " must be a matrix: ", weight.shape());
     return zeros({weight.shape()[0], 1}, weight.context(), weight.dtype());
   }
-  void update(const Update& one) override {
-    update_count(one.key);
-    require(wd_of(one.key) == 0, "[groupadagrad] knows no weight decay: parameter ", name_of(one.key), " has wd ",
-            wd_of(one.key));
-    invoke(group_adagrad_update, {one.weight, one.grad, one.state->array},
-           {.lr = lr_of(one.key), .rescale_grad = rescale_grad, .clip_gradient = clip_argument(), .epsilon = own_.eps},
-           {.out = {one.weight}});
+  void update(const Step& step, const StepOptions& options) override {
+    require(step.wd == 0, "[groupadagrad] knows no weight decay: parameter ", step.name, " has wd ", step.wd);
+    invoke(group_adagrad_update, {step.weight, step.grad, step.state->array},
+           {.lr = step.lr,
+            .rescale_grad = options.rescale_grad,
+            .clip_gradient = options.clip_argument(),
+            .epsilon = own_.eps},
+           {.out = {step.weight}});
   }
 };
 
 }  // namespace
 
-OptimizerPtr make_adagrad(const OptimizerParams& params) { return std::make_shared<Adagrad>(params); }
-OptimizerPtr make_group_adagrad(const OptimizerParams& params) { return std::make_shared<GroupAdagrad>(params); }
+UpdateRulePtr make_adagrad() { return std::make_unique<Adagrad>(); }
+UpdateRulePtr make_group_adagrad() { return std::make_unique<GroupAdagrad>(); }
 
 }  // namespace symbind

@@ -4,119 +4,92 @@
 #include <cmath>
 
 #include "symbind/exec/invoke.h"
+#include "symbind/files/states.h"
 #include "symbind/ops/adaptive_optimizer.h"
-#include "symbind/optim/arguments.h"
+#include "symbind/optim/rules.h"
 
 namespace symbind {
 namespace {
 
 template <class Options>
-class MomentOptimizer : public OptimizerWith<Options> {
+class MomentRule : public RuleWith<Options> {
  public:
-  using OptimizerWith<Options>::OptimizerWith;
-  StateTree create_state(const ParamKey&, const NDArray& weight) override {
-    const auto blank = [&] { return zeros(weight.shape(), weight.context(), weight.dtype()); };
-    return StateTree::of({blank(), blank()});
-  }
-
- protected:
-  static std::vector<NDArray> arrays(const Update& one) {
-    return {one.weight, one.grad, one.state->tuple.at(0).array, one.state->tuple.at(1).array};
-  }
+  StateTree create_state(const std::string&, const NDArray& weight) const override { return blank_states(weight, 2); }
 };
 
-class Adam final : public MomentOptimizer<optim::Adam> {
+class Adam final : public MomentRule<optim::Adam> {
  public:
-  using MomentOptimizer::MomentOptimizer;
-
-  void update(const Update& one) override {
-    update_count(one.key);
-    const auto t = static_cast<double>(count_of(one.key));
-    const double lr = lr_of(one.key) * std::sqrt(1 - std::pow(own_.beta2, t)) / (1 - std::pow(own_.beta1, t));
-    invoke(adam_update, arrays(one),
-           {.lr = lr,
+  void update(const Step& step, const StepOptions& options) override {
+    const auto t = static_cast<double>(step.count);
+    invoke(adam_update, arrays_of(step, 2),
+           {.lr = step.lr * std::sqrt(1 - std::pow(own_.beta2, t)) / (1 - std::pow(own_.beta1, t)),
             .beta1 = own_.beta1,
             .beta2 = own_.beta2,
             .epsilon = own_.epsilon,
-            .wd = wd_of(one.key),
-            .rescale_grad = rescale_grad,
-            .clip_gradient = clip_argument()},
-           {.out = {one.weight}});
+            .wd = step.wd,
+            .rescale_grad = options.rescale_grad,
+            .clip_gradient = options.clip_argument()},
+           {.out = {step.weight}});
   }
 };
 
 // The decay acts on the weight beside the step, so it is scaled neither by the means nor by their correction.
-class AdamW final : public MomentOptimizer<optim::AdamW> {
+class AdamW final : public MomentRule<optim::AdamW> {
  public:
-  using MomentOptimizer::MomentOptimizer;
-
-  void update(const Update& one) override {
-    update_count(one.key);
-    const auto t = static_cast<double>(count_of(one.key));
+  void update(const Step& step, const StepOptions& options) override {
+    const auto t = static_cast<double>(step.count);
     const double correction =
         own_.correct_bias ? std::sqrt(1 - std::pow(own_.beta2, t)) / (1 - std::pow(own_.beta1, t)) : 1;
-    invoke(adamw_update, arrays(one),
+    invoke(adamw_update, arrays_of(step, 2),
            {.lr = correction,
             .beta1 = own_.beta1,
             .beta2 = own_.beta2,
             .epsilon = own_.epsilon,
-            .wd = wd_of(one.key),
-            .eta = lr_of(one.key),
-            .rescale_grad = rescale_grad,
-            .clip_gradient = clip_argument()},
-           {.out = {one.weight}});
+            .wd = step.wd,
+            .eta = step.lr,
+            .rescale_grad = options.rescale_grad,
+            .clip_gradient = options.clip_argument()},
+           {.out = {step.weight}});
   }
 };
 
-class Adamax final : public MomentOptimizer<optim::Adamax> {
+class Adamax final : public MomentRule<optim::Adamax> {
  public:
-  using MomentOptimizer::MomentOptimizer;
-
-  void update(const Update& one) override {
-    update_count(one.key);
-    const double lr = lr_of(one.key) / (1 - std::pow(own_.beta1, static_cast<double>(count_of(one.key))));
-    invoke(adamax_update, arrays(one),
-           {.lr = lr,
+  void update(const Step& step, const StepOptions& options) override {
+    invoke(adamax_update, arrays_of(step, 2),
+           {.lr = step.lr / (1 - std::pow(own_.beta1, static_cast<double>(step.count))),
             .beta1 = own_.beta1,
             .beta2 = own_.beta2,
-            .wd = wd_of(one.key),
-            .rescale_grad = rescale_grad,
-            .clip_gradient = clip_gradient.value_or(-1)},
-           {.out = {one.weight}});
+            .wd = step.wd,
+            .rescale_grad = options.rescale_grad,
+            .clip_gradient = options.clip_gradient.value_or(-1)},
+           {.out = {step.weight}});
   }
 };
 
 // Its schedule of momenta is one product over all updates of all parameters, as MXNet has it.
-class Nadam final : public MomentOptimizer<optim::Nadam> {
+class Nadam final : public MomentRule<optim::Nadam> {
  public:
-  using MomentOptimizer::MomentOptimizer;
-
-  void update(const Update& one) override {
-    update_count(one.key);
-    const auto t = static_cast<double>(count_of(one.key));
+  void update(const Step& step, const StepOptions& options) override {
+    const auto t = static_cast<double>(step.count);
     const double now = momentum_at(t), next = momentum_at(t + 1);
     product_ *= now;
-    invoke(nadam_update, arrays(one),
-           {.lr = lr_of(one.key),
+    invoke(nadam_update, arrays_of(step, 2),
+           {.lr = step.lr,
             .beta1 = own_.beta1,
             .beta2 = own_.beta2,
             .epsilon = own_.epsilon,
             .grad_share = (1 - now) / (1 - product_),
             .mean_share = next / (1 - product_ * next),
             .square_correction = 1 - std::pow(own_.beta2, t),
-            .wd = wd_of(one.key),
-            .rescale_grad = rescale_grad,
-            .clip_gradient = clip_gradient.value_or(-1)},
-           {.out = {one.weight}});
+            .wd = step.wd,
+            .rescale_grad = options.rescale_grad,
+            .clip_gradient = options.clip_gradient.value_or(-1)},
+           {.out = {step.weight}});
   }
 
-  ResumeState resume_state() const override {
-    ResumeState state = Optimizer::resume_state();
-    state.numbers["m_schedule"] = product_;
-    return state;
-  }
+  void save(ResumeState& state) const override { state.numbers["m_schedule"] = product_; }
   void restore(const ResumeState& state) override {
-    Optimizer::restore(state);
     if (const auto found = state.numbers.find("m_schedule"); found != state.numbers.end()) product_ = found->second;
   }
 
@@ -128,9 +101,9 @@ class Nadam final : public MomentOptimizer<optim::Nadam> {
 
 }  // namespace
 
-OptimizerPtr make_adam(const OptimizerParams& params) { return std::make_shared<Adam>(params); }
-OptimizerPtr make_adamw(const OptimizerParams& params) { return std::make_shared<AdamW>(params); }
-OptimizerPtr make_adamax(const OptimizerParams& params) { return std::make_shared<Adamax>(params); }
-OptimizerPtr make_nadam(const OptimizerParams& params) { return std::make_shared<Nadam>(params); }
+UpdateRulePtr make_adam() { return std::make_unique<Adam>(); }
+UpdateRulePtr make_adamw() { return std::make_unique<AdamW>(); }
+UpdateRulePtr make_adamax() { return std::make_unique<Adamax>(); }
+UpdateRulePtr make_nadam() { return std::make_unique<Nadam>(); }
 
 }  // namespace symbind

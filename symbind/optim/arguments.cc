@@ -35,11 +35,8 @@ std::optional<double> number_of(const OptimizerValue& value) {
 
 }  // namespace
 
-template <class T>
-const OptimizerValue* OptimizerArguments::find(const std::string& name, T& value) {
+const OptimizerValue* OptimizerArguments::find(const std::string& name) {
   names_.push_back(name);
-  if constexpr (!std::is_same_v<T, LRSchedulerPtr>)
-    if (owner_) owner_->arguments_[name] = &value;
   const auto found = params_.find(name);
   return found == params_.end() ? nullptr : &found->second;
 }
@@ -49,7 +46,7 @@ void OptimizerArguments::wrong(const std::string& name, const char* wanted) cons
 }
 
 OptimizerArguments& OptimizerArguments::take(const std::string& name, double& value) {
-  if (const OptimizerValue* given = find(name, value)) {
+  if (const OptimizerValue* given = find(name)) {
     const auto number = number_of(*given);
     if (!number) wrong(name, "a number");
     value = *number;
@@ -58,7 +55,7 @@ OptimizerArguments& OptimizerArguments::take(const std::string& name, double& va
 }
 
 OptimizerArguments& OptimizerArguments::take(const std::string& name, int64_t& value) {
-  if (const OptimizerValue* given = find(name, value)) {
+  if (const OptimizerValue* given = find(name)) {
     const auto number = number_of(*given);
     if (!number || *number != std::floor(*number) || std::abs(*number) > 1e15) wrong(name, "a whole number");
     value = static_cast<int64_t>(*number);
@@ -67,7 +64,7 @@ OptimizerArguments& OptimizerArguments::take(const std::string& name, int64_t& v
 }
 
 OptimizerArguments& OptimizerArguments::take(const std::string& name, bool& value) {
-  if (const OptimizerValue* given = find(name, value)) {
+  if (const OptimizerValue* given = find(name)) {
     if (const auto* text = std::get_if<std::string>(&given->get())) {
       if (*text != "True" && *text != "False" && *text != "true" && *text != "false") wrong(name, "True or False");
       value = *text == "True" || *text == "true";
@@ -81,7 +78,7 @@ OptimizerArguments& OptimizerArguments::take(const std::string& name, bool& valu
 }
 
 OptimizerArguments& OptimizerArguments::take(const std::string& name, std::string& value) {
-  if (const OptimizerValue* given = find(name, value)) {
+  if (const OptimizerValue* given = find(name)) {
     const auto* text = std::get_if<std::string>(&given->get());
     if (!text) wrong(name, "a text");
     value = *text;
@@ -90,7 +87,7 @@ OptimizerArguments& OptimizerArguments::take(const std::string& name, std::strin
 }
 
 OptimizerArguments& OptimizerArguments::take(const std::string& name, std::optional<double>& value) {
-  if (const OptimizerValue* given = find(name, value)) {
+  if (const OptimizerValue* given = find(name)) {
     const auto* text = std::get_if<std::string>(&given->get());
     if (text && *text == "None") {
       value.reset();
@@ -103,7 +100,7 @@ OptimizerArguments& OptimizerArguments::take(const std::string& name, std::optio
 }
 
 OptimizerArguments& OptimizerArguments::take(const std::string& name, LRSchedulerPtr& value) {
-  if (const OptimizerValue* given = find(name, value)) {
+  if (const OptimizerValue* given = find(name)) {
     const auto* schedule = std::get_if<LRSchedulerPtr>(&given->get());
     if (!schedule) wrong(name, "a schedule");
     value = *schedule;
@@ -122,11 +119,6 @@ void OptimizerArguments::finish() const {
   for (const auto& [name, value] : params_)
     require(known.contains(name), "[", optimizer_, "] has no argument ", name, "; its arguments are ",
             comma_separated(known));
-}
-
-OptimizerParams with_default(OptimizerParams params, const std::string& name, OptimizerValue value) {
-  params.try_emplace(name, std::move(value));
-  return params;
 }
 
 }  // namespace symbind

@@ -2,36 +2,35 @@
 // is any, and the weight before the last step.
 #include "symbind/exec/invoke.h"
 #include "symbind/ops/optimizer.h"
-#include "symbind/optim/arguments.h"
+#include "symbind/optim/rules.h"
 #include "symbind/optim/sgd_step.h"
 
 namespace symbind {
 namespace {
 
-class Dcasgd final : public OptimizerWith<optim::Dcasgd> {
+class Dcasgd final : public RuleWith<optim::Dcasgd> {
  public:
-  using OptimizerWith::OptimizerWith;
-  StateTree create_state(const ParamKey&, const NDArray& weight) override {
+  StateTree create_state(const std::string&, const NDArray& weight) const override {
     return StateTree::of({sgd_state(weight, own_.momentum != 0), weight.copy()});
   }
 
-  void update(const Update& one) override {
-    update_count(one.key);
-    NDArray last_step = one.state->tuple.at(0).array;
-    if (!last_step) last_step = zeros(one.weight.shape(), one.weight.context(), one.weight.dtype());
-    invoke(dcasgd_update, {one.weight, one.grad, last_step, one.state->tuple.at(1).array},
-           {.lr = lr_of(one.key),
+  void update(const Step& step, const StepOptions& options) override {
+    std::vector<NDArray> arrays = arrays_of(step, 2);
+    if (NDArray& last_step = arrays[2]; !last_step)
+      last_step = zeros(step.weight.shape(), step.weight.context(), step.weight.dtype());
+    invoke(dcasgd_update, arrays,
+           {.lr = step.lr,
             .momentum = own_.momentum,
             .lamda = own_.lamda,
-            .wd = wd_of(one.key),
-            .rescale_grad = rescale_grad,
-            .clip_gradient = clip_gradient.value_or(-1)},
-           {.out = {one.weight}});
+            .wd = step.wd,
+            .rescale_grad = options.rescale_grad,
+            .clip_gradient = options.clip_gradient.value_or(-1)},
+           {.out = {step.weight}});
   }
 };
 
 }  // namespace
 
-OptimizerPtr make_dcasgd(const OptimizerParams& params) { return std::make_shared<Dcasgd>(params); }
+UpdateRulePtr make_dcasgd() { return std::make_unique<Dcasgd>(); }
 
 }  // namespace symbind

@@ -1,60 +1,54 @@
 // Adam's direction, gone along as far as the weight is large: two phases with the norms in between.
+#include "symbind/core/error.h"
 #include "symbind/exec/invoke.h"
 #include "symbind/ops/adaptive_optimizer.h"
 #include "symbind/ops/elementwise.h"
 #include "symbind/ops/multi_optimizer.h"
-#include "symbind/optim/arguments.h"
+#include "symbind/optim/rules.h"
 
 namespace symbind {
 namespace {
 
-class Lamb final : public OptimizerWith<optim::Lamb> {
+class Lamb final : public RuleWith<optim::Lamb> {
  public:
-  using OptimizerWith::OptimizerWith;
-  StateTree create_state(const ParamKey&, const NDArray& weight) override {
-    const auto blank = [&] { return zeros(weight.shape(), weight.context(), weight.dtype()); };
-    return StateTree::of({blank(), blank()});
-  }
+  StateTree create_state(const std::string&, const NDArray& weight) const override { return blank_states(weight, 2); }
+  bool writes_copy() const override { return true; }
 
-  void update(const Update& one) override {
-    const LambUpdatePhase1 direction_params = count_and_prepare(one.key);
-    const NDArray direction =
-        invoke(lamb_update_phase1, {one.weight, one.grad, one.state->tuple.at(0).array, one.state->tuple.at(1).array},
-               direction_params)[0];
-    const auto [r1, r2] = norms(one.weight, direction);
-    invoke(lamb_update_phase2, {one.weight, direction, r1.astype(one.weight.dtype()), r2.astype(one.weight.dtype())},
-           step_params(one.key), {.out = {one.weight}});
-  }
-
-  void update_multi_precision(const Update& one) override {
-    if (!uses_master(one.weight)) return update(one);
-    require(one.state->is_tuple && one.state->tuple.size() == 2 && one.state->tuple[1].tuple.size() == 2,
-            "[lamb] the state of ", name_of(one.key),
-            " has no float32 copy of the weight, which multi_precision needs");
-    const NDArray& master = one.state->tuple[0].array;
-    const std::vector<StateTree>& means = one.state->tuple[1].tuple;
-    const LambUpdatePhase1 direction_params = count_and_prepare(one.key);
-    const NDArray direction = invoke(
-        mp_lamb_update_phase1, {one.weight, one.grad, means[0].array, means[1].array, master}, {direction_params})[0];
-    const auto [r1, r2] = norms(master, direction);
-    invoke(mp_lamb_update_phase2, {one.weight, direction, r1, r2, master}, {step_params(one.key)},
-           {.out = {one.weight}});
+  void update(const Step& step, const StepOptions& options) override {
+    if (step.multi_precision) return update_with_copy(step, options);
+    const NDArray direction = invoke(lamb_update_phase1, arrays_of(step, 2), {direction_params(step, options)})[0];
+    const auto [r1, r2] = norms(step.weight, direction);
+    const DType dtype = step.weight.dtype();
+    invoke(lamb_update_phase2, {step.weight, direction, r1.astype(dtype), r2.astype(dtype)}, step_params(step),
+           {.out = {step.weight}});
   }
 
  private:
-  LambUpdatePhase1 count_and_prepare(const ParamKey& key) {
-    update_count(key);
+  void update_with_copy(const Step& step, const StepOptions& options) const {
+    const StateTree& state = *step.state;
+    require(state.is_tuple && state.tuple.size() == 2 && state.tuple[1].tuple.size() == 2, "[lamb] the state of ",
+            step.name, " has no float32 copy of the weight, which multi_precision needs");
+    const NDArray& copy = state.tuple[0].array;
+    const std::vector<StateTree>& means = state.tuple[1].tuple;
+    const NDArray direction =
+        invoke(mp_lamb_update_phase1, {step.weight, step.grad, means[0].array, means[1].array, copy},
+               {direction_params(step, options)})[0];
+    const auto [r1, r2] = norms(copy, direction);
+    invoke(mp_lamb_update_phase2, {step.weight, direction, r1, r2, copy}, {step_params(step)}, {.out = {step.weight}});
+  }
+
+  LambUpdatePhase1 direction_params(const Step& step, const StepOptions& options) const {
     return {.beta1 = own_.beta1,
             .beta2 = own_.beta2,
             .epsilon = own_.epsilon,
-            .t = count_of(key),
+            .t = step.count,
             .bias_correction = own_.bias_correction,
-            .wd = wd_of(key),
-            .rescale_grad = rescale_grad,
-            .clip_gradient = clip_argument()};
+            .wd = step.wd,
+            .rescale_grad = options.rescale_grad,
+            .clip_gradient = options.clip_argument()};
   }
-  LambUpdatePhase2 step_params(const ParamKey& key) const {
-    return {.lr = lr_of(key), .lower_bound = bound(own_.lower_bound), .upper_bound = bound(own_.upper_bound)};
+  LambUpdatePhase2 step_params(const Step& step) const {
+    return {.lr = step.lr, .lower_bound = bound(own_.lower_bound), .upper_bound = bound(own_.upper_bound)};
   }
   static double bound(const std::optional<double>& value) { return value && *value != 0 ? *value : -1; }
 
@@ -66,6 +60,6 @@ class Lamb final : public OptimizerWith<optim::Lamb> {
 
 }  // namespace
 
-OptimizerPtr make_lamb(const OptimizerParams& params) { return std::make_shared<Lamb>(params); }
+UpdateRulePtr make_lamb() { return std::make_unique<Lamb>(); }
 
 }  // namespace symbind

@@ -1,62 +1,58 @@
 // Gradient descent whose rate for each weight follows how large the weight is against its gradient. Biases and the
 // parameters of normalization keep the common rate. When the rate changes, the momentum is scaled with it.
+#include <map>
+
 #include "symbind/exec/invoke.h"
+#include "symbind/files/states.h"
 #include "symbind/ops/multi_optimizer.h"
-#include "symbind/optim/arguments.h"
+#include "symbind/optim/rules.h"
 #include "symbind/optim/sgd_step.h"
 
 namespace symbind {
 namespace {
 
-class Lars final : public OptimizerWith<optim::Lars> {
+class Lars final : public RuleWith<optim::Lars> {
  public:
-  using OptimizerWith::OptimizerWith;
   bool decays(const std::string& parameter) const override { return parameter.ends_with("_weight"); }
 
-  StateTree create_state(const ParamKey&, const NDArray& weight) override {
+  StateTree create_state(const std::string&, const NDArray& weight) const override {
     return sgd_state(weight, own_.momentum != 0);
   }
-  StateTree create_state_multi_precision(const ParamKey& key, const NDArray& weight) override {
-    if (uses_master(weight)) return sgd_state_with_master(weight, own_.momentum != 0);
-    return Optimizer::create_state_multi_precision(key, weight);
+  bool writes_copy() const override { return true; }
+  StateTree create_state_with_copy(const std::string&, const NDArray& weight) const override {
+    return sgd_state_with_copy(weight, own_.momentum != 0);
   }
 
-  void update(const Update& one) override { update_many({&one, 1}); }
-  void update_multi_precision(const Update& one) override { update_many({&one, 1}); }
-  void update_many(std::span<const Update> updates) override {
-    if (updates.empty()) return;
-    for (const Update& each : updates) update_count(each.key);
-    const double momentum = corrected_momentum();
-    std::vector<SgdStep> steps;
-    for (const Update& each : updates)
-      steps.push_back({each.weight, each.grad, each.state, lr_of(each.key), wd_of(each.key)});
-    scale_rates(updates, steps);
-    run_sgd(steps, {.momentum = momentum, .rescale_grad = rescale_grad, .clip_gradient = clip_argument()});
+  void update(const Step& step, const StepOptions& options) override { update_many({&step, 1}, options); }
+  bool joint() const override { return true; }
+  void update_many(std::span<const Step> given, const StepOptions& options) override {
+    if (given.empty()) return;
+    const double momentum = corrected_momentum(given[0].learning_rate);
+    std::vector<Step> steps(given.begin(), given.end());
+    scale_rates(steps, options.rescale_grad);
+    run_sgd(steps, momentum, options);
   }
 
-  ResumeState resume_state() const override {
-    ResumeState state = Optimizer::resume_state();
+  void save(ResumeState& state) const override {
     if (last_lr_) state.numbers["last_lr"] = *last_lr_;
-    return state;
   }
   void restore(const ResumeState& state) override {
-    Optimizer::restore(state);
     if (const auto found = state.numbers.find("last_lr"); found != state.numbers.end()) last_lr_ = found->second;
   }
 
  private:
-  double corrected_momentum() {
-    const double now = learning_rate(), before = last_lr_.value_or(now);
+  double corrected_momentum(double now) {
+    const double before = last_lr_.value_or(now);
     last_lr_ = now;
     return own_.momentum_correction && before != 0 ? own_.momentum * (now / before) : own_.momentum;
   }
 
-  void scale_rates(std::span<const Update> updates, std::vector<SgdStep>& steps) const {
+  void scale_rates(std::vector<Step>& steps, double rescale_grad) const {
     std::map<Context, std::vector<size_t>> scaled;
-    for (size_t i = 0; i < updates.size(); ++i) {
-      const std::string parameter = name_of(updates[i].key);
+    for (size_t i = 0; i < steps.size(); ++i) {
+      const std::string& parameter = steps[i].name;
       if (!parameter.ends_with("gamma") && !parameter.ends_with("beta") && !parameter.ends_with("bias"))
-        scaled[updates[i].weight.context()].push_back(i);
+        scaled[steps[i].weight.context()].push_back(i);
     }
     for (const auto& [context, which] : scaled) {
       std::vector<NDArray> weights, grads;
@@ -83,6 +79,6 @@ class Lars final : public OptimizerWith<optim::Lars> {
 
 }  // namespace
 
-OptimizerPtr make_lars(const OptimizerParams& params) { return std::make_shared<Lars>(params); }
+UpdateRulePtr make_lars() { return std::make_unique<Lars>(); }
 
 }  // namespace symbind

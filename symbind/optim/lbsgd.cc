@@ -1,48 +1,46 @@
 // Gradient descent for large batches: gradients of `batch_scale` steps are gathered before one is taken, with a rate
-// that grows during the first epochs. The gathered gradients belong to the optimizer, not to the states: training that
+// that grows during the first epochs. The gathered gradients belong to the rule, not to the states: training that
 // stops between two steps goes on with their count, but without what was gathered.
+#include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "symbind/exec/arithmetic.h"
 #include "symbind/exec/invoke.h"
 #include "symbind/ops/multi_optimizer.h"
-#include "symbind/optim/arguments.h"
+#include "symbind/optim/rules.h"
 #include "symbind/optim/sgd_step.h"
 #include "symbind/optim/state_keys.h"
 
 namespace symbind {
 namespace {
 
-class Lbsgd final : public OptimizerWith<optim::Lbsgd> {
+class Lbsgd final : public RuleWith<optim::Lbsgd> {
  public:
-  explicit Lbsgd(const OptimizerParams& params) : OptimizerWith(params) {
+  void check_arguments() const override {
     require(own_.batch_scale >= 1, "[lbsgd] batch_scale must be at least 1: ", own_.batch_scale);
   }
-  StateTree create_state(const ParamKey&, const NDArray& weight) override {
+  StateTree create_state(const std::string&, const NDArray& weight) const override {
     return sgd_state(weight, own_.momentum != 0);
   }
 
-  void update(const Update& one) override {
-    // The rate is that of the updates before this one.
-    double lr = lr_of(one.key);
-    const double decay = wd_of(one.key);
-    update_count(one.key);
-    Gathered& gathered = gather(one.key, one.grad);
+  // The rate is that of the updates before this one.
+  Counting counting() const override { return Counting::after_rate; }
+
+  void update(const Step& given, const StepOptions& options) override {
+    Gathered& gathered = gather(given.key, given.grad);
     if (gathered.count % own_.batch_scale != 0) return;
-    const NDArray grad = gathered.sum / static_cast<double>(own_.batch_scale);
+    Step step = given;
+    step.grad = gathered.sum / static_cast<double>(own_.batch_scale);
     gathered.sum = {};
-    lr *= own_.warmup_strategy == "lars" ? norm_ratio(one.weight, grad, decay) : warm_up(gathered.count);
-    const SgdStep step{one.weight, grad, one.state, lr, decay};
-    run_sgd({&step, 1}, {.momentum = own_.momentum, .rescale_grad = rescale_grad, .clip_gradient = clip_argument()});
+    step.lr *= own_.warmup_strategy == "lars" ? norm_ratio(step.weight, step.grad, step.wd) : warm_up(gathered.count);
+    run_sgd({&step, 1}, own_.momentum, options);
   }
 
-  ResumeState resume_state() const override {
-    ResumeState state = Optimizer::resume_state();
+  void save(ResumeState& state) const override {
     for (const auto& [key, gathered] : gathered_) state.numbers[count_name(key)] = static_cast<double>(gathered.count);
-    return state;
   }
   void restore(const ResumeState& state) override {
-    Optimizer::restore(state);
     gathered_.clear();
     for (const auto& [key, count] : state.index_update_count)
       if (const auto found = state.numbers.find(count_name(key)); found != state.numbers.end())
@@ -91,6 +89,6 @@ class Lbsgd final : public OptimizerWith<optim::Lbsgd> {
 
 }  // namespace
 
-OptimizerPtr make_lbsgd(const OptimizerParams& params) { return std::make_shared<Lbsgd>(params); }
+UpdateRulePtr make_lbsgd() { return std::make_unique<Lbsgd>(); }
 
 }  // namespace symbind

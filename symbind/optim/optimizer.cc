@@ -6,8 +6,10 @@
 
 #include "symbind/core/error.h"
 #include "symbind/core/log.h"
+#include "symbind/files/states.h"
 #include "symbind/graph/param.h"
 #include "symbind/optim/arguments.h"
+#include "symbind/optim/rule_optimizer.h"
 
 namespace symbind {
 namespace {
@@ -17,19 +19,14 @@ bool is_half(DType dtype) { return dtype == DType::float16 || dtype == DType::bf
 // Optimizers of the user's may be added from any thread.
 struct Registry {
   std::mutex mutex;
-  std::map<std::string, OptimizerFactory> factories{
-      {"adadelta", make_adadelta}, {"adagrad", make_adagrad},
-      {"adam", make_adam},         {"adamw", make_adamw},
-      {"adamax", make_adamax},     {"ccsgd", make_sgd},
-      {"dcasgd", make_dcasgd},     {"ftml", make_ftml},
-      {"ftrl", make_ftrl},         {"groupadagrad", make_group_adagrad},
-      {"lamb", make_lamb},         {"lars", make_lars},
-      {"lbsgd", make_lbsgd},       {"nadam", make_nadam},
-      {"nag", make_nag},           {"rmsprop", make_rmsprop},
-      {"sgd", make_sgd},           {"sgld", make_sgld},
-      {"signsgd", make_signsgd},   {"signum", make_signum},
-      {"test", make_test},
-  };
+  std::map<std::string, OptimizerFactory> factories;
+
+  Registry() {
+    for (const std::string& rule : list_update_rules())
+      factories[rule] = [rule](const OptimizerParams& params) {
+        return std::make_shared<RuleOptimizer>(make_update_rule(rule), params);
+      };
+  }
 };
 
 Registry& registry() {
@@ -68,7 +65,7 @@ std::vector<std::string> list_optimizers() {
 
 Optimizer::Optimizer(const OptimizerParams& params) {
   optim::Common given;
-  OptimizerArguments arguments(params);
+  OptimizerArguments arguments("optimizer", params);
   optim::visit_common(given, [&](const char* argument, auto& value) { arguments.take(argument, value); });
   rescale_grad = given.rescale_grad.value_or(rescale_grad);
   wd = given.wd;
@@ -98,7 +95,6 @@ Optimizer::Optimizer(const OptimizerParams& params) {
 // ---- rates, decays, counts ------------------------------------------------------------------------------------------
 
 double Optimizer::learning_rate() const {
-  if (owner_) return owner_->learning_rate();
   if (!lr_scheduler) return lr_;
   const double rate = (*lr_scheduler)(num_update_);
   require(std::isfinite(rate), "[", name(), "] the schedule's learning rate for update ", num_update_,
@@ -126,17 +122,15 @@ void Optimizer::set_names(std::map<int64_t, std::string> idx2name, std::map<std:
 }
 
 std::string Optimizer::name_of(const ParamKey& key) const {
-  if (owner_) return owner_->name_of(key);
   if (!key.is_number()) return key.name();
   const auto found = idx2name_.find(key.number());
   return found == idx2name_.end() ? key.str() : found->second;
 }
 
 // What was set for the key, else for its name, else what the network's attributes say.
-std::optional<double> Optimizer::multiplier(const ParamKey& key, const std::map<ParamKey, double>& set,
-                                            const std::string& attribute) const {
+std::optional<double> Optimizer::multiplier(const ParamKey& key, const std::string& parameter,
+                                            const std::map<ParamKey, double>& set, const std::string& attribute) const {
   if (const auto found = set.find(key); found != set.end()) return found->second;
-  const std::string parameter = name_of(key);
   if (const auto found = set.find(parameter); found != set.end()) return found->second;
   const auto attributes = attributes_.find(parameter);
   if (attributes == attributes_.end()) return std::nullopt;
@@ -151,24 +145,26 @@ std::optional<double> Optimizer::multiplier(const ParamKey& key, const std::map<
   return value;
 }
 
-double Optimizer::lr_of(const ParamKey& key) const {
-  const InUse use = in_use("update");
-  if (owner_) return owner_->lr_of(key);
-  const double mult = multiplier(key, lr_mult_, "__lr_mult__").value_or(1);
-  require(std::isfinite(mult), "[", name(), "] the learning rate's multiplier of ", name_of(key),
+double Optimizer::lr_mult_of(const ParamKey& key, const std::string& parameter) const {
+  const double mult = multiplier(key, parameter, lr_mult_, "__lr_mult__").value_or(1);
+  require(std::isfinite(mult), "[", name(), "] the learning rate's multiplier of ", parameter,
           " must be finite: ", mult);
-  return learning_rate() * mult;
+  return mult;
 }
 
-bool Optimizer::decays(const std::string& parameter) const {
-  return parameter.ends_with("_weight") || parameter.ends_with("_gamma");
+double Optimizer::lr_of(const ParamKey& key) const {
+  const InUse use = in_use("update");
+  const double mult = lr_mult_of(key, name_of(key));
+  return learning_rate() * mult;
 }
 
 double Optimizer::wd_of(const ParamKey& key) const {
   const InUse use = in_use("update");
-  if (owner_) return owner_->wd_of(key);
-  if (const auto set = multiplier(key, wd_mult_, "__wd_mult__")) return wd * *set;
-  const std::string parameter = name_of(key);
+  return wd_of(key, name_of(key));
+}
+
+double Optimizer::wd_of(const ParamKey& key, const std::string& parameter) const {
+  if (const auto set = multiplier(key, parameter, wd_mult_, "__wd_mult__")) return wd * *set;
   const bool is_named = key.is_number() ? idx2name_.contains(key.number())
                                         : std::any_of(idx2name_.begin(), idx2name_.end(),
                                                       [&](const auto& entry) { return entry.second == parameter; });
@@ -177,47 +173,24 @@ double Optimizer::wd_of(const ParamKey& key) const {
 
 void Optimizer::update_count(const ParamKey& key) {
   const InUse use = in_use("update");
-  if (owner_) return owner_->update_count(key);
   const auto [count, is_new] = index_update_count_.try_emplace(key, begin_num_update_);
   num_update_ = std::max(num_update_, ++count->second);
 }
 
 int64_t Optimizer::count_of(const ParamKey& key) const {
   const InUse use = in_use("update");
-  if (owner_) return owner_->count_of(key);
   const auto found = index_update_count_.find(key);
   return found == index_update_count_.end() ? begin_num_update_ : found->second;
 }
 
 // ---- arguments of one kind alone ------------------------------------------------------------------------------------
 
-std::vector<std::string> Optimizer::argument_names() const {
-  std::vector<std::string> names;
-  for (const auto& [argument, place] : arguments_) names.push_back(argument);
-  return names;
+void Optimizer::fail_no_argument(const std::string& argument) const {
+  fail("[", name(), "] has no argument ", argument, "; those of its own are ", comma_separated(argument_names()));
 }
 
-OptimizerValue Optimizer::argument(const std::string& argument) const {
-  const auto found = arguments_.find(argument);
-  require(found != arguments_.end(), "[", name(), "] has no argument ", argument, "; those of its own are ",
-          comma_separated(argument_names()));
-  return std::visit(
-      [](const auto* value) -> OptimizerValue {
-        if constexpr (std::is_same_v<decltype(value), const std::optional<double>*>)
-          return *value ? OptimizerValue(**value) : OptimizerValue("None");
-        else
-          return *value;
-      },
-      found->second);
-}
-
-void Optimizer::set_argument(const std::string& argument, const OptimizerValue& value) {
-  const auto found = arguments_.find(argument);
-  require(found != arguments_.end(), "[", name(), "] has no argument ", argument, "; those of its own are ",
-          comma_separated(argument_names()));
-  const OptimizerParams given{{argument, value}};
-  std::visit([&](auto* place) { OptimizerArguments(*this, given).take(argument, *place); }, found->second);
-}
+OptimizerValue Optimizer::argument(const std::string& argument) const { fail_no_argument(argument); }
+void Optimizer::set_argument(const std::string& argument, const OptimizerValue&) { fail_no_argument(argument); }
 
 // ---- updates --------------------------------------------------------------------------------------------------------
 
@@ -261,8 +234,6 @@ bool same_schedule(const std::map<std::string, double>& now, const std::map<std:
 }  // namespace
 
 ResumeState Optimizer::resume_state() const {
-  // What an owner overrides asks this one: only its own part is meant.
-  if (owner_) return owner_->Optimizer::resume_state();
   ResumeState state;
   state.num_update = num_update_;
   state.begin_num_update = begin_num_update_;
@@ -274,7 +245,6 @@ ResumeState Optimizer::resume_state() const {
 }
 
 void Optimizer::restore(const ResumeState& state) {
-  if (owner_) return owner_->Optimizer::restore(state);
   std::map<std::string, double> schedule;
   for (const auto& [part, value] : state.numbers) {
     if (part.starts_with(resumed_schedule)) schedule[part.substr(resumed_schedule.size())] = value;

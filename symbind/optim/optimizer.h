@@ -1,8 +1,8 @@
-// How parameters change: arithmetic on arrays by key, nothing about networks. An optimizer knows rates, multipliers and
-// counts; the state of each parameter belongs to whoever calls it (optim/updater.h).
+// How parameters change, by key; nothing about networks. An optimizer knows rates, multipliers and counts; the state of
+// each parameter belongs to whoever calls it (optim/updater.h), and the arithmetic to an update rule
+// (optim/update_rule.h) or to a class derived from this one.
 #pragma once
 
-#include <any>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -11,73 +11,22 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <variant>
 #include <vector>
 
 #include "symbind/core/busy.h"
 #include "symbind/core/ndarray.h"
-#include "symbind/files/states.h"
+#include "symbind/core/param_key.h"
+#include "symbind/core/state_tree.h"
 #include "symbind/graph/node.h"
 #include "symbind/optim/lr_scheduler.h"
-#include "symbind/optim/options.h"
+#include "symbind/optim/optimizer_params.h"
+#include "symbind/optim/update_rule.h"
 
 namespace SYMBIND_API symbind {
-
-// What only the optimizer it is meant for can read: one written in another language.
-struct OptimizerObject {
-  std::any value;
-};
-
-// An argument of an optimizer: a number, a truth, a text, a schedule, or an object of another language.
-class OptimizerValue {
- public:
-  OptimizerValue(bool value) : value_(value) {}
-  OptimizerValue(int value) : value_(static_cast<double>(value)) {}
-  OptimizerValue(int64_t value) : value_(static_cast<double>(value)) {}
-  OptimizerValue(double value) : value_(value) {}
-  OptimizerValue(const char* value) : value_(std::string(value)) {}
-  OptimizerValue(std::string value) : value_(std::move(value)) {}
-  OptimizerValue(LRSchedulerPtr value) : value_(std::move(value)) {}
-  OptimizerValue(OptimizerObject value) : value_(std::move(value)) {}
-  const std::variant<bool, double, std::string, LRSchedulerPtr, OptimizerObject>& get() const { return value_; }
-
- private:
-  std::variant<bool, double, std::string, LRSchedulerPtr, OptimizerObject> value_;
-};
-// By MXNet's names: {{"learning_rate", 0.1}, {"momentum", 0.9}}.
-using OptimizerParams = std::map<std::string, OptimizerValue>;
-
-// The same from a struct of optim/options.h, without what is not given.
-template <optim::Options Given>
-OptimizerParams params_of(const Given& options) {
-  OptimizerParams params;
-  const auto put = [&]<class T>(const char* name, const T& value) {
-    if constexpr (requires { value.has_value(); }) {
-      if (value) params.emplace(name, *value);
-    } else if constexpr (std::is_same_v<T, LRSchedulerPtr>) {
-      if (value) params.emplace(name, value);
-    } else {
-      params.emplace(name, value);
-    }
-  };
-  optim::visit_common(options, put);
-  Given::visit_own(options, put);
-  return params;
-}
-
-// One parameter to be updated.
-struct Update {
-  ParamKey key;
-  NDArray weight;
-  NDArray grad;
-  StateTree* state;
-};
 
 // What the numbers of a ResumeState are called: "optimizer:sgd" says whose they are, "schedule:base_lr" is of a
 // schedule.
 inline constexpr std::string_view resumed_optimizer = "optimizer:", resumed_schedule = "schedule:";
-
-class OptimizerArguments;
 
 class Optimizer {
  public:
@@ -126,9 +75,9 @@ class Optimizer {
   bool multi_precision = false;
 
   // Arguments that only this kind has, "momentum" say, as they are.
-  std::vector<std::string> argument_names() const;
-  OptimizerValue argument(const std::string& name) const;  // a missing bound is "None"
-  void set_argument(const std::string& name, const OptimizerValue& value);
+  virtual std::vector<std::string> argument_names() const { return {}; }
+  virtual OptimizerValue argument(const std::string& name) const;  // a missing bound is "None"
+  virtual void set_argument(const std::string& name, const OptimizerValue& value);
 
   // What an update needs to know of a parameter, and the count of its updates.
   void update_count(const ParamKey& key);
@@ -136,9 +85,7 @@ class Optimizer {
   double lr_of(const ParamKey& key) const;  // with the parameter's multiplier
   double wd_of(const ParamKey& key) const;
   // Do parameters of this name decay where nothing else is said?
-  virtual bool decays(const std::string& parameter) const;
-  // From now on rates, names and counts are those of `owner`, which leaves its arithmetic to this one.
-  void serve(Optimizer& owner) { owner_ = &owner; }
+  virtual bool decays(const std::string& parameter) const { return decays_by_name(parameter); }
 
   int64_t num_update() const { return num_update_; }
   // Counts of updates, schedule, and whatever an optimizer adds: enough to go on exactly.
@@ -154,14 +101,18 @@ class Optimizer {
   explicit Optimizer(const OptimizerParams& params);
   std::string name_of(const ParamKey& key) const;  // its name, or its number as text
   bool uses_master(const NDArray& weight) const;   // a 16-bit weight, and multi_precision
-  // For operators that take a bound below 0 as none: an update operator's clip_gradient of 0 is none as well.
-  double clip_argument() const { return clip_gradient && *clip_gradient != 0 ? *clip_gradient : -1; }
+  UpdateRule::StepOptions step_options() const {
+    return {.rescale_grad = rescale_grad, .clip_gradient = clip_gradient};
+  }
+  // lr_of() is learning_rate() times the multiplier. `name` is name_of(key).
+  double lr_mult_of(const ParamKey& key, const std::string& name) const;
+  double wd_of(const ParamKey& key, const std::string& name) const;
+  [[noreturn]] void fail_no_argument(const std::string& argument) const;
 
   double lr_ = 0.01;
 
  private:
-  friend OptimizerArguments;  // which notes where each argument went
-  std::optional<double> multiplier(const ParamKey& key, const std::map<ParamKey, double>& set,
+  std::optional<double> multiplier(const ParamKey& key, const std::string& name, const std::map<ParamKey, double>& set,
                                    const std::string& attribute) const;
 
   std::map<ParamKey, double> lr_mult_, wd_mult_;
@@ -170,9 +121,6 @@ class Optimizer {
   int64_t begin_num_update_ = 0;
   int64_t num_update_ = 0;
   std::map<ParamKey, int64_t> index_update_count_;
-  using Argument = std::variant<double*, int64_t*, bool*, std::string*, std::optional<double>*>;
-  std::map<std::string, Argument> arguments_;  // members of the class that took them
-  Optimizer* owner_ = nullptr;
   mutable BusyFlag busy_;
 };
 using OptimizerPtr = std::shared_ptr<Optimizer>;

@@ -11,8 +11,11 @@
 namespace symbind {
 namespace {
 
+using Step = UpdateRule::Step;
+using StepOptions = UpdateRule::StepOptions;
+
 struct Form {
-  NDArray momentum, master;  // either may be absent
+  NDArray momentum, copy;  // either may be absent
 };
 
 Form form_of(const StateTree& state) {
@@ -22,24 +25,24 @@ Form form_of(const StateTree& state) {
   return {state.tuple[0].array, state.tuple[1].array};
 }
 
-void run_one(const SgdStep& step, const SgdStepOptions& options) {
+void run_one(const Step& step, double momentum, const StepOptions& options) {
   const Form form = form_of(*step.state);
   const InvokeOptions into{.out = {step.weight}};
   if (form.momentum) {
     const SgdMomUpdate params{.lr = step.lr,
-                              .momentum = options.momentum,
+                              .momentum = momentum,
                               .wd = step.wd,
                               .rescale_grad = options.rescale_grad,
-                              .clip_gradient = options.clip_gradient};
-    if (form.master)
-      invoke(mp_sgd_mom_update, {step.weight, step.grad, form.momentum, form.master}, {params}, into);
+                              .clip_gradient = options.clip_argument()};
+    if (form.copy)
+      invoke(mp_sgd_mom_update, {step.weight, step.grad, form.momentum, form.copy}, {params}, into);
     else
       invoke(sgd_mom_update, {step.weight, step.grad, form.momentum}, params, into);
   } else {
     const SgdUpdate params{
-        .lr = step.lr, .wd = step.wd, .rescale_grad = options.rescale_grad, .clip_gradient = options.clip_gradient};
-    if (form.master)
-      invoke(mp_sgd_update, {step.weight, step.grad, form.master}, {params}, into);
+        .lr = step.lr, .wd = step.wd, .rescale_grad = options.rescale_grad, .clip_gradient = options.clip_argument()};
+    if (form.copy)
+      invoke(mp_sgd_update, {step.weight, step.grad, form.copy}, {params}, into);
     else
       invoke(sgd_update, {step.weight, step.grad}, params, into);
   }
@@ -47,31 +50,31 @@ void run_one(const SgdStep& step, const SgdStepOptions& options) {
 
 // Steps that one operator can do together.
 struct Group {
-  std::vector<const SgdStep*> steps;
+  std::vector<const Step*> steps;
   std::vector<NDArray> inputs, weights;
   std::vector<double> lrs, wds;
 };
 
-void add(Group& group, const SgdStep& step, const Form& form) {
+void add(Group& group, const Step& step, const Form& form) {
   group.steps.push_back(&step);
   group.weights.push_back(step.weight);
-  for (const NDArray& input : {step.weight, step.grad, form.momentum, form.master})
+  for (const NDArray& input : {step.weight, step.grad, form.momentum, form.copy})
     if (input) group.inputs.push_back(input);
   group.lrs.push_back(step.lr);
   group.wds.push_back(step.wd);
 }
 
-void run_group(const Group& group, bool momentum, bool master, const SgdStepOptions& options) {
+void run_group(const Group& group, bool has_momentum, bool has_copy, double momentum, const StepOptions& options) {
   const InvokeOptions into{.out = group.weights};
   const auto count = static_cast<int64_t>(group.weights.size());
-  if (momentum) {
+  if (has_momentum) {
     const MultiSgdMomUpdate params{.lrs = group.lrs,
                                    .wds = group.wds,
-                                   .momentum = options.momentum,
+                                   .momentum = momentum,
                                    .rescale_grad = options.rescale_grad,
-                                   .clip_gradient = options.clip_gradient,
+                                   .clip_gradient = options.clip_argument(),
                                    .num_weights = count};
-    if (master)
+    if (has_copy)
       invoke(multi_mp_sgd_mom_update, group.inputs, {params}, into);
     else
       invoke(multi_sgd_mom_update, group.inputs, params, into);
@@ -79,9 +82,9 @@ void run_group(const Group& group, bool momentum, bool master, const SgdStepOpti
     const MultiSgdUpdate params{.lrs = group.lrs,
                                 .wds = group.wds,
                                 .rescale_grad = options.rescale_grad,
-                                .clip_gradient = options.clip_gradient,
+                                .clip_gradient = options.clip_argument(),
                                 .num_weights = count};
-    if (master)
+    if (has_copy)
       invoke(multi_mp_sgd_update, group.inputs, {params}, into);
     else
       invoke(multi_sgd_update, group.inputs, params, into);
@@ -97,24 +100,24 @@ StateTree sgd_state(const NDArray& weight, bool momentum) {
   return momentum ? StateTree(zeros(weight.shape(), weight.context(), weight.dtype())) : StateTree();
 }
 
-StateTree sgd_state_with_master(const NDArray& weight, bool momentum) {
-  const NDArray master = weight.astype(DType::float32);
-  return StateTree::of({sgd_state(master, momentum), master});
+StateTree sgd_state_with_copy(const NDArray& weight, bool momentum) {
+  const NDArray copy = weight.astype(DType::float32);
+  return StateTree::of({sgd_state(copy, momentum), copy});
 }
 
-void run_sgd(std::span<const SgdStep> steps, const SgdStepOptions& options) {
-  if (steps.size() == 1) return run_one(steps[0], options);
+void run_sgd(std::span<const UpdateRule::Step> steps, double momentum, const UpdateRule::StepOptions& options) {
+  if (steps.size() == 1) return run_one(steps[0], momentum, options);
   std::map<std::tuple<Context, DType, bool, bool>, Group> groups;
-  for (const SgdStep& step : steps) {
+  for (const Step& step : steps) {
     const Form form = form_of(*step.state);
-    add(groups[{step.weight.context(), step.weight.dtype(), bool(form.momentum), bool(form.master)}], step, form);
+    add(groups[{step.weight.context(), step.weight.dtype(), bool(form.momentum), bool(form.copy)}], step, form);
   }
   for (const auto& [kind, group] : groups) {
-    const auto& [context, dtype, momentum, master] = kind;
+    const auto& [context, dtype, has_momentum, has_copy] = kind;
     if (has_joint_kernels(context))
-      run_group(group, momentum, master, options);
+      run_group(group, has_momentum, has_copy, momentum, options);
     else
-      for (const SgdStep* step : group.steps) run_one(*step, options);
+      for (const Step* step : group.steps) run_one(*step, momentum, options);
   }
 }
 

@@ -1,29 +1,27 @@
 // Stochastic gradient Langevin dynamics: half a step of gradient descent, and noise of variance lr.
 #include "symbind/exec/invoke.h"
 #include "symbind/ops/optimizer.h"
-#include "symbind/optim/arguments.h"
+#include "symbind/optim/rules.h"
 
 namespace symbind {
 namespace {
 
-class Sgld final : public OptimizerWith<optim::Sgld> {
+class Sgld final : public RuleWith<optim::Sgld> {
  public:
-  using OptimizerWith::OptimizerWith;
-  StateTree create_state(const ParamKey&, const NDArray&) override { return {}; }
+  StateTree create_state(const std::string&, const NDArray&) const override { return {}; }
 
-  void update(const Update& one) override {
-    update_count(one.key);
-    invoke(sgld_update, {one.weight, one.grad},
-           {.lr = lr_of(one.key),
-            .wd = wd_of(one.key),
-            .rescale_grad = rescale_grad,
-            .clip_gradient = clip_gradient.value_or(-1)},
-           {.out = {one.weight}});
+  void update(const Step& step, const StepOptions& options) override {
+    invoke(sgld_update, {step.weight, step.grad},
+           {.lr = step.lr,
+            .wd = step.wd,
+            .rescale_grad = options.rescale_grad,
+            .clip_gradient = options.clip_gradient.value_or(-1)},
+           {.out = {step.weight}});
   }
 };
 
 }  // namespace
 
-OptimizerPtr make_sgld(const OptimizerParams& params) { return std::make_shared<Sgld>(params); }
+UpdateRulePtr make_sgld() { return std::make_unique<Sgld>(); }
 
 }  // namespace symbind

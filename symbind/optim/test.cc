@@ -1,28 +1,26 @@
-// An optimizer that is easy to reckon with: the gradient is added to the weight, and the state is the weight.
+// A rule that is easy to reckon with: the gradient is added to the weight, and the state is the weight.
 #include "symbind/exec/arithmetic.h"
-#include "symbind/optim/arguments.h"
+#include "symbind/optim/rules.h"
 
 namespace symbind {
 namespace {
 
-class Test final : public Optimizer {
+class Test final : public UpdateRule {
  public:
-  explicit Test(const OptimizerParams& params) : Optimizer(params) {
-    OptimizerArguments(*this, params).common().finish();
-  }
   std::string name() const override { return "test"; }
-  StateTree create_state(const ParamKey&, const NDArray& weight) override {
+  Counting counting() const override { return Counting::never; }
+  StateTree create_state(const std::string&, const NDArray& weight) const override {
     return zeros(weight.shape(), weight.context());
   }
-  void update(const Update& one) override {
-    NDArray weight = one.weight;
-    weight += one.grad * rescale_grad;
-    weight.copyto(one.state->array);
+  void update(const Step& step, const StepOptions& options) override {
+    NDArray weight = step.weight;
+    weight += step.grad * options.rescale_grad;
+    weight.copyto(step.state->array);
   }
 };
 
 }  // namespace
 
-OptimizerPtr make_test(const OptimizerParams& params) { return std::make_shared<Test>(params); }
+UpdateRulePtr make_test() { return std::make_unique<Test>(); }
 
 }  // namespace symbind

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "symbind/files/states.h"
 #include "symbind/optim/optimizer.h"
 
 namespace SYMBIND_API symbind {

@@ -335,41 +335,5 @@ TEST(Optimizer, ArgumentsOfOneKindCanBeReadAndSet) {
   EXPECT_THROW(rmsprop->set_argument("gamma1", "much"), Error);
 }
 
-// An optimizer that leaves its arithmetic to another.
-class Delegating final : public Optimizer {
- public:
-  explicit Delegating(OptimizerPtr rule) : Optimizer({{"learning_rate", 0.5}, {"wd", 0.25}}), rule_(std::move(rule)) {
-    rule_->serve(*this);
-  }
-  std::string name() const override { return "delegating"; }
-  StateTree create_state(const ParamKey& key, const NDArray& weight) override {
-    return rule_->create_state(key, weight);
-  }
-  void update(const Update& one) override { rule_->update(one); }
-  ResumeState resume_state() const override { return rule_->resume_state(); }
-
- private:
-  OptimizerPtr rule_;
-};
-
-TEST(Optimizer, OneThatServesAnotherUsesTheOthersRatesNamesAndCounts) {
-  const auto rule = Optimizer::create("nadam", {{"learning_rate", 100}, {"wd", 100}});
-  Delegating outer(rule);
-  outer.set_names({{0, "fc_weight"}, {1, "fc_bias"}}, {});
-  outer.set_lr_mult({{"fc_weight", 2.0}});
-  const auto weight = array({1, 2});
-  StateTree state = outer.create_state(0, weight);
-  outer.update({0, weight, array({1, 1}), &state});
-  EXPECT_EQ(outer.num_update(), 1);
-  EXPECT_EQ(rule->count_of(0), 1);
-  EXPECT_EQ(rule->lr_of(0), 1.0);
-  EXPECT_EQ(rule->wd_of(0), 0.25);
-  EXPECT_EQ(rule->wd_of(1), 0);
-  const ResumeState saved = outer.resume_state();
-  EXPECT_EQ(saved.num_update, 1);
-  EXPECT_EQ(saved.numbers.count("optimizer:delegating"), 1u);
-  EXPECT_EQ(saved.numbers.count("m_schedule"), 1u);
-}
-
 }  // namespace
 }  // namespace symbind::testing

@@ -103,6 +103,45 @@ def test_signatures_and_attributes_are_mxnets():
     assert isinstance(mx.optimizer.create("AdaDelta"), mx.optimizer.AdaDelta)
 
 
+def test_defaults_of_signatures_are_those_of_cpp():
+    for name, klass in mx.optimizer.Optimizer.opt_registry.items():
+        if klass.__module__ != "symbind.optimizer":
+            continue  # registered by another test
+        made = mx.optimizer.create(name)
+        for parameter in list(inspect.signature(klass).parameters.values())[:-1]:
+            value = made.lr if parameter.name == "learning_rate" else getattr(made, parameter.name)
+            assert (value, type(value)) == (parameter.default, type(parameter.default)), (name, parameter)
+    base = inspect.signature(mx.optimizer.Optimizer.__init__)
+    assert [str(base.parameters[name]) for name in ("rescale_grad", "wd", "learning_rate", "multi_precision")] == [
+        "rescale_grad=1.0",
+        "wd=0.0",
+        "learning_rate=None",
+        "multi_precision=False",
+    ]
+
+
+def test_arguments_go_by_position_in_mxnets_order():
+    assert mx.optimizer.SGD(0.5).momentum == 0.5
+    ftrl = mx.optimizer.Ftrl(0.25, 0.5, wd=0.125)
+    assert (ftrl.lamda1, ftrl.lr, ftrl.beta, ftrl.wd) == (0.25, 0.5, 1, 0.125)
+    assert mx.optimizer.Optimizer(2.0, {0: "a"}, 0.5).wd == 0.5
+    assert mx.optimizer.LBSGD(0.5, True, "sqrt", 3).warmup_epochs == 3
+    with pytest.raises(TypeError, match="positional"):
+        mx.optimizer.NAG(0.5, 0.5)
+    with pytest.raises(TypeError, match="momentum"):
+        mx.optimizer.NAG(0.5, momentum=0.5)
+    with pytest.raises(TypeError, match="momentum"):
+        mx.optimizer.Optimizer(momentum=0.5)
+    with pytest.raises(mx.MXNetError, match="no argument momenta"):
+        mx.optimizer.NAG(momenta=0.5)
+
+
+def test_a_rule_leaves_the_optimizer_its_name():
+    assert mx.optimizer.SignSGD().momentum == 0 and mx.optimizer.Signum().momentum == 0.9
+    updater = mx.optimizer.get_updater(mx.optimizer.SignSGD())
+    mx.optimizer.get_updater(mx.optimizer.Signum(momentum=0)).set_states(updater.get_states())
+
+
 def test_attributes_take_effect():
     sgd = mx.optimizer.SGD(learning_rate=1)
     weight = mx.nd.array([8.0])

@@ -1,0 +1,121 @@
+#include "symbind/optim/rule_optimizer.h"
+
+#include <algorithm>
+
+#include "symbind/core/error.h"
+#include "symbind/files/states.h"
+#include "symbind/optim/arguments.h"
+
+namespace symbind {
+namespace {
+
+OptimizerParams with_default_rate(OptimizerParams params, const UpdateRule& rule) {
+  if (const auto rate = rule.default_learning_rate()) params.try_emplace("learning_rate", *rate);
+  return params;
+}
+
+}  // namespace
+
+RuleOptimizer::RuleOptimizer(UpdateRulePtr rule, const OptimizerParams& params)
+    : Optimizer(with_default_rate(params, *rule)), rule_(std::move(rule)) {
+  OptimizerArguments arguments(rule_->name(), params);
+  arguments.common();
+  for (const UpdateRule::Argument& own : rule_->arguments())
+    std::visit([&](auto* field) { arguments.take(own.name, *field); }, own.field);
+  arguments.finish();
+  rule_->check_arguments();
+}
+
+// ---- arguments of the rule ------------------------------------------------------------------------------------------
+
+std::vector<std::string> RuleOptimizer::argument_names() const {
+  std::vector<std::string> names;
+  for (const UpdateRule::Argument& own : rule_->arguments()) names.push_back(own.name);
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+UpdateRule::Argument RuleOptimizer::find(const std::string& argument) const {
+  for (UpdateRule::Argument& own : rule_->arguments())
+    if (own.name == argument) return std::move(own);
+  fail_no_argument(argument);
+}
+
+OptimizerValue RuleOptimizer::argument(const std::string& argument) const {
+  return std::visit(
+      []<class T>(const T* field) -> OptimizerValue {
+        if constexpr (std::is_same_v<T, std::optional<double>>)
+          return *field ? OptimizerValue(**field) : OptimizerValue("None");
+        else
+          return *field;
+      },
+      find(argument).field);
+}
+
+void RuleOptimizer::set_argument(const std::string& argument, const OptimizerValue& value) {
+  const OptimizerParams given{{argument, value}};
+  std::visit([&](auto* field) { OptimizerArguments(name(), given).take(argument, *field); }, find(argument).field);
+}
+
+// ---- updates --------------------------------------------------------------------------------------------------------
+
+UpdateRule::Step RuleOptimizer::step_of(const Update& update) const {
+  UpdateRule::Step step{update, name_of(update.key)};
+  if (rule_->counting() == UpdateRule::Counting::never) return step;
+  step.learning_rate = learning_rate();
+  step.lr = step.learning_rate * lr_mult_of(update.key, step.name);
+  step.wd = wd_of(update.key, step.name);
+  return step;
+}
+
+void RuleOptimizer::apply(std::span<const Update> updates, bool copies) {
+  const InUse use = in_use("update");
+  const UpdateRule::Counting counting = rule_->counting();
+  if (counting == UpdateRule::Counting::before_rate)
+    for (const Update& each : updates) update_count(each.key);
+  std::vector<UpdateRule::Step> steps;
+  steps.reserve(updates.size());
+  for (const Update& each : updates) steps.push_back(step_of(each));
+  for (UpdateRule::Step& step : steps) {
+    if (counting == UpdateRule::Counting::after_rate) update_count(step.key);
+    step.count = count_of(step.key);
+    step.multi_precision = copies && uses_master(step.weight);
+  }
+  rule_->update_many(steps, step_options());
+}
+
+StateTree RuleOptimizer::create_state(const ParamKey& key, const NDArray& weight) {
+  return rule_->create_state(name_of(key), weight);
+}
+
+StateTree RuleOptimizer::create_state_multi_precision(const ParamKey& key, const NDArray& weight) {
+  if (uses_master(weight) && rule_->writes_copy()) return rule_->create_state_with_copy(name_of(key), weight);
+  return Optimizer::create_state_multi_precision(key, weight);
+}
+
+void RuleOptimizer::update(const Update& update) { apply({&update, 1}, false); }
+
+void RuleOptimizer::update_multi_precision(const Update& update) {
+  if (uses_master(update.weight) && !rule_->writes_copy()) return Optimizer::update_multi_precision(update);
+  apply({&update, 1}, true);
+}
+
+void RuleOptimizer::update_many(std::span<const Update> updates) {
+  if (!rule_->joint() || (multi_precision && !rule_->writes_copy())) return Optimizer::update_many(updates);
+  apply(updates, true);
+}
+
+// ---- resuming -------------------------------------------------------------------------------------------------------
+
+ResumeState RuleOptimizer::resume_state() const {
+  ResumeState state = Optimizer::resume_state();
+  rule_->save(state);
+  return state;
+}
+
+void RuleOptimizer::restore(const ResumeState& state) {
+  Optimizer::restore(state);
+  rule_->restore(state);
+}
+
+}  // namespace symbind

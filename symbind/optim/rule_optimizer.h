@@ -1,0 +1,39 @@
+// An optimizer that applies an update rule, as all of the library's own do.
+#pragma once
+
+#include "symbind/optim/optimizer.h"
+#include "symbind/optim/update_rule.h"
+
+namespace SYMBIND_API symbind {
+
+class RuleOptimizer : public Optimizer {
+ public:
+  // Takes the arguments that all optimizers have and those of the rule; any other fails, listing those there are.
+  RuleOptimizer(UpdateRulePtr rule, const OptimizerParams& params);
+
+  std::string name() const override { return rule_->name(); }
+  UpdateRule& rule() const { return *rule_; }
+
+  StateTree create_state(const ParamKey& key, const NDArray& weight) override;
+  void update(const Update& update) override;
+  void update_many(std::span<const Update> updates) override;
+  StateTree create_state_multi_precision(const ParamKey& key, const NDArray& weight) override;
+  void update_multi_precision(const Update& update) override;
+
+  bool decays(const std::string& parameter) const override { return rule_->decays(parameter); }
+  std::vector<std::string> argument_names() const override;
+  OptimizerValue argument(const std::string& name) const override;
+  void set_argument(const std::string& name, const OptimizerValue& value) override;
+  ResumeState resume_state() const override;
+  void restore(const ResumeState& state) override;
+
+ private:
+  // Counts the updates, then applies the rule to them. With `copies`, 16-bit weights may have a float32 copy.
+  void apply(std::span<const Update> updates, bool copies);
+  UpdateRule::Step step_of(const Update& update) const;
+  UpdateRule::Argument find(const std::string& argument) const;
+
+  UpdateRulePtr rule_;
+};
+
+}  // namespace symbind

@@ -1,0 +1,95 @@
+// The arithmetic of one kind of optimizer: what it remembers of a parameter, and how a step changes the weight. A rule
+// knows no schedule, no multipliers and no counts: every step comes with its numbers. An optimizer that applies a rule
+// (optim/rule_optimizer.h) provides them.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "symbind/core/ndarray.h"
+#include "symbind/core/param_key.h"
+#include "symbind/core/state_tree.h"
+
+namespace SYMBIND_API symbind {
+
+struct ResumeState;
+
+// One parameter to be updated.
+struct Update {
+  ParamKey key;
+  NDArray weight;
+  NDArray grad;
+  StateTree* state;
+};
+
+// Does a parameter of this name decay where nothing else is said? Weights and gammas do.
+bool decays_by_name(const std::string& parameter);
+
+class UpdateRule {
+ public:
+  // An update with the numbers of its step.
+  struct Step : Update {
+    std::string name;              // of the parameter, or its number as text
+    double learning_rate = 0;      // for all parameters
+    double lr = 0;                 // the same with the multiplier of this one
+    double wd = 0;                 // with the multiplier of this one
+    int64_t count = 0;             // of this parameter's updates, with this one
+    bool multi_precision = false;  // a 16-bit weight whose state has a float32 copy of it
+  };
+
+  // What is done to the gradients of all steps first.
+  struct StepOptions {
+    double rescale_grad = 1;
+    std::optional<double> clip_gradient = std::nullopt;  // bounds each element of the rescaled gradient
+    // For operators that take a bound below 0 as none: an update operator's clip_gradient of 0 is none as well.
+    double clip_argument() const { return clip_gradient && *clip_gradient != 0 ? *clip_gradient : -1; }
+  };
+
+  // An argument of a rule, and where it is stored.
+  struct Argument {
+    std::string name;
+    std::variant<double*, int64_t*, bool*, std::string*, std::optional<double>*> field;
+  };
+
+  virtual ~UpdateRule() = default;
+  virtual std::string name() const = 0;  // in lower case
+
+  // The arguments that only this kind has, "momentum" say. They hold their defaults until they are set.
+  virtual std::vector<Argument> arguments() { return {}; }
+  virtual void check_arguments() const {}  // throws where they do not fit together
+  virtual std::optional<double> default_learning_rate() const { return std::nullopt; }  // none: that of all optimizers
+  virtual bool decays(const std::string& parameter) const { return decays_by_name(parameter); }
+
+  virtual StateTree create_state(const std::string& name, const NDArray& weight) const = 0;
+  virtual void update(const Step& step, const StepOptions& options) = 0;
+
+  virtual void update_many(std::span<const Step> steps, const StepOptions& options);  // one by one unless overridden
+  // Are several parameters given to one update_many()? Then all are counted before the first rate is read.
+  virtual bool joint() const { return false; }
+
+  // Can update() write a 16-bit weight and a float32 copy of it in one pass? Otherwise the copy is updated like any
+  // other weight, and written to the weight afterwards; the state is the pair of the copy and its state.
+  virtual bool writes_copy() const { return false; }
+  virtual StateTree create_state_with_copy(const std::string& name, const NDArray& weight) const;
+
+  // When an update is counted: before its rate is read, usually, so that a schedule sees the update itself. A rule
+  // whose updates never count gets neither rates nor counts.
+  enum class Counting { before_rate, after_rate, never };
+  virtual Counting counting() const { return Counting::before_rate; }
+
+  // What the rule remembers of all parameters together, besides their states.
+  virtual void save(ResumeState& /*state*/) const {}
+  virtual void restore(const ResumeState& /*state*/) {}
+};
+using UpdateRulePtr = std::unique_ptr<UpdateRule>;
+
+// One of the library's own, by name in lower case ("sgd"), with its defaults; another name fails.
+UpdateRulePtr make_update_rule(const std::string& name);
+std::vector<std::string> list_update_rules();
+
+}  // namespace symbind
