@@ -205,7 +205,8 @@ void bind_ndarray(nb::module_& m) {
             if (!copy && array.dtype() == dtype) return nb::borrow(self);
             return nb::cast(array.astype(dtype));
           },
-          nb::arg("dtype"), nb::arg("copy") = true, "A copy converted to another element type.")
+          nb::arg("dtype"), nb::arg("copy") = true,
+          "A copy converted to another element type; with copy=False the array itself if it has the type already.")
       .def("copy", &NDArray::copy, "A copy on the same device.")
       .def(
           "copyto",
