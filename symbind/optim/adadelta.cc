@@ -10,6 +10,7 @@ namespace {
 class Adadelta final : public RuleWith<optim::AdaDelta> {
  public:
   StateTree create_state(const std::string&, const NDArray& weight) const override { return blank_states(weight, 2); }
+  Counting counting() const override { return Counting::without_rate; }
   void update(const Step& step, const StepOptions& options) override {
     invoke(adadelta_update, arrays_of(step, 2),
            {.rho = own_.rho,

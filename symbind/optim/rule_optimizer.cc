@@ -61,17 +61,19 @@ void RuleOptimizer::set_argument(const std::string& argument, const OptimizerVal
 
 UpdateRule::Step RuleOptimizer::step_of(const Update& update) const {
   UpdateRule::Step step{update, name_of(update.key)};
-  if (rule_->counting() == UpdateRule::Counting::never) return step;
+  const UpdateRule::Counting counting = rule_->counting();
+  if (counting == UpdateRule::Counting::never) return step;
+  step.wd = wd_of(update.key, step.name);
+  if (counting == UpdateRule::Counting::without_rate) return step;
   step.learning_rate = learning_rate();
   step.lr = step.learning_rate * lr_mult_of(update.key, step.name);
-  step.wd = wd_of(update.key, step.name);
   return step;
 }
 
 void RuleOptimizer::apply(std::span<const Update> updates, bool copies) {
   const InUse use = in_use("update");
   const UpdateRule::Counting counting = rule_->counting();
-  if (counting == UpdateRule::Counting::before_rate)
+  if (counting == UpdateRule::Counting::before_rate || counting == UpdateRule::Counting::without_rate)
     for (const Update& each : updates) update_count(each.key);
   std::vector<UpdateRule::Step> steps;
   steps.reserve(updates.size());

@@ -78,8 +78,8 @@ class UpdateRule {
   virtual StateTree create_state_with_copy(const std::string& name, const NDArray& weight) const;
 
   // When an update is counted: before its rate is read, usually, so that a schedule sees the update itself. A rule
-  // whose updates never count gets neither rates nor counts.
-  enum class Counting { before_rate, after_rate, never };
+  // without rates gets none, and no schedule is asked; one whose updates never count gets no decay either.
+  enum class Counting { before_rate, after_rate, never, without_rate };
   virtual Counting counting() const { return Counting::before_rate; }
 
   // What the rule remembers of all parameters together, besides their states.

@@ -105,6 +105,7 @@ TEST(RuleOptimizer, CountsWhenItsRuleSays) {
   EXPECT_EQ(rates(Counting::before_rate), (std::vector<double>{0.1, 0.2}));
   EXPECT_EQ(rates(Counting::after_rate), (std::vector<double>{0, 0.1}));
   EXPECT_EQ(rates(Counting::never), (std::vector<double>{0, 0}));
+  EXPECT_EQ(rates(Counting::without_rate), (std::vector<double>{0, 0}));
 }
 
 TEST(RuleOptimizer, CountsAllParametersOfAJointUpdateFirst) {
