@@ -3,6 +3,7 @@
 
 set(SYMBIND_PUBLIC_HEADERS
   core/api.h
+  core/array_text.h
   core/busy.h
   core/context.h
   core/device.h

@@ -3,7 +3,9 @@
 
 #include <string>
 
-namespace symbind {
+#include "symbind/core/api.h"
+
+namespace SYMBIND_API symbind {
 
 class NDArray;
 

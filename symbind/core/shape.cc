@@ -96,7 +96,8 @@ std::array<int64_t, Shape::max_rank> Shape::strides() const {
   return steps;
 }
 
-bool operator==(const Shape& a, const Shape& b) {
+// A friend that only the class declares does not get the visibility of the header's namespace.
+SYMBIND_API bool operator==(const Shape& a, const Shape& b) {
   return a.rank_ == b.rank_ && std::equal(a.begin(), a.end(), b.begin(), b.end());
 }
 
