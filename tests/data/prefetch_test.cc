@@ -110,6 +110,36 @@ TEST(PrefetchingIter, ResetInTheMiddleBeginsAgain) {
   EXPECT_EQ(counter.resets, 20);
 }
 
+// Makes its second batch only when it is let, and notices a reset meanwhile.
+class Watched final : public Counter {
+ public:
+  Watched()
+      : Counter(3, [this](int64_t number) {
+          if (number != 1) return;
+          is_inside = true;
+          while (!may_go_on) std::this_thread::yield();
+          is_inside = false;
+        }) {}
+  void reset() override {
+    if (is_inside) was_disturbed = true;
+    Counter::reset();
+  }
+  std::atomic<bool> is_inside = false, may_go_on = false, was_disturbed = false;
+};
+
+TEST(PrefetchingIter, ResetWaitsForTheBatchThatIsBeingMade) {
+  const auto watched = std::make_shared<Watched>();
+  PrefetchingIter iter(Iters{watched});
+  iter.next();
+  while (!watched->is_inside) std::this_thread::yield();
+  std::thread resetting([&] { iter.reset(); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // a reset that does not wait would be done
+  watched->may_go_on = true;
+  resetting.join();
+  EXPECT_FALSE(watched->was_disturbed);
+  EXPECT_EQ(rest(iter), (Numbers{0, 1, 2}));
+}
+
 TEST(PrefetchingIter, CanBeDestroyedAtAnyTime) {
   for (int taken = 0; taken < 8; ++taken)
     for (int round = 0; round < 20; ++round) {

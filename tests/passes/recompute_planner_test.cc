@@ -57,6 +57,8 @@ TEST(RecomputePlanner, CountsWhatANodeMovesAndMultiplies) {
   EXPECT_EQ(cost("fc1"), (32 + 128 + 16) + 64 * (1 + 8 / 8.0));
   EXPECT_EQ(cost("tanh"), 64 + 64);
   EXPECT_EQ(cost("fc2"), (64 + 64 + 4) + 16 * (1 + 16 / 8.0));
+  const RecomputePlanner single(testing::training_graph(fc(var("x"), 1, "fc"), {{"x", {4, 8}}}).graph);
+  EXPECT_EQ(single.cost[find_node(single.graph, "fc")], (32 + 8 + 1) + 4 * (1 + 8 / 8.0));
 }
 
 TEST(RecomputePlanner, KnowsWhatIsSavedAndWhatCrossesACut) {
