@@ -3,8 +3,8 @@
 Draws layers (convolutions over one to three axes with odd kernels, strides, dilations and groups; deconvolutions,
 pooling, matrix products, norms, softmax; batches of 1 to 64; float32 and half types), and times each in the same run:
 an inference pass, and a training pass with all gradients. The processes take turns, a few milliseconds each, with a
-pause in which the threads of the last one go to sleep. Prints the geometric mean of our time over the better peer's, how
-many are slower than 1.5 times, and the worst as a Markdown table. Our results are compared with PyTorch's.
+pause in which the threads of the last one go to sleep. Prints the geometric mean of our time over the better peer's,
+how many are slower than 1.5 times, and the worst as a Markdown table. Our results are compared with PyTorch's.
 
 PEER_TORCH and PEER_MXNET name the Python of an environment with the peer.
 

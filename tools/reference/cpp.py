@@ -77,7 +77,7 @@ def _scan(text, header):
             if "clang-format" not in text[at:end]:
                 comment.append(_comment_text(text[at:end]))
             at = end
-        elif match := re.compile(r"namespace\s+([\w:]*)\s*\{").match(text, at):
+        elif match := re.compile(r"namespace\s+(?:SYMBIND_API\s+)?([\w:]*)\s*\{").match(text, at):
             spaces.append(match[1])
             at, comment = match.end(), []
         elif text[at] == "}":
