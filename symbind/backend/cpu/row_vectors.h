@@ -192,7 +192,7 @@ template <class V, int count, class Term>
 template <class V>
 [[gnu::always_inline]] inline typename V::Float exp_of(typename V::Float x) {
   using Float = typename V::Float;
-  using Int = typename V::Int;
+  using Bits [[gnu::vector_size(sizeof(Float))]] = uint32_t;  // below -87.3 the exponent wraps around
   constexpr float shifter = 12582912.0f;  // 1.5 · 2^23: adding it rounds to a whole number, kept in the lowest bits
   const Float shifted = x * 1.44269504f + shifter;
   const Float n = shifted - shifter;
@@ -202,7 +202,7 @@ template <class V>
   p = p * r + 1.66665759e-1f;
   p = p * r + 5.00000001e-1f;
   p = p * (r * r) + r;
-  const Float power = reinterpret_cast<Float>((reinterpret_cast<Int>(shifted) << 23) + (127 << 23));
+  const Float power = reinterpret_cast<Float>((reinterpret_cast<Bits>(shifted) << 23) + (127u << 23));
   const Float result = p * power + power;
   return x < -87.3365f ? Float{} : result;  // NaN passes
 }
