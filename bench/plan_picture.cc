@@ -37,7 +37,7 @@ void draw(const Drawing& drawing) {
     if (name != "data" && name != "softmax_label") requests[name] = drawing.mode == "train" ? "write" : "null";
   const auto budget = static_cast<size_t>(drawing.budget) << 20;
   const ExecutorPtr executor = simple_bind(symbol, cpu(), {{"data", data_shape(drawing)}},
-                                           {.grad_req = std::move(requests), .options = {.memory_budget = budget}});
+                                           {.grad_req = requests, .options = {.memory_budget = budget}});
   std::cout << executor->debug_str();
   if (drawing.out.empty()) return;
   std::string title = join(drawing.network, ", batch of ", drawing.batch,

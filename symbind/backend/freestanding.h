@@ -19,7 +19,7 @@ struct bfloat16 {
 #else
 #include <cstdint>
 
-#include <math.h>
+#include <math.h>  // NOLINT(modernize-deprecated-headers): functions outside of namespace std, as NVRTC has them
 
 #include "symbind/core/dtype.h"
 #endif

@@ -132,7 +132,7 @@ NDArray ReadyOp::run_simple(std::span<const NDArray> inputs, const NDArray* into
                !may_write(*kernel_, context_, inputs, *into, 0)))
     return run(inputs, {*into})[0];
   Device& device = inputs.empty() ? Device::get(context_) : inputs[0].storage().device();
-  const NDArray result =
+  NDArray result =
       into ? *into : NDArray(std::make_shared<Storage>(device, tensor.bytes()), 0, tensor.shape, tensor.dtype);
   void* addresses[5];
   for (size_t i = 0; i < inputs.size(); ++i) addresses[i] = const_cast<void*>(inputs[i].data());

@@ -26,7 +26,7 @@ int64_t channels_of(const ConvolutionFused& p, const Shape& data) {
 
 std::vector<std::string> activations() {
   std::vector<std::string> names(std::begin(act_type::all), std::end(act_type::all));
-  names.push_back("");
+  names.emplace_back();
   return names;
 }
 

@@ -85,8 +85,7 @@ Origins origins_by_number(const Numbered& states, const StateKeys& wanted) {
 Origins origins_by_name(const SavedStates& saved, const StateKeys& wanted) {
   Origins origins;
   for (const auto& [key, tree] : saved.states) {
-    const auto found = std::find_if(wanted.parameters.begin(), wanted.parameters.end(),
-                                    [&](const StateKeys::Parameter& each) { return each.name == key.name(); });
+    const auto found = std::ranges::find(wanted.parameters, key.name(), &StateKeys::Parameter::name);
     if (found == wanted.parameters.end()) {  // a store may serve more parameters than this network's
       if (wanted.devices == 0) origins.emplace_back(key, key);
       continue;

@@ -2,6 +2,7 @@
 // more than a batch of rows. With the rows of all steps joined it is one product: the partial results are neither
 // written nor kept nor summed.
 #include <map>
+#include <ranges>
 #include <vector>
 
 #include "symbind/ops/concat.h"
@@ -22,13 +23,13 @@ class ProductFusion {
   Graph run() {
     std::map<NodeId, Sum> sums;                           // by the node that ends them
     PerNode<bool> looked_at(graph_.nodes.size(), false);  // within a larger sum
-    for (auto node = graph_.nodes.rbegin(); node != graph_.nodes.rend(); ++node) {
-      if (looked_at[node->id] || !is_sum(*node)) continue;
-      Sum sum = terms_of(*node);
+    for (const GraphNode& node : std::views::reverse(graph_.nodes)) {
+      if (looked_at[node.id] || !is_sum(node)) continue;
+      Sum sum = terms_of(node);
       for (const NodeId inside : sum.inside) looked_at[inside] = true;
       if (sum.products.size() < 2) continue;
       for (const NodeId inside : sum.inside) absorbed_[inside] = true;
-      sums.emplace(node->id, std::move(sum));
+      sums.emplace(node.id, std::move(sum));
     }
     rewriter_.for_each_node([&](const GraphNode& node) {
       if (absorbed_[node.id]) return;

@@ -64,7 +64,8 @@ void FusedRNN::init_weight(const InitDesc& desc, NDArray& array) const {
           " and ", rows, " for each input: ", array.shape());
 
   int64_t position = 0;
-  const auto fill = [&](const std::string& name, int64_t columns) {
+  const auto fill = [&, &hidden = hidden, &mode = mode, &forget_bias = forget_bias](const std::string& name,
+                                                                                    int64_t columns) {
     const bool weight = name.ends_with("_weight");
     NDArray part = array.slice(position, position + hidden * columns);
     position += hidden * columns;

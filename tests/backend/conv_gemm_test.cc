@@ -17,7 +17,6 @@ namespace {
 using Values = std::vector<double>;
 using TestNode = testing::TestNode<double>;
 using testing::implementation;
-using testing::run;
 
 void expect_same(const TestNode& node, const std::string& name, double tolerance, const std::string& what) {
   testing::expect_same_as_plain(node, name, tolerance, what, "most products would be with padding");

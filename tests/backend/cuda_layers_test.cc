@@ -135,9 +135,9 @@ std::vector<DeviceCase> fused_cases(const Convolved& c, DType dtype) {
           p.norm_fix_gamma = no_bias;
           p.sum = sum;
           p.act_type = act_type;
-          if (p.norm_before && !c.pad.empty()) continue;                            // not taken in with padding
-          if (p.has_norms() && dtype != DType::float32) continue;                   // nor for other types
-          if (p.has_norms() && p.act_type != "" && p.act_type != "relu") continue;  // enough is enough
+          if (p.norm_before && !c.pad.empty()) continue;                               // not taken in with padding
+          if (p.has_norms() && dtype != DType::float32) continue;                      // nor for other types
+          if (p.has_norms() && !p.act_type.empty() && p.act_type != "relu") continue;  // enough is enough
           DeviceCase tried{"_Convolution_Fused", {c.data, weight}, {}, {dtype}, 0.25, 1.5, 8, false};
           if (!no_bias) tried.inputs.push_back({c.filters});
           if (p.norm_before) tried.inputs.insert(tried.inputs.end(), 4, {c.data[1]});

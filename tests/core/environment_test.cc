@@ -54,7 +54,7 @@ std::string table_of(const std::string& page) {
   std::string line, table;
   while (std::getline(lines, line) && line.rfind("|---", 0) != 0) {
   }
-  while (std::getline(lines, line) && line.rfind("|", 0) == 0) table += line + "\n";
+  while (std::getline(lines, line) && line.starts_with('|')) table += line + "\n";
   return table;
 }
 

@@ -264,7 +264,7 @@ TEST(Elements, AreReadAndWrittenByTheirIndices) {
     a.at(1)(2) /= 2;  // through a view
     EXPECT_EQ(a(1, 2), 2.5);
   }
-  const NDArray scalar = full(Shape{}.of_rank(0, 0), 7);
+  const NDArray scalar = full(Shape::of_rank(0, 0), 7);
   EXPECT_EQ(scalar(), 7);
 }
 

@@ -78,10 +78,10 @@ TEST_F(MNIST, SaysWhatItReadUnlessSilent) {
   std::string said;
   const LogSink before = set_log_sink([&](LogLevel, std::string_view message) { said += message; });
   auto given = options(2);
-  MNISTIter{given};
+  const MNISTIter silent{given};
   EXPECT_EQ(said, "");
   given.silent = false;
-  MNISTIter{given};
+  const MNISTIter telling{given};
   set_log_sink(before);
   EXPECT_NE(said.find("5 images"), std::string::npos) << said;
   EXPECT_NE(said.find("(2,1,1,2)"), std::string::npos) << said;

@@ -48,7 +48,7 @@ std::vector<std::string> extreme_texts(const ParamField& field) {
     texts.insert(texts.end(), {"(" + least + ",)", "(" + most + ", " + most + ")", huge, "(nan,)", "(0, 0)", "(-1, -1)",
                                "(None, None)", "(" + least + ", " + most + ", 1, -1)"});
   if (field.type.starts_with("type")) texts.insert(texts.end(), {"-1", "99", "bool"});
-  if (field.type.starts_with("boolean")) texts.push_back("True");
+  if (field.type.starts_with("boolean")) texts.emplace_back("True");
   return texts;
 }
 

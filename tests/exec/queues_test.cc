@@ -335,7 +335,7 @@ TEST(ConcurrentContexts, OperatorsOnTwoContextsMeet) {
   const Symbol left = in_group("a", [&] { return custom_op(data, "meet_two", "left"); });
   const Symbol right = in_group("b", [&] { return custom_op(data, "meet_two", "right"); });
   auto executor = simple_bind(left + right, cpu(), {{"data", {64}}}, {.group2ctx = three_contexts});
-  for (NDArray array : executor->arg_arrays()) array.fill(3);
+  for (const NDArray& array : executor->arg_arrays()) array.fill(3);
   for (int round = 0; round < 3; ++round) {
     meeting.begin();
     EXPECT_EQ(executor->forward(true)[0].to_vector<float>(), std::vector<float>(64, 6));
@@ -354,7 +354,7 @@ TEST(ConcurrentContexts, OperatorsOnThreeContextsMeet) {
   for (const char* group : {"a", "b", "c"})
     parts.push_back(in_group(group, [&] { return custom_op(data, "meet_three", group); }));
   auto executor = simple_bind(parts[0] + parts[1] + parts[2], cpu(), {{"data", {64}}}, {.group2ctx = three_contexts});
-  for (NDArray array : executor->arg_arrays()) array.fill(1);
+  for (const NDArray& array : executor->arg_arrays()) array.fill(1);
   meeting.begin();
   EXPECT_EQ(executor->forward(false)[0].to_vector<float>(), std::vector<float>(64, 3));
 }

@@ -18,7 +18,7 @@ bool same(const std::map<std::string, RandomCursor>& a, const std::map<std::stri
 }
 
 ExecutorPtr bound(const Symbol& net) {
-  const ExecutorPtr executor = simple_bind(net, cpu(), {{"data", {64}}});
+  ExecutorPtr executor = simple_bind(net, cpu(), {{"data", {64}}});
   executor->arg_dict().at("data").fill(-1);
   return executor;
 }

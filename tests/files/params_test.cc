@@ -1,10 +1,10 @@
 #include "symbind/files/params.h"
 
+#include <csignal>
 #include <cstring>
 #include <filesystem>
 
 #include <gtest/gtest.h>
-#include <signal.h>
 #include <sys/resource.h>
 
 #include "tests/support/arrays.h"

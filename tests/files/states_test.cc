@@ -14,10 +14,8 @@ namespace {
 using namespace std::string_literals;
 using testing::fails_with;
 using testing::random_array;
-using testing::read_file;
 using testing::same_bits;
 using testing::TempDir;
-using testing::write_file;
 
 SavedStates some_states() {
   SavedStates saved;

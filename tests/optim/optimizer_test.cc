@@ -146,7 +146,7 @@ TEST(Optimizer, StructsHaveTheDefaultsOfTheNames) {
 TEST(Optimizer, AdamWDecaysTheWeightBesideTheStep) {
   const auto run = [](const optim::AdamW& options) {
     const auto optimizer = Optimizer::create(options);
-    const NDArray weight = array({1, -2, 3});
+    NDArray weight = array({1, -2, 3});
     StateTree state = optimizer->create_state(0, weight);
     for (const std::vector<float>& grad :
          {std::vector<float>{.5f, -1, 2}, std::vector<float>{1, .25f, -3}, std::vector<float>{-2, .5f, .125f}})

@@ -51,7 +51,7 @@ std::map<ParamKey, double> multipliers_of(const json& pairs) {
 }
 
 OptimizerPtr optimizer_of(const json& each) {
-  const OptimizerPtr optimizer = Optimizer::create(each["optimizer"], arguments_of(each));
+  OptimizerPtr optimizer = Optimizer::create(each["optimizer"], arguments_of(each));
   std::map<int64_t, std::string> names;
   for (const json& name : recorded()["names"]) names.emplace(static_cast<int64_t>(names.size()), name);
   std::map<std::string, Attributes> attributes;

@@ -14,7 +14,6 @@ namespace symbind {
 namespace {
 
 using testing::count_op;
-using testing::fc;
 using testing::var;
 
 Symbol act(const Symbol& data, const std::string& type, const std::string& name = "") {

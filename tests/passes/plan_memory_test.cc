@@ -19,7 +19,6 @@ namespace symbind {
 namespace {
 
 using testing::fc;
-using testing::relu;
 using testing::var;
 
 struct Planned {

@@ -39,7 +39,7 @@ RandomGraphGenerator::Made RandomGraphGenerator::convolve(const Value& x) {
     return add(convolution({{"data", x.symbol}, {"weight", found->symbol}}, params, name), magnitude);
   }
   const Symbol weight = Symbol::variable(name + "_weight");
-  const auto made = add(convolution({{"data", x.symbol}, {"weight", weight}}, params, name), magnitude);
+  auto made = add(convolution({{"data", x.symbol}, {"weight", weight}}, params, name), magnitude);
   if (made && params.num_group == 1) weights_.push_back({weight, x.shape[1], params.num_filter, params.kernel});
   return made;
 }

@@ -38,7 +38,7 @@ class Log {
 };
 
 EvalMetricPtr half_right() {
-  const auto metric = EvalMetric::create(std::vector<std::string>{"acc", "mse"});
+  auto metric = EvalMetric::create(std::vector<std::string>{"acc", "mse"});
   metric->update({array({0, 1})}, {array({0, 3})});
   return metric;
 }

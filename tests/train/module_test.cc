@@ -319,7 +319,7 @@ TEST(Module, LearnsWithFitAndScoresAndPredicts) {
 class AlwaysTheFirstClass : public ::testing::Test {
  protected:
   static NDArray labels() {
-    const NDArray labels = zeros({40});
+    NDArray labels = zeros({40});
     labels.slice(20, 40).fill(2);
     return labels;
   }

@@ -14,7 +14,7 @@
 #include "tests/support/networks.h"
 #include "tests/support/source_dir.h"
 #include "tests/support/temp_dir.h"
-#include "tests/train/serving_example.h"
+#include "tests/train/serving_example.inc"
 
 namespace symbind {
 namespace {
@@ -153,7 +153,7 @@ TEST(Predictor, ConvertsInputsAndTakesEmptyBatches) {
 }
 
 TEST(Predictor, TheServerInTheDocsServes) {
-  const std::string example = testing::read_file(testing::source_dir() + "/tests/train/serving_example.h");
+  const std::string example = testing::read_file(testing::source_dir() + "/tests/train/serving_example.inc");
   const std::string page = testing::read_file(testing::source_dir() + "/docs/serving.md");
   const std::string line = "// ----\n";
   ASSERT_NE(example.find(line), std::string::npos);

@@ -30,11 +30,11 @@ template <class Visit>
 }
 
 // `columns` vectors of a row, beginning `offset` channels into the slab.
-template <int lanes, int columns>
+template <int width_, int columns_>
 struct Columns {
-  using Vector = Lanes<lanes>;
-  static constexpr int channels = lanes * columns;
-  static Vector at(const float* row, int column) { return load<Vector>(row + column * lanes); }
+  using Vector = Lanes<width_>;
+  static constexpr int width = width_, columns = columns_, channels = width * columns;
+  static Vector at(const float* row, int column) { return load<Vector>(row + column * width); }
 };
 
 // Splits the width of a slab into whole vectors: calls visit.template operator()<Columns>(offset).
@@ -54,7 +54,7 @@ template <class Some>
 [[gnu::always_inline]] inline void measure(Some, const Slab& slab, int64_t offset, const float* x, double* mean,
                                            double* variance) {
   using Vector = typename Some::Vector;
-  constexpr int columns = Some::channels / (sizeof(Vector) / sizeof(float));
+  constexpr int width = Some::width, columns = Some::columns;
   double sums[Some::channels] = {}, squares[Some::channels] = {};
   double count = 0;
   each_chunk(
@@ -73,8 +73,8 @@ template <class Some>
         const auto more = static_cast<double>(rows), all = count + more;
         float own_mean[Some::channels], own_square[Some::channels];
         for (int k = 0; k < columns; ++k) {
-          store(own_mean + k * (Some::channels / columns), sum[k]);
-          store(own_square + k * (Some::channels / columns), square[k]);
+          store(own_mean + k * width, sum[k]);
+          store(own_square + k * width, square[k]);
         }
         for (int c = 0; c < Some::channels; ++c) {
           const double between = static_cast<double>(own_mean[c]) - sums[c];
@@ -110,7 +110,7 @@ template <bool relu, class Some>
 [[gnu::always_inline]] inline void normalise(Some, const Slab& slab, int64_t offset, const PerChannel& channel,
                                              const float* x, float* y) {
   using Vector = typename Some::Vector;
-  constexpr int width = sizeof(Vector) / sizeof(float), columns = Some::channels / width;
+  constexpr int width = Some::width, columns = Some::columns;
   Vector mean[columns], scale[columns], shift[columns];
   for (int k = 0; k < columns; ++k) {
     const int64_t first = slab.first + offset + k * width;
@@ -187,7 +187,7 @@ template <bool relu, class Some>
 [[gnu::always_inline]] inline void add_up(Some, const Slab& slab, int64_t offset, const PerChannel& channel,
                                           const float* dy, const float* x, double* first_sum, double* second_sum) {
   using Vector = typename Some::Vector;
-  constexpr int width = sizeof(Vector) / sizeof(float), columns = Some::channels / width;
+  constexpr int width = Some::width, columns = Some::columns;
   Vector mean[columns], scale[columns], shift[columns] = {};
   for (int k = 0; k < columns; ++k) {
     const int64_t first = slab.first + offset + k * width;
@@ -226,7 +226,7 @@ template <bool relu, class Some>
                                           const float* of_mean, const float* of_deviation, const float* dy,
                                           const float* x, const float* more, float* dx) {
   using Vector = typename Some::Vector;
-  constexpr int width = sizeof(Vector) / sizeof(float), columns = Some::channels / width;
+  constexpr int width = Some::width, columns = Some::columns;
   Vector mean[columns], scale[columns], shift[columns] = {}, less[columns], slope[columns];
   for (int k = 0; k < columns; ++k) {
     const int64_t first = slab.first + offset + k * width;

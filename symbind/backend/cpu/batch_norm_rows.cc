@@ -99,11 +99,12 @@ std::unique_ptr<Kernel> build_backward(const NodeView& node, const BatchNorm& p,
   if (at.sum >= 0) traits.in_place.emplace_back(at.sum, 0);
   return make_kernel(
       [=, fix_gamma = p.fix_gamma, kernels = row_kernels<T>()->channel](const Args& args) {
-        const auto floats = [&](int index) { return index < 0 ? nullptr : args.in<float>(static_cast<size_t>(index)); };
+        const auto floats = [&](int index) { return args.in<float>(static_cast<size_t>(index)); };
         const T *const dy = args.in<T>(0), *const x = args.in<T>(1);
         const T* const more = at.sum < 0 ? nullptr : args.in<T>(static_cast<size_t>(at.sum));
         const float* const deviation = floats(at.deviation);
-        const Scales scales{floats(at.mean), deviation, fix_gamma ? nullptr : floats(2), floats(at.beta), relu};
+        const Scales scales{floats(at.mean), deviation, fix_gamma ? nullptr : floats(2),
+                            at.beta < 0 ? nullptr : floats(at.beta), relu};
         T* const dx = args.out<T>(0);
         float *const dgamma = args.out<float>(1), *const dbeta = args.out<float>(2);
         parallel_for(size.channels, channel_grain(size), [=](int64_t begin, int64_t end) {

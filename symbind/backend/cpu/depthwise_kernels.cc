@@ -35,7 +35,7 @@ template <int Bytes>
 template <int Bytes, int Vectors, int TailBytes, int Rows>
 [[gnu::always_inline]] inline void tile(const float* source, int64_t row_step, const Taps& taps, const float* weights,
                                         float start, float* to, int64_t to_step) {
-  constexpr int used = Vectors > 0 ? Vectors : 1, tail_bytes = TailBytes > 0 ? TailBytes : 16;
+  constexpr int used = std::max(Vectors, 1), tail_bytes = std::max(TailBytes, 16);
   typename VectorOf<Bytes>::type sums[Rows][used];
   typename VectorOf<tail_bytes>::type tails[Rows];
 #pragma GCC unroll 8
@@ -77,7 +77,7 @@ template <int Bytes, int Vectors, int TailBytes>
       to += Rows * grid.columns;
       rest -= Rows;
     };
-    while (rest >= most) run.template operator()<most>();
+    while (rest >= most) run.template operator()<most>();  // NOLINT(bugprone-infinite-loop): run() changes rest
     if constexpr (most > 4)
       if (rest >= 4) run.template operator()<4>();
     if constexpr (most > 2)

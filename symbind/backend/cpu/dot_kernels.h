@@ -48,13 +48,14 @@ template <class V, int vectors, int rows, class T>
 #pragma GCC unroll 4
     for (int chain = 0; chain < chains; ++chain) step(k + chain * dot_lanes, chain);
   for (; k + dot_lanes <= inner; k += dot_lanes) step(k, 0);
-  if (k < inner)
+  if (k < inner) {
 #pragma GCC unroll 2
     for (int part = 0; part < parts; ++part)
       add(
           0, part, [=](const auto* from) __attribute__((always_inline)) {
             return uncovered<V>(from + last, part, covered);
           });
+  }
 #pragma GCC unroll 4
   for (int row = 0; row < rows; ++row)
 #pragma GCC unroll 4

@@ -179,9 +179,10 @@ template <class V, int count, class Term>
   for (int64_t begin = 0; begin < length; begin += chunk) {
     const int64_t end = begin + chunk < length ? begin + chunk : length;
     typename V::Float sums[count] = {};
-    for (int64_t k = begin; k < end; ++k)
+    for (int64_t k = begin; k < end; ++k) {
 #pragma GCC unroll 4
       for (int i = 0; i < count; ++i) sums[i] += term(k, i);
+    }
 #pragma GCC unroll 4
     for (int i = 0; i < count; ++i) totals[i] += sums[i];
   }

@@ -433,7 +433,7 @@ Way way_of(const NodeView& node, const std::optional<Liked>& layouts) {
 template <class P>
 Problem optimised_problem(const NodeView& node) {
   const P& p = node.as<P>();
-  const Problem given = problem_of<P>(node);
+  Problem given = problem_of<P>(node);
   const Quality quality = quality_of(p, given);
   if (is_optimised(quality)) return given;
   const std::optional<Liked> layouts = liked<P>(node);
