@@ -72,6 +72,8 @@ void build(Graph& graph, const PlanOptions& options) {
   build_part(graph.forward_nodes, graph.nodes.size(), options.concurrent_backward);
 }
 
+NDArray same_kind(const NDArray& array) { return NDArray(array.shape(), array.context(), array.dtype()); }
+
 }  // namespace
 
 // ---- Compiling ------------------------------------------------------------------------------------------------------
@@ -93,12 +95,15 @@ Executor::Impl::Compiled Executor::Impl::compile(PlanKind kind, bool monitored) 
   Lowered lowered = lower(graph, request);
 
   Compiled compiled;
-  compiled.out_grads.resize(outputs.size());
-  for (size_t i = 0; i < lowered.out_grads.size(); ++i)
-    if (lowered.out_grads[i])
-      compiled.out_grads[i] = NDArray(outputs[i].shape(), outputs[i].context(), outputs[i].dtype());
-  std::vector<NDArray> outside = outside_arrays(lowered, compiled.out_grads);
   const PlanOptions chosen = plan_options(lowered.graph, monitored);
+  compiled.out_grads.resize(outputs.size());
+  for (size_t i = 0; i < lowered.out_grads.size(); ++i) {
+    if (!lowered.out_grads[i]) continue;
+    OutGrad& out_grad = compiled.out_grads[i].emplace();
+    out_grad.replaceable = !outputs[i].context().is_gpu() && !chosen.concurrent_forward && !chosen.concurrent_backward;
+    if (!out_grad.replaceable) out_grad.copy = same_kind(outputs[i]);
+  }
+  std::vector<NDArray> outside = outside_arrays(lowered, compiled.out_grads);
   compiled.plan = std::make_unique<Plan>(std::move(lowered.graph), std::move(lowered.memory), std::move(outside),
                                          workspace, chosen);
   if (is_poisoned()) compiled.plan->poison();
@@ -125,10 +130,11 @@ PlanOptions Executor::Impl::plan_options(const Graph& planned, bool monitored) c
   return chosen;
 }
 
-// The arrays of the outside tensors of a plan.
+// The arrays of the outside tensors of a plan. Tells the gradients of outputs their numbers.
 std::vector<NDArray> Executor::Impl::outside_arrays(const Lowered& lowered,
-                                                    const std::vector<NDArray>& out_grads) const {
+                                                    std::vector<std::optional<OutGrad>>& out_grads) const {
   std::unordered_map<const Node*, NDArray> array_of;
+  std::unordered_map<const Node*, OutGrad*> out_grad_of;
   std::vector<NDArray> requested;
   for (const Variable& variable : variables()) {
     const Node* source = graph.node(variable.node).source.get();
@@ -136,14 +142,18 @@ std::vector<NDArray> Executor::Impl::outside_arrays(const Lowered& lowered,
     if (variable.is_argument && reqs[variable.index] != GradReq::null) requested.push_back(grads[variable.index]);
   }
   for (size_t i = 0; i < lowered.out_grads.size(); ++i)
-    if (lowered.out_grads[i]) array_of[lowered.out_grads[i].get()] = out_grads[i];
+    if (lowered.out_grads[i]) out_grad_of[lowered.out_grads[i].get()] = &*out_grads[i];
   for (size_t i = 0; i < lowered.old_grads.size(); ++i)
     if (lowered.old_grads[i]) array_of[lowered.old_grads[i].get()] = requested[i];
 
   std::vector<NDArray> outside;
   const size_t variable_count = lowered.outside.size() - lowered.graph.outputs.size();
-  for (size_t i = 0; i < variable_count; ++i)
-    outside.push_back(array_of.at(lowered.graph.producer(lowered.outside[i]).source.get()));
+  for (size_t i = 0; i < variable_count; ++i) {
+    const Node* const source = lowered.graph.producer(lowered.outside[i]).source.get();
+    const auto out_grad = out_grad_of.find(source);
+    if (out_grad != out_grad_of.end()) out_grad->second->outside = i;
+    outside.push_back(out_grad != out_grad_of.end() ? out_grad->second->copy : array_of.at(source));
+  }
   outside.insert(outside.end(), outputs.begin(), outputs.end());
   if (lowered.graph.outputs.size() > outputs.size()) outside.insert(outside.end(), requested.begin(), requested.end());
   return outside;
@@ -208,6 +218,21 @@ const std::vector<NDArray>& Executor::forward(bool is_train, const NamedArrays& 
   return self.outputs;
 }
 
+// Releases the arrays given to backward(): they are the user's.
+class Executor::Impl::OutGradScope {
+ public:
+  explicit OutGradScope(Compiled& compiled) : compiled_(compiled) {}
+  ~OutGradScope() {
+    for (const auto& out_grad : compiled_.out_grads)
+      if (out_grad && out_grad->replaceable) compiled_.plan->replace_outside(out_grad->outside, {});
+  }
+  OutGradScope(const OutGradScope&) = delete;
+  OutGradScope& operator=(const OutGradScope&) = delete;
+
+ private:
+  Compiled& compiled_;
+};
+
 void Executor::backward(const Arrays& out_grads, bool is_train) {
   Impl& self = *impl_;
   const Use use(self, "backward");
@@ -219,6 +244,7 @@ void Executor::backward(const Arrays& out_grads, bool is_train) {
           "another executor "
           "that shares this memory has run since; call forward(is_train = true) again");
   Impl::Compiled& compiled = rerun_forward ? self.compiled(PlanKind::test_with_gradients) : *self.ran;
+  const Impl::OutGradScope scope(compiled);
   self.take_out_grads(compiled, out_grads);
   self.workspace->new_stamp();  // whatever happens now, the activations are used up
   if (rerun_forward) self.run(compiled, true);
@@ -237,7 +263,17 @@ void Executor::Impl::take_out_grads(Compiled& compiled, const Arrays& given) con
   require(missing.empty(), "[backward] out_grads are needed for ", comma_separated(missing),
           ": they are no loss, and a gradient that was asked for depends on them");
   for (size_t i = 0; i < outputs.size(); ++i)
-    if (compiled.out_grads[i]) arrays[i].copyto(compiled.out_grads[i]);
+    if (compiled.out_grads[i]) compiled.out_grads[i]->take(*compiled.plan, arrays[i], outputs[i]);
+}
+
+// The array itself is read if the plan can; one that backward may write, being a gradient or an output, is copied.
+void Executor::Impl::OutGrad::take(Plan& plan, const NDArray& given, const NDArray& output) {
+  if (replaceable && given.context() == output.context() && given.dtype() == output.dtype() &&
+      !plan.shares_outside(given))
+    return plan.replace_outside(outside, given);
+  if (!copy) copy = same_kind(output);
+  given.copyto(copy);
+  if (replaceable) plan.replace_outside(outside, copy);
 }
 
 void Executor::Impl::run(Compiled& compiled, bool forward) const {

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -34,9 +35,18 @@ struct Executor::Impl {
   bool monitor_all = false;
   mutable BusyFlag busy;
 
+  // Where a plan reads the gradient of an output: in the array that backward() is given if it may, else in a copy.
+  struct OutGrad {
+    size_t outside = 0;  // the plan's number for it
+    bool replaceable = false;
+    NDArray copy;  // if replaceable, made when it is first needed
+
+    void take(Plan& plan, const NDArray& given, const NDArray& output);
+  };
+  class OutGradScope;
   struct Compiled {
     std::unique_ptr<Plan> plan;
-    std::vector<NDArray> out_grads;  // by output: where the plan reads its gradient; empty where it needs none
+    std::vector<std::optional<OutGrad>> out_grads;  // by output; none where the plan needs no gradient of it
   };
   using PlanKey = std::pair<PlanKind, bool>;  // and whether it is monitored
   std::map<PlanKey, std::unique_ptr<Compiled>> plans;
@@ -60,7 +70,7 @@ struct Executor::Impl {
   const Plan& largest_plan();
   Compiled compile(PlanKind kind, bool monitored) const;
   PlanOptions plan_options(const Graph& planned, bool monitored) const;
-  std::vector<NDArray> outside_arrays(const Lowered& lowered, const std::vector<NDArray>& out_grads) const;
+  std::vector<NDArray> outside_arrays(const Lowered& lowered, std::vector<std::optional<OutGrad>>& out_grads) const;
   void take_out_grads(Compiled& compiled, const Arrays& given) const;
   void run(Compiled& compiled, bool forward) const;
   // The monitor of this moment, called if there is one.

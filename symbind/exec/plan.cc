@@ -229,11 +229,37 @@ void* Plan::address(const Place& place) const {
       const Storage& storage = *workspace_->storage(arenas_[static_cast<size_t>(place.index)]);
       return const_cast<std::byte*>(static_cast<const std::byte*>(storage.data())) + place.offset;
     }
-    case Place::Kind::outside:
-      return static_cast<std::byte*>(const_cast<void*>(outside_[static_cast<size_t>(place.index)].data())) +
-             place.offset;
+    case Place::Kind::outside: {
+      const NDArray& array = outside_[static_cast<size_t>(place.index)];
+      return array ? static_cast<std::byte*>(const_cast<void*>(array.data())) + place.offset : nullptr;
+    }
   }
   return nullptr;
+}
+
+void Plan::replace_outside(size_t index, NDArray array) {
+  outside_[index] = std::move(array);
+  auto [found, is_new] = replaceable_.try_emplace(index);
+  if (is_new) {
+    size_t next = 0;
+    for (const Step& step : steps_) {
+      const GraphNode& node = graph_.node(step.node);
+      const auto look = [&](TensorId tensor) {
+        const Place& place = memory_.tensors[tensor];
+        if (place.kind == Place::Kind::outside && static_cast<size_t>(place.index) == index)
+          found->second.emplace_back(next, &place);
+        ++next;
+      };
+      for (const TensorId input : node.inputs) look(input);
+      for (int i = 0; i < node.outputs; ++i) look(node.first_output + i);
+    }
+  }
+  for (const auto& [position, place] : found->second) addresses_[position] = address(*place);
+}
+
+bool Plan::shares_outside(const NDArray& array) const {
+  return std::ranges::any_of(outside_,
+                             [&](const NDArray& each) { return each && &each.storage() == &array.storage(); });
 }
 
 void Plan::take_addresses() {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -76,6 +77,12 @@ class Plan {
 
   // From here on, memory that holds nothing is filled with NaN in every run (exec/poison.h).
   void poison() { poison_ = std::make_unique<Poison>(graph_, memory_); }
+
+  // From here on the steps read `array` instead of the outside array of this number, which is on a CPU and written by
+  // no step. It has the same shape, type and context, and shares no memory with the other outside arrays; an empty one
+  // only releases the last. Not for plans whose contexts run concurrently: their order depends on the addresses.
+  void replace_outside(size_t index, NDArray array);
+  bool shares_outside(const NDArray& array) const;  // with one of the outside arrays
 
   void run_forward(const NodeCallback* callback = nullptr);
   void run_backward(const NodeCallback* callback = nullptr);
@@ -151,7 +158,9 @@ class Plan {
   std::vector<Step> steps_;
   PerNode<int> step_of_node_;     // -1: nothing to run
   std::vector<void*> addresses_;  // of all steps' arrays, one after the other
-  struct Cursor {                 // of a context's random draws, in its device's memory
+  // Where addresses_ has addresses in a replaceable outside array, by its number.
+  std::map<size_t, std::vector<std::pair<size_t, const Place*>>> replaceable_;
+  struct Cursor {  // of a context's random draws, in its device's memory
     Context context;
     std::shared_ptr<Storage> storage;
   };

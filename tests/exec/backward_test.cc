@@ -6,6 +6,8 @@
 #include "symbind/exec/arithmetic.h"
 #include "symbind/exec/executor.h"
 #include "symbind/graph/builder.h"
+#include "symbind/ops/math.h"
+#include "symbind/ops/reshape.h"
 
 #include "tests/support/arrays.h"
 #include "tests/support/networks.h"
@@ -17,6 +19,7 @@ using testing::all_close;
 using testing::all_devices;
 using testing::fails_with;
 using testing::fc;
+using testing::random_array;
 using testing::same_bits;
 using testing::softmax;
 using testing::var;
@@ -207,6 +210,42 @@ TEST(OutGrads, MayBeTheOutputItself) {
   executor->forward(true);
   executor->backward(heads({executor->outputs()[0]}));
   EXPECT_EQ(dx.to_vector<float>(), (Floats{4, 8}));
+}
+
+// They are read where they are: the gradients of these layers could be computed in place.
+TEST(OutGrads, AreNotWritten) {
+  for (const Symbol& net : {relu(var("x")), -var("x"), reshape(var("x"), {.shape = {6}}), flatten(tanh(var("x")))}) {
+    const NDArray x = array({{1, -2, 3}, {-4, 5, -6}}), dx = zeros({2, 3});
+    auto executor = bind(net, cpu(), {{"x", x}}, {.args_grad = {{"x", dx}}});
+    executor->forward(true);
+    const NDArray head = random_array(executor->outputs()[0].shape(), 3), before = head.copy();
+    executor->backward(heads({head}));
+    EXPECT_TRUE(same_bits(head, before)) << net.tojson();
+    EXPECT_NE(dx.to_vector<float>(), Floats(6, 0)) << net.tojson();
+  }
+}
+
+TEST(OutGrads, AreTakenAgainInEveryCallAndReleasedAfterIt) {
+  const NDArray dx = zeros({4});
+  auto executor = bind(var("x") * 2, cpu(), {{"x", ones({4})}}, {.args_grad = {{"x", dx}}});
+  for (const float value : {1.0f, 5.0f}) {
+    executor->forward(true);
+    NDArray head = full({4}, value);
+    const std::weak_ptr<const Storage> memory = head.storage_ptr();
+    executor->backward(heads({head.slice(0, 4)}));
+    head = {};
+    EXPECT_TRUE(memory.expired());
+    EXPECT_EQ(dx.to_vector<float>(), Floats(4, 2 * value));
+  }
+}
+
+TEST(OutGrads, MayShareMemoryWithAGradient) {
+  const NDArray both = array({1, 2, 3, 4, 5, 6});
+  const NDArray dx = both.slice(0, 4), head = both.slice(2, 6);
+  auto executor = bind(var("x") * 2, cpu(), {{"x", ones({4})}}, {.args_grad = {{"x", dx}}});
+  executor->forward(true);
+  executor->backward(heads({head}));
+  EXPECT_EQ(dx.to_vector<float>(), (Floats{6, 8, 10, 12}));
 }
 
 // ---- when ----------------------------------------------------------------------------------------------------------
