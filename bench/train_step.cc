@@ -412,7 +412,7 @@ void run(const Options& options) {
             << ", \"arena_mb\": " << mb(training.arena_bytes());
   if constexpr (std::is_same_v<AnyTraining, Prediction>) std::cout << ", \"kept_mb\": " << mb(training.kept_bytes());
   if (context.is_gpu()) {
-    // All arrays ever alive at once, the arena among them, and what the pool holds beyond those now.
+    // All arrays ever alive at the same time, the arena among them, and what the pool holds beyond those now.
     const auto memory = Device::get(context).memory();
     std::cout << ", \"device_peak_mb\": " << mb(memory.peak) << ", \"device_pooled_mb\": " << mb(memory.pooled);
   }

@@ -1,4 +1,4 @@
-"""MXNet 1.9.1 on the CPU, or whatever package AS_MXNET names to stand in for it: one JSON row per case. The wheel wants
+"""MXNet 1.9.1 on the CPU, or whatever package AS_MXNET names as a substitute: one JSON row per case. The wheel wants
 numpy below 1.24."""
 
 import importlib

@@ -202,8 +202,8 @@ class PythonIter final : public DataIter {
   mutable Kept data_, label_;
 };
 
-// Its threads may wait for the GIL while they make a batch, so whoever waits for them must not hold it; and they must
-// be gone before the interpreter is, or where the process is a fork's child, in which they never were.
+// Its threads may wait for the GIL while they make a batch, so a thread that waits for them must not hold it; and they
+// must be gone before the interpreter is, or where the process is a fork's child, in which they never were.
 class ThreadedIter final : public DataIter {
  public:
   ThreadedIter(std::vector<std::shared_ptr<DataIter>> iters, PrefetchingIterOptions options)

@@ -61,7 +61,7 @@ std::optional<NamedArrays> optional_arrays(nb::handle value);
 
 // Arguments that C++ takes by name or as an object.
 OptimizerArg optimizer_arg_from(nb::handle value, nb::handle keeper = {});
-// Whoever keeps a module's optimizer: the module, or a store of the user's, which may outlive it.
+// What keeps a module's optimizer: the module, or a store of the user's, which may outlive it.
 nb::handle keeper_of_optimizer(nb::handle module, nb::handle kvstore);
 
 // Arguments on their way to Python.

@@ -42,7 +42,7 @@ ABSENT = {
 
 
 class _Finder:
-    """Stands last in sys.meta_path, so it is asked only for modules that do not exist."""
+    """The last of sys.meta_path, asked only for modules that do not exist."""
 
     @staticmethod
     def find_spec(fullname, path=None, target=None):

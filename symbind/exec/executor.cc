@@ -192,7 +192,7 @@ Executor::~Executor() {
     for (const auto& [key, compiled] : impl_->plans)
       if (compiled->plan->times() && compiled->plan->times()->forward_runs > 0)
         std::clog << impl_->table(key, *compiled->plan) << std::endl;
-  } catch (...) {  // there is nobody to tell
+  } catch (...) {  // a destructor cannot report it
   }
 }
 

@@ -224,7 +224,7 @@ void Optimizer::update_multi_precision(const Update& each) {
 
 namespace {
 
-// Whoever resumes with another schedule wants that one: it then starts from the count of updates alone.
+// A run that is resumed with another schedule uses that one: it then starts from the count of updates alone.
 bool same_schedule(const std::map<std::string, double>& now, const std::map<std::string, double>& saved) {
   const auto same_name = [](const auto& a, const auto& b) { return a.first == b.first; };
   return std::equal(now.begin(), now.end(), saved.begin(), saved.end(), same_name) &&

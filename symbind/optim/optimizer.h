@@ -1,5 +1,5 @@
 // How parameters change, by key; nothing about networks. An optimizer knows rates, multipliers and counts; the state of
-// each parameter belongs to whoever calls it (optim/updater.h), and the arithmetic to an update rule
+// each parameter belongs to its caller (optim/updater.h), and the arithmetic to an update rule
 // (optim/update_rule.h) or to a class derived from this one.
 #pragma once
 

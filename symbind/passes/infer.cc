@@ -62,7 +62,7 @@ class Learner {
     for (auto next = open_.begin(); next != open_.end(); next = open_.upper_bound(now_)) take(next);
   }
   void sweep_backward() {
-    for (auto behind = open_.end(); behind != open_.begin(); behind = open_.lower_bound(now_)) take(std::prev(behind));
+    for (auto next = open_.end(); next != open_.begin(); next = open_.lower_bound(now_)) take(std::prev(next));
   }
   void take(std::set<NodeId>::iterator node) {
     now_ = *node;
@@ -94,7 +94,8 @@ class Learner {
     open(node.id);
   }
 
-  // Whoever has the tensor is asked once more. A tensor that is two inputs of a node gets what is learnt of either.
+  // Every node that has the tensor is asked once more. A tensor that is two inputs of a node gets what is learnt of
+  // either.
   void learnt(TensorId id, const Value& value, const std::string& where) {
     Value& known = graph_.tensor(id).*member;
     Value both = known;

@@ -15,7 +15,7 @@ std::pair<NDArray, NDArray> of_one_type(const NDArray& label, const NDArray& pre
   return {on_host(label).astype(DType::float64), on_host(pred).astype(DType::float64)};
 }
 
-// The mean of distance(label - prediction) over the elements of a pair. Behind the first axis, an extent of 1 on one
+// The mean of distance(label - prediction) over the elements of a pair. After the first axis, an extent of 1 on one
 // side is repeated to meet the other's.
 template <class Distance>
 double mean_distance(const std::string& name, const NDArray& label, const NDArray& pred, Distance distance) {

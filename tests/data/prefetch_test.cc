@@ -71,7 +71,7 @@ TEST(PrefetchingIter, MakesBatchesOnAnotherThreadWhileTheCallerIsBusy) {
     PrefetchingIter iter(counter, {.prefetch_buffer = 3});
     EXPECT_EQ(counter.made, 0);  // the epoch has not begun
     iter.next();
-    while (counter.made < 3) std::this_thread::yield();  // nobody has asked for these yet
+    while (counter.made < 3) std::this_thread::yield();  // these have not been asked for yet
   }
   EXPECT_NE(maker, std::this_thread::get_id());
 }

@@ -53,7 +53,7 @@ TEST(Optimizer, TruthMayBeAWordInEitherSpelling) {
 }
 
 // The momentum follows the rate, but not from a rate of zero.
-TEST(Optimizer, LarsGoesOnBehindARateOfZero) {
+TEST(Optimizer, LarsContinuesAfterARateOfZero) {
   const auto optimizer = Optimizer::create("lars", {{"learning_rate", 0.5}, {"momentum", 0.5}});
   Updater updater(optimizer);
   const auto weight = array({1, 2}), grad = array({0.5, 0.25});
@@ -215,7 +215,7 @@ TEST(Optimizer, DecaysWeightsAndGammasUnlessToldOtherwise) {
   EXPECT_NEAR(decay_of(*optimizer, 2), 0.125, 1e-6);
   EXPECT_NEAR(decay_of(*optimizer, 3), 0.25, 1e-6);
   EXPECT_NEAR(decay_of(*optimizer, "fc_bias"), 0, 1e-6) << "by name";
-  EXPECT_NEAR(decay_of(*optimizer, "other_bias"), 0.125, 1e-6) << "a name nobody spoke of";
+  EXPECT_NEAR(decay_of(*optimizer, "other_bias"), 0.125, 1e-6) << "a name without a multiplier";
   optimizer->set_names({{0, "fc_weight"}, {1, "fc_bias"}, {2, "bn_gamma"}},
                        {{"bn_gamma", {{"__wd_mult__", "None"}, {"__lr_mult__", "None"}}}});
   EXPECT_NEAR(decay_of(*optimizer, 2), 0.125, 1e-6) << "None is no multiplier";

@@ -110,7 +110,7 @@ CASES = {
         [variable("a"), node("tanh", "t", [[0, 0, 0]])], [[1, 0, 0]], 10901, node_row_ptr=[0, 1, 2]
     ),
     "heads_repeat": network([variable("a"), node("tanh", "t", [[0, 0]])], [[1, 0], [0, 0], [1, 0]]),
-    "a_node_nobody_uses": network([variable("a"), variable("b"), node("tanh", "t", [[0, 0]])], [[2, 0]]),
+    "an_unused_node": network([variable("a"), variable("b"), node("tanh", "t", [[0, 0]])], [[2, 0]]),
     "numbers_not_text": network([variable("a"), node("_mul_scalar", "t", [[0, 0]], param={"scalar": 2})], [[1, 0]]),
     # auxiliary states, which were no inputs before 0.9
     "batch_norm_without_aux": batch_norm(None, False),

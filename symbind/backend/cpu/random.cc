@@ -80,7 +80,7 @@ std::unique_ptr<Kernel> build_sample(const NodeView& node) {
 
 // ---- from streams ---------------------------------------------------------------------------------------------------
 
-// out[i] = number(i, the stream of element i); nobody may be there to read it.
+// out[i] = number(i, the stream of element i); the output may be unused.
 template <class T, class Number>
 void draw_from_streams(const Args& args, int slot, int64_t count, const Number& number) {
   const uint64_t key = args.random->key, draw = args.random->draw + static_cast<uint64_t>(slot);
