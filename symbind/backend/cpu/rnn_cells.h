@@ -33,13 +33,23 @@ struct PlainCell {
     for_range<InstructionSet::avx2>(0, hidden, [=, rectify = relu](int64_t begin, int64_t end) {
       if (rectify)
 #pragma GCC ivdep
-        for (int64_t j = begin; j < end; ++j) gates_grad[j] = gates[j] > T(0) ? state_grad[j] : T(0);
+        for (int64_t j = begin; j < end; ++j) {
+          const T through = state_grad[j];
+          gates_grad[j] = gates[j] > T(0) ? through : T(0);
+        }
       else
 #pragma GCC ivdep
         for (int64_t j = begin; j < end; ++j) gates_grad[j] = state_grad[j] * (T(1) - gates[j] * gates[j]);
     });
   }
 };
+
+// gates = sigmoid(gates + bias). A loop of its own for each function is what compilers turn into vector code.
+template <class T>
+[[gnu::always_inline]] inline void add_and_bend(T* gates, const T* bias, int64_t count) {
+#pragma GCC ivdep
+  for (int64_t j = 0; j < count; ++j) gates[j] = vector_math::sigmoid(gates[j] + bias[j]);
+}
 
 // The limits of the cells; those of all numbers where there are none.
 template <class T>
@@ -59,40 +69,45 @@ struct LstmCell {
   CellLimits<T> limits;
 
   void forward(int64_t hidden, T* gates, const T* bias, const T* cell_before, T* cell, T* state) const {
-    for_range(0, hidden, [=, limit = limits](int64_t begin, int64_t end) {
-      T *const in = gates, *const forget = gates + hidden, *const change = gates + 2 * hidden,
-               *const out = gates + 3 * hidden;
+    for_range(0, hidden, [=, limit = limits](int64_t, int64_t count) {
+      add_and_bend(gates, bias, 2 * count);
+      T *const in = gates, *const forget = gates + count, *const change = gates + 2 * count,
+               *const out = gates + 3 * count;
 #pragma GCC ivdep
-      for (int64_t j = begin; j < end; ++j) {
-        const T i = vector_math::sigmoid(in[j] + bias[j]), f = vector_math::sigmoid(forget[j] + bias[hidden + j]);
-        const T g = vector_math::tanh(change[j] + bias[2 * hidden + j]);
-        const T o = vector_math::sigmoid(out[j] + bias[3 * hidden + j]);
-        const T sum = f * cell_before[j] + i * g;
-        const T now = limit.given ? limit.clip(sum) : sum;
-        in[j] = i;
-        forget[j] = f;
-        change[j] = g;
-        out[j] = o;
-        cell[j] = now;
-        state[j] = o * vector_math::tanh(now);
-      }
+      for (int64_t j = 0; j < count; ++j) change[j] = vector_math::tanh(change[j] + bias[2 * count + j]);
+      add_and_bend(out, bias + 3 * count, count);
+#pragma GCC ivdep
+      for (int64_t j = 0; j < count; ++j) cell[j] = forget[j] * cell_before[j] + in[j] * change[j];
+      if (limit.given)
+        for (int64_t j = 0; j < count; ++j) cell[j] = limit.clip(cell[j]);
+#pragma GCC ivdep
+      for (int64_t j = 0; j < count; ++j) state[j] = out[j] * vector_math::tanh(cell[j]);
     });
   }
   // `cell_grad`: of the cell after the step; becomes that of the cell before it.
   void backward(int64_t hidden, const T* gates, const T* cell_before, const T* cell, const T* state_grad, T* cell_grad,
                 T* gates_grad) const {
-    for_range(0, hidden, [=, limit = limits](int64_t begin, int64_t end) {
-      const T *const in = gates, *const forget = gates + hidden, *const change = gates + 2 * hidden,
-                     *const out = gates + 3 * hidden;
+    for_range(0, hidden, [=, limit = limits](int64_t, int64_t count) {
+      const T *const in = gates, *const forget = gates + count, *const change = gates + 2 * count,
+                     *const out = gates + 3 * count;
+      T *const d_in = gates_grad, *const d_forget = gates_grad + count, *const d_change = gates_grad + 2 * count,
+               *const d_out = gates_grad + 3 * count;
 #pragma GCC ivdep
-      for (int64_t j = begin; j < end; ++j) {
-        const T bent = vector_math::tanh(cell[j]), dh = state_grad[j];
-        const T whole = cell_grad[j] + dh * out[j] * (T(1) - bent * bent);
-        const T dc = limit.given && !limit.inside(cell[j]) ? T(0) : whole;
-        gates_grad[j] = dc * change[j] * in[j] * (T(1) - in[j]);
-        gates_grad[hidden + j] = dc * cell_before[j] * forget[j] * (T(1) - forget[j]);
-        gates_grad[2 * hidden + j] = dc * in[j] * (T(1) - change[j] * change[j]);
-        gates_grad[3 * hidden + j] = dh * bent * out[j] * (T(1) - out[j]);
+      for (int64_t j = 0; j < count; ++j) d_out[j] = vector_math::tanh(cell[j]);
+#pragma GCC ivdep
+      for (int64_t j = 0; j < count; ++j) {
+        const T bent = d_out[j], through = state_grad[j] * out[j];
+        cell_grad[j] += through * (T(1) - bent * bent);
+        d_out[j] = through * bent * (T(1) - out[j]);
+      }
+      if (limit.given)
+        for (int64_t j = 0; j < count; ++j) cell_grad[j] = limit.inside(cell[j]) ? cell_grad[j] : T(0);
+#pragma GCC ivdep
+      for (int64_t j = 0; j < count; ++j) {
+        const T dc = cell_grad[j];
+        d_in[j] = dc * change[j] * in[j] * (T(1) - in[j]);
+        d_forget[j] = dc * cell_before[j] * forget[j] * (T(1) - forget[j]);
+        d_change[j] = dc * in[j] * (T(1) - change[j] * change[j]);
         cell_grad[j] = dc * forget[j];
       }
     });
@@ -106,21 +121,21 @@ struct GruCell {
   // `recurrent`: the products with the state. `for_new`: kept of them for backward.
   void forward(int64_t hidden, T* gates, const T* recurrent, const T* bias, const T* state_before, T* for_new,
                T* state) const {
-    for_range(0, hidden, [=](int64_t begin, int64_t end) {
-      const T* const more = bias + 3 * hidden;
-      T *const reset = gates, *const update = gates + hidden, *const fresh = gates + 2 * hidden;
+    for_range(0, hidden, [=](int64_t, int64_t count) {
+      const T* const more = bias + 3 * count;
+      T *const update = gates + count, *const fresh = gates + 2 * count;
 #pragma GCC ivdep
-      for (int64_t j = begin; j < end; ++j) {
-        const T r = vector_math::sigmoid(reset[j] + bias[j] + recurrent[j] + more[j]);
-        const T z = vector_math::sigmoid(update[j] + bias[hidden + j] + recurrent[hidden + j] + more[hidden + j]);
-        const T from_state = recurrent[2 * hidden + j] + more[2 * hidden + j];
-        const T n = vector_math::tanh(fresh[j] + bias[2 * hidden + j] + r * from_state);
-        reset[j] = r;
-        update[j] = z;
-        fresh[j] = n;
-        for_new[j] = from_state;
-        state[j] = (T(1) - z) * n + z * state_before[j];
+      for (int64_t j = 0; j < 2 * count; ++j) gates[j] += recurrent[j] + more[j];
+      add_and_bend(gates, bias, 2 * count);
+#pragma GCC ivdep
+      for (int64_t j = 0; j < count; ++j) {
+        for_new[j] = recurrent[2 * count + j] + more[2 * count + j];
+        fresh[j] += bias[2 * count + j] + gates[j] * for_new[j];
       }
+#pragma GCC ivdep
+      for (int64_t j = 0; j < count; ++j) fresh[j] = vector_math::tanh(fresh[j]);
+#pragma GCC ivdep
+      for (int64_t j = 0; j < count; ++j) state[j] = fresh[j] + update[j] * (state_before[j] - fresh[j]);
     });
   }
   // `recurrent_grad`: of the products with the state; `before_grad` is assigned what reaches the state before directly.
