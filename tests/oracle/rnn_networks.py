@@ -61,7 +61,9 @@ def lstm_begin_state(mx):
 
 def lstm_begin_ones(mx):
     cell = mx.rnn.LSTMCell(5)
-    outputs, _ = cell.unroll(2, mx.sym.Variable("data"), begin_state=cell.begin_state(func=mx.sym.ones))
+    outputs, _ = cell.unroll(
+        2, mx.sym.Variable("data"), begin_state=cell.begin_state(func=mx.sym.ones, dtype="float32")
+    )
     return mx.sym.Group(outputs)
 
 
@@ -270,11 +272,64 @@ def conv_lstm(mx):
 
 
 def conv_gru(mx):
-    cell = mx.rnn.ConvGRUCell(input_shape=(1, 8, 7, 3), num_hidden=4, activation="tanh", conv_layout="NHWC")
+    cell = mx.rnn.ConvGRUCell(input_shape=(1, 3, 8, 7), num_hidden=4, activation="tanh", i2h_stride=(2, 2))
     outputs, states = cell.unroll(2, _sequence(mx, 2))
     return mx.sym.Group(outputs + _flat(states)), cell.state_shape
 
 
 NETWORKS = {
     name: function for name, function in list(globals().items()) if callable(function) and not name.startswith("_")
+}
+
+
+def _numbers(**shapes):
+    """Arrays with these shapes; every element is different."""
+    arrays, start = {}, 0
+    for name, shape in shapes.items():
+        size = 1
+        for extent in shape:
+            size *= extent
+        values = [start + i for i in range(size)]
+        start += size
+        arrays[name] = _shaped(values, shape)
+    return arrays
+
+
+def _shaped(values, shape):
+    if len(shape) == 1:
+        return values
+    step = len(values) // shape[0]
+    return [_shaped(values[i * step : (i + 1) * step], shape[1:]) for i in range(shape[0])]
+
+
+# A cell and the arrays of its parameters, packed.
+WEIGHTS = {
+    "lstm": lambda mx: (
+        mx.rnn.LSTMCell(2, prefix="l_"),
+        _numbers(l_i2h_weight=(8, 3), l_i2h_bias=(8,), l_h2h_weight=(8, 2), l_h2h_bias=(8,), other=(2,)),
+    ),
+    "gru": lambda mx: (
+        mx.rnn.GRUCell(2, prefix="g_"),
+        _numbers(g_i2h_weight=(6, 3), g_i2h_bias=(6,), g_h2h_weight=(6, 2), g_h2h_bias=(6,)),
+    ),
+    "plain": lambda mx: (
+        mx.rnn.RNNCell(2, prefix="p_"),
+        _numbers(p_i2h_weight=(2, 3), p_i2h_bias=(2,), p_h2h_weight=(2, 2), p_h2h_bias=(2,)),
+    ),
+    "residual": lambda mx: (
+        mx.rnn.ResidualCell(mx.rnn.GRUCell(2, prefix="g_")),
+        _numbers(g_i2h_weight=(6, 2), g_i2h_bias=(6,), g_h2h_weight=(6, 2), g_h2h_bias=(6,)),
+    ),
+    "fused_lstm": lambda mx: (
+        mx.rnn.FusedRNNCell(2, num_layers=2, mode="lstm", prefix="f_"),
+        _numbers(f_parameters=(4 * 2 * (3 + 2 + 2) + 4 * 2 * (2 + 2 + 2),), other=(2, 2)),
+    ),
+    "fused_gru_both": lambda mx: (
+        mx.rnn.FusedRNNCell(2, num_layers=2, mode="gru", bidirectional=True),
+        _numbers(gru_parameters=(2 * 3 * 2 * (3 + 2 + 2) + 2 * 3 * 2 * (4 + 2 + 2),)),
+    ),
+    "fused_tanh": lambda mx: (
+        mx.rnn.FusedRNNCell(2, mode="rnn_tanh"),
+        _numbers(rnn_tanh_parameters=(2 * (3 + 2 + 2),)),
+    ),
 }
