@@ -42,4 +42,6 @@
 #include "symbind/train/module.h"
 #include "symbind/train/monitor.h"
 #include "symbind/train/predictor.h"
+#include "symbind/train/rnn_cell.h"
+#include "symbind/train/rnn_checkpoint.h"
 #include "symbind/version.h"

@@ -35,6 +35,7 @@
 #include "symbind/ops/rearrange.h"
 #include "symbind/ops/reduce.h"
 #include "symbind/ops/reshape.h"
+#include "symbind/ops/rnn.h"
 #include "symbind/ops/roi_pool.h"
 #include "symbind/ops/scalar.h"
 #include "symbind/ops/sequence.h"

@@ -453,6 +453,7 @@ std::vector<OpCase> all_cases() {
   add_layer_cases(cases);
   add_index_cases(cases);
   add_vision_cases(cases);
+  add_rnn_cases(cases);
   return cases;
 }
 

@@ -47,6 +47,7 @@ FAMILIES = [
     "batch_norm",
     "activation",
     "dropout",
+    "rnn",
     "loss",
     "regression",
     "softmax",

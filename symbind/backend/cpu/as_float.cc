@@ -135,6 +135,8 @@ void add(ImplementationTable& table, std::string (*refuses)(const NodeView&) = r
 
 }  // namespace
 
+std::unique_ptr<Kernel> build_as_float(const NodeView& node) { return std::make_unique<AsFloat>(node); }
+
 void add_as_float(ImplementationTable& table) {
   add<BatchNorm>(table);
   add<BatchNormGrad>(table);

@@ -1,0 +1,3 @@
+"""Iterators over sentences of different lengths."""
+
+__all__ = []
