@@ -18,6 +18,7 @@ set(SYMBIND_PUBLIC_HEADERS
   core/shape.h
   core/state_tree.h
   core/text.h
+  data/bucket_key.h
   data/idx.h
   data/iterator.h
   data/mnist_iter.h

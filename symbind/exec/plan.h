@@ -77,6 +77,10 @@ class Plan {
   // From here on, memory that holds nothing is filled with NaN in every run (exec/poison.h).
   void poison() { poison_ = std::make_unique<Poison>(graph_, memory_); }
 
+  // Outside arrays (first) whose values are elsewhere from here on (second): in arrays of the same shape, type and
+  // context.
+  void move_outside(std::span<const std::pair<NDArray, NDArray>> moves);
+
   void run_forward(const NodeCallback* callback = nullptr);
   void run_backward(const NodeCallback* callback = nullptr);
 
@@ -126,6 +130,7 @@ class Plan {
   StepAccess accesses(size_t step) const;
   ByteRange range_of(TensorId tensor) const;
   void make_kept();
+  void find_sources(Kept& kept) const;
   void prepare_kept();
   void take_addresses();
   void* address(const Place& place) const;
