@@ -59,14 +59,17 @@ set(SYMBIND_PUBLIC_HEADERS
   passes/infer.h
   passes/own_operator.h
   train/base_module.h
+  train/bucketing.h
   train/callback.h
   train/executor_group.h
   train/initializer.h
+  train/loss_module.h
   train/metric.h
   train/metrics.h
   train/module.h
   train/monitor.h
   train/predictor.h
+  train/sequential.h
   ops/all.h
   ops/choices.h)
 symbind_listed_families(families all)

@@ -98,7 +98,7 @@ class PythonKey final : public BucketKey::Value {
   size_t hash() const override { return static_cast<size_t>(hash_); }
   std::string str() const override {
     AcquireGil acquire;
-    return text_of(get());
+    return nb::str(get()).c_str();
   }
 
  private:
@@ -130,10 +130,10 @@ BucketKey bucket_key_from(nb::handle value) {
       if (const auto number = number_of(item)) numbers.push_back(*number);
     if (numbers.size() == nb::len(value)) return numbers;
   }
-  return std::make_shared<PythonKey>(value);
+  return BucketKey(std::make_shared<PythonKey>(value));
 }
 
-nb::object to_python(const BucketKey& key) {
+nb::object bucket_key_to_python(const BucketKey& key) {
   if (key.empty()) return nb::none();
   if (const auto* number = std::get_if<int64_t>(&key.value())) return nb::int_(*number);
   if (const auto* text = std::get_if<std::string>(&key.value())) return nb::cast(*text);
@@ -174,8 +174,8 @@ nb::object batch_to_python(const DataBatch& batch) {
     return given ? nb::object(list_of(*given)) : nb::none();
   };
   const nb::object index = batch.index.empty() ? nb::none() : nb::cast(batch.index);
-  return batch_class()(list_of(batch.data), list_of(batch.label), batch.pad, index, to_python(batch.bucket_key),
-                       descs(batch.provide_data), descs(batch.provide_label));
+  return batch_class()(list_of(batch.data), list_of(batch.label), batch.pad, index,
+                       bucket_key_to_python(batch.bucket_key), descs(batch.provide_data), descs(batch.provide_label));
 }
 
 // ---- iterators of Python's ------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ nb::object desc_to_python(const DataDesc& desc);
 
 // A bucket's key: any object that can be hashed; None is none. Keys that are equal in Python are equal in C++.
 BucketKey bucket_key_from(nb::handle value);
-nb::object to_python(const BucketKey& key);
+nb::object bucket_key_to_python(const BucketKey& key);
 
 // A batch from anything with `data`; a missing label, pad, index, bucket_key or provide_… means none.
 DataBatch batch_from(nb::handle value);

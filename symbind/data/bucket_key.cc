@@ -45,11 +45,11 @@ size_t BucketKey::hash() const {
   return sum;
 }
 
-bool operator==(const BucketKey& a, const BucketKey& b) {
-  const auto* first = std::get_if<ValuePtr>(&a.value_);
-  const auto* second = std::get_if<ValuePtr>(&b.value_);
-  if (first && second) return *first == *second || (*first)->equals(**second);
-  return a.value_ == b.value_;
+bool BucketKey::equals(const BucketKey& other) const {
+  const auto* value = std::get_if<ValuePtr>(&value_);
+  const auto* other_value = std::get_if<ValuePtr>(&other.value_);
+  if (value && other_value) return *value == *other_value || (*value)->equals(**other_value);
+  return value_ == other.value_;
 }
 
 }  // namespace symbind

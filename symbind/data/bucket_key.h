@@ -49,10 +49,11 @@ class BucketKey {
 
   std::string str() const;  // "20", "(10, 20)", "short", "none": in messages and names of files
   size_t hash() const;
-  friend bool operator==(const BucketKey& a, const BucketKey& b);
+  friend bool operator==(const BucketKey& a, const BucketKey& b) { return a.equals(b); }
   friend std::ostream& operator<<(std::ostream& out, const BucketKey& key) { return out << key.str(); }
 
  private:
+  bool equals(const BucketKey& other) const;
   Kind value_;
 };
 
