@@ -28,6 +28,8 @@ void bind_kvstore(nb::module_& m);
 void bind_executor_group(nb::module_& m);
 void bind_base_module(nb::module_& m);
 void bind_module(nb::module_& m);
+void bind_bucketing(nb::module_& m);
+void bind_sequential(nb::module_& m);
 void bind_predictor(nb::module_& m);
 void bind_rnn(nb::module_& m);
 void allow_mixins(nb::module_& m);  // after all classes

@@ -15,6 +15,7 @@
 
 #include "bindings.h"
 #include "convert.h"
+#include "held.h"
 
 namespace symbind::python {
 namespace {
@@ -83,6 +84,65 @@ nb::list list_of(const std::vector<DataDesc>& descs) {
   return list;
 }
 
+namespace {
+
+class PythonKey final : public BucketKey::Value {
+ public:
+  explicit PythonKey(nb::handle key) : key_(nb::borrow(key)), hash_(nb::hash(key)) {}
+  nb::object get() const { return key_.get(); }
+  bool equals(const Value& other) const override {
+    AcquireGil acquire;
+    const auto* key = dynamic_cast<const PythonKey*>(&other);
+    return key && get().equal(key->get());
+  }
+  size_t hash() const override { return static_cast<size_t>(hash_); }
+  std::string str() const override {
+    AcquireGil acquire;
+    return nb::str(get()).c_str();
+  }
+
+ private:
+  Held key_;
+  Py_hash_t hash_;
+};
+
+// The int that a number is equal to, be it a float or one of NumPy's; none for anything else.
+std::optional<int64_t> number_of(nb::handle value) {
+  int64_t number = 0;
+  if (nb::try_cast(value, number, false)) return number;
+  if (!PyNumber_Check(value.ptr()) || PyComplex_Check(value.ptr())) return std::nullopt;
+  const nb::object whole = nb::steal(PyNumber_Long(value.ptr()));
+  if (!whole) PyErr_Clear();
+  if (whole && whole.equal(value) && nb::try_cast(whole, number, false)) return number;
+  return std::nullopt;
+}
+
+}  // namespace
+
+BucketKey bucket_key_from(nb::handle value) {
+  if (value.is_none()) return {};
+  if (nb::isinstance<nb::str>(value)) return nb::cast<std::string>(value);
+  if (const auto number = number_of(value)) return *number;
+  static_cast<void>(nb::hash(value));  // fails for a list
+  if (PyTuple_Check(value.ptr())) {
+    BucketKey::Numbers numbers;
+    for (nb::handle item : value)
+      if (const auto number = number_of(item)) numbers.push_back(*number);
+    if (numbers.size() == nb::len(value)) return numbers;
+  }
+  return BucketKey(std::make_shared<PythonKey>(value));
+}
+
+nb::object bucket_key_to_python(const BucketKey& key) {
+  if (key.empty()) return nb::none();
+  if (const auto* number = std::get_if<int64_t>(&key.value())) return nb::int_(*number);
+  if (const auto* text = std::get_if<std::string>(&key.value())) return nb::cast(*text);
+  if (const auto* numbers = std::get_if<BucketKey::Numbers>(&key.value())) return nb::tuple(nb::cast(*numbers));
+  const auto& value = std::get<std::shared_ptr<const BucketKey::Value>>(key.value());
+  const auto* of_python = dynamic_cast<const PythonKey*>(value.get());
+  return of_python ? of_python->get() : nb::cast(value->str());
+}
+
 DataBatch batch_from(nb::handle value) {
   if (!nb::hasattr(value, "data"))
     throw nb::type_error(
@@ -93,7 +153,8 @@ DataBatch batch_from(nb::handle value) {
     const nb::object numbers = nb::hasattr(index, "tolist") ? index.attr("tolist")() : index;
     nb::try_cast(numbers, batch.index);  // scripts keep other things there, too
   }
-  if (const nb::object key = optional_attribute(value, "bucket_key"); !key.is_none()) batch.bucket_key = text_of(key);
+  if (const nb::object key = optional_attribute(value, "bucket_key"); !key.is_none())
+    batch.bucket_key = bucket_key_from(key);
   if (const nb::object descs = optional_attribute(value, "provide_data"); !descs.is_none())
     batch.provide_data = descs_from(descs);
   if (const nb::object descs = optional_attribute(value, "provide_label"); !descs.is_none())
@@ -113,9 +174,8 @@ nb::object batch_to_python(const DataBatch& batch) {
     return given ? nb::object(list_of(*given)) : nb::none();
   };
   const nb::object index = batch.index.empty() ? nb::none() : nb::cast(batch.index);
-  const nb::object key = batch.bucket_key.empty() ? nb::none() : nb::cast(batch.bucket_key);
-  return batch_class()(list_of(batch.data), list_of(batch.label), batch.pad, index, key, descs(batch.provide_data),
-                       descs(batch.provide_label));
+  return batch_class()(list_of(batch.data), list_of(batch.label), batch.pad, index,
+                       bucket_key_to_python(batch.bucket_key), descs(batch.provide_data), descs(batch.provide_label));
 }
 
 // ---- iterators of Python's ------------------------------------------------------------------------------------------
@@ -146,10 +206,9 @@ class PythonIter final : public DataIter {
     if (nb::try_cast(optional_attribute(object_.get(), "batch_size"), size) && size > 0) return size;
     return DataIter::batch_size();
   }
-  std::string default_bucket_key() const override {
+  BucketKey default_bucket_key() const override {
     AcquireGil acquire;
-    const nb::object key = optional_attribute(object_.get(), "default_bucket_key");
-    return key.is_none() ? "" : text_of(key);
+    return bucket_key_from(optional_attribute(object_.get(), "default_bucket_key"));
   }
   void reset() override {
     AcquireGil acquire;
@@ -236,7 +295,7 @@ class ThreadedIter final : public DataIter {
   std::vector<DataDesc> provide_data() const override { return inner().provide_data(); }
   std::vector<DataDesc> provide_label() const override { return inner().provide_label(); }
   int64_t batch_size() const override { return inner().batch_size(); }
-  std::string default_bucket_key() const override { return inner().default_bucket_key(); }
+  BucketKey default_bucket_key() const override { return inner().default_bucket_key(); }
   void reset() override {
     with_copied_errors([&] { inner().reset(); });
   }

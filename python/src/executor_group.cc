@@ -149,6 +149,19 @@ void bind_executor_group(nb::module_& m) {
             return merge ? list_of(self.get_merged_states()) : list_of(self.get_states());
           },
           nb::arg("merge_multi_context") = true)
+      .def(
+          "set_states",
+          [](Group& self, nb::handle states, std::optional<double> value) {
+            if (states.is_none() == !value.has_value())
+              throw nb::value_error("set_states takes either states or a value");
+            if (value) return self.set_states(*value);
+            Group::PerDevice per_device;
+            for (nb::handle state : states)
+              per_device.push_back(nb::isinstance<NDArray>(state) ? std::vector{nb::cast<NDArray>(state)}
+                                                                  : arrays_from(state));
+            self.set_states(per_device);
+          },
+          nb::arg("states").none() = nb::none(), nb::arg("value").none() = nb::none())
       .def("get_output_shapes", [](const Group& self) { return list_of(self.get_output_shapes()); })
       .def(
           "update_metric",

@@ -29,6 +29,8 @@ NB_MODULE(_symbind, m) {
   bind_executor_group(m);
   bind_base_module(m);
   bind_module(m);
+  bind_bucketing(m);
+  bind_sequential(m);
   bind_predictor(m);
   bind_rnn(m);
   allow_mixins(m);

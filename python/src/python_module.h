@@ -88,13 +88,14 @@ class PythonModule final : public Base, public LooksForOverrides {
   static constexpr bool abstract = std::is_same_v<Base, BaseModule>;
 
   const Symbol& symbol() const override {
-    return step<const Symbol&>(
+    return step<const Symbol&, false>(
         Overrides::symbol,
         [this](const nb::object& value) -> const Symbol& {
+          if (value.is_none()) return BaseModule::symbol();
           symbol_ = std::make_unique<Symbol>(nb::cast<Symbol>(value));
           return *symbol_;
         },
-        [this](auto* base) -> const Symbol& { return base->Base::symbol(); });
+        [](auto* base) -> const Symbol& { return base->Base::symbol(); });
   }
   std::vector<std::string> data_names() const override {
     return step<std::vector<std::string>>(Overrides::data_names, &names_from,

@@ -60,6 +60,7 @@ class ExecutorBuilder {
   };
   const Described& variable(const std::string& name) const { return variables_.at(name); }
 
+  const std::vector<Described>& outputs() const { return outputs_; }
   void allocate_outputs() {
     for (const Described& output : outputs_) impl_->outputs.push_back(output.zeros());
   }
@@ -73,6 +74,7 @@ class ExecutorBuilder {
   ExecutorPtr finish(std::shared_ptr<Workspace> workspace) {
     if (impl_->arg_room.empty()) impl_->arg_room = impl_->args;
     if (impl_->grad_room.empty()) impl_->grad_room = impl_->grads;
+    if (impl_->output_room.empty()) impl_->output_room = impl_->outputs;
     impl_->workspace = workspace ? std::move(workspace) : std::make_shared<Workspace>();
     return ExecutorPtr(new Executor(std::move(impl_)));  // NOLINT: its constructor is private
   }
@@ -94,6 +96,18 @@ NamedShapes from_public(const NamedShapes& given) {
 
 std::shared_ptr<Workspace> workspace_of(const ExecutorPtr& shared) {
   return shared ? ExecutorBuilder::impl_of(*shared).workspace : nullptr;
+}
+
+// A view of the room of this name; one that is too small is replaced, and its values go along.
+NDArray from_room(NamedArrays* rooms, const std::string& name, const ExecutorBuilder::Described& wanted) {
+  if (!rooms) return wanted.zeros();
+  NDArray& room = (*rooms)[name];
+  const bool alike = room && room.context() == wanted.context && room.dtype() == wanted.tensor.dtype;
+  if (alike && room.bytes() >= wanted.tensor.bytes()) return room.prefix(wanted.tensor.shape, wanted.tensor.dtype);
+  NDArray fresh = wanted.zeros();
+  if (alike) room.copyto(fresh.prefix(room.shape(), room.dtype()));
+  if (!room || room.bytes() < fresh.bytes()) room = fresh;
+  return fresh;
 }
 
 }  // namespace
@@ -147,35 +161,31 @@ ExecutorPtr simple_bind(const Symbol& symbol, Context context, const NamedShapes
     const auto found = arrays.find(name);
     return found == arrays.end() ? NDArray() : found->second;
   };
-  const auto from_buffer = [&](const std::string& name, const ExecutorBuilder::Described& wanted) {
-    if (!options.shared_buffer) return wanted.zeros();
-    NDArray& kept = (*options.shared_buffer)[name];
-    if (kept && kept.context() == wanted.context && kept.dtype() == wanted.tensor.dtype &&
-        kept.bytes() >= wanted.tensor.bytes())
-      return kept.prefix(wanted.tensor.shape, wanted.tensor.dtype);
-    NDArray fresh = wanted.zeros();
-    if (!kept || kept.bytes() < fresh.bytes()) kept = fresh;
-    return fresh;
-  };
   for (size_t i = 0; i < made.arg_names.size(); ++i) {
     const std::string& name = made.arg_names[i];
     const ExecutorBuilder::Described& wanted = builder.variable(name);
     const bool listed = shared_names.contains(name);
     const NDArray other = listed && shared ? from(shared->arg_dict, name) : NDArray();
-    made.args.push_back(wanted.fits(other) ? other : listed ? wanted.zeros() : from_buffer(name, wanted));
+    made.in_rooms.push_back(!listed);
+    made.args.push_back(wanted.fits(other) ? other
+                        : listed           ? wanted.zeros()
+                                           : from_room(options.shared_buffer, name, wanted));
     if (made.reqs[i] == GradReq::null) {
       made.grads.emplace_back();
       continue;
     }
     const NDArray other_grad = listed && shared ? from(shared->grad_dict, name) : NDArray();
-    made.grads.push_back(wanted.fits(other_grad) ? other_grad : wanted.zeros());
+    made.grads.push_back(wanted.fits(other_grad) ? other_grad
+                         : listed                ? wanted.zeros()
+                                                 : from_room(options.shared_results, room_of_gradient(name), wanted));
   }
   for (const std::string& name : made.aux_names) {
     const ExecutorBuilder::Described& wanted = builder.variable(name);
     const NDArray other = shared ? from(shared->aux_dict, name) : NDArray();
     made.aux.push_back(wanted.fits(other) ? other : wanted.zeros());
   }
-  builder.allocate_outputs();
+  for (size_t i = 0; i < builder.outputs().size(); ++i)
+    made.outputs.push_back(from_room(options.shared_results, room_of_output(i), builder.outputs()[i]));
   return builder.finish(workspace_of(options.shared_exec));
 }
 
@@ -215,7 +225,14 @@ ExecutorPtr Executor::reshape(const NamedShapes& shapes, const ReshapeOptions& o
     NDArray room = self.aux[i];
     made.aux.push_back(resized(self.aux_names[i], self.aux[i], room, false, false));
   }
-  builder.allocate_outputs();
+  made.output_room = self.output_room;
+  for (size_t i = 0; i < self.outputs.size(); ++i) {
+    const ExecutorBuilder::Described& wanted = builder.outputs()[i];
+    NDArray& room = made.output_room[i];
+    const bool alike = room.context() == wanted.context && room.dtype() == wanted.tensor.dtype;
+    if (options.own_memory || !alike || wanted.tensor.bytes() > room.bytes()) room = wanted.zeros();
+    made.outputs.push_back(room.prefix(wanted.tensor.shape, wanted.tensor.dtype));
+  }
   return builder.finish(options.own_memory ? nullptr : self.workspace);
 }
 

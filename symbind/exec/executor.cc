@@ -178,12 +178,13 @@ bool Executor::Impl::has_gradients() const {
 
 // ---- Running --------------------------------------------------------------------------------------------------------
 
-Executor::Executor(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {
-  Impl& self = *impl_;
-  self.arg_dict = by_name(self.arg_names, self.args);
-  self.grad_dict = by_name(self.arg_names, self.grads);
-  self.aux_dict = by_name(self.aux_names, self.aux);
-  self.output_dict = by_name(self.output_names, self.outputs);
+Executor::Executor(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) { impl_->index_by_name(); }
+
+void Executor::Impl::index_by_name() {
+  arg_dict = by_name(arg_names, args);
+  grad_dict = by_name(arg_names, grads);
+  aux_dict = by_name(aux_names, aux);
+  output_dict = by_name(output_names, outputs);
 }
 
 Executor::~Executor() {
@@ -337,6 +338,33 @@ void Executor::copy_params_from(const NamedArrays& arg_params, const NamedArrays
   collect(arg_params, impl_->arg_dict, "argument");
   collect(aux_params, impl_->aux_dict, "auxiliary state");
   for (auto& [from, to] : copies) from.copyto(to);
+}
+
+void Executor::follow(const NamedArrays& shared_buffer, const NamedArrays& shared_results) {
+  Impl& self = *impl_;
+  const Use use(self, "follow");
+  std::vector<std::pair<NDArray, NDArray>> moves;
+  const auto follow_room = [&](NDArray& array, NDArray& room, const NamedArrays& rooms, const std::string& name) {
+    const auto found = rooms.find(name);
+    if (!array || found == rooms.end()) return;
+    const NDArray& now = found->second;
+    if (now.storage_ptr() == array.storage_ptr() || now.context() != array.context() || now.dtype() != array.dtype() ||
+        now.bytes() < array.bytes())
+      return;
+    const NDArray view = now.prefix(array.shape(), array.dtype());
+    moves.emplace_back(array, view);
+    array = room = view;
+  };
+  for (size_t i = 0; i < self.in_rooms.size(); ++i) {
+    if (!self.in_rooms[i]) continue;
+    follow_room(self.args[i], self.arg_room[i], shared_buffer, self.arg_names[i]);
+    follow_room(self.grads[i], self.grad_room[i], shared_results, room_of_gradient(self.arg_names[i]));
+  }
+  for (size_t i = 0; i < self.outputs.size() && !self.in_rooms.empty(); ++i)
+    follow_room(self.outputs[i], self.output_room[i], shared_results, room_of_output(i));
+  if (moves.empty()) return;
+  self.index_by_name();
+  for (auto& [key, compiled] : self.plans) compiled->plan->move_outside(moves);
 }
 
 void Executor::set_monitor_callback(Monitor monitor, bool monitor_all) {

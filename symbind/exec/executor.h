@@ -33,7 +33,12 @@ struct SimpleBindOptions {
   std::map<std::string, Context> group2ctx = {};
   std::vector<std::string> shared_arg_names = {};
   ExecutorPtr shared_exec = nullptr;
+  // Rooms by name: arguments that are not in shared_arg_names are views of these, and a room that is too small is
+  // replaced by a larger one with the same values at its beginning. shared_results: the same for the outputs
+  // ("output0") and the gradients of these arguments ("grad:data"). Executors that share rooms overwrite each other's
+  // values. follow() lets go of rooms that were replaced.
   NamedArrays* shared_buffer = nullptr;
+  NamedArrays* shared_results = nullptr;
   CompileOptions options = {};
 };
 
@@ -99,8 +104,12 @@ class Executor {
   void copy_params_from(const NamedArrays& arg_params, const NamedArrays& aux_params = {},
                         bool allow_extra_params = false);
   // An executor for other input shapes that shares the parameters and, unless own_memory is asked for, the working
-  // memory.
+  // memory and that of the outputs.
   ExecutorPtr reshape(const NamedShapes& shapes, const ReshapeOptions& options = {});
+
+  // Arrays that simple_bind() took from rooms become views of the rooms that are there now, and compiled plans go on
+  // with these.
+  void follow(const NamedArrays& shared_buffer, const NamedArrays& shared_results);
 
   // Called right after each node, forward and backward, with the name of each output (monitor_all: of each input too)
   // and its array. An empty function ends it.

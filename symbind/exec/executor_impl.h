@@ -15,6 +15,10 @@
 
 namespace symbind {
 
+// The names of rooms in SimpleBindOptions::shared_results.
+inline std::string room_of_output(size_t index) { return "output" + std::to_string(index); }
+inline std::string room_of_gradient(const std::string& argument) { return "grad:" + argument; }
+
 struct Executor::Impl {
   Symbol symbol;
   Context context;
@@ -27,7 +31,8 @@ struct Executor::Impl {
   std::vector<GradReq> reqs;  // null where there is no gradient array
   NamedArrays arg_dict, grad_dict, aux_dict, output_dict;
   // What args and grads were first allocated as: reshape() takes views of these as long as they are large enough.
-  std::vector<NDArray> arg_room, grad_room;
+  std::vector<NDArray> arg_room, grad_room, output_room;
+  std::vector<bool> in_rooms;  // of each argument: did simple_bind() take it, and its gradient, from shared rooms?
 
   std::shared_ptr<Workspace> workspace;
   std::shared_ptr<NodeObjects> objects = std::make_shared<NodeObjects>();
@@ -75,6 +80,7 @@ struct Executor::Impl {
   void run(Compiled& compiled, bool forward) const;
   // The monitor of this moment, called if there is one.
   void notify(const std::string& name, const NDArray& array) const;
+  void index_by_name();  // fills the maps
   static std::string table(const PlanKey& key, const Plan& plan);
 };
 

@@ -192,11 +192,17 @@ void Plan::make_kept() {
     if (step.kernel->kept_bytes == 0 || step.prepare_each_run) continue;
     const GraphNode& node = graph_.node(step.node);
     Kept kept{i, std::make_shared<Storage>(Device::get(node.context), step.kernel->kept_bytes), {}};
-    for (const int index : step.kernel->kept_from) {
-      const Place& place = memory_.tensors[node.inputs[static_cast<size_t>(index)]];
-      kept.sources.emplace_back(&outside_[static_cast<size_t>(place.index)].storage(), 0);
-    }
+    find_sources(kept);
     kept_.push_back(std::move(kept));
+  }
+}
+
+void Plan::find_sources(Kept& kept) const {
+  const Step& step = steps_[kept.step];
+  kept.sources.clear();
+  for (const int index : step.kernel->kept_from) {
+    const Place& place = memory_.tensors[graph_.node(step.node).inputs[static_cast<size_t>(index)]];
+    kept.sources.emplace_back(&outside_[static_cast<size_t>(place.index)].storage(), 0);
   }
 }
 
@@ -283,6 +289,19 @@ void Plan::take_addresses() {
       stretch.runs = 0;
     }
   generation_ = workspace_->generation();
+}
+
+void Plan::move_outside(std::span<const std::pair<NDArray, NDArray>> moves) {
+  for (NDArray& array : outside_)
+    for (const auto& [from, to] : moves)
+      if (array.same_memory(from) && array.shape() == from.shape()) {
+        array = to;
+        break;
+      }
+  for (Kept& kept : kept_) find_sources(kept);
+  take_addresses();
+  for (Part* part : {&forward_, &backward_})
+    if (part->queues) make_queues(*part);
 }
 
 // ---- Running --------------------------------------------------------------------------------------------------------

@@ -84,6 +84,10 @@ class Plan {
   void replace_outside(size_t index, NDArray array);
   bool shares_outside(const NDArray& array) const;  // with one of the outside arrays
 
+  // Outside arrays (first) whose values are elsewhere from here on (second): in arrays of the same shape, type and
+  // context.
+  void move_outside(std::span<const std::pair<NDArray, NDArray>> moves);
+
   void run_forward(const NodeCallback* callback = nullptr);
   void run_backward(const NodeCallback* callback = nullptr);
 
@@ -133,6 +137,7 @@ class Plan {
   StepAccess accesses(size_t step) const;
   ByteRange range_of(TensorId tensor) const;
   void make_kept();
+  void find_sources(Kept& kept) const;
   void prepare_kept();
   void take_addresses();
   void* address(const Place& place) const;

@@ -25,7 +25,7 @@ class Counter : public DataIter {
   explicit Counter(int64_t size, std::function<void(int64_t)> before = {}) : size_(size), before_(std::move(before)) {}
   std::vector<DataDesc> provide_data() const override { return {{"data", {1}}}; }
   std::vector<DataDesc> provide_label() const override { return {}; }
-  std::string default_bucket_key() const override { return "key"; }
+  BucketKey default_bucket_key() const override { return "key"; }
   void reset() override {
     next_ = 0;
     ++resets;
