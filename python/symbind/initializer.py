@@ -27,6 +27,7 @@ __all__ = [
     "Uniform",
     "Xavier",
     "Zero",
+    "alias",
     "create",
     "register",
 ]
@@ -106,6 +107,12 @@ class Initializer(_native):
     def _init_one(self, _, arr):
         arr[:] = 1
 
+    def _init_loc_bias(self, _, arr):
+        """The bias of a layer that gives affine maps: the map that changes nothing."""
+        if arr.shape != (6,):
+            raise ValueError(f"an affine map of the plane has 6 numbers, and the array's shape is {arr.shape}")
+        arr[:] = [1.0, 0, 0, 0, 1.0, 0]
+
     def _init_bilinear(self, desc, arr):
         Bilinear()._init_weight(desc, arr)
 
@@ -139,6 +146,19 @@ def register(klass):
     _symbind._register_initializer(name, klass)
     _registry[name] = klass
     return klass
+
+
+def alias(*aliases):
+    """Class decorator: makes the initializer known under further names, here and in C++."""
+
+    def decorate(klass):
+        register(klass)
+        for name in aliases:
+            _symbind._register_initializer(name.lower(), klass)
+            _registry[name.lower()] = klass
+        return klass
+
+    return decorate
 
 
 def create(initializer, *args, **kwargs):

@@ -262,3 +262,22 @@ def test_mistakes_say_what_is_wrong():
 
     with pytest.raises(LookupError, match="cannot"):
         filled(Broken(), "a_weight")
+
+
+def test_aliases_are_known_here_and_to_variables():
+    @I.alias("flat_seven", "seven")
+    class Sevens(I.Initializer):
+        def _init_weight(self, _, arr):
+            arr[:] = 7
+
+    for name in ("sevens", "flat_seven", "Seven"):
+        assert (filled(I.create(name), "x_weight") == 7).all()
+    assert (filled(I.Zero(), "x_weight", attrs={"__init__": '["seven", {}]'}) == 7).all()
+
+
+def test_the_bias_of_an_affine_map_is_the_identity():
+    array = mx.nd.zeros((6,))
+    I.Xavier()._init_loc_bias("loc_bias", array)
+    assert array.asnumpy().tolist() == [1, 0, 0, 0, 1, 0]
+    with pytest.raises(ValueError, match="6 numbers"):
+        I.Xavier()._init_loc_bias("loc_bias", mx.nd.zeros((5,)))
