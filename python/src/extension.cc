@@ -30,5 +30,6 @@ NB_MODULE(_symbind, m) {
   bind_base_module(m);
   bind_module(m);
   bind_predictor(m);
+  bind_compat(m);
   allow_mixins(m);
 }
