@@ -39,8 +39,9 @@ namespace symbind::python {
 namespace {
 
 void require_one_element(const NDArray& array, const char* what) {
-  if (array.size() != 1)
-    throw nb::value_error(join(what, " is defined for arrays of one element, not of shape ", array.shape()).c_str());
+  if (array.size() == 1) return;
+  const std::string text = join(what, " is defined for arrays of one element, not of shape ", array.shape());
+  throw std::string_view(what).ends_with("()") ? nb::type_error(text.c_str()) : nb::value_error(text.c_str());
 }
 
 nb::object scalar_of(const NDArray& array) { return to_numpy(array).attr("item")(); }

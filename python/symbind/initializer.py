@@ -165,14 +165,14 @@ def create(initializer, *args, **kwargs):
     """An initializer by name, or from the text of dumps(); one that is an object already stays."""
     if not isinstance(initializer, str):
         if not callable(initializer):
-            raise TypeError(f"expected an initializer or the name of one, not {initializer!r}")
+            raise _symbind.MXNetTypeError(f"expected an initializer or the name of one, not {initializer!r}")
         return initializer
     if initializer.startswith("["):
         initializer, kwargs = _json.loads(initializer)
     klass = _registry.get(initializer.lower())
     if klass is None:
         known = ", ".join(sorted(_registry))
-        raise ValueError(f"there is no initializer {initializer}; there are {known}")
+        raise _symbind.MXNetValueError(f"there is no initializer {initializer}; there are {known}")
     return klass(*args, **kwargs)
 
 

@@ -14,6 +14,8 @@ from ._symbind import (
     CustomMetric,
     EvalMetric,
     Loss,
+    MXNetTypeError,
+    MXNetValueError,
     NegativeLogLikelihood,
     PearsonCorrelation,
     Perplexity,
@@ -102,9 +104,9 @@ def create(metric, *args, **kwargs):
     if callable(metric):
         return CustomMetric(metric, *args, **kwargs)
     if not isinstance(metric, str):
-        raise TypeError(f"a metric is given by its name, a function, a metric or a list of these, not {metric!r}")
+        raise MXNetTypeError(f"a metric is given by its name, a function, a metric or a list of these, not {metric!r}")
     if metric.lower() not in _registry:
-        raise ValueError(f"there is no metric {metric!r}; there are: {', '.join(sorted(_registry))}")
+        raise MXNetValueError(f"there is no metric {metric!r}; there are: {', '.join(sorted(_registry))}")
     return _registry[metric.lower()](*args, **kwargs)
 
 

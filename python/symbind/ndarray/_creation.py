@@ -83,7 +83,7 @@ def eye(N, M=0, k=0, ctx=None, dtype=None, **kwargs):
 def concatenate(arrays, axis=0, always_copy=True):
     """Arrays joined along an axis."""
     if len(arrays) == 0:
-        raise ValueError("there is nothing to concatenate")
+        raise _symbind.MXNetValueError("there is nothing to concatenate")
     if len(arrays) == 1 and not always_copy:
         return arrays[0]
     return _symbind._concatenate(list(arrays), axis)

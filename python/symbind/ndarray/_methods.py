@@ -74,6 +74,10 @@ def _broadcast_to(self, shape):
     new_axes = max(0, len(shape) - self.ndim)
     if any(length == 0 for length in shape[:new_axes]):
         raise ValueError(f"0 keeps the length of an axis, but the new ones in {shape} have none")
+    if any(new not in (0, old) and old != 1 for new, old in zip(shape[new_axes:], self.shape)) or self.ndim > len(
+        shape
+    ):
+        raise _symbind.MXNetValueError(f"only axes of length 1 can be repeated: {self.shape} to {shape}")
     array = self.reshape((1,) * new_axes + self.shape) if new_axes else self
     return _symbind._require_op("broadcast_to").on_arrays((array,), {"shape": shape})
 
