@@ -281,3 +281,19 @@ def test_the_bias_of_an_affine_map_is_the_identity():
     assert array.asnumpy().tolist() == [1, 0, 0, 0, 1, 0]
     with pytest.raises(ValueError, match="6 numbers"):
         I.Xavier()._init_loc_bias("loc_bias", mx.nd.zeros((5,)))
+
+
+@pytest.mark.parametrize(
+    "value", [3.5, [1, 2], np.array([1.0, 2.0]), mx.nd.array([1, 2])], ids=["number", "list", "numpy", "nd"]
+)
+def test_a_constant_goes_to_json_and_comes_back(value):
+    text = I.Constant(value).dumps()
+    due = np.broadcast_to(value.asnumpy() if hasattr(value, "asnumpy") else value, (2,))
+    array = mx.nd.zeros((2,))
+    I.create(text)(I.InitDesc("x_weight"), array)
+    np.testing.assert_array_equal(array.asnumpy(), due)
+    variable = mx.sym.Variable("x_weight", init=I.Constant(value), shape=(2,))
+    mod = mx.mod.Module(mx.sym.Variable("data") + variable, label_names=None)
+    mod.bind([("data", (2,))], for_training=False)
+    mod.init_params()
+    np.testing.assert_array_equal(mod.get_params()[0]["x_weight"].asnumpy(), due)
