@@ -33,5 +33,6 @@ NB_MODULE(_symbind, m) {
   bind_sequential(m);
   bind_predictor(m);
   bind_rnn(m);
+  bind_compat(m);
   allow_mixins(m);
 }

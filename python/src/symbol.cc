@@ -254,6 +254,12 @@ void bind_executing(nb::class_<Symbol>& type) {
 
 void bind_symbol(nb::module_& m) {
   nb::class_<Symbol> type(m, "Symbol", nb::is_weak_referenceable(), "A network, or a part of one: a list of outputs.");
+  // None: what a pickle of MXNet's begins with, and fills by __setstate__.
+  type.def(
+          "__init__",
+          [](Symbol* self, const Symbol* handle) { new (self) Symbol(handle ? *handle : Symbol::variable("none")); },
+          nb::arg("handle").none())
+      .def("_become", [](Symbol& self, const Symbol& other) { self = other; });
   type.def("__call__", &compose)
       .def("__getitem__",
            [](const Symbol& self, int64_t index) {

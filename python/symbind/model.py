@@ -9,6 +9,7 @@ from . import _symbind
 from ._symbind import NDArray
 
 BASE_ESTIMATOR = object
+SKLEARN_INSTALLED = False
 BatchEndParam = _namedtuple("BatchEndParams", ["epoch", "nbatch", "eval_metric", "locals"])
 
 

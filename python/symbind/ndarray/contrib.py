@@ -21,6 +21,7 @@ def adamw_update(
     clip_gradient=-1,
     out=None,
     name=None,
+    **kwargs,
 ):
     """One step of AdamW: weight - eta * (lr * mean / (sqrt(var) + epsilon) + wd * weight), where mean and var run
     after the gradient and its square.
@@ -45,6 +46,7 @@ def adamw_update(
         clip_gradient=clip_gradient,
         out=out,
         name=name,
+        **kwargs,
     )
 
 
