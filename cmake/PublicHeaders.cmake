@@ -23,6 +23,7 @@ set(SYMBIND_PUBLIC_HEADERS
   data/mnist_iter.h
   data/ndarray_iter.h
   data/prefetch.h
+  data/recordio.h
   data/resize_iter.h
   data/sharding.h
   exec/arithmetic.h

@@ -12,6 +12,7 @@
 #include "symbind/data/mnist_iter.h"
 #include "symbind/data/ndarray_iter.h"
 #include "symbind/data/prefetch.h"
+#include "symbind/data/recordio.h"
 #include "symbind/data/resize_iter.h"
 #include "symbind/data/sharding.h"
 #include "symbind/exec/arithmetic.h"
