@@ -18,8 +18,10 @@ set(SYMBIND_PUBLIC_HEADERS
   core/shape.h
   core/state_tree.h
   core/text.h
+  data/csv_iter.h
   data/idx.h
   data/iterator.h
+  data/libsvm_iter.h
   data/mnist_iter.h
   data/ndarray_iter.h
   data/prefetch.h

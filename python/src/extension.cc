@@ -17,6 +17,7 @@ NB_MODULE(_symbind, m) {
   bind_custom(m);
   bind_data(m);
   bind_recordio(m);
+  bind_text_iters(m);
   bind_executor(m);
   bind_metric(m);
   bind_callback(m);

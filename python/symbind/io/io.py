@@ -4,7 +4,16 @@ from collections import namedtuple as _namedtuple
 
 import numpy as _np
 
-from .._symbind import DataIter, MNISTIter, NDArrayIter, PrefetchingIter, ResizeIter, batch_axis
+from .._symbind import (
+    CSVIter,
+    DataIter,
+    LibSVMIter,
+    MNISTIter,
+    NDArrayIter,
+    PrefetchingIter,
+    ResizeIter,
+    batch_axis,
+)
 from ..ndarray import NDArray, array
 
 __all__ = [
@@ -110,8 +119,6 @@ def _later(name):
     return iterator
 
 
-CSVIter = _later("CSVIter")
-LibSVMIter = _later("LibSVMIter")
 ImageRecordIter = _later("ImageRecordIter")
 ImageRecordIter_v1 = _later("ImageRecordIter_v1")
 ImageRecordUInt8Iter = _later("ImageRecordUInt8Iter")
