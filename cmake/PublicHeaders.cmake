@@ -20,6 +20,8 @@ set(SYMBIND_PUBLIC_HEADERS
   core/text.h
   data/csv_iter.h
   data/idx.h
+  data/image.h
+  data/image_record_iter.h
   data/iterator.h
   data/libsvm_iter.h
   data/mnist_iter.h

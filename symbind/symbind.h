@@ -9,6 +9,8 @@
 #include "symbind/core/random.h"
 #include "symbind/data/csv_iter.h"
 #include "symbind/data/idx.h"
+#include "symbind/data/image.h"
+#include "symbind/data/image_record_iter.h"
 #include "symbind/data/iterator.h"
 #include "symbind/data/libsvm_iter.h"
 #include "symbind/data/mnist_iter.h"

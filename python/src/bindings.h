@@ -17,6 +17,8 @@ void bind_custom(nb::module_& m);
 void bind_data(nb::module_& m);
 void bind_recordio(nb::module_& m);
 void bind_text_iters(nb::module_& m);
+void bind_image(nb::module_& m);
+void bind_image_iters(nb::module_& m);
 void bind_executor(nb::module_& m);
 void bind_metric(nb::module_& m);
 void bind_callback(nb::module_& m);

@@ -169,7 +169,7 @@ TEST_F(RecordIO, IndicesAreReadAndWritten) {
   }
 }
 
-TEST(ImageRecords, OneLabelOrSeveralComeBack) {
+TEST(RecordHeaders, OneLabelOrSeveralComeBack) {
   const std::string one = pack_record({.label = 4, .id = 7, .id2 = 9}, "jpeg");
   EXPECT_EQ(one.size(), 28U);
   const ImageRecord unpacked = unpack_record(one);
@@ -186,7 +186,7 @@ TEST(ImageRecords, OneLabelOrSeveralComeBack) {
   EXPECT_EQ(unpack_record(several).data, "jpeg");
 }
 
-TEST(ImageRecords, ShortOnesAreRefused) {
+TEST(RecordHeaders, ShortOnesAreRefused) {
   EXPECT_TRUE(fails_with([] { unpack_record("short"); }, "24 bytes", "5 bytes in all"));
   const std::string several = pack_record({.labels = {1, 2, 3}}, "");
   EXPECT_TRUE(fails_with([&] { unpack_record(several.substr(0, 30)); }, "promises 3 labels", "6 bytes follow"));
