@@ -115,8 +115,8 @@ def _init_data(data, allow_empty, default_name):
 def ImageRecordIter(mean_img=None, **kwargs):
     """Batches of images from a RecordIO file (path_imgrec), decoded and augmented on threads of their own.
 
-    The arguments are MXNet's; see docs/data.md. `mean_img` is a file with the mean image; if it does not exist, the mean
-    is computed in one pass over the images and written there.
+    The arguments are MXNet's; see docs/data.md. `mean_img` is a file with the mean image; if it does not exist, the
+    mean is computed in one pass over the images and written there.
     """
     if mean_img:
         kwargs["mean_image"] = _mean_image(mean_img, kwargs)
