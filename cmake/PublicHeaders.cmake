@@ -19,11 +19,16 @@ set(SYMBIND_PUBLIC_HEADERS
   core/state_tree.h
   core/text.h
   data/bucket_key.h
+  data/csv_iter.h
   data/idx.h
+  data/image.h
+  data/image_record_iter.h
   data/iterator.h
+  data/libsvm_iter.h
   data/mnist_iter.h
   data/ndarray_iter.h
   data/prefetch.h
+  data/recordio.h
   data/resize_iter.h
   data/sharding.h
   exec/arithmetic.h

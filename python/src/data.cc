@@ -1,6 +1,6 @@
 #include "data.h"
 
-#include <array>
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <set>
@@ -15,6 +15,7 @@
 
 #include "bindings.h"
 #include "convert.h"
+#include "def_iterator.h"
 #include "held.h"
 
 namespace symbind::python {
@@ -332,16 +333,18 @@ class ThreadedIter final : public DataIter {
   pid_t process_ = getpid();
 };
 
-template <class... Native>
-bool is_exactly_one_of(nb::handle value) {
-  return (value.type().is(nb::type<Native>()) || ...);
+// The classes written in C++; never given back.
+std::vector<PyObject*>& native_types() {
+  static auto* types = new std::vector<PyObject*>;
+  return *types;
 }
 
 }  // namespace
 
 // A subclass in Python of one of the C++ classes may override anything, so it is called through its Python methods.
 std::shared_ptr<DataIter> iter_from(nb::handle value, const char* what, nb::handle keeper) {
-  if (is_exactly_one_of<NDArrayIter, MNISTIter, ThreadedIter, ResizeIter>(value))
+  const auto& native = native_types();
+  if (std::find(native.begin(), native.end(), value.type().ptr()) != native.end())
     return Held(nb::borrow(value), keeper).as<DataIter>();
   const bool array = nb::isinstance<NDArray>(value) || nb::hasattr(value, "__array__");
   const bool steps = nb::hasattr(value, "__iter__") || nb::hasattr(value, "next") || nb::hasattr(value, "__next__");
@@ -361,9 +364,7 @@ nb::object iter_to_python(DataIter* iter) {
 
 // ---- the classes ----------------------------------------------------------------------------------------------------
 
-namespace {
-
-[[noreturn]] void stop_iteration() { throw nb::stop_iteration(); }
+void register_native_iterator(nb::handle type) { native_types().push_back(type.inc_ref().ptr()); }
 
 nb::object next_batch(DataIter& iter) {
   std::optional<DataBatch> batch;
@@ -371,13 +372,15 @@ nb::object next_batch(DataIter& iter) {
     ReleaseGil release;
     batch = iter.next();
   }
-  if (!batch) stop_iteration();
+  if (!batch) throw nb::stop_iteration();
   return batch_to_python(*batch);
 }
 
+namespace {
+
 // MXNet's base class: next() in terms of the parts that a subclass defines.
 nb::object next_by_parts(nb::handle self) {
-  if (!nb::cast<bool>(nb::bool_(nb::object(self.attr("iter_next")())))) stop_iteration();
+  if (!nb::cast<bool>(nb::bool_(nb::object(self.attr("iter_next")())))) throw nb::stop_iteration();
   return batch_class()(nb::arg("data") = self.attr("getdata")(), nb::arg("label") = self.attr("getlabel")(),
                        nb::arg("pad") = self.attr("getpad")(), nb::arg("index") = self.attr("getindex")());
 }
@@ -445,30 +448,6 @@ void bind_base(nb::module_& m) {
           "getindex", [](nb::handle) { return nb::none(); }, "The numbers of the batch's samples.")
       .def(
           "getpad", [](nb::handle) { return nb::none(); }, "How many samples at the end only fill the batch up.");
-}
-
-// What iterators in C++ have in common. `parts`: iter_next() and the others in terms of next().
-template <class Iter>
-void def_iterator(nb::class_<Iter, DataIter>& type, bool parts) {
-  type.def_prop_ro("provide_data", [](const Iter& self) { return list_of(self.provide_data()); })
-      .def_prop_ro("provide_label", [](const Iter& self) { return list_of(self.provide_label()); })
-      .def_prop_ro("batch_size", &Iter::batch_size)
-      .def(
-          "next", [](Iter& self) { return next_batch(self); }, "The next batch; StopIteration at the end of the epoch.")
-      .def("reset", &Iter::reset, nb::call_guard<ReleaseGil>(), "Back to the beginning.");
-  if (!parts) return;
-  type.def("iter_next", [](nb::handle self) {
-    try {
-      self.attr("current_batch") = self.attr("next")();
-      return true;
-    } catch (nb::python_error& error) {
-      if (!error.matches(PyExc_StopIteration)) throw;
-      return false;
-    }
-  });
-  for (const auto& [method, attribute] : std::array<std::pair<const char*, const char*>, 4>{
-           {{"getdata", "data"}, {"getlabel", "label"}, {"getpad", "pad"}, {"getindex", "index"}}})
-    type.def(method, [attribute](nb::handle self) { return self.attr("current_batch").attr(attribute); });
 }
 
 void bind_ndarray_iter(nb::module_& m) {

@@ -16,6 +16,10 @@ NB_MODULE(_symbind, m) {
   bind_op(m);
   bind_custom(m);
   bind_data(m);
+  bind_recordio(m);
+  bind_text_iters(m);
+  bind_image(m);
+  bind_image_iters(m);
   bind_executor(m);
   bind_metric(m);
   bind_callback(m);

@@ -43,9 +43,10 @@ VENDOR_HEADERS = {
     "backend/onednn": r"(oneapi/dnnl/|dnnl).*",
     "backend/cuda": r"(cuda|cublas|cudnn|nvrtc|nvtx|nccl|cub/|thrust/|cooperative_groups|curand|mma\.h).*",
     "kvstore/mpi": r"mpi\.h",
-    "data/jpeg": r"(jpeglib|turbojpeg|png)\.h",
+    "data/jpeg": r"(jpeglib|jerror|turbojpeg)\.h",
+    "data/png": r"png\.h",
 }
-OPTIONAL = {"backend/onednn", "backend/cuda", "backend/cuda/cudnn", "kvstore/mpi", "data/jpeg"}
+OPTIONAL = {"backend/onednn", "backend/cuda", "backend/cuda/cudnn", "kvstore/mpi", "data/jpeg", "data/png"}
 TWINS = {str(PurePosixPath(f).with_name("no_" + PurePosixPath(f).name)) for f in OPTIONAL}
 
 # Libraries that a user of the installed headers need not have.
