@@ -30,6 +30,7 @@ void bind_base_module(nb::module_& m);
 void bind_module(nb::module_& m);
 void bind_predictor(nb::module_& m);
 void bind_rnn(nb::module_& m);
+void bind_sentences(nb::module_& m);
 void allow_mixins(nb::module_& m);  // after all classes
 
 }  // namespace symbind::python

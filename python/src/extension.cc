@@ -31,5 +31,6 @@ NB_MODULE(_symbind, m) {
   bind_module(m);
   bind_predictor(m);
   bind_rnn(m);
+  bind_sentences(m);
   allow_mixins(m);
 }
