@@ -25,7 +25,7 @@ def nodes_of(text):
         (node["op"], node["name"], node.get("attrs", {}), [entry[:2] for entry in node["inputs"]])
         for node in graph["nodes"]
     ]
-    return nodes, [head[:2] for head in graph["heads"]]
+    return nodes, [head[:2] for head in graph["heads"]], graph["node_row_ptr"]
 
 
 @pytest.mark.parametrize("name", sorted(RECORDED["networks"]))
