@@ -19,6 +19,7 @@
 #include "symbind/data/prefetch.h"
 #include "symbind/data/recordio.h"
 #include "symbind/data/resize_iter.h"
+#include "symbind/data/sentences.h"
 #include "symbind/data/sharding.h"
 #include "symbind/exec/arithmetic.h"
 #include "symbind/exec/executor.h"

@@ -38,5 +38,6 @@ NB_MODULE(_symbind, m) {
   bind_predictor(m);
   bind_rnn(m);
   bind_compat(m);
+  bind_sentences(m);
   allow_mixins(m);
 }

@@ -56,6 +56,8 @@ Names input_names(const RNN& p) {
   return names;
 }
 
+int visible_outputs(const RNN& p) { return !p.state_outputs ? 1 : is_lstm(p) ? 3 : 2; }
+
 Names output_names(const RNN& p) {
   if (is_lstm(p)) return {"output", "state_output", "statecell_output", "reserve"};
   return {"output", "state_output", "reserve"};
@@ -171,9 +173,8 @@ OpDef define(Op<RNN> op) {
           "same order.")
       .inputs([](const RNN& p) { return input_names(p); })
       .outputs([](const RNN& p) { return output_names(p); })
-      .visible_outputs([](const RNN& p) { return !p.state_outputs ? 1
-                                                 : is_lstm(p)     ? 3
-                                                                  : 2; })
+      .visible_outputs([](const RNN& p) { return visible_outputs(p); })
+      .outputs_in_files([](const RNN& p) { return visible_outputs(p); })
       .random([](const RNN& p, bool is_train) { return drops(p, is_train); })
       .infer_shape(infer_shapes)
       .infer_type(infer_types)

@@ -25,7 +25,7 @@ def nodes_of(text):
         (node["op"], node["name"], node.get("attrs", {}), [entry[:2] for entry in node["inputs"]])
         for node in graph["nodes"]
     ]
-    return nodes, [head[:2] for head in graph["heads"]]
+    return nodes, [head[:2] for head in graph["heads"]], graph["node_row_ptr"]
 
 
 @pytest.mark.parametrize("name", sorted(RECORDED["networks"]))
@@ -336,3 +336,42 @@ def test_cells_over_images_run(kind, layout):
     got = [output.asnumpy() for output in executor.forward()]
     expected = (2, 2, 5, 4) if layout == "NCHW" else (2, 5, 4, 2)
     assert all(each.shape == expected and np.abs(each).max() > 0 for each in got)
+
+
+SENTENCES = [[1, 2, 3], [4, 5], [1, 2, 3, 4, 5, 6], [7], [1, 2], [3, 4, 5], [2] * 9]
+
+
+def test_words_are_numbered():
+    assert mx.rnn.encode_sentences([["a", "b", "c"], ["b", "d", ""]]) == (
+        [[0, 1, 2], [1, 3, 4]],
+        {"\n": -1, "a": 0, "b": 1, "c": 2, "d": 3, "": 4},
+    )
+    assert mx.rnn.encode_sentences([["a", "z", "q", "z"]], invalid_label=2)[0] == [[0, 1, 3, 1]]
+    vocab = {"a": 5, "b": 6}
+    assert mx.rnn.encode_sentences([["a", "b"]], vocab=vocab) == ([[5, 6]], vocab)
+    with pytest.raises(ValueError, match="'z' is not in the vocabulary"):
+        mx.rnn.encode_sentences([["z"]], vocab=vocab)
+    assert mx.rnn.encode_sentences([["a", "z"]], vocab=vocab, unknown_token="?") == ([[5, 7]], {**vocab, "?": 7})
+
+
+@pytest.mark.parametrize("layout", ["NT", "TN"])
+def test_sentences_come_in_buckets(layout):
+    mx.random.seed(2)
+    iterator = mx.rnn.BucketSentenceIter(SENTENCES, 2, buckets=[6, 3], layout=layout, dtype="int32")
+    assert iterator.buckets == [3, 6] and iterator.default_bucket_key == 6 and iterator.batch_size == 2
+    shape = (2, 6) if layout == "NT" else (6, 2)
+    assert iterator.provide_data[0].shape == shape and iterator.provide_label[0].name == "softmax_label"
+    batches = list(iterator)
+    assert [batch.bucket_key for batch in batches] == [3, 3]
+    for batch in batches:
+        assert batch.data[0].dtype == np.int32 and batch.pad == 0
+        data, label = batch.data[0].asnumpy(), batch.label[0].asnumpy()
+        data, label = (data, label) if layout == "NT" else (data.T, label.T)
+        assert np.array_equal(label[:, :-1], data[:, 1:]) and (label[:, -1] == -1).all()
+        for row in data:
+            assert [word for word in row if word != -1] in SENTENCES
+    iterator.reset()
+    assert len(list(iterator)) == 2
+    assert mx.rnn.BucketSentenceIter(SENTENCES, 2).buckets == [2, 3]
+    with pytest.raises(mx.MXNetError, match="no length has 5 sentences"):
+        mx.rnn.BucketSentenceIter(SENTENCES, 5)
