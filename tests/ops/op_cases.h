@@ -17,5 +17,6 @@ void add_shape_cases(std::vector<OpCase>& cases);   // elements moved
 void add_layer_cases(std::vector<OpCase>& cases);   // rectifiers, normalizations, products of many matrices
 void add_index_cases(std::vector<OpCase>& cases);   // places, diagonals, sums so far, moments, products by column
 void add_vision_cases(std::vector<OpCase>& cases);  // regions of images, images read at computed places
+void add_density_cases(std::vector<OpCase>& cases);
 
 }  // namespace symbind::testing

@@ -62,6 +62,8 @@ FAMILIES = [
     "vision",
     "creation",
     "random",
+    "density",
+    "amp",
     "optimizer",
 ]
 
