@@ -7,12 +7,14 @@ import sys as _sys
 # Attribute → module. Scripts that train need none of these, so `import symbind` does not wait for them.
 LAZY = {
     "_symbol_internal": "symbol._internal",
+    "contrib": "contrib",
     "log": "log",
     "misc": "misc",
     "profiler": "profiler",
     "recordio": "recordio",
     "registry": "registry",
     "rnn": "rnn",
+    "runtime": "runtime",
     "test_utils": "test_utils",
     "visualization": "visualization",
     "viz": "visualization",
@@ -21,8 +23,6 @@ LAZY = {
 ABSENT = {
     "autograd": "Automatic differentiation of array code is not part of Symbind: bind a Symbol, whose backward() gives "
     "gradients.",
-    "contrib": "mx.contrib is not part of Symbind; those of its operators that exist are in mx.nd.contrib and "
-    "mx.sym.contrib.",
     "gluon": "Gluon is not part of Symbind: write the network as a Symbol and train it with mx.mod.Module.",
     "image": "mx.image is not part of Symbind yet.",
     "img": "mx.img is not part of Symbind yet.",
@@ -35,7 +35,6 @@ ABSENT = {
     "numpy_extension": "MXNet's NumPy extensions are not part of Symbind: use mx.nd, or NumPy itself.",
     "onnx": "Import from and export to ONNX are not part of Symbind.",
     "rtc": "CUDA kernels compiled from text at run time are not part of Symbind: write a CustomOp.",
-    "runtime": "MXNet's build features are not part of Symbind: mx.num_gpus() says whether there are GPUs.",
     "th": "Torch7's functions are not part of Symbind.",
     "torch": "Torch7's functions are not part of Symbind.",
 }

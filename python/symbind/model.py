@@ -7,6 +7,7 @@ import numpy as _np
 
 from . import _symbind
 from ._symbind import NDArray
+from .symbol._methods import _without_amp_cast
 
 BASE_ESTIMATOR = object
 SKLEARN_INSTALLED = False
@@ -15,6 +16,8 @@ BatchEndParam = _namedtuple("BatchEndParams", ["epoch", "nbatch", "eval_metric",
 
 def save_checkpoint(prefix, epoch, symbol, arg_params, aux_params, remove_amp_cast=True):
     """Writes prefix-symbol.json (where there is a symbol) and prefix-EPOCH.params."""
+    if symbol is not None and remove_amp_cast:
+        symbol = _without_amp_cast(symbol)
     _symbind._save_checkpoint(prefix, epoch, symbol, arg_params, aux_params)
 
 

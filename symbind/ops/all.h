@@ -5,6 +5,7 @@
 
 #include "symbind/ops/activation.h"
 #include "symbind/ops/adaptive_optimizer.h"
+#include "symbind/ops/amp.h"
 #include "symbind/ops/batch_norm.h"
 #include "symbind/ops/broadcast.h"
 #include "symbind/ops/cast.h"
@@ -18,6 +19,7 @@
 #include "symbind/ops/dot.h"
 #include "symbind/ops/dropout.h"
 #include "symbind/ops/elementwise.h"
+#include "symbind/ops/finite.h"
 #include "symbind/ops/fully_connected.h"
 #include "symbind/ops/gather.h"
 #include "symbind/ops/indices.h"
@@ -32,6 +34,7 @@
 #include "symbind/ops/pad.h"
 #include "symbind/ops/pool.h"
 #include "symbind/ops/random.h"
+#include "symbind/ops/random_pdf.h"
 #include "symbind/ops/rearrange.h"
 #include "symbind/ops/reduce.h"
 #include "symbind/ops/reshape.h"

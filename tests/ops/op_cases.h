@@ -18,5 +18,6 @@ void add_layer_cases(std::vector<OpCase>& cases);   // rectifiers, normalization
 void add_index_cases(std::vector<OpCase>& cases);   // places, diagonals, sums so far, moments, products by column
 void add_rnn_cases(std::vector<OpCase>& cases);     // recurrent layers
 void add_vision_cases(std::vector<OpCase>& cases);  // regions of images, images read at computed places
+void add_density_cases(std::vector<OpCase>& cases);
 
 }  // namespace symbind::testing

@@ -63,6 +63,8 @@ FAMILIES = [
     "vision",
     "creation",
     "random",
+    "density",
+    "amp",
     "optimizer",
 ]
 

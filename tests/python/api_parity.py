@@ -14,8 +14,10 @@ import fnmatch
 import gzip
 import importlib
 import inspect
+import itertools
 import json
 import os
+import re
 import sys
 import types
 
@@ -236,13 +238,16 @@ def groups():
     return found
 
 
+def parts_of(pattern):
+    """ "a.{b,c}d" as [["a."], ["b", "c"], ["d"]]."""
+    return [
+        part[1:-1].split(",") if part.startswith("{") else [part] for part in re.split(r"(\{[^}]*\})", pattern) if part
+    ]
+
+
 def alternatives(pattern):
     """ "a.{b,c}" is a.b or a.c."""
-    head, brace, rest = pattern.partition("{")
-    if not brace:
-        return [pattern]
-    inside, _, tail = rest.partition("}")
-    return [head + each + end for each in inside.split(",") for end in alternatives(tail)]
+    return ["".join(choice) for choice in itertools.product(*parts_of(pattern))]
 
 
 def matches(name, pattern):
@@ -254,6 +259,20 @@ def matches(name, pattern):
     return False
 
 
+def without_stale(pattern, found):
+    """The pattern with those of its alternatives that cover a difference; None where none does."""
+    useful = [
+        choice for choice in itertools.product(*parts_of(pattern)) if any(matches(n, "".join(choice)) for n in found)
+    ]
+    if not useful:
+        return None
+    kept = []
+    for place, options in enumerate(parts_of(pattern)):
+        left = [option for option in options if any(choice[place] == option for choice in useful)]
+        kept.append(options[0] if len(options) == 1 else "{" + ",".join(left) + "}" if len(left) > 1 else left[0])
+    return "".join(kept)
+
+
 def has_module(name, package="symbind"):
     try:
         return importlib.import_module(f"{package}.{name}") is not None
@@ -262,20 +281,23 @@ def has_module(name, package="symbind"):
 
 
 def compare():
-    """(differences that no pattern covers, patterns that cover none)"""
+    """(differences that no pattern covers, {pattern of which a part covers none: what remains of it or None})"""
     found = list(differences())
     found += ["!" + name for name in recorded("left_out") if not has_module(name)]
     patterns = [pattern for group in groups() for pattern in group.patterns]
     unlisted = [name for name in found if not any(matches(name, pattern) for pattern in patterns)]
-    stale = [pattern for pattern in patterns if not any(matches(name, pattern) for name in found)]
-    return unlisted, stale
+    remaining = {pattern: without_stale(pattern, found) for pattern in patterns}
+    return unlisted, {pattern: rest for pattern, rest in remaining.items() if rest != pattern}
 
 
 def prune(stale):
     with open(DIFFERENCES, encoding="utf-8") as file:
         lines = file.readlines()
     with open(DIFFERENCES, "w", encoding="utf-8") as file:
-        file.writelines(line for line in lines if line.strip() not in stale)
+        for line in lines:
+            rest = stale.get(line.strip(), line.strip())
+            if rest is not None:
+                file.write(rest + "\n")
 
 
 # ---- the documentation ----------------------------------------------------------------------------------------------
@@ -311,8 +333,8 @@ def main():
         write_docs()
     for name in unlisted:
         print(name)
-    for pattern in stale:
-        print("matches no difference:", pattern)
+    for pattern, rest in stale.items():
+        print("matches no difference:", pattern, "" if rest is None else f"but for {rest}")
     return 1 if unlisted or stale else 0
 
 

@@ -198,3 +198,24 @@ def test_every_store_is_a_kvstorebase():
     assert isinstance(store, mx.kv.KVStoreBase) and store.OPTIMIZER == "optimizer"
     with pytest.raises(TypeError, match="abstract"):
         mx.kv.KVStoreBase()
+
+
+def test_the_updater_of_a_store_is_found_in_it():
+    store = made(keys=(3,))
+    assert store._updater is None
+    store.set_optimizer(mx.optimizer.SGD(learning_rate=0.5, momentum=0.9))
+    assert type(store._updater.optimizer) is mx.optimizer.SGD
+    store.push(3, mx.nd.ones(SHAPE))
+    momentum = store._updater.states[3]
+    assert np.allclose(momentum.asnumpy(), -0.5)
+    kept = store._updater.get_states()
+    store.push(3, mx.nd.ones(SHAPE))
+    store._updater.set_states(kept)
+    assert np.allclose(store._updater.states[3].asnumpy(), -0.5)
+
+    def update(key, pushed, stored):
+        stored[:] = pushed
+
+    store = made(keys=(3,))
+    store._set_updater(update)
+    assert store._updater is update

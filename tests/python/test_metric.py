@@ -1,8 +1,8 @@
 """Metrics, ours and those written in Python."""
 
 import copy
-import math
 import json
+import math
 import pickle
 from collections import OrderedDict
 

@@ -150,9 +150,7 @@ def test_batches_are_loaded_into_slices():
     assert first.asnumpy().tolist() == [[0, 1]] and second.asnumpy()[2].tolist() == [6, 7]
 
 
-@pytest.mark.parametrize(
-    "name", ["gluon", "autograd", "contrib", "runtime", "np", "npx", "numpy_extension", "onnx", "rtc", "torch"]
-)
+@pytest.mark.parametrize("name", ["gluon", "autograd", "np", "npx", "numpy_extension", "onnx", "rtc", "torch"])
 def test_what_is_not_part_of_symbind_says_so(name):
     with pytest.raises(AttributeError, match="not part of Symbind"):
         getattr(mx, name)

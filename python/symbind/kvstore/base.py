@@ -1,6 +1,9 @@
 """Stores by name, and the base of stores that are written in Python."""
 
 import abc as _abc
+import os as _os
+import tempfile as _tempfile
+import weakref as _weakref
 
 from .. import _symbind
 
@@ -61,7 +64,63 @@ class KVStoreBase(_abc.ABC):
         return klass
 
 
+class _StoreUpdater:
+    """The optimizer of a store with the states it has there, as scripts find it in `KVStore._updater`."""
+
+    def __init__(self, store, optimizer):
+        self._store = _weakref.ref(store)
+        self.optimizer = optimizer
+
+    def _kept(self):
+        store = self._store()
+        if store is None:
+            raise ReferenceError("the store of this updater is gone")
+        return store
+
+    def get_states(self, dump_optimizer=False):
+        """The bytes of a .states file."""
+        with _tempfile.TemporaryDirectory() as folder:
+            path = _os.path.join(folder, "states")
+            self._kept().save_optimizer_states(path, dump_optimizer)
+            with open(path, "rb") as file:
+                return file.read()
+
+    def set_states(self, states):
+        """Takes the states from the bytes of a .states file."""
+        with _tempfile.TemporaryDirectory() as folder:
+            path = _os.path.join(folder, "states")
+            with open(path, "wb") as file:
+                file.write(states)
+            self._kept().load_optimizer_states(path)
+
+    @property
+    def states(self):
+        """Copies of the states by key."""
+        updater = _symbind.Updater(self.optimizer)
+        updater.set_states(self.get_states())
+        return dict(updater.states)
+
+    def __call__(self, index, grad, weight):
+        raise NotImplementedError("the store updates its own values: push the gradient and pull the weight")
+
+
+def _set_optimizer(self, optimizer):
+    """The store updates its values with it from now on."""
+    _native_set_optimizer(self, optimizer)
+    self._updater = _StoreUpdater(self, optimizer)
+
+
+def _set_updater(self, updater):
+    """The store updates its values with this function (key, pushed, stored) from now on."""
+    _native_set_updater(self, updater)
+    self._updater = updater
+
+
 KVStore = _symbind.KVStore
+_native_set_optimizer, _native_set_updater = KVStore.set_optimizer, KVStore.set_updater
+KVStore.set_optimizer = _set_optimizer
+KVStore.set_updater = KVStore._set_updater = _set_updater
+KVStore._updater = None
 KVStore.OPTIMIZER = KVStoreBase.OPTIMIZER
 KVStore.kv_registry = KVStoreBase.kv_registry
 KVStore.register = staticmethod(KVStoreBase.register)

@@ -1,5 +1,7 @@
 """What Symbol has in Python beyond its C++ methods: text, pickling, binding, and operators as methods."""
 
+import json as _json
+
 import numpy as _np
 
 from .. import _symbind
@@ -118,6 +120,41 @@ def _only_arrays(name):
     return method
 
 
+def _without_amp_cast(self):
+    """The network without the casts of mixed precision; the symbol itself where there are none."""
+    text = self._tojson()
+    if '"amp_' not in text:
+        return self
+    graph = _json.loads(text)
+    kept, placed, removed = [], {}, {}  # nodes, their new numbers, and what a cast's outputs are instead
+
+    def entry(source, output, *_):
+        return removed[source][output] if source in removed else [placed[source], output, 0]
+
+    for number, node in enumerate(graph["nodes"]):
+        node["inputs"] = [entry(*given) for given in node["inputs"]]
+        if node["op"] in ("amp_cast", "amp_multicast"):
+            removed[number] = node["inputs"]
+        else:
+            placed[number] = len(kept)
+            kept.append(node)
+    graph["nodes"] = kept
+    graph["arg_nodes"] = [i for i, node in enumerate(kept) if node["op"] == "null"]
+    graph["node_row_ptr"] = list(range(len(kept) + 1))
+    graph["heads"] = [entry(*head) for head in graph["heads"]]
+    return _symbind._load_symbol_json(_json.dumps(graph))
+
+
+def _tojson(self, remove_amp_cast=True):
+    """The network as MXNet's JSON, without the casts of mixed precision unless told otherwise."""
+    return (_without_amp_cast(self) if remove_amp_cast else self)._tojson()
+
+
+def _save(self, fname, remove_amp_cast=True):
+    """Writes the network to a file, as MXNet's JSON."""
+    (_without_amp_cast(self) if remove_amp_cast else self)._save(fname)
+
+
 def _set_state(self, state):
     """The network from a pickle of MXNet's, which holds its JSON."""
     text = state.get("handle")
@@ -142,7 +179,9 @@ def install(cls):
     cls.astype = _astype
     cls.__bool__ = _bool
     cls.__array_ufunc__ = _array_ufunc
-    cls.__reduce__ = lambda self: (_restore, (self.tojson(),))
+    cls.tojson = _tojson
+    cls.save = _save
+    cls.__reduce__ = lambda self: (_restore, (self._tojson(),))
     cls.__deepcopy__ = lambda self, memo=None: self.__copy__()
     cls.__abs__ = lambda self: self.abs()
     cls.as_nd_ndarray = lambda self: self
