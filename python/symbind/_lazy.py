@@ -7,6 +7,8 @@ import sys as _sys
 # Attribute → module. Scripts that train need none of these, so `import symbind` does not wait for them.
 LAZY = {
     "_symbol_internal": "symbol._internal",
+    "image": "image",
+    "img": "image",
     "log": "log",
     "misc": "misc",
     "profiler": "profiler",
@@ -23,8 +25,6 @@ ABSENT = {
     "contrib": "mx.contrib is not part of Symbind; those of its operators that exist are in mx.nd.contrib and "
     "mx.sym.contrib.",
     "gluon": "Gluon is not part of Symbind: write the network as a Symbol and train it with mx.mod.Module.",
-    "image": "mx.image is not part of Symbind yet.",
-    "img": "mx.img is not part of Symbind yet.",
     "kvstore_server": "MXNet's parameter servers are not part of Symbind.",
     "library": "Operators compiled against MXNet cannot be loaded by Symbind: write a CustomOp.",
     "notebook": "MXNet's notebook helpers are not part of Symbind.",
