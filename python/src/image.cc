@@ -39,7 +39,11 @@ void bind_image(nb::module_& m) {
   m.def(
       "imencode",
       [](const NDArray& image, const std::string& format, int quality, bool rgb) {
-        const std::string bytes = imencode(image, format, quality, rgb);
+        std::string bytes;
+        {
+          const ReleaseGil release;
+          bytes = imencode(image, format, quality, rgb);
+        }
         return nb::bytes(bytes.data(), bytes.size());
       },
       nb::arg("image"), nb::arg("format") = ".jpg", nb::arg("quality") = 95, nb::arg("rgb") = true,

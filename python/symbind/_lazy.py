@@ -8,6 +8,8 @@ import sys as _sys
 LAZY = {
     "_symbol_internal": "symbol._internal",
     "contrib": "contrib",
+    "image": "image",
+    "img": "image",
     "log": "log",
     "misc": "misc",
     "profiler": "profiler",
@@ -24,8 +26,6 @@ ABSENT = {
     "autograd": "Automatic differentiation of array code is not part of Symbind: bind a Symbol, whose backward() gives "
     "gradients.",
     "gluon": "Gluon is not part of Symbind: write the network as a Symbol and train it with mx.mod.Module.",
-    "image": "mx.image is not part of Symbind yet.",
-    "img": "mx.img is not part of Symbind yet.",
     "kvstore_server": "MXNet's parameter servers are not part of Symbind.",
     "library": "Operators compiled against MXNet cannot be loaded by Symbind: write a CustomOp.",
     "notebook": "MXNet's notebook helpers are not part of Symbind.",

@@ -7,8 +7,9 @@ from numbers import Number as _Number
 import numpy as _np
 
 from . import _symbind
+from .ndarray import array as _array
 
-__all__ = ["IRHeader", "MXIndexedRecordIO", "MXRecordIO", "pack", "unpack"]
+__all__ = ["IRHeader", "MXIndexedRecordIO", "MXRecordIO", "pack", "pack_img", "unpack", "unpack_img"]
 
 IRHeader = _namedtuple("HEADER", ["flag", "label", "id", "id2"])
 IRHeader.__doc__ = "What precedes an image in its record: the number of labels, the label or labels, and two numbers."
@@ -175,3 +176,22 @@ def unpack(s):
     """The header of a record, and the bytes after it."""
     flag, label, id1, id2, data = _symbind.unpack_record(s)
     return IRHeader(flag, label, id1, id2), data
+
+
+def pack_img(header, img, quality=95, img_fmt=".jpg"):
+    """A record of a header and an encoded image: (height, width) or (height, width, 3), blue first as in OpenCV.
+
+    `img_fmt` is .jpg, .jpeg or .png; `quality` is JPEG's (0 to 100) or PNG's compression (0 to 9).
+    """
+    pixels = img.asnumpy() if hasattr(img, "asnumpy") else _np.asarray(img)
+    pixels = pixels[:, :, None] if pixels.ndim == 2 else pixels
+    if img_fmt.lower() == ".png":
+        quality = min(quality, 9)
+    return pack(header, _symbind.imencode(_array(pixels, dtype="uint8"), img_fmt, quality, False))
+
+
+def unpack_img(s, iscolor=-1):
+    """The header of a record, and its image as a NumPy array, blue first as in OpenCV; iscolor 1: color, 0: grey."""
+    header, data = unpack(s)
+    pixels = _symbind.imdecode(data, iscolor, False).asnumpy()
+    return header, pixels[:, :, 0] if pixels.shape[2] == 1 else pixels

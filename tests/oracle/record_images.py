@@ -18,6 +18,7 @@ import zlib
 
 os.environ.setdefault("MXNET_SUBGRAPH_BACKEND", "NONE")
 
+import image_cases  # noqa: E402
 import mxnet as mx  # noqa: E402
 import numpy as np  # noqa: E402
 
@@ -162,6 +163,7 @@ def main():
             "bordered": list(bordered()),
             "augmented": list(augmented(folder)),
             "walked": list(walked(folder)),
+            "functions": [{"name": name, **answer(image)} for name, image in image_cases.answers(mx, pattern)],
         }
     parts = ['"format": "symbind-images-1"', f'"mxnet": "{mx.__version__}"']
     for key, cases in recorded.items():
