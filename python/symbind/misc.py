@@ -34,6 +34,6 @@ class FactorScheduler(LearningRateScheduler):
     def __call__(self, iteration):
         rate = self.base_lr * self.factor ** (iteration // self.step)
         if self._last is not None and rate != self._last:
-            _logging.info("At update %d the learning rate becomes %.5f", iteration, rate)
+            _logging.getLogger().info("At update %d the learning rate becomes %.5f", iteration, rate)
         self._last = rate
         return rate

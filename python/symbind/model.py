@@ -7,6 +7,7 @@ import numpy as _np
 
 from . import _symbind
 from ._symbind import NDArray
+from .log import logger_of as _logger_of
 from .symbol._methods import _without_amp_cast
 
 BASE_ESTIMATOR = object
@@ -342,7 +343,7 @@ class FeedForward:
         self._check_arguments()
         module = _module_for(self.symbol, self.sym_gen, train_data, self.ctx, logger, work_load_list)
         train_data.reset()  # it may have been used before
-        (logger or _logging).info("Start training with %s", str(self.ctx))
+        _logger_of(logger).info("Start training with %s", str(self.ctx))
         module.fit(
             train_data,
             eval_data=eval_data,

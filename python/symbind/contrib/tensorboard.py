@@ -12,7 +12,7 @@ def _writer(logging_dir):
             return __import__(module, fromlist=["SummaryWriter"]).SummaryWriter(logging_dir)
         except ImportError:
             continue
-    _logging.error("LogMetricsCallback writes with mxboard: pip install mxboard")
+    _logging.getLogger().error("LogMetricsCallback writes with mxboard: pip install mxboard")
     return None
 
 

@@ -111,7 +111,9 @@ def _covered(boxes, window):
 def _check_ranges(aspect_ratio_range, area_range, who):
     for name, (low, high) in (("aspect_ratio_range", aspect_ratio_range), ("area_range", area_range)):
         if not 0 < low <= high:
-            _logging.warning("%s does nothing: %s must be positive and in order: %s", who, name, (low, high))
+            _logging.getLogger().warning(
+                "%s does nothing: %s must be positive and in order: %s", who, name, (low, high)
+            )
             return False
     return True
 
@@ -394,7 +396,7 @@ class ImageDetIter(ImageIter):
         for one in (self, it):
             one.reshape(label_shape=(most, one.label_shape[1]))
         if verbose:
-            _logging.info("labels have room for %d objects", most)
+            _logging.getLogger().info("labels have room for %d objects", most)
         return it
 
     def augmentation_transform(self, data, label):
@@ -411,7 +413,7 @@ class ImageDetIter(ImageIter):
                 self.check_valid_image([image])
                 label = self._parse_label(raw)
             except RuntimeError as error:  # MXNetError is one
-                _logging.warning("ImageDetIter leaves out an image: %s", error)
+                _logging.getLogger().warning("ImageDetIter leaves out an image: %s", error)
                 continue
             image, label = self.augmentation_transform(image, label)
             self._check_valid_label(label)

@@ -705,7 +705,7 @@ class ImageIter(io.DataIter):
                 image = self.imdecode(data)
                 self.check_valid_image([image])
             except (RuntimeError, _symbind.MXNetError) as error:
-                _logging.warning("ImageIter leaves out an image: %s", error)
+                _logging.getLogger().warning("ImageIter leaves out an image: %s", error)
                 continue
             return self.augmentation_transform(image), label
 

@@ -3,6 +3,7 @@
 import logging as _logging
 
 from ..io import DataDesc
+from ..log import logger_of as _logger_of
 from ..ndarray import NDArray, array
 from .base_module import BaseModule
 
@@ -88,7 +89,7 @@ class PythonModule(BaseModule):
     ):
         """Takes note of the shapes. The names must be those that the module was constructed with, in their order."""
         if self.binded and not force_rebind:
-            self.logger.warning("Already bound, ignoring bind()")
+            _logger_of(self.logger).warning("Already bound, ignoring bind()")
             return
         if grad_req != "write":
             raise ValueError(f"gradients of a PythonModule are written: grad_req must be 'write', not {grad_req!r}")

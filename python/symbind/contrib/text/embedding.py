@@ -53,7 +53,7 @@ class _TokenEmbedding(_vocab.Vocabulary):
         path = _os.path.expanduser(path)
         if not _os.path.isfile(path):
             raise ValueError(f"there is no file of word vectors at {path}")
-        _logging.info("Loading word vectors from %s", path)
+        _logging.getLogger().info("Loading word vectors from %s", path)
         vectors, unknown = [], None
         with open(path, encoding=encoding) as file:
             for number, line in enumerate(file, 1):
