@@ -49,6 +49,49 @@ TEST(Rnn, InfersParametersAndStatesFromTheData) {
   EXPECT_EQ(shapes.outputs[0], (std::vector<int64_t>{5, 2, 6}));
 }
 
+// The parts of an array one after the other: where each begins, and how long it is.
+void expect_whole(std::vector<std::pair<int64_t, int64_t>> parts, int64_t count) {
+  std::sort(parts.begin(), parts.end());
+  int64_t position = 0;
+  for (const auto& [begin, length] : parts) {
+    EXPECT_EQ(begin, position);
+    position = begin + length;
+  }
+  EXPECT_EQ(position, count);
+}
+
+TEST(Rnn, PartsOfItsVectorsAreOneAfterTheOther) {
+  for (const char* mode : {"rnn_tanh", "lstm", "gru"})
+    for (const bool projected : {false, true}) {
+      if (projected && mode != std::string("lstm")) continue;
+      RNN params{.state_size = 5, .num_layers = 3, .bidirectional = true, .mode = mode, .p = 0.5};
+      if (projected) params.projection_size = 2;
+      const RnnSize size = size_of(params, {4, 3, 7});
+      std::vector<std::pair<int64_t, int64_t>> parameters, reserve;
+      for (int64_t layer = 0; layer < 3; ++layer) {
+        for (int64_t direction = 0; direction < 2; ++direction) {
+          const auto of = size.parameters(layer, direction);
+          parameters.emplace_back(of.i2h_weight, size.gate_width() * size.input_of(layer));
+          parameters.emplace_back(of.h2h_weight, size.gate_width() * size.output);
+          if (projected) parameters.emplace_back(of.h2r_weight, size.output * size.hidden);
+          parameters.emplace_back(of.i2h_bias, size.gate_width());
+          parameters.emplace_back(of.h2h_bias, size.gate_width());
+          const auto kept = size.reserve(layer, direction);
+          reserve.emplace_back(kept.gates, 12 * size.gate_width());
+          reserve.emplace_back(kept.states, 15 * size.output);
+          if (size.is_lstm) reserve.emplace_back(kept.cells, 15 * size.hidden);
+          if (projected) reserve.emplace_back(kept.projected, 12 * size.hidden);
+          if (size.is_gru) reserve.emplace_back(kept.recurrence, 12 * size.hidden);
+        }
+        if (layer == 0) continue;
+        reserve.emplace_back(size.layer_input(layer), 12 * size.output_width());
+        reserve.emplace_back(size.mask(layer), 12 * size.output_width());
+      }
+      expect_whole(parameters, size.parameter_count());
+      expect_whole(reserve, size.reserve_count());
+    }
+}
+
 TEST(Rnn, InfersTheDataFromParametersAndStates) {
   const auto shapes = infer_shape(
       rnn(data, lstm(), "r"), {{"data", {5, 0, 0}}, {"r_parameters", {4 * 3 * (7 + 3 + 2)}}, {"r_state", {1, 2, 3}}});
@@ -119,6 +162,17 @@ TEST(Rnn, DropsBetweenLayersInTrainingAlone) {
   EXPECT_EQ(executor->forward(false)[0].to_vector<double>(), tested);
   params.p = 0;
   EXPECT_EQ(bound(params, {5, 4, 3})->forward(true)[0].to_vector<double>(), tested);
+}
+
+TEST(Rnn, InferenceDrawsNoRandomNumbers) {
+  RNN params = lstm(4, 2);
+  params.p = 0.5;
+  auto executor = bound(params, {2, 3, 4});
+  const RandomCursor before = Device::get(cpu()).random().peek();
+  executor->forward(false);
+  EXPECT_EQ(Device::get(cpu()).random().peek().draw, before.draw);
+  executor->forward(true);
+  EXPECT_EQ(Device::get(cpu()).random().peek().draw, before.draw + 1);
 }
 
 TEST(Rnn, DropsNothingAfterTheLastLayer) {
