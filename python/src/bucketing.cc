@@ -83,12 +83,12 @@ void bind_running(ModuleClass<BucketingModule>& type) {
           "Binds the bucket of a batch that comes next; the current bucket stays.")
       .def(
           "forward",
-          [](Self self, nb::handle data_batch, std::optional<bool> is_train) {
+          [](Self self, nb::handle data_batch, std::optional<Truth> is_train) {
             const LoggerScope log(logger_of(self.h));
             const DataBatch batch = batch_from(data_batch);
             const KeeperScope making(self.h);
             ReleaseGil release;
-            self.p->BucketingModule::forward(batch, is_train);
+            self.p->BucketingModule::forward(batch, flag(is_train));
           },
           nb::arg("data_batch"), nb::arg("is_train").none() = nb::none(),
           "Runs the network of the batch's bucket; a batch without a bucket_key is for the default one.")
@@ -106,7 +106,7 @@ void bind_running(ModuleClass<BucketingModule>& type) {
 void bind_files(ModuleClass<BucketingModule>& type) {
   type.def(
           "save_checkpoint",
-          [](nb::handle self, const std::string& prefix, int epoch, bool save_optimizer_states) {
+          [](nb::handle self, const std::string& prefix, int epoch, Truth save_optimizer_states) {
             const LoggerScope log(logger_of(self));
             auto& module = nb::cast<BucketingModule&>(self);
             ReleaseGil release;

@@ -159,7 +159,7 @@ class DataParallelExecutorManager:
         logger=None,
         sym_gen=None,
     ):
-        (logger or _logging).info("Start training with %s", str(ctx))
+        (logger or _logging.getLogger()).info("Start training with %s", str(ctx))
         loads = [1] * len(ctx) if work_load_list is None else work_load_list
         if not isinstance(loads, list) or len(loads) != len(ctx):
             raise ValueError(f"work_load_list must be a list of {len(ctx)} numbers, one for each context: {loads}")

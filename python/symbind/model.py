@@ -338,7 +338,7 @@ class FeedForward:
         self._check_arguments()
         module = _module_for(self.symbol, self.sym_gen, train_data, self.ctx, logger, work_load_list)
         train_data.reset()  # it may have been used before
-        (logger or _logging).info("Start training with %s", str(self.ctx))
+        (logger or _logging.getLogger()).info("Start training with %s", str(self.ctx))
         module.fit(
             train_data,
             eval_data=eval_data,
