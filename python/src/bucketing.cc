@@ -83,12 +83,12 @@ void bind_running(ModuleClass<BucketingModule>& type) {
           "Binds the bucket of a batch that comes next; the current bucket stays.")
       .def(
           "forward",
-          [](Self self, nb::handle data_batch, std::optional<bool> is_train) {
+          [](Self self, nb::handle data_batch, std::optional<Truth> is_train) {
             const LoggerScope log(logger_of(self.h));
             const DataBatch batch = batch_from(data_batch);
             const KeeperScope making(self.h);
             ReleaseGil release;
-            self.p->BucketingModule::forward(batch, is_train);
+            self.p->BucketingModule::forward(batch, flag(is_train));
           },
           nb::arg("data_batch"), nb::arg("is_train").none() = nb::none(),
           "Runs the network of the batch's bucket; a batch without a bucket_key is for the default one.")
@@ -106,13 +106,14 @@ void bind_running(ModuleClass<BucketingModule>& type) {
 void bind_files(ModuleClass<BucketingModule>& type) {
   type.def(
           "save_checkpoint",
-          [](nb::handle self, const std::string& prefix, int epoch, bool save_optimizer_states) {
+          [](nb::handle self, const std::string& prefix, int epoch, Truth save_optimizer_states, nb::handle) {
             const LoggerScope log(logger_of(self));
             auto& module = nb::cast<BucketingModule&>(self);
             ReleaseGil release;
             module.save_checkpoint(prefix, epoch, save_optimizer_states);
           },
           nb::arg("prefix"), nb::arg("epoch"), nb::arg("save_optimizer_states") = false,
+          nb::arg("remove_amp_cast") = true,
           "Writes prefix-KEY-symbol.json for the buckets that were visited, prefix.buckets, prefix-EPOCH.params and, "
           "if "
           "asked, prefix-EPOCH.states.")
@@ -173,6 +174,7 @@ void bind_bucketing(nb::module_& m) {
           throw nb::value_error(error.what());  // names that are not the network's
         }
         self.h.attr("logger") = logger.is_none() ? nb::module_::import_("logging") : logger;
+        self.h.attr("_sym_gen") = sym_gen;
       },
       nb::arg("sym_gen"), nb::arg("default_bucket_key").none() = nb::none(), nb::arg("logger").none() = nb::none(),
       nb::arg("context").none() = nb::none(), nb::arg("work_load_list").none() = nb::none(),

@@ -144,11 +144,46 @@ nb::object bucket_key_to_python(const BucketKey& key) {
   return of_python ? of_python->get() : nb::cast(value->str());
 }
 
+namespace {
+
+// What a batch has under a name; NumPy's arrays are taken, too.
+std::vector<NDArray> batch_arrays(nb::handle value) {
+  if (value.is_none() || nb::isinstance<NDArray>(value)) return arrays_from(value);
+  const nb::object numpy_array = numpy_module().attr("ndarray");
+  if (nb::isinstance(value, numpy_array)) return {array_from(value, cpu())};
+  nb::list arrays;
+  for (nb::handle item : value)
+    arrays.append(nb::isinstance(item, numpy_array) ? nb::cast(array_from(item, cpu())) : nb::borrow(item));
+  return arrays_from(arrays);
+}
+
+// Batches that are sliced for the devices already, as the one that they are slices of.
+DataBatch joined(nb::handle batches) {
+  DataBatch whole;
+  std::vector<std::vector<NDArray>> data, label;
+  const auto collect = [](std::vector<std::vector<NDArray>>& all, const std::vector<NDArray>& arrays) {
+    all.resize(std::max(all.size(), arrays.size()));
+    for (size_t i = 0; i < arrays.size(); ++i) all[i].push_back(arrays[i].as_in_context(cpu()));
+  };
+  for (nb::handle item : batches) {
+    const DataBatch batch = batch_from(item);
+    collect(data, batch.data);
+    collect(label, batch.label);
+    whole.pad += batch.pad;
+  }
+  for (const auto& parts : data) whole.data.push_back(concatenate(parts));
+  for (const auto& parts : label) whole.label.push_back(concatenate(parts));
+  return whole;
+}
+
+}  // namespace
+
 DataBatch batch_from(nb::handle value) {
+  if (PyList_Check(value.ptr()) && nb::len(value) > 0) return joined(value);
   if (!nb::hasattr(value, "data"))
     throw nb::type_error(
         join("a batch needs an attribute data, a list of arrays; ", class_name(value), " has none").c_str());
-  DataBatch batch{.data = arrays_from(value.attr("data")), .label = arrays_from(optional_attribute(value, "label"))};
+  DataBatch batch{.data = batch_arrays(value.attr("data")), .label = batch_arrays(optional_attribute(value, "label"))};
   if (const nb::object pad = optional_attribute(value, "pad"); !pad.is_none()) batch.pad = nb::cast<int64_t>(pad);
   if (const nb::object index = optional_attribute(value, "index"); !index.is_none()) {
     const nb::object numbers = nb::hasattr(index, "tolist") ? index.attr("tolist")() : index;
@@ -414,7 +449,9 @@ nb::list pairs_of(const std::vector<NDArrayIter::Source>& sources) {
 }
 
 // The samples' order as NumPy has it.
-nb::object order_of(const NDArrayIter& iter) {
+// The order of this epoch, or of the one that comes.
+nb::object order_of(NDArrayIter& iter) {
+  iter.begin_epoch();
   const nb::object numpy = numpy_module();
   if (iter.order().empty()) return numpy.attr("arange")(iter.num_data());
   return numpy.attr("array")(nb::cast(iter.order()), nb::arg("dtype") = "int64");
@@ -455,7 +492,7 @@ void bind_ndarray_iter(nb::module_& m) {
                                          "Batches of arrays that are in memory; samples are along the first axis.");
   type.def(
       "__init__",
-      [](NDArrayIter* self, nb::handle data, nb::handle label, int64_t batch_size, bool shuffle,
+      [](NDArrayIter* self, nb::handle data, nb::handle label, int64_t batch_size, Truth shuffle,
          const std::string& last_batch_handle, const std::string& data_name, const std::string& label_name,
          const std::string& layout) {
         new (self) NDArrayIter(iterator_arrays_from(data, "data"), iterator_arrays_from(label, "label"),
@@ -499,8 +536,8 @@ void bind_mnist_iter(nb::module_& m) {
                                        "Batches of MNIST and of the sets published in its format.");
   type.def(
       "__init__",
-      [](MNISTIter* self, const std::string& image, const std::string& label, int64_t batch_size, bool shuffle,
-         bool flat, int64_t seed, bool silent, int64_t num_parts, int64_t part_index, const std::string& data_name,
+      [](MNISTIter* self, const std::string& image, const std::string& label, int64_t batch_size, Truth shuffle,
+         Truth flat, int64_t seed, Truth silent, int64_t num_parts, int64_t part_index, const std::string& data_name,
          const std::string& label_name, nb::kwargs unused) {
         // MXNet's takes these for the sake of its other iterators.
         static const std::set<std::string> known = {"data_shape", "input_shape", "prefetch_buffer", "dtype",
@@ -565,7 +602,7 @@ void bind_adapters(nb::module_& m) {
                                           "Epochs of `size` batches, whatever the iterator under it has.");
   resize.def(
       "__init__",
-      [](nb::pointer_and_handle<ResizeIter> self, nb::object data_iter, int64_t size, bool reset_internal) {
+      [](nb::pointer_and_handle<ResizeIter> self, nb::object data_iter, int64_t size, Truth reset_internal) {
         new (self.p) ResizeIter(iter_from(data_iter, "data_iter", self.h), size, reset_internal);
         self.h.attr("data_iter") = data_iter;
         self.h.attr("size") = size;

@@ -23,18 +23,18 @@ ModuleOptions options_from(nb::handle data_names, nb::handle label_names, nb::ha
 }
 
 // Anything that looks like a batch; a list of them is one per context.
-void forward(nb::pointer_and_handle<Module> module, nb::handle data_batch, std::optional<bool> is_train) {
+void forward(nb::pointer_and_handle<Module> module, nb::handle data_batch, std::optional<Truth> is_train) {
   Module& self = *module.p;
   const KeeperScope making(module.h);
   if (PyList_Check(data_batch.ptr())) {
     std::vector<DataBatch> batches;
     for (nb::handle item : data_batch) batches.push_back(batch_from(item));
     ReleaseGil release;
-    return self.forward(batches, is_train);
+    return self.forward(batches, flag(is_train));
   }
   const DataBatch batch = batch_from(data_batch);
   ReleaseGil release;
-  self.Module::forward(batch, is_train);
+  self.Module::forward(batch, flag(is_train));
 }
 
 // The parameters as the module keeps them on the CPU: zeros between bind and init_params, None before.
@@ -81,7 +81,7 @@ void bind_steps(ModuleClass<Module>& type) {
 void bind_files_of(ModuleClass<Module>& type) {
   type.def(
           "save_checkpoint",
-          [](nb::handle self, const std::string& prefix, int epoch, bool save_optimizer_states, bool) {
+          [](nb::handle self, const std::string& prefix, int epoch, Truth save_optimizer_states, bool) {
             const LoggerScope log(logger_of(self));
             auto& module = nb::cast<Module&>(self);
             ReleaseGil release;

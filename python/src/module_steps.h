@@ -32,8 +32,8 @@ template <class Kind>
 void def_bind(ModuleClass<Kind>& type) {
   type.def(
       "bind",
-      [](nb::handle self, nb::handle data_shapes, nb::handle label_shapes, bool for_training, bool inputs_need_grad,
-         bool force_rebind, BaseModule* shared_module, nb::handle grad_req) {
+      [](nb::handle self, nb::handle data_shapes, nb::handle label_shapes, Truth for_training, Truth inputs_need_grad,
+         Truth force_rebind, BaseModule* shared_module, nb::handle grad_req) {
         const LoggerScope log(logger_of(self));
         auto& module = nb::cast<Kind&>(self);
         const std::vector<DataDesc> data = descs_from(data_shapes), label = descs_from(label_shapes);
@@ -59,8 +59,8 @@ template <class Kind>
 void def_params(ModuleClass<Kind>& type) {
   type.def(
           "init_params",
-          [](nb::handle self, nb::handle initializer, nb::handle arg_params, nb::handle aux_params, bool allow_missing,
-             bool force_init, bool allow_extra) {
+          [](nb::handle self, nb::handle initializer, nb::handle arg_params, nb::handle aux_params, Truth allow_missing,
+             Truth force_init, Truth allow_extra) {
             const LoggerScope log(logger_of(self));
             auto& module = nb::cast<Kind&>(self);
             const InitParamsArgs args{.initializer = initializer_from(initializer),
@@ -79,8 +79,8 @@ void def_params(ModuleClass<Kind>& type) {
           "initializer.")
       .def(
           "set_params",
-          [](nb::handle self, nb::handle arg_params, nb::handle aux_params, bool allow_missing, bool force_init,
-             bool allow_extra) {
+          [](nb::handle self, nb::handle arg_params, nb::handle aux_params, Truth allow_missing, Truth force_init,
+             Truth allow_extra) {
             const LoggerScope log(logger_of(self));
             const NamedArrays args = named_arrays_from(arg_params), aux = named_arrays_from(aux_params);
             auto& module = nb::cast<Kind&>(self);
@@ -92,7 +92,7 @@ void def_params(ModuleClass<Kind>& type) {
           "Sets parameters and auxiliary states; names that are missing fail unless allow_missing is set.")
       .def(
           "init_optimizer",
-          [](nb::handle self, nb::handle kvstore, nb::handle optimizer, nb::handle optimizer_params, bool force_init) {
+          [](nb::handle self, nb::handle kvstore, nb::handle optimizer, nb::handle optimizer_params, Truth force_init) {
             const LoggerScope log(logger_of(self));
             auto& module = nb::cast<Kind&>(self);
             const nb::handle keeper = keeper_of_optimizer(self, kvstore);
@@ -166,7 +166,7 @@ template <class Kind, class ModuleOf>
 void def_results(ModuleClass<Kind>& type, ModuleOf module_of) {
   type.def(
           "get_outputs",
-          [module_of](Kind& self, bool merge) {
+          [module_of](Kind& self, Truth merge) {
             Module& module = module_of(self);
             return merge ? list_of(module.Module::get_outputs()) : list_of(module.get_outputs_per_device());
           },
@@ -175,7 +175,7 @@ void def_results(ModuleClass<Kind>& type, ModuleOf module_of) {
           "output.")
       .def(
           "get_input_grads",
-          [module_of](Kind& self, bool merge) {
+          [module_of](Kind& self, Truth merge) {
             Module& module = module_of(self);
             return merge ? list_of(module.Module::get_input_grads()) : list_of(module.get_input_grads_per_device());
           },
@@ -183,7 +183,7 @@ void def_results(ModuleClass<Kind>& type, ModuleOf module_of) {
           "The gradients with respect to the inputs; the module must be bound with inputs_need_grad=True.")
       .def(
           "get_states",
-          [module_of](Kind& self, bool merge) {
+          [module_of](Kind& self, Truth merge) {
             const Module& module = module_of(self);
             return merge ? list_of(module.get_states()) : list_of(module.get_states_per_device());
           },
@@ -203,7 +203,7 @@ void def_results(ModuleClass<Kind>& type, ModuleOf module_of) {
           "Sets the states: from arrays, or to one value.")
       .def(
           "update_metric",
-          [module_of](Kind& self, nb::handle eval_metric, nb::handle labels, bool pre_sliced) {
+          [module_of](Kind& self, nb::handle eval_metric, nb::handle labels, Truth pre_sliced) {
             Module& module = module_of(self);
             const EvalMetricPtr metric = metric_from(eval_metric);
             if (pre_sliced) return module.exec_group()->update_metric(*metric, per_device_from(labels));

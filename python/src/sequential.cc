@@ -49,18 +49,18 @@ void bind_running(ModuleClass<SequentialModule>& type) {
           "(arg_params, aux_params) of all modules.")
       .def(
           "forward",
-          [](Self self, nb::handle data_batch, std::optional<bool> is_train) {
+          [](Self self, nb::handle data_batch, std::optional<Truth> is_train) {
             const LoggerScope log(logger_of(self.h));
             const DataBatch batch = batch_from(data_batch);
             const KeeperScope making(self.h);
             look_again_in(*self.p);
             ReleaseGil release;
-            self.p->SequentialModule::forward(batch, is_train);
+            self.p->SequentialModule::forward(batch, flag(is_train));
           },
           nb::arg("data_batch"), nb::arg("is_train").none() = nb::none(), "Runs the modules one after the other.")
       .def(
           "get_outputs",
-          [](SequentialModule& self, bool merge) -> nb::object {
+          [](SequentialModule& self, Truth merge) -> nb::object {
             const size_t count = self.size();
             if (!merge && count > 0) {  // the last one knows its devices
               const nb::object last = module_to_python(&self.layer(count - 1));
@@ -71,7 +71,7 @@ void bind_running(ModuleClass<SequentialModule>& type) {
           nb::arg("merge_multi_context") = true, "The outputs of the last module.")
       .def(
           "get_input_grads",
-          [](SequentialModule& self, bool merge) -> nb::object {
+          [](SequentialModule& self, Truth merge) -> nb::object {
             if (!merge && self.size() > 0)
               return module_to_python(&self.layer(0)).attr("get_input_grads")(nb::arg("merge_multi_context") = false);
             return list_of(self.SequentialModule::get_input_grads());
@@ -79,7 +79,7 @@ void bind_running(ModuleClass<SequentialModule>& type) {
           nb::arg("merge_multi_context") = true, "The gradients with respect to the inputs of the first module.")
       .def(
           "update_metric",
-          [](SequentialModule& self, nb::handle eval_metric, nb::handle labels, bool pre_sliced) {
+          [](SequentialModule& self, nb::handle eval_metric, nb::handle labels, Truth pre_sliced) {
             const EvalMetricPtr metric = metric_from(eval_metric);
             const std::vector<NDArray> arrays = arrays_from(labels);
             ReleaseGil release;

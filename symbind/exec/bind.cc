@@ -23,11 +23,11 @@ class ExecutorBuilder {
     impl_->arg_names = symbol.list_arguments();
     impl_->aux_names = symbol.list_auxiliary_states();
     impl_->output_names = symbol.list_outputs();
-    std::set<std::string> seen;
-    for (const auto* names : {&impl_->arg_names, &impl_->aux_names})
-      for (const std::string& name : *names)
-        require(seen.insert(name).second, "[bind] two different variables are named '", name,
-                "'; arrays are bound by name, so names must differ");
+    std::set<std::string> seen(impl_->arg_names.begin(), impl_->arg_names.end());
+    impl_->args_distinct = seen.size() == impl_->arg_names.size();
+    for (const std::string& name : impl_->aux_names)
+      require(seen.insert(name).second, "[bind] two different variables are named '", name,
+              "', and one of them is an auxiliary state; these are bound by name, so names must differ");
   }
 
   Executor::Impl& impl() { return *impl_; }
@@ -75,6 +75,11 @@ class ExecutorBuilder {
     if (impl_->arg_room.empty()) impl_->arg_room = impl_->args;
     if (impl_->grad_room.empty()) impl_->grad_room = impl_->grads;
     if (impl_->output_room.empty()) impl_->output_room = impl_->outputs;
+    for (size_t i = 0; i < impl_->grads.size(); ++i) {
+      const Described& wanted = variables_.at(impl_->arg_names[i]);
+      const bool other_type = impl_->grads[i] && impl_->grads[i].dtype() != wanted.tensor.dtype;
+      impl_->typed_grads.push_back(other_type ? wanted.zeros() : NDArray());
+    }
     impl_->workspace = workspace ? std::move(workspace) : std::make_shared<Workspace>();
     return ExecutorPtr(new Executor(std::move(impl_)));  // NOLINT: its constructor is private
   }
@@ -124,8 +129,12 @@ ExecutorPtr Bind::operator()(const Symbol& symbol, Context context, const Arrays
   NamedShapes shapes;
   NamedTypes types;
   for (size_t i = 0; i < made.args.size(); ++i) {
-    shapes[made.arg_names[i]] = made.args[i].shape();
-    types[made.arg_names[i]] = made.args[i].dtype();
+    const std::string& name = made.arg_names[i];
+    const Shape& shape = shapes.emplace(name, made.args[i].shape()).first->second;
+    const DType dtype = types.emplace(name, made.args[i].dtype()).first->second;
+    require(shape == made.args[i].shape() && dtype == made.args[i].dtype(), "[bind] two variables are named '", name,
+            "', and their arrays differ: ", shape, " ", dtype, " and ", made.args[i].shape(), " ",
+            made.args[i].dtype());
   }
   for (size_t i = 0; i < made.aux.size(); ++i) {
     shapes[made.aux_names[i]] = made.aux[i].shape();
@@ -136,7 +145,9 @@ ExecutorPtr Bind::operator()(const Symbol& symbol, Context context, const Arrays
     builder.check_place(made.arg_names[i], made.args[i]);
     if (!made.grads[i]) made.reqs[i] = GradReq::null;
     if (!made.grads[i]) continue;
-    require(made.grads[i].shape() == made.args[i].shape() && made.grads[i].dtype() == made.args[i].dtype(),
+    const bool same_type = made.grads[i].dtype() == made.args[i].dtype();
+    require(made.grads[i].shape() == made.args[i].shape() &&
+                (same_type || (is_floating(made.grads[i].dtype()) && is_floating(made.args[i].dtype()))),
             "[bind] the gradient array of '", made.arg_names[i], "' is ", made.grads[i].shape(), " ",
             made.grads[i].dtype(), ", the argument ", made.args[i].shape(), " ", made.args[i].dtype());
     builder.check_place(made.arg_names[i], made.grads[i]);
@@ -219,7 +230,12 @@ ExecutorPtr Executor::reshape(const NamedShapes& shapes, const ReshapeOptions& o
     const bool named = shapes.count(name) > 0;
     const bool own = options.own_memory;
     made.args.push_back(resized(name, self.args[i], made.arg_room[i], named, own && named));
-    made.grads.push_back(self.grads[i] ? resized(name, self.grads[i], made.grad_room[i], named, own) : NDArray());
+    const bool as_typed = self.grads[i] && self.grads[i].dtype() == self.args[i].dtype();
+    made.grads.push_back(as_typed ? resized(name, self.grads[i], made.grad_room[i], named, own) : NDArray());
+    if (!self.grads[i] || as_typed) continue;
+    const ExecutorBuilder::Described& wanted = builder.variable(name);
+    const bool same = !own && wanted.tensor.shape == self.grads[i].shape();
+    made.grads.back() = same ? self.grads[i] : zeros(wanted.tensor.shape, wanted.context, self.grads[i].dtype());
   }
   for (size_t i = 0; i < self.aux.size(); ++i) {
     NDArray room = self.aux[i];

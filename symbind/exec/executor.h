@@ -86,7 +86,8 @@ class Executor {
   const std::vector<NDArray>& forward(bool is_train = false, const NamedArrays& inputs = {});
   // out_grads: in the order of the outputs, or by output name; needed only for outputs that a requested gradient
   // depends on. After forward(false), or with is_train false, they are the gradients of the network in test mode:
-  // forward runs again, keeping what is needed here.
+  // forward runs again, keeping what is needed here. So it does, with the same random numbers, where backward is called
+  // more than once after a forward.
   void backward(const Arrays& out_grads = {}, bool is_train = true);
 
   const Symbol& symbol() const;
@@ -110,6 +111,9 @@ class Executor {
   // Arrays that simple_bind() took from rooms become views of the rooms that are there now, and compiled plans go on
   // with these.
   void follow(const NamedArrays& shared_buffer, const NamedArrays& shared_results);
+
+  // Lets go of what inference derives from the parameters (MemoryReport::kept); the next forward derives it again.
+  void release_derived();
 
   // Called right after each node, forward and backward, with the name of each output (monitor_all: of each input too)
   // and its array. An empty function ends it.

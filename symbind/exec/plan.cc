@@ -190,10 +190,20 @@ void Plan::make_kept() {
   for (size_t i = 0; i < steps_.size(); ++i) {
     const Step& step = steps_[i];
     if (step.kernel->kept_bytes == 0 || step.prepare_each_run) continue;
-    const GraphNode& node = graph_.node(step.node);
-    Kept kept{i, std::make_shared<Storage>(Device::get(node.context), step.kernel->kept_bytes), {}};
+    Kept kept{i, kept_storage(step), {}};
     find_sources(kept);
     kept_.push_back(std::move(kept));
+  }
+}
+
+std::shared_ptr<Storage> Plan::kept_storage(const Step& step) const {
+  return std::make_shared<Storage>(Device::get(graph_.node(step.node).context), step.kernel->kept_bytes);
+}
+
+void Plan::release_kept() {
+  for (Kept& kept : kept_) {
+    kept.storage.reset();
+    for (auto& [storage, version] : kept.sources) version = 0;
   }
 }
 
@@ -209,6 +219,10 @@ void Plan::find_sources(Kept& kept) const {
 // Recomputes what was derived from arrays that have been written since.
 void Plan::prepare_kept() {
   const ThreadScope scope(forward_.queues ? policy_ : thread_policy());  // what the kernels were built for
+  if (std::any_of(kept_.begin(), kept_.end(), [](const Kept& kept) { return !kept.storage; })) {
+    for (Kept& kept : kept_) kept.storage = kept_storage(steps_[kept.step]);
+    take_addresses();
+  }
   for (Kept& kept : kept_) {
     bool stale = false;
     for (auto& [storage, version] : kept.sources) {
@@ -282,7 +296,7 @@ void Plan::take_addresses() {
     step.args.random = cursor_of(node.context);
     step.args.stream = Target::get(node.context).stream(Device::get(node.context));
   }
-  for (const Kept& kept : kept_) steps_[kept.step].args.kept = kept.storage->mutable_data();
+  for (const Kept& kept : kept_) steps_[kept.step].args.kept = kept.storage ? kept.storage->mutable_data() : nullptr;
   for (Part* part : {&forward_, &backward_})
     for (Stretch& stretch : part->stretches) {
       stretch.captured.reset();
@@ -463,7 +477,7 @@ size_t Plan::arena_bytes() const { return memory_.total_bytes(); }
 
 size_t Plan::kept_bytes() const {
   size_t sum = 0;
-  for (const Kept& kept : kept_) sum += kept.storage->bytes();
+  for (const Kept& kept : kept_) sum += kept.storage ? kept.storage->bytes() : 0;
   return sum;
 }
 

@@ -90,11 +90,15 @@ class Plan {
 
   void run_forward(const NodeCallback* callback = nullptr);
   void run_backward(const NodeCallback* callback = nullptr);
+  // Forward once more with the random numbers of the last time, for a backward that finds its activations gone.
+  void rerun_forward() { run(forward_, nullptr); }
 
   const Graph& graph() const { return graph_; }
   const MemoryPlan& memory() const { return memory_; }
   size_t arena_bytes() const;
   size_t kept_bytes() const;
+  // Lets go of what was derived from parameters; the next run derives it again.
+  void release_kept();
   const StepTimes* times() const { return times_.get(); }  // none: nothing is timed
   std::string str() const;                                 // a table of the steps
 
@@ -138,6 +142,7 @@ class Plan {
   ByteRange range_of(TensorId tensor) const;
   void make_kept();
   void find_sources(Kept& kept) const;
+  std::shared_ptr<Storage> kept_storage(const Step& step) const;
   void prepare_kept();
   void take_addresses();
   void* address(const Place& place) const;

@@ -103,9 +103,9 @@ double Optimizer::learning_rate() const {
 }
 
 void Optimizer::set_learning_rate(double lr) {
-  require(lr_scheduler == nullptr, "[", name(), "] set_learning_rate(", lr,
-          ") has no effect: a schedule decides; set the schedule's base_lr, or leave lr_scheduler out");
-  set_own_lr(lr);
+  if (!lr_scheduler) return set_own_lr(lr);
+  log_warning("[", name(), "] set_learning_rate(", lr,
+              ") has no effect: a schedule decides; set the schedule's base_lr, or leave lr_scheduler out");
 }
 
 void Optimizer::set_own_lr(double lr) {

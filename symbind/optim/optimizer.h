@@ -52,7 +52,7 @@ class Optimizer {
   virtual bool any_state() const { return false; }
 
   double learning_rate() const;
-  void set_learning_rate(double lr);  // fails when a schedule decides; rates are finite
+  void set_learning_rate(double lr);  // warns when a schedule decides; rates are finite
   void set_lr_mult(const std::map<ParamKey, double>& mult);
   void set_wd_mult(const std::map<ParamKey, double>& mult);
   // Names of numbered parameters, and attributes (__lr_mult__, __wd_mult__) of named ones.

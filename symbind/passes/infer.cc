@@ -140,7 +140,7 @@ void infer_types(Graph& graph) { Learner<DType, &Tensor::dtype>(graph, &OpDef::i
 
 Tensor& variable_tensor(Graph& graph, const GraphNode& node) { return graph.tensor(node.first_output); }
 
-// What variables say of themselves (__shape__, __dtype__), where the caller said nothing.
+// What variables say of themselves (__shape__, __dtype__), where the caller said nothing else.
 void read_attributes(Graph& graph) {
   for (const GraphNode& node : graph.nodes) {
     if (!node.is_variable() || node.source->attributes.empty()) continue;
@@ -149,8 +149,7 @@ void read_attributes(Graph& graph) {
       Tuple dims;
       parse(*text, dims);
       const Shape declared = Shape::from_public(dims);
-      require(unify(tensor.shape, declared), "'", node.source->name, "' was declared with shape ", declared,
-              ", but given ", tensor.shape);
+      if (Shape both = tensor.shape; unify(both, declared)) tensor.shape = both;
     }
     const std::string* text = find_attribute(node.source->attributes, "__dtype__");
     if (text && tensor.dtype == DType::none) parse(*text, tensor.dtype);

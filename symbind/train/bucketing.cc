@@ -298,7 +298,9 @@ void BucketingModule::prepare(const DataBatch& batch) {
 void BucketingModule::forward(const DataBatch& batch, std::optional<bool> is_train) {
   const InUse use = in_use("forward");
   require(binded && params_initialized, "[forward] bind and init_params come first");
-  current_ = visit(batch);
+  const std::shared_ptr<Module>& bucket = visit(batch);
+  if (bucket != current_) current_->exec_group()->release_derived();  // each would keep its own copy of the weights
+  current_ = bucket;
   current_key_ = key_of(batch);
   current_->forward(batch, is_train);
 }

@@ -369,12 +369,10 @@ void DataParallelExecutorGroup::forward(const std::vector<DataBatch>& batches, s
 void DataParallelExecutorGroup::backward(const std::vector<NDArray>& out_grads) {
   const InUse use = in_use("backward");
   require(for_training_, "[backward] the group was not made for training");
-  require(out_grads.empty() || out_grads.size() == output_names_.size(), "[backward] ", out_grads.size(),
-          " out_grads were given for ", output_names_.size(), " outputs");
   workers_->run([&](size_t device) {
     if (out_grads.empty()) return execs_[device]->backward();
     std::vector<NDArray> parts;
-    for (size_t i = 0; i < out_grads.size(); ++i)
+    for (size_t i = 0; i < std::min(out_grads.size(), output_names_.size()); ++i)
       parts.push_back(out_grads[i] ? part_of(out_grads[i], output_layouts_[i], split_.slices[device])
                                          .as_in_context(execs_[device]->outputs()[i].context())
                                    : NDArray());
@@ -504,6 +502,12 @@ void DataParallelExecutorGroup::install(const std::function<void(Executor&)>& in
   const InUse use = in_use("install_monitor");
   monitors_.push_back(installer);
   for (const ExecutorPtr& executor : execs_) installer(*executor);
+}
+
+void DataParallelExecutorGroup::release_derived() {
+  const InUse use = in_use("release_derived");
+  for (const Kept& kept : kept_)
+    for (const ExecutorPtr& executor : kept.execs) executor->release_derived();
 }
 
 size_t DataParallelExecutorGroup::total_exec_bytes() const {

@@ -132,6 +132,7 @@ class DataParallelExecutorGroup {
   bool for_training() const { return for_training_; }
   bool inputs_need_grad() const { return inputs_need_grad_; }
   size_t total_exec_bytes() const;  // working memory of all devices
+  void release_derived();           // Executor::release_derived() for all shapes
 
  private:
   InUse in_use(std::string_view call) const {

@@ -337,6 +337,8 @@ constexpr int64_t large_array = int64_t{16} << 20;  // elements; above it `local
 // gradient, so decay alone would drive it to 0, and a network loaded with fix_gamma off would find that.
 std::map<std::string, Attributes> attributes_for_optimizer(const Symbol& symbol) {
   std::map<std::string, Attributes> attributes = symbol.attr_dict();
+  const std::vector<std::string> arguments = symbol.list_arguments();
+  std::erase_if(attributes, [&](const auto& named) { return !contains(arguments, named.first); });
   for (const NodePtr& node : topological_order(symbol.entries()))
     if (node->op && node->op->ignored_inputs) {
       const Names names = node->op->inputs(node->params.get());

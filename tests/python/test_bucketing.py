@@ -140,7 +140,7 @@ def test_checkpoints_have_the_names_of_mxnets(tmp_path):
     prefix = str(tmp_path / "model")
     module = bound()
     module.forward(batch(3))
-    module.save_checkpoint(prefix, 7)
+    module.save_checkpoint(prefix, 7, remove_amp_cast=False)
     assert sorted(os.listdir(tmp_path)) == [
         "model-0007.params",
         "model-3-symbol.json",
@@ -207,6 +207,31 @@ def test_optimizer_states_are_saved_and_resumed(tmp_path):
         step(either, 4, 3)
     for name, array in module.get_params()[0].items():
         assert np.array_equal(array.asnumpy(), loaded.get_params()[0][name].asnumpy()), name
+
+
+def test_a_callback_writes_checkpoints_of_all_buckets(tmp_path):
+    class Three(mx.io.DataIter):
+        provide_data, provide_label = [("data", (2, 5))], [("softmax_label", (2,))]
+
+        def __init__(self):
+            super().__init__(2)
+            self.reset()
+
+        def reset(self):
+            self.left = [3, 4, 5]
+
+        def next(self):
+            if not self.left:
+                raise StopIteration
+            return batch(self.left.pop())
+
+    module = mx.mod.BucketingModule(sym_gen, 5)
+    callback = mx.callback.module_checkpoint(module, str(tmp_path / "model"), save_optimizer_states=True)
+    module.fit(
+        Three(), num_epoch=1, optimizer_params={"learning_rate": 0.1, "momentum": 0.9}, epoch_end_callback=callback
+    )
+    names = {path.name for path in tmp_path.iterdir()}
+    assert {"model-0001.params", "model-0001.states", "model-3-symbol.json", "model.buckets"} <= names
 
 
 def test_a_class_of_ones_own_overrides_steps():

@@ -148,6 +148,35 @@ TEST(BucketingModule, ThirtyBucketsNeedTheMemoryOfTheLargest) {
   }
 }
 
+TEST(BucketingModule, WhatInferenceDerivesFromWeightsIsThereForOneBucketOnly) {
+  const auto images = [](const BucketKey&) {
+    Symbol net = Symbol::variable("data");
+    for (const char* name : {"conv1", "conv2"})
+      net = activation(convolution(net, {.kernel = {3, 3}, .pad = {1, 1}, .num_filter = 64}, name),
+                       {.act_type = "relu"}, std::string(name) + "_relu");
+    net = pooling(net, {.kernel = {1, 1}, .pool_type = "avg", .global_pool = true}, "pool");
+    return BucketNetwork{softmax_output(fully_connected(net, {.num_hidden = 3}, "fc"), {}, "softmax")};
+  };
+  const auto bytes = [&](const std::vector<int64_t>& sizes) {
+    const int64_t before = live_bytes();
+    BucketingModule module(images, {.default_bucket_key = sizes[0]});
+    module.bind({{"data", {1, 16, sizes[0], sizes[0]}}}, {}, {.for_training = false});
+    module.init_params();
+    std::vector<float> first;
+    for (int round = 0; round < 2; ++round)
+      for (const int64_t size : sizes) {
+        module.forward(DataBatch{.data = {ones({1, 16, size, size})}, .bucket_key = size}, false);
+        if (size != sizes[0]) continue;
+        const auto outputs = module.get_outputs()[0].to_vector<float>();
+        EXPECT_TRUE(first.empty() || first == outputs) << "derived again, the weights are the same";
+        first = outputs;
+      }
+    return live_bytes() - before;
+  };
+  const int64_t largest = bytes({20});
+  EXPECT_LE(bytes({12, 13, 14, 15, 16, 17, 18, 19, 20}), largest * 11 / 10);
+}
+
 TEST(BucketingModule, BucketsOfOtherBatchSizesShareTheMemoryToo) {
   BucketingModule module = trained_module();
   for (const int64_t length : {3, 9, 5}) module.forward_backward(sentence(length, 1, 40));
@@ -198,6 +227,7 @@ TEST(BucketingModule, FitsScoresAndPredicts) {
   BucketingModule module(sentences(), {.default_bucket_key = data.default_bucket_key()});
   module.fit(data, {.optimizer = optim::Adam{.learning_rate = 0.1}, .num_epoch = 1});
   const double before = module.score(data, "ce")[0].second;
+  data.reset();
   module.fit(data, {.begin_epoch = 1, .num_epoch = 40});
   EXPECT_LT(module.score(data, "ce")[0].second, before);
   EXPECT_EQ(module.predict(data)[0].shape(), (Shape{12 * samples, 3}));
