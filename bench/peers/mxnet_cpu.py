@@ -59,7 +59,7 @@ def unrolled_lstm(sym, length=35, words=10000, hidden=200):
 
 
 def resnet50(sym):
-    """The pre-activation network, as examples/support/networks.h builds it."""
+    """The pre-activation network, as examples/support/networks/resnet.h builds it."""
 
     def norm_relu(x, name, activation):
         x = sym.BatchNorm(x, fix_gamma=False, eps=2e-5, momentum=0.9, name=name)
