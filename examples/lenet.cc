@@ -1,6 +1,7 @@
 // Trains LeNet, a small convolutional network, on handwritten digits through Module::fit.
+#include "examples/support/networks/lenet.h"
+
 #include "examples/support/digits_training.h"
-#include "examples/support/networks.h"
 
 int main(int argc, char** argv) {
   return examples::run_program("lenet", [&] {

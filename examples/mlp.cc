@@ -1,6 +1,7 @@
 // Trains a multi-layer perceptron on handwritten digits through Module::fit.
+#include "examples/support/networks/mlp.h"
+
 #include "examples/support/digits_training.h"
-#include "examples/support/networks.h"
 
 int main(int argc, char** argv) {
   return examples::run_program("mlp", [&] {

@@ -10,7 +10,8 @@
 #include "symbind/symbind.h"
 
 #include "examples/support/digits_training.h"
-#include "examples/support/networks.h"
+#include "examples/support/networks/lenet.h"
+#include "examples/support/networks/mlp.h"
 
 using namespace symbind;
 

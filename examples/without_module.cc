@@ -15,7 +15,8 @@
 #include "symbind/symbind.h"
 
 #include "examples/support/digits.h"
-#include "examples/support/networks.h"
+#include "examples/support/networks/lenet.h"
+#include "examples/support/networks/mlp.h"
 #include "examples/support/options.h"
 
 using namespace symbind;

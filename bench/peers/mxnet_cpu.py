@@ -76,7 +76,7 @@ def fused_lstm(sym):
 
 
 def resnet50(sym):
-    """The pre-activation network, as examples/support/networks.h builds it."""
+    """The pre-activation network, as examples/support/networks/resnet.h builds it."""
 
     def norm_relu(x, name, activation):
         x = sym.BatchNorm(x, fix_gamma=False, eps=2e-5, momentum=0.9, name=name)

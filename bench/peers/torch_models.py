@@ -49,7 +49,7 @@ class Unit(nn.Module):
 
 
 def resnet50():
-    """The network of examples/support/networks.h: version 2, the data normalised first."""
+    """The network of examples/support/networks/resnet.h: version 2, the data normalised first."""
     first = nn.BatchNorm2d(3, eps=2e-5)
     first.weight.requires_grad = False
     parts = [

@@ -1,10 +1,12 @@
 // The networks of examples/support: their parameters by name and number, and the shapes they infer.
 #include "examples/support/networks.h"
 
+#include <algorithm>
 #include <numeric>
 
 #include <gtest/gtest.h>
 
+#include "examples/support/network_by_name.h"
 #include "tests/support/arrays.h"
 
 namespace symbind::testing {
@@ -142,6 +144,76 @@ TEST(ResNet, TakesSmallImagesInEveryForm) {
 TEST(ResNet, RefusesOtherDepthsAndVersions) {
   EXPECT_TRUE(fails_with([] { networks::resnet({.depth = 20}); }, "18, 34, 50, 101 or 152", "20"));
   EXPECT_TRUE(fails_with([] { networks::resnet({.version = 3}); }, "v3"));
+}
+
+TEST(Networks, HaveAsManyParametersAsWasPublished) {
+  struct Case {
+    std::string name;
+    Symbol network;
+    int64_t image_size, numbers;
+  };
+  const Case cases[] = {
+      // One column of convolutions, and two as first published; on images of 224 pixels the first layer behind the
+      // convolutions is smaller. (61.1 million are those of a later, narrower form.)
+      {"AlexNet", networks::alexnet(), 227, 62378344},
+      {"AlexNet in two groups", networks::alexnet({.groups = 2}), 227, 60965224},
+      {"AlexNet on 224", networks::alexnet(), 224, 50844008},
+      {"VGG-11", networks::vgg({.depth = 11}), 224, 132863336},
+      {"VGG-13", networks::vgg({.depth = 13}), 224, 133047848},
+      {"VGG-16", networks::vgg(), 224, 138357544},
+      {"VGG-16 normalised", networks::vgg({.batch_norm = true}), 224, 138365992},
+      {"VGG-19", networks::vgg({.depth = 19}), 224, 143667240},
+      {"Inception-BN", networks::inception_bn(), 224, 11295240},
+      {"Inception-v3", networks::inception_v3(), 299, 23834568},
+      {"MobileNet", networks::mobilenet(), 224, 4231976},
+      {"MobileNet 0.25", networks::mobilenet({.multiplier = 0.25}), 224, 470072},
+      {"MobileNet v2", networks::mobilenet_v2(), 224, 3504872},
+      // The normalised input adds a scale and a shift per colour to the published count.
+      {"ResNeXt-50", networks::resnext(), 224, 25028904 + 6},
+      {"DenseNet-121", networks::densenet(), 224, 7978856},
+      {"DenseNet-169", networks::densenet({.depth = 169}), 224, 14149480},
+      {"DenseNet-201", networks::densenet({.depth = 201}), 224, 20013928},
+      {"SqueezeNet 1.0", networks::squeezenet(), 224, 1248424},
+      {"SqueezeNet 1.1", networks::squeezenet({.version = "1.1"}), 224, 1235496},
+  };
+  for (const Case& each : cases)
+    EXPECT_EQ(count_numbers(each.network, {2, 3, each.image_size, each.image_size}), each.numbers) << each.name;
+}
+
+TEST(Networks, GiveOneProbabilityPerClassAtTheirOwnSizeAndTheLeast) {
+  for (const networks::NetworkFamily& family : networks::network_families())
+    for (const int64_t size : {family.image_size, family.least_size}) {
+      const Symbol net = family.build({.classes = 7});
+      const auto inferred = infer_shape(net, {{"data", {3, family.channels, size, size}}});
+      EXPECT_EQ(inferred.outputs, (std::vector<std::vector<int64_t>>{{3, 7}})) << family.name << " " << size;
+    }
+}
+
+TEST(Networks, HaveTheNamesThatTheirFilesAreKnownBy) {
+  const auto has = [](const Symbol& net, const Names& names) {
+    const Names all = net.list_arguments();
+    for (const std::string& name : names) EXPECT_NE(std::find(all.begin(), all.end(), name), all.end()) << name;
+  };
+  has(networks::alexnet(), {"conv1_weight", "conv5_bias", "fc1_weight", "fc3_bias"});
+  has(networks::vgg(), {"conv1_1_weight", "conv5_3_bias", "fc6_weight", "fc8_bias"});
+  has(networks::inception_bn(), {"conv_1_weight", "bn_1_gamma", "conv_2_red_bias", "conv_3a_3x3_reduce_weight",
+                                 "conv_5b_double_3x3_1_weight", "conv_5b_proj_weight", "fc1_weight"});
+  has(networks::inception_v3(),
+      {"conv_conv2d_weight", "conv_1_conv2d_weight", "mixed_tower_1_conv_2_batchnorm_beta",
+       "mixed_7_tower_1_conv_4_conv2d_weight", "mixed_10_tower_mixed_conv_1_conv2d_weight", "fc1_weight"});
+  has(networks::mobilenet(), {"conv_1_conv2d_weight", "conv_2_dw_conv2d_weight", "conv_14_batchnorm_gamma", "fc_bias"});
+  has(networks::mobilenet_v2(), {"first-3x3-conv-conv2d_weight", "seq-1-block0-exp-conv2d_weight",
+                                 "seq-6-block0-linear-batchnorm_gamma", "last-1x1-conv-conv2d_weight", "fc_weight"});
+  has(networks::resnext(), {"bn_data_gamma", "conv0_weight", "stage1_unit1_sc_weight", "stage4_unit3_bn3_beta"});
+  has(networks::squeezenet(), {"conv1_weight", "fire2_squeeze1x1_weight", "fire9_expand3x3_bias", "conv10_weight"});
+}
+
+TEST(Networks, RefuseDepthsVersionsAndNamesThatThereAreNot) {
+  EXPECT_TRUE(fails_with([] { networks::vgg({.depth = 12}); }, "11, 13, 16 or 19", "12"));
+  EXPECT_TRUE(fails_with([] { networks::resnext({.depth = 18}); }, "50, 101 or 152", "18"));
+  EXPECT_TRUE(fails_with([] { networks::densenet({.depth = 120}); }, "121, 169 or 201", "120"));
+  EXPECT_TRUE(fails_with([] { networks::squeezenet({.version = "2"}); }, "1.0 and 1.1", "2"));
+  EXPECT_TRUE(fails_with([] { networks::network_family("vggg"); }, "unknown network 'vggg'", "squeezenet, vgg"));
 }
 
 TEST(SmallNetworks, InferTheirOutputs) {
