@@ -348,7 +348,8 @@ const std::set<std::string> tried_by_optimizers{"adam_update.lazy_update", "lamb
                                                 "rmspropalex_update.clip_weights"};
 
 // The wheel knows these parameters, but lacks the input they speak of, takes the default alone, or crashes on them.
-const std::set<std::string> broken_in_the_wheel{"log_softmax.use_length", "softmin.use_length", "LeakyReLU.lower_bound",
+const std::set<std::string> broken_in_the_wheel{"RNN.projection_size",   "log_softmax.use_length",
+                                                "softmin.use_length",    "LeakyReLU.lower_bound",
                                                 "LeakyReLU.upper_bound", "SequenceReverse.axis"};
 
 // Parameters of which nothing but the default is taken here.

@@ -16,8 +16,8 @@ struct Lanes {
 
 constexpr int64_t block_inner = 256;  // what a strip holds of this many rows stays in the first-level cache
 
-// Accumulators of a tile: AVX-512 has 32 registers, which take 8 × 2 and what they are multiplied by; 16 registers of
-// half the size take 4 × 1 (8 registers) or 6 × 1.
+// Accumulators of a tile: the 32 registers of AVX-512 take 8 × 2 and what they are multiplied by; the 16 of AVX2, half
+// as wide, take 6 × 1, which are twelve.
 template <class T, int rows, int vectors>
 [[gnu::always_inline]] inline void multiply_tile(int64_t inner, const T* a, int64_t a_step, const T* b, T* c,
                                                  int64_t c_step, int64_t width, bool accumulate) {

@@ -54,6 +54,21 @@ def cases():
         yield case(op, mode + "_add", arrays(mode, 3, 2, 4, 3), attributes(mode, 3), grad_req="add")
         yield case(op, mode + "_long", arrays(mode, 20, 1, 3, 17), attributes(mode, 17, **states))
         yield case(op, mode + "_bad_parameters", arrays(mode, 3, 2, 4, 3), attributes(mode, 4), expect_error=True)
+    # Off their defaults, where the wheel's CPU, which ignores these parameters, is right none the less.
+    yield case(op, "dropout_of_one_layer", arrays("lstm", 3, 2, 4, 3), attributes("lstm", 3, p="0.5"))
+    yield case(
+        op, "dropout", arrays("gru", 3, 2, 4, 3, layers=2), attributes("gru", 3, layers=2, p="0.5"), compare="shape"
+    )
+    clip = {"lstm_state_clip_min": "-100", "lstm_state_clip_max": "100", "lstm_state_clip_nan": "True"}
+    yield case(op, "wide_clip", arrays("lstm", 3, 2, 4, 3), attributes("lstm", 3, **clip))
+    for mode in ("lstm", "gru"):
+        yield case(
+            op,
+            mode + "_whole_lengths",
+            lambda v, mode=mode: dict(arrays(mode, 3, 2, 4, 3)(v), sequence_length=np.array([3, 3], "float32")),
+            attributes(mode, 3, use_sequence_length="True"),
+            no_grad=["sequence_length"],
+        )
     yield case(op, "no_mode", arrays("gru", 3, 2, 4, 3), {"state_size": "3", "num_layers": "1"}, expect_error=True)
     yield case(op, "bad_mode", arrays("gru", 3, 2, 4, 3), attributes("rnn", 3), expect_error=True)
     yield case(op, "bad_p", arrays("gru", 3, 2, 4, 3), attributes("gru", 3, p="1.5"), expect_error=True)
