@@ -33,7 +33,7 @@ inline Digits read_digits(const std::string& folder, const std::string& part) {
   return digits;
 }
 
-// A few digits, evenly spread over all, three side by side, each with what it was read as.
+// A few digits, evenly spread over all, three side by side, each with what it was read as; `read` may be empty.
 inline void draw_digits(const Digits& digits, const std::vector<int>& read, int64_t count) {
   constexpr int64_t across = 3, frame = 2;  // `frame` empty pixels around a digit are left out
   static const char* const shades[] = {" ", "░", "▒", "▓", "█"};
@@ -53,7 +53,8 @@ inline void draw_digits(const Digits& digits, const std::vector<int>& read, int6
       std::cout << "\n";
     }
     for (const int64_t index : chosen) {
-      std::string caption = join("  read ", read[static_cast<size_t>(index)], ", is ", digits.labels.at(index).item());
+      const std::string what = read.empty() ? "" : join("read ", read[static_cast<size_t>(index)], ", ");
+      std::string caption = join("  ", what, "is ", digits.labels.at(index).item());
       caption.resize(static_cast<size_t>(width - 2 * frame) + 2, ' ');
       std::cout << caption;
     }
