@@ -18,6 +18,7 @@ from pathlib import Path
 BENCH = Path(__file__).resolve().parent
 CASES = ["mlp-train", "lenet-train"]
 MORE_CASES = [  # only when asked for
+    "lstm-train",
     "lstm-train-unrolled",
     "resnet50-infer-b1",
     "resnet50-infer",

@@ -87,24 +87,42 @@ std::vector<Symbol> lstm_layer(const std::vector<Symbol>& steps, int64_t hidden,
   return outputs;
 }
 
-// A language model: the next word at each of 35 steps.
-Case unrolled_lstm() {
-  constexpr int64_t batch = 32, length = 35, words = 10000, hidden = 200;
+// A language model: the next word at each of 35 steps. `layers` turns the words (batch, length, hidden) into rows.
+constexpr int64_t lm_batch = 32, lm_length = 35, lm_words = 10000, lm_hidden = 200;
+
+Case language_model(Symbol (*layers)(const Symbol& embedded)) {
   const Symbol embedded =
-      embedding({{"data", Symbol::variable("data")}}, {.input_dim = words, .output_dim = hidden}, "embed");
-  const Symbol slices = slice_channel(embedded, {.num_outputs = length, .axis = 1, .squeeze_axis = true});
-  std::vector<Symbol> steps;
-  for (int64_t t = 0; t < length; ++t) steps.push_back(slices[static_cast<size_t>(t)]);
-  for (const char* layer : {"lstm0_", "lstm1_"}) steps = lstm_layer(steps, hidden, layer);
-  for (Symbol& step : steps) step = expand_dims(step, {.axis = 1});
-  const Symbol rows = reshape(concat(steps, {.dim = 1}), {.shape = {-1, hidden}});
-  const Symbol words_at_all = fully_connected(rows, {.num_hidden = words}, "pred");
+      embedding({{"data", Symbol::variable("data")}}, {.input_dim = lm_words, .output_dim = lm_hidden}, "embed");
+  const Symbol rows = reshape(layers(embedded), {.shape = {-1, lm_hidden}});
+  const Symbol words_at_all = fully_connected(rows, {.num_hidden = lm_words}, "pred");
   const Symbol label = reshape(Symbol::variable("softmax_label"), {.shape = {-1}});
   return {.symbol = softmax_output(words_at_all, label, {}, "softmax"),
-          .data = {batch, length},
-          .classes = words,
-          .label = {batch, length},
-          .vocabulary = words};
+          .data = {lm_batch, lm_length},
+          .classes = lm_words,
+          .label = {lm_batch, lm_length},
+          .vocabulary = lm_words};
+}
+
+Case unrolled_lstm() {
+  return language_model([](const Symbol& embedded) {
+    const Symbol slices = slice_channel(embedded, {.num_outputs = lm_length, .axis = 1, .squeeze_axis = true});
+    std::vector<Symbol> steps;
+    for (int64_t t = 0; t < lm_length; ++t) steps.push_back(slices[static_cast<size_t>(t)]);
+    for (const char* layer : {"lstm0_", "lstm1_"}) steps = lstm_layer(steps, lm_hidden, layer);
+    for (Symbol& step : steps) step = expand_dims(step, {.axis = 1});
+    return concat(steps, {.dim = 1});
+  });
+}
+
+Case fused_lstm() {
+  return language_model([](const Symbol& embedded) {
+    const auto zeros_to_begin_with = [] { return make_zeros({.shape = {2, 0, lm_hidden}}); };
+    const Symbol steps_first = swap_axis(embedded, {.dim1 = 0, .dim2 = 1});
+    const Symbol outputs =
+        rnn({steps_first, Symbol::variable("lstm_weight"), zeros_to_begin_with(), zeros_to_begin_with()},
+            {.state_size = lm_hidden, .num_layers = 2, .mode = rnn_mode::lstm});
+    return swap_axis(outputs, {.dim1 = 0, .dim2 = 1});
+  });
 }
 
 // Inception-ResNet-v2 as published, but for widths that are no multiple of a vector: 129 in the middle blocks, and 1154
@@ -186,6 +204,7 @@ Case text_cnn() {
 const std::map<std::string, Case (*)()> cases = {{"mlp-train", mlp},
                                                  {"lenet-train", lenet},
                                                  {"lenet-infer", lenet},
+                                                 {"lstm-train", fused_lstm},
                                                  {"lstm-train-unrolled", unrolled_lstm},
                                                  {"resnet50-train", resnet50},
                                                  {"resnet50-infer", resnet50},
@@ -324,8 +343,8 @@ double median_ms(AnyTraining& training, double seconds) {
 }
 
 constexpr const char* usage =
-    "usage: train_step --case mlp-train|lenet-train|lstm-train-unrolled|resnet50-train|lenet-infer|resnet50-infer|\n"
-    "                         resnet50-infer-b1|inception-resnet-v2-infer|text-cnn-train\n"
+    "usage: train_step --case mlp-train|lenet-train|lstm-train|lstm-train-unrolled|resnet50-train|lenet-infer|\n"
+    "                         resnet50-infer|resnet50-infer-b1|inception-resnet-v2-infer|text-cnn-train\n"
     "                  [--through executor|module] [--threads N] [--device cpu|gpu] [--batch N] [--seconds S]\n"
     "                  [--budget MIB] [--table FILE]\n"
     "--table writes the plans as tables, with the time of each step if SYMBIND_PROFILE=1 is set\n";
@@ -412,7 +431,7 @@ void run(const Options& options) {
             << ", \"arena_mb\": " << mb(training.arena_bytes());
   if constexpr (std::is_same_v<AnyTraining, Prediction>) std::cout << ", \"kept_mb\": " << mb(training.kept_bytes());
   if (context.is_gpu()) {
-    // All arrays ever alive at once, the arena among them, and what the pool holds beyond those now.
+    // All arrays ever alive at the same time, the arena among them, and what the pool holds beyond those now.
     const auto memory = Device::get(context).memory();
     std::cout << ", \"device_peak_mb\": " << mb(memory.peak) << ", \"device_pooled_mb\": " << mb(memory.pooled);
   }

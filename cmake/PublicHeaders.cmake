@@ -18,11 +18,17 @@ set(SYMBIND_PUBLIC_HEADERS
   core/shape.h
   core/state_tree.h
   core/text.h
+  data/bucket_key.h
+  data/csv_iter.h
   data/idx.h
+  data/image.h
+  data/image_record_iter.h
   data/iterator.h
+  data/libsvm_iter.h
   data/mnist_iter.h
   data/ndarray_iter.h
   data/prefetch.h
+  data/recordio.h
   data/resize_iter.h
   data/sharding.h
   exec/arithmetic.h
@@ -58,14 +64,17 @@ set(SYMBIND_PUBLIC_HEADERS
   passes/infer.h
   passes/own_operator.h
   train/base_module.h
+  train/bucketing.h
   train/callback.h
   train/executor_group.h
   train/initializer.h
+  train/loss_module.h
   train/metric.h
   train/metrics.h
   train/module.h
   train/monitor.h
   train/predictor.h
+  train/sequential.h
   ops/all.h
   ops/choices.h)
 symbind_listed_families(families all)

@@ -6,7 +6,7 @@ function(symbind_target_defaults target)
   set_target_properties(${target} PROPERTIES CXX_EXTENSIONS OFF CUDA_EXTENSIONS OFF)
   target_compile_options(${target} PRIVATE
     $<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wshadow;-Wpedantic>
-    # Nobody reads errno or traps after mathematics; loops with square roots and choices become vector code without them.
+    # No code reads errno or traps after mathematics; loops with square roots and choices become vector code without them.
     $<$<COMPILE_LANGUAGE:CXX>:-fno-math-errno;-fno-trapping-math>
     $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra>)
   # Loops over vectors are inlined into functions for the processor at hand: how vectors are passed does not matter.

@@ -11,8 +11,8 @@ int main(int argc, char** argv) {
     training.add_to(options);
     options.add("--filters", network.filters, "of its convolutions, one number each")
         .add("--hidden", network.hidden, "the size of its hidden layer")
-        .add_choice("--activation", network.activation, {"tanh", "relu", "sigmoid"}, "behind each of them")
-        .add_choice("--pooling", network.pooling, {"max", "avg"}, "behind the convolutions");
+        .add_choice("--activation", network.activation, {"tanh", "relu", "sigmoid"}, "after each of them")
+        .add_choice("--pooling", network.pooling, {"max", "avg"}, "after the convolutions");
     options.parse(argc, argv);
     examples::train_and_score("lenet", networks::lenet(network), training);
   });

@@ -10,7 +10,7 @@ int main(int argc, char** argv) {
     examples::Options options("mlp", "Trains a multi-layer perceptron on the handwritten digits in data/.");
     training.add_to(options);
     options.add("--hidden", network.hidden, "the sizes of its hidden layers")
-        .add_choice("--activation", network.activation, {"relu", "tanh", "sigmoid"}, "behind each of them");
+        .add_choice("--activation", network.activation, {"relu", "tanh", "sigmoid"}, "after each of them");
     options.parse(argc, argv);
     examples::train_and_score("mlp", networks::mlp(network), training);
   });

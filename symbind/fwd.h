@@ -41,8 +41,11 @@ using InitializerPtr = std::shared_ptr<const Initializer>;
 class EvalMetric;
 using EvalMetricPtr = std::shared_ptr<EvalMetric>;
 class BaseModule;
+class BucketingModule;
+class LossModule;
 class Module;
 class Monitor;
 class Predictor;
+class SequentialModule;
 
 }  // namespace symbind

@@ -62,9 +62,15 @@ missing_nlohmann_json3_dev
 #if !__has_include(<zlib.h>)
 missing_zlib1g_dev
 #endif
+#if !__has_include(<jpeglib.h>)
+missing_libjpeg_dev
+#endif
+#if !__has_include(<png.h>)
+missing_libpng_dev
+#endif
 CHECK
   else
-    printf '%s\n' libgtest-dev nlohmann-json3-dev zlib1g-dev
+    printf '%s\n' libgtest-dev nlohmann-json3-dev zlib1g-dev libjpeg-dev libpng-dev
   fi
   if [[ $purpose == lint ]]; then
     have clang-format || echo clang-format

@@ -1,4 +1,4 @@
-"""MXNet 1.9.1 on the CPU, or whatever package AS_MXNET names to stand in for it: one JSON row per case. The wheel wants
+"""MXNet 1.9.1 on the CPU, or whatever package AS_MXNET names as a substitute: one JSON row per case. The wheel wants
 numpy below 1.24."""
 
 import importlib
@@ -46,16 +46,33 @@ def lstm_layer(sym, steps, hidden, name):
     return outputs
 
 
-def unrolled_lstm(sym, length=35, words=10000, hidden=200):
-    """A language model: the next word at each step."""
-    embedded = sym.Embedding(sym.Variable("data"), input_dim=words, output_dim=hidden, name="embed")
-    slices = sym.SliceChannel(embedded, num_outputs=length, axis=1, squeeze_axis=True)
-    steps = [slices[i] for i in range(length)]
-    for name in ("lstm0_", "lstm1_"):
-        steps = lstm_layer(sym, steps, hidden, name)
-    joined = sym.Concat(*[sym.expand_dims(step, axis=1) for step in steps], dim=1)
-    x = sym.FullyConnected(sym.Reshape(joined, shape=(-1, hidden)), num_hidden=words, name="pred")
+LENGTH, WORDS, HIDDEN = 35, 10000, 200  # of the language models
+
+
+def language_model(sym, layers):
+    """The next word at each step; `layers` turns the embedded words into rows."""
+    embedded = sym.Embedding(sym.Variable("data"), input_dim=WORDS, output_dim=HIDDEN, name="embed")
+    x = sym.FullyConnected(sym.Reshape(layers(embedded), shape=(-1, HIDDEN)), num_hidden=WORDS, name="pred")
     return sym.SoftmaxOutput(x, sym.Reshape(sym.Variable("softmax_label"), shape=(-1,)), name="softmax")
+
+
+def unrolled_lstm(sym):
+    def layers(embedded):
+        slices = sym.SliceChannel(embedded, num_outputs=LENGTH, axis=1, squeeze_axis=True)
+        steps = [slices[i] for i in range(LENGTH)]
+        for name in ("lstm0_", "lstm1_"):
+            steps = lstm_layer(sym, steps, HIDDEN, name)
+        return sym.Concat(*[sym.expand_dims(step, axis=1) for step in steps], dim=1)
+
+    return language_model(sym, layers)
+
+
+def fused_lstm(sym):
+    def layers(embedded):
+        cell = sys.modules["mxnet"].rnn.FusedRNNCell(HIDDEN, num_layers=2, mode="lstm", prefix="lstm_")
+        return cell.unroll(LENGTH, embedded, layout="NTC", merge_outputs=True)[0]
+
+    return language_model(sym, layers)
 
 
 def resnet50(sym):
@@ -148,6 +165,7 @@ def text_cnn(sym):
 CASES = {
     "mlp-train": (mlp, (64, 784), 10),
     "lenet-train": (lenet, (64, 1, 28, 28), 10),
+    "lstm-train": (fused_lstm, (32, 35), 10000),
     "lstm-train-unrolled": (unrolled_lstm, (32, 35), 10000),
     "resnet50-train": (resnet50, (32, 3, 224, 224), 1000),
     "resnet50-infer": (resnet50, (32, 3, 224, 224), 1000),
@@ -155,7 +173,7 @@ CASES = {
     "inception-resnet-v2-infer": (inception_resnet, (2, 3, 299, 299), 1000),
     "text-cnn-train": (text_cnn, (50, 1, 56, 300), 2),
 }
-OF_WORDS = {"lstm-train-unrolled"}  # data and label are numbers of words, one label for each
+OF_WORDS = {"lstm-train", "lstm-train-unrolled"}  # data and label are numbers of words, one label for each
 
 
 def training_step(mx, case):

@@ -170,23 +170,40 @@ def text_cnn():
     return nn.Sequential(Towers(*towers), nn.Flatten(), nn.Dropout(0.5), nn.Linear(300, 2))
 
 
+class LanguageModel(nn.Module):
+    """The next word at each step of a sentence."""
+
+    def __init__(self, words=10000, hidden=200, layers=2):
+        super().__init__()
+        self.embedding = nn.Embedding(words, hidden)
+        self.lstm = nn.LSTM(hidden, hidden, layers, batch_first=True)
+        self.prediction = nn.Linear(hidden, words)
+
+    def forward(self, data):
+        return self.prediction(self.lstm(self.embedding(data))[0]).flatten(0, 1)
+
+
 # The network, the shape of a sample, the classes, the batch.
 CASES = {
     "mlp-train": (mlp, (784,), CLASSES, 64),
     "lenet-train": (lenet, (1, 28, 28), CLASSES, 64),
+    "lstm-train": (LanguageModel, (35,), 10000, 32),
     "resnet50-train": (resnet50, (3, 224, 224), 1000, 32),
     "resnet50-infer": (resnet50, (3, 224, 224), 1000, 32),
     "resnet50-infer-b1": (resnet50, (3, 224, 224), 1000, 1),
     "inception-resnet-v2-infer": (inception_resnet, (3, 299, 299), 1000, 2),
     "text-cnn-train": (text_cnn, (1, 56, 300), 2, 50),
 }
+OF_WORDS = {"lstm-train"}  # data and label are numbers of words, one label for each
 
 
 def model_and_data(case, device, batch, channels_last):
     torch.manual_seed(0)
-    make_model, sample_shape, _, usual_batch = CASES[case]
+    make_model, sample_shape, classes, usual_batch = CASES[case]
     model = make_model().to(device)
-    data = torch.randn(batch or usual_batch, *sample_shape, device=device)
+    shape = (batch or usual_batch, *sample_shape)
+    words = case in OF_WORDS
+    data = torch.randint(0, classes, shape, device=device) if words else torch.randn(*shape, device=device)
     if channels_last:
         model = model.to(memory_format=torch.channels_last)
         data = data.to(memory_format=torch.channels_last)
@@ -198,7 +215,8 @@ def training_step(case, device, batch=None, channels_last=False, **optimizer_opt
     model, data = model_and_data(case, device, batch, channels_last)
     model.train()
     batch, classes = data.shape[0], CASES[case][2]
-    label = torch.randint(0, classes, (batch,), device=device)
+    labels = data.numel() if case in OF_WORDS else batch
+    label = torch.randint(0, classes, (labels,), device=device)
     loss = nn.CrossEntropyLoss()
     parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
     optimizer = torch.optim.SGD(parameters, lr=0.01, momentum=0.9, weight_decay=1e-4, **optimizer_options)

@@ -117,9 +117,9 @@ namespace {
 void fit(nb::handle self, nb::handle train_data, nb::handle eval_data, nb::handle eval_metric,
          nb::handle epoch_end_callback, nb::handle batch_end_callback, nb::handle kvstore, nb::handle optimizer,
          nb::handle optimizer_params, nb::handle eval_end_callback, nb::handle eval_batch_end_callback,
-         nb::handle initializer, nb::handle arg_params, nb::handle aux_params, bool allow_missing, bool force_rebind,
-         bool force_init, int begin_epoch, std::optional<int> num_epoch, nb::handle validation_metric, Monitor* monitor,
-         nb::handle) {
+         nb::handle initializer, nb::handle arg_params, nb::handle aux_params, Truth allow_missing, Truth force_rebind,
+         Truth force_init, int begin_epoch, std::optional<int> num_epoch, nb::handle validation_metric,
+         Monitor* monitor, nb::handle) {
   if (!num_epoch) throw nb::value_error("fit needs num_epoch, the number of epochs");
   auto& module = nb::cast<BaseModule&>(self);
   look_again(module);
@@ -155,7 +155,7 @@ void fit(nb::handle self, nb::handle train_data, nb::handle eval_data, nb::handl
 }
 
 nb::list score(nb::handle self, nb::handle eval_data, nb::handle eval_metric, std::optional<int64_t> num_batch,
-               nb::handle batch_end_callback, nb::handle score_end_callback, bool reset, int epoch, nb::handle) {
+               nb::handle batch_end_callback, nb::handle score_end_callback, Truth reset, int epoch, nb::handle) {
   auto& module = nb::cast<BaseModule&>(self);
   look_again(module);
   const auto data = iter_from(eval_data, "eval_data");
@@ -176,13 +176,13 @@ nb::list score(nb::handle self, nb::handle eval_data, nb::handle eval_metric, st
 }
 
 // One output alone is the answer itself, unless a list is always wanted.
-nb::object outputs_to_python(const std::vector<NDArray>& outputs, bool always_output_list) {
+nb::object outputs_to_python(const std::vector<NDArray>& outputs, Truth always_output_list) {
   if (outputs.size() == 1 && !always_output_list) return nb::cast(outputs[0]);
   return list_of(outputs);
 }
 
-nb::object predict(nb::handle self, nb::handle eval_data, std::optional<int64_t> num_batch, bool merge_batches,
-                   bool reset, bool always_output_list, nb::handle) {
+nb::object predict(nb::handle self, nb::handle eval_data, std::optional<int64_t> num_batch, Truth merge_batches,
+                   Truth reset, Truth always_output_list, nb::handle) {
   auto& module = nb::cast<BaseModule&>(self);
   const KeeperScope making(self);
   look_again(module);
@@ -257,7 +257,7 @@ void bind_base_module(nb::module_& m) {
   nb::class_<PythonPredictLoop>(m, "_PredictLoop", nb::type_slots(collector_slots), nb::is_weak_referenceable())
       .def("__init__",
            [](nb::pointer_and_handle<PythonPredictLoop> self, nb::handle module, nb::handle eval_data,
-              std::optional<int64_t> num_batch, bool reset) {
+              std::optional<int64_t> num_batch, Truth reset) {
              new (self.p) PythonPredictLoop(self.h, module, eval_data, {.num_batch = num_batch, .reset = reset});
            })
       .def("__iter__", [](nb::handle self) { return nb::borrow(self); })
@@ -301,7 +301,7 @@ void bind_base_module(nb::module_& m) {
            "The outputs over an iterator, or for an array; padding is cut off.")
       .def(
           "iter_predict",
-          [](nb::handle self, nb::handle eval_data, std::optional<int64_t> num_batch, bool reset, nb::handle) {
+          [](nb::handle self, nb::handle eval_data, std::optional<int64_t> num_batch, Truth reset, nb::handle) {
             return nb::type<PythonPredictLoop>()(self, eval_data, num_batch, reset);
           },
           nb::arg("eval_data"), nb::arg("num_batch").none() = nb::none(), nb::arg("reset") = true,
@@ -317,8 +317,8 @@ void bind_base_module(nb::module_& m) {
           nb::arg("data_batch"), "forward() in training mode, then backward().")
       .def(
           "set_params",
-          [](BaseModule& self, nb::handle arg_params, nb::handle aux_params, bool allow_missing, bool force_init,
-             bool allow_extra) {
+          [](BaseModule& self, nb::handle arg_params, nb::handle aux_params, Truth allow_missing, Truth force_init,
+             Truth allow_extra) {
             self.BaseModule::set_params(named_arrays_from(arg_params), named_arrays_from(aux_params), allow_missing,
                                         force_init, allow_extra);
           },

@@ -15,6 +15,10 @@ void bind_symbol(nb::module_& m);
 void bind_op(nb::module_& m);
 void bind_custom(nb::module_& m);
 void bind_data(nb::module_& m);
+void bind_recordio(nb::module_& m);
+void bind_text_iters(nb::module_& m);
+void bind_image(nb::module_& m);
+void bind_image_iters(nb::module_& m);
 void bind_executor(nb::module_& m);
 void bind_metric(nb::module_& m);
 void bind_callback(nb::module_& m);
@@ -28,7 +32,12 @@ void bind_kvstore(nb::module_& m);
 void bind_executor_group(nb::module_& m);
 void bind_base_module(nb::module_& m);
 void bind_module(nb::module_& m);
+void bind_bucketing(nb::module_& m);
+void bind_sequential(nb::module_& m);
 void bind_predictor(nb::module_& m);
+void bind_rnn(nb::module_& m);
+void bind_compat(nb::module_& m);
+void bind_sentences(nb::module_& m);
 void allow_mixins(nb::module_& m);  // after all classes
 
 }  // namespace symbind::python

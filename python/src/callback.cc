@@ -224,7 +224,10 @@ EpochEndCallback epoch_callback_from(nb::handle value) {
   return [function = Held(nb::borrow(value))](int epoch, const Symbol& symbol, const NamedArrays& arg_params,
                                               const NamedArrays& aux_params) {
     AcquireGil acquire;
-    call_python([&] { function.get()(epoch, symbol, dict_of(arg_params), dict_of(aux_params)); });
+    call_python([&] {
+      const nb::object network = &symbol == &no_symbol() ? nb::none() : nb::cast(symbol);
+      function.get()(epoch, network, dict_of(arg_params), dict_of(aux_params));
+    });
   };
 }
 

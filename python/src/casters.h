@@ -22,6 +22,15 @@ namespace nb = nanobind;
 
 namespace symbind::python {
 
+// A flag as Python reads it: anything is true or false, 1 and numpy.bool_ too. (nanobind's bool takes True and False.)
+struct Truth {
+  bool value = false;
+  operator bool() const { return value; }
+};
+inline std::optional<bool> flag(const std::optional<Truth>& truth) {
+  return truth ? std::optional<bool>(truth->value) : std::nullopt;
+}
+
 std::vector<int64_t> dims_from(nb::handle value);  // an int, or a sequence of ints; else TypeError
 nb::tuple tuple_of(const Shape& shape);
 nb::tuple tuple_of(const std::vector<int64_t>& dims);
@@ -32,6 +41,21 @@ nb::object numpy_module(const char* name = "numpy");
 }  // namespace symbind::python
 
 namespace nanobind::detail {
+
+template <>
+struct type_caster<symbind::python::Truth> {
+  NB_TYPE_CASTER(symbind::python::Truth, const_name("bool"))
+
+  bool from_python(handle source, uint8_t, cleanup_list*) noexcept {
+    const int truth = PyObject_IsTrue(source.ptr());
+    if (truth < 0) PyErr_Clear();
+    value = {truth > 0};
+    return truth >= 0;
+  }
+  static handle from_cpp(const symbind::python::Truth& truth, rv_policy, cleanup_list*) noexcept {
+    return handle(truth ? Py_True : Py_False).inc_ref();
+  }
+};
 
 template <>
 struct type_caster<symbind::Shape> {

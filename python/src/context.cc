@@ -50,6 +50,11 @@ void bind_context(nb::module_& m) {
              return nb::borrow(self);
            })
       .def("__exit__", [](Context, nb::args) { pop_context(); })
+      .def_prop_rw_static(
+          "default_ctx", [](nb::handle) { return current_context(); },
+          [](nb::handle, Context context) { replace_context(context); },
+          "The context of this thread where none is given. MXNet's older way to set it; `with ctx:` sets it for a "
+          "block.")
       .def(
           "empty_cache", [](Context self) { Device::get(self).empty_pool(); },
           "Gives pooled memory back to the system.")

@@ -130,6 +130,12 @@ nb::builtin_exception wrong_type(std::string_view expected, nb::handle value) {
 
 Context current_context() { return context_stack.empty() ? cpu() : context_stack.back(); }
 void push_context(Context context) { context_stack.push_back(context); }
+void replace_context(Context context) {
+  if (context_stack.empty())
+    context_stack.push_back(context);
+  else
+    context_stack.back() = context;
+}
 void pop_context() {
   if (!context_stack.empty()) context_stack.pop_back();
 }

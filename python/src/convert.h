@@ -14,6 +14,7 @@ namespace symbind::python {
 // The context in effect: that of the innermost `with ctx:`, else cpu(0). None means that one.
 Context current_context();
 void push_context(Context context);
+void replace_context(Context context);  // the innermost, or the default
 void pop_context();
 Context context_or_current(nb::handle value);
 std::vector<Context> contexts_from(nb::handle value);  // None: the current one; one, or a sequence

@@ -1,6 +1,6 @@
 #include "data.h"
 
-#include <array>
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <set>
@@ -15,6 +15,8 @@
 
 #include "bindings.h"
 #include "convert.h"
+#include "def_iterator.h"
+#include "held.h"
 
 namespace symbind::python {
 namespace {
@@ -83,17 +85,112 @@ nb::list list_of(const std::vector<DataDesc>& descs) {
   return list;
 }
 
+namespace {
+
+class PythonKey final : public BucketKey::Value {
+ public:
+  explicit PythonKey(nb::handle key) : key_(nb::borrow(key)), hash_(nb::hash(key)) {}
+  nb::object get() const { return key_.get(); }
+  bool equals(const Value& other) const override {
+    AcquireGil acquire;
+    const auto* key = dynamic_cast<const PythonKey*>(&other);
+    return key && get().equal(key->get());
+  }
+  size_t hash() const override { return static_cast<size_t>(hash_); }
+  std::string str() const override {
+    AcquireGil acquire;
+    return nb::str(get()).c_str();
+  }
+
+ private:
+  Held key_;
+  Py_hash_t hash_;
+};
+
+// The int that a number is equal to, be it a float or one of NumPy's; none for anything else.
+std::optional<int64_t> number_of(nb::handle value) {
+  int64_t number = 0;
+  if (nb::try_cast(value, number, false)) return number;
+  if (!PyNumber_Check(value.ptr()) || PyComplex_Check(value.ptr())) return std::nullopt;
+  const nb::object whole = nb::steal(PyNumber_Long(value.ptr()));
+  if (!whole) PyErr_Clear();
+  if (whole && whole.equal(value) && nb::try_cast(whole, number, false)) return number;
+  return std::nullopt;
+}
+
+}  // namespace
+
+BucketKey bucket_key_from(nb::handle value) {
+  if (value.is_none()) return {};
+  if (nb::isinstance<nb::str>(value)) return nb::cast<std::string>(value);
+  if (const auto number = number_of(value)) return *number;
+  static_cast<void>(nb::hash(value));  // fails for a list
+  if (PyTuple_Check(value.ptr())) {
+    BucketKey::Numbers numbers;
+    for (nb::handle item : value)
+      if (const auto number = number_of(item)) numbers.push_back(*number);
+    if (numbers.size() == nb::len(value)) return numbers;
+  }
+  return BucketKey(std::make_shared<PythonKey>(value));
+}
+
+nb::object bucket_key_to_python(const BucketKey& key) {
+  if (key.empty()) return nb::none();
+  if (const auto* number = std::get_if<int64_t>(&key.value())) return nb::int_(*number);
+  if (const auto* text = std::get_if<std::string>(&key.value())) return nb::cast(*text);
+  if (const auto* numbers = std::get_if<BucketKey::Numbers>(&key.value())) return nb::tuple(nb::cast(*numbers));
+  const auto& value = std::get<std::shared_ptr<const BucketKey::Value>>(key.value());
+  const auto* of_python = dynamic_cast<const PythonKey*>(value.get());
+  return of_python ? of_python->get() : nb::cast(value->str());
+}
+
+namespace {
+
+// What a batch has under a name; NumPy's arrays are taken, too.
+std::vector<NDArray> batch_arrays(nb::handle value) {
+  if (value.is_none() || nb::isinstance<NDArray>(value)) return arrays_from(value);
+  const nb::object numpy_array = numpy_module().attr("ndarray");
+  if (nb::isinstance(value, numpy_array)) return {array_from(value, cpu())};
+  nb::list arrays;
+  for (nb::handle item : value)
+    arrays.append(nb::isinstance(item, numpy_array) ? nb::cast(array_from(item, cpu())) : nb::borrow(item));
+  return arrays_from(arrays);
+}
+
+// Batches that are sliced for the devices already, as the one that they are slices of.
+DataBatch joined(nb::handle batches) {
+  DataBatch whole;
+  std::vector<std::vector<NDArray>> data, label;
+  const auto collect = [](std::vector<std::vector<NDArray>>& all, const std::vector<NDArray>& arrays) {
+    all.resize(std::max(all.size(), arrays.size()));
+    for (size_t i = 0; i < arrays.size(); ++i) all[i].push_back(arrays[i].as_in_context(cpu()));
+  };
+  for (nb::handle item : batches) {
+    const DataBatch batch = batch_from(item);
+    collect(data, batch.data);
+    collect(label, batch.label);
+    whole.pad += batch.pad;
+  }
+  for (const auto& parts : data) whole.data.push_back(concatenate(parts));
+  for (const auto& parts : label) whole.label.push_back(concatenate(parts));
+  return whole;
+}
+
+}  // namespace
+
 DataBatch batch_from(nb::handle value) {
+  if (PyList_Check(value.ptr()) && nb::len(value) > 0) return joined(value);
   if (!nb::hasattr(value, "data"))
     throw nb::type_error(
         join("a batch needs an attribute data, a list of arrays; ", class_name(value), " has none").c_str());
-  DataBatch batch{.data = arrays_from(value.attr("data")), .label = arrays_from(optional_attribute(value, "label"))};
+  DataBatch batch{.data = batch_arrays(value.attr("data")), .label = batch_arrays(optional_attribute(value, "label"))};
   if (const nb::object pad = optional_attribute(value, "pad"); !pad.is_none()) batch.pad = nb::cast<int64_t>(pad);
   if (const nb::object index = optional_attribute(value, "index"); !index.is_none()) {
     const nb::object numbers = nb::hasattr(index, "tolist") ? index.attr("tolist")() : index;
     nb::try_cast(numbers, batch.index);  // scripts keep other things there, too
   }
-  if (const nb::object key = optional_attribute(value, "bucket_key"); !key.is_none()) batch.bucket_key = text_of(key);
+  if (const nb::object key = optional_attribute(value, "bucket_key"); !key.is_none())
+    batch.bucket_key = bucket_key_from(key);
   if (const nb::object descs = optional_attribute(value, "provide_data"); !descs.is_none())
     batch.provide_data = descs_from(descs);
   if (const nb::object descs = optional_attribute(value, "provide_label"); !descs.is_none())
@@ -113,9 +210,8 @@ nb::object batch_to_python(const DataBatch& batch) {
     return given ? nb::object(list_of(*given)) : nb::none();
   };
   const nb::object index = batch.index.empty() ? nb::none() : nb::cast(batch.index);
-  const nb::object key = batch.bucket_key.empty() ? nb::none() : nb::cast(batch.bucket_key);
-  return batch_class()(list_of(batch.data), list_of(batch.label), batch.pad, index, key, descs(batch.provide_data),
-                       descs(batch.provide_label));
+  return batch_class()(list_of(batch.data), list_of(batch.label), batch.pad, index,
+                       bucket_key_to_python(batch.bucket_key), descs(batch.provide_data), descs(batch.provide_label));
 }
 
 // ---- iterators of Python's ------------------------------------------------------------------------------------------
@@ -146,10 +242,9 @@ class PythonIter final : public DataIter {
     if (nb::try_cast(optional_attribute(object_.get(), "batch_size"), size) && size > 0) return size;
     return DataIter::batch_size();
   }
-  std::string default_bucket_key() const override {
+  BucketKey default_bucket_key() const override {
     AcquireGil acquire;
-    const nb::object key = optional_attribute(object_.get(), "default_bucket_key");
-    return key.is_none() ? "" : text_of(key);
+    return bucket_key_from(optional_attribute(object_.get(), "default_bucket_key"));
   }
   void reset() override {
     AcquireGil acquire;
@@ -202,8 +297,8 @@ class PythonIter final : public DataIter {
   mutable Kept data_, label_;
 };
 
-// Its threads may wait for the GIL while they make a batch, so whoever waits for them must not hold it; and they must
-// be gone before the interpreter is, or where the process is a fork's child, in which they never were.
+// Its threads may wait for the GIL while they make a batch, so a thread that waits for them must not hold it; and they
+// must be gone before the interpreter is, or where the process is a fork's child, in which they never were.
 class ThreadedIter final : public DataIter {
  public:
   ThreadedIter(std::vector<std::shared_ptr<DataIter>> iters, PrefetchingIterOptions options)
@@ -236,7 +331,7 @@ class ThreadedIter final : public DataIter {
   std::vector<DataDesc> provide_data() const override { return inner().provide_data(); }
   std::vector<DataDesc> provide_label() const override { return inner().provide_label(); }
   int64_t batch_size() const override { return inner().batch_size(); }
-  std::string default_bucket_key() const override { return inner().default_bucket_key(); }
+  BucketKey default_bucket_key() const override { return inner().default_bucket_key(); }
   void reset() override {
     with_copied_errors([&] { inner().reset(); });
   }
@@ -273,16 +368,18 @@ class ThreadedIter final : public DataIter {
   pid_t process_ = getpid();
 };
 
-template <class... Native>
-bool is_exactly_one_of(nb::handle value) {
-  return (value.type().is(nb::type<Native>()) || ...);
+// The classes written in C++; never given back.
+std::vector<PyObject*>& native_types() {
+  static auto* types = new std::vector<PyObject*>;
+  return *types;
 }
 
 }  // namespace
 
 // A subclass in Python of one of the C++ classes may override anything, so it is called through its Python methods.
 std::shared_ptr<DataIter> iter_from(nb::handle value, const char* what, nb::handle keeper) {
-  if (is_exactly_one_of<NDArrayIter, MNISTIter, ThreadedIter, ResizeIter>(value))
+  const auto& native = native_types();
+  if (std::find(native.begin(), native.end(), value.type().ptr()) != native.end())
     return Held(nb::borrow(value), keeper).as<DataIter>();
   const bool array = nb::isinstance<NDArray>(value) || nb::hasattr(value, "__array__");
   const bool steps = nb::hasattr(value, "__iter__") || nb::hasattr(value, "next") || nb::hasattr(value, "__next__");
@@ -302,9 +399,7 @@ nb::object iter_to_python(DataIter* iter) {
 
 // ---- the classes ----------------------------------------------------------------------------------------------------
 
-namespace {
-
-[[noreturn]] void stop_iteration() { throw nb::stop_iteration(); }
+void register_native_iterator(nb::handle type) { native_types().push_back(type.inc_ref().ptr()); }
 
 nb::object next_batch(DataIter& iter) {
   std::optional<DataBatch> batch;
@@ -312,13 +407,15 @@ nb::object next_batch(DataIter& iter) {
     ReleaseGil release;
     batch = iter.next();
   }
-  if (!batch) stop_iteration();
+  if (!batch) throw nb::stop_iteration();
   return batch_to_python(*batch);
 }
 
+namespace {
+
 // MXNet's base class: next() in terms of the parts that a subclass defines.
 nb::object next_by_parts(nb::handle self) {
-  if (!nb::cast<bool>(nb::bool_(nb::object(self.attr("iter_next")())))) stop_iteration();
+  if (!nb::cast<bool>(nb::bool_(nb::object(self.attr("iter_next")())))) throw nb::stop_iteration();
   return batch_class()(nb::arg("data") = self.attr("getdata")(), nb::arg("label") = self.attr("getlabel")(),
                        nb::arg("pad") = self.attr("getpad")(), nb::arg("index") = self.attr("getindex")());
 }
@@ -352,7 +449,9 @@ nb::list pairs_of(const std::vector<NDArrayIter::Source>& sources) {
 }
 
 // The samples' order as NumPy has it.
-nb::object order_of(const NDArrayIter& iter) {
+// The order of this epoch, or of the one that comes.
+nb::object order_of(NDArrayIter& iter) {
+  iter.begin_epoch();
   const nb::object numpy = numpy_module();
   if (iter.order().empty()) return numpy.attr("arange")(iter.num_data());
   return numpy.attr("array")(nb::cast(iter.order()), nb::arg("dtype") = "int64");
@@ -388,36 +487,12 @@ void bind_base(nb::module_& m) {
           "getpad", [](nb::handle) { return nb::none(); }, "How many samples at the end only fill the batch up.");
 }
 
-// What iterators in C++ have in common. `parts`: iter_next() and the others in terms of next().
-template <class Iter>
-void def_iterator(nb::class_<Iter, DataIter>& type, bool parts) {
-  type.def_prop_ro("provide_data", [](const Iter& self) { return list_of(self.provide_data()); })
-      .def_prop_ro("provide_label", [](const Iter& self) { return list_of(self.provide_label()); })
-      .def_prop_ro("batch_size", &Iter::batch_size)
-      .def(
-          "next", [](Iter& self) { return next_batch(self); }, "The next batch; StopIteration at the end of the epoch.")
-      .def("reset", &Iter::reset, nb::call_guard<ReleaseGil>(), "Back to the beginning.");
-  if (!parts) return;
-  type.def("iter_next", [](nb::handle self) {
-    try {
-      self.attr("current_batch") = self.attr("next")();
-      return true;
-    } catch (nb::python_error& error) {
-      if (!error.matches(PyExc_StopIteration)) throw;
-      return false;
-    }
-  });
-  for (const auto& [method, attribute] : std::array<std::pair<const char*, const char*>, 4>{
-           {{"getdata", "data"}, {"getlabel", "label"}, {"getpad", "pad"}, {"getindex", "index"}}})
-    type.def(method, [attribute](nb::handle self) { return self.attr("current_batch").attr(attribute); });
-}
-
 void bind_ndarray_iter(nb::module_& m) {
   nb::class_<NDArrayIter, DataIter> type(m, "NDArrayIter", nb::dynamic_attr(),
                                          "Batches of arrays that are in memory; samples are along the first axis.");
   type.def(
       "__init__",
-      [](NDArrayIter* self, nb::handle data, nb::handle label, int64_t batch_size, bool shuffle,
+      [](NDArrayIter* self, nb::handle data, nb::handle label, int64_t batch_size, Truth shuffle,
          const std::string& last_batch_handle, const std::string& data_name, const std::string& label_name,
          const std::string& layout) {
         new (self) NDArrayIter(iterator_arrays_from(data, "data"), iterator_arrays_from(label, "label"),
@@ -461,8 +536,8 @@ void bind_mnist_iter(nb::module_& m) {
                                        "Batches of MNIST and of the sets published in its format.");
   type.def(
       "__init__",
-      [](MNISTIter* self, const std::string& image, const std::string& label, int64_t batch_size, bool shuffle,
-         bool flat, int64_t seed, bool silent, int64_t num_parts, int64_t part_index, const std::string& data_name,
+      [](MNISTIter* self, const std::string& image, const std::string& label, int64_t batch_size, Truth shuffle,
+         Truth flat, int64_t seed, Truth silent, int64_t num_parts, int64_t part_index, const std::string& data_name,
          const std::string& label_name, nb::kwargs unused) {
         // MXNet's takes these for the sake of its other iterators.
         static const std::set<std::string> known = {"data_shape", "input_shape", "prefetch_buffer", "dtype",
@@ -527,7 +602,7 @@ void bind_adapters(nb::module_& m) {
                                           "Epochs of `size` batches, whatever the iterator under it has.");
   resize.def(
       "__init__",
-      [](nb::pointer_and_handle<ResizeIter> self, nb::object data_iter, int64_t size, bool reset_internal) {
+      [](nb::pointer_and_handle<ResizeIter> self, nb::object data_iter, int64_t size, Truth reset_internal) {
         new (self.p) ResizeIter(iter_from(data_iter, "data_iter", self.h), size, reset_internal);
         self.h.attr("data_iter") = data_iter;
         self.h.attr("size") = size;

@@ -14,6 +14,10 @@ std::vector<DataDesc> descs_from(nb::handle value);    // None: none; one or a s
 nb::list list_of(const std::vector<DataDesc>& descs);  // of symbind.io.DataDesc
 nb::object desc_to_python(const DataDesc& desc);
 
+// A bucket's key: any object that can be hashed; None is none. Keys that are equal in Python are equal in C++.
+BucketKey bucket_key_from(nb::handle value);
+nb::object bucket_key_to_python(const BucketKey& key);
+
 // A batch from anything with `data`; a missing label, pad, index, bucket_key or provide_… means none.
 DataBatch batch_from(nb::handle value);
 nb::object batch_to_python(const DataBatch& batch);  // a symbind.io.DataBatch

@@ -1,20 +1,93 @@
+// Errors of the library as Python's. What MXNet raises from its Python code is a ValueError, TypeError, IndexError or
+// AssertionError, and what its operators raise an MXNetError; programs catch either. So every error here is an
+// MXNetError, and one that MXNet raises from Python is of that kind as well.
 #include "symbind/core/error.h"
+
+#include <string_view>
+
+#include "symbind/graph/op.h"
 
 #include "bindings.h"
 
 namespace symbind::python {
+namespace {
+
+// The classes live as long as the process.
+PyObject* plain_error = nullptr;
+PyObject* value_error = nullptr;
+PyObject* type_error = nullptr;
+PyObject* index_error = nullptr;
+PyObject* file_error = nullptr;
+
+// "[Convolution conv1] …" comes from an operator, "[bind] …" and a text without brackets do not.
+bool comes_from_operator(std::string_view text) {
+  if (!text.starts_with('[')) return false;
+  const size_t end = text.find_first_of(" ]");
+  return end != text.npos && OpRegistry::get().find_or_null(std::string(text.substr(1, end - 1))) != nullptr;
+}
+
+PyObject* class_of(std::string_view text) {
+  const auto has = [&](std::string_view part) { return text.find(part) != text.npos; };
+  if (has("No such file or directory")) return file_error;
+  if (has(" is outside of axis ")) return index_error;
+  if (comes_from_operator(text) && !text.starts_with("[reshape]")) return plain_error;  // that is NDArray's method
+  return has("] has no argument ") ? type_error : value_error;
+}
+
+// A refusal of the bindings, which have said of which kind it is.
+PyObject* class_of(nb::exception_type type) {
+  switch (type) {
+    case nb::exception_type::value_error:
+      return value_error;
+    case nb::exception_type::type_error:
+      return type_error;
+    case nb::exception_type::index_error:
+      return index_error;
+    default:
+      return nullptr;
+  }
+}
+
+void translate(const std::exception_ptr& thrown, void*) {
+  try {
+    std::rethrow_exception(thrown);
+  } catch (const Error& error) {
+    PyErr_SetString(class_of(error.what()), error.what());
+  } catch (const nb::builtin_exception& error) {
+    PyObject* type = class_of(error.type());
+    if (type == nullptr) throw;
+    PyErr_SetString(type, error.what());
+  } catch (const std::bad_cast&) {
+    PyErr_SetString(type_error, "an argument, or a value inside one, is of the wrong type");
+  }
+}
+
+PyObject* make_class(nb::module_& m, const char* name, nb::tuple bases, const char* doc) {
+  nb::dict members;
+  members["__doc__"] = doc;
+  members["__module__"] = m.attr("__name__");
+  nb::object type = nb::handle(reinterpret_cast<PyObject*>(&PyType_Type))(name, bases, members);
+  m.attr(name) = type;
+  return type.release().ptr();
+}
+
+}  // namespace
 
 void bind_error(nb::module_& m) {
-  nb::exception<Error>(m, "MXNetError", PyExc_RuntimeError).attr("__doc__") =
-      "What went wrong inside an operator, a network or a file, with the names and shapes involved.";
-  // A value of the wrong kind inside an argument.
-  nb::register_exception_translator([](const std::exception_ptr& thrown, void*) {
-    try {
-      std::rethrow_exception(thrown);
-    } catch (const std::bad_cast&) {
-      PyErr_SetString(PyExc_TypeError, "an argument, or a value inside one, is of the wrong type");
-    }
-  });
+  plain_error =
+      make_class(m, "MXNetError", nb::make_tuple(nb::handle(PyExc_RuntimeError)),
+                 "What went wrong inside an operator, a network or a file, with the names and shapes involved.");
+  const nb::handle base(plain_error), assertion(PyExc_AssertionError);
+  value_error = make_class(m, "MXNetValueError", nb::make_tuple(base, nb::handle(PyExc_ValueError), assertion),
+                           "An argument that does not fit, or a call at the wrong time.");
+  type_error = make_class(m, "MXNetTypeError", nb::make_tuple(base, nb::handle(PyExc_TypeError), assertion),
+                          "An argument of the wrong type, or one that is unknown.");
+  index_error =
+      make_class(m, "MXNetIndexError", nb::make_tuple(base, nb::handle(PyExc_IndexError), nb::handle(PyExc_ValueError)),
+                 "An index out of range.");
+  file_error = make_class(m, "MXNetFileNotFoundError", nb::make_tuple(base, nb::handle(PyExc_FileNotFoundError)),
+                          "A file that does not exist.");
+  nb::register_exception_translator(&translate);
 }
 
 }  // namespace symbind::python

@@ -8,7 +8,7 @@
 namespace symbind::python {
 namespace {
 
-nb::list forward(nb::pointer_and_handle<Executor> executor, bool is_train, nb::kwargs inputs) {
+nb::list forward(nb::pointer_and_handle<Executor> executor, Truth is_train, nb::kwargs inputs) {
   Executor& self = *executor.p;
   const KeeperScope making(keeper_of(executor.h));
   NamedArrays arrays;
@@ -25,14 +25,14 @@ nb::list forward(nb::pointer_and_handle<Executor> executor, bool is_train, nb::k
   return list_of(self.outputs());
 }
 
-void backward(nb::pointer_and_handle<Executor> self, nb::handle out_grads, bool is_train) {
+void backward(nb::pointer_and_handle<Executor> self, nb::handle out_grads, Truth is_train) {
   const Arrays grads = bound_arrays_from(out_grads);
   const KeeperScope making(keeper_of(self.h));
   ReleaseGil release;
   self.p->backward(grads, is_train);
 }
 
-void set_monitor(nb::pointer_and_handle<Executor> self, nb::object callback, bool monitor_all) {
+void set_monitor(nb::pointer_and_handle<Executor> self, nb::object callback, Truth monitor_all) {
   if (callback.is_none()) return self.p->set_monitor_callback({});
   if (!PyCallable_Check(callback.ptr())) throw nb::type_error("a monitor callback must be callable");
   self.p->set_monitor_callback(
@@ -43,7 +43,7 @@ void set_monitor(nb::pointer_and_handle<Executor> self, nb::object callback, boo
       monitor_all);
 }
 
-ExecutorPtr reshape(Executor& self, bool partial_shaping, bool allow_up_sizing, bool own_memory, nb::kwargs shapes) {
+ExecutorPtr reshape(Executor& self, Truth partial_shaping, Truth allow_up_sizing, bool own_memory, nb::kwargs shapes) {
   NamedShapes named;
   for (auto [name, shape] : shapes) named[nb::cast<std::string>(name)] = Shape(dims_from(shape));
   return self.reshape(
@@ -91,7 +91,7 @@ void bind_executor(nb::module_& m) {
           "The outputs by name.")
       .def(
           "copy_params_from",
-          [](Executor& self, nb::handle arg_params, nb::handle aux_params, bool allow_extra_params) {
+          [](Executor& self, nb::handle arg_params, nb::handle aux_params, Truth allow_extra_params) {
             try {
               self.copy_params_from(named_arrays_from(arg_params), named_arrays_from(aux_params), allow_extra_params);
             } catch (const Error& error) {

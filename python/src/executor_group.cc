@@ -71,7 +71,7 @@ void bind_executor_group(nb::module_& m) {
       .def(
           "__init__",
           [](Group* self, const Symbol& symbol, nb::handle contexts, nb::handle workload, nb::handle data_shapes,
-             nb::handle label_shapes, nb::handle param_names, bool for_training, bool inputs_need_grad,
+             nb::handle label_shapes, nb::handle param_names, Truth for_training, Truth inputs_need_grad,
              std::shared_ptr<Group> shared_group, nb::handle, nb::handle fixed_param_names, nb::handle grad_req,
              nb::handle state_names, nb::handle group2ctxs) {
             const auto on = contexts_from(contexts);
@@ -100,7 +100,7 @@ void bind_executor_group(nb::module_& m) {
           nb::arg("data_shapes"), nb::arg("label_shapes").none())
       .def(
           "set_params",
-          [](Group& self, nb::handle args, nb::handle aux, bool allow_extra) {
+          [](Group& self, nb::handle args, nb::handle aux, Truth allow_extra) {
             self.set_params(named_arrays_from(args), named_arrays_from(aux), allow_extra);
           },
           nb::arg("arg_params"), nb::arg("aux_params"), nb::arg("allow_extra") = false)
@@ -115,11 +115,11 @@ void bind_executor_group(nb::module_& m) {
           nb::arg("arg_params"), nb::arg("aux_params"), "Writes the mean over the devices into both dicts.")
       .def(
           "forward",
-          [](nb::pointer_and_handle<Group> self, nb::handle batch, std::optional<bool> is_train) {
+          [](nb::pointer_and_handle<Group> self, nb::handle batch, std::optional<Truth> is_train) {
             const DataBatch converted = batch_from(batch);
             const KeeperScope making(keeper_of(self.h));
             ReleaseGil release;
-            self.p->forward(converted, is_train);
+            self.p->forward(converted, flag(is_train));
           },
           nb::arg("data_batch"), nb::arg("is_train").none() = nb::none())
       .def(
@@ -132,27 +132,40 @@ void bind_executor_group(nb::module_& m) {
           nb::arg("out_grads").none() = nb::none())
       .def(
           "get_outputs",
-          [](const Group& self, bool merge, int64_t begin, std::optional<int64_t> end) {
+          [](const Group& self, Truth merge, int64_t begin, std::optional<int64_t> end) {
             const nb::list all = merge ? list_of(self.get_merged_outputs()) : list_of(self.get_outputs());
             return all.attr("__getitem__")(nb::slice(nb::int_(begin), nb::cast(end), nb::none()));
           },
           nb::arg("merge_multi_context") = true, nb::arg("begin") = 0, nb::arg("end").none() = nb::none())
       .def(
           "get_input_grads",
-          [](const Group& self, bool merge) {
+          [](const Group& self, Truth merge) {
             return merge ? list_of(self.get_merged_input_grads()) : list_of(self.get_input_grads());
           },
           nb::arg("merge_multi_context") = true)
       .def(
           "get_states",
-          [](const Group& self, bool merge) {
+          [](const Group& self, Truth merge) {
             return merge ? list_of(self.get_merged_states()) : list_of(self.get_states());
           },
           nb::arg("merge_multi_context") = true)
+      .def(
+          "set_states",
+          [](Group& self, nb::handle states, std::optional<double> value) {
+            if (states.is_none() == !value.has_value())
+              throw nb::value_error("set_states takes either states or a value");
+            if (value) return self.set_states(*value);
+            Group::PerDevice per_device;
+            for (nb::handle state : states)
+              per_device.push_back(nb::isinstance<NDArray>(state) ? std::vector{nb::cast<NDArray>(state)}
+                                                                  : arrays_from(state));
+            self.set_states(per_device);
+          },
+          nb::arg("states").none() = nb::none(), nb::arg("value").none() = nb::none())
       .def("get_output_shapes", [](const Group& self) { return list_of(self.get_output_shapes()); })
       .def(
           "update_metric",
-          [](const Group& self, nb::handle metric, nb::handle labels, bool pre_sliced) {
+          [](const Group& self, nb::handle metric, nb::handle labels, Truth pre_sliced) {
             const EvalMetricPtr converted = metric_from(metric);
             self.update_metric(*converted, arrays_from(labels), pre_sliced);
           },

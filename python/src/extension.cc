@@ -16,6 +16,10 @@ NB_MODULE(_symbind, m) {
   bind_op(m);
   bind_custom(m);
   bind_data(m);
+  bind_recordio(m);
+  bind_text_iters(m);
+  bind_image(m);
+  bind_image_iters(m);
   bind_executor(m);
   bind_metric(m);
   bind_callback(m);
@@ -29,6 +33,11 @@ NB_MODULE(_symbind, m) {
   bind_executor_group(m);
   bind_base_module(m);
   bind_module(m);
+  bind_bucketing(m);
+  bind_sequential(m);
   bind_predictor(m);
+  bind_rnn(m);
+  bind_compat(m);
+  bind_sentences(m);
   allow_mixins(m);
 }

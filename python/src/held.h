@@ -4,9 +4,10 @@
 // executor keeps its monitor's callback, an optimizer its schedule. The collector visits what is held from the keeper
 // (collector_slots), so a callback that refers back to its executor is freed with it.
 //
-// Two rules keep this right. A reference has one keeper. And whoever else shares the keeper's C++ part keeps the keeper
-// alive: an executor of a module refers to the module (keep_whole), since what is held is visited from the module
-// alone. A Held without a keeper is never visited: its object lives at least as long as the C++ part that stores it.
+// Two rules keep this right. A reference has one keeper. And everything else that shares the keeper's C++ part keeps
+// the keeper alive: an executor of a module refers to the module (keep_whole), since what is held is visited from the
+// module alone. A Held without a keeper is never visited: its object lives at least as long as the C++ part that stores
+// it.
 #pragma once
 
 #include "casters.h"

@@ -6,7 +6,7 @@
 namespace symbind::python {
 
 // While it lives, messages of this thread go to `logger`: anything with methods info and warning, the logging module
-// stands for the root logger. None changes nothing. Made and destroyed with the GIL held.
+// is the root logger. None changes nothing. Made and destroyed with the GIL held.
 class LoggerScope {
  public:
   explicit LoggerScope(nb::handle logger);

@@ -1,13 +1,7 @@
 #include "symbind/train/module.h"
 
 #include "bindings.h"
-#include "executor_group.h"
-#include "initializer.h"
-#include "kvstore.h"
-#include "log.h"
-#include "metric.h"
-#include "optimizer.h"
-#include "python_module.h"
+#include "module_steps.h"
 
 namespace symbind::python {
 namespace {
@@ -29,42 +23,18 @@ ModuleOptions options_from(nb::handle data_names, nb::handle label_names, nb::ha
 }
 
 // Anything that looks like a batch; a list of them is one per context.
-void forward(nb::pointer_and_handle<Module> module, nb::handle data_batch, std::optional<bool> is_train) {
+void forward(nb::pointer_and_handle<Module> module, nb::handle data_batch, std::optional<Truth> is_train) {
   Module& self = *module.p;
   const KeeperScope making(module.h);
   if (PyList_Check(data_batch.ptr())) {
     std::vector<DataBatch> batches;
     for (nb::handle item : data_batch) batches.push_back(batch_from(item));
     ReleaseGil release;
-    return self.forward(batches, is_train);
+    return self.forward(batches, flag(is_train));
   }
   const DataBatch batch = batch_from(data_batch);
   ReleaseGil release;
-  self.Module::forward(batch, is_train);
-}
-
-DataParallelExecutorGroup::PerDevice per_device_from(nb::handle value) {
-  DataParallelExecutorGroup::PerDevice lists;
-  for (nb::handle item : value) lists.push_back(arrays_from(item));
-  return lists;
-}
-
-void set_states(Module& self, nb::handle states, std::optional<double> value) {
-  if (states.is_none() == !value.has_value()) throw nb::value_error("set_states takes either states or a value");
-  if (value) return self.set_states(*value);
-  const nb::list list(states);
-  if (list.size() > 0 && nb::isinstance<NDArray>(list[0])) return self.set_states(arrays_from(states));
-  self.set_states(per_device_from(states));
-}
-
-void update_metric(Module& self, nb::handle eval_metric, nb::handle labels, bool pre_sliced) {
-  const EvalMetricPtr metric = metric_from(eval_metric);
-  if (pre_sliced) return self.exec_group()->update_metric(*metric, per_device_from(labels));
-  self.Module::update_metric(*metric, arrays_from(labels), false);
-}
-
-nb::object labels_or_none(const std::vector<DataDesc>& shapes) {
-  return shapes.empty() ? nb::none() : nb::object(list_of(shapes));
+  self.Module::forward(batch, flag(is_train));
 }
 
 // The parameters as the module keeps them on the CPU: zeros between bind and init_params, None before.
@@ -80,61 +50,8 @@ nb::object host_params(const Module& self, const std::vector<std::string>& names
   return dict;
 }
 
-void bind_steps(nb::class_<Module, BaseModule, PythonModule<Module>>& type) {
+void bind_steps(ModuleClass<Module>& type) {
   type.def(
-          "bind",
-          [](nb::handle self, nb::handle data_shapes, nb::handle label_shapes, bool for_training, bool inputs_need_grad,
-             bool force_rebind, BaseModule* shared_module, nb::handle grad_req) {
-            const LoggerScope log(logger_of(self));
-            auto& module = nb::cast<Module&>(self);
-            const std::vector<DataDesc> data = descs_from(data_shapes), label = descs_from(label_shapes);
-            const BindArgs args{.for_training = for_training,
-                                .inputs_need_grad = inputs_need_grad,
-                                .force_rebind = force_rebind,
-                                .shared_module = shared_module,
-                                .grad_req = grad_reqs_from(grad_req)};
-            {
-              ReleaseGil release;
-              module.Module::bind(data, label, args);
-            }
-            self.attr("_grad_req") = grad_req;
-          },
-          nb::arg("data_shapes"), nb::arg("label_shapes").none() = nb::none(), nb::arg("for_training") = true,
-          nb::arg("inputs_need_grad") = false, nb::arg("force_rebind") = false,
-          nb::arg("shared_module").none() = nb::none(), nb::arg("grad_req") = "write",
-          "Allocates executors for the given shapes, one per context. An already bound module is left as it is unless "
-          "force_rebind is set.")
-      .def(
-          "init_params",
-          [](nb::handle self, nb::handle initializer, nb::handle arg_params, nb::handle aux_params, bool allow_missing,
-             bool force_init, bool allow_extra) {
-            const LoggerScope log(logger_of(self));
-            auto& module = nb::cast<Module&>(self);
-            const InitParamsArgs args{.initializer = initializer_from(initializer),
-                                      .arg_params = optional_arrays(arg_params),
-                                      .aux_params = optional_arrays(aux_params),
-                                      .allow_missing = allow_missing,
-                                      .force_init = force_init,
-                                      .allow_extra = allow_extra};
-            ReleaseGil release;
-            module.Module::init_params(args);
-          },
-          nb::arg("initializer").none() = nb::none(), nb::arg("arg_params").none() = nb::none(),
-          nb::arg("aux_params").none() = nb::none(), nb::arg("allow_missing") = false, nb::arg("force_init") = false,
-          nb::arg("allow_extra") = false,
-          "Initializes parameters and auxiliary states: from arg_params and aux_params where given, else by the "
-          "initializer.")
-      .def(
-          "set_params",
-          [](Module& self, nb::handle arg_params, nb::handle aux_params, bool allow_missing, bool force_init,
-             bool allow_extra) {
-            self.Module::set_params(named_arrays_from(arg_params), named_arrays_from(aux_params), allow_missing,
-                                    force_init, allow_extra);
-          },
-          nb::arg("arg_params").none(), nb::arg("aux_params").none(), nb::arg("allow_missing") = false,
-          nb::arg("force_init") = true, nb::arg("allow_extra") = false,
-          "Sets parameters and auxiliary states; names that are missing fail unless allow_missing is set.")
-      .def(
           "get_params",
           [](Module& self) {
             const BaseModule::Params params = self.Module::get_params();
@@ -142,70 +59,8 @@ void bind_steps(nb::class_<Module, BaseModule, PythonModule<Module>>& type) {
                                   dict_in_order(self.aux_names(), params.aux_params));
           },
           "(arg_params, aux_params) on the CPU, fetched from the devices if they have changed there.")
-      .def(
-          "init_optimizer",
-          [](nb::handle self, nb::handle kvstore, nb::handle optimizer, nb::handle optimizer_params, bool force_init) {
-            const LoggerScope log(logger_of(self));
-            auto& module = nb::cast<Module&>(self);
-            const nb::handle keeper = keeper_of_optimizer(self, kvstore);
-            const InitOptimizerArgs args{.kvstore = kvstore_from(kvstore, self),
-                                         .optimizer = optimizer_arg_from(optimizer, keeper),
-                                         .optimizer_params = optimizer_params_from(optimizer_params, keeper),
-                                         .force_init = force_init};
-            ReleaseGil release;  // a store may be busy with an updater of Python's
-            module.Module::init_optimizer(args);
-          },
-          nb::arg("kvstore").none() = "local", nb::arg("optimizer") = "sgd",
-          nb::arg("optimizer_params").none() = nb::make_tuple(nb::make_tuple("learning_rate", 0.01)),
-          nb::arg("force_init") = false,
-          "Sets the optimizer, given by name or as an object, and the store that exchanges gradients.")
       .def("forward", &forward, nb::arg("data_batch"), nb::arg("is_train").none() = nb::none(),
            "Runs the network on a batch; a batch of other shapes reshapes the module. is_train=None: as bound.")
-      .def(
-          "backward",
-          [](Module& self, nb::handle out_grads) {
-            const auto grads = arrays_from(out_grads);
-            ReleaseGil release;
-            self.Module::backward(grads);
-          },
-          nb::arg("out_grads").none() = nb::none(),
-          "Computes the gradients of the last forward, from out_grads where the network has outputs that are no "
-          "losses.")
-      .def(
-          "update",
-          [](Module& self) {
-            ReleaseGil release;
-            self.Module::update();
-          },
-          "Updates the parameters with the gradients of the last backward.")
-      .def(
-          "get_outputs",
-          [](Module& self, bool merge) {
-            return merge ? list_of(self.Module::get_outputs()) : list_of(self.get_outputs_per_device());
-          },
-          nb::arg("merge_multi_context") = true,
-          "The outputs of the last forward: merged over the devices, or with merge_multi_context=False a list per "
-          "output.")
-      .def(
-          "get_input_grads",
-          [](Module& self, bool merge) {
-            return merge ? list_of(self.Module::get_input_grads()) : list_of(self.get_input_grads_per_device());
-          },
-          nb::arg("merge_multi_context") = true,
-          "The gradients with respect to the inputs; the module must be bound with inputs_need_grad=True.")
-      .def(
-          "get_states",
-          [](const Module& self, bool merge) {
-            return merge ? list_of(self.get_states()) : list_of(self.get_states_per_device());
-          },
-          nb::arg("merge_multi_context") = true, "The states, merged over the devices or as a list per state.")
-      .def("set_states", &set_states, nb::arg("states").none() = nb::none(), nb::arg("value").none() = nb::none(),
-           "Sets the states: from arrays, or to one value.")
-      .def("update_metric", &update_metric, nb::arg("eval_metric"), nb::arg("labels").none(),
-           nb::arg("pre_sliced") = false, "Updates a metric with the outputs of the last forward and the labels.")
-      .def(
-          "install_monitor", [](Module& self, Monitor& mon) { self.Module::install_monitor(mon); }, nb::arg("mon"),
-          "Installs a monitor on all executors.")
       .def(
           "reshape",
           [](Module& self, nb::handle data_shapes, nb::handle label_shapes) {
@@ -219,12 +74,14 @@ void bind_steps(nb::class_<Module, BaseModule, PythonModule<Module>>& type) {
             keep_alive(self.h, shared_module.h);
           },
           nb::arg("shared_module"), "Shares the optimizer, the store and the updater of another module.");
+  def_steps<Module>(type);
+  def_results<Module>(type, [](Module& self) -> Module& { return self; });
 }
 
-void bind_files_of(nb::class_<Module, BaseModule, PythonModule<Module>>& type) {
+void bind_files_of(ModuleClass<Module>& type) {
   type.def(
           "save_checkpoint",
-          [](nb::handle self, const std::string& prefix, int epoch, bool save_optimizer_states, bool) {
+          [](nb::handle self, const std::string& prefix, int epoch, Truth save_optimizer_states, bool) {
             const LoggerScope log(logger_of(self));
             auto& module = nb::cast<Module&>(self);
             ReleaseGil release;
@@ -257,25 +114,9 @@ nb::object part(nb::pointer_and_handle<Module> self) {
 }
 
 // Names that scripts read though they begin with an underscore.
-void bind_inside(nb::class_<Module, BaseModule, PythonModule<Module>>& type) {
+void bind_inside(ModuleClass<Module>& type) {
   type.def_prop_ro(
           "symbol", [](const Module& self) { return self.Module::symbol(); }, "The network.")
-      .def_prop_ro(
-          "data_names", [](const Module& self) { return self.Module::data_names(); }, "The names of the data inputs.")
-      .def_prop_ro(
-          "label_names", [](const Module& self) { return self.Module::label_names(); },
-          "The names of the label inputs.")
-      .def_prop_ro(
-          "output_names", [](const Module& self) { return self.Module::output_names(); }, "The names of the outputs.")
-      .def_prop_ro(
-          "data_shapes", [](const Module& self) { return list_of(self.Module::data_shapes()); },
-          "The data inputs as DataDesc, as bound.")
-      .def_prop_ro(
-          "label_shapes", [](const Module& self) { return labels_or_none(self.Module::label_shapes()); },
-          "The label inputs as DataDesc, as bound, or None.")
-      .def_prop_ro(
-          "output_shapes", [](const Module& self) { return list_of(self.Module::output_shapes()); },
-          "(name, shape) of each output.")
       .def_prop_ro("_symbol", [](const Module& self) { return self.Module::symbol(); })
       .def_prop_ro("_exec_group", part<&Module::exec_group>)
       .def_prop_ro("_param_names", &Module::param_names)
@@ -335,8 +176,8 @@ void bind_inside(nb::class_<Module, BaseModule, PythonModule<Module>>& type) {
 }  // namespace
 
 void bind_module(nb::module_& m) {
-  nb::class_<Module, BaseModule, PythonModule<Module>> type(
-      m, "Module", nb::type_slots(collector_slots), "A network with its parameters, its optimizer and its devices.");
+  ModuleClass<Module> type(m, "Module", nb::type_slots(collector_slots),
+                           "A network with its parameters, its optimizer and its devices.");
   type.def(
       "__init__",
       [](nb::pointer_and_handle<Module> self, const Symbol& symbol, nb::handle data_names, nb::handle label_names,

@@ -39,8 +39,9 @@ namespace symbind::python {
 namespace {
 
 void require_one_element(const NDArray& array, const char* what) {
-  if (array.size() != 1)
-    throw nb::value_error(join(what, " is defined for arrays of one element, not of shape ", array.shape()).c_str());
+  if (array.size() == 1) return;
+  const std::string text = join(what, " is defined for arrays of one element, not of shape ", array.shape());
+  throw std::string_view(what).ends_with("()") ? nb::type_error(text.c_str()) : nb::value_error(text.c_str());
 }
 
 nb::object scalar_of(const NDArray& array) { return to_numpy(array).attr("item")(); }
@@ -144,6 +145,7 @@ void bind_arithmetic(nb::class_<NDArray>& type) {
 
 void bind_views(nb::class_<NDArray>& type) {
   type.def("_at", [](const NDArray& self, int64_t index) { return self.at(index); })
+      .def("_become", [](NDArray& self, const NDArray& other) { self = other; })
       .def("_slice", &NDArray::slice, nb::arg("start"), nb::arg("stop"))
       .def("_reshape", [](const NDArray& self, nb::handle shape) { return self.reshape(dims_from(shape)); })
       .def("_reshape_reversed",
@@ -174,8 +176,13 @@ void bind_ndarray(nb::module_& m) {
   nb::class_<NDArray> type(m, "NDArray", nb::is_weak_referenceable(),
                            "An array: shape, type and place. Copying the handle shares the data.");
   type.def(
-          "__init__", [](NDArray* self, const NDArray& handle, bool) { new (self) NDArray(handle); }, nb::arg("handle"),
-          nb::arg("writable") = true, "Another handle to the data of an array, such as callbacks get.")
+          "__init__",
+          // None: what a pickle of MXNet's begins with, and fills by __setstate__.
+          [](NDArray* self, const NDArray* handle, bool) {
+            new (self) NDArray(handle ? *handle : NDArray(Shape{1}, cpu()));
+          },
+          nb::arg("handle").none(), nb::arg("writable") = true,
+          "Another handle to the data of an array, such as callbacks get.")
       .def_prop_ro(
           "shape", [](const NDArray& self) { return tuple_of(self.shape()); }, "The extents, as a tuple.")
       .def_prop_ro("size", &NDArray::size, "The number of elements.")

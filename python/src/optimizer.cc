@@ -355,8 +355,19 @@ void bind_optimizer(nb::module_& m) {
            nb::arg("grad").none(), nb::arg("state").none(), "The same with the state of create_state_multi_precision.")
       .def_prop_rw("lr", &Optimizer::own_lr, &Optimizer::set_own_lr, "The learning rate where no schedule decides.")
       .def_prop_ro("learning_rate", &Optimizer::learning_rate, "The learning rate in effect.")
-      .def("set_learning_rate", &Optimizer::set_learning_rate, nb::arg("lr"),
-           "Sets the learning rate; fails if a schedule determines it.")
+      .def(
+          "set_learning_rate",
+          [](Optimizer& self, double lr) {
+            if (self.lr_scheduler) {  // MXNet raises the warning
+              PyErr_Format(PyExc_UserWarning,
+                           "[%s] set_learning_rate has no effect: a schedule decides; set the schedule's base_lr, or "
+                           "leave lr_scheduler out",
+                           self.name().c_str());
+              throw nb::python_error();
+            }
+            self.set_learning_rate(lr);
+          },
+          nb::arg("lr"), "Sets the learning rate; raises UserWarning if a schedule determines it.")
       .def_rw("wd", &Optimizer::wd, "Weight decay.")
       .def_rw("rescale_grad", &Optimizer::rescale_grad, "Factor of the gradients.")
       .def_rw("multi_precision", &Optimizer::multi_precision, "Whether 16-bit weights have a float32 copy.")

@@ -61,7 +61,7 @@ std::optional<NamedArrays> optional_arrays(nb::handle value);
 
 // Arguments that C++ takes by name or as an object.
 OptimizerArg optimizer_arg_from(nb::handle value, nb::handle keeper = {});
-// Whoever keeps a module's optimizer: the module, or a store of the user's, which may outlive it.
+// What keeps a module's optimizer: the module, or a store of the user's, which may outlive it.
 nb::handle keeper_of_optimizer(nb::handle module, nb::handle kvstore);
 
 // Arguments on their way to Python.
@@ -88,13 +88,14 @@ class PythonModule final : public Base, public LooksForOverrides {
   static constexpr bool abstract = std::is_same_v<Base, BaseModule>;
 
   const Symbol& symbol() const override {
-    return step<const Symbol&>(
+    return step<const Symbol&, false>(
         Overrides::symbol,
         [this](const nb::object& value) -> const Symbol& {
+          if (value.is_none()) return BaseModule::symbol();
           symbol_ = std::make_unique<Symbol>(nb::cast<Symbol>(value));
           return *symbol_;
         },
-        [this](auto* base) -> const Symbol& { return base->Base::symbol(); });
+        [](auto* base) -> const Symbol& { return base->Base::symbol(); });
   }
   std::vector<std::string> data_names() const override {
     return step<std::vector<std::string>>(Overrides::data_names, &names_from,

@@ -254,6 +254,12 @@ void bind_executing(nb::class_<Symbol>& type) {
 
 void bind_symbol(nb::module_& m) {
   nb::class_<Symbol> type(m, "Symbol", nb::is_weak_referenceable(), "A network, or a part of one: a list of outputs.");
+  // None: what a pickle of MXNet's begins with, and fills by __setstate__.
+  type.def(
+          "__init__",
+          [](Symbol* self, const Symbol* handle) { new (self) Symbol(handle ? *handle : Symbol::variable("none")); },
+          nb::arg("handle").none())
+      .def("_become", [](Symbol& self, const Symbol& other) { self = other; });
   type.def("__call__", &compose)
       .def("__getitem__",
            [](const Symbol& self, int64_t index) {
@@ -313,12 +319,8 @@ void bind_symbol(nb::module_& m) {
       .def_prop_ro("num_outputs", &Symbol::size, "The number of outputs.")
       .def("get_internals", &Symbol::get_internals, "A symbol whose outputs are all outputs of all nodes.")
       .def("get_children", &Symbol::get_children, "A symbol of the inputs of this node; None for a variable.")
-      .def(
-          "tojson", [](const Symbol& self, bool) { return self.tojson(); }, nb::arg("remove_amp_cast") = true,
-          "The network as MXNet's JSON.")
-      .def(
-          "save", [](const Symbol& self, const std::string& fname, bool) { self.save(fname); }, nb::arg("fname"),
-          nb::arg("remove_amp_cast") = true, "Writes the network to a file, as MXNet's JSON.")
+      .def("_tojson", [](const Symbol& self) { return self.tojson(); })
+      .def("_save", [](const Symbol& self, const std::string& fname) { self.save(fname); })
       .def("debug_str", &Symbol::debug_str, "The nodes of the network as text.")
       .def("__copy__", [](const Symbol& self) { return Symbol::load_json(self.tojson()); })
       .def("__hash__", [](nb::handle self) { return reinterpret_cast<intptr_t>(self.ptr()) >> 4; });

@@ -33,6 +33,7 @@ from .ndarray import waitall
 from .predictor import Predictor
 from . import _lazy, executor_manager
 from ._as_mxnet import install_as_mxnet
+from .util import is_np_array, is_np_shape, np_array, np_shape, set_np_shape, use_np, use_np_array, use_np_shape
 
 __version__ = libinfo.__version__
 _lazy.install(globals())

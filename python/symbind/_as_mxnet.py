@@ -5,6 +5,8 @@ import importlib.abc as _abc
 import importlib.machinery as _machinery
 import sys as _sys
 
+from . import _compat
+
 
 class _Finder(_abc.MetaPathFinder, _abc.Loader):
     def find_spec(self, fullname, path=None, target=None):
@@ -32,9 +34,11 @@ class _Finder(_abc.MetaPathFinder, _abc.Loader):
 
 
 def install_as_mxnet():
-    """From here on ``import mxnet`` and every ``mxnet.x.y`` import give Symbind."""
+    """From here on ``import mxnet`` and every ``mxnet.x.y`` import give Symbind, and what Python and NumPy have removed
+    since MXNet's time is back: see docs/from_mxnet.md; SYMBIND_COMPAT=0 leaves both as they are."""
     loaded = _sys.modules.get("mxnet")
     if loaded is not None and not loaded.__name__.startswith("symbind"):
         raise ImportError("MXNet itself is loaded already: call install_as_mxnet() before anything imports it")
     if not any(isinstance(finder, _Finder) for finder in _sys.meta_path):
         _sys.meta_path.insert(0, _Finder())
+    _compat.install()

@@ -7,10 +7,16 @@ import sys as _sys
 # Attribute → module. Scripts that train need none of these, so `import symbind` does not wait for them.
 LAZY = {
     "_symbol_internal": "symbol._internal",
+    "contrib": "contrib",
+    "image": "image",
+    "img": "image",
     "log": "log",
     "misc": "misc",
     "profiler": "profiler",
+    "recordio": "recordio",
     "registry": "registry",
+    "rnn": "rnn",
+    "runtime": "runtime",
     "test_utils": "test_utils",
     "visualization": "visualization",
     "viz": "visualization",
@@ -19,11 +25,7 @@ LAZY = {
 ABSENT = {
     "autograd": "Automatic differentiation of array code is not part of Symbind: bind a Symbol, whose backward() gives "
     "gradients.",
-    "contrib": "mx.contrib is not part of Symbind; those of its operators that exist are in mx.nd.contrib and "
-    "mx.sym.contrib.",
     "gluon": "Gluon is not part of Symbind: write the network as a Symbol and train it with mx.mod.Module.",
-    "image": "mx.image is not part of Symbind yet.",
-    "img": "mx.img is not part of Symbind yet.",
     "kvstore_server": "MXNet's parameter servers are not part of Symbind.",
     "library": "Operators compiled against MXNet cannot be loaded by Symbind: write a CustomOp.",
     "notebook": "MXNet's notebook helpers are not part of Symbind.",
@@ -32,17 +34,14 @@ ABSENT = {
     "numpy": "MXNet's NumPy-like arrays are not part of Symbind: use mx.nd, or NumPy itself.",
     "numpy_extension": "MXNet's NumPy extensions are not part of Symbind: use mx.nd, or NumPy itself.",
     "onnx": "Import from and export to ONNX are not part of Symbind.",
-    "recordio": "mx.recordio is not part of Symbind yet.",
-    "rnn": "mx.rnn is not part of Symbind yet.",
     "rtc": "CUDA kernels compiled from text at run time are not part of Symbind: write a CustomOp.",
-    "runtime": "MXNet's build features are not part of Symbind: mx.num_gpus() says whether there are GPUs.",
     "th": "Torch7's functions are not part of Symbind.",
     "torch": "Torch7's functions are not part of Symbind.",
 }
 
 
 class _Finder:
-    """Stands last in sys.meta_path, so it is asked only for modules that do not exist."""
+    """The last of sys.meta_path, asked only for modules that do not exist."""
 
     @staticmethod
     def find_spec(fullname, path=None, target=None):

@@ -1,5 +1,6 @@
 """The basis of the checkers of test_utils: tolerances, random arrays, comparisons."""
 
+import numbers as _numbers
 import random as _random
 
 import numpy as np
@@ -12,6 +13,7 @@ _RTOL = {"float16": 1e-2, "float32": 1e-4, "float64": 1e-5}
 _ATOL = {"float16": 1e-1, "float32": 1e-3, "float64": 1e-20}
 _EXACT = ("bool", "int8", "uint8", "int32", "uint32", "int64", "uint64")
 
+_DOUBLE = np.dtype(np.float64)
 _context = None
 
 
@@ -68,14 +70,37 @@ def get_tols(x, y, rtol, atol):
     return rtol, atol
 
 
-def get_rtol(rtol=None, dtype=np.float64):
+def get_rtol(rtol=None, dtype=_DOUBLE):
     """A relative tolerance: the one given, else the type's."""
     return default_rtols().get(np.dtype(dtype), 0) if rtol is None else rtol
 
 
-def get_atol(atol=None, dtype=np.float64):
+def get_atol(atol=None, dtype=_DOUBLE):
     """An absolute tolerance: the one given, else the type's."""
     return default_atols().get(np.dtype(dtype), 0) if atol is None else atol
+
+
+def get_etol(etol=None):
+    """The share of elements that may differ: the one given, else none."""
+    return 0 if etol is None else etol
+
+
+def get_tolerance(dat, tol, default_tol):
+    """The tolerance for an array: the number given, or the one of its type in a dict, else the default of its type."""
+    if isinstance(tol, _numbers.Number):
+        return tol
+    kind = effective_dtype(dat)
+    for table in (tol or {}, default_tol):
+        for name, value in table.items():
+            if np.dtype(name) == kind:
+                return value
+    return 0
+
+
+def locationError(a, b, index, names, maxError=False):
+    """Words for where two arrays differ: the index, and both values."""
+    text = "maximum error" if maxError else "error"
+    return f"Location of {text}: {index}, {names[0]}={a[index]:.8f}, {names[1]}={b[index]:.8f}"
 
 
 def list_gpus():

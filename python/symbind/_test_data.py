@@ -130,3 +130,25 @@ def get_mnist_iterator(batch_size, input_shape, num_parts=1, part_index=0):
         image=paths[2], label=paths[3], batch_size=batch_size, flat=flat, num_parts=num_parts, part_index=part_index
     )
     return train, validation
+
+
+def get_mnist_pkl():
+    """Fetches MNIST as data/mnist.pkl.gz, and gives its path."""
+    return download("http://deeplearning.net/data/mnist/mnist.pkl.gz", dirname="data")
+
+
+def download_model(model_name, dst_dir="./", meta_info=None):
+    """Fetches the two files of a network whose addresses `meta_info` has: {name: {"symbol": url, "params": url}}.
+
+    Gives the prefix and the epoch to load it with; (None, 0) where `meta_info` does not have the name.
+    """
+    if meta_info is None:
+        raise ValueError(
+            "download_model needs the addresses of the files: meta_info={name: {'symbol': …, 'params': …}}"
+        )
+    if model_name not in meta_info:
+        return None, 0
+    prefix = _os.path.join(dst_dir, model_name)
+    download(meta_info[model_name]["symbol"], prefix + "-symbol.json")
+    download(meta_info[model_name]["params"], prefix + "-0000.params")
+    return prefix, 0

@@ -5,6 +5,7 @@ import os as _os
 import numpy as _np
 
 from ._symbind import MXNetError
+from .libinfo import __version__  # noqa: F401
 
 __all__ = ["MXNetError", "NotImplementedForSymbol", "NotSupportedForSparseNDArray"]
 
@@ -28,19 +29,28 @@ class NotImplementedForSymbol(MXNetError):
 class NotSupportedForSparseNDArray(MXNetError):
     """Raised by calls that need sparse storage: arrays are dense here."""
 
+    def __init__(self, function, alias=None, *args):
+        name = getattr(function, "__name__", str(function))
+        super().__init__(f"{alias or name} needs sparse storage, and arrays are dense here")
+
 
 def py_str(value):
     """Text from bytes or text."""
     return value.decode("utf-8") if isinstance(value, bytes) else value
 
 
+def data_dir_default():
+    """Where downloads are kept without $MXNET_HOME: ~/.mxnet."""
+    return _os.path.join(_os.path.expanduser("~"), ".mxnet")
+
+
 def data_dir():
     """Where downloads are kept: $MXNET_HOME, else ~/.mxnet."""
-    return _os.environ.get("MXNET_HOME", _os.path.join(_os.path.expanduser("~"), ".mxnet"))
+    return _os.environ.get("MXNET_HOME", data_dir_default())
 
 
-def _as_list(value):
-    return list(value) if isinstance(value, (list, tuple)) else [value]
+def _as_list(obj):
+    return list(obj) if isinstance(obj, (list, tuple)) else [obj]
 
 
 def c_str(value):

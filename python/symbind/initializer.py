@@ -27,6 +27,7 @@ __all__ = [
     "Uniform",
     "Xavier",
     "Zero",
+    "alias",
     "create",
     "register",
 ]
@@ -106,6 +107,12 @@ class Initializer(_native):
     def _init_one(self, _, arr):
         arr[:] = 1
 
+    def _init_loc_bias(self, _, arr):
+        """The bias of a layer that gives affine maps: the map that changes nothing."""
+        if arr.shape != (6,):
+            raise ValueError(f"an affine map of the plane has 6 numbers, and the array's shape is {arr.shape}")
+        arr[:] = [1.0, 0, 0, 0, 1.0, 0]
+
     def _init_bilinear(self, desc, arr):
         Bilinear()._init_weight(desc, arr)
 
@@ -141,18 +148,31 @@ def register(klass):
     return klass
 
 
+def alias(*aliases):
+    """Class decorator: makes the initializer known under further names, here and in C++."""
+
+    def decorate(klass):
+        register(klass)
+        for name in aliases:
+            _symbind._register_initializer(name.lower(), klass)
+            _registry[name.lower()] = klass
+        return klass
+
+    return decorate
+
+
 def create(initializer, *args, **kwargs):
     """An initializer by name, or from the text of dumps(); one that is an object already stays."""
     if not isinstance(initializer, str):
         if not callable(initializer):
-            raise TypeError(f"expected an initializer or the name of one, not {initializer!r}")
+            raise _symbind.MXNetTypeError(f"expected an initializer or the name of one, not {initializer!r}")
         return initializer
     if initializer.startswith("["):
         initializer, kwargs = _json.loads(initializer)
     klass = _registry.get(initializer.lower())
     if klass is None:
         known = ", ".join(sorted(_registry))
-        raise ValueError(f"there is no initializer {initializer}; there are {known}")
+        raise _symbind.MXNetValueError(f"there is no initializer {initializer}; there are {known}")
     return klass(*args, **kwargs)
 
 

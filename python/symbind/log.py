@@ -39,3 +39,9 @@ def get_logger(name=None, filename=None, filemode=None, level=WARNING):
 
 
 getLogger = get_logger
+
+
+def logger_of(logger):
+    """Where messages for `logger` go: None and the module `logging`, as MXNet's scripts pass it, are the root logger.
+    The functions of that module would set up logging if the script has not."""
+    return _logging.getLogger() if logger is None or logger is _logging else logger

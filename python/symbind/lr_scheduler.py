@@ -4,6 +4,8 @@ A schedule of one's own is a subclass of LRScheduler with ``__call__(self, num_u
 updates does as well.
 """
 
+from math import pi  # noqa: F401 (scripts take it from here, since MXNet's module imports it)
+
 from . import _symbind
 
 __all__ = ["LRScheduler", "FactorScheduler", "MultiFactorScheduler", "PolyScheduler", "CosineScheduler"]

@@ -1,5 +1,7 @@
 """Metrics: how good predictions are."""
 
+import json as _json
+
 from ._symbind import (
     F1,
     MAE,
@@ -14,6 +16,8 @@ from ._symbind import (
     CustomMetric,
     EvalMetric,
     Loss,
+    MXNetTypeError,
+    MXNetValueError,
     NegativeLogLikelihood,
     PearsonCorrelation,
     Perplexity,
@@ -91,10 +95,30 @@ for _class, _names in {
     register(alias(*_names)(_class))
 
 
+def _from_config(config):
+    """What get_config tells, or [name, arguments]: a dict, a list, or either as JSON."""
+    config = _json.loads(config) if isinstance(config, str) else config
+    if isinstance(config, list):
+        name, arguments = config
+        return create(name, **arguments)
+    arguments = dict(config)
+    name = arguments.pop("metric")
+    if "top_k" in arguments and "name" in arguments:  # which gets the number at its end when it is made
+        arguments["name"] = arguments["name"].removesuffix(f"_{arguments['top_k']}")
+    if "metrics" in arguments:
+        arguments["metrics"] = [create(part) for part in arguments["metrics"]]
+    return create(name, **arguments)
+
+
 def create(metric, *args, **kwargs):
-    """A metric from a name, a function feval(label, pred), a metric, or a list of these."""
+    """A metric from a name, a function feval(label, pred), a metric, a list of these, or from what get_config tells, as
+    a dict or in JSON."""
     if isinstance(metric, EvalMetric):
         return metric
+    if isinstance(metric, dict) or (isinstance(metric, str) and metric.startswith(("{", "["))):
+        if args or kwargs:
+            raise MXNetValueError("a metric given by its configuration takes no further arguments")
+        return _from_config(metric)
     if isinstance(metric, type) and issubclass(metric, EvalMetric):
         return metric(*args, **kwargs)
     if isinstance(metric, list | tuple):
@@ -102,9 +126,9 @@ def create(metric, *args, **kwargs):
     if callable(metric):
         return CustomMetric(metric, *args, **kwargs)
     if not isinstance(metric, str):
-        raise TypeError(f"a metric is given by its name, a function, a metric or a list of these, not {metric!r}")
+        raise MXNetTypeError(f"a metric is given by its name, a function, a metric or a list of these, not {metric!r}")
     if metric.lower() not in _registry:
-        raise ValueError(f"there is no metric {metric!r}; there are: {', '.join(sorted(_registry))}")
+        raise MXNetValueError(f"there is no metric {metric!r}; there are: {', '.join(sorted(_registry))}")
     return _registry[metric.lower()](*args, **kwargs)
 
 

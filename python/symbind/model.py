@@ -7,13 +7,18 @@ import numpy as _np
 
 from . import _symbind
 from ._symbind import NDArray
+from .log import logger_of as _logger_of
+from .symbol._methods import _without_amp_cast
 
 BASE_ESTIMATOR = object
+SKLEARN_INSTALLED = False
 BatchEndParam = _namedtuple("BatchEndParams", ["epoch", "nbatch", "eval_metric", "locals"])
 
 
 def save_checkpoint(prefix, epoch, symbol, arg_params, aux_params, remove_amp_cast=True):
     """Writes prefix-symbol.json (where there is a symbol) and prefix-EPOCH.params."""
+    if symbol is not None and remove_amp_cast:
+        symbol = _without_amp_cast(symbol)
     _symbind._save_checkpoint(prefix, epoch, symbol, arg_params, aux_params)
 
 
@@ -30,6 +35,13 @@ def load_params(prefix, epoch):
 def _create_kvstore(kvstore, num_device, arg_params):
     """(store or None, does it update?) for a name, a store or None."""
     return _symbind._create_kvstore(kvstore, num_device, arg_params)
+
+
+def _create_sparse_kvstore(kvstore):
+    """(store, True) for a name or a store: parameters that were row_sparse in MXNet are updated in the store."""
+    if kvstore is None:
+        raise TypeError("sparse parameters need a store: a KVStore or its name")
+    return (_symbind.create_kvstore(kvstore) if isinstance(kvstore, str) else kvstore), True
 
 
 def _initialize_kvstore(kvstore, param_arrays, arg_params, param_names, update_on_kvstore):
@@ -50,6 +62,9 @@ def _update_params_on_kvstore(param_arrays, grad_arrays, kvstore, param_names):
         kvstore.pull(param_names[index], weights, priority=-index)
 
 
+_update_params_on_kvstore_nccl = _update_params_on_kvstore
+
+
 def _update_params(param_arrays, grad_arrays, updater, num_device, kvstore=None, param_names=None):
     """Updates parameters on their devices, with gradients summed by the store where there is one."""
     for index, (weights, grads) in enumerate(zip(param_arrays, grad_arrays)):
@@ -62,6 +77,15 @@ def _update_params(param_arrays, grad_arrays, updater, num_device, kvstore=None,
             updater(index * num_device + device, grad, weight)
 
 
+def _multiple_callbacks(callbacks, *args, **kwargs):
+    """Calls one callback, or each of a list; None is none."""
+    if isinstance(callbacks, list):
+        for callback in callbacks:
+            callback(*args, **kwargs)
+    elif callbacks:
+        callbacks(*args, **kwargs)
+
+
 def _counting_from_one(callbacks):
     """The callbacks with `nbatch` as FeedForward counts, from 1; a Module counts from 0."""
 
@@ -72,8 +96,95 @@ def _counting_from_one(callbacks):
     return [counting(callback) if callable(callback) else callback for callback in several]
 
 
+def _limited(iterator, epoch_size):
+    """Epochs of `epoch_size` batches, each going on where the last one ended."""
+    from .io import ResizeIter
+
+    if epoch_size is None:
+        return iterator
+    limited = ResizeIter(iterator, epoch_size, reset_internal=False)
+    if hasattr(iterator, "default_bucket_key"):
+        limited.default_bucket_key = iterator.default_bucket_key
+    return limited
+
+
+def _module_for(symbol, sym_gen, iterator, ctx, logger=None, work_load_list=None):
+    """A module of a network and its inputs as an iterator describes them; with sym_gen one of buckets."""
+    from .module import BucketingModule, Module
+
+    data_names = [desc[0] for desc in iterator.provide_data]
+    labels = [desc[0] for desc in iterator.provide_label or []]
+    options = {"logger": logger or _logging, "context": ctx, "work_load_list": work_load_list}
+
+    def label_names(network):
+        arguments = set(network.list_arguments())
+        return [name for name in labels if name in arguments]
+
+    if sym_gen is None:
+        return Module(symbol, data_names, label_names(symbol), **options)
+
+    def described(key):
+        network = sym_gen(key)
+        return network, data_names, label_names(network)
+
+    return BucketingModule(described, iterator.default_bucket_key, **options)
+
+
+def _train_multi_device(
+    symbol,
+    ctx,
+    arg_names,
+    param_names,
+    aux_names,
+    arg_params,
+    aux_params,
+    begin_epoch,
+    end_epoch,
+    epoch_size,
+    optimizer,
+    kvstore,
+    update_on_kvstore,
+    train_data,
+    eval_data=None,
+    eval_metric=None,
+    epoch_end_callback=None,
+    batch_end_callback=None,
+    logger=None,
+    work_load_list=None,
+    monitor=None,
+    eval_end_callback=None,
+    eval_batch_end_callback=None,
+    sym_gen=None,
+):
+    """Trains on several devices from arg_params and aux_params; their arrays then hold the trained values. Where the
+    parameters are updated is for the kvstore to say."""
+    data = _limited(train_data, epoch_size)
+    module = _module_for(symbol, sym_gen, data, ctx, logger, work_load_list)
+    data.reset()
+    module.fit(
+        data,
+        eval_data=eval_data,
+        eval_metric=eval_metric,
+        epoch_end_callback=epoch_end_callback,
+        batch_end_callback=_counting_from_one(batch_end_callback),
+        kvstore=kvstore,
+        optimizer=optimizer,
+        eval_end_callback=eval_end_callback,
+        eval_batch_end_callback=eval_batch_end_callback,
+        arg_params={name: array for name, array in arg_params.items() if name in param_names},
+        aux_params=aux_params,
+        begin_epoch=begin_epoch,
+        num_epoch=end_epoch,
+        monitor=monitor,
+    )
+    for trained, into in zip(module.get_params(), (arg_params, aux_params)):
+        for name, array in trained.items():
+            array.copyto(into[name])
+
+
 class FeedForward:
-    """The model class that came before Module, kept for scripts that use it: fit and predict over a Module."""
+    """The model class that came before Module, kept for scripts that use it: fit and predict over a Module. The symbol
+    may be a function from bucket keys to symbols."""
 
     def __init__(
         self,
@@ -90,7 +201,9 @@ class FeedForward:
         begin_epoch=0,
         **kwargs,
     ):
-        self.symbol = symbol
+        generated = not isinstance(symbol, _symbind.Symbol) and callable(symbol)
+        self.symbol = None if generated else symbol
+        self.sym_gen = symbol if generated else None
         self.ctx = [_symbind.cpu()] if ctx is None else list(ctx) if isinstance(ctx, (list, tuple)) else [ctx]
         self.num_epoch = num_epoch
         self.epoch_size = epoch_size
@@ -102,8 +215,75 @@ class FeedForward:
         self.allow_extra_params = allow_extra_params
         self.begin_epoch = begin_epoch
         self.kwargs = kwargs
+        self.argument_checked = False
+        self._pred_exec = None
 
-    def _iterator(self, X, y, training):
+    def __getstate__(self):
+        return {**self.__dict__, "_pred_exec": None}
+
+    def __setstate__(self, state):
+        self.__dict__.update(state)
+
+    @staticmethod
+    def _is_data_arg(name):
+        """Does a name look like that of an input?"""
+        return name.endswith(("data", "label"))
+
+    def _check_arguments(self):
+        """Fails where arguments share a name; with allow_extra_params, forgets parameters that the network lacks."""
+        from .executor_manager import _check_arguments
+
+        if self.argument_checked or self.symbol is None:
+            return
+        self.argument_checked = True
+        _check_arguments(self.symbol)
+        if self.allow_extra_params:
+            self.arg_params = _restricted(self.arg_params, self.symbol.list_arguments())
+            self.aux_params = _restricted(self.aux_params, self.symbol.list_auxiliary_states())
+
+    def _init_params(self, inputs, overwrite=False):
+        """Values for parameters that have none, or for all; returns the names of arguments, parameters and states."""
+        from .initializer import InitDesc, Uniform
+        from .io import DataDesc
+        from .ndarray import zeros
+
+        inputs = [desc if isinstance(desc, DataDesc) else DataDesc(*desc) for desc in inputs]
+        shapes = {desc.name: desc.shape for desc in inputs}
+        types = {desc.name: desc.dtype for desc in inputs}
+        arg_shapes, _, aux_shapes = self.symbol.infer_shape(**shapes)
+        arg_types, _, aux_types = self.symbol.infer_type(**types)
+        arg_names, aux_names = self.symbol.list_arguments(), self.symbol.list_auxiliary_states()
+        attributes = self.symbol.attr_dict()
+        initializer = self.initializer or Uniform(0.01)
+
+        def values(names, all_shapes, all_types, known):
+            made = {}
+            for name, shape, dtype in zip(names, all_shapes, all_types):
+                if name in shapes:
+                    continue
+                made[name] = zeros(shape, dtype=dtype)
+                if known and name in known and not overwrite:
+                    known[name].copyto(made[name])
+                else:
+                    initializer(InitDesc(name, attributes.get(name, {})), made[name])
+            return made
+
+        self.arg_params = values(arg_names, arg_shapes, arg_types, self.arg_params)
+        self.aux_params = values(aux_names, aux_shapes, aux_types, self.aux_params)
+        return arg_names, list(self.arg_params), aux_names
+
+    def _init_predictor(self, input_shapes, type_dict=None):
+        """An executor for these shapes with the parameters, in _pred_exec."""
+        shapes = {desc[0]: tuple(desc[1]) for desc in input_shapes}
+        if self._pred_exec is not None:
+            arg_shapes, _, _ = self.symbol.infer_shape(**shapes)
+            if [array.shape for array in self._pred_exec.arg_arrays] == arg_shapes:
+                return
+        executor = self.symbol.simple_bind(self.ctx[0], grad_req="null", type_dict=type_dict, **shapes)
+        executor.copy_params_from(self.arg_params, self.aux_params)
+        self._pred_exec = executor
+
+    def _init_iter(self, X, y, is_train):
         """An iterator as it is; arrays become one."""
         from .io import NDArrayIter
 
@@ -112,7 +292,7 @@ class FeedForward:
                 raise TypeError("X must be a data iterator, an NDArray or a NumPy array, not a list")
             return X
         if y is None:
-            if training:
+            if is_train:
                 raise ValueError("data in an array needs labels: give y")
             y = _np.zeros(X.shape[0], dtype=_np.float32)
         y = _np.asarray(y.asnumpy() if isinstance(y, NDArray) else y)
@@ -124,28 +304,18 @@ class FeedForward:
             X,
             y,
             batch_size=min(X.shape[0], self.numpy_batch_size),
-            shuffle=training,
-            last_batch_handle="roll_over" if training else "pad",
+            shuffle=is_train,
+            last_batch_handle="roll_over" if is_train else "pad",
         )
 
-    def _limited(self, iterator):
-        """Epochs of `epoch_size` batches, each going on where the last one ended."""
-        from .io import ResizeIter
-
-        return iterator if self.epoch_size is None else ResizeIter(iterator, self.epoch_size, reset_internal=False)
-
-    def _module(self, iterator, logger=None, work_load_list=None):
-        from .module import Module
-
-        arguments = set(self.symbol.list_arguments())
-        return Module(
-            self.symbol,
-            data_names=[desc[0] for desc in iterator.provide_data],
-            label_names=[desc[0] for desc in iterator.provide_label or [] if desc[0] in arguments],
-            logger=logger or _logging,
-            context=self.ctx,
-            work_load_list=work_load_list,
-        )
+    def _init_eval_iter(self, eval_data):
+        """An iterator of what fit takes for eval_data: an iterator, or arrays or lists of data and labels."""
+        if isinstance(eval_data, (tuple, list)) and len(eval_data) == 2:
+            data, labels = (_np.array(part) if isinstance(part, list) else part for part in eval_data)
+            return self._init_iter(data, labels, is_train=False)
+        if isinstance(eval_data, (_np.ndarray, NDArray, tuple, list)):
+            raise TypeError("eval_data must be a data iterator or a pair of data and labels")
+        return eval_data
 
     def fit(
         self,
@@ -165,15 +335,15 @@ class FeedForward:
         """Trains on arrays or on an iterator; the parameters are then in arg_params and aux_params."""
         if self.num_epoch is None:
             raise ValueError("FeedForward needs num_epoch to be fitted")
-        train_data = self._iterator(X, y, training=True)
+        train_data = self._init_iter(X, y, is_train=True)
         if train_data is X:
             train_data.reset()
-        train_data = self._limited(train_data)
-        if isinstance(eval_data, (tuple, list)) and len(eval_data) == 2:
-            data, labels = (_np.array(part) if isinstance(part, list) else part for part in eval_data)
-            eval_data = self._iterator(data, labels, training=False)
-        module = self._module(train_data, logger, work_load_list)
+        train_data = _limited(train_data, self.epoch_size)
+        eval_data = self._init_eval_iter(eval_data)
+        self._check_arguments()
+        module = _module_for(self.symbol, self.sym_gen, train_data, self.ctx, logger, work_load_list)
         train_data.reset()  # it may have been used before
+        _logger_of(logger).info("Start training with %s", str(self.ctx))
         module.fit(
             train_data,
             eval_data=eval_data,
@@ -194,20 +364,30 @@ class FeedForward:
             monitor=monitor,
         )
         self.arg_params, self.aux_params = module.get_params()
+        self._pred_exec = None
 
     def _bound(self, iterator):
         """A module for prediction with the parameters as they are."""
         if self.arg_params is None:
             raise ValueError("there are no parameters yet: fit the model, or load them")
-        module = self._module(iterator)
+        self._check_arguments()
+        module = _module_for(self.symbol, self.sym_gen, iterator, self.ctx)
+        if self.symbol is not None:
+            known = {*self.symbol.list_arguments(), *self.symbol.list_auxiliary_states()}
+            extra = sorted({*self.arg_params, *(self.aux_params or {})} - known)
+            if extra:
+                raise ValueError(
+                    f"there are values for names that the network does not have: {', '.join(extra)}; "
+                    "allow_extra_params=True leaves them out"
+                )
         labels = [desc for desc in iterator.provide_label or [] if desc[0] in module.label_names]
         module.bind(iterator.provide_data, labels or None, for_training=False)
-        module.set_params(self.arg_params, self.aux_params or {}, allow_extra=self.allow_extra_params)
+        module.set_params(self.arg_params, self.aux_params or {})
         return module
 
     def predict(self, X, num_batch=None, return_data=False, reset=True):
         """Outputs as NumPy arrays; with return_data also the data and labels they belong to."""
-        iterator = self._iterator(X, None, training=False)
+        iterator = self._init_iter(X, None, is_train=False)
         module = self._bound(iterator)
         outputs, data, labels = [], [], []
         for parts, _, batch in module.iter_predict(iterator, num_batch, reset):
@@ -227,7 +407,7 @@ class FeedForward:
 
     def score(self, X, eval_metric="acc", num_batch=None, batch_end_callback=None, reset=True):
         """The value of a metric over an iterator with labels; the labels of an array are zeros, as in MXNet."""
-        iterator = self._iterator(X, None, training=False)
+        iterator = self._init_iter(X, None, is_train=False)
         module = self._bound(iterator)
         return module.score(iterator, eval_metric, num_batch, batch_end_callback, reset=reset)[0][1]
 
@@ -281,3 +461,8 @@ class FeedForward:
             eval_batch_end_callback=eval_batch_end_callback,
         )
         return model
+
+
+def _restricted(params, names):
+    """The parameters that have one of the names."""
+    return params and {name: array for name, array in params.items() if name in names}

@@ -2,6 +2,7 @@
 
 import itertools as _itertools
 import threading as _threading
+from collections import namedtuple as _namedtuple
 
 from . import _symbind
 
@@ -90,6 +91,21 @@ def register(reg_name):
 def get_all_registered_operators():
     """The names of all operators."""
     return _symbind._list_ops()
+
+
+OperatorArguments = _namedtuple("OperatorArguments", ["narg", "names", "types"])
+
+
+def get_operator_arguments(op_name):
+    """What an operator takes: the number, names and kinds of its inputs and parameters."""
+    op = _symbind._require_op(op_name)
+    inputs = ["data"] if op.takes_any else [*op.inputs, *op.aux]
+    kind = "NDArray-or-Symbol[]" if op.takes_any else "NDArray-or-Symbol"
+    names, types = list(inputs), [kind] * len(inputs)
+    for name, type_name, default, _ in op.fields:
+        names.append(name)
+        types.append(f"{type_name}, required" if default is None else f"{type_name}, optional, default={default!r}")
+    return OperatorArguments(len(names), names, types)
 
 
 class PythonOp:

@@ -214,6 +214,10 @@ class Optimizer(_native):
     def _index_update_count(self, counts):
         self._set_counts(counts)
 
+    def set_lr_scale(self, args_lrscale):
+        """Fails: the older name of set_lr_mult."""
+        raise DeprecationWarning("set_lr_scale is no more: use set_lr_mult")
+
     @property
     def sym_info(self):
         """(attributes, arguments) of the network that was given, or ()."""
@@ -293,6 +297,9 @@ class SGD(Optimizer):
 @_built_in("sgd", "momentum", "lazy_update")
 class ccSGD(SGD):
     """Another name of SGD."""
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
 
 
 @_built_in("nag", "momentum")
@@ -427,6 +434,10 @@ def __getattr__(name):
         from . import ndarray
 
         return getattr(ndarray, name)
+    if name in ("NDabs", "NDnorm"):  # MXNet's names for two of them
+        from . import ndarray
+
+        return getattr(ndarray, name[2:])
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -3,6 +3,7 @@
 import contextlib as _contextlib
 import numbers as _numbers
 import os as _os
+import platform as _platform
 import time as _time
 
 import numpy as np
@@ -34,9 +35,12 @@ from ._test_arrays import (  # noqa: F401
     default_rtols,
     effective_dtype,
     get_atol,
+    get_etol,
     get_rtol,
+    get_tolerance,
     get_tols,
     list_gpus,
+    locationError,
     np_reduce,
     rand_ndarray,
     rand_shape_2d,
@@ -51,11 +55,28 @@ from ._test_arrays import (  # noqa: F401
 )
 from ._test_data import (  # noqa: F401
     download,
+    download_model,
     get_bz2_data,
     get_mnist,
     get_mnist_iterator,
+    get_mnist_pkl,
     get_mnist_ubyte,
     get_zip_data,
+)
+from ._test_generators import (  # noqa: F401
+    chi_square_check,
+    gen_buckets_probs_with_ppf,
+    get_identity_mat,
+    get_identity_mat_batch,
+    mean_check,
+    new_matrix_with_real_eigvals_2d,
+    new_matrix_with_real_eigvals_nd,
+    new_orthonormal_matrix_2d,
+    new_sym_matrix_with_real_eigvals_2d,
+    new_sym_matrix_with_real_eigvals_nd,
+    rand_coord_2d,
+    var_check,
+    verify_generator,
 )
 from .io import DataIter
 from .ndarray import NDArray, array
@@ -475,6 +496,21 @@ def _set_all(variables):
             _os.environ.pop(name, None)
         else:
             _os.environ[name] = str(value)
+
+
+def is_aarch64_run():
+    """Is this an ARM processor of 64 bits?"""
+    return _platform.machine() == "aarch64"
+
+
+def is_cd_run():
+    """Is this a run of MXNet's own delivery, which the variable CD_JOB tells?"""
+    return _os.environ.get("CD_JOB", "0") == "1"
+
+
+def is_op_runnable():
+    """True: no operator here depends on the kind of GPU."""
+    return True
 
 
 def set_env_var(key, val, default_val=""):

@@ -125,3 +125,23 @@ def set_module(module):
         return function
 
     return decorate
+
+
+def get_cuda_compute_capability(ctx):
+    """The compute capability of a GPU as a number: 90 for 9.0."""
+    import ctypes
+
+    if ctx.device_type != "gpu":
+        raise ValueError(f"expected a GPU's context, not {ctx}")
+    if not 0 <= ctx.device_id < num_gpus():
+        raise MXNetError(f"there is no {ctx}: the number of GPUs is {num_gpus()}")
+    driver = ctypes.CDLL("libcuda.so.1")
+    major, minor, device = ctypes.c_int(), ctypes.c_int(), ctypes.c_int()
+    failed = driver.cuDeviceGet(ctypes.byref(device), ctx.device_id)
+    failed |= driver.cuDeviceGetAttribute(
+        ctypes.byref(major), 75, device
+    )  # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR
+    failed |= driver.cuDeviceGetAttribute(ctypes.byref(minor), 76, device)
+    if failed:
+        raise MXNetError(f"the CUDA driver does not tell the compute capability of {ctx}")
+    return 10 * major.value + minor.value

@@ -219,7 +219,7 @@ def _weights_of_layers(symbol, layers):
     return weights
 
 
-def plot_network(symbol, title="plot", save_format="pdf", shape=None, dtype=None, node_attrs=None, hide_weights=True):
+def plot_network(symbol, title="plot", save_format="pdf", shape=None, dtype=None, node_attrs={}, hide_weights=True):  # noqa: B006
     """A graphviz.Digraph of the network: a box for each layer, with shapes on the edges where they are given. Render it
     with .render() or .view(). `node_attrs` are graphviz's attributes for all boxes."""
     nodes, edges = network_structure(symbol, shape, dtype, hide_weights)

@@ -8,7 +8,7 @@
 namespace symbind {
 namespace {
 
-// The kernel of another operator on some of a node's arrays: input i of it is input order[i] of the node, and behind
+// The kernel of another operator on some of a node's arrays: input i of it is input order[i] of the node, and after
 // those is an array of which only the shape counts.
 class Borrowed final : public Kernel {
  public:

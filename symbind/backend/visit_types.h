@@ -1,4 +1,4 @@
-// A call for the C++ type behind an element type, among the types that a kernel is compiled for.
+// A call for the C++ type of an element type, among the types that a kernel is compiled for.
 #pragma once
 
 #include <type_traits>

@@ -118,7 +118,7 @@ void AtomicFile::open_temporary() {
     if (descriptor_ < 0 && errno == EEXIST) continue;
     if (descriptor_ < 0) fail_to("write", errno);
     // Another process may lock and remove the file before it is locked here. A file system without locks (ENOLCK,
-    // EOPNOTSUPP) keeps the file, since there nobody else can lock it either.
+    // EOPNOTSUPP) keeps the file, since no other process can lock it there either.
     struct stat own {};
     const bool taken = ::flock(descriptor_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
     if (!taken && ::fstat(descriptor_, &own) == 0 && own.st_nlink > 0) {

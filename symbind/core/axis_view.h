@@ -7,7 +7,7 @@
 
 namespace symbind {
 
-// An array (outer, length, inner): the axes before the middle one are counted together, and so are those behind it. Its
+// An array (outer, length, inner): the axes before the middle one are counted together, and so are those after it. Its
 // rows run along the middle axis, `inner` elements from one element of a row to the next.
 struct AxisView {
   int64_t outer = 1, length = 1, inner = 1;

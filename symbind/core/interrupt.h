@@ -1,4 +1,4 @@
-// A way out of long loops. Whoever owns the process (Python, a program with a signal handler) says how to notice that
+// A way out of long loops. The owner of the process (Python, a program with a signal handler) says how to notice that
 // it is to stop; loops over batches ask between them.
 #pragma once
 

@@ -14,7 +14,7 @@ struct ThreadPolicy {
   // OpenMP's threads of a loop, the calling one included. oneDNN's loops always run on these.
   int threads = 1;
   // If given, parallel_for() runs on these instead. OpenMP's threads spin for a while after every loop, which takes
-  // cores from whoever computes next.
+  // cores from the code that computes next.
   Workers* workers = nullptr;
 };
 

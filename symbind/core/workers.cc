@@ -18,8 +18,8 @@
 namespace symbind {
 namespace {
 
-// A training step hands work over several times, and waking a thread costs as much as a small operator: whoever waits
-// looks for work for a moment before it sleeps. (OpenMP's threads do so for milliseconds.)
+// A training step hands work over several times, and waking a thread costs as much as a small operator: a thread that
+// waits looks for work for a moment before it sleeps. (OpenMP's threads do so for milliseconds.)
 constexpr auto patience = std::chrono::microseconds(50);
 
 template <class Condition>
@@ -88,7 +88,7 @@ struct Workers::Impl {
         run_one(worker);
       }
       if (--running > 0) continue;
-      const std::lock_guard lock(mutex);  // whoever waits either sees it or is woken
+      const std::lock_guard lock(mutex);  // a waiting thread either sees it or is woken
       done.notify_one();
     }
   }
@@ -108,7 +108,7 @@ Workers::Workers(size_t count, int cores) : impl_(std::make_unique<Impl>()) {
 }
 
 Workers::~Workers() {
-  if (impl_->forked()) {  // in the child there is nobody to wait for, and a condition cannot be destroyed
+  if (impl_->forked()) {  // in the child there is no thread to wait for, and a condition cannot be destroyed
     for (std::thread& thread : impl_->threads) thread.detach();
     (void)impl_.release();
     return;

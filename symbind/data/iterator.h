@@ -10,6 +10,7 @@
 
 #include "symbind/core/busy.h"
 #include "symbind/core/ndarray.h"
+#include "symbind/data/bucket_key.h"
 
 namespace SYMBIND_API symbind {
 
@@ -31,8 +32,8 @@ struct DataBatch {
   std::vector<NDArray> data;
   std::vector<NDArray> label = {};  // empty: none
   int64_t pad = 0;
-  std::vector<int64_t> index = {};  // of the samples, where the iterator knows them
-  std::string bucket_key = "";
+  std::vector<int64_t> index = {};                                   // of the samples, where the iterator knows them
+  BucketKey bucket_key = {};                                         // none: the default bucket
   std::optional<std::vector<DataDesc>> provide_data = std::nullopt;  // where they differ from the iterator's
   std::optional<std::vector<DataDesc>> provide_label = std::nullopt;
   std::shared_ptr<void> source = nullptr;  // what it was made from, for the iterator that made it
@@ -46,7 +47,7 @@ class DataIter {
   virtual std::vector<DataDesc> provide_data() const = 0;
   virtual std::vector<DataDesc> provide_label() const = 0;
   virtual int64_t batch_size() const;  // of the first input
-  virtual std::string default_bucket_key() const { return ""; }
+  virtual BucketKey default_bucket_key() const { return {}; }
   virtual void reset() = 0;  // to the beginning
   // Draws what an epoch takes from the random state; the first next() after a reset does so where this was not called.
   // Not before: training that goes on from a checkpoint has its random state from there.

@@ -146,7 +146,7 @@ std::optional<DataBatch> NDArrayIter::next() {
                    .index = std::move(rows)};
 }
 
-// Behind the end the rows begin again, as often as it takes to fill a batch.
+// After the end the rows begin again, as often as it takes to fill a batch.
 int64_t NDArrayIter::row(int64_t position) const {
   const auto carried = static_cast<int64_t>(carried_.size());
   if (position < carried) return carried_[static_cast<size_t>(position)];

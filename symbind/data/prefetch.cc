@@ -197,7 +197,7 @@ void PrefetchingIter::describe() {
     label_of.push_back(renamed(iters_[i]->provide_label(), options_.rename_label, i, "rename_label"));
   }
   const int64_t batch_size = iters_[0]->batch_size();
-  std::string key = iters_[0]->default_bucket_key();
+  BucketKey key = iters_[0]->default_bucket_key();
   const std::lock_guard lock(described_mutex_);
   data_of_ = std::move(data_of);
   label_of_ = std::move(label_of);
@@ -217,7 +217,7 @@ int64_t PrefetchingIter::batch_size() const {
   const std::lock_guard lock(described_mutex_);
   return batch_size_;
 }
-std::string PrefetchingIter::default_bucket_key() const {
+BucketKey PrefetchingIter::default_bucket_key() const {
   const std::lock_guard lock(described_mutex_);
   return default_bucket_key_;
 }

@@ -35,7 +35,7 @@ class PrefetchingIter : public DataIter {
   std::vector<DataDesc> provide_data() const override;
   std::vector<DataDesc> provide_label() const override;
   int64_t batch_size() const override;
-  std::string default_bucket_key() const override;
+  BucketKey default_bucket_key() const override;
   void reset() override;        // runs the iterators' reset() on the calling thread, one after the other
   void begin_epoch() override;  // the threads begin
   std::optional<DataBatch> next() override;
@@ -56,7 +56,7 @@ class PrefetchingIter : public DataIter {
   mutable std::mutex described_mutex_;                     // for the descriptions, which are asked for meanwhile
   std::vector<std::vector<DataDesc>> data_of_, label_of_;  // by iterator, renamed
   int64_t batch_size_ = 0;
-  std::string default_bucket_key_;
+  BucketKey default_bucket_key_;
   std::exception_ptr failure_;
   bool started_ = false;  // is the epoch begun?
   std::vector<std::unique_ptr<Worker>> workers_;

@@ -17,7 +17,7 @@ class ResizeIter : public DataIter {
   std::vector<DataDesc> provide_data() const override { return data_iter_->provide_data(); }
   std::vector<DataDesc> provide_label() const override { return data_iter_->provide_label(); }
   int64_t batch_size() const override { return data_iter_->batch_size(); }
-  std::string default_bucket_key() const override { return data_iter_->default_bucket_key(); }
+  BucketKey default_bucket_key() const override { return data_iter_->default_bucket_key(); }
   void reset() override;
   void begin_epoch() override { data_iter_->begin_epoch(); }
   std::optional<DataBatch> next() override;

@@ -23,11 +23,11 @@ class ExecutorBuilder {
     impl_->arg_names = symbol.list_arguments();
     impl_->aux_names = symbol.list_auxiliary_states();
     impl_->output_names = symbol.list_outputs();
-    std::set<std::string> seen;
-    for (const auto* names : {&impl_->arg_names, &impl_->aux_names})
-      for (const std::string& name : *names)
-        require(seen.insert(name).second, "[bind] two different variables are named '", name,
-                "'; arrays are bound by name, so names must differ");
+    std::set<std::string> seen(impl_->arg_names.begin(), impl_->arg_names.end());
+    impl_->args_distinct = seen.size() == impl_->arg_names.size();
+    for (const std::string& name : impl_->aux_names)
+      require(seen.insert(name).second, "[bind] two different variables are named '", name,
+              "', and one of them is an auxiliary state; these are bound by name, so names must differ");
   }
 
   Executor::Impl& impl() { return *impl_; }
@@ -60,6 +60,7 @@ class ExecutorBuilder {
   };
   const Described& variable(const std::string& name) const { return variables_.at(name); }
 
+  const std::vector<Described>& outputs() const { return outputs_; }
   void allocate_outputs() {
     for (const Described& output : outputs_) impl_->outputs.push_back(output.zeros());
   }
@@ -73,6 +74,12 @@ class ExecutorBuilder {
   ExecutorPtr finish(std::shared_ptr<Workspace> workspace) {
     if (impl_->arg_room.empty()) impl_->arg_room = impl_->args;
     if (impl_->grad_room.empty()) impl_->grad_room = impl_->grads;
+    if (impl_->output_room.empty()) impl_->output_room = impl_->outputs;
+    for (size_t i = 0; i < impl_->grads.size(); ++i) {
+      const Described& wanted = variables_.at(impl_->arg_names[i]);
+      const bool other_type = impl_->grads[i] && impl_->grads[i].dtype() != wanted.tensor.dtype;
+      impl_->typed_grads.push_back(other_type ? wanted.zeros() : NDArray());
+    }
     impl_->workspace = workspace ? std::move(workspace) : std::make_shared<Workspace>();
     return ExecutorPtr(new Executor(std::move(impl_)));  // NOLINT: its constructor is private
   }
@@ -96,6 +103,18 @@ std::shared_ptr<Workspace> workspace_of(const ExecutorPtr& shared) {
   return shared ? ExecutorBuilder::impl_of(*shared).workspace : nullptr;
 }
 
+// A view of the room of this name; one that is too small is replaced, and its values go along.
+NDArray from_room(NamedArrays* rooms, const std::string& name, const ExecutorBuilder::Described& wanted) {
+  if (!rooms) return wanted.zeros();
+  NDArray& room = (*rooms)[name];
+  const bool alike = room && room.context() == wanted.context && room.dtype() == wanted.tensor.dtype;
+  if (alike && room.bytes() >= wanted.tensor.bytes()) return room.prefix(wanted.tensor.shape, wanted.tensor.dtype);
+  NDArray fresh = wanted.zeros();
+  if (alike) room.copyto(fresh.prefix(room.shape(), room.dtype()));
+  if (!room || room.bytes() < fresh.bytes()) room = fresh;
+  return fresh;
+}
+
 }  // namespace
 
 ExecutorPtr Bind::operator()(const Symbol& symbol, Context context, const Arrays& args,
@@ -110,8 +129,12 @@ ExecutorPtr Bind::operator()(const Symbol& symbol, Context context, const Arrays
   NamedShapes shapes;
   NamedTypes types;
   for (size_t i = 0; i < made.args.size(); ++i) {
-    shapes[made.arg_names[i]] = made.args[i].shape();
-    types[made.arg_names[i]] = made.args[i].dtype();
+    const std::string& name = made.arg_names[i];
+    const Shape& shape = shapes.emplace(name, made.args[i].shape()).first->second;
+    const DType dtype = types.emplace(name, made.args[i].dtype()).first->second;
+    require(shape == made.args[i].shape() && dtype == made.args[i].dtype(), "[bind] two variables are named '", name,
+            "', and their arrays differ: ", shape, " ", dtype, " and ", made.args[i].shape(), " ",
+            made.args[i].dtype());
   }
   for (size_t i = 0; i < made.aux.size(); ++i) {
     shapes[made.aux_names[i]] = made.aux[i].shape();
@@ -122,7 +145,9 @@ ExecutorPtr Bind::operator()(const Symbol& symbol, Context context, const Arrays
     builder.check_place(made.arg_names[i], made.args[i]);
     if (!made.grads[i]) made.reqs[i] = GradReq::null;
     if (!made.grads[i]) continue;
-    require(made.grads[i].shape() == made.args[i].shape() && made.grads[i].dtype() == made.args[i].dtype(),
+    const bool same_type = made.grads[i].dtype() == made.args[i].dtype();
+    require(made.grads[i].shape() == made.args[i].shape() &&
+                (same_type || (is_floating(made.grads[i].dtype()) && is_floating(made.args[i].dtype()))),
             "[bind] the gradient array of '", made.arg_names[i], "' is ", made.grads[i].shape(), " ",
             made.grads[i].dtype(), ", the argument ", made.args[i].shape(), " ", made.args[i].dtype());
     builder.check_place(made.arg_names[i], made.grads[i]);
@@ -147,35 +172,31 @@ ExecutorPtr simple_bind(const Symbol& symbol, Context context, const NamedShapes
     const auto found = arrays.find(name);
     return found == arrays.end() ? NDArray() : found->second;
   };
-  const auto from_buffer = [&](const std::string& name, const ExecutorBuilder::Described& wanted) {
-    if (!options.shared_buffer) return wanted.zeros();
-    NDArray& kept = (*options.shared_buffer)[name];
-    if (kept && kept.context() == wanted.context && kept.dtype() == wanted.tensor.dtype &&
-        kept.bytes() >= wanted.tensor.bytes())
-      return kept.prefix(wanted.tensor.shape, wanted.tensor.dtype);
-    NDArray fresh = wanted.zeros();
-    if (!kept || kept.bytes() < fresh.bytes()) kept = fresh;
-    return fresh;
-  };
   for (size_t i = 0; i < made.arg_names.size(); ++i) {
     const std::string& name = made.arg_names[i];
     const ExecutorBuilder::Described& wanted = builder.variable(name);
     const bool listed = shared_names.contains(name);
     const NDArray other = listed && shared ? from(shared->arg_dict, name) : NDArray();
-    made.args.push_back(wanted.fits(other) ? other : listed ? wanted.zeros() : from_buffer(name, wanted));
+    made.in_rooms.push_back(!listed);
+    made.args.push_back(wanted.fits(other) ? other
+                        : listed           ? wanted.zeros()
+                                           : from_room(options.shared_buffer, name, wanted));
     if (made.reqs[i] == GradReq::null) {
       made.grads.emplace_back();
       continue;
     }
     const NDArray other_grad = listed && shared ? from(shared->grad_dict, name) : NDArray();
-    made.grads.push_back(wanted.fits(other_grad) ? other_grad : wanted.zeros());
+    made.grads.push_back(wanted.fits(other_grad) ? other_grad
+                         : listed                ? wanted.zeros()
+                                                 : from_room(options.shared_results, room_of_gradient(name), wanted));
   }
   for (const std::string& name : made.aux_names) {
     const ExecutorBuilder::Described& wanted = builder.variable(name);
     const NDArray other = shared ? from(shared->aux_dict, name) : NDArray();
     made.aux.push_back(wanted.fits(other) ? other : wanted.zeros());
   }
-  builder.allocate_outputs();
+  for (size_t i = 0; i < builder.outputs().size(); ++i)
+    made.outputs.push_back(from_room(options.shared_results, room_of_output(i), builder.outputs()[i]));
   return builder.finish(workspace_of(options.shared_exec));
 }
 
@@ -209,13 +230,25 @@ ExecutorPtr Executor::reshape(const NamedShapes& shapes, const ReshapeOptions& o
     const bool named = shapes.count(name) > 0;
     const bool own = options.own_memory;
     made.args.push_back(resized(name, self.args[i], made.arg_room[i], named, own && named));
-    made.grads.push_back(self.grads[i] ? resized(name, self.grads[i], made.grad_room[i], named, own) : NDArray());
+    const bool as_typed = self.grads[i] && self.grads[i].dtype() == self.args[i].dtype();
+    made.grads.push_back(as_typed ? resized(name, self.grads[i], made.grad_room[i], named, own) : NDArray());
+    if (!self.grads[i] || as_typed) continue;
+    const ExecutorBuilder::Described& wanted = builder.variable(name);
+    const bool same = !own && wanted.tensor.shape == self.grads[i].shape();
+    made.grads.back() = same ? self.grads[i] : zeros(wanted.tensor.shape, wanted.context, self.grads[i].dtype());
   }
   for (size_t i = 0; i < self.aux.size(); ++i) {
     NDArray room = self.aux[i];
     made.aux.push_back(resized(self.aux_names[i], self.aux[i], room, false, false));
   }
-  builder.allocate_outputs();
+  made.output_room = self.output_room;
+  for (size_t i = 0; i < self.outputs.size(); ++i) {
+    const ExecutorBuilder::Described& wanted = builder.outputs()[i];
+    NDArray& room = made.output_room[i];
+    const bool alike = room.context() == wanted.context && room.dtype() == wanted.tensor.dtype;
+    if (options.own_memory || !alike || wanted.tensor.bytes() > room.bytes()) room = wanted.zeros();
+    made.outputs.push_back(room.prefix(wanted.tensor.shape, wanted.tensor.dtype));
+  }
   return builder.finish(options.own_memory ? nullptr : self.workspace);
 }
 

@@ -4,6 +4,7 @@
 #include <unordered_set>
 
 #include "symbind/core/error.h"
+#include "symbind/core/log.h"
 
 namespace symbind {
 
@@ -21,13 +22,17 @@ GradReqs::GradReqs(const std::map<std::string, std::string>& by_name) {
 
 namespace {
 
-// Fails when something is named that the network does not have.
+// Says so when something is named that the network does not have.
 template <class ByName>
-void require_known(const ByName& given, const std::vector<std::string>& names, std::string_view what) {
+void check_known(const ByName& given, const std::vector<std::string>& names, std::string_view what, bool strict) {
   const std::unordered_set<std::string_view> known(names.begin(), names.end());
-  for (const auto& [name, value] : given)
-    if (!known.contains(name))
-      fail("[bind] ", what, " names '", name, "', which the network does not have; it has ", comma_separated(names));
+  for (const auto& [name, value] : given) {
+    if (known.contains(name)) continue;
+    const std::string message =
+        join("[bind] ", what, " names '", name, "', which the network does not have; it has ", comma_separated(names));
+    if (strict) fail(message);
+    log_warning(message);
+  }
 }
 
 }  // namespace
@@ -54,7 +59,7 @@ std::vector<GradReq> GradReqs::resolve(const std::vector<std::string>& arguments
            " arguments: ", comma_separated(arguments));
     return in_order_;
   }
-  require_known(by_name_, arguments, "grad_req");
+  check_known(by_name_, arguments, "grad_req", false);
   for (size_t i = 0; i < arguments.size(); ++i)
     if (const auto found = by_name_.find(arguments[i]); found != by_name_.end()) defaults[i] = found->second;
   return defaults;
@@ -69,7 +74,7 @@ std::vector<NDArray> Arrays::resolve(const std::vector<std::string>& names, std:
            " names: ", comma_separated(names));
     arrays = *in_order_;
   } else if (by_name_) {
-    require_known(*by_name_, names, what);
+    check_known(*by_name_, names, what, !allow_missing);
     for (size_t i = 0; i < names.size(); ++i) {
       const auto found = by_name_->find(names[i]);
       if (found != by_name_->end()) arrays[i] = found->second;
@@ -78,6 +83,15 @@ std::vector<NDArray> Arrays::resolve(const std::vector<std::string>& names, std:
   if (!allow_missing)
     for (size_t i = 0; i < names.size(); ++i)
       require(bool(arrays[i]), "[bind] ", what, " has no array for '", names[i], "'");
+  return arrays;
+}
+
+std::vector<NDArray> Arrays::resolve_out_grads(const std::vector<std::string>& outputs) const {
+  std::vector<NDArray> arrays = in_order_.value_or(std::vector<NDArray>{});
+  arrays.resize(outputs.size());
+  if (by_name_) check_known(*by_name_, outputs, "out_grads", true);
+  for (size_t i = 0; by_name_ && i < outputs.size(); ++i)
+    if (const auto found = by_name_->find(outputs[i]); found != by_name_->end()) arrays[i] = found->second;
   return arrays;
 }
 

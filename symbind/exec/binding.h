@@ -22,7 +22,7 @@ class GradReqs {
   GradReqs(const std::string& all);
   GradReqs(const std::vector<std::string>& in_order);
   GradReqs(const std::map<std::string, std::string>& by_name);
-  // One per argument; fails on an unknown name and on a list of another length. `inputs` name data and labels.
+  // One per argument; warns of an unknown name and fails on a list of another length. `inputs` name data and labels.
   std::vector<GradReq> resolve(const std::vector<std::string>& arguments, const std::set<std::string>& inputs) const;
   // As above, but by name only changes what `defaults` say, and one for all applies where they are not null.
   std::vector<GradReq> resolve(const std::vector<std::string>& arguments, std::vector<GradReq> defaults) const;
@@ -44,9 +44,11 @@ class Arrays {
   Arrays(NamedArrays by_name) : by_name_(std::move(by_name)) {}
 
   bool given() const { return in_order_ || by_name_; }
-  // One per name. Missing ones fail or, if allowed, are empty; a name that is not listed fails, as does a list of
-  // another length. `what` ("args", "out_grads") is named in errors.
+  // One per name. Missing ones fail or, if allowed, are empty; a list of another length fails. Of a name that is not
+  // listed it warns, or fails where all names must be there. `what` ("args", "args_grad") is named in errors.
   std::vector<NDArray> resolve(const std::vector<std::string>& names, std::string_view what, bool allow_missing) const;
+  // The same for gradients of outputs: a list may be shorter, or longer, and a name that is not listed fails.
+  std::vector<NDArray> resolve_out_grads(const std::vector<std::string>& outputs) const;
 
  private:
   std::optional<std::vector<NDArray>> in_order_;

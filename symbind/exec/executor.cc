@@ -11,6 +11,7 @@
 #include "symbind/core/parallel.h"
 #include "symbind/exec/executor_impl.h"
 #include "symbind/exec/plan_picture.h"
+#include "symbind/passes/gradient.h"
 #include "symbind/passes/passes.h"
 
 namespace symbind {
@@ -90,7 +91,7 @@ Executor::Impl::Compiled Executor::Impl::compile(PlanKind kind, bool monitored) 
   for (const Variable& variable : variables()) {
     if (!variable.is_argument || reqs[variable.index] == GradReq::null) continue;
     request.gradients.push_back({variable.node, reqs[variable.index]});
-    request.output_contexts.push_back(grads[variable.index].context());
+    request.output_contexts.push_back(grad_for_plan(variable.index).context());
   }
   Lowered lowered = lower(graph, request);
 
@@ -139,7 +140,8 @@ std::vector<NDArray> Executor::Impl::outside_arrays(const Lowered& lowered,
   for (const Variable& variable : variables()) {
     const Node* source = graph.node(variable.node).source.get();
     array_of[source] = variable.is_argument ? args[variable.index] : aux.at(variable.index);
-    if (variable.is_argument && reqs[variable.index] != GradReq::null) requested.push_back(grads[variable.index]);
+    if (variable.is_argument && reqs[variable.index] != GradReq::null)
+      requested.push_back(grad_for_plan(variable.index));
   }
   for (size_t i = 0; i < lowered.out_grads.size(); ++i)
     if (lowered.out_grads[i]) out_grad_of[lowered.out_grads[i].get()] = &*out_grads[i];
@@ -178,12 +180,13 @@ bool Executor::Impl::has_gradients() const {
 
 // ---- Running --------------------------------------------------------------------------------------------------------
 
-Executor::Executor(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {
-  Impl& self = *impl_;
-  self.arg_dict = by_name(self.arg_names, self.args);
-  self.grad_dict = by_name(self.arg_names, self.grads);
-  self.aux_dict = by_name(self.aux_names, self.aux);
-  self.output_dict = by_name(self.output_names, self.outputs);
+Executor::Executor(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) { impl_->index_by_name(); }
+
+void Executor::Impl::index_by_name() {
+  arg_dict = by_name(arg_names, args);
+  grad_dict = by_name(arg_names, grads);
+  aux_dict = by_name(aux_names, aux);
+  output_dict = by_name(output_names, outputs);
 }
 
 Executor::~Executor() {
@@ -192,13 +195,14 @@ Executor::~Executor() {
     for (const auto& [key, compiled] : impl_->plans)
       if (compiled->plan->times() && compiled->plan->times()->forward_runs > 0)
         std::clog << impl_->table(key, *compiled->plan) << std::endl;
-  } catch (...) {  // there is nobody to tell
+  } catch (...) {  // a destructor cannot report it
   }
 }
 
 const std::vector<NDArray>& Executor::forward(bool is_train, const NamedArrays& inputs) {
   Impl& self = *impl_;
   const Use use(self, "forward");
+  if (!inputs.empty()) self.require_distinct_args();
   for (const auto& [name, array] : inputs) {
     const auto found = self.arg_dict.find(name);
     if (found == self.arg_dict.end())
@@ -238,21 +242,44 @@ void Executor::backward(const Arrays& out_grads, bool is_train) {
   const Use use(self, "backward");
   require(self.ran != nullptr, "[backward] there is nothing to go back through: call forward(is_train = true) first");
   if (!self.has_gradients()) return;
-  const bool rerun_forward = !self.ran_train || !is_train;  // forward kept nothing for us
-  require(rerun_forward || self.workspace->stamp() == self.stamp,
-          "[backward] the activations of the last forward are no longer stored: backward has used them already, or "
-          "another executor "
-          "that shares this memory has run since; call forward(is_train = true) again");
+  const bool rerun_forward = !self.ran_train || !is_train;                     // forward kept nothing for us
+  const bool used = self.spent != 0 && self.workspace->stamp() == self.spent;  // by a backward before this one
+  require(rerun_forward || used || self.workspace->stamp() == self.stamp,
+          "[backward] the activations of the last forward are no longer stored: another executor that shares this "
+          "memory has run since; call forward(is_train = true) again");
   Impl::Compiled& compiled = rerun_forward ? self.compiled(PlanKind::test_with_gradients) : *self.ran;
   const Impl::OutGradScope scope(compiled);
   self.take_out_grads(compiled, out_grads);
-  self.workspace->new_stamp();  // whatever happens now, the activations are used up
-  if (rerun_forward) self.run(compiled, true);
+  self.spent = self.workspace->new_stamp();  // whatever happens now, the activations are used up
+  for (size_t i = 0; i < self.grads.size(); ++i)
+    if (self.typed_grads[i]) self.grads[i].copyto(self.typed_grads[i]);  // may be added to
+  if (rerun_forward)
+    self.run(compiled, true);
+  else if (used)
+    self.restore_activations(compiled);
   self.run(compiled, false);
+  for (size_t i = 0; i < self.grads.size(); ++i)
+    if (self.typed_grads[i]) self.typed_grads[i].copyto(self.grads[i]);
+}
+
+// As the last forward left them: the same random numbers, and auxiliary states that move once.
+void Executor::Impl::restore_activations(Compiled& compiled) const {
+  std::vector<NDArray> states;
+  for (const NDArray& state : aux) states.push_back(state.copy());
+  compiled.plan->rerun_forward();
+  for (size_t i = 0; i < aux.size(); ++i) states[i].copyto(aux[i]);
+}
+
+void Executor::Impl::require_distinct_args() const {
+  if (args_distinct) return;
+  std::vector<std::string> names = arg_names;
+  std::sort(names.begin(), names.end());
+  fail("two arguments are named '", *std::adjacent_find(names.begin(), names.end()),
+       "': give the variables different names, or use arg_arrays() and grad_arrays()");
 }
 
 void Executor::Impl::take_out_grads(Compiled& compiled, const Arrays& given) const {
-  const std::vector<NDArray> arrays = given.resolve(output_names, "out_grads", true);
+  const std::vector<NDArray> arrays = given.resolve_out_grads(output_names);
   std::vector<std::string> missing;
   for (size_t i = 0; i < outputs.size(); ++i) {
     if (compiled.out_grads[i] && !arrays[i]) missing.push_back(output_names[i]);
@@ -278,17 +305,30 @@ void Executor::Impl::OutGrad::take(Plan& plan, const NDArray& given, const NDArr
 
 void Executor::Impl::run(Compiled& compiled, bool forward) const {
   if (!monitor) return forward ? compiled.plan->run_forward() : compiled.plan->run_backward();
-  const NodeCallback callback = [this](const GraphNode& node, std::span<const NDArray> inputs,
-                                       std::span<const NDArray> made) {
+  const Graph& planned = compiled.plan->graph();
+  const NodeCallback callback = [&](const GraphNode& node, std::span<const NDArray> inputs,
+                                    std::span<const NDArray> made) {
     const void* params = node.source->params.get();
     if (monitor_all) {
       const Names names = node.op().all_inputs(params);
-      for (size_t i = 0; i < inputs.size(); ++i)
-        if (inputs[i]) notify(node.source->name + "_" + names[i], inputs[i]);
+      for (size_t i = 0; i < inputs.size(); ++i) {
+        if (!inputs[i]) continue;
+        const GraphNode& producer = planned.producer(node.inputs[i]);
+        if (producer.is_variable()) notify(producer.source->name, inputs[i]);  // by its own name first
+        notify(node.source->name + "_" + names[i], inputs[i]);
+      }
     }
     const Names names = node.op().outputs(params);
-    const auto visible = static_cast<size_t>(node.op().visible_outputs(params));
-    for (size_t i = 0; i < visible; ++i) notify(node.source->name + "_" + names[i], made[i]);
+    for (size_t i = 0; i < made.size() && i < names.size(); ++i) {
+      if (!made[i]) continue;
+      // Of backward the gradients that MXNet's nodes have, and the steps between them where all is asked for.
+      const std::string* gradient =
+          find_attribute(node.source->attributes, gradient_name_attribute(static_cast<int>(i)));
+      if (gradient)
+        notify(*gradient, made[i]);
+      else if (forward || monitor_all)
+        notify(node.source->name + "_" + names[i], made[i]);
+    }
   };
   return forward ? compiled.plan->run_forward(&callback) : compiled.plan->run_backward(&callback);
 }
@@ -305,8 +345,14 @@ const std::vector<NDArray>& Executor::outputs() const { return impl_->outputs; }
 const std::vector<NDArray>& Executor::arg_arrays() const { return impl_->args; }
 const std::vector<NDArray>& Executor::grad_arrays() const { return impl_->grads; }
 const std::vector<NDArray>& Executor::aux_arrays() const { return impl_->aux; }
-const NamedArrays& Executor::arg_dict() const { return impl_->arg_dict; }
-const NamedArrays& Executor::grad_dict() const { return impl_->grad_dict; }
+const NamedArrays& Executor::arg_dict() const {
+  impl_->require_distinct_args();
+  return impl_->arg_dict;
+}
+const NamedArrays& Executor::grad_dict() const {
+  impl_->require_distinct_args();
+  return impl_->grad_dict;
+}
 const NamedArrays& Executor::aux_dict() const { return impl_->aux_dict; }
 const NamedArrays& Executor::output_dict() const {
   // As in MXNet: a map by name would silently lose one of two outputs.
@@ -321,6 +367,7 @@ const NamedArrays& Executor::output_dict() const {
 
 void Executor::copy_params_from(const NamedArrays& arg_params, const NamedArrays& aux_params, bool allow_extra_params) {
   const InUse use(impl_->busy, "copy_params_from", "this executor");
+  impl_->require_distinct_args();
   std::vector<std::pair<NDArray, NDArray>> copies;  // from, to; all are checked before any is made
   const auto collect = [&](const NamedArrays& params, const NamedArrays& bound, const char* what) {
     for (const auto& [name, array] : params) {
@@ -337,6 +384,38 @@ void Executor::copy_params_from(const NamedArrays& arg_params, const NamedArrays
   collect(arg_params, impl_->arg_dict, "argument");
   collect(aux_params, impl_->aux_dict, "auxiliary state");
   for (auto& [from, to] : copies) from.copyto(to);
+}
+
+void Executor::follow(const NamedArrays& shared_buffer, const NamedArrays& shared_results) {
+  Impl& self = *impl_;
+  const Use use(self, "follow");
+  std::vector<std::pair<NDArray, NDArray>> moves;
+  const auto follow_room = [&](NDArray& array, NDArray& room, const NamedArrays& rooms, const std::string& name) {
+    const auto found = rooms.find(name);
+    if (!array || found == rooms.end()) return;
+    const NDArray& now = found->second;
+    if (now.storage_ptr() == array.storage_ptr() || now.context() != array.context() || now.dtype() != array.dtype() ||
+        now.bytes() < array.bytes())
+      return;
+    const NDArray view = now.prefix(array.shape(), array.dtype());
+    moves.emplace_back(array, view);
+    array = room = view;
+  };
+  for (size_t i = 0; i < self.in_rooms.size(); ++i) {
+    if (!self.in_rooms[i]) continue;
+    follow_room(self.args[i], self.arg_room[i], shared_buffer, self.arg_names[i]);
+    follow_room(self.grads[i], self.grad_room[i], shared_results, room_of_gradient(self.arg_names[i]));
+  }
+  for (size_t i = 0; i < self.outputs.size() && !self.in_rooms.empty(); ++i)
+    follow_room(self.outputs[i], self.output_room[i], shared_results, room_of_output(i));
+  if (moves.empty()) return;
+  self.index_by_name();
+  for (auto& [key, compiled] : self.plans) compiled->plan->move_outside(moves);
+}
+
+void Executor::release_derived() {
+  const Use use(*impl_, "release_derived");
+  for (auto& [key, compiled] : impl_->plans) compiled->plan->release_kept();
 }
 
 void Executor::set_monitor_callback(Monitor monitor, bool monitor_all) {
@@ -390,7 +469,9 @@ std::string Executor::debug_str() const {
   if (self.plans.empty()) self.default_plan();
   std::string text;
   for (const auto& [key, compiled] : self.plans) text += Impl::table(key, *compiled->plan) + "\n";
-  return text;
+  // The line that tools for MXNet look for.
+  const size_t bytes = self.largest_plan().arena_bytes() + total_bytes(self.outputs);
+  return text + join("Total ", bytes >> 20, " MB allocated\n");
 }
 
 }  // namespace symbind

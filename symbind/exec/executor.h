@@ -33,7 +33,12 @@ struct SimpleBindOptions {
   std::map<std::string, Context> group2ctx = {};
   std::vector<std::string> shared_arg_names = {};
   ExecutorPtr shared_exec = nullptr;
+  // Rooms by name: arguments that are not in shared_arg_names are views of these, and a room that is too small is
+  // replaced by a larger one with the same values at its beginning. shared_results: the same for the outputs
+  // ("output0") and the gradients of these arguments ("grad:data"). Executors that share rooms overwrite each other's
+  // values. follow() lets go of rooms that were replaced.
   NamedArrays* shared_buffer = nullptr;
+  NamedArrays* shared_results = nullptr;
   CompileOptions options = {};
 };
 
@@ -81,7 +86,8 @@ class Executor {
   const std::vector<NDArray>& forward(bool is_train = false, const NamedArrays& inputs = {});
   // out_grads: in the order of the outputs, or by output name; needed only for outputs that a requested gradient
   // depends on. After forward(false), or with is_train false, they are the gradients of the network in test mode:
-  // forward runs again, keeping what is needed here.
+  // forward runs again, keeping what is needed here. So it does, with the same random numbers, where backward is called
+  // more than once after a forward.
   void backward(const Arrays& out_grads = {}, bool is_train = true);
 
   const Symbol& symbol() const;
@@ -99,8 +105,15 @@ class Executor {
   void copy_params_from(const NamedArrays& arg_params, const NamedArrays& aux_params = {},
                         bool allow_extra_params = false);
   // An executor for other input shapes that shares the parameters and, unless own_memory is asked for, the working
-  // memory.
+  // memory and that of the outputs.
   ExecutorPtr reshape(const NamedShapes& shapes, const ReshapeOptions& options = {});
+
+  // Arrays that simple_bind() took from rooms become views of the rooms that are there now, and compiled plans go on
+  // with these.
+  void follow(const NamedArrays& shared_buffer, const NamedArrays& shared_results);
+
+  // Lets go of what inference derives from the parameters (MemoryReport::kept); the next forward derives it again.
+  void release_derived();
 
   // Called right after each node, forward and backward, with the name of each output (monitor_all: of each input too)
   // and its array. An empty function ends it.

@@ -15,6 +15,10 @@
 
 namespace symbind {
 
+// The names of rooms in SimpleBindOptions::shared_results.
+inline std::string room_of_output(size_t index) { return "output" + std::to_string(index); }
+inline std::string room_of_gradient(const std::string& argument) { return "grad:" + argument; }
+
 struct Executor::Impl {
   Symbol symbol;
   Context context;
@@ -25,9 +29,13 @@ struct Executor::Impl {
   std::vector<std::string> arg_names, aux_names, output_names;
   std::vector<NDArray> args, grads, aux, outputs;
   std::vector<GradReq> reqs;  // null where there is no gradient array
+  // What plans write where a gradient array has another type than its argument; empty arrays elsewhere.
+  std::vector<NDArray> typed_grads;
+  bool args_distinct = true;  // does each argument have a name of its own?
   NamedArrays arg_dict, grad_dict, aux_dict, output_dict;
   // What args and grads were first allocated as: reshape() takes views of these as long as they are large enough.
-  std::vector<NDArray> arg_room, grad_room;
+  std::vector<NDArray> arg_room, grad_room, output_room;
+  std::vector<bool> in_rooms;  // of each argument: did simple_bind() take it, and its gradient, from shared rooms?
 
   std::shared_ptr<Workspace> workspace;
   std::shared_ptr<NodeObjects> objects = std::make_shared<NodeObjects>();
@@ -55,6 +63,7 @@ struct Executor::Impl {
   Compiled* ran = nullptr;
   bool ran_train = false;
   uint64_t stamp = 0;
+  uint64_t spent = 0;  // the stamp that the last backward left
 
   explicit Impl(Symbol net) : symbol(std::move(net)) {}
   bool has_gradients() const;
@@ -72,9 +81,15 @@ struct Executor::Impl {
   PlanOptions plan_options(const Graph& planned, bool monitored) const;
   std::vector<NDArray> outside_arrays(const Lowered& lowered, std::vector<std::optional<OutGrad>>& out_grads) const;
   void take_out_grads(Compiled& compiled, const Arrays& given) const;
+  const NDArray& grad_for_plan(size_t argument) const {
+    return typed_grads[argument] ? typed_grads[argument] : grads[argument];
+  }
+  void restore_activations(Compiled& compiled) const;
+  void require_distinct_args() const;
   void run(Compiled& compiled, bool forward) const;
   // The monitor of this moment, called if there is one.
   void notify(const std::string& name, const NDArray& array) const;
+  void index_by_name();  // fills the maps
   static std::string table(const PlanKey& key, const Plan& plan);
 };
 

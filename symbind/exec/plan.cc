@@ -190,19 +190,39 @@ void Plan::make_kept() {
   for (size_t i = 0; i < steps_.size(); ++i) {
     const Step& step = steps_[i];
     if (step.kernel->kept_bytes == 0 || step.prepare_each_run) continue;
-    const GraphNode& node = graph_.node(step.node);
-    Kept kept{i, std::make_shared<Storage>(Device::get(node.context), step.kernel->kept_bytes), {}};
-    for (const int index : step.kernel->kept_from) {
-      const Place& place = memory_.tensors[node.inputs[static_cast<size_t>(index)]];
-      kept.sources.emplace_back(&outside_[static_cast<size_t>(place.index)].storage(), 0);
-    }
+    Kept kept{i, kept_storage(step), {}};
+    find_sources(kept);
     kept_.push_back(std::move(kept));
+  }
+}
+
+std::shared_ptr<Storage> Plan::kept_storage(const Step& step) const {
+  return std::make_shared<Storage>(Device::get(graph_.node(step.node).context), step.kernel->kept_bytes);
+}
+
+void Plan::release_kept() {
+  for (Kept& kept : kept_) {
+    kept.storage.reset();
+    for (auto& [storage, version] : kept.sources) version = 0;
+  }
+}
+
+void Plan::find_sources(Kept& kept) const {
+  const Step& step = steps_[kept.step];
+  kept.sources.clear();
+  for (const int index : step.kernel->kept_from) {
+    const Place& place = memory_.tensors[graph_.node(step.node).inputs[static_cast<size_t>(index)]];
+    kept.sources.emplace_back(&outside_[static_cast<size_t>(place.index)].storage(), 0);
   }
 }
 
 // Recomputes what was derived from arrays that have been written since.
 void Plan::prepare_kept() {
   const ThreadScope scope(forward_.queues ? policy_ : thread_policy());  // what the kernels were built for
+  if (std::any_of(kept_.begin(), kept_.end(), [](const Kept& kept) { return !kept.storage; })) {
+    for (Kept& kept : kept_) kept.storage = kept_storage(steps_[kept.step]);
+    take_addresses();
+  }
   for (Kept& kept : kept_) {
     bool stale = false;
     for (auto& [storage, version] : kept.sources) {
@@ -276,13 +296,26 @@ void Plan::take_addresses() {
     step.args.random = cursor_of(node.context);
     step.args.stream = Target::get(node.context).stream(Device::get(node.context));
   }
-  for (const Kept& kept : kept_) steps_[kept.step].args.kept = kept.storage->mutable_data();
+  for (const Kept& kept : kept_) steps_[kept.step].args.kept = kept.storage ? kept.storage->mutable_data() : nullptr;
   for (Part* part : {&forward_, &backward_})
     for (Stretch& stretch : part->stretches) {
       stretch.captured.reset();
       stretch.runs = 0;
     }
   generation_ = workspace_->generation();
+}
+
+void Plan::move_outside(std::span<const std::pair<NDArray, NDArray>> moves) {
+  for (NDArray& array : outside_)
+    for (const auto& [from, to] : moves)
+      if (array.same_memory(from) && array.shape() == from.shape()) {
+        array = to;
+        break;
+      }
+  for (Kept& kept : kept_) find_sources(kept);
+  take_addresses();
+  for (Part* part : {&forward_, &backward_})
+    if (part->queues) make_queues(*part);
 }
 
 // ---- Running --------------------------------------------------------------------------------------------------------
@@ -444,7 +477,7 @@ size_t Plan::arena_bytes() const { return memory_.total_bytes(); }
 
 size_t Plan::kept_bytes() const {
   size_t sum = 0;
-  for (const Kept& kept : kept_) sum += kept.storage->bytes();
+  for (const Kept& kept : kept_) sum += kept.storage ? kept.storage->bytes() : 0;
   return sum;
 }
 

@@ -84,13 +84,21 @@ class Plan {
   void replace_outside(size_t index, NDArray array);
   bool shares_outside(const NDArray& array) const;  // with one of the outside arrays
 
+  // Outside arrays (first) whose values are elsewhere from here on (second): in arrays of the same shape, type and
+  // context.
+  void move_outside(std::span<const std::pair<NDArray, NDArray>> moves);
+
   void run_forward(const NodeCallback* callback = nullptr);
   void run_backward(const NodeCallback* callback = nullptr);
+  // Forward once more with the random numbers of the last time, for a backward that finds its activations gone.
+  void rerun_forward() { run(forward_, nullptr); }
 
   const Graph& graph() const { return graph_; }
   const MemoryPlan& memory() const { return memory_; }
   size_t arena_bytes() const;
   size_t kept_bytes() const;
+  // Lets go of what was derived from parameters; the next run derives it again.
+  void release_kept();
   const StepTimes* times() const { return times_.get(); }  // none: nothing is timed
   std::string str() const;                                 // a table of the steps
 
@@ -133,6 +141,8 @@ class Plan {
   StepAccess accesses(size_t step) const;
   ByteRange range_of(TensorId tensor) const;
   void make_kept();
+  void find_sources(Kept& kept) const;
+  std::shared_ptr<Storage> kept_storage(const Step& step) const;
   void prepare_kept();
   void take_addresses();
   void* address(const Place& place) const;

@@ -54,7 +54,7 @@ PerTensor<NodeId> last_uses(const Graph& graph) {
     for (size_t k = 0; k < shape_only.size(); ++k)
       if (!shape_only[k]) last[node.inputs[k]] = node.id;
   }
-  // Whoever asked for an output may read it at any time.
+  // The user may read an output at any time.
   for (const TensorId output : graph.outputs) last[output] = NodeId::none;
   return last;
 }

@@ -18,21 +18,21 @@ namespace {
 class History {
  public:
   // A step reads bytes: it comes after their writer.
-  template <class Behind>
-  void read(const ByteRange& range, size_t queue, size_t step, Behind behind) {
+  template <class Wait>
+  void read(const ByteRange& range, size_t queue, size_t step, Wait wait_for) {
     each(range, [&](Bytes& bytes) {
-      if (bytes.writer) behind(*bytes.writer);
+      if (bytes.writer) wait_for(*bytes.writer);
       for (auto& [reader, last] : bytes.readers)
         if (reader == queue) return void(last = step);
       bytes.readers.emplace_back(queue, step);
     });
   }
   // A step writes bytes: it comes after their writer and readers.
-  template <class Behind>
-  void write(const ByteRange& range, size_t step, Behind behind) {
+  template <class Wait>
+  void write(const ByteRange& range, size_t step, Wait wait_for) {
     const auto [first, end] = each(range, [&](Bytes& bytes) {
-      if (bytes.writer) behind(*bytes.writer);
-      for (const auto& [reader, last] : bytes.readers) behind(last);
+      if (bytes.writer) wait_for(*bytes.writer);
+      for (const auto& [reader, last] : bytes.readers) wait_for(last);
     });
     if (first == end) return;
     bytes_.erase(std::next(first), end);
@@ -90,12 +90,12 @@ void Queues::find_waits(const std::vector<StepAccess>& steps) {
   std::map<int, History> spaces;
   for (size_t i = 0; i < steps.size(); ++i) {
     const size_t own = place_[i].first;
-    const auto behind = [&](size_t earlier) {
+    const auto wait_for = [&](size_t earlier) {
       const auto [queue, place] = place_[earlier];
       if (queue != own) needed[i][queue] = std::max(needed[i][queue], place + 1);
     };
-    for (const ByteRange& range : steps[i].reads) spaces[range.space].read(range, own, i, behind);
-    for (const ByteRange& range : steps[i].writes) spaces[range.space].write(range, i, behind);
+    for (const ByteRange& range : steps[i].reads) spaces[range.space].read(range, own, i, wait_for);
+    for (const ByteRange& range : steps[i].writes) spaces[range.space].write(range, i, wait_for);
   }
   for (Queue& queue : queues_) {
     std::vector<size_t> waited(queues_.size(), 0);

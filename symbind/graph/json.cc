@@ -1,4 +1,4 @@
-// The writer reproduces MXNet's text to the letter (a map of more than one entry and a list of more than ten stand on
+// The writer reproduces MXNet's text to the letter (a map of more than one entry and a list of more than ten are on
 // lines of their own). The reader takes events instead of a tree, so depth and size of the text cost nothing.
 #include "symbind/graph/json.h"
 

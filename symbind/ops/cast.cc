@@ -6,9 +6,13 @@ namespace symbind {
 namespace {
 
 OpDef define(Op<Cast> op) {
-  return op.doc("The array in another type. A fraction is cut off; anything but zero is true.")
+  return op
+      .doc(
+          "Converts data to another type. To an integer type, fractions are truncated towards zero; to bool, every "
+          "value "
+          "other than zero becomes true.")
       .aliases({"cast"})
-      .param(&Cast::dtype, "dtype", "the new type")
+      .param(&Cast::dtype, "dtype", "type of the result")
       .infer_type([](const Cast& p, Types& t) { t.output().meet(p.dtype); })
       .gradient([](const auto&, Grad& g) { g.set("data", cast_like(g.out_grad(), g.input("data"))); });
 }

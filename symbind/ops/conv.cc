@@ -6,7 +6,7 @@
 
 namespace symbind {
 
-bool channels_behind(const std::optional<std::string>& layout) { return layout && layout->back() == 'C'; }
+bool is_channels_last(const std::optional<std::string>& layout) { return layout && layout->back() == 'C'; }
 
 void complete(Convolution& p) {
   const size_t rank = p.kernel.size();
@@ -29,16 +29,18 @@ void complete(Convolution& p) {
 
 namespace {
 
-int channel_axis(const Convolution& p) { return channels_behind(p.layout) ? static_cast<int>(p.kernel.size()) + 1 : 1; }
+int channel_axis(const Convolution& p) {
+  return is_channels_last(p.layout) ? static_cast<int>(p.kernel.size()) + 1 : 1;
+}
 int spatial_axis(const Convolution& p, size_t axis) {
-  return static_cast<int>(axis) + (channels_behind(p.layout) ? 1 : 2);
+  return static_cast<int>(axis) + (is_channels_last(p.layout) ? 1 : 2);
 }
 
 Shape weight_shape(const Convolution& p, int64_t group_channels) {
   Shape shape{p.num_filter};
-  if (!channels_behind(p.layout)) shape.push_back(group_channels);
+  if (!is_channels_last(p.layout)) shape.push_back(group_channels);
   for (int64_t dim : p.kernel) shape.push_back(dim);
-  if (channels_behind(p.layout)) shape.push_back(group_channels);
+  if (is_channels_last(p.layout)) shape.push_back(group_channels);
   return shape;
 }
 
@@ -147,7 +149,7 @@ ConvolutionSize size_of(const Convolution& params, const Shape& data, const Shap
   size.channels = data[channel_axis(params)];
   size.filters = params.num_filter;
   size.groups = params.num_group;
-  size.channels_last = channels_behind(params.layout);
+  size.channels_last = is_channels_last(params.layout);
   size.in = size.out = size.kernel = size.stride = size.dilate = {1, 1, 1};
   const size_t missing = 3 - params.kernel.size();
   for (size_t i = 0; i < params.kernel.size(); ++i) {

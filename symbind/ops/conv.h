@@ -39,7 +39,7 @@ void infer_convolution(const Convolution& params, Shapes& shapes);
 
 // Is the layout parameter one with channels after the spatial axes (NWC, NHWC, NDHWC)? The weight then is
 // (filters, kernel…, channels of a group).
-bool channels_behind(const std::optional<std::string>& layout);
+bool is_channels_last(const std::optional<std::string>& layout);
 
 // The largest number a window parameter may hold: sums and products of two of them stay far from overflow.
 inline constexpr int64_t largest_window = int64_t{1} << 30;

@@ -21,7 +21,7 @@ Names input_names(const ConvolutionFused& p) {
 
 int64_t channels_of(const ConvolutionFused& p, const Shape& data) {
   if (!data.rank_known()) return unknown_dim;
-  return data[channels_behind(p.layout) ? data.rank() - 1 : 1];
+  return data[is_channels_last(p.layout) ? data.rank() - 1 : 1];
 }
 
 std::vector<std::string> activations() {

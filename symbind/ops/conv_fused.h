@@ -1,4 +1,4 @@
-// A convolution with what the fuse pass takes into it. Nobody writes it by hand.
+// A convolution with what the fuse pass takes into it. It is not meant to be written by hand.
 #pragma once
 
 #include "symbind/ops/conv.h"

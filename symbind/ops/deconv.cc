@@ -29,7 +29,7 @@ void complete(Deconvolution& p) {
               largest_window, ": ", number);
   require(p.num_filter % p.num_group == 0, "num_group must divide num_filter: num_group ", p.num_group, ", num_filter ",
           p.num_filter);
-  require(!p.layout || (p.layout->size() == rank + 2 && !channels_behind(p.layout)),
+  require(!p.layout || (p.layout->size() == rank + 2 && !is_channels_last(p.layout)),
           "layout must have the channels second and fit the kernel: layout ", p.layout.value_or(""));
 }
 

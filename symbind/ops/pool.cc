@@ -48,7 +48,7 @@ int64_t pooled(const Pooling& p, size_t i, int64_t extent) {
   return 1 + (p.pooling_convention == "full" ? ceil_div(room, p.stride[i]) : room / p.stride[i]);
 }
 
-int first_spatial_axis(const Pooling& p) { return channels_behind(p.layout) ? 1 : 2; }
+int first_spatial_axis(const Pooling& p) { return is_channels_last(p.layout) ? 1 : 2; }
 
 void infer(const Pooling& p, Shapes& s) {
   auto data = s["data"], output = s.output();
@@ -75,7 +75,7 @@ void infer(const Pooling& p, Shapes& s) {
   }
   output.meet(result);
   data.meet_dim(0, output[0]);
-  const int channels = channels_behind(p.layout) ? data.rank() - 1 : 1;
+  const int channels = is_channels_last(p.layout) ? data.rank() - 1 : 1;
   data.meet_dim(channels, output[channels]);
 }
 
@@ -120,7 +120,7 @@ OpDef define_pooling(Op<Pooling> op) {
       .infer_type([](const Pooling&, Types& t) { same_floating_type(t); })
       // MXNet keeps the places of the maxima in a second output when oneDNN pools for it, and files count it.
       .outputs_in_files([](const Pooling& p) {
-        return p.pool_type == "max" && !p.kernel.empty() && !channels_behind(p.layout) ? 2 : 1;
+        return p.pool_type == "max" && !p.kernel.empty() && !is_channels_last(p.layout) ? 2 : 1;
       })
       .gradient([](const Pooling& p, Grad& g) {
         if (grad_reads_data(p))
@@ -146,7 +146,7 @@ OpDef define_pooling_grad(Op<PoolingGrad> op) {
 
 PoolingSize size_of(const Pooling& params, const Shape& data, const Shape& output) {
   PoolingSize size{};
-  size.channels_last = channels_behind(params.layout);
+  size.channels_last = is_channels_last(params.layout);
   size.rank = data.rank() - 2;
   size.batch = data[0];
   size.channels = data[size.channels_last ? data.rank() - 1 : 1];

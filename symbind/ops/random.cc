@@ -137,6 +137,79 @@ OpDef define(Op<RandomRandint> op) {
       });
 }
 
+// ---- the same for the shape of an array
+// -------------------------------------------------------------------------------
+
+template <class P>
+Op<P>& like_data(Op<P>& op, const char* name, const std::string& what) {
+  return op.doc("Samples from " + what + ", an array of the shape and type of data, whose elements are not read.")
+      .aliases({std::string("random_") + name + "_like"})
+      .shape_only({"data"})
+      .random()
+      .infer_type([](const P&, Types& t) {
+        same_type(t);
+        require_floating(t, "data", t["data"]);
+      })
+      .gradient([](const P&, Grad&) {});
+}
+
+OpDef define(Op<RandomUniformLike> op) {
+  return like_data(op, "uniform", "the uniform distribution over [low, high)")
+      .param(&RandomUniformLike::low, "low", "smallest value that is drawn")
+      .param(&RandomUniformLike::high, "high", "upper bound, which is never drawn")
+      .check([](RandomUniformLike& p) {
+        require(p.high >= p.low, "high must be at least low: low ", p.low, ", high ", p.high);
+      });
+}
+
+OpDef define(Op<RandomNormalLike> op) {
+  return like_data(op, "normal", "the normal distribution with mean loc and standard deviation scale")
+      .param(&RandomNormalLike::loc, "loc", "mean of the distribution")
+      .param(&RandomNormalLike::scale, "scale", "standard deviation of the distribution, positive")
+      .check([](RandomNormalLike& p) { require(p.scale > 0, "scale must be positive: scale ", p.scale); });
+}
+
+OpDef define(Op<RandomExponentialLike> op) {
+  return like_data(op, "exponential", "the exponential distribution with rate lam")
+      .param(&RandomExponentialLike::lam, "lam", "rate of the distribution: 1 / mean, positive")
+      .check([](RandomExponentialLike& p) { require(p.lam > 0, "lam must be positive: lam ", p.lam); });
+}
+
+OpDef define(Op<RandomGammaLike> op) {
+  return like_data(op, "gamma", "the gamma distribution with shape parameter alpha and scale beta")
+      .param(&RandomGammaLike::alpha, "alpha", "shape parameter of the distribution, positive")
+      .param(&RandomGammaLike::beta, "beta", "scale of the distribution, positive")
+      .check([](RandomGammaLike& p) {
+        require(p.alpha > 0 && p.beta > 0, "alpha and beta must be positive: alpha ", p.alpha, ", beta ", p.beta);
+      });
+}
+
+OpDef define(Op<RandomPoissonLike> op) {
+  return like_data(op, "poisson", "the Poisson distribution with mean lam")
+      .param(&RandomPoissonLike::lam, "lam", "mean of the distribution")
+      .check([](RandomPoissonLike& p) { require(p.lam >= 0, "lam must not be negative: lam ", p.lam); });
+}
+
+OpDef define(Op<RandomNegativeBinomialLike> op) {
+  return like_data(op, "negative_binomial", "the negative binomial distribution")
+      .param(&RandomNegativeBinomialLike::k, "k", "number of successes that end the count, at least 0", at_least(0))
+      .param(&RandomNegativeBinomialLike::p, "p", "probability of success in one trial, in (0, 1]")
+      .check([](RandomNegativeBinomialLike& p) {
+        require(p.p > 0 && p.p <= 1, "p must be positive and at most 1: p ", p.p);
+      });
+}
+
+OpDef define(Op<RandomGeneralizedNegativeBinomialLike> op) {
+  return like_data(op, "generalized_negative_binomial",
+                   "the negative binomial distribution with mean mu and variance mu + alpha · mu²")
+      .param(&RandomGeneralizedNegativeBinomialLike::mu, "mu", "mean of the distribution")
+      .param(&RandomGeneralizedNegativeBinomialLike::alpha, "alpha",
+             "dispersion, at least 0; 0 gives the Poisson distribution with mean mu")
+      .check([](RandomGeneralizedNegativeBinomialLike& p) {
+        require(p.mu >= 0 && p.alpha >= 0, "mu and alpha must not be negative: mu ", p.mu, ", alpha ", p.alpha);
+      });
+}
+
 // One or two inputs: they are alike.
 template <class Known>
 void meet_inputs(Known& known) {
@@ -243,6 +316,33 @@ OpDef define(Op<SampleMultinomialGrad> op) {
       });
 }
 
+OpDef define(Op<SampleUniqueZipfian> op) {
+  return op
+      .doc(
+          "Different classes in each row, drawn from the approximately log-uniform distribution over [0, range_max): "
+          "class c has the probability log((c + 2) / (c + 1)) / log(range_max + 1). The first output has the classes, "
+          "an "
+          "array of the given shape (rows, classes per row), the second the number of draws that each row took.")
+      .param(&SampleUniqueZipfian::range_max, "range_max", "number of classes", at_least(1))
+      .param(&SampleUniqueZipfian::shape, "shape", "number of rows, and of classes in each", each_at_least(0))
+      .check([](SampleUniqueZipfian& p) {
+        require(p.shape.size() == 2, "shape must be (rows, classes per row): shape ", print(p.shape));
+        require(p.shape[1] <= p.range_max, "a row cannot have more different classes than there are: ", p.shape[1],
+                " of ", int64_t(p.range_max));
+      })
+      .inputs({})
+      .outputs({"output0", "output1"})
+      .random()
+      .infer_shape([](const SampleUniqueZipfian& p, Shapes& s) {
+        s.output(0).meet(Shape{p.shape[0], p.shape[1]});
+        s.output(1).meet(Shape{p.shape[0]});
+      })
+      .infer_type([](const SampleUniqueZipfian&, Types& t) {
+        t.output(0).meet(DType::int64);
+        t.output(1).meet(DType::int64);
+      });
+}
+
 OpDef define(Op<Shuffle> op) {
   return op
       .doc(
@@ -287,6 +387,14 @@ void register_random(OpRegistry& registry) {
       registry, "generalized_negative_binomial", {"mu", "alpha"},
       "Samples from negative binomial distributions with mean mu and variance mu + alpha · mu², one distribution for "
       "each pair of elements.");
+  add<RandomUniformLike>(registry, "_random_uniform_like", define);
+  add<RandomNormalLike>(registry, "_random_normal_like", define);
+  add<RandomExponentialLike>(registry, "_random_exponential_like", define);
+  add<RandomGammaLike>(registry, "_random_gamma_like", define);
+  add<RandomPoissonLike>(registry, "_random_poisson_like", define);
+  add<RandomNegativeBinomialLike>(registry, "_random_negative_binomial_like", define);
+  add<RandomGeneralizedNegativeBinomialLike>(registry, "_random_generalized_negative_binomial_like", define);
+  add<SampleUniqueZipfian>(registry, "_sample_unique_zipfian", define);
   add<SampleMultinomial>(registry, "_sample_multinomial", define);
   add_internal<SampleMultinomialGrad>(registry, "_backward_sample_multinomial", define);
   add<Shuffle>(registry, "_shuffle", define);

@@ -70,6 +70,41 @@ inline constexpr Builder<RandomNegativeBinomial> random_negative_binomial;
 inline constexpr Builder<RandomGeneralizedNegativeBinomial> random_generalized_negative_binomial;
 inline constexpr Builder<RandomRandint> random_randint;
 
+// The same with the shape and type of an array.
+struct RandomUniformLike {
+  double low = 0;
+  double high = 1;
+};
+struct RandomNormalLike {
+  double loc = 0;
+  double scale = 1;
+};
+struct RandomExponentialLike {
+  double lam = 1;
+};
+struct RandomGammaLike {
+  double alpha = 1;
+  double beta = 1;
+};
+struct RandomPoissonLike {
+  double lam = 1;
+};
+struct RandomNegativeBinomialLike {
+  int64_t k = 1;
+  double p = 1;
+};
+struct RandomGeneralizedNegativeBinomialLike {
+  double mu = 1;
+  double alpha = 1;
+};
+inline constexpr Builder<RandomUniformLike> random_uniform_like;
+inline constexpr Builder<RandomNormalLike> random_normal_like;
+inline constexpr Builder<RandomExponentialLike> random_exponential_like;
+inline constexpr Builder<RandomGammaLike> random_gamma_like;
+inline constexpr Builder<RandomPoissonLike> random_poisson_like;
+inline constexpr Builder<RandomNegativeBinomialLike> random_negative_binomial_like;
+inline constexpr Builder<RandomGeneralizedNegativeBinomialLike> random_generalized_negative_binomial_like;
+
 // One distribution per element of the inputs; `shape` numbers are drawn from each. Where an element describes no
 // distribution the numbers are NaN.
 struct SampleUniform {
@@ -121,6 +156,14 @@ inline constexpr Builder<SampleMultinomial> sample_multinomial;
 // (gradient of the logarithms, data, places) → data_grad
 struct SampleMultinomialGrad {};
 inline constexpr Builder<SampleMultinomialGrad> sample_multinomial_grad;
+
+// Different classes below range_max in each row, class c with a probability in proportion to log((c + 2) / (c + 1)),
+// and how many draws each row took to find them.
+struct SampleUniqueZipfian {
+  Required<int64_t> range_max = {};
+  Tuple shape = {};
+};
+inline constexpr Builder<SampleUniqueZipfian> sample_unique_zipfian;
 
 // The slices along the first axis in a random order.
 struct Shuffle {};

@@ -28,7 +28,7 @@ void fill_one_unknown(Inferred<Shape> shape, int64_t elements) {
 // ---- Flatten --------------------------------------------------------------------------------------------------------
 
 OpDef define(Op<Flatten> op) {
-  return op.doc("All axes but the first folded into one.")
+  return op.doc("Reshapes data to two axes: the first is kept, the others are merged into the second.")
       .aliases({"flatten"})
       .view()
       .infer_shape([](const auto&, Shapes& s) {
@@ -78,13 +78,17 @@ Shape partial_reshape(const Tuple& codes, const Shape& data) {
 OpDef define(Op<Reshape> op) {
   return op
       .doc(
-          "The same elements in another shape. In shape, 0 keeps a dimension, -1 infers one, -2 takes all the rest, -3 "
-          "merges two and -4 splits one into the two numbers that follow.")
+          "The same elements, in the same order, in another shape. Besides extents, shape may hold codes: 0 copies the "
+          "extent of the input's axis, -1 (at most once) is inferred from the number of elements, -2 copies all "
+          "remaining axes, -3 merges the next two axes, and -4 splits the next axis into the two extents that follow, "
+          "of which one may be -1.")
       .aliases({"reshape"})
-      .param(&Reshape::shape, "shape", "the new shape, with codes")
-      .param(&Reshape::reverse, "reverse", "read the codes from the right")
-      .param(&Reshape::target_shape, "target_shape", "older than shape: the new shape, where one 0 is inferred")
-      .param(&Reshape::keep_highest, "keep_highest", "with target_shape: keep the first dimension")
+      .param(&Reshape::shape, "shape", "the new shape: extents and the codes 0, -1, -2, -3 and -4")
+      .param(&Reshape::reverse, "reverse", "match shape with the axes of data from the last one to the first")
+      .param(&Reshape::target_shape, "target_shape",
+             "the new shape as old files have it, used if shape is not given: one extent may be 0, which is inferred")
+      .param(&Reshape::keep_highest, "keep_highest",
+             "with target_shape: keep the extent of the first axis, whatever target_shape says")
       .check([](Reshape& p) { require(!p.shape.empty() || !p.target_shape.empty(), "shape must be given: shape ()"); })
       .view()
       .infer_shape([](const Reshape& p, Shapes& s) {
@@ -118,11 +122,20 @@ AxisRange resolve_range(const std::optional<int64_t>& begin, const std::optional
 }
 
 OpDef define(Op<ReshapeLike> op) {
-  return op.doc("The elements of lhs in the shape of rhs, or with some axes replaced by some of rhs.")
-      .param(&ReshapeLike::lhs_begin, "lhs_begin", "the first axis of lhs to replace; None: 0")
-      .param(&ReshapeLike::lhs_end, "lhs_end", "the axis of lhs behind the last to replace; None: the end")
-      .param(&ReshapeLike::rhs_begin, "rhs_begin", "the first axis of rhs to take; None: 0")
-      .param(&ReshapeLike::rhs_end, "rhs_end", "the axis of rhs behind the last to take; None: the end")
+  return op
+      .doc(
+          "The elements of lhs in the shape of rhs; with begin and end, lhs with one range of axes replaced by a range "
+          "of "
+          "axes of rhs that has as many elements.")
+      .param(&ReshapeLike::lhs_begin, "lhs_begin",
+             "first axis of lhs to replace; negative ones count from the end; None: 0")
+      .param(&ReshapeLike::lhs_end, "lhs_end",
+             "axis after the last axis of lhs to replace; negative ones count from the end; None: all to the end")
+      .param(&ReshapeLike::rhs_begin, "rhs_begin",
+             "first axis of rhs whose extent is used; negative ones count from the end; None: 0")
+      .param(&ReshapeLike::rhs_end, "rhs_end",
+             "axis after the last axis of rhs whose extent is used; negative ones count from the end; None: all to the "
+             "end")
       .inputs({"lhs", "rhs"})
       .shape_only({"rhs"})
       .view()
@@ -150,7 +163,7 @@ OpDef define(Op<ReshapeLike> op) {
 // ---- expand_dims, squeeze -------------------------------------------------------------------------------------------
 
 OpDef define(Op<ExpandDims> op) {
-  return op.doc("Inserts an axis of extent 1.")
+  return op.doc("Inserts an axis of extent 1. The elements and their order stay the same.")
       .param(&ExpandDims::axis, "axis",
              "index of the new axis in the result; negative ones count from the end of the result")
       .view()
@@ -175,7 +188,7 @@ OpDef define(Op<ExpandDims> op) {
 }
 
 OpDef define(Op<Squeeze> op) {
-  return op.doc("Removes axes of extent 1.")
+  return op.doc("Removes axes of extent 1. The elements and their order stay the same.")
       .param(&Squeeze::axis, "axis",
              "axis or axes to remove, each of extent 1; negative ones count from the end; None: all of extent 1")
       .view()

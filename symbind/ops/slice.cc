@@ -13,10 +13,10 @@ void resolve_axis(SliceRange& range, int axis, int64_t length, const std::option
                   const std::optional<int64_t>& end, int64_t given_step, std::string_view who) {
   require(given_step != 0, who, " step must not be 0");
   const int64_t step = std::clamp(given_step, -length - 1, length + 1);  // longer steps leave the axis all the same
-  const int64_t before = step > 0 ? 0 : -1, behind = step > 0 ? length : length - 1;
-  const auto clamped = [&](int64_t index) { return std::clamp(index < 0 ? index + length : index, before, behind); };
-  const int64_t first = begin ? clamped(*begin) : step > 0 ? before : behind;
-  const int64_t last = end ? clamped(*end) : step > 0 ? behind : before;
+  const int64_t before = step > 0 ? 0 : -1, past_end = step > 0 ? length : length - 1;
+  const auto clamped = [&](int64_t index) { return std::clamp(index < 0 ? index + length : index, before, past_end); };
+  const int64_t first = begin ? clamped(*begin) : step > 0 ? before : past_end;
+  const int64_t last = end ? clamped(*end) : step > 0 ? past_end : before;
   range.start[static_cast<size_t>(axis)] = first;
   range.step[static_cast<size_t>(axis)] = step;
   range.shape[axis] =
@@ -60,7 +60,7 @@ Shape part_of(const P& p, const Shape& whole, const std::string& where) {
 }
 
 // Where the slice begins in the array, in elements; empty unless it is one piece of it: some of one axis, in steps of
-// 1, with nothing but extents of 1 before it and all of what is behind.
+// 1, with nothing but extents of 1 before it and all of the axes after it.
 std::vector<int64_t> one_piece(const SliceRange& range, const Shape& data) {
   const auto is_all = [&](int axis) {
     return range.shape[axis] == data[axis] && (range.step[static_cast<size_t>(axis)] == 1 || data[axis] == 1);

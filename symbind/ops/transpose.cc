@@ -14,7 +14,7 @@ Tuple reversed_axes(int rank) {
 }
 
 OpDef define(Op<Transpose> op) {
-  return op.doc("The array with its axes in another order; by default the reverse one.")
+  return op.doc("Permutes the axes of data; without axes their order is reversed.")
       .memory_bound()
       .param(&Transpose::axes, "axes", "axis i of the result is axis axes[i] of the input; (): reversed")
       .infer_shape([](const Transpose& p, Shapes& s) {

@@ -1,4 +1,4 @@
-// Reads the arguments of an optimizer by name; one that nobody asked for is a mistake.
+// Reads the arguments of an optimizer by name; one that was never asked for is a mistake.
 #pragma once
 
 #include <optional>

@@ -23,7 +23,7 @@ LRScheduler::LRScheduler(double base_lr, WarmUp warm_up)
   require_finite_rate(base_name, "base_lr", base_lr);
   require_finite_rate(base_name, "the warm-up's begin_lr", warm_up_.begin_lr);
   require(warm_up_.begin_lr <= base_lr,
-          "[lr_scheduler] the warm-up's begin_lr must not lie above base_lr: ", warm_up_.begin_lr, ", ", base_lr);
+          "[lr_scheduler] the warm-up's begin_lr must not exceed base_lr: ", warm_up_.begin_lr, ", ", base_lr);
   require(warm_up_.steps >= 0, "[lr_scheduler] the warm-up's steps must be at least 0: ", warm_up_.steps);
   require(warm_up_.mode == "linear" || warm_up_.mode == "constant",
           "[lr_scheduler] the warm-up's mode must be linear or constant: ", warm_up_.mode);

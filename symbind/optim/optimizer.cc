@@ -103,9 +103,9 @@ double Optimizer::learning_rate() const {
 }
 
 void Optimizer::set_learning_rate(double lr) {
-  require(lr_scheduler == nullptr, "[", name(), "] set_learning_rate(", lr,
-          ") has no effect: a schedule decides; set the schedule's base_lr, or leave lr_scheduler out");
-  set_own_lr(lr);
+  if (!lr_scheduler) return set_own_lr(lr);
+  log_warning("[", name(), "] set_learning_rate(", lr,
+              ") has no effect: a schedule decides; set the schedule's base_lr, or leave lr_scheduler out");
 }
 
 void Optimizer::set_own_lr(double lr) {
@@ -224,7 +224,7 @@ void Optimizer::update_multi_precision(const Update& each) {
 
 namespace {
 
-// Whoever resumes with another schedule wants that one: it then starts from the count of updates alone.
+// A run that is resumed with another schedule uses that one: it then starts from the count of updates alone.
 bool same_schedule(const std::map<std::string, double>& now, const std::map<std::string, double>& saved) {
   const auto same_name = [](const auto& a, const auto& b) { return a.first == b.first; };
   return std::equal(now.begin(), now.end(), saved.begin(), saved.end(), same_name) &&

@@ -1,5 +1,5 @@
 // How parameters change, by key; nothing about networks. An optimizer knows rates, multipliers and counts; the state of
-// each parameter belongs to whoever calls it (optim/updater.h), and the arithmetic to an update rule
+// each parameter belongs to its caller (optim/updater.h), and the arithmetic to an update rule
 // (optim/update_rule.h) or to a class derived from this one.
 #pragma once
 
@@ -52,7 +52,7 @@ class Optimizer {
   virtual bool any_state() const { return false; }
 
   double learning_rate() const;
-  void set_learning_rate(double lr);  // fails when a schedule decides; rates are finite
+  void set_learning_rate(double lr);  // warns when a schedule decides; rates are finite
   void set_lr_mult(const std::map<ParamKey, double>& mult);
   void set_wd_mult(const std::map<ParamKey, double>& mult);
   // Names of numbered parameters, and attributes (__lr_mult__, __wd_mult__) of named ones.

@@ -36,8 +36,9 @@ class Updater {
   }
 
   // The bytes of a .states file, and back. States of another optimizer fail with both names; nothing changes then.
-  // `dump_optimizer` adds its rate, decay, rescaling and clipping, which then replace those of whoever reads. (It goes
-  // into our trailer: MXNet's pickled optimizer is read, but not written, so that MXNet can load the file.)
+  // `dump_optimizer` adds its rate, decay, rescaling and clipping, which then replace those of the optimizer that reads
+  // them. (It goes into our trailer: MXNet's pickled optimizer is read, but not written, so that MXNet can load the
+  // file.)
   std::string get_states(bool dump_optimizer = false) const;
   void set_states(std::string_view bytes, std::string_view source = "states");
   void set_states(const SavedStates& saved);

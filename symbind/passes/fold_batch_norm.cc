@@ -1,5 +1,5 @@
 // BatchNorm with given statistics is a scale and a shift per channel, which a convolution can do with other weights and
-// another bias. Behind a convolution this is always so; before it only without padding, since the zeros around the data
+// another bias. After a convolution this is always so; before it only without padding, since the zeros around the data
 // are not shifted. The folded weights are derived from parameters: a plan for inference makes them once.
 #include <algorithm>
 #include <optional>
@@ -12,7 +12,7 @@ namespace symbind {
 namespace {
 
 bool is_channel_axis(const BatchNorm& norm, const Convolution& convolution, const Shape& shape, const Node& node) {
-  return shape.axis(norm.axis, node.name) == (channels_behind(convolution.layout) ? shape.rank() - 1 : 1);
+  return shape.axis(norm.axis, node.name) == (is_channels_last(convolution.layout) ? shape.rank() - 1 : 1);
 }
 
 class Folding {
@@ -64,9 +64,9 @@ class Folding {
   // The norm is before a convolution without padding that alone reads it.
   void fold_into_behind(const GraphNode& node) {
     const auto& norm = *params_if<BatchNorm>(node);
-    const NodeId behind = readers_.last(node.first_output);
-    if (behind == NodeId::none || readers_.count(node.first_output) != 1) return;
-    const GraphNode& convolution = graph_.node(behind);
+    const NodeId reader = readers_.last(node.first_output);
+    if (reader == NodeId::none || readers_.count(node.first_output) != 1) return;
+    const GraphNode& convolution = graph_.node(reader);
     const auto* plain = params_if<Convolution>(convolution);
     if (!plain || convolution.inputs[0] != node.first_output || convolution.context != node.context ||
         !is_channel_axis(norm, *plain, shape_of(node.first_output), *node.source) ||
@@ -79,7 +79,7 @@ class Folding {
     std::vector<TensorId> inputs = convolution.inputs;
     inputs[0] = node.inputs[0];
     inputs.insert(inputs.end(), node.inputs.begin() + 1, node.inputs.end());
-    replacements_.put(behind, {fused_node(*convolution.source, fused), std::move(inputs), {convolution.first_output}},
+    replacements_.put(reader, {fused_node(*convolution.source, fused), std::move(inputs), {convolution.first_output}},
                       node.id);
   }
 

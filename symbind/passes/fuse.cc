@@ -33,9 +33,9 @@ Readers::Readers(const Graph& graph)
 }
 
 bool Readers::any_between(NodeId first, NodeId end, TensorId tensor) const {
-  const auto begin = nodes_.begin() + begins_[tensor], behind = nodes_.begin() + begins_[tensor + 1];
-  const auto next = std::upper_bound(begin, behind, first);
-  return next != behind && *next < end;
+  const auto begin = nodes_.begin() + begins_[tensor], readers_end = nodes_.begin() + begins_[tensor + 1];
+  const auto next = std::upper_bound(begin, readers_end, first);
+  return next != readers_end && *next < end;
 }
 
 void Replacements::put(NodeId node, Replacement replacement, NodeId absorbed) {

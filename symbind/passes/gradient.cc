@@ -74,6 +74,8 @@ class Differentiation {
   Symbol gradient_of(TensorId tensor);
   void contribute(TensorId tensor, const Symbol& part);
   NodeId append(const Entry& entry);
+  void name_gradient(const Node& forward, size_t input, const Entry& gradient) const;
+  void name_zeros(TensorId variable, const Entry& zeros) const;
 
   Graph& graph_;
   const std::vector<GradientRequest>& requests_;
@@ -147,10 +149,15 @@ class Differentiation::GradOfNode final : public Grad {
   bool wants(size_t index) override { return all_.matters_[all_.graph_.producer_id(node_.inputs.at(index))]; }
   void set(std::string_view name, const Symbol& gradient) override { set(index(name), gradient); }
   void set(size_t index, const Symbol& gradient) override {
-    if (wants(index)) results.emplace_back(node_.inputs[index], gradient);
+    if (wants(index)) results.push_back({index, node_.inputs[index], gradient});
   }
 
-  std::vector<std::pair<TensorId, Symbol>> results;  // input tensor, gradient
+  struct Result {
+    size_t index;    // of the input
+    TensorId input;  // its tensor
+    Symbol gradient;
+  };
+  std::vector<Result> results;
 
  private:
   size_t index(std::string_view name) const {
@@ -178,7 +185,29 @@ void Differentiation::visit(NodeId id) {
   BackwardNames names(source->name);
   placement_ = placement_of(*source);
   source->op->gradient(source->params.get(), gradient);
-  for (auto& [input, symbol] : gradient.results) contribute(input, symbol);
+  for (const auto& [index, input, symbol] : gradient.results) {
+    name_gradient(*source, index, symbol.entries()[0]);
+    contribute(input, symbol);
+  }
+}
+
+// What a monitor calls the gradient of an input: fc1_backward_output1, or relu1_backward_output where there is but one.
+// Nodes that were there before are something else already.
+void Differentiation::name_gradient(const Node& forward, size_t input, const Entry& gradient) const {
+  if (id_.contains(gradient.node.get())) return;
+  const bool only = forward.op->inputs(forward.params.get()).size() == 1;
+  gradient.node->attributes.try_emplace(gradient_name_attribute(gradient.index),
+                                        join(forward.name, "_backward_output", only ? "" : std::to_string(input)));
+}
+
+// Of a variable that nothing depends on: it is named by the node that reads it.
+void Differentiation::name_zeros(TensorId variable, const Entry& zeros) const {
+  for (size_t i = 0; i < forward_nodes_; ++i) {
+    const auto& inputs = graph_.nodes[i].inputs;
+    const auto found = std::find(inputs.begin(), inputs.end(), variable);
+    if (found == inputs.end()) continue;
+    return name_gradient(*graph_.nodes[i].source, static_cast<size_t>(found - inputs.begin()), zeros);
+  }
 }
 
 void Differentiation::finish(size_t request) {
@@ -186,7 +215,10 @@ void Differentiation::finish(size_t request) {
   const GraphNode& node = graph_.node(variable);
   BackwardNames names(node.source->name);
   placement_ = placement_of(*node.source);
-  Symbol total = gradient_of(node.first_output);
+  const TensorId tensor = node.first_output;
+  const bool is_zero = !gradients_[tensor].sum && !is_head(tensor);
+  Symbol total = gradient_of(tensor);
+  if (is_zero) name_zeros(tensor, total.entries()[0]);
   if (requests_[request].req == GradReq::add) {
     auto old = std::make_shared<Node>();
     old->name = graph_.node(variable).source->name + "_old_grad";

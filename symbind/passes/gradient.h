@@ -21,6 +21,10 @@ struct GradientPorts {
   std::vector<NodeId> old_grads;  // of the old value for each request, none unless it is `add`
 };
 
+// The attribute of a backward node that names its output of this number, where that is the gradient of an input of a
+// forward node: what a monitor calls it.
+inline std::string gradient_name_attribute(int output) { return "__gradient" + std::to_string(output) + "__"; }
+
 // Appends the backward nodes, and to graph.outputs one gradient per request. Shapes must be inferred again afterwards.
 GradientPorts add_gradient(Graph& graph, const std::vector<GradientRequest>& requests);
 

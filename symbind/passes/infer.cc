@@ -62,7 +62,7 @@ class Learner {
     for (auto next = open_.begin(); next != open_.end(); next = open_.upper_bound(now_)) take(next);
   }
   void sweep_backward() {
-    for (auto behind = open_.end(); behind != open_.begin(); behind = open_.lower_bound(now_)) take(std::prev(behind));
+    for (auto next = open_.end(); next != open_.begin(); next = open_.lower_bound(now_)) take(std::prev(next));
   }
   void take(std::set<NodeId>::iterator node) {
     now_ = *node;
@@ -94,7 +94,8 @@ class Learner {
     open(node.id);
   }
 
-  // Whoever has the tensor is asked once more. A tensor that is two inputs of a node gets what is learnt of either.
+  // Every node that has the tensor is asked once more. A tensor that is two inputs of a node gets what is learnt of
+  // either.
   void learnt(TensorId id, const Value& value, const std::string& where) {
     Value& known = graph_.tensor(id).*member;
     Value both = known;
@@ -139,7 +140,7 @@ void infer_types(Graph& graph) { Learner<DType, &Tensor::dtype>(graph, &OpDef::i
 
 Tensor& variable_tensor(Graph& graph, const GraphNode& node) { return graph.tensor(node.first_output); }
 
-// What variables say of themselves (__shape__, __dtype__), where the caller said nothing.
+// What variables say of themselves (__shape__, __dtype__), where the caller said nothing else.
 void read_attributes(Graph& graph) {
   for (const GraphNode& node : graph.nodes) {
     if (!node.is_variable() || node.source->attributes.empty()) continue;
@@ -148,8 +149,7 @@ void read_attributes(Graph& graph) {
       Tuple dims;
       parse(*text, dims);
       const Shape declared = Shape::from_public(dims);
-      require(unify(tensor.shape, declared), "'", node.source->name, "' was declared with shape ", declared,
-              ", but given ", tensor.shape);
+      if (Shape both = tensor.shape; unify(both, declared)) tensor.shape = both;
     }
     const std::string* text = find_attribute(node.source->attributes, "__dtype__");
     if (text && tensor.dtype == DType::none) parse(*text, tensor.dtype);

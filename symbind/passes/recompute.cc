@@ -88,7 +88,7 @@ std::vector<NodeId> Recompute::Impl::cuts_for(size_t wanted) const {
 }
 
 // Nothing inside of an active segment is kept; what crosses a cut is. What comes after the last cut is no segment:
-// backward needs it at once.
+// backward begins with it.
 RecomputeChoice Recompute::Impl::segmented(const std::vector<NodeId>& cuts, const std::vector<bool>& active) const {
   RecomputeChoice choice = cheap(short_lived_saved.size());
   for (const GraphNode& node : graph.forward_part()) {

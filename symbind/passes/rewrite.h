@@ -31,7 +31,7 @@ class Rewriter {
   TensorId now(TensorId old_tensor) const { return map_[old_tensor]; }
   void redirect(TensorId old_tensor, TensorId new_tensor) { map_[old_tensor] = new_tensor; }
   Graph& graph() { return graph_; }
-  // Visits the old nodes in order. Behind those of the forward part, `at_end_of_forward` may add more to it.
+  // Visits the old nodes in order. After those of the forward part, `at_end_of_forward` may add more to it.
   template <class Visit, class AtEnd>
   void for_each_node(Visit visit, AtEnd at_end_of_forward) {
     const auto end_forward = [&] {

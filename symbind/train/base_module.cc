@@ -101,6 +101,8 @@ std::vector<NDArray> without_padding(BaseModule& module, const DataBatch& batch)
 
 }  // namespace
 
+const Symbol& BaseModule::symbol() const { return no_symbol(); }
+
 void BaseModule::set_params(const NamedArrays& arg_params, const NamedArrays& aux_params, bool allow_missing,
                             bool force_init, bool allow_extra) {
   init_params({.initializer = nullptr,

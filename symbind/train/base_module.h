@@ -139,7 +139,8 @@ class BaseModule {
   virtual ~BaseModule() = default;
 
   // ---- what a kind of module does ----
-  virtual const Symbol& symbol() const = 0;
+  // no_symbol() where a module is no single network.
+  virtual const Symbol& symbol() const;
   virtual std::vector<std::string> data_names() const = 0;
   virtual std::vector<std::string> label_names() const = 0;
   virtual std::vector<std::string> output_names() const = 0;

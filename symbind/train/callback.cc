@@ -164,11 +164,18 @@ void SaveBest::operator()(const BatchEndParam& param) {
 
 // ---- checkpoints ----------------------------------------------------------------------------------------------------
 
+const Symbol& no_symbol() {
+  static const Symbol none = Symbol::variable("no_symbol");
+  return none;
+}
+
 EpochEndCallback do_checkpoint(std::string prefix, int period) {
   period = std::max(1, period);
   return [prefix = std::move(prefix), period](int epoch, const Symbol& symbol, const NamedArrays& arg_params,
                                               const NamedArrays& aux_params) {
-    if ((epoch + 1) % period == 0) save_checkpoint(prefix, epoch + 1, symbol, arg_params, aux_params);
+    if ((epoch + 1) % period != 0) return;
+    const auto network = &symbol == &no_symbol() ? std::nullopt : std::optional(symbol);
+    save_checkpoint(prefix, epoch + 1, network, arg_params, aux_params);
   };
 }
 

@@ -31,6 +31,9 @@ using BatchEndCallback = std::function<void(const BatchEndParam& param)>;
 using EpochEndCallback =
     std::function<void(int epoch, const Symbol& symbol, const NamedArrays& arg_params, const NamedArrays& aux_params)>;
 
+// What an epoch's callback is given for a symbol by a module that is no single network: this very object.
+const Symbol& no_symbol();
+
 // Thrown by a callback to end fit, with the reason for the log. The other callbacks of the event still run. Thrown
 // after a batch, fit ends there, without the end of the epoch (no epoch's callbacks, no validation); thrown after an
 // epoch, without validation. The parameters are those of the last update, and train_data is reset.

@@ -143,15 +143,21 @@ void PCC::update(const std::vector<NDArray>& labels, const std::vector<NDArray>&
   const InUse use = in_use("update");
   check_counts(name(), labels, preds);
   for (size_t i = 0; i < labels.size(); ++i) {
-    if (preds[i].rank() < 2)
-      fail_shapes(name(), "predictions must have a row of scores per sample", labels[i], preds[i]);
-    const std::vector<int64_t> predicted = argmax(preds[i], 1, name()), wanted = classes_of(labels[i]);
+    const bool classes_given = preds[i].shape() == labels[i].shape();
+    if (!classes_given && preds[i].rank() < 2)
+      fail_shapes(name(), "predictions must be classes, or have a row of scores per sample", labels[i], preds[i]);
+    const std::vector<int64_t> predicted = classes_given ? classes_of(preds[i]) : argmax(preds[i], 1, name());
+    const std::vector<int64_t> wanted = classes_of(labels[i]);
     if (predicted.size() != wanted.size())
       fail_shapes(name(), "there must be a label per row of scores", labels[i], preds[i]);
     constexpr int64_t most_classes = 1 << 14;  // a table of more would not fit into memory
-    for (const int64_t label : wanted)
-      require(label >= 0 && label < most_classes, "[", name(), "] labels must be classes from 0 to ", most_classes - 1,
-              ": ", label);
+    const auto check = [&](const std::vector<int64_t>& classes, const char* what) {
+      for (const int64_t each : classes)
+        require(each >= 0 && each < most_classes, "[", name(), "] ", what, " must be classes from 0 to ",
+                most_classes - 1, ": ", each);
+    };
+    check(wanted, "labels");
+    if (classes_given) check(predicted, "predictions");
     for (size_t k = 0; k < wanted.size(); ++k) {
       // A row without a class counts as a class that is not the label, as it does for two classes (MCC).
       const int64_t wrong = wanted[k] == 0 ? 1 : 0, given = predicted[k] == no_class ? wrong : predicted[k];

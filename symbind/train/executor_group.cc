@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <mutex>
 #include <numeric>
+#include <set>
 #include <thread>
 
 #include "symbind/core/error.h"
@@ -41,6 +43,20 @@ std::vector<int> batch_axes(const std::vector<DataDesc>& descriptions) {
 
 // ---- Making ---------------------------------------------------------------------------------------------------------
 
+struct DataParallelExecutorGroup::Family {
+  // Per device, as large as the largest so far: inputs by name, and what SimpleBindOptions::shared_results says.
+  std::vector<std::shared_ptr<NamedArrays>> inputs, results;
+  std::mutex mutex;  // of the list below: groups may be destroyed on any thread
+  std::set<DataParallelExecutorGroup*> members;
+
+  explicit Family(size_t devices) {
+    for (size_t i = 0; i < devices; ++i) {
+      inputs.push_back(std::make_shared<NamedArrays>());
+      results.push_back(std::make_shared<NamedArrays>());
+    }
+  }
+};
+
 DataParallelExecutorGroup::DataParallelExecutorGroup(const Symbol& symbol, const ExecutorGroupOptions& options)
     : symbol_(symbol),
       contexts_(options.contexts),
@@ -53,29 +69,39 @@ DataParallelExecutorGroup::DataParallelExecutorGroup(const Symbol& symbol, const
       output_names_(symbol.list_outputs()),
       for_training_(options.for_training),
       inputs_need_grad_(options.inputs_need_grad),
+      group2ctxs_(options.group2ctxs),
+      compile_options_(options.options),
       workers_(std::make_unique<Workers>(options.contexts.size(), available_threads())) {
   require(!contexts_.empty(), "[executor group] at least one context is needed");
   require(workload_.size() == contexts_.size(), "[executor group] work_load_list has ", workload_.size(),
           " entries for ", contexts_.size(), " contexts");
   for (const double load : workload_) require(load > 0, "[executor group] a work load must be positive: ", load);
+  const DataParallelExecutorGroup* const shared = options.shared_group.get();
+  require(!shared || shared->contexts_ == contexts_, "[executor group] a group on ", comma_separated(contexts_),
+          " cannot share the memory of one on ", shared ? comma_separated(shared->contexts_) : "");
   for (const std::string& name : arg_names_)
     if (contains(options.param_names, name)) param_names_.push_back(name);
   for (size_t i = 0; i < symbol.size(); ++i)
     output_layouts_.push_back(DataDesc::get_batch_axis(symbol[i].attr("__layout__")));
 
-  for (size_t i = 0; i < contexts_.size(); ++i) {
-    const bool shared = options.shared_group && i < options.shared_group->shared_data_arrays_.size();
-    shared_data_arrays_.push_back(shared ? options.shared_group->shared_data_arrays_[i]
-                                         : std::make_shared<NamedArrays>());
-  }
+  family_ = shared ? shared->family_ : std::make_shared<Family>(contexts_.size());
   split_ = decide_slices(options.data_shapes, options.label_shapes);
-  for (size_t i = 0; i < contexts_.size(); ++i) execs_.push_back(bind_ith_exec(i, options));
-  roomiest_ = execs_;
+  grad_req_ = requests(options.grad_req);
+  execs_ = bind_execs(split_, shared ? shared->execs_ : std::vector<ExecutorPtr>(contexts_.size()));
   kept_.push_front({split_.data_shapes, split_.label_shapes, execs_});
   collect_arrays();
+  const std::lock_guard lock(family_->mutex);
+  family_->members.insert(this);
 }
 
-DataParallelExecutorGroup::~DataParallelExecutorGroup() = default;
+DataParallelExecutorGroup::~DataParallelExecutorGroup() {
+  const std::lock_guard lock(family_->mutex);
+  family_->members.erase(this);
+}
+
+const std::vector<std::shared_ptr<NamedArrays>>& DataParallelExecutorGroup::shared_data_arrays() const {
+  return family_->inputs;
+}
 
 std::vector<BatchSlice> split_input_slice(int64_t batch_size, const std::vector<double>& work_load_list) {
   require(!work_load_list.empty(), "[executor group] there is no device to give samples to");
@@ -131,33 +157,59 @@ NamedShapes DataParallelExecutorGroup::sliced_shapes(const Split& split, size_t 
   return shapes;
 }
 
-ExecutorPtr DataParallelExecutorGroup::bind_ith_exec(size_t device, const ExecutorGroupOptions& options) {
+std::vector<GradReq> DataParallelExecutorGroup::requests(const GradReqs& given) const {
   std::vector<GradReq> defaults;
   for (const std::string& name : arg_names_) {
     const bool is_data = std::any_of(split_.data_shapes.begin(), split_.data_shapes.end(),
                                      [&](const DataDesc& description) { return description.name == name; });
     const bool wanted =
-        contains(param_names_, name) ? !contains(options.fixed_param_names, name) : is_data && inputs_need_grad_;
+        contains(param_names_, name) ? !contains(fixed_param_names_, name) : is_data && inputs_need_grad_;
     defaults.push_back(wanted && for_training_ ? GradReq::write : GradReq::null);
   }
-  const auto requests = for_training_ ? options.grad_req.resolve(arg_names_, defaults) : defaults;
-  grad_req_ = requests;
-  std::vector<std::string> by_order;
-  for (const GradReq request : requests)
-    by_order.emplace_back(request == GradReq::null ? "null" : request == GradReq::add ? "add" : "write");
+  return for_training_ ? given.resolve(arg_names_, defaults) : defaults;
+}
 
-  SimpleBindOptions bind_options;
-  bind_options.grad_req = by_order;
-  for (const auto* descriptions : {&split_.data_shapes, &split_.label_shapes})
+ExecutorPtr DataParallelExecutorGroup::bind_ith_exec(size_t device, const Split& split, const ExecutorPtr& shared) {
+  NamedShapes shapes = sliced_shapes(split, device);
+  SimpleBindOptions options;
+  std::vector<std::string> by_order;
+  for (const GradReq request : grad_req_)
+    by_order.emplace_back(request == GradReq::null ? "null" : request == GradReq::add ? "add" : "write");
+  options.grad_req = by_order;
+  for (const auto* descriptions : {&split.data_shapes, &split.label_shapes})
     for (const DataDesc& description : *descriptions)
-      if (contains(arg_names_, description.name)) bind_options.type_dict[description.name] = description.dtype;
-  if (device < options.group2ctxs.size()) bind_options.group2ctx = options.group2ctxs[device];
-  bind_options.options = options.options;
-  bind_options.shared_buffer = shared_data_arrays_[device].get();
-  // Parameters come from the other group or are new; only inputs go through the shared buffer.
-  bind_options.shared_arg_names = param_names_;
-  if (options.shared_group) bind_options.shared_exec = options.shared_group->execs_.at(device);
-  return simple_bind(symbol_, contexts_[device], sliced_shapes(split_, device), bind_options);
+      if (contains(arg_names_, description.name)) options.type_dict[description.name] = description.dtype;
+  if (device < group2ctxs_.size()) options.group2ctx = group2ctxs_[device];
+  options.options = compile_options_;
+  options.shared_buffer = family_->inputs[device].get();
+  options.shared_results = family_->results[device].get();
+  options.shared_exec = shared;
+  // Parameters are those of the other executor or new; only inputs are in the shared rooms.
+  options.shared_arg_names = param_names_;
+  const bool other_shapes = !execs_.empty();  // of this group: its inputs keep their types, too
+  for (const std::string& name : arg_names_) {
+    if (!shared || !shared->arg_dict().contains(name)) continue;
+    const bool is_param = contains(param_names_, name);
+    if (is_param) shapes[name] = shared->arg_dict().at(name).shape();
+    if (is_param || other_shapes) options.type_dict[name] = shared->arg_dict().at(name).dtype();
+  }
+  return simple_bind(symbol_, contexts_[device], shapes, options);
+}
+
+std::vector<ExecutorPtr> DataParallelExecutorGroup::bind_execs(const Split& split,
+                                                               const std::vector<ExecutorPtr>& shared) {
+  std::vector<ExecutorPtr> made;
+  for (size_t i = 0; i < contexts_.size(); ++i) made.push_back(bind_ith_exec(i, split, shared[i]));
+  const std::lock_guard lock(family_->mutex);
+  for (DataParallelExecutorGroup* const member : family_->members) member->follow();
+  return made;
+}
+
+void DataParallelExecutorGroup::follow() {
+  const InUse use = in_use("reshape");
+  for (const Kept& kept : kept_)
+    for (size_t i = 0; i < kept.execs.size(); ++i) kept.execs[i]->follow(*family_->inputs[i], *family_->results[i]);
+  collect_arrays();
 }
 
 void DataParallelExecutorGroup::collect_arrays() {
@@ -198,8 +250,6 @@ void DataParallelExecutorGroup::collect_arrays() {
   aux_arrays_ = per_device(aux_names_, aux);
   grad_arrays_ = for_training_ ? per_device(param_names_, grads) : PerDevice{};
   input_grad_arrays_ = inputs_need_grad_ ? per_device(data_names, grads) : PerDevice{};
-  for (const auto& install : monitors_)
-    for (const ExecutorPtr& executor : execs_) install(*executor);
 }
 
 void DataParallelExecutorGroup::reshape(const std::vector<DataDesc>& data_shapes,
@@ -215,20 +265,15 @@ void DataParallelExecutorGroup::reshape(const std::vector<DataDesc>& data_shapes
     wanted = std::move(*found);
     kept_.erase(found);
   } else {
-    for (size_t i = 0; i < contexts_.size(); ++i) {
-      // Labels that are not bound follow the data; parameters do not.
-      NamedShapes shapes = sliced_shapes(split, i);
-      for (const std::string& name : param_names_) shapes.emplace(name, execs_[i]->arg_dict().at(name).shape());
-      ExecutorPtr made = roomiest_[i]->reshape(shapes, {.partial_shaping = true, .allow_up_sizing = true});
-      roomiest_[i] = made;  // it has all the room of the one before, and what it added
-      wanted.execs.push_back(std::move(made));
-    }
+    wanted.execs = bind_execs(split, execs_);
   }
   split_ = std::move(split);
   execs_ = wanted.execs;
   kept_.push_front(std::move(wanted));
   if (kept_.size() > shapes_kept) kept_.pop_back();
   collect_arrays();
+  for (const auto& installer : monitors_)
+    for (const ExecutorPtr& executor : execs_) installer(*executor);
 }
 
 ThreadPolicy DataParallelExecutorGroup::thread_policy() const {
@@ -324,12 +369,10 @@ void DataParallelExecutorGroup::forward(const std::vector<DataBatch>& batches, s
 void DataParallelExecutorGroup::backward(const std::vector<NDArray>& out_grads) {
   const InUse use = in_use("backward");
   require(for_training_, "[backward] the group was not made for training");
-  require(out_grads.empty() || out_grads.size() == output_names_.size(), "[backward] ", out_grads.size(),
-          " out_grads were given for ", output_names_.size(), " outputs");
   workers_->run([&](size_t device) {
     if (out_grads.empty()) return execs_[device]->backward();
     std::vector<NDArray> parts;
-    for (size_t i = 0; i < out_grads.size(); ++i)
+    for (size_t i = 0; i < std::min(out_grads.size(), output_names_.size()); ++i)
       parts.push_back(out_grads[i] ? part_of(out_grads[i], output_layouts_[i], split_.slices[device])
                                          .as_in_context(execs_[device]->outputs()[i].context())
                                    : NDArray());
@@ -453,10 +496,18 @@ void DataParallelExecutorGroup::update_metric(EvalMetric& metric,
   }
 }
 
-void DataParallelExecutorGroup::install_monitor(Monitor& monitor) {
+void DataParallelExecutorGroup::install_monitor(Monitor& monitor) { install(monitor.installer()); }
+
+void DataParallelExecutorGroup::install(const std::function<void(Executor&)>& installer) {
   const InUse use = in_use("install_monitor");
-  monitors_.push_back(monitor.installer());
-  for (const ExecutorPtr& executor : execs_) monitor.install(*executor);
+  monitors_.push_back(installer);
+  for (const ExecutorPtr& executor : execs_) installer(*executor);
+}
+
+void DataParallelExecutorGroup::release_derived() {
+  const InUse use = in_use("release_derived");
+  for (const Kept& kept : kept_)
+    for (const ExecutorPtr& executor : kept.execs) executor->release_derived();
 }
 
 size_t DataParallelExecutorGroup::total_exec_bytes() const {

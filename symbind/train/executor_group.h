@@ -56,7 +56,8 @@ class DataParallelExecutorGroup {
   DataParallelExecutorGroup(const Symbol& symbol, const ExecutorGroupOptions& options);
   ~DataParallelExecutorGroup();
 
-  // Other shapes for the data; parameters stay. The executors of the last 16 shapes are kept over the same memory.
+  // Other shapes for the data; parameters stay. The executors of the last 16 shapes are kept over the same memory. What
+  // is larger than before moves to larger memory with the arrays of all executors here and in groups that share it.
   // Shapes that do not fit the network fail, and the group stays as it was.
   void reshape(const std::vector<DataDesc>& data_shapes, const std::vector<DataDesc>& label_shapes);
 
@@ -90,6 +91,8 @@ class DataParallelExecutorGroup {
                      int64_t padding = 0) const;
   void update_metric(EvalMetric& metric, const std::vector<std::vector<NDArray>>& labels_per_device) const;
   void install_monitor(Monitor& monitor);
+  // The same by a function that puts a monitor into an executor (Monitor::installer()), now and in executors to come.
+  void install(const std::function<void(Executor&)>& installer);
 
   // ---- what there is, by reference into the executors ----
   struct Sliced {
@@ -117,7 +120,7 @@ class DataParallelExecutorGroup {
   const std::vector<std::vector<Sliced>>& data_arrays() const { return data_arrays_; }
   const std::vector<std::vector<Sliced>>& label_arrays() const { return label_arrays_; }
   // Per device the inputs by name, as large as the largest so far; groups that share memory share them.
-  const std::vector<std::shared_ptr<NamedArrays>>& shared_data_arrays() const { return shared_data_arrays_; }
+  const std::vector<std::shared_ptr<NamedArrays>>& shared_data_arrays() const;
   const PerDevice& param_arrays() const { return param_arrays_; }
   const PerDevice& grad_arrays() const { return grad_arrays_; }  // empty arrays where there is no gradient
   const PerDevice& aux_arrays() const { return aux_arrays_; }
@@ -129,6 +132,7 @@ class DataParallelExecutorGroup {
   bool for_training() const { return for_training_; }
   bool inputs_need_grad() const { return inputs_need_grad_; }
   size_t total_exec_bytes() const;  // working memory of all devices
+  void release_derived();           // Executor::release_derived() for all shapes
 
  private:
   InUse in_use(std::string_view call) const {
@@ -144,8 +148,12 @@ class DataParallelExecutorGroup {
   // The batch is cut by workload.
   Split decide_slices(const std::vector<DataDesc>& data_shapes, const std::vector<DataDesc>& label_shapes) const;
   NamedShapes sliced_shapes(const Split& split, size_t device) const;
-  ExecutorPtr bind_ith_exec(size_t device, const ExecutorGroupOptions& options);
+  std::vector<GradReq> requests(const GradReqs& given) const;
+  // The parameters that `shared` has are its arrays; inputs and results are in the memory of the family.
+  ExecutorPtr bind_ith_exec(size_t device, const Split& split, const ExecutorPtr& shared);
+  std::vector<ExecutorPtr> bind_execs(const Split& split, const std::vector<ExecutorPtr>& shared);
   void collect_arrays();
+  void follow();  // what moved in the family
   void load(size_t device, const DataBatch& batch, bool sliced);
   void run_forward(bool is_train, const std::function<void(size_t device)>& load);
   std::string label_name(size_t index) const;
@@ -161,14 +169,17 @@ class DataParallelExecutorGroup {
   Split split_;
   std::vector<int> output_layouts_;
 
+  std::vector<std::map<std::string, Context>> group2ctxs_;
+  CompileOptions compile_options_;
+
   std::vector<ExecutorPtr> execs_;
-  std::vector<ExecutorPtr> roomiest_;  // per device: the executor with the most room for inputs so far
   struct Kept {
     std::vector<DataDesc> data_shapes, label_shapes;
     std::vector<ExecutorPtr> execs;
   };
-  std::deque<Kept> kept_;                                         // the newest first
-  std::vector<std::shared_ptr<NamedArrays>> shared_data_arrays_;  // per device: inputs that groups share
+  std::deque<Kept> kept_;  // the newest first
+  struct Family;           // the groups that share memory, and that memory
+  std::shared_ptr<Family> family_;
   std::unique_ptr<Workers> workers_;
   std::vector<std::function<void(Executor&)>> monitors_;  // each puts its monitor into an executor
 

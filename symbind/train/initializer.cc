@@ -88,6 +88,29 @@ class Arguments {
     require(value.is_boolean(), "[initializer ", initializer_, "] ", key, " must be true or false: ", value.dump());
     return value.get<bool>();
   }
+  // A number, or nested lists of them that are of equal lengths.
+  std::pair<std::vector<double>, std::vector<int64_t>> take_numbers(const char* key) {
+    const Json value = take_json(key);
+    std::vector<double> numbers;
+    std::vector<int64_t> shape;
+    for (const Json* inner = &value; inner->is_array(); inner = &inner->front()) {
+      shape.push_back(static_cast<int64_t>(inner->size()));
+      if (inner->empty()) break;
+    }
+    std::vector<std::pair<const Json*, size_t>> pending{{&value, 0}};  // with its depth
+    while (!pending.empty()) {
+      const auto [item, depth] = pending.back();
+      pending.pop_back();
+      const bool leaf = depth == shape.size();
+      require(leaf ? item->is_number() : item->is_array() && std::ssize(*item) == shape[depth], "[initializer ",
+              initializer_, "] ", key, " must be a number, or lists of numbers of equal lengths: ",
+              value.is_null() ? "it is missing" : value.dump());
+      if (leaf) numbers.push_back(item->get<double>());
+      if (!leaf)
+        for (auto part = item->rbegin(); part != item->rend(); ++part) pending.emplace_back(&*part, depth + 1);
+    }
+    return {std::move(numbers), std::move(shape)};
+  }
   void expect_no_more() const {
     if (!values_.empty()) fail("[initializer ", initializer_, "] there is no such argument: ", values_.begin().key());
   }
@@ -119,7 +142,10 @@ Registry::Registry() {
   const auto put = [this](const std::string& name, auto make) { factories_[name] = factory_of(name, make); };
   for (const char* name : {"zero", "zeros"}) put(name, [](Arguments&) { return std::make_shared<init::Zero>(); });
   for (const char* name : {"one", "ones"}) put(name, [](Arguments&) { return std::make_shared<init::One>(); });
-  put("constant", [](Arguments& a) { return std::make_shared<init::Constant>(a.take("value", std::nullopt)); });
+  put("constant", [](Arguments& a) {
+    auto [values, shape] = a.take_numbers("value");
+    return std::make_shared<init::Constant>(std::move(values), Shape(shape));
+  });
   put("uniform", [](Arguments& a) { return std::make_shared<init::Uniform>(a.take("scale", 0.07)); });
   put("normal", [](Arguments& a) { return std::make_shared<init::Normal>(a.take("sigma", 0.01)); });
   put("orthogonal", [](Arguments& a) {

@@ -80,14 +80,19 @@ class One final : public Initializer {
   void init_weight(const InitDesc& desc, NDArray& array) const override;
 };
 
+// One value everywhere; or those of an array, which are repeated along its axes of extent 1, and along those before
+// them.
 class Constant final : public Initializer {
  public:
-  explicit Constant(double value) : value_(value) {}
+  explicit Constant(double value) : values_{value} {}
+  explicit Constant(const NDArray& values);
+  Constant(std::vector<double> values, Shape shape);
   std::string dumps() const override;
 
  private:
   void init_weight(const InitDesc& desc, NDArray& array) const override;
-  double value_;
+  std::vector<double> values_;
+  Shape shape_ = Shape(std::vector<int64_t>{});
 };
 
 // Uniform between -scale and scale.

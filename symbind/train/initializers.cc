@@ -1,4 +1,5 @@
 // The initializers there are, but for those of recurrent layers.
+#include <functional>
 #include <regex>
 #include <utility>
 
@@ -16,8 +17,46 @@ void Zero::init_weight(const InitDesc&, NDArray& array) const { array.fill(0); }
 std::string One::dumps() const { return dump("one"); }
 void One::init_weight(const InitDesc&, NDArray& array) const { array.fill(1); }
 
-std::string Constant::dumps() const { return dump("constant", {{"value", number(value_)}}); }
-void Constant::init_weight(const InitDesc&, NDArray& array) const { array.fill(value_); }
+Constant::Constant(const NDArray& values) : Constant(values.to_vector<double>(), values.shape()) {}
+
+Constant::Constant(std::vector<double> values, Shape shape) : values_(std::move(values)), shape_(std::move(shape)) {
+  require(static_cast<int64_t>(values_.size()) == shape_.size(), "[initializer constant] ", values_.size(),
+          " values do not fill the shape ", shape_);
+}
+
+std::string Constant::dumps() const {
+  size_t next = 0;
+  const std::function<std::string(int)> nested = [&](int axis) {
+    if (axis == shape_.rank()) return number(values_[next++]);
+    std::string text = "[";
+    for (int64_t i = 0; i < shape_[axis]; ++i) text += (i ? ", " : "") + nested(axis + 1);
+    return text + "]";
+  };
+  return dump("constant", {{"value", nested(0)}});
+}
+
+void Constant::init_weight(const InitDesc& desc, NDArray& array) const {
+  if (shape_.rank() == 0) return array.fill(values_[0]);
+  const Shape& target = array.shape();
+  const int added = target.rank() - shape_.rank();
+  bool fits = added >= 0;
+  for (int axis = 0; fits && axis < shape_.rank(); ++axis)
+    fits = shape_[axis] == 1 || shape_[axis] == target[axis + added];
+  require(fits, where(desc), "values of shape ", shape_, " do not fill an array of shape ", target);
+  std::vector<double> filled(static_cast<size_t>(target.size()));
+  for (size_t i = 0; i < filled.size(); ++i) {
+    auto rest = static_cast<int64_t>(i);
+    int64_t from = 0, step = 1;
+    for (int axis = shape_.rank() - 1; axis >= 0; --axis) {
+      const int64_t extent = target[axis + added];
+      if (shape_[axis] != 1) from += rest % extent * step;
+      step *= shape_[axis];
+      rest /= extent;
+    }
+    filled[i] = values_[static_cast<size_t>(from)];
+  }
+  array.copy_from(filled);
+}
 
 std::string Uniform::dumps() const { return dump("uniform", {{"scale", number(scale_)}}); }
 void Uniform::init_weight(const InitDesc& desc, NDArray& array) const { fill_uniform(desc, array, scale_); }

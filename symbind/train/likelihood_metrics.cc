@@ -8,20 +8,17 @@
 namespace symbind::metric {
 namespace {
 
-// -log(adjust(probability of the label)) summed over the rows that `wanted` has a class for (those below 0 are left
-// out).
-template <class Adjust>
-double sum_of_surprise(const NDArray& pred, const AxisView& rows, const std::vector<int64_t>& wanted, Adjust adjust) {
+// Calls function(at), where at(row) is the probability of the label of a row, in the type that MXNet computes in.
+template <class Function>
+void visit_probabilities(const NDArray& pred, const AxisView& rows, const std::vector<int64_t>& wanted,
+                         Function function) {
   const NDArray host = on_host(pred);
-  double sum = 0;
   visit_elements(host, [&](const auto* elements) {
-    for (int64_t row = 0; row < rows.row_count(); ++row) {
-      const int64_t label = wanted[static_cast<size_t>(row)];
-      if (label < 0) continue;
-      sum -= std::log(adjust(static_cast<double>(elements[rows.row_start(row) + label * rows.inner])));
-    }
+    using T = Precision<std::remove_cvref_t<decltype(*elements)>>;
+    function([&](int64_t row) {
+      return static_cast<T>(elements[rows.row_start(row) + wanted[static_cast<size_t>(row)] * rows.inner]);
+    });
   });
-  return sum;
 }
 
 EvalMetric::NameValues exponential(EvalMetric::NameValues values) {
@@ -44,8 +41,11 @@ void CrossEntropy::update(const std::vector<NDArray>& labels, const std::vector<
               " classes: ", value);
       if (value < 0) value += rows.length;  // counts from the end
     }
-    count(sum_of_surprise(pred, rows, wanted, [&](double probability) { return probability + eps_; }),
-          rows.row_count());
+    visit_probabilities(pred, rows, wanted, [&](const auto& at) {
+      using T = decltype(at(0));
+      const auto surprise = [&](int64_t row) { return -std::log(at(row) + static_cast<T>(eps_)); };
+      count(static_cast<double>(pairwise_sum<T>(0, rows.row_count(), surprise)), rows.row_count());
+    });
   }
 }
 
@@ -66,8 +66,16 @@ void Perplexity::update(const std::vector<NDArray>& labels, const std::vector<ND
       wanted[k] = ignored ? -1 : std::clamp<int64_t>(wanted[k], 0, rows.length - 1);
       counted += !ignored;
     }
-    sum += sum_of_surprise(pred, rows, wanted, [](double probability) {
-      return probability < 1e-10 ? 1e-10 : probability;  // NaN stays
+    // Unlike the others, this sum is one of MXNet's operators: exact, and rounded once.
+    visit_probabilities(pred, rows, wanted, [&](const auto& at) {
+      using T = decltype(at(0));
+      double surprise = 0;
+      for (int64_t row = 0; row < rows.row_count(); ++row) {
+        if (wanted[static_cast<size_t>(row)] < 0) continue;
+        const T probability = at(row), least = static_cast<T>(1e-10);
+        surprise -= static_cast<double>(std::log(probability < least ? least : probability));  // NaN stays
+      }
+      sum += static_cast<double>(static_cast<T>(surprise));
     });
   }
   count(sum, counted);

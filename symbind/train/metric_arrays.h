@@ -23,6 +23,26 @@ decltype(auto) visit_elements(const NDArray& array, Function&& function) {
   });
 }
 
+// What MXNet's metrics compute in, which are NumPy's: float32 of float32, and double of everything else.
+template <class T>
+using Precision = std::conditional_t<std::is_same_v<T, float>, float, double>;
+
+// The sum of at(i) for `count` values of i from `begin` on, rounded as NumPy rounds it: halves are added up by
+// themselves, down to 128 elements in eight interleaved sums.
+template <class T, class At>
+T pairwise_sum(int64_t begin, int64_t count, const At& at) {
+  if (count > 128) {
+    const int64_t half = count / 2 / 8 * 8;
+    return pairwise_sum<T>(begin, half, at) + pairwise_sum<T>(begin + half, count - half, at);
+  }
+  T sums[8] = {};
+  const int64_t whole = count / 8 * 8;
+  for (int64_t i = 0; i < whole; ++i) sums[i % 8] += at(begin + i);
+  T sum = ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
+  for (int64_t i = whole; i < count; ++i) sum += at(begin + i);
+  return sum;
+}
+
 template <class T>
 constexpr bool is_nan(T value) {
   if constexpr (std::is_integral_v<T>)

@@ -81,9 +81,12 @@ void Module::load_optimizer_states(const std::string& path) {
   require(binded && optimizer_initialized, "[Module] bind and init_optimizer come before its states are loaded");
   StateKeys keys{.parameters = {}, .devices = update_on_kvstore_ ? 0 : options_.context.size()};
   const auto& grads = exec_group_->grad_arrays();
-  for (size_t i = 0; i < param_names_.size(); ++i)
-    keys.parameters.push_back(
-        {param_names_[i], exec_group_->param_arrays()[i][0].shape(), !grads.empty() && bool(grads[i][0])});
+  for (const std::string& name : *numbered_) keys.parameters.push_back({name, Shape{}, false});  // of other modules
+  for (size_t i = 0; i < param_names_.size(); ++i) {
+    StateKeys::Parameter& parameter = keys.parameters[numbers_[i]];
+    parameter.shape = exec_group_->param_arrays()[i][0].shape();
+    parameter.trained = !grads.empty() && bool(grads[i][0]);
+  }
   const SavedStates saved = load_states(path);
   try {
     const SavedStates states = with_keys(saved, keys);
@@ -334,6 +337,8 @@ constexpr int64_t large_array = int64_t{16} << 20;  // elements; above it `local
 // gradient, so decay alone would drive it to 0, and a network loaded with fix_gamma off would find that.
 std::map<std::string, Attributes> attributes_for_optimizer(const Symbol& symbol) {
   std::map<std::string, Attributes> attributes = symbol.attr_dict();
+  const std::vector<std::string> arguments = symbol.list_arguments();
+  std::erase_if(attributes, [&](const auto& named) { return !contains(arguments, named.first); });
   for (const NodePtr& node : topological_order(symbol.entries()))
     if (node->op && node->op->ignored_inputs) {
       const Names names = node->op->inputs(node->params.get());
@@ -347,25 +352,45 @@ std::map<std::string, Attributes> attributes_for_optimizer(const Symbol& symbol)
 
 }  // namespace
 
-OptimizerPtr Module::make_optimizer(const InitOptimizerArgs& args, bool in_store, double rescale_grad) const {
-  std::map<int64_t, std::string> idx2name;
-  const size_t devices = in_store ? 1 : options_.context.size();
-  for (size_t i = 0; i < param_names_.size(); ++i)
-    for (size_t k = 0; k < devices; ++k) idx2name[static_cast<int64_t>(i * devices + k)] = param_names_[i];
-
-  if (args.optimizer.optimizer()) {
-    const OptimizerPtr& given = args.optimizer.optimizer();
+OptimizerPtr Module::make_optimizer(const InitOptimizerArgs& args, double rescale_grad) const {
+  if (const OptimizerPtr& given = args.optimizer.optimizer()) {
     if (given->rescale_grad != rescale_grad)
       log_warning("[init_optimizer] the optimizer's rescale_grad is ", given->rescale_grad,
                   ", not 1/batch_size/num_workers = ", rescale_grad, "; is this intended?");
-    if (given->idx2name().empty()) given->set_names(idx2name, attributes_for_optimizer(symbol_));
     return given;
   }
   OptimizerParams params = args.optimizer.params().value_or(args.optimizer_params);
   params.try_emplace("rescale_grad", rescale_grad);
-  OptimizerPtr made = Optimizer::create(args.optimizer.name(), params);
-  made->set_names(idx2name, attributes_for_optimizer(symbol_));
-  return made;
+  return Optimizer::create(args.optimizer.name(), params);
+}
+
+// The optimizer learns the names of numbers that it does not have.
+void Module::number_params() {
+  const size_t devices = update_on_kvstore_ ? 1 : options_.context.size();
+  std::map<int64_t, std::string> idx2name = optimizer_->idx2name();
+  // An optimizer that another module updates with, too, has other names under the first numbers.
+  const auto taken = [&](size_t number, const std::string& name) {
+    const auto found = idx2name.find(static_cast<int64_t>(number * devices));
+    return found != idx2name.end() && found->second != name;
+  };
+  const size_t known = numbered_->size();
+  numbers_.clear();
+  for (const std::string& name : param_names_) {
+    auto found = std::find(numbered_->begin(), numbered_->end(), name);
+    if (found == numbered_->end()) {
+      while (taken(numbered_->size(), name)) numbered_->emplace_back();
+      found = numbered_->insert(numbered_->end(), name);
+    }
+    numbers_.push_back(static_cast<size_t>(found - numbered_->begin()));
+  }
+  bool added = false;
+  for (size_t i = known; i < numbered_->size(); ++i)
+    for (size_t k = 0; k < devices && !(*numbered_)[i].empty(); ++k)
+      added |= idx2name.try_emplace(static_cast<int64_t>(i * devices + k), (*numbered_)[i]).second;
+  if (!added) return;
+  std::map<std::string, Attributes> attributes = attributes_for_optimizer(symbol_);
+  attributes.merge(std::map(optimizer_->attributes()));
+  optimizer_->set_names(std::move(idx2name), std::move(attributes));
 }
 
 StoreChoice choose_kvstore(const KVStoreArg& kvstore, size_t devices, const NamedArrays& arg_params) {
@@ -403,12 +428,14 @@ void Module::init_optimizer(const InitOptimizerArgs& args) {
         "[Module] ", options_.context.size(), " contexts without a kvstore train apart: each updates its own ",
         "copy of the parameters by its share of the batch; kvstore = \"local\" or \"device\" sums their gradients");
   // A failure up to here leaves the optimizer that was there; from here on there is none until all is done.
-  OptimizerPtr made = make_optimizer(args, in_store, 1.0 / static_cast<double>(batch_size));
+  OptimizerPtr made = make_optimizer(args, 1.0 / static_cast<double>(batch_size));
   optimizer_initialized = false;
   update_on_kvstore_ = in_store;
   kvstore_ = std::move(store);
   optimizer_ = std::move(made);
   updater_ = update_on_kvstore_ ? nullptr : std::make_shared<Updater>(optimizer_);
+  numbered_ = std::make_shared<std::vector<std::string>>();
+  number_params();
   if (kvstore_) init_kvstore();
   optimizer_initialized = true;
   if (!preload_opt_states_.empty()) {
@@ -434,6 +461,8 @@ void Module::borrow_optimizer(const Module& other) {
   kvstore_ = other.kvstore_;
   update_on_kvstore_ = other.update_on_kvstore_;
   updater_ = other.updater_;
+  numbered_ = other.numbered_;
+  number_params();
   optimizer_initialized = true;
 }
 
@@ -456,7 +485,7 @@ void Module::update() {
       pulled.push_back(update_on_kvstore_ ? weights[i] : grads[i]);
     }
     if (!update_on_kvstore_)
-      for (size_t k = 0; k < devices; ++k) items.push_back({i * devices + k, grads[i][k], weights[i][k]});
+      for (size_t k = 0; k < devices; ++k) items.push_back({numbers_[i] * devices + k, grads[i][k], weights[i][k]});
   }
   const ThreadScope threads(exec_group_->thread_policy());
   if (kvstore_) {

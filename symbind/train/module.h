@@ -44,6 +44,7 @@ class Module : public BaseModule {
                                       const ModuleOptions& options = {});
   // A failure, be it a full disk half way, leaves the checkpoint that was there.
   void save_checkpoint(const std::string& prefix, int epoch, bool save_optimizer_states = false);
+  std::string optimizer_states() const;  // the bytes of a .states file
   void save_optimizer_states(const std::string& path) const;
   // Keyed by name or by number, from any number of devices.
   void load_optimizer_states(const std::string& path);
@@ -67,6 +68,7 @@ class Module : public BaseModule {
   void reset_bind();             // forgets the devices; the parameters stay
   Params get_params() override;  // from the devices when an update made them newer
   void init_optimizer(const InitOptimizerArgs& args = {}) override;
+  // Parameters of one name have one state; those that the other module does not have get their own.
   void borrow_optimizer(const Module& other);
 
   // A batch of another shape reshapes the module by itself.
@@ -111,9 +113,9 @@ class Module : public BaseModule {
   void keep_params(NamedArrays arg_params, NamedArrays aux_params);
   std::vector<DataDesc> checked(const std::vector<DataDesc>& shapes, const std::vector<std::string>& names,
                                 std::string_view kind, bool strict) const;
-  OptimizerPtr make_optimizer(const InitOptimizerArgs& args, bool in_store, double rescale_grad) const;
+  OptimizerPtr make_optimizer(const InitOptimizerArgs& args, double rescale_grad) const;
   void init_kvstore();
-  std::string optimizer_states() const;
+  void number_params();  // after those that are numbered already
 
   Symbol symbol_;
   ModuleOptions options_;
@@ -133,6 +135,10 @@ class Module : public BaseModule {
   KVStorePtr kvstore_;
   bool update_on_kvstore_ = false;
   UpdaterPtr updater_;
+  // Parameters by the numbers under which the updater knows them, those of modules with the same optimizer too; and the
+  // numbers of this module's.
+  std::shared_ptr<std::vector<std::string>> numbered_ = std::make_shared<std::vector<std::string>>();
+  std::vector<size_t> numbers_;
   std::string preload_opt_states_;
 };
 

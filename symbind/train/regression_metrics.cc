@@ -15,10 +15,11 @@ std::pair<NDArray, NDArray> of_one_type(const NDArray& label, const NDArray& pre
   return {on_host(label).astype(DType::float64), on_host(pred).astype(DType::float64)};
 }
 
-// The mean of distance(label - prediction) over the elements of a pair. Behind the first axis, an extent of 1 on one
-// side is repeated to meet the other's.
+// The mean of distance(label - prediction) over the elements of a pair, or the root of it. After the first axis, an
+// extent of 1 on one side is repeated to meet the other's.
 template <class Distance>
-double mean_distance(const std::string& name, const NDArray& label, const NDArray& pred, Distance distance) {
+double mean_distance(const std::string& name, const NDArray& label, const NDArray& pred, Distance distance,
+                     bool root = false) {
   const Shape wanted = with_columns(label.shape()), given = with_columns(pred.shape());
   const int rank = wanted.rank();
   bool fits = rank == given.rank() && rank > 0 && wanted[0] == given[0];
@@ -32,18 +33,14 @@ double mean_distance(const std::string& name, const NDArray& label, const NDArra
   const auto [labels, preds] = of_one_type(label, pred);
   const auto *label_values = labels.data(), *pred_values = preds.data();
   const int64_t size = common.size();
-  double sum = 0;
-  visit_dtype(labels.dtype(), [&](auto type) {
+  return visit_dtype(labels.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
+    using P = Precision<T>;
     const auto *a = static_cast<const T*>(label_values), *b = static_cast<const T*>(pred_values);
     const auto between = [&](int64_t i, int64_t k) {
-      return distance(static_cast<double>(a[i]) - static_cast<double>(b[k]));
+      return distance(static_cast<P>(static_cast<P>(a[i]) - static_cast<P>(b[k])));
     };
-    if (wanted == given) {
-      for (int64_t i = 0; i < size; ++i) sum += between(i, i);
-      return;
-    }
-    for (int64_t i = 0; i < size; ++i) {
+    const auto repeated = [&](int64_t i) {
       int64_t in_label = 0, in_pred = 0, rest = i, label_step = 1, pred_step = 1;
       for (int axis = rank - 1; axis >= 0; --axis) {
         const int64_t index = rest % common[axis];
@@ -53,10 +50,13 @@ double mean_distance(const std::string& name, const NDArray& label, const NDArra
         label_step *= wanted[axis];
         pred_step *= given[axis];
       }
-      sum += between(in_label, in_pred);
-    }
+      return between(in_label, in_pred);
+    };
+    const P sum = wanted == given ? pairwise_sum<P>(0, size, [&](int64_t i) { return between(i, i); })
+                                  : pairwise_sum<P>(0, size, repeated);
+    const P mean = sum / static_cast<P>(size);
+    return static_cast<double>(root ? std::sqrt(mean) : mean);
   });
-  return sum / static_cast<double>(size);
 }
 
 }  // namespace
@@ -64,19 +64,19 @@ double mean_distance(const std::string& name, const NDArray& label, const NDArra
 void MAE::update(const std::vector<NDArray>& labels, const std::vector<NDArray>& preds) {
   check_counts(name(), labels, preds);
   for (size_t i = 0; i < labels.size(); ++i)
-    count(mean_distance(name(), labels[i], preds[i], [](double difference) { return std::abs(difference); }), 1);
+    count(mean_distance(name(), labels[i], preds[i], [](auto difference) { return std::abs(difference); }), 1);
 }
 
 void MSE::update(const std::vector<NDArray>& labels, const std::vector<NDArray>& preds) {
   check_counts(name(), labels, preds);
   for (size_t i = 0; i < labels.size(); ++i)
-    count(mean_distance(name(), labels[i], preds[i], [](double difference) { return difference * difference; }), 1);
+    count(mean_distance(name(), labels[i], preds[i], [](auto difference) { return difference * difference; }), 1);
 }
 
 void RMSE::update(const std::vector<NDArray>& labels, const std::vector<NDArray>& preds) {
   check_counts(name(), labels, preds);
-  const auto square = [](double difference) { return difference * difference; };
-  for (size_t i = 0; i < labels.size(); ++i) count(std::sqrt(mean_distance(name(), labels[i], preds[i], square)), 1);
+  const auto square = [](auto difference) { return difference * difference; };
+  for (size_t i = 0; i < labels.size(); ++i) count(mean_distance(name(), labels[i], preds[i], square, true), 1);
 }
 
 void Loss::update(const std::vector<NDArray>&, const std::vector<NDArray>& preds) {
@@ -85,6 +85,8 @@ void Loss::update(const std::vector<NDArray>&, const std::vector<NDArray>& preds
     double sum = 0;
     visit_elements(host, [&](const auto* elements) {
       for (int64_t i = 0; i < host.size(); ++i) sum += static_cast<double>(elements[i]);
+      // It is one of MXNet's operators: exact, and rounded once.
+      sum = static_cast<double>(static_cast<Precision<std::remove_cvref_t<decltype(*elements)>>>(sum));
     });
     count(sum, host.size());
   }

@@ -22,13 +22,13 @@ struct Convolved {
   int64_t filters;
   std::vector<int64_t> stride = {}, pad = {}, dilate = {};
   int64_t groups = 1;
-  bool behind = false;  // is the layout parameter one with channels behind?
+  bool channels_last = false;  // is the layout parameter one with channels last?
 };
 
 std::string tuple_text(const std::vector<int64_t>& numbers) { return join("(", comma_separated(numbers), ",)"); }
 
 Attributes attributes_of(const Convolved& c, bool no_bias) {
-  static const std::vector<std::string> behind{"", "NWC", "NHWC", "NDHWC"};
+  static const std::vector<std::string> layouts{"", "NWC", "NHWC", "NDHWC"};
   Attributes attributes{{"kernel", tuple_text(c.kernel)},
                         {"num_filter", join(c.filters)},
                         {"num_group", join(c.groups)},
@@ -36,24 +36,24 @@ Attributes attributes_of(const Convolved& c, bool no_bias) {
   if (!c.stride.empty()) attributes["stride"] = tuple_text(c.stride);
   if (!c.pad.empty()) attributes["pad"] = tuple_text(c.pad);
   if (!c.dilate.empty()) attributes["dilate"] = tuple_text(c.dilate);
-  if (c.behind) attributes["layout"] = behind[c.kernel.size()];
+  if (c.channels_last) attributes["layout"] = layouts[c.kernel.size()];
   return attributes;
 }
 
 Shape weight_of(const Convolved& c) {
-  const int64_t channels = c.data[c.behind ? c.data.rank() - 1 : 1] / c.groups;
+  const int64_t channels = c.data[c.channels_last ? c.data.rank() - 1 : 1] / c.groups;
   Shape shape{c.filters};
-  if (!c.behind) shape.push_back(channels);
+  if (!c.channels_last) shape.push_back(channels);
   for (const int64_t extent : c.kernel) shape.push_back(extent);
-  if (c.behind) shape.push_back(channels);
+  if (c.channels_last) shape.push_back(channels);
   return shape;
 }
 
 Shape output_of(const Convolved& c) {
   Shape shape = c.data;
-  shape[c.behind ? c.data.rank() - 1 : 1] = c.filters;
+  shape[c.channels_last ? c.data.rank() - 1 : 1] = c.filters;
   for (size_t i = 0; i < c.kernel.size(); ++i) {
-    const int axis = static_cast<int>(i) + (c.behind ? 1 : 2);
+    const int axis = static_cast<int>(i) + (c.channels_last ? 1 : 2);
     const int64_t pad = c.pad.empty() ? 0 : c.pad[i], stride = c.stride.empty() ? 1 : c.stride[i];
     const int64_t reach = (c.dilate.empty() ? 1 : c.dilate[i]) * (c.kernel[i] - 1) + 1;
     shape[axis] = (c.data[axis] + 2 * pad - reach) / stride + 1;
@@ -102,7 +102,7 @@ TEST_F(CudaLayers, ConvolutionsAgreeWithTheCpu) {
 
 TEST_F(CudaLayers, ConvolutionsWithTheirChannelsLastAgreeWithTheCpu) {
   for (const Convolved& c : convolutions) {
-    if (c.behind) continue;
+    if (c.channels_last) continue;
     for (const DeviceCase& tried : convolution_cases(c)) {
       const bool weight_grad = tried.op == "_backward_Convolution_weight";
       for (const DType dtype : float_types)

@@ -227,7 +227,7 @@ TEST_F(Cuda, RandomArraysAreTheSameOnBothDevices) {
     EXPECT_TRUE(all_close(invoke(op, {}, {{"shape", "(1000,)"}}, {.context = gpu(0)})[0], first)) << op;
     EXPECT_TRUE(all_close(invoke(op, {}, {{"shape", "(1000,)"}}, {.context = gpu(0)})[0], second)) << op;
   }
-  // The integers behind them: 2^24 times a float in [0, 1) is whole.
+  // The integers they come from: 2^24 times a float in [0, 1) is whole.
   seed(12);
   const auto expected = invoke("_random_uniform", {}, {{"shape", "(4099,)"}}, {.context = cpu()})[0].to_vector<float>();
   seed(12);

@@ -7,7 +7,7 @@
 namespace symbind {
 namespace {
 
-TEST(AxisView, CountsTheAxesBeforeAndBehindTogether) {
+TEST(AxisView, CountsTheAxesBeforeAndAfterTogether) {
   const AxisView middle = view_along({2, 3, 4, 5}, 2);
   EXPECT_EQ(middle.outer, 6);
   EXPECT_EQ(middle.length, 4);

@@ -8,7 +8,7 @@ namespace symbind {
 namespace {
 
 TEST(Interrupt, AsksWhoeverOwnsTheProcess) {
-  check_interrupt();  // nobody to ask
+  check_interrupt();  // no check is set
   int asked = 0;
   EXPECT_FALSE(set_interrupt_check([&] { ++asked; }));
   check_interrupt();

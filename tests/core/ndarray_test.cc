@@ -224,8 +224,8 @@ TEST(Copyto, WritesIntoViewsOnly) {
 
 TEST(Copyto, TakesOverlappingViews) {
   NDArray a = counted({6});
-  NDArray behind = a.slice(1, 6);
-  a.slice(0, 5).copyto(behind);
+  NDArray shifted = a.slice(1, 6);
+  a.slice(0, 5).copyto(shifted);
   EXPECT_EQ(a.to_vector<float>(), (Floats{1, 1, 2, 3, 4, 5}));
 }
 

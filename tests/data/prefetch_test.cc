@@ -25,7 +25,7 @@ class Counter : public DataIter {
   explicit Counter(int64_t size, std::function<void(int64_t)> before = {}) : size_(size), before_(std::move(before)) {}
   std::vector<DataDesc> provide_data() const override { return {{"data", {1}}}; }
   std::vector<DataDesc> provide_label() const override { return {}; }
-  std::string default_bucket_key() const override { return "key"; }
+  BucketKey default_bucket_key() const override { return "key"; }
   void reset() override {
     next_ = 0;
     ++resets;
@@ -71,7 +71,7 @@ TEST(PrefetchingIter, MakesBatchesOnAnotherThreadWhileTheCallerIsBusy) {
     PrefetchingIter iter(counter, {.prefetch_buffer = 3});
     EXPECT_EQ(counter.made, 0);  // the epoch has not begun
     iter.next();
-    while (counter.made < 3) std::this_thread::yield();  // nobody has asked for these yet
+    while (counter.made < 3) std::this_thread::yield();  // these have not been asked for yet
   }
   EXPECT_NE(maker, std::this_thread::get_id());
 }

@@ -1,7 +1,11 @@
 // The batches of MXNet 1.9.1's iterators, as recorded in tests/oracle, given by ours.
+#include <cmath>
+
 #include <gtest/gtest.h>
 
 #include "symbind/core/log.h"
+#include "symbind/data/csv_iter.h"
+#include "symbind/data/libsvm_iter.h"
 #include "symbind/data/mnist_iter.h"
 #include "symbind/data/ndarray_iter.h"
 #include "symbind/data/prefetch.h"
@@ -11,6 +15,7 @@
 #include "tests/support/arrays.h"
 #include "tests/support/oracle.h"
 #include "tests/support/source_dir.h"
+#include "tests/support/temp_dir.h"
 
 namespace symbind::testing {
 namespace {
@@ -38,9 +43,19 @@ void expect_described(const DataIter& iter, const json& expected) {
   expect_descs(iter.provide_label(), expected.at("provide_label"));
 }
 
+// As text, where no number is unequal to itself.
+std::string text_of(double value) { return std::isnan(value) ? "nan" : join(value); }
+std::string text_of(const json& value) {
+  return value.is_string() ? value.get<std::string>() : text_of(value.get<double>());
+}
+
 void expect_arrays(const std::vector<NDArray>& actual, const json& expected) {
   ASSERT_EQ(actual.size(), expected.size());
-  for (size_t i = 0; i < actual.size(); ++i) EXPECT_EQ(actual[i].to_vector<double>(), expected[i].get<Values>());
+  for (size_t i = 0; i < actual.size(); ++i) {
+    const auto values = actual[i].to_vector<double>();
+    ASSERT_EQ(values.size(), expected[i].size());
+    for (size_t k = 0; k < values.size(); ++k) EXPECT_EQ(text_of(values[k]), text_of(expected[i][k])) << k;
+  }
 }
 
 // MXNet calls the samples that rolled over padding of the batch they are at the front of; ours are none.
@@ -156,6 +171,43 @@ TEST(RecordedIterators, MNISTIterGivesTheSameBatches) {
       }
       EXPECT_FALSE(iter.next());
       iter.reset();
+    }
+  }
+}
+
+template <class Options>
+Options text_iter_options(const json& given) {
+  Options options;
+  options.data_shape = Shape(given.at("data_shape").get<std::vector<int64_t>>());
+  options.label_shape = Shape(given.value("label_shape", std::vector<int64_t>{1}));
+  options.batch_size = given.at("batch_size");
+  return options;
+}
+
+TEST(RecordedIterators, CSVIterAndLibSVMIterGiveTheSameBatches) {
+  const TempDir dir;
+  for (const json& each : recorded("text_iters")) {
+    const json &given = each.at("options"), &files = each.at("files");
+    SCOPED_TRACE(given);
+    SCOPED_TRACE(files);
+    const auto path = [&](const char* name) -> std::string {
+      if (!files.contains(name)) return "";
+      write_file(dir.file(name), files.at(name).get<std::string>());
+      return dir.file(name);
+    };
+    if (files.contains("data_csv")) {
+      auto options = text_iter_options<CSVIterOptions>(given);
+      options.data_csv = path("data_csv");
+      options.label_csv = path("label_csv");
+      options.dtype = dtype_from_name(given.value("dtype", "float32"));
+      CSVIter iter(options);
+      expect_walk(iter, each);
+    } else {
+      auto options = text_iter_options<LibSVMIterOptions>(given);
+      options.data_libsvm = path("data_libsvm");
+      options.label_libsvm = path("label_libsvm");
+      LibSVMIter iter(options);
+      expect_walk(iter, each);
     }
   }
 }

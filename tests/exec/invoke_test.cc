@@ -76,16 +76,16 @@ TEST(Invoke, WritesOntoItsInputWhateverTheOperator) {
   invoke("dot", {square, square}, {}, {.out = {square}});
   EXPECT_EQ(square.to_vector<float>(), (Floats{7, 15, 10, 22}));
   NDArray all = counted({5});
-  NDArray behind = all.slice(1, 5);
-  invoke("_plus_scalar", {all.slice(0, 4)}, {{"scalar", "10"}}, {.out = {behind}});
+  NDArray shifted = all.slice(1, 5);
+  invoke("_plus_scalar", {all.slice(0, 4)}, {{"scalar", "10"}}, {.out = {shifted}});
   EXPECT_EQ(all.to_vector<float>(), (Floats{1, 11, 12, 13, 14}));
 }
 
 // Negation may work in place, but not one element further on: it would read what it has written.
 TEST(Invoke, WritesOntoAShiftedPartOfItsInput) {
   NDArray six = counted({6});
-  const NDArray behind = six.slice(1, 6), front = six.slice(0, 5);
-  invoke("negative", {front}, {}, {.out = {behind}});
+  const NDArray shifted = six.slice(1, 6), front = six.slice(0, 5);
+  invoke("negative", {front}, {}, {.out = {shifted}});
   EXPECT_EQ(six.to_vector<float>(), (Floats{1, -1, -2, -3, -4, -5}));
   for (const int64_t shift : {1, 3, 16}) {
     NDArray many = counted({1000});

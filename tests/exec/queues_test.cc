@@ -41,7 +41,7 @@ StepAccess step(int context, std::vector<ByteRange> reads, std::vector<ByteRange
 
 TEST(Queues, ACopyWaitsForWhatItReads) {
   const Queues queues({step(0, {}, {{0, 0, 64}}),              // makes
-                       step(1, {}, {{1, 0, 64}}),              // nobody's business
+                       step(1, {}, {{1, 0, 64}}),              // concerns no other step
                        step(1, {{0, 0, 64}}, {{1, 64, 128}}),  // copies
                        step(1, {{1, 64, 128}}, {{1, 0, 64}})});
   EXPECT_EQ(queues.count(), 2u);
@@ -283,13 +283,13 @@ class MeetingOp final : public CustomOp {
   explicit MeetingOp(size_t wanted) : wanted_(wanted) {}
   void forward(bool, const std::vector<OpReq>&, const std::vector<NDArray>& in_data,
                const std::vector<NDArray>& out_data, const std::vector<NDArray>&) override {
-    require(meeting.attend(wanted_), "nobody came in forward");
+    require(meeting.attend(wanted_), "no other context came in forward");
     in_data[0].copyto(out_data[0]);
   }
   void backward(const std::vector<OpReq>&, const std::vector<NDArray>& out_grad, const std::vector<NDArray>&,
                 const std::vector<NDArray>&, const std::vector<NDArray>& in_grad,
                 const std::vector<NDArray>&) override {
-    require(meeting.attend(wanted_), "nobody came in backward");
+    require(meeting.attend(wanted_), "no other context came in backward");
     out_grad[0].copyto(in_grad[0]);
   }
 
@@ -391,9 +391,9 @@ TEST(ConcurrentContexts, AnErrorOnAnotherContextIsThrown) {
 // ---- When it is worth it --------------------------------------------------------------------------------------------
 
 TEST(ConcurrentContexts, AChainRunsOnTheCallingThread) {
-  register_custom_op("meet_nobody", [](const Attributes&) { return std::make_shared<PropOf<MeetingOp, size_t>>(1); });
-  Symbol net = in_group("a", [] { return custom_op(var("data"), "meet_nobody", "first"); });
-  net = in_group("b", [&] { return custom_op(net, "meet_nobody", "second"); });
+  register_custom_op("meet_none", [](const Attributes&) { return std::make_shared<PropOf<MeetingOp, size_t>>(1); });
+  Symbol net = in_group("a", [] { return custom_op(var("data"), "meet_none", "first"); });
+  net = in_group("b", [&] { return custom_op(net, "meet_none", "second"); });
   auto executor = simple_bind(net, cpu(), {{"data", {64}}}, {.group2ctx = three_contexts});
   meeting.begin();
   executor->forward(false);

@@ -196,7 +196,7 @@ TEST_F(Params, SizesThatTheFileCannotHoldTakeNoMemory) {
 
 // ---- Older generations and sparse arrays
 
-// Behind the header: V2, row_sparse, so many stored rows of an array of this shape, on the CPU, float32, int64 numbers.
+// After the header: V2, row_sparse, so many stored rows of an array of this shape, on the CPU, float32, int64 numbers.
 Bytes row_sparse(std::initializer_list<int64_t> stored, std::initializer_list<int64_t> shape, int64_t numbers,
                  int32_t number_type = 6) {
   Bytes bytes;

@@ -12,11 +12,11 @@ namespace symbind {
 namespace {
 
 TEST(Corpus, EveryInputIsReadOrRefused) {
-  const std::map<std::string, void (*)(std::string_view)> readers{{"params", fuzz::read_params},
-                                                                  {"states", fuzz::read_states},
-                                                                  {"json", fuzz::read_json},
-                                                                  {"idx", fuzz::read_idx},
-                                                                  {"network", fuzz::bind_network}};
+  const std::map<std::string, void (*)(std::string_view)> readers{
+      {"params", fuzz::read_params},  {"states", fuzz::read_states},   {"json", fuzz::read_json},
+      {"idx", fuzz::read_idx},        {"records", fuzz::read_records}, {"record_index", fuzz::read_index},
+      {"image", fuzz::decode},        {"csv", fuzz::read_csv},         {"libsvm", fuzz::read_libsvm},
+      {"network", fuzz::bind_network}};
   for (const auto& [name, reader] : readers) {
     int read = 0, refused = 0;
     for (const auto& entry :

@@ -6,7 +6,11 @@
 #include <unistd.h>
 
 #include "symbind/core/error.h"
+#include "symbind/data/codec.h"
+#include "symbind/data/csv_iter.h"
 #include "symbind/data/idx.h"
+#include "symbind/data/libsvm_iter.h"
+#include "symbind/data/recordio.h"
 #include "symbind/exec/executor.h"
 #include "symbind/files/params.h"
 #include "symbind/files/states.h"
@@ -18,6 +22,16 @@ namespace {
 
 void expect(bool truth, const char* what) {
   if (!truth) throw std::logic_error(what);
+}
+
+template <class Call>
+bool accepts(Call call) {
+  try {
+    call();
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
 }
 
 }  // namespace
@@ -60,28 +74,83 @@ void bind_network(std::string_view bytes) {
   executor->backward(executor->outputs());
 }
 
-void read_idx(std::string_view bytes) {
-  static const std::string path = "/tmp/symbind_fuzz_" + std::to_string(::getpid()) + ".idx";
-  std::FILE* file = std::fopen(path.c_str(), "wb");
+namespace {
+
+// Calls read(path of a file with these bytes).
+template <class Read>
+void with_file(std::string_view bytes, Read read) {
+  struct File {
+    std::string path = "/tmp/symbind_fuzz_" + std::to_string(::getpid());
+    ~File() { std::remove(path.c_str()); }
+  } const temporary;
+  std::FILE* file = std::fopen(temporary.path.c_str(), "wb");
   expect(file != nullptr, "no place for a temporary file");
   std::fwrite(bytes.data(), 1, bytes.size(), file);
   std::fclose(file);
-  try {
-    (void)symbind::read_idx(path);
-  } catch (...) {
-    std::remove(path.c_str());
-    throw;
+  read(temporary.path);
+}
+
+}  // namespace
+
+void read_idx(std::string_view bytes) {
+  with_file(bytes, [](const std::string& path) { (void)symbind::read_idx(path); });
+}
+
+void read_records(std::string_view bytes) {
+  with_file(bytes, [&](const std::string& path) {
+    RecordReader reader(path);
+    // Parts of the file end and begin at records, whatever is in it.
+    for (uint64_t offset = 0; offset <= bytes.size(); offset += bytes.size() / 4 + 1) {
+      reader.seek_record_after(offset);
+      expect(reader.tell() >= offset && reader.tell() <= bytes.size(), "a record outside of its file");
+    }
+    reader.seek(0);
+    for (std::string record; reader.read(record);) {
+      expect(record.size() <= bytes.size(), "a record larger than its file");
+      if (record.size() >= 24) (void)unpack_record(record);
+    }
+  });
+}
+
+void read_index(std::string_view bytes) {
+  with_file(bytes, [](const std::string& path) { (void)read_record_index(path); });
+}
+
+void decode(std::string_view bytes) {
+  for (const int channels : {0, 1, 3, 4}) {
+    Pixels pixels;
+    // A few bytes may hold large images, which take their time.
+    const auto place = [&](int64_t height, int64_t width, int64_t depth) {
+      require(height * width <= 1 << 20, "too large for a fuzzer");
+      pixels.resize(height, width, depth);
+      return pixels.data();
+    };
+    accepts([&] { decode_image(bytes, channels, place); });
   }
-  std::remove(path.c_str());
+  Pixels pixels;
+  decode_image(bytes, 3, [&](int64_t height, int64_t width, int64_t depth) {
+    require(height * width <= 1 << 20, "too large for a fuzzer");
+    pixels.resize(height, width, depth);
+    return pixels.data();
+  });
+}
+
+void read_csv(std::string_view bytes) {
+  with_file(bytes, [](const std::string& path) {
+    CSVIter iter({.data_csv = path, .data_shape = {3}, .batch_size = 2});
+    while (iter.next()) continue;
+  });
+}
+
+void read_libsvm(std::string_view bytes) {
+  with_file(bytes, [](const std::string& path) {
+    LibSVMIter iter({.data_libsvm = path, .data_shape = {7}, .batch_size = 2});
+    while (iter.next()) continue;
+  });
 }
 
 bool accepts(void (*reader)(std::string_view), std::string_view bytes) {
-  try {
-    reader(bytes);
-    return true;
-  } catch (const Error&) {
-    return false;
-  }
+  return accepts([&] { reader(bytes); });
 }
 
 }  // namespace symbind::fuzz

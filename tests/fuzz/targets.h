@@ -11,6 +11,11 @@ void read_params(std::string_view bytes);
 void read_states(std::string_view bytes);
 void read_json(std::string_view bytes);
 void read_idx(std::string_view bytes);
+void read_records(std::string_view bytes);  // a RecordIO file
+void read_index(std::string_view bytes);    // of a RecordIO file
+void decode(std::string_view bytes);        // a JPEG or PNG
+void read_csv(std::string_view bytes);
+void read_libsvm(std::string_view bytes);
 // A network with the shapes its variables declare: inferred, and where the arrays are few and small, bound and run.
 void bind_network(std::string_view bytes);
 

@@ -2,7 +2,7 @@
 
 The table below is the architecture; each folder's README.md repeats its row in a line "May include: core, graph." and
 the two must agree. A folder may always include itself and the folders it stands in. Naming a folder permits its
-subfolders too, except those of optional libraries: they may be absent from a build, so nobody outside may count on
+subfolders too, except those of optional libraries: they may be absent from a build, so no other folder may count on
 them. A folder without a row follows its parent.
 
 usage: check_layering.py [REPOSITORY]
@@ -43,9 +43,10 @@ VENDOR_HEADERS = {
     "backend/onednn": r"(oneapi/dnnl/|dnnl).*",
     "backend/cuda": r"(cuda|cublas|cudnn|nvrtc|nvtx|nccl|cub/|thrust/|cooperative_groups|curand|mma\.h).*",
     "kvstore/mpi": r"mpi\.h",
-    "data/jpeg": r"(jpeglib|turbojpeg|png)\.h",
+    "data/jpeg": r"(jpeglib|jerror|turbojpeg)\.h",
+    "data/png": r"png\.h",
 }
-OPTIONAL = {"backend/onednn", "backend/cuda", "backend/cuda/cudnn", "kvstore/mpi", "data/jpeg"}
+OPTIONAL = {"backend/onednn", "backend/cuda", "backend/cuda/cudnn", "kvstore/mpi", "data/jpeg", "data/png"}
 TWINS = {str(PurePosixPath(f).with_name("no_" + PurePosixPath(f).name)) for f in OPTIONAL}
 
 # Libraries that a user of the installed headers need not have.

@@ -179,7 +179,7 @@ class RememberingProp : public PropOf<Remembering> {
 
 TEST(Custom, OneOperatorServesAllPassesOfAnExecutor) {
   use<RememberingProp>("remembering");
-  // The input is an activation: its memory serves others once nobody reads it.
+  // The input is an activation: its memory is reused after its last read.
   const Symbol net = square(custom_of("remembering", data * 2.0, "op"));
   auto first = simple_bind(net, cpu(), {{"data", {2}}}), second = simple_bind(net, cpu(), {{"data", {2}}});
   const NDArray x = array({1, 2}), ones_there = ones({2});

@@ -13,7 +13,7 @@ namespace {
 
 const auto x = Symbol::variable("x"), y = Symbol::variable("y");
 
-TEST(Dot, MultipliesMatricesAsTheyLie) {
+TEST(Dot, MultipliesMatricesAsTheyAre) {
   const auto a = counted({2, 3}), b = counted({3, 2});
   EXPECT_EQ(dot(a, b).to_vector<int>(), (std::vector<int>{22, 28, 49, 64}));
   EXPECT_EQ(dot(a, a, {.transpose_b = true}).to_vector<int>(), (std::vector<int>{14, 32, 32, 77}));

@@ -16,6 +16,8 @@ void add_choice_cases(std::vector<OpCase>& cases);  // functions of two numbers,
 void add_shape_cases(std::vector<OpCase>& cases);   // elements moved
 void add_layer_cases(std::vector<OpCase>& cases);   // rectifiers, normalizations, products of many matrices
 void add_index_cases(std::vector<OpCase>& cases);   // places, diagonals, sums so far, moments, products by column
+void add_rnn_cases(std::vector<OpCase>& cases);     // recurrent layers
 void add_vision_cases(std::vector<OpCase>& cases);  // regions of images, images read at computed places
+void add_density_cases(std::vector<OpCase>& cases);
 
 }  // namespace symbind::testing

@@ -453,6 +453,8 @@ std::vector<OpCase> all_cases() {
   add_layer_cases(cases);
   add_index_cases(cases);
   add_vision_cases(cases);
+  add_rnn_cases(cases);
+  add_density_cases(cases);
   return cases;
 }
 
@@ -469,8 +471,10 @@ TEST(OpCases, CoverEveryOperatorAUserCanCall) {
   for (const char* name : {"exponential", "gamma", "poisson", "negative_binomial", "generalized_negative_binomial"}) {
     elsewhere.insert(join("_random_", name));
     elsewhere.insert(join("_sample_", name));
+    elsewhere.insert(join("_random_", name, "_like"));
   }
-  elsewhere.insert({"_random_randint", "_sample_multinomial"});
+  elsewhere.insert({"_random_randint", "_sample_multinomial", "_sample_unique_zipfian"});
+  elsewhere.insert({"_random_uniform_like", "_random_normal_like"});
   elsewhere.insert(operators_of_passes().begin(), operators_of_passes().end());
   for (const OpDef* op : OpRegistry::get().all())
     if (!op->name.starts_with("_backward") && !elsewhere.contains(op->name) &&

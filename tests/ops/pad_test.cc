@@ -35,8 +35,8 @@ TEST(Pad, GradientsAgreeWithFiniteDifferences) {
 }
 
 TEST(Pad, RefusesExtentsThatCannotBeCounted) {
-  const auto with = [](int64_t before, int64_t behind) {
-    return [=] { pad(ones({2, 3}), {.mode = "constant", .pad_width = {0, 0, before, behind}}); };
+  const auto with = [](int64_t before, int64_t after) {
+    return [=] { pad(ones({2, 3}), {.mode = "constant", .pad_width = {0, 0, before, after}}); };
   };
   constexpr int64_t most = std::numeric_limits<int64_t>::max();
   EXPECT_TRUE(fails_with(with(most, most), "[Pad]", "too long"));

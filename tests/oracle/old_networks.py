@@ -78,6 +78,19 @@ def one(op, attributes, inputs=1, version=None, key="param"):
     return network(nodes, [[inputs, 0]], version)
 
 
+def recurrent(mode, key, refs, version=None, head=0, **more):
+    """An RNN with all its inputs; `key` names its attributes."""
+
+    def ref(*numbers):
+        return [list(n) + [0] * (refs - 2) for n in numbers]
+
+    names = ["data", "lstm_parameters", "lstm_state"] + (["lstm_state_cell"] if mode == "lstm" else [])
+    attributes = dict({"mode": mode, "num_layers": "2", "state_size": "4"}, **more)
+    inputs = ref(*((i, 0) for i in range(len(names))))
+    nodes = [variable(name) for name in names] + [node("RNN", "lstm_rnn", inputs, **{key: attributes})]
+    return network(nodes, ref((len(names), head)), version)
+
+
 CASES = {
     # where attributes are, and how outputs are referred to
     "param_two_numbers": mlp("param", 2),
@@ -110,8 +123,26 @@ CASES = {
         [variable("a"), node("tanh", "t", [[0, 0, 0]])], [[1, 0, 0]], 10901, node_row_ptr=[0, 1, 2]
     ),
     "heads_repeat": network([variable("a"), node("tanh", "t", [[0, 0]])], [[1, 0], [0, 0], [1, 0]]),
-    "a_node_nobody_uses": network([variable("a"), variable("b"), node("tanh", "t", [[0, 0]])], [[2, 0]]),
+    "an_unused_node": network([variable("a"), variable("b"), node("tanh", "t", [[0, 0]])], [[2, 0]]),
     "numbers_not_text": network([variable("a"), node("_mul_scalar", "t", [[0, 0]], param={"scalar": 2})], [[1, 0]]),
+    # recurrent layers: attributes were all written before 1.0, and got more later
+    "rnn_0_9": recurrent(
+        "lstm", "param", 2, 903, bidirectional="False", p="0.2", state_outputs="True", pkeep_="0.8", lstm_q_="True"
+    ),
+    "rnn_0_9_as_written": recurrent("lstm", "param", 2, 903, bidirectional="False", p="0.2", state_outputs="True"),
+    "rnn_0_10": recurrent("gru", "attr", 3, 1000, p="0", bidirectional="True", state_outputs="False"),
+    "rnn_1_0": recurrent("lstm", "attrs", 3, 10000, 2, p="0.0", bidirectional="False", state_outputs="True"),
+    "rnn_1_9": recurrent(
+        "lstm",
+        "attrs",
+        3,
+        10901,
+        projection_size="None",
+        lstm_state_clip_min="None",
+        lstm_state_clip_max="None",
+        lstm_state_clip_nan="False",
+        use_sequence_length="False",
+    ),
     # auxiliary states, which were no inputs before 0.9
     "batch_norm_without_aux": batch_norm(None, False),
     "batch_norm_without_aux_0_8": batch_norm(800, False),

@@ -47,6 +47,7 @@ FAMILIES = [
     "batch_norm",
     "activation",
     "dropout",
+    "rnn",
     "loss",
     "regression",
     "softmax",
@@ -62,6 +63,8 @@ FAMILIES = [
     "vision",
     "creation",
     "random",
+    "density",
+    "amp",
     "optimizer",
 ]
 

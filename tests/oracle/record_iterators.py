@@ -50,7 +50,8 @@ def arrays(samples):
 
 def numbers(array):
     """Whole ones without a point."""
-    return [int(value) if value == int(value) else value for value in array.asnumpy().ravel().tolist()]
+    values = array.asnumpy().ravel().tolist()
+    return [str(value) if not np.isfinite(value) else int(value) if value == int(value) else value for value in values]
 
 
 def batch(b):
@@ -199,6 +200,50 @@ def large_orders(folder):
         yield {"count": count, "seed": seed, "every": every, "samples": order[::every]}
 
 
+CSV_DATA = "".join(f"{i}, {i + 0.5},{-i}\n" for i in range(7))
+CSV_LABEL = "".join(f"{i * 10}\n" for i in range(7))
+CSV_LABELS = "".join(f"{i},{i + 1}\r\n" for i in range(7))
+LIBSVM_DATA = "1 0:1 2:3.5\n-1 1:2\n0\n3 0:4 1:5 2:6\n2 2:1\n"
+LIBSVM_LABEL = "1 0:1 1:9\n1 1:2\n0\n3 0:4 \n2 \n"
+
+
+def text_iters(folder):
+    """A case has the texts of its files. MXNet leaves the last batch's padding as it was: only `pad` is compared."""
+
+    def path(name, text):
+        (folder / name).write_text(text, newline="")
+        return str(folder / name)
+
+    for files, options in [
+        ({"data_csv": CSV_DATA}, {"data_shape": [3], "batch_size": 3}),
+        ({"data_csv": CSV_DATA}, {"data_shape": [3, 1], "batch_size": 2, "round_batch": True}),
+        ({"data_csv": CSV_DATA, "label_csv": CSV_LABEL}, {"data_shape": [1, 3], "batch_size": 4}),
+        ({"data_csv": CSV_DATA, "label_csv": CSV_LABELS}, {"data_shape": [3], "label_shape": [2], "batch_size": 7}),
+        ({"data_csv": CSV_LABELS}, {"data_shape": [2], "batch_size": 3, "dtype": "int32"}),
+        ({"data_csv": CSV_LABELS}, {"data_shape": [2], "batch_size": 3, "dtype": "int64"}),
+        ({"data_csv": "1e3,nan\n\n-inf,.5,\n +2 ,1e-30"}, {"data_shape": [2], "batch_size": 1}),
+    ]:
+        it = mx.io.CSVIter(**{name: path(name, text) for name, text in files.items()}, **options)
+        yield {
+            "files": files,
+            "options": options,
+            **described(it),
+            "steps": FOUR_EPOCHS,
+            "batches": walk(it, FOUR_EPOCHS),
+        }
+    for files, options in [
+        ({"data_libsvm": LIBSVM_DATA}, {"data_shape": [3], "batch_size": 2}),
+        ({"data_libsvm": LIBSVM_DATA}, {"data_shape": [4], "batch_size": 5}),
+        (
+            {"data_libsvm": LIBSVM_DATA, "label_libsvm": LIBSVM_LABEL},
+            {"data_shape": [3], "label_shape": [2], "batch_size": 3},
+        ),
+    ]:
+        it = mx.io.LibSVMIter(**{name: path(name, text) for name, text in files.items()}, **options)
+        steps = ["epoch", "reset", "epoch"]
+        yield {"files": files, "options": options, **described(it), "steps": steps, "batches": walk(it, steps)}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", default=HERE / "recorded", type=pathlib.Path)
@@ -211,6 +256,7 @@ def main():
             "wrapped": list(wrapped()),
             "mnist_iter": list(mnist_iters(folder)),
             "large_orders": list(large_orders(folder)),
+            "text_iters": list(text_iters(folder)),
         }
     # One case a line, for reading by eye.
     parts = ['"format": "symbind-iterators-1"', f'"mxnet": "{mx.__version__}"']

@@ -148,6 +148,12 @@ def metric_cases():
         yield case("different_lengths", metric, lambda r: numbers(r, [(4,)], [(3,)]))
         yield case("different_widths", metric, lambda r: numbers(r, [(4, 3)], [(4, 2)]))
 
+    for metric in ("mae", "mse", "rmse"):  # long enough for rounding to show, and for sums of halves
+        yield case("long", metric, lambda r: numbers(r, [(7,), (129,), (20, 15)]))
+    yield case("long", "ce", lambda r: classified(r, [300], 3))
+    yield case("long", "perplexity", lambda r: classified(r, [150], 3), ignore_label=1)
+    yield case("long", "loss", lambda r: [([], [r.rand(n).astype("float32")]) for n in (300, 129)])
+
     for metric in ("pearsonr", "pearsoncorrelation"):
         yield case("macro", metric, lambda r: numbers(r, [(5,), (9,), (4, 3)]))
         yield case("micro", metric, lambda r: numbers(r, [(5,), (9,), (4, 3)]), average="micro")
@@ -158,6 +164,9 @@ def metric_cases():
     yield case("five_classes", "pcc", lambda r: classified(r, [20, 30, 7], 5))
     yield case("growing", "pcc", lambda r: [([labels(r, k, 10)], [scores(r, 10, k)]) for k in (2, 3, 6, 4)])
     yield case("labels_beyond_scores", "pcc", lambda r: [([labels(r, 6, 12)], [scores(r, 12, 3)])])
+    yield case("classes_given", "pcc", lambda r: [([labels(r, 4, n)], [labels(r, 4, n)]) for n in some])
+    yield case("columns_given", "pcc", lambda r: [([labels(r, 3, 9, 1)], [labels(r, 3, 9, 1)])])
+    yield case("one_column", "pcc", lambda r: [([labels(r, 3, 9)], [labels(r, 3, 9, 1)])])
     yield case("one_class", "pcc", lambda r: [([np.zeros(4)], [scores(r, 4, 2)])])
 
     for metric in ("loss", "torch", "caffe"):

@@ -81,7 +81,7 @@ TEST(FoldBatchNorm, GoesIntoTheConvolutionBeforeItInInference) {
   expect_same_numbers(net);
 }
 
-TEST(FoldBatchNorm, GoesIntoTheConvolutionBehindItWithoutPadding) {
+TEST(FoldBatchNorm, IsFoldedIntoTheNextConvolutionWithoutPadding) {
   const Symbol bare = conv(norm(var("data"), "bn"), "conv", 0), padded = conv(norm(var("data"), "bn"), "conv", 1);
   const Graph graph = fused(bare, false);
   EXPECT_EQ(count_op(graph, "BatchNorm"), 0);
@@ -93,7 +93,7 @@ TEST(FoldBatchNorm, GoesIntoTheConvolutionBehindItWithoutPadding) {
 }
 
 TEST(FoldBatchNorm, GoesIntoOneConvolutionFromBothSides) {
-  const Symbol net = norm(conv(norm(var("data"), "before"), "conv", 0), "behind");
+  const Symbol net = norm(conv(norm(var("data"), "before"), "conv", 0), "after");
   const Graph graph = fused(net, false);
   EXPECT_EQ(count_op(graph, "BatchNorm"), 0);
   EXPECT_EQ(count_op(graph, "_Convolution_Fused"), 1);
@@ -194,7 +194,7 @@ TEST(FuseNormRelu, KeepsStatisticsThatAreOutputs) {
 }
 
 // Fused, the statistics would be computed where the ReLU is, after their readers.
-TEST(FuseNormRelu, WaitsForNobodyWhoReadsTheStatisticsBeforeTheRelu) {
+TEST(FuseNormRelu, IsRefusedWhenTheStatisticsAreReadBeforeTheRelu) {
   const Symbol made = batch_norm(conv(var("data"), "conv"), {.fix_gamma = false, .output_mean_var = true}, "bn");
   for (const size_t statistic : {1, 2}) {
     const Symbol net = Symbol::group({apply("square", made[statistic], {}, "reader"), relu(made[0], "relu")});

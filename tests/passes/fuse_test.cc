@@ -28,7 +28,7 @@ TEST(Fuse, TakesAnActivationIntoTheMatrixProductBeforeIt) {
     const Graph graph = fused(mlp.symbol, mlp.inputs, train);
     testing::expect_consistent(graph);
     EXPECT_EQ(count_op(graph, "Activation"), 0) << (train ? "training" : "inference");
-    EXPECT_EQ(count_op(graph, "FullyConnected"), 1) << "only the last one has no activation behind it";
+    EXPECT_EQ(count_op(graph, "FullyConnected"), 1) << "only the last one has no activation after it";
   }
 }
 

@@ -47,7 +47,7 @@ TEST(Gradient, ComputesNothingThatIsNotAskedFor) {
         << last.graph.nodes[i].source->name << " is not needed";
 }
 
-TEST(Gradient, NeedsNoOutGradBehindALossHead) {
+TEST(Gradient, NeedsNoOutGradOfALoss) {
   const auto mlp = testing::mlp();
   for (const NodeId port : training_graph(mlp.symbol, mlp.inputs).ports.out_grads) EXPECT_EQ(port, NodeId::none);
 }
@@ -164,7 +164,7 @@ TEST(Gradient, OfASharedWeightIsSummedAsItComes) {
       for (int k = 0; maker.id <= node.id && k < maker.outputs; ++k)
         held +=
             last_read[maker.first_output + k] > node.id && graph.tensor(maker.first_output + k).shape == Shape{4, 4};
-    EXPECT_LE(held, 2) << "behind " << node.source->name;
+    EXPECT_LE(held, 2) << "after " << node.source->name;
   }
 }
 

@@ -111,7 +111,7 @@ TEST(RecomputePlanner, CountsWhatIsReadLaterBesideWhatIsMade) {
   EXPECT_EQ(bytes_of_inference(apply("exp", shared + shared)), row);
 }
 
-TEST(RecomputePlanner, DropsOutputsThatNobodyReads) {
+TEST(RecomputePlanner, DropsOutputsThatAreNotRead) {
   const Symbol quarters = apply("SliceChannel", apply("exp", var("x")), {{"num_outputs", "4"}, {"axis", "0"}});
   const auto tiled = [](const Symbol& part) { return apply("exp", apply("tile", part, {{"reps", "(12,)"}})); };
   EXPECT_EQ(bytes_of_inference(tiled(quarters[0])), row / 4 + 3 * row);

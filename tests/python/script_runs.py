@@ -50,6 +50,8 @@ RUNS = [
     Run("checkpoint_predict", "checkpoint_predict"),
     Run("feedforward", "feedforward"),
     Run("data_parallel", "data_parallel"),
+    Run("bucketing_lm", "bucketing_lm"),
+    Run("sequential_loss", "sequential_loss"),
 ]
 
 

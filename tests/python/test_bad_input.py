@@ -71,7 +71,7 @@ WRONG_CALLS = {
     "values that do not fit": (lambda: mx.nd.zeros((2, 3)).__setitem__(slice(None), np.zeros((4, 5))), "4"),
     "shapes that do not match": (lambda: mx.nd.zeros((2, 3)) + mx.nd.zeros((4,)), "lhs|rhs"),
     "a shape of another size": (lambda: mx.nd.zeros((2,)).reshape((3,)), "3"),
-    "shapes nobody asked for": (lambda: x().simple_bind(mx.cpu(), y=(2,)), "x"),
+    "shapes of unknown names": (lambda: x().simple_bind(mx.cpu(), y=(2,)), "x"),
     "shapes missing": (lambda: (x() + mx.sym.Variable("y")).simple_bind(mx.cpu()), "x"),
     "arrays missing": (lambda: x().bind(mx.cpu(), {}), "x"),
     "None among the arrays": (lambda: x().bind(mx.cpu(), [None]), "x"),
@@ -145,7 +145,7 @@ WRONG_USES = {
     ),
     "data of different lengths": (lambda: mx.io.NDArrayIter(np.zeros((4, 2)), np.zeros(5), 2), "4|5"),
     "prediction before binding": (lambda: mx.mod.Module(x(), ["x"], None).predict(small_iter()), None),
-    "input gradients nobody asked for": (lambda: small_module().get_input_grads(), None),
+    "input gradients that were not asked for": (lambda: small_module().get_input_grads(), None),
     "a checkpoint that is not there": (lambda: mx.model.load_checkpoint("no/such/model", 3), "no/such/model"),
 }
 
@@ -289,7 +289,7 @@ THROWING = {
     "metric": lambda: fit(eval_metric=ThrowingMetric()),
     "metric function": lambda: fit(eval_metric=mx.metric.np(throw)),
     "iterator": lambda: fit(train=ThrowingIter(4)),
-    "iterator behind another": lambda: fit(train=mx.io.ResizeIter(ThrowingIter(4), 2)),
+    "iterator inside another": lambda: fit(train=mx.io.ResizeIter(ThrowingIter(4), 2)),
     "optimizer": lambda: fit(optimizer=ThrowingOptimizer(rescale_grad=0.25)),
     "initializer": lambda: fit(initializer=ThrowingInitializer()),
     "scheduler": lambda: fit(optimizer_params={"lr_scheduler": ThrowingScheduler()}),

@@ -2,12 +2,14 @@
 
 import logging
 import os
+import re
 import struct
 import subprocess
 import sys
 import textwrap
 import threading
 from collections import namedtuple
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -224,6 +226,17 @@ MESSAGES = {
     "FeedForward": "mx.model.FeedForward(net, num_epoch=1).fit(train)",
     "a callback": "mx.callback.do_checkpoint(FOLDER + '/net')(0, net, {}, {})",
 }
+
+
+def test_no_module_of_the_package_uses_functions_that_configure_logging():
+    folder = Path(mx.__file__).parent
+    calls = re.compile(r"\b_?(?:logging|logger or _logging\))\.(?:debug|info|warning|error|critical|exception|log)\(")
+    found = [
+        f"{path.relative_to(folder)}: {line}"
+        for path in folder.rglob("*.py")
+        for line in calls.findall(path.read_text())
+    ]
+    assert found == []
 
 
 @pytest.mark.parametrize("call", MESSAGES.values(), ids=MESSAGES)

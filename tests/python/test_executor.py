@@ -133,5 +133,5 @@ def test_a_part_of_a_network_binds_with_the_shapes_of_the_whole(caplog):
     arrays = {"data": mx.nd.ones((3, 4)), "fc_weight": mx.nd.ones((2, 4)), "fc_bias": mx.nd.zeros(2)}
     whole = {**arrays, "fc2_weight": mx.nd.ones((5, 2))}
     assert (part.bind(mx.cpu(), whole, aux_states={"bn_mean": mx.nd.ones(2)}).forward()[0].asnumpy() == 4).all()
-    with pytest.raises(mx.MXNetError, match="fc2_weight"):
-        part.bind(mx.cpu(), arrays, args_grad=whole)  # a gradient that nobody computes
+    part.bind(mx.cpu(), arrays, args_grad=whole)
+    assert "args_grad names 'fc2_weight'" in caplog.text  # a gradient that is not computed

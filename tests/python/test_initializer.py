@@ -262,3 +262,38 @@ def test_mistakes_say_what_is_wrong():
 
     with pytest.raises(LookupError, match="cannot"):
         filled(Broken(), "a_weight")
+
+
+def test_aliases_are_known_here_and_to_variables():
+    @I.alias("flat_seven", "seven")
+    class Sevens(I.Initializer):
+        def _init_weight(self, _, arr):
+            arr[:] = 7
+
+    for name in ("sevens", "flat_seven", "Seven"):
+        assert (filled(I.create(name), "x_weight") == 7).all()
+    assert (filled(I.Zero(), "x_weight", attrs={"__init__": '["seven", {}]'}) == 7).all()
+
+
+def test_the_bias_of_an_affine_map_is_the_identity():
+    array = mx.nd.zeros((6,))
+    I.Xavier()._init_loc_bias("loc_bias", array)
+    assert array.asnumpy().tolist() == [1, 0, 0, 0, 1, 0]
+    with pytest.raises(ValueError, match="6 numbers"):
+        I.Xavier()._init_loc_bias("loc_bias", mx.nd.zeros((5,)))
+
+
+@pytest.mark.parametrize(
+    "value", [3.5, [1, 2], np.array([1.0, 2.0]), mx.nd.array([1, 2])], ids=["number", "list", "numpy", "nd"]
+)
+def test_a_constant_goes_to_json_and_comes_back(value):
+    text = I.Constant(value).dumps()
+    due = np.broadcast_to(value.asnumpy() if hasattr(value, "asnumpy") else value, (2,))
+    array = mx.nd.zeros((2,))
+    I.create(text)(I.InitDesc("x_weight"), array)
+    np.testing.assert_array_equal(array.asnumpy(), due)
+    variable = mx.sym.Variable("x_weight", init=I.Constant(value), shape=(2,))
+    mod = mx.mod.Module(mx.sym.Variable("data") + variable, label_names=None)
+    mod.bind([("data", (2,))], for_training=False)
+    mod.init_params()
+    np.testing.assert_array_equal(mod.get_params()[0]["x_weight"].asnumpy(), due)

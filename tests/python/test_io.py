@@ -401,8 +401,8 @@ def test_mnist(digits):
 
 
 def test_iterators_that_come_later_say_so():
-    with pytest.raises(NotImplementedError, match="ImageRecordIter"):
-        mx.io.ImageRecordIter(path_imgrec="x.rec", data_shape=(3, 2, 2), batch_size=1)
+    with pytest.raises(NotImplementedError, match="ImageDetRecordIter"):
+        mx.io.ImageDetRecordIter(path_imgrec="x.rec", data_shape=(3, 2, 2), batch_size=1)
     assert mx.io.io.DataDesc is mx.io.DataDesc
 
 

@@ -172,3 +172,50 @@ def test_threads_may_share_a_store_with_a_python_updater():
         thread.join(30)
         assert not thread.is_alive()
     assert pulled(store, 3) == 200
+
+
+def test_a_store_of_one_s_own_is_made_by_its_name():
+    @mx.kv.KVStoreBase.register
+    class Counting(mx.kvstore.base.TestStore):
+        pass
+
+    store = mx.kv.create("counting")
+    assert type(store) is Counting and store.rank == 0 and store.num_workers == 1 and store.type == "teststore"
+    a, b = mx.nd.ones(SHAPE), mx.nd.full(SHAPE, 2, ctx=mx.cpu(1))
+    store.pushpull(3, [a, b])
+    assert (a.asnumpy() == 3).all() and (b.asnumpy() == 3).all()
+    out = mx.nd.zeros(SHAPE)
+    store.broadcast(3, a, [out, b])
+    assert (out.asnumpy() == 3).all()
+    assert not store.is_capable("optimizer")
+    with pytest.raises(mx.MXNetError, match="capability"):
+        store.is_capable("flying")
+    del mx.kv.KVStoreBase.kv_registry["counting"]
+
+
+def test_every_store_is_a_kvstorebase():
+    store = mx.kv.create("local")
+    assert isinstance(store, mx.kv.KVStoreBase) and store.OPTIMIZER == "optimizer"
+    with pytest.raises(TypeError, match="abstract"):
+        mx.kv.KVStoreBase()
+
+
+def test_the_updater_of_a_store_is_found_in_it():
+    store = made(keys=(3,))
+    assert store._updater is None
+    store.set_optimizer(mx.optimizer.SGD(learning_rate=0.5, momentum=0.9))
+    assert type(store._updater.optimizer) is mx.optimizer.SGD
+    store.push(3, mx.nd.ones(SHAPE))
+    momentum = store._updater.states[3]
+    assert np.allclose(momentum.asnumpy(), -0.5)
+    kept = store._updater.get_states()
+    store.push(3, mx.nd.ones(SHAPE))
+    store._updater.set_states(kept)
+    assert np.allclose(store._updater.states[3].asnumpy(), -0.5)
+
+    def update(key, pushed, stored):
+        stored[:] = pushed
+
+    store = made(keys=(3,))
+    store._set_updater(update)
+    assert store._updater is update

@@ -1,6 +1,7 @@
 """Metrics, ours and those written in Python."""
 
 import copy
+import json
 import math
 import pickle
 from collections import OrderedDict
@@ -373,3 +374,42 @@ def test_a_row_with_a_nan_predicts_no_class():
         metric = mx.metric.create(name, **arguments)
         metric.update([labels], [preds])
         assert math.isnan(metric.get()[1]), name
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda: mx.metric.Accuracy(axis=0),
+        lambda: mx.metric.TopKAccuracy(top_k=3, name="top"),
+        lambda: mx.metric.Perplexity(ignore_label=2),
+        lambda: mx.metric.F1(average="micro"),
+        lambda: mx.metric.CrossEntropy(eps=0.25, output_names=["a"], label_names=["b"]),
+        lambda: mx.metric.CompositeEvalMetric([mx.metric.Accuracy(axis=0), "mse"]),
+    ],
+)
+def test_a_metric_goes_to_json_and_comes_back(made):
+    config = made().get_config()
+    for text in (config, json.dumps(config)):
+        back = mx.metric.create(text)
+        assert type(back) is type(made()) and back.get_config() == config
+    assert mx.metric.create('["accuracy", {"axis": 0}]').axis == 0
+    with pytest.raises(ValueError, match="no further arguments"):
+        mx.metric.create(config, name="x")
+    with pytest.raises(ValueError, match="nope"):
+        mx.metric.create('{"metric": "nope"}')
+
+
+def test_sums_have_the_precision_of_float32_arrays():
+    # what MXNet 1.9.1 prints
+    mse, loss, entropy = mx.metric.MSE(), mx.metric.Loss(), mx.metric.CrossEntropy()
+    mse.update([mx.nd.array([0.1])], [mx.nd.array([0.4])])
+    loss.update(None, [mx.nd.array([0.1, 0.2])])
+    entropy.update([mx.nd.array([0])], [mx.nd.array([[0.1, 0.9]])])
+    assert mse.get()[1] == 0.09000000357627869 and loss.sum_metric == 0.30000001192092896
+    assert entropy.get()[1] == pytest.approx(2.3025851249694824, rel=2e-7)
+
+
+def test_pcc_takes_classes():
+    metric = mx.metric.PCC()
+    metric.update([mx.nd.array([0, 1, 2, 1])], [mx.nd.array([0, 2, 2, 1])])
+    assert metric.get()[1] == pytest.approx(0.7)

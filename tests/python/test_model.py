@@ -1,6 +1,7 @@
 """FeedForward: what it takes, and what it gives back; and the functions that drive stores and updaters."""
 
 import logging
+import pickle
 
 import numpy as np
 import pytest
@@ -196,3 +197,73 @@ def test_an_updater_gets_the_gradients_that_the_store_summed_and_an_index_per_de
     assert indices == [0, 1, 4, 5] and numbers(arrays) == [[0.75, 0.75], [2, 2], [2.5, 2.5]]
     mx.model._update_params(arrays, grads, updater, 2, store, list("uvw"))
     assert numbers(arrays) == [[0.25, 0.25], [2, 2], [1.5, 1.5]]
+
+
+# The older names
+
+
+def test_parameters_that_the_network_lacks_are_left_out_if_that_is_said():
+    trained = model(num_epoch=1)
+    trained.fit(DATA, LABEL)
+    params = dict(trained.arg_params, other=mx.nd.ones((1,)))
+    with pytest.raises(ValueError, match="other.*allow_extra_params"):
+        model(arg_params=params, aux_params={}).predict(DATA)
+    lenient = model(arg_params=params, aux_params={}, allow_extra_params=True)
+    assert np.allclose(lenient.predict(DATA), trained.predict(DATA))
+    assert "other" not in lenient.arg_params
+
+
+def test_a_model_is_pickled_with_its_parameters():
+    trained = model(num_epoch=1)
+    trained.fit(DATA, LABEL)
+    trained._init_predictor([("data", (2, DATA.shape[1])), ("softmax_label", (2,))])
+    assert trained._pred_exec.forward()[0].shape[0] == 2
+    again = pickle.loads(pickle.dumps(trained))
+    assert again._pred_exec is None
+    assert np.allclose(again.predict(DATA), trained.predict(DATA))
+
+
+def test_parameters_are_initialized_for_given_inputs():
+    fresh = model()
+    inputs = [("data", (5, DATA.shape[1])), ("softmax_label", (5,))]
+    arguments, params, aux = fresh._init_params(inputs)
+    assert set(params) == set(arguments) - {"data", "softmax_label"} == set(fresh.arg_params) and aux == []
+    kept = fresh.arg_params[params[0]].asnumpy()
+    fresh._init_params(inputs)
+    assert np.array_equal(fresh.arg_params[params[0]].asnumpy(), kept)
+    assert [fresh._is_data_arg(name) for name in ("data", "my_label", "fc_weight")] == [True, True, False]
+
+
+def test_a_function_of_bucket_keys_may_be_the_symbol():
+    class Buckets(mx.io.DataIter):
+        default_bucket_key = 1
+        provide_data, provide_label = [("data", (2, DATA.shape[1]))], [("softmax_label", (2,))]
+
+        def __init__(self):
+            super().__init__(2)
+            self.left = [1, 2, 1]
+
+        def reset(self):
+            self.left = [1, 2, 1]
+
+        def next(self):
+            if not self.left:
+                raise StopIteration
+            return mx.io.DataBatch(
+                [mx.nd.array(DATA[:2])],
+                [mx.nd.array(LABEL[:2])],
+                bucket_key=self.left.pop(),
+                provide_data=self.provide_data,
+                provide_label=self.provide_label,
+            )
+
+    asked = []
+
+    def generate(key):
+        asked.append(key)
+        return model().symbol
+
+    trained = mx.model.FeedForward(generate, num_epoch=2)
+    trained.fit(Buckets())
+    assert set(asked) == {1, 2} and trained.symbol is None
+    assert trained.predict(Buckets()).shape[0] == 6

@@ -384,3 +384,68 @@ def test_single_elements_change_in_place():
     row[1] += 2
     row[-1] = mx.nd.ones((1,))
     np.testing.assert_array_equal(row.asnumpy(), [0, 2, 1])
+
+
+MXNET_PICKLE = bytes.fromhex(  # of mx.nd.array([[1, 2], [3, 4.5]]), by MXNet 1.9.1
+    "8002636d786e65742e6e6461727261792e6e6461727261790a4e4441727261790a71004e8571015271027d7103580600000068616e646c6571"
+    "04635f5f6275696c74696e5f5f0a6279746561727261790a7105635f636f646563730a656e636f64650a7106583e000000c389c3bac293c3b9"
+    "0000000002000000020000000000000002000000000000000100000000000000000000000000c2803f00000040000040400000c29040710758"
+    "060000006c6174696e31710886710952710a85710b52710c73622e"
+)
+
+
+def test_a_pickle_of_mxnet_s_is_read():
+    ours = MXNET_PICKLE.replace(b"cmxnet.ndarray.ndarray", b"csymbind.ndarray.ndarray")
+    array = pickle.loads(ours)
+    assert array.shape == (2, 2) and array.asnumpy().tolist() == [[1, 2], [3, 4.5]]
+    with pytest.raises(mx.MXNetError):
+        array.__setstate__({"handle": b"\x00" * 20})
+    with pytest.raises(ValueError, match="without contents"):
+        array.__setstate__({"handle": None})
+    assert array.asnumpy().tolist() == [[1, 2], [3, 4.5]]
+
+
+def test_in_place_views_share_memory():
+    a = mx.nd.arange(6).reshape((1, 2, 3))
+    for view in (a.expand_dims(0, inplace=True), a.squeeze(0, inplace=True), a.flatten(inplace=True)):
+        view[:] = view + 1
+    assert a.asnumpy().ravel().tolist() == [3, 4, 5, 6, 7, 8]
+    assert a.expand_dims(-1, inplace=True).shape == (1, 2, 3, 1)
+    assert a.squeeze(inplace=True).shape == (2, 3) and mx.nd.ones((1, 1)).squeeze(inplace=True).shape == (1,)
+    assert a.flatten(inplace=True).shape == (1, 6)
+    copied = a.expand_dims(0)
+    copied[:] = 0
+    assert a.asnumpy().ravel().tolist() == [3, 4, 5, 6, 7, 8]
+    with pytest.raises(ValueError, match="axis 4 is out of range"):
+        a.expand_dims(5 - 1, inplace=True)
+    with pytest.raises(ValueError, match="axis 1 has length 2"):
+        a.squeeze(1, inplace=True)
+    with pytest.raises(ValueError, match="no axis 3"):
+        a.squeeze((0, 3), inplace=True)
+
+
+def test_regions_are_assigned_by_bounds():
+    a = mx.nd.zeros((3, 4))
+    assert a.slice_assign(mx.nd.ones((2, 2)), (0, 1), (4, 3), (2, None)) is a
+    a.slice_assign_scalar(5, (1,), (2,), None)
+    assert a.asnumpy().tolist() == [[0, 1, 1, 0], [5, 5, 5, 5], [0, 1, 1, 0]]
+    with pytest.raises(ValueError, match="one number per axis"):
+        a.slice_assign_scalar(5, (1,), (2, 3), None)
+
+
+def test_names_that_mxnet_and_python_2_have():
+    a = mx.nd.array([5, 7])
+    assert a.__div__(2).asnumpy().tolist() == [2.5, 3.5] and a.__rdiv__(35).asnumpy().tolist() == [7, 5]
+    same = a
+    same %= 3
+    assert a.asnumpy().tolist() == [2, 1]
+    a._full(4)
+    assert a.asnumpy().tolist() == [4, 4]
+    a._sync_copyfrom(np.array([1, 2]))
+    assert a.asnumpy().tolist() == [1, 2] and a.writable
+    with pytest.raises(ValueError, match=r"shape \(2,\).*\(3,\)"):
+        a._sync_copyfrom(np.zeros(3))
+    assert mx.nd.array([0]).__nonzero__() is False
+    for call in (a.attach_grad, a.backward):
+        with pytest.raises(NotImplementedError, match="bind a Symbol"):
+            call()

@@ -169,3 +169,12 @@ def test_older_operators(op, power):
     np.testing.assert_allclose(executor.outputs[0].asnumpy(), np.array([2.0, 3.0]) ** power)
     executor.backward(mx.nd.ones((2,)))
     np.testing.assert_allclose(executor.grad_dict["x"].asnumpy(), power * np.array([2.0, 3.0]) ** (power - 1))
+
+
+def test_an_operator_tells_what_it_takes():
+    found = mx.operator.get_operator_arguments("FullyConnected")
+    assert found.names == ["data", "weight", "bias", "num_hidden", "no_bias", "flatten"] and found.narg == 6
+    assert found.types[0] == "NDArray-or-Symbol" and found.types[3].endswith("required")
+    assert mx.operator.get_operator_arguments("Concat").types[0] == "NDArray-or-Symbol[]"
+    with pytest.raises(mx.MXNetError, match="nope"):
+        mx.operator.get_operator_arguments("nope")

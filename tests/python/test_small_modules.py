@@ -150,9 +150,7 @@ def test_batches_are_loaded_into_slices():
     assert first.asnumpy().tolist() == [[0, 1]] and second.asnumpy()[2].tolist() == [6, 7]
 
 
-@pytest.mark.parametrize(
-    "name", ["gluon", "autograd", "contrib", "runtime", "np", "npx", "numpy_extension", "onnx", "rtc", "torch"]
-)
+@pytest.mark.parametrize("name", ["gluon", "autograd", "np", "npx", "numpy_extension", "onnx", "rtc", "torch"])
 def test_what_is_not_part_of_symbind_says_so(name):
     with pytest.raises(AttributeError, match="not part of Symbind"):
         getattr(mx, name)
@@ -171,7 +169,7 @@ def test_the_package_can_be_listed():
 
 
 def test_old_places_of_modules():
-    assert mx.misc.FactorScheduler is mx.lr_scheduler.FactorScheduler
+    assert issubclass(mx.misc.FactorScheduler, mx.lr_scheduler.LRScheduler)
     assert mx._symbol_internal is mx.sym._internal
 
 
@@ -186,3 +184,40 @@ def test_import_leaves_slow_modules_for_later():
 def test_classes_are_found_under_the_paths_of_mxnets_files():
     assert importlib.import_module("symbind.ndarray.ndarray").NDArray is mx.nd.ndarray.NDArray is mx.nd.NDArray
     assert importlib.import_module("symbind.symbol.symbol").Symbol is mx.sym.symbol.Symbol is mx.sym.Symbol
+
+
+def test_the_default_context_is_read_and_set():
+    assert mx.Context.default_ctx == mx.cpu(0)
+    assert mx.Context.devstr2type["cpu_pinned"] == 3 and mx.Context.devtype2str[2] == "gpu"
+    with mx.cpu(3):
+        mx.Context.default_ctx = mx.cpu(4)
+        assert mx.current_context() == mx.cpu(4) == mx.Context.default_ctx
+    assert mx.current_context() == mx.cpu(0)
+    mx.Context.default_ctx = mx.cpu(2)
+    try:
+        assert mx.nd.zeros((1,)).context == mx.cpu(2)
+        with mx.cpu(1):
+            assert mx.current_context() == mx.cpu(1)
+        assert mx.current_context() == mx.cpu(2)
+    finally:
+        mx.Context.default_ctx = mx.cpu(0)
+
+
+def test_the_first_factor_scheduler_falls_by_powers():
+    schedule = mx.misc.FactorScheduler(10)
+    assert [schedule(k) for k in (0, 5, 10, 25)] == pytest.approx([0.01, 0.01, 0.001, 0.0001])
+    optimizer = mx.optimizer.SGD(learning_rate=0.5, lr_scheduler=mx.misc.FactorScheduler(1, 0.5))
+    assert optimizer.lr_scheduler(2) == pytest.approx(0.125)
+    for wrong in ((0,), (1, 1)):
+        with pytest.raises(ValueError):
+            mx.misc.FactorScheduler(*wrong)
+    with pytest.raises(NotImplementedError):
+        mx.misc.LearningRateScheduler()(1)
+
+
+def test_base_has_the_paths_and_errors_scripts_take_from_it():
+    assert mx.base.__version__ == mx.__version__ and mx.base.data_dir_default().endswith(".mxnet")
+    assert mx.base._as_list(obj=(1, 2)) == [1, 2]
+    assert "sparse" in str(mx.base.NotSupportedForSparseNDArray(len, "retain", 3))
+    with pytest.raises(ValueError, match="GPU"):
+        mx.util.get_cuda_compute_capability(mx.cpu())

@@ -160,3 +160,27 @@ def test_numbers_of_numpy_go_with_symbols():
     for mixed in (lambda: np.ones(2) * x, lambda: x + np.ones(2), lambda: np.exp(x)):
         with pytest.raises(TypeError, match="of a Symbol"):
             mixed()
+
+
+def test_a_pickle_of_mxnet_s_is_read():
+    text = mlp().tojson()
+    net = mx.sym.Symbol(None)
+    net.__setstate__({"handle": text})
+    assert net.tojson() == text
+    with pytest.raises(mx.MXNetError):
+        net.__setstate__({"handle": "{"})
+    assert net.tojson() == text
+
+
+def test_methods_with_an_inplace_argument_make_the_same_nodes():
+    x = mx.sym.Variable("x")
+    for plain, in_place in (
+        (x.expand_dims(axis=1, name="n"), x.expand_dims(1, inplace=True, name="n")),
+        (x.squeeze(axis=1, name="n"), x.squeeze(1, inplace=True, name="n")),
+        (x.flatten(name="n"), x.flatten(inplace=True, name="n")),
+    ):
+        assert plain.tojson() == in_place.tojson()
+    assert x.diag(1).attr("k") == "1"
+    assert x.optimize_for("MKLDNN") is x and x.get_backend_symbol("default") is x
+    with pytest.raises(mx.MXNetError, match="backward"):
+        x.gradient(["x"])

@@ -226,3 +226,77 @@ def test_optimizers_are_compared():
     checks.compare_optimizer(sgd, same, (3, 4), np.float32)
     with pytest.raises(AssertionError):
         checks.compare_optimizer(sgd, other, (3, 4), np.float32)
+
+
+def test_a_good_generator_passes_and_a_bent_one_fails():
+    random = np.random.RandomState(7)
+    buckets, probs = checks.gen_buckets_probs_with_ppf(lambda p: p, 5)
+    np.testing.assert_allclose(buckets, [(0, 0.2), (0.2, 0.4), (0.4, 0.6), (0.6, 0.8), (0.8, 1)])
+    assert probs == [0.2] * 5
+    p, observed, expected = checks.chi_square_check(lambda n: random.uniform(size=n), buckets, probs, nsamples=1000)
+    assert 0 < p <= 1 and observed.sum() == 1000 and expected.tolist() == [200] * 5
+    assert len(checks.verify_generator(lambda n: random.uniform(size=n), buckets, probs, 10000, nrepeat=3)) == 3
+    with pytest.raises(AssertionError, match="0 of 3 chi-square tests pass"):
+        checks.verify_generator(lambda n: random.uniform(size=n) ** 1.2, buckets, probs, 10000, nrepeat=3)
+    coin = lambda n: mx.nd.array(random.randint(2, size=n))  # noqa: E731
+    checks.verify_generator(coin, [0, 1], [0.5, 0.5], 10000, nrepeat=3)
+    with pytest.raises(AssertionError):
+        checks.verify_generator(coin, [0, 1], [0.4, 0.6], 10000, nrepeat=3)
+    with pytest.raises(ValueError, match="do not overlap"):
+        checks.chi_square_check(lambda n: random.uniform(size=n), [(0, 0.6), (0.5, 1)], [0.6, 0.4], nsamples=10)
+
+
+@pytest.mark.parametrize(
+    "statistic, freedom, due",  # tabulated quantiles of the chi-square distribution
+    [
+        (3.841458820694124, 1, 0.05),
+        (9.487729036781154, 4, 0.05),
+        (0.7107230213973, 4, 0.95),
+        (135.80672317102676, 100, 0.01),
+    ],
+)
+def test_p_values_are_those_of_the_tables(statistic, freedom, due):
+    from symbind._test_generators import _chi_square_tail
+
+    assert _chi_square_tail(statistic, freedom) == pytest.approx(due, rel=1e-9)
+    assert _chi_square_tail(0, freedom) == 1
+
+
+def test_means_and_variances_are_checked():
+    random = np.random.RandomState(7)
+    normal = lambda n: random.normal(1, 2, size=n)  # noqa: E731
+    assert checks.mean_check(normal, 1, 2, 10000) and not checks.mean_check(normal, 1.2, 2, 10000)
+    assert checks.var_check(normal, 2, 10000) and not checks.var_check(normal, 2.2, 10000)
+
+
+def test_matrices_have_what_their_names_say():
+    np.random.seed(3)
+    q = checks.new_orthonormal_matrix_2d(4)
+    np.testing.assert_allclose(q @ q.T, np.eye(4), atol=1e-12)
+    symmetric = checks.new_sym_matrix_with_real_eigvals_nd((2, 3, 3))
+    np.testing.assert_array_equal(symmetric, symmetric.transpose(0, 2, 1))
+    for matrix in checks.new_matrix_with_real_eigvals_nd((5, 4, 4)):
+        values = np.linalg.eigvals(matrix)
+        assert np.abs(values.imag).max() < 1e-9 and np.abs(values.real).max() <= 1 + 1e-9
+    assert checks.get_identity_mat(2).tolist() == [[1, 0], [0, 1]]
+    assert checks.get_identity_mat_batch(3).shape == (2, 3, 3)
+
+
+def test_tolerances_come_from_numbers_types_and_defaults():
+    half = np.zeros(1, np.float16)
+    assert checks.get_tolerance(half, 0.5, {}) == 0.5
+    assert checks.get_tolerance(half, {np.float16: 0.25}, checks.default_rtols()) == 0.25
+    assert checks.get_tolerance(half, None, checks.default_rtols()) == 1e-2
+    assert checks.get_etol() == 0 and checks.get_etol(0.3) == 0.3
+    text = checks.locationError(np.array([1, 2.0]), np.array([1, 3.0]), (1,), ("a", "b"), maxError=True)
+    assert text == "Location of maximum error: (1,), a=2.00000000, b=3.00000000"
+
+
+def test_a_model_is_fetched_from_the_addresses_given(tmp_path):
+    for ending in ("symbol.json", "params"):
+        (tmp_path / ending).write_text(ending)
+    info = {"net": {"symbol": (tmp_path / "symbol.json").as_uri(), "params": (tmp_path / "params").as_uri()}}
+    prefix, epoch = checks.download_model("net", str(tmp_path / "there"), info)
+    assert (tmp_path / "there" / "net-symbol.json").read_text() == "symbol.json" and epoch == 0
+    assert (tmp_path / "there" / "net-0000.params").read_text() == "params" and prefix.endswith("net")
+    assert checks.download_model("other", str(tmp_path), info) == (None, 0)

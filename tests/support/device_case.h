@@ -25,7 +25,7 @@ struct DeviceCase {
   bool is_train = true;
   // Types of single inputs where they differ from the case's.
   std::vector<DType> input_types = {};
-  // In place of attributes, for operators that nobody writes by hand.
+  // In place of attributes, for operators that are not written by hand.
   std::shared_ptr<const void> params = nullptr;
 
   DType type_of(size_t input, DType dtype) const {

@@ -30,7 +30,7 @@ int count_op(const Graph& graph, const std::string& op);
 // value and the new are one).
 PerTensor<int> outside_arrays(const Graph& graph, const GradientPorts* ports = nullptr);
 
-// Operators that nobody writes: the passes put them in.
+// Operators that only the passes write.
 const std::vector<std::string>& operators_of_passes();
 
 // Inputs come before their users, the producers are right, and outputs are tensors of the graph.

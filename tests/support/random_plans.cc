@@ -53,7 +53,7 @@ Record record_of(const RandomGraph& graph, Context context, const SimpleBindOpti
     executor->forward(false);
     record.add("prediction", executor->outputs());
   }
-  if (graph.seed % 5 == 0) executor->forward(true);  // and nothing behind it
+  if (graph.seed % 5 == 0) executor->forward(true);  // and nothing after it
   executor->forward(true);
   record.add("output", executor->outputs());
   executor->backward(out_grads);

@@ -352,4 +352,30 @@ TEST(Initializer, NetworksNestedDeeplyAreErrors) {
 }
 
 }  // namespace
+TEST(Initializer, AConstantArrayGoesToTextAndComesBack) {
+  const init::Constant constant(array({{1, 2.5}, {3, 4}}));
+  EXPECT_EQ(constant.dumps(), R"(["constant", {"value": [[1, 2.5], [3, 4]]}])");
+  const auto back = create_initializer(constant.dumps());
+  EXPECT_EQ(back->dumps(), constant.dumps());
+  EXPECT_EQ(initialized(*back, {"x_weight"}, {2, 2}).to_vector<double>(), (std::vector<double>{1, 2.5, 3, 4}));
+  EXPECT_EQ(initialized(*create_initializer(R"(["constant", {"value": 3.5}])"), {"x_weight"}, {2}).to_vector<double>(),
+            (std::vector<double>{3.5, 3.5}));
+}
+
+TEST(Initializer, AConstantArrayIsRepeatedToFillTheShape) {
+  EXPECT_EQ(initialized(init::Constant(array({1, 2})), {"x_weight"}, {2, 2}).to_vector<double>(),
+            (std::vector<double>{1, 2, 1, 2}));
+  EXPECT_EQ(initialized(init::Constant(array({{1}, {2}})), {"x_weight"}, {2, 2}).to_vector<double>(),
+            (std::vector<double>{1, 1, 2, 2}));
+  EXPECT_TRUE(fails_with([&] { initialized(init::Constant(array({1, 2})), {"x_weight"}, {3}); }, "(2,)", "(3,)"));
+  EXPECT_TRUE(fails_with(
+      [&] {
+        initialized(init::Constant(array({{1, 2}, {1, 2}})), {"x_weight"}, {2});
+      },
+      "(2,2)", "(2,)"));
+  for (const char* wrong : {R"(["constant", {"value": [1, [2]]}])", R"(["constant", {"value": [[1], [1, 2]]}])",
+                            R"(["constant", {"value": ["x"]}])", R"(["constant", {}])"})
+    EXPECT_TRUE(fails_with([&] { create_initializer(wrong); }, "value")) << wrong;
+}
+
 }  // namespace symbind

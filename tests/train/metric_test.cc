@@ -2,6 +2,8 @@
 
 #include <cmath>
 #include <limits>
+#include <set>
+#include <string>
 
 #include <gtest/gtest.h>
 
@@ -29,7 +31,7 @@ std::vector<NDArray> arrays_in(const nlohmann::json& encoded) {
   return arrays;
 }
 
-// MXNet computes in float32 where we use double.
+// Both compute in float32 where the arrays are; a logarithm may differ in its last bit.
 ::testing::AssertionResult agrees(const EvalMetric::NameValues& actual, const nlohmann::json& expected) {
   const auto failed = [&] {
     auto result = ::testing::AssertionFailure() << "expected " << expected << ", got";
@@ -40,7 +42,7 @@ std::vector<NDArray> arrays_in(const nlohmann::json& encoded) {
   for (size_t i = 0; i < actual.size(); ++i) {
     const double wanted = number_in(expected.at("values")[i]), value = actual[i].second;
     const bool same =
-        std::isnan(wanted) ? std::isnan(value) : std::abs(value - wanted) <= 1e-6 + 2e-6 * std::abs(wanted);
+        std::isnan(wanted) ? std::isnan(value) : std::abs(value - wanted) <= 1e-12 + 2.4e-7 * std::abs(wanted);
     if (actual[i].first != expected.at("names")[i].get<std::string>() || !same) return failed();
   }
   return ::testing::AssertionSuccess();
@@ -92,6 +94,33 @@ TEST(Metric, AgreesWithMXNet) {
     compare();
     EXPECT_EQ(step, recorded.at("steps").size());
   }
+}
+
+// Sums and means of float32 arrays are rounded as NumPy rounds them, so that logs of both can be compared as texts.
+TEST(Metric, SumsAreRoundedAsMXNetRoundsThem) {
+  int compared = 0;
+  const auto all = read_recorded("metrics.json.gz");
+  for (const auto& recorded : all.at("metrics")) {
+    const std::string id = recorded.at("id");
+    const std::string metric_name = recorded.at("metric");
+    if (!std::set<std::string>{"mae", "mse", "rmse"}.contains(metric_name) || recorded.value("error", false)) continue;
+    const auto metric = EvalMetric::create(metric_name, arguments_of(recorded));
+    run(*metric, recorded);
+    const auto& steps = recorded.at("steps");
+    const double wanted = number_in(steps.at(steps.size() - 2).at("global").at("values")[0]);
+    EXPECT_DOUBLE_EQ(metric->get_global()[0].second, wanted) << id;
+    ++compared;
+  }
+  EXPECT_GE(compared, 30);
+}
+
+TEST(Metric, PccTakesClassesInPlaceOfScores) {
+  metric::PCC scores, classes;
+  scores.update({array({0, 1, 2, 1})}, {array(std::vector<double>{1, 0, 0, 0, 0, 1, 0, 0, 1, 0, 1, 0}, {4, 3})});
+  classes.update({array({0, 1, 2, 1})}, {array({0, 2, 2, 1})});
+  EXPECT_NEAR(classes.get()[0].second, 0.7, 1e-12);
+  EXPECT_EQ(classes.get()[0].second, scores.get()[0].second);
+  EXPECT_TRUE(fails_with([&] { classes.update({array({0, 1})}, {array({0, -1})}); }, "predictions", "-1"));
 }
 
 TEST(Metric, TypesDoNotChangeTheAnswer) {

@@ -347,7 +347,7 @@ TEST_F(AlwaysTheFirstClass, ScoresAsManyBatchesAsAskedFor) {
     EXPECT_DOUBLE_EQ(score[0].second, expected) << asked << " batches";
     EXPECT_EQ(batches_seen, std::min<int64_t>(asked, 4));
     EXPECT_EQ(at_end, batches_seen);
-    EXPECT_EQ(data.next().has_value(), asked < 4) << "the iterator stays behind the last batch scored";
+    EXPECT_EQ(data.next().has_value(), asked < 4) << "the iterator stays after the last batch scored";
   }
 }
 

@@ -96,7 +96,8 @@ TEST(Monitor, ChoosesAndSortsByName) {
   EXPECT_EQ(seen({.sort = true}),
             (Names{"act_output", "data", "fc_bias", "fc_output", "fc_weight", "sm_label", "sm_output"}));
   const Names all = seen({.pattern = "fc_", .monitor_all = true});
-  EXPECT_EQ(all, (Names{"fc_data", "fc_weight", "fc_bias", "fc_output", "fc_weight", "fc_bias"}));
+  EXPECT_EQ(all,
+            (Names{"fc_data", "fc_weight", "fc_weight", "fc_bias", "fc_bias", "fc_output", "fc_weight", "fc_bias"}));
   EXPECT_TRUE(fails_with([] { Monitor(1, {.pattern = "(fc"}); }, "pattern", "(fc"));
   EXPECT_TRUE(fails_with([] { Monitor(0); }, "interval", "0"));
 }

@@ -1,11 +1,22 @@
 """Batches, their description, and iterators over them."""
 
+import os as _os
 from collections import namedtuple as _namedtuple
 
 import numpy as _np
 
-from .._symbind import DataIter, MNISTIter, NDArrayIter, PrefetchingIter, ResizeIter, batch_axis
-from ..ndarray import NDArray, array
+from .._symbind import (
+    CSVIter,
+    DataIter,
+    LibSVMIter,
+    MNISTIter,
+    NDArrayIter,
+    PrefetchingIter,
+    ResizeIter,
+    batch_axis,
+)
+from .._symbind import ImageRecordIter as _ImageRecordIter
+from ..ndarray import NDArray, array, load, save
 
 __all__ = [
     "CSVIter",
@@ -101,6 +112,49 @@ def _init_data(data, allow_empty, default_name):
     return [(name, value if isinstance(value, NDArray) else array(value)) for name, value in pairs]
 
 
+def ImageRecordIter(mean_img=None, **kwargs):
+    """Batches of images from a RecordIO file (path_imgrec), decoded and augmented on threads of their own.
+
+    The arguments are MXNet's; see docs/data.md. `mean_img` is a file with the mean image; if it does not exist, the
+    mean is computed in one pass over the images and written there.
+    """
+    if mean_img:
+        kwargs["mean_image"] = _mean_image(mean_img, kwargs)
+    return _ImageRecordIter(**kwargs)
+
+
+def _mean_image(path, kwargs):
+    if not _os.path.exists(path):
+        plain = {name: kwargs[name] for name in _OF_THE_FILE if name in kwargs}
+        total = count = 0
+        for batch in _ImageRecordIter(round_batch=False, verbose=False, **plain):
+            images = batch.data[0].asnumpy()[: len(batch.index) - batch.pad]
+            total = total + images.sum(axis=0, dtype=_np.float64)
+            count += len(images)
+        save(path, {"mean_img": array((total / count).astype(_np.float32))})
+    loaded = load(path)
+    return loaded["mean_img"] if isinstance(loaded, dict) else loaded[0]
+
+
+# What an iterator has that reads the images as they are.
+_OF_THE_FILE = ["path_imgrec", "path_imgidx", "path_imglist", "data_shape", "label_width", "batch_size", "resize"]
+_OF_THE_FILE += ["inter_method", "preprocess_threads", "prefetch_buffer", "num_parts", "part_index", "skip_bad_images"]
+
+
+def ImageRecordUInt8Iter(**kwargs):
+    """ImageRecordIter(dtype="uint8"): the pixels as they are."""
+    return ImageRecordIter(**{**kwargs, "dtype": "uint8"})
+
+
+def ImageRecordInt8Iter(**kwargs):
+    """ImageRecordIter(dtype="int8"): the pixels as they are, 127 at most."""
+    return ImageRecordIter(**{**kwargs, "dtype": "int8"})
+
+
+ImageRecordIter_v1 = ImageRecordIter
+ImageRecordUInt8Iter_v1 = ImageRecordUInt8Iter
+
+
 def _later(name):
     def iterator(*args, **kwargs):
         raise NotImplementedError(f"mx.io.{name} is not part of Symbind yet: it comes with the iterators over files.")
@@ -110,11 +164,4 @@ def _later(name):
     return iterator
 
 
-CSVIter = _later("CSVIter")
-LibSVMIter = _later("LibSVMIter")
-ImageRecordIter = _later("ImageRecordIter")
-ImageRecordIter_v1 = _later("ImageRecordIter_v1")
-ImageRecordUInt8Iter = _later("ImageRecordUInt8Iter")
-ImageRecordUInt8Iter_v1 = _later("ImageRecordUInt8Iter_v1")
-ImageRecordInt8Iter = _later("ImageRecordInt8Iter")
 ImageDetRecordIter = _later("ImageDetRecordIter")

@@ -1,11 +1,8 @@
 """Modules: networks that are trained, evaluated and saved."""
 
-from . import base_module, executor_group, module
+from . import base_module, bucketing_module, executor_group, module, python_module, sequential_module
 from .base_module import BaseModule
+from .bucketing_module import BucketingModule
 from .module import Module
-
-
-def __getattr__(name):
-    if name in ("BucketingModule", "SequentialModule", "PythonModule", "PythonLossModule"):
-        raise AttributeError(f"module '{__name__}' has no attribute '{name}': Symbind has no {name} yet")
-    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+from .python_module import PythonLossModule, PythonModule
+from .sequential_module import SequentialModule

@@ -35,3 +35,7 @@ def _check_names_match(data_names, data_shapes, name, throw):
         if throw:
             raise ValueError(message)
         _logging.getLogger().warning(message)
+
+
+# Modules that are no single network have none.
+BaseModule.symbol = property(lambda self: self.__dict__.get("_symbol"), doc="The network, where there is one.")

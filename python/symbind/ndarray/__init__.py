@@ -41,7 +41,7 @@ from ._pairs import (
 )
 from .._symbind import NDArray, load, load_frombuffer, save, waitall
 from . import contrib, image, linalg, random, sparse
-from . import _internal, ndarray, op
+from . import _internal, ndarray, op, utils
 
 _methods.install(NDArray)
 _functions.install(globals(), symbolic=False)

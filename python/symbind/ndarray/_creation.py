@@ -10,6 +10,11 @@ def _shape(shape):
     return (shape,) if isinstance(shape, (int, _np.integer)) else tuple(shape)
 
 
+def _require_dense(stype):
+    if stype not in (None, "default"):
+        raise NotImplementedError(f"arrays are dense here: there is no storage type {stype!r}")
+
+
 def array(source_array, ctx=None, dtype=None):
     """An array of a list, a NumPy array or another array: float32 unless told otherwise or copied from an NDArray."""
     if isinstance(source_array, NDArray):
@@ -29,12 +34,13 @@ def array(source_array, ctx=None, dtype=None):
     return result
 
 
-def empty(shape, ctx=None, dtype=None):
+def empty(shape, ctx=None, dtype=None, stype=None):
     """An array whose elements are whatever the memory holds."""
+    _require_dense(stype)
     return _symbind._empty(_shape(shape), ctx, _np.float32 if dtype is None else dtype)
 
 
-def full(shape, val, ctx=None, dtype=None, out=None):
+def full(shape, val, ctx=None, dtype=_np.float32, out=None):
     """An array of one value."""
     if out is not None:
         out._fill(float(val))
@@ -44,8 +50,7 @@ def full(shape, val, ctx=None, dtype=None, out=None):
 
 def zeros(shape, ctx=None, dtype=None, stype=None, out=None, **kwargs):
     """An array of zeros."""
-    if stype not in (None, "default"):
-        raise NotImplementedError(f"arrays are dense here: there is no storage type {stype!r}")
+    _require_dense(stype)
     return full(shape, 0, ctx, dtype, out)
 
 
@@ -59,13 +64,13 @@ def _made(op, ctx, dtype, **attributes):
     return _symbind._require_op(op).on_arrays((), {**attributes, "ctx": ctx})
 
 
-def arange(start, stop=None, step=1.0, repeat=1, infer_range=None, ctx=None, dtype=None):
+def arange(start, stop=None, step=1.0, repeat=1, infer_range=None, ctx=None, dtype=_np.float32):
     """start, start + step, … before stop, each `repeat` times; one number is the stop."""
     stop = None if stop is None else float(stop)
     return _made("_arange", ctx, dtype, start=float(start), stop=stop, step=float(step), repeat=repeat)
 
 
-def linspace(start, stop, num, endpoint=True, ctx=None, dtype=None):
+def linspace(start, stop, num, endpoint=True, ctx=None, dtype=_np.float32):
     """`num` numbers evenly spaced from start to stop."""
     return _made("_linspace", ctx, dtype, start=float(start), stop=float(stop), num=num, endpoint=endpoint)
 
@@ -78,7 +83,7 @@ def eye(N, M=0, k=0, ctx=None, dtype=None, **kwargs):
 def concatenate(arrays, axis=0, always_copy=True):
     """Arrays joined along an axis."""
     if len(arrays) == 0:
-        raise ValueError("there is nothing to concatenate")
+        raise _symbind.MXNetValueError("there is nothing to concatenate")
     if len(arrays) == 1 and not always_copy:
         return arrays[0]
     return _symbind._concatenate(list(arrays), axis)

@@ -3,7 +3,7 @@ copy, made by NumPy over the array's own memory; a result without axes keeps one
 
 import numpy as _np
 
-from .._symbind import NDArray
+from .._symbind import MXNetIndexError, MXNetTypeError, NDArray
 
 
 def _numpy_key(key):
@@ -23,11 +23,11 @@ def _row(self, index):
         length = self.shape[0] if self.ndim else 1
         at = index + length if index < 0 else index
         if not 0 <= at < length:
-            raise IndexError(f"index {index} is out of bounds for an axis of length {length}")
+            raise MXNetIndexError(f"index {index} is out of bounds for an axis of length {length}")
         return self._slice(at, at + 1)
     length = self.shape[0]
     if not -length <= index < length:
-        raise IndexError(f"index {index} is out of bounds for an axis of length {length}")
+        raise MXNetIndexError(f"index {index} is out of bounds for an axis of length {length}")
     return self._at(index + length if index < 0 else index)
 
 
@@ -50,7 +50,10 @@ def get(self, key):
 def _copy(self, key):
     from ._creation import empty
 
-    values = _np.asarray(_host_view(self)[_numpy_key(key)])
+    try:
+        values = _np.asarray(_host_view(self)[_numpy_key(key)])
+    except IndexError as error:
+        raise MXNetIndexError(str(error)) from None
     result = empty(values.shape or (1,), self.context, self.dtype)
     if self.dtype == "bfloat16":
         # the view shows the bits
@@ -81,7 +84,12 @@ def put(self, key, value):
         exact.copyto(self)
         return
     view = _host_view(self)
-    view[_numpy_key(key)] = value
+    if isinstance(value, str):
+        raise MXNetTypeError(f"an array's elements are numbers, not the text {value!r}")
+    try:
+        view[_numpy_key(key)] = value
+    except IndexError as error:
+        raise MXNetIndexError(str(error)) from None
     if self.context.device_type == "gpu":
         self._copy_from_numpy(view)
 

@@ -1,5 +1,7 @@
 """What NDArray has in Python beyond its C++ methods: indexing, text, pickling, and operators as methods."""
 
+import struct as _struct
+
 import numpy as _np
 
 from .. import _symbind
@@ -55,13 +57,14 @@ def _reshape(self, *shape, **kwargs):
     return self._reshape_reversed(shape) if reverse else self._reshape(shape)
 
 
-def _transpose(self, *order, axes=None):
+def _transpose(self, *order, axes=None, **kwargs):
     """The array with its axes in another order; reversed without one."""
     if len(order) == 1 and not isinstance(order[0], (int, _np.integer)):
         order = order[0]
     elif not order:
         order = axes
-    kwargs = {} if order is None else {"axes": tuple(order)}
+    if order is not None:
+        kwargs["axes"] = tuple(order)
     return _symbind._require_op("transpose").on_arrays((self,), kwargs)
 
 
@@ -71,6 +74,10 @@ def _broadcast_to(self, shape):
     new_axes = max(0, len(shape) - self.ndim)
     if any(length == 0 for length in shape[:new_axes]):
         raise ValueError(f"0 keeps the length of an axis, but the new ones in {shape} have none")
+    if any(new not in (0, old) and old != 1 for new, old in zip(shape[new_axes:], self.shape)) or self.ndim > len(
+        shape
+    ):
+        raise _symbind.MXNetValueError(f"only axes of length 1 can be repeated: {self.shape} to {shape}")
     array = self.reshape((1,) * new_axes + self.shape) if new_axes else self
     return _symbind._require_op("broadcast_to").on_arrays((array,), {"shape": shape})
 
@@ -105,6 +112,106 @@ def _reduce(self):
     return _restore, (self.asnumpy(), self.dtype, self.context)
 
 
+def _set_state(self, state):
+    """The contents from a pickle of MXNet's, which holds one array as a .params file does."""
+    raw = state.get("handle")
+    if raw is None:
+        raise ValueError("the pickle holds an NDArray without contents")
+    header = _struct.pack("<QQQ", 0x112, 0, 1)  # the kind of file, a reserved number, one array
+    (array,) = _symbind.load_frombuffer(header + bytes(raw) + _struct.pack("<Q", 0))
+    self._become(array)
+
+
+def _expand_dims(self, axis, inplace=False, **kwargs):
+    """The array with a new axis of length 1; `inplace`: a view of the same memory."""
+    if not inplace:
+        return _symbind._require_op("expand_dims").on_arrays((self,), {"axis": axis, **kwargs})
+    if not -self.ndim - 1 <= axis <= self.ndim:
+        raise ValueError(f"axis {axis} is out of range for a new one in an array of {self.ndim} axes")
+    shape = list(self.shape)
+    shape.insert(axis + self.ndim + 1 if axis < 0 else axis, 1)
+    return self._reshape(shape)
+
+
+def _squeeze(self, axis=None, inplace=False, **kwargs):
+    """The array without axes of length 1, or without those given; `inplace`: a view of the same memory."""
+    if not inplace:
+        attributes = kwargs if axis is None else {"axis": axis, **kwargs}
+        return _symbind._require_op("squeeze").on_arrays((self,), attributes)
+    axes = range(self.ndim) if axis is None else (axis,) if isinstance(axis, int) else tuple(axis)
+    dropped = set()
+    for each in axes:
+        if not -self.ndim <= each < self.ndim:
+            raise ValueError(f"there is no axis {each} in an array of {self.ndim} axes")
+        if axis is not None and self.shape[each] != 1:
+            raise ValueError(f"axis {each} has length {self.shape[each]}: only axes of length 1 can be squeezed away")
+        if self.shape[each] == 1:
+            dropped.add(each % self.ndim)
+    left = [length for place, length in enumerate(self.shape) if place not in dropped]
+    return self._reshape(left or [1])
+
+
+def _flatten(self, inplace=False, **kwargs):
+    """The array as a matrix, with all axes but the first in one; `inplace`: a view of the same memory."""
+    return self._reshape((0, -1)) if inplace else _symbind._require_op("Flatten").on_arrays((self,), kwargs)
+
+
+def _diag(self, k=0, **kwargs):
+    """The operator diag on this array."""
+    return _symbind._require_op("diag").on_arrays((self,), {"k": k, **kwargs})
+
+
+def _broadcast_like(self, other, **kwargs):
+    """The operator broadcast_like on this array."""
+    return _symbind._require_op("broadcast_like").on_arrays((self, other), kwargs)
+
+
+def _sliced(self, begin, end, step):
+    if len(begin) > self.ndim or len(end) != len(begin) or len(step or begin) != len(begin):
+        raise ValueError(f"begin, end and step have one number per axis of {self.shape}, not {begin}, {end}, {step}")
+    return tuple(slice(*bounds) for bounds in zip(begin, end, step or [None] * len(begin)))
+
+
+def _slice_assign(self, rhs, begin, end, step):
+    """Writes an array into a region; returns this array."""
+    self[_sliced(self, begin, end, step)] = rhs
+    return self
+
+
+def _slice_assign_scalar(self, value, begin, end, step):
+    """Writes a number into a region; returns this array."""
+    self[_sliced(self, begin, end, step)] = value
+    return self
+
+
+def _full(self, value):
+    """Fills the array; MXNet's name for it."""
+    self._fill(float(value))
+
+
+def _sync_copyfrom(self, source_array):
+    """Copies NumPy's numbers into the array; MXNet's name for it."""
+    values = _np.asarray(source_array)
+    if values.shape != self.shape:
+        raise ValueError(f"the array has shape {self.shape}, and the values have {values.shape}")
+    self._copy_from_numpy(values)
+
+
+def _imod(self, other):
+    self[:] = self % other
+    return self
+
+
+def _to_dlpack_for_read(self):
+    """The array's memory for another library."""
+    return _creation.to_dlpack_for_read(self)
+
+
+def _to_dlpack_for_write(self):
+    """The array's memory for another library to write."""
+    return _creation.to_dlpack_for_write(self)
+
+
 def _as_nd(self):
     return self
 
@@ -120,9 +227,17 @@ def _tostype(self, stype):
     return self
 
 
-def _no_autograd(self, *args, **kwargs):
+_NO_AUTOGRAD = "automatic differentiation of array code is not part of Symbind: bind a Symbol instead"
+
+
+def _attach_grad(self, grad_req="write", stype=None):
     """Automatic differentiation of array code is not part of Symbind: bind a Symbol."""
-    raise NotImplementedError("automatic differentiation of array code is not part of Symbind: bind a Symbol instead")
+    raise NotImplementedError(_NO_AUTOGRAD)
+
+
+def _backward(self, out_grad=None, retain_graph=False, train_mode=True):
+    """Automatic differentiation of array code is not part of Symbind: bind a Symbol."""
+    raise NotImplementedError(_NO_AUTOGRAD)
 
 
 def install(cls):
@@ -146,7 +261,29 @@ def install(cls):
     cls.__abs__ = lambda self: self.abs()
     cls.as_nd_ndarray = _as_nd
     cls.detach = _detach
-    cls.to_dlpack_for_read = _creation.to_dlpack_for_read
-    cls.to_dlpack_for_write = _creation.to_dlpack_for_write
+    cls.to_dlpack_for_read = _to_dlpack_for_read
+    cls.to_dlpack_for_write = _to_dlpack_for_write
     cls.tostype = _tostype
-    cls.attach_grad = cls.backward = _no_autograd
+    cls.attach_grad = _attach_grad
+    cls.backward = _backward
+    cls.expand_dims = _expand_dims
+    cls.squeeze = _squeeze
+    cls.flatten = _flatten
+    cls.diag = _diag
+    cls.broadcast_like = _broadcast_like
+    cls.slice_assign = _slice_assign
+    cls.slice_assign_scalar = _slice_assign_scalar
+    cls.writable = property(lambda self: True, doc="Whether the array may be written to: every one may.")
+    cls._full = _full
+    cls._sync_copyfrom = _sync_copyfrom
+    cls.__setstate__ = _set_state
+    cls.__imod__ = _imod
+    install_python2_names(cls, cls.__itruediv__)
+
+
+def install_python2_names(cls, in_place):
+    """The names that Python 2 called operators by; scripts call them themselves, and subclasses override them."""
+    cls.__div__ = cls.__truediv__
+    cls.__rdiv__ = cls.__rtruediv__
+    cls.__idiv__ = in_place
+    cls.__nonzero__ = cls.__bool__

@@ -21,6 +21,7 @@ def adamw_update(
     clip_gradient=-1,
     out=None,
     name=None,
+    **kwargs,
 ):
     """One step of AdamW: weight - eta * (lr * mean / (sqrt(var) + epsilon) + wd * weight), where mean and var run
     after the gradient and its square.
@@ -45,7 +46,39 @@ def adamw_update(
         clip_gradient=clip_gradient,
         out=out,
         name=name,
+        **kwargs,
     )
+
+
+def isnan(data):
+    """1 where an element is not a number, else 0, in the type of data."""
+    return data != data
+
+
+def isinf(data):
+    """1 where an element is infinite, else 0, in the type of data."""
+    return data.abs() == _math.inf
+
+
+def isfinite(data):
+    """1 where an element is neither infinite nor NaN, else 0, in the type of data."""
+    return data.abs() < _math.inf
+
+
+def rand_zipfian(true_classes, num_sampled, range_max, ctx=None):
+    """Classes below range_max, class c with the probability log((c + 2) / (c + 1)) / log(range_max + 1): (those drawn,
+    how often each of true_classes is expected among them, how often each of those drawn is)."""
+    from . import random
+
+    log_range = _math.log(range_max + 1)
+    drawn = random.uniform(0, log_range, shape=(num_sampled,), dtype="float64", ctx=ctx)
+    sampled = (drawn.exp() - 1).astype("int64") % range_max
+
+    def expected(classes):
+        numbers = classes.astype("float64")
+        return ((numbers + 2) / (numbers + 1)).log() / log_range * num_sampled
+
+    return sampled, expected(true_classes.as_in_context(sampled.context)), expected(sampled)
 
 
 _functions.install(globals(), symbolic=False, prefixes=("_contrib_",))

@@ -1,6 +1,6 @@
 """Random arrays. With arrays as parameters, a sample for each of their elements."""
 
-from .. import _symbind
+from .. import _functions, _symbind
 from .._symbind import NDArray
 
 
@@ -80,3 +80,18 @@ def multinomial(data, shape=None, get_prob=False, out=None, dtype="int32", **kwa
 def shuffle(data, **kwargs):
     """The rows in a random order."""
     return _symbind._require_op("_shuffle").on_arrays((data,), kwargs)
+
+
+for _name in (
+    "exponential",
+    "gamma",
+    "generalized_negative_binomial",
+    "negative_binomial",
+    "normal",
+    "poisson",
+    "uniform",
+):
+    # Numbers of the distribution, in the shape and type of `data`: normal_like(data, loc, scale).
+    globals()[f"{_name}_like"] = _functions.make_function(
+        f"{_name}_like", _symbind._require_op(f"_random_{_name}_like"), False, __name__
+    )

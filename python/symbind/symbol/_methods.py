@@ -1,11 +1,13 @@
 """What Symbol has in Python beyond its C++ methods: text, pickling, binding, and operators as methods."""
 
+import json as _json
+
 import numpy as _np
 
 from .. import _symbind
 from .._functions import with_numpy_number
 from ..base import NotImplementedForSymbol
-from ..ndarray._methods import install_fluent
+from ..ndarray._methods import install_fluent, install_python2_names
 
 
 def _repr(self):
@@ -44,9 +46,56 @@ def _transpose(self, *args, **kwargs):
     return _symbind._require_op("transpose").on_symbols((self, *args), kwargs)
 
 
-def _astype(self, dtype, **kwargs):
-    """The operator Cast on this symbol."""
-    return _symbind._require_op("Cast").on_symbols((self,), {"dtype": dtype, **kwargs})
+def _astype(self, *args, **kwargs):
+    """The operator Cast on this symbol: astype(dtype)."""
+    return _symbind._require_op("Cast").on_symbols((self, *args), kwargs)
+
+
+def _expand_dims(self, axis, inplace=False, **kwargs):
+    """The operator expand_dims on this symbol; plans work in place by themselves."""
+    return _symbind._require_op("expand_dims").on_symbols((self,), {"axis": axis, **kwargs})
+
+
+def _squeeze(self, axis=None, inplace=False, **kwargs):
+    """The operator squeeze on this symbol; plans work in place by themselves."""
+    attributes = kwargs if axis is None else {"axis": axis, **kwargs}
+    return _symbind._require_op("squeeze").on_symbols((self,), attributes)
+
+
+def _flatten(self, inplace=False, **kwargs):
+    """The operator flatten on this symbol; plans work in place by themselves."""
+    return _symbind._require_op("flatten").on_symbols((self,), kwargs)
+
+
+def _diag(self, k=0, **kwargs):
+    """The operator diag on this symbol."""
+    return _symbind._require_op("diag").on_symbols((self,), {"k": k, **kwargs})
+
+
+def _gradient(self, wrt):
+    """Fails, as it does in MXNet: bind the symbol, and ask the executor for gradients."""
+    raise _symbind.MXNetError("the gradient of a Symbol is no Symbol: bind it and call backward()")
+
+
+def _optimize_for(
+    self,
+    backend,
+    args=None,
+    aux=None,
+    ctx=None,
+    shape_dict=None,
+    type_dict=None,
+    stype_dict=None,
+    skip_infer=False,
+    **kwargs,
+):
+    """The symbol itself: every plan is optimised when it is compiled."""
+    return self
+
+
+def _get_backend_symbol(self, backend):
+    """The symbol itself: every plan is optimised when it is compiled."""
+    return self
 
 
 def _array_ufunc(self, ufunc, method, *inputs, **kwargs):
@@ -71,6 +120,49 @@ def _only_arrays(name):
     return method
 
 
+def _without_amp_cast(self):
+    """The network without the casts of mixed precision; the symbol itself where there are none."""
+    text = self._tojson()
+    if '"amp_' not in text:
+        return self
+    graph = _json.loads(text)
+    kept, placed, removed = [], {}, {}  # nodes, their new numbers, and what a cast's outputs are instead
+
+    def entry(source, output, *_):
+        return removed[source][output] if source in removed else [placed[source], output, 0]
+
+    for number, node in enumerate(graph["nodes"]):
+        node["inputs"] = [entry(*given) for given in node["inputs"]]
+        if node["op"] in ("amp_cast", "amp_multicast"):
+            removed[number] = node["inputs"]
+        else:
+            placed[number] = len(kept)
+            kept.append(node)
+    graph["nodes"] = kept
+    graph["arg_nodes"] = [i for i, node in enumerate(kept) if node["op"] == "null"]
+    graph["node_row_ptr"] = list(range(len(kept) + 1))
+    graph["heads"] = [entry(*head) for head in graph["heads"]]
+    return _symbind._load_symbol_json(_json.dumps(graph))
+
+
+def _tojson(self, remove_amp_cast=True):
+    """The network as MXNet's JSON, without the casts of mixed precision unless told otherwise."""
+    return (_without_amp_cast(self) if remove_amp_cast else self)._tojson()
+
+
+def _save(self, fname, remove_amp_cast=True):
+    """Writes the network to a file, as MXNet's JSON."""
+    (_without_amp_cast(self) if remove_amp_cast else self)._save(fname)
+
+
+def _set_state(self, state):
+    """The network from a pickle of MXNet's, which holds its JSON."""
+    text = state.get("handle")
+    if text is None:
+        raise ValueError("the pickle holds a Symbol without a network")
+    self._become(_symbind._load_symbol_json(text))
+
+
 def _restore(json):
     return _symbind._load_symbol_json(json)
 
@@ -87,12 +179,22 @@ def install(cls):
     cls.astype = _astype
     cls.__bool__ = _bool
     cls.__array_ufunc__ = _array_ufunc
-    cls.__reduce__ = lambda self: (_restore, (self.tojson(),))
+    cls.tojson = _tojson
+    cls.save = _save
+    cls.__reduce__ = lambda self: (_restore, (self._tojson(),))
     cls.__deepcopy__ = lambda self, memo=None: self.__copy__()
     cls.__abs__ = lambda self: self.abs()
     cls.as_nd_ndarray = lambda self: self
     cls.handle = property(lambda self: self)
-    cls.optimize_for = lambda self, *args, **kwargs: self
-    cls.get_backend_symbol = lambda self, *args, **kwargs: self
+    cls.optimize_for = _optimize_for
+    cls.get_backend_symbol = _get_backend_symbol
+    cls.gradient = _gradient
+    cls.expand_dims = _expand_dims
+    cls.squeeze = _squeeze
+    cls.flatten = _flatten
+    cls.diag = _diag
+    cls.__setstate__ = _set_state
+    cls.__array_priority__ = 1000.0
+    install_python2_names(cls, cls.__truediv__)
     for name in ("asnumpy", "asscalar", "copy", "copyto", "as_in_context", "detach", "backward", "wait_to_read"):
         setattr(cls, name, _only_arrays(name))

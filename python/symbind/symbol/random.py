@@ -1,6 +1,6 @@
 """Random operators on symbols. With symbols as parameters, a sample for each of their elements."""
 
-from .. import _symbind
+from .. import _functions, _symbind
 from .._symbind import Symbol
 
 
@@ -73,3 +73,18 @@ def multinomial(data, shape=None, get_prob=True, dtype="int32", **kwargs):
 def shuffle(data, **kwargs):
     """The rows in a random order."""
     return _symbind._require_op("_shuffle").on_symbols((data,), kwargs)
+
+
+for _name in (
+    "exponential",
+    "gamma",
+    "generalized_negative_binomial",
+    "negative_binomial",
+    "normal",
+    "poisson",
+    "uniform",
+):
+    # Numbers of the distribution, in the shape and type of `data`: normal_like(data, loc, scale).
+    globals()[f"{_name}_like"] = _functions.make_function(
+        f"{_name}_like", _symbind._require_op(f"_random_{_name}_like"), True, __name__
+    )

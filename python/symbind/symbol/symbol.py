@@ -1,7 +1,24 @@
 """Symbol and what makes one, under the path of MXNet's file."""
 
 from .._symbind import Symbol
-from ._creation import Group, Variable, arange, eye, full, linspace, load, load_json, ones, var, zeros
+from ._creation import (
+    Group,
+    Variable,
+    arange,
+    eye,
+    full,
+    hypot,
+    linspace,
+    load,
+    load_json,
+    maximum,
+    minimum,
+    ones,
+    pow,
+    power,
+    var,
+    zeros,
+)
 
 __all__ = [
     "Group",
@@ -10,10 +27,15 @@ __all__ = [
     "arange",
     "eye",
     "full",
+    "hypot",
     "linspace",
     "load",
     "load_json",
+    "maximum",
+    "minimum",
     "ones",
+    "pow",
+    "power",
     "var",
     "zeros",
 ]

@@ -120,7 +120,7 @@ std::string refuse(const NodeView& node) {
 // Where channels are not last the plain kernels convert what they read, plane by plane.
 template <class P>
 std::string refuse_pooling(const NodeView& node) {
-  return channels_behind(node.as<P>().layout) ? refuse(node) : "only where channels are last";
+  return is_channels_last(node.as<P>().layout) ? refuse(node) : "only where channels are last";
 }
 
 template <class P>
@@ -134,6 +134,8 @@ void add(ImplementationTable& table, std::string (*refuses)(const NodeView&) = r
 }
 
 }  // namespace
+
+std::unique_ptr<Kernel> build_as_float(const NodeView& node) { return std::make_unique<AsFloat>(node); }
 
 void add_as_float(ImplementationTable& table) {
   add<BatchNorm>(table);

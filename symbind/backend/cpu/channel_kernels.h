@@ -31,8 +31,8 @@ template <class V, class Add>
   const int64_t together = images_together<V>(channel);
   for (int64_t image = 0; image < channel.outer; image += together) {
     Float first[2] = {}, second[2] = {};
-    const int64_t behind = image + together < channel.outer ? image + together : channel.outer;
-    for (int64_t each = image; each < behind; ++each) {
+    const int64_t image_end = image + together < channel.outer ? image + together : channel.outer;
+    for (int64_t each = image; each < image_end; ++each) {
       const int64_t start = each * channel.step, end = start + channel.inner;
       int64_t i = start;
       for (; i + 2 * V::width <= end; i += 2 * V::width) {

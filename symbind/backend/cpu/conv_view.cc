@@ -16,7 +16,7 @@ int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
 int64_t floor_mod(int64_t a, int64_t b) { return (a % b + b) % b; }
 
-ArrayStrides lie_of(int64_t channels, const Extents& extent, bool channels_last) {
+ArrayStrides strides_of(int64_t channels, const Extents& extent, bool channels_last) {
   const int64_t size = extent[0] * extent[1] * extent[2], step = channels_last ? channels : 1;
   return {channels * size, channels_last ? 1 : size, {extent[1] * extent[2] * step, extent[2] * step, step}, extent};
 }
@@ -32,8 +32,12 @@ void each_tap(const ConvolutionSize& size, Visit visit) {
 
 }  // namespace
 
-ArrayStrides input_strides(const ConvolutionSize& size) { return lie_of(size.channels, size.in, size.channels_last); }
-ArrayStrides output_strides(const ConvolutionSize& size) { return lie_of(size.filters, size.out, size.channels_last); }
+ArrayStrides input_strides(const ConvolutionSize& size) {
+  return strides_of(size.channels, size.in, size.channels_last);
+}
+ArrayStrides output_strides(const ConvolutionSize& size) {
+  return strides_of(size.filters, size.out, size.channels_last);
+}
 
 Pass forward_pass(const ConvolutionSize& size) {
   Pass pass{size.out, size.stride, {0, 0, 0}, {1, 1, 1}, {}};

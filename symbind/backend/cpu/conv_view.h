@@ -4,7 +4,7 @@
 // together (a phase), so that what a kernel position reads for neighbouring outputs is contiguous whatever the stride
 // and the dilation. Row k of the matrix of patches, (channel, kernel position), then is the copy itself from an offset
 // on; no patch is ever written out. Outputs are computed in runs over this copy: a run over several axes computes a few
-// columns beyond the edge of each row that nobody stores.
+// columns beyond the edge of each row that are never stored.
 //
 // The gradient of the data is such a convolution too: of the outputs' gradient, one for each phase of the data.
 #pragma once

@@ -18,7 +18,7 @@ class Loan {
     try {
       for (const auto& storage : lent_)
         if (storage.use_count() > 1) storage->keep_copy();
-    } catch (const Error&) {  // NOLINT: a destructor has nobody to tell
+    } catch (const Error&) {  // NOLINT: a destructor cannot report it
     }
   }
   Loan(const Loan&) = delete;

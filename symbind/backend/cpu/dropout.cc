@@ -3,28 +3,12 @@
 #include <algorithm>
 #include <vector>
 
-#include "symbind/backend/cpu/loops.h"
+#include "symbind/backend/cpu/dropout.h"
 #include "symbind/backend/cpu/plain.h"
 #include "symbind/passes/target.h"
 
 namespace symbind::cpu_backend {
 namespace {
-
-// Blocks of four draws stay whole: a thread works on whole blocks.
-template <class T>
-void draw_mask(const RandomCursor& cursor, uint64_t draw, double p, T* mask, int64_t count) {
-  const auto keep = static_cast<float>(1 - p);
-  const T scale = static_cast<T>(static_cast<compute_type<T>>(1 / (1 - p)));
-  for_elements((count + 3) / 4,
-               [=](int64_t begin, int64_t end) {
-                 for (int64_t block = begin; block < end; ++block) {
-                   const PhiloxBlock random = philox(cursor.key, draw, static_cast<uint64_t>(block));
-                   for (int64_t i = block * 4; i < std::min(count, block * 4 + 4); ++i)
-                     mask[i] = unit_float(random.words[i % 4]) < keep ? scale : T(0.0f);
-                 }
-               },
-               element_grain / 16);
-}
 
 // For each axis of data, the step in the mask: zero where the mask has extent 1.
 struct MaskIndex {
@@ -43,14 +27,6 @@ struct MaskIndex {
     return index;
   }
 };
-
-template <class T>
-void apply_mask(const T* x, const T* mask, T* y, int64_t count) {
-  using C = compute_type<T>;
-  for_elements(count, [=](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) y[i] = static_cast<T>(static_cast<C>(x[i]) * static_cast<C>(mask[i]));
-  });
-}
 
 template <class T>
 std::unique_ptr<Kernel> build_for(const NodeView& node) {

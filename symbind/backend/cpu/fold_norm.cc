@@ -31,8 +31,8 @@ void fold_norms(const ConvolutionFused& p, const Shape& weight, const Args& args
   const ConvolutionFusedInputs at = inputs_of(p);
   const float* const from = args.in<float>(1);
   const float* const bias = at.bias < 0 ? nullptr : args.in<float>(static_cast<size_t>(at.bias));
-  const bool behind = channels_behind(p.layout);
-  const int64_t channels = weight[behind ? weight.rank() - 1 : 1], inner = weight.size(1, weight.rank());
+  const bool channels_last = is_channels_last(p.layout);
+  const int64_t channels = weight[channels_last ? weight.rank() - 1 : 1], inner = weight.size(1, weight.rank());
   const int64_t window = inner / channels, group_filters = p.num_filter / p.num_group;
   for_elements(
       p.num_filter,
@@ -43,7 +43,8 @@ void fold_norms(const ConvolutionFused& p, const Shape& weight, const Args& args
           for (int64_t channel = 0; channel < channels; ++channel) {
             const Affine before = affine_at(args, at.norm_before, p.norm_before_fix_gamma, p.norm_before_eps,
                                             filter / group_filters * channels + channel);
-            const int64_t start = filter * inner + (behind ? channel : channel * window), step = behind ? channels : 1;
+            const int64_t start = filter * inner + (channels_last ? channel : channel * window),
+                          step = channels_last ? channels : 1;
             const auto scale = static_cast<float>(before.scale * after.scale);
             double weights = 0;
             for (int64_t i = 0; i < window; ++i) {

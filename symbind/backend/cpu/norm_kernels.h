@@ -215,8 +215,8 @@ void norm_short_columns_grad(const NormSize& size, int64_t begin, int64_t end, c
   const Row scales = Row::load(gamma, last);
   for (int64_t first = begin; first < end; first += chunk_rows) {
     Row products{}, sums{};
-    const int64_t behind = first + chunk_rows < end ? first + chunk_rows : end;
-    for (int64_t row = first; row < behind; ++row) {
+    const int64_t chunk_end = first + chunk_rows < end ? first + chunk_rows : end;
+    for (int64_t row = first; row < chunk_end; ++row) {
       Row values = Row::load(x + row * size.length, last);
       Row grads = Row::load(dy + row * size.length, last);
       const float narrow = 1 / static_cast<float>(centre(values, size.length, size.eps).deviation);

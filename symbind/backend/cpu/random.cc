@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <numeric>
+#include <unordered_set>
 
 #include "symbind/backend/convert.h"
 #include "symbind/backend/cpu/convert_array.h"
@@ -80,7 +81,7 @@ std::unique_ptr<Kernel> build_sample(const NodeView& node) {
 
 // ---- from streams ---------------------------------------------------------------------------------------------------
 
-// out[i] = number(i, the stream of element i); nobody may be there to read it.
+// out[i] = number(i, the stream of element i); the output may be unused.
 template <class T, class Number>
 void draw_from_streams(const Args& args, int slot, int64_t count, const Number& number) {
   const uint64_t key = args.random->key, draw = args.random->draw + static_cast<uint64_t>(slot);
@@ -219,6 +220,38 @@ std::unique_ptr<Kernel> build_multinomial_grad(const NodeView& node) {
   });
 }
 
+// ---- different classes ----------------------------------------------------------------------------------------------
+
+// Classes of one row: numbers are drawn until there are enough different ones.
+int64_t draw_different(RandomStream& stream, int64_t range_max, int64_t count, int64_t* classes) {
+  const double log_range = std::log(static_cast<double>(range_max) + 1);
+  std::unordered_set<int64_t> seen;
+  int64_t tries = 0;
+  while (static_cast<int64_t>(seen.size()) < count) {
+    ++tries;
+    const auto drawn = static_cast<int64_t>(std::exp(stream.uniform() * log_range)) - 1;
+    const int64_t chosen = std::clamp<int64_t>(drawn, 0, range_max - 1);
+    if (seen.insert(chosen).second) classes[seen.size() - 1] = chosen;
+  }
+  return tries;
+}
+
+std::unique_ptr<Kernel> build_unique_zipfian(const NodeView& node) {
+  const auto& p = node.as<SampleUniqueZipfian>();
+  const int64_t rows = p.shape[0], each = p.shape[1], range_max = p.range_max;
+  return make_kernel([=, slot = node.random_slot](const Args& args) {
+    const uint64_t draw = args.random->draw + static_cast<uint64_t>(slot);
+    auto *const classes = args.out<int64_t>(0), *const tries = args.out<int64_t>(1);
+    std::vector<int64_t> row_classes(static_cast<size_t>(each));
+    for (int64_t row = 0; row < rows; ++row) {
+      RandomStream stream(args.random->key, draw, static_cast<uint64_t>(row));
+      const int64_t taken = draw_different(stream, range_max, each, row_classes.data());
+      if (tries) tries[row] = taken;
+      if (classes) std::copy(row_classes.begin(), row_classes.end(), classes + row * each);
+    }
+  });
+}
+
 // ---- shuffle --------------------------------------------------------------------------------------------------------
 
 std::unique_ptr<Kernel> build_shuffle(const NodeView& node) {
@@ -244,6 +277,35 @@ std::unique_ptr<Kernel> build_shuffle(const NodeView& node) {
                      });
       },
       {.scratch_bytes = static_cast<size_t>(rows) * sizeof(int64_t)});
+}
+
+void add_randoms_like(ImplementationTable& table) {
+  add_plain<RandomUniformLike>(table, [](const NodeView& node) {
+    const auto& p = node.as<RandomUniformLike>();
+    return build_random<UniformNumbers>(node, p.low, p.high);
+  });
+  add_plain<RandomNormalLike>(table, [](const NodeView& node) {
+    const auto& p = node.as<RandomNormalLike>();
+    return build_random<NormalNumbers>(node, p.loc, p.scale);
+  });
+  add_plain<RandomExponentialLike>(table, [](const NodeView& node) {
+    return build_random_stream<ExponentialNumbers>(node, node.as<RandomExponentialLike>().lam);
+  });
+  add_plain<RandomGammaLike>(table, [](const NodeView& node) {
+    const auto& p = node.as<RandomGammaLike>();
+    return build_random_stream<GammaNumbers>(node, p.alpha, p.beta);
+  });
+  add_plain<RandomPoissonLike>(table, [](const NodeView& node) {
+    return build_random_stream<PoissonNumbers>(node, node.as<RandomPoissonLike>().lam);
+  });
+  add_plain<RandomNegativeBinomialLike>(table, [](const NodeView& node) {
+    const auto& p = node.as<RandomNegativeBinomialLike>();
+    return build_random_stream<NegativeBinomialNumbers>(node, static_cast<double>(p.k), p.p);
+  });
+  add_plain<RandomGeneralizedNegativeBinomialLike>(table, [](const NodeView& node) {
+    const auto& p = node.as<RandomGeneralizedNegativeBinomialLike>();
+    return build_random_stream<GeneralizedNegativeBinomialNumbers>(node, p.mu, p.alpha);
+  });
 }
 
 void add_stream_randoms(ImplementationTable& table) {
@@ -287,6 +349,8 @@ void add_random(ImplementationTable& table) {
   add_plain<SampleUniform>(table, build_sample<UniformNumbers>);
   add_plain<SampleNormal>(table, build_sample<NormalNumbers>);
   add_stream_randoms(table);
+  add_randoms_like(table);
+  add_plain<SampleUniqueZipfian>(table, build_unique_zipfian);
   add_plain<SampleMultinomial>(table, build_multinomial);
   add_plain<SampleMultinomialGrad>(table, build_multinomial_grad);
   add_plain<Shuffle>(table, build_shuffle);

@@ -102,7 +102,7 @@ template <class T>
 struct ChannelKernels {
   ChannelStatistics (*measure)(const Channel& channel, const T* x);
   void (*normalise)(const Channel& channel, const ChannelScale& scale, const T* x, T* y);
-  // The sums of dy · (x - mean) and of dy. Behind ReLU dy counts where the result was above zero.
+  // The sums of dy · (x - mean) and of dy. Before a ReLU dy counts where the result was above zero.
   NormSums (*sum)(const Channel& channel, const ChannelScale& scale, const T* dy, const T* x);
   // `more` may be null.
   void (*spread)(const Channel& channel, const ChannelScale& scale, const ChannelSlope& slope, const T* dy, const T* x,

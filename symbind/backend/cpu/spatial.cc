@@ -56,7 +56,7 @@ void sum_affine(const Grid& grid, const C* places_grad, C* matrices_grad) {
   });
 }
 
-// body(element, pixel it stands on along its axis, half of the distance from the first to the last)
+// body(element, pixel it is on along its axis, half of the distance from the first to the last)
 template <class C, class Body>
 void for_flow(const Grid& grid, const Body& body) {
   for_elements(grid.images * 2 * grid.space(), [&](int64_t begin, int64_t end) {

@@ -49,27 +49,27 @@ void each_piece(int64_t pieces, const Body& body) {
 
 // ---- A convolution in these terms -----------------------------------------------------------------------------------
 
-Lie lie_of(const Tensor& tensor, bool channels_behind) {
+Strides strides_of(const Tensor& tensor, bool channels_last) {
   const Shape& shape = tensor.shape;
-  const int64_t channels = shape[channels_behind ? 3 : 1];
-  const int64_t height = shape[channels_behind ? 1 : 2], width = shape[channels_behind ? 2 : 3];
+  const int64_t channels = shape[channels_last ? 3 : 1];
+  const int64_t height = shape[channels_last ? 1 : 2], width = shape[channels_last ? 2 : 3];
   const int64_t image = channels * height * width;
-  if (channels_behind || tensor.layout == Layout::channels_last)
+  if (channels_last || tensor.layout == Layout::channels_last)
     return {height, width, image, width * channels, channels, channels, 0, 1};
   const int64_t block = block_of(tensor.layout);
   if (block > 1) return {height, width, image, width * block, block, block, height * width * block, 1};
   return {height, width, image, width, 1, channels, 0, height * width};
 }
 
-WeightLie weight_lie(const Shape& weight, bool channels_behind) {
-  if (channels_behind) return {9 * weight[3], 1, 3 * weight[3], weight[3], false};
+WeightStrides weight_strides(const Shape& weight, bool channels_last) {
+  if (channels_last) return {9 * weight[3], 1, 3 * weight[3], weight[3], false};
   return {9 * weight[1], 9, 3, 1, false};
 }
 
 struct Problem {
   const Kernels& kernels;
-  Lie data, output;
-  WeightLie weight;
+  Strides data, output;
+  WeightStrides weight;
   Tiles tiles;
   int64_t images, tile_count, channels, filters;
   int64_t threads;
@@ -77,12 +77,12 @@ struct Problem {
   Problem(const Kernels& with, const Convolution& p, const Tensor& data_tensor, const Tensor& weight_tensor,
           const Tensor& output_tensor)
       : kernels(with) {
-    const bool behind = channels_behind(p.layout);
-    data = lie_of(data_tensor, behind);
-    output = lie_of(output_tensor, behind);
-    weight = weight_lie(weight_tensor.shape, behind);
+    const bool channels_last = is_channels_last(p.layout);
+    data = strides_of(data_tensor, channels_last);
+    output = strides_of(output_tensor, channels_last);
+    weight = weight_strides(weight_tensor.shape, channels_last);
     images = data_tensor.shape[0];
-    channels = data_tensor.shape[behind ? 3 : 1];
+    channels = data_tensor.shape[channels_last ? 3 : 1];
     filters = p.num_filter;
     set_tiles(p.pad[0], p.pad[1]);
   }
@@ -442,7 +442,7 @@ std::unique_ptr<Kernel> build(const Kernels& kernels, const NodeView& node) {
 // What the direct convolutions like too: whole vectors of channels.
 template <class P>
 std::optional<LayoutWish> likes(const Kernels& kernels, const NodeView& node) {
-  if (channels_behind(node.as<P>().layout)) return std::nullopt;
+  if (is_channels_last(node.as<P>().layout)) return std::nullopt;
   const Layout layout = kernels.width == 16 ? Layout::blocked16 : Layout::blocked8;
   LayoutWish wish{std::vector(node.inputs.size(), Layout::plain), std::vector(node.outputs.size(), Layout::plain)};
   wish.inputs[0] = layout;

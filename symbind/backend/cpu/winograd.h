@@ -29,7 +29,7 @@ inline constexpr int64_t padding = 16;   // floats between frequencies, so that 
 
 // Where the elements of an array (images, channels, height, width) are: channel c at (c / block) · block_stride +
 // (c % block) · lane.
-struct Lie {
+struct Strides {
   int64_t height, width;
   int64_t image, row, pixel;
   int64_t block, block_stride, lane;
@@ -67,7 +67,7 @@ struct Panels {
 };
 
 // Where weight (filter, channel, y, x) is. `flipped`: y and x are read backwards, for the data's gradient.
-struct WeightLie {
+struct WeightStrides {
   int64_t filter, channel, y, x;
   bool flipped;
 };
@@ -85,27 +85,27 @@ struct Kernels {
   int64_t most_rows;  // tiles in a group, which are multiplied at once: as many as there are registers for
 
   // The windows of data that tiles [begin, end) see.
-  void (*transform_data)(const float* data, const Lie& lie, const Tiles& tiles, int64_t begin, int64_t end,
+  void (*transform_data)(const float* data, const Strides& strides, const Tiles& tiles, int64_t begin, int64_t end,
                          const TransformedTiles& to);
   // The gradients of the outputs of tiles [begin, end).
-  void (*transform_grad)(const float* grad, const Lie& lie, const Tiles& tiles, int64_t begin, int64_t end,
+  void (*transform_grad)(const float* grad, const Strides& strides, const Tiles& tiles, int64_t begin, int64_t end,
                          const TransformedTiles& to);
   // Kernels of the filters of one panel and of the channels [begin, end), which are whole vectors. `to` points to the
   // panel.
-  void (*transform_weights)(const float* weights, const WeightLie& lie, const Panels& panels, int64_t panel,
+  void (*transform_weights)(const float* weights, const WeightStrides& strides, const Panels& panels, int64_t panel,
                             int64_t begin, int64_t end, float* to);
   // The outputs of tiles for the filters of one panel. `sums` is room for panel_sums_elements().
   void (*multiply)(const TransformedTiles& data, const Panels& panels, int64_t panel, const float* weights, float* sums,
-                   const Tiles& tiles, const Finish& finish, float* output, const Lie& lie);
+                   const Tiles& tiles, const Finish& finish, float* output, const Strides& strides);
   // Adds to the panel at `sums`, or assigns if `first`, what the tiles contribute to it. It may hold fewer channels
   // than the tiles: their first ones.
   void (*accumulate)(const TransformedTiles& data, const TransformedTiles& grad, const Panels& panels, int64_t panel,
                      int64_t begin, int64_t end, bool first, float* sums);
   // From such sums the gradient of the kernels.
   void (*transform_weight_grad)(const float* sums, const Panels& panels, int64_t panel, float* weight_grad,
-                                const WeightLie& lie);
+                                const WeightStrides& strides);
   // The sum of each of `width` channels, from channel `first` on.
-  void (*sum_channels)(const float* data, const Lie& lie, int64_t images, int64_t first, float* sums);
+  void (*sum_channels)(const float* data, const Strides& strides, int64_t images, int64_t first, float* sums);
 };
 
 inline int64_t panel_sums_elements(int64_t tiles, int64_t width) { return products * (tiles * 2 * width + padding); }

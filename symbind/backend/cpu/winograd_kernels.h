@@ -118,12 +118,12 @@ struct Square {
   int64_t offset;                    // of its corner, which may be outside the image
   int64_t top, bottom, left, right;  // the part inside
 
-  Square(const Lie& lie, const Tiles& tiles, int64_t number, int64_t pad_y, int64_t pad_x) {
+  Square(const Strides& strides, const Tiles& tiles, int64_t number, int64_t pad_y, int64_t pad_x) {
     const int64_t line = number / tiles.columns;
     const int64_t y = line % tiles.rows * tile - pad_y, x = number % tiles.columns * tile - pad_x;
-    offset = line / tiles.rows * lie.image + y * lie.row + x * lie.pixel;
-    clip(y, lie.height, top, bottom);
-    clip(x, lie.width, left, right);
+    offset = line / tiles.rows * strides.image + y * strides.row + x * strides.pixel;
+    clip(y, strides.height, top, bottom);
+    clip(x, strides.width, left, right);
   }
   bool is_whole() const { return bottom - top == Edge && right - left == Edge; }
 
@@ -137,38 +137,38 @@ struct Square {
 
 // The vector of channels from `channel` on at each position of a square, zero outside the image.
 template <int W, int Edge>
-void gather(const float* data, const Lie& lie, int64_t channel, const Square<W, Edge>& square, float* to) {
+void gather(const float* data, const Strides& strides, int64_t channel, const Square<W, Edge>& square, float* to) {
   for (int i = 0; i < Edge * Edge; ++i) store<W>(to + i * W, Vector<W>{});
-  const bool has_vectors = lie.has_vectors(W);
+  const bool has_vectors = strides.has_vectors(W);
   for (int64_t y = square.top; y < square.bottom; ++y)
     for (int64_t x = square.left; x < square.right; ++x) {
-      const float* from = data + (square.offset + y * lie.row + x * lie.pixel);
+      const float* from = data + (square.offset + y * strides.row + x * strides.pixel);
       float* vector = to + (y * Edge + x) * W;
       if (has_vectors)
-        store<W>(vector, load<W>(from + lie.channel(channel)));
+        store<W>(vector, load<W>(from + strides.channel(channel)));
       else
-        for (int lane = 0; lane < W; ++lane) vector[lane] = from[lie.channel(channel + lane)];
+        for (int lane = 0; lane < W; ++lane) vector[lane] = from[strides.channel(channel + lane)];
     }
 }
 
 template <int W, int Edge, class Line>
-[[gnu::always_inline]] inline void transform_tiles(Line line, const float* data, const Lie& lie, const Tiles& tiles,
-                                                   int64_t pad_y, int64_t pad_x, int64_t begin, int64_t end,
-                                                   const TransformedTiles& to) {
-  const bool has_vectors = lie.has_vectors(W);
+[[gnu::always_inline]] inline void transform_tiles(Line line, const float* data, const Strides& strides,
+                                                   const Tiles& tiles, int64_t pad_y, int64_t pad_x, int64_t begin,
+                                                   int64_t end, const TransformedTiles& to) {
+  const bool has_vectors = strides.has_vectors(W);
   const int64_t stride = to.frequency_stride();
   alignas(64) float gathered[Edge * Edge * W];
   for (int64_t channel = 0; channel < to.channels; channel += W)
     for (int64_t number = begin; number < end; ++number) {
-      const Square<W, Edge> square(lie, tiles, number, pad_y, pad_x);
+      const Square<W, Edge> square(strides, tiles, number, pad_y, pad_x);
       const float* corner = gathered;
       int64_t row = Edge * W, pixel = W;
       if (square.is_whole() && has_vectors) {
-        corner = data + (square.offset + lie.channel(channel));
-        row = lie.row;
-        pixel = lie.pixel;
+        corner = data + (square.offset + strides.channel(channel));
+        row = strides.row;
+        pixel = strides.pixel;
       } else {
-        gather<W, Edge>(data, lie, channel, square, gathered);
+        gather<W, Edge>(data, strides, channel, square, gathered);
       }
       const int64_t place = number - to.begin, first = place / to.rows * to.rows;
       const int64_t rows = to.count - first < to.rows ? to.count - first : to.rows;
@@ -180,32 +180,33 @@ template <int W, int Edge, class Line>
 }
 
 template <int W>
-void transform_data(const float* data, const Lie& lie, const Tiles& tiles, int64_t begin, int64_t end,
+void transform_data(const float* data, const Strides& strides, const Tiles& tiles, int64_t begin, int64_t end,
                     const TransformedTiles& to) {
-  transform_tiles<W, window>([](auto& from, auto& line) { line_of_data<W>(from, line); }, data, lie, tiles, tiles.pad_y,
-                             tiles.pad_x, begin, end, to);
+  transform_tiles<W, window>([](auto& from, auto& line) { line_of_data<W>(from, line); }, data, strides, tiles,
+                             tiles.pad_y, tiles.pad_x, begin, end, to);
 }
 
 template <int W>
-void transform_grad(const float* grad, const Lie& lie, const Tiles& tiles, int64_t begin, int64_t end,
+void transform_grad(const float* grad, const Strides& strides, const Tiles& tiles, int64_t begin, int64_t end,
                     const TransformedTiles& to) {
-  transform_tiles<W, tile>([](auto& from, auto& line) { line_of_grad<W>(from, line); }, grad, lie, tiles, 0, 0, begin,
-                           end, to);
+  transform_tiles<W, tile>([](auto& from, auto& line) { line_of_grad<W>(from, line); }, grad, strides, tiles, 0, 0,
+                           begin, end, to);
 }
 
 // The outputs of a tile from its sums, which are `stride` apart.
 template <int W>
 [[gnu::always_inline]] inline void finish_tile(const float* sums, int64_t stride, const Square<W, tile>& square,
-                                               int64_t channel, const Finish& finish, float* output, const Lie& lie) {
+                                               int64_t channel, const Finish& finish, float* output,
+                                               const Strides& strides) {
   Vector<W> shift{};
   if (finish.bias) shift = load<W>(finish.bias + channel);
-  const bool has_vectors = lie.has_vectors(W), direct = square.is_whole() && has_vectors;
+  const bool has_vectors = strides.has_vectors(W), direct = square.is_whole() && has_vectors;
   alignas(64) float made[tile * tile * W];
-  if (finish.added && !direct) gather<W, tile>(finish.added, lie, channel, square, made);
-  const int64_t offset = square.offset + lie.channel(channel);
+  if (finish.added && !direct) gather<W, tile>(finish.added, strides, channel, square, made);
+  const int64_t offset = square.offset + strides.channel(channel);
   float* to = direct ? output + offset : made;
   const float* added = direct && finish.added ? finish.added + offset : made;
-  const int64_t row = direct ? lie.row : tile * W, pixel = direct ? lie.pixel : W;
+  const int64_t row = direct ? strides.row : tile * W, pixel = direct ? strides.pixel : W;
   transform_square<W, window, tile>([](auto& from, auto& line) { line_of_tile<W>(from, line); },
                                     [&](int y, int x) { return load<W>(sums + (y * window + x) * stride); },
                                     [&](int y, int x, Vector<W> value) {
@@ -218,30 +219,31 @@ template <int W>
   for (int64_t y = square.top; y < square.bottom; ++y)
     for (int64_t x = square.left; x < square.right; ++x) {
       const float* vector = made + (y * tile + x) * W;
-      float* target = output + (square.offset + y * lie.row + x * lie.pixel);
+      float* target = output + (square.offset + y * strides.row + x * strides.pixel);
       if (has_vectors)
-        store<W>(target + lie.channel(channel), load<W>(vector));
+        store<W>(target + strides.channel(channel), load<W>(vector));
       else
-        for (int lane = 0; lane < W; ++lane) target[lie.channel(channel + lane)] = vector[lane];
+        for (int lane = 0; lane < W; ++lane) target[strides.channel(channel + lane)] = vector[lane];
     }
 }
 
 // ---- Kernels and their gradient -------------------------------------------------------------------------------------
 
 template <int W>
-void transform_weights(const float* weights, const WeightLie& lie, const Panels& panels, int64_t panel, int64_t begin,
-                       int64_t end, float* to) {
+void transform_weights(const float* weights, const WeightStrides& strides, const Panels& panels, int64_t panel,
+                       int64_t begin, int64_t end, float* to) {
   const int64_t stride = panels.frequency_stride();
   alignas(64) float lanes[9 * W];
   for (int64_t vector = 0; vector < panels.vectors(panel); ++vector)
     for (int64_t channel = begin; channel < end; ++channel) {
       const int64_t filter = panel * panels.panel_filters() + vector * W;
-      const float* from = weights + (filter * lie.filter + channel * lie.channel);
+      const float* from = weights + (filter * strides.filter + channel * strides.channel);
       for (int lane = 0; lane < W; ++lane)
         for (int y = 0; y < 3; ++y)
-          for (int x = 0; x < 3; ++x) lanes[(y * 3 + x) * W + lane] = from[lane * lie.filter + y * lie.y + x * lie.x];
+          for (int x = 0; x < 3; ++x)
+            lanes[(y * 3 + x) * W + lane] = from[lane * strides.filter + y * strides.y + x * strides.x];
       float* target = to + (channel * panels.panel_filters() + vector * W);
-      const int corner = lie.flipped ? 8 : 0, step = lie.flipped ? -1 : 1;
+      const int corner = strides.flipped ? 8 : 0, step = strides.flipped ? -1 : 1;
       transform_square<W, 3, window>(
           [](auto& line_from, auto& line) { line_of_kernel<W>(line_from, line); },
           [&](int y, int x) { return load<W>(lanes + (corner + step * (y * 3 + x)) * W); },
@@ -251,7 +253,7 @@ void transform_weights(const float* weights, const WeightLie& lie, const Panels&
 
 template <int W>
 void transform_weight_grad(const float* sums, const Panels& panels, int64_t panel, float* weight_grad,
-                           const WeightLie& lie) {
+                           const WeightStrides& strides) {
   const int64_t stride = panels.frequency_stride();
   alignas(64) float lanes[9 * W];
   for (int64_t vector = 0; vector < panels.vectors(panel); ++vector)
@@ -261,10 +263,11 @@ void transform_weight_grad(const float* sums, const Panels& panels, int64_t pane
                                      [&](int y, int x) { return load<W>(from + (y * window + x) * stride); },
                                      [&](int y, int x, Vector<W> value) { store<W>(lanes + (y * 3 + x) * W, value); });
       const int64_t filter = panel * panels.panel_filters() + vector * W;
-      float* to = weight_grad + (filter * lie.filter + channel * lie.channel);
+      float* to = weight_grad + (filter * strides.filter + channel * strides.channel);
       for (int lane = 0; lane < W; ++lane)
         for (int y = 0; y < 3; ++y)
-          for (int x = 0; x < 3; ++x) to[lane * lie.filter + y * lie.y + x * lie.x] = lanes[(y * 3 + x) * W + lane];
+          for (int x = 0; x < 3; ++x)
+            to[lane * strides.filter + y * strides.y + x * strides.x] = lanes[(y * 3 + x) * W + lane];
     }
 }
 
@@ -317,7 +320,7 @@ template <int W, int Columns, int Rows = most_rows<W>>
 
 template <int W>
 void multiply(const TransformedTiles& data, const Panels& panels, int64_t panel, const float* weights, float* sums,
-              const Tiles& tiles, const Finish& finish, float* output, const Lie& lie) {
+              const Tiles& tiles, const Finish& finish, float* output, const Strides& strides) {
   const int64_t vectors = panels.vectors(panel), column_stride = data.count * W;
   const int64_t stride = 2 * column_stride + padding;
   for (int64_t frequency = 0; frequency < products; ++frequency)
@@ -333,9 +336,9 @@ void multiply(const TransformedTiles& data, const Panels& panels, int64_t panel,
     }
   for (int64_t vector = 0; vector < vectors; ++vector)
     for (int64_t place = 0; place < data.count; ++place) {
-      const Square<W, tile> square(lie, tiles, data.begin + place, 0, 0);
+      const Square<W, tile> square(strides, tiles, data.begin + place, 0, 0);
       finish_tile<W>(sums + (vector * column_stride + place * W), stride, square,
-                     panel * panels.panel_filters() + vector * W, finish, output, lie);
+                     panel * panels.panel_filters() + vector * W, finish, output, strides);
     }
 }
 
@@ -393,19 +396,19 @@ void accumulate(const TransformedTiles& data, const TransformedTiles& grad, cons
 
 // Summed by rows, images, then all: the error of a long sum grows with its length.
 template <int W>
-void sum_channels(const float* data, const Lie& lie, int64_t images, int64_t first, float* sums) {
-  const bool has_vectors = lie.has_vectors(W);
+void sum_channels(const float* data, const Strides& strides, int64_t images, int64_t first, float* sums) {
+  const bool has_vectors = strides.has_vectors(W);
   Vector<W> total{};
   for (int64_t image = 0; image < images; ++image) {
     Vector<W> image_sum{};
-    for (int64_t y = 0; y < lie.height; ++y) {
+    for (int64_t y = 0; y < strides.height; ++y) {
       Vector<W> row_sum{};
-      for (int64_t x = 0; x < lie.width; ++x) {
-        const float* from = data + (image * lie.image + y * lie.row + x * lie.pixel);
+      for (int64_t x = 0; x < strides.width; ++x) {
+        const float* from = data + (image * strides.image + y * strides.row + x * strides.pixel);
         if (has_vectors)
-          row_sum += load<W>(from + lie.channel(first));
+          row_sum += load<W>(from + strides.channel(first));
         else
-          for (int lane = 0; lane < W; ++lane) row_sum[lane] += from[lie.channel(first + lane)];
+          for (int lane = 0; lane < W; ++lane) row_sum[lane] += from[strides.channel(first + lane)];
       }
       image_sum += row_sum;
     }

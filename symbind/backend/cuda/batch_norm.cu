@@ -1,4 +1,4 @@
-// BatchNorm, alone and with ReLU behind it, in three passes: sums per channel, one small kernel that turns them into
+// BatchNorm, alone and with ReLU after it, in three passes: sums per channel, one small kernel that turns them into
 // statistics, and a map over the elements. The gradient goes the same way. Everything here is bound by memory, so the
 // arrays are read 16 bytes at a time, and as few times as the mathematics allows: twice each.
 #include "symbind/ops/batch_norm.h"
@@ -121,7 +121,7 @@ struct Normalize {
 
 // ---- Gradient -------------------------------------------------------------------------------------------------------
 
-// Behind ReLU dy counts only where the result, which is recomputed as forward did, was above zero.
+// Before a ReLU dy counts only where the result, which is recomputed as forward did, was above zero.
 template <bool relu, class C>
 __device__ C arriving(C dy, C away, C scale, C shift) {
   return relu && !(away * scale + shift > C(0)) ? C(0) : dy;

@@ -37,7 +37,7 @@ struct ChannelCut {
   dim3 block() const { return {static_cast<unsigned>(x), static_cast<unsigned>(y)}; }
 };
 
-inline constexpr int64_t channel_blocks = 132 * 4;  // all at once on the largest GPU
+inline constexpr int64_t channel_blocks = 132 * 4;  // all resident on the largest GPU
 
 inline ChannelCut cut_channels(const ChannelShape& shape, int width) {
   ChannelCut cut;

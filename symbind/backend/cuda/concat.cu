@@ -40,7 +40,7 @@ __global__ void move_parts(Unit* whole, Parts parts, uint32_t count) {
     const int part = parts.part_at(place);
     const uint32_t begin = parts.begin[part], width = parts.begin[part + 1] - begin;
     auto* const own = static_cast<Unit*>(parts.address[part]);
-    if (own == nullptr) continue;  // a part that nobody wants
+    if (own == nullptr) continue;  // a part that is not wanted
     Unit& in_part = own[row * width + (place - begin)];
     Unit& in_whole = whole[row * parts.row + parts.first + place];
     if constexpr (joins)

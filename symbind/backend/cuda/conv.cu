@@ -114,10 +114,10 @@ NodeArrays arrays_of(const NodeView& node) {
 }
 
 // With one channel, or one position, both layouts are the same bytes.
-bool lies_last(const Tensor& tensor) {
+bool is_stored_channels_last(const Tensor& tensor) {
   return tensor.layout == Layout::channels_last && tensor.shape[1] > 1 && tensor.shape.size(2, tensor.shape.rank()) > 1;
 }
-bool lies_plain(const Tensor& tensor) {
+bool is_stored_plain(const Tensor& tensor) {
   return tensor.layout == Layout::plain && tensor.shape[1] > 1 && tensor.shape.size(2, tensor.shape.rank()) > 1;
 }
 
@@ -143,10 +143,11 @@ ConvolutionProblem problem_of(const NodeView& node) {
   problem.pass = pass_of<P>;
   problem.size = size_of(p, arrays.data.shape, arrays.output.shape);
   problem.dtype = arrays.output.dtype;
-  const bool behind = channels_behind(p.layout);
-  problem.channels_last = behind || lies_last(arrays.data) || lies_last(arrays.output);
-  require(behind || !problem.channels_last || (!lies_plain(arrays.data) && !lies_plain(arrays.output)), node.where(),
-          " has data and output in different layouts");
+  const bool channels_last = is_channels_last(p.layout);
+  problem.channels_last =
+      channels_last || is_stored_channels_last(arrays.data) || is_stored_channels_last(arrays.output);
+  require(channels_last || !problem.channels_last || (!is_stored_plain(arrays.data) && !is_stored_plain(arrays.output)),
+          node.where(), " has data and output in different layouts");
   const std::string tune = p.cudnn_tune.value_or(usual_tuning());
   problem.tune = tune != "off";
   const size_t allowed = static_cast<size_t>(std::min<int64_t>(p.workspace, 1 << 20)) << 20;
@@ -164,7 +165,7 @@ class ConvolutionKernel final : public Kernel {
         params_(p),
         at_(inputs_of(p)),
         problem_(problem),
-        weight_last_(channels_behind(p.layout)) {
+        weight_last_(is_channels_last(p.layout)) {
     std::string reason;
     if (problem.dtype != DType::float64) plan_ = find_convolution(device_, problem, &reason);
     const ConvolutionSize& size = problem.size;
@@ -350,7 +351,7 @@ template <class P>
 std::optional<LayoutWish> likes(const NodeView& node) {
   const P& p = node.as<P>();
   const NodeArrays arrays = arrays_of<P>(node);
-  if (channels_behind(p.layout)) return std::nullopt;
+  if (is_channels_last(p.layout)) return std::nullopt;
   if (!suits_channels_last(size_of(p, arrays.data.shape, arrays.output.shape), arrays.output.dtype))
     return std::nullopt;
   LayoutWish wish{std::vector(node.inputs.size(), Layout::plain), std::vector(node.outputs.size(), Layout::plain)};

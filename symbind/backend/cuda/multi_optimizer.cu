@@ -1,5 +1,5 @@
-// Steps of stochastic gradient descent for many arrays at once: their addresses travel in the launch, a row of blocks
-// looks after each array.
+// Steps of stochastic gradient descent for many arrays in one launch: their addresses travel in the launch, a row of
+// blocks looks after each array.
 #include "symbind/ops/multi_optimizer.h"
 
 #include "symbind/backend/cuda/device.h"

@@ -9,7 +9,7 @@
 namespace symbind::cuda_backend {
 namespace {
 
-// The arrays of the states, the master behind them.
+// The arrays of the states, the master after them.
 template <class S, int count>
 struct States {
   S* array[count == 0 ? 1 : count];

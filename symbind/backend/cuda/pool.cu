@@ -19,8 +19,8 @@ struct Windows {
   int in[3], out[3], kernel[3], stride[3], pad[3];
   bool last, count_padding;
 
-  Windows(const PoolingSize& size, bool channels_lie_last)
-      : channels(static_cast<int>(size.channels)), last(channels_lie_last), count_padding(size.count_padding) {
+  Windows(const PoolingSize& size, bool channels_last)
+      : channels(static_cast<int>(size.channels)), last(channels_last), count_padding(size.count_padding) {
     for (size_t axis = 0; axis < 3; ++axis) {
       in[axis] = static_cast<int>(size.in[axis]);
       out[axis] = static_cast<int>(size.out[axis]);
@@ -305,7 +305,7 @@ std::string refuse(const NodeView& node) {
 template <class P>
 std::optional<LayoutWish> likes(const NodeView& node) {
   if (node.inputs[std::is_same_v<P, PoolingGrad> ? 1 : 0].layout != Layout::channels_last) return std::nullopt;
-  if (channels_behind(node.as<P>().layout)) return std::nullopt;
+  if (is_channels_last(node.as<P>().layout)) return std::nullopt;
   return LayoutWish{std::vector(node.inputs.size(), Layout::channels_last), {Layout::channels_last}};
 }
 

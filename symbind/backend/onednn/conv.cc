@@ -37,17 +37,17 @@ struct Problem {
 
   Problem(const Convolution& p, const Tensor& data_tensor, const Tensor& weight_tensor, const Tensor& output_tensor,
           bool first_layer_may_mix = true) {
-    const bool behind = channels_behind(p.layout);
-    given_data = data = activations(data_tensor, behind);
-    given_output = output = activations(output_tensor, behind);
-    if (!behind && !fit_together(data_tensor, output_tensor, first_layer_may_mix)) {
+    const bool channels_last = is_channels_last(p.layout);
+    given_data = data = activations(data_tensor, channels_last);
+    given_output = output = activations(output_tensor, channels_last);
+    if (!channels_last && !fit_together(data_tensor, output_tensor, first_layer_may_mix)) {
       data = with_channels_last(data.get_dims(), data_tensor.dtype);
       output = with_channels_last(output.get_dims(), output_tensor.dtype);
       // With one channel both layouts are the same bytes.
       if (data_tensor.shape[1] == 1) given_data = data;
       if (output_tensor.shape[1] == 1) given_output = output;
     }
-    weight = describe_weight(p, weight_tensor, behind);
+    weight = describe_weight(p, weight_tensor, channels_last);
     bias = dense({p.num_filter}, weight_tensor.dtype);
     stride = p.stride;
     pad = p.pad;
@@ -101,9 +101,9 @@ struct Problem {
   }
 
   // (groups,) filters, channels of a group, kernel…
-  static Desc describe_weight(const Convolution& p, const Tensor& tensor, bool behind) {
+  static Desc describe_weight(const Convolution& p, const Tensor& tensor, bool channels_last) {
     const auto spatial = static_cast<int>(p.kernel.size());
-    const int64_t channels = tensor.shape[behind ? spatial + 1 : 1];
+    const int64_t channels = tensor.shape[channels_last ? spatial + 1 : 1];
     Dims dims;
     if (p.num_group > 1) dims.push_back(p.num_group);
     dims.push_back(p.num_filter / p.num_group);
@@ -112,8 +112,8 @@ struct Problem {
     std::vector<int> order;
     const int channel_axis = p.num_group > 1 ? 2 : 1;
     for (int axis = 0; axis < static_cast<int>(dims.size()); ++axis)
-      if (axis != channel_axis || !behind) order.push_back(axis);
-    if (behind) order.push_back(channel_axis);
+      if (axis != channel_axis || !channels_last) order.push_back(axis);
+    if (channels_last) order.push_back(channel_axis);
     return dense(dims, tensor.dtype, order);
   }
 };
@@ -210,7 +210,7 @@ void assemble_forward(Program& program, const NodeView& node, const Problem& pro
   }
   if (p.sum) {
     const auto sum_index = static_cast<size_t>(at.sum);
-    const Desc given_sum = activations(node.inputs[sum_index], channels_behind(p.layout));
+    const Desc given_sum = activations(node.inputs[sum_index], is_channels_last(p.layout));
     const auto sum = program.reordered(program.input(sum_index, given_sum), problem.output);
     const bool over_result =
         p.sum_is_spent && !apart && problem.given_output == problem.output && given_sum == problem.output;
@@ -354,7 +354,7 @@ std::vector<Layouts> candidates(const Convolution& p, int64_t channels, int64_t 
 template <class P>
 std::vector<Layouts> candidates(const NodeView& node) {
   const P& p = node.as<P>();
-  const auto channel_axis = channels_behind(p.layout) ? static_cast<int>(p.kernel.size()) + 1 : 1;
+  const auto channel_axis = is_channels_last(p.layout) ? static_cast<int>(p.kernel.size()) + 1 : 1;
   const auto channels = [&](const Tensor& tensor) { return tensor.shape[channel_axis]; };
   if constexpr (is_grad_data<P>)
     return candidates(p, channels(node.outputs[0]), channels(node.inputs[0]), false);
@@ -446,7 +446,7 @@ Problem optimised_problem(const NodeView& node) {
 // wherever the kernel is put, and in three dimensions more where no place has the whole depth of the kernel inside.
 bool has_unwritten_rows(const Convolution& p, const Shape& data, const Shape& output) {
   for (size_t i = 0; i < p.kernel.size(); ++i) {
-    const int axis = static_cast<int>(i) + (channels_behind(p.layout) ? 1 : 2);
+    const int axis = static_cast<int>(i) + (is_channels_last(p.layout) ? 1 : 2);
     std::vector<bool> is_met(static_cast<size_t>(p.kernel[i]), false);
     bool is_ever_whole = false;
     for (int64_t place = 0; place < output[axis]; ++place) {
@@ -500,7 +500,7 @@ std::unique_ptr<Kernel> build(const NodeView& node) {
 template <class P>
 std::optional<LayoutWish> likes(const NodeView& node) {
   const P& p = node.as<P>();
-  if (channels_behind(p.layout)) return std::nullopt;
+  if (is_channels_last(p.layout)) return std::nullopt;
   const std::optional<Liked> found = liked<P>(node);
   Layouts layouts = found.value_or(Liked{});
   // Activations that come in another layout need no reorder.

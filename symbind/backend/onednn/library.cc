@@ -58,17 +58,17 @@ Desc dense(const Dims& dims, DType dtype) {
   return dense(dims, dtype, order);
 }
 
-Dims activation_dims(const Tensor& tensor, bool channels_behind) {
+Dims activation_dims(const Tensor& tensor, bool channels_last) {
   Dims dims(tensor.shape.begin(), tensor.shape.end());
-  if (channels_behind) std::rotate(dims.begin() + 1, dims.end() - 1, dims.end());
+  if (channels_last) std::rotate(dims.begin() + 1, dims.end() - 1, dims.end());
   return dims;
 }
 
-Desc activations(const Tensor& tensor, bool channels_behind) {
-  const Dims dims = activation_dims(tensor, channels_behind);
+Desc activations(const Tensor& tensor, bool channels_last) {
+  const Dims dims = activation_dims(tensor, channels_last);
   if (const int64_t block = block_of(tensor.layout); block > 1) return with_blocks(dims, tensor.dtype, block);
-  return channels_behind || tensor.layout == Layout::channels_last ? with_channels_last(dims, tensor.dtype)
-                                                                   : dense(dims, tensor.dtype);
+  return channels_last || tensor.layout == Layout::channels_last ? with_channels_last(dims, tensor.dtype)
+                                                                 : dense(dims, tensor.dtype);
 }
 
 Desc with_channels_last(const Dims& dims, DType dtype) {

@@ -27,11 +27,11 @@ std::string refuse_arrays(const NodeView& node);
 Desc dense(const Dims& dims, DType dtype, std::span<const int> order);
 Desc dense(const Dims& dims, DType dtype);  // row-major
 
-// The logical dimensions of an array of activations: (batch, channels, space…). `channels_behind`: its shape itself
+// The logical dimensions of an array of activations: (batch, channels, space…). `channels_last`: its shape itself
 // names the channels last.
-Dims activation_dims(const Tensor& tensor, bool channels_behind);
+Dims activation_dims(const Tensor& tensor, bool channels_last);
 // An array described by these, whatever its order.
-Desc activations(const Tensor& tensor, bool channels_behind);
+Desc activations(const Tensor& tensor, bool channels_last);
 Desc with_channels_last(const Dims& dims, DType dtype);
 // As (batch, channels / block, space…, block); the block divides the channels.
 Desc with_blocks(const Dims& dims, DType dtype, int64_t block);

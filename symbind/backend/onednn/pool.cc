@@ -53,8 +53,8 @@ dnnl::pooling_forward::primitive_desc forward_descriptor(const Problem& problem,
 
 void assemble_forward(Program& program, const NodeView& node) {
   const Problem problem = problem_of<Pooling>(node);
-  const bool behind = problem.size.channels_last;
-  const Desc data = activations(node.inputs[0], behind), output = activations(node.outputs[0], behind);
+  const bool channels_last = problem.size.channels_last;
+  const Desc data = activations(node.inputs[0], channels_last), output = activations(node.outputs[0], channels_last);
   const auto descriptor = forward_descriptor(problem, dnnl::prop_kind::forward_inference, data, output);
   program.execute(dnnl::pooling_forward(descriptor), descriptor,
                   {{DNNL_ARG_SRC, program.input(0, data)}, {DNNL_ARG_DST, program.output(0, output)}});
@@ -62,8 +62,8 @@ void assemble_forward(Program& program, const NodeView& node) {
 
 void assemble_backward(Program& program, const NodeView& node) {
   const Problem problem = problem_of<PoolingGrad>(node);
-  const bool behind = problem.size.channels_last;
-  const Desc data = activations(node.outputs[0], behind), output = activations(node.inputs[0], behind);
+  const bool channels_last = problem.size.channels_last;
+  const Desc data = activations(node.outputs[0], channels_last), output = activations(node.inputs[0], channels_last);
   const dnnl::pooling_backward::primitive_desc descriptor(
       engine(), problem.algorithm, data, output, problem.stride, problem.kernel, problem.dilate, problem.left,
       problem.right, forward_descriptor(problem, dnnl::prop_kind::forward_training, data, output), attributes());
@@ -133,7 +133,7 @@ template <class P>
 std::optional<LayoutWish> likes(const NodeView& node) {
   const Tensor& data = node.inputs[std::is_same_v<P, PoolingGrad> ? 1 : 0];
   if (data.layout == Layout::plain) return std::nullopt;
-  if (channels_behind(node.as<P>().layout)) return std::nullopt;
+  if (is_channels_last(node.as<P>().layout)) return std::nullopt;
   const Layout layout = data.layout;
   return LayoutWish{std::vector(node.inputs.size(), layout), {layout}};
 }

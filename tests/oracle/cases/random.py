@@ -54,6 +54,28 @@ def number_cases():
     yield drawn(op, "no_high", {"shape": "(2,)", "low": "1"}, expect_error=True)
 
 
+def like_cases():
+    for op, values, refused in [
+        ("_random_uniform", {"low": "-1", "high": "3"}, []),
+        ("_random_normal", {"loc": "1", "scale": "2"}, [{"scale": "-1"}]),
+        *NUMBERS,
+    ]:
+        op += "_like"
+
+        def like(name, attrs=None, dtype="float32", **more):
+            made = lambda v: {"data": v.real(2, 3, dtype=dtype)}  # noqa: E731
+            return case(op, name, made, attrs, grad_req="null", compare="shape", **more)
+
+        yield like("default")
+        yield like("values", values)
+        for dtype in FLOATS[1:]:
+            yield like(dtype, dtype=dtype)
+        for number, attrs in enumerate(refused):
+            yield like("refused%d" % number, attrs, expect_error=True)
+    yield drawn("_sample_unique_zipfian", "rows", {"range_max": "100", "shape": "(2, 5)"})
+    yield drawn("_sample_unique_zipfian", "all", {"range_max": "4", "shape": "(3, 4)"})
+
+
 def sample_cases():
     for op, inputs in SAMPLES:
 
@@ -113,7 +135,7 @@ def choice_cases():
 
 
 def cases():
-    for family in (number_cases, sample_cases, choice_cases):
+    for family in (number_cases, like_cases, sample_cases, choice_cases):
         yield from family()
     for op, first, second in [("_random_uniform", "low", "high"), ("_random_normal", "loc", "scale")]:
 

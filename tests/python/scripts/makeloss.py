@@ -1,4 +1,4 @@
-"""A loss of our own by MakeLoss, with the prediction beside it behind BlockGrad."""
+"""A loss of our own by MakeLoss, with the prediction beside it through BlockGrad."""
 
 import logging
 import sys

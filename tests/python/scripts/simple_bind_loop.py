@@ -74,4 +74,4 @@ print("RESULT weight_norm %f" % norm)
 if accuracy < 0.9:
     sys.exit("the bars were not learnt")
 if grads["data"] is not None:
-    sys.exit("a gradient nobody asked for")
+    sys.exit("a gradient that was not asked for")

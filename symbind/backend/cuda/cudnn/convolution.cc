@@ -16,7 +16,7 @@ namespace {
 
 constexpr int64_t data_id = 1, weight_id = 2, output_id = 3;
 constexpr int64_t array_alignment = 16;
-constexpr size_t most_timed = 10;  // engines behind these are not worth trying
+constexpr size_t most_timed = 10;  // engines after these are not worth trying
 
 cudnnDataType_t data_type(DType dtype) {
   switch (dtype) {
@@ -298,7 +298,7 @@ std::shared_ptr<ConvolutionPlan> Library::find(const ConvolutionProblem& problem
     } catch (const Error& error) {
       entry->second.reason = error.what();
     }
-    cudaGetLastError();  // an engine that was tried and failed concerns nobody else
+    cudaGetLastError();  // the failure of an engine that was tried is not the next call's
   }
   *reason = entry->second.reason;
   return entry->second.plan;
@@ -314,7 +314,7 @@ Library::Found Library::search(const ConvolutionProblem& problem) {
 }
 
 Plans Library::candidates(const Descriptor& graph, const ConvolutionProblem& problem) {
-  // One candidate is enough where nothing is tried; an exact one may be behind others.
+  // One candidate is enough where nothing is tried; an exact one may come after others.
   const size_t most = problem.tune || wants_exact_results(problem) ? most_timed : 1;
   Plans plans;
   for (const auto mode : {CUDNN_HEUR_MODE_B, CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {

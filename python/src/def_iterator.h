@@ -1,0 +1,40 @@
+// What the classes of iterators have in common.
+#pragma once
+
+#include <array>
+#include <utility>
+
+#include "data.h"
+
+namespace symbind::python {
+
+nb::object next_batch(DataIter& iter);  // throws StopIteration at the end of the epoch
+// Objects of exactly this class are used from C++ without going through Python.
+void register_native_iterator(nb::handle type);
+
+// What iterators in C++ have in common. `parts`: iter_next() and the others in terms of next().
+template <class Iter>
+void def_iterator(nb::class_<Iter, DataIter>& type, bool parts) {
+  register_native_iterator(type);
+  type.def_prop_ro("provide_data", [](const Iter& self) { return list_of(self.provide_data()); })
+      .def_prop_ro("provide_label", [](const Iter& self) { return list_of(self.provide_label()); })
+      .def_prop_ro("batch_size", &Iter::batch_size)
+      .def(
+          "next", [](Iter& self) { return next_batch(self); }, "The next batch; StopIteration at the end of the epoch.")
+      .def("reset", &Iter::reset, nb::call_guard<ReleaseGil>(), "Back to the beginning.");
+  if (!parts) return;
+  type.def("iter_next", [](nb::handle self) {
+    try {
+      self.attr("current_batch") = self.attr("next")();
+      return true;
+    } catch (nb::python_error& error) {
+      if (!error.matches(PyExc_StopIteration)) throw;
+      return false;
+    }
+  });
+  for (const auto& [method, attribute] : std::array<std::pair<const char*, const char*>, 4>{
+           {{"getdata", "data"}, {"getlabel", "label"}, {"getpad", "pad"}, {"getindex", "index"}}})
+    type.def(method, [attribute](nb::handle self) { return self.attr("current_batch").attr(attribute); });
+}
+
+}  // namespace symbind::python

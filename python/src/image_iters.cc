@@ -1,0 +1,99 @@
+// The iterators over RecordIO files of images.
+#include "symbind/data/image_record_iter.h"
+
+#include "bindings.h"
+#include "def_iterator.h"
+#include "keywords.h"
+
+namespace symbind::python {
+namespace {
+
+Keywords<ImageRecordIterOptions> image_keywords() {
+  using O = ImageRecordIterOptions;
+  Keywords<O> keywords("ImageRecordIter");
+  keywords.add("path_imgrec", &O::path_imgrec)
+      .add("path_imgidx", &O::path_imgidx)
+      .add("path_imglist", &O::path_imglist)
+      .add("data_shape", &O::data_shape)
+      .add("label_width", &O::label_width)
+      .add("batch_size", &O::batch_size)
+      .add("shuffle", &O::shuffle)
+      .add("seed", &O::seed)
+      .add("seed_aug", &O::seed_aug)
+      .add("shuffle_chunk_size", &O::shuffle_chunk_size)
+      .add("preprocess_threads", &O::preprocess_threads)
+      .add("prefetch_buffer", &O::prefetch_buffer)
+      .add("num_parts", &O::num_parts)
+      .add("part_index", &O::part_index)
+      .add("round_batch", &O::round_batch)
+      .add("skip_bad_images", &O::skip_bad_images)
+      .add("verbose", &O::verbose)
+      .add("data_name", &O::data_name)
+      .add("label_name", &O::label_name)
+      .add("dtype",
+           [](O& to, nb::handle value) {
+             if (!value.is_none()) to.dtype = dtype_from(value);
+           })
+      .add("mean_image",
+           [](O& to, nb::handle value) {
+             if (!value.is_none()) to.mean_image = nb::cast<NDArray>(value);
+           })
+      .ignore({"ctx", "device_id", "shuffle_chunk_seed", "aug_seq"});
+  keywords.add("resize", &O::resize)
+      .add("rand_crop", &O::rand_crop)
+      .add("random_resized_crop", &O::random_resized_crop)
+      .add("max_rotate_angle", &O::max_rotate_angle)
+      .add("rotate", &O::rotate)
+      .add("max_aspect_ratio", &O::max_aspect_ratio)
+      .add("min_aspect_ratio", &O::min_aspect_ratio)
+      .add("max_shear_ratio", &O::max_shear_ratio)
+      .add("max_crop_size", &O::max_crop_size)
+      .add("min_crop_size", &O::min_crop_size)
+      .add("max_random_scale", &O::max_random_scale)
+      .add("min_random_scale", &O::min_random_scale)
+      .add("max_random_area", &O::max_random_area)
+      .add("min_random_area", &O::min_random_area)
+      .add("max_img_size", &O::max_img_size)
+      .add("min_img_size", &O::min_img_size)
+      .add("brightness", &O::brightness)
+      .add("contrast", &O::contrast)
+      .add("saturation", &O::saturation)
+      .add("pca_noise", &O::pca_noise)
+      .add("random_h", &O::random_h)
+      .add("random_s", &O::random_s)
+      .add("random_l", &O::random_l)
+      .add("fill_value", &O::fill_value)
+      .add("inter_method", &O::inter_method)
+      .add("pad", &O::pad)
+      .add("mirror", &O::mirror)
+      .add("rand_mirror", &O::rand_mirror)
+      .add("mean_r", &O::mean_r)
+      .add("mean_g", &O::mean_g)
+      .add("mean_b", &O::mean_b)
+      .add("mean_a", &O::mean_a)
+      .add("std_r", &O::std_r)
+      .add("std_g", &O::std_g)
+      .add("std_b", &O::std_b)
+      .add("std_a", &O::std_a)
+      .add("scale", &O::scale)
+      .add("max_random_contrast", &O::max_random_contrast)
+      .add("max_random_illumination", &O::max_random_illumination);
+  return keywords;
+}
+
+}  // namespace
+
+void bind_image_iters(nb::module_& m) {
+  nb::class_<ImageRecordIter, DataIter> type(m, "ImageRecordIter", nb::dynamic_attr(),
+                                             "Batches of images from a RecordIO file, decoded and augmented on threads "
+                                             "of their own.");
+  type.def("__init__", [keywords = image_keywords()](ImageRecordIter* self, nb::kwargs given) {
+    for (const char* name : {"path_imgrec", "data_shape", "batch_size"})
+      if (!given.contains(name)) throw nb::type_error(join("ImageRecordIter needs the argument ", name).c_str());
+    const ImageRecordIterOptions options = keywords.from(given);
+    new (self) ImageRecordIter(options);
+  });
+  def_iterator(type, true);
+}
+
+}  // namespace symbind::python

@@ -1,0 +1,36 @@
+"""Mixed precision: networks whose products and convolutions compute in 16 bits, and everything delicate in float32.
+
+``convert_symbol`` puts casts into a network and ``convert_model`` casts its parameters too. (MXNet's ``init`` and
+``scale_loss``, which change the functions of arrays for Gluon's trainers, are not part of Symbind: train a converted
+network with ``multi_precision`` and a scaled loss.)
+"""
+
+from . import amp, lists, loss_scaler
+from .amp import (
+    convert_bucketing_module,
+    convert_model,
+    convert_symbol,
+    list_conditional_fp32_ops,
+    list_fp32_ops,
+    list_loss_output_functions,
+    list_lp16_fp32_ops,
+    list_lp16_ops,
+    list_lp16_use_fp32_params,
+    list_widest_type_cast,
+)
+
+__all__ = [
+    "amp",
+    "convert_bucketing_module",
+    "convert_model",
+    "convert_symbol",
+    "list_conditional_fp32_ops",
+    "list_fp32_ops",
+    "list_loss_output_functions",
+    "list_lp16_fp32_ops",
+    "list_lp16_ops",
+    "list_lp16_use_fp32_params",
+    "list_widest_type_cast",
+    "lists",
+    "loss_scaler",
+]

@@ -1,0 +1,5 @@
+"""Vocabularies and word vectors."""
+
+from . import embedding, utils, vocab
+
+__all__ = ["embedding", "utils", "vocab"]

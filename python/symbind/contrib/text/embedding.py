@@ -1,0 +1,238 @@
+"""Word vectors, from files of one token and its numbers in a line."""
+
+import logging as _logging
+import os as _os
+import warnings as _warnings
+
+import numpy as _np
+
+from ... import registry as _registry
+from ...base import data_dir as _data_dir
+from ...ndarray import array as _array
+from ...ndarray import concatenate as _concatenate
+from ...ndarray import zeros
+from . import vocab as _vocab
+
+__all__ = [
+    "CompositeEmbedding",
+    "CustomEmbedding",
+    "FastText",
+    "GloVe",
+    "create",
+    "get_pretrained_file_names",
+    "register",
+]
+
+
+_ROOT = _os.path.join(_data_dir(), "embeddings")
+
+
+class _TokenEmbedding(_vocab.Vocabulary):
+    """A vocabulary with a vector for each token."""
+
+    # The files there are by their names; a subclass lists its own.
+    pretrained_file_names = ()
+
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self._vec_len = 0
+        self._idx_to_vec = None
+
+    @property
+    def vec_len(self):
+        """The length of a vector."""
+        return self._vec_len
+
+    @property
+    def idx_to_vec(self):
+        """A matrix with the vector of each token, in the order of their numbers."""
+        return self._idx_to_vec
+
+    def _load(self, path, elem_delim, init_unknown_vec, encoding="utf8"):
+        """Reads a file. The first vector of a token counts; a line of one number is taken for a header."""
+        path = _os.path.expanduser(path)
+        if not _os.path.isfile(path):
+            raise ValueError(f"there is no file of word vectors at {path}")
+        _logging.getLogger().info("Loading word vectors from %s", path)
+        vectors, unknown = [], None
+        with open(path, encoding=encoding) as file:
+            for number, line in enumerate(file, 1):
+                token, *numbers = line.rstrip().split(elem_delim)
+                if not numbers:
+                    continue
+                vector = _np.array(numbers, dtype=_np.float32)
+                if token == self.unknown_token and unknown is None:
+                    unknown = vector
+                    self._check_length(vector, number, token)
+                elif token in self._token_to_idx:
+                    _warnings.warn(f"line {number} of {path}: {token} has a vector already; skipped", stacklevel=4)
+                elif len(vector) == 1:
+                    _warnings.warn(
+                        f"line {number} of {path}: {token} and one number are no vector; skipped", stacklevel=4
+                    )
+                else:
+                    self._check_length(vector, number, token)
+                    self._add(token)
+                    vectors.append(vector)
+        first = init_unknown_vec(shape=self._vec_len) if unknown is None else _array(unknown)
+        rows = [first.asnumpy().reshape(1, -1), *(vector.reshape(1, -1) for vector in vectors)]
+        self._idx_to_vec = _array(_np.concatenate(rows))
+
+    def _check_length(self, vector, number, token):
+        if self._vec_len and len(vector) != self._vec_len:
+            raise _vocab.MXNetValueError(
+                f"line {number}: {token} has {len(vector)} numbers, and those before have {self._vec_len}"
+            )
+        self._vec_len = len(vector)
+
+    def _restrict_to(self, vocabulary):
+        """Keeps the tokens of a vocabulary, in its numbers."""
+        if vocabulary is None:
+            return
+        if not isinstance(vocabulary, _vocab.Vocabulary):
+            raise _vocab.MXNetTypeError(f"expected a Vocabulary, not {type(vocabulary).__name__}")
+        matrix = self.get_vecs_by_tokens(vocabulary.idx_to_token)
+        self._take_over(vocabulary, matrix)
+
+    def _take_over(self, vocabulary, matrix):
+        self._token_to_idx = dict(vocabulary.token_to_idx)
+        self._idx_to_token = list(vocabulary.idx_to_token)
+        self._unknown_token = vocabulary.unknown_token
+        self._reserved_tokens = vocabulary.reserved_tokens
+        self._idx_to_vec, self._vec_len = matrix, matrix.shape[1]
+
+    def get_vecs_by_tokens(self, tokens, lower_case_backup=False):
+        """The vector of a token, or a matrix for a list; the unknown token's where there is none. With
+        `lower_case_backup` a token in small letters stands in for one that is not there."""
+        several = isinstance(tokens, list)
+        wanted = tokens if several else [tokens]
+        if lower_case_backup:
+            wanted = [token if token in self._token_to_idx else token.lower() for token in wanted]
+        rows = self._idx_to_vec.asnumpy()[self.to_indices(wanted)]
+        return _array(rows if several else rows[0])
+
+    def update_token_vectors(self, tokens, new_vectors):
+        """Writes new vectors of tokens that have numbers."""
+        wanted = tokens if isinstance(tokens, list) else [tokens]
+        for token in wanted:
+            if token not in self._token_to_idx:
+                rest = f"{self.unknown_token!r} stands for all unknown ones"
+                raise ValueError(f"the token {token!r} is unknown; {rest}")
+        values = new_vectors.asnumpy().reshape(-1, self._vec_len)
+        if len(values) != len(wanted):
+            raise _vocab.MXNetValueError(f"there are {len(wanted)} tokens and {len(values)} vectors")
+        matrix = self._idx_to_vec.asnumpy()
+        matrix[self.to_indices(wanted)] = values
+        self._idx_to_vec = _array(matrix)
+
+
+register = _registry.get_register_func(_TokenEmbedding, "token embedding")
+create_by_name = _registry.get_create_func(_TokenEmbedding, "token embedding")
+
+
+def create(embedding_name, **kwargs):
+    """Word vectors by the name of their kind: "glove" or "fasttext"."""
+    return create_by_name(embedding_name, **kwargs)
+
+
+def get_pretrained_file_names(embedding_name=None):
+    """The names of files of one kind; or a dict of those of every kind."""
+    kinds = {
+        name: list(cls.pretrained_file_names)
+        for name, cls in _registry.get_registry(_TokenEmbedding).items()
+        if cls.pretrained_file_names
+    }
+    if embedding_name is None:
+        return kinds
+    if embedding_name not in kinds:
+        raise KeyError(f"there are no word vectors of the kind {embedding_name!r}; there are {', '.join(kinds)}")
+    return kinds[embedding_name]
+
+
+class _Downloaded(_TokenEmbedding):
+    """Vectors whose file is in embedding_root/<kind>, where the user has put it."""
+
+    def __init__(self, pretrained_file_name, embedding_root, init_unknown_vec, vocabulary, kwargs):
+        kind = type(self).__name__.lower()
+        if self.pretrained_file_names and pretrained_file_name not in self.pretrained_file_names:
+            known = ", ".join(self.pretrained_file_names)
+            raise KeyError(f"there is no file {pretrained_file_name} of {kind}; there are {known}")
+        super().__init__(**kwargs)
+        path = _os.path.join(_os.path.expanduser(embedding_root), kind, pretrained_file_name)
+        if not _os.path.isfile(path):
+            raise OSError(f"{pretrained_file_name} is not fetched by itself: put the file at {path}")
+        self._load(path, " ", init_unknown_vec)
+        self._restrict_to(vocabulary)
+
+
+@register
+class GloVe(_Downloaded):
+    """Vectors of GloVe, from a file in embedding_root/glove."""
+
+    pretrained_file_names = (
+        "glove.42B.300d.txt",
+        "glove.6B.50d.txt",
+        "glove.6B.100d.txt",
+        "glove.6B.200d.txt",
+        "glove.6B.300d.txt",
+        "glove.840B.300d.txt",
+        "glove.twitter.27B.25d.txt",
+        "glove.twitter.27B.50d.txt",
+        "glove.twitter.27B.100d.txt",
+        "glove.twitter.27B.200d.txt",
+    )
+
+    def __init__(
+        self,
+        pretrained_file_name="glove.840B.300d.txt",
+        embedding_root=_ROOT,
+        init_unknown_vec=zeros,
+        vocabulary=None,
+        **kwargs,
+    ):
+        super().__init__(pretrained_file_name, embedding_root, init_unknown_vec, vocabulary, kwargs)
+
+
+@register
+class FastText(_Downloaded):
+    """Vectors of fastText, from a file in embedding_root/fasttext."""
+
+    def __init__(
+        self,
+        pretrained_file_name="wiki.simple.vec",
+        embedding_root=_ROOT,
+        init_unknown_vec=zeros,
+        vocabulary=None,
+        **kwargs,
+    ):
+        super().__init__(pretrained_file_name, embedding_root, init_unknown_vec, vocabulary, kwargs)
+
+
+class CustomEmbedding(_TokenEmbedding):
+    """Vectors from a file of one's own: in each line a token and its numbers, separated by `elem_delim`."""
+
+    def __init__(
+        self,
+        pretrained_file_path,
+        elem_delim=" ",
+        encoding="utf8",
+        init_unknown_vec=zeros,
+        vocabulary=None,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        self._load(pretrained_file_path, elem_delim, init_unknown_vec, encoding)
+        self._restrict_to(vocabulary)
+
+
+class CompositeEmbedding(_TokenEmbedding):
+    """The vectors of several embeddings, one behind the other, for the tokens of a vocabulary."""
+
+    def __init__(self, vocabulary, token_embeddings):
+        super().__init__()
+        several = token_embeddings if isinstance(token_embeddings, list) else [token_embeddings]
+        for each in several:
+            if not isinstance(each, _TokenEmbedding):
+                raise _vocab.MXNetTypeError(f"expected word vectors, not {type(each).__name__}")
+        parts = [each.get_vecs_by_tokens(vocabulary.idx_to_token) for each in several]
+        self._take_over(vocabulary, _concatenate(parts, axis=1))

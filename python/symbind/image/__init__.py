@@ -1,0 +1,7 @@
+"""Images: reading, changing, and iterating over them."""
+
+from . import detection, image
+from .detection import *  # noqa: F403
+from .image import *  # noqa: F403
+
+__all__ = image.__all__ + detection.__all__

@@ -1,0 +1,7 @@
+"""Stores: where gradients of several devices come together."""
+
+from .base import KVStoreBase, create
+from .kvstore import KVStore
+from . import base, kvstore
+
+__all__ = ["KVStore", "KVStoreBase", "create"]

@@ -1,0 +1,251 @@
+// Densities and their gradients. A distribution says the logarithm of its density at a sample and the slopes of that
+// logarithm; the density and its gradients follow: d p = p · d log p.
+#include "symbind/ops/random_pdf.h"
+
+#include <cmath>
+#include <limits>
+#include <numbers>
+
+#include "symbind/backend/convert.h"
+#include "symbind/backend/cpu/loops.h"
+#include "symbind/backend/cpu/plain.h"
+#include "symbind/backend/functions.h"
+#include "symbind/passes/target.h"
+
+namespace symbind::cpu_backend {
+namespace {
+
+constexpr double minus_infinity = -std::numeric_limits<double>::infinity();
+
+double log_gamma(double x) {
+  int sign = 0;
+  return ::lgamma_r(x, &sign);  // std::lgamma writes to a variable that all threads share
+}
+
+double digamma(double x) { return functions::digamma(x); }
+
+// Of the logarithm of the density: by the sample and by the parameters. A distribution over integers has none by the
+// sample.
+struct Slopes {
+  double sample = 0, first = 0, second = 0;
+};
+
+struct Uniform {
+  static double log_density(double x, double low, double high) {
+    return x < low || x > high ? minus_infinity : -std::log(high - low);
+  }
+  static Slopes slopes(double, double low, double high) { return {0, 1 / (high - low), -1 / (high - low)}; }
+};
+
+struct Normal {
+  static double log_density(double x, double mu, double sigma) {
+    const double z = (x - mu) / sigma;
+    return -0.5 * z * z - std::log(sigma * std::sqrt(2 * std::numbers::pi));
+  }
+  static Slopes slopes(double x, double mu, double sigma) {
+    const double z = (x - mu) / sigma;
+    return {-z / sigma, z / sigma, (z * z - 1) / sigma};
+  }
+};
+
+struct Gamma {
+  static double log_density(double x, double alpha, double beta) {
+    if (x < 0) return minus_infinity;
+    return alpha * std::log(beta) + (alpha - 1) * std::log(x) - beta * x - log_gamma(alpha);
+  }
+  static Slopes slopes(double x, double alpha, double beta) {
+    return {(alpha - 1) / x - beta, std::log(beta) + std::log(x) - digamma(alpha), alpha / beta - x};
+  }
+};
+
+struct Exponential {
+  static double log_density(double x, double lam, double) { return x < 0 ? minus_infinity : std::log(lam) - lam * x; }
+  static Slopes slopes(double x, double lam, double) { return {-lam, 1 / lam - x, 0}; }
+};
+
+struct Poisson {
+  static double log_density(double x, double lam, double) {
+    return x < 0 ? minus_infinity : x * std::log(lam) - log_gamma(x + 1) - lam;
+  }
+  static Slopes slopes(double x, double lam, double) { return {0, x / lam - 1, 0}; }
+};
+
+struct NegativeBinomial {
+  static double log_density(double x, double k, double p) {
+    if (x < 0) return minus_infinity;
+    return log_gamma(x + k) - log_gamma(x + 1) - log_gamma(k) + k * std::log(p) + x * std::log1p(-p);
+  }
+  static Slopes slopes(double x, double k, double p) {
+    return {0, digamma(x + k) - digamma(k) + std::log(p), k / p - x / (1 - p)};
+  }
+};
+
+// The same with k = 1 / alpha and p = 1 / (1 + mu · alpha).
+struct GeneralizedNegativeBinomial {
+  static double log_density(double x, double mu, double alpha) {
+    return NegativeBinomial::log_density(x, 1 / alpha, 1 / (1 + mu * alpha));
+  }
+  static Slopes slopes(double x, double mu, double alpha) {
+    const double p = 1 / (1 + mu * alpha);
+    const Slopes inner = NegativeBinomial::slopes(x, 1 / alpha, p);
+    return {0, inner.second * -alpha * p * p, inner.first * -1 / (alpha * alpha) + inner.second * -mu * p * p};
+  }
+};
+
+// out_grad is that of the density, or of its logarithm.
+double scale_of(double out_grad, double log_density, bool is_log) {
+  if (log_density == minus_infinity) return 0;  // no sample can be there
+  return is_log ? out_grad : out_grad * std::exp(log_density);
+}
+
+template <class Distribution>
+std::unique_ptr<Kernel> build_density(const NodeView& node, bool is_log) {
+  const int64_t count = node.inputs[0].shape.size(), parameters = node.inputs[1].shape.size();
+  const int64_t each = parameters == 0 ? 1 : std::max<int64_t>(1, count / parameters);
+  const size_t last = node.inputs.size() - 1;
+  return visit_floating(node.outputs[0].dtype, [&](auto type) {
+    using T = typename decltype(type)::type;
+    return make_kernel([=](const Args& args) {
+      const T *const x = args.in<T>(0), *const first = args.in<T>(1), *const second = args.in<T>(last);
+      parallel_for(count, 512, [=, out = args.out<T>()](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) {
+          const double log_density = Distribution::log_density(convert<double>(x[i]), convert<double>(first[i / each]),
+                                                               convert<double>(second[i / each]));
+          out[i] = convert<T>(is_log ? log_density : std::exp(log_density));
+        }
+      });
+    });
+  });
+}
+
+// Each thread has whole parameters, whose gradients are sums over their samples.
+template <class Distribution>
+std::unique_ptr<Kernel> build_density_gradient(const NodeView& node, bool is_log) {
+  const int64_t count = node.inputs[1].shape.size(), parameters = node.inputs[2].shape.size();
+  const int64_t each = parameters == 0 ? 1 : std::max<int64_t>(1, count / parameters);
+  const bool two = node.inputs.size() == 4;
+  return visit_floating(node.outputs[0].dtype, [&](auto type) {
+    using T = typename decltype(type)::type;
+    return make_kernel([=](const Args& args) {
+      const T *const dy = args.in<T>(0), *const x = args.in<T>(1), *const first = args.in<T>(2);
+      const T* const second = args.in<T>(two ? 3 : 2);
+      T *const dx = args.out<T>(0), *const dfirst = args.out<T>(1), *const dsecond = two ? args.out<T>(2) : nullptr;
+      parallel_for(parameters, std::max<int64_t>(1, 512 / each), [=](int64_t begin, int64_t end) {
+        for (int64_t k = begin; k < end; ++k) {
+          const auto a = convert<double>(first[k]), b = convert<double>(second[k]);
+          double first_sum = 0, second_sum = 0;
+          for (int64_t i = k * each; i < (k + 1) * each; ++i) {
+            const auto sample = convert<double>(x[i]);
+            const double scale = scale_of(convert<double>(dy[i]), Distribution::log_density(sample, a, b), is_log);
+            const Slopes slopes = scale == 0 ? Slopes{} : Distribution::slopes(sample, a, b);
+            if (dx) dx[i] = convert<T>(scale * slopes.sample);
+            first_sum += scale * slopes.first;
+            second_sum += scale * slopes.second;
+          }
+          if (dfirst) dfirst[k] = convert<T>(first_sum);
+          if (dsecond) dsecond[k] = convert<T>(second_sum);
+        }
+      });
+    });
+  });
+}
+
+// ---- Dirichlet: a sample and its parameters are rows
+// -----------------------------------------------------------------
+
+template <class T>
+double dirichlet_log_density(const T* x, const T* alpha, int64_t length) {
+  double log_density = 0, sum = 0;
+  for (int64_t k = 0; k < length; ++k) {
+    const auto value = convert<double>(x[k]), a = convert<double>(alpha[k]);
+    if (value < 0) return minus_infinity;
+    log_density += (a - 1) * std::log(value) - log_gamma(a);
+    sum += a;
+  }
+  return log_density + log_gamma(sum);
+}
+
+struct DirichletRows {
+  int64_t length, samples, parameters, each;
+  DirichletRows(const Shape& sample, const Shape& alpha)
+      : length(sample[sample.rank() - 1]),
+        samples(sample.size(0, sample.rank() - 1)),
+        parameters(alpha.size(0, alpha.rank() - 1)),
+        each(parameters == 0 ? 1 : std::max<int64_t>(1, samples / parameters)) {}
+};
+
+std::unique_ptr<Kernel> build_dirichlet(const NodeView& node) {
+  const DirichletRows rows(node.inputs[0].shape, node.inputs[1].shape);
+  const bool is_log = node.as<RandomPdfDirichlet>().is_log;
+  return visit_floating(node.outputs[0].dtype, [&](auto type) {
+    using T = typename decltype(type)::type;
+    return make_kernel([=](const Args& args) {
+      const T *const x = args.in<T>(0), *const alpha = args.in<T>(1);
+      parallel_for(rows.samples, 64, [=, out = args.out<T>()](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) {
+          const double log_density =
+              dirichlet_log_density(x + i * rows.length, alpha + i / rows.each * rows.length, rows.length);
+          out[i] = convert<T>(is_log ? log_density : std::exp(log_density));
+        }
+      });
+    });
+  });
+}
+
+std::unique_ptr<Kernel> build_dirichlet_gradient(const NodeView& node) {
+  const DirichletRows rows(node.inputs[1].shape, node.inputs[2].shape);
+  const bool is_log = node.as<PdfGrad<RandomPdfDirichlet>>().is_log;
+  return visit_floating(node.outputs[0].dtype, [&](auto type) {
+    using T = typename decltype(type)::type;
+    return make_kernel([=](const Args& args) {
+      const T *const dy = args.in<T>(0), *const x = args.in<T>(1), *const alpha = args.in<T>(2);
+      T *const dx = args.out<T>(0), *const dalpha = args.out<T>(1);
+      const int64_t length = rows.length;
+      parallel_for(rows.parameters, 16, [=](int64_t begin, int64_t end) {
+        std::vector<double> sums(static_cast<size_t>(length));
+        for (int64_t k = begin; k < end; ++k) {
+          const T* const a = alpha + k * length;
+          double total = 0;
+          for (int64_t j = 0; j < length; ++j) total += convert<double>(a[j]);
+          const double common = digamma(total);
+          std::fill(sums.begin(), sums.end(), 0.0);
+          for (int64_t i = k * rows.each; i < (k + 1) * rows.each; ++i) {
+            const T* const row = x + i * length;
+            const double scale = scale_of(convert<double>(dy[i]), dirichlet_log_density(row, a, length), is_log);
+            for (int64_t j = 0; j < length; ++j) {
+              const auto value = convert<double>(row[j]), own = convert<double>(a[j]);
+              if (dx) dx[i * length + j] = convert<T>(scale == 0 ? 0 : scale * (own - 1) / value);
+              if (scale != 0) sums[static_cast<size_t>(j)] += scale * (std::log(value) - digamma(own) + common);
+            }
+          }
+          if (dalpha)
+            for (int64_t j = 0; j < length; ++j) dalpha[k * length + j] = convert<T>(sums[static_cast<size_t>(j)]);
+        }
+      });
+    });
+  });
+}
+
+template <class P, class Distribution>
+void add_density(ImplementationTable& table) {
+  add_plain<P>(table, [](const NodeView& node) { return build_density<Distribution>(node, node.as<P>().is_log); });
+  add_plain<PdfGrad<P>>(table, [](const NodeView& node) {
+    return build_density_gradient<Distribution>(node, node.as<PdfGrad<P>>().is_log);
+  });
+}
+
+}  // namespace
+
+void add_random_pdf(ImplementationTable& table) {
+  add_density<RandomPdfUniform, Uniform>(table);
+  add_density<RandomPdfNormal, Normal>(table);
+  add_density<RandomPdfGamma, Gamma>(table);
+  add_density<RandomPdfExponential, Exponential>(table);
+  add_density<RandomPdfPoisson, Poisson>(table);
+  add_density<RandomPdfNegativeBinomial, NegativeBinomial>(table);
+  add_density<RandomPdfGeneralizedNegativeBinomial, GeneralizedNegativeBinomial>(table);
+  add_plain<RandomPdfDirichlet>(table, build_dirichlet);
+  add_plain<PdfGrad<RandomPdfDirichlet>>(table, build_dirichlet_gradient);
+}
+
+}  // namespace symbind::cpu_backend

@@ -1,0 +1,372 @@
+// Recurrent layers by cuDNN. Layers with dropout between them run one by one, with masks of our own, so that a seed
+// means the same on every device. Backward needs what cuDNN keeps in training (its "reserve"). Where that fits into the
+// operator's hidden output it is kept there; otherwise, and with dropout, backward runs the layers forward once more.
+#include "symbind/ops/rnn.h"
+
+#include <cstddef>
+#include <vector>
+
+#include "symbind/backend/cuda/kernels.cuh"
+#include "symbind/backend/cuda/rnn_plan.h"
+#include "symbind/backend/cuda/step.h"
+#include "symbind/core/random.h"
+#include "symbind/passes/target.h"
+
+namespace symbind::cuda_backend {
+namespace {
+
+// ---- Masks ----------------------------------------------------------------------------------------------------------
+
+// Each thread draws a block of four numbers, those of backend/cpu/dropout.h.
+template <class T>
+__global__ void draw_mask(T* mask, int64_t count, const RandomCursor* cursor, uint64_t slot, int64_t first_block,
+                          float keep, compute_type<T> scale) {
+  const uint64_t key = cursor->key, draw = cursor->draw + slot;
+  const T kept = store<T>(scale), dropped = store<T>(compute_type<T>(0));
+  for (int64_t block = first_element(); block * 4 < count; block += element_step()) {
+    const PhiloxBlock random = philox(key, draw, static_cast<uint64_t>(first_block + block));
+    for (int word = 0; word < 4 && block * 4 + word < count; ++word)
+      mask[block * 4 + word] = unit_float(random.words[word]) < keep ? kept : dropped;
+  }
+}
+
+template <class T>
+__global__ void apply_mask(const T* x, const T* mask, T* y, int64_t count) {
+  for (int64_t i = first_element(); i < count; i += element_step()) y[i] = store<T>(load(x[i]) * load(mask[i]));
+}
+
+// ---- Layers ---------------------------------------------------------------------------------------------------------
+
+constexpr size_t alignment = 256;
+
+// Bytes one after the other.
+class Bytes {
+ public:
+  size_t add(size_t count) {
+    const size_t at = total_;
+    total_ += (count + alignment - 1) / alignment * alignment;
+    return at;
+  }
+  size_t total() const { return total_; }
+
+ private:
+  size_t total_ = 0;
+};
+
+std::byte* at(void* base, size_t offset) { return static_cast<std::byte*>(base) + offset; }
+const std::byte* at(const void* base, size_t offset) { return static_cast<const std::byte*>(base) + offset; }
+
+// Layers that run as one.
+struct Segment {
+  int64_t first;
+  RnnSize size;
+  std::shared_ptr<RnnPlan> plan;
+};
+
+// All of a node, whose parameters are `params`: one segment, or with masks one for each layer. None: `reason` says why.
+struct Layers {
+  RnnSize size{};
+  size_t element = 0;
+  bool drops = false;
+  std::vector<Segment> segments;
+
+  Layers(const NodeView& node, const RNN& params, const Tensor& data, std::string* reason)
+      : size(size_of(params, data.shape)),
+        element(symbind::size_of(data.dtype)),
+        drops(symbind::drops(params, node.is_train)) {
+    const int64_t count = drops ? 1 : size.layers;
+    for (int64_t first = 0; first < size.layers; first += count) {
+      Segment segment{first, size, nullptr};
+      segment.size.layers = count;
+      segment.size.input = size.input_of(first);
+      segment.plan = find_rnn(CudaDevice::of(node.context), {params.mode, segment.size, data.dtype}, reason);
+      if (!segment.plan) return;
+      segments.push_back(std::move(segment));
+    }
+  }
+
+  bool is_whole() const { return segments.size() == 1; }
+  // Is what cuDNN keeps in the hidden output?
+  bool keeps_reserve(const NodeView& node, const Tensor& reserve) const {
+    return node.is_train && is_whole() && segments[0].plan->reserve_bytes() <= reserve.bytes();
+  }
+  size_t sequence_bytes(int64_t width) const { return static_cast<size_t>(size.rows() * width) * element; }
+  size_t output_bytes() const { return sequence_bytes(size.output_width()); }
+  size_t state_at(const Segment& segment, int64_t width) const {
+    return static_cast<size_t>(segment.first * size.directions * size.batch * width) * element;
+  }
+  size_t workspace_bytes() const {
+    size_t most = 0;
+    for (const Segment& segment : segments) most = std::max(most, segment.plan->workspace_bytes());
+    return most;
+  }
+  size_t parameter_bytes(const Segment& segment) const {
+    return static_cast<size_t>(segment.size.parameter_count()) * element;
+  }
+  size_t most_parameter_bytes() const {
+    size_t most = 0;
+    for (const Segment& segment : segments) most = std::max(most, parameter_bytes(segment));
+    return most;
+  }
+  // Masks are in the hidden output where the CPU has them.
+  size_t mask_at(int64_t layer, const Tensor& reserve) const {
+    return static_cast<size_t>(size.mask(layer)) * symbind::size_of(reserve.dtype);
+  }
+
+  // The parameters of a segment, which are two pieces of the whole vector: weights and biases.
+  struct Pieces {
+    size_t weights_at, weights, biases_at, biases;
+  };
+  Pieces pieces(const Segment& segment) const {
+    const RnnSize::Parameters from = size.parameters(segment.first, 0);
+    const auto biases = static_cast<size_t>(segment.size.layers * size.directions * 2 * size.gate_width()) * element;
+    return {static_cast<size_t>(from.i2h_weight) * element, parameter_bytes(segment) - biases,
+            static_cast<size_t>(from.i2h_bias) * element, biases};
+  }
+  const void* gather(const Segment& segment, const void* parameters, void* scratch, cudaStream_t stream) const {
+    if (is_whole()) return parameters;
+    const Pieces from = pieces(segment);
+    cudaMemcpyAsync(scratch, at(parameters, from.weights_at), from.weights, cudaMemcpyDeviceToDevice, stream);
+    cudaMemcpyAsync(at(scratch, from.weights), at(parameters, from.biases_at), from.biases, cudaMemcpyDeviceToDevice,
+                    stream);
+    return scratch;
+  }
+  void scatter(const Segment& segment, const void* scratch, void* parameters, cudaStream_t stream) const {
+    const Pieces to = pieces(segment);
+    cudaMemcpyAsync(at(parameters, to.weights_at), scratch, to.weights, cudaMemcpyDeviceToDevice, stream);
+    cudaMemcpyAsync(at(parameters, to.biases_at), at(scratch, to.weights), to.biases, cudaMemcpyDeviceToDevice, stream);
+  }
+};
+
+template <class P>
+std::string refuse(const NodeView& node) {
+  const P& params = node.as<P>();
+  for (const auto& tensors : {node.inputs, node.outputs})
+    for (const Tensor& tensor : tensors) {
+      if (tensor.layout != Layout::plain) return "needs plain layouts";
+      if (tensor.shape.size() == 0) return "an array is empty";
+    }
+  // cuDNN 9.14's gradients of float16 layers held NaN on an H200. Forward and backward share the hidden output, so
+  // neither is taken.
+  if (symbind::size_of(node.outputs[0].dtype) == 2) return "half precision";
+  if (params.use_sequence_length) return "sequences of different lengths";
+  if (params.lstm_state_clip_min) return "clipped cells";
+  std::string reason;
+  const Layers layers(node, params, node.inputs[arguments_of(params).data], &reason);
+  return reason;
+}
+
+// ---- Forward --------------------------------------------------------------------------------------------------------
+
+template <class T>
+std::unique_ptr<Kernel> build_forward(const NodeView& node) {
+  const RNN params = node.as<RNN>();
+  const RnnArguments args_at = arguments_of(params);
+  std::string reason;
+  const Layers layers(node, params, node.inputs[args_at.data], &reason);
+  require(reason.empty(), node.where(), " ", reason);
+  const Tensor reserve = node.outputs[args_at.reserve];
+  Bytes scratch;
+  const size_t workspace = scratch.add(layers.workspace_bytes());
+  const size_t parameters = scratch.add(layers.is_whole() ? 0 : layers.most_parameter_bytes());
+  const size_t between[] = {scratch.add(layers.is_whole() ? 0 : layers.output_bytes()),
+                            scratch.add(layers.is_whole() ? 0 : layers.output_bytes())};
+  const bool keeps = layers.keeps_reserve(node, reserve);
+  const auto slot = static_cast<uint64_t>(std::max(node.random_slot, 0));
+  const auto run = [=](const Args& args) {
+    const cudaStream_t stream = stream_of(args);
+    const RnnSize& size = layers.size;
+    const void* data = args.inputs[args_at.data];
+    for (const Segment& segment : layers.segments) {
+      const bool is_last = &segment == &layers.segments.back();
+      void* const output = is_last ? args.outputs[0] : at(args.scratch, between[segment.first % 2]);
+      RnnForwardArrays arrays{};
+      arrays.data = data;
+      arrays.parameters = layers.gather(segment, args.inputs[args_at.parameters], at(args.scratch, parameters), stream);
+      arrays.state = at(args.inputs[args_at.state], layers.state_at(segment, size.output));
+      arrays.output = output;
+      arrays.last_state = at(args.outputs[1], layers.state_at(segment, size.output));
+      if (size.is_lstm) {
+        arrays.cell = at(args.inputs[args_at.cell], layers.state_at(segment, size.hidden));
+        arrays.last_cell = at(args.outputs[2], layers.state_at(segment, size.hidden));
+      }
+      arrays.workspace = at(args.scratch, workspace);
+      arrays.reserve = keeps ? args.outputs[args_at.reserve] : nullptr;
+      segment.plan->forward(stream, arrays);
+      if (!is_last) {  // in place: cuDNN has no use for it any more
+        const int64_t layer = segment.first + 1, count = size.rows() * size.output_width();
+        T* const mask = reinterpret_cast<T*>(at(args.outputs[args_at.reserve], layers.mask_at(layer, reserve)));
+        draw_mask<<<blocks_for((count + 3) / 4), block_size, 0, stream>>>(
+            mask, count, args.random, slot, (layer - 1) * ((count + 3) / 4), static_cast<float>(1 - params.p),
+            static_cast<compute_type<T>>(1 / (1 - params.p)));
+        apply_mask<<<blocks_for(count), block_size, 0, stream>>>(static_cast<const T*>(output), mask,
+                                                                 static_cast<T*>(output), count);
+      }
+      data = output;
+    }
+  };
+  return make_step(node, run, {.scratch_bytes = scratch.total(), .capturable = false});
+}
+
+// ---- Backward -------------------------------------------------------------------------------------------------------
+
+template <class T>
+class RnnBackward {
+ public:
+  explicit RnnBackward(const NodeView& node)
+      : params_(node.as<RNNGrad>()),
+        at_(arguments_of(params_)),
+        layers_(node, params_, node.inputs[at_.data], &reason_) {
+    require(reason_.empty(), node.where(), " ", reason_);
+    reserve_ = node.inputs[at_.reserve];
+    recomputes_ = !layers_.keeps_reserve(node, reserve_);
+    Bytes scratch;
+    workspace_ = scratch.add(layers_.workspace_bytes());
+    const bool whole = layers_.is_whole();
+    for (const Segment& segment : layers_.segments) {
+      Memory memory;
+      memory.reserve = scratch.add(segment.plan->reserve_bytes());
+      memory.parameters = scratch.add(whole ? 0 : layers_.parameter_bytes(segment));
+      memory.output = scratch.add(recomputes_ ? layers_.output_bytes() : 0);
+      memory.dropped = scratch.add(whole ? 0 : layers_.output_bytes());
+      memory_.push_back(memory);
+    }
+    parameters_grad_ = scratch.add(whole ? 0 : layers_.most_parameter_bytes());
+    for (size_t& grad : grads_) grad = scratch.add(layers_.output_bytes());
+    data_grad_ = scratch.add(layers_.sequence_bytes(layers_.size.input));
+    const size_t states = static_cast<size_t>(layers_.size.layers * layers_.size.directions * layers_.size.batch);
+    state_grad_ = scratch.add(states * static_cast<size_t>(layers_.size.output) * layers_.element);
+    cell_grad_ = scratch.add(states * static_cast<size_t>(layers_.size.hidden) * layers_.element);
+    scratch_bytes_ = scratch.total();
+  }
+  size_t scratch_bytes() const { return scratch_bytes_; }
+
+  void operator()(const Args& args) const {
+    const cudaStream_t stream = stream_of(args);
+    if (recomputes_)
+      run_forward(args, stream);
+    else
+      cudaMemcpyAsync(at(args.scratch, memory_[0].reserve), args.inputs[at_.reserve],
+                      layers_.segments[0].plan->reserve_bytes(), cudaMemcpyDeviceToDevice, stream);
+    const void* output_grad = params_.has_output_grad ? args.inputs[0] : nullptr;
+    if (!output_grad) {
+      cudaMemsetAsync(at(args.scratch, grads_[0]), 0, layers_.output_bytes(), stream);
+      output_grad = at(args.scratch, grads_[0]);
+    }
+    for (size_t i = layers_.segments.size(); i-- > 0;) output_grad = run_segment(args, i, output_grad, stream);
+  }
+
+ private:
+  struct Memory {  // of a segment, in scratch
+    size_t reserve = 0, parameters = 0, output = 0, dropped = 0;
+  };
+  int64_t count() const { return layers_.size.rows() * layers_.size.output_width(); }
+  const T* mask(const Args& args, const Segment& segment) const {  // between it and the one below
+    return reinterpret_cast<const T*>(at(args.inputs[at_.reserve], layers_.mask_at(segment.first, reserve_)));
+  }
+  const void* data_of(const Args& args, size_t segment) const {
+    return segment == 0 ? args.inputs[at_.data] : at(args.scratch, memory_[segment - 1].dropped);
+  }
+  const void* parameters_of(const Args& args, size_t segment) const {
+    return layers_.is_whole() ? args.inputs[at_.parameters] : at(args.scratch, memory_[segment].parameters);
+  }
+  const void* state_of(const Args& args, const Segment& segment) const {
+    return at(args.inputs[at_.state], layers_.state_at(segment, layers_.size.output));
+  }
+  const void* cell_of(const Args& args, const Segment& segment) const {
+    return layers_.size.is_lstm ? at(args.inputs[at_.cell], layers_.state_at(segment, layers_.size.hidden)) : nullptr;
+  }
+
+  void run_forward(const Args& args, cudaStream_t stream) const {
+    for (size_t i = 0; i < layers_.segments.size(); ++i) {
+      const Segment& segment = layers_.segments[i];
+      layers_.gather(segment, args.inputs[at_.parameters], at(args.scratch, memory_[i].parameters), stream);
+      RnnForwardArrays arrays{};
+      arrays.data = data_of(args, i);
+      arrays.parameters = parameters_of(args, i);
+      arrays.state = state_of(args, segment);
+      arrays.cell = cell_of(args, segment);
+      arrays.output = at(args.scratch, memory_[i].output);
+      arrays.workspace = at(args.scratch, workspace_);
+      arrays.reserve = at(args.scratch, memory_[i].reserve);
+      segment.plan->forward(stream, arrays);
+      if (i + 1 < layers_.segments.size())
+        apply_mask<<<blocks_for(count()), block_size, 0, stream>>>(
+            static_cast<const T*>(arrays.output), mask(args, layers_.segments[i + 1]),
+            reinterpret_cast<T*>(at(args.scratch, memory_[i].dropped)), count());
+    }
+  }
+
+  // The address of what is asked for, or of scratch.
+  void* result(const Args& args, size_t output, size_t offset, size_t otherwise) const {
+    return args.outputs[output] ? at(args.outputs[output], offset) : at(args.scratch, otherwise + offset);
+  }
+
+  // Returns the gradient of the output of the segment below.
+  const void* run_segment(const Args& args, size_t i, const void* output_grad, cudaStream_t stream) const {
+    const Segment& segment = layers_.segments[i];
+    const RnnSize& size = layers_.size;
+    const size_t state_at = layers_.state_at(segment, size.output), cell_at = layers_.state_at(segment, size.hidden);
+    const size_t state_input = params_.has_output_grad ? 1 : 0, cell_input = state_input + params_.has_state_grad;
+    RnnBackwardArrays arrays{};
+    arrays.data = data_of(args, i);
+    arrays.parameters = parameters_of(args, i);
+    arrays.state = state_of(args, segment);
+    arrays.cell = cell_of(args, segment);
+    arrays.output = recomputes_ ? at(args.scratch, memory_[i].output) : args.inputs[at_.output];
+    arrays.output_grad = output_grad;
+    if (params_.has_state_grad) arrays.last_state_grad = at(args.inputs[state_input], state_at);
+    if (params_.has_cell_grad) arrays.last_cell_grad = at(args.inputs[cell_input], cell_at);
+    arrays.data_grad = i == 0 ? result(args, 0, 0, data_grad_) : at(args.scratch, grads_[(i + 1) % 2]);
+    arrays.state_grad = result(args, 2, state_at, state_grad_);
+    if (size.is_lstm) arrays.cell_grad = result(args, 3, cell_at, cell_grad_);
+    if (args.outputs[1])
+      arrays.parameters_grad = layers_.is_whole() ? args.outputs[1] : at(args.scratch, parameters_grad_);
+    if (arrays.parameters_grad) cudaMemsetAsync(arrays.parameters_grad, 0, layers_.parameter_bytes(segment), stream);
+    arrays.workspace = at(args.scratch, workspace_);
+    arrays.reserve = at(args.scratch, memory_[i].reserve);
+    segment.plan->backward(stream, arrays);
+    if (arrays.parameters_grad && !layers_.is_whole())
+      layers_.scatter(segment, arrays.parameters_grad, args.outputs[1], stream);
+    if (i > 0)
+      apply_mask<<<blocks_for(count()), block_size, 0, stream>>>(
+          static_cast<const T*>(arrays.data_grad), mask(args, segment), static_cast<T*>(arrays.data_grad), count());
+    return arrays.data_grad;
+  }
+
+  RNNGrad params_;
+  RnnArguments at_;
+  std::string reason_;
+  Layers layers_;
+  Tensor reserve_;
+  bool recomputes_ = false;
+  std::vector<Memory> memory_;
+  size_t workspace_ = 0, parameters_grad_ = 0, grads_[2] = {}, data_grad_ = 0, state_grad_ = 0, cell_grad_ = 0;
+  size_t scratch_bytes_ = 0;
+};
+
+template <class T>
+std::unique_ptr<Kernel> build_backward(const NodeView& node) {
+  RnnBackward<T> backward(node);
+  const size_t scratch_bytes = backward.scratch_bytes();
+  return make_step(node, std::move(backward), {.scratch_bytes = scratch_bytes, .capturable = false});
+}
+
+template <class P>
+std::unique_ptr<Kernel> build(const NodeView& node) {
+  return visit_floating(node.outputs[0].dtype, [&]<class T>(std::type_identity<T>) {
+    if constexpr (std::is_same_v<P, RNN>)
+      return build_forward<T>(node);
+    else
+      return build_backward<T>(node);
+  });
+}
+
+}  // namespace
+
+void add_rnn(ImplementationTable& table) {
+  table.add<RNN>({"cudnn", refuse<RNN>, build<RNN>, {}, true, Tier::library});
+  table.add<RNNGrad>({"cudnn", refuse<RNNGrad>, build<RNNGrad>, {}, true, Tier::library});
+}
+
+}  // namespace symbind::cuda_backend

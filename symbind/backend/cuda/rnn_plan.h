@@ -1,0 +1,47 @@
+// Recurrent layers by a library. What is asked for, and what is ready to run; backend/cuda/cudnn makes the plans, its
+// twin no_cudnn says that there are none.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+
+#include "symbind/backend/cuda/device.h"
+#include "symbind/ops/rnn.h"
+
+namespace symbind::cuda_backend {
+
+struct RnnProblem {
+  std::string mode;
+  RnnSize size{};
+  DType dtype = DType::float32;
+};
+
+// Arrays have the shapes of the operator's; cells are null but for an LSTM. Everything is aligned to 256 bytes.
+struct RnnForwardArrays {
+  const void *data, *parameters, *state, *cell;
+  void *output, *last_state, *last_cell;  // the states may be null
+  void* workspace;
+  void* reserve;  // what backward reads; null: nothing is kept
+};
+struct RnnBackwardArrays {
+  const void *data, *parameters, *state, *cell, *output;
+  const void *output_grad, *last_state_grad, *last_cell_grad;  // the states' may be null: zeros
+  void *data_grad, *state_grad, *cell_grad;
+  void* parameters_grad;  // added to; null: not asked for
+  void *workspace, *reserve;
+};
+
+class RnnPlan {
+ public:
+  virtual ~RnnPlan() = default;
+  virtual size_t workspace_bytes() const = 0;
+  virtual size_t reserve_bytes() const = 0;
+  virtual void forward(cudaStream_t stream, const RnnForwardArrays& arrays) = 0;
+  virtual void backward(cudaStream_t stream, const RnnBackwardArrays& arrays) = 0;  // changes what is in reserve
+};
+
+// Null when there is none; then the reason is written.
+std::shared_ptr<RnnPlan> find_rnn(CudaDevice& device, const RnnProblem& problem, std::string* reason);
+
+}  // namespace symbind::cuda_backend

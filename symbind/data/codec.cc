@@ -1,0 +1,35 @@
+#include "symbind/data/codec.h"
+
+#include <algorithm>
+#include <cctype>
+
+#include "symbind/core/error.h"
+
+namespace symbind {
+
+bool is_jpeg(std::string_view bytes) { return bytes.starts_with("\xff\xd8"); }
+bool is_png(std::string_view bytes) { return bytes.starts_with("\x89PNG\r\n\x1a\n"); }
+
+ImageSize decode_image(std::string_view bytes, Channels channels, const PlaceFor& place) {
+  require(!bytes.empty(), "an image cannot be decoded from no bytes at all");
+  if (is_jpeg(bytes)) return decode_jpeg(bytes, channels, place);
+  if (is_png(bytes)) return decode_png(bytes, channels, place);
+  fail("an image must be JPEG or PNG: these ", bytes.size(), " bytes begin with '", bytes.substr(0, 8), "'");
+}
+
+void decode_image(std::string_view bytes, Channels channels, Pixels& into) {
+  decode_image(bytes, channels, [&](int64_t height, int64_t width, int64_t depth) {
+    into.resize(height, width, depth);
+    return into.data();
+  });
+}
+
+std::string encode_image(PixelView image, std::string_view format, int quality) {
+  std::string lower(format);
+  std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return std::tolower(c); });
+  if (lower == ".jpg" || lower == ".jpeg") return encode_jpeg(image, quality);
+  if (lower == ".png") return encode_png(image, quality);
+  fail("an image is encoded as .jpg, .jpeg or .png, not as '", format, "'");
+}
+
+}  // namespace symbind

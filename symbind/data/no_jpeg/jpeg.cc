@@ -1,0 +1,16 @@
+#include "symbind/core/error.h"
+#include "symbind/data/codec.h"
+
+namespace symbind {
+namespace {
+
+[[noreturn]] void fail_without_jpeg() {
+  fail("JPEG images are not available: built without libjpeg. Install it (Debian: libjpeg-dev) and build again.");
+}
+
+}  // namespace
+
+ImageSize decode_jpeg(std::string_view, Channels, const PlaceFor&) { fail_without_jpeg(); }
+std::string encode_jpeg(PixelView, int) { fail_without_jpeg(); }
+
+}  // namespace symbind

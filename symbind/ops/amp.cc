@@ -1,0 +1,73 @@
+#include "symbind/ops/amp.h"
+
+#include "symbind/graph/define.h"
+#include "symbind/ops/cast.h"
+
+namespace symbind {
+namespace {
+
+bool is_cast(DType type) { return is_floating(type) && type != DType::float64; }
+
+OpDef define(Op<AmpCast> op) {
+  return op
+      .doc(
+          "An array of float32 or of a type of 16 bits in another of these; any other array passes through. Networks "
+          "that were "
+          "converted to mixed precision have it before the operators that compute in another type.")
+      .memory_bound()
+      .param(&AmpCast::dtype, "dtype", "the new type, a floating one")
+      .check([](AmpCast& p) { require(is_floating(p.dtype), "dtype must be a floating type: dtype ", DType(p.dtype)); })
+      .infer_type([](const AmpCast& p, Types& t) {
+        const DType given = t["data"];
+        t.output().meet(given == DType::none || is_cast(given) ? DType(p.dtype) : given);
+      })
+      .gradient([](const AmpCast&, Grad& g) { g.set("data", cast_like(g.out_grad(), g.input("data"))); });
+}
+
+// The type that inputs are cast to; none where there is nothing to cast, or an input's type is not known yet.
+DType common_type(Types& t, bool narrow) {
+  DType common = DType::none;
+  for (size_t i = 0; i < t.inputs(); ++i) {
+    const DType type = t.input(i);
+    if (type == DType::none) return DType::none;
+    if (!is_cast(type)) continue;
+    const bool better =
+        common == DType::none || (narrow ? size_of(type) < size_of(common) : size_of(type) > size_of(common));
+    if (better) common = type;
+  }
+  return common;
+}
+
+OpDef define(Op<AmpMulticast> op) {
+  return op
+      .doc(
+          "Every input of float32 or of a type of 16 bits in the widest of these types among them, or with cast_narrow "
+          "in "
+          "the narrowest; other inputs pass through. Output i has the shape of input i.")
+      .memory_bound()
+      .param(&AmpMulticast::num_outputs, "num_outputs", "number of inputs, and of outputs", at_least(1))
+      .param(&AmpMulticast::cast_narrow, "cast_narrow", "cast to the narrowest type instead of the widest")
+      .variadic(&AmpMulticast::num_outputs, "num_outputs")
+      .inputs(&AmpMulticast::num_outputs, numbered("data_"))
+      .outputs(&AmpMulticast::num_outputs, numbered("output"))
+      .infer_shape([](const AmpMulticast&, Shapes& s) {
+        for (size_t i = 0; i < s.inputs(); ++i) s.output(i).meet(s.input(i));
+      })
+      .infer_type([](const AmpMulticast& p, Types& t) {
+        const DType common = common_type(t, p.cast_narrow);
+        for (size_t i = 0; i < t.inputs(); ++i) t.output(i).meet(is_cast(t.input(i)) ? common : t.input(i).get());
+      })
+      .gradient([](const AmpMulticast&, Grad& g) {
+        for (size_t i = 0; i < g.inputs(); ++i)
+          if (g.has_out_grad(i)) g.set(i, cast_like(g.out_grad(i), g.input(i)));
+      });
+}
+
+}  // namespace
+
+void register_amp(OpRegistry& registry) {
+  add<AmpCast>(registry, "amp_cast", define);
+  add<AmpMulticast>(registry, "amp_multicast", define);
+}
+
+}  // namespace symbind

@@ -1,0 +1,131 @@
+// A network of many sizes that share their parameters: each batch says which size it needs, its bucket.
+//   BucketingModule module([](const BucketKey& key) { return BucketNetwork{unrolled(key.number())}; },
+//                          {.default_bucket_key = 60});
+//   module.fit(batches, {.num_epoch = 10});
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "symbind/data/bucket_key.h"
+#include "symbind/train/base_module.h"
+#include "symbind/train/module.h"
+
+namespace SYMBIND_API symbind {
+
+struct BucketNetwork {
+  Symbol symbol;
+  std::vector<std::string> data_names = {"data"};
+  std::vector<std::string> label_names = {"softmax_label"};
+};
+// Makes the network of a bucket; called once for each. Symbols that are given no name are counted from 0 in every call.
+using SymGen = std::function<BucketNetwork(const BucketKey& key)>;
+
+struct BucketingOptions {
+  BucketKey default_bucket_key = {};  // of batches without a key; its network has all parameters
+  std::vector<Context> context = {cpu()};
+  std::vector<double> work_load_list = {};  // empty: all the same
+  std::vector<std::string> fixed_param_names = {};
+  std::vector<std::string> state_names = {};
+  std::vector<std::map<std::string, Context>> group2ctxs = {};
+  std::map<std::string, std::string> compression_params = {};
+  CompileOptions compile_options = {};
+};
+
+// A bucket is bound when it is first visited. All buckets share parameters, gradients, the optimizer, inputs, outputs
+// and working memory, which is that of the largest bucket, whichever is visited first: outputs are valid until another
+// bucket runs. What is asked of the module (outputs, shapes, states) is asked of the current bucket.
+class BucketingModule : public BaseModule {
+ public:
+  // The names of the default bucket are checked as Module does.
+  BucketingModule(SymGen sym_gen, const BucketingOptions& options);
+  ~BucketingModule() override;
+
+  // Writes prefix-KEY-symbol.json for every bucket that was visited, prefix-EPOCH.params, where the keys are numbers
+  // prefix.buckets, which lists them, and, if asked, prefix-EPOCH.states.
+  void save_checkpoint(const std::string& prefix, int epoch, bool save_optimizer_states = false);
+  // The networks of the buckets that were saved are those of the files, all others are sym_gen's.
+  static std::unique_ptr<BucketingModule> load(const std::string& prefix, int epoch, SymGen sym_gen,
+                                               const BucketingOptions& options, bool load_optimizer_states = false);
+  // The same from networks and parameters that are loaded already.
+  using Symbols = std::unordered_map<BucketKey, Symbol>;
+  static std::unique_ptr<BucketingModule> load_dict(const Symbols& sym_dict, SymGen sym_gen,
+                                                    const BucketingOptions& options, NamedArrays arg_params,
+                                                    NamedArrays aux_params);
+  void save_optimizer_states(const std::string& path) const;
+  void load_optimizer_states(const std::string& path);
+  // What load() does, in parts, before bind().
+  void preload(Symbols symbols, NamedArrays arg_params, NamedArrays aux_params, std::string optimizer_states = "");
+  static Symbols load_symbols(const std::string& prefix);
+
+  const Symbol& symbol() const override;
+  std::vector<std::string> data_names() const override;
+  std::vector<std::string> label_names() const override;
+  std::vector<std::string> output_names() const override;
+  std::vector<DataDesc> data_shapes() const override;
+  std::vector<DataDesc> label_shapes() const override;
+  std::vector<std::pair<std::string, Shape>> output_shapes() const override;
+
+  // The shapes are those of the default bucket. Binding again keeps the parameters and the optimizer; buckets are bound
+  // again when they are visited.
+  void bind(const std::vector<DataDesc>& data_shapes, const std::vector<DataDesc>& label_shapes = {},
+            const BindArgs& args = {}) override;
+  // Makes a bucket the current one; the shapes are read if it was not visited before.
+  void switch_bucket(const BucketKey& key, const std::vector<DataDesc>& data_shapes,
+                     const std::vector<DataDesc>& label_shapes = {});
+
+  void init_params(const InitParamsArgs& args = {}) override;
+  void set_params(const NamedArrays& arg_params, const NamedArrays& aux_params, bool allow_missing = false,
+                  bool force_init = true, bool allow_extra = false) override;
+  Params get_params() override;
+  void init_optimizer(const InitOptimizerArgs& args = {}) override;
+  void borrow_optimizer(const Module& other);
+
+  void prepare(const DataBatch& batch) override;  // binds the batch's bucket; the current one stays
+  void forward(const DataBatch& batch, std::optional<bool> is_train = std::nullopt) override;
+  void backward(const std::vector<NDArray>& out_grads = {}) override;
+  void update() override;
+  std::vector<NDArray> get_outputs() override;
+  int output_batch_axis(size_t output) const override;
+  std::vector<NDArray> get_input_grads() override;
+  void update_metric(EvalMetric& metric, const std::vector<NDArray>& labels, bool pre_sliced = false) override;
+  void install_monitor(Monitor& monitor) override;  // in all buckets, those to come included
+
+  const BucketingOptions& options() const { return options_; }
+  const BucketKey& current_key() const { return current_key_; }
+  // Buckets as modules; the current one has get_states(), set_states() and results by device.
+  Module& current() const;
+  Module& default_bucket() const;
+  using Buckets = std::vector<std::pair<BucketKey, std::shared_ptr<Module>>>;
+  const Buckets& buckets() const { return order_; }  // in the order of the first visits
+
+ private:
+  BucketNetwork generate(const BucketKey& key) const;
+  std::shared_ptr<Module> make(const BucketKey& key) const;
+  // The bucket of a key; `shapes` are asked for if it was not visited before.
+  struct Shapes {
+    std::vector<DataDesc> data, label;
+  };
+  const std::shared_ptr<Module>& visit(const BucketKey& key, const std::function<Shapes(const Module&)>& shapes);
+  const std::shared_ptr<Module>& visit(const DataBatch& batch);
+  const BucketKey& key_of(const DataBatch& batch) const {
+    return batch.bucket_key.empty() ? options_.default_bucket_key : batch.bucket_key;
+  }
+  void require_known_params(const BucketKey& key, const Module& bucket) const;
+
+  SymGen sym_gen_;
+  BucketingOptions options_;
+  BindArgs bind_args_;
+  std::shared_ptr<Module> default_;  // there from the beginning, bound or not
+  std::unordered_map<BucketKey, std::shared_ptr<Module>> buckets_;
+  Buckets order_;
+  std::shared_ptr<Module> current_;
+  BucketKey current_key_;
+  Symbols symbols_;  // that were loaded
+  std::vector<std::function<void(Executor&)>> monitors_;
+};
+
+}  // namespace symbind

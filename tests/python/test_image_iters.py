@@ -1,0 +1,155 @@
+"""ImageRecordIter and its relatives."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import symbind as mx
+
+
+def png(image):
+    return mx._symbind.imencode(mx.nd.array(image, dtype="uint8"), ".png", 1)
+
+
+@pytest.fixture
+def records(tmp_path):
+    """Ten plain images of 6 x 5; the color and the label say which it is."""
+    paths = str(tmp_path / "some.idx"), str(tmp_path / "some.rec")
+    writer = mx.recordio.MXIndexedRecordIO(*paths, "w")
+    for i in range(10):
+        writer.write_idx(i, mx.recordio.pack((0, float(i), i, 0), png(np.full((6, 5, 3), i * 10))))
+    writer.close()
+    return paths[1]
+
+
+def test_batches_have_labels_ids_and_padding(records):
+    it = mx.io.ImageRecordIter(path_imgrec=records, data_shape=(3, 4, 4), batch_size=4, verbose=False)
+    assert it.provide_data == [("data", (4, 3, 4, 4))]
+    assert it.provide_label == [("softmax_label", (4,))]
+    given = [(batch.label[0].asnumpy().tolist(), list(batch.index), batch.pad) for batch in it]
+    assert given == [
+        ([0, 1, 2, 3], [0, 1, 2, 3], 0),
+        ([4, 5, 6, 7], [4, 5, 6, 7], 0),
+        ([8, 9, 0, 1], [8, 9, 0, 1], 2),
+    ]
+    it.reset()
+    assert it.next().label[0].asnumpy().tolist() == [2, 3, 4, 5]
+
+
+@pytest.mark.parametrize("make, dtype", [("ImageRecordUInt8Iter", np.uint8), ("ImageRecordInt8Iter", np.int8)])
+def test_pixels_as_they_are(records, make, dtype):
+    it = getattr(mx.io, make)(path_imgrec=records, data_shape=(3, 4, 4), batch_size=2, verbose=False)
+    batch = it.next()
+    assert batch.data[0].dtype == dtype
+    assert batch.data[0].asnumpy()[:, 0, 0, 0].tolist() == [0, 10]
+
+
+def test_scripts_pass_numbers_texts_and_paths(records, tmp_path):
+    it = mx.io.ImageRecordIter(
+        path_imgrec=tmp_path / "some.rec",
+        data_shape=[3, 4, 4],
+        batch_size=np.int64(2),
+        shuffle="False",
+        rand_crop=1,
+        mean_r=np.float32(1),
+        scale=2,
+        resize=6.0,
+        label_name="label",
+        verbose=0,
+        ctx="gpu",
+        device_id=0,
+    )
+    assert it.provide_label[0].name == "label"
+    assert it.next().data[0].asnumpy()[1, :, 0, 0].tolist() == [18, 20, 20]
+
+
+def test_wrong_arguments_are_named(records):
+    with pytest.raises(TypeError, match="ImageRecordIter has no argument rand_croop"):
+        mx.io.ImageRecordIter(path_imgrec=records, data_shape=(3, 4, 4), batch_size=2, rand_croop=True)
+    with pytest.raises(TypeError, match="needs the argument data_shape"):
+        mx.io.ImageRecordIter(path_imgrec=records, batch_size=2)
+    with pytest.raises(mx.MXNetError, match="nowhere.rec.*No such file"):
+        mx.io.ImageRecordIter(path_imgrec="nowhere.rec", data_shape=(3, 4, 4), batch_size=2)
+    with pytest.raises((TypeError, ValueError), match="could not convert|resize"):
+        mx.io.ImageRecordIter(path_imgrec=records, data_shape=(3, 4, 4), batch_size=2, resize="large")
+
+
+def test_the_mean_image_is_computed_once(records, tmp_path):
+    path = str(tmp_path / "mean.nd")
+    options = {"path_imgrec": records, "data_shape": (3, 4, 4), "batch_size": 4, "verbose": False}
+    batch = mx.io.ImageRecordIter(mean_img=path, **options).next()
+    np.testing.assert_allclose(mx.nd.load(path)["mean_img"].asnumpy(), np.full((3, 4, 4), 45), rtol=1e-6)
+    np.testing.assert_allclose(batch.data[0].asnumpy()[:, 0, 0, 0], [-45, -35, -25, -15], rtol=1e-6)
+    mx.nd.save(path, {"mean_img": mx.nd.full((3, 4, 4), 1)})
+    batch = mx.io.ImageRecordIter(mean_img=path, **options).next()
+    assert batch.data[0].asnumpy()[0, 0, 0, 0] == -1
+
+
+def test_broken_images_are_raised_or_left_out(tmp_path, caplog):
+    path = str(tmp_path / "broken.rec")
+    with mx.recordio.MXRecordIO(path, "w") as writer:
+        for i in range(4):
+            writer.write(mx.recordio.pack((0, float(i), i, 0), b"nonsense" if i == 1 else png(np.full((4, 4, 3), i))))
+    options = {"path_imgrec": path, "data_shape": (3, 4, 4), "batch_size": 4, "verbose": False}
+    with pytest.raises(mx.MXNetError, match=r"broken.rec\] the record at offset \d+: .*JPEG or PNG"):
+        mx.io.ImageRecordIter(**options).next()
+    batch = mx.io.ImageRecordIter(skip_bad_images=True, **options).next()
+    assert batch.label[0].asnumpy().tolist() == [0, 0, 2, 3]
+
+
+def test_a_forked_child_says_that_the_threads_are_elsewhere(records):
+    it = mx.io.ImageRecordIter(path_imgrec=records, data_shape=(3, 4, 4), batch_size=4, verbose=False)
+    it.next()
+    child = os.fork()
+    if child == 0:
+        try:
+            it.next()
+        except mx.MXNetError as error:
+            del it
+            os._exit(0 if "not in this fork" in str(error) else 1)
+        os._exit(2)
+    assert os.waitpid(child, 0)[1] == 0
+    assert it.next().label[0].asnumpy().tolist() == [4, 5, 6, 7]
+
+
+def test_the_interpreter_ends_with_batches_in_the_making(records):
+    script = (
+        "import symbind as mx\n"
+        f"it = mx.io.ImageRecordIter(path_imgrec={records!r}, data_shape=(3, 4, 4), batch_size=2, verbose=False)\n"
+        "it.next()\n"
+    )
+    assert subprocess.run([sys.executable, "-c", script], timeout=120).returncode == 0
+
+
+def test_memory_stays_flat_over_epochs(records):
+    it = mx.io.ImageRecordIter(path_imgrec=records, data_shape=(3, 64, 64), batch_size=5, verbose=False)
+
+    def resident():
+        with open("/proc/self/statm") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+    def epochs(count):
+        for _ in range(count):
+            for batch in it:
+                batch.data[0].wait_to_read()
+            it.reset()
+
+    epochs(50)
+    before = resident()
+    epochs(400)
+    assert resident() - before < 8 << 20
+
+
+def test_a_network_is_trained_from_images(records):
+    it = mx.io.ImageRecordIter(
+        path_imgrec=records, data_shape=(3, 4, 4), batch_size=5, scale=1 / 100, shuffle=True, verbose=False
+    )
+    net = mx.sym.FullyConnected(mx.sym.Flatten(mx.sym.Variable("data")), num_hidden=1)
+    net = mx.sym.LinearRegressionOutput(net, mx.sym.Variable("softmax_label"), name="out")
+    model = mx.mod.Module(net, label_names=["softmax_label"])
+    model.fit(it, num_epoch=60, optimizer_params={"learning_rate": 0.02}, eval_metric="mse")
+    it.reset()
+    assert model.score(it, "mse")[0][1] < 1
