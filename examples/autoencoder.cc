@@ -80,9 +80,8 @@ void run(const Program& program) {
   std::cout << program.layers.back() << " numbers keep " << std::fixed << std::setprecision(1)
             << 100 * (1 - error / variance_of(rows)) << "% of the variance of " << unseen.count()
             << " unseen digits.\nThree of them, and what the network gives back:\n";
-  examples::draw_digits(unseen, {}, 3);
-  const NDArray restored = module.predict(test)[0].reshape(unseen.images.shape());
-  examples::draw_digits({restored, unseen.labels}, {}, 3);
+  examples::draw_images(unseen.images, 3);
+  examples::draw_images(module.predict(test)[0].reshape(unseen.images.shape()), 3);
 }
 
 }  // namespace
