@@ -1,5 +1,5 @@
 // Builds an image classification network by name, says what it is made of and what memory it takes, and trains it: on
-// random images, or on the digits in data/ at the size the network takes.
+// random images, on the digits in data/ at the size the network takes, or on a RecordIO file.
 #include <algorithm>
 #include <iomanip>
 #include <iostream>
@@ -10,10 +10,9 @@
 
 #include "symbind/symbind.h"
 
-#include "examples/support/digits.h"
+#include "examples/support/image_data.h"
 #include "examples/support/network_by_name.h"
 #include "examples/support/options.h"
-#include "examples/support/resized_images.h"
 
 using namespace symbind;
 
@@ -24,9 +23,10 @@ struct Program {
   int64_t num_layers = 0, num_group = 0, num_classes = 1000;
   double multiplier = 1;
   std::vector<int64_t> image_shape;
+  examples::ImageData data;
 
-  std::string data, model_prefix, optimizer = "sgd", kv_store = "local";
-  int64_t batch_size = 8, num_batches = 1, num_epochs = 1, load_epoch = 0, contexts = 1, gpus = 0;
+  std::string model_prefix, optimizer = "sgd", kv_store = "local";
+  int64_t batch_size = 8, num_epochs = 1, load_epoch = 0, contexts = 1, gpus = 0;
   double lr = 0.01, lr_factor = 0.1, mom = 0.9, wd = 1e-4;
   std::vector<int64_t> lr_step_epochs;
 
@@ -39,10 +39,9 @@ struct Program {
         .add("--version", version, "of SqueezeNet: 1.0 or 1.1")
         .add("--num-classes", num_classes, "what an image may show", 2)
         .add("--image-shape", image_shape, "channels,height,width; those the network is made for if left out")
-        .add("--symbol", symbol_file, "write the network to this JSON file, and end", "FILE")
-        .add("--data", data, "folder with digits in MNIST's idx files to train on; random images without it", "DIR")
-        .add("--num-batches", num_batches, "batches of random images an epoch")
-        .add("--batch-size", batch_size, "images a step")
+        .add("--symbol", symbol_file, "write the network to this JSON file, and end", "FILE");
+    data.add_to(options);
+    options.add("--batch-size", batch_size, "images a step")
         .add("--num-epochs", num_epochs, "epochs to train")
         .add("--optimizer", optimizer, "by its name: sgd, nag, adam, …", "NAME")
         .add("--lr", lr, "the learning rate")
@@ -109,50 +108,22 @@ void print_memory(const Module& module) {
   }
 }
 
-// What an epoch runs over, and what is to outlive it.
-struct Images {
-  std::shared_ptr<DataIter> source, train;
-  int64_t batches;
-};
-
-Images random_images(const Program& program) {
-  const int64_t size = program.batch_size;
-  const Shape image = program.image();
-  std::vector<float> classes;
-  for (int64_t i = 0; i < size; ++i) classes.push_back(static_cast<float>(i * 7 % program.num_classes));
-  const NDArray data = random::normal({.shape = {size, image[0], image[1], image[2]}});
-  const auto batch =
-      std::make_shared<NDArrayIter>(data, array(classes, {size}), NDArrayIterOptions{.batch_size = size});
-  return {batch, std::make_shared<ResizeIter>(batch, program.num_batches), program.num_batches};
-}
-
-Images digits(const Program& program, const std::string& part, bool shuffle) {
-  const examples::Digits all = examples::read_digits(program.data, part);
-  require(program.num_classes >= 10, "there are 10 digits: --num-classes must be 10 or more");
-  const auto source = std::make_shared<NDArrayIter>(
-      all.images, all.labels, NDArrayIterOptions{.batch_size = program.batch_size, .shuffle = shuffle});
-  const int64_t batches = (all.count() + program.batch_size - 1) / program.batch_size;
-  return {source, std::make_shared<examples::ResizedImages>(*source, program.image()), batches};
-}
-
 OptimizerParams optimizer_params(const Program& program, int64_t batches) {
   OptimizerParams params{{"learning_rate", program.lr}, {"wd", program.wd}};
   if (program.optimizer == "sgd" || program.optimizer == "nag") params.insert_or_assign("momentum", program.mom);
   std::vector<int64_t> steps;  // counted from the beginning, as a checkpoint counts its updates
   for (const int64_t epoch : program.lr_step_epochs) steps.push_back(epoch * batches);
   if (!steps.empty())
-    params.insert_or_assign("lr_scheduler", multi_factor_scheduler({.step = steps, .factor = program.lr_factor}));
+    params.insert_or_assign(
+        "lr_scheduler", multi_factor_scheduler({.step = steps, .factor = program.lr_factor, .base_lr = program.lr}));
   return params;
 }
 
 void train(const Program& program) {
   seed(1);
   require(!program.load_epoch || !program.model_prefix.empty(), "--load-epoch needs the checkpoint's --model-prefix");
-  const bool random = program.data.empty();
-  const Images images = random ? random_images(program) : digits(program, "train", true);
-  std::optional<Images> unseen;
-  if (!random) unseen = digits(program, "t10k", false);
-
+  const examples::Images images =
+      examples::images_of(program.data, program.image(), program.batch_size, program.num_classes);
   const ModuleOptions options{.context = program.devices()};
   const std::unique_ptr<Module> module =
       program.load_epoch ? Module::load(program.model_prefix, static_cast<int>(program.load_epoch), true, options)
@@ -163,7 +134,7 @@ void train(const Program& program) {
 
   EpochEndCallbacks checkpoints;
   if (!program.model_prefix.empty()) checkpoints = {module_checkpoint(*module, program.model_prefix, 1, true)};
-  module->fit(*images.train, {.eval_data = unseen ? unseen->train.get() : nullptr,
+  module->fit(*images.train, {.eval_data = images.validation.get(),
                               .eval_metric = std::vector<std::string>{"acc", "ce"},
                               .epoch_end_callback = checkpoints,
                               .batch_end_callback = {ProgressBar(images.batches, 40)},
@@ -180,7 +151,7 @@ void train(const Program& program) {
 std::string about() {
   std::ostringstream text;
   text << "Builds an image classification network, says what it is made of and what memory it takes, and trains it on\n"
-          "random images, or on handwritten digits. The networks are:\n";
+          "random images, handwritten digits or a RecordIO file. The networks are:\n";
   for (const networks::NetworkFamily& family : networks::network_families())
     text << "\n  " << std::left << std::setw(14) << family.name << family.about;
   return text.str();

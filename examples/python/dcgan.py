@@ -111,13 +111,13 @@ def framed(images):
 def main():
     options = program.parser(__doc__)
     options.add_argument("--data", default=digits.DATA, help="folder with digits in MNIST's idx files")
-    options.add_argument("--epochs", type=int, default=25, help="how often every digit is seen")
+    options.add_argument("--epochs", type=int, default=15, help="how often every digit is seen")
     options.add_argument("--batch-size", type=int, default=64, help="digits a step")
     options.add_argument(
         "--filters", type=int, default=16, help="of the widest layers; four times as many of the others"
     )
     options.add_argument("--length", type=int, default=32, help="random numbers for an image")
-    options.add_argument("--lr", type=float, default=0.0005, help="the learning rate of both networks")
+    options.add_argument("--lr", type=float, default=0.001, help="the learning rate of both networks")
     options.add_argument("--max-batches", type=int, help="end an epoch after so many batches")
     options.add_argument("--gpus", help="a GPU; else the CPU is used")
     options.add_argument("--seed", type=int, default=1, help="of the random numbers")

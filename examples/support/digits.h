@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <functional>
 #include <iostream>
 #include <string>
 #include <vector>
@@ -33,17 +34,18 @@ inline Digits read_digits(const std::string& folder, const std::string& part) {
   return digits;
 }
 
-// A few digits, evenly spread over all, three side by side, each with what it was read as.
-inline void draw_digits(const Digits& digits, const std::vector<int>& read, int64_t count) {
-  constexpr int64_t across = 3, frame = 2;  // `frame` empty pixels around a digit are left out
+// A few images (count, 1, height, width), evenly spread over all, three side by side, each above its caption.
+inline void draw_images(const NDArray& images, int64_t count,
+                        const std::function<std::string(int64_t index)>& caption_of = {}) {
+  constexpr int64_t across = 3, frame = 2;  // `frame` pixels around an image, mostly empty, are left out
   static const char* const shades[] = {" ", "░", "▒", "▓", "█"};
-  const int64_t height = digits.images.shape()[2], width = digits.images.shape()[3];
+  const int64_t height = images.shape()[2], width = images.shape()[3];
   for (int64_t first = 0; first < count; first += across) {
     std::vector<int64_t> chosen;
-    for (int64_t i = first; i < std::min(first + across, count); ++i) chosen.push_back(i * digits.count() / count);
+    for (int64_t i = first; i < std::min(first + across, count); ++i) chosen.push_back(i * images.shape()[0] / count);
     for (int64_t row = frame; row + 1 < height - frame; row += 2) {
       for (const int64_t index : chosen) {
-        const std::vector<float> pixels = digits.images.at(index).to_vector<float>();
+        const std::vector<float> pixels = images.at(index).to_vector<float>();
         std::cout << "  ";
         for (int64_t x = frame; x < width - frame; ++x) {  // two pixels, one above the other, make a character
           const auto above = static_cast<size_t>(row * width + x), below = above + static_cast<size_t>(width);
@@ -53,12 +55,19 @@ inline void draw_digits(const Digits& digits, const std::vector<int>& read, int6
       std::cout << "\n";
     }
     for (const int64_t index : chosen) {
-      std::string caption = join("  read ", read[static_cast<size_t>(index)], ", is ", digits.labels.at(index).item());
+      std::string caption = caption_of ? "  " + caption_of(index) : "";
       caption.resize(static_cast<size_t>(width - 2 * frame) + 2, ' ');
       std::cout << caption;
     }
     std::cout << "\n\n";
   }
+}
+
+// A few digits, each with what it was read as.
+inline void draw_digits(const Digits& digits, const std::vector<int>& read, int64_t count) {
+  draw_images(digits.images, count, [&](int64_t index) {
+    return join("read ", read[static_cast<size_t>(index)], ", is ", digits.labels.at(index).item());
+  });
 }
 
 }  // namespace examples

@@ -1,6 +1,7 @@
 // Images of another iterator at another size: enlarged or shrunk to the nearest pixel, a single channel repeated.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -13,26 +14,27 @@ using namespace symbind;
 
 class ResizedImages : public DataIter {
  public:
-  // `images` has one input (batch, channels, height, width) and must outlive this iterator. `shape` is (channels,
-  // height, width); it has as many channels as the images, or those have one.
-  ResizedImages(DataIter& images, const Shape& shape) : images_(images), shape_(shape), from_(image_shape(images)) {
+  // `images` has one input (batch, channels, height, width). `shape` is (channels, height, width); it has as many
+  // channels as the images, or those have one.
+  ResizedImages(std::shared_ptr<DataIter> images, const Shape& shape)
+      : images_(std::move(images)), shape_(shape), from_(image_shape(*images_)) {
     require(shape.rank() == 3, "an image shape has channels, height and width, not ", shape);
     require(from_[0] == 1 || from_[0] == shape[0], "images with ", from_[0], " channels cannot get ", shape[0]);
   }
 
   std::vector<DataDesc> provide_data() const override {
-    std::vector<DataDesc> all = images_.provide_data();
+    std::vector<DataDesc> all = images_->provide_data();
     all[0].shape = {batch_size(), shape_[0], shape_[1], shape_[2]};
     return all;
   }
-  std::vector<DataDesc> provide_label() const override { return images_.provide_label(); }
-  int64_t batch_size() const override { return images_.batch_size(); }
-  void reset() override { images_.reset(); }
-  void begin_epoch() override { images_.begin_epoch(); }
+  std::vector<DataDesc> provide_label() const override { return images_->provide_label(); }
+  int64_t batch_size() const override { return images_->batch_size(); }
+  void reset() override { images_->reset(); }
+  void begin_epoch() override { images_->begin_epoch(); }
 
   std::optional<DataBatch> next() override {
     const InUse use = in_use("next");
-    std::optional<DataBatch> batch = images_.next();
+    std::optional<DataBatch> batch = images_->next();
     if (batch) batch->data[0] = resized(batch->data[0]);
     return batch;
   }
@@ -61,7 +63,7 @@ class ResizedImages : public DataIter {
     return array(result, {count, shape_[0], shape_[1], shape_[2]});
   }
 
-  DataIter& images_;
+  std::shared_ptr<DataIter> images_;
   Shape shape_, from_;
 };
 

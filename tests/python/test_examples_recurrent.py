@@ -2,10 +2,7 @@
 
 import re
 
-import numpy as np
-from example_runs import run
-
-import symbind as mx
+from example_runs import run, write_images
 
 
 def test_lstm_bucketing_learns_the_made_up_sentences(tmp_path):
@@ -46,13 +43,7 @@ def test_char_rnn_learns_and_writes(tmp_path):
 
 
 def test_train_imagenet_reads_a_record_file(tmp_path):
-    record = mx.recordio.MXIndexedRecordIO(str(tmp_path / "train.idx"), str(tmp_path / "train.rec"), "w")
-    random = np.random.RandomState(1)
-    for number in range(24):
-        image = random.randint(0, 256, (40, 48, 3)).astype(np.uint8)
-        header = mx.recordio.IRHeader(0, float(number % 4), number, 0)
-        record.write_idx(number, mx.recordio.pack_img(header, image, img_fmt=".png"))
-    record.close()
+    write_images(tmp_path, 24, classes=4)
     text = run("train_imagenet", "--network", "mobilenet", "--multiplier", "0.25", "--image-shape", "3,32,32",
                "--num-classes", "4", "--num-examples", "24", "--batch-size", "8", "--data-train", "train.rec",
                "--data-train-idx", "train.idx", "--data-val", "train.rec", "--random-crop", "1", "--random-mirror", "1",
