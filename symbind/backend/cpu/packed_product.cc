@@ -94,10 +94,12 @@ template <class T, int most_rows, int vectors>
       const Matrix<const T> from{a.data + first, a.step};
       const Matrix<T> to{c.data + column, c.step};
       const bool add = accumulate || first > 0;
-      if (stored == most)
-        multiply_strip<T, most_rows, vectors>(rows, depth, from, strip + first * stored, to, width, add);
-      else
-        multiply_strip<T, most_rows, 1>(rows, depth, from, strip + first * stored, to, width, add);
+      if constexpr (vectors > 1)
+        if (stored != most) {
+          multiply_strip<T, most_rows, 1>(rows, depth, from, strip + first * stored, to, width, add);
+          continue;
+        }
+      multiply_strip<T, most_rows, vectors>(rows, depth, from, strip + first * stored, to, width, add);
     }
   }
 }
