@@ -22,6 +22,7 @@ set(SYMBIND_PUBLIC_HEADERS
   data/csv_iter.h
   data/idx.h
   data/image.h
+  data/image_det_record_iter.h
   data/image_record_iter.h
   data/iterator.h
   data/libsvm_iter.h

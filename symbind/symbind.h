@@ -11,6 +11,7 @@
 #include "symbind/data/csv_iter.h"
 #include "symbind/data/idx.h"
 #include "symbind/data/image.h"
+#include "symbind/data/image_det_record_iter.h"
 #include "symbind/data/image_record_iter.h"
 #include "symbind/data/iterator.h"
 #include "symbind/data/libsvm_iter.h"

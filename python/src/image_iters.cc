@@ -1,4 +1,5 @@
 // The iterators over RecordIO files of images.
+#include "symbind/data/image_det_record_iter.h"
 #include "symbind/data/image_record_iter.h"
 
 #include "bindings.h"
@@ -81,19 +82,91 @@ Keywords<ImageRecordIterOptions> image_keywords() {
   return keywords;
 }
 
+Keywords<ImageDetRecordIterOptions> detection_keywords() {
+  using O = ImageDetRecordIterOptions;
+  Keywords<O> keywords("ImageDetRecordIter");
+  keywords.add("path_imgrec", &O::path_imgrec)
+      .add("path_imgidx", &O::path_imgidx)
+      .add("data_shape", &O::data_shape)
+      .add("batch_size", &O::batch_size)
+      .add("label_width", &O::label_width)
+      .add("label_pad_width", &O::label_pad_width)
+      .add("label_pad_value", &O::label_pad_value)
+      .add("shuffle", &O::shuffle)
+      .add("seed", &O::seed)
+      .add("shuffle_chunk_size", &O::shuffle_chunk_size)
+      .add("preprocess_threads", &O::preprocess_threads)
+      .add("prefetch_buffer", &O::prefetch_buffer)
+      .add("num_parts", &O::num_parts)
+      .add("part_index", &O::part_index)
+      .add("round_batch", &O::round_batch)
+      .add("verbose", &O::verbose)
+      .add("data_name", &O::data_name)
+      .add("label_name", &O::label_name)
+      .add("resize", &O::resize)
+      .add("rand_crop_prob", &O::rand_crop_prob)
+      .add("num_crop_sampler", &O::num_crop_sampler)
+      .add("min_crop_scales", &O::min_crop_scales)
+      .add("max_crop_scales", &O::max_crop_scales)
+      .add("min_crop_aspect_ratios", &O::min_crop_aspect_ratios)
+      .add("max_crop_aspect_ratios", &O::max_crop_aspect_ratios)
+      .add("min_crop_overlaps", &O::min_crop_overlaps)
+      .add("max_crop_overlaps", &O::max_crop_overlaps)
+      .add("min_crop_sample_coverages", &O::min_crop_sample_coverages)
+      .add("max_crop_sample_coverages", &O::max_crop_sample_coverages)
+      .add("min_crop_object_coverages", &O::min_crop_object_coverages)
+      .add("max_crop_object_coverages", &O::max_crop_object_coverages)
+      .add("max_crop_trials", &O::max_crop_trials)
+      .add("crop_emit_mode", &O::crop_emit_mode)
+      .add("emit_overlap_thresh", &O::emit_overlap_thresh)
+      .add("rand_pad_prob", &O::rand_pad_prob)
+      .add("max_pad_scale", &O::max_pad_scale)
+      .add("max_random_hue", &O::max_random_hue)
+      .add("max_random_saturation", &O::max_random_saturation)
+      .add("max_random_illumination", &O::max_random_illumination)
+      .add("max_random_contrast", &O::max_random_contrast)
+      .add("random_hue_prob", &O::random_hue_prob)
+      .add("random_saturation_prob", &O::random_saturation_prob)
+      .add("random_illumination_prob", &O::random_illumination_prob)
+      .add("random_contrast_prob", &O::random_contrast_prob)
+      .add("rand_mirror_prob", &O::rand_mirror_prob)
+      .add("fill_value", &O::fill_value)
+      .add("inter_method", &O::inter_method)
+      .add("resize_mode", &O::resize_mode)
+      .add("mean_r", &O::mean_r)
+      .add("mean_g", &O::mean_g)
+      .add("mean_b", &O::mean_b)
+      .add("std_r", &O::std_r)
+      .add("std_g", &O::std_g)
+      .add("std_b", &O::std_b)
+      .add("scale", &O::scale)
+      .ignore({"ctx", "device_id", "shuffle_chunk_seed", "aug_seq", "mean_a", "std_a", "dtype", "mean_img"});
+  return keywords;
+}
+
+// One object for the keyword arguments of a class.
+template <class Iter, class Options>
+void def_image_iterator(nb::class_<Iter, DataIter>& type, const Keywords<Options>& keywords) {
+  type.def("__init__", [keywords, who = std::string(nb::type_name(type).c_str())](Iter* self, nb::kwargs given) {
+    for (const char* name : {"path_imgrec", "data_shape", "batch_size"})
+      if (!given.contains(name)) throw nb::type_error(join(who, " needs the argument ", name).c_str());
+    const Options options = keywords.from(given);
+    const ReleaseGil release;
+    new (self) Iter(options);
+  });
+  def_iterator(type, true);
+}
+
 }  // namespace
 
 void bind_image_iters(nb::module_& m) {
   nb::class_<ImageRecordIter, DataIter> type(m, "ImageRecordIter", nb::dynamic_attr(),
                                              "Batches of images from a RecordIO file, decoded and augmented on threads "
                                              "of their own.");
-  type.def("__init__", [keywords = image_keywords()](ImageRecordIter* self, nb::kwargs given) {
-    for (const char* name : {"path_imgrec", "data_shape", "batch_size"})
-      if (!given.contains(name)) throw nb::type_error(join("ImageRecordIter needs the argument ", name).c_str());
-    const ImageRecordIterOptions options = keywords.from(given);
-    new (self) ImageRecordIter(options);
-  });
-  def_iterator(type, true);
+  def_image_iterator(type, image_keywords());
+  nb::class_<ImageDetRecordIter, DataIter> detection(m, "ImageDetRecordIter", nb::dynamic_attr(),
+                                                     "Batches of images with objects in boxes, from a RecordIO file.");
+  def_image_iterator(detection, detection_keywords());
 }
 
 }  // namespace symbind::python

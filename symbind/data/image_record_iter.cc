@@ -74,11 +74,10 @@ ImageRecordIterOptions checked(ImageRecordIterOptions o) {
 }
 
 struct Job : BatchJob {
-  std::vector<uint64_t> offsets;   // of the samples' records
+  RecordBatch records;
   std::vector<std::string> wrong;  // why a sample could not be decoded; empty if it could
   char* images = nullptr;          // the batch's arrays
   float* labels = nullptr;
-  uint64_t epoch = 0, first = 0;  // the position of the first sample in it
 };
 
 }  // namespace
@@ -87,14 +86,15 @@ class ImageRecordIter::Maker : public BatchMaker {
  public:
   explicit Maker(const ImageRecordIterOptions& options)
       : options_(options),
-        source_({.path = options.path_imgrec,
-                 .index_path = options.path_imgidx,
-                 .shuffle = options.shuffle,
-                 .seed = static_cast<uint32_t>(options.seed),
-                 .window_bytes = static_cast<uint64_t>(options.shuffle_chunk_size) << 20,
-                 .num_parts = options.num_parts,
-                 .part_index = options.part_index,
-                 .who = "ImageRecordIter"}) {
+        batches_({.path = options.path_imgrec,
+                  .index_path = options.path_imgidx,
+                  .shuffle = options.shuffle,
+                  .seed = static_cast<uint32_t>(options.seed),
+                  .window_bytes = static_cast<uint64_t>(options.shuffle_chunk_size) << 20,
+                  .num_parts = options.num_parts,
+                  .part_index = options.part_index,
+                  .who = "ImageRecordIter"},
+                 options.batch_size, options.round_batch) {
     if (!options.path_imglist.empty()) labels_ = read_image_list(options.path_imglist, options.label_width);
     for (int64_t i = 0; i < options.preprocess_threads; ++i) workers_.push_back(std::make_unique<Worker>(options));
   }
@@ -103,16 +103,8 @@ class ImageRecordIter::Maker : public BatchMaker {
   void make(BatchJob& job, size_t sample, size_t worker) override;
   void finish(BatchJob& job) override;
 
-  // Both while nothing is being made. `carry`: the last batch took samples of the next epoch, which goes on after them.
-  void reset(bool carry) {
-    if (!carry) {
-      source_.begin_epoch();
-      position_ = 0;
-      ++epoch_;
-    }
-    repeated_.clear();
-    over_ = false;
-  }
+  // Both while nothing is being made.
+  void reset(bool carry) { batches_.reset(carry); }
   void seed(uint64_t key) { key_ = key; }
 
  private:
@@ -129,40 +121,19 @@ class ImageRecordIter::Maker : public BatchMaker {
   size_t image_bytes() const { return static_cast<size_t>(options_.data_shape.size()) * size_of(options_.dtype); }
 
   const ImageRecordIterOptions& options_;
-  RecordSource source_;
+  RecordBatches batches_;
   LabelsById labels_;
   std::vector<std::unique_ptr<Worker>> workers_;
-  uint64_t key_ = 0, epoch_ = 0, position_ = 0;
-  bool over_ = false;               // the last batch of the epoch is planned
-  std::vector<uint64_t> repeated_;  // the first records of the epoch, which fill the last batch without round_batch
+  uint64_t key_ = 0;
 };
 
 std::unique_ptr<BatchJob> ImageRecordIter::Maker::plan() {
-  const auto size = static_cast<size_t>(options_.batch_size);
-  if (over_) return nullptr;
+  auto records = batches_.next();
+  if (!records) return nullptr;
+  const size_t size = records->offsets.size();
   auto job = std::make_unique<Job>();
-  job->epoch = epoch_;
-  job->first = position_;
-  while (job->offsets.size() < size) {
-    const std::optional<uint64_t> offset = source_.next();
-    if (offset) {
-      job->offsets.push_back(*offset);
-      job->batch.pad += job->epoch != epoch_ ? 1 : 0;
-      ++position_;
-      if (repeated_.size() < size) repeated_.push_back(*offset);
-      continue;
-    }
-    over_ = true;
-    if (job->offsets.empty()) return nullptr;
-    if (!options_.round_batch) {
-      job->batch.pad = static_cast<int64_t>(size - job->offsets.size());
-      for (size_t i = 0; job->offsets.size() < size; ++i) job->offsets.push_back(repeated_[i % repeated_.size()]);
-      break;
-    }
-    source_.begin_epoch();
-    ++epoch_;
-    position_ = 0;
-  }
+  job->records = std::move(*records);
+  job->batch.pad = job->records.pad;
   const Shape& image = options_.data_shape;
   job->batch.data = {NDArray({options_.batch_size, image[0], image[1], image[2]}, cpu(), options_.dtype)};
   job->batch.label = {NDArray(options_.label_width == 1 ? Shape{options_.batch_size}
@@ -194,7 +165,7 @@ void ImageRecordIter::Maker::write_labels(const RecordHeader& header, float* to)
 void ImageRecordIter::Maker::make(BatchJob& base, size_t sample, size_t number) {
   Job& job = static_cast<Job&>(base);
   Worker& worker = *workers_[number];
-  const uint64_t offset = job.offsets[sample];
+  const uint64_t offset = job.records.offsets[sample];
   worker.reader.seek(offset);
   require(worker.reader.read(worker.record), "[", options_.path_imgrec, "] there is no record at offset ", offset);
   try {
@@ -209,7 +180,7 @@ void ImageRecordIter::Maker::make(BatchJob& base, size_t sample, size_t number) 
                                ", id ", record.header.id, ": ", error.what());
       return;
     }
-    SampleRandom random(key_, job.epoch, job.first + sample);
+    SampleRandom random(key_, job.records.epoch, job.records.first + sample);
     const PixelView image = worker.augmenter.augment(worker.decoded.view(), random);
     worker.augmenter.write(image, random, job.images + sample * image_bytes());
   } catch (const Error& error) {
@@ -222,7 +193,7 @@ void ImageRecordIter::Maker::finish(BatchJob& base) {
   Job& job = static_cast<Job&>(base);
   const auto found = std::find(job.wrong.begin(), job.wrong.end(), "");
   require(found != job.wrong.end(), "[", options_.path_imgrec,
-          "] none of the images of a batch can be decoded; the last is at offset ", job.offsets.back());
+          "] none of the images of a batch can be decoded; the last is at offset ", job.records.offsets.back());
   const auto good = static_cast<size_t>(found - job.wrong.begin());
   const auto width = static_cast<size_t>(options_.label_width);
   for (size_t i = 0; i < job.wrong.size(); ++i)

@@ -101,4 +101,39 @@ void RecordSource::begin_epoch() {
   shuffle_ahead();
 }
 
+std::optional<RecordBatch> RecordBatches::next() {
+  if (over_) return std::nullopt;
+  RecordBatch batch{.offsets = {}, .pad = 0, .epoch = epoch_, .first = position_};
+  while (batch.offsets.size() < batch_size_) {
+    if (const std::optional<uint64_t> offset = source_.next()) {
+      batch.offsets.push_back(*offset);
+      batch.pad += batch.epoch != epoch_ ? 1 : 0;
+      ++position_;
+      if (first_.size() < batch_size_) first_.push_back(*offset);
+      continue;
+    }
+    over_ = true;
+    if (batch.offsets.empty()) return std::nullopt;
+    if (!round_) {
+      batch.pad = static_cast<int64_t>(batch_size_ - batch.offsets.size());
+      for (size_t i = 0; batch.offsets.size() < batch_size_; ++i) batch.offsets.push_back(first_[i % first_.size()]);
+      break;
+    }
+    source_.begin_epoch();
+    ++epoch_;
+    position_ = 0;
+  }
+  return batch;
+}
+
+void RecordBatches::reset(bool carry) {
+  if (!carry) {
+    source_.begin_epoch();
+    position_ = 0;
+    ++epoch_;
+  }
+  first_.clear();
+  over_ = false;
+}
+
 }  // namespace symbind

@@ -45,4 +45,30 @@ class RecordSource {
   uint32_t epoch_ = 0, window_ = 0;
 };
 
+// The records of one batch after the other.
+struct RecordBatch {
+  std::vector<uint64_t> offsets;
+  int64_t pad = 0;                // how many at the end only fill it up
+  uint64_t epoch = 0, first = 0;  // the position of the first sample in its epoch
+};
+
+// With `round` the last batch of an epoch takes records of the next one; otherwise it repeats the first ones.
+class RecordBatches {
+ public:
+  RecordBatches(RecordSourceOptions options, int64_t batch_size, bool round)
+      : source_(std::move(options)), batch_size_(static_cast<size_t>(batch_size)), round_(round) {}
+
+  std::optional<RecordBatch> next();  // none when the epoch is over
+  // `carry`: the last batch took records of the next epoch, which goes on after them.
+  void reset(bool carry);
+
+ private:
+  RecordSource source_;
+  size_t batch_size_;
+  bool round_;
+  bool over_ = false;  // the last batch of the epoch was returned
+  uint64_t epoch_ = 0, position_ = 0;
+  std::vector<uint64_t> first_;  // records of the epoch
+};
+
 }  // namespace symbind

@@ -68,24 +68,25 @@ std::vector<std::string> files_of(const std::string& path) {
 
 void for_each_line_block(const std::string& path, const std::function<void(std::string_view, size_t)>& parse,
                          const std::function<void(size_t)>& take) {
-  (void)size_of_input(path);
+  // One byte more than the file has, so that its end is seen with its last bytes.
+  const auto block = static_cast<size_t>(std::min<uint64_t>(block_bytes, size_of_input(path) + 1));
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"), &std::fclose);
   require(file != nullptr, "[", path, "] cannot read this file: ", std::strerror(errno));
   std::string text;  // what is read but not parsed
   int64_t lines = 0;
   for (bool more = true; more;) {
     const size_t before = text.size();
-    text.resize(before + block_bytes);
-    const size_t got = std::fread(text.data() + before, 1, block_bytes, file.get());
+    text.resize(before + block);
+    const size_t got = std::fread(text.data() + before, 1, block, file.get());
     require(std::ferror(file.get()) == 0, "[", path, "] cannot read this file: ", std::strerror(errno));
     text.resize(before + got);
-    more = got == block_bytes;
+    more = got == block;
     const size_t end = more ? text.rfind('\n') + 1 : text.size();  // 0 where no line ends in the block
-    const std::string_view block(text.data(), end);
-    if (block.empty()) continue;
-    parse_block(path, block, lines, parse);
+    const std::string_view whole(text.data(), end);
+    if (whole.empty()) continue;
+    parse_block(path, whole, lines, parse);
     for (size_t i = 0; i < pieces_per_block; ++i) take(i);
-    lines += std::count(block.begin(), block.end(), '\n');
+    lines += std::count(whole.begin(), whole.end(), '\n');
     text.erase(0, end);
   }
 }

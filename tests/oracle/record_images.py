@@ -128,7 +128,8 @@ def walked(folder):
         {"batch_size": 5},
         {"batch_size": 7},
         {"batch_size": 15},
-        {"batch_size": 3, "path_imgidx": True},
+        # Two epochs: of a third, whose batches are full, MXNet's last one sometimes has the pad of another.
+        {"batch_size": 3, "path_imgidx": True, "epochs": 2},
         {"batch_size": 2, "num_parts": 3, "part_index": 0},
         {"batch_size": 2, "num_parts": 3, "part_index": 1},
         {"batch_size": 2, "num_parts": 3, "part_index": 2},

@@ -153,3 +153,86 @@ def test_a_network_is_trained_from_images(records):
     model.fit(it, num_epoch=60, optimizer_params={"learning_rate": 0.02}, eval_metric="mse")
     it.reset()
     assert model.score(it, "mse")[0][1] < 1
+
+
+@pytest.fixture
+def objects(tmp_path):
+    """Three images with one to three objects; the first object is white on black."""
+    path = str(tmp_path / "objects.rec")
+    with mx.recordio.MXRecordIO(path, "w") as writer:
+        for i in range(3):
+            pixels = np.zeros((60, 80, 3))
+            pixels[15:30, 20:60] = 255
+            boxes = [[0, 20 / 80, 15 / 60, 60 / 80, 30 / 60]] + [[k, 0.1, 0.1, 0.9, 0.9] for k in range(1, i + 1)]
+            writer.write(mx.recordio.pack((0, [4, 5, 20, 10] + sum(boxes, []), i, 0), png(pixels)))
+    return path
+
+
+def detection(objects, size=48, **options):
+    return mx.io.ImageDetRecordIter(
+        path_imgrec=objects, data_shape=(3, size, size), batch_size=3, verbose=False, **options
+    )
+
+
+def test_objects_come_with_their_images(objects):
+    it = detection(objects)
+    assert it.provide_label[0].shape == (3, 23)
+    label = it.next().label[0].asnumpy()
+    np.testing.assert_allclose(label[0, :13], [3, 48, 48, 9, 4, 5, 20, 10, 0, 0.25, 0.25, 0.75, 0.5], rtol=1e-6)
+    assert (label[0, 13:] == -1).all()
+    assert label[2, 3] == 19
+    assert detection(objects, label_pad_width=30, label_pad_value=-2).next().label[0].shape == (3, 34)
+    with pytest.raises(mx.MXNetError, match="at least that of the longest label, 19: 10"):
+        detection(objects, label_pad_width=10)
+    with pytest.raises(mx.MXNetError, match="label_width is 9"):
+        detection(objects, label_width=9).next()
+
+
+@pytest.mark.parametrize("mode", ["fit", "shrink"])
+def test_images_may_keep_their_aspect(objects, mode):
+    batch = detection(objects, resize_mode=mode, fill_value=7).next()
+    assert batch.label[0].asnumpy()[0, 1:3].tolist() == [36, 48]
+    assert batch.data[0].asnumpy()[0, 0, 40, 5] == 7
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"rand_mirror_prob": 1.0},
+        {"rand_pad_prob": 1.0, "max_pad_scale": 3.0, "fill_value": 0},
+        {
+            "rand_crop_prob": 1.0,
+            "min_crop_scales": (0.5,),
+            "max_crop_scales": (0.9,),
+            "min_crop_aspect_ratios": (0.7,),
+            "max_crop_aspect_ratios": (1.4,),
+            "min_crop_object_coverages": (0.5,),
+            "rand_mirror_prob": 0.5,
+        },
+        {"rand_crop_prob": 0.5, "min_crop_scales": (0.6,), "crop_emit_mode": "overlap", "resize": 50},
+    ],
+)
+def test_boxes_move_with_their_images(objects, options):
+    it = detection(objects, size=96, **options)
+    boxes = set()
+    for _ in range(20):
+        batch = it.next()
+        for image, label in zip(batch.data[0].asnumpy(), batch.label[0].asnumpy()):
+            found = [row for row in label[8:].reshape(-1, 5) if row[0] == 0]
+            if not found:
+                continue
+            rows, columns = np.nonzero(image[0] > 127)
+            box = [columns.min() / 96, rows.min() / 96, (columns.max() + 1) / 96, (rows.max() + 1) / 96]
+            np.testing.assert_allclose(found[0][1:], box, atol=0.035)
+            boxes.add(tuple(found[0][1:]))
+        it.reset()
+    assert len(boxes) >= (1 if options == {"rand_mirror_prob": 1.0} else 10)
+
+
+def test_wrong_detection_options_are_named(objects):
+    with pytest.raises(mx.MXNetError, match="resize_mode"):
+        detection(objects, resize_mode="stretch")
+    with pytest.raises(mx.MXNetError, match="crop_emit_mode"):
+        detection(objects, crop_emit_mode="none")
+    with pytest.raises(TypeError, match="no argument rand_crop;"):
+        detection(objects, rand_crop=True)

@@ -8,6 +8,7 @@ import numpy as _np
 from .._symbind import (
     CSVIter,
     DataIter,
+    ImageDetRecordIter,
     LibSVMIter,
     MNISTIter,
     NDArrayIter,
@@ -153,15 +154,3 @@ def ImageRecordInt8Iter(**kwargs):
 
 ImageRecordIter_v1 = ImageRecordIter
 ImageRecordUInt8Iter_v1 = ImageRecordUInt8Iter
-
-
-def _later(name):
-    def iterator(*args, **kwargs):
-        raise NotImplementedError(f"mx.io.{name} is not part of Symbind yet: it comes with the iterators over files.")
-
-    iterator.__name__ = iterator.__qualname__ = name
-    iterator.__doc__ = "Not part of Symbind yet."
-    return iterator
-
-
-ImageDetRecordIter = _later("ImageDetRecordIter")
