@@ -29,6 +29,7 @@ void bind_executor_group(nb::module_& m);
 void bind_base_module(nb::module_& m);
 void bind_module(nb::module_& m);
 void bind_predictor(nb::module_& m);
+void bind_profiler(nb::module_& m);
 void bind_compat(nb::module_& m);
 void allow_mixins(nb::module_& m);  // after all classes
 

@@ -30,6 +30,7 @@ NB_MODULE(_symbind, m) {
   bind_base_module(m);
   bind_module(m);
   bind_predictor(m);
+  bind_profiler(m);
   bind_compat(m);
   allow_mixins(m);
 }
