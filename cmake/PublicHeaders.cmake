@@ -37,6 +37,7 @@ set(SYMBIND_PUBLIC_HEADERS
   exec/executor.h
   exec/indexing.h
   exec/invoke.h
+  exec/profiler.h
   exec/random.h
   files/checkpoint.h
   files/params.h

@@ -26,6 +26,7 @@
 #include "symbind/exec/executor.h"
 #include "symbind/exec/indexing.h"
 #include "symbind/exec/invoke.h"
+#include "symbind/exec/profiler.h"
 #include "symbind/exec/random.h"
 #include "symbind/files/checkpoint.h"
 #include "symbind/files/params.h"

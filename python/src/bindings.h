@@ -36,6 +36,7 @@ void bind_bucketing(nb::module_& m);
 void bind_sequential(nb::module_& m);
 void bind_predictor(nb::module_& m);
 void bind_rnn(nb::module_& m);
+void bind_profiler(nb::module_& m);
 void bind_compat(nb::module_& m);
 void bind_sentences(nb::module_& m);
 void allow_mixins(nb::module_& m);  // after all classes

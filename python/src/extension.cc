@@ -37,6 +37,7 @@ NB_MODULE(_symbind, m) {
   bind_sequential(m);
   bind_predictor(m);
   bind_rnn(m);
+  bind_profiler(m);
   bind_compat(m);
   bind_sentences(m);
   allow_mixins(m);

@@ -8,6 +8,7 @@
 #include <pthread.h>
 
 #include "symbind/core/error.h"
+#include "symbind/exec/profiling.h"
 #include "symbind/exec/ready_op.h"
 #include "symbind/passes/target.h"
 
@@ -112,7 +113,7 @@ ReadyOp::ReadyOp(const OpDef& op, std::span<const NDArray> inputs, std::shared_p
 namespace {
 
 // Runs a kernel between the target's enter and leave.
-void run_kernel(Target& target, Kernel& kernel, const Args& args) {
+void run_inside(Target& target, Kernel& kernel, const Args& args) {
   const uint32_t state = target.enter();
   try {
     if (kernel.kept_bytes > 0) kernel.prepare(args);
@@ -125,6 +126,13 @@ void run_kernel(Target& target, Kernel& kernel, const Args& args) {
 }
 
 }  // namespace
+
+void ReadyOp::run_kernel(const Args& args) const {
+  const auto run = [&] { run_inside(*target_, *kernel_, args); };
+  if (!profiler::records_operators()) [[likely]]
+    return run();
+  profiler::timed(context_, run, [&] { return profiler::Event{.name = op_->name, .category = "operator"}; });
+}
 
 NDArray ReadyOp::run_simple(std::span<const NDArray> inputs, const NDArray* into) const {
   const Tensor& tensor = outputs_[0];
@@ -139,7 +147,7 @@ NDArray ReadyOp::run_simple(std::span<const NDArray> inputs, const NDArray* into
   addresses[inputs.size()] = result.mutable_data();
   Args args{addresses, addresses + inputs.size()};
   args.stream = target_->stream(device);
-  run_kernel(*target_, *kernel_, args);
+  run_kernel(args);
   return result;
 }
 
@@ -176,7 +184,7 @@ std::vector<NDArray> ReadyOp::run(std::span<const NDArray> inputs, const std::ve
     args.random = static_cast<const RandomCursor*>(cursor->data());
   }
   args.stream = target_->stream(device);
-  run_kernel(*target_, *kernel_, args);
+  run_kernel(args);
 
   results.resize(visible_);
   for (size_t i = 0; i < out.size(); ++i) {

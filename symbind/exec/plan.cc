@@ -5,10 +5,36 @@
 
 #include "symbind/core/error.h"
 #include "symbind/core/parallel.h"
+#include "symbind/exec/profiling.h"
 #include "symbind/exec/run_scope.h"
+#include "symbind/ops/custom.h"
 #include "symbind/passes/passes.h"
 
 namespace symbind {
+namespace {
+
+// The type of a custom operator, of a node that runs it forwards or backwards; empty for any other.
+std::string custom_type(const Graph& graph, const GraphNode& node) {
+  const OpDef* const op = &node.op();
+  if (op == &op_of<Custom>()) return static_cast<const Custom*>(node.source->params.get())->op_type;
+  if (op != &op_of<CustomGrad>()) return "";
+  const Node* const forward = static_cast<const CustomGrad*>(node.source->params.get())->forward;
+  for (const GraphNode& each : graph.nodes)
+    if (each.source.get() == forward) return custom_type(graph, each);
+  return "";
+}
+
+// What the profiler calls a node: by its operator; a custom one by its type, as MXNet does.
+profiler::Event described(const Graph& graph, const GraphNode& node) {
+  profiler::Event event{.name = node.op().name, .category = "operator", .node = node.source->name};
+  if (const std::string type = custom_type(graph, node); !type.empty()) {
+    event.name = (&node.op() == &op_of<Custom>() ? "" : "_backward_") + type;
+    event.category = "Custom Operator";
+  }
+  return event;
+}
+
+}  // namespace
 
 // ---- Workspace ------------------------------------------------------------------------------------------------------
 
@@ -350,6 +376,8 @@ void Plan::run_part(Part& part, const NodeCallback* callback) {
     run_with_callback(part, *callback);
   } else if (times_) {
     run_timed(part);
+  } else if (profiler::records_plans()) {
+    run_profiled(part);
   } else if (part.queues) {
     run_queues(part);
   } else {
@@ -434,6 +462,18 @@ void Plan::run_timed(Part& part) {
     double& seconds = times_->seconds[part.begin + i];
     seconds = first ? taken[i] : seconds + taken[i];
   }
+}
+
+// The steps one after the other, as in run_timed; plans that were captured or run as queues are so again afterwards.
+void Plan::run_profiled(const Part& part) {
+  std::vector<Context> contexts;
+  for (size_t i = part.begin; i < part.end; ++i) {
+    const GraphNode& node = graph_.node(steps_[i].node);
+    profiler::timed(
+        node.context, [&] { run_step(steps_[i]); }, [&] { return described(graph_, node); });
+    if (std::find(contexts.begin(), contexts.end(), node.context) == contexts.end()) contexts.push_back(node.context);
+  }
+  for (const Context context : contexts) profiler::sample_memory(context);
 }
 
 // ---- Poison ---------------------------------------------------------------------------------------------------------

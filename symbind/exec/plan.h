@@ -157,6 +157,7 @@ class Plan {
   void run_stretch(Stretch& stretch);
   void run_with_callback(const Part& part, const NodeCallback& callback);
   void run_timed(Part& part);
+  void run_profiled(const Part& part);
   void run_queues(Part& part);
 
   Graph graph_;

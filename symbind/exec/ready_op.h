@@ -25,6 +25,8 @@ class ReadyOp {
   bool simple() const { return simple_; }
 
  private:
+  void run_kernel(const Args& args) const;  // and tells the profiler
+
   const OpDef* op_ = nullptr;
   std::shared_ptr<const void> params_;
   Context context_;

@@ -67,6 +67,8 @@ std::optional<Attributes> plain_attributes(const OpDef& op) {
   for (const char* weights : {"lrs", "wds"})
     for (const ParamField& field : op.fields)
       if (field.name == weights) attributes[weights] = "(0.5,)";
+  for (const ParamField& field : op.fields)
+    if (field.name == "range_max") attributes["range_max"] = "8";  // more than one class is drawn below it
   for (const auto& [name, text] : {std::pair("shape", "(2, 3)"), {"h_w", "(1, 1)"}})
     for (const ParamField& field : op.fields)
       if (field.name == name && field.type == "tuple") attributes.emplace(name, text);

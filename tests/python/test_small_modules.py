@@ -2,7 +2,6 @@
 
 import importlib
 import inspect
-import json
 import logging
 import os
 import subprocess
@@ -41,36 +40,6 @@ def test_util_tells_of_gpus_and_the_environment(tmp_path):
     assert mx.util.getenv("SYMBIND_TEST_VARIABLE") == "3"
     mx.util.setenv("SYMBIND_TEST_VARIABLE", None)
     assert mx.util.getenv("SYMBIND_TEST_VARIABLE") is None
-
-
-def test_the_profiler_reports_what_was_measured_and_nothing_else(tmp_path):
-    mx.profiler.set_config(filename=str(tmp_path / "trace.json"), profile_all=True)
-    mx.profiler.dumps(reset=True)
-    domain = mx.profiler.Domain("test")
-    with domain.new_task("before"):
-        pass
-    mx.profiler.set_state("run")
-    with domain.new_task("work"):
-        pass
-    with domain.new_task("work"):
-        pass
-    mx.profiler.pause()
-    with mx.profiler.Event("paused"):
-        pass
-    mx.profiler.resume()
-    counter = domain.new_counter("count", 1)
-    counter += 2
-    domain.new_marker("here").mark()
-    table = mx.profiler.dumps()
-    assert "does not time single operators" in table
-    assert "work" in table and "paused" not in table and "before" not in table
-    times = json.loads(mx.profiler.dumps(format="json"))["time_ms"]["work"]
-    assert times["count"] == 2 and 0 <= times["min"] <= times["avg"] <= times["max"]
-    mx.profiler.dump()
-    events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
-    assert [event["args"]["count"] for event in events if event["ph"] == "C"] == [1, 3]
-    mx.profiler.dumps(reset=True)
-    assert "work" not in mx.profiler.dumps()
 
 
 def test_the_profiler_has_its_old_names_and_refuses_nonsense():

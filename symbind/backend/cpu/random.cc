@@ -229,7 +229,8 @@ int64_t draw_different(RandomStream& stream, int64_t range_max, int64_t count, i
   int64_t tries = 0;
   while (static_cast<int64_t>(seen.size()) < count) {
     ++tries;
-    const auto drawn = static_cast<int64_t>(std::exp(stream.uniform() * log_range)) - 1;
+    constexpr double largest = 9.2e18;  // that an int64 holds
+    const auto drawn = static_cast<int64_t>(std::min(std::exp(stream.uniform() * log_range), largest)) - 1;
     const int64_t chosen = std::clamp<int64_t>(drawn, 0, range_max - 1);
     if (seen.insert(chosen).second) classes[seen.size() - 1] = chosen;
   }
