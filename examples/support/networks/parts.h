@@ -1,6 +1,7 @@
 // Layers that several networks are built from.
 #pragma once
 
+#include <cmath>
 #include <string>
 
 #include "symbind/symbind.h"
@@ -54,7 +55,7 @@ inline Symbol classify(const Symbol& features, int64_t classes, const std::strin
 
 // A width scaled by a multiplier, to the nearest whole number of channels.
 inline int64_t scaled(int64_t channels, double multiplier) {
-  return static_cast<int64_t>(static_cast<double>(channels) * multiplier + 0.5);
+  return std::lround(static_cast<double>(channels) * multiplier);
 }
 
 }  // namespace networks::parts
