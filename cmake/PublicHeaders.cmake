@@ -31,6 +31,7 @@ set(SYMBIND_PUBLIC_HEADERS
   data/prefetch.h
   data/recordio.h
   data/resize_iter.h
+  data/sentences.h
   data/sharding.h
   exec/arithmetic.h
   exec/binding.h
@@ -76,6 +77,8 @@ set(SYMBIND_PUBLIC_HEADERS
   train/module.h
   train/monitor.h
   train/predictor.h
+  train/rnn_cell.h
+  train/rnn_checkpoint.h
   train/sequential.h
   ops/all.h
   ops/choices.h)

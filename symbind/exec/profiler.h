@@ -15,8 +15,8 @@
 
 #include "symbind/core/context.h"
 
-namespace symbind {
-namespace SYMBIND_API profiler {
+namespace SYMBIND_API symbind {
+namespace profiler {
 
 struct Options {
   bool symbolic = true;    // steps of plans

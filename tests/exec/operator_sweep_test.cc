@@ -21,7 +21,7 @@ constexpr size_t most_inputs = 12;
 
 // Words that some operator must be given.
 const std::vector<std::string>& words() {
-  static const std::vector<std::string> all{"relu", "constant", "nearest", "affine", "bilinear", "cpu(0)"};
+  static const std::vector<std::string> all{"relu", "constant", "nearest", "affine", "bilinear", "lstm", "cpu(0)"};
   return all;
 }
 
