@@ -1,7 +1,7 @@
 """Checks that every file under symbind/ includes only what its folder may include.
 
 The table below is the architecture; each folder's README.md repeats its row in a line "May include: core, graph." and
-the two must agree. A folder may always include itself and the folders it stands in. Naming a folder permits its
+the two must agree. A folder may always include itself and the folders it is in. Naming a folder permits its
 subfolders too, except those of optional libraries: they may be absent from a build, so no other folder may count on
 them. A folder without a row follows its parent.
 

@@ -1,4 +1,4 @@
-"""Networks made of recurrent cells: functions of the package that builds them, mxnet or whatever stands in for it.
+"""Networks made of recurrent cells: functions of the package that builds them, mxnet or a substitute.
 
 Each returns a symbol, or a tuple of one and further plain data. Automatic names start at 0 in each.
 """

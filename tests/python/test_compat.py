@@ -1,5 +1,5 @@
 """What Python and NumPy have removed: back for scripts that run as MXNet's, and only for them."""
-# ruff: noqa: E501 (expressions and what they are stand in one line)
+# ruff: noqa: E501 (an expression and its result are on one line)
 
 import subprocess
 import sys

@@ -6,7 +6,7 @@ namespace symbind {
 class ImplementationTable;
 class Kernel;
 struct NodeView;
-}
+}  // namespace symbind
 
 namespace symbind::cpu_backend {
 

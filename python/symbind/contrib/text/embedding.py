@@ -103,7 +103,7 @@ class _TokenEmbedding(_vocab.Vocabulary):
 
     def get_vecs_by_tokens(self, tokens, lower_case_backup=False):
         """The vector of a token, or a matrix for a list; the unknown token's where there is none. With
-        `lower_case_backup` a token in small letters stands in for one that is not there."""
+        `lower_case_backup` the vector of a token in lower case is used for one that is missing."""
         several = isinstance(tokens, list)
         wanted = tokens if several else [tokens]
         if lower_case_backup:
@@ -116,7 +116,7 @@ class _TokenEmbedding(_vocab.Vocabulary):
         wanted = tokens if isinstance(tokens, list) else [tokens]
         for token in wanted:
             if token not in self._token_to_idx:
-                rest = f"{self.unknown_token!r} stands for all unknown ones"
+                rest = f"all unknown ones are {self.unknown_token!r}"
                 raise ValueError(f"the token {token!r} is unknown; {rest}")
         values = new_vectors.asnumpy().reshape(-1, self._vec_len)
         if len(values) != len(wanted):
