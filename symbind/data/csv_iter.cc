@@ -155,8 +155,8 @@ std::optional<DataBatch> CSVIter::next() {
   if (!state_->batches.next(samples)) return std::nullopt;
   DataBatch batch{.data = {state_->gather(state_->data, provide_data()[0].shape, samples)},
                   .label = {state_->gather(state_->label, provide_label()[0].shape, samples)},
-                  .pad = state_->batches.pad(),
-                  .index = std::move(samples)};
+                  .pad = state_->batches.pad()};
+  batch.index = std::move(samples);
   for (int64_t& sample : batch.index) sample += state_->data.part.begin;
   return batch;
 }
