@@ -12,7 +12,7 @@ import numpy as _np
 
 from .. import io
 from .. import ndarray as nd
-from . import image as _image
+from . import augmenters as _augmenters
 from .image import (
     Augmenter,
     CastAug,
@@ -283,8 +283,8 @@ def CreateDetAugmenter(
         augs.append(DetRandomSelectAug([pad], 1 - rand_pad))
     augs.append(DetBorrowAug(ForceResizeAug((data_shape[2], data_shape[1]), inter_method)))
     augs.append(DetBorrowAug(CastAug()))
-    colors = _image._color_augmenters(brightness, contrast, saturation, hue, pca_noise, rand_gray)
-    return augs + [DetBorrowAug(aug) for aug in colors + _image._normalizers(mean, std)]
+    colors = _augmenters._color_augmenters(brightness, contrast, saturation, hue, pca_noise, rand_gray)
+    return augs + [DetBorrowAug(aug) for aug in colors + _augmenters._normalizers(mean, std)]
 
 
 class ImageDetIter(ImageIter):
@@ -440,9 +440,9 @@ class ImageDetIter(ImageIter):
                 return
             pixels = image.asnumpy().astype("float32")
             if std is not None:
-                pixels = pixels * (_np.array(_image._STD) if std is True else _np.asarray(std))
+                pixels = pixels * (_np.array(_augmenters._STD) if std is True else _np.asarray(std))
             if mean is not None:
-                pixels = pixels + (_np.array(_image._MEAN) if mean is True else _np.asarray(mean))
+                pixels = pixels + (_np.array(_augmenters._MEAN) if mean is True else _np.asarray(mean))
             if clip:
                 pixels = _np.clip(pixels, 0, 255)
             pixels = pixels.astype("uint8")
