@@ -275,6 +275,7 @@ void shrink_by_area(BasicPixelView<const Element> from, int64_t height, int64_t 
     Element* const out = to.row(y);
     for (int64_t i = 0; i < count; ++i) {
       const float sum = sums[static_cast<size_t>(i)];
+      // NOLINTNEXTLINE(bugprone-incorrect-roundings): sums are not negative, and this form is vectorised
       out[i] = halves ? static_cast<Element>(sum + 0.5F) : from_float<Element>(sum);
     }
   }

@@ -285,22 +285,23 @@ void* Plan::address(const Place& place) const {
 
 void Plan::replace_outside(size_t index, NDArray array) {
   outside_[index] = std::move(array);
-  auto [found, is_new] = replaceable_.try_emplace(index);
-  if (is_new) {
+  const auto made = replaceable_.try_emplace(index);
+  auto& places = made.first->second;
+  if (made.second) {
     size_t next = 0;
     for (const Step& step : steps_) {
       const GraphNode& node = graph_.node(step.node);
       const auto look = [&](TensorId tensor) {
         const Place& place = memory_.tensors[tensor];
         if (place.kind == Place::Kind::outside && static_cast<size_t>(place.index) == index)
-          found->second.emplace_back(next, &place);
+          places.emplace_back(next, &place);
         ++next;
       };
       for (const TensorId input : node.inputs) look(input);
       for (int i = 0; i < node.outputs; ++i) look(node.first_output + i);
     }
   }
-  for (const auto& [position, place] : found->second) addresses_[position] = address(*place);
+  for (const auto& [position, place] : places) addresses_[position] = address(*place);
 }
 
 bool Plan::shares_outside(const NDArray& array) const {
