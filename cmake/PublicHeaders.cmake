@@ -9,6 +9,7 @@ set(SYMBIND_PUBLIC_HEADERS
   core/device.h
   core/dtype.h
   core/error.h
+  core/error_kinds.h
   core/fixed_string.h
   core/interrupt.h
   core/log.h

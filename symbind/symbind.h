@@ -3,6 +3,7 @@
 
 #include "symbind/core/context.h"
 #include "symbind/core/error.h"
+#include "symbind/core/error_kinds.h"
 #include "symbind/core/interrupt.h"
 #include "symbind/core/log.h"
 #include "symbind/core/ndarray.h"

@@ -1,10 +1,9 @@
 // Errors of the library as Python's. What MXNet raises from its Python code is a ValueError, TypeError, IndexError or
 // AssertionError, and what its operators raise an MXNetError; programs catch either. So every error here is an
 // MXNetError, and one that MXNet raises from Python is of that kind as well.
-#include "symbind/core/error.h"
-
 #include <string_view>
 
+#include "symbind/core/error_kinds.h"
 #include "symbind/graph/op.h"
 
 #include "bindings.h"
@@ -26,12 +25,13 @@ bool comes_from_operator(std::string_view text) {
   return end != text.npos && OpRegistry::get().find_or_null(std::string(text.substr(1, end - 1))) != nullptr;
 }
 
-PyObject* class_of(std::string_view text) {
-  const auto has = [&](std::string_view part) { return text.find(part) != text.npos; };
-  if (has("No such file or directory")) return file_error;
-  if (has(" is outside of axis ")) return index_error;
-  if (comes_from_operator(text) && !text.starts_with("[reshape]")) return plain_error;  // that is NDArray's method
-  return has("] has no argument ") ? type_error : value_error;
+PyObject* class_of(const Error& error) {
+  if (dynamic_cast<const FileNotFoundError*>(&error)) return file_error;
+  if (dynamic_cast<const IndexError*>(&error)) return index_error;
+  if (dynamic_cast<const UnknownArgumentError*>(&error)) return type_error;
+  const std::string_view text = error.what();
+  return comes_from_operator(text) && !text.starts_with("[reshape]") ? plain_error  // that is NDArray's method
+                                                                     : value_error;
 }
 
 // A refusal of the bindings, which have said of which kind it is.
@@ -52,7 +52,7 @@ void translate(const std::exception_ptr& thrown, void*) {
   try {
     std::rethrow_exception(thrown);
   } catch (const Error& error) {
-    PyErr_SetString(class_of(error.what()), error.what());
+    PyErr_SetString(class_of(error), error.what());
   } catch (const nb::builtin_exception& error) {
     PyObject* type = class_of(error.type());
     if (type == nullptr) throw;

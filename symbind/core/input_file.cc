@@ -7,7 +7,7 @@
 
 #include <sys/stat.h>
 
-#include "symbind/core/error.h"
+#include "symbind/core/error_kinds.h"
 
 namespace symbind {
 
@@ -19,6 +19,8 @@ uint64_t size_of_input(const std::string& path) {
   check_path(path);
   struct stat status {};
   const bool exists = ::stat(path.c_str(), &status) == 0;
+  require_as<FileNotFoundError>(exists || errno != ENOENT, "[", path,
+                                "] cannot read this file: ", std::strerror(errno));
   require(exists, "[", path, "] cannot read this file: ", std::strerror(errno));
   require(S_ISREG(status.st_mode), "[", path, "] cannot read this file: it is ",
           S_ISDIR(status.st_mode) ? "a directory, " : "", "not a regular file");

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <set>
 
-#include "symbind/core/error.h"
+#include "symbind/core/error_kinds.h"
 #include "symbind/graph/param.h"
 
 namespace symbind {
@@ -117,8 +117,8 @@ OptimizerArguments& OptimizerArguments::common() {
 void OptimizerArguments::finish() const {
   const std::set<std::string> known(names_.begin(), names_.end());
   for (const auto& [name, value] : params_)
-    require(known.contains(name), "[", optimizer_, "] has no argument ", name, "; its arguments are ",
-            comma_separated(known));
+    require_as<UnknownArgumentError>(known.contains(name), "[", optimizer_, "] has no argument ", name,
+                                     "; its arguments are ", comma_separated(known));
 }
 
 }  // namespace symbind

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <mutex>
 
-#include "symbind/core/error.h"
+#include "symbind/core/error_kinds.h"
 #include "symbind/core/log.h"
 #include "symbind/files/states.h"
 #include "symbind/graph/param.h"
@@ -186,7 +186,8 @@ int64_t Optimizer::count_of(const ParamKey& key) const {
 // ---- arguments of one kind alone ------------------------------------------------------------------------------------
 
 void Optimizer::fail_no_argument(const std::string& argument) const {
-  fail("[", name(), "] has no argument ", argument, "; those of its own are ", comma_separated(argument_names()));
+  throw UnknownArgumentError(
+      join("[", name(), "] has no argument ", argument, "; those of its own are ", comma_separated(argument_names())));
 }
 
 OptimizerValue Optimizer::argument(const std::string& argument) const { fail_no_argument(argument); }

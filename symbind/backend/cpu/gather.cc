@@ -14,7 +14,7 @@
 #include "symbind/backend/units.h"
 #include "symbind/backend/wide.h"
 #include "symbind/core/axis_view.h"
-#include "symbind/core/error.h"
+#include "symbind/core/error_kinds.h"
 #include "symbind/passes/target.h"
 
 namespace symbind::cpu_backend {
@@ -299,8 +299,8 @@ class PlacesNd {
       for (int64_t axis = 0; axis < depth_; ++axis) {
         const int64_t extent = extents_[static_cast<size_t>(axis)];
         const int64_t given = numbers[axis * count_ + i], number = given < 0 ? given + extent : given;
-        require(number >= 0 && number < extent, where_, " index ", given, " is outside of axis ", axis, " of length ",
-                extent);
+        require_as<IndexError>(number >= 0 && number < extent, where_, " index ", given, " is outside of axis ", axis,
+                               " of length ", extent);
         places[i] = places[i] * extent + number;
       }
     }

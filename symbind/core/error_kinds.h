@@ -1,0 +1,33 @@
+// Errors that callers tell apart by more than their text. In Python each is also of the built-in kind it resembles.
+#pragma once
+
+#include "symbind/core/error.h"
+
+namespace SYMBIND_API symbind {
+
+// A file that does not exist.
+class FileNotFoundError : public Error {
+ public:
+  using Error::Error;
+};
+
+// An index outside of its axis.
+class IndexError : public Error {
+ public:
+  using Error::Error;
+};
+
+// An argument that the called thing does not have.
+class UnknownArgumentError : public Error {
+ public:
+  using Error::Error;
+};
+
+// require() with one of these kinds.
+template <class Kind, class... Parts>
+void require_as(bool ok, const Parts&... parts) {
+  if (!ok) [[unlikely]]
+    throw Kind(printable(join(parts...)));
+}
+
+}  // namespace symbind
