@@ -19,7 +19,7 @@ void One::init_weight(const InitDesc&, NDArray& array) const { array.fill(1); }
 
 Constant::Constant(const NDArray& values) : Constant(values.to_vector<double>(), values.shape()) {}
 
-Constant::Constant(std::vector<double> values, Shape shape) : values_(std::move(values)), shape_(std::move(shape)) {
+Constant::Constant(std::vector<double> values, Shape shape) : values_(std::move(values)), shape_(shape) {
   require(static_cast<int64_t>(values_.size()) == shape_.size(), "[initializer constant] ", values_.size(),
           " values do not fill the shape ", shape_);
 }
