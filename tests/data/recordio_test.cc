@@ -83,8 +83,8 @@ TEST_F(RecordIO, ADividedFileHasEveryRecordInOnePart) {
   std::vector<std::string> records;
   for (size_t i = 0; i < 200; ++i)
     records.push_back(std::to_string(i) + std::string(i * 13 % 4000, 'x') + (i % 5 ? "" : mark + mark));
-  records.push_back(std::string(200000, 'y'));  // longer than what is searched in one go
-  records.push_back("last");
+  records.emplace_back(std::string(200000, 'y'));  // longer than what is searched in one go
+  records.emplace_back("last");
   write(records);
   const uint64_t size = read_file(path).size();
   for (const uint64_t parts : {1U, 2U, 3U, 7U, 50U}) {

@@ -10,7 +10,6 @@ namespace symbind {
 namespace {
 
 using testing::fails_with;
-using testing::same_bits;
 using Floats = std::vector<float>;
 
 Symbol var(const std::string& name) { return Symbol::variable(name); }
