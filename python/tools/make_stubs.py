@@ -119,12 +119,15 @@ def exported(module):
     lines, names = [], set()
     for node in tree.body:
         if isinstance(node, ast.ImportFrom):
+            source = "." * node.level + (node.module or "")
             for alias in node.names:
-                name = alias.asname or alias.name
                 if alias.name == "_functions":
                     continue
-                names.add(name)
-                lines.append(f"from {'.' * node.level}{node.module or ''} import {alias.name} as {name}")
+                inside = importlib.import_module(source, module.__package__).__all__ if alias.name == "*" else ()
+                for found in inside or [alias.name]:
+                    name = alias.asname or found
+                    names.add(name)
+                    lines.append(f"from {source} import {found} as {name}")
         elif isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_"):
             names.add(node.name)
     return lines, names

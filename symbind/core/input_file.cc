@@ -18,10 +18,12 @@ void check_path(const std::string& path) {
 uint64_t size_of_input(const std::string& path) {
   check_path(path);
   struct stat status {};
-  const bool exists = ::stat(path.c_str(), &status) == 0;
-  require_as<FileNotFoundError>(exists || errno != ENOENT, "[", path,
-                                "] cannot read this file: ", std::strerror(errno));
-  require(exists, "[", path, "] cannot read this file: ", std::strerror(errno));
+  if (::stat(path.c_str(), &status) != 0) {
+    const int reason = errno;
+    const std::string message = join("[", path, "] cannot read this file: ", std::strerror(reason));
+    require_as<FileNotFoundError>(reason != ENOENT, message);
+    fail(message);
+  }
   require(S_ISREG(status.st_mode), "[", path, "] cannot read this file: it is ",
           S_ISDIR(status.st_mode) ? "a directory, " : "", "not a regular file");
   return static_cast<uint64_t>(status.st_size);

@@ -5,40 +5,35 @@
 #include <cstring>
 
 #include "symbind/core/log.h"
-#include "symbind/data/batch_pipeline.h"
 #include "symbind/data/codec.h"
 #include "symbind/data/image_augment.h"
-#include "symbind/data/record_source.h"
+#include "symbind/data/record_epochs.h"
 #include "symbind/data/resize.h"
 
 namespace symbind {
 namespace {
 
-constexpr std::string_view who = "[ImageDetRecordIter] ";
+constexpr std::string_view who = "ImageDetRecordIter";
 constexpr size_t front = 4;  // numbers before the record's own labels: channels, height, width, how many follow
 
 ImageDetRecordIterOptions checked(ImageDetRecordIterOptions o) {
-  require(!o.path_imgrec.empty(), who, "needs path_imgrec, a RecordIO file of images");
-  require(o.data_shape.rank() == 3 && o.data_shape.size() > 0 && (o.data_shape[0] == 1 || o.data_shape[0] == 3), who,
-          "data_shape must be (channels, height, width) with 1 or 3 channels: ", o.data_shape);
-  require(o.batch_size >= 1, who, "batch_size must be at least 1: ", o.batch_size);
-  require(o.preprocess_threads >= 1 && o.preprocess_threads <= 1024, who,
-          "preprocess_threads must be between 1 and 1024: ", o.preprocess_threads);
-  require(o.prefetch_buffer >= 1 && o.prefetch_buffer <= 1024, who,
-          "prefetch_buffer must be between 1 and 1024: ", o.prefetch_buffer);
-  require(o.resize_mode == "force" || o.resize_mode == "shrink" || o.resize_mode == "fit", who,
-          "resize_mode must be force, shrink or fit: ", o.resize_mode);
-  require(o.crop_emit_mode == "center" || o.crop_emit_mode == "overlap", who,
-          "crop_emit_mode must be center or overlap: ", o.crop_emit_mode);
-  require(o.max_pad_scale >= 1 && o.max_pad_scale <= 100, who, "max_pad_scale must be in 1 … 100: ", o.max_pad_scale);
-  require(o.fill_value >= 0 && o.fill_value <= 255, who, "fill_value must be in 0 … 255: ", o.fill_value);
-  require(o.num_crop_sampler >= 0 && o.num_crop_sampler <= 1000, who,
-          "num_crop_sampler must be between 0 and 1000: ", o.num_crop_sampler);
+  check_record_options(o, who);
+  require(o.data_shape.rank() == 3 && o.data_shape.size() > 0 && (o.data_shape[0] == 1 || o.data_shape[0] == 3), "[",
+          who, "] data_shape must be (channels, height, width) with 1 or 3 channels: ", o.data_shape);
+  require(o.resize_mode == "force" || o.resize_mode == "shrink" || o.resize_mode == "fit", "[", who,
+          "] resize_mode must be force, shrink or fit: ", o.resize_mode);
+  require(o.crop_emit_mode == "center" || o.crop_emit_mode == "overlap", "[", who,
+          "] crop_emit_mode must be center or overlap: ", o.crop_emit_mode);
+  require(o.max_pad_scale >= 1 && o.max_pad_scale <= 100, "[", who,
+          "] max_pad_scale must be in 1 … 100: ", o.max_pad_scale);
+  require(o.fill_value >= 0 && o.fill_value <= 255, "[", who, "] fill_value must be in 0 … 255: ", o.fill_value);
+  require(o.num_crop_sampler >= 0 && o.num_crop_sampler <= 1000, "[", who,
+          "] num_crop_sampler must be between 0 and 1000: ", o.num_crop_sampler);
   for (const auto* list : {&o.min_crop_scales, &o.max_crop_scales, &o.min_crop_aspect_ratios, &o.max_crop_aspect_ratios,
                            &o.min_crop_overlaps, &o.max_crop_overlaps, &o.min_crop_sample_coverages,
                            &o.max_crop_sample_coverages, &o.min_crop_object_coverages, &o.max_crop_object_coverages})
-    require(!list->empty(), who, "a list that describes samplers of crops must not be empty");
-  require(!o.max_crop_trials.empty(), who, "max_crop_trials must not be empty");
+    require(!list->empty(), "[", who, "] a list that describes samplers of crops must not be empty");
+  require(!o.max_crop_trials.empty(), "[", who, "] max_crop_trials must not be empty");
   return o;
 }
 
@@ -168,12 +163,12 @@ struct Job : BatchJob {
 
 }  // namespace
 
-class ImageDetRecordIter::Maker : public BatchMaker {
+class ImageDetRecordIter::Maker : public RecordMaker {
  public:
   explicit Maker(const ImageDetRecordIterOptions& options)
-      : options_(options),
+      : RecordMaker(record_source_of(options, who), options.batch_size, options.round_batch),
+        options_(options),
         normalization_(normalization(options)),
-        batches_(source_options(), options.batch_size, options.round_batch),
         label_width_(front + static_cast<size_t>(longest_label())) {
     for (int64_t i = 0; i < options.preprocess_threads; ++i)
       workers_.push_back(std::make_unique<Worker>(options, normalization_));
@@ -183,9 +178,6 @@ class ImageDetRecordIter::Maker : public BatchMaker {
   std::unique_ptr<BatchJob> plan() override;
   void make(BatchJob& job, size_t sample, size_t worker) override;
   void finish(BatchJob&) override {}
-  // Both while nothing is being made.
-  void reset(bool carry) { batches_.reset(carry); }
-  void seed(uint64_t key) { key_ = key; }
 
  private:
   struct Worker {
@@ -193,20 +185,10 @@ class ImageDetRecordIter::Maker : public BatchMaker {
         : reader(options.path_imgrec), augmenter(normalization) {}
     RecordReader reader;
     std::string record;
-    Pixels decoded, resized, padded, cropped, fitted;
+    Pixels decoded, resized, padded, fitted;
     ImageAugmenter augmenter;
   };
 
-  RecordSourceOptions source_options() const {
-    return {.path = options_.path_imgrec,
-            .index_path = options_.path_imgidx,
-            .shuffle = options_.shuffle,
-            .seed = static_cast<uint32_t>(options_.seed),
-            .window_bytes = static_cast<uint64_t>(options_.shuffle_chunk_size) << 20,
-            .num_parts = options_.num_parts,
-            .part_index = options_.part_index,
-            .who = "ImageDetRecordIter"};
-  }
   int64_t longest_label() const;
   PixelView place(PixelView image, Worker& worker, Labels& labels, SampleRandom& random) const;
   PixelView fit(PixelView image, Worker& worker, int64_t& height, int64_t& width, SampleRandom& random) const;
@@ -214,30 +196,28 @@ class ImageDetRecordIter::Maker : public BatchMaker {
   int method(PixelView image, int64_t height, int64_t width, SampleRandom& random) const {
     if (options_.inter_method == interpolation::random) return static_cast<int>(random.whole(0, 4));
     return interpolation_for(static_cast<int>(options_.inter_method), image.height, image.width, height, width,
-                             "ImageDetRecordIter");
+                             std::string(who));
   }
 
   const ImageDetRecordIterOptions& options_;
   const ImageRecordIterOptions normalization_;
-  RecordBatches batches_;
   size_t label_width_;
   std::vector<std::unique_ptr<Worker>> workers_;
-  uint64_t key_ = 0;
 };
 
 // Of all records of the file: every worker has labels of the same shape.
 int64_t ImageDetRecordIter::Maker::longest_label() const {
-  RecordReader reader(options_.path_imgrec);
+  RecordReader reader(path());
   int64_t longest = 0;
   for (std::string record; reader.read(record);)
     longest = std::max(longest, static_cast<int64_t>(unpack_record(record).header.labels.size()));
-  require(options_.label_pad_width <= 0 || options_.label_pad_width >= longest, who,
-          "label_pad_width must be at least that of the longest label, ", longest, ": ", options_.label_pad_width);
+  require(options_.label_pad_width <= 0 || options_.label_pad_width >= longest, "[", who,
+          "] label_pad_width must be at least that of the longest label, ", longest, ": ", options_.label_pad_width);
   return std::max(longest, options_.label_pad_width);
 }
 
 std::unique_ptr<BatchJob> ImageDetRecordIter::Maker::plan() {
-  auto records = batches_.next();
+  auto records = next_records();
   if (!records) return nullptr;
   auto job = std::make_unique<Job>();
   job->records = std::move(*records);
@@ -328,8 +308,7 @@ void ImageDetRecordIter::Maker::make(BatchJob& base, size_t sample, size_t numbe
   Job& job = static_cast<Job&>(base);
   Worker& worker = *workers_[number];
   const uint64_t offset = job.records.offsets[sample];
-  worker.reader.seek(offset);
-  require(worker.reader.read(worker.record), "[", options_.path_imgrec, "] there is no record at offset ", offset);
+  read(worker.reader, offset, worker.record);
   try {
     const ImageRecord record = unpack_record(worker.record);
     job.batch.index[sample] = static_cast<int64_t>(record.header.id);
@@ -338,7 +317,7 @@ void ImageDetRecordIter::Maker::make(BatchJob& base, size_t sample, size_t numbe
             ", but the record has ", count, " labels");
     Labels labels(record.header.labels);
     decode_image(record.data, static_cast<int>(options_.data_shape[0]), worker.decoded);
-    SampleRandom random(key_, job.records.epoch, job.records.first + sample);
+    SampleRandom random(key(), job.records.epoch, job.records.first + sample);
     PixelView image = worker.decoded.view();
     if (const int64_t side = options_.resize; side > 0) {
       const int64_t height = image.height > image.width ? side * image.height / image.width : side;
@@ -371,32 +350,27 @@ void ImageDetRecordIter::Maker::make(BatchJob& base, size_t sample, size_t numbe
     row[3] = static_cast<float>(labels.values().size());
     std::copy(labels.values().begin(), labels.values().end(), row + front);
   } catch (const Error& error) {
-    fail("[", options_.path_imgrec, "] the record at offset ", offset, ": ", error.what());
+    fail("[", path(), "] the record at offset ", offset, ": ", error.what());
   }
 }
 
 struct ImageDetRecordIter::State {
   explicit State(ImageDetRecordIterOptions given)
-      : options(checked(std::move(given))),
-        maker(options),
-        pipeline(maker, static_cast<size_t>(options.preprocess_threads), static_cast<size_t>(options.prefetch_buffer),
-                 "ImageDetRecordIter") {}
+      : options(checked(std::move(given))), maker(options), epochs(maker, options, who) {}
 
   ImageDetRecordIterOptions options;
   Maker maker;
-  BatchPipeline pipeline;  // last: its threads end before what they use
-  bool started = false;
-  bool carry = false;  // the last batch handed out took samples of the next epoch
+  RecordEpochs epochs;  // last: its threads end before what they use
 };
 
 ImageDetRecordIter::ImageDetRecordIter(ImageDetRecordIterOptions options)
     : state_(std::make_unique<State>(std::move(options))) {
   if (state_->options.verbose)
-    log_info(who, state_->options.path_imgrec, ", in batches of shape ", provide_data()[0].shape, " with labels of ",
-             provide_label()[0].shape);
+    log_info("[", who, "] ", state_->options.path_imgrec, ", in batches of shape ", provide_data()[0].shape,
+             " with labels of ", provide_label()[0].shape);
 }
 ImageDetRecordIter::~ImageDetRecordIter() {
-  if (!state_->pipeline.in_this_process()) (void)state_.release();
+  if (!state_->epochs.in_this_process()) (void)state_.release();
 }
 
 std::vector<DataDesc> ImageDetRecordIter::provide_data() const {
@@ -410,27 +384,16 @@ int64_t ImageDetRecordIter::batch_size() const { return state_->options.batch_si
 
 void ImageDetRecordIter::reset() {
   const InUse use = in_use("reset");
-  if (!state_->started) return;
-  state_->pipeline.stop();
-  state_->maker.reset(state_->carry);
-  state_->started = state_->carry = false;
+  state_->epochs.reset();
 }
 
-void ImageDetRecordIter::begin_epoch() {
-  if (state_->started) return;
-  const RandomCursor cursor = host_random().take(1);
-  const PhiloxBlock block = philox(cursor.key, cursor.draw, 0);
-  state_->maker.seed(uint64_t{block.words[0]} << 32 | block.words[1]);
-  state_->started = true;
-  state_->pipeline.start();
-}
+void ImageDetRecordIter::begin_epoch() { state_->epochs.begin(); }
 
 std::optional<DataBatch> ImageDetRecordIter::next() {
   const InUse use = in_use("next");
   begin_epoch();
-  const std::unique_ptr<BatchJob> job = state_->pipeline.take();
+  const std::unique_ptr<BatchJob> job = state_->epochs.next();
   if (!job) return std::nullopt;
-  state_->carry = state_->options.round_batch && job->batch.pad > 0;
   return std::move(job->batch);
 }
 

@@ -6,14 +6,15 @@
 
 #include "symbind/core/input_file.h"
 #include "symbind/core/log.h"
-#include "symbind/data/batch_pipeline.h"
 #include "symbind/data/codec.h"
 #include "symbind/data/image_augment.h"
-#include "symbind/data/record_source.h"
+#include "symbind/data/record_epochs.h"
 #include "symbind/data/text_rows.h"
 
 namespace symbind {
 namespace {
+
+constexpr std::string_view who = "ImageRecordIter";
 
 using LabelsById = std::unordered_map<uint64_t, std::vector<float>>;
 
@@ -52,23 +53,16 @@ LabelsById read_image_list(const std::string& path, int64_t label_width) {
 }
 
 ImageRecordIterOptions checked(ImageRecordIterOptions o) {
-  constexpr std::string_view who = "[ImageRecordIter] ";
-  require(!o.path_imgrec.empty(), who, "needs path_imgrec, a RecordIO file of images");
-  require(o.data_shape.rank() == 3 && o.data_shape.size() > 0, who,
-          "data_shape must be (channels, height, width): ", o.data_shape);
-  require(o.data_shape[0] == 1 || o.data_shape[0] == 3 || o.data_shape[0] == 4, who,
-          "data_shape must have 1, 3 or 4 channels: ", o.data_shape);
-  require(o.data_shape[1] <= 100000 && o.data_shape[2] <= 100000, who, "data_shape is too large: ", o.data_shape);
-  require(o.batch_size >= 1, who, "batch_size must be at least 1: ", o.batch_size);
-  require(o.label_width >= 1, who, "label_width must be at least 1: ", o.label_width);
-  require(o.preprocess_threads >= 1 && o.preprocess_threads <= 1024, who,
-          "preprocess_threads must be between 1 and 1024: ", o.preprocess_threads);
-  require(o.prefetch_buffer >= 1 && o.prefetch_buffer <= 1024, who,
-          "prefetch_buffer must be between 1 and 1024: ", o.prefetch_buffer);
-  require(o.shuffle_chunk_size >= 0 && o.shuffle_chunk_size <= 1 << 20, who,
-          "shuffle_chunk_size must be between 0 and 1048576: ", o.shuffle_chunk_size);
+  check_record_options(o, who);
+  require(o.data_shape.rank() == 3 && o.data_shape.size() > 0, "[", who,
+          "] data_shape must be (channels, height, width): ", o.data_shape);
+  require(o.data_shape[0] == 1 || o.data_shape[0] == 3 || o.data_shape[0] == 4, "[", who,
+          "] data_shape must have 1, 3 or 4 channels: ", o.data_shape);
+  require(o.data_shape[1] <= 100000 && o.data_shape[2] <= 100000, "[", who,
+          "] data_shape is too large: ", o.data_shape);
+  require(o.label_width >= 1, "[", who, "] label_width must be at least 1: ", o.label_width);
   require(o.dtype == DType::float32 || o.dtype == DType::float16 || o.dtype == DType::uint8 || o.dtype == DType::int8,
-          who, "dtype must be float32, float16, uint8 or int8: ", o.dtype);
+          "[", who, "] dtype must be float32, float16, uint8 or int8: ", o.dtype);
   ImageAugmenter::check(o);
   return o;
 }
@@ -82,19 +76,10 @@ struct Job : BatchJob {
 
 }  // namespace
 
-class ImageRecordIter::Maker : public BatchMaker {
+class ImageRecordIter::Maker : public RecordMaker {
  public:
   explicit Maker(const ImageRecordIterOptions& options)
-      : options_(options),
-        batches_({.path = options.path_imgrec,
-                  .index_path = options.path_imgidx,
-                  .shuffle = options.shuffle,
-                  .seed = static_cast<uint32_t>(options.seed),
-                  .window_bytes = static_cast<uint64_t>(options.shuffle_chunk_size) << 20,
-                  .num_parts = options.num_parts,
-                  .part_index = options.part_index,
-                  .who = "ImageRecordIter"},
-                 options.batch_size, options.round_batch) {
+      : RecordMaker(record_source_of(options, who), options.batch_size, options.round_batch), options_(options) {
     if (!options.path_imglist.empty()) labels_ = read_image_list(options.path_imglist, options.label_width);
     for (int64_t i = 0; i < options.preprocess_threads; ++i) workers_.push_back(std::make_unique<Worker>(options));
   }
@@ -102,10 +87,6 @@ class ImageRecordIter::Maker : public BatchMaker {
   std::unique_ptr<BatchJob> plan() override;
   void make(BatchJob& job, size_t sample, size_t worker) override;
   void finish(BatchJob& job) override;
-
-  // Both while nothing is being made.
-  void reset(bool carry) { batches_.reset(carry); }
-  void seed(uint64_t key) { key_ = key; }
 
  private:
   // What a thread has for itself.
@@ -121,14 +102,12 @@ class ImageRecordIter::Maker : public BatchMaker {
   size_t image_bytes() const { return static_cast<size_t>(options_.data_shape.size()) * size_of(options_.dtype); }
 
   const ImageRecordIterOptions& options_;
-  RecordBatches batches_;
   LabelsById labels_;
   std::vector<std::unique_ptr<Worker>> workers_;
-  uint64_t key_ = 0;
 };
 
 std::unique_ptr<BatchJob> ImageRecordIter::Maker::plan() {
-  auto records = batches_.next();
+  auto records = next_records();
   if (!records) return nullptr;
   const size_t size = records->offsets.size();
   auto job = std::make_unique<Job>();
@@ -166,8 +145,7 @@ void ImageRecordIter::Maker::make(BatchJob& base, size_t sample, size_t number) 
   Job& job = static_cast<Job&>(base);
   Worker& worker = *workers_[number];
   const uint64_t offset = job.records.offsets[sample];
-  worker.reader.seek(offset);
-  require(worker.reader.read(worker.record), "[", options_.path_imgrec, "] there is no record at offset ", offset);
+  read(worker.reader, offset, worker.record);
   try {
     const ImageRecord record = unpack_record(worker.record);
     job.batch.index[sample] = static_cast<int64_t>(record.header.id);
@@ -176,15 +154,15 @@ void ImageRecordIter::Maker::make(BatchJob& base, size_t sample, size_t number) 
       decode_image(record.data, static_cast<int>(options_.data_shape[0]), worker.decoded);
     } catch (const Error& error) {
       if (!options_.skip_bad_images) throw;
-      job.wrong[sample] = join("[ImageRecordIter] ", options_.path_imgrec, ": left out the image at offset ", offset,
-                               ", id ", record.header.id, ": ", error.what());
+      job.wrong[sample] = join("[", who, "] ", path(), ": left out the image at offset ", offset, ", id ",
+                               record.header.id, ": ", error.what());
       return;
     }
-    SampleRandom random(key_, job.records.epoch, job.records.first + sample);
+    SampleRandom random(key(), job.records.epoch, job.records.first + sample);
     const PixelView image = worker.augmenter.augment(worker.decoded.view(), random);
     worker.augmenter.write(image, random, job.images + sample * image_bytes());
   } catch (const Error& error) {
-    fail("[", options_.path_imgrec, "] the record at offset ", offset, ": ", error.what());
+    fail("[", path(), "] the record at offset ", offset, ": ", error.what());
   }
 }
 
@@ -192,7 +170,7 @@ void ImageRecordIter::Maker::make(BatchJob& base, size_t sample, size_t number) 
 void ImageRecordIter::Maker::finish(BatchJob& base) {
   Job& job = static_cast<Job&>(base);
   const auto found = std::find(job.wrong.begin(), job.wrong.end(), "");
-  require(found != job.wrong.end(), "[", options_.path_imgrec,
+  require(found != job.wrong.end(), "[", path(),
           "] none of the images of a batch can be decoded; the last is at offset ", job.records.offsets.back());
   const auto good = static_cast<size_t>(found - job.wrong.begin());
   const auto width = static_cast<size_t>(options_.label_width);
@@ -206,26 +184,21 @@ void ImageRecordIter::Maker::finish(BatchJob& base) {
 
 struct ImageRecordIter::State {
   explicit State(ImageRecordIterOptions given)
-      : options(checked(std::move(given))),
-        maker(options),
-        pipeline(maker, static_cast<size_t>(options.preprocess_threads), static_cast<size_t>(options.prefetch_buffer),
-                 "ImageRecordIter") {}
+      : options(checked(std::move(given))), maker(options), epochs(maker, options, who) {}
 
   ImageRecordIterOptions options;
   Maker maker;
-  BatchPipeline pipeline;  // last: its threads end before what they use
-  bool started = false;
-  bool carry = false;  // the last batch handed out took samples of the next epoch
+  RecordEpochs epochs;  // last: its threads end before what they use
 };
 
 ImageRecordIter::ImageRecordIter(ImageRecordIterOptions options) : state_(std::make_unique<State>(std::move(options))) {
   const ImageRecordIterOptions& o = state_->options;
   if (o.verbose)
-    log_info("[ImageRecordIter] ", o.path_imgrec, ", in batches of shape ", provide_data()[0].shape, ", by ",
+    log_info("[", who, "] ", o.path_imgrec, ", in batches of shape ", provide_data()[0].shape, ", by ",
              o.preprocess_threads, o.preprocess_threads == 1 ? " thread" : " threads");
 }
 ImageRecordIter::~ImageRecordIter() {
-  if (!state_->pipeline.in_this_process()) (void)state_.release();
+  if (!state_->epochs.in_this_process()) (void)state_.release();
 }
 
 std::vector<DataDesc> ImageRecordIter::provide_data() const {
@@ -243,33 +216,18 @@ int64_t ImageRecordIter::batch_size() const { return state_->options.batch_size;
 
 void ImageRecordIter::reset() {
   const InUse use = in_use("reset");
-  if (!state_->started) return;
-  state_->pipeline.stop();
-  state_->maker.reset(state_->carry);
-  state_->started = state_->carry = false;
+  state_->epochs.reset();
 }
 
-void ImageRecordIter::begin_epoch() {
-  if (state_->started) return;
-  if (const auto& seed = state_->options.seed_aug) {
-    state_->maker.seed(static_cast<uint64_t>(*seed));
-  } else {
-    const RandomCursor cursor = host_random().take(1);
-    const PhiloxBlock block = philox(cursor.key, cursor.draw, 0);
-    state_->maker.seed(uint64_t{block.words[0]} << 32 | block.words[1]);
-  }
-  state_->started = true;
-  state_->pipeline.start();
-}
+void ImageRecordIter::begin_epoch() { state_->epochs.begin(state_->options.seed_aug); }
 
 std::optional<DataBatch> ImageRecordIter::next() {
   const InUse use = in_use("next");
   begin_epoch();
-  const std::unique_ptr<BatchJob> job = state_->pipeline.take();
+  const std::unique_ptr<BatchJob> job = state_->epochs.next();
   if (!job) return std::nullopt;
   for (const std::string& wrong : static_cast<Job&>(*job).wrong)
     if (!wrong.empty()) log_warning(wrong);
-  state_->carry = state_->options.round_batch && job->batch.pad > 0;
   return std::move(job->batch);
 }
 

@@ -52,8 +52,8 @@ class Augmenter:
         raise NotImplementedError(f"{type(self).__name__} must define __call__(src)")
 
 
-class SequentialAug(Augmenter):
-    """Several augmenters, one after the other."""
+class _SeveralAugs(Augmenter):
+    """Augmenters that are applied one after the other."""
 
     def __init__(self, ts):
         super().__init__()
@@ -68,21 +68,16 @@ class SequentialAug(Augmenter):
         return src
 
 
-class RandomOrderAug(Augmenter):
+class SequentialAug(_SeveralAugs):
+    """Several augmenters, one after the other."""
+
+
+class RandomOrderAug(_SeveralAugs):
     """Several augmenters in a random order."""
-
-    def __init__(self, ts):
-        super().__init__()
-        self.ts = ts
-
-    def dumps(self):
-        return [type(self).__name__.lower(), [aug.dumps() for aug in self.ts]]
 
     def __call__(self, src):
         _random.shuffle(self.ts)
-        for aug in self.ts:
-            src = aug(src)
-        return src
+        return super().__call__(src)
 
 
 class ResizeAug(Augmenter):
