@@ -56,6 +56,11 @@ struct ConvolutionSize {
   int64_t in_size() const { return in[0] * in[1] * in[2]; }
   int64_t out_size() const { return out[0] * out[1] * out[2]; }
   int64_t kernel_size() const { return kernel[0] * kernel[1] * kernel[2]; }
+
+  // Elements of the arrays.
+  int64_t data_size() const { return batch * channels * in_size(); }
+  int64_t weight_size() const { return filters * group_channels() * kernel_size(); }
+  int64_t output_size() const { return batch * filters * out_size(); }
 };
 ConvolutionSize size_of(const Convolution& params, const Shape& data, const Shape& output);
 

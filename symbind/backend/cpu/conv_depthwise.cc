@@ -36,8 +36,8 @@ int64_t round_up(int64_t a, int64_t b) { return (a + b - 1) / b * b; }
 int64_t volume(const Extents& extents) { return extents[0] * extents[1] * extents[2]; }
 
 int64_t threads_for(const ConvolutionSize& size) {
-  const int64_t outputs = size.batch * size.filters * size.out_size();
-  const int64_t effort = outputs * (1 + size.kernel_size() / 8) + size.batch * size.channels * size.in_size();
+  const int64_t outputs = size.output_size();
+  const int64_t effort = outputs * (1 + size.kernel_size() / 8) + size.data_size();
   return std::clamp<int64_t>(effort / thread_effort, 1, available_threads());
 }
 

@@ -43,7 +43,7 @@ void each_piece(int64_t pieces, const Body& body) {
 }
 
 int64_t threads_for(const ConvolutionSize& size) {
-  const int64_t products = size.batch * size.filters * size.out_size() * size.group_channels() * size.kernel_size();
+  const int64_t products = size.output_size() * size.group_channels() * size.kernel_size();
   return std::clamp<int64_t>(products / thread_products, 1, available_threads());
 }
 
@@ -198,7 +198,7 @@ class GemmConvolution final : public Kernel {
                          size.group_filters(), threads);
     biases_ = around.has_norms() ? size.filters : 0;
     kept_from = around.has_norms() ? folded_inputs(around) : std::vector{1};
-    results_ = size.batch * size.filters * size.out_size();
+    results_ = size.output_size();
     set_memory(threads);
   }
   // The data's gradient.
@@ -216,7 +216,7 @@ class GemmConvolution final : public Kernel {
     }
     leaves_zeros_ = reached < size.in_size();
     kept_from = {1};
-    results_ = size.batch * size.channels * size.in_size();
+    results_ = size.data_size();
     set_memory(threads);
   }
 

@@ -170,8 +170,7 @@ class ConvolutionKernel final : public Kernel {
     if (problem.dtype != DType::float64) plan_ = find_convolution(device_, problem, &reason);
     const ConvolutionSize& size = problem.size;
     weight_matrices_ = {size.filters, size.group_channels(), size.kernel_size()};
-    weight_bytes_ =
-        static_cast<size_t>(size.filters * size.group_channels() * size.kernel_size()) * size_of(problem.dtype);
+    weight_bytes_ = static_cast<size_t>(size.weight_size()) * size_of(problem.dtype);
     reorders_weight_ = plan_ && problem.channels_last && !weight_last_ && !weight_matrices_.trivial();
     output_shape_ = problem.channels_last ? ChannelShape{size.batch * size.out_size(), size.filters, 1}
                                           : ChannelShape{size.batch, size.filters, size.out_size()};

@@ -1,17 +1,15 @@
 #include "symbind/backend/cuda/conv_check.h"
 
 #include "symbind/backend/cuda/kernels.cuh"
+#include "symbind/core/random.h"
 
 namespace symbind::cuda_backend {
 namespace {
 
 __global__ void fill_values(float* array, int64_t count, uint32_t seed) {
   for (int64_t i = first_element(); i < count; i += element_step()) {
-    uint32_t bits = static_cast<uint32_t>(i) * 0x9e3779b9u + seed;  // mixed until neighbours have nothing in common
-    bits = (bits ^ bits >> 16) * 0x85ebca6bu;
-    bits = (bits ^ bits >> 13) * 0xc2b2ae35u;
-    bits ^= bits >> 16;
-    array[i] = static_cast<float>(bits >> 8) * 0x1p-23f - 1.0f;
+    const PhiloxBlock random = philox(seed, 0, static_cast<uint64_t>(i));
+    array[i] = 2 * unit_float(random.words[0]) - 1;
   }
 }
 

@@ -157,9 +157,8 @@ __global__ void weight_gradient(const T* data, T* weight, const T* output, Exten
 void queue_direct_convolution(cudaStream_t stream, const ConvolutionProblem& problem, bool weight_last, void* data,
                               void* weight, void* output) {
   const Extents e = extents_of(problem, weight_last);
-  const int64_t data_size = e.batch * e.channels * problem.size.in_size();
-  const int64_t output_size = e.batch * e.filters * problem.size.out_size();
-  const int64_t weight_size = e.filters * e.group_channels * problem.size.kernel_size();
+  const int64_t data_size = problem.size.data_size(), output_size = problem.size.output_size();
+  const int64_t weight_size = problem.size.weight_size();
   visit_floating(problem.dtype, [&]<class T>(std::type_identity<T>) {
     T *const x = static_cast<T*>(data), *const w = static_cast<T*>(weight), *const y = static_cast<T*>(output);
     switch (problem.pass) {

@@ -385,8 +385,7 @@ template <class P>
 ConvolutionWork work_of(const NodeView& node) {
   constexpr bool of_data = is_grad_data<P>;
   const ConvolutionSize size = size_of_node<P>(node);
-  const int64_t data = size.batch * size.channels * size.in_size(),
-                output = size.batch * size.filters * size.out_size();
+  const int64_t data = size.data_size(), output = size.output_size();
   return {size,
           of_data ? size.group_channels() : size.group_filters(),
           of_data ? size.group_filters() : size.group_channels(),

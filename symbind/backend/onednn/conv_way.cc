@@ -70,11 +70,9 @@ constexpr PatchRates patch_rates[] = {{1820, 0.165, 0.198, 1.28, 0.0166, 0.12, 1
                                       {2635, 0.241, 0.252, 1.97, 0.0308, 0.034, 0.064, 1.88, 19.35, 0.526}};
 constexpr double conversion_rate = 0.12;  // of an element between half precision and float32
 
-double data_elements(const ConvolutionSize& size) { return real(size.batch * size.channels * size.in_size()); }
-double output_elements(const ConvolutionSize& size) { return real(size.batch * size.filters * size.out_size()); }
-double weight_elements(const ConvolutionSize& size) {
-  return real(size.filters * size.group_channels() * size.kernel_size());
-}
+double data_elements(const ConvolutionSize& size) { return real(size.data_size()); }
+double output_elements(const ConvolutionSize& size) { return real(size.output_size()); }
+double weight_elements(const ConvolutionSize& size) { return real(size.weight_size()); }
 
 double time_plain(const ConvolutionWork& work, const PlainRates& rates) {
   const ConvolutionSize& size = work.size;

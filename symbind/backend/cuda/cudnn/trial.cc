@@ -18,9 +18,9 @@ Trial::Trial(CudaDevice& device, const ConvolutionProblem& problem, size_t works
     : problem_(problem), pool_(Pool::Kind::device, device.id()), bytes_(blocks), memory_(blocks) {
   const ConvolutionSize& size = problem.size;
   const size_t element = size_of(problem.dtype);
-  bytes_[data] = static_cast<size_t>(size.batch * size.channels * size.in_size()) * element;
-  bytes_[weight] = static_cast<size_t>(size.filters * size.group_channels() * size.kernel_size()) * element;
-  bytes_[output] = static_cast<size_t>(size.batch * size.filters * size.out_size()) * element;
+  bytes_[data] = static_cast<size_t>(size.data_size()) * element;
+  bytes_[weight] = static_cast<size_t>(size.weight_size()) * element;
+  bytes_[output] = static_cast<size_t>(size.output_size()) * element;
   bytes_[workspace] = workspace_bytes;
   bytes_[expected] = wants_exact_results(problem) ? bytes_[result()] : 0;
   bytes_[difference] = sizeof(CheckedDifference);
