@@ -4,6 +4,7 @@
 #include "symbind/ops/rnn.h"
 
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "symbind/backend/cuda/kernels.cuh"
@@ -37,9 +38,16 @@ __global__ void apply_mask(const T* x, const T* mask, T* y, int64_t count) {
 
 // ---- Layers ---------------------------------------------------------------------------------------------------------
 
+// cuDNN places what it keeps by the address, not by the distance from the beginning of its memory: a copy can be read
+// only where it is aligned as the original.
 constexpr size_t alignment = 256;
 
-// Bytes one after the other.
+std::byte* align(void* address) {
+  const auto at = reinterpret_cast<uintptr_t>(address);
+  return reinterpret_cast<std::byte*>((at + alignment - 1) / alignment * alignment);
+}
+
+// Bytes one after the other, in memory that is aligned when it is used.
 class Bytes {
  public:
   size_t add(size_t count) {
@@ -47,7 +55,7 @@ class Bytes {
     total_ += (count + alignment - 1) / alignment * alignment;
     return at;
   }
-  size_t total() const { return total_; }
+  size_t total() const { return total_ + alignment; }
 
  private:
   size_t total_ = 0;
@@ -88,7 +96,7 @@ struct Layers {
   bool is_whole() const { return segments.size() == 1; }
   // Is what cuDNN keeps in the hidden output?
   bool keeps_reserve(const NodeView& node, const Tensor& reserve) const {
-    return node.is_train && is_whole() && segments[0].plan->reserve_bytes() <= reserve.bytes();
+    return node.is_train && is_whole() && segments[0].plan->reserve_bytes() + alignment <= reserve.bytes();
   }
   size_t sequence_bytes(int64_t width) const { return static_cast<size_t>(size.rows() * width) * element; }
   size_t output_bytes() const { return sequence_bytes(size.output_width()); }
@@ -146,9 +154,6 @@ std::string refuse(const NodeView& node) {
       if (tensor.layout != Layout::plain) return "needs plain layouts";
       if (tensor.shape.size() == 0) return "an array is empty";
     }
-  // cuDNN 9.14's gradients of float16 layers held NaN on an H200. Forward and backward share the hidden output, so
-  // neither is taken.
-  if (symbind::size_of(node.outputs[0].dtype) == 2) return "half precision";
   if (params.use_sequence_length) return "sequences of different lengths";
   if (params.lstm_state_clip_min) return "clipped cells";
   std::string reason;
@@ -166,23 +171,24 @@ std::unique_ptr<Kernel> build_forward(const NodeView& node) {
   const Layers layers(node, params, node.inputs[args_at.data], &reason);
   require(reason.empty(), node.where(), " ", reason);
   const Tensor reserve = node.outputs[args_at.reserve];
-  Bytes scratch;
-  const size_t workspace = scratch.add(layers.workspace_bytes());
-  const size_t parameters = scratch.add(layers.is_whole() ? 0 : layers.most_parameter_bytes());
-  const size_t between[] = {scratch.add(layers.is_whole() ? 0 : layers.output_bytes()),
-                            scratch.add(layers.is_whole() ? 0 : layers.output_bytes())};
+  Bytes memory;
+  const size_t workspace = memory.add(layers.workspace_bytes());
+  const size_t parameters = memory.add(layers.is_whole() ? 0 : layers.most_parameter_bytes());
+  const size_t between[] = {memory.add(layers.is_whole() ? 0 : layers.output_bytes()),
+                            memory.add(layers.is_whole() ? 0 : layers.output_bytes())};
   const bool keeps = layers.keeps_reserve(node, reserve);
   const auto slot = static_cast<uint64_t>(std::max(node.random_slot, 0));
   const auto run = [=](const Args& args) {
     const cudaStream_t stream = stream_of(args);
+    void* const scratch = align(args.scratch);
     const RnnSize& size = layers.size;
     const void* data = args.inputs[args_at.data];
     for (const Segment& segment : layers.segments) {
       const bool is_last = &segment == &layers.segments.back();
-      void* const output = is_last ? args.outputs[0] : at(args.scratch, between[segment.first % 2]);
+      void* const output = is_last ? args.outputs[0] : at(scratch, between[segment.first % 2]);
       RnnForwardArrays arrays{};
       arrays.data = data;
-      arrays.parameters = layers.gather(segment, args.inputs[args_at.parameters], at(args.scratch, parameters), stream);
+      arrays.parameters = layers.gather(segment, args.inputs[args_at.parameters], at(scratch, parameters), stream);
       arrays.state = at(args.inputs[args_at.state], layers.state_at(segment, size.output));
       arrays.output = output;
       arrays.last_state = at(args.outputs[1], layers.state_at(segment, size.output));
@@ -190,8 +196,8 @@ std::unique_ptr<Kernel> build_forward(const NodeView& node) {
         arrays.cell = at(args.inputs[args_at.cell], layers.state_at(segment, size.hidden));
         arrays.last_cell = at(args.outputs[2], layers.state_at(segment, size.hidden));
       }
-      arrays.workspace = at(args.scratch, workspace);
-      arrays.reserve = keeps ? args.outputs[args_at.reserve] : nullptr;
+      arrays.workspace = at(scratch, workspace);
+      arrays.reserve = keeps ? align(args.outputs[args_at.reserve]) : nullptr;
       segment.plan->forward(stream, arrays);
       if (!is_last) {  // in place: cuDNN has no use for it any more
         const int64_t layer = segment.first + 1, count = size.rows() * size.output_width();
@@ -205,7 +211,7 @@ std::unique_ptr<Kernel> build_forward(const NodeView& node) {
       data = output;
     }
   };
-  return make_step(node, run, {.scratch_bytes = scratch.total(), .capturable = false});
+  return make_step(node, run, {.scratch_bytes = memory.total()});
 }
 
 // ---- Backward -------------------------------------------------------------------------------------------------------
@@ -246,12 +252,12 @@ class RnnBackward {
     if (recomputes_)
       run_forward(args, stream);
     else
-      cudaMemcpyAsync(at(args.scratch, memory_[0].reserve), args.inputs[at_.reserve],
+      cudaMemcpyAsync(at(scratch(args), memory_[0].reserve), align(args.inputs[at_.reserve]),
                       layers_.segments[0].plan->reserve_bytes(), cudaMemcpyDeviceToDevice, stream);
     const void* output_grad = params_.has_output_grad ? args.inputs[0] : nullptr;
     if (!output_grad) {
-      cudaMemsetAsync(at(args.scratch, grads_[0]), 0, layers_.output_bytes(), stream);
-      output_grad = at(args.scratch, grads_[0]);
+      cudaMemsetAsync(at(scratch(args), grads_[0]), 0, layers_.output_bytes(), stream);
+      output_grad = at(scratch(args), grads_[0]);
     }
     for (size_t i = layers_.segments.size(); i-- > 0;) output_grad = run_segment(args, i, output_grad, stream);
   }
@@ -260,15 +266,16 @@ class RnnBackward {
   struct Memory {  // of a segment, in scratch
     size_t reserve = 0, parameters = 0, output = 0, dropped = 0;
   };
+  static void* scratch(const Args& args) { return align(args.scratch); }
   int64_t count() const { return layers_.size.rows() * layers_.size.output_width(); }
   const T* mask(const Args& args, const Segment& segment) const {  // between it and the one below
     return reinterpret_cast<const T*>(at(args.inputs[at_.reserve], layers_.mask_at(segment.first, reserve_)));
   }
   const void* data_of(const Args& args, size_t segment) const {
-    return segment == 0 ? args.inputs[at_.data] : at(args.scratch, memory_[segment - 1].dropped);
+    return segment == 0 ? args.inputs[at_.data] : at(scratch(args), memory_[segment - 1].dropped);
   }
   const void* parameters_of(const Args& args, size_t segment) const {
-    return layers_.is_whole() ? args.inputs[at_.parameters] : at(args.scratch, memory_[segment].parameters);
+    return layers_.is_whole() ? args.inputs[at_.parameters] : at(scratch(args), memory_[segment].parameters);
   }
   const void* state_of(const Args& args, const Segment& segment) const {
     return at(args.inputs[at_.state], layers_.state_at(segment, layers_.size.output));
@@ -280,26 +287,26 @@ class RnnBackward {
   void run_forward(const Args& args, cudaStream_t stream) const {
     for (size_t i = 0; i < layers_.segments.size(); ++i) {
       const Segment& segment = layers_.segments[i];
-      layers_.gather(segment, args.inputs[at_.parameters], at(args.scratch, memory_[i].parameters), stream);
+      layers_.gather(segment, args.inputs[at_.parameters], at(scratch(args), memory_[i].parameters), stream);
       RnnForwardArrays arrays{};
       arrays.data = data_of(args, i);
       arrays.parameters = parameters_of(args, i);
       arrays.state = state_of(args, segment);
       arrays.cell = cell_of(args, segment);
-      arrays.output = at(args.scratch, memory_[i].output);
-      arrays.workspace = at(args.scratch, workspace_);
-      arrays.reserve = at(args.scratch, memory_[i].reserve);
+      arrays.output = at(scratch(args), memory_[i].output);
+      arrays.workspace = at(scratch(args), workspace_);
+      arrays.reserve = at(scratch(args), memory_[i].reserve);
       segment.plan->forward(stream, arrays);
       if (i + 1 < layers_.segments.size())
         apply_mask<<<blocks_for(count()), block_size, 0, stream>>>(
             static_cast<const T*>(arrays.output), mask(args, layers_.segments[i + 1]),
-            reinterpret_cast<T*>(at(args.scratch, memory_[i].dropped)), count());
+            reinterpret_cast<T*>(at(scratch(args), memory_[i].dropped)), count());
     }
   }
 
   // The address of what is asked for, or of scratch.
   void* result(const Args& args, size_t output, size_t offset, size_t otherwise) const {
-    return args.outputs[output] ? at(args.outputs[output], offset) : at(args.scratch, otherwise + offset);
+    return args.outputs[output] ? at(args.outputs[output], offset) : at(scratch(args), otherwise + offset);
   }
 
   // Returns the gradient of the output of the segment below.
@@ -313,18 +320,18 @@ class RnnBackward {
     arrays.parameters = parameters_of(args, i);
     arrays.state = state_of(args, segment);
     arrays.cell = cell_of(args, segment);
-    arrays.output = recomputes_ ? at(args.scratch, memory_[i].output) : args.inputs[at_.output];
+    arrays.output = recomputes_ ? at(scratch(args), memory_[i].output) : args.inputs[at_.output];
     arrays.output_grad = output_grad;
     if (params_.has_state_grad) arrays.last_state_grad = at(args.inputs[state_input], state_at);
     if (params_.has_cell_grad) arrays.last_cell_grad = at(args.inputs[cell_input], cell_at);
-    arrays.data_grad = i == 0 ? result(args, 0, 0, data_grad_) : at(args.scratch, grads_[(i + 1) % 2]);
+    arrays.data_grad = i == 0 ? result(args, 0, 0, data_grad_) : at(scratch(args), grads_[(i + 1) % 2]);
     arrays.state_grad = result(args, 2, state_at, state_grad_);
     if (size.is_lstm) arrays.cell_grad = result(args, 3, cell_at, cell_grad_);
     if (args.outputs[1])
-      arrays.parameters_grad = layers_.is_whole() ? args.outputs[1] : at(args.scratch, parameters_grad_);
+      arrays.parameters_grad = layers_.is_whole() ? args.outputs[1] : at(scratch(args), parameters_grad_);
     if (arrays.parameters_grad) cudaMemsetAsync(arrays.parameters_grad, 0, layers_.parameter_bytes(segment), stream);
-    arrays.workspace = at(args.scratch, workspace_);
-    arrays.reserve = at(args.scratch, memory_[i].reserve);
+    arrays.workspace = at(scratch(args), workspace_);
+    arrays.reserve = at(scratch(args), memory_[i].reserve);
     segment.plan->backward(stream, arrays);
     if (arrays.parameters_grad && !layers_.is_whole())
       layers_.scatter(segment, arrays.parameters_grad, args.outputs[1], stream);
@@ -349,7 +356,7 @@ template <class T>
 std::unique_ptr<Kernel> build_backward(const NodeView& node) {
   RnnBackward<T> backward(node);
   const size_t scratch_bytes = backward.scratch_bytes();
-  return make_step(node, std::move(backward), {.scratch_bytes = scratch_bytes, .capturable = false});
+  return make_step(node, std::move(backward), {.scratch_bytes = scratch_bytes});
 }
 
 template <class P>
