@@ -87,7 +87,7 @@ def pieces(codes, args):
 def main():
     options = program.parser(__doc__)
     options.add_argument("--data", help="a text file; made-up sentences without it")
-    options.add_argument("--sentences", type=int, default=800, help="of made-up text")
+    options.add_argument("--sentences", type=int, default=800, help="how many of the made-up ones")
     options.add_argument("--layers", type=int, default=1, help="of the LSTM")
     options.add_argument("--hidden", type=int, default=96, help="the size of a layer")
     options.add_argument("--embedded", type=int, default=16, help="numbers for a character")

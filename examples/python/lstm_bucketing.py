@@ -61,7 +61,7 @@ def network_of_length(cells, args, words):
 def add_options(options):
     options.add_argument("--data", help="a text with a sentence a line; made-up sentences without it")
     options.add_argument("--data-val", help="another to be tested on; else a tenth of the first")
-    options.add_argument("--sentences", type=int, default=2000, help="of made-up text")
+    options.add_argument("--sentences", type=int, default=2000, help="how many of the made-up ones")
     options.add_argument("--buckets", default="8,12,16,24", help="lengths that sentences are filled up to")
     options.add_argument("--num-layers", type=int, default=2, help="of the LSTM")
     options.add_argument("--num-hidden", type=int, default=64, help="the size of a layer")
@@ -92,6 +92,9 @@ def main():
         return mx.rnn.BucketSentenceIter(sentences, args.batch_size, buckets=buckets, invalid_label=PADDING)
 
     train, unseen = iterator(train), iterator(unseen)
+    if next(unseen, None) is None:
+        raise ValueError("there are too few sentences to test on: lower --batch-size")
+    unseen.reset()
     cells = recurrent_cells(args)
     module = mx.mod.BucketingModule(
         network_of_length(cells, args, words),

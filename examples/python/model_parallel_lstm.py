@@ -106,7 +106,7 @@ def train_epoch(executor, codes, args, updater, trained):
 def main():
     options = program.parser(__doc__)
     options.add_argument("--data", help="a text file; made-up sentences without it")
-    options.add_argument("--sentences", type=int, default=400, help="of made-up text")
+    options.add_argument("--sentences", type=int, default=400, help="how many of the made-up ones")
     options.add_argument("--layers", type=int, default=2, help="of the LSTM")
     options.add_argument("--hidden", type=int, default=64, help="the size of a layer")
     options.add_argument("--embedded", type=int, default=16, help="numbers for a character")

@@ -43,12 +43,12 @@ class Options {
                [&value](const std::string& text) { return read_number(text, value) && value >= 0; });
   }
   // Numbers with commas between them.
-  Options& add(const std::string& name, std::vector<int64_t>& values, const std::string& help) {
-    return add(name, "N,N", help, numbers_text(values), [&values](const std::string& text) {
+  Options& add(const std::string& name, std::vector<int64_t>& values, const std::string& help, int64_t least = 1) {
+    return add(name, "N,N", help, numbers_text(values), [&values, least](const std::string& text) {
       values.clear();
       for (size_t begin = 0; begin <= text.size();) {
         const size_t end = std::min(text.find(',', begin), text.size());
-        if (!read_number(text.substr(begin, end - begin), values.emplace_back()) || values.back() < 1) return false;
+        if (!read_number(text.substr(begin, end - begin), values.emplace_back()) || values.back() < least) return false;
         begin = end + 1;
       }
       return true;

@@ -1,6 +1,7 @@
 // What every kind of module does: the loops over epochs and batches, written once over a few virtual steps.
 #pragma once
 
+#include <concepts>
 #include <functional>
 #include <map>
 #include <memory>
@@ -32,6 +33,8 @@ class MetricArg {
   MetricArg(const std::string& name) : value_(EvalMetric::create(name)) {}
   MetricArg(const std::vector<std::string>& names) : value_(EvalMetric::create(names)) {}
   MetricArg(EvalMetricPtr metric);
+  template <std::derived_from<EvalMetric> Metric>
+  MetricArg(std::shared_ptr<Metric> metric) : MetricArg(EvalMetricPtr(std::move(metric))) {}
   const EvalMetricPtr& get() const { return value_; }
 
  private:
