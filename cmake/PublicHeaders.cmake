@@ -17,6 +17,7 @@ set(SYMBIND_PUBLIC_HEADERS
   core/param_key.h
   core/random.h
   core/shape.h
+  core/shape_convention.h
   core/state_tree.h
   core/text.h
   data/bucket_key.h

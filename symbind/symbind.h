@@ -8,6 +8,7 @@
 #include "symbind/core/log.h"
 #include "symbind/core/ndarray.h"
 #include "symbind/core/random.h"
+#include "symbind/core/shape_convention.h"
 #include "symbind/data/bucket_key.h"
 #include "symbind/data/csv_iter.h"
 #include "symbind/data/idx.h"

@@ -1,5 +1,7 @@
 #include "symbind/core/context.h"
 
+#include "symbind/core/shape_convention.h"
+
 #include "bindings.h"
 #include "convert.h"
 
@@ -23,6 +25,8 @@ const char* type_name(Context context) {
 }  // namespace
 
 void bind_context(nb::module_& m) {
+  m.def("_uses_numpy_shapes", &uses_numpy_shapes);
+  m.def("_use_numpy_shapes", &use_numpy_shapes, nb::arg("active"));
   nb::class_<Context>(m, "Context",
                       "Where arrays live and work runs: cpu(i) or gpu(i). `with ctx:` makes it the default.")
       .def(

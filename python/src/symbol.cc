@@ -6,6 +6,7 @@
 #include <nanobind/operators.h>
 
 #include "symbind/core/log.h"
+#include "symbind/core/shape_convention.h"
 #include "symbind/exec/executor.h"
 #include "symbind/graph/builder.h"
 #include "symbind/passes/infer.h"
@@ -107,7 +108,8 @@ nb::object shapes_or_none(const Symbol& symbol, nb::args in_order, nb::kwargs by
   const std::vector<std::string> arguments = symbol.list_arguments();
   std::vector<std::string> undecided;
   for (size_t i = 0; i < arguments.size(); ++i)
-    if (inferred.args[i].empty() || std::ranges::count(inferred.args[i], 0) > 0) undecided.push_back(arguments[i]);
+    if (inferred.args[i].empty() || std::ranges::count(inferred.args[i], uses_numpy_shapes() ? unknown_dim : 0) > 0)
+      undecided.push_back(arguments[i]);
   warn_undecided("shapes", undecided);
   return nb::make_tuple(nb::none(), nb::none(), nb::none());
 }
@@ -227,7 +229,7 @@ void bind_executing(nb::class_<Symbol>& type) {
           [](const Symbol& self, nb::args args, nb::kwargs kwargs) {
             return shape_lists(infer_shape_partial(self, known_shapes(self, args, kwargs)));
           },
-          "The same, with 0 for a dimension that stays unknown and () for a shape.")
+          "The same, with 0 for a dimension that stays unknown and () for a shape; -1 for a dimension with np_shape.")
       .def("infer_type", &types_or_none,
            "Types of arguments, outputs and auxiliary states from those known; three None, and a warning, where some "
            "stay unknown.")

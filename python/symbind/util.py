@@ -1,7 +1,10 @@
-"""Small helpers of mxnet.util: what there is of GPUs, the environment, and MXNet's NumPy modes, which are never on."""
+"""Small helpers of mxnet.util: what there is of GPUs, the environment, and the meaning of shapes."""
 
+import functools as _functools
 import os as _os
+import types as _types
 
+from . import _symbind
 from ._symbind import MXNetError, num_gpus
 
 __all__ = ["get_gpu_count", "get_gpu_memory", "getenv", "is_np_array", "is_np_shape", "makedirs", "setenv"]
@@ -56,8 +59,8 @@ def setenv(name, value):
 
 
 def is_np_shape():
-    """False: shapes have MXNet's old meaning here, in which 0 is an unknown dimension."""
-    return False
+    """Do shapes have NumPy's meaning on this thread? See `np_shape`."""
+    return _symbind._uses_numpy_shapes()
 
 
 def is_np_array():
@@ -65,31 +68,48 @@ def is_np_array():
     return False
 
 
-def _refuse(active, what):
-    if active:
-        raise NotImplementedError(
-            f"{what} is not part of Symbind: arrays are mx.nd.NDArray, and 0 is an unknown dimension"
-        )
-
-
 def set_np_shape(active):
-    """Refuses NumPy's shapes; turning them off is fine. Gives False, as they were."""
-    _refuse(active, "MXNet's NumPy shape mode")
-    return False
+    """Turns NumPy's shapes on or off for this thread, and returns what they were. See `np_shape`."""
+    return _symbind._use_numpy_shapes(bool(active))
+
+
+def _refuse_arrays(active):
+    if active:
+        raise NotImplementedError("MXNet's NumPy arrays are not part of Symbind: arrays are mx.nd.NDArray")
 
 
 def set_np(shape=True, array=True):
-    """Refuses MXNet's NumPy mode."""
-    _refuse(shape or array, "MXNet's NumPy mode")
+    """Turns NumPy's shapes on; MXNet's NumPy arrays are refused."""
+    _refuse_arrays(array)
+    set_np_shape(shape)
 
 
 def reset_np():
-    """Turns the NumPy mode off, which it always is."""
+    """Turns NumPy's shapes off."""
+    set_np_shape(False)
 
 
-class _Scope:
-    def __init__(self, active, what):
-        _refuse(active, what)
+class np_shape:
+    """``with np_shape():`` gives shapes NumPy's meaning on this thread: 0 is an axis without elements, () an array
+    without axes, and an unknown dimension is -1. Without it 0 is an unknown dimension in a shape that is given to a
+    symbol, and a single element has the shape (1,)."""
+
+    def __init__(self, active=True):
+        self._active = active
+
+    def __enter__(self):
+        self._outer = set_np_shape(self._active)
+        return self
+
+    def __exit__(self, *exception):
+        set_np_shape(self._outer)
+
+
+class np_array:
+    """``with np_array(False):`` is accepted; MXNet's NumPy arrays are not part of Symbind."""
+
+    def __init__(self, active=True):
+        _refuse_arrays(active)
 
     def __enter__(self):
         return self
@@ -98,22 +118,28 @@ class _Scope:
         return None
 
 
-def np_shape(active=True):
-    """``with np_shape(False):`` is accepted, with True refused."""
-    return _Scope(active, "MXNet's NumPy shape mode")
+def use_np_shape(func):
+    """A function, or a class with all of its methods, that runs with NumPy's shapes."""
+    if isinstance(func, type):
+        for name, method in list(vars(func).items()):
+            if isinstance(method, _types.FunctionType):
+                setattr(func, name, use_np_shape(method))
+        return func
+
+    @_functools.wraps(func)
+    def with_np_shape(*args, **kwargs):
+        with np_shape():
+            return func(*args, **kwargs)
+
+    return with_np_shape
 
 
-def np_array(active=True):
-    """``with np_array(False):`` is accepted, with True refused."""
-    return _Scope(active, "MXNet's NumPy array mode")
+def use_np_array(func):
+    """Refuses: a function decorated so expects MXNet's NumPy arrays."""
+    _refuse_arrays(True)
 
 
-def use_np(func):
-    """Refuses: a function decorated so expects MXNet's NumPy mode."""
-    _refuse(True, "MXNet's NumPy mode")
-
-
-use_np_shape = use_np_array = use_np
+use_np = use_np_array
 
 
 def set_module(module):

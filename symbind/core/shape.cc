@@ -2,10 +2,20 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "symbind/core/error.h"
+#include "symbind/core/shape_convention.h"
 
 namespace symbind {
+namespace {
+
+thread_local bool numpy_shapes = false;
+
+}  // namespace
+
+bool uses_numpy_shapes() { return numpy_shapes; }
+bool use_numpy_shapes(bool active) { return std::exchange(numpy_shapes, active); }
 
 Shape::Shape(std::span<const int64_t> dims) {
   require(dims.size() <= max_rank, "a shape has at most ", max_rank, " dimensions, not ", dims.size());
@@ -25,6 +35,7 @@ Shape Shape::of_rank(int rank, int64_t dim) {
 }
 
 Shape Shape::from_public(std::span<const int64_t> dims) {
+  if (numpy_shapes) return Shape(dims);
   if (dims.empty()) return {};
   Shape shape(dims);
   std::replace(shape.dims_.begin(), shape.dims_.begin() + shape.rank_, int64_t{0}, unknown_dim);
@@ -33,7 +44,7 @@ Shape Shape::from_public(std::span<const int64_t> dims) {
 
 std::vector<int64_t> Shape::to_public() const {
   std::vector<int64_t> dims(begin(), end());
-  std::replace(dims.begin(), dims.end(), unknown_dim, int64_t{0});
+  if (!numpy_shapes) std::replace(dims.begin(), dims.end(), unknown_dim, int64_t{0});
   return dims;
 }
 

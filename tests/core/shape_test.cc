@@ -1,8 +1,11 @@
 #include "symbind/core/shape.h"
 
+#include <thread>
+
 #include <gtest/gtest.h>
 
 #include "symbind/core/error.h"
+#include "symbind/core/shape_convention.h"
 
 #include "tests/support/arrays.h"
 
@@ -108,6 +111,16 @@ TEST(Unify, LeavesAShapeAloneWhenTheOtherContradicts) {
   EXPECT_FALSE(unify(a, Shape{unknown_dim, 3, 5}));
   EXPECT_EQ(a, (Shape{2, unknown_dim, 4}));
   EXPECT_FALSE(unify(a, Shape{2, 3}));
+}
+
+TEST(Shape, MeansWhatItDoesInNumPyWhereAThreadAsksForThat) {
+  EXPECT_FALSE(use_numpy_shapes(true));
+  std::thread([] { EXPECT_FALSE(uses_numpy_shapes()); }).join();
+  EXPECT_EQ(Shape::from_public(Dims{0, -1}), (Shape{0, unknown_dim}));
+  EXPECT_EQ((Shape{0, unknown_dim}).to_public(), (Dims{0, -1}));
+  EXPECT_EQ(Shape::from_public(Dims{}), Shape::scalar());
+  EXPECT_TRUE(use_numpy_shapes(false));
+  EXPECT_FALSE(Shape::from_public(Dims{0}).known());
 }
 
 TEST(Broadcast, FollowsNumPy) {

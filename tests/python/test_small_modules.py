@@ -19,14 +19,63 @@ def test_bulk_sizes_are_kept():
     assert mx.engine.set_bulk_size(before) == 10
 
 
-def test_numpy_modes_are_never_on():
-    assert not mx.util.is_np_shape() and not mx.util.is_np_array()
-    assert mx.util.set_np_shape(False) is False
-    with mx.util.np_shape(False), mx.util.np_array(False):
+def test_numpy_arrays_are_refused():
+    assert not mx.util.is_np_array()
+    with mx.util.np_array(False):
         pass
-    for call in (mx.util.set_np, mx.util.np_shape, lambda: mx.util.set_np_shape(True), lambda: mx.util.use_np(len)):
+    for call in (mx.util.set_np, mx.util.np_array, lambda: mx.util.use_np(len)):
         with pytest.raises(NotImplementedError, match="not part of Symbind"):
             call()
+    assert not mx.util.is_np_shape()
+
+
+def test_numpy_shapes_are_on_inside_their_scope():
+    assert not mx.util.is_np_shape()
+    with mx.util.np_shape():
+        assert mx.util.is_np_shape()
+        with mx.util.np_shape(False):
+            assert not mx.util.is_np_shape()
+        assert mx.util.is_np_shape()
+    assert mx.util.set_np_shape(True) is False and mx.util.set_np_shape(False) is True
+
+    @mx.util.use_np_shape
+    def fails():
+        assert mx.util.is_np_shape()
+        raise KeyError
+
+    with pytest.raises(KeyError):
+        fails()
+    assert not mx.util.is_np_shape()
+
+    @mx.util.use_np_shape
+    class Counter:
+        def active(self):
+            return mx.util.is_np_shape()
+
+    assert Counter().active() and not mx.util.is_np_shape()
+
+
+def test_with_numpy_shapes_one_element_has_no_axis():
+    array = mx.nd.array([[1, 2], [3, 4]])
+    assert array[1][0].shape == array[1, 0].shape == mx.nd.array(3).shape == (1,)
+    with mx.util.np_shape():
+        assert array[1][0].shape == array[1, 0].shape == mx.nd.array(3).shape == ()
+        assert array[1, 0].asscalar() == 3 and (array[1, 0] + array).shape == (2, 2)
+        assert array.sum().shape == (1,)  # as MXNet's reductions have it
+
+
+def test_with_numpy_shapes_zero_is_an_extent_and_minus_one_is_unknown():
+    net = mx.sym.FullyConnected(mx.sym.Variable("a"), num_hidden=3)
+    assert net.infer_shape_partial(a=(0, 4))[1] == [(0, 3)]  # unknown
+    with pytest.warns(UserWarning, match="cannot be decided: a"):
+        assert mx.sym.Variable("a", shape=(0, 3)).infer_shape() == (None, None, None)
+    with mx.util.np_shape():
+        assert net.infer_shape(a=(0, 4))[:2] == ([(0, 4), (3, 4), (3,)], [(0, 3)])
+        assert net.infer_shape_partial(a=(-1, 4))[:2] == ([(-1, 4), (3, 4), (3,)], [(-1, 3)])
+        assert mx.sym.Variable("a", shape=(0, 3)).infer_shape()[0] == [(0, 3)]
+        assert mx.sym.Variable("a", shape=(-1, 3)).infer_shape_partial()[0] == [(-1, 3)]
+        assert mx.sym.Variable("a").infer_shape(a=())[0] == [()]
+        assert mx.sym.zeros((0, 3)).eval(ctx=mx.cpu())[0].shape == (0, 3)
 
 
 def test_util_tells_of_gpus_and_the_environment(tmp_path):

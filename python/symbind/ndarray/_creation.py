@@ -4,6 +4,7 @@ import numpy as _np
 
 from .. import _symbind
 from .._symbind import NDArray
+from ._indexing import element_shape
 
 
 def _shape(shape):
@@ -29,7 +30,7 @@ def array(source_array, ctx=None, dtype=None):
             values = values.astype(_np.float32)
     except (TypeError, ValueError) as error:
         raise TypeError(f"expected an array, or nested lists of numbers of equal lengths: {error}") from None
-    result = empty(values.shape or (1,), ctx, _np.float32 if dtype is None else dtype)
+    result = empty(element_shape(values.shape), ctx, _np.float32 if dtype is None else dtype)
     result._copy_from_numpy(values)
     return result
 

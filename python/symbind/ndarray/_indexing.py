@@ -1,9 +1,10 @@
 """Indexing as NumPy does it. An int or a slice on the first axis is a view of the same memory. Everything else is a
-copy, made by NumPy over the array's own memory; a result without axes keeps one of length 1."""
+copy, made by NumPy over the array's own memory; a result without axes keeps one of length 1, unless
+shapes have NumPy's meaning (`mx.util.np_shape`)."""
 
 import numpy as _np
 
-from .._symbind import MXNetIndexError, MXNetTypeError, NDArray
+from .._symbind import MXNetIndexError, MXNetTypeError, NDArray, _uses_numpy_shapes
 
 
 def _numpy_key(key):
@@ -18,13 +19,19 @@ def _numpy_key(key):
     return key
 
 
+def element_shape(shape):
+    """A shape as results have it: without axes only by NumPy's convention."""
+    return shape if shape or _uses_numpy_shapes() else (1,)
+
+
 def _row(self, index):
     if self.ndim <= 1:
         length = self.shape[0] if self.ndim else 1
         at = index + length if index < 0 else index
         if not 0 <= at < length:
             raise MXNetIndexError(f"index {index} is out of bounds for an axis of length {length}")
-        return self._slice(at, at + 1)
+        row = self._slice(at, at + 1) if self.ndim else self
+        return row.reshape(()) if _uses_numpy_shapes() else row
     length = self.shape[0]
     if not -length <= index < length:
         raise MXNetIndexError(f"index {index} is out of bounds for an axis of length {length}")
@@ -54,7 +61,7 @@ def _copy(self, key):
         values = _np.asarray(_host_view(self)[_numpy_key(key)])
     except IndexError as error:
         raise MXNetIndexError(str(error)) from None
-    result = empty(values.shape or (1,), self.context, self.dtype)
+    result = empty(element_shape(values.shape), self.context, self.dtype)
     if self.dtype == "bfloat16":
         # the view shows the bits
         target = _host_view(result)
