@@ -1,22 +1,24 @@
 #!/usr/bin/env bash
 # Everything there is to learn from a machine with a GPU, in one go: builds with CUDA (and without oneDNN, which such a
 # machine may lack), runs the tests, times a training step beside PyTorch, and prints a table of what happened. A part that
-# fails or takes too long does not keep the others from running; the whole takes less than eight minutes on 16 cores.
+# fails or takes too long does not keep the others from running; the whole takes less than ten minutes on 16 cores.
 #
-# usage: tools/device_check.sh [--sanitize] [--gpu-only]
-#   --sanitize   the CUDA tests once more under compute-sanitizer
-#   --gpu-only   leave out the tests that need no GPU
+# usage: tools/device_check.sh [PART...]
+#   cuda       the tests of the CUDA backend
+#   sanitize   the same under compute-sanitizer (only when asked for)
+#   bench      a training step of three networks, here and in PyTorch, and where its time goes
+#   tests      every other C++ test
+#   python     the tests of the Python package, where nanobind and pytest are installed
+# Without a PART: cuda, bench, tests, python.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
-sanitize=0 gpu_only=0
-for option in "$@"; do
-  case $option in
-    --sanitize) sanitize=1 ;;
-    --gpu-only) gpu_only=1 ;;
-    *) echo "unknown option $option" >&2; exit 2 ;;
-  esac
+parts=("$@")
+((${#parts[@]})) || parts=(cuda bench tests python)
+for wanted in "${parts[@]}"; do
+  [[ " cuda sanitize bench tests python " == *" $wanted "* ]] || { echo "unknown part $wanted" >&2; exit 2; }
 done
+wants() { [[ " ${parts[*]} " == *" $1 "* ]]; }
 build=build/device
 log=$build/log
 jobs=$(nproc)
@@ -24,7 +26,7 @@ mkdir -p "$log"
 export PATH="$PATH:/usr/local/cuda/bin"
 
 results=()
-deadline=${DEVICE_CHECK_SECONDS:-470}
+deadline=${DEVICE_CHECK_SECONDS:-570}
 # part NAME SECONDS COMMAND...: runs a command within its time, keeps what it prints, and notes how it ended.
 part() {
   local name=$1 limit=$2 begin=$SECONDS status=0 outcome
@@ -73,16 +75,17 @@ part configure 60 cmake -S . -B "$build" "${generator[@]}" -DCMAKE_BUILD_TYPE=Re
   -DSYMBIND_CUDA=ON -DCMAKE_CUDA_ARCHITECTURES=90 -DSYMBIND_BUILD_EXAMPLES=OFF -DSYMBIND_WERROR=OFF
 
 # What the GPU needs comes first: if time runs out, it is the rest that is missing.
-part build_gpu 200 cmake --build "$build" -j "$jobs" --target test_backend train_step
-
+if wants cuda || wants sanitize; then
+  part build_cuda 240 cmake --build "$build" -j "$jobs" --target test_backend
+fi
 # Products in full float32: devices are compared at float tolerance.
 export SYMBIND_TF32=0
-part cuda_tests 150 "$build/tests/test_backend" --gtest_brief=1 --gtest_filter='Cuda*:Gpu*'
-((sanitize)) && command -v compute-sanitizer >/dev/null &&
-  part memcheck 200 compute-sanitizer --error-exitcode 1 "$build/tests/test_backend" --gtest_brief=1 \
+wants cuda && part cuda_tests 150 "$build/tests/test_backend" --gtest_brief=1 --gtest_filter='Cuda*:Gpu*'
+wants sanitize && command -v compute-sanitizer >/dev/null &&
+  part memcheck 300 compute-sanitizer --error-exitcode 1 "$build/tests/test_backend" --gtest_brief=1 \
     --gtest_filter='CudaOps.*:CudaMoves.*:CudaLayers.*BatchNorm*:CudaLayers.*Pooling*:CudaLayers.Reorders*-*Products*'
-
 unset SYMBIND_TF32
+
 # bench CASE SECONDS OPTIONS...: a case here and in PyTorch, the same batch.
 bench() {
   local case=$1 limit=$2
@@ -90,31 +93,42 @@ bench() {
   part "symbind_$case" "$limit" "$build/bench/train_step" --case "$case" --device gpu "$@"
   part "torch_$case" "$limit" python3 bench/peers/torch_gpu.py --case "$case" "$@"
 }
-bench lenet-train 40 --seconds 4
-bench resnet50-train 90 --batch 128 --seconds 6
-bench mlp-train 40 --seconds 4
-SYMBIND_PROFILE=1 part profile_resnet50 60 "$build/bench/train_step" --case resnet50-train --device gpu --batch 128 \
-  --seconds 1 --table "$log/resnet50_table.txt"
-SYMBIND_PROFILE=1 part profile_lenet 30 "$build/bench/train_step" --case lenet-train --device gpu --seconds 1 \
-  --table "$log/lenet_table.txt"
+if wants bench; then
+  part build_bench 240 cmake --build "$build" -j "$jobs" --target train_step
+  bench lenet-train 40 --seconds 4
+  bench resnet50-train 90 --batch 128 --seconds 6
+  bench mlp-train 40 --seconds 4
+  SYMBIND_PROFILE=1 part profile_resnet50 60 "$build/bench/train_step" --case resnet50-train --device gpu --batch 128 \
+    --seconds 1 --table "$log/resnet50_table.txt"
+  SYMBIND_PROFILE=1 part profile_lenet 30 "$build/bench/train_step" --case lenet-train --device gpu --seconds 1 \
+    --table "$log/lenet_table.txt"
+fi
 
-if ((!gpu_only)); then
-  export SYMBIND_TF32=0
-  part build_tests 120 cmake --build "$build" -j "$jobs" -- -k 0
+export SYMBIND_TF32=0
+if wants tests; then
+  part build_tests 240 cmake --build "$build" -j "$jobs" -- -k 0
   for test in "$build"/tests/test_*; do
     name=$(basename "$test")
-    [[ -f $test && -x $test ]] || continue
-    part "$name" 90 "$test" --gtest_brief=1
+    [[ -f $test && -x $test && $name != test_backend ]] || continue
+    part "$name" 120 "$test" --gtest_brief=1
   done
-  unset SYMBIND_TF32
 fi
+if wants python; then
+  part build_python 240 cmake --build "$build" -j "$jobs" --target _symbind
+  # Each file in a process of its own: they share the GPU and the cores.
+  part python_tests 240 env PYTHONPATH="$PWD/$build/python" OMP_NUM_THREADS=2 bash -c \
+    "cd tests/python && ls test_*.py | xargs -P $((jobs / 2)) -n 1 python3 -m pytest -q -p no:cacheprovider"
+fi
+unset SYMBIND_TF32
 
 echo
 echo "== what happened"
 printf '%s\n' "${results[@]}"
-grep -hE '\[  PASSED  \]|\[  SKIPPED \]' "$log/cuda_tests.txt" | head -n 5
+wants cuda && grep -hE '\[  PASSED  \]|\[  SKIPPED \]' "$log/cuda_tests.txt" | head -n 5
+wants python && awk '/ passed| failed| error/ { for (i = 1; i < NF; ++i) if ($i ~ /^[0-9]+$/) n[$(i + 1)] += $i }
+  END { for (word in n) printf "Python: %d %s\n", n[word], word }' "$log/python_tests.txt"
 echo
-python3 - "$log" <<'TABLE'
+wants bench && python3 - "$log" <<'TABLE'
 import json
 import sys
 from pathlib import Path

@@ -5,6 +5,8 @@
 
 #include "symbind/core/error.h"
 
+#include "nanobind_versions.h"
+
 namespace symbind::python {
 
 // Touched with the GIL held, but for its place in memory.
@@ -33,7 +35,7 @@ struct Keeping {
     Keeping*& entry = all()[keeper];
     if (entry) return *entry;
     entry = new Keeping{keeper};
-    nb::detail::keep_alive(keeper, entry, [](void* ending) noexcept { delete static_cast<Keeping*>(ending); });
+    delete_with(keeper, entry);
     return *entry;
   }
   explicit Keeping(PyObject* of) : keeper(of) {}
@@ -84,8 +86,7 @@ void Held::share() const { cell_->shared = true; }
 
 void keep_alive(nb::handle keeper, nb::handle object) {
   if (const Keeping* known = Keeping::find(keeper.ptr()); known && known->holds(object)) return;
-  nb::detail::keep_alive(keeper.ptr(), new Held(nb::borrow(object), keeper),
-                         [](void* ending) noexcept { delete static_cast<Held*>(ending); });
+  delete_with(keeper, new Held(nb::borrow(object), keeper));
 }
 
 void keep_whole(nb::handle part, nb::handle whole) {

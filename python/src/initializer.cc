@@ -2,12 +2,11 @@
 // initializers, or none where Python fills the arrays itself.
 #include "initializer.h"
 
-#include <nanobind/trampoline.h>
-
 #include "symbind/core/error.h"
 
 #include "bindings.h"
 #include "convert.h"
+#include "nanobind_versions.h"
 
 namespace symbind::python {
 namespace {
@@ -24,9 +23,9 @@ class PyInitializer final : public Initializer {
     if (!called(call_, desc, array)) own_call(desc, array);
   }
   void operator()(const std::string& name, NDArray& array) const override {
-    const nb::detail::ticket ticket(trampoline_, call_, false);
-    if (!ticket.key.is_valid()) return own_call(name, array);
-    trampoline_.base().attr(ticket.key)(name, array);
+    const Override method(trampoline_, call_);
+    if (!method) return own_call(name, array);
+    method(name, array);
   }
   std::string dumps() const override {
     AcquireGil acquire;
@@ -71,10 +70,10 @@ class PyInitializer final : public Initializer {
   }
 
  private:
-  bool called(const char* method, const InitDesc& desc, const NDArray& array) const {
-    const nb::detail::ticket ticket(trampoline_, method, false);
-    if (!ticket.key.is_valid()) return false;
-    trampoline_.base().attr(ticket.key)(to_python(desc), array);
+  bool called(const char* name, const InitDesc& desc, const NDArray& array) const {
+    const Override method(trampoline_, name);
+    if (!method) return false;
+    method(to_python(desc), array);
     return true;
   }
   // What set_verbosity asked for.
@@ -89,7 +88,7 @@ class PyInitializer final : public Initializer {
                               *gamma_ = "_init_gamma", *beta_ = "_init_beta", *default_ = "_init_default";
   InitializerPtr rule_;
   bool whole_ = false;
-  nb::detail::trampoline<6> trampoline_{this};
+  Trampoline<6> trampoline_{this};
 };
 
 // A function of (desc, array), for every name.

@@ -2,12 +2,11 @@
 // subclass that never calls our __init__ works, and so does unpickling.
 #include "lr_scheduler.h"
 
-#include <nanobind/trampoline.h>
-
 #include "symbind/core/error.h"
 
 #include "bindings.h"
 #include "convert.h"
+#include "nanobind_versions.h"
 
 namespace symbind::python {
 namespace {
@@ -30,9 +29,8 @@ class OpenScheduler : public LRScheduler {
 class PyScheduler final : public OpenScheduler {
  public:
   double operator()(int64_t num_update) override {
-    const nb::detail::ticket ticket(trampoline_, "__call__", false);
-    if (!ticket.key.is_valid()) return own_rate(num_update);
-    return nb::cast<double>(trampoline_.base().attr(ticket.key)(num_update));
+    const Override call(trampoline_, "__call__");
+    return call ? nb::cast<double>(call(num_update)) : own_rate(num_update);
   }
   double own_rate(int64_t num_update) {
     if (!rule_) return LRScheduler::operator()(num_update);
@@ -57,7 +55,7 @@ class PyScheduler final : public OpenScheduler {
 
  private:
   LRSchedulerPtr rule_;
-  nb::detail::trampoline<1> trampoline_{this};
+  Trampoline<1> trampoline_{this};
 };
 
 PyScheduler& python_part(LRScheduler& self) {

@@ -4,8 +4,6 @@
 
 #include <cmath>
 
-#include <nanobind/trampoline.h>
-
 #include "symbind/core/error.h"
 #include "symbind/files/states.h"
 #include "symbind/optim/clip_global_norm.h"
@@ -14,6 +12,7 @@
 #include "bindings.h"
 #include "convert.h"
 #include "lr_scheduler.h"
+#include "nanobind_versions.h"
 
 namespace symbind::python {
 namespace {
@@ -88,17 +87,17 @@ class PyOptimizer final : public RuleOptimizer {
   }
 
  private:
-  bool overrides(const char* method) const { return nb::detail::ticket(trampoline_, method, false).key.is_valid(); }
-  std::optional<StateTree> created(const char* method, const ParamKey& key, const NDArray& weight) const {
-    const nb::detail::ticket ticket(trampoline_, method, false);
-    if (!ticket.key.is_valid()) return std::nullopt;
-    return state_from(trampoline_.base().attr(ticket.key)(to_python(key), weight));
+  bool overrides(const char* name) const { return static_cast<bool>(Override(trampoline_, name)); }
+  std::optional<StateTree> created(const char* name, const ParamKey& key, const NDArray& weight) const {
+    const Override method(trampoline_, name);
+    if (!method) return std::nullopt;
+    return state_from(method(to_python(key), weight));
   }
-  bool updated(const char* method, const Update& one) const {
-    const nb::detail::ticket ticket(trampoline_, method, false);
-    if (!ticket.key.is_valid()) return false;
+  bool updated(const char* name, const Update& one) const {
+    const Override method(trampoline_, name);
+    if (!method) return false;
     const nb::object state = to_python(*one.state);
-    trampoline_.base().attr(ticket.key)(to_python(one.key), one.weight, one.grad, state);
+    method(to_python(one.key), one.weight, one.grad, state);
     if (has_list(*one.state)) *one.state = state_from(state);  // its items may be others now
     return true;
   }
@@ -108,7 +107,7 @@ class PyOptimizer final : public RuleOptimizer {
                               *update_ = "update", *update_multi_precision_ = "update_multi_precision";
   bool has_rule_ = false;
   std::string name_ = "optimizer";
-  nb::detail::trampoline<4> trampoline_{this};
+  Trampoline<4> trampoline_{this};
 };
 
 PyOptimizer* python_part(Optimizer& self) { return dynamic_cast<PyOptimizer*>(&self); }
@@ -331,8 +330,7 @@ nb::object to_python(const OptimizerPtr& optimizer) {
   const nb::object base = nb::module_::import_("symbind.optimizer").attr("Optimizer");
   const nb::object type = base.attr("opt_registry").attr("get")(optimizer->name(), base);
   nb::object made = nb::inst_reference(type, optimizer.get());
-  nb::detail::keep_alive(made.ptr(), new OptimizerPtr(optimizer),
-                         [](void* held) noexcept { delete static_cast<OptimizerPtr*>(held); });
+  delete_with(made, new OptimizerPtr(optimizer));
   return made;
 }
 

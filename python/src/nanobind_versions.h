@@ -1,0 +1,61 @@
+// What nanobind 2 and 3 write differently, where a binding needs more than its macros: methods of C++ that a class of
+// Python overrides, and C++ objects that live as long as one of Python's.
+#pragma once
+
+#include <cstddef>
+#include <utility>
+
+#include <nanobind/trampoline.h>
+
+namespace symbind::python {
+
+namespace nb = nanobind;
+
+#if NB_VERSION_MAJOR < 3
+template <size_t methods>
+using Trampoline = nb::detail::trampoline<methods>;
+#else
+template <size_t methods>
+using Trampoline = nb::detail::trampoline;
+#endif
+
+// A method of the Python object, if its class overrides it; then the GIL is held. Names are told apart by their
+// addresses.
+class Override {
+ public:
+  template <class Trampoline>
+  Override(const Trampoline& trampoline, const char* method)
+#if NB_VERSION_MAJOR < 3
+      : self_(trampoline.base()),
+        ticket_(trampoline, method, /*pure=*/false){}
+#else
+      : self_(trampoline.base()), ticket_(trampoline, method, nb::detail::str_hash(method), /*pure=*/false) {
+  }
+#endif
+
+        explicit
+        operator bool() const {
+    return ticket_.key.is_valid();
+  }
+  template <class... Args>
+  nb::object operator()(Args&&... args) const {
+    return self_.attr(ticket_.key)(std::forward<Args>(args)...);
+  }
+
+ private:
+  nb::handle self_;
+  nb::detail::ticket ticket_;
+};
+
+// Deletes `payload` when `keeper` ends.
+template <class T>
+void delete_with(nb::handle keeper, T* payload) {
+  constexpr auto end = [](void* ending) noexcept { delete static_cast<T*>(ending); };
+#if NB_VERSION_MAJOR < 3
+  nb::detail::keep_alive(keeper.ptr(), payload, end);
+#else
+  nb::keep_alive_cb(keeper, payload, end);
+#endif
+}
+
+}  // namespace symbind::python
