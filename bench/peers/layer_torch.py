@@ -1,4 +1,4 @@
-"""Layers in PyTorch on the CPU, for bench/layers.py."""
+"""Layers in PyTorch, for bench/layers.py and bench/operators.py."""
 
 import os
 
@@ -7,6 +7,8 @@ import torch.nn.functional as F
 from layer_worker import array_of, serve, type_of
 
 torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "2")))
+DEVICE = "cuda" if os.environ.get("LAYERS_DEVICE") == "gpu" else "cpu"
+torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True  # as Symbind by default
 DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
 
 
@@ -63,10 +65,18 @@ LAYERS = {
 }
 
 
+def function_of(layer):
+    """An operator's row says what it is in PyTorch; there the arrays have their names."""
+    if "torch" not in layer:
+        return LAYERS[layer["kind"]]
+    code = compile(layer["torch"], layer["kind"], "eval")
+    return lambda p, a, training: eval(code, {"torch": torch, "F": F, "p": p, **a})
+
+
 def build(layer):
-    call, p = LAYERS[layer["kind"]], layer["params"]
+    call, p = function_of(layer), layer["params"]
     arrays = {
-        name: torch.from_numpy(array_of(layer, name, shape)).to(DTYPES[type_of(layer, name)])
+        name: torch.from_numpy(array_of(layer, name, shape)).to(DEVICE, DTYPES[type_of(layer, name)])
         for name, shape in layer["arrays"].items()
     }
     # MXNet scales by the group, PyTorch by the channel.
@@ -76,26 +86,32 @@ def build(layer):
             arrays[name] = arrays[name].repeat_interleave(arrays["data"].shape[1] // groups)
     names = layer["gradients"]
 
+    def finished(result):
+        if DEVICE == "cuda":
+            torch.cuda.synchronize()
+        return result
+
     def forward():
         with torch.inference_mode():
-            return call(p, arrays, False)
+            return finished(call(p, arrays, False))
 
     shape = forward().shape
-    out_grad = torch.from_numpy(array_of(layer, "out_grad", shape)).to(DTYPES[layer["dtype"]])
+    out_grad = torch.from_numpy(array_of(layer, "out_grad", shape)).to(DEVICE, DTYPES[layer["dtype"]])
     variables = arrays | {name: arrays[name].clone().requires_grad_() for name in names}
     wanted = [variables[name] for name in names if name in variables]
 
     def step():
-        return torch.autograd.grad(call(p, variables, True), wanted, out_grad, allow_unused=True)
+        return finished(torch.autograd.grad(call(p, variables, True), wanted, out_grad, allow_unused=True))
 
     def compute():
         results = {"output": forward()}
-        results |= {name: grad for name, grad in zip(names, step(), strict=True) if grad is not None}
+        if names:
+            results |= {name: grad for name, grad in zip(names, step(), strict=True) if grad is not None}
         if groups:
             results |= {name: results[name].float().view(groups, -1).sum(1) for name in ("gamma", "beta")}
-        return {name: value.detach().float().numpy() for name, value in results.items()}
+        return {name: value.detach().float().cpu().numpy() for name, value in results.items()}
 
-    return {"forward": forward, "training": step}, compute
+    return {"forward": forward} | ({"training": step} if names else {}), compute
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What the processes of bench/layers.py share: the arrays of a layer, the clock, and the protocol.
+"""What the processes of bench/layers.py and operators.py share: the arrays of a layer, the clock, and the protocol.
 
 A process reads a JSON request per line and answers with one. "prepare" builds a layer and computes it once, "time"
 times it for some milliseconds, "save" writes its results to a file, "compare" compares them with those of such a file.
@@ -17,10 +17,28 @@ import numpy as np
 TOLERANCES = {"float32": 3e-4, "float16": 5e-2, "bfloat16": 8e-2}  # PyTorch adds some gradients in half precision
 
 
+FROM_NORMAL = {
+    "positive": lambda x: np.abs(x) + 0.1,
+    "above one": lambda x: np.abs(x) + 1.1,
+    "below one": lambda x: np.tanh(x) * 0.99,
+    "truth": lambda x: (x > 0).astype(np.float32),
+    "probability": lambda x: np.clip(np.abs(x) / 4, 0.01, 0.99),
+    "definite": lambda x: x @ np.swapaxes(x, -1, -2) / x.shape[-1] + np.eye(x.shape[-1], dtype=np.float32),
+    "triangular": lambda x: np.tril(x) / x.shape[-1] + np.eye(x.shape[-1], dtype=np.float32),
+    "boxes": lambda x: np.sort(np.abs(x.reshape(*x.shape[:-1], 2, 2)), axis=-2).reshape(x.shape),
+}
+
+
 def array_of(layer, name, shape):
-    """The same numbers in every process: normal ones, scaled so that a sum over a weight's inputs stays near one."""
+    """The same numbers in every process: normal ones, scaled so that a sum over a weight's inputs stays near one, or
+    what the layer wants."""
     random = np.random.RandomState((layer["seed"] * 1000003 + zlib.crc32(name.encode())) % 2**32)
+    wanted = layer.get("values", {}).get(name)
+    if isinstance(wanted, int):  # indices below a number
+        return random.randint(0, wanted, tuple(shape)).astype(np.float32)
     values = random.standard_normal(tuple(shape)).astype(np.float32)
+    if wanted:
+        return FROM_NORMAL[wanted](values)
     if name == "moving_var":
         return np.abs(values) + 0.5
     if name == "weight" and len(shape) > 1:
