@@ -93,23 +93,6 @@ constexpr T digamma(T given) {
   return static_cast<T>(result);
 }
 
-// The number whose error function is y: a rough guess by a rational function of log(1 - y²), and Newton's steps.
-template <class T>
-constexpr T inverse_erf(T given) {
-  const double y = static_cast<double>(given);
-  if (!(y >= -1 && y <= 1)) return freestanding::quiet_nan<T>();
-  if (y == 1 || y == -1) return static_cast<T>(y * freestanding::infinity<double>());
-  if (y == 0) return given;
-  const double l = libm::log1p(-y * y), a = 2 / (freestanding::pi * 0.147) + l / 2;
-  double x = libm::copysign(libm::sqrt(libm::sqrt(a * a - l / 0.147) - a), y);
-  for (int i = 0; i < 3; ++i) {
-    // erfc keeps the digits that 1 - erf loses.
-    const double error = y > 0.5 ? (1 - y) - libm::erfc(x) : y < -0.5 ? libm::erfc(-x) - (1 + y) : libm::erf(x) - y;
-    x -= error * libm::exp(x * x) * libm::sqrt(freestanding::pi) / 2;
-  }
-  return static_cast<T>(x);
-}
-
 // ---- From functions of floating numbers to functions of any ---------------------------------------------------------
 
 template <class Function>
@@ -150,27 +133,27 @@ struct Ceil { template <class T> constexpr T operator()(T x) const { return libm
 struct Floor { template <class T> constexpr T operator()(T x) const { return libm::floor(x); } };
 struct Trunc { template <class T> constexpr T operator()(T x) const { return libm::trunc(x); } };
 struct Rsqrt { template <class T> constexpr T operator()(T x) const { return 1 / libm::sqrt(x); } };
-struct Cbrt { template <class T> constexpr T operator()(T x) const { return libm::cbrt(x); } };
-struct Rcbrt { template <class T> constexpr T operator()(T x) const { return 1 / libm::cbrt(x); } };
-struct Log2 { template <class T> constexpr T operator()(T x) const { return libm::log2(x); } };
-struct Log10 { template <class T> constexpr T operator()(T x) const { return libm::log10(x); } };
-struct Log1p { template <class T> constexpr T operator()(T x) const { return libm::log1p(x); } };
-struct Expm1 { template <class T> constexpr T operator()(T x) const { return libm::expm1(x); } };
+struct Cbrt { template <class T> constexpr T operator()(T x) const { return vector_math::cbrt(x); } };
+struct Rcbrt { template <class T> constexpr T operator()(T x) const { return 1 / vector_math::cbrt(x); } };
+struct Log2 { template <class T> constexpr T operator()(T x) const { return vector_math::log2(x); } };
+struct Log10 { template <class T> constexpr T operator()(T x) const { return vector_math::log10(x); } };
+struct Log1p { template <class T> constexpr T operator()(T x) const { return vector_math::log1p(x); } };
+struct Expm1 { template <class T> constexpr T operator()(T x) const { return vector_math::expm1(x); } };
 struct Sin { template <class T> constexpr T operator()(T x) const { return libm::sin(x); } };
 struct Cos { template <class T> constexpr T operator()(T x) const { return libm::cos(x); } };
 struct Tan { template <class T> constexpr T operator()(T x) const { return libm::tan(x); } };
-struct Arcsin { template <class T> constexpr T operator()(T x) const { return libm::asin(x); } };
-struct Arccos { template <class T> constexpr T operator()(T x) const { return libm::acos(x); } };
-struct Arctan { template <class T> constexpr T operator()(T x) const { return libm::atan(x); } };
-struct Sinh { template <class T> constexpr T operator()(T x) const { return libm::sinh(x); } };
-struct Cosh { template <class T> constexpr T operator()(T x) const { return libm::cosh(x); } };
-struct Arcsinh { template <class T> constexpr T operator()(T x) const { return libm::asinh(x); } };
-struct Arccosh { template <class T> constexpr T operator()(T x) const { return libm::acosh(x); } };
-struct Arctanh { template <class T> constexpr T operator()(T x) const { return libm::atanh(x); } };
+struct Arcsin { template <class T> constexpr T operator()(T x) const { return vector_math::asin(x); } };
+struct Arccos { template <class T> constexpr T operator()(T x) const { return vector_math::acos(x); } };
+struct Arctan { template <class T> constexpr T operator()(T x) const { return vector_math::atan(x); } };
+struct Sinh { template <class T> constexpr T operator()(T x) const { return vector_math::sinh(x); } };
+struct Cosh { template <class T> constexpr T operator()(T x) const { return vector_math::cosh(x); } };
+struct Arcsinh { template <class T> constexpr T operator()(T x) const { return vector_math::asinh(x); } };
+struct Arccosh { template <class T> constexpr T operator()(T x) const { return vector_math::acosh(x); } };
+struct Arctanh { template <class T> constexpr T operator()(T x) const { return vector_math::atanh(x); } };
 struct Degrees { template <class T> constexpr T operator()(T x) const { return x * T(180 / freestanding::pi); } };
 struct Radians { template <class T> constexpr T operator()(T x) const { return x * T(freestanding::pi / 180); } };
-struct Erf { template <class T> constexpr T operator()(T x) const { return libm::erf(x); } };
-struct Erfinv { template <class T> constexpr T operator()(T x) const { return inverse_erf(x); } };
+struct Erf { template <class T> constexpr T operator()(T x) const { return vector_math::erf(x); } };
+struct Erfinv { template <class T> constexpr T operator()(T x) const { return vector_math::inverse_erf(x); } };
 struct Gamma { template <class T> constexpr T operator()(T x) const { return libm::tgamma(x); } };
 struct Gammaln { template <class T> constexpr T operator()(T x) const { return libm::lgamma(x); } };
 struct Reciprocal { template <class T> constexpr T operator()(T x) const { return 1 / x; } };
@@ -178,14 +161,14 @@ struct Reciprocal { template <class T> constexpr T operator()(T x) const { retur
 // Derivatives, of the input.
 struct RsqrtSlope { template <class T> constexpr T operator()(T x) const { return T(-0.5) / (x * libm::sqrt(x)); } };
 struct CbrtSlope { template <class T> constexpr T operator()(T x) const {
-  const T root = libm::cbrt(x);
+  const T root = vector_math::cbrt(x);
   return 1 / (3 * root * root);
 } };
-struct RcbrtSlope { template <class T> constexpr T operator()(T x) const { return T(-1) / (3 * x * libm::cbrt(x)); } };
+struct RcbrtSlope { template <class T> constexpr T operator()(T x) const { return T(-1) / (3 * x * vector_math::cbrt(x)); } };
 struct Log2Slope { template <class T> constexpr T operator()(T x) const { return 1 / (x * T(freestanding::ln2)); } };
 struct Log10Slope { template <class T> constexpr T operator()(T x) const { return 1 / (x * T(freestanding::ln10)); } };
 struct Log1pSlope { template <class T> constexpr T operator()(T x) const { return 1 / (1 + x); } };
-struct Expm1Slope { template <class T> constexpr T operator()(T x) const { return libm::exp(x); } };
+struct Expm1Slope { template <class T> constexpr T operator()(T x) const { return vector_math::exp(x); } };
 struct CosSlope { template <class T> constexpr T operator()(T x) const { return -libm::sin(x); } };
 struct TanSlope { template <class T> constexpr T operator()(T x) const {
   const T y = libm::tan(x);
@@ -200,11 +183,11 @@ struct ArctanhSlope { template <class T> constexpr T operator()(T x) const { ret
 struct DegreesSlope { template <class T> constexpr T operator()(T) const { return T(180 / freestanding::pi); } };
 struct RadiansSlope { template <class T> constexpr T operator()(T) const { return T(freestanding::pi / 180); } };
 struct ErfSlope { template <class T> constexpr T operator()(T x) const {
-  return T(2 * freestanding::inv_sqrtpi) * libm::exp(-x * x);
+  return T(2 * freestanding::inv_sqrtpi) * vector_math::exp(-x * x);
 } };
 struct ErfinvSlope { template <class T> constexpr T operator()(T x) const {
-  const T y = inverse_erf(x);
-  return T(0.5 / freestanding::inv_sqrtpi) * libm::exp(y * y);
+  const T y = vector_math::inverse_erf(x);
+  return T(0.5 / freestanding::inv_sqrtpi) * vector_math::exp(y * y);
 } };
 struct GammaSlope { template <class T> constexpr T operator()(T x) const { return libm::tgamma(x) * digamma(x); } };
 struct GammalnSlope { template <class T> constexpr T operator()(T x) const { return digamma(x); } };
@@ -258,13 +241,13 @@ struct SoftSign { template <class T> constexpr T operator()(T x) const { return 
 struct Leaky { template <class T> constexpr T operator()(T x, T slope) const { return x > T(0) ? x : slope * x; } };
 // Below, slope·(exp(x) - 1).
 struct Elu { template <class T> constexpr T operator()(T x, T slope) const {
-  return x > T(0) ? x : slope * libm::expm1(x);
+  return x > T(0) ? x : slope * vector_math::expm1(x);
 } };
 inline constexpr double selu_scale = 1.0507009873554805, selu_slope = 1.6732632423543772;
 struct Selu { template <class T> constexpr T operator()(T x) const { return T(selu_scale) * Elu{}(x, T(selu_slope)); } };
 // x times the probability that a normal number is below it.
 struct Gelu { template <class T> constexpr T operator()(T x) const {
-  return T(0.5) * x * (1 + libm::erf(x * T(freestanding::sqrt2 / 2)));
+  return T(0.5) * x * (1 + vector_math::erf(x * T(freestanding::sqrt2 / 2)));
 } };
 struct Clip { template <class T> constexpr T operator()(T x, T low, T high) const {
   return x > high ? high : x < low ? low : x;
@@ -358,7 +341,7 @@ struct PowerLhsGrad { template <class T> constexpr T operator()(T dy, T a, T b) 
   return multiply(dy, in_floating([](auto v, auto e) { return e * libm::pow(v, e - decltype(e)(1)); }, a, b));
 } };
 struct PowerRhsGrad { template <class T> constexpr T operator()(T dy, T a, T b) const {
-  return multiply(dy, in_floating([](auto v, auto e) { return libm::pow(v, e) * libm::log(v); }, a, b));
+  return multiply(dy, in_floating([](auto v, auto e) { return libm::pow(v, e) * vector_math::log(v); }, a, b));
 } };
 // Of (dy, x) and the scalar.
 struct ReverseDivideScalarGrad { template <class T> constexpr T operator()(T dy, T x, T scalar) const {
@@ -369,7 +352,7 @@ struct PowerScalarGrad { template <class T> constexpr T operator()(T dy, T x, T 
 } };
 // Of (dy, y) and the scalar.
 struct ReversePowerScalarGrad { template <class T> constexpr T operator()(T dy, T y, T scalar) const {
-  return multiply(dy, in_floating([](auto v, auto base) { return v * libm::log(base); }, y, scalar));
+  return multiply(dy, in_floating([](auto v, auto base) { return v * vector_math::log(base); }, y, scalar));
 } };
 // Of (dy, x) and parameters.
 struct LeakyGrad { template <class T> constexpr T operator()(T dy, T x, T slope) const {
@@ -382,7 +365,7 @@ struct SeluGrad { template <class T> constexpr T operator()(T dy, T x) const {
   return dy * T(selu_scale) * (x > T(0) ? T(1) : T(selu_slope) * vector_math::exp(x));
 } };
 struct GeluGrad { template <class T> constexpr T operator()(T dy, T x) const {
-  const T below = T(0.5) * (1 + libm::erf(x * T(freestanding::sqrt2 / 2)));
+  const T below = T(0.5) * (1 + vector_math::erf(x * T(freestanding::sqrt2 / 2)));
   const T density = T(freestanding::inv_sqrtpi * freestanding::sqrt2 / 2) * vector_math::exp(T(-0.5) * x * x);
   return dy * (below + x * density);
 } };
@@ -406,7 +389,7 @@ struct SmoothL1Grad { template <class T> constexpr T operator()(T dy, T x, T sig
   }, x, sigma));
 } };
 // Of (dy, y): the slope is 1 - e^-y.
-struct SoftReluGrad { template <class T> constexpr T operator()(T dy, T y) const { return dy * -libm::expm1(-y); } };
+struct SoftReluGrad { template <class T> constexpr T operator()(T dy, T y) const { return dy * -vector_math::expm1(-y); } };
 // Of (dy, x).
 struct SoftSignGrad { template <class T> constexpr T operator()(T dy, T x) const {
   const T below = T(1) + (x < T(0) ? -x : x);

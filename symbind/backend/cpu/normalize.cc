@@ -11,6 +11,7 @@
 #include "symbind/backend/cpu/row_implementations.h"
 #include "symbind/backend/cpu/rows.h"
 #include "symbind/backend/cpu/widened.h"
+#include "symbind/backend/vector_math.h"
 #include "symbind/passes/target.h"
 
 namespace symbind::cpu_backend {
@@ -105,40 +106,55 @@ std::unique_ptr<Kernel> build_l2_grad(const NodeView& node) {
 
 // ---- LRN ------------------------------------------------------------------------------------------------------------
 
-// The channels around each one, at every position of every image.
-template <class C, class Body>
-void for_windows(const Shape& shape, int64_t nsize, const Body& body) {
+// Sums over the channels around each one, at every position of every image: body(begin, count, sums) gets those of the
+// elements [begin, begin + count), which are of one channel.
+template <class C, class Term, class Body>
+void for_windows(const Shape& shape, int64_t nsize, const Term& term, const Body& body) {
+  constexpr int64_t together = 256;
   const int64_t channels = shape[1], space = shape[2] * shape[3], reach = nsize / 2;
   for_elements(
       shape[0] * channels,
       [&](int64_t begin, int64_t end) {
+        double sums[together];
         for (int64_t plane = begin; plane < end; ++plane) {
           const int64_t channel = plane % channels, image = plane - channel;
           const int64_t first = image + std::max<int64_t>(0, channel - reach);
           const int64_t last = image + std::min(channels - 1, channel + reach);
-          for (int64_t i = 0; i < space; ++i) body(plane * space + i, first * space + i, last * space + i, space);
+          for (int64_t at = 0; at < space; at += together) {
+            const int64_t count = std::min(together, space - at);
+            for (int64_t j = 0; j < count; ++j) sums[j] = 0;
+            for (int64_t other = first; other <= last; ++other)
+              for (int64_t j = 0; j < count; ++j) sums[j] += term(other * space + at + j);
+            body(plane * space + at, count, sums);
+          }
         }
       },
       element_grain / 8 / std::max<int64_t>(1, space) + 1);
 }
 
-// knorm + alpha/nsize · sum of squares, into `norms`.
+// A positive number to a power that is the same for all.
 template <class C>
-void write_norms(const LRN& p, const Shape& shape, const C* x, C* norms) {
-  for_windows<C>(shape, p.nsize, [=](int64_t at, int64_t first, int64_t last, int64_t step) {
-    double squares = 0;
-    for (int64_t i = first; i <= last; i += step) squares += static_cast<double>(x[i]) * static_cast<double>(x[i]);
-    norms[at] = static_cast<C>(p.knorm + p.alpha / static_cast<double>(p.nsize) * squares);
-  });
+C power_of(C number, C exponent) {
+  return vector_math::exp(exponent * vector_math::log(number));
+}
+
+// knorm + alpha/nsize · sum of squares.
+template <class C, class Body>
+void for_norms(const LRN& p, const Shape& shape, const C* x, const Body& body) {
+  const double factor = p.alpha / static_cast<double>(p.nsize);
+  for_windows<C>(
+      shape, p.nsize, [=](int64_t i) { return static_cast<double>(x[i]) * static_cast<double>(x[i]); },
+      [=, knorm = p.knorm](int64_t begin, int64_t count, const double* squares) {
+        for (int64_t j = 0; j < count; ++j) body(begin + j, static_cast<C>(knorm + factor * squares[j]));
+      });
 }
 
 std::unique_ptr<Kernel> build_lrn(const NodeView& node) {
   return widened_kernel(node, [p = node.as<LRN>(), shape = node.inputs[0].shape](auto type) {
     using C = typename decltype(type)::type;
     return [=](const C* const* in, C* const* out) {
-      write_norms(p, shape, in[0], out[0]);
-      for_elements(shape.size(), [=, x = in[0], y = out[0]](int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; ++i) y[i] = x[i] * std::pow(y[i], static_cast<C>(-p.beta));
+      for_norms(p, shape, in[0], [x = in[0], y = out[0], exponent = static_cast<C>(-p.beta)](int64_t i, C norm) {
+        y[i] = x[i] * power_of(norm, exponent);
       });
     };
   });
@@ -153,24 +169,22 @@ std::unique_ptr<Kernel> build_lrn_grad(const NodeView& node) {
         using C = typename decltype(type)::type;
         return [=](const C* const* in, C* const* out) {
           const C *dy = in[0], *x = in[1];
-          C *dx = out[0], *norms = out[1], *parts = norms + shape.size();
-          write_norms(p, shape, x, norms);
-          for_elements(shape.size(), [=](int64_t begin, int64_t end) {
-            for (int64_t i = begin; i < end; ++i) {
-              const C power = std::pow(norms[i], static_cast<C>(-p.beta));
-              parts[i] = dy[i] * x[i] * power / norms[i];
-              dx[i] = dy[i] * power;
-            }
+          C *dx = out[0], *parts = out[1];
+          for_norms(p, shape, x, [=, exponent = static_cast<C>(-p.beta)](int64_t i, C norm) {
+            const C power = power_of(norm, exponent);
+            parts[i] = dy[i] * x[i] * power / norm;
+            dx[i] = dy[i] * power;
           });
           const double factor = 2 * p.alpha * p.beta / static_cast<double>(p.nsize);
-          for_windows<C>(shape, p.nsize, [=](int64_t at, int64_t first, int64_t last, int64_t step) {
-            double sum = 0;
-            for (int64_t i = first; i <= last; i += step) sum += static_cast<double>(parts[i]);
-            dx[at] -= static_cast<C>(factor * static_cast<double>(x[at]) * sum);
-          });
+          for_windows<C>(
+              shape, p.nsize, [=](int64_t i) { return static_cast<double>(parts[i]); },
+              [=](int64_t begin, int64_t count, const double* sums) {
+                for (int64_t j = 0; j < count; ++j)
+                  dx[begin + j] -= static_cast<C>(factor * static_cast<double>(x[begin + j]) * sums[j]);
+              });
         };
       },
-      2 * shape.size() + 1);
+      shape.size() + 1);
 }
 
 // ---- InstanceNorm, LayerNorm and GroupNorm --------------------------------------------------------------------------
