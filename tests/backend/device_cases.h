@@ -11,6 +11,7 @@ inline const std::vector<DType> all_types = {DType::float32,  DType::float64, DT
                                              DType::bfloat16, DType::int32,   DType::int64,
                                              DType::int8,     DType::uint8,   DType::boolean};
 
-std::vector<DeviceCase> reduction_cases();  // cuda_reduce_test.cc
+std::vector<DeviceCase> reduction_cases();      // cuda_reduce_test.cc
+std::vector<DeviceCase> normalization_cases();  // cuda_normalize_test.cc
 
 }  // namespace symbind::testing
