@@ -1,7 +1,7 @@
 // Extremes, products, norms and the places of extremes over axes.
 #include "symbind/backend/cuda/reduce_folds.h"
 
-#include "symbind/backend/cuda/any_array.cuh"
+#include "symbind/backend/cuda/any_type.cuh"
 #include "symbind/backend/cuda/device.h"
 #include "symbind/backend/cuda/folds.cuh"
 #include "symbind/backend/cuda/step.h"

@@ -1,6 +1,6 @@
 #include "symbind/backend/cuda/softmax.h"
 
-#include "symbind/backend/cuda/any_array.cuh"
+#include "symbind/backend/cuda/any_type.cuh"
 #include "symbind/backend/cuda/device.h"
 #include "symbind/backend/cuda/rows.cuh"
 #include "symbind/backend/cuda/step.h"
