@@ -14,5 +14,6 @@ inline const std::vector<DType> all_types = {DType::float32,  DType::float64, DT
 std::vector<DeviceCase> reduction_cases();      // cuda_reduce_test.cc
 std::vector<DeviceCase> normalization_cases();  // cuda_normalize_test.cc
 std::vector<DeviceCase> loss_cases();           // cuda_loss_test.cc
+std::vector<DeviceCase> update_cases();         // cuda_update_test.cc
 
 }  // namespace symbind::testing
