@@ -351,7 +351,7 @@ TEST_F(CudaOps, TheOthersAgreeWithTheCpu) { compare_devices(other_cases()); }
 TEST_F(CudaOps, EveryImplementationHasACase) {
   std::set<std::string> tried;
   for (const auto& family :
-       {all_cases(), reduction_cases(), normalization_cases(), loss_cases(), update_cases()})
+       {all_cases(), reduction_cases(), normalization_cases(), loss_cases(), update_cases(), random_cases()})
     for (const Case& each : family) tried.insert(each.op);
   tried.insert("_CrossDeviceCopy");                                   // needs two devices: see cuda_test.cc
   for (const auto& list : {taking_operators(), putting_operators()})  // see cuda_move_test.cc

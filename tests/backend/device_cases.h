@@ -15,5 +15,6 @@ std::vector<DeviceCase> reduction_cases();      // cuda_reduce_test.cc
 std::vector<DeviceCase> normalization_cases();  // cuda_normalize_test.cc
 std::vector<DeviceCase> loss_cases();           // cuda_loss_test.cc
 std::vector<DeviceCase> update_cases();         // cuda_update_test.cc
+std::vector<DeviceCase> random_cases();         // cuda_random_test.cc
 
 }  // namespace symbind::testing
