@@ -54,7 +54,7 @@ function(symbind_compile_cuda target)
     $<$<COMPILE_LANGUAGE:CUDA>:-std=c++20;--expt-relaxed-constexpr;--extended-lambda>)
   # Elementwise operators give the same bits alone and in a program (backend/cuda/pointwise.cc): neither contracts
   # products and sums.
-  foreach(family activation broadcast elementwise scalar)
+  foreach(family activation broadcast elementwise leaky_relu scalar)
     set_property(SOURCE "${PROJECT_SOURCE_DIR}/symbind/backend/cuda/${family}.cu"
       APPEND PROPERTY COMPILE_OPTIONS --fmad=false)
   endforeach()

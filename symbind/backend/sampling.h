@@ -31,4 +31,18 @@ constexpr C normal(const PhiloxBlock& block, int index) {
   return radius * (index % 2 == 0 ? std::cos(angle) : std::sin(angle));
 }
 
+// A number for two parameters of its distribution.
+struct UniformNumbers {
+  template <class C>
+  static constexpr C draw(const PhiloxBlock& block, int index, C low, C high) {
+    return low + uniform<C>(block, index) * (high - low);
+  }
+};
+struct NormalNumbers {
+  template <class C>
+  static constexpr C draw(const PhiloxBlock& block, int index, C mean, C deviation) {
+    return mean + normal<C>(block, index) * deviation;
+  }
+};
+
 }  // namespace symbind::sampling

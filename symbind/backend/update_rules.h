@@ -5,8 +5,10 @@
 
 #include <cmath>
 
+#include "symbind/backend/freestanding.h"
 #include "symbind/backend/sgd.h"
 #include "symbind/ops/adaptive_optimizer.h"
+#include "symbind/ops/multi_optimizer.h"
 #include "symbind/ops/optimizer.h"
 
 namespace symbind::update_rules {
@@ -385,11 +387,27 @@ void for_each_operator(Add add) {
 
 // The rate of LAMB's second phase from the norms of weight and direction.
 template <class C>
-C lamb_rate(const LambUpdatePhase2& p, C weight_norm, C direction_norm) {
-  const C low = static_cast<C>(p.lower_bound), high = static_cast<C>(p.upper_bound), lr = static_cast<C>(p.lr);
-  if (low >= C(0) && weight_norm < low) weight_norm = low;
-  if (high >= C(0) && weight_norm > high) weight_norm = high;
-  return weight_norm == C(0) || direction_norm == C(0) ? lr : lr * weight_norm / direction_norm;
-}
+struct LambRate {
+  C lr, low, high;
+  explicit LambRate(const LambUpdatePhase2& p)
+      : lr(static_cast<C>(p.lr)), low(static_cast<C>(p.lower_bound)), high(static_cast<C>(p.upper_bound)) {}
+  constexpr C operator()(C weight_norm, C direction_norm) const {
+    if (low >= C(0) && weight_norm < low) weight_norm = low;
+    if (high >= C(0) && weight_norm > high) weight_norm = high;
+    return weight_norm == C(0) || direction_norm == C(0) ? lr : lr * weight_norm / direction_norm;
+  }
+};
+
+// The rate of LARS from the sums of squares of weight and gradient.
+struct LarsRate {
+  float eta, eps, rescale;
+  explicit LarsRate(const MultiLars& p)
+      : eta(static_cast<float>(p.eta)), eps(static_cast<float>(p.eps)), rescale(static_cast<float>(p.rescale_grad)) {}
+  constexpr float operator()(float lr, float weight_square, float grad_square, float wd) const {
+    const float weight = libm::sqrt(weight_square), grad = libm::sqrt(grad_square) * rescale;
+    const bool both = weight > 0 && grad_square > 0;
+    return both ? lr * eta * weight / (grad + wd * weight + eps) : lr;
+  }
+};
 
 }  // namespace symbind::update_rules

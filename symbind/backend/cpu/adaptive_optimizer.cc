@@ -64,9 +64,9 @@ std::unique_ptr<Kernel> build_phase2(const NodeView& node, const LambUpdatePhase
                                      std::vector<std::pair<int, int>> in_place) {
   using C = compute_type<W>;
   return make_kernel(
-      [params, weight_input, count = node.outputs[0].shape.size()](const Args& args) {
-        const C rate =
-            update_rules::lamb_rate(params, static_cast<C>(args.in<D>(2)[0]), static_cast<C>(args.in<D>(3)[0]));
+      [rate_of = update_rules::LambRate<C>(params), weight_input,
+       count = node.outputs[0].shape.size()](const Args& args) {
+        const C rate = rate_of(static_cast<C>(args.in<D>(2)[0]), static_cast<C>(args.in<D>(3)[0]));
         W* const weight = args.state<W>(weight_input);
         const D* const direction = args.in<D>(1);
         T* const out = args.out<T>();

@@ -4,6 +4,7 @@
 #include "symbind/backend/cpu/plain.h"
 #include "symbind/backend/cpu/reduce_sums.h"
 #include "symbind/backend/cpu/strided.h"
+#include "symbind/backend/reduced_axes.h"
 #include "symbind/passes/target.h"
 
 namespace symbind::cpu_backend {
@@ -13,12 +14,7 @@ std::unique_ptr<Kernel> build_sum_to_like(const NodeView& node) {
   const Shape& data = node.inputs[0].shape;
   const Shape& like = node.outputs[0].shape;
   if (data == like) return build_copy(node);
-  std::vector<bool> reduced;
-  for (int axis = 0; axis < data.rank(); ++axis) {
-    const int own = axis - (data.rank() - like.rank());
-    reduced.push_back(own < 0 || (like[own] == 1 && data[axis] != 1));
-  }
-  return build_reduction(node, reduced, Reduction::sum);
+  return build_reduction(node, broadcast_axes(data, like), Reduction::sum);
 }
 
 std::unique_ptr<Kernel> build_spread_like(const NodeView& node) {

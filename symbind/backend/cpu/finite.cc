@@ -1,11 +1,11 @@
 #include "symbind/ops/finite.h"
 
 #include <atomic>
-#include <cmath>
 
 #include "symbind/backend/convert.h"
 #include "symbind/backend/cpu/loops.h"
 #include "symbind/backend/cpu/plain.h"
+#include "symbind/backend/finite.h"
 #include "symbind/passes/target.h"
 
 namespace symbind::cpu_backend {
@@ -27,7 +27,7 @@ bool is_all_finite(const void* data, DType dtype, int64_t count) {
     using T = typename decltype(type)::type;
     if constexpr (std::is_integral_v<T>) return true;
     const T* const values = static_cast<const T*>(data);
-    return holds_for_all(count, [=](int64_t i) { return std::isfinite(convert<double>(values[i])); });
+    return holds_for_all(count, [=](int64_t i) { return is_finite(convert<double>(values[i])); });
   });
 }
 
@@ -44,19 +44,16 @@ std::unique_ptr<Kernel> build_all_finite(const NodeView& node) {
 
 std::unique_ptr<Kernel> build_allclose(const NodeView& node) {
   const DType a_type = node.inputs[0].dtype, b_type = node.inputs[1].dtype;
-  return make_kernel([=, p = node.as<AllClose>(), count = node.inputs[0].shape.size()](const Args& args) {
+  const auto& p = node.as<AllClose>();
+  const IsClose is_close{p.rtol, p.atol, p.equal_nan};
+  return make_kernel([=, count = node.inputs[0].shape.size()](const Args& args) {
     const bool close = visit_dtype(a_type, [&](auto first) {
       using A = typename decltype(first)::type;
       return visit_dtype(b_type, [&](auto second) {
         using B = typename decltype(second)::type;
         const A* const a = args.in<A>(0);
         const B* const b = args.in<B>(1);
-        return holds_for_all(count, [=](int64_t i) {
-          const auto x = convert<double>(a[i]), y = convert<double>(b[i]);
-          if (std::isnan(x) && std::isnan(y)) return p.equal_nan;
-          if (!std::isfinite(x) || !std::isfinite(y)) return x == y;
-          return std::abs(x - y) <= p.atol + p.rtol * std::abs(y);
-        });
+        return holds_for_all(count, [=](int64_t i) { return is_close(convert<double>(a[i]), convert<double>(b[i])); });
       });
     });
     *args.out<uint8_t>() = close ? 1 : 0;

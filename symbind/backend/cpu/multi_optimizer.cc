@@ -1,7 +1,5 @@
 #include "symbind/ops/multi_optimizer.h"
 
-#include <cmath>
-
 #include "symbind/backend/cpu/plain.h"
 #include "symbind/backend/cpu/update.h"
 #include "symbind/backend/update_rules.h"
@@ -81,15 +79,10 @@ std::unique_ptr<Kernel> build_sum_sq(const NodeView& node) {
 
 std::unique_ptr<Kernel> build_lars(const NodeView& node) {
   return make_kernel(
-      [p = node.as<MultiLars>(), count = node.outputs[0].shape.size()](const Args& args) {
-        const float eta = static_cast<float>(p.eta), eps = static_cast<float>(p.eps);
-        for (int64_t i = 0; i < count; ++i) {
-          const float lr = args.in<float>(0)[i], wd = args.in<float>(3)[i];
-          const float weight = std::sqrt(args.in<float>(1)[i]), grad_square = args.in<float>(2)[i];
-          const float grad = std::sqrt(grad_square) * static_cast<float>(p.rescale_grad);
-          const bool both = weight > 0 && grad_square > 0;
-          args.out<float>()[i] = both ? lr * eta * weight / (grad + wd * weight + eps) : lr;
-        }
+      [rate = update_rules::LarsRate(node.as<MultiLars>()), count = node.outputs[0].shape.size()](const Args& args) {
+        for (int64_t i = 0; i < count; ++i)
+          args.out<float>()[i] =
+              rate(args.in<float>(0)[i], args.in<float>(1)[i], args.in<float>(2)[i], args.in<float>(3)[i]);
       },
       {.in_place = {{0, 0}}});
 }

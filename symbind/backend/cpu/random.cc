@@ -8,9 +8,9 @@
 
 #include "symbind/backend/convert.h"
 #include "symbind/backend/cpu/convert_array.h"
-#include "symbind/backend/cpu/distributions.h"
 #include "symbind/backend/cpu/loops.h"
 #include "symbind/backend/cpu/plain.h"
+#include "symbind/backend/distributions.h"
 #include "symbind/backend/sampling.h"
 #include "symbind/core/error.h"
 #include "symbind/passes/target.h"
@@ -18,18 +18,7 @@
 namespace symbind::cpu_backend {
 namespace {
 
-struct UniformNumbers {
-  template <class C>
-  static C draw(const PhiloxBlock& block, int index, C low, C high) {
-    return low + sampling::uniform<C>(block, index) * (high - low);
-  }
-};
-struct NormalNumbers {
-  template <class C>
-  static C draw(const PhiloxBlock& block, int index, C mean, C deviation) {
-    return mean + sampling::normal<C>(block, index) * deviation;
-  }
-};
+using namespace sampling;  // the distributions
 
 // out[i] = a number of the distribution that parameters(i) describes by two numbers.
 template <class Numbers, class T, class Parameters>
@@ -157,14 +146,6 @@ void sum_up(const T* probabilities, int64_t rows, int64_t classes, double* sums,
   }
 }
 
-// The first class whose sum is greater than the number drawn; numbers are drawn up to the sum of all, which is 1 but
-// for rounding. A class without probability is never chosen.
-int64_t class_of(const double* sums, int64_t classes, double drawn) {
-  const double whole = sums[classes - 1];
-  const auto* const found = std::upper_bound(sums, sums + classes, drawn * whole);
-  return (found != sums + classes ? found : std::lower_bound(sums, sums + classes, whole)) - sums;
-}
-
 std::unique_ptr<Kernel> build_multinomial(const NodeView& node) {
   const Shape& shape = node.inputs[0].shape;
   const int64_t classes = shape[shape.rank() - 1], rows = shape.size(0, shape.rank() - 1);
@@ -224,14 +205,11 @@ std::unique_ptr<Kernel> build_multinomial_grad(const NodeView& node) {
 
 // Classes of one row: numbers are drawn until there are enough different ones.
 int64_t draw_different(RandomStream& stream, int64_t range_max, int64_t count, int64_t* classes) {
-  const double log_range = std::log(static_cast<double>(range_max) + 1);
   std::unordered_set<int64_t> seen;
   int64_t tries = 0;
   while (static_cast<int64_t>(seen.size()) < count) {
     ++tries;
-    constexpr double largest = 9.2e18;  // that an int64 holds
-    const auto drawn = static_cast<int64_t>(std::min(std::exp(stream.uniform() * log_range), largest)) - 1;
-    const int64_t chosen = std::clamp<int64_t>(drawn, 0, range_max - 1);
+    const int64_t chosen = zipfian_class(stream.uniform(), range_max);
     if (seen.insert(chosen).second) classes[seen.size() - 1] = chosen;
   }
   return tries;

@@ -1,102 +1,26 @@
-// Densities and their gradients. A distribution says the logarithm of its density at a sample and the slopes of that
-// logarithm; the density and its gradients follow: d p = p · d log p.
+// Densities and their gradients, by backend/densities.h.
 #include "symbind/ops/random_pdf.h"
 
 #include <cmath>
-#include <limits>
-#include <numbers>
 
 #include "symbind/backend/convert.h"
 #include "symbind/backend/cpu/loops.h"
 #include "symbind/backend/cpu/plain.h"
-#include "symbind/backend/functions.h"
+#include "symbind/backend/densities.h"
 #include "symbind/passes/target.h"
 
 namespace symbind::cpu_backend {
 namespace {
 
-constexpr double minus_infinity = -std::numeric_limits<double>::infinity();
-
-double log_gamma(double x) {
-  int sign = 0;
-  return ::lgamma_r(x, &sign);  // std::lgamma writes to a variable that all threads share
-}
-
-double digamma(double x) { return functions::digamma(x); }
-
-// Of the logarithm of the density: by the sample and by the parameters. A distribution over integers has none by the
-// sample.
-struct Slopes {
-  double sample = 0, first = 0, second = 0;
-};
-
-struct Uniform {
-  static double log_density(double x, double low, double high) {
-    return x < low || x > high ? minus_infinity : -std::log(high - low);
-  }
-  static Slopes slopes(double, double low, double high) { return {0, 1 / (high - low), -1 / (high - low)}; }
-};
-
-struct Normal {
-  static double log_density(double x, double mu, double sigma) {
-    const double z = (x - mu) / sigma;
-    return -0.5 * z * z - std::log(sigma * std::sqrt(2 * std::numbers::pi));
-  }
-  static Slopes slopes(double x, double mu, double sigma) {
-    const double z = (x - mu) / sigma;
-    return {-z / sigma, z / sigma, (z * z - 1) / sigma};
+// std::lgamma writes to a variable that all threads share.
+struct Math {
+  static double log_gamma(double x) {
+    int sign = 0;
+    return ::lgamma_r(x, &sign);
   }
 };
 
-struct Gamma {
-  static double log_density(double x, double alpha, double beta) {
-    if (x < 0) return minus_infinity;
-    return alpha * std::log(beta) + (alpha - 1) * std::log(x) - beta * x - log_gamma(alpha);
-  }
-  static Slopes slopes(double x, double alpha, double beta) {
-    return {(alpha - 1) / x - beta, std::log(beta) + std::log(x) - digamma(alpha), alpha / beta - x};
-  }
-};
-
-struct Exponential {
-  static double log_density(double x, double lam, double) { return x < 0 ? minus_infinity : std::log(lam) - lam * x; }
-  static Slopes slopes(double x, double lam, double) { return {-lam, 1 / lam - x, 0}; }
-};
-
-struct Poisson {
-  static double log_density(double x, double lam, double) {
-    return x < 0 ? minus_infinity : x * std::log(lam) - log_gamma(x + 1) - lam;
-  }
-  static Slopes slopes(double x, double lam, double) { return {0, x / lam - 1, 0}; }
-};
-
-struct NegativeBinomial {
-  static double log_density(double x, double k, double p) {
-    if (x < 0) return minus_infinity;
-    return log_gamma(x + k) - log_gamma(x + 1) - log_gamma(k) + k * std::log(p) + x * std::log1p(-p);
-  }
-  static Slopes slopes(double x, double k, double p) {
-    return {0, digamma(x + k) - digamma(k) + std::log(p), k / p - x / (1 - p)};
-  }
-};
-
-// The same with k = 1 / alpha and p = 1 / (1 + mu · alpha).
-struct GeneralizedNegativeBinomial {
-  static double log_density(double x, double mu, double alpha) {
-    return NegativeBinomial::log_density(x, 1 / alpha, 1 / (1 + mu * alpha));
-  }
-  static Slopes slopes(double x, double mu, double alpha) {
-    const double p = 1 / (1 + mu * alpha);
-    const Slopes inner = NegativeBinomial::slopes(x, 1 / alpha, p);
-    return {0, inner.second * -alpha * p * p, inner.first * -1 / (alpha * alpha) + inner.second * -mu * p * p};
-  }
-};
-
-// out_grad is that of the density, or of its logarithm.
-double scale_of(double out_grad, double log_density, bool is_log) {
-  if (log_density == minus_infinity) return 0;  // no sample can be there
-  return is_log ? out_grad : out_grad * std::exp(log_density);
-}
+using densities::Slopes, densities::scale_of, functions::digamma;
 
 template <class Distribution>
 std::unique_ptr<Kernel> build_density(const NodeView& node, bool is_log) {
@@ -150,20 +74,7 @@ std::unique_ptr<Kernel> build_density_gradient(const NodeView& node, bool is_log
   });
 }
 
-// ---- Dirichlet: a sample and its parameters are rows
-// -----------------------------------------------------------------
-
-template <class T>
-double dirichlet_log_density(const T* x, const T* alpha, int64_t length) {
-  double log_density = 0, sum = 0;
-  for (int64_t k = 0; k < length; ++k) {
-    const auto value = convert<double>(x[k]), a = convert<double>(alpha[k]);
-    if (value < 0) return minus_infinity;
-    log_density += (a - 1) * std::log(value) - log_gamma(a);
-    sum += a;
-  }
-  return log_density + log_gamma(sum);
-}
+// ---- Dirichlet: a sample and its parameters are rows ----------------------------------------------------------------
 
 struct DirichletRows {
   int64_t length, samples, parameters, each;
@@ -183,8 +94,8 @@ std::unique_ptr<Kernel> build_dirichlet(const NodeView& node) {
       const T *const x = args.in<T>(0), *const alpha = args.in<T>(1);
       parallel_for(rows.samples, 64, [=, out = args.out<T>()](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i) {
-          const double log_density =
-              dirichlet_log_density(x + i * rows.length, alpha + i / rows.each * rows.length, rows.length);
+          const double log_density = densities::dirichlet_log_density<Math>(
+              x + i * rows.length, alpha + i / rows.each * rows.length, rows.length);
           out[i] = convert<T>(is_log ? log_density : std::exp(log_density));
         }
       });
@@ -211,7 +122,8 @@ std::unique_ptr<Kernel> build_dirichlet_gradient(const NodeView& node) {
           std::fill(sums.begin(), sums.end(), 0.0);
           for (int64_t i = k * rows.each; i < (k + 1) * rows.each; ++i) {
             const T* const row = x + i * length;
-            const double scale = scale_of(convert<double>(dy[i]), dirichlet_log_density(row, a, length), is_log);
+            const double scale =
+                scale_of(convert<double>(dy[i]), densities::dirichlet_log_density<Math>(row, a, length), is_log);
             for (int64_t j = 0; j < length; ++j) {
               const auto value = convert<double>(row[j]), own = convert<double>(a[j]);
               if (dx) dx[i * length + j] = convert<T>(scale == 0 ? 0 : scale * (own - 1) / value);
@@ -237,13 +149,13 @@ void add_density(ImplementationTable& table) {
 }  // namespace
 
 void add_random_pdf(ImplementationTable& table) {
-  add_density<RandomPdfUniform, Uniform>(table);
-  add_density<RandomPdfNormal, Normal>(table);
-  add_density<RandomPdfGamma, Gamma>(table);
-  add_density<RandomPdfExponential, Exponential>(table);
-  add_density<RandomPdfPoisson, Poisson>(table);
-  add_density<RandomPdfNegativeBinomial, NegativeBinomial>(table);
-  add_density<RandomPdfGeneralizedNegativeBinomial, GeneralizedNegativeBinomial>(table);
+  add_density<RandomPdfUniform, densities::Uniform<Math>>(table);
+  add_density<RandomPdfNormal, densities::Normal<Math>>(table);
+  add_density<RandomPdfGamma, densities::Gamma<Math>>(table);
+  add_density<RandomPdfExponential, densities::Exponential<Math>>(table);
+  add_density<RandomPdfPoisson, densities::Poisson<Math>>(table);
+  add_density<RandomPdfNegativeBinomial, densities::NegativeBinomial<Math>>(table);
+  add_density<RandomPdfGeneralizedNegativeBinomial, densities::GeneralizedNegativeBinomial<Math>>(table);
   add_plain<RandomPdfDirichlet>(table, build_dirichlet);
   add_plain<PdfGrad<RandomPdfDirichlet>>(table, build_dirichlet_gradient);
 }

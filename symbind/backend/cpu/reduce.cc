@@ -7,6 +7,8 @@
 #include "symbind/backend/cpu/reduce_folds.h"
 #include "symbind/backend/cpu/reduce_sums.h"
 #include "symbind/backend/cpu/strided.h"
+#include "symbind/backend/folds.h"
+#include "symbind/core/axis_view.h"
 #include "symbind/passes/target.h"
 
 namespace symbind::cpu_backend {
@@ -54,13 +56,6 @@ std::unique_ptr<Kernel> build_norm(const NodeView& node) {
   return build_fold(node, reduced, p.ord == 1 ? Fold::norm1 : Fold::norm2);
 }
 
-// The first NaN counts as the extreme.
-template <class C>
-bool beats(C a, C b, bool max) {
-  if (b != b) return false;
-  return a != a || (max ? a > b : a < b);
-}
-
 std::unique_ptr<Kernel> build_place(const NodeView& node, const AxisView& axis, bool max) {
   return visit_dtype(node.inputs[0].dtype, [&](auto type) -> std::unique_ptr<Kernel> {
     using T = typename decltype(type)::type;
@@ -68,17 +63,18 @@ std::unique_ptr<Kernel> build_place(const NodeView& node, const AxisView& axis, 
     return make_kernel([=](const Args& args) {
       const T* const in = args.in<T>(0);
       T* const out = args.out<T>();
-      parallel_for(axis.row_count(), std::max<int64_t>(1, element_grain / std::max<int64_t>(1, axis.length)),
-                   [=](int64_t begin, int64_t end) {
-                     for (int64_t i = begin; i < end; ++i) {
-                       const T* const row = in + axis.row_start(i);
-                       int64_t best = 0;
-                       for (int64_t k = 1; k < axis.length; ++k)
-                         if (beats(static_cast<C>(row[k * axis.inner]), static_cast<C>(row[best * axis.inner]), max))
-                           best = k;
-                       out[i] = convert<T>(best);
-                     }
-                   });
+      parallel_for(
+          axis.row_count(), std::max<int64_t>(1, element_grain / std::max<int64_t>(1, axis.length)),
+          [=](int64_t begin, int64_t end) {
+            for (int64_t i = begin; i < end; ++i) {
+              const T* const row = in + axis.row_start(i);
+              int64_t best = 0;
+              for (int64_t k = 1; k < axis.length; ++k)
+                if (folds::beats(static_cast<C>(row[k * axis.inner]), static_cast<C>(row[best * axis.inner]), max))
+                  best = k;
+              out[i] = convert<T>(best);
+            }
+          });
     });
   });
 }

@@ -4,75 +4,15 @@
 #include "symbind/backend/cpu/reduce_folds.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "symbind/backend/cpu/convert_array.h"
 #include "symbind/backend/cpu/loops.h"
-#include "symbind/backend/cpu/reduce_sums.h"
-#include "symbind/backend/functions.h"
+#include "symbind/backend/folds.h"
+#include "symbind/backend/reduced_axes.h"
 #include "symbind/backend/wide.h"
 
 namespace symbind::cpu_backend {
 namespace {
-
-// Sums and products of floats are kept in double.
-template <class C>
-using Total = std::conditional_t<std::is_same_v<C, float>, double, C>;
-template <class C>
-constexpr bool is_nan(C x) {
-  return x != x;
-}
-
-// Each fold: what it starts from, how it takes an element, how it joins two parts, and the result.
-template <class C>
-struct Largest {
-  using Part = C;
-  static constexpr Part start() {
-    return std::is_floating_point_v<C> ? -std::numeric_limits<C>::infinity() : std::numeric_limits<C>::lowest();
-  }
-  static constexpr Part take(Part a, C b) { return a > b || is_nan(a) ? a : b; }
-  static constexpr Part join(Part a, Part b) { return take(a, b); }
-  static constexpr Part finish(Part a) { return a; }
-};
-template <class C>
-struct Smallest {
-  using Part = C;
-  static constexpr Part start() {
-    return std::is_floating_point_v<C> ? std::numeric_limits<C>::infinity() : std::numeric_limits<C>::max();
-  }
-  static constexpr Part take(Part a, C b) { return a < b || is_nan(a) ? a : b; }
-  static constexpr Part join(Part a, Part b) { return take(a, b); }
-  static constexpr Part finish(Part a) { return a; }
-};
-template <class C, bool numbers_alone>
-struct Product {
-  using Part = Total<C>;
-  static constexpr Part start() { return Part(1); }
-  static constexpr Part take(Part a, C b) {
-    return numbers_alone && is_nan(b) ? a : functions::multiply(a, static_cast<Part>(b));
-  }
-  static constexpr Part join(Part a, Part b) { return functions::multiply(a, b); }
-  static constexpr Part finish(Part a) { return a; }
-};
-template <class C>
-struct SumOfNumbers {
-  using Part = Total<C>;
-  static constexpr Part start() { return Part(0); }
-  static constexpr Part take(Part a, C b) { return is_nan(b) ? a : functions::add(a, static_cast<Part>(b)); }
-  static constexpr Part join(Part a, Part b) { return functions::add(a, b); }
-  static constexpr Part finish(Part a) { return a; }
-};
-template <class C, int order>
-struct NormOf {
-  using Part = double;
-  static constexpr Part start() { return 0; }
-  static Part take(Part a, C b) {
-    const auto x = static_cast<double>(b);
-    return a + (order == 1 ? std::abs(x) : x * x);
-  }
-  static constexpr Part join(Part a, Part b) { return a + b; }
-  static Part finish(Part a) { return order == 1 ? a : std::sqrt(a); }
-};
 
 struct Stage : AxisView {
   int64_t segments, segment_length;
@@ -151,19 +91,19 @@ std::unique_ptr<Kernel> build_fold(const NodeView& node, const std::vector<bool>
     using C = functions::Wide<T>;
     switch (fold) {
       case Fold::max:
-        return build_for<T, Largest<C>>(node, stages);
+        return build_for<T, folds::Largest<C>>(node, stages);
       case Fold::min:
-        return build_for<T, Smallest<C>>(node, stages);
+        return build_for<T, folds::Smallest<C>>(node, stages);
       case Fold::product:
-        return build_for<T, Product<C, false>>(node, stages);
+        return build_for<T, folds::Product<C, false>>(node, stages);
       case Fold::sum_of_numbers:
-        return build_for<T, SumOfNumbers<C>>(node, stages);
+        return build_for<T, folds::SumOfNumbers<C>>(node, stages);
       case Fold::product_of_numbers:
-        return build_for<T, Product<C, true>>(node, stages);
+        return build_for<T, folds::Product<C, true>>(node, stages);
       case Fold::norm1:
-        return build_for<T, NormOf<C, 1>>(node, stages);
+        return build_for<T, folds::NormOf<C, 1>>(node, stages);
       case Fold::norm2:
-        return build_for<T, NormOf<C, 2>>(node, stages);
+        return build_for<T, folds::NormOf<C, 2>>(node, stages);
     }
     return nullptr;
   });

@@ -11,32 +11,10 @@
 #include "symbind/backend/cpu/fill.h"
 #include "symbind/backend/cpu/loops.h"
 #include "symbind/backend/functions.h"
+#include "symbind/backend/reduced_axes.h"
 #include "symbind/backend/wide.h"
 
 namespace symbind::cpu_backend {
-
-std::vector<AxisView> reduced_one_by_one(const Shape& shape, const std::vector<bool>& reduced) {
-  std::vector<std::pair<int64_t, bool>> axes;
-  for (int axis = 0; axis < shape.rank(); ++axis) {
-    const bool sums = reduced[static_cast<size_t>(axis)];
-    if (shape[axis] == 1) continue;
-    if (!axes.empty() && axes.back().second == sums)
-      axes.back().first *= shape[axis];
-    else
-      axes.emplace_back(shape[axis], sums);
-  }
-  std::vector<AxisView> stages;
-  for (size_t i = axes.size(); i-- > 0;) {
-    if (!axes[i].second) continue;
-    int64_t outer = 1, inner = 1;
-    for (size_t j = 0; j < i; ++j) outer *= axes[j].first;
-    for (size_t j = i + 1; j < axes.size(); ++j) inner *= axes[j].first;
-    stages.push_back({outer, axes[i].first, inner});
-    axes[i].first = 1;
-  }
-  return stages;
-}
-
 namespace {
 
 constexpr int64_t lanes = 32;

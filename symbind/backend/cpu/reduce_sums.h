@@ -4,14 +4,9 @@
 #include <memory>
 #include <vector>
 
-#include "symbind/core/axis_view.h"
 #include "symbind/passes/target.h"
 
 namespace symbind::cpu_backend {
-
-// What reducing the marked axes comes to, one after the other, the innermost first: axes of extent 1 are dropped,
-// neighbours of one kind merged.
-std::vector<AxisView> reduced_one_by_one(const Shape& shape, const std::vector<bool>& reduced);
 
 enum class Reduction { sum, mean };
 

@@ -1,33 +1,8 @@
 #include "symbind/backend/cuda/axes.h"
 
+#include <array>
+
 namespace symbind::cuda_backend {
-
-SumAxes::SumAxes(const Shape& shape, const std::vector<bool>& summed) {
-  for (int axis = 0; axis < shape.rank(); ++axis) {
-    const int64_t extent = shape[axis];
-    const bool is_summed = summed[static_cast<size_t>(axis)];
-    if (extent == 1) continue;
-    if (!axes.empty() && axes.back().summed == is_summed)
-      axes.back().extent *= extent;
-    else
-      axes.push_back({extent, is_summed});
-  }
-}
-
-int64_t SumAxes::outputs() const {
-  int64_t count = 1;
-  for (const auto& axis : axes)
-    if (!axis.summed) count *= axis.extent;
-  return count;
-}
-
-int64_t SumAxes::terms() const {
-  int64_t count = 1;
-  for (const auto& axis : axes)
-    if (axis.summed) count *= axis.extent;
-  return count;
-}
-
 namespace {
 
 // The step in elements along each axis of `out`; zero where the array, aligned at the last axis, has extent 1 or none.

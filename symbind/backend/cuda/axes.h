@@ -1,26 +1,11 @@
 // Axes brought down to as few as possible: axes of extent 1 are dropped, neighbours that are treated alike are merged.
 #pragma once
 
-#include <array>
 #include <cstdint>
-#include <vector>
 
 #include "symbind/core/shape.h"
 
 namespace symbind::cuda_backend {
-
-// An array seen as axes that are kept and axes that are summed away, in turn.
-struct SumAxes {
-  struct Axis {
-    int64_t extent;
-    bool summed;
-  };
-  std::vector<Axis> axes;
-
-  SumAxes(const Shape& shape, const std::vector<bool>& summed);
-  int64_t outputs() const;
-  int64_t terms() const;  // of each sum
-};
 
 // Two arrays read along the axes of a result; a stride of zero repeats an element.
 struct BroadcastAxes {

@@ -1,5 +1,5 @@
 // Functions of two arrays brought to one shape, and one array spread over the axes it lacks. Axes are merged first, so
-// that most need one division per element.
+// that most need one division per element, or per pack of neighbours.
 #include "symbind/ops/broadcast.h"
 
 #include "symbind/backend/cuda/axes.h"
@@ -36,23 +36,62 @@ struct SmallAxes {
   }
 };
 
-template <class T, class Function>
+// Does an array advance along the last axis, or repeat an element? One that advances is read by packs.
+template <int width, class T>
+__device__ Pack<T, width> read_along(const T* from, bool advances) {
+  if (width == 1 || advances) return *reinterpret_cast<const Pack<T, width>*>(from);
+  Pack<T, width> pack;
+#pragma unroll
+  for (int k = 0; k < width; ++k) pack.element[k] = *from;
+  return pack;
+}
+
+// `width` neighbours along the last axis, which it divides, for each thread. An input may be the output.
+template <int width, class T, class Function>
 __global__ void broadcast_two(const T* a, const T* b, T* out, uint32_t count, SmallAxes axes, Function function) {
-  for (int64_t i = first_element(); i < count; i += element_step()) {
+  using C = functions::Wide<T>;
+  const bool a_advances = axes.stride_a[axes.rank - 1] != 0, b_advances = axes.stride_b[axes.rank - 1] != 0;
+  for (int64_t i = first_element() * width; i < count; i += element_step() * width) {
     uint32_t at_a, at_b;
     axes.offsets(static_cast<uint32_t>(i), at_a, at_b);
-    out[i] = store<T>(function(load(a[at_a]), load(b[at_b])));
+    const auto of_a = read_along<width>(a + at_a, a_advances), of_b = read_along<width>(b + at_b, b_advances);
+    Pack<T, width> result;
+#pragma unroll
+    for (int k = 0; k < width; ++k)
+      result.element[k] =
+          convert_element<T>(function(static_cast<C>(load(of_a.element[k])), static_cast<C>(load(of_b.element[k]))));
+    *reinterpret_cast<Pack<T, width>*>(out + i) = result;
   }
 }
 
-template <class T>
-__global__ void spread(const T* a, T* out, uint32_t count, SmallAxes axes, compute_type<T> divisor) {
-  for (int64_t i = first_element(); i < count; i += element_step()) {
+template <int width, class T>
+__global__ void spread(const T* a, T* out, uint32_t count, SmallAxes axes, functions::Wide<T> divisor) {
+  using C = functions::Wide<T>;
+  const bool advances = axes.stride_a[axes.rank - 1] != 0;
+  for (int64_t i = first_element() * width; i < count; i += element_step() * width) {
     uint32_t at_a, at_b;
     axes.offsets(static_cast<uint32_t>(i), at_a, at_b);
-    const compute_type<T> value = load(a[at_a]);
-    out[i] = store<T>(divisor == compute_type<T>(1) ? value : value / divisor);
+    Pack<T, width> pack = read_along<width>(a + at_a, advances);
+    if (divisor != C(1)) {
+#pragma unroll
+      for (int k = 0; k < width; ++k)
+        pack.element[k] = convert_element<T>(functions::divide(static_cast<C>(load(pack.element[k])), divisor));
+    }
+    *reinterpret_cast<Pack<T, width>*>(out + i) = pack;
   }
+}
+
+// The device's hypot() may fall just short of a whole number, as its pow() may.
+template <class Function>
+inline constexpr bool exact_on_cpu_alone = loses_integers<Function> || std::is_same_v<Function, functions::Hypot>;
+
+template <class T>
+inline constexpr bool is_floating_element = !std::is_integral_v<T>;
+
+// Are arrays read and written by packs? The last axis must be whole packs, which then begin at multiples of their size.
+template <class T>
+bool by_packs(const BroadcastAxes& axes) {
+  return is_floating_element<T> && axes.extent[axes.rank - 1] % widest<T> == 0;
 }
 
 std::string refuse_large(const NodeView& node) {
@@ -63,34 +102,47 @@ std::string refuse_large(const NodeView& node) {
 }
 
 template <class Function>
-std::string refuse_broadcast(functions::Holds<Function> function, const NodeView& node) {
-  const std::string reason = refuse_large(node);
-  return reason.empty() ? refuse_elementwise(function, node) : reason;
+std::string refuse_broadcast(functions::Holds<Function>, const NodeView& node) {
+  const DType dtype = node.outputs[0].dtype;
+  if (exact_on_cpu_alone<Function> && !is_floating(dtype)) return "integers are exact on a CPU alone";
+  for (const auto& tensor : node.inputs)
+    if (tensor.dtype != dtype) return "arrays of different types";
+  return refuse_large(node);
 }
 
 template <class Function>
 std::unique_ptr<Kernel> build_broadcast(functions::Holds<Function>, const NodeView& node) {
   const Shape &out = node.outputs[0].shape, &a = node.inputs[0].shape, &b = node.inputs[1].shape;
-  return visit_number(node.outputs[0].dtype, [&]<class T>(std::type_identity<T>) -> std::unique_ptr<Kernel> {
+  KernelTraits traits;
+  if (a == out) traits.in_place.push_back({0, 0});
+  if (b == out) traits.in_place.push_back({1, 0});
+  const auto build = [&]<class T>(std::type_identity<T>) -> std::unique_ptr<Kernel> {
     const BroadcastAxes axes(out, a, b);
-    if (axes.plain()) return build_map<2, T>(node, Function{});
-    KernelTraits traits;
-    if (a == out) traits.in_place.push_back({0, 0});
-    if (b == out) traits.in_place.push_back({1, 0});
     return make_step(
         node,
-        [small = SmallAxes(axes), count = out.size()](const Args& args) {
+        [small = SmallAxes(axes), packs = by_packs<T>(axes), count = out.size()](const Args& args) {
           if (count == 0) return;
-          broadcast_two<<<blocks_for(count), block_size, 0, stream_of(args)>>>(
-              args.in<T>(0), args.in<T>(1), args.out<T>(), static_cast<uint32_t>(count), small, Function{});
+          const T *from_a = args.in<T>(0), *from_b = args.in<T>(1);
+          T* const to = args.out<T>();
+          if constexpr (is_floating_element<T>)
+            if (packs && aligned_for_packs(from_a) && aligned_for_packs(from_b) && aligned_for_packs(to)) {
+              broadcast_two<widest<T>><<<blocks_for(count / widest<T>), block_size, 0, stream_of(args)>>>(
+                  from_a, from_b, to, static_cast<uint32_t>(count), small, Function{});
+              return;
+            }
+          broadcast_two<1><<<blocks_for(count), block_size, 0, stream_of(args)>>>(
+              from_a, from_b, to, static_cast<uint32_t>(count), small, Function{});
         },
         traits);
-  });
+  };
+  if constexpr (exact_on_cpu_alone<Function>)
+    return visit_floating(node.outputs[0].dtype, build);
+  else
+    return visit_dtype(node.outputs[0].dtype, build);
 }
 
 std::string refuse_spread(const NodeView& node) {
   if (node.inputs[0].dtype != node.outputs[0].dtype) return "the result has another type";
-  if (!has_number_kernels(node.outputs[0].dtype)) return "no kernel for this type";
   return refuse_large(node);
 }
 
@@ -98,11 +150,20 @@ std::string refuse_spread(const NodeView& node) {
 std::unique_ptr<Kernel> build_spread(const NodeView& node, const Shape& from, int64_t divisor) {
   const Shape& out = node.outputs[0].shape;
   const BroadcastAxes axes(out, from, from);
-  return visit_number(node.outputs[0].dtype, [&]<class T>(std::type_identity<T>) {
-    return make_step(node, [small = SmallAxes(axes), count = out.size(), divisor](const Args& args) {
+  return visit_dtype(node.outputs[0].dtype, [&]<class T>(std::type_identity<T>) {
+    return make_step(node, [small = SmallAxes(axes), packs = by_packs<T>(axes), count = out.size(),
+                            by = static_cast<functions::Wide<T>>(divisor)](const Args& args) {
       if (count == 0) return;
-      spread<<<blocks_for(count), block_size, 0, stream_of(args)>>>(
-          args.in<T>(0), args.out<T>(), static_cast<uint32_t>(count), small, static_cast<compute_type<T>>(divisor));
+      const T* const source = args.in<T>(0);
+      T* const to = args.out<T>();
+      if constexpr (is_floating_element<T>)
+        if (packs && aligned_for_packs(source) && aligned_for_packs(to)) {
+          spread<widest<T>><<<blocks_for(count / widest<T>), block_size, 0, stream_of(args)>>>(
+              source, to, static_cast<uint32_t>(count), small, by);
+          return;
+        }
+      spread<1>
+          <<<blocks_for(count), block_size, 0, stream_of(args)>>>(source, to, static_cast<uint32_t>(count), small, by);
     });
   });
 }
@@ -121,14 +182,20 @@ std::unique_ptr<Kernel> build_sum_grad(const NodeView& node, bool mean) {
   return build_spread(node, from, mean ? terms : 1);
 }
 
-}  // namespace
-
-void add_broadcast(ImplementationTable& table) {
-  functions::for_each(functions::BroadcastTable{}, [&]<class Entry>(Entry entry) {
+template <class Entries>
+void add_functions(ImplementationTable& table, Entries entries) {
+  functions::for_each(entries, [&]<class Entry>(Entry entry) {
     table.add(OpRegistry::get().find(Entry::name.view()),
               {"cuda", [entry](const NodeView& node) { return refuse_broadcast(entry, node); },
                [entry](const NodeView& node) { return build_broadcast(entry, node); }});
   });
+}
+
+}  // namespace
+
+void add_broadcast(ImplementationTable& table) {
+  add_functions(table, functions::BroadcastTable{});
+  add_functions(table, functions::ChoiceBroadcastTable{});
   table.add<SpreadLike>(
       {"cuda", refuse_spread, [](const NodeView& node) { return build_spread(node, node.inputs[0].shape, 1); }});
   table.add<SumGrad>(

@@ -40,5 +40,7 @@ inline constinit SharedFunction<decltype(&::cublasLtMatrixLayoutCreate)> cublasL
     cublas_lt, "cublasLtMatrixLayoutCreate"};
 inline constinit SharedFunction<decltype(&::cublasLtMatrixLayoutDestroy)> cublasLtMatrixLayoutDestroy{
     cublas_lt, "cublasLtMatrixLayoutDestroy"};
+inline constinit SharedFunction<decltype(&::cublasLtMatrixLayoutSetAttribute)> cublasLtMatrixLayoutSetAttribute{
+    cublas_lt, "cublasLtMatrixLayoutSetAttribute"};
 
 }  // namespace symbind::cuda_backend

@@ -1,7 +1,8 @@
-// dot and its gradients: one matrix product each, whatever the ranks.
+// dot and its gradients, one matrix product each, whatever the ranks, and batch_dot.
 #include "symbind/ops/dot.h"
 
 #include "symbind/backend/cuda/device.h"
+#include "symbind/backend/cuda/integer_product.h"
 #include "symbind/backend/cuda/matmul.h"
 #include "symbind/backend/cuda/step.h"
 #include "symbind/passes/target.h"
@@ -9,14 +10,39 @@
 namespace symbind::cuda_backend {
 namespace {
 
-std::unique_ptr<Kernel> build_product(const NodeView& node, const MatrixProduct& product) {
-  const MatmulProblem problem{.rows = product.rows,
-                              .inner = product.inner,
-                              .columns = product.columns,
-                              .transpose_a = product.transpose_a,
-                              .transpose_b = product.transpose_b,
+// A product, and the numbers of the inputs that are multiplied.
+struct Product {
+  MatmulProblem problem;
+  size_t a, b;
+};
+using ProductOf = Product (*)(const NodeView&);
+
+Product product_of(const NodeView& node, const MatrixProduct& p) {
+  const MatmulProblem problem{.rows = p.rows,
+                              .inner = p.inner,
+                              .columns = p.columns,
+                              .transpose_a = p.transpose_a,
+                              .transpose_b = p.transpose_b,
                               .dtype = node.outputs[0].dtype};
-  const auto matmul = std::make_shared<Matmul>(CudaDevice::of(node.context), problem, node.where());
+  return {problem, p.a, p.b};
+}
+
+Product product_of_batch_dot(const NodeView& node) {
+  const auto& p = node.as<BatchDot>();
+  const Shape &lhs = node.inputs[0].shape, &out = node.outputs[0].shape;
+  const int rank = lhs.rank();
+  const MatmulProblem problem{.rows = out[rank - 2],
+                              .inner = lhs[p.transpose_a ? rank - 2 : rank - 1],
+                              .columns = out[rank - 1],
+                              .transpose_a = p.transpose_a,
+                              .transpose_b = p.transpose_b,
+                              .dtype = node.outputs[0].dtype,
+                              .batch = out.size(0, rank - 2)};
+  return {problem, 0, 1};
+}
+
+std::unique_ptr<Kernel> build(const NodeView& node, const Product& product) {
+  const auto matmul = std::make_shared<Matmul>(CudaDevice::of(node.context), product.problem, node.where());
   return make_step(node,
                    [matmul, a = product.a, b = product.b](const Args& args) {
                      matmul->run(stream_of(args), args.inputs[a], args.inputs[b], nullptr, args.outputs[0],
@@ -25,27 +51,44 @@ std::unique_ptr<Kernel> build_product(const NodeView& node, const MatrixProduct&
                    {.scratch_bytes = matmul->scratch_bytes()});
 }
 
-// `lhs` and `rhs` say which inputs have the shapes of the two operands.
+std::string refuse_integers(const NodeView& node) {
+  for (const auto& input : node.inputs) {
+    if (input.dtype != node.outputs[0].dtype) return "arrays of different types";
+    if (input.layout != Layout::plain) return "needs plain layouts";
+  }
+  return is_floating(node.outputs[0].dtype) ? "floating types are cuBLASLt's" : "";
+}
+
+std::unique_ptr<Kernel> build_integers(const NodeView& node, const Product& product) {
+  return make_step(node, [product](const Args& args) {
+    queue_integer_product(stream_of(args), product.problem, args.inputs[product.a], args.inputs[product.b],
+                          args.outputs[0]);
+  });
+}
+
 template <class P>
-void add_product(ImplementationTable& table, MatrixProduct (*product_of)(const Dot&, const Shape&, const Shape&),
-                 size_t lhs, size_t rhs) {
+void add_product(ImplementationTable& table, ProductOf of) {
   table.add<P>({.name = "cublaslt",
                 .refuse = refuse_product,
-                .build =
-                    [=](const NodeView& node) {
-                      const auto product = product_of(node.as<P>(), node.inputs[lhs].shape, node.inputs[rhs].shape);
-                      return build_product(node, product);
-                    },
+                .build = [of](const NodeView& node) { return build(node, of(node)); },
                 .worth_keeping = true,
                 .tier = Tier::library});
+  table.add<P>({"cuda", refuse_integers, [of](const NodeView& node) { return build_integers(node, of(node)); }});
 }
 
 }  // namespace
 
 void add_dot(ImplementationTable& table) {
-  add_product<Dot>(table, product_of_dot, 0, 1);
-  add_product<DotLhsGrad>(table, product_of_lhs_grad, 2, 1);
-  add_product<DotRhsGrad>(table, product_of_rhs_grad, 0, 2);
+  add_product<Dot>(table, [](const NodeView& node) {
+    return product_of(node, product_of_dot(node.as<Dot>(), node.inputs[0].shape, node.inputs[1].shape));
+  });
+  add_product<DotLhsGrad>(table, [](const NodeView& node) {
+    return product_of(node, product_of_lhs_grad(node.as<DotLhsGrad>(), node.inputs[2].shape, node.inputs[1].shape));
+  });
+  add_product<DotRhsGrad>(table, [](const NodeView& node) {
+    return product_of(node, product_of_rhs_grad(node.as<DotRhsGrad>(), node.inputs[0].shape, node.inputs[2].shape));
+  });
+  add_product<BatchDot>(table, product_of_batch_dot);
 }
 
 }  // namespace symbind::cuda_backend

@@ -3,6 +3,7 @@
 // falls along our columns, as FullyConnected wants it.
 #include "symbind/backend/cuda/matmul.h"
 
+#include <algorithm>
 #include <string_view>
 
 #include "symbind/backend/cuda/cublas_lt.h"
@@ -51,13 +52,31 @@ using Descriptor = std::unique_ptr<cublasLtMatmulDescOpaque_t, Free>;
 using MatrixLayout = std::unique_ptr<cublasLtMatrixLayoutOpaque_t, Free>;
 using Preference = std::unique_ptr<cublasLtMatmulPreferenceOpaque_t, Free>;
 
-// A row-major (rows, columns) matrix, read by columns.
-MatrixLayout layout_of(cudaDataType_t type, int64_t rows, int64_t columns, std::string_view where) {
+// Row-major (rows, columns) matrices, read by columns.
+MatrixLayout layout_of(cudaDataType_t type, int64_t rows, int64_t columns, int64_t batch, std::string_view where) {
   cublasLtMatrixLayout_t layout = nullptr;
   check_blas(
       cublasLtMatrixLayoutCreate(&layout, type, static_cast<uint64_t>(columns), static_cast<uint64_t>(rows), columns),
       where, "describing a matrix");
-  return MatrixLayout(layout);
+  MatrixLayout result(layout);
+  if (batch == 1) return result;
+  const auto set = [&](cublasLtMatrixLayoutAttribute_t attribute, auto value) {
+    check_blas(cublasLtMatrixLayoutSetAttribute(layout, attribute, &value, sizeof value), where,
+               "describing a batch of matrices");
+  };
+  set(CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, static_cast<int32_t>(batch));
+  set(CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, rows * columns);
+  return result;
+}
+
+// What the addresses of all matrices are multiples of, if those of the arrays are multiples of `alignment`.
+size_t alignment_in_batch(const MatmulProblem& p, size_t alignment) {
+  if (p.batch == 1) return alignment;
+  for (const int64_t elements : {p.rows * p.inner, p.inner * p.columns, p.rows * p.columns}) {
+    const size_t bytes = static_cast<size_t>(elements) * size_of(p.dtype);
+    alignment = std::min(alignment, bytes & -bytes);
+  }
+  return alignment;
 }
 
 }  // namespace
@@ -89,7 +108,7 @@ std::string refuse_product(const NodeView& node) {
 
 Matmul::Matmul(CudaDevice& device, const MatmulProblem& problem, std::string where)
     : device_(device), problem_(problem), where_(std::move(where)) {
-  if (problem.rows == 0 || problem.columns == 0 || problem.inner == 0) return;
+  if (problem.batch == 0 || problem.rows == 0 || problem.columns == 0 || problem.inner == 0) return;
   const CurrentDevice current(device.id());
   aligned_ = plan_for(usual_alignment, true, most_workspace);
   const bool fused = aligned_ != nullptr;
@@ -123,10 +142,10 @@ std::unique_ptr<Matmul::Plan> Matmul::plan_for(size_t alignment, bool with_epilo
       plan->set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, reinterpret_cast<const void*>(uintptr_t{1} << 20 | alignment),
                 where_);
   }
-  plan->first =
-      p.transpose_b ? layout_of(type, p.columns, p.inner, where_) : layout_of(type, p.inner, p.columns, where_);
-  plan->second = p.transpose_a ? layout_of(type, p.inner, p.rows, where_) : layout_of(type, p.rows, p.inner, where_);
-  plan->result = layout_of(type, p.rows, p.columns, where_);
+  const auto layout = [&](int64_t rows, int64_t columns) { return layout_of(type, rows, columns, p.batch, where_); };
+  plan->first = p.transpose_b ? layout(p.columns, p.inner) : layout(p.inner, p.columns);
+  plan->second = p.transpose_a ? layout(p.inner, p.rows) : layout(p.rows, p.inner);
+  plan->result = layout(p.rows, p.columns);
 
   cublasLtMatmulPreference_t made = nullptr;
   check_blas(cublasLtMatmulPreferenceCreate(&made), where_, "choosing an algorithm");
@@ -136,9 +155,10 @@ std::unique_ptr<Matmul::Plan> Matmul::plan_for(size_t alignment, bool with_epilo
                "choosing an algorithm");
   };
   prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, uint64_t{workspace});
+  const size_t of_matrices = alignment_in_batch(p, alignment);
   for (const auto attribute : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
                                CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
-    prefer(attribute, static_cast<uint32_t>(alignment));
+    prefer(attribute, static_cast<uint32_t>(of_matrices));
 
   cublasLtMatmulHeuristicResult_t best{};
   int found = 0;
@@ -152,9 +172,9 @@ std::unique_ptr<Matmul::Plan> Matmul::plan_for(size_t alignment, bool with_epilo
 }
 
 void Matmul::run(cudaStream_t stream, const void* a, const void* b, const void* bias, void* out, void* scratch) {
-  if (problem_.rows == 0 || problem_.columns == 0) return;
-  if (problem_.inner == 0)  // an empty sum
-    return device_.fill(out, problem_.dtype, problem_.rows * problem_.columns, 0);
+  const int64_t results = problem_.batch * problem_.rows * problem_.columns;
+  if (results == 0) return;
+  if (problem_.inner == 0) return queue_fill(stream, out, problem_.dtype, results, 0);  // empty sums
 
   const bool with_bias = adds_bias_;
   uintptr_t bits = reinterpret_cast<uintptr_t>(a) | reinterpret_cast<uintptr_t>(b) | reinterpret_cast<uintptr_t>(out);

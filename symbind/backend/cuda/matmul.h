@@ -1,4 +1,4 @@
-// A product of row-major matrices through cuBLASLt: out = a·b, with a bias along the columns and a ReLU where asked
+// Products of row-major matrices through cuBLASLt: out = a·b, with a bias along the columns and a ReLU where asked
 // for. The algorithm is chosen when it is made.
 #pragma once
 
@@ -13,13 +13,15 @@
 
 namespace symbind::cuda_backend {
 
-// a is (rows, inner), or (inner, rows) when transposed; b is (inner, columns), or (columns, inner) when transposed.
+// a is (rows, inner), or (inner, rows) when transposed; b is (inner, columns), or (columns, inner) when transposed. A
+// batch of such products has its matrices one after the other in each array.
 struct MatmulProblem {
   int64_t rows = 0, inner = 0, columns = 0;
   bool transpose_a = false, transpose_b = false;
   DType dtype = DType::float32;
   bool bias = false;
   bool relu = false;
+  int64_t batch = 1;
 };
 
 // The reason why a node's arrays cannot be those of a product, or nothing.

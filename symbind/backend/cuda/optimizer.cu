@@ -1,8 +1,9 @@
-// Every operator that applies a rule of backend/update_rules.h to one weight. The new weight is usually written over
-// the old one.
+// Every operator that applies a rule of backend/update_rules.h to one weight, and the one that adds noise. The new
+// weight is usually written over the old one.
 #include "symbind/backend/cuda/device.h"
 #include "symbind/backend/cuda/kernels.cuh"
 #include "symbind/backend/cuda/step.h"
+#include "symbind/backend/sampling.h"
 #include "symbind/backend/update_rules.h"
 #include "symbind/passes/target.h"
 
@@ -73,9 +74,42 @@ void add(ImplementationTable& table) {
                 }});
 }
 
+// Gradient descent with noise, which is that of random_normal at the same position.
+template <class T>
+__global__ void update_with_noise(const T* weight, const T* gradient, T* out, int64_t count, const RandomCursor* cursor,
+                                  uint64_t slot, update_rules::Sgld<compute_type<T>> rule) {
+  using C = compute_type<T>;
+  constexpr int per_block = sampling::per_block<C>;
+  const uint64_t key = cursor->key, draw = cursor->draw + slot;
+  for (int64_t at = first_element(); at * per_block < count; at += element_step()) {
+    const PhiloxBlock block = philox(key, draw, static_cast<uint64_t>(at));
+    for (int index = 0; index < per_block && at * per_block + index < count; ++index) {
+      const int64_t i = at * per_block + index;
+      out[i] = store<T>(rule(load(weight[i]), load(gradient[i]), sampling::normal<C>(block, index)));
+    }
+  }
+}
+
+std::unique_ptr<Kernel> build_sgld(const NodeView& node) {
+  const int64_t count = node.outputs[0].shape.size();
+  const auto slot = static_cast<uint64_t>(std::max(node.random_slot, 0));
+  return visit_floating(node.outputs[0].dtype, [&]<class T>(std::type_identity<T>) {
+    using C = compute_type<T>;
+    return make_step(node,
+                     [rule = update_rules::Sgld<C>(node.as<SgldUpdate>()), slot, count](const Args& args) {
+                       if (count == 0) return;
+                       const int64_t blocks = (count + sampling::per_block<C> - 1) / sampling::per_block<C>;
+                       update_with_noise<<<blocks_for(blocks), block_size, 0, stream_of(args)>>>(
+                           args.in<T>(0), args.in<T>(1), args.out<T>(), count, args.random, slot, rule);
+                     },
+                     {.in_place = {{0, 0}}});
+  });
+}
+
 }  // namespace
 
 void add_optimizer(ImplementationTable& table) {
+  table.add<SgldUpdate>({"cuda", [](const NodeView& node) { return refuse(node, false); }, build_sgld});
   update_rules::for_each_operator([&]<class P, template <class> class Rule, size_t states>(bool has_master) {
     if (has_master)
       add<P, Rule, states, true>(table);

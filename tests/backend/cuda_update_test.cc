@@ -1,0 +1,101 @@
+// Updates of weights beyond single rules, and questions about whole arrays, on a GPU against the CPU's.
+#include <limits>
+
+#include <gtest/gtest.h>
+
+#include "symbind/exec/invoke.h"
+
+#include "tests/backend/device_cases.h"
+#include "tests/support/gpu_test.h"
+
+namespace symbind::testing {
+namespace {
+
+// More arrays than one launch takes.
+void add_sums_of_squares(std::vector<DeviceCase>& cases) {
+  std::vector<Shape> shapes;
+  for (int64_t i = 0; i < 70; ++i) shapes.push_back(i == 3 ? Shape{0} : i == 40 ? Shape{40001} : Shape{i + 1, 5});
+  const Attributes count{{"num_arrays", "70"}};
+  cases.push_back({"multi_sum_sq", shapes, count});
+  std::vector<DType> mixed;
+  for (size_t i = 0; i < shapes.size(); ++i) mixed.push_back(float_types[i % float_types.size()]);
+  cases.push_back({"multi_sum_sq", shapes, count, {DType::float32}, -2, 2, 1, true, mixed});
+  cases.push_back({"multi_all_finite", shapes, count, {DType::float32}, -2, 2, 1, true, mixed});
+  cases.push_back({"all_finite", {{700, 31}}, {}, all_types});
+  cases.push_back({"_contrib_allclose", {{40, 7}, {40, 7}}, {{"rtol", "10"}}, float_types});
+  cases.push_back({"_contrib_allclose", {{40, 7}, {40, 7}}, {}, all_types});
+  cases.push_back(
+      {"multi_lars", std::vector<Shape>(4, {37}), {{"eta", "0.1"}, {"eps", "0.01"}}, {DType::float32}, 0, 2});
+}
+
+void add_lamb(std::vector<DeviceCase>& cases) {
+  const Shape weight{501}, one{1};
+  for (const Attributes& bounds : std::vector<Attributes>{{}, {{"lower_bound", "0.5"}, {"upper_bound", "1.5"}}}) {
+    Attributes attributes = bounds;
+    attributes["lr"] = "0.1";
+    cases.push_back({"lamb_update_phase2", {weight, weight, one, one}, attributes, float_types, 0, 2, 4});
+    // With a master in float32 the arithmetic is float32, whatever the weight.
+    cases.push_back({"mp_lamb_update_phase2",
+                     {weight, weight, one, one, weight},
+                     attributes,
+                     {DType::float32, DType::float16, DType::bfloat16},
+                     0,
+                     2,
+                     4,
+                     true,
+                     {DType::none, DType::float32, DType::float32, DType::float32, DType::float32}});
+  }
+  cases.push_back({"mp_lamb_update_phase1",
+                   std::vector<Shape>(5, weight),
+                   {{"t", "2"}, {"wd", "0.01"}, {"clip_gradient", "0.5"}},
+                   float_types,
+                   0.1,
+                   2,
+                   4,
+                   true,
+                   {DType::none, DType::none, DType::float32, DType::float32, DType::float32}});
+  for (const Shape& matrix : std::vector<Shape>{{7, 64}, {5, 33}, {2, 3000}, {3, 0}})
+    cases.push_back({"_contrib_group_adagrad_update",
+                     {matrix, matrix, {matrix[0], 1}},
+                     {{"lr", "0.1"}, {"clip_gradient", "1"}},
+                     float_types,
+                     0.1,
+                     2,
+                     4});
+  cases.push_back({"_sgld_update", {{501}, {501}}, {{"lr", "0.1"}, {"wd", "0.01"}}, float_types, -2, 2, 4});
+}
+
+}  // namespace
+
+std::vector<DeviceCase> update_cases() {
+  std::vector<DeviceCase> cases;
+  add_sums_of_squares(cases);
+  add_lamb(cases);
+  return cases;
+}
+
+namespace {
+
+using CudaUpdate = GpuTest;
+
+TEST_F(CudaUpdate, UpdatesAndQuestionsAgreeWithTheCpu) { compare_devices(update_cases()); }
+
+TEST_F(CudaUpdate, AnInfiniteElementOrNaNIsFoundWhereverItIs) {
+  for (const DType dtype : float_types)
+    for (const int64_t at : {0, 9999, 19999})
+      for (const double bad : {std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()}) {
+        std::vector<double> values(20000, 1);
+        values[static_cast<size_t>(at)] = bad;
+        NDArray data({20000}, cpu(), DType::float64);
+        data.copy_from(values);
+        const NDArray on_gpu = data.astype(dtype).as_copy_in(gpu(0)),
+                      fine = random_array({33}, 1, -1, 1, dtype, gpu(0));
+        const auto answer = [](const NDArray& array) { return array.as_copy_in(cpu()).to_vector<float>()[0]; };
+        EXPECT_EQ(answer(invoke("all_finite", {on_gpu}, {})[0]), 0) << bad << " at " << at << " in " << dtype;
+        EXPECT_EQ(answer(invoke("multi_all_finite", {fine, on_gpu}, {{"num_arrays", "2"}})[0]), 0) << dtype;
+        EXPECT_EQ(answer(invoke("multi_all_finite", {fine, fine}, {{"num_arrays", "2"}})[0]), 1) << dtype;
+      }
+}
+
+}  // namespace
+}  // namespace symbind::testing
