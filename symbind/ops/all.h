@@ -12,6 +12,7 @@
 #include "symbind/ops/concat.h"
 #include "symbind/ops/conv.h"
 #include "symbind/ops/creation.h"
+#include "symbind/ops/ctc.h"
 #include "symbind/ops/cumsum.h"
 #include "symbind/ops/custom.h"
 #include "symbind/ops/deconv.h"

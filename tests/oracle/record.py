@@ -60,6 +60,7 @@ FAMILIES = [
     "layers",
     "sort",
     "sequence",
+    "ctc",
     "vision",
     "creation",
     "random",
