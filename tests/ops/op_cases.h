@@ -20,5 +20,6 @@ void add_rnn_cases(std::vector<OpCase>& cases);     // recurrent layers
 void add_vision_cases(std::vector<OpCase>& cases);  // regions of images, images read at computed places
 void add_density_cases(std::vector<OpCase>& cases);
 void add_ctc_cases(std::vector<OpCase>& cases);     // alignments of sequences
+void add_linalg_cases(std::vector<OpCase>& cases);  // matrices
 
 }  // namespace symbind::testing

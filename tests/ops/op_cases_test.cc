@@ -456,6 +456,7 @@ std::vector<OpCase> all_cases() {
   add_rnn_cases(cases);
   add_density_cases(cases);
   add_ctc_cases(cases);
+  add_linalg_cases(cases);
   return cases;
 }
 

@@ -61,6 +61,7 @@ FAMILIES = [
     "sort",
     "sequence",
     "ctc",
+    "linalg",
     "vision",
     "creation",
     "random",
