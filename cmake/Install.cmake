@@ -1,4 +1,4 @@
-# `cmake --install` gives a tree that can be moved anywhere: the library finds oneDNN beside itself, and a program needs
+# `cmake --install` gives a tree that can be moved anywhere: the library finds oneDNN and LAPACK beside itself, and a program needs
 # nothing but find_package(symbind). CUDA's libraries are not part of it: they are opened when a GPU first needs them, and
 # the folders where this machine has them are searched after LD_LIBRARY_PATH.
 
@@ -17,6 +17,9 @@ install(TARGETS symbind EXPORT symbindTargets
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 if(SYMBIND_HAVE_ONEDNN)
   symbind_install_onednn()
+endif()
+if(SYMBIND_HAVE_LAPACK)
+  symbind_install_lapack()
 endif()
 
 include(PublicHeaders)

@@ -4,6 +4,8 @@
 #include <utility>
 
 #include "symbind/ops/broadcast.h"
+#include "symbind/ops/diag.h"
+#include "symbind/ops/linalg_element.h"
 #include "symbind/ops/rearrange.h"
 #include "symbind/ops/slice.h"
 #include "symbind/ops/tile.h"
@@ -120,6 +122,12 @@ Movement ranged_part(const NodeView& node, const Shape& whole, const Like&... li
   return part_of(whole, range_of(node.as<P>(), whole, like..., node.where()));
 }
 
+// The diagonals of matrices in the last two axes of an array.
+Movement diagonals(const NodeView& node, int64_t offset, const Shape& matrices) {
+  Diagonals found = diagonals_of({.k = offset, .axis1 = -2, .axis2 = -1}, matrices, node.where());
+  return {std::move(found.extents), std::move(found.steps), found.start};
+}
+
 }  // namespace
 
 template <class P>
@@ -167,6 +175,8 @@ std::vector<MovingOperator> taking_operators() {
        [](const NodeView& node) { return ranged_part<SliceLike>(node, node.inputs[0].shape, node.inputs[1].shape); }},
       {&op_of<Crop>(),
        [](const NodeView& node) { return ranged_part<Crop>(node, node.inputs[0].shape, node.outputs[0].shape); }},
+      {&op_of<LinalgExtractdiag>(),
+       [](const NodeView& node) { return diagonals(node, node.as<LinalgExtractdiag>().offset, node.inputs[0].shape); }},
   };
 }
 
@@ -181,6 +191,8 @@ std::vector<MovingOperator> putting_operators() {
        }},
       {&op_of<CropGrad>(),
        [](const NodeView& node) { return ranged_part<CropGrad>(node, node.outputs[0].shape, node.inputs[0].shape); }},
+      {&op_of<LinalgMakediag>(),
+       [](const NodeView& node) { return diagonals(node, node.as<LinalgMakediag>().offset, node.outputs[0].shape); }},
   };
 }
 

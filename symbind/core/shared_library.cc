@@ -17,7 +17,7 @@ std::string last_loader_error() {
 // The loader counts references and returns the same handle to threads that open the library concurrently.
 std::string SharedLibrary::problem() {
   if (handle_.load(std::memory_order_acquire)) return "";
-  const std::string file = join(name_.file, ".", name_.version);
+  const std::string file = name_.version == no_version ? name_.file : join(name_.file, ".", name_.version);
   // A plain name is searched for in LD_LIBRARY_PATH, in the run path of this library and in the system's folders.
   void* handle = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   std::string error = handle ? "" : last_loader_error();

@@ -7,11 +7,14 @@
 
 namespace symbind {
 
+// For a library whose file is not named by a version.
+inline constexpr int no_version = -1;
+
 // What a shared library is called and how a user gets it. The texts are kept as pointers.
 struct SharedLibraryName {
   const char* title;              // "cuBLASLt"
   const char* file;               // "libcublasLt.so"
-  int version;                    // of its interface: libcublasLt.so.13
+  int version;                    // of its interface: libcublasLt.so.13; or no_version
   const char* remedy;             // "install CUDA 13": how to get it
   const char* usual_folder = "";  // searched after what the system's loader searches
 };

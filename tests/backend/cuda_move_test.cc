@@ -71,6 +71,9 @@ std::vector<Case> part_cases() {
   const Attributes window{{"offset", "(1, 2)"}, {"h_w", "(3, 4)"}, {"num_args", "1"}};
   cases.push_back({"Crop", {{2, 3, 6, 8}}, window, sizes});
   cases.push_back({op_of<CropGrad>().name, {{2, 3, 3, 4}, {2, 3, 6, 8}}, window, sizes});
+  const std::vector<DType> real{DType::float32, DType::float64};
+  cases.push_back({"_linalg_extractdiag", {{2, 5, 5}}, {{"offset", "-2"}}, real});
+  cases.push_back({"_linalg_makediag", {{2, 3}}, {{"offset", "1"}}, real});
   return cases;
 }
 

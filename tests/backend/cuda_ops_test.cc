@@ -365,7 +365,8 @@ TEST_F(CudaOps, EveryImplementationHasACase) {
                          "Deconvolution", "_backward_Deconvolution_data", "_backward_Deconvolution_weight"})
     tried.insert(op);
   for (const OpDef* op : OpRegistry::get().all()) {
-    const auto& implementations = Target::get(gpu(0)).implementations(*op);  // the last is the host's
+    if (op->name.find("_linalg_") != std::string::npos || op->name == "CTCLoss") continue;  // see cuda_linalg_test.cc
+    const auto& implementations = Target::get(gpu(0)).implementations(*op);                 // the last is the host's
     if (std::all_of(implementations.begin(), implementations.end() - 1,
                     [](const Implementation& each) { return each.name == "nvrtc"; }))
       continue;  // see cuda_pointwise_test.cc

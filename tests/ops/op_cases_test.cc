@@ -455,6 +455,8 @@ std::vector<OpCase> all_cases() {
   add_vision_cases(cases);
   add_rnn_cases(cases);
   add_density_cases(cases);
+  add_ctc_cases(cases);
+  add_linalg_cases(cases);
   return cases;
 }
 

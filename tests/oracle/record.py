@@ -60,6 +60,8 @@ FAMILIES = [
     "layers",
     "sort",
     "sequence",
+    "ctc",
+    "linalg",
     "vision",
     "creation",
     "random",

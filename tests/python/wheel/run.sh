@@ -94,7 +94,8 @@ import platform, sys, zipfile
 names = zipfile.ZipFile(sys.argv[1]).namelist()
 for due in ("symbind/__init__.py", "symbind/py.typed", "symbind/_symbind.pyi", "symbind/symbol/__init__.pyi",
             "symbind/ndarray/__init__.pyi", "symbind/lib/libsymbind.so.",
-            *(["symbind/lib/libdnnl.so."] if platform.machine() == "x86_64" else [])):
+            *(["symbind/lib/libdnnl.so."] if platform.machine() == "x86_64" else []),
+            *(["symbind/lib/libscipy_openblas.so"] if platform.machine() in ("x86_64", "aarch64") else [])):
     if not any(name.startswith(due) for name in names):
         sys.exit(f"{due} is missing from {names}")
 strange = [name for name in names if not name.startswith(("symbind/", "symbind-")) or name.endswith((".h", ".cc"))]

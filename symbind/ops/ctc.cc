@@ -1,0 +1,79 @@
+#include "symbind/ops/ctc.h"
+
+#include "symbind/graph/define.h"
+#include "symbind/ops/broadcast.h"
+#include "symbind/ops/floating.h"
+#include "symbind/ops/reshape.h"
+
+namespace symbind {
+namespace {
+
+Names inputs_of(const CTCLoss& p) {
+  Names names{"data", "label"};
+  if (p.use_data_lengths) names.push_back("data_lengths");
+  if (p.use_label_lengths) names.push_back("label_lengths");
+  return names;
+}
+
+void infer_shapes(const CTCLoss&, Shapes& s) {
+  auto data = s["data"], label = s["label"];
+  data.meet(s.output(1));
+  data.meet(Shape::of_rank(3));
+  label.meet(Shape::of_rank(2));
+  // What any of them knows of the batch, the others learn.
+  for (int64_t batch : {data[1], label[0], s.output(0).rank_known() ? s.output(0)[0] : unknown_dim}) {
+    data.meet_dim(1, batch);
+    label.meet_dim(0, batch);
+    s.output(0).meet({batch});
+    for (size_t lengths = 2; lengths < s.inputs(); ++lengths) s.input(lengths).meet(Shape{batch});
+  }
+  require(data[2] != 0, s.where(), " data needs a class for the blank: data ", data.get(),
+          " is (steps, batch, classes)");
+  s.output(1).meet(data.get());
+}
+
+OpDef define(Op<CTCLoss> op) {
+  return op.aliases({"ctc_loss", "_contrib_CTCLoss", "_contrib_ctc_loss"})
+      .doc(
+          "Connectionist temporal classification: the negative logarithm of the probability of each sequence of "
+          "labels, summed over all its alignments with the steps. data is (steps, batch, classes), scores before the "
+          "softmax; label is (batch, longest), padded at the end; the output is (batch). A sequence that has no "
+          "alignment, having fewer steps than labels and blanks between equal ones, has loss and gradient 0.")
+      .param(&CTCLoss::use_data_lengths, "use_data_lengths",
+             "take an input data_lengths (batch): the number of valid steps of each sequence; False: all steps are "
+             "valid")
+      .param(&CTCLoss::use_label_lengths, "use_label_lengths",
+             "take an input label_lengths (batch): the number of labels of each sequence; False: labels end at their "
+             "first padding value")
+      .param(
+          &CTCLoss::blank_label, "blank_label",
+          "'first': class 0 is the blank, labels are 1 to classes - 1 and padding is 0; 'last': class classes - 1 is "
+          "the blank, labels are 0 to classes - 2 and padding is -1",
+          one_of({"first", "last"}))
+      .inputs(inputs_of)
+      .outputs({"output0", "output1"})  // the second is the gradient of the losses with respect to data
+      .visible_outputs([](const CTCLoss&) { return 1; })
+      .infer_shape(infer_shapes)
+      .infer_type([](const CTCLoss&, Types& t) {
+        auto data = t["data"];
+        data.meet(t.output(0));
+        data.meet(t.output(1));
+        if (!data.known()) return;
+        require_floating(t, "data", data);
+        t.output(0).meet(data);
+        t.output(1).meet(data);
+        // Half precision does not hold every number of a class.
+        const DType whole = data == DType::float64 ? DType::float64 : DType::float32;
+        for (size_t i = 1; i < t.inputs(); ++i)
+          if (!t.input(i).known()) t.input(i).meet(whole);
+      })
+      .gradient([](const CTCLoss&, Grad& g) {
+        if (g.wants("data")) g.set("data", broadcast_mul(g.output(1), reshape(g.out_grad(), {.shape = {1, -1, 1}})));
+      });
+}
+
+}  // namespace
+
+void register_ctc(OpRegistry& registry) { add<CTCLoss>(registry, "CTCLoss", define); }
+
+}  // namespace symbind

@@ -1,0 +1,19 @@
+// Inference of operators on matrices in the last two axes of arrays.
+#pragma once
+
+#include "symbind/graph/op.h"
+
+namespace symbind {
+
+// All inputs and outputs have one type: float32 or float64.
+void same_real_type(Types& types);
+
+// An array of matrices: it has at least two axes. False while the rank is not known.
+bool has_matrices(const Shapes& shapes, Inferred<Shape> array, std::string_view name);
+// The same, and both extents of a matrix are equal.
+bool has_square_matrices(const Shapes& shapes, Inferred<Shape> array, std::string_view name);
+
+// The shape with a number for each matrix of an array of them: (1) for a single one.
+Shape one_per_matrix(const Shape& matrices);
+
+}  // namespace symbind

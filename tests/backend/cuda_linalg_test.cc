@@ -1,0 +1,173 @@
+// Operators on matrices and alignments of sequences on a GPU against the CPU's. Skipped where there is no GPU.
+#include <cmath>
+
+#include <gtest/gtest.h>
+
+#include "symbind/exec/arithmetic.h"
+#include "symbind/exec/invoke.h"
+#include "symbind/ops/ctc.h"
+#include "symbind/ops/linalg_element.h"
+#include "symbind/ops/linalg_factor.h"
+#include "symbind/ops/linalg_product.h"
+#include "symbind/passes/target.h"
+
+#include "tests/support/arrays.h"
+#include "tests/support/device_case.h"
+#include "tests/support/gpu_test.h"
+
+namespace symbind::testing {
+namespace {
+
+using Numbers = std::vector<double>;
+using CudaLinalg = GpuTest;
+const std::vector<DType> real = {DType::float32, DType::float64};
+
+// Square matrices far from singular: random ones and `shift` on the diagonal.
+NDArray shifted(const Shape& shape, DType dtype, double shift) {
+  const NDArray diagonal = full(shape.slice(0, shape.rank() - 1), shift, cpu(), dtype);
+  return random_array(shape, 21, -1, 1, dtype) + linalg_makediag(diagonal);
+}
+
+// The same call on both devices, by implementations of their own.
+void compare(const char* op, const std::vector<NDArray>& inputs, const Attributes& attributes = {}, double slack = 1) {
+  SCOPED_TRACE(join(op, " of ", inputs[0].shape(), " in ", inputs[0].dtype()));
+  const OpDef& definition = OpRegistry::get().find(op);
+  const auto params = definition.parse_params(attributes, "tried");
+  EXPECT_TRUE(runs_on_device(definition, gpu(0)));
+  std::vector<NDArray> on_gpu;
+  for (const NDArray& input : inputs) on_gpu.push_back(input.as_in_context(gpu(0)));
+  const auto expected = invoke(definition, inputs, params.get()), actual = invoke(definition, on_gpu, params.get());
+  ASSERT_EQ(actual.size(), expected.size());
+  Tolerance tolerance = tolerance_of(inputs[0].dtype());
+  tolerance.relative *= slack, tolerance.absolute *= slack, tolerance.of_largest += 1e-6 * slack;
+  for (size_t i = 0; i < expected.size(); ++i)
+    EXPECT_TRUE(all_close(actual[i].as_in_context(cpu()), expected[i], tolerance)) << "output " << i;
+}
+
+// One matrix, a few, and ones that are too large for functions of many.
+std::vector<Shape> shapes_of_square() { return {{4, 4}, {2, 3, 5, 5}, {2, 300, 300}, {1, 1}}; }
+
+TEST_F(CudaLinalg, ProductsAgreeWithTheCpu) {
+  for (const DType dtype : real)
+    for (const char* ta : {"False", "True"})
+      for (const char* tb : {"False", "True"}) {
+        const Attributes attributes{{"transpose_a", ta}, {"transpose_b", tb}, {"alpha", "1.5"}};
+        const NDArray a = random_array({2, 3, 7, 7}, 1, -1, 1, dtype), b = random_array({2, 3, 7, 7}, 2, -1, 1, dtype);
+        compare("_linalg_gemm2", {a, b}, attributes, 4);
+        compare("_linalg_gemm", {a, b, random_array({2, 3, 7, 7}, 3, -1, 1, dtype)}, attributes, 4);
+        for (const char* axis : {"0", "1"}) {  // rows before the other axes
+          Attributes moved = attributes;
+          moved["axis"] = axis;
+          const NDArray left = random_array({4, 4, 3, 4}, 1, -1, 1, dtype),
+                        right = random_array({4, 4, 3, 4}, 2, -1, 1, dtype);
+          compare("_linalg_gemm2", {left, right}, moved, 4);
+        }
+        compare("_linalg_syrk", {random_array({2, 3, 5}, 4, -1, 1, dtype)}, {{"transpose", ta}, {"alpha", "-2"}}, 4);
+      }
+}
+
+TEST_F(CudaLinalg, TriangularProductsAndSystemsAgreeWithTheCpu) {
+  for (const DType dtype : real)
+    for (const Shape& shape : shapes_of_square())
+      for (int flags = 0; flags < 8; ++flags) {
+        const Attributes attributes{{"transpose", flags & 1 ? "True" : "False"},
+                                    {"rightside", flags & 2 ? "True" : "False"},
+                                    {"lower", flags & 4 ? "True" : "False"},
+                                    {"alpha", "0.5"}};
+        const int rank = shape.rank();
+        const Shape other = shape.with(flags & 2 ? rank - 2 : rank - 1, 3);
+        const double extent = static_cast<double>(shape[rank - 1]);
+        const NDArray a = shifted(shape, dtype, extent), b = random_array(other, 5, -1, 1, dtype);
+        compare("_linalg_trmm", {a, b}, attributes, 16);
+        compare("_linalg_trsm", {a, b}, attributes, 64);
+      }
+}
+
+TEST_F(CudaLinalg, FactorizationsAgreeWithTheCpu) {
+  for (const DType dtype : real)
+    for (const Shape& shape : shapes_of_square()) {
+      const double extent = static_cast<double>(shape[shape.rank() - 1]);
+      const NDArray a = shifted(shape, dtype, 2 * extent);
+      compare("_linalg_potrf", {a}, {}, 16);
+      compare("_linalg_potri", {a}, {}, 64);
+      compare("_linalg_gelqf", {a}, {}, 64);
+      compare("_linalg_inverse", {a}, {}, 64);
+      compare("_backward_linalg_inverse", {a}, {}, 64);
+      compare("_linalg_slogdet", {a}, {}, 16);
+      if (extent < 100) compare("_linalg_det", {a}, {}, 64);
+    }
+  for (const DType dtype : real) compare("_linalg_gelqf", {random_array({3, 4, 9}, 8, -1, 1, dtype)}, {}, 64);
+}
+
+// Eigenvectors of random matrices differ by more than rounding where eigenvalues are close; what they make does not.
+TEST_F(CudaLinalg, EigenvectorsMakeTheMatrix) {
+  for (const DType dtype : real) {
+    const NDArray a = linalg_syrk(random_array({3, 20, 20}, 6, -1, 1, dtype));
+    const auto parts = invoke("_linalg_syevd", {a.as_in_context(gpu(0))});
+    const NDArray u = parts[0].as_in_context(cpu()), l = parts[1].as_in_context(cpu());
+    const double tolerance = dtype == DType::float32 ? 1e-4 : 1e-11;
+    EXPECT_TRUE(all_close(linalg_gemm2(u, linalg_gemm2(linalg_makediag(l), u), {.transpose_a = true}), a,
+                          {.absolute = tolerance}));
+    EXPECT_TRUE(all_close(l, invoke("_linalg_syevd", {a})[1], {.absolute = tolerance}));
+    compare("_linalg_syevd", {a.slice(0, 1)}, {}, 1000);
+  }
+}
+
+TEST_F(CudaLinalg, ElementsAgreeWithTheCpu) {
+  for (const DType dtype : real) {
+    const NDArray a = random_array({3, 9, 9}, 3, 0.25, 2, dtype);
+    compare("_linalg_sumlogdiag", {a}, {}, 4);
+    compare("_backward_linalg_sumlogdiag", {random_array({3}, 4, -1, 1, dtype), a});
+    compare("_backward_linalg_triangle", {a}, {{"mirrored", "True"}, {"factor", "0.5"}});
+    compare("_backward_linalg_triangle", {a}, {{"lower", "False"}});
+    compare("_backward_linalg_plus_transpose", {a});
+    compare("_backward_linalg_scaled_transpose", {a, random_array({3}, 4, -1, 1, dtype)});
+    const NDArray values = random_array({3, 9}, 5, -1, 1, dtype);
+    compare("_backward_linalg_eigen", {a, values, random_array({3, 9}, 6, -1, 1, dtype)}, {}, 4);
+    compare("_backward_linalg_eigen", {a, values}, {{"values", "False"}}, 4);
+    for (const char* offset : {"-2", "0", "3"})
+      for (const char* lower : {"True", "False"}) {
+        const Attributes attributes{{"offset", offset}, {"lower", lower}};
+        compare("_linalg_extracttrian", {a}, attributes);
+        compare("_linalg_maketrian", {random_array({2, 2, 21}, 6, -1, 1, dtype)}, attributes);
+        compare("_linalg_extractdiag", {a}, {{"offset", offset}});
+        compare("_linalg_makediag", {values}, {{"offset", offset}});
+      }
+  }
+}
+
+TEST_F(CudaLinalg, MatricesThatCannotBeFactorizedBecomeNaN) {
+  const NDArray two = array(Numbers{4, 0, 0, 4, 1, 2, 2, 1}, {2, 2, 2}, gpu(0));
+  const auto factors = linalg_potrf(two).to_vector<double>();
+  EXPECT_EQ(Numbers(factors.begin(), factors.begin() + 4), (Numbers{2, 0, 0, 2}));
+  EXPECT_TRUE(std::isnan(factors[4]) && std::isnan(factors[7]));
+  const NDArray singular = array(Numbers{1, 0, 0, 2, 1, 2, 2, 4}, {2, 2, 2}, gpu(0));
+  const auto inverses = linalg_inverse(singular).to_vector<double>();
+  EXPECT_EQ(Numbers(inverses.begin(), inverses.begin() + 4), (Numbers{1, 0, 0, 0.5}));
+  EXPECT_TRUE(std::isnan(inverses[4]) && std::isnan(inverses[7]));
+  EXPECT_EQ(linalg_det(singular).to_vector<double>(), (Numbers{2, 0}));
+}
+
+TEST_F(CudaLinalg, LossesOfAlignmentsAgreeWithTheCpu) {
+  for (const DType dtype : {DType::float32, DType::float64, DType::float16, DType::bfloat16})
+    for (const char* blank : {"first", "last"}) {
+      const NDArray label = random_array({5, 40}, 2, 1, 20, DType::int32);
+      const NDArray data_lengths = random_array({5}, 3, 90, 120, DType::int32);
+      const NDArray label_lengths = random_array({5}, 4, 0, 40, DType::int64);
+      compare("CTCLoss", {random_array({120, 5, 22}, 1, -3, 3, dtype), label, data_lengths, label_lengths},
+              {{"blank_label", blank}, {"use_data_lengths", "True"}, {"use_label_lengths", "True"}}, 4);
+      compare("CTCLoss", {random_array({9, 2, 300}, 1, -3, 3, dtype), array(Numbers{7, 7, 9, 3, 7, 3}, {2, 3})},
+              {{"blank_label", blank}}, 4);
+    }
+}
+
+TEST_F(CudaLinalg, LabelsThatAreNoClassesMakeTheirLossNaN) {
+  const NDArray data = zeros({3, 3, 3}, gpu(0));
+  const NDArray label = array(Numbers{1, 2, 1, 7, -1, 0}, {3, 2}, gpu(0));
+  const auto losses = ctc_loss(data, label).to_vector<double>();
+  EXPECT_NEAR(losses[0], std::log(27.0 / 5), 1e-5);
+  EXPECT_TRUE(std::isnan(losses[1]) && std::isnan(losses[2]));
+}
+
+}  // namespace
+}  // namespace symbind::testing
