@@ -10,6 +10,7 @@
 
 #include "symbind/graph/op.h"
 
+#include "tests/ops/op_cases_detection.h"
 #include "tests/support/graphs.h"
 #include "tests/support/op_case.h"
 
@@ -455,6 +456,7 @@ std::vector<OpCase> all_cases() {
   add_vision_cases(cases);
   add_rnn_cases(cases);
   add_density_cases(cases);
+  add_detection_cases(cases);
   return cases;
 }
 
