@@ -34,6 +34,7 @@
 #include "symbind/ops/pad.h"
 #include "symbind/ops/pool.h"
 #include "symbind/ops/proposal.h"
+#include "symbind/ops/psroi_pool.h"
 #include "symbind/ops/random.h"
 #include "symbind/ops/random_pdf.h"
 #include "symbind/ops/rearrange.h"
