@@ -15,6 +15,7 @@
 #include "symbind/ops/cumsum.h"
 #include "symbind/ops/custom.h"
 #include "symbind/ops/deconv.h"
+#include "symbind/ops/deformable_conv.h"
 #include "symbind/ops/diag.h"
 #include "symbind/ops/dot.h"
 #include "symbind/ops/dropout.h"

@@ -1,5 +1,8 @@
 #include "tests/ops/op_cases_detection.h"
 
+#include <algorithm>
+#include <cmath>
+
 #include "tests/ops/op_cases.h"
 
 namespace symbind::testing {
@@ -70,11 +73,93 @@ void add_position_sensitive(std::vector<OpCase>& cases) {
                    .slack = 4});
 }
 
+// ---- Deformable convolutions ----------------------------------------------------------------------------------------
+
+// One image, kernel 2 × 2, stride 1, no padding, by the definition. Pixels outside count as 0, or, where they do not
+// (`last_reaches`), the last row and column reach to the end of the image.
+double read_between(const Values& data, int64_t channel, double y, double x, bool last_reaches) {
+  const int64_t rows = data.shape[2], columns = data.shape[3];
+  if (last_reaches) {
+    if (y < 0 || x < 0 || y >= static_cast<double>(rows) || x >= static_cast<double>(columns)) return 0;
+    y = std::min(y, static_cast<double>(rows - 1));
+    x = std::min(x, static_cast<double>(columns - 1));
+  }
+  double sum = 0;
+  for (int64_t i = 0; i < rows; ++i)
+    for (int64_t k = 0; k < columns; ++k) {
+      const double weight = std::max(0.0, 1 - std::abs(y - static_cast<double>(i))) *
+                            std::max(0.0, 1 - std::abs(x - static_cast<double>(k)));
+      sum += weight * data.data[static_cast<size_t>((channel * rows + i) * columns + k)];
+    }
+  return sum;
+}
+
+std::vector<Values> plain_deformable(const Values& data, const Values& offset, const Values* mask, const Values& weight,
+                                     const Values& bias) {
+  const int64_t filters = weight.shape[0], channels = weight.shape[1], rows = offset.shape[2],
+                columns = offset.shape[3];
+  const auto at = [](const Values& values, int64_t index) { return values.data[static_cast<size_t>(index)]; };
+  Values out{{1, filters, rows, columns}, {}};
+  for (int64_t filter = 0; filter < filters; ++filter)
+    for (int64_t position = 0; position < rows * columns; ++position) {
+      double sum = at(bias, filter);
+      for (int64_t channel = 0; channel < channels; ++channel)
+        for (int64_t tap = 0; tap < 4; ++tap) {
+          const double down = at(offset, 2 * tap * rows * columns + position);
+          const double right = at(offset, (2 * tap + 1) * rows * columns + position);
+          const double y = static_cast<double>(position / columns + tap / 2) + down;
+          const double x = static_cast<double>(position % columns + tap % 2) + right;
+          const double factor = mask ? at(*mask, tap * rows * columns + position) : 1;
+          sum += factor * read_between(data, channel, y, x, mask == nullptr) *
+                 at(weight, (filter * channels + channel) * 4 + tap);
+        }
+      out.data.push_back(sum);
+    }
+  return {out};
+}
+
+void add_deformable(std::vector<OpCase>& cases) {
+  const OpInput data{"data", {1, 2, 4, 3}}, weight{"weight", {2, 2, 2, 2}}, bias{"bias", {2}};
+  const Attributes square{{"kernel", "(2, 2)"}, {"num_filter", "2"}};
+  cases.push_back({.name = "DeformableConvolution_by_definition",
+                   .op = "_contrib_DeformableConvolution",
+                   .attributes = square,
+                   .inputs = {data, {"offset", {1, 8, 3, 2}, 0.1, 0.9}, weight, bias},
+                   .reference = [](Inputs_ in) { return plain_deformable(in[0], in[1], nullptr, in[2], in[3]); },
+                   .slack = 8});
+  for (const auto& [name, low, high] : {std::tuple{"inside", 0.1, 0.9}, {"outside", -0.9, -0.1}, {"far", 3.1, 4.9}})
+    cases.push_back({.name = std::string("ModulatedDeformableConvolution_") + name,
+                     .op = "_contrib_ModulatedDeformableConvolution",
+                     .attributes = square,
+                     .inputs = {data, {"offset", {1, 8, 3, 2}, low, high}, {"mask", {1, 4, 3, 2}, 0, 1}, weight, bias},
+                     .reference = [](Inputs_ in) { return plain_deformable(in[0], in[1], &in[2], in[3], in[4]); },
+                     .slack = 8});
+  const Attributes wide{{"kernel", "(3, 2)"},          {"num_filter", "4"},  {"num_group", "2"},   {"pad", "(1, 2)"},
+                        {"num_deformable_group", "2"}, {"stride", "(2, 1)"}, {"dilate", "(1, 2)"}, {"no_bias", "True"}};
+  const OpInput grouped{"weight", {4, 2, 3, 2}};
+  cases.push_back({.name = "DeformableConvolution_with_groups",
+                   .op = "_contrib_DeformableConvolution",
+                   .attributes = wide,
+                   .inputs = {{"data", {2, 4, 5, 4}}, {"offset", {2, 24, 3, 6}, 0.1, 0.9}, grouped},
+                   .more_shapes = {{{0, 4, 5, 4}, {0, 24, 3, 6}, {4, 2, 3, 2}}},
+                   .slack = 8});
+  cases.push_back({.name = "ModulatedDeformableConvolution_with_groups",
+                   .op = "_contrib_ModulatedDeformableConvolution",
+                   .attributes = wide,
+                   .inputs = {{"data", {2, 4, 5, 4}},
+                              {"offset", {2, 24, 3, 6}, -0.9, -0.1},
+                              {"mask", {2, 12, 3, 6}, 0, 1},
+                              grouped},
+                   .more_shapes = {{{0, 4, 5, 4}, {0, 24, 3, 6}, {0, 12, 3, 6}, {4, 2, 3, 2}}},
+                   .slack = 8});
+}
+
 }  // namespace
 
 void add_detection_cases(std::vector<OpCase>& cases) {
   add_proposals(cases);
   add_position_sensitive(cases);
+  add_deformable(cases);
 }
 
 }  // namespace symbind::testing
