@@ -30,6 +30,7 @@
 #include "symbind/ops/math.h"
 #include "symbind/ops/moments.h"
 #include "symbind/ops/multi_optimizer.h"
+#include "symbind/ops/multibox.h"
 #include "symbind/ops/normalize.h"
 #include "symbind/ops/optimizer.h"
 #include "symbind/ops/pad.h"

@@ -154,12 +154,58 @@ void add_deformable(std::vector<OpCase>& cases) {
                    .slack = 8});
 }
 
+// ---- Single-shot detection ------------------------------------------------------------------------------------------
+
+void add_multi_box(std::vector<OpCase>& cases) {
+  cases.push_back({.name = "MultiBoxPrior",
+                   .op = "_contrib_MultiBoxPrior",
+                   .attributes = {{"sizes", "(0.5, 0.25)"}, {"ratios", "(1, 4)"}},
+                   .inputs = {{"data", {2, 3, 2, 4}}},
+                   .reference =
+                       [](Inputs_ in) {
+                         const int64_t rows = in[0].shape[2], columns = in[0].shape[3];
+                         const double square = static_cast<double>(rows) / static_cast<double>(columns);
+                         const double sizes[][2] = {{0.5, 0.5}, {0.25, 0.25}, {1, 0.25}};  // across and down
+                         Values out{{1, rows * columns * 3, 4}, {}};
+                         for (int64_t i = 0; i < rows; ++i)
+                           for (int64_t k = 0; k < columns; ++k)
+                             for (const auto& size : sizes) {
+                               const double x = (static_cast<double>(k) + 0.5) / static_cast<double>(columns);
+                               const double y = (static_cast<double>(i) + 0.5) / static_cast<double>(rows);
+                               const double across = size[0] * square / 2, down = size[1] / 2;
+                               for (const double value : {x - across, y - down, x + across, y + down})
+                                 out.data.push_back(value);
+                             }
+                         return std::vector{out};
+                       },
+                   .differentiable = false,
+                   .more_shapes = {{{0, 0, 3, 1}}, {{1, 1, 9, 40}}},
+                   .slack = 2});
+  for (const char* ratio : {"-1", "2"})
+    cases.push_back(
+        {.name = std::string("MultiBoxTarget") + (ratio[0] == '-' ? "" : "_with_mining"),
+         .op = "_contrib_MultiBoxTarget",
+         .attributes = {{"negative_mining_ratio", ratio}, {"overlap_threshold", "0.1234"}},
+         .inputs = {{"anchor", {1, 20, 4}, 0, 1}, {"label", {3, 4, 5}, 0, 1}, {"cls_pred", {3, 3, 20}, -2, 2}},
+         .differentiable = false,
+         .more_shapes = {{{1, 7, 4}, {2, 0, 6}, {2, 1, 7}}, {{1, 0, 4}, {2, 2, 5}, {2, 2, 0}}},
+         .slack = 16});
+  cases.push_back({.name = "MultiBoxDetection",
+                   .op = "_contrib_MultiBoxDetection",
+                   .attributes = {{"nms_threshold", "0.1234"}, {"threshold", "0.3"}, {"nms_topk", "15"}},
+                   .inputs = {{"cls_prob", {2, 3, 20}, 0, 1}, {"loc_pred", {2, 80}}, {"anchor", {1, 20, 4}, 0, 1}},
+                   .differentiable = false,
+                   .more_shapes = {{{1, 2, 1500}, {1, 6000}, {1, 1500, 4}}, {{2, 3, 0}, {2, 0}, {1, 0, 4}}},
+                   .slack = 4});
+}
+
 }  // namespace
 
 void add_detection_cases(std::vector<OpCase>& cases) {
   add_proposals(cases);
   add_position_sensitive(cases);
   add_deformable(cases);
+  add_multi_box(cases);
 }
 
 }  // namespace symbind::testing
