@@ -43,6 +43,7 @@
 #include "symbind/ops/reduce.h"
 #include "symbind/ops/reshape.h"
 #include "symbind/ops/rnn.h"
+#include "symbind/ops/roi_align.h"
 #include "symbind/ops/roi_pool.h"
 #include "symbind/ops/scalar.h"
 #include "symbind/ops/sequence.h"

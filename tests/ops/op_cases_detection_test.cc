@@ -73,6 +73,53 @@ void add_position_sensitive(std::vector<OpCase>& cases) {
                    .slack = 4});
 }
 
+void add_aligned(std::vector<OpCase>& cases) {
+  // A region of at least one pixel with one point: the mean of the four pixels around its centre, here row 1.1 … 1.4
+  // and a half.
+  cases.push_back({.name = "ROIAlign_of_one_point",
+                   .op = "_contrib_ROIAlign",
+                   .attributes = {{"pooled_size", "(1, 1)"}, {"spatial_scale", "1"}, {"sample_ratio", "1"}},
+                   .inputs = {{"data", {2, 1, 4, 4}}, one_pixel},
+                   .reference =
+                       [](Inputs_ in) {
+                         Values out{{2, 1, 1, 1}, {}};
+                         for (size_t i = 0; i < 2; ++i) {
+                           const double x = in[1].data[i * 5 + 1] + 0.5 - 1, y = in[1].data[i * 5 + 2] + 0.5 - 1;
+                           const double* const at = in[0].data.data() + 16 + 5;
+                           out.data.push_back((1 - y) * ((1 - x) * at[0] + x * at[1]) +
+                                              y * ((1 - x) * at[4] + x * at[5]));
+                         }
+                         return std::vector{out};
+                       },
+                   .slack = 2});
+  cases.push_back({.name = "ROIAlign",
+                   .op = "_contrib_ROIAlign",
+                   .attributes = {{"pooled_size", "(2, 3)"}, {"spatial_scale", "1"}},
+                   .inputs = {{"data", {1, 2, 4, 5}}, small_regions},
+                   .more_shapes = {{{2, 9, 3, 3}, {0, 5}}, {{0, 1, 3, 3}, {2, 5}}, {{1, 11, 3, 4}, {4, 5}}},
+                   .slack = 4});
+  cases.push_back({.name = "ROIAlign_position_sensitive",
+                   .op = "_contrib_ROIAlign",
+                   .attributes = {{"pooled_size", "(2, 3)"},
+                                  {"spatial_scale", "1"},
+                                  {"sample_ratio", "2"},
+                                  {"position_sensitive", "True"},
+                                  {"aligned", "True"}},
+                   .inputs = {{"data", {1, 12, 4, 5}}, small_regions},
+                   .slack = 4});
+}
+
+void add_rotated(std::vector<OpCase>& cases) {
+  cases.push_back({.name = "RROIAlign",
+                   .op = "_contrib_RROIAlign",
+                   .attributes = {{"pooled_size", "(2, 3)"}, {"spatial_scale", "1"}},
+                   .inputs = {{"data", {1, 2, 4, 5}},
+                              {.name = "rois", .shape = {3, 6}, .low = 0.1, .high = 0.9, .gradient = false}},
+                   .differentiable = false,
+                   .more_shapes = {{{2, 3, 3, 3}, {0, 6}}, {{0, 1, 3, 3}, {2, 6}}},
+                   .slack = 4});
+}
+
 // ---- Deformable convolutions ----------------------------------------------------------------------------------------
 
 // One image, kernel 2 × 2, stride 1, no padding, by the definition. Pixels outside count as 0, or, where they do not
@@ -204,6 +251,8 @@ void add_multi_box(std::vector<OpCase>& cases) {
 void add_detection_cases(std::vector<OpCase>& cases) {
   add_proposals(cases);
   add_position_sensitive(cases);
+  add_aligned(cases);
+  add_rotated(cases);
   add_deformable(cases);
   add_multi_box(cases);
 }
