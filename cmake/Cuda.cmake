@@ -59,7 +59,7 @@ function(symbind_compile_cuda target)
       APPEND PROPERTY COMPILE_OPTIONS --fmad=false)
   endforeach()
   # Which boxes overlap enough, and which pixels a cell covers, is a matter of the last digit: the same as on a CPU.
-  foreach(family multibox proposal psroi_pool roi_align)
+  foreach(family boxes multibox proposal psroi_pool roi_align)
     set_property(SOURCE "${PROJECT_SOURCE_DIR}/symbind/backend/cuda/${family}.cu"
       APPEND PROPERTY COMPILE_OPTIONS --fmad=false)
   endforeach()

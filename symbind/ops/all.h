@@ -7,6 +7,7 @@
 #include "symbind/ops/adaptive_optimizer.h"
 #include "symbind/ops/amp.h"
 #include "symbind/ops/batch_norm.h"
+#include "symbind/ops/boxes.h"
 #include "symbind/ops/broadcast.h"
 #include "symbind/ops/cast.h"
 #include "symbind/ops/concat.h"

@@ -201,6 +201,80 @@ void add_deformable(std::vector<OpCase>& cases) {
                    .slack = 8});
 }
 
+// ---- Boxes ----------------------------------------------------------------------------------------------------------
+
+std::vector<Values> plain_overlaps(Inputs_ in) {
+  Values out{{in[0].shape[0], in[1].shape[0]}, {}};
+  const auto area = [](const double* box) { return std::max(0.0, box[2] - box[0]) * std::max(0.0, box[3] - box[1]); };
+  for (size_t i = 0; i < in[0].data.size(); i += 4)
+    for (size_t k = 0; k < in[1].data.size(); k += 4) {
+      const double *const a = &in[0].data[i], *const b = &in[1].data[k];
+      const double both[] = {std::max(a[0], b[0]), std::max(a[1], b[1]), std::min(a[2], b[2]), std::min(a[3], b[3])};
+      const double all = area(a) + area(b) - area(both);
+      out.data.push_back(all > 0 ? area(both) / all : 0);
+    }
+  return {out};
+}
+
+void add_boxes(std::vector<OpCase>& cases) {
+  cases.push_back({.name = "box_iou",
+                   .op = "_contrib_box_iou",
+                   .inputs = {{"lhs", {7, 4}, 0, 1}, {"rhs", {5, 4}, 0, 1}},
+                   .reference = plain_overlaps,
+                   .differentiable = false,
+                   .more_shapes = {{{0, 4}, {3, 4}}, {{40, 4}, {33, 4}}},
+                   .slack = 4});
+  cases.push_back({.name = "box_nms",
+                   .op = "_contrib_box_nms",
+                   .attributes = {{"overlap_thresh", "0.1234"}, {"id_index", "-1"}, {"topk", "6"}},
+                   .inputs = {{"data", {2, 9, 6}, -1, 1}},
+                   .more_shapes = {{{3, 0, 6}}, {{1, 600, 7}}}});
+  cases.push_back({.name = "box_nms_of_nothing",
+                   .op = "_contrib_box_nms",
+                   .attributes = {{"topk", "0"}},
+                   .inputs = {{"data", {2, 3, 6}}},
+                   .reference = [](Inputs_ in) { return std::vector{in[0]}; }});
+  cases.push_back({.name = "bipartite_matching",
+                   .op = "_contrib_bipartite_matching",
+                   .attributes = {{"threshold", "-0.5"}, {"topk", "3"}},
+                   .inputs = {{"data", {2, 5, 4}}},
+                   .differentiable = false,
+                   .more_shapes = {{{5, 0}}, {{0, 4, 3}}, {{1, 40, 70}}}});
+  cases.push_back({.name = "box_encode",
+                   .op = "_contrib_box_encode",
+                   .inputs = {{"samples", {2, 3}, -1, 1},
+                              {"matches", {2, 3}, 0, 3.75},
+                              {"anchors", {2, 3, 4}, 0, 1},
+                              {"refs", {2, 4, 4}, 0, 1},
+                              {"means", {4}},
+                              {"stds", {4}, 0.5, 1}},
+                   .differentiable = false,
+                   .more_shapes = {{{2, 0}, {2, 0}, {2, 0, 4}, {2, 3, 4}, {4}, {4}},
+                                   {{1, 3}, {1, 3}, {1, 3, 4}, {1, 0, 4}, {4}, {4}}},
+                   .slack = 8});
+  cases.push_back({.name = "box_decode",
+                   .op = "_contrib_box_decode",
+                   .attributes = {{"std2", "0.5"}, {"clip", "0.25"}},
+                   .inputs = {{"data", {2, 3, 4}}, {"anchors", {1, 3, 4}}},
+                   .reference =
+                       [](Inputs_ in) {
+                         Values out = in[0];
+                         for (size_t i = 0; i < out.data.size(); i += 4) {
+                           const double *const code = &in[0].data[i], *const anchor =
+                                                                          &in[1].data[i % in[1].data.size()];
+                           const double x = code[0] * anchor[2] + anchor[0], y = code[1] * anchor[3] + anchor[1];
+                           const double across = std::exp(std::min(code[2] / 2, 0.25)) * anchor[2] / 2;
+                           const double down = std::exp(std::min(code[3], 0.25)) * anchor[3] / 2;
+                           const double box[] = {x - across, y - down, x + across, y + down};
+                           std::copy(box, box + 4, &out.data[i]);
+                         }
+                         return std::vector{out};
+                       },
+                   .differentiable = false,
+                   .more_shapes = {{{0, 3, 4}, {1, 3, 4}}},
+                   .slack = 4});
+}
+
 // ---- Single-shot detection ------------------------------------------------------------------------------------------
 
 void add_multi_box(std::vector<OpCase>& cases) {
@@ -254,6 +328,7 @@ void add_detection_cases(std::vector<OpCase>& cases) {
   add_aligned(cases);
   add_rotated(cases);
   add_deformable(cases);
+  add_boxes(cases);
   add_multi_box(cases);
 }
 
