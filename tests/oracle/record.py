@@ -61,6 +61,7 @@ FAMILIES = [
     "sort",
     "sequence",
     "vision",
+    "detection",
     "creation",
     "random",
     "density",
