@@ -42,7 +42,8 @@ TEST(DeformableConvolution, InfersOffsetsMaskAndWeight) {
   const auto net = modulated_deformable_convolution(
       Symbol::variable("x"), {{.kernel = {3, 3}, .pad = {1, 1}, .num_filter = 8, .num_deformable_group = 2}}, "conv");
   const auto shapes = infer_shape(net, {{"x", {2, 4, 7, 5}}});
-  EXPECT_EQ(shapes.args, (std::vector<std::vector<int64_t>>{{2, 4, 7, 5}, {2, 36, 7, 5}, {2, 18, 7, 5}, {8, 4, 3, 3}, {8}}));
+  EXPECT_EQ(shapes.args,
+            (std::vector<std::vector<int64_t>>{{2, 4, 7, 5}, {2, 36, 7, 5}, {2, 18, 7, 5}, {8, 4, 3, 3}, {8}}));
 }
 
 TEST(DeformableConvolution, SaysWhatIsWrong) {

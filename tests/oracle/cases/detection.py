@@ -33,7 +33,11 @@ def proposal_cases():
             ("padded_image", {"output_score": "True", "rpn_post_nms_top_n": "20"}, {"info": (9.5, 11, 1)}),
             ("iou_loss", {"iou_loss": "True", "output_score": "True"}, {"spread": 2}),
             ("ratios", {"ratios": "(0.3, 1, 2.7)", "scales": "(2, 3.5)"}, {"anchors": 6}),
-            ("stride", {"feature_stride": "7", "scales": "(1, 2)", "ratios": "(1,)"}, {"anchors": 2, "info": (28, 35, 1)}),
+            (
+                "stride",
+                {"feature_stride": "7", "scales": "(1, 2)", "ratios": "(1,)"},
+                {"anchors": 2, "info": (28, 35, 1)},
+            ),
         ]:
             yield case(op, name, proposal_arrays(images, **arrays), dict(small, **attrs))
         yield case(op, "anchors_without_offsets", proposal_arrays(images, spread=0), dict(small, threshold="1"))
@@ -339,7 +343,11 @@ def nms_cases():
 
     yield case(op, "ties", ties, {"overlap_thresh": "0.1"})
     yield case("_contrib_box_non_maximum_suppression", "alias", arrays(2), {"overlap_thresh": "0.2"})
-    for name, attrs in [("bad_score", {"score_index": "6"}), ("bad_id", {"id_index": "6"}), ("bad_coord", {"coord_start": "3"})]:
+    for name, attrs in [
+        ("bad_score", {"score_index": "6"}),
+        ("bad_id", {"id_index": "6"}),
+        ("bad_coord", {"coord_start": "3"}),
+    ]:
         yield case(op, name, arrays(2), attrs, expect_error=True)
 
 
