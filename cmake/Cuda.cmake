@@ -58,6 +58,11 @@ function(symbind_compile_cuda target)
     set_property(SOURCE "${PROJECT_SOURCE_DIR}/symbind/backend/cuda/${family}.cu"
       APPEND PROPERTY COMPILE_OPTIONS --fmad=false)
   endforeach()
+  # Which boxes overlap enough, and which pixels a cell covers, is a matter of the last digit: the same as on a CPU.
+  foreach(family boxes multibox proposal psroi_pool roi_align)
+    set_property(SOURCE "${PROJECT_SOURCE_DIR}/symbind/backend/cuda/${family}.cu"
+      APPEND PROPERTY COMPILE_OPTIONS --fmad=false)
+  endforeach()
   # What programs include.
   symbind_embed_sources("${PROJECT_BINARY_DIR}/generated/symbind/embedded/pointwise_headers.inc"
     symbind/backend/freestanding.h symbind/backend/vector_math.h symbind/backend/functions.h

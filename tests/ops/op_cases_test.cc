@@ -10,6 +10,7 @@
 
 #include "symbind/graph/op.h"
 
+#include "tests/ops/op_cases_detection.h"
 #include "tests/support/graphs.h"
 #include "tests/support/op_case.h"
 
@@ -457,6 +458,7 @@ std::vector<OpCase> all_cases() {
   add_density_cases(cases);
   add_ctc_cases(cases);
   add_linalg_cases(cases);
+  add_detection_cases(cases);
   return cases;
 }
 

@@ -63,6 +63,7 @@ FAMILIES = [
     "ctc",
     "linalg",
     "vision",
+    "detection",
     "creation",
     "random",
     "density",

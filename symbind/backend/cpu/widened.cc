@@ -56,7 +56,7 @@ std::unique_ptr<Kernel> build_widened(const NodeView& node, WidenedBody<C> body,
         if (spare > 0) out.push_back(scratch + spare_at);
         body(in.data(), out.data());
         for (size_t i = 0; i < outputs.size(); ++i)
-          if (outputs[i].at >= 0)
+          if (outputs[i].at >= 0 && args.outputs[i])
             convert_array(args.outputs[i], outputs[i].dtype, out[i], dtype_of<C>(), outputs[i].count);
       },
       {.scratch_bytes = static_cast<size_t>(elements) * sizeof(C)});
