@@ -61,6 +61,8 @@ FAMILIES = [
     "sort",
     "sequence",
     "vision",
+    "contrib",
+    "image_ops",
     "creation",
     "random",
     "density",
