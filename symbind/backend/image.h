@@ -136,10 +136,9 @@ constexpr void change_pixel(const ColourChanges<C>& changes, int first, int end,
   }
 }
 
-template <FixedString name>
-ColourRanges ranges_of(const ImageRandom<name>& params, ColourChange change) {
+inline ColourRanges one_range(ColourChange change, double low, double high) {
   ColourRanges ranges;
-  ranges.add(change, params.min_factor, params.max_factor);
+  ranges.add(change, low, high);
   return ranges;
 }
 inline ColourRanges ranges_of(const ImageRandomColorJitter& p) {

@@ -82,7 +82,8 @@ std::unique_ptr<Kernel> build_changes(const NodeView& node, const ColourRanges& 
 template <FixedString name>
 void add_change(ImplementationTable& table, ColourChange change) {
   add_plain<ImageRandom<name>>(table, [change](const NodeView& node) {
-    return build_changes(node, ranges_of(node.as<ImageRandom<name>>(), change));
+    const auto& p = node.as<ImageRandom<name>>();
+    return build_changes(node, one_range(change, p.min_factor, p.max_factor));
   });
 }
 

@@ -280,12 +280,13 @@ std::string refuse_resize(const NodeView& node) {
   return refuse(node);
 }
 
-template <FixedString name>
-void add_change(ImplementationTable& table, ColourChange change) {
-  using P = ImageRandom<name>;
-  table.add(op_of<P>(), {"cuda", refuse, [change](const NodeView& node) {
-                           return build_changes(node, ranges_of(node.as<P>(), change));
-                         }});
+// P has the ends of a range.
+template <class P>
+Implementation changing(ColourChange change) {
+  return {"cuda", refuse, [change](const NodeView& node) {
+            const P& p = node.as<P>();
+            return build_changes(node, one_range(change, p.min_factor, p.max_factor));
+          }};
 }
 
 }  // namespace
@@ -297,10 +298,14 @@ void add_image(ImplementationTable& table) {
             {"cuda", refuse, [](const NodeView& node) { return build_random_flip(node, false); }});
   table.add(op_of<ImageFlip<"_image_random_flip_top_bottom">>(),
             {"cuda", refuse, [](const NodeView& node) { return build_random_flip(node, true); }});
-  add_change<"_image_random_brightness">(table, ColourChange::brightness);
-  add_change<"_image_random_contrast">(table, ColourChange::contrast);
-  add_change<"_image_random_saturation">(table, ColourChange::saturation);
-  add_change<"_image_random_hue">(table, ColourChange::hue);
+  using Brightness = ImageRandom<"_image_random_brightness">;
+  table.add(op_of<Brightness>(), changing<Brightness>(ColourChange::brightness));
+  using Contrast = ImageRandom<"_image_random_contrast">;
+  table.add(op_of<Contrast>(), changing<Contrast>(ColourChange::contrast));
+  using Saturation = ImageRandom<"_image_random_saturation">;
+  table.add(op_of<Saturation>(), changing<Saturation>(ColourChange::saturation));
+  using Hue = ImageRandom<"_image_random_hue">;
+  table.add(op_of<Hue>(), changing<Hue>(ColourChange::hue));
   table.add<ImageRandomColorJitter>({"cuda", refuse, [](const NodeView& node) {
                                        return build_changes(node, ranges_of(node.as<ImageRandomColorJitter>()));
                                      }});
