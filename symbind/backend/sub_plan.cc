@@ -137,7 +137,7 @@ void SubPlan::take_bases(const Args& outer, const SubPlanArrays& arrays) {
         bases_[i] = nullptr;
         break;
     }
-    if (!bases_[i] && spare > 0) bases_[i] = scratch + spare;
+    if (!bases_[i] && spare != no_spare) bases_[i] = scratch + spare;
   }
 }
 

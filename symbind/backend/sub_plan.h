@@ -55,10 +55,11 @@ class SubPlan {
     bool prepares;
   };
   enum class Role : uint8_t { none, input, output, out_grad, gradient, old_grad };
+  static constexpr size_t no_spare = ~size_t{0};
   struct Outside {
     Role role = Role::none;
     size_t index = 0;
-    size_t spare = 0;  // offset in scratch for results that nobody reads
+    size_t spare = no_spare;  // offset in scratch for results that nobody reads
   };
 
   void find_roles(std::span<const Symbol> variables);

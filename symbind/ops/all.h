@@ -12,6 +12,7 @@
 #include "symbind/ops/cast.h"
 #include "symbind/ops/concat.h"
 #include "symbind/ops/contrib.h"
+#include "symbind/ops/control_flow.h"
 #include "symbind/ops/conv.h"
 #include "symbind/ops/creation.h"
 #include "symbind/ops/cumsum.h"
