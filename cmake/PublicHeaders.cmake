@@ -83,7 +83,8 @@ set(SYMBIND_PUBLIC_HEADERS
   train/rnn_checkpoint.h
   train/sequential.h
   ops/all.h
-  ops/choices.h)
+  ops/choices.h
+  ops/composition.h)
 symbind_listed_families(families all)
 list(TRANSFORM families PREPEND "ops/")
 list(TRANSFORM families APPEND ".h")

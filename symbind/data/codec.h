@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "symbind/data/pixels.h"
+#include "symbind/image/pixels.h"
 
 namespace symbind {
 

@@ -6,7 +6,7 @@
 #include "symbind/core/error.h"
 #include "symbind/core/input_file.h"
 #include "symbind/data/codec.h"
-#include "symbind/data/resize.h"
+#include "symbind/image/resize.h"
 
 namespace symbind {
 namespace {

@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "symbind/core/error.h"
-#include "symbind/data/resize.h"
+#include "symbind/image/resize.h"
 
 namespace symbind {
 namespace {

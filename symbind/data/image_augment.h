@@ -2,7 +2,7 @@
 #pragma once
 
 #include "symbind/data/image_record_iter.h"
-#include "symbind/data/pixels.h"
+#include "symbind/image/pixels.h"
 #include "symbind/data/sample_random.h"
 
 namespace symbind {

@@ -8,7 +8,7 @@
 #include "symbind/data/codec.h"
 #include "symbind/data/image_augment.h"
 #include "symbind/data/record_epochs.h"
-#include "symbind/data/resize.h"
+#include "symbind/image/resize.h"
 
 namespace symbind {
 namespace {

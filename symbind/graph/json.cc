@@ -2,7 +2,9 @@
 // lines of their own). The reader takes events instead of a tree, so depth and size of the text cost nothing.
 #include "symbind/graph/json.h"
 
+#include <optional>
 #include <unordered_map>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
@@ -40,6 +42,19 @@ std::string quoted(const std::string& text) {
     }
   }
   return out + "\"";
+}
+
+constexpr std::string_view subgraph_prefix = "subgraph:";
+
+// Moves the attributes that are networks out of the others.
+Attributes take_subgraphs(Attributes& attributes) {
+  Attributes taken;
+  for (auto each = attributes.lower_bound(std::string(subgraph_prefix)); each != attributes.end();) {
+    if (!each->first.starts_with(subgraph_prefix)) break;
+    taken.insert(*each);
+    each = attributes.erase(each);
+  }
+  return taken;
 }
 
 class Writer {
@@ -101,11 +116,13 @@ class Writer {
                   std::unordered_map<const Node*, int>& updates) {
     text_ += "      \"op\": " + quoted(node.is_variable() ? "null" : node.op->name) + ", \n";
     text_ += "      \"name\": " + quoted(node.name) + ", \n";
-    if (!node.attributes.empty()) {
-      const bool lines = node.attributes.size() > 1;
+    Attributes attributes = node.attributes;
+    const Attributes subgraphs = take_subgraphs(attributes);
+    if (!attributes.empty()) {
+      const bool lines = attributes.size() > 1;
       text_ += "      \"attrs\": {";
       bool first = true;
-      for (const auto& [key, value] : node.attributes) {
+      for (const auto& [key, value] : attributes) {
         if (!first) text_ += ", ";
         first = false;
         if (lines) text_ += "\n        ";
@@ -127,6 +144,24 @@ class Writer {
     }
     text_ += "      \"inputs\": ";
     write_list(inputs, 6);
+    if (!subgraphs.empty()) write_subgraphs(subgraphs);
+  }
+
+  // The networks that are parameters of a node (ops/control_flow.h), as MXNet writes them: indented, and without what
+  // says who wrote the text.
+  void write_subgraphs(const Attributes& subgraphs) {
+    text_ += ", \n      \"subgraphs\": [";
+    bool first = true;
+    for (const auto& [key, text] : subgraphs) {
+      text_ += first ? "\n        " : ", \n        ";
+      first = false;
+      const std::string whole = Writer().write(from_json(text, key));
+      for (const char c : whole.substr(0, whole.rfind(", \n  \"attrs\": {\"mxnet_version\"")) + "\n}") {
+        text_ += c;
+        if (c == '\n') text_.append(8, ' ');
+      }
+    }
+    text_ += "\n      ]";
   }
 
   std::string text_;
@@ -144,18 +179,21 @@ class Reader : public nlohmann::json_sax<nlohmann::json> {
   bool saw_nodes = false, saw_heads = false;
   std::string error;
 
-  bool null() override { return value(""); }
-  bool boolean(bool v) override { return value(v ? "True" : "False"); }
-  bool number_integer(number_integer_t v) override { return number(v); }
+  bool null() override { return copies("null") || value(""); }
+  bool boolean(bool v) override { return copies(v ? "true" : "false") || value(v ? "True" : "False"); }
+  bool number_integer(number_integer_t v) override { return copies(std::to_string(v)) || number(v); }
   bool number_unsigned(number_unsigned_t v) override {
-    return number(v > static_cast<uint64_t>(INT64_MAX) ? INT64_MAX : static_cast<int64_t>(v));
+    const int64_t limited = v > static_cast<uint64_t>(INT64_MAX) ? INT64_MAX : static_cast<int64_t>(v);
+    return copies(std::to_string(limited)) || number(limited);
   }
-  bool number_float(number_float_t, const string_t& text) override { return value(text); }
-  bool string(string_t& v) override { return value(v); }
+  bool number_float(number_float_t, const string_t& text) override { return copies(text) || value(text); }
+  bool string(string_t& v) override { return (is_copying() && copies(quoted(std::as_const(v)))) || value(v); }
   bool binary(binary_t&) override { return false; }
 
   bool start_object(size_t) override {
     ++depth_;
+    if (depth_ == subgraph_depth && key_ == "nodes" && node_key_ == "subgraphs" && !nodes.empty()) copy_ = "";
+    if (copies("{")) return separated_ = true;
     if (depth_ == 3 && key_ == "nodes") {
       nodes.emplace_back();
       node_key_.clear();
@@ -165,6 +203,11 @@ class Reader : public nlohmann::json_sax<nlohmann::json> {
     return true;
   }
   bool key(string_t& v) override {
+    if (is_copying()) {
+      copies(quoted(std::as_const(v)));
+      *copy_ += ": ";
+      return separated_ = true;
+    }
     if (depth_ == 1) {
       key_ = v;
       saw_nodes |= key_ == "nodes";
@@ -179,6 +222,17 @@ class Reader : public nlohmann::json_sax<nlohmann::json> {
     return true;
   }
   bool end_object() override {
+    if (is_copying()) {
+      *copy_ += "}";
+      separated_ = false;
+      if (depth_-- == subgraph_depth) {
+        Attributes& attributes = nodes.back().attributes;
+        copy_->insert(copy_->size() - 1, R"(, "attrs": {"mxnet_version": ["int", 10901]})");
+        attributes[std::string(subgraph_prefix) + std::to_string(subgraphs_in(attributes))] = *copy_;
+        copy_.reset();
+      }
+      return true;
+    }
     // Files that write `param` write the node's own attributes apart from it; those that do not mix the two.
     if (depth_ == 3 && key_ == "nodes" && !nodes.empty() && !apart_) nodes.back().own.clear();
     --depth_;
@@ -186,12 +240,18 @@ class Reader : public nlohmann::json_sax<nlohmann::json> {
   }
   bool start_array(size_t) override {
     ++depth_;
+    if (copies("[")) return separated_ = true;
     if (key_ == "nodes" && node_key_ == "inputs" && depth_ == 5 && !nodes.empty()) nodes.back().inputs.emplace_back();
     if (key_ == "heads" && depth_ == 3) heads.emplace_back();
     return true;
   }
   bool end_array() override {
     --depth_;
+    if (is_copying()) {
+      *copy_ += "]";
+      separated_ = false;
+      return true;
+    }
     return true;
   }
   bool parse_error(size_t position, const std::string&, const nlohmann::json::exception& exception) override {
@@ -226,6 +286,24 @@ class Reader : public nlohmann::json_sax<nlohmann::json> {
     return value(std::to_string(v));
   }
 
+  // Networks inside of a node are kept as text, for the operator to read: what comes is written down again.
+  bool is_copying() const { return copy_.has_value(); }
+  bool copies(std::string_view text) {
+    if (!is_copying()) return false;
+    if (!separated_ && !copy_->empty()) *copy_ += ", ";
+    *copy_ += text;
+    separated_ = false;
+    return true;
+  }
+  static size_t subgraphs_in(const Attributes& attributes) {
+    size_t count = 0;
+    for (const auto& [key, text] : attributes) count += key.starts_with(subgraph_prefix) ? 1 : 0;
+    return count;
+  }
+
+  static constexpr size_t subgraph_depth = 5;
+  std::optional<std::string> copy_;  // of the network that is being read
+  bool separated_ = false;           // is a comma not wanted before what comes next?
   std::string_view source_;
   size_t depth_ = 0;
   std::string key_, graph_attribute_, node_key_, attribute_key_;

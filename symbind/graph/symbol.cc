@@ -162,9 +162,11 @@ std::optional<std::string> Symbol::attr(const std::string& key) const {
 
 namespace {
 
-// Steering attributes are shown under both spellings.
+// Steering attributes are shown under both spellings; the networks that are parameters (ops/control_flow.h) are not
+// shown.
 Attributes both_spellings(const Attributes& attributes) {
   Attributes all = attributes;
+  std::erase_if(all, [](const auto& each) { return each.first.starts_with("subgraph:"); });
   for (const auto& [key, value] : attributes)
     if (key.size() > 4 && key.starts_with("__") && is_steering(std::string_view(key).substr(2, key.size() - 4)))
       all[key.substr(2, key.size() - 4)] = value;

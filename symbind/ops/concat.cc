@@ -53,7 +53,7 @@ OpDef define(Op<Concat> op) {
           "Concatenates the inputs along an axis. The inputs agree in all other axes; the extents along this axis are "
           "added.")
       .memory_bound()
-      .aliases({"concat"})
+      .aliases({"concat", "_rnn_param_concat"})
       .param(&Concat::num_args, "num_args", "number of input arrays; counted from the inputs when it is left out",
              at_least(1))
       .param(&Concat::dim, "dim", "axis to concatenate along; negative ones count from the end")

@@ -27,7 +27,7 @@ void add_unary(OpRegistry& registry, std::string doc, Gradient gradient) {
 // Functions that return their input.
 void add_views(OpRegistry& registry) {
   add(registry, unary_op<"_copy">("The identity: the output is the input.")
-                    .aliases({"identity"})
+                    .aliases({"identity", "_copyto"})
                     .view()
                     .gradient([](const auto&, Grad& g) { g.set("data", g.out_grad()); }));
   add(registry,
@@ -93,7 +93,7 @@ void add_binaries(OpRegistry& registry) {
     if (g.wants("lhs")) g.set("lhs", elemwise_mul(g.out_grad(), g.input("rhs")));
     if (g.wants("rhs")) g.set("rhs", elemwise_mul(g.out_grad(), g.input("lhs")));
   });
-  add_binary<"elemwise_div">(registry, "lhs / rhs, element by element.", {"_Div", "_div"}, [](Grad& g) {
+  add_binary<"elemwise_div">(registry, "lhs / rhs, element by element.", {"_Div", "_div", "_scatter_elemwise_div"}, [](Grad& g) {
     if (g.wants("lhs")) g.set("lhs", div_lhs_grad(g.out_grad(), g.input("rhs")));
     if (g.wants("rhs")) g.set("rhs", div_rhs_grad(g.out_grad(), g.input("lhs"), g.input("rhs")));
   });

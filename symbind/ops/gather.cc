@@ -60,6 +60,7 @@ OpDef define(Op<Embedding> op) {
       .doc(
           "Looks up a row of weight for each index in data. weight is (input_dim, output_dim); the result has the axes "
           "of data followed by output_dim. An index out of range takes the nearest valid row.")
+      .aliases({"_contrib_SparseEmbedding"})
       .param(&Embedding::input_dim, "input_dim", "number of rows of weight: the size of the vocabulary", at_least(1))
       .param(&Embedding::output_dim, "output_dim", "number of columns of weight: the length of an embedding vector",
              at_least(1))

@@ -4,6 +4,7 @@
 #include <unordered_set>
 
 #include "symbind/core/error.h"
+#include "symbind/ops/control_flow.h"
 #include "symbind/passes/infer_graph.h"
 
 namespace symbind {
@@ -273,6 +274,37 @@ void infer(Graph& graph) {
   const auto known = [](const Tensor& t) { return t.dtype != DType::none; };
   if (!std::all_of(graph.tensors.begin(), graph.tensors.end(), known))
     fail("types stay unknown: ", unknown_names(graph, known));
+}
+
+// ---- Networks inside of a network -----------------------------------------------------------------------------------
+
+namespace {
+
+template <class Value, Value Tensor::*member, class Infer>
+void infer_inside(const Subgraph& inside, std::span<Value> variables, std::span<Value> outputs, Infer infer) {
+  Graph graph = Graph::from(inside.network());
+  std::vector<TensorId> ids;
+  for (const Symbol& variable : inside.variables())
+    for (const GraphNode& node : graph.nodes)
+      if (node.source == variable.entries()[0].node) ids.push_back(node.first_output);
+  for (size_t i = 0; i < ids.size(); ++i) graph.tensor(ids[i]).*member = variables[i];
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    Value& known = graph.tensor(graph.outputs[i]).*member;
+    Value both = known;
+    if (unify(both, outputs[i])) known = both;
+  }
+  infer(graph);
+  for (size_t i = 0; i < ids.size(); ++i) variables[i] = graph.tensor(ids[i]).*member;
+  for (size_t i = 0; i < outputs.size(); ++i) outputs[i] = graph.tensor(graph.outputs[i]).*member;
+}
+
+}  // namespace
+
+void infer_subgraph(const Subgraph& graph, std::span<Shape> variables, std::span<Shape> outputs) {
+  infer_inside<Shape, &Tensor::shape>(graph, variables, outputs, infer_shapes);
+}
+void infer_subgraph(const Subgraph& graph, std::span<DType> variables, std::span<DType> outputs) {
+  infer_inside<DType, &Tensor::dtype>(graph, variables, outputs, infer_types);
 }
 
 }  // namespace symbind

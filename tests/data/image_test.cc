@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "symbind/data/codec.h"
-#include "symbind/data/resize.h"
+#include "symbind/image/resize.h"
 
 #include "tests/support/arrays.h"
 #include "tests/support/source_dir.h"

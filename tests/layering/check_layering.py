@@ -18,11 +18,12 @@ UP_TO_EXEC = [*LOWER, "exec"]
 
 MAY_INCLUDE = {
     "core": [],
+    "image": ["core"],
     "graph": ["core"],
     "ops": ["core", "graph"],
     "passes": ["core", "graph", "ops"],
-    "backend": LOWER,
-    "backend/cpu": LOWER,
+    "backend": [*LOWER, "image"],
+    "backend/cpu": [*LOWER, "image"],
     "backend/onednn": [*LOWER, "backend/cpu"],
     "backend/no_onednn": [*LOWER, "backend/cpu"],
     "backend/cuda": LOWER,
@@ -30,7 +31,7 @@ MAY_INCLUDE = {
     "backend/cuda/cudnn": LOWER,
     "backend/cuda/no_cudnn": LOWER,
     "exec": LOWER,
-    "data": ["core"],
+    "data": ["core", "image"],
     "files": ["core", "graph"],
     "optim": [*UP_TO_EXEC, "files"],
     "kvstore": [*UP_TO_EXEC, "optim", "files"],

@@ -19,7 +19,9 @@ void add_index_cases(std::vector<OpCase>& cases);   // places, diagonals, sums s
 void add_rnn_cases(std::vector<OpCase>& cases);     // recurrent layers
 void add_vision_cases(std::vector<OpCase>& cases);  // regions of images, images read at computed places
 void add_density_cases(std::vector<OpCase>& cases);
-void add_ctc_cases(std::vector<OpCase>& cases);     // alignments of sequences
-void add_linalg_cases(std::vector<OpCase>& cases);  // matrices
+void add_ctc_cases(std::vector<OpCase>& cases);      // alignments of sequences
+void add_linalg_cases(std::vector<OpCase>& cases);   // matrices
+void add_contrib_cases(std::vector<OpCase>& cases);  // attention, resizing, windows, slices replaced, dense storage
+void add_image_cases(std::vector<OpCase>& cases);    // images on their way to a network
 
 }  // namespace symbind::testing

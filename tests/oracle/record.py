@@ -64,6 +64,8 @@ FAMILIES = [
     "linalg",
     "vision",
     "detection",
+    "contrib",
+    "image_ops",
     "creation",
     "random",
     "density",

@@ -1,5 +1,6 @@
 // The CPU's implementations: oneDNN's where the library is present, half precision by way of float32, operators that
-// only move elements, and those of each family of operators (the list is ops/all.h).
+// only move elements or are made of others, and those of each family of operators (the list is ops/all.h).
+#include "symbind/backend/composed.h"
 #include "symbind/backend/cpu/as_float.h"
 #include "symbind/backend/cpu/move.h"
 #include "symbind/backend/cpu/onednn.h"
@@ -39,6 +40,7 @@ class CpuTarget final : public Target {
     add_onednn(table_);
     add_as_float(table_);
     add_move(table_);
+    add_composed(table_);
 #define SYMBIND_FAMILY(family) add_##family(table_);
 #include "symbind/families/cpu.inc"
 #undef SYMBIND_FAMILY

@@ -1,5 +1,7 @@
 #include "symbind/backend/cuda/implementations.h"
 
+#include "symbind/backend/composed.h"
+
 namespace symbind::cuda_backend {
 
 #define SYMBIND_FAMILY(family) void add_##family(ImplementationTable& table);
@@ -13,6 +15,7 @@ void add_views(ImplementationTable& table);
 ImplementationTable all_implementations() {
   ImplementationTable table;
   add_move(table);
+  add_composed(table);
 #define SYMBIND_FAMILY(family) add_##family(table);
 #include "symbind/families/cuda.inc"
 #undef SYMBIND_FAMILY

@@ -1,7 +1,7 @@
 // A resized pixel is a weighted sum of source pixels, along x first and along y then. For each axis the sources and
 // weights of all positions are computed once (Axis); rows that have been summed along x are kept while rows below still
 // need them. Bytes are summed in integers, with weights in units of 1/2048.
-#include "symbind/data/resize.h"
+#include "symbind/image/resize.h"
 
 #include <algorithm>
 #include <array>

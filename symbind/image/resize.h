@@ -4,7 +4,7 @@
 
 #include <string_view>
 
-#include "symbind/data/pixels.h"
+#include "symbind/image/pixels.h"
 
 namespace symbind {
 

@@ -1,0 +1,100 @@
+#include "symbind/backend/composed.h"
+
+#include <algorithm>
+
+#include "symbind/backend/sub_plan.h"
+#include "symbind/graph/attributes.h"
+#include "symbind/ops/attention.h"
+#include "symbind/ops/contrib.h"
+#include "symbind/ops/image.h"
+#include "symbind/ops/pool_v1.h"
+#include "symbind/ops/storage.h"
+#include "symbind/ops/sync_batch_norm.h"
+
+namespace symbind {
+namespace {
+
+ComposedInputs inputs_of(const NodeView& node) {
+  ComposedInputs in;
+  const Names names = node.op.all_inputs(node.params);
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    in.symbols.push_back(Symbol::variable(names[i]));
+    in.shapes.push_back(node.inputs[i].shape);
+    in.types.push_back(node.inputs[i].dtype);
+  }
+  for (const Tensor& output : node.outputs) {
+    in.output_shapes.push_back(output.shape);
+    in.output_types.push_back(output.dtype);
+  }
+  return in;
+}
+
+bool is_empty(const NodeView& node) {
+  for (const Tensor& output : node.outputs)
+    if (output.shape.size() > 0) return false;
+  return true;
+}
+
+class Composed final : public Kernel {
+ public:
+  Composed(const NodeView& node, const Symbol& network, const ComposedInputs& in)
+      : plan_(network, in.symbols, node.inputs,
+              {.context = node.context, .is_train = node.is_train, .random_slot = std::max(node.random_slot, 0)}),
+        inputs_(node.inputs.size()),
+        outputs_(node.outputs.size()) {
+    scratch_bytes = plan_.scratch_bytes();
+    capturable = plan_.capturable();
+  }
+  void run(const Args& args) override {
+    plan_.forward(args, {.inputs = {args.inputs, inputs_}, .outputs = {args.outputs, outputs_}});
+  }
+
+ private:
+  SubPlan plan_;
+  size_t inputs_, outputs_;
+};
+
+template <class P>
+void add(ImplementationTable& table) {
+  Implementation implementation;
+  implementation.name = "composed";
+  implementation.refuse = [](const NodeView&) { return std::string(); };
+  implementation.build = [](const NodeView& node) -> std::unique_ptr<Kernel> {
+    if (is_empty(node)) return make_kernel([](const Args&) {});
+    const NameManager names;  // those of the user's network are not counted on
+    const ComposedInputs in = inputs_of(node);
+    return std::make_unique<Composed>(node, network_of(node.as<P>(), in), in);
+  };
+  implementation.worth_keeping = true;
+  table.add<P>(std::move(implementation));
+}
+
+}  // namespace
+
+void add_composed(ImplementationTable& table) {
+  add<SelfAttentionQK>(table);
+  add<SelfAttentionValues>(table);
+  add<CrossAttentionQK>(table);
+  add<CrossAttentionValues>(table);
+  add<Quadratic>(table);
+  add<DivSqrtDim>(table);
+  add<RoundSte>(table);
+  add<SignSte>(table);
+  add<PoolingV1>(table);
+  add<PoolingV1Grad>(table);
+  add<SparseRetain>(table);
+  add<CountNonzero>(table);
+  add<SquareSum>(table);
+  add<ZerosWithoutDtype>(table);
+  add<OnehotEncode>(table);
+  add<SyncBatchNorm>(table);
+  add<BatchNormWithReLU>(table);
+  add<ImageToTensor>(table);
+  add<ImageToTensorGrad>(table);
+  add<ImageCrop>(table);
+  add<ImageCropGrad>(table);
+  add<ImageFlip<"_image_flip_left_right">>(table);
+  add<ImageFlip<"_image_flip_top_bottom">>(table);
+}
+
+}  // namespace symbind

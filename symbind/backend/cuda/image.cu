@@ -1,0 +1,316 @@
+// Images by a thread per pixel or per element. A change of contrast is preceded by the mean of the grey values of each
+// image, which one block sums in a fixed order.
+#include "symbind/backend/image.h"
+
+#include "symbind/backend/cuda/kernels.cuh"
+#include "symbind/backend/cuda/step.h"
+#include "symbind/backend/units.h"
+#include "symbind/backend/visit_types.h"
+#include "symbind/passes/target.h"
+
+namespace symbind::cuda_backend {
+namespace {
+
+template <class Function>
+decltype(auto) visit_pixels(DType dtype, Function&& function) {
+  return visit_types<uint8_t, float, double, float16, bfloat16, int8_t, int32_t, int64_t>(dtype, function);
+}
+// What pixels of type T are computed in.
+template <class T>
+using Colour = std::conditional_t<std::is_same_v<T, double> || std::is_same_v<T, int64_t>, double, float>;
+
+template <class T, class C>
+__device__ void store_pixel(T& to, C value) {
+  if constexpr (std::is_integral_v<T>)
+    to = as_pixel<T>(value);
+  else
+    to = store<T>(static_cast<compute_type<T>>(value));
+}
+
+// ---- Colours --------------------------------------------------------------------------------------------------------
+
+struct Images {
+  int64_t count, pixels;  // of each
+  int channels;
+
+  explicit Images(const Shape& data)
+      : count(data.rank() == 4 ? data[0] : 1), pixels(data[-3] * data[-2]), channels(static_cast<int>(data[-1])) {}
+};
+
+template <class T, class C>
+__device__ void load_pixel(const T* from, int channels, C (&pixel)[3]) {
+  for (int c = 0; c < channels; ++c) pixel[c] = static_cast<C>(load(from[c]));
+}
+
+template <class T>
+__global__ void grey_means(const T* in, Images images, ColourRanges ranges, const RandomCursor* cursor, uint64_t slot,
+                           double* means) {
+  using C = Colour<T>;
+  const auto changes = ranges.template draw<C>(*cursor, slot);
+  const int end = changes.before_contrast();
+  for (int64_t image = blockIdx.x; image < images.count; image += gridDim.x) {
+    const T* const pixels = in + image * images.pixels * images.channels;
+    double sum = 0;
+    for (int64_t i = threadIdx.x; i < images.pixels; i += blockDim.x) {
+      C pixel[3] = {};
+      load_pixel(pixels + i * images.channels, images.channels, pixel);
+      change_pixel(changes, 0, end, C(0), pixel, images.channels);
+      sum += static_cast<double>(grey_of(pixel, images.channels));
+    }
+    sum = combine_block<Add>(sum);
+    if (threadIdx.x == 0) means[image] = sum / static_cast<double>(images.pixels);
+  }
+}
+
+template <class T>
+__global__ void change_images(const T* in, T* out, Images images, ColourRanges ranges, const RandomCursor* cursor,
+                              uint64_t slot, const double* means) {
+  using C = Colour<T>;
+  const auto changes = ranges.template draw<C>(*cursor, slot);
+  const bool contrast = changes.has_contrast();
+  for (int64_t i = first_element(); i < images.count * images.pixels; i += element_step()) {
+    C pixel[3] = {};
+    load_pixel(in + i * images.channels, images.channels, pixel);
+    const C mean = contrast ? static_cast<C>(means[i / images.pixels]) : C(0);
+    change_pixel(changes, 0, changes.count, mean, pixel, images.channels);
+    for (int c = 0; c < images.channels; ++c) store_pixel(out[i * images.channels + c], pixel[c]);
+  }
+}
+
+bool may_change_contrast(const ColourRanges& ranges) {
+  for (int i = 0; i < ranges.count; ++i)
+    if (ranges.change[i] == ColourChange::contrast) return true;
+  return false;
+}
+
+std::unique_ptr<Kernel> build_changes(const NodeView& node, const ColourRanges& ranges) {
+  const Images images(node.inputs[0].shape);
+  const auto slot = static_cast<uint64_t>(std::max(node.random_slot, 0));
+  const bool contrast = may_change_contrast(ranges);
+  return visit_pixels(node.inputs[0].dtype, [&]<class T>(std::type_identity<T>) {
+    return make_step(
+        node,
+        [=](const Args& args) {
+          const int64_t pixels = images.count * images.pixels;
+          if (pixels == 0) return;
+          auto* const means = static_cast<double*>(args.scratch);
+          if (contrast)
+            grey_means<<<blocks_for(images.count, 1), block_size, 0, stream_of(args)>>>(args.in<T>(0), images, ranges,
+                                                                                        args.random, slot, means);
+          change_images<<<blocks_for(pixels), block_size, 0, stream_of(args)>>>(args.in<T>(0), args.out<T>(), images,
+                                                                                ranges, args.random, slot, means);
+        },
+        {.in_place = {{0, 0}}, .scratch_bytes = contrast ? static_cast<size_t>(images.count) * sizeof(double) : 0});
+  });
+}
+
+template <class T>
+__global__ void add_light(const T* in, T* out, int64_t count, int64_t channels, Light light, const RandomCursor* cursor,
+                          uint64_t slot) {
+  using C = Colour<T>;
+  C added[3] = {};
+  if (channels == 3)
+    for (int c = 0; c < 3; ++c) added[c] = light.template added<C>(c, cursor, slot);
+  for (int64_t i = first_element(); i < count; i += element_step())
+    store_pixel(out[i], static_cast<C>(load(in[i])) + added[i % channels]);
+}
+
+template <class P>
+std::unique_ptr<Kernel> build_light(const NodeView& node) {
+  const Shape& data = node.inputs[0].shape;
+  const Light light = light_of(node.as<P>());
+  const int64_t count = data.size(), channels = data[-1];
+  const auto slot = static_cast<uint64_t>(std::max(node.random_slot, 0));
+  return visit_pixels(node.inputs[0].dtype, [&]<class T>(std::type_identity<T>) {
+    return make_step(node,
+                     [=](const Args& args) {
+                       if (count == 0) return;
+                       add_light<<<blocks_for(count), block_size, 0, stream_of(args)>>>(
+                           args.in<T>(0), args.out<T>(), count, channels, light, args.random, slot);
+                     },
+                     {.in_place = {{0, 0}}});
+  });
+}
+
+// ---- Places ---------------------------------------------------------------------------------------------------------
+
+template <class Unit>
+__global__ void flip_randomly(const Unit* in, Unit* out, int64_t count, RandomFlip flip, const RandomCursor* cursor,
+                              uint64_t slot) {
+  const bool flips = RandomFlip::flips(*cursor, slot);
+  for (int64_t i = first_element(); i < count; i += element_step()) out[i] = in[flips ? flip.source(i) : i];
+}
+
+std::unique_ptr<Kernel> build_random_flip(const NodeView& node, bool vertical) {
+  const RandomFlip flip(node.inputs[0].shape, vertical);
+  const auto slot = static_cast<uint64_t>(std::max(node.random_slot, 0));
+  return make_step(node, [flip, slot, count = node.inputs[0].shape.size(),
+                          element = size_of(node.inputs[0].dtype)](const Args& args) {
+    if (count == 0) return;
+    visit_unit(element, [&]<class Unit>(Unit) {
+      flip_randomly<<<blocks_for(count), block_size, 0, stream_of(args)>>>(args.in<Unit>(0), args.out<Unit>(), count,
+                                                                           flip, args.random, slot);
+    });
+  });
+}
+
+template <class T>
+__global__ void normalize(const T* in, T* out, int64_t count, Normalization normalization) {
+  for (int64_t i = first_element(); i < count; i += element_step())
+    out[i] = store<T>(normalization(i, static_cast<compute_type<T>>(load(in[i]))));
+}
+
+std::unique_ptr<Kernel> build_normalize(const NodeView& node) {
+  const Shape& data = node.inputs[0].shape;
+  const Normalization normalization(node.as<ImageNormalize>(), data);
+  return visit_floating(node.inputs[0].dtype, [&]<class T>(std::type_identity<T>) {
+    return make_step(node,
+                     [normalization, count = data.size()](const Args& args) {
+                       if (count == 0) return;
+                       normalize<<<blocks_for(count), block_size, 0, stream_of(args)>>>(args.in<T>(0), args.out<T>(),
+                                                                                        count, normalization);
+                     },
+                     {.in_place = {{0, 0}}});
+  });
+}
+
+// ---- Sizes ----------------------------------------------------------------------------------------------------------
+// As image/resize.cc does it: bytes in whole numbers, with weights in units of 1/2048.
+
+struct Resizing {
+  int64_t rows, columns, out_rows, out_columns, channels;
+  bool nearest, halves;
+
+  explicit Resizing(const NodeView& node) {
+    const Shape &in = node.inputs[0].shape, &out = node.outputs[0].shape;
+    rows = in[-3], columns = in[-2], out_rows = out[-3], out_columns = out[-2], channels = in[-1];
+    nearest = node.as<ImageResize>().interp == 0;
+    halves = rows == 2 * out_rows && columns == 2 * out_columns;
+  }
+
+  static __device__ int64_t nearest_source(int64_t at, int64_t from, int64_t to) {
+    const double scale = 1 / (static_cast<double>(to) / static_cast<double>(from));
+    const auto source = static_cast<int64_t>(floor(static_cast<double>(at) * scale));
+    return source < from - 1 ? source : from - 1;
+  }
+
+  struct Source {
+    int64_t first, second;
+    float weight;  // of the second
+  };
+  static __device__ Source linear_source(int64_t at, int64_t from, int64_t to) {
+    const double factor = static_cast<double>(to) / static_cast<double>(from);
+    const auto place = static_cast<float>((static_cast<double>(at) + 0.5) * (1 / factor) - 0.5);
+    const float index = floorf(place);
+    const auto first = static_cast<int64_t>(index);
+    if (first < 0) return {0, from > 1 ? 1 : 0, 0};
+    if (first >= from - 1) return {from - 1, from - 1, 0};
+    return {first, first + 1, place - index};
+  }
+};
+
+// Two rows of two pixels, as the CPU rounds them.
+__device__ uint8_t blend(const uint8_t (&p)[4], float x, float y) {
+  const auto fixed = [](float weight) { return static_cast<int>(nearbyintf(weight * 2048.0f)); };
+  const int x0 = fixed(1 - x), x1 = fixed(x), y0 = fixed(1 - y), y1 = fixed(y);
+  const int above = static_cast<int16_t>((p[0] * x0 + p[1] * x1) >> 4);
+  const int below = static_cast<int16_t>((p[2] * x0 + p[3] * x1) >> 4);
+  const int upper = static_cast<int16_t>((above * y0) >> 16), lower = static_cast<int16_t>((below * y1) >> 16);
+  return static_cast<uint8_t>((upper + lower + 2) >> 2);
+}
+__device__ float blend(const float (&p)[4], float x, float y) {
+  const float above = p[0] * (1 - x) + p[1] * x, below = p[2] * (1 - x) + p[3] * x;
+  return above * (1 - y) + below * y;
+}
+__device__ uint8_t average(const uint8_t (&p)[4]) {
+  const float above = (p[0] * 0.5f + p[1] * 0.5f) * 0.5f, below = (p[2] * 0.5f + p[3] * 0.5f) * 0.5f;
+  return static_cast<uint8_t>(above + below + 0.5f);
+}
+__device__ float average(const float (&p)[4]) {
+  return (p[0] * 0.5f + p[1] * 0.5f) * 0.5f + (p[2] * 0.5f + p[3] * 0.5f) * 0.5f;
+}
+
+template <class T>
+__device__ T resized(const T* image, int64_t channel, int64_t row, int64_t column, const Resizing& size) {
+  const auto pixel = [&](int64_t y, int64_t x) { return image[(y * size.columns + x) * size.channels + channel]; };
+  if (size.nearest)
+    return pixel(Resizing::nearest_source(row, size.rows, size.out_rows),
+                 Resizing::nearest_source(column, size.columns, size.out_columns));
+  if (size.halves) {
+    const T four[4] = {pixel(2 * row, 2 * column), pixel(2 * row, 2 * column + 1), pixel(2 * row + 1, 2 * column),
+                       pixel(2 * row + 1, 2 * column + 1)};
+    return average(four);
+  }
+  const auto y = Resizing::linear_source(row, size.rows, size.out_rows);
+  const auto x = Resizing::linear_source(column, size.columns, size.out_columns);
+  const T four[4] = {pixel(y.first, x.first), pixel(y.first, x.second), pixel(y.second, x.first),
+                     pixel(y.second, x.second)};
+  return blend(four, x.weight, y.weight);
+}
+
+template <class T>
+__global__ void resize(const T* in, T* out, int64_t count, Resizing size) {
+  for (int64_t i = first_element(); i < count; i += element_step()) {
+    const int64_t channel = i % size.channels, column = i / size.channels % size.out_columns;
+    const int64_t row = i / (size.channels * size.out_columns) % size.out_rows;
+    const int64_t image = i / (size.channels * size.out_columns * size.out_rows);
+    out[i] = resized(in + image * size.rows * size.columns * size.channels, channel, row, column, size);
+  }
+}
+
+std::unique_ptr<Kernel> build_resize(const NodeView& node) {
+  const Resizing size(node);
+  const int64_t count = node.outputs[0].shape.size();
+  return visit_types<uint8_t, float>(node.inputs[0].dtype, [&]<class T>(std::type_identity<T>) {
+    return make_step(node, [size, count](const Args& args) {
+      if (count == 0) return;
+      resize<<<blocks_for(count), block_size, 0, stream_of(args)>>>(args.in<T>(0), args.out<T>(), count, size);
+    });
+  });
+}
+
+// ---- All of them ----------------------------------------------------------------------------------------------------
+
+std::string refuse(const NodeView& node) { return node.inputs[0].layout == Layout::plain ? "" : "needs plain layouts"; }
+
+std::string refuse_resize(const NodeView& node) {
+  if (node.as<ImageResize>().interp > 1) return "only nearest and bilinear";
+  const DType dtype = node.inputs[0].dtype;
+  if (dtype != DType::uint8 && dtype != DType::float32) return "only uint8 and float32";
+  return refuse(node);
+}
+
+// P has the ends of a range.
+template <class P>
+Implementation changing(ColourChange change) {
+  return {"cuda", refuse, [change](const NodeView& node) {
+            const P& p = node.as<P>();
+            return build_changes(node, one_range(change, p.min_factor, p.max_factor));
+          }};
+}
+
+}  // namespace
+
+void add_image(ImplementationTable& table) {
+  table.add<ImageNormalize>({"cuda", refuse, build_normalize});
+  table.add<ImageResize>({"cuda", refuse_resize, build_resize});
+  table.add(op_of<ImageFlip<"_image_random_flip_left_right">>(),
+            {"cuda", refuse, [](const NodeView& node) { return build_random_flip(node, false); }});
+  table.add(op_of<ImageFlip<"_image_random_flip_top_bottom">>(),
+            {"cuda", refuse, [](const NodeView& node) { return build_random_flip(node, true); }});
+  using Brightness = ImageRandom<"_image_random_brightness">;
+  table.add(op_of<Brightness>(), changing<Brightness>(ColourChange::brightness));
+  using Contrast = ImageRandom<"_image_random_contrast">;
+  table.add(op_of<Contrast>(), changing<Contrast>(ColourChange::contrast));
+  using Saturation = ImageRandom<"_image_random_saturation">;
+  table.add(op_of<Saturation>(), changing<Saturation>(ColourChange::saturation));
+  using Hue = ImageRandom<"_image_random_hue">;
+  table.add(op_of<Hue>(), changing<Hue>(ColourChange::hue));
+  table.add<ImageRandomColorJitter>({"cuda", refuse, [](const NodeView& node) {
+                                       return build_changes(node, ranges_of(node.as<ImageRandomColorJitter>()));
+                                     }});
+  table.add<ImageAdjustLighting>({"cuda", refuse, build_light<ImageAdjustLighting>});
+  table.add<ImageRandomLighting>({"cuda", refuse, build_light<ImageRandomLighting>});
+}
+
+}  // namespace symbind::cuda_backend

@@ -1,0 +1,75 @@
+// Loops and branches inside of a network: operators whose parameters are networks.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+
+#include "symbind/graph/builder.h"
+
+namespace SYMBIND_API symbind {
+
+// The body of a loop, or a branch: a network and its variables in the order that files number them. Files hold it as
+// JSON; a node has it as the attribute "subgraph:0" (and so on).
+class Subgraph {
+ public:
+  explicit Subgraph(const Symbol& network);
+
+  const Symbol& network() const { return network_; }
+  const std::vector<Symbol>& variables() const { return variables_; }
+  size_t outputs() const { return network_.size(); }
+  bool is_random(bool is_train) const;  // does a node of it draw random numbers?
+
+ private:
+  Symbol network_;
+  std::vector<Symbol> variables_;
+};
+
+// ---- foreach --------------------------------------------------------------------------------------------------------
+
+// Runs a body once for every slice of the data along their first axis. Inputs: the data, the first states, and what
+// else the body reads; each has a place among the variables of the body. Outputs: the body's outputs stacked along a
+// new first axis, then the last states. Hidden ones: the states before the last, and the random numbers' cursors.
+struct Foreach {
+  Required<int64_t> num_args = {};      // inputs and one more, for the body
+  Required<int64_t> num_outputs = {};   // of the body, its states included
+  Required<int64_t> num_out_data = {};  // without its states
+  Required<Tuple> in_state_locs = {};
+  Required<Tuple> in_data_locs = {};
+  Required<Tuple> remain_locs = {};
+  Attributes subgraphs = {};
+  std::shared_ptr<const Subgraph> body = nullptr;  // made from the above
+
+  size_t data() const { return in_data_locs.get().size(); }
+  size_t states() const { return in_state_locs.get().size(); }
+  size_t inputs() const { return data() + states() + remain_locs.get().size(); }
+  size_t results() const { return body ? body->outputs() : 0; }  // of the body, states included
+  size_t out_data() const { return static_cast<size_t>(num_out_data.get()); }
+  size_t location(size_t input) const;  // of an input among the body's variables
+};
+
+// (the gradients of the outputs, the inputs, the hidden outputs) → the gradients of the inputs
+struct ForeachGrad : Foreach {
+  std::vector<bool> wants = {};
+};
+
+// What the body of a loop returns, and what a loop does: symbols by name.
+struct LoopResult {
+  std::vector<Symbol> outputs, states;
+};
+using LoopBody = std::function<LoopResult(const std::vector<Symbol>& data, const std::vector<Symbol>& states)>;
+
+// The body is called once, with variables for a slice of each of the data and for the states. It may use symbols from
+// outside: they become inputs of the loop.
+//
+//   auto [outputs, states] = foreach([&](auto& x, auto& s) -> LoopResult { … }, {sequence}, {first});
+LoopResult foreach (const LoopBody& body, const std::vector<Symbol>& data, const std::vector<Symbol>& init_states,
+                    const std::string& name = "foreach");
+
+// ---- Supplied by passes/ when linking -------------------------------------------------------------------------------
+
+// What is known of the variables and outputs of a network, completed as far as it can be.
+void infer_subgraph(const Subgraph& graph, std::span<Shape> variables, std::span<Shape> outputs);
+void infer_subgraph(const Subgraph& graph, std::span<DType> variables, std::span<DType> outputs);
+
+}  // namespace symbind

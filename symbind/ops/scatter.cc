@@ -1,0 +1,95 @@
+#include "symbind/ops/scatter.h"
+
+#include "symbind/graph/define.h"
+
+namespace symbind {
+namespace {
+
+// All arrays but the indices have one type.
+void one_type(Types& t, size_t indices) {
+  for (int round = 0; round < 2; ++round)
+    for (size_t i = 0; i < t.inputs(); ++i) {
+      if (i == indices) continue;
+      t.input(i).meet(t.output());
+      t.output().meet(t.input(i));
+    }
+}
+
+OpDef define(Op<IndexCopy> op) {
+  return op
+      .doc(
+          "old_tensor with row index_vector[i] replaced by row i of new_tensor. Where an index is there several times "
+          "the last one counts; indices outside of old_tensor are ignored.")
+      .inputs({"old_tensor", "index_vector", "new_tensor"})
+      .infer_shape([](const IndexCopy&, Shapes& s) {
+        auto old = s["old_tensor"], index = s["index_vector"], fresh = s["new_tensor"];
+        index.meet(Shape::of_rank(1));
+        old.meet(s.output());
+        const int rank = old.rank_known() ? old.rank() : fresh.rank();
+        if (rank < 0) return;
+        require(rank > 0, s.where(), " old_tensor must have rows");
+        old.meet(Shape::of_rank(rank));
+        fresh.meet(old.get().with(0, index[0]));
+        old.meet(fresh.get().with(0, unknown_dim));
+        index.meet_dim(0, fresh[0]);
+        s.output().meet(old.get());
+      })
+      .infer_type([](const IndexCopy&, Types& t) { one_type(t, 1); })
+      .gradient([](const IndexCopy&, Grad& g) {
+        const Symbol grads = replace_grad(g.out_grad(), g.input("index_vector"), g.input("new_tensor"), {.nd = false});
+        g.set("old_tensor", grads[0]);
+        g.set("new_tensor", grads[1]);
+      });
+}
+
+OpDef define(Op<ScatterSetNd> op) {
+  return op
+      .doc(
+          "lhs with lhs[indices[0, i], indices[1, i], …] replaced by rhs[i]: indices has a row per leading axis of "
+          "lhs. "
+          "Where an index is there several times the last one counts; indices outside of lhs are ignored.")
+      .param(&ScatterSetNd::shape, "shape", "shape of lhs", each_at_least(0))
+      .inputs({"lhs", "rhs", "indices"})
+      .infer_shape([](const ScatterSetNd& p, Shapes& s) {
+        auto lhs = s["lhs"], rhs = s["rhs"], indices = s["indices"];
+        lhs.meet(Shape(p.shape.get()));
+        lhs.meet(s.output());
+        if (!indices.rank_known() || indices.rank() == 0 || indices[0] == unknown_dim) return;
+        require(indices[0] <= lhs.rank(), s.where(), " indices has more rows than lhs has axes: indices ",
+                indices.get(), ", lhs ", lhs.get());
+        Shape values = indices.get().slice(1, indices.rank());
+        for (int axis = static_cast<int>(indices[0]); axis < lhs.rank(); ++axis) values.push_back(lhs[axis]);
+        rhs.meet(values);
+      })
+      .infer_type([](const ScatterSetNd&, Types& t) { one_type(t, 2); })
+      .gradient([](const ScatterSetNd&, Grad& g) {
+        const Symbol grads = replace_grad(g.out_grad(), g.input("indices"), g.input("rhs"), {.nd = true});
+        g.set("lhs", grads[0]);
+        g.set("rhs", grads[1]);
+      });
+}
+
+OpDef define(Op<ReplaceGrad> op) {
+  return op.param(&ReplaceGrad::nd, "nd", "whether the indices have a row per axis")
+      .inputs({"out_grad", "indices", "like"})
+      .shape_only({"like"})
+      .outputs({"old_grad", "new_grad"})
+      .infer_shape([](const ReplaceGrad&, Shapes& s) {
+        s.output(0).meet(s["out_grad"].get());
+        s.output(1).meet(s["like"].get());
+      })
+      .infer_type([](const ReplaceGrad&, Types& t) {
+        t.output(0).meet(t["out_grad"]);
+        t.output(1).meet(t["out_grad"]);
+      });
+}
+
+}  // namespace
+
+void register_scatter(OpRegistry& registry) {
+  add<IndexCopy>(registry, "_contrib_index_copy", define);
+  add<ScatterSetNd>(registry, "_scatter_set_nd", define);
+  add_internal<ReplaceGrad>(registry, "_backward_replace", define);
+}
+
+}  // namespace symbind

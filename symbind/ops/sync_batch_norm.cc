@@ -1,0 +1,114 @@
+#include "symbind/ops/sync_batch_norm.h"
+
+#include "symbind/graph/define.h"
+
+namespace symbind {
+namespace {
+
+BatchNorm as_batch_norm(const SyncBatchNorm& p) {
+  BatchNorm params;
+  params.eps = p.eps;
+  params.momentum = p.momentum;
+  params.fix_gamma = p.fix_gamma;
+  params.use_global_stats = p.use_global_stats;
+  params.output_mean_var = true;
+  return params;
+}
+
+// Arrays, shapes and types are those of BatchNorm.
+template <class P, class AsBatchNorm>
+Op<P>& like_batch_norm(Op<P>& op, AsBatchNorm as_params) {
+  return op.inputs({"data", "gamma", "beta"})
+      .aux({"moving_mean", "moving_var"})
+      .initialize("moving_mean", R"(["zero", {}])")
+      .initialize("moving_var", R"(["one", {}])")
+      .outputs({"output", "mean", "var"})
+      .visible_outputs([](const P& p) { return p.output_mean_var ? 3 : 1; })
+      .ignored_inputs([](const P& p) { return p.fix_gamma ? Names{"gamma"} : Names{}; })
+      .infer_shape([as_params](const P& p, Shapes& s) {
+        const BatchNorm params = as_params(p);
+        op_of<BatchNorm>().infer_shape(&params, s);
+      })
+      .infer_type([as_params](const P& p, Types& t) {
+        const BatchNorm params = as_params(p);
+        op_of<BatchNorm>().infer_type(&params, t);
+      });
+}
+
+void set_gradients(Grad& g, const Symbol& grads) {
+  g.set("data", grads[0]);
+  g.set("gamma", grads[1]);
+  g.set("beta", grads[2]);
+}
+
+OpDef define(Op<SyncBatchNorm> op) {
+  return like_batch_norm(op, as_batch_norm)
+      .doc(
+          "Batch normalization along axis 1 with the parameters of MXNet's synchronized batch normalization. The "
+          "statistics are those of the part of the batch that the context computes; the output var is the variance.")
+      .param(&SyncBatchNorm::eps, "eps", "small constant added to the variance before the root", at_least(0))
+      .param(&SyncBatchNorm::momentum, "momentum",
+             "fraction of the old value kept when a moving statistic is updated, in [0, 1]")
+      .param(&SyncBatchNorm::fix_gamma, "fix_gamma", "treat gamma as 1, and set its gradient to 0")
+      .param(&SyncBatchNorm::use_global_stats, "use_global_stats",
+             "normalize by the moving statistics in training as well")
+      .param(&SyncBatchNorm::output_mean_var, "output_mean_var", "return the mean and the variance as further outputs")
+      .param(&SyncBatchNorm::ndev, "ndev", "number of contexts; accepted for compatibility and ignored", at_least(1))
+      .param(&SyncBatchNorm::key, "key", "name of the layer among the contexts; accepted for compatibility and ignored")
+      .gradient([](const SyncBatchNorm& p, Grad& g) {
+        if (!g.has_out_grad(0)) return;
+        const Symbol deviation = pow(g.output(2) + p.eps, -0.5);  // what the gradient reads in the place of var
+        set_gradients(g, batch_norm_grad({g.out_grad(), g.input("data"), g.input("gamma"), g.output(1), deviation},
+                                         {as_batch_norm(p)}));
+      });
+}
+
+OpDef define(Op<BatchNormWithReLU> op) {
+  return like_batch_norm(op, [](const BatchNormWithReLU& p) -> BatchNorm { return p; })
+      .doc(
+          "Batch normalization followed by a ReLU: max(0, gamma · (x - mean) / √(variance + eps) + beta) for each "
+          "channel. The parameters are those of BatchNorm.")
+      .param(&BatchNorm::eps, "eps", "small constant added to the variance before the root", at_least(0))
+      .param(&BatchNorm::momentum, "momentum",
+             "fraction of the old value kept when a moving statistic is updated, in [0, 1]")
+      .param(&BatchNorm::fix_gamma, "fix_gamma", "treat gamma as 1, and set its gradient to 0")
+      .param(&BatchNorm::use_global_stats, "use_global_stats", "normalize by the moving statistics in training as well")
+      .param(&BatchNorm::output_mean_var, "output_mean_var",
+             "return the mean and the reciprocal of the standard deviation as further outputs")
+      .param(&BatchNorm::axis, "axis", "axis of the channels; negative ones count from the end")
+      .param(&BatchNorm::cudnn_off, "cudnn_off", "accepted for compatibility and ignored")
+      .param(&BatchNorm::min_calib_range, "min_calib_range",
+             "for quantized networks: accepted for compatibility and ignored")
+      .param(&BatchNorm::max_calib_range, "max_calib_range",
+             "for quantized networks: accepted for compatibility and ignored")
+      .gradient([](const BatchNormWithReLU& p, Grad& g) {
+        if (!g.has_out_grad(0)) return;
+        BatchNormReluGrad params;
+        static_cast<BatchNorm&>(params) = p;
+        set_gradients(g, batch_norm_relu_grad({g.out_grad(), g.input("data"), g.input("gamma"), g.input("beta"),
+                                               g.output(1), g.output(2)},
+                                              params));
+      });
+}
+
+}  // namespace
+
+Symbol network_of(const SyncBatchNorm& p, const ComposedInputs& in) {
+  const Symbol normalized = batch_norm(in.symbols, as_batch_norm(p));
+  const Symbol variance = pow(normalized[2], -2.0) - p.eps;  // var is 1 / √(variance + eps)
+  return Symbol::group({normalized[0], normalized[1], variance});
+}
+
+Symbol network_of(const BatchNormWithReLU& p, const ComposedInputs& in) {
+  BatchNormRelu params;
+  static_cast<BatchNorm&>(params) = p;
+  params.output_mean_var = true;
+  return batch_norm_relu(in.symbols, params);
+}
+
+void register_sync_batch_norm(OpRegistry& registry) {
+  add<SyncBatchNorm>(registry, "_contrib_SyncBatchNorm", define);
+  add<BatchNormWithReLU>(registry, "_contrib_BatchNormWithReLU", define);
+}
+
+}  // namespace symbind

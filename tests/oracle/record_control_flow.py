@@ -1,0 +1,93 @@
+"""Records loops and branches: the JSON of networks with foreach, while_loop and cond, and what they compute.
+
+    oracle-env/bin/python record_control_flow.py [--out DIR]
+
+Every function below builds one network and says the shapes of its arguments. The file is recorded/control_flow.json.gz; its
+members are described in README.md.
+"""
+
+import os
+import pathlib
+import sys
+
+os.environ["MXNET_SUBGRAPH_BACKEND"] = "NONE"
+
+import mxnet as mx  # noqa: E402
+import numpy as np  # noqa: E402
+from record import encode, write_json  # noqa: E402
+
+S = mx.sym
+
+
+def foreach_sum():
+    data, first = S.var("data"), S.var("first")
+
+    def body(x, states):
+        total = x + states[0]
+        return total, [total]
+
+    outputs, states = S.contrib.foreach(body, data, [first])
+    return S.Group([outputs, *states]), {"data": (4, 2, 3), "first": (2, 3)}
+
+
+def foreach_rnn():
+    data, first, outer = S.var("data"), S.var("first"), S.exp(S.var("scale"), name="outer")
+
+    def body(x, states):
+        hidden = S.FullyConnected(x, num_hidden=3, name="fc") + S.broadcast_mul(states[0], outer)
+        hidden = S.Activation(hidden, act_type="tanh")
+        return [hidden, hidden * 2], [hidden]
+
+    outputs, states = S.contrib.foreach(body, data, [first])
+    shapes = {"data": (5, 2, 4), "first": (2, 3), "fc_weight": (3, 4), "fc_bias": (3,), "scale": (1, 3)}
+    return S.Group([*outputs, *states]), shapes
+
+
+def foreach_two():
+    """Two arrays to loop over, two states, one of which passes through, and no outputs of the loop itself."""
+    a, b = S.var("a"), S.var("b")
+
+    def body(x, states):
+        return [], [states[1], states[0] * 0.5 + x[0] * x[1]]
+
+    _, states = S.contrib.foreach(body, [a, b], [S.var("s"), S.var("t")])
+    return S.Group(list(states)), {"a": (3, 2), "b": (3, 2), "s": (2,), "t": (2,)}
+
+
+NETWORKS = [foreach_sum, foreach_rnn, foreach_two]
+
+
+def record(build):
+    with mx.name.NameManager():
+        net, shapes = build()
+    rng = np.random.RandomState(5)
+    values = {name: (rng.randint(-64, 65, shape) / 64.0).astype("float32") for name, shape in shapes.items()}
+    args = {name: mx.nd.array(value) for name, value in values.items()}
+    grads = {name: mx.nd.zeros(value.shape) for name, value in values.items()}
+    executor = net.bind(mx.cpu(), args, args_grad=grads)
+    outputs = [out.asnumpy() for out in executor.forward(is_train=True)]
+    out_grads = [(rng.randint(-64, 65, out.shape) / 64.0).astype("float32") for out in outputs]
+    executor.backward([mx.nd.array(each) for each in out_grads])
+    return {
+        "id": build.__name__,
+        "tojson": net.tojson(),
+        "list_arguments": net.list_arguments(),
+        "list_outputs": net.list_outputs(),
+        "args": {name: encode(value) for name, value in values.items()},
+        "outputs": [encode(out) for out in outputs],
+        "out_grads": [encode(each) for each in out_grads],
+        "grads": {name: encode(grad.asnumpy()) for name, grad in grads.items()},
+    }
+
+
+def main(argv):
+    out = pathlib.Path(argv[argv.index("--out") + 1]) if "--out" in argv else pathlib.Path(__file__).parent / "recorded"
+    cases = [record(build) for build in NETWORKS]
+    write_json(
+        out / "control_flow.json.gz", {"format": "symbind-control-flow-1", "mxnet": mx.__version__, "cases": cases}
+    )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
