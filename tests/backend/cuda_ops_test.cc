@@ -13,6 +13,7 @@
 #include "symbind/ops/cast.h"
 #include "symbind/passes/target.h"
 
+#include "tests/backend/cuda_cases.h"
 #include "tests/backend/device_cases.h"
 #include "tests/support/device_case.h"
 #include "tests/support/gpu_test.h"
@@ -247,6 +248,7 @@ std::vector<Case> other_cases() {
   for (const char* dtype : {"float32", "float64", "float16", "bfloat16", "uint8", "int8", "int32", "int64", "bool"})
     cases.push_back({"Cast", {{5, 13}}, {{"dtype", dtype}}, numbers, -100, 100});
   cases.push_back({op_of<CastLike>().name, {{5, 3}, {5, 3}}, {}, numbers});
+  cases.push_back({"amp_cast", {{5, 13}}, {{"dtype", "float16"}}, numbers});
   cases.push_back({"_zeros", {}, {{"shape", "(3, 4)"}, {"dtype", "int32"}}});
   cases.push_back({"_ones", {}, {{"shape", "(3, 4)"}, {"dtype", "float16"}}});
 
@@ -305,34 +307,10 @@ std::vector<Case> softmax_cases() {
   return cases;
 }
 
-// Numbers from -2 to 12 for an axis of nine: some are outside.
-std::vector<Case> gather_cases() {
-  std::vector<Case> cases;
-  const std::vector<DType> whole{DType::none, DType::int32};
-  for (const char* mode : {"clip", "wrap"}) {
-    cases.push_back({"take", {{9, 5}, {4, 3}}, {{"mode", mode}}, floats, -2, 12});
-    cases.push_back({"take", {{2, 9, 5}, {7}}, {{"mode", mode}, {"axis", "1"}}, floats, -2, 12, 1, true, whole});
-    cases.push_back({"_backward_take", {{4, 3, 5}, {4, 3}, {9, 5}}, {{"mode", mode}}, floats, -2, 12});
-    cases.push_back({"_backward_take",
-                     {{2, 70, 5}, {70}, {2, 9, 5}},
-                     {{"mode", mode}, {"axis", "1"}},
-                     floats,
-                     -2,
-                     12,
-                     1,
-                     true,
-                     whole});
-  }
-  cases.push_back({"take", {{300, 5}, {0}}, {}, floats});
-  cases.push_back({"_backward_take", {{0, 5}, {0}, {300, 5}}, {}, floats});
-  cases.push_back({"Embedding", {{6, 7}, {9, 300}}, {{"input_dim", "9"}, {"output_dim", "300"}}, floats, -2, 12});
-  return cases;
-}
-
 std::vector<Case> all_cases() {
   std::vector<Case> cases;
   for (const auto& family : {elementwise_cases(), scalar_cases(), broadcast_cases(), reduce_cases(), product_cases(),
-                             softmax_cases(), gather_cases(), other_cases()})
+                             softmax_cases(), other_cases()})
     cases.insert(cases.end(), family.begin(), family.end());
   return cases;
 }
@@ -345,13 +323,12 @@ TEST_F(CudaOps, BroadcastsAgreeWithTheCpu) { compare_devices(broadcast_cases());
 TEST_F(CudaOps, SumsAgreeWithTheCpu) { compare_devices(reduce_cases()); }
 TEST_F(CudaOps, MatrixProductsAgreeWithTheCpu) { compare_devices(product_cases()); }
 TEST_F(CudaOps, SoftmaxesAgreeWithTheCpu) { compare_devices(softmax_cases()); }
-TEST_F(CudaOps, SlicesTakenByNumbersAgreeWithTheCpu) { compare_devices(gather_cases()); }
 TEST_F(CudaOps, TheOthersAgreeWithTheCpu) { compare_devices(other_cases()); }
 
 TEST_F(CudaOps, EveryImplementationHasACase) {
   std::set<std::string> tried;
-  for (const auto& family :
-       {all_cases(), reduction_cases(), normalization_cases(), loss_cases(), update_cases(), random_cases()})
+  for (const auto& family : {all_cases(), reduction_cases(), normalization_cases(), loss_cases(), update_cases(),
+                             random_cases(), cuda_cases_elsewhere()})
     for (const Case& each : family) tried.insert(each.op);
   tried.insert("_CrossDeviceCopy");                                   // needs two devices: see cuda_test.cc
   for (const auto& list : {taking_operators(), putting_operators()})  // see cuda_move_test.cc
@@ -364,6 +341,7 @@ TEST_F(CudaOps, EveryImplementationHasACase) {
                          "_BatchNorm_recompute", "_backward_BatchNorm_Relu", "Pooling", "_backward_Pooling", "_reorder",
                          "Deconvolution", "_backward_Deconvolution_data", "_backward_Deconvolution_weight"})
     tried.insert(op);
+  for (const char* op : {"RNN", "_backward_RNN"}) tried.insert(op);  // see cuda_rnn_test.cc
   for (const OpDef* op : OpRegistry::get().all()) {
     if (op->name.find("_linalg_") != std::string::npos || op->name == "CTCLoss") continue;  // see cuda_linalg_test.cc
     const auto& implementations = Target::get(gpu(0)).implementations(*op);                 // the last is the host's

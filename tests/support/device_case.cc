@@ -121,6 +121,22 @@ void compare_devices(const std::vector<DeviceCase>& cases) {
   }
 }
 
+bool built_with_cuda() {
+  return error_of([] { Target::get(gpu(0)); }).empty();
+}
+
+void expect_accepted(const std::vector<DeviceCase>& cases) {
+  for (const DeviceCase& tried : cases)
+    for (const DType dtype : tried.inputs.empty() ? std::vector<DType>{DType::float32} : tried.dtypes) {
+      SCOPED_TRACE(join(tried, " in ", dtype));
+      const std::vector<NDArray> inputs = random_inputs(tried, dtype);
+      EXPECT_NO_THROW({
+        const auto outputs = run(tried, inputs, cpu());
+        EXPECT_NE(GpuNode(tried, inputs, outputs).chosen().name, "host");
+      });
+    }
+}
+
 void compare_channels_last(const DeviceCase& tried, DType dtype, const std::vector<size_t>& inputs,
                            const std::vector<size_t>& outputs) {
   SCOPED_TRACE(join(tried, " in ", dtype, ", channels last"));

@@ -38,6 +38,11 @@ std::ostream& operator<<(std::ostream& out, const DeviceCase& tried);
 void compare_devices(const DeviceCase& tried, DType dtype);
 void compare_devices(const std::vector<DeviceCase>& cases);
 
+// Has the GPU an implementation of its own that accepts the cases? Runs them on the CPU alone, and so needs no GPU, but
+// a build with CUDA: see built_with_cuda.
+void expect_accepted(const std::vector<DeviceCase>& cases);
+bool built_with_cuda();
+
 // The kernel a GPU builds when the arrays of these numbers are channels-last, against the CPU's on plain ones.
 void compare_channels_last(const DeviceCase& tried, DType dtype, const std::vector<size_t>& inputs,
                            const std::vector<size_t>& outputs);

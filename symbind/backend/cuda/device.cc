@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "symbind/backend/cuda/cublas_lt.h"
+#include "symbind/backend/cuda/faults.h"
 #include "symbind/core/environment.h"
 #include "symbind/core/error.h"
 
@@ -119,6 +120,7 @@ void CudaDevice::copy_to_host(void* dst, const void* src, size_t bytes) {
   const Queueing queueing(*this);
   check(cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDeviceToHost, stream_), "copying from the GPU");
   check(cudaStreamSynchronize(stream_), "copying from the GPU");
+  throw_faults(*this);
 }
 
 void CudaDevice::copy_within(void* dst, const void* src, size_t bytes) {
@@ -155,6 +157,7 @@ void CudaDevice::cast(void* dst, DType to, const void* src, DType from, int64_t 
 void CudaDevice::synchronize() {
   const Queueing queueing(*this);
   check(cudaStreamSynchronize(stream_), "waiting for the GPU");
+  throw_faults(*this);
 }
 
 }  // namespace cuda_backend

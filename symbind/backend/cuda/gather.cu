@@ -1,180 +1,330 @@
-// Slices taken by numbers, and added where they were taken. For the gradient the numbers are sorted, in a way that
-// keeps equal ones in order: each sum is then one thread's, over its terms in the order of the numbers, as on a CPU.
+// Slices taken by indices, and added or stored where indices say. A gradient sorts the indices first (place_sort.h), in
+// a way that keeps equal ones in order: each sum is then one thread's, over its terms in the order of the indices, as
+// on a CPU. Of the slices that scatter_nd stores in one place the last one stays.
 #include "symbind/ops/gather.h"
 
-#include <cub/device/device_radix_sort.cuh>
-
+#include "symbind/backend/cuda/any_array.cuh"
 #include "symbind/backend/cuda/device.h"
-#include "symbind/backend/cuda/kernels.cuh"
+#include "symbind/backend/cuda/faults.cuh"
+#include "symbind/backend/cuda/gather.h"
+#include "symbind/backend/cuda/place_sort.h"
+#include "symbind/backend/cuda/refuse.h"
 #include "symbind/backend/cuda/step.h"
-#include "symbind/backend/units.h"
+#include "symbind/backend/cuda/units.cuh"
+#include "symbind/backend/functions.h"
+#include "symbind/backend/wide.h"
 #include "symbind/core/axis_view.h"
+#include "symbind/core/error_kinds.h"
 #include "symbind/passes/target.h"
 
 namespace symbind::cuda_backend {
 namespace {
 
-// An array around the axis that slices are taken along, by `count` numbers.
-struct Around : AxisView {
+// ---- Which slice an index means -------------------------------------------------------------------------------------
+
+// An array of slices (outer, length, inner), and how many of the `length` are taken or stored.
+struct Slices : AxisView {
   int64_t count;
-  bool wraps;  // or clips
+};
 
-  Around(const Shape& shape, int axis, const Tensor& numbers, bool wraps_)
-      : AxisView(view_along(shape, axis)), count(numbers.shape.size()), wraps(wraps_) {}
+enum class Outside { clip, wrap, raise };
 
-  __device__ int64_t place(int64_t number) const {
-    if (wraps) return (number % length + length) % length;
-    return number < 0 ? 0 : number < length ? number : length - 1;
+struct Places {
+  AnyArray indices;
+  int64_t length;
+  Outside outside;
+  FaultNotes faults;
+
+  __device__ int64_t of(int64_t i) const {
+    const int64_t index = indices.index(i);
+    if (outside == Outside::wrap) {
+      const int64_t rest = index % length;
+      return rest < 0 ? rest + length : rest;
+    }
+    if (index >= 0 && index < length) return index;
+    if (outside == Outside::raise) note_fault(faults, FaultKind::index, -1, index, 0, length - 1);
+    return index < 0 ? 0 : length - 1;
   }
 };
 
-// Fractions are cut off and what is beyond int64 becomes the nearer end of it, by the rules of the CPU.
-template <class N>
-__device__ int64_t number_of(const N& value) {
-  return index_of(load(value));
+// The columns of indices (depth, count): each names a slice by `depth` axes, from either end of each.
+struct PlacesNd {
+  AnyArray indices;
+  int64_t count;
+  int depth;
+  int64_t extent[Shape::max_rank];
+  FaultNotes faults;
+
+  __device__ int64_t of(int64_t i) const {
+    int64_t place = 0;
+    for (int axis = 0; axis < depth; ++axis) {
+      const int64_t given = indices.whole(axis * count + i);
+      int64_t index = given < 0 ? given + extent[axis] : given;
+      if (index < 0 || index >= extent[axis]) {
+        note_fault(faults, FaultKind::index, axis, given, 0, extent[axis] - 1);
+        index = index < 0 ? 0 : extent[axis] - 1;
+      }
+      place = place * extent[axis] + index;
+    }
+    return place;
+  }
+};
+
+// Makes the places of a run from its addresses: what is known of the indices when a kernel is built.
+class IndexAlong {
+ public:
+  IndexAlong(const NodeView& node, size_t input, int64_t length, const std::string& mode)
+      : input_(input),
+        places_{{nullptr, node.inputs[input].dtype},
+                length,
+                mode == "wrap"    ? Outside::wrap
+                : mode == "raise" ? Outside::raise
+                                  : Outside::clip,
+                {}} {
+    if (places_.outside == Outside::raise) places_.faults = fault_notes(node);
+    if (length == 0 && node.inputs[input].shape.size() > 0)
+      refused_ = join(node.where(), " there is nothing to take from along an axis without elements");
+  }
+  Places of(const Args& args) const {
+    require(refused_.empty(), refused_);
+    Places places = places_;
+    places.indices.data = args.inputs[input_];
+    return places;
+  }
+
+ private:
+  size_t input_;
+  Places places_;
+  std::string refused_;
+};
+
+class IndexNd {
+ public:
+  IndexNd(const NodeView& node, size_t input, const Shape& whole) : input_(input), places_{} {
+    const Shape& indices = node.inputs[input].shape;
+    places_.indices = {nullptr, node.inputs[input].dtype};
+    places_.count = indices.size(1, indices.rank());
+    places_.depth = static_cast<int>(indices[0]);
+    places_.faults = fault_notes(node);
+    for (int axis = 0; axis < places_.depth; ++axis) {
+      places_.extent[axis] = whole[axis];
+      if (whole[axis] == 0 && places_.count > 0)
+        refused_ = join(node.where(), " every index is outside of axis ", axis, " of length 0");
+    }
+  }
+  PlacesNd of(const Args& args) const {
+    require_as<IndexError>(refused_.empty(), refused_);
+    PlacesNd places = places_;
+    places.indices.data = args.inputs[input_];
+    return places;
+  }
+
+ private:
+  size_t input_;
+  PlacesNd places_;
+  std::string refused_;
+};
+
+// An array by the indices (depth, …) of its first axes.
+Slices slices_nd(const Shape& indices, const Shape& whole) {
+  const int depth = static_cast<int>(indices[0]);
+  return {{1, whole.size(0, depth), whole.size(depth, whole.rank())}, indices.size(1, indices.rank())};
 }
 
-template <class Unit, class N>
-__global__ void take_slices(const Unit* from, const N* numbers, Unit* out, Around around) {
-  const int64_t elements = around.outer * around.count * around.inner;
-  for (int64_t i = first_element(); i < elements; i += element_step()) {
-    const int64_t column = i % around.inner, slice = i / around.inner;
-    const int64_t outer = slice / around.count, place = around.place(number_of(numbers[slice % around.count]));
-    out[i] = from[(outer * around.length + place) * around.inner + column];
+// ---- Taking ---------------------------------------------------------------------------------------------------------
+
+template <class Unit, class Index>
+__global__ void take_slices(const Unit* from, Unit* out, Index index, Slices slices) {
+  const int64_t units = slices.outer * slices.count * slices.inner;
+  for (int64_t i = first_element(); i < units; i += element_step()) {
+    const Divided at = divided(i, slices.inner), slice = divided(at.quotient, slices.count);
+    out[i] = from[(slice.quotient * slices.length + index.of(slice.rest)) * slices.inner + at.rest];
   }
 }
 
-std::unique_ptr<Kernel> build_take(const NodeView& node, size_t from, size_t numbers, const Around& around) {
-  return make_step(node, [around, from, numbers, element = size_of(node.outputs[0].dtype),
-                          of_number = node.inputs[numbers].dtype](const Args& args) {
-    const int64_t elements = around.outer * around.count * around.inner;
-    if (elements == 0) return;
-    visit_dtype(of_number, [&]<class N>(std::type_identity<N>) {
-      visit_unit(element, [&]<class Unit>(Unit) {
-        take_slices<<<blocks_for(elements), block_size, 0, stream_of(args)>>>(args.in<Unit>(from), args.in<N>(numbers),
-                                                                              args.out<Unit>(), around);
-      });
+template <class Index>
+std::unique_ptr<Kernel> build_take(const NodeView& node, size_t from, const Index& index, const Slices& slices) {
+  return make_step(node, [from, index, slices, element = size_of(node.outputs[0].dtype)](const Args& args) {
+    if (slices.outer * slices.count == 0) return;
+    const auto places = index.of(args);
+    if (slices.inner == 0) return;
+    const uint64_t row = static_cast<uint64_t>(slices.inner) * element;
+    const size_t unit = unit_dividing(row | reinterpret_cast<uintptr_t>(args.inputs[from]) |
+                                      reinterpret_cast<uintptr_t>(args.outputs[0]));
+    Slices of_units = slices;
+    of_units.inner = static_cast<int64_t>(row / unit);
+    visit_wide_unit(unit, [&]<class Unit>(Unit) {
+      take_slices<<<blocks_for(slices.outer * slices.count * of_units.inner), block_size, 0, stream_of(args)>>>(
+          args.in<Unit>(from), args.out<Unit>(), places, of_units);
     });
   });
 }
 
-// ---- The gradient ---------------------------------------------------------------------------------------------------
+// ---- Adding ---------------------------------------------------------------------------------------------------------
 
-template <class N>
-__global__ void read_places(const N* numbers, uint32_t* places, uint32_t* order, Around around) {
-  for (int64_t i = first_element(); i < around.count; i += element_step()) {
-    places[i] = static_cast<uint32_t>(around.place(number_of(numbers[i])));
+template <class Index>
+__global__ void write_places(Index index, uint32_t* places, uint32_t* order, int64_t count) {
+  for (int64_t i = first_element(); i < count; i += element_step()) {
+    places[i] = static_cast<uint32_t>(index.of(i));
     order[i] = static_cast<uint32_t>(i);
   }
 }
 
-// A block looks at a number; if it is the first of its kind, its threads sum the slices of all of them.
+// `lanes` threads look at a term; if it is the first of its place, they sum the slices of all of them.
 template <class T>
-__global__ void add_slices(const T* dy, const uint32_t* places, const uint32_t* order, T* out, Around around) {
-  for (int64_t first = blockIdx.x; first < around.count; first += gridDim.x) {
-    const uint32_t place = places[first];
-    if (first > 0 && places[first - 1] == place) continue;
-    for (int64_t column = threadIdx.x; column < around.outer * around.inner; column += blockDim.x) {
-      const int64_t outer = column / around.inner, inner = column % around.inner;
-      compute_type<T> sum = 0;
-      for (int64_t i = first; i < around.count && places[i] == place; ++i)
-        sum += load(dy[(outer * around.count + order[i]) * around.inner + inner]);
-      out[(outer * around.length + place) * around.inner + inner] = store<T>(sum);
+__global__ void add_slices(const T* dy, PlaceSort::Sorted sorted, T* out, Slices slices, int lanes) {
+  using C = functions::Wide<T>;
+  for (int64_t first = first_element() / lanes; first < slices.count; first += element_step() / lanes) {
+    const uint32_t place = sorted.places[first];
+    if (first > 0 && sorted.places[first - 1] == place) continue;
+    for (int64_t column = threadIdx.x % lanes; column < slices.outer * slices.inner; column += lanes) {
+      const Divided at = divided(column, slices.inner);
+      C sum = 0;
+      for (int64_t i = first; i < slices.count && sorted.places[i] == place; ++i)
+        sum = functions::add(
+            sum, static_cast<C>(load(dy[(at.quotient * slices.count + sorted.order[i]) * slices.inner + at.rest])));
+      out[(at.quotient * slices.length + place) * slices.inner + at.rest] = convert_element<T>(sum);
     }
   }
 }
 
-// What the sort works in, one after the other.
-struct SortMemory {
-  size_t of_numbers, of_sort = 0;  // bytes of one array of numbers, and of what the sort itself needs
-  int bits = 1;                    // of a place
+// Threads for a slice of so many elements: a power of two.
+int lanes_for(int64_t elements) {
+  int lanes = 1;
+  while (lanes < block_size && lanes < elements) lanes *= 2;
+  return lanes;
+}
 
-  explicit SortMemory(const Around& around)
-      : of_numbers((static_cast<size_t>(around.count) * sizeof(uint32_t) + 255) / 256 * 256) {
-    while (int64_t{1} << bits < around.length) ++bits;
-    uint32_t* const none = nullptr;
-    cub::DeviceRadixSort::SortPairs(nullptr, of_sort, none, none, none, none, static_cast<int>(around.count), 0, bits);
-  }
-  size_t bytes() const { return 4 * of_numbers + of_sort; }
-  uint32_t* numbers(void* scratch, size_t which) const {
-    return reinterpret_cast<uint32_t*>(static_cast<std::byte*>(scratch) + which * of_numbers);
-  }
-};
-
-std::unique_ptr<Kernel> build_take_gradient(const NodeView& node) {
-  const auto& p = node.as<TakeGrad>();
-  const Shape& shape = node.outputs[0].shape;
-  const Around around(shape, shape.axis(p.axis, node.where()), node.inputs[1], p.mode == "wrap");
+template <class Index>
+std::unique_ptr<Kernel> build_add(const NodeView& node, const Index& index, const Slices& slices) {
   const CurrentDevice current(CudaDevice::of(node.context).id());
-  const SortMemory memory(around);
-  return visit_floating(node.outputs[0].dtype, [&]<class T>(std::type_identity<T>) {
-    return make_step(
-        node,
-        [around, memory, bytes = node.outputs[0].bytes(), of_number = node.inputs[1].dtype](const Args& args) {
-          const cudaStream_t stream = stream_of(args);
-          if (bytes > 0) cudaMemsetAsync(args.outputs[0], 0, bytes, stream);
-          if (around.count == 0 || bytes == 0) return;
-          uint32_t* const numbers[] = {memory.numbers(args.scratch, 0), memory.numbers(args.scratch, 1),
-                                       memory.numbers(args.scratch, 2), memory.numbers(args.scratch, 3)};
-          visit_dtype(of_number, [&]<class N>(std::type_identity<N>) {
-            read_places<<<blocks_for(around.count), block_size, 0, stream>>>(args.in<N>(1), numbers[0], numbers[1],
-                                                                             around);
-          });
-          size_t of_sort = memory.of_sort;
-          cub::DeviceRadixSort::SortPairs(memory.numbers(args.scratch, 4), of_sort, numbers[0], numbers[2], numbers[1],
-                                          numbers[3], static_cast<int>(around.count), 0, memory.bits, stream);
-          add_slices<<<blocks_for(around.count, 1), block_size, 0, stream>>>(args.in<T>(0), numbers[2], numbers[3],
-                                                                             args.out<T>(), around);
-        },
-        {.scratch_bytes = memory.bytes()});
+  const PlaceSort sort(slices.count, slices.length);
+  return visit_dtype(node.outputs[0].dtype, [&]<class T>(std::type_identity<T>) {
+    return make_step(node,
+                     [index, slices, sort, bytes = node.outputs[0].bytes()](const Args& args) {
+                       const cudaStream_t stream = stream_of(args);
+                       if (bytes > 0) cudaMemsetAsync(args.outputs[0], 0, bytes, stream);
+                       if (slices.count == 0) return;
+                       const auto places = index.of(args);
+                       if (bytes == 0) return;
+                       write_places<<<blocks_for(slices.count), block_size, 0, stream>>>(
+                           places, sort.places(args.scratch), sort.order(args.scratch), slices.count);
+                       const PlaceSort::Sorted sorted = sort.queue(stream, args.scratch);
+                       const int lanes = lanes_for(slices.outer * slices.inner);
+                       add_slices<<<blocks_for(slices.count * lanes), block_size, 0, stream>>>(
+                           args.in<T>(0), sorted, args.out<T>(), slices, lanes);
+                     },
+                     {.scratch_bytes = sort.bytes()});
   });
+}
+
+// ---- Storing --------------------------------------------------------------------------------------------------------
+
+__global__ void find_last(PlacesNd index, int32_t* last, int64_t count) {
+  for (int64_t i = first_element(); i < count; i += element_step())
+    atomicMax(last + index.of(i), static_cast<int32_t>(i));
+}
+
+template <class Unit>
+__global__ void store_slices(const Unit* data, Unit* out, const int32_t* last, int64_t units, int64_t inner) {
+  for (int64_t i = first_element(); i < units; i += element_step()) {
+    const Divided at = divided(i, inner);
+    const int32_t from = last[at.quotient];
+    out[i] = from < 0 ? Unit{} : data[from * inner + at.rest];
+  }
+}
+
+// The number of the slice that each place of the result holds is in scratch, -1 where there is none.
+std::unique_ptr<Kernel> build_scatter(const NodeView& node) {
+  const Tensor& whole = node.outputs[0];
+  const Slices slices = slices_nd(node.inputs[1].shape, whole.shape);
+  const size_t of_places = static_cast<size_t>(slices.length) * sizeof(int32_t);
+  return make_step(
+      node,
+      [index = IndexNd(node, 1, whole.shape), slices, of_places, element = size_of(whole.dtype)](const Args& args) {
+        const auto places = index.of(args);
+        if (slices.length * slices.inner == 0) return;
+        const cudaStream_t stream = stream_of(args);
+        auto* const last = static_cast<int32_t*>(args.scratch);
+        cudaMemsetAsync(last, 0xff, of_places, stream);
+        if (slices.count > 0)
+          find_last<<<blocks_for(slices.count), block_size, 0, stream>>>(places, last, slices.count);
+        const uint64_t row = static_cast<uint64_t>(slices.inner) * element;
+        const size_t unit = unit_dividing(row | reinterpret_cast<uintptr_t>(args.inputs[0]) |
+                                          reinterpret_cast<uintptr_t>(args.outputs[0]));
+        const auto inner = static_cast<int64_t>(row / unit), units = slices.length * inner;
+        visit_wide_unit(unit, [&]<class Unit>(Unit) {
+          store_slices<<<blocks_for(units), block_size, 0, stream>>>(args.in<Unit>(0), args.out<Unit>(), last, units,
+                                                                     inner);
+        });
+      },
+      {.scratch_bytes = of_places});
 }
 
 // ---- All of them ----------------------------------------------------------------------------------------------------
 
-std::string refuse(const NodeView& node, const std::string& mode, const Around& around) {
-  if (mode == "raise") return "numbers outside are found on the host";
-  if (around.length == 0 || around.length >= int64_t{1} << 31 || around.count >= int64_t{1} << 31)
-    return "an axis without elements, or with 2^31 and more";
-  for (const Tensor& tensor : node.inputs)
-    if (tensor.layout != Layout::plain) return "wants plain arrays";
-  return "";
+std::string refuse_slices(const NodeView& node, const Slices& slices) {
+  if (slices.length >= PlaceSort::most || slices.count >= PlaceSort::most) return "2^31 slices or more";
+  return refuse_layouts(node);
 }
 
-Around around_of(const NodeView& node, const Take& p, const Shape& whole) {
-  return {whole, whole.axis(p.axis, node.where()), node.inputs[1], p.mode == "wrap"};
+Slices slices_along(const NodeView& node, int64_t axis, const Shape& whole, const Tensor& indices) {
+  return {view_along(whole, whole.axis(axis, node.where())), indices.shape.size()};
 }
 
-// Embedding reads (numbers, weight).
-Around around_of_embedding(const NodeView& node) { return {node.inputs[1].shape, 0, node.inputs[0], false}; }
+template <class P>
+Slices slices_of_take(const NodeView& node, const Shape& whole) {
+  return slices_along(node, node.as<P>().axis, whole, node.inputs[1]);
+}
+
+// Embedding reads (indices, weight).
+Slices slices_of_embedding(const NodeView& node) { return slices_along(node, 0, node.inputs[1].shape, node.inputs[0]); }
+
+void add_taking(ImplementationTable& table) {
+  table.add<Take>(
+      {"cuda",
+       [](const NodeView& node) { return refuse_slices(node, slices_of_take<Take>(node, node.inputs[0].shape)); },
+       [](const NodeView& node) {
+         const Slices slices = slices_of_take<Take>(node, node.inputs[0].shape);
+         return build_take(node, 0, IndexAlong(node, 1, slices.length, node.as<Take>().mode), slices);
+       }});
+  table.add<Embedding>({"cuda", [](const NodeView& node) { return refuse_slices(node, slices_of_embedding(node)); },
+                        [](const NodeView& node) {
+                          const Slices slices = slices_of_embedding(node);
+                          return build_take(node, 1, IndexAlong(node, 0, slices.length, "clip"), slices);
+                        }});
+  table.add<GatherNd>(
+      {"cuda",
+       [](const NodeView& node) { return refuse_slices(node, slices_nd(node.inputs[1].shape, node.inputs[0].shape)); },
+       [](const NodeView& node) {
+         const Shape& whole = node.inputs[0].shape;
+         return build_take(node, 0, IndexNd(node, 1, whole), slices_nd(node.inputs[1].shape, whole));
+       }});
+}
 
 }  // namespace
 
 void add_gather(ImplementationTable& table) {
-  table.add<Take>({"cuda",
-                   [](const NodeView& node) {
-                     const auto& p = node.as<Take>();
-                     return refuse(node, p.mode, around_of(node, p, node.inputs[0].shape));
-                   },
-                   [](const NodeView& node) {
-                     return build_take(node, 0, 1, around_of(node, node.as<Take>(), node.inputs[0].shape));
-                   }});
-  table.add<Embedding>({"cuda",
-                        [](const NodeView& node) {
-                          if (node.inputs[1].dtype != node.outputs[0].dtype)
-                            return std::string("the result has another type");
-                          return refuse(node, "clip", around_of_embedding(node));
-                        },
-                        [](const NodeView& node) { return build_take(node, 1, 0, around_of_embedding(node)); }});
-  table.add<TakeGrad>({"cuda",
-                       [](const NodeView& node) {
-                         const auto& p = node.as<TakeGrad>();
-                         if (!is_floating(node.outputs[0].dtype)) return std::string("wants floating numbers");
-                         if (node.inputs[0].dtype != node.outputs[0].dtype)
-                           return std::string("arrays of different types");
-                         return refuse(node, p.mode, around_of(node, p, node.outputs[0].shape));
-                       },
-                       build_take_gradient});
+  add_taking(table);
+  table.add<TakeGrad>(
+      {"cuda",
+       [](const NodeView& node) { return refuse_slices(node, slices_of_take<TakeGrad>(node, node.outputs[0].shape)); },
+       [](const NodeView& node) {
+         const Slices slices = slices_of_take<TakeGrad>(node, node.outputs[0].shape);
+         return build_add(node, IndexAlong(node, 1, slices.length, node.as<TakeGrad>().mode), slices);
+       }});
+  table.add<GatherNdGrad>(
+      {"cuda",
+       [](const NodeView& node) { return refuse_slices(node, slices_nd(node.inputs[1].shape, node.outputs[0].shape)); },
+       [](const NodeView& node) {
+         const Shape& whole = node.outputs[0].shape;
+         return build_add(node, IndexNd(node, 1, whole), slices_nd(node.inputs[1].shape, whole));
+       }});
+  table.add<ScatterNd>(
+      {"cuda",
+       [](const NodeView& node) { return refuse_slices(node, slices_nd(node.inputs[1].shape, node.outputs[0].shape)); },
+       build_scatter});
+  add_gathered_elements(table);
 }
 
 }  // namespace symbind::cuda_backend

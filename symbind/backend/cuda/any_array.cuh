@@ -1,0 +1,87 @@
+// Arrays whose element type is known when a kernel runs only: indices, conditions and lengths may be of any type, and a
+// kernel for each would multiply with the types of the data. All threads take the same branch.
+#pragma once
+
+#include "symbind/backend/convert.h"
+#include "symbind/backend/cuda/kernels.cuh"
+
+namespace symbind::cuda_backend {
+
+struct AnyArray {
+  const void* data;
+  DType dtype;
+
+  // function(element i), where half precision becomes float.
+  template <class Function>
+  __device__ auto with(int64_t i, const Function& function) const {
+    switch (dtype) {
+      case DType::float32:
+        return function(as<float>(i));
+      case DType::float64:
+        return function(as<double>(i));
+      case DType::float16:
+        return function(load(as<float16>(i)));
+      case DType::bfloat16:
+        return function(load(as<bfloat16>(i)));
+      case DType::uint8:
+        return function(as<uint8_t>(i));
+      case DType::int8:
+        return function(as<int8_t>(i));
+      case DType::int32:
+        return function(as<int32_t>(i));
+      case DType::int64:
+        return function(as<int64_t>(i));
+      default:
+        return function(as<bool>(i));
+    }
+  }
+
+  // Fractions are cut off; what is beyond int64 is the nearer end of it, so that clipping finds the nearest index.
+  __device__ int64_t index(int64_t i) const {
+    return with(i, [](auto value) { return index_of(value); });
+  }
+  // The same by the rules of Cast.
+  __device__ int64_t whole(int64_t i) const {
+    return with(i, [](auto value) { return convert<int64_t>(value); });
+  }
+  __device__ bool truth(int64_t i) const {
+    return with(i, [](auto value) { return value != decltype(value)(0); });
+  }
+
+ private:
+  template <class T>
+  __device__ const T& as(int64_t i) const {
+    return static_cast<const T*>(data)[i];
+  }
+};
+
+// An element of a type as a unit of its size (backend/units.h), for kernels that only move elements.
+inline uint64_t bits_of(double value, DType dtype) {
+  return visit_dtype(dtype, [&]<class T>(std::type_identity<T>) {
+    const T element = convert<T>(value);
+    if constexpr (sizeof(T) == 1)
+      return static_cast<uint64_t>(std::bit_cast<uint8_t>(element));
+    else if constexpr (sizeof(T) == 2)
+      return static_cast<uint64_t>(std::bit_cast<uint16_t>(element));
+    else if constexpr (sizeof(T) == 4)
+      return static_cast<uint64_t>(std::bit_cast<uint32_t>(element));
+    else
+      return std::bit_cast<uint64_t>(element);
+  });
+}
+
+// Numbers that are not negative, divided; by 32 bits where they fit, which is several times faster.
+struct Divided {
+  int64_t quotient, rest;
+};
+__device__ inline Divided divided(int64_t number, int64_t by) {
+  if ((number | by) >> 32 == 0) {
+    const auto small = static_cast<uint32_t>(number), divisor = static_cast<uint32_t>(by);
+    const uint32_t quotient = small / divisor;
+    return {quotient, small - quotient * divisor};
+  }
+  const int64_t quotient = number / by;
+  return {quotient, number - quotient * by};
+}
+
+}  // namespace symbind::cuda_backend
