@@ -361,6 +361,32 @@ TEST_F(CudaOps, EveryImplementationHasACase) {
                          "_BatchNorm_recompute", "_backward_BatchNorm_Relu", "Pooling", "_backward_Pooling", "_reorder",
                          "Deconvolution", "_backward_Deconvolution_data", "_backward_Deconvolution_weight"})
     tried.insert(op);
+  // See cuda_detection_test.cc.
+  for (const char* op : {"_contrib_Proposal",
+                         "_contrib_MultiProposal",
+                         "_contrib_PSROIPooling",
+                         "_backward_PSROIPooling",
+                         "_contrib_DeformablePSROIPooling",
+                         "_backward_DeformablePSROIPooling",
+                         "_contrib_ROIAlign",
+                         "_backward_ROIAlign",
+                         "_contrib_RROIAlign",
+                         "_contrib_DeformableConvolution",
+                         "_backward_DeformableConvolution_data",
+                         "_backward_DeformableConvolution_weight",
+                         "_contrib_ModulatedDeformableConvolution",
+                         "_backward_ModulatedDeformableConvolution_data",
+                         "_backward_ModulatedDeformableConvolution_weight",
+                         "_contrib_MultiBoxPrior",
+                         "_contrib_MultiBoxTarget",
+                         "_contrib_MultiBoxDetection",
+                         "_contrib_box_nms",
+                         "_backward_contrib_box_nms",
+                         "_contrib_box_iou",
+                         "_contrib_bipartite_matching",
+                         "_contrib_box_encode",
+                         "_contrib_box_decode"})
+    tried.insert(op);
   for (const OpDef* op : OpRegistry::get().all()) {
     const auto& implementations = Target::get(gpu(0)).implementations(*op);  // the last is the host's
     if (std::all_of(implementations.begin(), implementations.end() - 1,
