@@ -348,9 +348,14 @@ const std::set<std::string> tried_by_optimizers{"adam_update.lazy_update", "lamb
                                                 "rmspropalex_update.clip_weights"};
 
 // The wheel knows these parameters, but lacks the input they speak of, takes the default alone, or crashes on them.
-const std::set<std::string> broken_in_the_wheel{"RNN.projection_size",   "log_softmax.use_length",
-                                                "softmin.use_length",    "LeakyReLU.lower_bound",
-                                                "LeakyReLU.upper_bound", "SequenceReverse.axis"};
+const std::set<std::string> broken_in_the_wheel{"RNN.projection_size",
+                                                "log_softmax.use_length",
+                                                "softmin.use_length",
+                                                "LeakyReLU.lower_bound",
+                                                "LeakyReLU.upper_bound",
+                                                "SequenceReverse.axis",
+                                                "_contrib_bipartite_matching.topk",
+                                                "_contrib_MultiBoxTarget.minimum_negative_samples"};
 
 // Parameters of which nothing but the default is taken here.
 const std::set<std::string> defaults_alone{"all_finite.init_output", "multi_all_finite.init_output"};
