@@ -3,6 +3,7 @@
 #include "symbind/backend/roi_align.h"
 
 #include <algorithm>
+#include <span>
 #include <vector>
 
 #include "symbind/backend/cpu/loops.h"
@@ -21,7 +22,7 @@ int64_t grain(int64_t work) { return element_grain / 8 / (work + 1) + 1; }
 template <class C>
 struct Points {
   std::vector<Point<C>> points;
-  std::vector<size_t> begin{0};  // of each cell, and the end
+  std::vector<size_t> begin;  // of each cell, and the end
 
   void set(const Axis<C>& axis, int64_t extent) {
     points.clear();
@@ -35,24 +36,47 @@ struct Points {
   }
 };
 
+// The four pixels around a point of a cell, and the share that each has in the cell's mean.
 template <class C>
-struct RegionPoints {
-  Points<C> down, across;
-  C count = 1;
+struct Reading {
+  int32_t pixel[4];
+  C weight[4];
+};
 
+template <class C>
+class Readings {
+ public:
   void set(const AlignSize& size, const Region<C>& region) {
-    down.set(region.down, size.rows);
-    across.set(region.across, size.columns);
-    count = region.count();
+    down_.set(region.down, size.rows);
+    across_.set(region.across, size.columns);
+    readings_.clear();
+    begin_.assign(1, 0);
+    const C share = C(1) / region.count();
+    for (int64_t cell = 0; cell < size.cells(); ++cell) {
+      add_cell(size, static_cast<size_t>(cell / size.out_columns), static_cast<size_t>(cell % size.out_columns), share);
+      begin_.push_back(readings_.size());
+    }
   }
-  // visit(point down, point across) for the points of a cell.
-  template <class Visit>
-  void for_points(const AlignSize& size, int64_t cell, const Visit& visit) const {
-    const auto row = static_cast<size_t>(cell / size.out_columns),
-               column = static_cast<size_t>(cell % size.out_columns);
-    for (size_t i = down.begin[row]; i < down.begin[row + 1]; ++i)
-      for (size_t k = across.begin[column]; k < across.begin[column + 1]; ++k) visit(down.points[i], across.points[k]);
+  std::span<const Reading<C>> of_cell(int64_t cell) const {
+    const size_t begin = begin_[static_cast<size_t>(cell)], end = begin_[static_cast<size_t>(cell) + 1];
+    return std::span(readings_).subspan(begin, end - begin);
   }
+
+ private:
+  void add_cell(const AlignSize& size, size_t row, size_t column, C share) {
+    for (size_t i = down_.begin[row]; i < down_.begin[row + 1]; ++i)
+      for (size_t k = across_.begin[column]; k < across_.begin[column + 1]; ++k) {
+        const Point<C>&y = down_.points[i], &x = across_.points[k];
+        const auto pixel = [&](int64_t at_y, int64_t at_x) { return static_cast<int32_t>(at_y * size.columns + at_x); };
+        const C top = (C(1) - y.share) * share, bottom = y.share * share;
+        readings_.push_back({{pixel(y.low, x.low), pixel(y.low, x.high), pixel(y.high, x.low), pixel(y.high, x.high)},
+                             {top * (C(1) - x.share), top * x.share, bottom * (C(1) - x.share), bottom * x.share}});
+      }
+  }
+
+  Points<C> down_, across_;
+  std::vector<Reading<C>> readings_;
+  std::vector<size_t> begin_;  // of each cell, and the end
 };
 
 template <class C>
@@ -63,7 +87,7 @@ Region<C> region_at(const AlignSize& size, C scale, const C* rois, int64_t index
 template <class C>
 void align(const AlignSize& size, C scale, const C* x, const C* rois, C* y) {
   parallel_for(size.regions, grain(size.out_channels * size.cells() * 16), [=](int64_t begin, int64_t end) {
-    RegionPoints<C> points;
+    Readings<C> readings;
     for (int64_t index = begin; index < end; ++index) {
       const Region<C> region = region_at(size, scale, rois, index);
       C* const out = y + index * size.out_channels * size.cells();
@@ -71,32 +95,25 @@ void align(const AlignSize& size, C scale, const C* x, const C* rois, C* y) {
         std::fill(out, out + size.out_channels * size.cells(), C(0));
         continue;
       }
-      points.set(size, region);
+      readings.set(size, region);
       for (int64_t i = 0; i < size.out_channels * size.cells(); ++i) {
         const int64_t cell = i % size.cells();
         const C* const plane = x + (region.image * size.channels + size.channel(i / size.cells(), cell)) * size.space();
         C sum = 0;
-        points.for_points(size, cell, [&](const Point<C>& row, const Point<C>& column) {
-          const C *const low = plane + row.low * size.columns, *const high = plane + row.high * size.columns;
-          sum += (C(1) - row.share) * ((C(1) - column.share) * low[column.low] + column.share * low[column.high]) +
-                 row.share * ((C(1) - column.share) * high[column.low] + column.share * high[column.high]);
-        });
-        out[i] = sum / points.count;
+        for (const Reading<C>& from : readings.of_cell(cell))
+          sum += from.weight[0] * plane[from.pixel[0]] + from.weight[1] * plane[from.pixel[1]] +
+                 from.weight[2] * plane[from.pixel[2]] + from.weight[3] * plane[from.pixel[3]];
+        out[i] = sum;
       }
     }
   });
 }
 
-// Adds a cell's share to the gradient of a plane.
+// Adds what a cell's gradient is for the pixels of a plane.
 template <class C>
-void add_cell(const AlignSize& size, const RegionPoints<C>& points, int64_t cell, C share, C* plane) {
-  points.for_points(size, cell, [&](const Point<C>& row, const Point<C>& column) {
-    C *const low = plane + row.low * size.columns, *const high = plane + row.high * size.columns;
-    low[column.low] += (C(1) - row.share) * (C(1) - column.share) * share;
-    low[column.high] += (C(1) - row.share) * column.share * share;
-    high[column.low] += row.share * (C(1) - column.share) * share;
-    high[column.high] += row.share * column.share * share;
-  });
+void add_cell(const Readings<C>& readings, int64_t cell, C arrived, C* plane) {
+  for (const Reading<C>& from : readings.of_cell(cell))
+    for (int corner = 0; corner < 4; ++corner) plane[from.pixel[corner]] += from.weight[corner] * arrived;
 }
 
 template <class C>
@@ -104,23 +121,23 @@ void align_grad(const AlignSize& size, C scale, const C* dy, const C* rois, C* d
   const int64_t planes = size.images * size.channels;
   parallel_for(planes, grain(size.space() + size.regions * size.cells() * 16), [=](int64_t begin, int64_t end) {
     std::fill(dx + begin * size.space(), dx + end * size.space(), C(0));
-    RegionPoints<C> points;
+    Readings<C> readings;
     for (int64_t index = 0; index < size.regions; ++index) {
       const Region<C> region = region_at(size, scale, rois, index);
       const int64_t first = std::max(begin, region.image * size.channels);
       const int64_t last = std::min(end, (region.image + 1) * size.channels);
       if (region.image < 0 || first >= last) continue;
-      points.set(size, region);
+      readings.set(size, region);
       for (int64_t plane = first; plane < last; ++plane) {
         const int64_t channel = plane % size.channels;
         const int64_t out_channel = size.position_sensitive ? channel / size.cells() : channel;
         const C* const from = dy + (index * size.out_channels + out_channel) * size.cells();
         C* const to = dx + plane * size.space();
         if (size.position_sensitive) {
-          add_cell(size, points, channel % size.cells(), from[channel % size.cells()] / points.count, to);
+          add_cell(readings, channel % size.cells(), from[channel % size.cells()], to);
           continue;
         }
-        for (int64_t cell = 0; cell < size.cells(); ++cell) add_cell(size, points, cell, from[cell] / points.count, to);
+        for (int64_t cell = 0; cell < size.cells(); ++cell) add_cell(readings, cell, from[cell], to);
       }
     }
   });
