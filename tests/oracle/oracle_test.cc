@@ -347,7 +347,8 @@ const std::set<std::string> tried_by_optimizers{"adam_update.lazy_update", "lamb
                                                 "lamb_update_phase1.bias_correction", "nag_mom_update.wd",
                                                 "rmspropalex_update.clip_weights"};
 
-// The wheel knows these parameters, but lacks the input they speak of, takes the default alone, or crashes on them.
+// The wheel knows these parameters, but lacks the input they speak of, takes the default alone, gets them wrong, or
+// crashes on them.
 const std::set<std::string> broken_in_the_wheel{"RNN.projection_size",
                                                 "log_softmax.use_length",
                                                 "softmin.use_length",
