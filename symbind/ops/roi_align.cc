@@ -1,5 +1,7 @@
 #include "symbind/ops/roi_align.h"
 
+#include <limits>
+
 #include "symbind/graph/define.h"
 #include "symbind/ops/extents.h"
 #include "symbind/ops/floating.h"
@@ -48,6 +50,8 @@ OpDef define(Op<ROIAlign> op) {
         auto data = s["data"], rois = s["rois"];
         data.meet(Shape::of_rank(4));
         rois.meet({unknown_dim, 5});
+        require(!data.known() || extent_product(data[2], data[3], s.where()) <= std::numeric_limits<int32_t>::max(),
+                s.where(), " the images are too large: data ", data.get());
         int64_t channels = data[1];
         const int64_t cells = p.pooled_size[0] * p.pooled_size[1];
         if (p.position_sensitive && channels != unknown_dim) {

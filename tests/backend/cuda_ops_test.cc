@@ -342,6 +342,32 @@ TEST_F(CudaOps, EveryImplementationHasACase) {
                          "Deconvolution", "_backward_Deconvolution_data", "_backward_Deconvolution_weight"})
     tried.insert(op);
   for (const char* op : {"RNN", "_backward_RNN"}) tried.insert(op);  // see cuda_rnn_test.cc
+  // See cuda_detection_test.cc.
+  for (const char* op : {"_contrib_Proposal",
+                         "_contrib_MultiProposal",
+                         "_contrib_PSROIPooling",
+                         "_backward_PSROIPooling",
+                         "_contrib_DeformablePSROIPooling",
+                         "_backward_DeformablePSROIPooling",
+                         "_contrib_ROIAlign",
+                         "_backward_ROIAlign",
+                         "_contrib_RROIAlign",
+                         "_contrib_DeformableConvolution",
+                         "_backward_DeformableConvolution_data",
+                         "_backward_DeformableConvolution_weight",
+                         "_contrib_ModulatedDeformableConvolution",
+                         "_backward_ModulatedDeformableConvolution_data",
+                         "_backward_ModulatedDeformableConvolution_weight",
+                         "_contrib_MultiBoxPrior",
+                         "_contrib_MultiBoxTarget",
+                         "_contrib_MultiBoxDetection",
+                         "_contrib_box_nms",
+                         "_backward_contrib_box_nms",
+                         "_contrib_box_iou",
+                         "_contrib_bipartite_matching",
+                         "_contrib_box_encode",
+                         "_contrib_box_decode"})
+    tried.insert(op);
   for (const OpDef* op : OpRegistry::get().all()) {
     if (op->name.find("_linalg_") != std::string::npos || op->name == "CTCLoss") continue;  // see cuda_linalg_test.cc
     const auto& implementations = Target::get(gpu(0)).implementations(*op);                 // the last is the host's

@@ -3,6 +3,7 @@
 #include "symbind/backend/roi_align.h"
 
 #include <algorithm>
+#include <span>
 #include <vector>
 
 #include "symbind/backend/cpu/loops.h"
@@ -23,9 +24,7 @@ struct Points {
   std::vector<Point<C>> points;
   std::vector<size_t> begin{0};  // of each cell, and the end
 
-  void set(const Axis<C>& axis, int64_t extent) {
-    points.clear();
-    begin.assign(1, 0);
+  Points(const Axis<C>& axis, int64_t extent) {
     for (int64_t cell = 0; cell < axis.cells; ++cell) {
       const Range near = axis.points_between(cell, C(-1), static_cast<C>(extent));
       for (int64_t i = near.begin; i < near.end; ++i)
@@ -33,26 +32,73 @@ struct Points {
       begin.push_back(points.size());
     }
   }
+  // Of one cell.
+  size_t most() const {
+    size_t largest = 0;
+    for (size_t i = 1; i < begin.size(); ++i) largest = std::max(largest, begin[i] - begin[i - 1]);
+    return largest;
+  }
 };
 
+// The four pixels around a point of a cell, and the share that each has in the cell's mean.
 template <class C>
-struct RegionPoints {
-  Points<C> down, across;
-  C count = 1;
+struct Reading {
+  int32_t pixel[4];
+  C weight[4];
+};
 
-  void set(const AlignSize& size, const Region<C>& region) {
-    down.set(region.down, size.rows);
-    across.set(region.across, size.columns);
-    count = region.count();
-  }
-  // visit(point down, point across) for the points of a cell.
+// Those of a region, for some cells at a time: of many points only a part is stored.
+template <class C>
+class Readings {
+ public:
+  Readings(const AlignSize& size, const Region<C>& region)
+      : size_(size),
+        down_(region.down, size.rows),
+        across_(region.across, size.columns),
+        share_(C(1) / region.count()) {}
+
+  // visit(cells) for ranges that cover all cells in order; of_cell() has the readings of these.
   template <class Visit>
-  void for_points(const AlignSize& size, int64_t cell, const Visit& visit) const {
-    const auto row = static_cast<size_t>(cell / size.out_columns),
-               column = static_cast<size_t>(cell % size.out_columns);
-    for (size_t i = down.begin[row]; i < down.begin[row + 1]; ++i)
-      for (size_t k = across.begin[column]; k < across.begin[column + 1]; ++k) visit(down.points[i], across.points[k]);
+  void for_cells(const Visit& visit) {
+    constexpr size_t most_readings = 1 << 14;
+    const size_t of_a_cell = std::max<size_t>(1, down_.most() * across_.most());
+    const auto step = static_cast<int64_t>(std::max<size_t>(1, most_readings / of_a_cell));
+    for (first_ = 0; first_ < size_.cells(); first_ += step) {
+      const int64_t last = std::min(first_ + step, size_.cells());
+      readings_.clear();
+      begin_.assign(1, 0);
+      for (int64_t cell = first_; cell < last; ++cell) {
+        add_cell(static_cast<size_t>(cell / size_.out_columns), static_cast<size_t>(cell % size_.out_columns));
+        begin_.push_back(readings_.size());
+      }
+      visit(Range{first_, last});
+    }
   }
+  std::span<const Reading<C>> of_cell(int64_t cell) const {
+    const auto index = static_cast<size_t>(cell - first_);
+    return std::span(readings_).subspan(begin_[index], begin_[index + 1] - begin_[index]);
+  }
+
+ private:
+  void add_cell(size_t row, size_t column) {
+    for (size_t i = down_.begin[row]; i < down_.begin[row + 1]; ++i)
+      for (size_t k = across_.begin[column]; k < across_.begin[column + 1]; ++k) {
+        const Point<C>&y = down_.points[i], &x = across_.points[k];
+        const auto pixel = [&](int64_t at_y, int64_t at_x) {
+          return static_cast<int32_t>(at_y * size_.columns + at_x);
+        };
+        const C top = (C(1) - y.share) * share_, bottom = y.share * share_;
+        readings_.push_back({{pixel(y.low, x.low), pixel(y.low, x.high), pixel(y.high, x.low), pixel(y.high, x.high)},
+                             {top * (C(1) - x.share), top * x.share, bottom * (C(1) - x.share), bottom * x.share}});
+      }
+  }
+
+  const AlignSize& size_;
+  Points<C> down_, across_;
+  C share_;
+  int64_t first_ = 0;
+  std::vector<Reading<C>> readings_;
+  std::vector<size_t> begin_;  // of each cell, and the end
 };
 
 template <class C>
@@ -61,9 +107,17 @@ Region<C> region_at(const AlignSize& size, C scale, const C* rois, int64_t index
 }
 
 template <class C>
+C mean(std::span<const Reading<C>> readings, const C* plane) {
+  C sum = 0;
+  for (const Reading<C>& from : readings)
+    sum += from.weight[0] * plane[from.pixel[0]] + from.weight[1] * plane[from.pixel[1]] +
+           from.weight[2] * plane[from.pixel[2]] + from.weight[3] * plane[from.pixel[3]];
+  return sum;
+}
+
+template <class C>
 void align(const AlignSize& size, C scale, const C* x, const C* rois, C* y) {
   parallel_for(size.regions, grain(size.out_channels * size.cells() * 16), [=](int64_t begin, int64_t end) {
-    RegionPoints<C> points;
     for (int64_t index = begin; index < end; ++index) {
       const Region<C> region = region_at(size, scale, rois, index);
       C* const out = y + index * size.out_channels * size.cells();
@@ -71,32 +125,36 @@ void align(const AlignSize& size, C scale, const C* x, const C* rois, C* y) {
         std::fill(out, out + size.out_channels * size.cells(), C(0));
         continue;
       }
-      points.set(size, region);
-      for (int64_t i = 0; i < size.out_channels * size.cells(); ++i) {
-        const int64_t cell = i % size.cells();
-        const C* const plane = x + (region.image * size.channels + size.channel(i / size.cells(), cell)) * size.space();
-        C sum = 0;
-        points.for_points(size, cell, [&](const Point<C>& row, const Point<C>& column) {
-          const C *const low = plane + row.low * size.columns, *const high = plane + row.high * size.columns;
-          sum += (C(1) - row.share) * ((C(1) - column.share) * low[column.low] + column.share * low[column.high]) +
-                 row.share * ((C(1) - column.share) * high[column.low] + column.share * high[column.high]);
-        });
-        out[i] = sum / points.count;
-      }
+      const C* const image = x + region.image * size.channels * size.space();
+      Readings<C> readings(size, region);
+      readings.for_cells([&](const Range& cells) {
+        for (int64_t channel = 0; channel < size.out_channels; ++channel)
+          for (int64_t cell = cells.begin; cell < cells.end; ++cell)
+            out[channel * size.cells() + cell] =
+                mean(readings.of_cell(cell), image + size.channel(channel, cell) * size.space());
+      });
     }
   });
 }
 
-// Adds a cell's share to the gradient of a plane.
+// Adds what a cell's gradient is for the pixels of a plane.
 template <class C>
-void add_cell(const AlignSize& size, const RegionPoints<C>& points, int64_t cell, C share, C* plane) {
-  points.for_points(size, cell, [&](const Point<C>& row, const Point<C>& column) {
-    C *const low = plane + row.low * size.columns, *const high = plane + row.high * size.columns;
-    low[column.low] += (C(1) - row.share) * (C(1) - column.share) * share;
-    low[column.high] += (C(1) - row.share) * column.share * share;
-    high[column.low] += row.share * (C(1) - column.share) * share;
-    high[column.high] += row.share * column.share * share;
-  });
+void add_cell(std::span<const Reading<C>> readings, C arrived, C* plane) {
+  for (const Reading<C>& from : readings)
+    for (int corner = 0; corner < 4; ++corner) plane[from.pixel[corner]] += from.weight[corner] * arrived;
+}
+
+// Adds a region's part to the gradient of a plane; `readings` has those of `cells`.
+template <class C>
+void add_cells(const AlignSize& size, const Readings<C>& readings, const Range& cells, int64_t channel, const C* dy,
+               C* plane) {
+  if (!size.position_sensitive) {
+    for (int64_t cell = cells.begin; cell < cells.end; ++cell)
+      add_cell(readings.of_cell(cell), dy[channel * size.cells() + cell], plane);
+    return;
+  }
+  const int64_t cell = channel % size.cells();
+  if (cell >= cells.begin && cell < cells.end) add_cell(readings.of_cell(cell), dy[channel], plane);
 }
 
 template <class C>
@@ -104,24 +162,17 @@ void align_grad(const AlignSize& size, C scale, const C* dy, const C* rois, C* d
   const int64_t planes = size.images * size.channels;
   parallel_for(planes, grain(size.space() + size.regions * size.cells() * 16), [=](int64_t begin, int64_t end) {
     std::fill(dx + begin * size.space(), dx + end * size.space(), C(0));
-    RegionPoints<C> points;
     for (int64_t index = 0; index < size.regions; ++index) {
       const Region<C> region = region_at(size, scale, rois, index);
       const int64_t first = std::max(begin, region.image * size.channels);
       const int64_t last = std::min(end, (region.image + 1) * size.channels);
       if (region.image < 0 || first >= last) continue;
-      points.set(size, region);
-      for (int64_t plane = first; plane < last; ++plane) {
-        const int64_t channel = plane % size.channels;
-        const int64_t out_channel = size.position_sensitive ? channel / size.cells() : channel;
-        const C* const from = dy + (index * size.out_channels + out_channel) * size.cells();
-        C* const to = dx + plane * size.space();
-        if (size.position_sensitive) {
-          add_cell(size, points, channel % size.cells(), from[channel % size.cells()] / points.count, to);
-          continue;
-        }
-        for (int64_t cell = 0; cell < size.cells(); ++cell) add_cell(size, points, cell, from[cell] / points.count, to);
-      }
+      Readings<C> readings(size, region);
+      readings.for_cells([&](const Range& cells) {
+        for (int64_t plane = first; plane < last; ++plane)
+          add_cells(size, readings, cells, plane % size.channels, dy + index * size.out_channels * size.cells(),
+                    dx + plane * size.space());
+      });
     }
   });
 }

@@ -235,7 +235,8 @@ def detection_cases():
         ("best", {"nms_topk": "7", "threshold": "0.2"}),
         ("not_suppressed", {"nms_threshold": "0", "threshold": "0.3"}),
         ("not_suppressed_either", {"nms_threshold": "1.5", "nms_topk": "5"}),
-        ("variances", {"variances": "(0.3, 0.1, 0.5, 0.2)", "background_id": "0"}),
+        ("variances", {"variances": "(0.3, 0.1, 0.5, 0.2)"}),
+        ("background", {"background_id": "1"}),
     ]:
         yield case(op, name, arrays(), attrs)
     yield case(op, "add", arrays(), grad_req="add")
