@@ -50,10 +50,16 @@ OpDef define(Op<CountSketch> op) {
 OpDef define(Op<CountSketchGrad> op) {
   return with_fields(op)
       .inputs({"out_grad", "h", "s"})
-      .infer_shape([](const CountSketchGrad&, Shapes& s) {
-        const auto dy = s["out_grad"], h = s["h"];
+      .infer_shape([](const CountSketchGrad& p, Shapes& s) {
+        auto dy = s["out_grad"];
+        const auto h = s["h"];
         if (!dy.rank_known() || !h.rank_known()) return;
-        s.output().meet(dy.get().with(dy.rank() - 1, h[h.rank() - 1]));
+        require(dy.rank() > 0 && h.rank() > 0, s.where(), " out_grad and h must have an axis: out_grad ", dy.get(),
+                ", h ", h.get());
+        const int64_t length = h[h.rank() - 1];
+        infer_tables(s, length);
+        dy.meet_dim(dy.rank() - 1, p.out_dim);
+        s.output().meet(dy.get().with(dy.rank() - 1, length));
       })
       .infer_type([](const CountSketchGrad&, Types& t) { same_floating_type(t); });
 }
