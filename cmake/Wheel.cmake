@@ -41,7 +41,7 @@ function(symbind_install_wheel)
   set(rpath $ORIGIN)
   if(SYMBIND_HAVE_CUDA)
     # CUDA's libraries as Python packages (nvidia-cudnn-cu13 and the like) come before those of the building machine.
-    foreach(package cu13 cudnn cublas cusolver cuda_nvrtc)
+    foreach(package cu13 cudnn cublas cusolver cufft cuda_nvrtc)
       list(APPEND rpath "$ORIGIN/../../nvidia/${package}/lib")
     endforeach()
     symbind_cuda_rpath(cuda_folders)

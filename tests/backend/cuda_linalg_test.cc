@@ -1,4 +1,5 @@
-// Operators on matrices and alignments of sequences on a GPU against the CPU's. Skipped where there is no GPU.
+// Operators on matrices, alignments of sequences, Fourier transforms and sketches on a GPU against the CPU's. Skipped
+// where there is no GPU.
 #include <cmath>
 
 #include <gtest/gtest.h>
@@ -159,6 +160,22 @@ TEST_F(CudaLinalg, LossesOfAlignmentsAgreeWithTheCpu) {
       compare("CTCLoss", {random_array({9, 2, 300}, 1, -3, 3, dtype), array(Numbers{7, 7, 9, 3, 7, 3}, {2, 3})},
               {{"blank_label", blank}}, 4);
     }
+}
+
+TEST_F(CudaLinalg, FourierTransformsAgreeWithTheCpu) {
+  for (const DType dtype : real)
+    for (const int64_t length : {1, 8, 30, 97}) {
+      compare("_contrib_fft", {random_array({3, length}, 1, -1, 1, dtype)}, {}, 16);
+      compare("_contrib_ifft", {random_array({2, 3, 2 * length}, 2, -1, 1, dtype)}, {}, 16);
+    }
+}
+
+TEST_F(CudaLinalg, SketchesAgreeWithTheCpu) {
+  for (const DType dtype : {DType::float32, DType::float64, DType::float16, DType::bfloat16}) {
+    const NDArray h = random_array({1, 50}, 2, 0, 6.9, dtype), s = random_array({50}, 3, -1, 1, dtype);
+    compare("_contrib_count_sketch", {random_array({4, 50}, 1, -1, 1, dtype), h, s}, {{"out_dim", "7"}}, 4);
+    compare("_backward_contrib_count_sketch", {random_array({4, 7}, 1, -1, 1, dtype), h, s}, {{"out_dim", "7"}});
+  }
 }
 
 TEST_F(CudaLinalg, LabelsThatAreNoClassesMakeTheirLossNaN) {

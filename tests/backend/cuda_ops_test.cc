@@ -335,6 +335,10 @@ TEST_F(CudaOps, EveryImplementationHasACase) {
     for (const auto& moving : list) tried.insert(moving.op->name);
   for (const auto& list : {joining_operators(), splitting_operators()})
     for (const auto& joining : list) tried.insert(joining.op->name);
+  // See cuda_linalg_test.cc.
+  for (const char* op :
+       {"CTCLoss", "_contrib_fft", "_contrib_ifft", "_contrib_count_sketch", "_backward_contrib_count_sketch"})
+    tried.insert(op);
   // See cuda_layers_test.cc.
   for (const char* op : {"Convolution", "_Convolution_Fused", "_backward_Convolution_data",
                          "_backward_Convolution_weight", "BatchNorm", "_backward_BatchNorm", "_BatchNorm_Relu",
@@ -369,8 +373,8 @@ TEST_F(CudaOps, EveryImplementationHasACase) {
                          "_contrib_box_decode"})
     tried.insert(op);
   for (const OpDef* op : OpRegistry::get().all()) {
-    if (op->name.find("_linalg_") != std::string::npos || op->name == "CTCLoss") continue;  // see cuda_linalg_test.cc
-    const auto& implementations = Target::get(gpu(0)).implementations(*op);                 // the last is the host's
+    if (op->name.find("_linalg_") != std::string::npos) continue;            // see cuda_linalg_test.cc
+    const auto& implementations = Target::get(gpu(0)).implementations(*op);  // the last is the host's
     if (std::all_of(implementations.begin(), implementations.end() - 1,
                     [](const Implementation& each) { return each.name == "nvrtc"; }))
       continue;  // see cuda_pointwise_test.cc

@@ -75,9 +75,31 @@ void add_sums(std::vector<OpCase>& cases) {
                    .slack = 4});
 }
 
+void add_sketches(std::vector<OpCase>& cases) {
+  cases.push_back({.name = "count_sketch",
+                   .op = "_contrib_count_sketch",
+                   .attributes = {{"out_dim", "3"}},
+                   .inputs = {{"data", {4, 9}},
+                              {"h", {1, 9}, 0, 2.9, DType::none, false},
+                              {"s", {1, 9}, -1, 1, DType::none, false}},
+                   .reference =
+                       [](Inputs_ in) {
+                         const auto length = static_cast<size_t>(in[1].data.size());
+                         const size_t rows = in[0].data.size() / length;
+                         Values out{in[0].shape.with(in[0].shape.rank() - 1, 3), std::vector<double>(3 * rows, 0)};
+                         for (size_t i = 0; i < in[0].data.size(); ++i)
+                           out.data[i / length * 3 + static_cast<size_t>(in[1].data[i % length])] +=
+                               in[2].data[i % length] * in[0].data[i];
+                         return std::vector{out};
+                       },
+                   .more_shapes = {{{1, 1}, {1}, {1}}, {{2, 3, 5}, {1, 5}, {5}}, {{0, 4}, {4}, {4}}},
+                   .slack = 2});
+}
+
 }  // namespace
 
 void add_index_cases(std::vector<OpCase>& cases) {
+  add_sketches(cases);
   add_diagonals(cases);
   add_sums(cases);
   cases.push_back({.name = "shape_array",

@@ -1,4 +1,6 @@
 #include <cmath>
+#include <complex>
+#include <numbers>
 
 #include "tests/ops/op_cases.h"
 
@@ -136,9 +138,58 @@ void add_losses(std::vector<OpCase>& cases) {
                    .slack = 4});
 }
 
+// Sums by the definition: Σ x · e^(∓2πijk/d).
+std::vector<Values> fourier(Inputs_ in) {
+  const int last = in[0].shape.rank() - 1;
+  const int64_t d = in[0].shape[last];
+  Values out{in[0].shape.with(last, 2 * d), {}};
+  for (size_t row = 0; row < in[0].data.size(); row += static_cast<size_t>(d))
+    for (int64_t k = 0; k < d; ++k) {
+      std::complex<double> sum = 0;
+      for (int64_t j = 0; j < d; ++j)
+        sum += in[0].data[row + static_cast<size_t>(j)] *
+               std::polar(1.0, -2 * std::numbers::pi * static_cast<double>(j * k % d) / static_cast<double>(d));
+      out.data.push_back(sum.real());
+      out.data.push_back(sum.imag());
+    }
+  return {out};
+}
+std::vector<Values> inverse_fourier(Inputs_ in) {
+  const int last = in[0].shape.rank() - 1;
+  const int64_t d = in[0].shape[last] / 2;
+  Values out{in[0].shape.with(last, d), {}};
+  for (size_t row = 0; row < in[0].data.size(); row += static_cast<size_t>(2 * d))
+    for (int64_t k = 0; k < d; ++k) {
+      double sum = 0;
+      for (int64_t j = 0; j < d; ++j) {
+        const double angle = 2 * std::numbers::pi * static_cast<double>(j * k % d) / static_cast<double>(d);
+        const size_t at = row + static_cast<size_t>(2 * j);
+        sum += in[0].data[at] * std::cos(angle) - in[0].data[at + 1] * std::sin(angle);
+      }
+      out.data.push_back(sum);
+    }
+  return {out};
+}
+
+void add_transforms(std::vector<OpCase>& cases) {
+  cases.push_back({.name = "fft",
+                   .op = "_contrib_fft",
+                   .inputs = {{"data", {2, 8}}},
+                   .reference = fourier,
+                   .more_shapes = {{{3, 1}}, {{2, 2, 7}}, {{12}}, {{2, 97}}, {{0, 4}}, {{3, 64}}},
+                   .slack = 8});
+  cases.push_back({.name = "ifft",
+                   .op = "_contrib_ifft",
+                   .inputs = {{"data", {2, 12}}},
+                   .reference = inverse_fourier,
+                   .more_shapes = {{{3, 2}}, {{2, 2, 16}}, {{26}}, {{0, 4}}},
+                   .slack = 8});
+}
+
 }  // namespace
 
 void add_math_cases(std::vector<OpCase>& cases) {
+  add_transforms(cases);
   for (const Function& function : functions)
     cases.push_back({.name = function.op,
                      .op = function.op,
