@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "symbind/ops/broadcast.h"
+#include "symbind/ops/diag.h"
 #include "symbind/ops/rearrange.h"
 #include "symbind/ops/slice.h"
 #include "symbind/ops/tile.h"
@@ -120,7 +121,26 @@ Movement ranged_part(const NodeView& node, const Shape& whole, const Like&... li
   return part_of(whole, range_of(node.as<P>(), whole, like..., node.where()));
 }
 
+Movement diagonals(const Diag& p, const Shape& whole, const NodeView& node) {
+  Diagonals made = diagonals_of(p, whole, node.where());
+  return {std::move(made.extents), std::move(made.steps), made.start};
+}
+
 }  // namespace
+
+DiagonalMovement diag_movement(const NodeView& node) {
+  const auto& p = node.as<Diag>();
+  const Shape& data = node.inputs[0].shape;
+  if (data.rank() == 1) return {diagonals({.k = p.k}, node.outputs[0].shape, node), true};
+  return {diagonals(p, data, node), false};
+}
+
+DiagonalMovement diag_grad_movement(const NodeView& node) {
+  const auto& p = node.as<DiagGrad>();
+  const Shape& data = node.outputs[0].shape;
+  if (data.rank() == 1) return {diagonals({.k = p.k}, node.inputs[0].shape, node), false};
+  return {diagonals(p, data, node), true};
+}
 
 template <class P>
 Movement assigned_part(const NodeView& node) {
