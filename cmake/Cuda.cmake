@@ -73,6 +73,9 @@ function(symbind_compile_cuda target)
     set_property(SOURCE "${PROJECT_SOURCE_DIR}/symbind/backend/cuda/${family}.cu"
       APPEND PROPERTY COMPILE_OPTIONS --fmad=false)
   endforeach()
+  # Nor do places in images, which may be on the border between two pixels: the CPU chooses the same.
+  set_property(SOURCE "${PROJECT_SOURCE_DIR}/symbind/backend/cuda/spatial.cu"
+    APPEND PROPERTY COMPILE_OPTIONS --fmad=false)
   # What programs include.
   symbind_embed_sources("${PROJECT_BINARY_DIR}/generated/symbind/embedded/pointwise_headers.inc"
     symbind/backend/freestanding.h symbind/backend/vector_math.h symbind/backend/functions.h

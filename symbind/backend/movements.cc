@@ -122,13 +122,30 @@ Movement ranged_part(const NodeView& node, const Shape& whole, const Like&... li
   return part_of(whole, range_of(node.as<P>(), whole, like..., node.where()));
 }
 
-// The diagonals of matrices in the last two axes of an array.
-Movement diagonals(const NodeView& node, int64_t offset, const Shape& matrices) {
-  Diagonals found = diagonals_of({.k = offset, .axis1 = -2, .axis2 = -1}, matrices, node.where());
-  return {std::move(found.extents), std::move(found.steps), found.start};
+Movement diagonals(const Diag& p, const Shape& whole, const NodeView& node) {
+  Diagonals made = diagonals_of(p, whole, node.where());
+  return {std::move(made.extents), std::move(made.steps), made.start};
+}
+// Of the matrices in the last two axes.
+Movement matrix_diagonals(int64_t offset, const Shape& matrices, const NodeView& node) {
+  return diagonals({.k = offset, .axis1 = -2, .axis2 = -1}, matrices, node);
 }
 
 }  // namespace
+
+DiagonalMovement diag_movement(const NodeView& node) {
+  const auto& p = node.as<Diag>();
+  const Shape& data = node.inputs[0].shape;
+  if (data.rank() == 1) return {diagonals({.k = p.k}, node.outputs[0].shape, node), true};
+  return {diagonals(p, data, node), false};
+}
+
+DiagonalMovement diag_grad_movement(const NodeView& node) {
+  const auto& p = node.as<DiagGrad>();
+  const Shape& data = node.outputs[0].shape;
+  if (data.rank() == 1) return {diagonals({.k = p.k}, node.inputs[0].shape, node), false};
+  return {diagonals(p, data, node), true};
+}
 
 template <class P>
 Movement assigned_part(const NodeView& node) {
@@ -176,7 +193,9 @@ std::vector<MovingOperator> taking_operators() {
       {&op_of<Crop>(),
        [](const NodeView& node) { return ranged_part<Crop>(node, node.inputs[0].shape, node.outputs[0].shape); }},
       {&op_of<LinalgExtractdiag>(),
-       [](const NodeView& node) { return diagonals(node, node.as<LinalgExtractdiag>().offset, node.inputs[0].shape); }},
+       [](const NodeView& node) {
+         return matrix_diagonals(node.as<LinalgExtractdiag>().offset, node.inputs[0].shape, node);
+       }},
   };
 }
 
@@ -192,7 +211,9 @@ std::vector<MovingOperator> putting_operators() {
       {&op_of<CropGrad>(),
        [](const NodeView& node) { return ranged_part<CropGrad>(node, node.outputs[0].shape, node.inputs[0].shape); }},
       {&op_of<LinalgMakediag>(),
-       [](const NodeView& node) { return diagonals(node, node.as<LinalgMakediag>().offset, node.outputs[0].shape); }},
+       [](const NodeView& node) {
+         return matrix_diagonals(node.as<LinalgMakediag>().offset, node.outputs[0].shape, node);
+       }},
   };
 }
 

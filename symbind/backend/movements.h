@@ -30,6 +30,14 @@ std::vector<MovingOperator> taking_operators();
 // Input 0 is dense; output 0 is zero but for these places, which hold its elements. No place is named twice.
 std::vector<MovingOperator> putting_operators();
 
+// diag and its gradient: a vector is put onto a diagonal of zeros, or diagonals are taken, depending on the shapes.
+struct DiagonalMovement {
+  Movement movement;
+  bool puts;
+};
+DiagonalMovement diag_movement(const NodeView& node);
+DiagonalMovement diag_grad_movement(const NodeView& node);
+
 // The places that SliceAssign and SliceAssignScalar change in output 0.
 template <class P>
 Movement assigned_part(const NodeView& node);

@@ -1,7 +1,5 @@
 #include "symbind/ops/diag.h"
 
-#include <utility>
-
 #include "symbind/backend/cpu/move.h"
 #include "symbind/backend/cpu/plain.h"
 #include "symbind/passes/target.h"
@@ -9,30 +7,15 @@
 namespace symbind::cpu_backend {
 namespace {
 
-Movement movement_of(const Diag& p, const Shape& whole, const NodeView& node) {
-  Diagonals diagonals = diagonals_of(p, whole, node.where());
-  return {std::move(diagonals.extents), std::move(diagonals.steps), diagonals.start};
-}
-
-std::unique_ptr<Kernel> build_forward(const NodeView& node) {
-  const auto& p = node.as<Diag>();
-  const Shape &data = node.inputs[0].shape, &result = node.outputs[0].shape;
-  if (data.rank() == 1) return build_put(node, movement_of({.k = p.k}, result, node));
-  return build_take(node, movement_of(p, data, node));
-}
-
-std::unique_ptr<Kernel> build_backward(const NodeView& node) {
-  const auto& p = node.as<DiagGrad>();
-  const Shape &dy = node.inputs[0].shape, &data = node.outputs[0].shape;
-  if (data.rank() == 1) return build_take(node, movement_of({.k = p.k}, dy, node));
-  return build_put(node, movement_of(p, data, node));
+std::unique_ptr<Kernel> build(const NodeView& node, const DiagonalMovement& diagonal) {
+  return diagonal.puts ? build_put(node, diagonal.movement) : build_take(node, diagonal.movement);
 }
 
 }  // namespace
 
 void add_diag(ImplementationTable& table) {
-  add_plain<Diag>(table, build_forward);
-  add_plain<DiagGrad>(table, build_backward);
+  add_plain<Diag>(table, [](const NodeView& node) { return build(node, diag_movement(node)); });
+  add_plain<DiagGrad>(table, [](const NodeView& node) { return build(node, diag_grad_movement(node)); });
 }
 
 }  // namespace symbind::cpu_backend

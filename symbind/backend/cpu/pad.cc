@@ -1,6 +1,5 @@
 // Each place of the result shows an element of the data, or the constant; the gradient sums, for each element, over all
-// places that show it. Both are reckoned, not kept in tables: a border may be as long as it likes, and kernels are
-// built before their arrays have found room in memory.
+// places that show it (backend/pad.h).
 #include "symbind/ops/pad.h"
 
 #include <algorithm>
@@ -12,60 +11,18 @@
 #include "symbind/backend/cpu/loops.h"
 #include "symbind/backend/cpu/plain.h"
 #include "symbind/backend/functions.h"
+#include "symbind/backend/pad.h"
 #include "symbind/backend/wide.h"
 #include "symbind/passes/target.h"
 
 namespace symbind::cpu_backend {
 namespace {
 
-// One axis of the result and the borders along it.
-struct Axis {
-  enum class Mode { constant, edge, reflect };
-  Mode mode;
-  int64_t before, extent, length;  // the border in front, the extent of the data and that of the result
-  int64_t step;                    // from one element to the next in the array that is read
-
-  // The index of the data that a place of the result shows; -1: the constant.
-  int64_t shown_at(int64_t place) const {
-    const int64_t index = place - before;
-    if (index >= 0 && index < extent) return index;
-    if (mode == Mode::constant) return -1;
-    if (mode == Mode::edge) return index < 0 ? 0 : extent - 1;
-    return index < 0 ? -index : 2 * (extent - 1) - index;
-  }
-
-  // Calls visit(place) for all places that show an index of the data, the first one first.
-  template <class Visit>
-  void for_places(int64_t index, const Visit& visit) const {
-    const int64_t own = before + index, mirrored = own + 2 * (extent - 1 - index);
-    if (mode == Mode::edge && index == 0)
-      for (int64_t place = 0; place < before; ++place) visit(place);
-    if (mode == Mode::reflect && index > 0 && index <= before) visit(before - index);
-    visit(own);
-    if (mode == Mode::edge && index == extent - 1)
-      for (int64_t place = own + 1; place < length; ++place) visit(place);
-    if (mode == Mode::reflect && mirrored > own && mirrored < length) visit(mirrored);
-  }
-};
-
-std::vector<Axis> axes_of(const Pad& p, const Shape& data, const Shape& result, const Shape& read) {
-  const auto mode = p.mode == "constant" ? Axis::Mode::constant
-                    : p.mode == "edge"   ? Axis::Mode::edge
-                                         : Axis::Mode::reflect;
-  const auto strides = read.strides();
-  std::vector<Axis> axes;
-  for (int axis = 0; axis < data.rank(); ++axis) {
-    const auto i = static_cast<size_t>(axis);
-    axes.push_back({mode, p.pad_width[2 * i], data[axis], result[axis], strides[i]});
-  }
-  return axes;
-}
-
 std::unique_ptr<Kernel> build_pad(const NodeView& node) {
   const auto& p = node.as<Pad>();
   const Shape &data = node.inputs[0].shape, &out = node.outputs[0].shape;
   if (out.size() == 0) return make_kernel([](const Args&) {});
-  const std::vector<Axis> axes = axes_of(p, data, out, data);
+  const std::vector<PadAxis> axes = pad_axes(p, data, out, data);
   const int64_t length = axes.back().length, rows = out.size() / length;
   return visit_dtype(node.outputs[0].dtype, [&](auto type) -> std::unique_ptr<Kernel> {
     using T = typename decltype(type)::type;
@@ -73,7 +30,7 @@ std::unique_ptr<Kernel> build_pad(const NodeView& node) {
       const T* const x = args.in<T>(0);
       T* const y = args.out<T>();
       parallel_for(rows, std::max<int64_t>(1, element_grain / length), [&](int64_t begin, int64_t end) {
-        const Axis& last = axes.back();
+        const PadAxis& last = axes.back();
         for (int64_t row = begin; row < end; ++row) {
           int64_t at = 0, rest = row;
           bool inside = true;
@@ -103,19 +60,20 @@ std::unique_ptr<Kernel> build_pad(const NodeView& node) {
 
 // The sum of dy over all places that show the element with the given indices.
 template <class C, class T>
-C sum_shown(std::span<const Axis> axes, const int64_t* index, const T* dy) {
+C sum_shown(std::span<const PadAxis> axes, const int64_t* index, const T* dy) {
   C sum = 0;
-  axes[0].for_places(index[0], [&](int64_t place) {
-    const T* const from = dy + place * axes[0].step;
+  const PadAxis& axis = axes[0];
+  for (int64_t n = 0, places = axis.place_count(index[0]); n < places; ++n) {
+    const T* const from = dy + axis.place(index[0], n) * axis.step;
     sum =
         functions::add(sum, axes.size() == 1 ? static_cast<C>(*from) : sum_shown<C>(axes.subspan(1), index + 1, from));
-  });
+  }
   return sum;
 }
 
 std::unique_ptr<Kernel> build_pad_grad(const NodeView& node) {
   const Shape &data = node.outputs[0].shape, &padded = node.inputs[0].shape;
-  const std::vector<Axis> axes = axes_of(node.as<PadGrad>(), data, padded, padded);
+  const std::vector<PadAxis> axes = pad_axes(node.as<PadGrad>(), data, padded, padded);
   return visit_dtype(node.outputs[0].dtype, [&](auto type) -> std::unique_ptr<Kernel> {
     using T = typename decltype(type)::type;
     using C = functions::Wide<T>;

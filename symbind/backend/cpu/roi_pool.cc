@@ -1,53 +1,19 @@
-// Coordinates are reckoned in the type of the data (half precision: in float), as MXNet does: whether a cell's edge
-// falls before or after an element is a matter of the last digit.
 #include "symbind/ops/roi_pool.h"
 
 #include <algorithm>
-#include <cmath>
 #include <vector>
 
 #include "symbind/backend/cpu/loops.h"
 #include "symbind/backend/cpu/plain.h"
+#include "symbind/backend/roi_pool.h"
 #include "symbind/passes/target.h"
 
 namespace symbind::cpu_backend {
 namespace {
 
-struct Window {
-  int64_t begin, end;
-};
-
-// Cells along one axis of a region.
-template <class C>
-struct Cells {
-  int64_t start;  // the region's first element, which may be outside of the image
-  C length;       // of a cell
-
-  Cells(C first, C last, C scale, int64_t count) {
-    start = rounded(first * scale);
-    length = static_cast<C>(std::max<int64_t>(1, rounded(last * scale) - start + 1)) / static_cast<C>(count);
-  }
-  Window within(int64_t cell, int64_t extent) const {
-    const auto begin = static_cast<int64_t>(std::floor(static_cast<C>(cell) * length));
-    const auto end = static_cast<int64_t>(std::ceil(static_cast<C>(cell + 1) * length));
-    return {std::clamp<int64_t>(begin + start, 0, extent), std::clamp<int64_t>(end + start, 0, extent)};
-  }
-
-  static int64_t rounded(C value) {
-    constexpr C far = 1e9;
-    return std::isnan(value) ? 0 : static_cast<int64_t>(std::round(std::clamp(value, -far, far)));
-  }
-};
-
-// The number of the image a region is in; -1: there is none.
-template <class C>
-int64_t image_of(C number, int64_t images) {
-  return number >= 0 && number < static_cast<C>(images) ? static_cast<int64_t>(number) : -1;
-}
-
 // The place of the largest element; -1: the window is empty.
 template <class C, class T>
-int32_t largest(const T* plane, Window rows, Window columns, int64_t width) {
+int32_t largest(const T* plane, RoiWindow rows, RoiWindow columns, int64_t width) {
   int64_t best = -1;
   for (int64_t row = rows.begin; row < rows.end; ++row)
     for (int64_t i = row * width + columns.begin; i < row * width + columns.end; ++i)
@@ -73,12 +39,12 @@ std::unique_ptr<Kernel> build_forward(const NodeView& node) {
                      for (int64_t part = begin; part < end; ++part) {
                        const T* const region = rois + part / channels * 5;
                        const auto at = [=](int i) { return static_cast<C>(region[i]); };
-                       const int64_t image = image_of(at(0), data[0]);
-                       const Cells<C> down(at(2), at(4), scale, result[2]), across(at(1), at(3), scale, result[3]);
+                       const int64_t image = roi_image(at(0), data[0]);
+                       const RoiCells<C> down(at(2), at(4), scale, result[2]), across(at(1), at(3), scale, result[3]);
                        const T* const plane = x + (std::max<int64_t>(0, image) * channels + part % channels) * space;
                        for (int64_t cell = 0; cell < cells; ++cell) {
-                         const Window rows = down.within(cell / result[3], image < 0 ? 0 : data[2]);
-                         const Window columns = across.within(cell % result[3], data[3]);
+                         const RoiWindow rows = down.within(cell / result[3], image < 0 ? 0 : data[2]);
+                         const RoiWindow columns = across.within(cell % result[3], data[3]);
                          const int32_t place = largest<C>(plane, rows, columns, data[3]);
                          y[part * cells + cell] = place < 0 ? T(0) : plane[place];
                          if (places) places[part * cells + cell] = place;
@@ -106,7 +72,7 @@ std::unique_ptr<Kernel> build_backward(const NodeView& node) {
         for (int64_t plane = begin; plane < end; ++plane) {
           std::fill(sums.begin(), sums.end(), C(0));
           for (int64_t region = 0; region < dy_shape[0]; ++region) {
-            if (image_of(static_cast<C>(rois[region * 5]), data[0]) != plane / channels) continue;
+            if (roi_image(static_cast<C>(rois[region * 5]), data[0]) != plane / channels) continue;
             const int64_t first = (region * channels + plane % channels) * cells;
             for (int64_t i = first; i < first + cells; ++i)
               if (places[i] >= 0 && places[i] < space) sums[static_cast<size_t>(places[i])] += static_cast<C>(dy[i]);

@@ -6,24 +6,15 @@
 #include "symbind/backend/cpu/loops.h"
 #include "symbind/backend/cpu/plain.h"
 #include "symbind/backend/cpu/widened.h"
+#include "symbind/backend/spatial.h"
 #include "symbind/passes/target.h"
 
 namespace symbind::cpu_backend {
 namespace {
 
+using namespace spatial;
+
 // ---- Grids ----------------------------------------------------------------------------------------------------------
-
-struct Grid {
-  int64_t images, rows, columns;
-  int64_t space() const { return rows * columns; }
-};
-
-Grid grid_of(const Shape& shape) { return {shape[0], shape[2], shape[3]}; }
-
-template <class C>
-C coordinate(int64_t index, int64_t extent) {
-  return C(-1) + static_cast<C>(index) * (C(2) / static_cast<C>(extent - 1));
-}
 
 template <class C>
 void write_affine(const Grid& grid, const C* matrices, C* places) {
@@ -94,49 +85,6 @@ std::unique_ptr<Kernel> build_grid_grad(const NodeView& node) {
 }
 
 // ---- Sampling -------------------------------------------------------------------------------------------------------
-
-struct Sampled {
-  int64_t channels, rows, columns;  // of the images read
-  Grid grid;
-  int64_t space() const { return rows * columns; }
-};
-
-Sampled sampled(const Shape& data, const Shape& result) { return {data[1], data[2], data[3], grid_of(result)}; }
-
-// The pixel above and to the left of a place, which may be just outside, and how far the place is from it.
-template <class C>
-struct Place {
-  int64_t row = 0, column = 0;
-  C down = 0, right = 0;
-  bool inside = false;  // is any of the four pixels?
-
-  Place(const Sampled& size, C x, C y) {
-    x = (x + 1) * static_cast<C>(size.columns - 1) / 2;
-    y = (y + 1) * static_cast<C>(size.rows - 1) / 2;
-    // Written so that NaN is outside.
-    inside = x >= -1 && x < static_cast<C>(size.columns) && y >= -1 && y < static_cast<C>(size.rows);
-    if (!inside) return;
-    const C left = std::floor(x), top = std::floor(y);
-    row = static_cast<int64_t>(top);
-    column = static_cast<int64_t>(left);
-    down = y - top;
-    right = x - left;
-  }
-
-  // visit(pixel, its weight, the weight's derivative by x and by y) for those of the four that are there.
-  template <class Visit>
-  void for_pixels(const Sampled& size, const Visit& visit) const {
-    if (!inside) return;
-    for (int64_t i : {0, 1}) {
-      if (row + i < 0 || row + i >= size.rows) continue;
-      for (int64_t k : {0, 1}) {
-        if (column + k < 0 || column + k >= size.columns) continue;
-        const C high = i == 1 ? down : 1 - down, wide = k == 1 ? right : 1 - right;
-        visit((row + i) * size.columns + column + k, high * wide, k == 1 ? high : -high, i == 1 ? wide : -wide);
-      }
-    }
-  }
-};
 
 template <class C>
 Place<C> place_of(const Sampled& size, const C* places, int64_t image, int64_t i) {
@@ -246,42 +194,6 @@ std::unique_ptr<Kernel> build_transformer_grad(const NodeView& node) {
 }
 
 // ---- Correlation ----------------------------------------------------------------------------------------------------
-
-struct Compared {
-  Correlation params;
-  int64_t channels, rows, columns;  // of both images
-  Grid grid;                        // of the result
-  int64_t reach, width;             // displacements on each side, and in all
-
-  Compared(const Correlation& p, const Shape& data, const Shape& result)
-      : params(p),
-        channels(data[1]),
-        rows(data[2]),
-        columns(data[3]),
-        grid(grid_of(result)),
-        reach(p.max_displacement / p.stride2),
-        width(2 * reach + 1) {}
-  int64_t space() const { return rows * columns; }
-  int64_t displacements() const { return width * width; }
-  double elements() const { return static_cast<double>(params.kernel_size * params.kernel_size * channels); }
-
-  // The pixel of an image, -1: it is padding.
-  int64_t pixel(int64_t row, int64_t column) const {
-    row -= params.pad_size;
-    column -= params.pad_size;
-    return row < 0 || row >= rows || column < 0 || column >= columns ? -1 : row * columns + column;
-  }
-  // visit(pixel of the first image, pixel of the second) for a displacement and a place of the result.
-  template <class Visit>
-  void for_pairs(int64_t displacement, int64_t i, const Visit& visit) const {
-    const int64_t row = i / grid.columns * params.stride1 + params.max_displacement;
-    const int64_t column = i % grid.columns * params.stride1 + params.max_displacement;
-    const int64_t down = (displacement / width - reach) * params.stride2;
-    const int64_t right = (displacement % width - reach) * params.stride2;
-    for (int64_t y = row; y < row + params.kernel_size; ++y)
-      for (int64_t x = column; x < column + params.kernel_size; ++x) visit(pixel(y, x), pixel(y + down, x + right));
-  }
-};
 
 std::unique_ptr<Kernel> build_correlation(const NodeView& node) {
   const Compared size(node.as<Correlation>(), node.inputs[0].shape, node.outputs[0].shape);

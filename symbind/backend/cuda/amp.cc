@@ -1,5 +1,7 @@
 #include "symbind/ops/amp.h"
 
+#include <vector>
+
 #include "symbind/backend/cuda/copy.h"
 #include "symbind/backend/cuda/device.h"
 #include "symbind/backend/cuda/step.h"
@@ -8,20 +10,43 @@
 namespace symbind::cuda_backend {
 namespace {
 
-std::unique_ptr<Kernel> build_amp_cast(const NodeView& node) {
-  const DType from = node.inputs[0].dtype, to = node.outputs[0].dtype;
-  if (from == to) return build_copy(node);
-  return make_step(node, [from, to, count = node.outputs[0].shape.size()](const Args& args) {
-    if (count > 0) queue_cast(stream_of(args), args.outputs[0], to, args.inputs[0], from, count);
+// Output i is input i in the type of the output. Nobody may read an output, and one may be the input's memory.
+std::unique_ptr<Kernel> build_casts(const NodeView& node) {
+  struct Part {
+    DType from, to;
+    int64_t count;
+  };
+  std::vector<Part> parts;
+  for (size_t i = 0; i < node.outputs.size(); ++i)
+    parts.push_back({node.inputs[i].dtype, node.outputs[i].dtype, node.outputs[i].shape.size()});
+  return make_step(node, [parts](const Args& args) {
+    for (size_t i = 0; i < parts.size(); ++i) {
+      const auto& [from, to, count] = parts[i];
+      void* const out = args.outputs[i];
+      if (!out || out == args.inputs[i] || count == 0) continue;
+      if (from == to)
+        cudaMemcpyAsync(out, args.inputs[i], static_cast<size_t>(count) * size_of(from), cudaMemcpyDeviceToDevice,
+                        stream_of(args));
+      else
+        queue_cast(stream_of(args), out, to, args.inputs[i], from, count);
+    }
   });
 }
 
-std::string refuse_amp_cast(const NodeView& node) {
-  return node.inputs[0].layout == node.outputs[0].layout ? "" : "arrays of different layouts";
+std::string refuse(const NodeView& node) {
+  for (size_t i = 0; i < node.outputs.size(); ++i)
+    if (node.inputs[i].layout != node.outputs[i].layout) return "arrays of different layouts";
+  return "";
 }
 
 }  // namespace
 
-void add_amp(ImplementationTable& table) { table.add<AmpCast>({"cuda", refuse_amp_cast, build_amp_cast}); }
+void add_amp(ImplementationTable& table) {
+  table.add<AmpCast>({"cuda", refuse, [](const NodeView& node) {
+                        const bool is_cast = node.inputs[0].dtype != node.outputs[0].dtype;
+                        return is_cast ? build_casts(node) : build_copy(node);
+                      }});
+  table.add<AmpMulticast>({"cuda", refuse, build_casts});
+}
 
 }  // namespace symbind::cuda_backend

@@ -1,18 +1,45 @@
 #include "symbind/backend/cuda/host.h"
 
 #include <algorithm>
+#include <mutex>
+#include <set>
 
 #include "symbind/backend/cuda/device.h"
 #include "symbind/core/error.h"
+#include "symbind/core/log.h"
+#include "symbind/ops/custom.h"
 
 namespace symbind::cuda_backend {
 namespace {
+
+// The implementations that refused the node, with their reasons.
+std::string reasons(const NodeView& node) {
+  std::string text;
+  for (const Implementation& each : Target::get(node.context).implementations(node.op))
+    if (const std::string reason = each.refuse ? each.refuse(node) : ""; !reason.empty())
+      text += join(text.empty() ? "" : "; ", each.name, ": ", reason);
+  return text.empty() ? "it has no GPU kernel" : text;
+}
+
+// Says once for each node of a network that it runs on the host, and why. Custom operators are there by their nature.
+void warn_once(const NodeView& node) {
+  if (!node.source || &node.op == &op_of<Custom>() || &node.op == &op_of<CustomGrad>()) return;
+  static std::mutex mutex;
+  static std::set<std::string> warned;
+  {
+    const std::lock_guard lock(mutex);
+    if (!warned.insert(node.where()).second) return;
+  }
+  log_warning(node.where(), " runs on the host instead of ", node.context,
+              ", which takes two copies and two waits in every run (", reasons(node), ")");
+}
 
 // Inputs, outputs, scratch and the random cursor are one after the other in a block of pinned memory, taken from the
 // pool for each run.
 class HostStep final : public Kernel {
  public:
   explicit HostStep(const NodeView& node) : device_(CudaDevice::of(node.context)), where_(node.where()) {
+    warn_once(node);
     NodeView on_cpu = node;
     on_cpu.context = cpu(node.context.id);
     kernel_ = choose(on_cpu).build(on_cpu);

@@ -1,5 +1,7 @@
 // Operators that only move elements, by their movements (backend/movements.h): one thread an element, or 16 bytes where
 // rows let it. A transposition of matrices goes through shared memory instead.
+#include "symbind/backend/cuda/move.h"
+
 #include <optional>
 
 #include "symbind/backend/cuda/device.h"
@@ -61,6 +63,12 @@ __global__ void take(const Unit* from, Unit* dense, Places places) {
 }
 
 template <class Unit>
+__global__ void fill_places(Unit* to, Unit value, Places places) {
+  for (int64_t i = first_element(); i < places.count; i += element_step())
+    to[places.of(static_cast<uint32_t>(i))] = value;
+}
+
+template <class Unit>
 __global__ void put(Unit* to, const Unit* dense, Places places) {
   for (int64_t i = first_element(); i < places.count; i += element_step())
     to[places.of(static_cast<uint32_t>(i))] = dense[i];
@@ -86,6 +94,8 @@ std::optional<Matrices> matrices_of(const Movement& movement) {
   return Matrices{rank == 3 ? extents[0] : 1, rows, columns};
 }
 
+}  // namespace
+
 std::unique_ptr<Kernel> build_take(const NodeView& node, const Movement& given) {
   const int64_t count = node.outputs[0].shape.size();
   const size_t element = size_of(node.outputs[0].dtype);
@@ -102,19 +112,33 @@ std::unique_ptr<Kernel> build_take(const NodeView& node, const Movement& given) 
   });
 }
 
-std::unique_ptr<Kernel> build_put(const NodeView& node, const Movement& given) {
-  const int64_t count = node.inputs[0].shape.size();
-  const size_t element = size_of(node.outputs[0].dtype), bytes = node.outputs[0].bytes();
-  return make_step(node, [movement = merged(given), count, element, bytes](const Args& args) {
-    if (bytes > 0) cudaMemsetAsync(args.outputs[0], 0, bytes, stream_of(args));
-    if (count == 0) return;
-    queue_units(movement, element, args.inputs[0], args.outputs[0], [&]<class Unit>(Unit, const Places& places) {
-      put<<<blocks_for(places.count), block_size, 0, stream_of(args)>>>(args.out<Unit>(), args.in<Unit>(0), places);
-    });
+void queue_put(cudaStream_t stream, const Movement& movement, size_t element, void* to, const void* dense) {
+  queue_units(movement, element, dense, to, [&]<class Unit>(Unit, const Places& places) {
+    if (places.count > 0)
+      put<<<blocks_for(places.count), block_size, 0, stream>>>(static_cast<Unit*>(to), static_cast<const Unit*>(dense),
+                                                               places);
   });
 }
 
-std::string refuse(const NodeView& node, const Movement& movement) {
+void queue_fill_places(cudaStream_t stream, const Movement& movement, size_t element, void* to, uint64_t bits) {
+  const Places places(movement, 1);
+  if (places.count == 0) return;
+  visit_unit(element, [&]<class Unit>(Unit) {
+    fill_places<<<blocks_for(places.count), block_size, 0, stream>>>(static_cast<Unit*>(to), static_cast<Unit>(bits),
+                                                                     places);
+  });
+}
+
+std::unique_ptr<Kernel> build_put(const NodeView& node, const Movement& given) {
+  const size_t element = size_of(node.outputs[0].dtype), bytes = node.outputs[0].bytes();
+  return make_step(node, [movement = merged(given), element, bytes](const Args& args) {
+    if (bytes == 0) return;
+    cudaMemsetAsync(args.outputs[0], 0, bytes, stream_of(args));
+    queue_put(stream_of(args), movement, element, args.outputs[0], args.inputs[0]);
+  });
+}
+
+std::string refuse_movement(const NodeView& node, const Movement& movement) {
   for (const Tensor& tensor : {node.inputs[0], node.outputs[0]}) {
     if (tensor.layout != Layout::plain) return "wants plain arrays";
     if (tensor.shape.size() >= int64_t{1} << 31) return "2^31 elements or more";
@@ -122,12 +146,10 @@ std::string refuse(const NodeView& node, const Movement& movement) {
   return merged(movement).extents.size() > Places::most ? "too many axes" : "";
 }
 
-}  // namespace
-
 void add_move(ImplementationTable& table) {
   const auto add = [&](const MovingOperator& moving, auto build) {
     const auto movement = moving.movement;
-    table.add(*moving.op, {"cuda", [=](const NodeView& node) { return refuse(node, movement(node)); },
+    table.add(*moving.op, {"cuda", [=](const NodeView& node) { return refuse_movement(node, movement(node)); },
                            [=](const NodeView& node) { return build(node, movement(node)); }});
   };
   for (const auto& moving : taking_operators()) add(moving, build_take);

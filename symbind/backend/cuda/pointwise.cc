@@ -11,6 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "symbind/backend/cuda/axes.h"
 #include "symbind/backend/cuda/device.h"
 #include "symbind/backend/cuda/nvrtc_library.h"
 #include "symbind/backend/cuda/pointwise_source.h"
@@ -26,9 +27,11 @@ constexpr size_t most_inputs = 16;
 
 std::string refuse(const NodeView& node, const Pointwise& program) {
   if (node.inputs.size() > most_inputs) return join("more than ", most_inputs, " inputs");
-  if (!has_programs(node.outputs[0].dtype)) return join("no programs are written for ", node.outputs[0].dtype);
-  for (const PointwiseInstruction& instruction : program.instructions)
+  for (const PointwiseInstruction& instruction : program.instructions) {
     if (!has_function(instruction)) return join(instruction.op->name, " is not a function of elements");
+    if (!is_floating(node.outputs[0].dtype) && !is_exact_for_integers(instruction))
+      return join(instruction.op->name, " of integers is computed in floating point");
+  }
   return one_layout(node) ? "" : "arrays of different layouts";
 }
 
@@ -83,23 +86,31 @@ struct Kernels {
 };
 
 // Kernels belong to all GPUs of the architecture, and to the process: they are never unloaded.
-Kernels kernels_of(const std::string& source, int device, const std::string& where) {
+cudaLibrary_t library_of(const std::string& source, int device, const std::string& where) {
   int major = 0, minor = 0;
   check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device), where);
   check(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device), where);
   const std::string architecture = join("sm_", major, minor);
 
   static std::mutex mutex;
-  static auto& all = *new std::unordered_map<std::string, Kernels>;
+  static auto& all = *new std::unordered_map<std::string, cudaLibrary_t>;
   const std::scoped_lock lock(mutex);
-  const auto [slot, is_new] = all.try_emplace(architecture + source);
-  if (!is_new && slot->second.packs) return slot->second;
+  cudaLibrary_t& library = all[architecture + source];
+  if (library) return library;
   const std::string code = compile(source, architecture, where);
-  cudaLibrary_t library = nullptr;
   check(cudaLibraryLoadData(&library, code.data(), nullptr, nullptr, 0, nullptr, nullptr, 0), where);
-  check(cudaLibraryGetKernel(&slot->second.elements, library, "pointwise"), where);
-  check(cudaLibraryGetKernel(&slot->second.packs, library, "pointwise_packs"), where);
-  return slot->second;
+  return library;
+}
+
+cudaKernel_t kernel_of(cudaLibrary_t library, const char* name, const std::string& where) {
+  cudaKernel_t kernel = nullptr;
+  check(cudaLibraryGetKernel(&kernel, library, name), where);
+  return kernel;
+}
+
+Kernels kernels_of(const std::string& source, int device, const std::string& where) {
+  const cudaLibrary_t library = library_of(source, device, where);
+  return {kernel_of(library, "pointwise", where), kernel_of(library, "pointwise_packs", where)};
 }
 
 constexpr unsigned threads_per_block = 256;
@@ -166,6 +177,56 @@ std::string refuse_alone(const NodeView& node) {
   return program.instructions.empty() ? "nothing is computed" : refuse(node, program);
 }
 
+// ---- Two arrays brought to one shape --------------------------------------------------------------------------------
+
+std::string refuse_broadcast(const NodeView& node) {
+  const Tensor& out = node.outputs[0];
+  for (const Tensor& input : node.inputs) {
+    if (input.dtype != out.dtype) return "arrays of different types";
+    if (input.layout != Layout::plain) return "needs plain arrays";
+  }
+  if (out.shape.size() >= int64_t{1} << 31) return "2^31 elements or more";
+  return refuse(node, alone(node));
+}
+
+BroadcastSteps steps_of(const NodeView& node) {
+  const BroadcastAxes axes(node.outputs[0].shape, node.inputs[0].shape, node.inputs[1].shape);
+  BroadcastSteps steps{.rank = axes.rank};
+  for (int axis = 0; axis < axes.rank; ++axis) {
+    steps.extent[axis] = static_cast<unsigned>(axes.extent[axis]);
+    steps.step_a[axis] = static_cast<unsigned>(axes.stride_a[axis]);
+    steps.step_b[axis] = static_cast<unsigned>(axes.stride_b[axis]);
+  }
+  return steps;
+}
+
+std::unique_ptr<Kernel> build_broadcast(const NodeView& node) {
+  const Shape &out = node.outputs[0].shape, &a = node.inputs[0].shape, &b = node.inputs[1].shape;
+  const Pointwise program = alone(node);
+  if (a == out && b == out) return build(node, program);
+  CudaDevice& device = CudaDevice::of(node.context);
+  const CurrentDevice current(device.id());
+  const cudaLibrary_t library = library_of(broadcast_source(program, node.outputs[0].dtype), device.id(), node.where());
+  KernelTraits traits;
+  if (a == out) traits.in_place.emplace_back(0, 0);
+  if (b == out) traits.in_place.emplace_back(1, 0);
+  return make_step(
+      node,
+      [kernel = kernel_of(library, "broadcast", node.where()), steps = steps_of(node), count = out.size(), &device,
+       where = node.where()](const Args& args) {
+        if (count == 0) return;
+        const void *lhs = args.inputs[0], *rhs = args.inputs[1];
+        void* result = args.outputs[0];
+        long long elements = count;
+        BroadcastSteps by_value = steps;
+        void* arguments[] = {&lhs, &rhs, &result, &elements, &by_value};
+        device.check(cudaLaunchKernel(reinterpret_cast<const void*>(kernel), dim3(blocks_for(count)),
+                                      dim3(threads_per_block), arguments, 0, stream_of(args)),
+                     where);
+      },
+      traits);
+}
+
 }  // namespace
 
 void add_pointwise(ImplementationTable& table) {
@@ -175,14 +236,17 @@ void add_pointwise(ImplementationTable& table) {
                         {},
                         true,
                         Tier::generated});
-  for (const OpDef* op : OpRegistry::get().all())
-    if (has_functions(*op) || op == &op_of<AddN>())
+  for (const OpDef* op : OpRegistry::get().all()) {
+    if (is_broadcast(*op))
+      table.add(*op, {"nvrtc", refuse_broadcast, build_broadcast, {}, true, Tier::generated});
+    else if (has_functions(*op) || op == &op_of<AddN>())
       table.add(*op, {"nvrtc",
                       refuse_alone,
                       [](const NodeView& node) { return build(node, alone(node)); },
                       {},
                       true,
                       Tier::generated});
+  }
 }
 
 }  // namespace symbind::cuda_backend

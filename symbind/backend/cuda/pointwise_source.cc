@@ -3,9 +3,11 @@
 #include <bit>
 #include <cstdio>
 #include <string_view>
+#include <type_traits>
 #include <unordered_map>
 #include <vector>
 
+#include "symbind/backend/convert.h"
 #include "symbind/backend/function_tables.h"
 #include "symbind/core/error.h"
 
@@ -18,19 +20,43 @@ struct Function {
   size_t arity;
   bool (*holds)(const void* params);
   std::vector<double> (*numbers)(const void* params);
+  bool scalar_is_element;
+  bool is_exact;  // for integers
 };
+
+template <class F, class... Others>
+inline constexpr bool is_one_of = (std::is_same_v<F, Others> || ...);
+
+// Functions that compute integers by the arithmetic of integers.
+template <class F>
+inline constexpr bool is_exact = is_one_of<
+    F, functions::Identity, functions::Negative, functions::Relu, functions::Square, functions::Sign, functions::Abs,
+    functions::LogicalNot, functions::Clip, functions::Add, functions::Subtract, functions::Multiply, functions::Divide,
+    functions::Equal, functions::NotEqual, functions::Greater, functions::GreaterEqual, functions::Lesser,
+    functions::LesserEqual, functions::Maximum, functions::Minimum, functions::Modulo, functions::LogicalAnd,
+    functions::LogicalOr, functions::LogicalXor, functions::AbsGrad, functions::ReluGrad, functions::SquareGrad,
+    functions::ClipGrad, functions::DivideLhsGrad, functions::DivideRhsGrad, functions::ReverseDivideScalarGrad,
+    functions::MaximumLhsGrad, functions::MaximumRhsGrad, functions::MinimumLhsGrad, functions::MinimumRhsGrad>;
+template <class F>
+inline constexpr bool is_exact<functions::Swapped<F>> = is_exact<F>;
+template <class F>
+inline constexpr bool is_exact<functions::Rounding<F>> = true;
 
 const std::unordered_map<std::string_view, std::vector<Function>>& functions_of_operators() {
   static const auto table = [] {
     std::unordered_map<std::string_view, std::vector<Function>> all;
-    functions::for_each_elementwise([&]<class Entry>(Entry) {
+    const auto add = [&]<class Entry>(Entry) {
       static constexpr auto name = Entry::name;
-      all[name.view()].push_back(
-          {functions::name_in_source<typename Entry::Function>(), Entry::arity, Entry::holds, [](const void* params) {
-             const auto numbers = Entry::numbers(params);
-             return std::vector<double>(numbers.begin(), numbers.end());
-           }});
-    });
+      all[name.view()].push_back({functions::name_in_source<typename Entry::Function>(), Entry::arity, Entry::holds,
+                                  [](const void* params) {
+                                    const auto numbers = Entry::numbers(params);
+                                    return std::vector<double>(numbers.begin(), numbers.end());
+                                  },
+                                  Entry::scalar_is_element, is_exact<typename Entry::Function>});
+    };
+    functions::for_each_elementwise(add);
+    functions::for_each(functions::BroadcastTable{}, add);
+    functions::for_each(functions::ChoiceBroadcastTable{}, add);
     return all;
   }();
   return table;
@@ -44,24 +70,66 @@ const Function* function_of(const PointwiseInstruction& instruction) {
   return nullptr;
 }
 
-const char* element_of(DType dtype) {
-  if (dtype == DType::float16) return "symbind::float16";
-  return dtype == DType::bfloat16 ? "symbind::bfloat16" : "float";
+// How the text names elements, and the numbers that they are computed in.
+struct TypeNames {
+  const char *element, *computed;
+};
+TypeNames names_of(DType dtype) {
+  switch (dtype) {
+    case DType::float32:
+      return {"float", "float"};
+    case DType::float64:
+      return {"double", "double"};
+    case DType::float16:
+      return {"symbind::float16", "float"};
+    case DType::bfloat16:
+      return {"symbind::bfloat16", "float"};
+    case DType::uint8:
+      return {"unsigned char", "int"};
+    case DType::int8:
+      return {"signed char", "int"};
+    case DType::int32:
+      return {"int", "int"};
+    case DType::int64:
+      return {"long long", "long long"};
+    case DType::boolean:
+      return {"bool", "int"};
+    case DType::none:
+      break;
+  }
+  fail_unknown_dtype(dtype);
 }
 
-// A float to the bit, infinities and NaN among them.
-std::string literal(double number) {
+// A number of the type that elements are computed in, to the bit: infinities and NaN are among them. `is_element`: it
+// becomes an element first, as on a CPU.
+std::string literal(double number, DType dtype, bool is_element) {
   char text[64];
-  std::snprintf(text, sizeof text, "__uint_as_float(0x%08xu)", std::bit_cast<uint32_t>(static_cast<float>(number)));
+  if (dtype == DType::float64) {
+    std::snprintf(text, sizeof text, "__longlong_as_double(0x%016llxll)",
+                  static_cast<unsigned long long>(std::bit_cast<uint64_t>(number)));
+  } else if (is_floating(dtype)) {
+    std::snprintf(text, sizeof text, "__uint_as_float(0x%08xu)", std::bit_cast<uint32_t>(static_cast<float>(number)));
+  } else if (dtype == DType::int64) {
+    std::snprintf(text, sizeof text, "static_cast<long long>(0x%016llxull)",
+                  static_cast<unsigned long long>(convert<int64_t>(number)));
+  } else {
+    const int32_t whole =
+        is_element
+            ? visit_dtype(dtype,
+                          [&](auto type) { return convert<int32_t>(convert<typename decltype(type)::type>(number)); })
+            : convert<int32_t>(number);
+    std::snprintf(text, sizeof text, "static_cast<int>(0x%08xu)", static_cast<uint32_t>(whole));
+  }
   return text;
 }
 
 // "Clip{}(r0, low, high)"
-std::string call(const PointwiseInstruction& instruction) {
+std::string call(const PointwiseInstruction& instruction, DType dtype) {
   const Function& function = *function_of(instruction);
   std::string text = join(function.name, "{}(");
   for (size_t k = 0; k < instruction.operands.size(); ++k) text += join(k ? ", r" : "r", instruction.operands[k]);
-  for (const double number : function.numbers(instruction.params.get())) text += ", " + literal(number);
+  for (const double number : function.numbers(instruction.params.get()))
+    text += ", " + literal(number, dtype, function.scalar_is_element);
   return text + ")";
 }
 
@@ -74,13 +142,13 @@ std::string for_inputs(const Pointwise& program, std::string_view name) {
 
 // One element of the result. Each value in between is rounded as an array would round it, so that a program gives what
 // its operators give one by one.
-std::string element_function(const Pointwise& program) {
+std::string element_function(const Pointwise& program, DType dtype) {
   std::string source = "struct Program {\n";
   source += join("  __device__ Element operator()(", for_inputs(program, "Element x"), ") const {\n");
-  for (int64_t k = 0; k < program.num_args; ++k) source += join("    const float r", k, " = load(x", k, ");\n");
+  for (int64_t k = 0; k < program.num_args; ++k) source += join("    const Computed r", k, " = load(x", k, ");\n");
   int64_t next = program.num_args;
   for (const PointwiseInstruction& instruction : program.instructions)
-    source += join("    const float r", next++, " = load(store<Element>(", call(instruction), "));\n");
+    source += join("    const Computed r", next++, " = load(store<Element>(", call(instruction, dtype), "));\n");
   return source + join("    return store<Element>(r", next - 1, ");\n  }\n};\n");
 }
 
@@ -89,6 +157,31 @@ std::string kernel(const Pointwise& program, std::string_view name, std::string_
               ", Element* out, long long count) {\n  map_packs<", width, ">(Program{}, out, count, ",
               for_inputs(program, "in"), ");\n}\n");
 }
+
+// What all programs begin with.
+std::string program_source(const Pointwise& program, DType dtype) {
+  const TypeNames names = names_of(dtype);
+  return join("#include \"symbind/backend/cuda/elements.cuh\"\n#include \"symbind/backend/functions.h\"\n",
+              "using namespace symbind::cuda_backend;\nusing namespace symbind::functions;\nusing Element = ",
+              names.element, ";\nusing Computed = ", names.computed, ";\n", element_function(program, dtype));
+}
+
+// The axes of the result from the last to the first, with 32-bit divisions.
+constexpr const char* broadcast_kernel = R"(
+extern "C" __global__ void broadcast(const Element* in0, const Element* in1, Element* out, long long count,
+                                     BroadcastSteps steps) {
+  for (long long i = first_element(); i < count; i += element_step()) {
+    unsigned index = static_cast<unsigned>(i), a = 0, b = 0;
+    for (int axis = steps.rank - 1; axis >= 0; --axis) {
+      const unsigned rest = index / steps.extent[axis], at = index - rest * steps.extent[axis];
+      a += at * steps.step_a[axis];
+      b += at * steps.step_b[axis];
+      index = rest;
+    }
+    out[i] = Program{}(in0[a], in1[b]);
+  }
+}
+)";
 
 }  // namespace
 
@@ -99,11 +192,31 @@ bool has_function(const PointwiseInstruction& instruction) {
 
 bool has_functions(const OpDef& op) { return functions_of_operators().contains(op.name); }
 
+bool is_broadcast(const OpDef& op) {
+  bool found = false;
+  const auto compare = [&]<class Entry>(Entry) {
+    static constexpr auto name = Entry::name;
+    found |= op.name == name.view();
+  };
+  functions::for_each(functions::BroadcastTable{}, compare);
+  functions::for_each(functions::ChoiceBroadcastTable{}, compare);
+  return found;
+}
+
+bool is_exact_for_integers(const PointwiseInstruction& instruction) {
+  const Function* const function = function_of(instruction);
+  return function && function->is_exact;
+}
+
 std::string pointwise_source(const Pointwise& program, DType dtype) {
-  return join("#include \"symbind/backend/cuda/elements.cuh\"\n#include \"symbind/backend/functions.h\"\n",
-              "using namespace symbind::cuda_backend;\nusing namespace symbind::functions;\nusing Element = ",
-              element_of(dtype), ";\n", element_function(program), kernel(program, "pointwise", "1"),
+  return join(program_source(program, dtype), kernel(program, "pointwise", "1"),
               kernel(program, "pointwise_packs", "widest<Element>"));
+}
+
+std::string broadcast_source(const Pointwise& program, DType dtype) {
+  return join(program_source(program, dtype), "struct BroadcastSteps {\n  int rank;\n  unsigned extent[",
+              Shape::max_rank, "], step_a[", Shape::max_rank, "], step_b[", Shape::max_rank, "];\n};\n",
+              broadcast_kernel);
 }
 
 std::span<const SourceHeader> pointwise_headers() {

@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 
+#include "symbind/core/shape.h"
 #include "symbind/ops/pointwise.h"
 
 namespace symbind::cuda_backend {
@@ -15,14 +16,24 @@ bool has_function(const PointwiseInstruction& instruction);
 // With some parameters, if not with all?
 bool has_functions(const OpDef& op);
 
-// Types that programs are written for.
-inline bool has_programs(DType dtype) {
-  return dtype == DType::float32 || dtype == DType::float16 || dtype == DType::bfloat16;
-}
+// Does an operator bring two arrays to one shape and apply a function of backend/function_tables.h?
+bool is_broadcast(const OpDef& op);
+
+// Is the result for integers exact, whatever the device's functions of floating numbers give? What is computed in
+// floating point and cut off may lose one where it falls just short of a whole number.
+bool is_exact_for_integers(const PointwiseInstruction& instruction);
 
 // Two kernels (const Element* in0, …, Element* out, long long count), of which `pointwise_packs` reads and writes 16
 // bytes at a time and needs addresses that are multiples of 16. An input may be the output.
 std::string pointwise_source(const Pointwise& program, DType dtype);
+
+// One kernel `broadcast` (const Element* in0, const Element* in1, Element* out, long long count, BroadcastSteps steps)
+// for a program of two inputs, which are read along the axes of the result.
+struct BroadcastSteps {
+  int rank = 0;
+  unsigned extent[Shape::max_rank] = {}, step_a[Shape::max_rank] = {}, step_b[Shape::max_rank] = {};
+};
+std::string broadcast_source(const Pointwise& program, DType dtype);
 
 // What that text includes.
 struct SourceHeader {

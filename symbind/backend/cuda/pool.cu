@@ -18,9 +18,13 @@ struct Windows {
   int channels;
   int in[3], out[3], kernel[3], stride[3], pad[3];
   bool last, count_padding;
+  int norm;  // the p of a p-norm
 
-  Windows(const PoolingSize& size, bool channels_last)
-      : channels(static_cast<int>(size.channels)), last(channels_last), count_padding(size.count_padding) {
+  Windows(const PoolingSize& size, bool channels_last, const Pooling& params)
+      : channels(static_cast<int>(size.channels)),
+        last(channels_last),
+        count_padding(size.count_padding),
+        norm(static_cast<int>(params.p_value.value_or(1))) {
     for (size_t axis = 0; axis < 3; ++axis) {
       in[axis] = static_cast<int>(size.in[axis]);
       out[axis] = static_cast<int>(size.out[axis]);
@@ -119,6 +123,16 @@ __device__ Pack<T, width> read(const T* array, int64_t offset) {
   return *reinterpret_cast<const Pack<T, width>*>(array + offset);
 }
 
+// A term of a p-norm, and the norm of the terms' sum: with p = 3 of either sign, as MXNet has it.
+template <class C>
+__device__ C norm_term(C value, int p) {
+  return p == 1 ? value : p == 2 ? value * value : value * value * value;
+}
+template <class C>
+__device__ C norm_of(C sum, int p) {
+  return p == 1 ? sum : p == 2 ? libm::sqrt(sum) : libm::cbrt(sum);
+}
+
 template <class T, int width, PoolKind kind>
 __global__ void pool(const T* x, T* y, Windows w, int64_t count) {
   using C = compute_type<T>;
@@ -132,12 +146,16 @@ __global__ void pool(const T* x, T* y, Windows w, int64_t count) {
       const auto values = read<T, width>(x, in.offset(in.index(d, h, v)));
       for (int k = 0; k < width; ++k) {
         const C value = load(values.element[k]);
-        result[k] = kind == PoolKind::max ? (value > result[k] ? value : result[k]) : result[k] + value;
+        if (kind == PoolKind::max)
+          result[k] = value > result[k] ? value : result[k];
+        else
+          result[k] += kind == PoolKind::lp ? norm_term(value, w.norm) : value;
       }
     });
     Pack<T, width> stored;
     for (int k = 0; k < width; ++k) {
       if (kind == PoolKind::avg && window.divisor > 0) result[k] /= static_cast<C>(window.divisor);
+      if (kind == PoolKind::lp) result[k] = norm_of(result[k], w.norm);
       stored.element[k] = store<T>(result[k]);
     }
     const int64_t target = out.offset(out.index(position.at[0], position.at[1], position.at[2]));
@@ -219,12 +237,40 @@ __global__ void collect_shares(const T* dy, T* dx, Windows w, int64_t count) {
   }
 }
 
+// For p of 2 and 3: a window whose norm is zero has no gradient.
+template <class T, int width>
+__global__ void collect_norms(const T* dy, const T* x, const T* y, T* dx, Windows w, int64_t count) {
+  using C = compute_type<T>;
+  for (int64_t i = first_element(); i < count; i += element_step()) {
+    const Position position(i, w.in, w.channels, w.last, width);
+    const Plane in(position, w.in, w.channels, w.last), out(position, w.out, w.channels, w.last);
+    const int64_t here = in.offset(in.index(position.at[0], position.at[1], position.at[2]));
+    const auto own = read<T, width>(x, here);
+    const Covering windows(w, position.at);
+    C sum[width] = {};
+    each_in(windows.begin, windows.end, [&](int d, int h, int v) {
+      const int64_t offset = out.offset(out.index(d, h, v));
+      const auto gradient = read<T, width>(dy, offset), norm = read<T, width>(y, offset);
+      for (int k = 0; k < width; ++k) {
+        const C of_window = load(norm.element[k]);
+        if (of_window == C(0)) continue;
+        const C share = load(own.element[k]) / of_window;
+        sum[k] += load(gradient.element[k]) * (w.norm == 2 ? share : share * share);
+      }
+    });
+    Pack<T, width> stored;
+    for (int k = 0; k < width; ++k) stored.element[k] = store<T>(sum[k]);
+    *reinterpret_cast<Pack<T, width>*>(dx + here) = stored;
+  }
+}
+
 // ---- Building -------------------------------------------------------------------------------------------------------
 
 template <class Function>
 void with_kind(PoolKind kind, Function function) {
   if (kind == PoolKind::max) return function(std::integral_constant<PoolKind, PoolKind::max>{});
   if (kind == PoolKind::avg) return function(std::integral_constant<PoolKind, PoolKind::avg>{});
+  if (kind == PoolKind::lp) return function(std::integral_constant<PoolKind, PoolKind::lp>{});
   function(std::integral_constant<PoolKind, PoolKind::sum>{});
 }
 
@@ -241,8 +287,9 @@ template <class T>
 std::unique_ptr<Kernel> build_forward(const NodeView& node) {
   const auto& p = node.as<Pooling>();
   const PoolingSize size = size_of(p, node.inputs[0].shape, node.outputs[0].shape);
-  const Windows windows(size, size.channels_last || node.inputs[0].layout == Layout::channels_last);
+  const Windows windows(size, size.channels_last || node.inputs[0].layout == Layout::channels_last, p);
   return make_step(node, [windows, kind = kind_of(p), results = node.outputs[0].shape.size()](const Args& args) {
+    if (results == 0) return;
     const T* const x = args.in<T>(0);
     T* const y = args.out<T>();
     with_width<T>(
@@ -255,31 +302,49 @@ std::unique_ptr<Kernel> build_forward(const NodeView& node) {
   });
 }
 
+struct BackwardWork {
+  PoolKind kind;
+  bool is_norm;             // of a p above 1
+  int64_t outputs, inputs;  // elements
+};
+
+template <class T, int width>
+void queue_backward(const Args& args, const BackwardWork& work, const Windows& windows, const T* dy, const T* x,
+                    const T* y, T* dx) {
+  const cudaStream_t stream = stream_of(args);
+  const int64_t inputs = work.inputs / width, outputs = work.outputs / width;
+  const unsigned blocks = blocks_for(inputs);
+  if (work.kind == PoolKind::max) {
+    auto* const places = static_cast<int32_t*>(args.scratch);
+    if (outputs > 0)
+      find_largest<T, width><<<blocks_for(outputs), block_size, 0, stream>>>(x, places, windows, outputs);
+    collect_largest<T, width><<<blocks, block_size, 0, stream>>>(dy, places, dx, windows, inputs);
+  } else if (work.is_norm) {
+    collect_norms<T, width><<<blocks, block_size, 0, stream>>>(dy, x, y, dx, windows, inputs);
+  } else if (work.kind == PoolKind::avg) {
+    collect_shares<T, width, PoolKind::avg><<<blocks, block_size, 0, stream>>>(dy, dx, windows, inputs);
+  } else {
+    collect_shares<T, width, PoolKind::sum><<<blocks, block_size, 0, stream>>>(dy, dx, windows, inputs);
+  }
+}
+
 template <class T>
 std::unique_ptr<Kernel> build_backward(const NodeView& node) {
   const auto& p = node.as<PoolingGrad>();
   const PoolingSize size = size_of(p, node.inputs[1].shape, node.inputs[0].shape);
-  const Windows windows(size, size.channels_last || node.outputs[0].layout == Layout::channels_last);
+  const Windows windows(size, size.channels_last || node.outputs[0].layout == Layout::channels_last, p);
   const int64_t outputs = node.inputs[0].shape.size(), inputs = node.outputs[0].shape.size();
   const PoolKind kind = kind_of(p);
+  const bool is_norm = kind == PoolKind::lp && windows.norm > 1;
   const auto run = [=](const Args& args) {
+    if (inputs == 0) return;
     const T* const dy = args.in<T>(0);
-    const T* const x = kind == PoolKind::max ? args.in<T>(1) : nullptr;
+    const T* const x = kind == PoolKind::max || is_norm ? args.in<T>(1) : nullptr;
+    const T* const y = is_norm ? args.in<T>(2) : nullptr;
     T* const dx = args.out<T>();
-    const bool aligned = aligned_for_packs(dy) && aligned_for_packs(x) && aligned_for_packs(dx);
-    const cudaStream_t stream = stream_of(args);
+    const bool aligned = aligned_for_packs(dy) && aligned_for_packs(x) && aligned_for_packs(y) && aligned_for_packs(dx);
     with_width<T>(windows, aligned, [&]<int width>(std::integral_constant<int, width>) {
-      const unsigned blocks = blocks_for(inputs / width);
-      if (kind == PoolKind::max) {
-        auto* const places = static_cast<int32_t*>(args.scratch);
-        find_largest<T, width>
-            <<<blocks_for(outputs / width), block_size, 0, stream>>>(x, places, windows, outputs / width);
-        collect_largest<T, width><<<blocks, block_size, 0, stream>>>(dy, places, dx, windows, inputs / width);
-      } else if (kind == PoolKind::avg) {
-        collect_shares<T, width, PoolKind::avg><<<blocks, block_size, 0, stream>>>(dy, dx, windows, inputs / width);
-      } else {
-        collect_shares<T, width, PoolKind::sum><<<blocks, block_size, 0, stream>>>(dy, dx, windows, inputs / width);
-      }
+      queue_backward<T, width>(args, {kind, is_norm, outputs, inputs}, windows, dy, x, y, dx);
     });
   };
   return make_step(node, run,
@@ -290,10 +355,8 @@ template <class P>
 std::string refuse(const NodeView& node) {
   const P& p = node.as<P>();
   if (!is_floating(node.outputs[0].dtype)) return "wants floating numbers";
-  if (p.pool_type == "lp") return "pool_type lp";
   const Tensor& data = node.inputs[std::is_same_v<P, PoolingGrad> ? 1 : 0];
   const Shape& output = std::is_same_v<P, PoolingGrad> ? node.inputs[0].shape : node.outputs[0].shape;
-  if (data.shape.size() == 0 || output.size() == 0) return "an empty array";
   const PoolingSize size = size_of(p, data.shape, output);
   constexpr int64_t most = (int64_t{1} << 30);
   for (size_t axis = 0; axis < 3; ++axis)
