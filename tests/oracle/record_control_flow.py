@@ -2,8 +2,8 @@
 
     oracle-env/bin/python record_control_flow.py [--out DIR]
 
-Every function below builds one network and says the shapes of its arguments. The file is recorded/control_flow.json.gz; its
-members are described in README.md.
+Every function below builds one network and says the shapes of its arguments. The file is recorded/control_flow.json.gz,
+which README.md describes.
 """
 
 import os
