@@ -103,3 +103,24 @@ def test_image_operators_are_functions_of_their_namespace():
     np.testing.assert_allclose(tensor.asnumpy(), expected, rtol=1e-5)
     assert mx.sym.image.resize(mx.sym.var("x"), size=3, keep_ratio=True).infer_shape(x=(2, 4, 3))[1] == [(3, 6, 3)]
     assert mx.nd._internal._cvimresize(image, 8, 4).shape == (4, 8, 3)
+
+
+def test_while_loop_and_cond_on_symbols_and_on_arrays_agree():
+    def doubled(space):
+        def build(x, w):
+            outputs, last = space.contrib.while_loop(
+                lambda i, x: i < 3, lambda i, x: (x * w, [i + 1, x * 2]), [x.slice_axis(0, 0, 1), x], max_iterations=5
+            )
+            return [outputs, *last, space.contrib.cond(x.sum() > 0, lambda: x + w, lambda: x - w)]
+
+        return build
+
+    arrays = {"x": mx.nd.array([0, 1, 2]), "w": mx.nd.array([3, 4, 5])}
+    net = mx.sym.Group(doubled(mx.sym)(mx.sym.var("x"), mx.sym.var("w")))
+    again = mx.sym.load_json(net.tojson())
+    for ours, theirs in zip(again.bind(mx.cpu(), arrays).forward(), doubled(mx.nd)(arrays["x"], arrays["w"])):
+        np.testing.assert_allclose(ours.asnumpy(), theirs.asnumpy())
+    with pytest.raises(ValueError, match="max_iterations"):
+        mx.sym.contrib.while_loop(lambda i: i < 3, lambda i: ([], i), mx.sym.var("i"))
+    with pytest.raises(ValueError, match="different lists"):
+        mx.sym.contrib.cond(mx.sym.var("p"), lambda: mx.sym.var("a"), lambda: [mx.sym.var("b")])
