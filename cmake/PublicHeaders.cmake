@@ -84,7 +84,8 @@ set(SYMBIND_PUBLIC_HEADERS
   train/sequential.h
   ops/all.h
   ops/choices.h
-  ops/composition.h)
+  ops/composition.h
+  ops/subgraph.h)
 symbind_listed_families(families all)
 list(TRANSFORM families PREPEND "ops/")
 list(TRANSFORM families APPEND ".h")

@@ -8,6 +8,7 @@
 #include "symbind/graph/builder.h"
 
 #include "bindings.h"
+#include "control_flow.h"
 #include "convert.h"
 
 namespace symbind::python {
@@ -198,6 +199,7 @@ nb::list describe(const OpDef& op) {
 }  // namespace
 
 void bind_op(nb::module_& m) {
+  bind_control_flow(m);
   nb::class_<OpDef>(m, "_Op", "An operator of the registry.")
       .def_ro("name", &OpDef::name)
       .def_ro("aliases", &OpDef::aliases)

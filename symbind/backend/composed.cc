@@ -39,7 +39,10 @@ class Composed final : public Kernel {
  public:
   Composed(const NodeView& node, const Symbol& network, const ComposedInputs& in)
       : plan_(network, in.symbols, node.inputs,
-              {.context = node.context, .is_train = node.is_train, .random_slot = std::max(node.random_slot, 0)}),
+              {.context = node.context,
+               .is_train = node.is_train,
+               .random_slot = std::max(node.random_slot, 0),
+               .may_lack_outputs = node.outputs.size() > 1}),  // a single one is there, or the node would not be
         inputs_(node.inputs.size()),
         outputs_(node.outputs.size()) {
     scratch_bytes = plan_.scratch_bytes();

@@ -3,31 +3,13 @@
 #include <algorithm>
 #include <utility>
 
+#include "symbind/backend/loop_memory.h"
 #include "symbind/backend/sub_plan.h"
 #include "symbind/graph/attributes.h"
 #include "symbind/ops/control_flow.h"
-#include "symbind/ops/creation.h"
-#include "symbind/ops/elementwise.h"
 
 namespace symbind {
 namespace {
-
-constexpr size_t alignment = 64;
-size_t aligned(size_t bytes) { return (bytes + alignment - 1) / alignment * alignment; }
-
-std::byte* offset(void* base, size_t bytes) { return base ? static_cast<std::byte*>(base) + bytes : nullptr; }
-
-// What the parts of a kernel's scratch memory are asked for, one after the other.
-class Scratch {
- public:
-  size_t take(size_t bytes) { return std::exchange(total_, total_ + aligned(bytes)); }
-  size_t total() const { return total_; }
-
- private:
-  size_t total_ = 0;
-};
-
-Tensor slice_of(const Tensor& whole) { return {whole.shape.slice(1, whole.shape.rank()), whole.dtype, Layout::plain}; }
 
 // The arrays of a loop, as its node has them from input `first` on, seen by the body.
 struct LoopArrays {
@@ -50,27 +32,6 @@ struct LoopArrays {
   }
 };
 
-// A network that copies its inputs, or one of zeros: for loops without steps and sums that begin.
-std::unique_ptr<SubPlan> make_copies(std::span<const Tensor> tensors, const NodeView& node) {
-  if (tensors.empty()) return nullptr;
-  std::vector<Symbol> variables, copies;
-  for (size_t i = 0; i < tensors.size(); ++i) {
-    variables.push_back(Symbol::variable("copied" + std::to_string(i)));
-    copies.push_back(apply("_copy", variables.back()));
-  }
-  return std::make_unique<SubPlan>(Symbol::group(copies), variables, tensors, SubPlanOptions{.context = node.context});
-}
-
-std::unique_ptr<SubPlan> make_zero_plan(std::span<const Tensor> tensors, const NodeView& node) {
-  if (tensors.empty()) return nullptr;
-  std::vector<Symbol> variables, all;
-  for (size_t i = 0; i < tensors.size(); ++i) {
-    variables.push_back(Symbol::variable("like" + std::to_string(i)));
-    all.push_back(zeros_like(variables.back()));
-  }
-  return std::make_unique<SubPlan>(Symbol::group(all), variables, tensors, SubPlanOptions{.context = node.context});
-}
-
 // ---- Forward --------------------------------------------------------------------------------------------------------
 
 class ForeachKernel final : public Kernel {
@@ -83,10 +44,10 @@ class ForeachKernel final : public Kernel {
         cursors_{arrays_.steps, static_cast<uint64_t>(plan_.random_slots()),
                  static_cast<uint64_t>(std::max(node.random_slot, 0))} {
     for (size_t i = 0; i < arrays_.outputs; ++i) output_bytes_.push_back(slice_of(node.outputs[i]).bytes());
-    if (arrays_.steps == 0) copies_ = make_copies(node.inputs.subspan(arrays_.data, arrays_.states), node);
-    Scratch scratch;
-    at_body_ = scratch.take(std::max(plan_.scratch_bytes(), copies_ ? copies_->scratch_bytes() : 0));
-    for (const size_t bytes : arrays_.state_bytes) at_states_.push_back(scratch.take(2 * aligned(bytes)));
+    if (arrays_.steps == 0) copies_ = make_copy_plan(node.inputs.subspan(arrays_.data, arrays_.states), node.context);
+    ScratchLayout scratch;
+    at_body_ = scratch.take(std::max(plan_.scratch_bytes(), scratch_of(copies_)));
+    for (const size_t bytes : arrays_.state_bytes) at_states_.push_back(scratch.take(2 * aligned_bytes(bytes)));
     at_cursors_ = scratch.take(is_random() ? static_cast<size_t>(arrays_.steps) * sizeof(RandomCursor) : 0);
     scratch_bytes = scratch.total();
     capturable = plan_.capturable();
@@ -124,7 +85,7 @@ class ForeachKernel final : public Kernel {
     const size_t bytes = arrays_.state_bytes[state];
     if (void* const kept = args.outputs[arrays_.outputs + arrays_.states + state])
       return offset(kept, static_cast<size_t>(step) * bytes);
-    return offset(args.scratch, at_states_[state] + (step % 2 == 0 ? 0 : aligned(bytes)));
+    return offset(args.scratch, at_states_[state] + (step % 2 == 0 ? 0 : aligned_bytes(bytes)));
   }
 
   void run_step(const Args& args, const Args& inner, int64_t step) {
@@ -169,12 +130,11 @@ class ForeachGradKernel final : public Kernel {
     std::vector<Tensor> sums;
     for (const size_t input : requested_)
       if (input >= arrays_.data + arrays_.states) sums.push_back(node.outputs[input]);
-    zeros_ = make_zero_plan(sums, node);
-    if (arrays_.steps == 0) copies_ = make_copies(node.outputs.subspan(arrays_.data, arrays_.states), node);
-    Scratch scratch;
-    const auto needed = [](const std::unique_ptr<SubPlan>& plan) { return plan ? plan->scratch_bytes() : 0; };
-    at_body_ = scratch.take(std::max({plan_.scratch_bytes(), needed(zeros_), needed(copies_)}));
-    for (const size_t bytes : arrays_.state_bytes) at_states_.push_back(scratch.take(2 * aligned(bytes)));
+    zeros_ = make_zero_plan(sums, node.context);
+    if (arrays_.steps == 0) copies_ = make_copy_plan(node.outputs.subspan(arrays_.data, arrays_.states), node.context);
+    ScratchLayout scratch;
+    at_body_ = scratch.take(std::max({plan_.scratch_bytes(), scratch_of(zeros_), scratch_of(copies_)}));
+    for (const size_t bytes : arrays_.state_bytes) at_states_.push_back(scratch.take(2 * aligned_bytes(bytes)));
     scratch_bytes = scratch.total();
     capturable = plan_.capturable();
     inputs_.resize(arrays_.variables.size());
@@ -216,14 +176,13 @@ class ForeachGradKernel final : public Kernel {
     std::vector<void*> sums;
     for (const size_t input : requested_)
       if (input >= arrays_.data + arrays_.states) sums.push_back(args.outputs[input]);
-    const std::vector<void*> unread(sums.size(), nullptr);
-    zeros_->forward(inner, {.inputs = unread, .outputs = sums});
+    run_zero_plan(zeros_, inner, sums);
   }
 
   // Of the state that goes into a step.
   void* state_grad(const Args& args, size_t state, int64_t step) const {
     if (step == 0) return args.outputs[arrays_.data + state];
-    return offset(args.scratch, at_states_[state] + (step % 2 == 0 ? 0 : aligned(arrays_.state_bytes[state])));
+    return offset(args.scratch, at_states_[state] + (step % 2 == 0 ? 0 : aligned_bytes(arrays_.state_bytes[state])));
   }
 
   void run_step(const Args& args, const Args& inner, int64_t step) {

@@ -60,7 +60,7 @@ SubPlan::SubPlan(const Symbol& network, std::span<const Symbol> variables, std::
   require(plan_.memory.arena_bytes.size() <= 1, "a network inside of an operator is on one context");
   find_roles(variables);
   make_steps();
-  make_spares();
+  make_spares(options.may_lack_outputs);
 }
 
 void SubPlan::find_roles(std::span<const Symbol> variables) {
@@ -103,12 +103,12 @@ void SubPlan::make_steps() {
 }
 
 // Results that the caller may have no memory for follow the arena.
-void SubPlan::make_spares() {
+void SubPlan::make_spares(bool may_lack_outputs) {
   arena_bytes_ = plan_.memory.arena_bytes.empty() ? 0 : aligned(plan_.memory.arena_bytes[0]);
   scratch_bytes_ = arena_bytes_;
+  if (!may_lack_outputs) return;
   for (size_t i = 0; i < outside_.size(); ++i) {
     if (outside_[i].role != Role::output && outside_[i].role != Role::gradient) continue;
-    if (plan_.graph.outputs.size() == 1) continue;  // the caller has no other use for the network
     outside_[i].spare = scratch_bytes_;
     scratch_bytes_ += aligned(plan_.graph.tensor(plan_.outside[i]).bytes());
   }

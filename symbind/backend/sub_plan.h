@@ -19,6 +19,7 @@ struct SubPlanOptions {
   int random_slot = 0;                 // of its first random operator
   std::vector<size_t> gradients = {};  // of these variables; none: forward alone
   std::vector<bool> adds = {};         // which of them are added to what is there; empty: none
+  bool may_lack_outputs = true;        // may a run leave outputs and gradients without addresses?
 };
 
 // The addresses of one run. Those of arrays that the network has no use for may be null; an output or a gradient
@@ -64,7 +65,7 @@ class SubPlan {
 
   void find_roles(std::span<const Symbol> variables);
   void make_steps();
-  void make_spares();
+  void make_spares(bool may_lack_outputs);
   void run(size_t begin, size_t end, const Args& outer, const SubPlanArrays& arrays);
   void take_bases(const Args& outer, const SubPlanArrays& arrays);
   void* address(const Place& place, std::byte* scratch) const;

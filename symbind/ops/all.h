@@ -12,6 +12,7 @@
 #include "symbind/ops/broadcast.h"
 #include "symbind/ops/cast.h"
 #include "symbind/ops/concat.h"
+#include "symbind/ops/cond.h"
 #include "symbind/ops/contrib.h"
 #include "symbind/ops/control_flow.h"
 #include "symbind/ops/conv.h"
@@ -74,3 +75,4 @@
 #include "symbind/ops/transpose.h"
 #include "symbind/ops/unfold.h"
 #include "symbind/ops/upsample.h"
+#include "symbind/ops/while_loop.h"

@@ -1,8 +1,6 @@
 #include "symbind/ops/control_flow.h"
 
 #include <algorithm>
-#include <atomic>
-#include <map>
 #include <optional>
 #include <unordered_map>
 #include <unordered_set>
@@ -13,79 +11,7 @@
 
 namespace symbind {
 
-// ---- Subgraph -------------------------------------------------------------------------------------------------------
-
-Subgraph::Subgraph(const Symbol& network) : network_(network) {
-  const Names states = network.list_auxiliary_states();
-  require(states.empty(), "the body of a loop or branch cannot have auxiliary states: ", comma_separated(states));
-  for (const NodePtr& node : topological_order(network.entries()))
-    if (node->is_variable()) variables_.push_back(Symbol({{node, 0}}));
-}
-
-bool Subgraph::is_random(bool is_train) const {
-  const auto order = topological_order(network_.entries());
-  return std::any_of(order.begin(), order.end(), [&](const NodePtr& node) {
-    return !node->is_variable() && node->op->is_random(node->params.get(), is_train);
-  });
-}
-
 namespace {
-
-std::shared_ptr<const Subgraph> parsed_subgraph(const Attributes& texts, int index) {
-  const auto found = texts.find("subgraph:" + std::to_string(index));
-  require(found != texts.end(), "subgraph ", index, " is missing");
-  return std::make_shared<const Subgraph>(Symbol::load_json(found->second));
-}
-
-// ---- Cutting a body out of the network ------------------------------------------------------------------------------
-
-const char* const subgraph_name = "__subgraph_name__";
-
-std::string unique_name(const std::string& name) {
-  static std::atomic<uint64_t> count{0};
-  return name + std::to_string(count++);
-}
-
-// A network whose nodes were made in the scope `name`, with variables in the place of what they read from outside.
-struct Cut {
-  Symbol network;
-  std::vector<std::pair<NodePtr, Entry>> outside;  // the variable of the body, and what it is outside
-};
-
-Cut cut_out(const std::vector<Symbol>& outputs, const std::string& name) {
-  std::vector<Entry> entries;
-  for (const Symbol& output : outputs) entries.push_back(output.entries().at(0));
-  std::unordered_map<const Node*, NodePtr> copies;
-  std::map<std::pair<const Node*, int>, NodePtr> variables;
-  std::vector<std::pair<NodePtr, Entry>> outside;
-  const auto is_inside = [&](const Node& node) {
-    const std::string* of = find_attribute(node.attributes, subgraph_name);
-    return of && *of == name;
-  };
-  const auto copied = [&](const Entry& entry) -> Entry {
-    const Node& node = *entry.node;
-    if (is_inside(node) && !node.is_variable()) return {copies.at(&node), entry.index};
-    NodePtr& variable = variables[{&node, entry.index}];
-    if (!variable) {
-      if (node.is_variable()) {
-        variable = entry.node;
-      } else {
-        variable = std::make_shared<Node>();
-        variable->name = Symbol({entry}).list_outputs()[0];
-      }
-      outside.emplace_back(variable, entry);
-    }
-    return {variable, 0};
-  };
-  for (const NodePtr& node : topological_order(entries)) {
-    if (node->is_variable() || !is_inside(*node)) continue;
-    auto copy = std::make_shared<Node>(*node);
-    for (Entry& input : copy->inputs) input = copied(input);
-    copies[node.get()] = copy;
-  }
-  for (Entry& entry : entries) entry = copied(entry);
-  return {Symbol(entries), std::move(outside)};
-}
 
 // ---- foreach --------------------------------------------------------------------------------------------------------
 
@@ -152,17 +78,6 @@ int64_t loop_length(const Foreach& p, Shapes& s) {
   for (size_t i = 0; i < p.data(); ++i) learn(s.input(i), s.input_name(i));
   for (size_t i = 0; i < p.out_data(); ++i) learn(s.output(i), "an output");
   return length;
-}
-
-// An error names the loop that the body belongs to.
-template <class Value>
-void infer_body(const Subgraph& body, std::vector<Value>& variables, std::vector<Value>& outputs,
-                const std::string& where) {
-  try {
-    infer_subgraph(body, std::span<Value>(variables), std::span<Value>(outputs));
-  } catch (const Error& error) {
-    fail(where, " in its body: ", error.what());
-  }
 }
 
 void infer_foreach_shapes(const Foreach& p, Shapes& s) {
@@ -285,29 +200,6 @@ OpDef define(Op<ForeachGrad> op) {
       });
 }
 
-// Variables for the body of a loop, named after what they are slices of.
-std::vector<Symbol> body_variables(const std::vector<Symbol>& of) {
-  std::vector<Symbol> variables;
-  std::unordered_map<std::string, int> seen;
-  for (const Symbol& each : of) {
-    require(each.size() == 1, "[foreach] each of the data and states must be one output, not a group of ", each.size());
-    const std::string name = each.name();
-    variables.push_back(Symbol::variable(name + "-" + std::to_string(seen[name]++)));
-  }
-  return variables;
-}
-
-// What a body returns, as outputs of nodes: a variable as it is would have no node of its own.
-void add_returned(const std::vector<Symbol>& from, std::vector<Symbol>& to) {
-  for (const Symbol& each : from) {
-    require(each.size() == 1, "[foreach] the body must return single outputs, not a group of ", each.size());
-    const std::string* scope = find_attribute(AttrScope::current(), subgraph_name);
-    const std::string* of = find_attribute(each.entries()[0].node->attributes, subgraph_name);
-    const bool inside = of && scope && *of == *scope && !each.entries()[0].node->is_variable();
-    to.push_back(inside ? each : apply("_copy", each));
-  }
-}
-
 }  // namespace
 
 size_t Foreach::location(size_t input) const {
@@ -319,19 +211,19 @@ size_t Foreach::location(size_t input) const {
 LoopResult foreach (const LoopBody& body, const std::vector<Symbol>& data, const std::vector<Symbol>& init_states,
                     const std::string& name) {
   require(!data.empty(), "[foreach] a loop needs an array to loop over");
-  const std::string scope_name = unique_name(name);
+  const std::string scope_name = unique_scope(name);
   std::vector<Symbol> returned, slices, states;
   size_t outputs = 0;
   {
     const AttrScope scope({{subgraph_name, scope_name}});
-    slices = body_variables(data);
-    states = body_variables(init_states);
+    slices = body_variables(data, "foreach");
+    states = body_variables(init_states, "foreach");
     const LoopResult result = body(slices, states);
     require(result.states.size() == init_states.size(), "[foreach] the body takes ", init_states.size(),
             " states and returns ", result.states.size());
-    add_returned(result.outputs, returned);
+    add_returned(result.outputs, returned, "foreach");
     outputs = returned.size();
-    add_returned(result.states, returned);
+    add_returned(result.states, returned, "foreach");
     require(!returned.empty(), "[foreach] the body returns nothing");
   }
   const Cut cut = cut_out(returned, scope_name);

@@ -3,27 +3,11 @@
 
 #include <functional>
 #include <memory>
-#include <span>
 
 #include "symbind/graph/builder.h"
+#include "symbind/ops/subgraph.h"
 
 namespace SYMBIND_API symbind {
-
-// The body of a loop, or a branch: a network and its variables in the order that files number them. Files hold it as
-// JSON; a node has it as the attribute "subgraph:0" (and so on).
-class Subgraph {
- public:
-  explicit Subgraph(const Symbol& network);
-
-  const Symbol& network() const { return network_; }
-  const std::vector<Symbol>& variables() const { return variables_; }
-  size_t outputs() const { return network_.size(); }
-  bool is_random(bool is_train) const;  // does a node of it draw random numbers?
-
- private:
-  Symbol network_;
-  std::vector<Symbol> variables_;
-};
 
 // ---- foreach --------------------------------------------------------------------------------------------------------
 
@@ -65,11 +49,5 @@ using LoopBody = std::function<LoopResult(const std::vector<Symbol>& data, const
 //   auto [outputs, states] = foreach([&](auto& x, auto& s) -> LoopResult { … }, {sequence}, {first});
 LoopResult foreach (const LoopBody& body, const std::vector<Symbol>& data, const std::vector<Symbol>& init_states,
                     const std::string& name = "foreach");
-
-// ---- Supplied by passes/ when linking -------------------------------------------------------------------------------
-
-// What is known of the variables and outputs of a network, completed as far as it can be.
-void infer_subgraph(const Subgraph& graph, std::span<Shape> variables, std::span<Shape> outputs);
-void infer_subgraph(const Subgraph& graph, std::span<DType> variables, std::span<DType> outputs);
 
 }  // namespace symbind

@@ -4,7 +4,7 @@
 #include <unordered_set>
 
 #include "symbind/core/error.h"
-#include "symbind/ops/control_flow.h"
+#include "symbind/ops/subgraph.h"
 #include "symbind/passes/infer_graph.h"
 
 namespace symbind {

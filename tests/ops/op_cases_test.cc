@@ -481,7 +481,8 @@ TEST(OpCases, CoverEveryOperatorAUserCanCall) {
   }
   elsewhere.insert({"_random_randint", "_sample_multinomial", "_sample_unique_zipfian"});
   elsewhere.insert({"_random_uniform_like", "_random_normal_like", "_zeros_without_dtype"});
-  elsewhere.insert({"_image_random_flip_left_right", "_image_random_flip_top_bottom", "_foreach"});
+  elsewhere.insert(
+      {"_image_random_flip_left_right", "_image_random_flip_top_bottom", "_foreach", "_while_loop", "_cond"});
   elsewhere.insert(operators_of_passes().begin(), operators_of_passes().end());
   for (const OpDef* op : OpRegistry::get().all())
     if (!op->name.starts_with("_backward") && !elsewhere.contains(op->name) &&

@@ -2,8 +2,8 @@
 
     oracle-env/bin/python record_control_flow.py [--out DIR]
 
-Every function below builds one network and says the shapes of its arguments. The file is recorded/control_flow.json.gz; its
-members are described in README.md.
+Every function below builds one network and says the shapes of its arguments. The file is recorded/control_flow.json.gz,
+which README.md describes.
 """
 
 import os
@@ -54,7 +54,31 @@ def foreach_two():
     return S.Group(list(states)), {"a": (3, 2), "b": (3, 2), "s": (2,), "t": (2,)}
 
 
-NETWORKS = [foreach_sum, foreach_rnn, foreach_two]
+def while_growing():
+    """As many steps as there may be: MXNet does not write what is after the last one."""
+    weight = S.var("weight")
+
+    def func(i, x):
+        following = x * 0.5 + weight
+        return [S.broadcast_mul(following, i)], [i + 1, following]
+
+    outputs, last = S.contrib.while_loop(lambda i, x: i < 100, func, [S.var("i"), S.var("x")], max_iterations=4)
+    return S.Group([*outputs, *last]), {"i": (1,), "x": (2, 1), "weight": (2, 1)}
+
+
+def cond_then():
+    a, b, w = S.var("a"), S.var("b"), S.exp(S.var("w"), name="outer")
+    return S.contrib.cond(S.sum(a) > -100, lambda: a * w + b, lambda: b * 3), {"a": (2, 3), "b": (2, 3), "w": (2, 3)}
+
+
+def cond_else():
+    a, b = S.var("a"), S.var("b")
+    outputs = S.contrib.cond(S.sum(a) > 100, lambda: [a * 2, b], lambda: [b * b, a + b])
+    return S.Group(outputs), {"a": (2, 3), "b": (2, 3)}
+
+
+QUIRKS = {"while_growing": "the gradients of x and weight are not those that finite differences give"}
+NETWORKS = [foreach_sum, foreach_rnn, foreach_two, while_growing, cond_then, cond_else]
 
 
 def record(build):
@@ -68,8 +92,10 @@ def record(build):
     outputs = [out.asnumpy() for out in executor.forward(is_train=True)]
     out_grads = [(rng.randint(-64, 65, out.shape) / 64.0).astype("float32") for out in outputs]
     executor.backward([mx.nd.array(each) for each in out_grads])
+    quirk = {"quirk": QUIRKS[build.__name__]} if build.__name__ in QUIRKS else {}
     return {
         "id": build.__name__,
+        **quirk,
         "tojson": net.tojson(),
         "list_arguments": net.list_arguments(),
         "list_outputs": net.list_outputs(),

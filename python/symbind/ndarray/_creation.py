@@ -2,7 +2,7 @@
 
 import numpy as _np
 
-from .. import _symbind
+from .. import _parts, _symbind
 from .._symbind import NDArray
 from ._indexing import element_shape
 
@@ -150,3 +150,14 @@ def to_dlpack_for_read(data):
 def to_dlpack_for_write(data):
     """The array's memory for another library to write."""
     return data.__dlpack__()
+
+
+def split_v2(ary, indices_or_sections, axis=0, squeeze_axis=False):
+    """Splits along an axis: into a number of equal parts, or at indices (a tuple) where parts begin."""
+    return _parts.split_v2(ary, indices_or_sections, axis, squeeze_axis, symbolic=False)
+
+
+def histogram(a, bins=10, range=None):
+    """The number of elements in each bin, and the edges of the bins: a number of equal bins of `range` (None: from the
+    least to the largest element), or an array with the edges."""
+    return _parts.histogram(a, bins, range, symbolic=False)

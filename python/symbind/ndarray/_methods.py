@@ -4,7 +4,7 @@ import struct as _struct
 
 import numpy as _np
 
-from .. import _symbind
+from .. import _parts, _symbind
 from .._functions import with_numpy_number
 from . import _creation, _indexing
 
@@ -14,7 +14,7 @@ abs arccos arccosh arcsin arcsinh arctan arctanh argmax argmax_channel argmin ar
 broadcast_like broadcast_to cbrt ceil clip cos cosh degrees depth_to_space diag erf exp expand_dims expm1 fix flatten
 flip floor log log10 log1p log2 log_softmax max mean min nanprod nansum norm one_hot ones_like pad pick prod radians
 rcbrt reciprocal relu repeat reshape_like rint round rsqrt shape_array sigmoid sign sin sinh size_array slice
-slice_axis slice_like softmax softmin sort space_to_depth split split_v2 sqrt square squeeze sum swapaxes take tan
+slice_axis slice_like softmax softmin sort space_to_depth split sqrt square squeeze sum swapaxes take tan
 tanh tile topk trunc zeros_like
 """.split()
 
@@ -37,6 +37,12 @@ def install_fluent(cls, symbolic):
     for name in FLUENT:
         if _symbind._find_op(name) is not None:
             setattr(cls, name, fluent(name, symbolic))
+
+    def split_v2(self, *args, **kwargs):
+        """Splits along an axis: into a number of equal parts, or at indices (a tuple) where parts begin."""
+        return _parts.split_v2(self, *args, symbolic=symbolic, **kwargs)
+
+    cls.split_v2 = split_v2
 
 
 def _repr(self):

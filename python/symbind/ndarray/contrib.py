@@ -2,8 +2,63 @@
 
 import math as _math
 
-from .. import _functions
+from .. import _functions, _nested, _symbind
 from . import _internal
+
+
+def _stacked(rows):
+    """A list of rows, each a list of arrays, as a list of arrays with a new first axis."""
+    return [_internal.stack(*column, axis=0) for column in zip(*rows)]
+
+
+def foreach(body, data, init_states):
+    """Calls `body(slices, states)` for every slice of `data` along their first axis; it returns (outputs, new states).
+    Returns (the outputs stacked along a new first axis, the last states). Data, states and outputs are arrays or
+    (nested) lists of them."""
+    flat_data, data_form = _nested.flatten(data, _symbind.NDArray, "data")
+    flat_states, state_form = _nested.flatten(init_states, _symbind.NDArray, "init_states")
+    if not flat_data or any(each.shape[0] != flat_data[0].shape[0] for each in flat_data):
+        raise ValueError(f"the arrays to loop over have {[each.shape[0] for each in flat_data]} slices")
+    rows, output_form, states = [], None, _nested.regroup(flat_states, state_form)
+    for step in range(flat_data[0].shape[0]):
+        outputs, states = body(_nested.regroup([each[step] for each in flat_data], data_form), states)
+        flat_outputs, output_form = _nested.flatten(outputs, _symbind.NDArray, "the outputs of body")
+        rows.append(flat_outputs)
+    return (_nested.regroup(_stacked(rows), output_form) if rows else []), states
+
+
+def _is_true(value):
+    return bool(value.asscalar()) if isinstance(value, _symbind.NDArray) else bool(value)
+
+
+def while_loop(cond, func, loop_vars, max_iterations=None):
+    """Calls `func(*loop_vars)` while `cond(*loop_vars)` holds, at most max_iterations times; it returns (outputs, new
+    loop_vars). Returns (the outputs stacked along a new first axis of max_iterations, whose rest is zeros, the last
+    loop_vars)."""
+    if max_iterations is None or max_iterations < 0:
+        raise ValueError("while_loop needs max_iterations, a number of steps")
+    single = isinstance(loop_vars, _symbind.NDArray)
+    variables = [loop_vars] if single else list(loop_vars)
+    rows, output_form = [], []
+    while len(rows) < max_iterations and _is_true(cond(*variables)):
+        outputs, following = func(*variables)
+        flat_outputs, output_form = _nested.flatten(outputs, _symbind.NDArray, "the outputs of func")
+        following = [following] if isinstance(following, _symbind.NDArray) else list(following)
+        if len(following) != len(variables):
+            raise ValueError(f"func takes {len(variables)} loop_vars and returns {len(following)}")
+        variables = following
+        rows.append(flat_outputs)
+    rest = max_iterations - len(rows)
+    outputs = []
+    for column in _stacked(rows) if rows else []:
+        zeros = _internal._zeros(shape=(rest, *column.shape[1:]), ctx=str(column.context), dtype=column.dtype)
+        outputs.append(_internal.concat(column, zeros, dim=0) if rest else column)
+    return (_nested.regroup(outputs, output_form) if rows else []), variables[0] if single else variables
+
+
+def cond(pred, then_func, else_func):
+    """What then_func() returns if `pred`, an array of one element, is not 0, else what else_func() returns."""
+    return then_func() if _is_true(pred) else else_func()
 
 
 def adamw_update(
@@ -48,6 +103,25 @@ def adamw_update(
         name=name,
         **kwargs,
     )
+
+
+def boolean_mask(data, index, axis=0, out=None, name=None, **kwargs):
+    """The slices of data along axis 0 whose element of index is not 0. How many there are depends on the values: it is
+    a function of arrays, and no operator of networks."""
+    if axis != 0:
+        raise ValueError(f"boolean_mask works along axis 0, not {axis}")
+    if index.ndim != 1 or data.ndim < 1 or index.shape[0] != data.shape[0]:
+        raise ValueError(f"index must have one element per slice of data: index {index.shape}, data {data.shape}")
+    rows = index.asnumpy().nonzero()[0]
+    if rows.size == 0:
+        from . import zeros
+
+        result = zeros((0, *data.shape[1:]), ctx=data.context, dtype=data.dtype)
+    else:
+        from . import array, take
+
+        result = take(data, array(rows, ctx=data.context, dtype="int64"), axis=0)
+    return result if out is None else result.copyto(out)
 
 
 def isnan(data):

@@ -1,6 +1,6 @@
 """Variables, groups, files, and functions that take symbols or numbers."""
 
-from .. import _symbind
+from .. import _parts, _symbind
 from .._functions import on_pair
 from .._symbind import Symbol
 
@@ -135,3 +135,14 @@ hypot = _pair(
     "_HypotScalar",
     "the length of the diagonal",
 )
+
+
+def split_v2(ary, indices_or_sections, axis=0, squeeze_axis=False):
+    """Splits along an axis: into a number of equal parts, or at indices (a tuple) where parts begin."""
+    return _parts.split_v2(ary, indices_or_sections, axis, squeeze_axis, symbolic=True)
+
+
+def histogram(a, bins=10, range=None, **kwargs):
+    """The number of elements in each bin, and the edges of the bins: a number of equal bins of `range`, or a symbol
+    with the edges."""
+    return _parts.histogram(a, bins, range, symbolic=True, attributes=kwargs)

@@ -7,6 +7,7 @@ from ._creation import (
     arange,
     eye,
     full,
+    histogram,
     hypot,
     linspace,
     load,
@@ -16,6 +17,7 @@ from ._creation import (
     ones,
     pow,
     power,
+    split_v2,
     var,
     zeros,
 )
@@ -27,6 +29,7 @@ __all__ = [
     "arange",
     "eye",
     "full",
+    "histogram",
     "hypot",
     "linspace",
     "load",
@@ -36,6 +39,7 @@ __all__ = [
     "ones",
     "pow",
     "power",
+    "split_v2",
     "var",
     "zeros",
 ]

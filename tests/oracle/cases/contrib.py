@@ -59,7 +59,13 @@ def resize_cases():
     for dtype in FLOATS:
         yield case(op, dtype, image(dtype=dtype), {"height": 5, "width": 7})
     for align in ("True", "False"):
-        for name, rows, columns in [("larger", 6, 9), ("smaller", 2, 3), ("row", 1, 5), ("column", 5, 1), ("same", 3, 4)]:
+        for name, rows, columns in [
+            ("larger", 6, 9),
+            ("smaller", 2, 3),
+            ("row", 1, 5),
+            ("column", 5, 1),
+            ("same", 3, 4),
+        ]:
             yield case(
                 op,
                 f"{name}_align_{align}",
@@ -71,7 +77,13 @@ def resize_cases():
     scales = {"scale_height": 1.5, "scale_width": 2}
     yield case(op, "scaled", image(1, 2, 5, 4), scales)
     yield case(op, "odd_scale", image(1, 2, 5, 4), dict(scales, mode="odd_scale"))
-    yield case(op, "like", lambda v: {"data": v.real(1, 2, 3, 4), "like": v.real(2, 1, 5, 2)}, {"mode": "like"}, no_grad=["like"])
+    yield case(
+        op,
+        "like",
+        lambda v: {"data": v.real(1, 2, 3, 4), "like": v.real(2, 1, 5, 2)},
+        {"mode": "like"},
+        no_grad=["like"],
+    )
     yield case(op, "of_one_pixel", image(1, 1, 1, 1), {"height": 3, "width": 2})
     yield case(op, "add", image(), {"height": 5, "width": 3}, grad_req="add")
     yield case(op, "bad_rank", image(2, 3, 4), {"height": 5, "width": 3}, expect_error=True)
@@ -101,7 +113,11 @@ def window_cases():
 
 def index_cases():
     op = "_contrib_index_array"
-    for name, shape, attrs in [("all", (2, 3), {}), ("chosen", (2, 3, 2), {"axes": "(2, 0)"}), ("last", (4,), {"axes": "(-1,)"})]:
+    for name, shape, attrs in [
+        ("all", (2, 3), {}),
+        ("chosen", (2, 3, 2), {"axes": "(2, 0)"}),
+        ("last", (4,), {"axes": "(-1,)"}),
+    ]:
         yield case(op, name, lambda v, s=shape: {"data": v.real(*s)}, attrs, grad_req=None)
     op = "_contrib_arange_like"
     for name, attrs in [

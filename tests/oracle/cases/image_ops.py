@@ -38,9 +38,17 @@ def cases():
     for name, factor in [("a_third", 0.3), ("more_than_once", 1.75)]:
         attrs = {"min_factor": factor, "max_factor": factor}
         yield case("_image_random_hue", name, image(dtype="float32"), attrs, grad_req=None)
-    yield case("_image_adjust_lighting", "float32", image(dtype="float32"), {"alpha": "(0.1, -0.2, 0.3)"}, grad_req=None)
+    yield case(
+        "_image_adjust_lighting", "float32", image(dtype="float32"), {"alpha": "(0.1, -0.2, 0.3)"}, grad_req=None
+    )
     yield case("_image_adjust_lighting", "uint8", image(), {"alpha": "(0.5, 0.25, -1)"}, grad_req=None)
-    yield case("_image_random_contrast", "of_one_channel", image(4, 5, 1), {"min_factor": 1.5, "max_factor": 1.5}, grad_req=None)
+    yield case(
+        "_image_random_contrast",
+        "of_one_channel",
+        image(4, 5, 1),
+        {"min_factor": 1.5, "max_factor": 1.5},
+        grad_req=None,
+    )
     op = "_image_normalize"
     for dtype in FLOATS:
         attrs = {"mean": "(0.5, 0.25, 0.125)", "std": "(2, 4, 0.5)"}

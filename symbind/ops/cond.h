@@ -1,0 +1,37 @@
+// A branch inside of a network: one of two networks is run, by a condition that is computed when it runs.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "symbind/graph/builder.h"
+#include "symbind/ops/subgraph.h"
+
+namespace SYMBIND_API symbind {
+
+// Inputs: what the condition and the two branches read; …_input_locs says which input each variable of theirs is.
+// Outputs: those of the branch that was taken. A hidden one: the cursor of the random numbers.
+struct Cond {
+  Required<int64_t> num_args = {};  // inputs and three more, for the networks
+  Required<int64_t> num_outputs = {};
+  Required<Tuple> cond_input_locs = {};
+  Required<Tuple> then_input_locs = {};
+  Required<Tuple> else_input_locs = {};
+  Attributes subgraphs = {};
+  std::shared_ptr<const Subgraph> condition = nullptr, then_branch = nullptr, else_branch = nullptr;  // from the above
+
+  size_t inputs() const { return num_args.given() ? static_cast<size_t>(num_args.get()) - 3 : 0; }
+  size_t outputs() const { return num_outputs.given() ? static_cast<size_t>(num_outputs.get()) : 0; }
+};
+
+// (the gradients of the outputs, the inputs, the cursor) → the gradients of the inputs
+struct CondGrad : Cond {
+  std::vector<bool> wants = {};
+};
+
+// Both functions return as many outputs, of the same shapes and types. They may use symbols from outside.
+using BranchBody = std::function<std::vector<Symbol>()>;
+std::vector<Symbol> cond(const Symbol& pred, const BranchBody& then_body, const BranchBody& else_body,
+                         const std::string& name = "cond");
+
+}  // namespace symbind
