@@ -336,45 +336,11 @@ TEST(CudaOpCases, CoverEveryImplementation) {
     for (const auto& moving : list) tried.insert(moving.op->name);
   for (const auto& list : {joining_operators(), splitting_operators()})
     for (const auto& joining : list) tried.insert(joining.op->name);
-  // See cuda_linalg_test.cc.
-  for (const char* op :
-       {"CTCLoss", "_contrib_fft", "_contrib_ifft", "_contrib_count_sketch", "_backward_contrib_count_sketch"})
-    tried.insert(op);
   // See cuda_layers_test.cc.
-  for (const char* op : {"Convolution", "_Convolution_Fused", "_backward_Convolution_data",
-                         "_backward_Convolution_weight", "BatchNorm", "_backward_BatchNorm", "_BatchNorm_Relu",
-                         "_BatchNorm_recompute", "_backward_BatchNorm_Relu", "Pooling", "_backward_Pooling", "_reorder",
-                         "Deconvolution", "_backward_Deconvolution_data", "_backward_Deconvolution_weight"})
-    tried.insert(op);
-  for (const char* op : {"RNN", "_backward_RNN"}) tried.insert(op);  // see cuda_rnn_test.cc
-  // See cuda_detection_test.cc.
-  for (const char* op : {"_contrib_Proposal",
-                         "_contrib_MultiProposal",
-                         "_contrib_PSROIPooling",
-                         "_backward_PSROIPooling",
-                         "_contrib_DeformablePSROIPooling",
-                         "_backward_DeformablePSROIPooling",
-                         "_contrib_ROIAlign",
-                         "_backward_ROIAlign",
-                         "_contrib_RROIAlign",
-                         "_contrib_DeformableConvolution",
-                         "_backward_DeformableConvolution_data",
-                         "_backward_DeformableConvolution_weight",
-                         "_contrib_ModulatedDeformableConvolution",
-                         "_backward_ModulatedDeformableConvolution_data",
-                         "_backward_ModulatedDeformableConvolution_weight",
-                         "_contrib_MultiBoxPrior",
-                         "_contrib_MultiBoxTarget",
-                         "_contrib_MultiBoxDetection",
-                         "_contrib_box_nms",
-                         "_backward_contrib_box_nms",
-                         "_contrib_box_iou",
-                         "_contrib_bipartite_matching",
-                         "_contrib_box_encode",
-                         "_contrib_box_decode"})
-    tried.insert(op);
+  for (const char* op : {"_Convolution_Fused", "_BatchNorm_Relu", "_BatchNorm_recompute", "_reorder"}) tried.insert(op);
   for (const OpDef* op : OpRegistry::get().all()) {
-    if (op->name.find("_linalg_") != std::string::npos) continue;            // see cuda_linalg_test.cc
+    // What a user can call runs on every device in tests/ops, with its gradient.
+    if (!op->internal || op->name.starts_with("_backward")) continue;
     const auto& implementations = Target::get(gpu(0)).implementations(*op);  // the last is the host's
     if (std::all_of(implementations.begin(), implementations.end() - 1,
                     [](const Implementation& each) { return each.name == "nvrtc"; }))

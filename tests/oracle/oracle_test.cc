@@ -285,7 +285,15 @@ INSTANTIATE_TEST_SUITE_P(Oracle, RecordedGradient,
 
 class RefusedCase : public ::testing::TestWithParam<Run> {};
 
-TEST_P(RefusedCase, IsRefusedByUsToo) { EXPECT_THROW(answer(*GetParam().recorded, GetParam().context, {}), Error); }
+// A GPU refuses values when it is waited for.
+TEST_P(RefusedCase, IsRefusedByUsToo) {
+  EXPECT_THROW(
+      {
+        answer(*GetParam().recorded, GetParam().context, {});
+        waitall();
+      },
+      Error);
+}
 
 INSTANTIATE_TEST_SUITE_P(Oracle, RefusedCase, ::testing::ValuesIn(runs([](auto& each) { return each.error; })),
                          name_of_run);

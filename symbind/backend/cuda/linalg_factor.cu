@@ -6,6 +6,7 @@
 #include "symbind/backend/cuda/cusolver.h"
 #include "symbind/backend/cuda/kernels.cuh"
 #include "symbind/backend/cuda/linalg_blas.h"
+#include "symbind/backend/cuda/scratch_layout.h"
 #include "symbind/backend/cuda/step.h"
 #include "symbind/backend/visit_types.h"
 #include "symbind/core/error.h"
@@ -70,23 +71,9 @@ struct Library<double> {
   static constexpr auto& getri = cublasDgetriBatched;
 };
 
-// Parts of scratch memory, one after the other.
-class Parts {
- public:
-  // Where the part begins.
-  size_t add(size_t bytes) {
-    const size_t begin = bytes_;
-    bytes_ += (bytes + 255) / 256 * 256;
-    return begin;
-  }
-  size_t bytes() const { return bytes_; }
-
- private:
-  size_t bytes_ = 0;
-};
 template <class T>
 T* part(const Args& args, size_t begin) {
-  return reinterpret_cast<T*>(static_cast<std::byte*>(args.scratch) + begin);
+  return scratch_at<T>(args.scratch, begin);
 }
 
 // Square matrices, `count` of them.
@@ -177,9 +164,9 @@ __global__ void fix_signs(T* u, int64_t extent, int64_t rows) {
 std::unique_ptr<Kernel> build_potrf(const NodeView& node) {
   const Squares squares(node.inputs[0].shape);
   CudaDevice& device = CudaDevice::of(node.context);
-  Parts parts;
-  const size_t addresses = parts.add(address_bytes(squares.count));
-  const size_t info = parts.add(static_cast<size_t>(squares.count) * sizeof(int));
+  ScratchLayout parts;
+  const size_t addresses = parts.add_bytes(address_bytes(squares.count));
+  const size_t info = parts.add_bytes(static_cast<size_t>(squares.count) * sizeof(int));
   return visit_types<float, double>(node.outputs[0].dtype, [&]<class T>(std::type_identity<T>) {
     return make_step(node,
                      [=, &device, where = node.where()](const Args& args) {
@@ -192,10 +179,12 @@ std::unique_ptr<Kernel> build_potrf(const NodeView& node) {
                                                       part<T*>(args, addresses), extent, part<int>(args, info),
                                                       static_cast<int>(squares.count)),
                                     where, "factorizing matrices");
+                       // It writes the factor's transpose to the other triangle.
+                       queue_triangle<T>(stream, args.out<T>(), args.out<T>(), squares.extent, squares.count, true);
                        queue_failures<T>(stream, args.out<T>(), part<int>(args, info), squares.extent * squares.extent,
                                          squares.count, not_a_number<T>());
                      },
-                     {.scratch_bytes = parts.bytes(), .capturable = false});
+                     {.scratch_bytes = parts.total(), .capturable = false});
   });
 }
 
@@ -204,8 +193,9 @@ std::unique_ptr<Kernel> build_potri(const NodeView& node) {
   const Squares squares(node.inputs[0].shape);
   const MatricesOf matrices = matrices_of(node.inputs[0].shape);
   CudaDevice& device = CudaDevice::of(node.context);
-  Parts parts;
-  const size_t addresses = parts.add(address_bytes(squares.count)), inverse = parts.add(node.inputs[0].bytes());
+  ScratchLayout parts;
+  const size_t addresses = parts.add_bytes(address_bytes(squares.count)),
+               inverse = parts.add_bytes(node.inputs[0].bytes());
   return visit_types<float, double>(node.outputs[0].dtype, [&]<class T>(std::type_identity<T>) {
     return make_step(node,
                      [=, &device, where = node.where()](const Args& args) {
@@ -219,7 +209,7 @@ std::unique_ptr<Kernel> build_potri(const NodeView& node) {
                        queue_product<T>(handle, {.a = matrices, .b = matrices, .out = matrices, .transpose_a = true}, w,
                                         w, args.out<T>(), where);
                      },
-                     {.scratch_bytes = parts.bytes()});
+                     {.scratch_bytes = parts.total()});
   });
 }
 
@@ -229,14 +219,14 @@ struct LU {
   Squares squares;
   CudaDevice& device;
   std::string where;
-  Parts parts;
+  ScratchLayout parts;
   size_t factors, addresses, pivots, info;
 
   LU(const NodeView& node) : squares(node.inputs[0].shape), device(CudaDevice::of(node.context)), where(node.where()) {
-    factors = parts.add(static_cast<size_t>(squares.elements()) * sizeof(T));
-    addresses = parts.add(address_bytes(squares.count));
-    pivots = parts.add(static_cast<size_t>(squares.count * squares.extent) * sizeof(int));
-    info = parts.add(static_cast<size_t>(squares.count) * sizeof(int));
+    factors = parts.add_bytes(static_cast<size_t>(squares.elements()) * sizeof(T));
+    addresses = parts.add_bytes(address_bytes(squares.count));
+    pivots = parts.add_bytes(static_cast<size_t>(squares.count * squares.extent) * sizeof(int));
+    info = parts.add_bytes(static_cast<size_t>(squares.count) * sizeof(int));
   }
   int extent() const { return static_cast<int>(squares.extent); }
   int count() const { return static_cast<int>(squares.count); }
@@ -274,7 +264,7 @@ std::unique_ptr<Kernel> build_inverse(const NodeView& node) {
                        queue_failures<T>(stream, args.out<T>(), part<int>(args, lu.info), size, lu.squares.count,
                                          or_zeros ? T(0) : not_a_number<T>());
                      },
-                     {.scratch_bytes = lu.parts.bytes()});
+                     {.scratch_bytes = lu.parts.total()});
   });
 }
 
@@ -296,7 +286,7 @@ std::unique_ptr<Kernel> build_determinant(const NodeView& node) {
                            part<T>(args, lu.factors), part<int>(args, lu.pivots), part<int>(args, lu.info), value, sign,
                            logarithm, lu.squares);
                      },
-                     {.scratch_bytes = lu.parts.bytes()});
+                     {.scratch_bytes = lu.parts.total()});
   });
 }
 
@@ -314,9 +304,10 @@ std::unique_ptr<Kernel> build_gelqf(const NodeView& node) {
       check_solver(Library<T>::orgqr_size(handle, m, n, n, nullptr, m, nullptr, &second), node.where(), "planning");
     }
     const int words = std::max(first, second);
-    Parts parts;
-    const size_t own_q = parts.add(node.inputs[0].bytes()), tau = parts.add(static_cast<size_t>(n) * sizeof(T));
-    const size_t info = parts.add(sizeof(int)), work = parts.add(static_cast<size_t>(words) * sizeof(T));
+    ScratchLayout parts;
+    const size_t own_q = parts.add_bytes(node.inputs[0].bytes()),
+                 tau = parts.add_bytes(static_cast<size_t>(n) * sizeof(T));
+    const size_t info = parts.add_bytes(sizeof(int)), work = parts.add_bytes(static_cast<size_t>(words) * sizeof(T));
     return make_step(node,
                      [=, &device, where = node.where(), bytes = node.inputs[0].bytes()](const Args& args) {
                        const cudaStream_t stream = stream_of(args);
@@ -338,7 +329,7 @@ std::unique_ptr<Kernel> build_gelqf(const NodeView& node) {
                                       where, "making an orthonormal matrix");
                        }
                      },
-                     {.scratch_bytes = parts.bytes(), .capturable = false});
+                     {.scratch_bytes = parts.total(), .capturable = false});
   });
 }
 
@@ -354,11 +345,11 @@ std::unique_ptr<Kernel> build_syevd(const NodeView& node) {
                                           CUBLAS_FILL_MODE_UPPER, extent, nullptr, extent, nullptr, &words),
                    node.where(), "planning");
     }
-    Parts parts;
-    const size_t own_u = parts.add(node.inputs[0].bytes());
-    const size_t own_values = parts.add(static_cast<size_t>(squares.count * squares.extent) * sizeof(T));
-    const size_t info = parts.add(static_cast<size_t>(squares.count) * sizeof(int));
-    const size_t work = parts.add(static_cast<size_t>(words) * sizeof(T));
+    ScratchLayout parts;
+    const size_t own_u = parts.add_bytes(node.inputs[0].bytes());
+    const size_t own_values = parts.add_bytes(static_cast<size_t>(squares.count * squares.extent) * sizeof(T));
+    const size_t info = parts.add_bytes(static_cast<size_t>(squares.count) * sizeof(int));
+    const size_t work = parts.add_bytes(static_cast<size_t>(words) * sizeof(T));
     return make_step(
         node,
         [=, &device, where = node.where(), bytes = node.inputs[0].bytes()](const Args& args) {
@@ -378,7 +369,7 @@ std::unique_ptr<Kernel> build_syevd(const NodeView& node) {
           queue_failures<T>(stream, u, part<int>(args, info), size, squares.count, not_a_number<T>());
           queue_failures<T>(stream, values, part<int>(args, info), squares.extent, squares.count, not_a_number<T>());
         },
-        {.scratch_bytes = parts.bytes(), .capturable = false});
+        {.scratch_bytes = parts.total(), .capturable = false});
   });
 }
 

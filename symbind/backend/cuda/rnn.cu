@@ -9,6 +9,7 @@
 
 #include "symbind/backend/cuda/kernels.cuh"
 #include "symbind/backend/cuda/rnn_plan.h"
+#include "symbind/backend/cuda/scratch_layout.h"
 #include "symbind/backend/cuda/step.h"
 #include "symbind/core/random.h"
 #include "symbind/passes/target.h"
@@ -46,20 +47,6 @@ std::byte* align(void* address) {
   const auto at = reinterpret_cast<uintptr_t>(address);
   return reinterpret_cast<std::byte*>((at + alignment - 1) / alignment * alignment);
 }
-
-// Bytes one after the other, in memory that is aligned when it is used.
-class Bytes {
- public:
-  size_t add(size_t count) {
-    const size_t at = total_;
-    total_ += (count + alignment - 1) / alignment * alignment;
-    return at;
-  }
-  size_t total() const { return total_ + alignment; }
-
- private:
-  size_t total_ = 0;
-};
 
 std::byte* at(void* base, size_t offset) { return static_cast<std::byte*>(base) + offset; }
 const std::byte* at(const void* base, size_t offset) { return static_cast<const std::byte*>(base) + offset; }
@@ -171,11 +158,11 @@ std::unique_ptr<Kernel> build_forward(const NodeView& node) {
   const Layers layers(node, params, node.inputs[args_at.data], &reason);
   require(reason.empty(), node.where(), " ", reason);
   const Tensor reserve = node.outputs[args_at.reserve];
-  Bytes memory;
-  const size_t workspace = memory.add(layers.workspace_bytes());
-  const size_t parameters = memory.add(layers.is_whole() ? 0 : layers.most_parameter_bytes());
-  const size_t between[] = {memory.add(layers.is_whole() ? 0 : layers.output_bytes()),
-                            memory.add(layers.is_whole() ? 0 : layers.output_bytes())};
+  ScratchLayout memory;
+  const size_t workspace = memory.add_bytes(layers.workspace_bytes());
+  const size_t parameters = memory.add_bytes(layers.is_whole() ? 0 : layers.most_parameter_bytes());
+  const size_t between[] = {memory.add_bytes(layers.is_whole() ? 0 : layers.output_bytes()),
+                            memory.add_bytes(layers.is_whole() ? 0 : layers.output_bytes())};
   const bool keeps = layers.keeps_reserve(node, reserve);
   const auto slot = static_cast<uint64_t>(std::max(node.random_slot, 0));
   const auto run = [=](const Args& args) {
@@ -211,7 +198,7 @@ std::unique_ptr<Kernel> build_forward(const NodeView& node) {
       data = output;
     }
   };
-  return make_step(node, run, {.scratch_bytes = memory.total()});
+  return make_step(node, run, {.scratch_bytes = memory.total() + alignment});
 }
 
 // ---- Backward -------------------------------------------------------------------------------------------------------
@@ -226,24 +213,24 @@ class RnnBackward {
     require(reason_.empty(), node.where(), " ", reason_);
     reserve_ = node.inputs[at_.reserve];
     recomputes_ = !layers_.keeps_reserve(node, reserve_);
-    Bytes scratch;
-    workspace_ = scratch.add(layers_.workspace_bytes());
+    ScratchLayout scratch;
+    workspace_ = scratch.add_bytes(layers_.workspace_bytes());
     const bool whole = layers_.is_whole();
     for (const Segment& segment : layers_.segments) {
       Memory memory;
-      memory.reserve = scratch.add(segment.plan->reserve_bytes());
-      memory.parameters = scratch.add(whole ? 0 : layers_.parameter_bytes(segment));
-      memory.output = scratch.add(recomputes_ ? layers_.output_bytes() : 0);
-      memory.dropped = scratch.add(whole ? 0 : layers_.output_bytes());
+      memory.reserve = scratch.add_bytes(segment.plan->reserve_bytes());
+      memory.parameters = scratch.add_bytes(whole ? 0 : layers_.parameter_bytes(segment));
+      memory.output = scratch.add_bytes(recomputes_ ? layers_.output_bytes() : 0);
+      memory.dropped = scratch.add_bytes(whole ? 0 : layers_.output_bytes());
       memory_.push_back(memory);
     }
-    parameters_grad_ = scratch.add(whole ? 0 : layers_.most_parameter_bytes());
-    for (size_t& grad : grads_) grad = scratch.add(layers_.output_bytes());
-    data_grad_ = scratch.add(layers_.sequence_bytes(layers_.size.input));
+    parameters_grad_ = scratch.add_bytes(whole ? 0 : layers_.most_parameter_bytes());
+    for (size_t& grad : grads_) grad = scratch.add_bytes(layers_.output_bytes());
+    data_grad_ = scratch.add_bytes(layers_.sequence_bytes(layers_.size.input));
     const size_t states = static_cast<size_t>(layers_.size.layers * layers_.size.directions * layers_.size.batch);
-    state_grad_ = scratch.add(states * static_cast<size_t>(layers_.size.output) * layers_.element);
-    cell_grad_ = scratch.add(states * static_cast<size_t>(layers_.size.hidden) * layers_.element);
-    scratch_bytes_ = scratch.total();
+    state_grad_ = scratch.add_bytes(states * static_cast<size_t>(layers_.size.output) * layers_.element);
+    cell_grad_ = scratch.add_bytes(states * static_cast<size_t>(layers_.size.hidden) * layers_.element);
+    scratch_bytes_ = scratch.total() + alignment;
   }
   size_t scratch_bytes() const { return scratch_bytes_; }
 
