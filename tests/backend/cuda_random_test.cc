@@ -1,4 +1,4 @@
-// Random arrays on a GPU against the CPU's: the same seed gives the same integers, and the same floats to
+// Random arrays and densities on a GPU against the CPU's: the same seed gives the same integers, and the same floats to
 // rounding.
 #include <gtest/gtest.h>
 
@@ -78,12 +78,32 @@ void add_choices(std::vector<DeviceCase>& cases) {
     cases.push_back({"_shuffle", {data}, {}, all_types, -100, 100});
 }
 
+void add_densities(std::vector<DeviceCase>& cases) {
+  for (const Distribution& each : distributions())
+    for (const char* is_log : {"False", "True"}) {
+      const double high = std::string(each.name) == "negative_binomial" ? 0.9 : 3;
+      const std::string name = std::string("random_pdf_") + each.name;
+      std::vector<Shape> inputs{{4, 37}};
+      inputs.insert(inputs.end(), each.inputs, {4});
+      cases.push_back({"_" + name, inputs, {{"is_log", is_log}}, float_types, 0.25, high, 4});
+      inputs.insert(inputs.begin(), {4, 37});
+      cases.push_back({"_backward_" + name, inputs, {{"is_log", is_log}}, float_types, 0.25, high, 8});
+    }
+  for (const char* is_log : {"False", "True"}) {
+    const Attributes attributes{{"is_log", is_log}};
+    cases.push_back({"_random_pdf_dirichlet", {{4, 3, 5}, {4, 5}}, attributes, float_types, 0.1, 1.5, 8});
+    cases.push_back(
+        {"_backward_random_pdf_dirichlet", {{4, 3}, {4, 3, 5}, {4, 5}}, attributes, float_types, 0.1, 1.5, 16});
+  }
+}
+
 }  // namespace
 
 std::vector<DeviceCase> random_cases() {
   std::vector<DeviceCase> cases;
   add_distributions(cases);
   add_choices(cases);
+  add_densities(cases);
   return cases;
 }
 
@@ -91,7 +111,7 @@ namespace {
 
 using CudaRandom = GpuTest;
 
-TEST_F(CudaRandom, RandomArraysAgreeWithTheCpu) { compare_devices(random_cases()); }
+TEST_F(CudaRandom, RandomArraysAndDensitiesAgreeWithTheCpu) { compare_devices(random_cases()); }
 
 TEST_F(CudaRandom, ALargeShuffleIsTheSameAsOnACpu) {
   const NDArray data = counted({100000}, DType::int32);

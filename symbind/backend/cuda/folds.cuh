@@ -155,6 +155,19 @@ __global__ void __launch_bounds__(block_size)
   }
 }
 
+// A thread for each result: for columns of a few terms.
+inline constexpr int64_t few_terms = 32;
+template <class In, class Fold, class Out>
+__global__ void fold_short_columns(const In* in, FoldResults<Fold, Out> results, FoldStage stage, Fold fold) {
+  for (int64_t i = first_element(); i < stage.row_count(); i += element_step()) {
+    const In* const from = in + stage.row_start(i);
+    typename Fold::Part part = fold.start();
+#pragma unroll 4
+    for (int64_t term = 0; term < stage.length; ++term) part = fold.take(part, load(from[term * stage.inner]), term);
+    results.set(fold, i, part);
+  }
+}
+
 // Blocks of x × y threads: `width` neighbouring columns for each thread, the terms of a piece shared out along y.
 template <int width, class In, class Fold, class Out>
 __global__ void __launch_bounds__(block_size)
@@ -224,6 +237,10 @@ template <bool packed, class In, class Fold, class Out>
 void queue_fold_stage(cudaStream_t stream, const FoldStage& stage, const In* in, const FoldResults<Fold, Out>& results,
                       const Fold& fold) {
   if (stage.row_count() == 0) return;
+  if (stage.inner > 1 && stage.length <= few_terms) {
+    fold_short_columns<<<blocks_for(stage.row_count()), block_size, 0, stream>>>(in, results, stage, fold);
+    return;
+  }
   if constexpr (packed) {
     constexpr int row_width = widest<In>, column_width = std::min(widest<In>, 4);
     const bool aligned = aligned_for_packs(in);
