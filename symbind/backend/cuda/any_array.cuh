@@ -1,8 +1,9 @@
-// Arrays whose element type is known when a kernel runs only: indices, conditions and lengths may be of any type, and a
-// kernel for each would multiply with the types of the data. All threads take the same branch.
+// Indices, conditions and lengths of any type (see any_type.cuh): a kernel for each would multiply with the types of
+// the data.
 #pragma once
 
 #include "symbind/backend/convert.h"
+#include "symbind/backend/cuda/any_type.cuh"
 #include "symbind/backend/cuda/kernels.cuh"
 
 namespace symbind::cuda_backend {
@@ -14,26 +15,9 @@ struct AnyArray {
   // function(element i), where half precision becomes float.
   template <class Function>
   __device__ auto with(int64_t i, const Function& function) const {
-    switch (dtype) {
-      case DType::float32:
-        return function(as<float>(i));
-      case DType::float64:
-        return function(as<double>(i));
-      case DType::float16:
-        return function(load(as<float16>(i)));
-      case DType::bfloat16:
-        return function(load(as<bfloat16>(i)));
-      case DType::uint8:
-        return function(as<uint8_t>(i));
-      case DType::int8:
-        return function(as<int8_t>(i));
-      case DType::int32:
-        return function(as<int32_t>(i));
-      case DType::int64:
-        return function(as<int64_t>(i));
-      default:
-        return function(as<bool>(i));
-    }
+    decltype(function(0.0f)) result{};
+    visit_any(dtype, [&]<class T>(std::type_identity<T>) { result = function(load(static_cast<const T*>(data)[i])); });
+    return result;
   }
 
   // Fractions are cut off; what is beyond int64 is the nearer end of it, so that clipping finds the nearest index.
@@ -46,12 +30,6 @@ struct AnyArray {
   }
   __device__ bool truth(int64_t i) const {
     return with(i, [](auto value) { return value != decltype(value)(0); });
-  }
-
- private:
-  template <class T>
-  __device__ const T& as(int64_t i) const {
-    return static_cast<const T*>(data)[i];
   }
 };
 

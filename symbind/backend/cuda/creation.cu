@@ -3,7 +3,7 @@
 #include "symbind/ops/creation.h"
 
 #include "symbind/backend/cuda/any_array.cuh"
-#include "symbind/backend/cuda/any_output.cuh"
+#include "symbind/backend/cuda/any_type.cuh"
 #include "symbind/backend/cuda/device.h"
 #include "symbind/backend/cuda/step.h"
 #include "symbind/ops/elementwise.h"
@@ -27,7 +27,7 @@ Implementation filled_with(double value) {
 
 template <class Number>
 __global__ void write_numbers(void* out, DType dtype, int64_t count, Number number) {
-  for (int64_t i = first_element(); i < count; i += element_step()) store_any(out, dtype, i, number(i));
+  for (int64_t i = first_element(); i < count; i += element_step()) AnyOutput{out, dtype}.set(i, number(i));
 }
 
 template <class Number>

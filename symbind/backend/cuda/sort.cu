@@ -8,7 +8,7 @@
 
 #include <cub/block/block_radix_sort.cuh>
 
-#include "symbind/backend/cuda/any_output.cuh"
+#include "symbind/backend/cuda/any_type.cuh"
 #include "symbind/backend/cuda/device.h"
 #include "symbind/backend/cuda/generate.cuh"
 #include "symbind/backend/cuda/radix_sort.h"
@@ -61,7 +61,7 @@ struct Results {
     const Divided at = divided(row, rows.inner);
     const int64_t to = (at.quotient * count + rank) * rows.inner + at.rest, from = index(row, place);
     if (values) copy_element(values, to, data, from, element);
-    if (places) store_any(places, of_places, to, place);
+    if (places) AnyOutput{places, of_places}.set(to, place);
     if (mask) copy_element(mask, from, &one, 0, element);
   }
 };
