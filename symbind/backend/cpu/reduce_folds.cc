@@ -37,8 +37,24 @@ std::vector<Stage> plan(const Shape& shape, const std::vector<bool>& reduced) {
   return stages;
 }
 
-template <class Part, class In, class Take>
-void run_stage(const Stage& stage, const In* in, Part* out, Part start, Take take) {
+// Elements that follow each other are taken by several parts in turn, so that none waits for the one before.
+template <class Part, class In, class Take, class Join>
+[[gnu::always_inline]] inline Part fold_row(const In* from, int64_t length, Part start, const Take& take,
+                                            const Join& join) {
+  constexpr int64_t lanes = 16;
+  Part parts[lanes];
+  std::fill(parts, parts + lanes, start);
+  const int64_t whole = length / lanes * lanes;
+  for (int64_t i = 0; i < whole; i += lanes)
+    for (int64_t j = 0; j < lanes; ++j) parts[j] = take(parts[j], from[i + j]);
+  for (int64_t i = whole; i < length; ++i) parts[i - whole] = take(parts[i - whole], from[i]);
+  for (int64_t half = lanes / 2; half > 0; half /= 2)
+    for (int64_t j = 0; j < half; ++j) parts[j] = join(parts[j], parts[j + half]);
+  return parts[0];
+}
+
+template <class Part, class In, class Take, class Join>
+void run_stage(const Stage& stage, const In* in, Part* out, Part start, Take take, Join join) {
   const int64_t chunks = (stage.inner + column_width - 1) / column_width;
   const int64_t work = std::max<int64_t>(1, stage.segment_length * std::min(stage.inner, column_width));
   for_elements(
@@ -51,6 +67,10 @@ void run_stage(const Stage& stage, const In* in, Part* out, Part start, Take tak
           const int64_t length = std::min(stage.segment_length, stage.length - first);
           const int64_t width = std::min(column_width, stage.inner - column);
           const In* const from = in + (outer * stage.length + first) * stage.inner + column;
+          if (stage.inner == 1) {
+            out[part] = fold_row(from, length, start, take, join);
+            continue;
+          }
           Part parts[column_width];
           std::fill(parts, parts + width, start);
           for (int64_t row = 0; row < length; ++row)
@@ -70,11 +90,12 @@ std::unique_ptr<Kernel> build_for(const NodeView& node, const std::vector<Stage>
   return make_kernel(
       [=, results = node.outputs[0].shape.size(), type = node.outputs[0].dtype](const Args& args) {
         Part* turn[2] = {static_cast<Part*>(args.scratch), static_cast<Part*>(args.scratch) + most};
-        run_stage(stages[0], args.in<T>(0), turn[0], F::start(),
-                  [](Part a, T x) { return F::take(a, static_cast<C>(x)); });
+        const auto join = [](Part a, Part b) { return F::join(a, b); };
+        run_stage(
+            stages[0], args.in<T>(0), turn[0], F::start(), [](Part a, T x) { return F::take(a, static_cast<C>(x)); },
+            join);
         for (size_t i = 1; i < stages.size(); ++i)
-          run_stage(stages[i], static_cast<const Part*>(turn[(i - 1) % 2]), turn[i % 2], F::start(),
-                    [](Part a, Part b) { return F::join(a, b); });
+          run_stage(stages[i], static_cast<const Part*>(turn[(i - 1) % 2]), turn[i % 2], F::start(), join, join);
         Part* const parts = turn[(stages.size() - 1) % 2];
         for (int64_t i = 0; i < results; ++i) parts[i] = F::finish(parts[i]);
         convert_array(args.outputs[0], type, parts, dtype_of<Part>(), results);
