@@ -53,24 +53,33 @@ struct Place {
     right = x - left;
   }
 
-  // One of the four pixels: its index, -1 if it is not there, its weight, and the weight's derivative by x and by y.
+  // One of the four pixels: its index, its weight, and the weight's derivative by x and by y.
   struct Pixel {
     int64_t at;
     C weight, slope_x, slope_y;
   };
-  constexpr Pixel pixel(const Sampled& size, int corner) const {
-    const int64_t i = corner / 2, k = corner % 2;
-    if (!inside || row + i < 0 || row + i >= size.rows || column + k < 0 || column + k >= size.columns)
-      return {-1, 0, 0, 0};
+  // The one `i` rows down and `k` columns to the right, which is there.
+  constexpr Pixel pixel(const Sampled& size, int64_t i, int64_t k) const {
     const C high = i == 1 ? down : 1 - down, wide = k == 1 ? right : 1 - right;
     return {(row + i) * size.columns + column + k, high * wide, k == 1 ? high : -high, i == 1 ? wide : -wide};
+  }
+  constexpr bool has_row(const Sampled& size, int64_t i) const { return row + i >= 0 && row + i < size.rows; }
+  constexpr bool has_column(const Sampled& size, int64_t k) const {
+    return column + k >= 0 && column + k < size.columns;
   }
 
   // visit(pixel, its weight, the weight's derivative by x and by y) for those of the four that are there.
   template <class Visit>
   constexpr void for_pixels(const Sampled& size, const Visit& visit) const {
-    for (int corner = 0; corner < 4; ++corner)
-      if (const Pixel each = pixel(size, corner); each.at >= 0) visit(each.at, each.weight, each.slope_x, each.slope_y);
+    if (!inside) return;
+    for (int64_t i = 0; i < 2; ++i) {
+      if (!has_row(size, i)) continue;
+      for (int64_t k = 0; k < 2; ++k) {
+        if (!has_column(size, k)) continue;
+        const Pixel each = pixel(size, i, k);
+        visit(each.at, each.weight, each.slope_x, each.slope_y);
+      }
+    }
   }
 };
 
@@ -108,9 +117,10 @@ struct Compared {
   constexpr void for_pairs(int64_t displacement, int64_t i, const Visit& visit) const {
     const int64_t row = i / grid.columns * params.stride1 + params.max_displacement;
     const int64_t column = i % grid.columns * params.stride1 + params.max_displacement;
+    const int64_t rows_down = down(displacement), columns_right = right(displacement);
     for (int64_t y = row; y < row + params.kernel_size; ++y)
       for (int64_t x = column; x < column + params.kernel_size; ++x)
-        visit(pixel(y, x), pixel(y + down(displacement), x + right(displacement)));
+        visit(pixel(y, x), pixel(y + rows_down, x + columns_right));
   }
 };
 

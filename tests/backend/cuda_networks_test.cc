@@ -44,6 +44,35 @@ TEST_F(CudaNetworks, SmallNetworksTrainAsOnTheCpuWithoutAStepOnTheHost) {
   }
 }
 
+// Rows looked up by tokens, masked by lengths, summed; the largest sums, running sums and rows of a table beside them.
+Network indexed_net() {
+  const Symbol tokens = var("tokens_label"), lengths = var("lengths_label"), rows = var("rows_label");
+  Symbol net = apply("Embedding", {tokens, var("words")}, {{"input_dim", "7"}, {"output_dim", "6"}}, "words");
+  net = apply("SequenceMask", {net, lengths}, {{"use_sequence_length", "True"}}, "mask");
+  net = apply("sum", net, {{"axis", "0"}}, "sums");
+  const Symbol largest = apply("topk", net, {{"k", "3"}, {"ret_typ", "value"}}, "largest");
+  const Symbol running = apply("_np_cumsum", net, {{"axis", "1"}}, "running");
+  const Symbol taken = apply("take", {var("table"), rows}, {{"mode", "wrap"}}, "taken");
+  const Symbol picked = apply("pick", {taken, rows}, {{"axis", "1"}, {"keepdims", "True"}}, "picked");
+  net = apply("Concat", {net, largest, running, taken, picked}, {{"num_args", "5"}, {"dim", "1"}}, "all");
+  return {"indexed_net",
+          softmax(fc(net, 7, "fc")),
+          {{"tokens_label", {5, 4}},
+           {"lengths_label", {4}},
+           {"rows_label", {4}},
+           {"table", {3, 6}},
+           {"softmax_label", {4}}},
+          7};
+}
+
+TEST_F(CudaNetworks, ANetworkOfIndicesTrainsAsOnTheCpuWithoutAStepOnTheHost) {
+  const auto expected = trained(indexed_net(), cpu(), true, 4);
+  for (const bool capture : {false, true}) {
+    SCOPED_TRACE(capture ? "captured" : "step by step");
+    expect_close(trained(indexed_net(), gpu(0), capture, 4), expected, {2e-3, 1e-4, 1e-4});
+  }
+}
+
 // Weights drawn as such networks want them: with arbitrary ones the activations grow from layer to layer.
 void set_residual_values(Executor& executor) {
   set_values(executor, 10);

@@ -132,9 +132,12 @@ __global__ void write_terms(Sampled size, WideArray<C> places, uint32_t* pixels,
   const int64_t result = size.grid.space();
   for (int64_t term = first_element(); term < size.grid.images * result * 4; term += element_step()) {
     const Divided at = divided(term / 4, result);
-    const auto pixel = place_of(size, places, at.quotient, at.rest).pixel(size, static_cast<int>(term % 4));
-    const int64_t nowhere = size.grid.images * size.space();
-    pixels[term] = static_cast<uint32_t>(pixel.at < 0 ? nowhere : at.quotient * size.space() + pixel.at);
+    const Place<C> place = place_of(size, places, at.quotient, at.rest);
+    const int64_t down = term / 2 % 2, right = term % 2;
+    const bool is_there = place.inside && place.has_row(size, down) && place.has_column(size, right);
+    const auto pixel = place.pixel(size, down, right);
+    pixels[term] =
+        static_cast<uint32_t>(is_there ? at.quotient * size.space() + pixel.at : size.grid.images * size.space());
     order[term] = static_cast<uint32_t>(term);
     weights[term] = pixel.weight;
   }
