@@ -84,8 +84,8 @@ void queue_packed_rows(cudaStream_t stream, const AxisView& rows, const Body& bo
     run_rows<BlockTeam, width><<<blocks_for(rows.outer, 1), threads_for_row(packs), 0, stream>>>(rows, body);
 }
 
-// Calls the body for every row. `widest_pack` is the number of elements that all arrays of the body can be read by: 1
-// where an address is not a multiple of 16.
+// Calls the body for every row: by packs of `widest_pack` elements where rows are whole packs and `aligned`, which says
+// that all arrays begin at multiples of 16 bytes.
 template <int widest_pack, class Body>
 void queue_rows(cudaStream_t stream, const AxisView& rows, bool aligned, const Body& body) {
   if (rows.row_count() == 0) return;
