@@ -5,6 +5,7 @@
 #include "symbind/backend/sub_plan.h"
 #include "symbind/graph/attributes.h"
 #include "symbind/ops/attention.h"
+#include "symbind/ops/cast.h"
 #include "symbind/ops/contrib.h"
 #include "symbind/ops/image.h"
 #include "symbind/ops/pool_v1.h"
@@ -35,25 +36,46 @@ bool is_empty(const NodeView& node) {
   return true;
 }
 
+std::unique_ptr<SubPlan> compile(const NodeView& node, const Symbol& network, const ComposedInputs& in) {
+  return std::make_unique<SubPlan>(
+      network, in.symbols, node.inputs,
+      SubPlanOptions{.context = node.context,
+                     .is_train = node.is_train,
+                     .random_slot = std::max(node.random_slot, 0),
+                     .may_lack_outputs = node.outputs.size() > 1});  // a single one is there, or the node would not be
+}
+
+// In the types that the node's outputs have: arithmetic with truth values gives numbers, which are cast.
+std::unique_ptr<SubPlan> compile_as_needed(const NodeView& node, const Symbol& network, const ComposedInputs& in) {
+  auto plan = compile(node, network, in);
+  std::vector<Symbol> outputs;
+  bool casts = false;
+  for (size_t i = 0; i < node.outputs.size(); ++i) {
+    const DType wanted = node.outputs[i].dtype;
+    const bool differs = plan->output(i).dtype != wanted;
+    outputs.push_back(differs ? cast(network[i], {.dtype = wanted}) : network[i]);
+    casts |= differs;
+  }
+  if (casts) plan = compile(node, Symbol::group(outputs), in);
+  for (size_t i = 0; i < node.outputs.size(); ++i)
+    require(plan->output(i).shape == node.outputs[i].shape, node.where(), " the network that it is made of computes ",
+            plan->output(i).shape, " where ", node.outputs[i].shape, " is needed");
+  return plan;
+}
+
 class Composed final : public Kernel {
  public:
   Composed(const NodeView& node, const Symbol& network, const ComposedInputs& in)
-      : plan_(network, in.symbols, node.inputs,
-              {.context = node.context,
-               .is_train = node.is_train,
-               .random_slot = std::max(node.random_slot, 0),
-               .may_lack_outputs = node.outputs.size() > 1}),  // a single one is there, or the node would not be
-        inputs_(node.inputs.size()),
-        outputs_(node.outputs.size()) {
-    scratch_bytes = plan_.scratch_bytes();
-    capturable = plan_.capturable();
+      : plan_(compile_as_needed(node, network, in)), inputs_(node.inputs.size()), outputs_(node.outputs.size()) {
+    scratch_bytes = plan_->scratch_bytes();
+    capturable = plan_->capturable();
   }
   void run(const Args& args) override {
-    plan_.forward(args, {.inputs = {args.inputs, inputs_}, .outputs = {args.outputs, outputs_}});
+    plan_->forward(args, {.inputs = {args.inputs, inputs_}, .outputs = {args.outputs, outputs_}});
   }
 
  private:
-  SubPlan plan_;
+  std::unique_ptr<SubPlan> plan_;
   size_t inputs_, outputs_;
 };
 

@@ -20,7 +20,7 @@ struct Cond {
   Attributes subgraphs = {};
   std::shared_ptr<const Subgraph> condition = nullptr, then_branch = nullptr, else_branch = nullptr;  // from the above
 
-  size_t inputs() const { return num_args.given() ? static_cast<size_t>(num_args.get()) - 3 : 0; }
+  size_t inputs() const { return num_args.given() && num_args > 3 ? static_cast<size_t>(num_args.get()) - 3 : 0; }
   size_t outputs() const { return num_outputs.given() ? static_cast<size_t>(num_outputs.get()) : 0; }
 };
 

@@ -51,7 +51,9 @@ OpDef define(Op<GradientMultiplier> op) {
       .param(&GradientMultiplier::scalar, "scalar", "factor of the gradient; a negative one reverses it")
       .param(&GradientMultiplier::is_int, "is_int", "accepted for compatibility and ignored")
       .view()
-      .gradient([](const GradientMultiplier& p, Grad& g) { g.set("data", g.out_grad() * p.scalar); });
+      .gradient([](const GradientMultiplier& p, Grad& g) {
+        g.set("data", cast_like(g.out_grad() * p.scalar, g.input("data")));
+      });
 }
 
 OpDef define(Op<IdentityLike> op) {

@@ -161,8 +161,8 @@ OptionalTuple crop_end(const ImageCrop& p, int rank) {
 template <class P>
 Op<P>& crop_fields(Op<P>& op) {
   constexpr double most = 1 << 30;
-  return op.param(&ImageCrop::x, "x", "first column", between(0, most))
-      .param(&ImageCrop::y, "y", "first row", between(0, most))
+  return op.param(&ImageCrop::x, "x", "first column of the rectangle", between(0, most))
+      .param(&ImageCrop::y, "y", "first row of the rectangle", between(0, most))
       .param(&ImageCrop::width, "width", "number of columns", between(1, most))
       .param(&ImageCrop::height, "height", "number of rows", between(1, most));
 }

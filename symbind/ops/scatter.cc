@@ -15,6 +15,19 @@ void one_type(Types& t, size_t indices) {
     }
 }
 
+// The shape of what replaces slices of an array: nd, a slice for each column of the indices; else one for each index.
+Shape values_shape(Shapes& s, const Shape& array, const Shape& indices, bool nd) {
+  if (!nd) return array.with(0, indices[0]);
+  require(indices.rank() > 0 && indices[0] <= array.rank(), s.where(),
+          " indices must have a row per leading axis of the array: indices ", indices, ", array ", array);
+  Shape values = indices.slice(1, indices.rank());
+  const auto rows = static_cast<int>(indices[0]);
+  require(values.rank() + array.rank() - rows <= Shape::max_rank, s.where(), " too many axes: indices ", indices,
+          ", array ", array);
+  for (int axis = rows; axis < array.rank(); ++axis) values.push_back(array[axis]);
+  return values;
+}
+
 OpDef define(Op<IndexCopy> op) {
   return op
       .doc(
@@ -54,12 +67,8 @@ OpDef define(Op<ScatterSetNd> op) {
         auto lhs = s["lhs"], rhs = s["rhs"], indices = s["indices"];
         lhs.meet(Shape(p.shape.get()));
         lhs.meet(s.output());
-        if (!indices.rank_known() || indices.rank() == 0 || indices[0] == unknown_dim) return;
-        require(indices[0] <= lhs.rank(), s.where(), " indices has more rows than lhs has axes: indices ",
-                indices.get(), ", lhs ", lhs.get());
-        Shape values = indices.get().slice(1, indices.rank());
-        for (int axis = static_cast<int>(indices[0]); axis < lhs.rank(); ++axis) values.push_back(lhs[axis]);
-        rhs.meet(values);
+        require(!indices.rank_known() || indices.rank() > 0, s.where(), " indices must have a row per axis");
+        if (indices.rank_known() && indices[0] != unknown_dim) rhs.meet(values_shape(s, lhs, indices, true));
       })
       .infer_type([](const ScatterSetNd&, Types& t) { one_type(t, 2); })
       .gradient([](const ScatterSetNd&, Grad& g) {
@@ -74,8 +83,12 @@ OpDef define(Op<ReplaceGrad> op) {
       .inputs({"out_grad", "indices", "like"})
       .shape_only({"like"})
       .outputs({"old_grad", "new_grad"})
-      .infer_shape([](const ReplaceGrad&, Shapes& s) {
-        s.output(0).meet(s["out_grad"].get());
+      .infer_shape([](const ReplaceGrad& p, Shapes& s) {
+        const Shape &array = s["out_grad"], &indices = s["indices"];
+        require(!array.rank_known() || array.rank() > 0, s.where(), " out_grad must have rows");
+        if (!p.nd) s["indices"].meet(Shape::of_rank(1));
+        if (array.known() && indices.known()) s["like"].meet(values_shape(s, array, indices, p.nd));
+        s.output(0).meet(array);
         s.output(1).meet(s["like"].get());
       })
       .infer_type([](const ReplaceGrad&, Types& t) {

@@ -70,7 +70,8 @@ OpDef define(Op<SquareSum> op) {
         spread.axis = p.axis;
         spread.keepdims = p.keepdims;
         spread.exclude = p.exclude;
-        g.set("data", elemwise_mul(sum_grad(g.out_grad(), g.input("data"), spread), g.input("data")) * 2);
+        const Symbol twice = elemwise_mul(sum_grad(g.out_grad(), g.input("data"), spread), g.input("data")) * 2;
+        g.set("data", cast_like(twice, g.input("data")));
       });
 }
 

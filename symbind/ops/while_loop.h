@@ -25,7 +25,7 @@ struct WhileLoop {
   Attributes subgraphs = {};
   std::shared_ptr<const Subgraph> condition = nullptr, body = nullptr;  // from the above
 
-  size_t inputs() const { return num_args.given() ? static_cast<size_t>(num_args.get()) - 2 : 0; }
+  size_t inputs() const { return num_args.given() && num_args > 2 ? static_cast<size_t>(num_args.get()) - 2 : 0; }
   size_t results() const { return num_outputs.given() ? static_cast<size_t>(num_outputs.get()) : 0; }
   size_t out_data() const { return num_out_data.given() ? static_cast<size_t>(num_out_data.get()) : 0; }
   size_t variables() const { return func_var_locs.get().size(); }

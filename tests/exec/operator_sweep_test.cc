@@ -27,6 +27,7 @@ const std::vector<std::string>& words() {
 
 std::vector<std::string> plain_texts(const ParamField& field) {
   if (field.name == "high") return {"2"};
+  if (field.name == "stype") return {"default"};
   if (field.name == "begin") return {field.type == "tuple" ? "(0,)" : "0"};
   if (field.name == "end" || (field.name == "axis" && field.type == "tuple")) return {"(1,)"};
   if (field.type == "string") return words();
@@ -68,6 +69,8 @@ std::optional<Attributes> plain_attributes(const OpDef& op) {
     for (const ParamField& field : op.fields)
       if (field.name == weights) attributes[weights] = "(0.5,)";
   for (const ParamField& field : op.fields)
+    if (field.name == "alpha" && field.type == "tuple of floats") attributes["alpha"] = "(0.1, 0.2, 0.3)";
+  for (const ParamField& field : op.fields)
     if (field.name == "range_max") attributes["range_max"] = "8";  // more than one class is drawn below it
   for (const auto& [name, text] : {std::pair("shape", "(2, 3)"), {"h_w", "(1, 1)"}})
     for (const ParamField& field : op.fields)
@@ -77,7 +80,9 @@ std::optional<Attributes> plain_attributes(const OpDef& op) {
                                    {"value", "1"},
                                    {"shape", "(2, 3)"},
                                    {"target_shape", "(2, 2)"},
-                                   {"kernel", "(2, 2)"}})
+                                   {"kernel", "(2, 2)"},
+                                   {"size", "(2, 3)"},
+                                   {"sections", "1"}})
     for (const ParamField& field : op.fields) {
       if (field.name != name || attributes.count(name)) continue;
       try {
@@ -258,8 +263,9 @@ class Sweep {
   std::mt19937_64 random_;
 };
 
+// Those with keywords beside their fields are made of other things: custom operators, and the networks of loops.
 bool is_made_by_hand(const OpDef& op) {
-  return op.name != "Custom" && op.name != "_backward_Custom" && op.name != "_pointwise";
+  return !op.take_keyword && op.name != "_backward_Custom" && op.name != "_pointwise";
 }
 
 TEST(OperatorSweep, ExtremeParametersAreErrorsOrRun) {
