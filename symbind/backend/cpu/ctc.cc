@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <string>
+#include <vector>
 
 #include "symbind/backend/cpu/convert_array.h"
 #include "symbind/backend/cpu/loops.h"
@@ -198,21 +200,21 @@ class Alignment {
   C* gradient_;
 };
 
+// Each thread has the memory of one sequence.
 template <class T>
-void align(const ctc::Size& size, const Labels& labels, double* memory, const T* data, T* losses, T* gradient) {
-  const int64_t each = Alignment<T>::doubles(size);
+void align(const ctc::Size& size, const Labels& labels, const T* data, T* losses, T* gradient) {
   const int64_t work = size.steps * (size.classes + 8 * size.states());
-  for_elements(
-      size.batch,
-      [=, &size, &labels](int64_t begin, int64_t end) {
-        for (int64_t n = begin; n < end; ++n) {
-          Alignment<T> alignment(size, memory + n * each, data, n, labels);
-          const double total = alignment.forward();
-          losses[n] = total == impossible ? T(0) : T(static_cast<compute_type<T>>(-total));
-          if (gradient) alignment.backward(total, gradient);
-        }
-      },
-      element_grain / 8 / (work + 1) + 1);
+  parallel_for(size.batch, element_grain / 8 / (work + 1) + 1, [&](int64_t first, int64_t last) {
+    std::vector<double> memory(static_cast<size_t>(Alignment<T>::doubles(size)));
+    for_range(first, last, [&](int64_t begin, int64_t end) {
+      for (int64_t n = begin; n < end; ++n) {
+        Alignment<T> alignment(size, memory.data(), data, n, labels);
+        const double total = alignment.forward();
+        losses[n] = total == impossible ? T(0) : T(static_cast<compute_type<T>>(-total));
+        if (gradient) alignment.backward(total, gradient);
+      }
+    });
+  });
 }
 
 std::unique_ptr<Kernel> build(const NodeView& node) {
@@ -220,15 +222,13 @@ std::unique_ptr<Kernel> build(const NodeView& node) {
   const ctc::Size size{data[0], data[1], data[2], label[1], node.as<CTCLoss>().blank_label == "first"};
   const Labels labels(node, size);
   return visit_floating(node.inputs[0].dtype, [&]<class T>(std::type_identity<T>) {
-    const size_t doubles = static_cast<size_t>(size.batch * Alignment<T>::doubles(size));
     return make_kernel(
         [=](const Args& args) {
-          auto* const memory = static_cast<double*>(args.scratch);
           Labels read = labels;
-          read.read(args, reinterpret_cast<int64_t*>(memory + doubles));
-          align<T>(size, read, memory, args.in<T>(0), args.out<T>(0), args.out<T>(1));
+          read.read(args, static_cast<int64_t*>(args.scratch));
+          align<T>(size, read, args.in<T>(0), args.out<T>(0), args.out<T>(1));
         },
-        {.scratch_bytes = doubles * sizeof(double) + static_cast<size_t>(labels.numbers()) * sizeof(int64_t)});
+        {.scratch_bytes = static_cast<size_t>(labels.numbers()) * sizeof(int64_t)});
   });
 }
 
