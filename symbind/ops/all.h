@@ -25,6 +25,7 @@
 #include "symbind/ops/finite.h"
 #include "symbind/ops/fully_connected.h"
 #include "symbind/ops/gather.h"
+#include "symbind/ops/hawkes.h"
 #include "symbind/ops/indices.h"
 #include "symbind/ops/khatri_rao.h"
 #include "symbind/ops/leaky_relu.h"

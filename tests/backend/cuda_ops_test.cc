@@ -356,8 +356,8 @@ TEST_F(CudaOps, EveryImplementationHasACase) {
   for (const auto& list : {joining_operators(), splitting_operators()})
     for (const auto& joining : list) tried.insert(joining.op->name);
   // See cuda_linalg_test.cc.
-  for (const char* op :
-       {"CTCLoss", "_contrib_fft", "_contrib_ifft", "_contrib_count_sketch", "_backward_contrib_count_sketch"})
+  for (const char* op : {"CTCLoss", "_contrib_fft", "_contrib_ifft", "_contrib_count_sketch",
+                         "_backward_contrib_count_sketch", "_contrib_hawkesll", "_backward_contrib_hawkesll"})
     tried.insert(op);
   // See cuda_layers_test.cc.
   for (const char* op : {"Convolution", "_Convolution_Fused", "_backward_Convolution_data",
