@@ -31,6 +31,7 @@
 #include "symbind/ops/finite.h"
 #include "symbind/ops/fully_connected.h"
 #include "symbind/ops/gather.h"
+#include "symbind/ops/hawkes.h"
 #include "symbind/ops/histogram.h"
 #include "symbind/ops/image.h"
 #include "symbind/ops/indices.h"

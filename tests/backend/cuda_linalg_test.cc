@@ -178,6 +178,20 @@ TEST_F(CudaLinalg, SketchesAgreeWithTheCpu) {
   }
 }
 
+TEST_F(CudaLinalg, LikelihoodsOfEventsAgreeWithTheCpu) {
+  for (const DType dtype : real) {
+    const std::vector<NDArray> inputs{
+        random_array({40, 3}, 1, 0.5, 2, dtype),  random_array({3}, 2, 0.25, 0.75, dtype),
+        random_array({3}, 3, 0.5, 2, dtype),      random_array({40, 3}, 4, 0, 1, dtype),
+        random_array({40, 9}, 5, 0.25, 1, dtype), random_array({40, 9}, 6, 0, 2, DType::int32),
+        random_array({40}, 7, 0, 9, dtype),       random_array({40}, 8, 9, 12, dtype)};
+    compare("_contrib_hawkesll", inputs, {}, 8);
+    std::vector<NDArray> with_gradients{random_array({40}, 9, -1, 1, dtype), random_array({40, 3}, 10, -1, 1, dtype)};
+    with_gradients.insert(with_gradients.end(), inputs.begin(), inputs.end());
+    compare("_backward_contrib_hawkesll", with_gradients, {}, 16);
+  }
+}
+
 TEST_F(CudaLinalg, LabelsThatAreNoClassesMakeTheirLossNaN) {
   const NDArray data = zeros({3, 3, 3}, gpu(0));
   const NDArray label = array(Numbers{1, 2, 1, 7, -1, 0}, {3, 2}, gpu(0));

@@ -88,9 +88,63 @@ Reference dirichlet(bool is_log) {
   };
 }
 
+// The rates of all kinds before an event are sums over the events before it, and their integrals sums over all events.
+std::vector<Values> hawkes(Inputs_ in) {
+  const int64_t batch = in[0].shape[0], kinds = in[0].shape[1], events = in[4].shape[1];
+  const auto value = [&](size_t input, int64_t at) { return in[input].data[static_cast<size_t>(at)]; };
+  Values likelihoods{{batch}, {}}, states{{batch, kinds}, {}};
+  for (int64_t n = 0; n < batch; ++n) {
+    const auto count = static_cast<int64_t>(value(6, n));
+    const double end = value(7, n);
+    std::vector<double> times;
+    for (int64_t i = 0; i < count; ++i) times.push_back((i ? times.back() : 0) + value(4, n * events + i));
+    const auto kind_of = [&](size_t i) { return static_cast<int64_t>(value(5, n * events + static_cast<int64_t>(i))); };
+    // Σ e^(-beta · age) over the events of a kind before one, and what was there at the beginning.
+    const auto state = [&](int64_t k, double time, size_t before) {
+      double sum = value(3, n * kinds + k) * std::exp(-value(2, k) * time);
+      for (size_t i = 0; i < before; ++i)
+        if (kind_of(i) == k) sum += std::exp(-value(2, k) * (time - times[i]));
+      return sum;
+    };
+    double likelihood = 0;
+    for (size_t i = 0; i < times.size(); ++i) {
+      const int64_t k = kind_of(i);
+      likelihood += std::log(value(0, n * kinds + k) + value(1, k) * value(2, k) * state(k, times[i], i));
+    }
+    for (int64_t k = 0; k < kinds; ++k) {
+      const double last = state(k, end, times.size());
+      double happened = value(3, n * kinds + k);
+      for (size_t i = 0; i < times.size(); ++i) happened += kind_of(i) == k ? 1 : 0;
+      likelihood -= value(0, n * kinds + k) * end + value(1, k) * (happened - last);
+      states.data.push_back(last);
+    }
+    likelihoods.data.push_back(likelihood);
+  }
+  return {likelihoods, states};
+}
+
+void add_processes(std::vector<OpCase>& cases) {
+  cases.push_back({.name = "hawkesll",
+                   .op = "_contrib_hawkesll",
+                   .inputs = {{"lda", {3, 2}, 0.5, 2},
+                              {"alpha", {2}, 0.25, 0.75},
+                              {"beta", {2}, 0.5, 2},
+                              {"state", {3, 2}, 0, 1},
+                              {"lags", {3, 5}, 0.25, 0.75, DType::none, false},
+                              {"marks", {3, 5}, 0, 1.9, DType::int32, false},
+                              {"valid_length", {3}, 3, 5, DType::none, false},
+                              {"max_time", {3}, 4, 6, DType::none, false}},
+                   .reference = hawkes,
+                   .dtypes = {DType::float32, DType::float64},
+                   .more_shapes = {{{1, 2}, {2}, {2}, {1, 2}, {1, 5}, {1, 5}, {1}, {1}},
+                                   {{0, 2}, {2}, {2}, {0, 2}, {0, 5}, {0, 5}, {0}, {0}}},
+                   .slack = 8});
+}
+
 }  // namespace
 
 void add_density_cases(std::vector<OpCase>& cases) {
+  add_processes(cases);
   for (const bool is_log : {false, true}) {
     const std::string ending = is_log ? "_log" : "";
     for (const Distribution& each : distributions())

@@ -62,6 +62,7 @@ FAMILIES = [
     "sequence",
     "ctc",
     "linalg",
+    "hawkes",
     "vision",
     "detection",
     "contrib",
