@@ -253,7 +253,8 @@ OpDef define(Op<SampleMultinomial> op) {
   return op
       .doc(
           "Indices drawn from categorical distributions: the last axis of data holds the probabilities of the "
-          "categories. The result has the other axes of data followed by those of shape. Probabilities below 0, or that "
+          "categories. The result has the other axes of data followed by those of shape. Probabilities below 0, or "
+          "that "
           "sum up to 0, are an error on a CPU; on a GPU they are not checked.")
       .aliases({"sample_multinomial"})
       .param(&SampleMultinomial::shape, "shape", "shape of the samples drawn from each distribution; (): one sample",

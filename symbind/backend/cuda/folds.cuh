@@ -45,7 +45,8 @@ struct FoldPlan {
  private:
   void add(const AxisView& axis) {
     const bool rows = axis.inner == 1;
-    const int64_t blocks = rows ? axis.outer : axis.outer * ((axis.inner + 31) / 32);
+    const int64_t columns = axis.inner % 4 == 0 ? 128 : 32;  // of a block, by packs or without
+    const int64_t blocks = rows ? axis.outer : axis.outer * ((axis.inner + columns - 1) / columns);
     const int64_t least = rows ? 4096 : 256;    // no piece is shorter
     constexpr int64_t wanted_blocks = 132 * 4;  // enough to keep the largest GPU busy
     FoldStage stage{axis};
