@@ -122,6 +122,7 @@ def index_cases():
     op = "_contrib_arange_like"
     for name, attrs in [
         ("plain", {}),
+        ("context", {"ctx": "cpu(0)"}),
         ("steps", {"start": 1, "step": 0.5}),
         ("axis", {"axis": 1}),
         ("last_axis", {"axis": -1, "start": 2}),
@@ -189,7 +190,8 @@ def function_cases():
     yield case(op, "default", lambda v: {"data": v.real(2, 3)})
     yield case(op, "add", lambda v: {"data": v.real(2, 3)}, {"a": 1.5, "b": -2}, grad_req="add")
     yield case("_contrib_gradientmultiplier", "doubled", lambda v: {"data": v.real(2, 3)}, {"scalar": 2})
-    yield case("_contrib_gradientmultiplier", "reversed", lambda v: {"data": v.real(2, 3)}, {"scalar": -0.5})
+    halved = {"scalar": -0.5, "is_int": "False"}
+    yield case("_contrib_gradientmultiplier", "reversed", lambda v: {"data": v.real(2, 3)}, halved)
     yield case("_contrib_gradientmultiplier", "add", lambda v: {"data": v.real(2, 3)}, {"scalar": 3}, grad_req="add")
     for op in ["_contrib_round_ste", "_contrib_sign_ste"]:
         for dtype in FLOATS:
@@ -225,6 +227,7 @@ def layer_cases():
     for name, attrs in [
         ("plain", {}),
         ("with_gamma", {"fix_gamma": "False", "eps": 0.01, "momentum": 0.8}),
+        ("global", {"use_global_stats": "True"}),
     ]:
         yield case(op, name, lambda v: arrays(v, 4, 3, 2, 2), dict(attrs, key="bn"))
     op = "Pooling_v1"

@@ -49,6 +49,14 @@ def cases():
         {"min_factor": 1.5, "max_factor": 1.5},
         grad_req=None,
     )
+    # What random operators draw is not compared; the wheel's saturation is right where it changes nothing.
+    photo = image(dtype="float32")
+    yield case("_image_random_saturation", "as_it_is", photo, {"min_factor": 1, "max_factor": 1}, grad_req=None)
+    yield case("_image_random_lighting", "drawn", photo, {"alpha_std": 0.1}, grad_req=None, compare="shape")
+    jitter = {"brightness": 0.1, "contrast": 0.2, "saturation": 0.3, "hue": 0.4}
+    yield case("_image_random_color_jitter", "drawn", photo, jitter, grad_req=None, compare="shape")
+    for axis in ["left_right", "top_bottom"]:
+        yield case(f"_image_random_flip_{axis}", "drawn", photo, grad_req=None, compare="shape")
     op = "_image_normalize"
     for dtype in FLOATS:
         attrs = {"mean": "(0.5, 0.25, 0.125)", "std": "(2, 4, 0.5)"}
