@@ -120,78 +120,84 @@ __device__ BestAnchor<compute_type<T>> best_anchor(int64_t anchors, const T* anc
   return best_of_block(best);
 }
 
-// objects: the object of each anchor, -1 where it has none; best: room for the best anchor of each object; done: a flag
-// for each; negatives: how many an image gets, -1 where it has no objects. Keys sort the candidates for negatives
-// first.
+// Each of `count` objects takes an anchor, the pair with the largest overlap first; called by the whole block, whose
+// threads all come to the same pairs. `best` and `done` are room for one element per object.
+template <class T, class C, class Read>
+__device__ void take_best_anchors(const TargetRule<C>& rule, const T* anchor, const Read& read, int64_t count,
+                                  int32_t* objects, BestAnchor<C>* best, bool* done) {
+  for (int64_t k = 0; k < count; ++k) {
+    const BestAnchor<C> found = best_anchor(rule.anchors, anchor, rule.object(read, k), objects);
+    if (threadIdx.x == 0) {
+      best[k] = found;
+      done[k] = false;
+    }
+  }
+  __syncthreads();
+  for (int64_t round = 0; round < count; ++round) {
+    int64_t next = -1;
+    for (int64_t k = 0; k < count; ++k)
+      if (!done[k] && best[k].anchor >= 0 && (next < 0 || best[k].is_better_than(best[next]))) next = k;
+    if (next < 0 || !(best[next].overlap > TargetRule<C>::least_overlap)) break;
+    const int64_t taken = best[next].anchor;
+    __syncthreads();  // all have read what is changed now
+    if (threadIdx.x == 0) {
+      objects[taken] = static_cast<int32_t>(next);
+      done[next] = true;
+    }
+    __syncthreads();
+    for (int64_t k = 0; k < count; ++k) {
+      if (done[k] || best[k].anchor != taken) continue;
+      const BestAnchor<C> found = best_anchor(rule.anchors, anchor, rule.object(read, k), objects);
+      if (threadIdx.x == 0) best[k] = found;  // best_anchor() has made the others read it before
+      __syncthreads();
+    }
+  }
+  __syncthreads();
+}
+
+// An anchor without an object takes the one that it overlaps most, if enough. Is it a candidate for a negative else?
+template <class C, class Read>
+__device__ bool take_best_object(const TargetRule<C>& rule, const Box<C>& box, const Read& read, int64_t count,
+                                 int32_t& object) {
+  if (object >= 0 || count == 0) return false;
+  int64_t most = 0;
+  C largest = fractional_overlap(box, rule.object(read, 0));
+  for (int64_t k = 1; k < count; ++k) {
+    const C overlap = fractional_overlap(box, rule.object(read, k));
+    if (overlap > largest) {
+      largest = overlap;
+      most = k;
+    }
+  }
+  if (rule.overlap_threshold > C(0) && largest > rule.overlap_threshold) {
+    object = static_cast<int32_t>(most);
+    return false;
+  }
+  return largest < rule.mining_threshold;
+}
+
+// objects: the object of each anchor, -1 where it has none; negatives: how many an image gets, -1 where it has no
+// objects. Keys, if there are any, sort the candidates for negatives first.
 template <class T, class C, class Key>
 __global__ void __launch_bounds__(1024)
     match_anchors(TargetRule<C> rule, const T* anchor, const T* label, const T* cls_pred, int32_t* objects,
                   BestAnchor<C>* best, bool* done, int32_t* negatives, Key* keys, int32_t* indices) {
   for (int64_t image = blockIdx.x; image < rule.images; image += gridDim.x) {
     const auto read = reader(label + image * rule.objects * rule.label_width);
-    const int64_t count = rule.objects_of(read);
-    int32_t* const own = objects + image * rule.anchors;
-    BestAnchor<C>* const own_best = best + image * rule.objects;
-    bool* const own_done = done + image * rule.objects;
-    for (int64_t i = threadIdx.x; i < rule.anchors; i += blockDim.x) own[i] = -1;
+    const int64_t count = rule.objects_of(read), first = image * rule.anchors;
+    for (int64_t i = threadIdx.x; i < rule.anchors; i += blockDim.x) objects[first + i] = -1;
     __syncthreads();
-    for (int64_t k = 0; k < count; ++k) {
-      const BestAnchor<C> found = best_anchor(rule.anchors, anchor, rule.object(read, k), own);
-      if (threadIdx.x == 0) {
-        own_best[k] = found;
-        own_done[k] = false;
-      }
-    }
-    __syncthreads();
-    // Each object takes an anchor, the pair with the largest overlap first. All threads come to the same pair.
-    for (int64_t round = 0; round < count; ++round) {
-      int64_t next = -1;
-      for (int64_t k = 0; k < count; ++k)
-        if (!own_done[k] && own_best[k].anchor >= 0 && (next < 0 || own_best[k].is_better_than(own_best[next])))
-          next = k;
-      if (next < 0 || !(own_best[next].overlap > TargetRule<C>::least_overlap)) break;
-      const int64_t taken = own_best[next].anchor;
-      __syncthreads();
-      if (threadIdx.x == 0) {
-        own[taken] = static_cast<int32_t>(next);
-        own_done[next] = true;
-      }
-      __syncthreads();
-      for (int64_t k = 0; k < count; ++k) {
-        if (own_done[k] || own_best[k].anchor != taken) continue;
-        const BestAnchor<C> found = best_anchor(rule.anchors, anchor, rule.object(read, k), own);
-        if (threadIdx.x == 0) own_best[k] = found;  // best_anchor() has made the others read it before
-        __syncthreads();
-      }
-    }
-    __syncthreads();
-    // Each other anchor takes the object that it overlaps most, if enough.
+    take_best_anchors(rule, anchor, read, count, objects + first, best + image * rule.objects,
+                      done + image * rule.objects);
     int64_t positives = 0;
     for (int64_t i = threadIdx.x; i < rule.anchors; i += blockDim.x) {
-      const Box<C> box = box_at(anchor, i);
-      bool candidate = false;
-      if (own[i] < 0 && count > 0) {
-        int64_t most = 0;
-        C largest = fractional_overlap(box, rule.object(read, 0));
-        for (int64_t k = 1; k < count; ++k) {
-          const C overlap = fractional_overlap(box, rule.object(read, k));
-          if (overlap > largest) {
-            largest = overlap;
-            most = k;
-          }
-        }
-        if (rule.overlap_threshold > C(0) && largest > rule.overlap_threshold)
-          own[i] = static_cast<int32_t>(most);
-        else
-          candidate = largest < rule.mining_threshold;
-      }
-      positives += own[i] >= 0;
-      if (keys) {
-        const T* const predictions = cls_pred + image * rule.classes * rule.anchors + i;
-        keys[image * rule.anchors + i] =
-            candidate ? boxes::descending_key(-rule.background(reader(predictions, rule.anchors))) : ~Key(0);
-        indices[image * rule.anchors + i] = static_cast<int32_t>(i);
-      }
+      const bool candidate = take_best_object(rule, box_at(anchor, i), read, count, objects[first + i]);
+      positives += objects[first + i] >= 0;
+      if (!keys) continue;
+      const T* const predictions = cls_pred + image * rule.classes * rule.anchors + i;
+      keys[first + i] =
+          candidate ? boxes::descending_key(-rule.background(reader(predictions, rule.anchors))) : ~Key(0);
+      indices[first + i] = static_cast<int32_t>(i);
     }
     const auto all = static_cast<int64_t>(combine_block<Add>(static_cast<double>(positives)));
     if (threadIdx.x == 0) negatives[image] = count == 0 ? -1 : static_cast<int32_t>(rule.negatives(all));
