@@ -23,18 +23,19 @@ TEST(ImageOperators, BytesAreCutOffAndLimited) {
 }
 
 TEST(ImageOperators, AFlipIsMadeInHalfOfTheCalls) {
-  const NDArray image = counted({1, 2, 1});
-  int flipped = 0;
-  for (int call = 0; call < 200; ++call)
-    flipped += invoke(image_random_flip_left_right, {image})[0].to_vector<int>()[0] == 2;
-  EXPECT_GT(flipped, 60);
-  EXPECT_LT(flipped, 140);
-  const NDArray column = counted({2, 1, 1});
-  flipped = 0;
-  for (int call = 0; call < 200; ++call)
-    flipped += invoke(image_random_flip_top_bottom, {column})[0].to_vector<int>()[0] == 2;
-  EXPECT_GT(flipped, 60);
-  EXPECT_LT(flipped, 140);
+  for (const Context context : all_devices()) {
+    const NDArray row = counted({1, 2, 1}, DType::float32, context);
+    const NDArray column = counted({2, 1, 1}, DType::float32, context);
+    int rows = 0, columns = 0;
+    for (int call = 0; call < 200; ++call) {
+      rows += invoke(image_random_flip_left_right, {row})[0].to_vector<int>()[0] == 2;
+      columns += invoke(image_random_flip_top_bottom, {column})[0].to_vector<int>()[0] == 2;
+    }
+    for (const int flipped : {rows, columns}) {
+      EXPECT_GT(flipped, 60) << context;
+      EXPECT_LT(flipped, 140) << context;
+    }
+  }
 }
 
 TEST(ImageOperators, JitterStaysInItsRangesAndRepeatsWithTheSeed) {
