@@ -293,14 +293,16 @@ TEST(OperatorSweep, ExtremeParametersAreErrorsOrRun) {
 
 TEST(OperatorSweep, MadeUpInputsAreErrorsOrRun) {
   std::vector<std::string> never;
+  size_t operators = 0;
   for (const OpDef* op : OpRegistry::get().all()) {
     if (!is_made_by_hand(*op)) continue;
+    ++operators;
     Sweep sweep(*op);
     sweep.try_attributes(plain_attributes(*op).value(), 120);
     if (sweep.ran == 0) never.push_back(op->name);
   }
   // The inputs are good enough to reach the kernels of nearly all.
-  EXPECT_LT(never.size(), 30u) << comma_separated(never);
+  EXPECT_LT(never.size(), operators / 10) << comma_separated(never);
 }
 
 }  // namespace

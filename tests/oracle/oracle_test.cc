@@ -289,7 +289,7 @@ class RefusedCase : public ::testing::TestWithParam<Run> {};
 TEST_P(RefusedCase, IsRefusedByUsToo) {
   EXPECT_THROW(
       {
-        answer(*GetParam().recorded, GetParam().context, {});
+        answer(*GetParam().recorded, GetParam().context, {.backward = false});
         waitall();
       },
       Error);

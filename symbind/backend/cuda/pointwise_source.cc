@@ -209,8 +209,10 @@ bool is_exact_for_integers(const PointwiseInstruction& instruction) {
 }
 
 std::string pointwise_source(const Pointwise& program, DType dtype) {
+  // Packs of signed bytes divided by two had wrong elements on an H200 (CUDA 13.0), single elements were right.
+  const char* const packs = dtype == DType::int8 ? "1" : "widest<Element>";
   return join(program_source(program, dtype), kernel(program, "pointwise", "1"),
-              kernel(program, "pointwise_packs", "widest<Element>"));
+              kernel(program, "pointwise_packs", packs));
 }
 
 std::string broadcast_source(const Pointwise& program, DType dtype) {
