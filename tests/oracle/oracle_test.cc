@@ -129,6 +129,9 @@ Answer answer(const OracleCase& recorded, Context context, const Manner& manner)
     std::vector<NDArray> out_grads;
     for (size_t i = 0; i < recorded.out_grads.size(); ++i)
       out_grads.push_back(input_for(recorded.out_grads[i], manner, result.outputs[i].dtype(), context));
+    if (recorded.error)  // none were recorded
+      for (const NDArray& output : result.outputs)
+        out_grads.push_back(full(output.shape(), 1, context, output.dtype()));
     executor->backward(out_grads, manner.is_train);
     result.grads = grads;
   }
@@ -285,14 +288,19 @@ INSTANTIATE_TEST_SUITE_P(Oracle, RecordedGradient,
 
 class RefusedCase : public ::testing::TestWithParam<Run> {};
 
-// A GPU refuses values when it is waited for.
+// MXNet has no kernel for these on a CPU, no answer, or no gradient; we have.
+const std::set<std::string> taken_by_us{"Convolution/ndhwc", "Convolution/nhwc", "Pooling/error_same_no_pad",
+                                        "_slice_assign/no_gradient", "_slice_assign_scalar/no_gradient"};
+
 TEST_P(RefusedCase, IsRefusedByUsToo) {
-  EXPECT_THROW(
-      {
-        answer(*GetParam().recorded, GetParam().context, {.backward = false});
-        waitall();
-      },
-      Error);
+  const auto run = [&] {
+    answer(*GetParam().recorded, GetParam().context, {});
+    waitall();  // a GPU refuses values when it is waited for
+  };
+  if (taken_by_us.contains(GetParam().recorded->id))
+    EXPECT_NO_THROW(run());
+  else
+    EXPECT_THROW(run(), Error);
 }
 
 INSTANTIATE_TEST_SUITE_P(Oracle, RefusedCase, ::testing::ValuesIn(runs([](auto& each) { return each.error; })),
