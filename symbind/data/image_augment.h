@@ -2,8 +2,8 @@
 #pragma once
 
 #include "symbind/data/image_record_iter.h"
-#include "symbind/image/pixels.h"
 #include "symbind/data/sample_random.h"
+#include "symbind/image/pixels.h"
 
 namespace symbind {
 

@@ -93,10 +93,12 @@ void add_binaries(OpRegistry& registry) {
     if (g.wants("lhs")) g.set("lhs", elemwise_mul(g.out_grad(), g.input("rhs")));
     if (g.wants("rhs")) g.set("rhs", elemwise_mul(g.out_grad(), g.input("lhs")));
   });
-  add_binary<"elemwise_div">(registry, "lhs / rhs, element by element.", {"_Div", "_div", "_scatter_elemwise_div"}, [](Grad& g) {
-    if (g.wants("lhs")) g.set("lhs", div_lhs_grad(g.out_grad(), g.input("rhs")));
-    if (g.wants("rhs")) g.set("rhs", div_rhs_grad(g.out_grad(), g.input("lhs"), g.input("rhs")));
-  });
+  add_binary<"elemwise_div">(registry, "lhs / rhs, element by element.", {"_Div", "_div", "_scatter_elemwise_div"},
+                             [](Grad& g) {
+                               if (g.wants("lhs")) g.set("lhs", div_lhs_grad(g.out_grad(), g.input("rhs")));
+                               if (g.wants("rhs"))
+                                 g.set("rhs", div_rhs_grad(g.out_grad(), g.input("lhs"), g.input("rhs")));
+                             });
   add_binary<"_power">(registry, "lhs raised to the power rhs, element by element.", {"_Power"}, [](Grad& g) {
     if (g.wants("lhs")) g.set("lhs", power_lhs_grad(g.out_grad(), g.input("lhs"), g.input("rhs")));
     if (g.wants("rhs")) g.set("rhs", power_rhs_grad(g.out_grad(), g.input("lhs"), g.input("rhs")));

@@ -1,4 +1,5 @@
-// How loops and branches write cursors and read conditions on a GPU: by a kernel, and by a copy that the host waits for.
+// How loops and branches write cursors and read conditions on a GPU: by a kernel, and by a copy that the host waits
+// for.
 #pragma once
 
 #include <string>
