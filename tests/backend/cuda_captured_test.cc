@@ -10,7 +10,7 @@
 #include "symbind/exec/executor.h"
 #include "symbind/graph/builder.h"
 
-#include "tests/backend/device_cases.h"
+#include "tests/backend/cuda_cases.h"
 #include "tests/support/gpu_test.h"
 
 namespace symbind::testing {

@@ -1,7 +1,7 @@
 // Losses, rectifiers and products of many matrices on a GPU against the CPU's.
 #include <gtest/gtest.h>
 
-#include "tests/backend/device_cases.h"
+#include "tests/backend/cuda_cases.h"
 #include "tests/support/gpu_test.h"
 
 namespace symbind::testing {

@@ -7,7 +7,7 @@
 #include "symbind/exec/invoke.h"
 #include "symbind/ops/broadcast.h"
 
-#include "tests/backend/device_cases.h"
+#include "tests/backend/cuda_cases.h"
 #include "tests/support/gpu_test.h"
 
 namespace symbind::testing {
