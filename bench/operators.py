@@ -280,7 +280,7 @@ def add_indexing(table):
     )
     matrix = {"data": [n(32), n(64)]}
     table.add("sort", "data.sort(-1).values", matrix, grads=[])
-    table.add("argsort", "data.argsort(-1, stable=True).float()", matrix, grads=[])
+    table.add("argsort", "torch.argsort(data, dim=-1, stable=True).float()", matrix, grads=[])
     table.add("topk", "data.topk(5, -1).values", matrix, {"k": 5, "ret_typ": "value"}, grads=[])
     table.add(
         "contrib.box_iou",
