@@ -41,7 +41,11 @@ std::vector<Stage> plan(const Shape& shape, const std::vector<bool>& reduced) {
 template <class Part, class In, class Take, class Join>
 [[gnu::always_inline]] inline Part fold_row(const In* from, int64_t length, Part start, const Take& take,
                                             const Join& join) {
-  constexpr int64_t lanes = 16;
+  constexpr int64_t lanes = column_width;
+  if (length < 2 * lanes) {
+    for (int64_t i = 0; i < length; ++i) start = take(start, from[i]);
+    return start;
+  }
   Part parts[lanes];
   std::fill(parts, parts + lanes, start);
   const int64_t whole = length / lanes * lanes;
