@@ -13,7 +13,7 @@ using Symbols = std::vector<Symbol>;
 // body(slices, states) returns (outputs, states), lists all of them.
 nb::tuple foreach_loop(const nb::callable& body, const Symbols& data, const Symbols& init_states,
                        const std::string& name) {
-  const LoopResult loop = foreach (
+  const LoopResult loop = foreach(
       [&](const Symbols& slices, const Symbols& states) {
         const auto [outputs, next] = nb::cast<std::pair<Symbols, Symbols>>(body(slices, states));
         return LoopResult{outputs, next};

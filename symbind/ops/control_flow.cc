@@ -208,8 +208,8 @@ size_t Foreach::location(size_t input) const {
   return static_cast<size_t>(remain_locs.get()[input - data() - states()]);
 }
 
-LoopResult foreach (const LoopBody& body, const std::vector<Symbol>& data, const std::vector<Symbol>& init_states,
-                    const std::string& name) {
+LoopResult foreach(const LoopBody& body, const std::vector<Symbol>& data, const std::vector<Symbol>& init_states,
+                   const std::string& name) {
   require(!data.empty(), "[foreach] a loop needs an array to loop over");
   const std::string scope_name = unique_scope(name);
   std::vector<Symbol> returned, slices, states;

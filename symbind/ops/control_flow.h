@@ -47,7 +47,7 @@ using LoopBody = std::function<LoopResult(const std::vector<Symbol>& data, const
 // outside: they become inputs of the loop.
 //
 //   auto [outputs, states] = foreach([&](auto& x, auto& s) -> LoopResult { … }, {sequence}, {first});
-LoopResult foreach (const LoopBody& body, const std::vector<Symbol>& data, const std::vector<Symbol>& init_states,
-                    const std::string& name = "foreach");
+LoopResult foreach(const LoopBody& body, const std::vector<Symbol>& data, const std::vector<Symbol>& init_states,
+                   const std::string& name = "foreach");
 
 }  // namespace symbind

@@ -40,7 +40,7 @@ Symbol cell(const Symbol& slice, const Symbol& state) {
 }
 
 Symbol recurrent_loop() {
-  return grouped(foreach (
+  return grouped(foreach(
       [](const auto& x, const auto& states) -> LoopResult {
         const Symbol next = cell(x[0], states[0]);
         return {{next * 2}, {next}};
@@ -127,7 +127,7 @@ TEST(Foreach, InfersShapesFromBothSides) {
 }
 
 TEST(Foreach, DrawsTheSameRandomNumbersInBackward) {
-  const auto net = grouped(foreach (
+  const auto net = grouped(foreach(
       [](const auto& x, const auto&) -> LoopResult {
         return {{dropout(x[0], {.p = 0.5})}, {}};
       },
@@ -146,7 +146,7 @@ TEST(Foreach, DrawsTheSameRandomNumbersInBackward) {
 
 TEST(Foreach, TakesWhatIsOutsideOfTheBodyAsInputs) {
   const Symbol outside = exp(weight);
-  const auto net = grouped(foreach (
+  const auto net = grouped(foreach(
       [&](const auto& x, const auto& states) -> LoopResult {
         return {{x[0] + outside}, {states[0] * outside}};
       },
@@ -159,9 +159,9 @@ TEST(Foreach, TakesWhatIsOutsideOfTheBodyAsInputs) {
 }
 
 TEST(Foreach, MayBeInsideOfAnother) {
-  const auto net = grouped(foreach (
+  const auto net = grouped(foreach(
       [&](const auto& rows, const auto& states) -> LoopResult {
-        const LoopResult inner = foreach (
+        const LoopResult inner = foreach(
             [&](const auto& x, const auto& s) -> LoopResult {
               const Symbol next = s[0] + x[0] * weight;
               return {{next}, {next}};
@@ -181,26 +181,11 @@ TEST(Foreach, MayBeInsideOfAnother) {
 
 TEST(Foreach, SaysWhatIsWrongWithABody) {
   const auto two_states = [](const auto& x, const auto& states) -> LoopResult { return {{x[0]}, {states[0], x[0]}}; };
-  EXPECT_TRUE(fails_with(
-      [&] {
-        foreach (two_states, {data}, {first})
-          ;
-      },
-      "takes 1 states and returns 2"));
+  EXPECT_TRUE(fails_with([&] { foreach(two_states, {data}, {first}); }, "takes 1 states and returns 2"));
   const auto unused = [](const auto&, const auto& states) -> LoopResult { return {{}, {states[0] * 2}}; };
-  EXPECT_TRUE(fails_with(
-      [&] {
-        foreach (unused, {data}, {first})
-          ;
-      },
-      "does not use 'data'"));
-  EXPECT_TRUE(fails_with(
-      [&] {
-        foreach (unused, {}, {first})
-          ;
-      },
-      "array to loop over"));
-  const auto grows = foreach (
+  EXPECT_TRUE(fails_with([&] { foreach(unused, {data}, {first}); }, "does not use 'data'"));
+  EXPECT_TRUE(fails_with([&] { foreach(unused, {}, {first}); }, "array to loop over"));
+  const auto grows = foreach(
       [](const auto& x, const auto& s) -> LoopResult {
         return {{}, {concat({s[0], x[0]}, {.dim = 0})}};
       },
