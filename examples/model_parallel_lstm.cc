@@ -11,6 +11,7 @@
 
 #include "symbind/symbind.h"
 
+#include "examples/support/contexts.h"
 #include "examples/support/options.h"
 #include "examples/support/text.h"
 

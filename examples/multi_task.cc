@@ -43,8 +43,8 @@ void run(const examples::DigitsTraining& training) {
   seed(1);
   NDArrayIter train = labelled_twice(examples::read_digits(training.data, "train"), training.batch_size, true);
   NDArrayIter unseen = labelled_twice(examples::read_digits(training.data, "t10k"), training.batch_size, false);
-  Module module(network(),
-                {.label_names = {"digit_label", "parity_label"}, .context = examples::cpu_contexts(training.contexts)});
+  Module module(network(), {.label_names = {"digit_label", "parity_label"},
+                            .context = examples::contexts_of({}, training.contexts)});
   const int64_t batches = (train.num_data() + training.batch_size - 1) / training.batch_size;
   module.fit(train,
              {.eval_data = &unseen,

@@ -44,7 +44,7 @@ struct Program {
 void train(const Program& program, const std::string& name, const examples::Digits& digits, DataIter& unseen) {
   seed(1);
   const examples::DigitsTraining& training = program.training;
-  const ModuleOptions options{.context = examples::cpu_contexts(training.contexts)};
+  const ModuleOptions options{.context = examples::contexts_of({}, training.contexts)};
   const auto module = program.resume
                           ? Module::load(program.prefix_of(name), static_cast<int>(program.resume), true, options)
                           : std::make_unique<Module>(name == "mlp" ? networks::mlp() : networks::lenet(), options);

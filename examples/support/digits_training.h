@@ -11,16 +11,11 @@
 
 #include "symbind/symbind.h"
 
+#include "examples/support/contexts.h"
 #include "examples/support/digits.h"
 #include "examples/support/options.h"
 
 namespace examples {
-
-inline std::vector<Context> cpu_contexts(int64_t count) {
-  std::vector<Context> contexts;
-  for (int64_t i = 0; i < count; ++i) contexts.push_back(cpu(static_cast<int>(i)));
-  return contexts;
-}
 
 struct DigitsTraining {
   std::string data = "data", out = "";
@@ -59,7 +54,7 @@ inline void train_and_score(const std::string& name, const Symbol& network, cons
   seed(1);
   const Digits digits = read_digits(training.data, "train"), unseen = read_digits(training.data, "t10k");
   NDArrayIter unseen_data(unseen.images, unseen.labels, {.batch_size = training.batch_size});
-  Module module(network, {.context = cpu_contexts(training.contexts)});
+  Module module(network, {.context = contexts_of({}, training.contexts)});
   std::cout << "Training " << name << " on " << digits.count() << " digits, " << training.contexts
             << (training.contexts == 1 ? " CPU context\n" : " CPU contexts\n");
   fit_digits(module, training, digits, unseen_data);

@@ -81,12 +81,4 @@ struct Characters {
   }
 };
 
-// Contexts by the numbers of GPUs; CPU contexts where there are none.
-inline std::vector<Context> contexts_of(const std::vector<int64_t>& gpus, int cpus = 1) {
-  std::vector<Context> contexts;
-  for (const int64_t number : gpus) contexts.push_back(gpu(static_cast<int>(number)));
-  for (int i = 0; gpus.empty() && i < cpus; ++i) contexts.push_back(cpu(i));
-  return contexts;
-}
-
 }  // namespace examples
