@@ -7,6 +7,7 @@
 #include "symbind/backend/cpu/lapack.h"
 #include "symbind/backend/cpu/loops.h"
 #include "symbind/backend/cpu/plain.h"
+#include "symbind/backend/linalg_product.h"
 #include "symbind/backend/visit_types.h"
 #include "symbind/passes/target.h"
 
@@ -24,17 +25,8 @@ void for_matrices(int64_t count, int64_t work_of_each, const Body& body) {
 
 // ---- General matrices -----------------------------------------------------------------------------------------------
 
-// out = alpha · op(a) · op(b) + beta · c
-struct Product {
-  MatricesOf a, b, out;
-  bool transpose_a = false, transpose_b = false;
-  double alpha = 1, beta = 0;
-
-  int64_t inner() const { return transpose_a ? a.rows : a.columns; }
-};
-
 template <class T>
-void scale_and_add(const Product& p, const T* c, T* out) {
+void scale_and_add(const MatrixProduct& p, const T* c, T* out) {
   const T alpha = static_cast<T>(p.alpha), beta = static_cast<T>(p.beta);
   for (int64_t row = 0; row < p.out.rows; ++row) {
     T* const to = out + row * p.out.row_step();
@@ -44,7 +36,7 @@ void scale_and_add(const Product& p, const T* c, T* out) {
 }
 
 template <class T>
-void multiply(const Product& p, const T* a, const T* b, const T* c, T* out) {
+void multiply(const MatrixProduct& p, const T* a, const T* b, const T* c, T* out) {
   const int64_t work = p.out.rows * p.inner() * p.out.columns;
   for_matrices(p.out.outer * p.out.between, work, [&](int64_t begin, int64_t end) {
     for (int64_t n = begin; n < end; ++n) {
@@ -57,41 +49,12 @@ void multiply(const Product& p, const T* a, const T* b, const T* c, T* out) {
 }
 
 // `second` is the input that is b.
-std::unique_ptr<Kernel> build_product(const NodeView& node, const Product& p, size_t second, bool adds) {
+std::unique_ptr<Kernel> build_product(const NodeView& node, const MatrixProduct& p, size_t second, bool adds) {
   return visit_types<float, double>(node.outputs[0].dtype, [&]<class T>(std::type_identity<T>) {
     return make_kernel([=](const Args& args) {
       multiply<T>(p, args.in<T>(0), args.in<T>(second), adds ? args.in<T>(2) : nullptr, args.out<T>());
     });
   });
-}
-
-template <class P>
-Product product_of(const NodeView& node) {
-  const auto& p = node.as<P>();
-  return {.a = matrices_of(node.inputs[0].shape, p.axis),
-          .b = matrices_of(node.inputs[1].shape, p.axis),
-          .out = matrices_of(node.outputs[0].shape, p.axis),
-          .transpose_a = p.transpose_a,
-          .transpose_b = p.transpose_b,
-          .alpha = p.alpha};
-}
-
-std::unique_ptr<Kernel> build_gemm(const NodeView& node) {
-  Product product = product_of<LinalgGemm>(node);
-  product.beta = node.as<LinalgGemm>().beta;
-  return build_product(node, product, 1, true);
-}
-
-std::unique_ptr<Kernel> build_syrk(const NodeView& node) {
-  const auto& p = node.as<LinalgSyrk>();
-  const MatricesOf a = matrices_of(node.inputs[0].shape);
-  const Product product{.a = a,
-                        .b = a,
-                        .out = matrices_of(node.outputs[0].shape),
-                        .transpose_a = p.transpose,
-                        .transpose_b = !p.transpose,
-                        .alpha = p.alpha};
-  return build_product(node, product, 0, false);
 }
 
 // ---- Triangular matrices --------------------------------------------------------------------------------------------
@@ -151,10 +114,11 @@ std::unique_ptr<Kernel> build_trsm(const NodeView& node) {
 }  // namespace
 
 void add_linalg_product(ImplementationTable& table) {
-  add_plain<LinalgGemm>(table, build_gemm);
+  add_plain<LinalgGemm>(
+      table, [](const NodeView& node) { return build_product(node, gemm_product<LinalgGemm>(node), 1, true); });
   add_plain<LinalgGemm2>(
-      table, [](const NodeView& node) { return build_product(node, product_of<LinalgGemm2>(node), 1, false); });
-  add_plain<LinalgSyrk>(table, build_syrk);
+      table, [](const NodeView& node) { return build_product(node, gemm_product<LinalgGemm2>(node), 1, false); });
+  add_plain<LinalgSyrk>(table, [](const NodeView& node) { return build_product(node, syrk_product(node), 0, false); });
   add_plain<LinalgTrmm>(table, build_trmm);
   add_plain<LinalgTrsm>(table, build_trsm);
 }

@@ -103,7 +103,7 @@ cublasHandle_t blas_handle(CudaDevice& device, cudaStream_t stream) {
 }
 
 template <class T>
-void queue_product(cublasHandle_t handle, const BlasProduct& p, const T* a, const T* b, T* out,
+void queue_product(cublasHandle_t handle, const MatrixProduct& p, const T* a, const T* b, T* out,
                    std::string_view where) {
   const int rows = static_cast<int>(p.out.rows), columns = static_cast<int>(p.out.columns);
   const int inner = static_cast<int>(p.transpose_a ? p.a.rows : p.a.columns);
@@ -156,9 +156,9 @@ void queue_triangle(cudaStream_t stream, const T* from, T* to, int64_t extent, i
   if (elements > 0) copy_triangle<<<blocks_for(elements), block_size, 0, stream>>>(from, to, extent, elements, lower);
 }
 
-template void queue_product<float>(cublasHandle_t, const BlasProduct&, const float*, const float*, float*,
+template void queue_product<float>(cublasHandle_t, const MatrixProduct&, const float*, const float*, float*,
                                    std::string_view);
-template void queue_product<double>(cublasHandle_t, const BlasProduct&, const double*, const double*, double*,
+template void queue_product<double>(cublasHandle_t, const MatrixProduct&, const double*, const double*, double*,
                                     std::string_view);
 template void queue_addresses<float>(cudaStream_t, float**, float*, int64_t, int64_t);
 template void queue_addresses<double>(cudaStream_t, double**, double*, int64_t, int64_t);

@@ -9,7 +9,7 @@
 
 #include "symbind/backend/cuda/cublas.h"
 #include "symbind/backend/cuda/device.h"
-#include "symbind/ops/linalg_product.h"
+#include "symbind/backend/linalg_product.h"
 #include "symbind/passes/target.h"
 
 namespace symbind::cuda_backend {
@@ -23,14 +23,9 @@ void check_blas_call(cublasStatus_t status, std::string_view where, std::string_
 // The device's handle with its stream set; used while the device's queue is locked, as it is when a step runs.
 cublasHandle_t blas_handle(CudaDevice& device, cudaStream_t stream);
 
-// out = alpha · op(a) · op(b) + beta · out
-struct BlasProduct {
-  MatricesOf a, b, out;
-  bool transpose_a = false, transpose_b = false;
-  double alpha = 1, beta = 0;
-};
+// c is `out` itself.
 template <class T>
-void queue_product(cublasHandle_t handle, const BlasProduct& product, const T* a, const T* b, T* out,
+void queue_product(cublasHandle_t handle, const MatrixProduct& product, const T* a, const T* b, T* out,
                    std::string_view where);
 
 // Device memory for the addresses of the matrices of two arrays.

@@ -8,7 +8,7 @@ namespace symbind::cuda_backend {
 namespace {
 
 // `second` is the input that is b; C, if there is one, is copied to the output and added to.
-std::unique_ptr<Kernel> build_product(const NodeView& node, const BlasProduct& product, size_t second, bool adds) {
+std::unique_ptr<Kernel> build_product(const NodeView& node, const MatrixProduct& product, size_t second, bool adds) {
   CudaDevice& device = CudaDevice::of(node.context);
   return visit_types<float, double>(node.outputs[0].dtype, [&]<class T>(std::type_identity<T>) {
     return make_step(node, [=, &device, where = node.where(), bytes = node.outputs[0].bytes()](const Args& args) {
@@ -21,49 +21,24 @@ std::unique_ptr<Kernel> build_product(const NodeView& node, const BlasProduct& p
   });
 }
 
-template <class P>
-BlasProduct product_of(const NodeView& node) {
-  const auto& p = node.as<P>();
-  return {.a = matrices_of(node.inputs[0].shape, p.axis),
-          .b = matrices_of(node.inputs[1].shape, p.axis),
-          .out = matrices_of(node.outputs[0].shape, p.axis),
-          .transpose_a = p.transpose_a,
-          .transpose_b = p.transpose_b,
-          .alpha = p.alpha};
-}
-
 std::unique_ptr<Kernel> build_gemm(const NodeView& node) {
-  BlasProduct product = product_of<LinalgGemm>(node);
-  product.beta = node.as<LinalgGemm>().beta;
-  return build_product(node, product, 1, true);
+  return build_product(node, gemm_product<LinalgGemm>(node), 1, true);
 }
 std::unique_ptr<Kernel> build_gemm2(const NodeView& node) {
-  return build_product(node, product_of<LinalgGemm2>(node), 1, false);
+  return build_product(node, gemm_product<LinalgGemm2>(node), 1, false);
 }
-
-std::unique_ptr<Kernel> build_syrk(const NodeView& node) {
-  const auto& p = node.as<LinalgSyrk>();
-  const MatricesOf a = matrices_of(node.inputs[0].shape);
-  return build_product(node,
-                       {.a = a,
-                        .b = a,
-                        .out = matrices_of(node.outputs[0].shape),
-                        .transpose_a = p.transpose,
-                        .transpose_b = !p.transpose,
-                        .alpha = p.alpha},
-                       0, false);
-}
+std::unique_ptr<Kernel> build_syrk(const NodeView& node) { return build_product(node, syrk_product(node), 0, false); }
 
 // The product with a copy of the triangle that is zero outside of it.
 std::unique_ptr<Kernel> build_trmm(const NodeView& node) {
   const auto p = node.as<LinalgTrmm>();
   const MatricesOf a = matrices_of(node.inputs[0].shape), b = matrices_of(node.inputs[1].shape);
-  const BlasProduct product{.a = p.rightside ? b : a,
-                            .b = p.rightside ? a : b,
-                            .out = b,
-                            .transpose_a = !p.rightside && p.transpose,
-                            .transpose_b = p.rightside && p.transpose,
-                            .alpha = p.alpha};
+  const MatrixProduct product{.a = p.rightside ? b : a,
+                              .b = p.rightside ? a : b,
+                              .out = b,
+                              .transpose_a = !p.rightside && p.transpose,
+                              .transpose_b = p.rightside && p.transpose,
+                              .alpha = p.alpha};
   CudaDevice& device = CudaDevice::of(node.context);
   return visit_types<float, double>(node.outputs[0].dtype, [&]<class T>(std::type_identity<T>) {
     return make_step(node,
