@@ -10,10 +10,13 @@
 
 namespace symbind::linalg {
 
-// Up to three inputs of one type.
+// Up to three inputs of one type. An operator without a second one does not read it; only the third may be null.
 template <class T>
 struct Arrays {
-  const T *a = nullptr, *b = nullptr, *c = nullptr;
+  const T *a, *b, *c;
+
+  Arrays(const Args& args, int64_t inputs)
+      : a(args.in<T>(0)), b(inputs > 1 ? args.in<T>(1) : a), c(inputs > 2 ? args.in<T>(2) : nullptr) {}
 };
 
 // Element i of square matrices.

@@ -1,6 +1,7 @@
 #include "symbind/ops/deformable_conv.h"
 
 #include <limits>
+#include <type_traits>
 
 #include "symbind/graph/define.h"
 #include "symbind/ops/conv.h"
@@ -56,8 +57,8 @@ Op<P>& with_modulated_fields(Op<P>& op) {
                                "accepted for compatibility and ignored", at_least(1));
 }
 
-constexpr bool has_mask(const DeformableConvolution&) { return false; }
-constexpr bool has_mask(const ModulatedDeformableConvolution&) { return true; }
+template <class P>
+inline constexpr bool has_mask = std::is_base_of_v<ModulatedDeformableConvolution, P>;
 
 template <class P>
 void infer(const P& p, Shapes& s) {
@@ -89,19 +90,19 @@ void infer(const P& p, Shapes& s) {
       extent_product(extent_product(p.kernel[0], p.kernel[1], s.where()), p.num_deformable_group, s.where());
   const Shape out = s.output().get();
   offset.meet({out[0], extent_product(2, taps, s.where()), out[2], out[3]});
-  if constexpr (has_mask(P{})) s["mask"].meet({out[0], taps, out[2], out[3]});
+  if constexpr (has_mask<P>) s["mask"].meet({out[0], taps, out[2], out[3]});
 }
 
 constexpr const char* description =
     "data is (n, channels, rows, columns), weight (num_filter, channels / num_group, kernel), bias (num_filter), "
-    "offset "
-    "(n, num_deformable_group · 2 · kernel, out_rows, out_columns): for each element of the kernel how far down and "
+    "offset (n, num_deformable_group · 2 · kernel, out_rows, out_columns): for each element of the kernel how far down "
+    "and "
     "then how far across it is moved, in pixels. Between pixels data is interpolated bilinearly; outside it is 0.";
 
 template <class P>
 Names inputs_of(const P& p) {
   Names names{"data", "offset"};
-  if (has_mask(p)) names.emplace_back("mask");
+  if (has_mask<P>) names.emplace_back("mask");
   names.emplace_back("weight");
   if (!p.no_bias) names.emplace_back("bias");
   return names;
@@ -111,13 +112,13 @@ Names inputs_of(const P& p) {
 template <class P, class GradData, class GradWeight>
 void set_gradients(const P& p, Grad& g, const Builder<GradData>& grad_data, const Builder<GradWeight>& grad_weight) {
   std::vector<Symbol> inputs{g.out_grad(), g.input("data"), g.input("offset")};
-  if (has_mask(p)) inputs.push_back(g.input("mask"));
+  if (has_mask<P>) inputs.push_back(g.input("mask"));
   inputs.push_back(g.input("weight"));
-  if (g.wants("data") || g.wants("offset") || (has_mask(p) && g.wants("mask"))) {
+  if (g.wants("data") || g.wants("offset") || (has_mask<P> && g.wants("mask"))) {
     const Symbol grads = grad_data(inputs, {p});
     g.set("data", grads[0]);
     g.set("offset", grads[1]);
-    if (has_mask(p)) g.set("mask", grads[2]);
+    if (has_mask<P>) g.set("mask", grads[2]);
   }
   if (g.wants("weight") || (!p.no_bias && g.wants("bias"))) {
     const Symbol grads = grad_weight(inputs, {p});
@@ -156,7 +157,7 @@ OpDef define(Op<ModulatedDeformableConvolution> op) {
 
 template <class Forward, class P>
 Op<P>& grad_data(Op<P>& op) {
-  const bool modulated = has_mask(P{});
+  const bool modulated = has_mask<P>;
   return op
       .inputs(modulated ? Names{"out_grad", "data", "offset", "mask", "weight"}
                         : Names{"out_grad", "data", "offset", "weight"})
@@ -173,8 +174,8 @@ Op<P>& grad_data(Op<P>& op) {
 template <class Forward, class P>
 Op<P>& grad_weight(Op<P>& op) {
   return op
-      .inputs(has_mask(P{}) ? Names{"out_grad", "data", "offset", "mask", "weight"}
-                            : Names{"out_grad", "data", "offset", "weight"})
+      .inputs(has_mask<P> ? Names{"out_grad", "data", "offset", "mask", "weight"}
+                          : Names{"out_grad", "data", "offset", "weight"})
       .shape_only({"weight"})
       .outputs([](const P& p) {
         return p.no_bias ? Names{"weight_grad"} : Names{"weight_grad", "bias_grad"};

@@ -105,7 +105,7 @@ Symbol network_of(const PoolingV1Grad& p, const ComposedInputs& in) {
   const Symbol data = padded(p, in[1]);
   const double by = divisor(p, in.shapes[1]);
   const Symbol dy = by == 1 ? in[0] : in[0] / by;
-  const Symbol dx = p.pool_type == "max" ? pooling_grad(dy, data, in[2], params) : pooling_grad(dy, data, params);
+  Symbol dx = p.pool_type == "max" ? pooling_grad(dy, data, in[2], params) : pooling_grad(dy, data, params);
   if (!pads(p)) return dx;
   OptionalTuple begin(2), end(2);
   for (size_t i = 0; i < p.pad.size(); ++i) {

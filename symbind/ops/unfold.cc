@@ -13,7 +13,7 @@ constexpr int64_t largest_window = 1 << 20;
 template <class P>
 void complete(P& p) {
   const Tuple& kernel = p.kernel;
-  require(kernel.size() >= 1 && kernel.size() <= 3, "kernel must have 1, 2 or 3 numbers: ", print(kernel));
+  require(!kernel.empty() && kernel.size() <= 3, "kernel must have 1, 2 or 3 numbers: ", print(kernel));
   if (p.stride.empty()) p.stride.assign(kernel.size(), 1);
   if (p.dilate.empty()) p.dilate.assign(kernel.size(), 1);
   if (p.pad.empty()) p.pad.assign(kernel.size(), 0);

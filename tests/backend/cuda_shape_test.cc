@@ -20,8 +20,10 @@ const std::vector<DType> every_type{DType::float32, DType::float64, DType::float
 // Lengths from 1 to the number of steps, of every type.
 void add_sequence_cases(std::vector<Case>& cases) {
   const Attributes with_lengths{{"use_sequence_length", "True"}};
-  for (const auto& [axis, data] : std::vector<std::pair<std::string, Shape>>{
-           {"0", {5, 3}}, {"0", {7, 3, 4}}, {"1", {3, 7, 4}}, {"1", {2, 5, 3, 3}}, {"0", {4, 2, 0}}}) {
+  const std::vector<std::pair<std::string, Shape>> sequences = {
+      {"0", {5, 3}}, {"0", {7, 3, 4}}, {"1", {3, 7, 4}}, {"1", {2, 5, 3, 3}}, {"0", {4, 2, 0}}};
+  for (const auto& [sequence_axis, data] : sequences) {
+    const std::string& axis = sequence_axis;
     const int64_t batch = data[axis == "0" ? 1 : 0];
     Shape last{batch};
     for (int i = 2; i < data.rank(); ++i) last.push_back(data[i]);

@@ -26,7 +26,7 @@ const auto x = Symbol::variable("x"), y = Symbol::variable("y");
 
 // The gradient of `net` by x, where `out_grad` arrives.
 NDArray gradient_of(const Symbol& net, const NDArray& data, const NDArray& out_grad) {
-  const NDArray grad(data.shape(), cpu(), data.dtype());
+  NDArray grad(data.shape(), cpu(), data.dtype());
   auto executor = bind(net, cpu(), {{"x", data}}, {.args_grad = {{"x", grad}}});
   executor->forward(true);
   executor->backward({out_grad});

@@ -13,8 +13,7 @@ void add_linalg_element(ImplementationTable& table) {
       const int64_t count = node.outputs[0].shape.size(), inputs = static_cast<int64_t>(node.inputs.size());
       return visit_types<float, double>(node.outputs[0].dtype, [&]<class T>(std::type_identity<T>) {
         return make_kernel([=](const Args& args) {
-          const linalg::Arrays<T> in{args.in<T>(0), inputs > 1 ? args.in<T>(1) : nullptr,
-                                     inputs > 2 ? args.in<T>(2) : nullptr};
+          const linalg::Arrays<T> in(args, inputs);
           T* const out = args.out<T>();
           parallel_for(count, element_grain / 8, [&](int64_t begin, int64_t end) {
             for (int64_t i = begin; i < end; ++i) out[i] = function(in, i);

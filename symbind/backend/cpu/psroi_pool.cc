@@ -134,7 +134,7 @@ struct Deformed {
   int64_t for_points(const Region& region, const C* trans, int64_t index, int64_t out_channel, int64_t row,
                      int64_t column, const Visit& visit) const {
     C offset_across = 0, offset_down = 0;
-    if (size.classes > 0) {
+    if (trans) {
       const C* const offset = trans + size.offset_of(index, out_channel, row, column);
       offset_across = offset[0] * trans_std;
       offset_down = offset[size.parts * size.parts] * trans_std;

@@ -9,7 +9,7 @@ namespace {
 
 template <class T>
 void unfold(const UnfoldIndex& index, int64_t planes, const T* in, T* out) {
-  const int64_t length = index.windows[2], stride = index.stride[2], width = index.image[2];
+  const int64_t length = index.windows[2].number(), stride = index.stride[2].number(), width = index.image[2].number();
   parallel_for(planes * index.lines_per_plane(), element_grain / (length + 8) + 1, [&](int64_t begin, int64_t end) {
     for (int64_t number = begin; number < end; ++number) {
       const auto [row, first] = index.line(number);
@@ -27,7 +27,7 @@ void unfold(const UnfoldIndex& index, int64_t planes, const T* in, T* out) {
 template <class T>
 void fold(const UnfoldIndex& index, int64_t planes, const T* columns, T* out) {
   using C = compute_type<T>;
-  const int64_t terms = index.kernel[0] * index.kernel[1] * index.kernel[2];
+  const int64_t terms = index.kernel_size();
   parallel_for(planes * index.image_size(), element_grain / (8 * terms) + 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i)
       out[i] = static_cast<T>(index.sum_for<C>(i, [&](int64_t at) { return static_cast<C>(columns[at]); }));

@@ -24,13 +24,11 @@ void add_linalg_element(ImplementationTable& table) {
   linalg::for_each_element_operator([&](const OpDef& op, auto function_of) {
     const auto build = [function_of](const NodeView& node) {
       const auto function = function_of(node);
-      const int64_t count = node.outputs[0].shape.size();
-      const size_t inputs = node.inputs.size();
+      const int64_t count = node.outputs[0].shape.size(), inputs = static_cast<int64_t>(node.inputs.size());
       return visit_types<float, double>(node.outputs[0].dtype, [&]<class T>(std::type_identity<T>) {
         return make_step(node, [=](const Args& args) {
           if (count == 0) return;  // a launch of no blocks is an error
-          const linalg::Arrays<T> in{args.in<T>(0), inputs > 1 ? args.in<T>(1) : nullptr,
-                                     inputs > 2 ? args.in<T>(2) : nullptr};
+          const linalg::Arrays<T> in(args, inputs);
           compute_elements<<<blocks_for(count), block_size, 0, stream_of(args)>>>(function, in, args.out<T>(), count);
         });
       });

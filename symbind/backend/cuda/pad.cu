@@ -18,9 +18,14 @@ namespace {
 struct Axes {
   int rank = 0;
   PadAxis axis[Shape::max_rank] = {};
+  Divisor length[Shape::max_rank], extent[Shape::max_rank];  // those of the axes
 
   explicit Axes(const std::vector<PadAxis>& axes) {
-    for (const PadAxis& each : axes) axis[rank++] = each;
+    for (const PadAxis& each : axes) {
+      length[rank] = each.length;
+      extent[rank] = each.extent;
+      axis[rank++] = each;
+    }
   }
 };
 
@@ -33,7 +38,7 @@ struct Padded {
     int64_t from = 0;
     for (int axis = axes.rank - 1; axis >= 0; --axis) {
       const PadAxis& along = axes.axis[axis];
-      const Divided at = divided(i, along.length);
+      const Divided at = axes.length[axis].divide(i);
       const int64_t index = along.shown_at(at.rest);
       if (index < 0) return constant;
       from += index * along.step;
@@ -57,16 +62,22 @@ std::unique_ptr<Kernel> build_pad(const NodeView& node) {
       });
 }
 
-// The terms of an element's sum are numbered, those along the last axis next to each other.
+// The terms of an element's sum are numbered, those along the last axis next to each other. Most elements have one.
 template <class C>
 __global__ void sum_shown(WideArray<C> dy, WideArray<C> dx, Axes axes, int64_t count) {
   for (int64_t i = first_element(); i < count; i += element_step()) {
-    int64_t index[Shape::max_rank], rest = i, terms = 1;
+    int64_t index[Shape::max_rank], rest = i, terms = 1, first = 0;
     for (int axis = axes.rank - 1; axis >= 0; --axis) {
-      const Divided at = divided(rest, axes.axis[axis].extent);
+      const PadAxis& along = axes.axis[axis];
+      const Divided at = axes.extent[axis].divide(rest);
       index[axis] = at.rest;
       rest = at.quotient;
-      terms *= axes.axis[axis].place_count(at.rest);
+      terms *= along.place_count(at.rest);
+      first += along.place(at.rest, 0) * along.step;
+    }
+    if (terms == 1) {
+      dx.set(i, functions::add(C(0), dy[first]));
+      continue;
     }
     C sum = 0;
     for (int64_t term = 0; term < terms; ++term) {

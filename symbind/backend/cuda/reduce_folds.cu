@@ -54,7 +54,7 @@ struct AnyNorm {
   }
 };
 
-// The best element so far and its place; none before the first.
+// The best element so far and its index; none before the first.
 template <class C>
 struct PlaceOf {
   int64_t index;
@@ -67,7 +67,10 @@ struct Place {
   bool largest;
 
   __device__ Part start() const { return {-1, C(0)}; }
-  __device__ Part take(const Part& part, C value, int64_t index) const { return join(part, {index, value}); }
+  // Elements are taken in the order of their indices: the first of equal ones stays.
+  __device__ Part take(const Part& part, C value, int64_t index) const {
+    return part.index < 0 || folds::beats(value, part.value, largest) ? Part{index, value} : part;
+  }
   __device__ Part join(const Part& a, const Part& b) const {
     if (a.index < 0 || b.index < 0) return a.index < 0 ? b : a;
     const bool a_first = a.index < b.index;

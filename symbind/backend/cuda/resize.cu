@@ -2,6 +2,7 @@
 
 #include "symbind/backend/cuda/kernels.cuh"
 #include "symbind/backend/cuda/step.h"
+#include "symbind/backend/divisor.h"
 #include "symbind/backend/resize.h"
 #include "symbind/passes/target.h"
 
@@ -10,7 +11,8 @@ namespace {
 
 // Planes of rows × columns are written, and planes of `read` elements read.
 struct Planes {
-  int64_t rows, columns, read;
+  Divisor rows, columns;
+  int64_t read;
 
   explicit Planes(const NodeView& node)
       : rows(node.outputs[0].shape[2]),
@@ -22,13 +24,13 @@ template <bool backward, class T, class Plane>
 __global__ void write_planes(Plane plane, Planes planes, int64_t count, const T* in, T* out) {
   using C = compute_type<T>;
   for (int64_t i = first_element(); i < count; i += element_step()) {
-    const int64_t column = i % planes.columns, line = i / planes.columns;
-    const T* const source = in + line / planes.rows * planes.read;
+    const Divided column = planes.columns.divide(i), row = planes.rows.divide(column.quotient);
+    const T* const source = in + row.quotient * planes.read;
     const auto load_element = [source](int64_t at) -> C { return load(source[at]); };
     if constexpr (backward)
-      out[i] = store<T>(plane.backward(line % planes.rows, column, load_element));
+      out[i] = store<T>(plane.backward(row.rest, column.rest, load_element));
     else
-      out[i] = store<T>(plane.forward(line % planes.rows, column, load_element));
+      out[i] = store<T>(plane.forward(row.rest, column.rest, load_element));
   }
 }
 

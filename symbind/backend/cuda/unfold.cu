@@ -1,22 +1,26 @@
 #include "symbind/backend/unfold.h"
 
-#include "symbind/backend/cuda/kernels.cuh"
+#include "symbind/backend/cuda/generate.cuh"
 #include "symbind/backend/cuda/step.h"
+#include "symbind/backend/units.h"
 #include "symbind/passes/target.h"
 
 namespace symbind::cuda_backend {
 namespace {
 
+// Element i of the columns.
 template <class T>
-__global__ void unfold(UnfoldIndex index, int64_t count, const T* in, T* out) {
-  const int64_t length = index.windows[2];
-  for (int64_t i = first_element(); i < count; i += element_step()) {
-    const UnfoldIndex::Line line = index.line(i / length);
-    const int64_t column = line.first + i % length * index.stride[2];
-    const bool inside = line.row >= 0 && column >= 0 && column < index.image[2];
-    out[i] = inside ? in[line.row + column] : T{};
+struct Unfolded {
+  const T* in;
+  UnfoldIndex index;
+  __device__ T operator()(int64_t i) const {
+    const Divided at = index.windows[2].divide(i);
+    const UnfoldIndex::Line line = index.line(at.quotient);
+    const int64_t column = line.first + at.rest * index.stride[2].number();
+    const bool inside = line.row >= 0 && column >= 0 && column < index.image[2].number();
+    return inside ? in[line.row + column] : T{};
   }
-}
+};
 
 template <class T>
 __global__ void fold(UnfoldIndex index, int64_t count, const T* columns, T* out) {
@@ -33,10 +37,9 @@ template <class P>
 std::unique_ptr<Kernel> build_unfold(const NodeView& node) {
   const UnfoldIndex index(unfold_size(node.as<P>(), node.inputs[0].shape));
   const int64_t count = node.outputs[0].shape.size();
-  return visit_floating(node.outputs[0].dtype, [&]<class T>(std::type_identity<T>) {
-    return make_step(node, [index, count](const Args& args) {
-      if (count == 0) return;
-      unfold<<<blocks_for(count), block_size, 0, stream_of(args)>>>(index, count, args.in<T>(0), args.out<T>());
+  return make_step(node, [index, count, element = size_of(node.outputs[0].dtype)](const Args& args) {
+    visit_unit(element, [&]<class Unit>(Unit) {
+      queue_generate(stream_of(args), args.out<Unit>(), count, Unfolded<Unit>{args.in<Unit>(0), index});
     });
   });
 }

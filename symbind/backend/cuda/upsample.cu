@@ -15,16 +15,30 @@ namespace {
 
 // One input and where its planes are in the result.
 struct Source {
-  int64_t planes, channels, rows, columns;  // of the input
-  int64_t high, wide;                       // extent of a block
-  int64_t first_channel, all_channels;      // of the result
+  int64_t planes;                       // of the input
+  Divisor channels, columns, high;      // high × wide: the block that shows an element
+  Divisor wide, width;                  // width: of the result
+  Divisor plane_size, large_size;       // elements of a plane of the input and of the result
+  int64_t first_channel, all_channels;  // of the result
 
-  __host__ __device__ int64_t plane_size() const { return rows * columns; }
-  __host__ __device__ int64_t large_size() const { return plane_size() * high * wide; }
+  Source(const Shape& input, const Shape& result, int64_t channel)
+      : planes(input[0] * input[1]),
+        channels(input[1]),
+        columns(input[3]),
+        high(input[2] > 0 ? result[2] / input[2] : 1),
+        wide(input[3] > 0 ? result[3] / input[3] : 1),
+        width(result[3]),
+        plane_size(input[2] * input[3]),
+        large_size(result[2] * result[3]),
+        first_channel(channel),
+        all_channels(result[1]) {}
+
+  int64_t count() const { return planes * plane_size.number(); }
+  int64_t large_count() const { return planes * large_size.number(); }
   // The first element of a plane's image in the result.
   __device__ int64_t start(int64_t plane) const {
-    const Divided at = divided(plane, channels);
-    return (at.quotient * all_channels + first_channel + at.rest) * large_size();
+    const Divided at = channels.divide(plane);
+    return (at.quotient * all_channels + first_channel + at.rest) * large_size.number();
   }
 };
 
@@ -32,37 +46,33 @@ std::vector<Source> sources(const UpSampling& p, std::span<const Tensor> inputs,
   std::vector<Source> all;
   int64_t channel = 0;
   for (const Tensor& input : inputs) {
-    const Shape& shape = input.shape;
-    const int64_t high = shape[2] > 0 ? result[2] / shape[2] : 1, wide = shape[3] > 0 ? result[3] / shape[3] : 1;
-    all.push_back({shape[0] * shape[1], shape[1], shape[2], shape[3], high, wide, channel, result[1]});
-    if (p.multi_input_mode == "concat") channel += shape[1];
+    all.emplace_back(input.shape, result, channel);
+    if (p.multi_input_mode == "concat") channel += input.shape[1];
   }
   return all;
 }
 
 template <class C>
-__global__ void enlarge(WideArray<C> x, WideArray<C> y, Source source, bool adds) {
-  const int64_t width = source.columns * source.wide;
-  for (int64_t i = first_element(); i < source.planes * source.large_size(); i += element_step()) {
-    const Divided plane = divided(i, source.large_size()), at = divided(plane.rest, width);
-    const int64_t from = plane.quotient * source.plane_size() +
-                         divided(at.quotient, source.high).quotient * source.columns +
-                         divided(at.rest, source.wide).quotient;
+__global__ void enlarge(WideArray<C> x, WideArray<C> y, Source source, int64_t count, bool adds) {
+  for (int64_t i = first_element(); i < count; i += element_step()) {
+    const Divided plane = source.large_size.divide(i), at = source.width.divide(plane.rest);
+    const int64_t from = plane.quotient * source.plane_size.number() +
+                         source.high.divide(at.quotient).quotient * source.columns.number() +
+                         source.wide.divide(at.rest).quotient;
     const int64_t to = source.start(plane.quotient) + plane.rest;
     y.set(to, adds ? functions::add(y[to], x[from]) : x[from]);
   }
 }
 
 template <class C>
-__global__ void sum_blocks(WideArray<C> dy, WideArray<C> dx, Source source) {
-  const int64_t width = source.columns * source.wide;
-  for (int64_t i = first_element(); i < source.planes * source.plane_size(); i += element_step()) {
-    const Divided plane = divided(i, source.plane_size()), at = divided(plane.rest, source.columns);
-    const int64_t first = source.start(plane.quotient) + at.quotient * source.high * width + at.rest * source.wide;
+__global__ void sum_blocks(WideArray<C> dy, WideArray<C> dx, Source source, int64_t count) {
+  const int64_t width = source.width.number(), high = source.high.number(), wide = source.wide.number();
+  for (int64_t i = first_element(); i < count; i += element_step()) {
+    const Divided plane = source.plane_size.divide(i), at = source.columns.divide(plane.rest);
+    const int64_t first = source.start(plane.quotient) + at.quotient * high * width + at.rest * wide;
     C sum = 0;
-    for (int64_t row = 0; row < source.high; ++row)
-      for (int64_t column = 0; column < source.wide; ++column)
-        sum = functions::add(sum, dy[first + row * width + column]);
+    for (int64_t row = 0; row < high; ++row)
+      for (int64_t column = 0; column < wide; ++column) sum = functions::add(sum, dy[first + row * width + column]);
     dx.set(i, sum);
   }
 }
@@ -84,9 +94,9 @@ std::unique_ptr<Kernel> build_forward(const NodeView& node) {
     return make_step(node, [all = sources(p, node.inputs, node.outputs[0].shape), sums = p.multi_input_mode == "sum",
                             dtype](const Args& args) {
       for (size_t k = 0; k < all.size(); ++k)
-        if (const int64_t count = all[k].planes * all[k].large_size(); count > 0)
+        if (const int64_t count = all[k].large_count(); count > 0)
           enlarge<<<blocks_for(count), block_size, 0, stream_of(args)>>>(
-              WideArray<C>(args.inputs[k], dtype), WideArray<C>(args.outputs[0], dtype), all[k], sums && k > 0);
+              WideArray<C>(args.inputs[k], dtype), WideArray<C>(args.outputs[0], dtype), all[k], count, sums && k > 0);
     });
   });
 }
@@ -97,9 +107,9 @@ std::unique_ptr<Kernel> build_backward(const NodeView& node) {
     return make_step(
         node, [all = sources(node.as<UpSamplingGrad>(), node.outputs, node.inputs[0].shape), dtype](const Args& args) {
           for (size_t k = 0; k < all.size(); ++k)
-            if (const int64_t count = all[k].planes * all[k].plane_size(); count > 0 && args.outputs[k])
+            if (const int64_t count = all[k].count(); count > 0 && args.outputs[k])
               sum_blocks<<<blocks_for(count), block_size, 0, stream_of(args)>>>(
-                  WideArray<C>(args.inputs[0], dtype), WideArray<C>(args.outputs[k], dtype), all[k]);
+                  WideArray<C>(args.inputs[0], dtype), WideArray<C>(args.outputs[k], dtype), all[k], count);
         });
   });
 }
