@@ -3,11 +3,10 @@
 // keeps equal ones in order, so that each sum is one thread's and has one order.
 #include "symbind/backend/deformable_conv.h"
 
-#include <cub/device/device_radix_sort.cuh>
-
 #include "symbind/backend/cuda/check.h"
 #include "symbind/backend/cuda/kernels.cuh"
 #include "symbind/backend/cuda/matmul.h"
+#include "symbind/backend/cuda/radix_sort.h"
 #include "symbind/backend/cuda/scratch_layout.h"
 #include "symbind/backend/cuda/step.h"
 #include "symbind/passes/target.h"
@@ -284,10 +283,7 @@ struct SortedReadings {
     sorted_order_at = layout.add<uint32_t>(count);
     weights_at = layout.add<C>(count);
     begins_at = layout.add<uint32_t>(pixels + 1);
-    const uint32_t* const from = nullptr;
-    uint32_t* const to = nullptr;
-    check(cub::DeviceRadixSort::SortPairs(nullptr, work_bytes, from, to, from, to, static_cast<int>(count), 0, bits),
-          "asking for the memory of a sort");
+    work_bytes = radix_sort_bytes<uint32_t>(count, {0, bits});
     work_at = layout.add_bytes(work_bytes);
   }
 
@@ -297,15 +293,11 @@ struct SortedReadings {
     auto* const own_order = scratch_at<uint32_t>(scratch, order_at);
     write_readings<<<blocks_for(count / 4), block_size, 0, stream>>>(
         first, own_pixels, own_order, scratch_at<C>(scratch, weights_at), static_cast<uint32_t>(pixels));
-    size_t bytes = work_bytes;
-    const uint32_t *const from_pixels = own_pixels, *const from_order = own_order;
-    check(cub::DeviceRadixSort::SortPairs(scratch_at<std::byte>(scratch, work_at), bytes, from_pixels,
-                                          scratch_at<uint32_t>(scratch, sorted_pixels_at), from_order,
-                                          scratch_at<uint32_t>(scratch, sorted_order_at), static_cast<int>(count), 0,
-                                          bits, stream),
-          "queueing a sort");
-    find_begins<<<blocks_for(pixels + 1), block_size, 0, stream>>>(
-        scratch_at<uint32_t>(scratch, sorted_pixels_at), count, scratch_at<uint32_t>(scratch, begins_at), pixels);
+    auto* const sorted_pixels = scratch_at<uint32_t>(scratch, sorted_pixels_at);
+    queue_radix_sort(stream, scratch_at<std::byte>(scratch, work_at), work_bytes, own_pixels, sorted_pixels, own_order,
+                     scratch_at<uint32_t>(scratch, sorted_order_at), count, {0, bits});
+    find_begins<<<blocks_for(pixels + 1), block_size, 0, stream>>>(sorted_pixels, count,
+                                                                   scratch_at<uint32_t>(scratch, begins_at), pixels);
   }
 };
 

@@ -2,6 +2,8 @@
 
 #include <cub/device/device_radix_sort.cuh>
 
+#include "symbind/backend/cuda/check.h"
+
 namespace symbind::cuda_backend {
 
 template <class Key>
@@ -9,16 +11,18 @@ size_t radix_sort_bytes(int64_t count, KeyBits bits) {
   size_t bytes = 0;
   Key* const keys = nullptr;
   uint32_t* const numbers = nullptr;
-  cub::DeviceRadixSort::SortPairs(nullptr, bytes, keys, keys, numbers, numbers, static_cast<int>(count), bits.first,
-                                  bits.end);
+  check(cub::DeviceRadixSort::SortPairs(nullptr, bytes, keys, keys, numbers, numbers, static_cast<int>(count),
+                                        bits.first, bits.end),
+        "asking for the memory of a sort");
   return bytes;
 }
 
 template <class Key>
 void queue_radix_sort(cudaStream_t stream, void* memory, size_t bytes, const Key* keys, Key* sorted_keys,
                       const uint32_t* numbers, uint32_t* sorted_numbers, int64_t count, KeyBits bits) {
-  cub::DeviceRadixSort::SortPairs(memory, bytes, keys, sorted_keys, numbers, sorted_numbers, static_cast<int>(count),
-                                  bits.first, bits.end, stream);
+  check(cub::DeviceRadixSort::SortPairs(memory, bytes, keys, sorted_keys, numbers, sorted_numbers,
+                                        static_cast<int>(count), bits.first, bits.end, stream),
+        "queueing a sort");
 }
 
 template size_t radix_sort_bytes<uint32_t>(int64_t, KeyBits);

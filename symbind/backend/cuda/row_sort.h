@@ -29,7 +29,9 @@ class RowSort {
     return reinterpret_cast<int32_t*>(static_cast<std::byte*>(scratch) + begin);
   }
   template <class Key>
-  cudaError_t sort(void* work, size_t& bytes, cudaStream_t stream, void* scratch) const;
+  size_t work_bytes() const;
+  template <class Key>
+  void sort(cudaStream_t stream, void* scratch) const;
 
   int64_t rows_, length_;
   size_t key_bytes_;
