@@ -120,7 +120,7 @@ void fit(nb::handle self, nb::handle train_data, nb::handle eval_data, nb::handl
          nb::handle initializer, nb::handle arg_params, nb::handle aux_params, Truth allow_missing, Truth force_rebind,
          Truth force_init, int begin_epoch, std::optional<int> num_epoch, nb::handle validation_metric,
          Monitor* monitor, nb::handle) {
-  if (!num_epoch) throw nb::value_error("fit needs num_epoch, the number of epochs");
+  if (!num_epoch) throw ValueError("fit needs num_epoch, the number of epochs");
   auto& module = nb::cast<BaseModule&>(self);
   look_again(module);
   const auto training = iter_from(train_data, "train_data");
@@ -328,6 +328,17 @@ void bind_base_module(nb::module_& m) {
       .def(
           "prepare", [](BaseModule&, nb::handle, nb::handle) {}, nb::arg("data_batch"),
           nb::arg("sparse_row_id_fn").none() = nb::none(), "Called before a batch is processed; does nothing here.")
+      .def(
+          "get_states", [](const BaseModule& self, Truth) { return list_of(self.BaseModule::get_states()); },
+          nb::arg("merge_multi_context") = true, "The states: a list that is empty where a kind of module has none.")
+      .def(
+          "set_states",
+          [](BaseModule& self, nb::handle states, std::optional<double> value) {
+            self.BaseModule::set_states(states.is_none() ? std::vector<NDArray>{} : arrays_from(states));
+            if (value.value_or(0) != 0) self.BaseModule::set_states(*value);
+          },
+          nb::arg("states").none() = nb::none(), nb::arg("value").none() = nb::none(),
+          "Sets the states; a kind of module that has none refuses any.")
       .def("save_params", &BaseModule::save_params, nb::arg("fname"), "Writes the parameters to a file.")
       .def("load_params", &BaseModule::load_params, nb::arg("fname"), "Reads the parameters from a file.");
   for (const char* name : {"bind", "init_params", "init_optimizer", "get_params", "forward", "backward", "update",
@@ -342,7 +353,7 @@ void bind_base_module(nb::module_& m) {
         try {
           check_input_names(symbol, names_from(names), kind, strict);
         } catch (const Error& error) {
-          throw nb::value_error(error.what());
+          throw ValueError(error.what());
         }
       },
       nb::arg("symbol"), nb::arg("names").none(), nb::arg("typename"), nb::arg("throw"));

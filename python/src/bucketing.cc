@@ -8,12 +8,12 @@ namespace {
 
 SymGen sym_gen_from(nb::handle function, nb::handle keeper) {
   if (!PyCallable_Check(function.ptr()))
-    throw nb::type_error("sym_gen must be a function of a bucket key that returns (symbol, data_names, label_names)");
+    throw TypeError("sym_gen must be a function of a bucket key that returns (symbol, data_names, label_names)");
   return [held = Held(nb::borrow(function), keeper)](const BucketKey& key) {
     AcquireGil acquire;
     const nb::object made = held.get()(bucket_key_to_python(key));
     const bool three = PySequence_Check(made.ptr()) && nb::len(made) == 3 && nb::isinstance<Symbol>(made[0]);
-    if (!three) throw nb::value_error("sym_gen must return (symbol, data_names, label_names)");
+    if (!three) throw ValueError("sym_gen must return (symbol, data_names, label_names)");
     return BucketNetwork{nb::cast<Symbol>(made[0]), names_from(made[1]), names_from(made[2])};
   };
 }
@@ -168,10 +168,11 @@ void bind_bucketing(nb::module_& m) {
         const LoggerScope log(logger);
         const BucketingOptions options = options_from(default_bucket_key, context, work_load_list, fixed_param_names,
                                                       state_names, group2ctxs, compression_params, memory_budget);
+        auto network_of = sym_gen_from(sym_gen, self.h);
         try {
-          new (self.p) PythonModule<BucketingModule>(sym_gen_from(sym_gen, self.h), options);
+          new (self.p) PythonModule<BucketingModule>(std::move(network_of), options);
         } catch (const Error& error) {
-          throw nb::value_error(error.what());  // names that are not the network's
+          throw ValueError(error.what());  // names that are not the network's
         }
         self.h.attr("logger") = logger.is_none() ? nb::module_::import_("logging") : logger;
         self.h.attr("_sym_gen") = sym_gen;

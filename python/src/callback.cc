@@ -1,5 +1,8 @@
 #include "callback.h"
 
+#include <algorithm>
+#include <cmath>
+
 #include "symbind/train/base_module.h"
 
 #include "bindings.h"
@@ -88,12 +91,20 @@ struct ModuleOfPython {
   }
 };
 
-nb::object checkpoint_of_module(nb::object mod, const std::string& prefix, int period, bool save_optimizer_states) {
+// Numbers of batches or epochs that a script divided may be floats.
+int64_t whole(double count) {
+  if (!(std::abs(count) <= 1e15)) throw ValueError(join("expected a number of batches or epochs, not ", count));
+  return static_cast<int64_t>(count);
+}
+int period_of(double count) { return static_cast<int>(std::clamp<int64_t>(whole(count), 1, 1 << 30)); }
+
+nb::object checkpoint_of_module(nb::object mod, const std::string& prefix, double period, Truth save_optimizer_states) {
   auto module = std::make_shared<ModuleOfPython>(Held(std::move(mod)));
-  nb::object callback =
-      nb::cast(EpochFunction{[module, save = module_checkpoint(*module, prefix, period, save_optimizer_states)](
-                                 int epoch, const Symbol& symbol, const NamedArrays& arg_params,
-                                 const NamedArrays& aux_params) { save(epoch, symbol, arg_params, aux_params); }});
+  nb::object callback = nb::cast(
+      EpochFunction{[module, save = module_checkpoint(*module, prefix, period_of(period), save_optimizer_states)](
+                        int epoch, const Symbol& symbol, const NamedArrays& arg_params, const NamedArrays& aux_params) {
+        save(epoch, symbol, arg_params, aux_params);
+      }});
   module->object.keep_in(callback);
   return callback;
 }
@@ -166,7 +177,7 @@ void call_epoch_end(const EpochFunction& self, int iter_no, nb::handle sym, nb::
 }
 
 [[noreturn]] void not_callable(nb::handle value) {
-  throw nb::type_error(join("a callback must be callable: ", nb::repr(value).c_str(), " is not").c_str());
+  throw TypeError(join("a callback must be callable: ", nb::repr(value).c_str(), " is not"));
 }
 
 // A callback object of exactly this class; a subclass may have overridden anything.
@@ -241,16 +252,21 @@ void bind_callback(nb::module_& m) {
                           "before.")
       .def(
           "__init__",
-          [](nb::pointer_and_handle<Speedometer> self, int64_t batch_size, int64_t frequent, bool auto_reset) {
-            new (self.p) Speedometer(batch_size, frequent, auto_reset);
-            self.h.attr("batch_size") = batch_size;
-            self.h.attr("frequent") = frequent;
-            self.h.attr("auto_reset") = auto_reset;
+          [](nb::pointer_and_handle<Speedometer> self, double batch_size, double frequent, Truth auto_reset) {
+            new (self.p) Speedometer(whole(batch_size), whole(frequent), auto_reset);
+            self.h.attr("batch_size") = whole(batch_size);
+            self.h.attr("frequent") = whole(frequent);
+            self.h.attr("auto_reset") = auto_reset.value;
           },
           nb::arg("batch_size"), nb::arg("frequent") = 50, nb::arg("auto_reset") = true)
       .def("__call__", &call_batch_end<Speedometer>, nb::arg("param"));
   nb::class_<ProgressBar>(m, "ProgressBar", nb::dynamic_attr(), "Logs how much of `total` batches is done.")
-      .def(nb::init<int64_t, int64_t>(), nb::arg("total"), nb::arg("length") = 80)
+      .def(
+          "__init__",
+          [](ProgressBar* self, double total, double length) {
+            new (self) ProgressBar(whole(std::ceil(total)), whole(length));
+          },
+          nb::arg("total"), nb::arg("length") = 80)
       .def("__call__", &call_batch_end<ProgressBar>, nb::arg("param"));
   nb::class_<LogValidationMetricsCallback>(m, "LogValidationMetricsCallback", nb::dynamic_attr(),
                                            "Logs the metrics at the end of a validation.")
@@ -266,12 +282,12 @@ void bind_callback(nb::module_& m) {
            nb::arg("arg").none() = nb::none(), nb::arg("aux").none() = nb::none());
   m.def(
       "log_train_metric",
-      [](int64_t period, bool auto_reset) { return BatchFunction{log_train_metric(period, auto_reset)}; },
+      [](double period, Truth auto_reset) { return BatchFunction{log_train_metric(whole(period), auto_reset)}; },
       nb::arg("period"), nb::arg("auto_reset") = false,
       "Logs the metrics every `period` batches; with auto_reset they are then reset.");
   m.def(
       "do_checkpoint",
-      [](const std::string& prefix, int period) { return EpochFunction{do_checkpoint(prefix, period)}; },
+      [](const std::string& prefix, double period) { return EpochFunction{do_checkpoint(prefix, period_of(period))}; },
       nb::arg("prefix"), nb::arg("period") = 1,
       "Saves the network and its parameters every `period` epochs: prefix-symbol.json and prefix-0001.params.");
   m.def("module_checkpoint", &checkpoint_of_module, nb::arg("mod"), nb::arg("prefix"), nb::arg("period") = 1,

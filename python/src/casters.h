@@ -16,6 +16,7 @@
 
 #include "symbind/core/ndarray.h"
 
+#include "errors.h"
 #include "gil.h"
 
 namespace nb = nanobind;

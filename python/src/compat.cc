@@ -8,7 +8,7 @@ namespace symbind::python {
 namespace {
 
 void add_method(nb::handle type, const char* name, nb::handle method) {
-  if (!PyType_Check(type.ptr())) throw nb::type_error("methods are added to classes");
+  if (!PyType_Check(type.ptr())) throw TypeError("methods are added to classes");
   auto* c_type = reinterpret_cast<PyTypeObject*>(type.ptr());
   if (PyDict_SetItemString(c_type->tp_dict, name, method.ptr()) != 0) throw nb::python_error();
   PyType_Modified(c_type);  // what Python has cached of the class is no longer right

@@ -92,7 +92,7 @@ DType dtype_from(nb::handle value) {
     const auto code = nb::cast<int64_t>(value);
     for (DType type : all_types)
       if (code == static_cast<int64_t>(type)) return type;
-    throw nb::type_error(join("no element type has the number ", code).c_str());
+    throw TypeError(join("no element type has the number ", code));
   }
   if (nb::isinstance<nb::str>(value)) {
     const auto name = nb::cast<std::string>(value);
@@ -108,10 +108,9 @@ DType dtype_from(nb::handle value) {
   }
   for (DType type : all_types)
     if (type != DType::bfloat16 && dtype.equal(numpy.dtypes[static_cast<size_t>(type)])) return type;
-  throw nb::type_error(join("arrays of ", nb::str(dtype).c_str(),
-                            " do not exist here: float32, float64, float16, bfloat16, uint8, int8, int32, int64 and "
-                            "bool do")
-                           .c_str());
+  throw TypeError(join("arrays of ", nb::str(dtype).c_str(),
+                       " do not exist here: float32, float64, float16, bfloat16, uint8, int8, int32, int64 and "
+                       "bool do"));
 }
 
 nb::object numpy_type(DType dtype) {
@@ -122,8 +121,8 @@ nb::object numpy_type(DType dtype) {
 
 nb::object numpy_module(const char* name) { return nb::module_::import_(name); }
 
-nb::builtin_exception wrong_type(std::string_view expected, nb::handle value) {
-  return nb::type_error(join(expected, ", not ", nb::repr(value).c_str()).c_str());
+TypeError wrong_type(std::string_view expected, nb::handle value) {
+  return TypeError(join(expected, ", not ", nb::repr(value).c_str()));
 }
 
 // ---- contexts ------------------------------------------------------------------------------------------------------
@@ -232,7 +231,7 @@ nb::dict dict_in_order(const std::vector<std::string>& names, const std::vector<
   nb::dict dict;
   for (size_t i = 0; i < names.size(); ++i) {
     // As in MXNet: a dictionary would silently lose one of the two.
-    if (dict.contains(names[i].c_str())) throw nb::value_error(join("two arrays are named '", names[i], "'").c_str());
+    if (dict.contains(names[i].c_str())) throw ValueError(join("two arrays are named '", names[i], "'"));
     dict[names[i].c_str()] = array_or_none(arrays[i]);
   }
   return dict;
@@ -258,10 +257,11 @@ NDArray array_from(nb::handle value, Context context) {
 std::vector<NDArray> arrays_from(nb::handle value) {
   if (value.is_none()) return {};
   if (nb::isinstance<NDArray>(value)) return {nb::cast<NDArray>(value)};
+  if (!nb::isinstance<nb::iterable>(value)) throw wrong_type("expected an NDArray or a list of them", value);
   std::vector<NDArray> arrays;
   for (nb::handle item : value) {
     if (!item.is_none() && !nb::isinstance<NDArray>(item))
-      throw nb::type_error(join("expected an NDArray, not ", nb::repr(nb::handle(item.type())).c_str()).c_str());
+      throw TypeError(join("expected an NDArray, not ", nb::repr(nb::handle(item.type())).c_str()));
     arrays.push_back(item.is_none() ? NDArray() : nb::cast<NDArray>(item));
   }
   return arrays;
@@ -271,9 +271,8 @@ NamedArrays named_arrays_from(nb::handle mapping) {
   NamedArrays arrays;
   for (auto [name, value] : dict_from(mapping, "arrays by name")) {
     if (!nb::isinstance<NDArray>(value))
-      throw nb::type_error(
-          join("expected an NDArray for ", nb::str(name).c_str(), ", not ", nb::repr(nb::handle(value.type())).c_str())
-              .c_str());
+      throw TypeError(join("expected an NDArray for ", nb::str(name).c_str(), ", not ",
+                           nb::repr(nb::handle(value.type())).c_str()));
     arrays[nb::cast<std::string>(name)] = nb::cast<NDArray>(value);
   }
   return arrays;

@@ -25,7 +25,7 @@ Attributes attributes_of(nb::handle mapping);            // a dict of texts; Non
 nb::dict dict_from(nb::handle value, const char* what);  // None: empty; anything that is no mapping is a TypeError
 
 // A TypeError: "expected a context, not 5".
-nb::builtin_exception wrong_type(std::string_view expected, nb::handle value);
+TypeError wrong_type(std::string_view expected, nb::handle value);
 
 // None for an empty array.
 nb::object array_or_none(const NDArray& array);

@@ -107,9 +107,8 @@ class PythonProp final : public CustomOpProp {
     std::vector<nb::object> parts;
     for (nb::handle part : answer) parts.push_back(nb::borrow(part));
     if (parts.size() != 2 && parts.size() != 3)
-      throw nb::value_error(
-          join(method, " must return two or three lists (inputs, outputs, auxiliary states), not ", parts.size())
-              .c_str());
+      throw ValueError(
+          join(method, " must return two or three lists (inputs, outputs, auxiliary states), not ", parts.size()));
     return parts;
   }
 

@@ -50,13 +50,12 @@ std::string class_name(nb::handle value) { return nb::str(nb::handle(value.type(
 DataDesc desc_from(nb::handle value) {
   const bool pair = PyTuple_Check(value.ptr()) || PyList_Check(value.ptr());
   if (!nb::hasattr(value, "shape") && !(pair && nb::len(value) >= 2))
-    throw nb::type_error(
-        join("an input is described by a DataDesc or (name, shape), not ", nb::repr(value).c_str()).c_str());
+    throw TypeError(join("an input is described by a DataDesc or (name, shape), not ", nb::repr(value).c_str()));
   const bool plain = !nb::hasattr(value, "shape");
   const nb::object name = plain ? nb::object(value[0]) : nb::object(value.attr("name"));
   const nb::object shape = plain ? nb::object(value[1]) : nb::object(value.attr("shape"));
   if (!nb::isinstance<nb::str>(name))
-    throw nb::type_error(join("the name of an input must be text, not ", nb::repr(name).c_str()).c_str());
+    throw TypeError(join("the name of an input must be text, not ", nb::repr(name).c_str()));
   DataDesc desc{.name = nb::cast<std::string>(name), .shape = Shape(dims_from(shape))};
   const nb::object dtype = plain && nb::len(value) > 2 ? nb::object(value[2]) : optional_attribute(value, "dtype");
   if (!dtype.is_none()) desc.dtype = dtype_from(dtype);
@@ -181,8 +180,7 @@ DataBatch joined(nb::handle batches) {
 DataBatch batch_from(nb::handle value) {
   if (PyList_Check(value.ptr()) && nb::len(value) > 0) return joined(value);
   if (!nb::hasattr(value, "data"))
-    throw nb::type_error(
-        join("a batch needs an attribute data, a list of arrays; ", class_name(value), " has none").c_str());
+    throw TypeError(join("a batch needs an attribute data, a list of arrays; ", class_name(value), " has none"));
   DataBatch batch{.data = batch_arrays(value.attr("data")), .label = batch_arrays(optional_attribute(value, "label"))};
   if (const nb::object pad = optional_attribute(value, "pad"); !pad.is_none()) batch.pad = nb::cast<int64_t>(pad);
   if (const nb::object index = optional_attribute(value, "index"); !index.is_none()) {
@@ -384,9 +382,8 @@ std::shared_ptr<DataIter> iter_from(nb::handle value, const char* what, nb::hand
   const bool array = nb::isinstance<NDArray>(value) || nb::hasattr(value, "__array__");
   const bool steps = nb::hasattr(value, "__iter__") || nb::hasattr(value, "next") || nb::hasattr(value, "__next__");
   if (array || !steps || nb::isinstance<nb::str>(value) || nb::isinstance<nb::dict>(value))
-    throw nb::type_error(
-        join(what, " must be a data iterator, not ", class_name(value), array ? ": wrap it in mx.io.NDArrayIter" : "")
-            .c_str());
+    throw TypeError(
+        join(what, " must be a data iterator, not ", class_name(value), array ? ": wrap it in mx.io.NDArrayIter" : ""));
   return std::make_shared<PythonIter>(value, keeper);
 }
 
@@ -435,10 +432,9 @@ IteratorArrays iterator_arrays_from(nb::handle value, const char* what) {
     return arrays;
   }
   if (!nb::hasattr(value, "__array__"))
-    throw nb::type_error(join("[NDArrayIter] ", what,
-                              " must be an NDArray, a NumPy array, a list of them or a dict of them by name, not ",
-                              class_name(value))
-                             .c_str());
+    throw TypeError(join("[NDArrayIter] ", what,
+                         " must be an NDArray, a NumPy array, a list of them or a dict of them by name, not ",
+                         class_name(value)));
   return {array_from(value, cpu())};
 }
 
@@ -544,11 +540,10 @@ void bind_mnist_iter(nb::module_& m) {
                                                     "ctx",        "mean_r",      "scale",           "verbose"};
         for (auto [name, value] : unused)
           if (!known.contains(nb::cast<std::string>(name)))
-            throw nb::type_error(
+            throw TypeError(
                 join("MNISTIter has no argument ", nb::cast<std::string>(name),
                      "; there are image, label, batch_size, shuffle, flat, seed, silent, num_parts, part_index, "
-                     "data_name, label_name")
-                    .c_str());
+                     "data_name, label_name"));
         new (self) MNISTIter({.image = image,
                               .label = label,
                               .batch_size = batch_size,

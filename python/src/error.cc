@@ -3,7 +3,6 @@
 // MXNetError, and one that MXNet raises from Python is of that kind as well.
 #include <string_view>
 
-#include "symbind/core/error_kinds.h"
 #include "symbind/graph/op.h"
 
 #include "bindings.h"
@@ -28,24 +27,11 @@ bool comes_from_operator(std::string_view text) {
 PyObject* class_of(const Error& error) {
   if (dynamic_cast<const FileNotFoundError*>(&error)) return file_error;
   if (dynamic_cast<const IndexError*>(&error)) return index_error;
-  if (dynamic_cast<const UnknownArgumentError*>(&error)) return type_error;
+  if (dynamic_cast<const UnknownArgumentError*>(&error) || dynamic_cast<const TypeError*>(&error)) return type_error;
+  if (dynamic_cast<const ValueError*>(&error)) return value_error;
   const std::string_view text = error.what();
   return comes_from_operator(text) && !text.starts_with("[reshape]") ? plain_error  // that is NDArray's method
                                                                      : value_error;
-}
-
-// A refusal of the bindings, which have said of which kind it is.
-PyObject* class_of(nb::exception_type type) {
-  switch (type) {
-    case nb::exception_type::value_error:
-      return value_error;
-    case nb::exception_type::type_error:
-      return type_error;
-    case nb::exception_type::index_error:
-      return index_error;
-    default:
-      return nullptr;
-  }
 }
 
 void translate(const std::exception_ptr& thrown, void*) {
@@ -53,10 +39,6 @@ void translate(const std::exception_ptr& thrown, void*) {
     std::rethrow_exception(thrown);
   } catch (const Error& error) {
     PyErr_SetString(class_of(error), error.what());
-  } catch (const nb::builtin_exception& error) {
-    PyObject* type = class_of(error.type());
-    if (type == nullptr) throw;
-    PyErr_SetString(type, error.what());
   } catch (const std::bad_cast&) {
     PyErr_SetString(type_error, "an argument, or a value inside one, is of the wrong type");
   }

@@ -19,7 +19,7 @@ nb::list forward(nb::pointer_and_handle<Executor> executor, Truth is_train, nb::
   } catch (const Error& error) {
     const auto arguments = self.symbol().list_arguments();
     for (const auto& [name, array] : arrays)
-      if (std::find(arguments.begin(), arguments.end(), name) == arguments.end()) throw nb::type_error(error.what());
+      if (std::find(arguments.begin(), arguments.end(), name) == arguments.end()) throw TypeError(error.what());
     throw;
   }
   return list_of(self.outputs());
@@ -34,7 +34,7 @@ void backward(nb::pointer_and_handle<Executor> self, nb::handle out_grads, Truth
 
 void set_monitor(nb::pointer_and_handle<Executor> self, nb::object callback, Truth monitor_all) {
   if (callback.is_none()) return self.p->set_monitor_callback({});
-  if (!PyCallable_Check(callback.ptr())) throw nb::type_error("a monitor callback must be callable");
+  if (!PyCallable_Check(callback.ptr())) throw TypeError("a monitor callback must be callable");
   self.p->set_monitor_callback(
       [function = Held(std::move(callback), keeper_of(self.h))](const std::string& name, const NDArray& array) {
         AcquireGil acquire;
@@ -92,10 +92,11 @@ void bind_executor(nb::module_& m) {
       .def(
           "copy_params_from",
           [](Executor& self, nb::handle arg_params, nb::handle aux_params, Truth allow_extra_params) {
+            const NamedArrays args = named_arrays_from(arg_params), aux = named_arrays_from(aux_params);
             try {
-              self.copy_params_from(named_arrays_from(arg_params), named_arrays_from(aux_params), allow_extra_params);
+              self.copy_params_from(args, aux, allow_extra_params);
             } catch (const Error& error) {
-              throw nb::value_error(error.what());
+              throw ValueError(error.what());
             }
           },
           nb::arg("arg_params"), nb::arg("aux_params").none() = nb::none(), nb::arg("allow_extra_params") = false,
@@ -120,6 +121,9 @@ void bind_executor(nb::module_& m) {
             return self.p->memory_picture(title);
           },
           nb::arg("title") = "", "The working memory over the steps of a plan, as SVG text.")
+      .def(
+          "get_optimized_symbol", [](const Executor& self) { return self.symbol(); },
+          "The network as it is bound. It is optimized in the plans that are compiled from it: see debug_str().")
       .def_prop_ro("_symbol", &Executor::symbol)
       .def_prop_ro("_ctx", &Executor::context)
       .def(

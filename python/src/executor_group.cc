@@ -48,7 +48,7 @@ std::vector<std::map<std::string, Context>> group2ctxs_from(nb::handle value, si
     std::map<std::string, Context> groups;
     for (auto [name, context] : dict_from(dict, "group2ctxs")) {
       const auto listed = contexts_from(context);
-      if (listed.empty()) throw nb::value_error("a group in group2ctxs has no context");
+      if (listed.empty()) throw ValueError("a group in group2ctxs has no context");
       groups[nb::cast<std::string>(name)] = listed[std::min(index, listed.size() - 1)];
     }
     return groups;
@@ -152,8 +152,7 @@ void bind_executor_group(nb::module_& m) {
       .def(
           "set_states",
           [](Group& self, nb::handle states, std::optional<double> value) {
-            if (states.is_none() == !value.has_value())
-              throw nb::value_error("set_states takes either states or a value");
+            if (states.is_none() == !value.has_value()) throw ValueError("set_states takes either states or a value");
             if (value) return self.set_states(*value);
             Group::PerDevice per_device;
             for (nb::handle state : states)

@@ -14,7 +14,7 @@ void save_arrays(const std::string& path, nb::handle data) {
   std::vector<NDArray> arrays;
   for (auto [name, value] : nb::borrow<nb::dict>(data)) {
     if (!nb::isinstance<nb::str>(name) || !nb::isinstance<NDArray>(value))
-      throw nb::type_error("save takes an NDArray, a list of them, or a dict from names to them");
+      throw TypeError("save takes an NDArray, a list of them, or a dict from names to them");
     names.push_back(nb::cast<std::string>(name));
     arrays.push_back(nb::cast<NDArray>(value));
   }

@@ -149,7 +149,7 @@ template <class Iter, class Options>
 void def_image_iterator(nb::class_<Iter, DataIter>& type, const Keywords<Options>& keywords) {
   type.def("__init__", [keywords, who = std::string(nb::type_name(type).c_str())](Iter* self, nb::kwargs given) {
     for (const char* name : {"path_imgrec", "data_shape", "batch_size"})
-      if (!given.contains(name)) throw nb::type_error(join(who, " needs the argument ", name).c_str());
+      if (!given.contains(name)) throw TypeError(join(who, " needs the argument ", name));
     const Options options = keywords.from(given);
     const ReleaseGil release;
     new (self) Iter(options);

@@ -9,7 +9,7 @@ bool bool_from(nb::handle value) {
     const auto text = nb::cast<std::string>(value);
     if (text == "True" || text == "true" || text == "1") return true;
     if (text == "False" || text == "false" || text == "0") return false;
-    throw nb::type_error(join("expected True or False, not '", text, "'").c_str());
+    throw TypeError(join("expected True or False, not '", text, "'"));
   }
   const int truth = PyObject_IsTrue(value.ptr());
   if (truth < 0) throw nb::python_error();
@@ -26,7 +26,7 @@ int64_t int_from(nb::handle value) {
   if (int64_t number = 0; nb::try_cast(value, number)) return number;
   const double number = float_from(value);
   if (number != std::floor(number) || std::abs(number) > 1e15)
-    throw nb::type_error(join("expected a whole number, not ", nb::repr(value).c_str()).c_str());
+    throw TypeError(join("expected a whole number, not ", nb::repr(value).c_str()));
   return static_cast<int64_t>(number);
 }
 

@@ -38,14 +38,13 @@ class Keywords {
     for (auto [key, value] : given) {
       const auto name = nb::cast<std::string>(key);
       const auto found = setters_.find(name);
-      if (found == setters_.end()) throw nb::type_error(join(who_, " has no argument ", name, "; ", known()).c_str());
+      if (found == setters_.end()) throw TypeError(join(who_, " has no argument ", name, "; ", known()));
       try {
         found->second(options, value);
       } catch (nb::python_error&) {
         throw;
       } catch (const std::exception&) {
-        throw nb::type_error(
-            join(who_, ": the argument ", name, " cannot be ", nb::repr(nb::handle(value)).c_str()).c_str());
+        throw TypeError(join(who_, ": the argument ", name, " cannot be ", nb::repr(nb::handle(value)).c_str()));
       }
     }
     return options;

@@ -21,9 +21,8 @@ KeysAndValues keys_and_values(nb::handle key, nb::handle value, const char* call
   KeysAndValues result;
   const auto add = [&](nb::handle one, nb::handle arrays) {
     if (!nb::isinstance<NDArray>(arrays) && !is_list(arrays))
-      throw nb::type_error(
-          join("KVStore.", call, " takes an NDArray or a list of NDArrays for each key, not ", nb::repr(arrays).c_str())
-              .c_str());
+      throw TypeError(join("KVStore.", call, " takes an NDArray or a list of NDArrays for each key, not ",
+                           nb::repr(arrays).c_str()));
     result.keys.push_back(key_from(one));
     result.values.push_back(arrays_from(arrays));
   };
@@ -32,9 +31,8 @@ KeysAndValues keys_and_values(nb::handle key, nb::handle value, const char* call
     return result;
   }
   if (!is_list(value) || nb::len(key) != nb::len(value))
-    throw nb::value_error(join("KVStore.", call, " takes one value per key: ", nb::len(key), " keys, ",
-                               is_list(value) ? nb::len(value) : 1, " values")
-                              .c_str());
+    throw ValueError(join("KVStore.", call, " takes one value per key: ", nb::len(key), " keys, ",
+                          is_list(value) ? nb::len(value) : 1, " values"));
   for (size_t i = 0; i < nb::len(key); ++i) add(nb::object(key[i]), nb::object(value[i]));
   return result;
 }
@@ -59,7 +57,7 @@ void push(KVStore& self, nb::handle key, nb::handle value, int priority) {
 }
 
 void pull(KVStore& self, nb::handle key, nb::handle out, int priority, bool /*ignore_sparse*/) {
-  if (out.is_none()) throw nb::type_error("KVStore.pull needs arrays to write to: out");
+  if (out.is_none()) throw TypeError("KVStore.pull needs arrays to write to: out");
   const KeysAndValues outs = keys_and_values(key, out, "pull");
   ReleaseGil release;
   self.pull(outs.keys, outs.values, priority);
@@ -84,8 +82,7 @@ void row_sparse_pull(KVStore& self, nb::handle key, nb::handle, int priority, nb
 // What MXNet hands to it: the key as it was given, the sum of what was pushed, and the stored array to change.
 void set_updater(nb::pointer_and_handle<KVStore> self, nb::object updater) {
   if (!PyCallable_Check(updater.ptr()))
-    throw nb::type_error(
-        join("an updater is a function (key, pushed, stored), not ", nb::repr(updater).c_str()).c_str());
+    throw TypeError(join("an updater is a function (key, pushed, stored), not ", nb::repr(updater).c_str()));
   KVStore::UpdateFunction function = [held = Held(std::move(updater), keeper_of(self.h))](
                                          const ParamKey& key, const NDArray& pushed, const NDArray& stored) {
     AcquireGil acquire;
@@ -101,8 +98,7 @@ KVStoreArg kvstore_from(nb::handle value, nb::handle keeper) {
   if (value.is_none()) return nullptr;
   if (nb::isinstance<KVStore>(value)) return Held(nb::borrow(value), keeper).as<KVStore>();
   if (nb::isinstance<nb::str>(value)) return nb::cast<std::string>(value);
-  throw nb::type_error(
-      join("expected a store (mx.kv.create('local'), its name, or None), not ", nb::repr(value).c_str()).c_str());
+  throw TypeError(join("expected a store (mx.kv.create('local'), its name, or None), not ", nb::repr(value).c_str()));
 }
 
 nb::object to_python(const KVStorePtr& store) { return store ? nb::cast(store) : nb::none(); }

@@ -2,6 +2,9 @@
 // subclass that never calls our __init__ works, and so does unpickling.
 #include "lr_scheduler.h"
 
+#include <cmath>
+#include <functional>
+
 #include "symbind/core/error.h"
 
 #include "bindings.h"
@@ -116,11 +119,24 @@ void change(Scheduler& self, Change apply) {
 
 using SchedulerClass = nb::class_<LRScheduler, PyScheduler>;
 
+// Counts that Python gave as floats (a part of an epoch) may be whole numbers all the same.
+nb::object number_of(double value) {
+  if (value == std::floor(value) && std::abs(value) < 1e15) return nb::int_(static_cast<int64_t>(value));
+  return nb::float_(value);
+}
+
+// Updates are whole numbers: one comes after 3.5 if it comes after 3.
+std::vector<int64_t> updates_from(nb::handle values) {
+  std::vector<int64_t> updates;
+  for (nb::handle value : values) updates.push_back(static_cast<int64_t>(std::floor(nb::cast<double>(value))));
+  return updates;
+}
+
 // The properties of the kinds are in the base class under private names; the Python classes show them as theirs.
-template <class Scheduler, class Options, class Value>
-void def_option(SchedulerClass& type, const char* name, Value Options::*option) {
+template <class Scheduler, class Options, class Value, class Show = std::identity>
+void def_option(SchedulerClass& type, const char* name, Value Options::*option, Show show = {}) {
   type.def_prop_rw(
-      name, [option](LRScheduler& self) { return rule_of<Scheduler>(self).options().*option; },
+      name, [option, show](LRScheduler& self) { return show(rule_of<Scheduler>(self).options().*option); },
       [option](LRScheduler& self, Value value) {
         change(rule_of<Scheduler>(self), [&](Options& options) { options.*option = std::move(value); });
       });
@@ -129,7 +145,7 @@ void def_option(SchedulerClass& type, const char* name, Value Options::*option) 
 template <class Scheduler>
 void def_count(SchedulerClass& type, const char* name, const char* part) {
   type.def_prop_rw(
-      name, [part](LRScheduler& self) { return static_cast<int64_t>(rule_of<Scheduler>(self).state().at(part)); },
+      name, [part](LRScheduler& self) { return number_of(rule_of<Scheduler>(self).state().at(part)); },
       [part](LRScheduler& self, int64_t value) {
         rule_of<Scheduler>(self).restore({{part, static_cast<double>(value)}});
       });
@@ -165,7 +181,7 @@ int64_t last_step(LRScheduler& self) {
 }
 
 void bind_kinds(SchedulerClass& type) {
-  def_option<FactorScheduler>(type, "_factor_step", &FactorSchedule::step);
+  def_option<FactorScheduler>(type, "_factor_step", &FactorSchedule::step, number_of);
   def_option<FactorScheduler>(type, "_factor_factor", &FactorSchedule::factor);
   def_option<FactorScheduler>(type, "_factor_stop_factor_lr", &FactorSchedule::stop_factor_lr);
   def_count<FactorScheduler>(type, "_factor_count", "count");
@@ -175,7 +191,7 @@ void bind_kinds(SchedulerClass& type) {
   type.def_prop_ro("_multi_count", &last_step);
   def_option<PolyScheduler>(type, "_poly_max_update", &PolySchedule::max_update);
   def_option<PolyScheduler>(type, "_poly_base_lr", &PolySchedule::base_lr);
-  def_option<PolyScheduler>(type, "_poly_power", &PolySchedule::pwr);
+  def_option<PolyScheduler>(type, "_poly_power", &PolySchedule::pwr, number_of);
   def_option<PolyScheduler>(type, "_poly_final_lr", &PolySchedule::final_lr);
   def_option<CosineScheduler>(type, "_cosine_max_update", &CosineSchedule::max_update);
   def_option<CosineScheduler>(type, "_cosine_base_lr", &CosineSchedule::base_lr);
@@ -190,19 +206,19 @@ void bind_setters(SchedulerClass& type) {
              self = static_cast<const LRScheduler&>(checked);
            })
       .def("_set_factor",
-           [](LRScheduler& self, int64_t step, double factor, double stop_factor_lr, double base_lr, int64_t steps,
+           [](LRScheduler& self, double step, double factor, double stop_factor_lr, double base_lr, int64_t steps,
               double begin_lr, std::string mode) {
              python_part(self).set_rule(
                  factor_scheduler({step, factor, stop_factor_lr, base_lr, {steps, begin_lr, std::move(mode)}}));
            })
       .def("_set_multi",
-           [](LRScheduler& self, std::vector<int64_t> step, double factor, double base_lr, int64_t steps,
-              double begin_lr, std::string mode) {
+           [](LRScheduler& self, nb::handle step, double factor, double base_lr, int64_t steps, double begin_lr,
+              std::string mode) {
              python_part(self).set_rule(
-                 multi_factor_scheduler({std::move(step), factor, base_lr, {steps, begin_lr, std::move(mode)}}));
+                 multi_factor_scheduler({updates_from(step), factor, base_lr, {steps, begin_lr, std::move(mode)}}));
            })
       .def("_set_poly",
-           [](LRScheduler& self, int64_t max_update, double base_lr, int64_t pwr, double final_lr, int64_t steps,
+           [](LRScheduler& self, int64_t max_update, double base_lr, double pwr, double final_lr, int64_t steps,
               double begin_lr, std::string mode) {
              python_part(self).set_rule(
                  poly_scheduler({max_update, base_lr, pwr, final_lr, {steps, begin_lr, std::move(mode)}}));
@@ -220,9 +236,8 @@ LRSchedulerPtr scheduler_from(nb::handle value, double base_lr, nb::handle keepe
   if (value.is_none()) return nullptr;
   if (nb::isinstance<LRScheduler>(value)) return Held(nb::borrow(value), keeper).as<LRScheduler>();
   if (!PyCallable_Check(value.ptr()))
-    throw nb::type_error(join("expected a schedule: an LRScheduler, or a function of the number of updates, not ",
-                              nb::repr(value).c_str())
-                             .c_str());
+    throw TypeError(join("expected a schedule: an LRScheduler, or a function of the number of updates, not ",
+                         nb::repr(value).c_str()));
   if (nb::hasattr(value, "base_lr")) base_lr = nb::cast<double>(value.attr("base_lr"));
   return std::make_shared<CallableScheduler>(Held(nb::borrow(value), keeper), base_lr);
 }

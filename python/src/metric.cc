@@ -51,7 +51,7 @@ NDArray metric_array(nb::handle value) {
   DType dtype = DType::float32;
   try {
     dtype = dtype_from(nb::object(values.attr("dtype")));
-  } catch (nb::builtin_exception&) {  // a type that only NumPy has
+  } catch (const TypeError&) {  // a type that only NumPy has
   }
   NDArray array(Shape(dims_from(nb::object(values.attr("shape")))), cpu(), dtype);
   copy_from_numpy(array, values);
@@ -157,11 +157,9 @@ nb::object metric_to_python(EvalMetric* metric) {
 EvalMetric::NameValues name_values_from(nb::handle value) {
   // zip(*pairs), a list in Python 2, is an iterator now.
   const bool is_pair = PyTuple_Check(value.ptr()) || PyList_Check(value.ptr()) || PyIter_Check(value.ptr());
-  if (!is_pair)
-    throw nb::type_error(join("get() of a metric returns (name, value), not ", nb::repr(value).c_str()).c_str());
+  if (!is_pair) throw TypeError(join("get() of a metric returns (name, value), not ", nb::repr(value).c_str()));
   const nb::tuple pair(nb::borrow(value));
-  if (pair.size() != 2)
-    throw nb::value_error(join("get() of a metric returns (name, value), not ", nb::repr(pair).c_str()).c_str());
+  if (pair.size() != 2) throw ValueError(join("get() of a metric returns (name, value), not ", nb::repr(pair).c_str()));
   const nb::object names = pair[0], values = pair[1];
   if (!PyList_Check(names.ptr()) && !PyTuple_Check(names.ptr())) return {{nb::str(names).c_str(), float_of(values)}};
   EvalMetric::NameValues result;
@@ -490,9 +488,8 @@ metric::Feval feval_from(nb::object feval, nb::handle keeper) {
     const nb::object result = function.get()(to_numpy(label), to_numpy(pred));
     if (!PyTuple_Check(result.ptr())) return metric::Score(float_of(result));
     if (nb::len(result) != 2)
-      throw nb::value_error(
-          join("the function of a metric returns a number or (sum, instances), not ", nb::repr(result).c_str())
-              .c_str());
+      throw ValueError(
+          join("the function of a metric returns a number or (sum, instances), not ", nb::repr(result).c_str()));
     return metric::Score(float_of(nb::object(result[0])), int_of(nb::object(result[1])));
   };
 }
@@ -504,7 +501,7 @@ void bind_custom_metric(nb::module_& m) {
           [](nb::pointer_and_handle<metric::CustomMetric> self, nb::object feval, nb::object name,
              bool allow_extra_outputs, nb::handle output_names, nb::handle label_names) {
             if (!PyCallable_Check(feval.ptr()))
-              throw nb::type_error(join("expected a function, not ", nb::repr(feval).c_str()).c_str());
+              throw TypeError(join("expected a function, not ", nb::repr(feval).c_str()));
             new (self.p) metric::CustomMetric(feval_from(feval, self.h),
                                               name.is_none() ? name_of_function(feval) : nb::str(name).c_str(),
                                               allow_extra_outputs, names_from(output_names), names_from(label_names));
@@ -550,7 +547,7 @@ void bind_composite(nb::module_& m) {
           "get_metric",
           [](const metric::Composite& self, size_t index) {
             if (index >= self.metrics().size())
-              throw nb::value_error(join("there are ", self.metrics().size(), " metrics, not one at ", index).c_str());
+              throw ValueError(join("there are ", self.metrics().size(), " metrics, not one at ", index));
             return metric_to_python(self.get_metric(index).get());
           },
           nb::arg("index"))

@@ -189,7 +189,7 @@ void bind_module(nb::module_& m) {
         try {
           new (self.p) PythonModule<Module>(symbol, options);
         } catch (const Error& error) {
-          throw nb::value_error(error.what());  // names that are not the network's
+          throw ValueError(error.what());  // names that are not the network's
         }
         self.h.attr("logger") = logger.is_none() ? nb::module_::import_("logging") : logger;
       },

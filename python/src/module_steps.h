@@ -192,8 +192,7 @@ void def_results(ModuleClass<Kind>& type, ModuleOf module_of) {
           "set_states",
           [module_of](Kind& self, nb::handle states, std::optional<double> value) {
             Module& module = module_of(self);
-            if (states.is_none() == !value.has_value())
-              throw nb::value_error("set_states takes either states or a value");
+            if (states.is_none() == !value.has_value()) throw ValueError("set_states takes either states or a value");
             if (value) return module.set_states(*value);
             const nb::list list(states);
             if (list.size() > 0 && nb::isinstance<NDArray>(list[0])) return module.set_states(arrays_from(states));

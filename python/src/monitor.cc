@@ -16,14 +16,13 @@ Statistic statistic_from(nb::handle value) {
     return several;
   }
   if (nb::hasattr(value, "__array__") || nb::hasattr(value, "__float__")) return array_from(value, cpu());
-  throw nb::type_error(
-      join("stat_func returns an NDArray, a list of them or a number, not ", nb::repr(value).c_str()).c_str());
+  throw TypeError(join("stat_func returns an NDArray, a list of them or a number, not ", nb::repr(value).c_str()));
 }
 
 StatFunc stat_func_from(nb::object function, nb::handle keeper) {
   if (function.is_none()) return {};
   if (!PyCallable_Check(function.ptr()))
-    throw nb::type_error(join("stat_func must be callable: ", nb::repr(function).c_str(), " is not").c_str());
+    throw TypeError(join("stat_func must be callable: ", nb::repr(function).c_str(), " is not"));
   return [held = Held(std::move(function), keeper)](const NDArray& array) {
     AcquireGil acquire;
     return statistic_from(nb::object(held.get()(array)));

@@ -41,7 +41,8 @@ namespace {
 void require_one_element(const NDArray& array, const char* what) {
   if (array.size() == 1) return;
   const std::string text = join(what, " is defined for arrays of one element, not of shape ", array.shape());
-  throw std::string_view(what).ends_with("()") ? nb::type_error(text.c_str()) : nb::value_error(text.c_str());
+  if (std::string_view(what).ends_with("()")) throw TypeError(text);
+  throw ValueError(text);
 }
 
 nb::object scalar_of(const NDArray& array) { return to_numpy(array).attr("item")(); }
@@ -59,7 +60,7 @@ void def_refusal(nb::class_<NDArray>& type, const char* name) {
   type.def(
       name,
       [](const NDArray&, NumpyArray) -> nb::object {
-        throw nb::type_error(
+        throw TypeError(
             "an NDArray and a NumPy array do not mix: turn one into the other, with mx.nd.array(values) or asnumpy()");
       },
       nb::is_operator());
@@ -219,7 +220,7 @@ void bind_ndarray(nb::module_& m) {
           "copyto",
           [](const NDArray& self, nb::handle other) {
             if (nb::isinstance<Context>(other)) return self.as_copy_in(nb::cast<Context>(other));
-            if (!nb::isinstance<NDArray>(other)) throw nb::type_error("copyto takes an NDArray or a context");
+            if (!nb::isinstance<NDArray>(other)) throw TypeError("copyto takes an NDArray or a context");
             const auto dst = nb::cast<NDArray>(other);
             self.copyto(dst);
             return dst;
@@ -237,14 +238,14 @@ void bind_ndarray(nb::module_& m) {
       .def("_copy_from_numpy", &copy_from_numpy)
       .def("__len__",
            [](const NDArray& self) {
-             if (self.rank() == 0) throw nb::type_error("an array without axes has no length");
+             if (self.rank() == 0) throw TypeError("an array without axes has no length");
              return self.shape()[0];
            })
       .def("__bool__",
            [](const NDArray& self) {
              if (self.size() == 0) return false;
              if (self.size() > 1)
-               throw nb::value_error("The truth value of an NDArray with multiple elements is ambiguous.");
+               throw ValueError("The truth value of an NDArray with multiple elements is ambiguous.");
              return self.item() != 0;
            })
       .def("__float__",
@@ -260,7 +261,7 @@ void bind_ndarray(nb::module_& m) {
       .def("__index__",
            [](const NDArray& self) {
              if (self.size() != 1 || is_floating(self.dtype()))
-               throw nb::type_error("only arrays of one integer can be used as an index");
+               throw TypeError("only arrays of one integer can be used as an index");
              return nb::int_(scalar_of(self));
            })
       .def("__hash__", [](nb::handle self) { return reinterpret_cast<intptr_t>(self.ptr()) >> 4; });

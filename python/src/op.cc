@@ -38,9 +38,8 @@ template <class Value>
 void reject_other_inputs(const OpDef& op, nb::handle value) {
   const bool numpy = std::string_view(Py_TYPE(value.ptr())->tp_name) == "numpy.ndarray";
   if (!nb::isinstance<NDArray>(value) && !nb::isinstance<Symbol>(value) && !numpy) return;
-  throw nb::type_error(join("[", op.name, "] its inputs are ", std::is_same_v<Value, Symbol> ? "Symbols" : "NDArrays",
-                            ", not ", Py_TYPE(value.ptr())->tp_name)
-                           .c_str());
+  throw TypeError(join("[", op.name, "] its inputs are ", std::is_same_v<Value, Symbol> ? "Symbols" : "NDArrays",
+                       ", not ", Py_TYPE(value.ptr())->tp_name));
 }
 
 // Of a call with defaults. Where the number of inputs is a parameter that must be given there is no such call.
@@ -62,10 +61,9 @@ void reject_as_input(const OpDef& op, const std::string& name, nb::handle value)
   if (has_field(op, name)) return;
   for (const std::string& input : input_names(op))
     if (input == name)
-      throw nb::type_error(join("[", op.name, "] its input ", name, " must be ",
-                                std::is_same_v<Value, Symbol> ? "a Symbol" : "an NDArray", ", not ",
-                                Py_TYPE(value.ptr())->tp_name)
-                               .c_str());
+      throw TypeError(join("[", op.name, "] its input ", name, " must be ",
+                           std::is_same_v<Value, Symbol> ? "a Symbol" : "an NDArray", ", not ",
+                           Py_TYPE(value.ptr())->tp_name));
 }
 
 // Inputs come first, then parameters in the order of their fields. The names in `apart` are the caller's business.
@@ -76,21 +74,20 @@ Call<Value> sort_out(const OpDef& op, nb::handle args, nb::handle kwargs,
   size_t field = 0;
   for (nb::handle value : args) {
     if (nb::isinstance<Value>(value)) {
-      if (field > 0) throw nb::type_error(join("[", op.name, "] an input follows parameters; pass it by name").c_str());
+      if (field > 0) throw TypeError(join("[", op.name, "] an input follows parameters; pass it by name"));
       call.positional.emplace_back(nb::cast<Value>(value));
     } else if (field == 0 && value.is_none()) {
       if (!op.count_field.empty())
-        throw nb::type_error(
-            join("[", op.name, "] None among its inputs; leave inputs out at the end, or pass them by name").c_str());
+        throw TypeError(
+            join("[", op.name, "] None among its inputs; leave inputs out at the end, or pass them by name"));
       call.positional.emplace_back(std::nullopt);
     } else if (field == 0 && is_sequence_of<Value>(value)) {
       for (nb::handle item : value) call.positional.emplace_back(nb::cast<Value>(item));
     } else {
       reject_other_inputs<Value>(op, value);
       if (field >= op.fields.size())
-        throw nb::type_error(join("[", op.name, "] cannot tell what ", nb::repr(value).c_str(), " is; it takes ",
-                                  comma_separated(op.inputs(op.make_params().get())), " and parameters by name")
-                                 .c_str());
+        throw TypeError(join("[", op.name, "] cannot tell what ", nb::repr(value).c_str(), " is; it takes ",
+                             comma_separated(op.inputs(op.make_params().get())), " and parameters by name"));
       call.attributes[op.fields[field++].name] = text_of(value);
     }
   }
@@ -107,7 +104,7 @@ Call<Value> sort_out(const OpDef& op, nb::handle args, nb::handle kwargs,
       reject_as_input<Value>(op, name, value);
       if (!has_field(op, name)) reject_other_inputs<Value>(op, value);
       if (!call.attributes.emplace(name, text_of(value)).second)
-        throw nb::type_error(join("[", op.name, "] '", name, "' is given by position and by name").c_str());
+        throw TypeError(join("[", op.name, "] '", name, "' is given by position and by name"));
     } else {
       for (const ParamField& each : op.fields)
         if (each.name == name && each.type.find("None") != std::string::npos) call.attributes[name] = "None";
@@ -130,7 +127,7 @@ Symbol call_on_symbols(const OpDef& op, nb::handle args, nb::handle kwargs, cons
     if (field.name == "ctx" && !ctx.is_none()) call.attributes["ctx"] = text_of(ctx);
   if (!attr.is_none())
     for (auto [key, value] : dict_from(attr, "attr")) {
-      if (!nb::isinstance<nb::str>(value)) throw nb::value_error("attributes are texts");
+      if (!nb::isinstance<nb::str>(value)) throw ValueError("attributes are texts");
       const auto attribute = nb::cast<std::string>(key);
       call.attributes[is_steering(attribute) ? hidden_key(attribute) : attribute] = nb::cast<std::string>(value);
     }

@@ -16,8 +16,8 @@ PredictorOptions options_from(nb::handle ctx, int max_concurrent, size_t max_sha
 // One output by itself, several as a list.
 nb::object call(const Predictor& self, nb::args data, nb::kwargs inputs) {
   if (data.size() > 1)
-    throw nb::type_error("a predictor takes one input by position, and several by name: predict(left=…, right=…)");
-  if (data.size() == 1 && inputs.size() > 0) throw nb::type_error("inputs are given by position or by name, not both");
+    throw TypeError("a predictor takes one input by position, and several by name: predict(left=…, right=…)");
+  if (data.size() == 1 && inputs.size() > 0) throw TypeError("inputs are given by position or by name, not both");
   std::vector<NDArray> outputs;
   if (data.size() == 1) {
     const NDArray array = array_from(data[0], cpu());

@@ -1,5 +1,7 @@
 #include "symbind/train/sequential.h"
 
+#include <numeric>
+
 #include "bindings.h"
 #include "held.h"
 #include "module_steps.h"
@@ -11,12 +13,12 @@ using Self = nb::pointer_and_handle<SequentialModule>;
 
 nb::object add(Self self, nb::handle module, nb::kwargs metas) {
   if (!nb::isinstance<BaseModule>(module))
-    throw nb::type_error("SequentialModule.add takes a module: one of symbind.mod, or of a class derived from these");
+    throw TypeError("SequentialModule.add takes a module: one of symbind.mod, or of a class derived from these");
   SequentialPart part;
   for (const auto& [name, value] : metas) {
     const auto meta = nb::cast<std::string>(name);
     if (meta != "take_labels" && meta != "auto_wiring")
-      throw nb::value_error(join("unknown meta '", meta, "'; there are take_labels and auto_wiring").c_str());
+      throw ValueError(join("unknown meta '", meta, "'; there are take_labels and auto_wiring"));
     (meta == "take_labels" ? part.take_labels : part.auto_wiring) = nb::cast<bool>(nb::bool_(nb::borrow(value)));
   }
   self.p->add(Held(nb::borrow(module), self.h).as<BaseModule>(), part);
@@ -33,6 +35,31 @@ nb::list layers(const SequentialModule& self) {
 
 void look_again_in(const SequentialModule& self) {
   for (size_t i = 0; i < self.size(); ++i) look_again(self.layer(i));
+}
+
+// The states of all modules, in their order. A module may be written in Python, and one on several devices has lists.
+nb::list states_of(const SequentialModule& self, Truth merge) {
+  nb::list all;
+  for (nb::handle module : layers(self))
+    all.attr("extend")(module.attr("get_states")(nb::arg("merge_multi_context") = merge.value));
+  return all;
+}
+
+void set_states(SequentialModule& self, nb::handle states, std::optional<double> value) {
+  if (states.is_none() == !value.has_value()) throw ValueError("set_states takes either states or a value");
+  if (value) return self.SequentialModule::set_states(*value);
+  const nb::list given(states), modules = layers(self);
+  std::vector<size_t> counts;
+  for (nb::handle module : modules) counts.push_back(nb::len(nb::object(module.attr("get_states")())));
+  const size_t all = std::accumulate(counts.begin(), counts.end(), size_t{0});
+  if (given.size() != all)
+    throw ValueError(join("[set_states] ", given.size(), " states were given, the modules have ", all));
+  size_t next = 0;
+  for (size_t i = 0; i < counts.size(); ++i) {
+    nb::list part;
+    for (size_t k = 0; k < counts[i]; ++k) part.append(given[next++]);
+    if (counts[i] > 0) modules[i].attr("set_states")(part);
+  }
 }
 
 void bind_running(ModuleClass<SequentialModule>& type) {
@@ -77,6 +104,10 @@ void bind_running(ModuleClass<SequentialModule>& type) {
             return list_of(self.SequentialModule::get_input_grads());
           },
           nb::arg("merge_multi_context") = true, "The gradients with respect to the inputs of the first module.")
+      .def("get_states", &states_of, nb::arg("merge_multi_context") = true,
+           "The states of all modules, in their order.")
+      .def("set_states", &set_states, nb::arg("states").none() = nb::none(), nb::arg("value").none() = nb::none(),
+           "Sets the states of all modules: from a list in their order, or to one value.")
       .def(
           "update_metric",
           [](SequentialModule& self, nb::handle eval_metric, nb::handle labels, Truth pre_sliced) {

@@ -57,9 +57,9 @@ void bind_arithmetic(nb::class_<Symbol>& type) {
   type.def(
       "__mod__", [](const Symbol& a, const Symbol& b) { return by_name("_mod", a, b); }, nb::is_operator());
   type.def(
-      "__mod__", [](const Symbol& a, double b) { return by_name("_mod_scalar", a, b); }, nb::is_operator());
+      "__mod__", [](const Symbol& a, double b) { return by_name("_ModScalar", a, b); }, nb::is_operator());
   type.def(
-      "__rmod__", [](const Symbol& a, double b) { return by_name("_rmod_scalar", a, b); }, nb::is_operator());
+      "__rmod__", [](const Symbol& a, double b) { return by_name("_RModScalar", a, b); }, nb::is_operator());
   type.def("__neg__", [](const Symbol& a) { return -a; });
   def_comparison(type, "__eq__", [](const Symbol& a, const auto& b) { return a == b; });
   def_comparison(type, "__ne__", [](const Symbol& a, const auto& b) { return a != b; });
@@ -72,13 +72,13 @@ void bind_arithmetic(nb::class_<Symbol>& type) {
 // What a call knows of shapes: in the order of the arguments (None: not known), or by name.
 NamedShapes known_shapes(const Symbol& symbol, const nb::tuple& in_order, const nb::dict& by_name) {
   if (in_order.size() > 0 && by_name.size() > 0)
-    throw nb::value_error("shapes are given either in the order of the arguments or by name, not both");
+    throw ValueError("shapes are given either in the order of the arguments or by name, not both");
   NamedShapes known;
   const std::vector<std::string> arguments = in_order.size() > 0 ? symbol.list_arguments() : std::vector<std::string>{};
   for (size_t i = 0; i < in_order.size(); ++i) {
     if (in_order[i].is_none()) continue;
     if (i >= arguments.size())
-      throw nb::value_error(join("the network has ", arguments.size(), " arguments, not ", in_order.size()).c_str());
+      throw ValueError(join("the network has ", arguments.size(), " arguments, not ", in_order.size()));
     known[arguments[i]] = Shape(dims_from(in_order[i]));
   }
   for (auto [name, shape] : by_name)
@@ -206,15 +206,14 @@ Symbol compose(const Symbol& self, nb::args in_order, nb::kwargs by_name) {
     if (nb::cast<std::string>(key) == "name") {
       if (!value.is_none()) name = nb::cast<std::string>(value);
     } else if (!nb::isinstance<Symbol>(value)) {
-      throw nb::type_error(
-          join("expected a Symbol for ", nb::str(key).c_str(), ", not ", nb::repr(nb::handle(value.type())).c_str())
-              .c_str());
+      throw TypeError(
+          join("expected a Symbol for ", nb::str(key).c_str(), ", not ", nb::repr(nb::handle(value.type())).c_str()));
     } else {
       named.emplace(nb::cast<std::string>(key), nb::cast<Symbol>(value));
     }
   }
   if (in_order.size() == 0) return self(named, name);
-  if (!named.empty()) throw nb::type_error("inputs are given either in order or by name, not both");
+  if (!named.empty()) throw TypeError("inputs are given either in order or by name, not both");
   std::vector<Symbol> symbols;
   for (nb::handle item : in_order) symbols.push_back(nb::cast<Symbol>(item));
   return self(symbols, name);
@@ -267,7 +266,7 @@ void bind_symbol(nb::module_& m) {
            [](const Symbol& self, int64_t index) {
              const auto size = static_cast<int64_t>(self.size());
              if (index < 0) index += size;
-             if (index < 0 || index >= size) throw nb::index_error("the network has no such output");
+             if (index < 0 || index >= size) throw IndexError("the network has no such output");
              return self[static_cast<size_t>(index)];
            })
       .def("__getitem__",
@@ -275,7 +274,7 @@ void bind_symbol(nb::module_& m) {
              try {
                return self[output];
              } catch (const Error& error) {
-               throw nb::value_error(error.what());
+               throw ValueError(error.what());
              }
            })
       .def("__getitem__",
@@ -310,7 +309,7 @@ void bind_symbol(nb::module_& m) {
       .def("_set_attr",
            [](Symbol& self, nb::kwargs attributes) {
              for (auto [key, value] : attributes)
-               if (!nb::isinstance<nb::str>(value)) throw nb::value_error("attributes are texts");
+               if (!nb::isinstance<nb::str>(value)) throw ValueError("attributes are texts");
              self.set_attr(attributes_of(attributes));
            })
       .def("list_arguments", &Symbol::list_arguments,

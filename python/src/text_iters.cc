@@ -26,7 +26,7 @@ Keywords<Options> common(const char* who) {
 
 void require_given(const nb::kwargs& given, std::initializer_list<const char*> names, const char* who) {
   for (const char* name : names)
-    if (!given.contains(name)) throw nb::type_error(join(who, " needs the argument ", name).c_str());
+    if (!given.contains(name)) throw TypeError(join(who, " needs the argument ", name));
 }
 
 // "NULL" is what MXNet calls a file that was not given.
@@ -77,7 +77,7 @@ void bind_text_iters(nb::module_& m) {
           .add("dtype",
                [](LibSVMIterOptions&, nb::handle value) {
                  if (!value.is_none() && dtype_from(value) != DType::float32)
-                   throw nb::type_error("LibSVMIter: dtype must be float32");
+                   throw TypeError("LibSVMIter: dtype must be float32");
                }),
       "data_libsvm");
 }

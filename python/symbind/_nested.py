@@ -1,12 +1,14 @@
 """Lists of lists, flat and back again: the arguments and results of loop bodies."""
 
+from ._symbind import MXNetTypeError
+
 
 def flatten(nested, kind, what):
     """All objects of `kind` in order, and how they were nested: None for a single one, else a list of such."""
     if isinstance(nested, kind):
         return [nested], None
     if not isinstance(nested, (list, tuple)):
-        raise TypeError(f"{what} must be a {kind.__name__} or a list of them, not {type(nested).__name__}")
+        raise MXNetTypeError(f"{what} must be a {kind.__name__} or a list of them, not {type(nested).__name__}")
     flat, form = [], []
     for each in nested:
         parts, inner = flatten(each, kind, what)

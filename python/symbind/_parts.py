@@ -16,12 +16,14 @@ def split_v2(ary, indices_or_sections, axis=0, squeeze_axis=False, *, symbolic):
     if isinstance(indices_or_sections, (int, _np.integer)):
         sections = int(indices_or_sections)
         if not symbolic and (sections < 1 or ary.shape[axis] % sections != 0):
-            raise ValueError(f"an axis of {ary.shape[axis]} elements has no {sections} equal parts")
+            raise _symbind.MXNetValueError(f"an axis of {ary.shape[axis]} elements has no {sections} equal parts")
         attributes.update(indices=(), sections=sections)
     elif isinstance(indices_or_sections, (tuple, list)):
         attributes.update(indices=(0, *indices_or_sections))
     else:
-        raise ValueError("indices_or_sections must be a number of parts, or a tuple of the indices where parts begin")
+        raise _symbind.MXNetValueError(
+            "indices_or_sections must be a number of parts, or a tuple of the indices where parts begin"
+        )
     return _call("_split_v2", (ary,), attributes, symbolic)
 
 
@@ -32,9 +34,11 @@ def histogram(a, bins, range, symbolic, attributes=None):
     if isinstance(bins, kind):
         return _call("_histogram", (a, bins), attributes, symbolic)
     if not isinstance(bins, (int, _np.integer)):
-        raise ValueError(f"bins must be a number of bins or their edges, {'a symbol' if symbolic else 'an array'}")
+        raise _symbind.MXNetValueError(
+            f"bins must be a number of bins or their edges, {'a symbol' if symbolic else 'an array'}"
+        )
     if range is None:
         if symbolic:
-            raise ValueError("a number of bins needs the range that they are of")
+            raise _symbind.MXNetValueError("a number of bins needs the range that they are of")
         range = (float(a.min().asscalar()), float(a.max().asscalar()))
     return _call("_histogram", (a,), {**attributes, "bin_cnt": int(bins), "range": tuple(range)}, symbolic)

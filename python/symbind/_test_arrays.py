@@ -5,6 +5,7 @@ import random as _random
 
 import numpy as np
 
+from ._symbind import MXNetTypeError
 from .context import Context, current_context, num_gpus
 from .ndarray import NDArray, array
 
@@ -29,7 +30,7 @@ def set_default_context(ctx):
     """Sets the context tests run on."""
     global _context
     if ctx is not None and not isinstance(ctx, Context):
-        raise TypeError(f"expected a Context, not {type(ctx).__name__}")
+        raise MXNetTypeError(f"expected a Context, not {type(ctx).__name__}")
     _context = ctx
 
 

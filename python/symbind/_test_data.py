@@ -6,6 +6,8 @@ import shutil as _shutil
 
 import numpy as np
 
+from ._symbind import MXNetValueError
+
 _MNIST = (
     "train-images-idx3-ubyte",
     "train-labels-idx1-ubyte",
@@ -79,7 +81,7 @@ def _read_idx(path):
     with _gzip.open(path, "rb") if path.endswith(".gz") else open(path, "rb") as file:
         content = file.read()
     if len(content) < 4 or content[:3] != b"\0\0\x08":
-        raise ValueError(f"{path} is not an idx file of bytes")
+        raise MXNetValueError(f"{path} is not an idx file of bytes")
     rank = content[3]
     shape = [int(dim) for dim in np.frombuffer(content, ">i4", rank, 4)]
     return np.frombuffer(content, np.uint8, offset=4 + 4 * rank).reshape(shape)
@@ -143,7 +145,7 @@ def download_model(model_name, dst_dir="./", meta_info=None):
     Gives the prefix and the epoch to load it with; (None, 0) where `meta_info` does not have the name.
     """
     if meta_info is None:
-        raise ValueError(
+        raise MXNetValueError(
             "download_model needs the addresses of the files: meta_info={name: {'symbol': …, 'params': …}}"
         )
     if model_name not in meta_info:

@@ -4,13 +4,15 @@ import math as _math
 
 import numpy as np
 
+from ._symbind import MXNetValueError
+
 # ---- generators -----------------------------------------------------------------------------------------------------
 
 
 def gen_buckets_probs_with_ppf(ppf, nbuckets):
     """Intervals of equal probability under the distribution with this quantile function, and their probabilities."""
     if nbuckets < 1:
-        raise ValueError(f"the number of buckets is at least 1, not {nbuckets}")
+        raise MXNetValueError(f"the number of buckets is at least 1, not {nbuckets}")
     probability = 1.0 / nbuckets
     edges = [ppf(index / nbuckets) for index in range(nbuckets + 1)]
     return list(zip(edges[:-1], edges[1:])), [probability] * nbuckets
@@ -52,7 +54,7 @@ def _counts(samples, buckets):
         edges = [low for low, _ in buckets] + [buckets[-1][1]]
         for (_, high), (low, _) in zip(buckets, buckets[1:]):
             if low < high:
-                raise ValueError("buckets are intervals in ascending order that do not overlap")
+                raise MXNetValueError("buckets are intervals in ascending order that do not overlap")
         inside = samples[(samples >= edges[0]) & (samples < edges[-1])]
         places = np.searchsorted(edges, inside, side="right") - 1
         gap_free = inside < np.array([high for _, high in buckets])[places]
@@ -67,10 +69,10 @@ def chi_square_check(generator, buckets, probs, nsamples=1000000):
     discrete one; `probs` are their probabilities.
     """
     if not buckets or len(buckets) != len(probs):
-        raise ValueError(f"there are {len(buckets)} buckets and {len(probs)} probabilities")
+        raise MXNetValueError(f"there are {len(buckets)} buckets and {len(probs)} probabilities")
     samples = np.asarray(_as_values(generator(nsamples))).reshape(-1)
     if samples.size != nsamples:
-        raise ValueError(f"generator({nsamples}) returned {samples.size} numbers")
+        raise MXNetValueError(f"generator({nsamples}) returned {samples.size} numbers")
     observed = _counts(samples, buckets)
     expected = nsamples * np.asarray(probs, dtype=np.float64)
     statistic = float(np.sum((observed - expected) ** 2 / expected))

@@ -9,7 +9,7 @@ class AttrScope:
     def __init__(self, **attributes):
         for value in attributes.values():
             if not isinstance(value, str):
-                raise ValueError("attributes are texts")
+                raise _symbind.MXNetValueError("attributes are texts")
         self._attributes = attributes
         self._guards = []
 

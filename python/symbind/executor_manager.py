@@ -14,7 +14,7 @@ def _split_input_slice(batch_size, work_load_list):
     try:
         return _symbind._split_input_slice(int(batch_size), [float(load) for load in work_load_list])
     except _symbind.MXNetError as error:
-        raise ValueError(str(error)) from None
+        raise _symbind.MXNetValueError(str(error)) from None
 
 
 def _check_arguments(symbol):
@@ -25,7 +25,9 @@ def _check_arguments(symbol):
     ):
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
-            raise ValueError(f"each {kind} needs a name of its own, but {', '.join(twice)} occurs twice in {names}")
+            raise _symbind.MXNetValueError(
+                f"each {kind} needs a name of its own, but {', '.join(twice)} occurs twice in {names}"
+            )
 
 
 def _load_general(data, targets):
@@ -66,7 +68,7 @@ def _bind_exec(
     elif isinstance(need_grad, bool):
         wanted = set(param_names) if need_grad else set()
     else:
-        raise TypeError(f"need_grad is True, False or a set of names, not {need_grad!r}")
+        raise _symbind.MXNetTypeError(f"need_grad is True, False or a set of names, not {need_grad!r}")
     arguments = sym.list_arguments()
     return sym.simple_bind(
         ctx,
@@ -163,7 +165,9 @@ class DataParallelExecutorManager:
         _logger_of(logger).info("Start training with %s", str(ctx))
         loads = [1] * len(ctx) if work_load_list is None else work_load_list
         if not isinstance(loads, list) or len(loads) != len(ctx):
-            raise ValueError(f"work_load_list must be a list of {len(ctx)} numbers, one for each context: {loads}")
+            raise _symbind.MXNetValueError(
+                f"work_load_list must be a list of {len(ctx)} numbers, one for each context: {loads}"
+            )
         self.slices = _split_input_slice(train_data.batch_size, loads)
         inputs = [desc[0] for desc in [*train_data.provide_data, *train_data.provide_label]]
         self.arg_names = symbol.list_arguments() if arg_names is None else arg_names

@@ -84,7 +84,7 @@ class Initializer(_native):
             try:
                 self._set_rule(self._kind, self._rule_arguments())
             except TypeError as error:
-                raise TypeError(f"{self!r}: {error}") from error
+                raise _symbind.MXNetTypeError(f"{self!r}: {error}") from error
 
     def set_verbosity(self, verbose=False, print_func=None):
         """Logs each array that is filled, with print_func(array): the root of its mean square by default."""
@@ -110,7 +110,9 @@ class Initializer(_native):
     def _init_loc_bias(self, _, arr):
         """The bias of a layer that gives affine maps: the map that changes nothing."""
         if arr.shape != (6,):
-            raise ValueError(f"an affine map of the plane has 6 numbers, and the array's shape is {arr.shape}")
+            raise _symbind.MXNetValueError(
+                f"an affine map of the plane has 6 numbers, and the array's shape is {arr.shape}"
+            )
         arr[:] = [1.0, 0, 0, 0, 1.0, 0]
 
     def _init_bilinear(self, desc, arr):
@@ -141,7 +143,7 @@ class Initializer(_native):
 def register(klass):
     """Class decorator: makes the initializer known by its name, in any case, here and in C++."""
     if not (isinstance(klass, type) and issubclass(klass, _native)):
-        raise TypeError(f"register takes a subclass of Initializer, not {klass!r}")
+        raise _symbind.MXNetTypeError(f"register takes a subclass of Initializer, not {klass!r}")
     name = klass.__name__.lower()
     _symbind._register_initializer(name, klass)
     _registry[name] = klass
@@ -363,7 +365,7 @@ class Load(Initializer):
         super().__init__(param=param, default_init=default_init, verbose=verbose)
 
     def dumps(self):
-        raise ValueError("Load holds arrays: there is no text for it")
+        raise _symbind.MXNetValueError("Load holds arrays: there is no text for it")
 
 
 class Mixed(Initializer):
@@ -375,4 +377,4 @@ class Mixed(Initializer):
         super().__init__(patterns=list(patterns), initializers=list(initializers))
 
     def dumps(self):
-        raise ValueError("there is no text for several initializers")
+        raise _symbind.MXNetValueError("there is no text for several initializers")

@@ -57,7 +57,7 @@ _registry = {}
 def register(klass, name=None):
     """Makes a class known to `create`, under its own name or `name`, in any case."""
     if not (isinstance(klass, type) and issubclass(klass, EvalMetric)):
-        raise TypeError(f"expected a subclass of EvalMetric, not {klass!r}")
+        raise MXNetTypeError(f"expected a subclass of EvalMetric, not {klass!r}")
     _registry[(name or klass.__name__).lower()] = klass
     return klass
 
@@ -144,7 +144,7 @@ def check_label_shapes(labels, preds, wrap=False, shape=False):
     """
     label_size, pred_size = (labels.shape, preds.shape) if shape else (len(labels), len(preds))
     if label_size != pred_size:
-        raise ValueError(f"Shape of labels {label_size} does not match shape of predictions {pred_size}")
+        raise MXNetValueError(f"Shape of labels {label_size} does not match shape of predictions {pred_size}")
     if wrap:
         labels = labels if isinstance(labels, list | tuple) else [labels]
         preds = preds if isinstance(preds, list | tuple) else [preds]

@@ -3,6 +3,7 @@
 import logging as _logging
 
 from . import lr_scheduler as _lr_scheduler
+from ._symbind import MXNetValueError
 
 __all__ = ["FactorScheduler", "LearningRateScheduler"]
 
@@ -24,9 +25,9 @@ class FactorScheduler(LearningRateScheduler):
     def __init__(self, step, factor=0.1):
         super().__init__()
         if step < 1:
-            raise ValueError(f"step is the number of updates between two changes, at least 1, not {step}")
+            raise MXNetValueError(f"step is the number of updates between two changes, at least 1, not {step}")
         if factor >= 1:
-            raise ValueError(f"the rate falls for a factor below 1, not {factor}")
+            raise MXNetValueError(f"the rate falls for a factor below 1, not {factor}")
         self.step = step
         self.factor = factor
         self._last = None

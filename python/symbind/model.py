@@ -6,7 +6,7 @@ from collections import namedtuple as _namedtuple
 import numpy as _np
 
 from . import _symbind
-from ._symbind import NDArray
+from ._symbind import MXNetTypeError, MXNetValueError, NDArray
 from .log import logger_of as _logger_of
 from .symbol._methods import _without_amp_cast
 
@@ -40,7 +40,7 @@ def _create_kvstore(kvstore, num_device, arg_params):
 def _create_sparse_kvstore(kvstore):
     """(store, True) for a name or a store: parameters that were row_sparse in MXNet are updated in the store."""
     if kvstore is None:
-        raise TypeError("sparse parameters need a store: a KVStore or its name")
+        raise MXNetTypeError("sparse parameters need a store: a KVStore or its name")
     return (_symbind.create_kvstore(kvstore) if isinstance(kvstore, str) else kvstore), True
 
 
@@ -247,7 +247,8 @@ class FeedForward:
         from .io import DataDesc
         from .ndarray import zeros
 
-        inputs = [desc if isinstance(desc, DataDesc) else DataDesc(*desc) for desc in inputs]
+        known = set(self.symbol.list_arguments())
+        inputs = [desc if isinstance(desc, DataDesc) else DataDesc(*desc) for desc in inputs if desc[0] in known]
         shapes = {desc.name: desc.shape for desc in inputs}
         types = {desc.name: desc.dtype for desc in inputs}
         arg_shapes, _, aux_shapes = self.symbol.infer_shape(**shapes)
@@ -289,17 +290,17 @@ class FeedForward:
 
         if not isinstance(X, (_np.ndarray, NDArray)):
             if isinstance(X, (list, tuple)):
-                raise TypeError("X must be a data iterator, an NDArray or a NumPy array, not a list")
+                raise MXNetTypeError("X must be a data iterator, an NDArray or a NumPy array, not a list")
             return X
         if y is None:
             if is_train:
-                raise ValueError("data in an array needs labels: give y")
+                raise MXNetValueError("data in an array needs labels: give y")
             y = _np.zeros(X.shape[0], dtype=_np.float32)
         y = _np.asarray(y.asnumpy() if isinstance(y, NDArray) else y)
         if y.ndim == 2 and y.shape[1] == 1:
             y = y.flatten()
         if X.shape[0] != y.shape[0]:
-            raise ValueError(f"there are {X.shape[0]} samples and {y.shape[0]} labels")
+            raise MXNetValueError(f"there are {X.shape[0]} samples and {y.shape[0]} labels")
         return NDArrayIter(
             X,
             y,
@@ -314,7 +315,7 @@ class FeedForward:
             data, labels = (_np.array(part) if isinstance(part, list) else part for part in eval_data)
             return self._init_iter(data, labels, is_train=False)
         if isinstance(eval_data, (_np.ndarray, NDArray, tuple, list)):
-            raise TypeError("eval_data must be a data iterator or a pair of data and labels")
+            raise MXNetTypeError("eval_data must be a data iterator or a pair of data and labels")
         return eval_data
 
     def fit(
@@ -334,13 +335,16 @@ class FeedForward:
     ):
         """Trains on arrays or on an iterator; the parameters are then in arg_params and aux_params."""
         if self.num_epoch is None:
-            raise ValueError("FeedForward needs num_epoch to be fitted")
+            raise MXNetValueError("FeedForward needs num_epoch to be fitted")
         train_data = self._init_iter(X, y, is_train=True)
         if train_data is X:
             train_data.reset()
         train_data = _limited(train_data, self.epoch_size)
         eval_data = self._init_eval_iter(eval_data)
+        if self.sym_gen:
+            self.symbol = self.sym_gen(train_data.default_bucket_key)
         self._check_arguments()
+        self._init_params([*train_data.provide_data, *(train_data.provide_label or [])])
         module = _module_for(self.symbol, self.sym_gen, train_data, self.ctx, logger, work_load_list)
         train_data.reset()  # it may have been used before
         _logger_of(logger).info("Start training with %s", str(self.ctx))
@@ -369,14 +373,14 @@ class FeedForward:
     def _bound(self, iterator):
         """A module for prediction with the parameters as they are."""
         if self.arg_params is None:
-            raise ValueError("there are no parameters yet: fit the model, or load them")
+            raise MXNetValueError("there are no parameters yet: fit the model, or load them")
         self._check_arguments()
         module = _module_for(self.symbol, self.sym_gen, iterator, self.ctx)
         if self.symbol is not None:
             known = {*self.symbol.list_arguments(), *self.symbol.list_auxiliary_states()}
             extra = sorted({*self.arg_params, *(self.aux_params or {})} - known)
             if extra:
-                raise ValueError(
+                raise MXNetValueError(
                     f"there are values for names that the network does not have: {', '.join(extra)}; "
                     "allow_extra_params=True leaves them out"
                 )
@@ -415,7 +419,7 @@ class FeedForward:
         """A checkpoint of the model."""
         epoch = self.num_epoch if epoch is None else epoch
         if epoch is None:
-            raise ValueError("the epoch of the checkpoint must be given")
+            raise MXNetValueError("the epoch of the checkpoint must be given")
         save_checkpoint(prefix, epoch, self.symbol, self.arg_params, self.aux_params)
 
     @staticmethod

@@ -32,7 +32,7 @@ class CustomOp:
         elif req == "add":
             dst[:] += src
         else:
-            raise ValueError(f"a request is null, write, inplace or add, not {req!r}")
+            raise _symbind.MXNetValueError(f"a request is null, write, inplace or add, not {req!r}")
 
 
 class CustomOpProp:
@@ -79,7 +79,7 @@ def register(reg_name):
 
     def decorate(prop_cls):
         if not (isinstance(prop_cls, type) and issubclass(prop_cls, CustomOpProp)):
-            raise TypeError("register decorates subclasses of CustomOpProp")
+            raise _symbind.MXNetTypeError("register decorates subclasses of CustomOpProp")
         with _lock:
             _registry[reg_name] = prop_cls
         _symbind._register_custom_op(reg_name, prop_cls)

@@ -8,7 +8,7 @@ import inspect as _inspect
 import sys as _sys
 
 from . import _symbind
-from ._symbind import Updater, clip_global_norm
+from ._symbind import MXNetTypeError, Updater, clip_global_norm
 
 __all__ = [
     "AdaDelta",
@@ -152,7 +152,7 @@ class Optimizer(_native):
         cls = type(self)
         self._set(self._rule, arguments, "" if "_rule" in cls.__dict__ else cls.__name__.lower())
         if param_idx2name is not None and not isinstance(param_idx2name, dict):
-            raise TypeError(f"param_idx2name is a dict of names by number, not {param_idx2name!r}")
+            raise MXNetTypeError(f"param_idx2name is a dict of names by number, not {param_idx2name!r}")
         self._set_names(param_idx2name or {}, {} if sym is None else sym.attr_dict())
         if sym is not None:
             self.sym = sym
@@ -165,7 +165,7 @@ class Optimizer(_native):
     def register(klass):
         """Class decorator: makes the optimizer known by its name, in any case, here and in C++."""
         if not (isinstance(klass, type) and issubclass(klass, _native)):
-            raise TypeError(f"register takes a subclass of Optimizer, not {klass!r}")
+            raise MXNetTypeError(f"register takes a subclass of Optimizer, not {klass!r}")
         name = klass.__name__.lower()
         _symbind._register_optimizer(name, klass)
         Optimizer.opt_registry[name] = klass
@@ -175,7 +175,7 @@ class Optimizer(_native):
     def create_optimizer(name, **kwargs):
         """An optimizer by name, in any case."""
         if not isinstance(name, str):
-            raise TypeError(f"expected the name of an optimizer, not {name!r}")
+            raise MXNetTypeError(f"expected the name of an optimizer, not {name!r}")
         klass = Optimizer.opt_registry.get(name.lower())
         return _symbind._create_optimizer(name, kwargs) if klass is None else klass(**kwargs)
 

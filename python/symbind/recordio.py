@@ -33,7 +33,7 @@ class MXRecordIO:
     def open(self):
         """Opens the file; a writer begins a new one."""
         if self.flag not in ("r", "w"):
-            raise ValueError(f"flag must be 'r' or 'w', not {self.flag!r}")
+            raise _symbind.MXNetValueError(f"flag must be 'r' or 'w', not {self.flag!r}")
         self.writable = self.flag == "w"
         self.handle = (_symbind.RecordWriter if self.writable else _symbind.RecordReader)(self.uri)
         self.pid = _os.getpid()
@@ -67,7 +67,7 @@ class MXRecordIO:
 
     def __getstate__(self):
         if self.is_open and self.writable:
-            raise RuntimeError(f"[{self.uri}] a writer cannot be pickled: close it first")
+            raise _symbind.MXNetError(f"[{self.uri}] a writer cannot be pickled: close it first")
         state = self.__dict__.copy()
         state["handle"] = None
         return state
@@ -89,12 +89,14 @@ class MXRecordIO:
         assert self.writable, f"[{self.uri}] is open for reading: it cannot be written"
         self._require_open()
         if self.pid != _os.getpid():
-            raise RuntimeError(f"[{self.uri}] belongs to the process that opened it, and cannot be written in a fork")
+            raise _symbind.MXNetError(
+                f"[{self.uri}] belongs to the process that opened it, and cannot be written in a fork"
+            )
         return self.handle
 
     def _require_open(self):
         if not self.is_open:
-            raise ValueError(f"[{self.uri}] is closed: reset() opens it again")
+            raise _symbind.MXNetValueError(f"[{self.uri}] is closed: reset() opens it again")
 
     def write(self, buf):
         """Writes one record, bytes."""

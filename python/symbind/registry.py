@@ -3,6 +3,8 @@
 import json as _json
 import warnings as _warnings
 
+from ._symbind import MXNetTypeError, MXNetValueError
+
 _REGISTRY = {}  # base class → {lower-case name: class}
 
 
@@ -17,7 +19,7 @@ def get_register_func(base_class, nickname):
 
     def register(klass, name=None):
         if not (isinstance(klass, type) and issubclass(klass, base_class)):
-            raise TypeError(f"a {nickname} is a subclass of {base_class.__name__}, which {klass!r} is not")
+            raise MXNetTypeError(f"a {nickname} is a subclass of {base_class.__name__}, which {klass!r} is not")
         key = (name or klass.__name__).lower()
         if key in registry and registry[key] is not klass:
             _warnings.warn(
@@ -57,19 +59,19 @@ def get_create_func(base_class, nickname):
             name = kwargs.pop(nickname)
         if isinstance(name, base_class):
             if args or kwargs:
-                raise ValueError(f"a {nickname} that is made already takes no further arguments")
+                raise MXNetValueError(f"a {nickname} that is made already takes no further arguments")
             return name
         if isinstance(name, dict):
             return create(**name)
         if not isinstance(name, str):
-            raise TypeError(f"a {nickname} is given by its name or as an instance, not as {type(name).__name__}")
+            raise MXNetTypeError(f"a {nickname} is given by its name or as an instance, not as {type(name).__name__}")
         if name.startswith("["):
             name, kwargs = _json.loads(name)
             return create(name, **kwargs)
         if name.startswith("{"):
             return create(**_json.loads(name))
         if name.lower() not in registry:
-            raise ValueError(
+            raise MXNetValueError(
                 f"no {nickname} is registered as {name!r}; there are {', '.join(sorted(registry)) or 'none'}"
             )
         return registry[name.lower()](*args, **kwargs)

@@ -118,5 +118,5 @@ class Features(dict):
         """Whether this build has it; RuntimeError for a name that is none."""
         name = feature_name.upper()
         if name not in self:
-            raise RuntimeError(f"Feature {name!r} is unknown, known features are: {list(self)}")
+            raise _symbind.MXNetError(f"Feature {name!r} is unknown, known features are: {list(self)}")
         return self[name].enabled

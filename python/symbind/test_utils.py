@@ -98,11 +98,11 @@ def _parse_location(sym, location, ctx, dtype=np.float32):
     names = sym.list_arguments()
     if isinstance(location, dict):
         if set(location) != set(names):
-            raise ValueError(f"expected arrays for {sorted(names)}, got {sorted(location)}")
+            raise _symbind.MXNetValueError(f"expected arrays for {sorted(names)}, got {sorted(location)}")
         pairs = location
     else:
         if len(location) != len(names):
-            raise ValueError(f"expected {len(names)} arrays, for {names}; {len(location)} are given")
+            raise _symbind.MXNetValueError(f"expected {len(names)} arrays, for {names}; {len(location)} are given")
         pairs = dict(zip(names, location))
     return {name: _on_context(value, ctx, dtype) for name, value in pairs.items()}
 
@@ -114,7 +114,7 @@ def _parse_aux_states(sym, aux_states, ctx, dtype=np.float32):
     names = sym.list_auxiliary_states()
     pairs = aux_states if isinstance(aux_states, dict) else dict(zip(names, aux_states))
     if set(pairs) != set(names):
-        raise ValueError(f"expected auxiliary states {sorted(names)}, got {sorted(pairs)}")
+        raise _symbind.MXNetValueError(f"expected auxiliary states {sorted(names)}, got {sorted(pairs)}")
     return {name: _on_context(value, ctx, dtype) for name, value in pairs.items()}
 
 
@@ -206,7 +206,7 @@ def _compare_gradient(name, request, wanted, before, grad, rtol, atol, equal_nan
     elif request == "null":
         assert_almost_equal(before, grad, rtol, atol, labels, equal_nan)
     else:
-        raise ValueError(f"a grad_req is 'write', 'add' or 'null', not {request!r}")
+        raise _symbind.MXNetValueError(f"a grad_req is 'write', 'add' or 'null', not {request!r}")
 
 
 def numeric_grad(executor, location, aux_states=None, eps=1e-4, use_forward_train=True, dtype=np.float32, weights=None):
@@ -375,7 +375,7 @@ def check_speed(sym, location=None, ctx=None, N=20, grad_req=None, typ="whole", 
     """Seconds that a forward and backward ("whole"), or a forward, takes: the mean of N."""
     ctx = ctx or default_context()
     if typ not in ("whole", "forward"):
-        raise ValueError(f"typ is 'whole' or 'forward', not {typ!r}")
+        raise _symbind.MXNetValueError(f"typ is 'whole' or 'forward', not {typ!r}")
     if location is None:
         executor = sym.simple_bind(grad_req=grad_req or "write", ctx=ctx, **kwargs)
         location = {name: np.random.normal(size=value.shape) for name, value in executor.arg_dict.items()}
@@ -539,7 +539,7 @@ def discard_stderr():
 def retry(n):
     """A decorator: a test that fails is run again, n times in all, with another random seed."""
     if not isinstance(n, _numbers.Integral) or n < 1:
-        raise ValueError(f"expected a number of tries, not {n!r}")
+        raise _symbind.MXNetValueError(f"expected a number of tries, not {n!r}")
 
     def decorate(function):
         import functools

@@ -5,7 +5,7 @@ import os as _os
 import types as _types
 
 from . import _symbind
-from ._symbind import MXNetError, num_gpus
+from ._symbind import MXNetError, MXNetValueError, num_gpus
 
 __all__ = ["get_gpu_count", "get_gpu_memory", "getenv", "is_np_array", "is_np_shape", "makedirs", "setenv"]
 
@@ -158,7 +158,7 @@ def get_cuda_compute_capability(ctx):
     import ctypes
 
     if ctx.device_type != "gpu":
-        raise ValueError(f"expected a GPU's context, not {ctx}")
+        raise MXNetValueError(f"expected a GPU's context, not {ctx}")
     if not 0 <= ctx.device_id < num_gpus():
         raise MXNetError(f"there is no {ctx}: the number of GPUs is {num_gpus()}")
     driver = ctypes.CDLL("libcuda.so.1")

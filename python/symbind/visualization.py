@@ -3,7 +3,7 @@
 import json as _json
 import re as _re
 
-from ._symbind import Symbol
+from ._symbind import MXNetTypeError, MXNetValueError, Symbol
 
 __all__ = ["print_summary", "plot_network"]
 
@@ -35,7 +35,7 @@ def _output_shapes(symbol, shape):
     internals = symbol.get_internals()
     _, shapes, _ = internals.infer_shape(**shape)
     if shapes is None:
-        raise ValueError("the shapes given are too few to infer those of the network")
+        raise MXNetValueError("the shapes given are too few to infer those of the network")
     return dict(zip(internals.list_outputs(), shapes))
 
 
@@ -67,7 +67,7 @@ def print_summary(symbol, shape=None, line_length=120, positions=(0.44, 0.64, 0.
     """Prints a line for each layer: its output, the number of its parameters, and the layers before it. Shapes and
     numbers need the shapes of the inputs; a parameter used by two layers counts in the first."""
     if not isinstance(symbol, Symbol):
-        raise TypeError(f"print_summary takes a Symbol, not {type(symbol).__name__}")
+        raise MXNetTypeError(f"print_summary takes a Symbol, not {type(symbol).__name__}")
     layers = _layers(symbol)
     shapes = _output_shapes(symbol, shape)
     learnt = _parameters(symbol, layers, shape)
@@ -163,7 +163,7 @@ def _label(layer):
 def network_structure(symbol, shape=None, dtype=None, hide_weights=True):
     """What plot_network draws: a list of nodes (name, label, attributes), and a list of edges (from, to, label)."""
     if not isinstance(symbol, Symbol):
-        raise TypeError(f"plot_network takes a Symbol, not {type(symbol).__name__}")
+        raise MXNetTypeError(f"plot_network takes a Symbol, not {type(symbol).__name__}")
     layers = _layers(symbol)
     shapes = _output_shapes(symbol, shape)
     types = _output_types(symbol, dtype)

@@ -469,9 +469,13 @@ std::string Executor::debug_str() const {
   if (self.plans.empty()) self.default_plan();
   std::string text;
   for (const auto& [key, compiled] : self.plans) text += Impl::table(key, *compiled->plan) + "\n";
-  // The line that tools for MXNet look for.
-  const size_t bytes = self.largest_plan().arena_bytes() + total_bytes(self.outputs);
-  return text + join("Total ", bytes >> 20, " MB allocated\n");
+  // The lines that tools for MXNet look for: the third and the second from the end.
+  const Plan& largest = self.largest_plan();
+  const size_t bytes = largest.arena_bytes() + total_bytes(self.outputs);
+  const auto& scratch = largest.memory().scratch;
+  const auto with_scratch = std::count_if(scratch.begin(), scratch.end(),
+                                          [](const Place& place) { return place.kind == Place::Kind::arena; });
+  return text + join("Total ", bytes >> 20, " MB allocated\nTotal ", with_scratch, " TempSpace resource requested\n");
 }
 
 }  // namespace symbind

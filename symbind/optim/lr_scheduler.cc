@@ -66,8 +66,9 @@ void log_rate(int64_t num_update, double lr) {
   log_info("Update[", num_update, "]: Change learning rate to ", scientific_text(lr, 5));
 }
 
-void restore_number(const std::map<std::string, double>& state, const char* name, int64_t& number) {
-  if (const auto found = state.find(name); found != state.end()) number = static_cast<int64_t>(found->second);
+template <class Number>
+void restore_number(const std::map<std::string, double>& state, const char* name, Number& number) {
+  if (const auto found = state.find(name); found != state.end()) number = static_cast<Number>(found->second);
 }
 
 }  // namespace
@@ -77,6 +78,7 @@ void restore_number(const std::map<std::string, double>& state, const char* name
 FactorScheduler::FactorScheduler(const FactorSchedule& options)
     : LRScheduler(options.base_lr, options.warm_up), options_(options) {
   require(options.step >= 1, "[factor_scheduler] step must be at least 1: ", options.step);
+  require_finite_rate("factor_scheduler", "step", options.step);
   require(options.factor <= 1, "[factor_scheduler] factor must not exceed 1, or the rate grows: ", options.factor);
   require_finite_rate("factor_scheduler", "factor", options.factor);
   require_finite_rate("factor_scheduler", "stop_factor_lr", options.stop_factor_lr);
@@ -84,7 +86,7 @@ FactorScheduler::FactorScheduler(const FactorSchedule& options)
 
 std::map<std::string, double> FactorScheduler::state() const {
   auto state = LRScheduler::state();
-  state["count"] = static_cast<double>(count_);
+  state["count"] = count_;
   return state;
 }
 
@@ -95,7 +97,7 @@ void FactorScheduler::restore(const std::map<std::string, double>& state) {
 
 double FactorScheduler::after_warm_up(int64_t num_update) {
   const double before = base_lr_;
-  while (num_update > count_ + options_.step) {
+  while (static_cast<double>(num_update) > count_ + options_.step) {
     count_ += options_.step;
     base_lr_ *= options_.factor;
     if (base_lr_ < options_.stop_factor_lr) base_lr_ = options_.stop_factor_lr;
@@ -157,9 +159,11 @@ double CurveScheduler::after_warm_up(int64_t num_update) {
 
 PolyScheduler::PolyScheduler(const PolySchedule& options)
     : CurveScheduler("poly_scheduler", options.max_update, options.base_lr, options.final_lr, options.warm_up),
-      options_(options) {}
+      options_(options) {
+  require_finite_rate("poly_scheduler", "pwr", options.pwr);
+}
 
-double PolyScheduler::curve(double part) const { return std::pow(1 - part, static_cast<double>(options_.pwr)); }
+double PolyScheduler::curve(double part) const { return std::pow(1 - part, options_.pwr); }
 
 CosineScheduler::CosineScheduler(const CosineSchedule& options)
     : CurveScheduler("cosine_scheduler", options.max_update, options.base_lr, options.final_lr, options.warm_up),

@@ -52,7 +52,7 @@ using LRSchedulerPtr = std::shared_ptr<LRScheduler>;
 
 // The rate is multiplied by factor every `step` updates.
 struct FactorSchedule {
-  int64_t step = 1;
+  double step = 1;  // at least 1; not always a whole number where it is a part of an epoch
   double factor = 1;
   double stop_factor_lr = 1e-8;
   double base_lr = LRScheduler::default_base_lr;
@@ -69,7 +69,7 @@ struct MultiFactorSchedule {
 struct PolySchedule {
   int64_t max_update = 0;
   double base_lr = LRScheduler::default_base_lr;
-  int64_t pwr = 2;
+  double pwr = 2;
   double final_lr = 0;
   WarmUp warm_up = {};
 };
@@ -92,7 +92,7 @@ class FactorScheduler : public LRScheduler {
 
  private:
   FactorSchedule options_;
-  int64_t count_ = 0;  // the update the rate was last lowered at
+  double count_ = 0;  // where the rate was last lowered
 };
 
 class MultiFactorScheduler : public LRScheduler {

@@ -103,6 +103,19 @@ std::vector<NDArray> without_padding(BaseModule& module, const DataBatch& batch)
 
 const Symbol& BaseModule::symbol() const { return no_symbol(); }
 
+std::vector<NDArray> BaseModule::get_states() const {
+  require(binded && params_initialized, "[get_states] bind and init_params come first");
+  return {};
+}
+void BaseModule::set_states(const std::vector<NDArray>& states) {
+  require(binded && params_initialized, "[set_states] bind and init_params come first");
+  require(states.empty(), "[set_states] this module has no states, and ", states.size(), " were given");
+}
+void BaseModule::set_states(double) {
+  require(binded && params_initialized, "[set_states] bind and init_params come first");
+  fail("[set_states] this module has no states");
+}
+
 void BaseModule::set_params(const NamedArrays& arg_params, const NamedArrays& aux_params, bool allow_missing,
                             bool force_init, bool allow_extra) {
   init_params({.initializer = nullptr,

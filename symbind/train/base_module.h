@@ -169,6 +169,11 @@ class BaseModule {
   // The axis of an output along which its samples are; -1: none.
   virtual int output_batch_axis(size_t /*output*/) const { return 0; }
   virtual std::vector<NDArray> get_input_grads() = 0;
+  // States are inputs that no iterator provides: 0 at first, and then what is set. Those of all devices are merged. A
+  // module that has none returns an empty list, and refuses to set any.
+  virtual std::vector<NDArray> get_states() const;
+  virtual void set_states(const std::vector<NDArray>& states);
+  virtual void set_states(double value);  // of every state
   virtual void update_metric(EvalMetric& metric, const std::vector<NDArray>& labels, bool pre_sliced = false) = 0;
   virtual void install_monitor(Monitor& monitor) = 0;
 

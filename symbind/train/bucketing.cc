@@ -329,6 +329,9 @@ std::vector<std::pair<std::string, Shape>> BucketingModule::output_shapes() cons
 std::vector<NDArray> BucketingModule::get_outputs() { return current().get_outputs(); }
 int BucketingModule::output_batch_axis(size_t output) const { return current().output_batch_axis(output); }
 std::vector<NDArray> BucketingModule::get_input_grads() { return current().get_input_grads(); }
+std::vector<NDArray> BucketingModule::get_states() const { return current().get_states(); }
+void BucketingModule::set_states(const std::vector<NDArray>& states) { current().set_states(states); }
+void BucketingModule::set_states(double value) { current().set_states(value); }
 void BucketingModule::update_metric(EvalMetric& metric, const std::vector<NDArray>& labels, bool pre_sliced) {
   current().update_metric(metric, labels, pre_sliced);
 }

@@ -91,12 +91,15 @@ class BucketingModule : public BaseModule {
   std::vector<NDArray> get_outputs() override;
   int output_batch_axis(size_t output) const override;
   std::vector<NDArray> get_input_grads() override;
+  std::vector<NDArray> get_states() const override;
+  void set_states(const std::vector<NDArray>& states) override;
+  void set_states(double value) override;
   void update_metric(EvalMetric& metric, const std::vector<NDArray>& labels, bool pre_sliced = false) override;
   void install_monitor(Monitor& monitor) override;  // in all buckets, those to come included
 
   const BucketingOptions& options() const { return options_; }
   const BucketKey& current_key() const { return current_key_; }
-  // Buckets as modules; the current one has get_states(), set_states() and results by device.
+  // Buckets as modules; the current one has states and results by device.
   Module& current() const;
   Module& default_bucket() const;
   using Buckets = std::vector<std::pair<BucketKey, std::shared_ptr<Module>>>;

@@ -1,6 +1,7 @@
 #include "symbind/train/module.h"
 
 #include <algorithm>
+#include <map>
 
 #include "symbind/core/atomic_file.h"
 #include "symbind/core/environment.h"
@@ -254,8 +255,10 @@ void Module::init_params(const InitParamsArgs& args) {
   const auto fill = [&](const std::vector<std::string>& names, const DataParallelExecutorGroup::PerDevice& bound,
                         const std::optional<NamedArrays>& given) {
     NamedArrays values;
-    for (size_t i = 0; i < names.size(); ++i) {
-      const std::string& name = names[i];
+    // In the order of the names, as in MXNet: an initializer of one's own may draw from a generator of its own.
+    std::map<std::string, size_t> position;
+    for (size_t i = 0; i < names.size(); ++i) position[names[i]] = i;
+    for (const auto& [name, i] : position) {
       NDArray value(bound[i][0].shape(), cpu(), bound[i][0].dtype());
       const auto found = given ? given->find(name) : NamedArrays::const_iterator();
       if (given && found != given->end()) {

@@ -83,12 +83,11 @@ class Module : public BaseModule {
   std::vector<NDArray> get_input_grads() override;
   DataParallelExecutorGroup::PerDevice get_outputs_per_device() const;
   DataParallelExecutorGroup::PerDevice get_input_grads_per_device() const;
-  // States are inputs that no iterator provides: 0 at first, and then what is set. Merged ones are cut by device.
-  std::vector<NDArray> get_states() const;
+  std::vector<NDArray> get_states() const override;
   DataParallelExecutorGroup::PerDevice get_states_per_device() const;
-  void set_states(const std::vector<NDArray>& states);
+  void set_states(const std::vector<NDArray>& states) override;
   void set_states(const DataParallelExecutorGroup::PerDevice& states);
-  void set_states(double value);
+  void set_states(double value) override;
   void update_metric(EvalMetric& metric, const std::vector<NDArray>& labels, bool pre_sliced = false) override;
   void install_monitor(Monitor& monitor) override;
 

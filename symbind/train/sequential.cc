@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 
 #include "symbind/core/error.h"
 #include "symbind/core/log.h"
@@ -204,6 +205,42 @@ std::vector<NDArray> SequentialModule::get_input_grads() {
   require(binded && params_initialized && inputs_need_grad,
           "[get_input_grads] bind with inputs_need_grad to have them");
   return layers_.front().module->get_input_grads();
+}
+
+std::vector<NDArray> SequentialModule::get_states() const {
+  const InUse use = in_use("get_states");
+  require(binded && params_initialized, "[get_states] bind and init_params come first");
+  std::vector<NDArray> states;
+  for (const Layer& layer : layers_)
+    for (NDArray& state : layer.module->get_states()) states.push_back(std::move(state));
+  return states;
+}
+
+void SequentialModule::set_states(const std::vector<NDArray>& states) {
+  const InUse use = in_use("set_states");
+  require(binded && params_initialized, "[set_states] bind and init_params come first");
+  std::vector<size_t> counts;
+  for (const Layer& layer : layers_) counts.push_back(layer.module->get_states().size());
+  const size_t all = std::accumulate(counts.begin(), counts.end(), size_t{0});
+  require(states.size() == all, "[set_states] ", states.size(), " states were given, the modules have ", all);
+  auto next = states.begin();
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    const auto end = next + static_cast<std::ptrdiff_t>(counts[i]);
+    if (counts[i] > 0) layers_[i].module->set_states(std::vector<NDArray>(next, end));
+    next = end;
+  }
+}
+
+void SequentialModule::set_states(double value) {
+  const InUse use = in_use("set_states");
+  require(binded && params_initialized, "[set_states] bind and init_params come first");
+  bool any = false;
+  for (const Layer& layer : layers_) {
+    if (layer.module->get_states().empty()) continue;
+    layer.module->set_states(value);
+    any = true;
+  }
+  require(any, "[set_states] no module of the SequentialModule has states");
 }
 
 void SequentialModule::update_metric(EvalMetric& metric, const std::vector<NDArray>& labels, bool pre_sliced) {

@@ -45,6 +45,10 @@ class SequentialModule : public BaseModule {
   std::vector<NDArray> get_outputs() override;
   int output_batch_axis(size_t output) const override;
   std::vector<NDArray> get_input_grads() override;
+  // Of all modules, in their order.
+  std::vector<NDArray> get_states() const override;
+  void set_states(const std::vector<NDArray>& states) override;
+  void set_states(double value) override;
   void update_metric(EvalMetric& metric, const std::vector<NDArray>& labels, bool pre_sliced = false) override;
   void install_monitor(Monitor& monitor) override;
 

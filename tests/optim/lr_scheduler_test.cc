@@ -64,6 +64,16 @@ TEST(Schedule, RefusesRatesThatAreNotFinite) {
   EXPECT_TRUE(fails_with([] { factor_scheduler({.factor = -HUGE_VAL}); }, "factor", "finite"));
 }
 
+TEST(Schedule, AStepMayBeAPartOfAnEpochAndAPowerAnyNumber) {
+  const LRSchedulerPtr halving = factor_scheduler({.step = 2.5, .factor = 0.5, .base_lr = 8});
+  std::vector<double> rates;
+  for (int64_t update = 0; update < 12; ++update) rates.push_back((*halving)(update));
+  EXPECT_EQ(rates, (std::vector<double>{8, 8, 8, 4, 4, 4, 2, 2, 1, 1, 1, 0.5}));
+  const LRSchedulerPtr root = poly_scheduler({.max_update = 4, .base_lr = 1, .pwr = 0.5});
+  EXPECT_DOUBLE_EQ((*root)(3), 0.5);
+  EXPECT_TRUE(fails_with([] { poly_scheduler({.max_update = 4, .pwr = NAN}); }, "pwr", "finite"));
+}
+
 TEST(Schedule, SaysWhatIsWrong) {
   EXPECT_TRUE(fails_with([] { factor_scheduler({.step = 0}); }, "step", "0"));
   EXPECT_TRUE(fails_with([] { factor_scheduler({.factor = 1.5}); }, "factor", "1.5"));

@@ -52,6 +52,11 @@ RUNS = [
     Run("data_parallel", "data_parallel"),
     Run("bucketing_lm", "bucketing_lm"),
     Run("sequential_loss", "sequential_loss"),
+    Run("epoch_schedules", "epoch_schedules"),
+    Run("sentence_buckets", "sentence_buckets"),
+    Run("memory_cost", "memory_cost"),
+    # Which background anchors count is a choice among nearly equal scores.
+    Run("ssd", "ssd", (), {"CrossEntropy": 0.05, "detections": 0.02}),
 ]
 
 

@@ -404,3 +404,24 @@ def test_what_best_means_is_asked_where_the_name_does_not_tell():
         mx.callback.EarlyStopping(0)
     with pytest.raises(mx.MXNetError, match="mode"):
         mx.callback.EarlyStopping(1, mode="best")
+
+
+def test_numbers_of_batches_may_be_floats(caplog, tmp_path):
+    """What Python 2 divided to a whole number is a float today."""
+    speedometer = mx.callback.Speedometer(np.int64(4), 5 / 2.5, auto_reset=0)
+    assert (speedometer.batch_size, speedometer.frequent, speedometer.auto_reset) == (4, 2, False)
+    metric = mx.metric.create("acc")
+    with caplog.at_level("INFO"):
+        for batch in range(5):
+            param = mx.model.BatchEndParam(epoch=0, nbatch=batch, eval_metric=metric, locals=None)
+            speedometer(param)
+            mx.callback.ProgressBar(total=4.5, length=10)(param)
+    lines = [record.getMessage() for record in caplog.records]
+    assert sum("samples/sec" in line for line in lines) == 2 and sum("[" in line and "%" in line for line in lines) == 5
+    save = mx.callback.do_checkpoint(str(tmp_path / "net"), period=4 / 2)
+    for epoch in range(4):
+        save(epoch, mx.sym.Variable("x"), {}, {})
+    assert sorted(path.name for path in tmp_path.glob("*.params")) == ["net-0002.params", "net-0004.params"]
+    mx.callback.log_train_metric(2.0)
+    with pytest.raises(ValueError, match="number of batches"):
+        mx.callback.Speedometer(4, float("nan"))

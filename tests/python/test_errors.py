@@ -1,5 +1,8 @@
 """Errors are of the Python types that MXNet 1.9.1 raises, and MXNetErrors; those of custom operators keep their own."""
 
+import pathlib
+import re
+
 import numpy as np
 import pytest
 
@@ -49,6 +52,43 @@ BOTH = [
     (ValueError, lambda: a["x"]),
     (FileNotFoundError, lambda: mx.nd.load("/nonexistent.params")),
     (RuntimeError, lambda: module().set_params({}, {}, allow_missing=False)),
+    # What the bindings refuse before the library is asked.
+    (TypeError, lambda: float(a)),
+    (ValueError, lambda: a.asscalar()),
+    (ValueError, lambda: bool(a)),
+    (TypeError, lambda: a.copyto(3)),
+    (TypeError, lambda: mx.nd.zeros((2,), dtype="nope")),
+    (TypeError, lambda: mx.nd.FullyConnected(3, num_hidden=2)),
+    (TypeError, lambda: mx.nd.save("/tmp/never", 3)),
+    (IndexError, lambda: net()[7]),
+    (ValueError, lambda: net()["nope"]),
+    (TypeError, lambda: net()(mx.sym.Variable("x"), data=mx.sym.Variable("y"))),
+    (ValueError, lambda: net().infer_shape((4, 5), (1,), (1,), (1,), (1,), (1,))),
+    (TypeError, lambda: net().simple_bind(mx.cpu(), data=(4, 5)).forward(nope=a)),
+    (ValueError, lambda: mx.mod.Module(net(), data_names=["nope"])),
+    (TypeError, lambda: mx.mod.BucketingModule(3, 10)),
+    (ValueError, lambda: module().fit(mx.io.NDArrayIter(np.zeros((4, 5)), np.zeros(4), 4))),
+    (TypeError, lambda: module().fit(np.zeros((4, 5)), num_epoch=1)),
+    (TypeError, lambda: mx.mod.SequentialModule().add(3)),
+    (ValueError, lambda: mx.mod.SequentialModule().add(module(), nope=1)),
+    (TypeError, lambda: mx.kv.create("local").init(object(), a)),
+    (TypeError, lambda: mx.kv.create(3)),
+    (TypeError, lambda: mx.io.NDArrayIter("nope")),
+    (TypeError, lambda: mx.io.CSVIter(data_shape=(3,))),
+    (TypeError, lambda: mx.metric.CustomMetric(3)),
+    (TypeError, lambda: mx.mon.Monitor(1, stat_func=3)),
+    # And what the package refuses in Python.
+    (TypeError, lambda: mx.sym.Variable(3)),
+    (TypeError, lambda: mx.sym.Group(3)),
+    (ValueError, lambda: a.squeeze(axis=0, inplace=True)),
+    (ValueError, lambda: mx.nd.moveaxis(a, 0, 5)),
+    (ValueError, lambda: mx.AttrScope(x=3)),
+    (ValueError, lambda: mx.recordio.MXRecordIO("/tmp/never", "x")),
+    (ValueError, lambda: mx.model.FeedForward(net()).fit(np.zeros((4, 5)), np.zeros(4))),
+    (AssertionError, lambda: mx.io.DataBatch(data=3)),
+    (AssertionError, lambda: mx.image.ImageIter(1, (3, 2, 2))),
+    (RuntimeError, lambda: mx.runtime.Features().is_enabled("nope")),
+    (TypeError, lambda: mx.viz.print_summary(3)),
 ]
 
 
@@ -72,6 +112,21 @@ def test_what_operators_refuse_is_an_mxneterror_alone(call):
     with pytest.raises(mx.MXNetError) as raised:
         call()
     assert not isinstance(raised.value, (ValueError, TypeError, IndexError))
+
+
+def test_the_package_raises_no_built_in_type_where_both_are_possible():
+    """Errors are raised as MXNetValueError and its like: see python/src/error.cc."""
+    package = pathlib.Path(mx.__file__).parent
+    alone = re.compile(r"raise (ValueError|TypeError|IndexError|RuntimeError)\(")
+    of_python = {"_compat", "tools"}  # which stand for Python's and NumPy's own functions, and for a command
+    found = [
+        f"{path.relative_to(package)}: {line.strip()}"
+        for path in package.rglob("*.py")
+        if path.relative_to(package).parts[0] not in of_python
+        for line in path.read_text().splitlines()
+        if alone.search(line)
+    ]
+    assert found == []
 
 
 def test_numbers_of_more_than_one_element_are_type_errors():

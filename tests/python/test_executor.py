@@ -135,3 +135,10 @@ def test_a_part_of_a_network_binds_with_the_shapes_of_the_whole(caplog):
     assert (part.bind(mx.cpu(), whole, aux_states={"bn_mean": mx.nd.ones(2)}).forward()[0].asnumpy() == 4).all()
     part.bind(mx.cpu(), arrays, args_grad=whole)
     assert "args_grad names 'fc2_weight'" in caplog.text  # a gradient that is not computed
+
+
+def test_the_optimized_symbol_is_the_network_that_was_bound():
+    x = mx.sym.Variable("x")
+    net = mx.sym.Activation(mx.sym.FullyConnected(x, num_hidden=2, name="fc"), act_type="relu", name="relu")
+    optimized = net.simple_bind(mx.cpu(), x=(3, 4)).get_optimized_symbol()
+    assert optimized.tojson() == net.tojson()

@@ -297,3 +297,28 @@ def test_a_constant_goes_to_json_and_comes_back(value):
     mod.bind([("data", (2,))], for_training=False)
     mod.init_params()
     np.testing.assert_array_equal(mod.get_params()[0]["x_weight"].asnumpy(), due)
+
+
+class Noting(mx.init.Initializer):
+    """Writes down whom it is called for."""
+
+    def __call__(self, desc, array):
+        self.__dict__.setdefault("names", []).append(str(desc))
+        array[:] = 0.1
+
+
+def test_parameters_are_initialized_in_the_order_that_mxnet_has():
+    """An initializer that draws from a generator of its own gives the same values then."""
+    net = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=3, name="r")
+    net = mx.sym.BatchNorm(mx.sym.FullyConnected(net, num_hidden=3, name="a"), name="bn")
+    net = mx.sym.SoftmaxOutput(mx.sym.FullyConnected(net, num_hidden=3, name="l"), name="softmax")
+    states = ["bn_moving_mean", "bn_moving_var"]
+    of_network = "r_weight r_bias a_weight a_bias bn_gamma bn_beta l_weight l_bias".split()
+    by_module, by_feedforward = Noting(), Noting()
+    module = mx.mod.Module(net)
+    module.bind([("data", (2, 3))], [("softmax_label", (2,))])
+    module.init_params(by_module)
+    assert by_module.names == sorted(of_network) + states
+    model = mx.model.FeedForward(net, num_epoch=1, initializer=by_feedforward, numpy_batch_size=2)
+    model.fit(np.zeros((4, 3)), np.zeros(4))
+    assert by_feedforward.names == of_network + states

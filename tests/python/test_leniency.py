@@ -264,6 +264,7 @@ def test_monitors_name_and_count_arrays_as_mxnet_does():
     ]
 
 
-def test_the_line_that_memory_tools_parse_is_there():
+def test_the_line_that_memory_tools_parse_is_where_they_look_for_it():
     bound = (mx.sym.Variable("x") * 2).simple_bind(mx.cpu(), grad_req="null", x=(3 << 20,))
     assert re.search(r"^Total (\d+) MB allocated$", bound.debug_str(), re.MULTILINE).group(1) == "12"
+    assert int(bound.debug_str().split("\n")[-3].split()[1]) == 12

@@ -209,3 +209,16 @@ def test_the_optimizers_rate_replaces_the_schedules_aloud_only_where_that_was_gi
     assert caplog.text == ""
     mx.optimizer.SGD(learning_rate=0.5, lr_scheduler=mx.lr_scheduler.FactorScheduler(2, 0.5, base_lr=0.2))
     assert "0.2, is replaced by the optimizer's, 0.5" in caplog.text
+
+
+def test_steps_that_are_parts_of_epochs_and_powers_may_be_floats():
+    rates = lambda schedule: [round(schedule(update), 6) for update in range(12)]  # noqa: E731
+    factor = mx.lr_scheduler.FactorScheduler(2.5, 0.5)
+    assert rates(factor) == [0.01] * 3 + [0.005] * 3 + [0.0025] * 2 + [0.00125] * 3 + [0.000625]  # as MXNet's
+    assert (factor.step, factor.count) == (2.5, 10)
+    assert rates(mx.lr_scheduler.MultiFactorScheduler([3.5, 7.0], 0.1)) == [0.01] * 4 + [0.001] * 4 + [0.0001] * 4
+    poly = mx.lr_scheduler.PolyScheduler(10, 0.1, 1.5)
+    assert [round(poly(update), 6) for update in (1, 5, 9)] == [0.085381, 0.035355, 0.003162]
+    assert (poly.power, mx.lr_scheduler.PolyScheduler(10).power) == (1.5, 2)
+    with pytest.raises(ValueError, match="step must be at least 1: 0.5"):
+        mx.lr_scheduler.FactorScheduler(0.5)

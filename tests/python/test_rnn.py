@@ -375,3 +375,31 @@ def test_sentences_come_in_buckets(layout):
     assert mx.rnn.BucketSentenceIter(SENTENCES, 2).buckets == [2, 3]
     with pytest.raises(mx.MXNetError, match="no length has 5 sentences"):
         mx.rnn.BucketSentenceIter(SENTENCES, 5)
+
+
+class InOrder(mx.rnn.BucketSentenceIter):
+    """An iterator that draws no order, written for MXNet's attributes."""
+
+    def reset(self):
+        self.curr_idx = 0
+        self.nddata, self.ndlabel = [], []
+        for rows in self.data:
+            label = np.full_like(rows, self.invalid_label)
+            label[:, :-1] = rows[:, 1:]
+            self.nddata.append(mx.nd.array(rows, dtype=self.dtype))
+            self.ndlabel.append(mx.nd.array(label, dtype=self.dtype))
+
+
+@pytest.mark.parametrize("layout", ["NT", "TN"])
+def test_a_class_of_ones_own_may_order_the_sentences(layout):
+    sentences = [[1, 2], [3], [4, 5, 6], [7, 8], [9, 10, 11, 12]]
+    iterator = InOrder(sentences, 2, buckets=[2, 3], invalid_label=0, layout=layout)
+    assert [rows.tolist() for rows in iterator.data] == [[[1, 2], [3, 0], [7, 8]], [[4, 5, 6]]]
+    assert iterator.idx == [(0, 0)]
+    for _ in range(2):
+        batches = list(iterator)
+        assert [batch.bucket_key for batch in batches] == [2] and iterator.curr_idx == 1
+        turned = [batches[0].data[0].asnumpy(), batches[0].label[0].asnumpy()]
+        data, label = turned if layout == "NT" else [array.T for array in turned]
+        assert data.tolist() == [[1, 2], [3, 0]] and label.tolist() == [[2, 0], [0, 0]]
+        iterator.reset()

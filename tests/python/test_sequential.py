@@ -214,3 +214,55 @@ def test_mistakes_are_named(caplog):
         plain.bind([("data", (2, 4))], grad_req="add")
     with pytest.raises(NotImplementedError, match="forward"):
         plain.forward(batch())
+
+
+def with_state(name, label):
+    """A layer that adds a state to what it gets."""
+    net = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=2, name=name)
+    net = net + mx.sym.Variable(name + "_state", shape=(4, 2))
+    if label:
+        return mx.mod.Module(mx.sym.SoftmaxOutput(net, name="softmax"), state_names=[name + "_state"])
+    return mx.mod.Module(net, label_names=[], state_names=[name + "_state"])
+
+
+def bound_for_three(module):
+    module.bind([("data", (4, 3))], [("softmax_label", (4,))])
+    module.init_params()
+    return module
+
+
+def test_states_are_those_of_all_modules():
+    first, last = with_state("first", False), with_state("last", True)
+    module = bound_for_three(mx.mod.SequentialModule().add(first).add(last, take_labels=True, auto_wiring=True))
+    assert [state.shape for state in module.get_states()] == [(4, 2), (4, 2)]
+    module.set_states(value=3)
+    assert (first.get_states()[0].asnumpy() == 3).all() and (last.get_states()[0].asnumpy() == 3).all()
+    module.set_states([mx.nd.ones((4, 2)), mx.nd.ones((4, 2)) * 2])
+    assert (first.get_states()[0].asnumpy() == 1).all() and (last.get_states()[0].asnumpy() == 2).all()
+    module.set_states(module.get_states(merge_multi_context=False))
+    assert (last.get_states()[0].asnumpy() == 2).all()
+    with pytest.raises(ValueError, match="1 states were given, the modules have 2"):
+        module.set_states([mx.nd.ones((4, 2))])
+    with pytest.raises(ValueError, match="either"):
+        module.set_states()
+
+
+def test_modules_without_states_have_none_and_refuse_them():
+    loss = mx.mod.PythonLossModule()
+    with pytest.raises(AssertionError, match="bind"):
+        loss.get_states()
+    loss.bind([("data", (4, 3))], [("softmax_label", (4,))])
+    loss.init_params()
+    for module in (loss, bound_for_three(two_halves_of_three())):
+        assert module.get_states(merge_multi_context=False) == []
+        with pytest.raises(AssertionError, match="states"):
+            module.set_states([mx.nd.ones((4, 2))])
+        with pytest.raises(AssertionError, match="states"):
+            module.set_states(value=1)
+    loss.set_states()
+    loss.set_states([])
+
+
+def two_halves_of_three():
+    """The two halves, for data of three columns."""
+    return mx.mod.SequentialModule().add(features()).add(classes(), take_labels=True, auto_wiring=True)

@@ -184,3 +184,9 @@ def test_methods_with_an_inplace_argument_make_the_same_nodes():
     assert x.optimize_for("MKLDNN") is x and x.get_backend_symbol("default") is x
     with pytest.raises(mx.MXNetError, match="backward"):
         x.gradient(["x"])
+
+
+def test_remainders_are_named_as_in_mxnet():
+    x = mx.sym.Variable("x")
+    with mx.name.NameManager():
+        assert [(x % 2).name, (2 % x).name, (x % x).name] == ["_modscalar0", "_rmodscalar0", "_mod0"]

@@ -96,6 +96,42 @@ TEST(SequentialModule, ABatchOfAnotherSizeReshapesAllModules) {
   EXPECT_EQ(module.data_shapes()[0].shape, (Shape{3, 4}));
 }
 
+// fully connected, plus a state.
+std::shared_ptr<Module> with_state(const std::string& name, bool loss) {
+  const Symbol sum = fully_connected(Symbol::variable("data"), {.num_hidden = 2}, name) +
+                     Symbol::variable(name + "_state", {.shape = Shape{4, 2}});
+  return std::make_shared<Module>(
+      loss ? softmax_output(sum, {}, "softmax") : sum,
+      ModuleOptions{.label_names = loss ? std::vector<std::string>{"softmax_label"} : std::vector<std::string>{},
+                    .state_names = {name + "_state"}});
+}
+
+TEST(SequentialModule, HasTheStatesOfAllItsModules) {
+  const auto first = with_state("first", false), last = with_state("last", true);
+  SequentialModule module;
+  module.add(first).add(last, {.take_labels = true, .auto_wiring = true});
+  EXPECT_TRUE(fails_with([&] { module.get_states(); }, "bind"));
+  module.bind({{"data", {4, 3}}}, {{"softmax_label", {4}}});
+  module.init_params();
+  ASSERT_EQ(module.get_states().size(), 2u);
+  module.set_states(3);
+  EXPECT_EQ(last->get_states()[0].to_vector<float>(), std::vector<float>(8, 3));
+  module.set_states({NDArray(Shape{4, 2}, cpu()), first->get_states()[0]});
+  EXPECT_EQ(first->get_states()[0].to_vector<float>(), std::vector<float>(8, 0));
+  EXPECT_EQ(last->get_states()[0].to_vector<float>(), std::vector<float>(8, 3));
+  EXPECT_TRUE(fails_with([&] { module.set_states({first->get_states()[0]}); }, "1 states", "have 2"));
+}
+
+TEST(SequentialModule, RefusesStatesWhereNoModuleHasAny) {
+  SequentialModule module;
+  module.add(std::make_shared<Module>(small_network()), {.take_labels = true});
+  NDArrayIter data = batches();
+  module.bind(data.provide_data(), data.provide_label());
+  module.init_params();
+  EXPECT_TRUE(module.get_states().empty());
+  EXPECT_TRUE(fails_with([&] { module.set_states(1); }, "states"));
+}
+
 TEST(SequentialModule, SaysWhatIsWrong) {
   SequentialModule none;
   EXPECT_TRUE(none.data_names().empty());

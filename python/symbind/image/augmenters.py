@@ -302,7 +302,7 @@ def _normalizers(mean, std):
     std = _np.array(_STD) if std is True else std
     for name, value in (("mean", mean), ("std", std)):
         if value is not None and _np.size(value.asnumpy() if isinstance(value, nd.NDArray) else value) not in (1, 3):
-            raise ValueError(f"{name} must have 1 or 3 numbers")
+            raise _symbind.MXNetValueError(f"{name} must have 1 or 3 numbers")
     return [ColorNormalizeAug(mean, std)] if mean is not None or std is not None else []
 
 
@@ -330,7 +330,7 @@ def CreateAugmenter(
     augs = [ResizeAug(resize, inter_method)] if resize > 0 else []
     if rand_resize:
         if not rand_crop:
-            raise AssertionError("rand_resize needs rand_crop")
+            raise _symbind.MXNetValueError("rand_resize needs rand_crop")
         augs.append(RandomSizedCropAug(crop_size, 0.08, (3.0 / 4.0, 4.0 / 3.0), inter_method))
     else:
         augs.append((RandomCropAug if rand_crop else CenterCropAug)(crop_size, inter_method))

@@ -12,6 +12,7 @@ import numpy as _np
 
 from .. import io
 from .. import ndarray as nd
+from .._symbind import MXNetError, MXNetTypeError, MXNetValueError
 from . import augmenters as _augmenters
 from .image import (
     Augmenter,
@@ -49,7 +50,7 @@ class DetBorrowAug(DetAugmenter):
 
     def __init__(self, augmenter):
         if not isinstance(augmenter, Augmenter):
-            raise TypeError(f"DetBorrowAug takes an Augmenter, not {type(augmenter).__name__}")
+            raise MXNetTypeError(f"DetBorrowAug takes an Augmenter, not {type(augmenter).__name__}")
         super().__init__()
         self.augmenter = augmenter
 
@@ -69,7 +70,7 @@ class DetRandomSelectAug(DetAugmenter):
             aug_list = [aug_list]
         for aug in aug_list:
             if not isinstance(aug, DetAugmenter):
-                raise ValueError(f"DetRandomSelectAug takes DetAugmenters, not {type(aug).__name__}")
+                raise MXNetValueError(f"DetRandomSelectAug takes DetAugmenters, not {type(aug).__name__}")
         self.aug_list = list(aug_list)
         self.skip_prob = skip_prob if self.aug_list else 1
 
@@ -238,7 +239,7 @@ def CreateMultiRandCropAugmenter(
     count = max(len(column) for column in columns)
     for column in columns:
         if len(column) not in (1, count):
-            raise ValueError(f"expected lists of {count} values, or one for all: {column}")
+            raise MXNetValueError(f"expected lists of {count} values, or one for all: {column}")
     rows = zip(*(column * count if len(column) == 1 else column for column in columns))
     return DetRandomSelectAug([DetRandomCropAug(*row) for row in rows], skip_prob=skip_prob)
 
@@ -352,29 +353,31 @@ class ImageDetIter(ImageIter):
     def _parse_label(self, label):
         raw = _np.asarray(label.asnumpy() if isinstance(label, nd.NDArray) else label, dtype="float32").ravel()
         if raw.size < 7:
-            raise RuntimeError(f"a label of objects has at least 7 numbers: {raw.size}")
+            raise MXNetError(f"a label of objects has at least 7 numbers: {raw.size}")
         head, length = int(raw[0]), int(raw[1])
         if length < 5 or head < 2 or raw.size < head or (raw.size - head) % length:
-            raise RuntimeError(
+            raise MXNetError(
                 f"a label of {raw.size} numbers cannot have a head of {head} and objects of {length} numbers each"
             )
         objects = raw[head:].reshape(-1, length)
         valid = objects[(objects[:, 3] > objects[:, 1]) & (objects[:, 4] > objects[:, 2])]
         if not len(valid):
-            raise RuntimeError("a label has no object with a box of positive size")
+            raise MXNetError("a label has no object with a box of positive size")
         return valid
 
     def _check_valid_label(self, label):
         if label.ndim != 2 or label.shape[1] < 5:
-            raise RuntimeError(f"a label must have shape (objects, at least 5), not {label.shape}")
+            raise MXNetError(f"a label must have shape (objects, at least 5), not {label.shape}")
 
     def check_label_shape(self, label_shape):
         """Fails when labels would not fit into this shape."""
         if len(label_shape) != 2:
-            raise ValueError(f"label_shape must be (objects, length of an object), not {tuple(label_shape)}")
+            raise MXNetValueError(f"label_shape must be (objects, length of an object), not {tuple(label_shape)}")
         mine = getattr(self, "label_shape", (0, 5))
         if label_shape[0] < mine[0] or label_shape[1] != mine[1]:
-            raise ValueError(f"label_shape must have at least {mine[0]} objects of {mine[1]} numbers: {label_shape}")
+            raise MXNetValueError(
+                f"label_shape must have at least {mine[0]} objects of {mine[1]} numbers: {label_shape}"
+            )
 
     def reshape(self, data_shape=None, label_shape=None):
         """Other shapes from the next batch on."""
@@ -391,7 +394,7 @@ class ImageDetIter(ImageIter):
     def sync_label_shape(self, it, verbose=False):
         """Gives this iterator and another the larger number of objects of the two."""
         if not isinstance(it, ImageDetIter):
-            raise AssertionError(f"sync_label_shape takes an ImageDetIter, not {type(it).__name__}")
+            raise MXNetTypeError(f"sync_label_shape takes an ImageDetIter, not {type(it).__name__}")
         most = max(self.label_shape[0], it.label_shape[0])
         for one in (self, it):
             one.reshape(label_shape=(most, one.label_shape[1]))
@@ -425,7 +428,7 @@ class ImageDetIter(ImageIter):
         for i in range(self.batch_size):
             image, objects = samples[i % len(samples)]
             if image.shape != self.data_shape:
-                raise ValueError(f"the augmented image has shape {image.shape}, not data_shape, {self.data_shape}")
+                raise MXNetValueError(f"the augmented image has shape {image.shape}, not data_shape, {self.data_shape}")
             data[i] = image
             kept = objects[: self.label_shape[0]]
             label[i, : len(kept), : kept.shape[1]] = kept

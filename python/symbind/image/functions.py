@@ -48,7 +48,7 @@ def imdecode(buf, flag=1, to_rgb=True, out=None):
     if isinstance(buf, nd.NDArray):
         buf = buf.asnumpy()
     if isinstance(buf, str):
-        raise TypeError("imdecode takes the bytes of an image, not text; to read a file there is imread")
+        raise _symbind.MXNetTypeError("imdecode takes the bytes of an image, not text; to read a file there is imread")
     return _given(_symbind.imdecode(buf, flag, bool(to_rgb)), out)
 
 
@@ -128,7 +128,7 @@ def random_size_crop(src, size, area, ratio, interp=2, **kwargs):
     if "min_area" in kwargs:
         area = kwargs.pop("min_area")
     if kwargs:
-        raise TypeError(f"random_size_crop has no argument {', '.join(kwargs)}")
+        raise _symbind.MXNetTypeError(f"random_size_crop has no argument {', '.join(kwargs)}")
     h, w = src.shape[:2]
     least, most = (area, 1.0) if isinstance(area, _numeric_types) else area
     for _ in range(10):
@@ -158,17 +158,19 @@ def imrotate(src, rotation_degrees, zoom_in=False, zoom_out=False):
     `zoom_in`: enlarged until nothing outside shows; `zoom_out`: shrunk until all of the image shows.
     """
     if zoom_in and zoom_out:
-        raise ValueError("zoom_in and zoom_out cannot be both True")
+        raise _symbind.MXNetValueError("zoom_in and zoom_out cannot be both True")
     if src.dtype != _np.float32:
-        raise TypeError(f"only float32 images can be turned, not {_np.dtype(src.dtype).name}")
+        raise _symbind.MXNetTypeError(f"only float32 images can be turned, not {_np.dtype(src.dtype).name}")
     single = src.ndim == 3
     if src.ndim not in (3, 4):
-        raise ValueError(f"expected (channels, height, width) or a batch of that, not {src.shape}")
+        raise _symbind.MXNetValueError(f"expected (channels, height, width) or a batch of that, not {src.shape}")
     batch = nd.expand_dims(src, axis=0) if single else src
     degrees = rotation_degrees.asnumpy() if isinstance(rotation_degrees, nd.NDArray) else rotation_degrees
     degrees = _np.atleast_1d(_np.asarray(degrees, dtype="float64"))
     if len(degrees) not in (1, len(batch)):
-        raise ValueError(f"there must be an angle for each of the {len(batch)} images, or one: {len(degrees)}")
+        raise _symbind.MXNetValueError(
+            f"there must be an angle for each of the {len(batch)} images, or one: {len(degrees)}"
+        )
     grid = _np.stack([_turned_grid(*batch.shape[2:], angle, zoom_in, zoom_out) for angle in degrees])
     grid = nd.array(_np.broadcast_to(grid, (len(batch), *grid.shape[1:])).astype("float32"))
     turned = nd.BilinearSampler(batch, grid)

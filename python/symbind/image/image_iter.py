@@ -46,13 +46,15 @@ class ImageIter(io.DataIter):
     ):
         super().__init__(batch_size)
         if not (path_imgrec or path_imglist or isinstance(imglist, list)):
-            raise AssertionError("ImageIter needs path_imgrec, path_imglist or imglist")
+            raise _symbind.MXNetValueError("ImageIter needs path_imgrec, path_imglist or imglist")
         if dtype not in ("int32", "float32", "int64", "float64", "uint8"):
-            raise AssertionError(f"dtype must be int32, float32, int64, float64 or uint8, not {dtype}")
+            raise _symbind.MXNetValueError(f"dtype must be int32, float32, int64, float64 or uint8, not {dtype}")
         if last_batch_handle not in ("pad", "discard", "roll_over"):
-            raise ValueError(f"last_batch_handle must be pad, discard or roll_over, not {last_batch_handle!r}")
+            raise _symbind.MXNetValueError(
+                f"last_batch_handle must be pad, discard or roll_over, not {last_batch_handle!r}"
+            )
         if not 0 <= part_index < num_parts:
-            raise ValueError(f"part_index must be between 0 and {num_parts - 1}: {part_index}")
+            raise _symbind.MXNetValueError(f"part_index must be between 0 and {num_parts - 1}: {part_index}")
         self.check_data_shape(data_shape)
         self.batch_size = batch_size
         self.data_shape = tuple(data_shape)
@@ -97,7 +99,9 @@ class ImageIter(io.DataIter):
                     if words == [""]:
                         continue
                     if len(words) < 3:
-                        raise ValueError(f"[{path_imglist}] line {number}: expected an id, labels and a path")
+                        raise _symbind.MXNetValueError(
+                            f"[{path_imglist}] line {number}: expected an id, labels and a path"
+                        )
                     self.imglist[int(words[0])] = (_np.array(words[1:-1], dtype=_np.float32), words[-1])
         elif isinstance(imglist, list):
             self.imglist = {}
@@ -110,7 +114,7 @@ class ImageIter(io.DataIter):
             self.seq = list(self.imglist)
         elif self.shuffle or num_parts > 1:
             if self.imgidx is None:
-                raise AssertionError("shuffling and parts of a RecordIO file need path_imgidx")
+                raise _symbind.MXNetValueError("shuffling and parts of a RecordIO file need path_imgidx")
             self.seq = self.imgidx
         else:
             self.seq = self.imgidx
@@ -173,11 +177,11 @@ class ImageIter(io.DataIter):
 
     def check_data_shape(self, data_shape):
         if len(data_shape) != 3 or data_shape[0] != 3:
-            raise ValueError(f"data_shape must be (3, height, width), not {tuple(data_shape)}")
+            raise _symbind.MXNetValueError(f"data_shape must be (3, height, width), not {tuple(data_shape)}")
 
     def check_valid_image(self, data):
         if len(data[0].shape) == 0:
-            raise RuntimeError("the image has no pixels")
+            raise _symbind.MXNetError("the image has no pixels")
 
     def _next_good_sample(self):
         """(image, label) of the next image that can be decoded; the others are reported."""
@@ -216,7 +220,9 @@ class ImageIter(io.DataIter):
         for i in range(self.batch_size):
             image, labels = samples[i % len(samples)]
             if image.shape != self.data_shape:
-                raise ValueError(f"the augmented image has shape {image.shape}, not data_shape, {self.data_shape}")
+                raise _symbind.MXNetValueError(
+                    f"the augmented image has shape {image.shape}, not data_shape, {self.data_shape}"
+                )
             data[i] = image
             label[i] = _np.asarray(labels, dtype="float32").reshape(label[i].shape)
         return io.DataBatch([nd.array(data, dtype=self.dtype)], [nd.array(label)], pad=pad)

@@ -11,6 +11,8 @@ from .._symbind import (
     ImageDetRecordIter,
     LibSVMIter,
     MNISTIter,
+    MXNetTypeError,
+    MXNetValueError,
     NDArrayIter,
     PrefetchingIter,
     ResizeIter,
@@ -78,9 +80,9 @@ class DataBatch:
 
     def __init__(self, data, label=None, pad=None, index=None, bucket_key=None, provide_data=None, provide_label=None):
         if data is not None and not isinstance(data, list | tuple):
-            raise AssertionError(f"data must be a list of NDArrays, not {type(data).__name__}")
+            raise MXNetTypeError(f"data must be a list of NDArrays, not {type(data).__name__}")
         if label is not None and not isinstance(label, list | tuple):
-            raise AssertionError(f"label must be a list of NDArrays, not {type(label).__name__}")
+            raise MXNetTypeError(f"label must be a list of NDArrays, not {type(label).__name__}")
         self.data = data
         self.label = label
         self.pad = pad
@@ -102,14 +104,14 @@ def _init_data(data, allow_empty, default_name):
     if isinstance(data, _np.ndarray | NDArray):
         data = [data]
     if not allow_empty and not data:
-        raise ValueError("at least one array is needed: none was given")
+        raise MXNetValueError("at least one array is needed: none was given")
     if isinstance(data, list | tuple):
         names = [default_name] if len(data) == 1 else [f"_{i}_{default_name}" for i in range(len(data))]
         pairs = list(zip(names, data))
     elif isinstance(data, dict):
         pairs = sorted(data.items())
     else:
-        raise TypeError(f"expected an array, a list of arrays or a dict of them, not {type(data).__name__}")
+        raise MXNetTypeError(f"expected an array, a list of arrays or a dict of them, not {type(data).__name__}")
     return [(name, value if isinstance(value, NDArray) else array(value)) for name, value in pairs]
 
 

@@ -130,7 +130,7 @@ _abc.ABCMeta.register(KVStoreBase, KVStore)
 def create(name="local"):
     """A store of a kind: "local" sums on the CPU, "device" where the arrays are; or one that was registered."""
     if not isinstance(name, str):
-        raise TypeError(f"expected the name of a kind of store, not {name!r}")
+        raise _symbind.MXNetTypeError(f"expected the name of a kind of store, not {name!r}")
     if name.lower() in KVStoreBase.kv_registry:
         return KVStoreBase.kv_registry[name.lower()]()
     return _symbind.create_kvstore(name)

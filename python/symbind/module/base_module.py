@@ -2,7 +2,7 @@
 
 import logging as _logging
 
-from .._symbind import BaseModule, _check_input_names
+from .._symbind import BaseModule, MXNetValueError, _check_input_names
 from ..base import _as_list
 from ..io import DataDesc
 from ..model import BatchEndParam
@@ -22,7 +22,7 @@ def _parse_data_desc(data_names, label_names, data_shapes, label_shapes):
             continue
         descs = [desc if isinstance(desc, DataDesc) else DataDesc(*desc) for desc in shapes]
         if sorted(names) != sorted(desc.name for desc in descs):
-            raise ValueError(f"shapes describe {[desc.name for desc in descs]}, but the names are {list(names)}")
+            raise MXNetValueError(f"shapes describe {[desc.name for desc in descs]}, but the names are {list(names)}")
         described.append(descs)
     return tuple(described)
 
@@ -33,7 +33,7 @@ def _check_names_match(data_names, data_shapes, name, throw):
     if sorted(data_names) != sorted(actual):
         message = f"{name}_shapes describe {actual}, but {name}_names are {list(data_names)}"
         if throw:
-            raise ValueError(message)
+            raise MXNetValueError(message)
         _logging.getLogger().warning(message)
 
 

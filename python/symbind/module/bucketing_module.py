@@ -1,7 +1,7 @@
 """BucketingModule: networks of many sizes that share their parameters."""
 
 from .. import _symbind
-from .._symbind import BucketingModule
+from .._symbind import BucketingModule, MXNetValueError
 
 __all__ = ["BucketingModule"]
 
@@ -10,7 +10,7 @@ def _load_dict(sym_dict=None, sym_gen=None, default_bucket_key=None, arg_params=
     """A module from networks by bucket key and parameters that are loaded already. Buckets that sym_dict does not have
     are made by sym_gen, which also says what their inputs are called. Keywords are those of BucketingModule."""
     if sym_dict is None:
-        raise ValueError("sym_dict, the networks by bucket key, is needed")
+        raise MXNetValueError("sym_dict, the networks by bucket key, is needed")
     return _loaded(sym_dict, sym_gen, default_bucket_key, arg_params, aux_params, "", kwargs)
 
 
@@ -27,9 +27,11 @@ def _load(prefix, epoch, sym_gen=None, default_bucket_key=None, load_optimizer_s
 
 def _loaded(symbols, sym_gen, default_bucket_key, arg_params, aux_params, states, keywords):
     if sym_gen is None:
-        raise ValueError("sym_gen is needed: it makes the buckets that were not saved, and names the inputs of all")
+        raise MXNetValueError(
+            "sym_gen is needed: it makes the buckets that were not saved, and names the inputs of all"
+        )
     if default_bucket_key is None:
-        raise ValueError("default_bucket_key is needed")
+        raise MXNetValueError("default_bucket_key is needed")
     module = BucketingModule(sym_gen, default_bucket_key, **keywords)
     module._preload(symbols, arg_params, aux_params, states)
     return module

@@ -2,7 +2,7 @@
 
 import logging as _logging
 
-from .._symbind import Context, DataParallelExecutorGroup
+from .._symbind import Context, DataParallelExecutorGroup, MXNetValueError
 from ..executor_manager import _split_input_slice
 from ..ndarray import NDArray, concat, slice_axis
 
@@ -63,7 +63,7 @@ def _prepare_group2ctxs(group2ctxs, ctx_len):
         return [None] * ctx_len
     if isinstance(group2ctxs, list):
         if len(group2ctxs) != ctx_len:
-            raise ValueError(f"group2ctxs has {len(group2ctxs)} dicts for {ctx_len} contexts")
+            raise MXNetValueError(f"group2ctxs has {len(group2ctxs)} dicts for {ctx_len} contexts")
         return group2ctxs
     prepared = [{} for _ in range(ctx_len)]
     for group, contexts in group2ctxs.items():
@@ -71,7 +71,7 @@ def _prepare_group2ctxs(group2ctxs, ctx_len):
         if len(of_devices) == 1:
             of_devices *= ctx_len
         if len(of_devices) != ctx_len:
-            raise ValueError(f"group '{group}' has {len(of_devices)} contexts for {ctx_len} devices")
+            raise MXNetValueError(f"group '{group}' has {len(of_devices)} contexts for {ctx_len} devices")
         for dicts, context in zip(prepared, of_devices):
             dicts[group] = context
     return prepared

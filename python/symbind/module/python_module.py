@@ -2,6 +2,7 @@
 
 import logging as _logging
 
+from .._symbind import MXNetTypeError, MXNetValueError
 from ..io import DataDesc
 from ..log import logger_of as _logger_of
 from ..ndarray import NDArray, array
@@ -92,7 +93,9 @@ class PythonModule(BaseModule):
             _logger_of(self.logger).warning("Already bound, ignoring bind()")
             return
         if grad_req != "write":
-            raise ValueError(f"gradients of a PythonModule are written: grad_req must be 'write', not {grad_req!r}")
+            raise MXNetValueError(
+                f"gradients of a PythonModule are written: grad_req must be 'write', not {grad_req!r}"
+            )
         self._data_shapes = _described(data_shapes, self._data_names, "data")
         self._label_shapes = None
         if label_shapes is not None:
@@ -116,9 +119,9 @@ class PythonLossModule(PythonModule):
     ):
         super().__init__(data_names, label_names, [name + "_output"], logger=logger)
         if len(self._data_names) != 1 or len(self._label_names) != 1:
-            raise ValueError(f"a loss has one input and one label, not {data_names} and {label_names}")
+            raise MXNetValueError(f"a loss has one input and one label, not {data_names} and {label_names}")
         if grad_func is not None and not callable(grad_func):
-            raise TypeError(f"grad_func must be a function of scores and labels, not {grad_func!r}")
+            raise MXNetTypeError(f"grad_func must be a function of scores and labels, not {grad_func!r}")
         self._name = name
         self._grad_func = grad_func
         self._scores = self._labels = self._scores_grad = None
@@ -137,9 +140,9 @@ class PythonLossModule(PythonModule):
 
     def backward(self, out_grads=None):
         if out_grads:
-            raise ValueError("a loss takes no out_grads")
+            raise MXNetValueError("a loss takes no out_grads")
         if not self.for_training:
-            raise ValueError("the module was not bound for training")
+            raise MXNetValueError("the module was not bound for training")
         self._backward_impl()
 
     def _backward_impl(self):
@@ -165,10 +168,10 @@ def _described(shapes, names, kind):
     descs = [desc if isinstance(desc, DataDesc) else DataDesc(*desc) for desc in shapes]
     given = [desc.name for desc in descs]
     if given != names:
-        raise ValueError(f"{kind}_shapes describe {given}, but {kind}_names are {names}")
+        raise MXNetValueError(f"{kind}_shapes describe {given}, but {kind}_names are {names}")
     return descs
 
 
 def _require_merged(merge_multi_context):
     if not merge_multi_context:
-        raise ValueError("a PythonLossModule has no contexts: merge_multi_context must be True")
+        raise MXNetValueError("a PythonLossModule has no contexts: merge_multi_context must be True")

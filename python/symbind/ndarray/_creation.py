@@ -3,7 +3,7 @@
 import numpy as _np
 
 from .. import _parts, _symbind
-from .._symbind import NDArray
+from .._symbind import MXNetTypeError, MXNetValueError, NDArray
 from ._indexing import element_shape
 
 
@@ -29,7 +29,7 @@ def array(source_array, ctx=None, dtype=None):
         if values.dtype.kind not in "biufV":
             values = values.astype(_np.float32)
     except (TypeError, ValueError) as error:
-        raise TypeError(f"expected an array, or nested lists of numbers of equal lengths: {error}") from None
+        raise MXNetTypeError(f"expected an array, or nested lists of numbers of equal lengths: {error}") from None
     result = empty(element_shape(values.shape), ctx, _np.float32 if dtype is None else dtype)
     result._copy_from_numpy(values)
     return result
@@ -96,14 +96,14 @@ def moveaxis(tensor, source, destination):
     def normalized(given, what):
         axes = [axis + tensor.ndim if axis < 0 else axis for axis in _shape(given)]
         if any(not 0 <= axis < tensor.ndim for axis in axes):
-            raise ValueError(f"{what} {given} is out of bounds for an array of {tensor.ndim} axes")
+            raise MXNetValueError(f"{what} {given} is out of bounds for an array of {tensor.ndim} axes")
         if len(set(axes)) != len(axes):
-            raise ValueError(f"{what} {given} names an axis twice")
+            raise MXNetValueError(f"{what} {given} names an axis twice")
         return axes
 
     source, destination = normalized(source, "source"), normalized(destination, "destination")
     if len(source) != len(destination):
-        raise ValueError("expected as many destinations as sources")
+        raise MXNetValueError("expected as many destinations as sources")
     rest = [axis for axis in range(tensor.ndim) if axis not in source]
     for place, axis in sorted(zip(destination, source)):
         rest.insert(place, axis)

@@ -104,6 +104,6 @@ def put(self, key, value):
 def rows(self):
     """Along the first axis."""
     if self.ndim == 0:
-        raise TypeError("an array without axes cannot be iterated over")
+        raise MXNetTypeError("an array without axes cannot be iterated over")
     for index in range(self.shape[0]):
         yield _row(self, index)

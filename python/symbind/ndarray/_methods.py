@@ -59,7 +59,7 @@ def _reshape(self, *shape, **kwargs):
         shape = (shape,) if isinstance(shape, int) else tuple(shape)
     reverse = kwargs.pop("reverse", False)
     if kwargs:
-        raise TypeError(f"reshape takes shape and reverse, not {', '.join(kwargs)}")
+        raise _symbind.MXNetTypeError(f"reshape takes shape and reverse, not {', '.join(kwargs)}")
     return self._reshape_reversed(shape) if reverse else self._reshape(shape)
 
 
@@ -79,7 +79,7 @@ def _broadcast_to(self, shape):
     shape = (shape,) if isinstance(shape, int) else tuple(shape)
     new_axes = max(0, len(shape) - self.ndim)
     if any(length == 0 for length in shape[:new_axes]):
-        raise ValueError(f"0 keeps the length of an axis, but the new ones in {shape} have none")
+        raise _symbind.MXNetValueError(f"0 keeps the length of an axis, but the new ones in {shape} have none")
     if any(new not in (0, old) and old != 1 for new, old in zip(shape[new_axes:], self.shape)) or self.ndim > len(
         shape
     ):
@@ -94,7 +94,7 @@ def _array_ufunc(self, ufunc, method, *inputs, **kwargs):
         return ufunc(self.asnumpy())
     result = with_numpy_number(type(self), ufunc, method, inputs, kwargs)
     if result is None:
-        raise TypeError(
+        raise _symbind.MXNetTypeError(
             f"np.{ufunc.__name__} does not mix NDArrays and NumPy arrays: turn one into the other, with "
             "mx.nd.array(values) or asnumpy()"
         )
@@ -122,7 +122,7 @@ def _set_state(self, state):
     """The contents from a pickle of MXNet's, which holds one array as a .params file does."""
     raw = state.get("handle")
     if raw is None:
-        raise ValueError("the pickle holds an NDArray without contents")
+        raise _symbind.MXNetValueError("the pickle holds an NDArray without contents")
     header = _struct.pack("<QQQ", 0x112, 0, 1)  # the kind of file, a reserved number, one array
     (array,) = _symbind.load_frombuffer(header + bytes(raw) + _struct.pack("<Q", 0))
     self._become(array)
@@ -133,7 +133,7 @@ def _expand_dims(self, axis, inplace=False, **kwargs):
     if not inplace:
         return _symbind._require_op("expand_dims").on_arrays((self,), {"axis": axis, **kwargs})
     if not -self.ndim - 1 <= axis <= self.ndim:
-        raise ValueError(f"axis {axis} is out of range for a new one in an array of {self.ndim} axes")
+        raise _symbind.MXNetValueError(f"axis {axis} is out of range for a new one in an array of {self.ndim} axes")
     shape = list(self.shape)
     shape.insert(axis + self.ndim + 1 if axis < 0 else axis, 1)
     return self._reshape(shape)
@@ -148,9 +148,11 @@ def _squeeze(self, axis=None, inplace=False, **kwargs):
     dropped = set()
     for each in axes:
         if not -self.ndim <= each < self.ndim:
-            raise ValueError(f"there is no axis {each} in an array of {self.ndim} axes")
+            raise _symbind.MXNetValueError(f"there is no axis {each} in an array of {self.ndim} axes")
         if axis is not None and self.shape[each] != 1:
-            raise ValueError(f"axis {each} has length {self.shape[each]}: only axes of length 1 can be squeezed away")
+            raise _symbind.MXNetValueError(
+                f"axis {each} has length {self.shape[each]}: only axes of length 1 can be squeezed away"
+            )
         if self.shape[each] == 1:
             dropped.add(each % self.ndim)
     left = [length for place, length in enumerate(self.shape) if place not in dropped]
@@ -174,7 +176,9 @@ def _broadcast_like(self, other, **kwargs):
 
 def _sliced(self, begin, end, step):
     if len(begin) > self.ndim or len(end) != len(begin) or len(step or begin) != len(begin):
-        raise ValueError(f"begin, end and step have one number per axis of {self.shape}, not {begin}, {end}, {step}")
+        raise _symbind.MXNetValueError(
+            f"begin, end and step have one number per axis of {self.shape}, not {begin}, {end}, {step}"
+        )
     return tuple(slice(*bounds) for bounds in zip(begin, end, step or [None] * len(begin)))
 
 
@@ -199,7 +203,7 @@ def _sync_copyfrom(self, source_array):
     """Copies NumPy's numbers into the array; MXNet's name for it."""
     values = _np.asarray(source_array)
     if values.shape != self.shape:
-        raise ValueError(f"the array has shape {self.shape}, and the values have {values.shape}")
+        raise _symbind.MXNetValueError(f"the array has shape {self.shape}, and the values have {values.shape}")
     self._copy_from_numpy(values)
 
 

@@ -18,7 +18,7 @@ def foreach(body, data, init_states):
     flat_data, data_form = _nested.flatten(data, _symbind.NDArray, "data")
     flat_states, state_form = _nested.flatten(init_states, _symbind.NDArray, "init_states")
     if not flat_data or any(each.shape[0] != flat_data[0].shape[0] for each in flat_data):
-        raise ValueError(f"the arrays to loop over have {[each.shape[0] for each in flat_data]} slices")
+        raise _symbind.MXNetValueError(f"the arrays to loop over have {[each.shape[0] for each in flat_data]} slices")
     rows, output_form, states = [], None, _nested.regroup(flat_states, state_form)
     for step in range(flat_data[0].shape[0]):
         outputs, states = body(_nested.regroup([each[step] for each in flat_data], data_form), states)
@@ -36,7 +36,7 @@ def while_loop(cond, func, loop_vars, max_iterations=None):
     loop_vars). Returns (the outputs stacked along a new first axis of max_iterations, whose rest is zeros, the last
     loop_vars)."""
     if max_iterations is None or max_iterations < 0:
-        raise ValueError("while_loop needs max_iterations, a number of steps")
+        raise _symbind.MXNetValueError("while_loop needs max_iterations, a number of steps")
     single = isinstance(loop_vars, _symbind.NDArray)
     variables = [loop_vars] if single else list(loop_vars)
     rows, output_form = [], []
@@ -45,7 +45,7 @@ def while_loop(cond, func, loop_vars, max_iterations=None):
         flat_outputs, output_form = _nested.flatten(outputs, _symbind.NDArray, "the outputs of func")
         following = [following] if isinstance(following, _symbind.NDArray) else list(following)
         if len(following) != len(variables):
-            raise ValueError(f"func takes {len(variables)} loop_vars and returns {len(following)}")
+            raise _symbind.MXNetValueError(f"func takes {len(variables)} loop_vars and returns {len(following)}")
         variables = following
         rows.append(flat_outputs)
     rest = max_iterations - len(rows)
@@ -109,9 +109,11 @@ def boolean_mask(data, index, axis=0, out=None, name=None, **kwargs):
     """The slices of data along axis 0 whose element of index is not 0. How many there are depends on the values: it is
     a function of arrays, and no operator of networks."""
     if axis != 0:
-        raise ValueError(f"boolean_mask works along axis 0, not {axis}")
+        raise _symbind.MXNetValueError(f"boolean_mask works along axis 0, not {axis}")
     if index.ndim != 1 or data.ndim < 1 or index.shape[0] != data.shape[0]:
-        raise ValueError(f"index must have one element per slice of data: index {index.shape}, data {data.shape}")
+        raise _symbind.MXNetValueError(
+            f"index must have one element per slice of data: index {index.shape}, data {data.shape}"
+        )
     rows = index.asnumpy().nonzero()[0]
     if rows.size == 0:
         from . import zeros

@@ -1,7 +1,7 @@
 """Random arrays. With arrays as parameters, a sample for each of their elements."""
 
 from .. import _functions, _symbind
-from .._symbind import NDArray
+from .._symbind import MXNetValueError, NDArray
 
 
 def _draw(name, parameters, shape, dtype, ctx, out, kwargs):
@@ -14,7 +14,7 @@ def _draw(name, parameters, shape, dtype, ctx, out, kwargs):
         attributes["dtype"] = dtype
     if arrays:
         if len(arrays) != len(parameters):
-            raise ValueError(f"the parameters of {name} are all numbers or all arrays")
+            raise MXNetValueError(f"the parameters of {name} are all numbers or all arrays")
         return _symbind._require_op("_sample_" + name).on_arrays(tuple(arrays), {**attributes, "out": out})
     if out is not None:
         attributes.setdefault("shape", out.shape)

@@ -2,7 +2,7 @@
 
 from .. import _parts, _symbind
 from .._functions import on_pair
-from .._symbind import Symbol
+from .._symbind import MXNetTypeError, MXNetValueError, Symbol
 
 
 def Variable(
@@ -19,14 +19,14 @@ def Variable(
 ):
     """An input of a network. Keywords with double underscores (``__layout__``) become attributes."""
     if not isinstance(name, str):
-        raise TypeError(f"a variable's name is text, not {type(name).__name__}")
+        raise MXNetTypeError(f"a variable's name is text, not {type(name).__name__}")
     attributes = dict(attr or {})
     for key, value in attributes.items():
         if not isinstance(value, str):
-            raise ValueError(f"attributes are texts, but {key} is {value!r}")
+            raise MXNetValueError(f"attributes are texts, but {key} is {value!r}")
     for key, value in kwargs.items():
         if not (key.startswith("__") and key.endswith("__")):
-            raise ValueError(f"Variable does not know {key}: attributes of one's own begin and end with __")
+            raise MXNetValueError(f"Variable does not know {key}: attributes of one's own begin and end with __")
         attributes[key] = str(value)
     if stype not in (None, "default"):
         raise NotImplementedError(f"arrays are dense here: there is no storage type {stype!r}")
@@ -43,23 +43,23 @@ var = Variable
 
 def Group(symbols):
     """One symbol with the outputs of several."""
-    symbols = list(symbols)
+    symbols = list(symbols) if hasattr(symbols, "__iter__") else []
     if not symbols or any(not isinstance(symbol, Symbol) for symbol in symbols):
-        raise TypeError("Group takes a list of symbols")
+        raise MXNetTypeError("Group takes a list of symbols")
     return _symbind._group(symbols)
 
 
 def load(fname):
     """A network from a file."""
     if not isinstance(fname, str):
-        raise TypeError("the name of a file is text")
+        raise MXNetTypeError("the name of a file is text")
     return _symbind._load_symbol(fname)
 
 
 def load_json(json_str):
     """A network from its JSON text."""
     if not isinstance(json_str, str):
-        raise TypeError("the JSON of a network is text")
+        raise MXNetTypeError("the JSON of a network is text")
     return _symbind._load_symbol_json(json_str)
 
 

@@ -102,7 +102,7 @@ def _array_ufunc(self, ufunc, method, *inputs, **kwargs):
     """np.sqrt(2) * symbol is our own operator; NumPy does nothing else with symbols."""
     result = with_numpy_number(type(self), ufunc, method, inputs, kwargs)
     if result is None:
-        raise TypeError(
+        raise _symbind.MXNetTypeError(
             f"np.{ufunc.__name__} of a Symbol: it combines with other symbols and numbers, not with NumPy arrays"
         )
     return result
@@ -159,7 +159,7 @@ def _set_state(self, state):
     """The network from a pickle of MXNet's, which holds its JSON."""
     text = state.get("handle")
     if text is None:
-        raise ValueError("the pickle holds a Symbol without a network")
+        raise _symbind.MXNetValueError("the pickle holds a Symbol without a network")
     self._become(_symbind._load_symbol_json(text))
 
 

@@ -34,7 +34,7 @@ def while_loop(cond, func, loop_vars, max_iterations=None, name="while_loop"):
     the last loop_vars).
     """
     if max_iterations is None:
-        raise ValueError("while_loop needs max_iterations, the most steps that it makes")
+        raise _symbind.MXNetValueError("while_loop needs max_iterations, the most steps that it makes")
     variables, variable_form = _nested.flatten(loop_vars, _symbind.Symbol, "loop_vars")
     forms = {}
 
@@ -68,7 +68,7 @@ def cond(pred, then_func, else_func, name="cond"):
 
     outputs = _symbind._cond(pred, flat(then_func, "then"), flat(else_func, "else"), name)
     if forms["then"] != forms["else"]:
-        raise ValueError("the branches return outputs in different lists")
+        raise _symbind.MXNetValueError("the branches return outputs in different lists")
     return _nested.regroup(outputs, forms["then"])
 
 

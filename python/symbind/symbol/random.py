@@ -1,7 +1,7 @@
 """Random operators on symbols. With symbols as parameters, a sample for each of their elements."""
 
 from .. import _functions, _symbind
-from .._symbind import Symbol
+from .._symbind import MXNetValueError, Symbol
 
 
 def _draw(name, parameters, shape, dtype, kwargs):
@@ -12,7 +12,7 @@ def _draw(name, parameters, shape, dtype, kwargs):
     symbols = [value for value in parameters.values() if isinstance(value, Symbol)]
     if symbols:
         if len(symbols) != len(parameters):
-            raise ValueError(f"the parameters of {name} are all numbers or all symbols")
+            raise MXNetValueError(f"the parameters of {name} are all numbers or all symbols")
         if shape is None:
             del attributes["shape"]
         return _symbind._require_op("_sample_" + name).on_symbols(tuple(symbols), attributes)

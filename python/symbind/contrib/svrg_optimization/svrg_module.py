@@ -8,6 +8,7 @@ import logging as _logging
 import time as _time
 
 from ... import metric as _metric
+from ..._symbind import MXNetTypeError, MXNetValueError
 from ...initializer import Uniform
 from ...model import BatchEndParam
 from ...module import Module
@@ -35,9 +36,9 @@ class SVRGModule(Module):
         update_freq=None,
     ):
         if not isinstance(update_freq, int):
-            raise TypeError(f"update_freq is a number of epochs, not {update_freq!r}")
+            raise MXNetTypeError(f"update_freq is a number of epochs, not {update_freq!r}")
         if update_freq <= 0:
-            raise ValueError(f"update_freq is at least 1, not {update_freq}")
+            raise MXNetValueError(f"update_freq is at least 1, not {update_freq}")
         arguments = {
             "data_names": data_names,
             "label_names": label_names,
@@ -110,7 +111,7 @@ class SVRGModule(Module):
     def update_full_grads(self, train_data):
         """Notes the weights, and computes the mean gradient over all batches at them."""
         if not (self.binded and self.params_initialized):
-            raise ValueError("bind and init_params come before the gradients of the whole data")
+            raise MXNetValueError("bind and init_params come before the gradients of the whole data")
         arg_params, aux_params = self.get_params()
         self._mod_aux.set_params(arg_params, aux_params)
         train_data.reset()
@@ -130,7 +131,7 @@ class SVRGModule(Module):
                         sum_of += grad
         train_data.reset()
         if total is None:
-            raise ValueError("the data has no batches")
+            raise MXNetValueError("the data has no batches")
         for sums in total:
             for sum_of in sums:
                 if sum_of is not None:
@@ -163,7 +164,7 @@ class SVRGModule(Module):
     ):
         """Trains, with a full gradient every `update_freq` epochs; the arguments are those of Module.fit."""
         if num_epoch is None:
-            raise ValueError("fit needs num_epoch, the number of epochs")
+            raise MXNetValueError("fit needs num_epoch, the number of epochs")
         self.bind(train_data.provide_data, train_data.provide_label, True, force_rebind=force_rebind)
         if monitor is not None:
             self.install_monitor(monitor)

@@ -7,6 +7,7 @@ import warnings as _warnings
 import numpy as _np
 
 from ... import registry as _registry
+from ..._symbind import MXNetTypeError, MXNetValueError
 from ...base import data_dir as _data_dir
 from ...ndarray import array as _array
 from ...ndarray import concatenate as _concatenate
@@ -52,7 +53,7 @@ class _TokenEmbedding(_vocab.Vocabulary):
         """Reads a file. The first vector of a token counts; a line of one number is taken for a header."""
         path = _os.path.expanduser(path)
         if not _os.path.isfile(path):
-            raise ValueError(f"there is no file of word vectors at {path}")
+            raise MXNetValueError(f"there is no file of word vectors at {path}")
         _logging.getLogger().info("Loading word vectors from %s", path)
         vectors, unknown = [], None
         with open(path, encoding=encoding) as file:
@@ -80,7 +81,7 @@ class _TokenEmbedding(_vocab.Vocabulary):
 
     def _check_length(self, vector, number, token):
         if self._vec_len and len(vector) != self._vec_len:
-            raise _vocab.MXNetValueError(
+            raise MXNetValueError(
                 f"line {number}: {token} has {len(vector)} numbers, and those before have {self._vec_len}"
             )
         self._vec_len = len(vector)
@@ -90,7 +91,7 @@ class _TokenEmbedding(_vocab.Vocabulary):
         if vocabulary is None:
             return
         if not isinstance(vocabulary, _vocab.Vocabulary):
-            raise _vocab.MXNetTypeError(f"expected a Vocabulary, not {type(vocabulary).__name__}")
+            raise MXNetTypeError(f"expected a Vocabulary, not {type(vocabulary).__name__}")
         matrix = self.get_vecs_by_tokens(vocabulary.idx_to_token)
         self._take_over(vocabulary, matrix)
 
@@ -117,10 +118,10 @@ class _TokenEmbedding(_vocab.Vocabulary):
         for token in wanted:
             if token not in self._token_to_idx:
                 rest = f"all unknown ones are {self.unknown_token!r}"
-                raise ValueError(f"the token {token!r} is unknown; {rest}")
+                raise MXNetValueError(f"the token {token!r} is unknown; {rest}")
         values = new_vectors.asnumpy().reshape(-1, self._vec_len)
         if len(values) != len(wanted):
-            raise _vocab.MXNetValueError(f"there are {len(wanted)} tokens and {len(values)} vectors")
+            raise MXNetValueError(f"there are {len(wanted)} tokens and {len(values)} vectors")
         matrix = self._idx_to_vec.asnumpy()
         matrix[self.to_indices(wanted)] = values
         self._idx_to_vec = _array(matrix)
@@ -233,6 +234,6 @@ class CompositeEmbedding(_TokenEmbedding):
         several = token_embeddings if isinstance(token_embeddings, list) else [token_embeddings]
         for each in several:
             if not isinstance(each, _TokenEmbedding):
-                raise _vocab.MXNetTypeError(f"expected word vectors, not {type(each).__name__}")
+                raise MXNetTypeError(f"expected word vectors, not {type(each).__name__}")
         parts = [each.get_vecs_by_tokens(vocabulary.idx_to_token) for each in several]
         self._take_over(vocabulary, _concatenate(parts, axis=1))

@@ -90,6 +90,6 @@ class Vocabulary:
         found = []
         for index in indices if isinstance(indices, list) else [indices]:
             if not isinstance(index, int) or not 0 <= index < len(self):
-                raise ValueError(f"there is no token with the number {index!r}: they go from 0 to {len(self) - 1}")
+                raise MXNetValueError(f"there is no token with the number {index!r}: they go from 0 to {len(self) - 1}")
             found.append(self._idx_to_token[index])
         return found if isinstance(indices, list) else found[0]
