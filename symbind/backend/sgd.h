@@ -7,7 +7,7 @@ namespace symbind::sgd {
 template <class C>
 struct ScaledGradient {
   C lr, rescale, both, bound;
-  ScaledGradient(double lr_, double rescale_, double bound_)
+  constexpr ScaledGradient(double lr_, double rescale_, double bound_)
       : lr(static_cast<C>(lr_)),
         rescale(static_cast<C>(rescale_)),
         both(static_cast<C>(lr_) * static_cast<C>(rescale_)),
@@ -25,7 +25,7 @@ template <class C>
 struct Step {
   C keep;
   ScaledGradient<C> gradient;
-  Step(double lr, double wd, double rescale_grad, double clip_gradient)
+  constexpr Step(double lr, double wd, double rescale_grad, double clip_gradient)
       : keep(C(1) - static_cast<C>(lr) * static_cast<C>(wd)), gradient(lr, rescale_grad, clip_gradient) {}
   constexpr C operator()(C weight, C grad) const { return keep * weight - gradient(grad); }
 };
@@ -35,7 +35,7 @@ template <class C>
 struct MomentumStep {
   C keep, decay;
   ScaledGradient<C> gradient;
-  MomentumStep(double lr, double momentum, double wd, double rescale_grad, double clip_gradient)
+  constexpr MomentumStep(double lr, double momentum, double wd, double rescale_grad, double clip_gradient)
       : keep(static_cast<C>(momentum)),
         decay(static_cast<C>(lr) * static_cast<C>(wd)),
         gradient(lr, rescale_grad, clip_gradient) {}

@@ -166,7 +166,7 @@ template <class C>
 struct AdamW {
   C lr, beta1, beta2, epsilon, wd, eta;
   Scaled<C> scaled;
-  explicit AdamW(const AdamWUpdate& p)
+  explicit AdamW(const AdamWStep& p)
       : lr(static_cast<C>(p.lr)),
         beta1(static_cast<C>(p.beta1)),
         beta2(static_cast<C>(p.beta2)),
@@ -373,7 +373,7 @@ void for_each_operator(Add add) {
   add.template operator()<SignumUpdate, Signum, 1>(false);
   add.template operator()<DcasgdUpdate, Dcasgd, 2>(false);
   add.template operator()<AdamUpdate, Adam, 2>(false);
-  add.template operator()<AdamWUpdate, AdamW, 2>(false);
+  add.template operator()<AdamWStep, AdamW, 2>(false);
   add.template operator()<AdamaxUpdate, Adamax, 2>(false);
   add.template operator()<NadamUpdate, Nadam, 2>(false);
   add.template operator()<FtmlUpdate, Ftml, 3>(false);

@@ -19,12 +19,12 @@ OpDef define(Op<AdamUpdate> op) {
           "corrections.");
 }
 
-OpDef define(Op<AdamWUpdate> op) {
+OpDef define(Op<AdamWStep> op) {
   add_scaling(
       add_epsilon(add_betas(add_rate(op)))
-          .param(&AdamWUpdate::wd, "wd",
+          .param(&AdamWStep::wd, "wd",
                  "decoupled weight decay: wd · weight is subtracted from the weight and is no part of the gradient")
-          .param(&AdamWUpdate::eta, "eta", "schedule multiplier of the whole update, step and weight decay"));
+          .param(&AdamWStep::eta, "eta", "schedule multiplier of the whole update, step and weight decay"));
   return add_update_inputs(op, {"mean", "var"})
       .doc(
           "Adam with decoupled weight decay: mean = beta1 · mean + (1 - beta1) · grad, var = beta2 · var + (1 - beta2) "
@@ -203,7 +203,7 @@ OpDef define(Op<MpLambUpdatePhase2> op) {
 
 void register_adaptive_optimizer(OpRegistry& registry) {
   add<AdamUpdate>(registry, "adam_update", define);
-  add<AdamWUpdate>(registry, "_adamw_update", define);
+  add_internal<AdamWStep>(registry, "_adamw_step", define);
   add_internal<AdamaxUpdate>(registry, "_adamax_update", define);
   add_internal<NadamUpdate>(registry, "_nadam_update", define);
   add<FtmlUpdate>(registry, "ftml_update", define);

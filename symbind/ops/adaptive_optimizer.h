@@ -18,9 +18,9 @@ struct AdamUpdate {
 };
 inline constexpr Builder<AdamUpdate> adam_update;
 
-// Weight decay apart from the gradient; eta multiplies both. (In MXNet rescale_grad is an input; mx.nd.contrib takes it
-// either way.)
-struct AdamWUpdate {
+// Weight decay apart from the gradient; eta multiplies both. (MXNet's operator, adamw_update, has rescale_grad as an
+// input: ops/multi_adaptive_optimizer.h.)
+struct AdamWStep {
   Required<double> lr = {};
   double beta1 = 0.9;
   double beta2 = 0.999;
@@ -30,7 +30,7 @@ struct AdamWUpdate {
   double rescale_grad = 1;
   double clip_gradient = -1;
 };
-inline constexpr Builder<AdamWUpdate> adamw_update;
+inline constexpr Builder<AdamWStep> adamw_step;
 
 // `lr` is already divided by 1 - beta1^t.
 struct AdamaxUpdate {

@@ -1,84 +1,45 @@
 #include "symbind/ops/multi_optimizer.h"
 
-#include "symbind/ops/floating.h"
-#include "symbind/ops/update.h"
+#include "symbind/ops/multi_update.h"
 
 namespace symbind {
 namespace {
 
-// weight_0, grad_0, weight_1, grad_1, …
-auto repeated(Names stems) {
-  return [stems = std::move(stems)](const auto& /*params*/, size_t index) {
-    return stems[index % stems.size()] + "_" + std::to_string(index / stems.size());
-  };
-}
-
 // `each` names the inputs of one weight; those after weight and grad are states, float32 ones where asked.
-template <class P>
-Op<P>& add_multi(Op<P>& op, const Names& each, bool float32_states) {
-  const size_t per_weight = each.size();
+template <class P, class Base>
+Op<P>& add_multi(Op<P>& op, int64_t Base::*count, Names each, bool float32_states) {
   op.param(&P::lrs, "lrs", "learning rate of each weight; num_weights numbers")
       .param(&P::wds, "wds", "weight decay of each weight; num_weights numbers");
-  return add_scaling(op)
-      .param(&P::num_weights, "num_weights", "number of weights that are updated", at_least(1))
-      .inputs([per_weight](const P& p) { return count_of(p.num_weights) * per_weight; }, repeated(each))
-      .outputs(&P::num_weights, repeated({"output"}))
-      .also_updates([per_weight](const P&, size_t input) { return input % per_weight >= 2; })
-      .check([](P& p) {
-        const auto wanted = static_cast<size_t>(p.num_weights);
-        require(p.lrs.size() == wanted, "lrs must have as many numbers as there are weights: ", p.lrs.size(), " for ",
-                wanted);
-        require(p.wds.size() == wanted, "wds must have as many numbers as there are weights: ", p.wds.size(), " for ",
-                wanted);
-      })
-      .infer_shape([per_weight](const P&, Shapes& s) {
-        for (size_t i = 0; i < s.outputs(); ++i) {
-          const size_t first = i * per_weight;
-          for (size_t k = 0; k < per_weight; ++k) s.output(i).meet(s.input(first + k));
-          for (size_t k = 0; k < per_weight; ++k) s.input(first + k).meet(s.output(i));
-        }
-      })
-      .infer_type([per_weight, float32_states](const P&, Types& t) {
-        for (size_t i = 0; i < t.outputs(); ++i) {
-          const size_t first = i * per_weight, same = float32_states ? 2 : per_weight;
-          DType common = t.output(i);
-          for (size_t k = 0; k < same; ++k)
-            if (t.input(first + k).known()) common = t.input(first + k);
-          require_floating(t, "weight", common);
-          for (size_t k = 0; k < per_weight; ++k) {
-            if (k >= same)
-              t.input(first + k).meet(DType::float32);
-            else if (common != DType::none)
-              t.input(first + k).meet(common);
-          }
-          if (common != DType::none) t.output(i).meet(common);
-        }
-      });
+  add_num_weights(add_scaling(op)).check([](P& p) {
+    require_one_each("lrs", p.lrs.size(), p.num_weights);
+    require_one_each("wds", p.wds.size(), p.num_weights);
+  });
+  return add_multi_inputs(op, static_cast<int64_t P::*>(count), {std::move(each), {}, float32_states});
 }
 
 OpDef define(Op<MultiSgdUpdate> op) {
-  return add_multi(op, {"weight", "grad"}, false)
+  return add_multi(op, &MultiSgdUpdate::num_weights, {"weight", "grad"}, false)
       .doc(
           "sgd_update of num_weights weights in one call. The inputs are those of sgd_update, weight after weight; "
           "there is one output per weight.");
 }
 
 OpDef define(Op<MultiSgdMomUpdate> op) {
-  return add_multi(add_momentum(op), {"weight", "grad", "mom"}, false)
+  return add_multi(add_momentum(op), &MultiSgdMomUpdate::num_weights, {"weight", "grad", "mom"}, false)
       .doc(
           "sgd_mom_update of num_weights weights in one call. The inputs are those of sgd_mom_update, weight after "
           "weight; there is one output per weight.");
 }
 
 OpDef define(Op<MultiMpSgdUpdate> op) {
-  return add_multi(op, {"weight", "grad", "weight32"}, true)
+  return add_multi(op, &MultiSgdUpdate::num_weights, {"weight", "grad", "weight32"}, true)
       .doc(
           "mp_sgd_update of num_weights weights in one call. The inputs are those of mp_sgd_update, weight after "
           "weight; there is one output per weight.");
 }
 
 OpDef define(Op<MultiMpSgdMomUpdate> op) {
-  return add_multi(add_momentum(op), {"weight", "grad", "mom", "weight32"}, true)
+  return add_multi(add_momentum(op), &MultiSgdMomUpdate::num_weights, {"weight", "grad", "mom", "weight32"}, true)
       .doc(
           "mp_sgd_mom_update of num_weights weights in one call. The inputs are those of mp_sgd_mom_update, weight "
           "after weight; there is one output per weight.");

@@ -40,7 +40,7 @@ class AdamW final : public MomentRule<optim::AdamW> {
     const auto t = static_cast<double>(step.count);
     const double correction =
         own_.correct_bias ? std::sqrt(1 - std::pow(own_.beta2, t)) / (1 - std::pow(own_.beta1, t)) : 1;
-    invoke(adamw_update, arrays_of(step, 2),
+    invoke(adamw_step, arrays_of(step, 2),
            {.lr = correction,
             .beta1 = own_.beta1,
             .beta2 = own_.beta2,

@@ -190,7 +190,7 @@ void add_updates(std::vector<Case>& cases) {
   add("rmspropalex_update", 5, {{"epsilon", "8"}});
   add("lamb_update_phase1", 4, {{"t", "2"}});
   add("_dcasgd_update", 4, {{"momentum", "0.9"}});
-  add("_adamw_update", 4, {{"eta", "0.5"}});
+  add("_adamw_step", 4, {{"eta", "0.5"}});
   add("_adamax_update", 4, {});
   add("_nadam_update", 4, {{"grad_share", "0.5"}, {"mean_share", "0.4"}, {"square_correction", "0.9"}});
   add("_adagrad_update", 3, {});
@@ -211,11 +211,11 @@ void add_updates(std::vector<Case>& cases) {
 void add_multi_updates(std::vector<Case>& cases) {
   constexpr int64_t weights = 35;
   std::string rates = "(";
-  std::array<std::vector<Shape>, 5> of_each;  // by the number of arrays that belong to a weight
+  std::array<std::vector<Shape>, 6> of_each;  // by the number of arrays that belong to a weight
   for (int64_t i = 0; i < weights; ++i) {
     rates += join(i ? ", " : "", 0.01 * static_cast<double>(i + 1));
     const Shape shape = i == 3 ? Shape{0} : i == 7 ? Shape{70001} : Shape{i % 5 + 1, 13};
-    for (const size_t arrays : {2, 3, 4}) of_each[arrays].insert(of_each[arrays].end(), arrays, shape);
+    for (const size_t arrays : {2, 3, 4, 5}) of_each[arrays].insert(of_each[arrays].end(), arrays, shape);
   }
   const Attributes plain{{"lrs", rates + ")"}, {"wds", rates + ")"}, {"num_weights", join(weights)}};
   Attributes with_momentum = plain;
@@ -232,6 +232,32 @@ void add_multi_updates(std::vector<Case>& cases) {
   cases.push_back({"multi_sgd_mom_update", of_each[3], with_momentum});
   cases.push_back({"multi_mp_sgd_update", of_each[3], plain, small, -2, 2, 1, true, states(3)});
   cases.push_back({"multi_mp_sgd_mom_update", of_each[4], with_momentum, small, -2, 2, 1, true, states(4)});
+
+  // States above zero, since some are means of squares; then what serves all weights, in float32.
+  const auto add = [&](const char* op, size_t per_weight, Attributes attributes, const std::vector<Shape>& after) {
+    const bool mixed = std::string(op).find("mp_") != std::string::npos;
+    std::vector<Shape> shapes = of_each[per_weight];
+    std::vector<DType> types = mixed ? states(per_weight) : std::vector<DType>(shapes.size(), DType::none);
+    shapes.insert(shapes.end(), after.begin(), after.end());
+    types.insert(types.end(), after.size(), DType::float32);
+    attributes["clip_gradient"] = "0.75";
+    cases.push_back({op, shapes, attributes, mixed ? small : floats, 0.1, 2, 4, true, types});
+  };
+  const Attributes count{{"num_weights", join(weights)}}, momentum{{"num_weights", join(weights)}, {"momentum", "0.9"}};
+  const Shape numbers{weights};
+  add("preloaded_multi_sgd_update", 2, count, {numbers, numbers});
+  add("preloaded_multi_sgd_mom_update", 3, momentum, {numbers, numbers});
+  add("preloaded_multi_mp_sgd_update", 3, count, {numbers, numbers});
+  add("preloaded_multi_mp_sgd_mom_update", 4, momentum, {numbers, numbers});
+  Attributes adamw = plain, lamb{{"learning_rates", rates + ")"}, {"wds", rates + ")"}, {"num_tensors", join(weights)}};
+  adamw["etas"] = rates + ")";
+  lamb["step_count"] = "(";
+  for (int64_t i = 0; i < weights; ++i) lamb["step_count"] += join(i ? ", " : "", i % 3 + 1);
+  lamb["step_count"] += ")";
+  add("_multi_adamw_update", 4, adamw, {{1}});
+  add("_multi_mp_adamw_update", 5, adamw, {{1}});
+  add("_multi_lamb_update", 4, lamb, {});
+  add("_multi_mp_lamb_update", 5, lamb, {});
 }
 
 std::vector<Case> other_cases() {

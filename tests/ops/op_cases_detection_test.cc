@@ -109,6 +109,31 @@ void add_aligned(std::vector<OpCase>& cases) {
                    .slack = 4});
 }
 
+// A mask of ones covers all regions, and no region's class is above 0.
+void add_mask_targets(std::vector<OpCase>& cases) {
+  const auto region = [](const char* name, const Shape& shape, double low, double high) {
+    return OpInput{.name = name, .shape = shape, .low = low, .high = high, .gradient = false};
+  };
+  cases.push_back(
+      {.name = "mrcnn_mask_target",
+       .op = "_contrib_mrcnn_mask_target",
+       .attributes = {{"num_rois", "2"}, {"num_classes", "2"}, {"mask_size", "(2, 3)"}},
+       .inputs = {region("rois", {1, 2, 4}, 0, 3), region("gt_masks", {1, 1, 4, 4}, 1, 1),
+                  region("matches", {1, 2}, 0, 0), region("cls_targets", {1, 2}, 0, 0)},
+       .reference =
+           [](Inputs_ in) {
+             const int64_t images = in[0].shape[0], cells = images * 2 * 2 * 6;
+             Values targets{{images, 2, 2, 2, 3}, {}}, weights = targets;
+             for (int64_t i = 0; i < cells; ++i) {
+               targets.data.push_back(1);
+               weights.data.push_back(i / 6 % 2 == 0 ? 1 : 0);
+             }
+             return std::vector{targets, weights};
+           },
+       .differentiable = false,
+       .more_shapes = {{{3, 2, 4}, {3, 2, 5, 7}, {3, 2}, {3, 2}}, {{0, 2, 4}, {0, 1, 3, 3}, {0, 2}, {0, 2}}}});
+}
+
 void add_rotated(std::vector<OpCase>& cases) {
   cases.push_back({.name = "RROIAlign",
                    .op = "_contrib_RROIAlign",
@@ -326,6 +351,7 @@ void add_detection_cases(std::vector<OpCase>& cases) {
   add_proposals(cases);
   add_position_sensitive(cases);
   add_aligned(cases);
+  add_mask_targets(cases);
   add_rotated(cases);
   add_deformable(cases);
   add_boxes(cases);

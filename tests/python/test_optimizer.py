@@ -434,6 +434,55 @@ def test_adamw_is_mxnets_operator_with_the_rate_as_eta():
     np.testing.assert_allclose(weight.asnumpy(), [0.99369574, -1.994608, 2.998728], rtol=1e-6)
 
 
+def test_updates_of_several_weights_are_those_of_each():
+    def arrays(dtype="float32"):
+        values = [[1, -2, 3], [0.5, 0.25]]
+        weights, grads = ([mx.nd.array(v, dtype=dtype) * factor for v in values] for factor in (1, 0.5))
+        return weights, grads, *([mx.nd.array(v) * 0 + start for v in values] for start in (0.125, 0.5))
+
+    rates = {"lrs": [0.5, 0.25], "wds": [0.125, 0]}
+    weights, grads, means, squares = arrays()
+    updated = mx.nd.contrib.multi_adamw_update(weights, grads, means, squares, 0.5, etas=[1, 2], **rates)
+    weights, grads, other_means, squares = arrays()
+    for i, eta in enumerate([1, 2]):
+        step = {"lr": rates["lrs"][i], "wd": rates["wds"][i], "eta": eta, "out": weights[i]}
+        mx.nd.contrib.adamw_update(weights[i], grads[i], other_means[i], squares[i], mx.nd.array([0.5]), **step)
+        np.testing.assert_array_equal(updated[i].asnumpy(), weights[i].asnumpy())
+        np.testing.assert_array_equal(means[i].asnumpy(), other_means[i].asnumpy())
+
+    weights, grads, means, squares = arrays("float16")
+    copies = [weight.astype("float32") for weight in weights]
+    step = {"step_count": [1, 2], **rates}
+    mx.nd.contrib.multi_mp_lamb_update(weights, grads, means, squares, copies, out=weights, **step)
+    plain = [weight.astype("float32") for weight in arrays()[0]]
+    found = mx.nd.contrib.multi_lamb_update(plain, *arrays()[1:], **step)
+    for master, weight, alone in zip(copies, weights, found, strict=True):
+        np.testing.assert_allclose(master.asnumpy(), alone.asnumpy(), rtol=1e-6)
+        np.testing.assert_array_equal(weight.asnumpy(), master.astype("float16").asnumpy())
+    with pytest.raises(ValueError, match="as many arrays of each kind"):
+        mx.nd.contrib.multi_lamb_update(plain, plain[:1], plain, plain, **step)
+
+
+def test_adamw_is_an_operator_of_networks_too():
+    names = ["weight", "grad", "mean", "var"]
+    net = mx.sym.contrib.adamw_update(*map(mx.sym.var, names), rescale_grad=0.5, lr=0.5, eta=1, name="step")
+    arrays = {name: mx.nd.array([0.5, 1]) for name in names}
+    found = net.bind(mx.cpu(), arrays).forward()[0]
+    arrays = {name: mx.nd.array([0.5, 1]) for name in names}
+    wanted = mx.nd.contrib.adamw_update(**arrays, rescale_grad=0.5, lr=0.5, eta=1)
+    np.testing.assert_array_equal(found.asnumpy(), wanted.asnumpy())
+
+
+def test_arrays_are_reset_and_set():
+    arrays = [mx.nd.array([1, 2]), mx.nd.array([3], dtype="int32")]
+    assert mx.nd.reset_arrays(*arrays, num_arrays=2) == []
+    assert [array.asnumpy().tolist() for array in arrays] == [[0, 0], [0]]
+    assert mx.nd._internal._set_value(2.5, out=arrays[0]) is arrays[0]
+    assert arrays[0].asnumpy().tolist() == [2.5, 2.5]
+    with pytest.raises(ValueError, match="out"):
+        mx.nd._internal._set_value(1)
+
+
 def test_the_global_norm_is_clipped():
     arrays = [mx.nd.array([3.0, 0]), mx.nd.array([0, 4.0])]
     assert mx.optimizer.clip_global_norm(arrays, 10) == 5 and arrays[0].asnumpy()[0] == 3

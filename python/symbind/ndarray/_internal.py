@@ -31,4 +31,12 @@ def _cvcopyMakeBorder(src, top, bot, left, right, type=0, value=0.0, values=(), 
     return copyMakeBorder(src, top, bot, left, right, type=type, value=value, values=values, out=out)
 
 
+def _set_value(src, out=None, name=None, **kwargs):
+    """Sets all elements of the array `out` to the number `src`."""
+    if out is None:
+        raise ValueError("_set_value needs out, the array that it fills")
+    out[:] = float(src)
+    return out
+
+
 _functions.install(globals(), symbolic=False, prefixes=("",), private=True)

@@ -61,6 +61,13 @@ def cond(pred, then_func, else_func):
     return then_func() if _is_true(pred) else else_func()
 
 
+def _scale_array(rescale_grad, weight):
+    """The scale of gradients as an array of one element beside the weight."""
+    if isinstance(rescale_grad, _symbind.NDArray):
+        return rescale_grad.as_in_context(weight.context).astype("float32").reshape((1,))
+    return _internal._full(shape=(1,), value=float(rescale_grad), ctx=str(weight.context), dtype="float32")
+
+
 def adamw_update(
     weight,
     grad,
@@ -83,24 +90,130 @@ def adamw_update(
 
     `rescale_grad` is a number or an array of one element; where it is not finite, or 0, nothing changes.
     """
-    rescale = float(rescale_grad.asscalar()) if hasattr(rescale_grad, "asscalar") else float(rescale_grad)
-    if not _math.isfinite(rescale) or rescale == 0:
-        return weight.copy() if out is None else out
     return _internal._adamw_update(
         weight,
         grad,
         mean,
         var,
+        _scale_array(rescale_grad, weight),
         lr=lr,
         eta=eta,
         beta1=beta1,
         beta2=beta2,
         epsilon=epsilon,
         wd=wd,
-        rescale_grad=rescale,
         clip_gradient=clip_gradient,
         out=out,
         name=name,
+        **kwargs,
+    )
+
+
+def mp_adamw_update(
+    weight,
+    grad,
+    mean,
+    var,
+    weight32,
+    rescale_grad,
+    lr,
+    eta,
+    beta1=0.9,
+    beta2=0.999,
+    epsilon=1e-8,
+    wd=0,
+    clip_gradient=-1,
+    out=None,
+    name=None,
+    **kwargs,
+):
+    """adamw_update in mixed precision: `weight32`, the float32 copy of a 16-bit weight, is updated, and the result is
+    rounded from it."""
+    return _internal._mp_adamw_update(
+        weight,
+        grad,
+        mean,
+        var,
+        weight32,
+        _scale_array(rescale_grad, weight),
+        lr=lr,
+        eta=eta,
+        beta1=beta1,
+        beta2=beta2,
+        epsilon=epsilon,
+        wd=wd,
+        clip_gradient=clip_gradient,
+        out=out,
+        name=name,
+        **kwargs,
+    )
+
+
+def _array_by_array(*lists):
+    """The arrays of each weight after those of the one before."""
+    lengths = {len(arrays) for arrays in lists}
+    if len(lengths) != 1:
+        raise ValueError(f"there must be as many arrays of each kind: {[len(arrays) for arrays in lists]}")
+    return [array for of_weight in zip(*lists, strict=True) for array in of_weight]
+
+
+def multi_adamw_update(weights, grads, mean, var, rescale_grad, lrs, wds, etas, out=None, name=None, size=0, **kwargs):
+    """adamw_update of several weights in one call: lists of arrays and of numbers, an element per weight."""
+    arrays = _array_by_array(weights, grads, mean, var)
+    return _internal._multi_adamw_update(
+        *arrays,
+        _scale_array(rescale_grad, weights[0]),
+        lrs=lrs,
+        wds=wds,
+        etas=etas,
+        num_weights=size or len(weights),
+        out=out,
+        name=name,
+        **kwargs,
+    )
+
+
+def multi_mp_adamw_update(
+    weights, grads, mean, var, weights32, rescale_grad, lrs, wds, etas, out=None, name=None, size=0, **kwargs
+):
+    """mp_adamw_update of several weights in one call: lists of arrays and of numbers, an element per weight."""
+    arrays = _array_by_array(weights, grads, mean, var, weights32)
+    return _internal._multi_mp_adamw_update(
+        *arrays,
+        _scale_array(rescale_grad, weights[0]),
+        lrs=lrs,
+        wds=wds,
+        etas=etas,
+        num_weights=size or len(weights),
+        out=out,
+        name=name,
+        **kwargs,
+    )
+
+
+def multi_lamb_update(weights, grads, mean, var, step_count, lrs, wds, out=None, num_tensors=0, **kwargs):
+    """One step of LAMB for several weights in one call: lists of arrays and of numbers, an element per weight."""
+    return _internal._multi_lamb_update(
+        *_array_by_array(weights, grads, mean, var),
+        step_count=step_count,
+        learning_rates=lrs,
+        wds=wds,
+        num_tensors=num_tensors or len(weights),
+        out=out,
+        **kwargs,
+    )
+
+
+def multi_mp_lamb_update(weights, grads, mean, var, weights32, step_count, lrs, wds, out=None, num_tensors=0, **kwargs):
+    """multi_lamb_update in mixed precision: `weights32`, the float32 copies of 16-bit weights, are updated, and the
+    results are rounded from them."""
+    return _internal._multi_mp_lamb_update(
+        *_array_by_array(weights, grads, mean, var, weights32),
+        step_count=step_count,
+        learning_rates=lrs,
+        wds=wds,
+        num_tensors=num_tensors or len(weights),
+        out=out,
         **kwargs,
     )
 

@@ -8,41 +8,28 @@
 namespace symbind::cpu_backend {
 namespace {
 
-// make_rule(type_identity<C>, i) gives the rule of weight i.
-template <size_t states, class MakeRule>
-std::unique_ptr<Kernel> build_multi(const NodeView& node, Master master, MakeRule make_rule) {
-  const bool has_master = master == Master::last_state;
-  const size_t per_weight = 2 + states + (has_master ? 1 : 0);
-  std::vector<UpdatePart> parts;
-  for (size_t i = 0; i < node.outputs.size(); ++i) {
-    const DType dtype = node.outputs[i].dtype;
-    auto loop =
-        update_loop_for<states>(has_master ? DType::float32 : dtype, [&](auto type) { return make_rule(type, i); });
-    parts.push_back({std::move(loop), dtype, node.outputs[i].shape.size(), i * per_weight, i, has_master});
-  }
-  return build_update(std::move(parts));
-}
-
 template <class P>
 void add_multi_sgd(ImplementationTable& table, Master master) {
   add_plain<P>(table, [master](const NodeView& node) {
-    return build_multi<0>(node, master, [&p = node.as<P>()]<class C>(std::type_identity<C>, size_t i) {
-      return update_rules::Sgd<C>(
-          SgdUpdate{.lr = p.lrs[i], .wd = p.wds[i], .rescale_grad = p.rescale_grad, .clip_gradient = p.clip_gradient});
-    });
+    return build_update(
+        parts_of<0>(node.outputs, master, [&p = node.as<P>()]<class C>(std::type_identity<C>, size_t i) {
+          return update_rules::Sgd<C>(SgdUpdate{
+              .lr = p.lrs[i], .wd = p.wds[i], .rescale_grad = p.rescale_grad, .clip_gradient = p.clip_gradient});
+        }));
   });
 }
 
 template <class P>
 void add_multi_sgd_with_momentum(ImplementationTable& table, Master master) {
   add_plain<P>(table, [master](const NodeView& node) {
-    return build_multi<1>(node, master, [&p = node.as<P>()]<class C>(std::type_identity<C>, size_t i) {
-      return update_rules::SgdMomentum<C>(SgdMomUpdate{.lr = p.lrs[i],
-                                                       .momentum = p.momentum,
-                                                       .wd = p.wds[i],
-                                                       .rescale_grad = p.rescale_grad,
-                                                       .clip_gradient = p.clip_gradient});
-    });
+    return build_update(
+        parts_of<1>(node.outputs, master, [&p = node.as<P>()]<class C>(std::type_identity<C>, size_t i) {
+          return update_rules::SgdMomentum<C>(SgdMomUpdate{.lr = p.lrs[i],
+                                                           .momentum = p.momentum,
+                                                           .wd = p.wds[i],
+                                                           .rescale_grad = p.rescale_grad,
+                                                           .clip_gradient = p.clip_gradient});
+        }));
   });
 }
 

@@ -85,28 +85,32 @@ void run_part(const UpdatePart& part, const Args& args, int64_t begin, int64_t e
 
 }  // namespace
 
-std::unique_ptr<Kernel> build_update(std::vector<UpdatePart> parts) {
-  KernelTraits traits;
+void run_update(std::span<const UpdatePart> parts, const Args& args) {
   std::vector<int64_t> ends;  // of each part in the long row
   int64_t total = 0;
-  for (const UpdatePart& part : parts) {
-    traits.in_place.emplace_back(static_cast<int>(part.first_input), static_cast<int>(part.output));
-    ends.push_back(total += part.count);
-  }
-  return make_kernel(
-      [parts = std::move(parts), ends = std::move(ends), total](const Args& args) {
-        parallel_for(total, element_grain, [&](int64_t begin, int64_t end) {
-          auto i = static_cast<size_t>(std::upper_bound(ends.begin(), ends.end(), begin) - ends.begin());
-          for (; begin < end; ++i) {
-            const int64_t start = ends[i] - parts[i].count, stop = std::min(end, ends[i]);
-            const int64_t first = whole_blocks(begin - start),
-                          last = stop < ends[i] ? whole_blocks(stop - start) : parts[i].count;
-            if (first < last) run_part(parts[i], args, first, last);
-            begin = stop;
-          }
-        });
-      },
-      traits);
+  for (const UpdatePart& part : parts) ends.push_back(total += part.count);
+  parallel_for(total, element_grain, [&](int64_t begin, int64_t end) {
+    auto i = static_cast<size_t>(std::upper_bound(ends.begin(), ends.end(), begin) - ends.begin());
+    for (; begin < end; ++i) {
+      const int64_t start = ends[i] - parts[i].count, stop = std::min(end, ends[i]);
+      const int64_t first = whole_blocks(begin - start),
+                    last = stop < ends[i] ? whole_blocks(stop - start) : parts[i].count;
+      if (first < last) run_part(parts[i], args, first, last);
+      begin = stop;
+    }
+  });
+}
+
+std::vector<std::pair<int, int>> updated_in_place(std::span<const UpdatePart> parts) {
+  std::vector<std::pair<int, int>> pairs;
+  for (const UpdatePart& part : parts)
+    pairs.emplace_back(static_cast<int>(part.first_input), static_cast<int>(part.output));
+  return pairs;
+}
+
+std::unique_ptr<Kernel> build_update(std::vector<UpdatePart> parts) {
+  KernelTraits traits{.in_place = updated_in_place(parts)};
+  return make_kernel([parts = std::move(parts)](const Args& args) { run_update(parts, args); }, std::move(traits));
 }
 
 }  // namespace symbind::cpu_backend

@@ -79,9 +79,28 @@ struct UpdatePart {
 };
 
 // All parts in one pass: their elements are one long row that is shared out among the cores.
+void run_update(std::span<const UpdatePart> parts, const Args& args);
+// Each new weight may be written over the old one.
+std::vector<std::pair<int, int>> updated_in_place(std::span<const UpdatePart> parts);
 std::unique_ptr<Kernel> build_update(std::vector<UpdatePart> parts);
 
 enum class Master { none, last_state };
+
+// The parts of all weights of a node, one after the other: make_rule(type_identity<C>, i) gives the rule of weight i.
+template <size_t states, class MakeRule>
+std::vector<UpdatePart> parts_of(std::span<const Tensor> weights, Master master, MakeRule make_rule) {
+  const bool has_master = master == Master::last_state;
+  const size_t per_weight = 2 + states + (has_master ? 1 : 0);
+  std::vector<UpdatePart> parts;
+  for (size_t i = 0; i < weights.size(); ++i) {
+    const DType dtype = weights[i].dtype;
+    auto loop =
+        update_loop_for<states>(has_master ? DType::float32 : dtype, [&](auto type) { return make_rule(type, i); });
+    parts.push_back({std::move(loop), dtype, weights[i].shape.size(), i * per_weight, i, has_master});
+  }
+  return parts;
+}
+
 // The usual kernel: one weight at input 0.
 template <size_t states, class MakeRule>
 std::unique_ptr<Kernel> build_update(const NodeView& node, MakeRule make_rule, Master master = Master::none) {

@@ -1,0 +1,17 @@
+// What the mask branch of Mask R-CNN is trained towards.
+#pragma once
+
+#include "symbind/graph/builder.h"
+
+namespace SYMBIND_API symbind {
+
+struct MaskTarget {
+  Required<int64_t> num_rois = {};     // regions of an image
+  Required<int64_t> num_classes = {};  // without the background
+  Required<Tuple> mask_size = {};      // rows and columns of a target
+  int64_t sample_ratio = 2;            // points of a cell along each axis; below 1: as many as it has pixels
+  bool aligned = false;                // pixels are where their centres are
+};
+inline constexpr Builder<MaskTarget> mask_target;
+
+}  // namespace symbind
