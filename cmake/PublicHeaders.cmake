@@ -76,6 +76,7 @@ set(SYMBIND_PUBLIC_HEADERS
   train/loss_module.h
   train/metric.h
   train/metrics.h
+  train/mixed_precision.h
   train/module.h
   train/monitor.h
   train/predictor.h

@@ -52,6 +52,7 @@
 #include "symbind/train/loss_module.h"
 #include "symbind/train/metric.h"
 #include "symbind/train/metrics.h"
+#include "symbind/train/mixed_precision.h"
 #include "symbind/train/module.h"
 #include "symbind/train/monitor.h"
 #include "symbind/train/predictor.h"

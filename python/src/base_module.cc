@@ -119,7 +119,7 @@ void fit(nb::handle self, nb::handle train_data, nb::handle eval_data, nb::handl
          nb::handle optimizer_params, nb::handle eval_end_callback, nb::handle eval_batch_end_callback,
          nb::handle initializer, nb::handle arg_params, nb::handle aux_params, Truth allow_missing, Truth force_rebind,
          Truth force_init, int begin_epoch, std::optional<int> num_epoch, nb::handle validation_metric,
-         Monitor* monitor, nb::handle) {
+         Monitor* monitor, nb::handle, nb::handle compute_dtype) {
   if (!num_epoch) throw ValueError("fit needs num_epoch, the number of epochs");
   auto& module = nb::cast<BaseModule&>(self);
   look_again(module);
@@ -146,6 +146,7 @@ void fit(nb::handle self, nb::handle train_data, nb::handle eval_data, nb::handl
       .num_epoch = *num_epoch,
       .validation_metric = std::nullopt,
       .monitor = monitor,
+      .compute_dtype = compute_dtype.is_none() ? DType::none : dtype_from(compute_dtype),
   };
   if (!validation_metric.is_none()) args.validation_metric = metric_from(validation_metric);
   const LoggerScope log(logger_of(self));
@@ -290,7 +291,10 @@ void bind_base_module(nb::module_& m) {
            nb::arg("aux_params").none() = nb::none(), nb::arg("allow_missing") = false, nb::arg("force_rebind") = false,
            nb::arg("force_init") = false, nb::arg("begin_epoch") = 0, nb::arg("num_epoch").none() = nb::none(),
            nb::arg("validation_metric").none() = nb::none(), nb::arg("monitor").none() = nb::none(),
-           nb::arg("sparse_row_id_fn").none() = nb::none(), "Trains for the epochs from begin_epoch to num_epoch.")
+           nb::arg("sparse_row_id_fn").none() = nb::none(), nb::arg("compute_dtype").none() = nb::none(),
+           "Trains for the epochs from begin_epoch to num_epoch. compute_dtype: \"float16\" or \"bfloat16\" for a "
+           "float32 "
+           "network that computes in this type where that is safe.")
       .def("score", &score, nb::arg("eval_data"), nb::arg("eval_metric"), nb::arg("num_batch").none() = nb::none(),
            nb::arg("batch_end_callback").none() = nb::none(), nb::arg("score_end_callback").none() = nb::none(),
            nb::arg("reset") = true, nb::arg("epoch") = 0, nb::arg("sparse_row_id_fn").none() = nb::none(),

@@ -23,6 +23,7 @@ void bind_executor(nb::module_& m);
 void bind_metric(nb::module_& m);
 void bind_callback(nb::module_& m);
 void bind_monitor(nb::module_& m);
+void bind_mixed_precision(nb::module_& m);
 void bind_files(nb::module_& m);
 void bind_lr_scheduler(nb::module_& m);
 void bind_optimizer(nb::module_& m);

@@ -20,7 +20,7 @@ SymGen sym_gen_from(nb::handle function, nb::handle keeper) {
 
 BucketingOptions options_from(nb::handle default_bucket_key, nb::handle context, nb::handle work_load_list,
                               nb::handle fixed_param_names, nb::handle state_names, nb::handle group2ctxs,
-                              nb::handle compression_params, size_t memory_budget) {
+                              nb::handle compression_params, size_t memory_budget, nb::handle compute_dtype) {
   BucketingOptions options{.default_bucket_key = bucket_key_from(default_bucket_key)};
   if (!context.is_none()) options.context = contexts_from(context);
   if (!work_load_list.is_none()) options.work_load_list = nb::cast<std::vector<double>>(work_load_list);
@@ -29,6 +29,7 @@ BucketingOptions options_from(nb::handle default_bucket_key, nb::handle context,
   options.group2ctxs = group2ctxs_from(group2ctxs, options.context.size());
   options.compression_params = attributes_of(compression_params);
   options.compile_options.memory_budget = memory_budget;
+  if (!compute_dtype.is_none()) options.compute_dtype = dtype_from(compute_dtype);
   return options;
 }
 
@@ -164,10 +165,11 @@ void bind_bucketing(nb::module_& m) {
       "__init__",
       [](Self self, nb::handle sym_gen, nb::handle default_bucket_key, nb::object logger, nb::handle context,
          nb::handle work_load_list, nb::handle fixed_param_names, nb::handle state_names, nb::handle group2ctxs,
-         nb::handle compression_params, size_t memory_budget) {
+         nb::handle compression_params, size_t memory_budget, nb::handle compute_dtype) {
         const LoggerScope log(logger);
-        const BucketingOptions options = options_from(default_bucket_key, context, work_load_list, fixed_param_names,
-                                                      state_names, group2ctxs, compression_params, memory_budget);
+        const BucketingOptions options =
+            options_from(default_bucket_key, context, work_load_list, fixed_param_names, state_names, group2ctxs,
+                         compression_params, memory_budget, compute_dtype);
         auto network_of = sym_gen_from(sym_gen, self.h);
         try {
           new (self.p) PythonModule<BucketingModule>(std::move(network_of), options);
@@ -181,7 +183,7 @@ void bind_bucketing(nb::module_& m) {
       nb::arg("context").none() = nb::none(), nb::arg("work_load_list").none() = nb::none(),
       nb::arg("fixed_param_names").none() = nb::none(), nb::arg("state_names").none() = nb::none(),
       nb::arg("group2ctxs").none() = nb::none(), nb::arg("compression_params").none() = nb::none(),
-      nb::arg("memory_budget") = 0,
+      nb::arg("memory_budget") = 0, nb::arg("compute_dtype").none() = nb::none(),
       "sym_gen(key) returns (symbol, data_names, label_names). default_bucket_key is that of batches without one; the "
       "network of the default bucket has all parameters.");
   bind_running(type);

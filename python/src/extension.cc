@@ -24,6 +24,7 @@ NB_MODULE(_symbind, m) {
   bind_metric(m);
   bind_callback(m);
   bind_monitor(m);
+  bind_mixed_precision(m);
   bind_files(m);
   bind_lr_scheduler(m);
   bind_optimizer(m);

@@ -8,7 +8,7 @@ namespace {
 
 ModuleOptions options_from(nb::handle data_names, nb::handle label_names, nb::handle context, nb::handle work_load_list,
                            nb::handle fixed_param_names, nb::handle state_names, nb::handle group2ctxs,
-                           nb::handle compression_params, size_t memory_budget) {
+                           nb::handle compression_params, size_t memory_budget, nb::handle compute_dtype) {
   ModuleOptions options;
   options.data_names = names_from(data_names);
   options.label_names = names_from(label_names);
@@ -19,6 +19,7 @@ ModuleOptions options_from(nb::handle data_names, nb::handle label_names, nb::ha
   options.group2ctxs = group2ctxs_from(group2ctxs, options.context.size());
   options.compression_params = attributes_of(compression_params);
   options.compile_options.memory_budget = memory_budget;
+  if (!compute_dtype.is_none()) options.compute_dtype = dtype_from(compute_dtype);
   return options;
 }
 
@@ -182,10 +183,12 @@ void bind_module(nb::module_& m) {
       "__init__",
       [](nb::pointer_and_handle<Module> self, const Symbol& symbol, nb::handle data_names, nb::handle label_names,
          nb::object logger, nb::handle context, nb::handle work_load_list, nb::handle fixed_param_names,
-         nb::handle state_names, nb::handle group2ctxs, nb::handle compression_params, size_t memory_budget) {
+         nb::handle state_names, nb::handle group2ctxs, nb::handle compression_params, size_t memory_budget,
+         nb::handle compute_dtype) {
         const LoggerScope log(logger);
-        const ModuleOptions options = options_from(data_names, label_names, context, work_load_list, fixed_param_names,
-                                                   state_names, group2ctxs, compression_params, memory_budget);
+        const ModuleOptions options =
+            options_from(data_names, label_names, context, work_load_list, fixed_param_names, state_names, group2ctxs,
+                         compression_params, memory_budget, compute_dtype);
         try {
           new (self.p) PythonModule<Module>(symbol, options);
         } catch (const Error& error) {
@@ -198,9 +201,11 @@ void bind_module(nb::module_& m) {
       nb::arg("context").none() = nb::none(), nb::arg("work_load_list").none() = nb::none(),
       nb::arg("fixed_param_names").none() = nb::none(), nb::arg("state_names").none() = nb::none(),
       nb::arg("group2ctxs").none() = nb::none(), nb::arg("compression_params").none() = nb::none(),
-      nb::arg("memory_budget") = 0,
+      nb::arg("memory_budget") = 0, nb::arg("compute_dtype").none() = nb::none(),
       "memory_budget: bytes of working memory that training should need at most on each context, by recomputing in "
-      "backward what forward computed; 0 for no limit.");
+      "backward what forward computed; 0 for no limit. compute_dtype: \"float16\" or \"bfloat16\" for a float32 "
+      "network "
+      "that computes in this type where that is safe; parameters, outputs and checkpoints stay float32.");
   bind_steps(type);
   bind_files_of(type);
   bind_inside(type);

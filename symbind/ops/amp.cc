@@ -1,7 +1,9 @@
 #include "symbind/ops/amp.h"
 
 #include "symbind/graph/define.h"
+#include "symbind/ops/broadcast.h"
 #include "symbind/ops/cast.h"
+#include "symbind/ops/reshape.h"
 
 namespace symbind {
 namespace {
@@ -63,11 +65,34 @@ OpDef define(Op<AmpMulticast> op) {
       });
 }
 
+OpDef define(Op<ScaleGradient> op) {
+  return op.doc("The identity of data; in backward its gradient is multiplied by scale.")
+      .inputs({"data", "scale"})
+      .shape_only({"scale"})
+      .view()
+      .infer_shape([](const ScaleGradient&, Shapes& s) {
+        s.output().meet(s["data"]);
+        s["data"].meet(s.output());
+        s["scale"].meet({1});
+      })
+      .infer_type([](const ScaleGradient&, Types& t) {
+        t.output().meet(t["data"]);
+        t["data"].meet(t.output());
+        t["scale"].meet(DType::float32);
+      })
+      .gradient([](const ScaleGradient&, Grad& g) {
+        const Symbol flat = reshape(g.out_grad(), {.shape = {-1}});
+        const Symbol scaled = broadcast_mul(cast(flat, {.dtype = DType::float32}), g.input("scale"));
+        g.set("data", reshape_like(cast_like(scaled, flat), g.out_grad()));
+      });
+}
+
 }  // namespace
 
 void register_amp(OpRegistry& registry) {
   add<AmpCast>(registry, "amp_cast", define);
   add<AmpMulticast>(registry, "amp_multicast", define);
+  add_internal<ScaleGradient>(registry, "_scale_gradient", define);
 }
 
 }  // namespace symbind

@@ -18,4 +18,9 @@ struct AmpMulticast {
 };
 inline constexpr Builder<AmpMulticast> amp_multicast;
 
+// The identity in forward; in backward the gradient is multiplied by the one number of scale, which gets no gradient:
+// (data, scale) → data. Of the library itself, for losses that are scaled.
+struct ScaleGradient {};
+inline constexpr Builder<ScaleGradient> scale_gradient;
+
 }  // namespace symbind

@@ -4,6 +4,7 @@
 //   gradient          appends the backward part for the requested gradients
 //   recompute         what forward computed is computed a second time in backward instead of being kept
 //   place             the context of each node, and a copy where a tensor crosses contexts
+//   drop_identities   casts that change no type are left out
 //   separate_outputs  every output and gradient is a separate tensor
 //   fuse              several operators become one
 //   select            the first implementation of the device that accepts the node
@@ -44,6 +45,7 @@ std::vector<TensorId> outside_tensors(const Graph& graph) {
 Lowered lower_to_kernels(Graph graph, const LowerRequest& request, bool frugal = false) {
   const CompileOptions& options = request.options;
   place(graph, request.context, request.group2ctx);
+  if (options.fuse && !request.monitored) drop_identities(graph);
   separate_outputs(graph);
   if (options.fuse && !request.monitored) fuse(graph, frugal);
   select(graph);

@@ -16,6 +16,9 @@ void place(Graph& graph, Context default_context, const std::map<std::string, Co
 void assign_contexts(Graph& graph, Context default_context, const std::map<std::string, Context>& group2ctx);
 void copy_across_contexts(Graph& graph);
 
+// drop_identities: casts that change no type, and nodes that only scale a gradient, are left out.
+void drop_identities(Graph& graph);
+
 // fuse: several operators become one, by the rules of passes/fuse.h. Frugal: not where more memory is held by it.
 void fuse(Graph& graph, bool frugal = false);
 

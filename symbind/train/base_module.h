@@ -120,6 +120,7 @@ struct FitArgs {
   int num_epoch = -1;                                         // must be given
   std::optional<MetricArg> validation_metric = std::nullopt;  // none: eval_metric
   Monitor* monitor = nullptr;
+  DType compute_dtype = DType::none;  // float16 or bfloat16: ModuleOptions::compute_dtype
 };
 
 struct ScoreArgs {
@@ -176,6 +177,8 @@ class BaseModule {
   virtual void set_states(double value);  // of every state
   virtual void update_metric(EvalMetric& metric, const std::vector<NDArray>& labels, bool pre_sliced = false) = 0;
   virtual void install_monitor(Monitor& monitor) = 0;
+  // ModuleOptions::compute_dtype, before bind. A kind of module that has no such choice refuses.
+  virtual void set_compute_dtype(DType dtype);
 
   // ---- what all of them do with it ----
   virtual void forward_backward(const DataBatch& batch);

@@ -41,7 +41,13 @@ std::shared_ptr<Module> BucketingModule::make(const BucketKey& key) const {
                                                                 .state_names = options_.state_names,
                                                                 .group2ctxs = options_.group2ctxs,
                                                                 .compression_params = options_.compression_params,
-                                                                .compile_options = options_.compile_options});
+                                                                .compile_options = options_.compile_options,
+                                                                .compute_dtype = options_.compute_dtype});
+}
+
+void BucketingModule::set_compute_dtype(DType dtype) {
+  default_->set_compute_dtype(dtype);
+  options_.compute_dtype = dtype;
 }
 
 // The default bucket holds what is initialized, updated and saved.

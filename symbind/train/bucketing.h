@@ -33,6 +33,7 @@ struct BucketingOptions {
   std::vector<std::map<std::string, Context>> group2ctxs = {};
   std::map<std::string, std::string> compression_params = {};
   CompileOptions compile_options = {};
+  DType compute_dtype = DType::none;  // ModuleOptions::compute_dtype
 };
 
 // A bucket is bound when it is first visited. All buckets share parameters, gradients, the optimizer, inputs, outputs
@@ -96,6 +97,7 @@ class BucketingModule : public BaseModule {
   void set_states(double value) override;
   void update_metric(EvalMetric& metric, const std::vector<NDArray>& labels, bool pre_sliced = false) override;
   void install_monitor(Monitor& monitor) override;  // in all buckets, those to come included
+  void set_compute_dtype(DType dtype) override;
 
   const BucketingOptions& options() const { return options_; }
   const BucketKey& current_key() const { return current_key_; }

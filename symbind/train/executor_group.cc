@@ -66,7 +66,7 @@ DataParallelExecutorGroup::DataParallelExecutorGroup(const Symbol& symbol, const
       aux_names_(symbol.list_auxiliary_states()),
       fixed_param_names_(options.fixed_param_names),
       state_names_(options.state_names),
-      output_names_(symbol.list_outputs()),
+      output_names_(options.output_names.empty() ? symbol.list_outputs() : options.output_names),
       for_training_(options.for_training),
       inputs_need_grad_(options.inputs_need_grad),
       group2ctxs_(options.group2ctxs),

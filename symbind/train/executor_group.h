@@ -46,6 +46,7 @@ struct ExecutorGroupOptions {
   // the arguments; a map changes those defaults by name.
   GradReqs grad_req = "write";
   std::vector<std::string> state_names = {};
+  std::vector<std::string> output_names = {};                   // empty: those of the symbol
   std::vector<std::map<std::string, Context>> group2ctxs = {};  // per context
   CompileOptions options = {};
 };

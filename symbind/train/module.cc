@@ -8,9 +8,11 @@
 #include "symbind/core/error.h"
 #include "symbind/core/log.h"
 #include "symbind/core/parallel.h"
+#include "symbind/exec/invoke.h"
 #include "symbind/files/checkpoint.h"
 #include "symbind/files/states.h"
 #include "symbind/graph/op.h"
+#include "symbind/ops/finite.h"
 #include "symbind/optim/state_keys.h"
 #include "symbind/train/monitor.h"
 
@@ -24,7 +26,7 @@ bool contains(const std::vector<std::string>& names, const std::string& name) {
 }  // namespace
 
 Module::Module(const Symbol& symbol, const ModuleOptions& options)
-    : symbol_(symbol), options_(options), aux_names_(symbol.list_auxiliary_states()) {
+    : symbol_(symbol), computed_(symbol), options_(options), aux_names_(symbol.list_auxiliary_states()) {
   require(!options_.context.empty(), "[Module] at least one context is needed");
   require(options_.work_load_list.empty() || options_.work_load_list.size() == options_.context.size(),
           "[Module] work_load_list has ", options_.work_load_list.size(), " entries for ", options_.context.size(),
@@ -38,6 +40,7 @@ Module::Module(const Symbol& symbol, const ModuleOptions& options)
         !contains(options_.state_names, name))
       param_names_.push_back(name);
   check_input_names(options_.fixed_param_names, "fixed_param", true, arguments, param_names_);
+  if (options_.compute_dtype != DType::none) set_compute_dtype(options_.compute_dtype);
 }
 
 Module::~Module() = default;
@@ -151,12 +154,13 @@ void Module::bind(const std::vector<DataDesc>& data_shapes, const std::vector<Da
       .fixed_param_names = options_.fixed_param_names,
       .grad_req = args.grad_req,
       .state_names = options_.state_names,
+      .output_names = symbol_.list_outputs(),
       .group2ctxs = options_.group2ctxs,
       .options = options_.compile_options,
   };
   // Whatever fails from here on, the old binding and the parameters stay.
   if (host_->dirty) sync_params_from_devices();
-  auto made = std::make_shared<DataParallelExecutorGroup>(symbol_, group);
+  auto made = std::make_shared<DataParallelExecutorGroup>(computed_, group);
   if (!shared && params_initialized) {
     for (const auto& [names, params] :
          {std::pair{&param_names_, &host_->arg_params}, std::pair{&aux_names_, &host_->aux_params}})
@@ -165,6 +169,7 @@ void Module::bind(const std::vector<DataDesc>& data_shapes, const std::vector<Da
     made->set_params(host_->arg_params, host_->aux_params, true);
   }
   exec_group_ = std::move(made);
+  written_scales_.clear();
   data_shapes_ = data;
   label_shapes_ = labels;
   for_training = args.for_training;
@@ -206,6 +211,7 @@ void Module::reshape(const std::vector<DataDesc>& data_shapes, const std::vector
   require(binded, "[reshape] bind comes first");
   const auto data = checked(data_shapes, options_.data_names, "data", true);
   const auto labels = label_shapes.empty() ? label_shapes : checked(label_shapes, options_.label_names, "label", false);
+  written_scales_.clear();
   exec_group_->reshape(data, labels);
   data_shapes_ = data;
   label_shapes_ = labels;
@@ -464,6 +470,7 @@ void Module::borrow_optimizer(const Module& other) {
   kvstore_ = other.kvstore_;
   update_on_kvstore_ = other.update_on_kvstore_;
   updater_ = other.updater_;
+  if (loss_scale_ && other.loss_scale_) loss_scale_ = other.loss_scale_;
   numbered_ = other.numbered_;
   number_params();
   optimizer_initialized = true;
@@ -473,6 +480,14 @@ void Module::update() {
   const InUse use = in_use("update");
   require(binded && params_initialized && optimizer_initialized,
           "[update] bind, init_params and init_optimizer come first");
+  if (loss_scale_) {
+    require(
+        !kvstore_ || kvstore_->num_workers() == 1,
+        "[update] several workers cannot agree on the scale of a loss: use compute_dtype bfloat16, which needs none");
+    const bool finite = are_gradients_finite();
+    loss_scale_->finish_step(finite);
+    if (!finite) return;
+  }
   host_->dirty = true;
   const auto& weights = exec_group_->param_arrays();
   const auto& grads = exec_group_->grad_arrays();
@@ -503,6 +518,60 @@ void Module::update() {
     for (size_t i = k; i < items.size(); i += devices) of_device.push_back(items[i]);
     (*updater_)(of_device);
   }
+}
+
+// ---- Precision ------------------------------------------------------------------------------------------------------
+
+namespace {
+
+constexpr const char* scale_name = "_loss_scale";
+constexpr const char* inverse_scale_name = "_inverse_loss_scale";
+
+}  // namespace
+
+void Module::set_compute_dtype(DType dtype) {
+  require(dtype == DType::none || dtype == DType::float32 || dtype == DType::float16 || dtype == DType::bfloat16,
+          "[compute_dtype] must be float32, float16 or bfloat16, not ", dtype);
+  const bool is_new = dtype != options_.compute_dtype;
+  require(!is_new || !binded, "[compute_dtype] must be given before the module is bound");
+  options_.compute_dtype = dtype;
+  computed_ = symbol_;
+  loss_scale_ = nullptr;
+  if (dtype != DType::float16 && dtype != DType::bfloat16) return;
+  computed_ = computed_in(symbol_, dtype);
+  if (dtype == DType::bfloat16) return;
+  std::vector<std::string> arguments = param_names_;
+  arguments.insert(arguments.end(), options_.data_names.begin(), options_.data_names.end());
+  computed_ = with_scaled_loss(computed_, arguments, scale_name, inverse_scale_name);
+  loss_scale_ = std::make_shared<LossScale>();
+}
+
+double Module::loss_scale() const { return loss_scale_ ? loss_scale_->value() : 1; }
+
+// Into executors that do not have it yet: they are new, or the scale has changed.
+void Module::write_loss_scale() {
+  const auto& execs = exec_group_->execs();
+  written_scales_.resize(execs.size());
+  for (size_t i = 0; i < execs.size(); ++i) {
+    const std::pair<const Executor*, double> wanted{execs[i].get(), loss_scale_->value()};
+    if (written_scales_[i] == wanted) continue;
+    const NamedArrays& arrays = execs[i]->arg_dict();
+    arrays.at(scale_name).fill(wanted.second);
+    arrays.at(inverse_scale_name).fill(1 / wanted.second);
+    written_scales_[i] = wanted;
+  }
+}
+
+bool Module::are_gradients_finite() const {
+  std::vector<NDArray> answers;
+  for (size_t device = 0; device < options_.context.size(); ++device) {
+    std::vector<NDArray> grads;
+    for (const auto& of_devices : exec_group_->grad_arrays())
+      if (of_devices[device]) grads.push_back(of_devices[device]);
+    if (grads.empty()) continue;
+    answers.push_back(multi_all_finite(grads, {.num_arrays = static_cast<int64_t>(grads.size())}));
+  }
+  return std::ranges::all_of(answers, [](const NDArray& answer) { return answer.item() != 0; });
 }
 
 // ---- Running --------------------------------------------------------------------------------------------------------
@@ -554,6 +623,7 @@ void Module::forward(const DataBatch& batch, std::optional<bool> is_train) {
   }
   if (!(data == data_shapes_ && labels == label_shapes_)) reshape(data, labels);
   pad_ = batch.pad;
+  if (loss_scale_) write_loss_scale();
   exec_group_->forward(batch, train);
 }
 
@@ -561,6 +631,7 @@ void Module::forward(const std::vector<DataBatch>& sliced_batches, std::optional
   const InUse use = in_use("forward");
   require(binded && params_initialized, "[forward] bind and init_params come first");
   pad_ = 0;
+  if (loss_scale_) write_loss_scale();
   exec_group_->forward(sliced_batches, is_train.value_or(for_training));
 }
 

@@ -10,6 +10,7 @@
 #include "symbind/optim/updater.h"
 #include "symbind/train/base_module.h"
 #include "symbind/train/executor_group.h"
+#include "symbind/train/mixed_precision.h"
 
 namespace SYMBIND_API symbind {
 
@@ -23,6 +24,10 @@ struct ModuleOptions {
   std::vector<std::map<std::string, Context>> group2ctxs = {};
   std::map<std::string, std::string> compression_params = {};
   CompileOptions compile_options = {};  // a memory_budget is that of one context
+  // float16 or bfloat16: a network written in float32 computes in this type where that is safe
+  // (train/mixed_precision.h). Parameters, checkpoints and outputs stay float32; in float16 the loss is scaled, and a
+  // step whose gradients overflow is left out.
+  DType compute_dtype = DType::none;
 };
 
 // The store that brings gradients together (none for one device, unless it is asked for as an object or distributed),
@@ -76,6 +81,8 @@ class Module : public BaseModule {
   void forward(const std::vector<DataBatch>& sliced_batches, std::optional<bool> is_train = std::nullopt);
   void backward(const std::vector<NDArray>& out_grads = {}) override;
   void update() override;
+  void set_compute_dtype(DType dtype) override;
+  double loss_scale() const;  // 1 where the loss is not scaled
   void reshape(const std::vector<DataDesc>& data_shapes, const std::vector<DataDesc>& label_shapes = {});
 
   std::vector<NDArray> get_outputs() override;
@@ -114,9 +121,12 @@ class Module : public BaseModule {
                                 std::string_view kind, bool strict) const;
   OptimizerPtr make_optimizer(const InitOptimizerArgs& args, double rescale_grad) const;
   void init_kvstore();
+  void write_loss_scale();
+  bool are_gradients_finite() const;
   void number_params();  // after those that are numbered already
 
   Symbol symbol_;
+  Symbol computed_;  // what the devices run: symbol_, or symbol_ in another precision
   ModuleOptions options_;
   std::vector<std::string> param_names_, aux_names_;
   // On the CPU; modules that share their parameters have one between them.
@@ -129,6 +139,9 @@ class Module : public BaseModule {
   std::shared_ptr<DataParallelExecutorGroup> exec_group_;
   std::vector<DataDesc> data_shapes_, label_shapes_;
   int64_t pad_ = 0;  // of the last batch
+
+  std::shared_ptr<LossScale> loss_scale_;  // none: the loss is not scaled. Shared with the optimizer
+  std::vector<std::pair<const Executor*, double>> written_scales_;  // per context: what its executor was told last
 
   OptimizerPtr optimizer_;
   KVStorePtr kvstore_;

@@ -288,3 +288,30 @@ def test_what_was_silently_accepted_is_an_error():
             module.fit(data, num_epoch=1, **arguments)
     with pytest.raises((ValueError, mx.MXNetError), match="fc9_weight.*_weight"):
         mx.mod.Module(network(), fixed_param_names=["fc9_weight"])
+
+
+# ---- mixed precision -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_a_float32_network_trains_in_16_bits(tmp_path, dtype):
+    rng = np.random.RandomState(3)
+    data = rng.normal(size=(128, 8)).astype("float32")
+    labels = (data[:, 0] > 0).astype("float32")
+    net = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=2, name="fc")
+    mod = mx.mod.Module(mx.sym.SoftmaxOutput(net, name="softmax"))
+    train = mx.io.NDArrayIter(data, labels, 16)
+    mod.fit(train, num_epoch=15, optimizer_params={"learning_rate": 0.5}, compute_dtype=dtype)
+    assert mod.score(mx.io.NDArrayIter(data, labels, 16), "acc")[0][1] > 0.9
+    prediction = mod.predict(mx.io.NDArrayIter(data, labels, 16))
+    assert prediction.dtype == np.float32 and mod.get_params()[0]["fc_weight"].dtype == np.float32
+    # A checkpoint is that of a float32 network.
+    mod.save_checkpoint(str(tmp_path / "net"), 1)
+    assert "amp_cast" not in (tmp_path / "net-symbol.json").read_text()
+    again = mx.mod.Module.load(str(tmp_path / "net"), 1)
+    again.bind(train.provide_data, for_training=False)
+    exact = again.predict(mx.io.NDArrayIter(data, labels, 16)).asnumpy()
+    np.testing.assert_allclose(prediction.asnumpy(), exact, atol=0.02)
+    assert not np.array_equal(prediction.asnumpy(), exact)
+    with pytest.raises(mx.MXNetError, match="int8"):
+        mx.mod.Module(mx.sym.SoftmaxOutput(net), compute_dtype="int8")

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "symbind/backend/cpu/convert_array.h"
+#include "symbind/backend/cpu/fill.h"
 #include "symbind/backend/cpu/plain.h"
 #include "symbind/passes/target.h"
 
@@ -36,6 +37,7 @@ std::unique_ptr<Kernel> build_casts(const NodeView& node) {
 void add_amp(ImplementationTable& table) {
   add_plain<AmpCast>(table, build_casts);
   add_plain<AmpMulticast>(table, build_casts);
+  add_plain<ScaleGradient>(table, build_copy);
 }
 
 }  // namespace symbind::cpu_backend

@@ -47,6 +47,7 @@ void add_amp(ImplementationTable& table) {
                         return is_cast ? build_casts(node) : build_copy(node);
                       }});
   table.add<AmpMulticast>({"cuda", refuse, build_casts});
+  table.add<ScaleGradient>({"cuda", refuse, build_copy});
 }
 
 }  // namespace symbind::cuda_backend

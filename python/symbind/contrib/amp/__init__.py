@@ -1,8 +1,8 @@
 """Mixed precision: networks whose products and convolutions compute in 16 bits, and everything delicate in float32.
 
 ``convert_symbol`` puts casts into a network and ``convert_model`` casts its parameters too. (MXNet's ``init`` and
-``scale_loss``, which change the functions of arrays for Gluon's trainers, are not part of Symbind: train a converted
-network with ``multi_precision`` and a scaled loss.)
+``scale_loss``, which change the functions of arrays for Gluon's trainers, are not part of Symbind: give
+``compute_dtype`` to ``Module`` or ``fit``, which scale the loss by themselves.)
 """
 
 from . import amp, lists, loss_scaler

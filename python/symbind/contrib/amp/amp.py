@@ -1,9 +1,6 @@
 """Networks in mixed precision."""
 
-import json as _json
-
-from ..._symbind import MXNetTypeError, MXNetValueError, Symbol
-from ...symbol import load_json as _load_json
+from ..._symbind import MXNetTypeError, MXNetValueError, Symbol, _mixed_precision, _with_low_parameters
 from .lists import symbol_bf16 as _bf16
 from .lists import symbol_fp16 as _fp16
 
@@ -61,7 +58,7 @@ def list_lp16_use_fp32_params(target_dtype):
 
 
 class _Choice:
-    """Which type a node computes in: the target, float32, the widest that comes, or (None) what comes."""
+    """Which operators compute in the target type, in float32, and in the widest type that comes."""
 
     def __init__(self, target, target_ops, fp32_ops, conditional, excluded):
         lists = _lists(target)
@@ -82,77 +79,6 @@ class _Choice:
         self.widest = set(lists.WIDEST_TYPE_CASTS) - self.target_ops - self.fp32_ops
         self.conditional = lists.CONDITIONAL_FP32_FUNCS if conditional is None else conditional
         self.excluded = set(excluded or [])
-
-    def of(self, node):
-        """For a node of the JSON."""
-        if node["name"] in self.excluded:
-            return "float32"
-        op, attributes = node["op"], node.get("attrs", {})
-        for name, parameter, values in self.conditional:
-            if op == name and attributes.get(parameter) in values:
-                return "float32"
-        if op in self.target_ops:
-            return self.target
-        if op in self.fp32_ops:
-            return "float32"
-        return "widest" if op in self.widest else None
-
-
-class _Converter:
-    """Writes the nodes of a network again, with casts before those that compute in another type."""
-
-    def __init__(self, graph, choice, auxiliary):
-        self.old = graph["nodes"]
-        self.choice = choice
-        self.auxiliary = auxiliary  # names of the variables that are states, which are never cast
-        self.nodes = []
-        self.placed = {}  # number of an old node → of the new one
-        self.casts = {}  # (node, output, type) → node
-
-    def add(self, node):
-        self.nodes.append(node)
-        return len(self.nodes) - 1
-
-    def cast(self, entry, dtype):
-        """The entry in a type, by a node that all its users share."""
-        source, output = entry
-        node = self.nodes[source]
-        if node["op"] == "null" and (node["name"] in self.auxiliary or dtype == "float32"):
-            return entry  # a variable is float32 unless it says otherwise
-        key = (source, output, dtype)
-        if key not in self.casts:
-            name = node["name"] if node["op"] == "null" else f"{node['name']}_output{output or ''}"
-            attributes = {"dtype": dtype}
-            self.casts[key] = self.add(
-                {
-                    "op": "amp_cast",
-                    "name": f"{name}_amp_cast_{dtype}",
-                    "attrs": attributes,
-                    "inputs": [[source, output, 0]],
-                }
-            )
-        return self.casts[key], 0
-
-    def multicast(self, name, entries):
-        """All entries in the widest of their types."""
-        node = {
-            "op": "amp_multicast",
-            "name": f"{name}_amp_multicast",
-            "attrs": {"num_outputs": str(len(entries))},
-            "inputs": [[*entry, 0] for entry in entries],
-        }
-        source = self.add(node)
-        return [(source, output) for output in range(len(entries))]
-
-    def convert(self):
-        for number, node in enumerate(self.old):
-            entries = [(self.placed[source], output) for source, output, *_ in node["inputs"]]
-            kind = None if node["op"] == "null" else self.choice.of(node)
-            if kind == "widest" and len(entries) > 1:
-                entries = self.multicast(node["name"], entries)
-            elif kind in ("float32", "float16", "bfloat16"):
-                entries = [self.cast(entry, kind) for entry in entries]
-            self.placed[number] = self.add({**node, "inputs": [[*entry, 0] for entry in entries]})
 
 
 def convert_symbol(
@@ -188,29 +114,18 @@ def convert_symbol(
         raise MXNetTypeError(f"convert_symbol takes a Symbol, not {type(sym).__name__}")
     target = _name_of(target_dtype)
     choice = _Choice(target, target_dtype_ops, fp32_ops, conditional_fp32_ops, excluded_sym_names)
-    graph = _json.loads(sym.tojson(remove_amp_cast=False))
-    converter = _Converter(graph, choice, set(sym.list_auxiliary_states()))
-    converter.convert()
+    converted = _mixed_precision(
+        sym,
+        target,
+        sorted(choice.target_ops),
+        sorted(choice.fp32_ops),
+        sorted(choice.widest),
+        [(op, parameter, list(values)) for op, parameter, values in choice.conditional],
+        sorted(choice.excluded),
+    )
     if cast_optional_params:
-        _declare_low_precision(converter, target, set(data_names or []))
-    graph["nodes"] = converter.nodes
-    graph["arg_nodes"] = [i for i, node in enumerate(converter.nodes) if node["op"] == "null"]
-    graph["node_row_ptr"] = list(range(len(converter.nodes) + 1))
-    graph["heads"] = [[converter.placed[node], output, 0] for node, output, *_ in graph["heads"]]
-    return _load_json(_json.dumps(graph))
-
-
-def _declare_low_precision(converter, target, data_names):
-    """Gives variables that nothing but casts to the target type reads that type."""
-    readers = {}
-    for node in converter.nodes:
-        for source, *_ in node["inputs"]:
-            readers.setdefault(source, []).append(node)
-    for number, node in enumerate(converter.nodes):
-        reading = readers.get(number, [])
-        casts = all(reader["op"] == "amp_cast" and reader["attrs"]["dtype"] == target for reader in reading)
-        if node["op"] == "null" and node["name"] not in data_names and reading and casts:
-            node["attrs"] = {**node.get("attrs", {}), "__dtype__": _TYPE_NUMBERS[target]}
+        converted = _with_low_parameters(converted, target, list(data_names or []))
+    return converted
 
 
 def convert_model(

@@ -2,37 +2,9 @@
 
 from .... import _symbind
 
-# Fast in float16, and safe: they add up in float32.
-FP16_FUNCS = ["Convolution", "Deconvolution", "FullyConnected", "RNN"]
-
-# They lose digits, or overflow, in float16.
-FP32_FUNCS = """
-    Convolution_v1 IdentityAttachKLSparseReg arccos arcsin cosh erfinv sinh tan arctanh exp expm1 log log10 log2
-    log1p broadcast_power square reciprocal _RDivScalar _rdiv_scalar rsqrt rcbrt _Power _PowerScalar _power
-    _power_scalar _RPowerScalar _rpower_scalar _Hypot _HypotScalar _hypot _hypot_scalar broadcast_hypot sum
-    sum_axis nansum prod nanprod mean norm softmin khatri_rao moments gamma gammaln argsort topk SoftmaxOutput
-    softmax Softmax log_softmax InstanceNorm LayerNorm GroupNorm L2Normalization LRN SoftmaxActivation
-    LinearRegressionOutput LogisticRegressionOutput MAERegressionOutput SVMOutput softmax_cross_entropy
-    smooth_l1 MakeLoss make_loss Custom CTCLoss ctc_loss
-""".split()
-
-# In float32 for some values of a parameter.
-CONDITIONAL_FP32_FUNCS = [
-    ("Activation", "act_type", ["softrelu"]),
-    ("LeakyReLU", "act_type", ["elu", "selu"]),
-]
-
-# Their inputs have one type: the widest that comes.
-WIDEST_TYPE_CASTS = """
-    _Plus _plus _Minus _sub _Mul _Div _div _Mod _Not_Equal _Equal _equal _Greater _greater _Greater_Equal
-    _greater_equal _Lesser _Lesser_Equal _lesser _lesser_equal _Logical_And _Logical_Or _Logical_Xor
-    _logical_and _logical_or _logical_xor _maximum _minimum _minus _mod _mul _not_equal Concat concat
-    Correlation ElementWiseSum add_n batch_dot broadcast_add broadcast_plus broadcast_div broadcast_equal
-    broadcast_greater broadcast_greater_equal broadcast_lesser broadcast_lesser_equal broadcast_logical_and
-    broadcast_logical_or broadcast_logical_xor broadcast_maximum broadcast_minimum broadcast_minus broadcast_mod
-    broadcast_mul broadcast_not_equal broadcast_sub dot elemwise_add elemwise_div elemwise_mul elemwise_sub
-    stack _Maximum _Minimum where
-""".split()
+# FP16_FUNCS are fast in float16, and safe: they add up in float32. FP32_FUNCS lose digits, or overflow. The inputs of
+# WIDEST_TYPE_CASTS get the widest type among them. CONDITIONAL_FP32_FUNCS are of float32 for values of a parameter.
+FP16_FUNCS, FP32_FUNCS, WIDEST_TYPE_CASTS, CONDITIONAL_FP32_FUNCS = _symbind._precision_rules()
 
 LOSS_OUTPUT_FUNCTIONS = ["SoftmaxOutput", "LinearRegressionOutput", "LogisticRegressionOutput", "MAERegressionOutput"]
 

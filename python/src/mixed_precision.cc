@@ -1,0 +1,40 @@
+#include "symbind/train/mixed_precision.h"
+
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include "bindings.h"
+
+namespace symbind::python {
+namespace {
+
+using Names = std::vector<std::string>;
+using Conditions = std::vector<std::tuple<std::string, std::string, Names>>;
+
+}  // namespace
+
+void bind_mixed_precision(nb::module_& m) {
+  m.def(
+      "_precision_rules",
+      [] {
+        const PrecisionRules rules = default_precision_rules();
+        Conditions conditions;
+        for (const auto& [op, parameter, values] : rules.wide_if) conditions.emplace_back(op, parameter, values);
+        return std::tuple(rules.low, rules.wide, rules.widest, conditions);
+      },
+      "(operators of 16 bits, of float32, of the widest type that comes, [(operator, parameter, values) of float32]).");
+  m.def(
+      "_mixed_precision",
+      [](const Symbol& symbol, DType target, Names low, Names wide, Names widest, const Conditions& conditions,
+         Names wide_nodes) {
+        PrecisionRules rules{std::move(low), std::move(wide), std::move(widest), {}, std::move(wide_nodes)};
+        for (const auto& [op, parameter, values] : conditions) rules.wide_if.push_back({op, parameter, values});
+        return mixed_precision(symbol, target, rules);
+      },
+      nb::arg("symbol"), nb::arg("target_dtype"), nb::arg("low"), nb::arg("wide"), nb::arg("widest"),
+      nb::arg("conditions"), nb::arg("wide_nodes"));
+  m.def("_with_low_parameters", &with_low_parameters, nb::arg("symbol"), nb::arg("target_dtype"), nb::arg("except_"));
+}
+
+}  // namespace symbind::python

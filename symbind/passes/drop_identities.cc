@@ -1,0 +1,62 @@
+// Casts to the type that an array has already, which converted networks are full of, and nodes that matter to gradients
+// alone, would each be a copy, and keep the operators around them from being fused.
+#include "symbind/ops/amp.h"
+#include "symbind/ops/cast.h"
+#include "symbind/passes/fuse.h"
+#include "symbind/passes/passes.h"
+#include "symbind/passes/rewrite.h"
+
+namespace symbind {
+namespace {
+
+// The tensors that an operator changes. What a node has read of one before the change must not be read after it.
+PerTensor<bool> updated_tensors(const Graph& graph) {
+  PerTensor<bool> updated(graph.tensors.size(), false);
+  for (const GraphNode& node : graph.nodes) {
+    if (node.is_variable()) continue;
+    const std::vector<bool> inputs = node.op().updated_inputs(node.source->params.get(), node.inputs.size());
+    for (size_t i = 0; i < inputs.size(); ++i)
+      if (inputs[i]) updated[node.inputs[i]] = true;
+  }
+  return updated;
+}
+
+bool is_cast(const GraphNode& node) {
+  return params_if<Cast>(node) || params_if<CastLike>(node) || params_if<AmpCast>(node) ||
+         params_if<AmpMulticast>(node);
+}
+
+// Does each output hold what the input of its number holds?
+bool is_identity(const Graph& graph, const GraphNode& node, const PerTensor<bool>& updated) {
+  if (!is_cast(node) && !params_if<ScaleGradient>(node)) return false;
+  for (int i = 0; i < node.outputs; ++i) {
+    const TensorId input = node.inputs[static_cast<size_t>(i)];
+    const bool same_type = graph.tensor(input).dtype == graph.tensor(node.first_output + i).dtype;
+    if (!same_type || updated[input] || graph.producer(input).context != node.context) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+void drop_identities(Graph& graph) {
+  const PerTensor<bool> updated = updated_tensors(graph);
+  PerNode<bool> dropped(graph.nodes.size(), false);
+  bool any = false;
+  for (const GraphNode& node : graph.nodes)
+    if (!node.is_variable() && is_identity(graph, node, updated)) any = dropped[node.id] = true;
+  if (!any) return;
+
+  Rewriter rewriter(graph);
+  rewriter.for_each_node([&](const GraphNode& node) {
+    if (!dropped[node.id]) {
+      rewriter.copy(node);
+      return;
+    }
+    for (int i = 0; i < node.outputs; ++i)
+      rewriter.redirect(node.first_output + i, rewriter.now(node.inputs[static_cast<size_t>(i)]));
+  });
+  graph = rewriter.finish();
+}
+
+}  // namespace symbind

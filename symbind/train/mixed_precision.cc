@@ -1,0 +1,398 @@
+#include "symbind/train/mixed_precision.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+#include <unordered_map>
+
+#include "symbind/core/error.h"
+#include "symbind/graph/op.h"
+#include "symbind/ops/amp.h"
+
+namespace symbind {
+namespace {
+
+bool contains(const std::vector<std::string>& names, const std::string& name) {
+  return std::ranges::find(names, name) != names.end();
+}
+
+// How a node is computed.
+enum class Precision { as_given, low, wide, widest };
+
+class Classifier {
+ public:
+  explicit Classifier(const PrecisionRules& rules)
+      : low_(rules.low.begin(), rules.low.end()),
+        wide_(rules.wide.begin(), rules.wide.end()),
+        widest_(rules.widest.begin(), rules.widest.end()),
+        nodes_(rules.wide_nodes.begin(), rules.wide_nodes.end()),
+        conditions_(rules.wide_if) {}
+
+  Precision of(const Node& node) const {
+    if (nodes_.contains(node.name)) return Precision::wide;
+    for (const auto& [op, parameter, values] : conditions_)
+      if (node.op->name == op && contains(values, value_of(node, parameter))) return Precision::wide;
+    if (low_.contains(node.op->name)) return Precision::low;
+    if (wide_.contains(node.op->name)) return Precision::wide;
+    return widest_.contains(node.op->name) ? Precision::widest : Precision::as_given;
+  }
+
+ private:
+  static std::string value_of(const Node& node, const std::string& parameter) {
+    const auto given = node.attributes.find(parameter);
+    return given == node.attributes.end() ? "" : given->second;
+  }
+
+  std::set<std::string> low_, wide_, widest_, nodes_;
+  std::vector<PrecisionRules::Condition> conditions_;
+};
+
+// A network written again node by node.
+class Rewriting {
+ public:
+  explicit Rewriting(const Symbol& old) : old_(old), nodes_(topological_order(old.entries())) {}
+
+  const std::vector<NodePtr>& nodes() const { return nodes_; }
+  Entry now(const Entry& entry) const { return {now_.at(entry.node.get()), entry.index}; }
+  void put(const NodePtr& old, NodePtr made) { now_[old.get()] = std::move(made); }
+  // The same node over other inputs.
+  static NodePtr with_inputs(const Node& node, std::vector<Entry> inputs) {
+    auto made = std::make_shared<Node>(node);
+    made->inputs = std::move(inputs);
+    return made;
+  }
+  // The inputs of a node in the new network.
+  std::vector<Entry> inputs_of(const Node& node) const {
+    std::vector<Entry> inputs;
+    for (const Entry& input : node.inputs) inputs.push_back(now(input));
+    return inputs;
+  }
+  std::vector<Entry> outputs() const {
+    std::vector<Entry> entries;
+    for (const Entry& entry : old_.entries()) entries.push_back(now(entry));
+    return entries;
+  }
+
+ private:
+  const Symbol& old_;
+  std::vector<NodePtr> nodes_;
+  std::unordered_map<const Node*, NodePtr> now_;
+};
+
+size_t argument_count(const Node& node) { return node.inputs.size() - node.op->aux(node.params.get()).size(); }
+
+// A new node is computed where the one that it reads is.
+Entry placed_with(const Entry& source, const Symbol& made) {
+  const Entry entry = made.entries()[0];
+  const auto group = source.node->attributes.find("__ctx_group__");
+  if (group != source.node->attributes.end()) entry.node->attributes.insert(*group);
+  return entry;
+}
+
+// Casts, each of which serves all readers.
+class Casts {
+ public:
+  Entry get(const Entry& entry, DType type) {
+    const Node& node = *entry.node;
+    if (node.is_variable() && type == DType::float32) return entry;  // unless it says otherwise it is that already
+    auto [found, is_new] = made_.try_emplace({entry.node.get(), entry.index, type});
+    if (is_new) {
+      const std::string index = entry.index > 0 ? std::to_string(entry.index) : "";
+      const std::string source = node.is_variable() ? node.name : join(node.name, "_output", index);
+      found->second =
+          placed_with(entry, amp_cast(Symbol({entry}), {.dtype = type}, join(source, "_amp_cast_", name_of(type))));
+    }
+    return found->second;
+  }
+
+ private:
+  std::map<std::tuple<const Node*, int, DType>, Entry> made_;
+};
+
+void cast_to_widest(const Node& node, std::vector<Entry>& inputs) {
+  if (inputs.size() < 2) return;
+  std::vector<Symbol> symbols;
+  for (const Entry& input : inputs) symbols.push_back(Symbol({input}));
+  const Symbol casts = amp_multicast(Inputs(symbols), {.num_outputs = static_cast<int64_t>(inputs.size())},
+                                     node.name + "_amp_multicast");
+  placed_with(inputs[0], casts);
+  inputs = casts.entries();
+}
+
+// Asks an operator's gradient what it would do, without keeping what it builds.
+class GradientProbe : public Grad {
+ public:
+  explicit GradientProbe(const Node& node) : node_(node), names_(node.op->inputs(node.params.get())) {
+    const NameManager names;  // what the gradient builds takes no names from the user's network
+    node.op->gradient(node.params.get(), *this);
+  }
+
+  bool reads_out_grad() const { return reads_out_grad_; }
+  const std::set<size_t>& inputs_with_gradient() const { return set_; }
+
+  Symbol input(std::string_view name) override { return input(index(name)); }
+  Symbol input(size_t index) override { return Symbol({node_.inputs[index]}); }
+  size_t inputs() const override { return names_.size(); }
+  Symbol output(size_t /*index*/) override { return Symbol::variable("output"); }
+  Symbol out_grad(size_t /*index*/) override {
+    reads_out_grad_ = true;
+    return Symbol::variable("out_grad");
+  }
+  bool has_out_grad(size_t /*index*/) override { return true; }
+  bool wants(std::string_view /*name*/) override { return true; }
+  bool wants(size_t /*index*/) override { return true; }
+  void set(std::string_view name, const Symbol& /*gradient*/) override { set_.insert(index(name)); }
+  void set(size_t index, const Symbol& /*gradient*/) override { set_.insert(index); }
+
+ private:
+  size_t index(std::string_view name) const {
+    const auto found = std::ranges::find(names_, name);
+    require(found != names_.end(), node_.op->name, " has no input '", name, "'");
+    return static_cast<size_t>(found - names_.begin());
+  }
+
+  const Node& node_;
+  const Names names_;
+  bool reads_out_grad_ = false;
+  std::set<size_t> set_;
+};
+
+// Does a gradient that arrives at this node go on to others? Not through losses, and not where there is no gradient.
+bool passes_gradient(const Node& node) {
+  return !node.is_variable() && node.op->gradient && GradientProbe(node).reads_out_grad();
+}
+
+}  // namespace
+
+PrecisionRules default_precision_rules() {
+  return {
+      .low = {"Convolution", "Deconvolution", "FullyConnected", "RNN"},
+      .wide = {"Convolution_v1",
+               "IdentityAttachKLSparseReg",
+               "arccos",
+               "arcsin",
+               "cosh",
+               "erfinv",
+               "sinh",
+               "tan",
+               "arctanh",
+               "exp",
+               "expm1",
+               "log",
+               "log10",
+               "log2",
+               "log1p",
+               "broadcast_power",
+               "square",
+               "reciprocal",
+               "_RDivScalar",
+               "_rdiv_scalar",
+               "rsqrt",
+               "rcbrt",
+               "_Power",
+               "_PowerScalar",
+               "_power",
+               "_power_scalar",
+               "_RPowerScalar",
+               "_rpower_scalar",
+               "_Hypot",
+               "_HypotScalar",
+               "_hypot",
+               "_hypot_scalar",
+               "broadcast_hypot",
+               "sum",
+               "sum_axis",
+               "nansum",
+               "prod",
+               "nanprod",
+               "mean",
+               "norm",
+               "softmin",
+               "khatri_rao",
+               "moments",
+               "gamma",
+               "gammaln",
+               "argsort",
+               "topk",
+               "SoftmaxOutput",
+               "softmax",
+               "Softmax",
+               "log_softmax",
+               "InstanceNorm",
+               "LayerNorm",
+               "GroupNorm",
+               "L2Normalization",
+               "LRN",
+               "SoftmaxActivation",
+               "LinearRegressionOutput",
+               "LogisticRegressionOutput",
+               "MAERegressionOutput",
+               "SVMOutput",
+               "softmax_cross_entropy",
+               "smooth_l1",
+               "MakeLoss",
+               "make_loss",
+               "Custom",
+               "CTCLoss",
+               "ctc_loss"},
+      .widest = {"_Plus",
+                 "_plus",
+                 "_Minus",
+                 "_sub",
+                 "_Mul",
+                 "_Div",
+                 "_div",
+                 "_Mod",
+                 "_Not_Equal",
+                 "_Equal",
+                 "_equal",
+                 "_Greater",
+                 "_greater",
+                 "_Greater_Equal",
+                 "_greater_equal",
+                 "_Lesser",
+                 "_Lesser_Equal",
+                 "_lesser",
+                 "_lesser_equal",
+                 "_Logical_And",
+                 "_Logical_Or",
+                 "_Logical_Xor",
+                 "_logical_and",
+                 "_logical_or",
+                 "_logical_xor",
+                 "_maximum",
+                 "_minimum",
+                 "_minus",
+                 "_mod",
+                 "_mul",
+                 "_not_equal",
+                 "Concat",
+                 "concat",
+                 "Correlation",
+                 "ElementWiseSum",
+                 "add_n",
+                 "batch_dot",
+                 "broadcast_add",
+                 "broadcast_plus",
+                 "broadcast_div",
+                 "broadcast_equal",
+                 "broadcast_greater",
+                 "broadcast_greater_equal",
+                 "broadcast_lesser",
+                 "broadcast_lesser_equal",
+                 "broadcast_logical_and",
+                 "broadcast_logical_or",
+                 "broadcast_logical_xor",
+                 "broadcast_maximum",
+                 "broadcast_minimum",
+                 "broadcast_minus",
+                 "broadcast_mod",
+                 "broadcast_mul",
+                 "broadcast_not_equal",
+                 "broadcast_sub",
+                 "dot",
+                 "elemwise_add",
+                 "elemwise_div",
+                 "elemwise_mul",
+                 "elemwise_sub",
+                 "stack",
+                 "_Maximum",
+                 "_Minimum",
+                 "where"},
+      .wide_if = {{"Activation", "act_type", {"softrelu"}}, {"LeakyReLU", "act_type", {"elu", "selu"}}},
+      .wide_nodes = {},
+  };
+}
+
+Symbol mixed_precision(const Symbol& network, DType target, const PrecisionRules& rules) {
+  require(target == DType::float16 || target == DType::bfloat16,
+          "[mixed precision] networks compute in float16 or bfloat16, not ", target);
+  const Classifier classifier(rules);
+  Rewriting rewriting(network);
+  Casts casts;
+  for (const NodePtr& node : rewriting.nodes()) {
+    if (node->is_variable()) {
+      rewriting.put(node, node);
+      continue;
+    }
+    std::vector<Entry> inputs = rewriting.inputs_of(*node);
+    const Precision precision = classifier.of(*node);
+    if (precision == Precision::widest) {
+      cast_to_widest(*node, inputs);
+    } else if (precision != Precision::as_given) {
+      const DType type = precision == Precision::low ? target : DType::float32;
+      for (size_t i = 0; i < argument_count(*node); ++i) inputs[i] = casts.get(inputs[i], type);
+    }
+    rewriting.put(node, Rewriting::with_inputs(*node, std::move(inputs)));
+  }
+  return Symbol(rewriting.outputs());
+}
+
+Symbol with_low_parameters(const Symbol& converted, DType target, const std::vector<std::string>& except) {
+  Rewriting rewriting(converted);
+  std::map<const Node*, bool> only_cast;  // variables: is each reader a cast to the target?
+  for (const NodePtr& node : rewriting.nodes())
+    for (const Entry& input : node->inputs) {
+      const bool casts =
+          node->op == &op_of<AmpCast>() && DType(static_cast<const AmpCast*>(node->params.get())->dtype) == target;
+      const auto [found, is_new] = only_cast.try_emplace(input.node.get(), casts);
+      found->second &= casts;
+    }
+  for (const NodePtr& node : rewriting.nodes()) {
+    NodePtr made = Rewriting::with_inputs(*node, rewriting.inputs_of(*node));
+    const auto found = only_cast.find(node.get());
+    if (node->is_variable() && found != only_cast.end() && found->second && !contains(except, node->name))
+      made->attributes["__dtype__"] = std::to_string(static_cast<int>(target));
+    rewriting.put(node, std::move(made));
+  }
+  return Symbol(rewriting.outputs());
+}
+
+Symbol computed_in(const Symbol& network, DType target) {
+  std::vector<Entry> outputs = mixed_precision(network, target).entries();
+  Casts casts;
+  for (Entry& output : outputs)
+    if (passes_gradient(*output.node)) output = casts.get(output, DType::float32);
+  return Symbol(std::move(outputs));
+}
+
+Symbol with_scaled_loss(const Symbol& network, const std::vector<std::string>& arguments, const std::string& scale,
+                        const std::string& inverse) {
+  const Symbol factor = Symbol::variable(scale), inverse_factor = Symbol::variable(inverse);
+  const auto scaled = [](const Entry& entry, const Symbol& by) {
+    const std::string index = entry.index > 0 ? std::to_string(entry.index) : "";
+    return placed_with(entry, scale_gradient(Symbol({entry}), by, {}, join(entry.node->name, index, "_scaled")));
+  };
+  Rewriting rewriting(network);
+  for (const NodePtr& node : rewriting.nodes()) {
+    if (node->is_variable()) {
+      rewriting.put(node, contains(arguments, node->name) ? scaled({node, 0}, inverse_factor).node : node);
+      continue;
+    }
+    std::vector<Entry> inputs = rewriting.inputs_of(*node);
+    if (node->op->gradient) {
+      // A loss reads no gradient: one begins here.
+      const GradientProbe probe(*node);
+      if (!probe.reads_out_grad())
+        for (const size_t i : probe.inputs_with_gradient()) inputs[i] = scaled(inputs[i], factor);
+    }
+    rewriting.put(node, Rewriting::with_inputs(*node, std::move(inputs)));
+  }
+  std::vector<Entry> outputs = rewriting.outputs();
+  for (size_t i = 0; i < outputs.size(); ++i)
+    if (passes_gradient(*network.entries()[i].node)) outputs[i] = scaled(outputs[i], factor);
+  return Symbol(std::move(outputs));
+}
+
+void LossScale::finish_step(bool finite) {
+  if (!finite) {
+    value_ = std::max(least, value_ / 2);
+    good_steps_ = 0;
+  } else if (++good_steps_ == steps_before_growth) {
+    value_ = std::min(most, value_ * 2);
+    good_steps_ = 0;
+  }
+}
+
+}  // namespace symbind

@@ -1,0 +1,60 @@
+// Networks written in float32 that compute in 16 bits where that is fast and safe. Parameters, checkpoints and
+// everything the user sees stay float32.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "symbind/core/dtype.h"
+#include "symbind/graph/symbol.h"
+
+namespace SYMBIND_API symbind {
+
+// Which operators compute in which type, by name. Those that are in no list compute in the type of what they are given.
+struct PrecisionRules {
+  std::vector<std::string> low;     // in the 16-bit type: they add up in float32
+  std::vector<std::string> wide;    // in float32: they lose digits, or overflow, in 16 bits
+  std::vector<std::string> widest;  // their inputs are cast to the widest type among them
+  // In float32 where a parameter has one of these values.
+  struct Condition {
+    std::string op, parameter;
+    std::vector<std::string> values;
+  };
+  std::vector<Condition> wide_if;
+  std::vector<std::string> wide_nodes;  // names of nodes that compute in float32 whatever they are
+};
+PrecisionRules default_precision_rules();
+
+// The network with casts before the operators that compute in another type than their inputs come in. `target` is
+// float16 or bfloat16. Auxiliary states are never cast.
+Symbol mixed_precision(const Symbol& network, DType target, const PrecisionRules& rules = default_precision_rules());
+
+// A converted network whose parameters are of the 16-bit type themselves where nothing else reads them. `except` are
+// the names of variables that are no parameters.
+Symbol with_low_parameters(const Symbol& converted, DType target, const std::vector<std::string>& except = {});
+
+// A float32 network as a module computes it: mixed_precision() by the default rules, with the outputs in float32 again.
+Symbol computed_in(const Symbol& network, DType target);
+
+// Gradients of 16 bits vanish below 6e-8 in float16. The network with its losses multiplied by what variable `scale`
+// holds, and the gradients of `arguments` by what `inverse` holds. Both are arrays of one number in float32.
+Symbol with_scaled_loss(const Symbol& network, const std::vector<std::string>& arguments, const std::string& scale,
+                        const std::string& inverse);
+
+// How large the scale is: halved when a gradient overflows, doubled after a number of steps without an overflow.
+class LossScale {
+ public:
+  static constexpr double first = 65536, least = 1, most = 16777216;
+  static constexpr int64_t steps_before_growth = 2000;
+
+  double value() const { return value_; }
+  // After each step: were all gradients finite? If not, the step must not be taken.
+  void finish_step(bool finite);
+
+ private:
+  double value_ = first;
+  int64_t good_steps_ = 0;
+};
+
+}  // namespace symbind

@@ -1,0 +1,244 @@
+#include "symbind/train/mixed_precision.h"
+
+#include <cmath>
+
+#include <gtest/gtest.h>
+
+#include "symbind/core/random.h"
+#include "symbind/data/ndarray_iter.h"
+#include "symbind/exec/executor.h"
+#include "symbind/graph/builder.h"
+#include "symbind/ops/all.h"
+#include "symbind/train/module.h"
+
+#include "examples/support/networks/resnet.h"
+#include "tests/support/arrays.h"
+#include "tests/support/networks.h"
+
+namespace symbind::testing {
+namespace {
+
+// The names of the nodes that a node reads.
+std::vector<std::string> sources_of(const Symbol& network, const std::string& name) {
+  for (const NodePtr& node : topological_order(network.entries()))
+    if (node->name == name) {
+      std::vector<std::string> names;
+      for (const Entry& input : node->inputs) names.push_back(input.node->name);
+      return names;
+    }
+  ADD_FAILURE() << "no node is called " << name;
+  return {};
+}
+
+size_t count_of(const Symbol& network, const std::string& op) {
+  size_t count = 0;
+  for (const NodePtr& node : topological_order(network.entries()))
+    count += !node->is_variable() && node->op->name == op;
+  return count;
+}
+
+using Names = std::vector<std::string>;
+
+TEST(MixedPrecision, CastsWhatComputesInAnotherType) {
+  const Symbol hidden = fc(var("data"), 4, "fc1"), second = fc(hidden, 3, "fc2");
+  const Symbol net = mixed_precision(softmax_output(second, {}, "softmax"), DType::float16);
+  EXPECT_EQ(sources_of(net, "fc1"),
+            (Names{"data_amp_cast_float16", "fc1_weight_amp_cast_float16", "fc1_bias_amp_cast_float16"}));
+  EXPECT_EQ(sources_of(net, "softmax"), (Names{"fc2_output_amp_cast_float32", "softmax_label"}));
+  EXPECT_TRUE(fails_with([&] { mixed_precision(hidden, DType::int8); }, "int8"));
+}
+
+TEST(MixedPrecision, LeavesTheNetworkItWasGivenAsItWas) {
+  const Symbol net = softmax_output(fc(var("data"), 4, "fc1"), {}, "softmax");
+  const std::string before = net.tojson();
+  const Symbol low = with_low_parameters(mixed_precision(net, DType::float16), DType::float16, {"data"});
+  EXPECT_EQ(net.tojson(), before);
+  EXPECT_EQ(low.attr_dict().at("fc1_weight").at("__dtype__"), "2");
+  EXPECT_FALSE(low.attr_dict().contains("data"));
+}
+
+TEST(MixedPrecision, CastsNothingThatIsComputedInTheTypeItComesIn) {
+  const Symbol low = relu(fc(var("data"), 4, "fc1"), "relu");
+  const Symbol net = computed_in(low + low, DType::bfloat16);
+  EXPECT_EQ(net.list_outputs().size(), 1);
+  const auto executor = simple_bind(net, cpu(), {{"data", {2, 3}}}, {.grad_req = "null"});
+  EXPECT_EQ(executor->outputs()[0].dtype(), DType::float32);
+}
+
+// ---- scaled losses --------------------------------------------------------------------------------------------------
+
+std::map<std::string, NDArray> gradients_of(const Symbol& net, double scale) {
+  auto executor = simple_bind(net, cpu(), {{"data", {6, 5}}});
+  for (const auto& [name, array] : executor->arg_dict())
+    if (name.starts_with("_"))
+      array.fill(name == "_scale" ? scale : 1 / scale);
+    else if (name.ends_with("label"))
+      array.fill(1);
+    else
+      random_array(array.shape(), array.shape().size(), -0.5, 0.5).copyto(array);
+  executor->forward(true);
+  const bool is_loss = net.list_arguments().back().ends_with("label") || count_of(net, "MakeLoss") > 0;
+  executor->backward(is_loss ? std::vector<NDArray>{} : std::vector<NDArray>{ones({6, 3})});
+  std::map<std::string, NDArray> grads;
+  for (const auto& [name, grad] : executor->grad_dict())
+    if (name.starts_with("fc")) grads.emplace(name, grad.copy());
+  return grads;
+}
+
+// Powers of two change no digit.
+TEST(ScaledLoss, GradientsAreThoseOfTheLossItself) {
+  const Symbol body = fc(relu(fc(var("data"), 4, "fc1"), "relu"), 3, "fc2");
+  const Symbol kinds[] = {softmax_output(body, {}, "softmax"), linear_regression_output(body, {}, "lro"),
+                          make_loss(square(body)), body};
+  for (const Symbol& net : kinds) {
+    const Symbol scaled = with_scaled_loss(net, net.list_arguments(), "_scale", "_inverse");
+    const auto plain = gradients_of(net, 1), with_scale = gradients_of(scaled, 1024);
+    ASSERT_EQ(plain.size(), 4U);
+    for (const auto& [name, grad] : plain) EXPECT_TRUE(same_bits(with_scale.at(name), grad)) << name;
+  }
+}
+
+TEST(ScaledLoss, IsMultipliedOnceForEachLoss) {
+  const Symbol body = fc(var("data"), 3, "fc1");
+  const Symbol net = Symbol::group({softmax_output(body, {}, "softmax"), stop_gradient(body), body});
+  const Symbol scaled = with_scaled_loss(net, {"fc1_weight"}, "_scale", "_inverse");
+  EXPECT_EQ(count_of(scaled, "_scale_gradient"), 3U);  // the loss, the last output, the parameter
+  EXPECT_EQ(sources_of(scaled, "softmax")[0], "fc1_scaled");
+}
+
+TEST(LossScale, HalvesAtAnOverflowAndDoublesAfterManyGoodSteps) {
+  LossScale scale;
+  EXPECT_EQ(scale.value(), 65536);
+  scale.finish_step(false);
+  EXPECT_EQ(scale.value(), 32768);
+  for (int64_t i = 0; i < LossScale::steps_before_growth; ++i) scale.finish_step(true);
+  EXPECT_EQ(scale.value(), 65536);
+  for (int i = 0; i < 40; ++i) scale.finish_step(false);
+  EXPECT_EQ(scale.value(), 1);
+}
+
+// ---- modules --------------------------------------------------------------------------------------------------------
+
+// Points of a plane in two classes that no line divides.
+struct Points {
+  NDArray data = random_array({256, 2}, 1), labels{Shape{256}};
+  Points() {
+    const std::vector<float> points = data.to_vector<float>();
+    std::vector<float> classes(256);
+    for (size_t i = 0; i < 256; ++i) classes[i] = points[2 * i] * points[2 * i + 1] > 0 ? 1 : 0;
+    labels.copy_from(classes);
+  }
+  NDArrayIter batches() const { return NDArrayIter(data, labels, {.batch_size = 32}); }
+};
+
+Symbol classifier() {
+  const Symbol hidden = activation(fc(var("data"), 16, "fc1"), {.act_type = "relu"});
+  return softmax_output(fc(hidden, 2, "fc2"), {}, "softmax");
+}
+
+double accuracy_after_training(DType dtype, const std::vector<Context>& contexts = {cpu()}) {
+  seed(1);
+  const Points points;
+  Module module(classifier(), {.context = contexts});
+  NDArrayIter train = points.batches();
+  module.fit(train, {.optimizer = "sgd",
+                     .optimizer_params = {{"learning_rate", 0.5}, {"momentum", 0.9}},
+                     .initializer = std::make_shared<init::Xavier>(),
+                     .num_epoch = 25,
+                     .compute_dtype = dtype});
+  for (const auto& [name, array] : module.get_params().arg_params) EXPECT_EQ(array.dtype(), DType::float32) << name;
+  EXPECT_EQ(module.output_names(), Names{"softmax_output"});
+  EXPECT_EQ(module.loss_scale() > 1, dtype == DType::float16);
+  NDArrayIter test = points.batches();
+  return module.score(test, "acc")[0].second;
+}
+
+TEST(ComputeDtype, LearnsAsInFloat32) {
+  EXPECT_GT(accuracy_after_training(DType::none), 0.95);
+  EXPECT_GT(accuracy_after_training(DType::float16), 0.95);
+  EXPECT_GT(accuracy_after_training(DType::bfloat16), 0.95);
+  EXPECT_GT(accuracy_after_training(DType::float16, {cpu(0), cpu(1)}), 0.95);
+}
+
+// The gradients of a residual network that computes in `compute`, with data and parameters rounded to `rounded`.
+std::vector<float> gradients_of_resnet(DType compute, DType rounded) {
+  seed(3);
+  const auto round = [&](const NDArray& array) { return array.astype(rounded).astype(DType::float32); };
+  Module module(networks::resnet({.depth = 18, .classes = 4}), {.compute_dtype = compute});
+  module.bind({{"data", {8, 3, 64, 64}}}, {{"softmax_label", {8}}});
+  module.init_params({.initializer = std::make_shared<init::Xavier>()});
+  BaseModule::Params params = module.get_params();
+  for (auto& [name, array] : params.arg_params) array = round(array);
+  module.set_params(params.arg_params, params.aux_params);
+  module.init_optimizer({.optimizer_params = {{"learning_rate", 0.0}}});
+  const DataBatch batch{.data = {round(random_array({8, 3, 64, 64}, 4))}, .label = {random_array({8}, 5, 0, 3)}};
+  for (double scale = 0; scale != module.loss_scale();) {  // until the scale is small enough
+    scale = module.loss_scale();
+    module.forward_backward(batch);
+    module.update();
+  }
+  std::vector<float> all;
+  for (const auto& of_contexts : module.exec_group()->grad_arrays()) {
+    const std::vector<float> own = of_contexts[0].to_vector<float>();
+    all.insert(all.end(), own.begin(), own.end());
+  }
+  return all;
+}
+
+// |a - b| / |b|
+double distance(const std::vector<float>& a, const std::vector<float>& b) {
+  double error = 0, length = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    error += std::pow(double{a[i]} - b[i], 2);
+    length += std::pow(double{b[i]}, 2);
+  }
+  return std::sqrt(error / length);
+}
+
+// Rounding only data and parameters, once, moves the gradients of float32 by a distance that depends on the network. To
+// round the result of each layer too, forward and backward, moves them by a few times that.
+TEST(ComputeDtype, GradientsAreThoseOfFloat32ButForRounding) {
+  const std::vector<float> exact = gradients_of_resnet(DType::none, DType::float32);
+  for (const DType type : {DType::float16, DType::bfloat16}) {
+    const double of_rounding = distance(gradients_of_resnet(DType::none, type), exact);
+    const double of_computing = distance(gradients_of_resnet(type, DType::float32), exact);
+    EXPECT_GT(of_computing, 0);
+    EXPECT_LT(of_computing, 4 * of_rounding) << type;
+  }
+}
+
+TEST(ComputeDtype, LeavesOutAStepWhoseGradientsOverflow) {
+  const Points points;
+  Module module(classifier(), {.compute_dtype = DType::float16});
+  NDArrayIter train = points.batches();
+  module.bind(train.provide_data(), train.provide_label());
+  module.init_params({.initializer = std::make_shared<init::Xavier>()});
+  module.init_optimizer({.optimizer_params = {{"learning_rate", 0.1}}});
+  DataBatch batch = *train.next();
+  batch.data[0] = full(batch.data[0].shape(), 60000);  // products with it overflow in float16
+  const auto weight = [&] { return module.get_params().arg_params.at("fc1_weight").copy(); };
+  const NDArray before = weight();
+  module.forward_backward(batch);
+  module.update();
+  EXPECT_TRUE(same_bits(weight(), before));
+  EXPECT_EQ(module.loss_scale(), LossScale::first / 2);
+  // The gradients of a batch are sums: the scale is halved until they are finite, and then steps are taken.
+  for (int i = 0; i < 7; ++i) {
+    module.forward_backward(*train.next());
+    module.update();
+  }
+  EXPECT_FALSE(same_bits(weight(), before));
+  EXPECT_GE(module.loss_scale(), 512);
+}
+
+TEST(ComputeDtype, IsChosenBeforeBinding) {
+  const Points points;
+  Module module(classifier());
+  NDArrayIter train = points.batches();
+  module.bind(train.provide_data(), train.provide_label());
+  EXPECT_TRUE(fails_with([&] { module.set_compute_dtype(DType::float16); }, "before", "bound"));
+  EXPECT_TRUE(fails_with([&] { Module(classifier(), {.compute_dtype = DType::int32}); }, "int32", "bfloat16"));
+}
+
+}  // namespace
+}  // namespace symbind::testing
