@@ -82,6 +82,19 @@ CHECK
   fi
 }
 
+# What a build does without: ccache makes it quicker, Open MPI is for stores over several workers. They are never asked
+# for, but installed where that is possible.
+optional_packages() {
+  [[ $(id -u) == 0 ]] && have apt-get || return 0
+  have ccache || echo ccache
+  have mpirun || echo openmpi-bin
+  if have "$compiler" && ! "$compiler" -E -x c++ -DOMPI_SKIP_MPICXX - >/dev/null 2>&1 <<<'#if !__has_include(<mpi.h>) && !__has_include(<mpi/mpi.h>)
+#error
+#endif'; then
+    echo libopenmpi-dev
+  fi
+}
+
 install_packages() {
   if ! have apt-get; then
     die "missing: $*. These are Debian's names; install your system's counterparts and run this again."
@@ -98,9 +111,8 @@ install_packages() {
 
 mapfile -t missing < <(missing_packages)
 if ((${#missing[@]})); then
-  # ccache only makes builds quicker, so it is never asked for, but comes along when packages are installed anyway.
-  if [[ $(id -u) == 0 ]] && ! have ccache; then missing+=(ccache); fi
-  install_packages "${missing[@]}"
+  mapfile -t optional < <(optional_packages)
+  install_packages "${missing[@]}" ${optional[@]+"${optional[@]}"}
   mapfile -t missing < <(missing_packages)
   # clang's runtime is named by its version, which may be known only when clang is there.
   if ((${#missing[@]})); then
@@ -108,8 +120,9 @@ if ((${#missing[@]})); then
     mapfile -t missing < <(missing_packages)
   fi
   if ((${#missing[@]})); then die "still missing after installation: ${missing[*]}"; fi
-elif [[ $(id -u) == 0 ]] && ! have ccache && have apt-get; then
-  (install_packages ccache) || say "going on without ccache"
+else
+  mapfile -t optional < <(optional_packages)
+  if ((${#optional[@]})); then (install_packages "${optional[@]}") || say "going on without ${optional[*]}"; fi
 fi
 
 if "$compiler" --version | grep -q "Free Software Foundation"; then

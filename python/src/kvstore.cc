@@ -70,9 +70,29 @@ void pushpull(KVStore& self, nb::handle key, nb::handle value, nb::handle out, i
   self.pushpull(values.keys, values.values, outs.values, priority);
 }
 
+// A list of arrays for one key is that of its devices, which hold the same.
 void broadcast(KVStore& self, nb::handle key, nb::handle value, nb::handle out, int priority) {
-  init(self, key, value);
-  pull(self, key, out, priority, true);
+  const KeysAndValues given = keys_and_values(key, value, "broadcast");
+  const KeysAndValues outs = keys_and_values(key, out, "broadcast");
+  std::vector<NDArray> first;
+  for (size_t i = 0; i < given.keys.size(); ++i) {
+    if (given.values[i].empty()) throw nb::value_error("KVStore.broadcast takes an NDArray for each key");
+    first.push_back(given.values[i][0]);
+  }
+  ReleaseGil release;
+  self.broadcast(given.keys, first, outs.values, priority);
+}
+
+void set_command_handler(nb::pointer_and_handle<KVStore> self, nb::object handler) {
+  if (!PyCallable_Check(handler.ptr()))
+    throw nb::type_error(join("a handler is a function (head, body), not ", nb::repr(handler).c_str()).c_str());
+  KVStore::CommandHandler function = [held = Held(std::move(handler), keeper_of(self.h))](int head,
+                                                                                          const std::string& body) {
+    AcquireGil acquire;
+    held.get()(head, body);
+  };
+  ReleaseGil release;
+  self.p->set_command_handler(std::move(function));
 }
 
 void row_sparse_pull(KVStore& self, nb::handle key, nb::handle, int priority, nb::handle) {
@@ -141,6 +161,13 @@ void bind_kvstore(nb::module_& m) {
       .def_prop_ro("num_workers", &KVStore::num_workers, "The number of workers.")
       .def("barrier", &KVStore::barrier, nb::call_guard<ReleaseGil>(), "Waits for all workers.")
       .def("_barrier", &KVStore::barrier, nb::call_guard<ReleaseGil>())
+      .def_prop_ro("num_dead_node", &KVStore::num_dead_node, "The number of workers that were lost.")
+      .def("send_command_to_servers", &KVStore::send_command_to_servers, nb::arg("head"), nb::arg("body"),
+           nb::call_guard<ReleaseGil>(), "Calls the command handler of every worker with these.")
+      .def("_send_command_to_servers", &KVStore::send_command_to_servers, nb::arg("head"), nb::arg("body"),
+           nb::call_guard<ReleaseGil>())
+      .def("set_command_handler", &set_command_handler, nb::arg("handler").none(),
+           "What send_command_to_servers of any worker calls here: a function (head, body).")
       .def_static(
           "is_capable", [](const std::string& capability) { return capability == "optimizer"; }, nb::arg("capability"))
       .def("save_optimizer_states", &KVStore::save_optimizer_states, nb::arg("fname"),
@@ -150,7 +177,10 @@ void bind_kvstore(nb::module_& m) {
            "Reads the states of the store's optimizer from a file.")
       .def("__repr__", [](const KVStore& self) { return join("<KVStore ", self.type(), ">"); });
   m.def(
-      "create_kvstore", [](const std::string& type) { return KVStore::create(type); }, nb::arg("name") = "local");
+      "create_kvstore", [](const std::string& type) { return KVStore::create(type); }, nb::arg("name") = "local",
+      nb::call_guard<ReleaseGil>());
+  m.def("leave_job", &KVStore::leave_job, nb::call_guard<ReleaseGil>(),
+        "Says goodbye to the workers of a distributed job, and serves them until they have all done so.");
 }
 
 }  // namespace symbind::python

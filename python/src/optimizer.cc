@@ -72,6 +72,11 @@ class PyOptimizer final : public RuleOptimizer {
     RuleOptimizer::update_many(updates);
   }
 
+  UpdateUnit own_update_unit() const override {
+    const bool python = any_state() || overrides(update_) || overrides(update_multi_precision_);
+    return python ? UpdateUnit::parameter : RuleOptimizer::own_update_unit();
+  }
+
   // What super() means to a Python class: the same without its own methods. A float32 copy goes with what the class
   // does itself, not with what the rule would do.
   StateTree own_create_state(const ParamKey& key, const NDArray& weight) {

@@ -33,6 +33,9 @@ inline constexpr Variable variables[] = {
     {"SYMBIND_EXPLAIN", 0, 2,
      "print every plan as a table to standard error when it is compiled; 2: also which implementations refused a node "
      "and why; read once"},
+    {"SYMBIND_PEER_TIMEOUT", 6, 86400,
+     "seconds without a sign of life after which a worker of a distributed store counts as lost; read when the first "
+     "such store is created"},
     {"SYMBIND_POISON", 0, 1,
      "fill working memory that holds nothing with NaN, to find kernels that read it; read once"},
     {"SYMBIND_PROFILE", 0, 1, "time every step of every plan; read once"},

@@ -19,10 +19,11 @@ std::string SharedLibrary::problem() {
   if (handle_.load(std::memory_order_acquire)) return "";
   const std::string file = name_.version == no_version ? name_.file : join(name_.file, ".", name_.version);
   // A plain name is searched for in LD_LIBRARY_PATH, in the run path of this library and in the system's folders.
-  void* handle = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+  const int mode = RTLD_NOW | (name_.global ? RTLD_GLOBAL : RTLD_LOCAL);
+  void* handle = dlopen(file.c_str(), mode);
   std::string error = handle ? "" : last_loader_error();
   if (!handle && *name_.usual_folder) {
-    handle = dlopen(join(name_.usual_folder, "/", file).c_str(), RTLD_NOW | RTLD_LOCAL);
+    handle = dlopen(join(name_.usual_folder, "/", file).c_str(), mode);
     if (!handle) dlerror();
   }
   if (!handle)

@@ -17,6 +17,7 @@ struct SharedLibraryName {
   int version;                    // of its interface: libcublasLt.so.13; or no_version
   const char* remedy;             // "install CUDA 13": how to get it
   const char* usual_folder = "";  // searched after what the system's loader searches
+  bool global = false;            // its symbols are visible to libraries that it opens itself
 };
 
 // Opened once, never closed. Constant-initialised, so that functions of other static initialisers may use it. May be

@@ -2,37 +2,40 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <string_view>
 
 #include "symbind/core/atomic_file.h"
 #include "symbind/core/error.h"
 #include "symbind/files/states.h"
+#include "symbind/kvstore/dist.h"
 #include "symbind/kvstore/local.h"
+#include "symbind/kvstore/transport.h"
 
 namespace symbind {
 namespace {
 
-// Every name there is. A kind that this build lacks says what it would need.
+// Every name there is.
 struct Kind {
   std::string_view name;
-  LocalStore::SumOn sum_on = LocalStore::SumOn::cpu;
-  std::string_view needs = "";
+  bool on_device = false;                                     // sums where the arrays are
+  std::optional<DistStore::Kind> distributed = std::nullopt;  // over the workers of a job
 };
-
-constexpr std::string_view needs_nccl = "NCCL, to sum over the GPUs of this host; use device instead";
-constexpr std::string_view needs_mpi = "MPI, to exchange gradients between hosts; on one host use local or device";
 
 constexpr std::array kinds = {
     Kind{"local"},
     Kind{"local_update_cpu"},
     Kind{"local_allreduce_cpu"},
-    Kind{"device", LocalStore::SumOn::device},
-    Kind{"local_allreduce_device", LocalStore::SumOn::device},
-    Kind{"nccl", LocalStore::SumOn::device, needs_nccl},
-    Kind{"dist_sync", LocalStore::SumOn::cpu, needs_mpi},
-    Kind{"dist_device_sync", LocalStore::SumOn::device, needs_mpi},
-    Kind{"dist_sync_device", LocalStore::SumOn::device, needs_mpi},
-    Kind{"dist_async", LocalStore::SumOn::cpu, needs_mpi},
+    Kind{"device", true},
+    Kind{"local_allreduce_device", true},
+    Kind{"nccl", true},
+    Kind{"dist_sync", false, DistStore::Kind::sync},
+    Kind{"dist_device_sync", true, DistStore::Kind::sync},
+    Kind{"dist_sync_device", true, DistStore::Kind::sync},
+    Kind{"dist_async", false, DistStore::Kind::async},
+    Kind{"dist_device_async", true, DistStore::Kind::async},
+    Kind{"dist_async_device", true, DistStore::Kind::async},
+    Kind{"horovod", true, DistStore::Kind::allreduce},
 };
 
 const Kind& kind_of(const std::string& type) {
@@ -48,11 +51,31 @@ const Kind& kind_of(const std::string& type) {
 
 std::shared_ptr<KVStore> KVStore::create(const std::string& type) {
   const Kind& kind = kind_of(type);
-  require(kind.needs.empty(), "[kvstore] ", kind.name, " needs ", kind.needs, ": this build has none");
-  return std::make_shared<LocalStore>(std::string(kind.name), kind.sum_on);
+  const std::string name(kind.name);
+  if (kind.distributed) {
+    const std::string problem = mpi_problem();
+    require(problem.empty(), "[kvstore] ", name, " needs MPI: ", problem, "; on one host use local or device");
+    return std::make_shared<DistStore>(name, *kind.distributed,
+                                       kind.on_device ? DistStore::SumOn::device : DistStore::SumOn::cpu,
+                                       Peers::of_process());
+  }
+  return std::make_shared<LocalStore>(name, kind.on_device ? LocalStore::SumOn::device : LocalStore::SumOn::cpu);
 }
 
+void KVStore::leave_job() { Peers::leave_process(); }
+
 void KVStore::check_type(const std::string& type) { kind_of(type); }
+
+void KVStore::broadcast(const Keys& keys, const std::vector<NDArray>& values, const Values& outs, int priority) {
+  init(keys, values);
+  pull(keys, outs, priority);
+}
+
+void KVStore::send_command_to_servers(int head, const std::string& body) {
+  if (command_handler_) command_handler_(head, body);
+}
+
+void KVStore::set_command_handler(CommandHandler handler) { command_handler_ = std::move(handler); }
 
 void KVStore::pushpull(const Keys& keys, const Values& values, const Values& outs, int priority) {
   push(keys, values, priority);

@@ -1,4 +1,5 @@
-// Where gradients of several devices come together: values by key, pushed from and pulled to any number of arrays.
+// Where gradients of several devices and workers come together: values by key, pushed from and pulled to any number of
+// arrays.
 #pragma once
 
 #include <functional>
@@ -18,17 +19,26 @@ struct SavedStates;
 class KVStore {
  public:
   virtual ~KVStore() = default;
-  // local, local_update_cpu, local_allreduce_cpu: sums on the CPU. device, local_allreduce_device: sums where the
-  // arrays are. nccl and the dist_… kinds are known by name and said to be absent where they are.
+  // local, local_update_cpu, local_allreduce_cpu: sums on the CPU. device, local_allreduce_device, nccl: sums where the
+  // arrays are. dist_sync, dist_device_sync, dist_sync_device, dist_async, dist_device_async, dist_async_device and
+  // horovod sum over the workers of a job that mpirun started (docs/distributed.md): every worker creates its stores in
+  // the same order. They serve one thread at a time.
   static std::shared_ptr<KVStore> create(const std::string& type = "local");
+  // Ends this process's part in a distributed job, as the end of the program does: says goodbye to the other workers,
+  // serves them until they have all done so, and returns. Does nothing where there is no job.
+  static void leave_job();
   // Fails, listing the kinds there are, unless `type` is one of them, available in this build or not.
   static void check_type(const std::string& type);
 
   using Keys = std::vector<ParamKey>;
   using Values = std::vector<std::vector<NDArray>>;  // per key: one array per device
 
+  // Over several workers it is called by all, and the value of worker 0 is everyone's.
   virtual void init(const Keys& keys, const std::vector<NDArray>& values) = 0;
-  // The sum over a key's arrays goes to the updater, or without one replaces the stored value.
+  // init, then pull.
+  virtual void broadcast(const Keys& keys, const std::vector<NDArray>& values, const Values& outs, int priority = 0);
+  // The sum over a key's arrays goes to the updater, or without one replaces the stored value. Over several workers
+  // push returns before the exchange, and pull waits for it; keys of a higher priority are exchanged first.
   virtual void push(const Keys& keys, const Values& values, int priority = 0) = 0;
   virtual void pull(const Keys& keys, const Values& outs, int priority = 0) = 0;
   virtual void pushpull(const Keys& keys, const Values& values, const Values& outs, int priority = 0);
@@ -46,12 +56,22 @@ class KVStore {
   virtual int rank() const { return 0; }
   virtual int num_workers() const { return 1; }
   virtual void barrier() {}
+  // Workers that were lost and have not come back.
+  virtual int num_dead_node() const { return 0; }
+  // Calls the handler of every worker's store with these, on a thread of the store's.
+  virtual void send_command_to_servers(int head, const std::string& body);
+  using CommandHandler = std::function<void(int head, const std::string& body)>;
+  virtual void set_command_handler(CommandHandler handler);
 
-  // The bytes of a .states file, and what was read from one; keyed as the values are.
+  // The bytes of a .states file, and what was read from one; keyed as the values are. Over several workers any one may
+  // ask for the states of all, but every worker is given them.
   virtual std::string get_optimizer_states(bool dump_optimizer = false) const = 0;
   virtual void set_optimizer_states(const SavedStates& states) = 0;
   void save_optimizer_states(const std::string& path, bool dump_optimizer = false) const;
   void load_optimizer_states(const std::string& path);
+
+ private:
+  CommandHandler command_handler_;
 };
 using KVStorePtr = std::shared_ptr<KVStore>;
 

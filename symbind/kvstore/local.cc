@@ -1,36 +1,11 @@
 #include "symbind/kvstore/local.h"
 
-#include <algorithm>
 #include <set>
 
 #include "symbind/core/error.h"
-#include "symbind/core/parallel.h"
 #include "symbind/kvstore/sum.h"
 
 namespace symbind {
-namespace {
-
-void check_counts(const char* call, size_t keys, size_t values) {
-  require(keys == values, "[kvstore] ", call, " takes one value per key: ", keys, " keys, ", values, " values");
-}
-
-void check_array(const char* call, const ParamKey& key, const NDArray& array) {
-  require(bool(array), "[kvstore] ", call, " of key ", key, " was given an empty array");
-}
-
-constexpr size_t bytes_worth_threads = size_t{1} << 18;
-
-const char* kind_text(bool numbered) { return numbered ? "a number" : "a name"; }
-
-}  // namespace
-
-void LocalStore::check_kind_of(const Keys& keys, const char* call) const {
-  if (keys.empty()) return;
-  const bool first = numbered_.value_or(keys[0].is_number());
-  for (const ParamKey& key : keys)
-    require(key.is_number() == first, "[kvstore] the keys of a store are all numbers or all names: ", call, " of key ",
-            key, ", ", kind_text(!first), ", where the others are ", first ? "numbers" : "names");
-}
 
 LocalStore::Entry& LocalStore::entry_of(const ParamKey& key, const char* call) {
   const auto found = entries_.find(key);
@@ -41,7 +16,7 @@ LocalStore::Entry& LocalStore::entry_of(const ParamKey& key, const char* call) {
 void LocalStore::init(const Keys& keys, const std::vector<NDArray>& values) {
   const std::lock_guard lock(mutex_);
   check_counts("init", keys.size(), values.size());
-  check_kind_of(keys, "init");
+  kind_.check(keys, "init");
   std::set<ParamKey> seen;
   for (size_t i = 0; i < keys.size(); ++i) {
     check_array("init", keys[i], values[i]);
@@ -51,29 +26,21 @@ void LocalStore::init(const Keys& keys, const std::vector<NDArray>& values) {
   std::vector<NDArray> copies;
   for (const NDArray& value : values) copies.push_back(value.as_copy_in(cpu()));
   for (size_t i = 0; i < keys.size(); ++i) entries_[keys[i]].stored = copies[i];
-  if (!keys.empty()) numbered_ = keys[0].is_number();
+  kind_.learn(keys);
 }
 
 // Everything a push may find wrong is found here, before anything has changed. A key listed twice is one push of all
 // its arrays.
 std::vector<LocalStore::Push> LocalStore::checked_pushes(const Keys& keys, const Values& values) {
   check_counts("push", keys.size(), values.size());
-  check_kind_of(keys, "push");
+  kind_.check(keys, "push");
   std::vector<Push> pushes;
   pushes.reserve(keys.size());
   std::map<const Entry*, size_t> position;
   for (size_t i = 0; i < keys.size(); ++i) {
     Entry& entry = entry_of(keys[i], "push");
     require(!values[i].empty(), "[kvstore] push of key ", keys[i], " was given no arrays");
-    for (const NDArray& array : values[i]) {
-      check_array("push", keys[i], array);
-      require(array.shape() == entry.stored.shape(), "[kvstore] push of key ", keys[i], " of shape ",
-              entry.stored.shape(), ": an array on ", array.context(), " has shape ", array.shape());
-      require(array.dtype() == entry.stored.dtype(), "[kvstore] push of key ", keys[i], " of type ",
-              entry.stored.dtype(), ": an array on ", array.context(), " has type ", array.dtype());
-      require(!compression_ || array.dtype() == DType::float32, "[kvstore] push of key ", keys[i],
-              ": gradient compression takes float32, not ", array.dtype());
-    }
+    for (const NDArray& array : values[i]) check_pushed(keys[i], entry.stored, array, compression_.has_value());
     const auto [slot, is_new] = position.try_emplace(&entry, pushes.size());
     if (is_new) pushes.push_back({&keys[i], &entry, {}});
     auto& arrays = pushes[slot->second].arrays;
@@ -141,44 +108,19 @@ void LocalStore::push(const Keys& keys, const Values& values, int /*priority*/) 
 
 void LocalStore::check_pull(const Keys& keys, const Values& outs) {
   check_counts("pull", keys.size(), outs.size());
-  check_kind_of(keys, "pull");
+  kind_.check(keys, "pull");
   for (size_t i = 0; i < keys.size(); ++i) {
     const Entry& entry = entry_of(keys[i], "pull");
-    for (const NDArray& out : outs[i]) {
-      check_array("pull", keys[i], out);
-      require(out.shape() == entry.stored.shape(), "[kvstore] pull of key ", keys[i], " of shape ",
-              entry.stored.shape(), ": an array on ", out.context(), " has shape ", out.shape());
-    }
+    for (const NDArray& out : outs[i]) check_pulled(keys[i], entry.stored, out);
   }
 }
 
 void LocalStore::pull(const Keys& keys, const Values& outs, int /*priority*/) {
   const std::lock_guard lock(mutex_);
   check_pull(keys, outs);
-  // Device by device: where these are CPU contexts whose threads share the copying, each copies what it will read.
-  std::vector<std::pair<NDArray, NDArray>> copies;
-  size_t devices = 0;
-  for (const auto& of_key : outs) devices = std::max(devices, of_key.size());
-  size_t bytes = 0;
-  bool concurrent = true;  // the host makes all copies, and no two into one storage, where the last must stay
-  std::set<const Storage*> written;
-  for (size_t device = 0; device < devices; ++device)
-    for (size_t i = 0; i < keys.size(); ++i) {
-      if (device >= outs[i].size()) continue;
-      copies.emplace_back(entry_of(keys[i], "pull").stored, outs[i][device]);
-      bytes += outs[i][device].bytes();
-      concurrent = concurrent && !copies.back().first.context().is_gpu() && !copies.back().second.context().is_gpu() &&
-                   written.insert(&outs[i][device].storage()).second;
-    }
-  const auto copy = [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i)
-      copies[static_cast<size_t>(i)].first.copyto(copies[static_cast<size_t>(i)].second);
-  };
-  const auto count = static_cast<int64_t>(copies.size());
-  if (concurrent && bytes >= bytes_worth_threads)
-    parallel_for(count, 1, copy);
-  else
-    copy(0, count);
+  std::vector<NDArray> stored;
+  for (const ParamKey& key : keys) stored.push_back(entry_of(key, "pull").stored);
+  copy_out(stored, outs);
 }
 
 void LocalStore::pushpull(const Keys& keys, const Values& values, const Values& outs, int priority) {

@@ -11,6 +11,7 @@
 
 #include "symbind/kvstore/compression.h"
 #include "symbind/kvstore/kvstore.h"
+#include "symbind/kvstore/values.h"
 #include "symbind/optim/updater.h"
 
 namespace symbind {
@@ -50,7 +51,6 @@ class LocalStore : public KVStore {
     std::vector<NDArray> arrays;
   };
 
-  void check_kind_of(const Keys& keys, const char* call) const;
   Entry& entry_of(const ParamKey& key, const char* call);
   std::vector<Push> checked_pushes(const Keys& keys, const Values& values);
   void check_pull(const Keys& keys, const Values& outs);
@@ -65,8 +65,8 @@ class LocalStore : public KVStore {
   // One call at a time; recursive since an updater may look into the store.
   mutable std::recursive_mutex mutex_;
   std::map<ParamKey, Entry> entries_;
-  std::optional<bool> numbered_;  // are the keys numbers? Known from the first on
-  UpdaterPtr updater_;            // one of these two, or neither
+  KindOfKeys kind_;
+  UpdaterPtr updater_;  // one of these two, or neither
   UpdateFunction update_function_;
   std::optional<GradientCompression> compression_;
 };

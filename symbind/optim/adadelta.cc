@@ -9,6 +9,7 @@ namespace {
 
 class Adadelta final : public RuleWith<optim::AdaDelta> {
  public:
+  UpdateUnit update_unit() const override { return UpdateUnit::element; }
   StateTree create_state(const std::string&, const NDArray& weight) const override { return blank_states(weight, 2); }
   Counting counting() const override { return Counting::without_rate; }
   void update(const Step& step, const StepOptions& options) override {

@@ -9,6 +9,7 @@ namespace {
 
 class Adagrad final : public RuleWith<optim::AdaGrad> {
  public:
+  UpdateUnit update_unit() const override { return UpdateUnit::element; }
   StateTree create_state(const std::string&, const NDArray& weight) const override { return blank_state(weight); }
   void update(const Step& step, const StepOptions& options) override {
     invoke(adagrad_update, {step.weight, step.grad, step.state->array},

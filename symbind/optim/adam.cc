@@ -19,6 +19,7 @@ class MomentRule : public RuleWith<Options> {
 
 class Adam final : public MomentRule<optim::Adam> {
  public:
+  UpdateUnit update_unit() const override { return UpdateUnit::element; }
   void update(const Step& step, const StepOptions& options) override {
     const auto t = static_cast<double>(step.count);
     invoke(adam_update, arrays_of(step, 2),
@@ -36,6 +37,7 @@ class Adam final : public MomentRule<optim::Adam> {
 // The decay acts on the weight beside the step, so it is scaled neither by the means nor by their correction.
 class AdamW final : public MomentRule<optim::AdamW> {
  public:
+  UpdateUnit update_unit() const override { return UpdateUnit::element; }
   void update(const Step& step, const StepOptions& options) override {
     const auto t = static_cast<double>(step.count);
     const double correction =
@@ -55,6 +57,7 @@ class AdamW final : public MomentRule<optim::AdamW> {
 
 class Adamax final : public MomentRule<optim::Adamax> {
  public:
+  UpdateUnit update_unit() const override { return UpdateUnit::element; }
   void update(const Step& step, const StepOptions& options) override {
     invoke(adamax_update, arrays_of(step, 2),
            {.lr = step.lr / (1 - std::pow(own_.beta1, static_cast<double>(step.count))),
@@ -70,6 +73,7 @@ class Adamax final : public MomentRule<optim::Adamax> {
 // Its schedule of momenta is one product over all updates of all parameters, as MXNet has it.
 class Nadam final : public MomentRule<optim::Nadam> {
  public:
+  UpdateUnit update_unit() const override { return UpdateUnit::sequence; }
   void update(const Step& step, const StepOptions& options) override {
     const auto t = static_cast<double>(step.count);
     const double now = momentum_at(t), next = momentum_at(t + 1);

@@ -10,6 +10,7 @@ namespace {
 
 class Dcasgd final : public RuleWith<optim::Dcasgd> {
  public:
+  UpdateUnit update_unit() const override { return UpdateUnit::element; }
   StateTree create_state(const std::string&, const NDArray& weight) const override {
     return StateTree::of({sgd_state(weight, own_.momentum != 0), weight.copy()});
   }

@@ -9,6 +9,7 @@ namespace {
 
 class Ftrl final : public RuleWith<optim::Ftrl> {
  public:
+  UpdateUnit update_unit() const override { return UpdateUnit::element; }
   StateTree create_state(const std::string&, const NDArray& weight) const override { return blank_states(weight, 2); }
   void update(const Step& step, const StepOptions& options) override {
     invoke(ftrl_update, arrays_of(step, 2),
@@ -24,6 +25,7 @@ class Ftrl final : public RuleWith<optim::Ftrl> {
 
 class Ftml final : public RuleWith<optim::Ftml> {
  public:
+  UpdateUnit update_unit() const override { return UpdateUnit::element; }
   StateTree create_state(const std::string&, const NDArray& weight) const override { return blank_states(weight, 3); }
   void update(const Step& step, const StepOptions& options) override {
     invoke(ftml_update, arrays_of(step, 3),

@@ -13,6 +13,8 @@ namespace {
 
 class Lars final : public RuleWith<optim::Lars> {
  public:
+  // The momentum is corrected by the rate of the call before, which is that of the last step.
+  UpdateUnit update_unit() const override { return UpdateUnit::step; }
   bool decays(const std::string& parameter) const override { return parameter.ends_with("_weight"); }
 
   StateTree create_state(const std::string&, const NDArray& weight) const override {

@@ -9,6 +9,7 @@ namespace {
 
 class Nag final : public RuleWith<optim::Nag> {
  public:
+  UpdateUnit update_unit() const override { return UpdateUnit::element; }
   StateTree create_state(const std::string&, const NDArray& weight) const override {
     return sgd_state(weight, own_.momentum != 0);
   }

@@ -177,6 +177,8 @@ void Optimizer::update_count(const ParamKey& key) {
   num_update_ = std::max(num_update_, ++count->second);
 }
 
+UpdateUnit Optimizer::update_unit() const { return clip_global_norm ? UpdateUnit::sequence : own_update_unit(); }
+
 int64_t Optimizer::count_of(const ParamKey& key) const {
   const InUse use = in_use("update");
   const auto found = index_update_count_.find(key);

@@ -48,6 +48,10 @@ class Optimizer {
   // With multi_precision and a 16-bit weight: a float32 copy of the weight is part of the state.
   virtual StateTree create_state_multi_precision(const ParamKey& key, const NDArray& weight);
   virtual void update_multi_precision(const Update& update);
+  // With clip_global_norm one updater sees all gradients, whatever the arithmetic.
+  UpdateUnit update_unit() const;
+  // Do updates count? Those of parameters that another worker updates are counted too, for the schedule's sake.
+  virtual bool counts_updates() const { return true; }
   // May a parameter's state have any form? Otherwise states that are loaded must have that of create_state.
   virtual bool any_state() const { return false; }
 
@@ -107,6 +111,7 @@ class Optimizer {
   // lr_of() is learning_rate() times the multiplier. `name` is name_of(key).
   double lr_mult_of(const ParamKey& key, const std::string& name) const;
   double wd_of(const ParamKey& key, const std::string& name) const;
+  virtual UpdateUnit own_update_unit() const { return UpdateUnit::parameter; }  // of the arithmetic
   [[noreturn]] void fail_no_argument(const std::string& argument) const;
 
   double lr_ = 0.01;

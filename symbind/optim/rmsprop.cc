@@ -8,6 +8,7 @@ namespace {
 
 class Rmsprop final : public RuleWith<optim::RmsProp> {
  public:
+  UpdateUnit update_unit() const override { return UpdateUnit::element; }
   StateTree create_state(const std::string&, const NDArray& weight) const override {
     return blank_states(weight, own_.centered ? 3 : 1);
   }

@@ -20,12 +20,16 @@ class RuleOptimizer : public Optimizer {
   StateTree create_state_multi_precision(const ParamKey& key, const NDArray& weight) override;
   void update_multi_precision(const Update& update) override;
 
+  bool counts_updates() const override { return rule_->counting() != UpdateRule::Counting::never; }
   bool decays(const std::string& parameter) const override { return rule_->decays(parameter); }
   std::vector<std::string> argument_names() const override;
   OptimizerValue argument(const std::string& name) const override;
   void set_argument(const std::string& name, const OptimizerValue& value) override;
   ResumeState resume_state() const override;
   void restore(const ResumeState& state) override;
+
+ protected:
+  UpdateUnit own_update_unit() const override { return rule_->update_unit(); }
 
  private:
   // Counts the updates, then applies the rule to them. With `copies`, 16-bit weights may have a float32 copy.

@@ -7,6 +7,7 @@ namespace {
 
 class Sgd final : public RuleWith<optim::Sgd> {
  public:
+  UpdateUnit update_unit() const override { return UpdateUnit::element; }
   StateTree create_state(const std::string&, const NDArray& weight) const override {
     return sgd_state(weight, own_.momentum != 0);
   }

@@ -7,6 +7,7 @@ namespace {
 
 class Test final : public UpdateRule {
  public:
+  UpdateUnit update_unit() const override { return UpdateUnit::element; }
   std::string name() const override { return "test"; }
   Counting counting() const override { return Counting::never; }
   StateTree create_state(const std::string&, const NDArray& weight) const override {

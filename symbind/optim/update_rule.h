@@ -27,6 +27,15 @@ struct Update {
   StateTree* state;
 };
 
+// The least that must be updated together, from which a store over several workers decides what it may divide among
+// them.
+enum class UpdateUnit {
+  element,    // each element by itself, with states of the weight's shape: a parameter may be cut into pieces
+  parameter,  // whole parameters: norms, rows
+  step,       // all parameters of a step in one call
+  sequence,   // all parameters by one updater, since an update depends on those of other parameters before it
+};
+
 // Does a parameter of this name decay where nothing else is said? Weights and gammas do.
 bool decays_by_name(const std::string& parameter);
 
@@ -71,6 +80,8 @@ class UpdateRule {
   virtual void update_many(std::span<const Step> steps, const StepOptions& options);  // one by one unless overridden
   // Are several parameters given to one update_many()? Then all are counted before the first rate is read.
   virtual bool joint() const { return false; }
+
+  virtual UpdateUnit update_unit() const { return UpdateUnit::parameter; }
 
   // Can update() write a 16-bit weight and a float32 copy of it in one pass? Otherwise the copy is updated like any
   // other weight, and written to the weight afterwards; the state is the pair of the copy and its state.

@@ -402,10 +402,20 @@ void Module::number_params() {
   optimizer_->set_names(std::move(idx2name), std::move(attributes));
 }
 
+namespace {
+
+// Over several workers, each of which starts with the parameters of the first.
+bool is_distributed(const std::string& kvstore_type) {
+  const std::string type = lower_case(kvstore_type);
+  return type.find("dist") != std::string::npos || type == "horovod";
+}
+
+}  // namespace
+
 StoreChoice choose_kvstore(const KVStoreArg& kvstore, size_t devices, const NamedArrays& arg_params) {
   StoreChoice choice{kvstore.store(), environment::variable("MXNET_UPDATE_ON_KVSTORE").on()};
   const std::string& type = kvstore.type();
-  const bool distributed = type.find("dist") != std::string::npos;
+  const bool distributed = is_distributed(type);
   if (!choice.store && !type.empty()) KVStore::check_type(type);  // one device needs no store, yet no typing error
   if (!choice.store && !type.empty() && (devices > 1 || distributed)) {
     choice.store = KVStore::create(type);
@@ -413,7 +423,7 @@ StoreChoice choose_kvstore(const KVStoreArg& kvstore, size_t devices, const Name
       for (const auto& [name, array] : arg_params)
         if (array.size() > large_array) choice.update_on_kvstore = false;
   }
-  choice.update_on_kvstore = choice.update_on_kvstore && choice.store;
+  choice.update_on_kvstore = choice.update_on_kvstore && choice.store && choice.store->type() != "horovod";
   return choice;
 }
 
@@ -456,11 +466,13 @@ void Module::init_optimizer(const InitOptimizerArgs& args) {
 void Module::init_kvstore() {
   if (!options_.compression_params.empty()) kvstore_->set_gradient_compression(options_.compression_params);
   if (update_on_kvstore_) kvstore_->set_optimizer(optimizer_);
-  const auto& on_devices = exec_group_->param_arrays();
-  for (size_t i = 0; i < param_names_.size(); ++i) {
-    kvstore_->init({param_names_[i]}, {host_->arg_params.at(param_names_[i])});
-    if (update_on_kvstore_) kvstore_->pull({param_names_[i]}, {on_devices[i]}, -static_cast<int>(i));
-  }
+  const KVStore::Keys keys(param_names_.begin(), param_names_.end());
+  std::vector<NDArray> values;
+  for (const std::string& name : param_names_) values.push_back(host_->arg_params.at(name));
+  kvstore_->init(keys, values);
+  const bool distributed = is_distributed(kvstore_->type());
+  if (update_on_kvstore_ || distributed) kvstore_->pull(keys, exec_group_->param_arrays());
+  if (distributed) host_->dirty = true;
 }
 
 void Module::borrow_optimizer(const Module& other) {
@@ -506,10 +518,7 @@ void Module::update() {
       for (size_t k = 0; k < devices; ++k) items.push_back({numbers_[i] * devices + k, grads[i][k], weights[i][k]});
   }
   const ThreadScope threads(exec_group_->thread_policy());
-  if (kvstore_) {
-    kvstore_->push(keys, pushed);
-    kvstore_->pull(keys, pulled);
-  }
+  if (kvstore_) kvstore_->pushpull(keys, pushed, pulled);
   if (update_on_kvstore_) return;
   if (devices == 1 || !optimizer_->clip_global_norm) return (*updater_)(items);
   // The norm is that of one device's gradients. With a store these are the sums, the same on every device.

@@ -34,8 +34,6 @@ def test_kinds():
         mx.kv.create(3)
     with pytest.raises(mx.MXNetError, match="unknown type .*local"):
         mx.kv.create("remote")
-    with pytest.raises(mx.MXNetError, match="dist_sync needs MPI"):
-        mx.kv.create("dist_sync")
 
 
 @pytest.mark.parametrize("kind", ["local", "device"])

@@ -1,6 +1,7 @@
 """Stores by name, and the base of stores that are written in Python."""
 
 import abc as _abc
+import atexit as _atexit
 import os as _os
 import tempfile as _tempfile
 import weakref as _weakref
@@ -128,12 +129,17 @@ _abc.ABCMeta.register(KVStoreBase, KVStore)
 
 
 def create(name="local"):
-    """A store of a kind: "local" sums on the CPU, "device" where the arrays are; or one that was registered."""
+    """A store of a kind: "local" sums on the CPU, "device" where the arrays are, "dist_sync" and the like over the
+    workers of a job that mpirun started; or one that was registered."""
     if not isinstance(name, str):
         raise _symbind.MXNetTypeError(f"expected the name of a kind of store, not {name!r}")
     if name.lower() in KVStoreBase.kv_registry:
         return KVStoreBase.kv_registry[name.lower()]()
     return _symbind.create_kvstore(name)
+
+
+# While Python can still be called: the updates of a distributed job may be written in it.
+_atexit.register(_symbind.leave_job)
 
 
 def _each(arrays):

@@ -1,0 +1,401 @@
+#include "symbind/kvstore/dist_member.h"
+
+#include <algorithm>
+
+#include "symbind/core/error.h"
+#include "symbind/core/log.h"
+#include "symbind/files/states.h"
+#include "symbind/kvstore/sum.h"
+
+namespace symbind {
+
+std::span<const std::byte> bytes_of(const NDArray& array) {
+  return {static_cast<const std::byte*>(array.data()), array.bytes()};
+}
+
+std::span<std::byte> mutable_bytes_of(const NDArray& array) {
+  return {static_cast<std::byte*>(array.mutable_data()), array.bytes()};
+}
+
+const Share* DistEntry::share_of(int worker) const {
+  for (const Share& share : shares)
+    if (share.owner == worker) return &share;
+  return nullptr;
+}
+
+UpdateUnit DistMember::Update::unit() const {
+  if (updater) return updater->optimizer()->update_unit();
+  return function ? UpdateUnit::parameter : UpdateUnit::element;
+}
+
+// ---- keys -----------------------------------------------------------------------------------------------------------
+
+bool DistMember::has(const ParamKey& key) const {
+  const auto guard = peers_->lock();
+  return entries_.contains(key.str());
+}
+
+DistEntry& DistMember::entry_of(const ParamKey& key, const char* call) {
+  const auto guard = peers_->lock();
+  const auto found = entries_.find(key.str());
+  require(found != entries_.end(), "[kvstore] ", call, " of key ", key, ", which was never given to init");
+  return found->second;
+}
+
+DistEntry& DistMember::entry_named(const std::string& name) { return entry_of(ParamKey(name), "an exchange"); }
+
+void DistMember::init(const std::vector<ParamKey>& keys, const std::vector<NDArray>& values) {
+  if (keys.empty()) return;
+  Ready ready{.store = number_, .kind = ExchangeKind::init, .keys = {}, .bytes = {}, .details = {}};
+  std::vector<DistEntry*> made;
+  for (size_t i = 0; i < keys.size(); ++i) {
+    ready.keys.push_back(keys[i].str());
+    ready.bytes.push_back(values[i].bytes());
+    ready.details.push_back(symbind::join(type_, ", shape ", values[i].shape(), ", type ", values[i].dtype()));
+    NDArray copy = values[i].as_copy_in(cpu());
+    const auto guard = peers_->lock();
+    DistEntry& entry = entries_[keys[i].str()];
+    entry.key = keys[i];
+    entry.stored = std::move(copy);
+    entry.pending = true;
+    made.push_back(&entry);
+  }
+  peers_->ready(std::move(ready));
+  finish(made);
+}
+
+// The value of worker 0 goes to all.
+void DistMember::exchange_init(const Exchange& exchange) {
+  const int tag = static_cast<int>(1 + exchange.number % (largest_tag / 2) * 2);
+  auto left = std::make_shared<size_t>(1);
+  std::vector<DistEntry*> entries;
+  for (const std::string& name : exchange.keys) entries.push_back(&entry_named(name));
+  const auto done = [this, left, entries] {
+    if (--*left > 0) return;
+    for (DistEntry* const entry : entries) {
+      if (std::find(in_order_.begin(), in_order_.end(), entry) == in_order_.end()) {
+        in_order_.push_back(entry);
+        entry->shares = division_.next(entry->stored.size(), update_.unit());
+        restore_state(*entry);
+      }
+      const auto guard = peers_->lock();
+      entry->pending = false;
+    }
+    peers_->changed();
+  };
+  if (in_order_.empty()) division_ = Division(peers_->size());
+  for (DistEntry* const entry : entries) {
+    if (peers_->rank() != 0) {
+      ++*left;
+      peers_->receive(0, tag, mutable_bytes_of(entry->stored), done);
+    }
+    for (int other = 1; peers_->rank() == 0 && other < peers_->size(); ++other) {
+      ++*left;
+      peers_->send(other, tag, bytes_of(entry->stored), done);
+    }
+  }
+  done();
+}
+
+// ---- exchanges ------------------------------------------------------------------------------------------------------
+
+void DistMember::exchange(const Exchange& exchange) {
+  switch (exchange.kind) {
+    case ExchangeKind::init:
+      return exchange_init(exchange);
+    case ExchangeKind::push:
+      return exchange_pushed(exchange);
+    case ExchangeKind::barrier: {
+      {
+        const auto guard = peers_->lock();
+        ++barriers_passed_;
+      }
+      return peers_->changed();
+    }
+  }
+}
+
+void DistMember::barrier() {
+  const uint64_t mine = ++barriers_;
+  peers_->ready({.store = number_, .kind = ExchangeKind::barrier, .keys = {}, .bytes = {}, .details = {}});
+  peers_->wait(Peers::Needs::workers, [&] { return barriers_passed_ >= mine; });
+}
+
+void DistMember::finish(const std::vector<DistEntry*>& entries) {
+  peers_->wait(Peers::Needs::workers, [&] {
+    return std::none_of(entries.begin(), entries.end(), [](const DistEntry* entry) { return entry->pending; });
+  });
+}
+
+void DistMember::finish_all() {
+  std::vector<DistEntry*> all;
+  {
+    const auto guard = peers_->lock();
+    for (auto& [name, entry] : entries_) all.push_back(&entry);
+  }
+  finish(all);
+}
+
+// Called under the lock of Peers.
+std::string DistMember::awaited() const {
+  const DistEntry* first = nullptr;
+  for (const auto& [name, entry] : entries_)
+    if (entry.pending && (!first || entry.pushes < first->pushes)) first = &entry;
+  if (first && first->pushes == 0) return symbind::join("the initial value of key ", first->key);
+  if (first) return symbind::join("key ", first->key, " at step ", first->pushes);
+  return barriers_passed_ < barriers_ ? symbind::join("barrier ", barriers_) : "";
+}
+
+std::string DistMember::settings() const {
+  return symbind::join(
+      type_, ", ",
+      update_.updater    ? symbind::join("optimizer ", update_.updater->optimizer()->name())
+      : update_.function ? "an updater function"
+                         : "no optimizer",
+      ", optimizer states loaded ", loads_, " times, ",
+      compression_ ? symbind::join("2bit compression with threshold ", compression_->threshold()) : "no compression");
+}
+
+// ---- updates --------------------------------------------------------------------------------------------------------
+
+void DistMember::update_now(std::vector<Updater::Item> items) {
+  if (update_.function)
+    for (const Updater::Item& item : items) update_.function(item.key, item.grad, item.weight);
+  else if (!items.empty())
+    (*update_.updater)(items);
+}
+
+// The sum of what workers pushed, in their order: of one alone without a copy, else in `out`.
+NDArray DistMember::summed(DistEntry& entry, const Share& share, std::span<const NDArray> inputs, bool words,
+                           const NDArray& out) {
+  const bool direct = inputs.size() == 1 && !words && !out;
+  if (direct) return inputs[0];
+  NDArray target = out;
+  if (!target) {
+    if (!entry.total) entry.total = NDArray(part_of(entry.stored, share).shape(), cpu(), entry.stored.dtype());
+    target = entry.total;
+  }
+  if (words) {
+    compression_->sum_to(target, inputs);
+  } else {
+    std::vector<NDArray> no_copies;  // all of them are on the CPU
+    sum_to(target, inputs, no_copies);
+  }
+  return target;
+}
+
+void DistMember::divide() {
+  division_ = Division(peers_->size());
+  for (DistEntry* const entry : in_order_) {
+    entry->shares = division_.next(entry->stored.size(), update_.unit());
+    entry->total = {};
+    entry->received.clear();
+  }
+}
+
+void DistMember::set_update(Update update) {
+  finish_all();
+  on_updater([&] {
+    update_ = std::move(update);
+    divide();
+  });
+  barrier();
+}
+
+void DistMember::set_compression(const GradientCompression& compression) {
+  finish_all();
+  on_updater([&] {
+    compression_ = compression;
+    const auto guard = peers_->lock();
+    for (auto& [name, entry] : entries_) {
+      entry.residual = {};
+      entry.words = {};
+      entry.received.clear();
+    }
+  });
+}
+
+void DistMember::on_updater(std::function<void()> job) {
+  peers_->check_failure();
+  auto done = std::make_shared<bool>(false);
+  auto thrown = std::make_shared<std::exception_ptr>();
+  peers_->work(
+      [&job, thrown] {
+        try {
+          job();
+        } catch (...) {
+          *thrown = std::current_exception();
+        }
+      },
+      [this, done] {
+        {
+          const auto guard = peers_->lock();
+          *done = true;
+        }
+        peers_->changed();
+      });
+  peers_->wait(Peers::Needs::threads, [done] { return *done; });
+  if (*thrown) std::rethrow_exception(*thrown);
+}
+
+// ---- questions between workers --------------------------------------------------------------------------------------
+
+std::map<int, std::vector<std::byte>> DistMember::ask(Letter kind, const std::map<int, std::vector<std::byte>>& texts) {
+  peers_->check_failure();
+  const uint64_t request = ++questions_;
+  {
+    const auto guard = peers_->lock();
+    open_[request].missing = texts.size();
+  }
+  peers_->post([this, kind, request, texts] {
+    for (const auto& [worker, text] : texts) {
+      LetterWriter letter;
+      letter << kind << request;
+      letter.bytes(text);
+      peers_->write(worker, number_, letter.take());
+    }
+  });
+  peers_->wait(Peers::Needs::threads, [&] { return open_.at(request).missing == 0; });
+  const auto guard = peers_->lock();
+  auto replies = std::move(open_.at(request).replies);
+  open_.erase(request);
+  return replies;
+}
+
+void DistMember::reply(int to, uint64_t request, std::vector<std::byte> text) {
+  LetterWriter letter;
+  letter << Letter::reply << request;
+  letter.bytes(text);
+  peers_->write(to, number_, letter.take());
+}
+
+void DistMember::letter(int from, LetterReader& text) {
+  const auto kind = text.number<Letter>();
+  if (kind == Letter::reply) {
+    {
+      const auto guard = peers_->lock();
+      const auto found = open_.find(text.number<uint64_t>());
+      if (found == open_.end()) return;  // the one who asked was interrupted
+      const auto rest = text.rest();
+      found->second.replies[from].assign(rest.begin(), rest.end());
+      --found->second.missing;
+    }
+    return peers_->changed();
+  }
+  if (kind == Letter::states) return answer_states(from, text.number<uint64_t>());
+  if (kind == Letter::command) {
+    const auto request = text.number<uint64_t>();
+    const int head = text.number<int>();
+    return peers_->work(
+        [this, head, body = text.text()] {
+          if (handler_)
+            handler_(head, body);
+          else
+            log_warning("[kvstore] command ", head, " came, but this worker has no handler for commands");
+        },
+        [this, from, request] { reply(from, request, {}); });
+  }
+  own_letter(from, kind, text);
+}
+
+void DistMember::own_letter(int from, Letter, LetterReader&) {
+  fail("[kvstore] worker ", from, " sent a letter that ", type_, " does not know: do all run the same version?");
+}
+
+void DistMember::set_command_handler(KVStore::CommandHandler handler) {
+  on_updater([&] { handler_ = std::move(handler); });
+}
+
+void DistMember::send_command(int head, const std::string& body) {
+  LetterWriter text;
+  text << head << body;
+  std::map<int, std::vector<std::byte>> texts;
+  const std::vector<std::byte> written = text.take();
+  for (int worker = 0; worker < peers_->size(); ++worker) texts[worker] = written;
+  ask(Letter::command, texts);
+}
+
+// ---- states of the optimizer ----------------------------------------------------------------------------------------
+
+void DistMember::answer_states(int from, uint64_t request) {
+  auto bytes = std::make_shared<std::string>();
+  peers_->work(
+      [this, bytes] {
+        if (update_.updater) *bytes = update_.updater->get_states();
+      },
+      [this, from, request, bytes] {
+        LetterWriter text;
+        text << *bytes;
+        reply(from, request, text.take());
+      });
+}
+
+SavedStates DistMember::states(bool dump_optimizer) {
+  require(update_.updater != nullptr,
+          "[kvstore] the store has no optimizer whose states could be saved; call set_optimizer");
+  finish_all();
+  std::map<int, std::vector<std::byte>> texts;
+  for (int worker = 0; worker < peers_->size(); ++worker) texts[worker] = {};
+  std::map<int, std::map<ParamKey, StateTree>> of_worker;
+  SavedStates all;
+  on_updater([&] { all = read_states(update_.updater->get_states(dump_optimizer), "states"); });
+  ResumeState& resume = all.resume.value();
+  std::map<ParamKey, StateTree> merged;
+  for (const auto& [worker, reply] : ask(Letter::states, texts)) {
+    LetterReader text(reply);
+    const std::string bytes = text.text();
+    require(!bytes.empty(), "[kvstore] worker ", worker, " on host ", peers_->host(worker),
+            " has no optimizer: call set_optimizer on every worker");
+    SavedStates part = read_states(bytes, symbind::join("states of worker ", worker));
+    for (auto& [key, state] : part.states) of_worker[worker].insert_or_assign(key, std::move(state));
+    if (!part.resume) continue;
+    resume.num_update = std::max(resume.num_update, part.resume->num_update);
+    for (const auto& [key, count] : part.resume->index_update_count) {
+      int64_t& known = resume.index_update_count[key];
+      known = std::max(known, count);
+    }
+    resume.numbers.merge(part.resume->numbers);
+  }
+  for (const DistEntry* const entry : in_order_) {
+    std::vector<StateTree> parts;
+    for (const Share& share : entry->shares)
+      if (const auto found = of_worker[share.owner].find(entry->key); found != of_worker[share.owner].end())
+        parts.push_back(std::move(found->second));
+    if (parts.size() == entry->shares.size())
+      merged.insert_or_assign(entry->key, whole_state(parts, entry->stored, entry->shares));
+  }
+  all.states.assign(merged.begin(), merged.end());
+  return all;
+}
+
+void DistMember::set_states(const SavedStates& states) {
+  require(update_.updater != nullptr,
+          "[kvstore] the store has no optimizer whose states could be loaded; call set_optimizer");
+  finish_all();
+  on_updater([&] {
+    SavedStates own = states;
+    own.states.clear();
+    std::map<std::string, StateTree> later;
+    for (const auto& [key, state] : states.states) {
+      const DistEntry* const entry = has(key) ? &entry_of(key, "load") : nullptr;
+      if (!entry || entry->shares.empty())
+        later[key.str()] = state;
+      else if (const Share* const share = entry->share_of(peers_->rank()))
+        own.states.emplace_back(key, cut_state(state, entry->stored, *share));
+    }
+    update_.updater->set_states(own);
+    loaded_ = std::move(later);
+  });
+  ++loads_;
+}
+
+// What was loaded before the key was there.
+void DistMember::restore_state(const DistEntry& entry) {
+  const auto found = loaded_.find(entry.key.str());
+  if (found == loaded_.end() || !update_.updater) return;
+  if (const Share* const share = entry.share_of(peers_->rank()))
+    update_.updater->set_state(entry.key, cut_state(found->second, entry.stored, *share));
+  loaded_.erase(found);
+}
+
+}  // namespace symbind

@@ -1,0 +1,122 @@
+// One worker's side of a store over several: its values, which of them it updates, and what it does when the others
+// ask. Two kinds differ in how a push reaches the values: dist_sync.h and dist_async.h. The store that users see is
+// dist.h.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "symbind/kvstore/compression.h"
+#include "symbind/kvstore/kvstore.h"
+#include "symbind/kvstore/peers.h"
+#include "symbind/kvstore/shares.h"
+#include "symbind/optim/updater.h"
+
+namespace symbind {
+
+// A key. Between a push and the end of its exchange it belongs to the threads of Peers, else to the store's caller.
+struct DistEntry {
+  ParamKey key = 0;
+  NDArray stored;  // on the CPU
+  Shares shares;
+  int64_t pushes = 0;
+  bool pending = false;  // under the lock of Peers
+
+  // What this worker pushes: the sum over its devices, or the words that it is sent as.
+  NDArray gradient, words;
+  // Buffers that the first push makes and the later ones use again.
+  NDArray local_sum, device_sum, residual, total, pulled;
+  std::vector<NDArray> copies;
+  std::vector<NDArray> received;  // by worker: its part of the own share, or the words
+
+  const Share* share_of(int worker) const;
+};
+
+class DistMember : public Peers::Member, public std::enable_shared_from_this<DistMember> {
+ public:
+  DistMember(std::shared_ptr<Peers> peers, std::string type) : peers_(std::move(peers)), type_(std::move(type)) {}
+  void join() { number_ = peers_->join(shared_from_this()); }
+
+  Peers& peers() const { return *peers_; }
+  const std::string& type() const { return type_; }
+
+  // ---- for the store's caller ----
+  bool has(const ParamKey& key) const;
+  DistEntry& entry_of(const ParamKey& key, const char* call);
+  void init(const std::vector<ParamKey>& keys, const std::vector<NDArray>& values);  // by all workers
+  void barrier();
+  // The entries have their gradients; the exchange begins when all workers have theirs.
+  virtual void push(const std::vector<DistEntry*>& entries, int priority) = 0;
+  virtual std::vector<NDArray> pull(const std::vector<DistEntry*>& entries) = 0;
+  void finish(const std::vector<DistEntry*>& entries);  // waits for the exchanges of these
+  void finish_all();
+
+  struct Update {  // how pushed values change the stored ones: by one of these, or neither
+    UpdaterPtr updater;
+    KVStore::UpdateFunction function;
+    UpdateUnit unit() const;
+    explicit operator bool() const { return updater || function; }
+  };
+  const Update& update() const { return update_; }
+  void set_update(Update update);
+  void set_compression(const GradientCompression& compression);
+  const std::optional<GradientCompression>& compression() const { return compression_; }
+  SavedStates states(bool dump_optimizer);
+  void set_states(const SavedStates& states);
+  void set_command_handler(KVStore::CommandHandler handler);
+  void send_command(int head, const std::string& body);
+
+  // ---- Peers::Member ----
+  void exchange(const Exchange& exchange) override;
+  void letter(int from, LetterReader& text) override;
+  std::string awaited() const override;
+
+ protected:
+  enum class Letter : uint8_t { states, command, push, pull, reply };
+  virtual void exchange_pushed(const Exchange& exchange) = 0;
+  virtual void own_letter(int from, Letter kind, LetterReader& text);
+  DistEntry& entry_named(const std::string& name);
+  std::string settings() const;  // which all workers must have in common
+  void update_now(std::vector<Updater::Item> items);
+  NDArray summed(DistEntry& entry, const Share& share, std::span<const NDArray> inputs, bool words, const NDArray& out);
+
+  // Sends every worker of `texts` its letter and waits for the replies.
+  std::map<int, std::vector<std::byte>> ask(Letter kind, const std::map<int, std::vector<std::byte>>& texts);
+  void reply(int to, uint64_t request, std::vector<std::byte> text);
+  void on_updater(std::function<void()> job);  // waits
+
+  const std::shared_ptr<Peers> peers_;
+  const std::string type_;
+  int number_ = 0;
+  Update update_;  // changed on the thread that updates
+  std::optional<GradientCompression> compression_;
+
+ private:
+  struct Question {
+    size_t missing = 0;
+    std::map<int, std::vector<std::byte>> replies;
+  };
+  void exchange_init(const Exchange& exchange);
+  void divide();
+  void restore_state(const DistEntry& entry);
+  void answer_states(int from, uint64_t request);
+
+  std::map<std::string, DistEntry> entries_;  // under the lock of Peers, as long as it grows
+  std::vector<DistEntry*> in_order_;          // of their init, the same for all workers
+  Division division_{1};
+  std::map<std::string, StateTree> loaded_;  // states of keys that init has not seen yet
+  int loads_ = 0;
+  uint64_t barriers_ = 0, barriers_passed_ = 0;
+  uint64_t questions_ = 0;
+  std::map<uint64_t, Question> open_;  // under the lock of Peers
+  KVStore::CommandHandler handler_;    // of the thread that updates
+};
+
+std::span<const std::byte> bytes_of(const NDArray& array);
+std::span<std::byte> mutable_bytes_of(const NDArray& array);
+
+}  // namespace symbind

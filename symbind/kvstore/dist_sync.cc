@@ -1,0 +1,148 @@
+#include "symbind/kvstore/dist_sync.h"
+
+#include <algorithm>
+
+namespace symbind {
+namespace {
+
+constexpr int64_t per_word = 16;  // elements of a compressed gradient
+
+}  // namespace
+
+void SyncMember::push(const std::vector<DistEntry*>& entries, int priority) {
+  const UpdateUnit unit = update_.unit();
+  Ready ready{.store = number_,
+              .kind = ExchangeKind::push,
+              .keys = {},
+              .bytes = {},
+              .details = {settings()},
+              .priority = priority,
+              .together = unit == UpdateUnit::step || unit == UpdateUnit::sequence};
+  {
+    const auto guard = peers_->lock();
+    for (DistEntry* const entry : entries) {
+      entry->pending = true;
+      ++entry->pushes;
+    }
+  }
+  for (const DistEntry* const entry : entries) {
+    ready.keys.push_back(entry->key.str());
+    ready.bytes.push_back(entry->stored.bytes());
+  }
+  peers_->ready(std::move(ready));
+}
+
+std::vector<NDArray> SyncMember::pull(const std::vector<DistEntry*>& entries) {
+  finish(entries);
+  std::vector<NDArray> values;
+  for (const DistEntry* const entry : entries) values.push_back(entry->stored);
+  return values;
+}
+
+NDArray SyncMember::sent_part(const DistEntry& entry, const Share& share) const {
+  if (!compression_) return part_of(entry.gradient, share);
+  return entry.words.slice(share.begin / per_word, GradientCompression::words_for(share.end));
+}
+
+NDArray& SyncMember::received_part(DistEntry& entry, const Share& share, int worker) const {
+  entry.received.resize(static_cast<size_t>(peers_->size()));
+  NDArray& part = entry.received[static_cast<size_t>(worker)];
+  if (!part) {
+    const NDArray like = sent_part(entry, share);
+    part = NDArray(like.shape(), cpu(), like.dtype());
+  }
+  return part;
+}
+
+void SyncMember::exchange_pushed(const Exchange& exchange) {
+  auto round = std::make_shared<Round>();
+  for (const std::string& name : exchange.keys) round->entries.push_back(&entry_named(name));
+  round->tag = static_cast<int>(1 + exchange.number % (largest_tag / 2 - 1) * 2);
+  start(round);
+}
+
+// Results are waited for from the beginning, so that they arrive where they belong without a copy.
+void SyncMember::start(const std::shared_ptr<Round>& round) {
+  const int me = peers_->rank();
+  const auto contributed = [this, round] {
+    if (--round->contributions > 0) return;
+    peers_->work([this, round] { update(*round); }, [this, round] { publish(round); });
+  };
+  const auto transferred = [this, round] {
+    --round->others;
+    finish_round(*round);
+  };
+  ++round->contributions;  // one's own
+  for (DistEntry* const entry : round->entries)
+    for (const Share& share : entry->shares) {
+      if (share.owner != me) {
+        round->others += 2;
+        peers_->receive(share.owner, round->tag + 1, mutable_bytes_of(part_of(entry->stored, share)), transferred);
+        peers_->send(share.owner, round->tag, bytes_of(sent_part(*entry, share)), transferred);
+        continue;
+      }
+      for (int other = 0; other < peers_->size(); ++other) {
+        if (other == me) continue;
+        ++round->contributions;
+        peers_->receive(other, round->tag, mutable_bytes_of(received_part(*entry, share, other)), contributed);
+      }
+    }
+  contributed();
+}
+
+// Rates follow the number of updates of all parameters: those of others count in their turn.
+void SyncMember::count(const DistEntry& entry) {
+  if (update_.updater && update_.updater->optimizer()->counts_updates())
+    update_.updater->optimizer()->update_count(entry.key);
+}
+
+void SyncMember::update(Round& round) {
+  std::vector<Updater::Item> items;
+  std::vector<const DistEntry*> counted_later;
+  for (DistEntry* const entry : round.entries) {
+    const Share* const share = entry->share_of(peers_->rank());
+    if (!share) {
+      items.empty() ? count(*entry) : counted_later.push_back(entry);
+      continue;
+    }
+    std::vector<NDArray> inputs;
+    for (int worker = 0; worker < peers_->size(); ++worker)
+      inputs.push_back(worker == peers_->rank() ? sent_part(*entry, *share) : received_part(*entry, *share, worker));
+    const NDArray stored = part_of(entry->stored, *share);
+    const NDArray sum = summed(*entry, *share, inputs, compression_.has_value(), update_ ? NDArray() : stored);
+    if (update_) items.push_back({entry->key, sum, stored});
+  }
+  update_now(std::move(items));
+  for (const DistEntry* const entry : counted_later) count(*entry);
+}
+
+void SyncMember::publish(const std::shared_ptr<Round>& round) {
+  for (DistEntry* const entry : round->entries) {
+    const Share* const share = entry->share_of(peers_->rank());
+    if (!share) continue;
+    for (int other = 0; other < peers_->size(); ++other) {
+      if (other == peers_->rank()) continue;
+      ++round->others;
+      peers_->send(other, round->tag + 1, bytes_of(part_of(entry->stored, *share)), [this, round] {
+        --round->others;
+        finish_round(*round);
+      });
+    }
+  }
+  round->updated = true;
+  finish_round(*round);
+}
+
+void SyncMember::finish_round(Round& round) {
+  if (!round.updated || round.others > 0) return;
+  {
+    const auto guard = peers_->lock();
+    for (DistEntry* const entry : round.entries) {
+      entry->pending = false;
+      entry->gradient = {};
+    }
+  }
+  peers_->changed();
+}
+
+}  // namespace symbind

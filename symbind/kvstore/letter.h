@@ -1,0 +1,73 @@
+// The text of a letter between workers: numbers and texts one after the other, in the order they are read again. All
+// workers of a job are machines of one kind, so numbers travel as they are.
+#pragma once
+
+#include <cstring>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "symbind/core/error.h"
+
+namespace symbind {
+
+class LetterWriter {
+ public:
+  template <class T>
+  requires std::is_trivially_copyable_v<T> LetterWriter& operator<<(const T& number) {
+    return bytes(std::as_bytes(std::span(&number, 1)));
+  }
+  LetterWriter& operator<<(const std::string& text) {
+    *this << static_cast<uint64_t>(text.size());
+    return bytes(std::as_bytes(std::span(text)));
+  }
+  template <class T>
+  LetterWriter& operator<<(const std::vector<T>& items) {
+    *this << static_cast<uint64_t>(items.size());
+    for (const T& item : items) *this << item;
+    return *this;
+  }
+  // Without their count.
+  LetterWriter& bytes(std::span<const std::byte> data) {
+    text_.insert(text_.end(), data.begin(), data.end());
+    return *this;
+  }
+  std::vector<std::byte> take() { return std::move(text_); }
+
+ private:
+  std::vector<std::byte> text_;
+};
+
+class LetterReader {
+ public:
+  explicit LetterReader(std::span<const std::byte> text) : rest_(text) {}
+
+  template <class T>
+  requires std::is_trivially_copyable_v<T> T number() {
+    T value;
+    std::memcpy(&value, bytes(sizeof(T)).data(), sizeof(T));
+    return value;
+  }
+  std::string text() {
+    const auto data = bytes(number<uint64_t>());
+    return std::string(reinterpret_cast<const char*>(data.data()), data.size());
+  }
+  std::vector<std::string> texts() {
+    std::vector<std::string> all(number<uint64_t>());
+    for (std::string& each : all) each = text();
+    return all;
+  }
+  std::span<const std::byte> bytes(size_t count) {
+    require(count <= rest_.size(), "[kvstore] a letter of another worker ends early: do all run the same version?");
+    const auto taken = rest_.first(count);
+    rest_ = rest_.subspan(count);
+    return taken;
+  }
+  std::span<const std::byte> rest() const { return rest_; }
+
+ private:
+  std::span<const std::byte> rest_;
+};
+
+}  // namespace symbind

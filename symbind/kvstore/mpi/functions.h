@@ -1,0 +1,44 @@
+// The functions of MPI that the transport calls. Open MPI's handles of communicators and types are addresses of objects
+// in the library, so they are looked up like functions: nothing here links against MPI.
+#pragma once
+
+#include <mpi.h>
+
+#include "symbind/core/shared_library.h"
+
+namespace symbind::mpi {
+
+// Open MPI's own plugins expect to find its symbols.
+inline constinit SharedLibrary library({.title = "Open MPI",
+                                        .file = "libmpi.so",
+                                        .version = 40,
+                                        .remedy = "install it (Debian: apt-get install openmpi-bin)",
+                                        .global = true});
+
+#define SYMBIND_MPI(name) \
+  inline constinit SharedFunction<decltype(&::MPI_##name)> name { library, "MPI_" #name }
+SYMBIND_MPI(Initialized);
+SYMBIND_MPI(Finalized);
+SYMBIND_MPI(Init_thread);
+SYMBIND_MPI(Query_thread);
+SYMBIND_MPI(Finalize);
+SYMBIND_MPI(Comm_dup);
+SYMBIND_MPI(Comm_set_errhandler);
+SYMBIND_MPI(Comm_rank);
+SYMBIND_MPI(Comm_size);
+SYMBIND_MPI(Get_processor_name);
+SYMBIND_MPI(Error_string);
+SYMBIND_MPI(Allgather);
+SYMBIND_MPI(Isend);
+SYMBIND_MPI(Irecv);
+SYMBIND_MPI(Improbe);
+SYMBIND_MPI(Mrecv);
+SYMBIND_MPI(Get_count);
+SYMBIND_MPI(Testsome);
+#undef SYMBIND_MPI
+
+inline MPI_Comm world() { return static_cast<MPI_Comm>(library.address("ompi_mpi_comm_world")); }
+inline MPI_Datatype byte() { return static_cast<MPI_Datatype>(library.address("ompi_mpi_byte")); }
+inline MPI_Errhandler errors_return() { return static_cast<MPI_Errhandler>(library.address("ompi_mpi_errors_return")); }
+
+}  // namespace symbind::mpi

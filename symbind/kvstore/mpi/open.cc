@@ -1,0 +1,172 @@
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include "symbind/core/error.h"
+#include "symbind/kvstore/mpi/functions.h"
+#include "symbind/kvstore/transport.h"
+
+namespace symbind {
+namespace {
+
+// MPI counts in ints.
+constexpr size_t most_bytes = size_t{1} << 30;
+
+std::string text_of(int code) {
+  std::array<char, MPI_MAX_ERROR_STRING> text{};
+  int length = 0;
+  mpi::Error_string(code, text.data(), &length);
+  return std::string(text.data(), static_cast<size_t>(length));
+}
+
+void check(int code, const char* call) {
+  require(code == MPI_SUCCESS, "[MPI] ", call, " failed: ", code == MPI_SUCCESS ? "" : text_of(code));
+}
+
+class MpiTransport final : public Transport {
+ public:
+  MpiTransport() {
+    int initialized = 0, provided = 0;
+    check(mpi::Initialized(&initialized), "MPI_Initialized");
+    if (initialized) {
+      // The program calls MPI too, on threads of its own.
+      check(mpi::Query_thread(&provided), "MPI_Query_thread");
+    } else {
+      check(mpi::Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided), "MPI_Init_thread");
+      initialized_here_ = true;
+    }
+    require(provided == MPI_THREAD_MULTIPLE || (initialized_here_ && provided >= MPI_THREAD_FUNNELED),
+            "[kvstore] the program initialised MPI without MPI_THREAD_MULTIPLE, but distributed stores call it from a ",
+            "thread of their own: use MPI_Init_thread with that level, or create the store first");
+    check(mpi::Comm_dup(mpi::world(), &comm_), "MPI_Comm_dup");
+    check(mpi::Comm_set_errhandler(comm_, mpi::errors_return()), "MPI_Comm_set_errhandler");
+    check(mpi::Comm_rank(comm_, &rank_), "MPI_Comm_rank");
+    check(mpi::Comm_size(comm_, &size_), "MPI_Comm_size");
+    gather_hosts();
+  }
+
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
+  std::string host(int rank) const override { return hosts_.at(static_cast<size_t>(rank)); }
+
+  Ticket send(int to, int tag, std::span<const std::byte> data) override {
+    return start(to, data.size(), [&](size_t begin, int count, MPI_Request* request) {
+      return mpi::Isend(data.data() + begin, count, byte_, to, tag, comm_, request);
+    });
+  }
+  Ticket receive(int from, int tag, std::span<std::byte> into) override {
+    return start(from, into.size(), [&](size_t begin, int count, MPI_Request* request) {
+      return mpi::Irecv(into.data() + begin, count, byte_, from, tag, comm_, request);
+    });
+  }
+
+  std::vector<Ticket> completed() override {
+    std::vector<Ticket> done;
+    if (requests_.empty()) return done;
+    finished_.resize(requests_.size());
+    statuses_.resize(requests_.size());
+    int count = 0;
+    const int code =
+        mpi::Testsome(static_cast<int>(requests_.size()), requests_.data(), &count, finished_.data(), statuses_.data());
+    if (count == MPI_UNDEFINED) count = 0;
+    for (int i = 0; i < count; ++i) {
+      const auto index = static_cast<size_t>(finished_[static_cast<size_t>(i)]);
+      const Part& part = parts_[index];
+      const int problem = statuses_[static_cast<size_t>(i)].MPI_ERROR;
+      if (code == MPI_ERR_IN_STATUS && problem != MPI_SUCCESS) throw PeerLost(part.peer, text_of(problem));
+      if (--left_.at(part.ticket) == 0) {
+        left_.erase(part.ticket);
+        done.push_back(part.ticket);
+      }
+    }
+    require(code == MPI_SUCCESS || code == MPI_ERR_IN_STATUS, "[MPI] MPI_Testsome failed: ", text_of(code));
+    if (count > 0) forget_finished(static_cast<size_t>(count));
+    return done;
+  }
+
+  std::optional<Letter> next_letter() override {
+    int arrived = 0, count = 0;
+    MPI_Message message;
+    MPI_Status status;
+    check(mpi::Improbe(MPI_ANY_SOURCE, letter_tag, comm_, &arrived, &message, &status), "MPI_Improbe");
+    if (!arrived) return std::nullopt;
+    check(mpi::Get_count(&status, byte_, &count), "MPI_Get_count");
+    Letter letter{status.MPI_SOURCE, std::vector<std::byte>(static_cast<size_t>(count))};
+    check(mpi::Mrecv(letter.text.data(), count, byte_, &message, MPI_STATUS_IGNORE), "MPI_Mrecv");
+    return letter;
+  }
+
+  void close() override {
+    int finalized = 0;
+    check(mpi::Finalized(&finalized), "MPI_Finalized");
+    if (initialized_here_ && !finalized) check(mpi::Finalize(), "MPI_Finalize");
+  }
+
+ private:
+  // A piece of a transfer.
+  struct Part {
+    Ticket ticket;
+    int peer;
+  };
+
+  void gather_hosts() {
+    using Name = std::array<char, MPI_MAX_PROCESSOR_NAME>;
+    Name own{};
+    int length = 0;
+    check(mpi::Get_processor_name(own.data(), &length), "MPI_Get_processor_name");
+    std::vector<Name> all(static_cast<size_t>(size_));
+    check(mpi::Allgather(own.data(), static_cast<int>(own.size()), byte_, all.data(), static_cast<int>(own.size()),
+                         byte_, comm_),
+          "MPI_Allgather");
+    for (const Name& name : all) hosts_.emplace_back(name.data());
+  }
+
+  template <class Start>
+  Ticket start(int peer, size_t bytes, const Start& start_part) {
+    const Ticket ticket = next_ticket_++;
+    size_t begin = 0;
+    do {
+      const size_t count = std::min(most_bytes, bytes - begin);
+      MPI_Request request;
+      if (const int code = start_part(begin, static_cast<int>(count), &request); code != MPI_SUCCESS)
+        throw PeerLost(peer, text_of(code));
+      requests_.push_back(request);
+      parts_.push_back({ticket, peer});
+      ++left_[ticket];
+      begin += count;
+    } while (begin < bytes);
+    return ticket;
+  }
+
+  // Order does not matter: those at the end move to where the finished ones were.
+  void forget_finished(size_t count) {
+    std::sort(finished_.begin(), finished_.begin() + static_cast<std::ptrdiff_t>(count), std::greater<>());
+    for (size_t i = 0; i < count; ++i) {
+      const auto index = static_cast<size_t>(finished_[i]);
+      requests_[index] = requests_.back();
+      parts_[index] = parts_.back();
+      requests_.pop_back();
+      parts_.pop_back();
+    }
+  }
+
+  const MPI_Datatype byte_ = mpi::byte();
+  MPI_Comm comm_;
+  int rank_ = 0, size_ = 1;
+  bool initialized_here_ = false;
+  std::vector<std::string> hosts_;
+  Ticket next_ticket_ = 1;
+  std::vector<MPI_Request> requests_;
+  std::vector<Part> parts_;     // of the requests
+  std::map<Ticket, int> left_;  // parts that are not done
+  std::vector<int> finished_;   // buffers of completed()
+  std::vector<MPI_Status> statuses_;
+};
+
+}  // namespace
+
+std::string mpi_problem() { return mpi::library.problem(); }
+
+std::unique_ptr<Transport> open_mpi() { return std::make_unique<MpiTransport>(); }
+
+}  // namespace symbind

@@ -1,0 +1,554 @@
+#include "symbind/kvstore/peers.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "symbind/core/environment.h"
+#include "symbind/core/interrupt.h"
+#include "symbind/core/log.h"
+#include "symbind/core/parallel.h"
+
+namespace symbind {
+namespace {
+
+using namespace std::chrono_literals;
+
+// How often the communication thread looks for messages: at every chance for a moment after the last one, then at
+// intervals. Long ones while nothing is going on, so that it takes no time from those who compute.
+constexpr auto eager = 100us, waiting_interval = 30us, moving_interval = 150us, idle_interval = 1000us;
+constexpr auto survivors_report_for = 1s;  // after a failure, before the end of this process ends the whole job
+
+void write_ready(LetterWriter& out, const Ready& ready) {
+  out << ready.store << ready.kind << ready.keys << ready.bytes << ready.details << ready.priority << ready.together;
+}
+
+Ready read_ready(LetterReader& in) {
+  Ready ready;
+  ready.store = in.number<int>();
+  ready.kind = in.number<ExchangeKind>();
+  ready.keys = in.texts();
+  ready.bytes.resize(in.number<uint64_t>());
+  for (uint64_t& each : ready.bytes) each = in.number<uint64_t>();
+  ready.details = in.texts();
+  ready.priority = in.number<int>();
+  ready.together = in.number<bool>();
+  return ready;
+}
+
+Exchange read_exchange(LetterReader& in) {
+  Exchange exchange;
+  exchange.number = in.number<uint64_t>();
+  exchange.store = in.number<int>();
+  exchange.kind = in.number<ExchangeKind>();
+  exchange.keys = in.texts();
+  return exchange;
+}
+
+}  // namespace
+
+Peers::Peers(std::function<std::unique_ptr<Transport>()> open, const Options& options)
+    : options_(options), process_(::getpid()) {
+  std::promise<void> opened;
+  std::future<void> result = opened.get_future();
+  communicator_ = std::thread([this, open = std::move(open), &opened] { communicate(open, &opened); });
+  try {
+    result.get();
+  } catch (...) {
+    communicator_.join();
+    throw;
+  }
+  updater_ = std::thread([this, threads = available_threads()] {
+    const ThreadScope scope({.threads = threads});
+    run_jobs();
+  });
+}
+
+Peers::~Peers() {
+  leave();
+  if (communicator_.joinable()) communicator_.join();
+  if (updater_.joinable()) updater_.join();
+}
+
+namespace {
+
+// Never destroyed: threads that MPI_Finalize keeps may outlive main().
+std::atomic<std::shared_ptr<Peers>*> peers_of_process = nullptr;
+
+}  // namespace
+
+std::shared_ptr<Peers> Peers::of_process() {
+  static std::shared_ptr<Peers>* const peers = [] {
+    const std::chrono::seconds timeout(environment::variable("SYMBIND_PEER_TIMEOUT").value());
+    auto* const made = new std::shared_ptr<Peers>(std::make_shared<Peers>(&open_mpi, Options{.timeout = timeout}));
+    peers_of_process = made;
+    std::atexit(&leave_process);
+    return made;
+  }();
+  return *peers;
+}
+
+void Peers::leave_process() {
+  if (auto* const peers = peers_of_process.load()) (*peers)->leave();
+}
+
+// ---- what other threads call ----------------------------------------------------------------------------------------
+
+void Peers::check_process() const {
+  require(
+      ::getpid() == process_,
+      "[kvstore] this process was forked from a worker and is none itself: distributed stores belong to the worker");
+}
+
+int Peers::join(std::shared_ptr<Member> member) {
+  check_process();
+  int number = 0;
+  {
+    const auto guard = lock();
+    members_.push_back(std::move(member));
+    number = static_cast<int>(members_.size()) - 1;
+  }
+  post([this] {
+    std::deque<Transport::Letter> early = std::move(early_);
+    early_.clear();
+    for (Transport::Letter& letter : early) deliver(letter);
+  });
+  return number;
+}
+
+void Peers::post(std::function<void()> task) {
+  check_process();
+  {
+    const auto guard = lock();
+    tasks_.push_back(std::move(task));
+  }
+  posted_.notify_one();
+}
+
+void Peers::ready(Ready what) {
+  check_failure();
+  post([this, what = std::move(what)] {
+    if (rank_ == 0) return take_ready(0, what);
+    LetterWriter text;
+    text << Letter::ready;
+    write_ready(text, what);
+    send_letter(0, text.take());
+  });
+}
+
+void Peers::work(std::function<void()> job, std::function<void()> then) {
+  {
+    const std::lock_guard guard(work_mutex_);
+    jobs_.push_back({std::move(job), std::move(then)});
+    ++working_;
+  }
+  work_posted_.notify_one();
+}
+
+void Peers::run_jobs() {
+  for (;;) {
+    Job job;
+    {
+      std::unique_lock guard(work_mutex_);
+      work_posted_.wait(guard, [&] { return work_over_ || !jobs_.empty(); });
+      if (jobs_.empty()) return;
+      job = std::move(jobs_.front());
+      jobs_.pop_front();
+    }
+    std::function<void()> then = std::move(job.then);
+    try {
+      job.job();
+    } catch (const std::exception& error) {
+      then = [this, why = std::string(error.what())] {
+        fail(symbind::join("[kvstore] worker ", rank_, " on host ", host(rank_), " failed: ", why));
+      };
+    }
+    job.job = nullptr;  // what it holds is released here
+    post([this, then = std::move(then)] {
+      --working_;
+      if (then) then();
+    });
+  }
+}
+
+void Peers::check_failure() const {
+  const auto guard = lock();
+  if (!failure_.empty()) throw Error(failure_);
+  require(!leaving_, "[kvstore] this worker has left the job: distributed stores end with the program");
+}
+
+int Peers::lost() const {
+  const auto guard = lock();
+  return lost_;
+}
+
+void Peers::wait(Needs needs, const std::function<bool()>& done) {
+  check_process();
+  auto guard = lock();
+  waiting_for_ = &done;
+  waiting_needs_ = needs;
+  posted_.notify_one();
+  try {
+    while (!done()) {
+      if (!failure_.empty()) throw Error(failure_);
+      if (changed_.wait_for(guard, 100ms) == std::cv_status::no_timeout) continue;
+      guard.unlock();
+      check_interrupt();
+      guard.lock();
+    }
+  } catch (...) {
+    if (!guard.owns_lock()) guard.lock();
+    waiting_for_ = nullptr;
+    throw;
+  }
+  waiting_for_ = nullptr;
+}
+
+void Peers::leave() {
+  if (::getpid() != process_ || !communicator_.joinable()) return;
+  {
+    auto guard = lock();
+    leaving_ = true;
+    posted_.notify_one();
+    // As long as the others live, this one serves them.
+    changed_.wait(guard, [&] { return closing_ || closed_; });
+    if (!changed_.wait_for(guard, options_.longest_exit, [&] { return closed_; })) {
+      communicator_.detach();
+      updater_.detach();
+      return;
+    }
+  }
+  std::vector<std::shared_ptr<Member>> members;  // may hold objects of Python, which are to go while it runs
+  {
+    const auto guard = lock();
+    members.swap(members_);
+  }
+  members.clear();
+  const std::lock_guard guard(work_mutex_);
+  work_over_ = true;
+  work_posted_.notify_one();
+}
+
+// ---- the communication thread ---------------------------------------------------------------------------------------
+
+void Peers::communicate(const std::function<std::unique_ptr<Transport>()>& open, std::promise<void>* opened) {
+  ::prctl(PR_SET_TIMERSLACK, 1000);  // nanoseconds: naps are short
+  try {
+    transport_ = open();
+    rank_ = transport_->rank();
+    size_ = transport_->size();
+    for (int i = 0; i < size_; ++i) hosts_.push_back(transport_->host(i));
+    if (rank_ == 0) coordinator_.emplace(hosts_);
+    statuses_.resize(static_cast<size_t>(size_));
+    heard_.assign(static_cast<size_t>(size_), Clock::now());
+    last_busy_ = next_tick_ = Clock::now();
+  } catch (...) {
+    opened->set_exception(std::current_exception());
+    return;
+  }
+  opened->set_value();
+  while (!is_over()) rest(step());
+  {
+    const auto guard = lock();
+    closing_ = true;
+  }
+  changed_.notify_all();
+  try {
+    if (!failed_at_) transport_->close();
+  } catch (const std::exception& error) {
+    log_warning(error.what());
+  }
+  {
+    const auto guard = lock();
+    closed_ = true;
+  }
+  changed_.notify_all();
+}
+
+bool Peers::step() {
+  bool busy = false;
+  try {
+    std::deque<std::function<void()>> tasks;
+    {
+      const auto guard = lock();
+      tasks.swap(tasks_);
+    }
+    for (const auto& task : tasks) task();
+    busy = !tasks.empty();
+    for (const Transport::Ticket ticket : transport_->completed()) {
+      const auto found = transfers_.find(ticket);
+      const std::function<void()> then = std::move(found->second);
+      transfers_.erase(found);
+      if (then) then();
+      busy = true;
+    }
+    while (auto letter = transport_->next_letter()) {
+      deliver(*letter);
+      busy = true;
+    }
+    if (coordinator_ && !failed_at_) coordinate();
+    if (Clock::now() >= next_tick_) tick();
+  } catch (const PeerLost& lost) {
+    lose(lost.rank, lost.what());
+  } catch (const std::exception& error) {
+    fail(error.what());
+  }
+  return busy;
+}
+
+void Peers::rest(bool busy) {
+  const Clock::time_point now = Clock::now();
+  if (busy) last_busy_ = now;
+  if (busy) return;
+  const bool moving = transfers_.size() > letters_ || working_ > 0;
+  auto guard = lock();
+  if (!tasks_.empty()) return;
+  if ((moving || waiting_for_) && now - last_busy_ < eager) {
+    guard.unlock();
+    std::this_thread::yield();
+    return;
+  }
+  posted_.wait_for(guard, waiting_for_ ? waiting_interval : moving ? moving_interval : idle_interval);
+}
+
+void Peers::send_letter(int to, std::vector<std::byte> text) {
+  auto kept = std::make_shared<std::vector<std::byte>>(std::move(text));
+  ++letters_;
+  send(to, letter_tag, *kept, [this, kept] { --letters_; });
+}
+
+void Peers::write(int to, int store, std::vector<std::byte> text) {
+  if (to == rank_) {
+    std::shared_ptr<Member> member;
+    {
+      const auto guard = lock();
+      member = members_.at(static_cast<size_t>(store));
+    }
+    LetterReader reader(text);
+    return member->letter(rank_, reader);
+  }
+  LetterWriter letter;
+  letter << Letter::store << store;
+  letter.bytes(text);
+  send_letter(to, letter.take());
+}
+
+void Peers::send(int to, int tag, std::span<const std::byte> data, std::function<void()> then) {
+  transfers_.emplace(transport_->send(to, tag, data), std::move(then));
+}
+
+void Peers::receive(int from, int tag, std::span<std::byte> into, std::function<void()> then) {
+  transfers_.emplace(transport_->receive(from, tag, into), std::move(then));
+}
+
+void Peers::deliver(Transport::Letter& letter) {
+  heard_[static_cast<size_t>(letter.from)] = Clock::now();
+  LetterReader text(letter.text);
+  Status& status = statuses_[static_cast<size_t>(letter.from)];
+  switch (text.number<Letter>()) {
+    case Letter::alive:
+      status.stalled = text.number<bool>();
+      status.exchanges = text.number<uint64_t>();
+      break;
+    case Letter::ready:
+      take_ready(letter.from, read_ready(text));
+      break;
+    case Letter::exchange:
+      if (!failed_at_) begin(read_exchange(text));
+      break;
+    case Letter::failure:
+      take_failure(text.text(), rank_ == 0);
+      break;
+    case Letter::goodbye:
+      status.gone = true;
+      break;
+    case Letter::end:
+      ended_ = true;
+      break;
+    case Letter::store: {
+      const auto store = static_cast<size_t>(text.number<int>());
+      std::shared_ptr<Member> member;
+      {
+        const auto guard = lock();
+        if (store < members_.size()) member = members_[store];
+      }
+      if (member)
+        member->letter(letter.from, text);
+      else
+        early_.push_back(std::move(letter));
+      break;
+    }
+  }
+}
+
+void Peers::begin(const Exchange& exchange) {
+  ++exchanges_;
+  std::shared_ptr<Member> member;
+  {
+    const auto guard = lock();
+    member = members_.at(static_cast<size_t>(exchange.store));
+  }
+  member->exchange(exchange);
+}
+
+// Twice a second: this process is alive, and are the others?
+void Peers::tick() {
+  const Clock::time_point now = Clock::now();
+  next_tick_ = now + options_.heartbeat;
+  if (failed_at_) return;
+  LetterWriter text;
+  text << Letter::alive << stalled() << exchanges_;
+  const std::vector<std::byte> alive = text.take();
+  // All hear from worker 0 and it hears from all: n conversations instead of n².
+  for (int other = 0; other < size_; ++other) {
+    if (other == rank_ || (rank_ != 0 && other != 0)) continue;
+    const auto index = static_cast<size_t>(other);
+    send_letter(other, alive);
+    if (now - heard_[index] < options_.timeout) continue;
+    const auto silent = std::chrono::duration_cast<std::chrono::milliseconds>(now - heard_[index]).count();
+    return lose(other, symbind::join("no sign of life for ", static_cast<double>(silent / 100) / 10, " s"));
+  }
+  bool leaving = false;
+  {
+    const auto guard = lock();
+    leaving = leaving_;
+  }
+  if (leaving && !said_goodbye_) {
+    said_goodbye_ = true;
+    statuses_[static_cast<size_t>(rank_)].gone = true;
+    LetterWriter goodbye;
+    goodbye << Letter::goodbye;
+    if (rank_ != 0) send_letter(0, goodbye.take());
+  }
+  if (!coordinator_) return;
+  look_for_disagreement();
+  if (const std::string warning = coordinator_->slow(options_.patience); !warning.empty())
+    log_later(symbind::join("[kvstore] ", warning));
+}
+
+// Messages may go to Python, which may be busy for longer than a heartbeat may wait.
+void Peers::log_later(const std::string& warning) {
+  work([warning] { log_warning(warning); }, nullptr);
+}
+
+// Does the program wait for other workers, while nothing is going on here that would end its waiting?
+bool Peers::stalled() const {
+  if (transfers_.size() > letters_ || working_ > 0) return false;
+  const auto guard = lock();
+  return tasks_.empty() && waiting_for_ && waiting_needs_ == Needs::workers && !(*waiting_for_)();
+}
+
+bool Peers::is_over() {
+  bool leaving = false;
+  {
+    const auto guard = lock();
+    leaving = leaving_;
+  }
+  if (!leaving) return false;
+  const Clock::time_point now = Clock::now();
+  if (failed_at_) return now - *failed_at_ > survivors_report_for;
+  if (!said_goodbye_) {
+    next_tick_ = std::min(next_tick_, now);
+    return false;
+  }
+  if (ended_) return letters_ == 0;
+  if (rank_ != 0 || !std::all_of(statuses_.begin(), statuses_.end(), [](const Status& each) { return each.gone; }))
+    return false;
+  ended_ = true;
+  for (int other = 1; other < size_; ++other) {
+    LetterWriter text;
+    text << Letter::end;
+    send_letter(other, text.take());
+  }
+  return false;
+}
+
+// ---- worker 0 -------------------------------------------------------------------------------------------------------
+
+void Peers::take_ready(int worker, const Ready& ready) { coordinator_->add(worker, ready); }
+
+void Peers::coordinate() {
+  for (const Exchange& exchange : coordinator_->take()) {
+    for (int other = 1; other < size_; ++other) {
+      LetterWriter text;
+      text << Letter::exchange << exchange.number << exchange.store << exchange.kind << exchange.keys;
+      send_letter(other, text.take());
+    }
+    begin(exchange);
+  }
+  look_for_missed();
+}
+
+// Workers that are gone will never be ready.
+void Peers::look_for_missed() {
+  for (int worker = 0; worker < size_; ++worker)
+    if (statuses_[static_cast<size_t>(worker)].gone)
+      if (const auto missed = coordinator_->missed(worker))
+        return fail(
+            symbind::join("[kvstore] ", coordinator_->worker_text(worker), " has ended, and is missed at ", *missed));
+}
+
+// All programs wait, and nothing is going on: each waits for something that another will never do.
+void Peers::look_for_disagreement() {
+  statuses_[0] = {stalled(), exchanges_, statuses_[0].gone};
+  const bool all_stalled = std::all_of(statuses_.begin(), statuses_.end(), [&](const Status& each) {
+    return each.gone || (each.stalled && each.exchanges == coordinator_->exchanges());
+  });
+  if (!all_stalled) return;
+  if (const std::string text = coordinator_->disagreements(); !text.empty())
+    fail(symbind::join("[kvstore] workers wait for different things: ", text));
+}
+
+// ---- failures -------------------------------------------------------------------------------------------------------
+
+std::string Peers::awaited() const {
+  const auto guard = lock();
+  for (const auto& member : members_)
+    if (std::string text = member->awaited(); !text.empty()) return text;
+  return "";
+}
+
+void Peers::lose(int worker, const std::string& reason) {
+  if (failed_at_) return;
+  {
+    const auto guard = lock();
+    ++lost_;
+  }
+  std::string missed;
+  if (coordinator_) missed = coordinator_->missed(worker).value_or("");
+  if (missed.empty()) missed = awaited();
+  take_failure(
+      symbind::join("[kvstore] worker ", worker, " on host ", host(worker), " is lost: ", reason, "; it is missed ",
+                    missed.empty() ? "while nothing is exchanged" : symbind::join("at ", missed)),
+      true);
+}
+
+void Peers::fail(const std::string& why) { take_failure(why, true); }
+
+void Peers::take_failure(const std::string& why, bool tell_others) {
+  if (failed_at_) return;
+  failed_at_ = Clock::now();
+  std::string text = symbind::join(why, " (said by worker ", rank_, " on host ", host(rank_), ")");
+  if (why.find("(said by ") != std::string::npos) text = why;
+  {
+    const auto guard = lock();
+    failure_ = text;
+  }
+  changed_.notify_all();
+  log_later(text);
+  if (!tell_others) return;
+  LetterWriter letter;
+  letter << Letter::failure << text;
+  const std::vector<std::byte> written = letter.take();
+  for (int other = 0; other < size_; ++other) {
+    if (other == rank_ || (rank_ != 0 && other != 0)) continue;
+    try {
+      send_letter(other, written);
+    } catch (const PeerLost&) {  // perhaps the one it is about
+    }
+  }
+}
+
+}  // namespace symbind

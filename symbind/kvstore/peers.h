@@ -1,0 +1,161 @@
+// The workers of a job, seen from one of them. A communication thread makes every call of the transport: it delivers
+// letters, moves arrays, asks worker 0 (coordinator.h) what may begin, and tells the others twice a second that this
+// process is alive, whatever the process computes. A second thread updates values, so that a slow update does not look
+// like a lost worker.
+//
+// When a worker is lost, or workers disagree, every worker's failure() says so: waiting calls throw it, and so does
+// every later one. There is no way back from a failure but to start the job again.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <future>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "symbind/kvstore/coordinator.h"
+#include "symbind/kvstore/letter.h"
+#include "symbind/kvstore/transport.h"
+
+namespace symbind {
+
+class Peers {
+ public:
+  struct Options {
+    std::chrono::milliseconds timeout{6000};  // without a sign of life: lost
+    std::chrono::milliseconds heartbeat{500};
+    std::chrono::seconds patience{10};              // before a slow worker is reported
+    std::chrono::milliseconds longest_exit{10000};  // that leave() waits once nothing is left to wait for
+  };
+  // Opens the transport on the communication thread.
+  explicit Peers(std::function<std::unique_ptr<Transport>()> open, const Options& options);
+  ~Peers();
+  Peers(const Peers&) = delete;
+  Peers& operator=(const Peers&) = delete;
+  // Those of this process, by MPI; made at the first call. They leave when the process ends.
+  static std::shared_ptr<Peers> of_process();
+  static void leave_process();  // does nothing where there are none
+
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+  const std::string& host(int rank) const { return hosts_.at(static_cast<size_t>(rank)); }
+
+  // A store's part of the conversation: called on the communication thread.
+  class Member {
+   public:
+    virtual ~Member() = default;
+    virtual void exchange(const Exchange& exchange) = 0;
+    virtual void letter(int from, LetterReader& text) = 0;
+    virtual std::string awaited() const { return ""; }  // "key w at step 3"; empty: nothing
+  };
+
+  // ---- for any thread ----
+  // Its number is that of the stores which the other workers create in turn.
+  int join(std::shared_ptr<Member> member);
+  void ready(Ready what);
+  void post(std::function<void()> task);  // on the communication thread
+  // On the thread that updates, one after the other; then `then` on the communication thread.
+  void work(std::function<void()> job, std::function<void()> then);
+  // Waits until done(), which is asked under lock(), and throws the failure if there is one. Does it need the other
+  // workers to be ready for the same (an exchange), or only their communication threads?
+  enum class Needs { workers, threads };
+  void wait(Needs needs, const std::function<bool()>& done);
+  // What done() reads is changed under this, and then changed() called.
+  std::unique_lock<std::mutex> lock() const { return std::unique_lock(mutex_); }
+  void changed() { changed_.notify_all(); }
+  void check_failure() const;  // throws it
+  int lost() const;            // workers
+
+  // ---- for the communication thread ----
+  void write(int to, int store, std::vector<std::byte> text);  // to Member::letter
+  void send(int to, int tag, std::span<const std::byte> data, std::function<void()> then);
+  void receive(int from, int tag, std::span<std::byte> into, std::function<void()> then);
+  void fail(const std::string& why);  // for all workers
+
+  // Says goodbye and goes on serving the others until they have, too; then closes the transport. After a failure it
+  // returns soon without. The calls above fail from here on.
+  void leave();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  enum class Letter : uint8_t { alive, ready, exchange, failure, goodbye, end, store };
+
+  void communicate(const std::function<std::unique_ptr<Transport>()>& open, std::promise<void>* opened);
+  bool step();  // did anything happen?
+  void rest(bool busy);
+  void tick();
+  void deliver(Transport::Letter& letter);
+  void send_letter(int to, std::vector<std::byte> text);
+  void begin(const Exchange& exchange);
+  void coordinate();
+  void take_ready(int worker, const Ready& ready);
+  bool stalled() const;
+  void look_for_disagreement();
+  void look_for_missed();
+  void lose(int worker, const std::string& reason);
+  void take_failure(const std::string& why, bool tell_others);
+  std::string awaited() const;
+  bool is_over();
+  void run_jobs();
+  void check_process() const;
+  void log_later(const std::string& warning);
+
+  const Options options_;
+  const int process_;
+  int rank_ = 0, size_ = 1;
+  std::vector<std::string> hosts_;
+
+  // ---- shared by the threads, under mutex_ ----
+  mutable std::mutex mutex_;
+  mutable std::condition_variable changed_;  // for those who wait
+  std::condition_variable posted_;           // for the communication thread
+  std::deque<std::function<void()>> tasks_;
+  std::vector<std::shared_ptr<Member>> members_;
+  std::string failure_;
+  const std::function<bool()>* waiting_for_ = nullptr;  // by a thread that calls wait()
+  Needs waiting_needs_ = Needs::threads;
+  bool leaving_ = false, closing_ = false, closed_ = false;
+  int lost_ = 0;
+
+  std::mutex work_mutex_;
+  std::condition_variable work_posted_;
+  struct Job {
+    std::function<void()> job, then;
+  };
+  std::deque<Job> jobs_;
+  bool work_over_ = false;
+  std::atomic<int> working_{0};  // jobs that are not done
+
+  // ---- of the communication thread ----
+  std::unique_ptr<Transport> transport_;
+  std::map<Transport::Ticket, std::function<void()>> transfers_;
+  std::deque<Transport::Letter> early_;  // for stores that are not created here yet
+  uint64_t exchanges_ = 0;               // begun here
+  size_t letters_ = 0;                   // that are being sent
+  Clock::time_point next_tick_, last_busy_;
+  std::optional<Clock::time_point> failed_at_;
+  std::vector<Clock::time_point> heard_;
+  bool said_goodbye_ = false, ended_ = false;
+
+  // ---- of worker 0's ----
+  std::optional<Coordinator> coordinator_;
+  struct Status {
+    bool stalled = false;  // its program waits, and nothing is going on
+    uint64_t exchanges = 0;
+    bool gone = false;  // said goodbye
+  };
+  std::vector<Status> statuses_;
+
+  std::thread updater_, communicator_;
+};
+
+}  // namespace symbind

@@ -1,0 +1,60 @@
+// Messages between the processes of a job, the little that stores over several workers ask of MPI. What the messages
+// mean is in peers.h and dist.h.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace symbind {
+
+// Another process cannot be reached.
+class PeerLost : public std::runtime_error {
+ public:
+  PeerLost(int lost, const std::string& reason) : std::runtime_error(reason), rank(lost) {}
+  const int rank;
+};
+
+// Every call is made by one thread, the one that opened it. None of them waits. Messages from one process to another
+// with one tag arrive in the order they were sent; a message that is received has the size that is expected.
+class Transport {
+ public:
+  virtual ~Transport() = default;
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+  virtual std::string host(int rank) const = 0;  // where a process runs
+
+  // A transfer that is not complete yet. The memory stays as it is until then.
+  using Ticket = uint64_t;
+  virtual Ticket send(int to, int tag, std::span<const std::byte> data) = 0;
+  virtual Ticket receive(int from, int tag, std::span<std::byte> into) = 0;
+  // The transfers that were completed since the last call. Makes progress. Throws PeerLost where the library notices
+  // that a process is gone.
+  virtual std::vector<Ticket> completed() = 0;
+
+  // A message of any size with the tag 0, which receive() never takes.
+  struct Letter {
+    int from;
+    std::vector<std::byte> text;
+  };
+  virtual std::optional<Letter> next_letter() = 0;
+
+  // The end of an orderly job, called by all processes; may wait for them. Not called after a failure.
+  virtual void close() = 0;
+};
+
+inline constexpr int letter_tag = 0;
+inline constexpr int largest_tag = 32000;  // every MPI has this many
+
+// By MPI: the processes that mpirun started, or this one alone. Fails where there is no MPI, saying how to get it. It
+// is opened once in a process.
+std::unique_ptr<Transport> open_mpi();
+// Why open_mpi() would fail; empty where it would not, as far as that is known beforehand.
+std::string mpi_problem();
+
+}  // namespace symbind

@@ -1,0 +1,426 @@
+// Stores over several workers, which are threads here: the same bits as one process with as many contexts, keys in any
+// order, states of the optimizer, and what happens when workers disagree or are lost.
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include "symbind/core/param_key.h"
+#include "symbind/exec/arithmetic.h"
+#include "symbind/files/states.h"
+#include "symbind/kvstore/kvstore.h"
+#include "symbind/optim/options.h"
+
+#include "tests/kvstore/thread_transport.h"
+#include "tests/support/arrays.h"
+
+namespace symbind::testing {
+namespace {
+
+using namespace std::chrono_literals;
+using Floats = std::vector<float>;
+
+// A small one, one that is cut into pieces for up to seven workers, and one of odd size that is, too.
+const std::vector<std::pair<std::string, Shape>> parameters = {
+    {"fc_bias", {7}}, {"fc_weight", {300, 111}}, {"conv_weight", {32, 31, 5, 7}}, {"bn_gamma", {64}}};
+
+KVStore::Keys keys() {
+  KVStore::Keys all;
+  for (const auto& [name, shape] : parameters) all.emplace_back(name);
+  return all;
+}
+
+NDArray initial(size_t key, DType dtype) {
+  return random_array(parameters[key].second, 100 + key, -1, 1, DType::float32).astype(dtype);
+}
+
+// Of such sizes that the order of the sum shows.
+NDArray gradient(size_t key, int worker, int step, DType dtype) {
+  NDArray array = random_array(parameters[key].second,
+                               1000 * static_cast<uint64_t>(step) + 10 * key + static_cast<uint64_t>(worker), -1, 1,
+                               DType::float32);
+  array *= worker % 2 ? 1.0 / 3 : 37.0 / 3;
+  return array.astype(dtype);
+}
+
+struct Training {
+  std::string optimizer = "sgd";  // empty: none
+  OptimizerParams params = {{"learning_rate", 0.1}, {"wd", 0.001}};
+  DType dtype = DType::float32;
+  bool compressed = false;
+  int steps = 3;
+  bool scheduled = false;
+};
+
+void prepare(KVStore& store, const Training& training) {
+  if (training.compressed) store.set_gradient_compression({{"type", "2bit"}, {"threshold", "0.5"}});
+  if (!training.optimizer.empty()) {
+    OptimizerParams params = training.params;
+    if (training.scheduled)
+      params.emplace("lr_scheduler", std::make_shared<FactorScheduler>(FactorSchedule{.step = 2, .factor = 0.5}));
+    store.set_optimizer(Optimizer::create(training.optimizer, params));
+  }
+  std::vector<NDArray> values;
+  for (size_t i = 0; i < parameters.size(); ++i) values.push_back(initial(i, training.dtype));
+  store.init(keys(), values);
+}
+
+std::vector<Floats> pulled(KVStore& store, DType dtype) {
+  KVStore::Values outs;
+  for (const auto& [name, shape] : parameters) outs.push_back({zeros(shape, cpu(), dtype)});
+  store.pull(keys(), outs);
+  std::vector<Floats> values;
+  for (const auto& out : outs) values.push_back(out[0].to_vector<float>());
+  return values;
+}
+
+std::vector<Floats> one_process(int contexts, const Training& training) {
+  const KVStorePtr store = KVStore::create(training.compressed ? "device" : "local");
+  prepare(*store, training);
+  for (int step = 0; step < training.steps; ++step) {
+    KVStore::Values values(parameters.size());
+    for (size_t i = 0; i < parameters.size(); ++i)
+      for (int context = 0; context < contexts; ++context)
+        values[i].push_back(gradient(i, context, step, training.dtype).as_copy_in(cpu(context)));
+    store->push(keys(), values);
+  }
+  return pulled(*store, training.dtype);
+}
+
+bool same_bits(const std::vector<Floats>& some, const std::vector<Floats>& others) {
+  return std::equal(some.begin(), some.end(), others.begin(), others.end(), [](const Floats& a, const Floats& b) {
+    return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+  });
+}
+
+void push_step(KVStore& store, int worker, int step, DType dtype) {
+  KVStore::Values values(parameters.size());
+  for (size_t i = 0; i < parameters.size(); ++i) values[i].push_back(gradient(i, worker, step, dtype));
+  store.push(keys(), values);
+}
+
+void expect_the_bits_of_one_process(int workers, const Training& training) {
+  const std::vector<Floats> expected = one_process(workers, training);
+  std::vector<std::vector<Floats>> got(static_cast<size_t>(workers));
+  const auto thrown = run_job(workers, [&](Worker& worker) {
+    const KVStorePtr store = worker.store();
+    prepare(*store, training);
+    for (int step = 0; step < training.steps; ++step) push_step(*store, worker.rank, step, training.dtype);
+    got[static_cast<size_t>(worker.rank)] = pulled(*store, training.dtype);
+  });
+  for (size_t worker = 0; worker < got.size(); ++worker) {
+    EXPECT_EQ(thrown[worker], "");
+    EXPECT_TRUE(same_bits(got[worker], expected)) << training.optimizer << ", worker " << worker << " of " << workers;
+  }
+}
+
+TEST(DistSync, HasTheBitsOfOneProcessWithAsManyContexts) {
+  for (const int workers : {1, 2, 4, 7}) expect_the_bits_of_one_process(workers, {});
+}
+
+TEST(DistSync, HasTheBitsOfOneProcessWithEveryOptimizer) {
+  for (const std::string& name : list_optimizers()) {
+    if (name == "sgld" || name == "groupadagrad") continue;  // draws random numbers; takes matrices alone
+    expect_the_bits_of_one_process(4, {.optimizer = name, .params = {{"learning_rate", 0.1}}});
+  }
+}
+
+TEST(DistSync, ReplacesTheValueByTheSumWithoutAnOptimizer) { expect_the_bits_of_one_process(4, {.optimizer = ""}); }
+
+TEST(DistSync, AddsHalfPrecisionInFloat) {
+  for (const DType dtype : {DType::float16, DType::bfloat16}) {
+    expect_the_bits_of_one_process(4, {.optimizer = "", .dtype = dtype});
+    expect_the_bits_of_one_process(
+        3, {.params = {{"learning_rate", 0.1}, {"momentum", 0.9}, {"multi_precision", true}}, .dtype = dtype});
+  }
+}
+
+TEST(DistSync, ExchangesTwoBits) {
+  expect_the_bits_of_one_process(4, {.compressed = true, .steps = 5});
+  expect_the_bits_of_one_process(3, {.optimizer = "", .compressed = true});
+}
+
+TEST(DistSync, BoundsTheNormOfAllGradients) {
+  expect_the_bits_of_one_process(4, {.params = {{"learning_rate", 0.1}, {"clip_global_norm", 1.0}}});
+}
+
+TEST(DistSync, FollowsASchedule) {
+  for (const std::string name : {"sgd", "adam", "lbsgd", "lars"})
+    expect_the_bits_of_one_process(4, {.optimizer = name, .steps = 5, .scheduled = true});
+}
+
+TEST(DistSync, TakesTheValuesOfWorkerZero) {
+  const auto thrown = run_job(3, [&](Worker& worker) {
+    const KVStorePtr store = worker.store();
+    EXPECT_EQ(store->rank(), worker.rank);
+    EXPECT_EQ(store->num_workers(), 3);
+    const NDArray out = zeros({4});
+    store->broadcast({1}, {full({4}, worker.rank + 5)}, {{out}});
+    EXPECT_EQ(out.to_vector<float>(), Floats(4, 5.0f));
+    store->barrier();
+  });
+  EXPECT_EQ(thrown, std::vector<std::string>(3));
+}
+
+TEST(DistSync, MatchesKeysThatWorkersPushInDifferentOrders) {
+  const auto thrown = run_job(4, [&](Worker& worker) {
+    const KVStorePtr store = worker.store();
+    store->init({0, 1, 2, 3}, std::vector<NDArray>(4, zeros({5})));
+    for (int step = 1; step <= 20; ++step) {
+      for (int i = 0; i < 4; ++i) {
+        const int key = (i + worker.rank * step) % 4;
+        store->push({key}, {{full({5}, key * 100 + worker.rank + step)}}, -key);
+      }
+      for (int key = 3; key >= 0; --key) {
+        const NDArray out = zeros({5});
+        store->pull({key}, {{out}});
+        EXPECT_EQ(out.to_vector<float>(), Floats(5, static_cast<float>(4 * key * 100 + 6 + 4 * step)));
+      }
+    }
+  });
+  EXPECT_EQ(thrown, std::vector<std::string>(4));
+}
+
+TEST(DistSync, CopiesWhatIsPushed) {
+  run_job(2, [&](Worker& worker) {
+    const KVStorePtr store = worker.store();
+    store->init({0}, {zeros({40000})});
+    const NDArray pushed = ones({40000}), out = zeros({40000});
+    store->push({0}, {{pushed}});
+    pushed.fill(100);
+    store->pull({0}, {{out}});
+    EXPECT_EQ(out.to_vector<float>(), Floats(40000, 2.0f));
+  });
+}
+
+TEST(DistSync, SavesOnOneWorkerWhatAnyNumberOfWorkersResumes) {
+  const Training training{.optimizer = "adam", .params = {{"learning_rate", 0.1}}, .steps = 4};
+  const std::vector<Floats> expected = one_process(4, training);
+  std::string states;
+  std::vector<Floats> weights;
+  run_job(4, [&](Worker& worker) {
+    const KVStorePtr store = worker.store();
+    prepare(*store, training);
+    for (int step = 0; step < 2; ++step) push_step(*store, worker.rank, step, DType::float32);
+    const std::vector<Floats> now = pulled(*store, DType::float32);
+    if (worker.rank != 0) return;
+    weights = now;
+    states = store->get_optimizer_states();
+  });
+  ASSERT_EQ(read_states(states, "states").states.size(), parameters.size());
+  for (const int workers : {1, 2, 3, 4}) {
+    // The gradients of four workers, of which each has its share.
+    std::vector<Floats> got;
+    const auto thrown = run_job(workers, [&](Worker& worker) {
+      const KVStorePtr store = worker.store();
+      store->set_optimizer(Optimizer::create("adam", {{"learning_rate", 0.1}}));
+      std::vector<NDArray> values;
+      for (size_t i = 0; i < parameters.size(); ++i) values.push_back(array(weights[i], parameters[i].second));
+      store->init(keys(), values);
+      store->set_optimizer_states(read_states(states, "states"));
+      for (int step = 2; step < 4; ++step) {
+        KVStore::Values grads(parameters.size());
+        for (size_t i = 0; i < parameters.size(); ++i) {
+          // All are summed by the last worker, in order; the others push zeros.
+          NDArray sum = zeros(parameters[i].second);
+          if (worker.rank == workers - 1)
+            for (int each = 0; each < 4; ++each) sum += gradient(i, each, step, DType::float32);
+          grads[i].push_back(sum);
+        }
+        store->push(keys(), grads);
+      }
+      const std::vector<Floats> now = pulled(*store, DType::float32);
+      if (worker.rank == 0) got = now;
+    });
+    EXPECT_EQ(thrown, std::vector<std::string>(static_cast<size_t>(workers)));
+    EXPECT_EQ(got, expected) << workers << " workers";
+  }
+}
+
+TEST(DistSync, GivesWholeValuesToAnUpdaterAndEachWorkerItsPart) {
+  std::vector<int64_t> elements(4);
+  run_job(4, [&](Worker& worker) {
+    const KVStorePtr store = worker.store();
+    store->set_updater([&](const ParamKey&, const NDArray& pushed, const NDArray& stored) {
+      elements[static_cast<size_t>(worker.rank)] += stored.size();
+      pushed.copyto(stored);
+    });
+    store->init({0, 1, 2, 3}, std::vector<NDArray>(4, zeros({50})));
+    store->pushpull({0, 1, 2, 3}, KVStore::Values(4, {ones({50})}), KVStore::Values(4, {zeros({50})}));
+  });
+  EXPECT_EQ(elements, std::vector<int64_t>(4, 50));
+}
+
+TEST(DistSync, HandsCommandsToEveryWorker) {
+  std::atomic<int> sum = 0;
+  run_job(3, [&](Worker& worker) {
+    const KVStorePtr store = worker.store();
+    store->set_command_handler([&](int head, const std::string& body) { sum += head + static_cast<int>(body.size()); });
+    store->barrier();
+    if (worker.rank == 1) store->send_command_to_servers(5, "ab");
+    store->barrier();
+    EXPECT_EQ(sum, 21);
+  });
+}
+
+// ---- disagreement ---------------------------------------------------------------------------------------------------
+
+void expect_all_contain(const std::vector<std::string>& texts, const std::vector<std::string>& parts) {
+  for (size_t worker = 0; worker < texts.size(); ++worker)
+    for (const std::string& part : parts)
+      EXPECT_NE(texts[worker].find(part), std::string::npos) << "worker " << worker << " says: " << texts[worker];
+}
+
+TEST(DistSync, NamesBothWorkersOfDifferentShapes) {
+  const auto thrown = run_job(3, [&](Worker& worker) {
+    const KVStorePtr store = worker.store();
+    store->init({"w"}, {zeros({worker.rank == 1 ? 4 : 3, 2})});
+  });
+  expect_all_contain(thrown, {"key w", "worker 1 on host thread1", "(4,2)", "(3,2)"});
+}
+
+TEST(DistSync, NamesTheKeysThatWorkersWaitForInVain) {
+  const auto thrown = run_job(2, [&](Worker& worker) {
+    const KVStorePtr store = worker.store();
+    store->init({"a", "b"}, {zeros({2}), zeros({2})});
+    const std::string key = worker.rank == 0 ? "a" : "b";
+    store->push({key}, {{ones({2})}});
+    store->pull({key}, {{zeros({2})}});
+  });
+  expect_all_contain(thrown, {"worker 0 on host thread0 has not come to key b at step 1",
+                              "worker 1 on host thread1 has not come to key a at step 1"});
+}
+
+TEST(DistSync, NamesTheWorkerWithoutTheOptimizer) {
+  const auto thrown = run_job(2, [&](Worker& worker) {
+    const KVStorePtr store = worker.store();
+    store->init({"a"}, {zeros({2})});
+    store->set_optimizer(Optimizer::create(worker.rank ? "adam" : "sgd", {}));
+    store->pushpull({"a"}, {{ones({2})}}, {{zeros({2})}});
+  });
+  expect_all_contain(thrown, {"optimizer sgd", "optimizer adam", "worker 1"});
+}
+
+TEST(DistSync, NamesTheWorkerThatEndsEarly) {
+  const auto thrown = run_job(3, [&](Worker& worker) {
+    const KVStorePtr store = worker.store();
+    store->init({"a"}, {zeros({2})});
+    for (int step = 0; step < 5; ++step) {
+      if (step == 3 && worker.rank == 1) return;
+      store->pushpull({"a"}, {{ones({2})}}, {{zeros({2})}});
+    }
+  });
+  EXPECT_EQ(thrown[1], "");
+  expect_all_contain({thrown[0], thrown[2]}, {"worker 1 on host thread1 has ended", "key a at step 4"});
+}
+
+TEST(DistSync, NamesTheWorkerThatFailsToUpdate) {
+  const auto thrown = run_job(2, [&](Worker& worker) {
+    const KVStorePtr store = worker.store();
+    store->init({"a"}, {zeros({2})});
+    store->set_updater([](const ParamKey&, const NDArray&, const NDArray&) { fail("no room"); });
+    store->pushpull({"a"}, {{ones({2})}}, {{zeros({2})}});
+  });
+  expect_all_contain(thrown, {"worker 0 on host thread0 failed: no room"});
+}
+
+TEST(DistSync, NamesTheWorkerThatIsCutOff) {
+  for (const int lost : {0, 2}) {
+    const auto wires = make_wires(3);
+    const auto thrown = run_job(3,
+                                [&](Worker& worker) {
+                                  const KVStorePtr store = worker.store();
+                                  store->init({"a"}, {zeros({2})});
+                                  for (int step = 0; step < 5; ++step) {
+                                    if (step == 3 && worker.rank == lost) cut_off(*wires, lost);
+                                    store->pushpull({"a"}, {{ones({2})}}, {{zeros({2})}});
+                                  }
+                                },
+                                {.peers = {.timeout = 1000ms, .heartbeat = 100ms}, .wires = wires});
+    std::vector<std::string> survivors = thrown;
+    survivors.erase(survivors.begin() + lost);
+    expect_all_contain(
+        survivors, {join("worker ", lost, " on host thread", lost, " is lost: no sign of life"), "key a at step 4"});
+  }
+}
+
+TEST(DistSync, WaitsForASlowWorker) {
+  const auto thrown = run_job(2,
+                              [&](Worker& worker) {
+                                const KVStorePtr store = worker.store();
+                                store->init({"a"}, {zeros({2})});
+                                if (worker.rank == 1) std::this_thread::sleep_for(1500ms);
+                                store->pushpull({"a"}, {{ones({2})}}, {{zeros({2})}});
+                              },
+                              {.peers = {.timeout = 500ms, .heartbeat = 50ms, .patience = 1s}, .wires = nullptr});
+  EXPECT_EQ(thrown, std::vector<std::string>(2));
+}
+
+// ---- the other kinds ------------------------------------------------------------------------------------------------
+
+TEST(DistAsync, AppliesEveryPushOnce) {
+  const auto thrown = run_job(4, [&](Worker& worker) {
+    const KVStorePtr store = worker.store("dist_async");
+    store->set_optimizer(Optimizer::create("test", {}));  // adds the gradient to the weight
+    store->init({0, 1}, {zeros({3}), zeros({300, 200})});
+    for (int step = 0; step < 5; ++step) store->push({0, 1}, {{ones({3})}, {full({300, 200}, 2)}});
+    const NDArray own = zeros({3});
+    store->pull({0}, {{own}});
+    EXPECT_GE(own.to_vector<float>()[0], 5);  // its own pushes are in it
+    store->barrier();
+    const NDArray small = zeros({3}), large = zeros({300, 200});
+    store->pull({0, 1}, {{small}, {large}});
+    EXPECT_EQ(small.to_vector<float>(), Floats(3, 20.0f));
+    EXPECT_EQ(large.to_vector<float>(), Floats(60000, 40.0f));
+  });
+  EXPECT_EQ(thrown, std::vector<std::string>(4));
+}
+
+TEST(DistAsync, ServesItsValuesUntilAllHaveEnded) {
+  const auto thrown = run_job(2, [&](Worker& worker) {
+    const KVStorePtr store = worker.store("dist_async");
+    store->set_optimizer(Optimizer::create("test", {}));
+    store->init({0, 1}, {zeros({3}), zeros({3})});
+    if (worker.rank == 0) return;
+    std::this_thread::sleep_for(200ms);
+    for (int step = 0; step < 3; ++step)
+      store->pushpull({0, 1}, {{ones({3})}, {ones({3})}}, {{zeros({3})}, {zeros({3})}});
+  });
+  EXPECT_EQ(thrown, std::vector<std::string>(2));
+}
+
+TEST(DistAsync, NeedsAnOptimizer) {
+  const auto thrown = run_job(1, [&](Worker& worker) {
+    const KVStorePtr store = worker.store("dist_async");
+    store->init({0}, {zeros({3})});
+    store->push({0}, {{ones({3})}});
+  });
+  expect_all_contain(thrown, {"dist_async applies each push by an optimizer: call set_optimizer first"});
+}
+
+TEST(Horovod, BroadcastsAndSums) {
+  const auto thrown = run_job(3, [&](Worker& worker) {
+    const KVStorePtr store = worker.store("horovod");
+    for (int round = 0; round < 2; ++round) {
+      const NDArray out = zeros({3}), sum = full({2}, worker.rank);
+      store->broadcast({"w"}, {full({3}, worker.rank + 7 + round)}, {{out}});
+      EXPECT_EQ(out.to_vector<float>(), Floats(3, static_cast<float>(7 + round)));
+      store->pushpull({"g"}, {{sum}}, {{sum}});
+      EXPECT_EQ(sum.to_vector<float>(), Floats(2, 3.0f));
+    }
+  });
+  EXPECT_EQ(thrown, std::vector<std::string>(3));
+}
+
+TEST(Horovod, HasNothingElse) {
+  run_job(1, [&](Worker& worker) {
+    const KVStorePtr store = worker.store("horovod");
+    EXPECT_THROW(store->push({0}, {{ones({2})}}), Error);
+    EXPECT_THROW(store->set_optimizer(Optimizer::create("sgd", {})), Error);
+  });
+}
+
+}  // namespace
+}  // namespace symbind::testing

@@ -1,0 +1,35 @@
+// A transport between threads of one process that stand for workers: the stores run on it without MPI, and under the
+// thread sanitizer. Workers can be lost on purpose.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "symbind/kvstore/kvstore.h"
+#include "symbind/kvstore/peers.h"
+#include "symbind/kvstore/transport.h"
+
+namespace symbind::testing {
+
+// The messages between some workers.
+class Wires;
+std::shared_ptr<Wires> make_wires(int workers);
+std::unique_ptr<Transport> open_thread_transport(std::shared_ptr<Wires> wires, int rank);
+// Nothing from or to this worker arrives any more, as if its host were cut off.
+void cut_off(Wires& wires, int rank);
+
+// Runs `work` on a thread for each worker and waits for all. What a worker throws is its text in the result, else "".
+struct Worker {
+  int rank;
+  std::shared_ptr<Peers> peers;
+  KVStorePtr store(const std::string& type = "dist_sync") const;
+};
+struct JobOptions {
+  Peers::Options peers = {};
+  std::shared_ptr<Wires> wires = nullptr;
+};
+std::vector<std::string> run_job(int workers, const std::function<void(Worker&)>& work, const JobOptions& options = {});
+
+}  // namespace symbind::testing
