@@ -14,7 +14,7 @@ import struct
 
 HELLO, START, INPUT, OUTPUT, ENDED, STOPPED, SIGNAL, PING, LEAVE = "HTIOESGPL"
 
-LOST_AFTER = 8  # seconds
+LOST_AFTER = 7  # seconds
 FULL = 1 << 20  # bytes that wait to be sent: whoever produces them should wait
 
 
@@ -26,9 +26,9 @@ class Channel:
         connected.setblocking(False)
         connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 2)
+        connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 1)
         connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 2)
-        connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, (LOST_AFTER - 2) // 2)
+        connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, (LOST_AFTER - 1) // 2)
         connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 1000 * LOST_AFTER)
         self._incoming = bytearray()
         self._outgoing = bytearray()

@@ -17,6 +17,7 @@ from .channel import Channel
 
 # Seconds. The sum of what follows a failure stays below ten.
 GRACE = 7  # for the other workers, to notice a lost one (SYMBIND_PEER_TIMEOUT) and to say what they were waiting for
+LOST_GRACE = 1  # the same, after a host was found cut off: the others had the time it took (channel.LOST_AFTER)
 INTERRUPTED_GRACE = 5  # for workers after Ctrl-C or SIGTERM
 TERMINATE = 1  # between SIGTERM and SIGKILL
 ANSWER_WITHIN = 1  # for a supervisor that is asked whether its host is still there
@@ -328,7 +329,8 @@ class Job:
         now = time.monotonic()
         self._phase = phase
         if phase is Phase.ENDING:
-            self._deadline = now + (INTERRUPTED_GRACE if self._interrupt else GRACE)
+            lost = any(worker.lost for worker in self._failures)
+            self._deadline = now + (INTERRUPTED_GRACE if self._interrupt else LOST_GRACE if lost else GRACE)
             self._ping()
         elif phase is Phase.TERMINATED:
             self._deadline = now + TERMINATE
@@ -433,7 +435,7 @@ class Job:
 
     def _culprit(self):
         """The worker whose end was the cause of the others': one that is silent or stopped, else the first to fail."""
-        workers = self._workers.values()
+        workers = [self._workers[rank] for rank in sorted(self._workers)]
         silent = [worker for worker in workers if not worker.answered]
         stopped = [worker for worker in workers if worker.stopped]
         return (silent or stopped or self._failures)[0]

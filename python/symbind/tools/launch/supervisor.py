@@ -175,6 +175,7 @@ class Supervisor:
     def __init__(self, joined, start):
         self._channel = joined
         self._start = start
+        self._parent = os.getppid()
         self._process = None
         self._worker = None  # its number
         self._status = None  # of waitpid, once the worker has ended
@@ -205,6 +206,8 @@ class Supervisor:
             if self._kill_at is not None and time.monotonic() > self._kill_at:
                 kill_all()
         kill_all()
+        if self._channel is None and os.getppid() == self._parent:
+            os.kill(self._parent, signal.SIGTERM)  # mpirun's daemon would wait for its connection for minutes
         return 0 if self._quietly else self._status
 
     # ---- the worker
