@@ -11,6 +11,11 @@ import os as _os
 if "OMP_WAIT_POLICY" not in _os.environ:
     _os.environ.setdefault("GOMP_SPINCOUNT", "1000")
 
+if "DMLC_ROLE" in _os.environ or "OMPI_COMM_WORLD_RANK" in _os.environ:
+    from .kvstore_server import _init_kvstore_server_module
+
+    _init_kvstore_server_module()  # the threads of a worker are counted, too, before libgomp loads
+
 from . import base
 from .base import MXNetError
 from .context import Context, cpu, cpu_pinned, current_context, gpu, num_gpus

@@ -10,6 +10,7 @@ LAZY = {
     "contrib": "contrib",
     "image": "image",
     "img": "image",
+    "kvstore_server": "kvstore_server",
     "log": "log",
     "misc": "misc",
     "profiler": "profiler",
@@ -26,7 +27,6 @@ ABSENT = {
     "autograd": "Automatic differentiation of array code is not part of Symbind: bind a Symbol, whose backward() gives "
     "gradients.",
     "gluon": "Gluon is not part of Symbind: write the network as a Symbol and train it with mx.mod.Module.",
-    "kvstore_server": "MXNet's parameter servers are not part of Symbind.",
     "library": "Operators compiled against MXNet cannot be loaded by Symbind: write a CustomOp.",
     "notebook": "MXNet's notebook helpers are not part of Symbind.",
     "np": "MXNet's NumPy-like arrays are not part of Symbind: use mx.nd, or NumPy itself.",

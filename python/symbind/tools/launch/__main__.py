@@ -1,0 +1,7 @@
+"""python -m symbind.tools.launch."""
+
+import sys
+
+from . import main
+
+sys.exit(main())

