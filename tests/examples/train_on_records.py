@@ -13,8 +13,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
 
-import symbind  # noqa: E402
 from example_runs import write_images  # noqa: E402
+
+import symbind  # noqa: E402
 
 OPTIONS = (
     "--network mobilenet --multiplier 0.25 --image-shape 3,32,32 --num-classes 4 --batch-size 8 --num-examples 24 "
