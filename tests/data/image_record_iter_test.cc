@@ -13,6 +13,7 @@
 #include "symbind/data/recordio.h"
 
 #include "tests/support/arrays.h"
+#include "tests/support/codec_test.h"
 #include "tests/support/temp_dir.h"
 
 namespace symbind {
@@ -37,7 +38,7 @@ NDArray noise(int64_t height, int64_t width) {
   return image;
 }
 
-class ImageRecords : public ::testing::Test {
+class ImageRecords : public testing::CodecTest {
  protected:
   // Record i has label and color i.
   void write(int count) {

@@ -6,6 +6,7 @@
 #include "symbind/image/resize.h"
 
 #include "tests/support/arrays.h"
+#include "tests/support/codec_test.h"
 #include "tests/support/source_dir.h"
 #include "tests/support/temp_dir.h"
 
@@ -29,7 +30,9 @@ std::string recorded_image(const std::string& name) {
   return read_file(testing::source_dir() + "/tests/oracle/recorded/images/" + name);
 }
 
-TEST(Images, PNGsComeBackExactly) {
+class ImageFiles : public testing::CodecTest {};
+
+TEST_F(ImageFiles, PNGsComeBackExactly) {
   for (const int64_t channels : {1, 3, 4}) {
     const NDArray image = gradient(9, 14, channels);
     const std::string bytes = imencode(image, ".PNG", 3);
@@ -40,7 +43,7 @@ TEST(Images, PNGsComeBackExactly) {
   }
 }
 
-TEST(Images, JPEGsComeBackClosely) {
+TEST_F(ImageFiles, JPEGsComeBackClosely) {
   for (const int64_t channels : {1, 3}) {
     const NDArray image = gradient(24, 32, channels);
     const std::string bytes = imencode(image, ".jpg", 98);
@@ -51,7 +54,7 @@ TEST(Images, JPEGsComeBackClosely) {
   }
 }
 
-TEST(Images, BlueComesFirstWhereAskedFor) {
+TEST_F(ImageFiles, BlueComesFirstWhereAskedFor) {
   const NDArray image = gradient(3, 4, 3);
   const std::string bytes = imencode(image, ".png", 3);
   const auto rgb = imdecode(bytes).to_vector<int>(), bgr = imdecode(bytes, {.to_rgb = false}).to_vector<int>();
@@ -71,7 +74,7 @@ TEST(Images, WhatIsNoImageIsRefused) {
   EXPECT_TRUE(fails_with([] { imdecode(recorded_image("rgb.jpg"), {.flag = 7}); }, "flag"));
 }
 
-TEST(Images, TruncatedImagesAreRefused) {
+TEST_F(ImageFiles, TruncatedImagesAreRefused) {
   for (const std::string name : {"rgb.jpg", "gray.jpg", "prog.jpg", "cmyk.jpg", "rgba.png", "pal.png"}) {
     const std::string bytes = recorded_image(name);
     ASSERT_NO_THROW(imdecode(bytes)) << name;
@@ -80,7 +83,7 @@ TEST(Images, TruncatedImagesAreRefused) {
   }
 }
 
-TEST(Images, APNGThatPromisesTooMuchIsRefused) {
+TEST_F(ImageFiles, APNGThatPromisesTooMuchIsRefused) {
   std::string bytes = recorded_image("rgba.png");
   bytes[17] = bytes[21] = '\x0f';  // the third bytes of width and height
   EXPECT_THROW(imdecode(bytes), Error);
@@ -94,7 +97,7 @@ TEST(Images, FilesAreNamedInErrors) {
   EXPECT_TRUE(fails_with([&] { imread(path); }, path, "JPEG or PNG"));
 }
 
-TEST(Images, WrongArgumentsAreRefused) {
+TEST_F(ImageFiles, WrongArgumentsAreRefused) {
   const NDArray image = gradient(4, 5, 3);
   EXPECT_TRUE(fails_with([&] { imresize(image, 0, 3); }, "width and height"));
   EXPECT_TRUE(fails_with([&] { imresize(image, 3, 3, 7); }, "interpolation", "7"));

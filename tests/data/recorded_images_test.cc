@@ -8,6 +8,7 @@
 #include "symbind/data/image_record_iter.h"
 #include "symbind/data/recordio.h"
 
+#include "tests/support/codec_test.h"
 #include "tests/support/oracle.h"
 #include "tests/support/source_dir.h"
 #include "tests/support/temp_dir.h"
@@ -44,7 +45,9 @@ void expect_close(const NDArray& actual, const json& expected, double tolerance)
   EXPECT_LE(largest, tolerance);
 }
 
-TEST(RecordedImages, AreDecodedTheSame) {
+class RecordedImageFiles : public CodecTest {};
+
+TEST_F(RecordedImageFiles, AreDecodedTheSame) {
   for (const json& each : recorded("decoded")) {
     const std::string file = each.at("file");
     SCOPED_TRACE(join(file, ", flag ", each.at("flag"), ", to_rgb ", each.at("to_rgb")));
@@ -113,7 +116,7 @@ void set_augmentation(ImageRecordIterOptions& to, const json& given) {
   to.dtype = dtype_from_name(given.value("dtype", "float32"));
 }
 
-TEST(RecordedImages, AreAugmentedTheSame) {
+TEST_F(RecordedImageFiles, AreAugmentedTheSame) {
   for (const json& each : recorded("augmented")) {
     SCOPED_TRACE(join(each.at("image"), " to ", each.at("data_shape"), ", ", each.at("options")));
     const Records records({{1.F, pattern(each.at("image").get<Dims>())}});
@@ -128,7 +131,7 @@ TEST(RecordedImages, AreAugmentedTheSame) {
   }
 }
 
-TEST(RecordedImages, ComeInTheSameBatches) {
+TEST_F(RecordedImageFiles, ComeInTheSameBatches) {
   std::vector<std::pair<float, NDArray>> images;
   for (int i = 0; i < 10; ++i) images.emplace_back(static_cast<float>(i), pattern({4, 5, 3}));
   const Records records(images);

@@ -49,6 +49,7 @@ EXPRESSIONS = {
         ("np.linspace(0, 1, 3.0).tolist(), np.linspace(0, 1, num=2.0).tolist()", "([0.0, 0.5, 1.0], [0.0, 1.0])"),
         ("np.histogram([0, 1, 1], bins=2, range=(0, 2), normed=True)[0].round(3).tolist()", "[0.333, 0.667]"),
         ("np.arange(6).reshape(2, 3)[[slice(0, 1), slice(1, 3)]].tolist(), np.arange(2)[[None, 1]].tolist()", "([[1, 2]], [1])"),
+        ("[np.float32(0.5), np.int64(3)], (np.float64(0.25),)", "([0.5, 3], (0.25,))"),
         ("np.arange(6)[[0, 5]].tolist(), np.arange(6)[[True] + [False] * 5].tolist()", "([0, 5], [0])"),
     ],
     "Python's modules": [

@@ -187,6 +187,8 @@ def _numpy(np):
     if not hasattr(np.ndarray, "tostring"):  # in 2.3
         _symbind._add_method(np.ndarray, "tostring", _tostring)
     _symbind._allow_lists_of_slices(np.ndarray, lambda: note("an index that is a list of slices"))
+    if int(np.__version__.split(".")[0]) >= 2:
+        np.set_printoptions(legacy="1.25")  # [0.5], which readers of logs expect, and not [np.float32(0.5)]
 
 
 def _numpy_random(module):

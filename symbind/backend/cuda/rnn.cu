@@ -1,12 +1,17 @@
 // Recurrent layers by cuDNN. Layers with dropout between them run one by one, with masks of our own, so that a seed
 // means the same on every device. Backward needs what cuDNN keeps in training (its "reserve"). Where that fits into the
 // operator's hidden output it is kept there; otherwise, and with dropout, backward runs the layers forward once more.
+// cuDNN takes the lengths of sequences on the host: a step that has them fetches them in every run, and is not
+// captured.
 #include "symbind/ops/rnn.h"
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
+#include <utility>
 #include <vector>
 
+#include "symbind/backend/convert.h"
 #include "symbind/backend/cuda/kernels.cuh"
 #include "symbind/backend/cuda/rnn_plan.h"
 #include "symbind/backend/cuda/scratch_layout.h"
@@ -36,6 +41,57 @@ template <class T>
 __global__ void apply_mask(const T* x, const T* mask, T* y, int64_t count) {
   for (int64_t i = first_element(); i < count; i += element_step()) y[i] = store<T>(load(x[i]) * load(mask[i]));
 }
+
+// ---- Lengths --------------------------------------------------------------------------------------------------------
+
+// The number of valid steps of each sequence, where the operator takes them.
+class SequenceLengths {
+ public:
+  SequenceLengths(const NodeView& node, const RNN& params, size_t input, const RnnSize& size)
+      : device_(&CudaDevice::of(node.context)), where_(node.where()), size_(size), input_(input) {
+    if (params.use_sequence_length) type_ = node.inputs[input].dtype;
+  }
+  bool given() const { return type_ != DType::none; }
+
+  // On the host; empty: all steps of all are valid. Waits for the device. Fails on a length that does not fit.
+  std::vector<int> fetch(const Args& args) const {
+    if (!given()) return {};
+    const size_t bytes = static_cast<size_t>(size_.batch) * symbind::size_of(type_);
+    const PoolBlock memory(device_->pinned(), bytes);
+    require(memory.data() != nullptr, where_, " no pinned host memory: ", bytes, " bytes were asked for");
+    device_->check(cudaMemcpyAsync(memory.data(), args.inputs[input_], bytes, cudaMemcpyDeviceToHost, stream_of(args)),
+                   where_);
+    device_->check(cudaStreamSynchronize(stream_of(args)), where_);
+    std::vector<int> lengths;
+    visit_dtype(type_, [&]<class T>(std::type_identity<T>) {
+      for (int64_t i = 0; i < size_.batch; ++i) {
+        const auto length = convert<int64_t>(reinterpret_cast<const T*>(memory.data())[i]);
+        require(length >= 0 && length <= size_.steps, where_, " sequence_length ", length, " of sequence ", i,
+                " is not between 0 and ", size_.steps);
+        lengths.push_back(static_cast<int>(length));
+      }
+    });
+    return lengths;
+  }
+
+  // Rows (steps, batch, width) after the ends become 0.
+  void clear_padding(const std::vector<int>& lengths, void* rows, size_t row_bytes, cudaStream_t stream) const {
+    const size_t step_bytes = static_cast<size_t>(size_.batch) * row_bytes;
+    for (size_t i = 0; i < lengths.size(); ++i) {
+      const auto length = static_cast<size_t>(lengths[i]), steps = static_cast<size_t>(size_.steps);
+      if (length < steps)
+        cudaMemset2DAsync(static_cast<std::byte*>(rows) + length * step_bytes + i * row_bytes, step_bytes, 0, row_bytes,
+                          steps - length, stream);
+    }
+  }
+
+ private:
+  CudaDevice* device_;
+  std::string where_;
+  RnnSize size_;
+  size_t input_;
+  DType type_ = DType::none;
+};
 
 // ---- Layers ---------------------------------------------------------------------------------------------------------
 
@@ -74,7 +130,8 @@ struct Layers {
       Segment segment{first, size, nullptr};
       segment.size.layers = count;
       segment.size.input = size.input_of(first);
-      segment.plan = find_rnn(CudaDevice::of(node.context), {params.mode, segment.size, data.dtype}, reason);
+      const RnnProblem problem{params.mode, segment.size, data.dtype, params.use_sequence_length};
+      segment.plan = find_rnn(CudaDevice::of(node.context), problem, reason);
       if (!segment.plan) return;
       segments.push_back(std::move(segment));
     }
@@ -141,7 +198,6 @@ std::string refuse(const NodeView& node) {
       if (tensor.layout != Layout::plain) return "needs plain layouts";
       if (tensor.shape.size() == 0) return "an array is empty";
     }
-  if (params.use_sequence_length) return "sequences of different lengths";
   if (params.lstm_state_clip_min) return "clipped cells";
   std::string reason;
   const Layers layers(node, params, node.inputs[arguments_of(params).data], &reason);
@@ -165,8 +221,10 @@ std::unique_ptr<Kernel> build_forward(const NodeView& node) {
                             memory.add_bytes(layers.is_whole() ? 0 : layers.output_bytes())};
   const bool keeps = layers.keeps_reserve(node, reserve);
   const auto slot = static_cast<uint64_t>(std::max(node.random_slot, 0));
+  const SequenceLengths lengths_of(node, params, args_at.lengths, layers.size);
   const auto run = [=](const Args& args) {
     const cudaStream_t stream = stream_of(args);
+    const std::vector<int> lengths = lengths_of.fetch(args);
     void* const scratch = align(args.scratch);
     const RnnSize& size = layers.size;
     const void* data = args.inputs[args_at.data];
@@ -174,6 +232,7 @@ std::unique_ptr<Kernel> build_forward(const NodeView& node) {
       const bool is_last = &segment == &layers.segments.back();
       void* const output = is_last ? args.outputs[0] : at(scratch, between[segment.first % 2]);
       RnnForwardArrays arrays{};
+      arrays.lengths = lengths.empty() ? nullptr : lengths.data();
       arrays.data = data;
       arrays.parameters = layers.gather(segment, args.inputs[args_at.parameters], at(scratch, parameters), stream);
       arrays.state = at(args.inputs[args_at.state], layers.state_at(segment, size.output));
@@ -198,7 +257,7 @@ std::unique_ptr<Kernel> build_forward(const NodeView& node) {
       data = output;
     }
   };
-  return make_step(node, run, {.scratch_bytes = memory.total() + alignment});
+  return make_step(node, run, {.scratch_bytes = memory.total() + alignment, .capturable = !params.use_sequence_length});
 }
 
 // ---- Backward -------------------------------------------------------------------------------------------------------
@@ -209,7 +268,8 @@ class RnnBackward {
   explicit RnnBackward(const NodeView& node)
       : params_(node.as<RNNGrad>()),
         at_(arguments_of(params_)),
-        layers_(node, params_, node.inputs[at_.data], &reason_) {
+        layers_(node, params_, node.inputs[at_.data], &reason_),
+        lengths_(node, params_, at_.lengths, layers_.size) {
     require(reason_.empty(), node.where(), " ", reason_);
     reserve_ = node.inputs[at_.reserve];
     recomputes_ = !layers_.keeps_reserve(node, reserve_);
@@ -233,11 +293,13 @@ class RnnBackward {
     scratch_bytes_ = scratch.total() + alignment;
   }
   size_t scratch_bytes() const { return scratch_bytes_; }
+  bool capturable() const { return !lengths_.given(); }
 
   void operator()(const Args& args) const {
     const cudaStream_t stream = stream_of(args);
+    const std::vector<int> lengths = lengths_.fetch(args);
     if (recomputes_)
-      run_forward(args, stream);
+      run_forward(args, lengths, stream);
     else
       cudaMemcpyAsync(at(scratch(args), memory_[0].reserve), align(args.inputs[at_.reserve]),
                       layers_.segments[0].plan->reserve_bytes(), cudaMemcpyDeviceToDevice, stream);
@@ -246,7 +308,7 @@ class RnnBackward {
       cudaMemsetAsync(at(scratch(args), grads_[0]), 0, layers_.output_bytes(), stream);
       output_grad = at(scratch(args), grads_[0]);
     }
-    for (size_t i = layers_.segments.size(); i-- > 0;) output_grad = run_segment(args, i, output_grad, stream);
+    for (size_t i = layers_.segments.size(); i-- > 0;) output_grad = run_segment(args, i, lengths, output_grad, stream);
   }
 
  private:
@@ -271,11 +333,12 @@ class RnnBackward {
     return layers_.size.is_lstm ? at(args.inputs[at_.cell], layers_.state_at(segment, layers_.size.hidden)) : nullptr;
   }
 
-  void run_forward(const Args& args, cudaStream_t stream) const {
+  void run_forward(const Args& args, const std::vector<int>& lengths, cudaStream_t stream) const {
     for (size_t i = 0; i < layers_.segments.size(); ++i) {
       const Segment& segment = layers_.segments[i];
       layers_.gather(segment, args.inputs[at_.parameters], at(scratch(args), memory_[i].parameters), stream);
       RnnForwardArrays arrays{};
+      arrays.lengths = lengths.empty() ? nullptr : lengths.data();
       arrays.data = data_of(args, i);
       arrays.parameters = parameters_of(args, i);
       arrays.state = state_of(args, segment);
@@ -297,12 +360,14 @@ class RnnBackward {
   }
 
   // Returns the gradient of the output of the segment below.
-  const void* run_segment(const Args& args, size_t i, const void* output_grad, cudaStream_t stream) const {
+  const void* run_segment(const Args& args, size_t i, const std::vector<int>& lengths, const void* output_grad,
+                          cudaStream_t stream) const {
     const Segment& segment = layers_.segments[i];
     const RnnSize& size = layers_.size;
     const size_t state_at = layers_.state_at(segment, size.output), cell_at = layers_.state_at(segment, size.hidden);
     const size_t state_input = params_.has_output_grad ? 1 : 0, cell_input = state_input + params_.has_state_grad;
     RnnBackwardArrays arrays{};
+    arrays.lengths = lengths.empty() ? nullptr : lengths.data();
     arrays.data = data_of(args, i);
     arrays.parameters = parameters_of(args, i);
     arrays.state = state_of(args, segment);
@@ -320,6 +385,8 @@ class RnnBackward {
     arrays.workspace = at(scratch(args), workspace_);
     arrays.reserve = at(scratch(args), memory_[i].reserve);
     segment.plan->backward(stream, arrays);
+    lengths_.clear_padding(lengths, arrays.data_grad, static_cast<size_t>(segment.size.input) * layers_.element,
+                           stream);
     if (arrays.parameters_grad && !layers_.is_whole())
       layers_.scatter(segment, arrays.parameters_grad, args.outputs[1], stream);
     if (i > 0)
@@ -332,6 +399,7 @@ class RnnBackward {
   RnnArguments at_;
   std::string reason_;
   Layers layers_;
+  SequenceLengths lengths_;
   Tensor reserve_;
   bool recomputes_ = false;
   std::vector<Memory> memory_;
@@ -342,8 +410,8 @@ class RnnBackward {
 template <class T>
 std::unique_ptr<Kernel> build_backward(const NodeView& node) {
   RnnBackward<T> backward(node);
-  const size_t scratch_bytes = backward.scratch_bytes();
-  return make_step(node, std::move(backward), {.scratch_bytes = scratch_bytes});
+  const KernelTraits traits{.scratch_bytes = backward.scratch_bytes(), .capturable = backward.capturable()};
+  return make_step(node, std::move(backward), traits);
 }
 
 template <class P>

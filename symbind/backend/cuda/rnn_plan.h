@@ -15,16 +15,21 @@ struct RnnProblem {
   std::string mode;
   RnnSize size{};
   DType dtype = DType::float32;
+  bool has_lengths = false;  // sequences may be shorter than size.steps
 };
 
 // Arrays have the shapes of the operator's; cells are null but for an LSTM. Everything is aligned to 256 bytes.
+// `lengths` is on the host, a number of steps for each sequence, and is read before the call returns; null without
+// has_lengths. Steps after the end of a sequence have the output 0; what they are in data_grad is undefined.
 struct RnnForwardArrays {
+  const int* lengths;
   const void *data, *parameters, *state, *cell;
   void *output, *last_state, *last_cell;  // the states may be null
   void* workspace;
   void* reserve;  // what backward reads; null: nothing is kept
 };
 struct RnnBackwardArrays {
+  const int* lengths;
   const void *data, *parameters, *state, *cell, *output;
   const void *output_grad, *last_state_grad, *last_cell_grad;  // the states' may be null: zeros
   void *data_grad, *state_grad, *cell_grad;

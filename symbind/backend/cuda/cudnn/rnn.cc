@@ -102,7 +102,8 @@ int32_t int_of(int64_t extent) {
 
 class Plan final : public RnnPlan {
  public:
-  Plan(std::shared_ptr<Handle> handle, const RnnProblem& problem) : handle_(std::move(handle)) {
+  Plan(std::shared_ptr<Handle> handle, const RnnProblem& problem)
+      : handle_(std::move(handle)), size_(problem.size), type_(data_type(problem.dtype)) {
     const std::lock_guard lock(handle_->mutex);
     describe(problem);
     check(cudnnGetRNNTempSpaceSizes(handle_->raw, rnn_, CUDNN_FWD_MODE_TRAINING, data_, &workspace_, &reserve_),
@@ -121,6 +122,7 @@ class Plan final : public RnnPlan {
   void forward(cudaStream_t stream, const RnnForwardArrays& a) override {
     const std::lock_guard lock(handle_->mutex);
     check(cudnnSetStream(handle_->raw, stream), "choosing a stream");
+    if (a.lengths) describe_sequences(a.lengths);
     const auto mode = a.reserve ? CUDNN_FWD_MODE_TRAINING : CUDNN_FWD_MODE_INFERENCE;
     check(cudnnRNNForward(handle_->raw, rnn_, mode, nullptr, data_, a.data, output_, a.output, state_, a.state,
                           a.last_state, cell_, a.cell, a.last_cell, weights_, a.parameters, workspace_, a.workspace,
@@ -131,6 +133,7 @@ class Plan final : public RnnPlan {
   void backward(cudaStream_t stream, const RnnBackwardArrays& a) override {
     const std::lock_guard lock(handle_->mutex);
     check(cudnnSetStream(handle_->raw, stream), "choosing a stream");
+    if (a.lengths) describe_sequences(a.lengths);
     check(cudnnRNNBackwardData_v8(handle_->raw, rnn_, nullptr, output_, a.output, a.output_grad, data_, a.data_grad,
                                   state_, a.state, a.last_state_grad, a.state_grad, cell_, a.cell, a.last_cell_grad,
                                   a.cell_grad, weights_, a.parameters, workspace_, a.workspace, reserve_, a.reserve),
@@ -144,28 +147,30 @@ class Plan final : public RnnPlan {
 
  private:
   void describe(const RnnProblem& problem) {
-    const RnnSize& size = problem.size;
-    const cudnnDataType_t type = data_type(problem.dtype);
+    const RnnSize& size = size_;
     check(cudnnSetDropoutDescriptor(dropout_, handle_->raw, 0, nullptr, 0, 0), "describing recurrent layers");
-    check(
-        cudnnSetRNNDescriptor_v8(rnn_, CUDNN_RNN_ALGO_STANDARD, cell_mode(problem.mode), CUDNN_RNN_DOUBLE_BIAS,
-                                 size.directions == 2 ? CUDNN_BIDIRECTIONAL : CUDNN_UNIDIRECTIONAL, CUDNN_LINEAR_INPUT,
-                                 type, problem.dtype == DType::float64 ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT,
-                                 math_type(problem.dtype), int_of(size.input), int_of(size.hidden), int_of(size.output),
-                                 int_of(size.layers), dropout_, CUDNN_RNN_PADDED_IO_DISABLED),
-        "describing recurrent layers");
-    describe_sequence(data_, type, size, size.input);
-    describe_sequence(output_, type, size, size.output_width());
-    describe_states(state_, type, size, size.output);
-    describe_states(cell_, type, size, size.hidden);
+    check(cudnnSetRNNDescriptor_v8(
+              rnn_, CUDNN_RNN_ALGO_STANDARD, cell_mode(problem.mode), CUDNN_RNN_DOUBLE_BIAS,
+              size.directions == 2 ? CUDNN_BIDIRECTIONAL : CUDNN_UNIDIRECTIONAL, CUDNN_LINEAR_INPUT, type_,
+              problem.dtype == DType::float64 ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT, math_type(problem.dtype),
+              int_of(size.input), int_of(size.hidden), int_of(size.output), int_of(size.layers), dropout_,
+              problem.has_lengths ? CUDNN_RNN_PADDED_IO_ENABLED : CUDNN_RNN_PADDED_IO_DISABLED),
+          "describing recurrent layers");
+    layout_ = problem.has_lengths ? CUDNN_RNN_DATA_LAYOUT_SEQ_MAJOR_UNPACKED : CUDNN_RNN_DATA_LAYOUT_SEQ_MAJOR_PACKED;
+    describe_sequences(std::vector<int>(static_cast<size_t>(size.batch), int_of(size.steps)).data());
+    describe_states(state_, type_, size, size.output);
+    describe_states(cell_, type_, size, size.hidden);
   }
 
-  static void describe_sequence(cudnnRNNDataDescriptor_t sequence, cudnnDataType_t type, const RnnSize& size,
-                                int64_t width) {
-    const std::vector<int> lengths(static_cast<size_t>(size.batch), int_of(size.steps));
-    double padding = 0;
-    check(cudnnSetRNNDataDescriptor(sequence, type, CUDNN_RNN_DATA_LAYOUT_SEQ_MAJOR_PACKED, int_of(size.steps),
-                                    int_of(size.batch), int_of(width), lengths.data(), &padding),
+  // The workspace and the reserve depend on the extents, not on the lengths.
+  void describe_sequences(const int* lengths) {
+    describe_sequence(data_, size_.input, lengths);
+    describe_sequence(output_, size_.output_width(), lengths);
+  }
+  void describe_sequence(cudnnRNNDataDescriptor_t sequence, int64_t width, const int* lengths) {
+    double padding = 0;  // all bits are 0, whatever the type
+    check(cudnnSetRNNDataDescriptor(sequence, type_, layout_, int_of(size_.steps), int_of(size_.batch), int_of(width),
+                                    lengths, &padding),
           "describing sequences");
   }
 
@@ -209,6 +214,9 @@ class Plan final : public RnnPlan {
   }
 
   std::shared_ptr<Handle> handle_;
+  const RnnSize size_;
+  const cudnnDataType_t type_;
+  cudnnRNNDataLayout_t layout_ = CUDNN_RNN_DATA_LAYOUT_SEQ_MAJOR_PACKED;
   RnnDescriptor rnn_;
   DropoutDescriptor dropout_;
   SequenceDescriptor data_, output_;
