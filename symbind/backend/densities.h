@@ -13,6 +13,11 @@ namespace symbind::densities {
 
 inline constexpr double minus_infinity = -std::numeric_limits<double>::infinity();
 
+// How many samples have the same parameters; none where there are no samples.
+constexpr int64_t samples_each(int64_t samples, int64_t parameters) {
+  return parameters == 0 ? 0 : samples / parameters;
+}
+
 // Of the logarithm of the density: by the sample and by the parameters. A distribution over integers has none by the
 // sample.
 struct Slopes {

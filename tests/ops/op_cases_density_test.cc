@@ -56,6 +56,17 @@ const std::vector<Distribution>& distributions() {
   return all;
 }
 
+// One sample for each parameter, no samples of three parameters, and no parameters.
+std::vector<std::vector<Shape>> other_shapes(size_t parameters) {
+  std::vector<std::vector<Shape>> all;
+  for (const auto& [sample, parameter] :
+       std::vector<std::pair<Shape, Shape>>{{{3}, {3}}, {{3, 0}, {3}}, {{0, 4}, {0}}}) {
+    all.push_back({sample});
+    all.back().insert(all.back().end(), parameters, parameter);
+  }
+  return all;
+}
+
 Reference density_of(Density density, bool is_log) {
   return [=](Inputs_ in) {
     Values out = in[0];
@@ -153,12 +164,14 @@ void add_density_cases(std::vector<OpCase>& cases) {
                        .attributes = {{"is_log", is_log ? "True" : "False"}},
                        .inputs = each.inputs,
                        .reference = density_of(each.density, is_log),
+                       .more_shapes = other_shapes(each.inputs.size() - 1),
                        .slack = 4});
     cases.push_back({.name = "random_pdf_dirichlet" + ending,
                      .op = "_random_pdf_dirichlet",
                      .attributes = {{"is_log", is_log ? "True" : "False"}},
                      .inputs = {{"sample", {2, 3, 4}, 0.25, 1}, {"alpha", {2, 4}, 1, 3}},
                      .reference = dirichlet(is_log),
+                     .more_shapes = {{{2, 0, 4}, {2, 4}}, {{0, 4}, {4}}, {{3, 4}, {3, 4}}},
                      .slack = 4});
   }
   cases.push_back({.name = "amp_cast",

@@ -25,7 +25,7 @@ using densities::Slopes, densities::scale_of, functions::digamma;
 template <class Distribution>
 std::unique_ptr<Kernel> build_density(const NodeView& node, bool is_log) {
   const int64_t count = node.inputs[0].shape.size(), parameters = node.inputs[1].shape.size();
-  const int64_t each = parameters == 0 ? 1 : std::max<int64_t>(1, count / parameters);
+  const int64_t each = densities::samples_each(count, parameters);
   const size_t last = node.inputs.size() - 1;
   return visit_floating(node.outputs[0].dtype, [&](auto type) {
     using T = typename decltype(type)::type;
@@ -46,7 +46,7 @@ std::unique_ptr<Kernel> build_density(const NodeView& node, bool is_log) {
 template <class Distribution>
 std::unique_ptr<Kernel> build_density_gradient(const NodeView& node, bool is_log) {
   const int64_t count = node.inputs[1].shape.size(), parameters = node.inputs[2].shape.size();
-  const int64_t each = parameters == 0 ? 1 : std::max<int64_t>(1, count / parameters);
+  const int64_t each = densities::samples_each(count, parameters);
   const bool two = node.inputs.size() == 4;
   return visit_floating(node.outputs[0].dtype, [&](auto type) {
     using T = typename decltype(type)::type;
@@ -54,7 +54,7 @@ std::unique_ptr<Kernel> build_density_gradient(const NodeView& node, bool is_log
       const T *const dy = args.in<T>(0), *const x = args.in<T>(1), *const first = args.in<T>(2);
       const T* const second = args.in<T>(two ? 3 : 2);
       T *const dx = args.out<T>(0), *const dfirst = args.out<T>(1), *const dsecond = two ? args.out<T>(2) : nullptr;
-      parallel_for(parameters, std::max<int64_t>(1, 512 / each), [=](int64_t begin, int64_t end) {
+      parallel_for(parameters, std::max<int64_t>(1, 512 / std::max<int64_t>(1, each)), [=](int64_t begin, int64_t end) {
         for (int64_t k = begin; k < end; ++k) {
           const auto a = convert<double>(first[k]), b = convert<double>(second[k]);
           double first_sum = 0, second_sum = 0;
@@ -82,7 +82,7 @@ struct DirichletRows {
       : length(sample[sample.rank() - 1]),
         samples(sample.size(0, sample.rank() - 1)),
         parameters(alpha.size(0, alpha.rank() - 1)),
-        each(parameters == 0 ? 1 : std::max<int64_t>(1, samples / parameters)) {}
+        each(densities::samples_each(samples, parameters)) {}
 };
 
 std::unique_ptr<Kernel> build_dirichlet(const NodeView& node) {

@@ -29,7 +29,7 @@ __global__ void find_densities(AnyInput x, AnyInput first, AnyInput second, AnyO
 template <class Distribution>
 std::unique_ptr<Kernel> build_density(const NodeView& node, bool is_log) {
   const int64_t count = node.inputs[0].shape.size(), parameters = node.inputs[1].shape.size();
-  const int64_t each = parameters == 0 ? 1 : std::max<int64_t>(1, count / parameters);
+  const int64_t each = densities::samples_each(count, parameters);
   return make_step(node, [=, last = node.inputs.size() - 1, dtype = node.outputs[0].dtype](const Args& args) {
     if (count == 0) return;
     find_densities<Distribution><<<blocks_for(count), block_size, 0, stream_of(args)>>>(
@@ -67,7 +67,7 @@ __global__ void find_gradients(const T* dy, const T* x, const T* first, const T*
 template <class Distribution>
 std::unique_ptr<Kernel> build_density_gradient(const NodeView& node, bool is_log) {
   const int64_t count = node.inputs[1].shape.size(), parameters = node.inputs[2].shape.size();
-  const int64_t each = parameters == 0 ? 1 : std::max<int64_t>(1, count / parameters);
+  const int64_t each = densities::samples_each(count, parameters);
   const bool two = node.inputs.size() == 4;
   return visit_floating(node.outputs[0].dtype, [&]<class T>(std::type_identity<T>) {
     return make_step(node, [=](const Args& args) {
@@ -87,7 +87,7 @@ struct DirichletRows {
       : length(sample[sample.rank() - 1]),
         samples(sample.size(0, sample.rank() - 1)),
         parameters(alpha.size(0, alpha.rank() - 1)),
-        each(parameters == 0 ? 1 : std::max<int64_t>(1, samples / parameters)) {}
+        each(densities::samples_each(samples, parameters)) {}
 };
 
 template <class T>
