@@ -17,11 +17,11 @@ from .channel import Channel
 
 # Seconds. The sum of what follows a failure stays below ten.
 GRACE = 7  # for the other workers, to notice a lost one (SYMBIND_PEER_TIMEOUT) and to say what they were waiting for
-LOST_GRACE = 1  # the same, after a host was found cut off: the others had the time it took (channel.LOST_AFTER)
+LATE_GRACE = 1  # the same, where it took the launcher long to notice: a host that is cut off, a worker that is stopped
 INTERRUPTED_GRACE = 5  # for workers after Ctrl-C or SIGTERM
 TERMINATE = 1  # between SIGTERM and SIGKILL
 ANSWER_WITHIN = 1  # for a supervisor that is asked whether its host is still there
-STOPPED_FOR = 8  # a worker that is stopped for longer is given up
+STOPPED_FOR = 7.5  # a worker that is stopped for longer is given up
 MPIRUN_WITHIN = 1.5  # for mpirun to end when all of its processes have
 
 
@@ -329,8 +329,8 @@ class Job:
         now = time.monotonic()
         self._phase = phase
         if phase is Phase.ENDING:
-            lost = any(worker.lost for worker in self._failures)
-            self._deadline = now + (INTERRUPTED_GRACE if self._interrupt else LOST_GRACE if lost else GRACE)
+            late = any(worker.lost or worker.stopped for worker in self._failures)
+            self._deadline = now + (INTERRUPTED_GRACE if self._interrupt else LATE_GRACE if late else GRACE)
             self._ping()
         elif phase is Phase.TERMINATED:
             self._deadline = now + TERMINATE
