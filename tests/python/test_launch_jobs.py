@@ -37,6 +37,7 @@ class Running:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # tests may run in the background
         )
 
     def wait_for(self, text):
@@ -296,6 +297,21 @@ def test_what_mpirun_says_of_its_own_failure_is_shown(tmp_path):
     assert job.code != 0 and job.stdout == ""
     assert "no-such-option" in job.stderr
     assert job.last_line.startswith("symbind-launch: mpirun could not run the job")
+
+
+def test_mpirun_may_choose_the_hosts(tmp_path):
+    job = run(tmp_path, "print(rank)", *"-n 3 --launcher mpi".split())
+    assert (job.code, sorted(job.stdout.splitlines())) == (0, ["[0] 0", "[1] 1", "[2] 2"])
+
+
+def test_a_hangup_that_is_ignored_ends_nothing(tmp_path):
+    job = Running(
+        tmp_path, "print('up', flush=True)\ntime.sleep(1)\nprint('done')", *"-n 1".split(), launch=["nohup", *LAUNCH]
+    )
+    job.wait_for("up")
+    os.kill(job.process.pid, signal.SIGHUP)
+    assert job.finish().code == 0
+    assert without_ranks(job.stdout, 0) == ["done"]
 
 
 def test_a_rank_of_mpirun_does_not_launch(tmp_path):

@@ -40,6 +40,8 @@ class Launcher:
         self._mpirun = mpirun.find_mpirun(chosen.mpirun)
         self._environ = self._worker_environ()
         self._elastic = is_elastic(self._environ)
+        if self._elastic:
+            mpirun.elastic_options(self._mpirun)  # refuses what cannot work
         self._placement = self._agent = None
         self._addresses = ["127.0.0.1"]
         if chosen.launcher != "local":
@@ -141,5 +143,7 @@ def main(argv=None):
     except (hosts.HostError, mpirun.MpirunError) as error:
         display.own(f"symbind-launch: {error}")
         return 2
+    except KeyboardInterrupt:  # before the job has started
+        return 130
     finally:
         display.close()

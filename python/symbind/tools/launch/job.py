@@ -92,6 +92,13 @@ def exit_code(worker):
     return 1
 
 
+def listen(local, workers):
+    """A socket for the supervisors: of this host alone, or of all."""
+    if not local and socket.has_dualstack_ipv6():
+        return socket.create_server(("", 0), family=socket.AF_INET6, backlog=workers, dualstack_ipv6=True)
+    return socket.create_server(("127.0.0.1" if local else "", 0), backlog=workers)
+
+
 class Job:
     """Serves one thread. `start` is what supervisors are told: command, folder, environ, terminals (of standard output
     and error; None: no terminal) and bind."""
@@ -102,7 +109,7 @@ class Job:
         self._display = display
         self._elastic = elastic
         self._key = secrets.token_hex(16)
-        self._listener = socket.create_server(("127.0.0.1" if local else "", 0), backlog=workers)
+        self._listener = listen(local, workers)
         self._listener.setblocking(False)
         self._addresses = addresses
         self._selector = selectors.DefaultSelector()
@@ -163,7 +170,8 @@ class Job:
 
     def _catch_signals(self):
         reader, writer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-        numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD)
+        numbers = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD]
+        numbers = [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]  # nohup
         before = {number: signal.signal(number, lambda *_: None) for number in numbers}
         wakeup = signal.set_wakeup_fd(writer)
         self._selector.register(reader, selectors.EVENT_READ, lambda: self._signalled(os.read(reader, 4096)))
