@@ -8,7 +8,7 @@ import sys
 import tempfile
 
 from . import hosts, mpirun, options
-from .job import Job
+from .job import PEER_TIMEOUT, Job
 from .lines import Display
 
 # Variables that a worker on another host gets as they are here.
@@ -29,6 +29,12 @@ def terminal_size(file):
 
 def is_elastic(environ):
     return environ.get("SYMBIND_ELASTIC", "0").lower() not in ("", "0", "false", "off", "no")
+
+
+def peer_timeout(environ):
+    """Seconds after which the stores miss a worker."""
+    text = environ.get("SYMBIND_PEER_TIMEOUT", "")
+    return int(text) if text.isdigit() and int(text) > 0 else PEER_TIMEOUT
 
 
 class Launcher:
@@ -70,7 +76,13 @@ class Launcher:
             "bind": not chosen.no_bind,
         }
         job = Job(
-            chosen.num_workers, start, self._display, local=local, elastic=self._elastic, addresses=self._addresses
+            chosen.num_workers,
+            start,
+            self._display,
+            local=local,
+            elastic=self._elastic,
+            addresses=self._addresses,
+            peer_timeout=peer_timeout(self._environ),
         )
         start["environ"]["DMLC_PS_ROOT_URI"] = self._addresses[0]
         start["environ"]["DMLC_PS_ROOT_PORT"] = str(job.port)
