@@ -1,10 +1,14 @@
 """symbind-launch: jobs from their start to their end, with workers that are programs of the standard library."""
 
+import fcntl
 import os
+import pty
 import re
 import signal
+import struct
 import subprocess
 import sys
+import termios
 import textwrap
 import time
 import uuid
@@ -33,6 +37,7 @@ class Running:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # tests may run in the background
         )
 
     def wait_for(self, text):
@@ -147,6 +152,18 @@ def test_input_that_nobody_reads_is_no_obstacle(tmp_path):
     os.write(writer, b"text")
     assert job.finish().code == 0
     os.close(writer)
+
+
+def test_workers_have_a_terminal_where_the_launcher_has_one(tmp_path):
+    master, slave = pty.openpty()
+    command = "import os, sys; print(sys.stdout.isatty(), sys.stderr.isatty(), os.get_terminal_size(1).columns)"
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("4H", 24, 77, 0, 0))
+    launch = [*LAUNCH, "-n", "2", sys.executable, "-S", "-c", command]
+    process = subprocess.Popen(launch, stdin=slave, stdout=slave, stderr=subprocess.PIPE, cwd=tmp_path)
+    assert (process.communicate(timeout=60)[1], process.returncode) == (b"", 0)
+    assert sorted(os.read(master, 4096).decode().splitlines()) == ["[0] True False 77", "[1] True False 77"]
+    os.close(slave)
+    os.close(master)
 
 
 # ---- ends ------------------------------------------------------------------------------------------------------------
@@ -282,6 +299,21 @@ def test_what_mpirun_says_of_its_own_failure_is_shown(tmp_path):
     assert job.last_line.startswith("symbind-launch: mpirun could not run the job")
 
 
+def test_mpirun_may_choose_the_hosts(tmp_path):
+    job = run(tmp_path, "print(rank)", *"-n 3 --launcher mpi".split())
+    assert (job.code, sorted(job.stdout.splitlines())) == (0, ["[0] 0", "[1] 1", "[2] 2"])
+
+
+def test_a_hangup_that_is_ignored_ends_nothing(tmp_path):
+    job = Running(
+        tmp_path, "print('up', flush=True)\ntime.sleep(1)\nprint('done')", *"-n 1".split(), launch=["nohup", *LAUNCH]
+    )
+    job.wait_for("up")
+    os.kill(job.process.pid, signal.SIGHUP)
+    assert job.finish().code == 0
+    assert without_ranks(job.stdout, 0) == ["done"]
+
+
 def test_a_rank_of_mpirun_does_not_launch(tmp_path):
     job = run(tmp_path, "", *"-n 1".split(), OMPI_COMM_WORLD_SIZE="2")
     assert job.code == 2 and "call one of them, not both" in job.stderr
@@ -321,6 +353,43 @@ def test_plain_mpirun_sets_the_variables_too(tmp_path):
     result = subprocess.run(line, capture_output=True, text=True, timeout=60, cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     assert sorted(result.stdout.splitlines()) == ["0 3", "1 3", "2 3"]
+
+
+RESUMES = """
+import glob, os, signal
+import numpy as np
+import symbind as mx
+
+mx.random.seed(3)
+net = mx.sym.Dropout(mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=4), p=0.3)
+net = mx.sym.SoftmaxOutput(net, name="softmax")
+saved = sorted(glob.glob("net-*.states"))
+begin = int(saved[-1][len("net-") : -len(".states")]) if saved else 0
+module = mx.mod.Module.load("net", begin, load_optimizer_states=True) if begin else mx.mod.Module(net)
+data = mx.io.NDArrayIter(np.arange(48).reshape(12, 4) / 48, np.arange(12) % 4, batch_size=3, shuffle=True)
+save = mx.callback.module_checkpoint(module, "net", save_optimizer_states=True)
+
+def fail(parameters):
+    if parameters.epoch == 2 and parameters.nbatch == 1 and os.environ["SYMBIND_RESTART"] == "0" and FAILS:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+module.fit(data, optimizer="adam", begin_epoch=begin, num_epoch=4, epoch_end_callback=save, batch_end_callback=fail)
+print("from epoch", begin)
+"""
+
+
+def test_a_job_resumes_from_its_last_checkpoint(tmp_path):
+    weights = {}
+    for fails in (False, True):
+        folder = tmp_path / str(fails)
+        folder.mkdir()
+        command = [*LAUNCH, *"-n 1 --restarts 1".split(), sys.executable, "-c", f"FAILS = {fails}\n{RESUMES}"]
+        job = subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=folder)
+        assert job.returncode == 0, job.stderr
+        assert f"[0] from epoch {2 if fails else 0}" in job.stdout
+        weights[fails] = (folder / "net-0004.params").read_bytes()
+    assert "was killed by SIGKILL (signal 9); restart 1 of 1" in job.stderr
+    assert weights[True] == weights[False]
 
 
 @pytest.mark.parametrize("role", ["server", "scheduler"])

@@ -8,7 +8,7 @@ import sys
 import tempfile
 
 from . import hosts, mpirun, options
-from .job import Job
+from .job import PEER_TIMEOUT, Job
 from .lines import Display
 
 # Variables that a worker on another host gets as they are here.
@@ -31,6 +31,12 @@ def is_elastic(environ):
     return environ.get("SYMBIND_ELASTIC", "0").lower() not in ("", "0", "false", "off", "no")
 
 
+def peer_timeout(environ):
+    """Seconds after which the stores miss a worker."""
+    text = environ.get("SYMBIND_PEER_TIMEOUT", "")
+    return int(text) if text.isdigit() and int(text) > 0 else PEER_TIMEOUT
+
+
 class Launcher:
     """All attempts to run the job of a command line."""
 
@@ -40,6 +46,8 @@ class Launcher:
         self._mpirun = mpirun.find_mpirun(chosen.mpirun)
         self._environ = self._worker_environ()
         self._elastic = is_elastic(self._environ)
+        if self._elastic:
+            mpirun.elastic_options(self._mpirun)  # refuses what cannot work
         self._placement = self._agent = None
         self._addresses = ["127.0.0.1"]
         if chosen.launcher != "local":
@@ -68,7 +76,13 @@ class Launcher:
             "bind": not chosen.no_bind,
         }
         job = Job(
-            chosen.num_workers, start, self._display, local=local, elastic=self._elastic, addresses=self._addresses
+            chosen.num_workers,
+            start,
+            self._display,
+            local=local,
+            elastic=self._elastic,
+            addresses=self._addresses,
+            peer_timeout=peer_timeout(self._environ),
         )
         start["environ"]["DMLC_PS_ROOT_URI"] = self._addresses[0]
         start["environ"]["DMLC_PS_ROOT_PORT"] = str(job.port)
@@ -141,5 +155,7 @@ def main(argv=None):
     except (hosts.HostError, mpirun.MpirunError) as error:
         display.own(f"symbind-launch: {error}")
         return 2
+    except KeyboardInterrupt:  # before the job has started
+        return 130
     finally:
         display.close()

@@ -15,13 +15,13 @@ from typing import NamedTuple
 from . import channel
 from .channel import Channel
 
-# Seconds. The sum of what follows a failure stays below ten.
-GRACE = 7  # for the other workers, to notice a lost one (SYMBIND_PEER_TIMEOUT) and to say what they were waiting for
-LOST_GRACE = 1  # the same, after a host was found cut off: the others had the time it took (channel.LOST_AFTER)
+# Seconds. The sum of those that follow a failure is below ten.
+PEER_TIMEOUT = 6  # after which stores miss a worker, if SYMBIND_PEER_TIMEOUT does not say otherwise
+GRACE = 1.5  # for workers that have noticed, to say what they were waiting for
+LATE_GRACE = 1  # the same, where it took the launcher long to notice: a host that is cut off, a worker that is stopped
 INTERRUPTED_GRACE = 5  # for workers after Ctrl-C or SIGTERM
 TERMINATE = 1  # between SIGTERM and SIGKILL
 ANSWER_WITHIN = 1  # for a supervisor that is asked whether its host is still there
-STOPPED_FOR = 8  # a worker that is stopped for longer is given up
 MPIRUN_WITHIN = 1.5  # for mpirun to end when all of its processes have
 
 
@@ -92,17 +92,25 @@ def exit_code(worker):
     return 1
 
 
+def listen(local, workers):
+    """A socket for the supervisors: of this host alone, or of all."""
+    if not local and socket.has_dualstack_ipv6():
+        return socket.create_server(("", 0), family=socket.AF_INET6, backlog=workers, dualstack_ipv6=True)
+    return socket.create_server(("127.0.0.1" if local else "", 0), backlog=workers)
+
+
 class Job:
     """Serves one thread. `start` is what supervisors are told: command, folder, environ, terminals (of standard output
     and error; None: no terminal) and bind."""
 
-    def __init__(self, workers, start, display, *, local, elastic, addresses):
+    def __init__(self, workers, start, display, *, local, elastic, addresses, peer_timeout=PEER_TIMEOUT):
         self._count = workers
         self._start = start
         self._display = display
         self._elastic = elastic
+        self._patience = peer_timeout + GRACE  # with workers that may still have to notice a failure
         self._key = secrets.token_hex(16)
-        self._listener = socket.create_server(("127.0.0.1" if local else "", 0), backlog=workers)
+        self._listener = listen(local, workers)
         self._listener.setblocking(False)
         self._addresses = addresses
         self._selector = selectors.DefaultSelector()
@@ -163,7 +171,8 @@ class Job:
 
     def _catch_signals(self):
         reader, writer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-        numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD)
+        numbers = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD]
+        numbers = [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]  # nohup
         before = {number: signal.signal(number, lambda *_: None) for number in numbers}
         wakeup = signal.set_wakeup_fd(writer)
         self._selector.register(reader, selectors.EVENT_READ, lambda: self._signalled(os.read(reader, 4096)))
@@ -329,8 +338,8 @@ class Job:
         now = time.monotonic()
         self._phase = phase
         if phase is Phase.ENDING:
-            lost = any(worker.lost for worker in self._failures)
-            self._deadline = now + (INTERRUPTED_GRACE if self._interrupt else LOST_GRACE if lost else GRACE)
+            late = any(worker.lost or worker.stopped for worker in self._failures)
+            self._deadline = now + (INTERRUPTED_GRACE if self._interrupt else LATE_GRACE if late else self._patience)
             self._ping()
         elif phase is Phase.TERMINATED:
             self._deadline = now + TERMINATE
@@ -411,12 +420,13 @@ class Job:
         worker.events = events
 
     def _give_up_stopped(self):
-        """A worker that stays stopped is ended, unless somebody has stopped them all."""
+        """A worker that stays stopped is ended when the others must have noticed, unless somebody has stopped them
+        all."""
         running = [worker for worker in self._workers.values() if not worker.over]
         if self._phase is not Phase.RUNNING or all(worker.stopped for worker in running):
             return
         for worker in running:
-            if worker.stopped and time.monotonic() > worker.stopped_at + STOPPED_FOR:
+            if worker.stopped and time.monotonic() > worker.stopped_at + self._patience:
                 self._tell(worker, channel.SIGNAL, {"signal": int(signal.SIGKILL)})
 
     def _outcome(self):

@@ -98,10 +98,14 @@ class Display:
         self._write_line(self._files[stream], b"[%d] " % rank + text)
 
     def _draw(self, rank, text):
-        if self._terminal is not None:
+        if self._terminal is None:
+            return
+        try:
             width = os.get_terminal_size(self._terminal).columns or 80
-            self._progress = (b"[%d] " % rank + text)[: width - 1]
-            self._queue.put((self._terminal, b"\r\033[K" + self._progress))
+        except OSError:  # it was closed
+            width = 80
+        self._progress = (b"[%d] " % rank + text)[: width - 1]
+        self._queue.put((self._terminal, b"\r\033[K" + self._progress))
 
     def own(self, text):
         """A line of the launcher itself."""
