@@ -66,10 +66,16 @@ class Labels {
   explicit Labels(std::vector<float> values) : values_(std::move(values)) {
     require(values_.size() >= 2, "the labels of an image with objects begin with two lengths: there are ",
             values_.size(), " labels");
-    head_ = static_cast<int64_t>(values_[0]);
-    length_ = static_cast<int64_t>(values_[1]);
     const auto count = static_cast<int64_t>(values_.size());
-    require(head_ >= 2 && length_ >= 5 && head_ <= count && (count - head_) % length_ == 0, "a label of ", count,
+    const auto between = [](float value, float low, int64_t high) {  // false of NaN
+      return value >= low && value <= static_cast<float>(high);
+    };
+    // Longer objects than there are numbers may be meant by a label without objects.
+    if (between(values_[0], 2, count) && between(values_[1], 5, 1 << 24)) {
+      head_ = static_cast<int64_t>(values_[0]);
+      length_ = static_cast<int64_t>(values_[1]);
+    }
+    require(head_ > 0 && head_ <= count && (count - head_) % length_ == 0, "a label of ", count,
             " numbers cannot have a head of ", values_[0], " and objects of ", values_[1], " numbers each");
   }
   int64_t objects() const { return (static_cast<int64_t>(values_.size()) - head_) / length_; }

@@ -66,6 +66,20 @@ TEST(ParallelFor, PiecesDependOnTheCountAndTheNumberOfThreadsAlone) {
   EXPECT_EQ(run(100, 50).pieces, (std::vector<Piece>{{0, 50}, {50, 100}}));
 }
 
+TEST(ParallelFor, LoopsOfFewAndManyPiecesRunOnTheSameThreads) {
+  if (!has_openmp()) GTEST_SKIP() << "built without OpenMP";
+  const ThreadScope four({.threads = 4});
+  std::mutex mutex;
+  std::set<pid_t> threads;  // by their numbers, which are not given to others soon as thread::id is
+  for (int round = 0; round < 10; ++round)
+    for (const int64_t pieces : {2, 4})
+      parallel_for(pieces, 1, [&](int64_t, int64_t) {
+        const std::lock_guard lock(mutex);
+        threads.insert(::gettid());
+      });
+  EXPECT_EQ(threads.size(), 4U);
+}
+
 TEST(ParallelFor, ALoopInsideALoopRunsOnOneThread) {
   const ThreadScope two({.threads = 2});
   parallel_for(2, 1, [](int64_t, int64_t) {

@@ -22,12 +22,16 @@ void set_max_threads(int threads) {
 
 bool in_parallel() { return omp_in_parallel(); }
 
-void run_ranges(int64_t count, int threads, RangeFunction function, void* context) {
+// Every loop has all threads of the calling one, though it has fewer pieces: when a team is smaller than the one
+// before, libgomp ends the threads that are left over, and starts others for the next large one. oneDNN's loops have
+// all.
+void run_ranges(int64_t count, int pieces, RangeFunction function, void* context) {
   std::exception_ptr thrown;
-#pragma omp parallel num_threads(threads)
+#pragma omp parallel num_threads(std::max(pieces, max_threads()))
   {
     try {
-      run_piece(count, omp_get_thread_num(), omp_get_num_threads(), function, context);
+      for (int piece = omp_get_thread_num(); piece < pieces; piece += omp_get_num_threads())
+        run_piece(count, piece, pieces, function, context);
     } catch (...) {
 #pragma omp critical(symbind_thrown)
       thrown = std::current_exception();
