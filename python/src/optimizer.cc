@@ -32,6 +32,15 @@ class PythonRule final : public UpdateRule {
   }
 };
 
+// Is it None, an array, or tuples and lists of these?
+bool is_state(nb::handle value) {
+  if (value.is_none() || nb::isinstance<NDArray>(value)) return true;
+  if (!is_list(value)) return false;
+  for (nb::handle item : value)
+    if (!is_state(item)) return false;
+  return true;
+}
+
 bool has_list(const StateTree& state) {
   if (state.is_list) return true;
   for (const StateTree& part : state.tuple)
@@ -96,17 +105,33 @@ class PyOptimizer final : public RuleOptimizer {
   std::optional<StateTree> created(const char* name, const ParamKey& key, const NDArray& weight) const {
     const Override method(trampoline_, name);
     if (!method) return std::nullopt;
-    return state_from(method(to_python(key), weight));
+    const nb::object state = method(to_python(key), weight);
+    if (is_state(state)) return state_from(state);
+    kept_states()[to_python(key)] = state;
+    return StateTree();
   }
   bool updated(const char* name, const Update& one) const {
     const Override method(trampoline_, name);
     if (!method) return false;
+    const nb::object key = to_python(one.key);
+    if (one.state->empty() && nb::hasattr(trampoline_.base(), kept_) && kept_states().contains(key)) {
+      method(key, one.weight, one.grad, nb::object(kept_states()[key]));
+      return true;
+    }
     const nb::object state = to_python(*one.state);
-    method(to_python(one.key), one.weight, one.grad, state);
+    method(key, one.weight, one.grad, state);
     if (has_list(*one.state)) *one.state = state_from(state);  // its items may be others now
     return true;
   }
+  // States that are not made of arrays alone (numbers, dicts) stay in Python, with the optimizer; files do not have
+  // them.
+  nb::dict kept_states() const {
+    const nb::handle self = trampoline_.base();
+    if (!nb::hasattr(self, kept_)) self.attr(kept_) = nb::dict();
+    return nb::cast<nb::dict>(self.attr(kept_));
+  }
 
+  static constexpr const char* kept_ = "_states_in_python";
   // Told apart by their addresses.
   static constexpr const char *create_ = "create_state", *create_multi_precision_ = "create_state_multi_precision",
                               *update_ = "update", *update_multi_precision_ = "update_multi_precision";
