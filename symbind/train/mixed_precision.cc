@@ -84,7 +84,7 @@ size_t argument_count(const Node& node) { return node.inputs.size() - node.op->a
 
 // A new node is computed where the one that it reads is.
 Entry placed_with(const Entry& source, const Symbol& made) {
-  const Entry entry = made.entries()[0];
+  Entry entry = made.entries()[0];
   const auto group = source.node->attributes.find("__ctx_group__");
   if (group != source.node->attributes.end()) entry.node->attributes.insert(*group);
   return entry;
