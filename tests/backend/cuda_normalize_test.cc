@@ -61,7 +61,7 @@ void add_lengths(std::vector<DeviceCase>& cases) {
       cases.push_back({"L2Normalization", {data}, {{"mode", mode}}, float_types, -2, 2, 4});
       cases.push_back({"_backward_L2Normalization", {data, data}, {{"mode", mode}}, float_types, -2, 2, 4});
     }
-  for (const char* nsize : {"1", "3", "7"}) {
+  for (const char* nsize : {"1", "3", "4", "7"}) {
     const Attributes attributes{{"nsize", nsize}, {"alpha", "0.1"}, {"beta", "0.6"}, {"knorm", "1.5"}};
     cases.push_back({"LRN", {{2, 5, 3, 4}}, attributes, float_types, -2, 2, 4});
     cases.push_back({"_backward_LRN", {{2, 5, 3, 4}, {2, 5, 3, 4}}, attributes, float_types, -2, 2, 4});
