@@ -66,7 +66,7 @@ __global__ void sum_shown(WideArray<C> dy, WideArray<C> dx, Axes axes, int64_t c
       const Divided at = divided(rest, axes.axis[axis].extent);
       index[axis] = at.rest;
       rest = at.quotient;
-      terms *= axes.axis[axis].place_count(at.rest);
+      terms *= axes.axis[axis].position_count(at.rest);
     }
     C sum = 0;
     for (int64_t term = 0; term < terms; ++term) {
@@ -74,8 +74,8 @@ __global__ void sum_shown(WideArray<C> dy, WideArray<C> dx, Axes axes, int64_t c
       rest = term;
       for (int axis = axes.rank - 1; axis >= 0; --axis) {
         const PadAxis& along = axes.axis[axis];
-        const Divided at = divided(rest, along.place_count(index[axis]));
-        from += along.place(index[axis], at.rest) * along.step;
+        const Divided at = divided(rest, along.position_count(index[axis]));
+        from += along.position(index[axis], at.rest) * along.step;
         rest = at.quotient;
       }
       sum = functions::add(sum, dy[from]);
