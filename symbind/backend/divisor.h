@@ -13,7 +13,8 @@ struct Divided {
 class Divisor {
  public:
   constexpr Divisor() = default;
-  // A positive number; that of an empty axis, zero, is kept but cannot divide. Implicit, since it is a number still.
+  // A positive number; that of an empty axis, zero, is kept but cannot divide. Implicit both ways, since it is a number
+  // still.
   constexpr Divisor(int64_t number) : number_(number) {
     if (number <= 0 || number >= limit) return;
     while (int64_t{1} << shift_ < number) ++shift_;
@@ -21,7 +22,7 @@ class Divisor {
     multiplier_ = static_cast<uint32_t>(((uint64_t{1} << 32) * ((uint64_t{1} << shift_) - by)) / by + 1);
   }
 
-  constexpr int64_t number() const { return number_; }
+  constexpr operator int64_t() const { return number_; }
 
   // Of a number that is not negative.
   constexpr Divided divide(int64_t dividend) const {

@@ -1,5 +1,5 @@
-// Pad along one axis, on every device: which index of the data a place of the result shows, and which places show an
-// index. Both are computed, not stored in tables: a border may be as long as it likes.
+// Pad along one axis, on every device: which index of the data a position of the result shows, and which positions
+// show an index. Both are computed, not stored in tables: a border may be as long as it likes.
 #pragma once
 
 #include <cstdint>
@@ -16,22 +16,22 @@ struct PadAxis {
   int64_t before, extent, length;  // the border in front, the extent of the data and that of the result
   int64_t step;                    // from one element to the next in the array that is read
 
-  // The index of the data that a place of the result shows; -1: the constant.
-  constexpr int64_t shown_at(int64_t place) const {
-    const int64_t index = place - before;
+  // The index of the data that a position of the result shows; -1: the constant.
+  constexpr int64_t shown_at(int64_t position) const {
+    const int64_t index = position - before;
     if (index >= 0 && index < extent) return index;
     if (mode == Mode::constant) return -1;
     if (mode == Mode::edge) return index < 0 ? 0 : extent - 1;
     return index < 0 ? -index : 2 * (extent - 1) - index;
   }
 
-  // How many places show an index of the data, and the n-th of them from the front.
-  constexpr int64_t place_count(int64_t index) const {
+  // How many positions show an index of the data, and the n-th of them from the front.
+  constexpr int64_t position_count(int64_t index) const {
     if (mode == Mode::constant) return 1;
     if (mode == Mode::edge) return 1 + (index == 0 ? before : 0) + (index == extent - 1 ? length - before - extent : 0);
     return 1 + (is_mirrored_before(index) ? 1 : 0) + (is_mirrored_after(index) ? 1 : 0);
   }
-  constexpr int64_t place(int64_t index, int64_t n) const {
+  constexpr int64_t position(int64_t index, int64_t n) const {
     const int64_t own = before + index;
     if (mode == Mode::constant) return own;
     if (mode == Mode::edge) return (index == 0 ? 0 : own) + n;

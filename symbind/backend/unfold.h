@@ -26,7 +26,7 @@ struct UnfoldIndex {
     }
   }
 
-  constexpr int64_t lines_per_plane() const { return kernel_size() * windows[0].number() * windows[1].number(); }
+  constexpr int64_t lines_per_plane() const { return kernel_size() * windows[0] * windows[1]; }
   constexpr int64_t kernel_size() const { return product(kernel); }
   constexpr int64_t image_size() const { return product(image); }
   constexpr int64_t window_count() const { return product(windows); }
@@ -40,11 +40,11 @@ struct UnfoldIndex {
     const Divided w1 = windows[1].divide(number), w0 = windows[0].divide(w1.quotient);
     const Divided k2 = kernel[2].divide(w0.quotient), k1 = kernel[1].divide(k2.quotient);
     const Divided k0 = kernel[0].divide(k1.quotient);
-    const int64_t d = w0.rest * stride[0].number() - pad[0] + k0.rest * dilate[0];
-    const int64_t h = w1.rest * stride[1].number() - pad[1] + k1.rest * dilate[1];
-    const bool inside = d >= 0 && d < image[0].number() && h >= 0 && h < image[1].number();
-    const int64_t row = (k0.quotient * image[0].number() + d) * image[1].number() + h;
-    return {inside ? row * image[2].number() : -1, k2.rest * dilate[2] - pad[2]};
+    const int64_t d = w0.rest * stride[0] - pad[0] + k0.rest * dilate[0];
+    const int64_t h = w1.rest * stride[1] - pad[1] + k1.rest * dilate[1];
+    const bool inside = d >= 0 && d < image[0] && h >= 0 && h < image[1];
+    const int64_t row = (k0.quotient * image[0] + d) * image[1] + h;
+    return {inside ? row * image[2] : -1, k2.rest * dilate[2] - pad[2]};
   }
 
   // Along one axis: the window that sees element `at` at kernel element k, or -1.
@@ -52,7 +52,7 @@ struct UnfoldIndex {
     const int64_t begin = at + pad[axis] - k * dilate[axis];
     if (begin < 0) return -1;
     const Divided window = stride[axis].divide(begin);
-    return window.rest == 0 && window.quotient < windows[axis].number() ? window.quotient : -1;
+    return window.rest == 0 && window.quotient < windows[axis] ? window.quotient : -1;
   }
 
   // The sum of what the columns hold for element `number` of the image, in the order of the kernel elements. load(i) is
@@ -62,18 +62,17 @@ struct UnfoldIndex {
     const Divided column = image[2].divide(number), h = image[1].divide(column.quotient);
     const Divided d = image[0].divide(h.quotient);
     C sum = 0;
-    for (int64_t k0 = 0; k0 < kernel[0].number(); ++k0) {
+    for (int64_t k0 = 0; k0 < kernel[0]; ++k0) {
       const int64_t w0 = window_over(0, d.rest, k0);
       if (w0 < 0) continue;
-      for (int64_t k1 = 0; k1 < kernel[1].number(); ++k1) {
+      for (int64_t k1 = 0; k1 < kernel[1]; ++k1) {
         const int64_t w1 = window_over(1, h.rest, k1);
         if (w1 < 0) continue;
-        for (int64_t k2 = 0; k2 < kernel[2].number(); ++k2) {
+        for (int64_t k2 = 0; k2 < kernel[2]; ++k2) {
           const int64_t w2 = window_over(2, column.rest, k2);
           if (w2 < 0) continue;
-          const int64_t row =
-              ((d.quotient * kernel[0].number() + k0) * kernel[1].number() + k1) * kernel[2].number() + k2;
-          sum += load(row * window_count() + (w0 * windows[1].number() + w1) * windows[2].number() + w2);
+          const int64_t row = ((d.quotient * kernel[0] + k0) * kernel[1] + k1) * kernel[2] + k2;
+          sum += load(row * window_count() + (w0 * windows[1] + w1) * windows[2] + w2);
         }
       }
     }
@@ -81,9 +80,7 @@ struct UnfoldIndex {
   }
 
  private:
-  static constexpr int64_t product(const Divisor (&extents)[3]) {
-    return extents[0].number() * extents[1].number() * extents[2].number();
-  }
+  static constexpr int64_t product(const Divisor (&extents)[3]) { return extents[0] * extents[1] * extents[2]; }
 };
 
 }  // namespace symbind

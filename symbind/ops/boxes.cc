@@ -31,7 +31,8 @@ Op<P>& nms_fields(Op<P>& op) {
       .param(&BoxNMS::coord_start, "coord_start", "index of the first of a box's four coordinates",
              between(0, most_boxes))
       .param(&BoxNMS::score_index, "score_index", "index of a box's score", between(0, most_boxes))
-      .param(&BoxNMS::id_index, "id_index", "index of a box's class; -1: there are no classes", between(-1, most_boxes))
+      .param(&BoxNMS::id_index, "id_index", "index of a box's class; below 0: there are no classes",
+             between(-most_boxes, most_boxes))
       .param(&BoxNMS::background_id, "background_id", "boxes of this class are dropped, where there are classes",
              between(-most_boxes, most_boxes))
       .param(&BoxNMS::force_suppress, "force_suppress", "boxes of other classes drop each other too")

@@ -20,7 +20,7 @@ Op<P>& with_convolution_fields(Op<P>& op) {
       .param(&Convolution::num_group, "num_group",
              "number of groups that the channels are split into; each group is computed separately", at_least(1))
       .param(&Convolution::workspace, "workspace",
-             "on a GPU, the scratch memory cuDNN may use, in megabytes; ignored on a CPU", at_least(0))
+             "on a GPU, the scratch memory cuDNN may use, in megabytes; ignored on a CPU")
       .param(&Convolution::no_bias, "no_bias", "compute without the bias input")
       .param(&Convolution::cudnn_tune, "cudnn_tune",
              "on a GPU, how the cuDNN algorithm is chosen: 'off': cuDNN's heuristic; 'limited_workspace': the fastest "

@@ -1,5 +1,7 @@
 #include "symbind/ops/deconv.h"
 
+#include <algorithm>
+
 #include "symbind/graph/define.h"
 #include "symbind/ops/extents.h"
 #include "symbind/ops/floating.h"
@@ -19,6 +21,8 @@ void complete(Deconvolution& p) {
        {std::pair("stride", &p.stride), {"dilate", &p.dilate}, {"pad", &p.pad}, {"adj", &p.adj}})
     require(tuple->size() == rank, name, " must have as many numbers as kernel: ", name, " ", print(*tuple),
             ", kernel ", print(p.kernel));
+  if (std::all_of(p.target_shape.begin(), p.target_shape.end(), [](int64_t extent) { return extent == 0; }))
+    p.target_shape.clear();  // MXNet writes zeros where none is given, whatever the kernel
   require(p.target_shape.empty() || p.target_shape.size() == rank,
           "target_shape must have as many numbers as kernel: target_shape ", print(p.target_shape), ", kernel ",
           print(p.kernel));
@@ -69,7 +73,7 @@ Op<P>& with_fields(Op<P>& op) {
       .param(&Deconvolution::num_filter, "num_filter", "number of output channels", at_least(1))
       .param(&Deconvolution::num_group, "num_group",
              "number of groups that the channels are split into; each group is computed separately", at_least(1))
-      .param(&Deconvolution::workspace, "workspace", "accepted for compatibility and ignored", at_least(0))
+      .param(&Deconvolution::workspace, "workspace", "accepted for compatibility and ignored")
       .param(&Deconvolution::no_bias, "no_bias", "compute without the bias input")
       .param(&Deconvolution::cudnn_tune, "cudnn_tune", "accepted for compatibility and ignored",
              one_of({"fastest", "limited_workspace", "off"}))

@@ -44,7 +44,7 @@ Op<P>& with_fields(Op<P>& op) {
       .param(&DeformableConvolution::num_deformable_group, "num_deformable_group",
              "number of groups that the channels of data are split into; each group has offsets of its own",
              between(1, 1 << 20))
-      .param(&DeformableConvolution::workspace, "workspace", "accepted for compatibility and ignored", at_least(0))
+      .param(&DeformableConvolution::workspace, "workspace", "accepted for compatibility and ignored")
       .param(&DeformableConvolution::no_bias, "no_bias", "compute without the bias input")
       .param(&DeformableConvolution::layout, "layout", "order of the axes: 'NCHW', or None for the same",
              one_of({"NCDHW", "NCHW", "NCW"}))

@@ -226,7 +226,7 @@ OpDef define(Op<Where> op) {
 
 // ---- gather_nd, scatter_nd ------------------------------------------------------------------------------------------
 
-// indices (depth, places…) name the first `depth` axes of `whole`; `parts` is (places…, the other axes of whole).
+// indices (depth, positions…) name the first `depth` axes of `whole`; `parts` is (positions…, the other axes of whole).
 Shape parts_of(const Shape& indices, const Shape& whole, const std::string& where) {
   require(indices.rank() >= 1, where, " indices needs an axis: ", indices);
   if (indices[0] == unknown_dim) return {};

@@ -82,8 +82,8 @@ OpDef define(Op<MultiBoxTarget> op) {
              "number of negatives per positive: those whose background is least probable; 0 or less: all are negatives")
       .param(&MultiBoxTarget::negative_mining_thresh, "negative_mining_thresh",
              "an anchor that overlaps an object by this much or more is no candidate for a negative")
-      .param(&MultiBoxTarget::minimum_negative_samples, "minimum_negative_samples", "least number of negatives",
-             between(0, most_boxes))
+      .param(&MultiBoxTarget::minimum_negative_samples, "minimum_negative_samples",
+             "least number of negatives; below 0: 0", between(-most_boxes, most_boxes))
       .param(&MultiBoxTarget::variances, "variances", "divisors of the encoded boxes: of x, y, width and height")
       .check([](MultiBoxTarget& p) { require_variances(p.variances); })
       .inputs({"anchor", "label", "cls_pred"})

@@ -43,8 +43,11 @@ Op<P>& lrn_fields(Op<P>& op) {
   return op.param(&LRN::alpha, "alpha", "factor of the mean square")
       .param(&LRN::beta, "beta", "exponent of the divisor")
       .param(&LRN::knorm, "knorm", "constant term of the divisor")
-      .param(&LRN::nsize, "nsize", "number of neighbouring channels in the window, odd", between(1, 1 << 30))
-      .check([](P& p) { require(p.nsize % 2 == 1, "nsize must be odd: ", p.nsize); });
+      .param(
+          &LRN::nsize, "nsize",
+          "number of neighbouring channels in the window; an even number counts in the mean, and has the window of the "
+          "odd one below",
+          between(1, 1 << 30));
 }
 
 OpDef define(Op<LRN> op) {

@@ -118,7 +118,7 @@ OpDef define_pooling(Op<Pooling> op) {
       .memory_bound()
       .infer_shape([](const Pooling& p, Shapes& s) { infer(p, s); })
       .infer_type([](const Pooling&, Types& t) { same_floating_type(t); })
-      // MXNet keeps the places of the maxima in a second output when oneDNN pools for it, and files count it.
+      // MXNet keeps the indices of the maxima in a second output when oneDNN pools for it, and files count it.
       .outputs_in_files([](const Pooling& p) {
         return p.pool_type == "max" && !p.kernel.empty() && !is_channels_last(p.layout) ? 2 : 1;
       })

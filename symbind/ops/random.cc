@@ -258,7 +258,7 @@ OpDef define(Op<SampleMultinomial> op) {
           "sum up to 0, are an error on a CPU; on a GPU they are not checked.")
       .aliases({"sample_multinomial"})
       .param(&SampleMultinomial::shape, "shape", "shape of the samples drawn from each distribution; (): one sample",
-             each_at_least(1))
+             each_at_least(0))
       .param(&SampleMultinomial::get_prob, "get_prob",
              "return a second output, the logarithm of the probability of each index that was drawn; gradients flow "
              "through it")
@@ -295,20 +295,20 @@ OpDef define(Op<SampleMultinomial> op) {
 }
 
 OpDef define(Op<SampleMultinomialGrad> op) {
-  return op.inputs({"out_grad", "data", "places"})
+  return op.inputs({"out_grad", "data", "indices"})
       .infer_shape([](const SampleMultinomialGrad&, Shapes& s) {
         const auto data = s["data"];
-        s["out_grad"].meet(s["places"]);
+        s["out_grad"].meet(s["indices"]);
         s.output().meet(data.get());
-        if (!data.rank_known() || !s["places"].known()) return;
+        if (!data.rank_known() || !s["indices"].known()) return;
         require(data.rank() >= 1, s.where(), " data must have an axis of probabilities: data ", data.get());
-        const Shape& places = s["places"];
+        const Shape& indices = s["indices"];
         // Each distribution has as many draws as the others; a single one may have lost its axis.
         const Shape each = data.get().slice(0, data.rank() - 1);
         Shape start = each;
-        require(each.rank() == 0 || (each.rank() <= places.rank() && unify(start, places.slice(0, each.rank()))),
-                s.where(), " places must begin with the axes of data: places ", places, ", data ", data.get());
-        require(data.get()[-1] != 0 || places.size() == 0, s.where(), " there is nothing to draw from: data ",
+        require(each.rank() == 0 || (each.rank() <= indices.rank() && unify(start, indices.slice(0, each.rank()))),
+                s.where(), " indices must begin with the axes of data: indices ", indices, ", data ", data.get());
+        require(data.get()[-1] != 0 || indices.size() == 0, s.where(), " there is nothing to draw from: data ",
                 data.get());
       })
       .infer_type([](const SampleMultinomialGrad&, Types& t) {

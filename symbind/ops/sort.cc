@@ -17,8 +17,8 @@ constexpr const char* axis_doc = "axis to sort along; negative ones count from t
 // The first `k` along the axis; 0: all.
 Shape first_of(const std::optional<int64_t>& axis, int64_t k, const Shape& data, const std::string& where) {
   const int64_t length = sorted_rows(axis, data, where).length;
-  require(k >= 0 && k <= length, where, " k must not be above the ", length, " elements there are: ", k);
-  const int64_t count = k == 0 ? length : k;
+  require(k <= length, where, " k must not be above the ", length, " elements there are: ", k);
+  const int64_t count = k <= 0 ? length : k;
   return axis ? data.with(data.axis(*axis, where), count) : Shape{count};
 }
 
@@ -68,7 +68,7 @@ OpDef define(Op<TopK> op) {
           "The k largest elements along an axis, in descending order: their indices, their values, both, or a mask of "
           "data's shape. Except for the mask, the axis has extent k in the result.")
       .param(&TopK::axis, "axis", axis_doc)
-      .param(&TopK::k, "k", "number of elements to select; 0: all", at_least(0))
+      .param(&TopK::k, "k", "number of elements to select; 0 or less: all")
       .param(&TopK::ret_typ, "ret_typ",
              "what to return: 'indices'; 'value'; 'both': two outputs, values and indices; 'mask': 1 at the selected "
              "elements and 0 elsewhere",
@@ -101,17 +101,17 @@ OpDef define(Op<TopK> op) {
 
 OpDef define(Op<SortGrad> op) {
   return op.param(&SortGrad::axis, "axis", axis_doc)
-      .inputs({"out_grad", "places", "data"})
+      .inputs({"out_grad", "indices", "data"})
       .shape_only({"data"})
       .infer_shape([](const SortGrad& p, Shapes& s) {
-        auto data = s["data"], places = s["places"];
-        places.meet(s["out_grad"]);
+        auto data = s["data"], indices = s["indices"];
+        indices.meet(s["out_grad"]);
         s.output().meet(data.get());
-        if (!data.known() || !places.known()) return;
+        if (!data.known() || !indices.known()) return;
         const int along = p.axis ? data.get().axis(*p.axis, s.where()) : 0;
-        require(!p.axis || places.rank() == data.rank(), s.where(), " places and data must have as many axes: places ",
-                places.get(), ", data ", data.get());
-        places.meet(first_of(p.axis, places[along], data, s.where()));
+        require(!p.axis || indices.rank() == data.rank(), s.where(),
+                " indices and data must have as many axes: indices ", indices.get(), ", data ", data.get());
+        indices.meet(first_of(p.axis, indices[along], data, s.where()));
       })
       .infer_type([](const SortGrad&, Types& t) { t.output().meet(t["out_grad"].get()); });
 }

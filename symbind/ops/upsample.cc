@@ -14,7 +14,7 @@ Op<P>& fields(Op<P>& op) {
   return op
       .param(&UpSampling::scale, "scale", "factor by which the rows and columns of the first input grow",
              between(1, 1 << 20))
-      .param(&UpSampling::num_filter, "num_filter", "number of channels of data; required for 'bilinear'", at_least(0))
+      .param(&UpSampling::num_filter, "num_filter", "number of channels of data; required for 'bilinear'")
       .param(&UpSampling::sample_type, "sample_type",
              "the interpolation: 'nearest': each element is repeated; 'bilinear': a transposed convolution with the "
              "input weight, one kernel per channel",
@@ -26,7 +26,7 @@ Op<P>& fields(Op<P>& op) {
              "number of inputs; with 'nearest' all grow to the size of the enlarged first one, with 'bilinear' they "
              "are data and weight",
              between(1, 1000))
-      .param(&UpSampling::workspace, "workspace", "accepted for compatibility and ignored", at_least(0))
+      .param(&UpSampling::workspace, "workspace", "accepted for compatibility and ignored")
       .check([](P& p) {
         require(!is_bilinear(p) || p.num_args <= 2, "sample_type bilinear takes data and weight, not ", p.num_args,
                 " inputs");

@@ -61,7 +61,7 @@ void add_lengths(std::vector<DeviceCase>& cases) {
       cases.push_back({"L2Normalization", {data}, {{"mode", mode}}, float_types, -2, 2, 4});
       cases.push_back({"_backward_L2Normalization", {data, data}, {{"mode", mode}}, float_types, -2, 2, 4});
     }
-  for (const char* nsize : {"1", "3", "7"}) {
+  for (const char* nsize : {"1", "3", "4", "7"}) {
     const Attributes attributes{{"nsize", nsize}, {"alpha", "0.1"}, {"beta", "0.6"}, {"knorm", "1.5"}};
     cases.push_back({"LRN", {{2, 5, 3, 4}}, attributes, float_types, -2, 2, 4});
     cases.push_back({"_backward_LRN", {{2, 5, 3, 4}, {2, 5, 3, 4}}, attributes, float_types, -2, 2, 4});
@@ -106,7 +106,7 @@ void add_softmaxes(std::vector<DeviceCase>& cases) {
 
 }  // namespace
 
-std::vector<DeviceCase> normalization_cases() {
+std::vector<DeviceCase> normalization_device_cases() {
   std::vector<DeviceCase> cases;
   add_layers(cases);
   add_channels(cases);
@@ -120,7 +120,7 @@ namespace {
 
 using CudaNormalize = GpuTest;
 
-TEST_F(CudaNormalize, NormalizationsAndSoftmaxesAgreeWithTheCpu) { compare_devices(normalization_cases()); }
+TEST_F(CudaNormalize, NormalizationsAndSoftmaxesAgreeWithTheCpu) { compare_devices(normalization_device_cases()); }
 
 }  // namespace
 }  // namespace symbind::testing

@@ -244,11 +244,11 @@ void add_multi_updates(std::vector<Case>& cases) {
     cases.push_back({op, shapes, attributes, mixed ? small : floats, 0.1, 2, 4, true, types});
   };
   const Attributes count{{"num_weights", join(weights)}}, momentum{{"num_weights", join(weights)}, {"momentum", "0.9"}};
-  const Shape per_weight_number{weights};
-  add("preloaded_multi_sgd_update", 2, count, {per_weight_number, per_weight_number});
-  add("preloaded_multi_sgd_mom_update", 3, momentum, {per_weight_number, per_weight_number});
-  add("preloaded_multi_mp_sgd_update", 3, count, {per_weight_number, per_weight_number});
-  add("preloaded_multi_mp_sgd_mom_update", 4, momentum, {per_weight_number, per_weight_number});
+  const Shape per_weight_numbers{weights};
+  add("preloaded_multi_sgd_update", 2, count, {per_weight_numbers, per_weight_numbers});
+  add("preloaded_multi_sgd_mom_update", 3, momentum, {per_weight_numbers, per_weight_numbers});
+  add("preloaded_multi_mp_sgd_update", 3, count, {per_weight_numbers, per_weight_numbers});
+  add("preloaded_multi_mp_sgd_mom_update", 4, momentum, {per_weight_numbers, per_weight_numbers});
   Attributes adamw = plain, lamb{{"learning_rates", rates + ")"}, {"wds", rates + ")"}, {"num_tensors", join(weights)}};
   adamw["etas"] = rates + ")";
   lamb["step_count"] = "(";

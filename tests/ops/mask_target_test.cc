@@ -74,7 +74,8 @@ TEST(MaskTarget, SaysWhichShapesDisagree) {
   const Symbol net =
       mask_target({Symbol::variable("r"), Symbol::variable("m"), Symbol::variable("i"), Symbol::variable("c")},
                   {.num_rois = 2, .num_classes = 3, .mask_size = {14, 7}}, "target")[0];
-  EXPECT_EQ(infer_shape(net, {{"r", {5, 2, 4}}, {"m", {5, 9, 8, 8}}}).outputs[0], (std::vector<int64_t>{5, 2, 3, 14, 7}));
+  EXPECT_EQ(infer_shape(net, {{"r", {5, 2, 4}}, {"m", {5, 9, 8, 8}}}).outputs[0],
+            (std::vector<int64_t>{5, 2, 3, 14, 7}));
   EXPECT_TRUE(fails_with(
       [&] {
         infer_shape(net, {{"r", {5, 3, 4}}});

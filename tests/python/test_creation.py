@@ -85,6 +85,7 @@ def test_places_are_drawn_with_their_probabilities():
     np.testing.assert_array_equal(places.asnumpy()[0], [1, 1, 1, 1])
     np.testing.assert_allclose(logs.asnumpy()[1], np.log([0.5] * 4), rtol=1e-6)
     assert len(mx.sym.random.multinomial(mx.sym.var("data")).list_outputs()) == 2
+    assert mx.nd.sample_multinomial(mx.nd.array([[0.5, 0.5]]), shape=(0,)).shape == (1, 0)
 
 
 def test_a_shuffle_keeps_the_rows():

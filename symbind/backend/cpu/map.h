@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "symbind/backend/convert.h"
+#include "symbind/backend/cpu/formulas.h"
 #include "symbind/backend/cpu/loops.h"
 #include "symbind/backend/cpu/plain.h"
 #include "symbind/backend/function_tables.h"
@@ -22,10 +23,12 @@ template <class C, size_t arity>
 using Operands = std::array<const C*, arity>;
 inline constexpr size_t max_arity = 3;
 
-// Elementwise loops over whole numbers are rare enough for the instructions every processor has.
-template <class C>
-inline constexpr InstructionSet widest_for =
-    std::is_floating_point_v<C> ? InstructionSet::avx2 : InstructionSet::baseline;
+// Elementwise loops over whole numbers are rare enough for the instructions every processor has, and most others wait
+// for memory.
+template <class C, class Function>
+inline constexpr InstructionSet widest_for = std::is_same_v<C, float>&& is_costly<Function> ? InstructionSet::avx512
+                                             : std::is_floating_point_v<C>                  ? InstructionSet::avx2
+                                                                                            : InstructionSet::baseline;
 
 // A function object of any type, kept as bytes.
 class AnyFunction {
@@ -56,8 +59,7 @@ struct MapLoop {
 template <class Function, class C, size_t... k>
 void map_loop(const Function& function, C* out, Operands<C, sizeof...(k)> in, int64_t begin, int64_t end,
               std::index_sequence<k...>) {
-#pragma GCC ivdep
-  for (int64_t i = begin; i < end; ++i) out[i] = function(in[k][i]...);
+  apply(function, out, begin, end, [from = in[k]](int64_t i) { return from[i]; }...);
 }
 
 template <size_t arity, class C, class Function>
@@ -66,7 +68,7 @@ MapLoop map_loop_of(const Function& function) {
           [](const AnyFunction& any, void* out, const void* const* in, int64_t begin, int64_t end) {
             Operands<C, arity> from;
             for (size_t i = 0; i < arity; ++i) from[i] = static_cast<const C*>(in[i]);
-            for_range<widest_for<C>>(
+            for_range<widest_for<C, Function>>(
                 begin, end, [f = any.as<Function>(), to = static_cast<C*>(out), from](int64_t first, int64_t last) {
                   map_loop(f, to, from, first, last, std::make_index_sequence<arity>{});
                 });

@@ -95,6 +95,28 @@ void turn(const Unit* from, Unit* dense, int64_t rows, int64_t columns, int64_t 
     }
 }
 
+// The same where a row, or a column, has few elements: the other one is gone through in one loop.
+template <class Unit, int64_t columns>
+void turn_narrow(const Unit* from, Unit* dense, int64_t rows, int64_t row_step, int64_t column_step) {
+  for (int64_t i = 0; i < rows; ++i)
+    for (int64_t j = 0; j < columns; ++j) dense[i * row_step + j] = from[i + j * column_step];
+}
+template <class Unit, int64_t column_step>
+void turn_low(const Unit* from, Unit* dense, int64_t rows, int64_t columns, int64_t row_step) {
+  for (int64_t i = 0; i < rows; ++i)
+    for (int64_t j = 0; j < columns; ++j) dense[i * row_step + j] = from[i + j * column_step];
+}
+template <class Unit>
+void turn_any(const Unit* from, Unit* dense, int64_t rows, int64_t columns, int64_t row_step, int64_t column_step) {
+  if (columns == 2 && row_step == 2) return turn_narrow<Unit, 2>(from, dense, rows, 2, column_step);
+  if (columns == 3 && row_step == 3) return turn_narrow<Unit, 3>(from, dense, rows, 3, column_step);
+  if (columns == 4 && row_step == 4) return turn_narrow<Unit, 4>(from, dense, rows, 4, column_step);
+  if (column_step == 2) return turn_low<Unit, 2>(from, dense, rows, columns, row_step);
+  if (column_step == 3) return turn_low<Unit, 3>(from, dense, rows, columns, row_step);
+  if (column_step == 4) return turn_low<Unit, 4>(from, dense, rows, columns, row_step);
+  turn(from, dense, rows, columns, row_step, column_step);
+}
+
 template <class Unit>
 void take_turned(const Movement& movement, size_t unit, const Unit* from, Unit* dense) {
   const OuterAxes outer = outer_axes(movement, unit);
@@ -109,8 +131,8 @@ void take_turned(const Movement& movement, size_t unit, const Unit* from, Unit* 
       const int64_t piece = task % pieces, at = task / pieces;
       const int64_t first = rows * piece / pieces, last = rows * (piece + 1) / pieces;
       outer.for_indices(at, at + 1, [&](int64_t to, int64_t other) {
-        turn(from + movement.start + other + first, dense + to + first * row_step, last - first, columns, row_step,
-             movement.steps.back());
+        turn_any(from + movement.start + other + first, dense + to + first * row_step, last - first, columns, row_step,
+                 movement.steps.back());
       });
     }
   });

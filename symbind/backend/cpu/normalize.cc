@@ -111,7 +111,7 @@ std::unique_ptr<Kernel> build_l2_grad(const NodeView& node) {
 template <class C, class Term, class Body>
 void for_windows(const Shape& shape, int64_t nsize, const Term& term, const Body& body) {
   constexpr int64_t together = 256;
-  const int64_t channels = shape[1], space = shape[2] * shape[3], reach = nsize / 2;
+  const int64_t channels = shape[1], space = shape[2] * shape[3], reach = (nsize - 1) / 2;
   for_elements(
       shape[0] * channels,
       [&](int64_t begin, int64_t end) {

@@ -1,5 +1,5 @@
-// Each place of the result shows an element of the data, or the constant; the gradient sums, for each element, over all
-// places that show it (backend/pad.h).
+// Each position of the result shows an element of the data, or the constant; the gradient sums, for each row of the
+// data, over all rows that show it (backend/pad.h).
 #include "symbind/ops/pad.h"
 
 #include <algorithm>
@@ -45,48 +45,76 @@ std::unique_ptr<Kernel> build_pad(const NodeView& node) {
             continue;
           }
           const T* const from = x + at;
-          const auto show = [&](int64_t place) {
-            const int64_t index = last.shown_at(place);
-            to[place] = index >= 0 ? from[index] : constant;
+          const auto show = [&](int64_t position) {
+            const int64_t index = last.shown_at(position);
+            to[position] = index >= 0 ? from[index] : constant;
           };
-          for (int64_t place = 0; place < last.before; ++place) show(place);
+          for (int64_t position = 0; position < last.before; ++position) show(position);
           std::copy_n(from, last.extent, to + last.before);
-          for (int64_t place = last.before + last.extent; place < length; ++place) show(place);
+          for (int64_t position = last.before + last.extent; position < length; ++position) show(position);
         }
       });
     });
   });
 }
 
-// The sum of dy over all places that show the element with the given indices.
-template <class C, class T>
-C sum_shown(std::span<const PadAxis> axes, const int64_t* index, const T* dy) {
-  C sum = 0;
-  const PadAxis& axis = axes[0];
-  for (int64_t n = 0, places = axis.place_count(index[0]); n < places; ++n) {
-    const T* const from = dy + axis.place(index[0], n) * axis.step;
-    sum =
-        functions::add(sum, axes.size() == 1 ? static_cast<C>(*from) : sum_shown<C>(axes.subspan(1), index + 1, from));
-  }
-  return sum;
+// visit(row) for the rows of dy, along the last axis, that show the row of the data with these indices of the axes
+// before it.
+template <class T, class Visit>
+void for_shown_rows(std::span<const PadAxis> axes, const int64_t* index, const T* dy, const Visit& visit) {
+  if (axes.size() == 1) return visit(dy);
+  for (int64_t n = 0, count = axes[0].position_count(*index); n < count; ++n)
+    for_shown_rows(axes.subspan(1), index + 1, dy + axes[0].position(*index, n) * axes[0].step, visit);
+}
+
+// Adds a row of dy to that of the data: what is inside, then the borders.
+template <class T, class C>
+void add_shown(const PadAxis& axis, const T* dy, C* sums) {
+  const T* const inside = dy + axis.before;
+  for (int64_t i = 0; i < axis.extent; ++i) sums[i] = functions::add(sums[i], static_cast<C>(inside[i]));
+  if (axis.mode == PadAxis::Mode::constant) return;
+  const auto add_border = [&](int64_t begin, int64_t end) {
+    for (int64_t position = begin; position < end; ++position) {
+      C& sum = sums[axis.shown_at(position)];
+      sum = functions::add(sum, static_cast<C>(dy[position]));
+    }
+  };
+  add_border(0, axis.before);
+  add_border(axis.before + axis.extent, axis.length);
+}
+
+// The gradient of one row of the data.
+template <class T, class C>
+void sum_row(std::span<const PadAxis> axes, const int64_t* index, const T* dy, C* sums) {
+  std::fill_n(sums, axes.back().extent, C(0));
+  for_shown_rows(axes, index, dy, [&](const T* row) { add_shown(axes.back(), row, sums); });
 }
 
 std::unique_ptr<Kernel> build_pad_grad(const NodeView& node) {
   const Shape &data = node.outputs[0].shape, &padded = node.inputs[0].shape;
   const std::vector<PadAxis> axes = pad_axes(node.as<PadGrad>(), data, padded, padded);
+  if (data.size() == 0) return make_kernel([](const Args&) {});
+  const int64_t length = axes.back().extent, rows = data.size() / length;
   return visit_dtype(node.outputs[0].dtype, [&](auto type) -> std::unique_ptr<Kernel> {
     using T = typename decltype(type)::type;
     using C = functions::Wide<T>;
-    return make_kernel([=, shape = data](const Args& args) {
+    return make_kernel([=](const Args& args) {
       const T* const dy = args.in<T>(0);
       T* const dx = args.out<T>();
-      parallel_for(shape.size(), element_grain / 8, [&](int64_t begin, int64_t end) {
+      parallel_for(rows, std::max<int64_t>(1, element_grain / length), [&](int64_t begin, int64_t end) {
         std::array<int64_t, Shape::max_rank> index{};
-        for (int64_t i = begin; i < end; ++i) {
-          int64_t rest = i;
-          for (int axis = shape.rank(); axis-- > 0; rest /= shape[axis])
-            index[static_cast<size_t>(axis)] = rest % shape[axis];
-          dx[i] = convert<T>(sum_shown<C>(std::span(axes), index.data(), dy));
+        std::vector<C> sums(std::is_same_v<C, T> ? 0 : static_cast<size_t>(length));
+        for (int64_t row = begin; row < end; ++row) {
+          int64_t rest = row;
+          for (size_t axis = axes.size() - 1; axis-- > 0; rest /= axes[axis].extent)
+            index[axis] = rest % axes[axis].extent;
+          T* const to = dx + row * length;
+          if constexpr (std::is_same_v<C, T>) {
+            sum_row(std::span(axes), index.data(), dy, to);
+          } else {
+            sum_row(std::span(axes), index.data(), dy, sums.data());
+            for (int64_t i = 0; i < length; ++i) to[i] = convert<T>(sums[static_cast<size_t>(i)]);
+          }
         }
       });
     });

@@ -158,6 +158,7 @@ std::unique_ptr<Kernel> build_multinomial(const NodeView& node) {
       return make_kernel(
           [=, slot = node.random_slot, where = node.where(),
            prob = node.as<SampleMultinomial>().get_prob](const Args& args) {
+            if (count == 0) return;
             const T* const data = args.in<T>(0);
             T* const logs = prob ? args.out<T>(1) : nullptr;
             auto* const sums = static_cast<double*>(args.scratch);

@@ -27,7 +27,11 @@ class Sequences {
         time_first_(axis == 0),
         lengths_input_(lengths_input),
         dtype_(lengths_input < 0 ? DType::int64 : node.inputs[static_cast<size_t>(lengths_input)].dtype),
-        where_(node.where()) {}
+        where_(node.where()) {
+    if (lengths_input_ >= 0 || !time_first_) return;
+    row_ *= batch_;  // all sequences are as long: a step of all of them is one row
+    batch_ = 1;
+  }
 
   int64_t steps() const { return steps_; }
   int64_t batch() const { return batch_; }

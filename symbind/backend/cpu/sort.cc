@@ -99,7 +99,7 @@ std::unique_ptr<Kernel> build_topk(const NodeView& node) {
   const Wanted wanted = p.ret_typ == "indices" ? Wanted{.places = 0}
                         : p.ret_typ == "mask"  ? Wanted{.mask = 0}
                                                : Wanted{.values = 0, .places = 1};
-  return build_sorted(node, rows, p.k == 0 ? rows.length : p.k, p.is_ascend, wanted);
+  return build_sorted(node, rows, p.k <= 0 ? rows.length : p.k, p.is_ascend, wanted);
 }
 
 std::unique_ptr<Kernel> build_sort_grad(const NodeView& node) {

@@ -47,8 +47,8 @@ C element_of_row(const C* row, int64_t i) {
 template <bool... advances, class Function, class C, size_t... k>
 void row_loop(const Function& function, C* out, const Operands<C, sizeof...(k)>& row, Range columns,
               std::index_sequence<k...>) {
-#pragma GCC ivdep
-  for (int64_t i = columns.begin; i < columns.end; ++i) out[i] = function(element_of_row<advances>(row[k], i)...);
+  apply(function, out, columns.begin, columns.end,
+        [from = row[k]](int64_t i) { return element_of_row<advances>(from, i); }...);
 }
 
 template <bool... advances, class Function, class C, size_t arity>
@@ -82,7 +82,7 @@ BroadcastLoop broadcast_loop_of(const Function& function) {
             const Function f = any.as<Function>();
             C* const to = static_cast<C*>(out);
             const auto run = [&]<bool... advances>(std::bool_constant<advances>...) {
-              for_range<widest_for<C>>(rows.begin, rows.end, [&](int64_t begin, int64_t end) {
+              for_range<widest_for<C, Function>>(rows.begin, rows.end, [&](int64_t begin, int64_t end) {
                 run_rows<advances...>(f, to, from, plan, Range{begin, end}, columns);
               });
             };

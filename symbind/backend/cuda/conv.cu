@@ -150,7 +150,7 @@ ConvolutionProblem problem_of(const NodeView& node) {
           node.where(), " has data and output in different layouts");
   const std::string tune = p.cudnn_tune.value_or(usual_tuning());
   problem.tune = tune != "off";
-  const size_t allowed = static_cast<size_t>(std::min<int64_t>(p.workspace, 1 << 20)) << 20;
+  const size_t allowed = static_cast<size_t>(std::clamp<int64_t>(p.workspace, 0, 1 << 20)) << 20;
   problem.most_workspace = tune == "fastest" ? allowed : std::min(allowed, usual_workspace);
   return problem;
 }

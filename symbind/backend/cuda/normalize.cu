@@ -386,7 +386,7 @@ struct Windows {
       : channels(shape[1]),
         space(shape[2] * shape[3]),
         count(shape.size()),
-        reach(p.nsize / 2),
+        reach((p.nsize - 1) / 2),
         factor(p.alpha / static_cast<double>(p.nsize)),
         knorm(p.knorm),
         beta(p.beta) {}

@@ -72,8 +72,8 @@ __global__ void sum_shown(WideArray<C> dy, WideArray<C> dx, Axes axes, int64_t c
       const Divided at = axes.extent[axis].divide(rest);
       index[axis] = at.rest;
       rest = at.quotient;
-      terms *= along.place_count(at.rest);
-      first += along.place(at.rest, 0) * along.step;
+      terms *= along.position_count(at.rest);
+      first += along.position(at.rest, 0) * along.step;
     }
     if (terms == 1) {
       dx.set(i, functions::add(C(0), dy[first]));
@@ -85,8 +85,8 @@ __global__ void sum_shown(WideArray<C> dy, WideArray<C> dx, Axes axes, int64_t c
       rest = term;
       for (int axis = axes.rank - 1; axis >= 0; --axis) {
         const PadAxis& along = axes.axis[axis];
-        const Divided at = divided(rest, along.place_count(index[axis]));
-        from += along.place(index[axis], at.rest) * along.step;
+        const Divided at = divided(rest, along.position_count(index[axis]));
+        from += along.position(index[axis], at.rest) * along.step;
         rest = at.quotient;
       }
       sum = functions::add(sum, dy[from]);

@@ -16,8 +16,8 @@ struct Unfolded {
   __device__ T operator()(int64_t i) const {
     const Divided at = index.windows[2].divide(i);
     const UnfoldIndex::Line line = index.line(at.quotient);
-    const int64_t column = line.first + at.rest * index.stride[2].number();
-    const bool inside = line.row >= 0 && column >= 0 && column < index.image[2].number();
+    const int64_t column = line.first + at.rest * index.stride[2];
+    const bool inside = line.row >= 0 && column >= 0 && column < index.image[2];
     return inside ? in[line.row + column] : T{};
   }
 };

@@ -33,12 +33,12 @@ struct Source {
         first_channel(channel),
         all_channels(result[1]) {}
 
-  int64_t count() const { return planes * plane_size.number(); }
-  int64_t large_count() const { return planes * large_size.number(); }
+  int64_t count() const { return planes * plane_size; }
+  int64_t large_count() const { return planes * large_size; }
   // The first element of a plane's image in the result.
   __device__ int64_t start(int64_t plane) const {
     const Divided at = channels.divide(plane);
-    return (at.quotient * all_channels + first_channel + at.rest) * large_size.number();
+    return (at.quotient * all_channels + first_channel + at.rest) * large_size;
   }
 };
 
@@ -56,8 +56,8 @@ template <class C>
 __global__ void enlarge(WideArray<C> x, WideArray<C> y, Source source, int64_t count, bool adds) {
   for (int64_t i = first_element(); i < count; i += element_step()) {
     const Divided plane = source.large_size.divide(i), at = source.width.divide(plane.rest);
-    const int64_t from = plane.quotient * source.plane_size.number() +
-                         source.high.divide(at.quotient).quotient * source.columns.number() +
+    const int64_t from = plane.quotient * source.plane_size +
+                         source.high.divide(at.quotient).quotient * source.columns +
                          source.wide.divide(at.rest).quotient;
     const int64_t to = source.start(plane.quotient) + plane.rest;
     y.set(to, adds ? functions::add(y[to], x[from]) : x[from]);
@@ -66,7 +66,7 @@ __global__ void enlarge(WideArray<C> x, WideArray<C> y, Source source, int64_t c
 
 template <class C>
 __global__ void sum_blocks(WideArray<C> dy, WideArray<C> dx, Source source, int64_t count) {
-  const int64_t width = source.width.number(), high = source.high.number(), wide = source.wide.number();
+  const int64_t width = source.width, high = source.high, wide = source.wide;
   for (int64_t i = first_element(); i < count; i += element_step()) {
     const Divided plane = source.plane_size.divide(i), at = source.columns.divide(plane.rest);
     const int64_t first = source.start(plane.quotient) + at.quotient * high * width + at.rest * wide;

@@ -203,6 +203,7 @@ def target_cases():
         ("mining_fraction", {"negative_mining_ratio": "1.5", "overlap_threshold": "0.4", "ignore_label": "-7"}, {}),
         ("mining_few", {"negative_mining_ratio": "0.25"}, {}),
         ("mining_all", {"negative_mining_ratio": "1000"}, {}),
+        ("mining_below_zero", {"negative_mining_ratio": "0.25", "minimum_negative_samples": "-3"}, {}),
         ("variances", {"variances": "(1, 0.5, 0.25, 2)"}, {}),
         ("wide_labels", {}, {"width": 7}),
         ("many_objects", {"overlap_threshold": "0.25"}, {"objects": 9}),
@@ -322,6 +323,7 @@ def nms_cases():
     for name, attrs in [
         ("classes", {"id_index": "0"}),
         ("background", {"id_index": "0", "background_id": "1"}),
+        ("no_classes", {"id_index": "-2"}),
         ("all_classes", {"id_index": "0", "force_suppress": "True"}),
         ("best", {"topk": "5"}),
         ("none", {"topk": "0", "out_format": "center"}),

@@ -57,6 +57,8 @@ def normalization_cases():
         ("beta", {"nsize": "3", "beta": "0.5", "alpha": "0.75"}),
         ("knorm", {"nsize": "3", "knorm": "1", "alpha": "0.75"}),
         ("one", {"nsize": "1", "alpha": "0.75"}),
+        ("even", {"nsize": "2", "alpha": "0.75"}),
+        ("four", {"nsize": "4", "alpha": "0.75"}),
     ]:
         yield case(op, name, data(1, 6, 2, 3), attrs)
     yield case(op, "add", data(1, 4, 2, 2), {"nsize": "3"}, grad_req="add")
@@ -165,6 +167,14 @@ def deconvolution_cases():
             dict(square, kernel="(4, 4)", num_group="4", stride="(2, 2)", pad="(1, 1)"),
         ),
         ("line", (2, 3, 5), (3, 4, 3), None, {"kernel": "(3,)", "num_filter": "4", "stride": "(2,)"}),
+        (
+            "line_without_target",
+            (2, 3, 5),
+            (3, 4, 3),
+            None,
+            {"kernel": "(3,)", "num_filter": "4", "stride": "(2,)", "target_shape": "(0, 0)"},
+        ),
+        ("negative_workspace", (1, 3, 4, 4), (3, 4, 3, 3), None, dict(square, workspace="-1")),
         ("layout", (1, 3, 4, 4), (3, 4, 3, 3), None, dict(square, layout="NCHW")),
         ("ignored", (1, 3, 4, 4), (3, 4, 3, 3), None, dict(square, workspace="1", cudnn_tune="off", cudnn_off="True")),
     ]:
@@ -184,6 +194,7 @@ def upsampling_cases():
         yield case(op, dtype, images((1, 2, 2, 3), dtype=dtype), dict(nearest, num_args="1"))
     yield case(op, "three_times", images((2, 1, 2, 2)), {"sample_type": "nearest", "scale": "3", "num_args": "1"})
     yield case(op, "ignored", images((2, 1, 2, 2)), dict(nearest, num_args="1", workspace="1", num_filter="2"))
+    yield case(op, "negative", images((2, 1, 2, 2)), dict(nearest, num_args="1", workspace="-1", num_filter="-1"))
     two = dict(nearest, num_args="2")
     yield case(op, "joined", images((1, 2, 4, 4), (1, 3, 2, 2)), two)
     yield case(op, "added", images((1, 2, 4, 4), (1, 2, 2, 2)), dict(two, multi_input_mode="sum"))

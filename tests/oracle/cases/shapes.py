@@ -21,7 +21,11 @@ def simple():
     yield "expand_dims", (2, 3), [{"axis": "0"}, {"axis": "1"}, {"axis": "2"}, {"axis": "-1"}, {"axis": "-3"}]
     yield "squeeze", (1, 2, 1), [{}, {"axis": "0"}, {"axis": "-1"}, {"axis": "(0, 2)"}, {"axis": "None"}]
     yield "SwapAxis", (2, 3, 4), [{"dim1": "0", "dim2": "2"}, {"dim1": "1", "dim2": "0"}, {"dim1": "-1", "dim2": "1"}]
-    yield "reverse", (2, 3, 4), [{"axis": "0"}, {"axis": "(1, 2)"}, {"axis": "(0, 2)"}, {"axis": "-1"}]
+    yield (
+        "reverse",
+        (2, 3, 4),
+        [{"axis": "0"}, {"axis": "(1, 2)"}, {"axis": "(0, 2)"}, {"axis": "-1"}, {"axis": "(1, 0, 1)"}],
+    )
     yield "depth_to_space", (2, 8, 2, 3), [{"block_size": "2"}]
     yield "space_to_depth", IMAGES, [{"block_size": "2"}]
     yield (

@@ -45,5 +45,6 @@ def cases():
     yield case(op, "to_int32", data(2, 5), {"dtype": "int32", "k": "2"})
     yield case(op, "both_to_int32", data(2, 5), {"dtype": "int32", "k": "2", "ret_typ": "both", "axis": "1"})
     yield case(op, "add", data(2, 5), {"ret_typ": "value", "k": "2", "axis": "1"}, grad_req="add")
+    yield case(op, "below_zero", data(2, 5), {"ret_typ": "value", "k": "-1"})
     yield case(op, "too_many", data(2, 5), {"k": "6"}, expect_error=True)
     yield case(op, "nul_ret_typ", data(2, 5), {"ret_typ": "\0"}, expect_error=True)
