@@ -1,6 +1,7 @@
 #include "symbind/kvstore/dist_member.h"
 
 #include <algorithm>
+#include <future>
 
 #include "symbind/core/error.h"
 #include "symbind/core/log.h"
@@ -215,27 +216,13 @@ void DistMember::set_compression(const GradientCompression& compression) {
   });
 }
 
+// Waits whatever happens elsewhere: the job uses what its caller holds.
 void DistMember::on_updater(std::function<void()> job) {
   peers_->check_failure();
-  auto done = std::make_shared<bool>(false);
-  auto thrown = std::make_shared<std::exception_ptr>();
-  peers_->work(
-      [&job, thrown] {
-        try {
-          job();
-        } catch (...) {
-          *thrown = std::current_exception();
-        }
-      },
-      [this, done] {
-        {
-          const auto guard = peers_->lock();
-          *done = true;
-        }
-        peers_->changed();
-      });
-  peers_->wait(Peers::Needs::threads, [done] { return *done; });
-  if (*thrown) std::rethrow_exception(*thrown);
+  const auto task = std::make_shared<std::packaged_task<void()>>(std::move(job));
+  std::future<void> done = task->get_future();
+  peers_->work([task] { (*task)(); }, nullptr);
+  done.get();
 }
 
 // ---- questions between workers --------------------------------------------------------------------------------------

@@ -87,7 +87,7 @@ class DistMember : public Peers::Member, public std::enable_shared_from_this<Dis
   // Sends every worker of `texts` its letter and waits for the replies.
   std::map<int, std::vector<std::byte>> ask(Letter kind, const std::map<int, std::vector<std::byte>>& texts);
   void reply(int to, uint64_t request, std::vector<std::byte> text);
-  void on_updater(std::function<void()> job);  // waits
+  void on_updater(std::function<void()> job);
 
   const std::shared_ptr<Peers> peers_;
   const std::string type_;

@@ -7,6 +7,7 @@
 
 #include "symbind/core/atomic_file.h"
 #include "symbind/core/error.h"
+#include "symbind/core/log.h"
 #include "symbind/files/states.h"
 #include "symbind/kvstore/dist.h"
 #include "symbind/kvstore/local.h"
@@ -59,6 +60,7 @@ std::shared_ptr<KVStore> KVStore::create(const std::string& type) {
                                        kind.on_device ? DistStore::SumOn::device : DistStore::SumOn::cpu,
                                        Peers::of_process());
   }
+  if (name == "nccl") log_info("[kvstore] nccl: the GPUs of this process are summed as by device, without NCCL");
   return std::make_shared<LocalStore>(name, kind.on_device ? LocalStore::SumOn::device : LocalStore::SumOn::cpu);
 }
 

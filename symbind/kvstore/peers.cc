@@ -359,7 +359,7 @@ void Peers::deliver(Transport::Letter& letter) {
       if (!failed_at_) begin(read_exchange(text));
       break;
     case Letter::failure:
-      take_failure(text.text(), rank_ == 0);
+      take_failure(text.text(), rank_ == 0 ? Tell::all : Tell::nobody);
       break;
     case Letter::goodbye:
       status.gone = true;
@@ -519,31 +519,32 @@ void Peers::lose(int worker, const std::string& reason) {
   std::string missed;
   if (coordinator_) missed = coordinator_->missed(worker).value_or("");
   if (missed.empty()) missed = awaited();
+  // Without worker 0, which would tell the others, each tells all.
   take_failure(
       symbind::join("[kvstore] worker ", worker, " on host ", host(worker), " is lost: ", reason, "; it is missed ",
                     missed.empty() ? "while nothing is exchanged" : symbind::join("at ", missed)),
-      true);
+      rank_ == 0 || worker == 0 ? Tell::all : Tell::worker_0);
 }
 
-void Peers::fail(const std::string& why) { take_failure(why, true); }
+void Peers::fail(const std::string& why) { take_failure(why, rank_ == 0 ? Tell::all : Tell::worker_0); }
 
-void Peers::take_failure(const std::string& why, bool tell_others) {
+void Peers::take_failure(const std::string& why, Tell tell) {
   if (failed_at_) return;
   failed_at_ = Clock::now();
-  std::string text = symbind::join(why, " (said by worker ", rank_, " on host ", host(rank_), ")");
-  if (why.find("(said by ") != std::string::npos) text = why;
+  const bool is_told = why.find("(said by ") != std::string::npos;
+  const std::string text =
+      is_told ? why : symbind::join(why, " (said by worker ", rank_, " on host ", host(rank_), ")");
   {
     const auto guard = lock();
     failure_ = text;
   }
   changed_.notify_all();
   log_later(text);
-  if (!tell_others) return;
   LetterWriter letter;
   letter << Letter::failure << text;
   const std::vector<std::byte> written = letter.take();
   for (int other = 0; other < size_; ++other) {
-    if (other == rank_ || (rank_ != 0 && other != 0)) continue;
+    if (other == rank_ || tell == Tell::nobody || (tell == Tell::worker_0 && other != 0)) continue;
     try {
       send_letter(other, written);
     } catch (const PeerLost&) {  // perhaps the one it is about

@@ -102,7 +102,8 @@ class Peers {
   void look_for_disagreement();
   void look_for_missed();
   void lose(int worker, const std::string& reason);
-  void take_failure(const std::string& why, bool tell_others);
+  enum class Tell { nobody, worker_0, all };
+  void take_failure(const std::string& why, Tell tell);
   std::string awaited() const;
   bool is_over();
   void run_jobs();

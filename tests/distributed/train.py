@@ -27,6 +27,7 @@ def trained(kvstore, data, epochs, prefix=None, load=None, optimizer="adam"):
         module = mx.mod.Module(network(), context=mx.cpu())
     else:
         module = mx.mod.Module.load(prefix, load, load_optimizer_states=True)
+    data.reset()
     module.fit(
         data,
         kvstore=kvstore,
