@@ -7,11 +7,11 @@ import textwrap
 import time
 
 import pytest
+from launched_jobs import ENDS_WITHIN, LAUNCH, Running, needs_mpirun, without_ranks
 from network_hosts import NetworkHosts
-from test_launch_jobs import ENDS_WITHIN, LAUNCH, Running, without_ranks
 
 refusal = NetworkHosts.refusal()
-pytestmark = pytest.mark.skipif(bool(refusal), reason=refusal)
+pytestmark = [needs_mpirun, pytest.mark.skipif(bool(refusal), reason=refusal)]
 
 
 @pytest.fixture

