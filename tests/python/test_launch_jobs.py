@@ -243,6 +243,30 @@ def test_what_mpirun_says_of_its_own_failure_is_shown(tmp_path):
     assert job.last_line.startswith("symbind-launch: mpirun could not run the job")
 
 
+def test_a_worker_that_cannot_reach_the_launcher_is_named(tmp_path):
+    """An mpirun of two ranks, one of which is behind a firewall."""
+    (tmp_path / "mpirun").write_text(
+        f"""#!{sys.executable}
+import os, subprocess, sys, time
+if "--version" in sys.argv:
+    sys.exit(print("mpirun (Open MPI) 4.1.4"))
+environ = dict(os.environ, OMPI_COMM_WORLD_RANK="0", OMPI_COMM_WORLD_SIZE="2")
+first = subprocess.Popen(sys.argv[sys.argv.index("-E") - 1 :], env=environ)
+time.sleep(1)
+print("host7 cannot reach the launcher's port", file=sys.stderr)
+first.terminate()
+first.wait()
+sys.exit(1)
+"""
+    )
+    (tmp_path / "mpirun").chmod(0o755)
+    job = run(tmp_path, "time.sleep(1000)", "-n", "2", "--mpirun", str(tmp_path / "mpirun"))
+    assert job.code == 1
+    assert "host7 cannot reach the launcher's port" in job.stderr
+    assert job.last_line.endswith("mpirun could not run the job (exit code 1); of workers 1 nothing was heard")
+    assert job.left_over() == []
+
+
 def test_mpirun_may_choose_the_hosts(tmp_path):
     job = run(tmp_path, "print(rank)", *"-n 3 --launcher mpi".split())
     assert (job.code, sorted(job.stdout.splitlines())) == (0, ["[0] 0", "[1] 1", "[2] 2"])
@@ -341,3 +365,11 @@ def test_servers_and_schedulers_end_quietly(role):
     command = [sys.executable, "-c", "import symbind; print('imported')"]
     result = subprocess.run(command, capture_output=True, text=True, timeout=60, env={**os.environ, "DMLC_ROLE": role})
     assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
+
+
+def test_mxnets_server_has_nothing_to_serve():
+    import symbind as mx
+    from symbind.kvstore.kvstore_server import KVStoreServer
+
+    assert mx.kvstore_server.KVStoreServer is KVStoreServer
+    assert KVStoreServer(mx.kv.create("local")).run() is None

@@ -138,8 +138,9 @@ class Job:
 
     @property
     def explained(self):
-        """Is it known which worker ended the job?"""
-        return bool(self._failures)
+        """Is it known which worker ended the job? While some have not come, mpirun may have terminated the others."""
+        all_came = len(self._workers) == self._count
+        return any(all_came or worker.code != -signal.SIGTERM for worker in self._failures)
 
     def run(self, command):
         """Runs the command of mpirun to its end."""
@@ -437,13 +438,15 @@ class Job:
             reason = f"interrupted by {signal_name(self._interrupt)}; all workers were ended"
             return Outcome(128 + self._interrupt, reason, started, interrupted=True)
         succeeded = [worker for worker in self._workers.values() if worker.code == 0]
-        if self._failures and not (self._elastic and succeeded):
+        if self.explained and not (self._elastic and succeeded):
             worker = self._culprit()
             return Outcome(exit_code(worker), describe(worker), started)
         if len(self._workers) == self._count and len(succeeded) + len(self._failures) == self._count:
             return Outcome(0, "", started)
-        code = self._mpirun.returncode  # no supervisor reported a failure
-        return Outcome(code if code > 0 else 1, f"mpirun could not run the job (exit code {code})", started)
+        code = self._mpirun.returncode
+        absent = [str(rank) for rank in range(self._count) if rank not in self._workers]
+        who = f"; of workers {', '.join(absent)} nothing was heard" if started and absent else ""
+        return Outcome(code if code > 0 else 1, f"mpirun could not run the job (exit code {code}){who}", started)
 
     def _culprit(self):
         """The worker whose end was the cause of the others': one that is silent or stopped, else the first to fail."""
