@@ -112,11 +112,12 @@ def test_workers_have_a_terminal_where_the_launcher_has_one(tmp_path):
 
 def test_the_code_is_that_of_the_first_worker_to_fail(tmp_path):
     program = """
-        print("up", flush=True)
         if rank == 1:
-            time.sleep(0.5)
+            open("failing", "w").close()
             sys.exit(7)
-        time.sleep(1)
+        while not os.path.exists("failing"):
+            time.sleep(0.1)
+        time.sleep(2)
         sys.exit(9)  # as one that noticed
     """
     job = run(tmp_path, program, *"-n 3".split())
