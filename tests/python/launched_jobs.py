@@ -21,12 +21,26 @@ except mpirun.MpirunError as error:
 needs_mpirun = pytest.mark.skipif(bool(_problem), reason=_problem)
 
 
+# Workers tell each other how far they are by files: where processors are busy, no time says it.
+BEGINNING = """
+import os, signal, subprocess, sys, time
+rank = int(os.environ["DMLC_RANK"])
+
+def say(what):
+    open(what, "w").close()
+
+def wait_for(what):
+    while not os.path.exists(what):
+        time.sleep(0.05)
+"""
+
+
 class Running:
     """A job whose processes are known by a mark in their environment."""
 
     def __init__(self, folder, program, *options, launch=LAUNCH, stdin=subprocess.DEVNULL, **environ):
         script = folder / "worker.py"
-        script.write_text("import os, signal, subprocess, sys, time\nrank = int(os.environ['DMLC_RANK'])\n" + program)
+        script.write_text(BEGINNING + program)
         self.mark = uuid.uuid4().hex
         self.process = subprocess.Popen(
             [*launch, *options, sys.executable, "-S", str(script)],

@@ -58,8 +58,7 @@ def test_a_host_that_is_cut_off_is_named_and_left_clean(hosts, tmp_path):
 def test_workers_that_miss_a_host_end_the_job_sooner(hosts, tmp_path):
     program = """
         print("up", flush=True)
-        while os.uname().nodename == "host3" or not os.path.exists("cut off"):
-            time.sleep(0.1)
+        wait_for("never" if os.uname().nodename == "host3" else "cut off")
         sys.exit("worker 1 is missed")
     """
     job = start(hosts, tmp_path, program)

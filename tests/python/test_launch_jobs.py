@@ -113,10 +113,9 @@ def test_workers_have_a_terminal_where_the_launcher_has_one(tmp_path):
 def test_the_code_is_that_of_the_first_worker_to_fail(tmp_path):
     program = """
         if rank == 1:
-            open("failing", "w").close()
+            say("failing")
             sys.exit(7)
-        while not os.path.exists("failing"):
-            time.sleep(0.1)
+        wait_for("failing")
         time.sleep(2)
         sys.exit(9)  # as one that noticed
     """
@@ -148,8 +147,10 @@ def test_workers_that_notice_nothing_are_ended(tmp_path):
 def test_a_worker_that_is_stopped_is_named(tmp_path):
     program = """
         if rank == 1:
+            say("stopping")
             os.kill(os.getpid(), signal.SIGSTOP)
-        time.sleep(1)
+        wait_for("stopping")
+        time.sleep(2)
         sys.exit("worker 1 is missed")
     """
     job = run(tmp_path, program, *"-n 3".split())
@@ -216,6 +217,9 @@ def test_a_job_that_failed_is_started_again(tmp_path):
     program = """
         attempt = int(os.environ["SYMBIND_RESTART"])
         print("attempt", attempt, flush=True)
+        if rank == 1:
+            say(f"up {attempt}")
+        wait_for(f"up {attempt}")
         sys.exit(3 if attempt < 2 and rank == 0 else 0)
     """
     job = run(tmp_path, program, *"-n 2 --restarts 3".split())
