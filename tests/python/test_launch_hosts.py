@@ -41,7 +41,7 @@ def test_the_host_of_a_worker_that_fails_is_named(hosts, tmp_path):
 
 
 def test_a_host_that_is_cut_off_is_named_and_left_clean(hosts, tmp_path):
-    job = start(hosts, tmp_path, "print('up', flush=True)\ntime.sleep(1000)")
+    job = start(hosts, tmp_path, "print('up', flush=True)\ntime.sleep(1000)", SYMBIND_PEER_TIMEOUT="2")
     for _ in range(4):
         job.wait_for("up")
     began = time.monotonic()

@@ -109,6 +109,7 @@ class Job:
         self._display = display
         self._elastic = elastic
         self._patience = peer_timeout + GRACE  # with workers that may still have to notice a failure
+        self._lose_after = peer_timeout + 1  # hosts; the stores should be the first to notice
         self._key = secrets.token_hex(16)
         self._listener = listen(local, workers)
         self._listener.setblocking(False)
@@ -279,8 +280,9 @@ class Job:
             return
         worker = self._workers[rank] = Worker(rank, hello["host"], stranger)
         self._selector.modify(stranger, selectors.EVENT_READ, lambda: self._receive(worker))
+        stranger.lose_after(self._lose_after)
         proof = channel.proof(self._key, "launcher", nonce)
-        self._tell(worker, channel.START, {**self._start, "proof": proof})
+        self._tell(worker, channel.START, {**self._start, "proof": proof, "lose_after": self._lose_after})
 
     def _tell(self, worker, kind, content=b""):
         if worker.events is not None:
