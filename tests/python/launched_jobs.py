@@ -9,7 +9,7 @@ import uuid
 
 import pytest
 
-from symbind.tools.launch import mpirun
+from symbind.tools._launch import mpirun
 
 LAUNCH = [sys.executable, "-m", "symbind.tools.launch"]
 ENDS_WITHIN = 30  # seconds; it is less than ten where processors are not busy with something else

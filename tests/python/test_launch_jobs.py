@@ -15,7 +15,7 @@ import time
 import pytest
 from launched_jobs import ENDS_WITHIN, LAUNCH, VERSION, Running, needs_mpirun, run, without_ranks
 
-from symbind.tools.launch import mpirun
+from symbind.tools._launch import mpirun
 
 TOOLS = os.path.join(os.path.dirname(__file__), "..", "..", "tools")
 pytestmark = needs_mpirun
