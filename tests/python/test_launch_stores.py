@@ -8,8 +8,10 @@ import subprocess
 import sys
 
 import pytest
+from launched_jobs import LAUNCH, Running, needs_mpirun, without_ranks
 from network_hosts import NetworkHosts
-from test_launch_jobs import LAUNCH, Running, without_ranks
+
+pytestmark = needs_mpirun
 
 DOCS = pathlib.Path(__file__).resolve().parents[2] / "docs" / "distributed.md"
 
@@ -42,7 +44,8 @@ for step in range(100000):
 
 def start(folder, *options, **settings):
     # Running's workers leave the packages of the environment out, to start fast.
-    return Running(folder, EXCHANGES, *options, PACKAGES=":".join(filter(None, sys.path)), **settings)
+    packages = ":".join(filter(None, sys.path))
+    return Running(folder, EXCHANGES, *options, PACKAGES=packages, SYMBIND_PEER_TIMEOUT="3", **settings)
 
 
 def test_the_program_of_the_documentation_runs(tmp_path):
@@ -89,3 +92,46 @@ def test_survivors_name_the_host_that_is_cut_off(tmp_path):
     said = "\n".join(without_ranks(job.stderr, 0))
     assert re.search(r"worker 1 on host host3 .*key weight at step \d+", said), job.stderr
     assert "worker 1 on host3" in job.last_line
+
+
+RESUMES = """
+import glob, os, signal
+import numpy as np
+import symbind as mx
+
+store = mx.kv.create("dist_sync")
+samples = np.random.RandomState(5).uniform(-1, 1, (48, 4)).astype("float32")[store.rank :: store.num_workers]
+data = mx.io.NDArrayIter(samples, np.abs(samples).argmax(axis=1), batch_size=6)
+mx.random.seed(3)
+net = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=4, name="fc")
+saved = sorted(glob.glob("net-*.states"))
+begin = int(saved[-1][len("net-") : -len(".states")]) if saved else 0
+module = mx.mod.Module(mx.sym.SoftmaxOutput(net, name="softmax"))
+if begin:
+    module = mx.mod.Module.load("net", begin, load_optimizer_states=True)
+save = mx.callback.module_checkpoint(module, "net", save_optimizer_states=True) if store.rank == 0 else None
+
+def fail(parameters):
+    if FAILS and store.rank == 1 and parameters.epoch == 2 and os.environ["SYMBIND_RESTART"] == "0":
+        os.kill(os.getpid(), signal.SIGKILL)
+
+module.fit(data, kvstore=store, optimizer="adam", begin_epoch=begin, num_epoch=4, epoch_end_callback=save,
+           batch_end_callback=fail)
+print("from epoch", begin)
+"""
+
+
+def test_a_job_of_two_workers_resumes_from_its_last_checkpoint(tmp_path):
+    weights = {}
+    for fails in (False, True):
+        folder = tmp_path / str(fails)
+        folder.mkdir()
+        command = [*LAUNCH, *"-n 2 --restarts 1".split(), sys.executable, "-c", f"FAILS = {fails}\n{RESUMES}"]
+        environ = {**os.environ, "SYMBIND_PEER_TIMEOUT": "3"}
+        job = subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=folder, env=environ)
+        assert job.returncode == 0, job.stderr
+        for rank in range(2):
+            assert f"[{rank}] from epoch {2 if fails else 0}" in job.stdout
+        weights[fails] = (folder / "net-0004.params").read_bytes()
+    assert re.search("worker 1 on .* was killed by SIGKILL .*; restart 1 of 1", job.stderr)
+    assert weights[True] == weights[False]

@@ -1,4 +1,4 @@
-"""Starts a job of several workers, with the options of MXNet's launch.py: symbind-launch -n 4 python train.py.
+"""What symbind-launch does.
 
 Open MPI's mpirun starts the processes. Each of its ranks is a supervisor (`supervisor.py`), which runs the worker,
 passes its output to the launcher over a connection of its own and ends it with everything it started. The launcher
@@ -6,6 +6,7 @@ passes its output to the launcher over a connection of its own and ends it with 
 
 | file | subject |
 |---|---|
+| `command.py` | the whole: options, hosts, attempts |
 | `options.py` | the command line |
 | `hosts.py` | the file of hosts, which worker runs where, copies of the working directory |
 | `mpirun.py` | which mpirun, and its command line |
@@ -15,10 +16,3 @@ passes its output to the launcher over a connection of its own and ends it with 
 | `lines.py` | output as whole lines and progress bars, and how it is shown |
 | `variables.py` | variables of the environment that every worker has; plain mpirun's workers too |
 """
-
-
-def main(argv=None):
-    """The command symbind-launch; returns its exit code."""
-    from .command import main
-
-    return main(argv)

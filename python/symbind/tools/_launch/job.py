@@ -109,6 +109,7 @@ class Job:
         self._display = display
         self._elastic = elastic
         self._patience = peer_timeout + GRACE  # with workers that may still have to notice a failure
+        self._lose_after = peer_timeout + 1  # hosts; the stores should be the first to notice
         self._key = secrets.token_hex(16)
         self._listener = listen(local, workers)
         self._listener.setblocking(False)
@@ -138,8 +139,9 @@ class Job:
 
     @property
     def explained(self):
-        """Is it known which worker ended the job?"""
-        return bool(self._failures)
+        """Is it known which worker ended the job? While some have not come, mpirun may have terminated the others."""
+        all_came = len(self._workers) == self._count
+        return any(all_came or worker.code != -signal.SIGTERM for worker in self._failures)
 
     def run(self, command):
         """Runs the command of mpirun to its end."""
@@ -214,13 +216,15 @@ class Job:
         del self._mpirun_text[: -(1 << 16)]
 
     def _end_mpirun(self):
-        """Lets the supervisors go and waits for mpirun, which is ended if it does not end by itself."""
+        """Lets the supervisors go and waits for mpirun, which is ended if it does not end by itself: it waits for hosts
+        that are cut off."""
         for worker in self._workers.values():
             self._tell(worker, channel.LEAVE, {"quietly": True})
-        for end in (None, self._mpirun.terminate, self._kill_mpirun):
-            if end is not None:
-                end()
-            deadline = time.monotonic() + (MPIRUN_WITHIN if end is None else 1)
+        cut_off = any(worker.lost or not worker.answered for worker in self._workers.values())
+        first = 0 if cut_off else MPIRUN_WITHIN
+        for end, seconds in ((lambda: None, first), (self._mpirun.terminate, 0.5), (self._kill_mpirun, 1)):
+            end()
+            deadline = time.monotonic() + seconds
             while self._mpirun.poll() is None and time.monotonic() < deadline:
                 self._step()
             if self._mpirun.poll() is not None:
@@ -276,8 +280,9 @@ class Job:
             return
         worker = self._workers[rank] = Worker(rank, hello["host"], stranger)
         self._selector.modify(stranger, selectors.EVENT_READ, lambda: self._receive(worker))
+        stranger.lose_after(self._lose_after)
         proof = channel.proof(self._key, "launcher", nonce)
-        self._tell(worker, channel.START, {**self._start, "proof": proof})
+        self._tell(worker, channel.START, {**self._start, "proof": proof, "lose_after": self._lose_after})
 
     def _tell(self, worker, kind, content=b""):
         if worker.events is not None:
@@ -435,13 +440,15 @@ class Job:
             reason = f"interrupted by {signal_name(self._interrupt)}; all workers were ended"
             return Outcome(128 + self._interrupt, reason, started, interrupted=True)
         succeeded = [worker for worker in self._workers.values() if worker.code == 0]
-        if self._failures and not (self._elastic and succeeded):
+        if self.explained and not (self._elastic and succeeded):
             worker = self._culprit()
             return Outcome(exit_code(worker), describe(worker), started)
         if len(self._workers) == self._count and len(succeeded) + len(self._failures) == self._count:
             return Outcome(0, "", started)
-        code = self._mpirun.returncode  # no supervisor reported a failure
-        return Outcome(code if code > 0 else 1, f"mpirun could not run the job (exit code {code})", started)
+        code = self._mpirun.returncode
+        absent = [str(rank) for rank in range(self._count) if rank not in self._workers]
+        who = f"; of workers {', '.join(absent)} nothing was heard" if started and absent else ""
+        return Outcome(code if code > 0 else 1, f"mpirun could not run the job (exit code {code}){who}", started)
 
     def _culprit(self):
         """The worker whose end was the cause of the others': one that is silent or stopped, else the first to fail."""

@@ -1,9 +1,9 @@
 """Messages between the launcher and its supervisors, over TCP.
 
 A message is a letter that says what it is and its contents: text in JSON, or the bytes of a worker's output. Neither
-side ever waits for the other: what cannot be sent yet is kept until the socket takes it. A host that is cut off closes
-the connection after LOST_AFTER seconds on both sides, since the kernels ask each other for a sign of life; a launcher
-or a worker that is stopped does not, its kernel answers for it.
+side ever waits for the other: what cannot be sent yet is kept until the socket takes it. A connection to a host that is
+cut off is closed after some seconds, since the kernels ask each other for a sign of life; one to a launcher or a worker
+that is stopped is not, its kernel answers for it.
 """
 
 import hashlib
@@ -14,7 +14,6 @@ import struct
 
 HELLO, START, INPUT, OUTPUT, ENDED, STOPPED, SIGNAL, PING, LEAVE = "HTIOESGPL"
 
-LOST_AFTER = 7  # seconds
 FULL = 1 << 20  # bytes that wait to be sent: whoever produces them should wait
 
 
@@ -25,13 +24,16 @@ class Channel:
         self.socket = connected
         connected.setblocking(False)
         connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 1)
-        connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 2)
-        connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, (LOST_AFTER - 1) // 2)
-        connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 1000 * LOST_AFTER)
         self._incoming = bytearray()
         self._outgoing = bytearray()
+
+    def lose_after(self, seconds):
+        """How long a host may be silent, about."""
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 1)
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, max(1, (seconds - 1) // 3))
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 3)
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 1000 * seconds)
 
     def fileno(self):
         return self.socket.fileno()

@@ -82,6 +82,7 @@ def join(contact):
     start = json.loads(messages[0][1])
     if not channel.proves(start.get("proof"), key, "launcher", nonce):
         sys.exit("symbind-launch: what answered at the launcher's address is not the launcher")
+    joined.lose_after(start["lose_after"])
     return joined, start
 
 
