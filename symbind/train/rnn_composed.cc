@@ -25,6 +25,18 @@ std::vector<Symbol> next_states(const std::vector<Symbol>& states, size_t& posit
   return {begin, begin + static_cast<std::ptrdiff_t>(count)};
 }
 
+// While it exists, the cell inside of a modifier may be called by it.
+class Unmodified {
+ public:
+  explicit Unmodified(BaseRNNCell& cell) : cell_(cell) { cell_.set_modified(false); }
+  ~Unmodified() { cell_.set_modified(true); }
+  Unmodified(const Unmodified&) = delete;
+  Unmodified& operator=(const Unmodified&) = delete;
+
+ private:
+  BaseRNNCell& cell_;
+};
+
 template <class T>
 void append(std::vector<T>& all, std::vector<T> more) {
   std::move(more.begin(), more.end(), std::back_inserter(all));
@@ -210,10 +222,8 @@ void ModifierCell::reset() {
 
 std::vector<Symbol> ModifierCell::begin_state(const BeginState& make) {
   require_unmodified();
-  base_cell_->set_modified(false);
-  std::vector<Symbol> states = base_cell_->begin_state(make);
-  base_cell_->set_modified(true);
-  return states;
+  const Unmodified base(*base_cell_);
+  return base_cell_->begin_state(make);
 }
 
 NamedArrays ModifierCell::unpack_weights(NamedArrays args) const { return base_cell_->unpack_weights(std::move(args)); }
@@ -270,9 +280,8 @@ RNNStep ResidualCell::step(const Symbol& input, const std::vector<Symbol>& state
 
 RNNUnrolled ResidualCell::unroll(int64_t length, const RNNSequence& inputs, const UnrollOptions& options) {
   reset();
-  base_cell()->set_modified(false);
+  const Unmodified base(*base_cell());
   const RNNUnrolled unrolled = base_cell()->unroll(length, inputs, options);
-  base_cell()->set_modified(true);
   const bool merge = options.merge_outputs.value_or(unrolled.outputs.is_merged());
   const RNNSequence sequence = as_sequence(length, inputs, options.layout, merge);
   if (merge) return {with_residual(unrolled.merged(), sequence.merged()), unrolled.states};

@@ -1,5 +1,7 @@
 #include "symbind/train/rnn_cell.h"
 
+#include <algorithm>
+
 #include <gtest/gtest.h>
 
 #include "symbind/exec/executor.h"
@@ -84,6 +86,141 @@ TEST(RnnCell, ACellOfOnesOwnWorksInsideOthers) {
   const Symbol net = stack.unroll(3, data, {.layout = "TNC", .merge_outputs = true}).merged();
   EXPECT_EQ(run(net, {3, 1, 2}, {{"data", array(std::vector<double>{1, 10, 1, 10, 1, 10}, {3, 1, 2})}}),
             (std::vector<double>{2, 20, 5, 50, 9, 90}));
+}
+
+const NamedArrays three_steps{{"data", array(std::vector<double>{1, 10, 2, 20, 3, 30}, {3, 1, 2})}};
+
+TEST(RnnCell, BothDirectionsEndWhereTheOtherBegins) {
+  BidirectionalCell cell(std::make_shared<Sum>("a_"), std::make_shared<Sum>("b_"));
+  const std::vector<std::vector<double>> expected{{1, 10, 6, 60}, {3, 30, 5, 50}, {6, 60, 3, 30}};
+  const RNNUnrolled unrolled = cell.unroll(3, data, {.layout = "TNC", .merge_outputs = false});
+  ASSERT_EQ(unrolled.steps().size(), 3u);
+  for (size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(unrolled.steps()[i].list_outputs(), Strings{"bi_t" + std::to_string(i) + "_output"});
+    EXPECT_EQ(run(unrolled.steps()[i], {3, 1, 2}, three_steps), expected[i]);
+  }
+  std::vector<double> merged;
+  for (const auto& step : expected) merged.insert(merged.end(), step.begin(), step.end());
+  const RNNUnrolled at_once = cell.unroll(3, data, {.layout = "TNC", .merge_outputs = true});
+  EXPECT_EQ(run(at_once.merged(), {3, 1, 2}, three_steps), merged);
+  ASSERT_EQ(at_once.states.size(), 2u);
+  for (const Symbol& last : at_once.states) EXPECT_EQ(run(last, {3, 1, 2}, three_steps), (std::vector<double>{6, 60}));
+  EXPECT_EQ(cell.state_info().size(), 2u);
+  EXPECT_TRUE(fails_with([&] { cell.step(data, cell.begin_state()); }, "both ends", "use unroll"));
+  const auto params = std::make_shared<RNNParams>("shared_");
+  const auto with_params = std::make_shared<RNNCell>(4, "tanh", "c_", params);
+  EXPECT_TRUE(fails_with([&] { BidirectionalCell(with_params, with_params, params); }, "not to both"));
+}
+
+TEST(RnnCell, ResidualsAreAddedToEveryStep) {
+  ResidualCell cell(std::make_shared<Sum>("a_"));
+  const RNNUnrolled unrolled = cell.unroll(3, data, {.layout = "TNC", .merge_outputs = false});
+  const std::vector<std::vector<double>> expected{{2, 20}, {5, 50}, {9, 90}};
+  ASSERT_EQ(unrolled.steps().size(), 3u);
+  for (size_t i = 0; i < 3; ++i) EXPECT_EQ(run(unrolled.steps()[i], {3, 1, 2}, three_steps), expected[i]);
+  const RNNStep step = cell.step(data, cell.begin_state());
+  EXPECT_EQ(run(step.output, {1, 2}, {{"data", array(std::vector<double>{1, 10}, {1, 2})}}),
+            (std::vector<double>{2, 20}));
+}
+
+// Outputs of three training steps over ones: rows of 200 elements.
+std::vector<std::vector<double>> trained(BaseRNNCell& cell) {
+  const Symbol net = cell.unroll(3, data, {.layout = "TNC", .merge_outputs = true}).merged();
+  const auto executor = simple_bind(net, cpu(), {{"data", {3, 100, 2}}}, {.grad_req = "null"});
+  executor->arg_dict().at("data").fill(1);
+  const auto all = executor->forward(true)[0].to_vector<double>();
+  std::vector<std::vector<double>> rows;
+  for (auto at = all.begin(); at != all.end(); at += 200) rows.emplace_back(at, at + 200);
+  return rows;
+}
+
+TEST(RnnCell, ZoneoutOfOutputsLeavesTheLastOutput) {
+  ZoneoutCell cell(std::make_shared<Sum>("a_"), 0.5, 0);
+  std::vector<double> last(200, 0);
+  double sum = 0;
+  for (const std::vector<double>& row : trained(cell)) {
+    ++sum;  // the states are not touched
+    int kept = 0;
+    for (size_t i = 0; i < 200; ++i) {
+      EXPECT_TRUE(row[i] == sum || row[i] == last[i]) << row[i];
+      kept += row[i] == last[i] ? 1 : 0;
+    }
+    EXPECT_GT(kept, 50);
+    EXPECT_LT(kept, 150);
+    last = row;
+  }
+}
+
+TEST(RnnCell, ZoneoutOfStatesLeavesTheLastState) {
+  ZoneoutCell cell(std::make_shared<Sum>("a_"), 0, 0.5);
+  const auto rows = trained(cell);
+  EXPECT_EQ(rows[0], std::vector<double>(200, 1));
+  for (size_t step = 1; step < 3; ++step) {
+    int kept = 0;
+    for (size_t i = 0; i < 200; ++i) {
+      const double state = rows[step][i] - 1, before = rows[step - 1][i] - 1;
+      EXPECT_TRUE(state == before || state == before + 1) << state;
+      kept += state == before ? 1 : 0;
+    }
+    EXPECT_GT(kept, 50);
+    EXPECT_LT(kept, 150);
+  }
+}
+
+TEST(RnnCell, ModifiersRefuseCellsWithoutStepsAndHideTheirs) {
+  EXPECT_TRUE(fails_with([] { ZoneoutCell(std::make_shared<FusedRNNCell>(3)); }, "unfuse()"));
+  const auto both = std::make_shared<BidirectionalCell>(std::make_shared<Sum>("a_"), std::make_shared<Sum>("b_"));
+  EXPECT_TRUE(fails_with([&] { ZoneoutCell zoneout(both); }, "modify its cells"));
+  EXPECT_TRUE(fails_with([] { ResidualCell(nullptr); }, "a cell is missing"));
+  const auto base = std::make_shared<Sum>("a_");
+  ResidualCell cell(base);
+  const auto hidden = [&] { return fails_with([&] { base->begin_state(); }, "'a_'", "inside a modifier"); };
+  EXPECT_TRUE(hidden());
+  EXPECT_EQ(cell.begin_state().size(), 1u);
+  EXPECT_TRUE(hidden());
+  (void)cell.unroll(2, data);
+  EXPECT_TRUE(hidden());
+  EXPECT_TRUE(fails_with([&] { cell.unroll(0, data); }, "length must be above 0"));
+  EXPECT_TRUE(hidden());
+}
+
+TEST(RnnCell, DropoutIsForTrainingAndHasNoStates) {
+  DropoutCell cell(0.5, "d_");
+  EXPECT_TRUE(cell.state_info().empty());
+  for (const double wrong : {1., -0.1}) EXPECT_TRUE(fails_with([&] { DropoutCell{wrong}; }, "[0, 1)"));
+  for (const bool merge : {false, true}) {
+    const RNNUnrolled unrolled = cell.unroll(3, data, {.layout = "TNC", .merge_outputs = merge});
+    const Symbol last = merge ? unrolled.merged() : unrolled.steps()[2];
+    const auto all = run(last, {3, 1, 2}, three_steps);
+    EXPECT_EQ(std::vector(all.end() - 2, all.end()), (std::vector<double>{3, 30}));
+    const auto executor = simple_bind(last, cpu(), {{"data", {3, 100, 2}}}, {.grad_req = "null"});
+    executor->arg_dict().at("data").fill(1);
+    const auto values = executor->forward(true)[0].to_vector<double>();
+    const auto zeros = std::count(values.begin(), values.end(), 0.),
+               twos = std::count(values.begin(), values.end(), 2.);
+    EXPECT_EQ(zeros + twos, static_cast<int64_t>(values.size()));
+    EXPECT_GT(zeros, 50);
+    EXPECT_GT(twos, 50);
+  }
+  EXPECT_EQ(DropoutCell(0).step(data, {}).output.list_outputs(), Strings{"data"});
+}
+
+TEST(RnnCell, UnrollsIntoTheSameNamesEveryTime) {
+  SequentialRNNCell stack;
+  stack.add(std::make_shared<GRUCell>(3, "g_"));
+  stack.add(std::make_shared<ZoneoutCell>(std::make_shared<LSTMCell>(3, "z_"), 0.1, 0.1));
+  stack.add(std::make_shared<BidirectionalCell>(std::make_shared<RNNCell>(3, "tanh", "l_"),
+                                                std::make_shared<RNNCell>(3, "tanh", "r_")));
+  const auto unrolled = [&] {
+    const NameManager fresh;
+    return stack.unroll(2, data, {.merge_outputs = true}).merged().tojson();
+  };
+  const std::string once = unrolled();
+  EXPECT_EQ(unrolled(), once);
+  EXPECT_NE(once.find("g_t1_out"), std::string::npos);
+  const auto states = stack.begin_state();
+  EXPECT_TRUE(fails_with([&] { stack.unroll(2, data, {.begin_state = std::vector(states.begin(), states.end() - 1)}); },
+                         "states, which are too few"));
 }
 
 TEST(RnnCell, SharedParametersAreOneVariable) {
