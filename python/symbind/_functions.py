@@ -1,5 +1,6 @@
 """Functions made from the registry of operators: one for each name and alias, built when it is first asked for."""
 
+import numbers as _numbers
 import operator as _operator
 
 import numpy as _np
@@ -85,6 +86,11 @@ def make_function(name, op, symbolic, module):
     return function
 
 
+def _number(value):
+    """A scalar as it is written in JSON: 2 stays 2."""
+    return int(value) if isinstance(value, _numbers.Integral) else float(value)
+
+
 def on_pair(kind, lhs, rhs, both_numbers, pair_op, scalar_op, reversed_op):
     """An operator of two operands, each of which may be of `kind` (Symbol or NDArray) or a number."""
 
@@ -97,9 +103,9 @@ def on_pair(kind, lhs, rhs, both_numbers, pair_op, scalar_op, reversed_op):
     if isinstance(lhs, kind) and isinstance(rhs, kind):
         return call(pair_op, (lhs, rhs), {})
     if isinstance(lhs, kind):
-        return call(scalar_op, (lhs,), {"scalar": float(rhs)})
+        return call(scalar_op, (lhs,), {"scalar": _number(rhs)})
     if isinstance(rhs, kind):
-        return call(reversed_op, (rhs,), {"scalar": float(lhs)})
+        return call(reversed_op, (rhs,), {"scalar": _number(lhs)})
     return both_numbers(lhs, rhs)
 
 

@@ -346,7 +346,7 @@ Symbol scalar(const char* op, const Symbol& a, double b) { return apply(op, a, {
 }  // namespace
 
 // The names are those MXNet's own arithmetic uses: they make the names of the nodes (_plus0, _mulscalar0).
-Symbol operator-(const Symbol& a) { return scalar("_MulScalar", a, -1); }
+Symbol operator-(const Symbol& a) { return apply("_MulScalar", a, {{"scalar", "-1.0"}}); }  // MXNet's text
 Symbol operator+(const Symbol& a, const Symbol& b) { return binary("_Plus", a, b); }
 Symbol operator-(const Symbol& a, const Symbol& b) { return binary("_Minus", a, b); }
 Symbol operator*(const Symbol& a, const Symbol& b) { return binary("_Mul", a, b); }

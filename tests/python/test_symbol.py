@@ -1,6 +1,7 @@
 """Symbols: names, attributes, inference, composition, files."""
 
 import copy
+import json
 import pickle
 
 import numpy as np
@@ -190,3 +191,12 @@ def test_remainders_are_named_as_in_mxnet():
     x = mx.sym.Variable("x")
     with mx.name.NameManager():
         assert [(x % 2).name, (2 % x).name, (x % x).name] == ["_modscalar0", "_rmodscalar0", "_mod0"]
+
+
+def test_scalars_are_written_as_in_mxnet():
+    """Scripts that resume compare the JSON of a network with that of a file."""
+    x = mx.sym.Variable("x")
+    scalar = lambda net: json.loads(net.tojson())["nodes"][-1]["attrs"]["scalar"]  # noqa: E731
+    assert [scalar(each) for each in (x + 2, x * 0.5, 2 - x, -x, x**2)] == ["2", "0.5", "2", "-1.0", "2"]
+    pairs = (mx.sym.maximum(x, 0), mx.sym.minimum(2, x), mx.sym.hypot(x, 0.5), mx.sym.pow(x, np.int64(3)))
+    assert [scalar(each) for each in pairs] == ["0", "2", "0.5", "3"]

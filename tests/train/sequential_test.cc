@@ -116,10 +116,13 @@ TEST(SequentialModule, HasTheStatesOfAllItsModules) {
   ASSERT_EQ(module.get_states().size(), 2u);
   module.set_states(3);
   EXPECT_EQ(last->get_states()[0].to_vector<float>(), std::vector<float>(8, 3));
-  module.set_states({NDArray(Shape{4, 2}, cpu()), first->get_states()[0]});
-  EXPECT_EQ(first->get_states()[0].to_vector<float>(), std::vector<float>(8, 0));
-  EXPECT_EQ(last->get_states()[0].to_vector<float>(), std::vector<float>(8, 3));
-  EXPECT_TRUE(fails_with([&] { module.set_states({first->get_states()[0]}); }, "1 states", "have 2"));
+  const NDArray one(Shape{4, 2}, cpu()), two(Shape{4, 2}, cpu());
+  one.fill(1);
+  two.fill(2);
+  module.set_states({one, two});
+  EXPECT_EQ(first->get_states()[0].to_vector<float>(), std::vector<float>(8, 1));
+  EXPECT_EQ(last->get_states()[0].to_vector<float>(), std::vector<float>(8, 2));
+  EXPECT_TRUE(fails_with([&] { module.set_states({one}); }, "1 states", "have 2"));
 }
 
 TEST(SequentialModule, RefusesStatesWhereNoModuleHasAny) {
