@@ -65,9 +65,13 @@ std::optional<Attributes> plain_attributes(const OpDef& op) {
       if (field.broken_rule(params.get()).empty()) break;
     }
   }
-  for (const char* weights : {"lrs", "wds"})
+  for (const auto& [weights, text] : {std::pair("lrs", "(0.5,)"),
+                                      {"learning_rates", "(0.5,)"},
+                                      {"wds", "(0.5,)"},
+                                      {"etas", "(0.5,)"},
+                                      {"step_count", "(1,)"}})
     for (const ParamField& field : op.fields)
-      if (field.name == weights) attributes[weights] = "(0.5,)";
+      if (field.name == weights) attributes[weights] = text;
   for (const ParamField& field : op.fields)
     if (field.name == "alpha" && field.type == "tuple of floats") attributes["alpha"] = "(0.1, 0.2, 0.3)";
   for (const ParamField& field : op.fields)

@@ -1,6 +1,6 @@
 """Every operator on arrays, those with an underscore before their name among them."""
 
-from .. import _functions
+from .. import _functions, _symbind
 
 
 def _cvimdecode(buf, flag=1, to_rgb=True, out=None, name=None, **kwargs):
@@ -34,7 +34,7 @@ def _cvcopyMakeBorder(src, top, bot, left, right, type=0, value=0.0, values=(), 
 def _set_value(src, out=None, name=None, **kwargs):
     """Sets all elements of the array `out` to the number `src`."""
     if out is None:
-        raise ValueError("_set_value needs out, the array that it fills")
+        raise _symbind.MXNetValueError("_set_value needs out, the array that it fills")
     out[:] = float(src)
     return out
 

@@ -153,7 +153,8 @@ def _array_by_array(*lists):
     """The arrays of each weight after those of the one before."""
     lengths = {len(arrays) for arrays in lists}
     if len(lengths) != 1:
-        raise ValueError(f"there must be as many arrays of each kind: {[len(arrays) for arrays in lists]}")
+        counts = [len(arrays) for arrays in lists]
+        raise _symbind.MXNetValueError(f"there must be as many arrays of each kind: {counts}")
     return [array for of_weight in zip(*lists, strict=True) for array in of_weight]
 
 
