@@ -60,6 +60,8 @@ OpDef define(Op<BilinearResize2D> op) {
         data.meet(Shape::of_rank(4));
         out.meet({data[0], data[1], unknown_dim, unknown_dim});
         data.meet({out[0], out[1], unknown_dim, unknown_dim});
+        for (const int axis : {2, 3})
+          require(data[axis] != 0, s.where(), " data must have rows and columns: data ", data.get());
         if (is_like(p)) {
           s["like"].meet(Shape::of_rank(4));
           for (const int axis : {2, 3}) {
