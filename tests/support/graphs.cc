@@ -95,6 +95,7 @@ const std::vector<std::string>& operators_of_passes() {
                                               "_reorder",
                                               "_relabel",
                                               "_cast_like",
+                                              "_scale_gradient",
                                               "_sum_to_like",
                                               "_spread_like",
                                               "_Convolution_Fused",
