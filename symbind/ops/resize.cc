@@ -33,6 +33,13 @@ void check(const BilinearResize2D& p) {
     require(!scale || (*scale > 0 && *scale <= most), "scales must be positive numbers: ", scale.value_or(0));
 }
 
+// There is nothing to compute a pixel from where there is none.
+void require_pixels(Shapes& s) {
+  const auto data = s["data"];
+  for (const int axis : {2, 3})
+    require(data[axis] != 0, s.where(), " data must have rows and columns: data ", data.get());
+}
+
 OpDef define(Op<BilinearResize2D> op) {
   return op
       .doc(
@@ -60,8 +67,7 @@ OpDef define(Op<BilinearResize2D> op) {
         data.meet(Shape::of_rank(4));
         out.meet({data[0], data[1], unknown_dim, unknown_dim});
         data.meet({out[0], out[1], unknown_dim, unknown_dim});
-        for (const int axis : {2, 3})
-          require(data[axis] != 0, s.where(), " data must have rows and columns: data ", data.get());
+        require_pixels(s);
         if (is_like(p)) {
           s["like"].meet(Shape::of_rank(4));
           for (const int axis : {2, 3}) {
@@ -135,8 +141,7 @@ OpDef define(Op<AdaptiveAvgPooling2D> op) {
         data.meet(Shape::of_rank(4));
         out.meet({data[0], data[1], p.output_size[0], p.output_size[1]});
         data.meet({out[0], out[1], unknown_dim, unknown_dim});
-        for (const int axis : {2, 3})
-          require(data[axis] != 0, s.where(), " data must have rows and columns: data ", data.get());
+        require_pixels(s);
       })
       .infer_type([](const AdaptiveAvgPooling2D&, Types& t) { same_floating_type(t); })
       .gradient([](const AdaptiveAvgPooling2D& p, Grad& g) {

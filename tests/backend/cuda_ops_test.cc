@@ -9,6 +9,7 @@
 #include "symbind/backend/concat.h"
 #include "symbind/backend/movements.h"
 #include "symbind/exec/invoke.h"
+#include "symbind/ops/amp.h"
 #include "symbind/ops/broadcast.h"
 #include "symbind/ops/cast.h"
 #include "symbind/passes/target.h"

@@ -192,18 +192,18 @@ template <class Function, class C, class... Operand>
                                          const Operand&... operand) {
   if constexpr (std::is_same_v<C, float> && Formula<Function>::exists) {
     using Simple = Formula<Function>;
+    const Function own = function;  // not in memory that `out` may be
     constexpr int64_t block = 128;
     for (int64_t at = begin; at < end; at += block) {
       const int64_t stop = std::min(end, at + block);
       int others = 0;
-      for (int64_t i = at; i < stop; ++i) others |= Simple::holds(function, operand(i)...) ? 0 : 1;
+      for (int64_t i = at; i < stop; ++i) others |= Simple::holds(own, operand(i)...) ? 0 : 1;
       if (others == 0) [[likely]] {
 #pragma GCC ivdep
-        for (int64_t i = at; i < stop; ++i) out[i] = Simple::value(function, operand(i)...);
+        for (int64_t i = at; i < stop; ++i) out[i] = Simple::value(own, operand(i)...);
       } else {
         for (int64_t i = at; i < stop; ++i)
-          out[i] =
-              Simple::holds(function, operand(i)...) ? Simple::value(function, operand(i)...) : function(operand(i)...);
+          out[i] = Simple::holds(own, operand(i)...) ? Simple::value(own, operand(i)...) : own(operand(i)...);
       }
     }
   } else {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "symbind/backend/convert.h"
@@ -67,11 +68,14 @@ void for_shown_rows(std::span<const PadAxis> axes, const int64_t* index, const T
     for_shown_rows(axes.subspan(1), index + 1, dy + axes[0].position(*index, n) * axes[0].step, visit);
 }
 
-// Adds a row of dy to that of the data: what is inside, then the borders.
+// Adds a row of dy to that of the data, or is its first: what is inside, then the borders.
 template <class T, class C>
-void add_shown(const PadAxis& axis, const T* dy, C* sums) {
+void add_shown(const PadAxis& axis, const T* dy, bool is_first, C* sums) {
   const T* const inside = dy + axis.before;
-  for (int64_t i = 0; i < axis.extent; ++i) sums[i] = functions::add(sums[i], static_cast<C>(inside[i]));
+  if (is_first)
+    for (int64_t i = 0; i < axis.extent; ++i) sums[i] = static_cast<C>(inside[i]);
+  else
+    for (int64_t i = 0; i < axis.extent; ++i) sums[i] = functions::add(sums[i], static_cast<C>(inside[i]));
   if (axis.mode == PadAxis::Mode::constant) return;
   const auto add_border = [&](int64_t begin, int64_t end) {
     for (int64_t position = begin; position < end; ++position) {
@@ -86,8 +90,9 @@ void add_shown(const PadAxis& axis, const T* dy, C* sums) {
 // The gradient of one row of the data.
 template <class T, class C>
 void sum_row(std::span<const PadAxis> axes, const int64_t* index, const T* dy, C* sums) {
-  std::fill_n(sums, axes.back().extent, C(0));
-  for_shown_rows(axes, index, dy, [&](const T* row) { add_shown(axes.back(), row, sums); });
+  bool is_first = true;
+  for_shown_rows(axes, index, dy,
+                 [&](const T* row) { add_shown(axes.back(), row, std::exchange(is_first, false), sums); });
 }
 
 std::unique_ptr<Kernel> build_pad_grad(const NodeView& node) {

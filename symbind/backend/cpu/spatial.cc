@@ -136,6 +136,10 @@ void for_planes(const Sampled& size, const C* grid, int64_t begin, int64_t end, 
 template <class C>
 void sample(const Sampled& size, const C* x, const C* grid, C* y) {
   const int64_t result = size.grid.space();
+  if (size.space() == 0) {  // readings have no pixel to begin with
+    std::fill_n(y, size.grid.images * size.channels * result, C(0));
+    return;
+  }
   parallel_for(size.grid.images * size.channels, element_grain / 16 / (result + 1) + 1,
                [=](int64_t begin, int64_t end) {
                  for_planes(size, grid, begin, end, [=](const Readings<C>& read, int64_t at, int64_t plane) {
@@ -153,6 +157,7 @@ void sample(const Sampled& size, const C* x, const C* grid, C* y) {
 template <class C>
 void sum_data_grad(const Sampled& size, const C* dy, const C* grid, C* dx) {
   const int64_t result = size.grid.space();
+  if (size.space() == 0) return;
   parallel_for(size.grid.images * size.channels, element_grain / 16 / (result + size.space() + 1) + 1,
                [=](int64_t begin, int64_t end) {
                  std::fill(dx + begin * size.space(), dx + end * size.space(), C(0));
@@ -169,6 +174,10 @@ template <class C>
 void write_grid_grad(const Sampled& size, const C* dy, const C* x, const C* grid, C* grid_grad) {
   constexpr int64_t most = Readings<C>::most;
   const int64_t result = size.grid.space(), pieces = (result + most - 1) / most;
+  if (size.space() == 0) {
+    std::fill_n(grid_grad, size.grid.images * 2 * result, C(0));
+    return;
+  }
   parallel_for(size.grid.images * pieces, element_grain / 16 / ((size.channels + 1) * most) + 1,
                [=](int64_t begin, int64_t end) {
                  for (int64_t piece = begin; piece < end; ++piece) {
