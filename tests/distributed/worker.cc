@@ -73,7 +73,7 @@ void test_bits() {
 
 Symbol network() {
   Symbol net = Symbol::variable("data");
-  net = activation(fully_connected(net, {.num_hidden = 64}, "fc1"), {.act_type = act_type::relu});
+  net = activation(fully_connected(net, {.num_hidden = 6000}, "fc1"), {.act_type = act_type::relu});
   net = fully_connected(net, {.num_hidden = 10}, "fc2");
   return softmax_output(net, {}, "softmax");
 }
