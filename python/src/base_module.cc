@@ -1,6 +1,8 @@
 #include "symbind/train/base_module.h"
 
 #include "symbind/core/interrupt.h"
+#include "symbind/train/bucketing.h"
+#include "symbind/train/module.h"
 
 #include "bindings.h"
 #include "callback.h"
@@ -114,6 +116,18 @@ namespace {
 
 // ---- what Python calls ---------------------------------------------------------------------------------------------
 
+// Are the steps from backward to update those of C++, between which gradients do not change?
+bool has_own_steps(nb::handle self, const BaseModule& module) {
+  nb::handle base;
+  if (dynamic_cast<const Module*>(&module)) base = nb::type<Module>();
+  if (dynamic_cast<const BucketingModule*>(&module)) base = nb::type<BucketingModule>();
+  if (!base.is_valid()) return false;
+  const Overrides overrides;
+  for (const auto step : {Overrides::backward, Overrides::update, Overrides::forward_backward})
+    if (overrides.find(self, base, step).is_valid()) return false;
+  return true;
+}
+
 void fit(nb::handle self, nb::handle train_data, nb::handle eval_data, nb::handle eval_metric,
          nb::handle epoch_end_callback, nb::handle batch_end_callback, nb::handle kvstore, nb::handle optimizer,
          nb::handle optimizer_params, nb::handle eval_end_callback, nb::handle eval_batch_end_callback,
@@ -151,6 +165,7 @@ void fit(nb::handle self, nb::handle train_data, nb::handle eval_data, nb::handl
   if (!validation_metric.is_none()) args.validation_metric = metric_from(validation_metric);
   const LoggerScope log(logger_of(self));
   const KeeperScope making(self);
+  const AllowEarlyExchange exchange(has_own_steps(self, module));
   ReleaseGil release;
   module.fit(*training, args);
 }

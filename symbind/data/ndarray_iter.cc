@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "symbind/core/log.h"
+#include "symbind/data/sharding.h"
 #include "symbind/data/shuffle.h"
 
 namespace symbind {
@@ -87,6 +88,14 @@ NDArrayIter::NDArrayIter(IteratorArrays data, IteratorArrays label, NDArrayIterO
               "[NDArrayIter] data and labels must have the same number of samples: ", first.name, " has ", num_data_,
               ", ", source.name, " has ", source.array.shape()[0], " (shapes ", first.array.shape(), " and ",
               source.array.shape(), ")");
+  if (const Shard part = shard_of(num_data_, options_.num_parts, options_.part_index, "NDArrayIter");
+      part.size() < num_data_) {
+    require(part.size() > 0, "[NDArrayIter] ", num_data_, " samples leave none for part ", options_.part_index, " of ",
+            options_.num_parts);
+    for (auto* group : {&data_, &label_})
+      for (Source& source : *group) source.array = source.array.slice(part.begin, part.end);
+    num_data_ = part.size();
+  }
   if (handle == "discard" && num_data_ < options_.batch_size)
     log_warning("[NDArrayIter] ", num_data_, " samples do not fill a batch of ", options_.batch_size,
                 ", and last_batch_handle is discard: epochs have no batches");

@@ -47,6 +47,9 @@ struct NDArrayIterOptions {
   std::string data_name = "data";
   std::string label_name = "softmax_label";
   std::string layout = "NCHW";
+  // Of several workers each goes over its part of the samples.
+  int64_t num_parts = 1;
+  int64_t part_index = 0;
 };
 
 class NDArrayIter : public DataIter {

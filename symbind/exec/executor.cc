@@ -304,6 +304,8 @@ void Executor::Impl::OutGrad::take(Plan& plan, const NDArray& given, const NDArr
 }
 
 void Executor::Impl::run(Compiled& compiled, bool forward) const {
+  const GradientWatch::Report* const watch = forward || monitor ? nullptr : GradientWatch::current();
+  if (watch && can_be_watched()) return run_watched_backward(compiled, *watch);
   if (!monitor) return forward ? compiled.plan->run_forward() : compiled.plan->run_backward();
   const Graph& planned = compiled.plan->graph();
   const NodeCallback callback = [&](const GraphNode& node, std::span<const NDArray> inputs,
@@ -331,6 +333,36 @@ void Executor::Impl::run(Compiled& compiled, bool forward) const {
     }
   };
   return forward ? compiled.plan->run_forward(&callback) : compiled.plan->run_backward(&callback);
+}
+
+// The first run finds out which node writes each gradient last; the later ones report it there.
+void Executor::Impl::run_watched_backward(Compiled& compiled, const GradientWatch::Report& report) const {
+  if (compiled.finishes) {
+    const NodeCallback callback = [&](const GraphNode& node, std::span<const NDArray>, std::span<const NDArray>) {
+      const auto found = compiled.finishes->find(&node);
+      if (found == compiled.finishes->end()) return;
+      for (const size_t argument : found->second) report(grads[argument]);
+    };
+    return compiled.plan->run_backward(&callback);
+  }
+  std::map<size_t, const GraphNode*> last;
+  const auto writes = [&](const GraphNode& node, const NDArray& array) {
+    for (size_t i = 0; i < grads.size(); ++i)
+      if (array && grads[i] && !typed_grads[i] && array.storage_ptr() == grads[i].storage_ptr() &&
+          array.byte_offset() < grads[i].byte_offset() + grads[i].bytes() &&
+          grads[i].byte_offset() < array.byte_offset() + array.bytes())
+        last[i] = &node;
+  };
+  const NodeCallback callback = [&](const GraphNode& node, std::span<const NDArray> inputs,
+                                    std::span<const NDArray> made) {
+    for (const NDArray& output : made) writes(node, output);
+    const std::vector<bool> updated = node.op().updated_inputs(node.source->params.get(), inputs.size());
+    for (size_t i = 0; i < inputs.size(); ++i)
+      if (updated[i]) writes(node, inputs[i]);
+  };
+  compiled.plan->run_backward(&callback);
+  compiled.finishes.emplace();
+  for (const auto& [argument, node] : last) (*compiled.finishes)[node].push_back(argument);
 }
 
 void Executor::Impl::notify(const std::string& name, const NDArray& array) const {

@@ -10,6 +10,7 @@
 
 #include "symbind/core/busy.h"
 #include "symbind/exec/executor.h"
+#include "symbind/exec/gradient_watch.h"
 #include "symbind/exec/plan.h"
 #include "symbind/passes/lower.h"
 
@@ -55,6 +56,8 @@ struct Executor::Impl {
   struct Compiled {
     std::unique_ptr<Plan> plan;
     std::vector<std::optional<OutGrad>> out_grads;  // by output; none where the plan needs no gradient of it
+    // The gradients, by argument, that a node of backward is the last to write: known after a watched run.
+    std::optional<std::map<const GraphNode*, std::vector<size_t>>> finishes;
   };
   using PlanKey = std::pair<PlanKind, bool>;  // and whether it is monitored
   std::map<PlanKey, std::unique_ptr<Compiled>> plans;
@@ -87,6 +90,8 @@ struct Executor::Impl {
   void restore_activations(Compiled& compiled) const;
   void require_distinct_args() const;
   void run(Compiled& compiled, bool forward) const;
+  bool can_be_watched() const { return !context.is_gpu() && group2ctx.empty(); }
+  void run_watched_backward(Compiled& compiled, const GradientWatch::Report& report) const;
   // The monitor of this moment, called if there is one.
   void notify(const std::string& name, const NDArray& array) const;
   void index_by_name();  // fills the maps

@@ -1,6 +1,7 @@
 #include "symbind/kvstore/dist.h"
 
 #include <set>
+#include <utility>
 
 #include "symbind/core/error.h"
 #include "symbind/kvstore/dist_async.h"
@@ -99,19 +100,35 @@ void DistStore::take_gradient(Push& push, bool in_place) const {
   member_->compression()->compress(entry.gradient, entry.residual, entry.words);
 }
 
-void DistStore::start(const Keys& keys, const Values& values, int priority, bool in_place) {
-  std::vector<Push> pushes = checked_pushes(keys, values);
+void DistStore::start(std::vector<Push> pushes, int priority, bool in_place) {
   std::vector<DistEntry*> entries;
   for (const Push& each : pushes) entries.push_back(each.entry);
   member_->finish(entries);  // a key is exchanged once at a time
-  for (Push& each : pushes) take_gradient(each, in_place);
+  for (Push& each : pushes) {
+    take_gradient(each, in_place);
+    each.entry->early = false;
+  }
   if (!entries.empty()) member_->push(entries, priority);
 }
 
 void DistStore::push(const Keys& keys, const Values& values, int priority) {
   const InUse use = in_use("push");
   refuse_for_allreduce("push");
-  start(keys, values, priority, false);
+  start(checked_pushes(keys, values), priority, false);
+}
+
+bool DistStore::may_push_early() const {
+  const UpdateUnit unit = member_->update().unit();
+  return kind_ != Kind::async && (unit == UpdateUnit::element || unit == UpdateUnit::parameter);
+}
+
+void DistStore::push_early(const Keys& keys, const Values& values, int priority) {
+  const InUse use = in_use("push_early");
+  std::vector<Push> pushes = checked_pushes(keys, values);
+  std::vector<DistEntry*> entries;
+  for (const Push& each : pushes) entries.push_back(each.entry);
+  start(std::move(pushes), priority, true);
+  for (DistEntry* const entry : entries) entry->early = true;
 }
 
 std::vector<DistEntry*> DistStore::checked_pulls(const Keys& keys, const Values& outs) {
@@ -143,7 +160,9 @@ void DistStore::pushpull(const Keys& keys, const Values& values, const Values& o
     init(unknown, first);
   }
   checked_pulls(keys, outs);  // before the push changes anything
-  start(keys, values, priority, true);
+  std::vector<Push> pushes = checked_pushes(keys, values);
+  std::erase_if(pushes, [](const Push& each) { return std::exchange(each.entry->early, false); });
+  start(std::move(pushes), priority, true);
   pull(keys, outs, priority);
 }
 

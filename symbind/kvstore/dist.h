@@ -7,11 +7,12 @@
 #pragma once
 
 #include "symbind/kvstore/dist_member.h"
+#include "symbind/kvstore/early_push.h"
 #include "symbind/kvstore/values.h"
 
 namespace symbind {
 
-class DistStore final : public KVStore {
+class DistStore final : public KVStore, public EarlyPush {
  public:
   enum class Kind { sync, async, allreduce };
   enum class SumOn { cpu, device };  // of a worker's devices
@@ -23,6 +24,8 @@ class DistStore final : public KVStore {
   void pull(const Keys& keys, const Values& outs, int priority = 0) override;
   // Reads the pushed arrays where they are, without a copy.
   void pushpull(const Keys& keys, const Values& values, const Values& outs, int priority = 0) override;
+  bool may_push_early() const override;
+  void push_early(const Keys& keys, const Values& values, int priority) override;
   void row_sparse_pull(const Keys& keys, const Values& outs, const Values& row_ids, int priority = 0) override;
   void set_optimizer(OptimizerPtr optimizer) override;
   void set_updater(UpdateFunction updater) override;
@@ -48,7 +51,7 @@ class DistStore final : public KVStore {
   void refuse_for_allreduce(const char* call) const;
   std::vector<Push> checked_pushes(const Keys& keys, const Values& values);
   std::vector<DistEntry*> checked_pulls(const Keys& keys, const Values& outs);
-  void start(const Keys& keys, const Values& values, int priority, bool in_place);
+  void start(std::vector<Push> pushes, int priority, bool in_place);
   void take_gradient(Push& push, bool in_place) const;
 
   const Kind kind_;

@@ -70,21 +70,24 @@ void DistMember::exchange_init(const Exchange& exchange) {
   const int tag = static_cast<int>(1 + exchange.number % (largest_tag / 2) * 2);
   auto left = std::make_shared<size_t>(1);
   std::vector<DistEntry*> entries;
-  for (const std::string& name : exchange.keys) entries.push_back(&entry_named(name));
+  if (in_order_.empty()) division_ = Division(peers_->size());
+  // Exchanges begin in one order on all workers, but may end in different ones: values are divided here.
+  for (const std::string& name : exchange.keys) {
+    DistEntry& entry = entry_named(name);
+    entries.push_back(&entry);
+    if (std::find(in_order_.begin(), in_order_.end(), &entry) != in_order_.end()) continue;
+    in_order_.push_back(&entry);
+    entry.shares = division_.next(entry.stored.size(), update_.unit());
+    if (loaded_.contains(name)) peers_->work([this, &entry] { restore_state(entry); }, nullptr);
+  }
   const auto done = [this, left, entries] {
     if (--*left > 0) return;
-    for (DistEntry* const entry : entries) {
-      if (std::find(in_order_.begin(), in_order_.end(), entry) == in_order_.end()) {
-        in_order_.push_back(entry);
-        entry->shares = division_.next(entry->stored.size(), update_.unit());
-        restore_state(*entry);
-      }
+    {
       const auto guard = peers_->lock();
-      entry->pending = false;
+      for (DistEntry* const entry : entries) entry->pending = false;
     }
     peers_->changed();
   };
-  if (in_order_.empty()) division_ = Division(peers_->size());
   for (DistEntry* const entry : entries) {
     if (peers_->rank() != 0) {
       ++*left;
@@ -382,7 +385,6 @@ void DistMember::restore_state(const DistEntry& entry) {
   if (found == loaded_.end() || !update_.updater) return;
   if (const Share* const share = entry.share_of(peers_->rank()))
     update_.updater->set_state(entry.key, cut_state(found->second, entry.stored, *share));
-  loaded_.erase(found);
 }
 
 }  // namespace symbind

@@ -25,6 +25,7 @@ struct DistEntry {
   Shares shares;
   int64_t pushes = 0;
   bool pending = false;  // under the lock of Peers
+  bool early = false;    // pushed by push_early() for the next pushpull()
 
   // What this worker pushes: the sum over its devices, or the words that it is sent as.
   NDArray gradient, words;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <typeinfo>
+#include <utility>
 
 #include "symbind/core/error.h"
 #include "symbind/core/interrupt.h"
@@ -9,6 +11,8 @@
 #include "symbind/core/random_cursors.h"
 #include "symbind/exec/indexing.h"
 #include "symbind/files/checkpoint.h"
+#include "symbind/train/bucketing.h"
+#include "symbind/train/module.h"
 #include "symbind/train/monitor.h"
 
 namespace symbind {
@@ -138,6 +142,33 @@ void BaseModule::set_compute_dtype(DType /*dtype*/) {
       "it");
 }
 
+namespace {
+
+thread_local bool early_exchange_allowed = false;
+// In the batches of fit(), where the update follows immediately.
+thread_local bool update_follows = false;
+
+// Runs forward and backward of a batch of fit().
+class UpdateFollows {
+ public:
+  UpdateFollows() { update_follows = true; }
+  ~UpdateFollows() { update_follows = false; }
+  UpdateFollows(const UpdateFollows&) = delete;
+  UpdateFollows& operator=(const UpdateFollows&) = delete;
+};
+
+// Is it of a class of the library, which does nothing between backward and update?
+bool has_own_steps(const BaseModule& module) {
+  const std::type_info& type = typeid(module);
+  return type == typeid(Module) || type == typeid(BucketingModule);
+}
+
+}  // namespace
+
+AllowEarlyExchange::AllowEarlyExchange(bool allowed) : before_(std::exchange(early_exchange_allowed, allowed)) {}
+AllowEarlyExchange::~AllowEarlyExchange() { early_exchange_allowed = before_; }
+bool AllowEarlyExchange::allowed() { return early_exchange_allowed && update_follows; }
+
 void BaseModule::fit(DataIter& train_data, const FitArgs& args) {
   const InUse use = in_use("fit");
   require(args.num_epoch >= 0, "[fit] num_epoch must be given");
@@ -160,6 +191,7 @@ void BaseModule::fit(DataIter& train_data, const FitArgs& args) {
   // Warns where there is one already: this one is then without effect.
   init_optimizer({.kvstore = args.kvstore, .optimizer = args.optimizer, .optimizer_params = args.optimizer_params});
 
+  const AllowEarlyExchange exchange(early_exchange_allowed || (has_own_steps(*this) && !args.monitor));
   for (int epoch = args.begin_epoch; epoch < args.num_epoch; ++epoch) {
     std::optional<StopTraining> stop;
     try {
@@ -185,7 +217,10 @@ void BaseModule::fit_epoch(DataIter& train_data, const FitArgs& args, int epoch)
   for (int64_t nbatch = 0; batch; ++nbatch) {
     check_interrupt();
     if (args.monitor) args.monitor->tic();
-    forward_backward(*batch);
+    {
+      const UpdateFollows follows;
+      forward_backward(*batch);
+    }
     update();
     update_metric(metric, batch->label);
     std::optional<DataBatch> following = train_data.next();

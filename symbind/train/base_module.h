@@ -136,6 +136,22 @@ struct PredictArgs {
   bool reset = true;
 };
 
+// Inside of fit() the exchange of gradients with other workers may begin before backward has ended. (Not elsewhere,
+// since gradients may be changed between backward() and update().) fit() allows it for the classes of the library; for
+// a class of its own, whose backward(), update() and forward_backward() are those of one of these, a program allows it
+// while this lives.
+class AllowEarlyExchange {
+ public:
+  explicit AllowEarlyExchange(bool allowed = true);
+  ~AllowEarlyExchange();
+  AllowEarlyExchange(const AllowEarlyExchange&) = delete;
+  AllowEarlyExchange& operator=(const AllowEarlyExchange&) = delete;
+  static bool allowed();  // on the calling thread
+
+ private:
+  bool before_;
+};
+
 // A module serves one thread at a time: a call that finds it in use by another thread, which fit() is until it returns,
 // fails. What it was constructed with may be read from anywhere.
 class BaseModule {

@@ -8,10 +8,12 @@
 #include "symbind/core/error.h"
 #include "symbind/core/log.h"
 #include "symbind/core/parallel.h"
+#include "symbind/exec/gradient_watch.h"
 #include "symbind/exec/invoke.h"
 #include "symbind/files/checkpoint.h"
 #include "symbind/files/states.h"
 #include "symbind/graph/op.h"
+#include "symbind/kvstore/early_push.h"
 #include "symbind/ops/finite.h"
 #include "symbind/optim/state_keys.h"
 #include "symbind/train/monitor.h"
@@ -439,6 +441,9 @@ void Module::init_optimizer(const InitOptimizerArgs& args) {
   if (host_->dirty) sync_params_from_devices();
 
   auto [store, in_store] = choose_kvstore(args.kvstore, options_.context.size(), host_->arg_params);
+  require(!loss_scale_ || !store || store->num_workers() == 1,
+          "[init_optimizer] several workers cannot agree on the scale of a loss: use compute_dtype bfloat16, which "
+          "needs none");
   int64_t batch_size = exec_group_->batch_size();
   if (store && store->type().find("dist") != std::string::npos && store->type().find("_sync") != std::string::npos)
     batch_size *= store->num_workers();
@@ -493,9 +498,6 @@ void Module::update() {
   require(binded && params_initialized && optimizer_initialized,
           "[update] bind, init_params and init_optimizer come first");
   if (loss_scale_) {
-    require(
-        !kvstore_ || kvstore_->num_workers() == 1,
-        "[update] several workers cannot agree on the scale of a loss: use compute_dtype bfloat16, which needs none");
     const bool finite = are_gradients_finite();
     loss_scale_->finish_step(finite);
     if (!finite) return;
@@ -644,10 +646,63 @@ void Module::forward(const std::vector<DataBatch>& sliced_batches, std::optional
   exec_group_->forward(sliced_batches, is_train.value_or(for_training));
 }
 
+namespace {
+
+constexpr size_t bytes_worth_an_exchange = size_t{1} << 20;
+
+// Hands gradients to a store as backward finishes them, several at a time.
+class EarlyExchange {
+ public:
+  EarlyExchange(EarlyPush& store, const std::vector<std::string>& names, const DataParallelExecutorGroup& group)
+      : store_(store), names_(names), gradients_(group.grad_arrays()) {
+    for (size_t i = 0; i < gradients_.size(); ++i)
+      if (gradients_[i][0]) index_of_[gradients_[i][0].data()] = i;
+  }
+
+  void add(const NDArray& gradient) {
+    const auto found = index_of_.find(gradient.data());
+    if (found == index_of_.end()) return;  // of an input
+    keys_.emplace_back(names_[found->second]);
+    values_.push_back(gradients_[found->second]);
+    priority_ = -static_cast<int>(found->second);  // the first layers are needed first
+    bytes_ += gradient.bytes();
+    if (bytes_ >= bytes_worth_an_exchange) push();
+  }
+
+  void push() {
+    if (keys_.empty()) return;
+    store_.push_early(keys_, values_, priority_);
+    keys_.clear();
+    values_.clear();
+    bytes_ = 0;
+  }
+
+ private:
+  EarlyPush& store_;
+  const std::vector<std::string>& names_;
+  const DataParallelExecutorGroup::PerDevice& gradients_;
+  std::map<const void*, size_t> index_of_;
+  KVStore::Keys keys_;
+  KVStore::Values values_;
+  int priority_ = 0;
+  size_t bytes_ = 0;
+};
+
+}  // namespace
+
 void Module::backward(const std::vector<NDArray>& out_grads) {
   const InUse use = in_use("backward");
   require(binded && params_initialized, "[backward] bind and init_params come first");
-  exec_group_->backward(out_grads);
+  auto* const store = AllowEarlyExchange::allowed() && optimizer_initialized && options_.context.size() == 1
+                          ? dynamic_cast<EarlyPush*>(kvstore_.get())
+                          : nullptr;
+  if (!store || !store->may_push_early() || exec_group_->grad_arrays().empty()) return exec_group_->backward(out_grads);
+  EarlyExchange exchange(*store, param_names_, *exec_group_);
+  {
+    const GradientWatch watch([&](const NDArray& gradient) { exchange.add(gradient); });
+    exec_group_->backward(out_grads);
+  }
+  exchange.push();
 }
 
 std::vector<NDArray> Module::get_outputs() {

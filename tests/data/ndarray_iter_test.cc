@@ -25,6 +25,20 @@ std::vector<Numbers> epoch(DataIter& iter) {
   return batches;
 }
 
+TEST(NDArrayIter, GoesOverItsPart) {
+  std::vector<Numbers> parts;
+  for (int64_t part = 0; part < 3; ++part) {
+    NDArrayIter iter(arange(0, 10), arange(100, 110), {.batch_size = 2, .num_parts = 3, .part_index = part});
+    Numbers samples;
+    for (const Numbers& batch : epoch(iter)) samples.insert(samples.end(), batch.begin(), batch.end());
+    samples.resize(static_cast<size_t>(iter.num_data()));  // without padding
+    parts.push_back(samples);
+  }
+  EXPECT_EQ(parts, (std::vector<Numbers>{{0, 1, 2}, {3, 4, 5}, {6, 7, 8, 9}}));
+  EXPECT_TRUE(fails_with([] { NDArrayIter(arange(0, 10), {.num_parts = 3, .part_index = 3}); }, "part_index", "3"));
+  EXPECT_TRUE(fails_with([] { NDArrayIter(arange(0, 2), {.num_parts = 3, .part_index = 0}); }, "2 samples", "part 0"));
+}
+
 TEST(NDArrayIter, BatchesThatLieWholeInTheArrayAreViews) {
   const NDArray data = counted({10, 3}), label = counted({10});
   NDArrayIter iter(data, label, {.batch_size = 4});

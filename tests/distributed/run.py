@@ -40,7 +40,7 @@ def succeeds(workers, *command):
     code, output, seconds = mpirun(workers, *command)
     what = f"{' '.join(command[1:])} with {workers} workers"
     require(code == 0, f"{what} ended with {code}", output)
-    require(output.split().count("well") == workers, f"{what}: not every worker finished", output)
+    require(output.count("well") == workers, f"{what}: not every worker finished", output)
     print(f"{what}: {seconds:.1f} s", flush=True)
     return output
 

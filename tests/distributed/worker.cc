@@ -73,7 +73,7 @@ void test_bits() {
 
 Symbol network() {
   Symbol net = Symbol::variable("data");
-  net = activation(fully_connected(net, {.num_hidden = 64}, "fc1"), {.act_type = act_type::relu});
+  net = activation(fully_connected(net, {.num_hidden = 6000}, "fc1"), {.act_type = act_type::relu});
   net = fully_connected(net, {.num_hidden = 10}, "fc2");
   return softmax_output(net, {}, "softmax");
 }
@@ -134,6 +134,26 @@ void test_others() {
   async->pull({0, 1}, {{small}, {large}});
   require(small.to_vector<float>() == std::vector<float>(3, 5 * workers), "pushes are missing: ", small);
   require(large.to_vector<float>() == std::vector<float>(60000, 10 * workers), "pushes are missing");
+
+  // So many bytes that there are several exchanges at a time.
+  const KVStorePtr large_ones = KVStore::create("dist_sync");
+  KVStore::Keys many;
+  std::vector<NDArray> first;
+  KVStore::Values pushed, outs;
+  for (int i = 0; i < 60; ++i) {
+    const Shape shape{i % 3 ? 100 + i : 500000};
+    many.emplace_back(i);
+    first.push_back(full(shape, i));
+    pushed.push_back({full(shape, i + large_ones->rank())});
+    outs.push_back({zeros(shape)});
+  }
+  large_ones->init(many, first);
+  for (int step = 0; step < 3; ++step) large_ones->pushpull(many, pushed, outs, step);
+  for (size_t i = 0; i < many.size(); ++i)
+    require(outs[i][0].to_vector<float>() ==
+                std::vector<float>(static_cast<size_t>(outs[i][0].size()),
+                                   workers * static_cast<float>(i) + workers * (workers - 1) / 2),
+            "a wrong sum of key ", i);
 
   const KVStorePtr horovod = KVStore::create("horovod");
   const NDArray sum = full({100000}, horovod->rank());

@@ -10,6 +10,7 @@
 #include "symbind/core/param_key.h"
 #include "symbind/exec/arithmetic.h"
 #include "symbind/files/states.h"
+#include "symbind/kvstore/early_push.h"
 #include "symbind/kvstore/kvstore.h"
 #include "symbind/optim/options.h"
 
@@ -263,6 +264,26 @@ TEST(DistSync, HandsCommandsToEveryWorker) {
     store->barrier();
     EXPECT_EQ(sum, 21);
   });
+}
+
+TEST(DistSync, PushesEarlyOnce) {
+  const auto thrown = run_job(3, [&](Worker& worker) {
+    const KVStorePtr store = worker.store();
+    auto& early = dynamic_cast<EarlyPush&>(*store);
+    store->set_optimizer(Optimizer::create("test", {}));  // adds the gradient to the weight
+    store->init({0, 1}, {zeros({3}), zeros({60000})});
+    EXPECT_TRUE(early.may_push_early());
+    const NDArray small = zeros({3}), large = zeros({60000});
+    for (int step = 1; step <= 3; ++step) {
+      early.push_early({1}, {{ones({60000})}}, 0);
+      store->pushpull({0, 1}, {{ones({3})}, {ones({60000})}}, {{small}, {large}});
+      EXPECT_EQ(small.to_vector<float>(), Floats(3, static_cast<float>(3 * step)));
+      EXPECT_EQ(large.to_vector<float>(), Floats(60000, static_cast<float>(3 * step)));
+    }
+    store->set_optimizer(Optimizer::create("lars", {}));
+    EXPECT_FALSE(early.may_push_early());
+  });
+  EXPECT_EQ(thrown, std::vector<std::string>(3));
 }
 
 // ---- disagreement ---------------------------------------------------------------------------------------------------
