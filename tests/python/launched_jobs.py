@@ -61,7 +61,11 @@ class Running:
         raise AssertionError(f"no line with {text!r}; {self.process.stderr.read()}")
 
     def finish(self, within=60):
-        self.stdout, self.stderr = self.process.communicate(timeout=within)
+        try:
+            self.stdout, self.stderr = self.process.communicate(timeout=within)
+        except subprocess.TimeoutExpired:
+            self.process.terminate()  # the launcher ends the rest
+            raise
         self.code = self.process.returncode
         return self
 
