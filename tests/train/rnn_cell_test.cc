@@ -223,6 +223,45 @@ TEST(RnnCell, UnrollsIntoTheSameNamesEveryTime) {
                          "states, which are too few"));
 }
 
+// The output of two steps over the same input.
+Symbol second_of(BaseRNNCell& cell) {
+  return cell.unroll(2, std::vector<Symbol>{data, data}, {.merge_outputs = false}).steps()[1];
+}
+
+TEST(RnnCell, AConvolutionOfSinglePixelsIsADenseCell) {
+  const ConvRNNOptions pixels{
+      .h2h_kernel = {1, 1}, .i2h_kernel = {1, 1}, .i2h_pad = {0, 0}, .activation = RNNActivation("tanh")};
+  const auto expect_same = [](BaseRNNCell& convolution, BaseRNNCell& dense) {
+    const Symbol net = second_of(dense);
+    NamedArrays arguments = random_arguments(net, {2, 5});
+    const std::vector<double> expected = run(net, {2, 5}, arguments);
+    for (auto& [name, each] : arguments)
+      if (each.rank() == 2) each = each.reshape({each.shape()[0], each.shape()[1], 1, 1});
+    const std::vector<double> actual = run(second_of(convolution), {2, 5, 1, 1}, arguments);
+    ASSERT_EQ(actual.size(), expected.size());
+    for (size_t i = 0; i < actual.size(); ++i) EXPECT_NEAR(actual[i], expected[i], 1e-5) << i;
+  };
+  const Tuple shape{1, 5, 1, 1};
+  ConvRNNCell conv_rnn(shape, 3, pixels, "c_");
+  ConvLSTMCell conv_lstm(shape, 3, pixels, "c_");
+  ConvGRUCell conv_gru(shape, 3, pixels, "c_");
+  RNNCell rnn(3, "tanh", "c_");
+  LSTMCell lstm(3, "c_");
+  GRUCell gru(3, "c_");
+  expect_same(conv_rnn, rnn);
+  expect_same(conv_lstm, lstm);
+  expect_same(conv_gru, gru);
+}
+
+TEST(RnnCell, StatesOfConvolutionsHaveTheExtentOfTheirInputs) {
+  ConvRNNOptions options{.i2h_stride = {2, 3}, .i2h_pad = {1, 0}};
+  ConvLSTMCell cell({1, 3, 9, 8}, 4, options);
+  EXPECT_EQ(cell.state_shape(), (std::vector<Tuple>{{0, 4, 5, 2}, {0, 4, 5, 2}}));
+  EXPECT_EQ(infer_shape(second_of(cell), {{"data", {2, 3, 9, 8}}}).outputs[0], (std::vector<int64_t>{2, 4, 5, 2}));
+  options.conv_layout = "NHWC";
+  EXPECT_EQ(ConvGRUCell({1, 9, 8, 3}, 4, options).state_shape(), (std::vector<Tuple>{{0, 5, 2, 4}}));
+}
+
 TEST(RnnCell, SharedParametersAreOneVariable) {
   const auto params = std::make_shared<RNNParams>("shared_");
   SequentialRNNCell stack;
