@@ -82,12 +82,13 @@ CHECK
   fi
 }
 
-# What a build does without: ccache makes it quicker, Open MPI is for stores over several workers. They are never asked
+# What a build does without: ccache makes it quicker, Open MPI and rsync are for jobs of several workers. They are never asked
 # for, but installed where that is possible.
 optional_packages() {
   [[ $(id -u) == 0 ]] && have apt-get || return 0
   have ccache || echo ccache
   have mpirun || echo openmpi-bin
+  have rsync || echo rsync
   if have "$compiler" && ! "$compiler" -E -x c++ -DOMPI_SKIP_MPICXX - >/dev/null 2>&1 <<<'#if !__has_include(<mpi.h>) && !__has_include(<mpi/mpi.h>)
 #error
 #endif'; then

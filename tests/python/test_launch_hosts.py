@@ -1,6 +1,7 @@
 """symbind-launch over several hosts, which are network namespaces of this machine."""
 
 import os
+import re
 import signal
 import sys
 import textwrap
@@ -95,7 +96,7 @@ def test_a_host_that_cannot_be_reached(hosts, tmp_path):
     hosts.agent.write_text("#!/bin/sh\necho connection to $1 refused >&2\nexit 255\n")
     job = start(hosts, tmp_path, "").finish()
     assert job.code != 0
-    assert "connection to 10.99.0.2 refused" in job.stderr
+    assert re.search(r"connection to 10\.99\.0\.[23] refused", job.stderr)  # mpirun may try the second host first
     job = start(hosts, tmp_path, "", "--sync-dst-dir", str(tmp_path / "copy")).finish()
     assert job.code == 2
     assert "cannot copy the working directory to 10.99.0.2" in job.last_line or "refused" in job.stderr

@@ -189,7 +189,11 @@ def test_a_signal_ends_every_process(number, tmp_path):
     job = Running(tmp_path, textwrap.dedent(program), *"-n 2".split())
     job.wait_for("up")
     job.wait_for("up")
-    assert len(job.left_over()) >= 8  # launcher, mpirun, supervisors, workers, their children
+    # The launcher, mpirun, two supervisors, two workers and their children, whose environment may not be set up yet.
+    deadline = time.monotonic() + 30
+    while len(job.left_over()) < 8:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
     began = time.monotonic()
     os.kill(job.process.pid, number)
     job.finish()
