@@ -6,6 +6,7 @@
 
 #include "symbind/exec/invoke.h"
 #include "symbind/graph/builder.h"
+#include "symbind/ops/custom.h"
 
 #include "bindings.h"
 #include "control_flow.h"
@@ -105,6 +106,8 @@ Call<Value> sort_out(const OpDef& op, nb::handle args, nb::handle kwargs,
       if (!has_field(op, name)) reject_other_inputs<Value>(op, value);
       if (!call.attributes.emplace(name, text_of(value)).second)
         throw TypeError(join("[", op.name, "] '", name, "' is given by position and by name"));
+    } else if (&op == &op_of<Custom>()) {  // for the user's own operator, which gets all arguments as texts
+      call.attributes[name] = "None";
     } else {
       for (const ParamField& each : op.fields)
         if (each.name == name && each.type.find("None") != std::string::npos) call.attributes[name] = "None";
@@ -118,6 +121,17 @@ nb::object keyword(nb::handle kwargs, const char* name) {
   PyObject* value = PyDict_GetItemString(kwargs.ptr(), name);
   return value ? nb::borrow(value) : nb::none();
 }
+
+// Names a node after what the operator was called by, which need not be one of its names: mx.sym.contrib.Proposal.
+class CalledName final : public NameManager {
+ public:
+  CalledName(NameManager& outer, const std::string& called) : outer_(outer), hint_(lower_case(called)) {}
+  std::string get(const std::string& given, const std::string&) override { return outer_.get(given, hint_); }
+
+ private:
+  NameManager& outer_;
+  std::string hint_;
+};
 
 // `called` is the name it was called by: an alias names the node after itself.
 Symbol call_on_symbols(const OpDef& op, nb::handle args, nb::handle kwargs, const std::string& called) {
@@ -143,8 +157,10 @@ Symbol call_on_symbols(const OpDef& op, nb::handle args, nb::handle kwargs, cons
       if (call.positional[i] && i < names.size()) inputs.add(names[i], *call.positional[i]);
   }
   for (auto& [input, symbol] : call.named) inputs.add(input, symbol);
-  const bool by_alias = OpRegistry::get().find_or_null(called) == &op;
-  return apply(by_alias ? called : op.name, inputs, call.attributes, name.is_none() ? "" : nb::cast<std::string>(name));
+  const std::string given = name.is_none() ? "" : nb::cast<std::string>(name);
+  if (called.empty()) return apply(op.name, inputs, call.attributes, given);
+  const CalledName naming(NameManager::current(), called);
+  return apply(op.name, inputs, call.attributes, given);
 }
 
 nb::object call_on_arrays(const OpDef& op, nb::handle args, nb::handle kwargs) {

@@ -178,3 +178,20 @@ def test_an_operator_tells_what_it_takes():
     assert mx.operator.get_operator_arguments("Concat").types[0] == "NDArray-or-Symbol[]"
     with pytest.raises(mx.MXNetError, match="nope"):
         mx.operator.get_operator_arguments("nope")
+
+
+@mx.operator.register("takes_arguments_as_texts")
+class TakesTexts(mx.operator.CustomOpProp):
+    seen = None
+
+    def __init__(self, **arguments):
+        super().__init__()
+        TakesTexts.seen = arguments
+
+    def create_operator(self, ctx, in_shapes, in_dtypes):
+        return mx.operator.CustomOp()
+
+
+def test_arguments_arrive_as_texts_and_none_among_them():
+    mx.sym.Custom(mx.sym.Variable("x"), op_type="takes_arguments_as_texts", a=1, b=(2, 3), c=None, d=[1, 2.5], e=True)
+    assert TakesTexts.seen == {"a": "1", "b": "(2, 3)", "c": "None", "d": "[1, 2.5]", "e": "True"}

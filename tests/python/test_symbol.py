@@ -200,3 +200,29 @@ def test_scalars_are_written_as_in_mxnet():
     assert [scalar(each) for each in (x + 2, x * 0.5, 2 - x, -x, x**2)] == ["2", "0.5", "2", "-1.0", "2"]
     pairs = (mx.sym.maximum(x, 0), mx.sym.minimum(2, x), mx.sym.hypot(x, 0.5), mx.sym.pow(x, np.int64(3)))
     assert [scalar(each) for each in pairs] == ["0", "2", "0.5", "3"]
+
+
+def test_nodes_of_other_namespaces_are_named_after_their_functions():
+    x = mx.sym.Variable("x")
+    with mx.name.NameManager():
+        nets = (
+            mx.sym.contrib.MultiBoxPrior(x),
+            mx.contrib.symbol.Proposal(x, x, x),
+            mx.sym.linalg.gemm2(x, x),
+            mx.sym.image.to_tensor(x),
+            mx.sym.concat(x, x),
+            mx.sym.elemwise_add(x, x),
+        )
+        assert [each.name for each in nets] == [
+            "multiboxprior0",
+            "proposal0",
+            "gemm20",
+            "to_tensor0",
+            "concat0",
+            "elemwise_add0",
+        ]
+        deformable = mx.sym.contrib.DeformableConvolution(x, x, kernel=(3, 3), num_filter=2)
+        assert deformable.list_arguments()[1:] == ["deformableconvolution0_weight", "deformableconvolution0_bias"]
+    with mx.name.Prefix("a_"):
+        assert mx.sym.contrib.box_nms(x).name == "a_box_nms0"
+        assert mx.sym.contrib.box_nms(x, name="n").name == "a_n"

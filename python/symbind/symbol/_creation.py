@@ -63,18 +63,14 @@ def load_json(json_str):
     return _symbind._load_symbol_json(json_str)
 
 
-def _attributes(dtype):
-    return {} if dtype is None else {"dtype": dtype}
-
-
 def zeros(shape, dtype=None, **kwargs):
     """Zeros of a shape."""
-    return _symbind._require_op("_zeros").on_symbols((), {"shape": shape, **_attributes(dtype), **kwargs})
+    return _made("_zeros", dtype, {"shape": shape, **kwargs})
 
 
 def ones(shape, dtype=None, **kwargs):
     """Ones of a shape."""
-    return _symbind._require_op("_ones").on_symbols((), {"shape": shape, **_attributes(dtype), **kwargs})
+    return _made("_ones", dtype, {"shape": shape, **kwargs})
 
 
 def _made(op, dtype, attributes):
