@@ -2,6 +2,6 @@
 
 from .base import KVStoreBase, create
 from .kvstore import KVStore
-from . import base, kvstore
+from . import base, kvstore, kvstore_server
 
 __all__ = ["KVStore", "KVStoreBase", "create"]
