@@ -41,13 +41,14 @@ std::vector<Source> sources(const UpSampling& p, std::span<const Tensor> inputs,
   return all;
 }
 
-// Calls visit(element of the plane, element of the larger plane) for every element of the larger one.
+// Calls visit(element of the plane, element of the larger plane) for every element of the larger one, in order.
 template <class Visit>
 void for_block_elements(const Source& source, const Visit& visit) {
-  const int64_t width = source.columns * source.wide;
-  for (int64_t row = 0; row < source.rows * source.high; ++row)
-    for (int64_t column = 0; column < width; ++column)
-      visit(row / source.high * source.columns + column / source.wide, row * width + column);
+  int64_t out = 0;
+  for (int64_t row = 0; row < source.rows; ++row)
+    for (int64_t copy = 0; copy < source.high; ++copy)
+      for (int64_t in = row * source.columns; in < (row + 1) * source.columns; ++in)
+        for (int64_t k = 0; k < source.wide; ++k) visit(in, out++);
 }
 
 std::unique_ptr<Kernel> build_bilinear(const NodeView& node) {
