@@ -22,7 +22,7 @@ ExecutorPtr bound_network() {
   net = fully_connected(net, shared, {.num_hidden = 5, .no_bias = true});
   net = fully_connected(net, shared, {.num_hidden = 5, .no_bias = true});
   net = softmax_output(fully_connected(net, {.num_hidden = 3}, "last"), {}, "softmax");
-  const ExecutorPtr executor = simple_bind(net, cpu(), {{"data", {4, 6}}, {"softmax_label", {4}}});
+  ExecutorPtr executor = simple_bind(net, cpu(), {{"data", {4, 6}}, {"softmax_label", {4}}});
   uint64_t seed = 1;
   for (const NDArray& argument : executor->arg_arrays()) random_array(argument.shape(), seed++).copyto(argument);
   return executor;
