@@ -33,8 +33,11 @@ void write_log(LogLevel level, std::string_view raw_message) {
     lock.unlock();  // a sink may wait for others who want to write
     return sink(level, message);
   }
-  if (std::exchange(status_shown, false)) std::cerr << to_line_start;
-  std::cerr << (level == LogLevel::warning ? "WARNING: " : "") << message << std::endl;
+  std::string line = std::exchange(status_shown, false) ? to_line_start : "";
+  line += level == LogLevel::warning ? "WARNING: " : "";
+  line += message;
+  line += '\n';
+  std::cerr << line << std::flush;  // one write: lines of several processes that share a terminal stay whole
 }
 
 bool write_status(std::string_view line, bool last) {

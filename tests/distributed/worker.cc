@@ -213,6 +213,6 @@ int main(int argc, char** argv) try {
   std::cout << "well" << std::endl;
   return 0;
 } catch (const std::exception& error) {
-  std::cerr << "error: " << error.what() << std::endl;
+  std::cerr << std::string("error: ") + error.what() + "\n" << std::flush;  // one write, as lines of workers mix
   return 1;
 }
