@@ -10,6 +10,7 @@
 #include "symbind/core/error.h"
 #include "symbind/core/parallel.h"
 #include "symbind/exec/executor_impl.h"
+#include "symbind/exec/overlap.h"
 #include "symbind/exec/plan_picture.h"
 #include "symbind/passes/gradient.h"
 #include "symbind/passes/passes.h"
@@ -348,10 +349,7 @@ void Executor::Impl::run_watched_backward(Compiled& compiled, const GradientWatc
   std::map<size_t, const GraphNode*> last;
   const auto writes = [&](const GraphNode& node, const NDArray& array) {
     for (size_t i = 0; i < grads.size(); ++i)
-      if (array && grads[i] && !typed_grads[i] && array.storage_ptr() == grads[i].storage_ptr() &&
-          array.byte_offset() < grads[i].byte_offset() + grads[i].bytes() &&
-          grads[i].byte_offset() < array.byte_offset() + array.bytes())
-        last[i] = &node;
+      if (array && grads[i] && !typed_grads[i] && overlap(array, grads[i])) last[i] = &node;
   };
   const NodeCallback callback = [&](const GraphNode& node, std::span<const NDArray> inputs,
                                     std::span<const NDArray> made) {

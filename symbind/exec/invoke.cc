@@ -8,6 +8,7 @@
 #include <pthread.h>
 
 #include "symbind/core/error.h"
+#include "symbind/exec/overlap.h"
 #include "symbind/exec/profiling.h"
 #include "symbind/exec/ready_op.h"
 #include "symbind/passes/target.h"
@@ -67,11 +68,6 @@ std::shared_ptr<Kernel> kernel_for(const NodeView& node) {
   auto& slot = kept[key.str()];
   if (!slot) slot = implementation.build(node);
   return slot;
-}
-
-bool overlap(const NDArray& a, const NDArray& b) {
-  if (a.storage_ptr() != b.storage_ptr()) return false;
-  return a.byte_offset() < b.byte_offset() + b.bytes() && b.byte_offset() < a.byte_offset() + a.bytes();
 }
 
 // May the kernel write its output where `out` is, while reading the inputs where they are?

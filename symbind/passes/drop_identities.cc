@@ -9,24 +9,13 @@
 namespace symbind {
 namespace {
 
-// The tensors that an operator changes. What a node has read of one before the change must not be read after it.
-PerTensor<bool> updated_tensors(const Graph& graph) {
-  PerTensor<bool> updated(graph.tensors.size(), false);
-  for (const GraphNode& node : graph.nodes) {
-    if (node.is_variable()) continue;
-    const std::vector<bool> inputs = node.op().updated_inputs(node.source->params.get(), node.inputs.size());
-    for (size_t i = 0; i < inputs.size(); ++i)
-      if (inputs[i]) updated[node.inputs[i]] = true;
-  }
-  return updated;
-}
-
 bool is_cast(const GraphNode& node) {
   return params_if<Cast>(node) || params_if<CastLike>(node) || params_if<AmpCast>(node) ||
          params_if<AmpMulticast>(node);
 }
 
-// Does each output hold what the input of its number holds?
+// Does each output hold what the input of its number holds? Not where a node changes the input: what was read of it
+// before the change must not be read after it.
 bool is_identity(const Graph& graph, const GraphNode& node, const PerTensor<bool>& updated) {
   if (!is_cast(node) && !params_if<ScaleGradient>(node)) return false;
   for (int i = 0; i < node.outputs; ++i) {

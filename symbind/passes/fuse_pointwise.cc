@@ -26,14 +26,9 @@ class PointwiseFusion {
  public:
   explicit PointwiseFusion(const Graph& graph)
       : graph_(graph), readers_(graph.tensors.size(), 0), group_(graph.nodes.size(), NodeId::none) {
-    PerTensor<bool> updated(graph.tensors.size(), false);
-    for (const GraphNode& node : graph.nodes) {
+    const PerTensor<bool> updated = updated_tensors(graph);
+    for (const GraphNode& node : graph.nodes)
       for (const TensorId input : node.inputs) ++readers_[input];
-      if (node.is_variable()) continue;
-      const auto updates = node.op().updated_inputs(node.source->params.get(), node.inputs.size());
-      for (size_t k = 0; k < node.inputs.size(); ++k)
-        if (updates[k]) updated[node.inputs[k]] = true;
-    }
     for (const TensorId output : graph.outputs) ++readers_[output];
     for (const GraphNode& node : graph.nodes) fusible_.push_back(is_fusible(node, updated));
   }

@@ -44,6 +44,17 @@ GraphNode& Graph::append(NodePtr source, std::vector<TensorId> inputs) {
   return node;
 }
 
+PerTensor<bool> updated_tensors(const Graph& graph) {
+  PerTensor<bool> updated(graph.tensors.size(), false);
+  for (const GraphNode& node : graph.nodes) {
+    if (node.is_variable()) continue;
+    const std::vector<bool> inputs = node.op().updated_inputs(node.source->params.get(), node.inputs.size());
+    for (size_t k = 0; k < inputs.size(); ++k)
+      if (inputs[k]) updated[node.inputs[k]] = true;
+  }
+  return updated;
+}
+
 std::vector<bool> shape_only_inputs(const GraphNode& node) {
   std::vector<bool> result(node.inputs.size(), false);
   if (node.is_variable() || node.op().shape_only.empty()) return result;

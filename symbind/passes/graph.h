@@ -99,6 +99,9 @@ struct Graph {
   bool is_backward(NodeId id) const { return index_of(id) >= forward_nodes; }
 };
 
+// For each tensor: does a node change it while the graph runs?
+PerTensor<bool> updated_tensors(const Graph& graph);
+
 // For each input of a node: is it read for its shape and type alone?
 std::vector<bool> shape_only_inputs(const GraphNode& node);
 

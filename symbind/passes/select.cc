@@ -59,18 +59,6 @@ void build_kernels(Graph& graph) { build_kernels(graph, 0, graph.nodes.size()); 
 
 namespace {
 
-// Does a node change it while the graph runs?
-PerTensor<bool> updated_tensors(const Graph& graph) {
-  PerTensor<bool> updated(graph.tensors.size(), false);
-  for (const GraphNode& node : graph.nodes) {
-    if (node.is_variable()) continue;
-    const std::vector<bool> inputs = node.op().updated_inputs(node.source->params.get(), node.inputs.size());
-    for (size_t k = 0; k < inputs.size(); ++k)
-      if (inputs[k]) updated[node.inputs[k]] = true;
-  }
-  return updated;
-}
-
 // In inference, and from variables alone that no node changes.
 bool keeps_derived(const Graph& graph, const GraphNode& node, const PerTensor<bool>& updated) {
   if (node.kernel->kept_bytes == 0 || graph.is_train || graph.has_backward()) return false;

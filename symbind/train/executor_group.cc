@@ -14,15 +14,12 @@
 #include "symbind/exec/arithmetic.h"
 #include "symbind/exec/indexing.h"
 #include "symbind/train/monitor.h"
+#include "symbind/train/names.h"
 
 namespace symbind {
 namespace {
 
 constexpr size_t shapes_kept = 16;
-
-bool contains(const std::vector<std::string>& names, const std::string& name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
 
 // The samples of a slice; an axis of -1 means the whole array.
 NDArray part_of(const NDArray& array, int axis, BatchSlice slice) {

@@ -9,13 +9,10 @@
 #include "symbind/core/error.h"
 #include "symbind/graph/op.h"
 #include "symbind/ops/amp.h"
+#include "symbind/train/names.h"
 
 namespace symbind {
 namespace {
-
-bool contains(const std::vector<std::string>& names, const std::string& name) {
-  return std::ranges::find(names, name) != names.end();
-}
 
 // How a node is computed.
 enum class Precision { as_given, low, wide, widest };
@@ -85,8 +82,8 @@ size_t argument_count(const Node& node) { return node.inputs.size() - node.op->a
 // A new node is computed where the one that it reads is.
 Entry placed_with(const Entry& source, const Symbol& made) {
   Entry entry = made.entries()[0];
-  const auto group = source.node->attributes.find("__ctx_group__");
-  if (group != source.node->attributes.end()) entry.node->attributes.insert(*group);
+  if (const std::string* group = find_attribute(source.node->attributes, "__ctx_group__"))
+    entry.node->attributes.emplace("__ctx_group__", *group);
   return entry;
 }
 

@@ -13,19 +13,13 @@
 #include "symbind/files/checkpoint.h"
 #include "symbind/files/states.h"
 #include "symbind/graph/op.h"
-#include "symbind/kvstore/early_push.h"
 #include "symbind/ops/finite.h"
 #include "symbind/optim/state_keys.h"
+#include "symbind/train/early_exchange.h"
 #include "symbind/train/monitor.h"
+#include "symbind/train/names.h"
 
 namespace symbind {
-namespace {
-
-bool contains(const std::vector<std::string>& names, const std::string& name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
-
-}  // namespace
 
 Module::Module(const Symbol& symbol, const ModuleOptions& options)
     : symbol_(symbol), computed_(symbol), options_(options), aux_names_(symbol.list_auxiliary_states()) {
@@ -645,50 +639,6 @@ void Module::forward(const std::vector<DataBatch>& sliced_batches, std::optional
   if (loss_scale_) write_loss_scale();
   exec_group_->forward(sliced_batches, is_train.value_or(for_training));
 }
-
-namespace {
-
-constexpr size_t bytes_worth_an_exchange = size_t{1} << 20;
-
-// Hands gradients to a store as backward finishes them, several at a time.
-class EarlyExchange {
- public:
-  EarlyExchange(EarlyPush& store, const std::vector<std::string>& names, const DataParallelExecutorGroup& group)
-      : store_(store), names_(names), gradients_(group.grad_arrays()) {
-    for (size_t i = 0; i < gradients_.size(); ++i)
-      if (gradients_[i][0]) index_of_[gradients_[i][0].data()] = i;
-  }
-
-  void add(const NDArray& gradient) {
-    const auto found = index_of_.find(gradient.data());
-    if (found == index_of_.end()) return;  // of an input
-    keys_.emplace_back(names_[found->second]);
-    values_.push_back(gradients_[found->second]);
-    priority_ = -static_cast<int>(found->second);  // the first layers are needed first
-    bytes_ += gradient.bytes();
-    if (bytes_ >= bytes_worth_an_exchange) push();
-  }
-
-  void push() {
-    if (keys_.empty()) return;
-    store_.push_early(keys_, values_, priority_);
-    keys_.clear();
-    values_.clear();
-    bytes_ = 0;
-  }
-
- private:
-  EarlyPush& store_;
-  const std::vector<std::string>& names_;
-  const DataParallelExecutorGroup::PerDevice& gradients_;
-  std::map<const void*, size_t> index_of_;
-  KVStore::Keys keys_;
-  KVStore::Values values_;
-  int priority_ = 0;
-  size_t bytes_ = 0;
-};
-
-}  // namespace
 
 void Module::backward(const std::vector<NDArray>& out_grads) {
   const InUse use = in_use("backward");

@@ -13,6 +13,7 @@
 #include "symbind/core/parallel.h"
 #include "symbind/files/checkpoint.h"
 #include "symbind/passes/infer_graph.h"
+#include "symbind/train/names.h"
 
 namespace symbind {
 namespace {
@@ -37,10 +38,6 @@ std::vector<std::string> read_variables(const Symbol& symbol) {
   for (const GraphNode& node : graph.nodes)
     if (node.is_variable() && read[static_cast<size_t>(node.first_output)]) names.push_back(node.source->name);
   return names;
-}
-
-bool contains(const std::vector<std::string>& names, const std::string& name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
 }
 
 NamedArrays chosen(const NamedArrays& given, const std::vector<std::string>& names, Context context) {

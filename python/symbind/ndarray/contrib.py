@@ -2,7 +2,7 @@
 
 import math as _math
 
-from .. import _functions, _nested, _symbind
+from .. import _adamw, _functions, _nested, _symbind
 from . import _internal
 
 
@@ -68,85 +68,7 @@ def _scale_array(rescale_grad, weight):
     return _internal._full(shape=(1,), value=float(rescale_grad), ctx=str(weight.context), dtype="float32")
 
 
-def adamw_update(
-    weight,
-    grad,
-    mean,
-    var,
-    rescale_grad,
-    lr,
-    eta,
-    beta1=0.9,
-    beta2=0.999,
-    epsilon=1e-8,
-    wd=0,
-    clip_gradient=-1,
-    out=None,
-    name=None,
-    **kwargs,
-):
-    """One step of AdamW: weight - eta * (lr * mean / (sqrt(var) + epsilon) + wd * weight), where mean and var run
-    after the gradient and its square.
-
-    `rescale_grad` is a number or an array of one element; where it is not finite, or 0, nothing changes.
-    """
-    return _internal._adamw_update(
-        weight,
-        grad,
-        mean,
-        var,
-        _scale_array(rescale_grad, weight),
-        lr=lr,
-        eta=eta,
-        beta1=beta1,
-        beta2=beta2,
-        epsilon=epsilon,
-        wd=wd,
-        clip_gradient=clip_gradient,
-        out=out,
-        name=name,
-        **kwargs,
-    )
-
-
-def mp_adamw_update(
-    weight,
-    grad,
-    mean,
-    var,
-    weight32,
-    rescale_grad,
-    lr,
-    eta,
-    beta1=0.9,
-    beta2=0.999,
-    epsilon=1e-8,
-    wd=0,
-    clip_gradient=-1,
-    out=None,
-    name=None,
-    **kwargs,
-):
-    """adamw_update in mixed precision: `weight32`, the float32 copy of a 16-bit weight, is updated, and the result is
-    rounded from it."""
-    return _internal._mp_adamw_update(
-        weight,
-        grad,
-        mean,
-        var,
-        weight32,
-        _scale_array(rescale_grad, weight),
-        lr=lr,
-        eta=eta,
-        beta1=beta1,
-        beta2=beta2,
-        epsilon=epsilon,
-        wd=wd,
-        clip_gradient=clip_gradient,
-        out=out,
-        name=name,
-        **kwargs,
-    )
+adamw_update, mp_adamw_update = _adamw.updates(_internal, _scale_array)
 
 
 def _array_by_array(*lists):

@@ -2,7 +2,7 @@
 
 import math as _math
 
-from .. import _functions, _nested, _symbind
+from .. import _adamw, _functions, _nested, _symbind
 from . import _internal
 
 
@@ -73,86 +73,14 @@ def cond(pred, then_func, else_func, name="cond"):
     return _nested.regroup(outputs, forms["then"])
 
 
-def _scale_symbol(rescale_grad):
+def _scale_symbol(rescale_grad, _weight):
     """The scale of gradients as a symbol of one element."""
     if isinstance(rescale_grad, _symbind.Symbol):
         return rescale_grad
     return _internal._full(shape=(1,), value=float(rescale_grad), dtype="float32")
 
 
-def adamw_update(
-    weight,
-    grad,
-    mean,
-    var,
-    rescale_grad,
-    lr,
-    eta,
-    beta1=0.9,
-    beta2=0.999,
-    epsilon=1e-8,
-    wd=0,
-    clip_gradient=-1,
-    out=None,
-    name=None,
-    **kwargs,
-):
-    """One step of AdamW, whose result is the new weight: mx.nd.contrib.adamw_update. `rescale_grad` is a number or a
-    symbol of shape (1,)."""
-    return _internal._adamw_update(
-        weight,
-        grad,
-        mean,
-        var,
-        _scale_symbol(rescale_grad),
-        lr=lr,
-        eta=eta,
-        beta1=beta1,
-        beta2=beta2,
-        epsilon=epsilon,
-        wd=wd,
-        clip_gradient=clip_gradient,
-        name=name,
-        **kwargs,
-    )
-
-
-def mp_adamw_update(
-    weight,
-    grad,
-    mean,
-    var,
-    weight32,
-    rescale_grad,
-    lr,
-    eta,
-    beta1=0.9,
-    beta2=0.999,
-    epsilon=1e-8,
-    wd=0,
-    clip_gradient=-1,
-    out=None,
-    name=None,
-    **kwargs,
-):
-    """adamw_update in mixed precision: mx.nd.contrib.mp_adamw_update."""
-    return _internal._mp_adamw_update(
-        weight,
-        grad,
-        mean,
-        var,
-        weight32,
-        _scale_symbol(rescale_grad),
-        lr=lr,
-        eta=eta,
-        beta1=beta1,
-        beta2=beta2,
-        epsilon=epsilon,
-        wd=wd,
-        clip_gradient=clip_gradient,
-        name=name,
-        **kwargs,
-    )
+adamw_update, mp_adamw_update = _adamw.updates(_internal, _scale_symbol)
 
 
 def boolean_mask(data, index, axis=0, name=None, attr=None, out=None, **kwargs):
