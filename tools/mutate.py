@@ -71,7 +71,7 @@ class Mutant:
 
 
 def code_only(source):
-    """The text with comments, literals and preprocessor lines blanked, so that places stay the same."""
+    """The text with comments, literals and preprocessor lines blanked, so that offsets stay the same."""
     pattern = re.compile(
         r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])'|^[ \t]*#(?:[^\n\\]|\\.)*", re.S | re.M
     )
@@ -163,7 +163,7 @@ def python_mutants(path, source):
     for line in source.splitlines(keepends=True):
         lines.append(lines[-1] + len(line))
 
-    def place(node, end=False):
+    def offset(node, end=False):
         row = node.end_lineno if end else node.lineno
         column = node.end_col_offset if end else node.col_offset
         text = source[lines[row - 1] : lines[row]]
@@ -173,7 +173,7 @@ def python_mutants(path, source):
         if type(kind) not in PYTHON_SWAPS:
             return
         old, new = PYTHON_SWAPS[type(kind)]
-        begin, end = place(left, end=True), place(right)
+        begin, end = offset(left, end=True), offset(right)
         at = source[begin:end].find(old)
         if at >= 0:
             yield Mutant(path, begin + at, begin + at + len(old), new, f"{old} becomes {new}")
@@ -189,19 +189,19 @@ def python_mutants(path, source):
                 yield from swapped(node.op, left, right)
         elif isinstance(node, ast.Constant) and isinstance(node.value, (bool, int)):
             new = repr(not node.value if isinstance(node.value, bool) else node.value + 1)
-            yield Mutant(path, place(node), place(node, end=True), new, f"{node.value!r} becomes {new}")
+            yield Mutant(path, offset(node), offset(node, end=True), new, f"{node.value!r} becomes {new}")
         elif isinstance(node, (ast.If, ast.IfExp, ast.While)):
-            begin, end = place(node.test), place(node.test, end=True)
+            begin, end = offset(node.test), offset(node.test, end=True)
             yield Mutant(path, begin, end, f"(not ({source[begin:end]}))", "the condition is negated")
         elif isinstance(node, (ast.Assign, ast.AugAssign)) or (
             isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)
         ):
             if node.col_offset > 0:  # those of the module itself define its names
-                yield Mutant(path, place(node), place(node, end=True), "pass", "the statement is removed")
+                yield Mutant(path, offset(node), offset(node, end=True), "pass", "the statement is removed")
 
 
 def mutants_of(path, lines=None):
-    """All changes of a file, in the order of their places; only in these lines, where some are given."""
+    """All changes of a file, in the order of their offsets; only in these lines, where some are given."""
     source = (ROOT / path).read_text(encoding="utf-8")
     found = (python_mutants if path.suffix == ".py" else cpp_mutants)(path, source)
     unique = {(mutant.start, mutant.end, mutant.text): mutant for mutant in found}

@@ -1,4 +1,4 @@
-// The variables of the environment that the library reads. Each is in the list below and in no other place;
+// The variables of the environment that the library reads. Each is in the list below and nowhere else;
 // docs/environment.md has the same list.
 //
 // A variable is a number from 0 to `most`, and a switch where that is 1. Not set or empty, it has its default. "0",

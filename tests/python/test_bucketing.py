@@ -176,7 +176,7 @@ def test_checkpoints_of_buckets_with_other_keys_load(tmp_path, keys):
     assert loaded._curr_bucket_key == keys[1]
 
 
-def test_networks_that_are_given_are_used_in_place_of_sym_gens():
+def test_networks_that_are_given_are_used_instead_of_sym_gens():
     module = bound()
     args, aux = module.get_params()
     named = {5: sym_gen(5)[0], 3: mx.sym.Group([sym_gen(3)[0]])}
