@@ -13,7 +13,7 @@
 
 namespace symbind {
 
-enum class ExchangeKind : uint8_t { init, push, barrier };
+enum class ExchangeKind : uint8_t { init, push, barrier, vote };
 
 // What a worker is ready for: to exchange these keys.
 struct Ready {
@@ -24,6 +24,7 @@ struct Ready {
   std::vector<std::string> details;  // of each key, or one for all: must be those of the other workers
   int priority = 0;
   bool together = false;  // all keys in one exchange, in the order of worker 0
+  bool vote = true;       // of a vote, whose key is its subject
 };
 
 // What all of them do now.
@@ -32,6 +33,7 @@ struct Exchange {
   int store = 0;
   ExchangeKind kind = ExchangeKind::push;
   std::vector<std::string> keys;
+  bool unanimous = true;  // of a vote: did all vote yes?
 };
 
 class Coordinator {
@@ -62,6 +64,7 @@ class Coordinator {
     std::vector<std::string> keys;
     uint64_t bytes;
     std::string detail;
+    bool vote;
     Clock::time_point since;
   };
   // Keys that are exchanged as one, and the workers that are ready for that; a worker may be ahead of others.

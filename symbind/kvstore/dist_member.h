@@ -50,6 +50,7 @@ class DistMember : public Peers::Member, public std::enable_shared_from_this<Dis
   DistEntry& entry_of(const ParamKey& key, const char* call);
   void init(const std::vector<ParamKey>& keys, const std::vector<NDArray>& values);  // by all workers
   void barrier();
+  bool all_agree(const std::string& subject, bool own);  // votes yes or no; did every worker vote yes?
   // The entries have their gradients; the exchange begins when all workers have theirs.
   virtual void push(const std::vector<DistEntry*>& entries, int priority) = 0;
   virtual std::vector<NDArray> pull(const std::vector<DistEntry*>& entries) = 0;
@@ -111,7 +112,11 @@ class DistMember : public Peers::Member, public std::enable_shared_from_this<Dis
   Division division_{1};
   std::map<std::string, StateTree> loaded_;  // states of keys that init has not seen yet
   int loads_ = 0;
+  // Under the lock of Peers.
   uint64_t barriers_ = 0, barriers_passed_ = 0;
+  uint64_t votes_ = 0, votes_counted_ = 0;
+  std::string subject_;     // of the last vote
+  bool unanimous_ = false;  // was it?
   uint64_t questions_ = 0;
   std::map<uint64_t, Question> open_;  // under the lock of Peers
   KVStore::CommandHandler handler_;    // of the thread that updates
