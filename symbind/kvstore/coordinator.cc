@@ -28,12 +28,13 @@ void Coordinator::add(int worker, const Ready& ready, Clock::time_point now) {
     std::sort(sorted.begin(), sorted.end());
     uint64_t bytes = 0;
     for (const uint64_t each : ready.bytes) bytes += each;
-    offer(worker, unit_of(comma_separated(sorted)), {arrived_++, ready.priority, ready.keys, bytes, detail(0), now});
+    offer(worker, unit_of(comma_separated(sorted)),
+          {arrived_++, ready.priority, ready.keys, bytes, detail(0), ready.vote, now});
     return;
   }
   for (size_t i = 0; i < ready.keys.size(); ++i)
     offer(worker, unit_of(ready.keys[i]),
-          {arrived_++, ready.priority, {ready.keys[i]}, ready.bytes.at(i), detail(i), now});
+          {arrived_++, ready.priority, {ready.keys[i]}, ready.bytes.at(i), detail(i), ready.vote, now});
 }
 
 void Coordinator::offer(int worker, Unit& unit, Offer given) {
@@ -58,7 +59,8 @@ std::vector<Exchange> Coordinator::take(size_t bytes_each) {
   size_t bytes = 0;
   for (Unit* const unit : ready_) {
     const Offer& offer = rank_0(unit);
-    const bool joins = !taken.empty() && unit->kind != ExchangeKind::barrier && taken.back().kind == unit->kind &&
+    const bool moves_arrays = unit->kind == ExchangeKind::init || unit->kind == ExchangeKind::push;
+    const bool joins = !taken.empty() && moves_arrays && taken.back().kind == unit->kind &&
                        taken.back().store == unit->store && offer.keys.size() == 1 && bytes + offer.bytes <= bytes_each;
     if (!joins) {
       taken.push_back({++exchanges_, unit->store, unit->kind, {}});
@@ -69,6 +71,7 @@ std::vector<Exchange> Coordinator::take(size_t bytes_each) {
     ++unit->step;
     unit->warned = false;
     for (auto& offers : unit->offers) {
+      taken.back().unanimous &= offers.front().vote;
       offers.pop_front();
       if (offers.empty()) --unit->workers_ready;
     }
@@ -87,6 +90,7 @@ std::string Coordinator::text_of(const Unit& unit) {
       keys = all.size() <= 3 ? comma_separated(all) : join(all[0], " and ", all.size() - 1, " more");
       break;
     }
+  if (unit.kind == ExchangeKind::vote) return join(keys, " at step ", unit.step);
   if (unit.kind == ExchangeKind::init) return join("the initial value of key ", keys);
   return join("key ", keys, " at step ", unit.step);
 }

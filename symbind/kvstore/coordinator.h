@@ -13,7 +13,7 @@
 
 namespace symbind {
 
-enum class ExchangeKind : uint8_t { init, push, barrier };
+enum class ExchangeKind : uint8_t { init, push, barrier, vote };
 
 // What a worker is ready for: to exchange these keys.
 struct Ready {
@@ -24,7 +24,8 @@ struct Ready {
   std::vector<std::string> details;  // of each key, or one for all: must be those of the other workers
   int priority = 0;
   bool together = false;         // all keys in one exchange, in the order of worker 0
-  std::vector<int64_t> steps{};  // of each key, or the number of the barrier; known to this worker only
+  bool vote = true;              // of a vote, whose key is its subject
+  std::vector<int64_t> steps{};  // of each key, or the number of the barrier or vote; known to this worker only
 };
 
 // What all of them do now.
@@ -33,6 +34,7 @@ struct Exchange {
   int store = 0;
   ExchangeKind kind = ExchangeKind::push;
   std::vector<std::string> keys;
+  bool unanimous = true;  // of a vote: did all vote yes?
 };
 
 class Coordinator {
@@ -63,6 +65,7 @@ class Coordinator {
     std::vector<std::string> keys;
     uint64_t bytes;
     std::string detail;
+    bool vote;
     Clock::time_point since;
   };
   // Keys that are exchanged as one, and the workers that are ready for that; a worker may be ahead of others.

@@ -207,6 +207,12 @@ void DistStore::barrier() {
   member_->barrier();
 }
 
+// In dist_async nobody waits for others.
+bool DistStore::all_agree(const std::string& subject, bool own) {
+  const InUse use = in_use("all_agree");
+  return kind_ == Kind::async ? own : member_->all_agree(subject, own);
+}
+
 void DistStore::send_command_to_servers(int head, const std::string& body) {
   const InUse use = in_use("send_command_to_servers");
   member_->send_command(head, body);

@@ -6,13 +6,14 @@
 // any one of them. A store lasts as long as the job: what other workers may ask for stays when the object is gone.
 #pragma once
 
+#include "symbind/kvstore/agreement.h"
 #include "symbind/kvstore/dist_member.h"
 #include "symbind/kvstore/early_push.h"
 #include "symbind/kvstore/values.h"
 
 namespace symbind {
 
-class DistStore final : public KVStore, public EarlyPush {
+class DistStore final : public KVStore, public EarlyPush, public Agreement {
  public:
   enum class Kind { sync, async, allreduce };
   enum class SumOn { cpu, device };  // of a worker's devices
@@ -34,6 +35,7 @@ class DistStore final : public KVStore, public EarlyPush {
   int rank() const override { return member_->peers().rank(); }
   int num_workers() const override { return member_->peers().size(); }
   void barrier() override;
+  bool all_agree(const std::string& subject, bool own) override;
   int num_dead_node() const override { return member_->peers().lost(); }
   void send_command_to_servers(int head, const std::string& body) override;
   void set_command_handler(CommandHandler handler) override;

@@ -68,6 +68,8 @@ Progress ElasticMember::progress() const {
   Progress progress;
   const auto guard = peers_->lock();
   progress.barriers = barriers_passed_;
+  progress.votes = votes_counted_;
+  progress.unanimous = unanimous_;
   for (const auto& [name, entry] : entries_) progress.done[name] = entry.done;
   return progress;
 }
@@ -76,6 +78,7 @@ bool ElasticMember::waits_for(const Ready& ready) const {
   const auto guard = peers_->lock();
   const int64_t step = ready.steps.at(0);
   if (ready.kind == ExchangeKind::barrier) return static_cast<int64_t>(barriers_passed_) < step;
+  if (ready.kind == ExchangeKind::vote) return static_cast<int64_t>(votes_counted_) < step;
   return entries_.at(ready.keys.at(0)).done < step;
 }
 
@@ -84,6 +87,8 @@ void ElasticMember::catch_up(const CatchUp& what, std::function<void()> done) {
   {
     const auto guard = peers_->lock();
     barriers_passed_ = what.barriers;
+    if (what.votes > votes_counted_) unanimous_ = what.unanimous;
+    votes_counted_ = what.votes;
   }
   peers_->changed();
   struct Missing {

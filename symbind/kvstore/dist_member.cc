@@ -122,11 +122,23 @@ void DistMember::exchange(const Exchange& exchange) {
       }
       return peers_->changed();
     }
+    case ExchangeKind::vote: {
+      {
+        const auto guard = peers_->lock();
+        ++votes_counted_;
+        unanimous_ = exchange.unanimous;
+      }
+      return peers_->changed();
+    }
   }
 }
 
 void DistMember::barrier() {
-  const uint64_t mine = ++barriers_;
+  uint64_t mine = 0;
+  {
+    const auto guard = peers_->lock();
+    mine = ++barriers_;
+  }
   peers_->ready({.store = number_,
                  .kind = ExchangeKind::barrier,
                  .keys = {},
@@ -134,6 +146,25 @@ void DistMember::barrier() {
                  .details = {},
                  .steps = {static_cast<int64_t>(mine)}});
   peers_->wait(Peers::Needs::workers, [&] { return barriers_passed_ >= mine; });
+}
+
+bool DistMember::all_agree(const std::string& subject, bool own) {
+  uint64_t mine = 0;
+  {
+    const auto guard = peers_->lock();
+    mine = ++votes_;
+    subject_ = subject;
+  }
+  peers_->ready({.store = number_,
+                 .kind = ExchangeKind::vote,
+                 .keys = {subject},
+                 .bytes = {0},
+                 .details = {},
+                 .vote = own,
+                 .steps = {static_cast<int64_t>(mine)}});
+  peers_->wait(Peers::Needs::workers, [&] { return votes_counted_ >= mine; });
+  const auto guard = peers_->lock();
+  return unanimous_;
 }
 
 void DistMember::finish(const std::vector<DistEntry*>& entries) {
@@ -158,6 +189,7 @@ std::string DistMember::awaited() const {
     if (entry.pending && (!first || entry.pushes < first->pushes)) first = &entry;
   if (first && first->pushes == 0) return symbind::join("the initial value of key ", first->key);
   if (first) return symbind::join("key ", first->key, " at step ", first->pushes);
+  if (votes_counted_ < votes_) return symbind::join(subject_, " at step ", votes_);
   return barriers_passed_ < barriers_ ? symbind::join("barrier ", barriers_) : "";
 }
 

@@ -51,6 +51,7 @@ class DistMember : public Peers::Member, public std::enable_shared_from_this<Dis
   DistEntry& entry_of(const ParamKey& key, const char* call);
   void init(const std::vector<ParamKey>& keys, const std::vector<NDArray>& values);  // by all workers
   void barrier();
+  bool all_agree(const std::string& subject, bool own);  // votes yes or no; did every worker vote yes?
   // The entries have their gradients; the exchange begins when all workers have theirs.
   virtual void push(const std::vector<DistEntry*>& entries, int priority) = 0;
   virtual std::vector<NDArray> pull(const std::vector<DistEntry*>& entries) = 0;
@@ -104,7 +105,10 @@ class DistMember : public Peers::Member, public std::enable_shared_from_this<Dis
   std::map<std::string, DistEntry> entries_;  // under the lock of Peers, as long as it grows
   std::vector<DistEntry*> in_order_;          // of their init, the same for all workers
   Division division_{1};
+  // Under the lock of Peers.
   uint64_t barriers_ = 0, barriers_passed_ = 0;
+  uint64_t votes_ = 0, votes_counted_ = 0;
+  bool unanimous_ = false;     // was the last vote?
   int workers_of_update_ = 1;  // that there were when it was set
 
  private:
@@ -119,6 +123,7 @@ class DistMember : public Peers::Member, public std::enable_shared_from_this<Dis
 
   std::map<std::string, StateTree> loaded_;  // states of keys that init has not seen yet
   int loads_ = 0;
+  std::string subject_;  // of the last vote; under the lock of Peers
   uint64_t questions_ = 0;
   std::map<uint64_t, Question> open_;  // under the lock of Peers
   KVStore::CommandHandler handler_;    // of the thread that updates

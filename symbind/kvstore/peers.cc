@@ -21,7 +21,8 @@ using namespace std::chrono_literals;
 constexpr auto eager = 100us, waiting_interval = 30us, moving_interval = 150us, idle_interval = 1000us;
 
 void write_ready(LetterWriter& out, const Ready& ready) {
-  out << ready.store << ready.kind << ready.keys << ready.bytes << ready.details << ready.priority << ready.together;
+  out << ready.store << ready.kind << ready.keys << ready.bytes << ready.details << ready.priority << ready.together
+      << ready.vote;
 }
 
 Ready read_ready(LetterReader& in) {
@@ -34,6 +35,7 @@ Ready read_ready(LetterReader& in) {
   ready.details = in.texts();
   ready.priority = in.number<int>();
   ready.together = in.number<bool>();
+  ready.vote = in.number<bool>();
   return ready;
 }
 
@@ -43,6 +45,7 @@ Exchange read_exchange(LetterReader& in) {
   exchange.store = in.number<int>();
   exchange.kind = in.number<ExchangeKind>();
   exchange.keys = in.texts();
+  exchange.unanimous = in.number<bool>();
   return exchange;
 }
 
@@ -506,7 +509,8 @@ void Peers::coordinate() {
   for (const Exchange& exchange : coordinator_->take()) {
     for (int other = 1; other < size_; ++other) {
       LetterWriter text;
-      text << Letter::exchange << exchange.number << exchange.store << exchange.kind << exchange.keys;
+      text << Letter::exchange << exchange.number << exchange.store << exchange.kind << exchange.keys
+           << exchange.unanimous;
       send_letter(other, text.take());
     }
     begin(exchange);

@@ -9,6 +9,8 @@ CatchUp plan_catch_up(const std::vector<Progress>& of_workers) {
   std::map<std::string, int64_t> furthest;
   for (const Progress& each : of_workers) {
     plan.barriers = std::max(plan.barriers, each.barriers);
+    if (each.votes > plan.votes) plan.unanimous = each.unanimous;
+    plan.votes = std::max(plan.votes, each.votes);
     for (const auto& [key, step] : each.done) {
       const auto [known, is_new] = furthest.try_emplace(key, step);
       known->second = std::max(known->second, step);
@@ -30,13 +32,15 @@ CatchUp plan_catch_up(const std::vector<Progress>& of_workers) {
 }
 
 void write(LetterWriter& out, const Progress& progress) {
-  out << progress.barriers << static_cast<uint64_t>(progress.done.size());
+  out << progress.barriers << progress.votes << progress.unanimous << static_cast<uint64_t>(progress.done.size());
   for (const auto& [key, step] : progress.done) out << key << step;
 }
 
 Progress read_progress(LetterReader& in) {
   Progress progress;
   progress.barriers = in.number<uint64_t>();
+  progress.votes = in.number<uint64_t>();
+  progress.unanimous = in.number<bool>();
   for (auto count = in.number<uint64_t>(); count > 0; --count) {
     const std::string key = in.text();
     progress.done[key] = in.number<int64_t>();
@@ -45,13 +49,15 @@ Progress read_progress(LetterReader& in) {
 }
 
 void write(LetterWriter& out, const CatchUp& what) {
-  out << what.barriers << static_cast<uint64_t>(what.transfers.size());
+  out << what.barriers << what.votes << what.unanimous << static_cast<uint64_t>(what.transfers.size());
   for (const CatchUp::Transfer& each : what.transfers) out << each.key << each.step << each.source << each.behind;
 }
 
 CatchUp read_catch_up(LetterReader& in) {
   CatchUp what;
   what.barriers = in.number<uint64_t>();
+  what.votes = in.number<uint64_t>();
+  what.unanimous = in.number<bool>();
   for (auto count = in.number<uint64_t>(); count > 0; --count) {
     CatchUp::Transfer each;
     each.key = in.text();

@@ -14,6 +14,8 @@ namespace symbind {
 
 struct Progress {
   uint64_t barriers = 0;                // passed
+  uint64_t votes = 0;                   // counted
+  bool unanimous = false;               // was the last vote?
   std::map<std::string, int64_t> done;  // by key: the last step that is finished, 0: its initial value, -1: nothing yet
 };
 
@@ -25,7 +27,8 @@ struct CatchUp {
     int source = 0;           // a worker that has finished it
     std::vector<int> behind;  // those that have not
   };
-  uint64_t barriers = 0;
+  uint64_t barriers = 0, votes = 0;
+  bool unanimous = false;
   std::vector<Transfer> transfers;
 };
 

@@ -13,11 +13,12 @@
 #include "symbind/files/checkpoint.h"
 #include "symbind/files/states.h"
 #include "symbind/graph/op.h"
-#include "symbind/ops/finite.h"
 #include "symbind/optim/state_keys.h"
 #include "symbind/train/early_exchange.h"
+#include "symbind/train/mixed_precision.h"
 #include "symbind/train/monitor.h"
 #include "symbind/train/names.h"
+#include "symbind/train/scaled_loss.h"
 
 namespace symbind {
 
@@ -165,7 +166,7 @@ void Module::bind(const std::vector<DataDesc>& data_shapes, const std::vector<Da
     made->set_params(host_->arg_params, host_->aux_params, true);
   }
   exec_group_ = std::move(made);
-  written_scales_.clear();
+  if (scaled_loss_) scaled_loss_->forget_executors();
   data_shapes_ = data;
   label_shapes_ = labels;
   for_training = args.for_training;
@@ -207,7 +208,7 @@ void Module::reshape(const std::vector<DataDesc>& data_shapes, const std::vector
   require(binded, "[reshape] bind comes first");
   const auto data = checked(data_shapes, options_.data_names, "data", true);
   const auto labels = label_shapes.empty() ? label_shapes : checked(label_shapes, options_.label_names, "label", false);
-  written_scales_.clear();
+  if (scaled_loss_) scaled_loss_->forget_executors();
   exec_group_->reshape(data, labels);
   data_shapes_ = data;
   label_shapes_ = labels;
@@ -435,9 +436,7 @@ void Module::init_optimizer(const InitOptimizerArgs& args) {
   if (host_->dirty) sync_params_from_devices();
 
   auto [store, in_store] = choose_kvstore(args.kvstore, options_.context.size(), host_->arg_params);
-  require(!loss_scale_ || !store || store->num_workers() == 1,
-          "[init_optimizer] several workers cannot agree on the scale of a loss: use compute_dtype bfloat16, which "
-          "needs none");
+  if (scaled_loss_ && store) ScaledLoss::check_store(*store);
   int64_t batch_size = exec_group_->batch_size();
   if (store && store->type().find("dist") != std::string::npos && store->type().find("_sync") != std::string::npos)
     batch_size *= store->num_workers();
@@ -455,6 +454,7 @@ void Module::init_optimizer(const InitOptimizerArgs& args) {
   numbered_ = std::make_shared<std::vector<std::string>>();
   number_params();
   if (kvstore_) init_kvstore();
+  if (scaled_loss_ && kvstore_) scaled_loss_->begin_job(*kvstore_);
   optimizer_initialized = true;
   if (!preload_opt_states_.empty()) {
     load_optimizer_states(preload_opt_states_);
@@ -481,7 +481,7 @@ void Module::borrow_optimizer(const Module& other) {
   kvstore_ = other.kvstore_;
   update_on_kvstore_ = other.update_on_kvstore_;
   updater_ = other.updater_;
-  if (loss_scale_ && other.loss_scale_) loss_scale_ = other.loss_scale_;
+  if (scaled_loss_ && other.scaled_loss_) scaled_loss_->share(*other.scaled_loss_);
   numbered_ = other.numbered_;
   number_params();
   optimizer_initialized = true;
@@ -491,11 +491,7 @@ void Module::update() {
   const InUse use = in_use("update");
   require(binded && params_initialized && optimizer_initialized,
           "[update] bind, init_params and init_optimizer come first");
-  if (loss_scale_) {
-    const bool finite = are_gradients_finite();
-    loss_scale_->finish_step(finite);
-    if (!finite) return;
-  }
+  if (scaled_loss_ && !scaled_loss_->finish_step(*exec_group_, kvstore_.get())) return;
   host_->dirty = true;
   const auto& weights = exec_group_->param_arrays();
   const auto& grads = exec_group_->grad_arrays();
@@ -527,13 +523,6 @@ void Module::update() {
 
 // ---- Precision ------------------------------------------------------------------------------------------------------
 
-namespace {
-
-constexpr const char* scale_name = "_loss_scale";
-constexpr const char* inverse_scale_name = "_inverse_loss_scale";
-
-}  // namespace
-
 void Module::set_compute_dtype(DType dtype) {
   require(dtype == DType::none || dtype == DType::float32 || dtype == DType::float16 || dtype == DType::bfloat16,
           "[compute_dtype] must be float32, float16 or bfloat16, not ", dtype);
@@ -541,43 +530,17 @@ void Module::set_compute_dtype(DType dtype) {
   require(!is_new || !binded, "[compute_dtype] must be given before the module is bound");
   options_.compute_dtype = dtype;
   computed_ = symbol_;
-  loss_scale_ = nullptr;
+  scaled_loss_ = nullptr;
   if (dtype != DType::float16 && dtype != DType::bfloat16) return;
   computed_ = computed_in(symbol_, dtype);
   if (dtype == DType::bfloat16) return;
   std::vector<std::string> arguments = param_names_;
   arguments.insert(arguments.end(), options_.data_names.begin(), options_.data_names.end());
-  computed_ = with_scaled_loss(computed_, arguments, scale_name, inverse_scale_name);
-  loss_scale_ = std::make_shared<LossScale>();
+  computed_ = ScaledLoss::network(computed_, arguments);
+  scaled_loss_ = std::make_unique<ScaledLoss>();
 }
 
-double Module::loss_scale() const { return loss_scale_ ? loss_scale_->value() : 1; }
-
-// Into executors that do not have it yet: they are new, or the scale has changed.
-void Module::write_loss_scale() {
-  const auto& execs = exec_group_->execs();
-  written_scales_.resize(execs.size());
-  for (size_t i = 0; i < execs.size(); ++i) {
-    const std::pair<const Executor*, double> wanted{execs[i].get(), loss_scale_->value()};
-    if (written_scales_[i] == wanted) continue;
-    const NamedArrays& arrays = execs[i]->arg_dict();
-    arrays.at(scale_name).fill(wanted.second);
-    arrays.at(inverse_scale_name).fill(1 / wanted.second);
-    written_scales_[i] = wanted;
-  }
-}
-
-bool Module::are_gradients_finite() const {
-  std::vector<NDArray> answers;
-  for (size_t device = 0; device < options_.context.size(); ++device) {
-    std::vector<NDArray> grads;
-    for (const auto& of_devices : exec_group_->grad_arrays())
-      if (of_devices[device]) grads.push_back(of_devices[device]);
-    if (grads.empty()) continue;
-    answers.push_back(multi_all_finite(grads, {.num_arrays = static_cast<int64_t>(grads.size())}));
-  }
-  return std::ranges::all_of(answers, [](const NDArray& answer) { return answer.item() != 0; });
-}
+double Module::loss_scale() const { return scaled_loss_ ? scaled_loss_->scale() : 1; }
 
 // ---- Running --------------------------------------------------------------------------------------------------------
 
@@ -628,7 +591,7 @@ void Module::forward(const DataBatch& batch, std::optional<bool> is_train) {
   }
   if (!(data == data_shapes_ && labels == label_shapes_)) reshape(data, labels);
   pad_ = batch.pad;
-  if (loss_scale_) write_loss_scale();
+  if (scaled_loss_) scaled_loss_->write(*exec_group_);
   exec_group_->forward(batch, train);
 }
 
@@ -636,16 +599,17 @@ void Module::forward(const std::vector<DataBatch>& sliced_batches, std::optional
   const InUse use = in_use("forward");
   require(binded && params_initialized, "[forward] bind and init_params come first");
   pad_ = 0;
-  if (loss_scale_) write_loss_scale();
+  if (scaled_loss_) scaled_loss_->write(*exec_group_);
   exec_group_->forward(sliced_batches, is_train.value_or(for_training));
 }
 
 void Module::backward(const std::vector<NDArray>& out_grads) {
   const InUse use = in_use("backward");
   require(binded && params_initialized, "[backward] bind and init_params come first");
-  auto* const store = AllowEarlyExchange::allowed() && optimizer_initialized && options_.context.size() == 1
-                          ? dynamic_cast<EarlyPush*>(kvstore_.get())
-                          : nullptr;
+  // With a scaled loss it is known after the last gradient whether any is exchanged.
+  const bool may_be_early =
+      AllowEarlyExchange::allowed() && optimizer_initialized && options_.context.size() == 1 && !scaled_loss_;
+  auto* const store = may_be_early ? dynamic_cast<EarlyPush*>(kvstore_.get()) : nullptr;
   if (!store || !store->may_push_early() || exec_group_->grad_arrays().empty()) return exec_group_->backward(out_grads);
   EarlyExchange exchange(*store, param_names_, *exec_group_);
   {

@@ -10,9 +10,10 @@
 #include "symbind/optim/updater.h"
 #include "symbind/train/base_module.h"
 #include "symbind/train/executor_group.h"
-#include "symbind/train/mixed_precision.h"
 
 namespace SYMBIND_API symbind {
+
+class ScaledLoss;
 
 struct ModuleOptions {
   std::vector<std::string> data_names = {"data"};
@@ -121,8 +122,6 @@ class Module : public BaseModule {
                                 std::string_view kind, bool strict) const;
   OptimizerPtr make_optimizer(const InitOptimizerArgs& args, double rescale_grad) const;
   void init_kvstore();
-  void write_loss_scale();
-  bool are_gradients_finite() const;
   void number_params();  // after those that are numbered already
 
   Symbol symbol_;
@@ -140,8 +139,7 @@ class Module : public BaseModule {
   std::vector<DataDesc> data_shapes_, label_shapes_;
   int64_t pad_ = 0;  // of the last batch
 
-  std::shared_ptr<LossScale> loss_scale_;  // none: the loss is not scaled. Shared with the optimizer
-  std::vector<std::pair<const Executor*, double>> written_scales_;  // per context: what its executor was told last
+  std::unique_ptr<ScaledLoss> scaled_loss_;  // none: the loss is not scaled
 
   OptimizerPtr optimizer_;
   KVStorePtr kvstore_;

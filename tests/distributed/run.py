@@ -110,7 +110,7 @@ def main():
         with tempfile.TemporaryDirectory() as folder:
             succeeds(args.workers, args.worker, args.script, folder)
     else:
-        for mode in ("bits", "fit", "others"):
+        for mode in ("bits", "fit", "float16", "others"):
             succeeds(args.workers, args.worker, mode)
 
 

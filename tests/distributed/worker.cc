@@ -119,6 +119,41 @@ void test_fit() {
     require(got.at(name).to_vector<float>() == value.to_vector<float>(), "the bits of ", name, " differ");
 }
 
+// ---- float16 --------------------------------------------------------------------------------------------------------
+
+// At first the scale is too large for all. Later a batch of the last worker overflows: all leave out that step, and
+// have one scale and one set of weights.
+void test_float16() {
+  for (const std::string kind : {"dist_sync", "horovod"}) {
+    const KVStorePtr store = KVStore::create(kind);
+    const int me = store->rank(), last = store->num_workers() - 1;
+    Module module(network(), {.compute_dtype = DType::float16});
+    module.bind({{"data", {batch, width}}}, {{"softmax_label", {batch}}});
+    module.init_params({.initializer = std::make_shared<init::Uniform>(0.01)});
+    module.init_optimizer({.kvstore = store, .optimizer_params = {{"learning_rate", 0.05}}});
+    const KVStorePtr check = KVStore::create("horovod");
+    for (int step = 0; step < 12; ++step) {
+      const NDArray before = module.get_params().arg_params.at("fc2_weight").copy();
+      const double scale = module.loss_scale();
+      const bool overflows = step == 10 && me == last;
+      const NDArray data = overflows ? full({batch, width}, 1e6) : numbers({batch, width}, 1, me, step);
+      module.forward_backward({.data = {data}, .label = {zeros({batch})}});
+      module.update();
+      const NDArray after = module.get_params().arg_params.at("fc2_weight");
+      const bool taken = after.to_vector<float>() != before.to_vector<float>();
+      require(taken == (module.loss_scale() == scale), "the scale is ", module.loss_scale(), " after ", scale,
+              ", and the step was ", taken ? "taken" : "left out");
+      require(step < 9 || taken == (step != 10), "worker ", me, taken ? " took" : " left out", " step ", step);
+      // Those of worker 0 are everyone's.
+      const NDArray weights = after.copy(), scales = full({1}, module.loss_scale());
+      check->broadcast({join("w", step), join("s", step)}, {after, full({1}, module.loss_scale())},
+                       {{weights}, {scales}});
+      require(weights.to_vector<float>() == after.to_vector<float>(), "the weights differ after step ", step);
+      require(scales(0) == module.loss_scale(), "the scales differ after step ", step);
+    }
+  }
+}
+
 // ---- other stores ---------------------------------------------------------------------------------------------------
 
 void test_others() {
@@ -223,12 +258,14 @@ int main(int argc, char** argv) try {
     test_bits();
   else if (mode == "fit")
     test_fit();
+  else if (mode == "float16")
+    test_float16();
   else if (mode == "others")
     test_others();
   else if (argc > 2)
     step_until(mode, std::stoi(argv[2]), 8);
   else
-    fail("usage: distributed_worker bits|fit|others|(kill|stop|throw|early|slow VICTIM)");
+    fail("usage: distributed_worker bits|fit|float16|others|(kill|stop|throw|early|slow VICTIM)");
   std::cout << "well" << std::endl;
   return 0;
 } catch (const std::exception& error) {

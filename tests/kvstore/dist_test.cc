@@ -10,6 +10,7 @@
 #include "symbind/core/param_key.h"
 #include "symbind/exec/arithmetic.h"
 #include "symbind/files/states.h"
+#include "symbind/kvstore/agreement.h"
 #include "symbind/kvstore/early_push.h"
 #include "symbind/kvstore/kvstore.h"
 #include "symbind/optim/options.h"
@@ -187,6 +188,20 @@ TEST(DistSync, HandsCommandsToEveryWorker) {
   });
 }
 
+TEST(DistSync, DecidesTogether) {
+  for (const std::string type : {"dist_sync", "horovod"}) {
+    const auto thrown = run_job(3, [&](Worker& worker) {
+      const KVStorePtr store = worker.store(type);
+      auto& workers = dynamic_cast<Agreement&>(*store);
+      for (int step = 0; step < 8; ++step) {
+        const bool own = step % 4 == 3 || step % 4 != worker.rank;  // worker 0, 1 or 2 says no, then none does
+        EXPECT_EQ(workers.all_agree("the check", own), step % 4 == 3) << type << ", step " << step;
+      }
+    });
+    EXPECT_EQ(thrown, std::vector<std::string>(3));
+  }
+}
+
 TEST(DistSync, PushesEarlyOnce) {
   const auto thrown = run_job(3, [&](Worker& worker) {
     const KVStorePtr store = worker.store();
@@ -233,6 +248,16 @@ TEST(DistSync, NamesTheKeysThatWorkersWaitForInVain) {
   });
   expect_all_contain(thrown, {"worker 0 on host thread0 has not come to key b at step 1",
                               "worker 1 on host thread1 has not come to key a at step 1"});
+}
+
+TEST(DistSync, NamesTheDecisionThatAWorkerDoesNotTake) {
+  const auto thrown = run_job(2, [&](Worker& worker) {
+    const KVStorePtr store = worker.store();
+    auto& workers = dynamic_cast<Agreement&>(*store);
+    workers.all_agree("the check", true);
+    worker.rank == 0 ? workers.all_agree("the check", true) : (store->barrier(), true);
+  });
+  expect_all_contain(thrown, {"worker 1 on host thread1 has not come to the check at step 2", "barrier 1"});
 }
 
 TEST(DistSync, NamesTheWorkerWithoutTheOptimizer) {
@@ -329,6 +354,14 @@ TEST(DistAsync, ServesItsValuesUntilAllHaveEnded) {
     std::this_thread::sleep_for(200ms);
     for (int step = 0; step < 3; ++step)
       store->pushpull({0, 1}, {{ones({3})}, {ones({3})}}, {{zeros({3})}, {zeros({3})}});
+  });
+  EXPECT_EQ(thrown, std::vector<std::string>(2));
+}
+
+TEST(DistAsync, LeavesEachWorkerItsOwnDecision) {
+  const auto thrown = run_job(2, [&](Worker& worker) {
+    const KVStorePtr store = worker.store("dist_async");
+    EXPECT_EQ(dynamic_cast<Agreement&>(*store).all_agree("the check", worker.rank == 0), worker.rank == 0);
   });
   EXPECT_EQ(thrown, std::vector<std::string>(2));
 }
