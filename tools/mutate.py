@@ -197,8 +197,8 @@ def stages_of(path, arguments):
 
 
 class Workspace:
-    """The tree with at most one change in it, by one run at a time. What a file was is kept under the build folder until
-    it is back."""
+    """The tree with at most one change in it, by one run at a time. What a file was is kept under the build folder
+    until it is back."""
 
     def __init__(self, build):
         self.lock = (build / "mutate.lock").open("w")
