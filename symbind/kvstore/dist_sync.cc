@@ -45,7 +45,7 @@ NDArray SyncMember::sent_part(const DistEntry& entry, const Share& share) const 
 }
 
 NDArray& SyncMember::received_part(DistEntry& entry, const Share& share, int worker) const {
-  entry.received.resize(static_cast<size_t>(peers_->size()));
+  entry.received.resize(static_cast<size_t>(peers_->workers()));
   NDArray& part = entry.received[static_cast<size_t>(worker)];
   if (!part) {
     const NDArray like = sent_part(entry, share);
@@ -81,7 +81,7 @@ void SyncMember::start(const std::shared_ptr<Round>& round) {
         peers_->send(share.owner, round->tag, bytes_of(sent_part(*entry, share)), transferred);
         continue;
       }
-      for (int other = 0; other < peers_->size(); ++other) {
+      for (int other = 0; other < peers_->workers(); ++other) {
         if (other == me) continue;
         ++round->contributions;
         peers_->receive(other, round->tag, mutable_bytes_of(received_part(*entry, share, other)), contributed);
@@ -106,7 +106,7 @@ void SyncMember::update(Round& round) {
       continue;
     }
     std::vector<NDArray> inputs;
-    for (int worker = 0; worker < peers_->size(); ++worker)
+    for (int worker = 0; worker < peers_->workers(); ++worker)
       inputs.push_back(worker == peers_->rank() ? sent_part(*entry, *share) : received_part(*entry, *share, worker));
     const NDArray stored = part_of(entry->stored, *share);
     const NDArray sum = summed(*entry, *share, inputs, compression_.has_value(), update_ ? NDArray() : stored);
@@ -120,7 +120,7 @@ void SyncMember::publish(const std::shared_ptr<Round>& round) {
   for (DistEntry* const entry : round->entries) {
     const Share* const share = entry->share_of(peers_->rank());
     if (!share) continue;
-    for (int other = 0; other < peers_->size(); ++other) {
+    for (int other = 0; other < peers_->workers(); ++other) {
       if (other == peers_->rank()) continue;
       ++round->others;
       peers_->send(other, round->tag + 1, bytes_of(part_of(entry->stored, *share)), [this, round] {

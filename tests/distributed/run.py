@@ -1,6 +1,6 @@
 """Runs the tests of distributed stores under mpirun: real processes, which are killed and stopped on purpose.
 
-usage: run.py WORKER [--workers N] [--faults] [--script FILE]
+usage: run.py WORKER [--workers N] [--servers N] [--faults] [--script FILE]
 """
 
 import argparse
@@ -15,8 +15,10 @@ import time
 LIMIT = 60  # seconds that any of these may take
 
 
-def mpirun(workers, *command):
+def mpirun(workers, *command, servers=0):
     """Runs it and returns its exit code, its output and how long it took."""
+    if servers:
+        command = [*command, ":", "-n", str(servers), "env", "DMLC_ROLE=server", *command]
     # Containers often forbid one process to read the memory of another, which Open MPI would do.
     environment = dict(os.environ, OMP_NUM_THREADS="1", OMPI_MCA_btl_vader_single_copy_mechanism="none")
     begin = time.monotonic()
@@ -36,9 +38,9 @@ def require(condition, what, output):
         sys.exit(f"distributed test: {what}\n{output}")
 
 
-def succeeds(workers, *command):
-    code, output, seconds = mpirun(workers, *command)
-    what = f"{' '.join(command[1:])} with {workers} workers"
+def succeeds(workers, *command, servers=0):
+    code, output, seconds = mpirun(workers, *command, servers=servers)
+    what = f"{' '.join(command[1:])} with {workers} workers" + (f" and {servers} servers" if servers else "")
     require(code == 0, f"{what} ended with {code}", output)
     require(output.count("well") == workers, f"{what}: not every worker finished", output)
     print(f"{what}: {seconds:.1f} s", flush=True)
@@ -76,6 +78,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("worker")
     parser.add_argument("--workers", type=int)
+    parser.add_argument("--servers", type=int, default=0)
     parser.add_argument("--faults", action="store_true")
     parser.add_argument("--script")
     args = parser.parse_args()
@@ -88,7 +91,7 @@ def main():
             succeeds(args.workers, args.worker, args.script, folder)
     else:
         for mode in ("bits", "fit", "float16", "others"):
-            succeeds(args.workers, args.worker, mode)
+            succeeds(args.workers, args.worker, mode, servers=args.servers)
 
 
 if __name__ == "__main__":

@@ -8,19 +8,21 @@
 #include <thread>
 
 #include "symbind/kvstore/dist.h"
+#include "symbind/kvstore/server.h"
 
 namespace symbind::testing {
 
 class Wires {
  public:
-  explicit Wires(int workers) : lost(static_cast<size_t>(workers), false) {}
+  Wires(int number, int servers) : workers(number), lost(static_cast<size_t>(number + servers), false) {}
 
   struct Message {
     int from, tag;
     std::vector<std::byte> data;
   };
+  const int workers;
   std::mutex mutex;
-  std::map<int, std::deque<Message>> inbox;  // by worker
+  std::map<int, std::deque<Message>> inbox;  // by process
   std::vector<bool> lost;
   int size() const { return static_cast<int>(lost.size()); }
 };
@@ -33,6 +35,8 @@ class ThreadTransport final : public Transport {
   int rank() const override { return rank_; }
   int size() const override { return wires_->size(); }
   std::string host(int rank) const override { return "thread" + std::to_string(rank); }
+
+  bool is_server(int rank) const override { return rank >= wires_->workers; }
 
   Ticket send(int to, int tag, std::span<const std::byte> data) override {
     {
@@ -101,7 +105,7 @@ class ThreadTransport final : public Transport {
 
 }  // namespace
 
-std::shared_ptr<Wires> make_wires(int workers) { return std::make_shared<Wires>(workers); }
+std::shared_ptr<Wires> make_wires(int workers, int servers) { return std::make_shared<Wires>(workers, servers); }
 
 std::unique_ptr<Transport> open_thread_transport(std::shared_ptr<Wires> wires, int rank) {
   return std::make_unique<ThreadTransport>(std::move(wires), rank);
@@ -120,14 +124,14 @@ KVStorePtr Worker::store(const std::string& type) const {
 }
 
 std::vector<std::string> run_job(int workers, const std::function<void(Worker&)>& work, const JobOptions& options) {
-  const auto wires = options.wires ? options.wires : make_wires(workers);
-  std::vector<std::string> thrown(static_cast<size_t>(workers));
+  const auto wires = options.wires ? options.wires : make_wires(workers, options.servers);
+  std::vector<std::string> thrown(static_cast<size_t>(wires->size()));
   std::vector<std::thread> threads;
-  for (int rank = 0; rank < workers; ++rank)
+  for (int rank = 0; rank < wires->size(); ++rank)
     threads.emplace_back([&, rank] {
       Worker worker{rank, std::make_shared<Peers>([&] { return open_thread_transport(wires, rank); }, options.peers)};
       try {
-        work(worker);
+        rank < workers ? work(worker) : serve(worker.peers);
       } catch (const std::exception& error) {
         thrown[static_cast<size_t>(rank)] = error.what();
       }

@@ -35,6 +35,16 @@ def test_workers_go_to_the_hosts_in_turns(hosts, tmp_path):
         assert without_ranks(job.stdout, rank) == [f"host{2 + rank % 2} {tmp_path} passed on 10.99.0.1"]
 
 
+def test_servers_go_to_the_hosts_after_the_workers(hosts, tmp_path):
+    program = "print(os.uname().nodename, os.environ['DMLC_ROLE'], os.environ['DMLC_NUM_SERVER'])"
+    job = start(hosts, tmp_path, program, "-s", "3").finish()
+    assert job.code == 0, job.stderr
+    for rank in range(4):
+        assert without_ranks(job.stdout, rank) == [f"host{2 + rank % 2} worker 3"]
+    for number in range(3):
+        assert without_ranks(job.stdout, f"s{number}") == [f"host{2 + number % 2} server 3"]
+
+
 def test_the_host_of_a_worker_that_fails_is_named(hosts, tmp_path):
     job = start(hosts, tmp_path, "sys.exit(5 if rank == 3 else 0)").finish()
     assert job.code == 5
