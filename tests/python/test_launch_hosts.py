@@ -115,3 +115,36 @@ def test_a_host_that_cannot_be_reached(hosts, tmp_path):
 def test_python_is_that_of_the_launcher(hosts, tmp_path):
     job = start(hosts, tmp_path, "print(sys.executable)").finish()
     assert without_ranks(job.stdout, 3) == [sys.executable]
+
+
+# ---- with the library ------------------------------------------------------------------------------------------------
+
+STEPS = """
+    import symbind as mx
+
+    kv = mx.kv.create("{kind}")
+    kv.set_optimizer(mx.optimizer.Test())
+    kv.init("w", mx.nd.zeros((300, 200)))
+    for step in range(1000000):
+        kv.pushpull("w", mx.nd.ones((300, 200)), mx.nd.ones((300, 200)))
+        if step == 10:
+            print("ten steps on", os.uname().nodename, flush=True)
+"""
+
+
+@pytest.mark.parametrize("kind, servers", [("dist_sync", 0), ("dist_async", 2)])
+def test_stores_name_the_worker_whose_host_is_cut_off(kind, servers, hosts, tmp_path):
+    path = ":".join(filter(None, sys.path))  # programs of these jobs run without site-packages
+    job = start(hosts, tmp_path, STEPS.format(kind=kind), "-s", str(servers), PYTHONPATH=path)
+    for _ in range(4):
+        job.wait_for("ten steps on")
+    began = time.monotonic()
+    hosts.cut_off(hosts.addresses[1])
+    job.finish()
+    assert time.monotonic() - began < 2 * ENDS_WITHIN
+    assert job.code != 0
+    assert "on host3" in job.last_line
+    at = r"key w at step \d+" if kind == "dist_sync" else "(a pull of key w|barrier)"
+    for rank in (0, 2):
+        said = "\n".join(without_ranks(job.stderr, rank))
+        assert re.search(rf"(worker|server) \d on host host3 is lost: .*; it is missed at {at}", said), said
