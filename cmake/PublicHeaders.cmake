@@ -57,6 +57,7 @@ set(SYMBIND_PUBLIC_HEADERS
   graph/param.h
   graph/symbol.h
   kvstore/kvstore.h
+  kvstore/optimizer_text.h
   optim/clip_global_norm.h
   optim/lr_scheduler.h
   optim/optimizer.h

@@ -36,6 +36,7 @@
 #include "symbind/graph/builder.h"
 #include "symbind/graph/symbol.h"
 #include "symbind/kvstore/kvstore.h"
+#include "symbind/kvstore/optimizer_text.h"
 #include "symbind/ops/all.h"
 #include "symbind/optim/clip_global_norm.h"
 #include "symbind/optim/lr_scheduler.h"

@@ -163,7 +163,8 @@ void bind_kvstore(nb::module_& m) {
       .def("_barrier", &KVStore::barrier, nb::call_guard<ReleaseGil>())
       .def_prop_ro("num_dead_node", &KVStore::num_dead_node, "The number of workers that were lost.")
       .def("send_command_to_servers", &KVStore::send_command_to_servers, nb::arg("head"), nb::arg("body"),
-           nb::call_guard<ReleaseGil>(), "Calls the command handler of every worker with these.")
+           nb::call_guard<ReleaseGil>(),
+           "Calls the command handler of every owner of keys with these: the workers, or the servers of dist_async.")
       .def("_send_command_to_servers", &KVStore::send_command_to_servers, nb::arg("head"), nb::arg("body"),
            nb::call_guard<ReleaseGil>())
       .def("set_command_handler", &set_command_handler, nb::arg("handler").none(),
@@ -181,6 +182,8 @@ void bind_kvstore(nb::module_& m) {
       nb::call_guard<ReleaseGil>());
   m.def("leave_job", &KVStore::leave_job, nb::call_guard<ReleaseGil>(),
         "Says goodbye to the workers of a distributed job, and serves them until they have all done so.");
+  m.def("serve_job", &KVStore::serve_job, nb::call_guard<ReleaseGil>(),
+        "What a server does: holds the keys of the workers of a distributed job until they have all left it.");
 }
 
 }  // namespace symbind::python

@@ -6,6 +6,7 @@
 
 #include "symbind/core/error.h"
 #include "symbind/files/states.h"
+#include "symbind/kvstore/optimizer_text.h"
 #include "symbind/optim/clip_global_norm.h"
 #include "symbind/optim/rule_optimizer.h"
 
@@ -364,7 +365,32 @@ nb::object to_python(const OptimizerPtr& optimizer) {
   return made;
 }
 
+namespace {
+
+// Optimizers go to servers as pickles, whatever their class.
+void send_as_pickles() {
+  set_optimizer_texts(
+      {.write =
+           [](const OptimizerPtr& optimizer) {
+             AcquireGil acquire;
+             const auto text = nb::bytes(nb::module_::import_("pickle").attr("dumps")(to_python(optimizer)));
+             return std::string(text.c_str(), text.size());
+           },
+       .read = [](const std::string& text) -> OptimizerPtr {
+         AcquireGil acquire;
+         try {
+           return optimizer_from(nb::module_::import_("pickle").attr("loads")(nb::bytes(text.data(), text.size())));
+         } catch (const nb::python_error& error) {
+           fail("the optimizer cannot be read: ", error.what(), "; its class must be in a module that ",
+                "servers can import, not in the script, which they do not run");
+         }
+       }});
+}
+
+}  // namespace
+
 void bind_optimizer(nb::module_& m) {
+  send_as_pickles();
   nb::class_<Optimizer, PyOptimizer>(m, "Optimizer", nb::is_weak_referenceable(), nb::type_slots(collector_slots))
       .def("__init__", [](Optimizer* self) { new (self) PyOptimizer(); })
       .def("_set",

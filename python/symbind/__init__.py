@@ -11,8 +11,9 @@ import os as _os
 if "OMP_WAIT_POLICY" not in _os.environ:
     _os.environ.setdefault("GOMP_SPINCOUNT", "1000")
 
-if "DMLC_ROLE" in _os.environ or "OMPI_COMM_WORLD_RANK" in _os.environ:
-    from .kvstore_server import _init_kvstore_server_module
+_is_of_job = "DMLC_ROLE" in _os.environ or "OMPI_COMM_WORLD_RANK" in _os.environ
+if _is_of_job:
+    from .kvstore_server import _init_kvstore_server_module, _serve
 
     _init_kvstore_server_module()  # the threads of a worker are counted, too, before libgomp loads
 
@@ -42,3 +43,5 @@ from .util import is_np_array, is_np_shape, np_array, np_shape, set_np_shape, us
 
 __version__ = libinfo.__version__
 _lazy.install(globals())
+if _is_of_job:
+    _serve()

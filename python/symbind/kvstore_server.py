@@ -1,8 +1,9 @@
-"""The role of this process in a distributed job: worker, or one of the servers and schedulers of MXNet's launchers.
+"""The role of this process in a distributed job: worker, or server or scheduler.
 
-Workers own the keys of Symbind's distributed stores, so that servers and schedulers have nothing to do: a process with
-such a role ends quietly, with code 0, when it imports symbind. mpirun's processes are workers; they get the variables
-that MXNet's launchers set (DMLC_ROLE, DMLC_RANK, DMLC_NUM_WORKER, …) where they are missing.
+A process that is no worker runs the script of the workers, and never comes back from `import symbind`, as in MXNet: in
+a job of mpirun it holds the keys of the workers' dist_async stores until they have ended, and ends then itself with
+code 0; one that another launcher started has nothing to do and ends at once. mpirun's processes get the variables that
+MXNet's launchers set (DMLC_ROLE, DMLC_RANK, DMLC_NUM_WORKER, …) where they are missing.
 """
 
 import os as _os
@@ -14,7 +15,7 @@ __all__ = ["KVStoreServer"]
 
 
 class KVStoreServer:
-    """MXNet's server loop. There is nothing to serve: run() returns."""
+    """MXNet's server loop. A worker has nothing to serve: run() returns."""
 
     def __init__(self, kvstore):
         self.kvstore = kvstore
@@ -23,9 +24,26 @@ class KVStoreServer:
         """Serves until the workers have ended; that is, not at all."""
 
 
+def _is_worker():
+    return _os.environ.get("DMLC_ROLE", "").lower() in ("", "worker")
+
+
 def _init_kvstore_server_module():
-    """Called by `import symbind`."""
+    """Called at the beginning of `import symbind`."""
     if _variables.is_rank(_os.environ):
-        _variables.set_worker_variables()
-    if _os.environ.get("DMLC_ROLE", "worker") != "worker":
+        _variables.set_process_variables()
+    elif not _is_worker():
         _sys.exit(0)
+
+
+def _serve():
+    """Called at the end of `import symbind`: a server does not come back."""
+    if _is_worker():
+        return
+    from . import _symbind
+
+    # All of the package is there. Other threads must not wait for this import to end: the modules of optimizers that
+    # servers are sent import symbind, too.
+    _sys.modules[__package__].__spec__._initializing = False
+    _symbind.serve_job()
+    _sys.exit(0)

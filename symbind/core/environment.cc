@@ -23,4 +23,9 @@ int Variable::meaning(std::string_view text) const {
   return read.ptr == end && read.ec == std::errc() && number >= 0 && number <= most ? number : 1;
 }
 
+std::string TextVariable::value() const {
+  const char* const set = std::getenv(name);
+  return set ? set : "";
+}
+
 }  // namespace symbind::environment

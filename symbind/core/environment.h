@@ -2,9 +2,11 @@
 // docs/environment.md has the same list.
 //
 // A variable is a number from 0 to `most`, and a switch where that is 1. Not set or empty, it has its default. "0",
-// "false", "off" and "no", in letters of either case, are 0; a number of the range is itself; any other text is 1.
+// "false", "off" and "no", in letters of either case, are 0; a number of the range is itself; any other text is 1. Some
+// are texts, empty where they are not set.
 #pragma once
 
+#include <string>
 #include <string_view>
 
 namespace symbind::environment {
@@ -50,9 +52,28 @@ inline constexpr Variable variables[] = {
     {"SYMBIND_WINOGRAD", 1, 1, "use Winograd's convolutions on a CPU; read once"},
 };
 
+struct TextVariable {
+  const char* name;
+  const char* doc;
+  std::string value() const;  // what it is now
+};
+
+inline constexpr TextVariable texts[] = {
+    {"DMLC_ROLE",
+     "`server` or `scheduler`: this process trains nothing; in a job of mpirun it holds the keys of `dist_async` "
+     "stores, "
+     "else it ends with code 0; read by `import symbind` and when a distributed store is created"},
+};
+
 // A variable by its name. One that is not in the list does not compile.
 consteval const Variable& variable(std::string_view name) {
   for (const Variable& each : variables)
+    if (each.name == name) return each;
+  throw "not in the list of variables";
+}
+
+consteval const TextVariable& text(std::string_view name) {
+  for (const TextVariable& each : texts)
     if (each.name == name) return each;
   throw "not in the list of variables";
 }

@@ -48,7 +48,6 @@ void DistStore::init(const Keys& keys, const std::vector<NDArray>& values) {
   }
   kind_of_keys_.learn(keys);
   member_->init(keys, values);
-  if (kind_ == Kind::async) member_->barrier();  // before the first push comes, all know whose the keys are
 }
 
 void DistStore::broadcast(const Keys& keys, const std::vector<NDArray>& values, const Values& outs, int priority) {
@@ -193,6 +192,10 @@ void DistStore::set_optimizer(OptimizerPtr optimizer) {
 void DistStore::set_updater(UpdateFunction updater) {
   const InUse use = in_use("set_updater");
   refuse_for_allreduce("updater");
+  require(
+      kind_ != Kind::async || member_->peers().servers() == 0,
+      "[kvstore] an updater is a function of the workers, which servers cannot call: use set_optimizer, or start the ",
+      "job without servers (-s 0)");
   member_->set_update({nullptr, std::move(updater)});
 }
 

@@ -33,7 +33,7 @@ class DistStore final : public KVStore, public EarlyPush, public Agreement {
   void set_gradient_compression(const std::map<std::string, std::string>& params) override;
   std::string type() const override { return member_->type(); }
   int rank() const override { return member_->peers().rank(); }
-  int num_workers() const override { return member_->peers().size(); }
+  int num_workers() const override { return member_->peers().workers(); }
   void barrier() override;
   bool all_agree(const std::string& subject, bool own) override;
   int num_dead_node() const override { return member_->peers().lost(); }

@@ -3,6 +3,8 @@
 #include <cstring>
 
 #include "symbind/core/error.h"
+#include "symbind/files/states.h"
+#include "symbind/kvstore/optimizer_text.h"
 
 namespace symbind {
 namespace {
@@ -10,6 +12,11 @@ namespace {
 constexpr int64_t per_word = 16;  // elements of a compressed gradient
 
 }  // namespace
+
+Owners AsyncMember::owners() const {
+  if (peers_->servers() > 0) return {peers_->workers(), peers_->servers()};
+  return {0, peers_->workers()};
+}
 
 void AsyncMember::push(const std::vector<DistEntry*>& entries, int /*priority*/) {
   peers_->check_failure();
@@ -37,6 +44,13 @@ void AsyncMember::push(const std::vector<DistEntry*>& entries, int /*priority*/)
   });
 }
 
+void AsyncMember::ask_owners(Letter kind, const std::vector<std::byte>& text) {
+  std::map<int, std::vector<std::byte>> texts;
+  const Owners all_owners = owners();
+  for (int owner = all_owners.first; owner < all_owners.end(); ++owner) texts[owner] = text;
+  ask(kind, texts);
+}
+
 std::vector<NDArray> AsyncMember::pull(const std::vector<DistEntry*>& entries) {
   std::map<int, std::vector<std::string>> of_owner;
   std::map<int, std::vector<NDArray>> parts;
@@ -53,7 +67,9 @@ std::vector<NDArray> AsyncMember::pull(const std::vector<DistEntry*>& entries) {
     text << keys;
     questions[owner] = text.take();
   }
-  for (const auto& [owner, reply] : ask(Letter::pull, questions)) {
+  if (entries.empty()) return {};
+  const std::string what = symbind::join("a pull of key ", entries[0]->key, " after step ", entries[0]->pushes);
+  for (const auto& [owner, reply] : ask(Letter::pull, questions, what)) {
     LetterReader text(reply);
     for (const NDArray& part : parts[owner])
       std::memcpy(part.mutable_data(), text.bytes(part.bytes()).data(), part.bytes());
@@ -68,6 +84,10 @@ void AsyncMember::exchange_pushed(const Exchange&) { fail("[kvstore] ", type_, "
 void AsyncMember::own_letter(int from, Letter kind, LetterReader& text) {
   if (kind == Letter::push) return apply(text);
   if (kind == Letter::pull) return answer_pull(from, text);
+  if (kind == Letter::keys) return take_keys(from, text);
+  if (kind == Letter::optimizer) return take_optimizer(from, text);
+  if (kind == Letter::compression) return take_compression(from, text);
+  if (kind == Letter::loaded) return take_loaded(from, text);
   DistMember::own_letter(from, kind, text);
 }
 
@@ -119,6 +139,126 @@ void AsyncMember::answer_pull(int from, LetterReader& text) {
         *answer = values.take();
       },
       [this, from, request, answer] { reply(from, request, std::move(*answer)); });
+}
+
+// ---- what all owners must know before anything is pushed ------------------------------------------------------------
+
+// Keys get other owners: these begin with the values of this moment, which have all pushes up to here in them.
+void AsyncMember::before_division() {
+  const std::vector<DistEntry*>& entries = entries_in_order();
+  if (entries.empty()) return;
+  LetterWriter nothing;
+  nothing << std::vector<std::string>();
+  ask_owners(Letter::pull, nothing.take());  // answered when this worker's pushes are applied
+  barrier();
+  pull(entries);
+  barrier();
+  on_updater([&] {
+    for (DistEntry* const entry : entries) entry->pulled.copyto(entry->stored);
+  });
+}
+
+void AsyncMember::keys_were_made(const std::vector<DistEntry*>& entries) {
+  if (tells_servers()) send_shares(entries);
+  barrier();  // before the first push comes
+}
+
+void AsyncMember::update_was_set() {
+  if (!tells_servers()) return;
+  LetterWriter text;
+  text << write_optimizer(update_.updater->optimizer());
+  ask_owners(Letter::optimizer, text.take());
+  send_shares(entries_in_order());
+}
+
+void AsyncMember::compression_was_set() {
+  if (tells_servers()) {
+    LetterWriter text;
+    text << compression_->threshold();
+    ask_owners(Letter::compression, text.take());
+  }
+  barrier();
+}
+
+void AsyncMember::states_were_set(const SavedStates& states) {
+  if (peers_->servers() == 0) return;
+  if (tells_servers()) {
+    LetterWriter text;
+    text << write_states(states);
+    ask_owners(Letter::loaded, text.take());
+  }
+  barrier();
+}
+
+// ---- worker 0, to the servers ---------------------------------------------------------------------------------------
+
+// Each gets what it owns of the values.
+void AsyncMember::send_shares(const std::vector<DistEntry*>& entries) {
+  std::map<int, std::vector<std::pair<const DistEntry*, Share>>> of_server;
+  for (const DistEntry* const entry : entries)
+    for (const Share& share : entry->shares) of_server[share.owner].emplace_back(entry, share);
+  std::map<int, std::vector<std::byte>> texts;
+  for (const auto& [server, shares] : of_server) {
+    LetterWriter text;
+    text << static_cast<uint64_t>(shares.size());
+    for (const auto& [entry, share] : shares) {
+      const std::vector<int64_t> shape(entry->stored.shape().begin(), entry->stored.shape().end());
+      text << entry->key.is_number() << entry->key.str() << shape << entry->stored.dtype() << share.begin << share.end;
+      text.bytes(bytes_of(part_of(entry->stored, share)));
+    }
+    texts[server] = text.take();
+  }
+  ask(Letter::keys, texts);
+}
+
+// ---- a server, of worker 0 ------------------------------------------------------------------------------------------
+
+void AsyncMember::do_for(int from, uint64_t request, std::function<void()> job) {
+  peers_->work(std::move(job), [this, from, request] { reply(from, request, {}); });
+}
+
+void AsyncMember::take_keys(int from, LetterReader& text) {
+  struct Given {
+    ParamKey key;
+    NDArray stored;  // of which the share alone has values
+    Share share;
+  };
+  const auto request = text.number<uint64_t>();
+  std::vector<Given> all;
+  for (auto left = text.number<uint64_t>(); left > 0; --left) {
+    const bool is_number = text.number<bool>();
+    const std::string name = text.text();
+    std::vector<int64_t> shape(text.number<uint64_t>());
+    for (int64_t& extent : shape) extent = text.number<int64_t>();
+    const auto dtype = text.number<DType>();
+    Share share{.owner = peers_->rank()};
+    share.begin = text.number<int64_t>();
+    share.end = text.number<int64_t>();
+    const NDArray stored(Shape(shape), cpu(), dtype);
+    const NDArray part = part_of(stored, share);
+    std::memcpy(part.mutable_data(), text.bytes(part.bytes()).data(), part.bytes());
+    all.push_back({is_number ? ParamKey(static_cast<int64_t>(std::stoll(name))) : ParamKey(name), stored, share});
+  }
+  do_for(from, request, [this, all = std::move(all)] {
+    for (const Given& each : all) take_share(each.key, each.stored, each.share);
+  });
+}
+
+void AsyncMember::take_optimizer(int from, LetterReader& text) {
+  const auto request = text.number<uint64_t>();
+  do_for(from, request, [this, optimizer = text.text()] {
+    update_ = {std::make_shared<Updater>(read_optimizer(optimizer)), nullptr};
+  });
+}
+
+void AsyncMember::take_compression(int from, LetterReader& text) {
+  const auto request = text.number<uint64_t>();
+  do_for(from, request, [this, threshold = text.number<float>()] { compression_.emplace(threshold); });
+}
+
+void AsyncMember::take_loaded(int from, LetterReader& text) {
+  const auto request = text.number<uint64_t>();
+  do_for(from, request, [this, states = text.text()] { take_states(read_states(states, "states of worker 0")); });
 }
 
 }  // namespace symbind

@@ -1,6 +1,9 @@
 // Each worker for itself: a push goes to the owners of its keys, which apply it when it arrives, and a pull asks them
-// for their values of that moment. A worker's own pushes are applied before its later pulls are answered. Workers that
-// have ended go on serving what they own until all have.
+// for their values of that moment. A worker's own pushes are applied before its later pulls are answered. The owners
+// are the servers of the job, and the workers where it has none; workers that have ended go on serving what they own
+// until all have.
+//
+// A server has this class, too. It runs no program: worker 0 tells it what the workers' programs have said.
 #pragma once
 
 #include "symbind/kvstore/dist_member.h"
@@ -14,12 +17,29 @@ class AsyncMember final : public DistMember {
   std::vector<NDArray> pull(const std::vector<DistEntry*>& entries) override;
 
  protected:
+  Owners owners() const override;
+  void before_division() override;
+  void keys_were_made(const std::vector<DistEntry*>& entries) override;
+  void update_was_set() override;
+  void compression_was_set() override;
+  void states_were_set(const SavedStates& states) override;
   void exchange_pushed(const Exchange& exchange) override;
   void own_letter(int from, Letter kind, LetterReader& text) override;
 
  private:
   void apply(LetterReader& text);
   void answer_pull(int from, LetterReader& text);
+  void ask_owners(Letter kind, const std::vector<std::byte>& text);  // the same of all; waits for their replies
+
+  // ---- worker 0, to the servers ----
+  bool tells_servers() const { return peers_->rank() == 0 && peers_->servers() > 0; }
+  void send_shares(const std::vector<DistEntry*>& entries);
+  // ---- a server, of worker 0 ----
+  void take_keys(int from, LetterReader& text);
+  void take_optimizer(int from, LetterReader& text);
+  void take_compression(int from, LetterReader& text);
+  void take_loaded(int from, LetterReader& text);
+  void do_for(int from, uint64_t request, std::function<void()> job);  // and then reply
 };
 
 }  // namespace symbind

@@ -18,7 +18,7 @@ const NDArray& ElasticMember::result_of(DistEntry& entry) {
 }
 
 void ElasticMember::update(Round& round) {
-  const double scale = update_.updater ? static_cast<double>(workers_of_update_) / peers_->size() : 1;
+  const double scale = update_.updater ? static_cast<double>(workers_of_update_) / peers_->workers() : 1;
   for (DistEntry* const entry : round.entries)
     for (const Share& share : summed_shares(*entry)) {
       if (share.owner != peers_->rank()) continue;
@@ -135,7 +135,7 @@ void ElasticMember::catch_up(const CatchUp& what, std::function<void()> done) {
 void ElasticMember::take_new_shares() {
   const auto guard = peers_->lock();
   in_order_.clear();
-  division_ = Division(peers_->size());
+  division_ = Division(owners());
   for (auto& [name, entry] : entries_) {
     if (entry.done < 0) continue;
     in_order_.push_back(&entry);

@@ -19,9 +19,9 @@ std::span<std::byte> mutable_bytes_of(const NDArray& array) {
   return {static_cast<std::byte*>(array.mutable_data()), array.bytes()};
 }
 
-const Share* DistEntry::share_of(int worker) const {
+const Share* DistEntry::share_of(int process) const {
   for (const Share& share : shares)
-    if (share.owner == worker) return &share;
+    if (share.owner == process) return &share;
   return nullptr;
 }
 
@@ -66,6 +66,7 @@ void DistMember::init(const std::vector<ParamKey>& keys, const std::vector<NDArr
   }
   peers_->ready(std::move(ready));
   finish(made);
+  keys_were_made(made);
 }
 
 // The value of worker 0 goes to all.
@@ -73,7 +74,7 @@ void DistMember::exchange_init(const Exchange& exchange) {
   const int tag = static_cast<int>(1 + exchange.number % (largest_tag / 2) * 2);
   auto left = std::make_shared<size_t>(1);
   std::vector<DistEntry*> entries;
-  if (in_order_.empty()) division_ = Division(peers_->size());
+  if (in_order_.empty()) division_ = Division(owners());
   // Exchanges begin in one order on all workers, but may end in different ones: values are divided here.
   for (const std::string& name : exchange.keys) {
     DistEntry& entry = entry_named(name);
@@ -99,7 +100,7 @@ void DistMember::exchange_init(const Exchange& exchange) {
       ++*left;
       peers_->receive(0, tag, mutable_bytes_of(entry->stored), done);
     }
-    for (int other = 1; peers_->rank() == 0 && other < peers_->size(); ++other) {
+    for (int other = 1; peers_->rank() == 0 && other < peers_->workers(); ++other) {
       ++*left;
       peers_->send(other, tag, bytes_of(entry->stored), done);
     }
@@ -190,6 +191,7 @@ std::string DistMember::awaited() const {
   if (first && first->pushes == 0) return symbind::join("the initial value of key ", first->key);
   if (first) return symbind::join("key ", first->key, " at step ", first->pushes);
   if (votes_counted_ < votes_) return symbind::join(subject_, " at step ", votes_);
+  if (!asked_.empty()) return asked_;
   return barriers_passed_ < barriers_ ? symbind::join("barrier ", barriers_) : "";
 }
 
@@ -235,7 +237,7 @@ NDArray DistMember::summed(DistEntry& entry, const Share& share, std::span<const
 Shares DistMember::divided(const DistEntry& entry) { return division_.next(entry.stored.size(), update_.unit()); }
 
 void DistMember::divide() {
-  division_ = Division(peers_->size());
+  division_ = Division(owners());
   for (DistEntry* const entry : in_order_) {
     entry->shares = divided(*entry);
     entry->received.clear();
@@ -244,11 +246,13 @@ void DistMember::divide() {
 
 void DistMember::set_update(Update update) {
   finish_all();
+  before_division();
   on_updater([&] {
     update_ = std::move(update);
-    workers_of_update_ = peers_->size();
+    workers_of_update_ = peers_->workers();
     divide();
   });
+  update_was_set();
   barrier();
 }
 
@@ -263,6 +267,7 @@ void DistMember::set_compression(const GradientCompression& compression) {
       entry.received.clear();
     }
   });
+  compression_was_set();
 }
 
 // Waits whatever happens elsewhere: the job uses what its caller holds.
@@ -276,12 +281,14 @@ void DistMember::on_updater(std::function<void()> job) {
 
 // ---- questions between workers --------------------------------------------------------------------------------------
 
-std::map<int, std::vector<std::byte>> DistMember::ask(Letter kind, const std::map<int, std::vector<std::byte>>& texts) {
+std::map<int, std::vector<std::byte>> DistMember::ask(Letter kind, const std::map<int, std::vector<std::byte>>& texts,
+                                                      const std::string& what) {
   peers_->check_failure();
   const uint64_t request = ++questions_;
   {
     const auto guard = peers_->lock();
     open_[request].missing = texts.size();
+    asked_ = what;
   }
   peers_->post([this, kind, request, texts] {
     {
@@ -299,6 +306,7 @@ std::map<int, std::vector<std::byte>> DistMember::ask(Letter kind, const std::ma
   const auto guard = peers_->lock();
   const Question answered = std::move(open_.at(request));
   open_.erase(request);
+  asked_.clear();
   require(!answered.abandoned, "[kvstore] a worker was lost while the others were asked: call it again");
   return answered.replies;
 }
@@ -344,7 +352,8 @@ void DistMember::letter(int from, LetterReader& text) {
           if (handler_)
             handler_(head, body);
           else
-            log_warning("[kvstore] command ", head, " came, but this worker has no handler for commands");
+            log_warning("[kvstore] command ", head, " came, but ", peers_->title(peers_->rank()),
+                        " has no handler for commands");
         },
         [this, from, request] { reply(from, request, {}); });
   }
@@ -364,7 +373,8 @@ void DistMember::send_command(int head, const std::string& body) {
   text << head << body;
   std::map<int, std::vector<std::byte>> texts;
   const std::vector<std::byte> written = text.take();
-  for (int worker = 0; worker < peers_->size(); ++worker) texts[worker] = written;
+  const Owners all_owners = owners();
+  for (int owner = all_owners.first; owner < all_owners.end(); ++owner) texts[owner] = written;
   ask(Letter::command, texts);
 }
 
@@ -384,9 +394,9 @@ void DistMember::answer_states(int from, uint64_t request) {
 }
 
 std::vector<int> DistMember::holders_of_states() const {
-  std::vector<int> workers(static_cast<size_t>(peers_->size()));
-  std::iota(workers.begin(), workers.end(), 0);
-  return workers;
+  std::vector<int> holders(static_cast<size_t>(owners().count));
+  std::iota(holders.begin(), holders.end(), owners().first);
+  return holders;
 }
 
 SavedStates DistMember::states(bool dump_optimizer) {
@@ -394,19 +404,19 @@ SavedStates DistMember::states(bool dump_optimizer) {
           "[kvstore] the store has no optimizer whose states could be saved; call set_optimizer");
   finish_all();
   std::map<int, std::vector<std::byte>> texts;
-  for (const int worker : holders_of_states()) texts[worker] = {};
-  std::map<int, std::map<ParamKey, StateTree>> of_worker;
+  for (const int owner : holders_of_states()) texts[owner] = {};
+  std::map<int, std::map<ParamKey, StateTree>> of_owner;
   SavedStates all;
   on_updater([&] { all = read_states(update_.updater->get_states(dump_optimizer), "states"); });
   ResumeState& resume = all.resume.value();
   std::map<ParamKey, StateTree> merged;
-  for (const auto& [worker, reply] : ask(Letter::states, texts)) {
+  for (const auto& [owner, reply] : ask(Letter::states, texts)) {
     LetterReader text(reply);
     const std::string bytes = text.text();
-    require(!bytes.empty(), "[kvstore] worker ", worker, " on host ", peers_->host(worker),
+    require(!bytes.empty(), "[kvstore] ", peers_->title(owner), " on host ", peers_->host(owner),
             " has no optimizer: call set_optimizer on every worker");
-    SavedStates part = read_states(bytes, symbind::join("states of worker ", worker));
-    for (auto& [key, state] : part.states) of_worker[worker].insert_or_assign(key, std::move(state));
+    SavedStates part = read_states(bytes, symbind::join("states of ", peers_->title(owner)));
+    for (auto& [key, state] : part.states) of_owner[owner].insert_or_assign(key, std::move(state));
     if (!part.resume) continue;
     resume.num_update = std::max(resume.num_update, part.resume->num_update);
     for (const auto& [key, count] : part.resume->index_update_count) {
@@ -418,7 +428,7 @@ SavedStates DistMember::states(bool dump_optimizer) {
   for (const DistEntry* const entry : in_order_) {
     std::vector<StateTree> parts;
     for (const Share& share : entry->shares)
-      if (const auto found = of_worker[share.owner].find(entry->key); found != of_worker[share.owner].end())
+      if (const auto found = of_owner[share.owner].find(entry->key); found != of_owner[share.owner].end())
         parts.push_back(std::move(found->second));
     if (parts.size() == entry->shares.size())
       merged.insert_or_assign(entry->key, whole_state(parts, entry->stored, entry->shares));
@@ -431,21 +441,37 @@ void DistMember::set_states(const SavedStates& states) {
   require(update_.updater != nullptr,
           "[kvstore] the store has no optimizer whose states could be loaded; call set_optimizer");
   finish_all();
-  on_updater([&] {
-    SavedStates own = states;
-    own.states.clear();
-    std::map<std::string, StateTree> later;
-    for (const auto& [key, state] : states.states) {
-      const DistEntry* const entry = has(key) ? &entry_of(key, "load") : nullptr;
-      if (!entry || entry->shares.empty())
-        later[key.str()] = state;
-      else if (const Share* const share = entry->share_of(peers_->rank()))
-        own.states.emplace_back(key, cut_state(state, entry->stored, *share));
-    }
-    update_.updater->set_states(own);
-    loaded_ = std::move(later);
-  });
+  on_updater([&] { take_states(states); });
   ++loads_;
+  states_were_set(states);
+}
+
+void DistMember::take_states(const SavedStates& states) {
+  SavedStates own = states;
+  own.states.clear();
+  std::map<std::string, StateTree> later;
+  for (const auto& [key, state] : states.states) {
+    const DistEntry* const entry = has(key) ? &entry_of(key, "load") : nullptr;
+    if (!entry || entry->shares.empty())
+      later[key.str()] = state;
+    else if (const Share* const share = entry->share_of(peers_->rank()))
+      own.states.emplace_back(key, cut_state(state, entry->stored, *share));
+  }
+  update_.updater->set_states(own);
+  loaded_ = std::move(later);
+}
+
+void DistMember::take_share(const ParamKey& key, const NDArray& stored, const Share& share) {
+  DistEntry* entry = nullptr;
+  {
+    const auto guard = peers_->lock();
+    entry = &entries_[key.str()];
+  }
+  entry->key = key;
+  entry->stored = stored;
+  entry->shares = {share};
+  entry->total = {};
+  restore_state(*entry);
 }
 
 // What was loaded before the key was there.

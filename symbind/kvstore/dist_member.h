@@ -1,4 +1,4 @@
-// One worker's side of a store over several: its values, which of them it updates, and what it does when the others
+// One process's side of a store over several: its values, which of them it updates, and what it does when the others
 // ask. Two kinds differ in how a push reaches the values: dist_sync.h and dist_async.h. The store that users see is
 // dist.h.
 #pragma once
@@ -35,7 +35,7 @@ struct DistEntry {
   std::vector<NDArray> copies;
   std::vector<NDArray> received;  // by worker: its part of the own share, or the words
 
-  const Share* share_of(int worker) const;
+  const Share* share_of(int process) const;
 };
 
 class DistMember : public Peers::Member, public std::enable_shared_from_this<DistMember> {
@@ -80,18 +80,31 @@ class DistMember : public Peers::Member, public std::enable_shared_from_this<Dis
   void regrouped() override;
 
  protected:
-  enum class Letter : uint8_t { states, command, push, pull, reply };
+  enum class Letter : uint8_t { states, command, push, pull, reply, keys, optimizer, compression, loaded };
+  // Who holds the keys.
+  virtual Owners owners() const { return {0, peers_->workers()}; }
+  // Called by all workers, after the change it is about but for the first: servers are to know of it.
+  virtual void before_division() {}
+  virtual void keys_were_made(const std::vector<DistEntry*>& /*entries*/) {}
+  virtual void update_was_set() {}
+  virtual void compression_was_set() {}
+  virtual void states_were_set(const SavedStates& /*states*/) {}
+  const std::vector<DistEntry*>& entries_in_order() const { return in_order_; }
+  // On the thread that updates.
+  void take_states(const SavedStates& states);
+  void take_share(const ParamKey& key, const NDArray& stored, const Share& share);
   virtual void exchange_pushed(const Exchange& exchange) = 0;
   virtual Shares divided(const DistEntry& entry);      // which worker updates what of it
-  virtual std::vector<int> holders_of_states() const;  // the workers that have all states together
+  virtual std::vector<int> holders_of_states() const;  // the processes that have all states together
   virtual void own_letter(int from, Letter kind, LetterReader& text);
   DistEntry& entry_named(const std::string& name);
   std::string settings() const;  // which all workers must have in common
   void update_now(std::vector<Updater::Item> items);
   NDArray summed(DistEntry& entry, const Share& share, std::span<const NDArray> inputs, bool words, const NDArray& out);
 
-  // Sends every worker of `texts` its letter and waits for the replies.
-  std::map<int, std::vector<std::byte>> ask(Letter kind, const std::map<int, std::vector<std::byte>>& texts);
+  // Sends every process of `texts` its letter and waits for the replies; `what` is for errors.
+  std::map<int, std::vector<std::byte>> ask(Letter kind, const std::map<int, std::vector<std::byte>>& texts,
+                                            const std::string& what = "");
   void reply(int to, uint64_t request, std::vector<std::byte> text);
   void on_updater(std::function<void()> job);
 
@@ -104,7 +117,7 @@ class DistMember : public Peers::Member, public std::enable_shared_from_this<Dis
   std::optional<GradientCompression> compression_;
   std::map<std::string, DistEntry> entries_;  // under the lock of Peers, as long as it grows
   std::vector<DistEntry*> in_order_;          // of their init, the same for all workers
-  Division division_{1};
+  Division division_{Owners{}};
   // Under the lock of Peers.
   uint64_t barriers_ = 0, barriers_passed_ = 0;
   uint64_t votes_ = 0, votes_counted_ = 0;
@@ -126,6 +139,7 @@ class DistMember : public Peers::Member, public std::enable_shared_from_this<Dis
   std::string subject_;  // of the last vote; under the lock of Peers
   uint64_t questions_ = 0;
   std::map<uint64_t, Question> open_;  // under the lock of Peers
+  std::string asked_;                  // what the last question was about, while it is open; likewise
   KVStore::CommandHandler handler_;    // of the thread that updates
 };
 

@@ -45,7 +45,7 @@ NDArray SyncMember::sent_part(const DistEntry& entry, const Share& share) const 
 }
 
 NDArray& SyncMember::received_part(DistEntry& entry, const Share& share, int worker) const {
-  entry.received.resize(static_cast<size_t>(peers_->size()));
+  entry.received.resize(static_cast<size_t>(peers_->workers()));
   NDArray& part = entry.received[static_cast<size_t>(worker)];
   if (!part) {
     const NDArray like = sent_part(entry, share);
@@ -56,7 +56,7 @@ NDArray& SyncMember::received_part(DistEntry& entry, const Share& share, int wor
 
 std::vector<NDArray> SyncMember::pushed_parts(DistEntry& entry, const Share& share) {
   std::vector<NDArray> parts;
-  for (int worker = 0; worker < peers_->size(); ++worker)
+  for (int worker = 0; worker < peers_->workers(); ++worker)
     parts.push_back(worker == peers_->rank() ? sent_part(entry, share) : received_part(entry, share, worker));
   return parts;
 }
@@ -88,7 +88,7 @@ void SyncMember::start(const std::shared_ptr<Round>& round) {
         peers_->send(share.owner, round->tag, bytes_of(sent_part(*entry, share)), transferred);
         continue;
       }
-      for (int other = 0; other < peers_->size(); ++other) {
+      for (int other = 0; other < peers_->workers(); ++other) {
         if (other == me) continue;
         ++round->contributions;
         peers_->receive(other, round->tag, mutable_bytes_of(received_part(*entry, share, other)), contributed);
@@ -128,7 +128,7 @@ void SyncMember::publish(const std::shared_ptr<Round>& round) {
   ++round->others;  // until all are on their way
   for (DistEntry* const entry : round->entries)
     for (const Share& share : summed_shares(*entry))
-      for (int other = 0; share.owner == peers_->rank() && other < peers_->size(); ++other) {
+      for (int other = 0; share.owner == peers_->rank() && other < peers_->workers(); ++other) {
         if (other == peers_->rank()) continue;
         ++round->others;
         peers_->send(other, round->tag + 1, bytes_of(part_of(result_of(*entry), share)), transferred);

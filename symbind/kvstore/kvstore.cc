@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <optional>
 #include <string_view>
 
@@ -11,6 +12,7 @@
 #include "symbind/files/states.h"
 #include "symbind/kvstore/dist.h"
 #include "symbind/kvstore/local.h"
+#include "symbind/kvstore/server.h"
 #include "symbind/kvstore/transport.h"
 
 namespace symbind {
@@ -54,6 +56,10 @@ std::shared_ptr<KVStore> KVStore::create(const std::string& type) {
   const Kind& kind = kind_of(type);
   const std::string name(kind.name);
   if (kind.distributed) {
+    if (is_server_process()) {
+      serve_job();
+      std::exit(0);
+    }
     const std::string problem = mpi_problem();
     require(problem.empty(), "[kvstore] ", name, " needs MPI: ", problem, "; on one host use local or device");
     return std::make_shared<DistStore>(name, *kind.distributed,
@@ -65,6 +71,10 @@ std::shared_ptr<KVStore> KVStore::create(const std::string& type) {
 }
 
 void KVStore::leave_job() { Peers::leave_process(); }
+
+void KVStore::serve_job() {
+  if (mpi_problem().empty()) serve(Peers::of_process());  // without MPI there is no job
+}
 
 void KVStore::check_type(const std::string& type) { kind_of(type); }
 

@@ -27,6 +27,10 @@ class KVStore {
   // Ends this process's part in a distributed job, as the end of the program does: says goodbye to the other workers,
   // serves them until they have all done so, and returns. Does nothing where there is no job.
   static void leave_job();
+  // What a server does, a process of the job whose DMLC_ROLE is "server": holds the keys of the workers' dist_async
+  // stores, applies what they push, and returns when they have all left; throws where the job fails. create() does so
+  // for any distributed kind, and then ends the program: a server runs the program of the workers up to there.
+  static void serve_job();
   // Fails, listing the kinds there are, unless `type` is one of them, available in this build or not.
   static void check_type(const std::string& type);
 
@@ -58,7 +62,8 @@ class KVStore {
   virtual void barrier() {}
   // Workers that were lost and have not come back.
   virtual int num_dead_node() const { return 0; }
-  // Calls the handler of every worker's store with these, on a thread of the store's.
+  // Calls the handler of every worker's store with these, on a thread of the store's. Where servers hold the keys, it
+  // is they who get the command, and log it.
   virtual void send_command_to_servers(int head, const std::string& body);
   using CommandHandler = std::function<void(int head, const std::string& body)>;
   virtual void set_command_handler(CommandHandler handler);

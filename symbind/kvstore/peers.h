@@ -1,7 +1,7 @@
-// The workers of a job, seen from one of them. A communication thread makes every call of the transport: it delivers
-// letters, moves arrays, asks worker 0 (coordinator.h) what may begin, and tells the others twice a second that this
-// process is alive, whatever the process computes. A second thread updates values, so that a slow update does not look
-// like a lost worker.
+// The workers and servers of a job, seen from one of them. A communication thread makes every call of the transport: it
+// delivers letters, moves arrays, asks worker 0 (coordinator.h) what may begin, and tells the others twice a second
+// that this process is alive, whatever the process computes. A second thread updates values, so that a slow update does
+// not look like a lost worker.
 //
 // When a worker is lost, or workers disagree, every worker's failure says so: waiting calls throw it, and so does every
 // later one. There is no way back from a failure but to start the job again.
@@ -54,6 +54,10 @@ class Peers {
 
   int rank() const { return rank_; }
   int size() const { return size_; }
+  // Processes [0, workers) train; the others are servers, which hold keys for them.
+  int workers() const { return workers_; }
+  int servers() const { return size_ - workers_; }
+  std::string title(int rank) const;  // "worker 2" or "server 0"
   std::string host(int rank) const;
   bool elastic() const { return options_.elastic; }
 
@@ -87,14 +91,19 @@ class Peers {
   // What done() reads is changed under this, and then changed() called.
   std::unique_lock<std::mutex> lock() const { return std::unique_lock(mutex_); }
   void changed() { changed_.notify_all(); }
-  void check_failure() const;  // throws it
-  int lost() const;            // workers
+  void check_failure() const;   // throws it
+  std::string failure() const;  // empty: none
+  int lost() const;             // workers
 
   // ---- for the communication thread ----
   void write(int to, int store, std::vector<std::byte> text);  // to Member::letter
   void send(int to, int tag, std::span<const std::byte> data, std::function<void()> then);
   void receive(int from, int tag, std::span<std::byte> into, std::function<void()> then);
   void fail(const std::string& why);  // for all workers
+
+  // Of a server, before it leaves: `make` makes a member that joins, whenever a letter comes for a store that has none
+  // here.
+  void serve(std::function<void()> make);
 
   // Says goodbye and goes on serving the others until they have, too; then closes the transport. After a failure it
   // returns soon without. The calls above fail from here on.
@@ -152,10 +161,13 @@ class Peers {
 
   void check_process() const;
   void log_later(const std::string& warning);
+  void count_workers();
+  void deliver_early();
+  std::shared_ptr<Member> member_of(size_t store) const;  // null: not created here yet
 
   const Options options_;
   const int process_;
-  std::atomic<int> rank_ = 0, size_ = 1;
+  std::atomic<int> rank_ = 0, size_ = 1, workers_ = 1;
 
   // ---- shared by the threads, under mutex_ ----
   mutable std::mutex mutex_;
@@ -185,6 +197,7 @@ class Peers {
   std::unique_ptr<Transport> transport_;
   std::map<Transport::Ticket, std::function<void()>> transfers_;
   std::deque<Transport::Letter> early_;  // for stores that are not created here yet
+  std::function<void()> make_member_;    // of a server
   uint64_t exchanges_ = 0;               // begun here
   size_t letters_ = 0;                   // that are being sent
   Clock::time_point next_tick_, last_busy_;

@@ -59,8 +59,9 @@ void Peers::start_over() {
   for (int i = 0; i < transport_->size(); ++i) hosts.push_back(transport_->host(i));
   rank_ = transport_->rank();
   size_ = transport_->size();
+  count_workers();
   coordinator_.reset();
-  if (rank_ == 0) coordinator_.emplace(hosts);
+  if (rank_ == 0) coordinator_.emplace(std::vector(hosts.begin(), hosts.begin() + workers_));
   statuses_.assign(hosts.size(), {});
   heard_.assign(hosts.size(), Clock::now());
   progress_.clear();

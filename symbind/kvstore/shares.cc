@@ -13,18 +13,18 @@ constexpr int64_t alignment = 16;         // elements that share a word of a com
 }  // namespace
 
 Shares Division::next(int64_t elements, UpdateUnit unit) {
-  const auto workers = static_cast<int64_t>(given_.size());
-  if (unit == UpdateUnit::sequence) return {{0, 0, elements}};
-  if (unit != UpdateUnit::element || elements < workers * smallest_piece || workers == 1) {
+  const auto owners = static_cast<int64_t>(given_.size());
+  if (unit == UpdateUnit::sequence) return {{first_, 0, elements}};
+  if (unit != UpdateUnit::element || elements < owners * smallest_piece || owners == 1) {
     const auto least = std::min_element(given_.begin(), given_.end());
     *least += elements;
-    return {{static_cast<int>(least - given_.begin()), 0, elements}};
+    return {{first_ + static_cast<int>(least - given_.begin()), 0, elements}};
   }
   Shares shares;
   int64_t begin = 0;
-  for (int64_t worker = 0; worker < workers; ++worker) {
-    const int64_t end = worker + 1 == workers ? elements : elements * (worker + 1) / workers / alignment * alignment;
-    shares.push_back({static_cast<int>(worker), begin, end});
+  for (int64_t owner = 0; owner < owners; ++owner) {
+    const int64_t end = owner + 1 == owners ? elements : elements * (owner + 1) / owners / alignment * alignment;
+    shares.push_back({first_ + static_cast<int>(owner), begin, end});
     begin = end;
   }
   return shares;

@@ -1,6 +1,6 @@
-// Which worker updates what. A large value whose optimizer works on elements is cut into a piece for each worker; any
-// other has one owner, chosen so that all get about as much. So every worker keeps its part of the optimizer's states
-// alone, and does its part of the arithmetic.
+// Which process updates what: each of its owners, the workers or the servers of a job. A large value whose optimizer
+// works on elements is cut into a piece for each owner; any other has one, chosen so that all get about as much. So
+// every owner keeps its part of the optimizer's states alone, and does its part of the arithmetic.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace symbind {
 
-// The elements [begin, end) of a value. A worker has at most one share of each value.
+// The elements [begin, end) of a value. A process has at most one share of each value.
 struct Share {
   int owner = 0;
   int64_t begin = 0, end = 0;
@@ -21,14 +21,21 @@ struct Share {
 };
 using Shares = std::vector<Share>;
 
+// The processes [first, first + count) of a job, which hold its keys.
+struct Owners {
+  int first = 0, count = 1;
+  int end() const { return first + count; }
+};
+
 // Divides one value after the other. All workers do so in the same order, and come to the same result.
 class Division {
  public:
-  explicit Division(int workers) : given_(static_cast<size_t>(workers), 0) {}
+  explicit Division(const Owners& owners) : first_(owners.first), given_(static_cast<size_t>(owners.count), 0) {}
   Shares next(int64_t elements, UpdateUnit unit);
 
  private:
-  std::vector<int64_t> given_;  // elements of whole values, per worker
+  int first_;
+  std::vector<int64_t> given_;  // elements of whole values, per owner
 };
 
 // The share as an array: the value itself where it is whole, else a row of its elements.

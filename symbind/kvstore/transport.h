@@ -29,6 +29,8 @@ class Transport {
   virtual int rank() const = 0;
   virtual int size() const = 0;
   virtual std::string host(int rank) const = 0;  // where a process runs
+  // Does a process hold keys for the others, and train nothing? Workers come first, then servers.
+  virtual bool is_server(int /*rank*/) const { return false; }
 
   // A transfer that is not complete yet. The memory stays as it is until then.
   using Ticket = uint64_t;

@@ -43,6 +43,15 @@ TEST(Environment, AVariableIsReadEachTime) {
   EXPECT_EQ(level.value(), 0);
 }
 
+TEST(Environment, ATextIsAsItWasSet) {
+  constexpr TextVariable role{"SYMBIND_TEST_TEXT", ""};
+  EXPECT_EQ(role.value(), "");
+  ::setenv(role.name, "server", 1);
+  EXPECT_EQ(role.value(), "server");
+  ::unsetenv(role.name);
+  EXPECT_STREQ(text("DMLC_ROLE").name, "DMLC_ROLE");
+}
+
 TEST(Environment, VariablesAreFoundByTheirNames) {
   EXPECT_STREQ(variable("SYMBIND_EXPLAIN").name, "SYMBIND_EXPLAIN");
   EXPECT_EQ(variable("SYMBIND_TF32").usual, 1);
@@ -65,6 +74,7 @@ TEST(Environment, ThePageOfTheDocumentationHasTheSameList) {
   std::string expected;
   for (const Variable& each : variables)
     expected += join("| `", each.name, "` | ", each.usual, " | ", each.doc, " |\n");
+  for (const TextVariable& each : texts) expected += join("| `", each.name, "` | | ", each.doc, " |\n");
   EXPECT_EQ(table_of(page.str()), expected);
 }
 

@@ -22,7 +22,7 @@ def samples(rank, workers, count=96, batch=8):
     return mx.io.NDArrayIter(data[rank::workers].astype("float32"), labels[rank::workers].astype("float32"), batch)
 
 
-def trained(kvstore, data, epochs, prefix=None, load=None, optimizer="adam"):
+def trained(kvstore, data, epochs, prefix=None, load=None, optimizer="adam", compute_dtype=None):
     if load is None:
         module = mx.mod.Module(network(), context=mx.cpu())
     else:
@@ -36,6 +36,7 @@ def trained(kvstore, data, epochs, prefix=None, load=None, optimizer="adam"):
         initializer=mx.init.Xavier(),
         begin_epoch=load or 0,
         num_epoch=epochs,
+        compute_dtype=compute_dtype,
     )
     return module
 
@@ -81,6 +82,9 @@ def main(folder):
     if rank == 0:
         trained(None, data, 4, prefix, 3)
     trained("dist_sync", data, 1, optimizer=Halving())
+    half = trained("dist_sync", data, 4, compute_dtype="float16")
+    all_equal(store, half)
+    assert half.score(data, "acc")[0][1] > 0.9
     trained("dist_async", data, 1)
     trained("horovod", data, 1)
 

@@ -9,19 +9,22 @@
 #include <thread>
 
 #include "symbind/kvstore/dist.h"
+#include "symbind/kvstore/server.h"
 
 namespace symbind::testing {
 
 class Wires {
  public:
-  explicit Wires(int workers) : lost(static_cast<size_t>(workers), false) {}
+  Wires(int number, int servers) : workers(number), lost(static_cast<size_t>(number + servers), false) {}
 
   struct Message {
     int from, tag;
     std::vector<std::byte> data;
   };
+  const int workers;
   std::mutex mutex;
-  std::map<int, std::deque<Message>> inbox;  // by worker, in the numbers they began with, which also name senders
+  // By process, in the numbers they began with, which also name senders.
+  std::map<int, std::deque<Message>> inbox;
   std::vector<bool> lost;
 
   // ---- for jobs that go on without those that are lost ----
@@ -33,10 +36,10 @@ class Wires {
 
   int size() const { return static_cast<int>(lost.size()); }
   std::vector<int> living() const {
-    std::vector<int> workers;
+    std::vector<int> processes;
     for (int i = 0; i < size(); ++i)
-      if (!lost[static_cast<size_t>(i)]) workers.push_back(i);
-    return workers;
+      if (!lost[static_cast<size_t>(i)]) processes.push_back(i);
+    return processes;
   }
 };
 
@@ -56,6 +59,8 @@ class ThreadTransport final : public Transport {
   int rank() const override { return rank_of(first_rank_); }
   int size() const override { return static_cast<int>(group_.size()); }
   std::string host(int rank) const override { return "thread" + std::to_string(first(rank)); }
+
+  bool is_server(int rank) const override { return rank >= wires_->workers; }
 
   Ticket send(int to, int tag, std::span<const std::byte> data) override {
     {
@@ -176,7 +181,7 @@ class ThreadTransport final : public Transport {
 
 }  // namespace
 
-std::shared_ptr<Wires> make_wires(int workers) { return std::make_shared<Wires>(workers); }
+std::shared_ptr<Wires> make_wires(int workers, int servers) { return std::make_shared<Wires>(workers, servers); }
 
 std::unique_ptr<Transport> open_thread_transport(std::shared_ptr<Wires> wires, int rank) {
   return std::make_unique<ThreadTransport>(std::move(wires), rank);
@@ -196,15 +201,15 @@ KVStorePtr Worker::store(const std::string& type) const {
 }
 
 std::vector<std::string> run_job(int workers, const std::function<void(Worker&)>& work, const JobOptions& options) {
-  const auto wires = options.wires ? options.wires : make_wires(workers);
+  const auto wires = options.wires ? options.wires : make_wires(workers, options.servers);
   wires->tells = options.peers.elastic;
-  std::vector<std::string> thrown(static_cast<size_t>(workers));
+  std::vector<std::string> thrown(static_cast<size_t>(wires->size()));
   std::vector<std::thread> threads;
-  for (int rank = 0; rank < workers; ++rank)
+  for (int rank = 0; rank < wires->size(); ++rank)
     threads.emplace_back([&, rank] {
       Worker worker{rank, std::make_shared<Peers>([&] { return open_thread_transport(wires, rank); }, options.peers)};
       try {
-        work(worker);
+        rank < workers ? work(worker) : serve(worker.peers);
       } catch (const std::exception& error) {
         thrown[static_cast<size_t>(rank)] = error.what();
       }

@@ -13,14 +13,15 @@
 
 namespace symbind::testing {
 
-// The messages between some workers.
+// The messages between some workers and servers.
 class Wires;
-std::shared_ptr<Wires> make_wires(int workers);
+std::shared_ptr<Wires> make_wires(int workers, int servers = 0);
 std::unique_ptr<Transport> open_thread_transport(std::shared_ptr<Wires> wires, int rank);
-// Nothing from or to this worker arrives any more, as if its host were cut off. The others of an elastic job are told.
+// Nothing from or to this process arrives any more, as if its host were cut off. The others of an elastic job are told.
 void cut_off(Wires& wires, int rank);
 
-// Runs `work` on a thread for each worker and waits for all. What a worker throws is its text in the result, else "".
+// Runs `work` on a thread for each worker, lets servers serve on one each, and waits for all. What a process throws is
+// its text in the result, else "".
 struct Worker {
   int rank;
   std::shared_ptr<Peers> peers;
@@ -29,6 +30,7 @@ struct Worker {
 struct JobOptions {
   Peers::Options peers = {};
   std::shared_ptr<Wires> wires = nullptr;
+  int servers = 0;
 };
 std::vector<std::string> run_job(int workers, const std::function<void(Worker&)>& work, const JobOptions& options = {});
 

@@ -53,6 +53,8 @@ def test_options_that_cannot_work_are_refused(capsys):
     assert "--launcher mpi" in refusal(capsys, "-n", "1", "--launcher", "sge", "true")
     assert "--launcher ssh -H hosts" in refusal(capsys, "-n", "1", "--launcher", "yarn", "true")
     assert "the variable is not set here" in refusal(capsys, "-n", "1", "--env", "NOT_SET_HERE", "true")
+    assert "the variable is not set here" in refusal(capsys, "-n", "1", "--env-server", "NOT_SET_HERE", "true")
+    assert "at least 0, not '-1'" in refusal(capsys, "-n", "1", "-s", "-1", "true")
     assert "NAME:VALUE" in refusal(capsys, "-n", "1", "--env", "1:2", "true")
 
 
@@ -71,6 +73,7 @@ def test_workers_go_to_the_hosts_in_turns(tmp_path):
     assert (placed.counts, placed.in_turns) == ({"a": 2, "b": 1}, True)
     assert placed.hostfile() == "a slots=2\nb slots=1\n"
     assert hosts.place(listed, 1).counts == {"a": 1}
+    assert hosts.place(listed, 4 + 2).counts == {"a": 3, "b": 3}  # servers take their turn after the workers
 
 
 def test_slots_are_filled_host_after_host(tmp_path):
@@ -171,7 +174,7 @@ RANK = {"OMPI_COMM_WORLD_RANK": "2", "OMPI_COMM_WORLD_SIZE": "4", "OMPI_COMM_WOR
 
 
 def test_a_rank_has_the_variables_of_mxnets_launchers():
-    assert variables.worker_variables(RANK, cores=7) == {
+    assert variables.process_variables(RANK, cores=7) == {
         "DMLC_ROLE": "worker",
         "DMLC_NUM_WORKER": "4",
         "DMLC_NUM_SERVER": "0",
@@ -183,15 +186,33 @@ def test_a_rank_has_the_variables_of_mxnets_launchers():
     }
 
 
+def test_the_last_ranks_are_servers():
+    job = {"OMPI_COMM_WORLD_SIZE": "5", "DMLC_NUM_WORKER": "3", "DMLC_NUM_SERVER": "2"}
+    names = ("DMLC_ROLE", "DMLC_RANK", "DMLC_WORKER_ID", "DMLC_SERVER_ID")
+    roles = []
+    for rank in range(5):
+        added = variables.process_variables({**job, "OMPI_COMM_WORLD_RANK": str(rank)}, cores=1)
+        roles.append([added.get(name) for name in names])
+    assert roles == [
+        *(["worker", str(number), str(number), None] for number in range(3)),
+        *(["server", str(number), None, str(number)] for number in range(2)),
+    ]
+
+
+def test_without_ranks_for_them_there_are_no_servers():
+    for given in ({"DMLC_NUM_SERVER": "2"}, {"DMLC_NUM_SERVER": "2", "DMLC_NUM_WORKER": "4"}, {"DMLC_NUM_WORKER": "x"}):
+        assert variables.process_variables({**RANK, **given}, cores=1)["DMLC_ROLE"] == "worker"
+
+
 def test_variables_that_are_set_stay():
     given = {**RANK, "DMLC_ROLE": "server", "OMP_NUM_THREADS": "1", "PMIX_SERVER_URI2": "x.0;tcp4://10.0.0.7:4321"}
-    added = variables.worker_variables(given, cores=8)
+    added = variables.process_variables(given, cores=8)
     assert not added.keys() & given.keys()
     assert (added["DMLC_PS_ROOT_URI"], added["DMLC_PS_ROOT_PORT"]) == ("10.0.0.7", "4321")
 
 
 def test_workers_without_a_core_of_their_own_do_not_spin():
-    added = variables.worker_variables(RANK, cores=1)
+    added = variables.process_variables(RANK, cores=1)
     assert (added["OMP_NUM_THREADS"], added["OMPI_MCA_mpi_yield_when_idle"]) == ("1", "1")
 
 

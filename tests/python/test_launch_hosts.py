@@ -35,6 +35,16 @@ def test_workers_go_to_the_hosts_in_turns(hosts, tmp_path):
         assert without_ranks(job.stdout, rank) == [f"host{2 + rank % 2} {tmp_path} passed on 10.99.0.1"]
 
 
+def test_servers_go_to_the_hosts_after_the_workers(hosts, tmp_path):
+    program = "print(os.uname().nodename, os.environ['DMLC_ROLE'], os.environ['DMLC_NUM_SERVER'])"
+    job = start(hosts, tmp_path, program, "-s", "3").finish()
+    assert job.code == 0, job.stderr
+    for rank in range(4):
+        assert without_ranks(job.stdout, rank) == [f"host{2 + rank % 2} worker 3"]
+    for number in range(3):
+        assert without_ranks(job.stdout, f"s{number}") == [f"host{2 + number % 2} server 3"]
+
+
 def test_the_host_of_a_worker_that_fails_is_named(hosts, tmp_path):
     job = start(hosts, tmp_path, "sys.exit(5 if rank == 3 else 0)").finish()
     assert job.code == 5
@@ -105,3 +115,36 @@ def test_a_host_that_cannot_be_reached(hosts, tmp_path):
 def test_python_is_that_of_the_launcher(hosts, tmp_path):
     job = start(hosts, tmp_path, "print(sys.executable)").finish()
     assert without_ranks(job.stdout, 3) == [sys.executable]
+
+
+# ---- with the library ------------------------------------------------------------------------------------------------
+
+STEPS = """
+    import symbind as mx
+
+    kv = mx.kv.create("{kind}")
+    kv.set_optimizer(mx.optimizer.Test())
+    kv.init("w", mx.nd.zeros((300, 200)))
+    for step in range(1000000):
+        kv.pushpull("w", mx.nd.ones((300, 200)), mx.nd.ones((300, 200)))
+        if step == 10:
+            print("ten steps on", os.uname().nodename, flush=True)
+"""
+
+
+@pytest.mark.parametrize("kind, servers", [("dist_sync", 0), ("dist_async", 2)])
+def test_stores_name_the_worker_whose_host_is_cut_off(kind, servers, hosts, tmp_path):
+    path = ":".join(filter(None, sys.path))  # programs of these jobs run without site-packages
+    job = start(hosts, tmp_path, STEPS.format(kind=kind), "-s", str(servers), PYTHONPATH=path)
+    for _ in range(4):
+        job.wait_for("ten steps on")
+    began = time.monotonic()
+    hosts.cut_off(hosts.addresses[1])
+    job.finish()
+    assert time.monotonic() - began < 2 * ENDS_WITHIN
+    assert job.code != 0
+    assert "on host3" in job.last_line
+    at = r"key w at step \d+" if kind == "dist_sync" else "(a pull of key w|barrier)"
+    for rank in (0, 2):
+        said = "\n".join(without_ranks(job.stderr, rank))
+        assert re.search(rf"(worker|server) \d on host host3 is lost: .*; it is missed at {at}", said), said

@@ -32,12 +32,12 @@ def test_workers_know_who_they_are(tmp_path):
         print(*(os.environ["DMLC_" + name] for name in names), os.environ["A"], os.environ["B"])
         print(os.getcwd(), os.environ["OMP_NUM_THREADS"], int(os.environ["DMLC_PS_ROOT_PORT"]) > 0, file=sys.stderr)
         """,
-        *"-n 3 -s 2 --env A:1 --env-worker B=2".split(),
+        *"-n 3 --env A:1 --env-worker B=2 --env-server B=3".split(),
     )
     assert job.code == 0
     threads = max(1, len(os.sched_getaffinity(0)) // 3)
     for rank in range(3):
-        assert without_ranks(job.stdout, rank) == [f"worker {rank} {rank} 3 2 127.0.0.1 1 2"]
+        assert without_ranks(job.stdout, rank) == [f"worker {rank} {rank} 3 0 127.0.0.1 1 2"]
         assert without_ranks(job.stderr, rank) == [f"{tmp_path} {threads} True"]
 
 
@@ -272,7 +272,7 @@ sys.exit(1)
     job = run(tmp_path, "time.sleep(1000)", "-n", "2", "--mpirun", str(tmp_path / "mpirun"))
     assert job.code == 1
     assert "host7 cannot reach the launcher's port" in job.stderr
-    assert job.last_line.endswith("mpirun could not run the job (exit code 1); of workers 1 nothing was heard")
+    assert job.last_line.endswith("mpirun could not run the job (exit code 1); of worker 1 nothing was heard")
     assert job.left_over() == []
 
 

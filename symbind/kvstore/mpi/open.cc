@@ -6,6 +6,7 @@
 #include "symbind/core/environment.h"
 #include "symbind/core/error.h"
 #include "symbind/kvstore/mpi/functions.h"
+#include "symbind/kvstore/server.h"
 #include "symbind/kvstore/transport.h"
 
 namespace symbind {
@@ -54,11 +55,13 @@ class MpiTransport final : public Transport {
     check(mpi::Comm_rank(comm_, &rank_), "MPI_Comm_rank");
     check(mpi::Comm_size(comm_, &size_), "MPI_Comm_size");
     gather_hosts();
+    gather_servers();
   }
 
   int rank() const override { return rank_; }
   int size() const override { return size_; }
   std::string host(int rank) const override { return hosts_.at(static_cast<size_t>(rank)); }
+  bool is_server(int rank) const override { return servers_.at(static_cast<size_t>(rank)) != 0; }
 
   Ticket send(int to, int tag, std::span<const std::byte> data) override {
     return start(to, data.size(), [&](size_t begin, int count, MPI_Request* request) {
@@ -133,6 +136,7 @@ class MpiTransport final : public Transport {
     std::vector<std::string> hosts;
     for (const int rank : former) hosts.push_back(hosts_.at(static_cast<size_t>(rank)));
     hosts_ = std::move(hosts);
+    servers_.assign(former.size(), 0);  // elastic jobs have none
     return former;
   }
 
@@ -159,6 +163,12 @@ class MpiTransport final : public Transport {
                          byte_, comm_),
           "MPI_Allgather");
     for (const Name& name : all) hosts_.emplace_back(name.data());
+  }
+
+  void gather_servers() {
+    const char own = is_server_process() ? 1 : 0;
+    servers_.resize(static_cast<size_t>(size_));
+    check(mpi::Allgather(&own, 1, byte_, servers_.data(), 1, byte_, comm_), "MPI_Allgather");
   }
 
   [[noreturn]] static void throw_lost(int peer, int code) {
@@ -231,6 +241,7 @@ class MpiTransport final : public Transport {
   int rank_ = 0, size_ = 1;
   bool initialized_here_ = false;
   std::vector<std::string> hosts_;
+  std::vector<char> servers_;  // by rank: is it one?
   Ticket next_ticket_ = 1;
   std::vector<MPI_Request> requests_;
   std::vector<Part> parts_;     // of the requests

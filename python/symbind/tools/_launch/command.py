@@ -11,7 +11,7 @@ from . import hosts, mpirun, options
 from .job import PEER_TIMEOUT, Job
 from .lines import Display
 
-# Variables that a worker on another host gets as they are here.
+# Variables that a process on another host gets as they are here.
 FORWARDED = [
     *("PATH", "LD_LIBRARY_PATH", "VIRTUAL_ENV", "PYTHON*"),
     *("MXNET_*", "SYMBIND_*", "OMP_*", "GOMP_*", "NCCL_*", "CUDA_VISIBLE_DEVICES"),
@@ -44,7 +44,7 @@ class Launcher:
         self._options = chosen
         self._display = display
         self._mpirun = mpirun.find_mpirun(chosen.mpirun)
-        self._environ = self._worker_environ()
+        self._environ = self._common_environ()
         self._elastic = is_elastic(self._environ)
         if self._elastic:
             mpirun.elastic_options(self._mpirun)  # refuses what cannot work
@@ -72,11 +72,13 @@ class Launcher:
             "command": chosen.command,
             "folder": chosen.sync_dst_dir if chosen.sync_dst_dir and not local else os.getcwd(),
             "environ": {**self._environ, "SYMBIND_RESTART": str(attempt)},
+            "environ_of": {"worker": dict(chosen.env_worker), "server": dict(chosen.env_server)},
             "terminals": [terminal_size(1), terminal_size(2)],
             "bind": not chosen.no_bind,
         }
         job = Job(
             chosen.num_workers,
+            chosen.num_servers,
             start,
             self._display,
             local=local,
@@ -89,7 +91,7 @@ class Launcher:
         with self._hostfile() as hostfile:
             line = mpirun.command_line(
                 self._mpirun,
-                chosen.num_workers,
+                chosen.num_workers + chosen.num_servers,
                 [*chosen.mpirun_option, sys.executable, "-E", "-s", "-S", SUPERVISOR],
                 hostfile=hostfile,
                 in_turns=self._placement is None or self._placement.in_turns,
@@ -111,7 +113,7 @@ class Launcher:
         names = []
         if chosen.hostfile:
             listed = hosts.read_hosts(chosen.hostfile)
-            self._placement = hosts.place(listed, chosen.num_workers)
+            self._placement = hosts.place(listed, chosen.num_workers + chosen.num_servers)
             names = list(self._placement.counts)
             agent = hosts.agent_command(chosen.rsh_agent, hosts.ssh_port(listed))
             if chosen.launcher == "ssh":
@@ -131,16 +133,16 @@ class Launcher:
             file.flush()
             yield file.name
 
-    def _worker_environ(self):
+    def _common_environ(self):
         chosen = self._options
         environ = {
             name: text
             for name, text in os.environ.items()
             if any(fnmatch.fnmatchcase(name, pattern) for pattern in FORWARDED)
         }
-        environ["DMLC_NUM_SERVER"] = str(chosen.num_servers)
         environ.update(chosen.env)
-        environ.update(chosen.env_worker)
+        environ["DMLC_NUM_WORKER"] = str(chosen.num_workers)
+        environ["DMLC_NUM_SERVER"] = str(chosen.num_servers)
         return environ
 
 

@@ -23,13 +23,15 @@ INTERRUPTED_GRACE = 5  # for workers after Ctrl-C or SIGTERM
 TERMINATE = 1  # between SIGTERM and SIGKILL
 ANSWER_WITHIN = 1  # for a supervisor that is asked whether its host is still there
 MPIRUN_WITHIN = 1.5  # for mpirun to end when all of its processes have
+SERVERS_WITHIN = 3  # for servers to end when all workers have
 
 
 class Worker:
-    """What the launcher knows of one."""
+    """What the launcher knows of one; of a server, too."""
 
-    def __init__(self, rank, host, connection):
+    def __init__(self, rank, title, host, connection):
         self.rank = rank
+        self.title = title
         self.host = host
         self.channel = connection
         self.events = selectors.EVENT_READ  # that are waited for; None once the channel is closed
@@ -38,6 +40,7 @@ class Worker:
         self.stopped = 0  # the signal that stopped it
         self.stopped_at = 0.0
         self.answered = True  # the last ping
+        self.dismissed = False  # a server whom no worker needs any more
 
     @property
     def over(self):
@@ -45,11 +48,11 @@ class Worker:
 
     @property
     def failed(self):
-        return self.lost or bool(self.code)
+        return (self.lost or bool(self.code)) and not self.dismissed
 
     @property
     def name(self):
-        return f"worker {self.rank} on {self.host}"
+        return f"{self.title} on {self.host}"
 
 
 class Outcome(NamedTuple):
@@ -100,24 +103,26 @@ def listen(local, workers):
 
 
 class Job:
-    """Serves one thread. `start` is what supervisors are told: command, folder, environ, terminals (of standard output
-    and error; None: no terminal) and bind."""
+    """Serves one thread. `start` is what supervisors are told: command, folder, environ, what the roles have in
+    addition (environ_of), terminals (of standard output and error; None: no terminal) and bind."""
 
-    def __init__(self, workers, start, display, *, local, elastic, addresses, peer_timeout=PEER_TIMEOUT):
-        self._count = workers
+    def __init__(self, workers, servers, start, display, *, local, elastic, addresses, peer_timeout=PEER_TIMEOUT):
+        self._worker_count = workers
+        self._count = workers + servers
         self._start = start
         self._display = display
         self._elastic = elastic
         self._patience = peer_timeout + GRACE  # with workers that may still have to notice a failure
         self._lose_after = peer_timeout + 1  # hosts; the stores should be the first to notice
         self._key = secrets.token_hex(16)
-        self._listener = listen(local, workers)
+        self._listener = listen(local, self._count)
         self._listener.setblocking(False)
         self._addresses = addresses
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._listener, selectors.EVENT_READ, self._accept)
         self._strangers = []  # connections that have not introduced themselves
-        self._workers = {}
+        self._workers = {}  # by rank; servers follow the workers
+        self._workers_ended_at = None
         self._failures = []  # in the order in which they were noticed
         self._phase = Phase.RUNNING
         self._deadline = None  # of the phase
@@ -278,11 +283,17 @@ class Job:
             self._selector.unregister(stranger)
             stranger.close()
             return
-        worker = self._workers[rank] = Worker(rank, hello["host"], stranger)
+        worker = self._workers[rank] = Worker(rank, self._title(rank), hello["host"], stranger)
         self._selector.modify(stranger, selectors.EVENT_READ, lambda: self._receive(worker))
         stranger.lose_after(self._lose_after)
+        start = dict(self._start)
+        own = start.pop("environ_of")["worker" if rank < self._worker_count else "server"]
+        start["environ"] = {**start["environ"], **own}
         proof = channel.proof(self._key, "launcher", nonce)
-        self._tell(worker, channel.START, {**self._start, "proof": proof, "lose_after": self._lose_after})
+        self._tell(worker, channel.START, {**start, "proof": proof, "lose_after": self._lose_after})
+
+    def _title(self, rank):
+        return f"worker {rank}" if rank < self._worker_count else f"server {rank - self._worker_count}"
 
     def _tell(self, worker, kind, content=b""):
         if worker.events is not None:
@@ -301,6 +312,10 @@ class Job:
                 worker.lost = True
                 self._worker_over(worker)
 
+    def _label(self, rank):
+        """What is in front of its lines: 2, or s0."""
+        return str(rank) if rank < self._worker_count else f"s{rank - self._worker_count}"
+
     def _receive(self, worker):
         self._guard(worker, lambda: self._receive_all(worker))
 
@@ -308,7 +323,7 @@ class Job:
         for kind, content in worker.channel.receive():
             if kind == channel.OUTPUT:
                 stream, piece = int(content[:1]), content[1:2].decode()
-                self._display.show(worker.rank, stream, piece, content[2:])
+                self._display.show(self._label(worker.rank), stream, piece, content[2:])
             elif kind == channel.INPUT:
                 self._input_wanted = True
             elif kind == channel.PING:
@@ -327,7 +342,9 @@ class Job:
     def _worker_over(self, worker):
         if not worker.failed:
             worker.stopped = 0
-            self._tell(worker, channel.LEAVE, {"quietly": True})
+            # If one left that never called MPI, mpirun would end servers that wait in MPI_Init, and with them all.
+            if self._count == self._worker_count:
+                self._tell(worker, channel.LEAVE, {"quietly": True})
         elif self._elastic and self._phase is Phase.RUNNING:
             self._failures.append(worker)
             self._display.own(f"symbind-launch: {describe(worker)}; the others go on")
@@ -392,6 +409,7 @@ class Job:
         if self._input_wanted and self._workers[0].events is not None:
             self._pass_input()
         self._give_up_stopped()
+        self._dismiss_servers()
         if self._phase is Phase.ENDING and self._nobody_speaks():
             self._enter(Phase.KILLED)
         elif self._phase in (Phase.ENDING, Phase.TERMINATED) and time.monotonic() > self._deadline:
@@ -434,20 +452,36 @@ class Job:
             if worker.stopped and time.monotonic() > worker.stopped_at + self._patience:
                 self._tell(worker, channel.SIGNAL, {"signal": int(signal.SIGKILL)})
 
+    def _dismiss_servers(self):
+        """Servers end with the workers, unless these have created no distributed store: then they wait in vain."""
+        workers = [self._workers.get(rank) for rank in range(self._worker_count)]
+        running = [server for rank, server in self._workers.items() if rank >= self._worker_count and not server.over]
+        if self._phase is not Phase.RUNNING or not running or not all(each and each.over for each in workers):
+            return
+        now = time.monotonic()
+        self._workers_ended_at = self._workers_ended_at or now
+        waited = now - self._workers_ended_at
+        for server in running:
+            if waited > SERVERS_WITHIN and not server.dismissed:
+                server.dismissed = True
+                self._tell(server, channel.SIGNAL, {"signal": int(signal.SIGTERM)})
+            elif waited > SERVERS_WITHIN + TERMINATE:
+                self._tell(server, channel.SIGNAL, {"signal": int(signal.SIGKILL)})
+
     def _outcome(self):
         started = bool(self._workers)
         if self._interrupt:
             reason = f"interrupted by {signal_name(self._interrupt)}; all workers were ended"
             return Outcome(128 + self._interrupt, reason, started, interrupted=True)
-        succeeded = [worker for worker in self._workers.values() if worker.code == 0]
+        succeeded = [worker for worker in self._workers.values() if worker.over and not worker.failed]
         if self.explained and not (self._elastic and succeeded):
             worker = self._culprit()
             return Outcome(exit_code(worker), describe(worker), started)
         if len(self._workers) == self._count and len(succeeded) + len(self._failures) == self._count:
             return Outcome(0, "", started)
         code = self._mpirun.returncode
-        absent = [str(rank) for rank in range(self._count) if rank not in self._workers]
-        who = f"; of workers {', '.join(absent)} nothing was heard" if started and absent else ""
+        absent = [self._title(rank) for rank in range(self._count) if rank not in self._workers]
+        who = f"; of {', '.join(absent)} nothing was heard" if started and absent else ""
         return Outcome(code if code > 0 else 1, f"mpirun could not run the job (exit code {code}){who}", started)
 
     def _culprit(self):

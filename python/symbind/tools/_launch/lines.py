@@ -87,24 +87,26 @@ class Display:
     def full(self):
         return self._queue.qsize() > self.FULL
 
-    def show(self, rank, stream, kind, text):
-        """A piece of a LineSplitter; `stream` is 0 for standard output and 1 for standard error."""
+    def show(self, label, stream, kind, text):
+        """A piece of a LineSplitter; `stream` is 0 for standard output and 1 for standard error. `label` is that of the
+        worker."""
+        text = f"[{label}] ".encode() + text
         if kind == PROGRESS:
-            self._draw(rank, text)
+            self._draw(text)
             return
         if kind == LAST_PROGRESS:
             self._clear()
             self._progress = b""
-        self._write_line(self._files[stream], b"[%d] " % rank + text)
+        self._write_line(self._files[stream], text)
 
-    def _draw(self, rank, text):
+    def _draw(self, text):
         if self._terminal is None:
             return
         try:
             width = os.get_terminal_size(self._terminal).columns or 80
         except OSError:  # it was closed
             width = 80
-        self._progress = (b"[%d] " % rank + text)[: width - 1]
+        self._progress = text[: width - 1]
         self._queue.put((self._terminal, b"\r\033[K" + self._progress))
 
     def own(self, text):

@@ -46,7 +46,7 @@ def make_parser():
     )
     add = parser.add_argument
     add("-n", "--num-workers", type=number(1), required=True, help="workers")
-    add("-s", "--num-servers", type=number(0), default=0, help="accepted for MXNet's scripts: workers own the keys")
+    add("-s", "--num-servers", type=number(0), default=0, help="processes that hold the keys of dist_async stores")
     add("-H", "--hostfile", metavar="FILE", help="hosts, one per line: name, name:port (of ssh) or name slots=8")
     add(
         "--launcher",
@@ -54,9 +54,9 @@ def make_parser():
         help="local: all workers on this host (without -H the default); ssh: on the hosts of -H (with -H the default); "
         "mpi: where mpirun decides, from -H or a batch system",
     )
-    add("--env", type=assignment, action="append", default=[], metavar="NAME[:VALUE]", help="for every worker")
+    add("--env", type=assignment, action="append", default=[], metavar="NAME[:VALUE]", help="for workers and servers")
     add("--env-worker", type=assignment, action="append", default=[], metavar="NAME:VALUE", help="for every worker")
-    add("--env-server", type=assignment, action="append", default=[], metavar="NAME:VALUE", help="for servers: unused")
+    add("--env-server", type=assignment, action="append", default=[], metavar="NAME:VALUE", help="for every server")
     add("--sync-dst-dir", metavar="FOLDER", help="copy this folder to FOLDER of every host first and run there (rsync)")
     add("--restarts", type=number(0), default=0, metavar="N", help="start a job that failed again, N times at most")
     add("--no-bind", action="store_true", help="do not bind workers to their share of the host's cores")
@@ -65,7 +65,7 @@ def make_parser():
     add("--rsh-agent", default="ssh", metavar="COMMAND", help="used to reach the hosts instead of ssh")
     add("--p3", action="store_true", help="accepted for MXNet's scripts: gradients of first layers always go first")
     add("-v", "--verbose", action="store_true", help="show the command line of mpirun and all it prints")
-    add("command", nargs=argparse.REMAINDER, help="what each worker runs")
+    add("command", nargs=argparse.REMAINDER, help="what each worker and server runs")
     return parser
 
 
@@ -83,7 +83,7 @@ def parse(argv=None):
     options.launcher = options.launcher or ("ssh" if options.hostfile else "local")
     if options.launcher == "ssh" and not options.hostfile:
         parser.error("--launcher ssh needs the hosts: -H FILE; for workers on this host use --launcher local")
-    for name, value in options.env + options.env_worker:
+    for name, value in options.env + options.env_worker + options.env_server:
         if value is None:
             parser.error(f"--env {name}: the variable is not set here; give its value: --env {name}:VALUE")
     return options

@@ -1,4 +1,4 @@
-"""Runs one worker of a job. mpirun starts this program once per rank; the launcher tells it what to run.
+"""Runs one worker or server of a job. mpirun starts this program once per rank; the launcher tells it what to run.
 
 It ends the worker, and every process the worker started, when the launcher says so and when the connection to the
 launcher is lost. The worker's end is reported, and this program stays until the launcher lets it go: mpirun ends the
@@ -154,7 +154,7 @@ def complete_environment(start):
             text = ":".join([text, *others])
         environ[name] = text
     chosen_threads = environ.get("OMP_NUM_THREADS")
-    environ.update(variables.worker_variables(environ, len(os.sched_getaffinity(0))))
+    environ.update(variables.process_variables(environ, len(os.sched_getaffinity(0))))
     environ.setdefault("PYTHONUNBUFFERED", "1")
     local_size = int(environ.get("OMPI_COMM_WORLD_LOCAL_SIZE", "1"))
     cores = own_cores(int(environ.get("OMPI_COMM_WORLD_LOCAL_RANK", "0")), local_size)

@@ -1,7 +1,7 @@
 """Variables of the environment that follow from those mpirun gives to each of its processes.
 
-The launcher's supervisor sets them before a worker starts; `import symbind` sets what is missing when a script was
-started by plain mpirun. Needs the standard library alone and nothing of the package.
+The launcher's supervisor sets them before a worker or a server starts; `import symbind` sets what is missing when a
+script was started by plain mpirun. Needs the standard library alone and nothing of the package.
 """
 
 import os
@@ -13,20 +13,33 @@ def is_rank(environ):
     return "OMPI_COMM_WORLD_RANK" in environ and "OMPI_COMM_WORLD_SIZE" in environ
 
 
-def worker_variables(environ, cores):
-    """What a worker's environment has in addition to `environ`, as {name: text}; a variable that is set stays.
+def count_roles(environ):
+    """How many ranks are workers, and how many servers. Without servers, all are workers, whatever DMLC_NUM_SERVER says
+    to programs that read it: the launcher sets both numbers where there are servers."""
+    size = int(environ["OMPI_COMM_WORLD_SIZE"])
+    workers, servers = (environ.get(name, "") for name in ("DMLC_NUM_WORKER", "DMLC_NUM_SERVER"))
+    if workers.isdigit() and servers.isdigit() and int(workers) + int(servers) == size:
+        return int(workers), int(servers)
+    return size, 0
+
+
+def process_variables(environ, cores):
+    """What the environment of a worker or a server has in addition to `environ`, as {name: text}; a variable that is
+    set stays. The first ranks are workers.
 
     `cores` is how many of the host's cores this job may use.
     """
-    rank, size = environ["OMPI_COMM_WORLD_RANK"], environ["OMPI_COMM_WORLD_SIZE"]
-    local_size = int(environ.get("OMPI_COMM_WORLD_LOCAL_SIZE", size))
+    rank = int(environ["OMPI_COMM_WORLD_RANK"])
+    local_size = int(environ.get("OMPI_COMM_WORLD_LOCAL_SIZE", environ["OMPI_COMM_WORLD_SIZE"]))
+    workers, servers = count_roles(environ)
+    role, number = ("worker", rank) if rank < workers else ("server", rank - workers)
     address, port = _root(environ)
     variables = {
-        "DMLC_ROLE": "worker",
-        "DMLC_NUM_WORKER": size,
-        "DMLC_NUM_SERVER": "0",
-        "DMLC_RANK": rank,
-        "DMLC_WORKER_ID": rank,
+        "DMLC_ROLE": role,
+        "DMLC_NUM_WORKER": str(workers),
+        "DMLC_NUM_SERVER": str(servers),
+        "DMLC_RANK": str(number),
+        f"DMLC_{role.upper()}_ID": str(number),
         "DMLC_PS_ROOT_URI": address,
         "DMLC_PS_ROOT_PORT": port,
         "OMP_NUM_THREADS": str(max(1, cores // local_size)),
@@ -46,7 +59,7 @@ def _root(environ):
     return "127.0.0.1", "0"
 
 
-def set_worker_variables():
+def set_process_variables():
     """Completes the environment of this process, where plain mpirun started it.
 
     mpirun may have bound it to some cores: then it has no more threads than those. How many cores its host has for
@@ -57,7 +70,7 @@ def set_worker_variables():
         all_cores = max(own, len(os.sched_getaffinity(os.getppid())))
     except OSError:
         all_cores = own
-    variables = worker_variables(os.environ, all_cores)
+    variables = process_variables(os.environ, all_cores)
     if "OMP_NUM_THREADS" in variables:
         variables["OMP_NUM_THREADS"] = str(min(own, int(variables["OMP_NUM_THREADS"])))
     os.environ.update(variables)
