@@ -33,14 +33,14 @@ struct Sampled {
 
 inline Sampled sampled(const Shape& data, const Shape& result) { return {data[1], data[2], data[3], grid_of(result)}; }
 
-// The pixel above and to the left of a place, which may be just outside, and how far the place is from it.
+// The pixel above and to the left of a sampled point, which may be just outside, and how far the point is from it.
 template <class C>
-struct Place {
+struct SamplePoint {
   int64_t row = 0, column = 0;
   C down = 0, right = 0;
-  bool inside = false;  // is any of the four pixels?
+  bool inside = false;  // is any of the four pixels in the image?
 
-  constexpr Place(const Sampled& size, C x, C y) {
+  constexpr SamplePoint(const Sampled& size, C x, C y) {
     x = (x + 1) * static_cast<C>(size.columns - 1) / 2;
     y = (y + 1) * static_cast<C>(size.rows - 1) / 2;
     // Written so that NaN is outside.
@@ -112,7 +112,7 @@ struct Compared {
     column -= params.pad_size;
     return row < 0 || row >= rows || column < 0 || column >= columns ? -1 : row * columns + column;
   }
-  // visit(pixel of the first image, pixel of the second) for a displacement and a place of the result.
+  // visit(pixel of the first image, pixel of the second) for a displacement and an element of the result.
   template <class Visit>
   constexpr void for_pairs(int64_t displacement, int64_t i, const Visit& visit) const {
     const int64_t row = i / grid.columns * params.stride1 + params.max_displacement;

@@ -58,7 +58,7 @@ void add_choices(std::vector<DeviceCase>& cases) {
     for (const char* dtype : {"int32", "int64", "float32", "uint8"})
       if (data.size() < 1000 || std::string(dtype) != "uint8")
         cases.push_back({"_sample_multinomial", {data}, {{"shape", "(40)"}, {"dtype", dtype}}, float_types, 0.25, 1});
-    // Logarithms are compared as the places are: not exactly.
+    // Logarithms are compared as the indices are: not exactly.
     const Attributes with_logarithms{{"get_prob", "True"}, {"dtype", "float32"}};
     cases.push_back({"_sample_multinomial", {data}, with_logarithms, float_types, 0.25, 1, 2});
   }

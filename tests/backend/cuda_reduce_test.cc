@@ -69,7 +69,7 @@ void add_folds(std::vector<DeviceCase>& cases) {
     cases.push_back({"norm", {{6, 33}}, {{"axis", "1"}, {"out_dtype", type}}, all_types, -4, 4, 4});
 }
 
-void add_places(std::vector<DeviceCase>& cases) {
+void add_arg_reductions(std::vector<DeviceCase>& cases) {
   for (const char* op : {"argmax", "argmin"}) {
     for (const Axes& axes : std::vector<Axes>{{{3000}, "None"},
                                               {{3, 20000}, "1"},
@@ -78,7 +78,7 @@ void add_places(std::vector<DeviceCase>& cases) {
                                               {{3000, 3}, "0"},
                                               {{4, 70, 33}, "1"},
                                               {{4, 7, 32}, "1"}}) {
-      // Many equal numbers: the first counts. 16-bit and 8-bit types hold no large place, so they are compared on small
+      // Many equal numbers: the first counts. 16-bit and 8-bit types hold no large index, so they are compared on small
       // arrays.
       const bool small = axes.shape.size() < 200;
       const std::vector<DType> types =
@@ -118,7 +118,7 @@ void add_broadcasts(std::vector<DeviceCase>& cases) {
 std::vector<DeviceCase> reduction_device_cases() {
   std::vector<DeviceCase> cases;
   add_folds(cases);
-  add_places(cases);
+  add_arg_reductions(cases);
   add_broadcasts(cases);
   return cases;
 }
@@ -129,7 +129,7 @@ using CudaReduce = GpuTest;
 
 TEST_F(CudaReduce, ReductionsAndBroadcastsAgreeWithTheCpu) { compare_devices(reduction_device_cases()); }
 
-TEST_F(CudaReduce, NaNIsAnExtremeAndItsPlaceTheFirstOne) {
+TEST_F(CudaReduce, NaNIsAnExtremeAndItsFirstIndexCounts) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   std::vector<float> values(1000, 1);
   values[700] = values[900] = nan;

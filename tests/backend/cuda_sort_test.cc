@@ -57,9 +57,9 @@ std::vector<DeviceCase> sort_device_cases() {
     cases.push_back({"argsort", {{3, 40}}, {{"dtype", dtype}}});
     cases.push_back({"topk", {{3, 40}}, {{"dtype", dtype}, {"k", "5"}, {"ret_typ", "both"}}});
   }
-  // Places from -1 to 8: some are outside, and some are named twice.
-  for (const Shape& places : std::vector<Shape>{{4, 7}, {4, 1}, {0, 7}}) {
-    cases.push_back({"_backward_topk", {places, places, {places[0], 7}}, {{"axis", "1"}}, every_type, -1, 8});
+  // Indices from -1 to 8: some are outside, and some occur twice.
+  for (const Shape& indices : std::vector<Shape>{{4, 7}, {4, 1}, {0, 7}}) {
+    cases.push_back({"_backward_topk", {indices, indices, {indices[0], 7}}, {{"axis", "1"}}, every_type, -1, 8});
   }
   cases.push_back({"_backward_topk", {{4, 3, 5}, {4, 3, 5}, {4, 7, 5}}, {{"axis", "1"}}, every_type, -1, 8});
   cases.push_back({"_backward_topk", {{6}, {6}, {4, 7}}, {{"axis", "None"}}, float_types, -1, 30});

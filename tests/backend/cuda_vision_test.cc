@@ -54,7 +54,7 @@ void add_region_cases(std::vector<Case>& cases) {
                    types});
 }
 
-// Places from -1.25 to 1.25: some are outside of the images.
+// Coordinates from -1.25 to 1.25: some are outside of the images.
 void add_sampling_cases(std::vector<Case>& cases) {
   for (const Shape& grid : std::vector<Shape>{{2, 2, 4, 5}, {2, 2, 9, 3}}) {
     const Shape data{2, 3, 6, 7}, result{2, 3, grid[2], grid[3]};

@@ -17,25 +17,25 @@ using namespace spatial;
 // ---- Grids ----------------------------------------------------------------------------------------------------------
 
 template <class C>
-void write_affine(const Grid& grid, const C* matrices, C* places) {
-  parallel_for(grid.images * 2 * grid.rows, element_grain / 4 / (grid.columns + 1) + 1,
-               [=](int64_t begin, int64_t end) {
-                 for (int64_t line = begin; line < end; ++line) {
-                   const C* const factors = matrices + line / grid.rows * 3;
-                   const C rest = factors[1] * coordinate<C>(line % grid.rows, grid.rows) + factors[2];
-                   for (int64_t column = 0; column < grid.columns; ++column)
-                     places[line * grid.columns + column] = factors[0] * coordinate<C>(column, grid.columns) + rest;
-                 }
-               });
+void write_affine(const Grid& grid, const C* matrices, C* coordinates) {
+  parallel_for(
+      grid.images * 2 * grid.rows, element_grain / 4 / (grid.columns + 1) + 1, [=](int64_t begin, int64_t end) {
+        for (int64_t line = begin; line < end; ++line) {
+          const C* const factors = matrices + line / grid.rows * 3;
+          const C rest = factors[1] * coordinate<C>(line % grid.rows, grid.rows) + factors[2];
+          for (int64_t column = 0; column < grid.columns; ++column)
+            coordinates[line * grid.columns + column] = factors[0] * coordinate<C>(column, grid.columns) + rest;
+        }
+      });
 }
 
 template <class C>
-void sum_affine(const Grid& grid, const C* places_grad, C* matrices_grad) {
+void sum_affine(const Grid& grid, const C* coordinates_grad, C* matrices_grad) {
   parallel_for(grid.images * 2, element_grain / 4 / (grid.space() + 1) + 1, [=](int64_t begin, int64_t end) {
     for (int64_t plane = begin; plane < end; ++plane) {
       double by_x = 0, by_y = 0, by_one = 0;
       for (int64_t i = 0; i < grid.space(); ++i) {
-        const auto dy = static_cast<double>(places_grad[plane * grid.space() + i]);
+        const auto dy = static_cast<double>(coordinates_grad[plane * grid.space() + i]);
         by_x += dy * coordinate<double>(i % grid.columns, grid.columns);
         by_y += dy * coordinate<double>(i / grid.columns, grid.rows);
         by_one += dy;
@@ -66,8 +66,8 @@ std::unique_ptr<Kernel> build_grid(const NodeView& node) {
     using C = typename decltype(type)::type;
     return [=](const C* const* in, C* const* out) {
       if (affine) return write_affine(grid, in[0], out[0]);
-      for_flow<C>(grid, [flow = in[0], places = out[0]](int64_t i, C pixel, C half) {
-        places[i] = (flow[i] + pixel) / half - 1;
+      for_flow<C>(grid, [flow = in[0], coordinates = out[0]](int64_t i, C pixel, C half) {
+        coordinates[i] = (flow[i] + pixel) / half - 1;
       });
     };
   });
@@ -86,8 +86,8 @@ std::unique_ptr<Kernel> build_grid_grad(const NodeView& node) {
 
 // ---- Sampling -------------------------------------------------------------------------------------------------------
 
-// What some positions of the grid read of an image: four pixels each. Where one is not there, its weight and slopes
-// are 0 and another pixel takes its turn.
+// What some positions of the grid read of an image: four pixels each. One that is outside of the image has weight
+// and slopes 0 and the index of another pixel.
 template <class C>
 struct Readings {
   static constexpr int64_t most = 256;
@@ -102,18 +102,19 @@ struct Readings {
     for (int64_t i = 0; i < count; ++i) {
       for (int k = 0; k < 4; ++k) pixel[k][i] = 0, weight[k][i] = slope_x[k][i] = slope_y[k][i] = 0;
       int next = 0;
-      Place<C>(size, own[i], own[i + size.grid.space()]).for_pixels(size, [&](int64_t at, C share, C by_x, C by_y) {
-        pixel[next][i] = at;
-        weight[next][i] = share;
-        slope_x[next][i] = by_x;
-        slope_y[next][i] = by_y;
-        ++next;
-      });
+      SamplePoint<C>(size, own[i], own[i + size.grid.space()])
+          .for_pixels(size, [&](int64_t at, C share, C by_x, C by_y) {
+            pixel[next][i] = at;
+            weight[next][i] = share;
+            slope_x[next][i] = by_x;
+            slope_y[next][i] = by_y;
+            ++next;
+          });
     }
   }
 };
 
-// A product where the first factor is not 0, which what is not there must not turn into NaN.
+// A product that is 0 if the weight is: a pixel that is not there must not turn it into NaN.
 template <class C>
 C weighted(C weight, C value) {
   return weight == C(0) ? C(0) : weight * value;
@@ -236,20 +237,20 @@ std::unique_ptr<Kernel> build_transformer(const NodeView& node) {
 
 std::unique_ptr<Kernel> build_transformer_grad(const NodeView& node) {
   const Sampled size = sampled(node.inputs[1].shape, node.inputs[0].shape);
-  const int64_t places = 2 * size.grid.images * size.grid.space();
+  const int64_t grid_size = 2 * size.grid.images * size.grid.space();
   return widened_kernel(
       node,
-      [size, places](auto type) {
+      [size, grid_size](auto type) {
         using C = typename decltype(type)::type;
-        return [size, places](const C* const* in, C* const* out) {
-          C *const grid = out[2], *const grid_grad = grid + places;
+        return [size, grid_size](const C* const* in, C* const* out) {
+          C *const grid = out[2], *const grid_grad = grid + grid_size;
           write_affine(size.grid, in[2], grid);
           sum_data_grad(size, in[0], grid, out[0]);
           write_grid_grad(size, in[0], in[1], grid, grid_grad);
           sum_affine(size.grid, grid_grad, out[1]);
         };
       },
-      2 * places + 1);
+      2 * grid_size + 1);
 }
 
 // ---- Correlation ----------------------------------------------------------------------------------------------------

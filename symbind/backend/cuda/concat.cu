@@ -1,4 +1,4 @@
-// Arrays joined along an axis and taken apart again: a thread finds the part that its bytes of a row belong to.
+// Arrays concatenated along an axis, and split: a thread finds the part that its bytes of a row belong to.
 #include "symbind/backend/concat.h"
 
 #include "symbind/backend/cuda/device.h"
@@ -20,11 +20,11 @@ struct Parts {
   void* address[most] = {};
 
   __device__ uint32_t width() const { return begin[count]; }
-  __device__ int part_at(uint32_t place) const {
+  __device__ int part_at(uint32_t offset) const {
     int low = 0, high = count;
     while (high - low > 1) {
       const int middle = (low + high) / 2;
-      if (begin[middle] <= place)
+      if (begin[middle] <= offset)
         low = middle;
       else
         high = middle;
@@ -36,13 +36,13 @@ struct Parts {
 template <class Unit, bool joins>
 __global__ void move_parts(Unit* whole, Parts parts, uint32_t count) {
   for (int64_t i = first_element(); i < count; i += element_step()) {
-    const uint32_t row = static_cast<uint32_t>(i) / parts.width(), place = static_cast<uint32_t>(i) % parts.width();
-    const int part = parts.part_at(place);
+    const uint32_t row = static_cast<uint32_t>(i) / parts.width(), offset = static_cast<uint32_t>(i) % parts.width();
+    const int part = parts.part_at(offset);
     const uint32_t begin = parts.begin[part], width = parts.begin[part + 1] - begin;
     auto* const own = static_cast<Unit*>(parts.address[part]);
     if (own == nullptr) continue;  // a part that is not wanted
-    Unit& in_part = own[row * width + (place - begin)];
-    Unit& in_whole = whole[row * parts.row + parts.first + place];
+    Unit& in_part = own[row * width + (offset - begin)];
+    Unit& in_whole = whole[row * parts.row + parts.first + offset];
     if constexpr (joins)
       in_whole = in_part;
     else

@@ -59,9 +59,10 @@ __device__ inline int64_t take(int64_t& index, int64_t among) {
   return part;
 }
 
-struct Place {
+// The coordinates of an element of an array with five axes.
+struct Position {
   int64_t first, second, at[3];
-  __device__ Place(int64_t index, int64_t seconds, const int64_t (&extent)[3]) {
+  __device__ Position(int64_t index, int64_t seconds, const int64_t (&extent)[3]) {
     for (int axis = 2; axis >= 0; --axis) at[axis] = take(index, extent[axis]);
     second = take(index, seconds);
     first = index;
@@ -83,14 +84,14 @@ template <class T>
 __global__ void forward(const T* data, const T* weight, T* output, Extents e, int64_t count) {
   using C = compute_type<T>;
   for (int64_t i = first_element(); i < count; i += element_step()) {
-    const Place place(i, e.filters, e.out);
-    const int64_t first_channel = place.second / e.group_filters * e.group_channels;
+    const Position position(i, e.filters, e.out);
+    const int64_t first_channel = position.second / e.group_filters * e.group_channels;
     C sum = 0;
     each_tap(e, [&](const int64_t(&tap)[3]) {
-      int64_t from = place.first * e.data_step[0] + first_channel * e.data_step[1];
-      int64_t with = place.second * e.weight_step[0];
+      int64_t from = position.first * e.data_step[0] + first_channel * e.data_step[1];
+      int64_t with = position.second * e.weight_step[0];
       for (int axis = 0; axis < 3; ++axis) {
-        const int64_t at = place.at[axis] * e.stride[axis] - e.pad[axis] + tap[axis] * e.dilate[axis];
+        const int64_t at = position.at[axis] * e.stride[axis] - e.pad[axis] + tap[axis] * e.dilate[axis];
         if (at < 0 || at >= e.in[axis]) return;
         from += at * e.data_step[2 + axis];
         with += tap[axis] * e.weight_step[2 + axis];
@@ -98,7 +99,7 @@ __global__ void forward(const T* data, const T* weight, T* output, Extents e, in
       for (int64_t c = 0; c < e.group_channels; ++c)
         sum += load(data[from + c * e.data_step[1]]) * load(weight[with + c * e.weight_step[1]]);
     });
-    output[place.offset(e.output_step)] = store<T>(sum);
+    output[position.offset(e.output_step)] = store<T>(sum);
   }
 }
 
@@ -106,14 +107,14 @@ template <class T>
 __global__ void data_gradient(T* data, const T* weight, const T* output, Extents e, int64_t count) {
   using C = compute_type<T>;
   for (int64_t i = first_element(); i < count; i += element_step()) {
-    const Place place(i, e.channels, e.in);
-    const int64_t first_filter = place.second / e.group_channels * e.group_filters;
+    const Position position(i, e.channels, e.in);
+    const int64_t first_filter = position.second / e.group_channels * e.group_filters;
     C sum = 0;
     each_tap(e, [&](const int64_t(&tap)[3]) {
-      int64_t from = place.first * e.output_step[0] + first_filter * e.output_step[1];
-      int64_t with = first_filter * e.weight_step[0] + place.second % e.group_channels * e.weight_step[1];
+      int64_t from = position.first * e.output_step[0] + first_filter * e.output_step[1];
+      int64_t with = first_filter * e.weight_step[0] + position.second % e.group_channels * e.weight_step[1];
       for (int axis = 0; axis < 3; ++axis) {
-        const int64_t reach = place.at[axis] + e.pad[axis] - tap[axis] * e.dilate[axis];
+        const int64_t reach = position.at[axis] + e.pad[axis] - tap[axis] * e.dilate[axis];
         if (reach < 0 || reach % e.stride[axis] != 0 || reach / e.stride[axis] >= e.out[axis]) return;
         from += reach / e.stride[axis] * e.output_step[2 + axis];
         with += tap[axis] * e.weight_step[2 + axis];
@@ -121,7 +122,7 @@ __global__ void data_gradient(T* data, const T* weight, const T* output, Extents
       for (int64_t f = 0; f < e.group_filters; ++f)
         sum += load(output[from + f * e.output_step[1]]) * load(weight[with + f * e.weight_step[0]]);
     });
-    data[place.offset(e.data_step)] = store<T>(sum);
+    data[position.offset(e.data_step)] = store<T>(sum);
   }
 }
 
@@ -131,16 +132,16 @@ __global__ void weight_gradient(const T* data, T* weight, const T* output, Exten
   using C = compute_type<T>;
   const int64_t outputs = e.batch * e.out[0] * e.out[1] * e.out[2];
   for (int64_t i = blockIdx.x; i < count; i += gridDim.x) {
-    const Place place(i, e.group_channels, e.kernel);
-    const int64_t channel = place.first / e.group_filters * e.group_channels + place.second;
+    const Position position(i, e.group_channels, e.kernel);
+    const int64_t channel = position.first / e.group_filters * e.group_channels + position.second;
     C sum = 0;
     for (int64_t k = threadIdx.x; k < outputs; k += blockDim.x) {
-      const Place at(k, 1, e.out);
+      const Position at(k, 1, e.out);
       int64_t from = at.first * e.data_step[0] + channel * e.data_step[1];
-      int64_t with = at.first * e.output_step[0] + place.first * e.output_step[1];
+      int64_t with = at.first * e.output_step[0] + position.first * e.output_step[1];
       bool inside = true;
       for (int axis = 0; axis < 3; ++axis) {
-        const int64_t in = at.at[axis] * e.stride[axis] - e.pad[axis] + place.at[axis] * e.dilate[axis];
+        const int64_t in = at.at[axis] * e.stride[axis] - e.pad[axis] + position.at[axis] * e.dilate[axis];
         inside &= in >= 0 && in < e.in[axis];
         from += in * e.data_step[2 + axis];
         with += at.at[axis] * e.output_step[2 + axis];
@@ -148,7 +149,7 @@ __global__ void weight_gradient(const T* data, T* weight, const T* output, Exten
       if (inside) sum += load(data[from]) * load(output[with]);
     }
     sum = combine_block<Add>(sum);
-    if (threadIdx.x == 0) weight[place.offset(e.weight_step)] = store<T>(sum);
+    if (threadIdx.x == 0) weight[position.offset(e.weight_step)] = store<T>(sum);
   }
 }
 

@@ -1,5 +1,5 @@
 // A convolution, or one of its gradients, by a library. What is asked for, and what is ready to run; backend/cuda/cudnn
-// makes the plans, its twin no_cudnn says that there are none.
+// makes the plans; the stubs in no_cudnn return none.
 #pragma once
 
 #include <cstddef>
@@ -32,7 +32,7 @@ inline bool wants_exact_results(const ConvolutionProblem& problem) {
 class ConvolutionPlan {
  public:
   virtual ~ConvolutionPlan() = default;
-  // Two of the arrays are read, the one that the pass makes is assigned; gradients are in the places of their arrays.
+  // Reads two of the arrays and assigns the one that the pass computes: in data_grad `data` is the gradient of data.
   // All are aligned to 16 bytes, the workspace to 256.
   virtual void run(cudaStream_t stream, void* data, void* weight, void* output, void* workspace) = 0;
   virtual size_t workspace_bytes() const = 0;

@@ -1,4 +1,4 @@
-// A thread per element: of the result, or of an image, which then collects what all patches over it owe it.
+// A thread per element: of the result, or of an image, which then sums the gradients of all patches over it.
 #include "symbind/backend/cuda/any_array.cuh"
 #include "symbind/backend/cuda/refuse.h"
 #include "symbind/backend/cuda/spatial.h"
@@ -30,12 +30,12 @@ __global__ void correlate(Compared size, WideArray<C> first, WideArray<C> second
   }
 }
 
-// The place of the result whose patch of the first image begins in a row or column, -1 if there is none.
-__device__ int64_t place_from(const Compared& size, int64_t begin, int64_t extent) {
+// The row or column of the result whose patch of the first image begins at a row or column, -1 if there is none.
+__device__ int64_t result_from(const Compared& size, int64_t begin, int64_t extent) {
   const int64_t distance = begin - size.params.max_displacement;
   if (distance < 0 || distance % size.params.stride1 != 0) return -1;
-  const int64_t place = distance / size.params.stride1;
-  return place < extent ? place : -1;
+  const int64_t index = distance / size.params.stride1;
+  return index < extent ? index : -1;
 }
 
 // The gradient of the first image (is_second: of the second one). Rows and columns are those of the padded images; a
@@ -56,13 +56,13 @@ __global__ void collect(Compared size, WideArray<C> dy, WideArray<C> own, WideAr
       const int64_t there = is_second ? size.pixel(first_row, first_column) : size.pixel(row + down, column + right);
       const C a = own[i], b = there < 0 ? C(0) : other[in_plane.quotient * size.space() + there];
       for (int64_t y = size.params.kernel_size; y-- > 0;) {
-        const int64_t place_row = place_from(size, first_row - y, size.grid.rows);
-        if (place_row < 0) continue;
+        const int64_t result_row = result_from(size, first_row - y, size.grid.rows);
+        if (result_row < 0) continue;
         for (int64_t x = size.params.kernel_size; x-- > 0;) {
-          const int64_t place_column = place_from(size, first_column - x, size.grid.columns);
-          if (place_column < 0) continue;
+          const int64_t result_column = result_from(size, first_column - x, size.grid.columns);
+          if (result_column < 0) continue;
           const C slope =
-              dy[(image * planes + displacement) * result + place_row * size.grid.columns + place_column] / scale;
+              dy[(image * planes + displacement) * result + result_row * size.grid.columns + result_column] / scale;
           const bool first_is_larger = is_second ? b >= a : a >= b;
           const C sign = first_is_larger == is_second ? -slope : slope;
           sum += size.params.is_multiply ? slope * b : sign;

@@ -1,4 +1,4 @@
-// Each sum is one thread's, over the elements of its row in their order. Places beyond the sums take part in none; a
+// Each sum is one thread's, over the elements of its row in their order. Indices beyond the sums are ignored; the
 // CPU refuses them.
 #include "symbind/ops/count_sketch.h"
 
@@ -30,9 +30,9 @@ __global__ void add_elements(const T* data, const T* h, const T* signs, T* out, 
 template <class T>
 __global__ void spread_sums(const T* dy, const T* h, const T* signs, T* dx, Sketch sketch) {
   for (int64_t i = first_element(); i < sketch.rows * sketch.length; i += element_step()) {
-    const int64_t row = i / sketch.length, k = i % sketch.length, place = index_of(load(h[k]));
-    const bool inside = place >= 0 && place < sketch.sums;
-    dx[i] = store<T>(inside ? load(signs[k]) * load(dy[row * sketch.sums + place]) : compute_type<T>(0));
+    const int64_t row = i / sketch.length, k = i % sketch.length, index = index_of(load(h[k]));
+    const bool inside = index >= 0 && index < sketch.sums;
+    dx[i] = store<T>(inside ? load(signs[k]) * load(dy[row * sketch.sums + index]) : compute_type<T>(0));
   }
 }
 

@@ -1,6 +1,6 @@
 // Values in arrays that an operator must refuse, such as an index outside of its axis. A kernel cannot throw: it notes
 // the first such value in memory of the host and goes on with a valid one. The next call that waits for the device
-// throws the error that the CPU's kernel throws at once.
+// throws the error that the CPU's kernel throws immediately.
 #pragma once
 
 #include <cstdint>

@@ -31,7 +31,7 @@ struct FoldPlan {
   }
   explicit FoldPlan(const AxisView& axis) { add(axis); }
 
-  // The parts of all stages but the last, which alternate between two places.
+  // The parts of all stages but the last, which alternate between two buffers.
   int64_t parts() const {
     int64_t most = 0;
     for (size_t i = 0; i + 1 < stages.size(); ++i) most = std::max(most, stages[i].results());

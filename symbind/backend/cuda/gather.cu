@@ -1,13 +1,13 @@
-// Slices taken by indices, and added or stored where indices say. A gradient sorts the indices first (place_sort.h), in
-// a way that keeps equal ones in order: each sum is then one thread's, over its terms in the order of the indices, as
-// on a CPU. Of the slices that scatter_nd stores in one place the last one stays.
+// Slices taken at indices, and added or stored at indices. A gradient first sorts the indices by a stable sort
+// (index_sort.h): each sum is then one thread's, over its terms in the order of the indices, as on a CPU. Of the slices
+// that scatter_nd stores at one index the last one stays.
 #include "symbind/ops/gather.h"
 
 #include "symbind/backend/cuda/any_array.cuh"
 #include "symbind/backend/cuda/device.h"
 #include "symbind/backend/cuda/faults.cuh"
 #include "symbind/backend/cuda/gather.h"
-#include "symbind/backend/cuda/place_sort.h"
+#include "symbind/backend/cuda/index_sort.h"
 #include "symbind/backend/cuda/refuse.h"
 #include "symbind/backend/cuda/step.h"
 #include "symbind/backend/cuda/units.cuh"
@@ -29,7 +29,8 @@ struct Slices : AxisView {
 
 enum class Outside { clip, wrap, raise };
 
-struct Places {
+// The slice that each of the indices means.
+struct SliceIndices {
   AnyArray indices;
   int64_t length;
   Outside outside;
@@ -47,8 +48,8 @@ struct Places {
   }
 };
 
-// The columns of indices (depth, count): each names a slice by `depth` axes, from either end of each.
-struct PlacesNd {
+// The columns of indices (depth, count): each has an index along `depth` axes; a negative one counts from the end.
+struct SliceIndicesNd {
   AnyArray indices;
   int64_t count;
   int depth;
@@ -56,7 +57,7 @@ struct PlacesNd {
   FaultNotes faults;
 
   __device__ int64_t of(int64_t i) const {
-    int64_t place = 0;
+    int64_t slice = 0;
     for (int axis = 0; axis < depth; ++axis) {
       const int64_t given = indices.whole(axis * count + i);
       int64_t index = given < 0 ? given + extent[axis] : given;
@@ -64,64 +65,64 @@ struct PlacesNd {
         note_fault(faults, FaultKind::index, axis, given, 0, extent[axis] - 1);
         index = index < 0 ? 0 : extent[axis] - 1;
       }
-      place = place * extent[axis] + index;
+      slice = slice * extent[axis] + index;
     }
-    return place;
+    return slice;
   }
 };
 
-// Makes the places of a run from its addresses: what is known of the indices when a kernel is built.
+// What is known of the indices when a kernel is built; of() adds the address of the indices in a run.
 class IndexAlong {
  public:
   IndexAlong(const NodeView& node, size_t input, int64_t length, const std::string& mode)
       : input_(input),
-        places_{{nullptr, node.inputs[input].dtype},
-                length,
-                mode == "wrap"    ? Outside::wrap
-                : mode == "raise" ? Outside::raise
-                                  : Outside::clip,
-                {}} {
-    if (places_.outside == Outside::raise) places_.faults = fault_notes(node);
+        slice_indices_{{nullptr, node.inputs[input].dtype},
+                       length,
+                       mode == "wrap"    ? Outside::wrap
+                       : mode == "raise" ? Outside::raise
+                                         : Outside::clip,
+                       {}} {
+    if (slice_indices_.outside == Outside::raise) slice_indices_.faults = fault_notes(node);
     if (length == 0 && node.inputs[input].shape.size() > 0)
       refused_ = join(node.where(), " there is nothing to take from along an axis without elements");
   }
-  Places of(const Args& args) const {
+  SliceIndices of(const Args& args) const {
     require(refused_.empty(), refused_);
-    Places places = places_;
-    places.indices.data = args.inputs[input_];
-    return places;
+    SliceIndices slice_indices = slice_indices_;
+    slice_indices.indices.data = args.inputs[input_];
+    return slice_indices;
   }
 
  private:
   size_t input_;
-  Places places_;
+  SliceIndices slice_indices_;
   std::string refused_;
 };
 
 class IndexNd {
  public:
-  IndexNd(const NodeView& node, size_t input, const Shape& whole) : input_(input), places_{} {
+  IndexNd(const NodeView& node, size_t input, const Shape& whole) : input_(input), slice_indices_{} {
     const Shape& indices = node.inputs[input].shape;
-    places_.indices = {nullptr, node.inputs[input].dtype};
-    places_.count = indices.size(1, indices.rank());
-    places_.depth = static_cast<int>(indices[0]);
-    places_.faults = fault_notes(node);
-    for (int axis = 0; axis < places_.depth; ++axis) {
-      places_.extent[axis] = whole[axis];
-      if (whole[axis] == 0 && places_.count > 0)
+    slice_indices_.indices = {nullptr, node.inputs[input].dtype};
+    slice_indices_.count = indices.size(1, indices.rank());
+    slice_indices_.depth = static_cast<int>(indices[0]);
+    slice_indices_.faults = fault_notes(node);
+    for (int axis = 0; axis < slice_indices_.depth; ++axis) {
+      slice_indices_.extent[axis] = whole[axis];
+      if (whole[axis] == 0 && slice_indices_.count > 0)
         refused_ = join(node.where(), " every index is outside of axis ", axis, " of length 0");
     }
   }
-  PlacesNd of(const Args& args) const {
+  SliceIndicesNd of(const Args& args) const {
     require_as<IndexError>(refused_.empty(), refused_);
-    PlacesNd places = places_;
-    places.indices.data = args.inputs[input_];
-    return places;
+    SliceIndicesNd slice_indices = slice_indices_;
+    slice_indices.indices.data = args.inputs[input_];
+    return slice_indices;
   }
 
  private:
   size_t input_;
-  PlacesNd places_;
+  SliceIndicesNd slice_indices_;
   std::string refused_;
 };
 
@@ -146,7 +147,7 @@ template <class Index>
 std::unique_ptr<Kernel> build_take(const NodeView& node, size_t from, const Index& index, const Slices& slices) {
   return make_step(node, [from, index, slices, element = size_of(node.outputs[0].dtype)](const Args& args) {
     if (slices.outer * slices.count == 0) return;
-    const auto places = index.of(args);
+    const auto slice_indices = index.of(args);
     if (slices.inner == 0) return;
     const uint64_t row = static_cast<uint64_t>(slices.inner) * element;
     const size_t unit = unit_dividing(row | reinterpret_cast<uintptr_t>(args.inputs[from]) |
@@ -155,7 +156,7 @@ std::unique_ptr<Kernel> build_take(const NodeView& node, size_t from, const Inde
     of_units.inner = static_cast<int64_t>(row / unit);
     visit_wide_unit(unit, [&]<class Unit>(Unit) {
       take_slices<<<blocks_for(slices.outer * slices.count * of_units.inner), block_size, 0, stream_of(args)>>>(
-          args.in<Unit>(from), args.out<Unit>(), places, of_units);
+          args.in<Unit>(from), args.out<Unit>(), slice_indices, of_units);
     });
   });
 }
@@ -163,27 +164,27 @@ std::unique_ptr<Kernel> build_take(const NodeView& node, size_t from, const Inde
 // ---- Adding ---------------------------------------------------------------------------------------------------------
 
 template <class Index>
-__global__ void write_places(Index index, uint32_t* places, uint32_t* order, int64_t count) {
+__global__ void write_indices(Index index, uint32_t* indices, uint32_t* order, int64_t count) {
   for (int64_t i = first_element(); i < count; i += element_step()) {
-    places[i] = static_cast<uint32_t>(index.of(i));
+    indices[i] = static_cast<uint32_t>(index.of(i));
     order[i] = static_cast<uint32_t>(i);
   }
 }
 
-// `lanes` threads look at a term; if it is the first of its place, they sum the slices of all of them.
+// `lanes` threads look at a term; if it is the first with its index, they sum the slices of all terms with that index.
 template <class T>
-__global__ void add_slices(const T* dy, PlaceSort::Sorted sorted, T* out, Slices slices, int lanes) {
+__global__ void add_slices(const T* dy, IndexSort::Sorted sorted, T* out, Slices slices, int lanes) {
   using C = functions::Wide<T>;
   for (int64_t first = first_element() / lanes; first < slices.count; first += element_step() / lanes) {
-    const uint32_t place = sorted.places[first];
-    if (first > 0 && sorted.places[first - 1] == place) continue;
+    const uint32_t index = sorted.indices[first];
+    if (first > 0 && sorted.indices[first - 1] == index) continue;
     for (int64_t column = threadIdx.x % lanes; column < slices.outer * slices.inner; column += lanes) {
       const Divided at = divided(column, slices.inner);
       C sum = 0;
-      for (int64_t i = first; i < slices.count && sorted.places[i] == place; ++i)
+      for (int64_t i = first; i < slices.count && sorted.indices[i] == index; ++i)
         sum = functions::add(
             sum, static_cast<C>(load(dy[(at.quotient * slices.count + sorted.order[i]) * slices.inner + at.rest])));
-      out[(at.quotient * slices.length + place) * slices.inner + at.rest] = convert_element<T>(sum);
+      out[(at.quotient * slices.length + index) * slices.inner + at.rest] = convert_element<T>(sum);
     }
   }
 }
@@ -198,18 +199,18 @@ int lanes_for(int64_t elements) {
 template <class Index>
 std::unique_ptr<Kernel> build_add(const NodeView& node, const Index& index, const Slices& slices) {
   const CurrentDevice current(CudaDevice::of(node.context).id());
-  const PlaceSort sort(slices.count, slices.length);
+  const IndexSort sort(slices.count, slices.length);
   return visit_dtype(node.outputs[0].dtype, [&]<class T>(std::type_identity<T>) {
     return make_step(node,
                      [index, slices, sort, bytes = node.outputs[0].bytes()](const Args& args) {
                        const cudaStream_t stream = stream_of(args);
                        if (bytes > 0) cudaMemsetAsync(args.outputs[0], 0, bytes, stream);
                        if (slices.count == 0) return;
-                       const auto places = index.of(args);
+                       const auto slice_indices = index.of(args);
                        if (bytes == 0) return;
-                       write_places<<<blocks_for(slices.count), block_size, 0, stream>>>(
-                           places, sort.places(args.scratch), sort.order(args.scratch), slices.count);
-                       const PlaceSort::Sorted sorted = sort.queue(stream, args.scratch);
+                       write_indices<<<blocks_for(slices.count), block_size, 0, stream>>>(
+                           slice_indices, sort.indices(args.scratch), sort.order(args.scratch), slices.count);
+                       const IndexSort::Sorted sorted = sort.queue(stream, args.scratch);
                        const int lanes = lanes_for(slices.outer * slices.inner);
                        add_slices<<<blocks_for(slices.count * lanes), block_size, 0, stream>>>(
                            args.in<T>(0), sorted, args.out<T>(), slices, lanes);
@@ -220,7 +221,7 @@ std::unique_ptr<Kernel> build_add(const NodeView& node, const Index& index, cons
 
 // ---- Storing --------------------------------------------------------------------------------------------------------
 
-__global__ void find_last(PlacesNd index, int32_t* last, int64_t count) {
+__global__ void find_last(SliceIndicesNd index, int32_t* last, int64_t count) {
   for (int64_t i = first_element(); i < count; i += element_step())
     atomicMax(last + index.of(i), static_cast<int32_t>(i));
 }
@@ -234,21 +235,21 @@ __global__ void store_slices(const Unit* data, Unit* out, const int32_t* last, i
   }
 }
 
-// The number of the slice that each place of the result holds is in scratch, -1 where there is none.
+// The number of the slice that each slice of the result holds is in scratch, -1 where there is none.
 std::unique_ptr<Kernel> build_scatter(const NodeView& node) {
   const Tensor& whole = node.outputs[0];
   const Slices slices = slices_nd(node.inputs[1].shape, whole.shape);
-  const size_t of_places = static_cast<size_t>(slices.length) * sizeof(int32_t);
+  const size_t of_last = static_cast<size_t>(slices.length) * sizeof(int32_t);
   return make_step(
       node,
-      [index = IndexNd(node, 1, whole.shape), slices, of_places, element = size_of(whole.dtype)](const Args& args) {
-        const auto places = index.of(args);
+      [index = IndexNd(node, 1, whole.shape), slices, of_last, element = size_of(whole.dtype)](const Args& args) {
+        const auto slice_indices = index.of(args);
         if (slices.length * slices.inner == 0) return;
         const cudaStream_t stream = stream_of(args);
         auto* const last = static_cast<int32_t*>(args.scratch);
-        cudaMemsetAsync(last, 0xff, of_places, stream);
+        cudaMemsetAsync(last, 0xff, of_last, stream);
         if (slices.count > 0)
-          find_last<<<blocks_for(slices.count), block_size, 0, stream>>>(places, last, slices.count);
+          find_last<<<blocks_for(slices.count), block_size, 0, stream>>>(slice_indices, last, slices.count);
         const uint64_t row = static_cast<uint64_t>(slices.inner) * element;
         const size_t unit = unit_dividing(row | reinterpret_cast<uintptr_t>(args.inputs[0]) |
                                           reinterpret_cast<uintptr_t>(args.outputs[0]));
@@ -258,13 +259,13 @@ std::unique_ptr<Kernel> build_scatter(const NodeView& node) {
                                                                      inner);
         });
       },
-      {.scratch_bytes = of_places});
+      {.scratch_bytes = of_last});
 }
 
 // ---- All of them ----------------------------------------------------------------------------------------------------
 
 std::string refuse_slices(const NodeView& node, const Slices& slices) {
-  if (slices.length >= PlaceSort::most || slices.count >= PlaceSort::most) return "2^31 slices or more";
+  if (slices.length >= IndexSort::most || slices.count >= IndexSort::most) return "2^31 slices or more";
   return refuse_layouts(node);
 }
 

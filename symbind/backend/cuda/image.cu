@@ -132,7 +132,7 @@ std::unique_ptr<Kernel> build_light(const NodeView& node) {
   });
 }
 
-// ---- Places ---------------------------------------------------------------------------------------------------------
+// ---- Flips and normalization ----------------------------------------------------------------------------------------
 
 template <class Unit>
 __global__ void flip_randomly(const Unit* in, Unit* out, int64_t count, RandomFlip flip, const RandomCursor* cursor,
@@ -200,12 +200,12 @@ struct Resizing {
   };
   static __device__ Source linear_source(int64_t at, int64_t from, int64_t to) {
     const double factor = static_cast<double>(to) / static_cast<double>(from);
-    const auto place = static_cast<float>((static_cast<double>(at) + 0.5) * (1 / factor) - 0.5);
-    const float index = floorf(place);
+    const auto position = static_cast<float>((static_cast<double>(at) + 0.5) * (1 / factor) - 0.5);
+    const float index = floorf(position);
     const auto first = static_cast<int64_t>(index);
     if (first < 0) return {0, from > 1 ? 1 : 0, 0};
     if (first >= from - 1) return {from - 1, from - 1, 0};
-    return {first, first + 1, place - index};
+    return {first, first + 1, position - index};
   }
 };
 

@@ -27,17 +27,17 @@ std::unique_ptr<Kernel> build_numbers(const NodeView& node, const Numbers& numbe
   });
 }
 
-// Places outside of the array are computed as any other; what does not fit into 64 bits wraps.
+// Indices outside of the array are computed as any other; what does not fit into 64 bits wraps.
 template <class T>
 struct Raveled {
   AnyArray data;
   Numbers extents;
   int64_t count;
   __device__ T operator()(int64_t i) const {
-    uint64_t place = 0;
+    uint64_t index = 0;
     for (int axis = 0; axis < extents.rank; ++axis)
-      place = place * static_cast<uint64_t>(extents.number[axis]) + static_cast<uint64_t>(data.whole(axis * count + i));
-    return convert_element<T>(static_cast<int64_t>(place));
+      index = index * static_cast<uint64_t>(extents.number[axis]) + static_cast<uint64_t>(data.whole(axis * count + i));
+    return convert_element<T>(static_cast<int64_t>(index));
   }
 };
 
@@ -48,10 +48,10 @@ struct Unraveled {
   int64_t count;
   __device__ T operator()(int64_t i) const {
     const Divided at = divided(i, count);
-    int64_t place = data.whole(at.rest);
-    for (int axis = extents.rank - 1; axis > at.quotient; --axis) place /= extents.number[axis];
-    if (at.quotient > 0) place %= extents.number[at.quotient];
-    return convert_element<T>(place);
+    int64_t index = data.whole(at.rest);
+    for (int axis = extents.rank - 1; axis > at.quotient; --axis) index /= extents.number[axis];
+    if (at.quotient > 0) index %= extents.number[at.quotient];
+    return convert_element<T>(index);
   }
 };
 

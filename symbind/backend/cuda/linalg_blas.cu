@@ -107,7 +107,7 @@ void queue_product(cublasHandle_t handle, const MatrixProduct& p, const T* a, co
                    std::string_view where) {
   const int rows = static_cast<int>(p.out.rows), columns = static_cast<int>(p.out.columns);
   const int inner = static_cast<int>(p.transpose_a ? p.a.rows : p.a.columns);
-  // Matrices are evenly spaced along the axes before the rows, or along those behind them.
+  // Matrices are evenly spaced along the axes before the rows, or along those after them.
   const bool evenly = p.out.between == 1;
   const int64_t calls = evenly ? 1 : p.out.outer, each = evenly ? p.out.outer : p.out.between;
   const auto step = [&](const MatricesOf& matrices) { return evenly ? matrices.begin(1, 0) : matrices.begin(0, 1); };

@@ -1,6 +1,6 @@
 // Products of row-major matrices and solutions of triangular systems by cuBLAS, for many matrices with one call. cuBLAS
-// thinks in columns: a row-major matrix is its transpose there, so the operands of a product and the sides of a system
-// change places, and a lower triangle is an upper one. All functions only queue work, and can be captured.
+// is column-major: a row-major matrix is its transpose there, so the operands of a product and the sides of a system
+// are swapped, and a lower triangle is an upper one. All functions only queue work, and can be captured.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
-// cuBLASLt thinks in columns. A row-major matrix read by columns is its transpose, and (a·b)ᵀ = bᵀ·aᵀ: so b is handed
-// over first, a second, and the result comes out row-major. The bias, which cuBLASLt adds along the rows of its result,
-// falls along our columns, as FullyConnected wants it.
+// cuBLASLt is column-major. A row-major matrix read by columns is its transpose, and (a·b)ᵀ = bᵀ·aᵀ: so b is passed
+// first, a second, and the result is row-major. The bias, which cuBLASLt adds along the rows of its result, is added
+// along our columns, as FullyConnected requires.
 #include "symbind/backend/cuda/matmul.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace symbind::cuda_backend {
 namespace {
 
 constexpr size_t most_workspace = size_t{32} << 20;
-constexpr size_t usual_alignment = 64;       // of device memory, and of every place in an arena
+constexpr size_t usual_alignment = 64;       // of device memory, and of every offset in an arena
 constexpr size_t workspace_alignment = 256;  // what cuBLASLt asks for
 
 void check_blas(cublasStatus_t status, std::string_view where, std::string_view doing) {

@@ -1,5 +1,5 @@
-// Operators that only move elements, by their movements (backend/movements.h): one thread an element, or 16 bytes where
-// rows let it. A transposition of matrices goes through shared memory instead.
+// Operators that only move elements, by their movements (backend/movements.h): a thread per element, or per 16 bytes
+// where rows allow it. A transposition of matrices goes through shared memory instead.
 #include "symbind/backend/cuda/move.h"
 
 #include <optional>
@@ -15,8 +15,8 @@
 namespace symbind::cuda_backend {
 namespace {
 
-// The axes of a movement in numbers of 32 bits, whose division is several times faster.
-struct Places {
+// The offsets of the elements of a movement, in 32-bit numbers, whose division is several times faster.
+struct Offsets {
   static constexpr int most = Shape::max_rank;
   int rank = 0;
   uint32_t count = 1;
@@ -24,8 +24,8 @@ struct Places {
   int32_t step[most] = {};
   int32_t start = 0;
 
-  // Counts `unit` elements as one; the movement is one that `divides` says yes to.
-  Places(const Movement& movement, int64_t unit)
+  // Counts `unit` elements as one; requires divides(movement, unit).
+  Offsets(const Movement& movement, int64_t unit)
       : rank(static_cast<int>(movement.extents.size())), start(static_cast<int32_t>(movement.start / unit)) {
     for (int axis = 0; axis < rank; ++axis) {
       const auto i = static_cast<size_t>(axis);
@@ -46,44 +46,44 @@ struct Places {
   }
 
   __device__ int32_t of(uint32_t index) const {
-    int32_t place = start;
+    int32_t offset = start;
     for (int axis = rank - 1; axis > 0; --axis) {
       const uint32_t rest = index / extent[axis];
-      place += static_cast<int32_t>(index - rest * extent[axis]) * step[axis];
+      offset += static_cast<int32_t>(index - rest * extent[axis]) * step[axis];
       index = rest;
     }
-    return place + static_cast<int32_t>(index) * step[0];
+    return offset + static_cast<int32_t>(index) * step[0];
   }
 };
 
 template <class Unit>
-__global__ void take(const Unit* from, Unit* dense, Places places) {
-  for (int64_t i = first_element(); i < places.count; i += element_step())
-    dense[i] = from[places.of(static_cast<uint32_t>(i))];
+__global__ void take(const Unit* from, Unit* dense, Offsets offsets) {
+  for (int64_t i = first_element(); i < offsets.count; i += element_step())
+    dense[i] = from[offsets.of(static_cast<uint32_t>(i))];
 }
 
 template <class Unit>
-__global__ void fill_places(Unit* to, Unit value, Places places) {
-  for (int64_t i = first_element(); i < places.count; i += element_step())
-    to[places.of(static_cast<uint32_t>(i))] = value;
+__global__ void fill_elements(Unit* to, Unit value, Offsets offsets) {
+  for (int64_t i = first_element(); i < offsets.count; i += element_step())
+    to[offsets.of(static_cast<uint32_t>(i))] = value;
 }
 
 template <class Unit>
-__global__ void put(Unit* to, const Unit* dense, Places places) {
-  for (int64_t i = first_element(); i < places.count; i += element_step())
-    to[places.of(static_cast<uint32_t>(i))] = dense[i];
+__global__ void put(Unit* to, const Unit* dense, Offsets offsets) {
+  for (int64_t i = first_element(); i < offsets.count; i += element_step())
+    to[offsets.of(static_cast<uint32_t>(i))] = dense[i];
 }
 
-// Calls queue(a unit, places counted in it) with the largest unit that the movement and both addresses allow.
+// Calls queue(a unit, offsets counted in it) with the largest unit that the movement and both addresses allow.
 template <class Queue>
 void queue_units(const Movement& movement, size_t element, const void* a, const void* b, const Queue& queue) {
   const int64_t wide = static_cast<int64_t>(widest_unit / element);
-  const bool is_wide = aligned_for_packs(a) && aligned_for_packs(b) && Places::divides(movement, wide);
-  const Places places(movement, is_wide ? wide : 1);
-  visit_wide_unit(is_wide ? widest_unit : element, [&]<class Unit>(Unit unit) { queue(unit, places); });
+  const bool is_wide = aligned_for_packs(a) && aligned_for_packs(b) && Offsets::divides(movement, wide);
+  const Offsets offsets(movement, is_wide ? wide : 1);
+  visit_wide_unit(is_wide ? widest_unit : element, [&]<class Unit>(Unit unit) { queue(unit, offsets); });
 }
 
-// The transposition that a movement is, if it is one of whole matrices one after the other.
+// The matrices that a movement transposes, if it is the transposition of a batch of whole matrices.
 std::optional<Matrices> matrices_of(const Movement& movement) {
   const auto& [extents, steps, start] = movement;
   const size_t rank = extents.size();
@@ -106,26 +106,26 @@ std::unique_ptr<Kernel> build_take(const NodeView& node, const Movement& given) 
     });
   return make_step(node, [movement, count, element](const Args& args) {
     if (count == 0) return;
-    queue_units(movement, element, args.inputs[0], args.outputs[0], [&]<class Unit>(Unit, const Places& places) {
-      take<<<blocks_for(places.count), block_size, 0, stream_of(args)>>>(args.in<Unit>(0), args.out<Unit>(), places);
+    queue_units(movement, element, args.inputs[0], args.outputs[0], [&]<class Unit>(Unit, const Offsets& offsets) {
+      take<<<blocks_for(offsets.count), block_size, 0, stream_of(args)>>>(args.in<Unit>(0), args.out<Unit>(), offsets);
     });
   });
 }
 
 void queue_put(cudaStream_t stream, const Movement& movement, size_t element, void* to, const void* dense) {
-  queue_units(movement, element, dense, to, [&]<class Unit>(Unit, const Places& places) {
-    if (places.count > 0)
-      put<<<blocks_for(places.count), block_size, 0, stream>>>(static_cast<Unit*>(to), static_cast<const Unit*>(dense),
-                                                               places);
+  queue_units(movement, element, dense, to, [&]<class Unit>(Unit, const Offsets& offsets) {
+    if (offsets.count > 0)
+      put<<<blocks_for(offsets.count), block_size, 0, stream>>>(static_cast<Unit*>(to), static_cast<const Unit*>(dense),
+                                                                offsets);
   });
 }
 
-void queue_fill_places(cudaStream_t stream, const Movement& movement, size_t element, void* to, uint64_t bits) {
-  const Places places(movement, 1);
-  if (places.count == 0) return;
+void queue_fill_elements(cudaStream_t stream, const Movement& movement, size_t element, void* to, uint64_t bits) {
+  const Offsets offsets(movement, 1);
+  if (offsets.count == 0) return;
   visit_unit(element, [&]<class Unit>(Unit) {
-    fill_places<<<blocks_for(places.count), block_size, 0, stream>>>(static_cast<Unit*>(to), static_cast<Unit>(bits),
-                                                                     places);
+    fill_elements<<<blocks_for(offsets.count), block_size, 0, stream>>>(static_cast<Unit*>(to), static_cast<Unit>(bits),
+                                                                        offsets);
   });
 }
 
@@ -143,7 +143,7 @@ std::string refuse_movement(const NodeView& node, const Movement& movement) {
     if (tensor.layout != Layout::plain) return "wants plain arrays";
     if (tensor.shape.size() >= int64_t{1} << 31) return "2^31 elements or more";
   }
-  return merged(movement).extents.size() > Places::most ? "too many axes" : "";
+  return merged(movement).extents.size() > Offsets::most ? "too many axes" : "";
 }
 
 void add_move(ImplementationTable& table) {

@@ -19,8 +19,8 @@ std::string refuse_movement(const NodeView& node, const Movement& movement);
 std::unique_ptr<Kernel> build_take(const NodeView& node, const Movement& movement);
 std::unique_ptr<Kernel> build_put(const NodeView& node, const Movement& movement);
 
-// Writes dense elements, or one element of the given bits, to the places of a merged movement. `element`: its bytes.
+// Writes dense elements, or one element of the given bits, to the elements of a merged movement. `element`: its bytes.
 void queue_put(cudaStream_t stream, const Movement& movement, size_t element, void* to, const void* dense);
-void queue_fill_places(cudaStream_t stream, const Movement& movement, size_t element, void* to, uint64_t bits);
+void queue_fill_elements(cudaStream_t stream, const Movement& movement, size_t element, void* to, uint64_t bits);
 
 }  // namespace symbind::cuda_backend

@@ -1,5 +1,5 @@
-// Each place of the result shows an element of the data, or the constant; each element's gradient is a sum over all
-// places that show it (backend/pad.h).
+// Each element of the result is a copy of an element of the data, or the constant; each element's gradient is the sum
+// over all copies of it (backend/pad.h).
 #include "symbind/ops/pad.h"
 
 #include "symbind/backend/cuda/any_array.cuh"

@@ -1,6 +1,6 @@
 // Pooling by a thread per result. Channels-last arrays are worked on 16 bytes of neighbouring channels at a time. In
-// the gradients each element of the data collects what the windows over it owe it, so nothing is added atomically; for
-// the maximum a first pass notes where each window's is.
+// the gradients each element of the data sums those of the windows over it, so nothing is added atomically; for the
+// maximum a first pass writes the index of each window's.
 #include "symbind/ops/pool.h"
 
 #include "symbind/backend/cuda/channels.cuh"
@@ -35,7 +35,7 @@ struct Windows {
   }
 };
 
-// One place in an array.
+// The coordinates of an element of an array.
 struct Position {
   int64_t image;
   int channel;
@@ -165,33 +165,33 @@ __global__ void pool(const T* x, T* y, Windows w, int64_t count) {
 
 // The index, in its plane, of the first of the largest elements of each window; -1 for a window without elements.
 template <class T, int width>
-__global__ void find_largest(const T* x, int32_t* places, Windows w, int64_t count) {
+__global__ void find_largest(const T* x, int32_t* indices, Windows w, int64_t count) {
   using C = compute_type<T>;
   for (int64_t i = first_element(); i < count; i += element_step()) {
     const Position position(i, w.out, w.channels, w.last, width);
     const Plane in(position, w.in, w.channels, w.last), out(position, w.out, w.channels, w.last);
     const Window window(w, position.at);
-    Pack<int32_t, width> place;
+    Pack<int32_t, width> best_index;
     C best[width];
-    for (int k = 0; k < width; ++k) place.element[k] = -1;
+    for (int k = 0; k < width; ++k) best_index.element[k] = -1;
     each_in(window.begin, window.end, [&](int d, int h, int v) {
       const int index = in.index(d, h, v);
       const auto values = read<T, width>(x, in.offset(index));
       for (int k = 0; k < width; ++k) {
         const C value = load(values.element[k]);
-        if (place.element[k] < 0 || value > best[k]) {
+        if (best_index.element[k] < 0 || value > best[k]) {
           best[k] = value;
-          place.element[k] = index;
+          best_index.element[k] = index;
         }
       }
     });
     const int64_t target = out.offset(out.index(position.at[0], position.at[1], position.at[2]));
-    *reinterpret_cast<Pack<int32_t, width>*>(places + target) = place;
+    *reinterpret_cast<Pack<int32_t, width>*>(indices + target) = best_index;
   }
 }
 
 template <class T, int width>
-__global__ void collect_largest(const T* dy, const int32_t* places, T* dx, Windows w, int64_t count) {
+__global__ void collect_largest(const T* dy, const int32_t* indices, T* dx, Windows w, int64_t count) {
   using C = compute_type<T>;
   for (int64_t i = first_element(); i < count; i += element_step()) {
     const Position position(i, w.in, w.channels, w.last, width);
@@ -202,9 +202,9 @@ __global__ void collect_largest(const T* dy, const int32_t* places, T* dx, Windo
     each_in(windows.begin, windows.end, [&](int d, int h, int v) {
       const int64_t offset = out.offset(out.index(d, h, v));
       const auto gradient = read<T, width>(dy, offset);
-      const auto place = read<int32_t, width>(places, offset);
+      const auto index = read<int32_t, width>(indices, offset);
       for (int k = 0; k < width; ++k)
-        if (place.element[k] == here) sum[k] += load(gradient.element[k]);
+        if (index.element[k] == here) sum[k] += load(gradient.element[k]);
     });
     Pack<T, width> stored;
     for (int k = 0; k < width; ++k) stored.element[k] = store<T>(sum[k]);
@@ -315,10 +315,10 @@ void queue_backward(const Args& args, const BackwardWork& work, const Windows& w
   const int64_t inputs = work.inputs / width, outputs = work.outputs / width;
   const unsigned blocks = blocks_for(inputs);
   if (work.kind == PoolKind::max) {
-    auto* const places = static_cast<int32_t*>(args.scratch);
+    auto* const indices = static_cast<int32_t*>(args.scratch);
     if (outputs > 0)
-      find_largest<T, width><<<blocks_for(outputs), block_size, 0, stream>>>(x, places, windows, outputs);
-    collect_largest<T, width><<<blocks, block_size, 0, stream>>>(dy, places, dx, windows, inputs);
+      find_largest<T, width><<<blocks_for(outputs), block_size, 0, stream>>>(x, indices, windows, outputs);
+    collect_largest<T, width><<<blocks, block_size, 0, stream>>>(dy, indices, dx, windows, inputs);
   } else if (work.is_norm) {
     collect_norms<T, width><<<blocks, block_size, 0, stream>>>(dy, x, y, dx, windows, inputs);
   } else if (work.kind == PoolKind::avg) {
@@ -364,7 +364,7 @@ std::string refuse(const NodeView& node) {
   return size.in_size() < most && size.out_size() < most ? "" : "too many elements in a channel";
 }
 
-// The data decides, in backward as well: what is in front of it wants the gradient as it gave the data.
+// The layout of the data decides, in backward as well: the layer that computed the data wants its gradient so.
 template <class P>
 std::optional<LayoutWish> likes(const NodeView& node) {
   if (node.inputs[std::is_same_v<P, PoolingGrad> ? 1 : 0].layout != Layout::channels_last) return std::nullopt;

@@ -67,14 +67,14 @@ __global__ void sum_up_blocks(const T* probabilities, int64_t rows, int64_t clas
 }
 
 template <class T>
-__global__ void choose_classes(const T* data, const double* sums, AnyOutput places, T* logs, int64_t count,
+__global__ void choose_classes(const T* data, const double* sums, AnyOutput indices, T* logs, int64_t count,
                                int64_t each, int64_t classes, const RandomCursor* cursor, uint64_t slot) {
   const uint64_t key = cursor->key, draw = cursor->draw + slot;
   for (int64_t i = first_element(); i < count; i += element_step()) {
     sampling::RandomStream stream(key, draw, static_cast<uint64_t>(i));
     const int64_t row = i / each;
     const int64_t chosen = sampling::class_of(sums + row * classes, classes, stream.uniform());
-    if (places.data) places.set(i, chosen);
+    if (indices.data) indices.set(i, chosen);
     if (logs) logs[i] = store<T>(libm::log(load(data[row * classes + chosen])));
   }
 }
@@ -121,14 +121,14 @@ std::string refuse_multinomial(const NodeView& node) {
 
 // log p has the slope 1 / p at the classes that were drawn: each class sums what chose it, in order.
 template <class T>
-__global__ void sum_choices(const T* dy, const T* data, AnyInput places, T* out, int64_t elements, int64_t each,
+__global__ void sum_choices(const T* dy, const T* data, AnyInput indices, T* out, int64_t elements, int64_t each,
                             int64_t classes) {
   for (int64_t at = first_element(); at < elements; at += element_step()) {
     const int64_t row = at / classes, own = at % classes;
     double sum = 0;
     for (int64_t i = row * each; i < (row + 1) * each; ++i) {
-      const int64_t place = places.at<int64_t>(i);
-      const int64_t chosen = place < 0 ? 0 : place < classes ? place : classes - 1;
+      const int64_t index = indices.at<int64_t>(i);
+      const int64_t chosen = index < 0 ? 0 : index < classes ? index : classes - 1;
       if (chosen == own) sum += static_cast<double>(load(dy[i])) / static_cast<double>(load(data[at]));
     }
     out[at] = convert_element<T>(sum);
@@ -174,7 +174,7 @@ struct SeenClasses {
 };
 
 // Classes are drawn until there are enough different ones: a block for each row makes as many draws at a time as it has
-// threads, and keeps those that are the first of their class. Whoever enters a class first, the result is that of draws
+// threads, and keeps those that are the first of their class. Whichever thread is first, the result is that of draws
 // in order.
 __global__ void draw_different(int64_t* classes, int64_t* tries, int64_t rows, int64_t wanted, int64_t range_max,
                                const RandomCursor* cursor, uint64_t slot, Number* scratch, Number entries) {
@@ -195,10 +195,10 @@ __global__ void draw_different(int64_t* classes, int64_t* tries, int64_t rows, i
       __syncthreads();
       const int is_first = seen.firsts[at] == static_cast<Number>(own);
       int total;
-      const int64_t place = found + sum_before(is_first, &total);
-      if (is_first && place < wanted) {
-        if (classes) classes[row * wanted + place] = chosen;
-        if (tries && place == wanted - 1) tries[row] = own + 1;
+      const int64_t index = found + sum_before(is_first, &total);
+      if (is_first && index < wanted) {
+        if (classes) classes[row * wanted + index] = chosen;
+        if (tries && index == wanted - 1) tries[row] = own + 1;
       }
       found += total;
       __syncthreads();
@@ -235,7 +235,7 @@ __global__ void count_up(int64_t* order, Number* reserved, int64_t count) {
 
 // The swaps of Fisher and Yates: for left = count, …, 2 the elements left - 1 and below(left). A block takes as many
 // swaps at a time as it has threads. Each reserves its two elements for the earliest swap that wants them (the greatest
-// `left`); who has both swaps, the others try again: the order is that of swaps one after the other.
+// `left`); a thread that has both swaps them, the others try again: the order is that of sequential swaps.
 constexpr int swap_threads = 1024;
 __global__ void __launch_bounds__(swap_threads)
     swap_elements(int64_t* order, Number* reserved, int64_t count, const RandomCursor* cursor, uint64_t slot) {

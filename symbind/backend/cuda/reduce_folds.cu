@@ -1,4 +1,4 @@
-// Extremes, products, norms and the places of extremes over axes.
+// Extremes, products, norms and the indices of extremes over axes.
 #include "symbind/backend/cuda/reduce_folds.h"
 
 #include "symbind/backend/cuda/any_type.cuh"
@@ -56,14 +56,14 @@ struct AnyNorm {
 
 // The best element so far and its index; none before the first.
 template <class C>
-struct PlaceOf {
+struct IndexedValue {
   int64_t index;
   C value;
 };
 template <class T>
-struct Place {
+struct ArgExtreme {
   using C = functions::Wide<T>;
-  using Part = PlaceOf<C>;
+  using Part = IndexedValue<C>;
   bool largest;
 
   __device__ Part start() const { return {-1, C(0)}; }
@@ -112,20 +112,20 @@ std::unique_ptr<Kernel> build_norm(const NodeView& node) {
   });
 }
 
-std::unique_ptr<Kernel> build_place(const NodeView& node, const AxisView& axis, bool largest) {
+std::unique_ptr<Kernel> build_arg_reduce(const NodeView& node, const AxisView& axis, bool largest) {
   return visit_dtype(node.inputs[0].dtype, [&]<class T>(std::type_identity<T>) {
-    return build<Place<T>, T, T>(node, FoldPlan(axis), Place<T>{largest});
+    return build<ArgExtreme<T>, T, T>(node, FoldPlan(axis), ArgExtreme<T>{largest});
   });
 }
 
 template <FixedString name>
-void add_place(ImplementationTable& table, bool largest) {
+void add_arg_reduce(ImplementationTable& table, bool largest) {
   table.add<ArgReduce<name>>({"cuda", refuse_reduction, [largest](const NodeView& node) {
                                 const auto& p = node.as<ArgReduce<name>>();
                                 const Shape& shape = node.inputs[0].shape;
                                 const AxisView axis = p.axis ? view_along(shape, shape.axis(*p.axis, node.where()))
                                                              : AxisView{1, shape.size(), 1};
-                                return build_place(node, axis, largest);
+                                return build_arg_reduce(node, axis, largest);
                               }});
 }
 
@@ -137,10 +137,10 @@ void add_reduce_folds(ImplementationTable& table) {
   add_fold<AnyProduct, "prod">(table, true);
   add_fold<AnyProduct, "nanprod">(table, false);
   table.add<Norm>({"cuda", refuse_reduction, build_norm});
-  add_place<"argmax">(table, true);
-  add_place<"argmin">(table, false);
+  add_arg_reduce<"argmax">(table, true);
+  add_arg_reduce<"argmin">(table, false);
   table.add<ArgmaxChannel>({"cuda", refuse_reduction, [](const NodeView& node) {
-                              return build_place(node, view_along(node.inputs[0].shape, 1), true);
+                              return build_arg_reduce(node, view_along(node.inputs[0].shape, 1), true);
                             }});
 }
 

@@ -95,7 +95,7 @@ class SequenceLengths {
 
 // ---- Layers ---------------------------------------------------------------------------------------------------------
 
-// cuDNN places what it keeps by the address, not by the distance from the beginning of its memory: a copy can be read
+// cuDNN aligns what it stores by address, not by the offset from the beginning of its memory: a copy can be read
 // only where it is aligned as the original.
 constexpr size_t alignment = 256;
 

@@ -1,5 +1,5 @@
-// Recurrent layers by a library. What is asked for, and what is ready to run; backend/cuda/cudnn makes the plans, its
-// twin no_cudnn says that there are none.
+// Recurrent layers by a library. What is asked for, and what is ready to run; backend/cuda/cudnn makes the plans; the
+// stubs in no_cudnn return none.
 #pragma once
 
 #include <cstddef>

@@ -1,10 +1,10 @@
-// A thread per cell and channel. The gradient sorts the cells by the element that each of them took (place_sort.h), so
+// A thread per cell and channel. The gradient sorts the cells by the element that each of them took (index_sort.h), so
 // that a thread sums those of one element, in their order.
 #include "symbind/ops/roi_pool.h"
 
 #include "symbind/backend/cuda/any_array.cuh"
 #include "symbind/backend/cuda/device.h"
-#include "symbind/backend/cuda/place_sort.h"
+#include "symbind/backend/cuda/index_sort.h"
 #include "symbind/backend/cuda/refuse.h"
 #include "symbind/backend/cuda/step.h"
 #include "symbind/backend/cuda/wide_array.cuh"
@@ -32,7 +32,7 @@ struct Extents {
 };
 
 template <class C>
-__global__ void pool_regions(WideArray<C> x, WideArray<C> rois, WideArray<C> y, int32_t* places, Extents size,
+__global__ void pool_regions(WideArray<C> x, WideArray<C> rois, WideArray<C> y, int32_t* indices, Extents size,
                              C scale) {
   for (int64_t i = first_element(); i < size.cells(); i += element_step()) {
     const Divided column = divided(i, size.wide), row = divided(column.quotient, size.high);
@@ -54,31 +54,32 @@ __global__ void pool_regions(WideArray<C> x, WideArray<C> rois, WideArray<C> y, 
         }
       }
     y.set(i, largest);
-    if (places) places[i] = static_cast<int32_t>(best);
+    if (indices) indices[i] = static_cast<int32_t>(best);
   }
 }
 
-// Cells without an element are sorted behind all others.
+// Cells without an element are sorted after all others.
 template <class C>
-__global__ void write_places(WideArray<C> rois, const int32_t* taken, uint32_t* places, uint32_t* order, Extents size) {
+__global__ void write_indices(WideArray<C> rois, const int32_t* taken, uint32_t* indices, uint32_t* order,
+                              Extents size) {
   for (int64_t i = first_element(); i < size.cells(); i += element_step()) {
     const Divided part = divided(divided(i, size.high * size.wide).quotient, size.channels);
     const int64_t image = roi_image(rois[part.quotient * 5], size.images);
     const bool is_there = image >= 0 && taken[i] >= 0 && taken[i] < size.space();
-    places[i] = static_cast<uint32_t>(is_there ? (image * size.channels + part.rest) * size.space() + taken[i]
-                                               : size.elements());
+    indices[i] = static_cast<uint32_t>(is_there ? (image * size.channels + part.rest) * size.space() + taken[i]
+                                                : size.elements());
     order[i] = static_cast<uint32_t>(i);
   }
 }
 
 template <class C>
-__global__ void add_cells(WideArray<C> dy, PlaceSort::Sorted sorted, WideArray<C> dx, Extents size) {
+__global__ void add_cells(WideArray<C> dy, IndexSort::Sorted sorted, WideArray<C> dx, Extents size) {
   for (int64_t first = first_element(); first < size.cells(); first += element_step()) {
-    const uint32_t place = sorted.places[first];
-    if (place >= size.elements() || (first > 0 && sorted.places[first - 1] == place)) continue;
+    const uint32_t index = sorted.indices[first];
+    if (index >= size.elements() || (first > 0 && sorted.indices[first - 1] == index)) continue;
     C sum = 0;
-    for (int64_t i = first; i < size.cells() && sorted.places[i] == place; ++i) sum += dy[sorted.order[i]];
-    dx.set(place, sum);
+    for (int64_t i = first; i < size.cells() && sorted.indices[i] == index; ++i) sum += dy[sorted.order[i]];
+    dx.set(index, sum);
   }
 }
 
@@ -101,7 +102,7 @@ std::unique_ptr<Kernel> build_backward(const NodeView& node) {
   const DType dtype = node.outputs[0].dtype;
   const Extents size(node.outputs[0].shape, node.inputs[0].shape);
   const CurrentDevice current(CudaDevice::of(node.context).id());
-  const PlaceSort sort(size.cells(), size.elements() + 1);
+  const IndexSort sort(size.cells(), size.elements() + 1);
   return visit_computed(dtype, [&]<class C>(std::type_identity<C>) {
     return make_step(node,
                      [size, sort, dtype, bytes = node.outputs[0].bytes()](const Args& args) {
@@ -110,10 +111,10 @@ std::unique_ptr<Kernel> build_backward(const NodeView& node) {
                        cudaMemsetAsync(args.outputs[0], 0, bytes, stream);
                        if (size.cells() == 0) return;
                        const unsigned blocks = blocks_for(size.cells());
-                       write_places<<<blocks, block_size, 0, stream>>>(WideArray<C>(args.inputs[2], dtype),
-                                                                       args.in<int32_t>(1), sort.places(args.scratch),
-                                                                       sort.order(args.scratch), size);
-                       const PlaceSort::Sorted sorted = sort.queue(stream, args.scratch);
+                       write_indices<<<blocks, block_size, 0, stream>>>(WideArray<C>(args.inputs[2], dtype),
+                                                                        args.in<int32_t>(1), sort.indices(args.scratch),
+                                                                        sort.order(args.scratch), size);
+                       const IndexSort::Sorted sorted = sort.queue(stream, args.scratch);
                        add_cells<<<blocks, block_size, 0, stream>>>(WideArray<C>(args.inputs[0], dtype), sorted,
                                                                     WideArray<C>(args.outputs[0], dtype), size);
                      },
@@ -123,7 +124,7 @@ std::unique_ptr<Kernel> build_backward(const NodeView& node) {
 
 std::string refuse(const NodeView& node, const Shape& data, const Shape& result) {
   const Extents size(data, result);
-  if (size.cells() >= PlaceSort::most || size.elements() + 1 >= PlaceSort::most) return "2^31 elements or more";
+  if (size.cells() >= IndexSort::most || size.elements() + 1 >= IndexSort::most) return "2^31 elements or more";
   return refuse_layouts(node);
 }
 

@@ -43,7 +43,7 @@ std::unique_ptr<Kernel> build_slice_assign_scalar(const NodeView& node) {
   });
   return build_assign<SliceAssignScalar>(
       node, [bits](cudaStream_t stream, const Movement& movement, size_t element, const Args& args) {
-        queue_fill_places(stream, movement, element, args.outputs[0], bits);
+        queue_fill_elements(stream, movement, element, args.outputs[0], bits);
       });
 }
 

@@ -1,6 +1,6 @@
-// Rows in order. A row of up to 32 elements is a warp's, which counts for each element how many come before it; one of
-// up to 4096 is a block's, which sorts it in shared memory; longer ones are sorted together, first by their keys and
-// then by their rows. All of these keep equal elements in order.
+// Sorted rows. A row of up to 32 elements is sorted by a warp, which counts for each element how many come before it;
+// one of up to 4096 by a block, in shared memory; longer ones are sorted together, first by their keys and then by
+// their rows. All of these sorts are stable.
 #include "symbind/ops/sort.h"
 
 #include <algorithm>
@@ -40,28 +40,28 @@ __device__ void copy_element(void* to, int64_t at, const void* from, int64_t ind
   }
 }
 
-// The first `count` elements of each row are written: their values, their places, a mask of them. What is not wanted is
-// null.
+// The first `count` elements of each row are written: their values, their indices, a mask of them. What is not wanted
+// is null.
 struct Results {
   AxisView rows;
   int64_t count;
   const void* data;
   size_t element;  // bytes
-  void *values, *places, *mask;
-  DType of_places;
+  void *values, *indices, *mask;
+  DType index_type;
   uint64_t one;  // as an element of the mask
 
-  __device__ int64_t index(int64_t row, int64_t place) const {
+  __device__ int64_t index(int64_t row, int64_t position) const {
     const Divided at = divided(row, rows.inner);
-    return (at.quotient * rows.length + place) * rows.inner + at.rest;
+    return (at.quotient * rows.length + position) * rows.inner + at.rest;
   }
-  // Element `place` of a row comes as number `rank`.
-  __device__ void write(int64_t row, int64_t rank, int64_t place) const {
+  // Element `position` of a row becomes number `rank`.
+  __device__ void write(int64_t row, int64_t rank, int64_t position) const {
     if (rank >= count) return;
     const Divided at = divided(row, rows.inner);
-    const int64_t to = (at.quotient * count + rank) * rows.inner + at.rest, from = index(row, place);
+    const int64_t to = (at.quotient * count + rank) * rows.inner + at.rest, from = index(row, position);
     if (values) copy_element(values, to, data, from, element);
-    if (places) AnyOutput{places, of_places}.set(to, place);
+    if (indices) AnyOutput{indices, index_type}.set(to, position);
     if (mask) copy_element(mask, from, &one, 0, element);
   }
 };
@@ -84,38 +84,37 @@ __global__ void sort_in_warps(Keys keys, Results results) {
   }
 }
 
-// Keys and places go through shared memory, so that reading and writing them is a short loop over neighbours.
+// Keys and indices go through shared memory, so that reading and writing them is a short loop over neighbours.
 template <class Key, int threads, int items>
 __global__ void __launch_bounds__(threads) sort_in_blocks(Keys keys, Results results, KeyBits bits) {
   using Sorter = cub::BlockRadixSort<Key, threads, items, int32_t>;
   __shared__ union {
     Key keys[threads * items];
-    int32_t places[threads * items];
+    int32_t indices[threads * items];
     typename Sorter::TempStorage sorter;
   } shared;
   const int length = static_cast<int>(results.rows.length), first = static_cast<int>(threadIdx.x) * items;
   for (int64_t row = blockIdx.x; row < results.rows.row_count(); row += gridDim.x) {
 #pragma unroll 1
-    for (int k = static_cast<int>(threadIdx.x); k < threads * items;
-         k += threads)  // what is behind the end stays there
+    for (int k = static_cast<int>(threadIdx.x); k < threads * items; k += threads)  // keys after the end stay there
       shared.keys[k] = k < length ? keys.at<Key>(results.index(row, k)) : static_cast<Key>(~Key(0));
     __syncthreads();
     Key key[items];
-    int32_t place[items];
+    int32_t index[items];
 #pragma unroll
     for (int i = 0; i < items; ++i) {
       key[i] = shared.keys[first + i];
-      place[i] = first + i;
+      index[i] = first + i;
     }
     __syncthreads();
-    Sorter(shared.sorter).Sort(key, place, bits.first, bits.end);
+    Sorter(shared.sorter).Sort(key, index, bits.first, bits.end);
     __syncthreads();
 #pragma unroll
-    for (int i = 0; i < items; ++i) shared.places[first + i] = place[i];
+    for (int i = 0; i < items; ++i) shared.indices[first + i] = index[i];
     __syncthreads();
 #pragma unroll 1
     for (int rank = static_cast<int>(threadIdx.x); rank < length; rank += threads)
-      results.write(row, rank, shared.places[rank]);
+      results.write(row, rank, shared.indices[rank]);
     __syncthreads();  // the memory is used again
   }
 }
@@ -191,7 +190,7 @@ class WholeSort {
 
 // Outputs by number, -1 for none.
 struct Wanted {
-  int values = -1, places = -1, mask = -1;
+  int values = -1, indices = -1, mask = -1;
 };
 
 // A sort of one kind of keys, for rows of every length.
@@ -203,7 +202,7 @@ class RowSort {
         results_{rows,    count,   nullptr,      size_of(node.inputs[0].dtype),   nullptr,
                  nullptr, nullptr, DType::int64, bits_of(1, node.inputs[0].dtype)},
         wanted_(wanted) {
-    if (wanted.places >= 0) results_.of_places = node.outputs[static_cast<size_t>(wanted.places)].dtype;
+    if (wanted.indices >= 0) results_.index_type = node.outputs[static_cast<size_t>(wanted.indices)].dtype;
     if (rows.length > longest_block && rows.size() > 0) {
       const CurrentDevice current(CudaDevice::of(node.context).id());
       whole_.emplace(rows, keys_.bits());
@@ -220,7 +219,7 @@ class RowSort {
     Results results = results_;
     keys.data.data = results.data = args.inputs[0];
     results.values = output(wanted_.values);
-    results.places = output(wanted_.places);
+    results.indices = output(wanted_.indices);
     results.mask = output(wanted_.mask);
     if (results.mask) cudaMemsetAsync(results.mask, 0, static_cast<size_t>(rows.size()) * results.element, stream);
     if (whole_)
@@ -264,32 +263,32 @@ AxisView rows_of(const NodeView& node, const Shape& shape) {
 
 std::unique_ptr<Kernel> build_sort(const NodeView& node) {
   const AxisView rows = rows_of<Sort>(node, node.inputs[0].shape);
-  return build_sorted(node, rows, rows.length, node.as<Sort>().is_ascend, {.values = 0, .places = 1});
+  return build_sorted(node, rows, rows.length, node.as<Sort>().is_ascend, {.values = 0, .indices = 1});
 }
 
 std::unique_ptr<Kernel> build_argsort(const NodeView& node) {
   const AxisView rows = rows_of<Argsort>(node, node.inputs[0].shape);
-  return build_sorted(node, rows, rows.length, node.as<Argsort>().is_ascend, {.places = 0});
+  return build_sorted(node, rows, rows.length, node.as<Argsort>().is_ascend, {.indices = 0});
 }
 
 std::unique_ptr<Kernel> build_topk(const NodeView& node) {
   const auto& p = node.as<TopK>();
   const AxisView rows = rows_of<TopK>(node, node.inputs[0].shape);
-  const Wanted wanted = p.ret_typ == "indices" ? Wanted{.places = 0}
+  const Wanted wanted = p.ret_typ == "indices" ? Wanted{.indices = 0}
                         : p.ret_typ == "mask"  ? Wanted{.mask = 0}
-                                               : Wanted{.values = 0, .places = 1};
+                                               : Wanted{.values = 0, .indices = 1};
   return build_sorted(node, rows, p.k <= 0 ? rows.length : p.k, p.is_ascend, wanted);
 }
 
 // ---- The gradient ---------------------------------------------------------------------------------------------------
 
-// Which element of out_grad each element of the result is: the last one, where rounded places are the same.
-__global__ void find_last(AnyArray places, AxisView rows, int64_t count, int32_t* last) {
+// Which element of out_grad each element of the result is: the last one, where rounded indices are the same.
+__global__ void find_last(AnyArray indices, AxisView rows, int64_t count, int32_t* last) {
   const int64_t total = rows.row_count() * count;
   for (int64_t i = first_element(); i < total; i += element_step()) {
     const Divided at = divided(i, rows.inner);
-    const int64_t given = places.whole(i), place = given < 0 ? 0 : given < rows.length ? given : rows.length - 1;
-    atomicMax(last + (divided(at.quotient, count).quotient * rows.length + place) * rows.inner + at.rest,
+    const int64_t given = indices.whole(i), index = given < 0 ? 0 : given < rows.length ? given : rows.length - 1;
+    atomicMax(last + (divided(at.quotient, count).quotient * rows.length + index) * rows.inner + at.rest,
               static_cast<int32_t>(i));
   }
 }
@@ -308,13 +307,13 @@ std::unique_ptr<Kernel> build_sort_grad(const NodeView& node) {
   const size_t of_last = static_cast<size_t>(out.shape.size()) * sizeof(int32_t);
   return make_step(
       node,
-      [rows, count, of_last, of_places = node.inputs[1].dtype, element = size_of(out.dtype)](const Args& args) {
+      [rows, count, of_last, index_type = node.inputs[1].dtype, element = size_of(out.dtype)](const Args& args) {
         if (rows.size() == 0) return;
         auto* const last = static_cast<int32_t*>(args.scratch);
         cudaMemsetAsync(last, 0xff, of_last, stream_of(args));
         if (count > 0)
           find_last<<<blocks_for(rows.row_count() * count), block_size, 0, stream_of(args)>>>(
-              AnyArray{args.inputs[1], of_places}, rows, count, last);
+              AnyArray{args.inputs[1], index_type}, rows, count, last);
         visit_unit(element, [&]<class Unit>(Unit) {
           queue_generate(stream_of(args), args.out<Unit>(), rows.size(), PutBack<Unit>{args.in<Unit>(0), last});
         });

@@ -21,8 +21,8 @@ __global__ void transpose_tiles(const Bits* in, Bits* out, int64_t rows, int64_t
                                 int64_t column_tiles, int64_t tiles) {
   __shared__ Bits shared[tile][tile + 1];
   for (int64_t index = blockIdx.x; index < tiles; index += gridDim.x) {
-    const int64_t matrix = index / (row_tiles * column_tiles), place = index % (row_tiles * column_tiles);
-    const int64_t first_row = place / column_tiles * tile, first_column = place % column_tiles * tile;
+    const int64_t matrix = index / (row_tiles * column_tiles), in_matrix = index % (row_tiles * column_tiles);
+    const int64_t first_row = in_matrix / column_tiles * tile, first_column = in_matrix % column_tiles * tile;
     const Bits* const source = in + matrix * rows * columns;
     Bits* const target = out + matrix * rows * columns;
     const int64_t column = first_column + threadIdx.x, row = first_row + threadIdx.x;
@@ -42,8 +42,8 @@ __global__ void transpose_narrow(const Bits* in, Bits* out, int64_t rows, int64_
   const auto short_rows = static_cast<uint32_t>(rows), matrix_size = static_cast<uint32_t>(rows * columns);
   for (int64_t i = first_element(); i < count; i += element_step()) {
     const int64_t matrix = i / matrix_size;
-    const auto place = static_cast<uint32_t>(i % matrix_size);
-    const uint32_t row = place % short_rows, column = place / short_rows;
+    const auto in_matrix = static_cast<uint32_t>(i % matrix_size);
+    const uint32_t row = in_matrix % short_rows, column = in_matrix / short_rows;
     out[i] = in[matrix * matrix_size + int64_t{row} * columns + column];
   }
 }

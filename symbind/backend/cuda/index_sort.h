@@ -1,5 +1,5 @@
-// Terms brought into the order of the places that they are added to, for sums without atomic additions: the terms of a
-// place are neighbours then, in the order in which they came.
+// Terms sorted by the index of the element that they are added to, for sums without atomic additions: the terms of an
+// element are neighbours then, in their original order.
 #pragma once
 
 #include <cstddef>
@@ -9,22 +9,22 @@
 
 namespace symbind::cuda_backend {
 
-class PlaceSort {
+class IndexSort {
  public:
-  static constexpr int64_t most = int64_t{1} << 31;  // terms and places are fewer than this
+  static constexpr int64_t most = int64_t{1} << 31;  // terms and elements are fewer than this
 
-  // For `terms` places below `places`. Asks CUDA for the size of its memory: the device must be the current one.
-  PlaceSort(int64_t terms, int64_t places);
+  // For `terms` indices below `elements`. Asks CUDA for the size of its memory: the device must be the current one.
+  IndexSort(int64_t terms, int64_t elements);
 
   size_t bytes() const { return 4 * of_numbers_ + of_sort_; }
   int64_t terms() const { return terms_; }
 
-  // Where the place of each term and the number of the term are to be written before the sort.
-  uint32_t* places(void* scratch) const { return numbers(scratch, 0); }
+  // Where the index of each term and the number of the term are to be written before the sort.
+  uint32_t* indices(void* scratch) const { return numbers(scratch, 0); }
   uint32_t* order(void* scratch) const { return numbers(scratch, 1); }
 
   struct Sorted {
-    const uint32_t *places, *order;
+    const uint32_t *indices, *order;
   };
   Sorted queue(cudaStream_t stream, void* scratch) const;
 
@@ -35,7 +35,7 @@ class PlaceSort {
 
   int64_t terms_;
   size_t of_numbers_, of_sort_ = 0;  // bytes of one array of numbers, and of what the sort itself needs
-  int bits_ = 1;                     // of a place
+  int bits_ = 1;                     // of an index
 };
 
 }  // namespace symbind::cuda_backend
