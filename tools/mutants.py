@@ -10,7 +10,8 @@ ROOT = Path(__file__).resolve().parent.parent
 
 # Warnings are errors, but a change that only makes the compiler wonder is a change.
 UNUSED = ["variable", "but-set-variable", "parameter", "but-set-parameter", "function", "value", "result"]
-WARNINGS = ["parentheses", "sign-compare", "type-limits", "extra", *(f"unused-{what}" for what in UNUSED)]
+COMPARED = ["sign-compare", "bool-compare", "tautological-compare", "type-limits"]
+WARNINGS = ["parentheses", "extra", *COMPARED, *(f"unused-{what}" for what in UNUSED)]
 WITHOUT_WARNINGS = "".join(f'#pragma GCC diagnostic ignored "-W{name}"\n' for name in WARNINGS)
 
 

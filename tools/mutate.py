@@ -48,8 +48,12 @@ BROADER = {
 # Tests of Python files whose name is another: by the stem of the file, or a folder it is in.
 PYTHON_TESTS = {
     "__main__": ["main"],
+    "_adamw": ["contrib", "optimizer"],
     "_as_mxnet": ["main", "seed_programs"],
+    "_compat": ["compat"],
     "_functions": ["op", "ndarray", "symbol"],
+    "_nested": ["control_flow"],
+    "_parts": ["creation", "ndarray", "symbol"],
     "_launch": ["launch", "launch_hosts", "launch_stores", "launch_jobs"],
     "_test_arrays": ["test_utils"],
     "_test_data": ["test_utils"],
@@ -69,6 +73,7 @@ PYTHON_TESTS = {
     "mixins": ["collection", "metric"],
     "name": ["attributes"],
     "random": ["creation"],
+    "runtime": ["contrib"],
     "updater": ["optimizer"],
 }
 SMALL_MODULES = {"engine", "util", "libinfo", "registry"}

@@ -167,6 +167,27 @@ def test_image_iter_leaves_out_broken_images(folder):
     assert it.next().label[0].asnumpy().tolist() == [0, 1, 2, 4, 5, 6]
 
 
+def test_internal_names_of_functions_do_what_the_public_ones_do(tmp_path):
+    internal, pixels = mx.nd._internal, image(4, 6)
+    coded, path = mx.image.imencode(pixels, ".png", 3), str(tmp_path / "image.png")
+    with open(path, "wb") as file:
+        file.write(coded)
+    pairs = [
+        (internal._cvimdecode(coded), pixels),
+        (internal._cvimdecode(coded, 1, False), pixels[:, :, ::-1]),
+        (internal._cvimdecode(coded, flag=0), mx.image.imdecode(coded, flag=0)),
+        (internal._cvimread(path), pixels),
+        (internal._cvimread(path, to_rgb=False), pixels[:, :, ::-1]),
+        (internal._cvimread(path, 0), mx.image.imdecode(coded, flag=0)),
+        (internal._cvimresize(pixels, 3, 8), mx.image.imresize(pixels, 3, 8)),
+        (internal._cvimresize(pixels, 3, 8, 0), mx.image.imresize(pixels, 3, 8, interp=0)),
+        (internal._cvcopyMakeBorder(pixels, 1, 2, 3, 4), mx.image.copyMakeBorder(pixels, 1, 2, 3, 4)),
+        (internal._cvcopyMakeBorder(pixels, 1, 0, 0, 1, 0, 9), mx.image.copyMakeBorder(pixels, 1, 0, 0, 1, value=9)),
+    ]
+    for ours, public in pairs:
+        np.testing.assert_array_equal(ours.asnumpy(), public.asnumpy())
+
+
 @pytest.fixture
 def objects(tmp_path):
     """Three images with one to three objects."""

@@ -370,6 +370,23 @@ TEST(Metric, SumsAndNamesCanBeChanged) {
   EXPECT_EQ(accuracy.get_global()[0].second, 0.5);
 }
 
+TEST(Metric, ResettingForgetsSumsThatWereSet) {
+  metric::PCC pcc;
+  metric::PearsonCorrelation pearson("micro");
+  metric::F1 f1;
+  for (EvalMetric* const metric : std::initializer_list<EvalMetric*>{&pcc, &pearson, &f1}) {
+    metric->set_sums({3, 4});
+    metric->set_global_sums({1, 2});
+    metric->reset_local();
+    EXPECT_EQ(metric->sums().instances, 0) << metric->name();
+    EXPECT_EQ(metric->global_sums().instances, 2) << metric->name();
+    metric->set_sums({3, 4});
+    metric->reset();
+    EXPECT_EQ(metric->sums().instances, 0) << metric->name();
+    EXPECT_EQ(metric->global_sums().instances, 0) << metric->name();
+  }
+}
+
 class Nines final : public EvalMetric {
  public:
   Nines() : EvalMetric({"nines"}) {}
