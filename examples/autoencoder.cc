@@ -22,7 +22,7 @@ struct Program {
   double lr = 0.003;
 };
 
-// A decoder behind an encoder; `code` is the activation between them.
+// A decoder after an encoder; `code` is the activation between them.
 Symbol network(const std::vector<int64_t>& sizes, int64_t pixels) {
   const auto relu = [](const Symbol& data, const std::string& name) {
     return activation(data, {.act_type = act_type::relu}, name);

@@ -61,7 +61,7 @@ void run_gradient(const ScaledSwishGrad& params, const KernelCall& call) {
 void register_scaled_swish() {
   register_operator<ScaledSwish>("scaled_swish", define_forward);
   register_operator<ScaledSwishGrad>("scaled_swish_grad", define_gradient);
-  // Each element is read before it is written: the result may take the place of an input.
+  // Each element is read before it is written: the result may overwrite an input.
   register_kernel<ScaledSwish>(DeviceType::cpu, run_forward, {.in_place = {{0, 0}}});
   register_kernel<ScaledSwishGrad>(DeviceType::cpu, run_gradient, {.in_place = {{0, 0}, {1, 0}}});
 #ifdef WITH_GPU_KERNELS

@@ -18,7 +18,8 @@ build() {
     return 1
   fi
   CXX=clang++ cmake -S . -B build/fuzz -G Ninja -DSYMBIND_FUZZ=ON -DSYMBIND_CUDA=OFF -DSYMBIND_ONEDNN=OFF \
-    -DSYMBIND_OPENMP=OFF -DSYMBIND_PYTHON=OFF -DCMAKE_BUILD_TYPE=RelWithDebInfo --log-level=NOTICE &&
+    -DSYMBIND_OPENMP=OFF -DSYMBIND_PYTHON=OFF -DCMAKE_BUILD_TYPE=RelWithDebInfo \
+    -DCMAKE_CXX_FLAGS_RELWITHDEBINFO="-O1 -g1" --log-level=NOTICE &&
     cmake --build build/fuzz --target fuzz_network fuzz_json fuzz_params fuzz_states fuzz_idx \
       fuzz_records fuzz_record_index fuzz_image fuzz_csv fuzz_libsvm || exit 1
 }

@@ -98,8 +98,8 @@ def write_operator(site, name, op, builder, structs):
         body.append("<p>Also: " + ", ".join(f"<code>{escape(alias)}</code>" for alias in op.aliases) + "</p>")
     body.append("<h2>Python</h2>")
     for prefix, symbolic in (("mx.sym", True), ("mx.nd", False)):
-        place = f"{prefix}._internal" if name.startswith("_") else prefix
-        body.append(code(f"{place}.{name}{_functions.signature_of(op, symbolic)}"))
+        module = f"{prefix}._internal" if name.startswith("_") else prefix
+        body.append(code(f"{module}.{name}{_functions.signature_of(op, symbolic)}"))
     body.append("<h2>C++</h2>")
     if builder:
         body.append(code(f'#include "{builder.header}"') + code(cpp_call(builder, op)))
@@ -233,10 +233,10 @@ def write_python(site, operator_names, by_name):
         shown = item.full_name.replace("symbind", "mx", 1)
         body = [f"<h1>{escape(shown)}</h1>"]
         if inspect.isclass(item.value):
-            twin = cpp_twin(item, by_name)
-            if twin:
-                body.append(f"<p>In C++: {link(path, f'cpp/{cpp_file(twin)}.html', twin)}</p>")
-                in_both.setdefault(twin, (path, shown))
+            in_cpp = cpp_class_of(item, by_name)
+            if in_cpp:
+                body.append(f"<p>In C++: {link(path, f'cpp/{cpp_file(in_cpp)}.html', in_cpp)}</p>")
+                in_both.setdefault(in_cpp, (path, shown))
         body.append(code("\n".join(python.signatures(item.name, item.value, make_stubs.native_signatures))))
         body.append(python_doc(native_doc(item.value)))
         if inspect.isclass(item.value):
@@ -252,7 +252,7 @@ def write_python(site, operator_names, by_name):
     return listed, in_both
 
 
-def cpp_twin(item, by_name):
+def cpp_class_of(item, by_name):
     """The C++ class of the same name as a class of Python: Module, metric::Accuracy; none if there is none."""
     module = {"initializer": "init", "optimizer": "optim"}.get(item.module.rsplit(".", 1)[-1])
     module = module or item.module.rsplit(".", 1)[-1]

@@ -1,17 +1,22 @@
 #!/usr/bin/env python3
-"""Do the tests notice? Changes one thing at a time in the sources, builds, runs the tests that mirror the file, and
-reports which changes went unnoticed.
+"""Do the tests notice? Changes one thing at a time in the sources, builds, runs the tests, and reports which changes
+went unnoticed.
 
 A change is a comparison flipped, an operator swapped, a constant moved by one, a condition negated, or a statement
-removed. Each is undone before the next, whatever happens; a run that was killed is cleaned up by the next one.
+removed (mutants.py). The tests that mirror the file run first; those of the folders that use it, and the Python tests,
+are built and run only while nothing has failed. Each change is undone before the next, whatever happens; a run that was
+killed is cleaned up by the next one. Results are kept in the build folder: the same command goes on where it stopped.
 
-usage: tools/mutate.py FILE...                     changes anywhere in these files
+usage: tools/mutate.py PATH...                     changes anywhere in these files, or in the sources of these folders
        tools/mutate.py --base origin/main          changes in the lines that differ from a commit
        tools/mutate.py FILE:LINE                   changes in one line, all of them
+       tools/mutate.py --again PATH...             after tests were added: what went unnoticed before, once more
 """
 
 import argparse
-import ast
+import fcntl
+import hashlib
+import json
 import os
 import random
 import re
@@ -23,15 +28,32 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+from mutants import ROOT, mutants_of
 
-# Rooms whose code is tested in others, too.
-ROOMS = {"backend": ["backend", "ops"], "passes": ["passes", "exec"]}
-# Tests of Python files whose name is another: by the stem of the file, or the folder it is in.
+# The programs that run a folder's code beside the one that mirrors it, the quick ones first. Python's tests come last.
+BROADER = {
+    "core": ["graph", "files", "data", "ops", "exec", "train"],
+    "graph": ["files", "fuzz", "oracle", "passes", "ops", "train", "exec"],
+    "ops": ["oracle", "fuzz", "passes", "train", "exec"],
+    "passes": ["oracle", "ops", "exec", "train"],
+    "backend": ["ops", "oracle", "exec", "train"],
+    "exec": ["ops", "oracle", "train"],
+    "optim": ["oracle", "kvstore", "train"],
+    "kvstore": ["train"],
+    "image": ["data", "ops"],
+    "data": ["fuzz", "train"],
+    "files": ["fuzz", "optim", "train"],
+    "train": ["oracle", "examples"],
+}
+# Tests of Python files whose name is another: by the stem of the file, or a folder it is in.
 PYTHON_TESTS = {
     "__main__": ["main"],
     "_as_mxnet": ["main", "seed_programs"],
     "_functions": ["op", "ndarray", "symbol"],
+    "_launch": ["launch", "launch_hosts", "launch_stores", "launch_jobs"],
+    "_test_arrays": ["test_utils"],
+    "_test_data": ["test_utils"],
+    "_test_generators": ["test_utils"],
     "attribute": ["attributes"],
     "base": ["attributes"],
     "base_module": ["module"],
@@ -40,175 +62,30 @@ PYTHON_TESTS = {
     "custom": ["operator"],
     "data": ["io"],
     "executor_group": ["module"],
-    "executor_manager": ["small_modules"],
     "files": ["creation", "model"],
     "held": ["collection"],
+    "image": ["image", "image_iters", "detection"],
     "log": ["callback", "small_modules"],
     "mixins": ["collection", "metric"],
     "name": ["attributes"],
     "random": ["creation"],
     "updater": ["optimizer"],
 }
-SMALL_MODULES = {"engine", "util", "profiler", "libinfo", "registry"}
+SMALL_MODULES = {"engine", "util", "libinfo", "registry"}
+PYTHON_FOLDER = ROOT / "tests/python"
+
+TIMES = "--gtest_output=json:"
+SLOW = 0.25  # seconds: tests that take longer run after the others of their program
 
 
-@dataclass(frozen=True)
-class Mutant:
-    path: Path
-    start: int  # characters of the text that are replaced
-    end: int
-    text: str
-    what: str
-
-    def line(self, source):
-        return source.count("\n", 0, self.start) + 1
-
-    def applied(self, source):
-        return source[: self.start] + self.text + source[self.end :]
+# ---- which changes
 
 
-# ---- changes in C++
-
-
-def code_only(source):
-    """The text with comments, literals and preprocessor lines blanked, so that places stay the same."""
-    pattern = re.compile(
-        r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])'|^[ \t]*#(?:[^\n\\]|\\.)*", re.S | re.M
-    )
-    return pattern.sub(lambda match: re.sub(r"[^\n]", " ", match.group()), source)
-
-
-SWAPS = {
-    "<": "<=",
-    "<=": "<",
-    ">": ">=",
-    ">=": ">",
-    "==": "!=",
-    "!=": "==",
-    "&&": "||",
-    "||": "&&",
-    "+": "-",
-    "-": "+",
-    "*": "/",
-    "/": "*",
-    "%": "*",
-    "+=": "-=",
-    "-=": "+=",
-}
-KEPT = "return|using|const|auto|break|static|if|for|case|throw"  # how statements begin that cannot simply go
-STATEMENT = re.compile(rf"^[ \t]+(?!(?:{KEPT})\b)[^\n{{}};]*;$")
-CALL_OR_ASSIGNMENT = re.compile(r"^\s*(?:[\w:.*>\-\[\]]+(?:\(.*\)|\[.*\])?\s*(?:=|\+=|-=)\s|[\w:.>\-]+\(|\+\+|--)")
-
-
-def closing(code, opening):
-    """Where the parenthesis that opens at `opening` closes."""
-    depth = 0
-    for at in range(opening, len(code)):
-        depth += {"(": 1, ")": -1}.get(code[at], 0)
-        if depth == 0:
-            return at
-    return None
-
-
-def cpp_mutants(path, source):
-    code = code_only(source)
-    for match in re.finditer(r"(?<=\s)(<=|>=|==|!=|&&|\|\||\+=|-=|[<>+\-*/%])(?=\s)", code):
-        old = match.group()
-        yield Mutant(path, *match.span(), SWAPS[old], f"{old} becomes {SWAPS[old]}")
-    for match in re.finditer(r"(?<![\w.\"'])(\d+)(?![\w.'])", code):
-        number = int(match.group())
-        yield Mutant(path, *match.span(), str(number + 1), f"{number} becomes {number + 1}")
-    for match in re.finditer(r"\b(true|false)\b", code):
-        other = "false" if match.group() == "true" else "true"
-        yield Mutant(path, *match.span(), other, f"{match.group()} becomes {other}")
-    for match in re.finditer(r"\bif \(", code):
-        end = closing(code, match.end() - 1)
-        inside = code[match.end() : end] if end else ";"
-        if ";" not in inside:  # a declaration and a condition
-            yield Mutant(path, match.end(), end, f"!({source[match.end():end]})", "the condition is negated")
-    offset = 0
-    for line in code.splitlines(keepends=True):
-        if STATEMENT.match(line.rstrip("\n")) and CALL_OR_ASSIGNMENT.match(line) and line.count("(") == line.count(")"):
-            begin, end = offset + len(line) - len(line.lstrip()), offset + len(line.rstrip())
-            yield Mutant(path, begin, end, ";", "the statement is removed")
-        offset += len(line)
-
-
-# ---- changes in Python
-
-PYTHON_SWAPS = {
-    ast.Lt: ("<", "<="),
-    ast.LtE: ("<=", "<"),
-    ast.Gt: (">", ">="),
-    ast.GtE: (">=", ">"),
-    ast.Eq: ("==", "!="),
-    ast.NotEq: ("!=", "=="),
-    ast.Is: ("is", "is not"),
-    ast.IsNot: ("is not", "is"),
-    ast.In: ("in", "not in"),
-    ast.NotIn: ("not in", "in"),
-    ast.Add: ("+", "-"),
-    ast.Sub: ("-", "+"),
-    ast.Mult: ("*", "/"),
-    ast.Div: ("/", "*"),
-    ast.FloorDiv: ("//", "*"),
-    ast.Mod: ("%", "*"),
-    ast.And: ("and", "or"),
-    ast.Or: ("or", "and"),
-}
-
-
-def python_mutants(path, source):
-    lines = [0]
-    for line in source.splitlines(keepends=True):
-        lines.append(lines[-1] + len(line))
-
-    def place(node, end=False):
-        row = node.end_lineno if end else node.lineno
-        column = node.end_col_offset if end else node.col_offset
-        text = source[lines[row - 1] : lines[row]]
-        return lines[row - 1] + len(text.encode()[:column].decode())
-
-    def swapped(kind, left, right):
-        if type(kind) not in PYTHON_SWAPS:
-            return
-        old, new = PYTHON_SWAPS[type(kind)]
-        begin, end = place(left, end=True), place(right)
-        at = source[begin:end].find(old)
-        if at >= 0:
-            yield Mutant(path, begin + at, begin + at + len(old), new, f"{old} becomes {new}")
-
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Compare):
-            for left, kind, right in zip([node.left, *node.comparators], node.ops, node.comparators):
-                yield from swapped(kind, left, right)
-        elif isinstance(node, ast.BinOp):
-            yield from swapped(node.op, node.left, node.right)
-        elif isinstance(node, ast.BoolOp):
-            for left, right in zip(node.values, node.values[1:]):
-                yield from swapped(node.op, left, right)
-        elif isinstance(node, ast.Constant) and isinstance(node.value, (bool, int)):
-            new = repr(not node.value if isinstance(node.value, bool) else node.value + 1)
-            yield Mutant(path, place(node), place(node, end=True), new, f"{node.value!r} becomes {new}")
-        elif isinstance(node, (ast.If, ast.IfExp, ast.While)):
-            begin, end = place(node.test), place(node.test, end=True)
-            yield Mutant(path, begin, end, f"(not ({source[begin:end]}))", "the condition is negated")
-        elif isinstance(node, (ast.Assign, ast.AugAssign)) or (
-            isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)
-        ):
-            if node.col_offset > 0:  # those of the module itself define its names
-                yield Mutant(path, place(node), place(node, end=True), "pass", "the statement is removed")
-
-
-def mutants_of(path, lines=None):
-    """All changes of a file, in the order of their places; only in these lines, where some are given."""
-    source = (ROOT / path).read_text(encoding="utf-8")
-    found = (python_mutants if path.suffix == ".py" else cpp_mutants)(path, source)
-    unique = {(mutant.start, mutant.end, mutant.text): mutant for mutant in found}
-    return [m for _, m in sorted(unique.items()) if lines is None or m.line(source) in lines]
-
-
-# ---- which files, and their tests
+def is_source(path):
+    if path.parts[:2] == ("python", "symbind"):
+        return path.suffix == ".py"
+    in_library = path.parts[0] == "symbind" and len(path.parts) > 2
+    return path.suffix in (".cc", ".h") and (in_library or path.parts[:2] == ("python", "src"))
 
 
 def changed_lines(base):
@@ -227,41 +104,108 @@ def changed_lines(base):
     return {path: lines for path, lines in found.items() if is_source(path) and lines}
 
 
-def is_source(path):
-    if path.parts[:2] == ("python", "symbind"):
-        return path.suffix == ".py"
-    in_library = path.parts[0] == "symbind" and len(path.parts) > 2
-    return path.suffix in (".cc", ".h") and (in_library or path.parts[:2] == ("python", "src"))
+def sources_in(folder, build):
+    """The sources of a folder that the build compiles, and Python files. No headers: each rebuilds much."""
+    commands = json.loads((build / "compile_commands.json").read_text(encoding="utf-8"))
+    compiled = {Path(command["file"]) for command in commands}
+    for path in sorted(folder.rglob("*")):
+        if is_source(path.relative_to(ROOT)) and (path.suffix == ".py" or path in compiled):
+            yield path.relative_to(ROOT)
+
+
+def chosen_lines(arguments):
+    """File → numbers of the lines that may change; none: all."""
+    chosen = {}
+    for name in arguments.paths:
+        name, _, line = name.partition(":")
+        path = Path(name).resolve()
+        if path.is_dir():
+            chosen.update((source, None) for source in sources_in(path, arguments.build_dir))
+        elif not is_source(path.relative_to(ROOT)):
+            sys.exit(f"{path} is not a source file of symbind/, python/src/ or python/symbind/")
+        elif line:
+            chosen.setdefault(path.relative_to(ROOT), set()).add(int(line))
+        else:
+            chosen[path.relative_to(ROOT)] = None
+    if arguments.base:
+        changed = changed_lines(arguments.base)
+        chosen = {path: lines for path, lines in changed.items() if not arguments.paths or path in chosen}
+    return chosen
+
+
+def candidates(arguments):
+    """All changes, in the order of the draw."""
+    found = [mutant for path, lines in sorted(chosen_lines(arguments).items()) for mutant in mutants_of(path, lines)]
+    random.Random(arguments.seed).shuffle(found)
+    return found
+
+
+def described(mutant):
+    source = (ROOT / mutant.path).read_text(encoding="utf-8")
+    line = mutant.line(source)
+    return f"{mutant.path}:{line}: {mutant.what}: {source.splitlines()[line - 1].strip()[:80]}"
+
+
+# ---- their tests
 
 
 @dataclass(frozen=True)
-class Tests:
+class Stage:
+    """Tests that are built and run together."""
+
+    name: str
     targets: tuple  # of the build
-    commands: tuple
+    command: tuple
 
 
-def tests_of(path, build):
+def program(room, build):
+    name = f"test_{room}"
+    return Stage(name, (name,), (str(build / "tests" / name), "--gtest_fail_fast", "--gtest_brief=1"))
+
+
+def pytest(files, targets):
+    names = " ".join(file.stem for file in files) if files else "pytest"
+    paths = map(str, files or [PYTHON_FOLDER])
+    return Stage(names, targets, (sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *paths))
+
+
+def python_tests(path):
+    """The files that mirror a source, or else one of the folders it is in, the innermost first."""
+    for stem in (path.stem, *reversed(path.parts[2:-1])):
+        names = ["small_modules"] if stem in SMALL_MODULES else PYTHON_TESTS.get(stem, [stem])
+        files = [PYTHON_FOLDER / f"test_{name}.py" for name in names]
+        if all(file.exists() for file in files):
+            return files
+    return []
+
+
+def stages_of(path, arguments):
+    """The mirroring tests, and those of whatever uses the file."""
     if path.parts[0] == "symbind":
-        programs = [f"test_{room}" for room in ROOMS.get(path.parts[1], [path.parts[1]])]
-        commands = tuple((str(build / "tests" / name), "--gtest_fail_fast", "--gtest_brief=1") for name in programs)
-        return Tests(("symbind", *programs), commands)
-    folder = ROOT / "tests/python"
-    stem = path.parts[2] if len(path.parts) > 3 else path.stem
-    names = ["small_modules"] if stem in SMALL_MODULES else PYTHON_TESTS.get(stem, [stem])
-    files = [folder / f"test_{name}.py" for name in names]
-    if not all(file.exists() for file in files):
-        files = [folder]
-    pytest = (sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *map(str, files))
-    return Tests(("_symbind",) if path.suffix != ".py" else (), (pytest,))
+        build, room = arguments.build_dir, path.parts[1]
+        mirroring = [program(room, build)] if room != "image" else []
+        broader = [program(other, build) for other in BROADER.get(room, [])] + [pytest([], ("symbind", "_symbind"))]
+    else:
+        targets = () if path.suffix == ".py" else ("_symbind",)
+        files = python_tests(path)
+        mirroring = [pytest(files, targets)] if files else []
+        broader = [pytest([], targets)]
+    return mirroring if arguments.mirroring and mirroring else mirroring + broader
 
 
 # ---- one change
 
 
 class Workspace:
-    """The tree with at most one change in it. What a file was is kept under the build folder until it is back."""
+    """The tree with at most one change in it, by one run at a time. What a file was is kept under the build folder
+    until it is back."""
 
     def __init__(self, build):
+        self.lock = (build / "mutate.lock").open("w")
+        try:
+            fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            sys.exit(f"another run changes the sources of {build}")
         self.kept = build / "mutate"
         self.restore()
 
@@ -285,7 +229,7 @@ class Workspace:
 def run(command, timeout, env):
     """(status, output); no status after a timeout. Ends with us: the group of processes goes with it."""
     process = subprocess.Popen(
-        command, cwd=ROOT, env=env, text=True, start_new_session=True,
+        command, cwd=ROOT, env=env, text=True, errors="replace", start_new_session=True,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
     )  # fmt: skip
     try:
@@ -299,122 +243,193 @@ def run(command, timeout, env):
             process.wait()
 
 
-def build_targets(build, targets, jobs, env):
-    if not targets:
-        return True
-    status, output = run(["ninja", "-C", str(build), f"-j{jobs}", *targets], None, env)
-    return status == 0 or not print_tail(output)
+def failed_test(status, output):
+    """The name of the test that failed, or how the program ended."""
+    named = re.search(r"^(?:\[  FAILED  \]|FAILED|ERROR) (\S+)", output, re.M)
+    if named:
+        return named.group(1).rstrip(",")
+    return f"signal {-status}" if status < 0 else f"status {status}"
 
 
-def print_tail(output):
-    if os.environ.get("MUTATE_VERBOSE"):
-        print(output[-2000:])
-    return True
+class Runner:
+    def __init__(self, arguments, workspace):
+        self.arguments = arguments
+        self.workspace = workspace
+        self.env = {
+            "GOMP_SPINCOUNT": "1000",  # waiting threads leave the processors to what is built beside
+            **os.environ,
+            "PYTHONPATH": str(arguments.build_dir / "python"),
+            "PYTHONDONTWRITEBYTECODE": "1",
+        }
+        self.times = arguments.build_dir / "mutation_times"
+        self.seconds = {}  # of each stage that passed, at most
+        self.built = set()
+
+    def build(self, targets):
+        if not targets:
+            return True
+        self.built.update(targets)
+        command = ["ninja", "-C", str(self.arguments.build_dir), f"-j{self.arguments.jobs}", *targets]
+        status, output = run(command, None, self.env)
+        if status != 0 and os.environ.get("MUTATE_VERBOSE"):
+            print(output[-2000:])
+        return status == 0
+
+    def commands(self, stage):
+        """The command of a stage, or, where the times of its tests are known, the quick ones and then the slow ones."""
+        if not stage.targets or not stage.targets[0].startswith("test_"):
+            return [stage.command]
+        times = self.times / f"{stage.name}.json"
+        if not times.exists():
+            return [(*stage.command, f"{TIMES}{times}")]
+        suites = json.loads(times.read_text(encoding="utf-8"))["testsuites"]
+        tests = [(f"{suite['name']}.{test['name']}", test["time"]) for suite in suites for test in suite["testsuite"]]
+        slow = ":".join(name for name, seconds in tests if float(seconds.rstrip("s")) > SLOW)
+        if not slow:
+            return [stage.command]
+        return [(*stage.command, f"--gtest_filter=-{slow}"), (*stage.command, f"--gtest_filter={slow}")]
+
+    def failure(self, stage):
+        """What failed of a stage that was built; nothing where all passes."""
+        usual = self.seconds.get(stage.name)
+        limit = self.arguments.timeout if usual is None else min(self.arguments.timeout, 60 + 5 * usual)
+        begin = time.monotonic()
+        for command in self.commands(stage):
+            status, output = run(command, limit, self.env)
+            if status != 0:
+                if command[-1].startswith(TIMES):  # only a whole run knows the times of all tests
+                    Path(command[-1].removeprefix(TIMES)).unlink(missing_ok=True)
+                return "hangs" if status is None else failed_test(status, output)
+        self.seconds[stage.name] = max(usual or 0, time.monotonic() - begin)
+        return None
+
+    def passes_unchanged(self, stage):
+        """Called with a change in the tree, which is gone afterwards."""
+        if stage.name in self.seconds:
+            return True
+        self.workspace.restore()
+        return self.build(stage.targets) and self.failure(stage) is None
+
+    def verdict(self, mutant):
+        """("noticed", by which test), ("unnoticed", "") or ("does not compile", "")."""
+        self.workspace.apply(mutant)
+        try:
+            for stage in stages_of(mutant.path, self.arguments):
+                if not self.build(stage.targets):
+                    return "does not compile", ""
+                failed = self.failure(stage)
+                if failed and not self.passes_unchanged(stage):
+                    sys.exit(f"{stage.name} fails without any change: {' '.join(stage.command)}")
+                if failed:
+                    return "noticed", f"{stage.name}: {failed}"
+            return "unnoticed", ""
+        finally:
+            self.workspace.restore()
 
 
-def verdict(tests, arguments, env):
-    """ "noticed", "noticed (hangs)", "unnoticed", or "does not compile"."""
-    if not build_targets(arguments.build_dir, tests.targets, arguments.jobs, env):
-        return "does not compile"
-    for command in tests.commands:
-        status, output = run(command, arguments.timeout, env)
-        if status is None:
-            return "noticed (hangs)"
-        if status != 0:
-            print_tail(output)
-            return "noticed"
-    return "unnoticed"
+# ---- results
+
+
+class Results:
+    """What was found, kept in a file so that a run can go on where another stopped."""
+
+    def __init__(self, arguments):
+        self.file = arguments.build_dir / "mutations.jsonl"
+        self.scope = "mirroring" if arguments.mirroring else "all"
+        self.known = {}
+        if self.file.exists():
+            for line in self.file.read_text(encoding="utf-8").splitlines():
+                record = json.loads(line)
+                self.known[record["key"]] = (record["verdict"], record["by"])
+        if arguments.again:
+            self.known = {key: result for key, result in self.known.items() if result[0] != "unnoticed"}
+
+    def key(self, mutant):
+        digest = hashlib.sha256((ROOT / mutant.path).read_bytes()).hexdigest()[:16]
+        return f"{self.scope} {mutant.path} {digest} {mutant.start} {mutant.end} {mutant.text}"
+
+    def of(self, mutant):
+        return self.known.get(self.key(mutant))
+
+    def add(self, mutant, result):
+        key = self.key(mutant)
+        self.known[key] = result
+        record = {"key": key, "what": described(mutant), "verdict": result[0], "by": result[1]}
+        with self.file.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(record) + "\n")
+
+
+def print_summary(results):
+    counts = {}  # folder → verdict → how many
+    for mutant, (verdict, _) in results.items():
+        folder = str(Path(*mutant.path.parts[:2]))
+        for row in (folder, "all"):
+            counts.setdefault(row, {"noticed": 0, "unnoticed": 0, "does not compile": 0})[verdict] += 1
+    print(f"\n{'':20} {'noticed':>8} {'unnoticed':>10} {'share':>6}   does not compile")
+    for row in sorted(counts, key=lambda row: (row == "all", row)):
+        noticed, unnoticed, broken = counts[row].values()
+        share = f"{noticed / (noticed + unnoticed):.0%}" if noticed + unnoticed else "-"
+        print(f"{row:20} {noticed:8} {unnoticed:10} {share:>6}   {broken:16}")
+    unnoticed = [described(mutant) for mutant, (verdict, _) in results.items() if verdict == "unnoticed"]
+    print("\n".join(["unnoticed:", *(f"  {what}" for what in unnoticed)]) if unnoticed else "all noticed")
+    return len(unnoticed)
+
+
+# ---- the command
 
 
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("files", nargs="*", metavar="FILE", help="source files, or FILE:LINE")
+    parser.add_argument("paths", nargs="*", metavar="PATH", help="source files, folders of them, or FILE:LINE")
     parser.add_argument("--base", help="change only lines that differ from this commit")
     parser.add_argument("--count", type=int, default=20, help="how many changes at most (%(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="which ones (%(default)s)")
     parser.add_argument("--build-dir", type=Path, default=Path("build/release"), help="(%(default)s)")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="of the build (%(default)s)")
-    parser.add_argument("--timeout", type=float, default=600, help="seconds for the tests of a change (%(default)s)")
+    parser.add_argument("--timeout", type=float, default=600, help="seconds for each test program (%(default)s)")
+    parser.add_argument("--mirroring", action="store_true", help="run only the tests that mirror the file")
+    parser.add_argument("--again", action="store_true", help="try again what went unnoticed in an earlier run")
     parser.add_argument("--list", action="store_true", help="print the changes and run nothing")
     arguments = parser.parse_args()
     arguments.build_dir = (ROOT / arguments.build_dir).resolve()
-    if not arguments.files and not arguments.base:
+    if not arguments.paths and not arguments.base:
         parser.error("name files, or a commit with --base")
     return arguments
 
 
-def candidates(arguments):
-    chosen = {}
-    for name in arguments.files:
-        name, _, line = name.partition(":")
-        path = Path(name).resolve().relative_to(ROOT)
-        if not is_source(path):
-            sys.exit(f"{path} is not a source file of symbind/, python/src/ or python/symbind/")
-        if line:
-            chosen.setdefault(path, set()).add(int(line))
-        else:
-            chosen[path] = None
-    if arguments.base:
-        for path, lines in changed_lines(arguments.base).items():
-            if not arguments.files or path in chosen:
-                chosen[path] = lines
-    found = [mutant for path, lines in sorted(chosen.items()) for mutant in mutants_of(path, lines)]
-    random.Random(arguments.seed).shuffle(found)
-    return found
-
-
-def described(mutant):
-    source = (ROOT / mutant.path).read_text(encoding="utf-8")
-    line = mutant.line(source)
-    return f"{mutant.path}:{line}: {mutant.what}: {source.splitlines()[line - 1].strip()[:80]}"
+def try_changes(found, runner, known, count):
+    """Change → result, of the first `count` that compile. Those that were tried before are not tried again."""
+    results = {}
+    for mutant in found:
+        if sum(verdict != "does not compile" for verdict, _ in results.values()) == count:
+            break
+        what, begin = described(mutant), time.monotonic()
+        if known.of(mutant) is None:
+            known.add(mutant, runner.verdict(mutant))
+        results[mutant] = verdict, by = known.of(mutant)
+        print(f"[{len(results)}] {verdict:16} {time.monotonic() - begin:4.0f} s  {what}  ({by})", flush=True)
+    return results
 
 
 def main():
     arguments = parse_arguments()
-    env = {**os.environ, "PYTHONPATH": str(arguments.build_dir / "python"), "PYTHONDONTWRITEBYTECODE": "1"}
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # as Ctrl-C: everything is put back
-    workspace = Workspace(arguments.build_dir)
+    workspace = None if arguments.list else Workspace(arguments.build_dir)
     found = candidates(arguments)
     print(f"{len(found)} changes are possible; at most {arguments.count} are tried")
     if arguments.list:
         for mutant in found[: arguments.count]:
             print(described(mutant))
         return 0
-
-    healthy = {}  # tests → do they pass as things are?
-    results = {}
-    touched = set()
+    runner = Runner(arguments, workspace)
     try:
-        for mutant in found:
-            if sum(result != "does not compile" for result in results.values()) == arguments.count:
-                break
-            tests = tests_of(mutant.path, arguments.build_dir)
-            if tests not in healthy:
-                healthy[tests] = verdict(tests, arguments, env) == "unnoticed"
-            if not healthy[tests]:
-                sys.exit(f"the tests of {mutant.path} fail without any change: {tests.commands}")
-            what, begin = described(mutant), time.monotonic()
-            touched.update(tests.targets)
-            workspace.apply(mutant)
-            try:
-                results[mutant] = verdict(tests, arguments, env)
-            finally:
-                workspace.restore()
-            print(f"[{len(results)}] {results[mutant]:16} {time.monotonic() - begin:4.0f} s  {what}", flush=True)
+        results = try_changes(found, runner, Results(arguments), arguments.count)
     except KeyboardInterrupt:
-        print("interrupted: the sources are as they were")
+        print("interrupted: the sources are as they were; the same command goes on from here")
+        return 130
     finally:
-        workspace.restore()
-        if touched:
-            build_targets(arguments.build_dir, sorted(touched), arguments.jobs, env)
-
-    ran = {mutant: result for mutant, result in results.items() if result != "does not compile"}
-    unnoticed = [mutant for mutant, result in ran.items() if result == "unnoticed"]
-    if ran:
-        noticed = len(ran) - len(unnoticed)
-        print(f"\n{noticed} of {len(ran)} noticed ({noticed / len(ran):.0%}); unnoticed:")
-        print("\n".join(f"  {described(mutant)}" for mutant in unnoticed) or "  none")
-    return 1 if unnoticed else 0
+        runner.build(sorted(runner.built))  # nothing built holds the last change
+    return 1 if print_summary(results) else 0
 
 
 if __name__ == "__main__":

@@ -158,5 +158,10 @@ fi
 say "installing from PyPI into $venv: ${requirements[*]}"
 "$venv/bin/python" -m pip install --quiet --disable-pip-version-check "${requirements[@]}" ||
   die "pip could not install ${requirements[*]}"
+# Open MPI 5 in a folder of its own, so that its mpirun does not hide the system's: elastic jobs are tested with it.
+if have mpirun; then
+  "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps --prefix "$venv/openmpi5" \
+    -r tools/requirements-elastic.txt || say "going on without Open MPI 5"
+fi
 echo "$wanted" >"$stamp"
 say "done"

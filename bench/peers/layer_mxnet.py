@@ -1,4 +1,4 @@
-"""Layers in MXNet, or in whatever package AS_MXNET names in its place, for bench/layers.py and bench/operators.py."""
+"""Layers in MXNet, or in whatever package AS_MXNET names instead, for bench/layers.py and bench/operators.py."""
 
 import importlib
 import operator

@@ -15,7 +15,7 @@ import symbind as mx
 
 
 def coder(data, sizes, pixels):
-    """A decoder behind an encoder; `code` is the name of the output between them."""
+    """A decoder after an encoder; `code` is the name of the output between them."""
     net = data
     for number, size in enumerate(sizes, 1):
         net = mx.sym.FullyConnected(net, num_hidden=size, name=f"encoder{number}")

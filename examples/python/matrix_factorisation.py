@@ -2,7 +2,7 @@
 
 python matrix_factorisation.py                        ratings made up from hidden tastes
 python matrix_factorisation.py --data ml-100k/u.data  MovieLens: user, item, rating, time in each line
-python matrix_factorisation.py --model deep           a small network over the vectors in place of the product
+python matrix_factorisation.py --model deep           a small network over the vectors instead of the product
 """
 
 import logging

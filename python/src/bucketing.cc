@@ -135,6 +135,8 @@ void bind_inside(ModuleClass<BucketingModule>& type) {
   type.def_prop_ro(
           "symbol", [](const BucketingModule& self) { return self.BucketingModule::symbol(); },
           "The network of the current bucket.")
+      .def("_reset_bind", &BucketingModule::reset_bind,
+           "Forgets the devices and the visited buckets; the parameters and the optimizer stay.")
       .def_prop_ro("_curr_module", &current_of)
       .def_prop_ro("_curr_bucket_key",
                    [](const BucketingModule& self) -> nb::object {

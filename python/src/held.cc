@@ -9,7 +9,7 @@
 
 namespace symbind::python {
 
-// Touched with the GIL held, but for its place in memory.
+// Used with the GIL held, but for its address.
 struct Held::Cell {
   nb::object object;
   Keeping* keeping = nullptr;

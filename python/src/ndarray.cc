@@ -175,7 +175,7 @@ void bind_views(nb::class_<NDArray>& type) {
 
 void bind_ndarray(nb::module_& m) {
   nb::class_<NDArray> type(m, "NDArray", nb::is_weak_referenceable(),
-                           "An array: shape, type and place. Copying the handle shares the data.");
+                           "An array: shape, type and context. Copying the handle shares the data.");
   type.def(
           "__init__",
           // None: what a pickle of MXNet's begins with, and fills by __setstate__.

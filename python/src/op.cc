@@ -34,7 +34,7 @@ bool is_sequence_of(nb::handle value) {
   return count > 0;
 }
 
-// An array in place of a symbol, or the other way round, would be misread as a parameter.
+// An array instead of a symbol, or the other way round, would be misread as a parameter.
 template <class Value>
 void reject_other_inputs(const OpDef& op, nb::handle value) {
   const bool numpy = std::string_view(Py_TYPE(value.ptr())->tp_name) == "numpy.ndarray";
@@ -179,10 +179,10 @@ nb::object call_on_arrays(const OpDef& op, nb::handle args, nb::handle kwargs) {
     for (size_t i = 0; i < call.positional.size() && i < names.size(); ++i)
       if (call.positional[i]) inputs[i] = *call.positional[i];
     for (const auto& [name, array] : call.named) {
-      const auto place = std::find(names.begin(), names.end(), name);
-      require(place != names.end(), "[", op.name, "] has no input '", name, "'; its inputs are ",
+      const auto found = std::find(names.begin(), names.end(), name);
+      require(found != names.end(), "[", op.name, "] has no input '", name, "'; its inputs are ",
               comma_separated(names));
-      inputs[static_cast<size_t>(place - names.begin())] = array;
+      inputs[static_cast<size_t>(found - names.begin())] = array;
     }
     for (size_t i = 0; i < names.size(); ++i)
       require(bool(inputs[i]), "[", op.name, "] its input '", names[i], "' is missing");

@@ -128,7 +128,7 @@ _OPERATORS = {
 
 
 def with_numpy_number(kind, ufunc, method, inputs, kwargs):
-    """Python's operator in place of NumPy's function, between objects of `kind` and numbers; else None."""
+    """Python's operator instead of NumPy's function, between objects of `kind` and numbers; else None."""
     operator = _OPERATORS.get(ufunc.__name__) if method == "__call__" and not kwargs else None
     if operator is None or not all(isinstance(each, kind) or _np.ndim(each) == 0 for each in inputs):
         return None

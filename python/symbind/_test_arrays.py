@@ -230,7 +230,7 @@ def _exact(values):
 def assert_almost_equal(
     a, b, rtol=None, atol=None, names=("a", "b"), equal_nan=False, use_broadcast=True, mismatches=(10, 10)
 ):
-    """AssertionError with the places and sizes of the worst differences where two arrays do not agree."""
+    """AssertionError with the indices and sizes of the worst differences where two arrays do not agree."""
     a, b = _as_numpy(a), _as_numpy(b)
     rtol, atol = get_tols(a, b, rtol, atol)
     if almost_equal(a, b, rtol, atol, equal_nan, use_broadcast):

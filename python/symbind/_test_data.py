@@ -37,8 +37,8 @@ def download(url, fname=None, dirname=None, overwrite=False, retries=5):
                 return fname
             except (urllib.error.URLError, OSError) as error:
                 if attempt + 1 == max(1, retries):
-                    place = _os.path.abspath(fname)
-                    raise OSError(f"{url} cannot be fetched ({error}); put the file at {place} by hand") from None
+                    path = _os.path.abspath(fname)
+                    raise OSError(f"{url} cannot be fetched ({error}); put the file at {path} by hand") from None
     finally:
         if _os.path.exists(partial):
             _os.remove(partial)
@@ -73,8 +73,8 @@ def _find_mnist(name):
         for path in (_os.path.join(folder, name), _os.path.join(folder, name + ".gz")):
             if _os.path.exists(path):
                 return path
-    places = ", ".join(_os.path.abspath(folder) for folder in folders)
-    raise FileNotFoundError(f"MNIST's file {name} (or {name}.gz) is in none of these folders: {places}")
+    searched = ", ".join(_os.path.abspath(folder) for folder in folders)
+    raise FileNotFoundError(f"MNIST's file {name} (or {name}.gz) is in none of these folders: {searched}")
 
 
 def _read_idx(path):

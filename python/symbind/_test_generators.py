@@ -56,9 +56,9 @@ def _counts(samples, buckets):
             if low < high:
                 raise MXNetValueError("buckets are intervals in ascending order that do not overlap")
         inside = samples[(samples >= edges[0]) & (samples < edges[-1])]
-        places = np.searchsorted(edges, inside, side="right") - 1
-        gap_free = inside < np.array([high for _, high in buckets])[places]
-        return np.bincount(places[gap_free], minlength=len(buckets))
+        indices = np.searchsorted(edges, inside, side="right") - 1
+        gap_free = inside < np.array([high for _, high in buckets])[indices]
+        return np.bincount(indices[gap_free], minlength=len(buckets))
     return np.array([np.count_nonzero(samples == value) for value in buckets])
 
 

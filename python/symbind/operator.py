@@ -24,7 +24,7 @@ class CustomOp:
         raise NotImplementedError(f"{type(self).__name__} does not define backward")
 
     def assign(self, dst, req, src):
-        """Writes a result as the request says: nothing, in place of what is there, or added to it."""
+        """Handles a result as the request says: ignores it, replaces what is there, or adds to it."""
         if req == "null":
             return
         if req in ("write", "inplace"):

@@ -71,8 +71,8 @@ struct Sample {
     inside = size.modulated ? y > C(-1) && x > C(-1) : y >= C(0) && x >= C(0);
     inside = inside && y < static_cast<C>(size.rows) && x < static_cast<C>(size.columns);
     if (!inside) return;
-    down = place(y, size.rows, size.modulated, row);
-    right = place(x, size.columns, size.modulated, column);
+    down = find_pixels(y, size.rows, size.modulated, row);
+    right = find_pixels(x, size.columns, size.modulated, column);
   }
 
   constexpr bool has(const Size& size, int corner) const {
@@ -90,8 +90,9 @@ struct Sample {
   constexpr C slope_x(int corner) const { return (corner / 2 ? down : C(1) - down) * (corner % 2 ? C(1) : C(-1)); }
 
  private:
-  // Without zeros around the image the last pixel reaches to the end.
-  static constexpr C place(C at, int64_t extent, bool zeros_around, int64_t* pixels) {
+  // Finds the two pixels around a coordinate and returns the distance from the first of them. Without zeros around the
+  // image the last pixel reaches to the end.
+  static constexpr C find_pixels(C at, int64_t extent, bool zeros_around, int64_t* pixels) {
     const C low = libm::floor(at);
     pixels[0] = static_cast<int64_t>(low);
     pixels[1] = pixels[0] + 1;

@@ -1,6 +1,6 @@
 // What functions of numbers (functions.h, vector_math.h) need from a standard library. The same text is compiled by the
 // host's compiler, by nvcc, and by NVRTC when a plan is built, which has no standard headers; so functions.h and what
-// it includes use nothing else. Below is the only place that asks who compiles.
+// it includes use nothing else. Only the lines below depend on the compiler.
 #pragma once
 
 #ifdef __CUDACC_RTC__
@@ -31,7 +31,7 @@ inline constexpr bool is_same = false;
 template <class A>
 inline constexpr bool is_same<A, A> = true;
 
-// Types that hold whole numbers alone.
+// Integer types.
 template <class T>
 inline constexpr bool is_integral = static_cast<T>(0.5) == static_cast<T>(0);
 template <>

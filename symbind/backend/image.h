@@ -14,7 +14,7 @@
 
 namespace symbind {
 
-// Numbers of whole-number types are cut off, and limited to the range of the type.
+// Integer types: truncated, and clamped to the range of the type.
 template <class T, class C>
 constexpr auto as_pixel(C value) {
   if constexpr (std::is_integral_v<T>) {
@@ -185,7 +185,7 @@ inline Light light_of(const ImageAdjustLighting& p) {
 }
 inline Light light_of(const ImageRandomLighting& p) { return {{0, 0, 0}, p.alpha_std, true}; }
 
-// ---- Places ---------------------------------------------------------------------------------------------------------
+// ---- Flips and normalization ----------------------------------------------------------------------------------------
 
 // Images of rows × columns pixels, mirrored where the random number is below one half.
 struct RandomFlip {

@@ -20,14 +20,14 @@ struct Arrays {
 };
 
 // Element i of square matrices.
-struct Place {
+struct MatrixElement {
   int64_t matrix, row, column;
 
-  constexpr Place(int64_t i, int64_t extent)
+  constexpr MatrixElement(int64_t i, int64_t extent)
       : matrix(i / (extent * extent)), row(i / extent % extent), column(i % extent) {}
 };
 
-// Where the elements of a triangle are in a row of them: the lower one row by row, the upper one column by column.
+// A triangle of a matrix stored as a vector: the lower one row by row, the upper one column by column.
 struct TriangleSize {
   int64_t extent;  // of the whole matrix
   int64_t offset;  // of the first diagonal
@@ -35,7 +35,7 @@ struct TriangleSize {
 
   constexpr int64_t side() const { return extent - (offset < 0 ? -offset : offset); }
   constexpr int64_t count() const { return side() * (side() + 1) / 2; }
-  // The place of (row, column) in the triangle; -1 outside.
+  // The index of (row, column) in the triangle; -1 outside.
   constexpr int64_t index(int64_t row, int64_t column) const {
     if (lower)
       row += offset;
@@ -73,7 +73,7 @@ struct SumLogsGrad {
   int64_t extent;
   template <class T>
   constexpr T operator()(const Arrays<T>& in, int64_t i) const {
-    const Place at(i, extent);
+    const MatrixElement at(i, extent);
     return at.row == at.column ? in.a[at.matrix] / in.b[i] : T(0);
   }
 };
@@ -90,7 +90,7 @@ struct MakeTriangle {
   TriangleSize size;
   template <class T>
   constexpr T operator()(const Arrays<T>& in, int64_t i) const {
-    const Place at(i, size.extent);
+    const MatrixElement at(i, size.extent);
     const int64_t index = size.index(at.row, at.column);
     return index < 0 ? T(0) : in.a[at.matrix * size.count() + index];
   }
@@ -102,7 +102,7 @@ struct OneTriangle {
   double factor;
   template <class T>
   constexpr T operator()(const Arrays<T>& in, int64_t i) const {
-    const Place at(i, extent);
+    const MatrixElement at(i, extent);
     const bool inside = lower ? at.column <= at.row : at.row <= at.column;
     if (inside) return static_cast<T>(factor) * in.a[i];
     return mirrored ? static_cast<T>(factor) * in.a[(at.matrix * extent + at.column) * extent + at.row] : T(0);
@@ -113,7 +113,7 @@ struct SumWithTranspose {
   int64_t extent;
   template <class T>
   constexpr T operator()(const Arrays<T>& in, int64_t i) const {
-    const Place at(i, extent);
+    const MatrixElement at(i, extent);
     return in.a[i] + in.a[(at.matrix * extent + at.column) * extent + at.row];
   }
 };
@@ -122,7 +122,7 @@ struct TransposeTimes {
   int64_t extent;
   template <class T>
   constexpr T operator()(const Arrays<T>& in, int64_t i) const {
-    const Place at(i, extent);
+    const MatrixElement at(i, extent);
     return in.b[at.matrix] * in.a[(at.matrix * extent + at.column) * extent + at.row];
   }
 };
@@ -132,7 +132,7 @@ struct EigenMiddle {
   int64_t extent;
   template <class T>
   constexpr T operator()(const Arrays<T>& in, int64_t i) const {
-    const Place at(i, extent);
+    const MatrixElement at(i, extent);
     const int64_t row = at.matrix * extent + at.row, column = at.matrix * extent + at.column;
     if (row == column) return in.c ? in.c[row] : T(0);
     const T apart = in.b[column] - in.b[row];

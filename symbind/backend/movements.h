@@ -1,5 +1,5 @@
-// What operators move, when moving elements is all they do: axes turned, run through backwards, repeated, a part taken
-// out. Each backend has kernels for such movements, whatever operator they come from.
+// What operators move, when moving elements is all they do: axes transposed, reversed or repeated, a slice taken.
+// Each backend has kernels for such movements, whatever operator they come from.
 #pragma once
 
 #include <cstdint>
@@ -9,15 +9,15 @@
 
 namespace symbind {
 
-// A dense array and places in another one: element (i, j, …) belongs to element start + i·steps[0] + j·steps[1] + … of
-// the other. There may be more axes than a Shape has.
+// A dense array and elements of another one: element (i, j, …) of the dense array belongs to element
+// start + i·steps[0] + j·steps[1] + … of the other. There may be more axes than a Shape has.
 struct Movement {
   std::vector<int64_t> extents, steps;
   int64_t start = 0;
 };
 
-// The same with few axes: those of extent 1 are dropped, and neighbours along which the other array goes on evenly are
-// one. At least one is left.
+// The same with few axes: those of extent 1 are dropped, and neighbours with matching steps in the other array are
+// merged. At least one axis is left.
 Movement merged(const Movement& movement);
 
 struct MovingOperator {
@@ -25,9 +25,9 @@ struct MovingOperator {
   Movement (*movement)(const NodeView& node);
 };
 
-// Output 0 is dense, and its elements are those of input 0 in the places of the movement.
+// Output 0 is dense, and its elements are those of input 0 that the movement names.
 std::vector<MovingOperator> taking_operators();
-// Input 0 is dense; output 0 is zero but for these places, which hold its elements. No place is named twice.
+// Input 0 is dense; output 0 is zero but for the elements that the movement names, each of them once.
 std::vector<MovingOperator> putting_operators();
 
 // diag and its gradient: a vector is put onto a diagonal of zeros, or diagonals are taken, depending on the shapes.
@@ -38,7 +38,7 @@ struct DiagonalMovement {
 DiagonalMovement diag_movement(const NodeView& node);
 DiagonalMovement diag_grad_movement(const NodeView& node);
 
-// The places that SliceAssign and SliceAssignScalar change in output 0.
+// The elements that SliceAssign and SliceAssignScalar change in output 0.
 template <class P>
 Movement assigned_part(const NodeView& node);
 

@@ -25,14 +25,14 @@ struct BilinearAxis {
     C weight;
   };
   constexpr Source source(int64_t at) const {
-    C place = ratio * static_cast<C>(at);
+    C position = ratio * static_cast<C>(at);
     if (!align_corners) {
-      place = ratio * (static_cast<C>(at) + C(0.5)) - C(0.5);
-      if (place < C(0)) place = C(0);
+      position = ratio * (static_cast<C>(at) + C(0.5)) - C(0.5);
+      if (position < C(0)) position = C(0);
     }
-    int64_t first = static_cast<int64_t>(place);
+    int64_t first = static_cast<int64_t>(position);
     if (first > in - 1) first = in - 1;
-    return {first, first < in - 1 ? first + 1 : first, place - static_cast<C>(first)};
+    return {first, first < in - 1 ? first + 1 : first, position - static_cast<C>(first)};
   }
 
   // The outputs that may read element `at`: from begin to end.

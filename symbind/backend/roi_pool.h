@@ -29,8 +29,8 @@ struct RoiCells {
   }
 
  private:
-  static constexpr int64_t clamped(int64_t place, int64_t extent) {
-    return place < 0 ? 0 : place > extent ? extent : place;
+  static constexpr int64_t clamped(int64_t position, int64_t extent) {
+    return position < 0 ? 0 : position > extent ? extent : position;
   }
   static constexpr int64_t rounded(C value) {
     constexpr C far = 1e9;

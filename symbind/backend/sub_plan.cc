@@ -141,15 +141,15 @@ void SubPlan::take_bases(const Args& outer, const SubPlanArrays& arrays) {
   }
 }
 
-void* SubPlan::address(const Place& place, std::byte* scratch) const {
-  switch (place.kind) {
-    case Place::Kind::nowhere:
+void* SubPlan::address(const Location& location, std::byte* scratch) const {
+  switch (location.kind) {
+    case Location::Kind::nowhere:
       return nullptr;
-    case Place::Kind::arena:
-      return scratch + place.offset;
-    case Place::Kind::outside: {
-      auto* const base = static_cast<std::byte*>(bases_[static_cast<size_t>(place.index)]);
-      return base ? base + place.offset : nullptr;
+    case Location::Kind::arena:
+      return scratch + location.offset;
+    case Location::Kind::outside: {
+      auto* const base = static_cast<std::byte*>(bases_[static_cast<size_t>(location.index)]);
+      return base ? base + location.offset : nullptr;
     }
   }
   return nullptr;

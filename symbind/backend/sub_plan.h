@@ -68,7 +68,7 @@ class SubPlan {
   void make_spares(bool may_lack_outputs);
   void run(size_t begin, size_t end, const Args& outer, const SubPlanArrays& arrays);
   void take_bases(const Args& outer, const SubPlanArrays& arrays);
-  void* address(const Place& place, std::byte* scratch) const;
+  void* address(const Location& location, std::byte* scratch) const;
 
   Lowered plan_;
   std::vector<Outside> outside_;

@@ -31,7 +31,7 @@ struct LoopArrays {
   std::vector<Tensor> first_values, body, condition;
 };
 
-// A network of the loop, with the current values of the variables in the place of their first ones.
+// A network of the loop, with the current values of the variables instead of their first ones.
 class Part {
  public:
   Part(const Subgraph& graph, const Tuple& locations, const std::vector<Tensor>& tensors, const LoopArrays& arrays,

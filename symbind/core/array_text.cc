@@ -60,8 +60,8 @@ Digits split(std::string_view text) {
 Digits positional(double value, DType dtype) {
   const Digits digits = split(shortest(value, dtype));
   const int exponent = std::stoi(digits.exponent.substr(1));
-  const int places = std::clamp(static_cast<int>(digits.fraction.size()) - exponent, 0, static_cast<int>(precision));
-  Digits result = split(fixed_text(value, places));
+  const int decimals = std::clamp(static_cast<int>(digits.fraction.size()) - exponent, 0, static_cast<int>(precision));
+  Digits result = split(fixed_text(value, decimals));
   result.fraction = without_trailing_zeros(result.fraction);
   // Digits that the type does not hold are noise: 16777216 times ten is written with zeros.
   if (static_cast<int>(digits.fraction.size()) < exponent) {

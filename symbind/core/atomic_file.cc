@@ -31,12 +31,12 @@ std::string follow_links(const std::string& path) {
   if (resolved) return resolved.get();
   struct stat status {};
   if (::stat(path.c_str(), &status) == 0) return path;  // a pipe behind /dev/stdout has no other name
-  std::filesystem::path place = path;
+  std::filesystem::path target = path;
   for (int links = 0; links < most_links; ++links) {
     std::error_code no_link;
-    const std::filesystem::path next = std::filesystem::read_symlink(place, no_link);
-    if (no_link) return place.string();
-    place = place.parent_path() / next;
+    const std::filesystem::path next = std::filesystem::read_symlink(target, no_link);
+    if (no_link) return target.string();
+    target = target.parent_path() / next;
   }
   fail("[", path, "] cannot write this file: ", std::strerror(ELOOP));
 }

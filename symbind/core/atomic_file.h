@@ -26,8 +26,8 @@ class AtomicFile {
 
   void write(const void* data, size_t bytes);
   void write(std::string_view text) { write(text.data(), text.size()); }
-  // Everything to the disk, still beside its place: what can fail for lack of room has failed then. Several files that
-  // belong together are finished first, and committed after that.
+  // Writes everything to the disk, under a temporary name: what can fail for lack of room has failed then. Several
+  // files that belong together are finished first, and committed after that.
   void finish();
   void commit();
   // Finishes all, then renames one right after the other.

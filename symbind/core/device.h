@@ -104,7 +104,7 @@ class Storage {
   std::atomic<bool> exported_{false};
 };
 
-// Supplied by backend/cpu, and by backend/cuda or its stub twin.
+// Supplied by backend/cpu, and by backend/cuda or its stubs.
 std::unique_ptr<Device> make_cpu_device(Context context);
 std::unique_ptr<Device> make_gpu_device(Context context);
 int count_gpu_devices();

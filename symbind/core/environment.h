@@ -1,4 +1,4 @@
-// The variables of the environment that the library reads. Each is in the list below and in no other place;
+// The variables of the environment that the library reads. Each is in the list below and nowhere else;
 // docs/environment.md has the same list.
 //
 // A variable is a number from 0 to `most`, and a switch where that is 1. Not set or empty, it has its default. "0",
@@ -32,6 +32,12 @@ inline constexpr Variable variables[] = {
      "within a limited workspace, 2 by measured times alone; read when a kernel is built"},
     {"MXNET_UPDATE_ON_KVSTORE", 1, 1,
      "let the store of a `Module` update the weights where it can; read by `init_optimizer`"},
+    {"OMPI_MCA_mpi_ft_enable", 0, 1,
+     "set by `mpirun --with-ft ulfm` of Open MPI 5: it tells the others when a worker is lost; read when the first "
+     "distributed store is created"},
+    {"SYMBIND_ELASTIC", 0, 1,
+     "let a distributed job go on without workers that are lost, where MPI tolerates faults: `distributed.md`; read when "
+     "the first distributed store is created"},
     {"SYMBIND_EXPLAIN", 0, 2,
      "print every plan as a table to standard error when it is compiled; 2: also which implementations refused a node "
      "and why; read once"},

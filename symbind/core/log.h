@@ -19,7 +19,7 @@ using LogSink = std::function<void(LogLevel level, std::string_view message)>;
 // itself; an empty one restores standard error. Returns the one before.
 LogSink set_log_sink(LogSink sink);
 
-// Shows a line below the messages, in place of the one shown before: for progress bars. Works only where messages go to
+// Shows a line below the messages, instead of the one shown before: for progress bars. Works only where messages go to
 // a terminal; elsewhere it does nothing and answers false. The last one stays where it is.
 bool write_status(std::string_view line, bool last = false);
 

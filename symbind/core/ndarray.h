@@ -1,6 +1,6 @@
-// An array: shape, type and place. It is a handle: copying one shares the data, and a const one is a handle that stays
-// what it is, whose elements may be written. Elements are always dense and in
-// row-major order, so a view (reshape, at, slice on the first axis) is an offset into the same storage; anything else
+// An array: shape, type and context. It is a handle: copying one shares the data, and a const one is a handle that
+// stays what it is, whose elements may be written. Elements are always dense and in row-major order, so a view
+// (reshape, at, slice on the first axis) is an offset into the same storage; anything else
 // is a copy. Arithmetic is in exec/arithmetic.h, saving in files/params.h.
 #pragma once
 
@@ -114,7 +114,7 @@ class NDArray {
   DType dtype_ = DType::none;
 };
 
-// A place in an array that is read and written as a number.
+// An element of an array that is read and written as a number.
 class NDArray::Element {
  public:
   // int64 elements beyond 2^53 are exact only as int64_t.

@@ -10,10 +10,10 @@ namespace symbind {
 bool is_jpeg(std::string_view bytes) { return bytes.starts_with("\xff\xd8"); }
 bool is_png(std::string_view bytes) { return bytes.starts_with("\x89PNG\r\n\x1a\n"); }
 
-ImageSize decode_image(std::string_view bytes, Channels channels, const PlaceFor& place) {
+ImageSize decode_image(std::string_view bytes, Channels channels, const AllocatePixels& allocate) {
   require(!bytes.empty(), "an image cannot be decoded from no bytes at all");
-  if (is_jpeg(bytes)) return decode_jpeg(bytes, channels, place);
-  if (is_png(bytes)) return decode_png(bytes, channels, place);
+  if (is_jpeg(bytes)) return decode_jpeg(bytes, channels, allocate);
+  if (is_png(bytes)) return decode_png(bytes, channels, allocate);
   fail("an image must be JPEG or PNG: these ", bytes.size(), " bytes begin with '", bytes.substr(0, 8), "'");
 }
 

@@ -196,7 +196,7 @@ class ImageDetRecordIter::Maker : public RecordMaker {
   };
 
   int64_t longest_label() const;
-  PixelView place(PixelView image, Worker& worker, Labels& labels, SampleRandom& random) const;
+  PixelView pad_and_crop(PixelView image, Worker& worker, Labels& labels, SampleRandom& random) const;
   PixelView fit(PixelView image, Worker& worker, int64_t& height, int64_t& width, SampleRandom& random) const;
   void color(Pixels& image, SampleRandom& random) const;
   int method(PixelView image, int64_t height, int64_t width, SampleRandom& random) const {
@@ -239,8 +239,8 @@ std::unique_ptr<BatchJob> ImageDetRecordIter::Maker::plan() {
 }
 
 // Pads and crops, each with its probability.
-PixelView ImageDetRecordIter::Maker::place(PixelView image, Worker& worker, Labels& labels,
-                                           SampleRandom& random) const {
+PixelView ImageDetRecordIter::Maker::pad_and_crop(PixelView image, Worker& worker, Labels& labels,
+                                                  SampleRandom& random) const {
   const ImageDetRecordIterOptions& o = options_;
   if (random.unit() < o.rand_crop_prob && o.num_crop_sampler > 0) {
     const int64_t sampler = random.whole(0, o.num_crop_sampler - 1);
@@ -333,7 +333,7 @@ void ImageDetRecordIter::Maker::make(BatchJob& base, size_t sample, size_t numbe
       image = worker.resized.view();
     }
     int64_t height = 0, width = 0;
-    fit(place(image, worker, labels, random), worker, height, width, random);
+    fit(pad_and_crop(image, worker, labels, random), worker, height, width, random);
     color(worker.fitted, random);
     if (random.unit() < options_.rand_mirror_prob) {
       const auto part = worker.fitted.view().window(0, 0, height, width);

@@ -159,8 +159,8 @@ std::optional<DataBatch> NDArrayIter::next() {
 int64_t NDArrayIter::row(int64_t position) const {
   const auto carried = static_cast<int64_t>(carried_.size());
   if (position < carried) return carried_[static_cast<size_t>(position)];
-  const int64_t place = (position - carried) % num_data_;
-  return order_.empty() ? place : order_[static_cast<size_t>(place)];
+  const int64_t index = (position - carried) % num_data_;
+  return order_.empty() ? index : order_[static_cast<size_t>(index)];
 }
 
 std::vector<int64_t> NDArrayIter::getindex() const {

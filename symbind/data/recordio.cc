@@ -1,7 +1,7 @@
 // The format, numbers little-endian. A record is stored in one or more parts: a magic number, a word with the part's
 // kind in its upper three bits and its length below, the data, zeros up to a multiple of four bytes. Parts are what
-// makes the magic number occur at multiples of four only where a part begins: a record that holds it there is cut at
-// that place, the number itself is left out, and put back when the parts are read.
+// makes the magic number occur at multiples of four only where a part begins: a record that holds it there is cut
+// there, the number itself is left out, and put back when the parts are read.
 #include "symbind/data/recordio.h"
 
 #include <algorithm>
@@ -230,7 +230,7 @@ uint64_t RecordReader::size() const { return file_->size(); }
 
 namespace {
 
-// Calls take(data offset, length, a later part) for every part of the record at `file.position`, and moves there behind
+// Calls take(data offset, length, a later part) for every part of the record at `file.position`, and moves there after
 // the last one.
 template <class File, class Take>
 bool for_each_part(File& file, Take take) {

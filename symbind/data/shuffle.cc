@@ -1,4 +1,4 @@
-// Both orders are made by Fisher and Yates' exchange from the front: sample i changes places with one of the i + 1
+// Both orders are made by Fisher and Yates' exchange from the front: sample i is swapped with one of the i + 1
 // samples up to itself, each as likely as the others.
 #include "symbind/data/shuffle.h"
 
@@ -37,12 +37,12 @@ std::vector<int64_t> seeded_order(int64_t count, uint32_t seed) {
   require(count < int64_t{most}, "a seeded order is for fewer than ", most, " samples: ", count);
   std::mt19937 generator(seed);
   return exchanged(count, [&](size_t i) {
-    // Words above the largest multiple are drawn again, so that every place is equally likely.
-    const auto places = static_cast<uint32_t>(i + 1);
-    const uint32_t width = most / places;
+    // Words above the largest multiple are drawn again, so that every index is equally likely.
+    const auto choices = static_cast<uint32_t>(i + 1);
+    const uint32_t width = most / choices;
     uint32_t word = 0;
     do word = static_cast<uint32_t>(generator());
-    while (word >= places * width);
+    while (word >= choices * width);
     return size_t{word / width};
   });
 }

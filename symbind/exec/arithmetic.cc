@@ -13,8 +13,8 @@
 namespace symbind {
 namespace {
 
-// Small arrays spend more time on the way to a kernel than in it, so what invoke() works out (outputs, kernel) is kept
-// here, per thread, for the arithmetic that loops repeat: one place per hash, the newest stays.
+// For small arrays finding a kernel takes longer than running it, so what invoke() finds (outputs, kernel) is cached
+// here, per thread, for the arithmetic that loops repeat: one slot per hash, the newest stays.
 struct Known {
   const OpDef* op = nullptr;
   uint64_t number = 0;  // of the forms with a number, by its bits: 0 and -0 differ, NaN is like itself
@@ -26,23 +26,23 @@ struct Known {
 
 Known& known(const OpDef& op, double value, const NDArray& left, const Shape& right) {
   const auto number = std::bit_cast<uint64_t>(value);
-  constexpr size_t places = 64;
-  thread_local std::array<Known, places> table;
+  constexpr size_t slots = 64;
+  thread_local std::array<Known, slots> table;
   size_t hash = reinterpret_cast<size_t>(&op) >> 6 ^ static_cast<size_t>(left.dtype());
   for (const int64_t dim : left.shape()) hash = hash * 31 + static_cast<size_t>(dim);
   for (const int64_t dim : right) hash = hash * 31 + static_cast<size_t>(dim);
-  Known& place = table[(hash ^ hash >> 9) % places];
+  Known& slot = table[(hash ^ hash >> 9) % slots];
   const Context context = left.context();
-  if (place.op == &op && place.number == number && place.left == left.shape() && place.right == right &&
-      place.dtype == left.dtype() && place.context == context)
-    return place;
-  place.op = nullptr;  // until it is whole again
-  place.number = number;
-  place.left = left.shape();
-  place.right = right;
-  place.dtype = left.dtype();
-  place.context = context;
-  return place;
+  if (slot.op == &op && slot.number == number && slot.left == left.shape() && slot.right == right &&
+      slot.dtype == left.dtype() && slot.context == context)
+    return slot;
+  slot.op = nullptr;  // until it is whole again
+  slot.number = number;
+  slot.left = left.shape();
+  slot.right = right;
+  slot.dtype = left.dtype();
+  slot.context = context;
+  return slot;
 }
 
 const Shape no_shape = Shape::scalar();
@@ -58,12 +58,12 @@ NDArray binary(const Builder<P>&, const NDArray& a, const NDArray& b, const NDAr
   const std::array inputs{a, b};
   const bool alike = a && b && a.dtype() == b.dtype() && a.context() == b.context();
   if (!alike) return run(ReadyOp(op, inputs, op.parse_params({}, "")), inputs, into);
-  Known& place = known(op, 0, a, b.shape());
-  if (!place.op) {
-    place.ready = ReadyOp(op, inputs, op.parse_params({}, ""));
-    place.op = &op;
+  Known& slot = known(op, 0, a, b.shape());
+  if (!slot.op) {
+    slot.ready = ReadyOp(op, inputs, op.parse_params({}, ""));
+    slot.op = &op;
   }
-  return run(place.ready, inputs, into);
+  return run(slot.ready, inputs, into);
 }
 
 template <class P>
@@ -71,12 +71,12 @@ NDArray scalar(const Builder<P>&, const NDArray& a, double b, const NDArray* int
   const OpDef& op = op_of<P>();
   require(bool(a), "[", op.name, "] was given an empty array");
   const std::array inputs{a};
-  Known& place = known(op, b, a, no_shape);
-  if (!place.op) {
-    place.ready = ReadyOp(op, inputs, op.checked_params(std::make_shared<P>(P{.scalar = b}).get(), ""));
-    place.op = &op;
+  Known& slot = known(op, b, a, no_shape);
+  if (!slot.op) {
+    slot.ready = ReadyOp(op, inputs, op.checked_params(std::make_shared<P>(P{.scalar = b}).get(), ""));
+    slot.op = &op;
   }
-  return run(place.ready, inputs, into);
+  return run(slot.ready, inputs, into);
 }
 
 template <class P>

@@ -7,7 +7,7 @@
 namespace SYMBIND_API symbind {
 
 enum class OpReq : uint8_t;
-// A custom operator's result (see ops/custom.h): takes the place of what dst holds, is added to it, or neither.
+// A custom operator's result (see ops/custom.h): replaces what dst holds, is added to it, or is ignored.
 void assign(const NDArray& dst, OpReq req, const NDArray& src);
 void assign(const NDArray& dst, OpReq req, double src);
 

@@ -33,7 +33,7 @@ class ExecutorBuilder {
   Executor::Impl& impl() { return *impl_; }
   static Executor::Impl& impl_of(Executor& executor) { return *executor.impl_; }
 
-  // Shapes, types and places of every variable and output, from what is known of some.
+  // Shapes, types and contexts of every variable and output, from what is known of some.
   void infer_all(const NamedShapes& shapes, const NamedTypes& types) {
     Graph& graph = impl_->graph = Graph::from(impl_->symbol);
     give_shapes(graph, shapes);
@@ -65,7 +65,7 @@ class ExecutorBuilder {
     for (const Described& output : outputs_) impl_->outputs.push_back(output.zeros());
   }
 
-  void check_place(const std::string& name, const NDArray& array) const {
+  void check_context(const std::string& name, const NDArray& array) const {
     const Context wanted = variable(name).context;
     require(array.context().is_gpu() == wanted.is_gpu() && (!wanted.is_gpu() || wanted == array.context()), "[bind] '",
             name, "' is on ", array.context(), ", but is used on ", wanted);
@@ -103,7 +103,7 @@ std::shared_ptr<Workspace> workspace_of(const ExecutorPtr& shared) {
   return shared ? ExecutorBuilder::impl_of(*shared).workspace : nullptr;
 }
 
-// A view of the room of this name; one that is too small is replaced, and its values go along.
+// A view of the shared array of this name; one that is too small is replaced by a larger one with the same values.
 NDArray from_room(NamedArrays* rooms, const std::string& name, const ExecutorBuilder::Described& wanted) {
   if (!rooms) return wanted.zeros();
   NDArray& room = (*rooms)[name];
@@ -142,7 +142,7 @@ ExecutorPtr Bind::operator()(const Symbol& symbol, Context context, const Arrays
   }
   builder.infer_all(shapes, types);
   for (size_t i = 0; i < made.args.size(); ++i) {
-    builder.check_place(made.arg_names[i], made.args[i]);
+    builder.check_context(made.arg_names[i], made.args[i]);
     if (!made.grads[i]) made.reqs[i] = GradReq::null;
     if (!made.grads[i]) continue;
     const bool same_type = made.grads[i].dtype() == made.args[i].dtype();
@@ -150,9 +150,9 @@ ExecutorPtr Bind::operator()(const Symbol& symbol, Context context, const Arrays
                 (same_type || (is_floating(made.grads[i].dtype()) && is_floating(made.args[i].dtype()))),
             "[bind] the gradient array of '", made.arg_names[i], "' is ", made.grads[i].shape(), " ",
             made.grads[i].dtype(), ", the argument ", made.args[i].shape(), " ", made.args[i].dtype());
-    builder.check_place(made.arg_names[i], made.grads[i]);
+    builder.check_context(made.arg_names[i], made.grads[i]);
   }
-  for (size_t i = 0; i < made.aux.size(); ++i) builder.check_place(made.aux_names[i], made.aux[i]);
+  for (size_t i = 0; i < made.aux.size(); ++i) builder.check_context(made.aux_names[i], made.aux[i]);
   builder.allocate_outputs();
   return builder.finish(workspace_of(options.shared_exec));
 }
@@ -209,7 +209,7 @@ ExecutorPtr Executor::reshape(const NamedShapes& shapes, const ReshapeOptions& o
   for (size_t i = 0; i < self.aux.size(); ++i) types[self.aux_names[i]] = self.aux[i].dtype();
   builder.infer_all(from_public(shapes), types);
 
-  // The same array where the shape is the same, else a view of the room there is, else a new array; `own`: always new.
+  // The same array where the shape is the same, else a view of the room, else a new array; `own`: always new.
   const auto resized = [&](const std::string& name, const NDArray& now, NDArray& room, bool named, bool own) {
     const ExecutorBuilder::Described& wanted = builder.variable(name);
     if (!own && wanted.fits(now)) return now;

@@ -503,8 +503,8 @@ std::string Executor::debug_str() const {
   const Plan& largest = self.largest_plan();
   const size_t bytes = largest.arena_bytes() + total_bytes(self.outputs);
   const auto& scratch = largest.memory().scratch;
-  const auto with_scratch = std::count_if(scratch.begin(), scratch.end(),
-                                          [](const Place& place) { return place.kind == Place::Kind::arena; });
+  const auto with_scratch = std::count_if(
+      scratch.begin(), scratch.end(), [](const Location& location) { return location.kind == Location::Kind::arena; });
   return text + join("Total ", bytes >> 20, " MB allocated\nTotal ", with_scratch, " TempSpace resource requested\n");
 }
 

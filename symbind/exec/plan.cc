@@ -138,14 +138,14 @@ void Plan::make_part(Part& part, size_t first_node, size_t end_node) {
     const GraphNode& node = graph_.nodes[i];
     if (node.is_variable() || memory_.skip[node.id]) continue;
     for (int k = 0; k < node.outputs; ++k) {
-      const Place& place = memory_.tensors[node.first_output + k];
-      if (place.kind == Place::Kind::outside) writes[static_cast<size_t>(place.index)] = true;
+      const Location& location = memory_.tensors[node.first_output + k];
+      if (location.kind == Location::Kind::outside) writes[static_cast<size_t>(location.index)] = true;
     }
     const std::vector<bool> updated = node.op().updated_inputs(node.source->params.get(), node.inputs.size());
     for (size_t k = 0; k < node.inputs.size(); ++k) {
       if (!updated[k]) continue;
-      const Place& place = memory_.tensors[node.inputs[k]];
-      if (place.kind == Place::Kind::outside) writes[static_cast<size_t>(place.index)] = true;
+      const Location& location = memory_.tensors[node.inputs[k]];
+      if (location.kind == Location::Kind::outside) writes[static_cast<size_t>(location.index)] = true;
     }
     step_of_node_[node.id] = static_cast<int>(steps_.size());
     const bool capturable = node.kernel->capturable;
@@ -180,22 +180,23 @@ StepAccess Plan::accesses(size_t step) const {
     (updated[k] ? access.writes : access.reads).push_back(range_of(node.inputs[k]));
   }
   for (int k = 0; k < node.outputs; ++k) access.writes.push_back(range_of(node.first_output + k));
-  const Place& scratch = memory_.scratch[node.id];
-  if (scratch.kind == Place::Kind::arena)
+  const Location& scratch = memory_.scratch[node.id];
+  if (scratch.kind == Location::Kind::arena)
     access.writes.push_back({scratch.index, scratch.offset, scratch.offset + working_bytes(node)});
   return access;
 }
 
 ByteRange Plan::range_of(TensorId tensor) const {
-  const Place& place = memory_.tensors[tensor];
+  const Location& location = memory_.tensors[tensor];
   const size_t bytes = graph_.tensor(tensor).bytes();
-  switch (place.kind) {
-    case Place::Kind::nowhere:
+  switch (location.kind) {
+    case Location::Kind::nowhere:
       return {};
-    case Place::Kind::arena:
-      return {place.index, place.offset, place.offset + bytes};
-    case Place::Kind::outside: {
-      const auto begin = reinterpret_cast<uintptr_t>(outside_[static_cast<size_t>(place.index)].data()) + place.offset;
+    case Location::Kind::arena:
+      return {location.index, location.offset, location.offset + bytes};
+    case Location::Kind::outside: {
+      const auto begin =
+          reinterpret_cast<uintptr_t>(outside_[static_cast<size_t>(location.index)].data()) + location.offset;
       return {ByteRange::outside, begin, begin + bytes};
     }
   }
@@ -237,8 +238,8 @@ void Plan::find_sources(Kept& kept) const {
   const Step& step = steps_[kept.step];
   kept.sources.clear();
   for (const int index : step.kernel->kept_from) {
-    const Place& place = memory_.tensors[graph_.node(step.node).inputs[static_cast<size_t>(index)]];
-    kept.sources.emplace_back(&outside_[static_cast<size_t>(place.index)].storage(), 0);
+    const Location& location = memory_.tensors[graph_.node(step.node).inputs[static_cast<size_t>(index)]];
+    kept.sources.emplace_back(&outside_[static_cast<size_t>(location.index)].storage(), 0);
   }
 }
 
@@ -267,17 +268,17 @@ void Plan::prepare_kept() {
   }
 }
 
-void* Plan::address(const Place& place) const {
-  switch (place.kind) {
-    case Place::Kind::nowhere:
+void* Plan::address(const Location& location) const {
+  switch (location.kind) {
+    case Location::Kind::nowhere:
       return nullptr;
-    case Place::Kind::arena: {
-      const Storage& storage = *workspace_->storage(arenas_[static_cast<size_t>(place.index)]);
-      return const_cast<std::byte*>(static_cast<const std::byte*>(storage.data())) + place.offset;
+    case Location::Kind::arena: {
+      const Storage& storage = *workspace_->storage(arenas_[static_cast<size_t>(location.index)]);
+      return const_cast<std::byte*>(static_cast<const std::byte*>(storage.data())) + location.offset;
     }
-    case Place::Kind::outside: {
-      const NDArray& array = outside_[static_cast<size_t>(place.index)];
-      return array ? static_cast<std::byte*>(const_cast<void*>(array.data())) + place.offset : nullptr;
+    case Location::Kind::outside: {
+      const NDArray& array = outside_[static_cast<size_t>(location.index)];
+      return array ? static_cast<std::byte*>(const_cast<void*>(array.data())) + location.offset : nullptr;
     }
   }
   return nullptr;
@@ -286,22 +287,22 @@ void* Plan::address(const Place& place) const {
 void Plan::replace_outside(size_t index, NDArray array) {
   outside_[index] = std::move(array);
   const auto made = replaceable_.try_emplace(index);
-  auto& places = made.first->second;
+  auto& locations = made.first->second;
   if (made.second) {
     size_t next = 0;
     for (const Step& step : steps_) {
       const GraphNode& node = graph_.node(step.node);
       const auto look = [&](TensorId tensor) {
-        const Place& place = memory_.tensors[tensor];
-        if (place.kind == Place::Kind::outside && static_cast<size_t>(place.index) == index)
-          places.emplace_back(next, &place);
+        const Location& location = memory_.tensors[tensor];
+        if (location.kind == Location::Kind::outside && static_cast<size_t>(location.index) == index)
+          locations.emplace_back(next, &location);
         ++next;
       };
       for (const TensorId input : node.inputs) look(input);
       for (int i = 0; i < node.outputs; ++i) look(node.first_output + i);
     }
   }
-  for (const auto& [position, place] : places) addresses_[position] = address(*place);
+  for (const auto& [position, location] : locations) addresses_[position] = address(*location);
 }
 
 bool Plan::shares_outside(const NDArray& array) const {
@@ -414,17 +415,17 @@ void Plan::run_stretch(Stretch& stretch) {
 }
 
 NDArray Plan::array_of(TensorId tensor) const {
-  const Place& place = memory_.tensors[tensor];
+  const Location& location = memory_.tensors[tensor];
   const Tensor& described = graph_.tensor(tensor);
-  switch (place.kind) {
-    case Place::Kind::nowhere:
+  switch (location.kind) {
+    case Location::Kind::nowhere:
       return {};
-    case Place::Kind::arena:
-      return {workspace_->storage(arenas_[static_cast<size_t>(place.index)]), place.offset, described.shape,
+    case Location::Kind::arena:
+      return {workspace_->storage(arenas_[static_cast<size_t>(location.index)]), location.offset, described.shape,
               described.dtype};
-    case Place::Kind::outside: {
-      const NDArray& array = outside_[static_cast<size_t>(place.index)];
-      return {array.storage_ptr(), array.byte_offset() + place.offset, described.shape, described.dtype};
+    case Location::Kind::outside: {
+      const NDArray& array = outside_[static_cast<size_t>(location.index)];
+      return {array.storage_ptr(), array.byte_offset() + location.offset, described.shape, described.dtype};
     }
   }
   return {};
@@ -493,9 +494,9 @@ void Plan::poison_results(const Part& part) const {
   const auto is_read = [&](const NDArray& array) {
     return std::any_of(graph_.nodes.begin(), graph_.nodes.end(), [&](const GraphNode& node) {
       if (!node.is_variable()) return false;
-      const Place& place = memory_.tensors[node.first_output];
-      return place.kind == Place::Kind::outside &&
-             outside_[static_cast<size_t>(place.index)].storage_ptr() == array.storage_ptr();
+      const Location& location = memory_.tensors[node.first_output];
+      return location.kind == Location::Kind::outside &&
+             outside_[static_cast<size_t>(location.index)].storage_ptr() == array.storage_ptr();
     });
   };
   for (const size_t index : part.writes)
@@ -508,7 +509,7 @@ void Plan::poison_ranges(const Step& step, const std::vector<ArenaRange>& ranges
     const Context context = memory_.arena_contexts[static_cast<size_t>(range.arena)],
                   reader = graph_.node(step.node).context;
     if (context != reader) Device::get(reader).synchronize();
-    fill_with_poison(context, address({Place::Kind::arena, range.arena, range.begin}), range.end - range.begin);
+    fill_with_poison(context, address({Location::Kind::arena, range.arena, range.begin}), range.end - range.begin);
   }
 }
 

@@ -145,7 +145,7 @@ class Plan {
   std::shared_ptr<Storage> kept_storage(const Step& step) const;
   void prepare_kept();
   void take_addresses();
-  void* address(const Place& place) const;
+  void* address(const Location& location) const;
   NDArray array_of(TensorId tensor) const;
   void run(Part& part, const NodeCallback* callback);
   void run_part(Part& part, const NodeCallback* callback);
@@ -170,7 +170,7 @@ class Plan {
   PerNode<int> step_of_node_;     // -1: nothing to run
   std::vector<void*> addresses_;  // of all steps' arrays, one after the other
   // Where addresses_ has addresses in a replaceable outside array, by its number.
-  std::map<size_t, std::vector<std::pair<size_t, const Place*>>> replaceable_;
+  std::map<size_t, std::vector<std::pair<size_t, const Location*>>> replaceable_;
   struct Cursor {  // of a context's random draws, in its device's memory
     Context context;
     std::shared_ptr<Storage> storage;

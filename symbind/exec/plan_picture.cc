@@ -38,7 +38,7 @@ class Lives {
   }
 
  private:
-  const Place& place(TensorId tensor) const { return memory_.tensors[tensor]; }
+  const Location& location(TensorId tensor) const { return memory_.tensors[tensor]; }
   size_t bytes(TensorId tensor) const { return graph_.tensor(tensor).bytes(); }
   int root(int buffer) const {
     while (parent_[static_cast<size_t>(buffer)] != buffer) buffer = parent_[static_cast<size_t>(buffer)];
@@ -74,8 +74,8 @@ class Lives {
   }
 
   void write(const GraphNode& node, TensorId tensor) {
-    const Place& at = place(tensor);
-    if (at.kind != Place::Kind::arena) return;
+    const Location& at = location(tensor);
+    if (at.kind != Location::Kind::arena) return;
     const auto kind = graph_.is_backward(node.id) ? BufferLife::Kind::backward : BufferLife::Kind::forward;
     const int buffer = add({kind, at.index, at.offset, bytes(tensor), step_, step_, node.source->name});
     buffer_of_[tensor] = buffer;
@@ -88,14 +88,14 @@ class Lives {
   }
 
   bool share_bytes(TensorId a, TensorId b) const {
-    const Place &x = place(a), &y = place(b);
+    const Location &x = location(a), &y = location(b);
     return x.kind == y.kind && x.index == y.index && x.offset < y.offset + std::max<size_t>(1, bytes(b)) &&
            y.offset < x.offset + std::max<size_t>(1, bytes(a));
   }
 
   void add_scratch(const GraphNode& node) {
-    const Place& at = memory_.scratch[node.id];
-    if (at.kind != Place::Kind::arena) return;
+    const Location& at = memory_.scratch[node.id];
+    if (at.kind != Location::Kind::arena) return;
     add({BufferLife::Kind::scratch, at.index, at.offset, working_bytes(node), step_, step_, node.source->name});
   }
 

@@ -155,7 +155,7 @@ class PlanTable {
  private:
   bool has_step(const GraphNode& node) const { return !node.is_variable() && !memory_.skip[node.id]; }
   const Tensor& tensor(TensorId id) const { return graph_.tensor(id); }
-  const Place& place(TensorId id) const { return memory_.tensors[id]; }
+  const Location& location(TensorId id) const { return memory_.tensors[id]; }
 
   double seconds(NodeId node) const {  // of one run
     const uint64_t runs = graph_.is_backward(node) ? times_->backward_runs : times_->forward_runs;
@@ -171,7 +171,7 @@ class PlanTable {
     for (size_t k = 0; k < node.inputs.size(); ++k)
       if (!shape_only[k]) in += tensor(node.inputs[k]).bytes();
     for (int k = 0; k < node.outputs; ++k)
-      if (place(node.first_output + k).kind != Place::Kind::nowhere) out += tensor(node.first_output + k).bytes();
+      if (location(node.first_output + k).kind != Location::Kind::nowhere) out += tensor(node.first_output + k).bytes();
     const size_t scratch = runs ? working_bytes(node) : 0;
     const size_t kept = runs && node.keeps_derived ? node.kernel->kept_bytes : 0;
 
@@ -187,7 +187,7 @@ class PlanTable {
             join(output.shape, type),
             runs ? short_bytes(in) : "",
             runs ? short_bytes(out) : "",
-            where(place(node.first_output)),
+            where(location(node.first_output)),
             scratch > 0 ? short_bytes(scratch) : "",
             kept > 0 ? short_bytes(kept) : "",
             note,
@@ -198,23 +198,23 @@ class PlanTable {
   bool overwrites_an_input(const GraphNode& node) const {
     const std::vector<bool> shape_only = shape_only_inputs(node);
     for (size_t k = 0; k < node.inputs.size(); ++k) {
-      const Place& from = place(node.inputs[k]);
-      if (from.kind != Place::Kind::arena || shape_only[k]) continue;
+      const Location& from = location(node.inputs[k]);
+      if (from.kind != Location::Kind::arena || shape_only[k]) continue;
       for (int i = 0; i < node.outputs; ++i) {
-        const Place& to = place(node.first_output + i);
+        const Location& to = location(node.first_output + i);
         if (to.kind == from.kind && to.index == from.index && to.offset == from.offset) return true;
       }
     }
     return false;
   }
 
-  std::string where(const Place& at) const {
+  std::string where(const Location& at) const {
     switch (at.kind) {
-      case Place::Kind::nowhere:
+      case Location::Kind::nowhere:
         return "nowhere";
-      case Place::Kind::outside:
+      case Location::Kind::outside:
         return "outside";
-      case Place::Kind::arena:
+      case Location::Kind::arena:
         return "arena+" + short_bytes(at.offset);
     }
     return "";

@@ -69,11 +69,11 @@ bool poison_everything() {
 Poison::Poison(const Graph& graph, const MemoryPlan& memory) : before_(graph.nodes.size()), after_(graph.nodes.size()) {
   std::vector<Coverage> alive(memory.arena_bytes.size());
   const PerTensor<NodeId> last = last_uses(graph);
-  const auto range = [&](const Place& place, size_t bytes, const GraphNode& node) {
-    const size_t end = place.offset + bytes, room = memory.arena_bytes[static_cast<size_t>(place.index)];
+  const auto range = [&](const Location& location, size_t bytes, const GraphNode& node) {
+    const size_t end = location.offset + bytes, room = memory.arena_bytes[static_cast<size_t>(location.index)];
     require(end <= room, "[", node.source->name, "] the memory plan reaches beyond its arena: to byte ", end, " of ",
             room);
-    return ArenaRange{place.index, place.offset, end};
+    return ArenaRange{location.index, location.offset, end};
   };
   const auto range_of = [&](TensorId tensor) {
     return range(memory.tensors[tensor], graph.tensor(tensor).bytes(), graph.producer(tensor));
@@ -82,7 +82,7 @@ Poison::Poison(const Graph& graph, const MemoryPlan& memory) : before_(graph.nod
   for (const GraphNode& node : graph.nodes)
     for (int k = 0; k < node.outputs; ++k) {
       const TensorId tensor = node.first_output + k;
-      if (memory.tensors[tensor].kind == Place::Kind::arena && last[tensor] != NodeId::none)
+      if (memory.tensors[tensor].kind == Location::Kind::arena && last[tensor] != NodeId::none)
         ending[last[tensor]].push_back(tensor);
     }
 
@@ -92,7 +92,7 @@ Poison::Poison(const Graph& graph, const MemoryPlan& memory) : before_(graph.nod
     if (node.is_variable()) continue;
     for (int k = 0; k < node.outputs; ++k) {
       const TensorId tensor = node.first_output + k;
-      if (memory.tensors[tensor].kind != Place::Kind::arena) continue;
+      if (memory.tensors[tensor].kind != Location::Kind::arena) continue;
       const ArenaRange written = range_of(tensor);
       alive[static_cast<size_t>(written.arena)].add(written.begin, written.end, 1);
     }
@@ -101,7 +101,7 @@ Poison::Poison(const Graph& graph, const MemoryPlan& memory) : before_(graph.nod
       alive[static_cast<size_t>(ended.back().arena)].add(ended.back().begin, ended.back().end, -1);
     }
     if (memory.skip[node.id]) continue;
-    if (const Place& scratch = memory.scratch[node.id]; scratch.kind == Place::Kind::arena) {
+    if (const Location& scratch = memory.scratch[node.id]; scratch.kind == Location::Kind::arena) {
       before_[node.id].push_back(range(scratch, working_bytes(node), node));
       ended.push_back(before_[node.id].back());
     }

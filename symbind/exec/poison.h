@@ -16,7 +16,7 @@ struct ArenaRange {
   size_t begin, end;
 };
 
-// Fails when the plan reaches beyond its arenas. Computed from the graph and the places alone, so that it does not
+// Fails when the plan reaches beyond its arenas. Computed from the graph and the locations alone, so that it does not
 // share the mistakes of the code that packed them.
 class Poison {
  public:

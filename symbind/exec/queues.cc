@@ -73,7 +73,7 @@ Queues::Queues(const std::vector<StepAccess>& steps) {
       contexts.push_back(steps[i].context);
       lists.emplace_back();
     }
-    place_.emplace_back(queue, lists[queue].size());
+    position_.emplace_back(queue, lists[queue].size());
     lists[queue].push_back({i, {}, false});
   }
   queues_ = std::vector<Queue>(contexts.size());
@@ -89,10 +89,10 @@ void Queues::find_waits(const std::vector<StepAccess>& steps) {
   std::vector<std::vector<size_t>> needed(steps.size(), std::vector<size_t>(queues_.size(), 0));
   std::map<int, History> spaces;
   for (size_t i = 0; i < steps.size(); ++i) {
-    const size_t own = place_[i].first;
+    const size_t own = position_[i].first;
     const auto wait_for = [&](size_t earlier) {
-      const auto [queue, place] = place_[earlier];
-      if (queue != own) needed[i][queue] = std::max(needed[i][queue], place + 1);
+      const auto [queue, position] = position_[earlier];
+      if (queue != own) needed[i][queue] = std::max(needed[i][queue], position + 1);
     };
     for (const ByteRange& range : steps[i].reads) spaces[range.space].read(range, own, i, wait_for);
     for (const ByteRange& range : steps[i].writes) spaces[range.space].write(range, i, wait_for);
@@ -111,9 +111,9 @@ void Queues::find_waits(const std::vector<StepAccess>& steps) {
 }
 
 std::vector<size_t> Queues::waits_of(size_t step) const {
-  const auto [queue, place] = place_[step];
+  const auto [queue, position] = position_[step];
   std::vector<size_t> steps;
-  for (const Wait& wait : queues_[queue].steps[place].waits)
+  for (const Wait& wait : queues_[queue].steps[position].waits)
     steps.push_back(queues_[wait.queue].steps[wait.steps - 1].number);
   return steps;
 }

@@ -64,7 +64,7 @@ class Queues {
   void announce();
 
   std::vector<Queue> queues_;
-  std::vector<std::pair<size_t, size_t>> place_;  // by step: its queue, and its place there
+  std::vector<std::pair<size_t, size_t>> position_;  // by step: its queue, and its position there
   std::atomic<bool> failed_ = false;
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -29,7 +29,7 @@ Shape read_shape(ByteReader& in, ArrayGeneration generation) {
   return read_dims(in, rank, offset, true);
 }
 
-void skip_place(ByteReader& in) {
+void skip_context(ByteReader& in) {
   (void)in.read<int32_t>("the device type of an array");
   (void)in.read<int32_t>("the device id of an array");
 }
@@ -75,7 +75,7 @@ NDArray read_elements(ByteReader& in, const Shape& shape, DType dtype, uint64_t 
 
 NDArray read_plain(ByteReader& in, const Shape& shape, uint64_t shape_offset) {
   if (!shape.rank_known()) return NDArray();
-  skip_place(in);
+  skip_context(in);
   const DType dtype = read_dtype(in);
   return read_elements(in, shape, dtype, shape_offset);
 }
@@ -123,7 +123,7 @@ NDArray read_row_sparse(ByteReader& in, ArrayGeneration generation) {
   const uint64_t shape_offset = in.offset();
   const Shape shape = read_shape(in, generation);
   if (!shape.rank_known()) return NDArray();
-  skip_place(in);
+  skip_context(in);
   const DType dtype = read_dtype(in);
   const Index rows = read_index_header(in, generation);
   const bool fits = shape.rank() >= 1 && stored.rank() == shape.rank() && stored[0] == rows.shape[0] &&
@@ -154,7 +154,7 @@ NDArray read_csr(ByteReader& in, ArrayGeneration generation) {
   if (!shape.rank_known()) return NDArray();
   if (shape.rank() != 2) in.fail_at(shape_offset, "two axes in a csr array", shape);
   if (stored.rank() != 1) in.fail_at(stored_offset, "one axis in what a csr array stores", stored);
-  skip_place(in);
+  skip_context(in);
   const DType dtype = read_dtype(in);
   const Index starts = read_index_header(in, generation), columns = read_index_header(in, generation);
   // An array that was never filled has no starts at all.

@@ -1,15 +1,14 @@
 // One array as bytes: what `.params` files hold one after another, and what is inside a pickled array. All numbers
 // are little-endian. A number (MXNet's "magic") says which of four generations follows:
 //
-//   none     u32 rank itself, u32 dims…, place, type, elements                            the first files
-//   V1       i32 rank, i64 dims…, place, type, elements                                   since dimensions have 64 bits
+//   none     u32 rank itself, u32 dims…, context, type, elements                          the first files
+//   V1       i32 rank, i64 dims…, context, type, elements                                 since dimensions have 64 bits
 //   V2       i32 storage, [i32 rank, i64 dims… of what is stored], i32 rank, i64 dims…,   since there are sparse
-//   arrays;
-//            place, type, [for each index: i32 type, i32 rank, i64 dims…], elements,      1.9.1 writes it
-//            [each index]
+//            context, type, [for each index: i32 type, i32 rank, i64 dims…], elements,    arrays; 1.9.1
+//            [each index]                                                                 writes it
 //   V3       as V2, with NumPy's meaning of shapes: an array may have no axes
 //
-// A place is i32 device type, i32 device id; a type is i32; what is in brackets is there for sparse arrays only. An
+// A context is i32 device type, i32 device id; a type is i32; what is in brackets is there for sparse arrays only. An
 // array without a rank (0, in V3 -1) is no array, and nothing follows.
 #pragma once
 

@@ -23,8 +23,8 @@ std::string params_path(const std::string& prefix, int epoch);  // prefix-0007.p
 std::string states_path(const std::string& prefix, int epoch);  // prefix-0007.states
 
 // Without a symbol the network is not written; `states` are the bytes of the .states file, where there is to be one.
-// All files are brought to the disk before the first of them takes its place: a full disk leaves the whole checkpoint
-// that was there. Each is replaced as a whole. A crash between two replacements leaves an older file beside a newer
+// All files are written to the disk before the first of them is renamed: a full disk leaves the whole old checkpoint
+// as it was. Each is replaced as a whole. A crash between two replacements leaves an older file beside a newer
 // one; the states hold a mark of their parameters, so that match_states() notices.
 void save_checkpoint(const std::string& prefix, int epoch, const std::optional<Symbol>& symbol,
                      const NamedArrays& arg_params, const NamedArrays& aux_params,

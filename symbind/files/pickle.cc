@@ -142,8 +142,8 @@ class Machine {
 
   // The stack and the memo.
   bool remember(uint8_t code) {
-    const auto place = [&](auto number) { return static_cast<uint64_t>(number); };
-    const char* what = "a place in the memo";
+    const auto index = [&](auto number) { return static_cast<uint64_t>(number); };
+    const char* what = "an index of the memo";
     switch (code) {
       case '(':
         return stack_.push_back(mark), true;
@@ -155,19 +155,19 @@ class Machine {
       case '2':
         return push(peek()), true;
       case 'p':
-        return memo_[place(read_decimal())] = peek(), true;
+        return memo_[index(read_decimal())] = peek(), true;
       case 'q':
-        return memo_[place(in_.read<uint8_t>(what))] = peek(), true;
+        return memo_[index(in_.read<uint8_t>(what))] = peek(), true;
       case 'r':
-        return memo_[place(in_.read<uint32_t>(what))] = peek(), true;
+        return memo_[index(in_.read<uint32_t>(what))] = peek(), true;
       case 0x94:
         return memo_[memo_.size()] = peek(), true;
       case 'g':
-        return push(recall(place(read_decimal()))), true;
+        return push(recall(index(read_decimal()))), true;
       case 'h':
-        return push(recall(place(in_.read<uint8_t>(what)))), true;
+        return push(recall(index(in_.read<uint8_t>(what)))), true;
       case 'j':
-        return push(recall(place(in_.read<uint32_t>(what)))), true;
+        return push(recall(index(in_.read<uint32_t>(what)))), true;
       default:
         return false;
     }
@@ -301,9 +301,9 @@ class Machine {
     stack_.push_back(value);
     return value;
   }
-  Value recall(uint64_t place) {
-    const auto found = memo_.find(place);
-    if (found == memo_.end()) in_.fail_at(at_, "a value that the pickle has remembered", "nothing at ", place);
+  Value recall(uint64_t index) {
+    const auto found = memo_.find(index);
+    if (found == memo_.end()) in_.fail_at(at_, "a value that the pickle has remembered", "nothing at ", index);
     return found->second;
   }
   void push_text(Kind kind, uint64_t length) {

@@ -74,9 +74,9 @@ class PickleWriter {
     else
       put_text(key.name());
   }
-  // Imported once, remembered under a place in the memo from then on.
-  void put_global(std::string_view module, std::string_view name, uint8_t place) {
-    if (remembered_.insert(place).second) {
+  // Imported once, and read from an index of the memo from then on.
+  void put_global(std::string_view module, std::string_view name, uint8_t index) {
+    if (remembered_.insert(index).second) {
       put("c");
       put(module);
       put("\n");
@@ -85,7 +85,7 @@ class PickleWriter {
     } else {
       put("h");
     }
-    put_number(place);
+    put_number(index);
   }
   // As Python writes NDArray(None) whose state is {'handle': bytearray(…)}.
   void put_array(const NDArray& array) {
@@ -265,11 +265,11 @@ class Meaning {
       if (optimizer.state) flatten(*optimizer.state, "", saved.optimizer->fields, 0);
     }
     if (states->kind != Kind::dict) fail_at(*states, "a dictionary of states by parameter");
-    std::map<ParamKey, size_t> place;  // of two entries with one key the later counts
+    std::map<ParamKey, size_t> index_of;  // of two entries with one key the later counts
     for (size_t i = 0; i + 1 < states->items.size(); i += 2) {
       const ParamKey key = key_of(*states->items[i]);
       StateTree tree = tree_of(*states->items[i + 1], 0);
-      const auto [found, added] = place.emplace(key, saved.states.size());
+      const auto [found, added] = index_of.emplace(key, saved.states.size());
       if (added)
         saved.states.emplace_back(key, std::move(tree));
       else

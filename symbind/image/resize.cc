@@ -58,20 +58,20 @@ std::array<float, 8> lanczos_weights(float fraction) {
   return w;
 }
 
-// Where a position's centre is among the source pixels: behind the centre of pixel `index` by `fraction`.
-struct Place {
+// A position's centre among the source pixels: `fraction` of a pixel after the centre of pixel `index`.
+struct SourcePosition {
   int64_t index = 0;
   float fraction = 0;
 };
 
-Place centre(int64_t position, double factor) {
+SourcePosition centre(int64_t position, double factor) {
   const auto at = static_cast<float>((static_cast<double>(position) + 0.5) * (1 / factor) - 0.5);
   const float index = std::floor(at);
   return {static_cast<int64_t>(index), at - index};
 }
 
 // Enlarging by area: a position between two source pixels takes of each what it covers.
-Place covered(int64_t position, double factor) {
+SourcePosition covered(int64_t position, double factor) {
   const auto index = static_cast<int64_t>(std::floor(static_cast<double>(position) * (1 / factor)));
   const auto past = static_cast<float>(static_cast<double>(position + 1) - static_cast<double>(index + 1) * factor);
   return {index, past <= 0 ? 0 : past - std::floor(past)};
@@ -84,16 +84,16 @@ Axis make_axis(int64_t from, int64_t full, int64_t begin, int64_t count, int met
   // border of pixels exactly, the last bit decides.
   const double factor = static_cast<double>(full) / static_cast<double>(from);
   for (int64_t i = 0; i < count; ++i) {
-    Place place = method == interpolation::area ? covered(begin + i, factor) : centre(begin + i, factor);
+    SourcePosition source = method == interpolation::area ? covered(begin + i, factor) : centre(begin + i, factor);
     std::array<float, 8> weights{};
     if (axis.taps == 2) {
-      if (place.index < 0) place = {0, 0};
-      if (place.index >= from - 1) place = {from - 1, 0};
-      weights = {1 - place.fraction, place.fraction};
+      if (source.index < 0) source = {0, 0};
+      if (source.index >= from - 1) source = {from - 1, 0};
+      weights = {1 - source.fraction, source.fraction};
     } else {
-      weights = axis.taps == 4 ? cubic_weights(place.fraction) : lanczos_weights(place.fraction);
+      weights = axis.taps == 4 ? cubic_weights(source.fraction) : lanczos_weights(source.fraction);
     }
-    const int64_t first = place.index - (axis.taps / 2 - 1);
+    const int64_t first = source.index - (axis.taps / 2 - 1);
     for (int tap = 0; tap < axis.taps; ++tap) {
       const float weight = weights[static_cast<size_t>(tap)];
       axis.source.push_back(static_cast<int32_t>(std::clamp<int64_t>(first + tap, 0, from - 1)));

@@ -23,8 +23,9 @@ struct Ready {
   std::vector<uint64_t> bytes;       // of each key
   std::vector<std::string> details;  // of each key, or one for all: must be those of the other workers
   int priority = 0;
-  bool together = false;  // all keys in one exchange, in the order of worker 0
-  bool vote = true;       // of a vote, whose key is its subject
+  bool together = false;         // all keys in one exchange, in the order of worker 0
+  bool vote = true;              // of a vote, whose key is its subject
+  std::vector<int64_t> steps{};  // of each key, or the number of the barrier or vote; known to this worker only
 };
 
 // What all of them do now.

@@ -5,6 +5,7 @@
 
 #include "symbind/core/error.h"
 #include "symbind/kvstore/dist_async.h"
+#include "symbind/kvstore/dist_elastic.h"
 #include "symbind/kvstore/dist_sync.h"
 #include "symbind/kvstore/sum.h"
 
@@ -12,7 +13,12 @@ namespace symbind {
 namespace {
 
 std::shared_ptr<DistMember> make_member(DistStore::Kind kind, std::string type, std::shared_ptr<Peers> peers) {
-  if (kind == DistStore::Kind::async) return std::make_shared<AsyncMember>(std::move(peers), std::move(type));
+  if (kind == DistStore::Kind::async) {
+    require(!peers->elastic(), "[kvstore] ", type, " keeps each value on one worker, with which it would be lost: an ",
+            "elastic job (SYMBIND_ELASTIC=1) needs dist_sync or horovod");
+    return std::make_shared<AsyncMember>(std::move(peers), std::move(type));
+  }
+  if (peers->elastic()) return std::make_shared<ElasticMember>(std::move(peers), std::move(type));
   return std::make_shared<SyncMember>(std::move(peers), std::move(type));
 }
 
@@ -178,6 +184,8 @@ void DistStore::set_optimizer(OptimizerPtr optimizer) {
   refuse_for_allreduce("optimizer");
   require(kind_ != Kind::async || !optimizer->clip_global_norm, "[kvstore] ", type(),
           " never sees all gradients of a step, whose norm clip_global_norm is to bound: use dist_sync");
+  require(!member_->peers().elastic() || !optimizer->draws_random(), "[kvstore] ", optimizer->name(),
+          " draws random numbers, which would be different ones on every worker of an elastic job (SYMBIND_ELASTIC=1)");
   member_->set_update({std::make_shared<Updater>(std::move(optimizer)), nullptr});
 }
 

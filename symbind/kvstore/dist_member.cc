@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <future>
+#include <numeric>
 
 #include "symbind/core/error.h"
 #include "symbind/core/log.h"
@@ -52,12 +53,14 @@ void DistMember::init(const std::vector<ParamKey>& keys, const std::vector<NDArr
   for (size_t i = 0; i < keys.size(); ++i) {
     ready.keys.push_back(keys[i].str());
     ready.bytes.push_back(values[i].bytes());
+    ready.steps.push_back(0);
     ready.details.push_back(symbind::join(type_, ", shape ", values[i].shape(), ", type ", values[i].dtype()));
     NDArray copy = values[i].as_copy_in(cpu());
     const auto guard = peers_->lock();
     DistEntry& entry = entries_[keys[i].str()];
     entry.key = keys[i];
     entry.stored = std::move(copy);
+    entry.done = -1;
     entry.pending = true;
     made.push_back(&entry);
   }
@@ -78,14 +81,17 @@ void DistMember::exchange_init(const Exchange& exchange) {
     entries.push_back(&entry);
     if (std::find(in_order_.begin(), in_order_.end(), &entry) != in_order_.end()) continue;
     in_order_.push_back(&entry);
-    entry.shares = division_.next(entry.stored.size(), update_.unit());
+    entry.shares = divided(entry);
     if (loaded_.contains(name)) peers_->work([this, &entry] { restore_state(entry); }, nullptr);
   }
   const auto done = [this, left, entries] {
     if (--*left > 0) return;
     {
       const auto guard = peers_->lock();
-      for (DistEntry* const entry : entries) entry->pending = false;
+      for (DistEntry* const entry : entries) {
+        entry->done = 0;
+        entry->pending = false;
+      }
     }
     peers_->changed();
   };
@@ -134,7 +140,12 @@ void DistMember::barrier() {
     const auto guard = peers_->lock();
     mine = ++barriers_;
   }
-  peers_->ready({.store = number_, .kind = ExchangeKind::barrier, .keys = {}, .bytes = {}, .details = {}});
+  peers_->ready({.store = number_,
+                 .kind = ExchangeKind::barrier,
+                 .keys = {},
+                 .bytes = {},
+                 .details = {},
+                 .steps = {static_cast<int64_t>(mine)}});
   peers_->wait(Peers::Needs::workers, [&] { return barriers_passed_ >= mine; });
 }
 
@@ -145,8 +156,13 @@ bool DistMember::all_agree(const std::string& subject, bool own) {
     mine = ++votes_;
     subject_ = subject;
   }
-  peers_->ready(
-      {.store = number_, .kind = ExchangeKind::vote, .keys = {subject}, .bytes = {0}, .details = {}, .vote = own});
+  peers_->ready({.store = number_,
+                 .kind = ExchangeKind::vote,
+                 .keys = {subject},
+                 .bytes = {0},
+                 .details = {},
+                 .vote = own,
+                 .steps = {static_cast<int64_t>(mine)}});
   peers_->wait(Peers::Needs::workers, [&] { return votes_counted_ >= mine; });
   const auto guard = peers_->lock();
   return unanimous_;
@@ -205,7 +221,8 @@ NDArray DistMember::summed(DistEntry& entry, const Share& share, std::span<const
   if (direct) return inputs[0];
   NDArray target = out;
   if (!target) {
-    if (!entry.total) entry.total = NDArray(part_of(entry.stored, share).shape(), cpu(), entry.stored.dtype());
+    const Shape shape = part_of(entry.stored, share).shape();
+    if (!entry.total || entry.total.shape() != shape) entry.total = NDArray(shape, cpu(), entry.stored.dtype());
     target = entry.total;
   }
   if (words) {
@@ -217,11 +234,12 @@ NDArray DistMember::summed(DistEntry& entry, const Share& share, std::span<const
   return target;
 }
 
+Shares DistMember::divided(const DistEntry& entry) { return division_.next(entry.stored.size(), update_.unit()); }
+
 void DistMember::divide() {
   division_ = Division(owners());
   for (DistEntry* const entry : in_order_) {
-    entry->shares = division_.next(entry->stored.size(), update_.unit());
-    entry->total = {};
+    entry->shares = divided(*entry);
     entry->received.clear();
   }
 }
@@ -231,6 +249,7 @@ void DistMember::set_update(Update update) {
   before_division();
   on_updater([&] {
     update_ = std::move(update);
+    workers_of_update_ = peers_->workers();
     divide();
   });
   update_was_set();
@@ -272,6 +291,10 @@ std::map<int, std::vector<std::byte>> DistMember::ask(Letter kind, const std::ma
     asked_ = what;
   }
   peers_->post([this, kind, request, texts] {
+    {
+      const auto guard = peers_->lock();
+      if (const auto found = open_.find(request); found == open_.end() || found->second.abandoned) return;
+    }
     for (const auto& [worker, text] : texts) {
       LetterWriter letter;
       letter << kind << request;
@@ -281,10 +304,23 @@ std::map<int, std::vector<std::byte>> DistMember::ask(Letter kind, const std::ma
   });
   peers_->wait(Peers::Needs::threads, [&] { return open_.at(request).missing == 0; });
   const auto guard = peers_->lock();
-  auto replies = std::move(open_.at(request).replies);
+  const Question answered = std::move(open_.at(request));
   open_.erase(request);
   asked_.clear();
-  return replies;
+  require(!answered.abandoned, "[kvstore] a worker was lost while the others were asked: call it again");
+  return answered.replies;
+}
+
+// Those who were asked have other ranks now, or are lost.
+void DistMember::regrouped() {
+  {
+    const auto guard = peers_->lock();
+    for (auto& [request, question] : open_) {
+      question.abandoned = true;
+      question.missing = 0;
+    }
+  }
+  peers_->changed();
 }
 
 void DistMember::reply(int to, uint64_t request, std::vector<std::byte> text) {
@@ -357,13 +393,19 @@ void DistMember::answer_states(int from, uint64_t request) {
       });
 }
 
+std::vector<int> DistMember::holders_of_states() const {
+  const Owners all = owners();
+  std::vector<int> holders(static_cast<size_t>(all.count));
+  std::iota(holders.begin(), holders.end(), all.first);
+  return holders;
+}
+
 SavedStates DistMember::states(bool dump_optimizer) {
   require(update_.updater != nullptr,
           "[kvstore] the store has no optimizer whose states could be saved; call set_optimizer");
   finish_all();
   std::map<int, std::vector<std::byte>> texts;
-  const Owners all_owners = owners();
-  for (int owner = all_owners.first; owner < all_owners.end(); ++owner) texts[owner] = {};
+  for (const int owner : holders_of_states()) texts[owner] = {};
   std::map<int, std::map<ParamKey, StateTree>> of_owner;
   SavedStates all;
   on_updater([&] { all = read_states(update_.updater->get_states(dump_optimizer), "states"); });

@@ -24,6 +24,7 @@ struct DistEntry {
   NDArray stored;  // on the CPU
   Shares shares;
   int64_t pushes = 0;
+  int64_t done = -1;     // the last push whose exchange is finished here, 0: the initial value; under the lock of Peers
   bool pending = false;  // under the lock of Peers
   bool early = false;    // pushed by push_early() for the next pushpull()
 
@@ -76,6 +77,7 @@ class DistMember : public Peers::Member, public std::enable_shared_from_this<Dis
   void exchange(const Exchange& exchange) override;
   void letter(int from, LetterReader& text) override;
   std::string awaited() const override;
+  void regrouped() override;
 
  protected:
   enum class Letter : uint8_t { states, command, push, pull, reply, keys, optimizer, compression, loaded };
@@ -92,6 +94,8 @@ class DistMember : public Peers::Member, public std::enable_shared_from_this<Dis
   void take_states(const SavedStates& states);
   void take_share(const ParamKey& key, const NDArray& stored, const Share& share);
   virtual void exchange_pushed(const Exchange& exchange) = 0;
+  virtual Shares divided(const DistEntry& entry);      // which owner updates what of it
+  virtual std::vector<int> holders_of_states() const;  // the processes that have all states together
   virtual void own_letter(int from, Letter kind, LetterReader& text);
   DistEntry& entry_named(const std::string& name);
   std::string settings() const;  // which all workers must have in common
@@ -104,32 +108,35 @@ class DistMember : public Peers::Member, public std::enable_shared_from_this<Dis
   void reply(int to, uint64_t request, std::vector<std::byte> text);
   void on_updater(std::function<void()> job);
 
+  void divide();
+
   const std::shared_ptr<Peers> peers_;
   const std::string type_;
   int number_ = 0;
   Update update_;  // changed on the thread that updates
   std::optional<GradientCompression> compression_;
+  std::map<std::string, DistEntry> entries_;  // under the lock of Peers, as long as it grows
+  std::vector<DistEntry*> in_order_;          // of their init, the same for all workers
+  Division division_{Owners{}};
+  // Under the lock of Peers.
+  uint64_t barriers_ = 0, barriers_passed_ = 0;
+  uint64_t votes_ = 0, votes_counted_ = 0;
+  bool unanimous_ = false;     // was the last vote?
+  int workers_of_update_ = 1;  // that there were when it was set
 
  private:
   struct Question {
     size_t missing = 0;
+    bool abandoned = false;  // workers were lost
     std::map<int, std::vector<std::byte>> replies;
   };
   void exchange_init(const Exchange& exchange);
-  void divide();
   void restore_state(const DistEntry& entry);
   void answer_states(int from, uint64_t request);
 
-  std::map<std::string, DistEntry> entries_;  // under the lock of Peers, as long as it grows
-  std::vector<DistEntry*> in_order_;          // of their init, the same for all workers
-  Division division_{Owners{}};
   std::map<std::string, StateTree> loaded_;  // states of keys that init has not seen yet
   int loads_ = 0;
-  // Under the lock of Peers.
-  uint64_t barriers_ = 0, barriers_passed_ = 0;
-  uint64_t votes_ = 0, votes_counted_ = 0;
-  std::string subject_;     // of the last vote
-  bool unanimous_ = false;  // was it?
+  std::string subject_;  // of the last vote; under the lock of Peers
   uint64_t questions_ = 0;
   std::map<uint64_t, Question> open_;  // under the lock of Peers
   std::string asked_;                  // what the last question was about, while it is open; likewise

@@ -22,7 +22,7 @@ void SyncMember::push(const std::vector<DistEntry*>& entries, int priority) {
     const auto guard = peers_->lock();
     for (DistEntry* const entry : entries) {
       entry->pending = true;
-      ++entry->pushes;
+      ready.steps.push_back(++entry->pushes);
     }
   }
   for (const DistEntry* const entry : entries) {
@@ -54,6 +54,13 @@ NDArray& SyncMember::received_part(DistEntry& entry, const Share& share, int wor
   return part;
 }
 
+std::vector<NDArray> SyncMember::pushed_parts(DistEntry& entry, const Share& share) {
+  std::vector<NDArray> parts;
+  for (int worker = 0; worker < peers_->workers(); ++worker)
+    parts.push_back(worker == peers_->rank() ? sent_part(entry, share) : received_part(entry, share, worker));
+  return parts;
+}
+
 void SyncMember::exchange_pushed(const Exchange& exchange) {
   auto round = std::make_shared<Round>();
   for (const std::string& name : exchange.keys) round->entries.push_back(&entry_named(name));
@@ -70,14 +77,14 @@ void SyncMember::start(const std::shared_ptr<Round>& round) {
   };
   const auto transferred = [this, round] {
     --round->others;
-    finish_round(*round);
+    if (round->updated && round->others == 0) finish_round(round);
   };
   ++round->contributions;  // one's own
   for (DistEntry* const entry : round->entries)
-    for (const Share& share : entry->shares) {
+    for (const Share& share : summed_shares(*entry)) {
       if (share.owner != me) {
         round->others += 2;
-        peers_->receive(share.owner, round->tag + 1, mutable_bytes_of(part_of(entry->stored, share)), transferred);
+        peers_->receive(share.owner, round->tag + 1, mutable_bytes_of(part_of(result_of(*entry), share)), transferred);
         peers_->send(share.owner, round->tag, bytes_of(sent_part(*entry, share)), transferred);
         continue;
       }
@@ -105,11 +112,9 @@ void SyncMember::update(Round& round) {
       items.empty() ? count(*entry) : counted_later.push_back(entry);
       continue;
     }
-    std::vector<NDArray> inputs;
-    for (int worker = 0; worker < peers_->workers(); ++worker)
-      inputs.push_back(worker == peers_->rank() ? sent_part(*entry, *share) : received_part(*entry, *share, worker));
     const NDArray stored = part_of(entry->stored, *share);
-    const NDArray sum = summed(*entry, *share, inputs, compression_.has_value(), update_ ? NDArray() : stored);
+    const NDArray sum =
+        summed(*entry, *share, pushed_parts(*entry, *share), compression_.has_value(), update_ ? NDArray() : stored);
     if (update_) items.push_back({entry->key, sum, stored});
   }
   update_now(std::move(items));
@@ -117,27 +122,28 @@ void SyncMember::update(Round& round) {
 }
 
 void SyncMember::publish(const std::shared_ptr<Round>& round) {
-  for (DistEntry* const entry : round->entries) {
-    const Share* const share = entry->share_of(peers_->rank());
-    if (!share) continue;
-    for (int other = 0; other < peers_->workers(); ++other) {
-      if (other == peers_->rank()) continue;
-      ++round->others;
-      peers_->send(other, round->tag + 1, bytes_of(part_of(entry->stored, *share)), [this, round] {
-        --round->others;
-        finish_round(*round);
-      });
-    }
-  }
+  const auto transferred = [this, round] {
+    if (--round->others == 0) finish_round(round);
+  };
+  ++round->others;  // until all are on their way
+  for (DistEntry* const entry : round->entries)
+    for (const Share& share : summed_shares(*entry))
+      for (int other = 0; share.owner == peers_->rank() && other < peers_->workers(); ++other) {
+        if (other == peers_->rank()) continue;
+        ++round->others;
+        peers_->send(other, round->tag + 1, bytes_of(part_of(result_of(*entry), share)), transferred);
+      }
   round->updated = true;
-  finish_round(*round);
+  transferred();
 }
 
-void SyncMember::finish_round(Round& round) {
-  if (!round.updated || round.others > 0) return;
+void SyncMember::finish_round(const std::shared_ptr<Round>& round) { finish_entries(*round); }
+
+void SyncMember::finish_entries(const Round& round) {
   {
     const auto guard = peers_->lock();
     for (DistEntry* const entry : round.entries) {
+      entry->done = entry->pushes;
       entry->pending = false;
       entry->gradient = {};
     }

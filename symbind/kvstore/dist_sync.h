@@ -7,7 +7,7 @@
 
 namespace symbind {
 
-class SyncMember final : public DistMember {
+class SyncMember : public DistMember {
  public:
   using DistMember::DistMember;
   void push(const std::vector<DistEntry*>& entries, int priority) override;
@@ -16,19 +16,28 @@ class SyncMember final : public DistMember {
  protected:
   void exchange_pushed(const Exchange& exchange) override;
 
- private:
   // An exchange that is going on.
   struct Round {
     std::vector<DistEntry*> entries;
-    int tag = 0;               // of gradients; the next is that of values
+    int tag = 0;               // of gradients; the next is that of results
     size_t contributions = 0;  // to own shares, that are missing
     size_t others = 0;         // transfers that are missing
     bool updated = false;
   };
+  // What an exchange does, which elastic jobs do otherwise (dist_elastic.h): the shares that are added up on one worker
+  // each, where their results are, what happens once this worker's shares are added up, and once all results are here.
+  virtual const Shares& summed_shares(const DistEntry& entry) const { return entry.shares; }
+  virtual const NDArray& result_of(DistEntry& entry) { return entry.stored; }
+  virtual void update(Round& round);  // on the thread that updates
+  virtual void finish_round(const std::shared_ptr<Round>& round);
+
+  void finish_entries(const Round& round);
+  // What the workers pushed, in their order.
+  std::vector<NDArray> pushed_parts(DistEntry& entry, const Share& share);
+
+ private:
   void start(const std::shared_ptr<Round>& round);
-  void update(Round& round);
   void publish(const std::shared_ptr<Round>& round);
-  void finish_round(Round& round);
   void count(const DistEntry& entry);
   NDArray sent_part(const DistEntry& entry, const Share& share) const;
   NDArray& received_part(DistEntry& entry, const Share& share, int worker) const;

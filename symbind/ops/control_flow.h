@@ -12,7 +12,7 @@ namespace SYMBIND_API symbind {
 // ---- foreach --------------------------------------------------------------------------------------------------------
 
 // Runs a body once for every slice of the data along their first axis. Inputs: the data, the first states, and what
-// else the body reads; each has a place among the variables of the body. Outputs: the body's outputs stacked along a
+// else the body reads; each is one of the variables of the body. Outputs: the body's outputs stacked along a
 // new first axis, then the last states. Hidden ones: the states before the last, and the random numbers' cursors.
 struct Foreach {
   Required<int64_t> num_args = {};      // inputs and one more, for the body

@@ -12,7 +12,7 @@
 
 namespace SYMBIND_API symbind {
 
-// What is to become of a result: nothing, take the place of what is there, be added to it.
+// What happens to a result: it is ignored, replaces what is there, or is added to it.
 enum class OpReq : uint8_t { null, write, inplace, add };
 std::string_view name_of(OpReq req);
 

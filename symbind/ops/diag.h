@@ -16,7 +16,7 @@ inline constexpr Builder<Diag> diag;
 struct DiagGrad : Diag {};
 inline constexpr Builder<DiagGrad> diag_grad;
 
-// Where the diagonals of an array with two axes or more are in it: element (i, j, …) of them, the place along a
+// The elements on the diagonals of an array with two axes or more: element (i, j, …) of them, the index along a
 // diagonal last, is element start + i·steps[0] + j·steps[1] + … of the array.
 struct Diagonals {
   std::vector<int64_t> extents, steps;

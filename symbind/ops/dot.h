@@ -13,7 +13,7 @@ struct Dot {
 };
 inline constexpr Builder<Dot> dot;
 
-// Products of the matrices in the last two axes, one for each place of the others.
+// Products of the matrices in the last two axes, one for each index of the others.
 struct BatchDot {
   bool transpose_a = false;
   bool transpose_b = false;

@@ -1,4 +1,4 @@
-// Shapes as numbers, and places in an array as one number or one number an axis.
+// Shapes as numbers, and indices of an array as one number or one number per axis.
 #pragma once
 
 #include "symbind/graph/builder.h"

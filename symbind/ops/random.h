@@ -144,7 +144,7 @@ inline constexpr Builder<SamplePoisson> sample_poisson;
 inline constexpr Builder<SampleNegativeBinomial> sample_negative_binomial;
 inline constexpr Builder<SampleGeneralizedNegativeBinomial> sample_generalized_negative_binomial;
 
-// Places along the last axis of data, drawn with the probabilities that are there; with get_prob their logarithms
+// Indices along the last axis of data, drawn with the probabilities that are there; with get_prob their logarithms
 // too.
 struct SampleMultinomial {
   Tuple shape = {};
@@ -153,7 +153,7 @@ struct SampleMultinomial {
 };
 inline constexpr Builder<SampleMultinomial> sample_multinomial;
 
-// (gradient of the logarithms, data, places) → data_grad
+// (gradient of the logarithms, data, indices) → data_grad
 struct SampleMultinomialGrad {};
 inline constexpr Builder<SampleMultinomialGrad> sample_multinomial_grad;
 

@@ -149,10 +149,10 @@ OpDef define_norm(Op<Norm> op) {
       });
 }
 
-// ---- Places of extremes ---------------------------------------------------------------------------------------------
+// ---- Indices of extremes --------------------------------------------------------------------------------------------
 
 template <FixedString name>
-void add_place(OpRegistry& registry, std::string doc) {
+void add_arg_reduce(OpRegistry& registry, std::string doc) {
   using P = ArgReduce<name>;
   Op<P> op{std::string(name.view())};
   op.doc(std::move(doc))
@@ -188,10 +188,10 @@ void register_reduce(OpRegistry& registry) {
   registry.add(reduction(mean_op, mean_grad), typeid(Mean));
   add_reductions(registry);
   add(registry, "norm", define_norm);
-  add_place<"argmax">(registry,
-                      "Index of the maximum along an axis, in the type of data; of equal elements the first counts.");
-  add_place<"argmin">(registry,
-                      "Index of the minimum along an axis, in the type of data; of equal elements the first counts.");
+  add_arg_reduce<"argmax">(
+      registry, "Index of the maximum along an axis, in the type of data; of equal elements the first counts.");
+  add_arg_reduce<"argmin">(
+      registry, "Index of the minimum along an axis, in the type of data; of equal elements the first counts.");
   add(registry, "argmax_channel", define_argmax_channel);
   add_internal(registry, "_backward_sum", reduction_grad<SumGrad, Sum>);
   add_internal(registry, "_backward_mean", reduction_grad<MeanGrad, Mean>);

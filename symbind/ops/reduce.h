@@ -41,7 +41,7 @@ struct Norm {
 };
 inline constexpr Builder<Norm> norm;
 
-// The place of the first extreme along an axis, or in the whole array, in the type of data.
+// The index of the first extreme along an axis, or in the whole array, in the type of data.
 template <FixedString name>
 struct ArgReduce {
   std::optional<int64_t> axis = std::nullopt;

@@ -48,7 +48,7 @@ OpDef define(Op<BilinearResize2D> op) {
       .param(&BilinearResize2D::height, "height", "rows of the output with mode 'size'", between(1, most))
       .param(&BilinearResize2D::width, "width", "columns of the output with mode 'size'", between(1, most))
       .param(&BilinearResize2D::scale_height, "scale_height",
-             "factor of the rows with modes 'size', where it takes the place of height, and 'odd_scale'")
+             "factor of the rows with modes 'size', where it replaces height, and 'odd_scale'")
       .param(&BilinearResize2D::scale_width, "scale_width", "the same for the columns")
       .param(&BilinearResize2D::mode, "mode",
              "where the size comes from: 'size': height and width, or the scales; 'odd_scale': the scales, such that "

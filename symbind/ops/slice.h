@@ -14,7 +14,7 @@ struct Slice {
 };
 inline constexpr Builder<Slice> slice;
 
-// lhs with rhs in the place of the slice.
+// lhs with the slice replaced by rhs.
 struct SliceAssign {
   Required<OptionalTuple> begin = {};
   Required<OptionalTuple> end = {};
@@ -22,7 +22,7 @@ struct SliceAssign {
 };
 inline constexpr Builder<SliceAssign> slice_assign;
 
-// data with a number in the place of the slice.
+// data with the slice filled with a number.
 struct SliceAssignScalar {
   double scalar = 0;
   Required<OptionalTuple> begin = {};
@@ -31,7 +31,7 @@ struct SliceAssignScalar {
 };
 inline constexpr Builder<SliceAssignScalar> slice_assign_scalar;
 
-// The gradient of slice: (out_grad, data) → zeros in data's shape with out_grad in the place of the slice.
+// The gradient of slice: (out_grad, data) → zeros in data's shape with out_grad in the slice.
 struct SliceGrad : Slice {};
 inline constexpr Builder<SliceGrad> slice_grad;
 
@@ -56,7 +56,7 @@ struct Crop {
 };
 inline constexpr Builder<Crop> crop;
 
-// (out_grad, the inputs for their shapes) → zeros in data's shape with out_grad in its place
+// (out_grad, the inputs for their shapes) → zeros in data's shape with out_grad in the slice
 struct SliceAxisGrad : SliceAxis {};
 inline constexpr Builder<SliceAxisGrad> slice_axis_grad;
 struct SliceLikeGrad : SliceLike {};

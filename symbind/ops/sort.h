@@ -31,7 +31,7 @@ struct TopK {
 };
 inline constexpr Builder<TopK> topk;
 
-// (out_grad, places, data for its shape) → zeros with out_grad at its places
+// (out_grad, indices, data for its shape) → zeros with out_grad at the indices
 struct SortGrad {
   std::optional<int64_t> axis = -1;
 };

@@ -7,7 +7,7 @@
 namespace symbind {
 namespace {
 
-// Along an axis of one element the first and the last coincide: no place would be right.
+// Along an axis of one element the first and the last coincide: no coordinate would be right.
 void check_target(const Tuple& target_shape) {
   require(target_shape.size() == 2 && target_shape[0] > 1 && target_shape[1] > 1,
           "target_shape must be two numbers of at least 2: ", print(target_shape));

@@ -1,5 +1,5 @@
-// Images read at places a network has computed: grids of places, and what is there. And images compared with what
-// is around each place of another.
+// Images sampled at coordinates that a network has computed, and grids of such coordinates. And images compared with
+// the neighbourhood of each pixel of another.
 #pragma once
 
 #include "symbind/graph/builder.h"
@@ -7,7 +7,7 @@
 
 namespace SYMBIND_API symbind {
 
-// Places are (x, y) from -1, the first column or row, to 1, the last one.
+// Coordinates are (x, y) from -1, the first column or row, to 1, the last one.
 struct GridGenerator {
   Required<std::string> transform_type = {};
   Tuple target_shape = {0, 0};

@@ -54,7 +54,7 @@ void infer_body(const Subgraph& body, std::vector<Value>& variables, std::vector
 extern const char* const subgraph_name;
 std::string unique_scope(const std::string& name);
 
-// A network whose nodes were made in the scope `name`, with variables in the place of what they read from outside.
+// A network whose nodes were made in the scope `name`, with variables instead of what they read from outside.
 struct Cut {
   Symbol network;
   std::vector<std::pair<NodePtr, Entry>> outside;  // the variable of the body, and what it is outside

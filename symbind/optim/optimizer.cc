@@ -53,7 +53,7 @@ void register_optimizer(const std::string& name, OptimizerFactory factory) {
   require(factory != nullptr, "the optimizer ", name, " needs a function that makes it");
   const std::lock_guard lock(registry().mutex);
   const auto [slot, is_new] = registry().factories.insert_or_assign(lower_case(name), std::move(factory));
-  if (!is_new) log_warning("the optimizer ", slot->first, " is registered anew and takes the place of the one before");
+  if (!is_new) log_warning("the optimizer ", slot->first, " is registered again and replaces the previous one");
 }
 
 std::vector<std::string> list_optimizers() {

@@ -52,6 +52,7 @@ class Optimizer {
   UpdateUnit update_unit() const;
   // Do updates count? Those of parameters that another worker updates are counted too, for the schedule's sake.
   virtual bool counts_updates() const { return true; }
+  virtual bool draws_random() const { return false; }  // do updates?
   // May a parameter's state have any form? Otherwise states that are loaded must have that of create_state.
   virtual bool any_state() const { return false; }
 

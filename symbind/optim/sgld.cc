@@ -8,6 +8,7 @@ namespace {
 
 class Sgld final : public RuleWith<optim::Sgld> {
  public:
+  bool draws_random() const override { return true; }
   StateTree create_state(const std::string&, const NDArray&) const override { return {}; }
 
   void update(const Step& step, const StepOptions& options) override {

@@ -82,6 +82,7 @@ class UpdateRule {
   virtual bool joint() const { return false; }
 
   virtual UpdateUnit update_unit() const { return UpdateUnit::parameter; }
+  virtual bool draws_random() const { return false; }  // does update()?
 
   // Can update() write a 16-bit weight and a float32 copy of it in one pass? Otherwise the copy is updated like any
   // other weight, and written to the weight afterwards; the state is the pair of the copy and its state.

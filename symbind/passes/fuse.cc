@@ -62,7 +62,7 @@ void Replacements::apply() {
     const Replacement& replacement = found->second;
     std::vector<TensorId> inputs;
     for (const TensorId input : replacement.inputs) inputs.push_back(rewriter.now(input));
-    rewriter.replace(node, replacement.source, std::move(inputs), replacement.stands_for);
+    rewriter.replace(node, replacement.source, std::move(inputs), replacement.replaced);
   });
   graph_ = rewriter.finish();
 }

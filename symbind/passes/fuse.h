@@ -1,4 +1,4 @@
-// The rules of the fuse pass: each finds one pattern and puts one operator in its place. They are in the order fuse()
+// The rules of the fuse pass: each finds one pattern and replaces it by one operator. They are in the order fuse()
 // applies them.
 #pragma once
 
@@ -49,11 +49,11 @@ class Readers {
   PerTensor<ptrdiff_t> begins_;  // where its readers begin, and after the last one where all end
 };
 
-// A node in the place of an old one, and of others that go away.
+// A node that replaces an old one, and others that go away.
 struct Replacement {
   NodePtr source;
-  std::vector<TensorId> inputs;      // tensors of the old graph
-  std::vector<TensorId> stands_for;  // by output: the tensor of the old graph that it is from here on
+  std::vector<TensorId> inputs;    // tensors of the old graph
+  std::vector<TensorId> replaced;  // by output: the tensor of the old graph that it replaces
 };
 
 // What a rule has found. The graph stays as it is until all is applied.

@@ -1,6 +1,6 @@
 // Packing well is hard in general, and easy for most networks: several quick ways are tried, and the best is kept. In
 // the order of time, each taking the smallest gap it fits in, chains come out exactly; from the largest to the
-// smallest, each taking the lowest place that is free for its whole time, networks whose sizes differ much come out
+// smallest, each taking the lowest offset that is free for its whole time, networks whose sizes differ much come out
 // better.
 #include "symbind/passes/packing.h"
 
@@ -139,9 +139,9 @@ std::optional<Packed> pack_in_order(const std::vector<Lifetime>& lifetimes, cons
     comparisons -= looked_at;
     packed.offsets[i] = offset;
     packed.bytes = std::max(packed.bytes, offset + bytes);
-    const auto place = std::upper_bound(taken.begin(), taken.end(), offset,
-                                        [](size_t value, const Taken& other) { return value < other.begin; });
-    taken.insert(place, {offset, offset + bytes, first, last});
+    const auto position = std::upper_bound(taken.begin(), taken.end(), offset,
+                                           [](size_t value, const Taken& other) { return value < other.begin; });
+    taken.insert(position, {offset, offset + bytes, first, last});
   }
   return packed;
 }
@@ -170,9 +170,9 @@ std::optional<Packed> improved(const std::vector<Lifetime>& lifetimes, Order ord
     const auto reaches_top = [&](size_t i) { return best.offsets[i] + lifetimes[i].bytes == best.bytes; };
     const auto top = std::find_if(other.begin(), other.end(), reaches_top);
     if (top == other.begin()) break;
-    // To a place before it that is another one each time.
-    const auto place = other.begin() + static_cast<ptrdiff_t>(random() % static_cast<size_t>(top - other.begin()));
-    std::rotate(place, top, top + 1);
+    // Moved to a random position before its own.
+    const auto position = other.begin() + static_cast<ptrdiff_t>(random() % static_cast<size_t>(top - other.begin()));
+    std::rotate(position, top, top + 1);
     std::optional<Packed> packed = pack_in_order(lifetimes, other, comparisons);
     if (!packed) break;
     if (packed->bytes > best.bytes) continue;

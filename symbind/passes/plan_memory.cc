@@ -1,5 +1,5 @@
 // Tensors that may share addresses form a buffer: a view and what it shows, pieces and the whole, an output and the
-// input it overwrites. Every tensor has its place in its buffer. A buffer lives from the node that first writes it to
+// input it overwrites. Every tensor has an offset in its buffer. A buffer lives from the node that first writes it to
 // the last that reads it; two buffers may overlap in memory when their lives do not (packing.h).
 #include "symbind/passes/plan_memory.h"
 
@@ -51,17 +51,17 @@ class Members {
 
   // Visits those that overlap a range until `visit` says no. Those that are over are left out for good.
   template <class IsOver, class Visit>
-  bool all_overlapping(Range place, IsOver is_over, Visit visit) {
+  bool all_overlapping(Range wanted, IsOver is_over, Visit visit) {
     for (auto& [size, members] : by_size_) {
       const int64_t longest = int64_t{1} << std::min(size, 62);
-      auto next = members.lower_bound({position(place.begin) - longest, TensorId{0}, 0});
-      while (next != members.end() && next->begin < position(place.end)) {
+      auto next = members.lower_bound({position(wanted.begin) - longest, TensorId{0}, 0});
+      while (next != members.end() && next->begin < position(wanted.end)) {
         if (is_over(next->tensor)) {
           next = members.erase(next);
           --count_;
           continue;
         }
-        if (range(*next).overlaps(place) && !visit(next->tensor, range(*next))) return false;
+        if (range(*next).overlaps(wanted) && !visit(next->tensor, range(*next))) return false;
         ++next;
       }
     }
@@ -125,8 +125,8 @@ class Buffers {
   }
   // Visits the tensors that overlap bytes of a buffer until `visit` says no; says whether it never did.
   template <class IsOver, class Visit>
-  bool all_overlapping(TensorId buffer, Range place, IsOver is_over, Visit visit) {
-    return members_of(buffer).all_overlapping(place, is_over, visit);
+  bool all_overlapping(TensorId buffer, Range wanted, IsOver is_over, Visit visit) {
+    return members_of(buffer).all_overlapping(wanted, is_over, visit);
   }
   // The buffer `inner` becomes a part of `outer`, so many bytes from its beginning.
   void put(TensorId inner, TensorId outer, size_t begin) {
@@ -178,7 +178,7 @@ class Planner {
     if (share_)
       for (const GraphNode& node : graph_.nodes)
         if (!node.is_variable() && !plan_.skip[node.id]) join_in_place(node);
-    place_all();
+    assign_locations();
     return std::move(plan_);
   }
   bool has_pieces() const { return has_pieces_; }
@@ -310,7 +310,7 @@ class Planner {
       const TensorId buffer = buffers_.of(part);
       if (!buffers_.is_whole(part) || home_[buffer] >= 0 || is_variable(part) || is_updated_[part]) return false;
       if (outside_[out] >= 0 && !may_live_outside(part, node.id)) return false;
-      if (!seen.insert(buffer).second) return false;  // one place only for each
+      if (!seen.insert(buffer).second) return false;  // each at one offset only
     }
     for (size_t i = 0; i < parts.size(); ++i) put(buffers_.of(parts[i]), out, begins[i]);
     return has_pieces_ = true;
@@ -378,47 +378,47 @@ class Planner {
   }
 
   // Is nothing in the memory of the input read after the node? What the node itself reads there must be exactly
-  // there, and something that may be overwritten by the same output; and no other output may have the place.
+  // there, and something that may be overwritten by the same output; and no other output may use it.
   bool is_free_after(NodeId node, TensorId in, int out_index, const NodeReads& reads) {
-    const Range place = buffers_.range(in);
+    const Range input_range = buffers_.range(in);
     // Nodes are visited in order: what is over now stays so.
     const auto is_over = [&](TensorId member) { return last_use_[member] < node; };
-    return buffers_.all_overlapping(buffers_.of(in), place, is_over, [&](TensorId member, Range range) {
+    return buffers_.all_overlapping(buffers_.of(in), input_range, is_over, [&](TensorId member, Range range) {
       if (last_use_[member] > node || graph_.producer_id(member) >= node) return false;
-      return range == place && reads.may_overwrite(member, out_index, [&](int input) {
+      return range == input_range && reads.may_overwrite(member, out_index, [&](int input) {
         return !is_shape_only(node, static_cast<size_t>(input));
       });
     });
   }
 
-  // ---- Places ----
+  // ---- Locations ----
 
   struct Arena {
     std::vector<Lifetime> lifetimes;
-    std::vector<Place*> places;  // of each
+    std::vector<Location*> locations;  // of each
   };
 
-  void need(Context context, Place& place, NodeId first, NodeId last, size_t bytes) {
+  void need(Context context, Location& location, NodeId first, NodeId last, size_t bytes) {
     size_t arena = 0;
     while (arena < arenas_.size() && !(plan_.arena_contexts[arena] == context)) ++arena;
     if (arena == arenas_.size()) {
       plan_.arena_contexts.push_back(context);
       arenas_.emplace_back();
     }
-    place = {Place::Kind::arena, static_cast<int>(arena), 0};
+    location = {Location::Kind::arena, static_cast<int>(arena), 0};
     arenas_[arena].lifetimes.push_back({static_cast<int>(first), static_cast<int>(last), bytes});
-    arenas_[arena].places.push_back(&place);
+    arenas_[arena].locations.push_back(&location);
     plan_.unshared_bytes += bytes;
   }
 
-  void place_all() {
-    PerTensor<Place> place(graph_.tensors.size());  // by buffer
+  void assign_locations() {
+    PerTensor<Location> location(graph_.tensors.size());  // by buffer
     for (const GraphNode& node : graph_.nodes) {
       if (node.is_variable()) continue;  // a variable without an array is read for its shape at most
       for (int k = 0; k < node.outputs; ++k) {
         const TensorId buffer = buffers_.of(node.first_output + k);
-        if (home_[buffer] >= 0 || place[buffer].kind != Place::Kind::nowhere) continue;
-        need(node.context, place[buffer], first_write_[buffer], last_read_[buffer], aligned(buffers_.size(buffer)));
+        if (home_[buffer] >= 0 || location[buffer].kind != Location::Kind::nowhere) continue;
+        need(node.context, location[buffer], first_write_[buffer], last_read_[buffer], aligned(buffers_.size(buffer)));
       }
       if (const size_t bytes = plan_.skip[node.id] ? 0 : working_bytes(node); bytes > 0)
         need(node.context, plan_.scratch[node.id], node.id, node.id, bytes);
@@ -426,13 +426,13 @@ class Planner {
     for (Arena& arena : arenas_) {
       plan_.arena_bytes.push_back(share_ ? pack(arena.lifetimes) : one_after_the_other(arena.lifetimes));
       plan_.lower_bound += share_ ? peak_live_bytes(arena.lifetimes) : plan_.arena_bytes.back();
-      for (size_t i = 0; i < arena.places.size(); ++i) arena.places[i]->offset = arena.lifetimes[i].offset;
+      for (size_t i = 0; i < arena.locations.size(); ++i) arena.locations[i]->offset = arena.lifetimes[i].offset;
     }
     for (size_t t = 0; t < graph_.tensors.size(); ++t) {
       const TensorId id{static_cast<int32_t>(t)}, buffer = buffers_.of(id);
-      Place& mine = plan_.tensors[id];
-      mine = home_[buffer] >= 0 ? Place{Place::Kind::outside, home_[buffer], 0} : place[buffer];
-      if (mine.kind != Place::Kind::nowhere) mine.offset += buffers_.range(id).begin;
+      Location& mine = plan_.tensors[id];
+      mine = home_[buffer] >= 0 ? Location{Location::Kind::outside, home_[buffer], 0} : location[buffer];
+      if (mine.kind != Location::Kind::nowhere) mine.offset += buffers_.range(id).begin;
     }
   }
 

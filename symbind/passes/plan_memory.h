@@ -10,7 +10,7 @@
 namespace symbind {
 
 // An address that is known up to the base of an arena or of an outside array.
-struct Place {
+struct Location {
   enum class Kind : uint8_t { nowhere, arena, outside };
   Kind kind = Kind::nowhere;
   int index = 0;  // which arena, or which outside array
@@ -18,8 +18,8 @@ struct Place {
 };
 
 struct MemoryPlan {
-  PerTensor<Place> tensors;
-  PerNode<Place> scratch;
+  PerTensor<Location> tensors;
+  PerNode<Location> scratch;
   PerNode<bool> skip;                   // outputs that are the inputs' memory already need no step
   std::vector<Context> arena_contexts;  // by arena
   std::vector<size_t> arena_bytes;      // by arena

@@ -68,8 +68,8 @@ RecomputeChoice Recompute::Impl::cheap(size_t count) const {
   return choice;
 }
 
-// Cuts after nodes such that each segment holds about so many bytes that would be saved; of the places for a cut, that
-// where the least crosses it.
+// Cuts after nodes such that each segment holds about so many bytes that would be saved; of the possible cuts, the
+// one that the fewest bytes cross.
 std::vector<NodeId> Recompute::Impl::cuts_for(size_t wanted) const {
   std::vector<NodeId> cuts;
   size_t sum = 0;

@@ -24,7 +24,7 @@ bool may_recompute(const GraphNode& node) {
 
 // Takes about as long as reading and writing its arrays.
 bool is_cheap(const OpDef& op) { return op.elementwise || op.view || op.memory_bound; }
-// Can its result take the place of its first input?
+// Can its result overwrite its first input?
 bool is_in_place(const OpDef& op) { return op.elementwise || op.in_place; }
 
 std::optional<Recomputation> recomputation_of(const GraphNode& node) {

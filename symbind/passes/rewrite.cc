@@ -26,16 +26,16 @@ GraphNode& Rewriter::replace(const GraphNode& node, NodePtr source, std::vector<
 }
 
 GraphNode& Rewriter::replace(const GraphNode& node, NodePtr source, std::vector<TensorId> inputs,
-                             const std::vector<TensorId>& stands_for) {
+                             const std::vector<TensorId>& replaced) {
   GraphNode& made = graph_.append(std::move(source), std::move(inputs));
   made.context = node.context;
   made.random_slot = node.random_slot;
   made.implementation = node.implementation;
   made.kernel = node.kernel;
-  for (size_t i = 0; i < stands_for.size(); ++i) {
+  for (size_t i = 0; i < replaced.size(); ++i) {
     const TensorId output = made.first_output + static_cast<int>(i);
-    graph_.tensor(output) = old_.tensor(stands_for[i]);
-    redirect(stands_for[i], output);
+    graph_.tensor(output) = old_.tensor(replaced[i]);
+    redirect(replaced[i], output);
   }
   return made;
 }

@@ -21,7 +21,7 @@ class Rewriter {
   GraphNode& replace(const GraphNode& node, NodePtr source, std::vector<TensorId> inputs);
   // The same for an operator with other outputs: each replaces the old tensor that is named.
   GraphNode& replace(const GraphNode& node, NodePtr source, std::vector<TensorId> inputs,
-                     const std::vector<TensorId>& stands_for);
+                     const std::vector<TensorId>& replaced);
   // A node with one output that holds what tensor `input` of the new graph holds.
   template <class P>
   TensorId insert(const P& params, TensorId input, const std::string& suffix, const Context& context) {

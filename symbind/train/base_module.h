@@ -58,7 +58,7 @@ class OptimizerArg {
   OptimizerArg(const char* name);
   OptimizerArg(std::string name) : name_(std::move(name)) {}
   OptimizerArg(OptimizerPtr optimizer);
-  // optim::Sgd{.learning_rate = 0.1}: a name with its arguments, in place of optimizer_params.
+  // optim::Sgd{.learning_rate = 0.1}: a name with its arguments, instead of optimizer_params.
   template <optim::Options Given>
   OptimizerArg(const Given& options) : name_(Given::name), params_(params_of(options)) {}
   const std::string& name() const { return name_; }

@@ -145,6 +145,16 @@ void BucketingModule::bind(const std::vector<DataDesc>& data_shapes, const std::
   params_initialized = default_->params_initialized;
 }
 
+void BucketingModule::reset_bind() {
+  const InUse use = in_use("reset_bind");
+  default_->reset_bind();
+  buckets_.clear();
+  order_.clear();
+  current_ = nullptr;
+  current_key_ = options_.default_bucket_key;
+  binded = false;
+}
+
 Module& BucketingModule::current() const {
   require(binded, "[BucketingModule] bind comes first");
   return *current_;

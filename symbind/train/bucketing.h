@@ -74,6 +74,7 @@ class BucketingModule : public BaseModule {
   // again when they are visited.
   void bind(const std::vector<DataDesc>& data_shapes, const std::vector<DataDesc>& label_shapes = {},
             const BindArgs& args = {}) override;
+  void reset_bind();  // forgets the devices and the visited buckets; the parameters and the optimizer stay
   // Makes a bucket the current one; the shapes are read if it was not visited before.
   void switch_bucket(const BucketKey& key, const std::vector<DataDesc>& data_shapes,
                      const std::vector<DataDesc>& label_shapes = {});

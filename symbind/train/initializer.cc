@@ -137,7 +137,7 @@ InitializerFactory factory_of(const std::string& name, Make make) {
   };
 }
 
-// New initializers find their place here.
+// New initializers are added here.
 Registry::Registry() {
   const auto put = [this](const std::string& name, auto make) { factories_[name] = factory_of(name, make); };
   for (const char* name : {"zero", "zeros"}) put(name, [](Arguments&) { return std::make_shared<init::Zero>(); });

@@ -27,7 +27,7 @@ std::vector<int64_t> argmax(const NDArray& pred, int64_t axis, const std::string
   const NDArray host = on_host(pred);
   const AxisView rows = rows_along(pred.shape(), axis, metric);
   require(rows.length > 0 || rows.row_count() == 0, "[", metric, "] predictions have no classes: ", pred.shape());
-  std::vector<int64_t> places(static_cast<size_t>(rows.row_count()));
+  std::vector<int64_t> indices(static_cast<size_t>(rows.row_count()));
   visit_elements(host, [&](const auto* elements) {
     for (int64_t row = 0; row < rows.row_count(); ++row) {
       const auto* values = elements + rows.row_start(row);
@@ -40,10 +40,10 @@ std::vector<int64_t> argmax(const NDArray& pred, int64_t axis, const std::string
           break;
         }
       }
-      places[static_cast<size_t>(row)] = best;
+      indices[static_cast<size_t>(row)] = best;
     }
   });
-  return places;
+  return indices;
 }
 
 }  // namespace symbind::metric

@@ -110,7 +110,7 @@ EvalMetricPtr simple(Arguments& arguments, const char* name) {
   return std::make_shared<Metric>(arguments.options(name));
 }
 
-// New metrics find their place here.
+// New metrics are added here.
 Registry::Registry() {
   using namespace metric;
   put({"acc", "accuracy"}, [](Arguments& a) {

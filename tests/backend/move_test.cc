@@ -10,16 +10,16 @@
 namespace symbind::cpu_backend {
 namespace {
 
-// The place of each element of the dense array in the other.
-std::vector<int64_t> places_of(const Movement& movement) {
-  std::vector<int64_t> places{movement.start};
+// The index in the other array of each element of the dense array.
+std::vector<int64_t> indices_of(const Movement& movement) {
+  std::vector<int64_t> indices{movement.start};
   for (size_t axis = 0; axis < movement.extents.size(); ++axis) {
     std::vector<int64_t> longer;
-    for (const int64_t place : places)
-      for (int64_t i = 0; i < movement.extents[axis]; ++i) longer.push_back(place + i * movement.steps[axis]);
-    places = std::move(longer);
+    for (const int64_t index : indices)
+      for (int64_t i = 0; i < movement.extents[axis]; ++i) longer.push_back(index + i * movement.steps[axis]);
+    indices = std::move(longer);
   }
-  return places;
+  return indices;
 }
 
 // Without repetitions, into arrays of 20,000 elements.
@@ -40,23 +40,23 @@ template <class T>
 void compare(const Movement& movement) {
   SCOPED_TRACE(join(comma_separated(movement.extents), " by ", comma_separated(movement.steps), ", ", sizeof(T),
                     " bytes an element"));
-  const std::vector<int64_t> places = places_of(movement);
-  std::vector<T> other(20000), dense(places.size()), expected(places.size());
+  const std::vector<int64_t> indices = indices_of(movement);
+  std::vector<T> other(20000), dense(indices.size()), expected(indices.size());
   std::iota(other.begin(), other.end(), T(0));
   const Mover mover(movement, dtype_of<T>());
   mover.take(other.data(), dense.data());
-  for (size_t i = 0; i < places.size(); ++i) expected[i] = other[static_cast<size_t>(places[i])];
+  for (size_t i = 0; i < indices.size(); ++i) expected[i] = other[static_cast<size_t>(indices[i])];
   EXPECT_EQ(dense, expected);
 
   std::vector<T> changed = other, wanted = other;
   std::iota(dense.begin(), dense.end(), T(100));
   mover.put(changed.data(), dense.data());
-  for (size_t i = 0; i < places.size(); ++i) wanted[static_cast<size_t>(places[i])] = dense[i];
+  for (size_t i = 0; i < indices.size(); ++i) wanted[static_cast<size_t>(indices[i])] = dense[i];
   EXPECT_EQ(changed, wanted);
 
   const T value = 77;
   mover.fill(changed.data(), &value);
-  for (const int64_t place : places) wanted[static_cast<size_t>(place)] = value;
+  for (const int64_t index : indices) wanted[static_cast<size_t>(index)] = value;
   EXPECT_EQ(changed, wanted);
 }
 
@@ -71,11 +71,11 @@ TEST(Mover, TakesPutsAndFillsAsSingleElementsWould) {
 TEST(Mover, RepeatsElements) {
   for (const Movement& movement :
        std::vector<Movement>{{{4, 30, 5}, {5, 0, 1}}, {{4, 5, 30}, {5, 1, 0}}, {{99}, {0}}}) {
-    const std::vector<int64_t> places = places_of(movement);
-    std::vector<float> other(20), dense(places.size()), expected(places.size());
+    const std::vector<int64_t> indices = indices_of(movement);
+    std::vector<float> other(20), dense(indices.size()), expected(indices.size());
     std::iota(other.begin(), other.end(), 1.0f);
     Mover(movement, DType::float32).take(other.data(), dense.data());
-    for (size_t i = 0; i < places.size(); ++i) expected[i] = other[static_cast<size_t>(places[i])];
+    for (size_t i = 0; i < indices.size(); ++i) expected[i] = other[static_cast<size_t>(indices[i])];
     EXPECT_EQ(dense, expected);
   }
 }

@@ -36,7 +36,7 @@ const Implementation* implementation(const OpDef& op, const std::string& name) {
 }
 
 using TestNode = testing::TestNode<float>;
-using testing::place_of;
+using testing::index_in_layout;
 
 template <class P>
 TestNode make_node(const P& params, const std::vector<Shape>& shapes, DType dtype = DType::float32) {
@@ -59,7 +59,7 @@ Aligned stored(const Tensor& tensor, const Values& values) {
   Aligned memory(tensor.bytes());
   with_type(tensor.dtype, [&](auto type) {
     auto* elements = static_cast<typename decltype(type)::type*>(memory.data.get());
-    for (size_t i = 0; i < values.size(); ++i) elements[place_of(tensor, i)] = values[i];
+    for (size_t i = 0; i < values.size(); ++i) elements[index_in_layout(tensor, i)] = values[i];
   });
   return memory;
 }
@@ -68,7 +68,7 @@ Values loaded(const Tensor& tensor, const Aligned& memory) {
   Values values(static_cast<size_t>(tensor.shape.size()));
   with_type(tensor.dtype, [&](auto type) {
     const auto* elements = static_cast<const typename decltype(type)::type*>(memory.data.get());
-    for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(elements[place_of(tensor, i)]);
+    for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(elements[index_in_layout(tensor, i)]);
   });
   return values;
 }

@@ -42,7 +42,7 @@ Implementation winograd_of(const OpDef& op, const Kernels* kernels) {
 }
 
 using TestNode = testing::TestNode<double>;
-using testing::place_of;
+using testing::index_in_layout;
 
 template <class P>
 TestNode make_node(const P& params, const std::vector<Shape>& shapes) {
@@ -84,7 +84,7 @@ std::vector<Values> run(const TestNode& node, const Implementation& implementati
     }
   for (size_t i = 0; i < node.inputs.size(); ++i)
     for (size_t k = 0; k < node.values[i].size(); ++k)
-      static_cast<T*>(addresses[i])[place_of(node.inputs[i], k)] = static_cast<T>(node.values[i][k]);
+      static_cast<T*>(addresses[i])[index_in_layout(node.inputs[i], k)] = static_cast<T>(node.values[i][k]);
   for (const auto& [input, output] : kernel->in_place)
     addresses[node.inputs.size() + static_cast<size_t>(output)] = addresses[static_cast<size_t>(input)];
   const Guarded scratch(kernel->scratch_bytes), kept(kernel->kept_bytes);
@@ -96,7 +96,7 @@ std::vector<Values> run(const TestNode& node, const Implementation& implementati
     results.emplace_back(static_cast<size_t>(node.outputs[i].shape.size()));
     const auto* elements = static_cast<const T*>(addresses[node.inputs.size() + i]);
     for (size_t k = 0; k < results[i].size(); ++k)
-      results[i][k] = static_cast<double>(elements[place_of(node.outputs[i], k)]);
+      results[i][k] = static_cast<double>(elements[index_in_layout(node.outputs[i], k)]);
   }
   return results;
 }

@@ -59,7 +59,7 @@ TEST(AtomicFile, AFullDiskIsAnErrorAndLeavesTheOldFile) {
   EXPECT_TRUE(fails_with([] { write_file_atomically("/dev/full", "x"); }, "/dev/full", "No space left"));
 }
 
-TEST(AtomicFile, FinishedIsOnTheDiskBesideItsPlace) {
+TEST(AtomicFile, FinishedIsOnTheDiskUnderATemporaryName) {
   const TempDir dir;
   const std::string path = dir.file("a");
   write_file(path, "old");

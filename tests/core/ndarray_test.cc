@@ -337,7 +337,7 @@ TEST(Concatenate, ConcatenatesAlongAnyAxis) {
   EXPECT_THROW(concatenate(std::vector<NDArray>{}, 0), Error);
 }
 
-TEST(NDArray, PrintsValuesShapeAndPlace) {
+TEST(NDArray, PrintsValuesShapeAndContext) {
   const std::string text = counted({2, 3}).str();
   EXPECT_NE(text.find("<NDArray 2x3 @cpu(0)>"), std::string::npos) << text;
   EXPECT_NE(text.find('6'), std::string::npos) << text;

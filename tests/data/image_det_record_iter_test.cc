@@ -61,7 +61,7 @@ class ImageObjects : public ::testing::Test {
   std::string path = dir.file("objects.rec");
 };
 
-// The objects of a batch of one image by their class; checks what is before and behind them.
+// The objects of a batch of one image by their class; checks what is before and after them.
 std::map<int, Box> objects_of(const DataBatch& batch) {
   const auto label = batch.label[0].to_vector<double>();
   const auto count = static_cast<size_t>(label[3]);

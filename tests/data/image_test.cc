@@ -66,6 +66,14 @@ TEST_F(ImageFiles, BlueComesFirstWhereAskedFor) {
   EXPECT_EQ(imdecode(imencode(imdecode(bytes, {.to_rgb = false}), ".png", 3, false)).to_vector<int>(), rgb);
 }
 
+TEST_F(ImageFiles, InksBecomeTheGreyOfTheirColors) {
+  const std::string bytes = recorded_image("cmyk.jpg");
+  const auto colors = imdecode(bytes).to_vector<int>(), grey = imdecode(bytes, {.flag = 0}).to_vector<int>();
+  ASSERT_EQ(colors.size(), 3 * grey.size());
+  for (size_t i = 0; i < grey.size(); ++i)
+    EXPECT_EQ(grey[i], (299 * colors[3 * i] + 587 * colors[3 * i + 1] + 114 * colors[3 * i + 2] + 500) / 1000) << i;
+}
+
 TEST(Images, WhatIsNoImageIsRefused) {
   EXPECT_TRUE(fails_with([] { imdecode(""); }, "no bytes"));
   EXPECT_TRUE(fails_with([] { imdecode("GIF89a-----"); }, "JPEG or PNG", "GIF89a"));

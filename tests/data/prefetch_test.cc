@@ -153,7 +153,7 @@ struct Broken : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-TEST(PrefetchingIter, PassesAnExceptionOnInItsPlaceAndUntilReset) {
+TEST(PrefetchingIter, PassesAnExceptionOnInOrderAndUntilReset) {
   std::atomic<bool> broken = true;
   Counter counter(10, [&](int64_t next) {
     if (next == 3 && broken) throw Broken("the disk is gone");

@@ -78,7 +78,7 @@ TEST_F(TextIters, FilesOfManyBlocksAreReadInOrder) {
     ASSERT_EQ(values[static_cast<size_t>(2 * i)], i);
     ASSERT_EQ(values[static_cast<size_t>(2 * i + 1)], -i);
   }
-  // The line with a mistake is named, however far behind it is.
+  // The line with a mistake is named, however far down it is.
   write_file(path, text + "\n\nx,1\n");
   EXPECT_TRUE(fails_with([&] { CSVIter({.data_csv = path, .data_shape = {2}}); }, join("line ", rows + 400 + 3)));
 }

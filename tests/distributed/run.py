@@ -1,6 +1,9 @@
 """Runs the tests of distributed stores under mpirun: real processes, which are killed and stopped on purpose.
 
-usage: run.py WORKER [--workers N] [--servers N] [--faults [--repeat N]] [--script FILE]
+usage: run.py WORKER [--workers N] [--servers N] [--faults [--repeat N]] [--elastic FOLDER]
+       [--script FILE]
+
+--elastic FOLDER: jobs that go on without workers that are lost, by the Open MPI 5 that is installed there
 """
 
 import argparse
@@ -76,6 +79,24 @@ def test_faults(worker, repeat):
     require("alive but slow" in output, "a slow worker was not reported", output)
 
 
+def test_elastic(worker, folder):
+    """By an MPI that tolerates faults: those that are left finish their work."""
+    os.environ["LD_LIBRARY_PATH"] = os.pathsep.join(
+        [os.path.join(folder, "lib"), *filter(None, [os.environ.get("LD_LIBRARY_PATH")])]
+    )
+    os.environ["PATH"] = os.path.join(folder, "bin") + os.pathsep + os.environ["PATH"]
+    succeeds(2, worker, "bits")
+    os.environ["SYMBIND_ELASTIC"] = "1"
+    # A process that is stopped is noticed by MPI's own heartbeats.
+    options = ["--with-ft", "ulfm", "--mca", "mpi_ft_detector", "1", "--mca", "mpi_ft_detector_timeout", "2"]
+    for fault, victim in (("kill", 0), ("kill", 1), ("stop", 1), ("throw", 2), ("early", 0)):
+        code, output, seconds = mpirun(3, *options, worker, fault, str(victim))
+        what = f"elastic, {fault} of worker {victim} of 3"
+        require(output.count("of 2 is left") == 2, f"{what} ended with {code}: not every survivor finished", output)
+        require("is lost" in output, f"{what}: nobody named it", output)
+        print(f"{what}: {seconds:.1f} s", flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("worker")
@@ -83,11 +104,14 @@ def main():
     parser.add_argument("--servers", type=int, default=0)
     parser.add_argument("--faults", action="store_true")
     parser.add_argument("--repeat", type=int, default=1, help="how often each fault is tried")
+    parser.add_argument("--elastic", metavar="FOLDER")
     parser.add_argument("--script")
     args = parser.parse_args()
     if not shutil.which("mpirun"):
         sys.exit("distributed test: there is no mpirun; install Debian's openmpi-bin")
-    if args.faults:
+    if args.elastic:
+        test_elastic(args.worker, args.elastic)
+    elif args.faults:
         test_faults(args.worker, args.repeat)
     elif args.script:
         with tempfile.TemporaryDirectory() as folder:

@@ -205,6 +205,16 @@ void test_others() {
 
 // ---- faults ---------------------------------------------------------------------------------------------------------
 
+// Until a child ends the process, since mpirun waits for it.
+void stop() {
+  if (const pid_t stopped = ::getpid(); ::fork() == 0) {
+    ::sleep(10);
+    ::kill(stopped, SIGKILL);
+    ::_exit(0);
+  }
+  ::kill(::getpid(), SIGSTOP);
+}
+
 void step_until(const std::string& fault, int victim, int steps) {
   const KVStorePtr store = KVStore::create("dist_sync");
   store->set_optimizer(Optimizer::create("sgd", {}));
@@ -213,11 +223,12 @@ void step_until(const std::string& fault, int victim, int steps) {
     for (const auto& [name, shape] : parameters) values.push_back(zeros(shape));
     return values;
   }());
+  NDArray last;
   for (int step = 1; step <= steps; ++step) {
     if (step == 4 && store->rank() == victim) {
       std::cout << "now" << std::endl;
       if (fault == "kill") ::kill(::getpid(), SIGKILL);
-      if (fault == "stop") ::kill(::getpid(), SIGSTOP);
+      if (fault == "stop") stop();
       if (fault == "throw") fail("as asked for");
       if (fault == "early") return;
       if (fault == "slow") std::this_thread::sleep_for(std::chrono::seconds(12));
@@ -228,7 +239,15 @@ void step_until(const std::string& fault, int victim, int steps) {
       outs.push_back({zeros(parameters[i].second)});
     }
     store->pushpull(keys(), pushed, outs);
+    last = outs[1][0];
   }
+  // Those that are left have the same values.
+  const KVStorePtr sums = KVStore::create("horovod");
+  const NDArray total = zeros(last.shape());
+  sums->pushpull({"values"}, {{last}}, {{total}});
+  last *= static_cast<double>(sums->num_workers());
+  require(total.to_vector<float>() == last.to_vector<float>(), "the values differ");
+  std::cout << symbind::join("worker ", store->rank(), " of ", store->num_workers(), " is left\n") << std::flush;
 }
 
 }  // namespace

@@ -153,7 +153,7 @@ TEST(Networks, HaveAsManyParametersAsWasPublished) {
     int64_t image_size, numbers;
   };
   const Case cases[] = {
-      // One column of convolutions, and two as first published; on images of 224 pixels the first layer behind the
+      // One column of convolutions, and two as first published; on images of 224 pixels the first layer after the
       // convolutions is smaller. (61.1 million are those of a later, narrower form.)
       {"AlexNet", networks::alexnet(), 227, 62378344},
       {"AlexNet in two groups", networks::alexnet({.groups = 2}), 227, 60965224},

@@ -77,7 +77,7 @@ INSTANTIATE_TEST_SUITE_P(CompileOptions, PlansOfNetworks,
                            return testing::networks_for_plans()[network.param].name;
                          });
 
-// Random networks run the same way with every array in a place of its own, and with as few bytes as possible.
+// Random networks run the same way with memory of its own for every array, and with as few bytes as possible.
 TEST(CompileOptions, MemoryMakesNoDifferenceToRandomNetworks) {
   const LogSink before = set_log_sink([](LogLevel, std::string_view) {});  // the budget cannot be met
   for (uint32_t number = 0; number < 150; ++number) {

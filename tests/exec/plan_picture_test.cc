@@ -1,5 +1,7 @@
 #include "symbind/exec/plan_picture.h"
 
+#include <regex>
+
 #include <gtest/gtest.h>
 
 #include "symbind/exec/executor.h"
@@ -78,6 +80,21 @@ TEST(PlanPicture, DrawsEveryBufferThatCanBeSeen) {
   EXPECT_EQ(count(svg, "<title>"), count(svg, "</title></rect>"));
   for (const char* text : {">forward<", ">backward<", ">KiB<", "bytes alive", "cpu(0): "})
     EXPECT_NE(svg.find(text), std::string::npos) << text;
+}
+
+TEST(PlanPicture, ExplainsItsColorsAndItsLineInOneRow) {
+  const Planned planned = plan_training(testing::lenet());
+  const std::string svg = plan_picture(planned.graph, planned.memory, "lenet");
+  // A sample of 12 pixels, its text 18 after the beginning of the sample, the next sample 250 after.
+  std::smatch box, line, text;
+  const std::string colors = svg.substr(0, svg.find("bytes alive"));
+  ASSERT_TRUE(std::regex_search(svg, box, std::regex("<rect x=\"([0-9.]+)\" y=\"36\" width=\"12\"")));
+  ASSERT_TRUE(std::regex_search(svg, line, std::regex("<path d=\"M([0-9.]+) 42L([0-9.]+) 42\"")));
+  ASSERT_TRUE(std::regex_search(svg, text, std::regex("<text x=\"([0-9.]+)\" y=\"46\">bytes alive")));
+  const double begin = std::stod(line[1]);
+  EXPECT_EQ(std::stod(line[2]), begin + 12);
+  EXPECT_EQ(std::stod(text[1]), begin + 18);
+  EXPECT_EQ(begin, std::stod(box[1]) + 250 * static_cast<double>(count(colors, "y=\"36\"")));
 }
 
 TEST(PlanPicture, ComesFromAnExecutorToo) {

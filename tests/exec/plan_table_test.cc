@@ -1,6 +1,7 @@
 // What debug_str() prints: the plan of a network as a table.
 #include "symbind/exec/plan_table.h"
 
+#include <cctype>
 #include <cstdlib>
 #include <sstream>
 
@@ -116,6 +117,22 @@ TEST(Profile, TimesEveryStepAndCountsTheRuns) {
     EXPECT_GT(std::stod(time.substr(5)), 0.0) << time;
     EXPECT_NE(table.find("\noperator "), std::string::npos) << "times by operator:\n" << table;
     EXPECT_NE(line_with(table.substr(table.find("time ")), "Convolution"), "") << table;
+  }
+}
+
+TEST(Profile, NumbersOfTheOperatorsEndWhereTheirHeadsEnd) {
+  auto executor = testing::bind_with_values(testing::lenet(), cpu(), {.options = {.profile = true}});
+  executor->forward(true);
+  const std::string table = executor->debug_str();
+  const std::vector<std::string> lines = lines_of(table.substr(table.find("\noperator ") + 1));
+  ASSERT_GT(lines.size(), 3u) << table;
+  for (const std::string head : {"steps", "ms", "%"}) {
+    const size_t last = lines[0].find(head) + head.size() - 1;
+    for (size_t i = 1; i < lines.size() && !lines[i].empty(); ++i) {
+      ASSERT_LT(last, lines[i].size()) << table;
+      EXPECT_TRUE(std::isdigit(lines[i][last])) << head << " in " << lines[i];
+      EXPECT_TRUE(last + 1 == lines[i].size() || lines[i][last + 1] == ' ') << head << " in " << lines[i];
+    }
   }
 }
 

@@ -66,9 +66,10 @@ class Arena {
  private:
   template <class Function>
   void each_range(TensorId tensor, Function&& function) const {
-    const Place& place = planned_.memory.tensors[tensor];
+    const Location& location = planned_.memory.tensors[tensor];
     const size_t bytes = planned_.graph.tensor(tensor).bytes();
-    if (place.kind == Place::Kind::arena) function(ArenaRange{place.index, place.offset, place.offset + bytes});
+    if (location.kind == Location::Kind::arena)
+      function(ArenaRange{location.index, location.offset, location.offset + bytes});
   }
 
   const Planned& planned_;

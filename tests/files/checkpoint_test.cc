@@ -78,7 +78,7 @@ TEST(CheckpointFiles, NamesWithoutAKindAreSortedByTheNetwork) {
   EXPECT_EQ(loaded.aux_params.size(), 1u);
 }
 
-TEST(CheckpointFiles, WithoutNamesOrWithoutAPlaceAreErrors) {
+TEST(CheckpointFiles, WithoutNamesOrWithoutAFolderAreErrors) {
   const TempDir dir;
   save(params_path(dir.file("net"), 0), std::vector<NDArray>{ones({1})});
   EXPECT_TRUE(fails_with([&] { load_params(dir.file("net"), 0); }, "net-0000.params", "have no names"));

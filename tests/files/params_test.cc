@@ -134,7 +134,7 @@ TEST_F(Params, ArraysSavedOnAnyDeviceLoadOnTheCpu) {
   EXPECT_EQ(load(path).arrays[0].item(), 7);
 }
 
-TEST_F(Params, AnEmptyPlaceInAFileIsNoArray) {
+TEST_F(Params, AnArrayWithoutARankIsNoArray) {
   Bytes bytes;
   bytes.header(2).put<uint32_t>(0xF993fac9).put<int32_t>(0).put<int32_t>(0);
   bytes.array_header({1}).put(7.f).put<uint64_t>(0);

@@ -1,5 +1,5 @@
-// Operators on anything: called at once, bound, and differentiated, on arrays that end where the process may not read
-// or write any further. They finish or throw Error.
+// Operators on anything: called immediately, bound, and differentiated, on arrays that end where the process may not
+// read or write any further. They finish or throw Error.
 #include <cmath>
 #include <cstring>
 #include <memory>
@@ -64,7 +64,7 @@ void refuse_large_results(const RandomCall& call) {
     if (Shape(output).size() > most_elements) fail("too large for this");
 }
 
-// At once: as it comes, and once more into arrays that are guarded too.
+// Immediately: as it comes, and once more into arrays that are guarded too.
 void call_immediately(const RandomCall& call) {
   std::mt19937_64 dice(call.values);
   const std::vector<NDArray> inputs = inputs_of(call, dice);

@@ -84,7 +84,7 @@ void with_file(std::string_view bytes, Read read) {
     ~File() { std::remove(path.c_str()); }
   } const temporary;
   std::FILE* file = std::fopen(temporary.path.c_str(), "wb");
-  expect(file != nullptr, "no place for a temporary file");
+  expect(file != nullptr, "cannot open a temporary file");
   std::fwrite(bytes.data(), 1, bytes.size(), file);
   std::fclose(file);
   read(temporary.path);
@@ -120,12 +120,12 @@ void decode(std::string_view bytes) {
   for (const int channels : {0, 1, 3, 4}) {
     Pixels pixels;
     // A few bytes may hold large images, which take their time.
-    const auto place = [&](int64_t height, int64_t width, int64_t depth) {
+    const auto allocate = [&](int64_t height, int64_t width, int64_t depth) {
       require(height * width <= 1 << 20, "too large for a fuzzer");
       pixels.resize(height, width, depth);
       return pixels.data();
     };
-    accepts([&] { decode_image(bytes, channels, place); });
+    accepts([&] { decode_image(bytes, channels, allocate); });
   }
   Pixels pixels;
   decode_image(bytes, 3, [&](int64_t height, int64_t width, int64_t depth) {

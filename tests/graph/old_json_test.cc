@@ -81,6 +81,17 @@ TEST(OldJson, StatesOfFilesBefore094KnowHowTheyStart) {
   EXPECT_EQ(attributes(903, R"("__init__": "mine")").at("bn_moving_var").at("__init__"), "mine") << "its own wins";
 }
 
+// Before 0.9.0 files left out the variables that belong to a node; since then all of them are in the file.
+TEST(OldJson, OnlyFilesBefore090LeaveInputsOut) {
+  const auto read = [](int version) {
+    return Symbol::load_json(
+        network_text(R"({"op": "FullyConnected", "name": "fc", "inputs": [[0, 0]], "attr": {"num_hidden": "3"}})",
+                     R"(, "attrs": {"mxnet_version": ["int", )" + std::to_string(version) + "]}"));
+  };
+  EXPECT_EQ(read(899).list_arguments(), (std::vector<std::string>{"x", "fc_weight", "fc_bias"}));
+  EXPECT_TRUE(fails_with([&] { read(900); }, "fc", "has 1 inputs", "takes 3"));
+}
+
 // The first versions let a user call an attribute of a node anything; parameters stood apart from them.
 TEST(OldJson, AttributesSeparateFromParametersMayHaveAnyName) {
   const Symbol net = Symbol::load_json(network_text(

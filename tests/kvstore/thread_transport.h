@@ -17,7 +17,7 @@ namespace symbind::testing {
 class Wires;
 std::shared_ptr<Wires> make_wires(int workers, int servers = 0);
 std::unique_ptr<Transport> open_thread_transport(std::shared_ptr<Wires> wires, int rank);
-// Nothing from or to this process arrives any more, as if its host were cut off.
+// Nothing from or to this process arrives any more, as if its host were cut off. The others of an elastic job are told.
 void cut_off(Wires& wires, int rank);
 
 // Runs `work` on a thread for each worker, lets servers serve on one each, and waits for all. What a process throws is

@@ -48,7 +48,7 @@ VENDOR_HEADERS = {
     "data/png": r"png\.h",
 }
 OPTIONAL = {"backend/onednn", "backend/cuda", "backend/cuda/cudnn", "kvstore/mpi", "data/jpeg", "data/png"}
-TWINS = {str(PurePosixPath(f).with_name("no_" + PurePosixPath(f).name)) for f in OPTIONAL}
+STUBS = {str(PurePosixPath(f).with_name("no_" + PurePosixPath(f).name)) for f in OPTIONAL}
 
 # Libraries that a user of the installed headers need not have.
 PRIVATE_HEADERS = r"(nlohmann/.*|zlib\.h|zconf\.h)"
@@ -78,7 +78,7 @@ def allowed_folders(folder):
 def is_allowed(folder, target):
     if target in ancestors(folder):
         return True
-    fences = [f for f in ancestors(target) if f in OPTIONAL | TWINS]
+    fences = [f for f in ancestors(target) if f in OPTIONAL | STUBS]
     if any(f not in ancestors(folder) for f in fences):
         return False
     return any(f in ancestors(target) for f in [*allowed_folders(folder), folder])
@@ -90,8 +90,8 @@ class Checker:
         self.errors = []
 
     def complain(self, path, line_number, message):
-        place = f"symbind/{path.relative_to(self.root)}"
-        self.errors.append(f"{place}:{line_number}: {message}" if line_number else f"{place}: {message}")
+        name = f"symbind/{path.relative_to(self.root)}"
+        self.errors.append(f"{name}:{line_number}: {message}" if line_number else f"{name}: {message}")
 
     def check(self):
         if not self.root.is_dir():

@@ -126,7 +126,7 @@ TEST(Convolution, SaysWhatDoesNotFit) {
       "[Convolution c]", "num_group must divide the channels", "(1,3,4)"));
 }
 
-// A column or a plane of the kernel that meets nothing but padding, everywhere or in most places, has its gradient too.
+// A column or a plane of the kernel that meets only padding, at all or most positions, has its gradient too.
 TEST(Convolution, GradientOfRowsBesideTheDataIsRightInEveryType) {
   struct Case {
     Convolution params;

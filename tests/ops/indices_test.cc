@@ -18,8 +18,8 @@ TEST(ShapeArray, IsTheShapeOfAnyArray) {
 }
 
 TEST(UnravelIndex, TakesNumbersThatAreNone) {
-  const NDArray places = array(std::vector<double>{std::numeric_limits<double>::quiet_NaN(), 1e30}, {2});
-  EXPECT_EQ(invoke(unravel_index, {places}, {.shape = {3, 4}})[0].shape(), Shape({2, 2}));
+  const NDArray indices = array(std::vector<double>{std::numeric_limits<double>::quiet_NaN(), 1e30}, {2});
+  EXPECT_EQ(invoke(unravel_index, {indices}, {.shape = {3, 4}})[0].shape(), Shape({2, 2}));
   EXPECT_EQ(invoke(ravel_multi_index, {array(std::vector<double>{1e30, 1e30}, {2, 1})}, {.shape = {3, 4}})[0].shape(),
             Shape({1}));
 }
@@ -28,8 +28,8 @@ TEST(UnravelIndex, SaysWhatIsWrong) {
   const auto x = Symbol::variable("x");
   EXPECT_TRUE(fails_with([&] { unravel_index(x, {.shape = {3, 0}}); }, "shape", "(3, 0)"));
   EXPECT_TRUE(fails_with([&] { unravel_index(x, {.shape = {}}); }, "shape"));
-  const auto places = unravel_index(x, {.shape = {3, 4}}, "places");
-  EXPECT_TRUE(fails_with([&] { infer_shape(places, {{"x", {2, 2}}}); }, "[_unravel_index places]", "(2,2)"));
+  const auto indices = unravel_index(x, {.shape = {3, 4}}, "indices");
+  EXPECT_TRUE(fails_with([&] { infer_shape(indices, {{"x", {2, 2}}}); }, "[_unravel_index indices]", "(2,2)"));
 }
 
 }  // namespace

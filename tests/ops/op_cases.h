@@ -15,9 +15,9 @@ void add_math_cases(std::vector<OpCase>& cases);    // functions of one number, 
 void add_choice_cases(std::vector<OpCase>& cases);  // functions of two numbers, elements by number, reductions
 void add_shape_cases(std::vector<OpCase>& cases);   // elements moved
 void add_layer_cases(std::vector<OpCase>& cases);   // rectifiers, normalizations, products of many matrices
-void add_index_cases(std::vector<OpCase>& cases);   // places, diagonals, sums so far, moments, products by column
+void add_index_cases(std::vector<OpCase>& cases);   // indices, diagonals, cumulative sums, moments, products by column
 void add_rnn_cases(std::vector<OpCase>& cases);     // recurrent layers
-void add_vision_cases(std::vector<OpCase>& cases);  // regions of images, images read at computed places
+void add_vision_cases(std::vector<OpCase>& cases);  // regions of images, images sampled at computed coordinates
 void add_density_cases(std::vector<OpCase>& cases);
 void add_ctc_cases(std::vector<OpCase>& cases);      // alignments of sequences
 void add_linalg_cases(std::vector<OpCase>& cases);   // matrices

@@ -266,9 +266,9 @@ void add_reductions(std::vector<OpCase>& cases) {
                      .attributes = std::string(op) == "argmax_channel" ? Attributes{} : Attributes{{"axis", "1"}},
                      .inputs = {{"data", {3, 5}, -20, 20}},
                      .reference = of_rows([largest](const std::vector<double>& row) {
-                       const auto place = largest ? std::max_element(row.begin(), row.end())
+                       const auto found = largest ? std::max_element(row.begin(), row.end())
                                                   : std::min_element(row.begin(), row.end());
-                       return static_cast<double>(place - row.begin());
+                       return static_cast<double>(found - row.begin());
                      }),
                      .differentiable = false,
                      .more_shapes = {{{1, 1}}, {{0, 5}}, {{70, 9}}}});

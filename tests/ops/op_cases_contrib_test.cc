@@ -112,8 +112,8 @@ void add_attention(std::vector<OpCase>& cases) {
 
 // ---- Images ---------------------------------------------------------------------------------------------------------
 
-// Where output i of an axis reads.
-double place_of(int64_t i, int64_t in, int64_t out, bool align) {
+// The coordinate that output i of an axis reads.
+double source_of(int64_t i, int64_t in, int64_t out, bool align) {
   if (out == 1) return 0;
   if (align) return static_cast<double>(i) * static_cast<double>(in - 1) / static_cast<double>(out - 1);
   return std::max(0.0, (static_cast<double>(i) + 0.5) * static_cast<double>(in) / static_cast<double>(out) - 0.5);
@@ -126,7 +126,7 @@ Reference plain_resize(int64_t rows, int64_t columns, bool align) {
     for (int64_t plane = 0; plane < x[0] * x[1]; ++plane)
       for (int64_t i = 0; i < rows; ++i)
         for (int64_t j = 0; j < columns; ++j) {
-          const double y = place_of(i, x[2], rows, align), z = place_of(j, x[3], columns, align);
+          const double y = source_of(i, x[2], rows, align), z = source_of(j, x[3], columns, align);
           double sum = 0;
           for (int64_t a = 0; a < x[2]; ++a)
             for (int64_t b = 0; b < x[3]; ++b) {

@@ -61,7 +61,7 @@ void add_tensors(std::vector<OpCase>& cases) {
                    .slack = 4});
 }
 
-void add_places(std::vector<OpCase>& cases) {
+void add_crops_and_flips(std::vector<OpCase>& cases) {
   cases.push_back({.name = "image_crop",
                    .op = "_image_crop",
                    .attributes = {{"x", "1"}, {"y", "0"}, {"width", "2"}, {"height", "1"}},
@@ -196,7 +196,7 @@ void add_colours(std::vector<OpCase>& cases) {
 
 void add_image_cases(std::vector<OpCase>& cases) {
   add_tensors(cases);
-  add_places(cases);
+  add_crops_and_flips(cases);
   add_colours(cases);
 }
 

@@ -7,11 +7,11 @@ Reference same_values(Shape shape) {
   return [shape](Inputs_ in) { return std::vector{Values{shape, in[0].data}}; };
 }
 
-// The elements of the first input in another order, given by their places.
-Reference moved(Shape shape, std::vector<size_t> places) {
+// The elements of the first input in another order, given by their indices.
+Reference moved(Shape shape, std::vector<size_t> indices) {
   return [=](Inputs_ in) {
     Values out{shape, {}};
-    for (const size_t place : places) out.data.push_back(in[0].data[place]);
+    for (const size_t index : indices) out.data.push_back(in[0].data[index]);
     return std::vector{out};
   };
 }

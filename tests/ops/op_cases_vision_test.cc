@@ -24,7 +24,7 @@ void add_regions(std::vector<OpCase>& cases) {
                    .more_shapes = {{{2, 1, 2, 3}, {0, 5}}, {{2, 0, 2, 3}, {2, 5}}}});
 }
 
-void add_places(std::vector<OpCase>& cases) {
+void add_sampling(std::vector<OpCase>& cases) {
   cases.push_back({.name = "GridGenerator_affine",
                    .op = "GridGenerator",
                    .attributes = {{"transform_type", "affine"}, {"target_shape", "(2, 3)"}},
@@ -71,7 +71,7 @@ void add_places(std::vector<OpCase>& cases) {
                    .op = "BilinearSampler",
                    .inputs = {{"data", {1, 2, 4, 4}}, {"grid", {1, 2, 3, 2}, 1.1, 1.6}},
                    .slack = 4});
-  // Every place is between the same two columns and rows.
+  // Every point is between the same two columns and rows.
   cases.push_back(
       {.name = "SpatialTransformer",
        .op = "SpatialTransformer",
@@ -82,7 +82,7 @@ void add_places(std::vector<OpCase>& cases) {
 }
 
 void add_comparisons(std::vector<OpCase>& cases) {
-  cases.push_back({.name = "Correlation_of_one_place",
+  cases.push_back({.name = "Correlation_of_one_pixel",
                    .op = "Correlation",
                    .attributes = {{"max_displacement", "0"}},
                    .inputs = {{"data1", {1, 2, 1, 1}}, {"data2", {1, 2, 1, 1}}},
@@ -109,7 +109,7 @@ void add_comparisons(std::vector<OpCase>& cases) {
 
 void add_vision_cases(std::vector<OpCase>& cases) {
   add_regions(cases);
-  add_places(cases);
+  add_sampling(cases);
   add_comparisons(cases);
 }
 

@@ -204,20 +204,20 @@ TEST(Random, WhatDescribesNoDistributionGivesNoNumber) {
   EXPECT_EQ(sample_gamma(array({infinity}), array({1})).item(), infinity);
 }
 
-TEST(Random, PlacesAreDrawnWithTheirProbabilities) {
+TEST(Random, IndicesAreDrawnWithTheirProbabilities) {
   seed(37);
   const NDArray data = array(std::vector<double>{0, 0.1, 0.2, 0.3, 0.4, 1, 0, 3, 0, 0}, {2, 5});
-  const auto places = sample_multinomial(data, {.shape = {40000}});
-  EXPECT_EQ(places.dtype(), DType::int32);
-  const auto first = counts_of(places.at(0).to_vector<double>(), 5);
+  const auto indices = sample_multinomial(data, {.shape = {40000}});
+  EXPECT_EQ(indices.dtype(), DType::int32);
+  const auto first = counts_of(indices.at(0).to_vector<double>(), 5);
   for (size_t k = 0; k < 5; ++k) EXPECT_NEAR(first[k], 4000 * static_cast<double>(k), 500 * (k > 0)) << k;
   // Probabilities that sum up to something else count in proportion.
-  const auto second = counts_of(places.at(1).to_vector<double>(), 5);
+  const auto second = counts_of(indices.at(1).to_vector<double>(), 5);
   EXPECT_NEAR(second[0], 10000, 500);
   EXPECT_EQ(second[0] + second[2], 40000);
 }
 
-TEST(Random, PlacesComeWithTheirLogarithmsAndTheSlopesOfThose) {
+TEST(Random, IndicesComeWithTheirLogarithmsAndTheSlopesOfThose) {
   seed(41);
   const auto data = Symbol::variable("data");
   const auto net = sample_multinomial(data, {.shape = {3}, .get_prob = true}, "m");
@@ -226,12 +226,12 @@ TEST(Random, PlacesComeWithTheirLogarithmsAndTheSlopesOfThose) {
   const std::vector<double> p{0.1, 0.2, 0.3, 0.4, 0.25, 0.25, 0.5, 0};
   executor->arg_dict().at("data").copy_from(p);
   executor->forward(true);
-  const auto places = executor->outputs()[0].to_vector<double>(), logs = executor->outputs()[1].to_vector<double>();
+  const auto indices = executor->outputs()[0].to_vector<double>(), logs = executor->outputs()[1].to_vector<double>();
   const std::vector<double> dy{1, 2, 3, 4, 5, 6};
   executor->backward({{"m_output0", zeros({2, 3}, cpu(), DType::int32)}, {"m_output1", array(dy, {2, 3})}});
   std::vector<double> expected(8);
   for (size_t i = 0; i < 6; ++i) {
-    const size_t at = i / 3 * 4 + static_cast<size_t>(places[i]);
+    const size_t at = i / 3 * 4 + static_cast<size_t>(indices[i]);
     EXPECT_NEAR(logs[i], std::log(p[at]), 1e-6);
     expected[at] += dy[i] / p[at];
   }

@@ -22,7 +22,7 @@ TEST(TopK, FewOfManyAreTheFirstOfAll) {
   for (const bool ascend : {false, true})
     for (const int64_t k : {1, 5, 60, 70, 500}) {
       const auto found = invoke(topk, {data}, {.k = k, .ret_typ = "both", .is_ascend = ascend});
-      const auto places = found[1].to_vector<double>();
+      const auto indices = found[1].to_vector<double>();
       for (int64_t row = 0; row < rows; ++row) {
         std::vector<int64_t> order(length);
         std::iota(order.begin(), order.end(), 0);
@@ -30,7 +30,7 @@ TEST(TopK, FewOfManyAreTheFirstOfAll) {
         std::stable_sort(order.begin(), order.end(),
                          [&](int64_t a, int64_t b) { return ascend ? at(a) < at(b) : at(a) > at(b); });
         for (int64_t i = 0; i < k; ++i)
-          ASSERT_EQ(places[static_cast<size_t>(row * k + i)], static_cast<double>(order[static_cast<size_t>(i)]))
+          ASSERT_EQ(indices[static_cast<size_t>(row * k + i)], static_cast<double>(order[static_cast<size_t>(i)]))
               << "row " << row << ", " << i << " of " << k << (ascend ? ", ascending" : "");
       }
     }

@@ -12,7 +12,7 @@
 namespace symbind::testing {
 namespace {
 
-TEST(BilinearSampler, GivesZerosAtPlacesThatAreNowhere) {
+TEST(BilinearSampler, GivesZerosFarOutsideAndAtNaN) {
   const double nan = std::numeric_limits<double>::quiet_NaN(), inf = std::numeric_limits<double>::infinity();
   const NDArray grid = array(std::vector<double>{nan, inf, -1e30, 0, 0, 0}, {1, 2, 1, 3});
   for (const double value : invoke(bilinear_sampler, {ones({1, 1, 3, 3}), grid})[0].to_vector<double>())

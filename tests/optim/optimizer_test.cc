@@ -203,6 +203,18 @@ TEST(ClipGlobalNorm, OfAnOptimizerWritesNoGradient) {
   EXPECT_EQ(updater.optimizer()->rescale_grad, 0.5);
 }
 
+TEST(ClipGlobalNorm, OfAnOptimizerLetsWhatIsNotFiniteThroughAndSaysSoOnce) {
+  Updater updater(Optimizer::create(optim::Sgd{.learning_rate = 1, .clip_global_norm = 1, .rescale_grad = 1}));
+  int warnings = 0;
+  set_log_sink([&](LogLevel, std::string_view message) { warnings += message.find("inf") != std::string_view::npos; });
+  const NDArray weight = array({0}), other = array({0});
+  const NDArray infinite = array(std::vector<double>{std::numeric_limits<double>::infinity()}, {1});
+  for (int step = 0; step < 2; ++step) updater({{0, infinite, weight}, {1, array({8}), other}});
+  set_log_sink({});
+  EXPECT_EQ(other.item(), -16) << "unscaled";
+  EXPECT_EQ(warnings, 1);
+}
+
 // A gradient of zero leaves lr · wd · weight as the step.
 double decay_of(Optimizer& optimizer, const ParamKey& key) {
   const auto weight = array({1});

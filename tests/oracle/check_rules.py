@@ -104,7 +104,7 @@ def field_types(mx, names):
 
 
 def child(library, questions_file, answers_file):
-    """Answers all questions. They are answered in forks of this process: where one ends, the next goes on behind it."""
+    """Answers all questions. They are answered in forks of this process: where one ends, the next continues."""
     mx = __import__(library)
     questions = json.loads(pathlib.Path(questions_file).read_text())
     done = 0

@@ -1,4 +1,4 @@
-# ruff: noqa: B023 (queries are answered at once, before the loop goes on)
+# ruff: noqa: B023 (queries are answered immediately, before the loop goes on)
 """Symbol facts and .params files recorded from MXNet 1.9.1.
 
 Each function in NETS builds one network; its source is stored next to what

@@ -1,6 +1,6 @@
 """Networks in the JSON of every generation of MXNet, each a few nodes, written for this purpose.
 
-What changed over the versions: where a node's attributes stand (`param` and `attr`, then `attr`, then `attrs`), how
+What changed over the versions: where a node's attributes are (`param` and `attr`, then `attr`, then `attrs`), how
 many numbers refer to an output (two, then three), whether auxiliary states are inputs (since 0.9), how attributes that
 steer execution are spelt (`lr_mult`, `weight_lr_mult`, then `__lr_mult__`), and whether the file says who wrote it.
 """

@@ -113,8 +113,8 @@ Answer answer(const OracleCase& recorded, Context context, const Manner& manner)
   for (const OracleInput& input : recorded.inputs) {
     const DType dtype = types.at(input.name);
     NDArray values = input_for(input.array, manner, dtype, context);
-    if (const NDArray twin = input.aux ? NDArray() : alike(args, values); twin && manner.repeat != Manner::Repeat::none)
-      values = manner.repeat == Manner::Repeat::array ? twin : twin.copy();
+    if (const NDArray same = input.aux ? NDArray() : alike(args, values); same && manner.repeat != Manner::Repeat::none)
+      values = manner.repeat == Manner::Repeat::array ? same : same.copy();
     (input.aux ? aux : args)[input.name] = values;
     if (!backward || input.aux) continue;
     const auto start = recorded.init_grads.find(input.name);
@@ -256,12 +256,12 @@ TEST_P(RecordedCase, TakesViewsAtUnalignedOffsets) {
 bool takes_inputs_alike(const OracleCase& recorded) {
   const OpDef& op = OpRegistry::get().find(recorded.op);
   NamedArrays seen;
-  bool twins = false;
+  bool has_equal_inputs = false;
   for (const OracleInput& input : recorded.inputs) {
-    twins = twins || (!input.aux && alike(seen, input.array));
+    has_equal_inputs = has_equal_inputs || (!input.aux && alike(seen, input.array));
     if (!input.aux) seen[input.name] = input.array;
   }
-  return twins && !recorded.error && recorded.values && op.name.find("_update") == std::string::npos;
+  return has_equal_inputs && !recorded.error && recorded.values && op.name.find("_update") == std::string::npos;
 }
 
 class AliasedCase : public RecordedCase {};

@@ -97,12 +97,12 @@ def default_of(value):
 
 
 def parameters_of(function):
-    """[[name, kind, default]], with kind "" where it may be given by place and by name; null where nobody knows."""
+    """[[name, kind, default]], with kind "" where it may be given by position and by name; null where nobody knows."""
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):
         return None
-    kinds = {"VAR_POSITIONAL": "*", "VAR_KEYWORD": "**", "KEYWORD_ONLY": "keyword", "POSITIONAL_ONLY": "place"}
+    kinds = {"VAR_POSITIONAL": "*", "VAR_KEYWORD": "**", "KEYWORD_ONLY": "keyword", "POSITIONAL_ONLY": "position"}
     return [[p.name, kinds.get(p.kind.name, ""), default_of(p.default)] for p in signature.parameters.values()]
 
 

@@ -159,6 +159,13 @@ TEST(FuseResidual, AnArrayAddedToItselfIsLeftAlone) {
   expect_same_numbers(made + made);
 }
 
+TEST(FuseResidual, LeavesAConvolutionAloneThatSomebodyElseReads) {
+  const Symbol start = relu(var("data"), "start"), made = conv(start, "conv");
+  const Symbol net = (made + start) * made;
+  EXPECT_EQ(find<ConvolutionFused>(fused(net, false)), nullptr);
+  expect_same_numbers(net);
+}
+
 // ---- BatchNorm and ReLU in training ---------------------------------------------------------------------------------
 
 TEST(FuseNormRelu, AreOneOperatorAndSoAreTheirGradients) {

@@ -65,7 +65,7 @@ TEST(Layout, GivesTheSameNumbers) {
 }
 
 // Reorders belong where the network's own shape demands them: at its data, before what knows no channels, and in
-// backward at the same places. None is between two layers that could agree.
+// backward at the same tensors. None is between two layers that could agree.
 TEST(Layout, ReordersOnlyAtTheBordersOfAResidualNetwork) {
   const auto& convolutions = Target::get(cpu()).implementations(op_of<Convolution>());
   if (std::none_of(convolutions.begin(), convolutions.end(), [](const auto& each) { return each.name == "onednn"; }))

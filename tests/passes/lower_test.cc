@@ -79,9 +79,9 @@ TEST(Lower, VariablesAndThenOutputsAreOutside) {
                                                            [](const GraphNode& node) { return node.is_variable(); }));
   ASSERT_EQ(plan.outside.size(), variables + plan.graph.outputs.size());
   for (size_t i = 0; i < plan.outside.size(); ++i) {
-    const Place& place = plan.memory.tensors[plan.outside[i]];
-    EXPECT_EQ(place.kind, Place::Kind::outside);
-    EXPECT_EQ(place.index, static_cast<int>(i));
+    const Location& location = plan.memory.tensors[plan.outside[i]];
+    EXPECT_EQ(location.kind, Location::Kind::outside);
+    EXPECT_EQ(location.index, static_cast<int>(i));
   }
 }
 

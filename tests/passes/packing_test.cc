@@ -20,7 +20,7 @@ void expect_apart(const std::vector<Lifetime>& lifetimes, size_t bytes) {
   }
 }
 
-TEST(Packing, WhatIsNeverAliveTogetherSharesItsPlace) {
+TEST(Packing, WhatIsNeverAliveTogetherSharesItsOffset) {
   std::vector<Lifetime> lifetimes{{0, 1, 128}, {2, 3, 64}, {4, 9, 128}};
   EXPECT_EQ(pack(lifetimes), 128u);
   expect_apart(lifetimes, 128);

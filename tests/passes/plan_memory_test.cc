@@ -59,22 +59,22 @@ Content written_by(int tensor, size_t bytes) {
 
 class Memory {
  public:
-  void write(const Place& place, const Content& content) {
-    Content& now = content_[{place.kind, place.index}];
-    const size_t begin = place.offset / grain;
+  void write(const Location& location, const Content& content) {
+    Content& now = content_[{location.kind, location.index}];
+    const size_t begin = location.offset / grain;
     if (now.size() < begin + content.size()) now.resize(begin + content.size(), {-1, 0});
     std::copy(content.begin(), content.end(), now.begin() + static_cast<ptrdiff_t>(begin));
   }
-  bool holds(const Place& place, const Content& content) const {
-    const auto found = content_.find({place.kind, place.index});
-    const size_t begin = place.offset / grain;
+  bool holds(const Location& location, const Content& content) const {
+    const auto found = content_.find({location.kind, location.index});
+    const size_t begin = location.offset / grain;
     if (content.empty()) return true;
     if (found == content_.end() || found->second.size() < begin + content.size()) return false;
     return std::equal(content.begin(), content.end(), found->second.begin() + static_cast<ptrdiff_t>(begin));
   }
 
  private:
-  std::map<std::pair<Place::Kind, int>, Content> content_;
+  std::map<std::pair<Location::Kind, int>, Content> content_;
 };
 
 // What the outputs of a node that does nothing are said to hold.
@@ -104,8 +104,8 @@ std::vector<Content> shown_by(const Graph& graph, const GraphNode& node, const P
   return shown;
 }
 
-bool overlap(const Place& a, size_t a_bytes, const Place& b, size_t b_bytes) {
-  return a.kind == b.kind && a.kind != Place::Kind::nowhere && a.index == b.index && a_bytes > 0 && b_bytes > 0 &&
+bool overlap(const Location& a, size_t a_bytes, const Location& b, size_t b_bytes) {
+  return a.kind == b.kind && a.kind != Location::Kind::nowhere && a.index == b.index && a_bytes > 0 && b_bytes > 0 &&
          a.offset < b.offset + b_bytes && b.offset < a.offset + a_bytes;
 }
 
@@ -143,11 +143,11 @@ void expect_right(const Planned& planned) {
       continue;
     }
     const std::vector<bool> updated = node.op().updated_inputs(node.source->params.get(), node.inputs.size());
-    const Place& scratch = plan.scratch[node.id];
+    const Location& scratch = plan.scratch[node.id];
     for (size_t k = 0; k < node.inputs.size(); ++k) {
       if (shape_only_inputs(node)[k]) continue;
       const TensorId input = node.inputs[k];
-      const Place& from = plan.tensors[input];
+      const Location& from = plan.tensors[input];
       EXPECT_TRUE(memory.holds(from, content[input])) << name << " reads input " << k << " too late";
       EXPECT_FALSE(overlap(scratch, node.kernel->scratch_bytes, from, bytes(input)))
           << name << ": scratch on input " << k;
@@ -162,29 +162,29 @@ void expect_right(const Planned& planned) {
     }
     for (int out = 0; out < node.outputs; ++out) {
       const TensorId output = node.first_output + out;
-      ASSERT_NE(plan.tensors[output].kind, Place::Kind::nowhere) << name << " has nowhere to write";
+      ASSERT_NE(plan.tensors[output].kind, Location::Kind::nowhere) << name << " has nowhere to write";
       EXPECT_FALSE(overlap(scratch, node.kernel->scratch_bytes, plan.tensors[output], bytes(output)))
           << name << ": scratch on output " << out;
       for (int other = 0; other < out; ++other)
         EXPECT_FALSE(overlap(plan.tensors[output], bytes(output), plan.tensors[node.first_output + other],
                              bytes(node.first_output + other)))
-            << name << ": two outputs in one place";
+            << name << ": two outputs overlap";
       write(output);
     }
     for (size_t k = 0; k < node.inputs.size(); ++k)
       if (updated[k]) update(node.inputs[k], node.id);
-    if (scratch.kind != Place::Kind::nowhere) memory.write(scratch, written_by(-2, node.kernel->scratch_bytes));
+    if (scratch.kind != Location::Kind::nowhere) memory.write(scratch, written_by(-2, node.kernel->scratch_bytes));
   }
   for (const TensorId output : graph.outputs) {
-    EXPECT_EQ(plan.tensors[output].kind, Place::Kind::outside);
+    EXPECT_EQ(plan.tensors[output].kind, Location::Kind::outside);
     EXPECT_TRUE(memory.holds(plan.tensors[output], content[output])) << "an output is lost";
   }
-  // What an arena was said to need is enough, and places are aligned.
+  // What an arena was said to need is enough, and offsets are aligned.
   for (size_t t = 0; t < plan.tensors.size(); ++t) {
-    const Place& place = plan.tensors[TensorId{static_cast<int32_t>(t)}];
-    if (place.kind != Place::Kind::arena) continue;
-    EXPECT_EQ(place.offset % 64, 0u);
-    EXPECT_LE(place.offset + graph.tensors[t].bytes(), plan.arena_bytes[static_cast<size_t>(place.index)]);
+    const Location& location = plan.tensors[TensorId{static_cast<int32_t>(t)}];
+    if (location.kind != Location::Kind::arena) continue;
+    EXPECT_EQ(location.offset % 64, 0u);
+    EXPECT_LE(location.offset + graph.tensors[t].bytes(), plan.arena_bytes[static_cast<size_t>(location.index)]);
   }
 }
 
@@ -265,7 +265,7 @@ TEST(PlanMemory, AViewOfAStateThatIsUpdatedIsACopy) {
 TEST(PlanMemory, AddedGradientsAreUpdatedWhereTheyAre) {
   const auto planned = plan_training(fc(var("x"), 2, "fc"), {{"x", {3, 4}}}, true, GradReq::add);
   for (size_t i = planned.graph.net_outputs; i < planned.graph.outputs.size(); ++i)
-    EXPECT_EQ(planned.plan.tensors[planned.graph.outputs[i]].kind, Place::Kind::outside);
+    EXPECT_EQ(planned.plan.tensors[planned.graph.outputs[i]].kind, Location::Kind::outside);
 }
 
 // ---- Pieces ---------------------------------------------------------------------------------------------------------
@@ -291,9 +291,10 @@ TEST(PlanMemory, SlicesOfAnArgumentAreNoWork) {
   const auto planned = plan(testing::inference_graph(net, {{"x", {4, 16}}}), nullptr, true);
   expect_right(planned);
   EXPECT_TRUE(is_skipped(planned, "rows"));
-  const Place& place = planned.plan.tensors[planned.graph.node(testing::find_node(planned.graph, "rows")).first_output];
-  EXPECT_EQ(place.kind, Place::Kind::outside);
-  EXPECT_EQ(place.offset, 64u);
+  const Location& location =
+      planned.plan.tensors[planned.graph.node(testing::find_node(planned.graph, "rows")).first_output];
+  EXPECT_EQ(location.kind, Location::Kind::outside);
+  EXPECT_EQ(location.offset, 64u);
 }
 
 TEST(PlanMemory, SlicesThatAreNotOnePieceAreCopied) {
@@ -341,7 +342,7 @@ TEST(PlanMemory, PartsOfABatchOfOneAreJoinedAlongTheChannels) {
   EXPECT_FALSE(is_skipped(batch, "joined"));
 }
 
-TEST(PlanMemory, WhatCannotBeInItsPlaceIsCopied) {
+TEST(PlanMemory, PartsThatCannotBeWrittenIntoTheWholeAreCopied) {
   const Symbol x = var("x"), y = apply("exp", x);
   const auto joined = [](const std::vector<Symbol>& parts) {
     return apply("tanh", apply("Concat", parts, {{"dim", "0"}, {"num_args", std::to_string(parts.size())}}, "joined"));

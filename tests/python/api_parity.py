@@ -1,7 +1,7 @@
 """Compares the Python package with the recorded interface of MXNet 1.9.1 (tests/oracle/recorded/api.json.gz).
 
 A difference has a name: `metric.Foo` is missing; `metric.Foo.update(labels)` lacks that parameter, or has it at another
-place; `metric.Foo(name='x')` has another default. api_differences.txt lists those that are meant, in groups with a
+position; `metric.Foo(name='x')` has another default. api_differences.txt lists those that are meant, in groups with a
 reason, and the table "What is not there" in docs/from_mxnet.md is written from it:
 
     python tests/python/api_parity.py            # differences that the list does not have, and lines of no use
@@ -29,7 +29,7 @@ RECORDED = os.path.join(ROOT, "tests", "oracle", "recorded", "api.json.gz")
 DIFFERENCES = os.path.join(HERE, "api_differences.txt")
 DOCS = os.path.join(ROOT, "docs", "from_mxnet.md")
 
-KINDS = {"VAR_POSITIONAL": "*", "VAR_KEYWORD": "**", "KEYWORD_ONLY": "keyword", "POSITIONAL_ONLY": "place"}
+KINDS = {"VAR_POSITIONAL": "*", "VAR_KEYWORD": "**", "KEYWORD_ONLY": "keyword", "POSITIONAL_ONLY": "position"}
 
 
 def recorded(part="modules"):
@@ -57,8 +57,8 @@ def native_parameters(signature):
     text, _, values = signature
     values = list(values or [])
     function = ast.parse(text.replace("\\", "_default") + ": ...").body[0].args
-    places = [*function.posonlyargs, *function.args]
-    defaults = [None] * (len(places) - len(function.defaults)) + list(function.defaults)
+    positional = [*function.posonlyargs, *function.args]
+    defaults = [None] * (len(positional) - len(function.defaults)) + list(function.defaults)
     found = []
 
     def default_of(node):
@@ -67,7 +67,7 @@ def native_parameters(signature):
         name = ast.unparse(node)
         return default_text(values[int(name[len("_default") :])]) if name.startswith("_default") else name
 
-    for argument, default in zip(places, defaults):
+    for argument, default in zip(positional, defaults):
         found.append([argument.arg, "", default_of(default)])
     if function.vararg:
         found.append([function.vararg.arg, "*", None])
@@ -123,28 +123,28 @@ def operator_differences(name, ours, theirs):
 
 def parameter_differences(ours, theirs):
     """What one overload of a function lacks, as the texts in parentheses."""
-    by_name = {name: (place, kind, default) for place, (name, kind, default) in enumerate(ours)}
+    by_name = {name: (position, kind, default) for position, (name, kind, default) in enumerate(ours)}
     stars = {kind for _, kind, _ in ours}
     known = {name for name, _, _ in theirs}
     missing = []
-    for place, (name, kind, default) in enumerate(theirs):
+    for position, (name, kind, default) in enumerate(theirs):
         if kind in ("*", "**"):
             if kind not in stars:
                 missing.append(kind + name)
-        elif name == "_" and place < len(ours) and not ours[place][1]:
-            known.add(ours[place][0])  # MXNet's name for what it does not look at
+        elif name == "_" and position < len(ours) and not ours[position][1]:
+            known.add(ours[position][0])  # MXNet's name for what it does not look at
         elif name not in by_name:
-            if not (name in ("self", "cls") and place == 0):
+            if not (name in ("self", "cls") and position == 0):
                 missing.append(name)
         else:
             at, our_kind, our_default = by_name[name]
-            if kind == "" and (at != place or our_kind == "keyword") and "*" not in stars:
+            if kind == "" and (at != position or our_kind == "keyword") and "*" not in stars:
                 missing.append(name)
             elif not same_default(our_default, default):
                 missing.append(f"{name}={default}")
     if not any(kind in ("*", "**") for _, kind, _ in theirs):
         for name, kind, default in ours:
-            if name not in known and kind in ("", "keyword", "place") and default is None:
+            if name not in known and kind in ("", "keyword", "position") and default is None:
                 missing.append(f"+{name}")  # ours asks for something that theirs does not know
     return missing
 
@@ -267,8 +267,8 @@ def without_stale(pattern, found):
     if not useful:
         return None
     kept = []
-    for place, options in enumerate(parts_of(pattern)):
-        left = [option for option in options if any(choice[place] == option for choice in useful)]
+    for position, options in enumerate(parts_of(pattern)):
+        left = [option for option in options if any(choice[position] == option for choice in useful)]
         kept.append(options[0] if len(options) == 1 else "{" + ",".join(left) + "}" if len(left) > 1 else left[0])
     return "".join(kept)
 

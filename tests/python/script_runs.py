@@ -61,7 +61,7 @@ RUNS = [
 
 
 def environment(package_path=None, **more):
-    """The variables a script runs under; `package_path` is where its library lies, if it is not installed."""
+    """The variables a script runs under; `package_path` is where its library is, if it is not installed."""
     env = dict(os.environ, OMP_NUM_THREADS="1", PYTHONWARNINGS="ignore", **more)
     env.pop("PYTHONPATH", None)
     if package_path:
@@ -101,7 +101,7 @@ def recorded():
 
 
 def with_import(script, package):
-    """The script's text with another package in place of the one it imports."""
+    """The script's text with another package instead of the one it imports."""
     text = (SCRIPTS / f"{script}.py").read_text()
     assert text.count("import mxnet as mx\n") == 1, script
     return text.replace("import mxnet as mx\n", f"import {package} as mx\n").replace(
@@ -110,7 +110,7 @@ def with_import(script, package):
 
 
 def package_path():
-    """Where the symbind of this process lies."""
+    """The folder of the symbind of this process."""
     import symbind
 
     return Path(symbind.__file__).parent.parent

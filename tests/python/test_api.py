@@ -24,7 +24,7 @@ def test_the_documentation_has_the_list_s_table():
     assert inside == api_parity.table(), "python tests/python/api_parity.py --docs writes it"
 
 
-def test_a_missing_parameter_another_place_and_another_default_are_differences():
+def test_a_missing_parameter_another_position_and_another_default_are_differences():
     def ours(a, c, b=2, d=None, *, e=1):
         pass
 

@@ -206,6 +206,20 @@ def test_rebinding_forgets_the_group_and_keeps_the_parameters():
     assert (module._exec_group.param_arrays[0][0].asnumpy() == 0.25).all()
 
 
+def test_a_group_knows_the_axis_of_the_samples_of_any_input():
+    group = bound(two_contexts())._exec_group
+    desc = mx.io.DataDesc
+    assert group.decide_slices(group.data_shapes) == [0]
+    inputs = [desc("data", (6, 5)), desc("steps", (3, 6), layout="TN"), desc("all", (3, 7), layout="")]
+    assert group.decide_slices(inputs) == [0, 1, -1]
+    assert group.decide_slices([("data", (6, 2))]) == [0]
+    with pytest.raises(ValueError, match="8 samples.*batch of 6"):
+        group.decide_slices([desc("data", (8, 5))])
+    with pytest.raises(ValueError, match="at least one"):
+        group.decide_slices([])
+    assert group.batch_size == 6 and group.slices == [slice(0, 3), slice(3, 6)]
+
+
 # Initialized
 
 

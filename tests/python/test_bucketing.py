@@ -75,6 +75,17 @@ def test_a_key_may_be_anything_that_can_be_hashed(key):
     assert module._curr_bucket_key == (5 if key is None else key)
 
 
+def test_rebinding_forgets_the_buckets_and_keeps_the_parameters():
+    module = bound()
+    module.forward(batch(3))
+    module._reset_bind()
+    assert not module.binded and module.params_initialized
+    assert (module._buckets, module._curr_module, module._curr_bucket_key) == ({}, None, None)
+    module.bind([("data", (4, 6))], [("softmax_label", (4,))])
+    assert list(module._buckets) == [5] and module.data_shapes == [mx.io.DataDesc("data", (4, 6))]
+    assert (module.get_params()[0]["fc_weight"].asnumpy() == 1).all()
+
+
 def test_keys_that_are_equal_in_python_are_one_bucket():
     module = bound()
     for key in (3, 3.0, np.int64(3), np.float32(3), (4, 5), (np.int32(4), 5.0), "3", True, 1):
@@ -176,7 +187,7 @@ def test_checkpoints_of_buckets_with_other_keys_load(tmp_path, keys):
     assert loaded._curr_bucket_key == keys[1]
 
 
-def test_networks_that_are_given_are_used_in_place_of_sym_gens():
+def test_networks_that_are_given_are_used_instead_of_sym_gens():
     module = bound()
     args, aux = module.get_params()
     named = {5: sym_gen(5)[0], 3: mx.sym.Group([sym_gen(3)[0]])}

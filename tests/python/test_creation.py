@@ -78,11 +78,11 @@ def test_arrays_of_parameters_give_a_row_each():
         mx.nd.random.gamma(mx.nd.array([1, 2]), 1)
 
 
-def test_places_are_drawn_with_their_probabilities():
+def test_indices_are_drawn_with_their_probabilities():
     data = mx.nd.array([[0, 1, 0], [0.5, 0, 0.5]])
-    places, logs = mx.nd.random.multinomial(data, shape=4, get_prob=True)
-    assert places.dtype == np.int32 and set(places.asnumpy()[1]) <= {0, 2}
-    np.testing.assert_array_equal(places.asnumpy()[0], [1, 1, 1, 1])
+    indices, logs = mx.nd.random.multinomial(data, shape=4, get_prob=True)
+    assert indices.dtype == np.int32 and set(indices.asnumpy()[1]) <= {0, 2}
+    np.testing.assert_array_equal(indices.asnumpy()[0], [1, 1, 1, 1])
     np.testing.assert_allclose(logs.asnumpy()[1], np.log([0.5] * 4), rtol=1e-6)
     assert len(mx.sym.random.multinomial(mx.sym.var("data")).list_outputs()) == 2
     assert mx.nd.sample_multinomial(mx.nd.array([[0.5, 0.5]]), shape=(0,)).shape == (1, 0)

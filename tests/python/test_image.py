@@ -5,6 +5,7 @@ import json
 import os
 import random
 import sys
+import types
 
 import numpy as np
 import pytest
@@ -187,8 +188,48 @@ def test_objects_come_with_their_images(objects):
     it.reshape(label_shape=(5, 5))
     it.reset()
     assert it.next().label[0].shape == (3, 5, 5)
-    it.reset()
-    assert [pixels.shape for pixels in it.draw_next(color=(255, 0, 0))] == [(12, 12, 3)] * 3
+
+
+def drawn(objects, **keywords):
+    return list(mx.image.ImageDetIter(3, (3, 12, 12), path_imgrec=objects).draw_next(**keywords))
+
+
+def test_boxes_are_drawn_into_their_images(objects):
+    first, _, last = drawn(objects, color=(255, 0, 1), thickness=1)
+    assert first.shape == (12, 12, 3) and first.dtype == np.uint8
+    # From (0.1, 0.2) to (0.4, 0.7) of 12 x 12 pixels.
+    frame = np.zeros((12, 12), bool)
+    frame[2:9, 1:5] = True
+    frame[3:8, 2:4] = False
+    np.testing.assert_array_equal((first == (255, 0, 1)).all(axis=2), frame)
+    assert (last[2, [1, 4, 6, 9]] == (255, 0, 1)).all()  # three boxes
+    thick = drawn(objects, color=(255, 0, 1), thickness=2)[0]
+    np.testing.assert_array_equal((thick == (255, 0, 1)).all(axis=2)[2:9, 2], [True] * 7)
+
+
+def test_drawing_restores_colours(objects):
+    plain = mx.image.ImageDetIter(3, (3, 12, 12), path_imgrec=objects).next().data[0].asnumpy()[0].transpose(1, 2, 0)
+    outside = np.s_[10:]  # below the box
+    np.testing.assert_array_equal(drawn(objects)[0][outside], plain[outside])
+    np.testing.assert_array_equal(
+        drawn(objects, mean=[200, 2, 0], std=[2, 0.5, 1])[0][outside],
+        np.clip(plain[outside] * np.array([2, 0.5, 1]) + np.array([200, 2, 0]), 0, 255).astype("uint8"),
+    )
+
+
+def test_images_are_shown_and_named_by_opencv(objects, monkeypatch):
+    calls = []
+    names = ("imshow", "waitKey", "putText")
+    functions = {name: lambda *given, name=name: calls.append((name, *given)) for name in names}
+    monkeypatch.setitem(sys.modules, "cv2", types.SimpleNamespace(FONT_HERSHEY_SIMPLEX=0, **functions))
+    images = drawn(objects, color=(1, 2, 3), waitKey=7, window_name="objects", id2labels={0: "cat", 2: "dog"})
+    assert [call[0] for call in calls] == ["putText", "imshow", "waitKey"] * 2 + ["putText"] * 2 + ["imshow", "waitKey"]
+    assert calls[0][2:] == ("cat", (1, 12), 0, 0.5, (1, 2, 3), 1)
+    assert calls[1][1] == "objects" and (calls[1][2][..., ::-1] == images[0]).all()
+    assert calls[2] == ("waitKey", 7)
+    monkeypatch.setitem(sys.modules, "cv2", None)
+    with pytest.raises(mx.MXNetError, match="needs OpenCV"):
+        drawn(objects, waitKey=1)
 
 
 def test_boxes_move_with_crops_and_borders():

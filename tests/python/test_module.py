@@ -1,4 +1,4 @@
-"""Module: calls by position as MXNet has them, what Python may put in place of its steps, and mistakes."""
+"""Module: calls by position as MXNet has them, what Python may put instead of its steps, and mistakes."""
 
 import threading
 
@@ -64,8 +64,8 @@ SIGNATURES = {
 @pytest.mark.parametrize("name", SIGNATURES)
 def test_arguments_are_where_mxnet_has_them(name):
     text = getattr(mx.mod.Module, name).__doc__.split("->")[0]
-    places = [text.index(argument + ":") for argument in SIGNATURES[name].split()]
-    assert places == sorted(places)
+    positions = [text.index(argument + ":") for argument in SIGNATURES[name].split()]
+    assert positions == sorted(positions)
 
 
 def test_predict_in_all_its_forms():

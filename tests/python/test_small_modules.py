@@ -186,7 +186,7 @@ def test_the_package_can_be_listed():
         _ = mx.nonsense
 
 
-def test_old_places_of_modules():
+def test_old_names_of_modules():
     assert issubclass(mx.misc.FactorScheduler, mx.lr_scheduler.LRScheduler)
     assert mx._symbol_internal is mx.sym._internal
 

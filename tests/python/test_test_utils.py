@@ -36,7 +36,7 @@ def test_comparisons_know_their_tolerances():
     assert checks.almost_equal_ignore_nan(with_nan, np.array([3.0, 1.0]))
 
 
-def test_a_failed_comparison_shows_the_worst_places():
+def test_a_failed_comparison_shows_the_worst_indices():
     left = np.zeros((2, 3))
     right = left.copy()
     right[1, 2], right[0, 1] = 5, 0.5

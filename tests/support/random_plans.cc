@@ -112,7 +112,7 @@ RandomGraph numbered_graph(uint64_t number) {
 SimpleBindOptions options_for(const RandomGraph& graph, Context context) {
   SimpleBindOptions options;
   std::mt19937_64 dice(graph.seed);
-  options.options.poison = !graph.grouped || dice() % 2 == 0;  // poisoned contexts do not run at once
+  options.options.poison = !graph.grouped || dice() % 2 == 0;  // poisoned contexts do not run concurrently
   if (dice() % 3 == 0)
     for (const Switch& each : switches()) each.set(options.options, dice() % 2 == 0);
   if (dice() % 3 == 0) options.options.memory_budget = 1 + dice() % 20000;

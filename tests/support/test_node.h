@@ -48,8 +48,8 @@ TestNode<Value> make_test_node(const P& params, const std::vector<Shape>& shapes
   return node;
 }
 
-// Where element i of a plain array is in the tensor's layout.
-inline size_t place_of(const Tensor& tensor, size_t i) {
+// The index of element i of a plain array in the tensor's layout.
+inline size_t index_in_layout(const Tensor& tensor, size_t i) {
   if (tensor.layout == Layout::plain) return i;
   const auto channels = static_cast<size_t>(tensor.shape[1]);
   const auto space = static_cast<size_t>(tensor.shape.size(2, tensor.shape.rank()));

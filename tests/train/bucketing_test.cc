@@ -288,6 +288,25 @@ TEST(BucketingModule, BindingAgainKeepsParametersAndOptimizer) {
   expect_equal(module.get_params().arg_params, trained_by_modules({3, 5, 7, 3}));
 }
 
+TEST(BucketingModule, WithoutItsBindingItKeepsParametersAndOptimizer) {
+  BucketingModule module = trained_module();
+  for (const int64_t length : {5, 3}) {
+    module.forward_backward(sentence(length));
+    module.update();
+  }
+  module.reset_bind();
+  EXPECT_FALSE(module.binded);
+  EXPECT_TRUE(module.buckets().empty());
+  EXPECT_EQ(module.current_key(), BucketKey(5));
+  EXPECT_TRUE(fails_with([&] { module.forward(sentence(3)); }, "bind and init_params come first"));
+  EXPECT_TRUE(fails_with([&] { module.current(); }, "bind comes first"));
+  expect_equal(module.get_params().arg_params, trained_by_modules({5, 3}));
+  module.bind({{"data", {samples, 5}}}, {{"softmax_label", {samples}}});
+  module.forward_backward(sentence(7));
+  module.update();
+  expect_equal(module.get_params().arg_params, trained_by_modules({5, 3, 7}));
+}
+
 TEST(BucketingModule, AMonitorSeesBucketsThatCome) {
   BucketingModule module = trained_module();
   Monitor monitor(1, {.pattern = "softmax_output"});

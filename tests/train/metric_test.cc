@@ -114,7 +114,7 @@ TEST(Metric, SumsAreRoundedAsMXNetRoundsThem) {
   EXPECT_GE(compared, 30);
 }
 
-TEST(Metric, PccTakesClassesInPlaceOfScores) {
+TEST(Metric, PccTakesClassesInsteadOfScores) {
   metric::PCC scores, classes;
   scores.update({array({0, 1, 2, 1})}, {array(std::vector<double>{1, 0, 0, 0, 0, 1, 0, 0, 1, 0, 1, 0}, {4, 3})});
   classes.update({array({0, 1, 2, 1})}, {array({0, 2, 2, 1})});

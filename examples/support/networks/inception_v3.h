@@ -1,4 +1,4 @@
-// Inception-v3: blocks of parallel convolutions, with long kernels in place of large ones.
+// Inception-v3: blocks of parallel convolutions, with long kernels instead of large ones.
 #pragma once
 
 #include <string>

@@ -434,27 +434,68 @@ class ImageDetIter(ImageIter):
             label[i, : len(kept), : kept.shape[1]] = kept
         return io.DataBatch([nd.array(data, dtype=self.dtype)], [nd.array(label)], pad=pad)
 
-    def draw_next(self, color=None, thickness=2, mean=None, std=None, clip=True, **unused):
-        """The images of an epoch after all augmenters, with their boxes drawn, as NumPy arrays."""
-        for _ in iter(int, 1):
+    def draw_next(
+        self,
+        color=None,
+        thickness=2,
+        mean=None,
+        std=None,
+        clip=True,
+        waitKey=None,
+        window_name="draw_next",
+        id2labels=None,
+    ):
+        """The images of an epoch after all augmenters, with their boxes drawn, as NumPy arrays (height, width, RGB).
+
+        Parameters
+        ----------
+        color : of the boxes, (red, green, blue); each has a random one otherwise
+        thickness : of the lines, in pixels
+        mean, std : what was subtracted and divided by, to be undone: True for ImageNet's, or a number per channel
+        clip : keep values between 0 and 255
+        waitKey : show each image in the window `window_name` and wait so many milliseconds for a key, 0: for ever
+        id2labels : names by class, which are written at the boxes
+
+        waitKey and id2labels need OpenCV, the Python module cv2.
+        """
+        cv2 = _opencv() if waitKey is not None or id2labels is not None else None
+        while True:
             try:
                 image, label = self._next_good_sample()
             except StopIteration:
                 return
-            pixels = image.asnumpy().astype("float32")
-            if std is not None:
-                pixels = pixels * (_np.array(_augmenters._STD) if std is True else _np.asarray(std))
-            if mean is not None:
-                pixels = pixels + (_np.array(_augmenters._MEAN) if mean is True else _np.asarray(mean))
-            if clip:
-                pixels = _np.clip(pixels, 0, 255)
-            pixels = pixels.astype("uint8")
-            for box in label[:, 1:5]:
-                _draw_box(pixels, box, color or [_random.randint(0, 255) for _ in range(3)], thickness)
+            pixels = _restored(image.asnumpy().astype("float32"), mean, std, clip)
+            for number, *box in label[:, :5]:
+                shade = color or [_random.randint(0, 255) for _ in range(3)]
+                left, top = _draw_box(pixels, box, shade, thickness)
+                if id2labels is not None and number in id2labels:
+                    place = (left, max(top - 4, 12))  # above the box, where there is room
+                    cv2.putText(pixels, str(id2labels[number]), place, cv2.FONT_HERSHEY_SIMPLEX, 0.5, tuple(shade), 1)
+            if waitKey is not None:
+                cv2.imshow(window_name, _np.ascontiguousarray(pixels[..., ::-1]))  # OpenCV shows blue, green, red
+                cv2.waitKey(waitKey)
             yield pixels
 
 
+def _opencv():
+    try:
+        import cv2
+    except ImportError as error:
+        raise MXNetError(f"draw_next with waitKey or id2labels needs OpenCV: {error}") from error
+    return cv2
+
+
+def _restored(pixels, mean, std, clip):
+    """The bytes of an image whose colours were normalized."""
+    if std is not None:
+        pixels = pixels * (_np.array(_augmenters._STD) if std is True else _np.asarray(std))
+    if mean is not None:
+        pixels = pixels + (_np.array(_augmenters._MEAN) if mean is True else _np.asarray(mean))
+    return (_np.clip(pixels, 0, 255) if clip else pixels).astype("uint8")
+
+
 def _draw_box(pixels, box, color, thickness):
+    """Draws into the image; returns the left and upper corner."""
     height, width = pixels.shape[:2]
     left, right = (int(_np.clip(at * width, 0, width - 1)) for at in (box[0], box[2]))
     top, bottom = (int(_np.clip(at * height, 0, height - 1)) for at in (box[1], box[3]))
@@ -462,3 +503,4 @@ def _draw_box(pixels, box, color, thickness):
     pixels[max(0, bottom - thickness + 1) : bottom + 1, left : right + 1] = color
     pixels[top : bottom + 1, left : left + thickness] = color
     pixels[top : bottom + 1, max(0, right - thickness + 1) : right + 1] = color
+    return left, top

@@ -1,4 +1,4 @@
-"""MXNet 1.9's place for symbind.kvstore_server."""
+"""symbind.kvstore_server under MXNet 1.9's name."""
 
 from ..kvstore_server import KVStoreServer
 

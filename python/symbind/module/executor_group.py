@@ -4,6 +4,7 @@ import logging as _logging
 
 from .._symbind import Context, DataParallelExecutorGroup, MXNetValueError
 from ..executor_manager import _split_input_slice
+from ..io import DataDesc
 from ..ndarray import NDArray, concat, slice_axis
 
 __all__ = [
@@ -82,4 +83,23 @@ def _bind_exec(self, data_shapes, label_shapes, shared_group=None, reshape=False
     self.reshape(data_shapes, label_shapes)
 
 
+def _decide_slices(self, data_shapes):
+    """The axis of the samples of each input, -1 where it has none. How the batch is split over the devices follows from
+    the shapes that the group is bound to (slices); an input with another number of samples fails."""
+    if not data_shapes:
+        raise MXNetValueError("decide_slices takes at least one input")
+    axes = []
+    for desc in data_shapes:
+        desc = desc if isinstance(desc, DataDesc) else DataDesc(*desc)
+        axis = DataDesc.get_batch_axis(desc.layout)
+        if axis >= 0 and desc.shape[axis] != self.batch_size:
+            raise MXNetValueError(
+                f"'{desc.name}' has shape {desc.shape}, {desc.shape[axis]} samples; the group has a batch of "
+                f"{self.batch_size}: reshape() binds it to other shapes"
+            )
+        axes.append(axis)
+    return axes
+
+
 DataParallelExecutorGroup.bind_exec = _bind_exec
+DataParallelExecutorGroup.decide_slices = _decide_slices

@@ -7,8 +7,8 @@ __all__ = ["DataParallelExecutorGroup", "Module", "load_checkpoint"]
 
 
 def _load(prefix, epoch, load_optimizer_states=False, **kwargs):
-    """A module from prefix-symbol.json, prefix-EPOCH.params and, if asked, prefix-EPOCH.states; its parameters are in
-    place once it is bound. Keywords are those of Module."""
+    """A module from prefix-symbol.json, prefix-EPOCH.params and, if asked, prefix-EPOCH.states; its parameters are
+    set once it is bound. Keywords are those of Module."""
     if load_optimizer_states:
         _symbind._match_states(prefix, epoch)
     symbol, arg_params, aux_params = _symbind._load_checkpoint(prefix, epoch)

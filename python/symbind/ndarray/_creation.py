@@ -91,7 +91,7 @@ def concatenate(arrays, axis=0, always_copy=True):
 
 
 def moveaxis(tensor, source, destination):
-    """The array with some axes moved to other places."""
+    """The array with some axes moved to other positions."""
 
     def normalized(given, what):
         axes = [axis + tensor.ndim if axis < 0 else axis for axis in _shape(given)]
@@ -105,8 +105,8 @@ def moveaxis(tensor, source, destination):
     if len(source) != len(destination):
         raise MXNetValueError("expected as many destinations as sources")
     rest = [axis for axis in range(tensor.ndim) if axis not in source]
-    for place, axis in sorted(zip(destination, source)):
-        rest.insert(place, axis)
+    for position, axis in sorted(zip(destination, source)):
+        rest.insert(position, axis)
     return tensor.transpose(rest)
 
 

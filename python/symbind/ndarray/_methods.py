@@ -155,7 +155,7 @@ def _squeeze(self, axis=None, inplace=False, **kwargs):
             )
         if self.shape[each] == 1:
             dropped.add(each % self.ndim)
-    left = [length for place, length in enumerate(self.shape) if place not in dropped]
+    left = [length for index, length in enumerate(self.shape) if index not in dropped]
     return self._reshape(left or [1])
 
 

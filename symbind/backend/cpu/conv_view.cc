@@ -243,9 +243,9 @@ int64_t View::row_target(const Unit& unit, int64_t row, const ArrayStrides& targ
   int64_t at = 0;
   for (size_t i = 3; i-- > 4 - flattened_;) {
     const size_t axis = order_[i];
-    const int64_t place = row % extent_[axis];
-    if (place >= positions(unit, axis)) return -1;
-    at += place * target_step(axis, target);
+    const int64_t position = row % extent_[axis];
+    if (position >= positions(unit, axis)) return -1;
+    at += position * target_step(axis, target);
     row /= extent_[axis];
   }
   return at;
@@ -278,11 +278,11 @@ void View::copy(const Unit& unit, const ArrayStrides& strides, const C* data, C*
       const int64_t begin = axis == slab_axis ? unit.slab_begin : 0;
       const int64_t start = phases_[axis][static_cast<size_t>(rest % count)] + begin * pass_.stride[axis];
       rest /= count;
-      const int64_t stride = pass_.stride[axis], places = extent_[axis];
-      low[axis] = start < 0 ? std::min(places, ceil_div(-start, stride)) : 0;
+      const int64_t stride = pass_.stride[axis], extent = extent_[axis];
+      low[axis] = start < 0 ? std::min(extent, ceil_div(-start, stride)) : 0;
       high[axis] =
-          start >= strides.extent[axis] ? 0 : std::min(places, (strides.extent[axis] - 1 - start) / stride + 1);
-      inside = inside && low[axis] == 0 && high[axis] == places;
+          start >= strides.extent[axis] ? 0 : std::min(extent, (strides.extent[axis] - 1 - start) / stride + 1);
+      inside = inside && low[axis] == 0 && high[axis] == extent;
       step[axis] = stride * strides.space[axis];
       offset += start * strides.space[axis];
     }

@@ -117,7 +117,7 @@ class View {
   Pass pass_;
   int64_t batch_, channels_, groups_, lanes_;
   Axes grid_, extent_, pitch_;
-  std::array<std::vector<int64_t>, 3> phases_;  // per axis: what is added to (place · stride)
+  std::array<std::vector<int64_t>, 3> phases_;  // per axis: what is added to (position · stride)
   std::vector<std::array<int64_t, 3>> tap_phase_, tap_shift_;
   std::array<size_t, 4> order_ = {3, 0, 1, 2};
   size_t flattened_ = 3;

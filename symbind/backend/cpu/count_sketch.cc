@@ -22,13 +22,13 @@ struct Sketch {
 
   template <class T>
   std::vector<int64_t> read(const T* h) const {
-    std::vector<int64_t> places(static_cast<size_t>(length));
-    for (size_t i = 0; i < places.size(); ++i) {
-      places[i] = index_of(h[i]);
-      require(places[i] >= 0 && places[i] < sums, where, " h[", i, "] is ", places[i], ", not between 0 and ",
+    std::vector<int64_t> indices(static_cast<size_t>(length));
+    for (size_t i = 0; i < indices.size(); ++i) {
+      indices[i] = index_of(h[i]);
+      require(indices[i] >= 0 && indices[i] < sums, where, " h[", i, "] is ", indices[i], ", not between 0 and ",
               sums - 1);
     }
-    return places;
+    return indices;
   }
   int64_t grain() const { return element_grain / 4 / (length + sums + 1) + 1; }
 };
@@ -38,7 +38,7 @@ std::unique_ptr<Kernel> build_forward(const NodeView& node) {
   return visit_floating(node.inputs[0].dtype, [&]<class T>(std::type_identity<T>) {
     return make_kernel([sketch](const Args& args) {
       using C = compute_type<T>;
-      const auto places = sketch.read(args.in<T>(1));
+      const auto indices = sketch.read(args.in<T>(1));
       const T *const data = args.in<T>(0), *const signs = args.in<T>(2);
       T* const out = args.out<T>();
       parallel_for(sketch.rows, sketch.grain(), [&](int64_t begin, int64_t end) {
@@ -46,7 +46,7 @@ std::unique_ptr<Kernel> build_forward(const NodeView& node) {
         for (int64_t row = begin; row < end; ++row) {
           std::fill(sums.begin(), sums.end(), C(0));
           for (int64_t i = 0; i < sketch.length; ++i)
-            sums[static_cast<size_t>(places[static_cast<size_t>(i)])] +=
+            sums[static_cast<size_t>(indices[static_cast<size_t>(i)])] +=
                 static_cast<C>(signs[i]) * static_cast<C>(data[row * sketch.length + i]);
           std::transform(sums.begin(), sums.end(), out + row * sketch.sums, [](C sum) { return T(sum); });
         }
@@ -60,14 +60,14 @@ std::unique_ptr<Kernel> build_backward(const NodeView& node) {
   return visit_floating(node.inputs[0].dtype, [&]<class T>(std::type_identity<T>) {
     return make_kernel([sketch](const Args& args) {
       using C = compute_type<T>;
-      const auto places = sketch.read(args.in<T>(1));
+      const auto indices = sketch.read(args.in<T>(1));
       const T *const dy = args.in<T>(0), *const signs = args.in<T>(2);
       T* const dx = args.out<T>();
       parallel_for(sketch.rows, sketch.grain(), [&](int64_t begin, int64_t end) {
         for (int64_t row = begin; row < end; ++row)
           for (int64_t i = 0; i < sketch.length; ++i)
             dx[row * sketch.length + i] =
-                T(static_cast<C>(signs[i]) * static_cast<C>(dy[row * sketch.sums + places[static_cast<size_t>(i)]]));
+                T(static_cast<C>(signs[i]) * static_cast<C>(dy[row * sketch.sums + indices[static_cast<size_t>(i)]]));
       });
     });
   });

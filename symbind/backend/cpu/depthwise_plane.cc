@@ -124,17 +124,17 @@ Products products_of(const PlaneWork& work) {
   };
   for (const Pass& pass : work.passes)
     for (int64_t position = 0; position < volume(pass.grid); ++position) {
-      Extents place, target;
+      Extents coordinates, target;
       int64_t rest = position;
       for (size_t axis = 3; axis-- > 0; rest /= pass.grid[axis]) {
-        place[axis] = rest % pass.grid[axis];
-        target[axis] = pass.first[axis] + pass.step[axis] * place[axis];
+        coordinates[axis] = rest % pass.grid[axis];
+        target[axis] = pass.first[axis] + pass.step[axis] * coordinates[axis];
       }
       for (const Tap& tap : pass.taps) {
         Extents element;
         bool is_inside = true;
         for (size_t axis = 0; axis < 3; ++axis) {
-          element[axis] = place[axis] * pass.stride[axis] + tap.offset[axis];
+          element[axis] = coordinates[axis] * pass.stride[axis] + tap.offset[axis];
           is_inside = is_inside && element[axis] >= 0 && element[axis] < work.in[axis];
         }
         if (is_inside)
@@ -199,12 +199,12 @@ void PaddedPlane::set_rows(const PlaneWork& work) {
     is_read[axis].resize(static_cast<size_t>(extent_[axis]), !is_copied_);
     for (const Pass& pass : work.passes)
       for (const Tap& tap : pass.taps)
-        for (int64_t place = 0; place < pass.grid[axis]; ++place)
-          is_read[axis][static_cast<size_t>(place * pass.stride[axis] + tap.offset[axis] - first_[axis])] = true;
+        for (int64_t position = 0; position < pass.grid[axis]; ++position)
+          is_read[axis][static_cast<size_t>(position * pass.stride[axis] + tap.offset[axis] - first_[axis])] = true;
   }
-  const auto is_there = [&](size_t axis, int64_t place) {
-    const int64_t element = place + first_[axis];
-    return element >= 0 && element < work.in[axis] && is_read[axis][static_cast<size_t>(place)];
+  const auto is_there = [&](size_t axis, int64_t position) {
+    const int64_t element = position + first_[axis];
+    return element >= 0 && element < work.in[axis] && is_read[axis][static_cast<size_t>(position)];
   };
   for (size_t phase = 0; phase < phases_.size(); ++phase) {
     const int64_t start = first_[2] + phases_[phase];

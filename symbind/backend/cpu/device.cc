@@ -12,6 +12,7 @@
 #include <new>
 #include <vector>
 
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "symbind/backend/cpu/convert_array.h"
@@ -24,6 +25,7 @@ namespace {
 constexpr size_t alignment = 64;
 constexpr size_t most_pooled = size_t{64} << 20;  // per device; larger blocks are returned to the system immediately
 constexpr size_t largest_pooled_block = size_t{4} << 20;
+constexpr size_t huge_page = size_t{2} << 20;
 
 class CpuDevice final : public Device {
  public:
@@ -106,7 +108,14 @@ class CpuDevice final : public Device {
   static void* from_system(size_t size) {
     static const size_t physical =
         static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<size_t>(sysconf(_SC_PAGESIZE));
-    return size > physical ? nullptr : std::aligned_alloc(alignment, size);
+    if (size > physical) return nullptr;
+    if (size < 2 * huge_page) return std::aligned_alloc(alignment, size);
+    void* block = nullptr;
+    if (::posix_memalign(&block, huge_page, size) != 0) return nullptr;
+    // Few large pages instead of many small ones: loops over large arrays wait less for translations of addresses. A
+    // system without them refuses, and nothing is lost. The end of the block keeps small pages, so none is wasted.
+    ::madvise(block, size / huge_page * huge_page, MADV_HUGEPAGE);
+    return block;
   }
 
   static size_t rounded(size_t bytes) { return (std::max<size_t>(bytes, 1) + alignment - 1) / alignment * alignment; }

@@ -1,5 +1,5 @@
 // Taking moves slices of bytes; the gradients add slices where they were taken, each thread its own columns, so that no
-// two write to one place and the order of every sum is that of the numbers.
+// two write to one element and the order of every sum is that of the indices.
 #include "symbind/ops/gather.h"
 
 #include <algorithm>
@@ -25,10 +25,10 @@ Outside outside_of(const std::string& mode) {
   return mode == "clip" ? Outside::clip : mode == "wrap" ? Outside::wrap : Outside::raise;
 }
 
-// The numbers of an array as places along an axis.
-class Places {
+// The numbers of an array as indices along an axis.
+class SliceIndices {
  public:
-  Places(const Tensor& numbers, int64_t length, Outside outside, std::string where)
+  SliceIndices(const Tensor& numbers, int64_t length, Outside outside, std::string where)
       : count_(numbers.shape.size()),
         dtype_(numbers.dtype),
         length_(length),
@@ -38,21 +38,21 @@ class Places {
   size_t bytes() const { return static_cast<size_t>(count_) * sizeof(int64_t); }
   int64_t count() const { return count_; }
 
-  void read(const void* numbers, int64_t* places) const {
+  void read(const void* numbers, int64_t* indices) const {
     if (count_ == 0) return;
     require(length_ > 0, where_, " there is nothing to take from along an axis without elements");
     visit_dtype(dtype_, [&]<class T>(std::type_identity<T>) {
-      std::transform(static_cast<const T*>(numbers), static_cast<const T*>(numbers) + count_, places,
+      std::transform(static_cast<const T*>(numbers), static_cast<const T*>(numbers) + count_, indices,
                      [](T number) { return index_of(number); });
     });
     for (int64_t i = 0; i < count_; ++i) {
-      int64_t& place = places[i];
+      int64_t& index = indices[i];
       if (outside_ == Outside::raise)
-        require(place >= 0 && place < length_, where_, " index ", place, " is outside of an axis of length ", length_);
+        require(index >= 0 && index < length_, where_, " index ", index, " is outside of an axis of length ", length_);
       else if (outside_ == Outside::clip)
-        place = std::clamp<int64_t>(place, 0, length_ - 1);
+        index = std::clamp<int64_t>(index, 0, length_ - 1);
       else
-        place = (place % length_ + length_) % length_;
+        index = (index % length_ + length_) % length_;
     }
   }
 
@@ -69,15 +69,15 @@ class Places {
 std::unique_ptr<Kernel> build_take_along(const NodeView& node, const Tensor& from, size_t from_input,
                                          size_t numbers_input, int axis, Outside outside) {
   const AxisView around = view_along(from.shape, axis);
-  const Places places(node.inputs[numbers_input], around.length, outside, node.where());
+  const SliceIndices indices(node.inputs[numbers_input], around.length, outside, node.where());
   const int64_t slice = around.inner * static_cast<int64_t>(size_of(from.dtype));
   return make_kernel(
       [=](const Args& args) {
         auto* const at = static_cast<int64_t*>(args.scratch);
-        places.read(args.inputs[numbers_input], at);
+        indices.read(args.inputs[numbers_input], at);
         const auto* const whole = args.in<std::byte>(from_input);
         auto* const out = args.out<std::byte>();
-        const int64_t count = places.count();
+        const int64_t count = indices.count();
         parallel_for(around.outer * count, std::max<int64_t>(1, element_grain * 4 / std::max<int64_t>(1, slice)),
                      [=](int64_t begin, int64_t end) {
                        for (int64_t i = begin; i < end; ++i)
@@ -85,11 +85,11 @@ std::unique_ptr<Kernel> build_take_along(const NodeView& node, const Tensor& fro
                                      static_cast<size_t>(slice));
                      });
       },
-      {.scratch_bytes = places.bytes()});
+      {.scratch_bytes = indices.bytes()});
 }
 
 // Sums in a wide type; narrow results are rounded once in the end. Scratch: the sums, where they are wider, then
-// places.
+// indices.
 template <class T>
 struct Sums {
   using C = functions::Wide<T>;
@@ -108,7 +108,7 @@ struct Sums {
   void finish(const Args& args) const {
     if constexpr (apart) convert_array(args.outputs[0], dtype_of<T>(), args.scratch, dtype_of<C>(), count);
   }
-  int64_t* places(const Args& args) const {
+  int64_t* indices(const Args& args) const {
     return reinterpret_cast<int64_t*>(static_cast<std::byte*>(args.scratch) + bytes());
   }
 };
@@ -127,18 +127,18 @@ std::unique_ptr<Kernel> build_take_grad(const NodeView& node) {
   const auto& p = node.as<TakeGrad>();
   const Shape& shape = node.outputs[0].shape;
   const AxisView around = view_along(shape, shape.axis(p.axis, node.where()));
-  const Places places(node.inputs[1], around.length, outside_of(p.mode), node.where());
+  const SliceIndices indices(node.inputs[1], around.length, outside_of(p.mode), node.where());
   return visit_dtype(node.outputs[0].dtype, [&](auto type) {
     using T = typename decltype(type)::type;
     const Sums<T> sums{shape.size()};
     return make_kernel(
         [=](const Args& args) {
-          int64_t* const at = sums.places(args);
-          places.read(args.inputs[1], at);
+          int64_t* const at = sums.indices(args);
+          indices.read(args.inputs[1], at);
           auto* const out = sums.start(args);
           const T* const dy = args.in<T>(0);
           constexpr int64_t width = 16;  // columns of a task
-          const int64_t count = places.count(), columns = (around.inner + width - 1) / width;
+          const int64_t count = indices.count(), columns = (around.inner + width - 1) / width;
           parallel_for(around.outer * columns,
                        std::max<int64_t>(1, element_grain / width / std::max<int64_t>(1, count)),
                        [=](int64_t begin, int64_t end) {
@@ -154,7 +154,7 @@ std::unique_ptr<Kernel> build_take_grad(const NodeView& node) {
                        });
           sums.finish(args);
         },
-        {.scratch_bytes = sums.bytes() + places.bytes()});
+        {.scratch_bytes = sums.bytes() + indices.bytes()});
   });
 }
 
@@ -180,7 +180,7 @@ std::unique_ptr<Kernel> build_one_hot(const NodeView& node) {
   });
 }
 
-// Calls move(place in the whole, place in the part) for every element that is picked.
+// Calls move(index in the whole, index in the part) for every element that is picked.
 template <class Move>
 void for_picked(const AxisView& around, const int64_t* at, const Move& move) {
   parallel_for(around.row_count(), element_grain, [&](int64_t begin, int64_t end) {
@@ -191,18 +191,18 @@ void for_picked(const AxisView& around, const int64_t* at, const Move& move) {
 
 std::unique_ptr<Kernel> build_pick_from(const NodeView& node, int axis, Outside outside) {
   const AxisView around = view_along(node.inputs[0].shape, axis);
-  const Places places(node.inputs[1], around.length, outside, node.where());
+  const SliceIndices indices(node.inputs[1], around.length, outside, node.where());
   return visit_dtype(node.outputs[0].dtype, [&](auto type) {
     using T = typename decltype(type)::type;
     return make_kernel(
         [=](const Args& args) {
           auto* const at = static_cast<int64_t*>(args.scratch);
-          places.read(args.inputs[1], at);
+          indices.read(args.inputs[1], at);
           const T* const data = args.in<T>(0);
           T* const out = args.out<T>();
           for_picked(around, at, [=](int64_t from, int64_t to) { out[to] = data[from]; });
         },
-        {.scratch_bytes = places.bytes()});
+        {.scratch_bytes = indices.bytes()});
   });
 }
 
@@ -215,36 +215,36 @@ std::unique_ptr<Kernel> build_pick_grad(const NodeView& node) {
   const auto& p = node.as<PickGrad>();
   const Shape& shape = node.outputs[0].shape;
   const AxisView around = view_along(shape, shape.axis(*p.axis, node.where()));
-  const Places places(node.inputs[1], around.length, outside_of(p.mode), node.where());
+  const SliceIndices indices(node.inputs[1], around.length, outside_of(p.mode), node.where());
   return visit_dtype(node.outputs[0].dtype, [&](auto type) {
     using T = typename decltype(type)::type;
     return make_kernel(
         [=, count = shape.size()](const Args& args) {
           auto* const at = static_cast<int64_t*>(args.scratch);
-          places.read(args.inputs[1], at);
+          indices.read(args.inputs[1], at);
           const T* const dy = args.in<T>(0);
           T* const dx = args.out<T>();
           std::fill_n(dx, count, T(0));
           for_picked(around, at, [=](int64_t to, int64_t from) { dx[to] = dy[from]; });
         },
-        {.scratch_bytes = places.bytes()});
+        {.scratch_bytes = indices.bytes()});
   });
 }
 
 std::unique_ptr<Kernel> build_fill_element(const NodeView& node) {
   const AxisView around = view_along(node.inputs[0].shape, 1);
-  const Places places(node.inputs[2], around.length, Outside::clip, node.where());
+  const SliceIndices indices(node.inputs[2], around.length, Outside::clip, node.where());
   return visit_dtype(node.outputs[0].dtype, [&](auto type) {
     using T = typename decltype(type)::type;
     return make_kernel(
         [=, count = node.outputs[0].shape.size()](const Args& args) {
           auto* const at = static_cast<int64_t*>(args.scratch);
-          places.read(args.inputs[2], at);
+          indices.read(args.inputs[2], at);
           T* const out = args.out<T>();
           if (args.inputs[0] != args.outputs[0]) std::copy_n(args.in<T>(0), count, out);
           for_picked(around, at, [=, values = args.in<T>(1)](int64_t to, int64_t from) { out[to] = values[from]; });
         },
-        {.in_place = {{0, 0}}, .scratch_bytes = places.bytes()});
+        {.in_place = {{0, 0}}, .scratch_bytes = indices.bytes()});
   });
 }
 
@@ -275,10 +275,10 @@ std::unique_ptr<Kernel> build_where(const NodeView& node) {
 
 // ---- gather_nd, scatter_nd ------------------------------------------------------------------------------------------
 
-// The columns of indices (depth, count) as places among the slices of an array.
-class PlacesNd {
+// The columns of indices (depth, count) as numbers of the slices of an array.
+class SliceIndicesNd {
  public:
-  PlacesNd(const Tensor& indices, const Shape& whole, std::string where)
+  SliceIndicesNd(const Tensor& indices, const Shape& whole, std::string where)
       : depth_(indices.shape[0]),
         count_(indices.shape.size(1, indices.shape.rank())),
         inner_(whole.size(static_cast<int>(depth_), whole.rank())),
@@ -290,18 +290,18 @@ class PlacesNd {
   int64_t count() const { return count_; }
   int64_t inner() const { return inner_; }
 
-  // The places come first; after them is room for the numbers.
-  void read(const void* indices, int64_t* places) const {
-    int64_t* const numbers = places + count_;
+  // The slices come first; after them is room for the numbers.
+  void read(const void* indices, int64_t* slices) const {
+    int64_t* const numbers = slices + count_;
     convert_array(numbers, DType::int64, indices, dtype_, depth_ * count_);
     for (int64_t i = 0; i < count_; ++i) {
-      places[i] = 0;
+      slices[i] = 0;
       for (int64_t axis = 0; axis < depth_; ++axis) {
         const int64_t extent = extents_[static_cast<size_t>(axis)];
         const int64_t given = numbers[axis * count_ + i], number = given < 0 ? given + extent : given;
         require_as<IndexError>(number >= 0 && number < extent, where_, " index ", given, " is outside of axis ", axis,
                                " of length ", extent);
-        places[i] = places[i] * extent + number;
+        slices[i] = slices[i] * extent + number;
       }
     }
   }
@@ -314,54 +314,54 @@ class PlacesNd {
 };
 
 std::unique_ptr<Kernel> build_gather_nd(const NodeView& node) {
-  const PlacesNd places(node.inputs[1], node.inputs[0].shape, node.where());
-  const auto slice = static_cast<size_t>(places.inner()) * size_of(node.outputs[0].dtype);
+  const SliceIndicesNd indices(node.inputs[1], node.inputs[0].shape, node.where());
+  const auto slice = static_cast<size_t>(indices.inner()) * size_of(node.outputs[0].dtype);
   return make_kernel(
       [=](const Args& args) {
         auto* const at = static_cast<int64_t*>(args.scratch);
-        places.read(args.inputs[1], at);
+        indices.read(args.inputs[1], at);
         const auto* const data = args.in<std::byte>(0);
         auto* const out = args.out<std::byte>();
-        parallel_for(places.count(), element_grain, [=](int64_t begin, int64_t end) {
+        parallel_for(indices.count(), element_grain, [=](int64_t begin, int64_t end) {
           for (int64_t i = begin; i < end; ++i)
             std::memcpy(out + static_cast<size_t>(i) * slice, data + static_cast<size_t>(at[i]) * slice, slice);
         });
       },
-      {.scratch_bytes = places.bytes()});
+      {.scratch_bytes = indices.bytes()});
 }
 
 std::unique_ptr<Kernel> build_scatter_nd(const NodeView& node) {
-  const PlacesNd places(node.inputs[1], node.outputs[0].shape, node.where());
-  const auto slice = static_cast<size_t>(places.inner()) * size_of(node.outputs[0].dtype);
+  const SliceIndicesNd indices(node.inputs[1], node.outputs[0].shape, node.where());
+  const auto slice = static_cast<size_t>(indices.inner()) * size_of(node.outputs[0].dtype);
   return make_kernel(
       [=, bytes = node.outputs[0].bytes()](const Args& args) {
         auto* const at = static_cast<int64_t*>(args.scratch);
-        places.read(args.inputs[1], at);
+        indices.read(args.inputs[1], at);
         std::memset(args.outputs[0], 0, bytes);
-        for (int64_t i = 0; i < places.count(); ++i)  // in order: the last one stays
+        for (int64_t i = 0; i < indices.count(); ++i)  // in order: the last one stays
           std::memcpy(args.out<std::byte>() + static_cast<size_t>(at[i]) * slice,
                       args.in<std::byte>(0) + static_cast<size_t>(i) * slice, slice);
       },
-      {.scratch_bytes = places.bytes()});
+      {.scratch_bytes = indices.bytes()});
 }
 
 std::unique_ptr<Kernel> build_gather_nd_grad(const NodeView& node) {
-  const PlacesNd places(node.inputs[1], node.outputs[0].shape, node.where());
+  const SliceIndicesNd indices(node.inputs[1], node.outputs[0].shape, node.where());
   return visit_dtype(node.outputs[0].dtype, [&](auto type) {
     using T = typename decltype(type)::type;
     const Sums<T> sums{node.outputs[0].shape.size()};
     return make_kernel(
         [=](const Args& args) {
-          int64_t* const at = sums.places(args);
-          places.read(args.inputs[1], at);
+          int64_t* const at = sums.indices(args);
+          indices.read(args.inputs[1], at);
           auto* const out = sums.start(args);
-          parallel_for(places.inner(), std::max<int64_t>(16, element_grain / std::max<int64_t>(1, places.count())),
+          parallel_for(indices.inner(), std::max<int64_t>(16, element_grain / std::max<int64_t>(1, indices.count())),
                        [=, dy = args.in<T>(0)](int64_t begin, int64_t end) {
-                         add_slices(out, dy, at, places.count(), places.inner(), begin, end);
+                         add_slices(out, dy, at, indices.count(), indices.inner(), begin, end);
                        });
           sums.finish(args);
         },
-        {.scratch_bytes = sums.bytes() + places.bytes()});
+        {.scratch_bytes = sums.bytes() + indices.bytes()});
   });
 }
 

@@ -9,7 +9,7 @@
 
 namespace symbind::cpu_backend {
 
-// A half's exponent moved to a float's place; numbers below the normal ones are shifted up by a subtraction.
+// Moves a half's exponent to the bits of a float's; numbers below the normal ones are shifted up by a subtraction.
 [[gnu::always_inline]] inline float float_of(float16 half) {
   const uint32_t sign = static_cast<uint32_t>(half.bits & 0x8000u) << 16;
   const uint32_t magnitude = static_cast<uint32_t>(half.bits & 0x7fffu) << 13;

@@ -109,7 +109,7 @@ std::unique_ptr<Kernel> build_light(const NodeView& node) {
   });
 }
 
-// ---- Places ---------------------------------------------------------------------------------------------------------
+// ---- Flips and normalization ----------------------------------------------------------------------------------------
 
 template <FixedString name>
 std::unique_ptr<Kernel> build_random_flip(const NodeView& node) {

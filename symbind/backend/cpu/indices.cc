@@ -23,7 +23,7 @@ std::unique_ptr<Kernel> build_shape(const NodeView& node) {
 
 std::unique_ptr<Kernel> build_size(const NodeView& node) { return build_numbers({node.inputs[0].shape.size()}); }
 
-// Places outside of the array are reckoned as any other; what does not fit into 64 bits wraps.
+// Indices outside of the array are computed as any other; what does not fit into 64 bits wraps.
 std::unique_ptr<Kernel> build_ravel(const NodeView& node) {
   const Tuple extents = node.as<RavelMultiIndex>().shape.get();
   const int64_t count = node.outputs[0].shape.size();
@@ -32,12 +32,12 @@ std::unique_ptr<Kernel> build_ravel(const NodeView& node) {
     return make_kernel([=](const Args& args) {
       parallel_for(count, element_grain, [=, in = args.in<T>(0), out = args.out<T>()](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i) {
-          uint64_t place = 0;
+          uint64_t index = 0;
           for (size_t axis = 0; axis < extents.size(); ++axis) {
-            const auto index = convert<int64_t>(in[static_cast<int64_t>(axis) * count + i]);
-            place = place * static_cast<uint64_t>(extents[axis]) + static_cast<uint64_t>(index);
+            const auto coordinate = convert<int64_t>(in[static_cast<int64_t>(axis) * count + i]);
+            index = index * static_cast<uint64_t>(extents[axis]) + static_cast<uint64_t>(coordinate);
           }
-          out[i] = convert<T>(static_cast<int64_t>(place));
+          out[i] = convert<T>(static_cast<int64_t>(index));
         }
       });
     });
@@ -52,12 +52,12 @@ std::unique_ptr<Kernel> build_unravel(const NodeView& node) {
     return make_kernel([=](const Args& args) {
       parallel_for(count, element_grain, [=, in = args.in<T>(0), out = args.out<T>()](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i) {
-          auto place = convert<int64_t>(in[i]);
+          auto index = convert<int64_t>(in[i]);
           for (size_t axis = extents.size() - 1; axis > 0; --axis) {
-            out[static_cast<int64_t>(axis) * count + i] = convert<T>(place % extents[axis]);
-            place /= extents[axis];
+            out[static_cast<int64_t>(axis) * count + i] = convert<T>(index % extents[axis]);
+            index /= extents[axis];
           }
-          out[i] = convert<T>(place);
+          out[i] = convert<T>(index);
         }
       });
     });

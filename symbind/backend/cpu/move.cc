@@ -1,5 +1,5 @@
-// Rows along the last axis are copied, spread or gathered one by one. Where another axis is the one along which the
-// other array goes on element by element, squares of both are turned, which keeps reads and writes within the cache.
+// Rows along the last axis are copied, spread or gathered one by one. Where the other array is contiguous along another
+// axis, square tiles are transposed, which keeps reads and writes within the cache.
 #include "symbind/backend/cpu/move.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 namespace symbind::cpu_backend {
 namespace {
 
-// Axes that are gone through one index after the other, with the step along each in both arrays.
+// Axes that are iterated over, with the step along each in both arrays.
 struct OuterAxes {
   static constexpr size_t most = 2 * Shape::max_rank + 1;
   size_t rank = 0;
@@ -78,7 +78,7 @@ void for_rows(const Movement& movement, const Row& row) {
 }
 
 // dense[row · row_step + column] = from[row + column · column_step]. A square goes through memory of its own: both
-// arrays are then touched a whole line at a time, also where their lines share one place in the cache.
+// arrays are then touched a whole line at a time, also where their lines share one set of the cache.
 template <class Unit>
 void turn(const Unit* from, Unit* dense, int64_t rows, int64_t columns, int64_t row_step, int64_t column_step) {
   constexpr int64_t side = 32;
@@ -95,7 +95,7 @@ void turn(const Unit* from, Unit* dense, int64_t rows, int64_t columns, int64_t 
     }
 }
 
-// The same where a row, or a column, has few elements: the other one is gone through in one loop.
+// The same where a row, or a column, has few elements: one loop runs over the other axis.
 template <class Unit, int64_t columns>
 void turn_narrow(const Unit* from, Unit* dense, int64_t rows, int64_t row_step, int64_t column_step) {
   for (int64_t i = 0; i < rows; ++i)

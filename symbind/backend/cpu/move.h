@@ -1,4 +1,4 @@
-// Elements moved from one place to another, whatever they mean: only their size counts.
+// Elements moved between arrays, whatever they mean: only their size counts.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// Where oneDNN's implementations join those of the CPU: backend/onednn defines this, its twin no_onednn adds nothing.
+// Where oneDNN's implementations join those of the CPU: backend/onednn defines this; the stub in no_onednn adds none.
 #pragma once
 
 namespace symbind {

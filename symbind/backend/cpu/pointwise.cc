@@ -37,15 +37,15 @@ std::string refuse(const NodeView& node) {
   return "";
 }
 
-// An instruction with its registers turned into places: inputs are read where they are, values in between are in
-// blocks.
+// An instruction with its registers resolved: an operand is an input, which is read directly, or a block that holds an
+// intermediate value.
 struct Step {
   MapLoop loop;
-  struct Place {
+  struct Operand {
     bool is_input;
     size_t index;
   };
-  std::array<Place, max_arity> operands;
+  std::array<Operand, max_arity> operands;
   size_t block;  // where the result goes; the last step's goes to the output
 };
 

@@ -136,29 +136,29 @@ void pool_rows(const PoolingSize& size, PoolKind kind, C least, const C* x, C* y
 template <class C>
 void unpool_rows(const PoolingSize& size, PoolKind kind, const C* dy, const C* x, C* dx) {
   C row[row_windows];
-  int32_t places[row_windows];
+  int32_t indices[row_windows];
   for (int64_t d = 0; d < size.out[0]; ++d)
     for (int64_t h = 0; h < size.out[1]; ++h)
       for (int64_t begin = 0; begin < size.out[2]; begin += row_windows) {
         const int64_t end = std::min(size.out[2], begin + row_windows);
         const C* const grads = dy + (d * size.out[1] + h) * size.out[2] + begin;
         if (kind == PoolKind::max) {
-          std::fill_n(places, end - begin, -1);
+          std::fill_n(indices, end - begin, -1);
           std::fill_n(row, end - begin, lowest<C>());
           with_stride(size.stride[2], [&](auto stride) [[gnu::always_inline]] {
             each_kernel_element(size, d, h, begin, end, [&](int64_t first, int64_t last, int64_t at) {
               C* const best = row + (first - begin);
-              int32_t* const place = places + (first - begin);
+              int32_t* const index = indices + (first - begin);
               const C* const from = x + at;
               for (int64_t i = 0; i < last - first; ++i) {
-                const bool is_new = (place[i] < 0) | (from[i * stride] > best[i]);
+                const bool is_new = (index[i] < 0) | (from[i * stride] > best[i]);
                 best[i] = is_new ? from[i * stride] : best[i];
-                place[i] = is_new ? static_cast<int32_t>(at + i * stride) : place[i];
+                index[i] = is_new ? static_cast<int32_t>(at + i * stride) : index[i];
               }
             });
           });
           for (int64_t i = 0; i < end - begin; ++i)
-            if (places[i] >= 0) dx[places[i]] += grads[i];
+            if (indices[i] >= 0) dx[indices[i]] += grads[i];
           continue;
         }
         std::copy_n(grads, end - begin, row);

@@ -8,8 +8,8 @@
 
 namespace symbind::cpu_backend {
 
-// As gemm(), by the library. False: there is none, or it failed, and c is as it was. Defined by backend/onednn and its
-// twin no_onednn.
+// As gemm(), by the library. False: there is none, or it failed, and c is as it was. Defined by backend/onednn and the
+// stubs in no_onednn.
 bool library_product(int64_t rows, int64_t columns, int64_t inner, Matrix<const float> a, Matrix<const float> b,
                      Matrix<float> c, bool accumulate);
 

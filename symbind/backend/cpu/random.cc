@@ -153,8 +153,8 @@ std::unique_ptr<Kernel> build_multinomial(const NodeView& node) {
   require(classes > 0 || count == 0, node.where(), " there are no classes to draw from: data ", shape);
   return visit_floating(node.inputs[0].dtype, [&](auto type) {
     using T = typename decltype(type)::type;
-    return visit_dtype(node.outputs[0].dtype, [&](auto place_type) -> std::unique_ptr<Kernel> {
-      using Place = typename decltype(place_type)::type;
+    return visit_dtype(node.outputs[0].dtype, [&](auto index_type) -> std::unique_ptr<Kernel> {
+      using Index = typename decltype(index_type)::type;
       return make_kernel(
           [=, slot = node.random_slot, where = node.where(),
            prob = node.as<SampleMultinomial>().get_prob](const Args& args) {
@@ -163,11 +163,11 @@ std::unique_ptr<Kernel> build_multinomial(const NodeView& node) {
             T* const logs = prob ? args.out<T>(1) : nullptr;
             auto* const sums = static_cast<double*>(args.scratch);
             sum_up(data, rows, classes, sums, where);
-            draw_from_streams<Place>(args, slot, count, [=](int64_t i, RandomStream& stream) {
+            draw_from_streams<Index>(args, slot, count, [=](int64_t i, RandomStream& stream) {
               const int64_t row = i / each, chosen = class_of(sums + row * classes, classes, stream.uniform());
               using C = compute_type<T>;
               if (logs) logs[i] = convert<T>(std::log(convert<C>(data[row * classes + chosen])));
-              return convert<Place>(chosen);
+              return convert<Index>(chosen);
             });
           },
           {.scratch_bytes = static_cast<size_t>(shape.size()) * sizeof(double)});
@@ -183,16 +183,16 @@ std::unique_ptr<Kernel> build_multinomial_grad(const NodeView& node) {
   return visit_floating(node.outputs[0].dtype, [&](auto type) {
     using T = typename decltype(type)::type;
     return make_kernel(
-        [=, place_type = node.inputs[2].dtype](const Args& args) {
+        [=, index_type = node.inputs[2].dtype](const Args& args) {
           const T *const dy = args.in<T>(0), *const data = args.in<T>(1);
           auto* const sums = static_cast<double*>(args.scratch);
-          auto* const places = reinterpret_cast<int64_t*>(sums + rows * classes);
-          convert_array(places, DType::int64, args.inputs[2], place_type, count);
+          auto* const indices = reinterpret_cast<int64_t*>(sums + rows * classes);
+          convert_array(indices, DType::int64, args.inputs[2], index_type, count);
           parallel_for(rows, std::max<int64_t>(1, 4096 / std::max<int64_t>(1, classes)),
                        [=](int64_t begin, int64_t end) {
                          std::fill(sums + begin * classes, sums + end * classes, 0.0);
                          for (int64_t i = begin * each; i < end * each; ++i) {
-                           const int64_t at = i / each * classes + std::clamp<int64_t>(places[i], 0, classes - 1);
+                           const int64_t at = i / each * classes + std::clamp<int64_t>(indices[i], 0, classes - 1);
                            sums[at] += convert<double>(dy[i]) / convert<double>(data[at]);
                          }
                        });

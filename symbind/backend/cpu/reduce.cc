@@ -56,7 +56,7 @@ std::unique_ptr<Kernel> build_norm(const NodeView& node) {
   return build_fold(node, reduced, p.ord == 1 ? Fold::norm1 : Fold::norm2);
 }
 
-std::unique_ptr<Kernel> build_place(const NodeView& node, const AxisView& axis, bool max) {
+std::unique_ptr<Kernel> build_arg_reduce(const NodeView& node, const AxisView& axis, bool max) {
   return visit_dtype(node.inputs[0].dtype, [&](auto type) -> std::unique_ptr<Kernel> {
     using T = typename decltype(type)::type;
     using C = functions::Wide<T>;
@@ -80,11 +80,11 @@ std::unique_ptr<Kernel> build_place(const NodeView& node, const AxisView& axis, 
 }
 
 template <FixedString name>
-void add_place(ImplementationTable& table, bool max) {
+void add_arg_reduce(ImplementationTable& table, bool max) {
   add_plain<ArgReduce<name>>(table, [max](const NodeView& node) {
     const auto& p = node.as<ArgReduce<name>>();
     const Shape& shape = node.inputs[0].shape;
-    return build_place(
+    return build_arg_reduce(
         node, p.axis ? view_along(shape, shape.axis(*p.axis, node.where())) : AxisView{1, shape.size(), 1}, max);
   });
 }
@@ -100,10 +100,10 @@ void add_reduce(ImplementationTable& table) {
   add_fold<"nansum">(table, Fold::sum_of_numbers);
   add_fold<"nanprod">(table, Fold::product_of_numbers);
   add_plain<Norm>(table, build_norm);
-  add_place<"argmax">(table, true);
-  add_place<"argmin">(table, false);
+  add_arg_reduce<"argmax">(table, true);
+  add_arg_reduce<"argmin">(table, false);
   add_plain<ArgmaxChannel>(
-      table, [](const NodeView& node) { return build_place(node, view_along(node.inputs[0].shape, 1), true); });
+      table, [](const NodeView& node) { return build_arg_reduce(node, view_along(node.inputs[0].shape, 1), true); });
   add_plain<SumGrad>(table, build_reduce_grad<SumGrad>);
   add_plain<MeanGrad>(table, build_reduce_grad<MeanGrad>);
 }

@@ -11,7 +11,7 @@
 namespace symbind::cpu_backend {
 namespace {
 
-// The place of the largest element; -1: the window is empty.
+// The index of the largest element, -1 if the window is empty.
 template <class C, class T>
 int32_t largest(const T* plane, RoiWindow rows, RoiWindow columns, int64_t width) {
   int64_t best = -1;
@@ -32,7 +32,7 @@ std::unique_ptr<Kernel> build_forward(const NodeView& node) {
     return make_kernel([=](const Args& args) {
       const T *const x = args.in<T>(0), *const rois = args.in<T>(1);
       T* const y = args.out<T>(0);
-      int32_t* const places = args.out<int32_t>(1);
+      int32_t* const indices = args.out<int32_t>(1);
       const int64_t channels = data[1], space = data[2] * data[3], cells = result[2] * result[3];
       parallel_for(result[0] * channels, element_grain / 8 / std::max<int64_t>(1, space) + 1,
                    [=](int64_t begin, int64_t end) {
@@ -45,9 +45,9 @@ std::unique_ptr<Kernel> build_forward(const NodeView& node) {
                        for (int64_t cell = 0; cell < cells; ++cell) {
                          const RoiWindow rows = down.within(cell / result[3], image < 0 ? 0 : data[2]);
                          const RoiWindow columns = across.within(cell % result[3], data[3]);
-                         const int32_t place = largest<C>(plane, rows, columns, data[3]);
-                         y[part * cells + cell] = place < 0 ? T(0) : plane[place];
-                         if (places) places[part * cells + cell] = place;
+                         const int32_t index = largest<C>(plane, rows, columns, data[3]);
+                         y[part * cells + cell] = index < 0 ? T(0) : plane[index];
+                         if (indices) indices[part * cells + cell] = index;
                        }
                      }
                    });
@@ -63,7 +63,7 @@ std::unique_ptr<Kernel> build_backward(const NodeView& node) {
     using C = compute_type<T>;
     return make_kernel([=](const Args& args) {
       const T *const dy = args.in<T>(0), *const rois = args.in<T>(2);
-      const int32_t* const places = args.in<int32_t>(1);
+      const int32_t* const indices = args.in<int32_t>(1);
       T* const dx = args.out<T>();
       const int64_t channels = data[1], space = data[2] * data[3], cells = dy_shape[2] * dy_shape[3];
       const int64_t work = space + dy_shape[0] * cells;
@@ -75,7 +75,7 @@ std::unique_ptr<Kernel> build_backward(const NodeView& node) {
             if (roi_image(static_cast<C>(rois[region * 5]), data[0]) != plane / channels) continue;
             const int64_t first = (region * channels + plane % channels) * cells;
             for (int64_t i = first; i < first + cells; ++i)
-              if (places[i] >= 0 && places[i] < space) sums[static_cast<size_t>(places[i])] += static_cast<C>(dy[i]);
+              if (indices[i] >= 0 && indices[i] < space) sums[static_cast<size_t>(indices[i])] += static_cast<C>(dy[i]);
           }
           for (int64_t i = 0; i < space; ++i) dx[plane * space + i] = static_cast<T>(sums[static_cast<size_t>(i)]);
         }

@@ -39,7 +39,7 @@ class Sequences {
   int64_t grain() const { return std::max<int64_t>(1, element_grain / std::max<int64_t>(1, row_)); }
   size_t scratch_bytes() const { return static_cast<size_t>(batch_) * sizeof(int64_t); }
 
-  int64_t place(int64_t step, int64_t sequence) const {
+  int64_t offset(int64_t step, int64_t sequence) const {
     return (time_first_ ? step * batch_ + sequence : sequence * steps_ + step) * row_;
   }
 
@@ -90,7 +90,7 @@ std::unique_ptr<Kernel> build_mask(const NodeView& node) {
           T* const y = args.out<T>();
           const int64_t* const lengths = sequences.read(args, 0, std::numeric_limits<int64_t>::max());
           sequences.for_rows([&](int64_t step, int64_t sequence) {
-            const int64_t at = sequences.place(step, sequence);
+            const int64_t at = sequences.offset(step, sequence);
             if (step >= lengths[sequence])
               std::fill_n(y + at, sequences.row(), value);
             else if (x != y)
@@ -111,8 +111,8 @@ std::unique_ptr<Kernel> build_reverse(const NodeView& node) {
         const int64_t* const lengths = sequences.read(args, 0, sequences.steps());
         sequences.for_rows([&](int64_t step, int64_t sequence) {
           const int64_t length = lengths[sequence], from = step < length ? length - 1 - step : step;
-          std::memcpy(y + static_cast<size_t>(sequences.place(step, sequence)) * bytes,
-                      x + static_cast<size_t>(sequences.place(from, sequence)) * bytes, row * bytes);
+          std::memcpy(y + static_cast<size_t>(sequences.offset(step, sequence)) * bytes,
+                      x + static_cast<size_t>(sequences.offset(from, sequence)) * bytes, row * bytes);
         });
       },
       {.scratch_bytes = sequences.scratch_bytes()});
@@ -129,7 +129,7 @@ std::unique_ptr<Kernel> build_last(const NodeView& node) {
         parallel_for(sequences.batch(), sequences.grain(), [&](int64_t begin, int64_t end) {
           for (int64_t i = begin; i < end; ++i)
             std::memcpy(y + static_cast<size_t>(i) * row,
-                        x + static_cast<size_t>(sequences.place(lengths[i] - 1, i)) * bytes, row);
+                        x + static_cast<size_t>(sequences.offset(lengths[i] - 1, i)) * bytes, row);
         });
       },
       {.scratch_bytes = sequences.scratch_bytes()});
@@ -144,7 +144,7 @@ std::unique_ptr<Kernel> build_last_grad(const NodeView& node) {
         auto* const dx = args.out<std::byte>();
         const int64_t* const lengths = sequences.read(args, 1, sequences.steps());
         sequences.for_rows([&](int64_t step, int64_t sequence) {
-          auto* const to = dx + static_cast<size_t>(sequences.place(step, sequence)) * bytes;
+          auto* const to = dx + static_cast<size_t>(sequences.offset(step, sequence)) * bytes;
           if (step == lengths[sequence] - 1)
             std::memcpy(to, dy + static_cast<size_t>(sequence) * row, row);
           else

@@ -1,6 +1,6 @@
 // Kernels that apply an update rule (backend/update_rules.h) to the elements of a weight, its gradient and its states.
-// A rule is compiled for float and double; arrays of 16-bit numbers are converted piece by piece, and a float32 copy of
-// the weight is passed in its place where there is such a state.
+// A rule is compiled for float and double; arrays of 16-bit numbers are converted piece by piece, and the float32 copy
+// of the weight, where there is such a state, is passed instead of the weight.
 #pragma once
 
 #include <algorithm>
@@ -78,7 +78,7 @@ struct UpdatePart {
   bool master;
 };
 
-// All parts in one pass: their elements are one long row that is shared out among the cores.
+// All parts in one pass: their elements are one long row that is divided among the cores.
 void run_update(std::span<const UpdatePart> parts, const Args& args);
 // Each new weight may be written over the old one.
 std::vector<std::pair<int, int>> updated_in_place(std::span<const UpdatePart> parts);

@@ -22,8 +22,8 @@ struct Source {
 
   int64_t planes() const { return images * channels; }
   int64_t plane_size() const { return rows * columns; }
-  // The first element of a plane's image in the result.
-  int64_t place(int64_t plane) const {
+  // The offset of a plane's image in the result.
+  int64_t offset(int64_t plane) const {
     return (plane / channels * all_channels + first_channel + plane % channels) * plane_size() * high * wide;
   }
   int64_t grain() const { return element_grain / std::max<int64_t>(1, plane_size() * high * wide) + 1; }
@@ -76,7 +76,7 @@ std::unique_ptr<Kernel> build_forward(const NodeView& node) {
         parallel_for(source.planes(), source.grain(), [&, adds = sums && k > 0](int64_t begin, int64_t end) {
           for (int64_t plane = begin; plane < end; ++plane) {
             const T* const from = x + plane * source.plane_size();
-            T* const to = y + source.place(plane);
+            T* const to = y + source.offset(plane);
             if (adds)
               for_block_elements(source, [=](int64_t in, int64_t out) {
                 to[out] = convert<T>(functions::add(static_cast<C>(to[out]), static_cast<C>(from[in])));
@@ -104,7 +104,7 @@ std::unique_ptr<Kernel> build_backward(const NodeView& node) {
           std::vector<C> sums(static_cast<size_t>(source.plane_size()));
           for (int64_t plane = begin; plane < end; ++plane) {
             std::fill(sums.begin(), sums.end(), C(0));
-            const T* const from = dy + source.place(plane);
+            const T* const from = dy + source.offset(plane);
             for_block_elements(source, [&](int64_t in, int64_t out) {
               C& sum = sums[static_cast<size_t>(in)];
               sum = functions::add(sum, static_cast<C>(from[out]));

@@ -22,7 +22,7 @@ namespace {
 using namespace winograd;
 
 constexpr int64_t block_bytes = 640 << 10;    // transformed tiles and their sums, of a cache of 1 MiB
-constexpr int64_t chunk_bytes = 4 << 20;      // transformed tiles of which the kernels' gradient is summed at once
+constexpr int64_t chunk_bytes = 4 << 20;      // transformed tiles of which the kernels' gradient is summed in one piece
 constexpr int64_t own_sums_bytes = 24 << 20;  // for which each thread may have sums of its own
 constexpr int64_t few_tiles = 160;            // the kernels outweigh their data
 constexpr int64_t fewest_tiles = 8;           // for which it is worth transforming the kernels
@@ -87,7 +87,7 @@ struct Problem {
     set_tiles(p.pad[0], p.pad[1]);
   }
 
-  // The convolution of the output's gradient that makes the data's: channels and filters change places.
+  // The convolution of the output's gradient that makes the data's: channels and filters are swapped.
   Problem transposed(const Convolution& p) const {
     Problem other = *this;
     std::swap(other.data, other.output);

@@ -1,6 +1,6 @@
 // Winograd convolution with 3 × 3 kernels. A tile of 4 × 4 outputs sees 6 × 6 inputs; both it and the kernel are
-// brought to 36 numbers per channel whose products, summed over the channels, are brought back to the tile: 36
-// multiplications in place of 144. So a convolution becomes 36 matrix products, (tiles × channels) · (channels ×
+// transformed to 36 numbers per channel whose products, summed over channels, are transformed back to the tile: 36
+// multiplications instead of 144. So a convolution becomes 36 matrix products, (tiles × channels) · (channels ×
 // filters), between cheap transforms. The kernel's gradient is the same read backwards: (channels × tiles) · (tiles ×
 // filters).
 //
@@ -82,7 +82,7 @@ struct Finish {
 // One instruction set's kernels.
 struct Kernels {
   int64_t width;
-  int64_t most_rows;  // tiles in a group, which are multiplied at once: as many as there are registers for
+  int64_t most_rows;  // tiles in a group, which are multiplied together: as many as there are registers for
 
   // The windows of data that tiles [begin, end) see.
   void (*transform_data)(const float* data, const Strides& strides, const Tiles& tiles, int64_t begin, int64_t end,

@@ -170,9 +170,9 @@ template <int W, int Edge, class Line>
       } else {
         gather<W, Edge>(data, strides, channel, square, gathered);
       }
-      const int64_t place = number - to.begin, first = place / to.rows * to.rows;
+      const int64_t index = number - to.begin, first = index / to.rows * to.rows;
       const int64_t rows = to.count - first < to.rows ? to.count - first : to.rows;
-      float* target = to.data + (first * to.channels + channel * rows + (place - first) * W);
+      float* target = to.data + (first * to.channels + channel * rows + (index - first) * W);
       transform_square<W, Edge, window>(
           line, [&](int y, int x) { return load<W>(corner + (y * row + x * pixel)); },
           [&](int y, int x, Vector<W> value) { store<W>(target + (y * window + x) * stride, value); });
@@ -273,7 +273,7 @@ void transform_weight_grad(const float* sums, const Panels& panels, int64_t pane
 
 // ---- Products -------------------------------------------------------------------------------------------------------
 
-// Terms that are summed at once: the error of a long sum grows with its length.
+// Terms that are summed in one piece: the error of a long sum grows with its length.
 inline constexpr int64_t slab = 64;
 
 // (Rows tiles × channels) · (channels × Columns vectors of filters) for one frequency.
@@ -335,9 +335,9 @@ void multiply(const TransformedTiles& data, const Panels& panels, int64_t panel,
         multiply_group<W, 1>(rows, from, panel_weights, data.channels, to, column_stride);
     }
   for (int64_t vector = 0; vector < vectors; ++vector)
-    for (int64_t place = 0; place < data.count; ++place) {
-      const Square<W, tile> square(strides, tiles, data.begin + place, 0, 0);
-      finish_tile<W>(sums + (vector * column_stride + place * W), stride, square,
+    for (int64_t index = 0; index < data.count; ++index) {
+      const Square<W, tile> square(strides, tiles, data.begin + index, 0, 0);
+      finish_tile<W>(sums + (vector * column_stride + index * W), stride, square,
                      panel * panels.panel_filters() + vector * W, finish, output, strides);
     }
 }
@@ -348,7 +348,7 @@ void accumulate_rows(const float* data, const float* grad, int64_t count, int64_
                      float* to) {
   Vector<W> sums[Rows][Columns] = {};
 #pragma GCC unroll 2
-  for (int64_t place = 0; place < count; ++place, data += W, grad += W) {
+  for (int64_t i = 0; i < count; ++i, data += W, grad += W) {
     Vector<W> factor[Columns];
 #pragma GCC unroll 2
     for (int column = 0; column < Columns; ++column) factor[column] = load<W>(grad + column * column_stride);
@@ -368,9 +368,9 @@ void accumulate_rows(const float* data, const float* grad, int64_t count, int64_
 
 template <int W, int Rows, int Columns>
 void accumulate_slabs(const float* data, const float* grad, int64_t count, bool first, float* to) {
-  for (int64_t place = 0; place < count; place += slab)
-    accumulate_rows<W, Rows, Columns>(data + place * W, grad + place * W, count - place < slab ? count - place : slab,
-                                      count * W, first && place == 0, to);
+  for (int64_t begin = 0; begin < count; begin += slab)
+    accumulate_rows<W, Rows, Columns>(data + begin * W, grad + begin * W, count - begin < slab ? count - begin : slab,
+                                      count * W, first && begin == 0, to);
 }
 
 template <int W>

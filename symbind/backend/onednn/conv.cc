@@ -153,8 +153,8 @@ struct After {
   }
 };
 
-// The bytes of the sum are moved to the result's place, unless they are there.
-void place_sum(const Args& args, size_t sum, size_t bytes) {
+// Copies the bytes of the sum to the result, unless they share memory.
+void copy_sum(const Args& args, size_t sum, size_t bytes) {
   const auto* from = args.in<std::byte>(sum);
   auto* to = args.out<std::byte>();
   if (from == to) return;
@@ -217,7 +217,7 @@ void assemble_forward(Program& program, const NodeView& node, const Problem& pro
     if (over_result) {
       program.in_place = {{at.sum, 0}};
       program.call(
-          [sum_index, bytes = problem.output.get_size()](const Args& args) { place_sum(args, sum_index, bytes); });
+          [sum_index, bytes = problem.output.get_size()](const Args& args) { copy_sum(args, sum_index, bytes); });
     } else if (p.sum_is_spent && !apart) {
       program.finish(sum, output);
     } else if (!apart) {
@@ -274,7 +274,7 @@ void assemble_grad_weight(Program& program, const Problem& problem, bool with_bi
   program.finish(written, weight_grad);
 }
 
-// ---- The three kinds of node, each with its arrays in their places --------------------------------------------------
+// ---- The three kinds of node, each with its arrays in its own order -------------------------------------------------
 
 template <class P>
 Problem problem_of(const NodeView& node) {
@@ -441,17 +441,17 @@ Problem optimised_problem(const NodeView& node) {
   return is_better ? given.in(layouts->data, layouts->output) : given;
 }
 
-// In types other than float32 oneDNN leaves parts of a kernel's gradient as they were: rows that are beside the data
-// wherever the kernel is put, and in three dimensions more where no place has the whole depth of the kernel inside.
+// In types other than float32 oneDNN leaves parts of a kernel's gradient as they were: rows that are outside of
+// the data at all positions, and in three dimensions more where no position has the whole depth of the kernel inside.
 bool has_unwritten_rows(const Convolution& p, const Shape& data, const Shape& output) {
   for (size_t i = 0; i < p.kernel.size(); ++i) {
     const int axis = static_cast<int>(i) + (is_channels_last(p.layout) ? 1 : 2);
     std::vector<bool> is_met(static_cast<size_t>(p.kernel[i]), false);
     bool is_ever_whole = false;
-    for (int64_t place = 0; place < output[axis]; ++place) {
+    for (int64_t index = 0; index < output[axis]; ++index) {
       bool is_whole = true;
       for (int64_t row = 0; row < p.kernel[i]; ++row) {
-        const int64_t position = place * p.stride[i] + row * p.dilate[i] - p.pad[i];
+        const int64_t position = index * p.stride[i] + row * p.dilate[i] - p.pad[i];
         const bool inside = position >= 0 && position < data[axis];
         if (inside) is_met[static_cast<size_t>(row)] = true;
         is_whole = is_whole && inside;

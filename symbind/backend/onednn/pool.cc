@@ -128,7 +128,7 @@ std::unique_ptr<Kernel> build_backward(const NodeView& node) {
   return Program::build(node, problem.threads(), [&](Program& program) { assemble_backward(program, node); });
 }
 
-// The data decides, in backward as well: what is in front of it wants the gradient as it gave the data.
+// The layout of the data decides, in backward as well: the layer that computed the data wants its gradient so.
 template <class P>
 std::optional<LayoutWish> likes(const NodeView& node) {
   const Tensor& data = node.inputs[std::is_same_v<P, PoolingGrad> ? 1 : 0];

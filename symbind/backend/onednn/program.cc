@@ -14,7 +14,7 @@ void warn_of_plain_kernels(const std::string& where, int status) {
   static std::once_flag once;
   std::call_once(once, [&] {
     log_warning(where, " oneDNN failed with status ", status,
-                "; plain kernels take its place, and are slower. Is there too little memory?");
+                "; plain kernels are used instead, and are slower. Is there too little memory?");
   });
 }
 
@@ -146,18 +146,18 @@ void Program::call(std::function<void(const Args&)> step) {
   (preparing_ ? preparation_ : steps_).push_back({{}, {}, std::move(step)});
 }
 
-void* Program::address(const Place& place, const Args& args) const {
-  switch (place.from) {
+void* Program::address(const Binding& binding, const Args& args) const {
+  switch (binding.from) {
     case From::input:
-      return args.inputs[place.index];
+      return args.inputs[binding.index];
     case From::output:
-      return args.outputs[place.index];
+      return args.outputs[binding.index];
     case From::kept:
-      return static_cast<std::byte*>(args.kept) + place.index;
+      return static_cast<std::byte*>(args.kept) + binding.index;
     case From::scratch:
       break;
   }
-  return static_cast<std::byte*>(args.scratch) + place.index;
+  return static_cast<std::byte*>(args.scratch) + binding.index;
 }
 
 void Program::set_fallback(std::unique_ptr<Kernel> plain) {
@@ -191,7 +191,7 @@ dnnl_status_t Program::try_steps(const std::vector<Step>& steps, const Args& arg
   } catch (const dnnl::error& error) {  // the thread has none yet
     return error.status;
   }
-  for (const Place& place : arrays_) dnnl_memory_set_data_handle(place.memory.get(), address(place, args));
+  for (const Binding& binding : arrays_) dnnl_memory_set_data_handle(binding.memory.get(), address(binding, args));
   for (const Step& step : steps) {
     if (step.call) {
       step.call(args);

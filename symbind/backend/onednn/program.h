@@ -82,7 +82,7 @@ class Program final : public Kernel {
 
  private:
   enum class From { input, output, scratch, kept };
-  struct Place {
+  struct Binding {
     From from;
     size_t index;  // of an input or output, or bytes into scratch or what is kept
     dnnl::memory memory;
@@ -90,18 +90,18 @@ class Program final : public Kernel {
   struct Step {
     dnnl::primitive primitive;
     std::vector<dnnl_exec_arg_t> arguments;
-    std::function<void(const Args&)> call;  // in place of a primitive
+    std::function<void(const Args&)> call;  // instead of a primitive
   };
 
   Array add_array(From from, size_t index, const Desc& desc);
   void copy(Array from, Array to);
   void run_steps(const std::vector<Step>& steps, const Args& args);
   dnnl_status_t try_steps(const std::vector<Step>& steps, const Args& args);
-  void* address(const Place& place, const Args& args) const;
+  void* address(const Binding& binding, const Args& args) const;
 
   std::string where_;
   int threads_;
-  std::vector<Place> arrays_;
+  std::vector<Binding> arrays_;
   std::vector<Step> steps_, preparation_;
   bool preparing_ = false;
   std::unique_ptr<Kernel> fallback_;

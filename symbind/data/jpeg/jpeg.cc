@@ -153,7 +153,7 @@ bool write_image(Encoder& encoder, PixelView image, int quality) {
 
 }  // namespace
 
-ImageSize decode_jpeg(std::string_view bytes, Channels channels, const PlaceFor& place) {
+ImageSize decode_jpeg(std::string_view bytes, Channels channels, const AllocatePixels& allocate) {
   Decoder decoder;
   const jpeg_decompress_struct& info = decoder.info;
   require(read_head(decoder, bytes, channels), "this JPEG cannot be decoded: ", decoder.errors.message);
@@ -162,7 +162,7 @@ ImageSize decode_jpeg(std::string_view bytes, Channels channels, const PlaceFor&
   require(height * width <= most_pixels, "this JPEG has more pixels than are decoded: ", height, " x ", width);
   const bool four = has_four_colors(info);
   const ImageSize size{height, width, four ? (channels == 1 ? 1 : 3) : info.output_components};
-  uint8_t* to = place(size.height, size.width, size.channels);
+  uint8_t* to = allocate(size.height, size.width, size.channels);
   std::unique_ptr<uint8_t[]> colors(four ? new uint8_t[static_cast<size_t>(height * width * 4)] : nullptr);
   uint8_t* const rows = four ? colors.get() : to;
   require(read_rows(decoder, rows, static_cast<size_t>(width) * (four ? 4 : static_cast<size_t>(size.channels))),

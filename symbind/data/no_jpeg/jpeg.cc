@@ -10,7 +10,7 @@ namespace {
 
 }  // namespace
 
-ImageSize decode_jpeg(std::string_view, Channels, const PlaceFor&) { fail_without_jpeg(); }
+ImageSize decode_jpeg(std::string_view, Channels, const AllocatePixels&) { fail_without_jpeg(); }
 std::string encode_jpeg(PixelView, int) { fail_without_jpeg(); }
 
 }  // namespace symbind

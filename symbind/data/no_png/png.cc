@@ -10,7 +10,7 @@ namespace {
 
 }  // namespace
 
-ImageSize decode_png(std::string_view, Channels, const PlaceFor&) { fail_without_png(); }
+ImageSize decode_png(std::string_view, Channels, const AllocatePixels&) { fail_without_png(); }
 std::string encode_png(PixelView, int) { fail_without_png(); }
 
 }  // namespace symbind

@@ -123,7 +123,7 @@ bool write_image(Encoder& encoder, PixelView image, int compression, std::string
 
 }  // namespace
 
-ImageSize decode_png(std::string_view bytes, Channels channels, const PlaceFor& place) {
+ImageSize decode_png(std::string_view bytes, Channels channels, const AllocatePixels& allocate) {
   Source source{bytes};
   Decoder decoder;
   require(read_head(decoder, source, channels), "this PNG cannot be decoded: ", decoder.errors.message);
@@ -133,7 +133,7 @@ ImageSize decode_png(std::string_view bytes, Channels channels, const PlaceFor& 
   const int64_t packed = int64_t{1032} * 8 * static_cast<int64_t>(bytes.size());
   require(size.height * size.width <= std::min(most_pixels, packed), "this PNG promises ", size.height, " x ",
           size.width, " pixels, more than its ", bytes.size(), " bytes could hold, or than are decoded");
-  uint8_t* const to = place(size.height, size.width, size.channels);
+  uint8_t* const to = allocate(size.height, size.width, size.channels);
   std::vector<png_bytep> rows(static_cast<size_t>(size.height));
   for (size_t y = 0; y < rows.size(); ++y) rows[y] = to + y * static_cast<size_t>(size.width * size.channels);
   require(read_rows(decoder, rows.data()), "this PNG cannot be decoded: ", decoder.errors.message);

@@ -35,7 +35,20 @@ SYMBIND_MPI(Improbe);
 SYMBIND_MPI(Mrecv);
 SYMBIND_MPI(Get_count);
 SYMBIND_MPI(Testsome);
+SYMBIND_MPI(Comm_group);
+SYMBIND_MPI(Group_size);
+SYMBIND_MPI(Group_translate_ranks);
+SYMBIND_MPI(Group_free);
 #undef SYMBIND_MPI
+
+// Fault tolerance, which Open MPI has from version 5 on. The headers of version 4, with which one build runs with both,
+// do not declare it.
+inline constinit SharedFunction<int (*)(MPI_Comm)> Comm_revoke{library, "MPIX_Comm_revoke"};
+inline constinit SharedFunction<int (*)(MPI_Comm, MPI_Comm*)> Comm_shrink{library, "MPIX_Comm_shrink"};
+inline constinit SharedFunction<int (*)(MPI_Comm)> Comm_failure_ack{library, "MPIX_Comm_failure_ack"};
+inline constinit SharedFunction<int (*)(MPI_Comm, MPI_Group*)> Comm_failure_get_acked{library,
+                                                                                      "MPIX_Comm_failure_get_acked"};
+inline constexpr int error_process_failed = 75, error_process_failed_pending = 76, error_revoked = 77;
 
 inline MPI_Comm world() { return static_cast<MPI_Comm>(library.address("ompi_mpi_comm_world")); }
 inline MPI_Datatype byte() { return static_cast<MPI_Datatype>(library.address("ompi_mpi_byte")); }

@@ -1,7 +1,9 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <numeric>
 
+#include "symbind/core/environment.h"
 #include "symbind/core/error.h"
 #include "symbind/kvstore/mpi/functions.h"
 #include "symbind/kvstore/server.h"
@@ -22,6 +24,15 @@ std::string text_of(int code) {
 
 void check(int code, const char* call) {
   require(code == MPI_SUCCESS, "[MPI] ", call, " failed: ", code == MPI_SUCCESS ? "" : text_of(code));
+}
+
+bool tolerates_faults() {
+  if (!environment::variable("OMPI_MCA_mpi_ft_enable").on()) return false;
+  try {
+    return mpi::library.address("MPIX_Comm_shrink") != nullptr;
+  } catch (const Error&) {
+    return false;
+  }
 }
 
 class MpiTransport final : public Transport {
@@ -76,12 +87,13 @@ class MpiTransport final : public Transport {
       const auto index = static_cast<size_t>(finished_[static_cast<size_t>(i)]);
       const Part& part = parts_[index];
       const int problem = statuses_[static_cast<size_t>(i)].MPI_ERROR;
-      if (code == MPI_ERR_IN_STATUS && problem != MPI_SUCCESS) throw PeerLost(part.peer, text_of(problem));
+      if (code == MPI_ERR_IN_STATUS && problem != MPI_SUCCESS) throw_lost(part.peer, problem);
       if (--left_.at(part.ticket) == 0) {
         left_.erase(part.ticket);
         done.push_back(part.ticket);
       }
     }
+    check_processes(code);
     require(code == MPI_SUCCESS || code == MPI_ERR_IN_STATUS, "[MPI] MPI_Testsome failed: ", text_of(code));
     if (count > 0) forget_finished(static_cast<size_t>(count));
     return done;
@@ -91,12 +103,40 @@ class MpiTransport final : public Transport {
     int arrived = 0, count = 0;
     MPI_Message message;
     MPI_Status status;
-    check(mpi::Improbe(MPI_ANY_SOURCE, letter_tag, comm_, &arrived, &message, &status), "MPI_Improbe");
+    const int code = mpi::Improbe(MPI_ANY_SOURCE, letter_tag, comm_, &arrived, &message, &status);
+    check_processes(code);
+    check(code, "MPI_Improbe");
     if (!arrived) return std::nullopt;
     check(mpi::Get_count(&status, byte_, &count), "MPI_Get_count");
     Letter letter{status.MPI_SOURCE, std::vector<std::byte>(static_cast<size_t>(count))};
     check(mpi::Mrecv(letter.text.data(), count, byte_, &message, MPI_STATUS_IGNORE), "MPI_Mrecv");
     return letter;
+  }
+
+  bool can_regroup() const override { return fault_tolerant_; }
+
+  std::vector<int> regroup() override {
+    mpi::Comm_revoke(comm_);  // so that all notice, and every transfer ends
+    int count = 0;
+    while (!requests_.empty() && count != MPI_UNDEFINED) {
+      finished_.resize(requests_.size());
+      statuses_.resize(requests_.size());
+      mpi::Testsome(static_cast<int>(requests_.size()), requests_.data(), &count, finished_.data(), statuses_.data());
+    }
+    requests_.clear();
+    parts_.clear();
+    left_.clear();
+    MPI_Comm smaller;
+    check(mpi::Comm_shrink(comm_, &smaller), "MPIX_Comm_shrink");
+    const std::vector<int> former = ranks_of(smaller);
+    comm_ = smaller;  // the former one is left to MPI: freeing it would need those that are lost
+    check(mpi::Comm_set_errhandler(comm_, mpi::errors_return()), "MPI_Comm_set_errhandler");
+    check(mpi::Comm_rank(comm_, &rank_), "MPI_Comm_rank");
+    check(mpi::Comm_size(comm_, &size_), "MPI_Comm_size");
+    std::vector<std::string> hosts;
+    for (const int rank : former) hosts.push_back(hosts_.at(static_cast<size_t>(rank)));
+    hosts_ = std::move(hosts);
+    return former;
   }
 
   void close() override {
@@ -130,6 +170,41 @@ class MpiTransport final : public Transport {
     check(mpi::Allgather(&own, 1, byte_, servers_.data(), 1, byte_, comm_), "MPI_Allgather");
   }
 
+  [[noreturn]] static void throw_lost(int peer, int code) {
+    throw PeerLost(code == mpi::error_revoked ? PeerLost::unknown : peer, text_of(code));
+  }
+
+  // Throws PeerLost where a call that concerns all processes failed because of one.
+  void check_processes(int code) const {
+    if (!fault_tolerant_) return;
+    if (code == mpi::error_revoked) throw_lost(PeerLost::unknown, code);
+    if (code != mpi::error_process_failed && code != mpi::error_process_failed_pending) return;
+    MPI_Group lost;
+    check(mpi::Comm_failure_ack(comm_), "MPIX_Comm_failure_ack");
+    check(mpi::Comm_failure_get_acked(comm_, &lost), "MPIX_Comm_failure_get_acked");
+    const std::vector<int> ranks = ranks_of(lost);
+    throw_lost(ranks.empty() ? PeerLost::unknown : ranks.back(), code);
+  }
+
+  // The ranks that processes of another communicator or group have in this one. A group is freed.
+  std::vector<int> ranks_of(MPI_Comm other) const {
+    MPI_Group group;
+    check(mpi::Comm_group(other, &group), "MPI_Comm_group");
+    return ranks_of(group);
+  }
+  std::vector<int> ranks_of(MPI_Group group) const {
+    int count = 0;
+    MPI_Group all;
+    check(mpi::Comm_group(comm_, &all), "MPI_Comm_group");
+    check(mpi::Group_size(group, &count), "MPI_Group_size");
+    std::vector<int> theirs(static_cast<size_t>(count)), ours(static_cast<size_t>(count));
+    std::iota(theirs.begin(), theirs.end(), 0);
+    check(mpi::Group_translate_ranks(group, count, theirs.data(), all, ours.data()), "MPI_Group_translate_ranks");
+    mpi::Group_free(&group);
+    mpi::Group_free(&all);
+    return ours;
+  }
+
   template <class Start>
   Ticket start(int peer, size_t bytes, const Start& start_part) {
     const Ticket ticket = next_ticket_++;
@@ -138,7 +213,7 @@ class MpiTransport final : public Transport {
       const size_t count = std::min(most_bytes, bytes - begin);
       MPI_Request request;
       if (const int code = start_part(begin, static_cast<int>(count), &request); code != MPI_SUCCESS)
-        throw PeerLost(peer, text_of(code));
+        throw_lost(peer, code);
       requests_.push_back(request);
       parts_.push_back({ticket, peer});
       ++left_[ticket];
@@ -160,6 +235,7 @@ class MpiTransport final : public Transport {
   }
 
   const MPI_Datatype byte_ = mpi::byte();
+  const bool fault_tolerant_ = tolerates_faults();
   MPI_Comm comm_;
   int rank_ = 0, size_ = 1;
   bool initialized_here_ = false;

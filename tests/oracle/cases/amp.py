@@ -1,4 +1,4 @@
-# ruff: noqa: B023 (a case is made at once, before the loop goes on)
+# ruff: noqa: B023 (a case is made immediately, before the loop goes on)
 """The casts of mixed precision, and the checks of whole arrays that go with them."""
 
 import numpy as np

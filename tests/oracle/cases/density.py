@@ -1,4 +1,4 @@
-# ruff: noqa: B023 (a case is made at once, before the loop goes on)
+# ruff: noqa: B023 (a case is made immediately, before the loop goes on)
 """Densities of random distributions, where samples can be: outside of that MXNet has numbers of no meaning."""
 
 import numpy as np

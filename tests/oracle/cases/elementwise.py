@@ -1,4 +1,4 @@
-# ruff: noqa: B023 (a case is made at once, before the loop goes on)
+# ruff: noqa: B023 (a case is made immediately, before the loop goes on)
 """Unary and same-shape binary operators."""
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""Extremes, products, norms, and the places of extremes."""
+"""Extremes, products, norms, and the indices of extremes."""
 
 import numpy as np
 
@@ -61,7 +61,7 @@ def cases():
 
     for op in ("argmax", "argmin"):
 
-        def places(*shape, dtype="float32"):
+        def arrays(*shape, dtype="float32"):
             return lambda v: {"data": v.real(*shape, dtype=dtype, low=-3, high=3)}
 
         for name, attrs in [
@@ -73,9 +73,9 @@ def cases():
             ("keep", {"axis": "1", "keepdims": "True"}),
             ("keep_all", {"keepdims": "True"}),
         ]:
-            yield case(op, name, places(2, 3, 4), attrs)
+            yield case(op, name, arrays(2, 3, 4), attrs)
         for dtype in DTYPES:
-            yield case(op, dtype, places(3, 5, dtype=dtype), {"axis": "1"})
+            yield case(op, dtype, arrays(3, 5, dtype=dtype), {"axis": "1"})
         yield case(op, "ties", lambda v: {"data": np.array([[1, 2, 2, 1]], "float32")}, {"axis": "1"})
         yield case(op, "nan", lambda v: {"data": np.array([[1, np.nan, 2], [3, 1, 2]], "float32")}, {"axis": "1"})
     for dtype in FLOATS:

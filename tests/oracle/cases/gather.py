@@ -1,4 +1,4 @@
-# ruff: noqa: B023 (a case is made at once, before the loop goes on)
+# ruff: noqa: B023 (a case is made immediately, before the loop goes on)
 """Elements chosen by numbers or conditions."""
 
 import numpy as np
@@ -131,15 +131,15 @@ def nd_cases():
         return lambda v: {"data": v.real(*shape, dtype=dtype), "indices": numbers(indices, index_dtype)}
 
     op = "gather_nd"
-    places = [[0, 2, 2], [1, 0, 0]]
+    indices = [[0, 2, 2], [1, 0, 0]]
     for dtype in DTYPES:
-        yield case(op, dtype, gather((3, 2), places, dtype))
+        yield case(op, dtype, gather((3, 2), indices, dtype))
     for dtype in ("float32", "float64", "int64", "uint8"):
-        yield case(op, "by_" + dtype, gather((3, 2), places, index_dtype=dtype))
+        yield case(op, "by_" + dtype, gather((3, 2), indices, index_dtype=dtype))
     yield case(op, "slices", gather((3, 2, 2), [[0, 2, 2]]))
     yield case(op, "deep", gather((2, 3, 2), [[[0, 1]], [[2, 0]], [[1, 1]]]))
-    yield case(op, "add", gather((3, 2), places), grad_req="add")
-    yield case(op, "too_deep", gather((3,), places), expect_error=True)
+    yield case(op, "add", gather((3, 2), indices), grad_req="add")
+    yield case(op, "too_deep", gather((3,), indices), expect_error=True)
 
     op = "scatter_nd"
     for dtype in DTYPES:

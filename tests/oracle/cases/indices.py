@@ -1,4 +1,4 @@
-"""Places as numbers, diagonals, sums so far, moments, products column by column."""
+"""Indices as numbers, diagonals, cumulative sums, moments, products column by column."""
 
 import numpy as np
 
@@ -14,20 +14,20 @@ def shape_cases():
         yield case(op, "line", lambda v: {"data": v.real(5)})
 
 
-def place_cases():
+def index_cases():
     op = "_ravel_multi_index"
 
-    def places(dtype="float32"):
+    def indices(dtype="float32"):
         return lambda v: {"data": np.array([[1, 2, 0], [3, 0, 1]], dtype)}
 
     for dtype in INDEX_TYPES:
-        yield case(op, dtype, places(dtype), {"shape": "(3, 4)"}, grad_req="null")
-    yield case(op, "no_gradient", places(), {"shape": "(3, 4)"})
-    yield case(op, "open", places(), {"shape": "(-1, 4)"}, grad_req="null")
+        yield case(op, dtype, indices(dtype), {"shape": "(3, 4)"}, grad_req="null")
+    yield case(op, "no_gradient", indices(), {"shape": "(3, 4)"})
+    yield case(op, "open", indices(), {"shape": "(-1, 4)"}, grad_req="null")
     yield case(op, "outside", lambda v: {"data": np.array([[5, -1], [9, 2]], "int32")}, {"shape": "(3, 4)"}, "null")
     yield case(op, "three", lambda v: {"data": v.labels(3, 4, classes=2)}, {"shape": "(2, 3, 4)"}, grad_req="null")
-    yield case(op, "bad_axes", places(), {"shape": "(3, 4, 5)"}, grad_req="null", expect_error=True)
-    yield case(op, "bad_shape", places(), {"shape": "()"}, grad_req="null", expect_error=True)
+    yield case(op, "bad_axes", indices(), {"shape": "(3, 4, 5)"}, grad_req="null", expect_error=True)
+    yield case(op, "bad_shape", indices(), {"shape": "()"}, grad_req="null", expect_error=True)
 
     op = "_unravel_index"
 
@@ -112,5 +112,5 @@ def product_cases():
 
 
 def cases():
-    for family in (shape_cases, place_cases, diagonal_cases, cumsum_cases, moment_cases, product_cases):
+    for family in (shape_cases, index_cases, diagonal_cases, cumsum_cases, moment_cases, product_cases):
         yield from family()

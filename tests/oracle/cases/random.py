@@ -1,4 +1,4 @@
-# ruff: noqa: B023 (a case is made at once, before the loop goes on)
+# ruff: noqa: B023 (a case is made immediately, before the loop goes on)
 """Random operators: only shape and type are compared, but where there is one answer alone."""
 
 import numpy as np
@@ -102,8 +102,8 @@ def choice_cases():
     def certain(*shape, dtype="float32"):
         def make(v):
             data = np.zeros(shape, dtype)
-            places = v.rng.randint(0, shape[-1], shape[:-1])
-            np.put_along_axis(data, places[..., None], 1, -1)
+            indices = v.rng.randint(0, shape[-1], shape[:-1])
+            np.put_along_axis(data, indices[..., None], 1, -1)
             return {"data": data}
 
         return make

@@ -1,4 +1,4 @@
-"""Regions of images, and images read at computed places."""
+"""Regions of images, and images sampled at computed coordinates."""
 
 import numpy as np
 
@@ -27,7 +27,7 @@ def region_cases():
 
 
 def affine(v, batch, dtype="float32"):
-    """Matrices that keep most places inside and none on a pixel."""
+    """Matrices that keep most points inside and none on a pixel."""
     plain = np.array([0.75, 0.125, 0.0625, -0.125, 0.8125, -0.03125])
     return (plain + v.real(batch, 6, low=-0.25, high=0.25) / 4).astype(dtype)
 
@@ -50,11 +50,11 @@ def grid_cases():
 def sampler_cases():
     op = "BilinearSampler"
 
-    def arrays(shape=(2, 3, 4, 5), places=(2, 2, 3, 4), reach=1.0, dtype="float32"):
+    def arrays(shape=(2, 3, 4, 5), grid=(2, 2, 3, 4), reach=1.0, dtype="float32"):
         return lambda v: {
             "data": v.real(*shape, dtype=dtype),
-            # Odd multiples of 1/128: no place is a pixel.
-            "grid": (v.real(*places, low=-reach, high=reach) + 1 / 128).astype(dtype),
+            # Odd multiples of 1/128: no point is a pixel.
+            "grid": (v.real(*grid, low=-reach, high=reach) + 1 / 128).astype(dtype),
         }
 
     for dtype in FLOATS:

@@ -108,4 +108,4 @@ mean = points.mean(axis=0)
 print("RESULT mean_0 %f" % mean[0])
 print("RESULT mean_1 %f" % mean[1])
 if np.abs(mean - (2.0, -1.0)).max() > 0.3:
-    sys.exit("generated points lie around %s" % mean)
+    sys.exit("generated points are around %s" % mean)

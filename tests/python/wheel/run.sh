@@ -41,7 +41,7 @@ if ! "$work/venv/bin/python" -m pip download --quiet --no-deps --dest "$work/pro
 fi
 
 # pip makes its isolated environment, and scikit-build-core its build folder, under names that differ each time, and the
-# names are part of what a compiler cache goes by: every file would be compiled anew. So both have fixed places here, the
+# names are part of what a compiler cache goes by: every file would be compiled anew. So both have fixed paths here, the
 # build folder as deep in the tree as those of the presets, and the options are those of the build in the tree.
 version=$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
 environment=$tree/build/wheel-env-$version

@@ -100,7 +100,7 @@ def convert_symbol(
     target_dtype : str
         "float16" or "bfloat16".
     target_dtype_ops, fp32_ops : list of str
-        Operators that compute in the target type, and in float32, in place of the usual ones.
+        Operators that compute in the target type, and in float32, instead of the usual ones.
     conditional_fp32_ops : list of (str, str, list of str)
         Operators, parameters, and their values for which the operator computes in float32.
     excluded_sym_names : list of str

@@ -1,7 +1,7 @@
 """A Module trained with stochastic variance reduced gradients.
 
 Every `update_freq` epochs the weights are noted, and the gradient g̃ of the whole data at these weights w̃ is computed. A
-step then uses g(w) - g(w̃) + g̃ in place of the gradient g(w) of its batch: the same on average, with less noise.
+step then uses g(w) - g(w̃) + g̃ instead of the gradient g(w) of its batch: the same on average, with less noise.
 """
 
 import logging as _logging
@@ -65,7 +65,7 @@ class SVRGModule(Module):
         shared_module=None,
         grad_req="write",
     ):
-        """Binds the module and, for training, its twin at the noted weights."""
+        """Binds the module and, for training, its copy at the noted weights."""
         super().bind(data_shapes, label_shapes, for_training, inputs_need_grad, force_rebind, shared_module, grad_req)
         if for_training:
             self._mod_aux.bind(

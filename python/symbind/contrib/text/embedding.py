@@ -227,7 +227,7 @@ class CustomEmbedding(_TokenEmbedding):
 
 
 class CompositeEmbedding(_TokenEmbedding):
-    """The vectors of several embeddings, one behind the other, for the tokens of a vocabulary."""
+    """The vectors of several embeddings, concatenated, for the tokens of a vocabulary."""
 
     def __init__(self, vocabulary, token_embeddings):
         super().__init__()

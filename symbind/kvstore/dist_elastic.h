@@ -1,0 +1,41 @@
+// Exchanges in step for elastic jobs (peers.h). As in dist_sync.h each share is added up by one worker; but what it
+// sends to the others is the sum, and every worker updates every value. So all of them have the whole state of the
+// optimizer, and none of it is lost with a worker. That costs memory and time for updates, and no more messages.
+//
+// A worker that is a step behind after a regrouping is sent the sums of that step, and updates by itself. Sums stay
+// until the next exchange of their key. Gradients stay until their exchange is finished: one that was interrupted is
+// done again, by those who are left. Sums are scaled to the number of workers for which the optimizer was set, so
+// that gradients keep their size.
+#pragma once
+
+#include "symbind/kvstore/dist_sync.h"
+
+namespace symbind {
+
+class ElasticMember final : public SyncMember {
+ public:
+  using SyncMember::SyncMember;
+
+  // ---- Peers::Member ----
+  bool can_regroup() const override { return true; }
+  void regrouped() override;
+  Progress progress() const override;
+  void catch_up(const CatchUp& what, std::function<void()> done) override;
+  bool waits_for(const Ready& ready) const override;
+
+ protected:
+  Shares divided(const DistEntry& entry) override;
+  std::vector<int> holders_of_states() const override { return {peers_->rank()}; }
+  const Shares& summed_shares(const DistEntry& entry) const override { return shares_.at(&entry); }
+  const NDArray& result_of(DistEntry& entry) override;
+  void update(Round& round) override;
+  void finish_round(const std::shared_ptr<Round>& round) override;
+
+ private:
+  void apply(const std::vector<DistEntry*>& entries);
+  void take_new_shares();
+
+  std::map<const DistEntry*, Shares> shares_;
+};
+
+}  // namespace symbind

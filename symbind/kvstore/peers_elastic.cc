@@ -1,0 +1,208 @@
+// How an elastic job goes on after a worker is lost.
+#include <algorithm>
+
+#include "symbind/core/log.h"
+#include "symbind/kvstore/peers.h"
+
+namespace symbind {
+
+void Peers::Member::catch_up(const CatchUp&, std::function<void()> done) { done(); }
+
+bool Peers::Member::waits_for(const Ready&) const { return false; }
+
+// What this worker offered last, key by key, so that it can be offered again.
+void Peers::remember(const Ready& ready) {
+  const auto name_of = [&](const std::string& keys) {
+    return symbind::join(ready.store, " ", static_cast<int>(ready.kind), " ", keys);
+  };
+  if (ready.together || ready.keys.empty()) {
+    offered_[name_of(comma_separated(ready.keys))] = ready;
+    return;
+  }
+  for (size_t i = 0; i < ready.keys.size(); ++i) {
+    Ready one = ready;
+    one.keys = {ready.keys[i]};
+    one.bytes = {ready.bytes.at(i)};
+    one.steps = {ready.steps.at(i)};
+    if (!ready.details.empty()) one.details = {ready.details[std::min(i, ready.details.size() - 1)]};
+    offered_[name_of(ready.keys[i])] = std::move(one);
+  }
+}
+
+bool Peers::can_go_on() const {
+  if (!options_.elastic || failed_at_ || !transport_->can_regroup()) return false;
+  const auto guard = lock();
+  return std::all_of(members_.begin(), members_.end(), [](const auto& member) { return member->can_regroup(); });
+}
+
+// Regroups, or fails where that is impossible. Others may be lost meanwhile.
+void Peers::go_on_without(const PeerLost& lost) {
+  if (!can_go_on()) return lose(lost.rank, lost.what());
+  try {
+    regroup(lost);
+  } catch (const PeerLost& another) {
+    go_on_without(another);
+  } catch (const std::exception& error) {
+    fail(error.what());
+  }
+}
+
+// Updates that have begun are finished, so that each is done or not, and none is done by halves.
+void Peers::finish_jobs() {
+  std::unique_lock guard(work_mutex_);
+  work_done_.wait(guard, [&] { return jobs_.empty() && !job_runs_; });
+}
+
+// The state of a job in which nothing has happened yet, with the workers that the transport has.
+void Peers::start_over() {
+  std::vector<std::string> hosts;
+  for (int i = 0; i < transport_->size(); ++i) hosts.push_back(transport_->host(i));
+  rank_ = transport_->rank();
+  size_ = transport_->size();
+  count_workers();
+  coordinator_.reset();
+  if (rank_ == 0) coordinator_.emplace(std::vector(hosts.begin(), hosts.begin() + workers_));
+  statuses_.assign(hosts.size(), {});
+  heard_.assign(hosts.size(), Clock::now());
+  progress_.clear();
+  exchanges_ = 0;
+  last_busy_ = next_tick_ = Clock::now();
+  said_goodbye_ = ended_ = false;
+  const auto guard = lock();
+  hosts_ = std::move(hosts);
+}
+
+void Peers::regroup(const PeerLost& lost) {
+  finish_jobs();
+  std::string missed;
+  if (coordinator_ && lost.rank != PeerLost::unknown) missed = coordinator_->missed(lost.rank).value_or("");
+  if (missed.empty()) missed = awaited();
+  const std::vector<std::string> former_hosts = hosts_;
+  const std::vector<int> left = transport_->regroup();
+  ++grouping_;
+  transfers_.clear();
+  letters_ = 0;
+  early_.clear();
+  start_over();
+  in_step_ = false;
+  for (Status& each : statuses_) each.in_step = false;
+
+  std::vector<std::string> names;
+  for (size_t worker = 0; worker < former_hosts.size(); ++worker)
+    if (std::find(left.begin(), left.end(), static_cast<int>(worker)) == left.end())
+      names.push_back(symbind::join("worker ", worker, " on host ", former_hosts[worker]));
+  std::vector<std::shared_ptr<Member>> members;
+  {
+    const auto guard = lock();
+    lost_ += static_cast<int>(names.size());
+    members = members_;
+  }
+  log_later(symbind::join("[kvstore] ", comma_separated(names), names.size() == 1 ? " is" : " are", " lost",
+                          missed.empty() ? "" : symbind::join(", missed at ", missed), "; the job goes on with ",
+                          size_.load(), size_ == 1 ? " worker" : " workers", ", of which this is number ",
+                          rank_.load()));
+  for (const auto& member : members) member->regrouped();
+  send_progress();
+}
+
+void Peers::send_progress() {
+  std::vector<std::shared_ptr<Member>> members;
+  {
+    const auto guard = lock();
+    members = members_;
+  }
+  LetterWriter text;
+  text << static_cast<uint64_t>(members.size());
+  for (const auto& member : members) symbind::write(text, member->progress());
+  const std::vector<std::byte> written = text.take();
+  if (rank_ == 0) {
+    LetterReader own(written);
+    return take_progress(0, own);
+  }
+  LetterWriter letter;
+  letter << Letter::progress;
+  letter.bytes(written);
+  send_letter(0, letter.take());
+}
+
+// A store that some worker has not created yet has exchanged nothing.
+void Peers::take_progress(int worker, LetterReader& text) {
+  std::vector<Progress>& stores = progress_[worker];
+  stores.clear();
+  for (auto count = text.number<uint64_t>(); count > 0; --count) stores.push_back(read_progress(text));
+  if (progress_.size() < statuses_.size()) return;
+  size_t common = stores.size();
+  for (const auto& [each, of_stores] : progress_) common = std::min(common, of_stores.size());
+  LetterWriter plan;
+  plan << static_cast<uint64_t>(common);
+  for (size_t store = 0; store < common; ++store) {
+    std::vector<Progress> of_workers;
+    for (const auto& [each, of_stores] : progress_) of_workers.push_back(of_stores[store]);
+    symbind::write(plan, plan_catch_up(of_workers));
+  }
+  const std::vector<std::byte> written = plan.take();
+  for (int other = 1; other < size_; ++other) {
+    LetterWriter letter;
+    letter << Letter::catch_up;
+    letter.bytes(written);
+    send_letter(other, letter.take());
+  }
+  LetterReader own(written);
+  catch_up(own);
+}
+
+void Peers::catch_up(LetterReader& text) {
+  const auto stores = text.number<uint64_t>();
+  members_behind_ = stores + 1;
+  const auto done = [this, grouping = grouping_.load()] {
+    if (grouping == grouping_ && --members_behind_ == 0) be_in_step();
+  };
+  for (uint64_t store = 0; store < stores; ++store) {
+    std::shared_ptr<Member> member;
+    {
+      const auto guard = lock();
+      member = members_.at(store);
+    }
+    member->catch_up(read_catch_up(text), done);
+  }
+  done();
+}
+
+void Peers::be_in_step() {
+  in_step_ = true;
+  for (auto each = offered_.begin(); each != offered_.end();) {
+    std::shared_ptr<Member> member;
+    {
+      const auto guard = lock();
+      member = members_.at(static_cast<size_t>(each->second.store));
+    }
+    if (member->waits_for(each->second)) {
+      offer(each->second);
+      ++each;
+    } else {
+      each = offered_.erase(each);
+    }
+  }
+  statuses_[static_cast<size_t>(rank_)].in_step = true;
+  if (rank_ == 0) return;
+  LetterWriter text;
+  text << Letter::in_step;
+  send_letter(0, text.take());
+}
+
+// A worker whose program has ended serves the others until they end, too. Once they need more than that, it goes; they
+// learn it from the transport.
+void Peers::dismiss(int worker) {
+  Status& status = statuses_[static_cast<size_t>(worker)];
+  if (status.dismissed) return;
+  status.dismissed = true;
+  if (worker == rank_) {
+    dismissed_ = true;
+    return;
+  }
+  LetterWriter text;
+  text << Letter::dismiss;
+  send_letter(worker, text.take());
+}
+
+}  // namespace symbind

@@ -1,0 +1,43 @@
+// How far a store has come on each worker, which elastic jobs compare after a worker is lost (peers.h). An exchange
+// ends on some workers earlier than on others, so what one has finished another may still wait for; a worker is never
+// more than one step behind, because an exchange begins when all are ready for it.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "symbind/kvstore/letter.h"
+
+namespace symbind {
+
+struct Progress {
+  uint64_t barriers = 0;                // passed
+  uint64_t votes = 0;                   // counted
+  bool unanimous = false;               // was the last vote?
+  std::map<std::string, int64_t> done;  // by key: the last step that is finished, 0: its initial value, -1: nothing yet
+};
+
+// What a store's workers do to be in step again.
+struct CatchUp {
+  struct Transfer {
+    std::string key;
+    int64_t step = 0;
+    int source = 0;           // a worker that has finished it
+    std::vector<int> behind;  // those that have not
+  };
+  uint64_t barriers = 0, votes = 0;
+  bool unanimous = false;
+  std::vector<Transfer> transfers;
+};
+
+// From the progress of every worker, in the order of their ranks.
+CatchUp plan_catch_up(const std::vector<Progress>& of_workers);
+
+void write(LetterWriter& out, const Progress& progress);
+Progress read_progress(LetterReader& in);
+void write(LetterWriter& out, const CatchUp& what);
+CatchUp read_catch_up(LetterReader& in);
+
+}  // namespace symbind
