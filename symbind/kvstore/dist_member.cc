@@ -394,9 +394,8 @@ void DistMember::answer_states(int from, uint64_t request) {
 }
 
 std::vector<int> DistMember::holders_of_states() const {
-  const Owners all = owners();
-  std::vector<int> holders(static_cast<size_t>(all.count));
-  std::iota(holders.begin(), holders.end(), all.first);
+  std::vector<int> holders(static_cast<size_t>(owners().count));
+  std::iota(holders.begin(), holders.end(), owners().first);
   return holders;
 }
 

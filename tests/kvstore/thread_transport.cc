@@ -23,7 +23,8 @@ class Wires {
   };
   const int workers;
   std::mutex mutex;
-  std::map<int, std::deque<Message>> inbox;  // by process, in the numbers they began with, which also name senders
+  // By process, in the numbers they began with, which also name senders.
+  std::map<int, std::deque<Message>> inbox;
   std::vector<bool> lost;
 
   // ---- for jobs that go on without those that are lost ----
@@ -35,10 +36,10 @@ class Wires {
 
   int size() const { return static_cast<int>(lost.size()); }
   std::vector<int> living() const {
-    std::vector<int> alive;
+    std::vector<int> processes;
     for (int i = 0; i < size(); ++i)
-      if (!lost[static_cast<size_t>(i)]) alive.push_back(i);
-    return alive;
+      if (!lost[static_cast<size_t>(i)]) processes.push_back(i);
+    return processes;
   }
 };
 
@@ -59,7 +60,7 @@ class ThreadTransport final : public Transport {
   int size() const override { return static_cast<int>(group_.size()); }
   std::string host(int rank) const override { return "thread" + std::to_string(first(rank)); }
 
-  bool is_server(int rank) const override { return first(rank) >= wires_->workers; }
+  bool is_server(int rank) const override { return rank >= wires_->workers; }
 
   Ticket send(int to, int tag, std::span<const std::byte> data) override {
     {

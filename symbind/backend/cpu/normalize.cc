@@ -107,7 +107,7 @@ std::unique_ptr<Kernel> build_l2_grad(const NodeView& node) {
 // ---- LRN ------------------------------------------------------------------------------------------------------------
 
 // Sums over the channels around each one, at every position of every image: body(begin, count, sums) gets those of the
-// elements [begin, begin + count), which are of one channel.
+// elements [begin, begin + count), which are of one channel. The terms are few.
 template <class C, class Term, class Body>
 void for_windows(const Shape& shape, int64_t nsize, const Term& term, const Body& body) {
   constexpr int64_t together = 256;
@@ -115,7 +115,7 @@ void for_windows(const Shape& shape, int64_t nsize, const Term& term, const Body
   for_elements(
       shape[0] * channels,
       [&](int64_t begin, int64_t end) {
-        double sums[together];
+        C sums[together];
         for (int64_t plane = begin; plane < end; ++plane) {
           const int64_t channel = plane % channels, image = plane - channel;
           const int64_t first = image + std::max<int64_t>(0, channel - reach);
@@ -132,20 +132,27 @@ void for_windows(const Shape& shape, int64_t nsize, const Term& term, const Body
       element_grain / 8 / std::max<int64_t>(1, space) + 1);
 }
 
-// A positive number to a power that is the same for all.
-template <class C>
-C power_of(C number, C exponent) {
-  return vector_math::exp(exponent * vector_math::log(number));
+// use(power), where power(norm) is norm^-beta of a positive number. The usual beta needs square roots alone.
+template <class C, class Use>
+void with_power(double beta, const Use& use) {
+  if (beta == 0.75)
+    use([](C norm) {
+      const C root = std::sqrt(norm);
+      return 1 / (root * std::sqrt(root));
+    });
+  else
+    use([exponent = static_cast<C>(-beta)](C norm) { return vector_math::exp(exponent * vector_math::log(norm)); });
 }
 
-// knorm + alpha/nsize · sum of squares.
+// body(i, norm), where the norm is knorm + alpha/nsize · sum of squares.
 template <class C, class Body>
 void for_norms(const LRN& p, const Shape& shape, const C* x, const Body& body) {
-  const double factor = p.alpha / static_cast<double>(p.nsize);
+  const auto factor = static_cast<C>(p.alpha / static_cast<double>(p.nsize)), knorm = static_cast<C>(p.knorm);
   for_windows<C>(
-      shape, p.nsize, [=](int64_t i) { return static_cast<double>(x[i]) * static_cast<double>(x[i]); },
-      [=, knorm = p.knorm](int64_t begin, int64_t count, const double* squares) {
-        for (int64_t j = 0; j < count; ++j) body(begin + j, static_cast<C>(knorm + factor * squares[j]));
+      shape, p.nsize, [=](int64_t i) { return x[i] * x[i]; },
+      [=](int64_t begin, int64_t count, const C* squares) {
+#pragma GCC ivdep
+        for (int64_t j = 0; j < count; ++j) body(begin + j, knorm + factor * squares[j]);
       });
 }
 
@@ -153,8 +160,8 @@ std::unique_ptr<Kernel> build_lrn(const NodeView& node) {
   return widened_kernel(node, [p = node.as<LRN>(), shape = node.inputs[0].shape](auto type) {
     using C = typename decltype(type)::type;
     return [=](const C* const* in, C* const* out) {
-      for_norms(p, shape, in[0], [x = in[0], y = out[0], exponent = static_cast<C>(-p.beta)](int64_t i, C norm) {
-        y[i] = x[i] * power_of(norm, exponent);
+      with_power<C>(p.beta, [&, x = in[0], y = out[0]](const auto& power) {
+        for_norms(p, shape, x, [=](int64_t i, C norm) { y[i] = x[i] * power(norm); });
       });
     };
   });
@@ -170,17 +177,19 @@ std::unique_ptr<Kernel> build_lrn_grad(const NodeView& node) {
         return [=](const C* const* in, C* const* out) {
           const C *dy = in[0], *x = in[1];
           C *dx = out[0], *parts = out[1];
-          for_norms(p, shape, x, [=, exponent = static_cast<C>(-p.beta)](int64_t i, C norm) {
-            const C power = power_of(norm, exponent);
-            parts[i] = dy[i] * x[i] * power / norm;
-            dx[i] = dy[i] * power;
+          with_power<C>(p.beta, [&](const auto& power) {
+            for_norms(p, shape, x, [=](int64_t i, C norm) {
+              const C scale = power(norm);
+              parts[i] = dy[i] * x[i] * scale / norm;
+              dx[i] = dy[i] * scale;
+            });
           });
-          const double factor = 2 * p.alpha * p.beta / static_cast<double>(p.nsize);
+          const auto factor = static_cast<C>(2 * p.alpha * p.beta / static_cast<double>(p.nsize));
           for_windows<C>(
-              shape, p.nsize, [=](int64_t i) { return static_cast<double>(parts[i]); },
-              [=](int64_t begin, int64_t count, const double* sums) {
-                for (int64_t j = 0; j < count; ++j)
-                  dx[begin + j] -= static_cast<C>(factor * static_cast<double>(x[begin + j]) * sums[j]);
+              shape, p.nsize, [=](int64_t i) { return parts[i]; },
+              [=](int64_t begin, int64_t count, const C* sums) {
+#pragma GCC ivdep
+                for (int64_t j = 0; j < count; ++j) dx[begin + j] -= factor * x[begin + j] * sums[j];
               });
         };
       },

@@ -136,6 +136,7 @@ class MpiTransport final : public Transport {
     std::vector<std::string> hosts;
     for (const int rank : former) hosts.push_back(hosts_.at(static_cast<size_t>(rank)));
     hosts_ = std::move(hosts);
+    servers_.assign(former.size(), 0);  // elastic jobs have none
     return former;
   }
 
