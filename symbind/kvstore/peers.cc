@@ -589,11 +589,13 @@ void Peers::lose(int worker, const std::string& reason) {
     ++lost_;
   }
   std::string missed;
-  if (coordinator_ && worker < workers_) missed = coordinator_->missed(worker).value_or("");
+  const bool is_known = worker != PeerLost::unknown;
+  if (coordinator_ && is_known && worker < workers_) missed = coordinator_->missed(worker).value_or("");
   if (missed.empty()) missed = awaited();
   // Without worker 0, which would tell the others, each tells all.
   take_failure(
-      symbind::join("[kvstore] ", title(worker), " on host ", host(worker), " is lost: ", reason, "; it is missed ",
+      symbind::join("[kvstore] ", is_known ? symbind::join(title(worker), " on host ", host(worker)) : "a process",
+                    " is lost: ", reason, "; it is missed ",
                     missed.empty() ? "while nothing is exchanged" : symbind::join("at ", missed)),
       rank_ == 0 || worker == 0 ? Tell::all : Tell::worker_0);
 }

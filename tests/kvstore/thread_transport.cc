@@ -60,7 +60,7 @@ class ThreadTransport final : public Transport {
   int size() const override { return static_cast<int>(group_.size()); }
   std::string host(int rank) const override { return "thread" + std::to_string(first(rank)); }
 
-  bool is_server(int rank) const override { return rank >= wires_->workers; }
+  bool is_server(int rank) const override { return first(rank) >= wires_->workers; }
 
   Ticket send(int to, int tag, std::span<const std::byte> data) override {
     {

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from symbind.tools._launch import channel, hosts, lines, mpirun, options, variables
+from symbind.tools._launch import channel, command, hosts, lines, mpirun, options, variables
 from symbind.tools._launch.lines import LAST_PROGRESS, LINE, PROGRESS, LineSplitter
 
 FOUR, FIVE = mpirun.Mpirun("/usr/bin/mpirun", (4, 1, 4)), mpirun.Mpirun("/opt/bin/mpirun", (5, 0, 7))
@@ -142,6 +142,14 @@ def program(folder, name, text):
     path.write_text(f"#!/bin/sh\n{text}\n")
     path.chmod(0o755)
     return path
+
+
+def test_an_elastic_job_has_no_servers(tmp_path, monkeypatch):
+    five = program(tmp_path, "mpirun", "echo 'mpirun (Open MPI) 5.0.7'")
+    monkeypatch.setenv("SYMBIND_ELASTIC", "1")
+    chosen = options.parse(["-n", "2", "-s", "1", "--mpirun", str(five), "true"])
+    with pytest.raises(hosts.HostError, match="has no servers: start it without -s"):
+        command.Launcher(chosen, None)
 
 
 def test_mpirun_of_the_environment_comes_first(tmp_path, monkeypatch):

@@ -48,6 +48,8 @@ class Launcher:
         self._elastic = is_elastic(self._environ)
         if self._elastic:
             mpirun.elastic_options(self._mpirun)  # refuses what cannot work
+            if chosen.num_servers:
+                raise hosts.HostError("an elastic job (SYMBIND_ELASTIC=1) has no servers: start it without -s")
         self._placement = self._agent = None
         self._addresses = ["127.0.0.1"]
         if chosen.launcher != "local":
