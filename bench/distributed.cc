@@ -57,6 +57,10 @@ double best_seconds(int rounds, KVStore& store, const Call& call) {
 
 int main(int argc, char** argv) {
   const int rounds = argc > 1 ? std::atoi(argv[1]) : 10;
+  if (rounds < 1) {
+    std::fprintf(stderr, "usage: mpirun -n N distributed [rounds]\n");
+    return 2;
+  }
   const KVStorePtr store = KVStore::create("dist_sync");
   KVStore::Keys keys;
   KVStore::Values gradients, weights;

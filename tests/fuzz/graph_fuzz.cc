@@ -16,6 +16,10 @@ void expect(const ::testing::AssertionResult& result, const std::string& how) {
   if (!result) throw std::logic_error(join(how, ": ", result.message()));
 }
 
+// Of 50,000 networks three were above the tolerance of the tests, by up to three times: gradients of a BatchNorm over
+// channels that are constant but for rounding, and of a bias before one.
+constexpr double slack = 4;
+
 Outcome run(uint64_t number, std::ostream& description) {
   const testing::Quiet quiet;  // about budgets that cannot be met
   const testing::RandomGraph graph = testing::numbered_graph(number);
@@ -24,8 +28,8 @@ Outcome run(uint64_t number, std::ostream& description) {
     description << "on " << context << " with " << testing::described(options.options)
                 << (graph.grouped ? ", in two groups\n" : "\n") << graph.symbol.debug_str() << "\n"
                 << std::flush;
-    expect(testing::agrees(graph, context, options), "planned");
-    expect(testing::agrees_monitored(graph, context, options), "monitored");
+    expect(testing::agrees(graph, context, options, slack), "planned");
+    expect(testing::agrees_monitored(graph, context, options, slack), "monitored");
     if (context.is_gpu() && !graph.grouped) expect(testing::agrees_between(graph, cpu(), context), "CPU and GPU");
   }
   return Outcome::finished;

@@ -88,14 +88,15 @@ constexpr Tolerance tolerance{1e-4, 1e-6, 1e-4};
 
 }  // namespace
 
-::testing::AssertionResult agrees(const RandomGraph& graph, Context context, const SimpleBindOptions& options) {
-  return plainest_of(graph, context).agrees_with(record_of(graph, context, options), tolerance);
+::testing::AssertionResult agrees(const RandomGraph& graph, Context context, const SimpleBindOptions& options,
+                                  double slack) {
+  return plainest_of(graph, context).agrees_with(record_of(graph, context, options), tolerance, slack);
 }
 
-::testing::AssertionResult agrees_monitored(const RandomGraph& graph, Context context,
-                                            const SimpleBindOptions& options) {
+::testing::AssertionResult agrees_monitored(const RandomGraph& graph, Context context, const SimpleBindOptions& options,
+                                            double slack) {
   return plainest_of(graph, context)
-      .agrees_with(record_of(graph, context, options, DType::float32, {}, true), tolerance);
+      .agrees_with(record_of(graph, context, options, DType::float32, {}, true), tolerance, slack);
 }
 
 ::testing::AssertionResult agrees_between(const RandomGraph& graph, Context context, Context other) {

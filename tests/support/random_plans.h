@@ -19,11 +19,12 @@ SimpleBindOptions options_for(const RandomGraph& graph, Context context);
 std::string described(const CompileOptions& options);
 
 // Does a plan with these options give the numbers of the plainest plan? Every other time in float64, which the
-// libraries' and vectorised kernels leave to the plain ones.
-::testing::AssertionResult agrees(const RandomGraph& graph, Context context, const SimpleBindOptions& options);
+// libraries' and vectorised kernels leave to the plain ones. `slack`: Reference::agrees_with.
+::testing::AssertionResult agrees(const RandomGraph& graph, Context context, const SimpleBindOptions& options,
+                                  double slack = 1);
 // Does it give those numbers when every step is watched?
-::testing::AssertionResult agrees_monitored(const RandomGraph& graph, Context context,
-                                            const SimpleBindOptions& options);
+::testing::AssertionResult agrees_monitored(const RandomGraph& graph, Context context, const SimpleBindOptions& options,
+                                            double slack = 1);
 // Do two devices give the same numbers?
 ::testing::AssertionResult agrees_between(const RandomGraph& graph, Context context, Context other);
 
