@@ -1,5 +1,6 @@
 #include "symbind/exec/plan_picture.h"
 
+#include <algorithm>
 #include <regex>
 
 #include <gtest/gtest.h>
@@ -53,6 +54,30 @@ TEST(BufferLives, NeverMeetInTheSameMemory) {
       }
     }
   }
+}
+
+TEST(BufferLives, LastUntilTheLastStepThatReadsThem) {
+  const Planned planned = plan_training(testing::lenet());
+  const std::vector<BufferLife> lives = buffer_lives(planned.graph, planned.memory);
+  int step = 0, reads = 0;
+  for (const GraphNode& node : planned.graph.nodes) {
+    if (node.is_variable() || planned.memory.skip[node.id]) continue;
+    const std::vector<bool> shape_only = shape_only_inputs(node);
+    for (size_t k = 0; k < node.inputs.size(); ++k) {
+      const Place& from = planned.memory.tensors[node.inputs[k]];
+      if (from.kind != Place::Kind::arena || shape_only[k]) continue;
+      ++reads;
+      EXPECT_TRUE(std::any_of(lives.begin(), lives.end(),
+                              [&](const BufferLife& life) {
+                                const bool holds = life.offset <= from.offset && from.offset < life.offset + life.bytes;
+                                return holds && static_cast<int>(life.first_step) <= step &&
+                                       step <= static_cast<int>(life.last_step);
+                              }))
+          << node.source->name << " reads input " << k << " in step " << step;
+    }
+    ++step;
+  }
+  EXPECT_GT(reads, 10);
 }
 
 TEST(BufferLives, KnowWhatBackwardNeedsOfForward) {
