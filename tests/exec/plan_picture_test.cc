@@ -64,8 +64,8 @@ TEST(BufferLives, LastUntilTheLastStepThatReadsThem) {
     if (node.is_variable() || planned.memory.skip[node.id]) continue;
     const std::vector<bool> shape_only = shape_only_inputs(node);
     for (size_t k = 0; k < node.inputs.size(); ++k) {
-      const Place& from = planned.memory.tensors[node.inputs[k]];
-      if (from.kind != Place::Kind::arena || shape_only[k]) continue;
+      const Location& from = planned.memory.tensors[node.inputs[k]];
+      if (from.kind != Location::Kind::arena || shape_only[k]) continue;
       ++reads;
       EXPECT_TRUE(std::any_of(lives.begin(), lives.end(),
                               [&](const BufferLife& life) {

@@ -234,8 +234,8 @@ TEST(PlanMemory, ElementwiseChainsWorkInPlace) {
   int in_place = 0;
   for (const GraphNode& node : planned.graph.nodes) {
     if (node.is_variable() || node.op().name == "FullyConnected") continue;
-    const Place &from = planned.plan.tensors[node.inputs[0]], &to = planned.plan.tensors[node.first_output];
-    in_place += from.kind == Place::Kind::arena && to.kind == from.kind && to.offset == from.offset;
+    const Location &from = planned.plan.tensors[node.inputs[0]], &to = planned.plan.tensors[node.first_output];
+    in_place += from.kind == Location::Kind::arena && to.kind == from.kind && to.offset == from.offset;
   }
   EXPECT_EQ(in_place, 39) << "all but the last, whose result is the user's";
 }
