@@ -36,7 +36,8 @@ inline constexpr Variable variables[] = {
      "set by `mpirun --with-ft ulfm` of Open MPI 5: it tells the others when a worker is lost; read when the first "
      "distributed store is created"},
     {"SYMBIND_ELASTIC", 0, 1,
-     "let a distributed job go on without workers that are lost, where MPI tolerates faults: `distributed.md`; read when "
+     "let a distributed job go on without workers that are lost, where MPI tolerates faults: `distributed.md`; read "
+     "when "
      "the first distributed store is created"},
     {"SYMBIND_EXPLAIN", 0, 2,
      "print every plan as a table to standard error when it is compiled; 2: also which implementations refused a node "
