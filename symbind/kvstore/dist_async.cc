@@ -1,6 +1,7 @@
 #include "symbind/kvstore/dist_async.h"
 
 #include <cstring>
+#include <utility>
 
 #include "symbind/core/error.h"
 #include "symbind/files/states.h"
@@ -38,6 +39,7 @@ void AsyncMember::push(const std::vector<DistEntry*>& entries, int /*priority*/)
     }
     letters[owner] = letter.take();
   }
+  has_pushed_ = true;
   for (DistEntry* const entry : entries) entry->gradient = {};
   peers_->post([this, letters = std::move(letters)] {
     for (const auto& [owner, text] : letters) peers_->write(owner, number_, text);
@@ -77,6 +79,14 @@ std::vector<NDArray> AsyncMember::pull(const std::vector<DistEntry*>& entries) {
   std::vector<NDArray> values;
   for (const DistEntry* const entry : entries) values.push_back(entry->pulled);
   return values;
+}
+
+// An owner answers in order: the reply to a pull of nothing says that earlier pushes are applied.
+void AsyncMember::finish_pushes() {
+  if (!std::exchange(has_pushed_, false)) return;
+  LetterWriter text;
+  text << std::vector<std::string>();
+  ask_owners(Letter::pull, text.take());
 }
 
 void AsyncMember::exchange_pushed(const Exchange&) { fail("[kvstore] ", type_, " exchanges nothing in step"); }

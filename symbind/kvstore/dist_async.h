@@ -23,6 +23,7 @@ class AsyncMember final : public DistMember {
   void update_was_set() override;
   void compression_was_set() override;
   void states_were_set(const SavedStates& states) override;
+  void finish_pushes() override;
   void exchange_pushed(const Exchange& exchange) override;
   void own_letter(int from, Letter kind, LetterReader& text) override;
 
@@ -40,6 +41,8 @@ class AsyncMember final : public DistMember {
   void take_compression(int from, LetterReader& text);
   void take_loaded(int from, LetterReader& text);
   void do_for(int from, uint64_t request, std::function<void()> job);  // and then reply
+
+  bool has_pushed_ = false;  // since the last barrier
 };
 
 }  // namespace symbind

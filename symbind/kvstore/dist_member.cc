@@ -135,6 +135,7 @@ void DistMember::exchange(const Exchange& exchange) {
 }
 
 void DistMember::barrier() {
+  finish_pushes();
   uint64_t mine = 0;
   {
     const auto guard = peers_->lock();

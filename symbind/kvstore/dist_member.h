@@ -93,6 +93,7 @@ class DistMember : public Peers::Member, public std::enable_shared_from_this<Dis
   // On the thread that updates.
   void take_states(const SavedStates& states);
   void take_share(const ParamKey& key, const NDArray& stored, const Share& share);
+  virtual void finish_pushes() {}  // before a barrier: those of this worker are to be seen after it
   virtual void exchange_pushed(const Exchange& exchange) = 0;
   virtual Shares divided(const DistEntry& entry);      // which worker updates what of it
   virtual std::vector<int> holders_of_states() const;  // the processes that have all states together

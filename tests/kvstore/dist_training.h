@@ -62,7 +62,7 @@ inline void prepare(KVStore& store, const Training& training) {
   store.init(keys(), values);
 }
 
-inline std::vector<Floats> pulled(KVStore& store, DType dtype) {
+inline std::vector<Floats> pulled(KVStore& store, DType dtype = DType::float32) {
   KVStore::Values outs;
   for (const auto& [name, shape] : parameters) outs.push_back({zeros(shape, cpu(), dtype)});
   store.pull(keys(), outs);

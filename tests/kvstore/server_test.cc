@@ -11,6 +11,7 @@
 #include "symbind/files/states.h"
 #include "symbind/kvstore/optimizer_text.h"
 
+#include "tests/kvstore/dist_training.h"
 #include "tests/kvstore/thread_transport.h"
 #include "tests/support/arrays.h"
 
@@ -18,17 +19,6 @@ namespace symbind::testing {
 namespace {
 
 using namespace std::chrono_literals;
-using Floats = std::vector<float>;
-
-// A small one and two that are cut into pieces for up to three servers.
-const std::vector<std::pair<std::string, Shape>> parameters = {
-    {"fc_bias", {7}}, {"fc_weight", {300, 111}}, {"conv_weight", {32, 31, 5, 7}}, {"bn_gamma", {64}}};
-
-KVStore::Keys keys() {
-  KVStore::Keys all;
-  for (const auto& [name, shape] : parameters) all.emplace_back(name);
-  return all;
-}
 
 std::vector<NDArray> arrays(uint64_t seed) {
   std::vector<NDArray> all;
@@ -40,21 +30,6 @@ void push(KVStore& store, uint64_t step) {
   KVStore::Values values;
   for (const NDArray& each : arrays(1000 * (step + 1))) values.push_back({each});
   store.push(keys(), values);
-}
-
-std::vector<Floats> pulled(KVStore& store) {
-  KVStore::Values outs;
-  for (const auto& [name, shape] : parameters) outs.push_back({zeros(shape)});
-  store.pull(keys(), outs);
-  std::vector<Floats> values;
-  for (const auto& out : outs) values.push_back(out[0].to_vector<float>());
-  return values;
-}
-
-bool same_bits(const std::vector<Floats>& some, const std::vector<Floats>& others) {
-  return std::equal(some.begin(), some.end(), others.begin(), others.end(), [](const Floats& a, const Floats& b) {
-    return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
-  });
 }
 
 OptimizerPtr optimizer(const std::string& name) {
@@ -114,6 +89,28 @@ TEST(Servers, ApplyThePushesOfAllWorkers) {
                 },
                 {.servers = servers});
     EXPECT_EQ(thrown, std::vector<std::string>(static_cast<size_t>(4 + servers)));
+  }
+}
+
+TEST(Servers, HaveAppliedEveryPushBeforeABarrierEnds) {
+  for (const int servers : {0, 1}) {
+    const auto thrown = run_job(3,
+                                [&](Worker& worker) {
+                                  const KVStorePtr store = worker.store("dist_async");
+                                  store->set_optimizer(Optimizer::create("test", {}));
+                                  store->init({"a"}, {zeros({2})});
+                                  const NDArray out = zeros({2});
+                                  for (int step = 1; step <= 50; ++step) {
+                                    store->push({"a"}, {{ones({2})}});
+                                    store->barrier();
+                                    store->pull({"a"}, {{out}});
+                                    EXPECT_EQ(out.to_vector<float>(), Floats(2, static_cast<float>(3 * step)))
+                                        << servers << " servers";
+                                    store->barrier();
+                                  }
+                                },
+                                {.servers = servers});
+    for (const std::string& each : thrown) EXPECT_EQ(each, "");
   }
 }
 
