@@ -206,7 +206,7 @@ std::string write_own(const OptimizerPtr& optimizer) {
 OptimizerPtr read_own(const std::string& text) {
   LetterReader in(std::as_bytes(std::span(text)));
   const std::string name = in.text();
-  const OptimizerPtr optimizer = Optimizer::create(name, read_arguments(in));
+  OptimizerPtr optimizer = Optimizer::create(name, read_arguments(in));
   optimizer->lr_scheduler = read_schedule(in);
   optimizer->set_own_lr(in.number<double>());
   optimizer->rescale_grad = in.number<double>();

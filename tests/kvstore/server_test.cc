@@ -35,7 +35,7 @@ void push(KVStore& store, uint64_t step) {
 OptimizerPtr optimizer(const std::string& name) {
   OptimizerParams params{{"learning_rate", 0.1}, {"wd", 0.01}, {"rescale_grad", 0.5}};
   params.emplace("lr_scheduler", std::make_shared<FactorScheduler>(FactorSchedule{.step = 2, .factor = 0.5}));
-  const OptimizerPtr made = Optimizer::create(name, params);
+  OptimizerPtr made = Optimizer::create(name, params);
   made->set_lr_mult({{"fc_weight", 0.3}});
   made->set_wd_mult({{"conv_weight", 2}});
   return made;

@@ -128,7 +128,7 @@ class MpiTransport final : public Transport {
     left_.clear();
     MPI_Comm smaller;
     check(mpi::Comm_shrink(comm_, &smaller), "MPIX_Comm_shrink");
-    const std::vector<int> former = ranks_of(smaller);
+    std::vector<int> former = ranks_of(smaller);
     comm_ = smaller;  // the former one is left to MPI: freeing it would need those that are lost
     check(mpi::Comm_set_errhandler(comm_, mpi::errors_return()), "MPI_Comm_set_errhandler");
     check(mpi::Comm_rank(comm_, &rank_), "MPI_Comm_rank");
