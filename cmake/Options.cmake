@@ -21,12 +21,14 @@ if(PROJECT_IS_TOP_LEVEL AND NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYP
   set(CMAKE_BUILD_TYPE Release CACHE STRING "kind of build" FORCE)
 endif()
 
+# Paths below the source folder are relative in the cache, so that a second clone finds what the first one compiled.
 find_program(SYMBIND_CCACHE ccache DOC "compiler cache, used where present")
 mark_as_advanced(SYMBIND_CCACHE)
 if(SYMBIND_CCACHE AND PROJECT_IS_TOP_LEVEL)
+  set(launcher "${CMAKE_COMMAND}" -E env "CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}" CCACHE_NOHASHDIR=1 "${SYMBIND_CCACHE}")
   foreach(language CXX CUDA)
     if(NOT DEFINED CMAKE_${language}_COMPILER_LAUNCHER)
-      set(CMAKE_${language}_COMPILER_LAUNCHER ${SYMBIND_CCACHE})
+      set(CMAKE_${language}_COMPILER_LAUNCHER ${launcher})
     endif()
   endforeach()
 endif()
