@@ -332,6 +332,7 @@ bool Peers::step() {
     }
     if (coordinator_ && !failed_at_) coordinate();
     if (Clock::now() >= next_tick_) tick();
+    if (coordinator_ && !failed_at_) end_job();
   } catch (const PeerLost& lost) {
     go_on_without(lost);
   } catch (const std::exception& error) {
@@ -518,19 +519,22 @@ bool Peers::is_over() {
     next_tick_ = std::min(next_tick_, now);
     return false;
   }
-  if (ended_) return letters_ == 0;
-  if (rank_ != 0 || !std::all_of(statuses_.begin(), statuses_.end(), [](const Status& each) { return each.gone; }))
-    return false;
+  return ended_ && letters_ == 0;
+}
+
+// ---- worker 0 -------------------------------------------------------------------------------------------------------
+
+// When all have said goodbye, nobody is needed any more.
+void Peers::end_job() {
+  if (ended_ || !said_goodbye_) return;
+  if (!std::all_of(statuses_.begin(), statuses_.end(), [](const Status& each) { return each.gone; })) return;
   ended_ = true;
   for (int other = 1; other < size_; ++other) {
     LetterWriter text;
     text << Letter::end;
     send_letter(other, text.take());
   }
-  return false;
 }
-
-// ---- worker 0 -------------------------------------------------------------------------------------------------------
 
 void Peers::take_ready(int worker, const Ready& ready) { coordinator_->add(worker, ready); }
 

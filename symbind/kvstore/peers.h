@@ -136,6 +136,7 @@ class Peers {
   void offer(const Ready& ready);
   void remember(const Ready& ready);
   void coordinate();
+  void end_job();
   void take_ready(int worker, const Ready& ready);
   bool stalled() const;
   void look_for_disagreement();
