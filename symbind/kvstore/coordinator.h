@@ -1,6 +1,6 @@
 // Which exchanges may begin. Workers reach their pushes at different times and in different orders; worker 0 collects
 // what each is ready for, and when all of them are ready for a thing, all do it, in one order. It also knows who is
-// missed. Plain bookkeeping: the letters are those of peers.h.
+// missed. Plain bookkeeping: the messages are those of peers.h.
 #pragma once
 
 #include <chrono>

@@ -26,27 +26,27 @@ void AsyncMember::push(const std::vector<DistEntry*>& entries, int /*priority*/)
     ++entry->pushes;
     for (const Share& share : entry->shares) of_owner[share.owner].emplace_back(entry, share);
   }
-  std::map<int, std::vector<std::byte>> letters;
+  std::map<int, std::vector<std::byte>> messages;
   for (const auto& [owner, shares] : of_owner) {
-    LetterWriter letter;
-    letter << Letter::push << static_cast<uint64_t>(shares.size());
+    MessageWriter message;
+    message << MessageType::push << static_cast<uint64_t>(shares.size());
     for (const auto& [entry, share] : shares) {
       const NDArray part = compression_
                                ? entry->words.slice(share.begin / per_word, GradientCompression::words_for(share.end))
                                : part_of(entry->gradient, share);
-      letter << entry->key.str() << compression_.has_value() << static_cast<uint64_t>(part.bytes());
-      letter.bytes(bytes_of(part));
+      message << entry->key.str() << compression_.has_value() << static_cast<uint64_t>(part.bytes());
+      message.bytes(bytes_of(part));
     }
-    letters[owner] = letter.take();
+    messages[owner] = message.take();
   }
   has_pushed_ = true;
   for (DistEntry* const entry : entries) entry->gradient = {};
-  peers_->post([this, letters = std::move(letters)] {
-    for (const auto& [owner, text] : letters) peers_->write(owner, number_, text);
+  peers_->post([this, messages = std::move(messages)] {
+    for (const auto& [owner, text] : messages) peers_->write(owner, number_, text);
   });
 }
 
-void AsyncMember::ask_owners(Letter kind, const std::vector<std::byte>& text) {
+void AsyncMember::ask_owners(MessageType kind, const std::vector<std::byte>& text) {
   std::map<int, std::vector<std::byte>> texts;
   const Owners all_owners = owners();
   for (int owner = all_owners.first; owner < all_owners.end(); ++owner) texts[owner] = text;
@@ -65,14 +65,14 @@ std::vector<NDArray> AsyncMember::pull(const std::vector<DistEntry*>& entries) {
   }
   std::map<int, std::vector<std::byte>> questions;
   for (const auto& [owner, keys] : of_owner) {
-    LetterWriter text;
+    MessageWriter text;
     text << keys;
     questions[owner] = text.take();
   }
   if (entries.empty()) return {};
   const std::string what = symbind::join("a pull of key ", entries[0]->key, " after step ", entries[0]->pushes);
-  for (const auto& [owner, reply] : ask(Letter::pull, questions, what)) {
-    LetterReader text(reply);
+  for (const auto& [owner, reply] : ask(MessageType::pull, questions, what)) {
+    MessageReader text(reply);
     for (const NDArray& part : parts[owner])
       std::memcpy(part.mutable_data(), text.bytes(part.bytes()).data(), part.bytes());
   }
@@ -84,24 +84,24 @@ std::vector<NDArray> AsyncMember::pull(const std::vector<DistEntry*>& entries) {
 // An owner answers in order: the reply to a pull of nothing says that earlier pushes are applied.
 void AsyncMember::finish_pushes() {
   if (!std::exchange(has_pushed_, false)) return;
-  LetterWriter text;
+  MessageWriter text;
   text << std::vector<std::string>();
-  ask_owners(Letter::pull, text.take());
+  ask_owners(MessageType::pull, text.take());
 }
 
 void AsyncMember::exchange_pushed(const Exchange&) { fail("[kvstore] ", type_, " exchanges nothing in step"); }
 
-void AsyncMember::own_letter(int from, Letter kind, LetterReader& text) {
-  if (kind == Letter::push) return apply(text);
-  if (kind == Letter::pull) return answer_pull(from, text);
-  if (kind == Letter::keys) return take_keys(from, text);
-  if (kind == Letter::optimizer) return take_optimizer(from, text);
-  if (kind == Letter::compression) return take_compression(from, text);
-  if (kind == Letter::loaded) return take_loaded(from, text);
-  DistMember::own_letter(from, kind, text);
+void AsyncMember::own_message(int from, MessageType kind, MessageReader& text) {
+  if (kind == MessageType::push) return apply(text);
+  if (kind == MessageType::pull) return answer_pull(from, text);
+  if (kind == MessageType::keys) return take_keys(from, text);
+  if (kind == MessageType::optimizer) return take_optimizer(from, text);
+  if (kind == MessageType::compression) return take_compression(from, text);
+  if (kind == MessageType::loaded) return take_loaded(from, text);
+  DistMember::own_message(from, kind, text);
 }
 
-void AsyncMember::apply(LetterReader& text) {
+void AsyncMember::apply(MessageReader& text) {
   struct Pushed {
     DistEntry* entry;
     NDArray part;
@@ -136,12 +136,12 @@ void AsyncMember::apply(LetterReader& text) {
       nullptr);
 }
 
-void AsyncMember::answer_pull(int from, LetterReader& text) {
+void AsyncMember::answer_pull(int from, MessageReader& text) {
   const auto request = text.number<uint64_t>();
   auto answer = std::make_shared<std::vector<std::byte>>();
   peers_->work(
       [this, keys = text.texts(), answer] {
-        LetterWriter values;
+        MessageWriter values;
         for (const std::string& name : keys) {
           const DistEntry& entry = entry_named(name);
           values.bytes(bytes_of(part_of(entry.stored, *entry.share_of(peers_->rank()))));
@@ -157,9 +157,9 @@ void AsyncMember::answer_pull(int from, LetterReader& text) {
 void AsyncMember::before_division() {
   const std::vector<DistEntry*>& entries = entries_in_order();
   if (entries.empty()) return;
-  LetterWriter nothing;
+  MessageWriter nothing;
   nothing << std::vector<std::string>();
-  ask_owners(Letter::pull, nothing.take());  // answered when this worker's pushes are applied
+  ask_owners(MessageType::pull, nothing.take());  // answered when this worker's pushes are applied
   barrier();
   pull(entries);
   barrier();
@@ -175,17 +175,17 @@ void AsyncMember::keys_were_made(const std::vector<DistEntry*>& entries) {
 
 void AsyncMember::update_was_set() {
   if (!tells_servers()) return;
-  LetterWriter text;
+  MessageWriter text;
   text << write_optimizer(update_.updater->optimizer());
-  ask_owners(Letter::optimizer, text.take());
+  ask_owners(MessageType::optimizer, text.take());
   send_shares(entries_in_order());
 }
 
 void AsyncMember::compression_was_set() {
   if (tells_servers()) {
-    LetterWriter text;
+    MessageWriter text;
     text << compression_->threshold();
-    ask_owners(Letter::compression, text.take());
+    ask_owners(MessageType::compression, text.take());
   }
   barrier();
 }
@@ -193,9 +193,9 @@ void AsyncMember::compression_was_set() {
 void AsyncMember::states_were_set(const SavedStates& states) {
   if (peers_->servers() == 0) return;
   if (tells_servers()) {
-    LetterWriter text;
+    MessageWriter text;
     text << write_states(states);
-    ask_owners(Letter::loaded, text.take());
+    ask_owners(MessageType::loaded, text.take());
   }
   barrier();
 }
@@ -209,7 +209,7 @@ void AsyncMember::send_shares(const std::vector<DistEntry*>& entries) {
     for (const Share& share : entry->shares) of_server[share.owner].emplace_back(entry, share);
   std::map<int, std::vector<std::byte>> texts;
   for (const auto& [server, shares] : of_server) {
-    LetterWriter text;
+    MessageWriter text;
     text << static_cast<uint64_t>(shares.size());
     for (const auto& [entry, share] : shares) {
       const std::vector<int64_t> shape(entry->stored.shape().begin(), entry->stored.shape().end());
@@ -218,7 +218,7 @@ void AsyncMember::send_shares(const std::vector<DistEntry*>& entries) {
     }
     texts[server] = text.take();
   }
-  ask(Letter::keys, texts);
+  ask(MessageType::keys, texts);
 }
 
 // ---- a server, of worker 0 ------------------------------------------------------------------------------------------
@@ -227,7 +227,7 @@ void AsyncMember::do_for(int from, uint64_t request, std::function<void()> job) 
   peers_->work(std::move(job), [this, from, request] { reply(from, request, {}); });
 }
 
-void AsyncMember::take_keys(int from, LetterReader& text) {
+void AsyncMember::take_keys(int from, MessageReader& text) {
   struct Given {
     ParamKey key;
     NDArray stored;  // of which the share alone has values
@@ -254,19 +254,19 @@ void AsyncMember::take_keys(int from, LetterReader& text) {
   });
 }
 
-void AsyncMember::take_optimizer(int from, LetterReader& text) {
+void AsyncMember::take_optimizer(int from, MessageReader& text) {
   const auto request = text.number<uint64_t>();
   do_for(from, request, [this, optimizer = text.text()] {
     update_ = {std::make_shared<Updater>(read_optimizer(optimizer)), nullptr};
   });
 }
 
-void AsyncMember::take_compression(int from, LetterReader& text) {
+void AsyncMember::take_compression(int from, MessageReader& text) {
   const auto request = text.number<uint64_t>();
   do_for(from, request, [this, threshold = text.number<float>()] { compression_.emplace(threshold); });
 }
 
-void AsyncMember::take_loaded(int from, LetterReader& text) {
+void AsyncMember::take_loaded(int from, MessageReader& text) {
   const auto request = text.number<uint64_t>();
   do_for(from, request, [this, states = text.text()] { take_states(read_states(states, "states of worker 0")); });
 }

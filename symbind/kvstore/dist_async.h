@@ -25,21 +25,21 @@ class AsyncMember final : public DistMember {
   void states_were_set(const SavedStates& states) override;
   void finish_pushes() override;
   void exchange_pushed(const Exchange& exchange) override;
-  void own_letter(int from, Letter kind, LetterReader& text) override;
+  void own_message(int from, MessageType kind, MessageReader& text) override;
 
  private:
-  void apply(LetterReader& text);
-  void answer_pull(int from, LetterReader& text);
-  void ask_owners(Letter kind, const std::vector<std::byte>& text);  // the same of all; waits for their replies
+  void apply(MessageReader& text);
+  void answer_pull(int from, MessageReader& text);
+  void ask_owners(MessageType kind, const std::vector<std::byte>& text);  // the same of all; waits for their replies
 
   // ---- worker 0, to the servers ----
   bool tells_servers() const { return peers_->rank() == 0 && peers_->servers() > 0; }
   void send_shares(const std::vector<DistEntry*>& entries);
   // ---- a server, of worker 0 ----
-  void take_keys(int from, LetterReader& text);
-  void take_optimizer(int from, LetterReader& text);
-  void take_compression(int from, LetterReader& text);
-  void take_loaded(int from, LetterReader& text);
+  void take_keys(int from, MessageReader& text);
+  void take_optimizer(int from, MessageReader& text);
+  void take_compression(int from, MessageReader& text);
+  void take_loaded(int from, MessageReader& text);
   void do_for(int from, uint64_t request, std::function<void()> job);  // and then reply
 
   bool has_pushed_ = false;  // since the last barrier

@@ -282,7 +282,8 @@ void DistMember::on_updater(std::function<void()> job) {
 
 // ---- questions between workers --------------------------------------------------------------------------------------
 
-std::map<int, std::vector<std::byte>> DistMember::ask(Letter kind, const std::map<int, std::vector<std::byte>>& texts,
+std::map<int, std::vector<std::byte>> DistMember::ask(MessageType kind,
+                                                      const std::map<int, std::vector<std::byte>>& texts,
                                                       const std::string& what) {
   peers_->check_failure();
   const uint64_t request = ++questions_;
@@ -297,10 +298,10 @@ std::map<int, std::vector<std::byte>> DistMember::ask(Letter kind, const std::ma
       if (const auto found = open_.find(request); found == open_.end() || found->second.abandoned) return;
     }
     for (const auto& [worker, text] : texts) {
-      LetterWriter letter;
-      letter << kind << request;
-      letter.bytes(text);
-      peers_->write(worker, number_, letter.take());
+      MessageWriter message;
+      message << kind << request;
+      message.bytes(text);
+      peers_->write(worker, number_, message.take());
     }
   });
   peers_->wait(Peers::Needs::threads, [&] { return open_.at(request).missing == 0; });
@@ -325,15 +326,15 @@ void DistMember::regrouped() {
 }
 
 void DistMember::reply(int to, uint64_t request, std::vector<std::byte> text) {
-  LetterWriter letter;
-  letter << Letter::reply << request;
-  letter.bytes(text);
-  peers_->write(to, number_, letter.take());
+  MessageWriter message;
+  message << MessageType::reply << request;
+  message.bytes(text);
+  peers_->write(to, number_, message.take());
 }
 
-void DistMember::letter(int from, LetterReader& text) {
-  const auto kind = text.number<Letter>();
-  if (kind == Letter::reply) {
+void DistMember::message(int from, MessageReader& text) {
+  const auto kind = text.number<MessageType>();
+  if (kind == MessageType::reply) {
     {
       const auto guard = peers_->lock();
       const auto found = open_.find(text.number<uint64_t>());
@@ -344,8 +345,8 @@ void DistMember::letter(int from, LetterReader& text) {
     }
     return peers_->changed();
   }
-  if (kind == Letter::states) return answer_states(from, text.number<uint64_t>());
-  if (kind == Letter::command) {
+  if (kind == MessageType::states) return answer_states(from, text.number<uint64_t>());
+  if (kind == MessageType::command) {
     const auto request = text.number<uint64_t>();
     const int head = text.number<int>();
     return peers_->work(
@@ -358,11 +359,11 @@ void DistMember::letter(int from, LetterReader& text) {
         },
         [this, from, request] { reply(from, request, {}); });
   }
-  own_letter(from, kind, text);
+  own_message(from, kind, text);
 }
 
-void DistMember::own_letter(int from, Letter, LetterReader&) {
-  fail("[kvstore] worker ", from, " sent a letter that ", type_, " does not know: do all run the same version?");
+void DistMember::own_message(int from, MessageType, MessageReader&) {
+  fail("[kvstore] worker ", from, " sent a message that ", type_, " does not know: do all run the same version?");
 }
 
 void DistMember::set_command_handler(KVStore::CommandHandler handler) {
@@ -370,13 +371,13 @@ void DistMember::set_command_handler(KVStore::CommandHandler handler) {
 }
 
 void DistMember::send_command(int head, const std::string& body) {
-  LetterWriter text;
+  MessageWriter text;
   text << head << body;
   std::map<int, std::vector<std::byte>> texts;
   const std::vector<std::byte> written = text.take();
   const Owners all_owners = owners();
   for (int owner = all_owners.first; owner < all_owners.end(); ++owner) texts[owner] = written;
-  ask(Letter::command, texts);
+  ask(MessageType::command, texts);
 }
 
 // ---- states of the optimizer ----------------------------------------------------------------------------------------
@@ -388,7 +389,7 @@ void DistMember::answer_states(int from, uint64_t request) {
         if (update_.updater) *bytes = update_.updater->get_states();
       },
       [this, from, request, bytes] {
-        LetterWriter text;
+        MessageWriter text;
         text << *bytes;
         reply(from, request, text.take());
       });
@@ -411,8 +412,8 @@ SavedStates DistMember::states(bool dump_optimizer) {
   on_updater([&] { all = read_states(update_.updater->get_states(dump_optimizer), "states"); });
   ResumeState& resume = all.resume.value();
   std::map<ParamKey, StateTree> merged;
-  for (const auto& [owner, reply] : ask(Letter::states, texts)) {
-    LetterReader text(reply);
+  for (const auto& [owner, reply] : ask(MessageType::states, texts)) {
+    MessageReader text(reply);
     const std::string bytes = text.text();
     require(!bytes.empty(), "[kvstore] ", peers_->title(owner), " on host ", peers_->host(owner),
             " has no optimizer: call set_optimizer on every worker");

@@ -75,12 +75,12 @@ class DistMember : public Peers::Member, public std::enable_shared_from_this<Dis
 
   // ---- Peers::Member ----
   void exchange(const Exchange& exchange) override;
-  void letter(int from, LetterReader& text) override;
+  void message(int from, MessageReader& text) override;
   std::string awaited() const override;
   void regrouped() override;
 
  protected:
-  enum class Letter : uint8_t { states, command, push, pull, reply, keys, optimizer, compression, loaded };
+  enum class MessageType : uint8_t { states, command, push, pull, reply, keys, optimizer, compression, loaded };
   // Who holds the keys.
   virtual Owners owners() const { return {0, peers_->workers()}; }
   // Called by all workers, after the change it is about but for the first: servers are to know of it.
@@ -97,14 +97,14 @@ class DistMember : public Peers::Member, public std::enable_shared_from_this<Dis
   virtual void exchange_pushed(const Exchange& exchange) = 0;
   virtual Shares divided(const DistEntry& entry);      // which worker updates what of it
   virtual std::vector<int> holders_of_states() const;  // the processes that have all states together
-  virtual void own_letter(int from, Letter kind, LetterReader& text);
+  virtual void own_message(int from, MessageType kind, MessageReader& text);
   DistEntry& entry_named(const std::string& name);
   std::string settings() const;  // which all workers must have in common
   void update_now(std::vector<Updater::Item> items);
   NDArray summed(DistEntry& entry, const Share& share, std::span<const NDArray> inputs, bool words, const NDArray& out);
 
-  // Sends every process of `texts` its letter and waits for the replies; `what` is for errors.
-  std::map<int, std::vector<std::byte>> ask(Letter kind, const std::map<int, std::vector<std::byte>>& texts,
+  // Sends every process of `texts` its message and waits for the replies; `what` is for errors.
+  std::map<int, std::vector<std::byte>> ask(MessageType kind, const std::map<int, std::vector<std::byte>>& texts,
                                             const std::string& what = "");
   void reply(int to, uint64_t request, std::vector<std::byte> text);
   void on_updater(std::function<void()> job);

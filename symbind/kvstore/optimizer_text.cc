@@ -5,37 +5,37 @@
 
 #include "symbind/core/error.h"
 #include "symbind/files/states.h"
-#include "symbind/kvstore/letter.h"
+#include "symbind/kvstore/message.h"
 
 namespace symbind {
 namespace {
 
-std::string text_of(LetterWriter& out) {
+std::string text_of(MessageWriter& out) {
   const std::vector<std::byte> bytes = out.take();
   return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
 }
 
 template <class T>
-void write(LetterWriter& out, const std::optional<T>& value) {
+void write(MessageWriter& out, const std::optional<T>& value) {
   out << value.has_value();
   if (value) out << *value;
 }
 
-std::optional<double> read_optional(LetterReader& in) {
+std::optional<double> read_optional(MessageReader& in) {
   if (!in.number<bool>()) return std::nullopt;
   return in.number<double>();
 }
 
-void write(LetterWriter& out, const ParamKey& key) { out << key.is_number() << key.str(); }
+void write(MessageWriter& out, const ParamKey& key) { out << key.is_number() << key.str(); }
 
-ParamKey read_key(LetterReader& in) {
+ParamKey read_key(MessageReader& in) {
   const bool is_number = in.number<bool>();
   std::string name = in.text();
   if (is_number) return static_cast<int64_t>(std::stoll(name));
   return name;
 }
 
-void write(LetterWriter& out, const std::map<ParamKey, double>& multipliers) {
+void write(MessageWriter& out, const std::map<ParamKey, double>& multipliers) {
   out << static_cast<uint64_t>(multipliers.size());
   for (const auto& [key, value] : multipliers) {
     write(out, key);
@@ -43,7 +43,7 @@ void write(LetterWriter& out, const std::map<ParamKey, double>& multipliers) {
   }
 }
 
-std::map<ParamKey, double> read_multipliers(LetterReader& in) {
+std::map<ParamKey, double> read_multipliers(MessageReader& in) {
   std::map<ParamKey, double> multipliers;
   for (auto left = in.number<uint64_t>(); left > 0; --left) {
     const ParamKey key = read_key(in);
@@ -57,7 +57,7 @@ std::map<ParamKey, double> read_multipliers(LetterReader& in) {
 enum class Schedule : uint8_t { none, factor, multi_factor, poly, cosine };
 
 // What it has come to is among the counts of the optimizer.
-void write(LetterWriter& out, const LRScheduler& schedule) {
+void write(MessageWriter& out, const LRScheduler& schedule) {
   if (const auto* const factor = dynamic_cast<const FactorScheduler*>(&schedule)) {
     const FactorSchedule& given = factor->options();
     out << Schedule::factor << given.step << given.factor << given.stop_factor_lr << given.base_lr;
@@ -79,7 +79,7 @@ void write(LetterWriter& out, const LRScheduler& schedule) {
   out << warm_up.steps << warm_up.begin_lr << warm_up.mode << schedule.warm_up_final_lr();
 }
 
-LRSchedulerPtr read_schedule(LetterReader& in) {
+LRSchedulerPtr read_schedule(MessageReader& in) {
   LRSchedulerPtr schedule;
   switch (in.number<Schedule>()) {
     case Schedule::none:
@@ -126,7 +126,7 @@ LRSchedulerPtr read_schedule(LetterReader& in) {
 
 // ---- arguments ------------------------------------------------------------------------------------------------------
 
-void write_arguments(LetterWriter& out, const Optimizer& optimizer) {
+void write_arguments(MessageWriter& out, const Optimizer& optimizer) {
   const std::vector<std::string> names = optimizer.argument_names();
   out << static_cast<uint64_t>(names.size());
   for (const std::string& name : names) {
@@ -143,7 +143,7 @@ void write_arguments(LetterWriter& out, const Optimizer& optimizer) {
   }
 }
 
-OptimizerParams read_arguments(LetterReader& in) {
+OptimizerParams read_arguments(MessageReader& in) {
   OptimizerParams params;
   for (auto left = in.number<uint64_t>(); left > 0; --left) {
     const std::string name = in.text();
@@ -158,7 +158,7 @@ OptimizerParams read_arguments(LetterReader& in) {
   return params;
 }
 
-void write_names(LetterWriter& out, const Optimizer& optimizer) {
+void write_names(MessageWriter& out, const Optimizer& optimizer) {
   out << static_cast<uint64_t>(optimizer.idx2name().size());
   for (const auto& [number, name] : optimizer.idx2name()) out << number << name;
   out << static_cast<uint64_t>(optimizer.attributes().size());
@@ -168,7 +168,7 @@ void write_names(LetterWriter& out, const Optimizer& optimizer) {
   }
 }
 
-void read_names(LetterReader& in, Optimizer& optimizer) {
+void read_names(MessageReader& in, Optimizer& optimizer) {
   std::map<int64_t, std::string> idx2name;
   for (auto left = in.number<uint64_t>(); left > 0; --left) {
     const auto number = in.number<int64_t>();
@@ -186,7 +186,7 @@ void read_names(LetterReader& in, Optimizer& optimizer) {
 }
 
 std::string write_own(const OptimizerPtr& optimizer) {
-  LetterWriter out;
+  MessageWriter out;
   out << optimizer->name();
   write_arguments(out, *optimizer);
   if (optimizer->lr_scheduler)
@@ -204,7 +204,7 @@ std::string write_own(const OptimizerPtr& optimizer) {
 }
 
 OptimizerPtr read_own(const std::string& text) {
-  LetterReader in(std::as_bytes(std::span(text)));
+  MessageReader in(std::as_bytes(std::span(text)));
   const std::string name = in.text();
   OptimizerPtr optimizer = Optimizer::create(name, read_arguments(in));
   optimizer->lr_scheduler = read_schedule(in);

@@ -20,12 +20,12 @@ using namespace std::chrono_literals;
 // intervals. Long ones while nothing is going on, so that it takes no time from those who compute.
 constexpr auto eager = 100us, waiting_interval = 30us, moving_interval = 150us, idle_interval = 1000us;
 
-void write_ready(LetterWriter& out, const Ready& ready) {
+void write_ready(MessageWriter& out, const Ready& ready) {
   out << ready.store << ready.kind << ready.keys << ready.bytes << ready.details << ready.priority << ready.together
       << ready.vote;
 }
 
-Ready read_ready(LetterReader& in) {
+Ready read_ready(MessageReader& in) {
   Ready ready;
   ready.store = in.number<int>();
   ready.kind = in.number<ExchangeKind>();
@@ -39,7 +39,7 @@ Ready read_ready(LetterReader& in) {
   return ready;
 }
 
-Exchange read_exchange(LetterReader& in) {
+Exchange read_exchange(MessageReader& in) {
   Exchange exchange;
   exchange.number = in.number<uint64_t>();
   exchange.store = in.number<int>();
@@ -118,9 +118,9 @@ int Peers::join(std::shared_ptr<Member> member) {
 }
 
 void Peers::deliver_early() {
-  std::deque<Transport::Letter> early = std::move(early_);
+  std::deque<Transport::Message> early = std::move(early_);
   early_.clear();
-  for (Transport::Letter& letter : early) deliver(letter);
+  for (Transport::Message& message : early) deliver(message);
 }
 
 void Peers::serve(std::function<void()> make) {
@@ -153,10 +153,10 @@ void Peers::ready(Ready what) {
 
 void Peers::offer(const Ready& ready) {
   if (rank_ == 0) return take_ready(0, ready);
-  LetterWriter text;
-  text << Letter::ready;
+  MessageWriter text;
+  text << MessageType::ready;
   write_ready(text, ready);
-  send_letter(0, text.take());
+  send_message(0, text.take());
 }
 
 void Peers::work(std::function<void()> job, std::function<void()> then) {
@@ -326,8 +326,8 @@ bool Peers::step() {
       if (then) then();
       busy = true;
     }
-    while (auto letter = transport_->next_letter()) {
-      deliver(*letter);
+    while (auto message = transport_->next_message()) {
+      deliver(*message);
       busy = true;
     }
     if (coordinator_ && !failed_at_) coordinate();
@@ -353,7 +353,7 @@ void Peers::rest(bool busy) {
   const Clock::time_point now = Clock::now();
   if (busy) last_busy_ = now;
   if (busy) return;
-  const bool moving = transfers_.size() > letters_ || working_ > 0;
+  const bool moving = transfers_.size() > messages_ || working_ > 0;
   auto guard = lock();
   if (!tasks_.empty()) return;
   if ((moving || waiting_for_) && now - last_busy_ < eager) {
@@ -364,10 +364,10 @@ void Peers::rest(bool busy) {
   posted_.wait_for(guard, waiting_for_ ? waiting_interval : moving ? moving_interval : idle_interval);
 }
 
-void Peers::send_letter(int to, std::vector<std::byte> text) {
+void Peers::send_message(int to, std::vector<std::byte> text) {
   auto kept = std::make_shared<std::vector<std::byte>>(std::move(text));
-  ++letters_;
-  send(to, letter_tag, *kept, [this, kept] { --letters_; });
+  ++messages_;
+  send(to, message_tag, *kept, [this, kept] { --messages_; });
 }
 
 void Peers::write(int to, int store, std::vector<std::byte> text) {
@@ -377,13 +377,13 @@ void Peers::write(int to, int store, std::vector<std::byte> text) {
       const auto guard = lock();
       member = members_.at(static_cast<size_t>(store));
     }
-    LetterReader reader(text);
-    return member->letter(rank_, reader);
+    MessageReader reader(text);
+    return member->message(rank_, reader);
   }
-  LetterWriter letter;
-  letter << Letter::store << store;
-  letter.bytes(text);
-  send_letter(to, letter.take());
+  MessageWriter message;
+  message << MessageType::store << store;
+  message.bytes(text);
+  send_message(to, message.take());
 }
 
 void Peers::send(int to, int tag, std::span<const std::byte> data, std::function<void()> then) {
@@ -394,50 +394,50 @@ void Peers::receive(int from, int tag, std::span<std::byte> into, std::function<
   transfers_.emplace(transport_->receive(from, tag, into), std::move(then));
 }
 
-void Peers::deliver(Transport::Letter& letter) {
-  heard_[static_cast<size_t>(letter.from)] = Clock::now();
-  LetterReader text(letter.text);
-  Status& status = statuses_[static_cast<size_t>(letter.from)];
-  switch (text.number<Letter>()) {
-    case Letter::alive:
+void Peers::deliver(Transport::Message& message) {
+  heard_[static_cast<size_t>(message.from)] = Clock::now();
+  MessageReader text(message.text);
+  Status& status = statuses_[static_cast<size_t>(message.from)];
+  switch (text.number<MessageType>()) {
+    case MessageType::alive:
       status.stalled = text.number<bool>();
       status.exchanges = text.number<uint64_t>();
       break;
-    case Letter::ready:
-      take_ready(letter.from, read_ready(text));
+    case MessageType::ready:
+      take_ready(message.from, read_ready(text));
       break;
-    case Letter::exchange:
+    case MessageType::exchange:
       if (!failed_at_) begin(read_exchange(text));
       break;
-    case Letter::failure:
+    case MessageType::failure:
       take_failure(text.text(), rank_ == 0 ? Tell::all : Tell::nobody);
       break;
-    case Letter::goodbye:
+    case MessageType::goodbye:
       status.gone = true;
       break;
-    case Letter::end:
+    case MessageType::end:
       ended_ = true;
       break;
-    case Letter::progress:
-      take_progress(letter.from, text);
+    case MessageType::progress:
+      take_progress(message.from, text);
       break;
-    case Letter::catch_up:
+    case MessageType::catch_up:
       catch_up(text);
       break;
-    case Letter::in_step:
+    case MessageType::in_step:
       status.in_step = true;
       break;
-    case Letter::dismiss:
+    case MessageType::dismiss:
       dismissed_ = true;
       break;
-    case Letter::store: {
+    case MessageType::store: {
       const auto store = static_cast<size_t>(text.number<int>());
       std::shared_ptr<Member> member = member_of(store);
       for (; !member && make_member_; member = member_of(store)) make_member_();
       if (member)
-        member->letter(letter.from, text);
+        member->message(message.from, text);
       else
-        early_.push_back(std::move(letter));
+        early_.push_back(std::move(message));
       break;
     }
   }
@@ -463,14 +463,14 @@ void Peers::tick() {
   const Clock::time_point now = Clock::now();
   next_tick_ = now + options_.heartbeat;
   if (failed_at_) return;
-  LetterWriter text;
-  text << Letter::alive << stalled() << exchanges_;
+  MessageWriter text;
+  text << MessageType::alive << stalled() << exchanges_;
   const std::vector<std::byte> alive = text.take();
   // All hear from worker 0 and it hears from all: n conversations instead of n².
   for (int other = 0; other < size_; ++other) {
     if (other == rank_ || (rank_ != 0 && other != 0)) continue;
     const auto index = static_cast<size_t>(other);
-    send_letter(other, alive);
+    send_message(other, alive);
     if (now - heard_[index] < options_.timeout) continue;
     const auto silent = std::chrono::duration_cast<std::chrono::milliseconds>(now - heard_[index]).count();
     return lose(other, symbind::join("no sign of life for ", static_cast<double>(silent / 100) / 10, " s"));
@@ -483,9 +483,9 @@ void Peers::tick() {
   if (leaving && !said_goodbye_) {
     said_goodbye_ = true;
     statuses_[static_cast<size_t>(rank_)].gone = true;
-    LetterWriter goodbye;
-    goodbye << Letter::goodbye;
-    if (rank_ != 0) send_letter(0, goodbye.take());
+    MessageWriter goodbye;
+    goodbye << MessageType::goodbye;
+    if (rank_ != 0) send_message(0, goodbye.take());
   }
   if (!coordinator_) return;
   look_for_disagreement();
@@ -500,7 +500,7 @@ void Peers::log_later(const std::string& warning) {
 
 // Does the program wait for other workers, while nothing is going on here that would end its waiting?
 bool Peers::stalled() const {
-  if (transfers_.size() > letters_ || working_ > 0) return false;
+  if (transfers_.size() > messages_ || working_ > 0) return false;
   const auto guard = lock();
   return tasks_.empty() && waiting_for_ && waiting_needs_ == Needs::workers && !(*waiting_for_)();
 }
@@ -519,7 +519,7 @@ bool Peers::is_over() {
     next_tick_ = std::min(next_tick_, now);
     return false;
   }
-  return ended_ && letters_ == 0;
+  return ended_ && messages_ == 0;
 }
 
 // ---- worker 0 -------------------------------------------------------------------------------------------------------
@@ -530,9 +530,9 @@ void Peers::end_job() {
   if (!std::all_of(statuses_.begin(), statuses_.end(), [](const Status& each) { return each.gone; })) return;
   ended_ = true;
   for (int other = 1; other < size_; ++other) {
-    LetterWriter text;
-    text << Letter::end;
-    send_letter(other, text.take());
+    MessageWriter text;
+    text << MessageType::end;
+    send_message(other, text.take());
   }
 }
 
@@ -542,10 +542,10 @@ void Peers::coordinate() {
   if (!std::all_of(statuses_.begin(), statuses_.end(), [](const Status& each) { return each.in_step; })) return;
   for (const Exchange& exchange : coordinator_->take()) {
     for (int other = 1; other < workers_; ++other) {
-      LetterWriter text;
-      text << Letter::exchange << exchange.number << exchange.store << exchange.kind << exchange.keys
+      MessageWriter text;
+      text << MessageType::exchange << exchange.number << exchange.store << exchange.kind << exchange.keys
            << exchange.unanimous;
-      send_letter(other, text.take());
+      send_message(other, text.take());
     }
     begin(exchange);
   }
@@ -618,13 +618,13 @@ void Peers::take_failure(const std::string& why, Tell tell) {
   }
   changed_.notify_all();
   log_later(text);
-  LetterWriter letter;
-  letter << Letter::failure << text;
-  const std::vector<std::byte> written = letter.take();
+  MessageWriter message;
+  message << MessageType::failure << text;
+  const std::vector<std::byte> written = message.take();
   for (int other = 0; other < size_; ++other) {
     if (other == rank_ || tell == Tell::nobody || (tell == Tell::worker_0 && other != 0)) continue;
     try {
-      send_letter(other, written);
+      send_message(other, written);
     } catch (const std::exception&) {  // perhaps the one it is about; the failure is known here all the same
     }
   }

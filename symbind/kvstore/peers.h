@@ -1,5 +1,5 @@
 // The workers and servers of a job, seen from one of them. A communication thread makes every call of the transport: it
-// delivers letters, moves arrays, asks worker 0 (coordinator.h) what may begin, and tells the others twice a second
+// delivers messages, moves arrays, asks worker 0 (coordinator.h) what may begin, and tells the others twice a second
 // that this process is alive, whatever the process computes. A second thread updates values, so that a slow update does
 // not look like a lost worker.
 //
@@ -27,7 +27,7 @@
 #include <vector>
 
 #include "symbind/kvstore/coordinator.h"
-#include "symbind/kvstore/letter.h"
+#include "symbind/kvstore/message.h"
 #include "symbind/kvstore/progress.h"
 #include "symbind/kvstore/transport.h"
 
@@ -66,12 +66,12 @@ class Peers {
    public:
     virtual ~Member() = default;
     virtual void exchange(const Exchange& exchange) = 0;
-    virtual void letter(int from, LetterReader& text) = 0;
+    virtual void message(int from, MessageReader& text) = 0;
     virtual std::string awaited() const { return ""; }  // "key w at step 3"; empty: nothing
 
     // ---- for elastic jobs: what happens after a regrouping, in this order ----
     virtual bool can_regroup() const { return false; }
-    virtual void regrouped() {}  // ranks have changed, and letters on their way are lost
+    virtual void regrouped() {}  // ranks have changed, and messages on their way are lost
     virtual Progress progress() const { return {}; }
     virtual void catch_up(const CatchUp& what, std::function<void()> done);
     virtual bool waits_for(const Ready& ready) const;  // is it to be offered again?
@@ -96,12 +96,12 @@ class Peers {
   int lost() const;             // workers
 
   // ---- for the communication thread ----
-  void write(int to, int store, std::vector<std::byte> text);  // to Member::letter
+  void write(int to, int store, std::vector<std::byte> text);  // to Member::message
   void send(int to, int tag, std::span<const std::byte> data, std::function<void()> then);
   void receive(int from, int tag, std::span<std::byte> into, std::function<void()> then);
   void fail(const std::string& why);  // for all workers
 
-  // Of a server, before it leaves: `make` makes a member that joins, whenever a letter comes for a store that has none
+  // Of a server, before it leaves: `make` makes a member that joins, whenever a message comes for a store that has none
   // here.
   void serve(std::function<void()> make);
 
@@ -111,7 +111,7 @@ class Peers {
 
  private:
   using Clock = std::chrono::steady_clock;
-  enum class Letter : uint8_t {
+  enum class MessageType : uint8_t {
     alive,
     ready,
     exchange,
@@ -130,8 +130,8 @@ class Peers {
   std::function<void()> next_task();
   void rest(bool busy);
   void tick();
-  void deliver(Transport::Letter& letter);
-  void send_letter(int to, std::vector<std::byte> text);
+  void deliver(Transport::Message& message);
+  void send_message(int to, std::vector<std::byte> text);
   void begin(const Exchange& exchange);
   void offer(const Ready& ready);
   void remember(const Ready& ready);
@@ -155,8 +155,8 @@ class Peers {
   void finish_jobs();
   void start_over();
   void send_progress();
-  void take_progress(int worker, LetterReader& text);
-  void catch_up(LetterReader& text);
+  void take_progress(int worker, MessageReader& text);
+  void catch_up(MessageReader& text);
   void be_in_step();
   void dismiss(int worker);
 
@@ -197,10 +197,10 @@ class Peers {
   // ---- of the communication thread ----
   std::unique_ptr<Transport> transport_;
   std::map<Transport::Ticket, std::function<void()>> transfers_;
-  std::deque<Transport::Letter> early_;  // for stores that are not created here yet
-  std::function<void()> make_member_;    // of a server
-  uint64_t exchanges_ = 0;               // begun here
-  size_t letters_ = 0;                   // that are being sent
+  std::deque<Transport::Message> early_;  // for stores that are not created here yet
+  std::function<void()> make_member_;     // of a server
+  uint64_t exchanges_ = 0;                // begun here
+  size_t messages_ = 0;                   // that are being sent
   Clock::time_point next_tick_, last_busy_;
   std::optional<Clock::time_point> failed_at_;
   std::vector<Clock::time_point> heard_;

@@ -81,7 +81,7 @@ void Peers::regroup(const PeerLost& lost) {
   const std::vector<int> left = transport_->regroup();
   ++grouping_;
   transfers_.clear();
-  letters_ = 0;
+  messages_ = 0;
   early_.clear();
   start_over();
   in_step_ = false;
@@ -111,29 +111,29 @@ void Peers::send_progress() {
     const auto guard = lock();
     members = members_;
   }
-  LetterWriter text;
+  MessageWriter text;
   text << static_cast<uint64_t>(members.size());
   for (const auto& member : members) symbind::write(text, member->progress());
   const std::vector<std::byte> written = text.take();
   if (rank_ == 0) {
-    LetterReader own(written);
+    MessageReader own(written);
     return take_progress(0, own);
   }
-  LetterWriter letter;
-  letter << Letter::progress;
-  letter.bytes(written);
-  send_letter(0, letter.take());
+  MessageWriter message;
+  message << MessageType::progress;
+  message.bytes(written);
+  send_message(0, message.take());
 }
 
 // A store that some worker has not created yet has exchanged nothing.
-void Peers::take_progress(int worker, LetterReader& text) {
+void Peers::take_progress(int worker, MessageReader& text) {
   std::vector<Progress>& stores = progress_[worker];
   stores.clear();
   for (auto count = text.number<uint64_t>(); count > 0; --count) stores.push_back(read_progress(text));
   if (progress_.size() < statuses_.size()) return;
   size_t common = stores.size();
   for (const auto& [each, of_stores] : progress_) common = std::min(common, of_stores.size());
-  LetterWriter plan;
+  MessageWriter plan;
   plan << static_cast<uint64_t>(common);
   for (size_t store = 0; store < common; ++store) {
     std::vector<Progress> of_workers;
@@ -142,16 +142,16 @@ void Peers::take_progress(int worker, LetterReader& text) {
   }
   const std::vector<std::byte> written = plan.take();
   for (int other = 1; other < size_; ++other) {
-    LetterWriter letter;
-    letter << Letter::catch_up;
-    letter.bytes(written);
-    send_letter(other, letter.take());
+    MessageWriter message;
+    message << MessageType::catch_up;
+    message.bytes(written);
+    send_message(other, message.take());
   }
-  LetterReader own(written);
+  MessageReader own(written);
   catch_up(own);
 }
 
-void Peers::catch_up(LetterReader& text) {
+void Peers::catch_up(MessageReader& text) {
   const auto stores = text.number<uint64_t>();
   members_behind_ = stores + 1;
   const auto done = [this, grouping = grouping_.load()] {
@@ -185,9 +185,9 @@ void Peers::be_in_step() {
   }
   statuses_[static_cast<size_t>(rank_)].in_step = true;
   if (rank_ == 0) return;
-  LetterWriter text;
-  text << Letter::in_step;
-  send_letter(0, text.take());
+  MessageWriter text;
+  text << MessageType::in_step;
+  send_message(0, text.take());
 }
 
 // A worker whose program has ended serves the others until they end, too. Once they need more than that, it goes; they
@@ -200,9 +200,9 @@ void Peers::dismiss(int worker) {
     dismissed_ = true;
     return;
   }
-  LetterWriter text;
-  text << Letter::dismiss;
-  send_letter(worker, text.take());
+  MessageWriter text;
+  text << MessageType::dismiss;
+  send_message(worker, text.take());
 }
 
 }  // namespace symbind

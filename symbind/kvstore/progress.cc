@@ -31,12 +31,12 @@ CatchUp plan_catch_up(const std::vector<Progress>& of_workers) {
   return plan;
 }
 
-void write(LetterWriter& out, const Progress& progress) {
+void write(MessageWriter& out, const Progress& progress) {
   out << progress.barriers << progress.votes << progress.unanimous << static_cast<uint64_t>(progress.done.size());
   for (const auto& [key, step] : progress.done) out << key << step;
 }
 
-Progress read_progress(LetterReader& in) {
+Progress read_progress(MessageReader& in) {
   Progress progress;
   progress.barriers = in.number<uint64_t>();
   progress.votes = in.number<uint64_t>();
@@ -48,12 +48,12 @@ Progress read_progress(LetterReader& in) {
   return progress;
 }
 
-void write(LetterWriter& out, const CatchUp& what) {
+void write(MessageWriter& out, const CatchUp& what) {
   out << what.barriers << what.votes << what.unanimous << static_cast<uint64_t>(what.transfers.size());
   for (const CatchUp::Transfer& each : what.transfers) out << each.key << each.step << each.source << each.behind;
 }
 
-CatchUp read_catch_up(LetterReader& in) {
+CatchUp read_catch_up(MessageReader& in) {
   CatchUp what;
   what.barriers = in.number<uint64_t>();
   what.votes = in.number<uint64_t>();

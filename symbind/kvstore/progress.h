@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "symbind/kvstore/letter.h"
+#include "symbind/kvstore/message.h"
 
 namespace symbind {
 
@@ -35,9 +35,9 @@ struct CatchUp {
 // From the progress of every worker, in the order of their ranks.
 CatchUp plan_catch_up(const std::vector<Progress>& of_workers);
 
-void write(LetterWriter& out, const Progress& progress);
-Progress read_progress(LetterReader& in);
-void write(LetterWriter& out, const CatchUp& what);
-CatchUp read_catch_up(LetterReader& in);
+void write(MessageWriter& out, const Progress& progress);
+Progress read_progress(MessageReader& in);
+void write(MessageWriter& out, const CatchUp& what);
+CatchUp read_catch_up(MessageReader& in);
 
 }  // namespace symbind

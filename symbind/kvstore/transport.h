@@ -41,15 +41,15 @@ class Transport {
   virtual std::vector<Ticket> completed() = 0;
 
   // A message of any size with the tag 0, which receive() never takes.
-  struct Letter {
+  struct Message {
     int from;
     std::vector<std::byte> text;
   };
-  virtual std::optional<Letter> next_letter() = 0;
+  virtual std::optional<Message> next_message() = 0;
 
   // Can those that are left go on after PeerLost? Only where MPI tolerates faults.
   virtual bool can_regroup() const { return false; }
-  // Called after PeerLost by all that are left; waits for them. Transfers and letters that are not complete are
+  // Called after PeerLost by all that are left; waits for them. Transfers and messages that are not complete are
   // dropped, and their memory is free. From then on rank(), size() and host() count those that are left, in their
   // former order. Returns their former ranks.
   virtual std::vector<int> regroup() { throw std::logic_error("this transport cannot regroup"); }
@@ -58,7 +58,7 @@ class Transport {
   virtual void close() = 0;
 };
 
-inline constexpr int letter_tag = 0;
+inline constexpr int message_tag = 0;
 inline constexpr int largest_tag = 32000;  // every MPI has this many
 
 // By MPI: the processes that mpirun started, or this one alone. Fails where there is no MPI, saying how to get it. It

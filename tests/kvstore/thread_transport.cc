@@ -98,12 +98,12 @@ class ThreadTransport final : public Transport {
     return done;
   }
 
-  std::optional<Letter> next_letter() override {
+  std::optional<Message> next_message() override {
     const std::lock_guard lock(wires_->mutex);
     check_peers();
-    auto message = take([](const Wires::Message& one) { return one.tag == letter_tag; });
+    auto message = take([](const Wires::Message& one) { return one.tag == message_tag; });
     if (!message) return std::nullopt;
-    return Letter{rank_of(message->from), std::move(message->data)};
+    return Message{rank_of(message->from), std::move(message->data)};
   }
 
   bool can_regroup() const override { return wires_->tells; }

@@ -99,18 +99,18 @@ class MpiTransport final : public Transport {
     return done;
   }
 
-  std::optional<Letter> next_letter() override {
+  std::optional<Message> next_message() override {
     int arrived = 0, count = 0;
-    MPI_Message message;
+    MPI_Message handle;
     MPI_Status status;
-    const int code = mpi::Improbe(MPI_ANY_SOURCE, letter_tag, comm_, &arrived, &message, &status);
+    const int code = mpi::Improbe(MPI_ANY_SOURCE, message_tag, comm_, &arrived, &handle, &status);
     check_processes(code);
     check(code, "MPI_Improbe");
     if (!arrived) return std::nullopt;
     check(mpi::Get_count(&status, byte_, &count), "MPI_Get_count");
-    Letter letter{status.MPI_SOURCE, std::vector<std::byte>(static_cast<size_t>(count))};
-    check(mpi::Mrecv(letter.text.data(), count, byte_, &message, MPI_STATUS_IGNORE), "MPI_Mrecv");
-    return letter;
+    Message message{status.MPI_SOURCE, std::vector<std::byte>(static_cast<size_t>(count))};
+    check(mpi::Mrecv(message.text.data(), count, byte_, &handle, MPI_STATUS_IGNORE), "MPI_Mrecv");
+    return message;
   }
 
   bool can_regroup() const override { return fault_tolerant_; }

@@ -1,6 +1,6 @@
 """Messages between the launcher and its supervisors, over TCP.
 
-A message is a letter that says what it is and its contents: text in JSON, or the bytes of a worker's output. Neither
+A message is one character, its type, followed by its contents: text in JSON, or the bytes of a worker's output. Neither
 side ever waits for the other: what cannot be sent yet is kept until the socket takes it. A connection to a host that is
 cut off is closed after some seconds, since the kernels ask each other for a sign of life; one to a launcher or a worker
 that is stopped is not, its kernel answers for it.

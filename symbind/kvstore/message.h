@@ -1,5 +1,5 @@
-// The text of a letter between workers: numbers and texts one after the other, in the order they are read again. All
-// workers of a job are machines of one kind, so numbers travel as they are.
+// The contents of a message between processes of a job: numbers and strings one after the other, read in the order in
+// which they were written. All processes of a job run on machines of one kind, so numbers are sent in their own format.
 #pragma once
 
 #include <cstring>
@@ -12,32 +12,32 @@
 
 namespace symbind {
 
-class LetterWriter {
+class MessageWriter {
  public:
   template <class T>
-  requires std::is_trivially_copyable_v<T> LetterWriter& operator<<(const T& number) {
+  requires std::is_trivially_copyable_v<T> MessageWriter& operator<<(const T& number) {
     return bytes(std::as_bytes(std::span(&number, 1)));
   }
-  LetterWriter& operator<<(const std::string& text) {
+  MessageWriter& operator<<(const std::string& text) {
     *this << static_cast<uint64_t>(text.size());
     return bytes(std::as_bytes(std::span(text)));
   }
   template <class T>
-  LetterWriter& operator<<(const std::vector<T>& items) {
+  MessageWriter& operator<<(const std::vector<T>& items) {
     *this << static_cast<uint64_t>(items.size());
     for (const T& item : items) *this << item;
     return *this;
   }
-  LetterWriter& bytes(std::span<const std::byte> data);  // without their count
+  MessageWriter& bytes(std::span<const std::byte> data);  // without their count
   std::vector<std::byte> take() { return std::move(text_); }
 
  private:
   std::vector<std::byte> text_;
 };
 
-class LetterReader {
+class MessageReader {
  public:
-  explicit LetterReader(std::span<const std::byte> text) : rest_(text) {}
+  explicit MessageReader(std::span<const std::byte> text) : rest_(text) {}
 
   template <class T>
   requires std::is_trivially_copyable_v<T> T number() {
@@ -55,7 +55,7 @@ class LetterReader {
     return all;
   }
   std::span<const std::byte> bytes(size_t count) {
-    require(count <= rest_.size(), "[kvstore] a letter of another worker ends early: do all run the same version?");
+    require(count <= rest_.size(), "[kvstore] a message of another worker ends early: do all run the same version?");
     const auto taken = rest_.first(count);
     rest_ = rest_.subspan(count);
     return taken;

@@ -1,8 +1,8 @@
-#include "symbind/kvstore/letter.h"
+#include "symbind/kvstore/message.h"
 
 namespace symbind {
 
-LetterWriter& LetterWriter::bytes(std::span<const std::byte> data) {
+MessageWriter& MessageWriter::bytes(std::span<const std::byte> data) {
   text_.insert(text_.end(), data.begin(), data.end());
   return *this;
 }
