@@ -1,0 +1,123 @@
+// A training step over several workers: its time through Module::fit with a dist_sync store, without the store, and the
+// time of the exchange alone. From these follow the images per second of the job and the part of the exchange that is
+// hidden behind backward. Worker 0 prints one JSON row.
+//   OMP_NUM_THREADS=2 build/release/bench/distributed_train --network lenet --batch 64       one process
+//   OMP_NUM_THREADS=1 mpirun -n 2 build/release/bench/distributed_train --network lenet --batch 32
+#include <algorithm>
+#include <chrono>
+#include <iomanip>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "symbind/symbind.h"
+
+#include "examples/support/network_by_name.h"
+#include "examples/support/options.h"
+
+using namespace symbind;
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+const optim::Sgd sgd{.learning_rate = 0.01, .momentum = 0.9, .wd = 1e-4};
+constexpr size_t warm_up = 3;  // steps that compile plans and allocate memory
+
+double milliseconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
+}
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+struct Setting {
+  Symbol network;
+  Tuple data;
+  int64_t steps;
+};
+
+// The median time of a step of fit().
+double step_milliseconds(const Setting& setting, const KVStorePtr& store, std::vector<NDArray>* weights) {
+  NDArrayIter one_batch(random::normal({.shape = setting.data}), zeros({setting.data[0]}),
+                        {.batch_size = setting.data[0]});
+  ResizeIter data(one_batch, setting.steps + static_cast<int64_t>(warm_up));
+  std::vector<double> times;
+  Clock::time_point last = Clock::now();
+  Module module(setting.network, {.context = {cpu()}});
+  if (store) store->barrier();
+  module.fit(data, {.batch_end_callback = {[&](const BatchEndParam&) {
+                      times.push_back(milliseconds_since(last));
+                      last = Clock::now();
+                    }},
+                    .kvstore = store ? KVStoreArg(store) : KVStoreArg(nullptr),
+                    .optimizer = sgd,
+                    .initializer = std::make_shared<init::Xavier>(init::XavierOptions{.magnitude = 2}),
+                    .num_epoch = 1});
+  if (weights)
+    for (const auto& [name, array] : module.get_params().arg_params) weights->push_back(array);
+  return median({times.begin() + warm_up, times.end()});
+}
+
+// The median time of exchanging as many gradients, updating by them and copying the weights back, and nothing else.
+double exchange_milliseconds(const std::vector<NDArray>& weights, int64_t rounds) {
+  const KVStorePtr store = KVStore::create("dist_sync");
+  KVStore::Keys keys;
+  KVStore::Values gradients, outs;
+  for (const NDArray& weight : weights) {
+    keys.emplace_back(keys.size());
+    gradients.push_back({zeros(weight.shape())});
+    outs.push_back({zeros(weight.shape())});
+  }
+  store->set_optimizer(Optimizer::create(sgd));
+  store->init(keys, weights);
+  std::vector<double> times;
+  for (int64_t round = 0; round < rounds; ++round) {
+    store->barrier();
+    const auto begin = Clock::now();
+    store->pushpull(keys, gradients, outs);
+    times.push_back(milliseconds_since(begin));
+  }
+  return median(std::move(times));
+}
+
+int run(int argc, char** argv) {
+  std::string name = "lenet";
+  int64_t batch = 32, steps = 20, image_size = 0;
+  examples::Options options("distributed_train", "Times a training step over the workers that mpirun starts.");
+  options.add("--network", name, "the network, by its name in examples/train_imagenet");
+  options.add("--batch", batch, "images of each worker in a step");
+  options.add("--steps", steps, "steps that are timed");
+  options.add("--image-size", image_size, "height and width of the images; 0: those of the network");
+  options.parse(argc, argv);
+  const networks::NetworkFamily& family = networks::network_family(name);
+  const int64_t size = image_size > 0 ? image_size : family.image_size;
+  const Setting setting{.network = family.build({}), .data = {batch, family.channels, size, size}, .steps = steps};
+
+  const KVStorePtr store = KVStore::create("dist_sync");
+  std::vector<NDArray> weights;
+  store->barrier();
+  const double alone = step_milliseconds(setting, nullptr, &weights);
+  const double together = step_milliseconds(setting, store, nullptr);
+  const double exchange = exchange_milliseconds(weights, steps);
+  const int workers = store->num_workers();
+  if (store->rank() != 0) return 0;
+  std::cout << std::setprecision(4) << R"({"case": "distributed )" << name << R"(", "workers": )" << workers
+            << R"(, "batch": )" << batch << R"(, "step_ms": )" << together << R"(, "step_without_exchange_ms": )"
+            << alone << R"(, "exchange_alone_ms": )" << exchange << R"(, "hidden": )"
+            << (workers > 1 ? 1 - std::max(0.0, together - alone) / exchange : 1) << R"(, "images_per_second": )"
+            << static_cast<double>(workers * batch) / together * 1e3 << "}\n";
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run(argc, argv);
+  } catch (const std::exception& error) {
+    std::cerr << "distributed_train: " << error.what() << "\n";
+    return 1;
+  }
+}
