@@ -34,7 +34,7 @@ LEFT_OUT = {("lstm-train-unrolled", "PyTorch")}  # whose LSTM is one operator
 
 
 def contestants(build):
-    """Name, command and environment of everyone who takes part, ourselves first."""
+    """Name, command and environment of Symbind and of each peer."""
     found = {OURS: ([str(build / "bench" / "train_step")], {})}
     if python := python_of_package(build):
         found[OURS_BY_MODULE] = ([str(build / "bench" / "train_step"), "--through", "module"], {})
@@ -106,7 +106,7 @@ def print_table(results, peers):
 
 
 def print_small_operator(contest):
-    """What a + b of ten numbers costs, for everyone with a Python."""
+    """The time of a + b of ten numbers, for every contestant with a Python."""
     times = {}
     for name, library in ((OURS_IN_PYTHON, "symbind"), *((peer, library) for peer, (_, library) in PEERS.items())):
         if name in contest:

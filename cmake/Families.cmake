@@ -21,12 +21,12 @@ function(symbind_write_families folder)
   symbind_write_family_list("${folder}" cuda backend/cuda "${families}")
 endfunction()
 
-# Those of the families that have a source in the room. Nothing is recompiled if the list has not changed.
-function(symbind_write_family_list folder name room families)
+# Those of the families that have a source in the directory. Nothing is recompiled if the list has not changed.
+function(symbind_write_family_list folder name directory families)
   set(text)
   foreach(family ${families})
     file(GLOB sources CONFIGURE_DEPENDS
-      "${PROJECT_SOURCE_DIR}/symbind/${room}/${family}.cc" "${PROJECT_SOURCE_DIR}/symbind/${room}/${family}.cu")
+      "${PROJECT_SOURCE_DIR}/symbind/${directory}/${family}.cc" "${PROJECT_SOURCE_DIR}/symbind/${directory}/${family}.cu")
     if(sources)
       string(APPEND text "SYMBIND_FAMILY(${family})\n")
     endif()

@@ -1,4 +1,4 @@
-// An operator of one's own: its parameters, what it is, how it runs on CPUs and GPUs, and a network that trains with
+// A user-defined operator: its parameters, its definition, how it runs on CPUs and GPUs, and a network that trains with
 // it.
 #include "symbind/passes/own_operator.h"
 

@@ -200,8 +200,8 @@ def write_cpp(site, by_name, builder_of, python_classes):
         for each in builder_lines.get(name, []):
             if each.name not in on_operator_pages:
                 site.add_entry(each.name, "operator of the library in C++", path)
-        room = f"symbind/{found[0].header.split('/')[1]}" if found[0].header.count("/") > 1 else "symbind"
-        listed.setdefault(f"{room}: gradients" if in_ops and "Grad" in name else room, []).append((path, name))
+        directory = f"symbind/{found[0].header.split('/')[1]}" if found[0].header.count("/") > 1 else "symbind"
+        listed.setdefault(f"{directory}: gradients" if in_ops and "Grad" in name else directory, []).append((path, name))
     return dict(sorted(listed.items()))
 
 
@@ -296,7 +296,7 @@ def main():
     body.append("<h2>Python</h2>")
     body += [f"<h3>{escape(module)}</h3>{names('index.html', each)}" for module, each in python_pages.items()]
     body.append("<h2>C++</h2>")
-    body += [f"<h3>{escape(room)}</h3>{names('index.html', each)}" for room, each in cpp_pages.items()]
+    body += [f"<h3>{escape(directory)}</h3>{names('index.html', each)}" for directory, each in cpp_pages.items()]
     site.write("index.html", "Symbind", "\n".join(body))
     site.finish()
     print(f"{os.path.relpath(folder)}/index.html: {len(site.paths)} pages")

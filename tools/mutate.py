@@ -163,8 +163,8 @@ class Stage:
     command: tuple
 
 
-def program(room, build):
-    name = f"test_{room}"
+def program(module, build):
+    name = f"test_{module}"
     return Stage(name, (name,), (str(build / "tests" / name), "--gtest_fail_fast", "--gtest_brief=1"))
 
 
@@ -187,9 +187,9 @@ def python_tests(path):
 def stages_of(path, arguments):
     """The mirroring tests, and those of whatever uses the file."""
     if path.parts[0] == "symbind":
-        build, room = arguments.build_dir, path.parts[1]
-        mirroring = [program(room, build)] if room != "image" else []
-        broader = [program(other, build) for other in BROADER.get(room, [])] + [pytest([], ("symbind", "_symbind"))]
+        build, module = arguments.build_dir, path.parts[1]
+        mirroring = [program(module, build)] if module != "image" else []
+        broader = [program(other, build) for other in BROADER.get(module, [])] + [pytest([], ("symbind", "_symbind"))]
     else:
         targets = () if path.suffix == ".py" else ("_symbind",)
         files = python_tests(path)

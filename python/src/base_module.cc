@@ -281,7 +281,7 @@ void bind_base_module(nb::module_& m) {
 
   nb::class_<BaseModule, PythonModule<BaseModule>> type(
       m, "BaseModule", nb::dynamic_attr(), nb::is_weak_referenceable(), nb::type_slots(collector_slots),
-      "What every kind of module does. A class of one's own defines bind, forward, backward, update and so on; fit, "
+      "What every kind of module does. A user-defined class defines bind, forward, backward, update and so on; fit, "
       "score and predict are made of these.");
   type.def(
           "__init__",

@@ -357,7 +357,8 @@ class ThreadedIter final : public DataIter {
   }
   PrefetchingIter& inner() const {
     require(!ended_, "[PrefetchingIter] the program is ending: there are no more batches");
-    require(getpid() == process_, "[PrefetchingIter] its threads are in the process it was made in, not in this fork");
+    require(getpid() == process_,
+            "[PrefetchingIter] its threads belong to the process that created it and are not in this fork");
     return *inner_;
   }
 

@@ -334,10 +334,11 @@ void bind_params(nb::module_& m) {
 }
 
 void bind_base(nb::module_& m) {
-  nb::class_<BaseRNNCell, PythonCell<BaseRNNCell>> type(
-      m, "BaseRNNCell",
-      "Base of recurrent cells. One of one's own has __call__(self, inputs, states) and the property state_info.",
-      nb::is_weak_referenceable(), nb::dynamic_attr(), nb::type_slots(collector_slots));
+  nb::class_<BaseRNNCell, PythonCell<BaseRNNCell>> type(m, "BaseRNNCell",
+                                                        "Base class of recurrent cells. A custom cell defines "
+                                                        "__call__(self, inputs, states) and the property state_info.",
+                                                        nb::is_weak_referenceable(), nb::dynamic_attr(),
+                                                        nb::type_slots(collector_slots));
   add_methods<BaseRNNCell>(type);
   type.def(nb::init<std::string, RNNParamsPtr>(), nb::arg("prefix") = "", nb::arg("params") = nb::none())
       .def_prop_ro(

@@ -16,7 +16,9 @@ def split_v2(ary, indices_or_sections, axis=0, squeeze_axis=False, *, symbolic):
     if isinstance(indices_or_sections, (int, _np.integer)):
         sections = int(indices_or_sections)
         if not symbolic and (sections < 1 or ary.shape[axis] % sections != 0):
-            raise _symbind.MXNetValueError(f"an axis of {ary.shape[axis]} elements has no {sections} equal parts")
+            raise _symbind.MXNetValueError(
+                f"an axis of {ary.shape[axis]} elements cannot be split into {sections} equal parts"
+            )
         attributes.update(indices=(), sections=sections)
     elif isinstance(indices_or_sections, (tuple, list)):
         attributes.update(indices=(0, *indices_or_sections))
@@ -39,6 +41,6 @@ def histogram(a, bins, range, symbolic, attributes=None):
         )
     if range is None:
         if symbolic:
-            raise _symbind.MXNetValueError("a number of bins needs the range that they are of")
+            raise _symbind.MXNetValueError("bins as a number needs range")
         range = (float(a.min().asscalar()), float(a.max().asscalar()))
     return _call("_histogram", (a,), {**attributes, "bin_cnt": int(bins), "range": tuple(range)}, symbolic)

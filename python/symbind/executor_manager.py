@@ -183,7 +183,7 @@ class DataParallelExecutorManager:
 
     def install_monitor(self, monitor):
         if self.sym_gen is not None:
-            raise NotImplementedError("monitors see no buckets here; BucketingModule has monitors for all of them")
+            raise NotImplementedError("monitors are not supported with buckets here: use BucketingModule")
         for executor in self.execgrp.train_execs:
             monitor.install(executor)
 

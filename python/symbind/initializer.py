@@ -1,6 +1,6 @@
 """Initializers: the first values of parameters.
 
-One of one's own is a subclass of Initializer with ``_init_weight(self, desc, arr)``; ``@mx.init.register`` makes it
+A custom initializer is a subclass of Initializer with ``_init_weight(self, desc, arr)``; ``@mx.init.register`` makes it
 known by name, also to the ``init`` of a variable.
 """
 

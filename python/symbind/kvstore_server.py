@@ -1,9 +1,9 @@
 """The role of this process in a distributed job: worker, or server or scheduler.
 
-A process that is no worker runs the script of the workers, and never comes back from `import symbind`, as in MXNet: in
-a job of mpirun it holds the keys of the workers' dist_async stores until they have ended, and ends then itself with
-code 0; one that another launcher started has nothing to do and ends at once. mpirun's processes get the variables that
-MXNet's launchers set (DMLC_ROLE, DMLC_RANK, DMLC_NUM_WORKER, …) where they are missing.
+A process that is not a worker runs the script of the workers, and never returns from `import symbind`, as in MXNet: in
+a job of mpirun it holds the keys of the workers' dist_async stores until they have ended, and then exits with
+code 0; one that another launcher started has nothing to do and exits immediately. mpirun's processes get the variables
+that MXNet's launchers set (DMLC_ROLE, DMLC_RANK, DMLC_NUM_WORKER, …) where they are missing.
 """
 
 import os as _os

@@ -1,6 +1,6 @@
 """Learning rates as functions of the number of updates, each with a warm-up.
 
-A schedule of one's own is a subclass of LRScheduler with ``__call__(self, num_update)``; any function of the number of
+A custom schedule is a subclass of LRScheduler with ``__call__(self, num_update)``; any function of the number of
 updates does as well.
 """
 

@@ -1,4 +1,4 @@
-"""Checkpoints, the older FeedForward, and what training loops of one's own take from mxnet.model."""
+"""Checkpoints, the older FeedForward, and what custom training loops use of mxnet.model."""
 
 import logging as _logging
 from collections import namedtuple as _namedtuple

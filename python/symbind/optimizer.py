@@ -1,6 +1,6 @@
 """Optimizers: how parameters change.
 
-One of one's own is a subclass of Optimizer with ``update(self, index, weight, grad, state)`` and, if it remembers
+A custom optimizer is a subclass of Optimizer with ``update(self, index, weight, grad, state)`` and, if it remembers
 anything, ``create_state(self, index, weight)``; ``@mx.optimizer.register`` makes it known by name.
 """
 
@@ -216,7 +216,7 @@ class Optimizer(_native):
 
     def set_lr_scale(self, args_lrscale):
         """Fails: the older name of set_lr_mult."""
-        raise DeprecationWarning("set_lr_scale is no more: use set_lr_mult")
+        raise DeprecationWarning("set_lr_scale was removed: use set_lr_mult")
 
     @property
     def sym_info(self):

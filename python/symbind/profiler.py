@@ -1,4 +1,4 @@
-"""The profiler: how long each operator takes, how much memory there is, and tasks of one's own.
+"""The profiler: how long each operator takes, how much memory there is, and user-defined tasks.
 
     mx.profiler.set_config(profile_all=True, filename="profile.json")
     mx.profiler.set_state("run")

@@ -30,9 +30,9 @@ def get_gpu_memory(gpu_dev_id):
     runtime = _loaded_library("libcudart")
     free, total = ctypes.c_size_t(), ctypes.c_size_t()
     if runtime is None or ctypes.CDLL(runtime).cudaSetDevice(gpu_dev_id) != 0:
-        raise MXNetError(f"the CUDA runtime does not answer for gpu({gpu_dev_id})")
+        raise MXNetError(f"the CUDA runtime cannot select gpu({gpu_dev_id})")
     if ctypes.CDLL(runtime).cudaMemGetInfo(ctypes.byref(free), ctypes.byref(total)) != 0:
-        raise MXNetError(f"the CUDA runtime does not tell the memory of gpu({gpu_dev_id})")
+        raise MXNetError(f"the CUDA runtime does not report the memory of gpu({gpu_dev_id})")
     return free.value, total.value
 
 
@@ -169,5 +169,5 @@ def get_cuda_compute_capability(ctx):
     )  # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR
     failed |= driver.cuDeviceGetAttribute(ctypes.byref(minor), 76, device)
     if failed:
-        raise MXNetError(f"the CUDA driver does not tell the compute capability of {ctx}")
+        raise MXNetError(f"the CUDA driver does not report the compute capability of {ctx}")
     return 10 * major.value + minor.value

@@ -73,7 +73,7 @@ class ForeachKernel final : public Kernel {
  private:
   bool is_random() const { return cursors_.draws > 0; }
 
-  // Where the gradient finds them, or where nobody does.
+  // The cursors that the gradient reads, or scratch if there is no gradient.
   RandomCursor* cursors_of(const Args& args) const {
     void* const kept = args.outputs[arrays_.outputs + 2 * arrays_.states];
     return reinterpret_cast<RandomCursor*>(kept ? static_cast<std::byte*>(kept) : offset(args.scratch, at_cursors_));

@@ -49,7 +49,7 @@ DType dtype_from_name(std::string_view name) {
     known += (known.empty() ? "" : ", ");
     known += row.name;
   }
-  fail("there is no element type '", name, "'; there are ", known);
+  fail("unknown element type '", name, "'; there are ", known);
 }
 
 bool is_floating(DType dtype) {
@@ -59,7 +59,7 @@ bool is_floating(DType dtype) {
 std::ostream& operator<<(std::ostream& out, DType dtype) { return out << name_of(dtype); }
 
 void fail_unknown_dtype(DType dtype) {
-  if (find(dtype)) fail("this is not done for elements of type ", dtype);
+  if (find(dtype)) fail("not supported for elements of type ", dtype);
   fail("element type number ", static_cast<int>(dtype), " is not known");
 }
 

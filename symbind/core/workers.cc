@@ -37,7 +37,7 @@ bool soon(Condition&& condition) {
 struct Workers::Impl {
   size_t workers = 1;
   int threads_each = 1;  // that a loop of each has
-  bool patient = false;  // is there a core for everyone who waits?
+  bool patient = false;  // is there a core for every waiting thread?
   std::mutex mutex;
   std::condition_variable start, done;
   const std::function<void(size_t)>* job = nullptr;

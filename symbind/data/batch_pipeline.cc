@@ -23,7 +23,7 @@ BatchPipeline::~BatchPipeline() {
 bool BatchPipeline::in_this_process() const { return ::getpid() == process_; }
 
 void BatchPipeline::require_same_process() const {
-  require(in_this_process(), "[", who_, "] its threads are in the process it was made in, not in this fork");
+  require(in_this_process(), "[", who_, "] its threads belong to the process that created it and are not in this fork");
 }
 
 void BatchPipeline::start() {
@@ -70,7 +70,7 @@ void BatchPipeline::run(size_t worker) {
     changed_.wait(lock,
                   [&] { return ended_ || (running_ && ((slot = with_unclaimed_sample()) != nullptr || can_plan())); });
     if (ended_) return;
-    // The next batch is planned before the last sample of this one is made, so that nobody waits for it.
+    // The next batch is planned before the last sample of this one is made, so that no thread waits for it.
     if (slot)
       make_one(*slot, worker, lock);
     else

@@ -165,7 +165,7 @@ int64_t NDArrayIter::row(int64_t position) const {
 
 std::vector<int64_t> NDArrayIter::getindex() const {
   const InUse use = in_use("getindex");
-  require(position_ >= 0 && !over_, "[NDArrayIter] there is no batch here: iter_next() has not stepped to one");
+  require(position_ >= 0 && !over_, "[NDArrayIter] there is no batch: call iter_next() first");
   std::vector<int64_t> rows(static_cast<size_t>(options_.batch_size));
   for (size_t i = 0; i < rows.size(); ++i) rows[i] = row(position_ + static_cast<int64_t>(i));
   return rows;

@@ -141,7 +141,7 @@ std::vector<DataDesc> renamed(std::vector<DataDesc> descs, const std::vector<Nam
       std::vector<std::string> known;
       for (const auto& [name, ignored] : renames[which]) known.push_back(name);
       fail("[PrefetchingIter] ", argument, "[", which, "] must have an entry for every input of iterator ", which, ": ",
-           desc.name, " is not among ", known.empty() ? "the entries, which are none" : comma_separated(known));
+           desc.name, " is not among ", known.empty() ? "the entries: there are none" : comma_separated(known));
     }
     desc.name = found->second;
   }

@@ -30,7 +30,7 @@ class Encoder {
     if (found != words_.end()) return found->second;
     if (is_new_) return add(word);
     require(options_.unknown_token.has_value(), "[encode_sentences] '", word,
-            "' is not in the vocabulary; unknown_token says what it becomes");
+            "' is not in the vocabulary; give unknown_token to replace unknown words");
     const auto unknown = words_.find(*options_.unknown_token);
     return unknown != words_.end() ? unknown->second : add(*options_.unknown_token);
   }

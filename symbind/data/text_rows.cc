@@ -62,7 +62,7 @@ std::vector<std::string> files_of(const std::string& path) {
   for (const auto& entry : std::filesystem::directory_iterator(path, ignored))
     if (entry.is_regular_file(ignored)) files.push_back(entry.path().string());
   std::sort(files.begin(), files.end());
-  require(!files.empty(), "[", path, "] there are no files in this folder");
+  require(!files.empty(), "[", path, "] there are no files in this directory");
   return files;
 }
 

@@ -241,7 +241,7 @@ class Executor::Impl::OutGradScope {
 void Executor::backward(const Arrays& out_grads, bool is_train) {
   Impl& self = *impl_;
   const Use use(self, "backward");
-  require(self.ran != nullptr, "[backward] there is nothing to go back through: call forward(is_train = true) first");
+  require(self.ran != nullptr, "[backward] forward has not run: call forward(is_train = true) first");
   if (!self.has_gradients()) return;
   const bool rerun_forward = !self.ran_train || !is_train;                     // forward kept nothing for us
   const bool used = self.spent != 0 && self.workspace->stamp() == self.spent;  // by a backward before this one
@@ -289,7 +289,7 @@ void Executor::Impl::take_out_grads(Compiled& compiled, const Arrays& given) con
               arrays[i].shape(), ", the output has ", outputs[i].shape());
   }
   require(missing.empty(), "[backward] out_grads are needed for ", comma_separated(missing),
-          ": they are no loss, and a gradient that was asked for depends on them");
+          ": they are not losses, and a requested gradient depends on them");
   for (size_t i = 0; i < outputs.size(); ++i)
     if (compiled.out_grads[i]) compiled.out_grads[i]->take(*compiled.plan, arrays[i], outputs[i]);
 }

@@ -55,7 +55,7 @@ Value PickleObjects::make(Kind kind) {
 
 // Copies of one text may be asked for again and again.
 void PickleObjects::charge(uint64_t bytes) {
-  if (!in_.may_unpack(bytes)) in_.fail_at(at_, "a pickle of a sane size", "one that grows beyond measure");
+  if (!in_.may_unpack(bytes)) in_.fail_at(at_, "a pickle of a sane size", "one that expands too much");
 }
 
 Value PickleObjects::make_integer(int64_t number) {

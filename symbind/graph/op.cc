@@ -45,7 +45,7 @@ namespace {
 
 template <class Value>
 void all_equal(Inference<Value>& values) {
-  // What any of them knows first reaches the first, then everybody.
+  // What any of them knows is passed to the first, and from it to all others.
   auto first = values.inputs() > 0 ? values.input(0) : values.output(0);
   const auto each = [&](auto&& visit) {
     for (size_t i = 0; i < values.inputs(); ++i) visit(values.input(i));

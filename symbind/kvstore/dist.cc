@@ -210,7 +210,7 @@ void DistStore::barrier() {
   member_->barrier();
 }
 
-// In dist_async nobody waits for others.
+// In dist_async no worker waits for others.
 bool DistStore::all_agree(const std::string& subject, bool own) {
   const InUse use = in_use("all_agree");
   return kind_ == Kind::async ? own : member_->all_agree(subject, own);

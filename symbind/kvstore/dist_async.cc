@@ -89,7 +89,9 @@ void AsyncMember::finish_pushes() {
   ask_owners(MessageType::pull, text.take());
 }
 
-void AsyncMember::exchange_pushed(const Exchange&) { fail("[kvstore] ", type_, " exchanges nothing in step"); }
+void AsyncMember::exchange_pushed(const Exchange&) {
+  fail("[kvstore] ", type_, " does not exchange gradients synchronously");
+}
 
 void AsyncMember::own_message(int from, MessageType kind, MessageReader& text) {
   if (kind == MessageType::push) return apply(text);

@@ -309,7 +309,7 @@ std::map<int, std::vector<std::byte>> DistMember::ask(MessageType kind,
   const Question answered = std::move(open_.at(request));
   open_.erase(request);
   asked_.clear();
-  require(!answered.abandoned, "[kvstore] a worker was lost while the others were asked: call it again");
+  require(!answered.abandoned, "[kvstore] a worker was lost while this call waited for replies: repeat the call");
   return answered.replies;
 }
 

@@ -79,7 +79,7 @@ void SyncMember::start(const std::shared_ptr<Round>& round) {
     --round->others;
     if (round->updated && round->others == 0) finish_round(round);
   };
-  ++round->contributions;  // one's own
+  ++round->contributions;  // this worker's
   for (DistEntry* const entry : round->entries)
     for (const Share& share : summed_shares(*entry)) {
       if (share.owner != me) {

@@ -524,7 +524,7 @@ bool Peers::is_over() {
 
 // ---- worker 0 -------------------------------------------------------------------------------------------------------
 
-// When all have said goodbye, nobody is needed any more.
+// When all processes have left, none is needed any more.
 void Peers::end_job() {
   if (ended_ || !said_goodbye_) return;
   if (!std::all_of(statuses_.begin(), statuses_.end(), [](const Status& each) { return each.gone; })) return;

@@ -82,7 +82,7 @@ std::shared_ptr<const CustomOpSpec> make_spec(const std::string& op_type, const 
   }
   auto spec = std::make_shared<CustomOpSpec>();
   spec->prop = factory(arguments);
-  require(spec->prop != nullptr, "the factory of the custom operator '", op_type, "' made nothing");
+  require(spec->prop != nullptr, "the factory of the custom operator '", op_type, "' returned null");
   spec->arguments = spec->prop->list_arguments();
   spec->outputs = spec->prop->list_outputs();
   spec->aux = spec->prop->list_auxiliary_states();

@@ -33,7 +33,7 @@ void infer_product(const P& p, Shapes& s) {
   const int row = static_cast<int>(rows);
   for (int axis = 0; axis < columns; ++axis)
     require(axis == row || a[axis] == b[axis], s.where(), " A and B may differ only in rows and columns, axis ", axis,
-            " is neither: A ", a.get(), ", B ", b.get());
+            " is neither of these: A ", a.get(), ", B ", b.get());
   const int a_inner = p.transpose_a ? row : columns, b_inner = p.transpose_b ? columns : row;
   require(a[a_inner] == b[b_inner], s.where(), " axis ", a_inner, " of A and axis ", b_inner,
           " of B must be equally long: A ", a.get(), ", B ", b.get());

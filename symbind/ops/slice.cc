@@ -54,8 +54,8 @@ template <class P>
 Shape part_of(const P& p, const Shape& whole, const std::string& where) {
   const Shape part = resolve_slice(whole, p.begin, p.end, p.step, where).shape;
   for (int axis = 0; axis < whole.rank(); ++axis)
-    require(part[axis] != 0 || whole[axis] == 0, where, " the slice must hold something along axis ", axis, ": begin ",
-            print(p.begin), ", end ", print(p.end), ", step ", print(p.step), ", data ", whole);
+    require(part[axis] != 0 || whole[axis] == 0, where, " the slice must have at least one element along axis ", axis,
+            ": begin ", print(p.begin), ", end ", print(p.end), ", step ", print(p.step), ", data ", whole);
   return part;
 }
 
@@ -270,8 +270,8 @@ SliceRange range_of(const SliceAxis& params, const Shape& data, std::string_view
   if (length == unknown_dim) return range;
   const auto counted = [&](int64_t index) { return index < 0 ? index + length : index; };
   const int64_t begin = counted(params.begin), end = counted(params.end.value_or(length));
-  require(begin >= 0 && end <= length && begin < end, who, " begin and end must hold something of axis ", axis,
-          ": begin ", params.begin, ", end ", print(params.end), ", data ", data);
+  require(begin >= 0 && end <= length && begin < end, who, " begin and end must select at least one element of axis ",
+          axis, ": begin ", params.begin, ", end ", print(params.end), ", data ", data);
   range.start[static_cast<size_t>(axis)] = begin;
   range.shape[axis] = end - begin;
   return range;

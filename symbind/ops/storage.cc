@@ -81,7 +81,7 @@ OpDef define(Op<ZerosWithoutDtype> op) {
       .param(&ZerosWithoutDtype::ctx, "ctx", "accepted for compatibility and ignored")
       .param(&ZerosWithoutDtype::dtype, "dtype", "number of the element type in MXNet's files; -1: inferred")
       .check([](ZerosWithoutDtype& p) {
-        require((p.dtype >= -1 && p.dtype <= 7) || p.dtype == 12, "dtype is no type: ", p.dtype);
+        require((p.dtype >= -1 && p.dtype <= 7) || p.dtype == 12, "dtype must be a type number: ", p.dtype);
       })
       .inputs({})
       .infer_shape([](const ZerosWithoutDtype& p, Shapes& s) { s.output().meet(Shape::from_public(p.shape)); })

@@ -29,7 +29,7 @@ class GroupAdagrad final : public RuleWith<optim::GroupAdaGrad> {
     return zeros({weight.shape()[0], 1}, weight.context(), weight.dtype());
   }
   void update(const Step& step, const StepOptions& options) override {
-    require(step.wd == 0, "[groupadagrad] knows no weight decay: parameter ", step.name, " has wd ", step.wd);
+    require(step.wd == 0, "[groupadagrad] does not support weight decay: parameter ", step.name, " has wd ", step.wd);
     invoke(group_adagrad_update, {step.weight, step.grad, step.state->array},
            {.lr = step.lr,
             .rescale_grad = options.rescale_grad,

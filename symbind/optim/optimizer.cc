@@ -189,7 +189,7 @@ int64_t Optimizer::count_of(const ParamKey& key) const {
 
 void Optimizer::fail_no_argument(const std::string& argument) const {
   throw UnknownArgumentError(
-      join("[", name(), "] has no argument ", argument, "; those of its own are ", comma_separated(argument_names())));
+      join("[", name(), "] has no argument ", argument, "; its own arguments are ", comma_separated(argument_names())));
 }
 
 OptimizerValue Optimizer::argument(const std::string& argument) const { fail_no_argument(argument); }

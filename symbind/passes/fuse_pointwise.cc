@@ -1,5 +1,5 @@
 // Chains and trees of elementwise operators become programs: from the last operator of a group backwards, every
-// operator joins whose result only the group reads. The program takes the position of the last one, so whatever it
+// operator is added whose result only the group reads. The program takes the position of the last one, so whatever it
 // reads is computed by then, and the values in between are not needed.
 #include <algorithm>
 #include <map>

@@ -60,7 +60,7 @@ Lowered lower_to_kernels(Graph graph, const LowerRequest& request, bool frugal =
 }
 
 // Recomputes what the network asks for, and more until the plan meets the budget. How much a choice needs is estimated
-// at first; each time the wish is corrected by what the estimate was wrong before. A plan over the budget is first
+// at first; each attempt corrects the target by the error of the last estimate. A plan over the budget is first
 // lowered again without what trades memory for time.
 Lowered lower_within_budget(const Graph& graph, const LowerRequest& request) {
   const size_t budget = request.options.memory_budget;
@@ -76,11 +76,12 @@ Lowered lower_within_budget(const Graph& graph, const LowerRequest& request) {
     Lowered frugal = lower_to_kernels(recompute.as_asked().graph, request, true);
     if (is_smaller(frugal, best)) best = std::move(frugal);
   }
-  auto needed = static_cast<double>(best.memory.total_bytes()), wish = static_cast<double>(result.bytes);
+  auto needed = static_cast<double>(best.memory.total_bytes()), target = static_cast<double>(result.bytes);
   for (int attempt = 0; attempt < 6 && exceeds_budget(best); ++attempt) {
     const size_t before = result.bytes;
-    wish = std::max(1.0, std::min(wish, static_cast<double>(result.bytes)) - (needed - static_cast<double>(budget)));
-    result = recompute.within(static_cast<size_t>(wish));
+    target =
+        std::max(1.0, std::min(target, static_cast<double>(result.bytes)) - (needed - static_cast<double>(budget)));
+    result = recompute.within(static_cast<size_t>(target));
     if (result.bytes == before) break;  // there is no other choice
     Lowered other = lower_to_kernels(std::move(result.graph), request, true);
     needed = static_cast<double>(other.memory.total_bytes());

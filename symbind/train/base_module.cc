@@ -108,15 +108,15 @@ std::vector<NDArray> without_padding(BaseModule& module, const DataBatch& batch)
 const Symbol& BaseModule::symbol() const { return no_symbol(); }
 
 std::vector<NDArray> BaseModule::get_states() const {
-  require(binded && params_initialized, "[get_states] bind and init_params come first");
+  require(binded && params_initialized, "[get_states] call bind and init_params first");
   return {};
 }
 void BaseModule::set_states(const std::vector<NDArray>& states) {
-  require(binded && params_initialized, "[set_states] bind and init_params come first");
+  require(binded && params_initialized, "[set_states] call bind and init_params first");
   require(states.empty(), "[set_states] this module has no states, and ", states.size(), " were given");
 }
 void BaseModule::set_states(double) {
-  require(binded && params_initialized, "[set_states] bind and init_params come first");
+  require(binded && params_initialized, "[set_states] call bind and init_params first");
   fail("[set_states] this module has no states");
 }
 
@@ -259,7 +259,7 @@ void BaseModule::fit_epoch(DataIter& train_data, const FitArgs& args, int epoch)
 
 EvalMetric::NameValues BaseModule::score(DataIter& eval_data, const MetricArg& eval_metric, const ScoreArgs& args) {
   const InUse use = in_use("score");
-  require(binded && params_initialized, "[score] bind and init_params come first");
+  require(binded && params_initialized, "[score] call bind and init_params first");
   require_callable(args.batch_end_callback, "score", "batch_end_callback");
   require_callable(args.score_end_callback, "score", "score_end_callback");
   EvalMetric& metric = *eval_metric.get();
@@ -288,7 +288,7 @@ EvalMetric::NameValues BaseModule::score(DataIter& eval_data, const MetricArg& e
 
 PredictLoop::PredictLoop(BaseModule& module, DataIter& eval_data, const PredictArgs& args)
     : module_(module), eval_data_(eval_data), args_(args) {
-  require(module.binded && module.params_initialized, "[predict] bind and init_params come first");
+  require(module.binded && module.params_initialized, "[predict] call bind and init_params first");
   const KeepRandomStreams keep(KeepRandomStreams::Which::host);
   if (args.reset) eval_data.reset();
   host_position_ = host_random().peek();
@@ -337,7 +337,7 @@ std::vector<NDArray> BaseModule::predict(DataIter& eval_data, const PredictArgs&
 
 std::vector<NDArray> BaseModule::predict(const NDArray& data) {
   const InUse use = in_use("predict");
-  require(binded && params_initialized, "[predict] bind and init_params come first");
+  require(binded && params_initialized, "[predict] call bind and init_params first");
   forward(DataBatch{.data = {data}}, false);
   std::vector<NDArray> outputs;
   for (const NDArray& output : get_outputs()) outputs.push_back(output.copy());

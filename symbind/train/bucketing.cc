@@ -15,7 +15,7 @@ namespace symbind {
 
 BucketingModule::BucketingModule(SymGen sym_gen, const BucketingOptions& options)
     : sym_gen_(std::move(sym_gen)), options_(options), current_key_(options.default_bucket_key) {
-  require(bool(sym_gen_), "[BucketingModule] there is no function that makes the networks");
+  require(bool(sym_gen_), "[BucketingModule] there is no function that creates the networks: sym_gen is required");
   require(!options_.default_bucket_key.empty(), "[BucketingModule] default_bucket_key is needed");
   default_ = make(options_.default_bucket_key);
 }
@@ -65,7 +65,7 @@ void BucketingModule::require_known_params(const BucketKey& key, const Module& b
 const std::shared_ptr<Module>& BucketingModule::visit(const BucketKey& key,
                                                       const std::function<Shapes(const Module&)>& shapes) {
   if (const auto found = buckets_.find(key); found != buckets_.end()) return found->second;
-  require(params_initialized, "[switch_bucket] init_params comes before another bucket than the default one is used");
+  require(params_initialized, "[switch_bucket] call init_params before using a bucket other than the default");
   std::shared_ptr<Module> bucket = make(key);
   require_known_params(key, *bucket);
   const Shapes bound = shapes(*bucket);
@@ -115,7 +115,7 @@ const std::shared_ptr<Module>& BucketingModule::visit(const DataBatch& batch) {
 void BucketingModule::switch_bucket(const BucketKey& key, const std::vector<DataDesc>& data_shapes,
                                     const std::vector<DataDesc>& label_shapes) {
   const InUse use = in_use("switch_bucket");
-  require(binded, "[switch_bucket] bind comes first");
+  require(binded, "[switch_bucket] call bind first");
   const BucketKey& wanted = key.empty() ? options_.default_bucket_key : key;
   current_ = visit(wanted, [&](const Module&) { return Shapes{data_shapes, label_shapes}; });
   current_key_ = wanted;
@@ -156,7 +156,7 @@ void BucketingModule::reset_bind() {
 }
 
 Module& BucketingModule::current() const {
-  require(binded, "[BucketingModule] bind comes first");
+  require(binded, "[BucketingModule] call bind first");
   return *current_;
 }
 Module& BucketingModule::default_bucket() const { return *default_; }
@@ -250,7 +250,7 @@ std::unique_ptr<BucketingModule> BucketingModule::load_dict(const Symbols& sym_d
 void BucketingModule::preload(Symbols symbols, NamedArrays arg_params, NamedArrays aux_params,
                               std::string optimizer_states) {
   const InUse use = in_use("load");
-  require(!binded, "[BucketingModule] parameters are loaded before it is bound; then set_params sets them");
+  require(!binded, "[BucketingModule] load parameters before bind; after it use set_params");
   symbols_ = std::move(symbols);
   if (symbols_.contains(options_.default_bucket_key)) default_ = make(options_.default_bucket_key);
   default_->preload_params(std::move(arg_params), std::move(aux_params));
@@ -272,7 +272,7 @@ void BucketingModule::load_optimizer_states(const std::string& path) {
 void BucketingModule::init_params(const InitParamsArgs& args) {
   const InUse use = in_use("init_params");
   if (params_initialized && !args.force_init) return;
-  require(binded, "[init_params] bind comes first");
+  require(binded, "[init_params] call bind first");
   default_->init_params(args);
   params_initialized = true;
 }
@@ -307,13 +307,13 @@ void BucketingModule::borrow_optimizer(const Module& other) {
 
 void BucketingModule::prepare(const DataBatch& batch) {
   const InUse use = in_use("prepare");
-  require(binded && params_initialized, "[prepare] bind and init_params come first");
+  require(binded && params_initialized, "[prepare] call bind and init_params first");
   visit(batch);
 }
 
 void BucketingModule::forward(const DataBatch& batch, std::optional<bool> is_train) {
   const InUse use = in_use("forward");
-  require(binded && params_initialized, "[forward] bind and init_params come first");
+  require(binded && params_initialized, "[forward] call bind and init_params first");
   const std::shared_ptr<Module>& bucket = visit(batch);
   if (bucket != current_) current_->exec_group()->release_derived();  // each would keep its own copy of the weights
   current_ = bucket;
@@ -327,7 +327,7 @@ void BucketingModule::backward(const std::vector<NDArray>& out_grads) {
 }
 void BucketingModule::update() {
   const InUse use = in_use("update");
-  require(optimizer_initialized, "[update] bind, init_params and init_optimizer come first");
+  require(optimizer_initialized, "[update] call bind, init_params and init_optimizer first");
   current().update();
 }
 
@@ -354,7 +354,7 @@ void BucketingModule::update_metric(EvalMetric& metric, const std::vector<NDArra
 
 void BucketingModule::install_monitor(Monitor& monitor) {
   const InUse use = in_use("install_monitor");
-  require(binded, "[install_monitor] bind comes first");
+  require(binded, "[install_monitor] call bind first");
   monitors_.push_back(monitor.installer());
   for (const auto& [key, module] : order_) module->exec_group()->install(monitors_.back());
 }

@@ -101,7 +101,7 @@ const std::vector<std::shared_ptr<NamedArrays>>& DataParallelExecutorGroup::shar
 }
 
 std::vector<BatchSlice> split_input_slice(int64_t batch_size, const std::vector<double>& work_load_list) {
-  require(!work_load_list.empty(), "[executor group] there is no device to give samples to");
+  require(!work_load_list.empty(), "[executor group] at least one device is needed");
   for (const double load : work_load_list) require(load > 0, "[executor group] a work load must be positive: ", load);
   require(batch_size >= static_cast<int64_t>(work_load_list.size()), "[executor group] a batch of ", batch_size,
           " cannot be split over ", work_load_list.size(), " devices");

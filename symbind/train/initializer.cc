@@ -244,7 +244,7 @@ void Initializer::init_beta(const InitDesc&, NDArray& array) const { array.fill(
 void Initializer::init_default(const InitDesc& desc, NDArray&) const {
   fail(init::where(desc),
        "no rule for this name: names that end in weight, bias, gamma, beta, min or max have one; give the ",
-       "variable an initializer of its own when it is made: its argument init");
+       "variable its own initializer, with the argument init");
 }
 
 }  // namespace symbind

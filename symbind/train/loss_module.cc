@@ -80,7 +80,7 @@ std::vector<Shape> LossModule::output_shapes_for(const std::vector<DataDesc>& da
 
 void LossModule::forward(const DataBatch& batch, std::optional<bool> is_train) {
   const InUse use = in_use("forward");
-  require(binded, "[forward] bind comes first");
+  require(binded, "[forward] call bind first");
   require(batch.data.size() == 1 && batch.data[0], "[LossModule] one array of scores is needed; the batch has ",
           batch.data.size());
   scores_ = batch.data[0];
@@ -96,7 +96,7 @@ void LossModule::backward(const std::vector<NDArray>& out_grads) {
   const InUse use = in_use("backward");
   require(out_grads.empty(), "[LossModule] a loss takes no out_grads");
   require(for_training, "[backward] the module was not bound for training");
-  require(bool(labels_), "[LossModule] forward in training mode, with labels, comes before backward");
+  require(bool(labels_), "[LossModule] call forward in training mode, with labels, before backward");
   require(bool(grad_func_), "[LossModule] there is no grad_func");
   NDArray gradient = grad_func_(scores_, labels_);
   require(gradient && gradient.shape() == scores_.shape(), "[LossModule] grad_func returned ",
@@ -107,12 +107,12 @@ void LossModule::backward(const std::vector<NDArray>& out_grads) {
 
 std::vector<NDArray> LossModule::get_outputs() {
   const InUse use = in_use("get_outputs");
-  require(bool(scores_), "[get_outputs] forward comes first");
+  require(bool(scores_), "[get_outputs] call forward first");
   return {scores_};
 }
 std::vector<NDArray> LossModule::get_input_grads() {
   const InUse use = in_use("get_input_grads");
-  require(bool(gradient_), "[get_input_grads] backward comes first");
+  require(bool(gradient_), "[get_input_grads] call backward first");
   return {gradient_};
 }
 

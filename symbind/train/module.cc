@@ -79,7 +79,7 @@ void Module::save_optimizer_states(const std::string& path) const {
 
 void Module::load_optimizer_states(const std::string& path) {
   const InUse use = in_use("load_optimizer_states");
-  require(binded && optimizer_initialized, "[Module] bind and init_optimizer come before its states are loaded");
+  require(binded && optimizer_initialized, "[Module] call bind and init_optimizer before loading optimizer states");
   StateKeys keys{.parameters = {}, .devices = update_on_kvstore_ ? 0 : options_.context.size()};
   const auto& grads = exec_group_->grad_arrays();
   for (const std::string& name : *numbered_) keys.parameters.push_back({name, Shape{}, false});  // of other modules
@@ -205,7 +205,7 @@ std::vector<std::pair<std::string, Shape>> Module::output_shapes() const {
 
 void Module::reshape(const std::vector<DataDesc>& data_shapes, const std::vector<DataDesc>& label_shapes) {
   const InUse use = in_use("reshape");
-  require(binded, "[reshape] bind comes first");
+  require(binded, "[reshape] call bind first");
   const auto data = checked(data_shapes, options_.data_names, "data", true);
   const auto labels = label_shapes.empty() ? label_shapes : checked(label_shapes, options_.label_names, "label", false);
   if (scaled_loss_) scaled_loss_->forget_executors();
@@ -241,12 +241,12 @@ void Module::init_params(const InitParamsArgs& args) {
     log_warning("[Module] parameters are initialized already: init_params() does nothing; force_init does it again");
     return;
   }
-  require(binded, "[init_params] bind comes first");
+  require(binded, "[init_params] call bind first");
   const auto check_extra = [&](const std::optional<NamedArrays>& given, const std::vector<std::string>& names,
                                const NamedArrays& held) {
     if (args.allow_extra || !given) return;
     if (const std::string message = extra_names("init_params", *given, names, held); !message.empty())
-      log_warning(message, "; they are ignored, which allow_extra = true says is meant");
+      log_warning(message, "; they are ignored (allow_extra = true suppresses this warning)");
   };
   check_extra(args.arg_params, param_names_, host_->arg_params);
   check_extra(args.aux_params, aux_names_, host_->aux_params);
@@ -258,7 +258,7 @@ void Module::init_params(const InitParamsArgs& args) {
   const auto fill = [&](const std::vector<std::string>& names, const DataParallelExecutorGroup::PerDevice& bound,
                         const std::optional<NamedArrays>& given) {
     NamedArrays values;
-    // In the order of the names, as in MXNet: an initializer of one's own may draw from a generator of its own.
+    // In the order of the names, as in MXNet: a custom initializer may draw from its own generator.
     std::map<std::string, size_t> position;
     for (size_t i = 0; i < names.size(); ++i) position[names[i]] = i;
     for (const auto& [name, i] : position) {
@@ -307,7 +307,7 @@ void Module::set_params(const NamedArrays& arg_params, const NamedArrays& aux_pa
     log_warning("[Module] parameters are initialized already: set_params() does nothing; force_init does it again");
     return;
   }
-  require(binded, "[set_params] bind comes first");
+  require(binded, "[set_params] call bind first");
   if (!allow_extra) {
     require_no_extra(extra_names("set_params", arg_params, param_names_, host_->arg_params));
     require_no_extra(extra_names("set_params", aux_params, aux_names_, host_->aux_params));
@@ -426,7 +426,7 @@ StoreChoice choose_kvstore(const KVStoreArg& kvstore, size_t devices, const Name
 
 void Module::init_optimizer(const InitOptimizerArgs& args) {
   const InUse use = in_use("init_optimizer");
-  require(binded && params_initialized, "[init_optimizer] bind and init_params come first");
+  require(binded && params_initialized, "[init_optimizer] call bind and init_params first");
   if (optimizer_initialized && !args.force_init) {
     if (args.optimizer.optimizer() == optimizer_) return;
     log_warning("[Module] the optimizer is initialized already and stays: init_optimizer() and the optimizer given to ",
@@ -490,7 +490,7 @@ void Module::borrow_optimizer(const Module& other) {
 void Module::update() {
   const InUse use = in_use("update");
   require(binded && params_initialized && optimizer_initialized,
-          "[update] bind, init_params and init_optimizer come first");
+          "[update] call bind, init_params and init_optimizer first");
   if (scaled_loss_ && !scaled_loss_->finish_step(*exec_group_, kvstore_.get())) return;
   host_->dirty = true;
   const auto& weights = exec_group_->param_arrays();
@@ -546,7 +546,7 @@ double Module::loss_scale() const { return scaled_loss_ ? scaled_loss_->scale() 
 
 void Module::forward(const DataBatch& batch, std::optional<bool> is_train) {
   const InUse use = in_use("forward");
-  require(binded && params_initialized, "[forward] bind and init_params come first");
+  require(binded && params_initialized, "[forward] call bind and init_params first");
   const bool train = is_train.value_or(for_training);
   require(!train || label_shapes_.empty() || !batch.label.empty(),
           "[forward] the batch has no labels, but labels are bound and is_train is true: bind without label_shapes, or "
@@ -597,7 +597,7 @@ void Module::forward(const DataBatch& batch, std::optional<bool> is_train) {
 
 void Module::forward(const std::vector<DataBatch>& sliced_batches, std::optional<bool> is_train) {
   const InUse use = in_use("forward");
-  require(binded && params_initialized, "[forward] bind and init_params come first");
+  require(binded && params_initialized, "[forward] call bind and init_params first");
   pad_ = 0;
   if (scaled_loss_) scaled_loss_->write(*exec_group_);
   exec_group_->forward(sliced_batches, is_train.value_or(for_training));
@@ -605,7 +605,7 @@ void Module::forward(const std::vector<DataBatch>& sliced_batches, std::optional
 
 void Module::backward(const std::vector<NDArray>& out_grads) {
   const InUse use = in_use("backward");
-  require(binded && params_initialized, "[backward] bind and init_params come first");
+  require(binded && params_initialized, "[backward] call bind and init_params first");
   // With a scaled loss it is known after the last gradient whether any is exchanged.
   const bool may_be_early =
       AllowEarlyExchange::allowed() && optimizer_initialized && options_.context.size() == 1 && !scaled_loss_;
@@ -621,11 +621,11 @@ void Module::backward(const std::vector<NDArray>& out_grads) {
 
 std::vector<NDArray> Module::get_outputs() {
   const InUse use = in_use("get_outputs");
-  require(binded && params_initialized, "[get_outputs] bind and init_params come first");
+  require(binded && params_initialized, "[get_outputs] call bind and init_params first");
   return exec_group_->get_merged_outputs();
 }
 int Module::output_batch_axis(size_t output) const {
-  require(binded, "[output_batch_axis] bind comes first");
+  require(binded, "[output_batch_axis] call bind first");
   return exec_group_->output_layouts().at(output);
 }
 std::vector<NDArray> Module::get_input_grads() {
@@ -636,52 +636,52 @@ std::vector<NDArray> Module::get_input_grads() {
 }
 DataParallelExecutorGroup::PerDevice Module::get_outputs_per_device() const {
   const InUse use = in_use("get_outputs_per_device");
-  require(binded, "[get_outputs] bind comes first");
+  require(binded, "[get_outputs] call bind first");
   return exec_group_->get_outputs();
 }
 DataParallelExecutorGroup::PerDevice Module::get_input_grads_per_device() const {
   const InUse use = in_use("get_input_grads_per_device");
-  require(binded && inputs_need_grad, "[get_input_grads] bind with inputs_need_grad comes first");
+  require(binded && inputs_need_grad, "[get_input_grads] call bind with inputs_need_grad first");
   return exec_group_->get_input_grads();
 }
 
 std::vector<NDArray> Module::get_states() const {
   const InUse use = in_use("get_states");
-  require(binded && params_initialized, "[get_states] bind and init_params come first");
+  require(binded && params_initialized, "[get_states] call bind and init_params first");
   return exec_group_->get_merged_states();
 }
 DataParallelExecutorGroup::PerDevice Module::get_states_per_device() const {
   const InUse use = in_use("get_states_per_device");
-  require(binded && params_initialized, "[get_states] bind and init_params come first");
+  require(binded && params_initialized, "[get_states] call bind and init_params first");
   return exec_group_->get_states();
 }
 void Module::set_states(const std::vector<NDArray>& states) {
   const InUse use = in_use("set_states");
-  require(binded && params_initialized, "[set_states] bind and init_params come first");
+  require(binded && params_initialized, "[set_states] call bind and init_params first");
   DataParallelExecutorGroup::PerDevice per_device;
   for (const NDArray& state : states) per_device.push_back({state});
   exec_group_->set_states(per_device);
 }
 void Module::set_states(const DataParallelExecutorGroup::PerDevice& states) {
   const InUse use = in_use("set_states");
-  require(binded && params_initialized, "[set_states] bind and init_params come first");
+  require(binded && params_initialized, "[set_states] call bind and init_params first");
   exec_group_->set_states(states);
 }
 void Module::set_states(double value) {
   const InUse use = in_use("set_states");
-  require(binded && params_initialized, "[set_states] bind and init_params come first");
+  require(binded && params_initialized, "[set_states] call bind and init_params first");
   exec_group_->set_states(value);
 }
 
 void Module::update_metric(EvalMetric& metric, const std::vector<NDArray>& labels, bool pre_sliced) {
   const InUse use = in_use("update_metric");
-  require(binded, "[update_metric] bind comes first");
+  require(binded, "[update_metric] call bind first");
   exec_group_->update_metric(metric, labels, pre_sliced, pad_);
 }
 
 void Module::install_monitor(Monitor& monitor) {
   const InUse use = in_use("install_monitor");
-  require(binded, "[install_monitor] bind comes first");
+  require(binded, "[install_monitor] call bind first");
   exec_group_->install_monitor(monitor);
 }
 

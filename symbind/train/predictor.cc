@@ -102,8 +102,8 @@ struct Predictor::Impl {
       : symbol(net), options(wanted), arguments(net.list_arguments()), outputs(net.list_outputs()) {
     require(options.max_shapes >= 1, "[Predictor] max_shapes must be at least 1");
     require(options.max_concurrent >= 0 && options.threads >= 0,
-            "[Predictor] max_concurrent and threads are counts, and 0 leaves them to us: ", options.max_concurrent,
-            ", ", options.threads);
+            "[Predictor] max_concurrent and threads must be at least 0 (0: automatic): ", options.max_concurrent, ", ",
+            options.threads);
     Device::get(options.context);  // fails here when there is no such device
     cores = options.context.is_gpu() ? 1 : available_threads();
     if (options.max_concurrent == 0) options.max_concurrent = options.context.is_gpu() ? 2 : cores;

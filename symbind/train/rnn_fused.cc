@@ -96,7 +96,7 @@ int64_t FusedRNNCell::input_of(int64_t parameters) const {
   const RnnSize without = size_of(params, Shape{0, 0, 0});
   const int64_t rest = parameters - without.parameter_count(), each = without.directions * without.gate_width();
   require(rest > 0 && rest % each == 0, "[FusedRNNCell] ", parameters_.name(), " has ", parameters,
-          " elements, which is no number of parameters of this cell");
+          " elements, which does not match the parameters of this cell");
   return rest / each;
 }
 

@@ -98,13 +98,13 @@ void SequentialModule::warn_of_extra(const InitParamsArgs& args, const Params& h
   collect(args.aux_params, held.aux_params);
   if (!extra.empty())
     log_warning("[init_params] values were given for names that no module has: ", comma_separated(extra),
-                "; they are ignored, which allow_extra = true says is meant");
+                "; they are ignored (allow_extra = true suppresses this warning)");
 }
 
 void SequentialModule::init_params(const InitParamsArgs& args) {
   const InUse use = in_use("init_params");
   if (params_initialized && !args.force_init) return;
-  require(binded, "[init_params] bind comes first");
+  require(binded, "[init_params] call bind first");
   InitParamsArgs own = args;
   own.allow_extra = true;  // a name that one module does not have may be another's
   std::map<std::string, size_t> layer_of;
@@ -116,7 +116,7 @@ void SequentialModule::init_params(const InitParamsArgs& args) {
       for (const auto& [name, array] : *named) {
         const auto [found, fresh] = layer_of.emplace(name, i);
         require(fresh, "[init_params] modules ", found->second, " and ", i, " of the SequentialModule both have '",
-                name, "'; each parameter needs a name of its own");
+                name, "'; parameter names must be unique");
       }
     held.arg_params.insert(params.arg_params.begin(), params.arg_params.end());
     held.aux_params.insert(params.aux_params.begin(), params.aux_params.end());
@@ -129,7 +129,7 @@ void SequentialModule::set_params(const NamedArrays& arg_params, const NamedArra
                                   bool force_init, bool allow_extra) {
   const InUse use = in_use("set_params");
   if (!allow_missing) return BaseModule::set_params(arg_params, aux_params, allow_missing, force_init, allow_extra);
-  require(binded, "[set_params] bind comes first");
+  require(binded, "[set_params] call bind first");
   for (const Layer& layer : layers_) layer.module->set_params(arg_params, aux_params, true, force_init, true);
   const Params held = get_params();
   warn_of_extra({.arg_params = arg_params, .aux_params = aux_params, .allow_extra = allow_extra}, held);
@@ -148,7 +148,7 @@ BaseModule::Params SequentialModule::get_params() {
 
 void SequentialModule::init_optimizer(const InitOptimizerArgs& args) {
   const InUse use = in_use("init_optimizer");
-  require(binded && params_initialized, "[init_optimizer] bind and init_params come first");
+  require(binded && params_initialized, "[init_optimizer] call bind and init_params first");
   if (optimizer_initialized && !args.force_init) {
     log_warning("[SequentialModule] the optimizer is initialized already and stays; init_optimizer() with force_init ",
                 "replaces it");
@@ -162,7 +162,7 @@ void SequentialModule::init_optimizer(const InitOptimizerArgs& args) {
 
 void SequentialModule::forward(const DataBatch& batch, std::optional<bool> is_train) {
   const InUse use = in_use("forward");
-  require(binded && params_initialized, "[forward] bind and init_params come first");
+  require(binded && params_initialized, "[forward] call bind and init_params first");
   DataBatch passed = batch;
   for (size_t i = 0; i < layers_.size(); ++i) {
     if (i > 0) {
@@ -176,7 +176,7 @@ void SequentialModule::forward(const DataBatch& batch, std::optional<bool> is_tr
 
 void SequentialModule::backward(const std::vector<NDArray>& out_grads) {
   const InUse use = in_use("backward");
-  require(binded && params_initialized, "[backward] bind and init_params come first");
+  require(binded && params_initialized, "[backward] call bind and init_params first");
   std::vector<NDArray> grads = out_grads;
   for (size_t i = layers_.size(); i-- > 0;) {
     layers_[i].module->backward(grads);
@@ -187,13 +187,13 @@ void SequentialModule::backward(const std::vector<NDArray>& out_grads) {
 void SequentialModule::update() {
   const InUse use = in_use("update");
   require(binded && params_initialized && optimizer_initialized,
-          "[update] bind, init_params and init_optimizer come first");
+          "[update] call bind, init_params and init_optimizer first");
   for (const Layer& layer : layers_) layer.module->update();
 }
 
 std::vector<NDArray> SequentialModule::get_outputs() {
   const InUse use = in_use("get_outputs");
-  require(binded && params_initialized, "[get_outputs] bind and init_params come first");
+  require(binded && params_initialized, "[get_outputs] call bind and init_params first");
   return layers_.back().module->get_outputs();
 }
 int SequentialModule::output_batch_axis(size_t output) const {
@@ -209,7 +209,7 @@ std::vector<NDArray> SequentialModule::get_input_grads() {
 
 std::vector<NDArray> SequentialModule::get_states() const {
   const InUse use = in_use("get_states");
-  require(binded && params_initialized, "[get_states] bind and init_params come first");
+  require(binded && params_initialized, "[get_states] call bind and init_params first");
   std::vector<NDArray> states;
   for (const Layer& layer : layers_)
     for (NDArray& state : layer.module->get_states()) states.push_back(std::move(state));
@@ -218,7 +218,7 @@ std::vector<NDArray> SequentialModule::get_states() const {
 
 void SequentialModule::set_states(const std::vector<NDArray>& states) {
   const InUse use = in_use("set_states");
-  require(binded && params_initialized, "[set_states] bind and init_params come first");
+  require(binded && params_initialized, "[set_states] call bind and init_params first");
   std::vector<size_t> counts;
   for (const Layer& layer : layers_) counts.push_back(layer.module->get_states().size());
   const size_t all = std::accumulate(counts.begin(), counts.end(), size_t{0});
@@ -233,7 +233,7 @@ void SequentialModule::set_states(const std::vector<NDArray>& states) {
 
 void SequentialModule::set_states(double value) {
   const InUse use = in_use("set_states");
-  require(binded && params_initialized, "[set_states] bind and init_params come first");
+  require(binded && params_initialized, "[set_states] call bind and init_params first");
   bool any = false;
   for (const Layer& layer : layers_) {
     if (layer.module->get_states().empty()) continue;
@@ -245,14 +245,14 @@ void SequentialModule::set_states(double value) {
 
 void SequentialModule::update_metric(EvalMetric& metric, const std::vector<NDArray>& labels, bool pre_sliced) {
   const InUse use = in_use("update_metric");
-  require(binded && params_initialized, "[update_metric] bind and init_params come first");
+  require(binded && params_initialized, "[update_metric] call bind and init_params first");
   for (const Layer& layer : layers_)
     if (layer.part.take_labels) layer.module->update_metric(metric, labels, pre_sliced);
 }
 
 void SequentialModule::install_monitor(Monitor& monitor) {
   const InUse use = in_use("install_monitor");
-  require(binded, "[install_monitor] bind comes first");
+  require(binded, "[install_monitor] call bind first");
   for (const Layer& layer : layers_) layer.module->install_monitor(monitor);
 }
 

@@ -1,4 +1,4 @@
-// Errors of a kind that callers tell apart. The library throws them where a test of that room says so.
+// Errors of a kind that callers tell apart. The library throws them where a test of that module says so.
 #include "symbind/core/error_kinds.h"
 
 #include <gtest/gtest.h>

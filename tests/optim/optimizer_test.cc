@@ -93,7 +93,7 @@ TEST(Optimizer, RefusesRatesThatAreNotFinite) {
     optimizer->set_lr_mult({{"w", rate}});
     EXPECT_TRUE(fails_with([&] { optimizer->lr_of("w"); }, "multiplier", "w", "finite"));
   }
-  // A schedule of one's own.
+  // A custom schedule.
   class Diverging final : public LRScheduler {
    public:
     Diverging() : LRScheduler(0.1, {}) {}

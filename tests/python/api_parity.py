@@ -2,7 +2,7 @@
 
 A difference has a name: `metric.Foo` is missing; `metric.Foo.update(labels)` lacks that parameter, or has it at another
 position; `metric.Foo(name='x')` has another default. api_differences.txt lists those that are meant, in groups with a
-reason, and the table "What is not there" in docs/from_mxnet.md is written from it:
+reason, and the table "What is missing" in docs/from_mxnet.md is written from it:
 
     python tests/python/api_parity.py            # differences that the list does not have, and lines of no use
     python tests/python/api_parity.py --prune    # drops the lines that match no difference any more

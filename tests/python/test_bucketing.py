@@ -301,7 +301,7 @@ def test_mistakes_are_named(caplog):
     with pytest.raises(ValueError, match="nope"):
         mx.mod.BucketingModule(sym_gen, 5, fixed_param_names=["nope"])
     module = mx.mod.BucketingModule(sym_gen, 5)
-    with pytest.raises(mx.MXNetError, match="bind comes first"):
+    with pytest.raises(mx.MXNetError, match="call bind first"):
         module.switch_bucket(3, [("data", (2, 3))])
     module.bind([("data", (2, 5))], [("softmax_label", (2,))])
     with pytest.raises(mx.MXNetError, match="share"):

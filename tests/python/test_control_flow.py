@@ -83,7 +83,7 @@ def test_split_v2_takes_indices_or_a_number_of_parts():
     assert [part.shape for part in mx.nd.split_v2(data, (1, 3), axis=1)] == [(2, 1), (2, 2), (2, 3)]
     assert [part.shape for part in data.split_v2(3, axis=1)] == [(2, 2)] * 3
     assert mx.sym.split_v2(mx.sym.var("x"), (1, 3), axis=1).infer_shape(x=(2, 6))[1] == [(2, 1), (2, 2), (2, 3)]
-    with pytest.raises(ValueError, match="no 4 equal parts"):
+    with pytest.raises(ValueError, match="into 4 equal parts"):
         mx.nd.split_v2(data, 4, axis=1)
 
 

@@ -1,4 +1,4 @@
-"""The profiler: operators of networks and on arrays, memory, tasks of one's own; tables, JSON and traces."""
+"""The profiler: operators of networks and on arrays, memory, user-defined tasks; tables, JSON and traces."""
 
 import json
 

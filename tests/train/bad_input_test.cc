@@ -244,7 +244,7 @@ TEST(BadInput, APickleWithAnythingForeign) {
 TEST(BadInput, CallsInTheWrongOrder) {
   Module module(small_network());
   const DataBatch batch{.data = {random_array({10, 4}, 1)}, .label = {labels_of(10)}};
-  EXPECT_TRUE(fails_with([&] { module.init_params(); }, "init_params", "bind comes first"));
+  EXPECT_TRUE(fails_with([&] { module.init_params(); }, "init_params", "call bind first"));
   EXPECT_TRUE(fails_with([&] { module.forward(batch); }, "forward", "bind and init_params"));
   module.bind({{"data", {10, 4}}}, {{"softmax_label", {10}}});
   EXPECT_TRUE(fails_with([&] { module.init_optimizer(); }, "init_optimizer", "init_params"));

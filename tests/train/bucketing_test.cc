@@ -298,8 +298,8 @@ TEST(BucketingModule, WithoutItsBindingItKeepsParametersAndOptimizer) {
   EXPECT_FALSE(module.binded);
   EXPECT_TRUE(module.buckets().empty());
   EXPECT_EQ(module.current_key(), BucketKey(5));
-  EXPECT_TRUE(fails_with([&] { module.forward(sentence(3)); }, "bind and init_params come first"));
-  EXPECT_TRUE(fails_with([&] { module.current(); }, "bind comes first"));
+  EXPECT_TRUE(fails_with([&] { module.forward(sentence(3)); }, "call bind and init_params first"));
+  EXPECT_TRUE(fails_with([&] { module.current(); }, "call bind first"));
   expect_equal(module.get_params().arg_params, trained_by_modules({5, 3}));
   module.bind({{"data", {samples, 5}}}, {{"softmax_label", {samples}}});
   module.forward_backward(sentence(7));
@@ -372,8 +372,8 @@ TEST(BucketingModule, SaysWhatIsWrong) {
       },
       "data_names has 'words'", "data"));
   BucketingModule module(sentences(), {.default_bucket_key = 5});
-  EXPECT_TRUE(fails_with([&] { module.switch_bucket(3, {{"data", {samples, 3}}}); }, "bind comes first"));
-  EXPECT_TRUE(fails_with([&] { module.symbol(); }, "bind comes first"));
+  EXPECT_TRUE(fails_with([&] { module.switch_bucket(3, {{"data", {samples, 3}}}); }, "call bind first"));
+  EXPECT_TRUE(fails_with([&] { module.symbol(); }, "call bind first"));
   module.bind({{"data", {samples, 5}}}, {{"softmax_label", {samples}}});
   EXPECT_TRUE(fails_with([&] { module.switch_bucket(3, {{"data", {samples, 3}}}); }, "init_params"));
   EXPECT_TRUE(fails_with([&] { module.forward(sentence(3)); }, "init_params"));

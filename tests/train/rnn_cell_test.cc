@@ -307,7 +307,7 @@ TEST(RnnCell, SaysWhatIsMissing) {
   EXPECT_TRUE(fails_with([] { ConvLSTMCell({1, 3, 8, 8}, 4, {.h2h_kernel = {2, 2}}); }, "h2h_kernel must be odd"));
   FusedRNNCell fused(3);
   EXPECT_TRUE(fails_with([&] { fused.pack_weights({}); }, "no matrix lstm_l0_i2h_i_weight"));
-  EXPECT_TRUE(fails_with([&] { fused.unpack_weights({{"lstm_parameters", zeros({17})}}); }, "no number of parameters"));
+  EXPECT_TRUE(fails_with([&] { fused.unpack_weights({{"lstm_parameters", zeros({17})}}); }, "match the parameters"));
 }
 
 }  // namespace

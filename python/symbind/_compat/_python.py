@@ -42,7 +42,7 @@ def _inspect(module):
 
 def _platform(module):
     def linux_distribution(*args, **kwargs):
-        """(name, version, code name), empty where nobody knows."""
+        """(name, version, code name), empty where unknown."""
         try:
             about = module.freedesktop_os_release()
         except (AttributeError, OSError):
@@ -203,7 +203,7 @@ def _imp():
         """A module from a file."""
         spec = importlib.util.spec_from_file_location(name, pathname)
         if spec is None:
-            raise ImportError(f"{pathname} is no Python file", name=name, path=pathname)
+            raise ImportError(f"{pathname} is not a Python file", name=name, path=pathname)
         module = importlib.util.module_from_spec(spec)
         _sys.modules[name] = module
         spec.loader.exec_module(module)

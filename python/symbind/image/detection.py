@@ -399,7 +399,7 @@ class ImageDetIter(ImageIter):
         for one in (self, it):
             one.reshape(label_shape=(most, one.label_shape[1]))
         if verbose:
-            _logging.getLogger().info("labels have room for %d objects", most)
+            _logging.getLogger().info("labels are padded to %d objects", most)
         return it
 
     def augmentation_transform(self, data, label):

@@ -12,7 +12,7 @@ __all__ = ["KVStoreBase", "TestStore", "create"]
 
 
 class KVStoreBase(_abc.ABC):
-    """What a store of one's own has: `@KVStoreBase.register` makes it known to `create`. Training loops that call the
+    """Interface of custom stores: `@KVStoreBase.register` makes one known to `create`. Training loops that call the
     store themselves may use one; Module takes the stores of Symbind."""
 
     OPTIMIZER = "optimizer"
@@ -75,7 +75,7 @@ class _StoreUpdater:
     def _kept(self):
         store = self._store()
         if store is None:
-            raise ReferenceError("the store of this updater is gone")
+            raise ReferenceError("the store of this updater no longer exists")
         return store
 
     def get_states(self, dump_optimizer=False):

@@ -10,7 +10,7 @@ from ..model import BatchEndParam
 __all__ = ["BaseModule", "BatchEndParam", "_as_list", "_check_input_names", "_parse_data_desc"]
 
 BaseModule.__module__ = __name__
-BaseModule.logger = _logging  # a class of one's own may set another
+BaseModule.logger = _logging  # a subclass may set another
 
 
 def _parse_data_desc(data_names, label_names, data_shapes, label_shapes):

@@ -29,7 +29,7 @@ def encode_sentences(sentences, vocab=None, invalid_label=-1, invalid_key="\n", 
             if word not in vocab and not is_new:
                 if unknown_token is None:
                     raise _symbind.MXNetValueError(
-                        f"{word!r} is not in the vocabulary; unknown_token says what it becomes"
+                        f"{word!r} is not in the vocabulary; give unknown_token to replace unknown words"
                     )
                 word = unknown_token
             if word not in vocab:
@@ -48,7 +48,7 @@ class BucketSentenceIter(DataIter):
     out, and so are those that do not fill a batch, others in each epoch. Without `buckets` they are the lengths that
     `batch_size` sentences or more have. Every epoch has a new order; `mx.random.seed` makes it reproducible.
 
-    A class of one's own may draw the order itself, as MXNet's does: its `reset` sets `nddata` and `ndlabel`, lists of
+    A subclass may draw the order itself, as MXNet's does: its `reset` sets `nddata` and `ndlabel`, lists of
     arrays with the rows of each bucket, from `data`, and `next` takes the batches that `idx` lists from these.
     """
 

@@ -26,7 +26,7 @@ def Variable(
             raise MXNetValueError(f"attributes are texts, but {key} is {value!r}")
     for key, value in kwargs.items():
         if not (key.startswith("__") and key.endswith("__")):
-            raise MXNetValueError(f"Variable does not know {key}: attributes of one's own begin and end with __")
+            raise MXNetValueError(f"Variable has no argument {key}: user-defined attributes begin and end with __")
         attributes[key] = str(value)
     if stype not in (None, "default"):
         raise NotImplementedError(f"arrays are dense here: there is no storage type {stype!r}")

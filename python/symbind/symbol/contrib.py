@@ -69,7 +69,7 @@ def cond(pred, then_func, else_func, name="cond"):
 
     outputs = _symbind._cond(pred, flat(then_func, "then"), flat(else_func, "else"), name)
     if forms["then"] != forms["else"]:
-        raise _symbind.MXNetValueError("the branches return outputs in different lists")
+        raise _symbind.MXNetValueError("the branches return outputs in different lists: their structures must agree")
     return _nested.regroup(outputs, forms["then"])
 
 

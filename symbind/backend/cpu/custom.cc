@@ -13,7 +13,7 @@ namespace {
 class Loan {
  public:
   explicit Loan(Context context) : device_(Device::get(context)) {}
-  // Arrays that somebody kept get memory of their own; where there is none left, they stay in the executor's.
+  // Arrays that are still referenced are moved to their own memory; without free memory they stay in the executor's.
   ~Loan() {
     try {
       for (const auto& storage : lent_)
@@ -112,7 +112,7 @@ std::shared_ptr<CustomOp> make_operator(const NodeView& node) {
     types.push_back(node.inputs[i].dtype);
   }
   auto op = spec.prop->create_operator(node.context, shapes, types);
-  require(op != nullptr, node.where(), " create_operator() made nothing");
+  require(op != nullptr, node.where(), " create_operator() returned null");
   return op;
 }
 

@@ -33,7 +33,7 @@ std::optional<MapLoop> loop_of(const PointwiseInstruction& instruction, const Te
 std::string refuse(const NodeView& node) {
   for (const PointwiseInstruction& instruction : node.as<Pointwise>().instructions)
     if (!loop_of(instruction, node.outputs[0]))
-      return join(instruction.op->name, " of ", node.outputs[0].dtype, " is no loop of its own type");
+      return join(instruction.op->name, " of ", node.outputs[0].dtype, " is not computed in its own type");
   return "";
 }
 

@@ -1,6 +1,6 @@
-// As in reduce_sums.cc, a fold is a row of stages of one (merged) axis each. The first takes elements, the others join
-// what was folded before. Long stages with few results are cut into segments, which one more stage joins; where they
-// are cut depends on the shape alone.
+// As in reduce_sums.cc, a fold is a row of stages of one (merged) axis each. The first takes elements, the others
+// combine earlier results. Long stages with few results are split into segments, which one more stage combines; where
+// they are split depends on the shape alone.
 #include "symbind/backend/cpu/reduce_folds.h"
 
 #include <algorithm>

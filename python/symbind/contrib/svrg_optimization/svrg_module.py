@@ -111,7 +111,7 @@ class SVRGModule(Module):
     def update_full_grads(self, train_data):
         """Notes the weights, and computes the mean gradient over all batches at them."""
         if not (self.binded and self.params_initialized):
-            raise MXNetValueError("bind and init_params come before the gradients of the whole data")
+            raise MXNetValueError("call bind and init_params before computing the gradients of the whole data")
         arg_params, aux_params = self.get_params()
         self._mod_aux.set_params(arg_params, aux_params)
         train_data.reset()

@@ -69,7 +69,7 @@ class _TokenEmbedding(_vocab.Vocabulary):
                     _warnings.warn(f"line {number} of {path}: {token} has a vector already; skipped", stacklevel=4)
                 elif len(vector) == 1:
                     _warnings.warn(
-                        f"line {number} of {path}: {token} and one number are no vector; skipped", stacklevel=4
+                        f"line {number} of {path}: {token} with a single number is not a vector; skipped", stacklevel=4
                     )
                 else:
                     self._check_length(vector, number, token)
@@ -210,7 +210,7 @@ class FastText(_Downloaded):
 
 
 class CustomEmbedding(_TokenEmbedding):
-    """Vectors from a file of one's own: in each line a token and its numbers, separated by `elem_delim`."""
+    """Vectors from a user's file: in each line a token and its numbers, separated by `elem_delim`."""
 
     def __init__(
         self,

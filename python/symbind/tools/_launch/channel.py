@@ -71,7 +71,7 @@ class Channel:
         while len(self._incoming) >= 5:
             length, kind = struct.unpack_from("!Ic", self._incoming)
             if length > 64 << 20:
-                raise ConnectionAbortedError("that is no message of a launcher")
+                raise ConnectionAbortedError("received something that is not a launcher's message")
             if len(self._incoming) < 5 + length:
                 break
             messages.append((kind.decode("latin-1"), bytes(self._incoming[5 : 5 + length])))
