@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "symbind/backend/sub_plan.h"
+#include "symbind/backend/sync_batch_norm.h"
 #include "symbind/graph/attributes.h"
 #include "symbind/ops/attention.h"
 #include "symbind/ops/cast.h"
@@ -14,21 +15,6 @@
 
 namespace symbind {
 namespace {
-
-ComposedInputs inputs_of(const NodeView& node) {
-  ComposedInputs in;
-  const Names names = node.op.all_inputs(node.params);
-  for (size_t i = 0; i < node.inputs.size(); ++i) {
-    in.symbols.push_back(Symbol::variable(names[i]));
-    in.shapes.push_back(node.inputs[i].shape);
-    in.types.push_back(node.inputs[i].dtype);
-  }
-  for (const Tensor& output : node.outputs) {
-    in.output_shapes.push_back(output.shape);
-    in.output_types.push_back(output.dtype);
-  }
-  return in;
-}
 
 bool is_empty(const NodeView& node) {
   for (const Tensor& output : node.outputs)
@@ -85,16 +71,35 @@ void add(ImplementationTable& table) {
   implementation.name = "composed";
   implementation.refuse = [](const NodeView&) { return std::string(); };
   implementation.build = [](const NodeView& node) -> std::unique_ptr<Kernel> {
-    if (is_empty(node)) return make_kernel([](const Args&) {});
     const NameManager names;  // those of the user's network are not counted on
-    const ComposedInputs in = inputs_of(node);
-    return std::make_unique<Composed>(node, network_of(node.as<P>(), in), in);
+    const ComposedInputs in = composed_inputs(node);
+    return build_composed(node, network_of(node.as<P>(), in), in);
   };
   implementation.worth_keeping = true;
   table.add<P>(std::move(implementation));
 }
 
 }  // namespace
+
+ComposedInputs composed_inputs(const NodeView& node) {
+  ComposedInputs in;
+  const Names names = node.op.all_inputs(node.params);
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    in.symbols.push_back(Symbol::variable(names[i]));
+    in.shapes.push_back(node.inputs[i].shape);
+    in.types.push_back(node.inputs[i].dtype);
+  }
+  for (const Tensor& output : node.outputs) {
+    in.output_shapes.push_back(output.shape);
+    in.output_types.push_back(output.dtype);
+  }
+  return in;
+}
+
+std::unique_ptr<Kernel> build_composed(const NodeView& node, const Symbol& network, const ComposedInputs& in) {
+  if (is_empty(node)) return make_kernel([](const Args&) {});
+  return std::make_unique<Composed>(node, network, in);
+}
 
 void add_composed(ImplementationTable& table) {
   add<SelfAttentionQK>(table);
@@ -112,7 +117,7 @@ void add_composed(ImplementationTable& table) {
   add<SquareSum>(table);
   add<ZerosWithoutDtype>(table);
   add<OnehotEncode>(table);
-  add<SyncBatchNorm>(table);
+  add_sync_batch_norm(table);
   add<BatchNormWithReLU>(table);
   add<ImageToTensor>(table);
   add<ImageToTensorGrad>(table);

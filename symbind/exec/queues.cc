@@ -8,6 +8,7 @@
 
 #include "symbind/core/workers.h"
 #include "symbind/exec/run_scope.h"
+#include "symbind/ops/sync_batch_norm.h"
 #include "symbind/ops/system.h"
 
 namespace symbind {
@@ -171,7 +172,8 @@ bool Queues::wait(const Wait& wanted) {
 // ---- Is it worth it? ------------------------------------------------------------------------------------------------
 
 // A step's time is taken to be the bytes it moves; all steps together are held against those on the longest way
-// through. Views take none, and copies between contexts are made either way.
+// through. Views take none, and copies between contexts are made either way. Operators that wait for other executors of
+// the network are to come to that in one order.
 bool worth_queues(const Graph& graph, size_t first, size_t end) {
   constexpr double least_gain = 1.25;
   PerNode<double> finished(graph.nodes.size(), 0);
@@ -180,6 +182,7 @@ bool worth_queues(const Graph& graph, size_t first, size_t end) {
   for (size_t i = first; i < end; ++i) {
     const GraphNode& node = graph.nodes[i];
     if (node.is_variable()) continue;
+    if (is_synchronized(node.op())) return false;
     double begin = 0, bytes = 0;
     const std::vector<bool> shape_only = shape_only_inputs(node);
     for (size_t k = 0; k < node.inputs.size(); ++k) {

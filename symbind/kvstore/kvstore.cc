@@ -9,11 +9,13 @@
 #include "symbind/core/atomic_file.h"
 #include "symbind/core/error.h"
 #include "symbind/core/log.h"
+#include "symbind/core/sum_group.h"
 #include "symbind/files/states.h"
 #include "symbind/kvstore/dist.h"
 #include "symbind/kvstore/local.h"
 #include "symbind/kvstore/server.h"
 #include "symbind/kvstore/transport.h"
+#include "symbind/kvstore/worker_sum.h"
 
 namespace symbind {
 namespace {
@@ -62,15 +64,19 @@ std::shared_ptr<KVStore> KVStore::create(const std::string& type) {
     }
     const std::string problem = mpi_problem();
     require(problem.empty(), "[kvstore] ", name, " needs MPI: ", problem, "; on one host use local or device");
-    return std::make_shared<DistStore>(name, *kind.distributed,
-                                       kind.on_device ? DistStore::SumOn::device : DistStore::SumOn::cpu,
-                                       Peers::of_process());
+    const auto sum_on = kind.on_device ? DistStore::SumOn::device : DistStore::SumOn::cpu;
+    auto store = std::make_shared<DistStore>(name, *kind.distributed, sum_on, Peers::of_process());
+    if (*kind.distributed != DistStore::Kind::async) sum_over_workers_of_process();
+    return store;
   }
   if (name == "nccl") log_info("[kvstore] nccl: the GPUs of this process are summed as by device, without NCCL");
   return std::make_shared<LocalStore>(name, kind.on_device ? LocalStore::SumOn::device : LocalStore::SumOn::cpu);
 }
 
-void KVStore::leave_job() { Peers::leave_process(); }
+void KVStore::leave_job() {
+  set_worker_sum(nullptr);
+  Peers::leave_process();
+}
 
 void KVStore::serve_job() {
   if (mpi_problem().empty()) serve(Peers::of_process());  // without MPI there is no job

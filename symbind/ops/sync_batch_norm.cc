@@ -3,7 +3,6 @@
 #include "symbind/graph/define.h"
 
 namespace symbind {
-namespace {
 
 BatchNorm as_batch_norm(const SyncBatchNorm& p) {
   BatchNorm params;
@@ -14,6 +13,10 @@ BatchNorm as_batch_norm(const SyncBatchNorm& p) {
   params.output_mean_var = true;
   return params;
 }
+
+bool is_synchronized(const OpDef& op) { return &op == &op_of<SyncBatchNorm>() || &op == &op_of<SyncBatchNormGrad>(); }
+
+namespace {
 
 // Arrays, shapes and types are those of BatchNorm.
 template <class P, class AsBatchNorm>
@@ -41,26 +44,49 @@ void set_gradients(Grad& g, const Symbol& grads) {
   g.set("beta", grads[2]);
 }
 
-OpDef define(Op<SyncBatchNorm> op) {
-  return like_batch_norm(op, as_batch_norm)
-      .doc(
-          "Batch normalization along axis 1 with the parameters of MXNet's synchronized batch normalization. The "
-          "statistics are those of the part of the batch that the context computes; the output var is the variance.")
-      .param(&SyncBatchNorm::eps, "eps", "small constant added to the variance before the root", at_least(0))
+template <class P>
+Op<P>& with_fields(Op<P>& op) {
+  return op.param(&SyncBatchNorm::eps, "eps", "small constant added to the variance before the root", at_least(0))
       .param(&SyncBatchNorm::momentum, "momentum",
              "fraction of the old value kept when a moving statistic is updated, in [0, 1]")
       .param(&SyncBatchNorm::fix_gamma, "fix_gamma", "treat gamma as 1, and set its gradient to 0")
       .param(&SyncBatchNorm::use_global_stats, "use_global_stats",
              "normalize by the moving statistics in training as well")
       .param(&SyncBatchNorm::output_mean_var, "output_mean_var", "return the mean and the variance as further outputs")
-      .param(&SyncBatchNorm::ndev, "ndev", "number of contexts; accepted for compatibility and ignored", at_least(1))
-      .param(&SyncBatchNorm::key, "key", "name of the layer among the contexts; accepted for compatibility and ignored")
+      .param(&SyncBatchNorm::ndev, "ndev",
+             "number of contexts; accepted for compatibility and ignored, since those of the module count", at_least(1))
+      .param(&SyncBatchNorm::key, "key", "name of the layer in errors about the contexts that wait for one another");
+}
+
+OpDef define(Op<SyncBatchNorm> op) {
+  return like_batch_norm(with_fields(op), as_batch_norm)
+      .doc(
+          "Batch normalization along axis 1 with the statistics of the whole batch. In training its mean and variance "
+          "are those of the batch over all contexts of a module and over all workers of a distributed job that train "
+          "in step (dist_sync, horovod); the parts may differ in size. An executor that is bound alone has the "
+          "statistics of the batch that it is given, whatever ndev says. Inference uses the moving averages. The "
+          "output var is the variance.")
       .gradient([](const SyncBatchNorm& p, Grad& g) {
         if (!g.has_out_grad(0)) return;
-        const Symbol deviation = pow(g.output(2) + p.eps, -0.5);  // what the gradient reads instead of var
-        set_gradients(g, batch_norm_grad({g.out_grad(), g.input("data"), g.input("gamma"), g.output(1), deviation},
-                                         {as_batch_norm(p)}));
+        set_gradients(
+            g, sync_batch_norm_grad({g.out_grad(), g.input("data"), g.input("gamma"), g.output(1), g.output(2)}, {p}));
       });
+}
+
+OpDef define(Op<SyncBatchNormGrad> op) {
+  return with_fields(op)
+      .inputs({"out_grad", "data", "gamma", "mean", "var"})
+      .outputs({"data_grad", "gamma_grad", "beta_grad"})
+      .infer_shape([](const SyncBatchNormGrad&, Shapes& s) {
+        s.output(0).meet(s["data"]);
+        for (size_t index : {1, 2}) s.output(index).meet(s["gamma"]);
+      })
+      .shapes_of<SyncBatchNorm>()
+      .infer_type([](const SyncBatchNormGrad&, Types& t) {
+        t.output(0).meet(t["data"]);
+        for (size_t index : {1, 2}) t.output(index).meet(t["gamma"]);
+      })
+      .types_of<SyncBatchNorm>();
 }
 
 OpDef define(Op<BatchNormWithReLU> op) {
@@ -99,6 +125,11 @@ Symbol network_of(const SyncBatchNorm& p, const ComposedInputs& in) {
   return Symbol::group({normalized[0], normalized[1], variance});
 }
 
+Symbol network_of(const SyncBatchNormGrad& p, const ComposedInputs& in) {
+  const Symbol deviation = pow(in[4] + p.eps, -0.5);  // its reciprocal: what the gradient reads instead of var
+  return batch_norm_grad({in[0], in[1], in[2], in[3], deviation}, {as_batch_norm(p)});
+}
+
 Symbol network_of(const BatchNormWithReLU& p, const ComposedInputs& in) {
   BatchNormRelu params;
   static_cast<BatchNorm&>(params) = p;
@@ -108,6 +139,7 @@ Symbol network_of(const BatchNormWithReLU& p, const ComposedInputs& in) {
 
 void register_sync_batch_norm(OpRegistry& registry) {
   add<SyncBatchNorm>(registry, "_contrib_SyncBatchNorm", define);
+  add_internal<SyncBatchNormGrad>(registry, "_backward_SyncBatchNorm", define);
   add<BatchNormWithReLU>(registry, "_contrib_BatchNormWithReLU", define);
 }
 

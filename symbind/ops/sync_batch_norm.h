@@ -6,8 +6,9 @@
 
 namespace SYMBIND_API symbind {
 
-// The channels are axis 1. Each context normalizes with the statistics of its own part of the batch: key and ndev,
-// which say who exchanges them in MXNet, change nothing.
+// The channels are axis 1. In training the statistics are those of the whole batch over the contexts that run the
+// network concurrently and over the workers of a distributed job (core/sum_group.h), which are known without ndev. The
+// output var is the variance.
 struct SyncBatchNorm {
   double eps = 0.001;
   double momentum = 0.9;
@@ -18,12 +19,21 @@ struct SyncBatchNorm {
   Required<std::string> key = {};
 };
 inline constexpr Builder<SyncBatchNorm> sync_batch_norm;
+// (out_grad, data, gamma, mean, var) → data_grad, gamma_grad, beta_grad
+struct SyncBatchNormGrad : SyncBatchNorm {};
+inline constexpr Builder<SyncBatchNormGrad> sync_batch_norm_grad;
+
+BatchNorm as_batch_norm(const SyncBatchNorm& params);
+// Do its kernels wait in training for those of other contexts? They are to run in the order of the plan.
+bool is_synchronized(const OpDef& op);
 
 // max(0, BatchNorm)
 struct BatchNormWithReLU : BatchNorm {};
 inline constexpr Builder<BatchNormWithReLU> batch_norm_with_relu;
 
+// On one context that has the whole batch.
 Symbol network_of(const SyncBatchNorm& params, const ComposedInputs& in);
+Symbol network_of(const SyncBatchNormGrad& params, const ComposedInputs& in);
 Symbol network_of(const BatchNormWithReLU& params, const ComposedInputs& in);
 
 }  // namespace symbind

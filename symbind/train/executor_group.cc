@@ -10,6 +10,7 @@
 
 #include "symbind/core/error.h"
 #include "symbind/core/parallel.h"
+#include "symbind/core/sum_group.h"
 #include "symbind/core/workers.h"
 #include "symbind/exec/arithmetic.h"
 #include "symbind/exec/indexing.h"
@@ -81,6 +82,11 @@ DataParallelExecutorGroup::DataParallelExecutorGroup(const Symbol& symbol, const
   for (size_t i = 0; i < symbol.size(); ++i)
     output_layouts_.push_back(DataDesc::get_batch_axis(symbol[i].attr("__layout__")));
 
+  if (contexts_.size() > 1) {
+    std::vector<std::string> titles;
+    for (size_t i = 0; i < contexts_.size(); ++i) titles.push_back(join("context ", i, " (", contexts_[i], ")"));
+    sum_group_ = std::make_unique<SumGroup>(std::move(titles));
+  }
   family_ = shared ? shared->family_ : std::make_shared<Family>(contexts_.size());
   split_ = decide_slices(options.data_shapes, options.label_shapes);
   grad_req_ = requests(options.grad_req);
@@ -331,8 +337,12 @@ void DataParallelExecutorGroup::load(size_t device, const DataBatch& batch, bool
   if (!batch.label.empty()) copy_all(batch.label, label_arrays_, split_.label_shapes, split_.label_layouts);
 }
 
+void DataParallelExecutorGroup::run_all(const std::function<void(size_t device)>& pass) {
+  sum_group_ ? sum_group_->run(*workers_, pass) : pass(0);
+}
+
 void DataParallelExecutorGroup::run_forward(bool is_train, const std::function<void(size_t device)>& load_device) {
-  workers_->run([&](size_t device) {
+  run_all([&](size_t device) {
     load_device(device);
     execs_[device]->forward(is_train);
   });
@@ -366,7 +376,7 @@ void DataParallelExecutorGroup::forward(const std::vector<DataBatch>& batches, s
 void DataParallelExecutorGroup::backward(const std::vector<NDArray>& out_grads) {
   const InUse use = in_use("backward");
   require(for_training_, "[backward] the group was not made for training");
-  workers_->run([&](size_t device) {
+  run_all([&](size_t device) {
     if (out_grads.empty()) return execs_[device]->backward();
     std::vector<NDArray> parts;
     for (size_t i = 0; i < std::min(out_grads.size(), output_names_.size()); ++i)

@@ -18,6 +18,7 @@
 namespace SYMBIND_API symbind {
 
 class Monitor;
+class SumGroup;
 class Workers;
 struct ThreadPolicy;
 class DataParallelExecutorGroup;
@@ -156,6 +157,8 @@ class DataParallelExecutorGroup {
   void collect_arrays();
   void follow();  // what moved in the family
   void load(size_t device, const DataBatch& batch, bool sliced);
+  // On the threads of the contexts, whose operators may sum over all of them.
+  void run_all(const std::function<void(size_t device)>& pass);
   void run_forward(bool is_train, const std::function<void(size_t device)>& load);
   std::string label_name(size_t index) const;
   std::vector<NDArray> merge(const PerDevice& arrays, const std::vector<int>& axes) const;
@@ -182,6 +185,7 @@ class DataParallelExecutorGroup {
   struct Family;           // the groups that share memory, and that memory
   std::shared_ptr<Family> family_;
   std::unique_ptr<Workers> workers_;
+  std::unique_ptr<SumGroup> sum_group_;                   // none: there is one context
   std::vector<std::function<void(Executor&)>> monitors_;  // each puts its monitor into an executor
 
   std::vector<std::vector<Sliced>> data_arrays_, label_arrays_;

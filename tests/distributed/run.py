@@ -124,7 +124,7 @@ def main():
         with tempfile.TemporaryDirectory() as folder:
             succeeds(args.workers, args.worker, args.script, folder)
     else:
-        for mode in ("bits", "fit", "float16", "others"):
+        for mode in ("bits", "fit", "batch_norm", "float16", "others"):
             succeeds(args.workers, args.worker, mode, servers=args.servers)
 
 

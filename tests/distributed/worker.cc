@@ -119,6 +119,45 @@ void test_fit() {
     require(got.at(name).to_vector<float>() == value.to_vector<float>(), "the bits of ", name, " differ");
 }
 
+// ---- statistics of the whole batch ----------------------------------------------------------------------------------
+
+// Two synchronized layers after a few steps: parameters and moving statistics.
+NamedArrays normalized(const KVStorePtr& store, NDArrayIter& data, int contexts) {
+  Symbol net = Symbol::variable("data");
+  for (const char* const number : {"1", "2"}) {
+    net = fully_connected(net, {.num_hidden = 30}, join("fc", number));
+    net = sync_batch_norm(net, {.fix_gamma = false, .key = number}, join("bn", number));
+    net = activation(net, {.act_type = act_type::tanh}, join("tanh", number));
+  }
+  net = softmax_output(fully_connected(net, {.num_hidden = 10}, "fc3"), {}, "softmax");
+  std::vector<Context> on;
+  for (int i = 0; i < contexts; ++i) on.push_back(cpu(i));
+  Module module(net, {.context = on});
+  module.bind(data.provide_data(), data.provide_label());
+  seed(5);
+  module.init_params({.initializer = std::make_shared<init::Xavier>()});
+  module.init_optimizer({.kvstore = store, .optimizer_params = {{"learning_rate", 0.05}}});
+  while (const auto batch_of_all = data.next()) {
+    module.forward_backward(*batch_of_all);
+    module.update();
+  }
+  const Executor& first = *module.exec_group()->execs()[0];
+  NamedArrays values = first.aux_dict();
+  for (const std::string& name : module.exec_group()->param_names()) values[name] = first.arg_dict().at(name);
+  return values;
+}
+
+void test_batch_norm() {
+  const KVStorePtr store = KVStore::create("dist_sync");
+  const int workers = store->num_workers();
+  NDArrayIter own = data_of(store->rank(), workers, batch), all = data_of(0, workers, batch * workers);
+  const NamedArrays got = normalized(store, own, 1);
+  KVStore::leave_job();  // from here on each is alone
+  const NamedArrays expected = normalized(KVStore::create("device"), all, workers);
+  for (const auto& [name, value] : expected)
+    require(got.at(name).to_vector<float>() == value.to_vector<float>(), "the bits of ", name, " differ");
+}
+
 // ---- float16 --------------------------------------------------------------------------------------------------------
 
 // At first the scale is too large for all. Later a batch of the last worker overflows: all leave out that step, and
@@ -258,6 +297,8 @@ int main(int argc, char** argv) try {
     test_bits();
   else if (mode == "fit")
     test_fit();
+  else if (mode == "batch_norm")
+    test_batch_norm();
   else if (mode == "float16")
     test_float16();
   else if (mode == "others")
@@ -265,7 +306,7 @@ int main(int argc, char** argv) try {
   else if (argc > 2)
     step_until(mode, std::stoi(argv[2]), 8);
   else
-    fail("usage: distributed_worker bits|fit|float16|others|(kill|stop|throw|early|slow VICTIM)");
+    fail("usage: distributed_worker bits|fit|batch_norm|float16|others|(kill|stop|throw|early|slow VICTIM)");
   std::cout << "well" << std::endl;
   return 0;
 } catch (const std::exception& error) {

@@ -38,6 +38,32 @@ def test_a_module_with_a_memory_budget_trains_alike_in_less_memory():
         assert np.array_equal(less[name], array), name
 
 
+def test_synchronized_batch_norm_sees_the_batch_of_all_contexts():
+    def step(contexts, norm):
+        net = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=6, name="fc1")
+        net = mx.sym.FullyConnected(norm(net), num_hidden=3, name="fc2")
+        module = mx.mod.Module(mx.sym.SoftmaxOutput(net, name="softmax"), context=contexts)
+        data = batches(8, 8)
+        module.bind(data.provide_data, data.provide_label, inputs_need_grad=True)
+        mx.random.seed(3)
+        module.init_params(mx.init.Uniform(0.5))
+        module.init_optimizer()
+        module.forward_backward(data.next())
+        module.update()
+        arrays = {"output": module.get_outputs()[0], "data": module.get_input_grads()[0]}
+        for params in module.get_params():
+            arrays.update(params)
+        return {name: array.asnumpy() for name, array in arrays.items()}
+
+    expected = step([mx.cpu()], lambda x: mx.sym.BatchNorm(x, fix_gamma=False, eps=1e-3, name="bn"))
+    for count in 1, 2, 3:
+        contexts = [mx.cpu(i) for i in range(count)]
+        actual = step(contexts, lambda x: mx.sym.contrib.SyncBatchNorm(x, fix_gamma=False, ndev=2, key="bn", name="bn"))
+        assert actual.keys() == expected.keys()
+        for name, array in expected.items():
+            np.testing.assert_allclose(actual[name], array, rtol=1e-5, atol=1e-6, err_msg=f"{name} on {count} contexts")
+
+
 # What inspect.signature says of MXNet 1.9.1's.
 SIGNATURES = {
     "fit": "train_data eval_data eval_metric epoch_end_callback batch_end_callback kvstore optimizer optimizer_params "
