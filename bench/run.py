@@ -41,7 +41,7 @@ GPU_PEERS = {"JAX": ("PEER_JAX", "jax"), "PyTorch": ("PEER_TORCH", "torch")}
 
 
 def takes_part(name, case):
-    """Whether a contestant has the case: PyTorch's LSTM is one operator, the scripts for JAX and MXNet have fewer networks."""
+    """PyTorch's LSTM is one operator; the scripts for JAX and MXNet have fewer networks."""
     left_out = {
         "PyTorch": case == "lstm-train-unrolled",
         "JAX": case not in GPU_CASES,
@@ -200,7 +200,7 @@ def print_table(results, peers, arguments):
 
 
 def print_small_operator(contest):
-    """What a + b of ten numbers costs, for everyone with a Python."""
+    """The time of a + b of ten numbers, for every contestant with a Python."""
     times = {}
     for name, library in ((OURS_IN_PYTHON, "symbind"), *((peer, library) for peer, (_, library) in PEERS.items())):
         if name in contest:
@@ -254,7 +254,8 @@ def main():
     arguments = parse_arguments()
     contest = contestants(arguments.build, arguments.device)
     results = measure(contest, arguments)
-    print(f"\nOne step on a {arguments.device.upper()}, median of {arguments.rounds} rounds\n")
+    device = "CPU" if arguments.try_on_cpu else arguments.device.upper()
+    print(f"\nOne step on a {device}, median of {arguments.rounds} rounds\n")
     print_table(results, [name for name in contest if name != OURS], arguments)
     if arguments.device == "cpu":
         print_parts(contest, arguments.build / "bench", arguments.threads)
