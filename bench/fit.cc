@@ -1,5 +1,6 @@
-// What the training stack costs beyond the executor: an epoch of LeNet on the digits through Module::fit with a metric
-// against a bare executor loop, and a batch split over two CPU contexts against one. Prints one JSON row for each.
+// What the training stack costs beyond the computation: a step of Module::fit, which takes batches from arrays on the
+// host and has a metric, beside a bare step on a batch that is on the device; and a batch split over two CPU contexts
+// beside one. Prints a JSON row for each; `ratio` is the first time by the second.
 #include <algorithm>
 #include <chrono>
 #include <iostream>
@@ -9,90 +10,92 @@
 
 #include "symbind/symbind.h"
 
+#include "bench/support/cases.h"
+#include "bench/support/steps.h"
+#include "examples/support/options.h"
+
 using namespace symbind;
+using namespace bench;
 
 namespace {
 
-constexpr int64_t batch_size = 64;
-constexpr int rounds = 7;
+using Clock = std::chrono::steady_clock;
 
-Symbol lenet() {
-  Symbol net = Symbol::variable("data");
-  for (const int64_t filters : {20, 50}) {
-    net = activation(convolution(net, {.kernel = {5, 5}, .num_filter = filters}), {.act_type = "tanh"});
-    net = pooling(net, {.kernel = {2, 2}, .pool_type = "max", .stride = {2, 2}});
+constexpr int64_t stored_batches = 8;  // of the arrays on the host, which an epoch goes through many times
+
+struct Options {
+  std::string name = "lenet-train", device = "cpu", dtype = "float32";
+  int64_t batch = 0, steps = 60, rounds = 7;
+
+  static Options parse(int argc, char** argv) {
+    Options options;
+    examples::Options line("fit", "Times a step of Module::fit beside a bare step. Cases: those of train_step");
+    line.add("--case", options.name, "the network", "CASE")
+        .add_choice("--device", options.device, {"cpu", "gpu"}, "where it runs")
+        .add_choice("--dtype", options.dtype, {"float32", "float16", "bfloat16"}, "16 bits: mixed precision")
+        .add("--batch", options.batch, "samples in a batch; 0: the case's own number", 0)
+        .add("--steps", options.steps, "steps of a round", 10)
+        .add("--rounds", options.rounds, "rounds, of which the median counts");
+    line.parse(argc, argv);
+    return options;
   }
-  net = activation(fully_connected(flatten(net), {.num_hidden = 500}), {.act_type = "tanh"});
-  return softmax_output(fully_connected(net, {.num_hidden = 10}), {}, "softmax");
+  StepOptions step_options() const {
+    return {.context = device == "gpu" ? gpu() : cpu(), .dtype = dtype_from_name(dtype)};
+  }
+};
+
+double ms_since(Clock::time_point begin, int64_t steps) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - begin).count() / static_cast<double>(steps);
 }
 
-NDArrayIter digits(const std::string& folder) {
-  const IdxArray images = read_idx(folder + "/train-images-idx3-ubyte.gz");
-  const IdxArray labels = read_idx(folder + "/train-labels-idx1-ubyte.gz");
-  NDArray data({images.shape[0], 1, images.shape[1], images.shape[2]}), label(labels.shape);
-  data.copy_from(images.values);
-  label.copy_from(labels.values);
-  data *= 1.0 / 255;
-  return NDArrayIter(data, label, {.batch_size = batch_size, .last_batch_handle = "discard"});
-}
-
-const OptimizerParams sgd{{"learning_rate", 0.05}, {"momentum", 0.9}, {"wd", 1e-4}, {"rescale_grad", 1.0 / batch_size}};
-
-class BareLoop {
+class BareSteps {
  public:
-  explicit BareLoop(NDArrayIter& data) : data_(data), updater_(Optimizer::create("sgd", sgd)) {
-    const Symbol net = lenet();
-    std::map<std::string, std::string> grad_req;
-    for (const std::string& name : net.list_arguments())
-      if (name != "data" && name != "softmax_label") grad_req[name] = "write";
-    executor_ = simple_bind(net, cpu(), {{"data", data.provide_data()[0].shape}}, {.grad_req = grad_req});
-    const init::Xavier xavier;
-    for (const auto& [name, gradient] : executor_->grad_dict()) {
-      NDArray weight = executor_->arg_dict().at(name);
-      xavier(InitDesc{name}, weight);
-      items_.push_back({items_.size(), gradient, weight});
-    }
-  }
-  void epoch() {
-    for (data_.reset(); const auto batch = data_.next();) {
-      executor_->forward(true, {{"data", batch->data[0]}, {"softmax_label", batch->label[0]}});
-      executor_->backward();
-      updater_(items_);
-    }
+  BareSteps(const Case& network, const StepOptions& options) : training_(network, options) {}
+  double ms_per_step(int64_t steps) {
+    const auto begin = Clock::now();
+    for (int64_t i = 0; i < steps; ++i) training_.step();
+    waitall();
+    return ms_since(begin, steps);
   }
 
  private:
-  NDArrayIter& data_;
-  Updater updater_;
-  ExecutorPtr executor_;
-  std::vector<Updater::Item> items_;
+  Training training_;
 };
 
 class ThroughFit {
  public:
-  ThroughFit(NDArrayIter& data, std::vector<Context> contexts) : data_(data), module_(lenet(), {.context = contexts}) {}
-  void epoch() {
-    data_.reset();
-    module_.fit(data_, {.eval_metric = metric_,
-                        .optimizer_params = sgd,
-                        .initializer = std::make_shared<init::Xavier>(),
+  ThroughFit(const Case& network, const std::vector<Context>& contexts, DType dtype)
+      : network_(network),
+        data_(network.random_data(stored_batches), network.random_labels(stored_batches),
+              {.batch_size = network.data[0]}),
+        module_(network.symbol, {.context = contexts, .compute_dtype = dtype}) {}
+
+  // Of an epoch without its first steps and what comes at its end: epochs are usually much longer.
+  double ms_per_step(int64_t steps) {
+    constexpr int first_steps = 5;
+    Clock::time_point begin;
+    double ms = 0;
+    const auto watch = [&](const BatchEndParam& at) {
+      const int64_t done = at.nbatch + 1;
+      if (done == first_steps || done == first_steps + steps) waitall();
+      if (done == first_steps) begin = Clock::now();
+      if (done == first_steps + steps) ms = ms_since(begin, steps);
+    };
+    ResizeIter epoch(data_, first_steps + steps);
+    module_.fit(epoch, {.eval_metric = metric_,
+                        .batch_end_callback = {watch},
+                        .optimizer_params = sgd_params(),
+                        .initializer = network_.initializer(),
                         .num_epoch = 1});
+    return ms;
   }
 
  private:
-  NDArrayIter& data_;
+  const Case& network_;
+  NDArrayIter data_;
   Module module_;
   EvalMetricPtr metric_ = EvalMetric::create("acc");
 };
-
-template <class Run>
-double seconds(Run&& run) {
-  std::this_thread::sleep_for(
-      std::chrono::milliseconds(30));  // until the threads of the run before have stopped spinning
-  const auto begin = std::chrono::steady_clock::now();
-  run();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-}
 
 double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
@@ -101,32 +104,40 @@ double median(std::vector<double> values) {
 
 // Both in turn, so that whatever else the machine does falls on both.
 template <class A, class B>
-void compare(const std::string& name, A& ours, B& base) {
-  ours.epoch();
-  base.epoch();
+void compare(const std::string& what, const Options& options, A& ours, B& base) {
   std::vector<double> times, base_times;
-  for (int i = 0; i < rounds; ++i) {
-    times.push_back(seconds([&] { ours.epoch(); }));
-    base_times.push_back(seconds([&] { base.epoch(); }));
+  const auto rest = [] { std::this_thread::sleep_for(std::chrono::milliseconds(30)); };  // until threads stop spinning
+  for (int64_t i = -1; i < options.rounds; ++i) {                                        // the first round warms up
+    rest();
+    const double time = ours.ms_per_step(options.steps);
+    rest();
+    const double base_time = base.ms_per_step(options.steps);
+    if (i < 0) continue;
+    times.push_back(time);
+    base_times.push_back(base_time);
   }
-  const double time = median(times), base_time = median(base_times);
-  std::cout << "{\"case\": \"" << name << "\", \"ms\": " << time * 1e3 << ", \"base_ms\": " << base_time * 1e3
-            << ", \"ratio\": " << time / base_time << "}" << std::endl;
+  std::cout << "{\"case\": \"" << what << "\", \"network\": \"" << options.name << "\", \"dtype\": \"" << options.dtype
+            << "\", \"ms\": " << median(times) << ", \"base_ms\": " << median(base_times)
+            << ", \"ratio\": " << median(times) / median(base_times) << "}" << std::endl;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  try {
-    const std::string folder = argc > 2 && std::string(argv[1]) == "--data" ? argv[2] : "data";
+  return examples::run_program("fit", [&] {
+    const Options options = Options::parse(argc, argv);
     set_log_sink([](LogLevel, std::string_view) {});
-    NDArrayIter data = digits(folder);
-    BareLoop bare(data);
-    ThroughFit one(data, {cpu()}), two(data, {cpu(0), cpu(1)});
-    compare("fit-epoch", one, bare);
-    compare("two-contexts", two, one);
-  } catch (const std::exception& error) {
-    std::cerr << "fit: " << error.what() << "\n";
-    return 1;
-  }
+    const Case network = make_case(options.name, options.batch);
+    require(!is_inference(options.name) && network.vocabulary == 0,
+            "fit needs a case that trains, with a label for each sample, not ", options.name);
+    const StepOptions step = options.step_options();
+    ThroughFit one(network, {step.context}, step.dtype);
+    {
+      BareSteps bare(network, step);
+      compare("fit", options, one, bare);
+    }
+    if (step.context.is_gpu()) return;
+    ThroughFit two(network, {cpu(0), cpu(1)}, step.dtype);
+    compare("two-contexts", options, two, one);
+  });
 }

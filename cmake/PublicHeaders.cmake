@@ -40,6 +40,7 @@ set(SYMBIND_PUBLIC_HEADERS
   exec/executor.h
   exec/indexing.h
   exec/invoke.h
+  exec/operator_cost.h
   exec/profiler.h
   exec/random.h
   files/checkpoint.h

@@ -1,15 +1,17 @@
 #!/usr/bin/env bash
 # Everything there is to learn from a machine with a GPU, in one go: builds with CUDA (and without oneDNN, which such a
-# machine may lack), runs the tests, times a training step beside PyTorch, and prints a table of what happened. A part that
+# machine may lack), runs the tests, times networks beside JAX and PyTorch, and prints a table of what happened. A part that
 # fails or takes too long does not keep the others from running; the whole takes less than ten minutes on 16 cores.
 #
 # usage: tools/device_check.sh [PART...]
 #   cuda       the tests of the CUDA backend
 #   sanitize   the same under compute-sanitizer (only when asked for)
-#   bench      a training step of three networks, here and in PyTorch, and where its time goes
+#   bench      steps and predictions of ResNet-50 and of small networks, here, in JAX and in PyTorch (whose Python PEER_JAX and
+#              PEER_TORCH name: python3), fit beside a bare step, and where the time goes
 #   tests      every other C++ test
 #   python     the tests of the Python package, where nanobind and pytest are installed
-# Without a PART: cuda, bench, tests, python.
+# Without a PART: cuda, bench, tests, python. With DEVICE_CHECK_GO_ON=1, bench keeps the rows of the call before and
+# measures only what that had no time for.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
@@ -86,22 +88,36 @@ wants sanitize && command -v compute-sanitizer >/dev/null &&
     --gtest_filter='CudaOps.*:CudaMoves.*:CudaLayers.*BatchNorm*:CudaLayers.*Pooling*:CudaLayers.Reorders*-*Products*'
 unset SYMBIND_TF32
 
-# bench CASE SECONDS OPTIONS...: a case here and in PyTorch, the same batch.
-bench() {
-  local case=$1 limit=$2
-  shift 2
-  part "symbind_$case" "$limit" "$build/bench/train_step" --case "$case" --device gpu "$@"
-  part "torch_$case" "$limit" python3 bench/peers/torch_gpu.py --case "$case" "$@"
-}
+# Ours and the peers in one table, fit beside a bare step, and where the time goes.
 if wants bench; then
-  part build_bench 240 cmake --build "$build" -j "$jobs" --target train_step
-  bench lenet-train 40 --seconds 4
-  bench resnet50-train 90 --batch 128 --seconds 6
-  bench mlp-train 40 --seconds 4
-  SYMBIND_PROFILE=1 part profile_resnet50 60 "$build/bench/train_step" --case resnet50-train --device gpu --batch 128 \
-    --seconds 1 --table "$log/resnet50_table.txt"
-  SYMBIND_PROFILE=1 part profile_lenet 30 "$build/bench/train_step" --case lenet-train --device gpu --seconds 1 \
-    --table "$log/lenet_table.txt"
+  part build_bench 240 cmake --build "$build" -j "$jobs" --target train_step fit
+  go_on=${DEVICE_CHECK_GO_ON:-0}
+  # run_bench NAME SECONDS OPTIONS...: a table of bench/run.py.
+  run_bench() {
+    local name=$1 limit=$2 left=$((deadline - SECONDS))
+    shift 2
+    ((go_on)) || rm -f "$log/$name.rows"
+    PEER_TORCH="${PEER_TORCH:-python3}" PEER_JAX="${PEER_JAX:-python3}" part "$name" "$limit" python3 bench/run.py \
+      --device gpu --build "$build" --limit $(((limit < left ? limit : left) - 5)) --results "$log/$name.rows" "$@"
+  }
+  # timed NAME PROGRAM OPTIONS...: a program on ResNet-50.
+  timed() {
+    local name=$1 program=$2
+    shift 2
+    ((go_on)) && [[ -s $log/$name.txt ]] && return
+    part "$name" 60 "$build/bench/$program" --device gpu --batch 128 "$@"
+  }
+  for dtype in float32 float16 bfloat16; do
+    timed fit_$dtype fit --case resnet50v1-train --dtype $dtype --rounds 3 --steps 30
+  done
+  for dtype in float32 float16; do
+    for mode in train infer; do
+      timed profile_${mode}_$dtype train_step --case resnet50v1-$mode --dtype $dtype --seconds 1 --profile \
+        --table "$log/${mode}_${dtype}_plan.txt"
+    done
+  done
+  run_bench bench_small 90 --case mlp-train --case lenet-train --dtype float32
+  run_bench bench_resnet50 $((${#parts[@]} > 1 ? 150 : 540))
 fi
 
 export SYMBIND_TF32=0
@@ -128,46 +144,21 @@ wants cuda && grep -hE '\[  PASSED  \]|\[  SKIPPED \]' "$log/cuda_tests.txt" | h
 wants python && awk '/ passed| failed| error/ { for (i = 1; i < NF; ++i) if ($i ~ /^[0-9]+$/) n[$(i + 1)] += $i }
   END { for (word in n) printf "Python: %d %s\n", n[word], word }' "$log/python_tests.txt"
 echo
-wants bench && python3 - "$log" <<'TABLE'
-import json
-import sys
-from pathlib import Path
-
-
-def row(name):
-    path = Path(sys.argv[1], name + ".txt")
-    for line in reversed(path.read_text().splitlines() if path.exists() else []):
-        try:
-            found = json.loads(line)
-            return found if "ms" in found else {}
-        except (ValueError, TypeError):
-            continue
-    return {}
-
-
-def show(value, digits=4):
-    return "-" if value is None else f"{value:.{digits}f}"
-
-
-print(f"{'case':<18}{'batch':>6}{'Symbind ms':>12}{'PyTorch ms':>12}{'times faster':>14}{'per s':>10}{'MB':>8}{'PyTorch MB':>12}")
-for case in ("mlp-train", "lenet-train", "resnet50-train"):
-    ours, torch = row("symbind_" + case), row("torch_" + case)
-    faster = torch["ms"] / ours["ms"] if ours and torch else None
-    print(
-        f"{case:<18}{ours.get('batch', '-'):>6}{show(ours.get('ms')):>12}{show(torch.get('ms')):>12}{show(faster, 2):>14}"
-        f"{show(ours.get('per_s'), 0):>10}{show(ours.get('device_peak_mb'), 0):>8}{show(torch.get('device_peak_mb'), 0):>12}"
-    )
-TABLE
-
-# Where the time goes, each step timed on its own: a launch and a wait add some ten microseconds to each.
-for name in lenet resnet50; do
-  [[ -f $log/${name}_table.txt ]] || continue
-  echo
-  echo "== steps of $name"
-  grep -A 40 '^working memory' "$log/${name}_table.txt"
-  echo "the slowest:"
-  awk '$NF ~ /^[0-9.]+$/ && $1 ~ /^[0-9]+$/ { print $(NF - 1) "  " $0 }' "$log/${name}_table.txt" | sort -rn | head -n 25 |
-    cut -d ' ' -f 3- | cut -c 1-160
-done
+if wants bench; then
+  for name in bench_small bench_resnet50; do
+    [[ -f $log/$name.txt ]] && tail -n +2 "$log/$name.txt"
+  done
+  for name in fit_float32 fit_float16 fit_bfloat16 profile_{train,infer}_float32 profile_{train,infer}_float16; do
+    [[ -f $log/$name.txt ]] && echo && echo "== $name" && cat "$log/$name.txt"
+  done
+  # Each step timed on its own: a launch and a wait add some ten microseconds to each.
+  for plan in train_float32 train_float16; do
+    [[ -f $log/${plan}_plan.txt ]] || continue
+    echo
+    echo "== the slowest steps of $plan"
+    awk '$NF ~ /^[0-9.]+$/ && $1 ~ /^[0-9]+$/ { print $(NF - 1) "  " $0 }' "$log/${plan}_plan.txt" | sort -rn | head -n 25 |
+      cut -d ' ' -f 3- | cut -c 1-160
+  done
+fi
 
 [[ ${results[*]} != *failed* && ${results[*]} != *stopped* ]]

@@ -48,25 +48,47 @@ class Unit(nn.Module):
         return body + (data if self.shortcut is None else self.shortcut(start))
 
 
+class UnitV1(nn.Module):
+    """A bottleneck of ResNet v1.5: normalised after each convolution; the 3x3 one has the stride."""
+
+    def __init__(self, channels, filters, stride):
+        super().__init__()
+        inner = filters // 4
+        self.body = nn.Sequential(
+            conv_norm_relu(channels, inner, 1),
+            conv_norm_relu(inner, inner, 3, 1, stride),
+            *conv_norm_relu(inner, filters, 1)[:2],
+        )
+        self.shortcut = conv_norm_relu(channels, filters, 1, 0, stride)[:2] if channels != filters else nn.Identity()
+        self.relu = nn.ReLU(inplace=True)
+
+    def forward(self, data):
+        return self.relu(self.body(data) + self.shortcut(data))
+
+
+def residual_units(unit):
+    """The sixteen units of ResNet-50."""
+    channels = 64
+    for stage, units in enumerate((3, 4, 6, 3)):
+        filters = 256 << stage
+        for number in range(units):
+            yield unit(channels, filters, 2 if number == 0 and stage > 0 else 1)
+            channels = filters
+
+
 def resnet50():
     """The network of examples/support/networks/resnet.h: version 2, the data normalised first."""
     first = nn.BatchNorm2d(3, eps=2e-5)
     first.weight.requires_grad = False
-    parts = [
-        first,
-        nn.Conv2d(3, 64, 7, 2, 3, bias=False),
-        nn.BatchNorm2d(64, eps=2e-5),
-        nn.ReLU(inplace=True),
-        nn.MaxPool2d(3, 2, 1),
-    ]
-    channels = 64
-    for stage, units in enumerate((3, 4, 6, 3)):
-        filters = 256 << stage
-        for unit in range(units):
-            parts.append(Unit(channels, filters, 2 if unit == 0 and stage > 0 else 1))
-            channels = filters
-    parts += [nn.BatchNorm2d(channels, eps=2e-5), nn.ReLU(inplace=True), nn.AdaptiveAvgPool2d(1), nn.Flatten()]
-    return nn.Sequential(*parts, nn.Linear(channels, 1000))
+    last = [nn.BatchNorm2d(2048, eps=2e-5), nn.ReLU(inplace=True), nn.AdaptiveAvgPool2d(1), nn.Flatten()]
+    stem = [*conv_norm_relu(3, 64, 7, 3, 2), nn.MaxPool2d(3, 2, 1)]
+    return nn.Sequential(first, *stem, *residual_units(Unit), *last, nn.Linear(2048, 1000))
+
+
+def resnet50_v1():
+    """Version 1.5, as torchvision has it."""
+    stem = [*conv_norm_relu(3, 64, 7, 3, 2), nn.MaxPool2d(3, 2, 1)]
+    return nn.Sequential(*stem, *residual_units(UnitV1), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(2048, 1000))
 
 
 def conv_norm_relu(channels, filters, kernel, pad=0, stride=1):
@@ -191,6 +213,9 @@ CASES = {
     "resnet50-train": (resnet50, (3, 224, 224), 1000, 32),
     "resnet50-infer": (resnet50, (3, 224, 224), 1000, 32),
     "resnet50-infer-b1": (resnet50, (3, 224, 224), 1000, 1),
+    "resnet50v1-train": (resnet50_v1, (3, 224, 224), 1000, 32),
+    "resnet50v1-infer": (resnet50_v1, (3, 224, 224), 1000, 32),
+    "resnet50v1-infer-b1": (resnet50_v1, (3, 224, 224), 1000, 1),
     "inception-resnet-v2-infer": (inception_resnet, (3, 299, 299), 1000, 2),
     "text-cnn-train": (text_cnn, (1, 56, 300), 2, 50),
 }
@@ -210,8 +235,15 @@ def model_and_data(case, device, batch, channels_last):
     return model, data
 
 
-def training_step(case, device, batch=None, channels_last=False, **optimizer_options):
-    """A function that runs one whole step (forward, backward, SGD with momentum and weight decay), and its batch."""
+def as_it_is(model):
+    return model
+
+
+def training_step(
+    case, device, batch=None, channels_last=False, dtype=torch.float32, compiled=as_it_is, **optimizer_options
+):
+    """A function that runs one whole step (forward, backward, SGD with momentum and weight decay), and its batch. In 16
+    bits by autocast, in float16 with a scaled loss too."""
     model, data = model_and_data(case, device, batch, channels_last)
     model.train()
     batch, classes = data.shape[0], CASES[case][2]
@@ -220,19 +252,31 @@ def training_step(case, device, batch=None, channels_last=False, **optimizer_opt
     loss = nn.CrossEntropyLoss()
     parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
     optimizer = torch.optim.SGD(parameters, lr=0.01, momentum=0.9, weight_decay=1e-4, **optimizer_options)
+    precision = torch.autocast(device, dtype=dtype, enabled=dtype != torch.float32)
+    scaler = torch.amp.GradScaler(device) if dtype == torch.float16 else None
+    model = compiled(model)
 
     def step():
         optimizer.zero_grad(set_to_none=True)
-        loss(model(data), label).backward()
-        optimizer.step()
+        with precision:
+            error = loss(model(data), label)
+        if scaler:
+            scaler.scale(error).backward()
+            scaler.step(optimizer)
+            scaler.update()
+        else:
+            error.backward()
+            optimizer.step()
 
     return step, batch
 
 
-def prediction(case, device, batch=None, channels_last=False):
-    """A function that computes the outputs of a batch, and that batch."""
+def prediction(case, device, batch=None, channels_last=False, dtype=torch.float32, compiled=as_it_is):
+    """A function that computes the outputs of a batch, and that batch. Parameters and data are of the given type."""
     model, data = model_and_data(case, device, batch, channels_last)
-    model.eval()
+    model = compiled(model.eval().to(dtype))
+    if case not in OF_WORDS:
+        data = data.to(dtype)
 
     def step():
         with torch.inference_mode():

@@ -63,6 +63,10 @@ class Options {
       return std::find(choices.begin(), choices.end(), text) != choices.end();
     });
   }
+  // An option without a value.
+  Options& add_flag(const std::string& name, bool& value, const std::string& help) {
+    return add(name, "", help, "", [&value](const std::string&) { return value = true; });
+  }
 
   // --help prints what there is and ends the program; anything unknown or wrong fails and says so.
   void parse(int argc, char** argv) const {
@@ -74,6 +78,10 @@ class Options {
       }
       const auto found = std::find_if(all_.begin(), all_.end(), [&](const Option& each) { return each.name == name; });
       require(found != all_.end(), "unknown option ", name, "\n\n", usage());
+      if (found->what.empty()) {
+        found->read("");
+        continue;
+      }
       require(i + 1 < argc, name, " needs a value: ", found->what, "\n\n", usage());
       const std::string value = argv[++i];
       require(found->read(value), name, " takes ", found->what, ": ", value, "\n\n", usage());
@@ -86,7 +94,8 @@ class Options {
     size_t width = 0;
     for (const Option& each : all_) width = std::max(width, each.name.size() + 1 + each.what.size());
     for (const Option& each : all_) {
-      out << "  " << std::left << std::setw(static_cast<int>(width) + 2) << each.name + " " + each.what << each.help;
+      out << "  " << std::left << std::setw(static_cast<int>(width) + 2) << join(each.name, " ", each.what)
+          << each.help;
       if (!each.value.empty()) out << " (" << each.value << ")";
       out << "\n";
     }

@@ -493,6 +493,14 @@ std::string Executor::memory_picture(const std::string& title) const {
   return plan_picture(plan.graph(), plan.memory(), title);
 }
 
+std::vector<OperatorCost> Executor::operator_costs() const {
+  const Use use(*impl_, "operator_costs");
+  require(impl_->ran, "[operator_costs] needs a forward before it");
+  const Plan& plan = *impl_->ran->plan;
+  require(plan.times(), "[operator_costs] needs CompileOptions{.profile = true} or SYMBIND_PROFILE=1");
+  return symbind::operator_costs(plan.graph(), plan.memory(), *plan.times());
+}
+
 std::string Executor::debug_str() const {
   Impl& self = *impl_;
   const Use use(self, "debug_str");

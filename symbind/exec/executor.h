@@ -9,6 +9,7 @@
 
 #include "symbind/core/ndarray.h"
 #include "symbind/exec/binding.h"
+#include "symbind/exec/operator_cost.h"
 #include "symbind/graph/symbol.h"
 #include "symbind/passes/compile_options.h"
 #include "symbind/passes/infer.h"
@@ -122,6 +123,8 @@ class Executor {
 
   MemoryReport memory() const;
   std::string debug_str() const;  // the plans, as tables (exec/plan_table.h)
+  // Of the plan that the last forward ran, the slowest operator first. Needs CompileOptions::profile.
+  std::vector<OperatorCost> operator_costs() const;
   // The working memory over the steps of the plan that needs most of it, as SVG (exec/plan_picture.h).
   std::string memory_picture(const std::string& title = "") const;
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
 
 #include "symbind/core/error.h"
@@ -152,6 +153,26 @@ class PlanTable {
     return columns.str() + summary() + times_by_operator();
   }
 
+  // The slowest first.
+  std::vector<OperatorCost> costs() const {
+    std::map<std::string, OperatorCost> by_name;
+    for (const GraphNode& node : graph_.nodes) {
+      if (!has_step(node)) continue;
+      OperatorCost& cost = by_name[node.op().name];
+      const auto [in, out] = traffic(node);
+      cost.seconds += seconds(node.id);
+      cost.bytes += in + out;
+      ++cost.steps;
+    }
+    std::vector<OperatorCost> sorted;
+    for (auto& [name, cost] : by_name) {
+      cost.op = name;
+      sorted.push_back(std::move(cost));
+    }
+    std::ranges::stable_sort(sorted, std::greater(), &OperatorCost::seconds);
+    return sorted;
+  }
+
  private:
   bool has_step(const GraphNode& node) const { return !node.is_variable() && !memory_.skip[node.id]; }
   const Tensor& tensor(TensorId id) const { return graph_.tensor(id); }
@@ -162,16 +183,25 @@ class PlanTable {
     return runs == 0 ? 0 : times_->seconds[step_of_[node]] / static_cast<double>(runs);
   }
 
+  struct Traffic {
+    size_t in = 0, out = 0;  // bytes
+  };
+  Traffic traffic(const GraphNode& node) const {
+    Traffic bytes;
+    const std::vector<bool> shape_only = shape_only_inputs(node);
+    for (size_t k = 0; k < node.inputs.size(); ++k)
+      if (!shape_only[k]) bytes.in += tensor(node.inputs[k]).bytes();
+    for (int k = 0; k < node.outputs; ++k)
+      if (location(node.first_output + k).kind != Location::Kind::nowhere)
+        bytes.out += tensor(node.first_output + k).bytes();
+    return bytes;
+  }
+
   std::vector<std::string> row(const GraphNode& node) {
     const bool runs = has_step(node);
     const Tensor& output = tensor(node.first_output);
     const bool in_place = runs && overwrites_an_input(node);
-    size_t in = 0, out = 0;
-    const std::vector<bool> shape_only = shape_only_inputs(node);
-    for (size_t k = 0; k < node.inputs.size(); ++k)
-      if (!shape_only[k]) in += tensor(node.inputs[k]).bytes();
-    for (int k = 0; k < node.outputs; ++k)
-      if (location(node.first_output + k).kind != Location::Kind::nowhere) out += tensor(node.first_output + k).bytes();
+    const auto [in, out] = traffic(node);
     const size_t scratch = runs ? working_bytes(node) : 0;
     const size_t kept = runs && node.keeps_derived ? node.kernel->kept_bytes : 0;
 
@@ -250,24 +280,12 @@ class PlanTable {
 
   std::string times_by_operator() const {
     if (!times_) return "";
-    struct Sum {
-      double seconds = 0;
-      size_t steps = 0;
-    };
-    std::map<std::string, Sum> sums;
-    for (const GraphNode& node : graph_.nodes) {
-      if (!has_step(node)) continue;
-      Sum& sum = sums[node.op().name];
-      sum.seconds += seconds(node.id);
-      ++sum.steps;
-    }
-    std::vector<std::pair<std::string, Sum>> sorted(sums.begin(), sums.end());
-    std::stable_sort(sorted.begin(), sorted.end(),
-                     [](const auto& a, const auto& b) { return a.second.seconds > b.second.seconds; });
-    Columns columns({{"operator", false, 12}, {"steps", true}, {"ms", true}, {"%", true}});
-    for (const auto& [name, sum] : sorted)
-      columns.add({name, std::to_string(sum.steps), fixed_text(1e3 * sum.seconds, 3),
-                   fixed_text(seconds_ > 0 ? 100 * sum.seconds / seconds_ : 0, 1)});
+    Columns columns(
+        {{"operator", false, 12}, {"steps", true}, {"ms", true}, {"%", true}, {"bytes", true}, {"GB/s", true}});
+    for (const OperatorCost& cost : costs())
+      columns.add({cost.op, std::to_string(cost.steps), fixed_text(1e3 * cost.seconds, 3),
+                   fixed_text(seconds_ > 0 ? 100 * cost.seconds / seconds_ : 0, 1), short_bytes(cost.bytes),
+                   fixed_text(cost.seconds > 0 ? 1e-9 * static_cast<double>(cost.bytes) / cost.seconds : 0, 1)});
     return join("time ", fixed_text(1e3 * seconds_, 3), " ms a run, mean of ", times_->forward_runs, " forward and ",
                 times_->backward_runs, " backward\n\n", columns.str());
   }
@@ -297,6 +315,10 @@ std::string short_bytes(size_t bytes) {
 
 std::string plan_table(const Graph& graph, const MemoryPlan& memory, const StepTimes* times) {
   return PlanTable(graph, memory, times).str();
+}
+
+std::vector<OperatorCost> operator_costs(const Graph& graph, const MemoryPlan& memory, const StepTimes& times) {
+  return PlanTable(graph, memory, &times).costs();
 }
 
 }  // namespace symbind

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "symbind/exec/operator_cost.h"
 #include "symbind/passes/graph.h"
 #include "symbind/passes/plan_memory.h"
 
@@ -20,6 +21,9 @@ struct StepTimes {
 // Sizes are in bytes, with K, M, G for powers of 1024; types other than float32 are after the shape; columns that
 // would be empty are left out. Times are means per run.
 std::string plan_table(const Graph& graph, const MemoryPlan& memory, const StepTimes* times = nullptr);
+
+// What each operator of a timed plan costs in one run, the slowest first.
+std::vector<OperatorCost> operator_costs(const Graph& graph, const MemoryPlan& memory, const StepTimes& times);
 
 // "1.50M": three digits, as the table prints sizes and offsets.
 std::string short_bytes(size_t bytes);

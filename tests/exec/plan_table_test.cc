@@ -3,12 +3,14 @@
 
 #include <cctype>
 #include <cstdlib>
+#include <map>
 #include <sstream>
 
 #include <gtest/gtest.h>
 
 #include "symbind/exec/executor.h"
 
+#include "tests/support/arrays.h"
 #include "tests/support/networks.h"
 
 namespace symbind {
@@ -126,7 +128,7 @@ TEST(Profile, NumbersOfTheOperatorsEndWhereTheirHeadsEnd) {
   const std::string table = executor->debug_str();
   const std::vector<std::string> lines = lines_of(table.substr(table.find("\noperator ") + 1));
   ASSERT_GT(lines.size(), 3u) << table;
-  for (const std::string head : {"steps", "ms", "%"}) {
+  for (const std::string head : {"steps", "ms", "%", "GB/s"}) {
     const size_t last = lines[0].find(head) + head.size() - 1;
     for (size_t i = 1; i < lines.size() && !lines[i].empty(); ++i) {
       ASSERT_LT(last, lines[i].size()) << table;
@@ -134,6 +136,29 @@ TEST(Profile, NumbersOfTheOperatorsEndWhereTheirHeadsEnd) {
       EXPECT_TRUE(last + 1 == lines[i].size() || lines[i][last + 1] == ' ') << head << " in " << lines[i];
     }
   }
+}
+
+TEST(Profile, CountsTheBytesThatAnOperatorReadsAndWrites) {
+  const Symbol net = testing::fc(testing::relu(testing::var("data"), "relu"), 3, "fc");
+  const SimpleBindOptions options{.grad_req = "null", .options = {.fuse = false, .profile = true}};
+  auto executor = simple_bind(net, cpu(), {{"data", {2, 5}}}, options);
+  EXPECT_TRUE(testing::fails_with([&] { executor->operator_costs(); }, "[operator_costs]", "forward"));
+  executor->forward(false);
+  std::map<std::string, OperatorCost> costs;
+  for (const OperatorCost& cost : executor->operator_costs()) costs[cost.op] = cost;
+  ASSERT_TRUE(costs.contains("Activation") && costs.contains("FullyConnected")) << executor->debug_str();
+  EXPECT_EQ(costs["Activation"].bytes, 4 * (10 + 10));
+  EXPECT_EQ(costs["FullyConnected"].bytes, 4 * (10 + 15 + 3 + 6)) << "data, weight, bias and output";
+  EXPECT_EQ(costs["FullyConnected"].steps, 1);
+  EXPECT_GT(costs["FullyConnected"].seconds, 0);
+  const std::string table = executor->debug_str();
+  EXPECT_NE(line_with(table.substr(table.find("\noperator ")), "operator").find("GB/s"), std::string::npos) << table;
+}
+
+TEST(Profile, CostsOfOperatorsNeedTimes) {
+  auto executor = testing::bind_with_values(testing::mlp());
+  executor->forward(true);
+  EXPECT_TRUE(testing::fails_with([&] { executor->operator_costs(); }, "[operator_costs]", "profile"));
 }
 
 TEST(Profile, TheOnlyRunCounts) {

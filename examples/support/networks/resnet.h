@@ -1,4 +1,4 @@
-// Residual networks of 18 to 152 layers, as first published (v1) and in the pre-activation form (v2).
+// Residual networks of 18 to 152 layers, as first published (v1, v1.5) and in the pre-activation form (v2).
 #pragma once
 
 #include <map>
@@ -18,6 +18,8 @@ struct ResNet {
   int version = 2;  // 1: normalise after each convolution; 2: normalise and activate before it
   int64_t classes = 1000;
   int64_t width = 64;  // channels after the first convolution; those of all others follow it
+  // In bottlenecks of version 1: which convolution has the stride, the first, as published, or the 3×3 one (v1.5).
+  bool stride_in_3x3 = false;
 };
 
 namespace resnet_parts {
@@ -30,6 +32,7 @@ struct Unit {
   bool bottleneck;   // three convolutions, the inner ones a quarter as wide
   bool same_shape;   // the input can be added as it is
   std::string name;  // "stage1_unit1_"
+  bool stride_in_3x3 = false;
 };
 
 // Each convolution takes what has been normalised and activated; the sum of units stays untouched.
@@ -58,8 +61,9 @@ inline Symbol post_activation(const Symbol& data, const Unit& unit) {
   };
   Symbol body = data;
   if (unit.bottleneck) {
-    body = relu(step(body, unit.filters / 4, 1, unit.stride, 1), unit.name + "relu1");
-    body = relu(step(body, unit.filters / 4, 3, 1, 2), unit.name + "relu2");
+    const int64_t first = unit.stride_in_3x3 ? 1 : unit.stride;
+    body = relu(step(body, unit.filters / 4, 1, first, 1), unit.name + "relu1");
+    body = relu(step(body, unit.filters / 4, 3, unit.stride / first, 2), unit.name + "relu2");
     body = step(body, unit.filters, 1, 1, 3);
   } else {
     body = relu(step(body, unit.filters, 3, unit.stride, 1), unit.name + "relu1");
@@ -92,8 +96,12 @@ inline Symbol resnet(const ResNet& options = {}) {
       const bool first = number == 1;
       // The first form needs no convolution where a stage begins with what it ends with.
       const bool same_shape = !first || (!pre && !bottleneck && stage == 0);
-      const Unit unit{filters, first && stage > 0 ? 2 : 1, bottleneck, same_shape,
-                      join("stage", stage + 1, "_unit", number, "_")};
+      const Unit unit{filters,
+                      first && stage > 0 ? 2 : 1,
+                      bottleneck,
+                      same_shape,
+                      join("stage", stage + 1, "_unit", number, "_"),
+                      options.stride_in_3x3};
       net = pre ? pre_activation(net, unit) : post_activation(net, unit);
     }
   }
