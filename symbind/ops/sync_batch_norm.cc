@@ -57,7 +57,7 @@ OpDef define(Op<SyncBatchNorm> op) {
       .param(&SyncBatchNorm::key, "key", "name of the layer among the contexts; accepted for compatibility and ignored")
       .gradient([](const SyncBatchNorm& p, Grad& g) {
         if (!g.has_out_grad(0)) return;
-        const Symbol deviation = pow(g.output(2) + p.eps, -0.5);  // what the gradient reads instead of var
+        const Symbol deviation = pow(g.output(2) + p.eps, -0.5);  // the gradient reads this instead of var
         set_gradients(g, batch_norm_grad({g.out_grad(), g.input("data"), g.input("gamma"), g.output(1), deviation},
                                          {as_batch_norm(p)}));
       });

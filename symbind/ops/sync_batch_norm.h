@@ -7,7 +7,7 @@
 namespace SYMBIND_API symbind {
 
 // The channels are axis 1. Each context normalizes with the statistics of its own part of the batch: key and ndev,
-// which say who exchanges them in MXNet, change nothing.
+// which control the exchange in MXNet, have no effect.
 struct SyncBatchNorm {
   double eps = 0.001;
   double momentum = 0.9;
