@@ -36,8 +36,7 @@ std::unique_ptr<Kernel> build_training(const BatchNormSize& size, const BatchNor
         const T* const x = args.in<T>(0);
         float *const moving_mean = args.state<float>(3), *const moving_var = args.state<float>(4);
         T* const y = args.out<T>(0);
-        float *const mean = args.out<float>(1), *const deviation =
-                                                    args.out<float>(2);  // its reciprocal standard deviation
+        float *const mean = args.out<float>(1), *const deviation = args.out<float>(2);  // the reciprocal of it
         const Scales scales{mean, deviation, fix_gamma ? nullptr : args.in<float>(1), args.in<float>(2), relu};
         parallel_for(size.channels, channel_grain(size), [=](int64_t begin, int64_t end) {
           for (int64_t c = begin; c < end; ++c) {
