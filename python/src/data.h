@@ -26,7 +26,6 @@ nb::object batch_to_python(const DataBatch& batch);  // a symbind.io.DataBatch
 // __next__, reset, provide_data, provide_label, batch_size) with the GIL held. `what` ("train_data") is named in
 // errors; `keeper` will store it.
 std::shared_ptr<DataIter> iter_from(nb::handle value, const char* what, nb::handle keeper = {});
-nb::object iter_to_python(
-    DataIter* iter);  // the object that iter_from was given; None for one that did not come from Python
+nb::object iter_to_python(DataIter* iter);  // the object that iter_from was given; None if it is not from Python
 
 }  // namespace symbind::python

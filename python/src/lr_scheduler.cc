@@ -77,7 +77,7 @@ Scheduler& rule_of(LRScheduler& self) {
   return *found;
 }
 
-// Anything that can be called; its base_lr, if it has one, is updated when the rate changes.
+// Anything that can be called; its base_lr, if it has one, is updated when the base rate changes.
 class CallableScheduler final : public LRScheduler {
  public:
   CallableScheduler(Held function, double base_lr) : LRScheduler(base_lr, {}), function_(std::move(function)) {}

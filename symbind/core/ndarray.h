@@ -66,7 +66,7 @@ class NDArray {
   NDArray reshape(std::initializer_list<int64_t> dims) const { return reshape(std::span(dims.begin(), dims.size())); }
   NDArray at(int64_t index) const;                  // a[i]
   NDArray slice(int64_t begin, int64_t end) const;  // a[begin:end]
-  // A view of the first bytes of the storage as another shape and type, which must not need more bytes.
+  // A view that starts at this array's first element, as another shape and type that need no more bytes.
   NDArray prefix(const Shape& shape, DType dtype) const;
 
   // One element: a(1, 2) reads it, a(1, 2) = 3 writes it. There are as many indices as axes; negative ones count from

@@ -39,10 +39,8 @@ struct ImageDetRecordIterOptions {
   std::vector<float> min_crop_scales = {0}, max_crop_scales = {1};  // as fractions of the image's sides
   std::vector<float> min_crop_aspect_ratios = {1}, max_crop_aspect_ratios = {1};
   std::vector<float> min_crop_overlaps = {0}, max_crop_overlaps = {1};  // intersection over union with an object
-  std::vector<float> min_crop_sample_coverages = {0},
-                     max_crop_sample_coverages = {1};  // of the crop, covered by that object
-  std::vector<float> min_crop_object_coverages = {0},
-                     max_crop_object_coverages = {1};  // of that object, covered by the crop
+  std::vector<float> min_crop_sample_coverages = {0}, max_crop_sample_coverages = {1};  // of the crop, by that object
+  std::vector<float> min_crop_object_coverages = {0}, max_crop_object_coverages = {1};  // of that object, by the crop
   std::vector<int64_t> max_crop_trials = {25};
   std::string crop_emit_mode = "center";  // objects whose centre is outside of the crop are dropped; or "overlap":
   float emit_overlap_thresh = 0.3F;       // those of which less than this is inside

@@ -160,7 +160,7 @@ void Plan::make_part(Part& part, size_t first_node, size_t end_node) {
     if (writes[i]) part.writes.push_back(i);
 }
 
-// ---- Several contexts concurrently ---------------------------------------------------------------------------------
+// ---- Several contexts concurrently ----------------------------------------------------------------------------------
 
 void Plan::make_queues(Part& part) {
   std::vector<StepAccess> all;

@@ -116,7 +116,7 @@ class Plan {
     std::shared_ptr<Storage> storage;
     std::vector<std::pair<const Storage*, uint64_t>> sources;  // and the versions it was computed from; 0: not yet
   };
-  // Consecutive steps that can be captured and replayed as one unit, where the device supports it.
+  // Consecutive steps that run without interruption, replayed as one unit where the device supports it.
   struct Stretch {
     size_t begin, end;  // of steps
     bool capturable;

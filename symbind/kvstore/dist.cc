@@ -176,8 +176,7 @@ void DistStore::row_sparse_pull(const Keys& keys, const Values&, const Values&, 
        ": arrays are dense here and have no row_sparse form; use pull");
 }
 
-// ---- operations on them
-// ----------------------------------------------------------------------------------------------
+// ---- operations on them ---------------------------------------------------------------------------------------------
 
 void DistStore::set_optimizer(OptimizerPtr optimizer) {
   const InUse use = in_use("set_optimizer");

@@ -22,7 +22,7 @@ std::string_view name_of(OpReq req) {
   return "";
 }
 
-// ---- Base classes for users ---------------------------------------------------------------------------------------
+// ---- Base classes for users -----------------------------------------------------------------------------------------
 
 void CustomOp::backward(const std::vector<OpReq>&, const std::vector<NDArray>&, const std::vector<NDArray>&,
                         const std::vector<NDArray>&, const std::vector<NDArray>&, const std::vector<NDArray>&) {
@@ -53,7 +53,7 @@ std::vector<int> CustomOpProp::declare_backward_dependency(const std::vector<int
   return needed;
 }
 
-// ---- Registered names -------------------------------------------------------------------------------------------
+// ---- Registered names -----------------------------------------------------------------------------------------------
 
 namespace {
 

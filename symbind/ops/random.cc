@@ -137,8 +137,7 @@ OpDef define(Op<RandomRandint> op) {
       });
 }
 
-// ---- the same for the shape of an array
-// -------------------------------------------------------------------------------
+// ---- the same for the shape of an array -----------------------------------------------------------------------------
 
 template <class P>
 Op<P>& like_data(Op<P>& op, const char* name, const std::string& what) {

@@ -91,7 +91,7 @@ void LogValidationMetricsCallback::operator()(const BatchEndParam& param) const 
     log_info("Epoch[", param.epoch, "] Validation-", name, "=", with_digits(value, 6));
 }
 
-// ---- driven by validation ---------------------------------------------------------------------------------------
+// ---- driven by validation -------------------------------------------------------------------------------------------
 
 namespace {
 

@@ -77,7 +77,7 @@ struct LogValidationMetricsCallback {
   void operator()(const BatchEndParam& param) const;
 };
 
-// ---- driven by validation ---------------------------------------------------------------------------------------
+// ---- driven by validation -------------------------------------------------------------------------------------------
 
 // Which value of the validation metric counts, and when one is better than another.
 struct BestOf {

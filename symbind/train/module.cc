@@ -289,7 +289,7 @@ void Module::init_params(const InitParamsArgs& args) {
 void Module::keep_params(NamedArrays arg_params, NamedArrays aux_params) {
   const size_t own = arg_params.size() + aux_params.size();
   bool others_newer = false;
-  if (host_.use_count() > 1) {  // parameters of the sharing modules remain unchanged
+  if (host_.use_count() > 1) {  // parameters of sharing modules keep their values and dirty state
     arg_params.merge(NamedArrays(host_->arg_params));
     aux_params.merge(NamedArrays(host_->aux_params));
     others_newer = host_->dirty && arg_params.size() + aux_params.size() > own;

@@ -378,7 +378,7 @@ std::optional<Liked> liked(const NodeView& node) {
   return std::nullopt;
 }
 
-// ---- Choice of algorithm -------------------------------------------------------------------------------------------
+// ---- Choice of algorithm --------------------------------------------------------------------------------------------
 
 template <class P>
 ConvolutionWork work_of(const NodeView& node) {
