@@ -53,8 +53,7 @@ class CustomOpProp {
   virtual Names list_outputs() const { return {"output"}; }
   virtual Names list_auxiliary_states() const { return {}; }
 
-  // Called as soon as the first input is known, or all the others. By default everything has the shape of the first
-  // input.
+  // Called as soon as the first input is known, or all the others. By default everything is like the first input.
   virtual CustomShapes infer_shape(const std::vector<Shape>& in_shapes) const;
   virtual CustomTypes infer_type(const std::vector<DType>& in_types) const;
 

@@ -42,7 +42,7 @@ inline constexpr Builder<ImageFlip<"_image_flip_top_bottom">> image_flip_top_bot
 inline constexpr Builder<ImageFlip<"_image_random_flip_left_right">> image_random_flip_left_right;
 inline constexpr Builder<ImageFlip<"_image_random_flip_top_bottom">> image_random_flip_top_bottom;
 
-// Random factor in [min_factor, max_factor]: "_image_random_brightness", …contrast, …saturation, …hue.
+// By a random factor between min_factor and max_factor: "_image_random_brightness", …contrast, …saturation, …hue.
 template <FixedString name>
 struct ImageRandom {
   Required<double> min_factor = {};

@@ -57,7 +57,7 @@ class Speedometer {
   std::chrono::steady_clock::time_point since_ = {};
 };
 
-// "[=====-----] 50% accuracy=0.912345" of `total` batches: on a terminal one line that is redrawn; in a log one line
+// "[=====-----] 50%  accuracy=0.912345" of `total` batches: on a terminal one line that is redrawn; in a log one line
 // per 10 %.
 class ProgressBar {
  public:
