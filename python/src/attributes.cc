@@ -1,5 +1,5 @@
-// AttrScope and NameManager. In C++ they are objects whose life is the scope; here `with` decides, so what Python holds
-// are descriptions that put a C++ scope in place when entered.
+// AttrScope and NameManager. In C++ their lifetime is the scope; in Python `with` decides, so Python objects are
+// descriptions that create a C++ scope when entered.
 #include "symbind/graph/attributes.h"
 
 #include "bindings.h"
@@ -17,7 +17,7 @@ class ScopeGuard {
   std::unique_ptr<AttrScope> scope_;
 };
 
-// Asks a Python object for names: its get(name, hint).
+// Gets names from a Python object: its get(name, hint).
 class PythonNames final : public NameManager {
  public:
   explicit PythonNames(Held manager) : manager_(std::move(manager)) {}

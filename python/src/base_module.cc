@@ -116,7 +116,7 @@ namespace {
 
 // ---- what Python calls ---------------------------------------------------------------------------------------------
 
-// Are the steps from backward to update those of C++, between which gradients do not change?
+// Are the steps from backward to update the C++ ones, between which gradients do not change?
 bool has_own_steps(nb::handle self, const BaseModule& module) {
   nb::handle base;
   if (dynamic_cast<const Module*>(&module)) base = nb::type<Module>();
@@ -191,7 +191,7 @@ nb::list score(nb::handle self, nb::handle eval_data, nb::handle eval_metric, st
   return list_of(values);
 }
 
-// One output alone is the answer itself, unless a list is always wanted.
+// A single output is returned itself, unless a list is always required.
 nb::object outputs_to_python(const std::vector<NDArray>& outputs, Truth always_output_list) {
   if (outputs.size() == 1 && !always_output_list) return nb::cast(outputs[0]);
   return list_of(outputs);

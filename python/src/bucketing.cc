@@ -130,7 +130,7 @@ void bind_files(ModuleClass<BucketingModule>& type) {
       });
 }
 
-// Names that scripts read though they begin with an underscore.
+// Names that scripts read although they start with an underscore.
 void bind_inside(ModuleClass<BucketingModule>& type) {
   type.def_prop_ro(
           "symbol", [](const BucketingModule& self) { return self.BucketingModule::symbol(); },
@@ -176,7 +176,7 @@ void bind_bucketing(nb::module_& m) {
         try {
           new (self.p) PythonModule<BucketingModule>(std::move(network_of), options);
         } catch (const Error& error) {
-          throw ValueError(error.what());  // names that are not the network's
+          throw ValueError(error.what());  // names that the network does not have
         }
         self.h.attr("logger") = logger.is_none() ? nb::module_::import_("logging") : logger;
         self.h.attr("_sym_gen") = sym_gen;

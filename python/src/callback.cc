@@ -21,9 +21,9 @@ struct EpochFunction {
   EpochEndCallback function;
 };
 
-nb::handle stop_training;  // the exception's type; set once, and never let go
+nb::handle stop_training;  // the exception's type; set once, and never released
 
-// A callback of Python's: its StopTraining becomes that of C++, which fit understands.
+// Calls a Python callback: its StopTraining becomes that of C++, which fit handles.
 template <class Call>
 void call_python(Call&& call) {
   try {
@@ -35,7 +35,7 @@ void call_python(Call&& call) {
   }
 }
 
-// A BatchEndParam of whatever has its attributes, with the metric that it points at.
+// A BatchEndParam from any object with its attributes, with the metric that it refers to.
 struct GivenParam {
   EvalMetricPtr metric;
   BatchEndParam param;
@@ -61,7 +61,7 @@ void call_batch_end(Callback& callback, nb::handle value) {
   callback(given.param);
 }
 
-// Null for a local that Python has no word for.
+// Null for a local without a Python counterpart.
 nb::object local_to_python(const std::any& value) {
   const auto as = [&]<class T>(std::type_identity<T>) { return std::any_cast<T>(&value); };
   if (const auto* held = as(std::type_identity<nb::object>())) return *held;
@@ -82,7 +82,7 @@ nb::object local_to_python(const std::any& value) {
   return {};
 }
 
-// Of a module that is whatever has save_checkpoint.
+// A module: any object with save_checkpoint.
 struct ModuleOfPython {
   Held object;
   void save_checkpoint(const std::string& prefix, int epoch, bool save_optimizer_states) {
@@ -169,7 +169,7 @@ void bind_validation_callbacks(nb::module_& m) {
 }
 
 void call_epoch_end(const EpochFunction& self, int iter_no, nb::handle sym, nb::handle arg, nb::handle aux) {
-  static const Symbol none = Symbol::variable("none");  // for those who call module_checkpoint with what is at hand
+  static const Symbol none = Symbol::variable("none");  // for calls of module_checkpoint without a symbol
   const Symbol symbol = sym.is_none() ? none : nb::cast<Symbol>(sym);
   const NamedArrays arg_params = named_arrays_from(arg), aux_params = named_arrays_from(aux);
   ReleaseGil release;

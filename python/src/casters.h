@@ -1,5 +1,5 @@
-// How the small value types of core cross the border: a Shape is a tuple (an int or any sequence of ints is taken), a
-// DType is NumPy's type (its names and codes are taken), an empty NDArray is None inside lists.
+// Type casters for the small value types of core: a Shape is a tuple (an int or any sequence of ints is accepted), a
+// DType is NumPy's type (its names and codes are accepted), an empty NDArray is None inside lists.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -23,7 +23,7 @@ namespace nb = nanobind;
 
 namespace symbind::python {
 
-// A flag as Python reads it: anything is true or false, 1 and numpy.bool_ too. (nanobind's bool takes True and False.)
+// A flag with Python's truth value of any object, e.g. 1 or numpy.bool_. (nanobind's bool accepts only True and False.)
 struct Truth {
   bool value = false;
   operator bool() const { return value; }

@@ -1,5 +1,5 @@
-// For symbind._compat: methods of classes written in C, which Python code cannot give attributes to, and NumPy's older
-// rule for indices.
+// For symbind._compat: adding methods to classes written in C, which Python code cannot do, and NumPy's older rule for
+// indices.
 #include <utility>
 
 #include "bindings.h"
@@ -11,7 +11,7 @@ void add_method(nb::handle type, const char* name, nb::handle method) {
   if (!PyType_Check(type.ptr())) throw TypeError("methods are added to classes");
   auto* c_type = reinterpret_cast<PyTypeObject*>(type.ptr());
   if (PyDict_SetItemString(c_type->tp_dict, name, method.ptr()) != 0) throw nb::python_error();
-  PyType_Modified(c_type);  // what Python has cached of the class is no longer right
+  PyType_Modified(c_type);  // invalidates Python's cache of the class
 }
 
 // NumPy took a list that holds slices, None or ... for a tuple until 1.23; now it is an IndexError.
@@ -26,7 +26,7 @@ nb::object as_older_index(PyObject* key) {
     if (PySlice_Check(item.ptr()) || item.is_none() || item.ptr() == Py_Ellipsis) {
       PyErr_Clear();
       nb::object called = nb::steal(PyObject_CallNoArgs(on_use));
-      if (!called.is_valid()) PyErr_Clear();  // a log that fails is no reason to fail
+      if (!called.is_valid()) PyErr_Clear();  // a failing log call is ignored
       return nb::steal(PyList_AsTuple(key));
     }
   return {};

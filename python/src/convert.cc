@@ -12,7 +12,7 @@ namespace {
 constexpr std::array all_types = {DType::float32, DType::float64, DType::float16, DType::uint8,   DType::int32,
                                   DType::int8,    DType::int64,   DType::boolean, DType::bfloat16};
 
-// NumPy's name of a type; bfloat16 travels as its bits.
+// NumPy's name of a type; bfloat16 is passed as its bits.
 const char* numpy_name(DType dtype) {
   if (dtype == DType::boolean) return "bool_";
   if (dtype == DType::bfloat16) return "uint16";
@@ -35,7 +35,7 @@ struct NumpyTypes {
   }
 };
 
-// Never destroyed: the interpreter may be gone before static objects are.
+// Never destroyed: the interpreter may be finalized before static objects are destroyed.
 const NumpyTypes& numpy_types() {
   static const auto* types = new NumpyTypes;
   return *types;
@@ -68,7 +68,7 @@ std::vector<int64_t> dims_from(nb::handle value) {
     if (dim == -1 && PyErr_Occurred()) throw nb::python_error();
     return static_cast<int64_t>(dim);
   };
-  // A NumPy array would pass for a number too, if it held one alone.
+  // A NumPy array with a single element would also pass as a number.
   if (PyIndex_Check(value.ptr()) && !PySequence_Check(value.ptr())) return {number(value)};
   std::vector<int64_t> dims;
   for (nb::handle item : value) dims.push_back(number(item));
@@ -230,7 +230,7 @@ nb::dict dict_of(const NamedArrays& arrays) {
 nb::dict dict_in_order(const std::vector<std::string>& names, const std::vector<NDArray>& arrays) {
   nb::dict dict;
   for (size_t i = 0; i < names.size(); ++i) {
-    // As in MXNet: a dictionary would silently lose one of the two.
+    // As in MXNet: a dictionary would silently drop one of the two.
     if (dict.contains(names[i].c_str())) throw ValueError(join("two arrays are named '", names[i], "'"));
     dict[names[i].c_str()] = array_or_none(arrays[i]);
   }
@@ -281,7 +281,7 @@ NamedArrays named_arrays_from(nb::handle mapping) {
 Arrays bound_arrays_from(nb::handle value) {
   if (value.is_none()) return {};
   if (!nb::isinstance<nb::dict>(value)) return arrays_from(value);
-  nb::dict given;  // None is as good as no entry
+  nb::dict given;  // None means no entry
   for (auto [name, array] : nb::borrow<nb::dict>(value))
     if (!array.is_none()) given[name] = array;
   return named_arrays_from(given);
@@ -296,7 +296,7 @@ GradReqs grad_reqs_from(nb::handle value) {
 void copy_from_numpy(const NDArray& array, nb::handle values) {
   const NumpyTypes& numpy = numpy_types();
   const DType dtype = array.dtype();
-  // NumPy converts, except to bfloat16: that is our own rounding.
+  // NumPy converts, except to bfloat16: that uses our own rounding.
   const DType through = dtype == DType::bfloat16 ? DType::float32 : dtype;
   const nb::object same =
       numpy.ascontiguousarray(values, nb::arg("dtype") = numpy.dtypes[static_cast<size_t>(through)]);

@@ -1,4 +1,4 @@
-// What Python code hands over in many forms, and what it gets back.
+// Conversion of arguments that Python code passes in many forms, and of results.
 #pragma once
 
 #include <nanobind/ndarray.h>
@@ -22,7 +22,7 @@ std::vector<Context> contexts_from(nb::handle value);  // None: the current one;
 // A value as the text that operators, files and initializers read: "(3, 3)", "True", "float32", "None", "0.1".
 std::string text_of(nb::handle value);
 Attributes attributes_of(nb::handle mapping);            // a dict of texts; None is empty
-nb::dict dict_from(nb::handle value, const char* what);  // None: empty; anything that is no mapping is a TypeError
+nb::dict dict_from(nb::handle value, const char* what);  // None: empty; anything but a mapping is a TypeError
 
 // A TypeError: "expected a context, not 5".
 TypeError wrong_type(std::string_view expected, nb::handle value);
@@ -34,7 +34,7 @@ nb::list list_of(const std::vector<std::vector<NDArray>>& arrays);
 nb::dict dict_of(const NamedArrays& arrays);
 nb::dict dict_in_order(const std::vector<std::string>& names, const std::vector<NDArray>& arrays);
 nb::dict dict_in_order(const std::vector<std::string>& names, const NamedArrays& arrays);  // others follow
-// An NDArray from one, or from anything NumPy makes an array of.
+// An NDArray from one, or from anything that NumPy converts to an array.
 NDArray array_from(nb::handle value, Context context);
 std::vector<NDArray> arrays_from(nb::handle value);  // None: none; one array, or a sequence (None in it: empty)
 NamedArrays named_arrays_from(nb::handle mapping);
@@ -42,7 +42,7 @@ Arrays bound_arrays_from(nb::handle value);             // None, a list, or a di
 GradReqs grad_reqs_from(nb::handle value);              // text, list or dict
 std::vector<std::string> names_from(nb::handle value);  // None: none; one text, or a sequence
 
-// Elements of a NumPy array become the array's; shapes agree. Memory is copied.
+// Copies the elements of a NumPy array; shapes must agree.
 void copy_from_numpy(const NDArray& array, nb::handle values);
 nb::object to_numpy(const NDArray& array);
 nb::dlpack::dtype dlpack_type(DType dtype);

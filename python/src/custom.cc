@@ -33,7 +33,7 @@ std::vector<DType> types_from(nb::handle value) {
   return types;
 }
 
-// A Python operator at work.
+// An instance of a Python operator.
 class PythonOp final : public CustomOp {
  public:
   explicit PythonOp(nb::object op) : op_(std::move(op), KeeperScope::current()) {}
@@ -57,7 +57,7 @@ class PythonOp final : public CustomOp {
   Held op_;
 };
 
-// A Python object that says what an operator is.
+// A Python object that defines an operator.
 class PythonProp final : public CustomOpProp {
  public:
   explicit PythonProp(nb::object prop)

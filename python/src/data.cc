@@ -21,7 +21,7 @@
 namespace symbind::python {
 namespace {
 
-// Looked up once and never given back: the interpreter may be gone before static objects are.
+// Looked up once and never released: the interpreter may be finalized before static objects are destroyed.
 nb::handle io_class(const char* name) { return nb::object(nb::module_::import_("symbind.io.io").attr(name)).release(); }
 nb::handle desc_class() {
   static const nb::handle type = io_class("DataDesc");
@@ -145,7 +145,7 @@ nb::object bucket_key_to_python(const BucketKey& key) {
 
 namespace {
 
-// What a batch has under a name; NumPy's arrays are taken, too.
+// The arrays of a batch under a name; NumPy arrays are accepted, too.
 std::vector<NDArray> batch_arrays(nb::handle value) {
   if (value.is_none() || nb::isinstance<NDArray>(value)) return arrays_from(value);
   const nb::object numpy_array = numpy_module().attr("ndarray");
@@ -156,7 +156,7 @@ std::vector<NDArray> batch_arrays(nb::handle value) {
   return arrays_from(arrays);
 }
 
-// Batches that are sliced for the devices already, as the one that they are slices of.
+// Concatenates batches that are already sliced for the devices.
 DataBatch joined(nb::handle batches) {
   DataBatch whole;
   std::vector<std::vector<NDArray>> data, label;
@@ -185,7 +185,7 @@ DataBatch batch_from(nb::handle value) {
   if (const nb::object pad = optional_attribute(value, "pad"); !pad.is_none()) batch.pad = nb::cast<int64_t>(pad);
   if (const nb::object index = optional_attribute(value, "index"); !index.is_none()) {
     const nb::object numbers = nb::hasattr(index, "tolist") ? index.attr("tolist")() : index;
-    nb::try_cast(numbers, batch.index);  // scripts keep other things there, too
+    nb::try_cast(numbers, batch.index);  // scripts store other objects there, too
   }
   if (const nb::object key = optional_attribute(value, "bucket_key"); !key.is_none())
     batch.bucket_key = bucket_key_from(key);
@@ -201,7 +201,7 @@ DataBatch batch_from(nb::handle value) {
   return batch;
 }
 
-// What came from Python goes back as it was, with whatever else it carries.
+// A batch that came from Python is returned unchanged, with its other attributes.
 nb::object batch_to_python(const DataBatch& batch) {
   if (batch.source) return nb::borrow(static_cast<PyObject*>(batch.source.get()));
   const auto descs = [](const std::optional<std::vector<DataDesc>>& given) -> nb::object {
@@ -216,7 +216,7 @@ nb::object batch_to_python(const DataBatch& batch) {
 
 namespace {
 
-// A DataIter that says no more than that it is one, as long as no subclass does.
+// A DataIter without behaviour of its own, for subclasses in Python.
 class BareIter final : public DataIter {
  public:
   std::vector<DataDesc> provide_data() const override { return {}; }
@@ -225,8 +225,8 @@ class BareIter final : public DataIter {
   std::optional<DataBatch> next() override { return std::nullopt; }
 };
 
-// Any Python object that can be iterated over, or that has a method next. An epoch begins with iter(object), as a loop
-// in Python would: where that is a generator, each epoch has its own.
+// Any Python object that can be iterated over, or that has a method next. An epoch starts with iter(object), as a
+// Python loop does: if that returns a generator, each epoch has its own.
 class PythonIter final : public DataIter {
  public:
   PythonIter(nb::handle object, nb::handle keeper) : object_(nb::borrow(object), keeper), keeper_(keeper) {}
@@ -260,7 +260,7 @@ class PythonIter final : public DataIter {
   }
 
  private:
-  // A description that can be read only once, such as zip(names, shapes), is kept.
+  // A description that can be read only once, such as zip(names, shapes), is cached.
   struct Kept {
     PyObject* of = nullptr;
     std::vector<DataDesc> descs;
@@ -295,8 +295,8 @@ class PythonIter final : public DataIter {
   mutable Kept data_, label_;
 };
 
-// Its threads may wait for the GIL while they make a batch, so a thread that waits for them must not hold it; and they
-// must be gone before the interpreter is, or where the process is a fork's child, in which they never were.
+// Its threads may wait for the GIL while they prepare a batch, so a thread that waits for them must not hold it; and
+// they must end before the interpreter is finalized. In a forked child they do not exist.
 class ThreadedIter final : public DataIter {
  public:
   ThreadedIter(std::vector<std::shared_ptr<DataIter>> iters, PrefetchingIterOptions options)
@@ -315,8 +315,8 @@ class ThreadedIter final : public DataIter {
   ThreadedIter(const ThreadedIter&) = delete;
   ThreadedIter& operator=(const ThreadedIter&) = delete;
 
-  // When the interpreter ends. A thread may still be in next(), so the iterators stay; a source that blocks is left
-  // behind.
+  // Called when the interpreter ends. A thread may still be in next(), so the iterators are not destroyed; a thread
+  // whose source blocks is detached.
   static void stop_all() {
     const std::set<ThreadedIter*> all = std::exchange(living(), {});
     for (ThreadedIter* iter : all) {
@@ -341,7 +341,7 @@ class ThreadedIter final : public DataIter {
   }
 
  private:
-  // What went wrong in a thread is kept and thrown at every call; Python empties the exception it is given.
+  // An exception of a thread is stored and thrown at every call; Python clears the exception object it is given.
   template <class Function>
   static std::invoke_result_t<Function> with_copied_errors(Function function) {
     try {
@@ -351,7 +351,7 @@ class ThreadedIter final : public DataIter {
       throw nb::python_error(error);
     }
   }
-  static std::set<ThreadedIter*>& living() {  // touched with the GIL held
+  static std::set<ThreadedIter*>& living() {  // accessed with the GIL held
     static auto* all = new std::set<ThreadedIter*>;
     return *all;
   }
@@ -367,7 +367,7 @@ class ThreadedIter final : public DataIter {
   pid_t process_ = getpid();
 };
 
-// The classes written in C++; never given back.
+// The classes written in C++; never released.
 std::vector<PyObject*>& native_types() {
   static auto* types = new std::vector<PyObject*>;
   return *types;
@@ -411,7 +411,7 @@ nb::object next_batch(DataIter& iter) {
 
 namespace {
 
-// MXNet's base class: next() in terms of the parts that a subclass defines.
+// MXNet's base class: next() in terms of the methods that a subclass defines.
 nb::object next_by_parts(nb::handle self) {
   if (!nb::cast<bool>(nb::bool_(nb::object(self.attr("iter_next")())))) throw nb::stop_iteration();
   return batch_class()(nb::arg("data") = self.attr("getdata")(), nb::arg("label") = self.attr("getlabel")(),
@@ -445,7 +445,7 @@ nb::list pairs_of(const std::vector<NDArrayIter::Source>& sources) {
   return list;
 }
 
-// The samples' order as NumPy has it.
+// The order of the samples as a NumPy array.
 // The order of this epoch, or of the one that comes.
 nb::object order_of(NDArrayIter& iter) {
   iter.begin_epoch();
@@ -459,7 +459,7 @@ void bind_base(nb::module_& m) {
                                  "What feeds a network. A subclass defines next(), or iter_next(), getdata(), "
                                  "getlabel(), getpad() and getindex(); further reset(), provide_data and "
                                  "provide_label.")
-      // The methods take any `self`: subclasses that never call this __init__ are legion.
+      // The methods take any `self`: many subclasses never call this __init__.
       .def(
           "__init__",
           [](nb::pointer_and_handle<DataIter> self, nb::object batch_size) {
@@ -536,7 +536,7 @@ void bind_mnist_iter(nb::module_& m) {
       [](MNISTIter* self, const std::string& image, const std::string& label, int64_t batch_size, Truth shuffle,
          Truth flat, int64_t seed, Truth silent, int64_t num_parts, int64_t part_index, const std::string& data_name,
          const std::string& label_name, nb::kwargs unused) {
-        // MXNet's takes these for the sake of its other iterators.
+        // MXNet's also accepts the arguments of its other iterators.
         static const std::set<std::string> known = {"data_shape", "input_shape", "prefetch_buffer", "dtype",
                                                     "ctx",        "mean_r",      "scale",           "verbose"};
         for (auto [name, value] : unused)

@@ -1,4 +1,4 @@
-// What the classes of iterators have in common.
+// Shared by the bindings of iterator classes.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@ nb::object next_batch(DataIter& iter);  // throws StopIteration at the end of th
 // Objects of exactly this class are used from C++ without going through Python.
 void register_native_iterator(nb::handle type);
 
-// What iterators in C++ have in common. `parts`: iter_next() and the others in terms of next().
+// The common methods of C++ iterators. `parts`: iter_next() and the others in terms of next().
 template <class Iter>
 void def_iterator(nb::class_<Iter, DataIter>& type, bool parts) {
   register_native_iterator(type);

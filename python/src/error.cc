@@ -1,6 +1,6 @@
-// Errors of the library as Python's. What MXNet raises from its Python code is a ValueError, TypeError, IndexError or
-// AssertionError, and what its operators raise an MXNetError; programs catch either. So every error here is an
-// MXNetError, and one that MXNet raises from Python is of that kind as well.
+// Translation of the library's errors to Python exceptions. MXNet's Python code raises ValueError, TypeError,
+// IndexError or AssertionError, its operators MXNetError; programs catch either. So every error here is an MXNetError,
+// and one that MXNet raises from Python also has that built-in type.
 #include <string_view>
 
 #include "symbind/graph/op.h"
@@ -10,7 +10,7 @@
 namespace symbind::python {
 namespace {
 
-// The classes live as long as the process.
+// The exception classes live as long as the process.
 PyObject* plain_error = nullptr;
 PyObject* value_error = nullptr;
 PyObject* type_error = nullptr;

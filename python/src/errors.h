@@ -1,4 +1,4 @@
-// What the bindings themselves refuse. Like every error of the library these become Python types that derive from
+// Errors of the bindings themselves. Like every error of the library these become Python types that derive from
 // MXNetError and from the built-in type (error.cc). nanobind turns its own nb::type_error, nb::value_error and
 // nb::index_error into the built-in types alone, so they are not thrown here.
 #pragma once
@@ -7,7 +7,7 @@
 
 namespace symbind::python {
 
-// An argument of the right type that does not fit.
+// An argument of the right type with an invalid value.
 class ValueError : public Error {
  public:
   using Error::Error;

@@ -1,10 +1,10 @@
-// The extension module: every class and function of the library that the Python package shows.
+// The extension module: every class and function of the library that the Python package exposes.
 #include "bindings.h"
 
 NB_MODULE(_symbind, m) {
   using namespace symbind::python;
   m.doc() = "Symbind's C++ classes; use them through the package symbind.";
-  nb::set_leak_warnings(false);  // users keep arrays in module globals: at exit these are no mistake
+  nb::set_leak_warnings(false);  // users store arrays in module globals: these are not leaks at exit
   watch_for_exit();
   bind_error(m);
   bind_log(m);

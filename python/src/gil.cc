@@ -13,11 +13,11 @@ namespace symbind::python {
 namespace {
 
 std::atomic<bool> ending = false;
-std::atomic<unsigned long> ending_thread = 0;  // which may go on using Python
-std::atomic<int> entering = 0;                 // threads that were let through and may not have the lock yet
-std::atomic<int> inside = 0;                   // threads that C++ started and that run Python's code
+std::atomic<unsigned long> ending_thread = 0;  // which may continue to use Python
+std::atomic<int> entering = 0;                 // threads that were admitted and may not have the lock yet
+std::atomic<int> inside = 0;                   // threads started by C++ that run Python code
 
-// Everyone is let through before the interpreter ends; then only the thread that ends it.
+// All threads pass before the interpreter ends; after that only the thread that ends it.
 void wait_at_exit() {
   ++entering;
   if (!ending || PyThread_get_thread_ident() == ending_thread) return;
@@ -25,7 +25,7 @@ void wait_at_exit() {
   for (;;) ::pause();
 }
 
-// Threads that were let through get the lock, and those that run Python's code for us have a moment to come back.
+// Admitted threads get the lock, and those that run Python code for C++ have a moment to return.
 void begin_exit() {
   ending_thread = PyThread_get_thread_ident();
   ending = true;
@@ -62,7 +62,7 @@ AcquireGil::~AcquireGil() {
 
 void watch_for_exit() {
   nb::module_::import_("atexit").attr("register")(nb::cpp_function(&begin_exit));
-  pthread_atfork(nullptr, nullptr, [] { entering = inside = 0; });  // the other threads are not in the child
+  pthread_atfork(nullptr, nullptr, [] { entering = inside = 0; });  // the other threads do not exist in the child
 }
 
 }  // namespace symbind::python

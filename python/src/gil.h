@@ -1,13 +1,13 @@
-// Giving the interpreter's lock (GIL) up and taking it again, also while the interpreter ends: a thread that asks for
-// the lock then is ended by Python in the middle of C++, which aborts the process. Here it sleeps instead until the
-// process is gone.
+// Releasing and acquiring the interpreter's lock (GIL), also while the interpreter ends: Python terminates a thread
+// that requests the lock then in the middle of C++ code, which aborts the process. Here such a thread sleeps until the
+// process ends.
 #pragma once
 
 #include <nanobind/nanobind.h>
 
 namespace symbind::python {
 
-// Without the GIL for the length of a scope.
+// Releases the GIL for the duration of a scope.
 class ReleaseGil {
  public:
   ReleaseGil() : state_(PyEval_SaveThread()) {}
@@ -19,7 +19,7 @@ class ReleaseGil {
   PyThreadState* state_;
 };
 
-// With it; the thread may have it already.
+// Acquires it; the thread may already hold it.
 class AcquireGil {
  public:
   AcquireGil();
@@ -32,7 +32,7 @@ class AcquireGil {
   bool outermost_;  // of this thread: C++ called Python here
 };
 
-// Registers what is to be done when the interpreter ends. Called first of all: such functions run in reverse order.
+// Registers an exit handler of the interpreter. Call it first: such handlers run in reverse order.
 void watch_for_exit();
 
 }  // namespace symbind::python

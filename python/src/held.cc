@@ -9,14 +9,14 @@
 
 namespace symbind::python {
 
-// Used with the GIL held, but for its address.
+// Accessed with the GIL held, except for its address.
 struct Held::Cell {
   nb::object object;
   Keeping* keeping = nullptr;
-  bool shared = false;  // C++ has the address of the object's C++ part: it must not go early
+  bool shared = false;  // C++ has the address of the object's C++ part: it must not be released early
 };
 
-// What one Python object keeps.
+// The references that one Python object keeps.
 struct Keeping {
   PyObject* keeper;
   std::vector<Held::Cell*> cells = {};
@@ -30,7 +30,7 @@ struct Keeping {
     const auto found = all().find(keeper);
     return found == all().end() ? nullptr : found->second;
   }
-  // Goes with the keeper.
+  // Destroyed with the keeper.
   static Keeping& of(PyObject* keeper) {
     Keeping*& entry = all()[keeper];
     if (entry) return *entry;
@@ -54,7 +54,7 @@ struct Keeping {
     return std::ranges::any_of(cells, [&](const Held::Cell* cell) { return cell->object.is(object); });
   }
   void clear() {
-    std::vector<nb::object> dropped;  // at the end: their destructors may change the list
+    std::vector<nb::object> dropped;  // released at the end: their destructors may change the list
     whole = nullptr;
     for (Held::Cell* cell : cells)
       if (!cell->shared) dropped.push_back(std::move(cell->object));
@@ -121,7 +121,7 @@ namespace {
 
 int traverse(PyObject* self, visitproc visit, void* arg);
 
-// The attributes that nanobind allows for; those a Python class adds are that class's to visit.
+// The attributes that nanobind provides; attributes that a Python class adds are visited by that class.
 PyObject** attributes_of_part(PyObject* self) {
   const PyTypeObject* type = Py_TYPE(self);
   while (type && type->tp_traverse != traverse) type = type->tp_base;

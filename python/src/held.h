@@ -4,8 +4,8 @@
 // executor keeps its monitor's callback, an optimizer its schedule. The collector visits what is held from the keeper
 // (collector_slots), so a callback that refers back to its executor is freed with it.
 //
-// Two rules keep this right. A reference has one keeper. And everything else that shares the keeper's C++ part keeps
-// the keeper alive: an executor of a module refers to the module (keep_whole), since what is held is visited from the
+// Two rules are required. A reference has one keeper. And everything else that shares the keeper's C++ part keeps the
+// keeper alive: an executor of a module refers to the module (keep_whole), since what is held is visited from the
 // module alone. A Held without a keeper is never visited: its object lives at least as long as the C++ part that stores
 // it.
 #pragma once
@@ -19,10 +19,10 @@ struct Keeping;
 class Held {
  public:
   explicit Held(nb::object object, nb::handle keeper = {});
-  // The object, with the GIL held, and a reference of the caller's own: a call through it may outlast this one. Held
+  // The object, with the GIL held, with a new reference for the caller: a call through it may outlast this Held. Held
   // itself may be copied and dropped on any thread.
   nb::object get() const;
-  void keep_in(nb::handle keeper) const;  // names the keeper later; only the first counts
+  void keep_in(nb::handle keeper) const;  // sets the keeper later; only the first call has an effect
 
   // The object's C++ part, which lives as long as the reference.
   template <class T>
@@ -41,14 +41,14 @@ class Held {
 
 // From now on `object` lives as long as `keeper`, and is visited from it.
 void keep_alive(nb::handle keeper, nb::handle object);
-// `part` shares the C++ part of `whole`, or of what that holds: from now on it keeps it alive. An object that was made
-// by Python itself, or that `whole` holds already, is a part of nothing.
+// `part` shares the C++ part of `whole`, or of an object that it holds: from now on `part` keeps `whole` alive. No
+// effect on an object that Python itself created, or that `whole` already holds.
 void keep_whole(nb::handle part, nb::handle whole);
 // The keeper of what is stored in the C++ part of `object`: the outermost whole it is a part of, or itself.
 nb::handle keeper_of(nb::handle object);
 
-// While it lives, what this thread makes inside C++ (the operators of a network that is compiled) belongs to this
-// keeper.
+// While it lives, objects that this thread creates inside C++ (the operators of a network being compiled) belong to
+// this keeper.
 class KeeperScope {
  public:
   explicit KeeperScope(nb::handle keeper);

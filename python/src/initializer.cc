@@ -1,5 +1,5 @@
-// Initializers. A Python initializer, whatever its class, is one C++ object with a rule inside: one of the library's
-// initializers, or none where Python fills the arrays itself.
+// Initializers. A Python initializer of any class is one C++ object with a rule: a built-in initializer, or none if
+// Python fills the arrays itself.
 #include "initializer.h"
 
 #include "symbind/core/error.h"
@@ -13,7 +13,7 @@ namespace {
 
 class PyInitializer final : public Initializer {
  public:
-  // `whole`: the rule decides for every name; else it is asked for weights alone.
+  // `whole`: the rule decides for every name; else it is called only for weights.
   void set_rule(InitializerPtr rule, bool whole) {
     rule_ = std::move(rule);
     whole_ = whole;
@@ -32,7 +32,7 @@ class PyInitializer final : public Initializer {
     return nb::cast<std::string>(trampoline_.base().attr("dumps")());
   }
 
-  // What super() means to a Python class: the same without its own methods.
+  // For super() in a Python class: the same without its own methods.
   void own_call(const InitDesc& desc, NDArray& array) const {
     whole_ ? (*rule_)(desc, array) : Initializer::operator()(desc, array);
     tell(desc, array);
@@ -76,14 +76,14 @@ class PyInitializer final : public Initializer {
     method(to_python(desc), array);
     return true;
   }
-  // What set_verbosity asked for.
+  // Prints what set_verbosity requested.
   void tell(const InitDesc& desc, const NDArray& array) const {
     AcquireGil acquire;
     const nb::handle self = trampoline_.base();
     if (nb::cast<bool>(self.attr("_verbose"))) self.attr("_verbose_print")(to_python(desc), nb::none(), array);
   }
 
-  // Told apart by their addresses.
+  // Compared by address.
   static constexpr const char *call_ = "__call__", *weight_ = "_init_weight", *bias_ = "_init_bias",
                               *gamma_ = "_init_gamma", *beta_ = "_init_beta", *default_ = "_init_default";
   InitializerPtr rule_;
@@ -135,7 +135,7 @@ InitializerPtr mixed_from(const nb::dict& arguments, nb::handle keeper) {
   return std::make_shared<init::Mixed>(names_from(nb::object(arguments["patterns"])), initializers);
 }
 
-// The library's own, whatever is in the registry under these names by now.
+// A built-in initializer, even if its name was registered again.
 InitializerPtr make_rule(const std::string& kind, const nb::dict& arguments, nb::handle keeper) {
   if (kind == "zero") return std::make_shared<init::Zero>();
   if (kind == "one") return std::make_shared<init::One>();

@@ -1,4 +1,4 @@
-// Initializers across the border.
+// Conversion of initializers between Python and C++.
 #pragma once
 
 #include "symbind/train/initializer.h"

@@ -28,7 +28,7 @@ class Keywords {
     setters_[name] = std::move(setter);
     return *this;
   }
-  // Taken without effect.
+  // Accepted without effect.
   Keywords& ignore(std::initializer_list<const char*> names) {
     for (const char* name : names) setters_[name] = [](Options&, nb::handle) {};
     return *this;

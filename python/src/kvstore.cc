@@ -1,5 +1,5 @@
-// The store of values. It locks while it works, and its updater may be Python's: so no call keeps the GIL while it
-// waits for the lock.
+// The store of values. It holds a lock while it works, and its updater may be written in Python: so no call holds the
+// GIL while it waits for the lock.
 #include "kvstore.h"
 
 #include "symbind/core/error.h"
@@ -16,7 +16,7 @@ struct KeysAndValues {
   KVStore::Values values;
 };
 
-// One key with an array or a list of arrays, or a list of keys with as many of those.
+// One key with an array or a list of arrays, or a list of keys with one of these for each.
 KeysAndValues keys_and_values(nb::handle key, nb::handle value, const char* call) {
   KeysAndValues result;
   const auto add = [&](nb::handle one, nb::handle arrays) {
@@ -70,7 +70,7 @@ void pushpull(KVStore& self, nb::handle key, nb::handle value, nb::handle out, i
   self.pushpull(values.keys, values.values, outs.values, priority);
 }
 
-// A list of arrays for one key is that of its devices, which hold the same.
+// A list of arrays for one key has one array per device, all with the same values.
 void broadcast(KVStore& self, nb::handle key, nb::handle value, nb::handle out, int priority) {
   const KeysAndValues given = keys_and_values(key, value, "broadcast");
   const KeysAndValues outs = keys_and_values(key, out, "broadcast");
@@ -99,7 +99,7 @@ void row_sparse_pull(KVStore& self, nb::handle key, nb::handle, int priority, nb
   self.row_sparse_pull({is_list(key) && nb::len(key) ? key_from(nb::object(key[0])) : key_from(key)}, {}, {}, priority);
 }
 
-// What MXNet hands to it: the key as it was given, the sum of what was pushed, and the stored array to change.
+// Called with MXNet's arguments: the key as it was given, the sum of the pushed arrays, and the stored array to change.
 void set_updater(nb::pointer_and_handle<KVStore> self, nb::object updater) {
   if (!PyCallable_Check(updater.ptr()))
     throw TypeError(join("an updater is a function (key, pushed, stored), not ", nb::repr(updater).c_str()));

@@ -1,4 +1,4 @@
-// Stores across the border.
+// Conversion of stores between Python and C++.
 #pragma once
 
 #include "symbind/kvstore/kvstore.h"

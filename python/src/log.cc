@@ -31,7 +31,7 @@ LoggerScope::~LoggerScope() { current_logger = previous_; }
 
 void bind_log(nb::module_& m) {
   set_log_sink(&log_to_python);
-  // Messages of the last moments, when logging may be gone, go to standard error.
+  // Messages at exit, when logging may be unavailable, go to standard error.
   nb::module_::import_("atexit").attr("register")(nb::cpp_function([] { set_log_sink({}); }));
   m.def(
       "write_log",

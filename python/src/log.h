@@ -1,4 +1,4 @@
-// Where messages go: to Python's root logger, or to the logger of the object at work. No message configures logging.
+// The destination of messages: Python's root logger, or the logger of the active object. No message configures logging.
 #pragma once
 
 #include "casters.h"

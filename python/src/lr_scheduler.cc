@@ -1,5 +1,5 @@
-// Schedules. The classes that users see (lr_scheduler.py) have their C++ part made by __new__ and set by __init__, so a
-// subclass that never calls our __init__ works, and so does unpickling.
+// Schedules. The classes that users see (lr_scheduler.py) have their C++ part created by __new__ and set by __init__,
+// so a subclass that never calls our __init__ works, and so does unpickling.
 #include "lr_scheduler.h"
 
 #include <cmath>
@@ -27,8 +27,8 @@ class OpenScheduler : public LRScheduler {
   }
 };
 
-// What a Python object of any of these classes is: one of the library's schedules, or none, and the methods of Python's
-// that override it.
+// The C++ part of a Python object of any of these classes: a built-in schedule, or none, and the Python methods that
+// override it.
 class PyScheduler final : public OpenScheduler {
  public:
   double operator()(int64_t num_update) override {
@@ -67,7 +67,7 @@ PyScheduler& python_part(LRScheduler& self) {
   return *python;
 }
 
-// What a schedule is at heart; one of C++ is that itself.
+// The underlying C++ schedule; a C++ schedule is returned itself.
 template <class Scheduler = LRScheduler>
 Scheduler& rule_of(LRScheduler& self) {
   auto* python = dynamic_cast<PyScheduler*>(&self);
@@ -77,7 +77,7 @@ Scheduler& rule_of(LRScheduler& self) {
   return *found;
 }
 
-// Anything that can be called; its base_lr, if it has one, is told when it changes.
+// Anything that can be called; its base_lr, if it has one, is updated when the base rate changes.
 class CallableScheduler final : public LRScheduler {
  public:
   CallableScheduler(Held function, double base_lr) : LRScheduler(base_lr, {}), function_(std::move(function)) {}
@@ -104,7 +104,7 @@ void set_warm_up(LRScheduler& self, const WarmUp& warm_up, double final_lr) {
   rule_of(self).set_warm_up(warm_up, final_lr);
 }
 
-// Changes one thing of a schedule that may be under way.
+// Changes one option of a schedule that may be in use.
 template <class Scheduler, class Change>
 void change(Scheduler& self, Change apply) {
   auto options = self.options();
@@ -119,20 +119,20 @@ void change(Scheduler& self, Change apply) {
 
 using SchedulerClass = nb::class_<LRScheduler, PyScheduler>;
 
-// Counts that Python gave as floats (a part of an epoch) may be whole numbers all the same.
+// Counts that Python gave as floats (a part of an epoch) may still be integers.
 nb::object number_of(double value) {
   if (value == std::floor(value) && std::abs(value) < 1e15) return nb::int_(static_cast<int64_t>(value));
   return nb::float_(value);
 }
 
-// Updates are whole numbers: one comes after 3.5 if it comes after 3.
+// Update counts are integers: one is greater than 3.5 if it is greater than 3.
 std::vector<int64_t> updates_from(nb::handle values) {
   std::vector<int64_t> updates;
   for (nb::handle value : values) updates.push_back(static_cast<int64_t>(std::floor(nb::cast<double>(value))));
   return updates;
 }
 
-// The properties of the kinds are in the base class under private names; the Python classes show them as theirs.
+// The properties of the kinds are in the base class under private names; the Python classes expose them.
 template <class Scheduler, class Options, class Value, class Show = std::identity>
 void def_option(SchedulerClass& type, const char* name, Value Options::*option, Show show = {}) {
   type.def_prop_rw(

@@ -1,4 +1,4 @@
-// Schedules of learning rates across the border.
+// Conversion of learning rate schedules between Python and C++.
 #pragma once
 
 #include "symbind/optim/lr_scheduler.h"

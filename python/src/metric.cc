@@ -1,7 +1,7 @@
-// The class EvalMetric of Python represents two kinds of object. One of a C++ class has its sums there. One of a class
-// written in Python has them in its own attributes, whatever they are (a list, an array): such classes assign
-// sum_metric and num_inst freely, and often never call __init__. So the methods below take any object and ask which it
-// is.
+// The class EvalMetric of Python represents two kinds of object. An object of a C++ class has its sums in C++. One of a
+// class written in Python has them in its own attributes, of any type (a list, an array): such classes assign
+// sum_metric and num_inst freely, and often never call __init__. So the methods below take any object and check which
+// kind it is.
 #include "metric.h"
 
 #include <set>
@@ -14,7 +14,7 @@
 namespace symbind::python {
 namespace {
 
-// An EvalMetric of no particular kind: what a class written in Python has as its C++ part.
+// An EvalMetric of no particular kind: the C++ part of classes written in Python.
 class BareMetric final : public EvalMetric {
  public:
   using EvalMetric::EvalMetric;
@@ -23,13 +23,13 @@ class BareMetric final : public EvalMetric {
   }
 };
 
-// The classes of C++; touched with the GIL held.
+// The classes of C++; accessed with the GIL held.
 std::set<PyObject*>& native_types() {
   static auto* types = new std::set<PyObject*>;
   return *types;
 }
 
-// Null where the sums are in Python's attributes.
+// Null if the sums are in Python attributes.
 EvalMetric* native_of(nb::handle self) {
   if (!nb::isinstance<EvalMetric>(self) || !nb::inst_ready(self)) return nullptr;
   auto* metric = nb::cast<EvalMetric*>(self);
@@ -198,7 +198,7 @@ nb::object get_global(nb::handle self) {
   return nb::make_tuple(self.attr("name"), mean(self.attr("global_sum_metric"), self.attr("global_num_inst")));
 }
 
-// Pairs of what get() says.
+// The result of get() as pairs.
 nb::list pairs_of(nb::handle got) {
   const nb::tuple pair(nb::borrow(got));  // or an iterator over the two
   const nb::object names = pair[0], values = pair[1];
@@ -219,7 +219,7 @@ void set_to_zero(nb::handle self, const char* sum, const char* instances) {
 
 void reset_local(nb::handle self) {
   if (EvalMetric* native = native_of(self)) return native->reset_local();
-  // A class that knows nothing of local sums, but has a reset of its own, keeps its numbers in its own form.
+  // A class without local sums but with its own reset stores its numbers in its own form.
   const nb::handle base = nb::type<EvalMetric>();
   const bool own_reset = !nb::object(nb::handle(self.type()).attr("reset")).is(nb::object(base.attr("reset")));
   if (own_reset && !has_global_stats(self)) {
@@ -276,7 +276,7 @@ nb::dict get_config(nb::handle self) {
   return config;
 }
 
-// How copies are made, by pickle and copy: symbind.metric._restore puts these together again.
+// How copies are made, by pickle and copy: symbind.metric._restore restores them.
 nb::tuple reduce(nb::handle self) {
   nb::object state = nb::none(), native_type = nb::none();
   if (const EvalMetric* native = native_of(self)) {
@@ -332,7 +332,7 @@ void bind_base(nb::module_& m) {
       [](nb::pointer_and_handle<EvalMetric> self, nb::object name, nb::object output_names, nb::object label_names,
          nb::kwargs kwargs) {
         new (self.p) BareMetric(EvalMetric::Options{});
-        nb::inst_set_state(self.h, true, true);  // reset() below may look at it
+        nb::inst_set_state(self.h, true, true);  // reset() below may access it
         nb::dict rest;
         rest.update(kwargs);
         nb::object global = nb::bool_(false);
@@ -422,7 +422,7 @@ EvalMetric::Options options_of(const std::string& name, nb::handle output_names,
   return {name, names_from(output_names), names_from(label_names)};
 }
 
-// What else the metric was made with: readable as attributes, and kept for get_config and copies.
+// Further constructor arguments: readable as attributes, and stored for get_config and copies.
 template <class... Values>
 void keep(nb::handle self, const std::pair<const char*, Values>&... arguments) {
   nb::dict kwargs;
@@ -445,7 +445,7 @@ void bind_plain(nb::module_& m, const char* class_name, const char* usual_name, 
           nb::arg("label_names").none() = nb::none());
 }
 
-// Those with one more argument before or after the three that all have.
+// Metrics with one more argument before or after the three common ones.
 template <class Metric, class Argument>
 void bind_with(nb::module_& m, const char* class_name, const char* usual_name, const char* argument,
                const Argument& usual, const char* doc) {

@@ -1,4 +1,4 @@
-// Metrics across the border.
+// Conversion of metrics between Python and C++.
 #pragma once
 
 #include "symbind/train/metric.h"
@@ -7,9 +7,9 @@
 
 namespace symbind::python {
 
-// The metric itself where its class is one of the C++ ones. Any other object with update() and get(), among them
-// classes written in Python, comes as an adapter that calls its methods with the GIL held. A name, a list or a function
-// is first given to symbind.metric.create. `keeper` will store it.
+// The metric itself if its class is a C++ one. For any other object with update() and get(), including classes written
+// in Python, an adapter that calls its methods with the GIL held. A name, a list or a function is first passed to
+// symbind.metric.create. `keeper` will store it.
 EvalMetricPtr metric_from(nb::handle value, nb::handle keeper = {});
 nb::object metric_to_python(EvalMetric* metric);  // the object that metric_from was given; None for none
 

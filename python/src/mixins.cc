@@ -1,10 +1,10 @@
-// A Python class may have one of ours among several bases: class MyIter(Logged, mx.io.DataIter). nanobind takes a
-// single base when it sets up such a class, although only the one of C++ matters to it; so that one is what it is told.
+// A Python class may have one of ours among several bases: class MyIter(Logged, mx.io.DataIter). nanobind accepts a
+// single base when it sets up such a class, although only the C++ one matters to it; so only that one is passed.
 //
-// Abstract classes, class Base(mx.metric.EvalMetric, abc.ABC), have a class of classes of their own, ABCMeta, and
-// Python wants one that is derived from both. nanobind compares its own by address, so it is made to count as derived
-// from ABCMeta instead: ABCMeta comes last in the order of its bases, where it adds no behaviour. What ABCMeta does
-// when a class is made (abstract methods are found, and no object of a class that has some is made) is done here.
+// Abstract classes, class Base(mx.metric.EvalMetric, abc.ABC), have a metaclass, ABCMeta, and Python requires one that
+// is derived from both. nanobind compares its own metaclass by address, so it is made to count as derived from ABCMeta
+// instead: ABCMeta is appended to the order of its bases, where it adds no behaviour. What ABCMeta does when a class is
+// created (finding abstract methods, and preventing instances of classes with some) is done here.
 #include <utility>
 
 #include "bindings.h"
@@ -17,7 +17,7 @@ PyTypeObject* abstract_kind = nullptr;  // abc.ABCMeta
 
 bool is_ours(PyObject* base, PyObject* kind_of) { return Py_TYPE(base) == Py_TYPE(kind_of); }
 
-// The arguments with which nanobind sets a class up: null and an exception where two bases are ours.
+// The arguments with which nanobind sets a class up: null with an exception set if two bases are ours.
 nb::object with_our_base(PyObject* self, PyObject* args) {
   PyObject* bases = PyTuple_Size(args) == 3 ? PyTuple_GetItem(args, 1) : nullptr;
   if (!bases || !PyTuple_CheckExact(bases) || PyTuple_Size(bases) < 2) return nb::borrow(args);

@@ -38,7 +38,7 @@ void forward(nb::pointer_and_handle<Module> module, nb::handle data_batch, std::
   self.Module::forward(batch, flag(is_train));
 }
 
-// The parameters as the module keeps them on the CPU: zeros between bind and init_params, None before.
+// The module's parameters on the CPU: zeros between bind and init_params, None before.
 using Group = DataParallelExecutorGroup;
 nb::object host_params(const Module& self, const std::vector<std::string>& names, const NamedArrays& values,
                        const Group::PerDevice& (Group::*bound)() const) {
@@ -101,7 +101,7 @@ void bind_files_of(ModuleClass<Module>& type) {
       });
 }
 
-// What the module keeps in C++ keeps the module while Python has it.
+// An object inside the module keeps the module alive while Python refers to it.
 template <auto getter>
 nb::object part(nb::pointer_and_handle<Module> self) {
   const auto& held = (self.p->*getter)();
@@ -114,7 +114,7 @@ nb::object part(nb::pointer_and_handle<Module> self) {
   return object;
 }
 
-// Names that scripts read though they begin with an underscore.
+// Names that scripts read although they start with an underscore.
 void bind_inside(ModuleClass<Module>& type) {
   type.def_prop_ro(
           "symbol", [](const Module& self) { return self.Module::symbol(); }, "The network.")
@@ -192,7 +192,7 @@ void bind_module(nb::module_& m) {
         try {
           new (self.p) PythonModule<Module>(symbol, options);
         } catch (const Error& error) {
-          throw ValueError(error.what());  // names that are not the network's
+          throw ValueError(error.what());  // names that the network does not have
         }
         self.h.attr("logger") = logger.is_none() ? nb::module_::import_("logging") : logger;
       },

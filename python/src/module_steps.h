@@ -1,5 +1,5 @@
-// What Python calls on every kind of module that is written in C++; the kinds add what is theirs alone. A call runs the
-// step of the class itself: a class in Python that overrides one calls it through super().
+// The methods of every kind of module that is written in C++; each kind adds its own. A call runs the step of the class
+// itself: a class in Python that overrides one calls it through super().
 #pragma once
 
 #include "symbind/train/base_module.h"
@@ -100,7 +100,7 @@ void def_params(ModuleClass<Kind>& type) {
                                          .optimizer = optimizer_arg_from(optimizer, keeper),
                                          .optimizer_params = optimizer_params_from(optimizer_params, keeper),
                                          .force_init = force_init};
-            ReleaseGil release;  // a store may be busy with an updater of Python's
+            ReleaseGil release;  // a store may be busy with a Python updater
             module.Kind::init_optimizer(args);
           },
           nb::arg("kvstore").none() = "local", nb::arg("optimizer") = "sgd",

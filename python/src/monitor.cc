@@ -29,8 +29,8 @@ StatFunc stat_func_from(nb::object function, nb::handle keeper) {
   };
 }
 
-// The statistic of another thread may want the GIL while it holds the monitor's lock: no thread waits there while it
-// holds the GIL.
+// The statistic of another thread may request the GIL while it holds the monitor's lock: no thread may wait for that
+// lock while it holds the GIL.
 nb::list toc(Monitor& self) {
   std::vector<Monitor::Entry> entries;
   {

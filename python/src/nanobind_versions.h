@@ -1,5 +1,5 @@
-// What nanobind 2 and 3 write differently, where a binding needs more than its macros: methods of C++ that a class of
-// Python overrides, and C++ objects that live as long as one of Python's.
+// Differences between nanobind 2 and 3 that its macros do not cover: C++ methods that a Python class overrides, and C++
+// objects that live as long as a Python object.
 #pragma once
 
 #include <cstddef>
@@ -19,8 +19,7 @@ template <size_t methods>
 using Trampoline = nb::detail::trampoline;
 #endif
 
-// A method of the Python object, if its class overrides it; then the GIL is held. Names are told apart by their
-// addresses.
+// A method of the Python object, if its class overrides it; then the GIL is held. Names are compared by address.
 class Override {
  public:
   template <class Trampoline>
@@ -47,7 +46,7 @@ class Override {
   nb::detail::ticket ticket_;
 };
 
-// Deletes `payload` when `keeper` ends.
+// Deletes `payload` when `keeper` is destroyed.
 template <class T>
 void delete_with(nb::handle keeper, T* payload) {
   constexpr auto end = [](void* ending) noexcept { delete static_cast<T*>(ending); };

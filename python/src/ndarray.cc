@@ -54,8 +54,8 @@ NDArray by_name(const char* op, const NDArray& a, double b) {
   return invoke(std::string(op), std::vector<NDArray>{a}, {{"scalar", print(b)}})[0];
 }
 
-// A form of every operator. NumPy would otherwise get to answer, with an error that names neither side, or with False
-// where == was meant element by element.
+// A refusing overload of every operator. Otherwise NumPy would handle it, with an error that names neither side, or
+// with False for an elementwise ==.
 void def_refusal(nb::class_<NDArray>& type, const char* name) {
   type.def(
       name,
@@ -178,7 +178,7 @@ void bind_ndarray(nb::module_& m) {
                            "An array: shape, type and context. Copying the handle shares the data.");
   type.def(
           "__init__",
-          // None: what a pickle of MXNet's begins with, and fills by __setstate__.
+          // None: as in unpickling an MXNet array, which __setstate__ then fills.
           [](NDArray* self, const NDArray* handle, bool) {
             new (self) NDArray(handle ? *handle : NDArray(Shape{1}, cpu()));
           },

@@ -1,4 +1,4 @@
-// Calling operators by the registry: on symbols and on arrays, with arguments as Python gives them.
+// Calls operators of the registry: on symbols and on arrays, with arguments as Python gives them.
 #include "symbind/graph/op.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 namespace symbind::python {
 namespace {
 
-// A call sorted out: inputs by position (a gap is one left out) and by name, parameters as text.
+// The parsed arguments of a call: inputs by position (a gap is an omitted one) and by name, parameters as text.
 template <class Value>
 struct Call {
   std::vector<std::optional<Value>> positional;
@@ -43,7 +43,8 @@ void reject_other_inputs(const OpDef& op, nb::handle value) {
                        ", not ", Py_TYPE(value.ptr())->tp_name));
 }
 
-// Of a call with defaults. Where the number of inputs is a parameter that must be given there is no such call.
+// The input names of a call with default parameters. There is no such call if the number of inputs is a required
+// parameter.
 Names input_names(const OpDef& op) {
   try {
     return op.inputs(op.make_params().get());
@@ -56,7 +57,7 @@ bool has_field(const OpDef& op, const std::string& name) {
   return std::ranges::any_of(op.fields, [&](const ParamField& field) { return field.name == name; });
 }
 
-// data=3 is no parameter that the operator happens not to have.
+// data=3 must be reported as a wrong input, not as an unknown parameter.
 template <class Value>
 void reject_as_input(const OpDef& op, const std::string& name, nb::handle value) {
   if (has_field(op, name)) return;
@@ -67,7 +68,7 @@ void reject_as_input(const OpDef& op, const std::string& name, nb::handle value)
                            Py_TYPE(value.ptr())->tp_name));
 }
 
-// Inputs come first, then parameters in the order of their fields. The names in `apart` are the caller's business.
+// Inputs come first, then parameters in the order of their fields. The caller handles the names in `apart`.
 template <class Value>
 Call<Value> sort_out(const OpDef& op, nb::handle args, nb::handle kwargs,
                      std::initializer_list<std::string_view> apart) {
@@ -106,7 +107,7 @@ Call<Value> sort_out(const OpDef& op, nb::handle args, nb::handle kwargs,
       if (!has_field(op, name)) reject_other_inputs<Value>(op, value);
       if (!call.attributes.emplace(name, text_of(value)).second)
         throw TypeError(join("[", op.name, "] '", name, "' is given by position and by name"));
-    } else if (&op == &op_of<Custom>()) {  // for the user's own operator, which gets all arguments as texts
+    } else if (&op == &op_of<Custom>()) {  // for a custom operator, which gets all arguments as text
       call.attributes[name] = "None";
     } else {
       for (const ParamField& each : op.fields)

@@ -1,5 +1,5 @@
-// Optimizers. A Python optimizer, whatever its class, is one C++ object with rates, names and counts, and with an
-// update rule: one of the library's, or one that leaves the arithmetic to Python.
+// Optimizers. A Python optimizer of any class is one C++ object with rates, names and counts, and with an update rule:
+// a built-in one, or one that delegates to Python.
 #include "optimizer.h"
 
 #include <cmath>
@@ -52,7 +52,7 @@ bool has_list(const StateTree& state) {
 class PyOptimizer final : public RuleOptimizer {
  public:
   PyOptimizer() : RuleOptimizer(std::make_unique<PythonRule>(), {}) {}
-  // One of the library's rules by name, or none. Without a name, the optimizer has that of the rule.
+  // A built-in rule by name, or none. Without a name, the optimizer has that of the rule.
   void set(const std::string& rule, const OptimizerParams& params, std::string name) {
     static_cast<RuleOptimizer&>(*this) =
         RuleOptimizer(rule.empty() ? std::make_unique<PythonRule>() : make_update_rule(rule), params);
@@ -87,8 +87,8 @@ class PyOptimizer final : public RuleOptimizer {
     return python ? UpdateUnit::parameter : RuleOptimizer::own_update_unit();
   }
 
-  // What super() means to a Python class: the same without its own methods. A float32 copy goes with what the class
-  // does itself, not with what the rule would do.
+  // For super() in a Python class: the same without its own methods. A float32 copy depends on the methods of the
+  // class, not on the rule.
   StateTree own_create_state(const ParamKey& key, const NDArray& weight) {
     return RuleOptimizer::create_state(key, weight);
   }
@@ -121,11 +121,11 @@ class PyOptimizer final : public RuleOptimizer {
     }
     const nb::object state = to_python(*one.state);
     method(key, one.weight, one.grad, state);
-    if (has_list(*one.state)) *one.state = state_from(state);  // its items may be others now
+    if (has_list(*one.state)) *one.state = state_from(state);  // its items may have been replaced
     return true;
   }
-  // States that are not made of arrays alone (numbers, dicts) stay in Python, with the optimizer; files do not have
-  // them.
+  // States that do not consist of arrays only (numbers, dicts) are stored in Python, with the optimizer; they are not
+  // saved to files.
   nb::dict kept_states() const {
     const nb::handle self = trampoline_.base();
     if (!nb::hasattr(self, kept_)) self.attr(kept_) = nb::dict();
@@ -133,7 +133,7 @@ class PyOptimizer final : public RuleOptimizer {
   }
 
   static constexpr const char* kept_ = "_states_in_python";
-  // Told apart by their addresses.
+  // Compared by address.
   static constexpr const char *create_ = "create_state", *create_multi_precision_ = "create_state_multi_precision",
                               *update_ = "update", *update_multi_precision_ = "update_multi_precision";
   bool has_rule_ = false;
@@ -145,7 +145,7 @@ PyOptimizer* python_part(Optimizer& self) { return dynamic_cast<PyOptimizer*>(&s
 
 // ---- What its methods take -----------------------------------------------------------------------------------------
 
-// One parameter each, or as many of each.
+// One parameter, or lists of equal length.
 std::vector<Update> updates_from(nb::handle index, nb::handle weight, nb::handle grad, std::vector<StateTree>& states,
                                  nb::handle state) {
   if (!is_list(index)) {
@@ -208,7 +208,7 @@ nb::dict idx2name_of(const Optimizer& self) {
   return dict;
 }
 
-// Counts are changed as a file of states would.
+// Counts are changed in the same way as by loading states.
 template <class Change>
 void change_counts(Optimizer& self, Change change) {
   ResumeState state = self.resume_state();
@@ -239,7 +239,7 @@ OptimizerValue value_from(nb::handle value, nb::handle keeper) {
   return OptimizerObject{Held(nb::borrow(value), keeper)};
 }
 
-// A whole number is given back as an int, which serves as a float too.
+// An integral value is returned as an int, which also works as a float.
 nb::object value_to_python(const OptimizerValue& value) {
   return std::visit(
       []<class T>(const T& held) -> nb::object {
@@ -253,7 +253,7 @@ nb::object value_to_python(const OptimizerValue& value) {
       value.get());
 }
 
-// As the field of the rule is: a count is an int, a bound that is not set None.
+// In the type of the rule's field: a count is an int, a bound that is not set None.
 nb::object argument_of(const Optimizer& self, const std::string& name) {
   if (const auto* with_rule = dynamic_cast<const RuleOptimizer*>(&self))
     for (const UpdateRule::Argument& argument : with_rule->rule().arguments())
@@ -367,7 +367,7 @@ nb::object to_python(const OptimizerPtr& optimizer) {
 
 namespace {
 
-// Optimizers go to servers as pickles, whatever their class.
+// Optimizers of any class are sent to servers as pickles.
 void send_as_pickles() {
   set_optimizer_texts(
       {.write =

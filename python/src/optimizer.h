@@ -1,4 +1,4 @@
-// Optimizers across the border: the arguments of one, the states it keeps, and the object itself in both directions.
+// Conversion of optimizers between Python and C++: arguments, states, and the object itself in both directions.
 #pragma once
 
 #include "symbind/optim/optimizer.h"
@@ -7,9 +7,9 @@
 
 namespace symbind::python {
 
-// A dict, or pairs as in MXNet's default (("learning_rate", 0.01),). A value of None counts as not given; whatever is
-// no number, truth, text or schedule reaches only optimizers written in Python. `sym`, `param_idx2name` and
-// `param_dict` are left out: a module names its parameters itself.
+// A dict, or pairs as in MXNet's default (("learning_rate", 0.01),). A value of None counts as not given; anything but
+// a number, boolean, string or schedule is passed only to optimizers written in Python. `sym`, `param_idx2name` and
+// `param_dict` are ignored: a module names its parameters itself.
 // `keeper` will store them.
 OptimizerParams optimizer_params_from(nb::handle value, nb::handle keeper = {});
 nb::dict optimizer_params_to_python(const OptimizerParams& params);

@@ -13,7 +13,7 @@ PredictorOptions options_from(nb::handle ctx, int max_concurrent, size_t max_sha
           .threads = threads};
 }
 
-// One output by itself, several as a list.
+// A single output itself, several as a list.
 nb::object call(const Predictor& self, nb::args data, nb::kwargs inputs) {
   if (data.size() > 1)
     throw TypeError("a predictor takes one input by position, and several by name: predict(left=…, right=…)");

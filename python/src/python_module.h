@@ -1,5 +1,5 @@
 // A module whose steps may be written in Python: a class that derives from BaseModule or Module there overrides methods
-// and properties, and the loops in C++ (fit, score, predict) find them.
+// and properties, and the loops in C++ (fit, score, predict) call them.
 #pragma once
 
 #include <array>
@@ -16,7 +16,7 @@
 
 namespace symbind::python {
 
-// The steps that a Python class may define, and which of them the class of one object does.
+// The steps that a Python class may define, and which of them the class of an object defines.
 class Overrides {
  public:
   enum Name {
@@ -61,10 +61,10 @@ std::optional<NamedArrays> optional_arrays(nb::handle value);
 
 // Arguments that C++ takes by name or as an object.
 OptimizerArg optimizer_arg_from(nb::handle value, nb::handle keeper = {});
-// What keeps a module's optimizer: the module, or a store of the user's, which may outlive it.
+// The keeper of a module's optimizer: the module, or a store of the user's, which may outlive it.
 nb::handle keeper_of_optimizer(nb::handle module, nb::handle kvstore);
 
-// Arguments on their way to Python.
+// Arguments for Python.
 nb::dict arguments_of(const BindArgs& args);
 nb::dict arguments_of(const InitParamsArgs& args);
 nb::dict arguments_of(const InitOptimizerArgs& args);
@@ -72,7 +72,7 @@ nb::object module_to_python(BaseModule* module);
 std::vector<std::pair<std::string, Shape>> output_shapes_from(nb::handle value);
 BaseModule::Params params_from(nb::handle value);
 
-// Scripts replace methods of a single object, too (mod.update = …): a loop that begins looks for them again.
+// Scripts replace methods of a single object, too (mod.update = …): each loop looks for them again when it starts.
 class LooksForOverrides {
  public:
   virtual ~LooksForOverrides() = default;
@@ -153,7 +153,7 @@ class PythonModule final : public Base, public LooksForOverrides {
     step<void, false>(
         Overrides::set_params,
         [&](const nb::object& method) {
-          nb::dict options;  // as few as were asked for: a class may know no more
+          nb::dict options;  // only those that were given: a class may not accept others
           if (allow_missing) options["allow_missing"] = true;
           if (!force_init) options["force_init"] = false;
           if (allow_extra) options["allow_extra"] = true;

@@ -1,6 +1,6 @@
 // Recurrent cells. Python classes may derive from any of them and define their own __call__, unroll, state_info and so
-// on: C++ asks for these first (PythonCell). A method that Python calls on a cell is always that of its C++ class, so
-// that super() means what it says.
+// on: C++ calls these first (PythonCell). A method that Python calls on a cell is always that of its C++ class, so that
+// super() works as expected.
 #include "symbind/core/error.h"
 #include "symbind/train/rnn_cell.h"
 
@@ -219,7 +219,7 @@ class PythonCell final : public Base {
   }
 
  private:
-  // What the Python class defines under this name beyond the C++ class, or else what that does.
+  // The method of the Python class if it overrides that of the C++ class, else the C++ one.
   template <class Result, class InPython, class InBase>
   Result redirected(const char* name, const InPython& in_python, const InBase& in_base) const {
     AcquireGil acquire;
@@ -249,7 +249,7 @@ UnrollOptions options_from(const nb::object& begin_state, const std::string& lay
   return options;
 }
 
-// The methods of one class; each calls that of this very class.
+// The methods of one class; each calls that of exactly this class.
 template <class Cell, class Type>
 void add_methods(Type& type) {
   constexpr bool is_base = std::is_same_v<Cell, BaseRNNCell>;
@@ -366,7 +366,7 @@ void bind_base(nb::module_& m) {
       .def_prop_rw("_init_counter", &BaseRNNCell::state_counter, &BaseRNNCell::set_state_counter);
 }
 
-// What classes derived in Python read.
+// The members that derived Python classes read.
 template <class Type>
 void add_dense_fields(Type& type) {
   type.def_prop_ro("_num_hidden", &DenseRNNCell::num_hidden)

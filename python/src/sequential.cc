@@ -26,7 +26,7 @@ nb::object add(Self self, nb::handle module, nb::kwargs metas) {
   return nb::borrow(self.h);
 }
 
-// A module of Python's that was put in, as itself.
+// A module that was added from Python is returned itself.
 nb::list layers(const SequentialModule& self) {
   nb::list list;
   for (size_t i = 0; i < self.size(); ++i) list.append(module_to_python(&self.layer(i)));

@@ -69,7 +69,7 @@ void bind_arithmetic(nb::class_<Symbol>& type) {
   def_comparison(type, "__ge__", [](const Symbol& a, const auto& b) { return a >= b; });
 }
 
-// What a call knows of shapes: in the order of the arguments (None: not known), or by name.
+// The shapes given in a call: in the order of the arguments (None: not known), or by name.
 NamedShapes known_shapes(const Symbol& symbol, const nb::tuple& in_order, const nb::dict& by_name) {
   if (in_order.size() > 0 && by_name.size() > 0)
     throw ValueError("shapes are given either in the order of the arguments or by name, not both");
@@ -95,7 +95,7 @@ nb::object shape_lists(const InferredShapes& inferred) {
   return nb::make_tuple(tuples(inferred.args), tuples(inferred.outputs), tuples(inferred.aux));
 }
 
-// A caller who goes on with None deserves to hear which arguments it is about.
+// Warns which arguments are undecided, since the caller may continue with None.
 void warn_undecided(const char* what, const std::vector<std::string>& undecided) {
   const std::string text = join("the ", what, " of these arguments cannot be decided: ", comma_separated(undecided),
                                 "; more of the inputs must be given");
@@ -151,7 +151,7 @@ std::map<std::string, Context> groups_from(nb::handle group2ctx) {
   return groups;
 }
 
-// A part of a network is bound with the parameters of the whole: of arrays by name those count that it has.
+// A part of a network is bound with the parameters of the whole: of arrays by name, those that it has are used.
 Arrays those_of(const std::vector<std::string>& names, nb::handle arrays) {
   if (!nb::isinstance<nb::dict>(arrays)) return bound_arrays_from(arrays);
   nb::dict given;
@@ -176,7 +176,8 @@ ExecutorPtr bind_shapes(const Symbol& symbol, Context ctx, nb::handle grad_req, 
   NamedTypes types;
   for (auto [name, dtype] : dict_from(type_dict, "type_dict")) types[nb::cast<std::string>(name)] = dtype_from(dtype);
   NamedArrays buffer = named_arrays_from(shared_buffer);
-  // Scripts bind a part of a network with the shapes of the whole: what the part has not got is passed over, aloud.
+  // Scripts bind a part of a network with the shapes of the whole: names that the part does not have are ignored with a
+  // warning.
   NamedShapes known = known_shapes(symbol, nb::tuple(), shapes);
   const std::vector<std::string> inputs = symbol.list_inputs();
   std::erase_if(known, [&](const auto& shape) {
@@ -255,7 +256,7 @@ void bind_executing(nb::class_<Symbol>& type) {
 
 void bind_symbol(nb::module_& m) {
   nb::class_<Symbol> type(m, "Symbol", nb::is_weak_referenceable(), "A network, or a part of one: a list of outputs.");
-  // None: what a pickle of MXNet's begins with, and fills by __setstate__.
+  // None: as in unpickling an MXNet symbol, which __setstate__ then fills.
   type.def(
           "__init__",
           [](Symbol* self, const Symbol* handle) { new (self) Symbol(handle ? *handle : Symbol::variable("none")); },

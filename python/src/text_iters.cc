@@ -9,7 +9,7 @@
 namespace symbind::python {
 namespace {
 
-// What both have.
+// The options that both have.
 template <class Options>
 Keywords<Options> common(const char* who) {
   Keywords<Options> keywords(who);

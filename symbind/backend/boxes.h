@@ -1,4 +1,4 @@
-// Boxes by their corners and how much they overlap. Compiled for every device.
+// Boxes given by their corners, and their overlaps. Compiled for every device.
 #pragma once
 
 #include "symbind/backend/freestanding.h"
@@ -80,8 +80,8 @@ constexpr C clipped(C value, C low, C high) {
   return value < low ? low : value > high ? high : value;
 }
 
-// An unsigned number that is smaller the higher the score is. Equal scores, also 0 and -0, have equal keys; NaN comes
-// last.
+// A sort key: an unsigned number that is smaller for higher scores. Equal scores, also 0 and -0, have equal keys; NaN
+// comes last.
 template <class C>
 constexpr auto descending_key(C score) {
   using U = freestanding::unsigned_of<freestanding::conditional<sizeof(C) == 8, int64_t, int32_t>>;

@@ -1,4 +1,4 @@
-// The operators on boxes with their parameters as numbers, and what they do with one box. Compiled for every device.
+// The operators on boxes: their sizes and parameters as plain numbers, and the work per box. Compiled for every device.
 #pragma once
 
 #include "symbind/backend/boxes.h"
@@ -11,7 +11,7 @@ namespace symbind::boxes {
 template <class C>
 struct NmsRule {
   int64_t batches, boxes, numbers;  // numbers: of a box
-  int64_t coord, score, id;         // where they are in it
+  int64_t coord, score, id;         // their indices in a box
   int64_t most;                     // boxes that are searched; 0: the output is the input
   C overlap, valid, background;
   bool any_class, from_center, to_center;
@@ -55,7 +55,8 @@ template <class C>
 struct EncodeRule {
   int64_t anchors, refs;  // of a batch
 
-  // Number `index` (0 … 3) of the code of an anchor, and whether it counts. The readers give elements of the inputs.
+  // Number `index` (0 … 3) of the code of an anchor, and whether it is valid. The readers return elements of the
+  // inputs.
   template <class Samples, class Matches, class Anchors, class Refs>
   constexpr bool code(int64_t anchor, const Samples& samples, const Matches& matches, const Anchors& read_anchor,
                       const Refs& read_ref, Code<C>& result) const {

@@ -1,4 +1,4 @@
-// What loops and branches that depend on values ask of a device.
+// The device functions that value-dependent loops and branches need.
 #pragma once
 
 #include <functional>
@@ -8,12 +8,12 @@
 
 namespace symbind {
 
-// Is the number at this address of the device's memory, of this type, not 0? The device's queue is waited for.
+// Is the number at this address of the device's memory, of this type, not 0? Synchronizes the device's queue.
 using ReadTruth = std::function<bool(const Args& args, const void* number, DType dtype)>;
 struct BranchHooks {
   WriteCursors write_cursors;
   ReadTruth read_truth;
-  bool capturable = true;  // where the host has to wait for the device, it is not
+  bool capturable = true;  // not if the host has to wait for the device
 };
 
 std::unique_ptr<Kernel> build_cond(const NodeView& node, const BranchHooks& hooks);

@@ -28,10 +28,10 @@ std::unique_ptr<SubPlan> compile(const NodeView& node, const Symbol& network, co
       SubPlanOptions{.context = node.context,
                      .is_train = node.is_train,
                      .random_slot = std::max(node.random_slot, 0),
-                     .may_lack_outputs = node.outputs.size() > 1});  // a single one is there, or the node would not be
+                     .may_lack_outputs = node.outputs.size() > 1});  // a single output always exists
 }
 
-// In the types that the node's outputs have: arithmetic with truth values gives numbers, which are cast.
+// Casts results to the types of the node's outputs: arithmetic with booleans returns numbers.
 std::unique_ptr<SubPlan> compile_as_needed(const NodeView& node, const Symbol& network, const ComposedInputs& in) {
   auto plan = compile(node, network, in);
   std::vector<Symbol> outputs;
@@ -71,7 +71,7 @@ void add(ImplementationTable& table) {
   implementation.name = "composed";
   implementation.refuse = [](const NodeView&) { return std::string(); };
   implementation.build = [](const NodeView& node) -> std::unique_ptr<Kernel> {
-    const NameManager names;  // those of the user's network are not counted on
+    const NameManager names;  // does not advance the counters of the user's network
     const ComposedInputs in = composed_inputs(node);
     return build_composed(node, network_of(node.as<P>(), in), in);
   };

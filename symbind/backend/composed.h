@@ -1,4 +1,4 @@
-// Operators that are networks of others (ops/composition.h), on any device.
+// Operators that are composed of others (ops/composition.h), on any device.
 #pragma once
 
 #include "symbind/ops/composition.h"

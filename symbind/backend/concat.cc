@@ -17,8 +17,8 @@ JointArrays split(const NodeView& node, int64_t axis) {
 }  // namespace
 
 Joints JointArrays::joints() const {
-  // With the channels last, joining along them is joining along the last axis in memory; blocked arrays are joined by
-  // image, as plain ones are.
+  // With channels last, concatenation along channels is along the last axis in memory; blocked arrays are concatenated
+  // per image, as plain ones are.
   const Shape& shape = whole.shape;
   const bool joins_pixels = whole.layout == Layout::channels_last && axis == 1;
   Joints made{joins_pixels ? shape[0] * shape.size(2, shape.rank()) : shape.size(0, axis), {}, 0};

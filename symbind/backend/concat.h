@@ -1,4 +1,4 @@
-// How arrays are in the one that joins them along an axis, and which operators join or split so.
+// The memory layout of concatenation along an axis, and the operators that concatenate or split.
 #pragma once
 
 #include <optional>
@@ -9,7 +9,8 @@
 
 namespace symbind {
 
-// The joined array as rows: everything before the axis counts rows, and a row holds so many bytes of each part.
+// The concatenated array as rows: the axes before the concatenation axis count rows, and a row holds `bytes` of each
+// part.
 struct Joints {
   int64_t rows = 0;
   std::vector<int64_t> bytes;
@@ -29,12 +30,12 @@ struct JoiningOperator {
   JointArrays (*arrays)(const NodeView& node);
   bool any_layout = false;  // may all arrays be in another layout than the plain one?
 };
-// Output 0 is the first inputs joined.
+// Output 0 is the concatenation of the first inputs.
 std::vector<JoiningOperator> joining_operators();
 // The outputs, of which some may be missing, are the parts of input 0.
 std::vector<JoiningOperator> splitting_operators();
 
-// Along channels the parts may be in any layout they share, if that has whole blocks of each part. `asked` are the
+// Along channels the parts may be in any layout they share, if that has whole blocks of each part. `asked`: the
 // inputs that are read.
 std::optional<LayoutWish> wish_along_channels(const NodeView& node, const JointArrays& arrays,
                                               std::span<const Tensor> asked);

@@ -41,7 +41,7 @@ class Condition {
         read_truth_(std::move(read_truth)) {}
 
   size_t scratch_bytes() const { return part_.plan.scratch_bytes(); }
-  // The number is written to `room`.
+  // The condition is written to the scratch memory `room`.
   bool holds(const Args& args, const Args& inner, void* const* inputs, void* room) {
     part_.plan.forward(inner, {.inputs = part_.inputs(inputs), .outputs = {&room, 1}});
     return read_truth_(args, room, dtype_);
@@ -98,7 +98,7 @@ class CondKernel final : public Kernel {
   size_t at_number_ = 0, at_cursor_ = 0, at_plan_ = 0;
 };
 
-// The gradients of one branch; inputs that it does not read have gradient 0.
+// The gradients of one branch; the gradients of inputs that it does not read are 0.
 struct BranchGrad {
   BranchGrad(const CondGrad& p, const Subgraph& graph, const Tuple& locations, const NodeView& node) {
     const auto inputs = node.inputs.subspan(p.outputs(), p.inputs());
@@ -120,7 +120,7 @@ struct BranchGrad {
   }
   size_t scratch_bytes() const { return std::max(part ? part->plan.scratch_bytes() : 0, scratch_of(zeros)); }
 
-  std::unique_ptr<Part> part;  // none: it reads nothing whose gradient is wanted
+  std::unique_ptr<Part> part;  // none: it reads no input whose gradient is requested
   std::unique_ptr<SubPlan> zeros;
   std::vector<size_t> requested, zeroed;
 };

@@ -11,7 +11,7 @@
 namespace symbind {
 namespace {
 
-// The arrays of a loop, as its node has them from input `first` on, seen by the body.
+// The arrays of a loop from input `first` of its node on, mapped to the variables of the body.
 struct LoopArrays {
   size_t data, states, outputs;  // how many; outputs without states
   int64_t steps;
@@ -79,7 +79,7 @@ class ForeachKernel final : public Kernel {
     return reinterpret_cast<RandomCursor*>(kept ? static_cast<std::byte*>(kept) : offset(args.scratch, at_cursors_));
   }
 
-  // The state after a step: the last one is an output, those before are kept for the gradient if there is one.
+  // The state after a step: the last one is an output, earlier ones are stored for the gradient if there is one.
   void* state_after(const Args& args, size_t state, int64_t step) const {
     if (step == arrays_.steps - 1) return args.outputs[arrays_.outputs + state];
     const size_t bytes = arrays_.state_bytes[state];
@@ -107,7 +107,7 @@ class ForeachKernel final : public Kernel {
 
   const LoopArrays arrays_;
   SubPlan plan_;
-  std::unique_ptr<SubPlan> copies_;  // where there are no steps
+  std::unique_ptr<SubPlan> copies_;  // for loops without steps
   const WriteCursors write_cursors_;
   const StepCursors cursors_;
   std::vector<size_t> output_bytes_, at_states_;
@@ -117,8 +117,8 @@ class ForeachKernel final : public Kernel {
 
 // ---- Backward -------------------------------------------------------------------------------------------------------
 
-// From the last step to the first: the body runs forwards once more, from the state that was kept, and then backwards.
-// So one step's activations are in memory at a time. Gradients of what every step reads are added up in place.
+// From the last step to the first: the body is recomputed from the stored state, then runs backward. So only one step's
+// activations are in memory at a time. Gradients of inputs that every step reads are accumulated in place.
 class ForeachGradKernel final : public Kernel {
  public:
   explicit ForeachGradKernel(const NodeView& node)
@@ -158,7 +158,7 @@ class ForeachGradKernel final : public Kernel {
   }
 
  private:
-  // The gradients of the states go from step to step, whether they are wanted in the end or not.
+  // The gradients of the states are passed from step to step, whether or not they are requested.
   SubPlanOptions options_of(const NodeView& node) {
     SubPlanOptions options{.context = node.context, .is_train = node.is_train};
     for (size_t i = 0; i < params_.inputs(); ++i) {
@@ -179,7 +179,7 @@ class ForeachGradKernel final : public Kernel {
     run_zero_plan(zeros_, inner, sums);
   }
 
-  // Of the state that goes into a step.
+  // The gradient of the state before a step.
   void* state_grad(const Args& args, size_t state, int64_t step) const {
     if (step == 0) return args.outputs[arrays_.data + state];
     return offset(args.scratch, at_states_[state] + (step % 2 == 0 ? 0 : aligned_bytes(arrays_.state_bytes[state])));

@@ -1,5 +1,5 @@
-// Loops inside of a network, on any device: the body is compiled once, as a plan of its own, and every step runs it in
-// the same scratch memory. Slices of arrays are addresses: nothing is copied between the steps.
+// Loops inside a network, on any device: the body is compiled once, as a separate plan, and every step runs it in the
+// same scratch memory. Slices of arrays are addresses: nothing is copied between the steps.
 #pragma once
 
 #include <functional>
@@ -10,7 +10,7 @@
 namespace symbind {
 
 // Writes the cursors of the random numbers of `steps` steps, `draws` draws each, to `to` in the device's memory. They
-// are from a sequence of their own, so that they are not those of other operators.
+// are from a separate sequence, so that they never coincide with those of other operators.
 struct StepCursors {
   int64_t steps = 0;
   uint64_t draws = 0, slot = 0;

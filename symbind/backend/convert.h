@@ -1,5 +1,5 @@
-// Elements of one type as another, with the same result for values out of range on every device: that of x86, since it
-// is what MXNet's users have seen.
+// Conversion between element types, with the same result for values out of range on every device: that of x86, which
+// MXNet's users expect.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace symbind {
 
-// A floating value becomes an integer by cutting off (functions::truncate). Anything but zero is true.
+// A floating value becomes an integer by truncation (functions::truncate). Anything but zero is true.
 template <class To, class From>
 constexpr To convert(From value) {
   constexpr bool from_small = std::is_same_v<From, float16> || std::is_same_v<From, bfloat16>;
@@ -28,8 +28,8 @@ constexpr To convert(From value) {
   }
 }
 
-// A number as an index. One beyond the range of int64 becomes the nearer end of it, so that clipping finds the nearest
-// index; NaN becomes the lower end.
+// Converts a number to an index. Values beyond the range of int64 saturate, so that clipping finds the nearest index;
+// NaN becomes the lower end.
 template <class From>
 constexpr int64_t index_of(From value) {
   if constexpr (std::is_same_v<From, float16> || std::is_same_v<From, bfloat16>) {

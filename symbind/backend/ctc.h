@@ -1,8 +1,8 @@
-// What the devices share of CTCLoss. A sequence of k labels has 2k + 1 states: a blank, the first label, a blank, the
-// second label, …, a blank. A path begins in one of the first two states, ends in one of the last two, and from step to
-// step stays in its state, goes to the next, or skips a blank between two different labels. Probabilities of paths are
-// logarithms in double, so that they neither underflow nor lose digits over many steps; exp and log are computed in the
-// type C of the operator, of differences that are small.
+// CTCLoss: the code shared by all devices. A sequence of k labels has 2k + 1 states: a blank, the first label, a blank,
+// the second label, …, a blank. A path starts in one of the first two states, ends in one of the last two, and from
+// step to step stays in its state, goes to the next, or skips a blank between two different labels. Probabilities of
+// paths are logarithms in double, so that they neither underflow nor lose digits over many steps; exp and log are
+// computed in the type C of the operator, of differences that are small.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ struct Size {
     return blank_first ? number > 0 && number < classes : number >= 0 && number < classes - 1;
   }
   constexpr bool is_padding(int64_t number) const { return blank_first ? number == 0 : number < 0; }
-  // Where the scores of a step are.
+  // The offset of the scores of a step.
   constexpr int64_t row(int64_t step, int64_t sequence) const { return (step * batch + sequence) * classes; }
 };
 
@@ -35,7 +35,7 @@ constexpr int64_t count_labels(const Size& size, const int64_t* labels) {
   return count;
 }
 
-// The class of a state, and whether a path may come to it from two states before.
+// The class of a state, and whether a path may reach it from two states before.
 struct States {
   const int64_t* labels;
   int64_t blank;

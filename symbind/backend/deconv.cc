@@ -8,8 +8,8 @@
 namespace symbind {
 namespace {
 
-// The kernel of another operator on some of a node's arrays: input i of it is input order[i] of the node, and after
-// those is an array of which only the shape counts.
+// The kernel of another operator on some of a node's arrays: input i of it is input order[i] of the node, followed by
+// an array of which only the shape is read.
 class Borrowed final : public Kernel {
  public:
   template <class P>
@@ -49,7 +49,7 @@ class Borrowed final : public Kernel {
   std::unique_ptr<Kernel> kernel_;
 };
 
-// The convolution's gradient, and what is added to it.
+// The convolution's gradient, followed by the addition of the bias.
 class WithBias final : public Kernel {
  public:
   WithBias(std::unique_ptr<Kernel> inner, std::function<void(const Args&)> add_bias)

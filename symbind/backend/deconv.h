@@ -1,5 +1,5 @@
-// A transposed convolution is the gradient of a convolution with its arrays in other roles, so the convolution's own
-// kernels do the work: the first on the node's device that accepts it, oneDNN's or cuDNN's where there is one.
+// A transposed convolution is the gradient of a convolution with its arrays in other roles, so the convolution's
+// kernels are used: the first on the node's device that accepts it, e.g. oneDNN's or cuDNN's.
 #pragma once
 
 #include <functional>

@@ -1,5 +1,5 @@
-// Deformable convolution: where each element of the kernel reads, and the extents of the products of matrices it is
-// made of. Compiled for every device.
+// Deformable convolution: the sampling positions of kernel elements, and the extents of its matrix products. Compiled
+// for every device.
 #pragma once
 
 #include "symbind/backend/freestanding.h"
@@ -8,8 +8,8 @@
 
 namespace symbind::deformable {
 
-// For each image and group of channels the output is weight · columns, where a row of columns is what one element of
-// the kernel reads of one channel, and a column is a position of the output.
+// For each image and group of channels the output is weight · columns, where a row of columns holds the values that one
+// kernel element reads from one channel, and a column is a position of the output.
 struct Size {
   int64_t images, channels, rows, columns;
   int64_t filters, out_rows, out_columns;
@@ -53,7 +53,7 @@ struct Size {
   }
 };
 
-// The four pixels around a point; `down` and `right` are the shares of the second row and column.
+// The four pixels around a point; `down` and `right` are the weights of the second row and column.
 template <class C>
 struct Sample {
   bool inside;
@@ -91,7 +91,7 @@ struct Sample {
 
  private:
   // Finds the two pixels around a coordinate and returns the distance from the first of them. Without zeros around the
-  // image the last pixel reaches to the end.
+  // image the last pixel extends to the end.
   static constexpr C find_pixels(C at, int64_t extent, bool zeros_around, int64_t* pixels) {
     const C low = libm::floor(at);
     pixels[0] = static_cast<int64_t>(low);

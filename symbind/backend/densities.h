@@ -1,6 +1,6 @@
-// Densities of distributions and their slopes, for every device. A distribution says the logarithm of its density at a
-// sample and the slopes of that logarithm; the density and its gradients follow: d p = p · d log p. Math has log_gamma.
-// Compiled by g++ and nvcc.
+// Densities of distributions and their derivatives, for every device. A distribution defines the logarithm of its
+// density at a sample and the derivatives of that logarithm; the density and its gradients follow: d p = p · d log p.
+// Math has log_gamma. Compiled by g++ and nvcc.
 #pragma once
 
 #include <cstdint>
@@ -96,9 +96,9 @@ struct GeneralizedNegativeBinomial {
   }
 };
 
-// What the slopes are multiplied with: out_grad is that of the density, or of its logarithm.
+// The factor of the derivatives: out_grad is that of the density, or of its logarithm.
 constexpr double scale_of(double out_grad, double log_density, bool is_log) {
-  if (log_density == minus_infinity) return 0;  // no sample can be there
+  if (log_density == minus_infinity) return 0;  // the density is zero there
   return is_log ? out_grad : out_grad * libm::exp(log_density);
 }
 

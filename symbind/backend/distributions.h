@@ -1,6 +1,6 @@
-// Distributions whose numbers take any number of random words. Every element has a stream of its own, so that it does
-// not matter which thread of which device draws it, nor how many words the elements before it took. All arithmetic is
-// in double. Compiled by g++ and nvcc.
+// Distributions whose samples take a variable number of random words. Every element has its own stream, so the result
+// depends neither on the thread and device that draw it, nor on how many words previous elements took. All arithmetic
+// is in double. Compiled by g++ and nvcc.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,7 @@ class RandomStream {
     const double radius = libm::sqrt(-2 * libm::log(positive()));
     return radius * libm::cos(6.283185307179586 * uniform());
   }
-  // A whole number less than `bound`, each as likely: words of the last, incomplete round are drawn again.
+  // A uniform integer less than `bound`: words of the last, incomplete range are rejected.
   constexpr uint64_t below(uint64_t bound) {
     const uint64_t most = std::numeric_limits<uint64_t>::max(), whole_rounds = most - most % bound;
     uint64_t drawn = word();
@@ -48,7 +48,7 @@ class RandomStream {
 
 inline constexpr double no_number = std::numeric_limits<double>::quiet_NaN();
 
-// The method of Marsaglia and Tsang; a shape below one is drawn as a greater one and brought down.
+// The method of Marsaglia and Tsang; a shape below one is drawn with shape + 1 and scaled down.
 constexpr double standard_gamma(RandomStream& stream, double shape) {
   if (!is_finite(shape)) return shape;
   const bool below_one = shape < 1;
@@ -100,7 +100,7 @@ constexpr double poisson(RandomStream& stream, double mean) {
   return mean < 10 ? small_poisson(stream, mean) : large_poisson(stream, mean);
 }
 
-// Each draws a number for two parameters, of which the second may be unused. Parameters of no distribution: NaN.
+// Each draws a number for two parameters, of which the second may be unused. Invalid parameters give NaN.
 struct ExponentialNumbers {
   static constexpr double draw(RandomStream& stream, double rate, double) {
     return rate > 0 ? -libm::log(stream.positive()) / rate : no_number;
@@ -148,9 +148,9 @@ constexpr int64_t first_above(const double* numbers, int64_t count, double value
   return begin;
 }
 
-// The class that a number drawn from [0, 1) stands for, by the sums of the classes' probabilities: the first class
-// whose sum is greater than the number times the sum of all, which is 1 but for rounding. A class without probability
-// is never chosen. Where the sums are those of no distribution it is some class.
+// The class selected by a number drawn from [0, 1), from the cumulative sums of the probabilities: the first class
+// whose sum is greater than the number times the total, which is 1 up to rounding. A class with probability 0 is never
+// chosen. For invalid sums the class is unspecified.
 constexpr int64_t class_of(const double* sums, int64_t classes, double drawn) {
   const double whole = sums[classes - 1];
   const int64_t found = first_above(sums, classes, drawn * whole);

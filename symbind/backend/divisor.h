@@ -1,5 +1,5 @@
 // Division by a number that is known before a loop over elements begins: a multiplication and a shift instead of a
-// division, which takes a GPU tens of instructions.
+// division, which takes tens of instructions on a GPU.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@ struct Divided {
 class Divisor {
  public:
   constexpr Divisor() = default;
-  // A positive number; that of an empty axis, zero, is kept but cannot divide. Implicit both ways, since it is a number
-  // still.
+  // A positive number; zero (an empty axis) is allowed but cannot divide. Conversions are implicit both ways, since it
+  // is still a number.
   constexpr Divisor(int64_t number) : number_(number) {
     if (number <= 0 || number >= limit) return;
     while (int64_t{1} << shift_ < number) ++shift_;

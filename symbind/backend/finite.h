@@ -1,4 +1,4 @@
-// Questions about single numbers that all elements of an array are asked, for every device.
+// Elementwise tests of numbers, for every device.
 #pragma once
 
 namespace symbind {
@@ -6,7 +6,7 @@ namespace symbind {
 // Neither infinite nor NaN.
 constexpr bool is_finite(double x) { return x - x == 0; }
 
-// |x - y| ≤ atol + rtol·|y|; infinities are close to themselves alone, NaN to itself if equal_nan.
+// |x - y| ≤ atol + rtol·|y|; infinities are close only to themselves, NaN to itself if equal_nan.
 struct IsClose {
   double rtol, atol;
   bool equal_nan;

@@ -1,6 +1,6 @@
-// What reductions do with the elements they reduce, the one source of it on every device. A fold has the type of a part
-// of the result, the part it starts from, how a part takes an element (of type C, see wide.h), how two parts are
-// joined, and the result of a part. Compiled by g++ and nvcc.
+// The arithmetic of reductions, the only source of it for all devices. A fold defines the type of a partial result, its
+// initial value, how an element (of type C, see wide.h) is added, how two partial results are combined, and the final
+// result. Compiled by g++ and nvcc.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace symbind::folds {
 
-// Products, sums of numbers and norms of floats are kept in double.
+// Products, sums of numbers and norms of floats are accumulated in double.
 template <class C>
 using Total = std::conditional_t<std::is_same_v<C, float>, double, C>;
 
@@ -20,7 +20,7 @@ constexpr bool is_nan(C x) {
   return x != x;
 }
 
-// NaN is the extreme of whatever it is among.
+// NaN wins over every other value.
 template <class C>
 struct Largest {
   using Part = C;
@@ -71,7 +71,7 @@ struct NormOf {
   static constexpr Part finish(Part a) { return order == 1 ? a : libm::sqrt(a); }
 };
 
-// Is a a better extreme than b, which comes before it? The first NaN is the best.
+// Does `a` replace `b`, which comes before it, as the extremum? The first NaN wins.
 template <class C>
 constexpr bool beats(C a, C b, bool largest) {
   if (is_nan(b)) return false;

@@ -1,6 +1,6 @@
-// What functions of numbers (functions.h, vector_math.h) need from a standard library. The same text is compiled by the
-// host's compiler, by nvcc, and by NVRTC when a plan is built, which has no standard headers; so functions.h and what
-// it includes use nothing else. Only the lines below depend on the compiler.
+// The part of a standard library that functions of numbers (functions.h, vector_math.h) need. The same text is compiled
+// by the host's compiler, by nvcc, and by NVRTC when a plan is built, which has no standard headers; so functions.h and
+// what it includes use nothing else. Only the lines below depend on the compiler.
 #pragma once
 
 #ifdef __CUDACC_RTC__

@@ -1,6 +1,6 @@
 // Which function of functions.h each elementwise operator is: the number of its arrays, and which of its parameters are
 // the function's last arguments. The CPU's loops, the GPU's kernels and the text of programs all come from these
-// tables. Where an operator is several functions, depending on its parameters, the first entry that holds is taken.
+// tables. If an operator has several functions, depending on its parameters, the first matching entry is used.
 #pragma once
 
 #include <array>
@@ -21,7 +21,7 @@ namespace symbind::functions {
 
 // ---- Entries --------------------------------------------------------------------------------------------------------
 
-// The function's type can be deduced from Holds<F> alone: nvcc cannot name types that have text in them.
+// The function's type can be deduced from Holds<F> alone: nvcc cannot name types with string template arguments.
 template <class F>
 struct Holds {
   using Function = F;
@@ -32,7 +32,7 @@ const Member& value_of(const void* params, Member P::*member) {
   return static_cast<const P*>(params)->*member;
 }
 
-// An operator as a function of `operand_count` arrays and of the parameters that the members are.
+// An operator as a function of `operand_count` arrays and of the parameters given by member pointers.
 template <FixedString operator_name, class F, size_t operand_count, auto... members>
 struct Entry : Holds<F> {
   static constexpr auto name = operator_name;
@@ -44,8 +44,8 @@ struct Entry : Holds<F> {
   }
 };
 
-// The last argument is the parameter `scalar`, which first becomes an element of the result: a fraction beside integers
-// is cut off.
+// The last argument is the parameter `scalar`, first converted to the element type of the result: for integers its
+// fraction is truncated.
 template <FixedString operator_name, class F, size_t operand_count>
 struct ScalarEntry : Entry<operator_name, F, operand_count, &WithScalar<operator_name>::scalar> {
   static constexpr bool scalar_is_element = true;
@@ -65,7 +65,7 @@ struct ForText : E {
 template <class... Entries>
 struct Table {};
 
-// Calls visit(entry) for each entry; what it says about its operator are constants and functions of its type.
+// Calls visit(entry) for each entry; the properties of its operator are constants and functions of its type.
 template <class... Entries, class Visit>
 constexpr void for_each(Table<Entries...>, Visit&& visit) {
   (visit(Entries{}), ...);
@@ -85,7 +85,7 @@ struct WithNumbers {
   }
 };
 
-// An entry's function for numbers of type T, where as_number(value) is a parameter as such a number.
+// An entry's function for numbers of type T, where as_number(value) converts a parameter to T.
 template <class T, class Function, size_t count, class AsNumber>
 auto bound(Holds<Function>, const std::array<double, count>& numbers, AsNumber as_number) {
   if constexpr (count == 0)
@@ -138,7 +138,7 @@ using ScalarGradTable = Table<ScalarEntry<"_backward_rdiv_scalar", ReverseDivide
                               ScalarEntry<"_backward_power_scalar", PowerScalarGrad, 2>,
                               ScalarEntry<"_backward_rpower_scalar", ReversePowerScalarGrad, 2>>;
 
-// Classes, since nvcc cannot name aliases that have text in them either.
+// Classes, since nvcc cannot name aliases with string template arguments either.
 template <FixedString act_type, class Function>
 struct ActivationEntry : ForText<&Activation::act_type, act_type, Entry<"Activation", Function, 1>> {};
 template <FixedString act_type, class Function>
@@ -257,7 +257,7 @@ constexpr void for_each_elementwise(Visit&& visit) {
   for_each(ChoiceScalarGradTable{}, visit);
 }
 
-// Of two arrays that are brought to one shape.
+// Of two arrays that are broadcast to one shape.
 using BroadcastTable =
     Table<Entry<"broadcast_add", Add, 2>, Entry<"broadcast_sub", Subtract, 2>, Entry<"broadcast_mul", Multiply, 2>,
           Entry<"broadcast_div", Divide, 2>, Entry<"broadcast_power", Power, 2>, Entry<"broadcast_equal", Equal, 2>,

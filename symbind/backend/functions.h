@@ -1,13 +1,13 @@
-// The elementwise operators as functions of numbers, the one source of them on every device: compiled into the loops of
-// a CPU and the kernels of a GPU, and part of the text of programs that are compiled when a plan is built; so it
+// The elementwise operators as functions of numbers, the only source of them for all devices: compiled into the loops
+// of a CPU and the kernels of a GPU, and part of the text of programs that are compiled when a plan is built; so it
 // includes no standard headers (see freestanding.h). function_tables.h says which operator is which function.
 //
 // A function is called with numbers of one of the types float, double, int32_t and int64_t; smaller ones are widened
 // first (see wide.h). Its last arguments may be parameters of the operator, as numbers of the same type. Integers wrap,
-// divide towards zero and give 0 for a division by zero; what has no meaning for integers is computed in float and cut
-// off, as MXNet does it.
+// divide towards zero and give 0 for a division by zero; functions undefined for integers are computed in float and
+// truncated, as in MXNet.
 //
-// A gradient is out_grad times the derivative, and for integers the derivative is cut off before the product.
+// A gradient is out_grad times the derivative, and for integers the derivative is truncated before the product.
 #pragma once
 
 #include "symbind/backend/freestanding.h"
@@ -20,8 +20,8 @@ using freestanding::unsigned_of;
 
 // ---- Arithmetic that integers share ---------------------------------------------------------------------------------
 
-// A floating value as an integer, by cutting off. One that does not fit, and NaN, become the least int32 (int64 for
-// int64), of which smaller types keep the lowest byte: as on x86, since it is what MXNet's users have seen.
+// A floating value as an integer, by truncation. One that does not fit, and NaN, become the least int32 (int64 for
+// int64), of which smaller types keep the lowest byte: as on x86, which MXNet's users expect.
 template <class To, class From>
 constexpr To truncate(From value) {
   using Whole = freestanding::conditional<sizeof(To) == 8, int64_t, int32_t>;
@@ -102,7 +102,7 @@ struct InFloating {
     return in_floating([](auto v) { return Function{}(v); }, x);
   }
 };
-// dy times a function of the other number, which for whole numbers is cut off first.
+// dy times a function of the other number, which for integers is truncated first.
 template <class Function>
 struct TimesFunction {
   template <class T>
@@ -110,7 +110,7 @@ struct TimesFunction {
     return multiply(dy, in_floating([](auto v) { return Function{}(v); }, x));
   }
 };
-// Whole numbers are as round as can be.
+// Integers are returned unchanged.
 template <class Function>
 struct Rounding {
   template <class T>
@@ -125,7 +125,7 @@ struct Rounding {
 // clang-format off
 namespace floating {
 struct Round { template <class T> constexpr T operator()(T x) const { return libm::round(x); } };
-struct Rint { template <class T> constexpr T operator()(T x) const {  // halves go down
+struct Rint { template <class T> constexpr T operator()(T x) const {  // halves are rounded down
   const T below = libm::floor(x), above = libm::ceil(x);
   return x - below <= above - x ? below : above == above && below == below ? above : x;
 } };
@@ -229,7 +229,7 @@ struct Abs { template <class T> constexpr T operator()(T x) const {
 } };
 struct AbsGrad { template <class T> constexpr T operator()(T dy, T x) const { return multiply(dy, Sign{}(x)); } };
 struct LogicalNot { template <class T> constexpr T operator()(T x) const { return x == T(0) ? T(1) : T(0); } };
-// log(1 + e^x), kept from overflow on one side and from losing e^x beside the one on the other. Above 20 it is x, as in
+// log(1 + e^x), without overflow for large x, and without losing e^x in 1 + e^x for small x. Above 20 it is x, as in
 // MXNet.
 struct SoftRelu { template <class T> constexpr T operator()(T x) const {
   const T small = vector_math::exp(x > T(0) ? -x : x), sum = T(1) + small;
@@ -237,9 +237,9 @@ struct SoftRelu { template <class T> constexpr T operator()(T x) const {
   return x > T(20) ? x : x > T(0) ? x + tail : tail;
 } };
 struct SoftSign { template <class T> constexpr T operator()(T x) const { return x / (T(1) + (x < T(0) ? -x : x)); } };
-// Positive numbers as they are; below, a part of the number.
+// Identity for positive x; slope·x below.
 struct Leaky { template <class T> constexpr T operator()(T x, T slope) const { return x > T(0) ? x : slope * x; } };
-// Below, slope·(exp(x) - 1).
+// Below zero, slope·(exp(x) - 1).
 struct Elu { template <class T> constexpr T operator()(T x, T slope) const {
   return x > T(0) ? x : slope * vector_math::expm1(x);
 } };
@@ -256,7 +256,7 @@ struct HardSigmoid { template <class T> constexpr T operator()(T x, T alpha, T b
   const T y = alpha * x + beta;
   return y < T(0) ? T(0) : y > T(1) ? T(1) : y;
 } };
-// A parabola between -1/σ² and 1/σ², straight lines beyond. The scalar is σ.
+// Quadratic between -1/σ² and 1/σ², linear beyond. The scalar is σ.
 struct SmoothL1 { template <class T> constexpr T operator()(T x, T sigma) const {
   return in_floating([](auto v, auto s) {
     const auto square = s * s;
@@ -279,7 +279,7 @@ struct Greater { template <class T> constexpr T operator()(T a, T b) const { ret
 struct GreaterEqual { template <class T> constexpr T operator()(T a, T b) const { return a >= b ? T(1) : T(0); } };
 struct Lesser { template <class T> constexpr T operator()(T a, T b) const { return a < b ? T(1) : T(0); } };
 struct LesserEqual { template <class T> constexpr T operator()(T a, T b) const { return a <= b ? T(1) : T(0); } };
-// The scalar on the left.
+// The function with its arguments swapped: the scalar is on the left.
 template <class Function>
 struct Swapped { template <class T> constexpr T operator()(T a, T b) const { return Function{}(b, a); } };
 struct Maximum { template <class T> constexpr T operator()(T a, T b) const { return a > b || a != a ? a : b; } };
@@ -287,7 +287,7 @@ struct Minimum { template <class T> constexpr T operator()(T a, T b) const { ret
 struct Hypot { template <class T> constexpr T operator()(T a, T b) const {
   return in_floating([](auto x, auto y) { return libm::hypot(x, y); }, a, b);
 } };
-// What is left of a division that rounds down: it has the divisor's sign, and by zero it is zero.
+// The remainder of a division that rounds down: it has the divisor's sign, and is zero for a divisor of zero.
 struct Modulo { template <class T> constexpr T operator()(T a, T b) const {
   if (b == T(0)) return T(0);
   if constexpr (is_integral<T>) {
@@ -404,7 +404,7 @@ struct HypotLhsGrad { template <class T> constexpr T operator()(T dy, T a, T b) 
   return multiply(dy, in_floating([](auto x, auto y) { return x / libm::hypot(x, y); }, a, b));
 } };
 struct HypotRhsGrad { template <class T> constexpr T operator()(T dy, T a, T b) const { return HypotLhsGrad{}(dy, b, a); } };
-// Steps of whole numbers have no slope.
+// Integer steps have derivative zero.
 struct ModuloLhsGrad { template <class T> constexpr T operator()(T dy, T, T) const {
   if constexpr (is_integral<T>) return T(0);
   else return dy;

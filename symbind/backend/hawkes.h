@@ -1,6 +1,6 @@
-// What the devices share of the likelihood of a Hawkes process: one sequence, event by event, in double. Each kind of
-// event keeps its state s, the derivatives of s by beta and by the initial state, and the time it was last looked at;
-// between two looks it decays, and the rate is integrated.
+// The likelihood of a Hawkes process, for all devices: one sequence, event by event, in double. Each kind of event has
+// its state s, the derivatives of s by beta and by the initial state, and the time of its last update; between two
+// updates s decays, and the rate is integrated.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +35,7 @@ struct Sequence {
 
   constexpr double lda(int64_t k) const { return in.lda[n * size.kinds + k]; }
 
-  // The state of kind k at `time`, and what the time until then adds to the likelihood.
+  // The state of kind k at `time`, and the contribution of the time until then to the likelihood.
   constexpr double advance(int64_t k, double time) const {
     Kind& kind = kinds[k];
     const double span = time - kind.seen, alpha = in.alpha[k],
@@ -53,7 +53,7 @@ struct Sequence {
     return added;
   }
 
-  // An event of kind k now: what it adds.
+  // An event of kind k now: its contribution.
   constexpr double happen(int64_t k) const {
     Kind& kind = kinds[k];
     const double alpha = in.alpha[k], beta = in.beta[k], rate = lda(k) + alpha * beta * kind.state;
@@ -65,7 +65,7 @@ struct Sequence {
     return libm::log(rate);
   }
 
-  // The likelihood of the first `count` events until the end; NaN if a mark is no kind. Leaves the states and
+  // The likelihood of the first `count` events until the end; NaN if a mark is not a valid kind. Leaves the states and
   // derivatives in `kinds`.
   constexpr double likelihood(int64_t count) const {
     for (int64_t k = 0; k < size.kinds; ++k)

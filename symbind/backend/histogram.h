@@ -10,7 +10,7 @@ constexpr double bin_edge(double low, double high, int64_t bins, int64_t i) {
   return i == bins ? high : low + static_cast<double>(i) * ((high - low) / static_cast<double>(bins));
 }
 
-// The bin that has a value, -1: none. edge(i) is in ascending order; a bin has its lower edge, the last one both.
+// The bin of a value, -1: none. edge(i) is ascending; a bin includes its lower edge, the last one both.
 template <class C, class Edge>
 constexpr int64_t bin_of(C value, int64_t bins, const Edge& edge) {
   if (!(value >= edge(0) && value <= edge(bins))) return -1;

@@ -1,5 +1,5 @@
-// Colours and pixels of images, for every device. Random operators draw from one block of random numbers for a call, so
-// every thread finds the same factors.
+// Colours and pixels of images, for every device. Random operators draw from one block of random numbers per call, so
+// every thread gets the same factors.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,7 @@ constexpr auto as_pixel(C value) {
 
 enum class ColourChange : uint8_t { brightness, contrast, saturation, hue };
 
-// Changes one after the other, with a factor each.
+// A sequence of colour changes, each with a factor.
 template <class C>
 struct ColourChanges {
   int count = 0;
@@ -43,7 +43,7 @@ struct ColourChanges {
     change[count] = kind;
     factor[count++] = by;
   }
-  // The changes before the one that needs the mean of the image; all where there is none.
+  // The changes before the one that needs the mean of the image; all if there is none.
   constexpr int before_contrast() const {
     for (int i = 0; i < count; ++i)
       if (change[i] == ColourChange::contrast) return i;
@@ -93,7 +93,7 @@ constexpr C grey_of(const C (&pixel)[3], int channels) {
   return channels == 1 ? pixel[0] : C(0.299) * pixel[0] + C(0.587) * pixel[1] + C(0.114) * pixel[2];
 }
 
-// The hue turned by a part of the circle; the largest and the smallest of the three values stay what they are.
+// Rotates the hue by a fraction of the circle; the largest and the smallest of the three values do not change.
 template <class C>
 constexpr void turn_hue(C (&pixel)[3], C part) {
   const C r = pixel[0], g = pixel[1], b = pixel[2];

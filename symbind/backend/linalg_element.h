@@ -1,4 +1,4 @@
-// The elements of operators on matrices, each computed alone: function(inputs, i) is element i of the output. One
+// Operators on matrices whose elements are computed independently: function(inputs, i) is element i of the output. One
 // source for all devices.
 #pragma once
 
@@ -44,7 +44,7 @@ struct TriangleSize {
     const int64_t longer = lower ? row : column, shorter = lower ? column : row;
     return longer < 0 || shorter > longer ? -1 : longer * (longer + 1) / 2 + shorter;
   }
-  // The element of the matrix that element `index` of the triangle is.
+  // The matrix element that corresponds to element `index` of the triangle.
   constexpr int64_t element(int64_t index) const {
     int64_t longer = 0, high = side();  // the largest number whose triangle is not larger than the index
     while (longer + 1 < high) {

@@ -1,4 +1,4 @@
-// The products of matrices that operators of linear algebra are, for the kernels of every device.
+// Linear algebra operators as matrix products, for the kernels of every device.
 #pragma once
 
 #include <type_traits>

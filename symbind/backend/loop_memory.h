@@ -1,4 +1,4 @@
-// What the kernels of loops and branches share: parts of scratch memory, and small networks of copies and zeros.
+// Shared by the kernels of loops and branches: parts of scratch memory, and small networks of copies and zeros.
 #pragma once
 
 #include <memory>
@@ -17,7 +17,7 @@ constexpr size_t aligned_bytes(size_t bytes) {
 
 inline std::byte* offset(void* base, size_t bytes) { return base ? static_cast<std::byte*>(base) + bytes : nullptr; }
 
-// What the parts of a kernel's scratch memory are asked for, one after the other.
+// Allocates the parts of a kernel's scratch memory one after the other.
 class ScratchLayout {
  public:
   size_t take(size_t bytes) { return std::exchange(total_, total_ + aligned_bytes(bytes)); }

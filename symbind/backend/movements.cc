@@ -14,9 +14,9 @@
 namespace symbind {
 namespace {
 
-// ---- Axes turned ----------------------------------------------------------------------------------------------------
+// ---- Transposed axes ------------------------------------------------------------------------------------------------
 
-// Axis axes[i] becomes axis i; no axes: all reversed.
+// Axis axes[i] becomes axis i; no axes: reverses all.
 Movement turned(const Shape& data, Tuple axes, std::string_view who) {
   if (axes.empty())
     for (int axis = data.rank() - 1; axis >= 0; --axis) axes.push_back(axis);

@@ -1,4 +1,4 @@
-// What operators move, when moving elements is all they do: axes transposed, reversed or repeated, a slice taken.
+// Operators that only move elements: axes transposed, reversed or repeated, slices.
 // Each backend has kernels for such movements, whatever operator they come from.
 #pragma once
 
@@ -16,7 +16,7 @@ struct Movement {
   int64_t start = 0;
 };
 
-// The same with few axes: those of extent 1 are dropped, and neighbours with matching steps in the other array are
+// The same with fewer axes: those of extent 1 are dropped, and neighbours with matching steps in the other array are
 // merged. At least one axis is left.
 Movement merged(const Movement& movement);
 
@@ -25,12 +25,13 @@ struct MovingOperator {
   Movement (*movement)(const NodeView& node);
 };
 
-// Output 0 is dense, and its elements are those of input 0 that the movement names.
+// Output 0 is dense, and its elements are those of input 0 selected by the movement.
 std::vector<MovingOperator> taking_operators();
-// Input 0 is dense; output 0 is zero but for the elements that the movement names, each of them once.
+// Input 0 is dense; output 0 is zero except for the elements selected by the movement, each of them once.
 std::vector<MovingOperator> putting_operators();
 
-// diag and its gradient: a vector is put onto a diagonal of zeros, or diagonals are taken, depending on the shapes.
+// diag and its gradient: a vector is placed on a diagonal of zeros, or diagonals are extracted, depending on the
+// shapes.
 struct DiagonalMovement {
   Movement movement;
   bool puts;

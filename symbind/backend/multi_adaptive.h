@@ -1,5 +1,5 @@
-// The parameters of single weights among those of an operator that updates many, as the rules of update_rules.h take
-// them.
+// The parameters of single weights among those of an operator that updates many, in the form of the rules of
+// update_rules.h.
 #pragma once
 
 #include "symbind/backend/update_rules.h"
@@ -7,7 +7,7 @@
 
 namespace symbind::update_rules {
 
-// The gradient's scale is an array: rules are made with 1, and kernels set what the array holds.
+// The gradient's scale is in an array: rules are created with 1, and kernels set the value from the array.
 inline AdamWStep step_of(const AdamWUpdate& p, size_t /*index*/) {
   return {.lr = p.lr,
           .beta1 = p.beta1,

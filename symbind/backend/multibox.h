@@ -1,5 +1,5 @@
-// Single-shot detection: anchors, the matching of anchors and objects, and detections, as far as they are about one
-// anchor. Compiled for every device.
+// Single-shot detection: anchors, the matching of anchors and objects, and detections: the work per anchor. Compiled
+// for every device.
 #pragma once
 
 #include "symbind/backend/boxes.h"
@@ -12,7 +12,7 @@ inline float as_float(double value) { return static_cast<float>(value); }
 
 // ---- MultiBoxPrior --------------------------------------------------------------------------------------------------
 
-// Where the anchors of a position are.
+// The positions of anchors.
 template <class C>
 struct PriorRule {
   int64_t columns, anchors;  // anchors: in each position
@@ -90,7 +90,7 @@ struct TargetRule {
     for (size_t i = 0; i < 4; ++i) variances[i] = as_float(p.variances[i]);
   }
 
-  static constexpr C least_overlap = C(1e-6);  // of an object with the anchor that it takes
+  static constexpr C least_overlap = C(1e-6);  // of an object with its anchor
   constexpr bool mines() const { return mining_ratio > C(0); }
   constexpr int64_t negatives(int64_t positives) const {
     const auto wanted = static_cast<int64_t>(static_cast<C>(positives) * mining_ratio);
@@ -119,8 +119,8 @@ struct TargetRule {
   }
 };
 
-// Intersection over union of an anchor and an object, or of two detections. Corners in the wrong order are not looked
-// for.
+// Intersection over union of an anchor and an object, or of two detections. Does not check for corners in the wrong
+// order.
 template <class C>
 constexpr C fractional_overlap(const Box<C>& a, const Box<C>& b) {
   const C shared = shared_area(a, b);

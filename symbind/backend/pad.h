@@ -1,5 +1,5 @@
 // Pad along one axis, on every device: which index of the data a position of the result shows, and which positions
-// show an index. Both are computed, not stored in tables: a border may be as long as it likes.
+// show an index. Both are computed, not stored in tables: a border may have any length.
 #pragma once
 
 #include <cstdint>

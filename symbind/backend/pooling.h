@@ -17,7 +17,7 @@ inline PoolKind kind_of(const Pooling& params) {
   return params.pool_type == "sum" ? PoolKind::sum : PoolKind::lp;
 }
 
-// The maximum of no elements. A maximum is never less, and NaN does not enter it.
+// The maximum of no elements. A maximum is never less, and NaN is ignored.
 template <class T>
 constexpr compute_type<T> lowest() {
   if constexpr (std::is_same_v<T, float16>)

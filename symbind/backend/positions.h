@@ -17,7 +17,7 @@ struct ArangeNumber {
 
 // Number `i` of the output of IndexArray: the index along one axis of element i / (number of axes).
 struct IndexNumber {
-  int64_t count = 0;  // of the axes that are asked for
+  int64_t count = 0;  // number of requested axes
   int64_t strides[Shape::max_rank] = {}, extents[Shape::max_rank] = {};
 
   IndexNumber(const IndexArray& params, const Shape& data) {

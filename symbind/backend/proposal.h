@@ -1,5 +1,5 @@
-// Region proposals: the boxes that anchors and predictions make. Compiled for every device; what follows, sorting and
-// non-maximum suppression, is the devices' own.
+// Region proposals: the boxes computed from anchors and predictions. Compiled for every device; sorting and non-maximum
+// suppression are implemented per device.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 
 namespace symbind::boxes {
 
-// Anchors around the first position, the scales of a ratio together: rounded to whole pixels before they are scaled.
+// Anchors around the first position, grouped by ratio: rounded to whole pixels before they are scaled.
 template <class C>
 std::vector<Box<C>> base_anchors(const Proposal& p) {
   std::vector<Box<C>> anchors;

@@ -22,7 +22,7 @@ struct Window {
   int64_t begin, end;
 };
 
-// The channels of data as grids of group × group, one for each channel of the output, and the output's cells.
+// The channels of data as grids of group × group, one grid per output channel, and the output's cells.
 struct Cells {
   int64_t output_dim, pooled, group;
 
@@ -135,7 +135,7 @@ struct Between {
   }
 };
 
-// How many points of a cell, which begins at `begin`, are inside of an axis.
+// How many points of a cell, which starts at `begin`, are inside the axis.
 template <class C>
 constexpr int64_t points_inside(C begin, C step, int64_t samples, int64_t extent) {
   int64_t count = 0;

@@ -7,8 +7,8 @@
 
 namespace symbind {
 
-// What reducing the marked axes comes to, one after the other, the innermost first: axes of extent 1 are dropped,
-// neighbours of one kind merged.
+// The reductions of the marked axes, one after the other, the innermost first: axes of extent 1 are dropped, and
+// adjacent axes of the same kind are merged.
 std::vector<AxisView> reduced_one_by_one(const Shape& shape, const std::vector<bool>& reduced);
 
 // The axes of `data` along which `like`, aligned at the last axis, was broadcast.

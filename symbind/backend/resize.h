@@ -1,5 +1,5 @@
 // Bilinear resizing and adaptive pooling along one axis, for every device: which elements of the input an element of
-// the output reads and with which weights, and the other way round for the gradients.
+// the output reads and with which weights, and the reverse for the gradients.
 #pragma once
 
 #include <cstdint>
@@ -60,7 +60,7 @@ struct AdaptiveAxis {
 
   constexpr int64_t begin(int64_t window) const { return window * in / out; }
   constexpr int64_t end(int64_t window) const { return ((window + 1) * in + out - 1) / out; }
-  // The windows that have element `at`: those between these, for which begin ≤ at < end.
+  // The windows that contain element `at`: those between these two for which begin ≤ at < end.
   constexpr int64_t first_window(int64_t at) const {
     int64_t window = at * out / in;
     while (window > 0 && end(window - 1) > at) --window;

@@ -23,12 +23,12 @@ constexpr int64_t image_of(C index, int64_t images) {
   return index >= C(0) && index < static_cast<C>(images) ? static_cast<int64_t>(index) : -1;
 }
 
-// A coordinate between two pixels, which are the same at the edges. Up to a pixel outside it counts as the edge.
+// A coordinate between two pixels, which are the same at the edges. Up to one pixel outside it is clamped to the edge.
 template <class C>
 struct Point {
   bool inside;
   int64_t low, high;
-  C share;  // of the pixel `high`
+  C share;  // weight of the pixel `high`
 
   constexpr Point(C at, int64_t extent) : inside(false), low(0), high(0), share(0) {
     inside = at >= C(-1) && at <= static_cast<C>(extent) && extent > 0;
@@ -56,7 +56,7 @@ struct Axis {
 
   constexpr Axis(C start_, C length, int64_t cells_, int64_t sample_ratio)
       : start(start_), cell(length / static_cast<C>(cells_)), step(0), cells(cells_), points(sample_ratio) {
-    constexpr C most_points = C(1 << 30);  // nothing is inside that far away
+    constexpr C most_points = C(1 << 30);  // no point that far away is inside
     if (sample_ratio <= 0) points = static_cast<int64_t>(limited(libm::ceil(cell), C(0), most_points));
     step = points > 0 ? cell / static_cast<C>(points) : C(0);
   }
@@ -64,7 +64,7 @@ struct Axis {
   constexpr C point(int64_t index, int64_t of_cell) const {
     return start + static_cast<C>(index) * cell + (static_cast<C>(of_cell) + C(0.5)) * cell / static_cast<C>(points);
   }
-  // The points of a cell that may be in [low, high]: all that are, and few others.
+  // The points of a cell that may be in [low, high]: includes all that are, and a few others.
   constexpr Range points_between(int64_t index, C low, C high) const {
     if (!(step > C(0))) return {0, points};
     const C first = start + static_cast<C>(index) * cell, most = static_cast<C>(points);
@@ -78,7 +78,7 @@ struct Axis {
     return {static_cast<int64_t>(limited((low - start) / cell - C(1), C(0), most)),
             static_cast<int64_t>(limited((high - start) / cell + C(2), C(0), most))};
   }
-  // How much of a pixel the points of a cell read, all together.
+  // The total weight of a pixel over the points of a cell.
   constexpr C weight(int64_t index, int64_t pixel, int64_t extent) const {
     const Range near = points_between(index, static_cast<C>(pixel - 1), static_cast<C>(pixel + 1));
     C sum = 0;
@@ -131,7 +131,7 @@ struct Region {
       : image(image_of(read(0), size.images)),
         down(axis_between(read(2), read(4), scale, size.out_rows, size.sample_ratio, size.aligned)),
         across(axis_between(read(1), read(3), scale, size.out_columns, size.sample_ratio, size.aligned)) {}
-  // What the sums of a cell are divided by.
+  // The divisor of the sum of a cell.
   constexpr C count() const {
     const C all = static_cast<C>(down.points) * static_cast<C>(across.points);
     return all > C(1) ? all : C(1);
@@ -203,7 +203,7 @@ struct RotatedRegion {
     const C own = length > C(1) ? length : C(1);
     return {-own / C(2), own, cells, sample_ratio};
   }
-  // Where the image is, as seen from the region: no point outside of it counts.
+  // The bounds of the image in the coordinates of the region: points outside contribute nothing.
   constexpr Bounds<C> image_bounds(const RotatedSize& size) const {
     Bounds<C> bounds{C(0), C(0), C(0), C(0)};
     for (int corner = 0; corner < 4; ++corner) {

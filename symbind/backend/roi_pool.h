@@ -1,5 +1,5 @@
 // The geometry of ROIPooling, on every device. Coordinates are computed in the type of the data (half precision: in
-// float), as MXNet does: whether a cell's edge falls before or after an element is a matter of the last digit.
+// float), as MXNet does: rounding decides whether a cell's edge is before or after an element.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Which slice of an array is replaced by which other one, for every device.
+// Maps indices to the slices of an array that they replace, for every device.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace symbind {
 
-// An array as `slots` slices of `inner` elements, and `count` slices that are to go to the slots that the indices name.
+// An array as `slots` slices of `inner` elements, and `count` slices that replace the slots given by the indices.
 struct Replacing {
   int64_t slots = 1, inner = 1, count = 0;
   int axes = 0;  // rows of the indices; each slot has one index per axis
@@ -21,7 +21,7 @@ struct Replacing {
     inner = array.size(axes, array.rank());
   }
 
-  // The slot that index number i names, -1: none. value(k) is element k of the indices.
+  // The slot of index number i, -1: none. value(k) is element k of the indices.
   template <class Value>
   constexpr int64_t slot(int64_t i, const Value& value) const {
     int64_t flat = 0;

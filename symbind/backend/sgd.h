@@ -14,7 +14,7 @@ struct ScaledGradient {
         bound(static_cast<C>(bound_)) {}
   constexpr C operator()(C grad) const {
     const C scaled = rescale * grad;
-    const C below = scaled > bound ? bound : scaled;  // NaN stays
+    const C below = scaled > bound ? bound : scaled;  // NaN is preserved
     const C clipped = below < -bound ? -bound : below;
     return bound >= C(0) ? lr * clipped : both * grad;
   }

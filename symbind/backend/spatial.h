@@ -1,4 +1,4 @@
-// Where images are read by BilinearSampler, SpatialTransformer and Correlation, on every device.
+// The sampling positions of BilinearSampler, SpatialTransformer and Correlation, for every device.
 #pragma once
 
 #include <cstdint>
@@ -58,7 +58,7 @@ struct SamplePoint {
     int64_t at;
     C weight, slope_x, slope_y;
   };
-  // The one `i` rows down and `k` columns to the right, which is there.
+  // The pixel `i` rows down and `k` columns to the right, which must be inside.
   constexpr Pixel pixel(const Sampled& size, int64_t i, int64_t k) const {
     const C high = i == 1 ? down : 1 - down, wide = k == 1 ? right : 1 - right;
     return {(row + i) * size.columns + column + k, high * wide, k == 1 ? high : -high, i == 1 ? wide : -wide};
@@ -68,7 +68,7 @@ struct SamplePoint {
     return column + k >= 0 && column + k < size.columns;
   }
 
-  // visit(pixel, its weight, the weight's derivative by x and by y) for those of the four that are there.
+  // visit(pixel, its weight, the weight's derivative by x and by y) for those of the four that are inside.
   template <class Visit>
   constexpr void for_pixels(const Sampled& size, const Visit& visit) const {
     if (!inside) return;

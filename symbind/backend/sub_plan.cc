@@ -14,7 +14,7 @@ size_t aligned(size_t bytes) { return (bytes + alignment - 1) / alignment * alig
 
 const Node* node_of(const Symbol& variable) { return variable.entries()[0].node.get(); }
 
-// What a kernel derives from its inputs belongs to one run: the variables are not the user's arrays.
+// Data that a kernel derives from its inputs is valid for one run only: the variables are not the user's arrays.
 void build_for_one_run(Graph& graph) {
   build_kernels(graph);
   for (GraphNode& node : graph.nodes) node.keeps_derived = false;
@@ -102,7 +102,7 @@ void SubPlan::make_steps() {
   addresses_.resize(addresses);
 }
 
-// Results that the caller may have no memory for follow the arena.
+// Results for which the caller may pass no memory are placed after the arena.
 void SubPlan::make_spares(bool may_lack_outputs) {
   arena_bytes_ = plan_.memory.arena_bytes.empty() ? 0 : aligned(plan_.memory.arena_bytes[0]);
   scratch_bytes_ = arena_bytes_;

@@ -1,5 +1,5 @@
-// A network inside of a kernel: operators that are made of others, and the bodies of loops. It is compiled when the
-// kernel is built, for arrays of known shapes on one context, and runs in scratch memory that the kernel asks for.
+// A network inside a kernel: composed operators, and the bodies of loops. It is compiled when the kernel is built, for
+// arrays of known shapes on one context, and runs in scratch memory that the kernel requests.
 #pragma once
 
 #include <memory>
@@ -17,24 +17,24 @@ struct SubPlanOptions {
   Context context = {};
   bool is_train = false;
   int random_slot = 0;                 // of its first random operator
-  std::vector<size_t> gradients = {};  // of these variables; none: forward alone
-  std::vector<bool> adds = {};         // which of them are added to what is there; empty: none
+  std::vector<size_t> gradients = {};  // of these variables; none: forward only
+  std::vector<bool> adds = {};         // which of them are added to their arrays; empty: none
   bool may_lack_outputs = true;        // may a run leave outputs and gradients without addresses?
 };
 
-// The addresses of one run. Those of arrays that the network has no use for may be null; an output or a gradient
-// without an address is written to scratch memory.
+// The addresses of one run. Those of arrays that the network does not use may be null; an output or a gradient without
+// an address is written to scratch memory.
 struct SubPlanArrays {
   std::span<void* const> inputs;          // by variable
   std::span<void* const> outputs;         // by output
   std::span<void* const> out_grads = {};  // by output, for backward
-  std::span<void* const> gradients = {};  // in the order of SubPlanOptions::gradients; one that is added to has one
+  std::span<void* const> gradients = {};  // in the order of SubPlanOptions::gradients; added ones must have an address
 };
 
 // Serves one thread at a time.
 class SubPlan {
  public:
-  // `variables` are the inputs of `network`, and `tensors` says what arrays they are. Fails where they do not fit.
+  // `variables` are the inputs of `network`, and `tensors` their shapes and types. Fails if they do not fit.
   SubPlan(const Symbol& network, std::span<const Symbol> variables, std::span<const Tensor> tensors,
           const SubPlanOptions& options);
 
@@ -44,7 +44,7 @@ class SubPlan {
   Tensor output(size_t index) const { return plan_.graph.tensor(plan_.graph.outputs[index]); }
   bool needs_out_grad(size_t index) const { return index < out_grads_.size() && out_grads_[index] >= 0; }
 
-  // `outer` supplies stream, random cursor and scratch. backward() finds what forward() left there.
+  // `outer` supplies stream, random cursor and scratch. backward() reads what forward() left in scratch.
   void forward(const Args& outer, const SubPlanArrays& arrays);
   void backward(const Args& outer, const SubPlanArrays& arrays);
 
@@ -60,7 +60,7 @@ class SubPlan {
   struct Outside {
     Role role = Role::none;
     size_t index = 0;
-    size_t spare = no_spare;  // offset in scratch for results that nobody reads
+    size_t spare = no_spare;  // offset in scratch for results that are not read
   };
 
   void find_roles(std::span<const Symbol> variables);

@@ -10,7 +10,7 @@
 namespace symbind {
 
 // A plane is one channel of one image. Its columns are rows of windows: for each kernel element (k0, k1, k2) the
-// element that each window (w0, w1, w2) sees there. A line is one (w0, w1) of them, w2 goes along it.
+// element that each window (w0, w1, w2) reads there. A line is one (w0, w1) of them and runs along w2.
 struct UnfoldIndex {
   Divisor image[3], windows[3], kernel[3], stride[3];
   int64_t dilate[3], pad[3];
@@ -31,7 +31,7 @@ struct UnfoldIndex {
   constexpr int64_t image_size() const { return product(image); }
   constexpr int64_t window_count() const { return product(windows); }
 
-  // What a line reads: element `first + i · stride[2]` of the image's row that begins at `row`, where that is inside.
+  // What a line reads: element `first + i · stride[2]` of the image's row that starts at `row`, where that is inside.
   struct Line {
     int64_t row;    // in all planes; -1: outside of the image
     int64_t first;  // column that the first window sees
@@ -55,7 +55,7 @@ struct UnfoldIndex {
     return window.rest == 0 && window.quotient < windows[axis] ? window.quotient : -1;
   }
 
-  // The sum of what the columns hold for element `number` of the image, in the order of the kernel elements. load(i) is
+  // The sum of the column entries for element `number` of the image, in the order of the kernel elements. load(i) is
   // element i of the columns.
   template <class C, class Load>
   constexpr C sum_for(int64_t number, const Load& load) const {

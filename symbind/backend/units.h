@@ -6,7 +6,7 @@
 
 namespace symbind {
 
-// Calls use(a number of so many bytes: 1, 2, 4 or 8).
+// Calls use() with an unsigned number of this size: 1, 2, 4 or 8 bytes.
 template <class Use>
 decltype(auto) visit_unit(size_t bytes, Use&& use) {
   switch (bytes) {

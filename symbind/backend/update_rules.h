@@ -13,7 +13,7 @@
 
 namespace symbind::update_rules {
 
-// Cut to [-bound, bound]; a bound below 0 cuts nothing, and NaN stays.
+// Clipped to [-bound, bound]; a bound below 0 means no clipping, and NaN is preserved.
 template <class C>
 constexpr C clip(C value, C bound) {
   const C below = value > bound ? bound : value;
@@ -77,7 +77,7 @@ struct Nag {
         keep(static_cast<C>(p.momentum)),
         wd(static_cast<C>(p.wd)),
         scaled(p.rescale_grad, p.clip_gradient) {}
-  // The momentum takes its decay from the new weight: in MXNet the weight is written over before the momentum is.
+  // The momentum uses the weight decay of the new weight: MXNet overwrites the weight before it updates the momentum.
   constexpr C operator()(C weight, C grad, C& momentum) const {
     const C g = scaled(grad), kept = keep * momentum;
     const C next = weight - kept + (keep + C(1)) * (kept - lr * (g + wd * weight));
@@ -332,7 +332,7 @@ struct Adadelta {
   }
 };
 
-// Returns not a weight but the direction.
+// Returns the direction, not a weight.
 template <class C>
 struct LambDirection {
   C beta1, beta2, epsilon, wd, mean_correction, square_correction;
@@ -359,8 +359,8 @@ struct LambDirection {
 };
 
 // Calls add.operator()<P, Rule, states>(has_master) for each operator that applies a rule to the elements of one
-// weight, its gradient and so many states; with a master, a float32 copy of the weight is the last input and is what
-// the rule updates.
+// weight, its gradient and `states` states; with a master, the last input is a float32 copy of the weight, which the
+// rule updates.
 template <class Add>
 void for_each_operator(Add add) {
   add.template operator()<SgdUpdate, Sgd, 0>(false);

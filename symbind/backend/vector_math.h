@@ -1,6 +1,6 @@
 // Functions of <math.h> for float without branches or tables, so that loops over them become vector instructions and
 // CPU and GPU compute the same formula. Errors in units of the last place are below 1.5 for exp, log and tanh, and
-// below 4 for the others; a sigmoid smaller than any normal number is zero. Infinities, NaN and overflow come out as in
+// below 4 for the others; a sigmoid smaller than any normal number is zero. Infinities, NaN and overflow behave as in
 // <math.h>. Other types call <math.h>.
 //
 // The polynomials are weighted least-squares fits at Chebyshev points of the remainder after the leading terms.
@@ -10,7 +10,7 @@
 
 namespace symbind::vector_math {
 
-// 2 to the power of a whole number between -126 and 127; others give anything.
+// 2 to the power of a whole number between -126 and 127; other exponents are undefined.
 constexpr float power_of_two(uint32_t exponent) { return freestanding::bit_cast<float>((exponent + 127u) << 23); }
 
 // e^x = 2^n · (1 + p) with n whole and 1 + p between √½ and √2.
@@ -32,8 +32,8 @@ constexpr PartsOfExp parts_of_exp(float x) {
   return {p, freestanding::bit_cast<uint32_t>(shifted) - freestanding::bit_cast<uint32_t>(shifter)};
 }
 
-// e^x · 2^shift. The power of two is applied in two halves, so that results close to overflow and below the smallest
-// normal number come out right.
+// e^x · 2^shift. The power of two is applied in two halves, so that results close to overflow and subnormal results are
+// correct.
 constexpr float scaled_exp(float x, int32_t shift) {
   x = x > 90.0f ? 90.0f : x;  // beyond these it is infinity and zero; NaN passes both
   x = x < -104.0f ? -104.0f : x;
@@ -51,7 +51,7 @@ constexpr float expm1(float x) {
   const float scale = power_of_two(e.n);
   const float result = e.n == 0u ? e.p : scale * e.p + (scale - 1.0f);
   const float finite = x > 60.0f ? exp(x) : result;
-  return x == 0.0f ? x : finite;  // -0 stays
+  return x == 0.0f ? x : finite;  // preserves -0
 }
 
 // x = 2^n · (1 + f) with 1 + f between √½ and √2; log(1 + f) = f - (rest), by the series of atanh(s), s = f / (2 + f).
@@ -59,7 +59,7 @@ struct PartsOfLog {
   float n, f, rest;
 };
 constexpr PartsOfLog parts_of_log(float x) {
-  const float positive = x < 1.17549435e-38f ? x * 8388608.0f : x;  // numbers below the normal ones are scaled up
+  const float positive = x < 1.17549435e-38f ? x * 8388608.0f : x;  // subnormal numbers are scaled up
   const uint32_t bits = freestanding::bit_cast<uint32_t>(positive);
   const uint32_t from_root = bits - 0x3f3504f3u;  // √½
   const float n = static_cast<float>(static_cast<int32_t>(from_root) >> 23) - (x < 1.17549435e-38f ? 23.0f : 0.0f);
@@ -74,7 +74,7 @@ constexpr PartsOfLog parts_of_log(float x) {
   const float half_square = 0.5f * f * f;
   return {n, f, half_square - s * (half_square + series)};
 }
-// What the logarithm of x is, where `finite` is that of positive numbers.
+// The logarithm of x with special cases; `finite` is the result for positive finite x.
 constexpr float log_or_special(float x, float finite) {
   constexpr float infinity = freestanding::infinity<float>();
   const float above = x < infinity ? finite : x;  // infinity, and NaN
@@ -87,7 +87,7 @@ constexpr float log(float x) {
   const float tail = -l.rest + l.n * -2.12194440e-4f;
   return log_or_special(x, tail + l.f + l.n * 0.693359375f);
 }
-// Whole for powers of two.
+// Exact for powers of two.
 constexpr float log2(float x) {
   const PartsOfLog l = parts_of_log(x);
   constexpr float high = 1.44140625f, low = 1.28863448e-3f;  // 1 / ln 2
@@ -100,7 +100,7 @@ constexpr float log10(float x) {
   const float tail = (l.f * low - l.rest * (high + low)) + l.n * 4.60503898e-6f;
   return log_or_special(x, (tail + l.f * high) + l.n * 0.301025391f);
 }
-// The logarithm of the sum, and what the sum has lost of x.
+// The logarithm of the sum, plus a correction for the rounding of the sum.
 constexpr float log1p(float x) {
   const float sum = 1.0f + x, lost = sum - 1.0f;
   const float ratio = x > 1e8f ? 1.0f : x / lost;
@@ -279,7 +279,7 @@ constexpr float acos(float x) {
 // A third of the exponent as a first guess, and three steps of Halley's method.
 constexpr float cbrt(float x) {
   const float magnitude = x < 0.0f ? -x : x;
-  const bool is_small = magnitude < 1.17549435e-38f;  // below the normal numbers: scaled by 2^24
+  const bool is_small = magnitude < 1.17549435e-38f;  // subnormal: scaled by 2^24
   const float a = is_small ? magnitude * 16777216.0f : magnitude;
   float y = freestanding::bit_cast<float>(freestanding::bit_cast<uint32_t>(a) / 3u + 0x2a5137a0u);
   for (int i = 0; i < 3; ++i) {

@@ -1,4 +1,4 @@
-// A call for the C++ type of an element type, among the types that a kernel is compiled for.
+// Dispatch to the C++ type of an element type, among the types that a kernel is compiled for.
 #pragma once
 
 #include <type_traits>
@@ -7,7 +7,7 @@
 
 namespace symbind {
 
-// Calls function(std::type_identity<T>{}) with that of the types which `dtype` is.
+// Calls function(std::type_identity<T>{}) with the type that matches `dtype`.
 template <class First, class... Rest, class Function>
 decltype(auto) visit_types(DType dtype, Function&& function) {
   if (dtype == dtype_of<First>()) return function(std::type_identity<First>{});

@@ -9,7 +9,7 @@
 namespace symbind {
 namespace {
 
-// The arrays of a loop, as its node has them from input `first` on, seen by the condition and the body.
+// The arrays of a loop from input `first` of its node on, mapped to the variables of the condition and the body.
 struct LoopArrays {
   LoopArrays(const WhileLoop& p, std::span<const Tensor> inputs)
       : variables(p.variables()), outputs(p.out_data()), most(p.max_iterations), variable_at(p.inputs(), -1) {
@@ -26,12 +26,12 @@ struct LoopArrays {
 
   size_t variables, outputs;  // outputs without variables
   int64_t most;
-  std::vector<int> variable_at;  // the variable that an input is the first value of, -1: none
+  std::vector<int> variable_at;  // the variable whose initial value an input is, -1: none
   std::vector<size_t> input_of, bytes;
   std::vector<Tensor> first_values, body, condition;
 };
 
-// A network of the loop, with the current values of the variables instead of their first ones.
+// A network of the loop, with the current values of the variables instead of the initial ones.
 class Part {
  public:
   Part(const Subgraph& graph, const Tuple& locations, const std::vector<Tensor>& tensors, const LoopArrays& arrays,
@@ -129,7 +129,7 @@ class WhileKernel final : public Kernel {
     return reinterpret_cast<RandomCursor*>(kept ? static_cast<std::byte*>(kept) : offset(args.scratch, at_cursors_));
   }
 
-  // Values are kept for the gradient if there is one.
+  // Values are stored for the gradient if there is one.
   void* value_after(const Args& args, size_t variable, int64_t step) const {
     const size_t bytes = arrays_.bytes[variable];
     if (void* const kept = args.outputs[params_.results() + variable])
@@ -159,8 +159,8 @@ class WhileKernel final : public Kernel {
 
 // ---- Backward -------------------------------------------------------------------------------------------------------
 
-// The number of steps is found by asking the condition once more; then steps run as those of foreach do, from the last
-// to the first, each recomputed from the values before it.
+// The number of steps is found by evaluating the condition again; then steps run as in foreach, from the last to the
+// first, each recomputed from the values before it.
 class WhileGradKernel final : public Kernel {
  public:
   WhileGradKernel(const NodeView& node, const BranchHooks& hooks)
@@ -208,7 +208,7 @@ class WhileGradKernel final : public Kernel {
   }
 
  private:
-  // The gradients of the variables go from step to step, whether they are wanted in the end or not.
+  // The gradients of the variables are passed from step to step, whether or not they are requested.
   SubPlanOptions options_of(const NodeView& node) {
     SubPlanOptions options{.context = node.context, .is_train = node.is_train};
     const Tuple& locations = params_.func_input_locs;
@@ -243,7 +243,7 @@ class WhileGradKernel final : public Kernel {
     return steps;
   }
 
-  // Of the value that goes into a step.
+  // The gradient of the value before a step.
   void* value_grad(const Args& args, size_t variable, int64_t step) const {
     if (step == 0) return args.outputs[arrays_.input_of[variable]];
     return offset(args.scratch, at_grads_[variable] + (step % 2 == 0 ? 0 : aligned_bytes(arrays_.bytes[variable])));
@@ -268,7 +268,7 @@ class WhileGradKernel final : public Kernel {
     body_.plan.backward(inner, arrays);
   }
 
-  // Without steps the last values are the first ones.
+  // Without steps the final values are the initial ones.
   void pass_on(const Args& args, const Args& inner) {
     std::vector<void*> to;
     for (const size_t input : arrays_.input_of) to.push_back(args.outputs[input]);

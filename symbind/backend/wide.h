@@ -1,5 +1,5 @@
-// The types that elements are computed in: float for half precision, int32_t for small integers and truth values, any
-// other type as itself.
+// The types that elements are computed in: float for half precision, int32_t for small integers and booleans, any other
+// type as itself.
 #pragma once
 
 #include <cstdint>

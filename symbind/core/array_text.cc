@@ -1,6 +1,6 @@
 // NumPy's rules: a float is written with the fewest digits that tell it from its neighbours, at most eight after the
 // point; all elements get one width; numbers of very different size are written with an exponent; lines end at 75
-// characters; of more than a thousand elements, three at each end of each axis are shown.
+// characters; above a thousand elements, only three at each end of each axis are shown.
 #include "symbind/core/array_text.h"
 
 #include <algorithm>
@@ -22,7 +22,7 @@ constexpr int64_t edge_items = 3;
 constexpr size_t line_width = 75;
 constexpr size_t precision = 8;
 
-// The digits of a float in scientific form, d.ddde±x: the fewest that give it back in its own type.
+// The digits of a float in scientific form, d.ddde±x: the fewest that round-trip in its own type.
 std::string shortest(double value, DType dtype) {
   char text[64];
   const auto print = [&text](auto number, auto... digits) {
@@ -63,7 +63,7 @@ Digits positional(double value, DType dtype) {
   const int decimals = std::clamp(static_cast<int>(digits.fraction.size()) - exponent, 0, static_cast<int>(precision));
   Digits result = split(fixed_text(value, decimals));
   result.fraction = without_trailing_zeros(result.fraction);
-  // Digits that the type does not hold are noise: 16777216 times ten is written with zeros.
+  // Digits beyond the precision of the type are noise: 16777216 times ten is written with zeros.
   if (static_cast<int>(digits.fraction.size()) < exponent) {
     const bool negative = value < 0;
     std::string whole = digits.whole.substr(negative) + digits.fraction;

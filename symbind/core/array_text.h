@@ -9,7 +9,7 @@ namespace SYMBIND_API symbind {
 
 class NDArray;
 
-// The values alone: "[[1.  2.5]\n [3.  4. ]]". More than a thousand are shown by their first and last.
+// The values alone: "[[1.  2.5]\n [3.  4. ]]". Of more than a thousand, only the first and last are shown.
 std::string values_text(const NDArray& array);
 
 }  // namespace symbind

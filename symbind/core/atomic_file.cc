@@ -25,7 +25,7 @@ constexpr size_t buffer_bytes = size_t{1} << 16;
 constexpr int most_links = 40;                     // as many as the kernel follows
 constexpr size_t largest_write = size_t{1} << 30;  // the kernel takes less than 2 GiB at a time
 
-// Where links lead, to a file that is not there yet included.
+// The target of symbolic links, which need not exist yet.
 std::string follow_links(const std::string& path) {
   const std::unique_ptr<char, decltype(&std::free)> resolved(::realpath(path.c_str(), nullptr), &std::free);
   if (resolved) return resolved.get();
@@ -63,9 +63,9 @@ bool is_temporary_name(std::string_view name) {
   return digits.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 
-// Calls `use` with each temporary file that a process which died left behind. A file whose lock is taken is being
-// written. The lock is held during the call, so that a writer that has just created the file finds it locked and
-// chooses another name.
+// Calls `use` with each temporary file left behind by a process that died. A file that is locked is being written. The
+// lock is held during the call, so that a writer that has just created the file finds it locked and chooses another
+// name.
 template <class Use>
 void for_abandoned_files(const std::string& folder, const Use& use) {
   std::error_code ignored;
@@ -80,8 +80,8 @@ void for_abandoned_files(const std::string& folder, const Use& use) {
   }
 }
 
-// The name of a folder's entry reaches the disk only when the folder is synchronised too. File systems that cannot do
-// that have no need of it.
+// A directory entry reaches the disk only when the directory is synchronised too. File systems that cannot do that do
+// not need it.
 void synchronize_folder_of(const std::string& path) {
   const int descriptor = ::open(folder_of(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (descriptor < 0) return;
@@ -103,7 +103,7 @@ AtomicFile::AtomicFile(const std::string& path) : path_(path) {
     if (descriptor_ < 0) fail_to("open", errno);
     return;
   }
-  // A file its owner has protected is not replaced either, though its folder would allow it.
+  // A read-only file is not replaced, even if its directory would allow it.
   if (exists && ::access(target_.c_str(), W_OK) != 0) fail_to("write", errno);
   for_abandoned_files(folder_of(target_), [](const std::string& abandoned) { ::unlink(abandoned.c_str()); });
   open_temporary();
@@ -117,8 +117,8 @@ void AtomicFile::open_temporary() {
     descriptor_ = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (descriptor_ < 0 && errno == EEXIST) continue;
     if (descriptor_ < 0) fail_to("write", errno);
-    // Another process may lock and remove the file before it is locked here. A file system without locks (ENOLCK,
-    // EOPNOTSUPP) keeps the file, since no other process can lock it there either.
+    // Another process may lock and remove the file before it is locked here. On a file system without locks (ENOLCK,
+    // EOPNOTSUPP) the file is safe, since no other process can lock it either.
     struct stat own {};
     const bool taken = ::flock(descriptor_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
     if (!taken && ::fstat(descriptor_, &own) == 0 && own.st_nlink > 0) {

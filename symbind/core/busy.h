@@ -12,7 +12,7 @@ namespace SYMBIND_API symbind {
 class BusyFlag {
  public:
   BusyFlag() = default;
-  // A copy belongs to another object, which is not in use yet.
+  // A copied object starts unused: the flag is not copied.
   BusyFlag(const BusyFlag&) noexcept {}
   BusyFlag& operator=(const BusyFlag&) noexcept { return *this; }
 
@@ -46,8 +46,8 @@ class InUse {
   BusyFlag* flag_;
 };
 
-// While this lives, the calling thread works for another one, that of `user` (InUse::current_user()): it may use what
-// that thread uses. For threads that share out the work of one call.
+// While this lives, the calling thread works on behalf of another, identified by `user` (InUse::current_user()), and
+// may use the objects that thread has in use. For threads that divide the work of one call.
 class WorkFor {
  public:
   explicit WorkFor(const void* user) noexcept;

@@ -1,4 +1,4 @@
-// Where an array lives and work runs. Several CPU contexts behave as several devices.
+// The device that holds an array or runs work. Several CPU contexts behave as several devices.
 #pragma once
 
 #include <compare>

@@ -74,7 +74,7 @@ void copy_bytes(Device& dst_device, void* dst, Device& src_device, const void* s
 
 void waitall() {
   DeviceTable& all = table();
-  std::vector<Device*> devices;  // waited for without the lock: what they do meanwhile may ask for a device
+  std::vector<Device*> devices;  // synchronized without the lock: their queued work may look up a device
   {
     const std::lock_guard lock(all.mutex);
     for (auto& [context, device] : all.devices) devices.push_back(device.get());

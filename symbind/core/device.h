@@ -16,7 +16,7 @@ namespace SYMBIND_API symbind {
 struct MemoryStats {
   int64_t live = 0;    // bytes allocated and not released
   int64_t peak = 0;    // the largest value of live so far
-  int64_t pooled = 0;  // bytes kept for reuse
+  int64_t pooled = 0;  // released bytes in the pool, for reuse
 };
 
 class Device {
@@ -39,14 +39,14 @@ class Device {
   void reset_peak();
   virtual void empty_pool() {}
 
-  // Queued on the device, in order; a host pointer may be reused when copy_from_host returns, and holds the data when
+  // Queued on the device, in order. The host memory may be reused when copy_from_host returns; it holds the data when
   // copy_to_host returns.
   virtual void copy_from_host(void* dst, const void* src, size_t bytes) = 0;
   virtual void copy_to_host(void* dst, const void* src, size_t bytes) = 0;
   virtual void copy_within(void* dst, const void* src, size_t bytes) = 0;
   virtual void fill(void* dst, DType dtype, int64_t count, double value) = 0;
   virtual void cast(void* dst, DType to, const void* src, DType from, int64_t count) = 0;
-  // Waits for the queue; throws what went wrong in it.
+  // Waits for the queue; throws errors of queued work.
   virtual void synchronize() = 0;
 
  protected:
@@ -61,10 +61,10 @@ class Device {
   std::atomic<int64_t> live_{0}, peak_{0};
 };
 
-// Copies between any two devices; the result is there for work queued on dst afterwards.
+// Copies between any two devices; work queued on dst afterwards sees the result.
 void copy_bytes(Device& dst_device, void* dst, Device& src_device, const void* src, size_t bytes);
 
-// A barrier on every device in use.
+// Synchronizes every device in use.
 void waitall();
 
 // A piece of device memory with a version that every write advances, so that data derived from it (reordered weights,
@@ -72,7 +72,7 @@ void waitall();
 class Storage {
  public:
   Storage(Device& device, size_t bytes);
-  // Memory that `owner` owns and keeps alive. It may change unnoticed, so it counts as exported.
+  // Memory that `owner` owns and keeps alive. Writes to it go unnoticed, so it counts as exported.
   Storage(Device& device, void* data, size_t bytes, std::shared_ptr<void> owner);
   // Memory of the caller, who calls keep_copy() before releasing it.
   static std::shared_ptr<Storage> borrowed(Device& device, void* data, size_t bytes);

@@ -27,7 +27,7 @@ enum class DType : int8_t {
 
 size_t size_of(DType dtype);
 std::string_view name_of(DType dtype);         // "float32"
-DType dtype_from_name(std::string_view name);  // fails on an unknown name, listing those there are
+DType dtype_from_name(std::string_view name);  // fails on an unknown name, listing the known ones
 bool is_floating(DType dtype);
 std::ostream& operator<<(std::ostream& out, DType dtype);
 
@@ -67,7 +67,7 @@ constexpr float float_of_half_bits(uint16_t half) {
 }
 }  // namespace detail
 
-// IEEE half precision: stored in 16 bits, computed with as float.
+// IEEE half precision: stored in 16 bits, computed in float.
 struct float16 {
   uint16_t bits = 0;
   float16() = default;

@@ -2,8 +2,8 @@
 // docs/environment.md has the same list.
 //
 // A variable is a number from 0 to `most`, and a switch where that is 1. Not set or empty, it has its default. "0",
-// "false", "off" and "no", in letters of either case, are 0; a number of the range is itself; any other text is 1. Some
-// are texts, empty where they are not set.
+// "false", "off" and "no", in letters of either case, are 0; a number in the range is its value; any other text is 1.
+// Some variables are strings, empty if not set.
 #pragma once
 
 #include <string>
@@ -17,10 +17,10 @@ struct Variable {
   int most;
   const char* doc;
 
-  // What it is now: the environment is read each time.
+  // The current value: the environment is read at each call.
   int value() const;
   bool on() const { return value() > 0; }
-  // What a text means.
+  // The value that a string stands for.
   int meaning(std::string_view text) const;
 };
 
@@ -56,7 +56,7 @@ inline constexpr Variable variables[] = {
 struct TextVariable {
   const char* name;
   const char* doc;
-  std::string value() const;  // what it is now
+  std::string value() const;  // the current value
 };
 
 inline constexpr TextVariable texts[] = {
@@ -66,7 +66,7 @@ inline constexpr TextVariable texts[] = {
      "else it ends with code 0; read by `import symbind` and when a distributed store is created"},
 };
 
-// A variable by its name. One that is not in the list does not compile.
+// A variable by its name. A name that is not in the list is a compile error.
 consteval const Variable& variable(std::string_view name) {
   for (const Variable& each : variables)
     if (each.name == name) return each;

@@ -1,5 +1,5 @@
 // One way to fail: throw Error with a message made of parts. Messages have the shape
-// "[where] rule: what came", and name the node, the argument and both values.
+// "[where] rule: actual values", and name the node, the argument and both values.
 #pragma once
 
 #include <stdexcept>

@@ -1,4 +1,4 @@
-// Errors that callers tell apart by more than their text. In Python each is also of the built-in kind it resembles.
+// Errors that callers distinguish by type. In Python each also derives from the built-in exception it resembles.
 #pragma once
 
 #include "symbind/core/error.h"
@@ -17,7 +17,7 @@ class IndexError : public Error {
   using Error::Error;
 };
 
-// An argument that the called thing does not have.
+// An argument that the called function or operator does not have.
 class UnknownArgumentError : public Error {
  public:
   using Error::Error;

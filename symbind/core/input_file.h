@@ -1,4 +1,4 @@
-// What may be read as a file.
+// Checks and reads input files.
 #pragma once
 
 #include <cstdint>
@@ -6,11 +6,11 @@
 
 namespace symbind {
 
-// Refuses a path with a NUL byte: the system would see only what is before it, another file.
+// Refuses a path with a NUL byte: the system would stop at it and open another file.
 void check_path(const std::string& path);
 
-// The size of a regular file. Fails with the path for what is not one: a folder, or a device or pipe, which have no
-// size and may never end.
+// The size of a regular file. Fails with the path for anything else: a folder, or a device or pipe, which has no size
+// and may never end.
 uint64_t size_of_input(const std::string& path);
 
 // All bytes of a regular file.

@@ -1,5 +1,5 @@
-// A way out of long loops. The owner of the process (Python, a program with a signal handler) says how to notice that
-// it is to stop; loops over batches ask between them.
+// Interrupts long loops. The owner of the process (Python, a program with a signal handler) supplies a check for
+// interruption; loops over batches call it between batches.
 #pragma once
 
 #include <functional>
@@ -8,7 +8,7 @@
 
 namespace SYMBIND_API symbind {
 
-// `check` throws when work is to stop. An empty one asks nothing. Returns the one before.
+// `check` throws if work is to stop. An empty function disables the check. Returns the previous one.
 std::function<void()> set_interrupt_check(std::function<void()> check);
 void check_interrupt();
 

@@ -16,7 +16,7 @@ bool status_shown = false;
 
 constexpr const char* to_line_start = "\r\x1b[K";  // and clear it
 
-// A line that wraps could not be drawn over.
+// A line that wraps could not be redrawn.
 std::string_view cut_to_terminal(std::string_view line) {
   winsize size{};
   const bool known = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1;
@@ -30,7 +30,7 @@ void write_log(LogLevel level, std::string_view raw_message) {
   std::unique_lock lock(mutex);
   if (current_sink) {
     const LogSink sink = current_sink;
-    lock.unlock();  // a sink may wait for others who want to write
+    lock.unlock();  // a sink may wait for other threads that write
     return sink(level, message);
   }
   std::string line = std::exchange(status_shown, false) ? to_line_start : "";

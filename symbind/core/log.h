@@ -1,4 +1,4 @@
-// Messages to the person at the terminal. By default they go to standard error; a program may take them over.
+// Messages to the person at the terminal. By default they go to standard error; a program may redirect them.
 #pragma once
 
 #include <functional>
@@ -15,12 +15,12 @@ enum class LogLevel { info, warning };
 void write_log(LogLevel level, std::string_view message);
 
 using LogSink = std::function<void(LogLevel level, std::string_view message)>;
-// Every message goes to `sink` from here on, which may be called by several threads concurrently and may write messages
-// itself; an empty one restores standard error. Returns the one before.
+// From now on every message goes to `sink`, which may be called by several threads concurrently and may write messages
+// itself; an empty one restores standard error. Returns the previous sink.
 LogSink set_log_sink(LogSink sink);
 
 // Shows a line below the messages, instead of the one shown before: for progress bars. Works only where messages go to
-// a terminal; elsewhere it does nothing and answers false. The last one stays where it is.
+// a terminal; elsewhere it does nothing and returns false. A line with `last` stays on the terminal.
 bool write_status(std::string_view line, bool last = false);
 
 template <class... Parts>

@@ -1,6 +1,6 @@
-// An array: shape, type and context. It is a handle: copying one shares the data, and a const one is a handle that
-// stays what it is, whose elements may be written. Elements are always dense and in row-major order, so a view
-// (reshape, at, slice on the first axis) is an offset into the same storage; anything else
+// An array: shape, type and context. It is a handle: copying one shares the data, and a const NDArray is a const
+// handle, whose elements may still be written. Elements are always dense and in row-major order, so a view (reshape,
+// at, slice on the first axis) is an offset into the same storage; anything else
 // is a copy. Arithmetic is in exec/arithmetic.h, saving in files/params.h.
 #pragma once
 
@@ -30,11 +30,11 @@ class NDArray {
   // `shape` elements of a storage from a byte offset on.
   NDArray(std::shared_ptr<Storage> storage, size_t byte_offset, const Shape& shape, DType dtype);
 
-  // An array over memory of the caller's on the host: nothing is copied, and what one side writes the other sees. The
-  // elements are dense, in row-major order and aligned to their size. `owner` lives as long as any array over the
-  // memory; without one the caller keeps the memory until they are all gone.
+  // An array over host memory of the caller: nothing is copied, and each side sees the other's writes. The elements are
+  // dense, in row-major order and aligned to their size. `owner` is kept alive as long as any array over the memory;
+  // without one the caller must keep the memory until all of them are destroyed.
   static NDArray from_blob(void* data, const Shape& shape, DType dtype, std::shared_ptr<void> owner = nullptr);
-  // The same; the type is that of the elements, and `deleter(data)` is called when the last array is gone.
+  // The same; the type is that of the elements, and `deleter(data)` is called when the last array is destroyed.
   template <class T>
   static NDArray from_blob(T* data, const Shape& shape) {
     return from_blob(data, shape, dtype_of<T>());
@@ -66,7 +66,7 @@ class NDArray {
   NDArray reshape(std::initializer_list<int64_t> dims) const { return reshape(std::span(dims.begin(), dims.size())); }
   NDArray at(int64_t index) const;                  // a[i]
   NDArray slice(int64_t begin, int64_t end) const;  // a[begin:end]
-  // The first elements of the storage seen as another shape that needs no more bytes.
+  // A view that starts at this array's first element, as another shape and type that need no more bytes.
   NDArray prefix(const Shape& shape, DType dtype) const;
 
   // One element: a(1, 2) reads it, a(1, 2) = 3 writes it. There are as many indices as axes; negative ones count from
@@ -77,12 +77,12 @@ class NDArray {
 
   NDArray copy() const { return as_copy_in(context()); }
   NDArray as_copy_in(Context context) const;
-  NDArray as_in_context(Context context) const;  // itself when it is there already
+  NDArray as_in_context(Context context) const;  // *this if already there
   NDArray astype(DType dtype) const;             // always a copy
   void copyto(const NDArray& dst) const;         // shapes agree; converts the type where needed
   void fill(double value) const;
 
-  // Elements from and to the host, converted.
+  // Copies elements to and from the host, with conversion.
   template <class T>
   void copy_from(std::span<const T> values) const {
     write(values.data(), dtype_of<T>(), static_cast<int64_t>(values.size()));
@@ -147,7 +147,7 @@ NDArray::Element NDArray::operator()(Index... indices) const {
   return Element(element_at({static_cast<int64_t>(indices)...}));
 }
 
-// Arrays by name: a map whose at() fails with the names that are near.
+// Arrays by name: a map whose at() fails with a suggestion of similar names.
 class NamedArrays : public std::map<std::string, NDArray> {
  public:
   using std::map<std::string, NDArray>::map;
@@ -184,7 +184,7 @@ NDArray array(const std::vector<T>& values, const Shape& shape, Context context 
 }
 NDArray concatenate(std::span<const NDArray> arrays, int axis = 0);
 
-// MXNet's reshape codes applied to a known shape; fails with `who` when they do not fit.
+// MXNet's reshape codes applied to a known shape; fails with `who` if they do not fit.
 Shape resolve_reshape(const Shape& from, std::span<const int64_t> codes, bool reverse, std::string_view who);
 
 std::ostream& operator<<(std::ostream& out, const NDArray& array);

@@ -12,7 +12,7 @@ namespace {
 bool is_forked_child = false;
 const int fork_watch = pthread_atfork(nullptr, nullptr, [] { is_forked_child = true; });
 
-// The rest of the policy is in OpenMP, which keeps its number of threads for each thread.
+// The rest of the policy is in OpenMP, which stores the number of threads per calling thread.
 thread_local Workers* workers_of_loops = nullptr;
 
 }  // namespace

@@ -11,7 +11,7 @@ class Workers;
 
 // How the loops of a thread run.
 struct ThreadPolicy {
-  // OpenMP's threads of a loop, the calling one included. oneDNN's loops always run on these.
+  // Number of OpenMP threads of a loop, including the calling one. oneDNN's loops always run on these.
   int threads = 1;
   // If given, parallel_for() runs on these instead. OpenMP's threads spin for a while after every loop, which takes
   // cores from the code that computes next.
@@ -22,7 +22,7 @@ struct ThreadPolicy {
 // OMP_NUM_THREADS says, or one per core.
 ThreadPolicy thread_policy();
 
-// Sets the policy of the calling thread, and restores the former one when it is destroyed.
+// Sets the policy of the calling thread, and restores the previous one when destroyed.
 class ThreadScope {
  public:
   explicit ThreadScope(ThreadPolicy policy);
@@ -46,7 +46,7 @@ inline void run_piece(int64_t count, int piece, int pieces, RangeFunction functi
 void run_ranges(int64_t count, int threads, RangeFunction function, void* context);
 
 // Calls body(begin, end) for pieces of [0, count), in parallel when there are at least two grains of work. The pieces
-// depend on count and the number of threads alone. What a piece throws is thrown when all are done.
+// depend on count and the number of threads alone. An exception of a piece is rethrown when all are done.
 template <class Body>
 void parallel_for(int64_t count, int64_t grain, Body&& body) {
   if (count <= 0) return;

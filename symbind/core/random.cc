@@ -28,7 +28,7 @@ void RandomState::restore(RandomCursor cursor) {
 }
 
 RandomState& host_random() {
-  // Apart from every device's stream: initializing a network does not change what its dropout draws.
+  // Separate from every device's stream: initializing a network does not change what its dropout draws.
   static RandomState state(-1);
   return state;
 }

@@ -48,7 +48,7 @@ class RandomState {
  public:
   explicit RandomState(int device_id) : device_id_(device_id) { seed(0); }
   void seed(uint64_t value);
-  // The cursor for the next `count` draws, which are thereby taken.
+  // Takes the next `count` draws and returns the cursor of the first.
   RandomCursor take(uint64_t count);
   RandomCursor peek() const;
   void restore(RandomCursor cursor);
@@ -59,7 +59,7 @@ class RandomState {
   RandomCursor cursor_;
 };
 
-// Seeds every device there is and will be, and the generator that shuffles and initializers use.
+// Seeds every present and future device, and the host generator used by shuffles and initializers.
 void seed(uint64_t value);
 RandomState& host_random();
 

@@ -1,4 +1,5 @@
-// The position in the random numbers of every device, so that a run that is resumed draws what it would have drawn.
+// The position in the random stream of every device, so that a resumed run draws the same numbers as an uninterrupted
+// one.
 #pragma once
 
 #include <map>
@@ -10,12 +11,11 @@ namespace symbind {
 
 // By context ("cpu(0)"), of all devices in use; "host" is the generator of shuffles and initializers.
 std::map<std::string, RandomCursor> random_cursors();
-// Contexts that this machine does not have are passed over.
+// Contexts that this machine does not have are ignored.
 void restore_random_cursors(const std::map<std::string, RandomCursor>& cursors);
 
-// When it goes out of scope, the random streams (all of them, or the host's, which shuffles use) are where they were
-// when it was made, whatever was drawn meanwhile. Streams belong to the process: draws that other threads take
-// meanwhile are taken a second time.
+// On destruction, resets the random streams (all of them, or only the host's, which shuffles use) to their positions at
+// construction. Streams belong to the process: numbers that other threads draw meanwhile are drawn a second time.
 class KeepRandomStreams {
  public:
   enum class Which { all, host };

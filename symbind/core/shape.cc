@@ -76,7 +76,7 @@ int64_t Shape::size(int begin, int end) const {
     require(dim >= 0, "the shape ", *this, " is not fully known");
     require(!__builtin_mul_overflow(count, dim, &count), "the shape ", *this, " has more elements than can be counted");
   }
-  // Sixteen bytes an element is the most any type needs: byte counts never overflow after this check.
+  // No type needs more than 16 bytes per element: byte counts never overflow after this check.
   require(count <= std::numeric_limits<int64_t>::max() / 16, "the shape ", *this, " is too large");
   return count;
 }

@@ -1,6 +1,6 @@
-// The extent of an array along each axis. A shape under inference may be known in part: its rank may be unknown, or
-// single dimensions may be. The public interface writes an unknown dimension as 0, as MXNet does (see from_public);
-// inside it is -1, so that arrays without elements remain possible.
+// The extent of an array along each axis. During inference a shape may be partly known: its rank or single dimensions
+// may be unknown. The public interface writes an unknown dimension as 0, as MXNet does (see from_public); internally it
+// is -1, so that arrays without elements are possible.
 #pragma once
 
 #include <array>
@@ -30,7 +30,7 @@ class Shape {
 
   static Shape of_rank(int rank, int64_t dim = unknown_dim);
   static Shape scalar() { return of_rank(0); }
-  // Reads 0 as unknown and () as a shape of unknown rank; the other direction writes it so.
+  // Reads 0 as unknown and () as a shape of unknown rank; to_public writes them so.
   static Shape from_public(std::span<const int64_t> dims);
   std::vector<int64_t> to_public() const;
 
@@ -80,10 +80,10 @@ inline constexpr bool std::ranges::disable_sized_range<symbind::Shape> = true;
 
 namespace SYMBIND_API symbind {
 
-// What both say together; false when they contradict each other (then `a` is unchanged).
+// Merges what is known of both into `a`; false if they contradict each other (then `a` is unchanged).
 bool unify(Shape& a, const Shape& b);
 
-// NumPy's broadcasting of two known shapes; fails with `who` when they do not fit.
+// NumPy's broadcasting of two known shapes; fails with `who` if they do not fit.
 Shape broadcast(const Shape& a, const Shape& b, std::string_view who);
 
 }  // namespace symbind

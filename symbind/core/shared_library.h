@@ -1,4 +1,4 @@
-// Libraries that are opened when one of their functions is first called, so that one build of Symbind runs on machines
+// Libraries that are opened at the first call of one of their functions, so that one build of Symbind runs on machines
 // that have them and on machines that do not.
 #pragma once
 
@@ -7,10 +7,10 @@
 
 namespace symbind {
 
-// For a library whose file is not named by a version.
+// For a library whose file name has no version.
 inline constexpr int no_version = -1;
 
-// What a shared library is called and how a user gets it. The texts are kept as pointers.
+// The names of a shared library and how to install it. The strings are stored as pointers.
 struct SharedLibraryName {
   const char* title;              // "cuBLASLt"
   const char* file;               // "libcublasLt.so"
@@ -20,8 +20,7 @@ struct SharedLibraryName {
   bool global = false;            // its symbols are visible to libraries that it opens itself
 };
 
-// Opened once, never closed. Constant-initialised, so that functions of other static initialisers may use it. May be
-// used by any number of threads.
+// Opened once, never closed. Constant-initialised, so that other static initialisers may use it. Thread-safe.
 class SharedLibrary {
  public:
   explicit constexpr SharedLibrary(const SharedLibraryName& name) : name_(name) {}
@@ -36,7 +35,7 @@ class SharedLibrary {
   std::atomic<void*> handle_{nullptr};
 };
 
-// A function of such a library, called like the function itself and looked up at the first call:
+// A function of such a library, callable like the function itself and looked up at the first call:
 //   SharedFunction<decltype(&::cublasLtCreate)> cublasLtCreate{cublas_lt, "cublasLtCreate"};
 template <class Pointer>
 class SharedFunction;

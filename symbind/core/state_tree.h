@@ -12,7 +12,7 @@ struct StateTree {
   NDArray array = {};
   std::vector<StateTree> tuple = {};
   bool is_tuple = false;
-  bool is_list = false;  // a tuple whose items may be replaced; files make no difference
+  bool is_list = false;  // a tuple whose items may be replaced; files do not distinguish it
 
   StateTree() = default;
   StateTree(NDArray only) : array(std::move(only)) {}

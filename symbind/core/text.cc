@@ -13,8 +13,8 @@ std::string number_text(double value, std::chars_format format, int decimals) {
   return error == std::errc() ? std::string(text.data(), end) : "?";
 }
 
-// The length of the UTF-8 sequence that begins at a byte; 0 when the bytes are none. Overlong forms, surrogates and
-// numbers beyond Unicode's are none.
+// The length of the UTF-8 sequence that begins at a byte; 0 for invalid bytes, which include overlong forms, surrogates
+// and code points beyond Unicode's range.
 size_t utf8_length(std::string_view text) {
   const auto byte = [&](size_t i) { return static_cast<uint8_t>(text[i]); };
   const uint8_t first = byte(0);
@@ -45,7 +45,7 @@ std::string lower_case(std::string_view text) {
 }
 
 std::string printable(std::string text) {
-  size_t whole = 0;  // bytes that stay as they are
+  size_t whole = 0;  // bytes copied unchanged
   while (whole < text.size()) {
     const size_t length = utf8_length(std::string_view(text).substr(whole));
     if (length == 0) break;

@@ -18,8 +18,8 @@
 namespace symbind {
 namespace {
 
-// A training step hands work over several times, and waking a thread costs as much as a small operator: a thread that
-// waits looks for work for a moment before it sleeps. (OpenMP's threads do so for milliseconds.)
+// A training step hands over work several times, and waking a thread costs as much as a small operator: a waiting
+// thread spins briefly before it sleeps. (OpenMP's threads do so for milliseconds.)
 constexpr auto patience = std::chrono::microseconds(50);
 
 template <class Condition>
@@ -36,14 +36,14 @@ bool soon(Condition&& condition) {
 
 struct Workers::Impl {
   size_t workers = 1;
-  int threads_each = 1;  // that a loop of each has
+  int threads_each = 1;  // threads of a loop of each worker
   bool patient = false;  // is there a core for every waiting thread?
   std::mutex mutex;
   std::condition_variable start, done;
   const std::function<void(size_t)>* job = nullptr;
-  const void* caller = nullptr;     // whose job it is
-  std::atomic<uint64_t> round = 0;  // of jobs; a worker runs each once
-  std::atomic<size_t> running = 0;  // threads that are at it
+  const void* caller = nullptr;     // the thread that submitted the job
+  std::atomic<uint64_t> round = 0;  // counts jobs; a worker runs each once
+  std::atomic<size_t> running = 0;  // threads that still run the job
   std::atomic<bool> stopping = false;
   std::vector<std::exception_ptr> thrown;
   std::vector<std::thread> threads;
@@ -108,7 +108,7 @@ Workers::Workers(size_t count, int cores) : impl_(std::make_unique<Impl>()) {
 }
 
 Workers::~Workers() {
-  if (impl_->forked()) {  // in the child there is no thread to wait for, and a condition cannot be destroyed
+  if (impl_->forked()) {  // a forked child has no thread to join, and a condition variable in use cannot be destroyed
     for (std::thread& thread : impl_->threads) thread.detach();
     (void)impl_.release();
     return;
@@ -117,7 +117,7 @@ Workers::~Workers() {
 }
 
 void Workers::Impl::run(const std::function<void(size_t worker)>& wanted) {
-  if (threads.empty() || forked()) {  // a child has the calling thread alone
+  if (threads.empty() || forked()) {  // a forked child has only the calling thread
     for (size_t worker = 0; worker < workers; ++worker) wanted(worker);
     return;
   }

@@ -1,5 +1,5 @@
-// Persistent threads that run one job together: one for each device of a network on several. The calling thread is the
-// first of them. The calling thread's loops may run on them too (ThreadPolicy in core/parallel.h).
+// Persistent threads that run one job together: one per device of a network on several devices. The calling thread is
+// the first of them. The calling thread's loops may run on them too (ThreadPolicy in core/parallel.h).
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@ namespace symbind {
 
 class Workers {
  public:
-  // While they run a job, the loops of each have its share of `cores`.
+  // While they run a job, the loops of each worker use its share of `cores`.
   Workers(size_t count, int cores);
   ~Workers();
   Workers(const Workers&) = delete;
@@ -21,7 +21,7 @@ class Workers {
   // May a job wait for another? Not in a forked child, where they run one after the other.
   bool concurrent() const;
   size_t count() const;
-  int threads_each() const;  // that a loop of each has
+  int threads_each() const;  // threads of a loop of each worker
 
  private:
   struct Impl;

@@ -70,7 +70,7 @@ void BatchPipeline::run(size_t worker) {
     changed_.wait(lock,
                   [&] { return ended_ || (running_ && ((slot = with_unclaimed_sample()) != nullptr || can_plan())); });
     if (ended_) return;
-    // The next batch is planned before the last sample of this one is made, so that no thread waits for it.
+    // The next batch is planned before the last sample of this one is finished, so that no thread waits.
     if (slot)
       make_one(*slot, worker, lock);
     else
@@ -94,8 +94,7 @@ void BatchPipeline::plan_one(std::unique_lock<std::mutex>& lock) {
   changed_.notify_all();
 }
 
-// A slot is not removed while one of its samples is made: it is neither done nor, before stop() has waited, thrown
-// away.
+// A slot is not removed while one of its samples is made: it is not done, and stop() waits before it discards slots.
 void BatchPipeline::make_one(Slot& slot, size_t worker, std::unique_lock<std::mutex>& lock) {
   const size_t sample = slot.claimed++;
   ++making_;

@@ -1,5 +1,5 @@
-// Threads that make batches ahead of the caller, sample by sample: the samples of a batch, and of the batches after it,
-// are made concurrently, and batches come out in order.
+// Threads that prepare batches ahead of the caller, sample by sample: the samples of a batch, and of the next batches,
+// are prepared concurrently, and batches are returned in order.
 #pragma once
 
 #include <condition_variable>
@@ -16,7 +16,7 @@
 
 namespace symbind {
 
-// A batch that is being made. Makers derive what they need to know about it.
+// A batch in preparation. Makers derive from it to add their own data.
 struct BatchJob {
   virtual ~BatchJob() = default;
   DataBatch batch;
@@ -30,7 +30,7 @@ class BatchMaker {
   virtual std::unique_ptr<BatchJob> plan() = 0;
   // One sample. Concurrently, with another `worker` each.
   virtual void make(BatchJob& job, size_t sample, size_t worker) = 0;
-  // When all samples are made, before the batch is handed out.
+  // Called when all samples are made, before the batch is returned.
   virtual void finish(BatchJob& job) = 0;
 };
 
@@ -38,16 +38,18 @@ class BatchPipeline {
  public:
   // `who` is named in errors.
   BatchPipeline(BatchMaker& maker, size_t threads, size_t batches_ahead, std::string who);
-  ~BatchPipeline();  // only in the process it was made in
-  // False in a forked child, which has none of the threads: there it is not destroyed, but left to the process's end.
+  ~BatchPipeline();  // only in the process that created it
+  // False in a forked child, which has none of the threads: there the pipeline must be leaked instead of destroyed.
   bool in_this_process() const;
   BatchPipeline(const BatchPipeline&) = delete;
   BatchPipeline& operator=(const BatchPipeline&) = delete;
 
-  void start();  // begins to make batches; without effect if it has begun
-  // Waits until nothing is being made, and throws away what is ready: the maker belongs to the caller until start().
+  void start();  // starts preparing batches; does nothing if already started
+  // Waits until nothing is in preparation, and discards finished batches: the maker belongs to the caller until
+  // start().
   void stop();
-  // The next batch; none when the epoch is over. What a maker throws comes out here, and again until stop().
+  // The next batch; none when the epoch is over. An exception of the maker is thrown here, and by every call until
+  // stop().
   std::unique_ptr<BatchJob> take();
 
  private:
@@ -71,9 +73,9 @@ class BatchPipeline {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::unique_ptr<Slot>> slots_;  // in the order of the batches
-  bool ended_ = false, running_ = false;     // said by the caller
+  bool ended_ = false, running_ = false;     // set by the caller
   bool planning_ = false, over_ = false;
-  size_t making_ = 0;  // samples, at this moment
+  size_t making_ = 0;  // samples in preparation
   std::vector<std::thread> threads_;
 };
 

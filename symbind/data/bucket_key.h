@@ -1,5 +1,5 @@
-// Which network a batch is for, where a module has several (train/bucketing.h): a number, several numbers, a text, or a
-// value of another language that can be compared and hashed.
+// The key that selects a batch's network in a module with several (train/bucketing.h): a number, several numbers, a
+// string, or a value of another language that can be compared and hashed.
 #pragma once
 
 #include <concepts>
@@ -19,7 +19,7 @@ namespace SYMBIND_API symbind {
 class BucketKey {
  public:
   using Numbers = std::vector<int64_t>;
-  // A key of another language. Equal values have equal hashes; both may be asked for on any thread.
+  // A key of another language. Equal values have equal hashes; both may be called from any thread.
   class Value {
    public:
     virtual ~Value() = default;
@@ -41,13 +41,13 @@ class BucketKey {
   BucketKey(std::shared_ptr<const Value> value);
 
   bool empty() const { return std::holds_alternative<std::monostate>(value_); }
-  // What the key is made of; a key of another kind fails.
+  // The value of the key; fails for a key of another kind.
   int64_t number() const;
   const Numbers& numbers() const;
   const std::string& text() const;
   const Kind& value() const { return value_; }
 
-  std::string str() const;  // "20", "(10, 20)", "short", "none": in messages and names of files
+  std::string str() const;  // "20", "(10, 20)", "short", "none": for messages and file names
   size_t hash() const;
   friend bool operator==(const BucketKey& a, const BucketKey& b) { return a.equals(b); }
   friend std::ostream& operator<<(std::ostream& out, const BucketKey& key) { return out << key.str(); }

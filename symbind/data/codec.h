@@ -10,8 +10,8 @@
 
 namespace symbind {
 
-// What a decoder makes of an image: 1: grey, 3: red, green, blue; 4: and alpha (PNG alone); 0: as many channels as the
-// image has.
+// The channels to decode to: 1: grey, 3: red, green, blue; 4: and alpha (PNG alone); 0: as many channels as the image
+// has.
 using Channels = int;
 
 // Returns memory for an image of this size, rows without gaps, and is called before anything is decoded into it. May
@@ -22,7 +22,8 @@ struct ImageSize {
   int64_t height = 0, width = 0, channels = 0;
 };
 
-// Fail on bytes that are not a whole image of the format; a JPEG whose data end early is not whole. Any thread.
+// Fail on bytes that are not a whole image of the format; a JPEG whose data end early is not whole. May be called from
+// any thread.
 ImageSize decode_jpeg(std::string_view bytes, Channels channels, const AllocatePixels& allocate);
 ImageSize decode_png(std::string_view bytes, Channels channels, const AllocatePixels& allocate);
 std::string encode_jpeg(PixelView image, int quality);     // 1 … 100; 1 or 3 channels
@@ -31,7 +32,7 @@ std::string encode_png(PixelView image, int compression);  // 0 … 9; 1, 3 or 4
 // By the first bytes.
 bool is_jpeg(std::string_view bytes);
 bool is_png(std::string_view bytes);
-// Whichever it is. Fails on anything else, saying what the bytes begin with.
+// Detects the format. Fails on any other, with the first bytes in the message.
 ImageSize decode_image(std::string_view bytes, Channels channels, const AllocatePixels& allocate);
 void decode_image(std::string_view bytes, Channels channels, Pixels& into);
 // By the format's name: ".jpg", ".jpeg" or ".png". `quality` as above, of the format.

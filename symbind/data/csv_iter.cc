@@ -81,7 +81,7 @@ Shape with_batch(int64_t batch_size, const Shape& sample) {
   return Shape(dims);
 }
 
-// One number is no axis of its own.
+// A label of one number adds no axis.
 Shape label_batch(int64_t batch_size, const Shape& label) {
   return label == Shape{1} ? Shape{batch_size} : with_batch(batch_size, label);
 }

@@ -1,8 +1,8 @@
-// Batches of comma-separated numbers: a sample per line, and if there are labels, a second file with a line for each.
+// Batches of comma-separated numbers: one sample per line; labels are in a second file, one line per sample.
 //
 //     CSVIter train({.data_csv = "train.csv", .data_shape = {28, 28}, .label_csv = "labels.csv", .batch_size = 32});
 //
-// The numbers are read into memory once. Samples have no random order: wrap an NDArrayIter around the arrays for that.
+// The numbers are read into memory once. Samples are not shuffled: use an NDArrayIter over the arrays for that.
 #pragma once
 
 #include "symbind/data/iterator.h"
@@ -10,8 +10,8 @@
 namespace SYMBIND_API symbind {
 
 struct CSVIterOptions {
-  std::string data_csv;     // a file, or a folder of files that are read in the order of their names
-  Shape data_shape;         // of one sample; a line has as many numbers
+  std::string data_csv;     // a file, or a folder of files read in the order of their names
+  Shape data_shape;         // of one sample; a line holds that many numbers
   std::string label_csv{};  // empty: every label is 0
   Shape label_shape = {1};
   int64_t batch_size = 1;
@@ -25,7 +25,7 @@ struct CSVIterOptions {
 
 class CSVIter : public DataIter {
  public:
-  // Fails with the file and the line where a number is missing or is none.
+  // Fails with the file and the line of a missing or malformed number.
   explicit CSVIter(CSVIterOptions options);
   ~CSVIter() override;
 
@@ -35,7 +35,7 @@ class CSVIter : public DataIter {
   int64_t num_data() const;  // in this part
 
   void reset() override;
-  std::optional<DataBatch> next() override;  // `index` counts the lines of the file that are not empty
+  std::optional<DataBatch> next() override;  // `index` counts the non-empty lines of the file
 
  private:
   struct State;

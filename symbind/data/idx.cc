@@ -16,10 +16,10 @@
 namespace symbind {
 namespace {
 
-// Deflate packs at most 1032 bytes into one: what a header promises beyond that cannot be in the file.
+// Deflate compresses by at most 1032:1: a larger size in a header cannot be in the file.
 constexpr uint64_t largest_ratio = 1032;
 
-// zlib reads plain files as they are.
+// zlib reads uncompressed files unchanged.
 class Unpacker {
  public:
   explicit Unpacker(const std::string& path) : path_(path) {
@@ -48,7 +48,7 @@ class Unpacker {
       if (got <= 0) fail_at(begin, join(what, " (", bytes, " bytes)"), why_it_ends());
     }
   }
-  // Reads on to the end, where a gzipped file has its checksum.
+  // Reads to the end, where a gzipped file has its checksum.
   void expect_end() {
     uint8_t more = 0;
     const int got = gzread(file_.get(), &more, 1);

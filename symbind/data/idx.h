@@ -1,4 +1,4 @@
-// The idx format, in which MNIST and the sets made after it are published: one array of bytes per file.
+// The idx format, in which MNIST and data sets modelled on it are published: one array of bytes per file.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ struct IdxArray {
   std::vector<uint8_t> values;  // row-major
 };
 
-// Plain or gzipped, told apart by content. Fails with the file's name, the offset (in the unpacked data) and what was
+// Plain or gzipped, detected by content. Fails with the file's name, the offset (in the unpacked data) and what was
 // expected there.
 IdxArray read_idx(const std::string& path);
 

@@ -1,5 +1,5 @@
-// Images as arrays of shape (height, width, channels): reading, writing, resizing, borders. What `mx.image` does in
-// Python is in its parts these functions. All are on the CPU, and may be called from any thread.
+// Images as arrays of shape (height, width, channels): decoding, encoding, resizing, padding. `mx.image` in Python is
+// built on these functions. All run on the CPU and may be called from any thread.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@ namespace SYMBIND_API symbind {
 
 struct DecodeOptions {
   int flag = 1;        // 1: three channels, 0: one (grey), -1: as many as the image has
-  bool to_rgb = true;  // red first; otherwise blue, as OpenCV has it
+  bool to_rgb = true;  // red first; otherwise blue first, as in OpenCV
 };
 
 // JPEG or PNG, as uint8. Fails on anything else, and on truncated images.
@@ -21,14 +21,14 @@ NDArray imread(const std::string& path, DecodeOptions options = {});
 // first channel.
 std::string imencode(const NDArray& image, std::string_view format = ".jpg", int quality = 95, bool rgb = true);
 
-// Arrays of uint8 and float32. `interp` is MXNet's number: 0 nearest, 1 bilinear, 2 cubic, 3 area, 4 Lanczos, 9 by the
-// sizes.
+// Arrays of uint8 and float32. `interp` is MXNet's number: 0 nearest, 1 bilinear, 2 cubic, 3 area, 4 Lanczos, 9 chosen
+// by the sizes.
 NDArray imresize(const NDArray& image, int64_t width, int64_t height, int interp = 1);
-// The window from column x0 and row y0 on.
+// The window whose upper left corner is column x0, row y0.
 NDArray imcrop(const NDArray& image, int64_t x0, int64_t y0, int64_t width, int64_t height);
-NDArray imflip(const NDArray& image);  // left and right exchanged
+NDArray imflip(const NDArray& image);  // mirrored left to right
 
-// What is outside of an image.
+// How pixels outside the image are filled.
 enum class Border { constant = 0, replicate = 1, reflect = 2, wrap = 3, reflect_101 = 4 };
 NDArray copy_make_border(const NDArray& image, int64_t top, int64_t bottom, int64_t left, int64_t right,
                          Border border = Border::constant, const std::vector<double>& values = {0});

@@ -37,7 +37,7 @@ struct Affine {
   double xx = 1, xy = 0, x1 = 0, yx = 0, yy = 1, y1 = 0;
 };
 
-// The inverse of: scaling by width_scale and height_scale, shearing x by y, turning by the angle; centre to centre.
+// The inverse of: scaling by width_scale and height_scale, shearing x by y, rotating by the angle; around the centres.
 Affine inverse_map(double angle, double shear, double width_scale, double height_scale, PixelView from, float to_height,
                    float to_width) {
   const double c = std::cos(angle), s = std::sin(angle);
@@ -51,7 +51,7 @@ Affine inverse_map(double angle, double shear, double width_scale, double height
   return map;
 }
 
-// Bilinear (or nearest) samples of the source; what is outside of it is `fill`.
+// Bilinear (or nearest) samples of the source; pixels outside it are `fill`.
 void warp_affine(PixelView from, const Affine& map, int method, uint8_t fill, Pixels& to) {
   const auto pixel = [&](int64_t y, int64_t x, int64_t c) -> float {
     if (y < 0 || x < 0 || y >= from.height || x >= from.width) return fill;
@@ -62,11 +62,11 @@ void warp_affine(PixelView from, const Affine& map, int method, uint8_t fill, Pi
     for (int64_t x = 0; x < to.width(); ++x) {
       double sx = map.xx * static_cast<double>(x) + map.xy * static_cast<double>(y) + map.x1;
       double sy = map.yx * static_cast<double>(x) + map.yy * static_cast<double>(y) + map.y1;
-      // Positions are multiples of a part of a pixel, as OpenCV's are.
+      // Positions are quantized to a fraction of a pixel, as in OpenCV.
       const double parts = method == interpolation::nearest ? 1 : 32;
       sx = std::floor(sx * parts + 0.5) / parts;
       sy = std::floor(sy * parts + 0.5) / parts;
-      // Far outside is just outside: the indices stay small.
+      // Positions far outside are moved to just outside, so that indices stay small.
       sx = std::clamp(sx, -2., static_cast<double>(from.width) + 1);
       sy = std::clamp(sy, -2., static_cast<double>(from.height) + 1);
       const auto x0 = static_cast<int64_t>(std::floor(sx)), y0 = static_cast<int64_t>(std::floor(sy));
@@ -139,7 +139,7 @@ PixelView ImageAugmenter::resized(PixelView image, int64_t height, int64_t width
   return to.view();
 }
 
-// What is asked for of the image resized to full_height × full_width, the rest of which is not computed.
+// A window of the image resized to full_height × full_width; only the window is computed.
 PixelView ImageAugmenter::window(PixelView image, int64_t full_height, int64_t full_width, int64_t y, int64_t x,
                                  int by) {
   cropped_.resize(height_, width_, channels_);
@@ -183,7 +183,7 @@ PixelView ImageAugmenter::padded(PixelView image) {
 // A window of data_shape's size, out of the image resized to height × width. Where that is too small it is enlarged
 // first to data_shape's height, then to its width, as in MXNet.
 PixelView ImageAugmenter::cropped(PixelView image, int64_t height, int64_t width, SampleRandom& random) {
-  // And not by cubic curves, unless that is asked for.
+  // And not by cubic interpolation, unless requested.
   const bool linear = options_.inter_method == interpolation::automatic && (height < height_ || width < width_);
   const auto resize_now = [&](Pixels& to, int by) {
     if (height == image.height && width == image.width) return;
@@ -362,7 +362,7 @@ void add_saturation(Pixels& image, float factor) {
 void add_light(Pixels& image, const float (&shift)[3]) { scale_and_shift(image, 1, shift); }
 
 void add_hue_saturation_lightness(Pixels& image, int64_t hue, int64_t saturation, int64_t lightness) {
-  // The numbers are in OpenCV's units: half degrees, and parts of 255.
+  // The values are in OpenCV's units: half degrees, and 1/255.
   uint8_t* pixel = image.data();
   for (int64_t i = 0; i < pixels_of(image); ++i, pixel += 3) {
     Hls color = hls_of(pixel);

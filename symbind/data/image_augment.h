@@ -1,4 +1,4 @@
-// What happens to an image between its decoder and its batch.
+// Augmentation of a decoded image.
 #pragma once
 
 #include "symbind/data/image_record_iter.h"
@@ -7,7 +7,7 @@
 
 namespace symbind {
 
-// Serves one thread: it keeps its buffers from image to image.
+// Serves one thread: it reuses its buffers between images.
 class ImageAugmenter {
  public:
   explicit ImageAugmenter(const ImageRecordIterOptions& options);

@@ -37,7 +37,7 @@ ImageDetRecordIterOptions checked(ImageDetRecordIterOptions o) {
   return o;
 }
 
-// What the shared parts of image_augment.h read.
+// The options that the shared code of image_augment.h reads.
 ImageRecordIterOptions normalization(const ImageDetRecordIterOptions& o) {
   ImageRecordIterOptions n;
   n.data_shape = o.data_shape;
@@ -70,7 +70,7 @@ class Labels {
     const auto between = [](float value, float low, int64_t high) {  // false of NaN
       return value >= low && value <= static_cast<float>(high);
     };
-    // Longer objects than there are numbers may be meant by a label without objects.
+    // A label without objects may give an object length larger than its number count.
     if (between(values_[0], 2, count) && between(values_[1], 5, 1 << 24)) {
       head_ = static_cast<int64_t>(values_[0]);
       length_ = static_cast<int64_t>(values_[1]);
@@ -96,7 +96,7 @@ class Labels {
         kept.insert(kept.end(), values_.begin() + head_ + i * length_, values_.begin() + head_ + (i + 1) * length_);
     values_ = std::move(kept);
   }
-  // Every box as seen from a window of the image.
+  // Converts every box to the coordinates of a window of the image.
   void move_into(const Box& window) {
     const float width = window.right - window.left, height = window.bottom - window.top;
     for (int64_t i = 0; i < objects(); ++i) {
@@ -118,7 +118,7 @@ Value of_sampler(const std::vector<Value>& list, int64_t sampler) {
   return list[std::min(static_cast<size_t>(sampler), list.size() - 1)];
 }
 
-// A window that some object fills as it should, and what is left of the labels in it; none after all trials.
+// A window that meets the constraints for some object, and the remaining labels in it; none if all trials fail.
 std::optional<Box> draw_crop(const ImageDetRecordIterOptions& o, int64_t k, Labels& labels, SampleRandom& random) {
   const auto within = [&](float value, const std::vector<float>& low, const std::vector<float>& high) {
     return value >= of_sampler(low, k) && value <= of_sampler(high, k);
@@ -211,7 +211,7 @@ class ImageDetRecordIter::Maker : public RecordMaker {
   std::vector<std::unique_ptr<Worker>> workers_;
 };
 
-// Of all records of the file: every worker has labels of the same shape.
+// Over all records of the file, so that every worker has labels of the same shape.
 int64_t ImageDetRecordIter::Maker::longest_label() const {
   RecordReader reader(path());
   int64_t longest = 0;
@@ -366,7 +366,7 @@ struct ImageDetRecordIter::State {
 
   ImageDetRecordIterOptions options;
   Maker maker;
-  RecordEpochs epochs;  // last: its threads end before what they use
+  RecordEpochs epochs;  // last: destroyed first, since its threads use the members above
 };
 
 ImageDetRecordIter::ImageDetRecordIter(ImageDetRecordIterOptions options)

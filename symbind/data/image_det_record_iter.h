@@ -1,17 +1,17 @@
-// Batches of images with objects in boxes, from a RecordIO file. A record's labels are: the length of the head, the
-// length of an object, the rest of the head, and the objects: a class, and left, top, right and bottom as parts of the
-// image's sides.
+// Batches of images with objects in boxes, from a RecordIO file. A record's labels are: the length of the header, the
+// length of an object, the rest of the header, and the objects: a class, and left, top, right and bottom as fractions
+// of the image's width and height.
 //
 // Labels of a batch have a row for each image: channels, height, width, the number of labels that follow, the labels as
-// in the record, with the boxes where they are now, and label_pad_value.
+// in the record, with the boxes as augmentation moved them, and label_pad_value up to the row's length.
 #pragma once
 
 #include "symbind/data/iterator.h"
 
 namespace SYMBIND_API symbind {
 
-// The names and defaults are MXNet's. A sampler of crops is described by one value of each list; shorter lists repeat
-// their last value.
+// The names and defaults are MXNet's. One value of each list describes one crop sampler; shorter lists repeat their
+// last value.
 struct ImageDetRecordIterOptions {
   std::string path_imgrec;
   std::string path_imgidx{};
@@ -36,9 +36,9 @@ struct ImageDetRecordIterOptions {
   int64_t resize = -1;  // of the shorter side, before everything else
   float rand_crop_prob = 0;
   int64_t num_crop_sampler = 1;
-  std::vector<float> min_crop_scales = {0}, max_crop_scales = {1};  // of the image's sides
+  std::vector<float> min_crop_scales = {0}, max_crop_scales = {1};  // as fractions of the image's sides
   std::vector<float> min_crop_aspect_ratios = {1}, max_crop_aspect_ratios = {1};
-  std::vector<float> min_crop_overlaps = {0}, max_crop_overlaps = {1};  // intersection over union, of some object
+  std::vector<float> min_crop_overlaps = {0}, max_crop_overlaps = {1};  // intersection over union with an object
   std::vector<float> min_crop_sample_coverages = {0}, max_crop_sample_coverages = {1};  // of the crop, by that object
   std::vector<float> min_crop_object_coverages = {0}, max_crop_object_coverages = {1};  // of that object, by the crop
   std::vector<int64_t> max_crop_trials = {25};
@@ -58,7 +58,7 @@ struct ImageDetRecordIterOptions {
   float scale = 1;
 };
 
-// Serves one thread at a time; images are made on threads of its own.
+// Serves one thread at a time; images are decoded on threads of the iterator.
 class ImageDetRecordIter : public DataIter {
  public:
   explicit ImageDetRecordIter(ImageDetRecordIterOptions options);
@@ -70,7 +70,7 @@ class ImageDetRecordIter : public DataIter {
 
   void reset() override;
   void begin_epoch() override;
-  std::optional<DataBatch> next() override;  // `index` are the records' ids
+  std::optional<DataBatch> next() override;  // `index` holds the records' ids
 
  private:
   class Maker;

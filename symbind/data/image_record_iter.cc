@@ -89,7 +89,7 @@ class ImageRecordIter::Maker : public RecordMaker {
   void finish(BatchJob& job) override;
 
  private:
-  // What a thread has for itself.
+  // The data of one thread.
   struct Worker {
     explicit Worker(const ImageRecordIterOptions& options) : reader(options.path_imgrec), augmenter(options) {}
     RecordReader reader;
@@ -166,7 +166,7 @@ void ImageRecordIter::Maker::make(BatchJob& base, size_t sample, size_t number) 
   }
 }
 
-// Images that were left out are replaced by the first that was not.
+// Images that could not be decoded are replaced by the first that could.
 void ImageRecordIter::Maker::finish(BatchJob& base) {
   Job& job = static_cast<Job&>(base);
   const auto found = std::find(job.wrong.begin(), job.wrong.end(), "");
@@ -188,7 +188,7 @@ struct ImageRecordIter::State {
 
   ImageRecordIterOptions options;
   Maker maker;
-  RecordEpochs epochs;  // last: its threads end before what they use
+  RecordEpochs epochs;  // last: destroyed first, since its threads use the members above
 };
 
 ImageRecordIter::ImageRecordIter(ImageRecordIterOptions options) : state_(std::make_unique<State>(std::move(options))) {

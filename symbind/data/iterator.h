@@ -1,4 +1,4 @@
-// What feeds a network: batches, their description, and iterators over them.
+// Input of a network: batches, their descriptions, and iterators over them.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ struct DataDesc {
   friend bool operator==(const DataDesc&, const DataDesc&) = default;
 };
 
-// Arrays in the order of the iterator's descriptions. `pad` samples at the end only fill the batch up.
+// Arrays in the order of the iterator's descriptions. The last `pad` samples only fill the batch up.
 struct DataBatch {
   std::vector<NDArray> data;
   std::vector<NDArray> label = {};  // empty: none
@@ -36,7 +36,7 @@ struct DataBatch {
   BucketKey bucket_key = {};                                         // none: the default bucket
   std::optional<std::vector<DataDesc>> provide_data = std::nullopt;  // where they differ from the iterator's
   std::optional<std::vector<DataDesc>> provide_label = std::nullopt;
-  std::shared_ptr<void> source = nullptr;  // what it was made from, for the iterator that made it
+  std::shared_ptr<void> source = nullptr;  // private to the iterator that made the batch: what it was made from
 };
 
 // An iterator serves one thread at a time: a call that finds it in use by another thread fails. (PrefetchingIter serves
@@ -49,13 +49,13 @@ class DataIter {
   virtual int64_t batch_size() const;  // of the first input
   virtual BucketKey default_bucket_key() const { return {}; }
   virtual void reset() = 0;  // to the beginning
-  // Draws what an epoch takes from the random state; the first next() after a reset does so where this was not called.
-  // Not before: training that goes on from a checkpoint has its random state from there.
+  // Draws the random numbers of an epoch; if it is not called, the first next() after a reset does so. Nothing is
+  // drawn earlier: training that resumes from a checkpoint restores its random state first.
   virtual void begin_epoch() {}
   virtual std::optional<DataBatch> next() = 0;  // none: the epoch is over
 
  protected:
-  // To be taken by every call that reads or moves the position: `const InUse use = in_use("next");`
+  // Every call that reads or moves the position takes it: `const InUse use = in_use("next");`
   InUse in_use(std::string_view call) const {
     return InUse(busy_, call, "this iterator", "let one thread draw the batches, or wrap it in a PrefetchingIter");
   }

@@ -1,10 +1,10 @@
-// Batches of samples in the LibSVM format: a line is a label and the elements that are not zero, as index:value with
-// indices that count from 0.
+// Batches of samples in the LibSVM format: a line is a label and the nonzero elements, as index:value with indices from
+// 0.
 //
 //     1 0:0.5 3:2
 //     0 1:1.5
 //
-// The file is kept in memory as it is, without its zeros; batches are dense arrays.
+// The data is stored in memory in sparse form; batches are dense arrays.
 #pragma once
 
 #include "symbind/data/iterator.h"
@@ -12,10 +12,10 @@
 namespace SYMBIND_API symbind {
 
 struct LibSVMIterOptions {
-  std::string data_libsvm;  // a file, or a folder of files that are read in the order of their names
+  std::string data_libsvm;  // a file, or a folder of files read in the order of their names
   Shape data_shape;         // of one sample: one axis
-  // A file whose lines hold the labels as elements; what begins its lines is not used. Empty: a label is what begins a
-  // line of data_libsvm.
+  // A file whose lines hold the labels as elements; the first number of its lines is ignored. Empty: the label of a
+  // sample is the first number of its line in data_libsvm.
   std::string label_libsvm{};
   Shape label_shape = {1};
   int64_t batch_size = 1;
@@ -38,7 +38,7 @@ class LibSVMIter : public DataIter {
   int64_t num_data() const;  // in this part
 
   void reset() override;
-  std::optional<DataBatch> next() override;  // `index` counts the lines of the file that are not empty
+  std::optional<DataBatch> next() override;  // `index` counts the non-empty lines of the file
 
  private:
   struct State;

@@ -1,4 +1,4 @@
-// Batches of MNIST and of the sets published in its format, from two idx files: images, and their labels.
+// Batches of MNIST and of data sets in its format, from two idx files: images, and their labels.
 //
 //     MNISTIter train({.image = "train-images-idx3-ubyte.gz", .label = "train-labels-idx1-ubyte.gz"});
 //
@@ -18,7 +18,7 @@ struct MNISTIterOptions {
   bool shuffle = true;
   bool flat = false;  // a sample is one row of pixels, not (1, height, width)
   int64_t seed = 0;
-  bool silent = false;  // says nothing about what was read
+  bool silent = false;  // do not log what was read
   int64_t num_parts = 1;
   int64_t part_index = 0;
   std::string data_name = "data";
@@ -35,7 +35,7 @@ class MNISTIter : public DataIter {
   int64_t num_data() const { return static_cast<int64_t>(order_.size()); }  // in this part
 
   void reset() override;
-  std::optional<DataBatch> next() override;  // `index` counts in the files
+  std::optional<DataBatch> next() override;  // `index` is the position in the files
 
  private:
   Shape batch_shape() const;

@@ -13,8 +13,8 @@ namespace {
 
 constexpr std::array<std::string_view, 3> last_batch_handles = {"pad", "discard", "roll_over"};
 
-// Rows that follow each other are copied together. On the calling thread alone: it may be a prefetching one, which has
-// no business with the cores that compute.
+// Consecutive rows are copied together. Runs only on the calling thread: it may be a prefetching thread, which must not
+// use the cores that compute.
 NDArray gather(const NDArray& from, const std::vector<int64_t>& rows) {
   const auto count = static_cast<int64_t>(rows.size());
   NDArray result(from.shape().with(0, count), from.context(), from.dtype());
@@ -155,7 +155,7 @@ std::optional<DataBatch> NDArrayIter::next() {
                    .index = std::move(rows)};
 }
 
-// After the end the rows begin again, as often as it takes to fill a batch.
+// After the end it wraps around, as often as needed to fill a batch.
 int64_t NDArrayIter::row(int64_t position) const {
   const auto carried = static_cast<int64_t>(carried_.size());
   if (position < carried) return carried_[static_cast<size_t>(position)];

@@ -1,4 +1,4 @@
-// Batches of arrays that are in memory.
+// Batches of arrays in memory.
 //
 //     NDArrayIter train(images, labels, {.batch_size = 64, .shuffle = true});
 //     while (const auto batch = train.next()) …
@@ -15,7 +15,7 @@
 namespace SYMBIND_API symbind {
 
 // What an iterator takes as data or label: nothing, an array, a list `{a, b}`, or arrays by name `{{"left", a},
-// {"right", b}}`, which come in the order of their names.
+// {"right", b}}`, which are used in the order of their names.
 class IteratorArrays {
  public:
   IteratorArrays() = default;
@@ -38,16 +38,16 @@ class IteratorArrays {
 
 struct NDArrayIterOptions {
   int64_t batch_size = 1;
-  // Anew for every epoch, from host_random(). The order is drawn when the first batch of the epoch is asked for:
-  // training that goes on from a checkpoint then sees the samples in the order in which it would have seen them.
+  // A new order for every epoch, from host_random(). It is drawn when the first batch of the epoch is requested, so
+  // training that resumes from a checkpoint sees the samples in the same order as an uninterrupted run.
   bool shuffle = false;
-  // What becomes of the samples that do not fill the last batch: "pad" fills it up with samples from the beginning,
+  // What happens to the samples that do not fill the last batch: "pad" fills it up with samples from the beginning,
   // "discard" leaves them out, "roll_over" puts them at the front of the next epoch.
   std::string last_batch_handle = "pad";
   std::string data_name = "data";
   std::string label_name = "softmax_label";
   std::string layout = "NCHW";
-  // Of several workers each goes over its part of the samples.
+  // Each of several workers iterates over its part of the samples.
   int64_t num_parts = 1;
   int64_t part_index = 0;
 };
@@ -66,10 +66,10 @@ class NDArrayIter : public DataIter {
     std::string name;
     NDArray array;
   };
-  const std::vector<Source>& data() const { return data_; }  // what it goes over
+  const std::vector<Source>& data() const { return data_; }  // the arrays it iterates over
   const std::vector<Source>& label() const { return label_; }
-  int64_t cursor() const { return position_; }  // of the batch's first sample in the epoch; before the first, negative
-  const std::vector<int64_t>& order() const { return order_; }  // of the samples; empty: their own
+  int64_t cursor() const { return position_; }  // position of the batch in the epoch; negative before the first
+  const std::vector<int64_t>& order() const { return order_; }  // of the samples; empty: that of the arrays
 
   // With roll_over, the samples left at the end of an epoch come first in the next; a reset before the end drops them.
   void reset() override;
@@ -77,12 +77,12 @@ class NDArrayIter : public DataIter {
   void begin_epoch() override;  // shuffles
   std::optional<DataBatch> next() override;
 
-  // next() in parts: iter_next steps to the next batch, the others describe the one it is at.
+  // next() in steps: iter_next advances to the next batch, the others describe the current one.
   bool iter_next();
   std::vector<NDArray> getdata() const { return batch_of(data_, getindex()); }
   std::vector<NDArray> getlabel() const { return batch_of(label_, getindex()); }
   // With roll_over, MXNet counts in the first batch the samples that come from the epoch before. They are real samples
-  // at its front, so the batches of next() say no pad there: nothing is to be cut off.
+  // at its front, so the batches of next() have pad 0 there: nothing is to be cut off.
   int64_t getpad() const;
   std::vector<int64_t> getindex() const;  // the rows of the arrays that make up the batch
 
@@ -97,7 +97,8 @@ class NDArrayIter : public DataIter {
   std::vector<Source> data_, label_;
   NDArrayIterOptions options_;
   int64_t num_data_ = 0;
-  // An epoch is the rows carried over, then all rows in `order_` (empty: in their own order). Positions count in it.
+  // An epoch is the rows carried over, then all rows in `order_` (empty: in the arrays' order). Positions are relative
+  // to the epoch.
   std::vector<int64_t> carried_, order_;
   int64_t position_ = 0;  // of the batch's first sample; before the first batch, one batch before the beginning
   bool drawn_ = false;    // is `order_` that of this epoch?

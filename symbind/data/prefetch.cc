@@ -1,5 +1,5 @@
 // A worker is a thread and a bounded queue between it and the caller. Everything they share is under one mutex, and
-// one condition tells either side of any change. The iterator itself is touched by the worker while it makes a batch,
+// one condition variable signals changes to both. The iterator itself is touched by the worker while it makes a batch,
 // and by the caller only while the worker is paused and idle.
 #include "symbind/data/prefetch.h"
 
@@ -13,7 +13,7 @@
 
 namespace symbind {
 
-// What the thread works with lives as long as the thread, which may be left behind.
+// The state that the thread uses lives as long as the thread, which may be detached.
 class PrefetchingIter::Worker {
  public:
   Worker(std::shared_ptr<DataIter> iter, size_t capacity)
@@ -42,7 +42,7 @@ class PrefetchingIter::Worker {
     return idle;
   }
 
-  // Throws away what was made ahead; on return the iterator belongs to the caller, until start().
+  // Discards prepared batches; on return the iterator belongs to the caller, until start().
   void pause() {
     std::unique_lock lock(shared_->mutex);
     shared_->paused = true;
@@ -113,13 +113,13 @@ class PrefetchingIter::Worker {
     std::mutex mutex;
     std::condition_variable changed;
     std::deque<DataBatch> batches;
-    bool stopped = false, paused = true;  // said by the caller
-    bool busy = false, over = false;      // said by the worker
+    bool stopped = false, paused = true;  // set by the caller
+    bool busy = false, over = false;      // set by the worker
     std::exception_ptr error;
   };
 
   std::shared_ptr<Shared> shared_;
-  std::thread thread_;  // last: it begins when the rest is there
+  std::thread thread_;  // last: it starts when the other members are constructed
 };
 
 namespace {
@@ -230,7 +230,7 @@ void PrefetchingIter::reset() {
     for (const auto& iter : iters_) iter->reset();
     describe();
   } catch (...) {
-    failure_ = std::current_exception();  // the iterators may be anywhere: next() fails until a reset succeeds
+    failure_ = std::current_exception();  // the iterators' positions are unknown: next() fails until a reset succeeds
     throw;
   }
   started_ = false;
@@ -243,7 +243,7 @@ void PrefetchingIter::begin_epoch() {
 
 void PrefetchingIter::begin() {
   if (std::exchange(started_, true)) return;
-  for (const auto& iter : iters_) iter->begin_epoch();  // one after the other: what they draw is reproducible
+  for (const auto& iter : iters_) iter->begin_epoch();  // one after the other: draws are reproducible
   for (const auto& worker : workers_) worker->start();
 }
 
@@ -272,7 +272,7 @@ std::optional<DataBatch> PrefetchingIter::merge_next() {
   }
   if (!parts[0]) return std::nullopt;
 
-  // Where one batch describes itself, the others are as they were when the epoch began.
+  // If one batch has its own descriptions, the others use those from the start of the epoch.
   const auto described = [&](auto member, std::vector<std::vector<DataDesc>> by_iterator,
                              const std::vector<Names>& renames,
                              std::string_view argument) -> std::optional<std::vector<DataDesc>> {
@@ -295,7 +295,7 @@ std::optional<DataBatch> PrefetchingIter::merge_next() {
   }
   batch.provide_data = std::move(provide_data);
   batch.provide_label = std::move(provide_label);
-  // It is no longer what the first of them made.
+  // The batch is no longer the one that the first iterator made.
   if (parts.size() > 1 || !options_.rename_data.empty() || !options_.rename_label.empty()) batch.source.reset();
   return batch;
 }

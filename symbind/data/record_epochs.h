@@ -1,5 +1,5 @@
-// What the iterators over RecordIO files of images share: the records of the batches, the seed of what is random, and
-// epochs of batches that are made ahead.
+// What the iterators over RecordIO files of images share: the records of the batches, the seed of random choices, and
+// epochs of batches that are prepared ahead.
 #pragma once
 
 #include <memory>
@@ -44,7 +44,7 @@ class RecordMaker : public BatchMaker {
   RecordMaker(RecordSourceOptions source, int64_t batch_size, bool round_batch)
       : path_(source.path), batches_(std::move(source), batch_size, round_batch) {}
 
-  // Both while nothing is being made.
+  // Both must be called while nothing is in preparation.
   void reset(bool carry) { batches_.reset(carry); }
   void seed(uint64_t key) { key_ = key; }
 
@@ -52,7 +52,7 @@ class RecordMaker : public BatchMaker {
   std::optional<RecordBatch> next_records() { return batches_.next(); }
   void read(RecordReader& reader, uint64_t offset, std::string& record) const;
   const std::string& path() const { return path_; }
-  uint64_t key() const { return key_; }  // of what is random
+  uint64_t key() const { return key_; }  // of the random numbers
 
  private:
   std::string path_;
@@ -71,7 +71,7 @@ class RecordEpochs {
                   std::string(who)) {}
 
   bool in_this_process() const { return pipeline_.in_this_process(); }  // see BatchPipeline
-  // Begins to make batches, unless it has begun. Without a seed the random stream of the host gives one.
+  // Starts preparing batches, if not started yet. Without a seed, one is drawn from the host's random stream.
   void begin(std::optional<int64_t> seed = std::nullopt);
   std::unique_ptr<BatchJob> next();  // after begin(); none when the epoch is over
   void reset();                      // to the beginning of the next epoch

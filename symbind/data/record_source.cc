@@ -13,7 +13,7 @@ constexpr uint32_t seed_offset = 111;                             // MXNet's
 constexpr uint64_t default_window = uint64_t{256} << 20;          // bytes
 constexpr uint32_t epoch_stride = 1000003, window_stride = 7919;  // seeds of other epochs and windows
 
-// Runs of equal length but for the last, as MXNet cuts; sharding.h cuts into lengths that differ by one at most.
+// Runs of equal length except the last, as in MXNet; sharding.h uses lengths that differ by at most one.
 template <class Number>
 std::pair<Number, Number> run_of(Number count, Number parts, Number part, Number unit) {
   const Number length = ((count + parts - 1) / parts + unit - 1) / unit * unit;
@@ -23,7 +23,7 @@ std::pair<Number, Number> run_of(Number count, Number parts, Number part, Number
 }  // namespace
 
 RecordSource::RecordSource(RecordSourceOptions options) : options_(std::move(options)), reader_(options_.path) {
-  (void)shard_of(0, options_.num_parts, options_.part_index, options_.who);  // checks the numbers
+  (void)shard_of(0, options_.num_parts, options_.part_index, options_.who);  // validates the arguments
   if (options_.window_bytes == 0) options_.window_bytes = default_window;
   if (!options_.index_path.empty()) {
     use_index();
@@ -65,7 +65,7 @@ void RecordSource::scan_window() {
   }
 }
 
-// Shuffles what is ahead in order_.
+// Shuffles the remaining entries of order_.
 void RecordSource::shuffle_ahead() {
   if (!options_.shuffle || next_ == order_.size()) return;
   const std::vector<uint64_t> before(order_.begin() + static_cast<ptrdiff_t>(next_), order_.end());
@@ -77,7 +77,7 @@ void RecordSource::shuffle_ahead() {
 std::optional<uint64_t> RecordSource::next() {
   if (next_ == order_.size()) {
     if (scanned()) return std::nullopt;
-    // Forgets what it has passed.
+    // Drops the records already returned.
     order_.clear();
     next_ = 0;
     scan_window();

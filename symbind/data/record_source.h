@@ -1,4 +1,4 @@
-// Which records of a RecordIO file an epoch has, and in which order, for one of several workers.
+// The records of a RecordIO file in an epoch, and their order, for one of several workers.
 #pragma once
 
 #include <optional>
@@ -21,14 +21,14 @@ struct RecordSourceOptions {
 };
 
 // With an index, a part is a run of its lines; without one, the records that begin in a run of the file's bytes. Both
-// divide as MXNet does. Without an index the first epoch learns where the records are while it passes them: it is
-// shuffled by windows, and later ones as a whole.
+// divide as MXNet does. Without an index the first epoch finds the offsets of the records while it reads them: it is
+// shuffled by windows, later epochs as a whole.
 class RecordSource {
  public:
   explicit RecordSource(RecordSourceOptions options);
 
   std::optional<uint64_t> next();  // the offset of the next record; none when the epoch is over
-  void begin_epoch();              // the next one
+  void begin_epoch();              // starts the next epoch
 
  private:
   void use_index();
@@ -59,7 +59,7 @@ class RecordBatches {
       : source_(std::move(options)), batch_size_(static_cast<size_t>(batch_size)), round_(round) {}
 
   std::optional<RecordBatch> next();  // none when the epoch is over
-  // `carry`: the last batch took records of the next epoch, which goes on after them.
+  // `carry`: the last batch took records of the next epoch, which continues after them.
   void reset(bool carry);
 
  private:

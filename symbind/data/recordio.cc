@@ -1,7 +1,7 @@
 // The format, numbers little-endian. A record is stored in one or more parts: a magic number, a word with the part's
-// kind in its upper three bits and its length below, the data, zeros up to a multiple of four bytes. Parts are what
-// makes the magic number occur at multiples of four only where a part begins: a record that holds it there is cut
-// there, the number itself is left out, and put back when the parts are read.
+// kind in its upper three bits and its length below, the data, zeros up to a multiple of four bytes. Parts ensure that
+// the magic number occurs at multiples of four only at the start of a part: a record that contains it there is split
+// there, the number itself is left out, and restored when the parts are read.
 #include "symbind/data/recordio.h"
 
 #include <algorithm>
@@ -57,7 +57,7 @@ class RecordWriter::File {
   }
   ~File() {
     if (descriptor_ < 0) return;
-    // A fork's copy has the same bytes waiting as the original, which alone may write them.
+    // A forked copy has the same buffered bytes as the original, and only the original may write them.
     if (::getpid() == process_) write_out();
     ::close(descriptor_);
   }
@@ -125,7 +125,7 @@ void RecordWriter::write(std::string_view record) {
     file_->write_part(begin == 0 ? first : middle, record.substr(begin, at - begin));
     begin = at + 4;
   }
-  // A magic number at the very front makes an empty first part.
+  // A magic number at the very front gives an empty first part.
   file_->write_part(begin == 0 ? whole : last, record.substr(begin));
 }
 
@@ -230,8 +230,8 @@ uint64_t RecordReader::size() const { return file_->size(); }
 
 namespace {
 
-// Calls take(data offset, length, a later part) for every part of the record at `file.position`, and moves there after
-// the last one.
+// Calls take(data offset, length, a later part) for every part of the record at `file.position`, and advances the
+// position after the last one.
 template <class File, class Take>
 bool for_each_part(File& file, Take take) {
   uint64_t offset = file.position;

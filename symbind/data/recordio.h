@@ -1,6 +1,6 @@
-// RecordIO, the container in which image sets for MXNet are stored: one file of records of any length, and beside it
-// often an index, a text file with a line "key<TAB>offset" per record. Files are exchanged with MXNet in both
-// directions.
+// RecordIO, the container in which image sets for MXNet are stored: one file of records of any length, often
+// accompanied by an index, a text file with a line "key<TAB>offset" per record. MXNet and Symbind read each other's
+// files.
 //
 //     RecordWriter out("train.rec");
 //     out.write(pack_record({.label = 3, .id = 7}, jpeg));
@@ -26,14 +26,14 @@ namespace SYMBIND_API symbind {
 class RecordWriter {
  public:
   explicit RecordWriter(const std::string& path);  // replaces a file of that name
-  ~RecordWriter();                                 // closes, but cannot report that it failed: call close()
+  ~RecordWriter();                                 // closes, but cannot report a failure: call close()
   RecordWriter(RecordWriter&&) noexcept;
   RecordWriter& operator=(RecordWriter&&) noexcept;
 
   uint64_t tell() const;  // the offset of the next record
   void write(std::string_view record);
-  void flush();  // hands what was written to the system: a reader sees it
-  void close();  // writes the rest; further calls fail
+  void flush();  // writes buffered data to the file: readers see it
+  void close();  // writes buffered data and closes; further calls fail
 
  private:
   class File;
@@ -53,7 +53,7 @@ class RecordReader {
   // Steps over the next record without reading its data; false at the end.
   bool skip();
   uint64_t tell() const;       // the offset of the next record
-  void seek(uint64_t offset);  // to one that tell() or an index returned
+  void seek(uint64_t offset);  // to an offset from tell() or an index
   // To the first record that begins at `offset` or after it, for readers that divide a file by its bytes.
   void seek_record_after(uint64_t offset);
   uint64_t size() const;  // of the file, in bytes
@@ -77,7 +77,7 @@ void write_record_index(const std::string& path, const std::vector<RecordPositio
 // that identify the record.
 struct RecordHeader {
   float label = 0;
-  std::vector<float> labels = {};  // if not empty, these are the record's, and `label` is not used
+  std::vector<float> labels = {};  // if not empty, the record's labels; `label` is not used then
   uint64_t id = 0;
   uint64_t id2 = 0;
 };

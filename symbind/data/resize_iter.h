@@ -1,5 +1,5 @@
-// An iterator whose epochs have as many batches as one says: it begins the iterator under it again when that ends
-// early, and stops before its end when there are enough.
+// An iterator whose epochs have a given number of batches: it restarts the wrapped iterator when that ends early, and
+// stops before its end when there are enough.
 #pragma once
 
 #include "symbind/data/iterator.h"
@@ -8,8 +8,8 @@ namespace SYMBIND_API symbind {
 
 class ResizeIter : public DataIter {
  public:
-  // `size` batches an epoch. Without reset_internal, reset() goes on where the iterator under it is. A referenced
-  // iterator must outlive this one.
+  // `size` batches an epoch. Without reset_internal, reset() does not reset the wrapped iterator: the next epoch
+  // continues where it is. A referenced iterator must outlive this one.
   ResizeIter(std::shared_ptr<DataIter> data_iter, int64_t size, bool reset_internal = true);
   ResizeIter(DataIter& data_iter, int64_t size, bool reset_internal = true)
       : ResizeIter(std::shared_ptr<DataIter>(std::shared_ptr<DataIter>(), &data_iter), size, reset_internal) {}

@@ -6,8 +6,9 @@
 
 namespace symbind {
 
-// With `round`, the last batch of an epoch is filled with samples from the beginning, and the next epoch goes on after
-// them, as in MXNet. Without it every epoch begins at the first sample, and what fills the last batch is repeated.
+// With `round`, the last batch of an epoch is filled with samples from the beginning, and the next epoch continues
+// after them, as in MXNet. Without it every epoch starts at the first sample, and the samples that fill the last batch
+// are repeated.
 class RoundBatches {
  public:
   RoundBatches(int64_t count, int64_t batch_size, bool round) : count_(count), batch_size_(batch_size), round_(round) {}

@@ -1,4 +1,4 @@
-// Sentences as numbers of words, and batches of sentences of about one length.
+// Sentences as word numbers, and batches of sentences of similar length.
 #pragma once
 
 #include <map>
@@ -13,7 +13,7 @@ namespace SYMBIND_API symbind {
 using Vocabulary = std::map<std::string, int64_t>;
 
 struct EncodingOptions {
-  int64_t invalid_label = -1;  // no word gets this number; invalid_key has it
+  int64_t invalid_label = -1;  // no word gets this number, which is that of invalid_key
   std::string invalid_key = "\n";
   int64_t start_label = 0;  // of the first word of a new vocabulary
   // With a given vocabulary: words that are not in it become this one, which is added if it is new. None: they fail.
@@ -31,7 +31,7 @@ EncodedSentences encode_sentences(const std::vector<std::vector<std::string>>& s
                                   const EncodingOptions& options = {});
 
 struct BucketSentenceOptions {
-  std::vector<int64_t> buckets = {};  // lengths; empty: those that a batch of sentences or more has
+  std::vector<int64_t> buckets = {};  // lengths; empty: every length that at least one batch of sentences has
   int64_t invalid_label = -1;         // fills up sentences shorter than their bucket
   std::string data_name = "data";
   std::string label_name = "softmax_label";
@@ -39,9 +39,9 @@ struct BucketSentenceOptions {
   std::string layout = "NT";  // (batch, length), or TN
 };
 
-// Sentences in batches of the same bucket: the shortest length that holds them. The label is the data moved by one
-// word: the next word at each. Longer sentences than the largest bucket are left out, and so are those that do not fill
-// a batch, others in each epoch.
+// Sentences in batches of the same bucket: the shortest length that holds them. The label is the data shifted by one
+// word: at each position the next word. Sentences longer than the largest bucket are left out, and so are those that do
+// not fill a batch, different ones in each epoch.
 //
 // Every epoch draws an order of the batches and of each bucket's sentences from host_random(): seed(n) makes it
 // reproducible. Serves one thread at a time.

@@ -14,8 +14,8 @@ struct Shard {
   int64_t size() const { return end - begin; }
 };
 
-// Part `part_index` of `count` samples cut into `num_parts` runs, whose lengths differ by at most one. `who` is named
-// in the error.
+// Part `part_index` of `count` samples cut into `num_parts` runs, whose lengths differ by at most one. Error messages
+// start with `who`.
 Shard shard_of(int64_t count, int64_t num_parts, int64_t part_index, std::string_view who);
 
 }  // namespace symbind

@@ -1,5 +1,5 @@
-// Both orders are made by Fisher and Yates' exchange from the front: sample i is swapped with one of the i + 1
-// samples up to itself, each as likely as the others.
+// Both orders use the Fisher-Yates shuffle from the front: sample i is swapped with one of the samples 0 … i, each
+// equally likely.
 #include "symbind/data/shuffle.h"
 
 #include <limits>
@@ -13,7 +13,7 @@
 namespace symbind {
 namespace {
 
-// `up_to(i)` gives a position in 0 … i.
+// `up_to(i)` returns a position in 0 … i.
 template <class UpTo>
 std::vector<int64_t> exchanged(int64_t count, UpTo up_to) {
   std::vector<int64_t> order(static_cast<size_t>(count));

@@ -1,4 +1,4 @@
-// Orders of samples.
+// Random orders of samples.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@ namespace symbind {
 // 0, 1, … count - 1 in an order drawn from host_random(): seed(n) makes it reproducible. One draw, whatever the count.
 std::vector<int64_t> random_order(int64_t count);
 
-// The order MXNet's own iterators give `count` samples for a seed, the same on every machine.
+// The order of `count` samples in MXNet's iterators for a seed, the same on every machine.
 std::vector<int64_t> seeded_order(int64_t count, uint32_t seed);
 
 }  // namespace symbind

@@ -68,7 +68,7 @@ std::vector<std::string> files_of(const std::string& path) {
 
 void for_each_line_block(const std::string& path, const std::function<void(std::string_view, size_t)>& parse,
                          const std::function<void(size_t)>& take) {
-  // One byte more than the file has, so that its end is seen with its last bytes.
+  // One byte more than the file has, so that the end of file is detected by the same read.
   const auto block = static_cast<size_t>(std::min<uint64_t>(block_bytes, size_of_input(path) + 1));
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"), &std::fclose);
   require(file != nullptr, "[", path, "] cannot read this file: ", std::strerror(errno));

@@ -12,7 +12,7 @@ namespace symbind {
 // The path itself; for a folder, the regular files in it, in the order of their names.
 std::vector<std::string> files_of(const std::string& path);
 
-// What is wrong with a line; for_each_line_block() adds the file's name and the line's number.
+// An error in a line; for_each_line_block() adds the file's name and the line's number.
 struct LineError {
   const char* at;  // in the text that was being parsed
   std::string what;
@@ -24,11 +24,11 @@ void for_each_line_block(const std::string& path, const std::function<void(std::
                          const std::function<void(size_t piece)>& take);
 size_t most_pieces();  // `piece` is below this
 
-// The next line of the text, which is shortened by it: without its end and the blanks around it.
+// Removes the next line from the text and returns it, without line end and surrounding blanks.
 std::string_view take_line(std::string_view& text);
 std::string_view trimmed(std::string_view text);
 
-// A number that fills the text from its first character to its last. Fails with LineError.
+// A number that spans the whole text. Fails with LineError.
 template <class Number>
 Number number_in(std::string_view text);
 

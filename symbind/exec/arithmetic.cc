@@ -13,11 +13,12 @@
 namespace symbind {
 namespace {
 
-// For small arrays finding a kernel takes longer than running it, so what invoke() finds (outputs, kernel) is cached
-// here, per thread, for the arithmetic that loops repeat: one slot per hash, the newest stays.
+// For small arrays selecting a kernel takes longer than running it, so the result of the selection in invoke()
+// (outputs, kernel) is cached here, per thread, for arithmetic in loops: one slot per hash; a new entry replaces the
+// old one.
 struct Known {
   const OpDef* op = nullptr;
-  uint64_t number = 0;  // of the forms with a number, by its bits: 0 and -0 differ, NaN is like itself
+  uint64_t number = 0;  // the scalar operand as bits: 0 and -0 differ, NaN equals itself
   Shape left, right;
   DType dtype = DType::none;
   Context context;
@@ -36,7 +37,7 @@ Known& known(const OpDef& op, double value, const NDArray& left, const Shape& ri
   if (slot.op == &op && slot.number == number && slot.left == left.shape() && slot.right == right &&
       slot.dtype == left.dtype() && slot.context == context)
     return slot;
-  slot.op = nullptr;  // until it is whole again
+  slot.op = nullptr;  // invalid until it is complete again
   slot.number = number;
   slot.left = left.shape();
   slot.right = right;

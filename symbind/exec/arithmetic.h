@@ -1,5 +1,5 @@
 // Arithmetic on arrays: with arrays (broadcasting) and with numbers. Results are new arrays in the operands' type; the
-// forms with = write into the left one.
+// compound assignments write into the left operand.
 #pragma once
 
 #include "symbind/core/ndarray.h"
@@ -37,7 +37,7 @@ NDArray& operator-=(NDArray& a, double b);
 NDArray& operator*=(NDArray& a, double b);
 NDArray& operator/=(NDArray& a, double b);
 
-// 1 where it holds and 0 where not.
+// 1 where the comparison holds, 0 elsewhere.
 NDArray operator==(const NDArray& a, const NDArray& b);
 NDArray operator!=(const NDArray& a, const NDArray& b);
 NDArray operator<(const NDArray& a, const NDArray& b);

@@ -1,4 +1,4 @@
-// Making executors: from arrays the caller has, from a few shapes, or from another executor for other shapes.
+// Creates executors: from arrays of the caller, from some shapes, or from another executor for other shapes.
 #include <set>
 #include <unordered_map>
 #include <unordered_set>
@@ -33,7 +33,7 @@ class ExecutorBuilder {
   Executor::Impl& impl() { return *impl_; }
   static Executor::Impl& impl_of(Executor& executor) { return *executor.impl_; }
 
-  // Shapes, types and contexts of every variable and output, from what is known of some.
+  // Shapes, types and contexts of every variable and output, from those that are known.
   void infer_all(const NamedShapes& shapes, const NamedTypes& types) {
     Graph& graph = impl_->graph = Graph::from(impl_->symbol);
     give_shapes(graph, shapes);
@@ -103,7 +103,7 @@ std::shared_ptr<Workspace> workspace_of(const ExecutorPtr& shared) {
   return shared ? ExecutorBuilder::impl_of(*shared).workspace : nullptr;
 }
 
-// A view of the shared array of this name; one that is too small is replaced by a larger one with the same values.
+// A view of the shared buffer of this name; one that is too small is replaced by a larger one with the same values.
 NDArray from_room(NamedArrays* rooms, const std::string& name, const ExecutorBuilder::Described& wanted) {
   if (!rooms) return wanted.zeros();
   NDArray& room = (*rooms)[name];
@@ -209,7 +209,7 @@ ExecutorPtr Executor::reshape(const NamedShapes& shapes, const ReshapeOptions& o
   for (size_t i = 0; i < self.aux.size(); ++i) types[self.aux_names[i]] = self.aux[i].dtype();
   builder.infer_all(from_public(shapes), types);
 
-  // The same array where the shape is the same, else a view of the room, else a new array; `own`: always new.
+  // The same array if the shape is the same, else a view of the shared buffer, else a new array; `own`: always new.
   const auto resized = [&](const std::string& name, const NDArray& now, NDArray& room, bool named, bool own) {
     const ExecutorBuilder::Described& wanted = builder.variable(name);
     if (!own && wanted.fits(now)) return now;

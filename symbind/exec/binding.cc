@@ -22,7 +22,7 @@ GradReqs::GradReqs(const std::map<std::string, std::string>& by_name) {
 
 namespace {
 
-// Says so when something is named that the network does not have.
+// Warns about names that the network does not have.
 template <class ByName>
 void check_known(const ByName& given, const std::vector<std::string>& names, std::string_view what, bool strict) {
   const std::unordered_set<std::string_view> known(names.begin(), names.end());

@@ -14,8 +14,8 @@
 namespace SYMBIND_API symbind {
 
 // Which gradients: "write", "add" or "null" for all; "parameters" to write those of all but data and labels (arguments
-// whose shapes simple_bind is given, "data", and names that end in "label"); for each argument in order; or by name
-// (arguments that are not named then have none).
+// whose shapes simple_bind is given, "data", and names that end in "label"); one per argument in order; or by name
+// (arguments not named then have no gradient).
 class GradReqs {
  public:
   GradReqs(const char* all) : GradReqs(std::string(all)) {}
@@ -24,7 +24,7 @@ class GradReqs {
   GradReqs(const std::map<std::string, std::string>& by_name);
   // One per argument; warns of an unknown name and fails on a list of another length. `inputs` name data and labels.
   std::vector<GradReq> resolve(const std::vector<std::string>& arguments, const std::set<std::string>& inputs) const;
-  // As above, but by name only changes what `defaults` say, and one for all applies where they are not null.
+  // As above, but names override `defaults`, and a single request applies where the default is not null.
   std::vector<GradReq> resolve(const std::vector<std::string>& arguments, std::vector<GradReq> defaults) const;
 
  private:
@@ -44,10 +44,10 @@ class Arrays {
   Arrays(NamedArrays by_name) : by_name_(std::move(by_name)) {}
 
   bool given() const { return in_order_ || by_name_; }
-  // One per name. Missing ones fail or, if allowed, are empty; a list of another length fails. Of a name that is not
-  // listed it warns, or fails where all names must be there. `what` ("args", "args_grad") is named in errors.
+  // One per name. Missing ones fail or, if allowed, are empty; a list of another length fails. An unlisted name is
+  // reported by a warning, or fails where all names are required. `what` ("args", "args_grad") is named in errors.
   std::vector<NDArray> resolve(const std::vector<std::string>& names, std::string_view what, bool allow_missing) const;
-  // The same for gradients of outputs: a list may be shorter, or longer, and a name that is not listed fails.
+  // The same for gradients of outputs: a list may be shorter or longer, and an unlisted name fails.
   std::vector<NDArray> resolve_out_grads(const std::vector<std::string>& outputs) const;
 
  private:

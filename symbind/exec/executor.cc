@@ -38,7 +38,7 @@ bool profiling() {
   return wanted;
 }
 
-// An executor and its working memory, used by this thread while this lives.
+// Marks an executor and its working memory as in use by this thread while this lives.
 class Use {
  public:
   Use(const Executor::Impl& executor, std::string_view call)
@@ -64,7 +64,7 @@ void divide(const Graph& graph, PlanOptions& options) {
   options.policy.threads = std::max(1, available_threads() / std::max(1, static_cast<int>(cpus.size())));
 }
 
-// A kernel is built for the threads it will have.
+// Builds each kernel for the number of threads it will run with.
 void build(Graph& graph, const PlanOptions& options) {
   const auto build_part = [&](size_t first, size_t end, bool concurrent) {
     const ThreadScope scope(concurrent ? options.policy : thread_policy());
@@ -132,7 +132,7 @@ PlanOptions Executor::Impl::plan_options(const Graph& planned, bool monitored) c
   return chosen;
 }
 
-// The arrays of the outside tensors of a plan. Tells the gradients of outputs their numbers.
+// The arrays of the outside tensors of a plan. Sets the outside index of each output gradient.
 std::vector<NDArray> Executor::Impl::outside_arrays(const Lowered& lowered,
                                                     std::vector<std::optional<OutGrad>>& out_grads) const {
   std::unordered_map<const Node*, NDArray> array_of;
@@ -166,11 +166,11 @@ Executor::Impl::Compiled& Executor::Impl::compiled(PlanKind kind) {
   const PlanKey key(kind, monitor != nullptr);
   const auto found = plans.find(key);
   if (found != plans.end()) return *found->second;
-  auto made = std::make_unique<Compiled>(compile(kind, key.second));  // may fail: nothing is kept then
+  auto made = std::make_unique<Compiled>(compile(kind, key.second));  // may throw: nothing is stored then
   return *(plans[key] = std::move(made));
 }
 
-// What is shown of an executor that has not run yet.
+// The plan that reports show for an executor that has not run yet.
 Executor::Impl::Compiled& Executor::Impl::default_plan() {
   return compiled(has_gradients() ? PlanKind::training : PlanKind::inference);
 }
@@ -196,7 +196,7 @@ Executor::~Executor() {
     for (const auto& [key, compiled] : impl_->plans)
       if (compiled->plan->times() && compiled->plan->times()->forward_runs > 0)
         std::clog << impl_->table(key, *compiled->plan) << std::endl;
-  } catch (...) {  // a destructor cannot report it
+  } catch (...) {  // a destructor cannot throw
   }
 }
 
@@ -223,7 +223,7 @@ const std::vector<NDArray>& Executor::forward(bool is_train, const NamedArrays& 
   return self.outputs;
 }
 
-// Releases the arrays given to backward(): they are the user's.
+// Releases the arrays given to backward(): they belong to the user.
 class Executor::Impl::OutGradScope {
  public:
   explicit OutGradScope(Compiled& compiled) : compiled_(compiled) {}
@@ -243,17 +243,17 @@ void Executor::backward(const Arrays& out_grads, bool is_train) {
   const Use use(self, "backward");
   require(self.ran != nullptr, "[backward] forward has not run: call forward(is_train = true) first");
   if (!self.has_gradients()) return;
-  const bool rerun_forward = !self.ran_train || !is_train;                     // forward kept nothing for us
-  const bool used = self.spent != 0 && self.workspace->stamp() == self.spent;  // by a backward before this one
+  const bool rerun_forward = !self.ran_train || !is_train;                     // forward stored nothing for backward
+  const bool used = self.spent != 0 && self.workspace->stamp() == self.spent;  // by an earlier backward
   require(rerun_forward || used || self.workspace->stamp() == self.stamp,
           "[backward] the activations of the last forward are no longer stored: another executor that shares this "
           "memory has run since; call forward(is_train = true) again");
   Impl::Compiled& compiled = rerun_forward ? self.compiled(PlanKind::test_with_gradients) : *self.ran;
   const Impl::OutGradScope scope(compiled);
   self.take_out_grads(compiled, out_grads);
-  self.spent = self.workspace->new_stamp();  // whatever happens now, the activations are used up
+  self.spent = self.workspace->new_stamp();  // even on failure, the activations are no longer valid
   for (size_t i = 0; i < self.grads.size(); ++i)
-    if (self.typed_grads[i]) self.grads[i].copyto(self.typed_grads[i]);  // may be added to
+    if (self.typed_grads[i]) self.grads[i].copyto(self.typed_grads[i]);  // may be added to, so copy the old value
   if (rerun_forward)
     self.run(compiled, true);
   else if (used)
@@ -263,7 +263,8 @@ void Executor::backward(const Arrays& out_grads, bool is_train) {
     if (self.typed_grads[i]) self.typed_grads[i].copyto(self.grads[i]);
 }
 
-// As the last forward left them: the same random numbers, and auxiliary states that move once.
+// Recomputes the activations of the last forward: with the same random numbers, and without updating auxiliary states
+// twice.
 void Executor::Impl::restore_activations(Compiled& compiled) const {
   std::vector<NDArray> states;
   for (const NDArray& state : aux) states.push_back(state.copy());
@@ -294,7 +295,7 @@ void Executor::Impl::take_out_grads(Compiled& compiled, const Arrays& given) con
     if (compiled.out_grads[i]) compiled.out_grads[i]->take(*compiled.plan, arrays[i], outputs[i]);
 }
 
-// The array itself is read if the plan can; one that backward may write, being a gradient or an output, is copied.
+// The plan reads the array itself if possible; an array that backward may write (a gradient or an output) is copied.
 void Executor::Impl::OutGrad::take(Plan& plan, const NDArray& given, const NDArray& output) {
   if (replaceable && given.context() == output.context() && given.dtype() == output.dtype() &&
       !plan.shares_outside(given))
@@ -317,14 +318,14 @@ void Executor::Impl::run(Compiled& compiled, bool forward) const {
       for (size_t i = 0; i < inputs.size(); ++i) {
         if (!inputs[i]) continue;
         const GraphNode& producer = planned.producer(node.inputs[i]);
-        if (producer.is_variable()) notify(producer.source->name, inputs[i]);  // by its own name first
+        if (producer.is_variable()) notify(producer.source->name, inputs[i]);  // under its own name first
         notify(node.source->name + "_" + names[i], inputs[i]);
       }
     }
     const Names names = node.op().outputs(params);
     for (size_t i = 0; i < made.size() && i < names.size(); ++i) {
       if (!made[i]) continue;
-      // Of backward the gradients that MXNet's nodes have, and the steps between them where all is asked for.
+      // For backward: the gradients that MXNet's nodes have, and with monitor_all also the steps between them.
       const std::string* gradient =
           find_attribute(node.source->attributes, gradient_name_attribute(static_cast<int>(i)));
       if (gradient)
@@ -336,7 +337,7 @@ void Executor::Impl::run(Compiled& compiled, bool forward) const {
   return forward ? compiled.plan->run_forward(&callback) : compiled.plan->run_backward(&callback);
 }
 
-// The first run finds out which node writes each gradient last; the later ones report it there.
+// The first run records which node writes each gradient last; later runs report the gradient after that node.
 void Executor::Impl::run_watched_backward(Compiled& compiled, const GradientWatch::Report& report) const {
   if (compiled.finishes) {
     const NodeCallback callback = [&](const GraphNode& node, std::span<const NDArray>, std::span<const NDArray>) {
@@ -385,7 +386,7 @@ const NamedArrays& Executor::grad_dict() const {
 }
 const NamedArrays& Executor::aux_dict() const { return impl_->aux_dict; }
 const NamedArrays& Executor::output_dict() const {
-  // As in MXNet: a map by name would silently lose one of two outputs.
+  // As in MXNet: a map by name would silently drop one of two outputs with the same name.
   if (impl_->output_dict.size() != impl_->output_names.size()) {
     std::vector<std::string> names = impl_->output_names;
     std::sort(names.begin(), names.end());
@@ -398,7 +399,7 @@ const NamedArrays& Executor::output_dict() const {
 void Executor::copy_params_from(const NamedArrays& arg_params, const NamedArrays& aux_params, bool allow_extra_params) {
   const InUse use(impl_->busy, "copy_params_from", "this executor");
   impl_->require_distinct_args();
-  std::vector<std::pair<NDArray, NDArray>> copies;  // from, to; all are checked before any is made
+  std::vector<std::pair<NDArray, NDArray>> copies;  // (from, to); all are checked before any copy
   const auto collect = [&](const NamedArrays& params, const NamedArrays& bound, const char* what) {
     for (const auto& [name, array] : params) {
       const auto found = bound.find(name);
@@ -454,7 +455,7 @@ void Executor::set_monitor_callback(Monitor monitor, bool monitor_all) {
   impl_->monitor_all = monitor_all;
 }
 
-// The plan that needs the most working memory, of those there are.
+// The plan that needs the most working memory, among those compiled.
 const Plan& Executor::Impl::largest_plan() {
   if (plans.empty()) default_plan();
   const auto largest = std::max_element(plans.begin(), plans.end(), [](const auto& a, const auto& b) {
@@ -507,7 +508,7 @@ std::string Executor::debug_str() const {
   if (self.plans.empty()) self.default_plan();
   std::string text;
   for (const auto& [key, compiled] : self.plans) text += Impl::table(key, *compiled->plan) + "\n";
-  // The lines that tools for MXNet look for: the third and the second from the end.
+  // The lines that tools for MXNet parse: the third and the second from the end.
   const Plan& largest = self.largest_plan();
   const size_t bytes = largest.arena_bytes() + total_bytes(self.outputs);
   const auto& scratch = largest.memory().scratch;

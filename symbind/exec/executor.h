@@ -34,24 +34,24 @@ struct SimpleBindOptions {
   std::map<std::string, Context> group2ctx = {};
   std::vector<std::string> shared_arg_names = {};
   ExecutorPtr shared_exec = nullptr;
-  // Rooms by name: arguments that are not in shared_arg_names are views of these, and a room that is too small is
-  // replaced by a larger one with the same values at its beginning. shared_results: the same for the outputs
-  // ("output0") and the gradients of these arguments ("grad:data"). Executors that share rooms overwrite each other's
-  // values. follow() lets go of rooms that were replaced.
+  // Shared buffers by name: arguments that are not in shared_arg_names are views of these, and a buffer that is too
+  // small is replaced by a larger one that starts with the same values. shared_results: the same for the outputs
+  // ("output0") and the gradients of these arguments ("grad:data"). Executors that share buffers overwrite each other's
+  // values. follow() releases buffers that were replaced.
   NamedArrays* shared_buffer = nullptr;
   NamedArrays* shared_results = nullptr;
   CompileOptions options = {};
 };
 
-// bind(net, cpu(), args, options) binds to arrays the caller has. No entry in args_grad means no gradient. (An object
-// and not a function, so that std::bind is never meant by accident when arguments are standard containers.)
+// bind(net, cpu(), args, options) binds to arrays of the caller. No entry in args_grad means no gradient. (An object
+// and not a function, so that argument-dependent lookup of standard containers never finds std::bind instead.)
 struct Bind {
   ExecutorPtr operator()(const Symbol& symbol, Context context, const Arrays& args,
                          const ExecutorOptions& options = {}) const;
 };
 inline constexpr Bind bind;
 
-// Infers every shape and type from a few, and allocates every array, filled with zeros.
+// Infers all shapes and types from those given, and allocates all arrays, filled with zeros.
 ExecutorPtr simple_bind(const Symbol& symbol, Context context, const NamedShapes& shapes,
                         const SimpleBindOptions& options = {});
 
@@ -60,8 +60,8 @@ struct MemoryReport {
   size_t arguments = 0;  // arguments and auxiliary states
   size_t gradients = 0;
   size_t outputs = 0;
-  size_t kept = 0;         // what inference derives from the parameters: folded and reordered weights
-  size_t unshared = 0;     // what the arena would be if no memory were shared
+  size_t kept = 0;         // data that inference derives from the parameters and caches: folded and reordered weights
+  size_t unshared = 0;     // size of the arena if no memory were shared
   size_t lower_bound = 0;  // peak of the live bytes: no packing of the same plan needs less
 };
 
@@ -74,7 +74,8 @@ struct ReshapeOptions {
 };
 
 // An executor serves one thread at a time, and so does memory that executors share: a call that finds either in use by
-// another thread fails. The arrays and names below, and reshape(), may be asked for from any thread at any time.
+// another thread fails. The accessors of arrays and names below, and reshape(), may be called from any thread at any
+// time.
 
 class Executor {
  public:
@@ -87,8 +88,8 @@ class Executor {
   const std::vector<NDArray>& forward(bool is_train = false, const NamedArrays& inputs = {});
   // out_grads: in the order of the outputs, or by output name; needed only for outputs that a requested gradient
   // depends on. After forward(false), or with is_train false, they are the gradients of the network in test mode:
-  // forward runs again, keeping what is needed here. So it does, with the same random numbers, where backward is called
-  // more than once after a forward.
+  // forward runs again and stores what backward needs. It also runs again, with the same random numbers, when backward
+  // is called more than once after a forward.
   void backward(const Arrays& out_grads = {}, bool is_train = true);
 
   const Symbol& symbol() const;
@@ -105,19 +106,19 @@ class Executor {
   // Names that the network does not have fail, unless extra ones are allowed; nothing is copied then.
   void copy_params_from(const NamedArrays& arg_params, const NamedArrays& aux_params = {},
                         bool allow_extra_params = false);
-  // An executor for other input shapes that shares the parameters and, unless own_memory is asked for, the working
-  // memory and that of the outputs.
+  // An executor for other input shapes that shares the parameters and, unless own_memory is set, the working memory and
+  // that of the outputs.
   ExecutorPtr reshape(const NamedShapes& shapes, const ReshapeOptions& options = {});
 
-  // Arrays that simple_bind() took from rooms become views of the rooms that are there now, and compiled plans go on
+  // Arrays that simple_bind() took from shared buffers become views of the current buffers, and compiled plans continue
   // with these.
   void follow(const NamedArrays& shared_buffer, const NamedArrays& shared_results);
 
-  // Lets go of what inference derives from the parameters (MemoryReport::kept); the next forward derives it again.
+  // Releases the data that inference derives from the parameters (MemoryReport::kept); the next forward recomputes it.
   void release_derived();
 
   // Called right after each node, forward and backward, with the name of each output (monitor_all: of each input too)
-  // and its array. An empty function ends it.
+  // and its array. An empty function removes the monitor.
   using Monitor = std::function<void(const std::string& name, const NDArray& array)>;
   void set_monitor_callback(Monitor monitor, bool monitor_all = false);
 

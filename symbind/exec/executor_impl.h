@@ -1,4 +1,4 @@
-// What an executor holds; shared by executor.cc (compiling and running) and bind.cc (making executors).
+// The members of an executor; shared by executor.cc (compiling and running) and bind.cc (making executors).
 #pragma once
 
 #include <map>
@@ -16,7 +16,7 @@
 
 namespace symbind {
 
-// The names of rooms in SimpleBindOptions::shared_results.
+// The names of shared buffers in SimpleBindOptions::shared_results.
 inline std::string room_of_output(size_t index) { return "output" + std::to_string(index); }
 inline std::string room_of_gradient(const std::string& argument) { return "grad:" + argument; }
 
@@ -30,13 +30,13 @@ struct Executor::Impl {
   std::vector<std::string> arg_names, aux_names, output_names;
   std::vector<NDArray> args, grads, aux, outputs;
   std::vector<GradReq> reqs;  // null where there is no gradient array
-  // What plans write where a gradient array has another type than its argument; empty arrays elsewhere.
+  // The arrays that plans write for gradient arrays whose type differs from their argument's; empty elsewhere.
   std::vector<NDArray> typed_grads;
-  bool args_distinct = true;  // does each argument have a name of its own?
+  bool args_distinct = true;  // are all argument names distinct?
   NamedArrays arg_dict, grad_dict, aux_dict, output_dict;
-  // What args and grads were first allocated as: reshape() takes views of these as long as they are large enough.
+  // The original allocations of args, grads and outputs: reshape() uses views of these while they are large enough.
   std::vector<NDArray> arg_room, grad_room, output_room;
-  std::vector<bool> in_rooms;  // of each argument: did simple_bind() take it, and its gradient, from shared rooms?
+  std::vector<bool> in_rooms;  // of each argument: did simple_bind() take it, and its gradient, from shared buffers?
 
   std::shared_ptr<Workspace> workspace;
   std::shared_ptr<NodeObjects> objects = std::make_shared<NodeObjects>();
@@ -44,11 +44,11 @@ struct Executor::Impl {
   bool monitor_all = false;
   mutable BusyFlag busy;
 
-  // Where a plan reads the gradient of an output: in the array that backward() is given if it may, else in a copy.
+  // Where a plan reads the gradient of an output: in the array passed to backward() if possible, else in a copy.
   struct OutGrad {
     size_t outside = 0;  // the plan's number for it
     bool replaceable = false;
-    NDArray copy;  // if replaceable, made when it is first needed
+    NDArray copy;  // allocated on first use, if replaceable
 
     void take(Plan& plan, const NDArray& given, const NDArray& output);
   };
@@ -62,11 +62,11 @@ struct Executor::Impl {
   using PlanKey = std::pair<PlanKind, bool>;  // and whether it is monitored
   std::map<PlanKey, std::unique_ptr<Compiled>> plans;
 
-  // The last forward: what ran, in which mode, and the stamp it left on the workspace.
+  // The last forward: its plan, its mode, and the stamp it set on the workspace.
   Compiled* ran = nullptr;
   bool ran_train = false;
   uint64_t stamp = 0;
-  uint64_t spent = 0;  // the stamp that the last backward left
+  uint64_t spent = 0;  // the stamp that the last backward set
 
   explicit Impl(Symbol net) : symbol(std::move(net)) {}
   bool has_gradients() const;
@@ -92,7 +92,7 @@ struct Executor::Impl {
   void run(Compiled& compiled, bool forward) const;
   bool can_be_watched() const { return !context.is_gpu() && group2ctx.empty(); }
   void run_watched_backward(Compiled& compiled, const GradientWatch::Report& report) const;
-  // The monitor of this moment, called if there is one.
+  // Calls the current monitor, if any.
   void notify(const std::string& name, const NDArray& array) const;
   void index_by_name();  // fills the maps
   static std::string table(const PlanKey& key, const Plan& plan);

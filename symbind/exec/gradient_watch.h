@@ -1,7 +1,7 @@
 // Gradients as they are finished. While a watch lives, a backward run of the calling thread reports each gradient array
-// after the last step that writes it, so that it can be sent elsewhere while the run goes on. Runs that cannot tell
-// report nothing: the first of each plan, monitored ones, those of several contexts or on a GPU, and gradients that are
-// converted to another type at the end.
+// after the last step that writes it, so that it can be sent while the run continues. Not reported are: the first run
+// of each plan, monitored runs, runs on several contexts or on a GPU, and gradients that are converted to another type
+// at the end.
 #pragma once
 
 #include <functional>
@@ -18,7 +18,7 @@ class GradientWatch {
   GradientWatch(const GradientWatch&) = delete;
   GradientWatch& operator=(const GradientWatch&) = delete;
 
-  static const Report* current();  // of the calling thread; null: nobody watches
+  static const Report* current();  // of the calling thread; null: there is no watch
 
  private:
   const Report report_;

@@ -53,7 +53,7 @@ std::vector<Tensor> infer_outputs(const OpDef& op, const void* params, std::vect
 std::atomic<int> forks{0};
 [[maybe_unused]] const int fork_watch = pthread_atfork(nullptr, nullptr, [] { ++forks; });
 
-// Kernels that take long to build are kept, per thread, by everything they depend on.
+// Kernels that are slow to build are cached, per thread; the key is everything they depend on.
 std::shared_ptr<Kernel> kernel_for(const NodeView& node) {
   const Implementation& implementation = choose(node);
   if (!implementation.worth_keeping || node.random_slot >= 0 || node.op.keeps_state) return implementation.build(node);
@@ -70,7 +70,7 @@ std::shared_ptr<Kernel> kernel_for(const NodeView& node) {
   return slot;
 }
 
-// May the kernel write its output where `out` is, while reading the inputs where they are?
+// May the kernel write to `out` while it reads the inputs, given their addresses?
 bool may_write(const Kernel& kernel, Context context, std::span<const NDArray> inputs, const NDArray& out, int index) {
   if (out.context() != context) return false;
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -193,7 +193,7 @@ std::vector<NDArray> ReadyOp::run(std::span<const NDArray> inputs, const std::ve
 
 std::vector<NDArray> invoke(const OpDef& op, std::span<const NDArray> inputs, const void* params,
                             const InvokeOptions& options) {
-  // The caller keeps the parameters for as long as this takes.
+  // Does not own the parameters: they outlive this call.
   const std::shared_ptr<const void> borrowed(std::shared_ptr<const void>(), params);
   return ReadyOp(op, inputs, borrowed, options).run(inputs, options.out);
 }

@@ -1,4 +1,4 @@
-// One operator on arrays, now, through the same definitions and implementations as a plan.
+// Runs one operator on arrays immediately, through the same definitions and implementations as a plan.
 #pragma once
 
 #include <initializer_list>
@@ -24,7 +24,7 @@ std::vector<NDArray> invoke(const OpDef& op, std::span<const NDArray> inputs, co
 // By name, with parameters as text.
 std::vector<NDArray> invoke(const std::string& op, const std::vector<NDArray>& inputs,
                             const Attributes& attributes = {}, const InvokeOptions& options = {});
-// From a parameter struct filled in C++: checked, and given the number of inputs where it wants to know.
+// From a parameter struct filled in C++: it is checked, and its count field, if any, is set to the number of inputs.
 std::vector<NDArray> invoke_params(const OpDef& op, const std::vector<NDArray>& inputs, const void* params,
                                    const InvokeOptions& options);
 // By builder: invoke(sgd_mom_update, {weight, grad, momentum}, {.lr = 0.1}, {.out = {weight}}).

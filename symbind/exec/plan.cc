@@ -24,7 +24,7 @@ std::string custom_type(const Graph& graph, const GraphNode& node) {
   return "";
 }
 
-// What the profiler calls a node: by its operator; a custom one by its type, as MXNet does.
+// The profiler's description of a node: its operator; for a custom one its type, as in MXNet.
 profiler::Event described(const Graph& graph, const GraphNode& node) {
   profiler::Event event{.name = node.op().name, .category = "operator", .node = node.source->name};
   if (const std::string type = custom_type(graph, node); !type.empty()) {
@@ -44,13 +44,13 @@ size_t Workspace::reserve(Context context, size_t bytes) {
   if (found == arenas_.end()) found = arenas_.insert(arenas_.end(), {context, nullptr});
   if (!found->storage || found->storage->bytes() < bytes) {
     const size_t before = found->storage ? found->storage->bytes() : 0;
-    found->storage.reset();  // first, so that both need not fit at the same time
+    found->storage.reset();  // release the old memory first: both may not fit
     stamp_ = 0;
     ++generation_;
     try {
       found->storage = std::make_shared<Storage>(Device::get(context), bytes);
     } catch (...) {
-      found->storage = std::make_shared<Storage>(Device::get(context), before);  // for the plans that are here already
+      found->storage = std::make_shared<Storage>(Device::get(context), before);  // for plans that already use the arena
       throw;
     }
   }
@@ -114,8 +114,8 @@ void Plan::make_steps() {
   make_part(backward_, graph_.forward_nodes, graph_.nodes.size());
 }
 
-// Every context with random operators has its own cursor; all take the same number of draws, and each operator its
-// slot.
+// Every context with random operators has its own cursor; all take the same number of draws, and each operator has its
+// slot among them.
 void Plan::make_cursors() {
   for (const GraphNode& node : graph_.nodes) {
     if (node.random_slot < 0 || cursor_of(node.context)) continue;
@@ -160,7 +160,7 @@ void Plan::make_part(Part& part, size_t first_node, size_t end_node) {
     if (writes[i]) part.writes.push_back(i);
 }
 
-// ---- Several contexts at the same time ------------------------------------------------------------------------------
+// ---- Several contexts concurrently ----------------------------------------------------------------------------------
 
 void Plan::make_queues(Part& part) {
   std::vector<StepAccess> all;
@@ -169,7 +169,7 @@ void Plan::make_queues(Part& part) {
   part.workers = &workspace_->workers(part.queues->count(), policy_.threads);
 }
 
-// What plan_memory gave a step, as bytes.
+// The byte ranges that a step reads and writes, according to plan_memory.
 StepAccess Plan::accesses(size_t step) const {
   const GraphNode& node = graph_.node(steps_[step].node);
   StepAccess access{node.context, {}, {}};
@@ -210,9 +210,9 @@ void Plan::run_queues(Part& part) {
   for (size_t i = part.begin; i < part.end; ++i) run_step(steps_[i]);
 }
 
-// ---- What is derived from parameters --------------------------------------------------------------------------------
+// ---- Data cached from parameters ------------------------------------------------------------------------------------
 
-// Kernels that keep what they derive get memory for it; the first run fills it.
+// Allocates memory for kernels that cache derived data; the first run fills it.
 void Plan::make_kept() {
   for (size_t i = 0; i < steps_.size(); ++i) {
     const Step& step = steps_[i];
@@ -243,9 +243,9 @@ void Plan::find_sources(Kept& kept) const {
   }
 }
 
-// Recomputes what was derived from arrays that have been written since.
+// Recomputes cached data whose source arrays have been written since.
 void Plan::prepare_kept() {
-  const ThreadScope scope(forward_.queues ? policy_ : thread_policy());  // what the kernels were built for
+  const ThreadScope scope(forward_.queues ? policy_ : thread_policy());  // as the kernels were built
   if (std::any_of(kept_.begin(), kept_.end(), [](const Kept& kept) { return !kept.storage; })) {
     for (Kept& kept : kept_) kept.storage = kept_storage(steps_[kept.step]);
     take_addresses();
@@ -319,7 +319,7 @@ void Plan::take_addresses() {
     step.args.outputs = addresses_.data() + next;
     for (int i = 0; i < node.outputs; ++i) addresses_[next++] = address(memory_.tensors[node.first_output + i]);
     step.args.scratch = address(memory_.scratch[step.node]);
-    if (step.prepare_each_run)  // after the scratch, where plan_memory left room
+    if (step.prepare_each_run)  // after the scratch, where plan_memory reserved space
       step.args.kept = static_cast<std::byte*>(step.args.scratch) + kept_offset(*step.kernel);
     step.args.random = cursor_of(node.context);
     step.args.stream = Target::get(node.context).stream(Device::get(node.context));
@@ -366,7 +366,7 @@ void Plan::run(Part& part, const NodeCallback* callback) {
   if (&part == &forward_) prepare_kept();
   try {
     run_part(part, callback);
-  } catch (...) {  // steps before the one that failed have written
+  } catch (...) {  // earlier steps have already written
     mark_written(part);
     throw;
   }
@@ -405,7 +405,7 @@ void Plan::run_stretch(Stretch& stretch) {
       if (poison_) poison_ranges(steps_[i], poison_->after(steps_[i].node));
     }
   };
-  // The first run lets libraries set themselves up; the second is recorded.
+  // The first run lets libraries initialize; the second is captured.
   if (may_capture_ && stretch.capturable && stretch.runs++ == 1) {
     const Context context = graph_.node(steps_[stretch.begin].node).context;
     stretch.captured = Target::get(context).capture(Device::get(context), run_steps);
@@ -445,10 +445,10 @@ void Plan::run_with_callback(const Part& part, const NodeCallback& callback) {
   }
 }
 
-// A queue is waited for before and after each step, so that every step is seen alone.
+// The device is synchronized before and after each step, so that every step is timed alone.
 void Plan::run_timed(Part& part) {
   using Clock = std::chrono::steady_clock;
-  std::vector<double> taken;  // of this run: one that fails does not count
+  std::vector<double> taken;  // of this run: a failed run is not counted
   for (size_t i = part.begin; i < part.end; ++i) {
     Device& device = Device::get(graph_.node(steps_[i].node).context);
     if (!device.is_host()) device.synchronize();
@@ -466,7 +466,7 @@ void Plan::run_timed(Part& part) {
   }
 }
 
-// The steps one after the other, as in run_timed; plans that were captured or run as queues are so again afterwards.
+// Runs the steps one after the other, as in run_timed; later runs use captured graphs or queues again.
 void Plan::run_profiled(const Part& part) {
   std::vector<Context> contexts;
   for (size_t i = part.begin; i < part.end; ++i) {
@@ -480,7 +480,7 @@ void Plan::run_profiled(const Part& part) {
 
 // ---- Poison ---------------------------------------------------------------------------------------------------------
 
-// Nothing is kept in the arenas from one forward to the next.
+// No value in the arenas survives from one forward to the next.
 void Plan::poison_arenas() const {
   for (const size_t arena : arenas_) {
     Storage& storage = *workspace_->storage(arena);
@@ -488,8 +488,8 @@ void Plan::poison_arenas() const {
   }
 }
 
-// Results are assigned, so the old values are not read, unless the array is a variable's too (a gradient that is added
-// to).
+// Results are assigned, so the old values are not read, unless the array also holds a variable (a gradient that is
+// added to).
 void Plan::poison_results(const Part& part) const {
   const auto is_read = [&](const NDArray& array) {
     return std::any_of(graph_.nodes.begin(), graph_.nodes.end(), [&](const GraphNode& node) {

@@ -21,18 +21,18 @@
 
 namespace symbind {
 
-// Working memory that plans share, an arena per context. An arena only grows; a plan that took its addresses under an
-// older generation takes them again. The stamp says whose activations the arenas hold: 0 for none.
+// Working memory that plans share, an arena per context. An arena only grows; a plan whose addresses are of an older
+// generation recomputes them. The stamp identifies the run whose activations the arenas hold: 0 for none.
 class Workspace {
  public:
-  // The arena's number; it has room for `bytes` from here on.
+  // Ensures that the arena of a context has at least `bytes`; returns its number.
   size_t reserve(Context context, size_t bytes);
   const std::shared_ptr<Storage>& storage(size_t arena) const { return arenas_[arena].storage; }
   uint64_t generation() const { return generation_; }
   size_t bytes() const;
 
   uint64_t stamp() const { return stamp_; }
-  // Threads for plans over several contexts, one per context, whose loops have so many threads each. Executors that
+  // Threads for plans over several contexts, one per context; the loops of each use `threads` threads. Executors that
   // share memory never run concurrently, so they can share these too.
   Workers& workers(size_t contexts, int threads);
 
@@ -59,45 +59,45 @@ using NodeCallback =
     std::function<void(const GraphNode& node, std::span<const NDArray> inputs, std::span<const NDArray> outputs)>;
 
 struct PlanOptions {
-  bool capture = true;   // where the device can
-  bool profile = false;  // every step is timed, and waited for; nothing is captured
-  // Contexts run concurrently in forward, in backward. There the kernels of each were built for this policy.
+  bool capture = true;   // where the device supports it
+  bool profile = false;  // every step is timed and synchronized; nothing is captured
+  // Do contexts run concurrently in forward, in backward? If so, their kernels were built for this policy.
   bool concurrent_forward = false, concurrent_backward = false;
   ThreadPolicy policy = {};
 };
 
 class Plan {
  public:
-  // The memory plan counts the outside arrays as they are in `outside`.
+  // The memory plan numbers the outside arrays by their index in `outside`.
   Plan(Graph graph, MemoryPlan memory, std::vector<NDArray> outside, std::shared_ptr<Workspace> workspace,
        const PlanOptions& options);
   ~Plan();
   Plan(const Plan&) = delete;
   Plan& operator=(const Plan&) = delete;
 
-  // From here on, memory that holds nothing is filled with NaN in every run (exec/poison.h).
+  // From now on unused memory is filled with NaN in every run (exec/poison.h).
   void poison() { poison_ = std::make_unique<Poison>(graph_, memory_); }
 
-  // From here on the steps read `array` instead of the outside array of this number, which is on a CPU and written by
-  // no step. It has the same shape, type and context, and shares no memory with the other outside arrays; an empty one
-  // only releases the last. Not for plans whose contexts run concurrently: their order depends on the addresses.
+  // From now on the steps read `array` instead of this outside array, which must be on a CPU and not written by any
+  // step. It has the same shape, type and context, and shares no memory with the other outside arrays; an empty array
+  // only releases the previous one. Not for plans whose contexts run concurrently: their order depends on the
+  // addresses.
   void replace_outside(size_t index, NDArray array);
-  bool shares_outside(const NDArray& array) const;  // with one of the outside arrays
+  bool shares_outside(const NDArray& array) const;  // does it share memory with an outside array?
 
-  // Outside arrays (first) whose values are elsewhere from here on (second): in arrays of the same shape, type and
-  // context.
+  // Replaces outside arrays (first) by others (second) of the same shape, type and context, from now on.
   void move_outside(std::span<const std::pair<NDArray, NDArray>> moves);
 
   void run_forward(const NodeCallback* callback = nullptr);
   void run_backward(const NodeCallback* callback = nullptr);
-  // Forward once more with the random numbers of the last time, for a backward that finds its activations gone.
+  // Runs forward again with the same random numbers, for a backward whose activations were overwritten.
   void rerun_forward() { run(forward_, nullptr); }
 
   const Graph& graph() const { return graph_; }
   const MemoryPlan& memory() const { return memory_; }
   size_t arena_bytes() const;
   size_t kept_bytes() const;
-  // Lets go of what was derived from parameters; the next run derives it again.
+  // Releases data cached from parameters; the next run recomputes it.
   void release_kept();
   const StepTimes* times() const { return times_.get(); }  // none: nothing is timed
   std::string str() const;                                 // a table of the steps
@@ -108,15 +108,15 @@ class Plan {
     Args args;
     NodeId node;
     bool prepare_each_run =
-        false;  // what it keeps depends on more than the user's arrays, or on arrays that training changes
+        false;  // its cached data depends on more than the user's arrays, or on arrays that training changes
   };
-  // What a kernel derives from the user's arrays in inference, in memory of its own as long as they do not change.
+  // Data that a kernel derives from the user's arrays in inference, cached in separate memory until they change.
   struct Kept {
     size_t step;
     std::shared_ptr<Storage> storage;
-    std::vector<std::pair<const Storage*, uint64_t>> sources;  // and the versions it was made from; 0: not yet
+    std::vector<std::pair<const Storage*, uint64_t>> sources;  // and the versions it was computed from; 0: not yet
   };
-  // Steps that run one after the other without a break, replayed as one where the device can.
+  // Consecutive steps that run without interruption, replayed as one unit where the device supports it.
   struct Stretch {
     size_t begin, end;  // of steps
     bool capturable;
@@ -129,7 +129,7 @@ class Plan {
     std::vector<Stretch> stretches;
     std::vector<size_t> writes;  // outside arrays whose version a run advances
     uint64_t timed_runs = 0;
-    std::unique_ptr<Queues> queues;  // when contexts run at the same time, on
+    std::unique_ptr<Queues> queues;  // if contexts run concurrently, on
     Workers* workers = nullptr;      // these threads of the workspace
   };
 
@@ -165,11 +165,11 @@ class Plan {
   std::vector<NDArray> outside_;
   std::shared_ptr<Workspace> workspace_;
   std::vector<size_t> arenas_;  // the workspace's number for each arena of the memory plan
-  uint64_t generation_ = 0;     // of the workspace when the addresses were taken
+  uint64_t generation_ = 0;     // generation of the workspace when the addresses were computed
   std::vector<Step> steps_;
   PerNode<int> step_of_node_;     // -1: nothing to run
   std::vector<void*> addresses_;  // of all steps' arrays, one after the other
-  // Where addresses_ has addresses in a replaceable outside array, by its number.
+  // The positions in addresses_ that point into a replaceable outside array, by its number.
   std::map<size_t, std::vector<std::pair<size_t, const Location*>>> replaceable_;
   struct Cursor {  // of a context's random draws, in its device's memory
     Context context;
@@ -178,9 +178,9 @@ class Plan {
   std::vector<Cursor> cursors_;
   std::vector<Kept> kept_;
   Part forward_, backward_;
-  std::unique_ptr<Poison> poison_;  // none: memory is left as it is
+  std::unique_ptr<Poison> poison_;  // none: memory is not poisoned
   bool may_capture_;
-  ThreadPolicy policy_;  // of each context where they run at the same time
+  ThreadPolicy policy_;  // of each context if they run concurrently
   std::unique_ptr<StepTimes> times_;
 };
 

@@ -79,7 +79,7 @@ class Lives {
     const auto kind = graph_.is_backward(node.id) ? BufferLife::Kind::backward : BufferLife::Kind::forward;
     const int buffer = add({kind, at.index, at.offset, bytes(tensor), step_, step_, node.source->name});
     buffer_of_[tensor] = buffer;
-    // An input is alive while its node runs: where it has bytes in common with an output, that is no accident.
+    // An input is alive while its node runs: bytes it shares with an output are shared on purpose.
     const std::vector<bool> shape_only = shape_only_inputs(node);
     for (size_t k = 0; k < node.inputs.size(); ++k) {
       const int input = buffer_of_[node.inputs[k]];
@@ -103,14 +103,14 @@ class Lives {
   const MemoryPlan& memory_;
   PerTensor<int> buffer_of_;  // -1: none
   std::vector<BufferLife> lives_;
-  std::vector<int> parent_;  // by buffer: the one it is a part of, or itself
+  std::vector<int> parent_;  // by buffer: the one it is merged into, or itself
   size_t step_ = 0;
 };
 
 // ---- Drawing --------------------------------------------------------------------------------------------------------
 
 constexpr double width = 1200, margin = 64, top = 64, panel_height = 480, panel_gap = 56;
-constexpr double smallest_height = 0.3;  // in pixels; what is lower cannot be seen
+constexpr double smallest_height = 0.3;  // in pixels; smaller ones are invisible
 
 struct KindStyle {
   BufferLife::Kind kind;

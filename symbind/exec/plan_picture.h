@@ -11,8 +11,8 @@
 
 namespace symbind {
 
-// A piece of an arena and the steps during which it holds one thing. Tensors that share an address on purpose (a view
-// and what it shows, an output and the input it overwrites) are one buffer.
+// A piece of an arena and the steps during which it holds one buffer. Tensors that share memory on purpose (a view and
+// its source, an output and the input it overwrites) are one buffer.
 struct BufferLife {
   enum class Kind : uint8_t { forward, kept_for_backward, backward, scratch };
   Kind kind = Kind::forward;
@@ -24,7 +24,7 @@ struct BufferLife {
 std::vector<BufferLife> buffer_lives(const Graph& graph, const MemoryPlan& memory);
 
 // As SVG: x is the step, y the offset; a panel per arena, each with a line for the bytes alive. Buffers too small to be
-// seen are left out, and counted below.
+// visible are left out, and counted below.
 std::string plan_picture(const Graph& graph, const MemoryPlan& memory, const std::string& title);
 
 }  // namespace symbind

@@ -15,7 +15,7 @@ namespace {
 
 constexpr size_t widest_line = 160;
 
-// Names differ at their ends as often as at their beginnings, so what goes is the middle.
+// Names differ at their ends as often as at their beginnings, so the middle is removed.
 std::string shortened(const std::string& text, size_t width) {
   constexpr size_t dots = 2;
   if (text.size() <= width || width <= dots) return text;
@@ -23,7 +23,7 @@ std::string shortened(const std::string& text, size_t width) {
   return text.substr(0, front) + ".." + text.substr(text.size() - back);
 }
 
-// What a program does says more than its operator's name.
+// For a fused program its instructions, which say more than the operator's name.
 std::string operator_text(const Node& node) {
   if (node.op != &op_of<Pointwise>()) return node.op->name;
   return shortened(static_cast<const Pointwise*>(node.params.get())->program, 40);
@@ -33,8 +33,8 @@ std::string operator_text(const Node& node) {
 
 struct Column {
   std::string head;
-  bool is_number = false;  // to the right
-  size_t least_width = 0;  // what is longer may be shortened down to this; 0: never
+  bool is_number = false;  // right-aligned
+  size_t least_width = 0;  // longer texts may be shortened to this width; 0: never
   size_t width = 0;
 };
 
@@ -73,7 +73,7 @@ class Columns {
       columns_[c].width = columns_[c].head.size();
       for (const auto& row : rows_) columns_[c].width = std::max(columns_[c].width, row[c].size());
     }
-    // The widest of those that may be shortened gives first.
+    // The widest column that may be shortened is shortened first.
     for (size_t excess = total() > widest_line ? total() - widest_line : 0; excess > 0; --excess) {
       Column* widest = nullptr;
       for (Column& column : columns_)
@@ -110,7 +110,7 @@ class Columns {
   std::map<size_t, std::string> lines_;  // by the row they are before
 };
 
-// ---- What a table says of a plan ------------------------------------------------------------------------------------
+// ---- Contents of the table ------------------------------------------------------------------------------------------
 
 class PlanTable {
  public:
@@ -294,7 +294,7 @@ class PlanTable {
   const MemoryPlan& memory_;
   const StepTimes* times_;
   bool several_contexts_ = false;
-  PerNode<size_t> step_of_;  // of one that has none: the next
+  PerNode<size_t> step_of_;  // of a node without a step: the next step
   double seconds_ = 0;       // of all steps in one run
   size_t steps_ = 0, views_ = 0, in_place_ = 0, reorders_ = 0, copies_ = 0, kept_ = 0;
 };

@@ -11,8 +11,8 @@
 
 namespace symbind {
 
-// How long the steps of a plan took. The first run of a part pays for what libraries set up and for untouched memory:
-// it counts only as long as it is the only one.
+// How long the steps of a plan took. The first run of a part includes initialization of libraries and of memory pages:
+// it is discarded as soon as there is a second.
 struct StepTimes {
   std::vector<double> seconds;  // by step, over all runs
   uint64_t forward_runs = 0, backward_runs = 0;

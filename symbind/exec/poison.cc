@@ -11,7 +11,8 @@
 namespace symbind {
 namespace {
 
-// How many tensors are alive in each byte of an arena, as steps: a count holds from its offset to the next one.
+// How many tensors are alive in each byte of an arena, as a step function: a count holds from its offset to the next
+// one.
 class Coverage {
  public:
   void add(size_t begin, size_t end, int count) {
@@ -39,7 +40,7 @@ class Coverage {
     return holds->first == at ? holds : steps_.emplace_hint(after, at, holds->second);
   }
 
-  // So there are never more steps than tensors alive.
+  // This bounds the number of steps by the number of live tensors.
   void drop_if_needless(std::map<size_t, int>::iterator step) {
     if (step != steps_.begin() && std::prev(step)->second == step->second) steps_.erase(step);
   }
@@ -86,7 +87,7 @@ Poison::Poison(const Graph& graph, const MemoryPlan& memory) : before_(graph.nod
         ending[last[tensor]].push_back(tensor);
     }
 
-  // What ends at a node without a step, a view, is let go after the next step.
+  // Tensors whose last reader has no step (a view) end after the next step.
   std::vector<ArenaRange> ended;
   for (const GraphNode& node : graph.nodes) {
     if (node.is_variable()) continue;

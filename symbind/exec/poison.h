@@ -1,5 +1,5 @@
-// For hunting bugs in memory plans: memory that holds nothing anybody may read is filled with bytes that are NaN in
-// every floating type, so that a kernel that reads too early, too late or beside its arrays is seen in the results.
+// Finds bugs in memory plans: memory that no kernel may read is filled with bytes that are NaN in every floating type,
+// so that a kernel that reads too early, too late or out of bounds shows in the results.
 #pragma once
 
 #include <vector>
@@ -16,15 +16,15 @@ struct ArenaRange {
   size_t begin, end;
 };
 
-// Fails when the plan reaches beyond its arenas. Computed from the graph and the locations alone, so that it does not
-// share the mistakes of the code that packed them.
+// Fails when the plan reaches beyond its arenas. Computed only from the graph and the locations, independently of the
+// code that assigned them.
 class Poison {
  public:
   Poison(const Graph& graph, const MemoryPlan& memory);
 
   // Scratch: filled before the node runs.
   const std::vector<ArenaRange>& before(NodeId node) const { return before_[node]; }
-  // Memory that is not read any more and holds nothing else: filled after it.
+  // Memory that is no longer read and not reused yet: filled after the node.
   const std::vector<ArenaRange>& after(NodeId node) const { return after_[node]; }
 
  private:

@@ -5,8 +5,9 @@
 //   profiler::stop();
 //   for (const profiler::Event& event : profiler::take().events) ...
 //
-// While it runs, steps run one after the other, and a device's queue is waited for around each: what is reported is the
-// time of a step alone, and the whole takes longer than without. Any thread may call these functions.
+// While the profiler is on, steps run one after the other, and the device is synchronized before and after each: a
+// reported time is that of the step alone, and the whole run takes longer than without profiling. Any thread may call
+// these functions.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +31,7 @@ struct Event {
   std::string node = "";      // the node's name; empty for an operator on arrays
   Context context = {};
   uint64_t thread = 0;  // a number for the thread that ran it
-  double begin = 0;     // seconds since the process began to be profiled
+  double begin = 0;     // seconds since profiling of the process first started
   double seconds = 0;
 };
 
@@ -49,10 +50,10 @@ void start(const Options& options = {});
 void stop();
 bool is_running();
 
-// What was recorded so far, which is then forgotten here.
+// Returns what was recorded so far and clears the recording.
 Recording take();
 
-// The clock of events, for events of one's own.
+// The clock of events, for user-defined events.
 double now();
 
 }  // namespace profiler

@@ -1,4 +1,4 @@
-// How the profiler is told: for what runs steps and operators.
+// Recording for the profiler, called by code that runs steps and operators.
 #pragma once
 
 #include "symbind/core/device.h"
@@ -6,13 +6,14 @@
 
 namespace symbind::profiler {
 
-bool records_plans();      // cheap: asked once per run
-bool records_operators();  // cheap: asked once per call
+bool records_plans();      // cheap: called once per run
+bool records_operators();  // cheap: called once per call
 
 void record(Event event);
-void sample_memory(Context context);  // where it was asked for
+void sample_memory(Context context);  // if requested by Options::memory
 
-// Runs a function on a context, and records how long it took. Names are made only here, since most runs need none.
+// Runs a function on a context, and records how long it took. The event is described only when recording, since most
+// runs do not record.
 template <class Function, class Describe>
 void timed(Context context, Function&& function, Describe&& describe) {
   Device& device = Device::get(context);

@@ -8,14 +8,13 @@
 
 #include "symbind/core/workers.h"
 #include "symbind/exec/run_scope.h"
-#include "symbind/ops/sync_batch_norm.h"
 #include "symbind/ops/system.h"
 
 namespace symbind {
 namespace {
 
-// Which steps touched which bytes of a space last. Bytes that are written have no other history: a step that waits for
-// the step that wrote them waits for all that it has waited for.
+// The steps that last accessed each byte of an address space. A write clears the history of its bytes: waiting for the
+// writer implies waiting for everything the writer waited for.
 class History {
  public:
   // A step reads bytes: it comes after their writer.
@@ -45,7 +44,7 @@ class History {
     std::optional<size_t> writer;                    // the last step
     std::vector<std::pair<size_t, size_t>> readers;  // queues and their last steps, since then
   };
-  using Pieces = std::map<uintptr_t, Bytes>;  // by where they begin; each ends where the next begins
+  using Pieces = std::map<uintptr_t, Bytes>;  // by begin; each ends where the next starts
 
   template <class Visit>
   std::pair<Pieces::iterator, Pieces::iterator> each(const ByteRange& range, Visit visit) {
@@ -129,8 +128,8 @@ void Queues::run(Workers& workers, const std::function<void(size_t step)>& run_s
   });
 }
 
-// A step only ever waits for steps before it in the one order that all queues follow: the earliest step that is not
-// done can always run.
+// No deadlock: a step waits only for earlier steps of one global order, so the earliest step that is not done can
+// always run.
 void Queues::work(Queue& queue, const std::function<void(size_t step)>& run_step) {
   const RunScope scope;
   for (const Step& step : queue.steps) {
@@ -169,11 +168,11 @@ bool Queues::wait(const Wait& wanted) {
   return !failed_;
 }
 
-// ---- Is it worth it? ------------------------------------------------------------------------------------------------
+// ---- Profitability --------------------------------------------------------------------------------------------------
 
-// A step's time is taken to be the bytes it moves; all steps together are held against those on the longest way
-// through. Views take none, and copies between contexts are made either way. Operators that wait for other executors of
-// the network are to come to that in one order.
+// The time of a step is estimated by the bytes it moves; the sum over all steps is compared with the critical path.
+// Views are free, and copies between contexts are made either way. Synchronized operators
+// must run in the same order on all contexts.
 bool worth_queues(const Graph& graph, size_t first, size_t end) {
   constexpr double least_gain = 1.25;
   PerNode<double> finished(graph.nodes.size(), 0);
@@ -182,7 +181,7 @@ bool worth_queues(const Graph& graph, size_t first, size_t end) {
   for (size_t i = first; i < end; ++i) {
     const GraphNode& node = graph.nodes[i];
     if (node.is_variable()) continue;
-    if (is_synchronized(node.op())) return false;
+    if (node.op().synchronized) return false;
     double begin = 0, bytes = 0;
     const std::vector<bool> shape_only = shape_only_inputs(node);
     for (size_t k = 0; k < node.inputs.size(); ++k) {

@@ -1,7 +1,8 @@
 // Running a plan over several contexts: the steps of each context form a queue with its own thread, and a step
-// waits for another queue only where one of the two writes what the other reads or writes. Contexts have arenas of
-// their own, so that is where a tensor is copied from one to the other: the copy belongs to the context that gets it,
-// waits for the step that makes the tensor, and a step that later overwrites the tensor's memory waits for the copy.
+// waits for another queue only where one of the two writes what the other reads or writes. Each context has its own
+// arena, so queues interact only where a tensor is copied between contexts: the copy belongs to the destination context
+// and waits for the step that computes the tensor, and a step that later overwrites the tensor's memory waits for the
+// copy.
 #pragma once
 
 #include <atomic>
@@ -32,20 +33,20 @@ struct StepAccess {
 
 class Queues {
  public:
-  // The steps in the order they would run in one after the other.
+  // The steps in sequential order.
   explicit Queues(const std::vector<StepAccess>& steps);
 
   size_t count() const { return queues_.size(); }
-  // Runs every step once, on as many workers as there are queues. What a step throws ends the run, and is thrown when
-  // all queues have stopped.
+  // Runs every step once, on as many workers as there are queues. An exception of a step ends the run, and is rethrown
+  // when all queues have stopped.
   void run(Workers& workers, const std::function<void(size_t step)>& run_step);
 
-  // The steps that a step waits for, the last of each queue; those that its own queue has waited for already left out.
+  // The steps that a step waits for: the last of each queue, without those that its own queue has already waited for.
   std::vector<size_t> waits_of(size_t step) const;
 
  private:
   struct Wait {
-    size_t queue, steps;  // until so many steps of that queue are done
+    size_t queue, steps;  // until `steps` steps of that queue are done
   };
   struct Step {
     size_t number;
@@ -70,8 +71,8 @@ class Queues {
   std::condition_variable changed_;
 };
 
-// Is it worth it to run the nodes [first, end) as queues? Not when one context mostly waits for another: then every
-// step better has all cores.
+// Is it faster to run the nodes [first, end) as queues? Not if one context mostly waits for another: then each step
+// should use all cores.
 bool worth_queues(const Graph& graph, size_t first, size_t end);
 
 }  // namespace symbind

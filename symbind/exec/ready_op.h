@@ -9,23 +9,24 @@
 
 namespace symbind {
 
-// An operator made ready for arrays of certain shapes and types: what invoke() works out at each call, to be kept. Used
-// by one thread at a time.
+// An operator prepared for arrays of certain shapes and types: what invoke() computes at each call, for reuse. Serves
+// one thread at a time.
 class ReadyOp {
  public:
   ReadyOp() = default;
-  // For inputs like these. Fails as invoke() does.
+  // For inputs of these shapes, types and contexts. Fails as invoke() does.
   ReadyOp(const OpDef& op, std::span<const NDArray> inputs, std::shared_ptr<const void> params,
           const InvokeOptions& options = {});
 
-  // The visible outputs, in `out` where arrays are given. The inputs are like those it was made for.
+  // The visible outputs, in `out` where arrays are given. The inputs must have the shapes, types and contexts of those
+  // passed to the constructor.
   std::vector<NDArray> run(std::span<const NDArray> inputs, const std::vector<NDArray>& out = {}) const;
   // The same for an operator of one output without scratch, random numbers or states; `into` may be null.
   NDArray run_simple(std::span<const NDArray> inputs, const NDArray* into) const;
   bool simple() const { return simple_; }
 
  private:
-  void run_kernel(const Args& args) const;  // and tells the profiler
+  void run_kernel(const Args& args) const;  // and records it for the profiler
 
   const OpDef* op_ = nullptr;
   std::shared_ptr<const void> params_;

@@ -1,4 +1,5 @@
-// A CPU's way with denormals during a run; it is the thread's own again when the run is over, however it ends.
+// Sets the CPU's treatment of denormals for a run, and restores the thread's own when the run ends, even by an
+// exception.
 #pragma once
 
 #include "symbind/passes/target.h"

@@ -21,7 +21,7 @@ Shape read_dims(ByteReader& in, int64_t rank, uint64_t rank_offset, bool wide) {
   return shape;
 }
 
-// A shape of unknown rank means that there is no array.
+// A shape of unknown rank means an empty NDArray.
 Shape read_shape(ByteReader& in, ArrayGeneration generation) {
   const uint64_t offset = in.offset();
   const auto rank = in.read<int32_t>("the rank of an array");
@@ -58,7 +58,7 @@ uint64_t bytes_of(const ByteReader& in, const Shape& shape, DType dtype, uint64_
   return no_elements ? 0 : count * size_of(dtype);
 }
 
-// The file must hold all elements before memory is taken for them.
+// The file must hold all elements before memory is allocated for them.
 NDArray read_elements(ByteReader& in, const Shape& shape, DType dtype, uint64_t shape_offset) {
   const uint64_t bytes = bytes_of(in, shape, dtype, shape_offset);
   if (bytes > in.remaining())
@@ -157,7 +157,7 @@ NDArray read_csr(ByteReader& in, ArrayGeneration generation) {
   skip_context(in);
   const DType dtype = read_dtype(in);
   const Index starts = read_index_header(in, generation), columns = read_index_header(in, generation);
-  // An array that was never filled has no starts at all.
+  // An array that was never filled has no row starts at all.
   const bool empty = stored[0] == 0 && starts.shape[0] == 0;
   if (!empty && starts.shape[0] - 1 != shape[0])
     in.fail_at(starts.shape_offset, join("as many row starts as the array has rows, and one"), starts.shape, " for ",

@@ -8,8 +8,8 @@
 //            [each index]                                                                 writes it
 //   V3       as V2, with NumPy's meaning of shapes: an array may have no axes
 //
-// A context is i32 device type, i32 device id; a type is i32; what is in brackets is there for sparse arrays only. An
-// array without a rank (0, in V3 -1) is no array, and nothing follows.
+// A context is i32 device type, i32 device id; a type is i32; fields in brackets exist only for sparse arrays. An array
+// without a rank (0, in V3 -1) is no array, and nothing follows.
 #pragma once
 
 #include <cstdint>
@@ -27,8 +27,8 @@ using ByteSink = std::function<void(const void* data, size_t bytes)>;
 // V2 or V3; an array without axes can be written in V3 alone.
 void write_array(const ByteSink& sink, const NDArray& array, ArrayGeneration generation = ArrayGeneration::v2);
 
-// Any generation, on the CPU wherever it was saved; a sparse array becomes a dense one. Sizes are checked before memory
-// is taken.
+// Reads any generation, to the CPU whatever the saved context; a sparse array becomes dense. Sizes are checked before
+// memory is allocated.
 NDArray read_array(ByteReader& in);
 
 }  // namespace symbind

@@ -1,6 +1,6 @@
 // Binary data read from front to back, little-endian: a file, or bytes in memory. Every failure names the file, the
 // offset, what was expected there and what was found; nothing is read beyond the end, so a size found in the data can
-// be checked against remaining() before memory is taken for it.
+// be checked against remaining() before memory is allocated.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace symbind {
 class ByteReader {
  public:
   explicit ByteReader(const std::string& path);
-  // Bytes that stay where they are while they are read, and begin at an offset of `source`.
+  // Bytes that outlive the reader, and start at an offset of `source`.
   ByteReader(std::string_view bytes, std::string_view source, uint64_t begin = 0)
       : source_(source), memory_(bytes.data()), begin_(begin), end_(begin + bytes.size()), offset_(begin) {}
 
@@ -35,11 +35,11 @@ class ByteReader {
     return value;
   }
 
-  // Skips bytes, which must be there.
+  // Skips bytes, which must exist.
   void skip(uint64_t bytes);
 
-  // A few bytes can expand to many (a sparse array). False when what was unpacked from these data so far, and `bytes`
-  // more, is beyond what a sane file holds: 1 GiB, or a thousand times its own size.
+  // A few bytes can expand to many (a sparse array). False if the bytes unpacked from this data so far, plus `bytes`,
+  // exceed a plausible size: 1 GiB, or a thousand times its own size.
   bool may_unpack(uint64_t bytes);
 
   // "[weights.params] at offset 24 expected …: found …"

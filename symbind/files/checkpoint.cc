@@ -31,7 +31,7 @@ std::string states_path(const std::string& prefix, int epoch) { return numbered(
 
 namespace {
 
-// What was written.
+// Returns the mark of what was written.
 ParamsMark write_model_params(AtomicFile& file, const std::string& path, const NamedArrays& arg_params,
                               const NamedArrays& aux_params) {
   std::vector<std::string> names;

@@ -1,6 +1,6 @@
 // The format, all numbers little-endian:
 //
-//   u64 0x112, u64 0   what this file is
+//   u64 0x112, u64 0   file type
 //   u64 count          then each array (array_bytes.h)
 //   u64 0 or count     then each name: u64 length, characters
 //

@@ -18,12 +18,12 @@ struct LoadedArrays {
   std::vector<std::string> names;
   std::vector<NDArray> arrays;
 
-  // By name; of arrays with one name the last remains. Fails when the file has no names.
+  // By name; of several arrays with the same name the last is returned. Fails when the file has no names.
   NamedArrays dict() const;
 };
 
-// A crash, a full disk or any other failure leaves the old file as it was. A file with an array of no axes is one that
-// MXNet loads only where its NumPy shapes are on (`mx.util.np_shape`).
+// A crash, a full disk or any other failure leaves the old file as it was. MXNet loads a file that holds an array
+// without axes only with its NumPy shapes on (`mx.util.np_shape`).
 void save(const std::string& path, const NamedArrays& arrays);
 void save(const std::string& path, std::span<const std::string> names, std::span<const NDArray> arrays);
 void save(const std::string& path, const std::vector<NDArray>& arrays);
@@ -32,8 +32,8 @@ void save(const std::string& path, std::initializer_list<NDArray> arrays);
 void write_arrays(const std::function<void(const void* data, size_t bytes)>& sink, const std::string& path,
                   std::span<const std::string> names, std::span<const NDArray> arrays);
 
-// Dense arrays on the CPU, wherever they were when they were saved, sparse or not. A truncated or malformed file fails
-// with its name, the offset and what was expected there.
+// Returns dense arrays on the CPU, whatever their device and storage type were when saved. A truncated or malformed
+// file fails with its name, the offset and what was expected there.
 LoadedArrays load(const std::string& path);
 // The bytes of such a file; `source` is named in errors.
 LoadedArrays load_from_bytes(std::string_view bytes, std::string_view source = "arrays");

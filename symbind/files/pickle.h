@@ -1,6 +1,6 @@
-// Python's pickles, read without Python. A pickle is a program for a machine with a stack; this machine knows the parts
-// of it that build plain data (protocols 0 to 5), and of everything that a pickle could import only what states of
-// optimizers are made of:
+// Python's pickles, read without Python. A pickle is a program for a machine with a stack; this one supports the
+// instructions that build plain data (protocols 0 to 5), and of everything that a pickle could import only the types of
+// optimizer states:
 //
 //   mxnet.ndarray.ndarray.NDArray, mxnet.ndarray.NDArray and the sparse arrays     → an array
 //   bytes, bytearray, _codecs.encode, copyreg's two helpers, NumPy scalars and arrays
@@ -29,19 +29,20 @@ struct PickleValue {
   std::string module;                     // of a global or of an object's class
   std::vector<const PickleValue*> items;  // of a list or tuple; keys and values of a dict in turn
   const PickleValue* state = nullptr;     // of an object, where it has any
-  NDArray array;                          // none where an array was saved before it had any elements
+  NDArray array;                          // empty if the array was saved before it was initialized
   DType element = DType::none;            // dtype
   uint64_t offset = 0;                    // where the pickle makes it
 };
 std::string_view name_of(PickleValue::Kind kind);
 
-// What a pickle holds. Values may be shared and may even contain themselves: who walks them must count.
+// What a pickle holds. Values may be shared and may even contain themselves: code that walks them must guard against
+// cycles.
 struct Pickle {
   std::deque<PickleValue> values;
   const PickleValue* root = nullptr;
   size_t length = 0;  // in bytes, up to and with the end mark
 };
-// Bytes after the pickle's end mark are not looked at. `source` is named in errors.
+// Bytes after the pickle's end mark are ignored. `source` is named in errors.
 Pickle read_pickle(std::string_view bytes, std::string_view source);
 
 }  // namespace symbind

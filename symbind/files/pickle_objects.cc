@@ -53,7 +53,7 @@ Value PickleObjects::make(Kind kind) {
   return &value;
 }
 
-// Copies of one text may be asked for again and again.
+// A pickle may request copies of one text repeatedly.
 void PickleObjects::charge(uint64_t bytes) {
   if (!in_.may_unpack(bytes)) in_.fail_at(at_, "a pickle of a sane size", "one that expands too much");
 }
@@ -139,7 +139,7 @@ Value PickleObjects::call(const PickleValue& callee, const PickleValue& argument
       check_latin1(argument(1, Kind::text));
       return make_text(Kind::bytes, latin1(argument(0, Kind::text)));
     }
-    if (args[0]->kind == Kind::text) return make_text(Kind::bytes, args[0]->text);  // a text of Python 2 is bytes
+    if (args[0]->kind == Kind::text) return make_text(Kind::bytes, args[0]->text);  // a Python 2 str is bytes
     return make_text(Kind::bytes, argument(0, Kind::bytes).text);
   }
   if (name == "_reconstructor" || name == "__newobj__") return instance_of(argument(0, Kind::global));

@@ -1,6 +1,6 @@
-// What a pickle can make: plain values, in number and size in proportion to the pickle's length, and of classes and
-// functions the few that states of optimizers need (pickle.h lists them). The instructions that ask for them are read
-// in pickle.cc.
+// The objects that a pickle can create: plain values, whose number and size are bounded in proportion to the pickle's
+// length, and the few classes and functions that optimizer states need (listed in pickle.h). pickle.cc decodes the
+// instructions that create them.
 #pragma once
 
 #include "symbind/files/byte_reader.h"
@@ -13,7 +13,7 @@ class PickleObjects {
   using Kind = PickleValue::Kind;
   using Value = PickleValue*;  // lives as long as the pickle
 
-  // Errors name the source of `in`, and the offset of the instruction that is being done.
+  // Errors name the source of `in`, and the offset of the instruction being executed.
   explicit PickleObjects(ByteReader& in) : in_(in) {}
   void begin_at(uint64_t offset) { at_ = offset; }
 
@@ -26,7 +26,7 @@ class PickleObjects {
   // A class or a function by its name; one that is not known fails.
   Value make_global(const std::string& module, const std::string& name);
   Value instance_of(const PickleValue& type);
-  // What the call gives, where it is one of those known.
+  // The result of the call, if it is a known one.
   Value call(const PickleValue& callee, const PickleValue& arguments);
   void set_state(PickleValue& object, const PickleValue& state);
 

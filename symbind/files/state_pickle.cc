@@ -265,7 +265,7 @@ class Meaning {
       if (optimizer.state) flatten(*optimizer.state, "", saved.optimizer->fields, 0);
     }
     if (states->kind != Kind::dict) fail_at(*states, "a dictionary of states by parameter");
-    std::map<ParamKey, size_t> index_of;  // of two entries with one key the later counts
+    std::map<ParamKey, size_t> index_of;  // of two entries with the same key the later wins
     for (size_t i = 0; i + 1 < states->items.size(); i += 2) {
       const ParamKey key = key_of(*states->items[i]);
       StateTree tree = tree_of(*states->items[i + 1], 0);
@@ -341,7 +341,7 @@ class Meaning {
         }
         return;
       default:
-        return;  // an array, say: no plain number or text
+        return;  // e.g. an array: not a plain number or text
     }
   }
 

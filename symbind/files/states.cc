@@ -1,5 +1,5 @@
 // A .states file is a pickle that MXNet's Updater.set_states loads, {key: None | array | tuple}, or a pair of that and
-// the optimizer; after it, where Python no longer looks, is our trailer:
+// the optimizer; after it, ignored by Python, is Symbind's trailer:
 //
 //   8 bytes "SymbindR", u64 length, the payload, u32 CRC-32 of everything before
 //

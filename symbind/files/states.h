@@ -1,4 +1,4 @@
-// What an optimizer remembers, as files hold it: arrays by parameter, in MXNet's pickle, and a trailer of ours that
+// The state of an optimizer in files: arrays by parameter, in MXNet's pickle format, and a trailer of Symbind's that
 // makes resuming exact.
 #pragma once
 
@@ -17,7 +17,7 @@
 
 namespace SYMBIND_API symbind {
 
-// What the trailer adds, so that training goes on exactly; MXNet reads past it.
+// The contents of the trailer, with which training resumes exactly; MXNet ignores it.
 struct ResumeState {
   int64_t num_update = 0;
   int64_t begin_num_update = 0;
@@ -26,11 +26,11 @@ struct ResumeState {
   std::map<std::string, RandomCursor> random = {};  // by context
 };
 
-// A class instance found in a pickle (the optimizer itself, where it was dumped along), as far as it is plain data.
-// What is inside a field follows it under dotted names: "lr_mult.fc1_weight", "_index_update_count.0", and for an
+// A class instance found in a pickle (the optimizer itself, where it was dumped with the states), as far as it is plain
+// data. Nested values follow their field under dotted names: "lr_mult.fc1_weight", "_index_update_count.0", and for an
 // object "lr_scheduler" (its class, as text: "mxnet.lr_scheduler.FactorScheduler"), "lr_scheduler.factor"; a list
-// "a.step" is the text "list", "a.step.0", …. Written, an optimizer gets what MXNet's cannot do without (update counts
-// from the resume state, empty multipliers) where it is not among the fields.
+// "a.step" is the text "list", "a.step.0", …. When an optimizer is written, fields that MXNet's requires (update counts
+// from the resume state, empty multipliers) are added if missing.
 struct PickledObject {
   std::string module, name;
   std::map<std::string, std::variant<std::monostate, bool, int64_t, double, std::string>> fields;
@@ -48,8 +48,8 @@ struct SavedStates {
 std::string write_states(const SavedStates& states);
 SavedStates read_states(std::string_view bytes, std::string_view source);
 
-// Which .params file states belong to: its size and checksum. It is the end of a .states file that was saved as a part
-// of a checkpoint; MXNet reads past it.
+// Which .params file states belong to: its size and checksum. It ends a .states file that was saved as part of a
+// checkpoint; MXNet ignores it.
 struct ParamsMark {
   uint64_t bytes = 0;
   uint32_t checksum = 0;

@@ -1,4 +1,4 @@
-// Names and attributes that symbols made in a scope receive. The scopes nest, one stack per thread.
+// Names and attributes of symbols that are created in a scope. The scopes nest, one stack per thread.
 #pragma once
 
 #include <initializer_list>
@@ -10,12 +10,12 @@
 
 namespace SYMBIND_API symbind {
 
-// Attributes that steer execution are stored with double underscores and found under both spellings.
+// Attributes that control execution are stored with double underscores and found under both spellings.
 std::string hidden_key(std::string_view key);  // "lr_mult" → "__lr_mult__"
 bool is_steering(std::string_view key);        // one of those a user may write without underscores
 const std::string* find_attribute(const Attributes& attributes, std::string_view key);
 
-// While it lives, every symbol made on this thread gets these attributes (its own come first).
+// While it lives, every symbol made on this thread gets these attributes (its own take precedence).
 class AttrScope {
  public:
   explicit AttrScope(Attributes attributes);
@@ -25,7 +25,7 @@ class AttrScope {
   AttrScope& operator=(const AttrScope&) = delete;
 
   static const Attributes& current();
-  // The scope's attributes with `own` over them.
+  // The scope's attributes, overridden by `own`.
   static Attributes merged(const Attributes& own);
 
  private:
@@ -33,7 +33,7 @@ class AttrScope {
   AttrScope* outer_;
 };
 
-// Names for symbols that are given none: the operator's lower-case name and a counter.
+// Automatic names of symbols: the operator's lower-case name and a counter.
 class NameManager {
  public:
   NameManager();  // becomes the current one
@@ -49,7 +49,7 @@ class NameManager {
   NameManager* outer_;
 };
 
-// Puts a prefix before every name, given or made.
+// Adds a prefix to every name, given or automatic.
 class Prefix : public NameManager {
  public:
   explicit Prefix(std::string prefix) : prefix_(std::move(prefix)) {}

@@ -33,7 +33,7 @@ class Inputs {
 // A new node from a checked parameter struct. `given` holds the attributes as the user wrote them.
 Symbol apply(const OpDef& op, const Inputs& inputs, std::shared_ptr<const void> params, Attributes given,
              const std::string& name);
-// The same from text attributes, as Python and files have them.
+// The same from text attributes, as in Python and in files.
 Symbol apply(const std::string& op, const Inputs& inputs, const Attributes& attributes = {},
              const std::string& name = "");
 // From a struct filled in C++.
@@ -43,7 +43,7 @@ template <class P>
 struct Builder {
   using Params = P;
 
-  // Without inputs: random_uniform({.shape = {2, 3}}). For others every input becomes a variable.
+  // Without inputs: random_uniform({.shape = {2, 3}}). For other operators every input becomes a variable.
   Symbol operator()(const P& params, const std::string& name = "") const {
     return (*this)(Inputs(std::vector<Symbol>{}), params, name);
   }
@@ -61,7 +61,7 @@ struct Builder {
     return (*this)(Inputs({a, b, c}), params, name);
   }
 
-  // On arrays: found when exec/invoke.h is included.
+  // On arrays: requires exec/invoke.h.
   template <std::same_as<NDArray> Array>
   Array operator()(const Array& a, const P& params = {}) const {
     return invoke_struct(op_of<P>(), std::vector<Array>{a}, &params);

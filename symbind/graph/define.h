@@ -1,4 +1,4 @@
-// The language operators are defined in: Op<P> turns a parameter struct P, a few names and three functions into an
+// The definition language of operators: Op<P> turns a parameter struct P, a few names and three functions into an
 // OpDef. See docs/adding_an_op.md for a walk through it.
 #pragma once
 
@@ -43,7 +43,7 @@ constexpr std::string_view type_text() {
     static_assert(sizeof(T) == 0, "not a type a parameter can have");
 }
 
-// The value of a parameter that counts; one that was not given counts nothing.
+// The value of a count parameter; 0 if it was not given.
 constexpr size_t count_of(int64_t given) { return given < 0 ? 0 : static_cast<size_t>(given); }
 constexpr size_t count_of(size_t count) { return count; }
 // The names stem0, stem1, … of inputs or outputs that a parameter counts.
@@ -90,7 +90,7 @@ class Op {
     def_.input_count = [names](const void* p) { return Names(names(of(p))).size(); };
     return def_.inputs = [names](const void* p) -> Names { return names(of(p)); }, *this;
   }
-  // As many as a parameter says: count(params), and name(params, index) of one.
+  // As many inputs as a parameter says: count(params), each named name(params, index).
   template <std::invocable<const P&> Count, std::invocable<const P&, size_t> Name>
   Op& inputs(Count count, Name name) {
     def_.input_count = counted(count);
@@ -114,7 +114,7 @@ class Op {
     def_.aux_count = [names](const void* p) { return Names(names(of(p))).size(); };
     return def_.aux = [names](const void* p) -> Names { return names(of(p)); }, *this;
   }
-  // Inputs between others that it updates as well; they are given by their position.
+  // Inputs that the operator also updates although they are between others; given by position.
   template <std::invocable<const P&, size_t> F>
   Op& also_updates(F updates) {
     return def_.also_updates = [updates](const void* p, size_t input) -> bool { return updates(of(p), input); }, *this;
@@ -132,7 +132,7 @@ class Op {
     def_.output_name = [names](const void* p, size_t index) { return Names(names(of(p))).at(index); };
     return all_visible();
   }
-  // As many as a parameter says: count(params), and name(params, index) of one.
+  // As many outputs as a parameter says: count(params), each named name(params, index).
   template <std::invocable<const P&> Count, std::invocable<const P&, size_t> Name>
   Op& outputs(Count count, Name name) {
     def_.output_count = counted(count);
@@ -140,7 +140,7 @@ class Op {
     def_.outputs = all_named(def_.output_count, name);
     return all_visible();
   }
-  // How many of the outputs a user sees; the others are kept for the gradient. To be called after outputs().
+  // How many of the outputs a user sees; the others are for the gradient. Call it after outputs().
   template <std::invocable<const P&> F>
   Op& visible_outputs(F count) {
     return def_.visible_outputs = [count](const void* p) -> int { return count(of(p)); }, *this;
@@ -159,8 +159,8 @@ class Op {
   Op& infer_type(F infer) {
     return def_.infer_type = [infer](const void* p, Types& t) { infer(of(p), t); }, *this;
   }
-  // For the gradient of Forward, the operator whose parameters P extends: before its own inference, set before this,
-  // that of Forward is applied to its inputs, so that inputs which do not fit together fail.
+  // For the gradient of Forward, the operator whose parameters P extends. Wraps the inference set so far:
+  // that of Forward is applied to the inputs first, so that inconsistent inputs fail.
   template <class Forward>
   requires std::derived_from<P, Forward> Op& shapes_of() {
     def_.infer_shape = [own = def_.infer_shape](const void* p, Shapes& s) {
@@ -185,7 +185,7 @@ class Op {
   Op& check(F check) {
     return def_.check = [check](void* p) { check(*static_cast<P*>(p)); }, *this;
   }
-  // Draws random numbers, in training and in inference; or where draws(params, is_train) says so.
+  // The operator draws random numbers: always, or where draws(params, is_train) is true.
   Op& random() {
     return def_.random = [](const void*, bool) { return true; }, *this;
   }
@@ -193,7 +193,7 @@ class Op {
   Op& random(F draws) {
     return def_.random = [draws](const void* p, bool is_train) -> bool { return draws(of(p), is_train); }, *this;
   }
-  // Keywords that are no fields go here.
+  // The field that collects keywords that are not fields.
   Op& keywords(Attributes P::*field) {
     def_.take_keyword = [field](void* p, const std::string& key, const std::string& text) {
       (static_cast<P*>(p)->*field)[key] = text;
@@ -202,9 +202,11 @@ class Op {
     return *this;
   }
   Op& keeps_state() { return def_.keeps_state = true, *this; }
+  Op& synchronized() { return def_.synchronized = true, *this; }
   Op& shape_only(Names inputs) { return def_.shape_only = std::move(inputs), *this; }
   Op& view() { return def_.view = true, *this; }
-  // f(params, input shapes, output shapes) → where each output begins in input 0, in elements, where that is one piece.
+  // f(params, input shapes, output shapes) → the offset of each output in input 0, in elements, if each is one
+  // contiguous piece.
   template <std::invocable<const P&, std::span<const Shape>, std::span<const Shape>> F>
   Op& pieces_of_input(F begins) {
     return def_.pieces_of_input = pieces(begins), *this;
@@ -221,7 +223,7 @@ class Op {
   Op& ignored_inputs(F names) {
     return def_.ignored_inputs = [names](const void* p) -> Names { return names(of(p)); }, *this;
   }
-  // Another(params): the parameters of the operator that computes it a second time.
+  // f(params): the parameters of the operator that recomputes it.
   template <std::invocable<const P&> F>
   Op& recomputed_by(F another, std::vector<int> inputs, std::vector<int> outputs) {
     using Another = std::invoke_result_t<F, const P&>;
@@ -287,8 +289,8 @@ class Op {
   OpDef def_;
 };
 
-// Registers operators one after the other: each block in ops/ is `OpDef define(Op<P> op)`. Operators that only the
-// library itself uses are registered by add_internal.
+// Registers operators one after the other: each block in ops/ is `OpDef define(Op<P> op)`. add_internal registers
+// operators that only the library itself uses.
 template <class P>
 void add(OpRegistry& registry, const std::string& name, OpDef (*define)(Op<P>)) {
   registry.add(define(Op<P>(name)), typeid(P));

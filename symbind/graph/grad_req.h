@@ -7,7 +7,7 @@
 
 namespace SYMBIND_API symbind {
 
-// What becomes of a gradient: nothing, written over what its array holds, or added to it.
+// What happens to a gradient: it is not computed, overwrites its array, or is added to it.
 enum class GradReq : uint8_t { null, write, add };
 
 GradReq grad_req_from_name(std::string_view name);

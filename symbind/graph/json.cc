@@ -1,5 +1,6 @@
 // The writer reproduces MXNet's text to the letter (a map of more than one entry and a list of more than ten are on
-// lines of their own). The reader takes events instead of a tree, so depth and size of the text cost nothing.
+// lines of their own). The reader is event-based (SAX) and builds no tree, so deep or large texts need no extra stack
+// or memory.
 #include "symbind/graph/json.h"
 
 #include <optional>
@@ -147,8 +148,8 @@ class Writer {
     if (!subgraphs.empty()) write_subgraphs(subgraphs);
   }
 
-  // The networks that are parameters of a node (ops/control_flow.h), as MXNet writes them: indented, and without what
-  // says who wrote the text.
+  // The networks that are parameters of a node (ops/control_flow.h), as MXNet writes them: indented, and without the
+  // attributes that name the version.
   void write_subgraphs(const Attributes& subgraphs) {
     text_ += ", \n      \"subgraphs\": [";
     bool first = true;
@@ -233,7 +234,7 @@ class Reader : public nlohmann::json_sax<nlohmann::json> {
       }
       return true;
     }
-    // Files that write `param` write the node's own attributes apart from it; those that do not mix the two.
+    // Files with `param` store the node's own attributes separately; files without it mix the two.
     if (depth_ == 3 && key_ == "nodes" && !nodes.empty() && !apart_) nodes.back().own.clear();
     --depth_;
     return true;
@@ -286,7 +287,7 @@ class Reader : public nlohmann::json_sax<nlohmann::json> {
     return value(std::to_string(v));
   }
 
-  // Networks inside of a node are kept as text, for the operator to read: what comes is written down again.
+  // Networks inside a node are stored as text, which the operator parses: their events are written out as JSON again.
   bool is_copying() const { return copy_.has_value(); }
   bool copies(std::string_view text) {
     if (!is_copying()) return false;
@@ -303,7 +304,7 @@ class Reader : public nlohmann::json_sax<nlohmann::json> {
 
   static constexpr size_t subgraph_depth = 5;
   std::optional<std::string> copy_;  // of the network that is being read
-  bool separated_ = false;           // is a comma not wanted before what comes next?
+  bool separated_ = false;           // is no comma needed before the next item?
   std::string_view source_;
   size_t depth_ = 0;
   std::string key_, graph_attribute_, node_key_, attribute_key_;
@@ -358,8 +359,8 @@ Symbol build(std::vector<NodeRecord>& records, const std::vector<std::vector<int
     node->attributes = std::move(record.attributes);
     if (!variable) {
       node->params = parse_params(*node, source);
-      // Before the names of so many inputs are asked for. What an operator adds to those counted (the weight of a
-      // bilinear UpSampling) is counted below.
+      // Checked before the names of that many inputs are generated. Inputs that an operator adds to those counted (the
+      // weight of a bilinear UpSampling) are counted below.
       const auto count = node->attributes.find(node->op->count_field);
       if (count != node->attributes.end())
         require(is_at_most(count->second, record.inputs.size()), source, ": ", user, " has ", record.inputs.size(),

@@ -9,7 +9,7 @@
 namespace symbind {
 
 std::string to_json(const Symbol& symbol);
-// Fails with the offset and what was expected. `source` (a file's name, say) is named in errors.
+// Fails with the offset and what was expected. `source`, e.g. a file name, is named in errors.
 Symbol from_json(std::string_view text, std::string_view source);
 
 }  // namespace symbind

@@ -5,7 +5,7 @@
 namespace symbind {
 
 Node::~Node() {
-  // Inputs that only this node holds are taken apart here, one after the other, instead of by nested destructors.
+  // Inputs that only this node holds are destroyed here iteratively instead of by nested destructors.
   std::vector<Entry> doomed = std::move(inputs);
   while (!doomed.empty()) {
     Entry entry = std::move(doomed.back());

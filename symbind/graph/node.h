@@ -14,7 +14,7 @@ class OpDef;
 struct Node;
 using NodePtr = std::shared_ptr<Node>;
 
-// Text attributes: an operator's parameters as the user gave them, and what steers execution (__ctx_group__, …).
+// Text attributes: an operator's parameters as the user gave them, and those that control execution (__ctx_group__, …).
 using Attributes = std::map<std::string, std::string>;
 
 // Output `index` of a node.
@@ -37,7 +37,7 @@ struct Node {
   ~Node();  // iterative: a chain of a million nodes does not exhaust the stack
 };
 
-// Every node reachable from the entries, inputs before users, in the depth-first order that names arguments.
+// Every node reachable from the entries, inputs before users, in the depth-first order of list_arguments().
 std::vector<NodePtr> topological_order(const std::vector<Entry>& outputs);
 
 }  // namespace symbind

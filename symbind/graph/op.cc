@@ -45,7 +45,7 @@ namespace {
 
 template <class Value>
 void all_equal(Inference<Value>& values) {
-  // What any of them knows is passed to the first, and from it to all others.
+  // What is known of any value is merged into the first, and from it into all others.
   auto first = values.inputs() > 0 ? values.input(0) : values.output(0);
   const auto each = [&](auto&& visit) {
     for (size_t i = 0; i < values.inputs(); ++i) visit(values.input(i));
@@ -81,7 +81,7 @@ void infer_as_forward(const OpDef& forward, const void* params, Inference<Value>
   for (size_t i = 0; i < inputs.size(); ++i) index_of.emplace(inputs[i], i);
   for (size_t i = 0; i < outputs.size(); ++i) index_of.emplace(outputs[i], inputs.size() + i);
   size_t likes = 0;
-  // Where an input of the gradient is among the values; none for what the operator does not have.
+  // The value that an input of the gradient refers to; null for one that the operator does not have.
   const auto value_of = [&](std::string_view name) -> Value* {
     constexpr std::string_view gradient_of_output = "out_grad";  // of the first, or with the output's number after it
     if (name == "like") return likes < inputs.size() ? &values[likes++] : nullptr;

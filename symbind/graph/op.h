@@ -107,8 +107,8 @@ void same_type(Types& types);
 
 // ---- Gradient -------------------------------------------------------------------------------------------------------
 
-// What a gradient may read, and where it puts its results: expressions over other operators. What it does not read is
-// not kept: a gradient that never asks for an input lets the input's memory go after forward.
+// What a gradient may read, and where it puts its results: expressions over other operators. Values that it does not
+// read are not stored: the memory of an input that no gradient requests is released after forward.
 class Grad {
  public:
   virtual ~Grad() = default;
@@ -116,17 +116,17 @@ class Grad {
   virtual Symbol input(size_t index) = 0;
   virtual size_t inputs() const = 0;
   virtual Symbol output(size_t index = 0) = 0;
-  // The gradient that arrives at an output. A loss head never asks, and so needs none.
+  // The gradient that arrives at an output. A loss head never calls it, and so needs none.
   virtual Symbol out_grad(size_t index = 0) = 0;
   virtual bool has_out_grad(size_t index) = 0;    // does any arrive?
-  virtual bool wants(std::string_view name) = 0;  // is the gradient of this input asked for?
+  virtual bool wants(std::string_view name) = 0;  // is the gradient of this input requested?
   virtual bool wants(size_t index) = 0;
   virtual void set(std::string_view name, const Symbol& gradient) = 0;  // no set: the gradient is zero
   virtual void set(size_t index, const Symbol& gradient) = 0;
 };
 
-// How a node is computed a second time where it cannot simply run again: by another operator, from some of its inputs
-// and then some of its outputs.
+// How a node is recomputed where it cannot simply run again: by another operator, whose inputs are some of its inputs
+// followed by some of its outputs.
 struct Recomputation {
   const OpDef* op;
   std::shared_ptr<const void> params;
@@ -137,7 +137,7 @@ struct Recomputation {
 
 class OpDef {
  public:
-  // No operator has more inputs or more outputs: a count out of a broken file must not fill the memory. The limit is
+  // The maximum number of inputs or outputs: a count from a corrupt file must not exhaust the memory. The limit is
   // checked for every operator with its parameters; definitions need none of their own.
   static constexpr size_t most_arrays = 1'048'576;
 
@@ -152,7 +152,7 @@ class OpDef {
   std::function<std::shared_ptr<void>(const void*)> copy_params;
   std::function<Names(const void* params)> inputs;  // without auxiliary states
   std::function<Names(const void* params)> aux;     // inputs the operator itself updates; they follow the others
-  // Inputs that the operator updates as well, though they are between others (the momenta of multi_sgd_mom_update).
+  // Inputs that the operator also updates although they are between others (the momenta of multi_sgd_mom_update).
   std::function<bool(const void* params, size_t input)> also_updates;
   std::function<Names(const void* params)> outputs;  // hidden ones included
   std::function<int(const void* params)> visible_outputs;
@@ -161,23 +161,25 @@ class OpDef {
   std::function<void(const void* params, Shapes&)> infer_shape;
   std::function<void(const void* params, Types&)> infer_type;
   std::function<void(const void* params, Grad&)> gradient;  // none: not differentiable, its inputs get no gradient
-  // Looks at the whole struct once all fields are set; fails with a sentence. May fill in derived fields.
+  // Checks the whole struct once all fields are set; throws the rule that is broken. May fill in derived fields.
   std::function<void(void* params)> check;
 
   std::string count_field;  // the parameter that holds the number of inputs ("num_args"), for operators that take any
   std::function<int64_t(const void* params)> get_count;
-  std::function<void(void* params, int64_t count)> set_count;  // where the user did not give it
-  // For operators that take keywords besides their fields: where one goes, and all of them. None: such a keyword fails.
+  std::function<void(void* params, int64_t count)> set_count;  // called if the user did not give it
+  // For operators that take keywords besides their fields: sets one, and returns all. None: such a keyword fails.
   std::function<void(void* params, const std::string& key, const std::string& text)> take_keyword;
   std::function<Attributes(const void* params)> keywords;
-  // Whether it draws random numbers: what is the identity in inference (Dropout) draws in training alone.
+  // Whether it draws random numbers: an operator that is the identity in inference (Dropout) draws in training only.
   std::function<bool(const void* params, bool is_train)> random;
   Names shape_only;          // inputs of which only shape and type are read, never the data
-  bool own = false;          // a user's: passes/own_operator.h
-  bool keeps_state = false;  // its kernels remember: none may serve two nodes
-  bool view = false;         // output 0 holds the bytes of input 0: no work if they share memory
-  // Which contiguous pieces of input 0's memory the outputs are (or of output 0's the inputs): where each begins, in
-  // elements; none or an empty answer: they are not. Such an operator is no work if they share memory.
+  bool own = false;          // user-defined: passes/own_operator.h
+  bool keeps_state = false;  // its kernels have state: two nodes never share one
+  // Its kernels wait in training for the same node on the network's other contexts: such nodes run once, in plan order.
+  bool synchronized = false;
+  bool view = false;  // output 0 holds the bytes of input 0: a no-op if they share memory
+  // Which contiguous pieces of input 0's memory the outputs are (or of output 0's the inputs): the offset of each, in
+  // elements; no function or an empty result: they are not. Such an operator is a no-op if they share memory.
   using Pieces = std::function<std::vector<int64_t>(const void* params, std::span<const Shape> inputs,
                                                     std::span<const Shape> outputs)>;
   Pieces pieces_of_input, pieces_of_output;
@@ -185,29 +187,29 @@ class OpDef {
   bool memory_bound =
       false;              // takes about as long as reading and writing its arrays (elementwise ones and views do too)
   bool in_place = false;  // its kernels can write output 0 over input 0 (elementwise ones can too)
-  // Inputs whose values do not count with these parameters (the gamma of a BatchNorm with fix_gamma): not to be
+  // Inputs whose values have no effect with these parameters (the gamma of a BatchNorm with fix_gamma): they are not
   // decayed.
   std::function<Names(const void* params)> ignored_inputs;
   std::function<Recomputation(const void* params)> recomputed_by;  // none: it runs again as it is
   Attributes input_attributes;  // "moving_var" → the __init__ attribute a variable made for it gets
 
   // The parameter struct of text attributes. Keys with double underscores are not parameters; any other unknown key
-  // fails, listing the right ones. `node` is named in errors.
+  // fails, listing the valid ones. `node` is named in errors.
   std::shared_ptr<const void> parse_params(const Attributes& attributes, std::string_view node) const;
-  // Checks a struct filled in C++ and completes it.
+  // Checks a struct that was filled in C++, and completes it.
   std::shared_ptr<const void> checked_params(const void* params, std::string_view node) const;
-  // For operators that take any number of inputs: fails when the parameters count more than are given.
+  // For operators that take any number of inputs: fails if the parameters require more than are given.
   void check_count(const void* params, size_t given, std::string_view node) const;
   // The fields that differ from their defaults, as text.
   Attributes print_params(const void* params) const;
 
   Names all_inputs(const void* params) const;  // inputs, then auxiliary states
   size_t all_input_count(const void* params) const { return input_count(params) + aux_count(params); }
-  // Which of `count` inputs it updates: the auxiliary states, and those between others.
+  // Which of `count` inputs it updates: the auxiliary states, and also_updates.
   std::vector<bool> updated_inputs(const void* params, size_t count) const;
   bool is_random(const void* params, bool is_train) const { return random && random(params, is_train); }
 
-  // How many there are, and the name of one, without making the names of all.
+  // The number of inputs or outputs, and the name of one, without generating all names.
   std::function<size_t(const void* params)> input_count;
   std::function<size_t(const void* params)> aux_count;
   std::function<size_t(const void* params)> output_count;
@@ -224,8 +226,8 @@ void infer_as_forward(const OpDef& forward, const void* params, Inference<Value>
 class OpRegistry {
  public:
   static const OpRegistry& get();
-  // By name or alias; fails with near names. Names that come from users or files are looked up by find_public(), which
-  // refuses internal operators.
+  // By name or alias; fails with a suggestion of similar names. Names that come from users or files are looked up by
+  // find_public(), which refuses internal operators.
   const OpDef& find(std::string_view name) const;
   const OpDef* find_or_null(std::string_view name) const;
   const OpDef& find_public(std::string_view name) const;
@@ -233,9 +235,9 @@ class OpRegistry {
   std::vector<const OpDef*> all() const;         // in order of registration
   std::vector<const OpDef*> all_public() const;  // without internal operators
 
-  // While the library registers its own operators.
+  // For built-in operators, during registration only.
   void add(OpDef op, std::type_index params_type);
-  // An operator of a user (passes/own_operator.h), at any time and from any thread.
+  // For user-defined operators (passes/own_operator.h), at any time and from any thread.
   static void add_own(OpDef op, std::type_index params_type);
 
  private:

@@ -63,7 +63,7 @@ void parse(std::string_view text, int64_t& value) {
   if (!digits.empty() && digits.front() == '+') digits.remove_prefix(1);
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
   if (error == std::errc() && end == digits.data() + digits.size()) return;
-  // A whole number written as a float, or a word for true and false.
+  // An integer written as a float, or as True or False.
   if (digits == "True" || digits == "False") {
     value = digits == "True";
     return;

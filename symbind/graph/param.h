@@ -28,12 +28,12 @@ class Tuple : public std::vector<int64_t> {
 };
 using OptionalTuple = std::vector<std::optional<int64_t>>;  // "(None, 2)", for slices
 
-// A field without a default, which the user must give. It reads as its value; whether it was given is kept beside the
-// value, so every value is one a user may give. A number converts, a class is inherited from.
+// A field without a default, which the user must give. It reads as its value; whether it was given is stored
+// separately, so no value is reserved. For a number it is a wrapper that converts, for a class it is derived from it.
 template <class T>
 class Required;
 
-// What a user may write for a Required<T>: what converts to T, but no fraction for a whole number.
+// What a user may write for a Required<T>: what converts to T, except a floating-point value for an integer.
 template <class U, class T>
 concept GivenAs = std::convertible_to<U, T> && !std::derived_from<std::remove_cvref_t<U>, Required<T>> &&
                   !(std::integral<T> && std::floating_point<std::remove_cvref_t<U>>);
@@ -62,7 +62,7 @@ class Required<T> : public T {
   Required(U&& value)  // NOLINT(bugprone-forwarding-reference-overload): GivenAs leaves out Required itself
       : T(std::forward<U>(value)), given_(true) {}
   Required(std::initializer_list<typename T::value_type> values) : T(values), given_(true) {}
-  // To add an element is to give it.
+  // Adding an element counts as giving the field.
   void push_back(typename T::value_type element) {
     T::push_back(std::move(element));
     given_ = true;
@@ -133,7 +133,7 @@ std::string print(const Required<T>& field) {
   return print(field.get());
 }
 
-// No value of a field of a type, though C++ can write it.
+// Values that are invalid for a field of this type although C++ can represent them.
 template <class T>
 bool is_no_type(const T& value) {
   if constexpr (std::is_same_v<T, DType> || std::is_same_v<T, std::optional<DType>>)
@@ -142,7 +142,7 @@ bool is_no_type(const T& value) {
     return false;
 }
 
-// What a field may hold. A check returns the rule that is broken, or nothing.
+// Constraints on the value of a field. A check returns the rule that is broken, or nothing.
 template <class T>
 struct Rule {
   std::function<bool(const T&)> holds;
@@ -203,7 +203,7 @@ auto one_of(const char* const (&words)[count]) {
   return one_of(std::vector<std::string>(words, words + count));
 }
 
-// One field, with its type erased: `params` points to the operator's parameter struct.
+// One type-erased field: `params` points to the operator's parameter struct.
 struct ParamField {
   std::string name;
   std::string doc;
@@ -213,7 +213,7 @@ struct ParamField {
   std::function<void(void* params, std::string_view text)> parse;
   std::function<std::string(const void* params)> print;
   std::function<bool(const void* params)> given;               // always true where it is not required
-  std::function<std::string(const void* params)> broken_rule;  // empty when all is well
+  std::function<std::string(const void* params)> broken_rule;  // empty: valid
 };
 
 }  // namespace symbind

@@ -51,7 +51,7 @@ std::vector<std::string> list_variables(const std::vector<Entry>& outputs, Which
   return names;
 }
 
-// Python's way to write these attributes.
+// These attributes as Python writes them.
 std::string shape_text(const Shape& shape) {
   Tuple dims = shape.to_public();
   return print(dims);
@@ -155,15 +155,15 @@ std::optional<std::string> Symbol::attr(const std::string& key) const {
   const Attributes& attributes = outputs_[0].node->attributes;
   const auto found = attributes.find(key);
   if (found != attributes.end()) return found->second;
-  // AttrScope hides whatever it is given, so a plain name finds what is between underscores.
+  // AttrScope stores every attribute with underscores, so a plain name also finds the form with underscores.
   const std::string* hidden = find_attribute(attributes, key);
   return hidden ? std::optional(*hidden) : std::nullopt;
 }
 
 namespace {
 
-// Steering attributes are shown under both spellings; the networks that are parameters (ops/control_flow.h) are not
-// shown.
+// Attributes that control execution are shown under both spellings; the networks that are parameters
+// (ops/control_flow.h) are not shown.
 Attributes both_spellings(const Attributes& attributes) {
   Attributes all = attributes;
   std::erase_if(all, [](const auto& each) { return each.first.starts_with("subgraph:"); });
@@ -345,7 +345,7 @@ Symbol scalar(const char* op, const Symbol& a, double b) { return apply(op, a, {
 
 }  // namespace
 
-// The names are those MXNet's own arithmetic uses: they make the names of the nodes (_plus0, _mulscalar0).
+// The names are those MXNet's own arithmetic uses: they determine the names of the nodes (_plus0, _mulscalar0).
 Symbol operator-(const Symbol& a) { return apply("_MulScalar", a, {{"scalar", "-1.0"}}); }  // MXNet's text
 Symbol operator+(const Symbol& a, const Symbol& b) { return binary("_Plus", a, b); }
 Symbol operator-(const Symbol& a, const Symbol& b) { return binary("_Minus", a, b); }

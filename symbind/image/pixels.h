@@ -1,4 +1,4 @@
-// Images as the decoders and the iterators see them: bytes, row by row, the channels of a pixel side by side.
+// Images in decoders and iterators: bytes, row by row, with interleaved channels.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ struct BasicPixelView {
 };
 using PixelView = BasicPixelView<const uint8_t>;
 
-// An image with memory of its own, which is kept when the next one is not larger. Its values begin undefined.
+// An image that owns its memory, which is reused if the next one is not larger. Its values are initially undefined.
 class Pixels {
  public:
   void resize(int64_t height, int64_t width, int64_t channels) {

@@ -1,5 +1,5 @@
-// A resized pixel is a weighted sum of source pixels, along x first and along y then. For each axis the sources and
-// weights of all positions are computed once (Axis); rows that have been summed along x are kept while rows below still
+// A resized pixel is a weighted sum of source pixels, first along x, then along y. For each axis the sources and
+// weights of all positions are computed once (Axis); rows summed along x are kept in a buffer while rows below still
 // need them. Bytes are summed in integers, with weights in units of 1/2048.
 #include "symbind/image/resize.h"
 
@@ -70,7 +70,7 @@ SourcePosition centre(int64_t position, double factor) {
   return {static_cast<int64_t>(index), at - index};
 }
 
-// Enlarging by area: a position between two source pixels takes of each what it covers.
+// Enlarging by area: a position between two source pixels is weighted by what it covers of each.
 SourcePosition covered(int64_t position, double factor) {
   const auto index = static_cast<int64_t>(std::floor(static_cast<double>(position) * (1 / factor)));
   const auto past = static_cast<float>(static_cast<double>(position + 1) - static_cast<double>(index + 1) * factor);
@@ -80,8 +80,8 @@ SourcePosition covered(int64_t position, double factor) {
 Axis make_axis(int64_t from, int64_t full, int64_t begin, int64_t count, int method) {
   Axis axis;
   axis.taps = method == interpolation::cubic ? 4 : method == interpolation::lanczos ? 8 : 2;
-  // How much larger the result is. Positions are multiplied by its inverse, not divided by it: where a position meets a
-  // border of pixels exactly, the last bit decides.
+  // How much larger the result is. Positions are multiplied by its inverse, not divided by it: at exact pixel
+  // boundaries the last bit matters.
   const double factor = static_cast<double>(full) / static_cast<double>(from);
   for (int64_t i = 0; i < count; ++i) {
     SourcePosition source = method == interpolation::area ? covered(begin + i, factor) : centre(begin + i, factor);
@@ -133,7 +133,7 @@ void sum_along_x(const Element* row, const Axis& axis, int64_t width, int64_t de
 
 uint8_t to_byte(int64_t value) { return static_cast<uint8_t>(std::clamp<int64_t>(value, 0, 255)); }
 
-// Products keep their upper 16 bits, and two bits of them are left for rounding at the end.
+// Products keep their upper 16 bits, of which two are for the final rounding.
 void sum_two_rows(const int16_t* above, const int16_t* below, int16_t w0, int16_t w1, int64_t count, uint8_t* to) {
   for (int64_t i = 0; i < count; ++i) {
     const auto upper = static_cast<int16_t>((int32_t{above[i]} * w0) >> 16);
@@ -249,7 +249,7 @@ Element from_float(float value) {
 template <class Element>
 void shrink_by_area(BasicPixelView<const Element> from, int64_t height, int64_t width, int64_t y0, int64_t x0,
                     BasicPixelView<Element> to) {
-  // Two by two bytes are rounded up at the half, as elsewhere only their average is.
+  // Averages of 2 × 2 bytes round halves up.
   const bool halves = std::is_same_v<Element, uint8_t> && from.height == 2 * height && from.width == 2 * width;
   std::vector<Cover> columns;
   for (int64_t x = 0; x < to.width; ++x) columns.push_back(cover_of(x0 + x, from.width, width));

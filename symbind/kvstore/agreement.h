@@ -1,4 +1,4 @@
-// A store whose workers decide things together: whether a step is taken, for instance.
+// A store whose workers make joint decisions, e.g. whether a step is taken.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@ namespace symbind {
 class Agreement {
  public:
   virtual ~Agreement() = default;
-  // Did every worker say yes? Called by all workers, which wait for one another; errors name the subject: "the overflow
-  // check". Where workers do not wait for one another (dist_async), the answer is one's own.
+  // Did every worker vote yes? Called by all workers, which wait for one another; errors name the subject: "the
+  // overflow check". Where workers do not wait for one another (dist_async), the result is the caller's own vote.
   virtual bool all_agree(const std::string& subject, bool own) = 0;
 };
 

@@ -1,6 +1,6 @@
-// Gradients in two bits. Each element is sent as one of {-threshold, 0, +threshold}; what it was more or less than that
-// stays in a residual and is added to the next gradient, so nothing is lost, only late. Sixteen elements share a
-// 32-bit word: element i of a word is in its byte i / 4, the first of four in the highest bits, as 11 for
+// Gradients quantized to two bits. Each element is sent as one of {-threshold, 0, +threshold}; the quantization error
+// stays in a residual and is added to the next gradient, so it is delayed, not lost. Sixteen elements share a 32-bit
+// word: element i of a word is in its byte i / 4, the first of four in the highest bits, as 11 for
 // +threshold, 10 for -threshold and 00 for nothing.
 #pragma once
 
@@ -16,7 +16,7 @@ namespace symbind {
 
 class GradientCompression {
  public:
-  // {{"type", "2bit"}, {"threshold", "0.5"}}: the type must be given, the threshold is 0.5 unless it is.
+  // {{"type", "2bit"}, {"threshold", "0.5"}}: the type is required, the threshold defaults to 0.5.
   explicit GradientCompression(const std::map<std::string, std::string>& params);
   explicit GradientCompression(float threshold) : threshold_(threshold) {}
 
@@ -24,9 +24,9 @@ class GradientCompression {
   static int64_t words_for(int64_t elements) { return (elements + 15) / 16; }
 
   // All arrays are float32 (words: int32) and can be read by the host.
-  // Assigns the words; adds the gradient to the residual and takes from it what is sent.
+  // Assigns the words; adds the gradient to the residual and subtracts what is sent.
   void compress(const NDArray& gradient, const NDArray& residual, const NDArray& words) const;
-  // Assigns to `out` the sum of what several gradients were sent as, in the order they are listed.
+  // Assigns to `out` the sum of several decompressed gradients, added in the order given.
   void sum_to(const NDArray& out, std::span<const NDArray> words) const;
 
  private:

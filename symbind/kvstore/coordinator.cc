@@ -44,7 +44,7 @@ void Coordinator::offer(int worker, Unit& unit, Offer given) {
          worker_text(worker), " has ", given.detail);
   std::deque<Offer>& offers = unit.offers[static_cast<size_t>(worker)];
   offers.push_back(std::move(given));
-  if (offers.size() > 1) return;  // ahead of the others
+  if (offers.size() > 1) return;  // this worker is ahead of the others
   if (++unit.workers_ready == hosts_.size()) ready_.push_back(&unit);
 }
 
@@ -67,7 +67,7 @@ std::vector<Exchange> Coordinator::take(size_t bytes_each) {
       bytes = 0;
     }
     taken.back().keys.insert(taken.back().keys.end(), offer.keys.begin(), offer.keys.end());
-    bytes += offer.keys.size() == 1 ? offer.bytes : bytes_each;  // nothing joins keys that are exchanged together
+    bytes += offer.keys.size() == 1 ? offer.bytes : bytes_each;  // keys exchanged together are not combined
     ++unit->step;
     unit->warned = false;
     for (auto& offers : unit->offers) {

@@ -1,6 +1,6 @@
-// Which exchanges may begin. Workers reach their pushes at different times and in different orders; worker 0 collects
-// what each is ready for, and when all of them are ready for a thing, all do it, in one order. It also knows who is
-// missed. Plain bookkeeping: the messages are those of peers.h.
+// Decides which exchanges may start. Workers reach their pushes at different times and in different orders; worker 0
+// collects what each is ready for, and when all are ready for an exchange, all perform it, in the same order. It also
+// tracks which workers are late. Bookkeeping only: messages are sent by peers.h.
 #pragma once
 
 #include <chrono>
@@ -15,20 +15,20 @@ namespace symbind {
 
 enum class ExchangeKind : uint8_t { init, push, barrier, vote };
 
-// What a worker is ready for: to exchange these keys.
+// An announcement of a worker: it is ready to exchange these keys.
 struct Ready {
   int store = 0;  // by number, from the first that was created
   ExchangeKind kind = ExchangeKind::push;
   std::vector<std::string> keys;
   std::vector<uint64_t> bytes;       // of each key
-  std::vector<std::string> details;  // of each key, or one for all: must be those of the other workers
+  std::vector<std::string> details;  // of each key, or one for all: must be equal on all workers
   int priority = 0;
   bool together = false;         // all keys in one exchange, in the order of worker 0
   bool vote = true;              // of a vote, whose key is its subject
   std::vector<int64_t> steps{};  // of each key, or the number of the barrier or vote; known to this worker only
 };
 
-// What all of them do now.
+// An exchange that all workers perform now.
 struct Exchange {
   uint64_t number = 0;  // from 1, over all stores
   int store = 0;
@@ -40,20 +40,21 @@ struct Exchange {
 class Coordinator {
  public:
   using Clock = std::chrono::steady_clock;
-  // Where the workers are, for messages.
+  // `hosts` of the workers, for messages.
   explicit Coordinator(std::vector<std::string> hosts);
 
-  // Throws an Error that names both workers where they disagree about what is exchanged.
+  // Throws an Error that names both workers if they disagree about an exchange.
   void add(int worker, const Ready& ready, Clock::time_point now = Clock::now());
   // The exchanges for which all are ready: keys of higher priority first, in pieces of about this size.
   std::vector<Exchange> take(size_t bytes_each = size_t{16} << 20);
 
-  // What others wait for that this worker is not ready for: "key w at step 3". None: nothing.
+  // What others wait for because this worker is not ready for it: "key w at step 3". None: nothing.
   std::optional<std::string> missed(int worker) const;
-  // "worker 1 on host b has not come to key w at step 3, for which worker 0 on host a waits; …"; empty: nothing is
-  // waited for.
+  // "worker 1 on host b has not come to key w at step 3, for which worker 0 on host a waits; …"; empty: no worker
+  // waits.
   std::string disagreements() const;
-  // A warning about what some have been ready for since `patience`, once for each step; empty: nothing.
+  // A warning about exchanges that some workers have been waiting for longer than `patience`, once for each step;
+  // empty: none.
   std::string slow(std::chrono::seconds patience, Clock::time_point now = Clock::now());
   std::string worker_text(int worker) const;  // "worker 1 on host b"
   uint64_t exchanges() const { return exchanges_; }
@@ -68,7 +69,8 @@ class Coordinator {
     bool vote;
     Clock::time_point since;
   };
-  // Keys that are exchanged as one, and the workers that are ready for that; a worker may be ahead of others.
+  // Keys that are exchanged as one, and the workers that are ready for that; a worker may be several steps ahead of
+  // others.
   struct Unit {
     int store = 0;
     ExchangeKind kind = ExchangeKind::push;

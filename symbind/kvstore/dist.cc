@@ -56,8 +56,8 @@ void DistStore::broadcast(const Keys& keys, const std::vector<NDArray>& values, 
   pull(keys, outs, priority);
 }
 
-// Everything a push may find wrong in this worker is found here, before anything has changed. A key listed twice is one
-// push of all its arrays.
+// All errors of a push in this worker are detected here, before anything has changed. A key listed twice is one push of
+// all its arrays.
 std::vector<DistStore::Push> DistStore::checked_pushes(const Keys& keys, const Values& values) {
   check_counts("push", keys.size(), values.size());
   kind_of_keys_.check(keys, "push");
@@ -108,7 +108,7 @@ void DistStore::take_gradient(Push& push, bool in_place) const {
 void DistStore::start(std::vector<Push> pushes, int priority, bool in_place) {
   std::vector<DistEntry*> entries;
   for (const Push& each : pushes) entries.push_back(each.entry);
-  member_->finish(entries);  // a key is exchanged once at a time
+  member_->finish(entries);  // a key has at most one exchange at a time
   for (Push& each : pushes) {
     take_gradient(each, in_place);
     each.entry->early = false;
@@ -176,7 +176,7 @@ void DistStore::row_sparse_pull(const Keys& keys, const Values&, const Values&, 
        ": arrays are dense here and have no row_sparse form; use pull");
 }
 
-// ---- what is done with them -----------------------------------------------------------------------------------------
+// ---- operations on them ---------------------------------------------------------------------------------------------
 
 void DistStore::set_optimizer(OptimizerPtr optimizer) {
   const InUse use = in_use("set_optimizer");

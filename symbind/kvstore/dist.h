@@ -3,7 +3,8 @@
 //
 // Calls are made by one thread at a time. All workers create their stores in the same order and call init,
 // set_optimizer, set_updater, set_gradient_compression, barrier and load_optimizer_states alike; saving states is for
-// any one of them. A store lasts as long as the job: what other workers may ask for stays when the object is gone.
+// any one of them. The state of a store lasts as long as the job: what other workers may request remains when the
+// object is destroyed.
 #pragma once
 
 #include "symbind/kvstore/agreement.h"
@@ -23,7 +24,7 @@ class DistStore final : public KVStore, public EarlyPush, public Agreement {
   void broadcast(const Keys& keys, const std::vector<NDArray>& values, const Values& outs, int priority = 0) override;
   void push(const Keys& keys, const Values& values, int priority = 0) override;
   void pull(const Keys& keys, const Values& outs, int priority = 0) override;
-  // Reads the pushed arrays where they are, without a copy.
+  // Reads the pushed arrays directly, without a copy.
   void pushpull(const Keys& keys, const Values& values, const Values& outs, int priority = 0) override;
   bool may_push_early() const override;
   void push_early(const Keys& keys, const Values& values, int priority) override;

@@ -81,7 +81,7 @@ std::vector<NDArray> AsyncMember::pull(const std::vector<DistEntry*>& entries) {
   return values;
 }
 
-// An owner answers in order: the reply to a pull of nothing says that earlier pushes are applied.
+// An owner replies in order: the reply to an empty pull means that earlier pushes are applied.
 void AsyncMember::finish_pushes() {
   if (!std::exchange(has_pushed_, false)) return;
   MessageWriter text;
@@ -153,9 +153,9 @@ void AsyncMember::answer_pull(int from, MessageReader& text) {
       [this, from, request, answer] { reply(from, request, std::move(*answer)); });
 }
 
-// ---- what all owners must know before anything is pushed ------------------------------------------------------------
+// ---- state that all owners need before the first push ---------------------------------------------------------------
 
-// Keys get other owners: these begin with the values of this moment, which have all pushes up to here in them.
+// Keys get new owners, which start with the current values: these include all pushes so far.
 void AsyncMember::before_division() {
   const std::vector<DistEntry*>& entries = entries_in_order();
   if (entries.empty()) return;
@@ -204,7 +204,7 @@ void AsyncMember::states_were_set(const SavedStates& states) {
 
 // ---- worker 0, to the servers ---------------------------------------------------------------------------------------
 
-// Each gets what it owns of the values.
+// Each server gets its share of the values.
 void AsyncMember::send_shares(const std::vector<DistEntry*>& entries) {
   std::map<int, std::vector<std::pair<const DistEntry*, Share>>> of_server;
   for (const DistEntry* const entry : entries)
@@ -232,7 +232,7 @@ void AsyncMember::do_for(int from, uint64_t request, std::function<void()> job) 
 void AsyncMember::take_keys(int from, MessageReader& text) {
   struct Given {
     ParamKey key;
-    NDArray stored;  // of which the share alone has values
+    NDArray stored;  // only the share has values
     Share share;
   };
   const auto request = text.number<uint64_t>();

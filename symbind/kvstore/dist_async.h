@@ -1,9 +1,10 @@
-// Each worker for itself: a push goes to the owners of its keys, which apply it when it arrives, and a pull asks them
-// for their values of that moment. A worker's own pushes are applied before its later pulls are answered. The owners
-// are the servers of the job, and the workers where it has none; workers that have ended go on serving what they own
-// until all have.
+// Asynchronous workers: a push goes to the owners of its keys, which apply it when it arrives, and a pull requests
+// their current values. A worker's own pushes are applied before its later pulls are answered. The owners are the
+// servers of the job, and the workers where it has none; workers that have ended keep serving what they own until all
+// have ended.
 //
-// A server has this class, too. It runs no program: worker 0 tells it what the workers' programs have said.
+// A server uses this class, too. It runs no training program: worker 0 forwards the calls of the workers' programs to
+// it.
 #pragma once
 
 #include "symbind/kvstore/dist_member.h"
@@ -30,7 +31,7 @@ class AsyncMember final : public DistMember {
  private:
   void apply(MessageReader& text);
   void answer_pull(int from, MessageReader& text);
-  void ask_owners(MessageType kind, const std::vector<std::byte>& text);  // the same of all; waits for their replies
+  void ask_owners(MessageType kind, const std::vector<std::byte>& text);  // the same to all; waits for replies
 
   // ---- worker 0, to the servers ----
   bool tells_servers() const { return peers_->rank() == 0 && peers_->servers() > 0; }

@@ -6,7 +6,7 @@
 
 namespace symbind {
 
-// Adding up is divided among the workers, updating is not.
+// The sums are divided among the workers, the updates are not.
 Shares ElasticMember::divided(const DistEntry& entry) {
   shares_[&entry] = division_.next(entry.stored.size(), UpdateUnit::element);
   return {{peers_->rank(), 0, entry.stored.size()}};
@@ -32,8 +32,8 @@ void ElasticMember::finish_round(const std::shared_ptr<Round>& round) {
   peers_->work([this, round] { apply(round->entries); }, [this, round] { finish_entries(*round); });
 }
 
-// All workers do this in the same order, which some optimizers depend on. What is done is marked here and not later: a
-// regrouping may come in between.
+// All workers do this in the same order, which some optimizers depend on. Completed updates are marked here and not
+// later: a regrouping may happen in between.
 void ElasticMember::apply(const std::vector<DistEntry*>& entries) {
   std::vector<DistEntry*> sorted = entries;
   std::sort(sorted.begin(), sorted.end(), [](const DistEntry* a, const DistEntry* b) { return a->key < b->key; });
@@ -56,7 +56,7 @@ void ElasticMember::regrouped() {
   {
     const auto guard = peers_->lock();
     for (auto& [name, entry] : entries_)
-      if (entry.pending && entry.done == entry.pushes) {  // its last message was not waited for
+      if (entry.pending && entry.done == entry.pushes) {  // nothing waited for its last message
         entry.pending = false;
         entry.gradient = {};
       }
@@ -83,7 +83,7 @@ bool ElasticMember::waits_for(const Ready& ready) const {
 }
 
 void ElasticMember::catch_up(const CatchUp& what, std::function<void()> done) {
-  constexpr int tag = 1;  // nothing else is exchanged meanwhile
+  constexpr int tag = 1;  // no other exchange runs meanwhile
   {
     const auto guard = peers_->lock();
     barriers_passed_ = what.barriers;
@@ -108,7 +108,7 @@ void ElasticMember::catch_up(const CatchUp& what, std::function<void()> done) {
           take_new_shares();
         },
         [this, done] {
-          regrouped();  // what has been caught up is not waited for any more
+          regrouped();  // requests that catching up has completed are no longer waited for
           done();
         });
   };
@@ -131,7 +131,7 @@ void ElasticMember::catch_up(const CatchUp& what, std::function<void()> done) {
   caught_up();
 }
 
-// For the workers there are now. Keys without a value on all of them get theirs when they have one.
+// Shares for the current workers. Keys that do not have a value on all of them get theirs when they do.
 void ElasticMember::take_new_shares() {
   const auto guard = peers_->lock();
   in_order_.clear();

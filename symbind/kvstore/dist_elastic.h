@@ -1,11 +1,11 @@
-// Exchanges in step for elastic jobs (peers.h). As in dist_sync.h each share is added up by one worker; but what it
-// sends to the others is the sum, and every worker updates every value. So all of them have the whole state of the
-// optimizer, and none of it is lost with a worker. That costs memory and time for updates, and no more messages.
+// Exchanges in step for elastic jobs (peers.h). As in dist_sync.h each share is summed by one worker; but it sends the
+// sum to the others, and every worker updates every value. So all have the whole optimizer state, and losing a worker
+// loses none of it. That costs memory and time for updates, but no additional messages.
 //
-// A worker that is a step behind after a regrouping is sent the sums of that step, and updates by itself. Sums stay
-// until the next exchange of their key. Gradients stay until their exchange is finished: one that was interrupted is
-// done again, by those who are left. Sums are scaled to the number of workers for which the optimizer was set, so
-// that gradients keep their size.
+// A worker that is a step behind after a regrouping is sent the sums of that step, and updates by itself. Sums are
+// stored until the next exchange of their key. Gradients are stored until their exchange is finished: an interrupted
+// exchange is repeated by the remaining workers. Sums are scaled to the number of workers for which the optimizer was
+// set, so that the scale of gradients does not change.
 #pragma once
 
 #include "symbind/kvstore/dist_sync.h"

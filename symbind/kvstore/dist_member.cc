@@ -75,7 +75,7 @@ void DistMember::exchange_init(const Exchange& exchange) {
   auto left = std::make_shared<size_t>(1);
   std::vector<DistEntry*> entries;
   if (in_order_.empty()) division_ = Division(owners());
-  // Exchanges begin in one order on all workers, but may end in different ones: values are divided here.
+  // Exchanges start in the same order on all workers, but may end in different orders: values are divided here.
   for (const std::string& name : exchange.keys) {
     DistEntry& entry = entry_named(name);
     entries.push_back(&entry);
@@ -215,7 +215,7 @@ void DistMember::update_now(std::vector<Updater::Item> items) {
     (*update_.updater)(items);
 }
 
-// The sum of what workers pushed, in their order: of one alone without a copy, else in `out`.
+// The sum of the workers' pushes, in the order of the workers: without a copy if there is only one, else in `out`.
 NDArray DistMember::summed(DistEntry& entry, const Share& share, std::span<const NDArray> inputs, bool words,
                            const NDArray& out) {
   const bool direct = inputs.size() == 1 && !words && !out;
@@ -271,7 +271,7 @@ void DistMember::set_compression(const GradientCompression& compression) {
   compression_was_set();
 }
 
-// Waits whatever happens elsewhere: the job uses what its caller holds.
+// Waits even after a failure: the job uses objects of the caller.
 void DistMember::on_updater(std::function<void()> job) {
   peers_->check_failure();
   const auto task = std::make_shared<std::packaged_task<void()>>(std::move(job));
@@ -280,7 +280,7 @@ void DistMember::on_updater(std::function<void()> job) {
   done.get();
 }
 
-// ---- questions between workers --------------------------------------------------------------------------------------
+// ---- requests between workers ---------------------------------------------------------------------------------------
 
 std::map<int, std::vector<std::byte>> DistMember::ask(MessageType kind,
                                                       const std::map<int, std::vector<std::byte>>& texts,
@@ -313,7 +313,7 @@ std::map<int, std::vector<std::byte>> DistMember::ask(MessageType kind,
   return answered.replies;
 }
 
-// Those who were asked have other ranks now, or are lost.
+// The recipients of open requests have new ranks now, or are lost.
 void DistMember::regrouped() {
   {
     const auto guard = peers_->lock();
@@ -338,7 +338,7 @@ void DistMember::message(int from, MessageReader& text) {
     {
       const auto guard = peers_->lock();
       const auto found = open_.find(text.number<uint64_t>());
-      if (found == open_.end()) return;  // the one who asked was interrupted
+      if (found == open_.end()) return;  // the requesting call was interrupted
       const auto rest = text.rest();
       found->second.replies[from].assign(rest.begin(), rest.end());
       --found->second.missing;
@@ -476,7 +476,7 @@ void DistMember::take_share(const ParamKey& key, const NDArray& stored, const Sh
   restore_state(*entry);
 }
 
-// What was loaded before the key was there.
+// Restores a state that was loaded before the key existed.
 void DistMember::restore_state(const DistEntry& entry) {
   const auto found = loaded_.find(entry.key.str());
   if (found == loaded_.end() || !update_.updater) return;

@@ -1,6 +1,6 @@
-// One process's side of a store over several: its values, which of them it updates, and what it does when the others
-// ask. Two kinds differ in how a push reaches the values: dist_sync.h and dist_async.h. The store that users see is
-// dist.h.
+// One process's part of a distributed store: its values, which of them it updates, and how it handles requests of other
+// processes. Two kinds differ in how a push reaches the values: dist_sync.h and dist_async.h. The store that users see
+// is dist.h.
 #pragma once
 
 #include <functional>
@@ -28,9 +28,9 @@ struct DistEntry {
   bool pending = false;  // under the lock of Peers
   bool early = false;    // pushed by push_early() for the next pushpull()
 
-  // What this worker pushes: the sum over its devices, or the words that it is sent as.
+  // What this worker pushes: the sum over its devices, or its compressed words.
   NDArray gradient, words;
-  // Buffers that the first push makes and the later ones use again.
+  // Buffers that the first push allocates and later ones reuse.
   NDArray local_sum, device_sum, residual, total, pulled;
   std::vector<NDArray> copies;
   std::vector<NDArray> received;  // by worker: its part of the own share, or the words
@@ -52,13 +52,13 @@ class DistMember : public Peers::Member, public std::enable_shared_from_this<Dis
   void init(const std::vector<ParamKey>& keys, const std::vector<NDArray>& values);  // by all workers
   void barrier();
   bool all_agree(const std::string& subject, bool own);  // votes yes or no; did every worker vote yes?
-  // The entries have their gradients; the exchange begins when all workers have theirs.
+  // The entries have their gradients; the exchange starts when all workers have theirs.
   virtual void push(const std::vector<DistEntry*>& entries, int priority) = 0;
   virtual std::vector<NDArray> pull(const std::vector<DistEntry*>& entries) = 0;
   void finish(const std::vector<DistEntry*>& entries);  // waits for the exchanges of these
   void finish_all();
 
-  struct Update {  // how pushed values change the stored ones: by one of these, or neither
+  struct Update {  // how pushed values change the stored ones: at most one of these is set
     UpdaterPtr updater;
     KVStore::UpdateFunction function;
     UpdateUnit unit() const;
@@ -81,9 +81,9 @@ class DistMember : public Peers::Member, public std::enable_shared_from_this<Dis
 
  protected:
   enum class MessageType : uint8_t { states, command, push, pull, reply, keys, optimizer, compression, loaded };
-  // Who holds the keys.
+  // The processes that hold the keys.
   virtual Owners owners() const { return {0, peers_->workers()}; }
-  // Called by all workers, after the change it is about but for the first: servers are to know of it.
+  // Hooks that inform servers of changes; called by all workers: the first before the change, the others after it.
   virtual void before_division() {}
   virtual void keys_were_made(const std::vector<DistEntry*>& /*entries*/) {}
   virtual void update_was_set() {}
@@ -93,13 +93,13 @@ class DistMember : public Peers::Member, public std::enable_shared_from_this<Dis
   // On the thread that updates.
   void take_states(const SavedStates& states);
   void take_share(const ParamKey& key, const NDArray& stored, const Share& share);
-  virtual void finish_pushes() {}  // before a barrier: those of this worker are to be seen after it
+  virtual void finish_pushes() {}  // before a barrier: pushes of this worker must be visible after it
   virtual void exchange_pushed(const Exchange& exchange) = 0;
   virtual Shares divided(const DistEntry& entry);      // which worker updates what of it
-  virtual std::vector<int> holders_of_states() const;  // the processes that have all states together
+  virtual std::vector<int> holders_of_states() const;  // the processes that together hold all states
   virtual void own_message(int from, MessageType kind, MessageReader& text);
   DistEntry& entry_named(const std::string& name);
-  std::string settings() const;  // which all workers must have in common
+  std::string settings() const;  // must be equal on all workers
   void update_now(std::vector<Updater::Item> items);
   NDArray summed(DistEntry& entry, const Share& share, std::span<const NDArray> inputs, bool words, const NDArray& out);
 
@@ -122,8 +122,8 @@ class DistMember : public Peers::Member, public std::enable_shared_from_this<Dis
   // Under the lock of Peers.
   uint64_t barriers_ = 0, barriers_passed_ = 0;
   uint64_t votes_ = 0, votes_counted_ = 0;
-  bool unanimous_ = false;     // was the last vote?
-  int workers_of_update_ = 1;  // that there were when it was set
+  bool unanimous_ = false;     // result of the last vote
+  int workers_of_update_ = 1;  // number of workers when it was set
 
  private:
   struct Question {
@@ -140,7 +140,7 @@ class DistMember : public Peers::Member, public std::enable_shared_from_this<Dis
   std::string subject_;  // of the last vote; under the lock of Peers
   uint64_t questions_ = 0;
   std::map<uint64_t, Question> open_;  // under the lock of Peers
-  std::string asked_;                  // what the last question was about, while it is open; likewise
+  std::string asked_;                  // subject of the last request, while it is open; likewise
   KVStore::CommandHandler handler_;    // of the thread that updates
 };
 

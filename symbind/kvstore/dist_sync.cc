@@ -68,7 +68,7 @@ void SyncMember::exchange_pushed(const Exchange& exchange) {
   start(round);
 }
 
-// Results are waited for from the beginning, so that they arrive where they belong without a copy.
+// Receives for the results are posted at the start, so that they arrive at their destination without a copy.
 void SyncMember::start(const std::shared_ptr<Round>& round) {
   const int me = peers_->rank();
   const auto contributed = [this, round] {
@@ -97,7 +97,7 @@ void SyncMember::start(const std::shared_ptr<Round>& round) {
   contributed();
 }
 
-// Rates follow the number of updates of all parameters: those of others count in their turn.
+// Learning rates depend on the number of updates of all parameters: updates by other workers are counted too, in order.
 void SyncMember::count(const DistEntry& entry) {
   if (update_.updater && update_.updater->optimizer()->counts_updates())
     update_.updater->optimizer()->update_count(entry.key);
@@ -125,7 +125,7 @@ void SyncMember::publish(const std::shared_ptr<Round>& round) {
   const auto transferred = [this, round] {
     if (--round->others == 0) finish_round(round);
   };
-  ++round->others;  // until all are on their way
+  ++round->others;  // until all are sent
   for (DistEntry* const entry : round->entries)
     for (const Share& share : summed_shares(*entry))
       for (int other = 0; share.owner == peers_->rank() && other < peers_->workers(); ++other) {

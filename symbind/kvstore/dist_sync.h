@@ -1,6 +1,6 @@
-// Exchanges in step: when all workers have pushed a key, the owner of each share adds what they pushed in the order of
-// the workers, updates the share once, and sends the result to all. Two rounds of messages between all pairs, which
-// move as many bytes as an allreduce; but every element is added in a fixed order, and the update is done once.
+// Synchronous exchanges: when all workers have pushed a key, the owner of each share sums their pushes in the order of
+// the workers, updates the share once, and sends the result to all. Two rounds of messages between all pairs move as
+// many bytes as an allreduce; but every element is summed in a fixed order, and the update is done once.
 #pragma once
 
 #include "symbind/kvstore/dist_member.h"
@@ -16,23 +16,24 @@ class SyncMember : public DistMember {
  protected:
   void exchange_pushed(const Exchange& exchange) override;
 
-  // An exchange that is going on.
+  // An exchange in progress.
   struct Round {
     std::vector<DistEntry*> entries;
     int tag = 0;               // of gradients; the next is that of results
-    size_t contributions = 0;  // to own shares, that are missing
-    size_t others = 0;         // transfers that are missing
+    size_t contributions = 0;  // missing contributions to own shares
+    size_t others = 0;         // missing transfers
     bool updated = false;
   };
-  // What an exchange does, which elastic jobs do otherwise (dist_elastic.h): the shares that are added up on one worker
-  // each, where their results are, what happens once this worker's shares are added up, and once all results are here.
+  // The steps of an exchange that differ in elastic jobs (dist_elastic.h): the shares that are each summed on one
+  // worker, where their results are stored, what happens when this worker's shares are summed, and when all results
+  // have arrived.
   virtual const Shares& summed_shares(const DistEntry& entry) const { return entry.shares; }
   virtual const NDArray& result_of(DistEntry& entry) { return entry.stored; }
   virtual void update(Round& round);  // on the thread that updates
   virtual void finish_round(const std::shared_ptr<Round>& round);
 
   void finish_entries(const Round& round);
-  // What the workers pushed, in their order.
+  // The pushes of the workers, in their order.
   std::vector<NDArray> pushed_parts(DistEntry& entry, const Share& share);
 
  private:

@@ -1,4 +1,4 @@
-// A store that may begin to exchange gradients before the update of a step, while others are still computed.
+// A store that may start to exchange gradients before the update of a step, while other gradients are still computed.
 #pragma once
 
 #include "symbind/kvstore/kvstore.h"
@@ -10,7 +10,7 @@ class EarlyPush {
   virtual ~EarlyPush() = default;
   // Not where the optimizer needs all gradients of a step in one call.
   virtual bool may_push_early() const = 0;
-  // The next pushpull() of these keys waits for this instead of pushing them again. The arrays stay as they are until
+  // The next pushpull() of these keys waits for this instead of pushing them again. The arrays must not change until
   // then.
   virtual void push_early(const KVStore::Keys& keys, const KVStore::Values& values, int priority) = 0;
 };

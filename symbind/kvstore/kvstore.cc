@@ -20,7 +20,7 @@
 namespace symbind {
 namespace {
 
-// Every name there is.
+// All names.
 struct Kind {
   std::string_view name;
   bool on_device = false;                                     // sums where the arrays are
@@ -102,7 +102,7 @@ void KVStore::pushpull(const Keys& keys, const Values& values, const Values& out
 
 namespace {
 
-// What goes wrong with the states of a file says which.
+// Errors about the states of a file name the file.
 template <class Call>
 auto naming(const std::string& path, Call&& call) {
   try {

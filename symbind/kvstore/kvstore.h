@@ -1,5 +1,4 @@
-// Where gradients of several devices and workers come together: values by key, pushed from and pulled to any number of
-// arrays.
+// Aggregates gradients over devices and workers: values by key, pushed from and pulled to any number of arrays.
 #pragma once
 
 #include <functional>
@@ -24,20 +23,21 @@ class KVStore {
   // horovod sum over the workers of a job that mpirun started (docs/distributed.md): every worker creates its stores in
   // the same order. They serve one thread at a time.
   static std::shared_ptr<KVStore> create(const std::string& type = "local");
-  // Ends this process's part in a distributed job, as the end of the program does: says goodbye to the other workers,
-  // serves them until they have all done so, and returns. Does nothing where there is no job.
+  // Ends this process's part in a distributed job, as the end of the program does: tells the other workers that it
+  // leaves, serves them until all have left, and returns. Does nothing without a job.
   static void leave_job();
-  // What a server does, a process of the job whose DMLC_ROLE is "server": holds the keys of the workers' dist_async
-  // stores, applies what they push, and returns when they have all left; throws where the job fails. create() does so
-  // for any distributed kind, and then ends the program: a server runs the program of the workers up to there.
+  // The main loop of a server, a process of the job whose DMLC_ROLE is "server": holds the keys of the workers'
+  // dist_async stores, applies what they push, and returns when they have all left; throws where the job fails.
+  // create() does so for any distributed kind, and then ends the program: a server runs the program of the workers up
+  // to there.
   static void serve_job();
-  // Fails, listing the kinds there are, unless `type` is one of them, available in this build or not.
+  // Fails, listing the known kinds, unless `type` is one of them, available in this build or not.
   static void check_type(const std::string& type);
 
   using Keys = std::vector<ParamKey>;
   using Values = std::vector<std::vector<NDArray>>;  // per key: one array per device
 
-  // Over several workers it is called by all, and the value of worker 0 is everyone's.
+  // With several workers, all must call it, and all get the value of worker 0.
   virtual void init(const Keys& keys, const std::vector<NDArray>& values) = 0;
   // init, then pull.
   virtual void broadcast(const Keys& keys, const std::vector<NDArray>& values, const Values& outs, int priority = 0);
@@ -48,7 +48,7 @@ class KVStore {
   virtual void pushpull(const Keys& keys, const Values& values, const Values& outs, int priority = 0);
   virtual void row_sparse_pull(const Keys& keys, const Values& outs, const Values& row_ids, int priority = 0) = 0;
 
-  // The store updates its values by this from now on.
+  // From now on the store updates its values with this optimizer.
   virtual void set_optimizer(OptimizerPtr optimizer) = 0;
   using UpdateFunction = std::function<void(const ParamKey& key, const NDArray& pushed, const NDArray& stored)>;
   virtual void set_updater(UpdateFunction updater) = 0;
@@ -62,14 +62,14 @@ class KVStore {
   virtual void barrier() {}
   // Workers that were lost and have not come back.
   virtual int num_dead_node() const { return 0; }
-  // Calls the handler of every worker's store with these, on a thread of the store's. Where servers hold the keys, it
-  // is they who get the command, and log it.
+  // Calls the handler of every worker's store with these arguments, on a thread of the store. Where servers hold the
+  // keys, the servers receive the command and log it.
   virtual void send_command_to_servers(int head, const std::string& body);
   using CommandHandler = std::function<void(int head, const std::string& body)>;
   virtual void set_command_handler(CommandHandler handler);
 
-  // The bytes of a .states file, and what was read from one; keyed as the values are. Over several workers any one may
-  // ask for the states of all, but every worker is given them.
+  // The states as the bytes of a .states file, and back; keyed as the values are. With several workers, any one may get
+  // the states of all, but every worker must set them.
   virtual std::string get_optimizer_states(bool dump_optimizer = false) const = 0;
   virtual void set_optimizer_states(const SavedStates& states) = 0;
   void save_optimizer_states(const std::string& path, bool dump_optimizer = false) const;

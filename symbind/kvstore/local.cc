@@ -29,8 +29,8 @@ void LocalStore::init(const Keys& keys, const std::vector<NDArray>& values) {
   kind_.learn(keys);
 }
 
-// Everything a push may find wrong is found here, before anything has changed. A key listed twice is one push of all
-// its arrays.
+// All errors of a push are detected here, before anything has changed. A key listed twice is one push of all its
+// arrays.
 std::vector<LocalStore::Push> LocalStore::checked_pushes(const Keys& keys, const Values& values) {
   check_counts("push", keys.size(), values.size());
   kind_.check(keys, "push");
@@ -49,7 +49,7 @@ std::vector<LocalStore::Push> LocalStore::checked_pushes(const Keys& keys, const
   return pushes;
 }
 
-// The first push decides where a value and its optimizer state live.
+// The first push decides the device of a value and its optimizer state.
 void LocalStore::place(Entry& entry, const NDArray& first) const {
   if (entry.placed) return;
   if (sum_on_ == SumOn::device) entry.stored = entry.stored.as_in_context(first.context());

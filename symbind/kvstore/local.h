@@ -1,5 +1,5 @@
-// The store of one process. A value lives where its gradients are summed: on the CPU for `local`, on the device of the
-// first array that was pushed for `device`.
+// The store of one process. A value is stored where its gradients are summed: on the CPU for `local`, on the device of
+// the first array that was pushed for `device`.
 #pragma once
 
 #include <map>
@@ -34,15 +34,15 @@ class LocalStore : public KVStore {
   void set_optimizer_states(const SavedStates& states) override;
 
  private:
-  // What a key holds. All but the value are buffers that the first push makes and the later ones use again.
+  // What a key holds. All but the value are buffers that the first push allocates and later ones reuse.
   struct Entry {
     NDArray stored;
-    bool placed = false;             // stored is where the sums are made from now on
+    bool placed = false;             // `stored` is on the device of the sums
     NDArray sum;                     // of a push, for the updater
     std::vector<NDArray> copies;     // of arrays that cannot be read from there
     std::vector<NDArray> residuals;  // per position in the pushed list
     std::vector<NDArray> words;      // likewise
-    NDArray host_sum;                // of compressed gradients, on its way to a GPU
+    NDArray host_sum;                // of compressed gradients, before it is copied to a GPU
   };
   // The arrays of one key in a push.
   struct Push {
@@ -62,11 +62,11 @@ class LocalStore : public KVStore {
 
   const std::string type_;
   const SumOn sum_on_;
-  // One call at a time; recursive since an updater may look into the store.
+  // One call at a time; recursive since an updater may call the store.
   mutable std::recursive_mutex mutex_;
   std::map<ParamKey, Entry> entries_;
   KindOfKeys kind_;
-  UpdaterPtr updater_;  // one of these two, or neither
+  UpdaterPtr updater_;  // at most one of these two is set
   UpdateFunction update_function_;
   std::optional<GradientCompression> compression_;
 };

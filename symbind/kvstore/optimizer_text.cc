@@ -56,7 +56,7 @@ std::map<ParamKey, double> read_multipliers(MessageReader& in) {
 
 enum class Schedule : uint8_t { none, factor, multi_factor, poly, cosine };
 
-// What it has come to is among the counts of the optimizer.
+// Its state is among the counts of the optimizer.
 void write(MessageWriter& out, const LRScheduler& schedule) {
   if (const auto* const factor = dynamic_cast<const FactorScheduler*>(&schedule)) {
     const FactorSchedule& given = factor->options();

@@ -16,8 +16,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// How often the communication thread looks for messages: at every chance for a moment after the last one, then at
-// intervals. Long ones while nothing is going on, so that it takes no time from those who compute.
+// How often the communication thread polls for messages: continuously for a moment after the last one, then at
+// intervals, which are long while nothing is in progress, so that it takes no time from computing threads.
 constexpr auto eager = 100us, waiting_interval = 30us, moving_interval = 150us, idle_interval = 1000us;
 
 void write_ready(MessageWriter& out, const Ready& ready) {
@@ -76,7 +76,7 @@ Peers::~Peers() {
 
 namespace {
 
-// Never destroyed: threads that MPI_Finalize keeps may outlive main().
+// Never destroyed: threads blocked in MPI_Finalize may outlive main().
 std::atomic<std::shared_ptr<Peers>*> peers_of_process = nullptr;
 
 }  // namespace
@@ -187,10 +187,10 @@ void Peers::run_jobs() {
         fail(symbind::join("[kvstore] ", title(rank_), " on host ", host(rank_), " failed: ", why));
       };
     }
-    job.job = nullptr;  // what it holds is released here
+    job.job = nullptr;  // releases what it holds
     post([this, then = std::move(then), grouping = job.grouping] {
       --working_;
-      if (then && grouping == grouping_) then();  // else its workers have other ranks now
+      if (then && grouping == grouping_) then();  // otherwise the workers have new ranks
     });
     const std::lock_guard guard(work_mutex_);
     job_runs_ = false;
@@ -247,7 +247,7 @@ void Peers::leave() {
     auto guard = lock();
     leaving_ = true;
     posted_.notify_one();
-    // As long as the others live, this one serves them.
+    // This process serves the others until they have left.
     changed_.wait(guard, [&] { return closing_ || closed_; });
     if (!changed_.wait_for(guard, options_.longest_exit, [&] { return closed_; })) {
       communicator_.detach();
@@ -262,7 +262,7 @@ void Peers::leave() {
     // Jobs use the members.
     if (!work_done_.wait_for(guard, options_.longest_exit, [&] { return jobs_.empty() && !job_runs_; })) return;
   }
-  std::vector<std::shared_ptr<Member>> members;  // may hold objects of Python, which are to go while it runs
+  std::vector<std::shared_ptr<Member>> members;  // may hold Python objects, which must be released while Python runs
   {
     const auto guard = lock();
     members.swap(members_);
@@ -458,7 +458,7 @@ void Peers::begin(const Exchange& exchange) {
   member->exchange(exchange);
 }
 
-// Twice a second: this process is alive, and are the others?
+// Twice a second: sends a heartbeat and checks those of the others.
 void Peers::tick() {
   const Clock::time_point now = Clock::now();
   next_tick_ = now + options_.heartbeat;
@@ -466,7 +466,7 @@ void Peers::tick() {
   MessageWriter text;
   text << MessageType::alive << stalled() << exchanges_;
   const std::vector<std::byte> alive = text.take();
-  // All hear from worker 0 and it hears from all: n conversations instead of n².
+  // Heartbeats go only between worker 0 and each other worker: n instead of n².
   for (int other = 0; other < size_; ++other) {
     if (other == rank_ || (rank_ != 0 && other != 0)) continue;
     const auto index = static_cast<size_t>(other);
@@ -493,12 +493,12 @@ void Peers::tick() {
     log_later(symbind::join("[kvstore] ", warning));
 }
 
-// Messages may go to Python, which may be busy for longer than a heartbeat may wait.
+// Log messages may go to Python, which may block for longer than the heartbeat timeout.
 void Peers::log_later(const std::string& warning) {
   work([warning] { log_warning(warning); }, nullptr);
 }
 
-// Does the program wait for other workers, while nothing is going on here that would end its waiting?
+// Does the program wait for other workers, while nothing in progress here can end the wait?
 bool Peers::stalled() const {
   if (transfers_.size() > messages_ || working_ > 0) return false;
   const auto guard = lock();
@@ -552,7 +552,7 @@ void Peers::coordinate() {
   look_for_missed();
 }
 
-// Workers that are gone will never be ready.
+// Workers that have left will never be ready.
 void Peers::look_for_missed() {
   for (int worker = 0; worker < workers_; ++worker)
     if (statuses_[static_cast<size_t>(worker)].gone)
@@ -564,7 +564,7 @@ void Peers::look_for_missed() {
       }
 }
 
-// All programs wait, and nothing is going on: each waits for something that another will never do.
+// All programs wait and nothing is in progress: they wait for each other (a deadlock by disagreement).
 void Peers::look_for_disagreement() {
   statuses_[0].stalled = stalled();
   statuses_[0].exchanges = exchanges_;
@@ -596,7 +596,7 @@ void Peers::lose(int worker, const std::string& reason) {
   const bool is_known = worker != PeerLost::unknown;
   if (coordinator_ && is_known && worker < workers_) missed = coordinator_->missed(worker).value_or("");
   if (missed.empty()) missed = awaited();
-  // Without worker 0, which would tell the others, each tells all.
+  // Worker 0, which would inform the others, is lost: each worker informs all.
   take_failure(
       symbind::join("[kvstore] ", is_known ? symbind::join(title(worker), " on host ", host(worker)) : "a process",
                     " is lost: ", reason, "; it is missed ",
@@ -625,7 +625,7 @@ void Peers::take_failure(const std::string& why, Tell tell) {
     if (other == rank_ || tell == Tell::nobody || (tell == Tell::worker_0 && other != 0)) continue;
     try {
       send_message(other, written);
-    } catch (const std::exception&) {  // perhaps the one it is about; the failure is known here all the same
+    } catch (const std::exception&) {  // it may be the lost process; the failure is recorded here anyway
     }
   }
 }

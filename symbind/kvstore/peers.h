@@ -1,14 +1,14 @@
 // The workers and servers of a job, seen from one of them. A communication thread makes every call of the transport: it
-// delivers messages, moves arrays, asks worker 0 (coordinator.h) what may begin, and tells the others twice a second
-// that this process is alive, whatever the process computes. A second thread updates values, so that a slow update does
-// not look like a lost worker.
+// delivers messages, transfers arrays, asks worker 0 (coordinator.h) which exchanges may start, and sends a heartbeat
+// twice a second, whatever the process computes. A second thread updates values, so that a slow update does not look
+// like a lost worker.
 //
-// When a worker is lost, or workers disagree, every worker's failure says so: waiting calls throw it, and so does every
-// later one. There is no way back from a failure but to start the job again.
+// When a worker is lost, or workers disagree, every worker records the failure: waiting calls throw it, and so does
+// every later call. The only recovery from a failure is to restart the job.
 //
-// An elastic job goes on without a worker that is lost, if the transport can (Transport::regroup). The others get new
-// ranks without gaps and compare how far each of their stores has come (Progress); those that are behind are sent what
-// they missed, and then everything that was being exchanged is offered again. Until all have done so nothing begins.
+// An elastic job continues without a lost worker, if the transport supports it (Transport::regroup). The remaining
+// workers get new ranks without gaps and compare the progress of their stores (Progress); those that are behind are
+// sent what they missed, and then all pending exchanges are offered again. No exchange starts until all have done so.
 #pragma once
 
 #include <atomic>
@@ -36,21 +36,21 @@ namespace symbind {
 class Peers {
  public:
   struct Options {
-    std::chrono::milliseconds timeout{6000};  // without a sign of life: lost
+    std::chrono::milliseconds timeout{6000};  // without a heartbeat: lost
     std::chrono::milliseconds heartbeat{500};
     std::chrono::seconds patience{10};              // before a slow worker is reported
     std::chrono::milliseconds longest_exit{10000};  // that leave() waits once nothing is left to wait for
     std::chrono::milliseconds last_words{1000};  // after a failure, before the end of this process ends the whole job
-    bool elastic = false;                        // go on without a worker that is lost
+    bool elastic = false;                        // continue without a lost worker
   };
   // Opens the transport on the communication thread.
   explicit Peers(std::function<std::unique_ptr<Transport>()> open, const Options& options);
   ~Peers();
   Peers(const Peers&) = delete;
   Peers& operator=(const Peers&) = delete;
-  // Those of this process, by MPI; made at the first call. They leave when the process ends.
+  // The peers of this process, over MPI; created at the first call. The process leaves the job when it ends.
   static std::shared_ptr<Peers> of_process();
-  static void leave_process();  // does nothing where there are none
+  static void leave_process();  // does nothing if they were not created
 
   int rank() const { return rank_; }
   int size() const { return size_; }
@@ -61,7 +61,7 @@ class Peers {
   std::string host(int rank) const;
   bool elastic() const { return options_.elastic; }
 
-  // A store's part of the conversation: called on the communication thread.
+  // A store as the peers see it; called on the communication thread.
   class Member {
    public:
     virtual ~Member() = default;
@@ -71,24 +71,24 @@ class Peers {
 
     // ---- for elastic jobs: what happens after a regrouping, in this order ----
     virtual bool can_regroup() const { return false; }
-    virtual void regrouped() {}  // ranks have changed, and messages on their way are lost
+    virtual void regrouped() {}  // ranks have changed, and messages in flight are lost
     virtual Progress progress() const { return {}; }
     virtual void catch_up(const CatchUp& what, std::function<void()> done);
-    virtual bool waits_for(const Ready& ready) const;  // is it to be offered again?
+    virtual bool waits_for(const Ready& ready) const;  // must it be offered again?
   };
 
   // ---- for any thread ----
-  // Its number is that of the stores which the other workers create in turn.
+  // Returns the store's number: the same as that of the corresponding stores of the other workers.
   int join(std::shared_ptr<Member> member);
   void ready(Ready what);
   void post(std::function<void()> task);  // on the communication thread
   // On the thread that updates, one after the other; then `then` on the communication thread.
   void work(std::function<void()> job, std::function<void()> then);
-  // Waits until done(), which is asked under lock(), and throws the failure if there is one. Does it need the other
-  // workers to be ready for the same (an exchange), or only their communication threads?
+  // Waits until done(), which is called under lock(), and throws the failure if there is one. `needs`: the other
+  // workers must be ready for the same exchange, or only their communication threads are needed.
   enum class Needs { workers, threads };
   void wait(Needs needs, const std::function<bool()>& done);
-  // What done() reads is changed under this, and then changed() called.
+  // Hold it to change what done() reads, then call changed().
   std::unique_lock<std::mutex> lock() const { return std::unique_lock(mutex_); }
   void changed() { changed_.notify_all(); }
   void check_failure() const;   // throws it
@@ -101,12 +101,12 @@ class Peers {
   void receive(int from, int tag, std::span<std::byte> into, std::function<void()> then);
   void fail(const std::string& why);  // for all workers
 
-  // Of a server, before it leaves: `make` makes a member that joins, whenever a message comes for a store that has none
-  // here.
+  // For a server, before leave(): `make` creates a member that joins, whenever a message arrives for a store without
+  // one here.
   void serve(std::function<void()> make);
 
-  // Says goodbye and goes on serving the others until they have, too; then closes the transport. After a failure it
-  // returns soon without. The calls above fail from here on.
+  // Announces that this process leaves, serves the others until they leave, too, then closes the transport. After a
+  // failure it returns soon without doing so. The calls above fail from now on.
   void leave();
 
  private:
@@ -173,7 +173,7 @@ class Peers {
   // ---- shared by the threads, under mutex_ ----
   mutable std::mutex mutex_;
   std::vector<std::string> hosts_;
-  mutable std::condition_variable changed_;  // for those who wait
+  mutable std::condition_variable changed_;  // for waiting threads
   std::condition_variable posted_;           // for the communication thread
   std::deque<std::function<void()>> tasks_;
   std::vector<std::shared_ptr<Member>> members_;
@@ -199,23 +199,23 @@ class Peers {
   std::map<Transport::Ticket, std::function<void()>> transfers_;
   std::deque<Transport::Message> early_;  // for stores that are not created here yet
   std::function<void()> make_member_;     // of a server
-  uint64_t exchanges_ = 0;                // begun here
-  size_t messages_ = 0;                   // that are being sent
+  uint64_t exchanges_ = 0;                // started here
+  size_t messages_ = 0;                   // being sent
   Clock::time_point next_tick_, last_busy_;
   std::optional<Clock::time_point> failed_at_;
   std::vector<Clock::time_point> heard_;
   bool said_goodbye_ = false, ended_ = false, dismissed_ = false;
   std::map<std::string, Ready> offered_;  // by store, kind and keys: the last ones, for an elastic job
-  bool in_step_ = true;                   // false: regrouping is not finished
+  bool in_step_ = true;                   // false: regrouping in progress
   size_t members_behind_ = 0;             // that are catching up
 
   // ---- of worker 0's ----
   std::optional<Coordinator> coordinator_;
   struct Status {
-    bool stalled = false;  // its program waits, and nothing is going on
+    bool stalled = false;  // its program waits, and nothing is in progress
     uint64_t exchanges = 0;
-    bool gone = false;       // said goodbye
-    bool dismissed = false;  // told to go
+    bool gone = false;       // has left
+    bool dismissed = false;  // told to exit
     bool in_step = true;     // has nothing to catch up
   };
   std::vector<Status> statuses_;

@@ -1,4 +1,4 @@
-// How an elastic job goes on after a worker is lost.
+// How an elastic job continues after a worker is lost.
 #include <algorithm>
 
 #include "symbind/core/log.h"
@@ -10,7 +10,7 @@ void Peers::Member::catch_up(const CatchUp&, std::function<void()> done) { done(
 
 bool Peers::Member::waits_for(const Ready&) const { return false; }
 
-// What this worker offered last, key by key, so that it can be offered again.
+// Records this worker's last offer of each key, so that it can be repeated.
 void Peers::remember(const Ready& ready) {
   const auto name_of = [&](const std::string& keys) {
     return symbind::join(ready.store, " ", static_cast<int>(ready.kind), " ", keys);
@@ -47,13 +47,13 @@ void Peers::go_on_without(const PeerLost& lost) {
   }
 }
 
-// Updates that have begun are finished, so that each is done or not, and none is done by halves.
+// Finishes updates that have started, so that none is half done.
 void Peers::finish_jobs() {
   std::unique_lock guard(work_mutex_);
   work_done_.wait(guard, [&] { return jobs_.empty() && !job_runs_; });
 }
 
-// The state of a job in which nothing has happened yet, with the workers that the transport has.
+// Resets to the state of a new job with the current workers of the transport.
 void Peers::start_over() {
   std::vector<std::string> hosts;
   for (int i = 0; i < transport_->size(); ++i) hosts.push_back(transport_->host(i));
@@ -190,8 +190,8 @@ void Peers::be_in_step() {
   send_message(0, text.take());
 }
 
-// A worker whose program has ended serves the others until they end, too. Once they need more than that, it goes; they
-// learn it from the transport.
+// A worker whose program has ended serves the others until they end, too. When they need more than that, it exits; they
+// learn of it from the transport.
 void Peers::dismiss(int worker) {
   Status& status = statuses_[static_cast<size_t>(worker)];
   if (status.dismissed) return;

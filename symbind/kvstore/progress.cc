@@ -20,7 +20,7 @@ CatchUp plan_catch_up(const std::vector<Progress>& of_workers) {
     CatchUp::Transfer transfer{.key = key, .step = step, .source = -1, .behind = {}};
     for (size_t worker = 0; worker < of_workers.size(); ++worker) {
       const auto found = of_workers[worker].done.find(key);
-      if (found == of_workers[worker].done.end()) continue;  // it has not heard of the key, so nobody has its value
+      if (found == of_workers[worker].done.end()) continue;  // it does not know the key, so no worker has its value
       if (found->second < step)
         transfer.behind.push_back(static_cast<int>(worker));
       else if (transfer.source < 0)

@@ -1,6 +1,6 @@
-// How far a store has come on each worker, which elastic jobs compare after a worker is lost (peers.h). An exchange
-// ends on some workers earlier than on others, so what one has finished another may still wait for; a worker is never
-// more than one step behind, because an exchange begins when all are ready for it.
+// The progress of a store on each worker, which elastic jobs compare after a worker is lost (peers.h). An exchange ends
+// earlier on some workers than on others; a worker is never more than one step behind, because an exchange starts only
+// when all are ready for it.
 #pragma once
 
 #include <cstdint>
@@ -15,11 +15,11 @@ namespace symbind {
 struct Progress {
   uint64_t barriers = 0;                // passed
   uint64_t votes = 0;                   // counted
-  bool unanimous = false;               // was the last vote?
+  bool unanimous = false;               // result of the last vote
   std::map<std::string, int64_t> done;  // by key: the last step that is finished, 0: its initial value, -1: nothing yet
 };
 
-// What a store's workers do to be in step again.
+// The actions that bring the workers of a store back in step.
 struct CatchUp {
   struct Transfer {
     std::string key;

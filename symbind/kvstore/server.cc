@@ -12,7 +12,8 @@ bool is_server_process() {
   return !role.empty() && role != "worker";
 }
 
-// A worker that has left the job goes on serving what it owns until all have: a server has left from the beginning.
+// A worker that has left the job serves what it owns until all have left: a server leaves immediately and does only
+// that.
 void serve(const std::shared_ptr<Peers>& peers) {
   peers->serve([weak = std::weak_ptr(peers)] {
     if (auto held = weak.lock()) std::make_shared<AsyncMember>(std::move(held), "dist_async")->join();

@@ -9,7 +9,7 @@ class Peers;
 
 // Is this process one, by DMLC_ROLE?
 bool is_server_process();
-// Serves until all workers have left; throws what the job failed of, if it did.
+// Serves until all workers have left; throws the failure of the job, if any.
 void serve(const std::shared_ptr<Peers>& peers);
 
 }  // namespace symbind

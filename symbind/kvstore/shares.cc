@@ -7,7 +7,7 @@
 namespace symbind {
 namespace {
 
-constexpr int64_t smallest_piece = 4096;  // elements; smaller messages take as long as this one
+constexpr int64_t smallest_piece = 4096;  // elements; smaller messages take no less time
 constexpr int64_t alignment = 16;         // elements that share a word of a compressed gradient
 
 }  // namespace

@@ -1,6 +1,6 @@
-// Which process updates what: each of its owners, the workers or the servers of a job. A large value whose optimizer
-// works on elements is cut into a piece for each owner; any other has one, chosen so that all get about as much. So
-// every owner keeps its part of the optimizer's states alone, and does its part of the arithmetic.
+// Divides values among their owners, the workers or the servers of a job, which update them. A large value whose
+// optimizer is elementwise is cut into one piece per owner; any other value has one owner, chosen to balance the load.
+// So every owner stores only its part of the optimizer state, and does its part of the arithmetic.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ struct Owners {
   int end() const { return first + count; }
 };
 
-// Divides one value after the other. All workers do so in the same order, and come to the same result.
+// Divides one value after the other. All workers do so in the same order, and get the same result.
 class Division {
  public:
   explicit Division(const Owners& owners) : first_(owners.first), given_(static_cast<size_t>(owners.count), 0) {}
@@ -41,8 +41,8 @@ class Division {
 // The share as an array: the value itself where it is whole, else a row of its elements.
 NDArray part_of(const NDArray& value, const Share& share);
 
-// The state of a share from that of the whole value, and back. Arrays of other sizes than the value's belong to every
-// share.
+// The state of a share from that of the whole value, and back. Arrays whose size differs from the value's belong to
+// every share.
 StateTree cut_state(const StateTree& whole, const NDArray& value, const Share& share);
 StateTree whole_state(const std::vector<StateTree>& parts, const NDArray& value, const Shares& shares);
 

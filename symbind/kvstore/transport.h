@@ -1,5 +1,5 @@
-// Messages between the processes of a job, the little that stores over several workers ask of MPI. What the messages
-// mean is in peers.h and dist.h.
+// Messages between the processes of a job, the small part of MPI that distributed stores use. What the messages mean is
+// in peers.h and dist.h.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@ class PeerLost : public std::runtime_error {
 };
 
 // Every call is made by one thread, the one that opened it. None of them waits. Messages from one process to another
-// with one tag arrive in the order they were sent; a message that is received has the size that is expected.
+// with one tag arrive in the order they were sent; a received message has the expected size.
 class Transport {
  public:
   virtual ~Transport() = default;
@@ -32,12 +32,12 @@ class Transport {
   // Does a process hold keys for the others, and train nothing? Workers come first, then servers.
   virtual bool is_server(int /*rank*/) const { return false; }
 
-  // A transfer that is not complete yet. The memory stays as it is until then.
+  // A transfer that is not complete yet. The memory must not change until it is.
   using Ticket = uint64_t;
   virtual Ticket send(int to, int tag, std::span<const std::byte> data) = 0;
   virtual Ticket receive(int from, int tag, std::span<std::byte> into) = 0;
   // The transfers that were completed since the last call. Makes progress. Throws PeerLost where the library notices
-  // that a process is gone.
+  // that a process is lost.
   virtual std::vector<Ticket> completed() = 0;
 
   // A message of any size with the tag 0, which receive() never takes.
@@ -47,10 +47,10 @@ class Transport {
   };
   virtual std::optional<Message> next_message() = 0;
 
-  // Can those that are left go on after PeerLost? Only where MPI tolerates faults.
+  // Can the remaining processes continue after PeerLost? Only where MPI tolerates faults.
   virtual bool can_regroup() const { return false; }
-  // Called after PeerLost by all that are left; waits for them. Transfers and messages that are not complete are
-  // dropped, and their memory is free. From then on rank(), size() and host() count those that are left, in their
+  // Called after PeerLost by all remaining processes; waits for them. Incomplete transfers and messages are dropped,
+  // and their memory may be reused. From then on rank(), size() and host() refer to the remaining processes, in their
   // former order. Returns their former ranks.
   virtual std::vector<int> regroup() { throw std::logic_error("this transport cannot regroup"); }
 

@@ -42,12 +42,12 @@ void KindOfKeys::check(const KVStore::Keys& keys, const char* call) const {
 
 void copy_out(std::span<const NDArray> stored, const KVStore::Values& outs) {
   constexpr size_t bytes_worth_threads = size_t{1} << 18;
-  // Device by device: where these are CPU contexts whose threads share the copying, each copies what it will read.
+  // Device by device: on several CPU contexts whose threads divide the copying, each thread copies what it will read.
   std::vector<std::pair<NDArray, NDArray>> copies;
   size_t devices = 0;
   for (const auto& of_key : outs) devices = std::max(devices, of_key.size());
   size_t bytes = 0;
-  bool concurrent = true;  // the host makes all copies, and no two into one storage, where the last must stay
+  bool concurrent = true;  // all copies are on the host, and no two into one storage, where the last must win
   std::set<const Storage*> written;
   for (size_t device = 0; device < devices; ++device)
     for (size_t i = 0; i < outs.size(); ++i) {

@@ -14,7 +14,7 @@ Op<P>& with_fields(Op<P>& op) {
                   one_of(act_type::all));
 }
 
-// The slope at all but softsign is a function of the value, so the input need not be kept.
+// The derivative of all but softsign is a function of the output, so the input need not be stored.
 OpDef define_activation(Op<Activation> op) {
   return with_fields(op)
       .doc("Applies an activation function to every element; the output has the shape of data.")

@@ -1,4 +1,4 @@
-// Steps that scale each element by what its gradients have been, as operators: Adam and its relatives. Output and
+// Optimizer steps that scale each element by its past gradients, as operators: Adam and its relatives. Output and
 // states as in ops/optimizer.h.
 #pragma once
 
@@ -18,8 +18,8 @@ struct AdamUpdate {
 };
 inline constexpr Builder<AdamUpdate> adam_update;
 
-// Weight decay apart from the gradient; eta multiplies both. (MXNet's operator, adamw_update, has rescale_grad as an
-// input: ops/multi_adaptive_optimizer.h.)
+// Decoupled weight decay; eta multiplies both the step and the decay. (MXNet's operator, adamw_update, has rescale_grad
+// as an input: ops/multi_adaptive_optimizer.h.)
 struct AdamWStep {
   Required<double> lr = {};
   double beta1 = 0.9;
@@ -43,8 +43,8 @@ struct AdamaxUpdate {
 };
 inline constexpr Builder<AdamaxUpdate> adamax_update;
 
-// With the factors of this step's schedule: the shares of the gradient and of the mean in the step, and the correction
-// of the running square.
+// With the factors of this step's schedule: the weights of the gradient and of the mean in the step, and the bias
+// correction of the running square.
 struct NadamUpdate {
   Required<double> lr = {};
   double beta1 = 0.9;
@@ -90,7 +90,7 @@ struct RmspropUpdate {
   double clip_gradient = -1;
   double clip_weights = -1;
 };
-// The centered kind, after Graves.
+// Centered RMSProp (Graves).
 struct RmspropalexUpdate {
   Required<double> lr = {};
   double gamma1 = 0.95;
@@ -131,8 +131,8 @@ struct AdadeltaUpdate {
 };
 inline constexpr Builder<AdadeltaUpdate> adadelta_update;
 
-// LAMB in two phases: the direction, then a step along it as long as the norms r1 (of the weight) and r2 (of the
-// direction) tell.
+// LAMB in two phases: the direction, then a step along it whose length depends on the norms r1 (of the weight) and r2
+// (of the direction).
 struct LambUpdatePhase1 {
   double beta1 = 0.9;
   double beta2 = 0.999;

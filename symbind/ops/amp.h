@@ -1,5 +1,5 @@
-// Casts of mixed precision: arrays of float32 and of 16 bits change to another of these types, all others pass through,
-// float64 among them.
+// Casts of mixed precision: float32 and 16-bit floating arrays are cast to another of these types; all others, float64
+// included, pass through unchanged.
 #pragma once
 
 #include "symbind/graph/builder.h"
@@ -11,7 +11,7 @@ struct AmpCast {
 };
 inline constexpr Builder<AmpCast> amp_cast;
 
-// All such inputs in the widest of their types, or in the narrowest.
+// Casts all such inputs to the widest of their types, or to the narrowest.
 struct AmpMulticast {
   Required<int64_t> num_outputs = {};
   bool cast_narrow = false;
@@ -19,7 +19,7 @@ struct AmpMulticast {
 inline constexpr Builder<AmpMulticast> amp_multicast;
 
 // The identity in forward; in backward the gradient is multiplied by the one number of scale, which gets no gradient:
-// (data, scale) → data. Of the library itself, for losses that are scaled.
+// (data, scale) → data. Internal: for loss scaling.
 struct ScaleGradient {};
 inline constexpr Builder<ScaleGradient> scale_gradient;
 

@@ -36,7 +36,7 @@ Symbol part_of(const Symbol& x, int64_t heads, int64_t parts, int64_t index) {
   return turned(reshaped(slice_axis(apart, {.axis = 2, .begin = index, .end = index + 1}), {0, 0, -3}));
 }
 
-// The other way round.
+// The inverse of part_of().
 Symbol interleaved(const std::vector<Symbol>& parts, int64_t heads) {
   std::vector<Symbol> each;
   for (const Symbol& part : parts) each.push_back(expand_dims(turned(part), {.axis = 2}));
@@ -60,7 +60,7 @@ Symbol attention_grad(const Symbol& dy, const Symbol& values) { return batch_dot
 
 int64_t divided(int64_t extent, int64_t by) { return extent == unknown_dim ? unknown_dim : extent / by; }
 
-// An array of features, and one of a matrix per batch and head, know each other's batch.
+// An array of features, and one with a matrix per batch element and head, have the same batch.
 void meet_batch(Shapes& s, Inferred<Shape> features, Inferred<Shape> matrices, int64_t heads) {
   require(matrices[0] == unknown_dim || matrices[0] % heads == 0, s.where(), " the first axis of ", matrices.get(),
           " is (batch, heads), and is no multiple of heads ", heads);
@@ -68,7 +68,7 @@ void meet_batch(Shapes& s, Inferred<Shape> features, Inferred<Shape> matrices, i
   matrices.meet_dim(0, extent_product(features[1], heads, s.where()));
 }
 
-// The last axis of `interleaved` has so many times the features of `features`.
+// The last axis of `interleaved` has a multiple of the features of `features`.
 void meet_features(Shapes& s, Inferred<Shape> interleaved, Inferred<Shape> features, int64_t parts) {
   features.meet_dim(2, divided(interleaved[2], parts));
   interleaved.meet_dim(2, extent_product(features[2], parts, s.where()));

@@ -14,8 +14,8 @@ struct SelfAttentionQK {
 };
 inline constexpr Builder<SelfAttentionQK> interleaved_matmul_selfatt_qk;
 
-// The same array and attention (batch · heads, length, length) → (length, batch, heads · features): the values weighted
-// by the attention.
+// queries_keys_values and attention (batch · heads, length, length) → (length, batch, heads · features): the values
+// weighted by the attention.
 struct SelfAttentionValues {
   Required<int64_t> heads = {};
 };
@@ -34,7 +34,7 @@ struct CrossAttentionValues {
 };
 inline constexpr Builder<CrossAttentionValues> interleaved_matmul_encdec_valatt;
 
-// What they are made of.
+// The networks that compute them.
 Symbol network_of(const SelfAttentionQK& params, const ComposedInputs& in);
 Symbol network_of(const SelfAttentionValues& params, const ComposedInputs& in);
 Symbol network_of(const CrossAttentionQK& params, const ComposedInputs& in);

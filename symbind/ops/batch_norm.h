@@ -1,15 +1,15 @@
-// BatchNorm: every channel of a batch brought to mean beta and deviation gamma.
+// BatchNorm: normalizes every channel of a batch to mean beta and standard deviation gamma.
 #pragma once
 
 #include "symbind/graph/builder.h"
 
 namespace SYMBIND_API symbind {
 
-// Outputs: output, mean, var. As in MXNet, `var` is the reciprocal deviation 1 / sqrt(variance + eps): what the
-// gradient needs. Training writes the batch's statistics there, otherwise they are the moving ones. Inputs: data,
+// Outputs: output, mean, var. As in MXNet, `var` is the reciprocal standard deviation 1 / sqrt(variance + eps), which
+// the gradient needs. In training mean and var are the batch's statistics, otherwise the moving ones. Inputs: data,
 // gamma, beta, then the auxiliary states moving_mean (3) and moving_var (4), the biased variance.
 struct BatchNorm {
-  double eps = 0.0010000000474974513;  // 1e-3 as a float, as MXNet has it
+  double eps = 0.0010000000474974513;  // 1e-3 as a float, as in MXNet
   double momentum = 0.9;
   bool fix_gamma = true;
   bool use_global_stats = false;
@@ -26,8 +26,8 @@ inline constexpr Builder<BatchNorm> batch_norm;
 struct BatchNormGrad : BatchNorm {};
 inline constexpr Builder<BatchNormGrad> batch_norm_grad;
 
-// Made by the fuse pass: max(0, BatchNorm), and its gradient. Where the result was zero is found again from the data,
-// so nothing is kept for it. With with_sum another array is added to the gradient of the data.
+// Made by the fuse pass: max(0, BatchNorm), and its gradient. Where the result was zero is recomputed from the data, so
+// no mask is stored. With with_sum another array is added to the gradient of the data.
 struct BatchNormRelu : BatchNorm {};
 inline constexpr Builder<BatchNormRelu> batch_norm_relu;
 // (out_grad, data, gamma, beta, mean, var, [sum]) → data_grad, gamma_grad, beta_grad

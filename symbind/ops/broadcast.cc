@@ -79,7 +79,7 @@ void add_choices(OpRegistry& registry) {
 
 // ---- broadcast_to, broadcast_axis, broadcast_like -------------------------------------------------------------------
 
-// Spreads axes of extent 1; `wanted` holds an extent or unknown_dim for each axis.
+// Broadcasts axes of extent 1; `wanted` holds an extent or unknown_dim for each axis.
 void infer_spread(Shapes& s, const Shape& data, const Shape& wanted) {
   Shape shape = data;
   for (int axis = 0; axis < data.rank(); ++axis) {

@@ -1,4 +1,4 @@
-// Functions of two arrays whose shapes are brought together as NumPy does it, and arrays broadcast to a given shape.
+// Functions of two arrays whose shapes are broadcast as in NumPy, and arrays broadcast to a given shape.
 #pragma once
 
 #include "symbind/core/fixed_string.h"
@@ -29,7 +29,7 @@ inline constexpr Builder<Broadcast<"broadcast_logical_or">> broadcast_logical_or
 inline constexpr Builder<Broadcast<"broadcast_logical_xor">> broadcast_logical_xor;
 
 struct BroadcastTo {
-  Tuple shape = {};  // 0 keeps an extent
+  Tuple shape = {};  // 0: keep the extent
 };
 inline constexpr Builder<BroadcastTo> broadcast_to;
 
@@ -45,8 +45,8 @@ struct BroadcastLike {
 };
 inline constexpr Builder<BroadcastLike> broadcast_like;
 
-// For gradients: `data` summed over the axes along which `like` was broadcast to data's shape, and the other way round.
-// Only the shape of `like` is read; with equal shapes both return their input.
+// For gradients: `data` summed over the axes along which `like` was broadcast to data's shape, and `data` broadcast to
+// the shape of `like`. Only the shape of `like` is read; with equal shapes both return their input.
 struct SumToLike {};
 inline constexpr Builder<SumToLike> sum_to_like;
 struct SpreadLike {};

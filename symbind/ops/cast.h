@@ -1,4 +1,4 @@
-// Arrays in another type.
+// Conversion of arrays to another type.
 #pragma once
 
 #include "symbind/graph/builder.h"
@@ -10,7 +10,7 @@ struct Cast {
 };
 inline constexpr Builder<Cast> cast;
 
-// The gradient of Cast: (out_grad, data) → out_grad in the type of data, of which nothing else is read.
+// The gradient of Cast: (out_grad, data) → out_grad in the type of data, of which only the type is read.
 struct CastLike {};
 inline constexpr Builder<CastLike> cast_like;
 

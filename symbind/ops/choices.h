@@ -1,6 +1,6 @@
 // The words that parameters choose from, as constants that an editor completes and a compiler checks:
 // pooling(net, {.kernel = {2, 2}, .pool_type = pool_type::avg}). The plain strings of MXNet work as well and are
-// checked when the operator is made.
+// checked when the node is created.
 #pragma once
 
 #include "symbind/core/api.h"
@@ -33,7 +33,7 @@ namespace dropout_mode {
 inline constexpr Word always = "always", training = "training";
 inline constexpr Word all[] = {always, training};
 }  // namespace dropout_mode
-namespace index_mode {  // take and pick: what an index outside means
+namespace index_mode {  // take and pick: how an index out of range is handled
 inline constexpr Word clip = "clip", raise = "raise", wrap = "wrap";
 inline constexpr Word of_take[] = {clip, raise, wrap}, of_pick[] = {clip, wrap};
 }  // namespace index_mode

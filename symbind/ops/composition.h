@@ -1,5 +1,5 @@
-// Operators that are networks of others: how each is made of them. On every device such an operator is one kernel that
-// runs the others in its own scratch memory (backend/composed.h), so that it has all of their implementations.
+// Operators that are composed of others, each defined by a network. On every device such an operator is one kernel that
+// runs the network in its scratch memory (backend/composed.h), with all implementations of its operators.
 #pragma once
 
 #include <span>

@@ -6,7 +6,8 @@
 namespace symbind {
 namespace {
 
-// The joined shape from the parts and back: all agree but along the axis, where one unknown part follows from the rest.
+// Infers the concatenated shape from the inputs and back: all agree except along the axis, where one unknown extent
+// follows from the rest.
 void infer_joined(Shapes& s, int64_t dim, size_t first, Inferred<Shape> whole) {
   int rank = whole.rank();
   for (size_t i = first; i < s.inputs() && rank < 0; ++i) rank = s.input(i).rank();
@@ -34,8 +35,8 @@ void infer_joined(Shapes& s, int64_t dim, size_t first, Inferred<Shape> whole) {
   if (unknowns == 1) s.input(static_cast<size_t>(unknown)).meet_dim(along, whole[along] - sum);
 }
 
-// Where parts that are joined along an axis begin in the whole, in elements; empty unless each is one piece of it, that
-// is, nothing but extents of 1 is before the axis.
+// The offsets, in elements, of arrays concatenated along an axis; empty unless each is one contiguous piece of the
+// result, that is, all axes before it have extent 1.
 std::vector<int64_t> neighbours_along(int64_t dim, const Shape& whole, std::span<const Shape> parts) {
   const int axis = whole.axis(dim, "neighbours along");
   std::vector<int64_t> begins;

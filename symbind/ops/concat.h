@@ -1,4 +1,4 @@
-// Arrays joined along an axis, old or new, and taken apart again.
+// Concatenation of arrays along an existing or a new axis, and splitting.
 #pragma once
 
 #include "symbind/graph/builder.h"

@@ -8,7 +8,7 @@
 namespace symbind {
 namespace {
 
-// The networks of a node with the inputs that each of their variables is.
+// One network of a node, and the inputs its variables map to.
 struct Part {
   const Subgraph& graph;
   const Tuple& locations;
@@ -49,7 +49,7 @@ void check(Cond& p) {
             p.outputs());
 }
 
-// Every network is asked with what is known of its inputs; the branches share their outputs.
+// Inference runs in every network with what is known of its inputs; the branches share their outputs.
 template <class Value, class Meet>
 void infer_parts(const Cond& p, Inference<Value>& inference, std::vector<Value>& condition, Meet meet) {
   for (int round = 0; round < 2; ++round) {
@@ -135,7 +135,7 @@ OpDef define(Op<CondGrad> op) {
       });
 }
 
-// A body with the inputs of the node that its variables are; inputs that are not there yet are added.
+// A body and the inputs its variables map to; missing inputs are added to the node.
 std::shared_ptr<const Subgraph> add_part(const BranchBody& body, const std::string& name, std::vector<Entry>& inputs,
                                          Required<Tuple>& locations, std::string& text) {
   const std::string scope_name = unique_scope(name);

@@ -1,4 +1,4 @@
-// A branch inside of a network: one of two networks is run, by a condition that is computed when it runs.
+// A branch inside a network: one of two networks runs, depending on a condition computed at run time.
 #pragma once
 
 #include <functional>
@@ -9,8 +9,8 @@
 
 namespace SYMBIND_API symbind {
 
-// Inputs: what the condition and the two branches read; …_input_locs says which input each variable of theirs is.
-// Outputs: those of the branch that was taken. A hidden one: the cursor of the random numbers.
+// Inputs: the values that the condition and the two branches read; …_input_locs maps each of their variables to an
+// input. Outputs: those of the branch taken. Hidden output: the cursor of the random numbers.
 struct Cond {
   Required<int64_t> num_args = {};  // inputs and three more, for the networks
   Required<int64_t> num_outputs = {};
@@ -29,7 +29,7 @@ struct CondGrad : Cond {
   std::vector<bool> wants = {};
 };
 
-// Both functions return as many outputs, of the same shapes and types. They may use symbols from outside.
+// Both functions return the same number of outputs, of the same shapes and types. They may use symbols from outside.
 using BranchBody = std::function<std::vector<Symbol>()>;
 std::vector<Symbol> cond(const Symbol& pred, const BranchBody& then_body, const BranchBody& else_body,
                          const std::string& name = "cond");

@@ -112,7 +112,7 @@ OpDef define(Op<IndexArray> op) {
       .gradient([](const IndexArray&, Grad&) {});
 }
 
-// Whole numbers are computed as MXNet does it, in float32.
+// Integers are computed in float32, as in MXNet.
 template <class Function>
 Symbol in_floating(const ComposedInputs& in, Function function) {
   if (is_floating(in.types[0])) return function(in[0]);
@@ -126,7 +126,7 @@ Symbol network_of(const Quadratic& p, const ComposedInputs& in) {
 }
 Symbol network_of(const DivSqrtDim&, const ComposedInputs& in) {
   const double root = std::sqrt(static_cast<double>(in.shapes[0][-1]));
-  return in[0] / root;  // whole numbers are divided by the root without its fraction
+  return in[0] / root;  // integers are divided by the truncated root
 }
 
 Symbol network_of(const RoundSte&, const ComposedInputs& in) { return round(in[0]); }

@@ -64,7 +64,7 @@ void check_stackable(const std::string& where, const Shape& slice) {
           " the body's output has too many axes: ", slice);
 }
 
-// The number of slices, as far as an array tells it.
+// The number of slices, if any array determines it.
 int64_t loop_length(const Foreach& p, Shapes& s) {
   int64_t length = unknown_dim;
   const auto learn = [&](const Shape& whole, const std::string& what) {

@@ -1,4 +1,4 @@
-// Loops and branches inside of a network: operators whose parameters are networks.
+// Loops and branches inside a network: operators whose parameters are networks.
 #pragma once
 
 #include <functional>
@@ -11,9 +11,10 @@ namespace SYMBIND_API symbind {
 
 // ---- foreach --------------------------------------------------------------------------------------------------------
 
-// Runs a body once for every slice of the data along their first axis. Inputs: the data, the first states, and what
-// else the body reads; each is one of the variables of the body. Outputs: the body's outputs stacked along a
-// new first axis, then the last states. Hidden ones: the states before the last, and the random numbers' cursors.
+// Runs a body once for every slice of the data along the first axis. Inputs: the data, the initial states, and other
+// values the body reads; each is a variable of the body. Outputs: the body's outputs stacked along a
+// new first axis, then the final states. Hidden outputs: the states before the final ones, and the cursors of the
+// random numbers.
 struct Foreach {
   Required<int64_t> num_args = {};      // inputs and one more, for the body
   Required<int64_t> num_outputs = {};   // of the body, its states included
@@ -29,7 +30,7 @@ struct Foreach {
   size_t inputs() const { return data() + states() + remain_locs.get().size(); }
   size_t results() const { return body ? body->outputs() : 0; }  // of the body, states included
   size_t out_data() const { return static_cast<size_t>(num_out_data.get()); }
-  size_t location(size_t input) const;  // of an input among the body's variables
+  size_t location(size_t input) const;  // index of an input among the body's variables
 };
 
 // (the gradients of the outputs, the inputs, the hidden outputs) → the gradients of the inputs
@@ -37,7 +38,7 @@ struct ForeachGrad : Foreach {
   std::vector<bool> wants = {};
 };
 
-// What the body of a loop returns, and what a loop does: symbols by name.
+// The result of a loop's body, and of a loop.
 struct LoopResult {
   std::vector<Symbol> outputs, states;
 };

@@ -34,7 +34,7 @@ inline constexpr Builder<ConvolutionGradWeight> convolution_grad_weight;
 
 // Fills the tuples that were left out, and checks what concerns more than one field.
 void complete(Convolution& params);
-// What the shapes of data, weight, bias and output say about each other.
+// Infers the shapes of data, weight, bias and output from each other.
 void infer_convolution(const Convolution& params, Shapes& shapes);
 
 // Is the layout parameter one with channels after the spatial axes (NWC, NHWC, NDHWC)? The weight then is
@@ -44,8 +44,8 @@ bool is_channels_last(const std::optional<std::string>& layout);
 // The largest number a window parameter may hold: sums and products of two of them stay far from overflow.
 inline constexpr int64_t largest_window = int64_t{1} << 30;
 
-// Everything about a convolution of known arrays as numbers, always with three spatial axes (missing ones are first
-// and have extent 1, stride 1, no padding).
+// The sizes of a convolution of known shapes, always with three spatial axes (missing ones are first and have extent 1,
+// stride 1, no padding).
 struct ConvolutionSize {
   int64_t batch, channels, filters, groups;
   std::array<int64_t, 3> in, out, kernel, stride, dilate, pad;

@@ -1,4 +1,4 @@
-// A convolution with what the fuse pass takes into it. It is not meant to be written by hand.
+// A convolution with the operators that the fuse pass fuses into it. Only the pass creates it.
 #pragma once
 
 #include "symbind/ops/conv.h"
@@ -22,13 +22,13 @@ struct ConvolutionFused : Convolution {
 };
 inline constexpr Builder<ConvolutionFused> convolution_fused;
 
-// Where its inputs are; -1 where there is none. The four of a norm are gamma, beta, moving_mean, moving_var.
+// The indices of its inputs; -1 for a missing one. The four of a norm are gamma, beta, moving_mean, moving_var.
 struct ConvolutionFusedInputs {
   int bias = -1, norm_before = -1, norm = -1, sum = -1;
 };
 ConvolutionFusedInputs inputs_of(const ConvolutionFused& params);
 
-// The inputs that make the weight and the bias once the norms are folded into them.
+// The inputs from which the folded weight and bias are computed.
 std::vector<int> folded_inputs(const ConvolutionFused& params);
 
 }  // namespace symbind

@@ -1,4 +1,4 @@
-// Arrays from nothing. The array functions zeros() and ones() are in core/ndarray.h; these are the operators.
+// Creation of arrays. The array functions zeros() and ones() are in core/ndarray.h; these are the operators.
 #pragma once
 
 #include "symbind/graph/builder.h"
@@ -23,7 +23,7 @@ struct Full {
   Tuple shape = {};
   std::string ctx = "";
   DType dtype = DType::float32;
-  std::optional<double> value = std::nullopt;  // to be given; NaN is a value too
+  std::optional<double> value = std::nullopt;  // required; optional because NaN is a valid value
 };
 inline constexpr Builder<Full> make_full;
 

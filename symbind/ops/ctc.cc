@@ -20,7 +20,7 @@ void infer_shapes(const CTCLoss&, Shapes& s) {
   data.meet(s.output(1));
   data.meet(Shape::of_rank(3));
   label.meet(Shape::of_rank(2));
-  // What any of them knows of the batch, the others learn.
+  // The batch size of any array applies to all.
   for (int64_t batch : {data[1], label[0], s.output(0).rank_known() ? s.output(0)[0] : unknown_dim}) {
     data.meet_dim(1, batch);
     label.meet_dim(0, batch);
@@ -62,7 +62,7 @@ OpDef define(Op<CTCLoss> op) {
         require_floating(t, "data", data);
         t.output(0).meet(data);
         t.output(1).meet(data);
-        // Half precision does not hold every number of a class.
+        // Half precision does not represent every class index.
         const DType whole = data == DType::float64 ? DType::float64 : DType::float32;
         for (size_t i = 1; i < t.inputs(); ++i)
           if (!t.input(i).known()) t.input(i).meet(whole);

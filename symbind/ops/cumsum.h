@@ -1,4 +1,4 @@
-// Sums of all elements up to each.
+// Cumulative sums.
 #pragma once
 
 #include "symbind/graph/builder.h"

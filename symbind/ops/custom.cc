@@ -22,7 +22,7 @@ std::string_view name_of(OpReq req) {
   return "";
 }
 
-// ---- What a user derives from ---------------------------------------------------------------------------------------
+// ---- Base classes for users -----------------------------------------------------------------------------------------
 
 void CustomOp::backward(const std::vector<OpReq>&, const std::vector<NDArray>&, const std::vector<NDArray>&,
                         const std::vector<NDArray>&, const std::vector<NDArray>&, const std::vector<NDArray>&) {
@@ -53,7 +53,7 @@ std::vector<int> CustomOpProp::declare_backward_dependency(const std::vector<int
   return needed;
 }
 
-// ---- The names users gave -------------------------------------------------------------------------------------------
+// ---- Registered names -----------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -62,7 +62,7 @@ struct Factories {
   std::map<std::string, CustomOpFactory> by_name;
 };
 Factories& factories() {
-  // Never destroyed: a factory may hold what is gone by the end of the process.
+  // Never destroyed: a factory may refer to objects that are destroyed before the process ends.
   static auto* all = new Factories;  // NOLINT
   return *all;
 }
@@ -120,7 +120,7 @@ const CustomOpSpec& listed(const std::shared_ptr<const CustomOpSpec>& spec) {
 bool is_known(const Shape& shape) { return shape.known(); }
 bool is_known(DType dtype) { return dtype != DType::none; }
 
-// Asks the prop and takes what it says of everything; `infer` gives a CustomShapes or CustomTypes.
+// Queries the prop and applies its result to all arrays; `infer` returns a CustomShapes or CustomTypes.
 template <class Value, class Infer>
 void infer_by_prop(const CustomOpSpec& spec, Inference<Value>& values, const char* function, Infer infer) {
   std::vector<Value> in;

@@ -12,16 +12,16 @@
 
 namespace SYMBIND_API symbind {
 
-// What happens to a result: it is ignored, replaces what is there, or is added to it.
+// What happens to a result: it is ignored, overwrites the array, or is added to it.
 enum class OpReq : uint8_t { null, write, inplace, add };
 std::string_view name_of(OpReq req);
 
-// One operator at work. An executor makes one per node and uses it for every forward and backward pass, so what
-// forward() leaves in its members backward() finds there.
+// One instance of an operator. An executor creates one per node and uses it for every forward and backward pass, so
+// forward() may leave data in its members for backward().
 //
-// The arrays are in the executor's own memory, on a CPU. Results are written into them; assign() of
-// exec/arithmetic.h does it as the request says. An array that is kept beyond the call keeps the values it had at its
-// end. What these functions throw reaches the caller of the executor as it is.
+// The arrays are in the executor's own memory, on a CPU. Results are written into them; assign() of exec/arithmetic.h
+// does so according to the request. An array that is kept beyond the call retains the values it had at the end of the
+// call. Exceptions of these functions reach the caller of the executor unchanged.
 class CustomOp {
  public:
   virtual ~CustomOp() = default;
@@ -33,7 +33,7 @@ class CustomOp {
                         const std::vector<NDArray>& in_grad, const std::vector<NDArray>& aux);
 };
 
-// Of inputs, outputs and auxiliary states. What is not known yet is an unknown shape, or DType::none.
+// Of inputs, outputs and auxiliary states. Unknown ones are an unknown shape, or DType::none.
 struct CustomShapes {
   std::vector<Shape> in, out, aux = {};
 };
@@ -41,7 +41,7 @@ struct CustomTypes {
   std::vector<DType> in, out, aux = {};
 };
 
-// What a custom operator is. Every node has one such object; threads may call it concurrently.
+// The definition of a custom operator. Every node has one such object; threads may call it concurrently.
 class CustomOpProp {
  public:
   // Without need_top_grad it is a loss head: it starts the backward pass itself.
@@ -53,11 +53,11 @@ class CustomOpProp {
   virtual Names list_outputs() const { return {"output"}; }
   virtual Names list_auxiliary_states() const { return {}; }
 
-  // Asked as soon as the first input is known, or all the others. By default everything is like the first input.
+  // Called as soon as the first input is known, or all the others. By default everything is like the first input.
   virtual CustomShapes infer_shape(const std::vector<Shape>& in_shapes) const;
   virtual CustomTypes infer_type(const std::vector<DType>& in_types) const;
 
-  // Arrays are named by numbers; the answer lists those that backward reads. By default the gradients that arrive
+  // Arrays are identified by numbers; the result lists those that backward reads. By default the gradients that arrive
   // (with need_top_grad), the inputs and the outputs.
   virtual std::vector<int> declare_backward_dependency(const std::vector<int>& out_grad,
                                                        const std::vector<int>& in_data,
@@ -70,13 +70,13 @@ class CustomOpProp {
   bool need_top_grad_;
 };
 
-// Makes the prop from the keywords (op_type apart) as text. A name that is registered again is replaced, for nodes made
-// from then on.
+// Creates the prop from the keywords (except op_type) as text. Registering a name again replaces the factory for nodes
+// created from then on.
 using CustomOpFactory = std::function<std::shared_ptr<CustomOpProp>(const Attributes& arguments)>;
 void register_custom_op(const std::string& name, CustomOpFactory factory);
 Names custom_op_names();
 
-// A prop and what it lists, asked once.
+// A prop and the lists it returns, queried once.
 struct CustomOpSpec {
   std::shared_ptr<const CustomOpProp> prop;
   Names arguments, outputs, aux;
@@ -92,9 +92,9 @@ inline constexpr Builder<Custom> custom;
 // (what backward reads, the inputs for their shapes alone, auxiliary states) → the gradient of each input.
 struct CustomGrad {
   std::shared_ptr<const CustomOpSpec> spec;
-  const Node* forward = nullptr;  // whose operator it is
+  const Node* forward = nullptr;  // the node of the operator
   std::vector<bool> reads;        // of out_grads, in_data and out_data, in this order
-  std::vector<bool> wants;        // the gradients that are asked for
+  std::vector<bool> wants;        // the gradients that are requested
 };
 inline constexpr Builder<CustomGrad> custom_grad;
 

@@ -37,7 +37,7 @@ void complete(Deconvolution& p) {
           "layout must have the channels second and fit the kernel: layout ", p.layout.value_or(""));
 }
 
-// One spatial axis: how much is cut off before, and what is left.
+// One spatial axis: how much is cropped at the beginning, and the remaining extent.
 struct Extent {
   int64_t pad, result;
 };

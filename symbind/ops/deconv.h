@@ -1,4 +1,4 @@
-// Transposed convolution: what a convolution does to gradients, as a layer.
+// Transposed convolution: the gradient of a convolution as a layer.
 #pragma once
 
 #include "symbind/graph/builder.h"

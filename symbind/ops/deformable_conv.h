@@ -1,4 +1,4 @@
-// Convolutions whose kernel elements are moved, each output position by offsets of its own that the network computes.
+// Convolutions whose sampling positions are shifted by offsets that the network computes for each output position.
 #pragma once
 
 #include "symbind/graph/builder.h"
@@ -20,7 +20,7 @@ struct DeformableConvolution {
 };
 inline constexpr Builder<DeformableConvolution> deformable_convolution;
 
-// Every element that is read is multiplied by a number of its own as well, the mask.
+// Every sampled element is also multiplied by its own factor, the mask.
 struct ModulatedDeformableConvolution : DeformableConvolution {
   int64_t im2col_step = 64;
 };

@@ -1,4 +1,4 @@
-// Diagonals: taken out of an array, or made an array of.
+// Diagonals: extracted from an array, or placed in a new one.
 #pragma once
 
 #include "symbind/graph/builder.h"

@@ -1,4 +1,4 @@
-// Dropout: elements become zero at random, the others grow so that the expectation stays.
+// Dropout: elements are set to zero at random, the others are scaled to preserve the expectation.
 #pragma once
 
 #include "symbind/graph/builder.h"
@@ -6,8 +6,8 @@
 
 namespace SYMBIND_API symbind {
 
-// Outputs: output, and hidden mask: 0 or 1/(1-p) by which elements were multiplied, with extent 1 along `axes`; ones
-// when nothing is dropped.
+// Outputs: output, and hidden mask: the factors 0 or 1/(1-p) of the elements, with extent 1 along `axes`; ones when
+// nothing is dropped.
 struct Dropout {
   double p = 0.5;
   std::string mode = "training";  // or always

@@ -24,7 +24,7 @@ void add_unary(OpRegistry& registry, std::string doc, Gradient gradient) {
   add(registry, op);
 }
 
-// Functions that return their input.
+// Identities.
 void add_views(OpRegistry& registry) {
   add(registry, unary_op<"_copy">("The identity: the output is the input.")
                     .aliases({"identity", "_copyto"})

@@ -43,9 +43,9 @@ template <SymbolOrArray T> T log(const T& x, const std::string& name = "") { ret
 template <SymbolOrArray T> T square(const T& x, const std::string& name = "") { return unary<"square">(x, name); }
 template <SymbolOrArray T> T sqrt(const T& x, const std::string& name = "") { return unary<"sqrt">(x, name); }
 template <SymbolOrArray T> T identity(const T& x, const std::string& name = "") { return unary<"_copy">(x, name); }
-// The values, but no gradient flows back through them.
+// The identity, without a gradient.
 template <SymbolOrArray T> T stop_gradient(const T& x, const std::string& name = "") { return unary<"BlockGrad">(x, name); }
-// The values as a loss: their own gradient is one. (MakeLoss, with its scale and normalization, is in ops/loss.h.)
+// The identity as a loss: its gradient is one. (MakeLoss, with its scale and normalization, is in ops/loss.h.)
 template <SymbolOrArray T> T as_loss(const T& x, const std::string& name = "") { return unary<"make_loss">(x, name); }
 template <SymbolOrArray T> T zeros_like(const T& x, const std::string& name = "") { return unary<"zeros_like">(x, name); }
 template <SymbolOrArray T> T ones_like(const T& x, const std::string& name = "") { return unary<"ones_like">(x, name); }
@@ -63,7 +63,7 @@ inline constexpr Builder<Binary<"_greater">> elemwise_greater;
 inline constexpr Builder<Binary<"_greater_equal">> elemwise_greater_equal;
 inline constexpr Builder<Binary<"_lesser">> elemwise_lesser;
 inline constexpr Builder<Binary<"_lesser_equal">> elemwise_lesser_equal;
-// Choices between two numbers, and what is left of a division that rounds down.
+// Maximum and minimum, and the remainder of a division that rounds down.
 inline constexpr Builder<Binary<"_maximum">> elemwise_maximum;
 inline constexpr Builder<Binary<"_minimum">> elemwise_minimum;
 inline constexpr Builder<Binary<"_hypot">> elemwise_hypot;

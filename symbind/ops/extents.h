@@ -1,5 +1,5 @@
-// Sums and products of extents, for the inference of shapes. One that does not fit into 64 bits is an error: wrapped
-// around it would be the shape of an array too small for what is written into it. What is unknown stays so.
+// Sums and products of extents, for the inference of shapes. A result that does not fit into 64 bits is an error: an
+// overflow would give an array too small for the data written to it. Unknown extents stay unknown.
 #pragma once
 
 #include <string_view>

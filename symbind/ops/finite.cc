@@ -5,7 +5,7 @@
 namespace symbind {
 namespace {
 
-// An answer from arrays of any types, which has no gradient.
+// A test of arrays of any types, without a gradient.
 template <class P>
 Op<P>& answers(Op<P>& op, DType type) {
   return op.infer_shape([](const P&, Shapes& s) { s.output().meet(Shape{1}); })

@@ -1,4 +1,4 @@
-// Questions about whole arrays, answered by 1 or 0.
+// Tests of whole arrays, with the result 1 or 0.
 #pragma once
 
 #include "symbind/graph/builder.h"

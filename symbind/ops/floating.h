@@ -1,4 +1,4 @@
-// Type inference of operators that compute with floating numbers alone.
+// Type inference of operators that compute in floating-point types only.
 #pragma once
 
 #include "symbind/graph/op.h"

@@ -18,7 +18,7 @@ struct FullyConnectedActivation : FullyConnected {
 };
 inline constexpr Builder<FullyConnectedActivation> fully_connected_activation;
 
-// Made by the fuse pass for a weight that many read: the weight is (inner, hidden), the other way round.
+// Made by the fuse pass for a weight with many readers: the weight is transposed, (inner, hidden).
 struct FullyConnectedTransposed : FullyConnected {};
 
 // The matrix product it computes: (rows × inner)·(hidden × inner)ᵀ.

@@ -6,7 +6,7 @@
 namespace symbind {
 namespace {
 
-// Output and one input have the same type, whatever the numbers are.
+// Output and one input have the same type, whatever the type of the indices.
 void type_follows(Types& t, const char* input) {
   auto data = t[input];
   data.meet(t.output().get());
@@ -138,7 +138,7 @@ OpDef define(Op<Pick> op) {
         if (without.rank() == 0) without = Shape{1};
         const Shape with = data.get().with(axis, 1);
         auto index = s["index"];
-        // An index may keep the axis.
+        // The index may keep the axis with extent 1.
         if (index.rank() == with.rank() && data.rank() > 1)
           index.meet(with);
         else

@@ -1,4 +1,5 @@
-// Elements chosen by numbers in another array, or by a condition. Numbers may be of any type; fractions are cut off.
+// Elements selected by indices in another array, or by a condition. Indices may be of any type; fractions are
+// truncated.
 #pragma once
 
 #include "symbind/graph/builder.h"
@@ -8,7 +9,7 @@ namespace SYMBIND_API symbind {
 
 struct Take {
   int64_t axis = 0;
-  std::string mode = "clip";  // what becomes of numbers outside: clip, wrap, raise
+  std::string mode = "clip";  // how indices out of range are handled: clip, wrap, raise
 };
 inline constexpr Builder<Take> take;
 

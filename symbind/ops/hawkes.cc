@@ -9,7 +9,7 @@ namespace {
 
 const Names arguments{"lda", "alpha", "beta", "state", "lags", "marks", "valid_length", "max_time"};
 
-// What any of them knows of the sequences, the kinds and the events, the others learn.
+// The numbers of sequences, kinds and events are propagated between all arrays.
 void infer_arguments(Shapes& s) {
   int64_t batch = unknown_dim, kinds = unknown_dim, events = unknown_dim;
   const auto learn = [](int64_t& known, int64_t dim) {

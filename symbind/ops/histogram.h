@@ -6,7 +6,8 @@
 namespace SYMBIND_API symbind {
 
 // Outputs: the counts (int64) and the edges of the bins. With bin_cnt and range the bins are equal; otherwise a second
-// input, bins, has the edges in ascending order. The last bin has both of its edges; elements outside count nowhere.
+// input, bins, has the edges in ascending order. The last bin includes both of its edges; elements outside are not
+// counted.
 struct Histogram {
   std::optional<int64_t> bin_cnt = {};
   std::vector<double> range = {};

@@ -1,5 +1,5 @@
-// Images on their way to a network: one, (rows, columns, channels), or a batch of them, (n, rows, columns, channels).
-// Values are whole numbers from 0 to 255 or floating ones. The random operators draw one factor for a call.
+// Preprocessing of images: one image, (rows, columns, channels), or a batch of them, (n, rows, columns, channels).
+// Values are whole numbers from 0 to 255 or floating ones. The random operators draw one factor per call.
 #pragma once
 
 #include "symbind/core/fixed_string.h"
@@ -12,7 +12,7 @@ namespace SYMBIND_API symbind {
 struct ImageToTensor {};
 inline constexpr Builder<ImageToTensor> image_to_tensor;
 
-// Of such tensors, channel by channel.
+// Normalizes such tensors, channel by channel.
 struct ImageNormalize {
   std::vector<double> mean = {0, 0, 0, 0};  // one number is that of every channel
   std::vector<double> std = {1, 1, 1, 1};
@@ -34,7 +34,7 @@ struct ImageCrop {
 };
 inline constexpr Builder<ImageCrop> image_crop;
 
-// "_image_flip_left_right", "_image_flip_top_bottom", and those that do it in half of the calls.
+// "_image_flip_left_right", "_image_flip_top_bottom", and the random forms, which flip in half of the calls.
 template <FixedString name>
 struct ImageFlip {};
 inline constexpr Builder<ImageFlip<"_image_flip_left_right">> image_flip_left_right;
@@ -42,7 +42,7 @@ inline constexpr Builder<ImageFlip<"_image_flip_top_bottom">> image_flip_top_bot
 inline constexpr Builder<ImageFlip<"_image_random_flip_left_right">> image_random_flip_left_right;
 inline constexpr Builder<ImageFlip<"_image_random_flip_top_bottom">> image_random_flip_top_bottom;
 
-// By a factor between the two: "_image_random_brightness", …contrast, …saturation, …hue.
+// By a random factor between min_factor and max_factor: "_image_random_brightness", …contrast, …saturation, …hue.
 template <FixedString name>
 struct ImageRandom {
   Required<double> min_factor = {};
@@ -62,7 +62,7 @@ struct ImageRandomColorJitter {
 };
 inline constexpr Builder<ImageRandomColorJitter> image_random_color_jitter;
 
-// Colours moved along the three main directions of natural images' colours, by alpha.
+// Colours shifted along the three principal components of the colours of natural images, by alpha.
 struct ImageAdjustLighting {
   Required<std::vector<double>> alpha = {};
 };

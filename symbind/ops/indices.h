@@ -1,4 +1,4 @@
-// Shapes as numbers, and indices of an array as one number or one number per axis.
+// Shapes as arrays, and conversion between flat and per-axis indices.
 #pragma once
 
 #include "symbind/graph/builder.h"
@@ -11,7 +11,7 @@ struct SizeArray {};
 inline constexpr Builder<SizeArray> size_array;
 
 struct RavelMultiIndex {
-  Required<Tuple> shape = {};  // the first extent counts for nothing, and may be -1
+  Required<Tuple> shape = {};  // the first extent is not used, and may be -1
 };
 inline constexpr Builder<RavelMultiIndex> ravel_multi_index;
 struct UnravelIndex {

@@ -1,4 +1,4 @@
-// Products of matrices column by column.
+// Column-wise Kronecker products of matrices.
 #pragma once
 
 #include "symbind/graph/builder.h"

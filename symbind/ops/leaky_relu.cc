@@ -33,7 +33,7 @@ OpDef define(Op<LeakyReLU> op) {
       .inputs([](const LeakyReLU& p) {
         return p.act_type == "prelu" ? Names{"data", "gamma"} : Names{"data"};
       })
-      // rrelu keeps the slopes it drew.
+      // rrelu stores the slopes it drew, for the gradient.
       .outputs([](const LeakyReLU& p) {
         return p.act_type == "rrelu" ? Names{"output", "mask"} : Names{"output"};
       })

@@ -1,4 +1,4 @@
-// Rectifiers that let something of the negative numbers through.
+// Rectifiers with a nonzero output for negative inputs.
 #pragma once
 
 #include "symbind/graph/builder.h"

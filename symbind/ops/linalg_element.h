@@ -1,5 +1,5 @@
-// Elements of matrices: their diagonals and triangles taken out, or made matrices of. Arrays hold matrices in their
-// last two axes, one for each element of the axes before.
+// Elements of matrices: their diagonals and triangles extracted, or placed in new matrices. Arrays hold matrices in
+// their last two axes, one for each element of the axes before.
 #pragma once
 
 #include "symbind/graph/builder.h"
@@ -20,7 +20,7 @@ struct LinalgMakediag {
 };
 inline constexpr Builder<LinalgMakediag> linalg_makediag;
 
-// The triangle that begins at the diagonal `offset`: the lower one row by row, the upper one column by column. `lower`
+// The triangle that starts at the diagonal `offset`: the lower one row by row, the upper one column by column. `lower`
 // decides for the main diagonal; else the offset's sign does.
 struct LinalgExtracttrian {
   int64_t offset = 0;
@@ -34,7 +34,7 @@ struct LinalgMaketrian {
 };
 inline constexpr Builder<LinalgMaketrian> linalg_maketrian;
 
-// What gradients are composed of. (out_grad, A) → A_grad
+// Building blocks of gradients. (out_grad, A) → A_grad
 struct SumlogdiagGrad {};
 inline constexpr Builder<SumlogdiagGrad> sumlogdiag_grad;
 

@@ -1,4 +1,4 @@
-// Factorizations of matrices, and what is computed by them. Arrays hold matrices in their last two axes, one for each
+// Factorizations of matrices, and functions based on them. Arrays hold matrices in their last two axes, one for each
 // element of the axes before. A matrix that cannot be factorized (not positive definite, singular) is an error on a CPU
 // and NaN on a GPU, where nothing waits for a result.
 #pragma once

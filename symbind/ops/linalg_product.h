@@ -6,7 +6,7 @@
 
 namespace SYMBIND_API symbind {
 
-// alpha · op(A) · op(B) + beta · C. `axis` is the one of the rows of all matrices; the columns are always last.
+// alpha · op(A) · op(B) + beta · C. `axis` is the axis of the rows of all matrices; the columns are the last axis.
 struct LinalgGemm {
   bool transpose_a = false;
   bool transpose_b = false;
@@ -32,7 +32,7 @@ struct LinalgSyrk {
 };
 inline constexpr Builder<LinalgSyrk> linalg_syrk;
 
-// alpha · op(A) · B, or alpha · B · op(A), of a triangular A: what is in its other triangle is not read.
+// alpha · op(A) · B, or alpha · B · op(A), of a triangular A, whose other triangle is not read.
 struct LinalgTrmm {
   bool transpose = false;
   bool rightside = false;
@@ -50,7 +50,7 @@ struct LinalgTrsm {
 };
 inline constexpr Builder<LinalgTrsm> linalg_trsm;
 
-// Where the matrices of an array are: matrix (i, j) of `outer` × `between` begins at element
+// The position of the matrices in an array: matrix (i, j) of `outer` × `between` starts at element
 // (i · rows · between + j) · columns, and its rows are between · columns elements apart.
 struct MatricesOf {
   int64_t outer = 1, rows = 0, between = 1, columns = 0;

@@ -109,7 +109,7 @@ void infer_regression(Shapes& s) {
           ", data ", data.get());
 }
 
-// The logistic loss has the gradient of the linear one, of its own output.
+// The logistic loss has the gradient of the linear one, applied to its own output.
 template <class P, class G>
 Op<P> regression(std::string name, std::string doc, Builder<G> grad) {
   Op<P> op(std::move(name));

@@ -24,7 +24,7 @@ inline constexpr Builder<SoftmaxOutput> softmax_output;
 struct SoftmaxOutputGrad : SoftmaxOutput {};
 inline constexpr Builder<SoftmaxOutputGrad> softmax_output_grad;
 
-// Data of known shape seen around the axis of the classes, which softmax runs along.
+// The view of data of known shape along the class axis, over which softmax is computed.
 AxisView size_of(const SoftmaxOutput& params, const Shape& data);
 
 struct LinearRegressionOutput {

@@ -1,4 +1,4 @@
-// What the mask branch of Mask R-CNN is trained towards.
+// The training targets of the mask branch of Mask R-CNN.
 #pragma once
 
 #include "symbind/graph/builder.h"
@@ -10,7 +10,7 @@ struct MaskTarget {
   Required<int64_t> num_classes = {};  // without the background
   Required<Tuple> mask_size = {};      // rows and columns of a target
   int64_t sample_ratio = 2;            // points of a cell along each axis; below 1: as many as it has pixels
-  bool aligned = false;                // pixels are where their centres are
+  bool aligned = false;                // coordinates refer to pixel centres
 };
 inline constexpr Builder<MaskTarget> mask_target;
 

@@ -25,7 +25,7 @@ void add_smooth(OpRegistry& registry, std::string doc) {
   registry.add(grad, typeid(UnaryGrad<grad_name>));
 }
 
-// A function that is flat wherever it has a slope.
+// A function whose derivative is zero wherever it is defined.
 template <FixedString name>
 void add_flat(OpRegistry& registry, std::string doc) {
   registry.add(function_op<name>(std::move(doc)), typeid(Unary<name>));

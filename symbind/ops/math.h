@@ -1,5 +1,5 @@
-// The functions of mathematics, element by element: Unary<"sin"> and so on, as in ops/elementwise.h. They are templates
-// bound to symbols and arrays, beside those of <cmath>.
+// Elementwise mathematical functions: Unary<"sin"> and so on, as in ops/elementwise.h. They are templates bound to
+// symbols and arrays, so that they do not conflict with those of <cmath>.
 #pragma once
 
 #include "symbind/ops/elementwise.h"

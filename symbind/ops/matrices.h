@@ -13,7 +13,7 @@ bool has_matrices(const Shapes& shapes, Inferred<Shape> array, std::string_view 
 // The same, and both extents of a matrix are equal.
 bool has_square_matrices(const Shapes& shapes, Inferred<Shape> array, std::string_view name);
 
-// The shape with a number for each matrix of an array of them: (1) for a single one.
+// The shape of one number per matrix of an array: (1) for a single matrix.
 Shape one_per_matrix(const Shape& matrices);
 
 }  // namespace symbind

@@ -1,6 +1,6 @@
-// AdamW with the scale of the gradient in an array, and AdamW and LAMB of many arrays in one operator. Inputs come
-// array by array: weight, grad, mean, var and, in mixed precision, the float32 copy of the weight; output i is the new
-// weight i. States are updated in place.
+// AdamW with the gradient scale in an array, and AdamW and LAMB for many arrays in one operator. Inputs are grouped by
+// weight: weight, grad, mean, var and, in mixed precision, the float32 copy of the weight; output i is the new weight
+// i. States are updated in place.
 #pragma once
 
 #include <vector>
@@ -9,7 +9,7 @@
 
 namespace SYMBIND_API symbind {
 
-// The last input is rescale_grad, of one element: where it is 0 or not finite, nothing is updated.
+// The last input is rescale_grad, of one element: if it is 0 or not finite, nothing is updated.
 struct AdamWUpdate {
   Required<double> lr = {};
   double beta1 = 0.9;

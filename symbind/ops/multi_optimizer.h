@@ -1,5 +1,5 @@
-// Updates of many arrays in one operator. Inputs come array by array: weight, grad, then the states of the first, then
-// the same of the second, …; output i is the new weight i.
+// Updates of many arrays in one operator. Inputs are grouped by weight: weight, grad and states of the first, then of
+// the second, …; output i is the new weight i.
 #pragma once
 
 #include <vector>
@@ -36,7 +36,7 @@ struct MultiSumSq {
 };
 inline constexpr Builder<MultiSumSq> multi_sum_sq;
 
-// Learning rates scaled by how large weights are against their gradients.
+// Learning rates scaled by the ratio of the norms of weights and gradients.
 struct MultiLars {
   Required<double> eta = {};
   Required<double> eps = {};

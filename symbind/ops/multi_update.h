@@ -1,5 +1,5 @@
-// What the operators share that update many weights in one call. Inputs come weight by weight, then arrays that serve
-// them all; output i is the new weight i.
+// Shared by the operators that update many weights in one call. Inputs are grouped by weight, followed by arrays for
+// all weights; output i is the new weight i.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@ inline auto repeated(Names stems) {
   };
 }
 
-// The inputs of one weight: weight, grad and states; and the arrays after those of all weights.
+// The inputs of one weight (weight, grad and states), and the arrays after those of all weights.
 struct MultiInputs {
   Names each, after = {};
   bool float32_states = false;  // else of the weight's type
@@ -49,8 +49,8 @@ inline void infer_multi_types(const MultiInputs& inputs, Types& t) {
   }
 }
 
-// Inputs, outputs, updated states, shapes and types of an operator that updates as many weights as `count` says. The
-// arrays after those of all weights are float32 and have `shape_after(params)`.
+// Inputs, outputs, updated states, shapes and types of an operator that updates `count` weights. The arrays after those
+// of all weights are float32 and have `shape_after(params)`.
 template <class P, class ShapeAfter>
 Op<P>& add_multi_inputs(Op<P>& op, int64_t P::*count, const MultiInputs& inputs, ShapeAfter shape_after) {
   const size_t per_weight = inputs.each.size();
@@ -76,7 +76,7 @@ Op<P>& add_multi_inputs(Op<P>& op, int64_t P::*count, const MultiInputs& inputs)
   return add_multi_inputs(op, count, inputs, [](const P&) { return Shape{}; });
 }
 
-// A list must have a number for each weight.
+// A list must have one number per weight.
 inline void require_one_each(const char* name, size_t given, int64_t weights) {
   require(given == static_cast<size_t>(weights), name, " must have as many numbers as there are weights: ", given,
           " for ", weights);

@@ -1,4 +1,4 @@
-// Single-shot detection: anchors, the targets of their training, and what was detected.
+// Single-shot detection: anchors, their training targets, and detections.
 #pragma once
 
 #include "symbind/graph/builder.h"

@@ -9,7 +9,7 @@ namespace SYMBIND_API symbind {
 
 struct L2Normalization {
   double eps = 1e-10;
-  std::string mode = "instance";  // over all of an instance, over channels, over space
+  std::string mode = "instance";  // instance, channel or spatial
 };
 inline constexpr Builder<L2Normalization> l2_normalization;
 struct LRN {

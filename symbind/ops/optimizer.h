@@ -1,5 +1,5 @@
-// Steps of stochastic gradient descent and its kin as operators. Their output is the new weight, usually bound to the
-// old one's array; what they remember (a momentum, the float32 copy of a 16-bit weight) is an auxiliary state.
+// Steps of stochastic gradient descent and its variants as operators. The output is the new weight, usually written to
+// the array of the old one; optimizer state (momentum, the float32 copy of a 16-bit weight) is an auxiliary state.
 #pragma once
 
 #include "symbind/graph/builder.h"
@@ -43,7 +43,7 @@ struct MpNagMomUpdate : NagMomUpdate {};
 inline constexpr Builder<NagMomUpdate> nag_mom_update;
 inline constexpr Builder<MpNagMomUpdate> mp_nag_mom_update;
 
-// The sign of the gradient, or of its running mean, is all that counts.
+// Uses only the sign of the gradient, or of its running mean.
 struct SignsgdUpdate {
   Required<double> lr = {};
   double wd = 0;
@@ -61,8 +61,8 @@ struct SignumUpdate {
 inline constexpr Builder<SignsgdUpdate> signsgd_update;
 inline constexpr Builder<SignumUpdate> signum_update;
 
-// A gradient that was computed on an older weight, corrected for the change of the weight since. Without momentum the
-// state `mom` holds the last step alone.
+// Delay compensation: the gradient was computed with an older weight and is corrected for the change of the weight
+// since. Without momentum the state `mom` holds only the last step.
 struct DcasgdUpdate {
   Required<double> lr = {};
   double momentum = 0;

@@ -20,7 +20,7 @@ Op<P>& pad_fields(Op<P>& op) {
       .param(&Pad::constant_value, "constant_value", "value of the border with mode 'constant'");
 }
 
-// The shape with its borders, or with them taken off again.
+// The shape with the padding added, or removed.
 Shape with_borders(const Pad& p, const Shape& data, bool taken_off, const std::string& where) {
   require(data.rank() > 0, where, " there must be an axis to pad: ", data);
   require(p.pad_width.size() == 2 * static_cast<size_t>(data.rank()), where,

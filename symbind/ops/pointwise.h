@@ -1,5 +1,5 @@
-// Several elementwise operators as one: a small program that passes/fuse_pointwise.cc puts together. Each element of
-// the result is a function of the same element of each input, so the values in between never need arrays of their own.
+// Several elementwise operators as one: a small program that passes/fuse_pointwise.cc builds. Each element of the
+// result is a function of the same element of each input, so intermediate values need no arrays.
 #pragma once
 
 #include <memory>
@@ -25,8 +25,8 @@ struct Pointwise {
   std::vector<PointwiseInstruction> instructions = {};
 };
 
-// Appends what an operator is whose operands are in these registers; the first result gets register `next`. A sum of
-// many is a chain of sums.
+// Appends the instructions of an operator whose operands are in these registers; the first result gets register `next`.
+// A sum of many arrays becomes a chain of sums.
 void append_instructions(const OpDef& op, const std::shared_ptr<const void>& params, const std::vector<int>& operands,
                          int next, std::vector<PointwiseInstruction>& program);
 

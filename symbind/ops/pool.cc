@@ -7,8 +7,8 @@
 namespace symbind {
 namespace {
 
-// Fills the tuples that were left out, and checks what concerns more than one field. A global pooling looks at neither
-// kernel nor stride nor pad.
+// Fills the tuples that were left out, and checks what concerns more than one field. Global pooling ignores kernel,
+// stride and pad.
 void complete(Pooling& p) {
   const size_t rank = p.kernel.size();
   for (const Tuple* tuple : {&p.kernel, &p.stride, &p.pad})
@@ -106,7 +106,7 @@ Op<P>& with_fields(Op<P>& op) {
       .check([](P& p) { complete(p); });
 }
 
-// Only the maximum and the norm look at the values again to find their gradient.
+// Only the gradients of max and p-norm pooling read the data.
 bool grad_reads_data(const Pooling& p) { return p.pool_type == "max" || p.pool_type == "lp"; }
 
 OpDef define_pooling(Op<Pooling> op) {
@@ -118,7 +118,7 @@ OpDef define_pooling(Op<Pooling> op) {
       .memory_bound()
       .infer_shape([](const Pooling& p, Shapes& s) { infer(p, s); })
       .infer_type([](const Pooling&, Types& t) { same_floating_type(t); })
-      // MXNet keeps the indices of the maxima in a second output when oneDNN pools for it, and files count it.
+      // With oneDNN, MXNet stores the indices of the maxima in a second output, which files count.
       .outputs_in_files([](const Pooling& p) {
         return p.pool_type == "max" && !p.kernel.empty() && !is_channels_last(p.layout) ? 2 : 1;
       })

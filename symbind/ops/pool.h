@@ -27,7 +27,7 @@ inline constexpr Builder<Pooling> pooling;
 struct PoolingGrad : Pooling {};
 inline constexpr Builder<PoolingGrad> pooling_grad;
 
-// A pooling of known arrays as numbers, always with three spatial axes (missing ones are first and have extent 1).
+// The sizes of a pooling of known shapes, always with three spatial axes (missing ones are first and have extent 1).
 // A window starts at output × stride - pad and may reach beyond the input at either end.
 struct PoolingSize {
   int64_t batch, channels;

@@ -1,4 +1,5 @@
-// Region proposals: boxes that a region proposal network finds, decoded from anchors and thinned out.
+// Region proposals: the boxes of a region proposal network, decoded from anchors and filtered by non-maximum
+// suppression.
 #pragma once
 
 #include "symbind/graph/builder.h"

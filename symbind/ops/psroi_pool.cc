@@ -17,7 +17,7 @@ void require_channels(Shapes& s, int64_t output_dim, int64_t group_size) {
           " channels: data ", data.get());
 }
 
-// Types: the arrays have one, a floating one.
+// All arrays have one floating type.
 template <class P>
 void one_type(const P& /*params*/, Types& t) {
   same_floating_type(t);

@@ -1,4 +1,4 @@
-// Position-sensitive pooling of regions: each cell of a region's grid reads a channel of its own.
+// Position-sensitive pooling of regions: each cell of a region's grid reads its own channel.
 #pragma once
 
 #include "symbind/graph/builder.h"
@@ -14,7 +14,7 @@ struct PSROIPooling {
 };
 inline constexpr Builder<PSROIPooling> psroi_pooling;
 
-// The mean of points of each cell, interpolated, where each cell is moved by an offset that the network computes.
+// The mean of interpolated points of each cell, where each cell is shifted by an offset that the network computes.
 struct DeformablePSROIPooling {
   Required<double> spatial_scale = {};
   Required<int64_t> output_dim = {};

@@ -137,8 +137,7 @@ OpDef define(Op<RandomRandint> op) {
       });
 }
 
-// ---- the same for the shape of an array
-// -------------------------------------------------------------------------------
+// ---- the same for the shape of an array -----------------------------------------------------------------------------
 
 template <class P>
 Op<P>& like_data(Op<P>& op, const char* name, const std::string& what) {
@@ -210,7 +209,7 @@ OpDef define(Op<RandomGeneralizedNegativeBinomialLike> op) {
       });
 }
 
-// One or two inputs: they are alike.
+// The inputs, one or two, have the same shape or type.
 template <class Known>
 void meet_inputs(Known& known) {
   for (size_t i = 1; i < known.inputs(); ++i) {
@@ -303,7 +302,7 @@ OpDef define(Op<SampleMultinomialGrad> op) {
         if (!data.rank_known() || !s["indices"].known()) return;
         require(data.rank() >= 1, s.where(), " data must have an axis of probabilities: data ", data.get());
         const Shape& indices = s["indices"];
-        // Each distribution has as many draws as the others; a single one may have lost its axis.
+        // All distributions have the same number of draws; a single draw may have no axis.
         const Shape each = data.get().slice(0, data.rank() - 1);
         Shape start = each;
         require(each.rank() == 0 || (each.rank() <= indices.rank() && unify(start, indices.slice(0, each.rank()))),

@@ -1,5 +1,5 @@
-// Random arrays. The number at a position depends on the seed, on the count of draws before and on the position alone,
-// not on the device or on the threads.
+// Random arrays. The number at a position depends only on the seed, on the number of previous draws and on the
+// position, not on the device or on the threads.
 #pragma once
 
 #include "symbind/graph/builder.h"
@@ -58,7 +58,7 @@ struct RandomGeneralizedNegativeBinomial {
 };
 struct RandomRandint {
   Required<int64_t> low = {};
-  Required<int64_t> high = {};  // not among them
+  Required<int64_t> high = {};  // exclusive
   Tuple shape = {};
   std::string ctx = "";
   std::optional<DType> dtype = std::nullopt;  // none: int32
@@ -105,8 +105,7 @@ inline constexpr Builder<RandomPoissonLike> random_poisson_like;
 inline constexpr Builder<RandomNegativeBinomialLike> random_negative_binomial_like;
 inline constexpr Builder<RandomGeneralizedNegativeBinomialLike> random_generalized_negative_binomial_like;
 
-// One distribution per element of the inputs; `shape` numbers are drawn from each. Where an element describes no
-// distribution the numbers are NaN.
+// One distribution per element of the inputs; `shape` numbers are drawn from each. Invalid parameters give NaN.
 struct SampleUniform {
   Tuple shape = {};
   std::optional<DType> dtype = std::nullopt;
@@ -144,8 +143,8 @@ inline constexpr Builder<SamplePoisson> sample_poisson;
 inline constexpr Builder<SampleNegativeBinomial> sample_negative_binomial;
 inline constexpr Builder<SampleGeneralizedNegativeBinomial> sample_generalized_negative_binomial;
 
-// Indices along the last axis of data, drawn with the probabilities that are there; with get_prob their logarithms
-// too.
+// Indices along the last axis of data, drawn with the probabilities in data; with get_prob also the logarithms of
+// these.
 struct SampleMultinomial {
   Tuple shape = {};
   bool get_prob = false;
@@ -158,7 +157,7 @@ struct SampleMultinomialGrad {};
 inline constexpr Builder<SampleMultinomialGrad> sample_multinomial_grad;
 
 // Different classes below range_max in each row, class c with a probability in proportion to log((c + 2) / (c + 1)),
-// and how many draws each row took to find them.
+// and the number of draws each row took.
 struct SampleUniqueZipfian {
   Required<int64_t> range_max = {};
   Tuple shape = {};

@@ -6,7 +6,7 @@
 namespace symbind {
 namespace {
 
-// The parameters have one shape, with which the shape of the samples begins; `first` is the index of the samples.
+// The parameters have one shape, which is a prefix of the shape of the samples; `first` is the index of the samples.
 void infer_samples(Shapes& s, size_t first) {
   for (size_t i = first + 2; i < s.inputs(); ++i) s.input(first + 1).meet(s.input(i));
   const auto sample = s.input(first), parameter = s.input(first + 1);

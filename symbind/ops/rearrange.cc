@@ -13,7 +13,7 @@ OpDef define(Op<Reverse> op) {
       .infer_shape([](const Reverse& p, Shapes& s) {
         same_shape(s);
         if (!s["data"].rank_known()) return;
-        for (const int64_t axis : p.axis) s["data"].get().axis(axis, s.where());  // is it there?
+        for (const int64_t axis : p.axis) s["data"].get().axis(axis, s.where());  // fails for an axis out of range
       })
       .gradient([](const Reverse& p, Grad& g) { g.set("data", reverse(g.out_grad(), p)); });
 }

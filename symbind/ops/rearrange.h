@@ -1,4 +1,4 @@
-// Axes run through backwards; blocks of space turned into channels and back.
+// Reversed axes; spatial blocks rearranged into channels and back.
 #pragma once
 
 #include "symbind/graph/builder.h"

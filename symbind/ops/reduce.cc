@@ -73,9 +73,9 @@ OpDef reduction_grad(Op<P> op) {
       });
 }
 
-// ---- Extremes and products ------------------------------------------------------------------------------------------
+// ---- Extrema and products -------------------------------------------------------------------------------------------
 
-// Something in the shape of the result, spread over the axes reduced away.
+// An array in the shape of the result, broadcast over the reduced axes.
 template <class P>
 Symbol spread(const P& p, Grad& g, const Symbol& result) {
   SumGrad params;
@@ -100,11 +100,11 @@ void add_reduction(OpRegistry& registry, std::string doc, Names aliases, Gradien
   registry.add(op, typeid(P));
 }
 
-// 1 where data is a number, 0 where it is not.
+// 1 where data is not NaN, 0 where it is.
 Symbol is_number(Grad& g) { return elemwise_equal(g.input("data"), g.input("data")); }
 
 void add_reductions(OpRegistry& registry) {
-  // Every element that is the extreme gets the whole gradient.
+  // Every element equal to the extremum gets the whole gradient.
   const auto of_extreme = [](const auto& p, Grad& g) {
     return elemwise_mul(spread(p, g, g.out_grad()), elemwise_equal(g.input("data"), spread(p, g, g.output())));
   };

@@ -1,4 +1,4 @@
-// Sums, means, extremes and products over axes, and where extremes are.
+// Sums, means, extrema and products over axes, and the indices of extrema.
 #pragma once
 
 #include "symbind/core/fixed_string.h"
@@ -20,7 +20,7 @@ struct Mean {
 };
 inline constexpr Builder<Mean> mean;
 
-// NaN counts in none of the nan… ones.
+// The nan… forms ignore NaN.
 template <FixedString name>
 struct Reduce {
   std::optional<Tuple> axis = std::nullopt;
@@ -52,13 +52,14 @@ inline constexpr Builder<ArgReduce<"argmin">> argmin;
 struct ArgmaxChannel {};
 inline constexpr Builder<ArgmaxChannel> argmax_channel;
 
-// The gradient of sum and mean: (out_grad, data) → out_grad spread over the axes summed away; of data only the shape.
+// The gradient of sum and mean: (out_grad, data) → out_grad broadcast over the reduced axes; only the shape of data is
+// read.
 struct SumGrad : Sum {};
 inline constexpr Builder<SumGrad> sum_grad;
 struct MeanGrad : Mean {};
 inline constexpr Builder<MeanGrad> mean_grad;
 
-// For each axis of a `rank`-dimensional array: is it summed away?
+// For each axis of a `rank`-dimensional array: is it reduced?
 std::vector<bool> reduced_axes(const std::optional<Tuple>& axis, bool exclude, const Shape& data, std::string_view who);
 
 }  // namespace symbind

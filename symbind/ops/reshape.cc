@@ -47,7 +47,7 @@ OpDef define(Op<Flatten> op) {
 
 // ---- Reshape --------------------------------------------------------------------------------------------------------
 
-// The older spelling: one 0 is inferred, and keep_highest keeps the first axis whatever the first number says.
+// The older form: one 0 is inferred, and keep_highest keeps the first axis whatever the first number is.
 Shape resolve_target_shape(const Reshape& p, const Shape& data, const std::string& where) {
   Tuple codes = p.target_shape;
   const size_t first = p.keep_highest ? 1 : 0;
@@ -61,7 +61,7 @@ Shape resolve_target_shape(const Reshape& p, const Shape& data, const std::strin
   return resolve_reshape(data, codes, false, where);
 }
 
-// What is known of the result when some of data's dimensions are not. Codes that move axes are left for later.
+// The known part of the result when some dimensions of data are unknown. Codes that move axes are not resolved yet.
 Shape partial_reshape(const Tuple& codes, const Shape& data) {
   Shape shape = Shape::scalar();
   for (size_t i = 0; i < codes.size(); ++i) {

@@ -11,7 +11,7 @@ inline constexpr Builder<Flatten> flatten;
 struct Reshape {
   Tuple shape = {};
   bool reverse = false;
-  Tuple target_shape = {};  // an older spelling of shape, with codes of its own
+  Tuple target_shape = {};  // an older form of shape, with its own codes
   bool keep_highest = false;
 };
 inline constexpr Builder<Reshape> reshape;

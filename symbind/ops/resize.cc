@@ -14,7 +14,7 @@ bool is_like(const BilinearResize2D& p) { return p.mode == "like"; }
 
 int64_t scaled(int64_t extent, double scale) { return static_cast<int64_t>(scale * static_cast<double>(extent)); }
 
-// The extent that a mode makes of one; `fixed` and `scale` are the parameters of this axis.
+// The resized extent according to the mode; `fixed` and `scale` are the parameters of this axis.
 int64_t resized(const BilinearResize2D& p, int64_t extent, int64_t fixed, const std::optional<double>& scale) {
   const bool odd = extent % 2 == 1;
   if (p.mode == "size") return scale ? scaled(extent, *scale) : fixed;
@@ -33,7 +33,7 @@ void check(const BilinearResize2D& p) {
     require(!scale || (*scale > 0 && *scale <= most), "scales must be positive numbers: ", scale.value_or(0));
 }
 
-// There is nothing to compute a pixel from where there is none.
+// An output pixel cannot be computed from an image without pixels.
 void require_pixels(Shapes& s) {
   const auto data = s["data"];
   for (const int axis : {2, 3})

@@ -1,11 +1,11 @@
-// Images brought to another size: by bilinear interpolation, or by the mean of windows that cover them.
+// Resizing of images: by bilinear interpolation, or by adaptive average pooling.
 #pragma once
 
 #include "symbind/graph/builder.h"
 
 namespace SYMBIND_API symbind {
 
-// mode says where the size comes from; see the parameters. With mode like it is that of a second input.
+// mode selects how the size is computed; with mode "like" it is that of a second input.
 struct BilinearResize2D {
   int64_t height = 1;
   int64_t width = 1;

@@ -63,7 +63,8 @@ Names output_names(const RNN& p) {
   return {"output", "state_output", "reserve"};
 }
 
-// Fails on extents, out of a broken file perhaps, whose arrays no machine could hold: sizes below do not overflow.
+// Fails on extents, e.g. from a corrupt file, whose arrays no machine could hold, so that the sizes below do not
+// overflow.
 void require_possible(const RNN& p, const Shapes& s, const Shape& data) {
   const auto number = [](int64_t extent) { return static_cast<double>(std::max<int64_t>(extent, 1)); };
   const double layers = number(p.num_layers) * (p.bidirectional ? 2 : 1);
@@ -118,7 +119,7 @@ void infer_shapes(const RNN& p, Shapes& s) {
   if (data.known()) s.output(is_lstm(p) ? 3 : 2).meet({size_of(p, data).reserve_count()});
 }
 
-// Half-precision layers keep what their gradient reads in float32.
+// Half-precision layers store the data for their gradient in float32.
 DType reserve_type(DType data) { return data == DType::float64 ? data : DType::float32; }
 
 void infer_types(const RNN& p, Types& t) {

@@ -17,8 +17,9 @@ inline constexpr Word all[] = {gru, lstm, rnn_relu, rnn_tanh};
 // Inputs: data (steps, batch, features); parameters, one vector (RnnSize says how it is ordered); state (layers ·
 // directions, batch, outputs); for an LSTM state_cell (layers · directions, batch, state_size); with
 // use_sequence_length sequence_length (batch).
-// Outputs: output (steps, batch, directions · outputs); with state_outputs the last states, in the shapes of the first
-// ones; and hidden, what the gradient reads. `outputs` is projection_size where that is given, else state_size.
+// Outputs: output (steps, batch, directions · outputs); with state_outputs the final states, in the shapes of the
+// initial ones; and a hidden output that the gradient reads. `outputs` is projection_size where that is given, else
+// state_size.
 struct RNN {
   Required<int64_t> state_size;
   Required<int64_t> num_layers;
@@ -34,8 +35,8 @@ struct RNN {
 };
 inline constexpr Builder<RNN> rnn;
 
-// The gradients that arrive, those there are; then (data, parameters, state[, state_cell][, sequence_length], output,
-// reserve) → (data_grad, parameters_grad, state_grad[, state_cell_grad])
+// The output gradients that exist, then (data, parameters, state[, state_cell][, sequence_length], output, reserve) →
+// (data_grad, parameters_grad, state_grad[, state_cell_grad])
 struct RNNGrad : RNN {
   bool has_output_grad = true, has_state_grad = false, has_cell_grad = false;
 };
@@ -55,8 +56,8 @@ struct RnnSize {
   int64_t output_width() const { return directions * output; }
   int64_t input_of(int64_t layer) const { return layer == 0 ? input : output_width(); }
 
-  // Where the parts of a layer in one direction begin in the vector: all weights, layer by layer and direction by
-  // direction, then all biases in the same order. Gates: LSTM in, forget, cell, out; GRU reset, update, new.
+  // The offsets of the parameters of a layer in one direction in the vector: all weights, layer by layer and direction
+  // by direction, then all biases in the same order. Gates: LSTM in, forget, cell, out; GRU reset, update, new.
   struct Parameters {
     int64_t i2h_weight;  // (gates · hidden, input of the layer)
     int64_t h2h_weight;  // (gates · hidden, output)
@@ -70,7 +71,7 @@ struct RnnSize {
   // The same for the hidden output, of the CPU's kernels. Step t of a forward direction reads slot t of states and
   // cells and writes slot t + 1; of a backward direction it reads slot t + 1 and writes slot t.
   struct Reserve {
-    int64_t gates;       // (steps, batch, gates · hidden): after their functions
+    int64_t gates;       // (steps, batch, gates · hidden): after activation
     int64_t states;      // (steps + 1, batch, output)
     int64_t cells;       // (steps + 1, batch, hidden): LSTM
     int64_t projected;   // (steps, batch, hidden): what is projected
@@ -87,7 +88,7 @@ struct RnnSize {
 };
 RnnSize size_of(const RNN& params, const Shape& data);
 
-// Where the inputs and outputs are among those of RNN and of RNNGrad.
+// The indices of the inputs and outputs of RNN and of RNNGrad.
 struct RnnArguments {
   size_t data, parameters, state, cell, lengths;  // cell and lengths: if there are any
   size_t output, reserve;                         // RNN: among the outputs

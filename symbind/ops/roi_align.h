@@ -1,4 +1,4 @@
-// Regions of images at a fixed size, interpolated: without rounding, unlike ROIPooling.
+// Regions of images, interpolated to a fixed size without rounding, unlike ROIPooling.
 #pragma once
 
 #include "symbind/graph/builder.h"
@@ -9,12 +9,12 @@ struct ROIAlign {
   Required<Tuple> pooled_size = {};     // rows and columns of the result
   Required<double> spatial_scale = {};  // from the coordinates of regions to those of data
   int64_t sample_ratio = -1;            // points of a cell along each axis; below 1: as many as it has pixels
-  bool position_sensitive = false;      // each cell reads channels of its own
-  bool aligned = false;                 // pixels are where their centres are
+  bool position_sensitive = false;      // each cell reads its own channels
+  bool aligned = false;                 // coordinates refer to pixel centres
 };
 inline constexpr Builder<ROIAlign> roi_align;
 
-// Of regions that are rotated.
+// ROIAlign of rotated regions.
 struct RROIAlign {
   Required<Tuple> pooled_size = {};
   Required<double> spatial_scale = {};

@@ -1,4 +1,4 @@
-// The largest elements of regions of images, for detectors.
+// Max pooling of regions of images, for detectors.
 #pragma once
 
 #include "symbind/graph/builder.h"

@@ -1,5 +1,5 @@
-// With whole numbers in the array and a fraction as scalar (is_int false) the result is float64; truth values become
-// int64 or float64. The gradients are computed in the result's type and cast back.
+// For an integer array and a floating-point scalar (is_int false) the result is float64; booleans become int64 or
+// float64. The gradients are computed in the result's type and cast back.
 #include "symbind/ops/scalar.h"
 
 #include "symbind/graph/define.h"

@@ -15,7 +15,8 @@ void one_type(Types& t, size_t indices) {
     }
 }
 
-// The shape of what replaces slices of an array: nd, a slice for each column of the indices; else one for each index.
+// The shape of the values that replace slices of an array: with nd one slice per column of the indices, else one per
+// index.
 Shape values_shape(Shapes& s, const Shape& array, const Shape& indices, bool nd) {
   if (!nd) return array.with(0, indices[0]);
   require(indices.rank() > 0 && indices[0] <= array.rank(), s.where(),

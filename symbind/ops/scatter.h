@@ -1,5 +1,5 @@
-// An array with some of its slices replaced. Where an index is there several times the last one counts; indices outside
-// of the array are ignored.
+// An array with some of its slices replaced. If an index occurs several times the last one wins; indices out of range
+// are ignored.
 #pragma once
 
 #include "symbind/graph/builder.h"

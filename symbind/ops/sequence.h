@@ -1,5 +1,5 @@
 // Sequences of different lengths in one batch: (time, batch, …), or (batch, time, …) with axis 1. With
-// use_sequence_length a second input says how many steps of each sequence count; without it all do.
+// use_sequence_length a second input holds the number of valid steps of each sequence; without it all are valid.
 #pragma once
 
 #include "symbind/graph/builder.h"

@@ -12,7 +12,7 @@ namespace {
 void resolve_axis(SliceRange& range, int axis, int64_t length, const std::optional<int64_t>& begin,
                   const std::optional<int64_t>& end, int64_t given_step, std::string_view who) {
   require(given_step != 0, who, " step must not be 0");
-  const int64_t step = std::clamp(given_step, -length - 1, length + 1);  // longer steps leave the axis all the same
+  const int64_t step = std::clamp(given_step, -length - 1, length + 1);  // longer steps select the same elements
   const int64_t before = step > 0 ? 0 : -1, past_end = step > 0 ? length : length - 1;
   const auto clamped = [&](int64_t index) { return std::clamp(index < 0 ? index + length : index, before, past_end); };
   const int64_t first = begin ? clamped(*begin) : step > 0 ? before : past_end;
@@ -59,8 +59,8 @@ Shape part_of(const P& p, const Shape& whole, const std::string& where) {
   return part;
 }
 
-// Where the slice begins in the array, in elements; empty unless it is one piece of it: some of one axis, in steps of
-// 1, with nothing but extents of 1 before it and all of the axes after it.
+// The offset of the slice in the array, in elements; empty unless it is one contiguous piece: a range of one axis, in
+// steps of 1, with extents of 1 before it and whole axes after it.
 std::vector<int64_t> one_piece(const SliceRange& range, const Shape& data) {
   const auto is_all = [&](int axis) {
     return range.shape[axis] == data[axis] && (range.step[static_cast<size_t>(axis)] == 1 || data[axis] == 1);

@@ -1,4 +1,4 @@
-// Regular parts of an array, taken out and put in. begin, end and step are Python's, one per leading axis.
+// Strided slices of an array: extraction and assignment. begin, end and step are Python's, one per leading axis.
 #pragma once
 
 #include <array>
@@ -47,7 +47,7 @@ struct SliceLike {
 };
 inline constexpr Builder<SliceLike> slice_like;
 
-// Rows and columns of images, as many as h_w says or a second input has.
+// A window of the rows and columns of images, of size h_w or that of a second input.
 struct Crop {
   Required<int64_t> num_args = {};
   Tuple offset = {0, 0};

@@ -23,7 +23,7 @@ Op<P>& softmax_fields(Op<P>& op) {
       .check([](P& p) { require(!p.temperature || *p.temperature != 0, "temperature must not be 0"); });
 }
 
-// A row's length is at the row's index: the shape of data without the axis.
+// The lengths have the shape of data without the axis.
 template <class P>
 void infer_length(const P& p, Shapes& s) {
   const auto data = s["data"];

@@ -7,7 +7,7 @@
 
 namespace SYMBIND_API symbind {
 
-// With use_length a second input tells how many elements of each row count; the others become zero.
+// With use_length a second input holds the number of valid elements of each row; the others become zero.
 template <FixedString name>
 struct SoftmaxLike {
   int64_t axis = -1;

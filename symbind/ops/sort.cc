@@ -31,7 +31,7 @@ OpDef define(Op<Sort> op) {
   return op.doc("The elements sorted along an axis; the result has the shape of data, or one axis when axis is None.")
       .param(&Sort::axis, "axis", axis_doc)
       .param(&Sort::is_ascend, "is_ascend", "sort in ascending order; False: in descending order")
-      .outputs({"output0", "output1"})  // the elements, and where they stood
+      .outputs({"output0", "output1"})  // the sorted elements, and their indices
       .visible_outputs([](const Sort&) { return 1; })
       .infer_shape([](const Sort& p, Shapes& s) {
         if (!s["data"].known()) return;

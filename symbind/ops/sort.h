@@ -1,4 +1,4 @@
-// Elements in order along an axis. Equal ones stay in their order.
+// Sorting along an axis. Sorts are stable.
 #pragma once
 
 #include "symbind/graph/builder.h"

@@ -1,5 +1,5 @@
-// Like the statistics of BatchNorm, the moving average moves in a training forward (MXNet moves it in backward); the
-// gradient reads what it was then, from a hidden output.
+// Like the statistics of BatchNorm, the moving average is updated in a training forward (MXNet updates it in backward);
+// the gradient reads its value from a hidden output.
 #include "symbind/ops/sparse_reg.h"
 
 #include "symbind/graph/define.h"

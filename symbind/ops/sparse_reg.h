@@ -1,4 +1,4 @@
-// A penalty on activations that are on too often, for sparse autoencoders.
+// A penalty on units that are active too often, for sparse autoencoders.
 #pragma once
 
 #include "symbind/graph/builder.h"

@@ -7,7 +7,7 @@
 namespace symbind {
 namespace {
 
-// Along an axis of one element the first and the last coincide: no coordinate would be right.
+// Along an axis of one element the coordinates -1 and 1 coincide, so the grid is undefined.
 void check_target(const Tuple& target_shape) {
   require(target_shape.size() == 2 && target_shape[0] > 1 && target_shape[1] > 1,
           "target_shape must be two numbers of at least 2: ", print(target_shape));
@@ -138,7 +138,7 @@ OpDef define(Op<SpatialTransformer> op) {
       });
 }
 
-// Not made of the others' gradients: between them is a grid, too fine for half precision.
+// Not composed of the gradients of its parts: half precision is too coarse for the grid between them.
 OpDef define(Op<SpatialTransformerGrad> op) {
   return transformer_fields(op)
       .inputs({"out_grad", "data", "loc"})

@@ -1,5 +1,5 @@
-// Images sampled at coordinates that a network has computed, and grids of such coordinates. And images compared with
-// the neighbourhood of each pixel of another.
+// Images sampled at coordinates that a network computes, and grids of such coordinates; and the correlation of patches
+// of two images.
 #pragma once
 
 #include "symbind/graph/builder.h"

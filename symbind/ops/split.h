@@ -5,8 +5,8 @@
 
 namespace SYMBIND_API symbind {
 
-// With sections > 0 that many equal parts; else part i begins at indices[i] and ends where the next begins, or at the
-// end of the axis. The first index is 0.
+// With sections > 0 that many equal parts; else part i starts at indices[i] and ends at the next index, or at the end
+// of the axis. The first index is 0.
 struct SplitV2 {
   Required<Tuple> indices = {};
   int64_t axis = 1;
@@ -15,7 +15,7 @@ struct SplitV2 {
 };
 inline constexpr Builder<SplitV2> split_v2;
 
-// Where each part begins and ends along an axis of known extent; fails with `where` if one is not inside.
+// The begin and end of each part along an axis of known extent; fails with `where` if one is out of range.
 struct SplitRange {
   int64_t begin, end;
 };

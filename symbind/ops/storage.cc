@@ -112,7 +112,7 @@ OpDef define(Op<OnehotEncode> op) {
 
 }  // namespace
 
-// Which rows are kept is found by a one-hot vector per index.
+// The retained rows are selected by a one-hot vector per index.
 Symbol network_of(const SparseRetain&, const ComposedInputs& in) {
   const int64_t rows = in.shapes[0][0];
   if (rows == 0 || in.shapes[1].size() == 0) return zeros_like(in[0]);

@@ -1,4 +1,4 @@
-// What MXNet does for sparse arrays, on dense ones: the same numbers.
+// MXNet's operators on sparse arrays, for dense arrays: the results are the same.
 #pragma once
 
 #include "symbind/graph/builder.h"
@@ -29,7 +29,7 @@ struct SquareSum {
 };
 inline constexpr Builder<SquareSum> square_sum;
 
-// Zeros whose type and, where it is 0, shape are inferred.
+// Zeros whose type, and extents given as 0, are inferred.
 struct ZerosWithoutDtype {
   Tuple shape = {};
   std::string ctx = "";

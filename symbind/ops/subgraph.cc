@@ -88,7 +88,7 @@ std::vector<Symbol> body_variables(const std::vector<Symbol>& of, const std::str
   return variables;
 }
 
-// A variable as it is would have no node of its own.
+// A plain variable would have no node in the body.
 void add_returned(const std::vector<Symbol>& from, std::vector<Symbol>& to, const std::string& who) {
   for (const Symbol& each : from) {
     require(each.size() == 1, "[", who, "] the body must return single outputs, not a group of ", each.size());

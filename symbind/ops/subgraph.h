@@ -33,7 +33,7 @@ std::shared_ptr<const Subgraph> parsed_subgraph(const Attributes& texts, int ind
 
 // ---- Supplied by passes/ when linking -------------------------------------------------------------------------------
 
-// What is known of the variables and outputs of a network, completed as far as it can be.
+// Completes what is known of the variables and outputs of a network, as far as possible.
 void infer_subgraph(const Subgraph& graph, std::span<Shape> variables, std::span<Shape> outputs);
 void infer_subgraph(const Subgraph& graph, std::span<DType> variables, std::span<DType> outputs);
 
@@ -50,20 +50,20 @@ void infer_body(const Subgraph& body, std::vector<Value>& variables, std::vector
 
 // ---- Cutting a body out of the network ------------------------------------------------------------------------------
 
-// While a function builds a body, the nodes it makes are marked by this attribute, with a name for each body.
+// While a function builds a body, the nodes it creates are marked with this attribute, with a name for each body.
 extern const char* const subgraph_name;
 std::string unique_scope(const std::string& name);
 
-// A network whose nodes were made in the scope `name`, with variables instead of what they read from outside.
+// A network whose nodes were created in the scope `name`, with variables in place of values from outside.
 struct Cut {
   Symbol network;
-  std::vector<std::pair<NodePtr, Entry>> outside;  // the variable of the body, and what it is outside
+  std::vector<std::pair<NodePtr, Entry>> outside;  // the variable of the body, and the value outside
 };
 Cut cut_out(const std::vector<Symbol>& outputs, const std::string& name);
 
-// Variables for a body, named after what they stand for.
+// Variables for a body, named after the symbols they represent.
 std::vector<Symbol> body_variables(const std::vector<Symbol>& of, const std::string& who);
-// What a body returns, as outputs of nodes of its own. To be called in its scope.
+// The results of a body, as outputs of its own nodes. Call it in the body's scope.
 void add_returned(const std::vector<Symbol>& from, std::vector<Symbol>& to, const std::string& who);
 
 }  // namespace symbind

@@ -24,8 +24,6 @@ struct SyncBatchNormGrad : SyncBatchNorm {};
 inline constexpr Builder<SyncBatchNormGrad> sync_batch_norm_grad;
 
 BatchNorm as_batch_norm(const SyncBatchNorm& params);
-// Do its kernels wait in training for those of other contexts? They are to run in the order of the plan.
-bool is_synchronized(const OpDef& op);
 
 // max(0, BatchNorm)
 struct BatchNormWithReLU : BatchNorm {};

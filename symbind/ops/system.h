@@ -1,4 +1,4 @@
-// Operators that only the passes put into a graph; users do not call them.
+// Operators that only passes insert into a graph; users do not call them.
 #pragma once
 
 #include "symbind/graph/builder.h"

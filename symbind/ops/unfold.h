@@ -1,4 +1,4 @@
-// The windows of a convolution as the columns of a matrix, and columns added up to an image.
+// The windows of a convolution as the columns of a matrix, and the inverse, which sums columns into an image.
 #pragma once
 
 #include <array>

@@ -94,7 +94,7 @@ OpDef define(Op<UpSampling> op) {
       });
 }
 
-// Of sample_type nearest alone: the gradient of the other is that of a deconvolution.
+// Only for sample_type nearest: the gradient of bilinear is that of a deconvolution.
 OpDef define(Op<UpSamplingGrad> op) {
   return fields(op)
       .inputs([](const UpSamplingGrad& p) { return count_of(p.num_args) + 1; },

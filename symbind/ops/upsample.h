@@ -1,4 +1,4 @@
-// Images made larger.
+// Upsampling of images.
 #pragma once
 
 #include "symbind/graph/builder.h"
@@ -17,11 +17,11 @@ struct UpSampling {
 };
 inline constexpr Builder<UpSampling> up_sampling;
 
-// Of nearest sampling: (out_grad, the inputs for their shapes) → the gradient of each
+// For nearest sampling: (out_grad, the inputs for their shapes) → the gradient of each
 struct UpSamplingGrad : UpSampling {};
 inline constexpr Builder<UpSamplingGrad> up_sampling_grad;
 
-// What bilinear sampling is: a transposed convolution of every channel, whose weight begins as a bilinear filter.
+// Bilinear sampling as a transposed convolution of every channel, whose weight is initialized to a bilinear filter.
 Deconvolution bilinear_deconvolution(const UpSampling& params);
 
 }  // namespace symbind

@@ -172,7 +172,7 @@ OpDef define(Op<WhileLoopGrad> op) {
       });
 }
 
-// Which inputs the variables of a body are: those of the loop come first, what is new is added.
+// The inputs that the variables of a body map to: those of the loop come first, new ones are appended.
 Tuple locations_of(const Subgraph& graph, const Cut& cut, const std::vector<Symbol>& own, std::vector<Entry>& inputs) {
   Tuple locations;
   for (const Symbol& variable : graph.variables()) {

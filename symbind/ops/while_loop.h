@@ -1,4 +1,4 @@
-// A loop inside of a network that runs while a condition holds.
+// A loop inside a network that runs while a condition holds.
 #pragma once
 
 #include <functional>
@@ -10,10 +10,10 @@
 
 namespace SYMBIND_API symbind {
 
-// Inputs: the first values of the loop's variables, and what else the condition and the body read; …_input_locs says
-// which input each variable of theirs is, func_var_locs which variables of the body are the loop's. Outputs: the
-// body's outputs stacked along a new first axis of max_iterations, zeros after the last step, then the last values of
-// the variables. Hidden ones: the values after each step, and the cursors of the random numbers.
+// Inputs: the initial values of the loop's variables, and other values the condition and the body read; …_input_locs
+// maps each of their variables to an input, func_var_locs which variables of the body are the loop's. Outputs: the
+// body's outputs stacked along a new first axis of max_iterations, zeros after the last step, then the final values of
+// the variables. Hidden outputs: the values after each step, and the cursors of the random numbers.
 struct WhileLoop {
   Required<int64_t> num_args = {};      // inputs and two more, for the networks
   Required<int64_t> num_outputs = {};   // of the body, variables included
@@ -29,7 +29,7 @@ struct WhileLoop {
   size_t results() const { return num_outputs.given() ? static_cast<size_t>(num_outputs.get()) : 0; }
   size_t out_data() const { return num_out_data.given() ? static_cast<size_t>(num_out_data.get()) : 0; }
   size_t variables() const { return func_var_locs.get().size(); }
-  // The input that holds the first value of a variable of the loop.
+  // The input that holds the initial value of a variable of the loop.
   size_t input_of(size_t variable) const {
     return static_cast<size_t>(func_input_locs.get()[static_cast<size_t>(func_var_locs.get()[variable])]);
   }

@@ -1,5 +1,5 @@
 // Steps in the unit of the weight: the root mean square of the last steps over that of the last gradients. The learning
-// rate plays no part.
+// rate is not used.
 #include "symbind/exec/invoke.h"
 #include "symbind/ops/adaptive_optimizer.h"
 #include "symbind/optim/rules.h"

@@ -1,5 +1,5 @@
-// Adam and its relatives: adam, adamw (weight decay apart from the gradient), adamax (the largest gradient instead of
-// the mean square), nadam (with Nesterov's momentum).
+// Adam and its relatives: adam, adamw (decoupled weight decay), adamax (the maximum norm instead of the mean square),
+// nadam (with Nesterov's momentum).
 // The state is a pair of running means.
 #include <cmath>
 
@@ -34,7 +34,8 @@ class Adam final : public MomentRule<optim::Adam> {
   }
 };
 
-// The decay acts on the weight beside the step, so it is scaled neither by the means nor by their correction.
+// The decay acts on the weight separately from the step, so it is scaled neither by the moments nor by their bias
+// correction.
 class AdamW final : public MomentRule<optim::AdamW> {
  public:
   UpdateUnit update_unit() const override { return UpdateUnit::element; }
@@ -70,7 +71,7 @@ class Adamax final : public MomentRule<optim::Adamax> {
   }
 };
 
-// Its schedule of momenta is one product over all updates of all parameters, as MXNet has it.
+// Its schedule of momenta is one product over all updates of all parameters, as in MXNet.
 class Nadam final : public MomentRule<optim::Nadam> {
  public:
   UpdateUnit update_unit() const override { return UpdateUnit::sequence; }

@@ -1,4 +1,4 @@
-// Reads the arguments of an optimizer by name; one that was never asked for is a mistake.
+// Reads the arguments of an optimizer by name; one that is never read is an error.
 #pragma once
 
 #include <optional>
@@ -15,7 +15,7 @@ class OptimizerArguments {
   OptimizerArguments(std::string optimizer, const OptimizerParams& params)
       : optimizer_(std::move(optimizer)), params_(params) {}
 
-  // The argument goes where it belongs, if it was given; a value of the wrong kind fails.
+  // Assigns the argument to `value`, if it was given; a value of the wrong kind fails.
   OptimizerArguments& take(const std::string& name, double& value);
   OptimizerArguments& take(const std::string& name, int64_t& value);
   OptimizerArguments& take(const std::string& name, bool& value);
@@ -24,7 +24,7 @@ class OptimizerArguments {
   OptimizerArguments& take(const std::string& name, LRSchedulerPtr& value);
   // The arguments every optimizer has, which class Optimizer took.
   OptimizerArguments& common();
-  // Fails when an argument was given that was not taken, listing those there are.
+  // Fails when an argument was given that was not taken, listing the known ones.
   void finish() const;
 
  private:

@@ -1,5 +1,5 @@
 // The joint norm of many arrays, and a bound for it. Inside a module, the optimizer's argument clip_global_norm bounds
-// the norm of a step's gradients; these functions are for loops of one's own.
+// the norm of a step's gradients; these functions are for custom training loops.
 #pragma once
 
 #include <vector>
@@ -11,7 +11,7 @@ namespace SYMBIND_API symbind {
 // The Euclidean norm of all elements of all arrays, which may be on different devices.
 double global_norm(const std::vector<NDArray>& arrays);
 
-// What arrays of this norm are multiplied by so that it is at most max_norm: max_norm / (norm + 1e-8), or 1.
+// The factor that scales arrays of this norm to at most max_norm: max_norm / (norm + 1e-8), or 1.
 double clip_factor(double norm, double max_norm);
 
 // Scales the arrays in place where their joint norm exceeds max_norm, and returns the norm they had. A norm that is not

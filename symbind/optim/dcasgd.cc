@@ -1,5 +1,5 @@
-// Gradient descent that makes up for the delay of asynchronous gradients. The state is a pair: the momentum, if there
-// is any, and the weight before the last step.
+// Gradient descent with compensation of the delay of asynchronous gradients. The state is a pair: the momentum, if
+// there is any, and the weight before the last step.
 #include "symbind/exec/invoke.h"
 #include "symbind/ops/optimizer.h"
 #include "symbind/optim/rules.h"

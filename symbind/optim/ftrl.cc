@@ -1,5 +1,4 @@
-// The leader's way: ftrl follows the regularized leader and keeps weights at zero that matter little, ftml the moving
-// leader.
+// ftrl (follow the regularized leader), which keeps unimportant weights at zero, and ftml (follow the moving leader).
 #include "symbind/exec/invoke.h"
 #include "symbind/ops/adaptive_optimizer.h"
 #include "symbind/optim/rules.h"

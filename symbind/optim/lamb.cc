@@ -1,4 +1,4 @@
-// Adam's direction, gone along as far as the weight is large: two phases with the norms in between.
+// A step in Adam's direction, scaled by the norm of the weight: two phases, with the norms computed in between.
 #include "symbind/core/error.h"
 #include "symbind/exec/invoke.h"
 #include "symbind/ops/adaptive_optimizer.h"

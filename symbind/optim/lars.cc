@@ -1,5 +1,5 @@
-// Gradient descent whose rate for each weight follows how large the weight is against its gradient. Biases and the
-// parameters of normalization keep the common rate. When the rate changes, the momentum is scaled with it.
+// Gradient descent whose rate for each weight is scaled by the ratio of the norms of weight and gradient. Biases and
+// the parameters of normalization keep the common rate. When the rate changes, the momentum is scaled with it.
 #include <map>
 
 #include "symbind/exec/invoke.h"
@@ -13,7 +13,7 @@ namespace {
 
 class Lars final : public RuleWith<optim::Lars> {
  public:
-  // The momentum is corrected by the rate of the call before, which is that of the last step.
+  // The momentum is corrected by the rate of the previous call, which is that of the last step.
   UpdateUnit update_unit() const override { return UpdateUnit::step; }
   bool decays(const std::string& parameter) const override { return parameter.ends_with("_weight"); }
 

@@ -1,6 +1,6 @@
-// Gradient descent for large batches: gradients of `batch_scale` steps are gathered before one is taken, with a rate
-// that grows during the first epochs. The gathered gradients belong to the rule, not to the states: training that
-// stops between two steps goes on with their count, but without what was gathered.
+// Gradient descent for large batches: gradients of `batch_scale` steps are accumulated before an update, with a rate
+// that grows during the first epochs. The accumulated gradients belong to the rule, not to the states: training that
+// stops between two updates resumes with their count, but without the accumulated gradients.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -51,7 +51,7 @@ class Lbsgd final : public RuleWith<optim::Lbsgd> {
   static std::string count_name(const ParamKey& key) { return number_of_parameter("gathered", key); }
 
   struct Gathered {
-    NDArray sum;  // none: starts afresh
+    NDArray sum;  // none: restarts
     int64_t count = 0;
   };
 

@@ -61,7 +61,7 @@ void LRScheduler::restore(const std::map<std::string, double>& state) {
 
 namespace {
 
-// The line that readers of logs look for.
+// The line that log parsers expect.
 void log_rate(int64_t num_update, double lr) {
   log_info("Update[", num_update, "]: Change learning rate to ", scientific_text(lr, 5));
 }

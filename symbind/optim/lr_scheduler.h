@@ -17,7 +17,7 @@ struct WarmUp {
   std::string mode = "linear";  // or "constant"
 };
 
-// Learning rates are finite: one that is not fails with the name of who was given it.
+// Fails if a learning rate is not finite; the message names `who` and the argument.
 void require_finite_rate(const char* who, const char* name, double lr);
 
 class LRScheduler {
@@ -31,7 +31,7 @@ class LRScheduler {
   double base_lr() const { return base_lr_; }
   virtual void set_base_lr(double lr);
 
-  // What it has come to, by name, so that training can be resumed exactly; `first_lr` is where it came from.
+  // Its current state, by name, so that training can be resumed exactly; `first_lr` is the initial rate.
   virtual std::map<std::string, double> state() const;
   virtual void restore(const std::map<std::string, double>& state);
 
@@ -52,7 +52,7 @@ using LRSchedulerPtr = std::shared_ptr<LRScheduler>;
 
 // The rate is multiplied by factor every `step` updates.
 struct FactorSchedule {
-  double step = 1;  // at least 1; not always a whole number where it is a part of an epoch
+  double step = 1;  // at least 1; may be fractional, e.g. as a part of an epoch
   double factor = 1;
   double stop_factor_lr = 1e-8;
   double base_lr = LRScheduler::default_base_lr;

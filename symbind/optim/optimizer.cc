@@ -16,7 +16,7 @@ namespace {
 
 bool is_half(DType dtype) { return dtype == DType::float16 || dtype == DType::bfloat16; }
 
-// Optimizers of the user's may be added from any thread.
+// User-defined optimizers may be registered from any thread.
 struct Registry {
   std::mutex mutex;
   std::map<std::string, OptimizerFactory> factories;
@@ -36,7 +36,7 @@ Registry& registry() {
 
 }  // namespace
 
-// ---- making one -----------------------------------------------------------------------------------------------------
+// ---- creation -------------------------------------------------------------------------------------------------------
 
 OptimizerPtr Optimizer::create(const std::string& name, const OptimizerParams& params) {
   OptimizerFactory factory;
@@ -80,7 +80,7 @@ Optimizer::Optimizer(const OptimizerParams& params) {
           "[optimizer] clip_global_norm must be positive: ", clip_global_norm.value_or(0));
   if (lr_scheduler) {
     if (rate && *rate != lr_scheduler->base_lr()) {
-      // A schedule at its default rate is one that was given none: the usual way to write it, and nothing is lost.
+      // A schedule at its default rate was given none, which is the usual case, so there is nothing to warn about.
       if (lr_scheduler->base_lr() != LRScheduler::default_base_lr)
         log_warning("the learning rate of the schedule, ", lr_scheduler->base_lr(),
                     ", is replaced by the optimizer's, ", *rate);
@@ -127,7 +127,7 @@ std::string Optimizer::name_of(const ParamKey& key) const {
   return found == idx2name_.end() ? key.str() : found->second;
 }
 
-// What was set for the key, else for its name, else what the network's attributes say.
+// The multiplier set for the key, else for its name, else by the network's attributes.
 std::optional<double> Optimizer::multiplier(const ParamKey& key, const std::string& parameter,
                                             const std::map<ParamKey, double>& set, const std::string& attribute) const {
   if (const auto found = set.find(key); found != set.end()) return found->second;

@@ -24,14 +24,14 @@
 
 namespace SYMBIND_API symbind {
 
-// What the numbers of a ResumeState are called: "optimizer:sgd" says whose they are, "schedule:base_lr" is of a
+// Prefixes of the numbers in a ResumeState: "optimizer:sgd" names the optimizer, "schedule:base_lr" belongs to its
 // schedule.
 inline constexpr std::string_view resumed_optimizer = "optimizer:", resumed_schedule = "schedule:";
 
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
-  // By name in any case ("sgd", "Adam"); an unknown name or argument fails, listing those there are.
+  // By name in any case ("sgd", "Adam"); an unknown name or argument fails, listing the known ones.
   static std::shared_ptr<Optimizer> create(const std::string& name, const OptimizerParams& params = {});
   // create(optim::Sgd{.learning_rate = 0.1})
   template <optim::Options Given>
@@ -43,16 +43,17 @@ class Optimizer {
 
   virtual StateTree create_state(const ParamKey& key, const NDArray& weight) = 0;
   virtual void update(const Update& update) = 0;
-  // The same for several parameters; an optimizer that can does them in one pass.
+  // The same for several parameters; in one pass if the optimizer supports it.
   virtual void update_many(std::span<const Update> updates);
   // With multi_precision and a 16-bit weight: a float32 copy of the weight is part of the state.
   virtual StateTree create_state_multi_precision(const ParamKey& key, const NDArray& weight);
   virtual void update_multi_precision(const Update& update);
   // With clip_global_norm one updater sees all gradients, whatever the arithmetic.
   UpdateUnit update_unit() const;
-  // Do updates count? Those of parameters that another worker updates are counted too, for the schedule's sake.
+  // Are updates counted? Those of parameters that another worker updates are counted too, since schedules depend on
+  // them.
   virtual bool counts_updates() const { return true; }
-  virtual bool draws_random() const { return false; }  // do updates?
+  virtual bool draws_random() const { return false; }  // does an update draw random numbers?
   // May a parameter's state have any form? Otherwise states that are loaded must have that of create_state.
   virtual bool any_state() const { return false; }
 
@@ -73,27 +74,27 @@ class Optimizer {
   double rescale_grad = 1;
   double wd = 0;
   std::optional<double> clip_gradient;
-  // The bound of the norm of all rescaled gradients that an updater is given in one call: those of a step in a module
-  // and in its store.
+  // The bound of the norm of all rescaled gradients passed to an updater in one call: those of a step in a module and
+  // in its store.
   std::optional<double> clip_global_norm;
   LRSchedulerPtr lr_scheduler;
   bool multi_precision = false;
 
-  // Arguments that only this kind has, "momentum" say, as they are.
+  // The arguments that only this kind has, e.g. "momentum".
   virtual std::vector<std::string> argument_names() const { return {}; }
   virtual OptimizerValue argument(const std::string& name) const;  // a missing bound is "None"
   virtual void set_argument(const std::string& name, const OptimizerValue& value);
 
-  // What an update needs to know of a parameter, and the count of its updates.
+  // Counts an update of a parameter, and returns the values an update needs.
   void update_count(const ParamKey& key);
   int64_t count_of(const ParamKey& key) const;
   double lr_of(const ParamKey& key) const;  // with the parameter's multiplier
   double wd_of(const ParamKey& key) const;
-  // Do parameters of this name decay where nothing else is said?
+  // Are parameters of this name decayed by default?
   virtual bool decays(const std::string& parameter) const { return decays_by_name(parameter); }
 
   int64_t num_update() const { return num_update_; }
-  // Counts of updates, schedule, and whatever an optimizer adds: enough to go on exactly.
+  // Counts of updates, schedule, and whatever an optimizer adds: enough to resume exactly.
   virtual ResumeState resume_state() const;
   virtual void restore(const ResumeState& state);
 
@@ -131,7 +132,7 @@ class Optimizer {
 };
 using OptimizerPtr = std::shared_ptr<Optimizer>;
 
-// Makes an optimizer of one's own known to Optimizer::create.
+// Registers a user-defined optimizer with Optimizer::create.
 using OptimizerFactory = std::function<OptimizerPtr(const OptimizerParams& params)>;
 void register_optimizer(const std::string& name, OptimizerFactory factory);
 std::vector<std::string> list_optimizers();

@@ -14,12 +14,12 @@
 
 namespace SYMBIND_API symbind {
 
-// What only the optimizer it is meant for can read: one written in another language.
+// A value that only an optimizer written in another language can read.
 struct OptimizerObject {
   std::any value;
 };
 
-// An argument of an optimizer: a number, a truth, a text, a schedule, or an object of another language.
+// An argument of an optimizer: a number, a boolean, a string, a schedule, or an object of another language.
 class OptimizerValue {
  public:
   OptimizerValue(bool value) : value_(value) {}
@@ -39,7 +39,7 @@ class OptimizerValue {
 // By MXNet's names: {{"learning_rate", 0.1}, {"momentum", 0.9}}.
 using OptimizerParams = std::map<std::string, OptimizerValue>;
 
-// The same from a struct of optim/options.h, without what is not given.
+// The same from a struct of optim/options.h, without fields that are not set.
 template <optim::Options Given>
 OptimizerParams params_of(const Given& options) {
   OptimizerParams params;

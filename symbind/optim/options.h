@@ -13,7 +13,7 @@
 namespace SYMBIND_API symbind {
 namespace optim {
 
-// What every optimizer takes besides its learning rate. Designated initializers do not reach the members of a base
+// The options of every optimizer besides its learning rate. Designated initializers do not reach the members of a base
 // class, hence a macro. rescale_grad defaults to 1 / batch size in a module and to 1 elsewhere; clip_gradient bounds
 // each element of the rescaled gradient, clip_global_norm the norm of all gradients of a step together.
 #define SYMBIND_COMMON_OPTIMIZER_OPTIONS                 \
@@ -153,7 +153,7 @@ struct Lbsgd {
   int64_t batch_scale = 1;
   int64_t updates_per_epoch = 32;
   int64_t begin_epoch = 0;
-  int64_t num_epochs = 60;  // MXNet has it: without effect
+  int64_t num_epochs = 60;  // for compatibility with MXNet: without effect
   SYMBIND_COMMON_OPTIMIZER_OPTIONS
 
   template <class Self, class Visit>
@@ -188,7 +188,7 @@ struct Adam {
   }
 };
 
-// Adam whose weight decay is no part of the gradient: the weight itself shrinks by learning_rate · wd.
+// Adam with decoupled weight decay: the weight itself shrinks by learning_rate · wd.
 struct AdamW {
   static constexpr const char* name = "adamw";
   std::optional<double> learning_rate = 0.001;

@@ -1,4 +1,5 @@
-// Steps divided by the root of the running mean square; the centered kind divides by the deviation and has a momentum.
+// Steps divided by the root of the running mean square; the centered form divides by the standard deviation and has
+// momentum.
 #include "symbind/exec/invoke.h"
 #include "symbind/ops/adaptive_optimizer.h"
 #include "symbind/optim/rules.h"

@@ -1,4 +1,4 @@
-// An optimizer that applies an update rule, as all of the library's own do.
+// An optimizer that applies an update rule, as all built-in optimizers do.
 #pragma once
 
 #include "symbind/optim/optimizer.h"
@@ -8,7 +8,7 @@ namespace SYMBIND_API symbind {
 
 class RuleOptimizer : public Optimizer {
  public:
-  // Takes the arguments that all optimizers have and those of the rule; any other fails, listing those there are.
+  // Takes the arguments that all optimizers have and those of the rule; any other fails, listing the known ones.
   RuleOptimizer(UpdateRulePtr rule, const OptimizerParams& params);
 
   std::string name() const override { return rule_->name(); }

@@ -1,4 +1,4 @@
-// What the library's update rules share, and how each is made.
+// Shared by the built-in update rules, and their factories.
 #pragma once
 
 #include <optional>
@@ -10,8 +10,8 @@
 
 namespace symbind {
 
-// A rule that has the name and the arguments of `Own`. Of own_ only the fields of this kind alone are read: what all
-// optimizers take is the optimizer's.
+// A rule that has the name and the arguments of `Own`. Only the fields of own_ that are specific to this kind are read:
+// common options are stored in the optimizer.
 template <optim::Options Own>
 class RuleWith : public UpdateRule {
  public:
@@ -35,7 +35,7 @@ inline StateTree blank_states(const NDArray& weight, int count) {
   return StateTree::of(std::move(states));
 }
 
-// Weight, gradient, and the first arrays of a state that is a tuple: what an update operator takes.
+// Weight, gradient, and the first arrays of a state that is a tuple: the inputs of an update operator.
 std::vector<NDArray> arrays_of(const UpdateRule::Step& step, size_t states);
 
 // Each is in the file of its family.

@@ -1,4 +1,4 @@
-// Stochastic gradient descent, with momentum if asked: many arrays in one pass.
+// Stochastic gradient descent, optionally with momentum: many arrays in one pass.
 #include "symbind/optim/rules.h"
 #include "symbind/optim/sgd_step.h"
 

@@ -91,7 +91,7 @@ void run_group(const Group& group, bool has_momentum, bool has_copy, double mome
   }
 }
 
-// A device that would run the joint operator on the host does better array by array.
+// On a device that would run the joint operator on the host, separate operators are faster.
 bool has_joint_kernels(Context context) { return runs_on_device(op_of<MultiSgdMomUpdate>(), context); }
 
 }  // namespace

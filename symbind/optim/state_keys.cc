@@ -31,7 +31,7 @@ bool may_belong_to(const StateTree& tree, const Shape& shape) {
 
 using Numbered = std::map<int64_t, const StateTree*>;
 
-// Could the numbers be those of this many devices? Every parameter that is there must be there for all of them.
+// Can the numbers be those of this many devices? Every parameter must occur for all of them or for none.
 bool fits(const Numbered& states, const StateKeys& keys, int64_t devices) {
   std::map<int64_t, int64_t> seen;  // devices of a parameter
   for (const auto& [number, tree] : states) {
@@ -51,8 +51,8 @@ bool are_the_trained_ones(const Numbered& states, const StateKeys& keys, int64_t
   return present == trained;
 }
 
-// Of how many devices the numbers are. Where several are possible, that of exactly the trained parameters is taken,
-// then our own number, then the smallest.
+// The number of devices that the keys are for. If several are possible: the one with exactly the trained parameters,
+// then the current number of devices, then the smallest.
 int64_t devices_of(const Numbered& states, const StateKeys& keys) {
   std::vector<int64_t> possible;
   for (int64_t devices = 1; devices <= static_cast<int64_t>(states.size()); ++devices)

@@ -1,6 +1,6 @@
-// Under which keys states are. A store that updates knows parameters by name; updates outside it number them, and
-// every device has its own: parameter i on device d of n is number i·n + d. A file may come from either, and from
-// another number of devices.
+// The keys of states. A store that updates knows parameters by name; updates outside it number them, and every device
+// has its own: parameter i on device d of n is number i·n + d. A file may come from either, and from another number of
+// devices.
 #pragma once
 
 #include <string>
@@ -25,7 +25,7 @@ struct StateKeys {
 // state for all: that of the first device. Numbers that fit no number of devices fail.
 SavedStates with_keys(const SavedStates& saved, const StateKeys& wanted);
 
-// What a number of ResumeState is called that belongs to one parameter: "gathered:number:3", "gathered:name:fc_bias".
+// The name of a number in ResumeState that belongs to one parameter: "gathered:number:3", "gathered:name:fc_bias".
 std::string number_of_parameter(std::string_view what, const ParamKey& key);
 
 }  // namespace symbind

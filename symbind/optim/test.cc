@@ -1,4 +1,4 @@
-// A rule that is easy to reckon with: the gradient is added to the weight, and the state is the weight.
+// A rule that is easy to verify by hand: the gradient is added to the weight, and the state is the weight.
 #include "symbind/exec/arithmetic.h"
 #include "symbind/optim/rules.h"
 

@@ -1,6 +1,6 @@
-// The arithmetic of one kind of optimizer: what it remembers of a parameter, and how a step changes the weight. A rule
-// knows no schedule, no multipliers and no counts: every step comes with its numbers. An optimizer that applies a rule
-// (optim/rule_optimizer.h) provides them.
+// The arithmetic of one kind of optimizer: the state of a parameter, and how a step changes the weight. A rule knows no
+// schedule, no multipliers and no counts: an optimizer that applies a rule (optim/rule_optimizer.h) passes them with
+// every step.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ struct Update {
   StateTree* state;
 };
 
-// The least that must be updated together, from which a store over several workers decides what it may divide among
+// The smallest unit that must be updated together. A store over several workers decides by it what to divide among
 // them.
 enum class UpdateUnit {
   element,    // each element by itself, with states of the weight's shape: a parameter may be cut into pieces
@@ -36,7 +36,7 @@ enum class UpdateUnit {
   sequence,   // all parameters by one updater, since an update depends on those of other parameters before it
 };
 
-// Does a parameter of this name decay where nothing else is said? Weights and gammas do.
+// Is a parameter of this name decayed by default? Weights and gammas are.
 bool decays_by_name(const std::string& parameter);
 
 class UpdateRule {
@@ -47,11 +47,11 @@ class UpdateRule {
     double learning_rate = 0;      // for all parameters
     double lr = 0;                 // the same with the multiplier of this one
     double wd = 0;                 // with the multiplier of this one
-    int64_t count = 0;             // of this parameter's updates, with this one
+    int64_t count = 0;             // of this parameter's updates, including this one
     bool multi_precision = false;  // a 16-bit weight whose state has a float32 copy of it
   };
 
-  // What is done to the gradients of all steps first.
+  // Preprocessing of the gradients of all steps.
   struct StepOptions {
     double rescale_grad = 1;
     std::optional<double> clip_gradient = std::nullopt;  // bounds each element of the rescaled gradient
@@ -68,7 +68,7 @@ class UpdateRule {
   virtual ~UpdateRule() = default;
   virtual std::string name() const = 0;  // in lower case
 
-  // The arguments that only this kind has, "momentum" say. They hold their defaults until they are set.
+  // The arguments that only this kind has, e.g. "momentum". They hold their defaults until they are set.
   virtual std::vector<Argument> arguments() { return {}; }
   virtual void check_arguments() const {}  // throws where they do not fit together
   virtual std::optional<double> default_learning_rate() const { return std::nullopt; }  // none: that of all optimizers
@@ -82,7 +82,7 @@ class UpdateRule {
   virtual bool joint() const { return false; }
 
   virtual UpdateUnit update_unit() const { return UpdateUnit::parameter; }
-  virtual bool draws_random() const { return false; }  // does update()?
+  virtual bool draws_random() const { return false; }  // does update() draw random numbers?
 
   // Can update() write a 16-bit weight and a float32 copy of it in one pass? Otherwise the copy is updated like any
   // other weight, and written to the weight afterwards; the state is the pair of the copy and its state.
@@ -90,17 +90,17 @@ class UpdateRule {
   virtual StateTree create_state_with_copy(const std::string& name, const NDArray& weight) const;
 
   // When an update is counted: before its rate is read, usually, so that a schedule sees the update itself. A rule
-  // without rates gets none, and no schedule is asked; one whose updates never count gets no decay either.
+  // without rates gets none, and no schedule is queried; one whose updates are never counted gets no decay either.
   enum class Counting { before_rate, after_rate, never, without_rate };
   virtual Counting counting() const { return Counting::before_rate; }
 
-  // What the rule remembers of all parameters together, besides their states.
+  // State that the rule has for all parameters together, besides their own.
   virtual void save(ResumeState& /*state*/) const {}
   virtual void restore(const ResumeState& /*state*/) {}
 };
 using UpdateRulePtr = std::unique_ptr<UpdateRule>;
 
-// One of the library's own, by name in lower case ("sgd"), with its defaults; another name fails.
+// A built-in rule, by name in lower case ("sgd"), with its defaults; another name fails.
 UpdateRulePtr make_update_rule(const std::string& name);
 std::vector<std::string> list_update_rules();
 

@@ -11,7 +11,7 @@
 namespace symbind {
 namespace {
 
-// Whose states they are, as far as they say.
+// The optimizer that the states belong to, if recorded.
 std::string optimizer_of(const SavedStates& saved) {
   if (saved.resume)
     for (const auto& [part, value] : saved.resume->numbers)
@@ -21,7 +21,7 @@ std::string optimizer_of(const SavedStates& saved) {
   return name == "ccsgd" ? "sgd" : name;
 }
 
-// The optimizer's own numbers, where it was dumped along: in our trailer, or as an object of MXNet's.
+// The optimizer's own numbers, if it was dumped with the states: in Symbind's trailer, or as a pickled MXNet object.
 constexpr std::string_view dumped_argument = "argument:";
 
 std::optional<double> number_in(const SavedStates& saved, const std::string& name) {
@@ -73,7 +73,7 @@ StateTree& Updater::state_of(const ParamKey& key, const NDArray& weight) {
   const auto found = states_.find(key);
   if (found == states_.end())
     return states_.emplace(key, optimizer_->create_state_multi_precision(key, weight)).first->second;
-  // Loaded states are where they were read.
+  // Loaded states may be on another context.
   if (!is_in(found->second, weight.context())) found->second = tree_in(found->second, weight.context());
   return found->second;
 }
@@ -87,7 +87,7 @@ void Updater::operator()(const ParamKey& key, const NDArray& grad, const NDArray
 
 namespace {
 
-// While it lives, the optimizer scales gradients by `factor` as well: clipping writes no gradient.
+// While it lives, the optimizer also scales gradients by `factor`, so that clipping does not write gradients.
 class AlsoScaled {
  public:
   AlsoScaled(Optimizer& optimizer, double factor) : optimizer_(optimizer), before_(optimizer.rescale_grad) {
@@ -104,7 +104,7 @@ class AlsoScaled {
 
 }  // namespace
 
-// What the gradients of a step are multiplied by, so that their norm keeps within its bound.
+// The factor that keeps the norm of a step's gradients within its bound.
 double Updater::clipping(const std::vector<Item>& items) {
   if (!optimizer_->clip_global_norm || items.empty()) return 1;
   std::vector<NDArray> grads;
@@ -125,7 +125,7 @@ void Updater::operator()(const std::vector<Item>& items) {
   const InUse optimizer_use = optimizer_->in_use("update");
   std::vector<Update> updates;
   updates.reserve(items.size());
-  for (const Item& item : items)  // a map's entries stay where they are
+  for (const Item& item : items)  // map entries have stable addresses
     updates.push_back({item.key, item.weight, item.grad, &state_of(item.key, item.weight)});
   const AlsoScaled scaled(*optimizer_, clipping(items));
   optimizer_->update_many(updates);
@@ -176,7 +176,7 @@ void Updater::set_states(const SavedStates& saved) {
     optimizer_->restore(*saved.resume);
     restore_random_cursors(saved.resume->random);
   } else if (const auto count = number_in(saved, "num_update")) {
-    // MXNet's own optimizer tells how far it was; every parameter goes on from there.
+    // MXNet's optimizer has only a total count; every parameter continues from it.
     const auto updates = static_cast<int64_t>(*count);
     optimizer_->restore({.num_update = updates, .begin_num_update = updates});
   }

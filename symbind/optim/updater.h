@@ -21,7 +21,7 @@ class Updater {
     ParamKey key;
     NDArray grad, weight;
   };
-  // In one pass where the optimizer can. With clip_global_norm, these are the gradients whose norm is bounded.
+  // In one pass if the optimizer supports it. clip_global_norm bounds the joint norm of these gradients.
   void operator()(const std::vector<Item>& items);
 
   const OptimizerPtr& optimizer() const { return optimizer_; }
@@ -35,10 +35,10 @@ class Updater {
     states_.clear();
   }
 
-  // The bytes of a .states file, and back. States of another optimizer fail with both names; nothing changes then.
-  // `dump_optimizer` adds its rate, decay, rescaling and clipping, which then replace those of the optimizer that reads
-  // them. (It goes into our trailer: MXNet's pickled optimizer is read, but not written, so that MXNet can load the
-  // file.)
+  // The states as the bytes of a .states file, and back. States of another optimizer fail with both names, and nothing
+  // changes. `dump_optimizer` adds its rate, decay, rescaling and clipping, which then replace those of the optimizer
+  // that reads them. (These go into Symbind's trailer: MXNet's pickled optimizer is read, but not written, so that
+  // MXNet can load the file.)
   std::string get_states(bool dump_optimizer = false) const;
   void set_states(std::string_view bytes, std::string_view source = "states");
   void set_states(const SavedStates& saved);

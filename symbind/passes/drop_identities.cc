@@ -1,5 +1,5 @@
-// Casts to the type that an array has already, which converted networks are full of, and nodes that matter to gradients
-// alone, would each be a copy, and keep the operators around them from being fused.
+// Removes casts to the type that an array already has, which are frequent in converted networks, and nodes that only
+// affect gradients. Each would be a copy and would prevent fusion of the operators around it.
 #include "symbind/ops/amp.h"
 #include "symbind/ops/cast.h"
 #include "symbind/passes/fuse.h"
@@ -14,8 +14,8 @@ bool is_cast(const GraphNode& node) {
          params_if<AmpMulticast>(node);
 }
 
-// Does each output hold what the input of its number holds? Not where a node changes the input: what was read of it
-// before the change must not be read after it.
+// Is each output equal to the input with the same index? Not if a node updates the input: a value read before the
+// update must not be replaced by one read after it.
 bool is_identity(const Graph& graph, const GraphNode& node, const PerTensor<bool>& updated) {
   if (!is_cast(node) && !params_if<ScaleGradient>(node)) return false;
   for (int i = 0; i < node.outputs; ++i) {

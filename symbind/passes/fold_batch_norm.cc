@@ -1,6 +1,6 @@
-// BatchNorm with given statistics is a scale and a shift per channel, which a convolution can do with other weights and
-// another bias. After a convolution this is always so; before it only without padding, since the zeros around the data
-// are not shifted. The folded weights are derived from parameters: a plan for inference makes them once.
+// BatchNorm with given statistics is a scale and a shift per channel, which can be folded into the weights and bias of
+// a convolution: always of the one before it, and of the one after it only without padding, since padding zeros are not
+// shifted. The folded weights are derived from parameters: a plan for inference computes them once.
 #include <algorithm>
 #include <optional>
 
@@ -34,7 +34,7 @@ class Folding {
     return graph_.tensor(node.first_output).dtype == DType::float32;
   }
 
-  // The norm is after a convolution whose result only it reads.
+  // The norm follows a convolution whose only reader it is.
   bool fold_into_before(const GraphNode& node) {
     const auto& norm = *params_if<BatchNorm>(node);
     const TensorId data = node.inputs[0];
@@ -47,7 +47,7 @@ class Folding {
     fused->norm_eps = norm.eps;
     fused->norm_fix_gamma = norm.fix_gamma;
     std::vector<TensorId> inputs = convolution.inputs;
-    // A norm before it may have gone into it already.
+    // A norm before the convolution may already be folded into it.
     if (std::optional<Replacement> pending = replacements_.take_back(convolution.id)) {
       const auto& taken = *static_cast<const ConvolutionFused*>(pending->source->params.get());
       fused->norm_before = taken.norm_before;
@@ -61,7 +61,7 @@ class Folding {
     return true;
   }
 
-  // The norm is before a convolution without padding that alone reads it.
+  // The norm precedes a convolution without padding, which is its only reader.
   void fold_into_behind(const GraphNode& node) {
     const auto& norm = *params_if<BatchNorm>(node);
     const NodeId reader = readers_.last(node.first_output);

@@ -79,7 +79,7 @@ void fuse(Graph& graph, bool frugal) {
   fuse_activation(graph);
   fuse_norm_relu(graph);
   transpose_weights(graph);
-  if (!frugal) fuse_products(graph);  // the rows of all steps are held until they are joined
+  if (!frugal) fuse_products(graph);  // the rows of all steps stay allocated until they are concatenated
   fuse_pointwise(graph);
 }
 

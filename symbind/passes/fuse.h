@@ -11,15 +11,15 @@
 
 namespace symbind {
 
-// A BatchNorm with given statistics goes into the convolution before or after it, where no gradient is asked for.
+// Folds a BatchNorm with given statistics into the convolution before or after it, if no gradient is requested.
 void fold_batch_norm(Graph& graph);
-// The sum of a convolution's result and another array is made by the convolution.
+// Fuses the sum of a convolution's result and another array into the convolution.
 void fuse_residual(Graph& graph);
-// An activation goes into the matrix product or convolution before it.
+// Fuses an activation into the matrix product or convolution before it.
 void fuse_activation(Graph& graph);
 // BatchNorm and ReLU become one operator, as do their gradients and a sum after these.
 void fuse_norm_relu(Graph& graph);
-// A weight that many products read is transposed once for all of them.
+// Transposes a weight that many products read, once for all of them.
 void transpose_weights(Graph& graph);
 // The sum of the products that make up a shared weight's gradient becomes one product.
 void fuse_products(Graph& graph);
@@ -34,7 +34,7 @@ class Readers {
  public:
   explicit Readers(const Graph& graph);
   int count(TensorId tensor) const { return counts_[tensor]; }
-  // The last node that reads it; none: no node, or the graph's caller does.
+  // The last node that reads it; none: no node reads it, or it is an output of the graph.
   NodeId last(TensorId tensor) const { return last_[tensor]; }
   // Do all nodes that read it come after this one?
   bool all_after(NodeId node, TensorId tensor) const { return first_[tensor] > node; }
@@ -46,25 +46,25 @@ class Readers {
   PerTensor<int> counts_;
   PerTensor<NodeId> first_, last_;
   std::vector<NodeId> nodes_;    // the readers of the first tensor in order, then those of the second, …
-  PerTensor<ptrdiff_t> begins_;  // where its readers begin, and after the last one where all end
+  PerTensor<ptrdiff_t> begins_;  // offset of its readers; one more entry at the end
 };
 
-// A node that replaces an old one, and others that go away.
+// A node that replaces an old one, and others that are removed.
 struct Replacement {
   NodePtr source;
   std::vector<TensorId> inputs;    // tensors of the old graph
   std::vector<TensorId> replaced;  // by output: the tensor of the old graph that it replaces
 };
 
-// What a rule has found. The graph stays as it is until all is applied.
+// The replacements that a rule has found. The graph does not change until all are applied.
 class Replacements {
  public:
   explicit Replacements(Graph& graph) : graph_(graph), absorbed_(graph.nodes.size(), false) {}
-  // A node is replaced, and an absorbed one goes away.
+  // Replaces a node and removes an absorbed one.
   void put(NodeId node, Replacement replacement, NodeId absorbed);
   void absorb(NodeId node) { absorbed_[node] = true; }
   bool is_absorbed(NodeId node) const { return absorbed_[node]; }
-  // Takes back what replaces a node; none: the node itself stays.
+  // Withdraws and returns the replacement of a node; none: the node is not replaced.
   std::optional<Replacement> take_back(NodeId node);
   void apply();
 
@@ -74,10 +74,10 @@ class Replacements {
   PerNode<bool> absorbed_;
 };
 
-// A convolution as the operator that can take more in, with what it has taken in so far; none: it is no convolution.
+// A convolution as a ConvolutionFused, with everything fused so far; none: not a convolution.
 std::optional<ConvolutionFused> as_fused_convolution(const GraphNode& node);
 
-// A node for a fused operator: named after `named`, placed as `named` is.
+// A node for a fused operator: with the name and placement of `named`.
 template <class P>
 NodePtr fused_node(const Node& named, P params) {
   auto node = std::make_shared<Node>();

@@ -1,5 +1,5 @@
-// An activation that alone reads the result of a matrix product or a convolution goes into it. In training this is
-// possible whenever the activation's gradient is written over its output, since then the value in between is not read.
+// An activation that is the only reader of a matrix product or a convolution is fused into it. In training this is
+// possible if the activation's gradient is a function of its output, since then the intermediate value is not read.
 #include "symbind/ops/activation.h"
 #include "symbind/ops/conv_fused.h"
 #include "symbind/ops/fully_connected.h"
@@ -8,7 +8,7 @@
 namespace symbind {
 namespace {
 
-// The operator that does both, or none.
+// The operator that computes both, or none.
 NodePtr with_activation(const GraphNode& before, const Node& activation_node) {
   const std::string& act_type = static_cast<const Activation*>(activation_node.params.get())->act_type;
   if (const auto* product = params_if<FullyConnected>(before))

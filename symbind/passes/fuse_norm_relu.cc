@@ -1,6 +1,6 @@
-// BatchNorm and the ReLU that alone reads it become one operator. Its gradient finds again from the data where the
-// result was zero; so backward neither reads the result nor makes the gradient in between. In a network that normalises
-// before it convolves, what comes around the convolutions is added to that gradient: one more sum taken along.
+// BatchNorm and a ReLU that is its only reader become one operator. Its gradient recomputes from the data where the
+// result was zero; so backward neither reads the result nor writes the intermediate gradient. In a network that
+// normalises before it convolves, the gradient of the shortcut is added to that gradient: this sum is fused too.
 #include "symbind/ops/activation.h"
 #include "symbind/ops/batch_norm_recompute.h"
 #include "symbind/ops/elementwise.h"
@@ -16,13 +16,13 @@ bool are_states_touched_between(const Readers& readers, const GraphNode& norm, N
   return readers.any_between(norm.id, end, norm.inputs[3]) || readers.any_between(norm.id, end, norm.inputs[4]);
 }
 
-// The BatchNorm whose result this node, a ReLU, alone reads, or null.
+// The BatchNorm whose only reader is this node, a ReLU; or null.
 const GraphNode* norm_before(const Graph& graph, const Readers& readers, const GraphNode& node) {
   if (!is_relu(params_if<Activation>(node)) || !readers.is_only(node.id, node.inputs[0])) return nullptr;
   const GraphNode& norm = graph.producer(node.inputs[0]);
   const bool matches =
       params_if<BatchNorm>(norm) && node.inputs[0] == norm.first_output && norm.context == node.context;
-  // Its statistics come later by this, and its states change later: they must not be read before.
+  // Fusion moves the norm to the ReLU's position: its statistics and updated states must not be read before that.
   const bool in_time = matches && readers.all_after(node.id, norm.first_output + 1) &&
                        readers.all_after(node.id, norm.first_output + 2) &&
                        !are_states_touched_between(readers, norm, node.id);
@@ -57,7 +57,7 @@ void fuse_forward(Graph& graph) {
   replacements.apply();
 }
 
-// Does the fused node, computed or recomputed, normalise what this gradient of BatchNorm is of?
+// Is the fused node, computed or recomputed, the forward node of this gradient of BatchNorm?
 bool is_forward_of(const GraphNode& forward, const GraphNode& gradient) {
   if (params_if<BatchNormRelu>(forward)) return gradient.inputs[3] == forward.first_output + 1;
   const auto* recomputed = params_if<BatchNormRecompute>(forward);
@@ -65,7 +65,7 @@ bool is_forward_of(const GraphNode& forward, const GraphNode& gradient) {
          gradient.inputs[3] == forward.inputs[3];
 }
 
-// BatchNorm's gradient after ReLU's becomes that of both, if both are of one fused operator.
+// Fuses the gradients of ReLU and BatchNorm, if both belong to one fused operator.
 void fuse_backward(Graph& graph) {
   const Readers readers(graph);
   Replacements replacements(graph);
@@ -103,7 +103,7 @@ void fuse_sum(Graph& graph) {
       if (!params || params->with_sum || gradient != norm_grad.first_output || !readers.is_only(node.id, gradient) ||
           norm_grad.context != node.context || replacements.is_absorbed(norm_grad.id))
         continue;
-      // The other gradients of the operator come later by this: they must not be read before.
+      // Fusion moves the other gradients of the operator to a later position: they must not be read before that.
       if (!readers.all_after(node.id, gradient + 1) || !readers.all_after(node.id, gradient + 2)) continue;
       BatchNormReluGrad fused = *params;
       fused.with_sum = true;

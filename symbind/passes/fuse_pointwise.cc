@@ -1,6 +1,6 @@
 // Chains and trees of elementwise operators become programs: from the last operator of a group backwards, every
-// operator is added whose result only the group reads. The program takes the position of the last one, so whatever it
-// reads is computed by then, and the values in between are not needed.
+// operator is added whose result only the group reads. The program takes the position of the last one, so its inputs
+// are computed by then, and intermediate values are not stored.
 #include <algorithm>
 #include <map>
 #include <queue>
@@ -17,7 +17,7 @@
 namespace symbind {
 namespace {
 
-// What a device can be expected to keep close: streams of input, and values in between.
+// Limits for a device's caches and registers: input streams, and intermediate values.
 constexpr size_t max_inputs = 8, max_instructions = 32;
 
 size_t instructions_of(const GraphNode& node) { return node.source->op == &op_of<AddN>() ? node.inputs.size() - 1 : 1; }
@@ -49,8 +49,8 @@ class PointwiseFusion {
   }
 
  private:
-  // Does the device run it as an instruction, and does it read nothing but same elements of arrays that stay as they
-  // are? (An array that a node updates must be read in order.)
+  // Can the device run it as an instruction, and does it only read corresponding elements of arrays that no node
+  // updates? (Reads of an updated array must stay in order.)
   bool is_fusible(const GraphNode& node, const PerTensor<bool>& updated) const {
     if (node.is_variable() || node.outputs != 1 || node.inputs.empty() || instructions_of(node) == 0) return false;
     const OpDef& op = node.op();
@@ -64,7 +64,7 @@ class PointwiseFusion {
     return accepts(node);
   }
 
-  // A device's first implementation of programs is its own: it is asked about a program of this node alone.
+  // Queries the device's first implementation of programs with a program of this node alone.
   bool accepts(const GraphNode& node) const {
     Pointwise program{.num_args = static_cast<int64_t>(node.inputs.size()), .program = ""};
     std::vector<int> operands;
@@ -93,8 +93,8 @@ class PointwiseFusion {
            graph_.is_backward(one.id) == graph_.is_backward(other.id);
   }
 
-  // The nodes of the group that ends in `last`, in order. Candidates are looked at from the last to the first, so that
-  // all readers of one have been looked at before it.
+  // The nodes of the group that ends in `last`, in order. Candidates are visited from the last to the first, so that
+  // all readers of a node are visited before it.
   std::vector<NodeId> collect(const GraphNode& last) {
     std::vector<NodeId> members{last.id};
     group_[last.id] = last.id;
@@ -108,7 +108,7 @@ class PointwiseFusion {
       if (!fusible_[node.id] || group_[node.id] != NodeId::none || !alike(node, last)) continue;
       if (reads.count(node.first_output) != static_cast<size_t>(readers_[node.first_output])) continue;
       if (instructions + instructions_of(node) > max_instructions) continue;
-      std::set<TensorId> added;  // what the node reads and the group does not yet
+      std::set<TensorId> added;  // inputs of the node that the group does not read yet
       for (const TensorId input : node.inputs)
         if (!inputs.contains(input)) added.insert(input);
       if (inputs.size() - 1 + added.size() > max_inputs) continue;
@@ -152,7 +152,7 @@ class PointwiseFusion {
   }
 
   const Graph& graph_;
-  PerTensor<int> readers_;  // how many, the world outside among them
+  PerTensor<int> readers_;  // number of readers; being an output counts as one
   PerNode<bool> fusible_;
   PerNode<NodeId> group_;  // the last node of its group
 };

@@ -1,6 +1,6 @@
-// The gradient of a weight that many steps share is a sum of products aᵀ·b, each as large as the weight and over no
-// more than a batch of rows. With the rows of all steps joined it is one product: the partial results are neither
-// written nor kept nor summed.
+// The gradient of a weight that many steps share is a sum of products aᵀ·b, each as large as the weight and over at
+// most a batch of rows. With the rows of all steps concatenated it is one product: partial results are neither stored
+// nor summed.
 #include <map>
 #include <ranges>
 #include <vector>
@@ -21,8 +21,8 @@ class ProductFusion {
       : graph_(graph), readers_(graph), rewriter_(graph), absorbed_(graph.nodes.size(), false) {}
 
   Graph run() {
-    std::map<NodeId, Sum> sums;                           // by the node that ends them
-    PerNode<bool> looked_at(graph_.nodes.size(), false);  // within a larger sum
+    std::map<NodeId, Sum> sums;                           // by their last node
+    PerNode<bool> looked_at(graph_.nodes.size(), false);  // part of a larger sum
     for (const GraphNode& node : std::views::reverse(graph_.nodes)) {
       if (looked_at[node.id] || !is_sum(node)) continue;
       Sum sum = terms_of(node);
@@ -46,14 +46,14 @@ class ProductFusion {
   struct Sum {
     std::vector<NodeId> products;  // in the order they are added
     std::vector<TensorId> others;
-    std::vector<NodeId> inside;  // go away
+    std::vector<NodeId> inside;  // are removed
   };
 
   const Shape& shape(TensorId tensor) const { return graph_.tensor(tensor).shape; }
 
   static bool is_sum(const GraphNode& node) { return params_if<Binary<"elemwise_add">>(node) || params_if<AddN>(node); }
 
-  // aᵀ·b of matrices that are smaller than their product, so that joining them costs less than summing results.
+  // aᵀ·b of matrices that are smaller than their product, so that concatenating them costs less than summing results.
   bool is_product(const GraphNode& node) const {
     const auto* dot = params_if<Dot>(node);
     if (!dot || !dot->transpose_a || dot->transpose_b) return false;
@@ -62,7 +62,7 @@ class ProductFusion {
            runs_on_device(op_of<Concat>(), node.context);
   }
 
-  // What a sum and the sums it alone reads are made of.
+  // The terms of a sum, including those of nested sums that only it reads.
   Sum terms_of(const GraphNode& last) const {
     Sum sum;
     std::vector<TensorId> open(last.inputs.rbegin(), last.inputs.rend());
@@ -85,7 +85,7 @@ class ProductFusion {
     return sum;
   }
 
-  // A new node with one output, near `like`.
+  // A new node with one output, with the placement of `like`.
   template <class P>
   TensorId append(P params, const std::string& name, std::vector<TensorId> inputs, const GraphNode& like,
                   const Shape& made) {
@@ -98,7 +98,7 @@ class ProductFusion {
     return appended.first_output;
   }
 
-  // The rows of input `k` of all products, joined once for all who want them.
+  // The rows of input `k` of all products, concatenated once for all sums.
   TensorId joined(const Sum& sum, size_t k, const GraphNode& like) {
     std::vector<TensorId> parts;
     int64_t rows = 0;

@@ -1,5 +1,5 @@
-// A residual network adds the result of a convolution to an older array. The convolution can do that while it writes
-// its result: over the older array where that is not read afterwards, else into a new one.
+// A residual network adds the result of a convolution to an older array. The convolution can add it while it writes its
+// result: in place of the older array if that is not read afterwards, else into a new one.
 #include <algorithm>
 #include <optional>
 
@@ -14,7 +14,7 @@ void fuse_residual(Graph& graph) {
   Replacements replacements(graph);
   for (const GraphNode& node : graph.forward_part()) {
     if (!params_if<Binary<"elemwise_add">>(node)) continue;
-    // Of two convolutions the later one makes the sum: the other's result is there by then.
+    // Of two convolutions the later one computes the sum: the other's result is available by then.
     TensorId summands[] = {node.inputs[0], node.inputs[1]};
     std::sort(std::begin(summands), std::end(summands),
               [&](TensorId a, TensorId b) { return graph.producer_id(a) > graph.producer_id(b); });

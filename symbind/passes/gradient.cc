@@ -1,6 +1,7 @@
 // Reverse-mode differentiation on the level of operators. Nodes are visited from the last to the first; each turns the
-// gradients of its outputs into gradients of its inputs by writing expressions. The expressions' nodes are appended as
-// they come, so a gradient is computed as soon as it can be, and what it reads is let go as early as possible.
+// gradients of its outputs into gradients of its inputs by writing expressions. The nodes of the expressions are
+// appended immediately, so a gradient is computed as early as possible, and the tensors it reads are released as early
+// as possible.
 #include "symbind/passes/gradient.h"
 
 #include <algorithm>
@@ -83,17 +84,17 @@ class Differentiation {
   PerNode<bool> matters_;  // does a requested gradient depend on it?
   struct Arrived {
     std::optional<Symbol> sum;  // none: nothing yet
-    int sums = 0;               // that it took
+    int sums = 0;               // number of additions so far
   };
-  PerTensor<Arrived> gradients_;  // what its users contributed
+  PerTensor<Arrived> gradients_;  // the contributions of its users
   std::unordered_map<const Node*, NodeId> id_;
-  std::unordered_map<TensorId, std::vector<size_t>> heads_;  // by tensor: the outputs of the network that it is
+  std::unordered_map<TensorId, std::vector<size_t>> heads_;  // by tensor: its indices among the outputs of the network
   Attributes placement_;                                     // of the nodes being made
   GradientPorts ports_;
 };
 
-// What arrives at a tensor is added to its gradient immediately: of all that the users of a shared weight contribute
-// only the sum is held.
+// Adds a contribution to the gradient of a tensor immediately: for a shared weight only the sum is stored, not the
+// contribution of each user.
 void Differentiation::contribute(TensorId tensor, const Symbol& part) {
   append(part.entries()[0]);
   Arrived& arrived = gradients_[tensor];
@@ -110,7 +111,7 @@ void Differentiation::contribute(TensorId tensor, const Symbol& part) {
   placement_ = placement;
 }
 
-// The sum of what arrives at a tensor; asked for once per tensor.
+// The sum of the contributions to a tensor; called once per tensor.
 Symbol Differentiation::gradient_of(TensorId tensor) {
   static const std::vector<size_t> no_heads;
   const auto heads = heads_.find(tensor);
@@ -153,7 +154,7 @@ class Differentiation::GradOfNode final : public Grad {
   }
 
   struct Result {
-    size_t index;    // of the input
+    size_t index;    // index of the input
     TensorId input;  // its tensor
     Symbol gradient;
   };
@@ -168,7 +169,7 @@ class Differentiation::GradOfNode final : public Grad {
   }
 
   Differentiation& all_;
-  const GraphNode node_;  // a copy: appending moves the graph's own
+  const GraphNode node_;  // a copy: appending may reallocate the graph's nodes
   const Names names_;
   const TensorId first_output_;
 };
@@ -191,8 +192,8 @@ void Differentiation::visit(NodeId id) {
   }
 }
 
-// What a monitor calls the gradient of an input: fc1_backward_output1, or relu1_backward_output where there is but one.
-// Nodes that were there before are something else already.
+// Sets the name that a monitor shows for the gradient of an input: fc1_backward_output1, or relu1_backward_output if
+// there is only one. Existing nodes already have another meaning.
 void Differentiation::name_gradient(const Node& forward, size_t input, const Entry& gradient) const {
   if (id_.contains(gradient.node.get())) return;
   const bool only = forward.op->inputs(forward.params.get()).size() == 1;
@@ -200,7 +201,7 @@ void Differentiation::name_gradient(const Node& forward, size_t input, const Ent
                                         join(forward.name, "_backward_output", only ? "" : std::to_string(input)));
 }
 
-// Of a variable that nothing depends on: it is named by the node that reads it.
+// For a variable that nothing depends on: the name comes from the node that reads it.
 void Differentiation::name_zeros(TensorId variable, const Entry& zeros) const {
   for (size_t i = 0; i < forward_nodes_; ++i) {
     const auto& inputs = graph_.nodes[i].inputs;
@@ -229,7 +230,7 @@ void Differentiation::finish(size_t request) {
   graph_.outputs.push_back(graph_.node(append(entry)).first_output + entry.index);
 }
 
-// Appends the nodes that an entry needs and that are not there yet; returns the id of its node.
+// Appends the nodes that an entry needs and that the graph does not have yet; returns the id of its node.
 NodeId Differentiation::append(const Entry& wanted) {
   struct Visit {
     const NodePtr* node;

@@ -1,4 +1,4 @@
-// Adds the backward part to a graph, for exactly the arguments that want a gradient.
+// Adds the backward part to a graph, for exactly the arguments whose gradient is requested.
 #pragma once
 
 #include <string>
@@ -14,15 +14,15 @@ struct GradientRequest {
   GradReq req = GradReq::write;
 };
 
-// The variables the pass added: gradients that arrive from outside, one per network output that needs one, and the old
-// values of gradients that are added to.
+// The variables the pass added: out_grads, one per network output that needs one, and the old values of gradients that
+// are added to.
 struct GradientPorts {
   std::vector<NodeId> out_grads;  // of the out_grad of each network output, none where it is not needed
   std::vector<NodeId> old_grads;  // of the old value for each request, none unless it is `add`
 };
 
-// The attribute of a backward node that names its output of this number, where that is the gradient of an input of a
-// forward node: what a monitor calls it.
+// The attribute of a backward node that holds the monitor's name of an output that is the gradient of a forward node's
+// input.
 inline std::string gradient_name_attribute(int output) { return "__gradient" + std::to_string(output) + "__"; }
 
 // Appends the backward nodes, and to graph.outputs one gradient per request. Shapes must be inferred again afterwards.

@@ -18,8 +18,8 @@ namespace symbind {
 struct Implementation;
 class Kernel;
 
-// The positions of a node and of a tensor in the lists of their graph; types of their own, so that neither is taken for
-// the other. Nodes run in the order of their ids.
+// The positions of a node and of a tensor in the lists of their graph; distinct types, so that they cannot be confused.
+// Nodes run in the order of their ids.
 enum class NodeId : int32_t { none = -1 };
 enum class TensorId : int32_t { none = -1 };
 
@@ -59,8 +59,8 @@ struct GraphNode {
   TensorId first_output = TensorId::none;
   int outputs = 0;  // how many: their ids follow each other
   Context context;
-  int random_slot = -1;        // which of the run's draws a random operator takes
-  bool keeps_derived = false;  // may what its kernel derives from its inputs outlive a run? build_kernels() decides
+  int random_slot = -1;        // index of a random operator's draw in the run
+  bool keeps_derived = false;  // may its kernel cache data between runs? Set by build_kernels()
   const Implementation* implementation = nullptr;
   std::shared_ptr<Kernel> kernel;
 
@@ -72,13 +72,13 @@ struct Graph {
   std::vector<GraphNode> nodes;
   std::vector<Tensor> tensors;
   PerTensor<NodeId> producers;
-  std::vector<TensorId> outputs;         // of the network, then the gradients asked for
+  std::vector<TensorId> outputs;         // of the network, then the requested gradients
   size_t net_outputs = 0;                // how many of `outputs` are the network's
-  std::vector<Context> output_contexts;  // where each of `outputs` is wanted; empty: wherever it is made
+  std::vector<Context> output_contexts;  // the context required for each of `outputs`; empty: any
   size_t forward_nodes = 0;              // nodes from here on belong to the backward part
   bool is_train = false;
   int random_slots = 0;
-  std::shared_ptr<NodeObjects> objects;  // none: every kernel is on its own
+  std::shared_ptr<NodeObjects> objects;  // none: kernels share nothing
 
   // The nodes of a symbol in topological order.
   static Graph from(const Symbol& symbol);
@@ -91,7 +91,7 @@ struct Graph {
   NodeId producer_id(TensorId id) const { return producers[id]; }
   const GraphNode& producer(TensorId id) const { return node(producer_id(id)); }
 
-  // Adds a node and its tensors at the end. The reference is good until the next one.
+  // Adds a node and its tensors at the end. The reference is valid until the next append.
   GraphNode& append(NodePtr source, std::vector<TensorId> inputs);
   std::span<const GraphNode> forward_part() const { return std::span(nodes).first(forward_nodes); }
   std::span<const GraphNode> backward_part() const { return std::span(nodes).subspan(forward_nodes); }
@@ -99,7 +99,7 @@ struct Graph {
   bool is_backward(NodeId id) const { return index_of(id) >= forward_nodes; }
 };
 
-// For each tensor: does a node change it while the graph runs?
+// For each tensor: does a node update it?
 PerTensor<bool> updated_tensors(const Graph& graph);
 
 // For each input of a node: is it read for its shape and type alone?

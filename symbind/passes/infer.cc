@@ -35,13 +35,13 @@ class Users {
   }
 
  private:
-  PerTensor<size_t> begins_;  // in nodes_, and after the last one where all end
+  PerTensor<size_t> begins_;  // offset in nodes_; one more entry at the end
   std::vector<NodeId> nodes_;
 };
 
-// One quantity (shape or type) of every tensor. Every operator is asked once, in order; after that only those that have
-// a tensor about which another one has learnt something, from the last to the first and back again until there are
-// none: so a long network that is learnt from its end costs no more than one that is learnt from its beginning.
+// Infers one quantity (shape or type) of every tensor. Every operator runs once, in order; after that only those with a
+// tensor whose value changed, alternating from the last to the first and back until a fixed point: so inference from
+// the end of a long network costs no more than from its beginning.
 template <class Value, Value Tensor::*member>
 class Learner {
  public:
@@ -95,8 +95,7 @@ class Learner {
     open(node.id);
   }
 
-  // Every node that has the tensor is asked once more. A tensor that is two inputs of a node gets what is learnt of
-  // either.
+  // Every node with this tensor runs once more. A tensor that is two inputs of a node gets what is inferred for either.
   void learnt(TensorId id, const Value& value, const std::string& where) {
     Value& known = graph_.tensor(id).*member;
     Value both = known;
@@ -107,14 +106,13 @@ class Learner {
     for (const NodeId user : users_.of(id)) open(user);
   }
 
-  // In the first round the nodes after this one are still to come.
+  // In the first round the nodes after this one have not run yet.
   void open(NodeId node) {
     const bool still_to_come = is_first_round_ && node > now_;
     if (!still_to_come && !settled_[node] && !graph_.node(node).is_variable()) open_.insert(node);
   }
 
-  // "; lhs = a (2,3), rhs = b (3,2)": where the inputs come from. Variables named after the node itself say nothing
-  // new.
+  // "; lhs = a (2,3), rhs = b (3,2)": where the inputs come from. Variables named after the node itself are omitted.
   std::string inputs_of(const GraphNode& node, const Names& input_names) {
     constexpr size_t most = 8;
     std::vector<std::string> parts;
@@ -132,7 +130,7 @@ class Learner {
   PerNode<bool> settled_;
   bool is_first_round_ = true;
   NodeId now_ = NodeId::none;
-  std::set<NodeId> open_;  // to be asked once more
+  std::set<NodeId> open_;  // nodes to run once more
   std::vector<Value> values_;
 };
 
@@ -141,7 +139,7 @@ void infer_types(Graph& graph) { Learner<DType, &Tensor::dtype>(graph, &OpDef::i
 
 Tensor& variable_tensor(Graph& graph, const GraphNode& node) { return graph.tensor(node.first_output); }
 
-// What variables say of themselves (__shape__, __dtype__), where the caller said nothing else.
+// Applies the attributes of variables (__shape__, __dtype__) where the caller gave no value.
 void read_attributes(Graph& graph) {
   for (const GraphNode& node : graph.nodes) {
     if (!node.is_variable() || node.source->attributes.empty()) continue;
@@ -262,7 +260,7 @@ void infer(Graph& graph) {
   read_attributes(graph);
   infer_shapes(graph);
   require_shapes(graph);
-  for (const Tensor& tensor : graph.tensors) tensor.shape.size();  // fails when it cannot be counted
+  for (const Tensor& tensor : graph.tensors) tensor.shape.size();  // fails if the number of elements overflows
   infer_types(graph);
   bool guessed = false;
   for (const GraphNode& node : graph.nodes) {
@@ -276,7 +274,7 @@ void infer(Graph& graph) {
     fail("types stay unknown: ", unknown_names(graph, known));
 }
 
-// ---- Networks inside of a network -----------------------------------------------------------------------------------
+// ---- Networks inside a network --------------------------------------------------------------------------------------
 
 namespace {
 

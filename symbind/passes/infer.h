@@ -1,4 +1,4 @@
-// The shapes and types of a network, forwards and backwards through it until nothing new is learnt.
+// Infers the shapes and types of a network, forward and backward until a fixed point is reached.
 #pragma once
 
 #include <map>
@@ -25,8 +25,8 @@ struct InferredTypes {
   bool complete = false;
 };
 
-// Dimensions that are 0 are unknown. infer_shape fails when something stays unknown, and says what; infer_shape_partial
-// does not.
+// Dimensions that are 0 are unknown. infer_shape fails if something stays unknown, and names it; infer_shape_partial
+// does not fail.
 InferredShapes infer_shape(const Symbol& symbol, const NamedShapes& known);
 InferredShapes infer_shape_partial(const Symbol& symbol, const NamedShapes& known);
 InferredTypes infer_type(const Symbol& symbol, const NamedTypes& known);

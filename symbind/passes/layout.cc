@@ -1,5 +1,6 @@
-// Lets preferred layouts flow: an implementation that likes one gets it, elementwise operators follow their inputs, and
-// a reorder is wherever a tensor is needed in another layout. Each tensor is reordered at most once per layout.
+// Propagates preferred layouts: an implementation that prefers one gets it, elementwise operators follow their inputs,
+// and a reorder is inserted wherever a tensor is needed in another layout. Each tensor is reordered at most once per
+// layout.
 #include <algorithm>
 #include <map>
 
@@ -27,14 +28,14 @@ class LayoutFlow {
  private:
   Tensor& tensor(TensorId id) { return rewriter_.graph().tensor(id); }
 
-  // What users see is plain; the network's outputs must be so before forward ends.
+  // Tensors that users see are plain; the network's outputs must be reordered before forward ends.
   void make_outputs_plain() {
     for (size_t i = 0; i < old_.net_outputs; ++i)
       outputs_.push_back(in_layout(rewriter_.now(old_.outputs[i]), Layout::plain));
   }
 
-  // The tensor in a layout: itself, a version made before, or a reorder put here. All come from the one that an
-  // operator made, so that going back to it needs no second reorder.
+  // The tensor in a layout: itself, an existing reordered version, or a new reorder. All derive from the tensor that an
+  // operator computed, so that returning to its layout needs no second reorder.
   TensorId in_layout(TensorId id, Layout layout) {
     if (tensor(id).layout == layout) return id;
     const auto found = origins_.find(id);
@@ -42,7 +43,7 @@ class LayoutFlow {
     if (tensor(origin).layout == layout) return origin;
     const auto [slot, is_new] = reordered_.try_emplace({origin, layout}, TensorId::none);
     if (!is_new) return slot->second;
-    // Between two preferred layouts there may be no direct way.
+    // There may be no direct reorder between two preferred layouts.
     const bool direct = block_of(tensor(origin).layout) == 1 || block_of(layout) == 1;
     const TensorId from = direct ? origin : in_layout(origin, Layout::plain);
     Graph& made = rewriter_.graph();
@@ -64,7 +65,7 @@ class LayoutFlow {
 
   static bool has_channels(const Shape& shape) { return shape.rank() >= 3 && shape.rank() <= 5; }
 
-  // An elementwise operator works on any layout its arrays share: it takes that of the first input that is not plain.
+  // An elementwise operator works on any layout its arrays share: it uses that of the first input that is not plain.
   std::optional<Layout> followed(const GraphNode& node) {
     if (!node.op().elementwise || node.inputs.empty()) return std::nullopt;
     const Shape& shape = old_.tensor(node.first_output).shape;
@@ -105,8 +106,8 @@ class LayoutFlow {
 
   const Graph& old_;
   Rewriter rewriter_;
-  std::map<std::pair<TensorId, Layout>, TensorId> reordered_;  // what an operator made, in another layout
-  std::map<TensorId, TensorId> origins_;                       // reordered tensor → what an operator made
+  std::map<std::pair<TensorId, Layout>, TensorId> reordered_;  // an operator's output, in another layout
+  std::map<TensorId, TensorId> origins_;                       // reordered tensor → the operator's output
   std::vector<TensorId> outputs_;
 };
 

@@ -2,18 +2,18 @@
 //
 //   infer             shapes and types of all tensors; those of the network are known when it is bound
 //   gradient          appends the backward part for the requested gradients
-//   recompute         what forward computed is computed a second time in backward instead of being kept
+//   recompute         forward results are recomputed in backward instead of being stored
 //   place             the context of each node, and a copy where a tensor crosses contexts
-//   drop_identities   casts that change no type are left out
+//   drop_identities   removes casts that change no type
 //   separate_outputs  every output and gradient is a separate tensor
 //   fuse              several operators become one
 //   select            the first implementation of the device that accepts the node
-//   layout            preferred layouts, with reorders at the borders
+//   layout            preferred layouts, with reorders between them
 //   build_kernels     shapes, layouts and library primitives are resolved
 //   plan_memory       lifetimes become offsets in one arena per context
 //
-// How much memory a choice of the recompute pass needs is known only after the last pass, so that the passes after it
-// run once for every choice that is tried.
+// The memory that a choice of the recompute pass needs is known only after the last pass, so the passes after it run
+// once for every choice that is tried.
 #include "symbind/passes/lower.h"
 
 #include <algorithm>
@@ -41,7 +41,7 @@ std::vector<TensorId> outside_tensors(const Graph& graph) {
   return outside;
 }
 
-// From operators to kernels and addresses. Frugal: without what trades memory for time.
+// From operators to kernels and addresses. Frugal: without optimizations that use more memory to save time.
 Lowered lower_to_kernels(Graph graph, const LowerRequest& request, bool frugal = false) {
   const CompileOptions& options = request.options;
   place(graph, request.context, request.group2ctx);
@@ -59,9 +59,9 @@ Lowered lower_to_kernels(Graph graph, const LowerRequest& request, bool frugal =
   return {std::move(graph), std::move(memory), std::move(outside), {}, {}};
 }
 
-// Recomputes what the network asks for, and more until the plan meets the budget. How much a choice needs is estimated
-// at first; each attempt corrects the target by the error of the last estimate. A plan over the budget is first
-// lowered again without what trades memory for time.
+// Recomputes what the network's attributes request, and more until the plan meets the budget. The memory of a choice is
+// estimated first; each attempt corrects the target by the error of the last estimate. A plan over the budget is first
+// lowered again in frugal mode.
 Lowered lower_within_budget(const Graph& graph, const LowerRequest& request) {
   const size_t budget = request.options.memory_budget;
   const auto exceeds_budget = [&](const Lowered& plan) { return budget > 0 && plan.memory.total_bytes() > budget; };

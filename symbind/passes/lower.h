@@ -24,7 +24,7 @@ enum class PlanKind : uint8_t {
 
 struct LowerRequest {
   PlanKind kind = PlanKind::inference;
-  // Every node of the network runs on its own and keeps its outputs, to be seen after it: nothing is fused, reordered,
+  // Every node of the network runs separately and its outputs can be read after it: nothing is fused, reordered,
   // recomputed or overwritten.
   bool monitored = false;
   CompileOptions options = {};
@@ -33,14 +33,14 @@ struct LowerRequest {
   std::vector<GradientRequest> gradients = {};     // not read for inference
   std::vector<Context> output_contexts = {};       // of the network's outputs, then of the gradients
   std::shared_ptr<NodeObjects> objects = nullptr;  // shared by the kernels of all plans of an executor
-  // Builds the kernels of a graph: the caller knows how many threads each will have.
+  // Builds the kernels of a graph: the caller sets the number of threads for each.
   std::function<void(Graph& graph)> build_kernels;
 };
 
 struct Lowered {
-  Graph graph;  // every node that is no variable has its kernel
+  Graph graph;  // every node except variables has its kernel
   MemoryPlan memory;
-  // The tensors in arrays of the user's, in the order the memory plan counts them: all variables, then graph.outputs.
+  // The tensors in the user's arrays, in the order of the memory plan: all variables, then graph.outputs.
   std::vector<TensorId> outside;
   // The variables that were added: the gradient of each network output (none where it is not needed), and the old value
   // of each requested gradient (none unless it is added to).

@@ -1,4 +1,4 @@
-// The kernels that users have registered for operators of their own, as the backends need them.
+// The kernels registered for user-defined operators, for the backends.
 #pragma once
 
 #include <functional>
@@ -12,7 +12,7 @@ namespace symbind {
 // Null where there is none. The address stays valid.
 const detail::OwnKernel* own_kernel(const OpDef& op, DeviceType device);
 
-// The work of one node by such a kernel, and what the plan must know about it.
+// Runs such a kernel for one node; and the properties that the plan needs.
 std::function<void(const Args& args)> work_of(const detail::OwnKernel& kernel, const NodeView& node);
 KernelTraits traits_of(const detail::OwnKernel& kernel, const NodeView& node);
 

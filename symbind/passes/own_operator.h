@@ -1,5 +1,5 @@
-// Operators of one's own, with typed parameters and kernels for the CPU and for GPUs. They are defined as the library's
-// own are (graph/define.h) and registered once, before they are used: docs/own_operators.md walks through an example.
+// User-defined operators, with typed parameters and kernels for the CPU and for GPUs. They are defined as built-in ones
+// are (graph/define.h) and registered once, before they are used: docs/own_operators.md walks through an example.
 #pragma once
 
 #include <functional>
@@ -34,22 +34,22 @@ struct KernelCall {
   bool is_train = false;
   Context context;
   void* stream = nullptr;   // on a GPU, the cudaStream_t to queue the work on
-  void* scratch = nullptr;  // as many bytes as were asked for
+  void* scratch = nullptr;  // as many bytes as scratch_bytes requested
 };
 
 template <class P>
 struct KernelOptions {
   // Pairs (input, output) that may be the same memory.
   std::vector<std::pair<int, int>> in_place = {};
-  // Asked once for each node, with null addresses.
+  // Called once for each node, with null addresses.
   std::function<size_t(const P& params, const KernelCall& call)> scratch_bytes = nullptr;
   // GPU: does the kernel only queue work on the stream? Then it can be a part of a captured plan. A kernel that
   // waits for the device, allocates or uses another stream is not capturable.
   bool capturable = true;
 };
 
-// Registers an operator: from then on symbols, arrays and files know its name, and Builder<P> builds it. Fails if a
-// name or P belongs to an operator already.
+// Registers an operator: from then on it can be used by name on symbols, on arrays and in files, and through
+// Builder<P>. Fails if a name or P already belongs to an operator.
 template <class P>
 void register_operator(const std::string& name, OpDef (*define)(Op<P>)) {
   OpRegistry::add_own(define(Op<P>(name)), typeid(P));
@@ -65,8 +65,9 @@ struct OwnKernel {
 void register_kernel(const OpDef& op, DeviceType device, OwnKernel kernel);
 }  // namespace detail
 
-// How the operator with parameters P runs on CPUs or on GPUs. Without a kernel for GPUs, the arrays are copied to the
-// host and back around the one for CPUs, which every operator needs. Fails if the operator has one already.
+// How the operator with parameters P runs on CPUs or on GPUs. Every operator needs a kernel for CPUs; without one for
+// GPUs, the arrays are copied to the host and back around it. Fails if the operator already has one for this kind of
+// device.
 template <class P>
 void register_kernel(DeviceType device, std::function<void(const P& params, const KernelCall& call)> kernel,
                      KernelOptions<P> options = {}) {

@@ -1,7 +1,6 @@
-// Packing well is hard in general, and easy for most networks: several quick ways are tried, and the best is kept. In
-// the order of time, each taking the smallest gap it fits in, chains come out exactly; from the largest to the
-// smallest, each taking the lowest offset that is free for its whole time, networks whose sizes differ much come out
-// better.
+// Optimal packing is hard in general, but easy for most networks: several fast heuristics are tried, and the best
+// result is used. Best fit in the order of time is optimal for chains; placing the largest first, at the lowest offset
+// that is free for its whole lifetime, is better for networks whose sizes differ much.
 #include "symbind/passes/packing.h"
 
 #include <algorithm>
@@ -18,8 +17,8 @@ namespace {
 
 using Offsets = std::vector<size_t>;
 using Order = std::vector<size_t>;
-constexpr size_t most_steps = 10'000'000;         // of looking for something better: a hundredth of a second
-constexpr size_t most_comparisons = 100'000'000;  // of placing in an order: a tenth of a second
+constexpr size_t most_steps = 10'000'000;         // of the improvement search: about 10 ms
+constexpr size_t most_comparisons = 100'000'000;  // of placement in a given order: about 100 ms
 
 struct Packed {
   Offsets offsets;
@@ -41,7 +40,7 @@ class Space {
   }
 
   void give(size_t offset, size_t bytes) {
-    // Grow together with the gaps on both sides.
+    // Merges with the gaps on both sides.
     const auto after = by_offset_.find(offset + bytes);
     if (after != by_offset_.end()) {
       const size_t size = after->second;
@@ -63,7 +62,7 @@ class Space {
   size_t size() const { return end_; }
 
  private:
-  // A gap at the very end is stretched before new space is added after it.
+  // A gap at the very end is extended before new space is added.
   size_t extend(size_t bytes) {
     size_t offset = end_;
     if (!by_offset_.empty()) {
@@ -90,7 +89,7 @@ class Space {
   size_t end_ = 0;
 };
 
-// Takes space where a time begins and gives it back where it ends; or, with time reversed, the other way round.
+// Allocates space at the start of a lifetime and frees it at its end; or, with time reversed, the opposite.
 Packed pack_by_time(const std::vector<Lifetime>& lifetimes, bool reversed) {
   const auto begin = [&](size_t i) { return reversed ? -lifetimes[i].last : lifetimes[i].first; };
   const auto end = [&](size_t i) { return reversed ? -lifetimes[i].first : lifetimes[i].last; };
@@ -114,10 +113,10 @@ Packed pack_by_time(const std::vector<Lifetime>& lifetimes, bool reversed) {
   return packed;
 }
 
-// ---- One by one in any order ----------------------------------------------------------------------------------------
+// ---- In a given order -----------------------------------------------------------------------------------------------
 
-// Each takes the lowest offset where it overlaps no other live buffer. This compares each with all others:
-// `comparisons` says how many may be made, and counts down; none is left: there is no result.
+// Each takes the lowest offset where it overlaps no other live buffer. Each is compared with all others: `comparisons`
+// is the remaining budget, which is counted down; there is no result if it is exhausted.
 std::optional<Packed> pack_in_order(const std::vector<Lifetime>& lifetimes, const Order& order, size_t& comparisons) {
   struct Taken {
     size_t begin, end;
@@ -157,7 +156,7 @@ Order heaviest_first(const std::vector<Lifetime>& lifetimes, Weight weight) {
 
 bool is_good(size_t bytes, size_t bound) { return bytes <= bound + bound / 200; }
 
-// What reaches highest comes earlier the next time, as long as that helps now and then.
+// Moves the buffer that reaches highest to an earlier position, as long as that improves the result often enough.
 std::optional<Packed> improved(const std::vector<Lifetime>& lifetimes, Order order, size_t bound, size_t& comparisons) {
   std::optional<Packed> first = pack_in_order(lifetimes, order, comparisons);
   if (!first) return first;
@@ -193,7 +192,7 @@ size_t peak_live_bytes(const std::vector<Lifetime>& lifetimes) {
     changes.emplace_back(life.first, static_cast<int64_t>(life.bytes));
     changes.emplace_back(life.last + 1, -static_cast<int64_t>(life.bytes));
   }
-  std::sort(changes.begin(), changes.end());  // at one time, what ends comes first
+  std::sort(changes.begin(), changes.end());  // at the same time, ends come first
   int64_t now = 0, most = 0;
   for (const auto& [time, change] : changes) most = std::max(most, now += change);
   return static_cast<size_t>(most);
@@ -206,7 +205,7 @@ size_t pack(std::vector<Lifetime>& lifetimes) {
     if (other.bytes < best.bytes) best = std::move(other);
   };
   if (best.bytes > bound) consider(pack_by_time(lifetimes, true));
-  // Placing in an order takes time like the square of their number: very many are left as they are.
+  // Placement in an order takes quadratic time: it is skipped for very many buffers.
   size_t comparisons = most_comparisons;
   const auto try_order = [&](auto weight) {
     const bool is_enough = lifetimes.size() > 3'000 ? is_good(best.bytes, bound) : best.bytes == bound;

@@ -10,35 +10,35 @@
 
 namespace symbind {
 
-// place: the context of every node, from its ctx_group; puts a copy where a tensor is used on another context.
+// place: the context of every node, from its ctx_group; inserts a copy where a tensor is used on another context.
 void place(Graph& graph, Context default_context, const std::map<std::string, Context>& group2ctx);
 // Its two halves.
 void assign_contexts(Graph& graph, Context default_context, const std::map<std::string, Context>& group2ctx);
 void copy_across_contexts(Graph& graph);
 
-// drop_identities: casts that change no type, and nodes that only scale a gradient, are left out.
+// drop_identities: casts that change no type, and nodes that only scale a gradient, are removed.
 void drop_identities(Graph& graph);
 
-// fuse: several operators become one, by the rules of passes/fuse.h. Frugal: not where more memory is held by it.
+// fuse: several operators become one, by the rules of passes/fuse.h. Frugal: not where that needs more memory.
 void fuse(Graph& graph, bool frugal = false);
 
 // select: the first implementation that accepts each node. At explain level 2 choices and refusals are written to the
 // log.
 void select(Graph& graph);
 
-// What SYMBIND_EXPLAIN asks for, read once: 0 nothing, 1 a table of every plan that is compiled, 2 also which
+// The value of SYMBIND_EXPLAIN, read once: 0 nothing, 1 a table of every plan that is compiled, 2 also which
 // implementation each node got and why others refused.
 int explain_level();
 
 struct LayoutWish;
-// What the node's implementation would like, its inputs being laid out so by now (none given: plainly).
+// The layouts that the node's implementation prefers, given the current layouts of its inputs (none given: plain).
 std::optional<LayoutWish> layout_wish(const Graph& graph, const GraphNode& node, std::span<const Layout> inputs);
 
-// layout: preferred layouts flow through the operators that accept them, with a reorder at the borders.
+// layout: propagates preferred layouts through the operators that accept them, with reorders at the boundaries.
 void layout(Graph& graph);
 
-// Every network output and gradient is a separate tensor, made by an operator: puts copies where one is a variable,
-// or the same tensor is asked for twice.
+// Every network output and gradient is a separate tensor, computed by an operator: inserts copies where one is a
+// variable, or the same tensor is requested twice.
 void separate_outputs(Graph& graph);
 
 // Builds the kernel of every node, or of the nodes [first, end); from here on scratch and in-place pairs are known.

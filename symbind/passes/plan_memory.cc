@@ -1,6 +1,6 @@
-// Tensors that may share addresses form a buffer: a view and what it shows, pieces and the whole, an output and the
-// input it overwrites. Every tensor has an offset in its buffer. A buffer lives from the node that first writes it to
-// the last that reads it; two buffers may overlap in memory when their lives do not (packing.h).
+// Tensors that may share addresses form a buffer: a view and its source, pieces and the whole array, an output and the
+// input it overwrites. Every tensor has an offset in its buffer. A buffer is live from the node that first writes it to
+// the last that reads it; two buffers may overlap in memory if their lifetimes do not (packing.h).
 #include "symbind/passes/plan_memory.h"
 
 #include <algorithm>
@@ -30,8 +30,8 @@ struct Range {
   bool operator==(const Range&) const = default;
 };
 
-// The tensors of a buffer, found by where they are in it. They are kept apart by the power of two that their size
-// reaches: of those of about one size only near neighbours of a range can overlap it.
+// The tensors of a buffer, searchable by range. They are grouped by the power of two of their size: within a group only
+// near neighbours of a range can overlap it.
 class Members {
  public:
   void add(TensorId tensor, Range range) {
@@ -40,7 +40,7 @@ class Members {
     ++count_;
   }
 
-  // Takes over the members of another buffer, which begins this many bytes after the beginning of this one.
+  // Takes over the members of another buffer, which starts at this byte offset in this one.
   void take(Members&& other, size_t begin) {
     other.shift_ += static_cast<int64_t>(begin);
     if (other.count_ > count_) std::swap(*this, other);
@@ -49,7 +49,7 @@ class Members {
     other = {};
   }
 
-  // Visits those that overlap a range until `visit` says no. Those that are over are left out for good.
+  // Visits those that overlap a range until `visit` returns false. Tensors whose lifetime is over are removed.
   template <class IsOver, class Visit>
   bool all_overlapping(Range wanted, IsOver is_over, Visit visit) {
     for (auto& [size, members] : by_size_) {
@@ -82,7 +82,7 @@ class Members {
   }
 
   std::map<int, std::set<Member>> by_size_;
-  int64_t shift_ = 0;  // so that a large buffer can become a part of a small one without being copied
+  int64_t shift_ = 0;  // so that merging a large member list into a small one needs no copy
   size_t count_ = 0;
 };
 
@@ -100,9 +100,9 @@ class Buffers {
   // The tensor that represents the buffer.
   TensorId of(TensorId tensor) {
     TensorId top = tensor;
-    size_t begin = 0;  // of the tensor in the buffer
+    size_t begin = 0;  // offset of the tensor in the buffer
     for (; parent_[top] != top; top = parent_[top]) begin += begin_[top];
-    while (tensor != top) {  // all on the way point to the top from here on
+    while (tensor != top) {  // path compression
       const TensorId next = parent_[tensor];
       const size_t step = begin_[tensor];
       parent_[tensor] = top;
@@ -123,12 +123,12 @@ class Buffers {
     const TensorId buffer = of(tensor);
     return range(tensor) == Range{0, size_[buffer]};
   }
-  // Visits the tensors that overlap bytes of a buffer until `visit` says no; says whether it never did.
+  // Visits the tensors that overlap bytes of a buffer until `visit` returns false; returns whether it never did.
   template <class IsOver, class Visit>
   bool all_overlapping(TensorId buffer, Range wanted, IsOver is_over, Visit visit) {
     return members_of(buffer).all_overlapping(wanted, is_over, visit);
   }
-  // The buffer `inner` becomes a part of `outer`, so many bytes from its beginning.
+  // The buffer `inner` becomes a part of `outer`, at byte offset `begin`.
   void put(TensorId inner, TensorId outer, size_t begin) {
     parent_[inner] = outer;
     begin_[inner] = begin;
@@ -153,7 +153,7 @@ class Buffers {
   PerTensor<size_t> begin_;  // in the parent
   PerTensor<size_t> bytes_;
   PerTensor<size_t> size_;                       // of each buffer, by the tensor that represents it
-  PerTensor<std::unique_ptr<Members>> members_;  // of each buffer; none: not asked for yet
+  PerTensor<std::unique_ptr<Members>> members_;  // of each buffer; none: not needed yet
 };
 
 class Planner {
@@ -201,7 +201,7 @@ class Planner {
     }
   }
 
-  // One buffer from two, which lives as long as either; an outside home is kept.
+  // Merges two buffers; the result is live as long as either and keeps the outside array, if any.
   void put(TensorId inner, TensorId outer, size_t begin) {
     buffers_.put(inner, outer, begin);
     first_write_[outer] = std::min(first_write_[outer], first_write_[inner]);
@@ -226,14 +226,14 @@ class Planner {
         context_of(in) != context_of(out))
       return false;
     if (is_updated_[in]) return false;
-    // What it shows would have to be computed in the user's array.
+    // The source would have to be computed in the user's array.
     if (outside_[out] >= 0 && !(buffers_.is_whole(in) && may_live_outside(in, node))) return false;
     put(out, buffers_.of(in), buffers_.range(in).begin);
     return true;
   }
 
-  // May the tensor be computed in an array of the user's that a node fills? Not when it has one already, and not in
-  // forward for an array that backward writes.
+  // May the tensor be computed in a user's array that a node fills? Not when it has one already, and not in forward for
+  // an array that backward writes.
   bool may_live_outside(TensorId tensor, NodeId filled_by) {
     const TensorId buffer = buffers_.of(tensor);
     const NodeId first = first_write_[buffer];
@@ -241,7 +241,7 @@ class Planner {
            graph_.is_backward(first) == graph_.is_backward(filled_by);
   }
 
-  // Where the pieces begin in the whole, in bytes; empty where they are not contiguous in it.
+  // The byte offsets of the pieces in the whole; empty if they are not contiguous in it.
   std::vector<size_t> begins_of(const GraphNode& node, const OpDef::Pieces& pieces, TensorId whole,
                                 const std::vector<TensorId>& parts) const {
     std::vector<Shape> inputs, outputs;
@@ -257,8 +257,8 @@ class Planner {
     return begins.size() == parts.size() ? begins : std::vector<size_t>{};
   }
 
-  // Where the part is one piece of a plain array, is it one of an array in this layout too? In every layout parts of a
-  // batch are, and in a blocked one whole blocks of the channels of one image.
+  // Given that the part is one contiguous piece of a plain array, is it also one in this layout? A part of the batch is
+  // in every layout, and whole channel blocks of one image are in a blocked layout.
   static bool may_be_piece(const Tensor& part, const Tensor& whole, int64_t begin) {
     if (part.dtype != whole.dtype || part.layout != whole.layout || part.bytes() == 0) return false;
     if (whole.layout == Layout::plain) return true;
@@ -271,13 +271,13 @@ class Planner {
            begin % (block * outer.size(2, rank)) == 0;
   }
 
-  // A large buffer should not be held any longer for the sake of a small part of it.
+  // The lifetime of a large buffer should not be extended for a small part of it.
   bool is_worth_holding(TensorId buffer, size_t part_bytes, NodeId first, NodeId last) const {
     const bool longer = first < first_write_[buffer] || last > last_read_[buffer];
     return home_[buffer] >= 0 || !longer || 2 * part_bytes >= buffers_.size(buffer);
   }
 
-  // The outputs show pieces of the input.
+  // The outputs are views of pieces of the input.
   bool split(const GraphNode& node) {
     const TensorId in = node.inputs[0], buffer = buffers_.of(in);
     std::vector<TensorId> parts;
@@ -297,7 +297,7 @@ class Planner {
     return has_pieces_ = true;
   }
 
-  // The inputs are computed where the output has them. Each must be free to be anywhere: a buffer of its own.
+  // The inputs are computed directly in the output. Each must be a separate buffer, free to be placed anywhere.
   bool join_pieces(const GraphNode& node) {
     const TensorId out = node.first_output;
     std::vector<TensorId> parts;
@@ -319,8 +319,8 @@ class Planner {
   // ---- In place ----
 
   void join_in_place(const GraphNode& node) {
-    // The input that has been there the longest is overwritten first: then what lives long stays where it is, and what
-    // is there for a moment comes and goes around it.
+    // The oldest input is overwritten first: long-lived data then stays in one buffer, and short-lived buffers come and
+    // go around it.
     std::vector<std::pair<int, int>> pairs = node.kernel->in_place;
     const auto begin = [&](const std::pair<int, int>& pair) {
       return first_write_[buffers_.of(node.inputs[static_cast<size_t>(pair.first)])];
@@ -349,7 +349,7 @@ class Planner {
       std::sort(inputs.begin(), inputs.end());
       std::sort(allowed.begin(), allowed.end());
     }
-    // May the output be written over all inputs that the tensor is?
+    // May the output overwrite every input that is this tensor?
     template <class IsRead>
     bool may_overwrite(TensorId tensor, int output, IsRead is_read) const {
       for (auto input = std::lower_bound(inputs.begin(), inputs.end(), std::pair(tensor, 0));
@@ -377,11 +377,11 @@ class Planner {
     return true;
   }
 
-  // Is nothing in the memory of the input read after the node? What the node itself reads there must be exactly
-  // there, and something that may be overwritten by the same output; and no other output may use it.
+  // Is nothing in the memory of the input read after the node? Inputs of the node itself in that memory must be at the
+  // same address and may be overwritten by the same output; and no other output may use it.
   bool is_free_after(NodeId node, TensorId in, int out_index, const NodeReads& reads) {
     const Range input_range = buffers_.range(in);
-    // Nodes are visited in order: what is over now stays so.
+    // Nodes are visited in order: a lifetime that is over stays over.
     const auto is_over = [&](TensorId member) { return last_use_[member] < node; };
     return buffers_.all_overlapping(buffers_.of(in), input_range, is_over, [&](TensorId member, Range range) {
       if (last_use_[member] > node || graph_.producer_id(member) >= node) return false;
@@ -414,7 +414,7 @@ class Planner {
   void assign_locations() {
     PerTensor<Location> location(graph_.tensors.size());  // by buffer
     for (const GraphNode& node : graph_.nodes) {
-      if (node.is_variable()) continue;  // a variable without an array is read for its shape at most
+      if (node.is_variable()) continue;  // a variable without an array is at most read for its shape
       for (int k = 0; k < node.outputs; ++k) {
         const TensorId buffer = buffers_.of(node.first_output + k);
         if (home_[buffer] >= 0 || location[buffer].kind != Location::Kind::nowhere) continue;
@@ -452,7 +452,7 @@ class Planner {
   Buffers buffers_;
   PerNode<std::vector<bool>> shape_only_;      // by input
   PerTensor<NodeId> last_use_;                 // the last node that reads it
-  PerTensor<bool> is_updated_;                 // does a node change it?
+  PerTensor<bool> is_updated_;                 // does a node update it?
   PerTensor<NodeId> first_write_, last_read_;  // by buffer
   PerTensor<int> home_;                        // by buffer: the outside array it is in, or -1
   std::vector<Arena> arenas_;
@@ -476,7 +476,7 @@ MemoryPlan plan_memory(const Graph& graph, const PerTensor<int>& outside, bool s
   Planner planner(graph, outside, share, share);
   MemoryPlan plan = planner.run();
   if (!planner.has_pieces()) return plan;
-  // A whole is reserved when its first piece is made: as a rule that saves memory, but not always.
+  // The whole is allocated when its first piece is computed: usually that saves memory, but not always.
   MemoryPlan apart = Planner(graph, outside, share, false).run();
   return apart.total_bytes() < plan.total_bytes() ? apart : plan;
 }

@@ -1,5 +1,5 @@
 // Gives every tensor an address: lifetimes become offsets into one arena per context, scratch included, in place where
-// a kernel allows it. What a user can see stays outside.
+// a kernel allows it. Arrays that the user sees are outside.
 #pragma once
 
 #include <cstdint>
@@ -20,19 +20,18 @@ struct Location {
 struct MemoryPlan {
   PerTensor<Location> tensors;
   PerNode<Location> scratch;
-  PerNode<bool> skip;                   // outputs that are the inputs' memory already need no step
+  PerNode<bool> skip;                   // nodes whose outputs already are the inputs' memory need no step
   std::vector<Context> arena_contexts;  // by arena
   std::vector<size_t> arena_bytes;      // by arena
-  size_t unshared_bytes = 0;            // what the arenas would need if nothing were shared
+  size_t unshared_bytes = 0;            // size of the arenas if nothing were shared
   size_t lower_bound = 0;               // peak of the live bytes, in all arenas
 
   size_t total_bytes() const;  // of all arenas
 };
 
-// Where what a kernel derives from its inputs does not outlive the run, it follows the kernel's scratch, at this
-// offset.
+// The offset, after the kernel's scratch, of data that the kernel derives from its inputs in every run.
 size_t kept_offset(const Kernel& kernel);
-// What the node's kernel needs in the arena besides its arrays: scratch, and after it what it derives in every run.
+// What the node's kernel needs in the arena besides its arrays: scratch, followed by the data it derives in every run.
 size_t working_bytes(const GraphNode& node);
 
 // outside: the outside array that holds the tensor, or -1.

@@ -1,8 +1,8 @@
-// A forward node is either kept, and what backward reads of it stays in memory, or recomputed, and then backward reads
-// a copy of the node that is right before its first reader there. Nodes that are cheap and read kept tensors are
-// recomputed first. If that is not enough the network is cut into segments: what crosses a cut is kept, and the rest of
-// a segment is recomputed when backward comes to it. Cheap nodes inside of such a segment are recomputed twice: once to
-// get on with the segment, and once where backward reads them.
+// A forward node is either stored, and its outputs that backward reads stay in memory, or recomputed, and then backward
+// reads a copy of the node placed right before its first reader there. Cheap nodes that read stored tensors are
+// recomputed first. If that is not enough the network is cut into segments: tensors that cross a cut are stored, and
+// the rest of a segment is recomputed when backward reaches it. Cheap nodes inside such a segment are recomputed twice:
+// once to recompute the segment, and once where backward reads them.
 #include "symbind/passes/recompute.h"
 
 #include <algorithm>
@@ -48,13 +48,13 @@ struct Recompute::Impl : RecomputePlanner {
   RecomputeChoice fewest_segments(const std::vector<NodeId>& cuts, size_t wanted) const;
 };
 
-// What the network asks for.
+// The choice that the network's attributes request.
 RecomputeChoice Recompute::Impl::asked() const {
   if (mirrors_cheap_nodes()) return cheap(short_lived_saved.size());
   return cheap(0);
 }
 
-// Besides what was asked for, the largest `count` of what is cheap to recompute.
+// The requested choice, plus the largest `count` of the nodes that are cheap to recompute.
 RecomputeChoice Recompute::Impl::cheap(size_t count) const {
   RecomputeChoice choice{PerNode<bool>(graph.forward_nodes, false), PerNode<bool>(graph.forward_nodes, false)};
   const auto recompute_short_lived = [&](NodeId node) {
@@ -68,8 +68,8 @@ RecomputeChoice Recompute::Impl::cheap(size_t count) const {
   return choice;
 }
 
-// Cuts after nodes such that each segment holds about so many bytes that would be saved; of the possible cuts, the
-// one that the fewest bytes cross.
+// Cuts after nodes such that recomputing each segment saves about `wanted` bytes; of the possible cuts, the one that
+// the fewest bytes cross.
 std::vector<NodeId> Recompute::Impl::cuts_for(size_t wanted) const {
   std::vector<NodeId> cuts;
   size_t sum = 0;
@@ -87,8 +87,8 @@ std::vector<NodeId> Recompute::Impl::cuts_for(size_t wanted) const {
   return cuts;
 }
 
-// Nothing inside of an active segment is kept; what crosses a cut is. What comes after the last cut is no segment:
-// backward begins with it.
+// Nothing inside an active segment is stored; tensors that cross a cut are. The part after the last cut is not a
+// segment: backward starts there.
 RecomputeChoice Recompute::Impl::segmented(const std::vector<NodeId>& cuts, const std::vector<bool>& active) const {
   RecomputeChoice choice = cheap(short_lived_saved.size());
   for (const GraphNode& node : graph.forward_part()) {
@@ -150,7 +150,7 @@ RecomputeChoice Recompute::Impl::within(size_t wanted) const {
   size_t best_bytes = bytes_with(best);
   if (best_bytes <= wanted) return best;
 
-  // Cheap nodes, as few as will do.
+  // Cheap nodes, as few as necessary.
   RecomputeChoice all_cheap = cheap(short_lived_saved.size());
   const size_t cheap_bytes = bytes_with(all_cheap);
   if (cheap_bytes <= wanted)
@@ -174,7 +174,7 @@ RecomputeChoice Recompute::Impl::within(size_t wanted) const {
     if (needed < best_bytes) best = std::move(choice), best_bytes = needed;
   }
 
-  // Of those that would do, only as many as must be.
+  // Of the segmentations that suffice, with only as many active segments as necessary.
   std::sort(enough.begin(), enough.end());
   double best_cost = 0;
   for (size_t i = 0; i < std::min<size_t>(enough.size(), 5); ++i) {

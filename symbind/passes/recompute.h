@@ -1,4 +1,4 @@
-// Memory for time: what forward computed is not kept for backward but recomputed there, from what is kept.
+// Trades time for memory: forward results are not stored for backward but recomputed there from stored ones.
 #pragma once
 
 #include <memory>
@@ -7,7 +7,7 @@
 
 namespace symbind {
 
-// The ways there are to do it for one graph that has its backward part and all shapes.
+// The possible choices for one graph with its backward part and all shapes.
 class Recompute {
  public:
   explicit Recompute(const Graph& graph);
@@ -17,14 +17,14 @@ class Recompute {
 
   struct Result {
     Graph graph;
-    size_t bytes = 0;       // about what it needs at most at one time
+    size_t bytes = 0;       // estimate of its peak memory
     size_t recomputed = 0;  // how many nodes are recomputed
   };
-  // What the network asks for: nodes with the attribute force_mirroring and, where MXNET_BACKWARD_DO_MIRROR is set,
-  // whatever is cheap.
+  // The nodes that are requested: those with the attribute force_mirroring and, if MXNET_BACKWARD_DO_MIRROR is set, all
+  // cheap ones.
   Result as_asked() const;
-  // And more, so that the graph needs about so many bytes: as little as possible is recomputed. Where that is more
-  // than can be had, the result is the smallest that was found.
+  // More nodes, so that the graph needs about `bytes`: as little as possible is recomputed. If `bytes` cannot be
+  // reached, the result is the smallest that was found.
   Result within(size_t bytes) const;
 
  private:

@@ -1,5 +1,5 @@
-// What a choice needs is estimated by walking through the nodes it leads to; the exact number is known only when
-// kernels have been chosen.
+// The memory of a choice is estimated by walking through its schedule; the exact number is known only when kernels have
+// been chosen.
 #include "symbind/passes/recompute_planner.h"
 
 #include <algorithm>
@@ -14,9 +14,9 @@ namespace {
 
 // ---- Nodes ----------------------------------------------------------------------------------------------------------
 
-// Gives the same numbers when it runs a second time, and changes nothing.
+// Returns the same values when it runs again, and has no side effects.
 bool may_recompute(const GraphNode& node) {
-  if (node.is_variable() || node.op().keeps_state) return false;
+  if (node.is_variable() || node.op().keeps_state || node.op().synchronized) return false;
   if (node.op().recomputed_by) return true;
   const std::vector<bool> updated = node.op().updated_inputs(node.source->params.get(), node.inputs.size());
   return std::find(updated.begin(), updated.end(), true) == updated.end();
@@ -60,8 +60,8 @@ NodePtr recompute_source(const GraphNode& node, int time) {
   return source;
 }
 
-// In the time it takes to move four bytes: a matrix product or convolution does so many multiplications per element of
-// its result.
+// In units of the time to move four bytes: for a matrix product or convolution, from its multiplications per output
+// element.
 double cost_of(const Graph& graph, const GraphNode& node) {
   double moved = 0;
   for (const TensorId input : node.inputs) moved += static_cast<double>(graph.tensor(input).bytes()) / 4;
@@ -111,11 +111,11 @@ void RecomputePlanner::find_saved() {
 
 size_t RecomputePlanner::bytes(TensorId tensor) const { return is_outside[tensor] ? 0 : graph.tensor(tensor).bytes(); }
 
-// A saved tensor that is made from another saved one that is not kept either would only bring that one back: of a chain
-// of such tensors every second one is kept. So is what is smaller than the arrays it is made from.
+// Recomputing a saved tensor from another saved tensor that is not stored either would only require that one again: of
+// a chain of such tensors every second one is stored. So are tensors smaller than the arrays they are computed from.
 void RecomputePlanner::find_short_lived() {
   short_lived.assign(graph.forward_nodes, false);
-  PerNode<bool> on_dropped(graph.forward_nodes, false);  // is a saved tensor that is not kept on the way to it?
+  PerNode<bool> on_dropped(graph.forward_nodes, false);  // does it depend on a saved tensor that is not stored?
   for (const GraphNode& node : graph.forward_part()) {
     if (!recomputable[node.id] || !is_cheap(node.op())) continue;
     const bool has_saved = saved_bytes[node.id] > 0;
@@ -169,7 +169,7 @@ class Scheduler {
   RecomputeSchedule run();
 
  private:
-  // Nodes that backward reads twice over are told apart by `time`: 0 on the way to others, 1 for backward itself.
+  // A node may be recomputed twice, distinguished by `time`: 0 to recompute others, 1 for backward itself.
   struct Demand {
     NodeId node;
     int time;
@@ -215,11 +215,11 @@ RecomputeSchedule Scheduler::run() {
   return std::move(schedule_);
 }
 
-// Is the tensor one that backward must not read as forward made it?
+// Must backward read a recomputed copy instead of the tensor that forward computed?
 bool Scheduler::is_recomputed(TensorId tensor) const {
   const GraphNode& node = graph_.producer(tensor);
   if (graph_.is_backward(node.id) || !choice_.recomputed[node.id] || all_.is_output[tensor]) return false;
-  return tensor - node.first_output < recompute_outputs(node);  // BatchNorm's statistics are kept
+  return tensor - node.first_output < recompute_outputs(node);  // BatchNorm's statistics are stored
 }
 
 size_t Scheduler::time_of(NodeId maker, int time) const { return choice_.short_lived[maker] && time == 1 ? 1 : 0; }
@@ -258,7 +258,7 @@ void Scheduler::recompute_for(const GraphNode& reader) {
   }
 }
 
-// `shape_only` is empty for forward nodes, which read what is in the graph.
+// `shape_only` is empty for forward nodes, which read the tensors of the graph.
 void Scheduler::add_step(const GraphNode& node, int time, const std::vector<TensorId>& inputs,
                          const std::vector<bool>& shape_only, int outputs) {
   const int side = time < 0 ? 1 : choice_.short_lived[node.id] ? time : 0;
@@ -280,7 +280,7 @@ void Scheduler::add_step(const GraphNode& node, int time, const std::vector<Tens
   schedule_.steps.push_back({node.id, time, first_input, first_value});
 }
 
-// Follows the bytes that are alive through a schedule. Views need none, and operators that may work in place do.
+// Tracks the live bytes through a schedule. Views need no memory, and operators that may run in place do so.
 class Walk {
  public:
   Walk(const RecomputePlanner& all, const RecomputeSchedule& schedule)

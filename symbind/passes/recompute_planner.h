@@ -8,8 +8,8 @@
 namespace symbind {
 
 struct RecomputeChoice {
-  PerNode<bool> recomputed;   // of the forward part: its outputs are not kept for backward
-  PerNode<bool> short_lived;  // recomputed twice if need be: on the way to others, and for backward
+  PerNode<bool> recomputed;   // of the forward part: its outputs are not stored for backward
+  PerNode<bool> short_lived;  // recomputed twice if needed: to recompute others, and for backward
 };
 
 // The nodes in the order they would run. Values are the tensors of the graph, followed by the recomputed ones.
@@ -24,7 +24,7 @@ struct RecomputeSchedule {
   std::vector<size_t> inputs;       // values
   std::vector<TensorId> tensor_of;  // by value
   size_t recomputed = 0;
-  double cost = 0;  // of what is recomputed
+  double cost = 0;  // of the recomputed nodes
 };
 
 class RecomputePlanner {
@@ -32,7 +32,7 @@ class RecomputePlanner {
   explicit RecomputePlanner(const Graph& given);
 
   RecomputeSchedule schedule(const RecomputeChoice& choice) const;
-  // About what it needs at most at one time.
+  // Estimate of its peak memory.
   size_t bytes_of(const RecomputeSchedule& schedule) const;
   Graph make(const RecomputeSchedule& schedule) const;
 
@@ -43,14 +43,14 @@ class RecomputePlanner {
   PerNode<std::vector<bool>> shape_only;  // by input
   PerTensor<bool> is_outside;             // variables, outputs, gradients
   PerTensor<bool> is_output;              // a user sees it
-  PerTensor<bool> is_saved;               // made in forward and read in backward
+  PerTensor<bool> is_saved;               // computed in forward and read in backward
   // Of the forward part:
   PerNode<size_t> saved_bytes;  // of the outputs that backward reads
   PerNode<bool> recomputable;
-  PerNode<bool> short_lived;              // cheap to recompute, from what is kept or from other such nodes
+  PerNode<bool> short_lived;              // cheap to recompute, from stored tensors or other such nodes
   std::vector<NodeId> short_lived_saved;  // those of which something is saved, the largest first
   PerNode<double> cost;
-  PerNode<size_t> crossing;  // the bytes that forward still reads after it
+  PerNode<size_t> crossing;  // bytes that later forward nodes still read
 
  private:
   void find_saved();

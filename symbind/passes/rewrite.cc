@@ -47,7 +47,7 @@ TensorId Rewriter::insert(const OpDef& op, std::shared_ptr<const void> params, T
   source->op = &op;
   source->name = before.source->name + suffix;
   source->params = std::move(params);
-  source->inputs = {};  // the graph's own list of inputs is the one that counts from here on
+  source->inputs = {};  // from now on only the graph's own list of inputs is used
   GraphNode& made = graph_.append(std::move(source), {input});
   made.context = context;
   graph_.tensor(made.first_output) = graph_.tensor(input);

@@ -1,4 +1,4 @@
-// A new graph made from an old one, node by node, with nodes left out, replaced or put in between.
+// Builds a new graph from an old one, node by node, with nodes removed, replaced or inserted.
 #pragma once
 
 #include <memory>
@@ -15,14 +15,14 @@ class Rewriter {
  public:
   explicit Rewriter(const Graph& old);
 
-  // The node an old one becomes; its outputs replace the old outputs from here on.
+  // Copies an old node; from now on its outputs replace the old ones.
   GraphNode& copy(const GraphNode& node);
   // The same with another source (operator, parameters, name) and other inputs, of the new graph.
   GraphNode& replace(const GraphNode& node, NodePtr source, std::vector<TensorId> inputs);
-  // The same for an operator with other outputs: each replaces the old tensor that is named.
+  // The same for an operator with other outputs: each replaces the given old tensor.
   GraphNode& replace(const GraphNode& node, NodePtr source, std::vector<TensorId> inputs,
                      const std::vector<TensorId>& replaced);
-  // A node with one output that holds what tensor `input` of the new graph holds.
+  // A node with one output that has the value of tensor `input` of the new graph.
   template <class P>
   TensorId insert(const P& params, TensorId input, const std::string& suffix, const Context& context) {
     return insert(op_of<P>(), std::make_shared<P>(params), input, suffix, context);
@@ -48,10 +48,9 @@ class Rewriter {
   void for_each_node(Visit visit) {
     for_each_node(visit, [] {});
   }
-  // Where the nodes are not visited so: must be called when all forward nodes are there, and before any of the backward
-  // part.
+  // If nodes are not visited by the function above: call it after all forward nodes and before any backward node.
   void end_of_forward() { graph_.forward_nodes = graph_.nodes.size(); }
-  // The result; its outputs are what the old ones have become.
+  // The result; its outputs correspond to the old ones.
   Graph finish();
 
  private:
@@ -60,7 +59,7 @@ class Rewriter {
 
   const Graph& old_;
   Graph graph_;
-  PerTensor<TensorId> map_;  // what each old tensor has become
+  PerTensor<TensorId> map_;  // the new tensor of each old one
 };
 
 }  // namespace symbind

@@ -42,7 +42,7 @@ void select(Graph& graph) {
   const bool explaining = explain_level() >= 2;
   for (GraphNode& node : graph.nodes) {
     if (node.is_variable()) continue;
-    // A recomputed node has the slot of the first time already.
+    // A recomputed node already has the slot of the original.
     if (node.random_slot < 0 && node.op().is_random(node.source->params.get(), graph.is_train))
       node.random_slot = graph.random_slots++;
     const View tensors(graph, node);
@@ -59,7 +59,7 @@ void build_kernels(Graph& graph) { build_kernels(graph, 0, graph.nodes.size()); 
 
 namespace {
 
-// In inference, and from variables alone that no node changes.
+// In inference, and only from variables that no node updates.
 bool keeps_derived(const Graph& graph, const GraphNode& node, const PerTensor<bool>& updated) {
   if (node.kernel->kept_bytes == 0 || graph.is_train || graph.has_backward()) return false;
   return std::all_of(node.kernel->kept_from.begin(), node.kernel->kept_from.end(), [&](int index) {

@@ -14,7 +14,7 @@ void separate_outputs(Graph& graph) {
   for (size_t i = 0; i < graph.outputs.size(); ++i) {
     const TensorId tensor = graph.outputs[i];
     const GraphNode& producer = graph.producer(tensor);
-    // A gradient that forward computed already is copied too: gradients change in backward, not before.
+    // A gradient that is a forward result is copied too: gradient arrays must change in backward, not before.
     const bool made_early = i >= graph.net_outputs && !graph.is_backward(producer.id);
     needs_copy[i] = producer.is_variable() || made_early || !taken.insert(tensor).second;
     any |= needs_copy[i];

@@ -1,5 +1,5 @@
-// What a pass asks of a device: which implementations it has of an operator, in order of preference, and what each
-// accepts, likes and needs. The backends implement this; nothing above them knows more.
+// The interface of a device for passes: its implementations of an operator, in order of preference, and what each
+// accepts, prefers and needs. The backends implement this; nothing above them knows more.
 #pragma once
 
 #include <functional>
@@ -23,7 +23,7 @@
 
 namespace symbind {
 
-// A node with everything about it resolved, as an implementation sees it.
+// A node as an implementation sees it: shapes, types and layouts are resolved.
 struct NodeView {
   const OpDef& op;
   const void* params;
@@ -34,7 +34,7 @@ struct NodeView {
   int random_slot = -1;
   Context context;
   const Node* source = nullptr;    // none when an operator is invoked on arrays
-  NodeObjects* objects = nullptr;  // what the executor's kernels share, if there is an executor
+  NodeObjects* objects = nullptr;  // objects that the executor's kernels share, if there is an executor
 
   template <class P>
   const P& as() const {
@@ -43,13 +43,13 @@ struct NodeView {
   std::string where() const;  // "[Convolution conv1]"
 };
 
-// The addresses of one run. An address of an input that is read for its shape only, or of an output that is not read
-// and the kernel did not ask for, may be null.
+// The addresses of one run. The address of an input that is read only for its shape, or of an output that is not read
+// and that the kernel does not require, may be null.
 struct Args {
   void* const* inputs;
   void* const* outputs;
   void* scratch = nullptr;
-  void* kept = nullptr;                  // what prepare() has made
+  void* kept = nullptr;                  // what prepare() has written
   const RandomCursor* random = nullptr;  // in the device's memory
   void* stream = nullptr;                // the device's queue, null on a CPU
 
@@ -72,9 +72,9 @@ class Kernel {
  public:
   virtual ~Kernel() = default;
   virtual void run(const Args& args) = 0;
-  // Writes to args.kept what it derives from the inputs `kept_from` alone: weights in another order, folded statistics.
+  // Writes to args.kept the data derived from the inputs `kept_from` alone: reordered weights, folded statistics.
   // Called if kept_bytes is not 0: in inference, where these are the user's arrays, only when they have changed;
-  // otherwise before every run. Outputs and other inputs may hold anything; scratch is there.
+  // otherwise before every run. Outputs and other inputs are undefined; scratch is available.
   virtual void prepare(const Args& /*args*/) {}
 
   size_t scratch_bytes = 0;
@@ -110,12 +110,12 @@ std::unique_ptr<Kernel> make_kernel(Function function, KernelTraits traits = {})
   return kernel;
 }
 
-// The layouts an implementation would like its arrays in.
+// The layouts that an implementation prefers for its arrays.
 struct LayoutWish {
   std::vector<Layout> inputs, outputs;
 };
 
-// In which order implementations of one operator are tried.
+// The order in which implementations of one operator are tried.
 enum class Tier : uint8_t {
   specialised,  // faster than the libraries for the shapes it accepts
   library,      // oneDNN, cuDNN, cuBLASLt
@@ -123,18 +123,18 @@ enum class Tier : uint8_t {
   optimised,    // our own, for the shapes it accepts
   plain,        // our own, for every shape
   generated,    // compiled when it is first needed
-  host,         // an operator of a GPU that runs on the CPU
+  host,         // a GPU node that runs on the CPU
 };
 
 struct Implementation {
   std::string name;  // "plain", "onednn", "cublaslt", "host"
-  // Empty when the node can be run, else the reason why not.
+  // Empty if the node can be run, else the reason of the refusal.
   std::function<std::string(const NodeView&)> refuse;
   std::function<std::unique_ptr<Kernel>(const NodeView&)> build;
-  // None: plain arrays. The node's inputs carry the layouts they have so far, for implementations that follow them.
-  // Elementwise operators follow their inputs whatever this says.
+  // None: plain arrays. The node's inputs have their current layouts, for implementations that follow them. Elementwise
+  // operators always follow their inputs.
   std::function<std::optional<LayoutWish>(const NodeView&)> likes = nullptr;
-  // Building takes long enough that invoke() should keep the kernel.
+  // Building is slow enough that invoke() should cache the kernel.
   bool worth_keeping = false;
   Tier tier = Tier::plain;
 };
@@ -168,7 +168,7 @@ class Target {
 
   // Ends in an implementation that accepts everything.
   const std::vector<Implementation>& implementations(const OpDef& op);
-  // Records what `work` queues on the device; null where the device has no such thing.
+  // Records what `work` queues on the device; null if the device does not support it.
   virtual std::unique_ptr<Captured> capture(Device&, const std::function<void()>& /*work*/) { return nullptr; }
   virtual void* stream(Device&) { return nullptr; }
   // Makes the cursor of the next `draws` draws visible to kernels at `cursor` (device memory).
@@ -178,17 +178,17 @@ class Target {
   virtual void leave(uint32_t /*state*/) {}
 
  protected:
-  // Those of the library; empty for an operator of a user.
+  // Built-in implementations; empty for a user-defined operator.
   virtual const std::vector<Implementation>& listed(const OpDef& op) = 0;
-  // A user's kernel as an implementation, and what comes after it where the device has such a thing.
+  // A user's kernel as an implementation, and its fallback, if the device has one.
   virtual std::vector<Implementation> own(const OpDef& op) = 0;
 
  private:
   std::mutex own_mutex_;
-  std::unordered_map<const OpDef*, std::vector<Implementation>> own_;  // made when first asked for
+  std::unordered_map<const OpDef*, std::vector<Implementation>> own_;  // created on first use
 };
 
-// The first implementation on the node's device that accepts the node; fails if there is none. `refused` is told of
+// The first implementation on the node's device that accepts the node; fails if there is none. `refused` is called with
 // those before it and their reasons.
 using RefusalListener = std::function<void(const Implementation&, const std::string& reason)>;
 const Implementation& choose(const NodeView& node, const RefusalListener& refused = nullptr);

@@ -1,4 +1,4 @@
-// What an array of a network is to the passes and the backends: its shape, type and layout in memory.
+// A tensor as passes and backends see it: its shape, type and layout in memory.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@ struct Node;
 // has padding and elementwise operators work on any.
 enum class Layout : uint8_t { plain, channels_last, blocked8, blocked16 };
 
-constexpr int64_t block_of(Layout layout) {  // 1 where there is none
+constexpr int64_t block_of(Layout layout) {  // 1 if not blocked
   return layout == Layout::blocked8 ? 8 : layout == Layout::blocked16 ? 16 : 1;
 }
 std::string_view name_of(Layout layout);
@@ -34,7 +34,7 @@ struct Tensor {
   size_t bytes() const { return static_cast<size_t>(shape.size()) * size_of(dtype); }
 };
 
-// What kernels keep for a node, shared by all plans of one executor.
+// Objects that kernels keep for a node, shared by all plans of one executor.
 using NodeObjects = std::unordered_map<const Node*, std::shared_ptr<void>>;
 
 }  // namespace symbind

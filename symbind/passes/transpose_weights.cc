@@ -1,5 +1,5 @@
-// FullyConnected reads its weight transposed, for which a product of few rows pays as much as for the multiplying. The
-// weight that the steps of a recurrent network share is transposed once, and read as it then is.
+// FullyConnected reads its weight transposed; with few rows this costs as much as the multiplication. A weight shared
+// by the steps of a recurrent network is therefore transposed once, and the steps read the transposed copy.
 #include <map>
 
 #include "symbind/ops/fully_connected.h"
@@ -12,7 +12,7 @@ namespace symbind {
 namespace {
 
 constexpr int least_readers = 4;
-constexpr int64_t most_rows = 256;  // with more, a product has better things to wait for
+constexpr int64_t most_rows = 256;  // with more rows, transposing is negligible
 
 bool is_candidate(const Graph& graph, const GraphNode& node) {
   const auto* params = params_if<FullyConnected>(node);

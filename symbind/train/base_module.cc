@@ -34,7 +34,7 @@ OptimizerArg::OptimizerArg(OptimizerPtr optimizer) : optimizer_(std::move(optimi
 void check_input_names(const Symbol& symbol, const std::vector<std::string>& names, std::string_view kind,
                        bool strict) {
   const std::vector<std::string> arguments = symbol.list_arguments();
-  std::vector<std::string> candidates;  // parameters are not what is meant
+  std::vector<std::string> candidates;  // parameters are not candidates
   for (const std::string& argument : arguments)
     if (!argument.ends_with("_weight") && !argument.ends_with("_bias") && !argument.ends_with("_gamma") &&
         !argument.ends_with("_beta"))
@@ -66,7 +66,7 @@ BatchEndParam end_of_batch(BaseModule& module, int epoch, int64_t nbatch, EvalMe
   return param;
 }
 
-// All of them, though one may ask to stop: that is passed on when the last has run.
+// Runs all of them even if one throws StopTraining, which is rethrown after the last.
 template <class Callbacks, class... Args>
 void call(const Callbacks& callbacks, const Args&... args) {
   std::optional<StopTraining> stop;
@@ -157,7 +157,7 @@ class UpdateFollows {
   UpdateFollows& operator=(const UpdateFollows&) = delete;
 };
 
-// Is it of a class of the library, which does nothing between backward and update?
+// Is it of a built-in class, which does nothing between backward and update?
 bool has_own_steps(const BaseModule& module) {
   const std::type_info& type = typeid(module);
   return type == typeid(Module) || type == typeid(BucketingModule);
@@ -188,7 +188,7 @@ void BaseModule::fit(DataIter& train_data, const FitArgs& args) {
                  .aux_params = args.aux_params,
                  .allow_missing = args.allow_missing,
                  .force_init = args.force_init});
-  // Warns where there is one already: this one is then without effect.
+  // Warns if there is one already: this one then has no effect.
   init_optimizer({.kvstore = args.kvstore, .optimizer = args.optimizer, .optimizer_params = args.optimizer_params});
 
   const AllowEarlyExchange exchange(early_exchange_allowed || (has_own_steps(*this) && !args.monitor));
@@ -235,7 +235,7 @@ void BaseModule::fit_epoch(DataIter& train_data, const FitArgs& args, int epoch)
   const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
   log_info("Epoch[", epoch, "] Time cost=", with_digits(seconds, 3));
 
-  // Every device goes on with the same auxiliary states.
+  // Every device continues with the same auxiliary states.
   const Params params = get_params();
   set_params(params.arg_params, params.aux_params);
   if (!args.epoch_end_callback.empty())
@@ -266,8 +266,8 @@ EvalMetric::NameValues BaseModule::score(DataIter& eval_data, const MetricArg& e
   metric.reset();
   int64_t nbatch = 0;
   {
-    // A shuffled iterator and operators that are random in inference too draw numbers. A checkpoint that was written
-    // before, or is written by score_end_callback, resumes exactly all the same.
+    // A shuffled iterator and operators that are random in inference too draw numbers. With this, a checkpoint written
+    // before, or by score_end_callback, still resumes exactly.
     const KeepRandomStreams keep;
     if (args.reset) eval_data.reset();
     for (; !args.num_batch || nbatch < *args.num_batch; ++nbatch) {

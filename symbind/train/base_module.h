@@ -85,8 +85,8 @@ struct InitParamsArgs {
   std::optional<NamedArrays> aux_params = std::nullopt;
   bool allow_missing = false;
   bool force_init = false;
-  // Values of names that the network does not have are ignored: with a warning, unless this is set. (A network cut out
-  // of another is given the whole's parameters.)
+  // Parameters that the network does not have are ignored: with a warning, unless this is set. (A part of a network may
+  // be given the parameters of the whole.)
   bool allow_extra = false;
 };
 
@@ -136,10 +136,10 @@ struct PredictArgs {
   bool reset = true;
 };
 
-// Inside of fit() the exchange of gradients with other workers may begin before backward has ended. (Not elsewhere,
-// since gradients may be changed between backward() and update().) fit() allows it for the classes of the library; for
-// a class of its own, whose backward(), update() and forward_backward() are those of one of these, a program allows it
-// while this lives.
+// Inside fit() the exchange of gradients with other workers may start before backward has ended. (Not elsewhere, since
+// gradients may be changed between backward() and update().) fit() allows it for built-in classes. A program may allow
+// it for a derived class that inherits backward(), update() and forward_backward() from one of these: for as long as
+// this object lives.
 class AllowEarlyExchange {
  public:
   explicit AllowEarlyExchange(bool allowed = true);
@@ -153,13 +153,13 @@ class AllowEarlyExchange {
 };
 
 // A module serves one thread at a time: a call that finds it in use by another thread, which fit() is until it returns,
-// fails. What it was constructed with may be read from anywhere.
+// fails. Its constructor arguments may be read from any thread.
 class BaseModule {
  public:
   virtual ~BaseModule() = default;
 
   // ---- what a kind of module does ----
-  // no_symbol() where a module is no single network.
+  // no_symbol() where a module is not a single network.
   virtual const Symbol& symbol() const;
   virtual std::vector<std::string> data_names() const = 0;
   virtual std::vector<std::string> label_names() const = 0;
@@ -186,27 +186,27 @@ class BaseModule {
   // The axis of an output along which its samples are; -1: none.
   virtual int output_batch_axis(size_t /*output*/) const { return 0; }
   virtual std::vector<NDArray> get_input_grads() = 0;
-  // States are inputs that no iterator provides: 0 at first, and then what is set. Those of all devices are merged. A
-  // module that has none returns an empty list, and refuses to set any.
+  // States are inputs that no iterator provides: 0 at first, then the values set here. Those of all devices are merged.
+  // A module without states returns an empty list and fails to set any.
   virtual std::vector<NDArray> get_states() const;
   virtual void set_states(const std::vector<NDArray>& states);
   virtual void set_states(double value);  // of every state
   virtual void update_metric(EvalMetric& metric, const std::vector<NDArray>& labels, bool pre_sliced = false) = 0;
   virtual void install_monitor(Monitor& monitor) = 0;
-  // ModuleOptions::compute_dtype, before bind. A kind of module that has no such choice refuses.
+  // ModuleOptions::compute_dtype, before bind. Fails for a kind of module without this option.
   virtual void set_compute_dtype(DType dtype);
 
-  // ---- what all of them do with it ----
+  // ---- what all modules share ----
   virtual void forward_backward(const DataBatch& batch);
   // Trains. An epoch ends with: parameters fetched and set again (auxiliary states averaged over the devices), the
   // epoch's callbacks, validation, train_data.reset(). An epoch without a batch is an error. A callback that throws
   // StopTraining (train/callback.h) ends fit after the others of its event.
   void fit(DataIter& train_data, const FitArgs& args);
-  // Runs over eval_data; the samples that only fill a batch up count nothing. The random streams are left as they were
-  // found, so that training goes on as if it had not been interrupted.
+  // Runs over eval_data; samples that only fill a batch up are not counted. The random streams are restored, so that
+  // training continues as if it had not been interrupted.
   EvalMetric::NameValues score(DataIter& eval_data, const MetricArg& eval_metric, const ScoreArgs& args = {});
   // The outputs over all batches, one array per output; padding is cut off. Random streams move only where the network
-  // samples in inference, so that each call gives other samples.
+  // samples in inference, so that each call returns new samples.
   std::vector<NDArray> predict(DataIter& eval_data, const PredictArgs& args = {});
   std::vector<NDArray> predict(const NDArray& data);
   // Per batch: its outputs, its number, and the batch. PredictLoop below is the same one batch at a time.
@@ -224,7 +224,7 @@ class BaseModule {
   bool optimizer_initialized = false;
 
  protected:
-  // To be taken by every call that reads or changes what is bound, the parameters or the optimizer.
+  // Every call that reads or changes the binding, the parameters or the optimizer takes it.
   InUse in_use(std::string_view call) const {
     return InUse(busy_, call, "this module", "call it from one thread; to predict from several threads, use Predictor");
   }
@@ -234,11 +234,11 @@ class BaseModule {
   mutable BusyFlag busy_;
 };
 
-// Runs a module over an iterator, batch by batch; both must live as long.
+// Runs a module over an iterator, batch by batch; both must outlive the loop.
 //
-// What a shuffled iterator draws does not move the host's random stream: the loop has its own position in it, which
-// begins where the stream is when the loop is made. A network that samples draws from its devices' streams, and moves
-// them.
+// Shuffling in the iterator does not advance the host's random stream: the loop has its own position in it, which
+// starts at the stream's position when the loop is constructed. A network that samples draws from its devices' streams
+// and advances them.
 class PredictLoop {
  public:
   PredictLoop(BaseModule& module, DataIter& eval_data, const PredictArgs& args = {});
@@ -247,7 +247,7 @@ class PredictLoop {
     int64_t nbatch;
     DataBatch batch;
   };
-  std::optional<Step> next();  // none: the iterator, or num_batch, is at its end
+  std::optional<Step> next();  // none: the iterator is at its end, or num_batch is reached
 
  private:
   std::optional<Step> run_batch();

@@ -79,7 +79,7 @@ const std::shared_ptr<Module>& BucketingModule::visit(const BucketKey& key,
 
 namespace {
 
-// Arrays as they came, described by what is known of inputs of these names.
+// Descriptions of given arrays, completed from those of the inputs of the same names.
 std::vector<DataDesc> described(const std::vector<NDArray>& arrays, const std::vector<std::string>& names,
                                 const std::vector<DataDesc>& known, const BucketKey& key, const char* kind) {
   require(arrays.size() == names.size(), "[BucketingModule] a batch for bucket ", key, " has ", arrays.size(), " ",
@@ -168,7 +168,7 @@ namespace {
 std::string buckets_path(const std::string& prefix) { return prefix + ".buckets"; }
 std::string bucket_prefix(const std::string& prefix, const BucketKey& key) { return prefix + "-" + key.str(); }
 
-// Keys as the rows of an array: numbers, or as many numbers each. Nothing where they are anything else.
+// Keys as the rows of an array: numbers, or tuples of equal length. Empty for any other keys.
 NDArray array_of(const BucketingModule::Buckets& buckets) {
   std::vector<int64_t> numbers;
   size_t columns = 0;
@@ -286,7 +286,7 @@ void BucketingModule::set_params(const NamedArrays& arg_params, const NamedArray
 
 BaseModule::Params BucketingModule::get_params() {
   const InUse use = in_use("get_params");
-  return default_->get_params();  // its arrays are those of every bucket
+  return default_->get_params();  // its arrays are shared by all buckets
 }
 
 void BucketingModule::init_optimizer(const InitOptimizerArgs& args) {
@@ -315,7 +315,7 @@ void BucketingModule::forward(const DataBatch& batch, std::optional<bool> is_tra
   const InUse use = in_use("forward");
   require(binded && params_initialized, "[forward] call bind and init_params first");
   const std::shared_ptr<Module>& bucket = visit(batch);
-  if (bucket != current_) current_->exec_group()->release_derived();  // each would keep its own copy of the weights
+  if (bucket != current_) current_->exec_group()->release_derived();  // each would cache its own copy of the weights
   current_ = bucket;
   current_key_ = key_of(batch);
   current_->forward(batch, is_train);

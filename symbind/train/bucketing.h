@@ -21,7 +21,7 @@ struct BucketNetwork {
   std::vector<std::string> data_names = {"data"};
   std::vector<std::string> label_names = {"softmax_label"};
 };
-// Makes the network of a bucket; called once for each. Symbols that are given no name are counted from 0 in every call.
+// Makes the network of a bucket; called once for each. Automatic names of symbols are numbered from 0 in every call.
 using SymGen = std::function<BucketNetwork(const BucketKey& key)>;
 
 struct BucketingOptions {
@@ -38,7 +38,7 @@ struct BucketingOptions {
 
 // A bucket is bound when it is first visited. All buckets share parameters, gradients, the optimizer, inputs, outputs
 // and working memory, which is that of the largest bucket, whichever is visited first: outputs are valid until another
-// bucket runs. What is asked of the module (outputs, shapes, states) is asked of the current bucket.
+// bucket runs. Outputs, shapes and states of the module are those of the current bucket.
 class BucketingModule : public BaseModule {
  public:
   // The names of the default bucket are checked as Module does.
@@ -46,7 +46,7 @@ class BucketingModule : public BaseModule {
   ~BucketingModule() override;
 
   // Writes prefix-KEY-symbol.json for every bucket that was visited, prefix-EPOCH.params, where the keys are numbers
-  // prefix.buckets, which lists them, and, if asked, prefix-EPOCH.states.
+  // prefix.buckets, which lists them, and, if requested, prefix-EPOCH.states.
   void save_checkpoint(const std::string& prefix, int epoch, bool save_optimizer_states = false);
   // The networks of the buckets that were saved are those of the files, all others are sym_gen's.
   static std::unique_ptr<BucketingModule> load(const std::string& prefix, int epoch, SymGen sym_gen,
@@ -58,7 +58,7 @@ class BucketingModule : public BaseModule {
                                                     NamedArrays aux_params);
   void save_optimizer_states(const std::string& path) const;
   void load_optimizer_states(const std::string& path);
-  // What load() does, in parts, before bind().
+  // The steps of load(), before bind().
   void preload(Symbols symbols, NamedArrays arg_params, NamedArrays aux_params, std::string optimizer_states = "");
   static Symbols load_symbols(const std::string& prefix);
 
@@ -70,11 +70,11 @@ class BucketingModule : public BaseModule {
   std::vector<DataDesc> label_shapes() const override;
   std::vector<std::pair<std::string, Shape>> output_shapes() const override;
 
-  // The shapes are those of the default bucket. Binding again keeps the parameters and the optimizer; buckets are bound
-  // again when they are visited.
+  // The shapes are those of the default bucket. Binding again preserves the parameters and the optimizer; buckets are
+  // rebound when they are visited.
   void bind(const std::vector<DataDesc>& data_shapes, const std::vector<DataDesc>& label_shapes = {},
             const BindArgs& args = {}) override;
-  void reset_bind();  // forgets the devices and the visited buckets; the parameters and the optimizer stay
+  void reset_bind();  // releases the devices and the visited buckets; the parameters and the optimizer remain
   // Makes a bucket the current one; the shapes are read if it was not visited before.
   void switch_bucket(const BucketKey& key, const std::vector<DataDesc>& data_shapes,
                      const std::vector<DataDesc>& label_shapes = {});
@@ -86,7 +86,7 @@ class BucketingModule : public BaseModule {
   void init_optimizer(const InitOptimizerArgs& args = {}) override;
   void borrow_optimizer(const Module& other);
 
-  void prepare(const DataBatch& batch) override;  // binds the batch's bucket; the current one stays
+  void prepare(const DataBatch& batch) override;  // binds the batch's bucket; the current one does not change
   void forward(const DataBatch& batch, std::optional<bool> is_train = std::nullopt) override;
   void backward(const std::vector<NDArray>& out_grads = {}) override;
   void update() override;
@@ -97,7 +97,7 @@ class BucketingModule : public BaseModule {
   void set_states(const std::vector<NDArray>& states) override;
   void set_states(double value) override;
   void update_metric(EvalMetric& metric, const std::vector<NDArray>& labels, bool pre_sliced = false) override;
-  void install_monitor(Monitor& monitor) override;  // in all buckets, those to come included
+  void install_monitor(Monitor& monitor) override;  // in all buckets, including future ones
   void set_compute_dtype(DType dtype) override;
 
   const BucketingOptions& options() const { return options_; }
@@ -111,7 +111,7 @@ class BucketingModule : public BaseModule {
  private:
   BucketNetwork generate(const BucketKey& key) const;
   std::shared_ptr<Module> make(const BucketKey& key) const;
-  // The bucket of a key; `shapes` are asked for if it was not visited before.
+  // The bucket of a key; `shapes` is called if it was not visited before.
   struct Shapes {
     std::vector<DataDesc> data, label;
   };
@@ -125,12 +125,12 @@ class BucketingModule : public BaseModule {
   SymGen sym_gen_;
   BucketingOptions options_;
   BindArgs bind_args_;
-  std::shared_ptr<Module> default_;  // there from the beginning, bound or not
+  std::shared_ptr<Module> default_;  // exists from the start, bound or not
   std::unordered_map<BucketKey, std::shared_ptr<Module>> buckets_;
   Buckets order_;
   std::shared_ptr<Module> current_;
   BucketKey current_key_;
-  Symbols symbols_;  // that were loaded
+  Symbols symbols_;  // networks that were loaded
   std::vector<std::function<void(Executor&)>> monitors_;
 };
 

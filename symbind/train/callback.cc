@@ -13,7 +13,7 @@
 namespace symbind {
 
 std::string with_digits(double value, int digits) {
-  return std::isnan(value) ? "nan" : fixed_text(value, digits);  // NaN without a sign, which says nothing
+  return std::isnan(value) ? "nan" : fixed_text(value, digits);  // NaN without its sign, which has no meaning
 }
 
 namespace {
@@ -91,11 +91,11 @@ void LogValidationMetricsCallback::operator()(const BatchEndParam& param) const 
     log_info("Epoch[", param.epoch, "] Validation-", name, "=", with_digits(value, 6));
 }
 
-// ---- by what validation finds ---------------------------------------------------------------------------------------
+// ---- driven by validation -------------------------------------------------------------------------------------------
 
 namespace {
 
-// Whether greater values of a metric are better, as far as its name tells.
+// Whether greater values of a metric are better, if its name determines it.
 std::optional<bool> greater_is_better(std::string_view name) {
   const std::string metric = lower_case(name);
   const auto has = [&](std::string_view part) { return metric.find(part) != std::string::npos; };

@@ -1,4 +1,4 @@
-// What is called while a network trains: after batches and after epochs. Messages go through core/log.h.
+// Callbacks during training: after batches and after epochs. Messages go through core/log.h.
 #pragma once
 
 #include <any>
@@ -17,21 +17,21 @@
 
 namespace SYMBIND_API symbind {
 
-// A number as messages have it: "0.912345" with six digits.
+// A number as in messages: "0.912345" with six digits.
 std::string with_digits(double value, int digits);
 
 struct BatchEndParam {
   int epoch = 0;
   int64_t nbatch = 0;                           // from 0 in each epoch
-  EvalMetric* eval_metric = nullptr;            // none when no metric is kept
-  std::map<std::string, std::any> locals = {};  // what the loop has at hand: epoch, nbatch, data_batch, train_data, …
+  EvalMetric* eval_metric = nullptr;            // none: no metric is computed
+  std::map<std::string, std::any> locals = {};  // the loop's variables: epoch, nbatch, data_batch, train_data, …
 };
 
 using BatchEndCallback = std::function<void(const BatchEndParam& param)>;
 using EpochEndCallback =
     std::function<void(int epoch, const Symbol& symbol, const NamedArrays& arg_params, const NamedArrays& aux_params)>;
 
-// What an epoch's callback is given for a symbol by a module that is no single network: this very object.
+// The symbol passed to an epoch's callback by a module that is not a single network: always this object.
 const Symbol& no_symbol();
 
 // Thrown by a callback to end fit, with the reason for the log. The other callbacks of the event still run. Thrown
@@ -43,7 +43,7 @@ class StopTraining : public std::runtime_error {
 };
 
 // Every `frequent` batches: "Epoch[0] Batch [50-100]	Speed: 1234.56 samples/sec	accuracy=0.912345". With
-// auto_reset the values are those since the line before, else those of the epoch so far.
+// auto_reset the values are those since the previous line, else those of the epoch so far.
 class Speedometer {
  public:
   explicit Speedometer(int64_t batch_size, int64_t frequent = 50, bool auto_reset = true);
@@ -57,8 +57,8 @@ class Speedometer {
   std::chrono::steady_clock::time_point since_ = {};
 };
 
-// "[=====-----] 50%  accuracy=0.912345" of `total` batches: on a terminal one line that is drawn again and again; in a
-// log a line for each tenth.
+// "[=====-----] 50%  accuracy=0.912345" of `total` batches: on a terminal one line that is redrawn; in a log one line
+// per 10 %.
 class ProgressBar {
  public:
   explicit ProgressBar(int64_t total, int64_t length = 80);
@@ -77,7 +77,7 @@ struct LogValidationMetricsCallback {
   void operator()(const BatchEndParam& param) const;
 };
 
-// ---- by what validation finds ---------------------------------------------------------------------------------------
+// ---- driven by validation -------------------------------------------------------------------------------------------
 
 // Which value of the validation metric counts, and when one is better than another.
 struct BestOf {
@@ -90,11 +90,11 @@ struct BestOf {
 class BestValue {
  public:
   explicit BestValue(BestOf options);
-  // Is the metric's value now the best so far? Then it is kept.
+  // Is the metric's value now the best so far? Then it is stored.
   bool improved(const BatchEndParam& param);
   std::optional<double> value() const { return value_; }
   int epoch() const { return epoch_; }                           // of that value; -1: there is none yet
-  const std::string& metric() const { return options_.metric; }  // known after the first value, where it was left open
+  const std::string& metric() const { return options_.metric; }  // known after the first value if it was not given
 
  private:
   BestOf options_;
@@ -118,8 +118,8 @@ class EarlyStopping {
 };
 
 // As eval_end_callback: saves the module whenever its validation is the best so far, always as epoch 0 of the prefix
-// (prefix-symbol.json, prefix-0000.params), so that the files there are those of the best epoch. The module must live
-// as long.
+// (prefix-symbol.json, prefix-0000.params), so that the files there are those of the best epoch. The module must
+// outlive this object.
 class SaveBest {
  public:
   template <class AnyModule>
@@ -141,7 +141,7 @@ class SaveBest {
 // Every `period` epochs: prefix-symbol.json and prefix-0001.params after the first, and so on.
 EpochEndCallback do_checkpoint(std::string prefix, int period = 1);
 
-// The same through module.save_checkpoint(prefix, epoch, save_optimizer_states); the module must live as long.
+// The same through module.save_checkpoint(prefix, epoch, save_optimizer_states); the module must outlive the callback.
 template <class AnyModule>
 EpochEndCallback module_checkpoint(AnyModule& module, std::string prefix, int period = 1,
                                    bool save_optimizer_states = false) {

@@ -11,9 +11,9 @@
 namespace symbind::metric {
 namespace {
 
-// How many classes of a row come before `label` when they are ordered by falling score, equal ones by number. Whether
-// the label is the best, or among the best k, needs no more than this: one pass without branches, which compilers turn
-// into vector code. A row with a NaN predicts no class: more than any k.
+// The rank of `label` in a row: the number of classes before it when ordered by descending score, ties by index. It
+// decides whether the label is the best, or among the best k, in one pass without branches, which compilers vectorize.
+// A row with a NaN predicts no class: more than any k.
 template <class T>
 int64_t classes_before(const T* scores, int64_t classes, int64_t step, int64_t label) {
   const compute_type<T> own = scores[label * step];
@@ -114,7 +114,7 @@ double BinaryCounts::f1() const {
   return precision + recall > 0 ? 2 * precision * recall / (precision + recall) : 0;
 }
 
-// Sums that are zero are left out of the product below the line.
+// Sums that are zero are left out of the denominator.
 double BinaryCounts::mcc() const {
   if (total() == 0) return 0;
   const auto tp = static_cast<double>(true_positives), fp = static_cast<double>(false_positives);

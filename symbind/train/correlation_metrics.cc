@@ -32,7 +32,7 @@ Comoments comoments_of(const std::vector<double>& xs, const std::vector<double>&
 
 }  // namespace
 
-// The sums around a common mean: each part's own, and what the distance of the two means adds.
+// Sums around the common mean: those of each part, plus a term for the distance between the two means.
 void Comoments::add(const Comoments& more) {
   if (more.count == 0) return;
   const auto here = static_cast<double>(count), there = static_cast<double>(more.count), both = here + there;

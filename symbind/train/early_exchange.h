@@ -10,7 +10,7 @@
 
 namespace symbind {
 
-// Hands gradients to a store as backward finishes them, several at a time.
+// Passes gradients to a store as backward finishes them, several at a time.
 class EarlyExchange {
  public:
   EarlyExchange(EarlyPush& store, const std::vector<std::string>& names, const DataParallelExecutorGroup& group)

@@ -39,10 +39,10 @@ std::vector<int> batch_axes(const std::vector<DataDesc>& descriptions) {
 
 }  // namespace
 
-// ---- Making ---------------------------------------------------------------------------------------------------------
+// ---- Binding --------------------------------------------------------------------------------------------------------
 
 struct DataParallelExecutorGroup::Family {
-  // Per device, as large as the largest so far: inputs by name, and what SimpleBindOptions::shared_results says.
+  // Per device, as large as the largest so far: inputs by name, and SimpleBindOptions::shared_results.
   std::vector<std::shared_ptr<NamedArrays>> inputs, results;
   std::mutex mutex;  // of the list below: groups may be destroyed on any thread
   std::set<DataParallelExecutorGroup*> members;
@@ -187,7 +187,7 @@ ExecutorPtr DataParallelExecutorGroup::bind_ith_exec(size_t device, const Split&
   options.shared_buffer = family_->inputs[device].get();
   options.shared_results = family_->results[device].get();
   options.shared_exec = shared;
-  // Parameters are those of the other executor or new; only inputs are in the shared rooms.
+  // Parameters are those of the other executor or new; only inputs are in the shared buffers.
   options.shared_arg_names = param_names_;
   const bool other_shapes = !execs_.empty();  // of this group: its inputs keep their types, too
   for (const std::string& name : arg_names_) {

@@ -1,5 +1,5 @@
-// One network on several devices: each gets a slice of every batch and an executor of its own, all run at the same
-// time, and their arrays are seen here side by side, by reference.
+// One network on several devices: each gets a slice of every batch and its own executor. All run concurrently, and
+// their arrays are accessible here, by reference.
 #pragma once
 
 #include <deque>
@@ -29,8 +29,8 @@ struct BatchSlice {
   friend bool operator==(const BatchSlice&, const BatchSlice&) = default;
 };
 
-// A batch over devices, in proportion to their work loads: rounded, the last takes the rest. Each gets a sample or
-// more.
+// Splits a batch over devices in proportion to their work loads: sizes are rounded, and the last device takes the rest.
+// Each gets at least one sample.
 std::vector<BatchSlice> split_input_slice(int64_t batch_size, const std::vector<double>& work_load_list);
 
 struct ExecutorGroupOptions {
@@ -43,8 +43,8 @@ struct ExecutorGroupOptions {
   bool inputs_need_grad = false;
   std::shared_ptr<DataParallelExecutorGroup> shared_group = nullptr;  // shares its parameters and memory
   std::vector<std::string> fixed_param_names = {};
-  // One for all applies to the parameters (not the fixed ones) and, with inputs_need_grad, to the data; a list follows
-  // the arguments; a map changes those defaults by name.
+  // A single request applies to the parameters (not the fixed ones) and, with inputs_need_grad, to the data; a list
+  // follows the arguments; a map changes those defaults by name.
   GradReqs grad_req = "write";
   std::vector<std::string> state_names = {};
   std::vector<std::string> output_names = {};                   // empty: those of the symbol
@@ -58,9 +58,9 @@ class DataParallelExecutorGroup {
   DataParallelExecutorGroup(const Symbol& symbol, const ExecutorGroupOptions& options);
   ~DataParallelExecutorGroup();
 
-  // Other shapes for the data; parameters stay. The executors of the last 16 shapes are kept over the same memory. What
-  // is larger than before moves to larger memory with the arrays of all executors here and in groups that share it.
-  // Shapes that do not fit the network fail, and the group stays as it was.
+  // Changes the shapes of the data; the parameters remain. The executors of the last 16 shapes are cached and share
+  // their memory. A buffer that must grow is reallocated, and the arrays of all executors here and in groups that share
+  // it move with it. Shapes that do not fit the network fail, and the group is unchanged.
   void reshape(const std::vector<DataDesc>& data_shapes, const std::vector<DataDesc>& label_shapes);
 
   // Copies into every device; names that are missing here fail unless extra ones are allowed.
@@ -68,7 +68,7 @@ class DataParallelExecutorGroup {
   // The mean over the devices, in the type of the arrays that are there already (new arrays for names that are not).
   void get_params(NamedArrays& arg_params, NamedArrays& aux_params) const;
 
-  // Splits the batch. is_train defaults to what the group was made for.
+  // Splits the batch. is_train defaults to the group's for_training.
   void forward(const DataBatch& batch, std::optional<bool> is_train = std::nullopt);
   // A batch per device, already split.
   void forward(const std::vector<DataBatch>& batches, std::optional<bool> is_train = std::nullopt);
@@ -88,15 +88,16 @@ class DataParallelExecutorGroup {
   // Names and shapes over the whole batch.
   std::vector<std::pair<std::string, Shape>> get_output_shapes() const;
 
-  // Cuts the labels by device; the last `padding` samples of the batch count nothing.
+  // Splits the labels by device; the last `padding` samples of the batch are not counted.
   void update_metric(EvalMetric& metric, const std::vector<NDArray>& labels, bool pre_sliced = false,
                      int64_t padding = 0) const;
   void update_metric(EvalMetric& metric, const std::vector<std::vector<NDArray>>& labels_per_device) const;
   void install_monitor(Monitor& monitor);
-  // The same by a function that puts a monitor into an executor (Monitor::installer()), now and in executors to come.
+  // The same by a function that installs a monitor in an executor (Monitor::installer()), in present and future
+  // executors.
   void install(const std::function<void(Executor&)>& installer);
 
-  // ---- what there is, by reference into the executors ----
+  // ---- accessors, by reference into the executors ----
   struct Sliced {
     BatchSlice slice;
     NDArray array;
@@ -121,15 +122,16 @@ class DataParallelExecutorGroup {
   const std::vector<GradReq>& grad_req() const { return grad_req_; }  // of each argument
   const std::vector<std::vector<Sliced>>& data_arrays() const { return data_arrays_; }
   const std::vector<std::vector<Sliced>>& label_arrays() const { return label_arrays_; }
-  // Per device the inputs by name, as large as the largest so far; groups that share memory share them.
+  // Per device, the shared buffers of the inputs by name, as large as the largest so far; groups that share memory
+  // share them.
   const std::vector<std::shared_ptr<NamedArrays>>& shared_data_arrays() const;
   const PerDevice& param_arrays() const { return param_arrays_; }
   const PerDevice& grad_arrays() const { return grad_arrays_; }  // empty arrays where there is no gradient
   const PerDevice& aux_arrays() const { return aux_arrays_; }
   const PerDevice& state_arrays() const { return state_arrays_; }
   const PerDevice& input_grad_arrays() const { return input_grad_arrays_; }
-  // For loops over arrays of all contexts: where several CPU contexts share the cores, these run on the threads of the
-  // contexts. OpenMP's would go on spinning for a while on cores that the contexts need next.
+  // For loops over arrays of all contexts: where several CPU contexts share the cores, such loops run on the threads of
+  // the contexts. OpenMP's threads would keep spinning for a while on cores that the contexts need next.
   ThreadPolicy thread_policy() const;
   bool for_training() const { return for_training_; }
   bool inputs_need_grad() const { return inputs_need_grad_; }
@@ -151,11 +153,11 @@ class DataParallelExecutorGroup {
   Split decide_slices(const std::vector<DataDesc>& data_shapes, const std::vector<DataDesc>& label_shapes) const;
   NamedShapes sliced_shapes(const Split& split, size_t device) const;
   std::vector<GradReq> requests(const GradReqs& given) const;
-  // The parameters that `shared` has are its arrays; inputs and results are in the memory of the family.
+  // Parameters that `shared` has are used from there; inputs and results are in the memory of the family.
   ExecutorPtr bind_ith_exec(size_t device, const Split& split, const ExecutorPtr& shared);
   std::vector<ExecutorPtr> bind_execs(const Split& split, const std::vector<ExecutorPtr>& shared);
   void collect_arrays();
-  void follow();  // what moved in the family
+  void follow();  // adopts the current buffers of the family
   void load(size_t device, const DataBatch& batch, bool sliced);
   // On the threads of the contexts, whose operators may sum over all of them.
   void run_all(const std::function<void(size_t device)>& pass);
@@ -186,7 +188,7 @@ class DataParallelExecutorGroup {
   std::shared_ptr<Family> family_;
   std::unique_ptr<Workers> workers_;
   std::unique_ptr<SumGroup> sum_group_;                   // none: there is one context
-  std::vector<std::function<void(Executor&)>> monitors_;  // each puts its monitor into an executor
+  std::vector<std::function<void(Executor&)>> monitors_;  // each installs its monitor in an executor
 
   std::vector<std::vector<Sliced>> data_arrays_, label_arrays_;
   PerDevice param_arrays_, grad_arrays_, aux_arrays_, state_arrays_, input_grad_arrays_;

@@ -55,7 +55,7 @@ class Registry {
   std::map<std::string, InitializerFactory> factories_;
 };
 
-// The arguments of one initializer as JSON; what is left over when all known ones are taken is an error.
+// The arguments of one initializer as JSON; arguments that remain after all known ones are taken are an error.
 class Arguments {
  public:
   Arguments(std::string initializer, const std::string& text)
@@ -88,7 +88,7 @@ class Arguments {
     require(value.is_boolean(), "[initializer ", initializer_, "] ", key, " must be true or false: ", value.dump());
     return value.get<bool>();
   }
-  // A number, or nested lists of them that are of equal lengths.
+  // A number, or nested lists of numbers of equal lengths.
   std::pair<std::vector<double>, std::vector<int64_t>> take_numbers(const char* key) {
     const Json value = take_json(key);
     std::vector<double> numbers;

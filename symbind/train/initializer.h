@@ -1,6 +1,6 @@
-// The first values of parameters. An initializer looks at a parameter's name: weights are its own business, biases and
-// the like have one usual value. A variable that carries an initializer of its own (its __init__ attribute) gets that
-// one. All draw from host_random(): seed(n) makes them reproducible, on every device and with any number of threads.
+// Initial values of parameters. An initializer decides by a parameter's name: weights get values of its kind, biases
+// and the like a fixed value. A variable with its own initializer (its __init__ attribute) uses that one. All draw from
+// host_random(): seed(n) makes them reproducible, on every device and with any number of threads.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ class Initializer;
 struct InitDesc {
   std::string name;
   Attributes attrs = {};
-  const Initializer* global_init = nullptr;  // the one asked first, when a variable's own is at work
+  const Initializer* global_init = nullptr;  // the initializer called first, when a variable's own one runs
 };
 
 class Initializer {
@@ -31,11 +31,11 @@ class Initializer {
 
   // By the __init__ attribute, else by the end of the name: weight, bias, gamma, beta, min, max. Any other name fails.
   virtual void operator()(const InitDesc& desc, NDArray& array) const;
-  // By the name alone, as old programs do it: besides the above, moving_mean, moving_var, moving_inv_var and
-  // moving_avg, and names that begin with upsampling (bilinear interpolation) or stn_loc (the identity).
+  // By the name alone, as old programs do: besides the above, moving_mean, moving_var, moving_inv_var and moving_avg,
+  // and names that start with upsampling (bilinear interpolation) or stn_loc (the identity).
   virtual void operator()(const std::string& name, NDArray& array) const;
 
-  // As a weight, whatever the name: how a variable's own initializer treats it.
+  // Initializes as a weight, whatever the name: how a variable's own initializer is applied.
   void as_weight(const InitDesc& desc, NDArray& array) const { init_weight(desc, array); }
 
   // The text an __init__ attribute holds: ["uniform", {"scale": 0.07}]
@@ -54,10 +54,10 @@ class Initializer {
 
 using InitializerPtr = std::shared_ptr<const Initializer>;
 
-// From the text of dumps(), or from a name alone: "zeros". Fails on an unknown name, listing those there are.
+// From the text of dumps(), or from a name alone: "zeros". Fails on an unknown name, listing the known ones.
 InitializerPtr create_initializer(std::string_view text);
 
-// Makes an initializer of one's own known to create_initializer, under a name in lower case. The factory receives the
+// Registers a user-defined initializer with create_initializer, under a name in lower case. The factory receives the
 // text of the JSON object with its arguments.
 using InitializerFactory = std::function<InitializerPtr(const std::string& arguments)>;
 void register_initializer(const std::string& name, InitializerFactory factory);
@@ -80,8 +80,7 @@ class One final : public Initializer {
   void init_weight(const InitDesc& desc, NDArray& array) const override;
 };
 
-// One value everywhere; or those of an array, which are repeated along its axes of extent 1, and along those before
-// them.
+// One value everywhere; or the values of an array, broadcast along its axes of extent 1 and along missing leading axes.
 class Constant final : public Initializer {
  public:
   explicit Constant(double value) : values_{value} {}
@@ -106,7 +105,7 @@ class Uniform final : public Initializer {
   double scale_;
 };
 
-// Normal with deviation sigma.
+// Normal with standard deviation sigma.
 class Normal final : public Initializer {
  public:
   explicit Normal(double sigma = 0.01) : sigma_(sigma) {}
@@ -124,7 +123,7 @@ struct XavierOptions {
 };
 
 // Keeps the scale of activations and gradients alike in all layers: uniform between ∓√(magnitude / factor), or normal
-// with that deviation.
+// with that standard deviation.
 class Xavier final : public Initializer {
  public:
   explicit Xavier(XavierOptions options = {});
@@ -200,7 +199,8 @@ class FusedRNN final : public Initializer {
   FusedRNNOptions options_;
 };
 
-// Values from elsewhere by name, "arg:" and "aux:" before names being left out; what is not there is the default's.
+// Values from a given map by name, ignoring the prefixes "arg:" and "aux:"; names not in the map use the default
+// initializer.
 class Load final : public Initializer {
  public:
   explicit Load(const NamedArrays& params, InitializerPtr default_init = nullptr, bool verbose = false);
@@ -217,7 +217,7 @@ class Load final : public Initializer {
   bool verbose_;
 };
 
-// The initializer that is with the first regular expression the name begins with.
+// The initializer of the first regular expression that matches the beginning of the name.
 class Mixed final : public Initializer {
  public:
   Mixed(const std::vector<std::string>& patterns, const std::vector<InitializerPtr>& initializers);

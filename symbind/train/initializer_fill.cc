@@ -30,7 +30,7 @@ std::vector<float> uniform_values(const InitDesc& desc, const NDArray& array, do
   });
 }
 
-// Box and Muller: two words make two normal numbers. 1 - u is in (0, 1], so the logarithm is finite.
+// Box-Muller transform: two words give two normal numbers. 1 - u is in (0, 1], so the logarithm is finite.
 std::vector<float> normal_values(const InitDesc& desc, const NDArray& array, double sigma) {
   return random_values(desc, array, [=](const PhiloxBlock& block, float* four) {
     for (int k = 0; k < 4; k += 2) {

@@ -1,4 +1,4 @@
-// What initializers share: their text, and the ways to fill an array.
+// Shared by initializers: error prefixes, and functions that fill an array.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@ namespace symbind::init {
 
 std::string where(const InitDesc& desc);  // "[initializer of fc1_weight] "
 
-// Every initializer takes one draw, whatever the size of the array: what comes later does not depend on it. The numbers
-// are made as float and converted, so an array of any type gets the same ones up to rounding.
+// Every initializer takes one draw, whatever the size of the array, so later draws do not depend on it. The numbers are
+// generated as float and converted, so an array of any type gets the same ones up to rounding.
 void fill_uniform(const InitDesc& desc, NDArray& array, double scale);
 void fill_normal(const InitDesc& desc, NDArray& array, double sigma);
 void fill_xavier(const InitDesc& desc, NDArray& array, const XavierOptions& options);

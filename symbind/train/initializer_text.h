@@ -1,4 +1,4 @@
-// How initializers are written, for those that write themselves.
+// The text form of initializers, for their dumps().
 #pragma once
 
 #include <initializer_list>
@@ -7,12 +7,12 @@
 
 namespace symbind::init {
 
-// ["name", {"key": value}], with the blanks of Python's writer; values are JSON already.
+// ["name", {"key": value}], with the spaces of Python's json.dumps; values are already JSON.
 std::string dump(const std::string& name, std::initializer_list<std::pair<const char*, std::string>> arguments = {});
 
-// A whole number is written without a fraction, as Python writes the numbers users give.
+// An integral value is written without a decimal point, as Python writes integers.
 std::string number(double value);
-std::string real_number(double value);  // always with one
+std::string real_number(double value);  // always with a decimal point
 std::string quoted(const std::string& text);
 
 }  // namespace symbind::init

@@ -1,4 +1,4 @@
-// The initializers there are, but for those of recurrent layers.
+// The built-in initializers, except those of recurrent layers.
 #include <functional>
 #include <regex>
 #include <utility>
@@ -129,7 +129,7 @@ Load::Load(const NamedArrays& params, InitializerPtr default_init, bool verbose)
 Load::Load(const std::string& path, InitializerPtr default_init, bool verbose)
     : Load(symbind::load(path).dict(), std::move(default_init), verbose) {}
 
-// False when it is not there, but there is a default.
+// False if the name is missing but there is a default.
 bool Load::load(const std::string& name, NDArray& array) const {
   const auto found = params_.find(name);
   if (found == params_.end()) {

@@ -1,4 +1,4 @@
-// Metrics of the probability that was given to the right class.
+// Metrics of the predicted probability of the correct class.
 #include <algorithm>
 #include <cmath>
 
@@ -66,14 +66,14 @@ void Perplexity::update(const std::vector<NDArray>& labels, const std::vector<ND
       wanted[k] = ignored ? -1 : std::clamp<int64_t>(wanted[k], 0, rows.length - 1);
       counted += !ignored;
     }
-    // Unlike the others, this sum is one of MXNet's operators: exact, and rounded once.
+    // Unlike the others, MXNet computes this sum with an operator: exact, and rounded once.
     visit_probabilities(pred, rows, wanted, [&](const auto& at) {
       using T = decltype(at(0));
       double surprise = 0;
       for (int64_t row = 0; row < rows.row_count(); ++row) {
         if (wanted[static_cast<size_t>(row)] < 0) continue;
         const T probability = at(row), least = static_cast<T>(1e-10);
-        surprise -= static_cast<double>(std::log(probability < least ? least : probability));  // NaN stays
+        surprise -= static_cast<double>(std::log(probability < least ? least : probability));  // NaN is preserved
       }
       sum += static_cast<double>(static_cast<T>(surprise));
     });

@@ -1,4 +1,4 @@
-// Modules without a network: what is computed from the inputs is a function of the user's.
+// Modules without a network: a user-defined function computes the outputs from the inputs.
 #pragma once
 
 #include <functional>
@@ -9,8 +9,8 @@
 
 namespace SYMBIND_API symbind {
 
-// To derive from: a module without parameters. A class defines forward(), backward(), get_outputs(), get_input_grads()
-// and output_shapes_for().
+// Base class of modules without parameters. A derived class defines forward(), backward(), get_outputs(),
+// get_input_grads() and output_shapes_for().
 class ParameterlessModule : public BaseModule {
  public:
   ParameterlessModule(std::vector<std::string> data_names, std::vector<std::string> label_names,
@@ -31,9 +31,9 @@ class ParameterlessModule : public BaseModule {
   Params get_params() override { return {}; }
   void init_optimizer(const InitOptimizerArgs& args = {}) override;
   void update() override {}
-  // Nothing where no labels are bound.
+  // Does nothing if no labels are bound.
   void update_metric(EvalMetric& metric, const std::vector<NDArray>& labels, bool pre_sliced = false) override;
-  void install_monitor(Monitor& monitor) override;  // there is nothing to look into
+  void install_monitor(Monitor& monitor) override;  // does nothing: there is no executor to monitor
 
  protected:
   // One for each output.
@@ -56,7 +56,8 @@ struct LossModuleOptions {
   LossGradient grad_func = {};
 };
 
-// A loss at the end of a SequentialModule. Its output is its input, the scores; its gradient is grad_func's.
+// A loss at the end of a SequentialModule. Its output is its input, the scores; its gradient is the result of
+// grad_func.
 class LossModule : public ParameterlessModule {
  public:
   explicit LossModule(const LossModuleOptions& options);

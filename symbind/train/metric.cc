@@ -129,7 +129,7 @@ void Composite::update(const std::vector<NDArray>& labels, const std::vector<NDA
   for (const EvalMetricPtr& metric : metrics_) metric->update(labels, preds);
 }
 
-// Its own names say what its parts may see at all.
+// Its own names restrict what its parts see.
 void Composite::update_dict(const NamedList& labels, const NamedList& preds) {
   const auto visible = [](const NamedList& arrays, const std::vector<std::string>& names) {
     NamedList result;

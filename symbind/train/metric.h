@@ -1,4 +1,4 @@
-// How good predictions are: sums over samples, and the mean of them.
+// The quality of predictions: sums over samples, and their mean.
 #pragma once
 
 #include <cstdint>
@@ -18,25 +18,25 @@ namespace SYMBIND_API symbind {
 // Arrays with their names, in the order a network lists them.
 using NamedList = std::vector<std::pair<std::string, NDArray>>;
 
-// A metric is updated and reset by one thread at a time: a call that finds another at it fails.
+// A metric is updated and reset by one thread at a time: a call that finds it in use by another thread fails.
 class EvalMetric {
  public:
   struct Options {
     std::string name;
-    std::vector<std::string> output_names = {};  // which outputs and labels it looks at; empty: all
+    std::vector<std::string> output_names = {};  // which outputs and labels it reads; empty: all
     std::vector<std::string> label_names = {};
   };
   explicit EvalMetric(Options options) : options_(std::move(options)) {}
   virtual ~EvalMetric() = default;
 
   // By name ("acc", "accuracy", "top_k_accuracy", "ce", …), with arguments by MXNet's names. An unknown name or
-  // argument fails, listing those there are.
+  // argument fails, listing the known ones.
   static std::shared_ptr<EvalMetric> create(const std::string& name,
                                             const std::map<std::string, std::string>& arguments = {});
   static std::shared_ptr<EvalMetric> create(const std::vector<std::string>& names);  // a composite
 
   virtual void update(const std::vector<NDArray>& labels, const std::vector<NDArray>& preds) = 0;
-  // By name, as a module has them; takes those it looks at. Labels and outputs are paired in the order they come in.
+  // By name, as a module passes them; selects those it reads. Labels and outputs are paired in their order.
   virtual void update_dict(const NamedList& labels, const NamedList& preds);
 
   virtual void reset();        // everything
@@ -51,7 +51,7 @@ class EvalMetric {
 
   const Options& options() const { return options_; }
   void set_options(Options options) { options_ = std::move(options); }
-  // What was counted, to look at and to change: since the last reset_local, and since the last reset.
+  // The accumulated sums, readable and writable: since the last reset_local, and since the last reset.
   struct Sums {
     double sum = 0;
     int64_t instances = 0;
@@ -66,13 +66,13 @@ class EvalMetric {
     global_sum_metric_ = sums.sum;
     global_num_inst_ = sums.instances;
   }
-  // All of it as numbers: a metric of the same kind that is given them goes on from here.
+  // The whole state as numbers, from which a metric of the same kind can continue.
   virtual std::vector<double> state() const;
   virtual void set_state(const std::vector<double>& state);
 
  protected:
   void count(double sum, int64_t instances);
-  // To be taken by update() of a metric that keeps more than the sums of count().
+  // update() takes it in a metric that stores more than the sums of count().
   InUse in_use(std::string_view call) const {
     return InUse(busy_, call, "this metric", "give each thread a metric of its own and add their sums");
   }
@@ -86,8 +86,8 @@ class EvalMetric {
 };
 using EvalMetricPtr = std::shared_ptr<EvalMetric>;
 
-// Makes a metric of one's own known to EvalMetric::create, under a name in any case. The factory receives the arguments
-// as text and answers for those it does not know.
+// Registers a user-defined metric with EvalMetric::create, under a name in any case. The factory receives the arguments
+// as text and must reject those it does not know.
 using MetricFactory = std::function<EvalMetricPtr(const std::map<std::string, std::string>& arguments)>;
 void register_metric(const std::string& name, MetricFactory factory);
 

@@ -1,4 +1,4 @@
-// What metrics share: arrays on the host, seen along one axis, and the checks of pairs.
+// Shared by metrics: arrays on the host, views along one axis, and checks of pairs.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace symbind::metric {
 
-// The array itself where it is in the host's memory, else a copy there; finished either way.
+// The array itself if it is in host memory, else a copy there; pending work on it is complete either way.
 NDArray on_host(const NDArray& array);
 
 // Calls function(const T* elements) for an array on the host.
@@ -23,12 +23,12 @@ decltype(auto) visit_elements(const NDArray& array, Function&& function) {
   });
 }
 
-// What MXNet's metrics compute in, which are NumPy's: float32 of float32, and double of everything else.
+// The type that MXNet's metrics, which use NumPy, compute in: float32 for float32, double for everything else.
 template <class T>
 using Precision = std::conditional_t<std::is_same_v<T, float>, float, double>;
 
-// The sum of at(i) for `count` values of i from `begin` on, rounded as NumPy rounds it: halves are added up by
-// themselves, down to 128 elements in eight interleaved sums.
+// The sum of at(i) for `count` values of i from `begin` on, rounded as in NumPy: pairwise summation of halves, down to
+// 128 elements in eight interleaved sums.
 template <class T, class At>
 T pairwise_sum(int64_t begin, int64_t count, const At& at) {
   if (count > 128) {
@@ -53,12 +53,12 @@ constexpr bool is_nan(T value) {
 
 AxisView rows_along(const Shape& shape, int64_t axis, const std::string& metric);
 
-// As many labels as predictions, at least one of each not being demanded.
+// There must be as many labels as predictions; both may be empty.
 void check_counts(const std::string& metric, const std::vector<NDArray>& labels, const std::vector<NDArray>& preds);
 [[noreturn]] void fail_shapes(const std::string& metric, const std::string& rule, const NDArray& label,
                               const NDArray& pred);
 
-// The classes in a label: whole parts, as a cast to int makes them.
+// The classes in a label: truncated as by a cast to int.
 std::vector<int64_t> classes_of(const NDArray& label);
 // The index of the greatest element of each row, of equal ones the first; no_class for a row with a NaN.
 inline constexpr int64_t no_class = -1;

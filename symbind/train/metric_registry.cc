@@ -28,7 +28,7 @@ std::vector<std::string> names_in(std::string_view text) {
   return names;
 }
 
-// The arguments of one metric; what is left over when all known ones are taken is an error.
+// The arguments of one metric; arguments that remain after all known ones are taken are an error.
 class Arguments {
  public:
   Arguments(std::string metric, TextArguments given) : metric_(std::move(metric)), given_(std::move(given)) {}
@@ -42,7 +42,7 @@ class Arguments {
       }
     return value;
   }
-  // What every metric has.
+  // The options of every metric.
   EvalMetric::Options options(const std::string& usual_name) {
     EvalMetric::Options options{take<std::string>("name", usual_name)};
     if (const auto text = take_text("output_names")) options.output_names = names_in(*text);

@@ -1,5 +1,5 @@
-// The metrics there are, with MXNet 1.9.1's arithmetic. Each looks at pairs of a label and a prediction, on host copies
-// where the arrays are elsewhere. Names and arguments for EvalMetric::create are beside the classes.
+// The built-in metrics, with MXNet 1.9.1's arithmetic. Each compares pairs of a label and a prediction, on host copies
+// where the arrays are on another device. Names and arguments for EvalMetric::create are beside the classes.
 #pragma once
 
 #include <array>
@@ -41,7 +41,7 @@ class TopKAccuracy final : public EvalMetric {
   int64_t top_k_;
 };
 
-// How two classes were told apart; class 1 is the positive one.
+// Confusion counts of two classes; class 1 is the positive one.
 struct BinaryCounts {
   int64_t true_positives = 0, false_positives = 0, true_negatives = 0, false_negatives = 0;
   int64_t total() const { return true_positives + false_positives + true_negatives + false_negatives; }
@@ -123,8 +123,8 @@ class Perplexity final : public EvalMetric {
 
 // ---- Numbers ----------------------------------------------------------------------------------------------------
 
-// Of each pair the mean over its elements, and of these the mean over pairs. A label of one axis counts as a column:
-// it is compared with every column of its prediction.
+// The mean over the elements of each pair, averaged over pairs. A label of one axis counts as a column: it is compared
+// with every column of its prediction.
 // "mae": |label - prediction|
 class MAE final : public EvalMetric {
  public:
@@ -146,7 +146,7 @@ class RMSE final : public EvalMetric {
   void update(const std::vector<NDArray>& labels, const std::vector<NDArray>& preds) override;
 };
 
-// "loss": the mean over all elements of all outputs; labels are not looked at.
+// "loss": the mean over all elements of all outputs; labels are ignored.
 class Loss : public EvalMetric {
  public:
   explicit Loss(Options options = {"loss"}) : EvalMetric(std::move(options)) {}
@@ -208,7 +208,7 @@ class PCC final : public EvalMetric {
     void count(int64_t predicted, int64_t label);
     double correlation() const;
     void append_to(std::vector<double>& state) const;
-    size_t take_from(const std::vector<double>& state, size_t begin);  // where it ends there
+    size_t take_from(const std::vector<double>& state, size_t begin);  // returns the offset where it ends
 
    private:
     int64_t classes_ = 0;
@@ -219,7 +219,7 @@ class PCC final : public EvalMetric {
 
 // ---- Others -----------------------------------------------------------------------------------------------------
 
-// What a function of one's own found for a pair: a value, or a sum over so many instances.
+// The result of a user-defined function for a pair: a value, or a sum over a number of instances.
 struct Score {
   double sum;
   int64_t instances;
@@ -231,7 +231,7 @@ using Feval = std::function<Score(const NDArray& label, const NDArray& pred)>;
 
 class CustomMetric final : public EvalMetric {
  public:
-  // allow_extra_outputs: outputs beyond the labels are left alone; else their numbers must agree.
+  // allow_extra_outputs: outputs beyond the labels are ignored; else their numbers must agree.
   explicit CustomMetric(Feval feval, const std::string& name = "custom", bool allow_extra_outputs = false,
                         std::vector<std::string> output_names = {}, std::vector<std::string> label_names = {});
   void update(const std::vector<NDArray>& labels, const std::vector<NDArray>& preds) override;
@@ -241,7 +241,7 @@ class CustomMetric final : public EvalMetric {
   bool allow_extra_outputs_;
 };
 
-// metric::np(f, "mine") makes a metric of a function on two lists of numbers.
+// metric::np(f, "mine") makes a metric from a function of two lists of numbers.
 using NumbersFeval = std::function<Score(const std::vector<double>& label, const std::vector<double>& pred)>;
 EvalMetricPtr np(NumbersFeval feval, const std::string& name = "custom", bool allow_extra_outputs = false);
 

@@ -45,7 +45,7 @@ class Classifier {
   std::vector<PrecisionRules::Condition> conditions_;
 };
 
-// A network written again node by node.
+// Rewrites a network node by node.
 class Rewriting {
  public:
   explicit Rewriting(const Symbol& old) : old_(old), nodes_(topological_order(old.entries())) {}
@@ -87,12 +87,12 @@ Entry placed_with(const Entry& source, const Symbol& made) {
   return entry;
 }
 
-// Casts, each of which serves all readers.
+// Casts, each shared by all readers.
 class Casts {
  public:
   Entry get(const Entry& entry, DType type) {
     const Node& node = *entry.node;
-    if (node.is_variable() && type == DType::float32) return entry;  // unless it says otherwise it is that already
+    if (node.is_variable() && type == DType::float32) return entry;  // unless declared otherwise it is float32
     auto [found, is_new] = made_.try_emplace({entry.node.get(), entry.index, type});
     if (is_new) {
       const std::string index = entry.index > 0 ? std::to_string(entry.index) : "";
@@ -117,7 +117,7 @@ void cast_to_widest(const Node& node, std::vector<Entry>& inputs) {
   inputs = casts.entries();
 }
 
-// Asks an operator's gradient what it would do, without keeping what it builds.
+// Runs an operator's gradient to see what it reads, and discards what it builds.
 class GradientProbe : public Grad {
  public:
   explicit GradientProbe(const Node& node) : node_(node), names_(node.op->inputs(node.params.get())) {
@@ -155,7 +155,7 @@ class GradientProbe : public Grad {
   std::set<size_t> set_;
 };
 
-// Does a gradient that arrives at this node go on to others? Not through losses, and not where there is no gradient.
+// Does this node propagate a gradient to its inputs? Not through losses, and not where there is no gradient.
 bool passes_gradient(const Node& node) {
   return !node.is_variable() && node.op->gradient && GradientProbe(node).reads_out_grad();
 }
@@ -369,7 +369,7 @@ Symbol with_scaled_loss(const Symbol& network, const std::vector<std::string>& a
     }
     std::vector<Entry> inputs = rewriting.inputs_of(*node);
     if (node->op->gradient) {
-      // A loss reads no gradient: one begins here.
+      // A loss reads no gradient: backward starts here.
       const GradientProbe probe(*node);
       if (!probe.reads_out_grad())
         for (const size_t i : probe.inputs_with_gradient()) inputs[i] = scaled(inputs[i], factor);

@@ -11,9 +11,9 @@
 
 namespace SYMBIND_API symbind {
 
-// Which operators compute in which type, by name. Those that are in no list compute in the type of what they are given.
+// Which operators compute in which type, by name. Operators in no list compute in the type of their inputs.
 struct PrecisionRules {
-  std::vector<std::string> low;     // in the 16-bit type: they add up in float32
+  std::vector<std::string> low;     // in the 16-bit type: they accumulate in float32
   std::vector<std::string> wide;    // in float32: they lose digits, or overflow, in 16 bits
   std::vector<std::string> widest;  // their inputs are cast to the widest type among them
   // In float32 where a parameter has one of these values.
@@ -26,19 +26,19 @@ struct PrecisionRules {
 };
 PrecisionRules default_precision_rules();
 
-// The network with casts before the operators that compute in another type than their inputs come in. `target` is
-// float16 or bfloat16. Auxiliary states are never cast.
+// The network with casts before operators that compute in a type other than that of their inputs. `target` is float16
+// or bfloat16. Auxiliary states are never cast.
 Symbol mixed_precision(const Symbol& network, DType target, const PrecisionRules& rules = default_precision_rules());
 
-// A converted network whose parameters are of the 16-bit type themselves where nothing else reads them. `except` are
-// the names of variables that are no parameters.
+// A converted network whose parameters are of the 16-bit type themselves where nothing else reads them. `except` names
+// variables that are not parameters.
 Symbol with_low_parameters(const Symbol& converted, DType target, const std::vector<std::string>& except = {});
 
 // A float32 network as a module computes it: mixed_precision() by the default rules, with the outputs in float32 again.
 Symbol computed_in(const Symbol& network, DType target);
 
-// Gradients of 16 bits vanish below 6e-8 in float16. The network with its losses multiplied by what variable `scale`
-// holds, and the gradients of `arguments` by what `inverse` holds. Both are arrays of one number in float32.
+// Gradients of 16 bits vanish below 6e-8 in float16. The network with its losses multiplied by the variable `scale`,
+// and the gradients of `arguments` by `inverse`. Both are arrays of one number in float32.
 Symbol with_scaled_loss(const Symbol& network, const std::vector<std::string>& arguments, const std::string& scale,
                         const std::string& inverse);
 

@@ -102,7 +102,7 @@ void Module::load_optimizer_states(const std::string& path) {
 
 // ---- Binding --------------------------------------------------------------------------------------------------------
 
-// The descriptions as they were given, for a batch has its arrays in their order, not in that of the names.
+// The descriptions in the given order, which is the order of a batch's arrays, not that of the names.
 std::vector<DataDesc> Module::checked(const std::vector<DataDesc>& shapes, const std::vector<std::string>& names,
                                       std::string_view kind, bool strict) const {
   std::vector<std::string> given;
@@ -155,7 +155,7 @@ void Module::bind(const std::vector<DataDesc>& data_shapes, const std::vector<Da
       .group2ctxs = options_.group2ctxs,
       .options = options_.compile_options,
   };
-  // Whatever fails from here on, the old binding and the parameters stay.
+  // If anything below fails, the old binding and the parameters remain.
   if (host_->dirty) sync_params_from_devices();
   auto made = std::make_shared<DataParallelExecutorGroup>(computed_, group);
   if (!shared && params_initialized) {
@@ -173,7 +173,7 @@ void Module::bind(const std::vector<DataDesc>& data_shapes, const std::vector<Da
   inputs_need_grad = args.inputs_need_grad;
   binded = true;
   if (!shared) {
-    host_ = std::make_shared<HostParams>(*host_);  // the new arrays are this module's alone
+    host_ = std::make_shared<HostParams>(*host_);  // the new arrays are not shared with other modules
   } else {
     host_ = shared->host_;
     params_initialized = true;
@@ -218,8 +218,8 @@ void Module::reshape(const std::vector<DataDesc>& data_shapes, const std::vector
 
 namespace {
 
-// The names of `given` that are neither names of the network nor of what the module holds (its get_params() has those
-// of the modules it shares its parameters with, too), as a message; empty if there are none.
+// The names of `given` that neither the network nor the module's parameters have (get_params() includes those of
+// modules that share parameters), as a message; empty if there are none.
 std::string extra_names(const char* call, const NamedArrays& given, const std::vector<std::string>& names,
                         const NamedArrays& held) {
   std::vector<std::string> extra;
@@ -289,7 +289,7 @@ void Module::init_params(const InitParamsArgs& args) {
 void Module::keep_params(NamedArrays arg_params, NamedArrays aux_params) {
   const size_t own = arg_params.size() + aux_params.size();
   bool others_newer = false;
-  if (host_.use_count() > 1) {  // those of the others stay, and stay as old as they are
+  if (host_.use_count() > 1) {  // parameters of sharing modules keep their values and dirty state
     arg_params.merge(NamedArrays(host_->arg_params));
     aux_params.merge(NamedArrays(host_->aux_params));
     others_newer = host_->dirty && arg_params.size() + aux_params.size() > own;
@@ -326,8 +326,8 @@ BaseModule::Params Module::get_params() {
 
 void Module::sync_params_from_devices() {
   const InUse use = in_use("sync_params_from_devices");
-  if (!exec_group_) return;  // what is newer is on the devices of a module it shares with
-  // New arrays: the old ones, which users may hold, stay as they are.
+  if (!exec_group_) return;  // newer values are on the devices of a sharing module
+  // New arrays: the old ones, which users may hold, are not modified.
   NamedArrays arg_params, aux_params;
   exec_group_->get_params(arg_params, aux_params);
   keep_params(std::move(arg_params), std::move(aux_params));
@@ -339,8 +339,8 @@ namespace {
 
 constexpr int64_t large_array = int64_t{16} << 20;  // elements; above it `local` leaves the update to the devices
 
-// The attributes that optimizers read. An input that its operator ignores (a gamma that BatchNorm takes for 1) has no
-// gradient, so decay alone would drive it to 0, and a network loaded with fix_gamma off would find that.
+// The attributes that optimizers read. An input that its operator ignores (the gamma of a BatchNorm with fix_gamma) has
+// no gradient, so weight decay would drive it to 0, which would show in a network loaded with fix_gamma off.
 std::map<std::string, Attributes> attributes_for_optimizer(const Symbol& symbol) {
   std::map<std::string, Attributes> attributes = symbol.attr_dict();
   const std::vector<std::string> arguments = symbol.list_arguments();
@@ -370,11 +370,11 @@ OptimizerPtr Module::make_optimizer(const InitOptimizerArgs& args, double rescal
   return Optimizer::create(args.optimizer.name(), params);
 }
 
-// The optimizer learns the names of numbers that it does not have.
+// Passes the names of new numbers to the optimizer.
 void Module::number_params() {
   const size_t devices = update_on_kvstore_ ? 1 : options_.context.size();
   std::map<int64_t, std::string> idx2name = optimizer_->idx2name();
-  // An optimizer that another module updates with, too, has other names under the first numbers.
+  // An optimizer that is shared with another module has other names under the first numbers.
   const auto taken = [&](size_t number, const std::string& name) {
     const auto found = idx2name.find(static_cast<int64_t>(number * devices));
     return found != idx2name.end() && found->second != name;
@@ -413,7 +413,7 @@ StoreChoice choose_kvstore(const KVStoreArg& kvstore, size_t devices, const Name
   StoreChoice choice{kvstore.store(), environment::variable("MXNET_UPDATE_ON_KVSTORE").on()};
   const std::string& type = kvstore.type();
   const bool distributed = is_distributed(type);
-  if (!choice.store && !type.empty()) KVStore::check_type(type);  // one device needs no store, yet no typing error
+  if (!choice.store && !type.empty()) KVStore::check_type(type);  // no store needed, but a misspelled type fails
   if (!choice.store && !type.empty() && (devices > 1 || distributed)) {
     choice.store = KVStore::create(type);
     if (type == "local")
@@ -444,7 +444,7 @@ void Module::init_optimizer(const InitOptimizerArgs& args) {
     log_warning(
         "[Module] ", options_.context.size(), " contexts without a kvstore train apart: each updates its own ",
         "copy of the parameters by its share of the batch; kvstore = \"local\" or \"device\" sums their gradients");
-  // A failure up to here leaves the optimizer that was there; from here on there is none until all is done.
+  // A failure up to here leaves the old optimizer; from here on there is none until everything is set up.
   OptimizerPtr made = make_optimizer(args, 1.0 / static_cast<double>(batch_size));
   optimizer_initialized = false;
   update_on_kvstore_ = in_store;
@@ -580,7 +580,7 @@ void Module::forward(const DataBatch& batch, std::optional<bool> is_train) {
   if (!batch.label.empty() && !labels.empty()) {
     labels = shaped(label_shapes_, batch.provide_label, batch.label);
   } else if (!labels.empty() && has_batch_axis(data[0])) {
-    // No labels came: those that are bound follow the size of the batch.
+    // The batch has no labels: the bound ones follow its batch size.
     for (DataDesc& label : labels)
       if (has_batch_axis(label)) label.shape[label.batch_axis()] = data[0].shape[data[0].batch_axis()];
   }
@@ -606,7 +606,7 @@ void Module::forward(const std::vector<DataBatch>& sliced_batches, std::optional
 void Module::backward(const std::vector<NDArray>& out_grads) {
   const InUse use = in_use("backward");
   require(binded && params_initialized, "[backward] call bind and init_params first");
-  // With a scaled loss it is known after the last gradient whether any is exchanged.
+  // With a scaled loss, whether gradients are exchanged is known only after the last one.
   const bool may_be_early =
       AllowEarlyExchange::allowed() && optimizer_initialized && options_.context.size() == 1 && !scaled_loss_;
   auto* const store = may_be_early ? dynamic_cast<EarlyPush*>(kvstore_.get()) : nullptr;

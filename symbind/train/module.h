@@ -1,4 +1,4 @@
-// A network with its parameters, its optimizer and its devices: the thing that is trained, evaluated and saved.
+// A network with its parameters, its optimizer and its devices: the unit that is trained, evaluated and saved.
 #pragma once
 
 #include <map>
@@ -27,12 +27,12 @@ struct ModuleOptions {
   CompileOptions compile_options = {};  // a memory_budget is that of one context
   // float16 or bfloat16: a network written in float32 computes in this type where that is safe
   // (train/mixed_precision.h). Parameters, checkpoints and outputs stay float32; in float16 the loss is scaled, and a
-  // step whose gradients overflow is left out.
+  // step whose gradients overflow is skipped.
   DType compute_dtype = DType::none;
 };
 
-// The store that brings gradients together (none for one device, unless it is asked for as an object or distributed),
-// and whether the parameters are updated in it.
+// The store that aggregates gradients (none for one device, unless it is given as an object or distributed), and
+// whether the parameters are updated in it.
 struct StoreChoice {
   KVStorePtr store;
   bool update_on_kvstore = false;
@@ -45,10 +45,10 @@ class Module : public BaseModule {
   explicit Module(const Symbol& symbol, const ModuleOptions& options = {});
   ~Module() override;
 
-  // From prefix-symbol.json, prefix-EPOCH.params and, if asked, prefix-EPOCH.states.
+  // From prefix-symbol.json, prefix-EPOCH.params and, if requested, prefix-EPOCH.states.
   static std::unique_ptr<Module> load(const std::string& prefix, int epoch, bool load_optimizer_states = false,
                                       const ModuleOptions& options = {});
-  // A failure, be it a full disk half way, leaves the checkpoint that was there.
+  // A failure, such as a full disk, leaves the old checkpoint unchanged.
   void save_checkpoint(const std::string& prefix, int epoch, bool save_optimizer_states = false);
   std::string optimizer_states() const;  // the bytes of a .states file
   void save_optimizer_states(const std::string& path) const;
@@ -71,13 +71,13 @@ class Module : public BaseModule {
   void set_params(const NamedArrays& arg_params, const NamedArrays& aux_params, bool allow_missing = false,
                   bool force_init = true, bool allow_extra = false) override;
   void sync_params_from_devices();
-  void reset_bind();             // forgets the devices; the parameters stay
+  void reset_bind();             // releases the devices; the parameters remain
   Params get_params() override;  // from the devices when an update made them newer
   void init_optimizer(const InitOptimizerArgs& args = {}) override;
-  // Parameters of one name have one state; those that the other module does not have get their own.
+  // Parameters of the same name share their state; those that the other module does not have get their own.
   void borrow_optimizer(const Module& other);
 
-  // A batch of another shape reshapes the module by itself.
+  // A batch of another shape reshapes the module automatically.
   void forward(const DataBatch& batch, std::optional<bool> is_train = std::nullopt) override;
   void forward(const std::vector<DataBatch>& sliced_batches, std::optional<bool> is_train = std::nullopt);
   void backward(const std::vector<NDArray>& out_grads = {}) override;
@@ -105,8 +105,8 @@ class Module : public BaseModule {
   const NamedArrays& arg_params() const { return host_->arg_params; }
   const NamedArrays& aux_params() const { return host_->aux_params; }
   bool params_dirty() const { return host_->dirty; }
-  void set_params_dirty(bool dirty) { host_->dirty = dirty; }  // for those who change the devices' arrays themselves
-  // What load() does, in parts: parameters for a module that is not bound yet, and states for init_optimizer().
+  void set_params_dirty(bool dirty) { host_->dirty = dirty; }  // for callers that change the devices' arrays directly
+  // The steps of load(): parameters for a module that is not bound yet, and states for init_optimizer().
   void preload_params(NamedArrays arg_params, NamedArrays aux_params);
   void preload_optimizer_states(std::string path) { preload_opt_states_ = std::move(path); }
   const std::string& preloaded_optimizer_states() const { return preload_opt_states_; }
@@ -122,13 +122,13 @@ class Module : public BaseModule {
                                 std::string_view kind, bool strict) const;
   OptimizerPtr make_optimizer(const InitOptimizerArgs& args, double rescale_grad) const;
   void init_kvstore();
-  void number_params();  // after those that are numbered already
+  void number_params();  // continues after the parameters already numbered
 
   Symbol symbol_;
   Symbol computed_;  // what the devices run: symbol_, or symbol_ in another precision
   ModuleOptions options_;
   std::vector<std::string> param_names_, aux_names_;
-  // On the CPU; modules that share their parameters have one between them.
+  // On the CPU; shared by modules that share their parameters.
   struct HostParams {
     NamedArrays arg_params, aux_params;
     bool dirty = false;  // the devices are newer

@@ -21,7 +21,7 @@ double root_mean_square(const NDArray& array) {
   return std::sqrt(sum) / std::sqrt(static_cast<double>(array.size()));
 }
 
-// The fewest digits that tell a number from its neighbours, as Python writes it: 2.17677, 3.0, 1e-05.
+// The shortest digits that round-trip, as Python writes them: 2.17677, 3.0, 1e-05.
 template <class Number>
 std::string shortest(Number value) {
   if (!std::isfinite(value)) return std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
@@ -79,13 +79,13 @@ struct Settings {
   std::regex pattern;
   bool sort;
   bool monitor_all;
-  mutable std::mutex mutex;  // a user's statistic need not know of threads
+  mutable std::mutex mutex;  // a user's statistic need not be thread-safe
 };
 
 }  // namespace
 
-// One executor's part, which belongs to the callback in it and goes with it. Its entries are written by the thread that
-// runs it, and read between batches: the order of entries does not depend on that of the executors.
+// The entries of one executor, owned by the callback installed in it. Its entries are written by the thread that runs
+// it, and read between batches: the order of entries does not depend on that of the executors.
 struct Monitor::Installed {
   std::shared_ptr<const Settings> settings;
   std::vector<std::pair<std::string, NDArray>> parameters = {};
@@ -141,7 +141,7 @@ Monitor::Monitor(int64_t interval, const MonitorOptions& options) {
   state_ = std::make_shared<State>(State{std::make_shared<Settings>(options), interval});
 }
 
-// Executors that outlive the monitor go on, unheard.
+// Executors that outlive the monitor continue without it.
 Monitor::~Monitor() {
   for (const auto& record : state_->living()) record->listening = false;
 }

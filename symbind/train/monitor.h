@@ -1,4 +1,4 @@
-// Looks into a network while it runs: every `interval` batches a statistic of each array that passes by.
+// Inspects a network while it runs: every `interval` batches, a statistic of each array that is computed.
 //   Monitor monitor(10);
 //   monitor.install(*executor);
 //   for each batch: monitor.tic(); executor->forward(true); executor->backward(); monitor.toc_print();
@@ -15,7 +15,7 @@
 
 namespace SYMBIND_API symbind {
 
-// What a statistic found: a number, an array, or several arrays.
+// The result of a statistic: a number, an array, or several arrays.
 struct Statistic {
   std::vector<NDArray> values;
   Statistic(double value);
@@ -28,7 +28,7 @@ struct MonitorOptions {
   StatFunc stat_func = {};     // none: the root of the mean square
   std::string pattern = ".*";  // names that begin with a match of this regular expression
   bool sort = false;           // by name
-  bool monitor_all = false;    // what nodes read, too
+  bool monitor_all = false;    // inputs of nodes, too
 };
 
 class Monitor {
@@ -38,21 +38,22 @@ class Monitor {
   Monitor(const Monitor&) = delete;
   Monitor& operator=(const Monitor&) = delete;
 
-  // May be called for several executors, which may then run at the same time. Either may go first.
+  // May be called for several executors, which may then run concurrently. Monitor and executors may be destroyed in any
+  // order.
   void install(Executor& executor);
-  // The same as a function, for code that makes more executors later: it does nothing once the monitor is destroyed.
+  // The same as a function, for code that creates more executors later: it does nothing once the monitor is destroyed.
   std::function<void(Executor&)> installer() const;
 
   int64_t interval() const;
-  int64_t step() const;    // batches begun so far
-  bool activated() const;  // is it listening?
+  int64_t step() const;    // batches started so far
+  bool activated() const;  // is it recording?
 
-  // Before a batch: begins to listen if it is its turn.
+  // Call before a batch: starts recording if this batch is to be recorded.
   void tic();
-  // After it: what was seen since tic(), and the arguments and auxiliary states of the executors that ran; empty when
-  // it was not this batch's turn.
+  // Call after it: the statistics since tic(), and those of the arguments and auxiliary states of the executors that
+  // ran; empty if this batch was not recorded.
   struct Entry {
-    int64_t step;       // batches begun so far
+    int64_t step;       // batches started so far
     std::string name;   // of the array
     std::string value;  // of the statistic, each part with a tab after it
   };

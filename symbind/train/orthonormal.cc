@@ -1,7 +1,7 @@
-// Householder's QR. A matrix of tall columns is turned into a triangle by reflections, one for each column; the same
-// reflections, applied to the first columns of the identity in reverse order, give the orthogonal factor, exact to a
-// few roundings however dependent the columns were. Signs are chosen so that the triangle's diagonal is positive: of
-// normal random numbers, every orthogonal matrix is then equally likely.
+// Householder's QR. A tall matrix is reduced to triangular form by reflections, one per column; the same reflections,
+// applied to the first columns of the identity in reverse order, give the orthogonal factor, accurate to a few
+// roundings even for nearly dependent columns. Signs are chosen so that the triangle's diagonal is positive: of normal
+// random numbers, every orthogonal matrix is then equally likely.
 #include "symbind/train/orthonormal.h"
 
 #include <cmath>
@@ -23,7 +23,7 @@ double dot(const double* a, const double* b, int64_t count) {
 struct Reflection {
   std::vector<double> direction;  // x - (direction·x) scale direction
   double scale = 0;
-  double diagonal = 0;  // what the column it was made for becomes
+  double diagonal = 0;  // the transformed leading element of its column
 
   void apply(double* x) const {
     const auto count = static_cast<int64_t>(direction.size());
@@ -32,7 +32,7 @@ struct Reflection {
   }
 };
 
-// The one that takes a column to a multiple of its first axis, away from where it points: nothing cancels.
+// The reflection that maps a column to a multiple of the first unit vector, with the sign that avoids cancellation.
 Reflection reflection_of(std::span<const double> column) {
   Reflection result;
   const auto count = static_cast<int64_t>(column.size());

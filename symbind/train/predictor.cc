@@ -1,5 +1,5 @@
-// A lane is what one call needs for itself: working memory, and an executor per shape over it. Calls take a lane, use
-// it alone, and put it back; there are never more lanes than calls may compute at the same time.
+// A lane holds the resources of one call: working memory, and an executor per shape that uses it. A call takes a lane
+// exclusively and returns it; there are never more lanes than calls may compute concurrently.
 #include "symbind/train/predictor.h"
 
 #include <algorithm>
@@ -50,27 +50,27 @@ NamedArrays chosen(const NamedArrays& given, const std::vector<std::string>& nam
 }  // namespace
 
 struct Predictor::Impl {
-  // What executors are told apart by: the shapes of the inputs that must be given, and the cores they were built for.
+  // The key of an executor: the shapes of the inputs that must be given, and the cores they were built for.
   struct Key {
     std::vector<Shape> shapes;
     int threads = 1;
     friend bool operator==(const Key&, const Key&) = default;
   };
   struct Bound {
-    // Are the times known? The first run compiles, and one may be held up by others.
+    // Are the times known? The first run compiles, and a run may be delayed by others.
     bool is_timed() const { return runs >= 4; }
 
     Key key;
     ExecutorPtr executor;
     std::vector<NDArray> inputs;  // where the executor reads them
     int runs = 0;
-    Clock::duration least = Clock::duration::max();  // time of a run but the first
+    Clock::duration least = Clock::duration::max();  // shortest time of a run, without the first
   };
   struct Lane {
     std::list<Bound> bound;  // the one used last comes first
     bool taken = false;
   };
-  // A lane for the length of a call.
+  // Holds a lane for the duration of a call.
   class Turn {
    public:
     Turn(Impl& all, const std::vector<Shape>& shapes) : all_(all), lane_(all.take(shapes, threads_)) {}
@@ -118,7 +118,7 @@ struct Predictor::Impl {
       if (!args.count(name) && contains(arguments, name)) inputs.push_back(name);
   }
 
-  // Whichever lane is free and knows the shapes, else any free one, else a new one while there may be more.
+  // A free lane that has an executor for the shapes, else any free one, else a new one if more are allowed.
   Lane& take(const std::vector<Shape>& shapes, int& threads) {
     std::unique_lock lock(mutex);
     Lane* found = nullptr;
@@ -148,7 +148,7 @@ struct Predictor::Impl {
     free_lane.notify_one();
   }
 
-  // One core until runs have shown that it takes long, and more only as long as these help.
+  // One core until timing shows that the call is slow, and more only as long as they help.
   Bound& bound_for(Lane& lane, const std::vector<Shape>& shapes, int share) {
     const auto find = [&](int threads) {
       return std::find_if(lane.bound.begin(), lane.bound.end(), [&](const Bound& bound) {

@@ -3,8 +3,8 @@
 //     Predictor predict("model/digits", 6);
 //     NDArray scores = predict(images)[0];
 //
-// One set of weights serves all threads and all shapes. A call borrows an executor that is not in use at the moment:
-// executors are compiled once per shape of the inputs, and cached.
+// One set of weights serves all threads and all shapes. A call borrows an executor that is not in use: executors are
+// compiled once per shape of the inputs, and cached.
 #pragma once
 
 #include <cstddef>
@@ -19,13 +19,13 @@ namespace SYMBIND_API symbind {
 
 struct PredictorOptions {
   Context context = cpu();
-  // Calls that compute at the same time; further ones wait for their turn. Each has working memory of its own. 0: as
-  // many as there are cores, on a GPU two.
+  // Calls that compute concurrently; further ones wait for their turn. Each has working memory of its own. 0: as many
+  // as there are cores, on a GPU two.
   int max_concurrent = 0;
-  // Shapes for which each of them keeps an executor; the one used least recently is dropped first.
+  // Shapes for which each of them caches an executor; the least recently used one is dropped first.
   size_t max_shapes = 16;
-  // Cores for one call. 0: one for a call that is over within a millisecond, else an equal share for each call there
-  // is.
+  // Cores for one call. 0: one for a call that takes less than a millisecond, else an equal share for each running
+  // call.
   int threads = 0;
   CompileOptions compile_options = {};
 };
@@ -37,7 +37,7 @@ class Predictor {
   // From prefix-symbol.json and prefix-EPOCH.params.
   Predictor(const std::string& prefix, int epoch, const PredictorOptions& options = {});
   // The parameters are used where they are, if they are on the context, and copied to it otherwise. Names that the
-  // network does not have are passed over, so that a part of a network can be given with the parameters of the whole.
+  // network does not have are ignored, so that a part of a network can be given with the parameters of the whole.
   Predictor(const Symbol& symbol, const NamedArrays& arg_params, const NamedArrays& aux_params = {},
             const PredictorOptions& options = {});
   ~Predictor();
@@ -52,7 +52,7 @@ class Predictor {
   const Symbol& symbol() const;
   const std::vector<std::string>& input_names() const;  // those that must be given
   const std::vector<std::string>& output_names() const;
-  const PredictorOptions& options() const;  // without zeros
+  const PredictorOptions& options() const;  // with the defaults resolved (no zeros)
   size_t executors() const;                 // cached at the moment
 
  private:

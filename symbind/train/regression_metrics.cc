@@ -9,7 +9,7 @@ namespace {
 
 Shape with_columns(const Shape& shape) { return shape.rank() == 1 ? Shape{shape[0], 1} : shape; }
 
-// Of one type, since the loops are compiled for each: double where the two differ.
+// Converts both to one type, since the loops are compiled per type: double if the two differ.
 std::pair<NDArray, NDArray> of_one_type(const NDArray& label, const NDArray& pred) {
   if (label.dtype() == pred.dtype()) return {on_host(label), on_host(pred)};
   return {on_host(label).astype(DType::float64), on_host(pred).astype(DType::float64)};
@@ -85,7 +85,7 @@ void Loss::update(const std::vector<NDArray>&, const std::vector<NDArray>& preds
     double sum = 0;
     visit_elements(host, [&](const auto* elements) {
       for (int64_t i = 0; i < host.size(); ++i) sum += static_cast<double>(elements[i]);
-      // It is one of MXNet's operators: exact, and rounded once.
+      // MXNet computes it with an operator: exact, and rounded once.
       sum = static_cast<double>(static_cast<Precision<std::remove_cvref_t<decltype(*elements)>>>(sum));
     });
     count(sum, host.size());

@@ -21,13 +21,13 @@
 
 namespace SYMBIND_API symbind {
 
-// The variables of cells, each made once: cells that have one of these in common share their parameters.
+// The variables of cells, each made once: cells with the same RNNParams share their parameters.
 class RNNParams {
  public:
   explicit RNNParams(std::string prefix = "") : prefix_(std::move(prefix)) {}
   // The variable prefix + name.
   Symbol get(const std::string& name, const VariableOptions& options = {});
-  // For what makes a variable in another way.
+  // For variables that are made by another function.
   Symbol get(const std::string& name, const std::function<Symbol(const std::string& full_name)>& make);
   void add(const std::map<std::string, Symbol>& variables);  // replaces those of the same names
   const std::string& prefix() const { return prefix_; }
@@ -76,7 +76,7 @@ struct RNNUnrolled {
   const std::vector<Symbol>& steps() const { return outputs.steps(); }
 };
 
-// A function that makes a first state.
+// A function that makes an initial state.
 using BeginState = std::function<Symbol(const std::string& name, const RNNStateInfo& info)>;
 Symbol zero_state(const std::string& name, const RNNStateInfo& info);
 
@@ -88,15 +88,15 @@ class BaseRNNCell {
   // One step: the output and the new states from an input and the states before.
   RNNStep operator()(const Symbol& input, const std::vector<Symbol>& states) { return step(input, states); }
   virtual RNNStep step(const Symbol& input, const std::vector<Symbol>& states) = 0;
-  // A sequence of `length` steps from its beginning.
+  // Unrolls a sequence of `length` steps from its beginning.
   virtual RNNUnrolled unroll(int64_t length, const RNNSequence& inputs, const UnrollOptions& options = {});
-  // Numbers in names start at 0 again.
+  // Restarts the numbering of names at 0.
   virtual void reset();
 
   virtual std::vector<RNNStateInfo> state_info() const = 0;
   std::vector<Tuple> state_shape() const;
   virtual std::vector<Symbol> begin_state(const BeginState& make = zero_state);
-  // What follows i2h and h2h in the names of the parameters of single gates.
+  // The suffixes of i2h and h2h in the names of the parameters of single gates.
   virtual std::vector<std::string> gate_names() const { return {}; }
   // Parameters of all gates as those of single gates, and back.
   virtual NamedArrays unpack_weights(NamedArrays args) const;
@@ -105,10 +105,10 @@ class BaseRNNCell {
   virtual const RNNParamsPtr& params() { return own_params_ = false, params_; }
   bool has_own_params() const { return own_params_; }
   const std::string& prefix() const { return prefix_; }
-  // A modifier has taken over: states and outputs come from it.
+  // A modifier cell wraps this one: states and outputs come from it.
   bool is_modified() const { return modified_; }
   void set_modified(bool modified) { modified_ = modified; }
-  // The numbers of the last step and of the last first state, -1 before the first.
+  // The numbers of the last step and of the last initial state, -1 before the first.
   int64_t counter() const { return counter_; }
   int64_t state_counter() const { return state_counter_; }
   void set_counter(int64_t value) { counter_ = value; }
@@ -181,7 +181,7 @@ class RNNCell : public DenseRNNCell {
 
 class LSTMCell : public DenseRNNCell {
  public:
-  // forget_bias: the first value of the forget gate's bias.
+  // forget_bias: the initial value of the forget gate's bias.
   explicit LSTMCell(int64_t num_hidden, std::string prefix = "lstm_", RNNParamsPtr params = nullptr,
                     double forget_bias = 1.0);
   RNNStep step(const Symbol& input, const std::vector<Symbol>& states) override;
@@ -253,7 +253,7 @@ class SequentialRNNCell : public BaseRNNCell {
   std::vector<RNNCellPtr> cells_;
 };
 
-// A cell over the sequence and one over its reverse; their outputs are concatenated. It has no single steps.
+// A cell over the sequence and one over its reverse; their outputs are concatenated. It cannot be stepped.
 class BidirectionalCell : public BaseRNNCell {
  public:
   BidirectionalCell(RNNCellPtr left, RNNCellPtr right, RNNParamsPtr params = nullptr,
@@ -288,7 +288,7 @@ class DropoutCell : public BaseRNNCell {
   double dropout_;
 };
 
-// The base of cells that change another's steps and have its parameters and states.
+// Base class of cells that modify another cell's steps and use its parameters and states.
 class ModifierCell : public BaseRNNCell {
  public:
   explicit ModifierCell(RNNCellPtr base_cell);
@@ -304,7 +304,7 @@ class ModifierCell : public BaseRNNCell {
   RNNCellPtr base_cell_;
 };
 
-// In training, outputs and states keep their former values with these probabilities.
+// In training, outputs and states keep their previous values with these probabilities.
 class ZoneoutCell : public ModifierCell {
  public:
   explicit ZoneoutCell(RNNCellPtr base_cell, double zoneout_outputs = 0, double zoneout_states = 0);

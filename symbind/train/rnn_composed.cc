@@ -25,7 +25,7 @@ std::vector<Symbol> next_states(const std::vector<Symbol>& states, size_t& posit
   return {begin, begin + static_cast<std::ptrdiff_t>(count)};
 }
 
-// While it exists, the cell inside of a modifier may be called by it.
+// While it exists, a modifier may call the cell it wraps.
 class Unmodified {
  public:
   explicit Unmodified(BaseRNNCell& cell) : cell_(cell) { cell_.set_modified(false); }
@@ -244,7 +244,7 @@ void ZoneoutCell::reset() {
 
 RNNStep ZoneoutCell::step(const Symbol& input, const std::vector<Symbol>& states) {
   RNNStep next = base_cell()->step(input, states);
-  // Where the mask is not 0 the new value counts.
+  // Where the mask is not 0 the new value is used.
   const auto mixed = [](double probability, const Symbol& now, const Symbol& before) {
     const Symbol mask = apply("Dropout", apply("ones_like", now), {{"p", init::real_number(probability)}});
     return apply("where", Inputs({mask, now, before}));

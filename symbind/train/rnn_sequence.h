@@ -11,7 +11,7 @@ namespace symbind {
 // The axis of time in a layout such as NTC.
 int time_axis(const std::string& layout);
 
-// The sequence as wanted: one symbol, a symbol per step, or as it is. A length that is given is checked.
+// Converts a sequence: to one symbol, to a symbol per step, or unchanged. A length that is given is checked.
 RNNSequence as_sequence(std::optional<int64_t> length, const RNNSequence& sequence, const std::string& layout,
                         std::optional<bool> merge);
 

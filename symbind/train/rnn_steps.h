@@ -1,4 +1,4 @@
-// Steps from the products of their gates: what dense and convolutional cells share.
+// Steps computed from the products of their gates, shared by dense and convolutional cells.
 #pragma once
 
 #include <string>

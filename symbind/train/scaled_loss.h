@@ -17,28 +17,28 @@ class ScaledLoss {
  public:
   // The network with its losses scaled. Gradients of `arguments` are divided by the scale again.
   static Symbol network(const Symbol& computed, const std::vector<std::string>& arguments);
-  // Fails for a store of several workers that cannot decide together.
+  // Fails for a store of several workers whose workers cannot decide jointly.
   static void check_store(const KVStore& store);
 
   double scale() const { return scale_->value(); }
-  // The workers of a job begin with one scale.
+  // The workers of a job start with the same scale.
   void begin_job(const KVStore& store) {
     if (store.num_workers() > 1) *scale_ = LossScale();
   }
   // Modules that share an optimizer share the scale.
   void share(const ScaledLoss& other) { scale_ = other.scale_; }
 
-  // Before forward: into executors that do not have it yet, because they are new or it has changed.
+  // Call before forward: writes the scale to executors that do not have the current value.
   void write(const DataParallelExecutorGroup& group);
   void forget_executors() { written_.clear(); }
 
-  // After backward: adapts the scale, and says whether the step is to be taken. It is not where a gradient is not
-  // finite, in this worker or in one that is in step with it: such workers have the same scale all the time.
+  // After backward: adapts the scale, and returns whether the step is taken: not if a gradient is not finite, in this
+  // worker or in a synchronized one. Synchronized workers always have the same scale.
   bool finish_step(const DataParallelExecutorGroup& group, KVStore* store);
 
  private:
   std::shared_ptr<LossScale> scale_ = std::make_shared<LossScale>();
-  std::vector<std::pair<const Executor*, double>> written_;  // per context: what its executor was told last
+  std::vector<std::pair<const Executor*, double>> written_;  // per context: its executor and the value last written
 };
 
 }  // namespace symbind

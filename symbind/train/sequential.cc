@@ -106,7 +106,7 @@ void SequentialModule::init_params(const InitParamsArgs& args) {
   if (params_initialized && !args.force_init) return;
   require(binded, "[init_params] call bind first");
   InitParamsArgs own = args;
-  own.allow_extra = true;  // a name that one module does not have may be another's
+  own.allow_extra = true;  // a name that one module does not have may belong to another
   std::map<std::string, size_t> layer_of;
   Params held;
   for (size_t i = 0; i < layers_.size(); ++i) {
@@ -168,7 +168,7 @@ void SequentialModule::forward(const DataBatch& batch, std::optional<bool> is_tr
     if (i > 0) {
       passed.data = layers_[i - 1].module->get_outputs();
       passed.provide_data = std::nullopt;
-      passed.source = nullptr;  // it is no longer what came
+      passed.source = nullptr;  // it is no longer the original batch
     }
     layers_[i].module->forward(passed, is_train);
   }

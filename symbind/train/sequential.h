@@ -13,7 +13,7 @@ namespace SYMBIND_API symbind {
 
 struct SequentialPart {
   bool take_labels = false;  // is it given the labels?
-  bool auto_wiring = false;  // is its data named as it wants, whatever the module before calls its outputs?
+  bool auto_wiring = false;  // pass its data under its own names, not the previous outputs'?
 };
 
 class SequentialModule : public BaseModule {

@@ -1,4 +1,4 @@
-// Arrays for tests: random ones from a fixed seed, and comparisons that say where and by how much two arrays differ.
+// Arrays for tests: random ones from a fixed seed, and comparisons that report where and by how much two arrays differ.
 #pragma once
 
 #include <cstdint>
@@ -10,15 +10,15 @@
 
 namespace symbind::testing {
 
-// Two values agree when |actual - expected| <= absolute + relative * |expected|. `of_largest` adds that part of the
-// largest expected magnitude: the error of a sum follows its largest terms, not its result.
+// Two values agree when |actual - expected| <= absolute + relative * |expected|. `of_largest` adds that fraction of the
+// largest expected magnitude: the error of a sum depends on its largest terms, not on its result.
 struct Tolerance {
   double relative = 0;
   double absolute = 0;
   double of_largest = 0;
 };
 
-// What one rounding, and a few more on the way, cost in each type; integers agree exactly.
+// The tolerance for a few roundings in each type; integers must agree exactly.
 Tolerance tolerance_of(DType dtype);
 
 // Equal shapes and types, and values within the tolerance. NaN agrees with NaN, an infinity with itself.
@@ -30,15 +30,15 @@ Tolerance tolerance_of(DType dtype);
 // Bit for bit.
 ::testing::AssertionResult same_bits(const NDArray& actual, const NDArray& expected);
 
-// Multiples of 1/64 in [low, high] (whole numbers for integers): float16 holds them exactly, and equal values are rare
-// enough to be met now and then. The same seed gives the same values whatever the type.
+// Multiples of 1/64 in [low, high] (whole numbers for integers): float16 holds them exactly, and equal values occur now
+// and then. The same seed gives the same values whatever the type.
 NDArray random_array(const Shape& shape, uint64_t seed, double low = -1, double high = 1, DType dtype = DType::float32,
                      Context context = cpu());
 
 // 1, 2, 3, …
 NDArray counted(const Shape& shape, DType dtype = DType::float32, Context context = cpu());
 
-// Every kind of device there is here.
+// Every kind of device on this machine.
 std::vector<Context> all_devices();
 
 // "(1,0,2)" of the element at a position in row-major order.
@@ -55,7 +55,7 @@ std::string error_of(Function&& function) {
   return "";
 }
 
-// Passes when the call throws an Error whose message holds every part.
+// Passes when the call throws an Error whose message contains every part.
 template <class Function, class... Parts>
 ::testing::AssertionResult fails_with(Function&& function, const Parts&... parts) {
   const std::string message = error_of(function);

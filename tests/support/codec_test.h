@@ -1,4 +1,5 @@
-// Tests that encode or decode images: they are skipped in a build without libjpeg or libpng, with the library's words.
+// Tests that encode or decode images: they are skipped in a build without libjpeg or libpng, with the library's
+// message.
 #pragma once
 
 #include <string>

@@ -27,7 +27,7 @@ class CommaLocale {
   CommaLocale(const CommaLocale&) = delete;
   CommaLocale& operator=(const CommaLocale&) = delete;
 
-  // Does printf write a comma too? Not where the system cannot make such a locale.
+  // Does printf write a comma too? Not if the system cannot create such a locale.
   static bool in_c() {
     char text[8];
     std::snprintf(text, sizeof text, "%.1f", 0.5);
@@ -41,7 +41,7 @@ class CommaLocale {
     std::string do_grouping() const override { return "\3"; }
   };
 
-  // A locale of C: none need be installed, and a small one is made in no time.
+  // A C locale generated for the test: none need be installed, and a small one is generated quickly.
   class Generated {
    public:
     Generated() {
@@ -49,7 +49,7 @@ class CommaLocale {
                  "LC_NUMERIC\ndecimal_point \",\"\nthousands_sep \".\"\ngrouping 3;3\nEND LC_NUMERIC\n");
       const std::string command = "localedef -c -i " + folder_.file("definition") + " -f UTF-8 " +
                                   folder_.file("comma.UTF-8") + " >/dev/null 2>&1";
-      (void)!std::system(command.c_str());  // warns of everything else that a locale has
+      (void)!std::system(command.c_str());  // warns about the missing parts of the locale
     }
     void use() const {
       if (!std::filesystem::exists(folder_.file("comma.UTF-8/LC_NUMERIC"))) return;

@@ -1,4 +1,4 @@
-// Every switch of CompileOptions by name, so that tests turn each off without knowing them.
+// Every switch of CompileOptions by name, so that tests can turn off each one generically.
 #pragma once
 
 #include <string>
@@ -24,7 +24,7 @@ inline const std::vector<Switch>& switches() {
   return all;
 }
 
-// Nothing is done that need not be: what all other plans are compared with.
+// All optimizations off: the plan that all others are compared with.
 inline CompileOptions plainest() {
   CompileOptions options;
   for (const Switch& each : switches()) each.set(options, false);
@@ -36,8 +36,8 @@ struct Variation {
   CompileOptions options;
 };
 
-// As executors are by default, each switch off alone, and as much as possible recomputed, all with poisoned memory;
-// then the default as it is.
+// The defaults, each switch off alone, and as much as possible recomputed, all with poisoned memory; then the defaults
+// without poison.
 inline std::vector<Variation> variations() {
   std::vector<Variation> all{{"everything", {.poison = true}}};
   for (const Switch& each : switches()) {

@@ -49,7 +49,7 @@ struct GpuNode {
     params = params_of(tried);
     for (const NDArray& array : inputs) in.push_back({array.shape(), array.dtype(), Layout::plain});
     for (const NDArray& array : outputs) out.push_back({array.shape(), array.dtype(), Layout::plain});
-    // Hidden outputs: no implementation here looks at more than the first when it accepts a node.
+    // Hidden outputs: no implementation here checks more than the first when it accepts a node.
     while (out.size() < op.outputs(params.get()).size()) out.push_back(out[0]);
   }
   NodeView view() const {

@@ -25,7 +25,7 @@ struct DeviceCase {
   bool is_train = true;
   // Types of single inputs where they differ from the case's.
   std::vector<DType> input_types = {};
-  // In place of attributes, for operators that are not written by hand.
+  // Instead of attributes, for operators that only passes create.
   std::shared_ptr<const void> params = nullptr;
 
   DType type_of(size_t input, DType dtype) const {
@@ -34,11 +34,11 @@ struct DeviceCase {
 };
 std::ostream& operator<<(std::ostream& out, const DeviceCase& tried);
 
-// Compares outputs and auxiliary states; fails when the GPU leaves the operator to the host.
+// Compares outputs and auxiliary states; fails if the operator runs on the host.
 void compare_devices(const DeviceCase& tried, DType dtype);
 void compare_devices(const std::vector<DeviceCase>& cases);
 
-// Has the GPU an implementation of its own that accepts the cases? Runs them on the CPU alone, and so needs no GPU, but
+// Does the GPU have its own implementation that accepts the cases? Runs them only on the CPU, and so needs no GPU, but
 // a build with CUDA: see built_with_cuda.
 void expect_accepted(const std::vector<DeviceCase>& cases);
 bool built_with_cuda();

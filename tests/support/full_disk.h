@@ -1,4 +1,4 @@
-// What a full disk looks like to a program.
+// Simulates a full disk.
 #pragma once
 
 #include <csignal>

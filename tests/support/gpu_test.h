@@ -1,5 +1,5 @@
-// What tests of a GPU share: they are skipped where there is none, and products are in full float32, since devices are
-// compared at float tolerance.
+// Base of GPU tests: they are skipped if there is none, and products are in full float32, since devices are compared at
+// float tolerance.
 #pragma once
 
 #include <cstdlib>

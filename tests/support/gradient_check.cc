@@ -40,7 +40,7 @@ class Differences {
     executor_ = bind(symbol, options.context, here, {.args_grad = grads, .grad_req = requests, .aux_states = aux});
   }
 
-  // The loss with element `at` of an argument moved.
+  // The loss with element `at` of an argument changed.
   double loss_at(const std::string& name, const std::vector<double>& values, size_t at, double moved) {
     std::vector<double> changed = values;
     changed[at] = moved;

@@ -1,6 +1,6 @@
-// Compares the gradients an executor computes with finite differences of its outputs. Elements that sit on a kink (a
-// relu at zero, two equal values under a maximum) have no gradient to compare with: they are found by their two
-// one-sided differences and left out.
+// Compares the gradients an executor computes with finite differences of its outputs. Elements at a kink (a relu at
+// zero, two equal values under a maximum) have no gradient to compare with: they are detected by their two one-sided
+// differences and skipped.
 #pragma once
 
 #include <functional>
@@ -19,8 +19,8 @@ struct GradientCheckOptions {
   bool is_train = true;
   Context context = cpu();
   uint64_t seed = 7;  // of the random operators: set before every forward
-  // A function of the outputs whose gradient backward() computes by itself, for networks that end in loss heads. None:
-  // a weighted sum of all outputs, its weights given to backward as out_grads.
+  // A function of the outputs whose gradient backward() computes without out_grads, for networks that end in loss
+  // heads. None: a weighted sum of all outputs, its weights given to backward as out_grads.
   std::function<double(const std::vector<NDArray>& outputs)> loss = nullptr;
   // 0: chosen by the type of the arguments.
   double step = 0;

@@ -26,14 +26,14 @@ Graph inference_graph(const Symbol& symbol, const NamedShapes& shapes);
 NodeId find_node(const Graph& graph, const std::string& name);
 int count_op(const Graph& graph, const std::string& op);
 
-// For every tensor the outside array it lives in, or -1: each variable, each output, each gradient (with `add` the old
-// value and the new are one).
+// For every tensor the outside array that holds it, or -1: each variable, each output, each gradient (with `add` the
+// old value and the new one share an array).
 PerTensor<int> outside_arrays(const Graph& graph, const GradientPorts* ports = nullptr);
 
-// Operators that only the passes write.
+// Operators that only passes create.
 const std::vector<std::string>& operators_of_passes();
 
-// Inputs come before their users, the producers are right, and outputs are tensors of the graph.
+// Inputs come before their users, the producers are correct, and outputs are tensors of the graph.
 void expect_consistent(const Graph& graph);
 
 }  // namespace symbind::testing

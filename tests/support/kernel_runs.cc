@@ -16,7 +16,7 @@ using Values = std::vector<double>;
 
 struct Memory {
   explicit Memory(size_t bytes) : data(std::aligned_alloc(64, (bytes + 127) / 64 * 64), std::free) {
-    std::memset(data.get(), 0xff, (bytes + 127) / 64 * 64);  // NaN: what is not assigned shows
+    std::memset(data.get(), 0xff, (bytes + 127) / 64 * 64);  // NaN: unassigned elements show
   }
   std::unique_ptr<void, decltype(&std::free)> data;
 };

@@ -1,4 +1,4 @@
-// The kernels of one node by a named implementation, run on memory of their own.
+// The kernels of one node by a named implementation, run on separate memory.
 #pragma once
 
 #include <string>
@@ -17,7 +17,7 @@ const Implementation& implementation(const OpDef& op, const std::string& name);
 std::vector<std::vector<double>> run(const TestNode<double>& node, const Implementation& implementation);
 
 // The implementation accepts the node and agrees with the plain one: each element within `tolerance` of the largest of
-// its array. What is refused for the reason `slow` alone is compared all the same.
+// its array. Nodes that are refused only for the reason `slow` are compared anyway.
 void expect_same_as_plain(const TestNode<double>& node, const std::string& name, double tolerance,
                           const std::string& what, const std::string& slow = "");
 

@@ -1,5 +1,5 @@
-// Networks of any number of nodes, on arrays of a few elements: what costs time is their number. For tests that bound
-// how work grows with it, and for bench/compile_time.
+// Networks of any number of nodes, on arrays of a few elements: the cost comes from the number of nodes. For tests that
+// bound how work grows with it, and for bench/compile_time.
 #pragma once
 
 #include <algorithm>
@@ -30,7 +30,7 @@ inline std::vector<LargeGraph> large_graphs() {
          for (int i = 0; i < nodes; ++i) net = i % 3 == 2 ? tanh(net) : net * 0.5;
          return net;
        }},
-      // Many operators beside each other, and a sum of all.
+      // Many parallel operators, and a sum of all.
       {"branches",
        [](int nodes) {
          const Symbol x = Symbol::variable("x");
@@ -79,7 +79,7 @@ inline std::vector<LargeGraph> large_graphs() {
                     fully_connected({{"data", h}, {"weight", state}}, {.num_hidden = 4, .no_bias = true}));
          return h;
        }},
-      // Residual blocks, each with parameters and states of its own.
+      // Residual blocks, each with its own parameters and states.
       {"residual",
        [](int nodes) {
          Symbol net = Symbol::variable("x");

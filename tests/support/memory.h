@@ -1,4 +1,4 @@
-// What a process holds, for tests that it stays flat; and what the sanitizers make of it.
+// The memory of a process, for tests that it does not grow; and the effects of sanitizers on it.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace symbind::testing {
 
-// The address sanitizer keeps freed memory for a while, and the thread sanitizer notes on every byte: resident bytes
-// say nothing then.
+// The address sanitizer keeps freed memory for a while, and the thread sanitizer stores data about every byte: resident
+// bytes are meaningless then.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 inline constexpr bool resident_bytes_mean_something = false;
 #else

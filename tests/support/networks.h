@@ -31,19 +31,19 @@ Network shared_weights_net();   // one weight used by two layers
 Network several_outputs_net();  // two heads and a blocked output
 std::vector<Network> all_networks();
 
-// Networks with what a pass can get wrong, some of them with outputs that are no losses; in networks_for_plans.cc.
+// Networks with difficult cases for passes, some with outputs that are not losses; in networks_for_plans.cc.
 Network unrolled_lstm();
 Network inception_net();                       // branches of four kinds that are joined
 Network added_gradients_net();                 // grad_req add for some arguments, null for others
 Network intermediate_outputs_net();            // outputs that are used further
-Network norm_before_convolution(int64_t pad);  // without a ReLU between them: the border is not what the inside is
+Network norm_before_convolution(int64_t pad);  // without a ReLU between them: padding differs from the interior
 Network norms_of_all_kinds();                  // fix_gamma, use_global_stats, statistics as outputs
-Network reused_operand_net();                  // what a residual sum adds is needed again
+Network reused_operand_net();                  // an operand of a residual sum is read again
 Network dropout_net();
 Network resnet(int depth, int version, int64_t width, int64_t image_size);
 std::vector<Network> residual_networks();   // of depth 18 and 50 in both forms, narrow
 std::vector<Network> networks_for_plans();  // all of the above
-// A network of everything that shares memory: in place, views, pieces, several users, several outputs. Its inputs are
+// A network with all kinds of memory sharing: in place, views, pieces, several users, several outputs. Its inputs are
 // two arrays `a` and `b` of 4 × columns; it may leave one out.
 Symbol random_network(uint32_t seed, int64_t columns);
 
@@ -54,7 +54,7 @@ NDArray parameter_values(const std::string& name, const Shape& shape, uint64_t s
 // Sets every argument of an executor from a seed; labels to whole numbers below `classes`.
 void set_values(Executor& executor, int64_t classes, uint64_t seed = 1);
 
-// A gradient for every output, as backward() takes them; loss heads look away.
+// A gradient for every output, as backward() takes them; loss heads ignore it.
 std::vector<NDArray> out_grads_for(const Executor& executor, uint64_t seed = 100);
 
 // Steps of plain gradient descent; the outputs of the last forward, then all parameters, then all auxiliary states.

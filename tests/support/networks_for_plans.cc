@@ -1,4 +1,4 @@
-// Networks that meet the special cases of the passes: channels that fill a block of 8 or 16 beside ones that do not,
+// Networks with the special cases of the passes: channels that fill a block of 8 or 16 and channels that do not,
 // results with several readers, parameters with several users.
 #include "symbind/symbind.h"
 

@@ -1,5 +1,5 @@
 // One case struct per operator, and the ways every operator is checked: against a plain reference, by finite
-// differences, with grad_req add, in place, on empty and odd shapes, in every type, on every device there is.
+// differences, with grad_req add, in place, on empty and odd shapes, in every type, on every available device.
 //
 //   INSTANTIATE_TEST_SUITE_P(Matrix, OpCaseTest, on_every_device({
 //       {.name = "dot", .op = "dot", .inputs = {{"lhs", {2, 3}}, {"rhs", {3, 4}}}, .reference = plain_dot},
@@ -61,7 +61,7 @@ std::vector<OpCase> devices_of(const std::vector<OpCase>& cases);
 inline auto on_every_device(const std::vector<OpCase>& cases) { return ::testing::ValuesIn(devices_of(cases)); }
 std::string op_case_name(const ::testing::TestParamInfo<OpCase>& info);  // "dot_transposed_on_cpu"
 
-// Every case goes through every check; one that a case has nothing to say about is skipped.
+// Every case goes through every check; one that does not apply to a case is skipped.
 class OpCaseTest : public ::testing::TestWithParam<OpCase> {};
 
 // The operator on one variable per input, and values for them.

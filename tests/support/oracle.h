@@ -1,4 +1,4 @@
-// What MXNet 1.9.1 answered to our cases, read from tests/oracle/recorded (see tests/oracle/README.md).
+// The results of MXNet 1.9.1 for our cases, read from tests/oracle/recorded (see tests/oracle/README.md).
 #pragma once
 
 #include <map>
@@ -31,7 +31,7 @@ struct OracleCase {
   Attributes attributes;
   std::vector<OracleInput> inputs;
   bool error = false;  // MXNet refuses it, and so should we
-  std::string quirk;   // what MXNet does wrong here, in words; we need not
+  std::string quirk;   // what MXNet does wrong here, in words; we need not do so
   bool values = true;  // false: random results, of which only shape and type are compared
   std::string grad_req = "null";
   std::vector<std::string> output_names;
@@ -40,12 +40,12 @@ struct OracleCase {
   std::vector<std::string> untouched_grads;
   NamedArrays sane_grads;  // with a quirk: what the gradients should be
   OracleAnswer train;
-  OracleAnswer infer;  // what differs in a forward that does not train
+  OracleAnswer infer;  // what differs in a forward in inference
   bool infer_error = false;
-  OracleAnswer without_onednn;  // another answer MXNet gives, just as good
+  OracleAnswer without_onednn;  // another result of MXNet, equally valid
 };
 
-// A case the wheel has no answer for (a type it does not compute in).
+// A case for which the wheel has no result (a type it does not compute in).
 struct RejectedCase {
   std::string family, id, op;
   Attributes attributes;

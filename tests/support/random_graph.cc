@@ -101,7 +101,7 @@ std::optional<RandomValue> RandomGraphGenerator::grow(const Value& x) {
   return {};
 }
 
-// The sequences that passes look for, with every now and then a part left out or another reader in the middle.
+// The sequences that passes look for, sometimes with a part left out or another reader in the middle.
 void RandomGraphGenerator::grow_motif() {
   using Step = Made (RandomGraphGenerator::*)(const Value&);
   using G = RandomGraphGenerator;
@@ -125,7 +125,7 @@ void RandomGraphGenerator::grow_motif() {
   }
 }
 
-// Now and then an input, or the same output twice.
+// Sometimes an input, or the same output twice.
 std::vector<Symbol> RandomGraphGenerator::outputs() {
   std::vector<Symbol> found{values_.back().symbol};
   const auto is_known = [&](const Symbol& symbol) {
@@ -165,7 +165,7 @@ ExecutorPtr bind_random_graph(const RandomGraph& graph, Context context, const S
   for (const std::string& name : graph.symbol.list_arguments()) {  // a part of the graph may have fewer
     requests[name] = graph.grad_req.at(name);
     const bool half = dtype == DType::float16 || dtype == DType::bfloat16;
-    if (!half || !name.starts_with("bn")) with_requests.type_dict[name] = dtype;  // norms are of float32 then
+    if (!half || !name.starts_with("bn")) with_requests.type_dict[name] = dtype;  // norms are in float32 then
     if (graph.inputs.contains(name)) shapes[name] = graph.inputs.at(name);
   }
   with_requests.grad_req = requests;

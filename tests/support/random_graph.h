@@ -1,5 +1,5 @@
-// Networks made up at random, for tests that compare two ways to run the same one. Values stay near one, and the shapes
-// are small: channels that fill a block of 8 or 16, and ones that do not.
+// Randomly generated networks, for tests that compare two ways to run the same one. Values stay near one, and the
+// shapes are small: channels that fill a block of 8 or 16, and ones that do not.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace symbind::testing {
 
 struct RandomGraph {
   Symbol symbol;
-  NamedShapes inputs;                           // of the variables that no operator tells the shape of
+  NamedShapes inputs;                           // of the variables whose shape no operator determines
   std::map<std::string, std::string> grad_req;  // by argument; "null" for those that are left out
   bool grouped;                                 // operators are in two groups, "near" and "far"
   uint64_t seed;

@@ -1,5 +1,5 @@
-// Makes networks up, operator by operator: each reads values that are there and becomes one itself. Layers are in
-// random_layers.cc, what combines and rearranges arrays in random_arrays.cc, the whole in random_graph.cc.
+// Generates networks operator by operator: each reads existing values and adds its results. Layers are in
+// random_layers.cc, operators that combine and rearrange arrays in random_arrays.cc, whole networks in random_graph.cc.
 #pragma once
 
 #include <functional>
@@ -31,7 +31,7 @@ class RandomGraphGenerator {
 
  private:
   using Value = RandomValue;
-  using Made = std::optional<RandomValue>;  // none: its shapes do not go together
+  using Made = std::optional<RandomValue>;  // none: its shapes do not fit together
 
   // ---- dice ---------------------------------------------------------------------------------------------------------
   bool chance(double probability) { return std::uniform_real_distribution<>(0, 1)(engine_) < probability; }

@@ -137,7 +137,7 @@ RandomGraphGenerator::Made RandomGraphGenerator::pool(const Value& x) {
   params.kernel = Tuple(axes, kernel);
   params.stride = Tuple(axes, between(1, 2));
   if (chance(0.5)) params.pad = Tuple(axes, 1);
-  // Otherwise a window may be wholly beside the image: the maximum of nothing.
+  // Otherwise a window may be entirely outside the image: the maximum of no elements.
   if ((kernel == 3 || params.pad.empty()) && *std::min_element(x.shape.begin() + 2, x.shape.end()) >= kernel &&
       chance(0.3))
     params.pooling_convention = "full";
@@ -154,7 +154,7 @@ RandomGraphGenerator::Made RandomGraphGenerator::drop(const Value& x) {
   return add(dropout(x.symbol, params, fresh("drop")), 1.4 * x.magnitude);
 }
 
-// A loss is read further like any other array; its gradient does not ask for that of its output.
+// A loss is read further like any other array; its gradient does not read that of its output.
 RandomGraphGenerator::Made RandomGraphGenerator::lose(const Value& x) {
   if (chance(0.3)) return add(make_loss(x.symbol, {.grad_scale = 0.5}, fresh("loss")), x.magnitude);
   const Symbol label = add_variable(x.shape, "label");

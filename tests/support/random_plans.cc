@@ -14,7 +14,7 @@
 namespace symbind::testing {
 namespace {
 
-// Changes every argument and auxiliary state a little, each time by another way to do so.
+// Changes every argument and auxiliary state a little, each time in a different way.
 void change_parameters(Executor& executor) {
   NamedArrays copied;
   int way = 0;
@@ -77,7 +77,7 @@ Record record_of(const RandomGraph& graph, Context context, const SimpleBindOpti
 
 namespace {
 
-// What all other plans are compared with.
+// The reference for all other plans.
 Reference plainest_of(const RandomGraph& graph, Context context) {
   const DType dtype = graph.seed % 2 == 0 ? DType::float32 : DType::float64;
   return Reference(
@@ -121,7 +121,7 @@ SimpleBindOptions options_for(const RandomGraph& graph, Context context) {
   return options;
 }
 
-// The smallest beginning of the network that fails with one output; the whole when none does.
+// The shortest prefix of the network that fails with one output; the whole network if none does.
 RandomGraph shrunk(const RandomGraph& graph, Context context, const SimpleBindOptions& options) {
   const Symbol internals = graph.symbol.get_internals();
   for (size_t i = 0; i < internals.size(); ++i) {

@@ -1,4 +1,4 @@
-// Plans of networks made up at random, against the plainest plan of the same network.
+// Plans of randomly generated networks, against the plainest plan of the same network.
 #pragma once
 
 #include <string>
@@ -22,13 +22,13 @@ std::string described(const CompileOptions& options);
 // libraries' and vectorised kernels leave to the plain ones. `slack`: Reference::agrees_with.
 ::testing::AssertionResult agrees(const RandomGraph& graph, Context context, const SimpleBindOptions& options,
                                   double slack = 1);
-// Does it give those numbers when every step is watched?
+// Does it give those numbers when every step is monitored?
 ::testing::AssertionResult agrees_monitored(const RandomGraph& graph, Context context, const SimpleBindOptions& options,
                                             double slack = 1);
 // Do two devices give the same numbers?
 ::testing::AssertionResult agrees_between(const RandomGraph& graph, Context context, Context other);
 
-// The smallest beginning of the network that fails with one output; the whole when none does.
+// The shortest prefix of the network that fails with one output; the whole network if none does.
 RandomGraph shrunk(const RandomGraph& graph, Context context, const SimpleBindOptions& options);
 
 }  // namespace symbind::testing

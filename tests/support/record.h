@@ -1,4 +1,4 @@
-// What can be seen of a run, by name, and a run that others are compared with.
+// The observable results of a run, by name, and a reference run.
 #pragma once
 
 #include <functional>
@@ -46,10 +46,10 @@ class Reference {
 
   const Record& expected() const { return expected_; }
 
-  // Equal within the tolerance and a part of the largest value of the same kind (what cancels leaves a rounding of what
-  // it was), or else within what a disturbance in the last digits does, `slack` times that where many runs are
-  // compared: of very many some round worse than the disturbances that are tried. Names the first array that does not
-  // agree.
+  // Equal within the tolerance and a fraction of the largest value of the same kind (cancellation leaves the rounding
+  // error of the terms), or else within the change caused by a disturbance in the last digits, `slack` times that if
+  // many runs are compared: of very many, some have larger rounding errors than the disturbances tried. Names the first
+  // array that does not agree.
   ::testing::AssertionResult agrees_with(const Record& actual, Tolerance tolerance, double slack = 1) {
     if (actual.names != expected_.names)
       return ::testing::AssertionFailure()

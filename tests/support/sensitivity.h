@@ -1,5 +1,5 @@
-// How far results move when arguments are disturbed in their last digits. It is far for values that cancel, and at a
-// kink: there no two right ways to compute them agree, and a comparison of two must allow for it.
+// How much results change when arguments are disturbed in their last digits. The change is large with cancellation and
+// at a kink: there correct implementations disagree, and a comparison must allow for it.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// A folder of its own for a test, gone with everything in it at the end.
+// A temporary folder for a test, deleted with its contents at the end.
 #pragma once
 
 #include <cstdlib>

@@ -1,4 +1,4 @@
-// One node outside of any graph, with the values of its inputs: for tests that compare implementations of an operator.
+// One node outside any graph, with the values of its inputs: for tests that compare implementations of an operator.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 
 namespace symbind::testing {
 
-// Values are held plainly, whatever the layout and the type of the tensors.
+// Values are stored in plain order, whatever the layout and the type of the tensors.
 template <class Value>
 struct TestNode {
   const OpDef& op;

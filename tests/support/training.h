@@ -1,4 +1,4 @@
-// A small network with its data and first values, for tests that train it.
+// A small network with its data and initial values, for tests that train it.
 #pragma once
 
 #include "symbind/core/log.h"

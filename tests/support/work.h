@@ -1,5 +1,5 @@
-// How much work a piece of code is, for tests that bound how it grows: in instructions of the calling thread where the
-// system counts them, else in its processor time. Other programs on the machine change neither, or little.
+// The amount of work of a piece of code, for tests that bound how it grows: in instructions of the calling thread where
+// the system counts them, else in its processor time. Other programs on the machine change neither, or little.
 #pragma once
 
 #include <cstdint>

@@ -8,7 +8,7 @@
 namespace symbind::cpu_backend {
 namespace {
 
-// A row shares one history, which runs after the mean of its squares.
+// A row shares one history, which accumulates the mean of its squared gradients.
 std::unique_ptr<Kernel> build_group_adagrad(const NodeView& node) {
   const Shape& shape = node.inputs[0].shape;
   return visit_floating(node.outputs[0].dtype, [&]<class T>(std::type_identity<T>) {
@@ -58,7 +58,7 @@ std::unique_ptr<Kernel> build_mp_phase1(const NodeView& node) {
   });
 }
 
-// weight - rate · direction, where the weight is `W` and the result is kept in it and rounded to `T`.
+// weight - rate · direction, where the weight is of type `W`; the result is stored in it and rounded to `T`.
 template <class T, class D, class W>
 std::unique_ptr<Kernel> build_phase2(const NodeView& node, const LambUpdatePhase2& params, size_t weight_input,
                                      std::vector<std::pair<int, int>> in_place) {

@@ -10,7 +10,7 @@
 namespace symbind::cpu_backend {
 namespace {
 
-// Output i is input i in the type of the output. Nobody may read an output, and one may be the input's memory.
+// Output i is input i in the type of the output. An output may be unused, and one may be the input's memory.
 std::unique_ptr<Kernel> build_casts(const NodeView& node) {
   struct Part {
     DType from, to;

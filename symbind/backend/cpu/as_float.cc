@@ -1,6 +1,6 @@
-// Half-precision operators as float32 ones: arrays are converted in scratch, and the best float32 implementation there
-// is computes. For operators whose work is far more than the conversion. Comes after implementations that compute in
-// half precision themselves.
+// Half-precision operators as float32 ones: arrays are converted in scratch, and the best float32 implementation runs.
+// For operators whose work far exceeds the conversion. Lower priority than implementations that compute in half
+// precision directly.
 #include "symbind/backend/cpu/as_float.h"
 
 #include <algorithm>
@@ -117,7 +117,7 @@ std::string refuse(const NodeView& node) {
   return "";
 }
 
-// Where channels are not last the plain kernels convert what they read, plane by plane.
+// If channels are not last the plain kernels convert their inputs, plane by plane.
 template <class P>
 std::string refuse_pooling(const NodeView& node) {
   return is_channels_last(node.as<P>().layout) ? refuse(node) : "only where channels are last";

@@ -10,7 +10,7 @@ struct NodeView;
 
 namespace symbind::cpu_backend {
 
-// Half-precision operators by their float32 implementations.
+// Runs half-precision operators by their float32 implementations.
 void add_as_float(ImplementationTable& table);
 
 // The kernel of a half-precision node by its float32 implementation, for plain implementations that have no other.

@@ -17,8 +17,8 @@ struct Pair {
   double first, second;
 };
 
-// Adds up terms(channel)(element) over all elements of each channel in [begin, end). Sums are kept in double, in
-// several lanes so that they become vector instructions.
+// Adds up terms(channel)(element) over all elements of each channel in [begin, end). Sums are accumulated in double, in
+// several lanes so that they vectorize.
 template <class Terms>
 void sum_channels(const BatchNormSize& size, int64_t begin, int64_t end, Pair* sums, Terms terms) {
   std::fill(sums, sums + (end - begin), Pair{0, 0});
@@ -83,7 +83,7 @@ std::unique_ptr<Kernel> build_forward(const NodeView& node) {
   const auto p = node.as<P>();
   const BatchNormSize size = size_of(p, node.inputs[0].shape);
   const bool own = uses_batch_statistics(p, node.is_train);
-  // MXNet's momentum is a float: with it float64 statistics agree too.
+  // MXNet's momentum is a float: this makes float64 statistics agree too.
   const float momentum = static_cast<float>(p.momentum), rest = 1 - momentum;
   return make_kernel(
       [=](const Args& args) {
@@ -91,7 +91,7 @@ std::unique_ptr<Kernel> build_forward(const NodeView& node) {
         const C *gamma = args.in<C>(1), *beta = args.in<C>(2);
         C *moving_mean = args.state<C>(3), *moving_var = args.state<C>(4);
         T* y = args.out<T>(0);
-        C *mean = args.out<C>(1), *deviation = args.out<C>(2);  // its reciprocal
+        C *mean = args.out<C>(1), *deviation = args.out<C>(2);  // the reciprocal standard deviation
         for_elements(
             size.channels,
             [=](int64_t begin, int64_t end) {
@@ -103,7 +103,7 @@ std::unique_ptr<Kernel> build_forward(const NodeView& node) {
                 });
                 for (int64_t c = begin; c < end; ++c)
                   mean[c] = static_cast<C>(sums[static_cast<size_t>(c - begin)].first / count);
-                // The rounding of the mean is taken out of the variance again.
+                // Corrects the variance for the rounding of the mean.
                 sum_channels(size, begin, end, sums.data(), [=](int64_t c) {
                   return [x, middle = static_cast<double>(mean[c])](int64_t i) {
                     const double away = static_cast<double>(x[i]) - middle;
@@ -137,8 +137,8 @@ std::unique_ptr<Kernel> build_forward(const NodeView& node) {
 }
 
 // With x̂ = (x - mean) / deviation: dbeta = Σ dy, dgamma = Σ dy·x̂, and
-// dx = gamma / deviation · (dy - (dbeta + x̂·dgamma) / count), where the last term is what flows through the batch's own
-// statistics and is absent for given ones.
+// dx = gamma / deviation · (dy - (dbeta + x̂·dgamma) / count), where the last term is the gradient through the batch's
+// own statistics and is absent for given ones.
 //
 // After ReLU, dy counts only where the result, which is recomputed, was above zero.
 template <class T, class P>
@@ -157,7 +157,7 @@ std::unique_ptr<Kernel> build_backward(const NodeView& node) {
         const C *mean = args.in<C>(relu ? 4 : 3), *deviation = args.in<C>(relu ? 5 : 4);
         const T* const more = with_sum ? args.in<T>(6) : nullptr;
         const auto scale_of = [=](int64_t c) { return p.fix_gamma ? deviation[c] : gamma[c] * deviation[c]; };
-        // dy as it arrives at the norm's result.
+        // The gradient of the norm's result, before ReLU.
         const auto arriving = [=](int64_t i, C away, C scale, C shift) {
           return relu && !(away * scale + shift > C(0)) ? C(0) : static_cast<C>(dy[i]);
         };

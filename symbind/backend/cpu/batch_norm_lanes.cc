@@ -1,11 +1,11 @@
-// BatchNorm of float32 arrays whose channels are side by side (blocked or channels-last), alone and with ReLU. A thread
-// takes a slab of channels through all its passes, so that the second finds in the cache what the first has read.
+// BatchNorm of float32 arrays whose channels are adjacent (blocked or channels-last), alone and with ReLU. A thread
+// runs all passes over a slab of channels, so that the second pass finds the data in the cache.
 //
-// Every function and lambda here is inlined into the loop that is compiled for the processor at hand: left alone, a
-// lambda would be compiled for any processor.
+// Every function and lambda here is inlined into the loop that is compiled for the processor at hand: a lambda that is
+// not inlined would be compiled for the baseline instruction set.
 //
-// Sums run in float over a few rows and in double over these partial sums. A variance is made from partial ones about
-// their own means, so that a mean far from zero costs no digits.
+// Sums run in float over a few rows and in double over these partial sums. A variance is combined from partial ones
+// about their own means, so that a mean far from zero costs no precision.
 #include "symbind/backend/cpu/batch_norm_lanes.h"
 
 #include <cmath>
@@ -21,7 +21,7 @@ namespace {
 
 constexpr int64_t chunk_rows = 64;
 
-// Calls visit(array offset of the first row, rows) for chunks of rows that follow each other in memory.
+// Calls visit(array offset of the first row, rows) for chunks of rows that are contiguous in memory.
 template <class Visit>
 [[gnu::always_inline]] inline void each_chunk(const Slab& slab, const Visit& visit) {
   for (int64_t image = 0; image < slab.images; ++image)
@@ -29,7 +29,7 @@ template <class Visit>
       visit(slab.start + image * slab.image_step + row * slab.row_step, std::min(chunk_rows, slab.rows - row));
 }
 
-// `columns` vectors of a row, beginning `offset` channels into the slab.
+// `columns` vectors of a row, starting `offset` channels into the slab.
 template <int width_, int columns_>
 struct Columns {
   using Vector = Lanes<width_>;
@@ -69,7 +69,7 @@ template <class Some>
             const Vector away = Some::at(first + r * slab.row_step, k) - sum[k];
             square[k] += away * away;
           }
-        // Two parts with their own means make one: the distance of the means is added.
+        // Combines the statistics of two parts: the distance of their means is added.
         const auto more = static_cast<double>(rows), all = count + more;
         float own_mean[Some::channels], own_square[Some::channels];
         for (int k = 0; k < columns; ++k) {
@@ -89,7 +89,7 @@ template <class Some>
   }
 }
 
-// What a channel's elements are multiplied with after the mean is taken off, and what is added then.
+// The scale of a channel's elements after the mean is subtracted, and the shift added then.
 struct PerChannel {
   const float *mean, *deviation, *gamma, *beta;  // gamma: null when it is taken as one
 
@@ -175,7 +175,7 @@ std::unique_ptr<Kernel> build_forward(const NodeView& node, const BatchNorm& p, 
 
 // ---- Backward -------------------------------------------------------------------------------------------------------
 
-// The gradient through ReLU: zero where the result was.
+// The gradient through ReLU: zero where the result was zero.
 template <bool relu, class Vector>
 [[gnu::always_inline]] inline Vector through_relu(Vector dy, Vector away, Vector scale, Vector shift) {
   const Vector zero{};
@@ -250,7 +250,7 @@ template <bool relu, class Some>
       });
 }
 
-// Where the inputs of the two gradients are.
+// The input indices of the two gradients.
 struct GradientInputs {
   int beta = -1, mean, deviation, sum = -1;
 };

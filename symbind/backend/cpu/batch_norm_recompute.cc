@@ -26,7 +26,7 @@ Arrangement arrangement_of(const BatchNormRecompute& p, const Tensor& data) {
   return {size.outer, size.channels / block, size.inner, block};
 }
 
-// NaN stays NaN.
+// Preserves NaN.
 template <class C>
 C not_below(C least, C value) {
   return value < least ? least : value;

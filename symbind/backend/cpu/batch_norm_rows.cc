@@ -1,5 +1,5 @@
-// BatchNorm of plain arrays whose channels are apart, alone and with ReLU: a thread takes each of its channels through
-// all passes, so that the later ones find in the cache what the first has read.
+// BatchNorm of plain arrays whose channels are not adjacent, alone and with ReLU: a thread runs all passes over each of
+// its channels, so that later passes find the data in the cache.
 #include <algorithm>
 #include <cmath>
 
@@ -17,7 +17,7 @@ Channel channel_of(const BatchNormSize& size) { return {size.outer, size.inner, 
 
 int64_t channel_grain(const BatchNormSize& size) { return element_grain / 2 / (size.per_channel() + 1) + 1; }
 
-// What a channel's numbers are scaled with. The parameters are float32 whatever the data.
+// The scales of a channel. The parameters are float32 for data of any type.
 struct Scales {
   const float *mean, *deviation, *gamma, *beta;  // gamma: null when it is taken as one
   bool relu;
@@ -36,7 +36,7 @@ std::unique_ptr<Kernel> build_training(const BatchNormSize& size, const BatchNor
         const T* const x = args.in<T>(0);
         float *const moving_mean = args.state<float>(3), *const moving_var = args.state<float>(4);
         T* const y = args.out<T>(0);
-        float *const mean = args.out<float>(1), *const deviation = args.out<float>(2);  // its reciprocal
+        float *const mean = args.out<float>(1), *const deviation = args.out<float>(2);  // the reciprocal of it
         const Scales scales{mean, deviation, fix_gamma ? nullptr : args.in<float>(1), args.in<float>(2), relu};
         parallel_for(size.channels, channel_grain(size), [=](int64_t begin, int64_t end) {
           for (int64_t c = begin; c < end; ++c) {
@@ -53,7 +53,7 @@ std::unique_ptr<Kernel> build_training(const BatchNormSize& size, const BatchNor
       {.in_place = {{0, 0}}});
 }
 
-// With given statistics there is one pass, in the order of the memory.
+// With given statistics there is one pass, in memory order.
 template <class T>
 std::unique_ptr<Kernel> build_inference(const BatchNormSize& size, const BatchNorm& p, bool relu) {
   return make_kernel(
@@ -82,13 +82,13 @@ std::unique_ptr<Kernel> build_forward(const NodeView& node, const BatchNorm& p, 
   return uses_batch_statistics(p, node.is_train) ? build_training<T>(size, p, relu) : build_inference<T>(size, p, relu);
 }
 
-// Where the inputs of the two gradients are.
+// The input indices of the two gradients.
 struct GradientInputs {
   int beta, mean, deviation, sum;  // -1: there is none
 };
 
 // With x' = (x - mean) / deviation: dbeta = Σ dy, dgamma = Σ dy·x', and
-// dx = gamma / deviation · (dy - (dbeta + x'·dgamma) / count), where the last term is what flows through the batch's
+// dx = gamma / deviation · (dy - (dbeta + x'·dgamma) / count), where the last term is the gradient through the batch's
 // own statistics and is absent for given ones.
 template <class T>
 std::unique_ptr<Kernel> build_backward(const NodeView& node, const BatchNorm& p, const GradientInputs& at) {
@@ -149,7 +149,7 @@ std::string refuse(const NodeView& node) {
   return size_of(node.as<P>(), output.shape).inner == 1 ? "channels side by side" : "";
 }
 
-// In float32 the implementation that follows blocked layouts comes first; it calls build_batch_norm_rows().
+// In float32 the implementation for blocked layouts has priority; it calls build_batch_norm_rows().
 template <class P>
 void add(ImplementationTable& table) {
   const auto refuse_float = [](const NodeView& node) {

@@ -14,7 +14,7 @@ using namespace boxes;
 
 // ---- box_nms --------------------------------------------------------------------------------------------------------
 
-// The boxes of one batch that are left, by their indices in the order of their scores. Boxes are read as C.
+// The remaining boxes of one batch, as indices in the order of their scores. Boxes are read as C.
 template <class C, class T>
 std::vector<int32_t> boxes_left(const NmsRule<C>& rule, const T* data) {
   const auto number = [=](int64_t box, int64_t index) { return static_cast<C>(data[box * rule.numbers + index]); };

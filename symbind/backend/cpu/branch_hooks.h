@@ -1,4 +1,4 @@
-// How loops and branches write cursors and read conditions on a CPU: as they are.
+// Cursors and conditions of loops and branches on a CPU: plain memory accesses.
 #pragma once
 
 #include "symbind/backend/branch.h"

@@ -70,7 +70,7 @@ ChannelStatistics measure_channel(const Channel& channel, const T* x) {
         squares += value * value;
         rest += value;
       });
-  const double shift = away.second / count;  // what the rounding of the sum has left
+  const double shift = away.second / count;  // the rounding error of the mean
   const double variance = away.first / count - shift * shift;
   return {static_cast<double>(mean) + shift, variance < 0 ? 0 : variance};
 }
@@ -94,7 +94,7 @@ void normalise_channel(const Channel& channel, const ChannelScale& scale, const 
              : normalise_channel_of<V, false>(channel, scale, x, y);
 }
 
-// The gradient through ReLU: zero where the result was.
+// The gradient through ReLU: zero where the result was zero.
 template <bool relu, class Float>
 [[gnu::always_inline]] inline Float behind_relu(Float dy, Float away, const ChannelScale& scale) {
   if constexpr (relu)

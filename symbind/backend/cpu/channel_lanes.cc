@@ -4,8 +4,8 @@
 
 namespace symbind::cpu_backend {
 
-// With the channels last a slab is a few vectors wide, so that its rows are worth their cache lines, and narrow enough
-// that there are slabs for several threads.
+// With channels last a slab is a few vectors wide, so that its rows use whole cache lines, and narrow enough that there
+// are slabs for several threads.
 Slabs::Slabs(int64_t outer, int64_t channels, int64_t inner, int64_t block)
     : outer_(outer), channels_(channels), inner_(inner), block_(block) {
   width_ = block > 1 ? block : channels >= 128 ? 64 : channels >= 64 ? 32 : 16;

@@ -1,6 +1,6 @@
-// An array of activations seen as rows of channels that are side by side: blocked layouts (16 or 8 channels a row) and
-// channels-last ones (all channels a row). Loops over BatchNorm's and similar operators' channels become vector
-// instructions this way, and a slab of a few channels stays in the cache between two passes over it.
+// An array of activations as rows of adjacent channels: blocked layouts (16 or 8 channels a row) and channels-last ones
+// (all channels a row). Loops over BatchNorm's and similar operators' channels become vector instructions this way, and
+// a slab of a few channels stays in the cache between two passes over it.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace symbind::cpu_backend {
 
-// Sixteen floats, eight, or one, loaded and stored whatever their alignment.
+// Sixteen floats, eight, or one, loaded and stored without alignment requirements.
 template <int lanes>
 struct LanesOf {
   using Vector [[gnu::vector_size(lanes * sizeof(float))]] = float;
@@ -37,7 +37,7 @@ template <class Vector>
 // Channels [first, first + width) of all images: `images` times `rows` rows.
 struct Slab {
   int64_t first, width;  // channels
-  int64_t start;         // of the first image's first row, in elements
+  int64_t start;         // offset of the first row of the first image, in elements
   int64_t images, rows;
   int64_t image_step, row_step;
 };

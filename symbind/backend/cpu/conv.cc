@@ -1,5 +1,5 @@
 // Convolution as products of matrices. With K = channels of a group × kernel size, a chunk of output positions P is
-// unfolded into a K × P matrix of the input elements each position sees; then output = weight · unfolded, and the
+// unfolded into a K × P matrix of the input elements each position reads; then output = weight · unfolded, and the
 // gradients are its two transposed products. Unfolded chunks are small enough to stay in the cache.
 //
 // With channels after the spatial axes only the strides differ, and K runs over (kernel, channel) as the weight does.
@@ -46,7 +46,7 @@ Tap tap_at(const ConvolutionSize& size, int64_t k) {
   return tap;
 }
 
-// Calls visit(first position in the chunk, index of the element it sees, how many, index step) for each run of output
+// Calls visit(first position in the chunk, index of the element it reads, count, index step) for each run of output
 // positions of the rows [begin, end) whose element is inside the input. Indices are those of one group's channels.
 template <class Visit>
 void each_run(const ConvolutionSize& size, const Tap& tap, int64_t begin, int64_t end, Visit visit) {
@@ -86,7 +86,7 @@ void unfold(const ConvolutionSize& size, const T* x, int64_t begin, int64_t end,
                });
 }
 
-// Adds every element of an unfolded matrix to the input element it was taken from. Threads share the work by channel.
+// Adds every element of an unfolded matrix to the input element it was read from. The work is divided by channel.
 template <class C>
 void fold(const ConvolutionSize& size, const C* unfolded, int64_t begin, int64_t end, C* x) {
   const int64_t positions = (end - begin) * size.out[2], window = size.kernel_size();
@@ -102,7 +102,7 @@ void fold(const ConvolutionSize& size, const C* unfolded, int64_t begin, int64_t
   });
 }
 
-// Where the group's part of one image starts in the input and in the output.
+// The offsets of the group's part of one image in the input and in the output.
 int64_t input_start(const ConvolutionSize& size, int64_t image, int64_t group) {
   const int64_t channel = group * size.group_channels();
   return image * size.channels * size.in_size() + (size.channels_last ? channel : channel * size.in_size());
@@ -180,7 +180,7 @@ std::unique_ptr<Kernel> build_grad_data(const NodeView& node) {
   return make_kernel(
       [=](const Args& args) {
         C* unfolded = static_cast<C*>(args.scratch);
-        C* sums = unfolded + unfolded_elements(size);  // of one image, where dx itself is too coarse
+        C* sums = unfolded + unfolded_elements(size);  // of one image, if the type of dx is not precise enough
         T* dx = args.out<T>();
         const int64_t rows = size.out[0] * size.out[1], step = rows_per_chunk(size);
         for (int64_t image = 0; image < size.batch; ++image) {

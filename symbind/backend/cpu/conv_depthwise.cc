@@ -1,10 +1,10 @@
-// Convolutions of each channel by itself, and their gradients: any kernel, stride and dilation over one to three axes.
-// A plane (a channel of an image) is brought into a padded copy (depthwise_plane.h), unless it can be read where it is,
-// and convolved row by row in vectors of neighbouring outputs (depthwise_kernels.h). Threads share the planes. Half
-// precision is converted to float32 and back in blocks of planes that stay in the cache.
+// Depthwise convolutions, and their gradients: any kernel, stride and dilation over one to three axes. A plane (a
+// channel of an image) is copied with padding (depthwise_plane.h), unless it can be read directly, and convolved row by
+// row in vectors of neighbouring outputs (depthwise_kernels.h). Planes are divided among threads. Half precision is
+// converted to float32 and back in blocks of planes that stay in the cache.
 //
-// oneDNN's vectors run over channels. Where arrays are in blocks of channels already its kernels serve (delegate());
-// for plain arrays, reordering them costs more than the convolution.
+// oneDNN's vectors run over channels. If arrays are already in blocked layouts its kernels are used (delegate()); for
+// plain arrays, reordering them costs more than the convolution.
 #include "symbind/backend/cpu/conv_depthwise.h"
 
 #include <algorithm>
@@ -26,10 +26,10 @@ using namespace depthwise;
 
 constexpr int64_t block_elements = 1 << 14;  // of the planes that are converted together
 constexpr int64_t thread_effort = 1 << 15;   // worth a thread, in elements read or written
-constexpr int64_t small_planes = 96;         // elements read and written: fewer, and vectors run over planes
+constexpr int64_t small_planes = 96;         // elements read and written; with fewer, vectors run over planes
 constexpr int64_t small_products = 1 << 12;  // at most, of such a plane
-constexpr int64_t most_multiplier = 4;       // filters of a channel; with more, products of matrices share their loads
-constexpr int64_t few_taps = 4;              // for which there is little to share
+constexpr int64_t most_multiplier = 4;       // filters of a channel; with more, matrix products reuse their loads
+constexpr int64_t few_taps = 4;              // with fewer there is little to reuse
 constexpr int64_t most_sums = 1 << 24;       // of the weight's gradient, over all planes
 
 int64_t round_up(int64_t a, int64_t b) { return (a + b - 1) / b * b; }
@@ -41,7 +41,7 @@ int64_t threads_for(const ConvolutionSize& size) {
   return std::clamp<int64_t>(effort / thread_effort, 1, available_threads());
 }
 
-// Calls body(piece, first, last) for even shares of [0, count).
+// Calls body(piece, first, last) for pieces of [0, count) of nearly equal size.
 template <class Body>
 void each_share(int64_t count, int64_t pieces, const Body& body) {
   parallel_for(pieces, 1, [&](int64_t begin, int64_t end) {
@@ -59,7 +59,7 @@ class Planes {
   int64_t count() const { return count_; }
   int64_t block_room(int64_t planes) const { return is_float() ? 0 : round_up(planes * plane_ + slack, 16); }
 
-  // Planes [begin, end), converted into `room` where they are of another type.
+  // Planes [begin, end), converted into the buffer `room` if they are of another type.
   const float* read(const void* array, int64_t begin, int64_t end, float* room) const {
     if (is_float()) return static_cast<const float*>(array) + begin * plane_;
     convert_array(room, DType::float32, at(array, begin), dtype_, (end - begin) * plane_);
@@ -86,7 +86,7 @@ class Planes {
 
 class DepthwiseConvolution final : public Kernel {
  public:
-  // Forward, with what is done besides. Filter f reads channel f / multiplier.
+  // Forward, with the fused operations. Filter f reads channel f / multiplier.
   DepthwiseConvolution(const ConvolutionSize& size, const ConvolutionFused& around, const NodeView& node)
       : DepthwiseConvolution(size, around, in_bands(forward_work(size)), size.group_filters(), 1, node) {}
   // The data's gradient: channel c sums over its filters.
@@ -108,13 +108,13 @@ class DepthwiseConvolution final : public Kernel {
   }
 
  private:
-  // The sums of one pass over a plane.
+  // One pass over a plane.
   struct PassSums {
     Grid grid;
     std::vector<int64_t> offsets, numbers;  // of the taps of all planes read, and of their weights
     bool in_order;                          // are their weights adjacent?
     Extents first, step;
-    int64_t dense_at;  // where the results begin, if they are adjacent; else -1
+    int64_t dense_at;  // offset of the results if they are adjacent; else -1
   };
 
   static ConvolutionFused without_bias() {
@@ -187,7 +187,7 @@ class DepthwiseConvolution final : public Kernel {
     }
   }
 
-  // Room of one thread.
+  // Scratch of one thread.
   struct Scratch {
     float *copy, *sums, *weights, *data, *results, *added;
   };
@@ -233,7 +233,7 @@ class DepthwiseConvolution final : public Kernel {
     }
   }
 
-  // Planes [begin, end) of a share that ends with plane `last`.
+  // Planes [begin, end) of a piece that ends with plane `last`.
   void convolve_planes(const Weights& weights, int64_t begin, int64_t end, int64_t last, const float* data,
                        const Scratch& scratch, float* results) const {
     int64_t copied = -1;
@@ -250,7 +250,7 @@ class DepthwiseConvolution final : public Kernel {
     }
   }
 
-  // `count` small planes from `first` on. Their elements are brought next to each other, and back.
+  // `count` small planes from `first` on. Their elements are interleaved first, and separated afterwards.
   void convolve_together(const Weights& weights, int64_t first, int64_t count, const float* data,
                          const Scratch& scratch, float* results) const {
     const auto used = static_cast<int64_t>(together_.weights.size());
@@ -343,7 +343,8 @@ class DepthwiseConvolution final : public Kernel {
 
 // ---- The gradients of weight and bias -------------------------------------------------------------------------------
 
-// Every plane has sums of its own, which are added in the order of the images: whatever the threads, the same numbers.
+// Every plane has its own sums, which are added in the order of the images: the result does not depend on the number of
+// threads.
 class DepthwiseGradWeight final : public Kernel {
  public:
   DepthwiseGradWeight(const ConvolutionSize& size, bool with_bias, const NodeView& node)
@@ -365,7 +366,7 @@ class DepthwiseGradWeight final : public Kernel {
         data_(dtype_, volume(work.in), size.batch * size.channels),
         grads_(dtype_, volume(work.out), size.batch * size.filters),
         lanes_(kernels().dot_lanes(work.out[2])),
-        // Vectors that reach over the end of a row must not see another channel: not a number times zero is not zero.
+        // Vectors that extend past the end of a row must not read another channel: NaN times zero is not zero.
         padded_(work, work.out[2] % lanes_ != 0),
         grid_(padded_.grid(work.passes[0])),
         offsets_(padded_.offsets(work.passes[0])) {
@@ -426,7 +427,7 @@ class DepthwiseGradWeight final : public Kernel {
     }
   }
 
-  // Kernel positions that never meet the data have no gradient.
+  // The gradient of kernel positions that never overlap the data is zero.
   void store(const Args& args, const float* sums, float* results) const {
     const int64_t taps = size_.kernel_size();
     float* const bias_grad = results + size_.filters * taps;
@@ -485,7 +486,7 @@ std::string refuse(const NodeView& node) {
   return "";
 }
 
-// oneDNN's implementation, where it serves the node: its arrays are in blocks or have their channels last.
+// oneDNN's implementation, if it is used for the node: its arrays are in blocks or have their channels last.
 const Implementation* delegate(const NodeView& node) {
   const bool is_plain =
       std::all_of(node.inputs.begin(), node.inputs.end(), [](const Tensor& t) { return t.layout == Layout::plain; }) &&

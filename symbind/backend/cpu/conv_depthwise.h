@@ -6,7 +6,7 @@ class ImplementationTable;
 
 namespace symbind::cpu_backend {
 
-// Convolutions of each channel by itself. Where arrays are in blocks of channels oneDNN's kernels run.
+// Depthwise convolutions. For arrays in blocked layouts oneDNN's kernels are used.
 void add_conv_depthwise(ImplementationTable& table);
 
 }  // namespace symbind::cpu_backend

@@ -1,5 +1,4 @@
-// The plain form of a convolution with what was taken into it: folded weights, the plain convolution, and a loop over
-// its result.
+// The plain implementation of a fused convolution: folded weights, the plain convolution, and a loop over its result.
 #include "symbind/ops/conv_fused.h"
 
 #include "symbind/backend/cpu/activation.h"

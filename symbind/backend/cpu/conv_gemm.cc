@@ -24,7 +24,7 @@ constexpr int64_t block_inner = 256;             // a strip of weights stays in 
 constexpr int64_t block_sums = 1 << 16;          // sums that are computed together
 constexpr int64_t block_columns = 1 << 13;       // at most, of these
 constexpr int64_t thread_products = 1 << 17;     // multiply-adds worth a thread
-constexpr int64_t most_own_gradients = 4 << 20;  // sums of the weight's gradient that threads may have for themselves
+constexpr int64_t most_own_gradients = 4 << 20;  // sums of the weight's gradient that threads may have separately
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
@@ -83,7 +83,7 @@ class PassProduct {
     const int64_t most_rows = tile_kernels<C>().most_rows;
     rows_ = ceil_div(results, ceil_div(results, most_rows));
     strips_ = ceil_div(results, rows_);
-    // Threads share the strips too where there are few units.
+    // The strips are divided among threads too if there are few units.
     parts_ = std::clamp<int64_t>(2 * threads / view_.units(), 1, strips_);
     part_strips_ = ceil_div(strips_, parts_);
     parts_ = ceil_div(strips_, part_strips_);
@@ -175,7 +175,7 @@ class PassProduct {
   int64_t inner_, rows_, strips_, parts_, part_strips_, block_chunks_;
 };
 
-// What happens to a result before it is stored.
+// The operations on a result before it is stored.
 template <class C>
 struct Finish {
   const C* bias;
@@ -186,7 +186,7 @@ struct Finish {
 template <class C>
 class GemmConvolution final : public Kernel {
  public:
-  // Forward, with `around` what is done besides.
+  // Forward, with the fused operations in `around`.
   GemmConvolution(const ConvolutionSize& size, const ConvolutionFused& around, const Shape& weight)
       : around_(around),
         at_(inputs_of(around)),
@@ -321,8 +321,8 @@ class GemmConvolution final : public Kernel {
 
 // ---- The gradient of the weights ------------------------------------------------------------------------------------
 
-// Threads share the groups where these divide the work well; else the units, each with sums of its own that are added
-// at the end, where there is room; else the filters.
+// Threads divide the groups if that balances the work; else the units, each with separate sums that are added at the
+// end, if there is memory for them; else the filters.
 template <class C>
 class GemmGradWeight final : public Kernel {
  public:
@@ -359,7 +359,7 @@ class GemmGradWeight final : public Kernel {
     C* const rest = sums + own_sums_ * sums_elements_;
     each_piece(threads_, [&](int64_t piece) {
       C* const scratch = rest + piece * (piece_elements_ + run_offsets_);
-      std::fill(scratch, scratch + piece_elements_, C(0));  // what is read beside the data is finite
+      std::fill(scratch, scratch + piece_elements_, C(0));  // elements read past the data must be finite
       const int64_t per_group = view_.units() / size_.groups;
       if (by_groups_) {
         const Share groups(size_.groups, piece, threads_);

@@ -20,7 +20,7 @@ ConvolutionSize size_of_node(const NodeView& node) {
   return size_of(node.as<P>(), data, output);
 }
 
-// A convolution with nothing fused into it, or as it is.
+// A plain convolution as a ConvolutionFused with nothing fused; a fused one unchanged.
 inline ConvolutionFused as_fused(const ConvolutionFused& params) { return params; }
 inline ConvolutionFused as_fused(const Convolution& params) { return {params}; }
 

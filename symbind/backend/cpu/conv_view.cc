@@ -77,7 +77,7 @@ View::View(const Pass& pass, int64_t batch, int64_t channels, int64_t groups, in
   set_slabs(lanes, least_units);
 }
 
-// An offset is a phase, which says where reading begins, and a shift by whole positions.
+// An offset is a phase, where reading starts, plus a shift by whole positions.
 void View::set_phases() {
   for (const Tap& tap : pass_.taps) {
     tap_phase_.emplace_back();
@@ -129,7 +129,7 @@ void View::choose_order(int64_t batch, int64_t lanes) {
   std::array<size_t, 3> axes = {0, 1, 2};
   const auto is_single = [&](size_t axis) { return extent_[axis] == 1; };
   do {
-    // An axis with a single element is an outer one: rows are along one that has more.
+    // An axis with a single element is an outer one: rows run along an axis with more.
     if ((is_single(axes[1]) && !is_single(axes[0])) || (is_single(axes[2]) && !is_single(axes[1]))) continue;
     const double effort = axes[2] == 2 || is_single(2) ? 1 : 1.3;  // rows are copied faster than columns
     consider({3, axes[0], axes[1], axes[2]}, 1, effort);

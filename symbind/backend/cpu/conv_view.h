@@ -1,10 +1,10 @@
-// How a convolution sees its data, so that every kernel position reads whole vectors of neighbouring outputs.
+// A copy of a convolution's data in which every kernel position reads whole vectors for neighbouring outputs.
 //
 // The data of one group are copied with their padding. With a stride s along an axis, every s-th element is stored
-// together (a phase), so that what a kernel position reads for neighbouring outputs is contiguous whatever the stride
-// and the dilation. Row k of the matrix of patches, (channel, kernel position), then is the copy itself from an offset
-// on; no patch is ever written out. Outputs are computed in runs over this copy: a run over several axes computes a few
-// columns beyond the edge of each row that are never stored.
+// together (a phase), so that the elements a kernel position reads for neighbouring outputs are contiguous for any
+// stride and dilation. Row k of the matrix of patches, (channel, kernel position), is then the copy itself at an
+// offset; patches are never written out. Outputs are computed in runs over this copy: a run over several axes computes
+// a few columns beyond the edge of each row that are never stored.
 //
 // The gradient of the data is such a convolution too: of the outputs' gradient, one for each phase of the data.
 #pragma once
@@ -28,7 +28,7 @@ struct ArrayStrides {
 ArrayStrides input_strides(const ConvolutionSize& size);
 ArrayStrides output_strides(const ConvolutionSize& size);
 
-// A position of the kernel: where it reads, counted from (output position · stride), and its number in the kernel.
+// A position of the kernel: its offset relative to (output position · stride), and its number in the kernel.
 struct Tap {
   Extents offset;
   int64_t number;
@@ -37,7 +37,7 @@ struct Tap {
 // Outputs at first + step · position, each a sum over the taps.
 struct Pass {
   Extents grid;    // output positions along each axis
-  Extents stride;  // of the data from one to the next
+  Extents stride;  // step in the data from one position to the next
   Extents first, step;
   std::vector<Tap> taps;
 };
@@ -45,16 +45,16 @@ Pass forward_pass(const ConvolutionSize& size);
 // The phases of the data's gradient that any kernel position reaches; the rest of it is zero.
 std::vector<Pass> grad_data_passes(const ConvolutionSize& size);
 
-// A part of the work: some images of one group, and of them a slab along the outermost axis.
+// A unit of work: some images of one group, and a slab of them along the outermost axis.
 struct Unit {
   int64_t group, first_image, images, slab_begin, slab;
 };
 
-// The copy's layout. Its axes are the three spatial ones and (number 3) the images of a unit, in the order that wastes
-// least; the last `flattened` of them are one run.
+// The copy's layout. Its axes are the three spatial ones and (number 3) the images of a unit, in the order with the
+// least waste; the last `flattened` of them are one run.
 class View {
  public:
-  // `least_units`: into how many the work of a group and of all images should be divisible.
+  // `least_units`: the number of units that the work of a group over all images should be divisible into.
   View(const Pass& pass, int64_t batch, int64_t channels, int64_t groups, int64_t lanes, int64_t least_units);
 
   int64_t units() const { return groups_ * image_blocks_ * slabs_; }
@@ -66,7 +66,7 @@ class View {
   std::vector<int64_t> offsets() const;
 
   // The work of one channel over the whole batch: elements that are copied, columns that are computed (whole vectors),
-  // how many of these are stored together, and whether a row runs along the last axis, so that neighbours in it are
+  // how many of these are stored together, and whether rows run along the last axis, so that neighbours in a row are
   // neighbours in a plain array.
   struct Effort {
     double copied, columns;
@@ -82,7 +82,7 @@ class View {
   int64_t chunks_of_run(const Unit& unit) const { return (run(unit) + chunk_ - 1) / chunk_; }
   int64_t chunks(const Unit& unit) const { return runs(unit) * chunks_of_run(unit); }
   int64_t most_chunks() const;
-  // Where a chunk begins in the copy, and its columns.
+  // The offset of a chunk in the copy, and its columns.
   struct Chunk {
     int64_t run, begin, end, offset;
   };
@@ -117,7 +117,7 @@ class View {
   Pass pass_;
   int64_t batch_, channels_, groups_, lanes_;
   Axes grid_, extent_, pitch_;
-  std::array<std::vector<int64_t>, 3> phases_;  // per axis: what is added to (position · stride)
+  std::array<std::vector<int64_t>, 3> phases_;  // per axis: the offsets added to (position · stride)
   std::vector<std::array<int64_t, 3>> tap_phase_, tap_shift_;
   std::array<size_t, 4> order_ = {3, 0, 1, 2};
   size_t flattened_ = 3;

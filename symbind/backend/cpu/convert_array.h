@@ -1,4 +1,4 @@
-// Arrays of one element type as another (the rules are in backend/convert.h).
+// Conversion of arrays to another element type (the rules are in backend/convert.h).
 #pragma once
 
 #include <cstdint>

@@ -21,8 +21,8 @@ std::unique_ptr<Kernel> kernel_of(int64_t count, Number number) {
   });
 }
 
-// In numbers of the type, as MXNet and NumPy do it: integers from 0 in steps of 1.5 go in steps of 1. Unsigned numbers
-// wrap around where signed ones would be undefined.
+// In arithmetic of the result's type, as in MXNet and NumPy: integers from 0 in steps of 1.5 go in steps of 1. Unsigned
+// numbers wrap around where signed ones would be undefined.
 std::unique_ptr<Kernel> build_arange(const NodeView& node) {
   const auto& p = node.as<Arange>();
   const double start = p.stop || p.infer_range ? p.start.get() : 0;

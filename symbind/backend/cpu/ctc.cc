@@ -1,4 +1,4 @@
-// A thread takes whole sequences. See backend/ctc.h for the method.
+// Each thread computes whole sequences. See backend/ctc.h for the method.
 #include "symbind/ops/ctc.h"
 
 #include <algorithm>
@@ -93,7 +93,7 @@ double log_of_sum(const T* scores, int64_t classes) {
   return static_cast<double>(base) + static_cast<double>(vector_math::log(sum));
 }
 
-// One sequence, with the memory it works in. Rows of states have two impossible ones around them on each side.
+// One sequence and its working memory. Rows of states are padded with two impossible states on each side.
 template <class T>
 class Alignment {
  public:
@@ -145,7 +145,7 @@ class Alignment {
     return ctc::log_sum<C>(last[states_ - 1], last[states_ - 2], impossible);
   }
 
-  // The gradient of -total: what the softmax gives to a class less the probability that a path is in a state of it.
+  // The gradient of -total: the softmax of a class minus the probability that a path is in one of its states.
   void backward(double total, T* gradient) {
     const int64_t known = total == impossible ? 0 : steps_;
     for (int64_t t = known; t < size_.steps; ++t) std::fill_n(gradient + size_.row(t, sequence_), size_.classes, T(0));
@@ -167,7 +167,7 @@ class Alignment {
       emits_[s] = static_cast<double>(static_cast<C>(row[of_states_.class_of(s)])) - log_sums_[step];
   }
 
-  // remains: of what follows after the step; leaves: of the steps after this one, from their states on.
+  // Log probabilities. remains: of everything after the step; leaves: of the later steps, starting in their states.
   void step_back(int64_t step) {
     if (step == steps_ - 1) {
       std::fill_n(remains_, states_, impossible);

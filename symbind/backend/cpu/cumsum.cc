@@ -14,7 +14,7 @@
 namespace symbind::cpu_backend {
 namespace {
 
-// From the first to the last, or the other way: the gradient of an element is the sum over all after it.
+// From the first to the last, or in reverse: the gradient of an element is the sum over itself and all later ones.
 std::unique_ptr<Kernel> build(const NodeView& node, const AxisView& rows, bool backwards) {
   return visit_dtype(node.inputs[0].dtype, [&](auto from) -> std::unique_ptr<Kernel> {
     using From = typename decltype(from)::type;

@@ -1,5 +1,5 @@
-// Lends the plan's memory to a user's operator as arrays. The executor's kernels for one node, forward and backward, in
-// training and in prediction, share one operator.
+// Passes the plan's memory to a user-defined operator as arrays. The executor's kernels of one node, forward and
+// backward, in training and inference, share one operator instance.
 #include "symbind/ops/custom.h"
 
 #include "symbind/backend/cpu/plain.h"
@@ -9,16 +9,17 @@
 namespace symbind::cpu_backend {
 namespace {
 
-// Arrays over memory that is ours for one call. Where the user kept one, it gets memory of its own in the end.
+// Arrays over the plan's memory for one call. An array that the user keeps gets its own memory at the end of the call.
 class Loan {
  public:
   explicit Loan(Context context) : device_(Device::get(context)) {}
-  // Arrays that are still referenced are moved to their own memory; without free memory they stay in the executor's.
+  // Arrays that are still referenced are copied to their own memory; if there is no free memory they stay in the
+  // executor's.
   ~Loan() {
     try {
       for (const auto& storage : lent_)
         if (storage.use_count() > 1) storage->keep_copy();
-    } catch (const Error&) {  // NOLINT: a destructor cannot report it
+    } catch (const Error&) {  // NOLINT: a destructor cannot throw
     }
   }
   Loan(const Loan&) = delete;

@@ -49,7 +49,7 @@ std::unique_ptr<Kernel> build_forward(const NodeView& node) {
   });
 }
 
-// Where nothing goes in, what comes out is zero.
+// If an input has no elements, the output is zero.
 template <auto build>
 std::unique_ptr<Kernel> build_unless_empty(const NodeView& node) {
   const bool is_empty = node.inputs[0].shape.size() == 0 || node.outputs[0].shape.size() == 0;

@@ -17,8 +17,8 @@ namespace {
 using deformable::Sample;
 using deformable::Size;
 
-// A point with the pixels that it reads. For pixels outside of the image there is another one with the weight 0; where
-// all are outside, the first is -1.
+// A point with the pixels that it reads. A pixel outside the image is replaced by another one with weight 0; if all are
+// outside, the first is -1.
 template <class C>
 struct Reading {
   int32_t pixel[4];
@@ -27,7 +27,7 @@ struct Reading {
   bool any() const { return pixel[0] >= 0; }
 };
 
-// What a node has besides its size.
+// The arrays of a node.
 template <class C>
 struct Arrays {
   const C *data, *offset, *mask, *weight;  // mask: null where there is none
@@ -48,7 +48,7 @@ class Image {
   }
   C mask(int64_t point) const { return mask_ ? mask_[point] : C(1); }
 
-  // Where all points read, with the mask as a factor of the weights.
+  // The readings of all points, with the mask as a factor of the weights.
   void find(std::vector<Reading<C>>& readings) const {
     readings.resize(static_cast<size_t>(size_.points()));
     parallel_for(size_.points(), element_grain / 16, [&](int64_t begin, int64_t end) {
@@ -87,7 +87,7 @@ class Image {
     });
   }
 
-  // The gradient of data from that of columns. A thread has whole channels.
+  // The gradient of data from that of columns. Each thread computes whole channels.
   void scatter(const std::vector<Reading<C>>& readings, const C* columns_grad, C* data_grad) const {
     const int64_t positions = size_.positions(), taps = size_.taps();
     const int64_t work = size_.space() + taps * positions * 4;
@@ -169,7 +169,7 @@ void forward(const Size& size, const Arrays<C>& arrays, const C* bias, C* y, C* 
   });
 }
 
-// `grads` are of data, offset and mask; null: not wanted.
+// `grads` are of data, offset and mask; null: not requested.
 template <class C>
 void grad_data(const Size& size, const Arrays<C>& arrays, const C* dy, C* const* grads, C* columns) {
   std::vector<Reading<C>> readings;
@@ -269,7 +269,7 @@ std::unique_ptr<Kernel> build_grad_weight(const NodeView& node) {
   const auto& p = node.as<P>();
   const Size size(p, std::is_same_v<P, ModulatedDeformableConvolutionGradWeight>, node.inputs[1].shape,
                   node.inputs[0].shape);
-  // Room for a gradient of the weight that is not wanted.
+  // Scratch for a gradient of the weight that is not requested.
   const int64_t spare = column_elements(size) + size.filters * size.group_rows();
   return widened_kernel(
       node,

@@ -9,7 +9,7 @@ namespace symbind::cpu_backend::depthwise {
 namespace {
 
 constexpr int most_dots = 9;                // sums of the weight's gradient in registers
-constexpr int64_t most_dot_vectors = 4096;  // that are added in float; more are added in double
+constexpr int64_t most_dot_vectors = 4096;  // added in float; more are added in double
 
 template <int Bytes>
 struct VectorOf {
@@ -30,8 +30,8 @@ template <int Bytes>
 
 // ---- Sums over taps -------------------------------------------------------------------------------------------------
 
-// Rows of `Vectors` vectors and, unless TailBytes is 0, a narrower one. Each row is stored after the one before it:
-// what that one wrote past its end is overwritten.
+// Rows of `Vectors` vectors and, unless TailBytes is 0, a narrower one. Rows are stored in order: what a row writes
+// past its end is overwritten by the next.
 template <int Bytes, int Vectors, int TailBytes, int Rows>
 [[gnu::always_inline]] inline void tile(const float* source, int64_t row_step, const Taps& taps, const float* weights,
                                         float start, float* to, int64_t to_step) {
@@ -155,7 +155,7 @@ template <int Bytes>
 
 // ---- Products summed over outputs -----------------------------------------------------------------------------------
 
-// The width that wastes least of the rows, where narrower vectors are cheaper.
+// The vector width with the least waste per row.
 template <int Bytes>
 [[gnu::always_inline]] inline int64_t dot_lanes_in(int64_t columns) {
   if constexpr (Bytes > 32)
@@ -210,7 +210,7 @@ template <int Bytes>
   }
 }
 
-// Blocks of which the sums in float are exact enough.
+// Blocks small enough that sums in float are accurate.
 template <int Bytes>
 [[gnu::always_inline]] inline void dots_with(const Grid& grid, const float* grad, int64_t grad_step,
                                              const float* source, const Taps& taps, double* sums) {

@@ -1,5 +1,5 @@
-// The innermost loops of convolutions of each channel by itself. Vectors run along the rows of one channel of one image
-// (a plane). Compiled for several instruction sets and chosen at run time.
+// The innermost loops of depthwise convolutions. Vectors run along the rows of one channel of one image (a plane).
+// Compiled for several instruction sets and chosen at run time.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace symbind::cpu_backend::depthwise {
 
-// Vectors may be read and written that many elements past the last one.
+// Vectors may be read and written up to this many elements past the end.
 inline constexpr int64_t slack = 16;
 
 // The outputs of a plane, and the steps in the source from one to the next.
@@ -23,7 +23,7 @@ struct Taps {
 };
 
 // The rows of a plane that are copied into a larger one: `count` elements, `stride` apart in the plane, from `from` on
-// go to `to`.
+// are copied to `to`.
 struct RowCopy {
   int64_t from, to, count;
 };
@@ -38,7 +38,7 @@ struct Products {
   std::vector<int32_t> ends;
   std::vector<int32_t> weights;  // the positions of the kernel that are read at all
 };
-inline constexpr int64_t plane_lanes = 16;  // planes that are convolved together where they are small
+inline constexpr int64_t plane_lanes = 16;  // number of small planes that are convolved together
 
 struct Kernels {
   // to = start + Σ weights[k] · source[offsets[k] + …] for every output, row after row without gaps.
@@ -48,13 +48,13 @@ struct Kernels {
   void (*convolve_together)(const Products& products, const float* source, const float* weights, const float* start,
                             float* to);
   // sums[k] += Σ grad · source[offsets[k] + …] over all outputs. Rows of the gradient are `grad_step` apart; after the
-  // columns of each are zeros up to a multiple of dot_lanes(columns), and what the source has there is finite.
+  // columns of each are zeros up to a multiple of dot_lanes(columns), and the source must be finite there.
   void (*dots)(const Grid& grid, const float* grad, int64_t grad_step, const float* source, const Taps& taps,
                double* sums);
   int64_t (*dot_lanes)(int64_t columns);
   double (*sum)(const float* data, int64_t count);
   void (*copy_rows)(const std::vector<RowCopy>& rows, int64_t stride, const float* from, float* to);
-  // data = max(data, 0) after `added` is added, where it is not null.
+  // data = max(data + added, 0); `added` may be null.
   void (*finish)(float* data, const float* added, bool relu, int64_t count);
 };
 

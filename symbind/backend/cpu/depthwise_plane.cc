@@ -6,7 +6,7 @@
 namespace symbind::cpu_backend::depthwise {
 namespace {
 
-constexpr int64_t band_effort = 40;  // multiply-adds of vectors that cost as much as a further pass
+constexpr int64_t band_effort = 40;  // vector multiply-adds that cost as much as one more pass
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t volume(const Extents& extents) { return extents[0] * extents[1] * extents[2]; }
@@ -58,8 +58,8 @@ PlaneWork simplified(PlaneWork work) {
   return work;
 }
 
-// Rows of outputs near the edge that see the same few kernel positions, as passes of their own. `together` rows are
-// computed at a time and see what any of them does.
+// Rows of outputs near the edge that read the same few kernel positions, as separate passes. `together` rows are
+// computed at a time, with the kernel positions of any of them.
 std::vector<Pass> bands(const Pass& pass, int64_t rows_in, int64_t together) {
   std::vector<Pass> found;
   for (int64_t row = 0; row < pass.grid[1]; row += together) {
@@ -80,7 +80,7 @@ std::vector<Pass> bands(const Pass& pass, int64_t rows_in, int64_t together) {
     found.back().first[1] += row * pass.step[1];
     found.back().taps = std::move(seen);
   }
-  // Offsets are counted from the first row of a band.
+  // Offsets are relative to the first row of a band.
   for (Pass& band : found)
     for (Tap& tap : band.taps) tap.offset[1] += (band.first[1] - pass.first[1]) / pass.step[1] * pass.stride[1];
   return found;

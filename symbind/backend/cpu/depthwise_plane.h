@@ -1,6 +1,6 @@
-// How a convolution of each channel by itself reads one plane (a channel of an image): with zeros around it and, where
-// the stride along its rows is not 1, every stride-th element together, so that what a kernel position reads for
-// neighbouring outputs is contiguous.
+// How a depthwise convolution reads one plane (a channel of an image): padded with zeros and, if the stride along its
+// rows is not 1, with every stride-th element stored together, so that the elements a kernel position reads for
+// neighbouring outputs are contiguous.
 #pragma once
 
 #include "symbind/backend/cpu/conv_view.h"
@@ -19,10 +19,10 @@ struct PlaneWork {
 };
 PlaneWork forward_work(const ConvolutionSize& size);
 PlaneWork grad_data_work(const ConvolutionSize& size);
-// The same without the products with rows of padding, where leaving these out is worth further passes.
+// The same without products with rows of padding, if skipping them is worth more passes.
 PlaneWork in_bands(const PlaneWork& work);
 
-// Where planes are small: what each output is the sum of.
+// For small planes: the products that each output sums.
 int64_t count_products(const PlaneWork& work);
 Products products_of(const PlaneWork& work);
 
@@ -31,15 +31,15 @@ class PaddedPlane {
   // `always_copied`: also where the plane itself could be read.
   explicit PaddedPlane(const PlaneWork& work, bool always_copied = false);
 
-  // A plane that would have so many elements, or more, cannot be copied.
+  // A plane with this many elements or more cannot be copied.
   static constexpr int64_t most_elements = 1 << 22;
 
-  // Else the plane is read where it is.
+  // Otherwise the plane is read directly.
   bool is_copied() const { return is_copied_; }
   int64_t elements() const { return elements_; }
   Grid grid(const Pass& pass) const;
   std::vector<int64_t> offsets(const Pass& pass) const;
-  // What is around the plane is left as it is.
+  // The padding around the plane is not written.
   void copy(const float* plane, float* to) const { kernels().copy_rows(rows_, stride_, plane, to); }
 
  private:
@@ -49,7 +49,7 @@ class PaddedPlane {
   bool is_copied_;
   Extents first_, extent_;
   int64_t stride_, elements_;
-  std::vector<int64_t> phases_;  // where along a row each begins, counted from first_
+  std::vector<int64_t> phases_;  // offset of each along a row, relative to first_
   std::vector<RowCopy> rows_;
 };
 

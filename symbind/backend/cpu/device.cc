@@ -1,5 +1,5 @@
-// The CPU as a device. Every cpu(i) is a device of its own over the same memory, so that data parallelism can be tried
-// anywhere. Work is done when a call returns, so there is no queue.
+// The CPU as a device. Every cpu(i) is a separate device with the same memory, so that data parallelism can be tested
+// on any machine. Work is done when a call returns, so there is no queue.
 #include "symbind/core/device.h"
 
 #include <algorithm>
@@ -103,8 +103,8 @@ class CpuDevice final : public Device {
   }
 
  private:
-  // Some systems promise any amount of memory and end the process when it is touched: more than there is at all is
-  // refused here.
+  // Some systems overcommit memory and kill the process when it is touched: requests beyond the physical memory fail
+  // here.
   static void* from_system(size_t size) {
     static const size_t physical =
         static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<size_t>(sysconf(_SC_PAGESIZE));
@@ -112,8 +112,8 @@ class CpuDevice final : public Device {
     if (size < 2 * huge_page) return std::aligned_alloc(alignment, size);
     void* block = nullptr;
     if (::posix_memalign(&block, huge_page, size) != 0) return nullptr;
-    // Few large pages instead of many small ones: loops over large arrays wait less for translations of addresses. A
-    // system without them refuses, and nothing is lost. The end of the block keeps small pages, so none is wasted.
+    // Few large pages instead of many small ones: loops over large arrays have fewer TLB misses. A system without huge
+    // pages ignores it. The end of the block keeps small pages, so no memory is wasted.
     ::madvise(block, size / huge_page * huge_page, MADV_HUGEPAGE);
     return block;
   }

@@ -11,7 +11,7 @@
 namespace symbind::cpu_backend {
 namespace {
 
-// Whole numbers: no library and no user is in a hurry here.
+// Integers: rare, so simple loops suffice.
 template <class T>
 void multiply_whole_numbers(const MatrixProduct& p, const T* a, const T* b, T* out) {
   using C = functions::Wide<T>;
@@ -67,7 +67,7 @@ void add_products(ImplementationTable& table, ProductOf product_of) {
   add_plain<P>(table, [=](const NodeView& node) { return build_product(node, product_of(node)); });
 }
 
-// Small products are shared out among the cores, large ones share them one after the other.
+// Small products are divided among the cores; large ones run one after the other on all cores.
 std::unique_ptr<Kernel> build_batch_dot(const NodeView& node) {
   const auto& p = node.as<BatchDot>();
   const Shape &lhs = node.inputs[0].shape, &out = node.outputs[0].shape;
@@ -98,7 +98,7 @@ std::unique_ptr<Kernel> build_batch_dot(const NodeView& node) {
 }  // namespace
 
 std::optional<DotsOf> as_row_dots(const MatrixProduct& p, DType dtype) {
-  // Rows of both operands must be contiguous along the sum; a single vector is so either way.
+  // Rows of both operands must be contiguous along the sum; a single vector always is.
   const bool a_in_rows = !p.transpose_a || p.rows == 1, b_in_rows = p.transpose_b || p.columns == 1;
   if (!a_in_rows || !b_in_rows) return std::nullopt;
   if (suits_row_dots(p.rows, p.inner, dtype)) return DotsOf{{p.rows, p.columns, p.inner, p.columns, 1}, true};

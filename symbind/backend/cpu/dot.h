@@ -1,4 +1,4 @@
-// Products of matrices that are dot products along rows of both.
+// Matrix products that are dot products along the rows of both operands.
 #pragma once
 
 #include <optional>
@@ -13,7 +13,7 @@ struct DotsOf {
   bool vectors_are_a;  // else the few vectors are the second operand
 };
 
-// The product as dot products between few vectors and rows; nothing where it is not that.
+// The product as dot products between few vectors and rows; none if it is not of this form.
 std::optional<DotsOf> as_row_dots(const MatrixProduct& product, DType dtype);
 
 }  // namespace symbind::cpu_backend

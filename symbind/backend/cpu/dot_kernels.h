@@ -9,19 +9,20 @@ namespace symbind::cpu_backend::vectors {
 
 inline constexpr int64_t dot_lanes = 16;
 
-// What is left at the end of a row is read by vectors that overlap the ones before: lanes [0, covered) were seen.
+// The remainder at the end of a row is read by a vector that overlaps the previous one: lanes [0, covered) were already
+// added.
 template <class V, class T>
 [[gnu::always_inline]] inline typename V::Float uncovered(const T* from, int part, int64_t covered) {
   return V::first(covered - part * V::width, V::same(0), V::load(from + part * V::width));
 }
 
-// `rows` rows from `first` on, so that what is loaded of the vectors serves several.
+// `rows` rows from `first` on, so that values loaded from the vectors are reused.
 template <class V, int vectors, int rows, class T>
 [[gnu::always_inline]] inline void dots_of_rows(const RowDots& size, int64_t first, const float* x, const T* matrix,
                                                 const float* bias, float* y) {
   using Float = typename V::Float;
   constexpr int parts = static_cast<int>(dot_lanes / V::width);
-  constexpr int chains = vectors <= 2 ? 4 / vectors : 1;  // sums that do not wait for each other
+  constexpr int chains = vectors <= 2 ? 4 / vectors : 1;  // independent sums
   const int64_t inner = size.inner, last = inner - dot_lanes, covered = dot_lanes - inner % dot_lanes;
   const T* const w = matrix + first * inner;
   Float sums[rows][vectors][chains][parts] = {};
@@ -75,7 +76,7 @@ template <class V, int vectors, int rows, class T>
 template <class V, int vectors, class T>
 void dots_of(const RowDots& size, int64_t begin, int64_t end, const float* x, const T* matrix, const float* bias,
              float* y) {
-  constexpr int rows = V::registers == 32 && vectors > 1 ? 4 : 1;  // one vector waits for the matrix alone
+  constexpr int rows = V::registers == 32 && vectors > 1 ? 4 : 1;  // one vector is limited by reading the matrix
   int64_t row = begin;
   for (; row + rows <= end; row += rows) dots_of_rows<V, vectors, rows>(size, row, x, matrix, bias, y);
   for (; row < end; ++row) dots_of_rows<V, vectors, 1>(size, row, x, matrix, bias, y);

@@ -9,7 +9,7 @@
 
 namespace symbind::cpu_backend {
 
-// Blocks of four draws stay whole: a thread works on whole blocks. The mask uses those from `first_block` on.
+// A thread processes whole blocks of four draws. The mask uses those from `first_block` on.
 template <class T>
 void draw_mask(const RandomCursor& cursor, uint64_t draw, double p, T* mask, int64_t count, int64_t first_block = 0) {
   const auto keep = static_cast<float>(1 - p);

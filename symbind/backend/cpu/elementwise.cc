@@ -39,8 +39,8 @@ std::unique_ptr<Kernel> build_fill(const NodeView& node, double value) {
 
 namespace {
 
-// In order, in a wide type, block by block: a block is written when all terms have been read, so any of them may be the
-// result.
+// In order, in a wide type, block by block: a block is written when all terms have been read, so any of them may share
+// memory with the result.
 std::unique_ptr<Kernel> build_add_n(const NodeView& node) {
   const int64_t count = node.outputs[0].shape.size();
   KernelTraits traits;

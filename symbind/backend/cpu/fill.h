@@ -7,7 +7,7 @@
 
 namespace symbind::cpu_backend {
 
-// Copies the bytes of input 0; nothing to do if the output is the same memory.
+// Copies the bytes of input 0; does nothing if the output is the same memory.
 std::unique_ptr<Kernel> build_copy(const NodeView& node);
 std::unique_ptr<Kernel> build_fill(const NodeView& node, double value);
 

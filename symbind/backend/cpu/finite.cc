@@ -11,7 +11,7 @@
 namespace symbind::cpu_backend {
 namespace {
 
-// Does it hold for every index below count? Asks no further once it does not.
+// Does it hold for every index below count? Stops at the first failure.
 template <class Holds>
 bool holds_for_all(int64_t count, const Holds& holds) {
   std::atomic<bool> all = true;

@@ -7,7 +7,7 @@
 namespace symbind::cpu_backend {
 namespace {
 
-// What a BatchNorm does to the elements of a channel: x · scale + shift.
+// A BatchNorm of a channel as an affine map: x · scale + shift.
 struct Affine {
   double scale = 1, shift = 0;
 };
@@ -25,7 +25,7 @@ Affine affine_at(const Args& args, int first, bool fix_gamma, double eps, int64_
 }  // namespace
 
 // With x·s + t before and after: y = ((Σ w·(s₁·x + t₁)) + b)·s₂ + t₂ = Σ (s₂·w·s₁)·x + (b + Σ w·t₁)·s₂ + t₂. The sum
-// over t₁ is the same everywhere only without padding, which is where the pass folds what is before.
+// over t₁ is the same at all positions only without padding, so the pass folds a preceding norm only then.
 void fold_norms(const ConvolutionFused& p, const Shape& weight, const Args& args, float* folded_weight,
                 float* folded_bias) {
   const ConvolutionFusedInputs at = inputs_of(p);

@@ -1,5 +1,5 @@
-// BatchNorm with given statistics is a scale and a shift per channel; both can be had from a convolution's weight and
-// bias instead.
+// BatchNorm with given statistics is a scale and a shift per channel; both can be folded into a convolution's weight
+// and bias.
 #pragma once
 
 #include "symbind/ops/conv_fused.h"
@@ -7,8 +7,8 @@
 
 namespace symbind::cpu_backend {
 
-// Writes the weight and the bias of the plain convolution that does what this one does with its norms. Float32; `args`
-// holds the addresses of its inputs.
+// Writes the weight and the bias of the plain convolution that is equivalent to this one with its norms. Float32;
+// `args` holds the addresses of its inputs.
 void fold_norms(const ConvolutionFused& params, const Shape& weight, const Args& args, float* folded_weight,
                 float* folded_bias);
 

@@ -1,5 +1,5 @@
-// Functions of backend/functions.h that call <math.h>, by formulas that vectorize (wide_math.h) for the arguments these
-// hold for, which are most; the others are left to the function. Formula<F>::holds(f, arguments…) and
+// Functions of backend/functions.h that call <math.h>, by formulas that vectorize (wide_math.h), for the arguments for
+// which these are valid (most); the function itself handles the others. Formula<F>::holds(f, arguments…) and
 // Formula<F>::value(f, arguments…), in float.
 #pragma once
 
@@ -151,7 +151,7 @@ struct Formula<functions::WithNumbers<Inner, float, 1>> {
   }
 };
 
-// ---- Which functions take longer than memory ------------------------------------------------------------------------
+// ---- Functions slower than memory accesses --------------------------------------------------------------------------
 
 template <class Function>
 inline constexpr bool is_costly = Formula<Function>::exists;
@@ -192,7 +192,7 @@ template <class Function, class C, class... Operand>
                                          const Operand&... operand) {
   if constexpr (std::is_same_v<C, float> && Formula<Function>::exists) {
     using Simple = Formula<Function>;
-    const Function own = function;  // not in memory that `out` may be
+    const Function own = function;  // a local copy, which `out` cannot alias
     constexpr int64_t block = 128;
     for (int64_t at = begin; at < end; at += block) {
       const int64_t stop = std::min(end, at + block);

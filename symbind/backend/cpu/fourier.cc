@@ -20,7 +20,7 @@ Fourier::Fourier(int64_t length) : length_(static_cast<size_t>(length)) {
     return;
   }
   // jk = (j² + k² - (k - j)²) / 2, so the sum is a convolution with e^(πij²/length). Squares are reduced to a period,
-  // so that the angles stay exact.
+  // so that the angles are exact.
   for (size_t k = 0; k < length_; ++k) roots_.push_back(root(k * k % (2 * length_), length_));
   const size_t longer = std::bit_ceil(2 * length_ - 1);
   longer_ = std::make_shared<Fourier>(static_cast<int64_t>(longer));
@@ -49,7 +49,7 @@ void Fourier::transform_power_of_two(Complex* row) const {
     for (size_t begin = 0; begin < length_; begin += 2 * half)
       for (size_t k = 0; k < half; ++k) {
         const Complex &w = roots_[k * step], &x = row[begin + half + k];
-        // Written out: the operator of std::complex looks for infinities.
+        // Written out: the operator of std::complex checks for infinities.
         const Complex turned(w.real() * x.real() - w.imag() * x.imag(), w.real() * x.imag() + w.imag() * x.real());
         row[begin + half + k] = row[begin + k] - turned;
         row[begin + k] += turned;

@@ -9,7 +9,7 @@
 
 namespace symbind::cpu_backend {
 
-// May be used by any number of threads, each with scratch of its own.
+// May be used by any number of threads, each with its own scratch.
 class Fourier {
  public:
   using Complex = std::complex<double>;

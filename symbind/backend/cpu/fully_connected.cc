@@ -13,7 +13,7 @@
 namespace symbind::cpu_backend {
 namespace {
 
-// What there is beside the matrices. The weight is (hidden, inner), or the other way round.
+// The fused operations and the weight's layout: (hidden, inner), or transposed.
 struct Variant {
   std::string act_type;
   bool weight_is_transposed = false;

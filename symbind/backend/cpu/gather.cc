@@ -1,5 +1,5 @@
-// Taking moves slices of bytes; the gradients add slices where they were taken, each thread its own columns, so that no
-// two write to one element and the order of every sum is that of the indices.
+// take copies slices of bytes; the gradients add slices at the indices they were taken from. Each thread has its own
+// columns, so that no two write to the same element and every sum is in the order of the indices.
 #include "symbind/ops/gather.h"
 
 #include <algorithm>
@@ -88,8 +88,7 @@ std::unique_ptr<Kernel> build_take_along(const NodeView& node, const Tensor& fro
       {.scratch_bytes = indices.bytes()});
 }
 
-// Sums in a wide type; narrow results are rounded once in the end. Scratch: the sums, where they are wider, then
-// indices.
+// Sums in a wide type; narrow results are rounded once at the end. Scratch: the sums, if they are wider, then indices.
 template <class T>
 struct Sums {
   using C = functions::Wide<T>;
@@ -142,7 +141,7 @@ std::unique_ptr<Kernel> build_take_grad(const NodeView& node) {
           parallel_for(around.outer * columns,
                        std::max<int64_t>(1, element_grain / width / std::max<int64_t>(1, count)),
                        [=](int64_t begin, int64_t end) {
-                         // Neighbouring tasks are done together: longer runs of columns.
+                         // Neighbouring tasks are merged into longer runs of columns.
                          for (int64_t task = begin; task < end;) {
                            const int64_t outer = task / columns;
                            const int64_t last = std::min(end, (outer + 1) * columns);
@@ -255,7 +254,7 @@ std::unique_ptr<Kernel> build_where(const NodeView& node) {
   const int64_t slice = conditions > 0 ? count / conditions : 1;
   return visit_dtype(node.inputs[0].dtype, [&](auto condition_type) {
     using Condition = typename decltype(condition_type)::type;
-    // What is chosen is moved whatever it means.
+    // Elements are copied regardless of their type.
     const auto build = [&]<class Unit>(Unit) {
       return make_kernel(
           [=](const Args& args) {
@@ -290,7 +289,7 @@ class SliceIndicesNd {
   int64_t count() const { return count_; }
   int64_t inner() const { return inner_; }
 
-  // The slices come first; after them is room for the numbers.
+  // `slices` holds the slices, followed by scratch for the converted indices.
   void read(const void* indices, int64_t* slices) const {
     int64_t* const numbers = slices + count_;
     convert_array(numbers, DType::int64, indices, dtype_, depth_ * count_);
@@ -338,7 +337,7 @@ std::unique_ptr<Kernel> build_scatter_nd(const NodeView& node) {
         auto* const at = static_cast<int64_t*>(args.scratch);
         indices.read(args.inputs[1], at);
         std::memset(args.outputs[0], 0, bytes);
-        for (int64_t i = 0; i < indices.count(); ++i)  // in order: the last one stays
+        for (int64_t i = 0; i < indices.count(); ++i)  // in order: the last one wins
           std::memcpy(args.out<std::byte>() + static_cast<size_t>(at[i]) * slice,
                       args.in<std::byte>(0) + static_cast<size_t>(i) * slice, slice);
       },

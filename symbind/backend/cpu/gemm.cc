@@ -100,7 +100,7 @@ void gemm(int64_t rows, int64_t columns, int64_t inner, Matrix<const T> a, Matri
       for (int64_t i = 0; i < rows; ++i) std::fill(c.data + i * c.step, c.data + i * c.step + columns, Out(0));
     return;
   }
-  // A result that is rounded when stored takes its whole sum in one block.
+  // A result that is rounded when stored is summed in one block.
   const int64_t most_inner = std::is_same_v<Out, C> ? std::min(inner, block_inner) : inner;
   const int64_t most_columns = std::min(columns, block_columns);
   std::vector<C>& memory = packing_memory<C>();

@@ -1,5 +1,5 @@
 // The product of two matrices in plain C++: blocks of both are packed into strips that a small kernel of vector
-// registers runs over. Packing converts half precision to float and sees to transposes, so there is one kernel per
+// registers runs over. Packing converts half precision to float and handles transposes, so there is one kernel per
 // number type.
 //
 // The order of every sum depends on the sizes alone, not on the number of threads.
@@ -11,7 +11,7 @@
 
 namespace symbind::cpu_backend {
 
-// A matrix in memory: `step` elements from one stored row to the next; transposed means it is read the other way round.
+// A matrix in memory: `step` elements from one stored row to the next; transposed means that its transpose is used.
 template <class T>
 struct Matrix {
   T* data;

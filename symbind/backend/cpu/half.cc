@@ -17,7 +17,7 @@ namespace {
     _mm256_storeu_ps(to + i, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i))));
   return i;
 }
-// The processor keeps bits of a NaN that half_of() does not.
+// The processor preserves payload bits of a NaN that half_of() does not.
 [[gnu::target("arch=x86-64-v3")]] int64_t narrow_vectors(const float* from, float16* to, int64_t count) {
   const __m128i sign = _mm_set1_epi16(static_cast<int16_t>(0x8000)), quiet = _mm_set1_epi16(0x7e00);
   const __m128i infinity = _mm_set1_epi16(0x7c00);

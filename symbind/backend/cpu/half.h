@@ -9,7 +9,7 @@
 
 namespace symbind::cpu_backend {
 
-// Moves a half's exponent to the bits of a float's; numbers below the normal ones are shifted up by a subtraction.
+// Moves a half's exponent to the bits of a float's; subnormal numbers are normalized by a subtraction.
 [[gnu::always_inline]] inline float float_of(float16 half) {
   const uint32_t sign = static_cast<uint32_t>(half.bits & 0x8000u) << 16;
   const uint32_t magnitude = static_cast<uint32_t>(half.bits & 0x7fffu) << 13;
@@ -21,7 +21,8 @@ namespace symbind::cpu_backend {
   return std::bit_cast<float>(sign | (magnitude < 0x0f800000u ? finite : special));
 }
 
-// To nearest even: by hand for normal halves, by an addition that has the right unit for those below.
+// To nearest even: by integer arithmetic for normal halves, by an addition with the right unit in the last place for
+// subnormal ones.
 [[gnu::always_inline]] inline float16 half_of(float value) {
   const uint32_t bits = std::bit_cast<uint32_t>(value);
   const uint32_t magnitude = bits & 0x7fffffffu;

@@ -1,4 +1,4 @@
-// A thread takes whole sequences.
+// Each thread computes whole sequences.
 #include "symbind/ops/hawkes.h"
 
 #include "symbind/backend/convert.h"
@@ -15,7 +15,7 @@ namespace {
 
 using hawkes::Kind;
 
-// The inputs of a node from number `first` on, and the memory they are worked on in.
+// The inputs of a node from number `first` on, and the working memory.
 struct Process {
   size_t first;
   hawkes::Size size;

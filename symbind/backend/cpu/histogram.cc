@@ -14,7 +14,7 @@
 namespace symbind::cpu_backend {
 namespace {
 
-// Every range of elements is counted apart, and whole numbers add up to the same in any order.
+// Every range of elements is counted separately; integer sums do not depend on the order.
 template <class T>
 void count(const T* data, int64_t elements, const T* edges, int64_t bins, int64_t* counts) {
   using C = compute_type<T>;

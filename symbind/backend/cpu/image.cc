@@ -18,7 +18,7 @@ template <class Function>
 decltype(auto) visit_pixels(DType dtype, Function&& function) {
   return visit_types<uint8_t, float, double, float16, bfloat16, int8_t, int32_t, int64_t>(dtype, function);
 }
-// What pixels of type T are computed in.
+// The type in which pixels of type T are computed.
 template <class T>
 using Colour = std::conditional_t<std::is_same_v<T, double> || std::is_same_v<T, int64_t>, double, float>;
 
@@ -177,7 +177,7 @@ std::unique_ptr<Kernel> build_resize(const NodeView& node) {
           T* const out = args.out<T>() + i * resizing.out_size();
           if constexpr (std::is_same_v<T, uint8_t> || std::is_same_v<T, float>) {
             resizing.run(in, out);
-          } else {  // by way of float32
+          } else {  // via float32
             std::vector<float> from(static_cast<size_t>(resizing.in_size()));
             std::vector<float> to(static_cast<size_t>(resizing.out_size()));
             for (size_t k = 0; k < from.size(); ++k) from[k] = static_cast<float>(in[k]);

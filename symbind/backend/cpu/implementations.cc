@@ -1,5 +1,5 @@
-// The CPU's implementations: oneDNN's where the library is present, half precision by way of float32, operators that
-// only move elements or are made of others, and those of each family of operators (the list is ops/all.h).
+// The CPU's implementations: oneDNN's where the library is present, half precision via float32, operators that only
+// move elements, composed operators, and those of each family of operators (the list is ops/all.h).
 #include "symbind/backend/composed.h"
 #include "symbind/backend/cpu/as_float.h"
 #include "symbind/backend/cpu/move.h"
@@ -52,7 +52,7 @@ class CpuTarget final : public Target {
 
   uint32_t enter() override {
     const uint32_t state = float_state();
-    // The pool's other threads are ours alone: they are set once and stay so.
+    // The pool's other threads run only our code: they are set once.
     thread_local const bool pool_is_set = [] {
       parallel_for(available_threads(), 1, [](int64_t, int64_t) { set_float_state(float_state() | flush_denormals); });
       return true;

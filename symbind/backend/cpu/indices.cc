@@ -23,7 +23,7 @@ std::unique_ptr<Kernel> build_shape(const NodeView& node) {
 
 std::unique_ptr<Kernel> build_size(const NodeView& node) { return build_numbers({node.inputs[0].shape.size()}); }
 
-// Indices outside of the array are computed as any other; what does not fit into 64 bits wraps.
+// Indices out of range are computed like any other; results beyond 64 bits wrap.
 std::unique_ptr<Kernel> build_ravel(const NodeView& node) {
   const Tuple extents = node.as<RavelMultiIndex>().shape.get();
   const int64_t count = node.outputs[0].shape.size();

@@ -11,7 +11,7 @@
 namespace symbind::cpu_backend {
 namespace {
 
-// The rows of the matrices, and which of each makes a row of the product.
+// The rows of the matrices, and which row of each contributes to a row of the product.
 struct Factors {
   std::vector<int64_t> rows;
   int64_t columns, all_rows;
@@ -45,8 +45,8 @@ std::unique_ptr<Kernel> build_forward(const NodeView& node) {
   });
 }
 
-// A factor's gradient is the sum of dy times all the other factors, over the rows it takes part in. A thread takes
-// columns, and so adds to no other's numbers.
+// A factor's gradient is the sum of dy times all the other factors, over the rows it contributes to. Each thread has
+// its own columns, so threads never add to the same element.
 std::unique_ptr<Kernel> build_backward(const NodeView& node) {
   const Factors factors(node.inputs.subspan(1), node.inputs[0].shape);
   return widened_kernel(node, [factors](auto type) {

@@ -1,5 +1,5 @@
-// Sums and maxima whose order lets vector instructions compute them: number i goes to lane i % lanes, and the lanes
-// meet at the end. Sums are in double precision.
+// Sums and maxima whose order lets vector instructions compute them: number i goes to lane i % lanes, and the lanes are
+// combined at the end. Sums are in double precision.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ template <class Term>
 }
 
 // ---- Numbers that are contiguous ------------------------------------------------------------------------------------
-// Four vectors at a time, of which none waits for the one before. Half precision is computed in float.
+// Four independent vectors at a time. Half precision is computed in float.
 
 template <class C>
 struct VectorOf {
@@ -45,7 +45,7 @@ template <class T>
   return vector;
 }
 
-// Joins the lanes of a vector, in pairs.
+// Combines the lanes of a vector, in pairs.
 template <class Wide, class C, class Join>
 [[gnu::always_inline]] inline Wide across_lanes(VectorOf32<C> vector, const Join& join) {
   constexpr int lanes = 32 / sizeof(C);
@@ -58,7 +58,7 @@ template <class Wide, class C, class Join>
   return join(left, join(right, join(static_cast<Wide>(numbers[lanes - 2]), static_cast<Wide>(numbers[lanes - 1]))));
 }
 
-// The largest of `least` and map(x[0]) to map(x[count - 1]). NaN is left out, except as `least`. `map` is a function of
+// The largest of `least` and map(x[0]) to map(x[count - 1]). NaN is ignored, except as `least`. `map` is a function of
 // numbers and of vectors of them.
 template <class T, class Map>
 [[gnu::always_inline]] inline compute_type<T> largest_of(const T* x, int64_t count, compute_type<T> least,
@@ -76,7 +76,7 @@ template <class T, class Map>
   for (; i + 4 * lanes <= count; i += 4 * lanes)
     for (int k = 0; k < 4; ++k) most[k] = larger(most[k], map(load_widened(x + i + k * lanes)));
   for (; i + lanes <= count; i += lanes) most[0] = larger(most[0], map(load_widened(x + i)));
-  // The last numbers are seen twice rather than one by one.
+  // The last vector overlaps the previous one: no scalar remainder.
   most[1] = larger(most[1], map(load_widened(x + count - lanes)));
   return across_lanes<C, C>(larger(larger(most[0], most[1]), larger(most[2], most[3])), larger);
 }

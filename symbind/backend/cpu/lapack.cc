@@ -11,13 +11,14 @@
 namespace symbind::cpu_backend::lapack {
 namespace {
 
-// The names of this copy's functions begin with scipy_, so that no other LAPACK of the process is meant.
+// The names of this copy's functions begin with scipy_, so that they cannot be confused with another LAPACK in the
+// process.
 constinit SharedLibrary openblas({.title = "LAPACK",
                                   .file = "libscipy_openblas.so",
                                   .version = no_version,
                                   .remedy = "install it (pip install scipy-openblas32)"});
 
-// Fortran's calling convention: everything by address, the lengths of texts at the end.
+// Fortran's calling convention: everything by address, the lengths of strings at the end.
 using Text = const char*;
 using Number = const int*;
 template <class Pointer>

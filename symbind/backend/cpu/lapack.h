@@ -1,5 +1,5 @@
 // Factorizations of row-major matrices by LAPACK, from a private copy of OpenBLAS that is opened at the first call.
-// Each call runs on the calling thread. An error says how to get the library where it is missing.
+// Each call runs on the calling thread. If the library is missing, the error says how to install it.
 //
 // LAPACK reads matrices by columns: a row-major matrix is its transpose there, and a lower triangle an upper one.
 #pragma once
@@ -14,7 +14,7 @@
 
 namespace symbind::cpu_backend::lapack {
 
-// LAPACK counts in 32 bits: fails for a matrix that is larger.
+// LAPACK uses 32-bit sizes: fails for a larger matrix.
 void check_extents(std::initializer_list<int64_t> extents, std::string_view where);
 
 // B = X with op(A) · X = alpha · B (or X · op(A)). B has `rows` rows and as many columns as its step.
@@ -28,7 +28,7 @@ class Square {
  public:
   explicit Square(int64_t extent);
 
-  // The lower triangle becomes the factor; the upper one is left.
+  // The lower triangle becomes the factor; the upper one is unchanged.
   int64_t cholesky(T* a);
   // Of a lower triangular factor: the lower triangle becomes that of the inverse of its square.
   int64_t inverse_of_cholesky(T* a);

@@ -43,7 +43,7 @@ std::unique_ptr<Kernel> build_prelu(const NodeView& node) {
   });
 }
 
-// Each row's part of gamma's gradient is in spare memory until all are summed, in order.
+// Each row's part of gamma's gradient is stored in scratch until all are summed, in order.
 std::unique_ptr<Kernel> build_prelu_grad(const NodeView& node) {
   const Channels channels(node.inputs[1].shape, node.inputs[2].shape);
   const int64_t rows = channels.outer * channels.length;
@@ -95,7 +95,7 @@ std::unique_ptr<Kernel> build_rrelu(const NodeView& node) {
         const PhiloxBlock random =
             is_train ? philox(cursor.key, cursor.draw + slot, static_cast<uint64_t>(block)) : PhiloxBlock{};
         for (int64_t i = block * 4; i < std::min(count, block * 4 + 4); ++i) {
-          // When it predicts, the mean of all slopes.
+          // In inference, the mean of all slopes.
           mask[i] = static_cast<T>(low + width * (is_train ? static_cast<C>(unit_float(random.words[i % 4])) : C(0.5)));
           y[i] = static_cast<C>(x[i]) > C(0) ? x[i] : static_cast<T>(static_cast<C>(x[i]) * static_cast<C>(mask[i]));
         }

@@ -1,4 +1,4 @@
-// Matrices are shared out among the threads; each is factorized by one.
+// Matrices are divided among the threads; each is factorized by one thread.
 #include "symbind/ops/linalg_factor.h"
 
 #include <algorithm>
@@ -34,7 +34,7 @@ std::unique_ptr<Kernel> build_for_square(const NodeView& node, Body body) {
   });
 }
 
-// The lower triangle of a matrix, zeros above; false if there is a NaN in it, which then fills it.
+// The lower triangle of a matrix, zeros above; false if it contains a NaN; it is then filled with NaN.
 template <class T>
 bool copy_lower(const T* from, T* to, int64_t extent) {
   std::fill_n(to, extent * extent, T(0));
@@ -89,7 +89,7 @@ std::unique_ptr<Kernel> build_gelqf(const NodeView& node) {
     return make_kernel([=](const Args& args) {
       const int64_t size = a.rows * a.columns;
       if (size == 0) return;
-      // Either output may be unread, but not both: one that is missing is computed in a vector.
+      // Either output may be unread, but not both: a missing one is computed in a temporary vector.
       parallel_for(a.outer, std::max<int64_t>(1, element_grain / 4 / (size * a.rows)), [&](int64_t begin, int64_t end) {
         std::vector<T> own_q(args.outputs[0] ? 0 : static_cast<size_t>(size));
         std::vector<T> own_l(args.outputs[1] ? 0 : static_cast<size_t>(a.rows * a.rows));
@@ -104,7 +104,7 @@ std::unique_ptr<Kernel> build_gelqf(const NodeView& node) {
   });
 }
 
-// The largest element of each row becomes positive: of the two eigenvectors of length one it is a choice.
+// Makes the largest element of each row positive: this chooses one of the two unit eigenvectors.
 template <class T>
 void fix_signs(T* u, int64_t extent) {
   for (T* row = u; row < u + extent * extent; row += extent) {

@@ -14,7 +14,7 @@
 namespace symbind::cpu_backend {
 namespace {
 
-// Small matrices are shared out among the cores, large ones share them one after the other.
+// Small matrices are divided among the cores; large ones run one after the other on all cores.
 template <class Body>
 void for_matrices(int64_t count, int64_t work_of_each, const Body& body) {
   if (work_of_each > (1 << 21))

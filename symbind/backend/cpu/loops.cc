@@ -6,7 +6,7 @@ InstructionSet instruction_set() {
 #if defined(__x86_64__) && defined(__GNUC__)
   static const InstructionSet best = [] {
     __builtin_cpu_init();
-#if defined(__clang__)  // knows no levels by name before its version 17; these come with all the others
+#if defined(__clang__)  // does not support level names before version 17; these features imply the others
     const bool v3 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2");
     const bool v4 = v3 && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
                     __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512cd");

@@ -8,14 +8,14 @@
 
 namespace symbind::cpu_backend {
 
-// Elements that are worth a thread of their own.
+// Elements that are worth a separate thread.
 inline constexpr int64_t element_grain = 32768;
 
 enum class InstructionSet { baseline, avx2, avx512 };
 InstructionSet instruction_set();
 
 #if defined(__x86_64__) && defined(__GNUC__)
-// `flatten` pulls the body, and what it calls, into the function that may use the wider instructions.
+// `flatten` inlines the body, and what it calls, into the function compiled for the wider instructions.
 template <class Body>
 [[gnu::target("arch=x86-64-v4"), gnu::flatten]] void run_avx512(const Body& body, int64_t begin, int64_t end) {
   body(begin, end);
@@ -24,7 +24,7 @@ template <class Body>
 [[gnu::target("arch=x86-64-v3"), gnu::flatten]] void run_avx2(const Body& body, int64_t begin, int64_t end) {
   body(begin, end);
 }
-// `widest` spares the compiler versions that would not be faster: simple loops wait for memory.
+// `widest` avoids compiling versions that would not be faster: simple loops are memory-bound.
 template <InstructionSet widest = InstructionSet::avx512, class Body>
 void for_range(int64_t begin, int64_t end, const Body& body) {
   if constexpr (widest >= InstructionSet::avx512)

@@ -32,7 +32,7 @@ void softmax_row(const T* x, T* y, int64_t classes, int64_t step) {
     y[k * step] = static_cast<T>(vector_math::exp(static_cast<C>(static_cast<C>(x[k * step]) - most)) * scale);
 }
 
-// The same where numbers are side by side: each is raised to a power once, and kept unrounded in `powers`.
+// The same for contiguous numbers: each exponential is computed once and stored unrounded in `powers`.
 template <class T>
 void softmax_row(const T* x, T* y, int64_t classes, compute_type<T>* powers) {
   using C = compute_type<T>;
@@ -70,7 +70,7 @@ std::unique_ptr<Kernel> build_softmax(const NodeView& node) {
       {.in_place = {{0, 0}}});
 }
 
-// What the gradient of every element is multiplied with.
+// The factor of the gradient of every element.
 template <class T>
 double gradient_scale(const SoftmaxOutput& p, const AxisView& size, const T* label) {
   // Many labels per example share the weight of one, unless the valid ones are counted.
@@ -91,7 +91,7 @@ std::unique_ptr<Kernel> build_softmax_grad(const NodeView& node) {
   const Shape& shape = node.outputs[0].shape;
   const AxisView size = size_of(p, shape);
   const bool distribution = node.inputs[first + 1].shape == shape;
-  // Smoothing is for one label per example; a distribution is taken as it is.
+  // Smoothing is for one label per example; a distribution is used unchanged.
   const double alpha = p.multi_output ? 0 : p.smooth_alpha;
   const C elsewhere = static_cast<C>(size.length > 1 ? alpha / static_cast<double>(size.length - 1) : 0);
   return make_kernel(
@@ -125,7 +125,7 @@ std::unique_ptr<Kernel> build_softmax_grad(const NodeView& node) {
 
 // ---- Regression and MakeLoss ----------------------------------------------------------------------------------------
 
-// The error of each element: its difference to the label, or on which side of it it is.
+// The error of each element: its difference from the label, or the sign of it.
 template <class G, class C>
 C error_of(C y, C label) {
   if constexpr (std::is_same_v<G, MAERegressionOutputGrad>)
@@ -139,7 +139,7 @@ std::unique_ptr<Kernel> build_regression_grad(const NodeView& node) {
   using C = compute_type<T>;
   const Shape& shape = node.outputs[0].shape;
   const int64_t count = shape.size(), per_example = shape[0] > 0 ? count / shape[0] : 1;
-  // A float, as MXNet's grad_scale: with it float64 gradients agree too.
+  // A float, as MXNet's grad_scale: this makes float64 gradients agree too.
   const float scale = static_cast<float>(node.as<G>().grad_scale) / static_cast<float>(per_example);
   return make_kernel(
       [=](const Args& args) {
@@ -182,8 +182,8 @@ void add_regression_grad(ImplementationTable& table) {
 
 // ---- SVMOutput and softmax_cross_entropy ----------------------------------------------------------------------------
 
-// Each score is to be above the margin where it is the label's, and below minus the margin elsewhere. What it lacks is
-// the hinge loss; the gradient of its square is twice that.
+// The label's score should be above the margin, all others below minus the margin. The violation is the hinge loss; the
+// gradient of its square is twice that.
 std::unique_ptr<Kernel> build_svm_grad(const NodeView& node) {
   const auto p = node.as<SVMOutputGrad>();
   const int64_t rows = node.inputs[1].shape.size(), classes = node.outputs[0].shape[node.outputs[0].shape.rank() - 1];
@@ -233,7 +233,7 @@ std::unique_ptr<Kernel> build_cross_entropy(const NodeView& node) {
                   const double sum = classes > 0 ? powers_of_row(in[0] + row * classes, classes, own) : 1;
                   const auto wanted = convert<int64_t>(in[1][row]);
                   const bool there = wanted >= 0 && wanted < classes;
-                  // A probability of next to nothing counts as a little, so that the loss stays finite.
+                  // Probabilities are bounded from below, so that the loss stays finite.
                   losses[row] =
                       there ? static_cast<C>(-std::log(std::max(static_cast<double>(own[wanted]) / sum, 1e-8))) : C(0);
                 }

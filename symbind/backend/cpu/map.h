@@ -1,5 +1,5 @@
-// Kernels that apply a function of numbers (backend/functions.h) to the elements of arrays that are alike in memory.
-// All that is compiled per function is its loop; a Loop holds it with its type forgotten, and map.cc does the rest.
+// Kernels that apply a function of numbers (backend/functions.h) to the elements of arrays with the same memory layout.
+// Only the loop is compiled per function; a MapLoop holds it type-erased, and map.cc does the rest.
 #pragma once
 
 #include <array>
@@ -23,14 +23,13 @@ template <class C, size_t arity>
 using Operands = std::array<const C*, arity>;
 inline constexpr size_t max_arity = 3;
 
-// Elementwise loops over whole numbers are rare enough for the instructions every processor has, and most others wait
-// for memory.
+// Elementwise loops over integers are rare, so the baseline instruction set suffices, and most others are memory-bound.
 template <class C, class Function>
 inline constexpr InstructionSet widest_for = std::is_same_v<C, float>&& is_costly<Function> ? InstructionSet::avx512
                                              : std::is_floating_point_v<C>                  ? InstructionSet::avx2
                                                                                             : InstructionSet::baseline;
 
-// A function object of any type, kept as bytes.
+// A function object of any type, stored as bytes.
 class AnyFunction {
  public:
   template <class Function>
@@ -86,18 +85,19 @@ MapLoop map_loop_for(DType dtype, MakeFunction make_function) {
 // A kernel for output 0 from the first inputs. Arrays of other types than the loop's are converted piece by piece.
 std::unique_ptr<Kernel> build_map(const NodeView& node, const MapLoop& loop);
 
-// The loop of a node, or none where its parameters ask for more than a loop.
+// The loop of a node, or none if its parameters need more than a loop.
 using MakeLoop = std::function<std::optional<MapLoop>(const NodeView&)>;
 
-// Remembers how an operator's loop is made, for programs of several (backend/cpu/pointwise.cc). Of several ways that
-// are added for one operator, the first that gives a loop is taken. Called while the CPU's implementations are listed.
+// Registers the factory of an operator's loop, for fused programs (backend/cpu/pointwise.cc). Of several factories for
+// one operator, the first that returns a loop is used. Called while the CPU's implementations are registered.
 void add_loop(const OpDef& op, MakeLoop make_loop);
 std::optional<MapLoop> find_loop(const NodeView& node);
 
-// The implementation of an operator that is one of its loops whatever its parameters.
+// The implementation of an operator that is a single loop for all parameters.
 void add_map(ImplementationTable& table, const OpDef& op);
 
-// A parameter as a number of the type C that elements are computed in: first as an element, which may cut it off.
+// A parameter as a number of the type C that elements are computed in: first converted to an element, which may
+// truncate it.
 template <class C>
 C number_as_element(double value, DType element) {
   if constexpr (std::is_floating_point_v<C>)

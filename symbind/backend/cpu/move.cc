@@ -1,5 +1,5 @@
-// Rows along the last axis are copied, spread or gathered one by one. Where the other array is contiguous along another
-// axis, square tiles are transposed, which keeps reads and writes within the cache.
+// Rows along the last axis are copied, broadcast or gathered one by one. Where the other array is contiguous along
+// another axis, square tiles are transposed, which keeps reads and writes within the cache.
 #include "symbind/backend/cpu/move.h"
 
 #include <algorithm>
@@ -55,7 +55,7 @@ struct OuterAxes {
   }
 };
 
-// All axes but the last, and but one more where that is given.
+// All axes except the last, and except one more if given.
 OuterAxes outer_axes(const Movement& movement, std::optional<size_t> without = std::nullopt) {
   OuterAxes outer;
   int64_t dense_step = 1;
@@ -77,8 +77,8 @@ void for_rows(const Movement& movement, const Row& row) {
   });
 }
 
-// dense[row · row_step + column] = from[row + column · column_step]. A square goes through memory of its own: both
-// arrays are then touched a whole line at a time, also where their lines share one set of the cache.
+// dense[row · row_step + column] = from[row + column · column_step]. A square is staged in a local buffer: both arrays
+// are then accessed by whole cache lines, even if these map to the same cache set.
 template <class Unit>
 void turn(const Unit* from, Unit* dense, int64_t rows, int64_t columns, int64_t row_step, int64_t column_step) {
   constexpr int64_t side = 32;

@@ -1,4 +1,4 @@
-// Elements moved between arrays, whatever they mean: only their size counts.
+// Moves elements between arrays; only the element size matters, not the type.
 #pragma once
 
 #include <memory>

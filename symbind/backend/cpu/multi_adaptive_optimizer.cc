@@ -11,7 +11,7 @@ namespace {
 
 // ---- AdamW ----------------------------------------------------------------------------------------------------------
 
-// The weights stay what they are: outputs are copies.
+// The weights do not change: outputs are copies.
 void copy_weights(std::span<const UpdatePart> parts, const Args& args) {
   for (const UpdatePart& part : parts) {
     const void* const from = args.inputs[part.first_input];
@@ -20,7 +20,7 @@ void copy_weights(std::span<const UpdatePart> parts, const Args& args) {
   }
 }
 
-// The gradient's scale is the last input, so the rules are made when the kernel runs.
+// The gradient's scale is the last input, so the rules are created when the kernel runs.
 template <class P>
 std::unique_ptr<Kernel> build_adamw(const NodeView& node, Master master) {
   const std::vector<Tensor> weights(node.outputs.begin(), node.outputs.end());
@@ -44,7 +44,7 @@ std::unique_ptr<Kernel> build_adamw(const NodeView& node, Master master) {
 
 // ---- LAMB -----------------------------------------------------------------------------------------------------------
 
-constexpr int64_t lamb_piece = 4096;  // elements that are summed in one go
+constexpr int64_t lamb_piece = 4096;  // elements that are summed in one piece
 
 // One weight of type T; states and, where there is one, its master are of type S.
 template <class T, class S>

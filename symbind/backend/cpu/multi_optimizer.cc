@@ -35,7 +35,7 @@ void add_multi_sgd_with_momentum(ImplementationTable& table, Master master) {
 
 constexpr int64_t sum_piece = 4096;
 
-// Of pieces of one length whatever the number of threads, so that the result does not depend on it.
+// In pieces of a fixed length, so that the result does not depend on the number of threads.
 template <class T>
 double sum_of_squares(const T* values, int64_t count) {
   const int64_t pieces = (count + sum_piece - 1) / sum_piece;

@@ -46,7 +46,7 @@ std::unique_ptr<Kernel> build_prior(const NodeView& node) {
 
 // ---- MultiBoxTarget -------------------------------------------------------------------------------------------------
 
-// The anchors of one image: which object each has (-1: none), and how much it overlaps the one it overlaps most.
+// The anchors of one image: the object assigned to each (-1: none), and its largest overlap with any object.
 template <class C>
 class Matches {
  public:
@@ -177,7 +177,7 @@ void write_targets(const TargetRule<C>& rule, const C* anchor, const C* label, c
 std::unique_ptr<Kernel> build_target(const NodeView& node) {
   const auto& p = node.as<MultiBoxTarget>();
   const Shape &anchor = node.inputs[0].shape, &label = node.inputs[1].shape, &cls_pred = node.inputs[2].shape;
-  // Room for outputs that are not wanted.
+  // Scratch for outputs that are not requested.
   const int64_t spare = 9 * label[0] * anchor[1] + 1;
   return widened_kernel(
       node,
@@ -215,7 +215,7 @@ std::vector<Detection<C>> detections(const DetectionRule<C>& rule, const C* cls_
   return found;
 }
 
-// Sorts the first and marks those that others drop; what comes after the best is dropped where it is.
+// Sorts the best detections and marks those that others suppress; detections after the best are dropped in place.
 template <class C>
 void thin_out(const DetectionRule<C>& rule, std::vector<Detection<C>>& found) {
   const auto order = best_first(static_cast<int64_t>(found.size()), rule.most,

@@ -14,7 +14,8 @@ struct Statistics {
 
 // ---- Statistics -----------------------------------------------------------------------------------------------------
 
-// Parts of a row small enough for the cache are measured about their own means; two parts with their means make one.
+// The variance of cache-sized parts of a row is computed about their own means; the statistics of two parts are then
+// combined.
 template <class V, class T>
 [[gnu::always_inline]] inline Statistics statistics_of_long(const T* x, int64_t length, double eps) {
   using Float = typename V::Float;
@@ -34,7 +35,7 @@ template <class V, class T>
           squares_of += value * value;
           rest += value;
         });
-    const double shift = away.second / more;  // what the rounding of the sum has left
+    const double shift = away.second / more;  // the rounding error of the mean
     const double between = static_cast<double>(own) + shift - mean;
     mean += between * (more / all);
     squares += (away.first - shift * shift * more) + between * between * (count * more / all);
@@ -44,7 +45,7 @@ template <class V, class T>
   return {mean, __builtin_sqrt(variance + eps)};
 }
 
-// Numbers less their mean, to more digits than a float has.
+// Numbers minus their mean, with more precision than a float.
 template <class V>
 struct Middle {
   float mean, rest;
@@ -53,8 +54,8 @@ struct Middle {
   [[gnu::always_inline]] typename V::Float from(typename V::Float value) const { return (value - mean) - rest; }
 };
 
-// x less its mean stays in the row, and zeros after it. What the rounding of the mean has left is taken off as well:
-// beside a large mean it would be seen in the gradient of gamma, which is a sum over many rows.
+// The row then holds x minus its mean, followed by zeros. The rounding error of the mean is subtracted too: with a
+// large mean it would affect the gradient of gamma, which is a sum over many rows.
 template <class V, int count>
 [[gnu::always_inline]] inline Statistics centre(ShortRow<V, count>& row, int64_t length, double eps) {
   const int64_t last = length - (count - 1) * V::width;

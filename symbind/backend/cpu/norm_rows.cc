@@ -1,7 +1,7 @@
 // LayerNorm along the last axis, GroupNorm and InstanceNorm by the row kernels.
 //
-// The columns of LayerNorm's gradient are summed while its rows are computed, in pieces of rows that depend on their
-// number alone: the result is the same for any number of threads.
+// The columns of LayerNorm's gradient are summed while its rows are computed, in pieces of rows that depend only on the
+// number of rows: the result is the same for any number of threads.
 #include <algorithm>
 
 #include "symbind/backend/cpu/loops.h"
@@ -67,7 +67,7 @@ std::unique_ptr<Kernel> build_backward(const NodeView& node, const NormNode& nor
 
 // ---- A scale for each column ----------------------------------------------------------------------------------------
 
-// Pieces of rows with sums of their own: enough for threads, and few beside the rows.
+// Pieces of rows with separate sums: enough for all threads, but far fewer than rows.
 int64_t column_pieces(const NormNode& norm) {
   const int64_t by_work = norm.rows * norm.size.length / (element_grain / work);
   return std::clamp<int64_t>(std::min(by_work, norm.rows / 64), 1, 16);

@@ -1,4 +1,4 @@
-// All but LRN work on rows: `length` numbers `step` apart. Sums are kept in double.
+// All but LRN work on rows: `length` numbers `step` apart. Sums are accumulated in double.
 #include "symbind/ops/normalize.h"
 
 #include <algorithm>
@@ -107,7 +107,7 @@ std::unique_ptr<Kernel> build_l2_grad(const NodeView& node) {
 // ---- LRN ------------------------------------------------------------------------------------------------------------
 
 // Sums over the channels around each one, at every position of every image: body(begin, count, sums) gets those of the
-// elements [begin, begin + count), which are of one channel. The terms are few.
+// elements [begin, begin + count), which are of one channel. There are few terms.
 template <class C, class Term, class Body>
 void for_windows(const Shape& shape, int64_t nsize, const Term& term, const Body& body) {
   constexpr int64_t together = 256;
@@ -132,7 +132,7 @@ void for_windows(const Shape& shape, int64_t nsize, const Term& term, const Body
       element_grain / 8 / std::max<int64_t>(1, space) + 1);
 }
 
-// use(power), where power(norm) is norm^-beta of a positive number. The usual beta needs square roots alone.
+// use(power), where power(norm) is norm^-beta of a positive number. The usual beta needs only square roots.
 template <class C, class Use>
 void with_power(double beta, const Use& use) {
   if (beta == 0.75)
@@ -216,7 +216,7 @@ template <class C>
   return {mean, std::sqrt(squares / count + eps)};
 }
 
-// Rows and, for each number, its scale: LayerNorm's numbers along a row differ, those of the others do not.
+// Rows and, for each number, its scale: in LayerNorm scales vary along a row, in the others they do not.
 struct Scaled {
   Rows rows;
   std::optional<int64_t> channels;  // or groups of them; none: LayerNorm
@@ -257,7 +257,7 @@ std::unique_ptr<Kernel> build_scaled(const NodeView& node, const Scaled& scaled)
   });
 }
 
-// What a row leaves for the gradients of the scales: its statistics, and the sums of dy and of dy·x' over it.
+// What a row stores for the gradients of the scales: its statistics, and the sums of dy and of dy·x' over it.
 struct RowSums {
   Statistics statistics;
   double grads, products;
@@ -295,7 +295,7 @@ void sum_columns(const Rows& rows, const C* dy, const C* x, const RowSums* sums,
 }
 
 // With x' the normalized data and g = dy·gamma: dx = (g - mean(g) - x'·mean(g·x')) / deviation. gamma's gradient is the
-// sum of dy·x', beta's that of dy; both are summed over the rows in order, from what each row leaves in spare memory.
+// sum of dy·x', beta's that of dy; both are summed over the rows in order, from what each row stores in scratch.
 std::unique_ptr<Kernel> build_scaled_grad(const NodeView& node, const Scaled& scaled) {
   const int64_t count = scaled.rows.row_count();
   return widened_kernel(
@@ -351,7 +351,7 @@ std::unique_ptr<Kernel> build_scaled_grad(const NodeView& node, const Scaled& sc
           }
         };
       },
-      8 * count + 2);  // room for four doubles a row, whatever C
+      8 * count + 2);  // four doubles per row, for any C
 }
 
 Scaled instances(const Shape& data, double eps) {

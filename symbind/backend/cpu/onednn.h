@@ -1,4 +1,4 @@
-// Where oneDNN's implementations join those of the CPU: backend/onednn defines this; the stub in no_onednn adds none.
+// Adds oneDNN's implementations to those of the CPU. Defined in backend/onednn; the stub in no_onednn adds none.
 #pragma once
 
 namespace symbind {

@@ -22,9 +22,9 @@ void set_max_threads(int threads) {
 
 bool in_parallel() { return omp_in_parallel(); }
 
-// Every loop has all threads of the calling one, though it has fewer pieces: when a team is smaller than the one
-// before, libgomp ends the threads that are left over, and starts others for the next large one. oneDNN's loops have
-// all.
+// Every loop uses all threads of the calling thread, even if it has fewer pieces: when a team is smaller than the
+// previous one, libgomp ends the superfluous threads, and starts others for the next large team. oneDNN's loops use all
+// threads.
 void run_ranges(int64_t count, int pieces, RangeFunction function, void* context) {
   std::exception_ptr thrown;
 #pragma omp parallel num_threads(std::max(pieces, max_threads()))

@@ -1,5 +1,5 @@
-// Every operator that applies a rule of backend/update_rules.h to one weight, those of ops/adaptive_optimizer.h among
-// them, and the one that adds noise.
+// Every operator that applies a rule of backend/update_rules.h to one weight, including those of
+// ops/adaptive_optimizer.h, and the one that adds noise.
 #include "symbind/ops/optimizer.h"
 
 #include "symbind/backend/convert.h"

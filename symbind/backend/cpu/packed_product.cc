@@ -14,10 +14,10 @@ struct Lanes {
   using Vector [[gnu::vector_size(64)]] = T;
 };
 
-constexpr int64_t block_inner = 256;  // what a strip holds of this many rows stays in the first-level cache
+constexpr int64_t block_inner = 256;  // this many rows of a strip stay in the first-level cache
 
-// Accumulators of a tile: the 32 registers of AVX-512 take 8 × 2 and what they are multiplied by; the 16 of AVX2, half
-// as wide, take 6 × 1, which are twelve.
+// Accumulators of a tile: the 32 registers of AVX-512 hold 8 × 2 accumulators and the operands; the 16 of AVX2, half as
+// wide, hold 6 × 1, which take twelve registers.
 template <class T, int rows, int vectors>
 [[gnu::always_inline]] inline void multiply_tile(int64_t inner, const T* a, int64_t a_step, const T* b, T* c,
                                                  int64_t c_step, int64_t width, bool accumulate) {

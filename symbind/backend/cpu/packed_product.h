@@ -1,6 +1,6 @@
-// Products of a few rows with one matrix many times over, as the steps of a recurrence need them: the matrix is packed
-// once into strips of vectors; a product then reads them in order and runs on the calling thread. Every row of the
-// result is computed alone, so it does not depend on which rows are given together.
+// Repeated products of a few rows with one matrix, for the steps of a recurrence: the matrix is packed once into strips
+// of vectors; a product then reads them in order and runs on the calling thread. Every row of the result is computed
+// independently, so it does not depend on which other rows are passed.
 #pragma once
 
 #include "symbind/backend/cpu/gemm.h"

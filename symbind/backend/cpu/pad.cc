@@ -68,7 +68,7 @@ void for_shown_rows(std::span<const PadAxis> axes, const int64_t* index, const T
     for_shown_rows(axes.subspan(1), index + 1, dy + axes[0].position(*index, n) * axes[0].step, visit);
 }
 
-// Adds a row of dy to that of the data, or is its first: what is inside, then the borders.
+// Adds a row of dy to that of the data, or assigns it if it is the first: the interior, then the borders.
 template <class T, class C>
 void add_shown(const PadAxis& axis, const T* dy, bool is_first, C* sums) {
   const T* const inside = dy + axis.before;

@@ -1,4 +1,4 @@
-// How the plain implementations are put into the table.
+// Registers the plain implementations.
 #pragma once
 
 #include <utility>

@@ -1,7 +1,7 @@
-// Programs of elementwise operators run block by block: each instruction is the loop that its operator has on its own,
-// over a block that is still in the first cache; the last one writes the result. Numbers are computed in the type they
-// are stored in, so a program gives to the bit what its operators give one by one; float16 and bfloat16, which are
-// computed in float, are left to the operators.
+// Programs of elementwise operators run block by block: each instruction is the loop of its operator, over a block that
+// is still in the first-level cache; the last one writes the result. Numbers are computed in the type they are stored
+// in, so a program gives bit for bit the results of its operators one by one; float16 and bfloat16, which are computed
+// in float, are not fused.
 #include "symbind/ops/pointwise.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace symbind::cpu_backend {
 namespace {
 
 constexpr size_t block_bytes = 4096;
-constexpr size_t most_blocks = 32;  // values in between that are alive at a time
+constexpr size_t most_blocks = 32;  // intermediate values that are live at a time
 
 std::optional<MapLoop> loop_of(const PointwiseInstruction& instruction, const Tensor& tensor) {
   const std::array<Tensor, max_arity + 1> tensors{tensor, tensor, tensor, tensor};
@@ -97,7 +97,7 @@ void run_range(const std::vector<Step>& steps, size_t element, const Args& args,
   }
 }
 
-// Any input may be overwritten: only the last instruction writes, and only what all have read.
+// Any input may be overwritten: only the last instruction writes, after all instructions have read the block.
 std::unique_ptr<Kernel> build(const NodeView& node) {
   KernelTraits traits;
   for (size_t k = 0; k < node.inputs.size(); ++k) traits.in_place.emplace_back(static_cast<int>(k), 0);

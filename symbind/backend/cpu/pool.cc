@@ -48,13 +48,13 @@ void each_window(const PoolingSize& size, Visit visit) {
 }
 
 // ---- Rows of windows ------------------------------------------------------------------------------------------------
-// The windows of one output row are computed together, kernel element by kernel element, so that neighbours fill
-// vectors.
+// The windows of one output row are computed together, kernel element by kernel element, so that neighbouring windows
+// fill vectors.
 
 constexpr int64_t row_windows = 256;  // at a time
 
-// Calls visit(first window, last window, index of the element that the first sees) for every kernel element, in order;
-// windows [begin, end) of the output row (d, h) that see padding there are left out.
+// Calls visit(first window, last window, index of the element that the first reads) for every kernel element, in order;
+// windows [begin, end) of the output row (d, h) that read padding there are left out.
 template <class Visit>
 [[gnu::always_inline]] inline void each_kernel_element(const PoolingSize& size, int64_t d, int64_t h, int64_t begin,
                                                        int64_t end, const Visit& visit) {
@@ -88,7 +88,7 @@ template <class Body>
     body(stride);
 }
 
-// Divides what belongs to the windows [begin, end) of the output row (d, h) by the elements that their means count.
+// Divides the sums of the windows [begin, end) of the output row (d, h) by the number of elements in their means.
 template <class C>
 [[gnu::always_inline]] inline void divide_row(const PoolingSize& size, int64_t d, int64_t h, int64_t begin, int64_t end,
                                               C* row) {
@@ -248,7 +248,7 @@ class Planes {
     for (int64_t i = 0; i < count_; ++i) copy_[static_cast<size_t>(i)] = widened(from[i * channels_]);
     return copy_.data();
   }
-  // Where a plane is to be written, and what is to be called then.
+  // Where to write a plane, and the function to call after that.
   C* to_write(T* array, int64_t plane) { return copies_ ? copy_.data() : reinterpret_cast<C*>(array + start(plane)); }
   void written(T* array, int64_t plane) const {
     if (!copies_) return;
@@ -264,7 +264,7 @@ class Planes {
   std::vector<C> copy_;
 };
 
-// Whether windows are computed by rows: indices that fit into vectors of their own.
+// Are windows computed by rows? Indices must fit into vectors.
 bool goes_by_rows(const PoolingSize& size, PoolKind kind) {
   return kind != PoolKind::lp && size.in_size() < std::numeric_limits<int32_t>::max();
 }

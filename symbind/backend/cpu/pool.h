@@ -1,4 +1,4 @@
-// What the plain kernels of Pooling share, and those that only some poolings have.
+// Code shared by the plain kernels of Pooling, and kernels for special cases.
 #pragma once
 
 #include <algorithm>

@@ -17,10 +17,10 @@ int64_t divisor_of(const PoolingSize& size, PoolKind kind) {
   return divisor;
 }
 
-// Reading is so fast that a thread is worth its start for twice the usual number of elements only.
+// Reading is so fast that a thread pays off only for twice the usual number of elements.
 int64_t grain(const PoolingSize& size) { return 2 * element_grain / (size.in_size() + 1) + 1; }
 
-// The index of the first element that no other exceeds. NaN is one only where it comes first.
+// The index of the first element that no other exceeds. NaN is selected only if it comes first.
 template <class T>
 [[gnu::always_inline]] inline int64_t first_largest(const T* x, int64_t count) {
   using C = compute_type<T>;

@@ -22,8 +22,8 @@ using Indices [[gnu::vector_size(lanes * sizeof(int32_t))]] = int32_t;
 
 // ---- Interleaving ---------------------------------------------------------------------------------------------------
 
-// Elements [first, first + count) of planes that are `step` apart, with their lanes side by side. `rows` is scratch for
-// as many numbers, where T is not float.
+// Elements [first, first + count) of planes that are `step` apart, interleaved by lane. `rows` is scratch for as many
+// numbers, where T is not float.
 template <class T>
 [[gnu::always_inline]] inline void interleave(const T* from, int64_t step, int64_t planes, int64_t count, float* rows,
                                               float* to, int64_t width) {
@@ -66,7 +66,7 @@ int64_t inner_size(const std::array<int64_t, 3>& extents, size_t axis) {
   return elements;
 }
 
-// Some output rows and what their windows need of the input, both contiguous.
+// Some output rows and the input elements that their windows read, both contiguous.
 struct Band {
   std::array<int64_t, 3> begin, end;  // windows
   int64_t in_first, in_count;         // elements of an input plane
@@ -133,7 +133,7 @@ template <class Visit>
 // Planes that are computed together: 16 where that leaves every thread some.
 int columns_for(int64_t planes) { return planes >= 4 * lanes ? 2 : 1; }
 
-// Groups of `width` planes, in a piece for each thread; a piece has scratch of its own.
+// Groups of `width` planes, in a piece for each thread; each piece has its own scratch.
 struct Pieces {
   int64_t groups, count, elements;  // of scratch
 
@@ -222,7 +222,7 @@ std::unique_ptr<Kernel> build_forward(const PoolingSize& size) {
 
 // ---- The gradient of maxima -----------------------------------------------------------------------------------------
 
-// Adds the gradients dy of a band's windows to the first of the largest elements of each: NaN is one only where it
+// Adds the gradients dy of a band's windows to the first of the largest elements of each: NaN is selected only if it
 // comes first. The planes of dy and dx are `out` and `in` elements apart.
 template <class T, int columns>
 [[gnu::always_inline]] inline void unpool_band(const PoolingSize& size, const Band& band, const float* x, const T* dy,
@@ -265,7 +265,7 @@ std::unique_ptr<Kernel> build_max_grad(const PoolingSize& size) {
   const int64_t planes = size.batch * size.channels, in = size.in_size(), out = size.out_size();
   const Bands bands(size);
   const int64_t band_size = bands.most_in() * width;
-  // The gradients of half-precision planes are added up in scratch.
+  // The gradients of half-precision planes are accumulated in scratch.
   const Pieces pieces(size, width, 2 * band_size + (converts ? in * width : 0));
   return make_kernel(
       [=](const Args& args) {
@@ -350,7 +350,7 @@ bool fits_lanes(const PoolingSize& size, PoolKind kind) {
   return size.batch * size.channels >= fewest_planes && Bands(size).most_in() <= most_elements;
 }
 
-// Small windows along a row that fills vectors by itself take less time than interleaving.
+// Small windows along a row long enough to fill vectors take less time than interleaving.
 bool is_long_row(const PoolingSize& size) {
   return size.in_size() == size.in[2] && size.out_size() >= 100 && size.kernel[2] <= 3;
 }
@@ -363,7 +363,7 @@ bool suits_lanes(const PoolingSize& size, PoolKind kind, DType dtype) {
 
 bool suits_lanes_grad(const PoolingSize& size, PoolKind kind, DType dtype) {
   if (!fits_lanes(size, kind)) return false;
-  // All but float32 maxima are added up in scratch, a whole plane in each lane.
+  // All but float32 maxima are accumulated in scratch, a whole plane in each lane.
   if (kind == PoolKind::max && dtype == DType::float32) return size.in_size() < std::numeric_limits<int32_t>::max();
   return std::max(size.in_size(), size.out_size()) <= most_elements;
 }

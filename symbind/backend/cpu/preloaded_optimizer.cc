@@ -8,8 +8,8 @@
 namespace symbind::cpu_backend {
 namespace {
 
-// The rates and decays are the last two inputs, so the rules are made when the kernel runs. make_rule(type_identity<C>,
-// lr, wd) makes one.
+// The rates and decays are the last two inputs, so the rules are created when the kernel runs, by
+// make_rule(type_identity<C>, lr, wd).
 template <size_t states, class MakeRule>
 std::unique_ptr<Kernel> build_preloaded(const NodeView& node, Master master, MakeRule make_rule) {
   const std::vector<Tensor> weights(node.outputs.begin(), node.outputs.end());

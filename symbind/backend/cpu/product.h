@@ -1,5 +1,5 @@
-// The fastest product of two matrices there is, for kernels that are made of several: oneDNN's where it is built in and
-// the numbers are float32, else our own.
+// The fastest available product of two matrices, for kernels that are composed of several: oneDNN's if it is built in
+// and the numbers are float32, else ours.
 #pragma once
 
 #include <type_traits>
@@ -8,7 +8,7 @@
 
 namespace symbind::cpu_backend {
 
-// As gemm(), by the library. False: there is none, or it failed, and c is as it was. Defined by backend/onednn and the
+// As gemm(), by the library. False: not available, or it failed, and c is unchanged. Defined by backend/onednn and the
 // stubs in no_onednn.
 bool library_product(int64_t rows, int64_t columns, int64_t inner, Matrix<const float> a, Matrix<const float> b,
                      Matrix<float> c, bool accumulate);

@@ -26,7 +26,7 @@ void decode(const ProposalSize& size, const ProposalRule<C>& rule, const std::ve
   });
 }
 
-// The boxes of one image that are left, repeated to fill the output's rows.
+// The remaining boxes of one image, repeated to fill the output's rows.
 template <class C>
 void select(const ProposalSize& size, C threshold, int64_t image, const Scored<C>* all, C* rois, C* scores) {
   const auto order = best_first(size.boxes, size.searched, [=](int64_t i) { return all[i].score; });

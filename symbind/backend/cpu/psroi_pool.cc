@@ -1,4 +1,4 @@
-// The gradient of data: a thread takes all regions of some planes, so that each sum has one order.
+// The gradient of data: each thread processes all regions of some planes, so that the order of each sum is fixed.
 #include "symbind/backend/psroi_pool.h"
 
 #include <algorithm>

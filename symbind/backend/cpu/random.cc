@@ -202,9 +202,9 @@ std::unique_ptr<Kernel> build_multinomial_grad(const NodeView& node) {
   });
 }
 
-// ---- different classes ----------------------------------------------------------------------------------------------
+// ---- distinct classes -----------------------------------------------------------------------------------------------
 
-// Classes of one row: numbers are drawn until there are enough different ones.
+// Classes of one row: numbers are drawn until there are enough distinct ones.
 int64_t draw_different(RandomStream& stream, int64_t range_max, int64_t count, int64_t* classes) {
   std::unordered_set<int64_t> seen;
   int64_t tries = 0;

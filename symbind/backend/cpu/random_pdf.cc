@@ -42,7 +42,7 @@ std::unique_ptr<Kernel> build_density(const NodeView& node, bool is_log) {
   });
 }
 
-// Each thread has whole parameters, whose gradients are sums over their samples.
+// Each thread processes all samples of its parameters, whose gradients are sums over these.
 template <class Distribution>
 std::unique_ptr<Kernel> build_density_gradient(const NodeView& node, bool is_log) {
   const int64_t count = node.inputs[1].shape.size(), parameters = node.inputs[2].shape.size();

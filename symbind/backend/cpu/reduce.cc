@@ -21,7 +21,7 @@ std::unique_ptr<Kernel> build_reduce(const NodeView& node) {
   return build_reduction(node, reduced, std::is_same_v<P, Mean> ? Reduction::mean : Reduction::sum);
 }
 
-// The gradient in data's rank, with extent 1 along the reduced axes, is spread over them.
+// The gradient in data's rank, with extent 1 along the reduced axes, is broadcast over them.
 template <class P>
 std::unique_ptr<Kernel> build_reduce_grad(const NodeView& node) {
   const P& p = node.as<P>();

@@ -1,6 +1,6 @@
-// As in reduce_sums.cc, a fold is a row of stages of one (merged) axis each. The first takes elements, the others
-// combine earlier results. Long stages with few results are split into segments, which one more stage combines; where
-// they are split depends on the shape alone.
+// As in reduce_sums.cc, a fold is a sequence of stages over one (merged) axis each. The first takes elements, the
+// others combine earlier results. Long stages with few results are split into segments, which one more stage combines;
+// the split depends only on the shape.
 #include "symbind/backend/cpu/reduce_folds.h"
 
 #include <algorithm>
@@ -32,12 +32,12 @@ std::vector<Stage> plan(const Shape& shape, const std::vector<bool>& reduced) {
     stages.push_back(stage);
     if (stage.segments > 1) stages.push_back({{axis.outer, stage.segments, axis.inner}, 1, stage.segments});
   }
-  // Even where nothing is joined each element passes through once.
+  // Even if no axis is reduced each element passes through once.
   if (stages.empty()) stages.push_back({{shape.size(), 1, 1}, 1, 1});
   return stages;
 }
 
-// Elements that follow each other are taken by several parts in turn, so that none waits for the one before.
+// Consecutive elements go to several partial results in turn, so that the operations are independent.
 template <class Part, class In, class Take, class Join>
 [[gnu::always_inline]] inline Part fold_row(const In* from, int64_t length, Part start, const Take& take,
                                             const Join& join) {

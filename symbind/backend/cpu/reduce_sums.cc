@@ -1,7 +1,7 @@
-// A reduction is a row of stages, each over one (merged) axis: (outer, length, inner) → (outer, inner), the innermost
-// axis first. Within a stage sums run over short blocks in the element type and the blocks' sums are added in double,
-// so that long float sums keep their digits. Long stages with few results are cut into segments that several threads
-// take; where they are cut depends on the shape alone, and so do the digits.
+// A reduction is a sequence of stages, each over one (merged) axis: (outer, length, inner) → (outer, inner), the
+// innermost axis first. Within a stage sums run over short blocks in the element type and the blocks' sums are added in
+// double, so that long float sums stay accurate. Long stages with few results are split into segments for several
+// threads; the split, and so the rounding, depends only on the shape.
 #include "symbind/backend/cpu/reduce_sums.h"
 
 #include <algorithm>
@@ -115,7 +115,7 @@ std::vector<Stage> plan_stages(const Shape& shape, const std::vector<bool>& redu
   return stages;
 }
 
-// The mean, and the way back to a narrow type. Integers are cut to their own type before they are divided.
+// Computes the mean and converts to a narrow type. Integers are truncated to their own type before the division.
 template <class C, class T>
 void finish(const C* sums, T* out, int64_t results, int64_t divisor) {
   for_elements(results, [=](int64_t begin, int64_t end) {
@@ -130,7 +130,7 @@ void finish(const C* sums, T* out, int64_t results, int64_t divisor) {
   });
 }
 
-// Where things are in scratch: the widened input, the stages' results in turn, the segments' sums.
+// Layout of the scratch: the widened input, the stages' results in turn, the segments' sums.
 template <class C>
 struct Workspace {
   int64_t widened = 0, results = 0, partial = 0;

@@ -1,4 +1,4 @@
-// Reshapes hand on their bytes.
+// Reshapes copy their bytes unchanged.
 #include "symbind/ops/reshape.h"
 
 #include "symbind/backend/cpu/fill.h"

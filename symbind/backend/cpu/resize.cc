@@ -1,4 +1,4 @@
-// Rows at a time: what is known about a row's columns is computed once, when the kernel is built.
+// Row by row: the indices and weights of columns are computed once, when the kernel is built.
 #include "symbind/ops/resize.h"
 
 #include <algorithm>
@@ -82,8 +82,8 @@ std::unique_ptr<Kernel> build_bilinear_for(const NodeView& node, const BilinearA
   });
 }
 
-// The gradient of a piece of a plane: each row of dy is brought to the columns of the data and added to the two rows
-// that it was read from.
+// The gradient of a piece of a plane: each row of dy is mapped to the columns of the data and added to the two rows
+// that it was computed from.
 template <class C>
 struct BilinearGrad {
   BilinearAxis<C> down, across;
@@ -172,7 +172,7 @@ std::unique_ptr<Kernel> build_adaptive(const NodeView& node) {
   });
 }
 
-// Each window gives its gradient to its elements; rows of the same windows are alike.
+// Each window distributes its gradient to its elements; rows with the same windows are equal.
 template <class C>
 struct AdaptiveGrad {
   AdaptiveAxis rows, columns;

@@ -1,5 +1,5 @@
-// Recurrent layers, forward. Of each layer, one product computes what all steps need of the input; then each step adds
-// its product with the state (a packed matrix) and applies the gates' functions to it in place.
+// Recurrent layers, forward. For each layer, one product computes the input part of all steps; then each step adds its
+// product with the state (a packed matrix) and applies the gates' activations in place.
 #include "symbind/backend/cpu/rnn.h"
 
 #include "symbind/backend/cpu/as_float.h"
@@ -80,7 +80,7 @@ class RnnForward final : public Kernel {
             reinterpret_cast<int64_t*>(static_cast<T*>(args.scratch) + lengths_), size_, where_};
   }
 
-  // All steps of some sequences of a layer in one direction, from the first states to the last.
+  // All steps of some sequences of a layer in one direction, from the initial to the final states.
   void run_steps(const Args& args, const Lengths& lengths, int64_t layer, const SomeSequences& some, T* output) const {
     const int64_t batch = size_.batch, state_at = (layer * size_.directions + some.direction) * batch + some.first;
     const RnnSize::Reserve at = size_.reserve(layer, some.direction);
@@ -158,7 +158,7 @@ class RnnForward final : public Kernel {
     }
   }
 
-  // Each layer has random numbers of its own.
+  // Each layer has separate random numbers.
   void drop(const Args& args, int64_t layer, T* output) const {
     const int64_t count = size_.rows() * size_.output_width();
     T* const mask = args.out<T>(at_.reserve) + size_.mask(layer);
@@ -174,8 +174,8 @@ class RnnForward final : public Kernel {
   const uint64_t slot_;
   const DType lengths_type_;
   const std::string where_;
-  int64_t packed_state_ = 0, packed_projection_ = 0, bias_ = 0, kept_of_direction_ = 0;  // in what is kept
-  int64_t recurrent_ = 0, lengths_ = 0;                                                  // in scratch
+  int64_t packed_state_ = 0, packed_projection_ = 0, bias_ = 0, kept_of_direction_ = 0;  // offsets in the cached data
+  int64_t recurrent_ = 0, lengths_ = 0;                                                  // offsets in scratch
 };
 
 std::unique_ptr<Kernel> build_rnn(const NodeView& node) {

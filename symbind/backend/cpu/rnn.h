@@ -1,5 +1,5 @@
-// What the forward and backward kernels of recurrent layers share. The sequences of a batch do not depend on each
-// other: a thread takes some of them, in one direction, through all steps of a layer without waiting for others.
+// Shared by the forward and backward kernels of recurrent layers. The sequences of a batch are independent: a thread
+// runs some of them, in one direction, through all steps of a layer without waiting for others.
 #pragma once
 
 #include <algorithm>
@@ -63,7 +63,7 @@ void for_sequences(const RnnSize& size, const Body& body) {
 // The number of valid steps of each sequence.
 class Lengths {
  public:
-  Lengths() = default;  // all are
+  Lengths() = default;  // all steps are valid
   // `numbers` is memory for one per sequence. Fails on one that does not fit.
   Lengths(const void* given, DType dtype, int64_t* numbers, const RnnSize& size, const std::string& where)
       : numbers_(numbers) {

@@ -1,8 +1,8 @@
-// What a step of a recurrent layer does with the products of one row, forward and backward. Gates are one after the
-// other in a row, `hidden` numbers each.
+// The elementwise part of a step of a recurrent layer for one row, forward and backward. Gates are one after the other
+// in a row, `hidden` numbers each.
 //
 // forward: `gates` holds the products and becomes the values of the gates; `state` is assigned.
-// backward: from the gradient of the state, that of the gates before their functions.
+// backward: from the gradient of the state, that of the gates before activation.
 #pragma once
 
 #include <optional>
@@ -44,14 +44,14 @@ struct PlainCell {
   }
 };
 
-// gates = sigmoid(gates + bias). A loop of its own for each function is what compilers turn into vector code.
+// gates = sigmoid(gates + bias). Separate loops for each function, which compilers vectorize.
 template <class T>
 [[gnu::always_inline]] inline void add_and_bend(T* gates, const T* bias, int64_t count) {
 #pragma GCC ivdep
   for (int64_t j = 0; j < count; ++j) gates[j] = vector_math::sigmoid(gates[j] + bias[j]);
 }
 
-// The limits of the cells; those of all numbers where there are none.
+// The limits of the cells; infinite if there are none.
 template <class T>
 struct CellLimits {
   T low, high;
@@ -114,11 +114,11 @@ struct LstmCell {
   }
 };
 
-// The products with the input and with the state come apart: the reset gate is between those of the new gate. `bias`:
-// those of the input, then those of the state.
+// The products with the input and with the state are separate: the reset gate multiplies only the latter in the new
+// gate. `bias`: those of the input, then those of the state.
 template <class T>
 struct GruCell {
-  // `recurrent`: the products with the state. `for_new`: kept of them for backward.
+  // `recurrent`: the products with the state. `for_new`: the part of them stored for backward.
   void forward(int64_t hidden, T* gates, const T* recurrent, const T* bias, const T* state_before, T* for_new,
                T* state) const {
     for_range(0, hidden, [=](int64_t, int64_t count) {
@@ -138,7 +138,8 @@ struct GruCell {
       for (int64_t j = 0; j < count; ++j) state[j] = fresh[j] + update[j] * (state_before[j] - fresh[j]);
     });
   }
-  // `recurrent_grad`: of the products with the state; `before_grad` is assigned what reaches the state before directly.
+  // `recurrent_grad`: of the products with the state; `before_grad` is assigned the direct gradient of the previous
+  // state.
   void backward(int64_t hidden, const T* gates, const T* for_new, const T* state_before, const T* state_grad,
                 T* gates_grad, T* recurrent_grad, T* before_grad) const {
     for_range<InstructionSet::avx2>(0, hidden, [=](int64_t begin, int64_t end) {

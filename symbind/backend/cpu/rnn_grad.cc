@@ -101,7 +101,8 @@ class RnnBackward final : public Kernel {
             where_};
   }
 
-  // The gradient of a last state, or zeros; the other way round, that of a first state, if it is asked for.
+  // Reads the gradient of a final state, or zeros; in the other direction, writes that of an initial state, if
+  // requested.
   void start(const Args& args, bool has_grad, size_t input, int64_t from, int64_t count, T* state) const {
     if (has_grad)
       std::copy_n(args.in<T>(input) + from, count, state);
@@ -248,10 +249,10 @@ class RnnBackward final : public Kernel {
   const CellLimits<T> limits_ = limits_of<T>(params_);
   const DType lengths_type_;
   const std::string where_;
-  int64_t packed_state_ = 0, packed_projection_ = 0, kept_of_direction_ = 0;  // in what is kept
+  int64_t packed_state_ = 0, packed_projection_ = 0, kept_of_direction_ = 0;  // offsets in the cached data
   // In scratch: gradients of the gates and of the products with the states for all steps, of projected states, of the
-  // input of a layer (of this one and of the one above), of states before and after a step, of one with what arrives at
-  // the output, of that before its projection, of cells.
+  // input of a layer (of this one and of the one above), of states before and after a step, of a state plus the
+  // gradient of the output, of that before its projection, of cells.
   int64_t gates_ = 0, recurrent_ = 0, projections_ = 0, inputs_[2] = {}, states_[2] = {}, arriving_ = 0, projected_ = 0,
           cells_ = 0, lengths_ = 0;
 };

@@ -1,5 +1,5 @@
-// Between which pixels the points of a region are is computed once and used for all its channels. The gradient of data:
-// a thread takes all regions of some planes, so that each sum has one order.
+// The pixels and weights of a region's points are computed once and used for all its channels. For the gradient of data
+// each thread processes all regions of some planes, so that the order of each sum is fixed.
 #include "symbind/backend/roi_align.h"
 
 #include <algorithm>
@@ -40,7 +40,7 @@ struct Points {
   }
 };
 
-// The four pixels around a point of a cell, and the share that each has in the cell's mean.
+// The four pixels around a point of a cell, and the weight of each in the cell's mean.
 template <class C>
 struct Reading {
   int32_t pixel[4];
@@ -137,7 +137,7 @@ void align(const AlignSize& size, C scale, const C* x, const C* rois, C* y) {
   });
 }
 
-// Adds what a cell's gradient is for the pixels of a plane.
+// Adds a cell's gradient to the pixels of a plane.
 template <class C>
 void add_cell(std::span<const Reading<C>> readings, C arrived, C* plane) {
   for (const Reading<C>& from : readings)

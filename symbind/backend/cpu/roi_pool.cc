@@ -55,7 +55,7 @@ std::unique_ptr<Kernel> build_forward(const NodeView& node) {
   });
 }
 
-// One thread takes all regions of some planes.
+// Each thread processes all regions of some planes.
 std::unique_ptr<Kernel> build_backward(const NodeView& node) {
   const Shape dy_shape = node.inputs[0].shape, data = node.outputs[0].shape;
   return visit_floating(node.outputs[0].dtype, [&](auto type) -> std::unique_ptr<Kernel> {

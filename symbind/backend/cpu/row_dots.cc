@@ -82,8 +82,8 @@ std::unique_ptr<Kernel> build_for_half(const RowDots& size, const RowDotsInputs&
 bool suits_row_dots(int64_t few, int64_t inner, DType dtype) {
   if (few < 1 || inner < 16 || (dtype != DType::float32 && !has_row_kernels(dtype))) return false;
   if (few <= vectors_together) return true;
-  // Libraries convert bfloat16 on the way, and without AVX-512 there are registers for one row of the matrix at a time.
-  // The lanes of many short sums take longer to add up than the products.
+  // Libraries convert bfloat16 on the fly, and without AVX-512 there are registers for only one row of the matrix at a
+  // time. For short sums, adding the lanes takes longer than the products.
   const bool is_fast =
       dtype == DType::float16 || (dtype == DType::float32 && instruction_set() == InstructionSet::avx512);
   return is_fast && few <= 2 * vectors_together && inner >= 128;
@@ -93,7 +93,7 @@ template <class T>
 void row_dots(const RowDots& size, const float* vectors, const T* matrix, const float* bias, float* y) {
   constexpr int64_t products_worth_a_thread = 1 << 18, cached_bytes = 1 << 15;
   const int64_t grain = std::max<int64_t>(1, products_worth_a_thread / (size.vectors * size.inner + 1));
-  // Further vectors find the rows in the cache.
+  // Later vectors find the rows in the cache.
   const int64_t few_rows = cached_bytes / (size.inner * static_cast<int64_t>(sizeof(T))) / 4 * 4 + 4;
   const int64_t block = size.vectors > vectors_together ? few_rows : size.rows;
   parallel_for(size.rows, grain, [&, dots = kernels<T>().dots](int64_t begin, int64_t end) {

@@ -102,7 +102,7 @@ template <class T>
 struct ChannelKernels {
   ChannelStatistics (*measure)(const Channel& channel, const T* x);
   void (*normalise)(const Channel& channel, const ChannelScale& scale, const T* x, T* y);
-  // The sums of dy · (x - mean) and of dy. Before a ReLU dy counts where the result was above zero.
+  // The sums of dy · (x - mean) and of dy. With ReLU, dy counts only where the result was above zero.
   NormSums (*sum)(const Channel& channel, const ChannelScale& scale, const T* dy, const T* x);
   // `more` may be null.
   void (*spread)(const Channel& channel, const ChannelScale& scale, const ChannelSlope& slope, const T* dy, const T* x,
@@ -119,13 +119,13 @@ struct RowKernels {
   DotKernels<T> dot;
 };
 
-// Null where the compiler cannot make them.
+// Null if the compiler does not support the instruction set.
 template <class T>
 const RowKernels<T>* avx512_row_kernels();
 template <class T>
 const RowKernels<T>* avx2_row_kernels();
 
-// The best this processor has; null: none.
+// The best kernels for this processor; null: none.
 template <class T>
 const RowKernels<T>* row_kernels();
 

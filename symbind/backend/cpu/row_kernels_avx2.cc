@@ -10,7 +10,7 @@
 #include "symbind/backend/vector_math.h"
 
 // Nothing that other sources share may be included below: it would be compiled for this instruction set, and the linker
-// might take that version for everybody.
+// might use that version everywhere.
 #if defined(__clang__)
 #pragma clang attribute push(__attribute__((target("avx2,fma,f16c,bmi2"))), apply_to = function)
 #else
@@ -54,7 +54,7 @@ struct Avx2 {
   static Float of_bfloat16(__m128i bits) {
     return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(bits), 16));
   }
-  // To nearest even; NaN stays one.
+  // To nearest even; NaN is preserved.
   static __m128i to_bfloat16(Float value) {
     const __m256i bits = _mm256_castps_si256(value);
     const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));

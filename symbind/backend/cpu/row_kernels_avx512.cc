@@ -3,7 +3,7 @@
 
 #if defined(__x86_64__) && defined(__GNUC__)
 
-// GCC 12 takes what its own header leaves undefined on purpose for a mistake.
+// GCC 12 warns about values that its own header leaves undefined on purpose.
 #if !defined(__clang__)
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #pragma GCC diagnostic ignored "-Wuninitialized"
@@ -15,7 +15,7 @@
 #include "symbind/backend/vector_math.h"
 
 // Nothing that other sources share may be included below: it would be compiled for this instruction set, and the linker
-// might take that version for everybody.
+// might use that version everywhere.
 #if defined(__clang__)
 #pragma clang attribute push( \
     __attribute__((target("avx512f,avx512vl,avx512bw,avx512dq,avx512cd,avx2,fma,f16c,bmi2"))), apply_to = function)
@@ -50,7 +50,7 @@ struct Avx512 {
   static Float of_bfloat16(__m256i bits) {
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16));
   }
-  // To nearest even; NaN stays one.
+  // To nearest even; NaN is preserved.
   static __m256i to_bfloat16(Float value) {
     const __m512i bits = _mm512_castps_si512(value);
     const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));

@@ -1,4 +1,4 @@
-// What the row kernels share, as templates over an instruction set's vectors. Included by one source for each
+// Shared by the row kernels, as templates over an instruction set's vectors. Included by one source for each
 // instruction set, which compiles everything here for it: so nothing but such templates, and nothing from the standard
 // library, may be defined here.
 //
@@ -17,10 +17,10 @@
 
 namespace symbind::cpu_backend::vectors {
 
-// Vectors of a sum in float: their lanes hold so few terms that no digits are lost.
+// Vectors of a sum in float: few enough terms per lane that no precision is lost.
 inline constexpr int64_t chunk_vectors = 256;
 
-// A whole vector of a row, and what is left at its end.
+// A whole vector of a row, and the remainder at its end.
 template <class V>
 struct Whole {
   using Float = typename V::Float;
@@ -51,7 +51,7 @@ struct Part {
   }
 };
 
-// One number of any element type. (The types' own conversions are not for this file.)
+// One number of any element type. (The types' own conversions must not be used in this file.)
 template <class V, class T>
 [[gnu::always_inline]] inline float number_at(const T* from) {
   return V::load(from, 1)[0];
@@ -70,8 +70,8 @@ struct Sums {
   double first, second;
 };
 
-// add(index, Whole or Part, first, second) adds the terms of a vector to two vectors of sums; lanes that are not there
-// count for nothing.
+// add(index, Whole or Part, first, second) adds the terms of a vector to two vectors of sums; missing lanes must
+// contribute nothing.
 template <class V, class Add>
 [[gnu::always_inline]] inline Sums sums_of(int64_t count, const Add& add) {
   using Float = typename V::Float;
@@ -92,7 +92,7 @@ template <class V, class Add>
   return total;
 }
 
-// Σ term(index, Whole or Part); a term has zeros in the lanes that are not there.
+// Σ term(index, Whole or Part); a term must be zero in missing lanes.
 template <class V, class Term>
 [[gnu::always_inline]] inline double sum_of(int64_t count, const Term& term) {
   using Float = typename V::Float;
@@ -121,7 +121,7 @@ struct ShortRow {
     for (int i = 0; i < count - 1; ++i) V::store(to + i * V::width, at[i]);
     V::store(to + (count - 1) * V::width, at[count - 1], last);
   }
-  // Replaces what is after the last element.
+  // Fills the lanes after the last element.
   [[gnu::always_inline]] void end_with(int64_t last, float otherwise) {
     at[count - 1] = V::first(last, at[count - 1], V::same(otherwise));
   }
@@ -171,7 +171,7 @@ template <class V, class Visit>
   if (j < columns) visit(j, std::integral_constant<int, 1>{}, Part<V>{columns - j});
 }
 
-// totals[i] = Σ term(k, i) over k < length; chunks of the sum are added by themselves, which loses fewer digits.
+// totals[i] = Σ term(k, i) over k < length; chunks are summed separately, which is more accurate.
 template <class V, int count, class Term>
 [[gnu::always_inline]] inline void sum_columns(int64_t length, typename V::Float (&totals)[count], const Term& term) {
   constexpr int64_t chunk = 64;
@@ -188,8 +188,7 @@ template <class V, int count, class Term>
   }
 }
 
-// e^x for x up to 88, as in vector_math.h but for results below the smallest normal number: they are zero, as they are
-// everywhere in a run.
+// e^x for x up to 88, as in vector_math.h except that subnormal results are zero, as everywhere in a run.
 template <class V>
 [[gnu::always_inline]] inline typename V::Float exp_of(typename V::Float x) {
   using Float = typename V::Float;

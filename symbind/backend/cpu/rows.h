@@ -9,10 +9,10 @@
 
 namespace symbind::cpu_backend {
 
-// Adjacent rows that are computed together, so that memory is read in its order.
+// Adjacent rows that are computed together, so that memory is read sequentially.
 constexpr int64_t rows_together = 64;
 
-// `work` is what a number costs, in simple operations: the more, the fewer numbers are worth a thread.
+// `work` is the cost of an element in simple operations: the higher, the fewer elements are worth a thread.
 struct Rows : AxisView {
   // Calls body(row, offset of its first number) for every row.
   template <class Body>

@@ -1,4 +1,4 @@
-// The last index that names a slot is found first; then every slice is copied from where it comes.
+// The last index of each slot is found first; then every slice is copied from its source.
 #include "symbind/backend/scatter.h"
 
 #include <algorithm>

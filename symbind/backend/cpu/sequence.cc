@@ -1,5 +1,5 @@
-// All three move rows: a row is one step of one sequence. Lengths are read in every run; those that do not fit are
-// refused, but for a mask, which has nothing to do for a sequence that is longer than the array.
+// All three move rows: a row is one step of one sequence. Lengths are read in every run; invalid lengths fail, except
+// for a mask, which has nothing to do for a sequence longer than the array.
 #include "symbind/ops/sequence.h"
 
 #include <algorithm>
@@ -17,7 +17,7 @@
 namespace symbind::cpu_backend {
 namespace {
 
-// Where the rows of `shape` are, and the lengths of its sequences.
+// The offsets of the rows of `shape`, and the lengths of its sequences.
 class Sequences {
  public:
   Sequences(const NodeView& node, const Shape& shape, int64_t axis, int lengths_input)
@@ -29,7 +29,7 @@ class Sequences {
         dtype_(lengths_input < 0 ? DType::int64 : node.inputs[static_cast<size_t>(lengths_input)].dtype),
         where_(node.where()) {
     if (lengths_input_ >= 0 || !time_first_) return;
-    row_ *= batch_;  // all sequences are as long: a step of all of them is one row
+    row_ *= batch_;  // all sequences have the same length: one step of all is one row
     batch_ = 1;
   }
 

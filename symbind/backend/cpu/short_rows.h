@@ -1,5 +1,5 @@
-// Rows of a few to a few hundred numbers, without the cost of a library call or of a scalar rest: where the numbers do
-// not fill whole vectors, the last vector overlaps the one before it. cover_row() may be used inside
+// Rows of a few to a few hundred numbers, without the cost of a library call or of a scalar remainder: where the
+// numbers do not fill whole vectors, the last vector overlaps the one before it. cover_row() may be used inside
 // for_range(), which compiles it for several instruction sets.
 #pragma once
 
@@ -13,7 +13,7 @@ struct RowVector {
 };
 
 // Calls put.operator()<lanes>(i) for vectors that together are the elements [0, count). Elements may be in two of them:
-// whatever put() does must be the same when done again.
+// put() must be idempotent.
 template <class C, class Put>
 [[gnu::always_inline]] inline void cover_row(int64_t count, const Put& put) {
   constexpr int64_t most = 64 / static_cast<int64_t>(sizeof(C));

@@ -25,7 +25,7 @@ int64_t counted(const C* lengths, int64_t row, int64_t length) {
   return lengths ? std::clamp<int64_t>(static_cast<int64_t>(lengths[row]), 0, length) : length;
 }
 
-// Beside a large maximum the logarithm of the sum would lose its digits: the maximum goes first, by itself.
+// Added to a large maximum the logarithm of the sum would lose precision: the maximum is subtracted first, separately.
 template <class C>
 [[gnu::always_inline]] inline void softmax_row(const C* x, C* y, int64_t count, C factor, bool logarithm) {
   const C most = largest_of(x, count, x[0] * factor, [=](auto value) { return value * factor; });

@@ -8,7 +8,8 @@ namespace symbind::cpu_backend::vectors {
 
 inline constexpr float lowest = -__builtin_inff();
 
-// Powers of half types are kept in float until their sum is known: so many, and beyond that they are computed twice.
+// Exponentials of half types are stored in float until their sum is known: up to this many; longer rows compute them
+// twice.
 inline constexpr int64_t most_powers = 8192;
 
 // ---- Rows -----------------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@
 namespace symbind::cpu_backend {
 namespace {
 
-// What becomes of a sorted row: outputs by number, -1 for none.
+// The outputs of a sorted row, by number; -1: none.
 struct Wanted {
   int values = -1, indices = -1, mask = -1;
 };
@@ -39,7 +39,7 @@ bool is_less(C a, C b) {
     return a < b;
 }
 
-// The first `count` elements of each row in order. Indices are written as int64 into scratch and converted in the end.
+// The first `count` elements of each row in order. Indices are written as int64 into scratch and converted at the end.
 std::unique_ptr<Kernel> build_sorted(const NodeView& node, const AxisView& rows, int64_t count, bool ascend,
                                      const Wanted& wanted) {
   const int64_t total = rows.row_count() * count, elements = node.inputs[0].shape.size();

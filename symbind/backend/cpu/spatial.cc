@@ -86,8 +86,8 @@ std::unique_ptr<Kernel> build_grid_grad(const NodeView& node) {
 
 // ---- Sampling -------------------------------------------------------------------------------------------------------
 
-// What some positions of the grid read of an image: four pixels each. One that is outside of the image has weight
-// and slopes 0 and the index of another pixel.
+// The pixels of an image that some positions of the grid read, four each. One outside the image has weight and
+// derivatives 0 and the index of another pixel.
 template <class C>
 struct Readings {
   static constexpr int64_t most = 256;
@@ -114,7 +114,7 @@ struct Readings {
   }
 };
 
-// A product that is 0 if the weight is: a pixel that is not there must not turn it into NaN.
+// A product that is 0 if the weight is: a pixel outside the image must not turn it into NaN.
 template <class C>
 C weighted(C weight, C value) {
   return weight == C(0) ? C(0) : weight * value;
@@ -137,7 +137,7 @@ void for_planes(const Sampled& size, const C* grid, int64_t begin, int64_t end, 
 template <class C>
 void sample(const Sampled& size, const C* x, const C* grid, C* y) {
   const int64_t result = size.grid.space();
-  if (size.space() == 0) {  // readings have no pixel to begin with
+  if (size.space() == 0) {  // readings have no pixel to refer to
     std::fill_n(y, size.grid.images * size.channels * result, C(0));
     return;
   }
@@ -281,7 +281,7 @@ std::unique_ptr<Kernel> build_correlation(const NodeView& node) {
   });
 }
 
-// One thread takes some channels of an image, with all displacements.
+// Each thread processes some channels of an image, with all displacements.
 std::unique_ptr<Kernel> build_correlation_grad(const NodeView& node) {
   const Compared size(node.as<CorrelationGrad>(), node.inputs[1].shape, node.inputs[0].shape);
   return widened_kernel(node, [size](auto type) {

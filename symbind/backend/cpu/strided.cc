@@ -38,7 +38,7 @@ BroadcastPlan plan_broadcast(const Shape& out, std::span<const Shape> operands) 
 
 namespace {
 
-// Threads share the rows, or the one row there is.
+// The rows, or a single row, are divided among threads.
 void run_parallel(const BroadcastLoop& loop, void* out, const void* const* in, const BroadcastPlan& plan) {
   const int64_t length = plan.extents[0];
   const bool one_row = plan.rows == 1;

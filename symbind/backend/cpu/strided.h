@@ -1,6 +1,6 @@
-// A function over arrays some of which are broadcast. Axes along which every array goes on evenly are merged first, so
-// that few remain; then rows of the last axis are run one by one, and along a row an operand either advances or stays.
-// As in map.h, only the loops are compiled per function; strided.cc does the rest.
+// A function over arrays some of which are broadcast. Adjacent axes with compatible strides in every array are merged
+// first; then the loop runs over rows of the last axis, and along a row an operand either advances or is constant. As
+// in map.h, only the loops are compiled per function; strided.cc does the rest.
 #pragma once
 
 #include <array>
@@ -16,11 +16,11 @@ using Steps = std::array<int64_t, 2>;  // of each operand
 
 struct BroadcastPlan {
   std::vector<int64_t> extents;  // of the merged axes, the innermost first; at least one
-  std::vector<Steps> steps;      // along each of them; 0: the operand stays
+  std::vector<Steps> steps;      // along each of them; 0: the operand is broadcast
   int64_t rows = 1;
 };
 
-// Operands of these shapes, aligned at the last axis as NumPy does it.
+// Operands of these shapes, aligned at the last axis as in NumPy.
 BroadcastPlan plan_broadcast(const Shape& out, std::span<const Shape> operands);
 
 struct Range {
@@ -103,7 +103,7 @@ BroadcastLoop broadcast_loop_of(const Function& function) {
           }};
 }
 
-// A kernel for output 0 from the first inputs, seen in the given shapes. Narrow types are widened in scratch.
+// A kernel for output 0 from the first inputs, viewed in the given shapes. Narrow types are widened in scratch.
 std::unique_ptr<Kernel> build_broadcast(const NodeView& node, const std::vector<Shape>& shapes,
                                         const BroadcastLoop& loop);
 

@@ -10,8 +10,8 @@
 
 namespace symbind::cpu_backend {
 
-// The indices of the boxes that no better one which is left overlaps, `most` at most, in order. overlaps(a, b): does
-// box a drop box b, which comes after it?
+// The indices of the boxes that no better remaining one overlaps, at most `most`, in order. overlaps(a, b): does box a
+// suppress box b, which comes after it?
 template <class Overlaps>
 std::vector<int32_t> suppress(int64_t count, int64_t most, const Overlaps& overlaps) {
   std::vector<int32_t> left;

@@ -9,7 +9,7 @@
 namespace symbind::cpu_backend {
 namespace {
 
-// The sum over the repetitions. Axes of one kind are taken together, so that there are few.
+// The sum over the repetitions. Axes of the same kind are merged, so that there are few.
 template <class P>
 std::unique_ptr<Kernel> build_repeated_grad(const NodeView& node) {
   if (node.inputs[0].shape.size() == 0) return build_fill(node, 0);

@@ -37,7 +37,7 @@ template <class C, int Bytes, int Rows, int Vectors>
     }
 }
 
-// So many vectors that the sums of a tile fill the registers, which hides the latency of each multiply-add.
+// The number of vectors with which the sums of a tile fill the registers, which hides the latency of multiply-adds.
 template <int Sums, int Rows>
 inline constexpr int vectors_for = Sums / Rows >= 8   ? 8
                                    : Sums / Rows >= 4 ? 4

@@ -6,12 +6,12 @@
 
 namespace symbind::cpu_backend {
 
-// C is float or double. Operand b is not packed: its row k begins at b + offsets[k], wherever that is. A vector may be
-// read up to `lanes` elements past the last column: what is found there does not matter, but must be readable.
+// C is float or double. Operand b is not packed: its row k starts at b + offsets[k]. A vector may be read up to `lanes`
+// elements past the last column: the values there do not matter, but must be readable.
 template <class C>
 struct TileKernels {
   static constexpr int64_t row_limit = 12;
-  static constexpr int64_t dot_columns = 6;  // whatever the instruction set
+  static constexpr int64_t dot_columns = 6;  // for every instruction set
 
   int64_t lanes;      // numbers in a vector
   int64_t most_rows;  // of a strip of a

@@ -10,7 +10,7 @@
 namespace symbind::cpu_backend {
 namespace {
 
-// The windows of a line whose column `first + i · stride` is inside of a row of `width` elements.
+// The windows of a line whose column `first + i · stride` is inside a row of `width` elements.
 struct Inside {
   int64_t begin, end;
 

@@ -18,8 +18,8 @@ std::byte* element(void* array, DType dtype, int64_t index) {
   return static_cast<std::byte*>(array) + static_cast<size_t>(index) * size_of(dtype);
 }
 
-// Work is cut at multiples of this many elements of an array: the last few of a loop, which do not fill a vector, may
-// be rounded otherwise, and the result must not depend on where threads begin.
+// Work is divided at multiples of this many elements of an array: the last elements of a loop, which do not fill a
+// vector, may be rounded differently, and the result must not depend on where threads start.
 int64_t whole_blocks(int64_t elements) { return elements / update_block * update_block; }
 
 // The addresses of one part.

@@ -17,7 +17,7 @@
 
 namespace symbind::cpu_backend {
 
-// Threads begin at multiples of this many elements.
+// The ranges of threads start at multiples of this many elements.
 inline constexpr int64_t update_block = 64;
 
 template <class Body>

@@ -14,7 +14,7 @@
 namespace symbind::cpu_backend {
 namespace {
 
-// One input and where its planes are in the result.
+// One input and the position of its planes in the result.
 struct Source {
   int64_t images, channels, rows, columns;  // of the input
   int64_t high, wide;                       // extent of a block

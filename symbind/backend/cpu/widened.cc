@@ -11,7 +11,7 @@ struct Part {
   DType dtype;
   int64_t count;
   bool used;
-  int64_t at;  // where its widened form begins in scratch; -1: it is of the right type already
+  int64_t at;  // offset of its converted form in scratch; -1: it already has the right type
 };
 
 constexpr int64_t padded(int64_t count) { return (count + 15) / 16 * 16; }

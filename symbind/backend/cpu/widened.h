@@ -1,5 +1,5 @@
-// Kernels that compute in float or double whatever their arrays hold: arrays of other types are converted in scratch.
-// For operators whose work is far more than the conversion, or whose arrays are small.
+// Kernels that compute in float or double for arrays of any type: other types are converted in scratch. For operators
+// whose work far exceeds the conversion, or whose arrays are small.
 #pragma once
 
 #include <functional>
@@ -15,8 +15,8 @@ namespace symbind::cpu_backend {
 template <class C>
 using WidenedBody = std::function<void(const C* const* in, C* const* out)>;
 
-// Inputs that are read for their shape alone are left out (null). `spare` numbers of type C follow the outputs as one
-// more "output".
+// Inputs that are read only for their shape are null. `spare` elements of type C of scratch follow the outputs as an
+// additional output.
 template <class C>
 std::unique_ptr<Kernel> build_widened(const NodeView& node, WidenedBody<C> body, int64_t spare);
 

@@ -1,9 +1,9 @@
-// Where Winograd's convolution is worth it, and in which order it goes through tiles and channels.
+// Decides when Winograd convolution pays off, and the order of tiles and channels.
 //
-// With many tiles each thread takes its share in blocks whose transformed data stay in its cache, and reads all
-// transformed kernels for each block. With few, when the kernels outweigh the data, all tiles are transformed first and
-// each thread takes its share of the filters, so that every kernel is read once. The gradient of the kernels is a sum
-// over tiles, made in chunks of them.
+// With many tiles each thread processes its share in blocks whose transformed data stay in its cache, and reads all
+// transformed kernels for each block. With few, when the kernels are larger than the data, all tiles are transformed
+// first and each thread computes its share of the filters, so that every kernel is read once. The gradient of the
+// kernels is a sum over tiles, computed in chunks of tiles.
 #include "symbind/backend/cpu/winograd.h"
 
 #include <algorithm>
@@ -23,8 +23,8 @@ using namespace winograd;
 
 constexpr int64_t block_bytes = 640 << 10;    // transformed tiles and their sums, of a cache of 1 MiB
 constexpr int64_t chunk_bytes = 4 << 20;      // transformed tiles of which the kernels' gradient is summed in one piece
-constexpr int64_t own_sums_bytes = 24 << 20;  // for which each thread may have sums of its own
-constexpr int64_t few_tiles = 160;            // the kernels outweigh their data
+constexpr int64_t own_sums_bytes = 24 << 20;  // up to this size each thread may have separate sums
+constexpr int64_t few_tiles = 160;            // the kernels are larger than their data
 constexpr int64_t fewest_tiles = 8;           // for which it is worth transforming the kernels
 constexpr int64_t fewest_outputs = 8;         // of a tile that must be inside the image, on average
 constexpr int64_t thread_products = 1 << 18;
@@ -39,7 +39,7 @@ struct Share {
   int64_t size() const { return end - begin; }
 };
 
-// Calls body(piece) for each of `pieces`, each with memory of its own, on as many threads as there are now.
+// Calls body(piece) for each of `pieces`, each with its own memory, on the currently available threads.
 template <class Body>
 void each_piece(int64_t pieces, const Body& body) {
   parallel_for(pieces, 1, [&](int64_t begin, int64_t end) {
@@ -87,7 +87,7 @@ struct Problem {
     set_tiles(p.pad[0], p.pad[1]);
   }
 
-  // The convolution of the output's gradient that makes the data's: channels and filters are swapped.
+  // The convolution of the output's gradient that gives the data's gradient: channels and filters are swapped.
   Problem transposed(const Convolution& p) const {
     Problem other = *this;
     std::swap(other.data, other.output);
@@ -125,14 +125,14 @@ Problem problem_of(const Kernels& kernels, const NodeView& node) {
 
 class WinogradConvolution final : public Kernel {
  public:
-  // `around`: what is done besides. Its norms are folded into the kernels it keeps, and into a bias after them.
+  // `around`: the fused operations. Its norms are folded into the cached kernels, and into a bias stored after them.
   WinogradConvolution(const Problem& problem, const ConvolutionFused& around, const Shape& weight, bool is_train)
       : problem_(problem), panels_(problem.panels()), around_(around), at_(inputs_of(around)), weight_(weight) {
     const int64_t by_tiles = std::min(problem.threads, ceil_div(problem.tile_count, fewest_tiles));
     const int64_t by_filters = std::min(problem.threads, panels_.count());
     by_filters_ = by_filters > by_tiles || (by_filters == by_tiles && problem.tile_count <= few_tiles);
     pieces_ = by_filters_ ? by_filters : by_tiles;
-    // A gradient step changes the kernels: those that are read once need not be kept.
+    // A gradient step changes the kernels: kernels that are read once need not be cached.
     keeps_ = !(by_filters_ && is_train) || around.has_norms();
     const int64_t tile_bytes = products * (problem.channels + panels_.panel_filters()) * int64_t{sizeof(float)};
     const int64_t most = std::max<int64_t>(block_bytes / tile_bytes, problem.kernels.most_rows);
@@ -243,8 +243,8 @@ class WinogradConvolution final : public Kernel {
 
 // ---- The gradient of the kernels ------------------------------------------------------------------------------------
 
-// Each thread sums over tiles of its own, and the sums of all are added, if there is room for the sums of each and the
-// tiles outweigh them; else all transform the same chunk of tiles together and share the sums.
+// Each thread sums over its own tiles, and the sums of all are added, if there is memory for separate sums and the
+// tiles are larger than these; else all transform the same chunk of tiles together and share the sums.
 class WinogradGradWeight final : public Kernel {
  public:
   WinogradGradWeight(const Problem& problem, bool with_bias) : problem_(problem), with_bias_(with_bias) {
@@ -256,7 +256,7 @@ class WinogradGradWeight final : public Kernel {
     const bool is_worth_it = problem.tile_count / problem.threads * tile_bytes >= sums_bytes;
     teams_ = has_room && is_worth_it ? problem.threads : 1;
     frequency_pieces_ = teams_ > 1 ? 1 : std::min(ceil_div(problem.threads, parts()), products);
-    // Every chunk reads and writes all sums: it should be worth that.
+    // Every chunk reads and writes all sums, so it should be large.
     const int64_t tiles = ceil_div(problem.tile_count, teams_);
     chunks_ = ceil_div(tiles * tile_bytes, std::clamp(sums_bytes / 2, chunk_bytes, 8 * chunk_bytes));
     chunk_ = ceil_div(tiles, chunks_);
@@ -278,7 +278,7 @@ class WinogradGradWeight final : public Kernel {
   int64_t tiles_elements() const { return elements_of(problem_.channels) + elements_of(problem_.filters); }
   int64_t team_elements() const { return tiles_elements() + sums_elements_; }
 
-  // The sums are made in parts of some channels and one panel.
+  // The sums are computed in parts of some channels and one panel.
   int64_t parts() const { return parts_ * problem_.panels().count(); }
   int64_t panel_of(int64_t part) const { return part / parts_; }
   int64_t channel_of(int64_t part) const { return part % parts_ * part_channels_; }
@@ -367,7 +367,7 @@ class WinogradGradWeight final : public Kernel {
     });
   }
 
-  // More threads than parts share the frequencies too.
+  // If there are more threads than parts, the frequencies are divided too.
   void accumulate_frequencies(const Chunk& chunk, bool first, float* all_sums) const {
     each_piece(parts() * frequency_pieces_, [&](int64_t piece) {
       const int64_t part = piece / frequency_pieces_;
@@ -388,7 +388,7 @@ class WinogradGradWeight final : public Kernel {
   bool with_bias_;
   int64_t chunks_, chunk_;         // of tiles
   int64_t parts_, part_channels_;  // of channels
-  int64_t teams_;                  // of threads, each with tiles and sums of its own
+  int64_t teams_;                  // of threads, each with its own tiles and sums
   int64_t frequency_pieces_;
   bool keeps_sums_;  // of all parts, from chunk to chunk
   int64_t sums_elements_;
@@ -439,7 +439,7 @@ std::unique_ptr<Kernel> build(const Kernels& kernels, const NodeView& node) {
   return std::make_unique<WinogradConvolution>(problem, around_of(p), node.inputs[1].shape, node.is_train);
 }
 
-// What the direct convolutions like too: whole vectors of channels.
+// As the direct convolutions prefer, too: whole vectors of channels.
 template <class P>
 std::optional<LayoutWish> likes(const Kernels& kernels, const NodeView& node) {
   if (is_channels_last(node.as<P>().layout)) return std::nullopt;

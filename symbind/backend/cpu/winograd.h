@@ -1,13 +1,12 @@
-// Winograd convolution with 3 × 3 kernels. A tile of 4 × 4 outputs sees 6 × 6 inputs; both it and the kernel are
+// Winograd convolution with 3 × 3 kernels. A tile of 4 × 4 outputs reads 6 × 6 inputs; both it and the kernel are
 // transformed to 36 numbers per channel whose products, summed over channels, are transformed back to the tile: 36
 // multiplications instead of 144. So a convolution becomes 36 matrix products, (tiles × channels) · (channels ×
-// filters), between cheap transforms. The kernel's gradient is the same read backwards: (channels × tiles) · (tiles ×
-// filters).
+// filters), between cheap transforms. The kernel's gradient is the transpose: (channels × tiles) · (tiles × filters).
 //
 // The transforms evaluate polynomials at 0, ±3/4, ±3/2 and infinity: most coefficients are exact, and the rounding
-// error is a third of what the usual 0, ±1, ±2 cost. With sums in short pieces it is 1 to 2 · 10⁻⁶ of the largest
-// output in the layers of ResNet-50, three to five times that of oneDNN's direct convolutions. A number that is not
-// finite spreads over its tile.
+// error is a third of that with the usual points 0, ±1, ±2. With sums in short pieces it is 1 to 2 · 10⁻⁶ of the
+// largest output in the layers of ResNet-50, three to five times that of oneDNN's direct convolutions. A non-finite
+// number spreads over its tile.
 //
 // This header is what the scheduling (winograd.cc) and the kernels (winograd_kernels.h, compiled once for each
 // instruction set) share. Throughout, a vector is `width` channels.
@@ -23,11 +22,11 @@ class ImplementationTable;
 namespace symbind::cpu_backend::winograd {
 
 inline constexpr int64_t tile = 4;       // outputs along an edge of a tile
-inline constexpr int64_t window = 6;     // inputs along an edge of what a tile sees
+inline constexpr int64_t window = 6;     // inputs along an edge of a tile's window
 inline constexpr int64_t products = 36;  // numbers of a transformed tile, called frequencies below
 inline constexpr int64_t padding = 16;   // floats between frequencies, so that their cache lines do not collide
 
-// Where the elements of an array (images, channels, height, width) are: channel c at (c / block) · block_stride +
+// The strides of an array (images, channels, height, width): channel c is at (c / block) · block_stride +
 // (c % block) · lane.
 struct Strides {
   int64_t height, width;
@@ -38,7 +37,7 @@ struct Strides {
   bool has_vectors(int64_t vector) const { return lane == 1 && block % vector == 0; }
 };
 
-// The tiles of a convolution in order (image, row of tiles, tile in the row), and the inputs each sees.
+// The tiles of a convolution in order (image, row of tiles, tile in the row), and the inputs of each.
 struct Tiles {
   int64_t rows, columns;  // of tiles in an image
   int64_t pad_y, pad_x;   // how far the first window reaches over the edge; negative: how much it leaves out
@@ -94,7 +93,7 @@ struct Kernels {
   // panel.
   void (*transform_weights)(const float* weights, const WeightStrides& strides, const Panels& panels, int64_t panel,
                             int64_t begin, int64_t end, float* to);
-  // The outputs of tiles for the filters of one panel. `sums` is room for panel_sums_elements().
+  // The outputs of tiles for the filters of one panel. `sums` is scratch of panel_sums_elements().
   void (*multiply)(const TransformedTiles& data, const Panels& panels, int64_t panel, const float* weights, float* sums,
                    const Tiles& tiles, const Finish& finish, float* output, const Strides& strides);
   // Adds to the panel at `sums`, or assigns if `first`, what the tiles contribute to it. It may hold fewer channels
@@ -110,11 +109,11 @@ struct Kernels {
 
 inline int64_t panel_sums_elements(int64_t tiles, int64_t width) { return products * (tiles * 2 * width + padding); }
 
-// Null where the compiler cannot make them.
+// Null if the compiler does not support the instruction set.
 const Kernels* avx512_kernels();
 const Kernels* avx2_kernels();
 
-// Lists the convolutions these kernels make; without any they refuse everything.
+// Adds the implementations that use these kernels; with null they refuse all nodes.
 void add_with(const Kernels* kernels, ImplementationTable& table);
 
 }  // namespace symbind::cpu_backend::winograd

@@ -4,7 +4,7 @@
 #if defined(__x86_64__) && defined(__GNUC__)
 
 // Nothing that other sources share may be included below: it would be compiled for this instruction set, and the linker
-// might take that version for everybody.
+// might use that version everywhere.
 #if defined(__clang__)
 #pragma clang attribute push(__attribute__((target("avx2,fma,bmi2"))), apply_to = function)
 #else

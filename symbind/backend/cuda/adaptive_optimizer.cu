@@ -1,5 +1,5 @@
-// Updates that are more than a rule of backend/update_rules.h for each element: one rate for each row, and LAMB's
-// phases. Weights may be updated in place.
+// Updates beyond an elementwise rule of backend/update_rules.h: one rate for each row, and LAMB's phases. Weights may
+// be updated in place.
 #include "symbind/ops/adaptive_optimizer.h"
 
 #include "symbind/backend/cuda/device.h"
@@ -13,7 +13,7 @@ namespace {
 
 // ---- A history for each row -----------------------------------------------------------------------------------------
 
-// It runs after the mean of the row's squares.
+// The history accumulates the mean of the row's squared gradients.
 template <class T>
 struct GroupAdagradRows {
   using C = compute_type<T>;
@@ -36,7 +36,7 @@ struct GroupAdagradRows {
     }
     squares = Team::template combined<Add>(squares);
     const C next = load(history[row]) + (columns > 0 ? squares / static_cast<C>(columns) : C(0));
-    Team::sync();  // all have read the history
+    Team::sync();  // all threads have read the history
     if (Team::lane() == 0) history[row] = store<T>(next);
     const C divisor = libm::sqrt(next + epsilon);
     for (int64_t k = Team::lane() * width; k < columns; k += Team::size() * width) {

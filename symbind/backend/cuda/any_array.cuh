@@ -1,5 +1,5 @@
-// Indices, conditions and lengths of any type (see any_type.cuh): a kernel for each would multiply with the types of
-// the data.
+// Indices, conditions and lengths of any type (see any_type.cuh): separate kernels would multiply with the types of the
+// data.
 #pragma once
 
 #include "symbind/backend/convert.h"
@@ -21,7 +21,7 @@ struct AnyArray {
     return result;
   }
 
-  // Fractions are cut off; what is beyond int64 is the nearer end of it, so that clipping finds the nearest index.
+  // Fractions are truncated; values beyond int64 saturate, so that clipping finds the nearest index.
   __device__ int64_t index(int64_t i) const {
     return with(i, [](auto value) { return index_of(value); });
   }

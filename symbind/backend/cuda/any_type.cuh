@@ -1,4 +1,4 @@
-// Arrays whose type a kernel learns when it runs, for inputs and results that may be of any type beside those that the
+// Arrays whose type is known only at run time, for inputs and results whose type is independent of those that the
 // kernel is compiled for: labels, lengths, parameters. All threads take the same branch.
 #pragma once
 

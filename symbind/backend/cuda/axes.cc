@@ -23,7 +23,7 @@ BroadcastAxes::BroadcastAxes(const Shape& out, const Shape& a, const Shape& b) {
     const auto at = static_cast<size_t>(axis);
     if (out[axis] == 1) continue;
     const int last = rank - 1;
-    // The axis before is a multiple of this one in both arrays: one axis does for both.
+    // The strides of the previous axis are multiples of this one in both arrays: merge the axes.
     if (rank > 0 && stride_a[last] == along_a[at] * out[axis] && stride_b[last] == along_b[at] * out[axis]) {
       extent[last] *= out[axis];
       stride_a[last] = along_a[at];

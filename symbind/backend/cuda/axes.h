@@ -1,4 +1,4 @@
-// Axes brought down to as few as possible: axes of extent 1 are dropped, neighbours that are treated alike are merged.
+// Axes reduced to as few as possible: axes of extent 1 are dropped, adjacent axes that are treated alike are merged.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ struct BroadcastAxes {
 
   BroadcastAxes() = default;
   BroadcastAxes(const Shape& out, const Shape& a, const Shape& b);
-  // Are both arrays read straight through?
+  // Are both arrays read contiguously?
   bool plain() const { return rank <= 1 && stride_a[0] == 1 && stride_b[0] == 1; }
 };
 

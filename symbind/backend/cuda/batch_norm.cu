@@ -1,6 +1,6 @@
 // BatchNorm, alone and with ReLU after it, in three passes: sums per channel, one small kernel that turns them into
-// statistics, and a map over the elements. The gradient goes the same way. Everything here is bound by memory, so the
-// arrays are read 16 bytes at a time, and as few times as the mathematics allows: twice each.
+// statistics, and a map over the elements. The gradient has the same structure. Everything here is memory-bound, so the
+// arrays are read 16 bytes at a time, and as few times as possible: twice each.
 #include "symbind/ops/batch_norm.h"
 
 #include "symbind/backend/cuda/channels.cuh"
@@ -14,8 +14,8 @@ namespace {
 
 // ---- Forward --------------------------------------------------------------------------------------------------------
 
-// Sums of x - pivot and its square. The pivot is some element of the channel: near enough to the mean that the variance
-// does not vanish in the difference of two large sums.
+// Sums of x - pivot and its square. The pivot is some element of the channel: close enough to the mean to avoid
+// cancellation in the variance.
 template <class T>
 struct Moments {
   using Compute = compute_type<T>;
@@ -36,13 +36,14 @@ struct Moments {
   }
 };
 
-// What the map over the elements needs: y = (x - mean) · scale + shift.
+// The parameters of the map over the elements: y = (x - mean) · scale + shift.
 template <class C>
 struct Affine {
   C mean, scale, shift;
 };
 
-// From the sums of Moments: the outputs mean and var (the reciprocal deviation), the moving statistics, and the map.
+// From the sums of Moments: the outputs mean and var (the reciprocal standard deviation), the moving statistics, and
+// the map.
 template <class T>
 struct FinishStatistics {
   using C = compute_type<T>;
@@ -121,7 +122,7 @@ struct Normalize {
 
 // ---- Gradient -------------------------------------------------------------------------------------------------------
 
-// Before a ReLU dy counts only where the result, which is recomputed as forward did, was above zero.
+// With ReLU, dy counts only where the result, recomputed as in forward, was above zero.
 template <bool relu, class C>
 __device__ C arriving(C dy, C away, C scale, C shift) {
   return relu && !(away * scale + shift > C(0)) ? C(0) : dy;
@@ -161,8 +162,8 @@ struct GradientOfChannel {
   C of_mean, of_deviation;
 };
 
-// With x̂ = (x - mean) / deviation: dbeta = Σ dy, dgamma = Σ dy·x̂, and what flows through the batch's own statistics is
-// (dbeta + x̂·dgamma) / count; nothing does through given ones.
+// With x̂ = (x - mean) / deviation: dbeta = Σ dy, dgamma = Σ dy·x̂, and the gradient through the batch's own statistics
+// is (dbeta + x̂·dgamma) / count; given statistics have none.
 template <class C>
 struct FinishGradient {
   Parameters<C> parameters;

@@ -232,7 +232,7 @@ __device__ Pair<C> best_of_block(Pair<C> best) {
   return best;
 }
 
-// A block for each batch takes the best pair of what is left, again and again. `sign` is -1 where low scores are best.
+// A block for each batch repeatedly takes the best remaining pair. `sign` is -1 where low scores are best.
 template <class T>
 __global__ void match_pairs(const T* scores, T* of_rows, T* of_columns, int64_t batches, int64_t rows, int64_t columns,
                             int64_t most, compute_type<T> threshold, compute_type<T> sign) {
@@ -277,7 +277,7 @@ std::unique_ptr<Kernel> build_matching(const NodeView& node) {
   return visit_floating(node.outputs[0].dtype, [&]<class T>(std::type_identity<T>) {
     using C = compute_type<T>;
     const C threshold = static_cast<float>(p.threshold), sign = p.is_ascend ? C(-1) : C(1);
-    ScratchLayout layout;  // for an output that is not wanted
+    ScratchLayout layout;  // for an output that is not requested
     const size_t spare_rows = layout.add<T>(batches * rows), spare_columns = layout.add<T>(batches * columns);
     return make_step(node,
                      [=](const Args& args) {

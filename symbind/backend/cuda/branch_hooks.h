@@ -1,5 +1,4 @@
-// How loops and branches write cursors and read conditions on a GPU: by a kernel, and by a copy that the host waits
-// for.
+// Cursors and conditions of loops and branches on a GPU: written by a kernel, read by a copy that the host waits for.
 #pragma once
 
 #include <string>

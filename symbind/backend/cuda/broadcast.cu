@@ -1,5 +1,5 @@
-// Functions of two arrays brought to one shape, and one array spread over the axes it lacks. Axes are merged first, so
-// that most need one division per element, or per pack of neighbours.
+// Functions of two arrays broadcast to one shape, and broadcasting of one array. Axes are merged first, so that most
+// need one division per element, or per pack of neighbours.
 #include "symbind/ops/broadcast.h"
 
 #include "symbind/backend/cuda/axes.h"
@@ -81,14 +81,15 @@ __global__ void spread(const T* a, T* out, uint32_t count, SmallAxes axes, funct
   }
 }
 
-// The device's hypot() may fall just short of a whole number, as its pow() may.
+// The device's hypot() may be slightly less than the exact integer, as may its pow().
 template <class Function>
 inline constexpr bool exact_on_cpu_alone = loses_integers<Function> || std::is_same_v<Function, functions::Hypot>;
 
 template <class T>
 inline constexpr bool is_floating_element = !std::is_integral_v<T>;
 
-// Are arrays read and written by packs? The last axis must be whole packs, which then begin at multiples of their size.
+// Are arrays read and written by packs? The last axis must consist of whole packs, which then start at multiples of
+// their size.
 template <class T>
 bool by_packs(const BroadcastAxes& axes) {
   return is_floating_element<T> && axes.extent[axes.rank - 1] % widest<T> == 0;
@@ -146,7 +147,7 @@ std::string refuse_spread(const NodeView& node) {
   return refuse_large(node);
 }
 
-// `from` is the input's shape with an axis of extent 1 for each one summed away.
+// `from` is the input's shape with extent 1 for each reduced axis.
 std::unique_ptr<Kernel> build_spread(const NodeView& node, const Shape& from, int64_t divisor) {
   const Shape& out = node.outputs[0].shape;
   const BroadcastAxes axes(out, from, from);

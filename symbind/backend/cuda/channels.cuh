@@ -1,7 +1,7 @@
-// Passes over arrays that treat each channel its own way: sums per channel, and maps with numbers per channel. The
-// channels are last ((rows, channels): a thread looks after a few neighbouring channels and walks down the rows) or in
-// the middle ((outer, channels, inner): a block looks after one channel). Sums are made of pieces whose number the
-// shape alone decides, and the pieces are added in a fixed order: the same arrays give the same bits.
+// Passes over arrays with different numbers per channel: sums per channel, and maps with numbers per channel. The
+// channels are last ((rows, channels): a thread processes a few neighbouring channels and iterates over the rows) or in
+// the middle ((outer, channels, inner): a block processes one channel). Sums are computed in pieces whose number
+// depends only on the shape, and the pieces are added in a fixed order: the same arrays give bitwise the same results.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@ struct ChannelShape {
   constexpr int64_t size() const { return outer * channels * inner; }
 };
 
-// How many neighbouring channels a thread looks after: no more than its registers hold the numbers of.
+// How many neighbouring channels a thread processes: limited by its registers.
 template <class T>
 inline constexpr int channel_width = std::min(widest<T>, 4);
 
@@ -28,7 +28,7 @@ struct PairOf {
   C first, second;
 };
 
-// How a pass is cut: blocks of x × y threads, `tiles` of channels by `pieces` of rows (or of a channel's elements).
+// How a pass is divided: blocks of x × y threads, `tiles` of channels by `pieces` of rows (or of a channel's elements).
 struct ChannelCut {
   int x = 1, y = 1;
   int64_t tiles = 1, pieces = 1, piece_length = 1;
@@ -59,7 +59,7 @@ inline ChannelCut cut_channels(const ChannelShape& shape, int width) {
   return cut;
 }
 
-// Room for the pieces of every channel, however wide the packs.
+// Scratch for the pieces of every channel, for any pack width.
 inline size_t piece_bytes(const ChannelShape& shape, size_t size_of_compute_type) {
   int64_t pieces = 1;
   for (const int width : {1, 2, 4}) pieces = std::max(pieces, cut_channels(shape, width).pieces);
@@ -68,7 +68,7 @@ inline size_t piece_bytes(const ChannelShape& shape, size_t size_of_compute_type
 
 // ---- Sums -----------------------------------------------------------------------------------------------------------
 
-// sums[piece][channel] = Σ over the piece. terms.at(channel) gives what the terms need to know about a channel,
+// sums[piece][channel] = Σ over the piece. terms.at(channel) returns the per-channel data of the terms,
 // terms.load<width>(index) reads their arrays, terms(of_channel, values, k) is the pair that element k adds.
 template <int width, class Terms>
 __global__ void sum_last_channels(ChannelShape shape, int64_t piece_length, Terms terms,
@@ -110,7 +110,7 @@ __global__ void sum_last_channels(ChannelShape shape, int64_t piece_length, Term
   }
 }
 
-// Where element e of a channel is.
+// The index of element e of a channel.
 __device__ inline int64_t in_channel(const ChannelShape& shape, int64_t channel, uint32_t e) {
   const auto inner = static_cast<uint32_t>(shape.inner);
   return (int64_t{e / inner} * shape.channels + channel) * shape.inner + e % inner;
@@ -181,10 +181,10 @@ void queue_channel_sums(cudaStream_t stream, const ChannelShape& shape, bool wid
 
 // ---- Maps -----------------------------------------------------------------------------------------------------------
 
-// map.at(channel) gives what the map needs to know about a channel, map.load<width>(index) reads its arrays, map(…) is
-// the result of one element. Pieces run from the end to the beginning: what a sum before it read last may still be in
-// the cache. The output may be one of the arrays read. A thread reads map.rows_at_once rows before it writes one:
-// enough to keep the memory busy, few enough for its registers.
+// map.at(channel) returns the per-channel data of the map, map.load<width>(index) reads its arrays, map(…) is the
+// result of one element. Pieces run from the end to the beginning: the data that a preceding sum read last may still be
+// in the cache. The output may be one of the arrays read. A thread reads map.rows_at_once rows before it writes one:
+// enough to saturate memory bandwidth, few enough for its registers.
 template <int width, class Map>
 __global__ void __launch_bounds__(block_size, 4) map_last_channels(ChannelShape shape, int64_t piece_length, Map map) {
   using T = typename Map::Element;
@@ -194,7 +194,7 @@ __global__ void __launch_bounds__(block_size, 4) map_last_channels(ChannelShape 
   const int64_t end = begin + piece_length < shape.outer ? begin + piece_length : shape.outer;
   typename Map::OfChannel of_channel[width];
   for (int k = 0; k < width; ++k) of_channel[k] = map.at(channel + k);
-  // Several rows are read before the first is written: the compiler cannot know that they are apart.
+  // Several rows are read before the first is written: the compiler cannot know that they do not overlap.
   constexpr int batch = Map::rows_at_once;
   const int64_t step = blockDim.y;
   const auto write = [&](int64_t index, const auto& values) {

@@ -9,7 +9,7 @@
 
 namespace symbind::cuda_backend {
 
-// Fails with what was being done and CUDA's words.
+// Fails with the operation and CUDA's message.
 [[noreturn]] void fail_cuda(cudaError_t status, std::string_view what);
 
 inline void check(cudaError_t status, std::string_view what) {
@@ -17,8 +17,8 @@ inline void check(cudaError_t status, std::string_view what) {
     fail_cuda(status, what);
 }
 
-// The current device of the calling thread while this lives. CUDA's current device is a thread's own, and belongs to
-// the program around us: it is put back.
+// Sets the current device of the calling thread while this lives. CUDA's current device is per thread and belongs to
+// the program: it is restored.
 class CurrentDevice {
  public:
   explicit CurrentDevice(int id) : id_(id) {

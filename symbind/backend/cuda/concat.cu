@@ -10,7 +10,7 @@
 namespace symbind::cuda_backend {
 namespace {
 
-// Neighbouring parts of each row, as many as the arguments of one launch hold. Everything is counted in units.
+// Neighbouring parts of each row, as many as fit in the arguments of one launch. All sizes are in units.
 struct Parts {
   static constexpr int most = 32;
   int count = 0;
@@ -40,7 +40,7 @@ __global__ void move_parts(Unit* whole, Parts parts, uint32_t count) {
     const int part = parts.part_at(offset);
     const uint32_t begin = parts.begin[part], width = parts.begin[part + 1] - begin;
     auto* const own = static_cast<Unit*>(parts.address[part]);
-    if (own == nullptr) continue;  // a part that is not wanted
+    if (own == nullptr) continue;  // a part that is not requested
     Unit& in_part = own[row * width + (offset - begin)];
     Unit& in_whole = whole[row * parts.row + parts.first + offset];
     if constexpr (joins)

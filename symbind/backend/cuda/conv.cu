@@ -1,7 +1,7 @@
-// Convolution by cuDNN, or by the direct kernels where cuDNN has nothing. Where the channels fill whole vectors the
-// activations are wanted channels-last, as tensor cores read them; the weights, which users see with channels second,
-// are then brought into the same order first, and their gradient back. What the fuse pass has taken into a convolution
-// is folded into its weight and bias, or is a pass over the result.
+// Convolution by cuDNN, or by the direct kernels if cuDNN has no engine. If the channels fill whole vectors,
+// channels-last activations are preferred, as tensor cores read them; the weights, which users see with channels
+// second, are then reordered first, and their gradient is reordered back. Operations fused into a convolution are
+// folded into its weight and bias, or are a pass over the result.
 
 #include "symbind/backend/cuda/channels.cuh"
 #include "symbind/backend/cuda/conv_direct.h"
@@ -51,7 +51,7 @@ struct StoreSum {
   }
 };
 
-// What a BatchNorm with given statistics does to a channel: x · scale + shift. Nothing where gamma is null.
+// A BatchNorm with given statistics per channel: x · scale + shift. The identity if gamma is null.
 struct Norm {
   const float *gamma = nullptr, *beta = nullptr, *mean = nullptr, *var = nullptr;
   bool fix_gamma = false;
@@ -67,9 +67,9 @@ Norm norm_at(const Args& args, int first, bool fix_gamma, double eps) {
   return {args.in<float>(at), args.in<float>(at + 1), args.in<float>(at + 2), args.in<float>(at + 3), fix_gamma, eps};
 }
 
-// The weight and bias of the convolution that does what this one does with its norms (see backend/fold_norm.h). A
-// block per filter. `channel_step` and `tap_step` are the distances in the given weight, channels are last in the
-// folded one if `last`.
+// The weight and bias of the plain convolution equivalent to this one with its norms (see backend/fold_norm.h). A block
+// per filter. `channel_step` and `tap_step` are the distances in the given weight, channels are last in the folded one
+// if `last`.
 struct FoldSize {
   int64_t channels, taps, channel_step, tap_step, group_filters;
   bool last;
@@ -129,7 +129,7 @@ bool suits_channels_last(const ConvolutionSize& size, DType dtype) {
   return (image || size.group_channels() % vector == 0) && size.group_filters() % vector == 0;
 }
 
-// For convolutions that do not say it themselves.
+// For convolutions that do not set it themselves.
 std::string usual_tuning() {
   const char* const tunings[] = {"off", "limited_workspace", "fastest"};
   return tunings[environment::variable("MXNET_CUDNN_AUTOTUNE_DEFAULT").value()];
@@ -202,7 +202,7 @@ class ConvolutionKernel final : public Kernel {
   }
 
  private:
-  // Scratch: the library's workspace, the gradient of the weight in the library's order, sums for the bias. Kept: the
+  // Scratch: the library's workspace, the gradient of the weight in the library's order, sums for the bias. Cached: the
   // weight in the library's order, and the bias of folded norms.
   void plan_memory() {
     const bool weight_grad = problem_.pass == ConvolutionPass::weight_grad;
@@ -338,7 +338,7 @@ std::string refuse_cudnn(const NodeView& node) {
   if (std::string reason = refuse_arrays<P>(node); !reason.empty()) return reason;
   if (node.outputs[0].dtype == DType::float64) return "float64";
   ConvolutionProblem problem = problem_of<P>(node);
-  problem.channels_last |= suits_channels_last(problem.size, problem.dtype);  // as the layout pass will have it
+  problem.channels_last |= suits_channels_last(problem.size, problem.dtype);  // as the layout pass will set it
   std::string reason;
   find_convolution(CudaDevice::of(node.context), problem, &reason);
   return reason;

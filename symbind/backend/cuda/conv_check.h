@@ -1,5 +1,4 @@
-// What it takes to check a convolution by a library against its definition: values to convolve, and the distance of two
-// results.
+// Checks a library's convolution against its definition: test values, and the difference of two results.
 #pragma once
 
 #include <cstdint>

@@ -5,8 +5,8 @@
 namespace symbind::cuda_backend {
 namespace {
 
-// The extents as device code wants them, and the distances between neighbours along the axes (batch, channel, d, h, w)
-// of the activations and (filter, channel, d, h, w) of the weight.
+// The extents for device code, and the distances between neighbours along the axes (batch, channel, d, h, w) of the
+// activations and (filter, channel, d, h, w) of the weight.
 struct Extents {
   int64_t batch, channels, filters, group_channels, group_filters;
   int64_t in[3], out[3], kernel[3], stride[3], dilate[3], pad[3];
@@ -52,7 +52,7 @@ Extents extents_of(const ConvolutionProblem& problem, bool weight_last) {
   return e;
 }
 
-// An index taken apart: the last axis first.
+// Splits an index: the last axis first.
 __device__ inline int64_t take(int64_t& index, int64_t among) {
   const int64_t rest = index / among, part = index - rest * among;
   index = rest;

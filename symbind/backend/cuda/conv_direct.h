@@ -1,5 +1,5 @@
-// Convolution and its gradients straight from their definition: a thread, or a block, per result. Right for every type,
-// layout, group and number of axes; used where the library has nothing.
+// Convolution and its gradients directly from their definition: a thread, or a block, per result. Correct for every
+// type, layout, group and number of axes; used if the library has no engine.
 #pragma once
 
 #include "symbind/backend/cuda/conv_plan.h"

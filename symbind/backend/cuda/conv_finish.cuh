@@ -1,11 +1,11 @@
-// The pass over the result of a convolution that adds what belongs to it.
+// The pass over the result of a convolution that applies bias, sum and activation.
 #pragma once
 
 #include "symbind/backend/cuda/channels.cuh"
 
 namespace symbind::cuda_backend {
 
-// out = function(out + bias + more), without what is null.
+// out = function(out + bias + more), null operands are skipped.
 template <class T, class Function>
 struct FinishOutput {
   static constexpr int rows_at_once = 2;

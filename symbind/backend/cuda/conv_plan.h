@@ -1,5 +1,5 @@
-// A convolution, or one of its gradients, by a library. What is asked for, and what is ready to run; backend/cuda/cudnn
-// makes the plans; the stubs in no_cudnn return none.
+// A convolution, or one of its gradients, by a library: the problem, and a plan that is ready to run.
+// backend/cuda/cudnn creates the plans; the stubs in no_cudnn return none.
 #pragma once
 
 #include <cstddef>
@@ -20,11 +20,11 @@ struct ConvolutionProblem {
   // Activations are (batch, space…, channels) and weights (filters, kernel…, channels); otherwise channels come second.
   bool channels_last = false;
   DType dtype = DType::float32;
-  bool tune = true;  // try what is on offer and take the fastest; otherwise the library's first choice
+  bool tune = true;  // time the candidates and use the fastest; otherwise the library's first choice
   size_t most_workspace = size_t{256} << 20;
 };
 
-// Are products of float32 numbers to be rounded as float32, not as TF32?
+// Must products of float32 numbers be computed in float32, not in TF32?
 inline bool wants_exact_results(const ConvolutionProblem& problem) {
   return problem.dtype == DType::float32 && !tf32_wanted();
 }

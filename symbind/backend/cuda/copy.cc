@@ -14,7 +14,7 @@ std::unique_ptr<Kernel> build_copy(const NodeView& node) {
                    {.in_place = {{0, 0}}});
 }
 
-// Views copy where their memory is not shared after all.
+// Views copy if they do not share memory.
 void add_views(ImplementationTable& table) {
   for (const OpDef* op : OpRegistry::get().all())
     if (op->view) table.add(*op, {"cuda", [](const NodeView&) { return std::string(); }, build_copy});

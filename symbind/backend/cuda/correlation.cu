@@ -30,7 +30,7 @@ __global__ void correlate(Compared size, WideArray<C> first, WideArray<C> second
   }
 }
 
-// The row or column of the result whose patch of the first image begins at a row or column, -1 if there is none.
+// The row or column of the result whose patch of the first image starts at a row or column, -1 if there is none.
 __device__ int64_t result_from(const Compared& size, int64_t begin, int64_t extent) {
   const int64_t distance = begin - size.params.max_displacement;
   if (distance < 0 || distance % size.params.stride1 != 0) return -1;
@@ -39,7 +39,7 @@ __device__ int64_t result_from(const Compared& size, int64_t begin, int64_t exte
 }
 
 // The gradient of the first image (is_second: of the second one). Rows and columns are those of the padded images; a
-// pixel of the second image is one of the first moved by the displacement.
+// pixel of the second image is one of the first shifted by the displacement.
 template <class C>
 __global__ void collect(Compared size, WideArray<C> dy, WideArray<C> own, WideArray<C> other, WideArray<C> out,
                         bool is_second) {

@@ -1,5 +1,5 @@
-// Each sum is one thread's, over the elements of its row in their order. Indices beyond the sums are ignored; the
-// CPU refuses them.
+// Each sum is computed by one thread, over the elements of its row in order. Indices out of range are ignored; the CPU
+// fails on them.
 #include "symbind/ops/count_sketch.h"
 
 #include "symbind/backend/cuda/kernels.cuh"

@@ -1,5 +1,5 @@
-// Arrays that are made from numbers alone. Products and sums are rounded one by one, as on a CPU: an integer is cut off
-// from the same number.
+// Arrays that are created from numbers alone. Products and sums are rounded separately, as on a CPU, so that truncation
+// to an integer gives the same result.
 #include "symbind/ops/creation.h"
 
 #include "symbind/backend/cuda/any_array.cuh"

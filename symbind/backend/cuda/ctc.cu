@@ -1,6 +1,6 @@
-// A block takes a sequence: its threads are the states of a step, and wait for each other between steps. See
-// backend/ctc.h for the method. Labels and lengths that are not valid make the loss and the gradient of their sequence
-// NaN: nothing here waits for the device to say so.
+// A block processes a sequence: its threads are the states of a step, and synchronize between steps. See backend/ctc.h
+// for the method. Labels and lengths that are not valid make the loss and the gradient of their sequence NaN: nothing
+// here waits for the device to report them.
 #include "symbind/ops/ctc.h"
 
 #include "symbind/backend/ctc.h"
@@ -19,7 +19,7 @@ struct Memory {
   double* leaves;    // two rows of states of each sequence
   double* totals;    // the logarithm of the probability of each sequence
   int64_t* labels;
-  int64_t* links;  // to the next equal label, -1 where there is none; -2 less that of one that is not the first
+  int64_t* links;  // index of the next equal label, -1: none; -2 minus that for one that is not the first
   int64_t* steps;
   int64_t* counts;  // of labels; -1: labels or lengths are not valid
 
@@ -81,13 +81,13 @@ __global__ void read_labels(Memory memory, ctc::Size size, bool steps_given, boo
       const int64_t link = next < count ? next : -1;
       memory.links[n * size.longest + i] = first ? link : -2 - (link + 1);
     }
-    __syncthreads();  // the count is read by all before it is that of another sequence
+    __syncthreads();  // all read the count before it is overwritten by the next sequence
   }
 }
 __device__ int64_t next_of(int64_t link) { return link >= -1 ? link : -3 - link; }
 __device__ bool is_first(int64_t link) { return link >= -1; }
 
-// One sequence, as the threads of a block see it.
+// One sequence, processed by the threads of a block.
 template <class T>
 struct Alignment {
   using C = compute_type<T>;
@@ -132,11 +132,11 @@ struct Alignment {
     const double* const last = reach(steps - 1);
     const double total =
         ctc::log_sum<C>(last[states - 1], states >= 2 ? last[states - 2] : ctc::impossible, ctc::impossible);
-    __syncthreads();  // backward() writes where all have read
+    __syncthreads();  // backward() overwrites what all have read
     return total;
   }
 
-  // Replaces what reaches a state by the probability of being in it.
+  // Replaces the forward variable of a state by the probability of being in it.
   __device__ void backward(double total) const {
     for (int64_t t = steps - 1; t >= 0; --t) {
       const double* const after = leave(t + 1);
@@ -171,8 +171,8 @@ __global__ void align(const T* data, Memory memory, T* losses, ctc::Size size, b
   }
 }
 
-// A block writes a row: what the softmax gives to each class, less the probability of being in a state of it. The
-// states of a class are summed by one thread in their order, those of the blank by all.
+// A block writes a row: the softmax of each class, minus the probability of being in one of its states. The states of a
+// class are summed by one thread in their order, those of the blank by all.
 template <class T>
 __global__ void write_gradient(const T* data, Memory memory, T* gradient, ctc::Size size) {
   using C = compute_type<T>;
@@ -184,7 +184,7 @@ __global__ void write_gradient(const T* data, Memory memory, T* gradient, ctc::S
     if (!valid || step >= memory.steps[n] || memory.totals[n] == ctc::impossible) {
       for (int64_t k = threadIdx.x; k < size.classes; k += blockDim.x)
         out[k] = store<T>(valid ? C(0) : static_cast<C>(freestanding::quiet_nan<float>()));
-      continue;  // all threads of the block
+      continue;  // for all threads of the block
     }
     const double log_sum = memory.log_sums[row];
     const auto softmax = [&](int64_t k) { return ctc::probability<C>(static_cast<double>(load(scores[k])) - log_sum); };

@@ -1,5 +1,5 @@
-// cuBLAS, loaded when an operator of linear algebra is first planned on a GPU. The functions have the names of the
-// vendor's, which they hide in this namespace: nothing here links against the library.
+// cuBLAS, loaded when an operator of linear algebra is first planned on a GPU. The functions have the vendor's names,
+// which they hide in this namespace: nothing here links against the library.
 #pragma once
 
 #include <cublas_v2.h>

@@ -1,5 +1,5 @@
-// cuBLASLt, loaded when a matrix product is first planned on a GPU. The functions have the names of the vendor's, which
-// they hide in this namespace: nothing here links against the library.
+// cuBLASLt, loaded when a matrix product is first planned on a GPU. The functions have the vendor's names, which they
+// hide in this namespace: nothing here links against the library.
 #pragma once
 
 #include <cublasLt.h>

@@ -1,6 +1,6 @@
-// Running sums along rows. A thread takes a short row, or a row among many; otherwise a block takes a piece of a row:
-// the pieces are summed, their sums are summed up to each piece, and each piece continues from there. The order of all
-// sums is fixed by the shape.
+// Running sums along rows. A thread processes a short row, or a row among many; otherwise a block processes a piece of
+// a row: the pieces are summed, their sums are scanned, and each piece continues from its offset. The order of all sums
+// depends only on the shape.
 #include "symbind/ops/cumsum.h"
 
 #include <cub/block/block_scan.cuh>
@@ -21,7 +21,8 @@ namespace {
 constexpr int items = 8;  // of a thread
 constexpr int64_t piece_length = block_size * items;
 
-// Rows, from the first element to the last or the other way: the gradient of an element is the sum over all after it.
+// Rows, from the first element to the last or in reverse: the gradient of an element is the sum over itself and all
+// later ones.
 struct Rows : AxisView {
   bool backwards;
   int64_t pieces;
@@ -58,7 +59,7 @@ __global__ void sum_pieces(WideArray<C> in, C* sums, Rows rows) {
   }
 }
 
-// The sums of the pieces become, for each piece, the sum of those before it. A block takes a row.
+// The sums of the pieces become, for each piece, the sum of those before it. A block processes a row.
 template <class C>
 __global__ void sum_up_pieces(C* sums, Rows rows) {
   using Scan = cub::BlockScan<C, block_size>;
@@ -72,7 +73,7 @@ __global__ void sum_up_pieces(C* sums, Rows rows) {
       Scan(memory).ExclusiveScan(own, up_to, C(0), functions::Add{}, all);
       if (piece < rows.pieces) sums[row * rows.pieces + piece] = functions::add(before, up_to);
       before = functions::add(before, all);
-      __syncthreads();  // the memory is used again
+      __syncthreads();  // the shared memory is reused
     }
   }
 }
@@ -92,11 +93,11 @@ __global__ void finish_pieces(WideArray<C> in, WideArray<C> out, const C* before
     for (int i = 0; i < items; ++i)
       if (first + i < rows.length)
         out.set(rows.index(at.quotient, first + i), before ? functions::add(start, value[i]) : value[i]);
-    __syncthreads();  // the memory is used again
+    __syncthreads();  // the shared memory is reused
   }
 }
 
-// One array as both, where its elements were converted first: a piece is read before it is written.
+// One array for both, if its elements were converted first: a piece is read before it is written.
 template <class C>
 void queue_sums(const Args& args, WideArray<C> in, WideArray<C> out, const Rows& rows) {
   const cudaStream_t stream = stream_of(args);

@@ -1,5 +1,5 @@
-// cuSOLVER, loaded when a matrix is first factorized on a GPU. The functions have the names of the vendor's, which they
-// hide in this namespace: nothing here links against the library.
+// cuSOLVER, loaded when a matrix is first factorized on a GPU. The functions have the vendor's names, which they hide
+// in this namespace: nothing here links against the library.
 #pragma once
 
 #include <cusolverDn.h>

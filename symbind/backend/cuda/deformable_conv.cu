@@ -1,6 +1,6 @@
 // Deformable convolutions as products of matrices by cuBLASLt, one for each image and group of channels, over columns
-// that a kernel gathers. The gradient of data gathers too: the pixels that the points read are sorted, in a way that
-// keeps equal ones in order, so that each sum is one thread's and has one order.
+// that a kernel gathers. The gradient of data gathers too: the pixels that the points read are sorted stably, so that
+// each sum is computed by one thread in a fixed order.
 #include "symbind/backend/deformable_conv.h"
 
 #include "symbind/backend/cuda/check.h"
@@ -107,7 +107,7 @@ __global__ void write_readings(Image<T> first, uint32_t* pixels, uint32_t* order
   }
 }
 
-// begins[p]: the first of the sorted readings of pixel p or a later one.
+// begins[p]: the index of the first sorted reading of pixel p or a later one.
 __global__ void find_begins(const uint32_t* sorted, int64_t count, uint32_t* begins, int64_t pixels) {
   for (int64_t pixel = first_element(); pixel <= pixels; pixel += element_step()) {
     int64_t low = 0, high = count;
@@ -142,7 +142,7 @@ __global__ void sum_readings(Size size, int64_t index, const uint32_t* begins, c
   }
 }
 
-// The gradients of one image's offsets and mask; null: not wanted.
+// The gradients of one image's offsets and mask; null: not requested.
 template <class T>
 __global__ void offset_gradients(Image<T> image, const T* columns_grad, T* offset_grad, T* mask_grad) {
   using C = compute_type<T>;
@@ -180,7 +180,7 @@ __global__ void offset_gradients(Image<T> image, const T* columns_grad, T* offse
 
 // ---- Gradients of weight and bias -----------------------------------------------------------------------------------
 
-// sum (+)= part, and result = sum where it is not null.
+// sum (+)= part, and result = sum if result is not null.
 template <class T>
 __global__ void add_part(compute_type<T>* sum, const T* part, T* result, int64_t count, bool is_first) {
   for (int64_t i = first_element(); i < count; i += element_step()) {

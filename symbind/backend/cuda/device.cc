@@ -24,7 +24,7 @@ CudaDevice::CudaDevice(Context context)
 }
 
 CudaDevice::~CudaDevice() {
-  // The process ends: the driver may be gone already, so nothing here is checked.
+  // The process is ending: the driver may be unloaded already, so nothing here is checked.
   if (stream_) cudaStreamSynchronize(stream_);
   libraries_.clear();
   for (auto& slot : staging_) {
@@ -62,14 +62,14 @@ void CudaDevice::note(std::string_view who) {
 void CudaDevice::check(cudaError_t status, std::string_view doing) {
   if (status == cudaSuccess) [[likely]]
     return;
-  cudaGetLastError();  // errors that do not stay are not for the next caller to find
+  cudaGetLastError();  // clears errors that are not sticky, so that the next caller does not see them
   std::string last;
   {
     const std::lock_guard lock(note_mutex_);
     last = last_queued_;
   }
   const Queueing queueing(*this);
-  // An error that stays is found again by the next call, whatever that is.
+  // A sticky error is returned again by the next call.
   const bool stays = cudaPeekAtLastError() != cudaSuccess || cudaStreamQuery(stream_) == status;
   if (!stays) cudaGetLastError();
   fail("[", context(), "] ", doing, ": ", cudaGetErrorString(status), " (", cudaGetErrorName(status), ")",
@@ -127,7 +127,7 @@ void CudaDevice::copy_within(void* dst, const void* src, size_t bytes) {
   if (bytes == 0 || dst == src) return;
   const Queueing queueing(*this);
   const auto to = reinterpret_cast<uintptr_t>(dst), from = reinterpret_cast<uintptr_t>(src);
-  if (to < from + bytes && from < to + bytes) {  // overlapping: through memory of its own
+  if (to < from + bytes && from < to + bytes) {  // overlapping: through a temporary buffer
     const PoolBlock between(pool_, bytes);
     require(between.data() != nullptr, "out of memory on ", context(), ": ", bytes, " bytes were asked for");
     check(cudaMemcpyAsync(between.data(), src, bytes, cudaMemcpyDeviceToDevice, stream_), "copying on the GPU");

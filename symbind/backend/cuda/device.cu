@@ -27,7 +27,7 @@ __global__ void cast_elements(To* dst, const From* src, int64_t count, bool pack
     map_packs<1>(cast, dst, count, src);
 }
 
-// Types of one size are filled alike: only the bits matter.
+// Types of the same size share a kernel: only the bits matter.
 template <class Bits>
 void fill_bits(cudaStream_t stream, void* dst, int64_t count, Bits bits) {
   auto* const out = static_cast<Bits*>(dst);

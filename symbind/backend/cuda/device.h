@@ -33,13 +33,13 @@ class CudaDevice final : public Device {
   int id() const { return context().id; }
   cudaStream_t stream() const { return stream_; }
   std::recursive_mutex& queue_mutex() { return queue_mutex_; }  // see Queueing
-  cublasLtContext* blas();                                      // made when first asked for
-  // What another library keeps for this device, made when first asked for.
+  cublasLtContext* blas();                                      // created on first use
+  // An object that another library keeps for this device, created on first use.
   std::shared_ptr<void> library(const std::string& name, const std::function<std::shared_ptr<void>()>& make);
   Pool& pinned() { return pinned_; }
 
-  // Remembers who queues work now; `check_queued` fails when the queueing itself did, or when something queued earlier
-  // is found to have failed.
+  // Records the operator that queues work now; `check_queued` fails if queueing failed, or if earlier queued work is
+  // found to have failed.
   void note(std::string_view who);
   void check_queued(std::string_view who);
   void check(cudaError_t status, std::string_view doing);
@@ -58,8 +58,8 @@ class CudaDevice final : public Device {
   int64_t pooled_bytes() const override { return pool_.kept_bytes(); }
 
  private:
-  // Pinned buffers that host data passes through on its way to the device, so that the caller's memory is free again
-  // when the copy has only been queued. Each is reused once the copy out of it is done.
+  // Pinned staging buffers for copies from the host, so that the caller's memory may be reused as soon as the copy is
+  // queued. Each is reused once the copy out of it is done.
   struct StagingSlot {
     void* buffer = nullptr;
     cudaEvent_t copied = nullptr;
@@ -82,10 +82,10 @@ class CudaDevice final : public Device {
   std::recursive_mutex queue_mutex_;
 };
 
-// Held by a thread that queues work on the device's stream or waits for it: the device is the calling thread's current
-// one, and no other thread touches the stream. What one thread queues while another records a plan would become part of
-// that plan, and waiting for the stream would end the recording. Taken before any other lock, and never while code of
-// the user runs.
+// Held by a thread that queues work on the device's stream or waits for it: sets the device as the calling thread's
+// current one, and excludes other threads from the stream. Work that one thread queues while another captures a plan
+// would become part of that plan, and synchronizing the stream would end the capture. Taken before any other lock, and
+// never held while user code runs.
 class Queueing {
  public:
   explicit Queueing(CudaDevice& device) : lock_(device.queue_mutex()), current_(device.id()) {}

@@ -1,4 +1,4 @@
-// dot and its gradients, one matrix product each, whatever the ranks, and batch_dot.
+// dot and its gradients, one matrix product each for any ranks, and batch_dot.
 #include "symbind/ops/dot.h"
 
 #include "symbind/backend/cuda/device.h"

@@ -6,11 +6,11 @@
 
 namespace symbind::cuda_backend {
 
-// The elements this thread looks after: for (int64_t i = first_element(); i < count; i += element_step()).
+// The elements this thread processes: for (int64_t i = first_element(); i < count; i += element_step()).
 __device__ inline int64_t first_element() { return static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; }
 __device__ inline int64_t element_step() { return static_cast<int64_t>(gridDim.x) * blockDim.x; }
 
-// Neighbouring elements that are read and written together: up to 16 bytes, from an address that they divide.
+// Neighbouring elements that are read and written together: up to 16 bytes, from an address aligned to their size.
 template <class T, int width>
 struct alignas(sizeof(T) * width) Pack {
   T element[width];
@@ -18,8 +18,8 @@ struct alignas(sizeof(T) * width) Pack {
 template <class T>
 inline constexpr int widest = 16 / static_cast<int>(sizeof(T));
 
-// An element as the type it is computed with, and back. Half precision uses the GPU's own conversions, which round as
-// those of core/dtype.h do.
+// Converts an element to the type it is computed in, and back. Half precision uses the GPU's own conversions, which
+// round as those of core/dtype.h do.
 template <class T>
 __device__ inline T load(const T& value) {
   return value;

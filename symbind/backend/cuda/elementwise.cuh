@@ -11,7 +11,7 @@
 
 namespace symbind::cuda_backend {
 
-// The types elementwise functions are compiled for; truth values and small integers are left to the host.
+// The types elementwise functions are compiled for; booleans and small integers run on the host.
 inline bool has_number_kernels(DType dtype) {
   return is_floating(dtype) || dtype == DType::int32 || dtype == DType::int64;
 }
@@ -20,7 +20,8 @@ decltype(auto) visit_number(DType dtype, Function&& function) {
   return visit_types<float, double, float16, bfloat16, int32_t, int64_t>(dtype, function);
 }
 
-// Functions that call the device's pow(), which may fall just short of a whole number: an integer then loses one.
+// Functions that call the device's pow(), which may be slightly less than the exact integer: truncation would then be
+// off by one.
 template <class Function>
 inline constexpr bool loses_integers = false;
 template <class Function>

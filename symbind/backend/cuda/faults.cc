@@ -26,7 +26,7 @@ struct Memory {
   }
 };
 
-// Most programs have no kernel that could note a fault, and nothing to look at then.
+// Most programs have no kernel that could record a fault, and need no check.
 std::atomic<bool> in_use{false};
 
 Memory& memory_of(CudaDevice& device) {

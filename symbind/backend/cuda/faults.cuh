@@ -1,11 +1,11 @@
-// How kernels note faults.
+// Recording of faults in kernels.
 #pragma once
 
 #include "symbind/backend/cuda/faults.h"
 
 namespace symbind::cuda_backend {
 
-// The first thread that comes writes; the host reads when the stream is idle.
+// The first thread writes; the host reads when the stream is idle.
 __device__ inline void note_fault(const FaultNotes& notes, FaultKind kind, int at, int64_t value, int64_t least,
                                   int64_t most) {
   if (atomicCAS(notes.claimed, 0u, 1u) != 0u) return;

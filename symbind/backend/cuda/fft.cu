@@ -1,5 +1,5 @@
-// Fourier transforms by cuFFT, of complex numbers in scratch memory: arrays may be views at addresses that are no
-// multiples of a complex number's size.
+// Fourier transforms by cuFFT, of complex numbers in scratch memory: arrays may be views at addresses that are not
+// aligned to a complex number.
 #include "symbind/ops/fft.h"
 
 #include "symbind/backend/cuda/cufft_library.h"

@@ -1,5 +1,5 @@
-// Questions about whole arrays: the answer is 1 until a thread finds an element that denies it. All who do write the
-// same.
+// Tests of whole arrays: the result is 1 until a thread finds an element that fails. All such threads write the same
+// value.
 #include "symbind/ops/finite.h"
 
 #include <array>

@@ -1,7 +1,7 @@
 // Reductions along axes by any fold (backend/folds.h). The marked axes are reduced one after the other, the innermost
-// first: the first stage takes elements, the others join parts. A stage reduces rows (the axis is the last) or columns;
-// few long ones are cut into pieces, whose parts another stage joins. Nothing is combined atomically, so the order is
-// fixed by the shape.
+// first: the first stage takes elements, the others combine partial results. A stage reduces rows (the axis is the
+// last) or columns; few long ones are split into pieces, whose partial results another stage combines. There are no
+// atomic operations, so the order depends only on the shape.
 //
 // A fold on the device is an object with the type Part and the functions start(), take(part, element, index along the
 // axis), join(part, part), and finish(part, out, i), which assigns result i.
@@ -31,7 +31,7 @@ struct FoldPlan {
   }
   explicit FoldPlan(const AxisView& axis) { add(axis); }
 
-  // The parts of all stages but the last, which alternate between two buffers.
+  // The partial results of all stages but the last, which alternate between two buffers.
   int64_t parts() const {
     int64_t most = 0;
     for (size_t i = 0; i + 1 < stages.size(); ++i) most = std::max(most, stages[i].results());
@@ -76,7 +76,7 @@ __device__ T shuffle_xor(const T& value, int offset) {
   return result;
 }
 
-// Where a stage leaves its results: as parts, or finished.
+// Where a stage stores its results: partial, or finished.
 template <class Fold, class Out>
 struct FoldResults {
   typename Fold::Part* parts;
@@ -90,7 +90,7 @@ struct FoldResults {
   }
 };
 
-// The parts of one thread, of which several are taken side by side: neighbouring elements do not wait for each other.
+// The partial results of one thread; several are computed independently for neighbouring elements.
 template <int width, class Fold>
 struct FoldParts {
   static constexpr int count = width < 4 ? width : 4;
@@ -113,7 +113,7 @@ struct FoldParts {
   }
 };
 
-// What thread `lane` of `lanes` takes of row[begin, end). With packs, row + begin is where one may begin.
+// The share of thread `lane` of `lanes` in row[begin, end). With packs, row + begin must be aligned to a pack.
 template <int width, class In, class Fold>
 __device__ typename Fold::Part fold_lane(const In* row, int64_t begin, int64_t end, int lane, int lanes,
                                          const Fold& fold) {
@@ -146,7 +146,7 @@ __global__ void __launch_bounds__(block_size)
     for (int offset = (lanes < 32 ? lanes : 32) / 2; offset > 0; offset /= 2)
       part = fold.join(part, shuffle_xor(part, offset));
     if (lanes > 32) {
-      __syncthreads();  // the parts of the row before have been read
+      __syncthreads();  // the partial results of the previous row have been read
       if (thread % 32 == 0) of_warp[thread / 32] = part;
       __syncthreads();
       if (lane == 0)
@@ -169,7 +169,7 @@ __global__ void fold_short_columns(const In* in, FoldResults<Fold, Out> results,
   }
 }
 
-// Blocks of x × y threads: `width` neighbouring columns for each thread, the terms of a piece shared out along y.
+// Blocks of x × y threads: `width` neighbouring columns for each thread, the terms of a piece divided along y.
 template <int width, class In, class Fold, class Out>
 __global__ void __launch_bounds__(block_size)
     fold_columns(const In* in, FoldResults<Fold, Out> results, FoldStage stage, Fold fold) {
@@ -195,7 +195,7 @@ __global__ void __launch_bounds__(block_size)
         for (int j = 0; j < width; ++j) part[j] = fold.take(part[j], load(pack.element[j]), term);
       }
     }
-    __syncthreads();  // the parts of the tile before have been read
+    __syncthreads();  // the partial results of the previous tile have been read
 #pragma unroll
     for (int j = 0; j < width; ++j) shared[y * columns + x * width + j] = part[j];
     for (int half = lanes / 2; half > 0; half /= 2) {
@@ -212,7 +212,7 @@ __global__ void __launch_bounds__(block_size)
   }
 }
 
-// Rows are read by packs where every row begins at one.
+// Rows are read by packs if every row is aligned to a pack.
 template <int width, class In, class Fold, class Out>
 void queue_fold_rows(cudaStream_t stream, const FoldStage& stage, const In* in, const FoldResults<Fold, Out>& results,
                      const Fold& fold) {
@@ -256,7 +256,7 @@ void queue_fold_stage(cudaStream_t stream, const FoldStage& stage, const In* in,
     queue_fold_columns<1>(stream, stage, in, results, fold);
 }
 
-// The fold of later stages: elements are parts.
+// The fold of later stages: elements are partial results.
 template <class Fold>
 struct Joining : Fold {
   using Part = typename Fold::Part;

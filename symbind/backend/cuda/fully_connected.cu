@@ -1,5 +1,5 @@
-// FullyConnected by cuBLASLt, which adds the bias and applies a ReLU in the same pass where it can. What it cannot do
-// is done by a kernel over its result.
+// FullyConnected by cuBLASLt, which adds the bias and applies a ReLU in the same pass if it can. A kernel over its
+// result does the rest.
 #include "symbind/ops/fully_connected.h"
 
 #include "symbind/backend/cuda/device.h"
@@ -12,7 +12,7 @@
 namespace symbind::cuda_backend {
 namespace {
 
-// out = function(out + bias), with no bias where it is null.
+// out = function(out + bias), without bias if it is null.
 template <class T, class Function>
 __global__ void finish_rows(T* out, const T* bias, int64_t rows, int64_t columns, Function function) {
   for (int64_t i = first_element(); i < rows * columns; i += element_step()) {

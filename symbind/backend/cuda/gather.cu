@@ -1,6 +1,6 @@
 // Slices taken at indices, and added or stored at indices. A gradient first sorts the indices by a stable sort
-// (index_sort.h): each sum is then one thread's, over its terms in the order of the indices, as on a CPU. Of the slices
-// that scatter_nd stores at one index the last one stays.
+// (index_sort.h): each sum is then computed by one thread, over its terms in the order of the indices, as on a CPU. Of
+// several slices that scatter_nd stores at one index the last one wins.
 #include "symbind/ops/gather.h"
 
 #include "symbind/backend/cuda/any_array.cuh"
@@ -29,7 +29,7 @@ struct Slices : AxisView {
 
 enum class Outside { clip, wrap, raise };
 
-// The slice that each of the indices means.
+// The slice that each index refers to.
 struct SliceIndices {
   AnyArray indices;
   int64_t length;
@@ -71,7 +71,7 @@ struct SliceIndicesNd {
   }
 };
 
-// What is known of the indices when a kernel is built; of() adds the address of the indices in a run.
+// The properties of the indices known when a kernel is built; of() adds their address in a run.
 class IndexAlong {
  public:
   IndexAlong(const NodeView& node, size_t input, int64_t length, const std::string& mode)
@@ -171,7 +171,7 @@ __global__ void write_indices(Index index, uint32_t* indices, uint32_t* order, i
   }
 }
 
-// `lanes` threads look at a term; if it is the first with its index, they sum the slices of all terms with that index.
+// `lanes` threads process a term; if it is the first with its index, they sum the slices of all terms with that index.
 template <class T>
 __global__ void add_slices(const T* dy, IndexSort::Sorted sorted, T* out, Slices slices, int lanes) {
   using C = functions::Wide<T>;
@@ -189,7 +189,7 @@ __global__ void add_slices(const T* dy, IndexSort::Sorted sorted, T* out, Slices
   }
 }
 
-// Threads for a slice of so many elements: a power of two.
+// Threads for a slice of this many elements: a power of two.
 int lanes_for(int64_t elements) {
   int lanes = 1;
   while (lanes < block_size && lanes < elements) lanes *= 2;

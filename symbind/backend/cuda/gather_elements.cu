@@ -1,5 +1,5 @@
-// Elements chosen by indices or a condition. Where one element of each row is written, each element of the result
-// decides whether it is the one, so that the result is written once, in order.
+// Elements selected by indices or a condition. If one element of each row is written, each thread of the result checks
+// whether its element is the one, so that the result is written once, in order.
 #include "symbind/backend/cuda/any_array.cuh"
 #include "symbind/backend/cuda/gather.h"
 #include "symbind/backend/cuda/generate.cuh"
@@ -40,7 +40,7 @@ struct Picked {
   }
 };
 
-// The values at the index of each row, elsewhere what `data` holds; no data: zero.
+// The values at the index of each row, elsewhere the elements of `data`; no data: zero.
 template <class Unit>
 struct Replaced {
   const Unit *values, *data;
@@ -54,7 +54,7 @@ struct Replaced {
   }
 };
 
-// What is known of a RowIndex when a kernel is built.
+// The properties of a RowIndex known when a kernel is built.
 class RowIndexInput {
  public:
   RowIndexInput(const NodeView& node, size_t input, const AxisView& rows, const std::string& mode)

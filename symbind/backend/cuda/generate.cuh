@@ -1,5 +1,4 @@
-// Arrays of which each element is a function of its index: out[i] = source(i). Neighbouring elements are written
-// together.
+// Arrays whose elements are functions of their index: out[i] = source(i). Neighbouring elements are written together.
 #pragma once
 
 #include "symbind/backend/cuda/kernels.cuh"
@@ -21,8 +20,7 @@ __global__ void generate(T* out, int64_t count, Source source) {
   }
 }
 
-// Source is a function object that device code can call. It may read the element that it replaces, and no other one of
-// the output.
+// Source is a function object that device code can call. It may read the output element that it replaces, but no other.
 template <class T, class Source>
 void queue_generate(cudaStream_t stream, T* out, int64_t count, const Source& source) {
   if (count == 0) return;

@@ -1,5 +1,4 @@
-// A thread takes a sequence. Marks and lengths that are not valid make the likelihood of their sequence NaN, and its
-// gradients.
+// A thread processes a sequence. Invalid marks and lengths make the likelihood and the gradients of their sequence NaN.
 #include "symbind/ops/hawkes.h"
 
 #include "symbind/backend/cuda/device.h"

@@ -1,5 +1,5 @@
-// Elements are counted by whole numbers, which add up to the same in any order: in shared memory first where the bins
-// have room there.
+// Elements are counted with integers, whose sums do not depend on the order: in shared memory first if the bins fit
+// there.
 #include "symbind/backend/histogram.h"
 
 #include "symbind/backend/cuda/kernels.cuh"
@@ -71,7 +71,7 @@ std::unique_ptr<Kernel> build_for(const NodeView& node) {
                    [=](const Args& args) {
                      const cudaStream_t stream = stream_of(args);
                      const T* edges = equal ? nullptr : args.in<T>(1);
-                     if (equal) {  // where nobody reads them, in scratch
+                     if (equal) {  // in scratch if nothing reads them
                        T* const own = args.outputs[1] ? args.out<T>(1) : static_cast<T*>(args.scratch);
                        write_edges<<<blocks_for(bins + 1), block_size, 0, stream>>>(low, high, bins, own);
                        edges = own;

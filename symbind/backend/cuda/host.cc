@@ -21,7 +21,7 @@ std::string reasons(const NodeView& node) {
   return text.empty() ? "it has no GPU kernel" : text;
 }
 
-// Says once for each node of a network that it runs on the host, and why. Custom operators are there by their nature.
+// Warns once for each node of a network that it runs on the host, and why. Custom operators always do.
 void warn_once(const NodeView& node) {
   if (!node.source || &node.op == &op_of<Custom>() || &node.op == &op_of<CustomGrad>()) return;
   static std::mutex mutex;
@@ -34,8 +34,8 @@ void warn_once(const NodeView& node) {
               ", which takes two copies and two waits in every run (", reasons(node), ")");
 }
 
-// Inputs, outputs, scratch and the random cursor are one after the other in a block of pinned memory, taken from the
-// pool for each run.
+// Inputs, outputs, scratch and the random cursor are consecutive in a block of pinned memory, taken from the pool for
+// each run.
 class HostStep final : public Kernel {
  public:
   explicit HostStep(const NodeView& node) : device_(CudaDevice::of(node.context)), where_(node.where()) {
@@ -43,7 +43,7 @@ class HostStep final : public Kernel {
     NodeView on_cpu = node;
     on_cpu.context = cpu(node.context.id);
     kernel_ = choose(on_cpu).build(on_cpu);
-    in_place = kernel_->in_place;  // the host's copies are apart, so what the CPU allows is safe
+    in_place = kernel_->in_place;  // the host's copies do not overlap, so what the CPU kernel allows is safe
     capturable = false;
 
     const Names names = node.op.all_inputs(node.params);
@@ -91,7 +91,7 @@ class HostStep final : public Kernel {
     device_.check(cudaStreamSynchronize(device_.stream()), where_);
   }
 
-  // Other threads may queue meanwhile: the operator may be the user's, and wait for them.
+  // Other threads may queue meanwhile: the operator may be user-defined, and wait for them.
   void compute(const Args& on_host) {
     Target& target = Target::get(cpu(device_.id()));
     const uint32_t state = target.enter();
@@ -111,7 +111,7 @@ class HostStep final : public Kernel {
       if (inputs_[i].written && inputs[i]) to_device(args.inputs[i], base + inputs_[i].offset, inputs_[i].bytes);
     for (size_t i = 0; i < outputs_.size(); ++i)
       if (args.outputs[i]) to_device(args.outputs[i], base + outputs_[i].offset, outputs_[i].bytes);
-    // The block goes back to the pool: the copies out of it must be over.
+    // The block goes back to the pool: the copies from it must be complete.
     device_.check(cudaStreamSynchronize(device_.stream()), where_);
   }
 

@@ -1,5 +1,5 @@
-// The last implementation of every operator on a GPU: the CPU's. It makes every operator right on a GPU from its first
-// day, at the price of two copies and a wait.
+// The last implementation of every operator on a GPU: the CPU's. It makes every operator available on a GPU, at the
+// cost of copies to and from the host and a synchronization.
 #pragma once
 
 #include "symbind/passes/target.h"

@@ -15,7 +15,7 @@ template <class Function>
 decltype(auto) visit_pixels(DType dtype, Function&& function) {
   return visit_types<uint8_t, float, double, float16, bfloat16, int8_t, int32_t, int64_t>(dtype, function);
 }
-// What pixels of type T are computed in.
+// The type in which pixels of type T are computed.
 template <class T>
 using Colour = std::conditional_t<std::is_same_v<T, double> || std::is_same_v<T, int64_t>, double, float>;
 
@@ -209,7 +209,7 @@ struct Resizing {
   }
 };
 
-// Two rows of two pixels, as the CPU rounds them.
+// Blends two rows of two pixels, rounded as on a CPU.
 __device__ uint8_t blend(const uint8_t (&p)[4], float x, float y) {
   const auto fixed = [](float weight) { return static_cast<int>(nearbyintf(weight * 2048.0f)); };
   const int x0 = fixed(1 - x), x1 = fixed(x), y0 = fixed(1 - y), y1 = fixed(y);

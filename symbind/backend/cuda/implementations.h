@@ -4,7 +4,7 @@
 
 namespace symbind::cuda_backend {
 
-// What runs on a GPU itself, of all families of operators.
+// The implementations that run on a GPU itself, of all families of operators.
 ImplementationTable all_implementations();
 
 }  // namespace symbind::cuda_backend

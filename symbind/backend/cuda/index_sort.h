@@ -1,5 +1,5 @@
 // Terms sorted by the index of the element that they are added to, for sums without atomic additions: the terms of an
-// element are neighbours then, in their original order.
+// element are then adjacent, in their original order.
 #pragma once
 
 #include <cstddef>
@@ -13,13 +13,13 @@ class IndexSort {
  public:
   static constexpr int64_t most = int64_t{1} << 31;  // terms and elements are fewer than this
 
-  // For `terms` indices below `elements`. Asks CUDA for the size of its memory: the device must be the current one.
+  // For `terms` indices below `elements`. Queries the scratch size from CUDA: the device must be current.
   IndexSort(int64_t terms, int64_t elements);
 
   size_t bytes() const { return 4 * of_numbers_ + of_sort_; }
   int64_t terms() const { return terms_; }
 
-  // Where the index of each term and the number of the term are to be written before the sort.
+  // Write the index of each term and the number of the term here before the sort.
   uint32_t* indices(void* scratch) const { return numbers(scratch, 0); }
   uint32_t* order(void* scratch) const { return numbers(scratch, 1); }
 
@@ -34,7 +34,7 @@ class IndexSort {
   }
 
   int64_t terms_;
-  size_t of_numbers_, of_sort_ = 0;  // bytes of one array of numbers, and of what the sort itself needs
+  size_t of_numbers_, of_sort_ = 0;  // bytes of one array of numbers, and of the sort's own scratch
   int bits_ = 1;                     // of an index
 };
 

@@ -9,7 +9,7 @@
 namespace symbind::cuda_backend {
 namespace {
 
-// Few numbers that are known when a kernel is built.
+// A few numbers that are known when a kernel is built.
 struct Numbers {
   int rank = 0;
   int64_t number[Shape::max_rank] = {};
@@ -27,7 +27,7 @@ std::unique_ptr<Kernel> build_numbers(const NodeView& node, const Numbers& numbe
   });
 }
 
-// Indices outside of the array are computed as any other; what does not fit into 64 bits wraps.
+// Indices out of range are computed like any other; results beyond 64 bits wrap.
 template <class T>
 struct Raveled {
   AnyArray data;

@@ -1,4 +1,4 @@
-// Products of matrices of whole numbers, which cuBLASLt does not have. They wrap as on a CPU.
+// Products of integer matrices, which cuBLASLt does not support. They wrap as on a CPU.
 #pragma once
 
 #include <cuda_runtime_api.h>

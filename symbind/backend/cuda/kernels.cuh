@@ -1,4 +1,4 @@
-// What device code shares: launching a kernel over a number of elements, and sums over a block of threads.
+// Shared by device code: launching a kernel over a number of elements, and reductions over a block of threads.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +24,7 @@ inline unsigned blocks_for(int64_t count, int64_t per_block = block_size) {
 
 inline bool aligned_for_packs(const void* address) { return reinterpret_cast<uintptr_t>(address) % 16 == 0; }
 
-// An element of one type as another, by the rules of the CPU.
+// Converts an element to another type, by the rules of the CPU.
 template <class To, class From>
 __device__ inline To convert_element(const From& value) {
   constexpr bool to_small = std::is_same_v<To, float16> || std::is_same_v<To, bfloat16>;

@@ -1,5 +1,5 @@
 // A thread per element: of the product, or of a factor's gradient, which is a sum over the rows that the factor's row
-// takes part in.
+// contributes to.
 #include "symbind/ops/khatri_rao.h"
 
 #include "symbind/backend/cuda/any_array.cuh"
@@ -11,7 +11,7 @@
 namespace symbind::cuda_backend {
 namespace {
 
-// The matrices, and which row of each makes a row of the product.
+// The matrices, and which row of each contributes to a row of the product.
 struct Factors {
   static constexpr int most = 32;
   int count = 0;
@@ -50,7 +50,7 @@ __global__ void multiply(Factors factors, WideArray<C> out) {
   }
 }
 
-// `inner`: how many rows of the product follow each other that have the same row of the factor.
+// `inner`: the number of consecutive rows of the product with the same row of the factor.
 template <class C>
 __global__ void sum_gradient(Factors factors, WideArray<C> dy, WideArray<C> out, int own, int64_t inner) {
   const int64_t rows = factors.rows[own], outer = factors.all_rows / (rows * inner);

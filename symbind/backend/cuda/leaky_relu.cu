@@ -77,7 +77,7 @@ struct PreluGradientMap {
   }
 };
 
-// What a slope's gradient is the sum of: dy·x where x is not above zero.
+// The terms of a slope's gradient: dy·x where x is not above zero.
 template <class T>
 struct SlopeTerms {
   using Compute = compute_type<T>;
@@ -118,7 +118,7 @@ std::unique_ptr<Kernel> build_prelu(const NodeView& node) {
   });
 }
 
-// The sums come first: the gradient of the data may be written over what they read.
+// The sums come first: the gradient of the data may overwrite what they read.
 std::unique_ptr<Kernel> build_prelu_gradient(const NodeView& node) {
   const ChannelShape shape = channels_of(node.inputs[1].shape);
   const bool shared = node.inputs[2].shape.size() == 1;
@@ -149,7 +149,7 @@ std::unique_ptr<Kernel> build_prelu_gradient(const NodeView& node) {
 
 // ---- rrelu ----------------------------------------------------------------------------------------------------------
 
-// Each thread draws a block of four slopes; when the network predicts, all are the mean of the bounds.
+// Each thread draws a block of four slopes; in inference all are the mean of the bounds.
 template <class T>
 __global__ void draw_slopes(const T* x, T* y, T* mask, int64_t count, const RandomCursor* cursor, uint64_t slot,
                             compute_type<T> low, compute_type<T> width) {

@@ -46,7 +46,7 @@ cublasStatus_t gemm(cublasHandle_t handle, cublasOperation_t first, cublasOperat
                                    ldc, step_c, count);
 }
 
-// What cuBLAS is told of a triangular system.
+// The arguments of cuBLAS for a triangular system.
 struct System {
   cublasSideMode_t side;
   cublasFillMode_t fill;

@@ -1,5 +1,5 @@
-// Factorizations by cuSOLVER and cuBLAS, of many matrices with one call where the libraries have one. What LAPACK would
-// report as a failure stays on the device: a matrix that cannot be factorized becomes NaN. Row-major matrices are the
+// Factorizations by cuSOLVER and cuBLAS, of many matrices with one call where the libraries support it. Failures that
+// LAPACK would report stay on the device: a matrix that cannot be factorized becomes NaN. Row-major matrices are the
 // transposes of those the libraries see; linalg_blas.h says what follows from that.
 #include "symbind/ops/linalg_factor.h"
 
@@ -113,7 +113,7 @@ __global__ void write_identity(T* out, int64_t extent, int64_t elements) {
     out[i] = i / extent % extent == i % extent ? T(1) : T(0);
 }
 
-// A thread multiplies the pivots of a matrix; one that is singular is not factorized to its end.
+// A thread multiplies the pivots of a matrix; the factorization of a singular matrix stops early.
 template <class T>
 __global__ void write_determinants(const T* lu, const int* pivots, const int* info, T* value, T* sign, T* logarithm,
                                    Squares squares) {
@@ -290,7 +290,7 @@ std::unique_ptr<Kernel> build_determinant(const NodeView& node) {
   });
 }
 
-// One after the other: there is no function for many.
+// One after the other: there is no batched function.
 std::unique_ptr<Kernel> build_gelqf(const NodeView& node) {
   const MatricesOf a = matrices_of(node.inputs[0].shape);
   CudaDevice& device = CudaDevice::of(node.context);

@@ -38,10 +38,11 @@ struct SoftmaxGradient {
   bool distribution, use_ignore;
   int64_t ignore_label;
   double scale;                // before the valid labels are counted
-  double at_label, elsewhere;  // what a class should be
+  double at_label, elsewhere;  // target values of a class
 };
 
-// How many elements count, at least 1: labels other than the one to ignore, and numbers above a threshold. One block.
+// The number of valid elements, at least 1: labels other than the one to ignore, and numbers above a threshold. One
+// block.
 template <class T>
 struct IsLabel {
   int64_t ignore_label;
@@ -128,7 +129,7 @@ std::unique_ptr<Kernel> build_softmax_gradient(const NodeView& node) {
 
 // ---- Regression and MakeLoss ----------------------------------------------------------------------------------------
 
-// The error of each element: its difference to the label, or on which side of it it is.
+// The error of each element: its difference from the label, or the sign of it.
 struct Difference {
   template <class C>
   constexpr C operator()(C y, C label, C scale) const {
@@ -191,7 +192,7 @@ std::unique_ptr<Kernel> build_make_loss_gradient(const NodeView& node) {
 
 // ---- SVMOutput and softmax_cross_entropy ----------------------------------------------------------------------------
 
-// Each score is to be above the margin where it is the label's, and below minus the margin elsewhere.
+// The label's score should be above the margin, all others below minus the margin.
 template <class T>
 __global__ void svm_gradient(const T* y, const T* label, T* dx, int64_t count, int64_t classes, compute_type<T> margin,
                              compute_type<T> factor, bool linear) {
@@ -219,7 +220,7 @@ std::unique_ptr<Kernel> build_svm_gradient(const NodeView& node) {
   });
 }
 
-// The largest number of a row, and the sum of the powers exp(x - largest).
+// The largest number of a row, and the sum of exp(x - largest).
 template <class C>
 struct RowPowers {
   C most, sum;
@@ -257,7 +258,7 @@ struct CrossEntropyRows {
     const auto wanted = convert<int64_t>(load(label[row]));
     C loss = 0;
     if (wanted >= 0 && wanted < classes) {
-      // A probability of next to nothing counts as a little, so that the loss stays finite.
+      // Probabilities are bounded from below, so that the loss stays finite.
       const C share = vector_math::exp(load(x[start + wanted]) - most) / sum;
       loss = -vector_math::log(share < C(1e-8) ? C(1e-8) : share);
     }

@@ -14,7 +14,7 @@ namespace {
 
 constexpr size_t most_workspace = size_t{32} << 20;
 constexpr size_t usual_alignment = 64;       // of device memory, and of every offset in an arena
-constexpr size_t workspace_alignment = 256;  // what cuBLASLt asks for
+constexpr size_t workspace_alignment = 256;  // required by cuBLASLt
 
 void check_blas(cublasStatus_t status, std::string_view where, std::string_view doing) {
   require(status == CUBLAS_STATUS_SUCCESS, where, " ", doing, ": cuBLASLt says ", cublasLtGetStatusString(status), " (",
@@ -69,7 +69,7 @@ MatrixLayout layout_of(cudaDataType_t type, int64_t rows, int64_t columns, int64
   return result;
 }
 
-// What the addresses of all matrices are multiples of, if those of the arrays are multiples of `alignment`.
+// The alignment of the addresses of all matrices, if the arrays are aligned to `alignment`.
 size_t alignment_in_batch(const MatmulProblem& p, size_t alignment) {
   if (p.batch == 1) return alignment;
   for (const int64_t elements : {p.rows * p.inner, p.inner * p.columns, p.rows * p.columns}) {
@@ -120,7 +120,7 @@ Matmul::Matmul(CudaDevice& device, const MatmulProblem& problem, std::string whe
   if (aligned_->workspace > 0) scratch_bytes_ = aligned_->workspace + workspace_alignment;
 }
 
-// Null when cuBLASLt has no algorithm. Only our own mistakes throw.
+// Null when cuBLASLt has no algorithm. Throws only on internal errors.
 std::unique_ptr<Matmul::Plan> Matmul::plan_for(size_t alignment, bool with_epilogue, size_t workspace) const {
   const auto& p = problem_;
   auto plan = std::make_unique<Plan>();
@@ -137,7 +137,7 @@ std::unique_ptr<Matmul::Plan> Matmul::plan_for(size_t alignment, bool with_epilo
     plan->set(CUBLASLT_MATMUL_DESC_EPILOGUE,
               p.bias ? (p.relu ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_BIAS) : CUBLASLT_EPILOGUE_RELU,
               where_);
-    // The search asks for an address, and looks at nothing but its alignment; the real one is set at each run.
+    // The search needs an address, but uses only its alignment; the real one is set at each run.
     if (p.bias)
       plan->set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, reinterpret_cast<const void*>(uintptr_t{1} << 20 | alignment),
                 where_);

@@ -1,5 +1,5 @@
-// Products of row-major matrices through cuBLASLt: out = a·b, with a bias along the columns and a ReLU where asked
-// for. The algorithm is chosen when it is made.
+// Products of row-major matrices through cuBLASLt: out = a·b, optionally with a bias along the columns and a ReLU. The
+// algorithm is chosen at construction.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,7 @@ struct MatmulProblem {
   int64_t batch = 1;
 };
 
-// The reason why a node's arrays cannot be those of a product, or nothing.
+// The reason why a node's arrays are not supported in a product, or empty.
 std::string refuse_product(const NodeView& node);
 
 class Matmul {
@@ -33,7 +33,7 @@ class Matmul {
   ~Matmul();
 
   size_t scratch_bytes() const { return scratch_bytes_; }
-  // What cuBLASLt does in the same pass; the rest is left to the caller.
+  // What cuBLASLt does in the same pass; the caller must do the rest.
   bool adds_bias() const { return adds_bias_; }
   bool applies_relu() const { return applies_relu_; }
 
@@ -50,7 +50,7 @@ class Matmul {
   bool adds_bias_ = false, applies_relu_ = false;
   size_t scratch_bytes_ = 0;
   std::unique_ptr<Plan> aligned_;
-  std::unique_ptr<Plan> unaligned_;  // for views at odd offsets; made when first met
+  std::unique_ptr<Plan> unaligned_;  // for views at odd offsets; created on first use
   std::mutex mutex_;
 };
 

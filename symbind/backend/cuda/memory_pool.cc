@@ -18,7 +18,7 @@ void* Pool::ask_cuda(size_t bytes) const {
   const cudaError_t status =
       kind_ == Kind::device ? cudaMalloc(&data, bytes) : cudaHostAlloc(&data, bytes, cudaHostAllocPortable);
   if (status == cudaErrorMemoryAllocation) {
-    cudaGetLastError();  // this error is not for the next caller to find
+    cudaGetLastError();  // clears this error, so that the next caller does not see it
     return nullptr;
   }
   check(status, kind_ == Kind::device ? "allocating device memory" : "allocating pinned host memory");
@@ -26,7 +26,7 @@ void* Pool::ask_cuda(size_t bytes) const {
 }
 
 void Pool::give_back(void* data) const noexcept {
-  // At the end of the process the driver may be gone already: there is nothing left to do about a failure.
+  // At the end of the process the driver may be unloaded already: failures are ignored.
   if (kind_ == Kind::device)
     cudaFree(data);
   else

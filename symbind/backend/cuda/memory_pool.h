@@ -1,4 +1,4 @@
-// A memory pool: released blocks are kept by size and reused. Sizes are rounded so that at most an
+// A memory pool: released blocks are stored by size and reused. Sizes are rounded so that at most an
 // eighth is wasted and similar sizes share blocks.
 #pragma once
 
@@ -19,7 +19,7 @@ class Pool {
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
 
-  // When CUDA has no more, everything kept is given back and CUDA is asked once more; then null.
+  // If CUDA is out of memory, all pooled blocks are freed and the allocation is retried; null if that fails.
   void* allocate(size_t bytes);
   void release(void* data, size_t bytes) noexcept;
   void empty() noexcept;
@@ -37,7 +37,7 @@ class Pool {
   int64_t kept_bytes_ = 0;
 };
 
-// A block of a pool for the length of a scope.
+// A block of a pool for the duration of a scope.
 class PoolBlock {
  public:
   PoolBlock(Pool& pool, size_t bytes) : pool_(&pool), data_(pool.allocate(bytes)), bytes_(bytes) {}

@@ -10,8 +10,8 @@
 namespace symbind::cuda_backend {
 namespace {
 
-// Σ(x - pivot) and Σ(x - pivot)² of some elements. The pivot is the first of them, or their mean: near enough to the
-// mean that the variance does not vanish in the difference of two large sums.
+// Σ(x - pivot) and Σ(x - pivot)² of some elements. The pivot is the first of them, or their mean: close enough to the
+// mean to avoid cancellation in the variance.
 struct MomentsPart {
   double count, pivot, sum, squares;
 };
@@ -27,7 +27,7 @@ struct MomentsFold {
     const double away = static_cast<double>(value) - pivot;
     return {part.count + 1, pivot, part.sum + away, part.squares + away * away};
   }
-  // Both around the mean of all.
+  // Moves both to the common mean.
   __device__ Part join(const Part& a, const Part& b) const {
     if (a.count == 0 || b.count == 0) return a.count == 0 ? b : a;
     const double count = a.count + b.count, distance = mean(b) - mean(a);
@@ -43,7 +43,7 @@ struct MomentsFold {
   __device__ static double mean(const Part& part) { return part.pivot + part.sum / part.count; }
   __device__ static double around_mean(const Part& part) {
     const double squares = part.squares - part.sum * (part.sum / part.count);
-    return squares < 0 ? 0 : squares;  // by rounding; NaN stays
+    return squares < 0 ? 0 : squares;  // negative only by rounding; NaN is preserved
   }
 };
 

@@ -15,7 +15,8 @@ namespace symbind::cuda_backend {
 
 std::string refuse_movement(const NodeView& node, const Movement& movement);
 
-// Output 0 is dense and takes its elements from input 0; or input 0 is dense and output 0 zero but for its elements.
+// Output 0 is dense and gathers elements of input 0; or input 0 is dense, and output 0 is zero except where its
+// elements go.
 std::unique_ptr<Kernel> build_take(const NodeView& node, const Movement& movement);
 std::unique_ptr<Kernel> build_put(const NodeView& node, const Movement& movement);
 

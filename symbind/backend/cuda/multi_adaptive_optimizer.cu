@@ -121,7 +121,7 @@ __global__ void step_along_directions(const __grid_constant__ LambArrays<T, S> a
   }
 }
 
-// The arrays of a run but for their addresses; those in scratch are offsets until then.
+// The arrays of a run without their addresses; those in scratch are offsets until the run.
 template <class T, class S>
 struct LambPlan {
   using C = compute_type<S>;
@@ -174,7 +174,7 @@ void queue_lamb(std::span<const LambArray<T, S>> some, cudaStream_t stream) {
     most_pieces = std::max(most_pieces, each.pieces);
   }
   if (longest == 0) return;
-  // Rules have no default: what is not launched repeats the first array.
+  // Rules have no default: unused entries repeat the first array.
   const auto launch = [&]<size_t... index>(std::index_sequence<index...>) {
     const LambArrays<T, S> arrays{{(index < some.size() ? some[index] : some[0])...}};
     const auto count = static_cast<unsigned>(some.size());

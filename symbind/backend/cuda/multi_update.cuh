@@ -46,8 +46,8 @@ __device__ C apply_rule(const Rule& rule, C weight, C gradient, C* states, std::
   return rule(weight, gradient, states[k]...);
 }
 
-// `finish(rule, index)` is the rule of the array `first` + index of the operator: what depends on other arrays is set
-// there. Where finish.skips(), weights are copied.
+// `finish(rule, index)` is the rule of the array `first` + index of the operator: values that depend on other arrays
+// are set there. If finish.skips(), weights are copied.
 template <class Update, class Finish>
 __global__ void update_arrays(const __grid_constant__ typename Update::Parts parts, int64_t first, Finish finish) {
   using T = typename Update::T;
@@ -75,7 +75,7 @@ __global__ void update_arrays(const __grid_constant__ typename Update::Parts par
   }
 }
 
-// The rules are complete as they are.
+// The rules need no completion.
 struct AsItIs {
   __device__ static bool skips() { return false; }
   template <class Rule>
@@ -109,7 +109,7 @@ std::unique_ptr<Kernel> build_multi_update(const NodeView& node, std::vector<typ
                        for (size_t k = 0; k < now; ++k) longest = std::max(longest, counts[first + k]);
                        if (longest == 0) continue;
                        const dim3 grid(std::min(blocks_for(longest), blocks_per_array), static_cast<unsigned>(now));
-                       // Rules have no default: what is not launched repeats the first array.
+                       // Rules have no default: unused entries repeat the first array.
                        const auto part = [&](size_t k) {
                          const size_t array = k < now ? first + k : first;
                          return part_of(args, array, counts[array], rules[array]);

@@ -43,7 +43,7 @@ __device__ Box<compute_type<T>> box_at(const T* boxes, int64_t index) {
 
 // ---- MultiBoxPrior --------------------------------------------------------------------------------------------------
 
-constexpr size_t most_sizes = 64;  // that fit beside the other arguments of a kernel
+constexpr size_t most_sizes = 64;  // that fit with the other arguments of a kernel
 
 template <class C>
 struct Sizes {
@@ -121,7 +121,7 @@ __device__ BestAnchor<compute_type<T>> best_anchor(int64_t anchors, const T* anc
 }
 
 // Each of `count` objects takes an anchor, the pair with the largest overlap first; called by the whole block, whose
-// threads all come to the same pairs. `best` and `done` are room for one element per object.
+// threads all find the same pairs. `best` and `done` are scratch of one element per object.
 template <class T, class C, class Read>
 __device__ void take_best_anchors(const TargetRule<C>& rule, const T* anchor, const Read& read, int64_t count,
                                   int32_t* objects, BestAnchor<C>* best, bool* done) {
@@ -148,14 +148,15 @@ __device__ void take_best_anchors(const TargetRule<C>& rule, const T* anchor, co
     for (int64_t k = 0; k < count; ++k) {
       if (done[k] || best[k].anchor != taken) continue;
       const BestAnchor<C> found = best_anchor(rule.anchors, anchor, rule.object(read, k), objects);
-      if (threadIdx.x == 0) best[k] = found;  // best_anchor() has made the others read it before
+      if (threadIdx.x == 0) best[k] = found;  // best_anchor() synchronizes: the others have read it
       __syncthreads();
     }
   }
   __syncthreads();
 }
 
-// An anchor without an object takes the one that it overlaps most, if enough. Is it a candidate for a negative else?
+// An anchor without an object takes the one that it overlaps most, if enough. Returns whether it is otherwise a
+// candidate for a negative.
 template <class C, class Read>
 __device__ bool take_best_object(const TargetRule<C>& rule, const Box<C>& box, const Read& read, int64_t count,
                                  int32_t& object) {
@@ -205,7 +206,7 @@ __global__ void __launch_bounds__(1024)
   }
 }
 
-// What an anchor without an object is.
+// The marks of anchors without an object.
 constexpr int32_t negative = -2;
 
 // The candidates that come first become negatives. Where the probability is NaN the key is that of no candidate.

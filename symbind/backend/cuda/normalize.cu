@@ -23,7 +23,7 @@ std::string refuse(const NodeView& node) {
   return "";
 }
 
-// Are all of them where packs may begin? Null ones are.
+// Are all of them aligned to packs? Null ones are.
 template <class... Arrays>
 bool all_aligned(const Arrays*... arrays) {
   return (aligned_for_packs(arrays) && ...);
@@ -209,7 +209,7 @@ struct NormForward {
   }
 };
 
-// What a row leaves for the gradients of the scales: its statistics, and the sums of dy and of dy·x' over it.
+// What a row stores for the gradients of the scales: its statistics, and the sums of dy and of dy·x' over it.
 template <class C>
 struct RowSums {
   C mean, scale, grads, products;
@@ -271,7 +271,7 @@ struct NormBackward {
   }
 };
 
-// The gradients of the scales of channels or groups: a warp sums what the rows of one have left.
+// The gradients of the scales of channels or groups: a warp sums what the rows of one have stored.
 template <class T>
 __global__ void sum_scales(const RowSums<compute_type<T>>* left, int64_t rows, int64_t channels, T* gamma_grad,
                            T* beta_grad) {
@@ -344,7 +344,7 @@ std::unique_ptr<Kernel> build_forward(const NodeView& node, const NormRows& rows
   });
 }
 
-// For LayerNorm the sums of the columns read dy and x after dx has been written: those may not share memory.
+// For LayerNorm the sums of the columns read dy and x after dx has been written: these must not share memory.
 std::unique_ptr<Kernel> build_backward(const NodeView& node, const NormRows& rows) {
   return visit_floating(node.outputs[0].dtype, [&]<class T>(std::type_identity<T>) {
     using C = compute_type<T>;

@@ -1,5 +1,5 @@
-// NVRTC, loaded when a program is first compiled on a GPU. The functions have the names of the vendor's, which they
-// hide in this namespace: nothing here links against the library.
+// NVRTC, loaded when a program is first compiled on a GPU. The functions have the vendor's names, which they hide in
+// this namespace: nothing here links against the library.
 #pragma once
 
 #include <cuda_runtime_api.h>

@@ -21,7 +21,7 @@ __device__ C apply(const Rule& rule, C weight, C gradient, C* states, std::index
   return rule(weight, gradient, states[k]...);
 }
 
-// T is what weight and gradient are stored in, S what the states are.
+// T is the storage type of weight and gradient, S that of the states.
 template <int states, bool has_master, class T, class S, class Rule>
 __global__ void update(const T* weight, const T* gradient, T* out, States<S, states + has_master> kept, int64_t count,
                        Rule rule) {

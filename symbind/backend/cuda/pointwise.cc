@@ -35,8 +35,8 @@ std::string refuse(const NodeView& node, const Pointwise& program) {
   return one_layout(node) ? "" : "arrays of different layouts";
 }
 
-// NVRTC opens its builtins by their plain name, and the loader does not search NVRTC's own folder for them. Where they
-// are missing NVRTC says so itself.
+// NVRTC opens its builtins by their plain name, and the loader does not search NVRTC's own folder for them. If they are
+// missing NVRTC reports it.
 void open_nvrtc_builtins() {
   static std::once_flag opened;
   std::call_once(opened, [] {
@@ -60,8 +60,8 @@ std::string compile(const std::string& source, const std::string& architecture, 
                              names.data()) == NVRTC_SUCCESS,
           where, " NVRTC has no room for a program");
   const std::string for_architecture = "--gpu-architecture=" + architecture;
-  // Products and sums are not contracted, as in the kernels of single operators (cmake/Cuda.cmake): which of them meet
-  // in one expression depends on how operators are grouped.
+  // Products and sums are not contracted, as in the kernels of single operators (cmake/Cuda.cmake): otherwise results
+  // would depend on how operators are grouped.
   const char* const options[] = {for_architecture.c_str(), "--std=c++20", "--fmad=false",
                                  "--device-as-default-execution-space"};
   const nvrtcResult result = nvrtcCompileProgram(program, std::size(options), options);
@@ -85,7 +85,7 @@ struct Kernels {
   cudaKernel_t elements = nullptr, packs = nullptr;
 };
 
-// Kernels belong to all GPUs of the architecture, and to the process: they are never unloaded.
+// Kernels are shared by all GPUs of the architecture in the process: they are never unloaded.
 cudaLibrary_t library_of(const std::string& source, int device, const std::string& where) {
   int major = 0, minor = 0;
   check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device), where);
@@ -122,7 +122,7 @@ unsigned blocks_for(int64_t count) {
       std::clamp<int64_t>((count + threads_per_block - 1) / threads_per_block, 1, most_blocks));
 }
 
-// Do all arrays begin where a pack may? Users' arrays may be views, of which nothing is known before a run.
+// Are all arrays aligned to packs? Users' arrays may be views, whose alignment is not known before a run.
 bool aligned_for_packs(const Args& args, size_t inputs) {
   uintptr_t bits = reinterpret_cast<uintptr_t>(args.outputs[0]);
   for (size_t k = 0; k < inputs; ++k) bits |= reinterpret_cast<uintptr_t>(args.inputs[k]);

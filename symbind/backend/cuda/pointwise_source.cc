@@ -14,7 +14,7 @@
 namespace symbind::cuda_backend {
 namespace {
 
-// An entry of backend/function_tables.h, with its type forgotten.
+// An entry of backend/function_tables.h, type-erased.
 struct Function {
   std::string_view name;
   size_t arity;
@@ -100,7 +100,7 @@ TypeNames names_of(DType dtype) {
   fail_unknown_dtype(dtype);
 }
 
-// A number of the type that elements are computed in, to the bit: infinities and NaN are among them. `is_element`: it
+// A number of the type that elements are computed in, bit for bit, including infinities and NaN. `is_element`: it
 // becomes an element first, as on a CPU.
 std::string literal(double number, DType dtype, bool is_element) {
   char text[64];
@@ -140,8 +140,8 @@ std::string for_inputs(const Pointwise& program, std::string_view name) {
   return text;
 }
 
-// One element of the result. Each value in between is rounded as an array would round it, so that a program gives what
-// its operators give one by one.
+// One element of the result. Each intermediate value is rounded to the element type, so that a program gives the
+// results of its operators one by one.
 std::string element_function(const Pointwise& program, DType dtype) {
   std::string source = "struct Program {\n";
   source += join("  __device__ Element operator()(", for_inputs(program, "Element x"), ") const {\n");
@@ -158,7 +158,7 @@ std::string kernel(const Pointwise& program, std::string_view name, std::string_
               for_inputs(program, "in"), ");\n}\n");
 }
 
-// What all programs begin with.
+// The common beginning of all programs.
 std::string program_source(const Pointwise& program, DType dtype) {
   const TypeNames names = names_of(dtype);
   return join("#include \"symbind/backend/cuda/elements.cuh\"\n#include \"symbind/backend/functions.h\"\n",

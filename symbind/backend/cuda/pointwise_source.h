@@ -16,11 +16,11 @@ bool has_function(const PointwiseInstruction& instruction);
 // With some parameters, if not with all?
 bool has_functions(const OpDef& op);
 
-// Does an operator bring two arrays to one shape and apply a function of backend/function_tables.h?
+// Does an operator broadcast two arrays to one shape and apply a function of backend/function_tables.h?
 bool is_broadcast(const OpDef& op);
 
-// Is the result for integers exact, whatever the device's functions of floating numbers give? What is computed in
-// floating point and cut off may lose one where it falls just short of a whole number.
+// Is the result for integers exact, independently of the device's floating-point functions? A result computed in
+// floating point and truncated may be off by one if it is slightly less than an integer.
 bool is_exact_for_integers(const PointwiseInstruction& instruction);
 
 // Two kernels (const Element* in0, …, Element* out, long long count), of which `pointwise_packs` reads and writes 16

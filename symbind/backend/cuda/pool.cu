@@ -1,6 +1,6 @@
-// Pooling by a thread per result. Channels-last arrays are worked on 16 bytes of neighbouring channels at a time. In
-// the gradients each element of the data sums those of the windows over it, so nothing is added atomically; for the
-// maximum a first pass writes the index of each window's.
+// Pooling by a thread per result. Channels-last arrays are processed 16 bytes of neighbouring channels at a time. In
+// the gradients each element of the data sums those of the windows that contain it, without atomic additions; for max
+// pooling a first pass writes the index of each window's maximum.
 #include "symbind/ops/pool.h"
 
 #include "symbind/backend/cuda/channels.cuh"
@@ -13,7 +13,7 @@
 namespace symbind::cuda_backend {
 namespace {
 
-// The extents as device code wants them. `last`: are the channels last?
+// The extents for device code. `last`: are the channels last?
 struct Windows {
   int channels;
   int in[3], out[3], kernel[3], stride[3], pad[3];
@@ -97,7 +97,7 @@ struct Window {
   }
 };
 
-// The windows over a position of the data, along each axis.
+// The windows that contain a position of the data, along each axis.
 struct Covering {
   int begin[3], end[3];
 
@@ -123,7 +123,7 @@ __device__ Pack<T, width> read(const T* array, int64_t offset) {
   return *reinterpret_cast<const Pack<T, width>*>(array + offset);
 }
 
-// A term of a p-norm, and the norm of the terms' sum: with p = 3 of either sign, as MXNet has it.
+// A term of a p-norm, and the norm of the terms' sum: with p = 3 of either sign, as in MXNet.
 template <class C>
 __device__ C norm_term(C value, int p) {
   return p == 1 ? value : p == 2 ? value * value : value * value * value;
@@ -274,7 +274,7 @@ void with_kind(PoolKind kind, Function function) {
   function(std::integral_constant<PoolKind, PoolKind::sum>{});
 }
 
-// Calls function(integral_constant<width>) with as many channels as can be worked on together.
+// Calls function(integral_constant<width>) with as many channels as can be processed together.
 template <class T, class Function>
 void with_width(const Windows& windows, bool aligned, Function function) {
   if (aligned && windows.last && windows.channels % widest<T> == 0)
@@ -364,7 +364,8 @@ std::string refuse(const NodeView& node) {
   return size.in_size() < most && size.out_size() < most ? "" : "too many elements in a channel";
 }
 
-// The layout of the data decides, in backward as well: the layer that computed the data wants its gradient so.
+// The layout of the data decides, in backward as well: the layer that computed the data expects its gradient in that
+// layout.
 template <class P>
 std::optional<LayoutWish> likes(const NodeView& node) {
   if (node.inputs[std::is_same_v<P, PoolingGrad> ? 1 : 0].layout != Layout::channels_last) return std::nullopt;

@@ -1,4 +1,5 @@
-// Region proposals: a thread decodes a box, each image's boxes are sorted by their scores, and a block thins them out.
+// Region proposals: a thread decodes a box, each image's boxes are sorted by their scores, and a block applies
+// non-maximum suppression.
 #include "symbind/backend/proposal.h"
 
 #include "symbind/backend/cuda/check.h"
@@ -17,7 +18,7 @@ using boxes::ProposalRule;
 using boxes::ProposalSize;
 using boxes::Scored;
 
-constexpr size_t most_anchors = 64;  // that fit beside the other arguments of a kernel
+constexpr size_t most_anchors = 64;  // that fit with the other arguments of a kernel
 
 template <class C>
 struct Anchors {

@@ -1,5 +1,5 @@
-// Position-sensitive pooling. The gradients gather: each element sums what reads it, in the order of the regions and
-// their cells, as on a CPU.
+// Position-sensitive pooling. The gradients gather: each element sums the gradients of its readers, in the order of the
+// regions and their cells, as on a CPU.
 #include "symbind/backend/psroi_pool.h"
 
 #include "symbind/backend/cuda/kernels.cuh"
@@ -193,7 +193,7 @@ __global__ void pool_deformed(Deformed<T> all, T* out, int64_t count) {
   }
 }
 
-// How much the points of a cell read of pixel (y, x), all together: a product of what they read along each axis.
+// The total weight of pixel (y, x) over the points of a cell: a product of the weights along each axis.
 template <class T>
 __device__ compute_type<T> weight_of_pixel(const Deformed<T>& all, const typename Deformed<T>::Cell& cell, int64_t y,
                                            int64_t x) {

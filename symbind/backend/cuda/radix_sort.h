@@ -1,4 +1,4 @@
-// Pairs of a key and a number sorted by some bits of the keys; equal ones stay in order. All of it is queued.
+// Pairs of a key and a number sorted by some bits of the keys; the sort is stable. All work is queued.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// Random choices among classes, and random orders: the same as on a CPU, which makes them one after the other. What the
-// choices depend on is found in parallel.
+// Random choices among classes, and random orders: the same as on a CPU, which draws them sequentially. Their
+// dependencies are resolved in parallel.
 #include "symbind/backend/cuda/random_choices.h"
 
 #include <bit>
@@ -14,7 +14,7 @@
 namespace symbind::cuda_backend {
 namespace {
 
-using Number = unsigned long long;  // that atomic functions know
+using Number = unsigned long long;  // the type that atomic functions support
 
 uint64_t slot_of(const NodeView& node) { return static_cast<uint64_t>(std::max(node.random_slot, 0)); }
 
@@ -39,7 +39,7 @@ __device__ T sum_before(T value, T* total) {
 // ---- multinomial ----------------------------------------------------------------------------------------------------
 
 // sums[row, k] = probabilities[row, 0] + … + probabilities[row, k]: a thread for each row, or for long rows a block,
-// whose threads have neighbouring pieces.
+// whose threads process neighbouring pieces.
 template <class T>
 __global__ void sum_up_threads(const T* probabilities, int64_t rows, int64_t classes, double* sums) {
   for (int64_t row = first_element(); row < rows; row += element_step()) {
@@ -119,7 +119,8 @@ std::string refuse_multinomial(const NodeView& node) {
   return shape[shape.rank() - 1] == 0 && node.outputs[0].shape.size() > 0 ? "there are no classes" : "";
 }
 
-// log p has the slope 1 / p at the classes that were drawn: each class sums what chose it, in order.
+// log p has the slope 1 / p at the classes that were drawn: each class sums the gradients of the draws that chose it,
+// in order.
 template <class T>
 __global__ void sum_choices(const T* dy, const T* data, AnyInput indices, T* out, int64_t elements, int64_t each,
                             int64_t classes) {
@@ -160,7 +161,7 @@ struct SeenClasses {
   __device__ void clear() const {
     for (Number at = threadIdx.x; at < entries; at += blockDim.x) classes[at] = firsts[at] = none;
   }
-  // Where the class is, which is entered if it is new, with the earliest draw.
+  // The entry of the class, which is added if it is new, with the earliest draw.
   __device__ Number enter(Number chosen, Number draw) const {
     Number at = (chosen * 0x9E3779B97F4A7C15ull >> 20) % entries;
     while (true) {
@@ -173,9 +174,9 @@ struct SeenClasses {
   }
 };
 
-// Classes are drawn until there are enough different ones: a block for each row makes as many draws at a time as it has
-// threads, and keeps those that are the first of their class. Whichever thread is first, the result is that of draws
-// in order.
+// Classes are drawn until there are enough distinct ones: a block for each row makes as many draws at a time as it has
+// threads, and keeps those that are the first of their class. Whichever thread is first, the result is that of draws in
+// order.
 __global__ void draw_different(int64_t* classes, int64_t* tries, int64_t rows, int64_t wanted, int64_t range_max,
                                const RandomCursor* cursor, uint64_t slot, Number* scratch, Number entries) {
   const SeenClasses seen{scratch + blockIdx.x * 2 * entries, scratch + (blockIdx.x * 2 + 1) * entries, entries};
@@ -233,8 +234,8 @@ __global__ void count_up(int64_t* order, Number* reserved, int64_t count) {
   }
 }
 
-// The swaps of Fisher and Yates: for left = count, …, 2 the elements left - 1 and below(left). A block takes as many
-// swaps at a time as it has threads. Each reserves its two elements for the earliest swap that wants them (the greatest
+// The swaps of Fisher and Yates: for left = count, …, 2 the elements left - 1 and below(left). A block performs as many
+// swaps at a time as it has threads. Each reserves its two elements for the earliest swap that needs them (the greatest
 // `left`); a thread that has both swaps them, the others try again: the order is that of sequential swaps.
 constexpr int swap_threads = 1024;
 __global__ void __launch_bounds__(swap_threads)

@@ -1,4 +1,4 @@
-// Densities and their gradients, by backend/densities.h. They are bound by their logarithms, in double.
+// Densities and their gradients, by backend/densities.h. Their time is dominated by logarithms in double.
 #include "symbind/ops/random_pdf.h"
 
 #include "symbind/backend/cuda/any_type.cuh"
@@ -38,7 +38,7 @@ std::unique_ptr<Kernel> build_density(const NodeView& node, bool is_log) {
   });
 }
 
-// A warp for each parameter, whose gradient is a sum over its samples. Gradients that nobody reads are null.
+// A warp for each parameter, whose gradient is a sum over its samples. Gradients that are not requested are null.
 template <class Distribution, class T>
 __global__ void find_gradients(const T* dy, const T* x, const T* first, const T* second, T* dx, T* dfirst, T* dsecond,
                                int64_t parameters, int64_t each, bool is_log) {
@@ -104,7 +104,7 @@ __global__ void find_dirichlet(const T* x, const T* alpha, T* out, DirichletRows
   }
 }
 
-// What the slopes of each sample are multiplied with.
+// The factor of the derivatives of each sample.
 template <class T>
 __global__ void find_dirichlet_scales(const T* dy, const T* x, const T* alpha, double* scales, DirichletRows rows,
                                       bool is_log) {

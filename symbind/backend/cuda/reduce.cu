@@ -64,7 +64,7 @@ std::unique_ptr<Kernel> build_sum(const NodeView& node, const std::vector<bool>&
                      [&]<class T>(std::type_identity<T>) { return build<T>(node, plan, SumOf<T>{mean ? terms : 1}); });
 }
 
-// Integers are all numbers.
+// Integers have no NaN.
 std::unique_ptr<Kernel> build_sum_of_numbers(const NodeView& node) {
   const auto& p = node.as<Reduce<"nansum">>();
   const auto summed = reduced_axes(p.axis, p.exclude, node.inputs[0].shape, node.where());

@@ -1,4 +1,4 @@
-// Extremes, products, norms and the indices of extremes over axes.
+// Extrema, products, norms and the indices of extrema over axes.
 #include "symbind/backend/cuda/reduce_folds.h"
 
 #include "symbind/backend/cuda/any_type.cuh"
@@ -12,7 +12,7 @@
 namespace symbind::cuda_backend {
 namespace {
 
-// Which of two folds is decided when it runs: a kernel serves both.
+// One of two folds, selected at run time: one kernel for both.
 template <class T, class First, class Second>
 struct EitherFold {
   using Part = typename First::Part;
@@ -67,7 +67,7 @@ struct ArgExtreme {
   bool largest;
 
   __device__ Part start() const { return {-1, C(0)}; }
-  // Elements are taken in the order of their indices: the first of equal ones stays.
+  // Elements are taken in the order of their indices: the first of equal ones wins.
   __device__ Part take(const Part& part, C value, int64_t index) const {
     return part.index < 0 || folds::beats(value, part.value, largest) ? Part{index, value} : part;
   }

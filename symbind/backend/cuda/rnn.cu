@@ -1,6 +1,6 @@
-// Recurrent layers by cuDNN. Layers with dropout between them run one by one, with masks of our own, so that a seed
-// means the same on every device. Backward needs what cuDNN keeps in training (its "reserve"). Where that fits into the
-// operator's hidden output it is kept there; otherwise, and with dropout, backward runs the layers forward once more.
+// Recurrent layers by cuDNN. Layers with dropout between them run one by one, with our own masks, so that a seed gives
+// the same results on every device. Backward needs the data that cuDNN stores in training (its "reserve"). If that fits
+// into the operator's hidden output it is stored there; otherwise, and with dropout, backward recomputes the layers.
 // cuDNN takes the lengths of sequences on the host: a step that has them fetches them in every run, and is not
 // captured.
 #include "symbind/ops/rnn.h"
@@ -95,8 +95,8 @@ class SequenceLengths {
 
 // ---- Layers ---------------------------------------------------------------------------------------------------------
 
-// cuDNN aligns what it stores by address, not by the offset from the beginning of its memory: a copy can be read
-// only where it is aligned as the original.
+// cuDNN aligns its data by address, not by the offset in its memory: a copy can be read only if it has the alignment of
+// the original.
 constexpr size_t alignment = 256;
 
 std::byte* align(void* address) {
@@ -138,7 +138,7 @@ struct Layers {
   }
 
   bool is_whole() const { return segments.size() == 1; }
-  // Is what cuDNN keeps in the hidden output?
+  // Is cuDNN's reserve stored in the hidden output?
   bool keeps_reserve(const NodeView& node, const Tensor& reserve) const {
     return node.is_train && is_whole() && segments[0].plan->reserve_bytes() + alignment <= reserve.bytes();
   }
@@ -160,7 +160,7 @@ struct Layers {
     for (const Segment& segment : segments) most = std::max(most, parameter_bytes(segment));
     return most;
   }
-  // Masks are in the hidden output where the CPU has them.
+  // Masks are in the hidden output at the same offsets as on the CPU.
   size_t mask_at(int64_t layer, const Tensor& reserve) const {
     return static_cast<size_t>(size.mask(layer)) * symbind::size_of(reserve.dtype);
   }
@@ -245,7 +245,7 @@ std::unique_ptr<Kernel> build_forward(const NodeView& node) {
       arrays.workspace = at(scratch, workspace);
       arrays.reserve = keeps ? align(args.outputs[args_at.reserve]) : nullptr;
       segment.plan->forward(stream, arrays);
-      if (!is_last) {  // in place: cuDNN has no use for it any more
+      if (!is_last) {  // in place: cuDNN no longer needs it
         const int64_t layer = segment.first + 1, count = size.rows() * size.output_width();
         T* const mask = reinterpret_cast<T*>(at(args.outputs[args_at.reserve], layers.mask_at(layer, reserve)));
         draw_mask<<<blocks_for((count + 3) / 4), block_size, 0, stream>>>(
@@ -354,7 +354,7 @@ class RnnBackward {
     }
   }
 
-  // The address of what is asked for, or of scratch.
+  // The address of a requested result, or of scratch.
   void* result(const Args& args, size_t output, size_t offset, size_t otherwise) const {
     return args.outputs[output] ? at(args.outputs[output], offset) : at(scratch(args), otherwise + offset);
   }

@@ -1,5 +1,5 @@
-// ROIAlign: a thread per element of the output. The gradient gathers: what a cell reads of a pixel is a product of what
-// it reads along each axis, so that each pixel sums over the cells around it, in the order of the regions.
+// ROIAlign: a thread per element of the output. The gradient gathers: the weight of a pixel in a cell is a product of
+// the weights along each axis, so that each pixel sums over the cells around it, in the order of the regions.
 #include "symbind/backend/roi_align.h"
 
 #include "symbind/backend/cuda/kernels.cuh"
@@ -55,7 +55,7 @@ __global__ void align_cells(AlignSize size, compute_type<T> scale, const T* data
   }
 }
 
-// Channels of a pixel that a thread has: what is known about a region serves them all.
+// Channels of a pixel per thread: they share the computations of a region.
 constexpr int channels_at_once = 8;
 
 template <class T>

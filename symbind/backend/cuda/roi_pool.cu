@@ -1,5 +1,5 @@
-// A thread per cell and channel. The gradient sorts the cells by the element that each of them took (index_sort.h), so
-// that a thread sums those of one element, in their order.
+// A thread per cell and channel. The gradient sorts the cells by the element that each of them selected (index_sort.h),
+// so that one thread sums those of one element, in order.
 #include "symbind/ops/roi_pool.h"
 
 #include "symbind/backend/cuda/any_array.cuh"

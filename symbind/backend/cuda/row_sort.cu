@@ -63,7 +63,7 @@ void RowSort::sort(cudaStream_t stream, void* scratch) const {
         "queueing a sort");
 }
 
-// What the launches answer is asked for after the step (device.h).
+// The status of the launches is checked after the step (device.h).
 void RowSort::run(cudaStream_t stream, void* scratch) const {
   if (key_bytes_ == 8)
     sort<uint64_t>(stream, scratch);

@@ -11,7 +11,7 @@ namespace symbind::cuda_backend {
 // Keys are uint32_t or uint64_t. There are fewer than 2^31 of them, and at least one.
 class RowSort {
  public:
-  // Asks the current device how much memory it takes.
+  // Queries the scratch size from the current device.
   RowSort(int64_t rows, int64_t length, size_t key_bytes);
 
   size_t scratch_bytes() const { return scratch_bytes_; }

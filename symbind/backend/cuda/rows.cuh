@@ -1,10 +1,10 @@
 // Kernels that work on the rows along an axis: a body is called for each row by a team of threads, which is a warp, a
-// block, or one thread where the elements of a row are apart and neighbouring threads have neighbouring rows.
+// block, or one thread if the elements of a row are not adjacent and neighbouring threads have neighbouring rows.
 //
 // A body is an object with
 //   template <class Team, int width> __device__ void operator()(int64_t row, int64_t start) const;
 // whose threads take packs of `width` elements: for (k = Team::lane() * width; k < length; k += Team::size() * width),
-// by read_row and write_row. Each reads and writes the same elements, so that a result may be over an input.
+// by read_row and write_row. Each reads and writes the same elements, so that a result may overwrite an input.
 #pragma once
 
 #include "symbind/backend/cuda/kernels.cuh"
@@ -72,7 +72,7 @@ __global__ void __launch_bounds__(most_row_threads) run_rows(AxisView rows, Body
     body.template operator()<Team, width>(row, rows.row_start(row));
 }
 
-// As many threads as a long row keeps busy.
+// The number of threads that a long row keeps busy.
 inline unsigned threads_for_row(int64_t packs) { return packs >= 1024 ? most_row_threads : block_size; }
 
 template <int width, class Body>
@@ -84,8 +84,8 @@ void queue_packed_rows(cudaStream_t stream, const AxisView& rows, const Body& bo
     run_rows<BlockTeam, width><<<blocks_for(rows.outer, 1), threads_for_row(packs), 0, stream>>>(rows, body);
 }
 
-// Calls the body for every row: by packs of `widest_pack` elements where rows are whole packs and `aligned`, which says
-// that all arrays begin at multiples of 16 bytes.
+// Calls the body for every row: by packs of `widest_pack` elements if rows consist of whole packs and `aligned`: all
+// arrays start at multiples of 16 bytes.
 template <int widest_pack, class Body>
 void queue_rows(cudaStream_t stream, const AxisView& rows, bool aligned, const Body& body) {
   if (rows.row_count() == 0) return;

@@ -1,5 +1,5 @@
-// The last index that names a slot is found first, as the largest (integers: the order of the threads does not matter);
-// then every element is copied from where it comes.
+// The last index of each slot is found first, as a maximum of integers, which does not depend on the order of threads;
+// then every element is copied from its source.
 #include "symbind/backend/scatter.h"
 
 #include "symbind/backend/cuda/kernels.cuh"

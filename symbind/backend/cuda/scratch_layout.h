@@ -8,7 +8,7 @@ namespace symbind::cuda_backend {
 
 class ScratchLayout {
  public:
-  // Where an array of `count` elements begins, in bytes.
+  // The byte offset of a new array of `count` elements.
   template <class T>
   size_t add(int64_t count) {
     return add_bytes(static_cast<size_t>(count) * sizeof(T));

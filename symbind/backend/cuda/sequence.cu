@@ -1,5 +1,5 @@
-// Each element of the result decides which step of its sequence it comes from. Lengths that do not fit are reported
-// when the device is waited for (faults.h).
+// Each thread finds the step of the sequence that its element of the result comes from. Invalid lengths are reported
+// when the device is synchronized (faults.h).
 #include "symbind/ops/sequence.h"
 
 #include <limits>
@@ -21,7 +21,7 @@ namespace {
 struct Sequences {
   int64_t steps, batch, row;
   bool time_first;
-  AnyArray lengths;  // no data: all steps count
+  AnyArray lengths;  // no data: all steps are valid
   int64_t least, most;
   FaultNotes faults;
 
@@ -44,7 +44,7 @@ struct Sequences {
   }
 };
 
-// What is known of them when a kernel is built.
+// The properties known when a kernel is built.
 class SequencesInput {
  public:
   // `most`: -1 for the number of steps.

@@ -1,4 +1,4 @@
-// Parts of an array that are written: the rest stays as it is. Parts that are read are movements (backend/movements.h).
+// Assignment to a slice of an array; the rest does not change. Reading slices is in backend/movements.h.
 #include "symbind/ops/slice.h"
 
 #include <cstring>
@@ -11,7 +11,7 @@
 namespace symbind::cuda_backend {
 namespace {
 
-// Calls write(stream, movement, bytes of an element, args) when output 0 holds what input 0 does.
+// Calls write(stream, movement, bytes of an element, args) after output 0 is a copy of input 0.
 template <class P, class Write>
 std::unique_ptr<Kernel> build_assign(const NodeView& node, Write write) {
   const Tensor& whole = node.outputs[0];

@@ -11,7 +11,7 @@
 namespace symbind::cuda_backend {
 namespace {
 
-// An array of elements of type T, and one whose type is known when the kernel runs; computed with as C.
+// An array of elements of type T, and one whose type is known when the kernel runs; computed in C.
 template <class C, int width, class T>
 __device__ void read_numbers(const T* array, int64_t start, int64_t k, int64_t inner, C* numbers) {
   const auto pack = read_row<width>(array + start, k, inner);
@@ -36,7 +36,7 @@ __device__ void write_numbers(const AnyOutput& array, int64_t start, int64_t k, 
   array.set(start + k * inner, numbers[0]);
 }
 
-// What counts of a row, which is written to its end.
+// The number of valid elements of a row; the whole row is written.
 __device__ int64_t counted(const AnyInput& lengths, int64_t row, int64_t length) {
   if (!lengths.data) return length;
   const int64_t given = lengths.at<int64_t>(row);

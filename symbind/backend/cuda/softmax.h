@@ -1,4 +1,4 @@
-// Softmax along an axis, for the operators that are one and for loss heads.
+// Softmax along an axis, for the softmax operators and for loss heads.
 #pragma once
 
 #include <cuda_runtime_api.h>

@@ -40,8 +40,8 @@ __device__ void copy_element(void* to, int64_t at, const void* from, int64_t ind
   }
 }
 
-// The first `count` elements of each row are written: their values, their indices, a mask of them. What is not wanted
-// is null.
+// The first `count` elements of each row are written: their values, their indices, a mask of them. Outputs that are not
+// requested are null.
 struct Results {
   AxisView rows;
   int64_t count;
@@ -84,7 +84,7 @@ __global__ void sort_in_warps(Keys keys, Results results) {
   }
 }
 
-// Keys and indices go through shared memory, so that reading and writing them is a short loop over neighbours.
+// Keys and indices are staged in shared memory, so that global memory accesses are contiguous.
 template <class Key, int threads, int items>
 __global__ void __launch_bounds__(threads) sort_in_blocks(Keys keys, Results results, KeyBits bits) {
   using Sorter = cub::BlockRadixSort<Key, threads, items, int32_t>;
@@ -96,7 +96,7 @@ __global__ void __launch_bounds__(threads) sort_in_blocks(Keys keys, Results res
   const int length = static_cast<int>(results.rows.length), first = static_cast<int>(threadIdx.x) * items;
   for (int64_t row = blockIdx.x; row < results.rows.row_count(); row += gridDim.x) {
 #pragma unroll 1
-    for (int k = static_cast<int>(threadIdx.x); k < threads * items; k += threads)  // keys after the end stay there
+    for (int k = static_cast<int>(threadIdx.x); k < threads * items; k += threads)  // padding keys stay after the end
       shared.keys[k] = k < length ? keys.at<Key>(results.index(row, k)) : static_cast<Key>(~Key(0));
     __syncthreads();
     Key key[items];
@@ -115,11 +115,11 @@ __global__ void __launch_bounds__(threads) sort_in_blocks(Keys keys, Results res
 #pragma unroll 1
     for (int rank = static_cast<int>(threadIdx.x); rank < length; rank += threads)
       results.write(row, rank, shared.indices[rank]);
-    __syncthreads();  // the memory is used again
+    __syncthreads();  // the shared memory is reused
   }
 }
 
-// Element k of row r is number r · length + k here, whatever the layout.
+// Element k of row r is number r · length + k here, for any layout.
 template <class Key>
 __global__ void write_keys(Keys keys, Results results, Key* sorted_by, uint32_t* numbers, int64_t elements) {
   for (int64_t i = first_element(); i < elements; i += element_step()) {
@@ -140,7 +140,7 @@ __global__ void write_results(const uint32_t* numbers, Results results, int64_t 
   }
 }
 
-// The memory of a sort of all rows together: two arrays of keys, two of numbers, and what the sorts need.
+// The memory of a sort of all rows together: two arrays of keys, two of numbers, and the sorts' own scratch.
 template <class Key>
 class WholeSort {
  public:

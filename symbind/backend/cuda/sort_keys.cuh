@@ -1,5 +1,5 @@
-// Numbers as unsigned ones of the same order, which a radix sort works on. All zeros are one key, and so are all NaNs,
-// which are above every number, as they are on a CPU.
+// Numbers as order-preserving unsigned keys, for a radix sort. All zeros are one key, and so are all NaNs, which are
+// above every number, as they are on a CPU.
 #pragma once
 
 #include "symbind/backend/cuda/any_array.cuh"
@@ -33,7 +33,7 @@ struct Keys {
   AnyArray data;
   bool ascend;
 
-  KeyBits bits() const {  // half precision has nothing in the last bits of a float
+  KeyBits bits() const {  // the last bits of a float from half precision are zero
     const size_t bytes = size_of(data.dtype);
     const int first = data.dtype == DType::float16 ? 13 : data.dtype == DType::bfloat16 ? 16 : 0;
     return {first, bytes == 1 ? 8 : bytes == 8 ? 64 : 32};

@@ -1,6 +1,7 @@
 // Grids, images sampled at their points, and images compared. Everything is computed in float, or double for float64:
 // half precision is too coarse for a grid. The gradient of sampled images sorts the pixels that points read
-// (index_sort.h), so that a thread sums what one pixel gets, in the order of the points; all channels share the sort.
+// (index_sort.h), so that one thread sums the gradient of one pixel, in the order of the points; all channels share the
+// sort.
 #include "symbind/ops/spatial.h"
 
 #include "symbind/backend/cuda/any_array.cuh"
@@ -65,7 +66,7 @@ __global__ void sum_affine(Grid grid, WideArray<C> coordinates_grad, WideArray<C
   }
 }
 
-// Coordinates that a flow leads to, or the flow's gradient.
+// The coordinates given by a flow, or the flow's gradient.
 template <class C>
 __global__ void follow_flow(Grid grid, WideArray<C> in, WideArray<C> out, bool is_gradient) {
   for (int64_t i = first_element(); i < grid.images * 2 * grid.space(); i += element_step()) {
@@ -188,7 +189,7 @@ void queue_sample(cudaStream_t stream, const Sampled& size, WideArray<C> x, Wide
     sample<<<blocks_for(count), block_size, 0, stream>>>(size, x, coordinates, y);
 }
 
-// The gradients of sampled images and of the coordinates; each may be left out (no address). Scratch: the sort, then
+// The gradients of sampled images and of the coordinates; each may be omitted (null address). Scratch: the sort, then
 // weights.
 class SampleGrad {
  public:

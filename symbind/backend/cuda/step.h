@@ -26,7 +26,7 @@ std::unique_ptr<Kernel> make_step(const NodeView& node, Function function, Kerne
       std::move(traits));
 }
 
-// Each node's elements are in one order: kernels that look at single elements alone run on any layout all arrays share.
+// Each node's elements are in one order: elementwise kernels run on any layout that all arrays share.
 inline bool one_layout(const NodeView& node) {
   for (const auto& tensor : node.inputs)
     if (tensor.layout != node.outputs[0].layout) return false;

@@ -1,6 +1,6 @@
 // Non-maximum suppression of boxes that are in the order of their scores, a block for each row of boxes. Boxes are
-// taken in tiles: a tile is compared with the boxes that are left so far, then with itself, and one warp walks through
-// it. The work is that of the boxes which are left, and no matrix of all pairs is stored.
+// processed in tiles: a tile is compared with the boxes that remain so far, then with itself, and one warp resolves it
+// sequentially. The work is proportional to the remaining boxes, and no matrix of all pairs is stored.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +11,9 @@ namespace symbind::cuda_backend {
 
 inline constexpr int suppress_threads = 1024;
 
-// left[row · stride …] are the indices of the boxes that no better one which is left overlaps, in order, `most` at
-// most; left_counts[row] is their number. rule.count(row) is the number of boxes, at most stride; rule.drops(row, a,
-// b): does box a drop box b, which comes after it?
+// left[row · stride …] are the indices of the boxes that no better remaining one overlaps, in order, at most `most`;
+// left_counts[row] is their number. rule.count(row) is the number of boxes, at most stride; rule.drops(row, a, b): does
+// box a suppress box b, which comes after it?
 template <class Rule>
 __global__ void __launch_bounds__(suppress_threads)
     suppress_rows(Rule rule, int64_t rows, int64_t stride, int32_t most, int32_t* left, int32_t* left_counts) {
@@ -30,7 +30,7 @@ __global__ void __launch_bounds__(suppress_threads)
     __syncthreads();
     for (int32_t begin = 0; begin < count && kept < most; begin += tile) {
       const int in_tile = count - begin < tile ? count - begin : tile;
-      // Four threads to a box, among those left before.
+      // Four threads to a box, among those that remain so far.
       int drop = 0;
       if (box < in_tile)
         for (int32_t k = thread % 4; k < kept && !drop; k += 4) drop = rule.drops(row, own[k], begin + box);

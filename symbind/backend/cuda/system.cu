@@ -14,7 +14,7 @@
 namespace symbind::cuda_backend {
 namespace {
 
-// Through tiles in shared memory, so that both sides are read and written along their rows.
+// Through tiles in shared memory, so that reads and writes are both contiguous.
 constexpr int tile = 32, tile_lanes = 8;
 template <class Bits>
 __global__ void transpose_tiles(const Bits* in, Bits* out, int64_t rows, int64_t columns, int64_t row_tiles,
@@ -35,7 +35,7 @@ __global__ void transpose_tiles(const Bits* in, Bits* out, int64_t rows, int64_t
   }
 }
 
-// With few rows or columns tiles would be mostly empty, and the cache brings neighbours together anyway.
+// With few rows or columns tiles would be mostly empty, and the cache coalesces neighbouring accesses anyway.
 constexpr int64_t narrow = 16;
 template <class Bits>
 __global__ void transpose_narrow(const Bits* in, Bits* out, int64_t rows, int64_t columns, int64_t count) {

@@ -66,7 +66,7 @@ std::unique_ptr<Captured> CudaTarget::capture(Device& any_device, const std::fun
   try {
     work();
   } catch (const Error&) {
-    recorded = false;  // it will happen again, and be reported, when the work runs uncaptured
+    recorded = false;  // it will recur, and be reported, when the work runs uncaptured
   } catch (...) {
     cudaGraph_t unfinished = nullptr;
     cudaStreamEndCapture(device.stream(), &unfinished);

@@ -1,4 +1,4 @@
-// What plans ask of a GPU: implementation lists that end in the host's, and CUDA graphs of queued work.
+// The GPU as a target of plans: implementation lists that end in the host's, and CUDA graphs of queued work.
 #pragma once
 
 #include <unordered_map>
@@ -11,8 +11,8 @@ namespace symbind::cuda_backend {
 class CudaTarget final : public Target {
  public:
   CudaTarget();
-  // Null when CUDA cannot record the work: it then runs step by step, and says itself what is wrong, if anything is.
-  // Other threads that queue work on the device wait until it is recorded.
+  // Null if CUDA cannot capture the work: it then runs step by step, and reports errors itself. Other threads that
+  // queue work on the device wait until it is captured.
   std::unique_ptr<Captured> capture(Device& device, const std::function<void()>& work) override;
   void* stream(Device& device) override;
   void start_random(Device& device, RandomCursor* cursor, uint64_t draws) override;

@@ -1,4 +1,4 @@
-// A gradient sums over the repetitions, as sum does: on the array seen with one axis for each of them.
+// A gradient sums over the repetitions, as sum does, on a view of the array with one axis for each of them.
 #include "symbind/ops/tile.h"
 
 #include "symbind/backend/cuda/step.h"
@@ -19,7 +19,7 @@ struct RepetitionSum {
   }
 };
 
-// Axes of one kind are taken together, so that there are few.
+// Axes of the same kind are merged, so that there are few.
 template <class P>
 RepetitionSum repetition_sum(const NodeView& node) {
   RepetitionSum sum;

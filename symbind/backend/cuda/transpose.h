@@ -14,7 +14,7 @@ struct Matrices {
   bool trivial() const { return rows == 1 || columns == 1; }
 };
 
-// Elements of 1, 2, 4 or 8 bytes. In and out are apart.
+// Elements of 1, 2, 4 or 8 bytes. In and out must not overlap.
 void queue_transpose(cudaStream_t stream, const void* in, void* out, size_t element_bytes, const Matrices& size);
 
 }  // namespace symbind::cuda_backend

@@ -1,4 +1,4 @@
-// Nearest neighbours: an element of the result copies one of an input, and a gradient sums the block that did.
+// Nearest neighbours: an element of the result copies one of an input, and a gradient sums the block of its copies.
 // Interpolation is a deconvolution.
 #include "symbind/ops/upsample.h"
 
@@ -13,7 +13,7 @@
 namespace symbind::cuda_backend {
 namespace {
 
-// One input and where its planes are in the result.
+// One input and the position of its planes in the result.
 struct Source {
   int64_t planes;                       // of the input
   Divisor channels, columns, high;      // high × wide: the block that shows an element

@@ -1,4 +1,4 @@
-// There is no GPU in this build: every question about one gets a plain answer.
+// Stubs for a build without CUDA: there are no GPUs.
 #include "symbind/core/device.h"
 
 #include "symbind/core/error.h"

@@ -1,6 +1,5 @@
-// Convolution by oneDNN. Its fast kernels want activations in blocks of channels or with the channels last; for plain
-// ones it falls back to im2col and a matrix product. Weights are plain in memory and are brought into the primitive's
-// own order when they have changed.
+// Convolution by oneDNN. Its fast kernels require blocked or channels-last activations; for plain ones it falls back to
+// im2col and a matrix product. Weights are plain in memory and are reordered for the primitive when they have changed.
 #include "symbind/ops/conv.h"
 
 #include <algorithm>
@@ -24,13 +23,13 @@ using cpu_backend::size_of_node;
 using dnnl::algorithm;
 using dnnl::prop_kind;
 
-constexpr int64_t few_channels = 4;  // so many a first layer reads plain
+constexpr int64_t few_channels = 4;  // up to this many a first layer reads plain
 
-// A convolution in oneDNN's terms: descriptions of the arrays, and the numbers in its convention. The activations are
-// wanted all blocked, all channels-last or all plain, but that a first layer takes its few channels plain and gives
+// A convolution in oneDNN's terms: descriptions of the arrays, and the numbers in its convention. The activations must
+// be all blocked, all channels-last or all plain, except that a first layer reads its few channels plain and writes
 // blocks (forward and for the weight's gradient): for other mixtures oneDNN has only its reference loops.
 struct Problem {
-  Desc given_data, given_output;  // as they are
+  Desc given_data, given_output;  // as passed to the node
   Desc data, weight, bias, output;
   Dims stride, dilate, pad;
   int64_t products;
@@ -58,7 +57,7 @@ struct Problem {
   int threads() const { return threads_for(products, thread_products); }
   int64_t elements() const { return count(data) + count(output); }
 
-  // The same with its activations brought to these layouts by the kernel itself.
+  // The same problem, with activations that the kernel itself reorders to these layouts.
   Problem in(Layout data_layout, Layout output_layout) const {
     // With one channel, plain and channels last are the same bytes: such an array is described as the other one is,
     // since for mixtures oneDNN has only its reference loops.
@@ -118,7 +117,7 @@ struct Problem {
   }
 };
 
-// The same array in whatever order the primitive likes best.
+// The same array in the order that the primitive prefers.
 Desc any(const Desc& desc) { return Desc(desc.get_dims(), desc.get_data_type(), dnnl::memory::format_tag::any); }
 
 // Calls make() with what descriptions of the forward pass and of the weight's gradient have in common.
@@ -138,10 +137,10 @@ dnnl::convolution_forward::primitive_desc forward_descriptor(const Problem& prob
 
 // ---- Forward --------------------------------------------------------------------------------------------------------
 
-// What follows the products, as oneDNN's post-operations.
+// The operations after the products, as oneDNN's post-ops.
 struct After {
   bool sum = false;
-  bool sum_is_spent = false;  // it is where the result goes
+  bool sum_is_spent = false;  // it is written in place of the result
   std::optional<Eltwise> activation;
 
   dnnl::post_ops post_ops(const Desc& output) const {
@@ -162,7 +161,7 @@ void copy_sum(const Args& args, size_t sum, size_t bytes) {
                [=](int64_t begin, int64_t end) { std::copy(from + begin, from + end, to + begin); });
 }
 
-// Weight and bias as the primitive wants them, with norms folded into them.
+// Weight and bias in the primitive's format, with norms folded into them.
 std::pair<Program::Array, Program::Array> folded(Program& program, const Problem& problem, const ConvolutionFused& p,
                                                  const Shape& weight_shape, const Desc& wanted) {
   const auto weight = program.kept(wanted), bias = program.kept(problem.bias);
@@ -176,7 +175,7 @@ std::pair<Program::Array, Program::Array> folded(Program& program, const Problem
   return {weight, bias};
 }
 
-// The primitive, and whether what follows the products is done apart from it.
+// The primitive, and whether the operations after the products run separately.
 struct Forward {
   dnnl::convolution_forward::primitive_desc descriptor;
   bool apart;
@@ -365,7 +364,7 @@ std::vector<Layouts> candidates(const NodeView& node) {
 }
 
 // The first layouts for which oneDNN has more than its reference loops. To find them oneDNN describes a kernel for each
-// candidate, which takes far longer than anything else here: a caller asks once.
+// candidate, which takes far longer than anything else here: call it once.
 struct Liked : Layouts {
   Quality quality = Quality::reference;
 };
@@ -379,7 +378,7 @@ std::optional<Liked> liked(const NodeView& node) {
   return std::nullopt;
 }
 
-// ---- The choice of a way -------------------------------------------------------------------------------------------
+// ---- Choice of algorithm --------------------------------------------------------------------------------------------
 
 template <class P>
 ConvolutionWork work_of(const NodeView& node) {
@@ -395,14 +394,14 @@ ConvolutionWork work_of(const NodeView& node) {
           is_grad_weight<P>};
 }
 
-// Each channel by itself: oneDNN has kernels for it in two dimensions.
+// Depthwise: oneDNN has kernels for it in two dimensions.
 bool has_kernels_by_channel(const ConvolutionWork& work, size_t axes) {
   const bool dilated = work.size.dilate != std::array<int64_t, 3>{1, 1, 1};
   return work.results == 1 && work.read == 1 && !dilated &&
          (axes == 2 || (axes == 1 && !work.of_data && !work.of_weight));
 }
 
-// For arrays whose shape names the channels last, which oneDNN reads as they are.
+// For arrays whose shape names the channels last, which oneDNN reads without reorders.
 Way way_without_reorders(const ConvolutionWork& work) {
   if (work.has_most_products_outside()) return Way::reordered;
   if (work.size.groups > 1 && (work.results < 16 || work.read < 16)) return Way::patches;
@@ -411,7 +410,7 @@ Way way_without_reorders(const ConvolutionWork& work) {
   return Way::reordered;
 }
 
-// How oneDNN computes in the layouts it likes.
+// How oneDNN computes in its preferred layouts.
 Reordered reordered(const std::optional<Liked>& layouts) {
   if (!layouts || !is_optimised(layouts->quality)) return Reordered::unavailable;
   return layouts->quality == Quality::small_products ? Reordered::by_small_products : Reordered::directly;
@@ -427,8 +426,8 @@ Way way_of(const NodeView& node, const std::optional<Liked>& layouts) {
   return is_half ? fastest_way_in_half(work, reordered(layouts)) : fastest_way(work, reordered(layouts));
 }
 
-// The problem as its arrays are, or with reorders to layouts for which oneDNN has a better kernel: no layout was chosen
-// where an operator is run by itself.
+// The problem with its arrays unchanged, or with reorders to layouts for which oneDNN has a better kernel: a single
+// operator outside a plan has no layout pass.
 template <class P>
 Problem optimised_problem(const NodeView& node) {
   const P& p = node.as<P>();
@@ -441,7 +440,7 @@ Problem optimised_problem(const NodeView& node) {
   return is_better ? given.in(layouts->data, layouts->output) : given;
 }
 
-// In types other than float32 oneDNN leaves parts of a kernel's gradient as they were: rows that are outside of
+// In types other than float32 oneDNN does not write parts of a kernel's gradient: rows that are outside of
 // the data at all positions, and in three dimensions more where no position has the whole depth of the kernel inside.
 bool has_unwritten_rows(const Convolution& p, const Shape& data, const Shape& output) {
   for (size_t i = 0; i < p.kernel.size(); ++i) {
@@ -502,7 +501,7 @@ std::optional<LayoutWish> likes(const NodeView& node) {
   if (is_channels_last(p.layout)) return std::nullopt;
   const std::optional<Liked> found = liked<P>(node);
   Layouts layouts = found.value_or(Liked{});
-  // Activations that come in another layout need no reorder.
+  // Activations that already have another layout need no reorder.
   const auto is_plain = [](const Tensor& tensor) { return tensor.layout == Layout::plain; };
   if (way_of<P>(node, found) == Way::plain && std::ranges::all_of(node.inputs, is_plain) &&
       quality_of(p, problem_of<P>(node)) == Quality::product)

@@ -1,10 +1,10 @@
-// The time of each way is a sum: what it moves and multiplies, each at a rate of its own. The rates are nanoseconds on
-// one core with AVX-512, fitted to the times of 380 random float32 layers (seed 2 of bench/layers.py, Convolution
-// alone), every way for every pass. Half of the estimates are within a fifth of the time, and the way with the least
-// estimate takes 5 % longer than the fastest one in the mean. Those of oneDNN's direct kernels for the data's gradient
-// are of 320 other layers that have one, most of them with strides: the way with the least estimate takes 11 % longer.
-// Those of half precision are of 126 layers in bfloat16 (seed 3), by oneDNN's kernels for it. Only the relations
-// between the ways matter.
+// The time of each way is a sum: the data it moves and the products it computes, each at its own rate. The rates are
+// nanoseconds on one core with AVX-512, fitted to the times of 380 random float32 layers (seed 2 of bench/layers.py,
+// Convolution alone), every way for every pass. Half of the estimates are within a fifth of the time, and the way with
+// the least estimate takes 5 % longer than the fastest one on average. Those of oneDNN's direct kernels for the data's
+// gradient are of 320 other layers that have one, most of them with strides: the way with the least estimate takes 11 %
+// longer. Those of half precision are of 126 layers in bfloat16 (seed 3), by oneDNN's kernels for it. Only the
+// relations between the ways matter.
 #include "symbind/backend/onednn/conv_way.h"
 
 #include <algorithm>
@@ -91,7 +91,7 @@ double time_plain(const ConvolutionWork& work, const PlainRates& rates) {
          real(size.batch * size.out[0]) * weight_elements(size) * rates.weight_of_a_call;
 }
 
-// Inside a network the neighbours of a layer with much work have its layouts too: it needs no reorders.
+// Inside a network the neighbours of an expensive layer have the same layouts: it needs no reorders.
 bool shares_layouts(const ConvolutionWork& work) {
   const ConvolutionSize& size = work.size;
   if (work.products >= 8 * work.elements && work.has_whole_blocks()) return true;
@@ -122,12 +122,12 @@ double time_reordered(const ConvolutionWork& work, const ReorderedRates& rates, 
   const bool pads_read = rates.pads_read && !by_small_products && !reads_few;
   const double read = pads_read ? round_up(work.read, 16) : real(work.read);
   const double rows = taps * real(size.out[0] * size.out[1]);
-  // A small product is of a row of outputs: with one or two it waits for the weights.
+  // A small product is of a row of outputs: with one or two it is limited by reading the weights.
   const double columns = real(by_small_products ? std::max<int64_t>(size.out[2], 3) : size.out[2]);
   const double row = work.of_weight      ? results * read
                      : by_small_products ? results / 16
                                          : results / 16 * round_up(work.read, 16) / 16;
-  // Small products of the data's gradient are taken apart by phases where there are strides.
+  // Small products of the data's gradient are split by phases if there are strides.
   const bool in_phases = by_small_products && work.of_data && work.strided_outputs() > size.out_size();
   const double effort = (in_phases ? 1.15 : 1) * (size.stride[2] > 2 ? rates.wide_stride : 1);
   const double reorders =

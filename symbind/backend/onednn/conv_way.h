@@ -1,4 +1,4 @@
-// Which of three ways to compute a convolution is fastest, by an estimate of the time of each.
+// Chooses the fastest of three ways to compute a convolution, by a time estimate of each.
 #pragma once
 
 #include "symbind/backend/cpu/conv_gemm.h"
@@ -8,7 +8,7 @@ namespace symbind::onednn {
 
 // From plain activations oneDNN computes a product of matrices over unfolded patches; its best kernels take other
 // layouts, which costs reorders. The third way is our own product over patches (backend/cpu/conv_gemm.cc), whose
-// vectors run over positions: oneDNN's run over channels, and with few of them most of each is empty.
+// vectors run over positions: oneDNN's run over channels, and with few channels are mostly empty.
 enum class Way { plain, reordered, patches };
 
 // What is computed: outputs or a gradient. `results` and `read` are the channels of a group that are written and read.
@@ -28,7 +28,7 @@ struct ConvolutionWork {
 enum class Reordered { unavailable, directly, by_small_products };
 
 Way fastest_way(const ConvolutionWork& work, Reordered reordered);
-// In half precision: `patches` is whatever is fastest in float32, with conversions.
+// In half precision: `patches` is the fastest way in float32, plus conversions.
 Way fastest_way_in_half(const ConvolutionWork& work, Reordered reordered);
 
 }  // namespace symbind::onednn

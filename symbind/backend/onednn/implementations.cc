@@ -1,6 +1,6 @@
 #include "symbind/backend/cpu/onednn.h"
 
-// What oneDNN computes, a file each.
+// The operator families that oneDNN computes, one file each.
 #define SYMBIND_ONEDNN_FILES(do_for) do_for(conv) do_for(matmul) do_for(pool) do_for(softmax)
 
 namespace symbind {

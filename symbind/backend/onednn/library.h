@@ -1,4 +1,4 @@
-// oneDNN in our words: its engine, and our types, layouts and activations as it names them.
+// Interface to oneDNN: its engine, and the mapping of our types, layouts and activations to its own.
 #pragma once
 
 #include <optional>
@@ -20,7 +20,7 @@ dnnl::stream& stream();        // one for each thread
 // Fails on a type oneDNN does not have; refuse_types() comes first.
 dnnl::memory::data_type type_of(DType dtype);
 
-// The reason why oneDNN cannot take these arrays: an element type, no elements at all. Empty when it can.
+// The reason why oneDNN does not support these arrays: an element type, no elements at all. Empty when it can.
 std::string refuse_arrays(const NodeView& node);
 
 // A dense array whose axes are in memory in the order given, the last one fastest.
@@ -30,7 +30,7 @@ Desc dense(const Dims& dims, DType dtype);  // row-major
 // The logical dimensions of an array of activations: (batch, channels, space…). `channels_last`: its shape itself
 // names the channels last.
 Dims activation_dims(const Tensor& tensor, bool channels_last);
-// An array described by these, whatever its order.
+// The description of an array by these dimensions, in its actual layout.
 Desc activations(const Tensor& tensor, bool channels_last);
 Desc with_channels_last(const Dims& dims, DType dtype);
 // As (batch, channels / block, space…, block); the block divides the channels.
@@ -52,11 +52,11 @@ dnnl::primitive_attr attributes(const std::optional<Eltwise>& activation = std::
 dnnl::primitive_attr attributes(const dnnl::post_ops& after);
 
 // Is the implementation oneDNN's reference one: correct loops, hundreds of times slower than those it optimises?
-// Whatever has no other is refused here, so that an implementation of our own runs.
+// Nodes with no other implementation are refused here, so that one of ours runs.
 bool is_reference(const dnnl::primitive_desc_base& descriptor);
 
-// Does the descriptor name an implementation through a general matrix product, or the reference loops? These apply what
-// follows one element at a time, ten times slower than a pass of its own.
+// Does the descriptor name an implementation through a general matrix product, or the reference loops? These apply
+// post-ops one element at a time, ten times slower than a separate pass.
 bool is_slow_with_post_ops(const dnnl::primitive_desc_base& descriptor);
 
 }  // namespace symbind::onednn

@@ -1,7 +1,7 @@
 // Matrix products by oneDNN: dot, batch_dot, and FullyConnected with its bias and activation in the same pass. All
-// matrices are given as they are, transposed ones by their strides: packing the weight beforehand, or the inner_product
-// primitive with its own weight order, is a few percent faster by itself but not with the reorder it needs at every
-// run.
+// matrices are passed without reorders, transposed ones by their strides: packing the weight beforehand, or the
+// inner_product primitive with its own weight order, is a few percent faster by itself but not with the reorder it
+// needs at every run.
 #include <algorithm>
 
 #include "symbind/backend/cpu/dot.h"
@@ -13,10 +13,10 @@
 namespace symbind::onednn {
 namespace {
 
-// With fewer multiply-adds than this the plain loops are done before oneDNN has looked at its arguments.
+// With fewer multiply-adds than this the plain loops take less time than oneDNN's call overhead.
 constexpr int64_t least_products = 8192;
 
-// A product of matrices, and what is done with its result.
+// A matrix product and its post-ops.
 struct Product : MatrixProduct {
   std::optional<Eltwise> activation = std::nullopt;
   bool has_bias = false;

@@ -12,7 +12,7 @@ struct Range {
   int64_t begin, end;
 };
 
-// What is inside the input of the window at `position` along an axis.
+// The part of the window at `position` that is inside the input, along an axis.
 Range window_along(const PoolingSize& size, size_t axis, int64_t position) {
   const int64_t start = position * size.stride[axis] - size.pad[axis];
   return {std::max<int64_t>(start, 0), std::min(start + size.kernel[axis], size.in[axis])};
@@ -38,11 +38,11 @@ void each_position(const PoolingSize& size, Range depth, Range height, Range wid
       for (int64_t w = width.begin; w < width.end; ++w) visit((d * size.in[1] + h) * size.in[2] + w);
 }
 
-// The loops below go along channels, which are side by side, so that they become vector instructions. A window that
-// starts with NaN has NaN as its maximum.
+// The loops below run along channels, which are adjacent, so that they vectorize. A window that starts with NaN has NaN
+// as its maximum.
 
 // Windows of two by two that touch every element exactly once, the common case: one pass without branches.
-// What is left of the gradient after an element is zero when that was the maximum.
+// The remaining gradient after an element is zero if that was the maximum.
 void spread_quad(int64_t channels, const float* __restrict dy, const float* __restrict x0, const float* __restrict x1,
                  const float* __restrict x2, const float* __restrict x3, float* __restrict dx0, float* __restrict dx1,
                  float* __restrict dx2, float* __restrict dx3) {
@@ -73,7 +73,7 @@ void spread_quads(const PoolingSize& size, const float* dy, const float* x, floa
     }
 }
 
-// Any windows: they may overlap or leave elements out. `left` is the gradient that has not found its maximum yet.
+// Any windows: they may overlap or leave elements out. `left` is the gradient whose maximum has not been found yet.
 constexpr int64_t block = 64;
 
 void raise(int64_t channels, const float* __restrict here, float* __restrict best) {

@@ -1,5 +1,5 @@
-// The gradient of max pooling: a kernel of our own, since oneDNN's wants a record of where each maximum was found, and
-// looking again is cheaper than writing and reading that.
+// The gradient of max pooling: a kernel of our own, since oneDNN's requires a workspace with the index of each maximum,
+// and searching again is cheaper than writing and reading that.
 #pragma once
 
 #include <memory>

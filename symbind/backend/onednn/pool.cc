@@ -1,5 +1,5 @@
-// Pooling by oneDNN: maximum and mean, and the gradient of the mean. It follows the layout its input has: a reorder
-// costs more than it would save here.
+// Pooling by oneDNN: maximum and mean, and the gradient of the mean. It follows the layout of its input: a reorder
+// would cost more than it saves.
 #include "symbind/ops/pool.h"
 
 #include "symbind/backend/onednn/max_pool_grad.h"
@@ -99,8 +99,8 @@ std::string refuse(const NodeView& node) {
   });
 }
 
-// In plain arrays oneDNN brings the channels side by side first. For one window over a plane that takes longer than the
-// sum, and for few channels vectors stay empty. Over one axis it computes window by window.
+// For plain arrays oneDNN first makes the channels adjacent. For one window over a plane that takes longer than the
+// sum, and with few channels vectors are mostly empty. Over one axis it computes window by window.
 bool is_better_plain(const NodeView& node, const Problem& problem, size_t data) {
   return node.inputs[data].layout == Layout::plain && node.outputs[0].layout == Layout::plain &&
          !problem.size.channels_last &&
@@ -117,7 +117,7 @@ std::unique_ptr<Kernel> build_backward(const NodeView& node) {
   const Problem problem = problem_of<PoolingGrad>(node);
   if (problem.algorithm == dnnl::algorithm::pooling_max) {
     PoolingSize size = problem.size;
-    if (const int64_t block = block_of(node.outputs[0].layout); block > 1) {  // each block is an image of its own
+    if (const int64_t block = block_of(node.outputs[0].layout); block > 1) {  // each block is treated as an image
       size.batch *= size.channels / block;
       size.channels = block;
     }
@@ -128,7 +128,8 @@ std::unique_ptr<Kernel> build_backward(const NodeView& node) {
   return Program::build(node, problem.threads(), [&](Program& program) { assemble_backward(program, node); });
 }
 
-// The layout of the data decides, in backward as well: the layer that computed the data wants its gradient so.
+// The layout of the data decides, in backward as well: the layer that computed the data expects its gradient in that
+// layout.
 template <class P>
 std::optional<LayoutWish> likes(const NodeView& node) {
   const Tensor& data = node.inputs[std::is_same_v<P, PoolingGrad> ? 1 : 0];

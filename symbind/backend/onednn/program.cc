@@ -188,7 +188,7 @@ dnnl_status_t Program::try_steps(const std::vector<Step>& steps, const Args& arg
   dnnl_stream_t queue = nullptr;
   try {
     queue = stream().get();
-  } catch (const dnnl::error& error) {  // the thread has none yet
+  } catch (const dnnl::error& error) {  // the thread has no stream yet
     return error.status;
   }
   for (const Binding& binding : arrays_) dnnl_memory_set_data_handle(binding.memory.get(), address(binding, args));

@@ -18,15 +18,15 @@ namespace symbind::onednn {
 inline constexpr int64_t thread_products = 1 << 18;
 inline constexpr int64_t thread_elements = 1 << 15;
 
-// How many threads a primitive is made for, and must be run with. oneDNN chooses a primitive, divides its work and
-// sizes its scratch by the number of OpenMP's threads: primitives are described, made and run in a ThreadScope of this
-// number.
+// The number of threads a primitive is created for, and must be run with. oneDNN chooses a primitive, divides its work
+// and sizes its scratch by the number of OpenMP's threads: primitives are described, made and run in a ThreadScope of
+// this number.
 int threads_for(int64_t work, int64_t worth_a_thread);
 
-// What the plain implementation makes of the node, for layouts that turn out not to suit oneDNN.
+// The plain implementation's kernel of the node, for layouts that oneDNN does not support.
 std::unique_ptr<Kernel> build_plain(const NodeView& node);
 
-// Thrown by Program::execute() for a primitive that only oneDNN's reference loops compute.
+// Thrown by Program::execute() for a primitive for which oneDNN has only reference loops.
 class ReferenceOnly : public Error {
  public:
   using Error::Error;
@@ -35,7 +35,7 @@ class ReferenceOnly : public Error {
 class Program final : public Kernel {
  public:
   Program(std::string where, int threads) : where_(std::move(where)), threads_(threads) {}
-  // `assemble` describes the kernel; what oneDNN throws meanwhile becomes an Error that names the node.
+  // `assemble` describes the kernel; exceptions of oneDNN become an Error that names the node.
   static std::unique_ptr<Kernel> build(const NodeView& node, int threads,
                                        const std::function<void(Program&)>& assemble);
   // The reason why oneDNN cannot build it for so many threads (it has no implementation, or none but its reference
@@ -49,32 +49,32 @@ class Program final : public Kernel {
   Array input(size_t index, const Desc& desc) { return add_array(From::input, index, desc); }
   Array output(size_t index, const Desc& desc) { return add_array(From::output, index, desc); }
   Array scratch(const Desc& desc);
-  // What prepare() makes from the inputs named here: `steps` (which may use scratch) run then, not in run().
+  // Cached data that prepare() computes from these inputs: `steps` (which may use scratch) run then, not in run().
   Array kept(const Desc& desc);
   void in_preparation(std::vector<int> from, const std::function<void()>& steps);
-  // An input as `wanted` describes it: itself, or kept in that order.
+  // An input as `wanted` describes it: itself, or a cached copy in that order.
   Array prepared(size_t index, const Desc& given, const Desc& wanted);
   // `given` as `wanted` describes it: itself, or a copy in scratch that this step reorders it to.
   Array reordered(Array given, const Desc& wanted);
-  // An array described as `wanted` to be written by the next step; finish(result, given) then brings it to `given`.
+  // An array described as `wanted` to be written by the next step; finish(result, given) then reorders it to `given`.
   Array writable(Array given, const Desc& wanted);
   void finish(Array written, Array given);
 
-  // One primitive; its scratchpad is seen to.
+  // One primitive; its scratchpad is allocated here.
   void execute(const dnnl::primitive& primitive, const dnnl::primitive_desc_base& descriptor,
                std::initializer_list<std::pair<int, Array>> arrays);
   void execute(const dnnl::primitive& primitive, const dnnl::primitive_desc_base& descriptor,
                const std::vector<std::pair<int, Array>>& arrays);
   void activate(Array array, const Eltwise& activation);  // in place
   void add(Array array, Array more);                      // array += more
-  // A step of our own. The address of an array of this program: float_data().
+  // A custom step. The address of an array of this program: float_data().
   void call(std::function<void(const Args&)> step);
   float* float_data(Array array, const Args& args) const {
     return static_cast<float*>(address(arrays_[array.number], args));
   }
 
-  // What to run where oneDNN fails, most likely for want of memory: some of its kernels never work again in a process
-  // in which their first use failed. For arrays in plain layouts only.
+  // The kernel to run if oneDNN fails, most likely for lack of memory: some of its kernels never work again in a
+  // process after their first use failed. For arrays in plain layouts only.
   void set_fallback(std::unique_ptr<Kernel> plain);
 
   void prepare(const Args& args) override { run_steps(preparation_, args); }
@@ -84,7 +84,7 @@ class Program final : public Kernel {
   enum class From { input, output, scratch, kept };
   struct Binding {
     From from;
-    size_t index;  // of an input or output, or bytes into scratch or what is kept
+    size_t index;  // of an input or output, or byte offset in scratch or cached data
     dnnl::memory memory;
   };
   struct Step {

@@ -17,7 +17,7 @@ namespace {
 constexpr int64_t most_pixels = int64_t{1} << 30;
 
 struct ErrorState {
-  jpeg_error_mgr manager;  // first: the library hands out its address
+  jpeg_error_mgr manager;  // must be first: the library passes its address
   std::jmp_buf back;
   char message[JMSG_LENGTH_MAX];
   bool truncated = false;
@@ -30,8 +30,8 @@ ErrorState& state_of(j_common_ptr info) { return *reinterpret_cast<ErrorState*>(
   std::longjmp(state_of(info).back, 1);
 }
 
-// Damaged data are warnings to the library, which goes on with grey. Only their early end is taken as an error: many
-// images in use have some superfluous bytes.
+// The library reports damaged data as warnings and continues with grey. Only truncated data is treated as an error:
+// many images in use have some superfluous bytes.
 void note_warning(j_common_ptr info, int level) {
   if (level < 0 && info->err->msg_code == JWRN_JPEG_EOF) state_of(info).truncated = true;
 }
@@ -63,13 +63,13 @@ bool has_four_colors(const jpeg_decompress_struct& info) {
   return info.jpeg_color_space == JCS_CMYK || info.jpeg_color_space == JCS_YCCK;
 }
 
-// The head, and how the pixels are to come out; false after an error.
+// Reads the header and sets the output format; false after an error.
 bool read_head(Decoder& decoder, std::string_view bytes, Channels channels) {
   if (setjmp(decoder.errors.back) != 0) return false;
   jpeg_decompress_struct& info = decoder.info;
   jpeg_create_decompress(&info);
   decoder.created = true;
-  // Older versions of the library take the bytes as variable, but only read them.
+  // Older versions of the library take a non-const pointer, but only read.
   jpeg_mem_src(&info, const_cast<unsigned char*>(reinterpret_cast<const unsigned char*>(bytes.data())),
                static_cast<unsigned long>(bytes.size()));
   jpeg_read_header(&info, TRUE);
@@ -93,7 +93,7 @@ bool read_rows(Decoder& decoder, uint8_t* rows, size_t stride) {
   return true;
 }
 
-// Adobe's files store inverted values. One byte out of four channels: what is left of white.
+// Adobe's files store inverted values. Combines a colour and the black channel into one byte.
 uint8_t ink(uint8_t color, uint8_t black) { return static_cast<uint8_t>((color * black + 127) / 255); }
 
 void convert_four_colors(const uint8_t* from, bool inverted, int64_t pixels, int64_t channels, uint8_t* to) {

@@ -52,7 +52,7 @@ struct Decoder {
   png_infop info = nullptr;
 };
 
-// The head, and how the pixels are to come out; false after an error.
+// Reads the header and sets the output format; false after an error.
 bool read_head(Decoder& decoder, Source& source, Channels channels) {
   if (setjmp(decoder.errors.back) != 0) return false;
   png_structp png = decoder.png;
@@ -129,7 +129,7 @@ ImageSize decode_png(std::string_view bytes, Channels channels, const AllocatePi
   require(read_head(decoder, source, channels), "this PNG cannot be decoded: ", decoder.errors.message);
   const ImageSize size{png_get_image_height(decoder.png, decoder.info), png_get_image_width(decoder.png, decoder.info),
                        png_get_channels(decoder.png, decoder.info)};
-  // Deflate packs at most 1032 bytes into one: an image that could not be in these bytes is not given memory.
+  // Deflate compresses by at most 1032:1: no memory is allocated for an image that these bytes cannot hold.
   const int64_t packed = int64_t{1032} * 8 * static_cast<int64_t>(bytes.size());
   require(size.height * size.width <= std::min(most_pixels, packed), "this PNG promises ", size.height, " x ",
           size.width, " pixels, more than its ", bytes.size(), " bytes could hold, or than are decoded");

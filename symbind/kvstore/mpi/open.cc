@@ -41,7 +41,7 @@ class MpiTransport final : public Transport {
     int initialized = 0, provided = 0;
     check(mpi::Initialized(&initialized), "MPI_Initialized");
     if (initialized) {
-      // The program calls MPI too, on threads of its own.
+      // The program also calls MPI, on its own threads.
       check(mpi::Query_thread(&provided), "MPI_Query_thread");
     } else {
       check(mpi::Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided), "MPI_Init_thread");
@@ -129,7 +129,7 @@ class MpiTransport final : public Transport {
     MPI_Comm smaller;
     check(mpi::Comm_shrink(comm_, &smaller), "MPIX_Comm_shrink");
     std::vector<int> former = ranks_of(smaller);
-    comm_ = smaller;  // the former one is left to MPI: freeing it would need those that are lost
+    comm_ = smaller;  // the former communicator is not freed: that would need the lost processes
     check(mpi::Comm_set_errhandler(comm_, mpi::errors_return()), "MPI_Comm_set_errhandler");
     check(mpi::Comm_rank(comm_, &rank_), "MPI_Comm_rank");
     check(mpi::Comm_size(comm_, &size_), "MPI_Comm_size");
@@ -223,7 +223,7 @@ class MpiTransport final : public Transport {
     return ticket;
   }
 
-  // Order does not matter: those at the end move to where the finished ones were.
+  // Order does not matter: entries from the end replace the finished ones.
   void forget_finished(size_t count) {
     std::sort(finished_.begin(), finished_.begin() + static_cast<std::ptrdiff_t>(count), std::greater<>());
     for (size_t i = 0; i < count; ++i) {

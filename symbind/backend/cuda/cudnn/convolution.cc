@@ -1,5 +1,5 @@
-// A convolution is a graph of one operation. cuDNN names engines for it, best first by its own estimate; of those that
-// fit, the first few are tried once and the fastest is kept.
+// A convolution is a graph of one operation. cuDNN lists engines for it, best first by its own estimate; of those that
+// are suitable, the first few are timed once and the fastest is used.
 #include <algorithm>
 #include <array>
 #include <map>
@@ -177,7 +177,7 @@ std::vector<Descriptor> named_engines(const Descriptor& graph, cudnnBackendHeurM
   return engines;
 }
 
-// Are its results the ones asked for: the same at each run, as exact as they should be, ready without a compiler?
+// Is the engine suitable: deterministic, of the required precision, and usable without run-time compilation?
 bool suits(const Descriptor& configuration, const ConvolutionProblem& problem) {
   Descriptor engine(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
   auto raw = engine.raw();
@@ -289,7 +289,7 @@ std::vector<int64_t> key_of(const ConvolutionProblem& problem) {
 }
 
 std::shared_ptr<ConvolutionPlan> Library::find(const ConvolutionProblem& problem, std::string* reason) {
-  const Queueing queueing(device_);  // timing gives the handle another stream and then the device's again
+  const Queueing queueing(device_);  // timing sets another stream on the handle and then the device's again
   const std::lock_guard lock(mutex_);
   const auto [entry, is_new] = found_.try_emplace(key_of(problem));
   if (is_new) {
@@ -298,7 +298,7 @@ std::shared_ptr<ConvolutionPlan> Library::find(const ConvolutionProblem& problem
     } catch (const Error& error) {
       entry->second.reason = error.what();
     }
-    cudaGetLastError();  // the failure of an engine that was tried is not the next call's
+    cudaGetLastError();  // clears the error of an engine that was tried
   }
   *reason = entry->second.reason;
   return entry->second.plan;
@@ -314,7 +314,7 @@ Library::Found Library::search(const ConvolutionProblem& problem) {
 }
 
 Plans Library::candidates(const Descriptor& graph, const ConvolutionProblem& problem) {
-  // One candidate is enough where nothing is tried; an exact one may come after others.
+  // One candidate is enough if nothing is timed; but an exact one may come after others.
   const size_t most = problem.tune || wants_exact_results(problem) ? most_timed : 1;
   Plans plans;
   for (const auto mode : {CUDNN_HEUR_MODE_B, CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
@@ -332,14 +332,14 @@ Plans Library::candidates(const Descriptor& graph, const ConvolutionProblem& pro
         plans.push_back(
             std::make_shared<Plan>(*this, std::move(configuration), std::move(plan), static_cast<size_t>(workspace)));
       } catch (const Error&) {
-        continue;  // an engine cuDNN itself cannot set up
+        continue;  // an engine that cuDNN itself cannot set up
       }
     }
   }
   return plans;
 }
 
-// Of the candidates that give exact results, where those are wanted, the fastest; without tuning, the first.
+// Of the candidates that give exact results, if required, the fastest; without tuning, the first.
 Library::Found Library::best(const Plans& plans, const ConvolutionProblem& problem) {
   size_t workspace = 0;
   for (const auto& plan : plans) workspace = std::max(workspace, plan->workspace_bytes());

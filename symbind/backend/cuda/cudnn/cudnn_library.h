@@ -1,5 +1,5 @@
-// cuDNN, loaded when a convolution or a recurrent layer is first planned on a GPU. The functions have the names of the
-// vendor's, which they hide in this namespace: nothing here links against the library.
+// cuDNN, loaded when a convolution or a recurrent layer is first planned on a GPU. The functions have the vendor's
+// names, which they hide in this namespace: nothing here links against the library.
 #pragma once
 
 #include <cudnn.h>

@@ -52,7 +52,7 @@ class Descriptor {
   cudnnStatus_t try_finalize() { return cudnnBackendFinalize(raw_); }
   void finalize() { check(try_finalize(), "describing a convolution"); }
 
-  // The values there are, at most `most`.
+  // The values of an attribute, at most `most`.
   template <class T>
   std::vector<T> get(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, size_t most) const {
     std::vector<T> values(most);

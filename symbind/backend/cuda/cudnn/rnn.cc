@@ -168,7 +168,7 @@ class Plan final : public RnnPlan {
     describe_sequence(output_, size_.output_width(), lengths);
   }
   void describe_sequence(cudnnRNNDataDescriptor_t sequence, int64_t width, const int* lengths) {
-    double padding = 0;  // all bits are 0, whatever the type
+    double padding = 0;  // all bits are 0 for any type
     check(cudnnSetRNNDataDescriptor(sequence, type_, layout_, int_of(size_.steps), int_of(size_.batch), int_of(width),
                                     lengths, &padding),
           "describing sequences");
@@ -181,7 +181,7 @@ class Plan final : public RnnPlan {
     check(cudnnSetTensorNdDescriptor(states, type, 3, extents, steps), "describing states");
   }
 
-  // Is every matrix and bias where the operator has it? Addresses are only computed with.
+  // Is every matrix and bias at the operator's offset? Addresses are only compared, not read.
   void check_order(const RnnProblem& problem) {
     const RnnSize& size = problem.size;
     const auto element = static_cast<int64_t>(size_of(problem.dtype));

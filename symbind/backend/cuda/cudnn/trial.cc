@@ -88,8 +88,8 @@ void Trial::fill() {
     if (block != result()) queue_check_values(stream_, at(block), count(block), seed++);
 }
 
-// Of the largest value. The error of a float32 sum of n random terms grows with the root of n; that of TF32 products
-// does not; for short sums it is far larger.
+// Relative to the largest value. The error of a float32 sum of n random terms grows with the root of n; that of TF32
+// products does not; for short sums it is far larger.
 float Trial::tolerance() const {
   const ConvolutionSize& size = problem_.size;
   int64_t terms = size.kernel_size();

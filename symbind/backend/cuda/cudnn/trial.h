@@ -1,5 +1,5 @@
-// Runs the engines that could compute a convolution, in memory and on a stream that nothing else uses: the device's
-// stream may be in the middle of a capture.
+// Runs candidate engines of a convolution in separate memory and on a separate stream: the device's stream may be in
+// the middle of a capture.
 #pragma once
 
 #include <functional>
@@ -27,8 +27,8 @@ class Trial {
   // Milliseconds, the least of several runs; nothing when the engine fails.
   std::optional<float> time(const RunEngine& run);
 
-  // Does a float32 engine give what the definition gives, up to the rounding of float32 sums? cuDNN's numerical notes
-  // do not say it of every engine: one for weight gradients of 5 × 5 kernels has no note at all and is off by 0.1 %.
+  // Does a float32 engine agree with the definition, up to the rounding of float32 sums? cuDNN's numerical notes are
+  // not sufficient: one for weight gradients of 5 × 5 kernels has no note at all and is off by 0.1 %.
   bool is_exact(const RunEngine& run);
 
  private:
@@ -42,7 +42,7 @@ class Trial {
   float tolerance() const;
 
   const ConvolutionProblem& problem_;
-  Pool pool_;  // not the device's: nothing else has use for blocks of these sizes
+  Pool pool_;  // not the device's: nothing else needs blocks of these sizes
   std::vector<size_t> bytes_;
   std::vector<void*> memory_;
   bool has_expected_ = false;
