@@ -87,6 +87,7 @@ Keywords<ImageDetRecordIterOptions> detection_keywords() {
   Keywords<O> keywords("ImageDetRecordIter");
   keywords.add("path_imgrec", &O::path_imgrec)
       .add("path_imgidx", &O::path_imgidx)
+      .add("path_imglist", &O::path_imglist)
       .add("data_shape", &O::data_shape)
       .add("batch_size", &O::batch_size)
       .add("label_width", &O::label_width)

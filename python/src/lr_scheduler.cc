@@ -238,8 +238,11 @@ LRSchedulerPtr scheduler_from(nb::handle value, double base_lr, nb::handle keepe
   if (!PyCallable_Check(value.ptr()))
     throw TypeError(join("expected a schedule: an LRScheduler, or a function of the number of updates, not ",
                          nb::repr(value).c_str()));
-  if (nb::hasattr(value, "base_lr")) base_lr = nb::cast<double>(value.attr("base_lr"));
-  return std::make_shared<CallableScheduler>(Held(nb::borrow(value), keeper), base_lr);
+  const nb::object own = nb::getattr(value, "base_lr", nb::none());
+  if (!own.is_none()) base_lr = nb::cast<double>(own);
+  auto schedule = std::make_shared<CallableScheduler>(Held(nb::borrow(value), keeper), base_lr);
+  if (own.is_none()) schedule->set_base_lr(base_lr);  // a base_lr of None is for the optimizer to fill in
+  return schedule;
 }
 
 nb::object scheduler_to_python(const LRSchedulerPtr& scheduler) {

@@ -1,10 +1,13 @@
 // A Python class may have one of ours among several bases: class MyIter(Logged, mx.io.DataIter). nanobind accepts a
 // single base when it sets up such a class, although only the C++ one matters to it; so only that one is passed.
+// Several of ours are allowed if their C++ classes are the same or derived from each other, as in
+// class MySGD(MyOptimizer, mx.optimizer.SGD): the most derived one is passed.
 //
 // Abstract classes, class Base(mx.metric.EvalMetric, abc.ABC), have a metaclass, ABCMeta, and Python requires one that
 // is derived from both. nanobind compares its own metaclass by address, so it is made to count as derived from ABCMeta
 // instead: ABCMeta is appended to the order of its bases, where it adds no behaviour. What ABCMeta does when a class is
 // created (finding abstract methods, and preventing instances of classes with some) is done here.
+#include <typeinfo>
 #include <utility>
 
 #include "bindings.h"
@@ -17,7 +20,23 @@ PyTypeObject* abstract_kind = nullptr;  // abc.ABCMeta
 
 bool is_ours(PyObject* base, PyObject* kind_of) { return Py_TYPE(base) == Py_TYPE(kind_of); }
 
-// The arguments with which nanobind sets a class up: null with an exception set if two bases are ours.
+// The C++ class that a class is, or is derived from in Python.
+PyTypeObject* class_in_cpp(PyObject* type) {
+  const std::type_info& kind = nb::type_info(type);
+  PyObject* const order = reinterpret_cast<PyTypeObject*>(type)->tp_mro;
+  PyObject* last = type;
+  for (Py_ssize_t i = 0; i < PyTuple_Size(order); ++i)
+    if (PyObject* each = PyTuple_GetItem(order, i); is_ours(each, type) && nb::type_info(each) == kind) last = each;
+  return reinterpret_cast<PyTypeObject*>(last);
+}
+
+// The more derived of two classes of ours; null where neither is derived from the other.
+PyObject* more_derived(PyObject* one, PyObject* other) {
+  if (PyType_IsSubtype(class_in_cpp(one), class_in_cpp(other))) return one;
+  return PyType_IsSubtype(class_in_cpp(other), class_in_cpp(one)) ? other : nullptr;
+}
+
+// The arguments with which nanobind sets a class up: null with an exception set if bases are unrelated classes of ours.
 nb::object with_our_base(PyObject* self, PyObject* args) {
   PyObject* bases = PyTuple_Size(args) == 3 ? PyTuple_GetItem(args, 1) : nullptr;
   if (!bases || !PyTuple_CheckExact(bases) || PyTuple_Size(bases) < 2) return nb::borrow(args);
@@ -25,11 +44,12 @@ nb::object with_our_base(PyObject* self, PyObject* args) {
   for (Py_ssize_t i = 0; i < PyTuple_Size(bases); ++i) {
     PyObject* base = PyTuple_GetItem(bases, i);
     if (!is_ours(base, self)) continue;
-    if (ours) {
-      PyErr_SetString(PyExc_TypeError, "a class can have one of Symbind's classes among its bases, not two");
+    ours = ours ? more_derived(ours, base) : base;
+    if (!ours) {
+      PyErr_SetString(PyExc_TypeError,
+                      "a class can have one of Symbind's classes among its bases, not two that are unrelated");
       return {};
     }
-    ours = base;
   }
   return nb::steal(
       PyTuple_Pack(3, PyTuple_GetItem(args, 0), nb::make_tuple(nb::handle(ours)).ptr(), PyTuple_GetItem(args, 2)));

@@ -82,8 +82,20 @@ class PyOptimizer final : public RuleOptimizer {
     RuleOptimizer::update_many(updates);
   }
 
+  // What a Python class may decide about alone: learning rates and decays.
+  double step_lr(const ParamKey& key, const std::string& parameter, double rate) const override {
+    const auto lr = asked(get_lr_, get_lrs_, key);
+    return lr ? *lr : RuleOptimizer::step_lr(key, parameter, rate);
+  }
+  double step_wd(const ParamKey& key, const std::string& parameter) const override {
+    const auto decay = asked(get_wd_, get_wds_, key);
+    return decay ? *decay : RuleOptimizer::step_wd(key, parameter);
+  }
+
   UpdateUnit own_update_unit() const override {
-    const bool python = any_state() || overrides(update_) || overrides(update_multi_precision_);
+    bool python = any_state();
+    for (const char* name : {update_, update_multi_precision_, get_lr_, get_lrs_, get_wd_, get_wds_})
+      python = python || overrides(name);
     return python ? UpdateUnit::parameter : RuleOptimizer::own_update_unit();
   }
 
@@ -103,6 +115,13 @@ class PyOptimizer final : public RuleOptimizer {
 
  private:
   bool overrides(const char* name) const { return static_cast<bool>(Override(trampoline_, name)); }
+  // The answer of the method for one parameter, or of that for several.
+  std::optional<double> asked(const char* one, const char* several, const ParamKey& key) const {
+    if (const Override method(trampoline_, one); method) return nb::cast<double>(method(to_python(key)));
+    const Override method(trampoline_, several);
+    if (!method) return std::nullopt;
+    return nb::cast<double>(nb::object(method(nb::make_tuple(to_python(key)))[0]));
+  }
   std::optional<StateTree> created(const char* name, const ParamKey& key, const NDArray& weight) const {
     const Override method(trampoline_, name);
     if (!method) return std::nullopt;
@@ -135,10 +154,12 @@ class PyOptimizer final : public RuleOptimizer {
   static constexpr const char* kept_ = "_states_in_python";
   // Compared by address.
   static constexpr const char *create_ = "create_state", *create_multi_precision_ = "create_state_multi_precision",
-                              *update_ = "update", *update_multi_precision_ = "update_multi_precision";
+                              *update_ = "update", *update_multi_precision_ = "update_multi_precision",
+                              *get_lr_ = "_get_lr", *get_lrs_ = "_get_lrs", *get_wd_ = "_get_wd",
+                              *get_wds_ = "_get_wds";
   bool has_rule_ = false;
   std::string name_ = "optimizer";
-  Trampoline<4> trampoline_{this};
+  Trampoline<8> trampoline_{this};
 };
 
 PyOptimizer* python_part(Optimizer& self) { return dynamic_cast<PyOptimizer*>(&self); }

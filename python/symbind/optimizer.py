@@ -180,6 +180,24 @@ class Optimizer(_native):
         return _symbind._create_optimizer(name, kwargs) if klass is None else klass(**kwargs)
 
     @property
+    def lr(self):
+        """The learning rate where no schedule decides.
+
+        A class with a `_get_lr` of its own may keep any object here, from which it computes the rate.
+        """
+        return self.__dict__["lr"] if "lr" in self.__dict__ else _native.lr.__get__(self)
+
+    @lr.setter
+    def lr(self, value):
+        try:
+            _native.lr.__set__(self, value)
+            self.__dict__.pop("lr", None)
+        except TypeError:
+            if type(self)._get_lr is _native._get_lr and type(self)._get_lrs is _native._get_lrs:
+                raise
+            self.__dict__["lr"] = value
+
+    @property
     def lr_mult(self):
         """Multipliers of the learning rate, by name or number."""
         return _Linked(self._multipliers("__lr_mult__", {}, self._get_lr_mult()), self.set_lr_mult)

@@ -7,6 +7,7 @@
 #include "symbind/core/log.h"
 #include "symbind/data/codec.h"
 #include "symbind/data/image_augment.h"
+#include "symbind/data/image_list.h"
 #include "symbind/data/record_epochs.h"
 #include "symbind/image/resize.h"
 
@@ -175,6 +176,7 @@ class ImageDetRecordIter::Maker : public RecordMaker {
       : RecordMaker(record_source_of(options, who), options.batch_size, options.round_batch),
         options_(options),
         normalization_(normalization(options)),
+        list_(options.path_imglist.empty() ? LabelsById() : read_image_list(options.path_imglist, options.label_width)),
         label_width_(front + static_cast<size_t>(longest_label())) {
     for (int64_t i = 0; i < options.preprocess_threads; ++i)
       workers_.push_back(std::make_unique<Worker>(options, normalization_));
@@ -196,6 +198,9 @@ class ImageDetRecordIter::Maker : public RecordMaker {
   };
 
   int64_t longest_label() const;
+  const std::vector<float>& labels_of(const RecordHeader& header) const {
+    return options_.path_imglist.empty() ? header.labels : listed_labels(list_, header.id, options_.path_imglist);
+  }
   PixelView pad_and_crop(PixelView image, Worker& worker, Labels& labels, SampleRandom& random) const;
   PixelView fit(PixelView image, Worker& worker, int64_t& height, int64_t& width, SampleRandom& random) const;
   void color(Pixels& image, SampleRandom& random) const;
@@ -207,16 +212,20 @@ class ImageDetRecordIter::Maker : public RecordMaker {
 
   const ImageDetRecordIterOptions& options_;
   const ImageRecordIterOptions normalization_;
+  const LabelsById list_;  // of path_imglist
   size_t label_width_;
   std::vector<std::unique_ptr<Worker>> workers_;
 };
 
-// Over all records of the file, so that every worker has labels of the same shape.
+// Over all records of the file, or all lines of the list, so that every worker has labels of the same shape.
 int64_t ImageDetRecordIter::Maker::longest_label() const {
-  RecordReader reader(path());
-  int64_t longest = 0;
-  for (std::string record; reader.read(record);)
-    longest = std::max(longest, static_cast<int64_t>(unpack_record(record).header.labels.size()));
+  size_t most = 0;
+  for (const auto& [id, labels] : list_) most = std::max(most, labels.size());
+  if (options_.path_imglist.empty()) {
+    RecordReader reader(path());
+    for (std::string record; reader.read(record);) most = std::max(most, unpack_record(record).header.labels.size());
+  }
+  const auto longest = static_cast<int64_t>(most);
   require(options_.label_pad_width <= 0 || options_.label_pad_width >= longest, "[", who,
           "] label_pad_width must be at least that of the longest label, ", longest, ": ", options_.label_pad_width);
   return std::max(longest, options_.label_pad_width);
@@ -318,10 +327,11 @@ void ImageDetRecordIter::Maker::make(BatchJob& base, size_t sample, size_t numbe
   try {
     const ImageRecord record = unpack_record(worker.record);
     job.batch.index[sample] = static_cast<int64_t>(record.header.id);
-    const auto count = static_cast<int64_t>(record.header.labels.size());
+    const std::vector<float>& given = labels_of(record.header);
+    const auto count = static_cast<int64_t>(given.size());
     require(options_.label_width < 0 || options_.label_width == count, "label_width is ", options_.label_width,
             ", but the record has ", count, " labels");
-    Labels labels(record.header.labels);
+    Labels labels(given);
     decode_image(record.data, static_cast<int>(options_.data_shape[0]), worker.decoded);
     SampleRandom random(key(), job.records.epoch, job.records.first + sample);
     PixelView image = worker.decoded.view();

@@ -15,7 +15,8 @@ namespace SYMBIND_API symbind {
 struct ImageDetRecordIterOptions {
   std::string path_imgrec;
   std::string path_imgidx{};
-  Shape data_shape = {};  // (channels, height, width), of 1 or 3 channels
+  std::string path_imglist{};  // labels by the records' id: lines of id, labels and a path, between tabs
+  Shape data_shape = {};       // (channels, height, width), of 1 or 3 channels
   int64_t batch_size = 1;
   int64_t label_width = -1;     // how many labels every record has; -1: any number
   int64_t label_pad_width = 0;  // how many labels fit into a batch's row; 0 or -1: as many as the longest has

@@ -2,55 +2,17 @@
 
 #include <algorithm>
 #include <cstring>
-#include <unordered_map>
 
-#include "symbind/core/input_file.h"
 #include "symbind/core/log.h"
 #include "symbind/data/codec.h"
 #include "symbind/data/image_augment.h"
+#include "symbind/data/image_list.h"
 #include "symbind/data/record_epochs.h"
-#include "symbind/data/text_rows.h"
 
 namespace symbind {
 namespace {
 
 constexpr std::string_view who = "ImageRecordIter";
-
-using LabelsById = std::unordered_map<uint64_t, std::vector<float>>;
-
-// A line: the id, the labels, the path of the image, between tabs.
-void parse_list_line(std::string_view line, int64_t label_width, LabelsById& labels) {
-  std::vector<std::string_view> words;
-  for (std::string_view rest = line;;) {
-    const size_t tab = rest.find('\t');
-    words.push_back(trimmed(rest.substr(0, tab)));
-    if (tab == std::string_view::npos) break;
-    rest.remove_prefix(tab + 1);
-  }
-  if (static_cast<int64_t>(words.size()) != label_width + 2)
-    throw LineError{line.data(), join("expected an id, ", label_width, label_width == 1 ? " label" : " labels",
-                                      " and a path between tabs: found ", words.size(), " words")};
-  std::vector<float>& of = labels[static_cast<uint64_t>(number_in<double>(words[0]))];
-  of.clear();
-  for (size_t i = 1; i + 1 < words.size(); ++i) of.push_back(number_in<float>(words[i]));
-}
-
-LabelsById read_image_list(const std::string& path, int64_t label_width) {
-  LabelsById all;
-  std::vector<LabelsById> pieces(most_pieces());
-  for_each_line_block(
-      path,
-      [&](std::string_view text, size_t piece) {
-        pieces[piece].clear();
-        while (!text.empty())
-          if (const std::string_view line = take_line(text); !line.empty())
-            parse_list_line(line, label_width, pieces[piece]);
-      },
-      [&](size_t piece) {
-        for (auto& [id, labels] : pieces[piece]) all.insert_or_assign(id, std::move(labels));
-      });
-  return all;
-}
 
 ImageRecordIterOptions checked(ImageRecordIterOptions o) {
   check_record_options(o, who);
@@ -128,9 +90,7 @@ std::unique_ptr<BatchJob> ImageRecordIter::Maker::plan() {
 void ImageRecordIter::Maker::write_labels(const RecordHeader& header, float* to) const {
   const auto width = static_cast<size_t>(options_.label_width);
   if (!options_.path_imglist.empty()) {
-    const auto found = labels_.find(header.id);
-    require(found != labels_.end(), "its id ", header.id, " is not in ", options_.path_imglist);
-    std::copy(found->second.begin(), found->second.end(), to);
+    std::ranges::copy(listed_labels(labels_, header.id, options_.path_imglist), to);
   } else if (header.labels.empty()) {
     require(width == 1, "label_width is ", width, ", but the record has one label");
     to[0] = header.label;

@@ -4,10 +4,13 @@
 #include <charconv>
 #include <deque>
 #include <mutex>
+#include <set>
 #include <shared_mutex>
 #include <unordered_map>
+#include <utility>
 
 #include "symbind/core/error.h"
+#include "symbind/core/log.h"
 #include "symbind/core/near_names.h"
 #include "symbind/graph/attributes.h"
 
@@ -118,6 +121,15 @@ std::string where(const OpDef& op, std::string_view node) {
   return node.empty() ? join("[", op.name, "]") : join("[", op.name, " ", node, "]");
 }
 
+// MXNet passes over any argument of an operator that has no parameters: zeros_like(x, dtype="float32"). Once for each.
+void warn_passed_over(const OpDef& op, const std::string& key) {
+  static std::mutex guard;
+  static std::set<std::pair<const OpDef*, std::string>> warned;
+  const std::lock_guard lock(guard);
+  if (warned.emplace(&op, key).second)
+    log_warning("[", op.name, "] has no parameters: the argument '", key, "' has no effect");
+}
+
 bool is_hidden(std::string_view key) { return key.size() > 4 && key.starts_with("__") && key.ends_with("__"); }
 
 }  // namespace
@@ -132,10 +144,14 @@ std::shared_ptr<const void> OpDef::parse_params(const Attributes& attributes, st
       take_keyword(params.get(), key, text);
       continue;
     }
+    if (fields.empty()) {
+      warn_passed_over(*this, key);
+      continue;
+    }
     if (field == fields.end()) {
       std::string known;
       for (const ParamField& f : fields) known += (known.empty() ? "" : ", ") + f.name;
-      fail(where(*this, node), " has no parameter '", key, "'; it has ", known.empty() ? "none" : known);
+      fail(where(*this, node), " has no parameter '", key, "'; it has ", known);
     }
     try {
       field->parse(params.get(), text);

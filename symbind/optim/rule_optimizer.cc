@@ -63,10 +63,10 @@ UpdateRule::Step RuleOptimizer::step_of(const Update& update) const {
   UpdateRule::Step step{update, name_of(update.key)};
   const UpdateRule::Counting counting = rule_->counting();
   if (counting == UpdateRule::Counting::never) return step;
-  step.wd = wd_of(update.key, step.name);
+  step.wd = step_wd(update.key, step.name);
   if (counting == UpdateRule::Counting::without_rate) return step;
   step.learning_rate = learning_rate();
-  step.lr = step.learning_rate * lr_mult_of(update.key, step.name);
+  step.lr = step_lr(update.key, step.name, step.learning_rate);
   return step;
 }
 

@@ -31,6 +31,11 @@ class RuleOptimizer : public Optimizer {
 
  protected:
   UpdateUnit own_update_unit() const override { return rule_->update_unit(); }
+  // The rate and the decay of one parameter's update. `name` is name_of(key), `rate` is learning_rate().
+  virtual double step_lr(const ParamKey& key, const std::string& name, double rate) const {
+    return rate * lr_mult_of(key, name);
+  }
+  virtual double step_wd(const ParamKey& key, const std::string& name) const { return wd_of(key, name); }
 
  private:
   // Counts the updates, then applies the rule to them. With `copies`, 16-bit weights may have a float32 copy.

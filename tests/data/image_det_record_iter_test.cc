@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <fstream>
 #include <functional>
 #include <limits>
 #include <map>
@@ -90,6 +91,28 @@ void expect_pixels_in_box(const DataBatch& batch, int object, const Box& box) {
   EXPECT_NEAR(top, 80 * box.top, pixels) << object;
   EXPECT_NEAR(right, 80 * box.right, pixels) << object;
   EXPECT_NEAR(bottom, 80 * box.bottom, pixels) << object;
+}
+
+TEST_F(ImageObjects, AListGivesTheLabels) {
+  write_cells();
+  auto o = options();
+  o.path_imglist = dir.file("objects.lst");
+  const auto list = [&](const std::string& text) { std::ofstream(o.path_imglist) << text; };
+  list("3\t2\t5\t1\t0\t0\t1\t1\ta.png\n7\t3\t5\t9\t4\t0.25\t0.5\t0.75\t1\tb.png\n");
+  const auto batch = ImageDetRecordIter(o).next();
+  ASSERT_TRUE(batch);
+  EXPECT_EQ(batch->label[0].shape(), (Shape{1, 12}));
+  const auto objects = objects_of(*batch);
+  ASSERT_TRUE(objects.contains(4));
+  EXPECT_EQ(objects.at(4).left, 0.25);
+  EXPECT_EQ(objects.at(4).bottom, 1);
+  o.label_width = 7;
+  EXPECT_TRUE(fails_with([&] { ImageDetRecordIter iter(o); }, "expected an id, 7 labels and a path"));
+  o.label_width = -1;
+  list("3\t2\t5\t1\t0\t0\t1\t1\ta.png\n");
+  EXPECT_TRUE(fails_with([&] { ImageDetRecordIter(o).next(); }, "its id 7 is not in"));
+  list("3\ta.png\n");
+  EXPECT_TRUE(fails_with([&] { ImageDetRecordIter iter(o); }, "expected an id, labels and a path"));
 }
 
 TEST_F(ImageObjects, BoxesAreWhereTheirPixelsAre) {

@@ -503,3 +503,48 @@ def test_an_iterator_may_be_one_of_collections():
     once = Once()
     assert isinstance(once, collections.abc.Iterator) and isinstance(once, mx.io.DataIter)
     assert bound_module().predict(once, reset=False).shape == (8, 3)
+
+
+# ---- several of ours among the bases
+
+
+def test_related_classes_of_ours_may_be_bases_together():
+    class Logged:
+        def __init__(self):
+            self.log = []
+
+    class Mine(Logged, mx.optimizer.Optimizer):
+        def note(self, what):
+            self.log.append(what)
+
+    class MySGD(Mine, mx.optimizer.SGD):
+        def __init__(self, rate):
+            mx.optimizer.SGD.__init__(self, learning_rate=rate, momentum=0.5)
+            Mine.__init__(self)
+
+        def update(self, index, weight, grad, state):
+            self.note(index)
+            super().update(index, weight, grad, state)
+
+    optimizer = MySGD(0.5)
+    weight = mx.nd.array([1.0])
+    updater = mx.optimizer.get_updater(optimizer)
+    for _ in range(2):
+        updater(3, mx.nd.array([1.0]), weight)
+    assert optimizer.log == [3, 3] and weight.asscalar() == 1 - 0.5 - 0.75
+    assert isinstance(optimizer, mx.optimizer.SGD) and isinstance(optimizer, Mine)
+
+    class MyMetric(mx.metric.EvalMetric):
+        pass
+
+    class Both(MyMetric, mx.metric.Accuracy):
+        pass
+
+    metric = Both()
+    metric.update([mx.nd.array([1.0])], [mx.nd.array([[0.2, 0.8]])])
+    assert metric.get() == ("accuracy", 1.0)
+
+
+def test_unrelated_classes_of_ours_are_not_bases_together():
+    with pytest.raises(TypeError, match="unrelated|lay-out conflict"):
+        type("Both", (mx.metric.EvalMetric, mx.optimizer.Optimizer), {})

@@ -42,6 +42,8 @@ EXPRESSIONS = {
         ("np.fromstring(b'ab', np.uint8).flags.writeable, np.fromstring('\\xff', 'u1').tolist()", "(True, [255])"),
         ("np.arange(2, dtype='u1').tostring(), np.arange(4, dtype='u1').reshape(2, 2).tostring('F')", r"(b'\x00\x01', b'\x00\x02\x01\x03')"),
         ("np.in1d([[1, 2]], [2]).tolist(), float(np.trapz([0, 1])), float(np.round_(1.24, 1))", "([False, True], 0.5, 1.2)"),
+        ("np.lib.arraysetops.intersect1d([1, 2], [2, 3]).tolist(), float(np.lib.function_base.average([1, 2]))", "([2], 1.5)"),
+        ("np.asanyarray([[1], [1, 2]]).dtype", "dtype('O')"),
         ("np.mat([[1, 2]]).T.shape, np.math.sqrt(4), np.row_stack([[1], [2]]).shape", "((2, 1), 2.0, (2, 1))"),
         ("np.asfarray([1]).dtype.kind, np.msort([[2], [1]]).tolist(), int(np.random.random_integers(1))", "('f', [[1], [2]], 1)"),
         ("np.array([[1], [2, 3]]).dtype.kind, np.asarray([[1], [2, 3]]).shape", "('O', (2,))"),

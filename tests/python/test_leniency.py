@@ -268,3 +268,23 @@ def test_the_line_that_memory_tools_parse_is_where_they_look_for_it():
     bound = (mx.sym.Variable("x") * 2).simple_bind(mx.cpu(), grad_req="null", x=(3 << 20,))
     assert re.search(r"^Total (\d+) MB allocated$", bound.debug_str(), re.MULTILINE).group(1) == "12"
     assert int(bound.debug_str().split("\n")[-3].split()[1]) == 12
+
+
+# ---- arguments that have no effect
+
+
+def test_operators_without_parameters_take_any_argument(caplog):
+    data = mx.nd.array([[1, -2]])
+    with caplog.at_level(logging.WARNING):
+        for _ in range(2):
+            assert mx.nd.zeros_like(data, dtype="float64").dtype == np.float32
+    assert [record.getMessage() for record in caplog.records] == [
+        "[zeros_like] has no parameters: the argument 'dtype' has no effect"
+    ]
+    x = mx.sym.Variable("x")
+    net = mx.sym.BlockGrad(mx.sym.Flatten(x, axis=1), grad_scale=2, name="stop")
+    assert net.attr_dict()["stop"] == {"grad_scale": "2"}
+    for loaded in (net, mx.sym.load_json(net.tojson())):
+        assert loaded.eval(x=data)[0].asnumpy().tolist() == [[1, -2]]
+    with pytest.raises(mx.MXNetError, match="no parameter 'foo'; it has axis, keepdims, exclude"):
+        mx.nd.sum(data, foo=1)

@@ -545,3 +545,77 @@ def test_the_state_of_a_python_optimizer_may_be_anything():
     data = mx.io.NDArrayIter(np.ones((4, 3)), np.zeros(4), 2)
     module.fit(data, num_epoch=1, optimizer=CountingDown(learning_rate=0.1), initializer=mx.init.Zero())
     assert abs(module.get_params()[0]["fc_weight"].asnumpy()).sum() > 0
+
+
+# ---- rates and decays of one's own
+
+
+class Halving:
+    """A rate that halves with every step, from an object that is no number."""
+
+    class Rate:
+        value = 0.5
+
+    def start(self):
+        self.lr = self.Rate()
+
+    def _get_lr(self, index):
+        return self.lr.value / 2**self.num_update
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_a_class_may_decide_about_rates_and_decays(several):
+    class Mine(Halving, mx.optimizer.SGD):
+        pass
+
+    def _get_wd(self, index):
+        return 0.25 if index == "w" else 0
+
+    if several:
+        Mine._get_lrs = lambda self, indices: [Halving._get_lr(self, index) for index in indices]
+        Mine._get_wds = lambda self, indices: [_get_wd(self, index) for index in indices]
+        Mine._get_lr = mx.optimizer.SGD._get_lr
+    else:
+        Mine._get_wd = _get_wd
+    optimizer = Mine()
+    optimizer.start()
+    assert optimizer.lr.value == 0.5
+    updater = mx.optimizer.get_updater(optimizer)
+    weights = {"w": mx.nd.array([1.0]), "b": mx.nd.array([1.0])}
+    for name, weight in weights.items():
+        updater(name, mx.nd.array([2.0]), weight)
+    assert weights["w"].asscalar() == 1 - 0.25 * (2 + 0.25 * 1)
+    assert weights["b"].asscalar() == 1 - 0.25 * 2
+    optimizer.lr = 0.125
+    assert optimizer.lr == 0.125
+
+
+def test_a_rate_of_ones_own_counts_in_fit():
+    class Still(mx.optimizer.Adam):
+        def _get_lr(self, index):
+            return super()._get_lr(index) if index == 1 else 0.0
+
+    net = mx.sym.LinearRegressionOutput(mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=1, name="fc"), name="out")
+    module = mx.mod.Module(net, label_names=["out_label"])
+    data = mx.io.NDArrayIter(np.ones((4, 2)), np.ones((4, 1)), 2, label_name="out_label")
+    first = {"fc_weight": mx.nd.ones((1, 2)), "fc_bias": mx.nd.ones((1,))}
+    module.fit(data, num_epoch=1, eval_metric="mse", arg_params=first, optimizer=Still(rescale_grad=0.5))
+    after = module.get_params()[0]
+    assert after["fc_weight"].asnumpy().tolist() == [[1, 1]] and after["fc_bias"].asscalar() < 1
+
+
+def test_only_a_class_with_its_own_rate_keeps_other_objects():
+    with pytest.raises(TypeError):
+        mx.optimizer.SGD().lr = object()
+
+
+def test_a_schedule_may_wait_for_its_first_rate():
+    class Schedule:
+        base_lr = None
+
+        def __call__(self, num_update):
+            return self.base_lr / 2
+
+    schedule = Schedule()
+    optimizer = mx.optimizer.SGD(learning_rate=0.5, lr_scheduler=schedule)
+    assert schedule.base_lr == 0.5 and optimizer.learning_rate == 0.25

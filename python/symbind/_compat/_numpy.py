@@ -1,6 +1,8 @@
 """What NumPy has removed."""
 
 import functools as _functools
+import importlib as _importlib
+import importlib.util as _util
 
 from .. import _symbind
 from . import note, restore
@@ -177,7 +179,7 @@ def _tostring(self, order="C"):
 
 def _numpy(np):
     restore(np, {**{name: _constant(value) for name, value in _aliases(np).items()}, **_functions(np)})
-    for name in ("array", "asarray"):
+    for name in ("array", "asanyarray", "asarray"):
         _wrapped(np, name, _ragged)
     for name in ("vstack", "hstack", "dstack", "stack", "column_stack"):
         _wrapped(np, name, _from_iterable)
@@ -199,4 +201,28 @@ def _numpy_random(module):
     restore(module, {"random_integers": _constant(random_integers)})
 
 
-PATCHES = {"numpy": _numpy, "numpy.random": _numpy_random}
+# Modules of numpy.lib that 2.0 made private, as numpy.lib._arraysetops_impl.
+_OF_LIB = (
+    "arraypad",
+    "arraysetops",
+    "function_base",
+    "histograms",
+    "index_tricks",
+    "nanfunctions",
+    "polynomial",
+    "shape_base",
+    "twodim_base",
+    "type_check",
+    "ufunclike",
+)
+
+
+def _numpy_lib(module):
+    def private(name):
+        return lambda: _importlib.import_module(f"numpy.lib._{name}_impl")
+
+    if _util.find_spec("numpy.lib._arraysetops_impl") is not None:
+        restore(module, {name: private(name) for name in _OF_LIB})
+
+
+PATCHES = {"numpy": _numpy, "numpy.lib": _numpy_lib, "numpy.random": _numpy_random}
