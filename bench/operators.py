@@ -203,7 +203,7 @@ def add_products(table):
     table.add("linalg.trmm", "A.tril() @ B", {"A": [n(2), n(16), n(16)], "B": [n(2), n(16), n(16)]})
     table.add("linalg.inverse", "torch.linalg.inv(A)", {"A": [n(2), n(16), n(16)]}, values={"A": "definite"})
     table.add("linalg.det", "torch.linalg.det(A)", {"A": [n(2), n(8), n(8)]}, values={"A": "triangular"})
-    table.add("linalg.extractdiag", "A.diagonal(dim1=-2, dim2=-1)", {"A": [n(2), n(16), n(16)]})
+    table.add("linalg.extractdiag", "A.diagonal(dim1=-2, dim2=-1).contiguous()", {"A": [n(2), n(16), n(16)]})
     table.add("linalg.makediag", "torch.diag_embed(A)", {"A": [n(2), n(16)]})
     table.add(
         "contrib.interleaved_matmul_selfatt_qk",
@@ -226,7 +226,7 @@ def add_movements(table):
     table.add("repeat", "data.repeat_interleave(2, 1)", cube, {"repeats": 2, "axis": 1})
     table.add("Concat", "torch.cat([a, b], 1)", {"a": cube["data"], "b": cube["data"]}, {"dim": 1})
     table.add("stack", "torch.stack([a, b], 1)", {"a": cube["data"], "b": cube["data"]}, {"axis": 1})
-    table.add("diag", "data.diagonal()", {"data": [n(128), n(128)]})
+    table.add("diag", "data.diagonal().contiguous()", {"data": [n(128), n(128)]})
     images = {"data": [n(1), 32, n(8), 64]}
     pad = {"mode": "constant", "pad_width": [0, 0, 0, 0, 1, 1, 2, 2]}
     table.add("Pad", "F.pad(data, (2, 2, 1, 1))", images, pad, name="Pad constant")

@@ -13,7 +13,9 @@ CONTEXT = mx.gpu(0) if os.environ.get("LAYERS_DEVICE") == "gpu" else mx.cpu()
 
 
 def build(layer):
-    create = operator.attrgetter(layer["kind"])(mx.sym)
+    # MXNet has operators with an underscore before their name in a module of their own.
+    module = mx.sym._internal if layer["kind"].startswith("_") else mx.sym
+    create = operator.attrgetter(layer["kind"])(module)
     params = {name: tuple(value) if isinstance(value, list) else value for name, value in layer["params"].items()}
     names = layer.get("inputs") or ARRAYS_FIRST.get(layer["kind"], ("data",))
     net = create(*[mx.sym.Variable(name) for name in names], name="layer", **params)

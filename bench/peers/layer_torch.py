@@ -98,15 +98,20 @@ def build(layer):
     shape = forward().shape
     out_grad = torch.from_numpy(array_of(layer, "out_grad", shape)).to(DEVICE, DTYPES[layer["dtype"]])
     variables = arrays | {name: arrays[name].clone().requires_grad_() for name in names}
-    wanted = [variables[name] for name in names if name in variables]
+    wanted = [variables[name] for name in names]
 
+    # As in a training loop: each gradient is an array of its own. torch.autograd.grad may return a view that was never
+    # written, such as the one number that is the gradient of a sum, expanded.
     def step():
-        return finished(torch.autograd.grad(call(p, variables, True), wanted, out_grad, allow_unused=True))
+        for each in wanted:
+            each.grad = None
+        finished(call(p, variables, True).backward(out_grad))
 
     def compute():
         results = {"output": forward()}
         if names:
-            results |= {name: grad for name, grad in zip(names, step(), strict=True) if grad is not None}
+            step()
+            results |= {name: variables[name].grad for name in names if variables[name].grad is not None}
         if groups:
             results |= {name: results[name].float().view(groups, -1).sum(1) for name in ("gamma", "beta")}
         return {name: value.detach().float().cpu().numpy() for name, value in results.items()}

@@ -232,8 +232,7 @@ struct LogicalNot { template <class T> constexpr T operator()(T x) const { retur
 // log(1 + e^x), without overflow for large x, and without losing e^x in 1 + e^x for small x. Above 20 it is x, as in
 // MXNet.
 struct SoftRelu { template <class T> constexpr T operator()(T x) const {
-  const T small = vector_math::exp(x > T(0) ? -x : x), sum = T(1) + small;
-  const T tail = sum == T(1) ? small : vector_math::log(sum) * small / (sum - T(1));
+  const T tail = vector_math::log1p_of_fraction(vector_math::exp(x > T(0) ? -x : x));
   return x > T(20) ? x : x > T(0) ? x + tail : tail;
 } };
 struct SoftSign { template <class T> constexpr T operator()(T x) const { return x / (T(1) + (x < T(0) ? -x : x)); } };

@@ -106,6 +106,16 @@ constexpr float log1p(float x) {
   const float ratio = x > 1e8f ? 1.0f : x / lost;
   return lost == 0.0f ? x : log(sum) * ratio;
 }
+// log(1 + x) for x between 0 and 1, by the series of atanh(s), s = x / (2 + x).
+constexpr float log1p_of_fraction(float x) {
+  const float s = x / (2.0f + x);
+  const float z = s * s;
+  float series = 2.80276388e-1f;
+  series = series * z + 2.79981732e-1f;
+  series = series * z + 4.00217921e-1f;
+  series = series * z + 6.66664124e-1f;
+  return series * z * s + 2.0f * s;
+}
 
 // Near zero an odd polynomial, elsewhere 1 - 2 / (e^2|x| + 1).
 constexpr float tanh(float x) {
@@ -318,6 +328,10 @@ SYMBIND_OTHER_TYPES(tanh)
 template <class T>
 constexpr T sigmoid(T x) {
   return T(1) / (T(1) + libm::exp(-x));
+}
+template <class T>
+constexpr T log1p_of_fraction(T x) {
+  return libm::log1p(x);
 }
 // A rough guess by a rational function of log(1 - y²), and Newton's steps.
 template <class T>

@@ -57,6 +57,10 @@ TEST(VectorMath, ExponentialsAndLogarithmsAreExactToTheLastPlaces) {
   EXPECT_WITHIN(log2, std::log2(x), 4);
   EXPECT_WITHIN(log10, std::log10(x), 2);
   EXPECT_WITHIN(log1p, std::log1p(x), 3);
+  const auto fraction = [](auto x) { return std::abs(x) < 1 ? std::abs(x) : 1; };
+  const Worst worst = worst_of([&](float x) { return vector_math::log1p_of_fraction(fraction(x)); },
+                               [&](double x) { return std::log1p(fraction(x)); });
+  EXPECT_LT(worst.error, 2) << worst.at;
 }
 
 TEST(VectorMath, HyperbolicFunctionsAreExactToTheLastPlaces) {

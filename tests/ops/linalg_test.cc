@@ -79,6 +79,28 @@ TEST(Linalg, SolutionsSatisfyTheirSystem) {
       }
 }
 
+// Larger than the parts that a kernel multiplies at a time, in a type that a library may multiply.
+TEST(Linalg, ProductsWithTrianglesReadNothingElse) {
+  const int64_t extent = 150;
+  const NDArray b = random_array({2, extent, extent}, 9);
+  for (const bool lower : {false, true}) {
+    std::vector<float> numbers = random_array({2, extent, extent}, 5).to_vector<float>(), zeros = numbers;
+    for (int64_t i = 0; i < 2 * extent * extent; ++i) {
+      const int64_t row = i / extent % extent, column = i % extent;
+      if (lower ? column <= row : column >= row) continue;
+      numbers[static_cast<size_t>(i)] = 1e10f;
+      zeros[static_cast<size_t>(i)] = 0;
+    }
+    const NDArray a = array(numbers, {2, extent, extent}), triangle = array(zeros, {2, extent, extent});
+    for (const bool transpose : {false, true}) {
+      EXPECT_TRUE(all_close(linalg_trmm(a, b, {.transpose = transpose, .lower = lower, .alpha = 2}),
+                            linalg_gemm2(triangle, b, {.transpose_a = transpose, .alpha = 2}), {1e-4, 1e-4}));
+      EXPECT_TRUE(all_close(linalg_trmm(a, b, {.transpose = transpose, .rightside = true, .lower = lower}),
+                            linalg_gemm2(b, triangle, {.transpose_b = transpose}), {1e-4, 1e-4}));
+    }
+  }
+}
+
 TEST(Linalg, ReadsTheLowerTriangleOfSymmetricMatricesAlone) {
   const NDArray a = square({4, nan, 2, 5});
   EXPECT_EQ(linalg_potrf(a).to_vector<double>(), (Numbers{2, 0, 1, 2}));

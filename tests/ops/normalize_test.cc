@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "symbind/exec/executor.h"
+#include "symbind/exec/invoke.h"
+#include "symbind/ops/slice.h"
 
 #include "tests/support/arrays.h"
 
@@ -22,6 +24,17 @@ TEST(LayerNorm, KeepsTheDigitsOfGammasGradientBesideALargeMean) {
     return executor->grad_dict().at("gamma").to_vector<double>();
   };
   EXPECT_TRUE(all_close(gamma_grad(DType::float32), gamma_grad(DType::float64), {1e-6, 1e-5}));
+}
+
+TEST(LRN, PositionsDoNotDependOnEachOther) {
+  const NDArray data = random_array({2, 5, 3, 30}, 1, -4, 4);
+  const LRN params{.alpha = 0.5, .nsize = 3};
+  const NDArray all = invoke(lrn, {data}, params)[0];
+  for (int64_t column = 0; column < 30; ++column) {
+    const SliceAxis one{.axis = 3, .begin = column, .end = column + 1};
+    const NDArray alone = invoke(lrn, {invoke(slice_axis, {data}, one)[0]}, params)[0];
+    EXPECT_TRUE(all_close(invoke(slice_axis, {all}, one)[0], alone, {1e-6, 1e-6}));
+  }
 }
 
 }  // namespace

@@ -1,5 +1,8 @@
 #include "symbind/ops/reduce.h"
 
+#include <cmath>
+#include <limits>
+
 #include <gtest/gtest.h>
 
 #include "symbind/exec/executor.h"
@@ -55,6 +58,23 @@ TEST(Sum, AgreesWithAPlainLoopForEverySetOfAxes) {
         EXPECT_TRUE(all_close(sum(data, {.axis = axes}).to_vector<double>(), expected, tolerance))
             << shape << " over " << comma_separated(axes) << " of " << dtype;
       }
+}
+
+TEST(Nansum, LeavesOutNaNOfTheDataAlone) {
+  const double nan = std::numeric_limits<double>::quiet_NaN(), inf = std::numeric_limits<double>::infinity();
+  const NDArray data = array(std::vector<double>{nan, 1, 2, nan, nan, 3, inf, nan, -inf}, {3, 1, 3});
+  EXPECT_EQ(nansum(data, {.axis = Tuple{1}}).to_vector<double>(),
+            (std::vector<double>{0, 1, 2, 0, 0, 3, inf, 0, -inf}));
+  const auto rows = nansum(data, {.axis = Tuple{2}}).to_vector<double>();
+  EXPECT_EQ(rows[0], 3);
+  EXPECT_EQ(rows[1], 3);
+  EXPECT_TRUE(std::isnan(rows[2]));
+  EXPECT_EQ(nansum(data, {.axis = Tuple{0}}).to_vector<double>(), (std::vector<double>{inf, 1, -inf}));
+  // Infinities that cancel are NaN, which is a sum and no element: the sum over another axis is NaN, too.
+  const NDArray cancels = array(std::vector<double>{inf, -inf, nan, 1, 2, nan, 3, 4}, {2, 2, 2});
+  const auto middle = nansum(cancels, {.axis = Tuple{0, 2}}).to_vector<double>();
+  EXPECT_TRUE(std::isnan(middle[0]));
+  EXPECT_EQ(middle[1], 8);
 }
 
 TEST(Sum, KeepsTheDigitsOfLongSums) {

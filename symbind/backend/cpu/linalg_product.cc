@@ -7,6 +7,7 @@
 #include "symbind/backend/cpu/lapack.h"
 #include "symbind/backend/cpu/loops.h"
 #include "symbind/backend/cpu/plain.h"
+#include "symbind/backend/cpu/product.h"
 #include "symbind/backend/linalg_product.h"
 #include "symbind/backend/visit_types.h"
 #include "symbind/passes/target.h"
@@ -14,10 +15,10 @@
 namespace symbind::cpu_backend {
 namespace {
 
-// Small matrices are divided among the cores; large ones run one after the other on all cores.
+// Small matrices, and many, are divided among the cores; a few large ones run one after the other on all cores.
 template <class Body>
 void for_matrices(int64_t count, int64_t work_of_each, const Body& body) {
-  if (work_of_each > (1 << 21))
+  if (work_of_each > (1 << 21) && count < 4 * available_threads())
     body(0, count);
   else
     parallel_for(count, std::max<int64_t>(1, element_grain / std::max<int64_t>(1, work_of_each)), body);
@@ -59,16 +60,44 @@ std::unique_ptr<Kernel> build_product(const NodeView& node, const MatrixProduct&
 
 // ---- Triangular matrices --------------------------------------------------------------------------------------------
 
+constexpr int64_t strip = 64;  // rows of the triangle, or columns, that are multiplied together
+
+// to = `count` rows and columns of the triangle, from the diagonal element `at` on, with zeros outside of it.
 template <class T>
-void copy_triangle(const T* from, T* to, int64_t extent, bool lower) {
-  std::fill_n(to, extent * extent, T(0));
-  for (int64_t row = 0; row < extent; ++row) {
-    const int64_t begin = lower ? 0 : row, end = lower ? row + 1 : extent;
-    std::copy(from + row * extent + begin, from + row * extent + end, to + row * extent + begin);
+void copy_triangle(const T* from, int64_t extent, int64_t at, int64_t count, bool lower, T* to) {
+  std::fill_n(to, count * count, T(0));
+  for (int64_t row = 0; row < count; ++row) {
+    const int64_t begin = lower ? 0 : row, end = lower ? row + 1 : count;
+    const T* const own = from + (at + row) * extent + at;
+    std::copy(own + begin, own + end, to + row * count + begin);
   }
 }
 
-// The product with a copy of the triangle that is zero outside of it.
+// out = op(A) · B (or B · op(A)) strip by strip: what is zero is not multiplied, but for half of the squares on the
+// diagonal, which are copied. `triangle` is space for one.
+template <class T>
+void multiply_triangle(const LinalgTrmm& p, const MatricesOf& size, const T* a, const T* b, T* out, T* triangle) {
+  const int64_t extent = p.rightside ? size.columns : size.rows, step = size.columns;
+  const bool begins_at_zero = (p.lower != p.transpose) != p.rightside;  // the elements that are not zero
+  for (int64_t at = 0; at < extent; at += strip) {
+    const int64_t count = std::min(strip, extent - at);
+    copy_triangle(a, extent, at, count, p.lower, triangle);
+    const auto multiply_part = [&](Matrix<const T> part, int64_t begin, int64_t inner) {
+      const bool adds = begin != at;
+      if (p.rightside)
+        product<T>(size.rows, count, inner, {b + begin, step}, part, {out + at, step}, adds);
+      else
+        product<T>(count, step, inner, part, {b + begin * step, step}, {out + at * step, step}, adds);
+    };
+    multiply_part({triangle, count, p.transpose}, at, count);
+    const int64_t begin = begins_at_zero ? 0 : at + count, end = begins_at_zero ? at : extent;
+    // Element (at, begin) of op(A), on the right side (begin, at).
+    const bool from_column = p.rightside == p.transpose;
+    const T* const part = from_column ? a + at * extent + begin : a + begin * extent + at;
+    if (begin < end) multiply_part({part, extent, p.transpose}, begin, end - begin);
+  }
+}
+
 std::unique_ptr<Kernel> build_trmm(const NodeView& node) {
   const auto p = node.as<LinalgTrmm>();
   const MatricesOf b = matrices_of(node.outputs[0].shape);
@@ -76,13 +105,11 @@ std::unique_ptr<Kernel> build_trmm(const NodeView& node) {
   return visit_types<float, double>(node.outputs[0].dtype, [&]<class T>(std::type_identity<T>) {
     return make_kernel([=](const Args& args) {
       for_matrices(b.outer, work, [&](int64_t begin, int64_t end) {
-        std::vector<T> triangle(static_cast<size_t>(extent * extent));
+        std::vector<T> triangle(static_cast<size_t>(strip * strip));
         for (int64_t n = begin; n < end; ++n) {
-          copy_triangle(args.in<T>(0) + n * extent * extent, triangle.data(), extent, p.lower);
-          const Matrix<const T> a{triangle.data(), extent, p.transpose};
-          const Matrix<const T> other{args.in<T>(1) + b.begin(n, 0), b.columns};
           T* const out = args.out<T>() + b.begin(n, 0);
-          gemm<T, T>(b.rows, b.columns, extent, p.rightside ? other : a, p.rightside ? a : other, {out, b.columns});
+          multiply_triangle(p, b, args.in<T>(0) + n * extent * extent, args.in<T>(1) + b.begin(n, 0), out,
+                            triangle.data());
           if (p.alpha != 1)
             for (int64_t k = 0; k < b.rows * b.columns; ++k) out[k] *= static_cast<T>(p.alpha);
         }

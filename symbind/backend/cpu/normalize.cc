@@ -110,23 +110,25 @@ std::unique_ptr<Kernel> build_l2_grad(const NodeView& node) {
 // elements [begin, begin + count), which are of one channel. There are few terms.
 template <class C, class Term, class Body>
 void for_windows(const Shape& shape, int64_t nsize, const Term& term, const Body& body) {
-  constexpr int64_t together = 256;
+  constexpr int64_t together = 64;  // sums that stay in registers while terms are added: their number is a constant
   const int64_t channels = shape[1], space = shape[2] * shape[3], reach = (nsize - 1) / 2;
   for_elements(
       shape[0] * channels,
       [&](int64_t begin, int64_t end) {
-        C sums[together];
         for (int64_t plane = begin; plane < end; ++plane) {
           const int64_t channel = plane % channels, image = plane - channel;
           const int64_t first = image + std::max<int64_t>(0, channel - reach);
           const int64_t last = image + std::min(channels - 1, channel + reach);
-          for (int64_t at = 0; at < space; at += together) {
-            const int64_t count = std::min(together, space - at);
+          const auto run = [&](int64_t at, auto count) {
+            C sums[together];
             for (int64_t j = 0; j < count; ++j) sums[j] = 0;
             for (int64_t other = first; other <= last; ++other)
               for (int64_t j = 0; j < count; ++j) sums[j] += term(other * space + at + j);
             body(plane * space + at, count, sums);
-          }
+          };
+          int64_t at = 0;
+          for (; at + together <= space; at += together) run(at, std::integral_constant<int64_t, together>{});
+          if (at < space) run(at, space - at);
         }
       },
       element_grain / 8 / std::max<int64_t>(1, space) + 1);

@@ -14,11 +14,11 @@
 namespace symbind::cpu_backend {
 namespace {
 
-template <class P>
+template <class P, Reduction reduction>
 std::unique_ptr<Kernel> build_reduce(const NodeView& node) {
   const P& p = node.as<P>();
   const auto reduced = reduced_axes(p.axis, p.exclude, node.inputs[0].shape, node.where());
-  return build_reduction(node, reduced, std::is_same_v<P, Mean> ? Reduction::mean : Reduction::sum);
+  return build_reduction(node, reduced, reduction);
 }
 
 // The gradient in data's rank, with extent 1 along the reduced axes, is broadcast over them.
@@ -92,12 +92,12 @@ void add_arg_reduce(ImplementationTable& table, bool max) {
 }  // namespace
 
 void add_reduce(ImplementationTable& table) {
-  add_plain<Sum>(table, build_reduce<Sum>);
-  add_plain<Mean>(table, build_reduce<Mean>);
+  add_plain<Sum>(table, build_reduce<Sum, Reduction::sum>);
+  add_plain<Mean>(table, build_reduce<Mean, Reduction::mean>);
   add_fold<"max">(table, Fold::max);
   add_fold<"min">(table, Fold::min);
   add_fold<"prod">(table, Fold::product);
-  add_fold<"nansum">(table, Fold::sum_of_numbers);
+  add_plain<Reduce<"nansum">>(table, build_reduce<Reduce<"nansum">, Reduction::sum_of_numbers>);
   add_fold<"nanprod">(table, Fold::product_of_numbers);
   add_plain<Norm>(table, build_norm);
   add_arg_reduce<"argmax">(table, true);

@@ -8,7 +8,7 @@
 
 namespace symbind::cpu_backend {
 
-enum class Fold { max, min, product, sum_of_numbers, product_of_numbers, norm1, norm2 };
+enum class Fold { max, min, product, product_of_numbers, norm1, norm2 };
 
 // A kernel that folds input 0 over the axes marked in `reduced` into output 0, whose elements are in the order of the
 // remaining axes.

@@ -25,6 +25,20 @@ constexpr int64_t column_width = 128;   // columns summed side by side
 template <class C>
 using Total = std::conditional_t<std::is_same_v<C, float>, double, C>;
 
+// What a sum takes of an element: all of it, or nothing where it is NaN.
+struct Element {
+  template <class C>
+  static C of(C x) {
+    return x;
+  }
+};
+struct NumberOrZero {
+  template <class C>
+  static C of(C x) {
+    return x == x ? x : C(0);
+  }
+};
+
 struct Stage : AxisView {
   int64_t segments, segment_length;
 
@@ -41,7 +55,7 @@ Stage make_stage(const AxisView& axis) {
   return stage;
 }
 
-template <class C>
+template <class Term, class C>
 Total<C> sum_row(const C* row, int64_t length) {
   Total<C> total = 0;
   for (int64_t at = 0; at < length; at += block_length) {
@@ -49,8 +63,8 @@ Total<C> sum_row(const C* row, int64_t length) {
     C sums[lanes] = {};
     int64_t i = 0;
     for (; i + lanes <= count; i += lanes)
-      for (int64_t j = 0; j < lanes; ++j) sums[j] = functions::add(sums[j], row[at + i + j]);
-    for (int64_t j = 0; i < count; ++i, ++j) sums[j] = functions::add(sums[j], row[at + i]);
+      for (int64_t j = 0; j < lanes; ++j) sums[j] = functions::add(sums[j], Term::of(row[at + i + j]));
+    for (int64_t j = 0; i < count; ++i, ++j) sums[j] = functions::add(sums[j], Term::of(row[at + i]));
     for (int64_t half = lanes / 2; half > 0; half /= 2)
       for (int64_t j = 0; j < half; ++j) sums[j] = functions::add(sums[j], sums[j + half]);
     total = functions::add(total, static_cast<Total<C>>(sums[0]));
@@ -59,7 +73,7 @@ Total<C> sum_row(const C* row, int64_t length) {
 }
 
 // Sums of `width` columns, `step` elements from row to row.
-template <class C>
+template <class Term, class C>
 void sum_columns(const C* rows, int64_t length, int64_t step, int64_t width, Total<C>* totals) {
   std::fill(totals, totals + width, Total<C>(0));
   for (int64_t at = 0; at < length; at += block_rows) {
@@ -67,14 +81,14 @@ void sum_columns(const C* rows, int64_t length, int64_t step, int64_t width, Tot
     C sums[column_width] = {};
     for (int64_t r = 0; r < count; ++r) {
       const C* row = rows + (at + r) * step;
-      for (int64_t j = 0; j < width; ++j) sums[j] = functions::add(sums[j], row[j]);
+      for (int64_t j = 0; j < width; ++j) sums[j] = functions::add(sums[j], Term::of(row[j]));
     }
     for (int64_t j = 0; j < width; ++j) totals[j] = functions::add(totals[j], static_cast<Total<C>>(sums[j]));
   }
 }
 
 // partial[(outer, segment, inner)]; `out` takes them directly where there is one segment.
-template <class C>
+template <class Term, class C>
 void run_stage(const Stage& stage, const C* in, C* out, Total<C>* partial) {
   const int64_t tasks = stage.outer * stage.segments * stage.chunks();
   const int64_t work = std::max<int64_t>(1, stage.segment_length * std::min(stage.inner, column_width));
@@ -88,9 +102,9 @@ void run_stage(const Stage& stage, const C* in, C* out, Total<C>* partial) {
       const C* from = in + (outer * stage.length + first) * stage.inner + column;
       Total<C> totals[column_width];
       if (stage.inner == 1)
-        totals[0] = sum_row(from, length);
+        totals[0] = sum_row<Term>(from, length);
       else
-        sum_columns(from, length, stage.inner, width, totals);
+        sum_columns<Term>(from, length, stage.inner, width, totals);
       if (stage.segments == 1) {
         for (int64_t j = 0; j < width; ++j) out[outer * stage.inner + column + j] = static_cast<C>(totals[j]);
       } else {
@@ -109,10 +123,20 @@ void run_stage(const Stage& stage, const C* in, C* out, Total<C>* partial) {
     }
 }
 
-std::vector<Stage> plan_stages(const Shape& shape, const std::vector<bool>& reduced) {
+std::vector<Stage> plan_stages(const Shape& shape, const std::vector<bool>& reduced, bool numbers_alone) {
   std::vector<Stage> stages;
   for (const AxisView& axis : reduced_one_by_one(shape, reduced)) stages.push_back(make_stage(axis));
+  // Where nothing is added, NaN becomes zero all the same.
+  if (stages.empty() && numbers_alone) stages.push_back(make_stage({shape.size(), 1, 1}));
   return stages;
+}
+
+// The first stage takes elements, the others sums, which are NaN where infinities met.
+template <class C>
+void run_stage(const Stage& stage, const C* in, C* out, Total<C>* partial, bool numbers_alone) {
+  if constexpr (std::is_floating_point_v<C>)
+    if (numbers_alone) return run_stage<NumberOrZero>(stage, in, out, partial);
+  run_stage<Element>(stage, in, out, partial);
 }
 
 // Computes the mean and converts to a narrow type. Integers are truncated to their own type before the division.
@@ -140,7 +164,8 @@ struct Workspace {
 };
 
 template <class C, class T>
-std::unique_ptr<Kernel> build_for(const NodeView& node, const std::vector<Stage>& stages, int64_t divisor) {
+std::unique_ptr<Kernel> build_for(const NodeView& node, const std::vector<Stage>& stages, int64_t divisor,
+                                  bool numbers_alone) {
   const int64_t elements = node.inputs[0].shape.size(), results = node.outputs[0].shape.size();
   Workspace<C> space;
   if (!std::is_same_v<C, T>) space.widened = elements;
@@ -163,7 +188,7 @@ std::unique_ptr<Kernel> build_for(const NodeView& node, const std::vector<Stage>
           C* to = turn[i % 2];
           if constexpr (std::is_same_v<C, T>)
             if (i + 1 == stages.size() && !finishes) to = args.out<C>();
-          run_stage(stages[i], from, to, partial);
+          run_stage(stages[i], from, to, partial, numbers_alone && i == 0);
           from = to;
         }
         if (finishes) finish(from, args.out<T>(), results, divisor);
@@ -175,7 +200,8 @@ std::unique_ptr<Kernel> build_for(const NodeView& node, const std::vector<Stage>
 
 std::unique_ptr<Kernel> build_reduction(const NodeView& node, const std::vector<bool>& reduced, Reduction reduction) {
   const Shape& shape = node.inputs[0].shape;
-  const auto stages = plan_stages(shape, reduced);
+  const bool numbers_alone = reduction == Reduction::sum_of_numbers;
+  const auto stages = plan_stages(shape, reduced, numbers_alone);
   if (stages.empty()) return build_copy(node);
   int64_t divisor = 1;
   if (reduction == Reduction::mean)
@@ -183,7 +209,7 @@ std::unique_ptr<Kernel> build_reduction(const NodeView& node, const std::vector<
       if (reduced[static_cast<size_t>(axis)]) divisor *= shape[axis];
   return visit_dtype(node.outputs[0].dtype, [&](auto type) {
     using T = typename decltype(type)::type;
-    return build_for<functions::Wide<T>, T>(node, stages, divisor);
+    return build_for<functions::Wide<T>, T>(node, stages, divisor, numbers_alone);
   });
 }
 

@@ -8,7 +8,7 @@
 
 namespace symbind::cpu_backend {
 
-enum class Reduction { sum, mean };
+enum class Reduction { sum, mean, sum_of_numbers };
 
 // A kernel that reduces input 0 over the axes marked in `reduced` into output 0, whose elements are in the order of the
 // remaining axes.

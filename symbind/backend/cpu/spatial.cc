@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "symbind/backend/cpu/bilinear.h"
 #include "symbind/backend/cpu/loops.h"
 #include "symbind/backend/cpu/plain.h"
 #include "symbind/backend/cpu/widened.h"
@@ -85,124 +86,6 @@ std::unique_ptr<Kernel> build_grid_grad(const NodeView& node) {
 }
 
 // ---- Sampling -------------------------------------------------------------------------------------------------------
-
-// The pixels of an image that some positions of the grid read, four each. One outside the image has weight and
-// derivatives 0 and the index of another pixel.
-template <class C>
-struct Readings {
-  static constexpr int64_t most = 256;
-  int64_t count = 0;
-  int64_t pixel[4][most];
-  C weight[4][most], slope_x[4][most], slope_y[4][most];
-
-  // Positions [begin, begin + most) of the grid of an image, as far as there are any.
-  Readings(const Sampled& size, const C* grid, int64_t image, int64_t begin)
-      : count(std::min(most, size.grid.space() - begin)) {
-    const C* const own = grid + image * 2 * size.grid.space() + begin;
-    for (int64_t i = 0; i < count; ++i) {
-      for (int k = 0; k < 4; ++k) pixel[k][i] = 0, weight[k][i] = slope_x[k][i] = slope_y[k][i] = 0;
-      int next = 0;
-      SamplePoint<C>(size, own[i], own[i + size.grid.space()])
-          .for_pixels(size, [&](int64_t at, C share, C by_x, C by_y) {
-            pixel[next][i] = at;
-            weight[next][i] = share;
-            slope_x[next][i] = by_x;
-            slope_y[next][i] = by_y;
-            ++next;
-          });
-    }
-  }
-};
-
-// A product that is 0 if the weight is: a pixel outside the image must not turn it into NaN.
-template <class C>
-C weighted(C weight, C value) {
-  return weight == C(0) ? C(0) : weight * value;
-}
-
-// Calls body(readings, first position, plane) for planes [begin, end), counted over images and channels, and all
-// positions: readings are computed once for the planes of an image.
-template <class C, class Body>
-void for_planes(const Sampled& size, const C* grid, int64_t begin, int64_t end, const Body& body) {
-  while (begin < end) {
-    const int64_t image = begin / size.channels, last = std::min(end, (image + 1) * size.channels);
-    for (int64_t at = 0; at < size.grid.space(); at += Readings<C>::most) {
-      const Readings<C> readings(size, grid, image, at);
-      for (int64_t plane = begin; plane < last; ++plane) body(readings, at, plane);
-    }
-    begin = last;
-  }
-}
-
-template <class C>
-void sample(const Sampled& size, const C* x, const C* grid, C* y) {
-  const int64_t result = size.grid.space();
-  if (size.space() == 0) {  // readings have no pixel to refer to
-    std::fill_n(y, size.grid.images * size.channels * result, C(0));
-    return;
-  }
-  parallel_for(size.grid.images * size.channels, element_grain / 16 / (result + 1) + 1,
-               [=](int64_t begin, int64_t end) {
-                 for_planes(size, grid, begin, end, [=](const Readings<C>& read, int64_t at, int64_t plane) {
-                   const C* const from = x + plane * size.space();
-                   C* const to = y + plane * result + at;
-                   for (int64_t i = 0; i < read.count; ++i)
-                     to[i] = weighted(read.weight[0][i], from[read.pixel[0][i]]) +
-                             weighted(read.weight[1][i], from[read.pixel[1][i]]) +
-                             weighted(read.weight[2][i], from[read.pixel[2][i]]) +
-                             weighted(read.weight[3][i], from[read.pixel[3][i]]);
-                 });
-               });
-}
-
-template <class C>
-void sum_data_grad(const Sampled& size, const C* dy, const C* grid, C* dx) {
-  const int64_t result = size.grid.space();
-  if (size.space() == 0) return;
-  parallel_for(size.grid.images * size.channels, element_grain / 16 / (result + size.space() + 1) + 1,
-               [=](int64_t begin, int64_t end) {
-                 std::fill(dx + begin * size.space(), dx + end * size.space(), C(0));
-                 for_planes(size, grid, begin, end, [=](const Readings<C>& read, int64_t at, int64_t plane) {
-                   const C* const from = dy + plane * result + at;
-                   C* const to = dx + plane * size.space();
-                   for (int64_t i = 0; i < read.count; ++i)
-                     for (int k = 0; k < 4; ++k) to[read.pixel[k][i]] += weighted(read.weight[k][i], from[i]);
-                 });
-               });
-}
-
-template <class C>
-void write_grid_grad(const Sampled& size, const C* dy, const C* x, const C* grid, C* grid_grad) {
-  constexpr int64_t most = Readings<C>::most;
-  const int64_t result = size.grid.space(), pieces = (result + most - 1) / most;
-  if (size.space() == 0) {
-    std::fill_n(grid_grad, size.grid.images * 2 * result, C(0));
-    return;
-  }
-  parallel_for(size.grid.images * pieces, element_grain / 16 / ((size.channels + 1) * most) + 1,
-               [=](int64_t begin, int64_t end) {
-                 for (int64_t piece = begin; piece < end; ++piece) {
-                   const int64_t image = piece / pieces, at = piece % pieces * most;
-                   const Readings<C> read(size, grid, image, at);
-                   C sums[4][most] = {};
-                   for (int64_t plane = image * size.channels; plane < (image + 1) * size.channels; ++plane) {
-                     const C *const from = dy + plane * result + at, *const pixels = x + plane * size.space();
-                     for (int k = 0; k < 4; ++k)
-                       for (int64_t i = 0; i < read.count; ++i) sums[k][i] += from[i] * pixels[read.pixel[k][i]];
-                   }
-                   C* const own = grid_grad + image * 2 * result + at;
-                   for (int64_t i = 0; i < read.count; ++i) {
-                     C by_x = 0, by_y = 0;
-                     for (int k = 0; k < 4; ++k) {
-                       by_x += weighted(read.slope_x[k][i], sums[k][i]);
-                       by_y += weighted(read.slope_y[k][i], sums[k][i]);
-                     }
-                     own[i] = by_x * static_cast<C>(size.columns - 1) / 2;
-                     own[i + result] = by_y * static_cast<C>(size.rows - 1) / 2;
-                   }
-                 }
-               });
-}
 
 std::unique_ptr<Kernel> build_sampler(const NodeView& node) {
   return widened_kernel(node, [size = sampled(node.inputs[0].shape, node.outputs[0].shape)](auto type) {
