@@ -47,12 +47,23 @@ class Transport {
   };
   virtual std::optional<Message> next_message() = 0;
 
+  // ---- elastic jobs ----
   // Can those that are left go on after PeerLost? Only where MPI tolerates faults.
   virtual bool can_regroup() const { return false; }
-  // Called after PeerLost by all that are left; waits for them. Transfers and messages that are not complete are
-  // dropped, and their memory is free. From then on rank(), size() and host() count those that are left, in their
-  // former order. Returns their former ranks.
-  virtual std::vector<int> regroup() { throw std::logic_error("this transport cannot regroup"); }
+  // Called by all that are left after PeerLost, or by one that wants it, whereupon the others get PeerLost; waits for
+  // them. Transfers and messages that are not complete are dropped, and their memory is free. From then on rank(),
+  // size() and host() count those that are left, in their former order, and behind them the processes that were
+  // started in place of lost ones, if process 0 says that they are to be let in. Returns the former ranks of those that
+  // are left.
+  virtual std::vector<int> regroup(bool /*let_in*/) { throw std::logic_error("this transport cannot regroup"); }
+
+  // Process 0 starts others of the same program, which wait in their transport's constructor to be let in.
+  enum class Replacements { none, starting, waiting };
+  virtual void start_replacements(int /*count*/) { throw std::logic_error("this transport starts no processes"); }
+  virtual Replacements replacements() { return Replacements::none; }  // throws Error where they could not be started
+  virtual void drop_replacements() {}                                 // they are not wanted any more
+  // Was this process started so?
+  virtual bool is_replacement() const { return false; }
 
   // The end of an orderly job, called by all processes; may wait for them. Not called after a failure.
   virtual void close() = 0;
