@@ -170,8 +170,10 @@ void Peers::admit(const Exchange& exchange) {
   std::vector<std::string> names;
   for (int worker = workers_; worker < size_; ++worker)
     names.push_back(symbind::join("worker ", worker, " on host ", host(worker)));
-  log_later(symbind::join("[kvstore] ", comma_separated(names), names.size() == 1 ? " joins" : " join",
-                          "; the job goes on with ", size_.load(), " workers, of which this is number ", rank_.load()));
+  work([text = symbind::join("[kvstore] ", comma_separated(names), names.size() == 1 ? " joins" : " join",
+                             "; the job goes on with ", size_.load(), " workers, of which this is number ",
+                             rank_.load())] { log_info(text); },
+       nullptr);
   workers_ = size_.load();
   {
     const auto guard = lock();
