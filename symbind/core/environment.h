@@ -42,6 +42,9 @@ inline constexpr Variable variables[] = {
     {"SYMBIND_EXPLAIN", 0, 2,
      "print every plan as a table to standard error when it is compiled; 2: also which implementations refused a node "
      "and why; read once"},
+    {"SYMBIND_JOIN_RANK", 0, 1 << 30,
+     "set by an elastic job for processes that it starts in place of lost workers: the rank of the first of them; read "
+     "when the first distributed store is created"},
     {"SYMBIND_PEER_TIMEOUT", 6, 86400,
      "seconds without a sign of life after which a worker of a distributed store counts as lost; read when the first "
      "such store is created"},
@@ -64,6 +67,13 @@ inline constexpr TextVariable texts[] = {
      "`server` or `scheduler`: this process trains nothing; in a job of mpirun it holds the keys of `dist_async` "
      "stores, "
      "else it ends with code 0; read by `import symbind` and when a distributed store is created"},
+    {"SYMBIND_LAUNCHER",
+     "set by `symbind-launch` for elastic jobs: how a process in place of a lost worker finds it; read when a worker "
+     "is "
+     "replaced"},
+    {"SYMBIND_SPAWN_COMMAND",
+     "set by `symbind-launch` for elastic jobs: the command, a word per line, that starts a process in place of a lost "
+     "worker; empty: that of the process itself; read when a worker is replaced"},
 };
 
 // A variable by its name. A name that is not in the list is a compile error.

@@ -8,6 +8,11 @@ namespace symbind {
 
 Coordinator::Coordinator(std::vector<std::string> hosts) : hosts_(std::move(hosts)) {}
 
+void Coordinator::admit(std::vector<std::string> hosts) {
+  hosts_ = std::move(hosts);
+  for (auto& [name, unit] : units_) unit.offers.resize(hosts_.size());
+}
+
 std::string Coordinator::worker_text(int worker) const {
   return join("worker ", worker, " on host ", hosts_.at(static_cast<size_t>(worker)));
 }
@@ -83,6 +88,7 @@ std::vector<Exchange> Coordinator::take(size_t bytes_each) {
 
 std::string Coordinator::text_of(const Unit& unit) {
   if (unit.kind == ExchangeKind::barrier) return join("barrier ", unit.step);
+  if (unit.kind == ExchangeKind::admission) return "the admission of new workers";
   std::string keys = "none";
   for (const auto& offers : unit.offers)
     if (!offers.empty()) {

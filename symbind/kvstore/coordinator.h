@@ -13,7 +13,7 @@
 
 namespace symbind {
 
-enum class ExchangeKind : uint8_t { init, push, barrier, vote };
+enum class ExchangeKind : uint8_t { init, push, barrier, vote, admission };
 
 // An announcement of a worker: it is ready to exchange these keys.
 struct Ready {
@@ -25,7 +25,7 @@ struct Ready {
   int priority = 0;
   bool together = false;         // all keys in one exchange, in the order of worker 0
   bool vote = true;              // of a vote, whose key is its subject
-  std::vector<int64_t> steps{};  // of each key, or the number of the barrier or vote; known to this worker only
+  std::vector<int64_t> steps{};  // of each key, or the number of the barrier, vote or admission; known to this worker
 };
 
 // An exchange that all workers perform now.
@@ -35,6 +35,7 @@ struct Exchange {
   ExchangeKind kind = ExchangeKind::push;
   std::vector<std::string> keys;
   bool unanimous = true;  // of a vote: did all vote yes?
+  bool admits = false;    // of an admission: do new workers join?
 };
 
 class Coordinator {
@@ -43,6 +44,8 @@ class Coordinator {
   // `hosts` of the workers, for messages.
   explicit Coordinator(std::vector<std::string> hosts);
 
+  // Adds workers; requires that nothing is being exchanged.
+  void admit(std::vector<std::string> hosts);
   // Throws an Error that names both workers if they disagree about an exchange.
   void add(int worker, const Ready& ready, Clock::time_point now = Clock::now());
   // The exchanges for which all are ready: keys of higher priority first, in pieces of about this size.

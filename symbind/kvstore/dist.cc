@@ -18,7 +18,8 @@ std::shared_ptr<DistMember> make_member(DistStore::Kind kind, std::string type, 
             "elastic job (SYMBIND_ELASTIC=1) needs dist_sync or horovod");
     return std::make_shared<AsyncMember>(std::move(peers), std::move(type));
   }
-  if (peers->elastic()) return std::make_shared<ElasticMember>(std::move(peers), std::move(type));
+  if (peers->elastic())
+    return std::make_shared<ElasticMember>(std::move(peers), std::move(type), kind != DistStore::Kind::allreduce);
   return std::make_shared<SyncMember>(std::move(peers), std::move(type));
 }
 
@@ -214,6 +215,12 @@ void DistStore::barrier() {
 bool DistStore::all_agree(const std::string& subject, bool own) {
   const InUse use = in_use("all_agree");
   return kind_ == Kind::async ? own : member_->all_agree(subject, own);
+}
+
+int DistStore::begin_epoch(int epoch, const std::function<std::string()>& write,
+                           const std::function<void(const std::string&)>& read) {
+  const InUse use = in_use("begin_epoch");
+  return member_->begin_epoch(epoch, write, read);
 }
 
 void DistStore::send_command_to_servers(int head, const std::string& body) {

@@ -10,11 +10,12 @@
 #include "symbind/kvstore/agreement.h"
 #include "symbind/kvstore/dist_member.h"
 #include "symbind/kvstore/early_push.h"
+#include "symbind/kvstore/replacement.h"
 #include "symbind/kvstore/values.h"
 
 namespace symbind {
 
-class DistStore final : public KVStore, public EarlyPush, public Agreement {
+class DistStore final : public KVStore, public EarlyPush, public Agreement, public Replacement {
  public:
   enum class Kind { sync, async, allreduce };
   enum class SumOn { cpu, device };  // of a worker's devices
@@ -37,6 +38,8 @@ class DistStore final : public KVStore, public EarlyPush, public Agreement {
   int num_workers() const override { return member_->peers().workers(); }
   void barrier() override;
   bool all_agree(const std::string& subject, bool own) override;
+  int begin_epoch(int epoch, const std::function<std::string()>& write,
+                  const std::function<void(const std::string&)>& read) override;
   int num_dead_node() const override { return member_->peers().lost(); }
   void send_command_to_servers(int head, const std::string& body) override;
   void set_command_handler(CommandHandler handler) override;

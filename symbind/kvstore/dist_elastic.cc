@@ -70,6 +70,7 @@ Progress ElasticMember::progress() const {
   progress.barriers = barriers_passed_;
   progress.votes = votes_counted_;
   progress.unanimous = unanimous_;
+  progress.admissions = admissions_passed_;
   for (const auto& [name, entry] : entries_) progress.done[name] = entry.done;
   return progress;
 }
@@ -79,6 +80,7 @@ bool ElasticMember::waits_for(const Ready& ready) const {
   const int64_t step = ready.steps.at(0);
   if (ready.kind == ExchangeKind::barrier) return static_cast<int64_t>(barriers_passed_) < step;
   if (ready.kind == ExchangeKind::vote) return static_cast<int64_t>(votes_counted_) < step;
+  if (ready.kind == ExchangeKind::admission) return static_cast<int64_t>(admissions_passed_) < step;
   return entries_.at(ready.keys.at(0)).done < step;
 }
 
@@ -89,6 +91,7 @@ void ElasticMember::catch_up(const CatchUp& what, std::function<void()> done) {
     barriers_passed_ = what.barriers;
     if (what.votes > votes_counted_) unanimous_ = what.unanimous;
     votes_counted_ = what.votes;
+    admissions_passed_ = what.admissions;
   }
   peers_->changed();
   struct Missing {

@@ -46,8 +46,15 @@ DistEntry& DistMember::entry_of(const ParamKey& key, const char* call) {
 
 DistEntry& DistMember::entry_named(const std::string& name) { return entry_of(ParamKey(name), "an exchange"); }
 
+// What a process does before it joins a job concerns nobody else: it gets the state of the others when it joins.
+void DistMember::require_worker(const char* call) const {
+  require(!peers_->joining(), "[kvstore] ", call, " of ", type_, " by a worker that joins a running job: its stores ",
+          "exchange nothing before the first epoch of fit()");
+}
+
 void DistMember::init(const std::vector<ParamKey>& keys, const std::vector<NDArray>& values) {
   if (keys.empty()) return;
+  const bool alone = peers_->joining();
   Ready ready{.store = number_, .kind = ExchangeKind::init, .keys = {}, .bytes = {}, .details = {}};
   std::vector<DistEntry*> made;
   for (size_t i = 0; i < keys.size(); ++i) {
@@ -60,10 +67,11 @@ void DistMember::init(const std::vector<ParamKey>& keys, const std::vector<NDArr
     DistEntry& entry = entries_[keys[i].str()];
     entry.key = keys[i];
     entry.stored = std::move(copy);
-    entry.done = -1;
-    entry.pending = true;
+    entry.done = alone ? 0 : -1;
+    entry.pending = !alone;
     made.push_back(&entry);
   }
+  if (alone) return;
   peers_->ready(std::move(ready));
   finish(made);
   keys_were_made(made);
@@ -131,10 +139,18 @@ void DistMember::exchange(const Exchange& exchange) {
       }
       return peers_->changed();
     }
+    case ExchangeKind::admission: {
+      {
+        const auto guard = peers_->lock();
+        ++admissions_passed_;
+      }
+      return peers_->changed();
+    }
   }
 }
 
 void DistMember::barrier() {
+  if (peers_->joining()) return;
   finish_pushes();
   uint64_t mine = 0;
   {
@@ -151,6 +167,7 @@ void DistMember::barrier() {
 }
 
 bool DistMember::all_agree(const std::string& subject, bool own) {
+  if (peers_->joining()) return own;
   uint64_t mine = 0;
   {
     const auto guard = peers_->lock();
@@ -192,6 +209,7 @@ std::string DistMember::awaited() const {
   if (first && first->pushes == 0) return symbind::join("the initial value of key ", first->key);
   if (first) return symbind::join("key ", first->key, " at step ", first->pushes);
   if (votes_counted_ < votes_) return symbind::join(subject_, " at step ", votes_);
+  if (admissions_passed_ < admissions_) return "the admission of new workers";
   if (!asked_.empty()) return asked_;
   return barriers_passed_ < barriers_ ? symbind::join("barrier ", barriers_) : "";
 }
@@ -371,6 +389,7 @@ void DistMember::set_command_handler(KVStore::CommandHandler handler) {
 }
 
 void DistMember::send_command(int head, const std::string& body) {
+  require_worker("send_command_to_servers");
   MessageWriter text;
   text << head << body;
   std::map<int, std::vector<std::byte>> texts;

@@ -70,6 +70,11 @@ class DistMember : public Peers::Member, public std::enable_shared_from_this<Dis
   const std::optional<GradientCompression>& compression() const { return compression_; }
   SavedStates states(bool dump_optimizer);
   void set_states(const SavedStates& states);
+  // New workers join an elastic job here (replacement.h).
+  virtual int begin_epoch(int epoch, const std::function<std::string()>& /*write*/,
+                          const std::function<void(const std::string&)>& /*read*/) {
+    return epoch;
+  }
   void set_command_handler(KVStore::CommandHandler handler);
   void send_command(int head, const std::string& body);
 
@@ -80,7 +85,7 @@ class DistMember : public Peers::Member, public std::enable_shared_from_this<Dis
   void regrouped() override;
 
  protected:
-  enum class MessageType : uint8_t { states, command, push, pull, reply, keys, optimizer, compression, loaded };
+  enum class MessageType : uint8_t { states, command, push, pull, reply, keys, optimizer, compression, loaded, joined };
   // The processes that hold the keys.
   virtual Owners owners() const { return {0, peers_->workers()}; }
   // Hooks that inform servers of changes; called by all workers: the first before the change, the others after it.
@@ -99,7 +104,8 @@ class DistMember : public Peers::Member, public std::enable_shared_from_this<Dis
   virtual std::vector<int> holders_of_states() const;  // the processes that together hold all states
   virtual void own_message(int from, MessageType kind, MessageReader& text);
   DistEntry& entry_named(const std::string& name);
-  std::string settings() const;  // must be equal on all workers
+  std::string settings() const;                 // must be equal on all workers
+  void require_worker(const char* call) const;  // throws on a worker that is still joining
   void update_now(std::vector<Updater::Item> items);
   NDArray summed(DistEntry& entry, const Share& share, std::span<const NDArray> inputs, bool words, const NDArray& out);
 
@@ -122,8 +128,10 @@ class DistMember : public Peers::Member, public std::enable_shared_from_this<Dis
   // Under the lock of Peers.
   uint64_t barriers_ = 0, barriers_passed_ = 0;
   uint64_t votes_ = 0, votes_counted_ = 0;
-  bool unanimous_ = false;     // result of the last vote
+  bool unanimous_ = false;  // result of the last vote
+  uint64_t admissions_ = 0, admissions_passed_ = 0;
   int workers_of_update_ = 1;  // number of workers when it was set
+  int loads_ = 0;              // of states
 
  private:
   struct Question {
@@ -136,8 +144,7 @@ class DistMember : public Peers::Member, public std::enable_shared_from_this<Dis
   void answer_states(int from, uint64_t request);
 
   std::map<std::string, StateTree> loaded_;  // states of keys that init has not seen yet
-  int loads_ = 0;
-  std::string subject_;  // of the last vote; under the lock of Peers
+  std::string subject_;                      // of the last vote; under the lock of Peers
   uint64_t questions_ = 0;
   std::map<uint64_t, Question> open_;  // under the lock of Peers
   std::string asked_;                  // subject of the last request, while it is open; likewise

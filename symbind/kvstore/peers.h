@@ -9,6 +9,11 @@
 // An elastic job continues without a lost worker, if the transport supports it (Transport::regroup). The remaining
 // workers get new ranks without gaps and compare the progress of their stores (Progress); those that are behind are
 // sent what they missed, and then all pending exchanges are offered again. No exchange starts until all have done so.
+//
+// New workers replace lost ones while all workers wait for them (await_replacements). A regrouping adds their processes
+// as the last ranks, but they are not workers yet: nobody waits for them, and their stores exchange nothing, until
+// their programs have created the same stores and ask to join. Then an exchange of the kind `admission` makes them
+// workers, and worker 0 sends them the state of its stores.
 #pragma once
 
 #include <atomic>
@@ -42,6 +47,7 @@ class Peers {
     std::chrono::milliseconds longest_exit{10000};  // that leave() waits once nothing is left to wait for
     std::chrono::milliseconds last_words{1000};  // after a failure, before the end of this process ends the whole job
     bool elastic = false;                        // continue without a lost worker
+    std::chrono::milliseconds start_within{60000};  // a process that replaces a lost worker
   };
   // Opens the transport on the communication thread.
   explicit Peers(std::function<std::unique_ptr<Transport>()> open, const Options& options);
@@ -75,6 +81,10 @@ class Peers {
     virtual Progress progress() const { return {}; }
     virtual void catch_up(const CatchUp& what, std::function<void()> done);
     virtual bool waits_for(const Ready& ready) const;  // must it be offered again?
+
+    // ---- for elastic jobs: called when new workers are admitted, while nothing is exchanged ----
+    virtual void admitted() {}                            // the number of workers has grown
+    virtual void send_state(const std::vector<int>& to);  // by worker 0; the others call state_arrived() at the end
   };
 
   // ---- for any thread ----
@@ -95,7 +105,21 @@ class Peers {
   std::string failure() const;  // empty: none
   int lost() const;             // workers
 
+  // ---- new workers in elastic jobs: for programs that are at one point of their work ----
+  // Is this a process in place of a lost worker that is no worker yet?
+  bool joining() const { return joining_; }
+  // Are there workers to replace, or processes that may become workers? Known to worker 0.
+  bool wants_workers() const;
+  // Called by worker 0, while all others wait for the admission: starts processes in place of lost workers, and waits
+  // until they ask to join. False: there are none after all.
+  bool await_replacements();
+  void admit_workers() { may_admit_ = true; }  // by worker 0, whose state is ready for them
+  void ask_to_join(int store);                 // returns when this is a worker, with the state of the others
+  void finish_stores();                        // waits until nothing is exchanged
+  void begin_epoch();                          // new workers that have come this far are as good as any other
+
   // ---- for the communication thread ----
+  void state_arrived();                                        // that of a store, from worker 0
   void write(int to, int store, std::vector<std::byte> text);  // to Member::message
   void send(int to, int tag, std::span<const std::byte> data, std::function<void()> then);
   void receive(int from, int tag, std::span<std::byte> into, std::function<void()> then);
@@ -122,7 +146,9 @@ class Peers {
     progress,
     catch_up,
     in_step,
-    dismiss
+    dismiss,
+    join,
+    welcome
   };
 
   void communicate(const std::function<std::unique_ptr<Transport>()>& open, std::promise<void>* opened);
@@ -151,7 +177,8 @@ class Peers {
   // ---- elastic jobs: peers_elastic.cc ----
   bool can_go_on() const;
   void go_on_without(const PeerLost& lost);
-  void regroup(const PeerLost& lost);
+  void regroup(int lost, bool let_in);
+  void send_end(int process);
   void finish_jobs();
   void start_over();
   void send_progress();
@@ -159,6 +186,21 @@ class Peers {
   void catch_up(MessageReader& text);
   void be_in_step();
   void dismiss(int worker);
+  std::vector<std::shared_ptr<Member>> all_members() const;
+
+  // ---- elastic jobs: peers_admission.cc ----
+  void look_for_replacements();
+  void end_replacing(const std::string& problem);
+  std::vector<int> joining_processes() const;
+  bool all_ask_to_join() const;
+  void send_request_to_join();
+  void take_request_to_join(int process, MessageReader& text);
+  bool may_begin_admission(const Exchange& exchange);
+  void admit(const Exchange& exchange);
+  void welcome(const std::vector<int>& processes);
+  void take_welcome(MessageReader& text);
+  void become_worker();
+  void count_new(int former_size, const std::vector<int>& left);
 
   void check_process() const;
   void log_later(const std::string& warning);
@@ -182,6 +224,12 @@ class Peers {
   Needs waiting_needs_ = Needs::threads;
   bool leaving_ = false, closing_ = false, closed_ = false;
   int lost_ = 0;
+  int workers_at_start_ = 1;
+  int new_ = 0;                // the last so many processes have joined in this epoch, or are joining
+  bool may_replace_ = true;    // not after a replacement was lost too soon
+  bool replacing_ = false;     // worker 0's program waits for replacements
+  bool asks_to_join_ = false;  // this process's program does, in
+  int store_to_join_ = 0;
 
   std::mutex work_mutex_;
   std::condition_variable work_posted_, work_done_;
@@ -208,6 +256,12 @@ class Peers {
   std::map<std::string, Ready> offered_;  // by store, kind and keys: the last ones, for an elastic job
   bool in_step_ = true;                   // false: regrouping in progress
   size_t members_behind_ = 0;             // that are catching up
+  std::atomic<bool> joining_ = false;
+  std::optional<Exchange> admission_;                  // of this process, begun
+  std::optional<size_t> states_missing_;               // of stores, once it is known of how many
+  std::optional<Clock::time_point> replacements_due_;  // being started, by worker 0
+  bool awaiting_replacements_ = false;
+  std::atomic<bool> may_admit_ = false;  // worker 0's program is ready for that
 
   // ---- of worker 0's ----
   std::optional<Coordinator> coordinator_;
@@ -217,6 +271,10 @@ class Peers {
     bool gone = false;       // has left
     bool dismissed = false;  // told to exit
     bool in_step = true;     // has nothing to catch up
+    bool joining = false;    // is no worker yet
+    bool asks = false;       // to become one, in
+    int store = 0;           // of
+    size_t stores = 0;       // that it has
   };
   std::vector<Status> statuses_;
   std::map<int, std::vector<Progress>> progress_;  // by worker, of its stores

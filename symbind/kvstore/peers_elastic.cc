@@ -10,6 +10,11 @@ void Peers::Member::catch_up(const CatchUp&, std::function<void()> done) { done(
 
 bool Peers::Member::waits_for(const Ready&) const { return false; }
 
+std::vector<std::shared_ptr<Peers::Member>> Peers::all_members() const {
+  const auto guard = lock();
+  return members_;
+}
+
 // Records this worker's last offer of each key, so that it can be repeated.
 void Peers::remember(const Ready& ready) {
   const auto name_of = [&](const std::string& keys) {
@@ -31,15 +36,15 @@ void Peers::remember(const Ready& ready) {
 
 bool Peers::can_go_on() const {
   if (!options_.elastic || failed_at_ || !transport_->can_regroup()) return false;
-  const auto guard = lock();
-  return std::all_of(members_.begin(), members_.end(), [](const auto& member) { return member->can_regroup(); });
+  const std::vector<std::shared_ptr<Member>> members = all_members();
+  return std::all_of(members.begin(), members.end(), [](const auto& member) { return member->can_regroup(); });
 }
 
 // Regroups, or fails where that is impossible. Others may be lost meanwhile.
 void Peers::go_on_without(const PeerLost& lost) {
   if (!can_go_on()) return lose(lost.rank, lost.what());
   try {
-    regroup(lost);
+    regroup(lost.rank, false);
   } catch (const PeerLost& another) {
     go_on_without(another);
   } catch (const std::exception& error) {
@@ -72,13 +77,14 @@ void Peers::start_over() {
   hosts_ = std::move(hosts);
 }
 
-void Peers::regroup(const PeerLost& lost) {
+void Peers::regroup(int lost, bool let_in) {
   finish_jobs();
   std::string missed;
-  if (coordinator_ && lost.rank != PeerLost::unknown) missed = coordinator_->missed(lost.rank).value_or("");
+  if (coordinator_ && lost != PeerLost::unknown && lost < workers_) missed = coordinator_->missed(lost).value_or("");
   if (missed.empty()) missed = awaited();
   const std::vector<std::string> former_hosts = hosts_;
-  const std::vector<int> left = transport_->regroup();
+  const int former_workers = workers_;
+  const std::vector<int> left = transport_->regroup(let_in);
   ++grouping_;
   transfers_.clear();
   messages_ = 0;
@@ -88,31 +94,32 @@ void Peers::regroup(const PeerLost& lost) {
   for (Status& each : statuses_) each.in_step = false;
 
   std::vector<std::string> names;
-  for (size_t worker = 0; worker < former_hosts.size(); ++worker)
-    if (std::find(left.begin(), left.end(), static_cast<int>(worker)) == left.end())
-      names.push_back(symbind::join("worker ", worker, " on host ", former_hosts[worker]));
-  std::vector<std::shared_ptr<Member>> members;
+  int workers_lost = 0;
+  for (int worker = 0; worker < static_cast<int>(former_hosts.size()); ++worker)
+    if (std::find(left.begin(), left.end(), worker) == left.end()) {
+      names.push_back(symbind::join("worker ", worker, " on host ", former_hosts[static_cast<size_t>(worker)]));
+      if (worker < former_workers) ++workers_lost;
+    }
   {
     const auto guard = lock();
-    lost_ += static_cast<int>(names.size());
-    members = members_;
+    lost_ += workers_lost;
   }
-  log_later(symbind::join("[kvstore] ", comma_separated(names), names.size() == 1 ? " is" : " are", " lost",
-                          missed.empty() ? "" : symbind::join(", missed at ", missed), "; the job goes on with ",
-                          size_.load(), size_ == 1 ? " worker" : " workers", ", of which this is number ",
-                          rank_.load()));
-  for (const auto& member : members) member->regrouped();
+  if (!names.empty())
+    log_later(symbind::join("[kvstore] ", comma_separated(names), names.size() == 1 ? " is" : " are", " lost",
+                            missed.empty() ? "" : symbind::join(", missed at ", missed), "; the job goes on with ",
+                            size_.load(), size_ == 1 ? " worker" : " workers", ", of which this is number ",
+                            rank_.load()));
+  count_new(static_cast<int>(former_hosts.size()), left);
+  for (const auto& member : all_members()) member->regrouped();
+  require(!joining_ || (rank_ > 0 && !admission_), "[kvstore] a worker was lost while this one joined the job");
   send_progress();
 }
 
 void Peers::send_progress() {
-  std::vector<std::shared_ptr<Member>> members;
-  {
-    const auto guard = lock();
-    members = members_;
-  }
+  const std::vector<std::shared_ptr<Member>> members =
+      joining_ ? std::vector<std::shared_ptr<Member>>() : all_members();
   MessageWriter text;
-  text << static_cast<uint64_t>(members.size());
+  text << joining_.load() << static_cast<uint64_t>(members.size());
   for (const auto& member : members) symbind::write(text, member->progress());
   const std::vector<std::byte> written = text.take();
   if (rank_ == 0) {
@@ -125,16 +132,25 @@ void Peers::send_progress() {
   send_message(0, message.take());
 }
 
-// A store that some worker has not created yet has exchanged nothing.
+// A store that some worker has not created yet has exchanged nothing. Processes that are joining are behind the workers
+// and have nothing to compare.
 void Peers::take_progress(int worker, MessageReader& text) {
+  statuses_[static_cast<size_t>(worker)].joining = text.number<bool>();
   std::vector<Progress>& stores = progress_[worker];
   stores.clear();
   for (auto count = text.number<uint64_t>(); count > 0; --count) stores.push_back(read_progress(text));
   if (progress_.size() < statuses_.size()) return;
-  size_t common = stores.size();
+  const int workers = size_ - static_cast<int>(joining_processes().size());
+  for (const int process : joining_processes())
+    if (process < workers) return send_end(process);  // one behind it has become a worker, and it was not told
+  workers_ = workers;
+  coordinator_.emplace(std::vector(hosts_.begin(), hosts_.begin() + workers));
+  for (const int process : joining_processes()) progress_.erase(process);
+
+  size_t common = progress_.at(0).size();
   for (const auto& [each, of_stores] : progress_) common = std::min(common, of_stores.size());
   MessageWriter plan;
-  plan << static_cast<uint64_t>(common);
+  plan << workers << static_cast<uint64_t>(common);
   for (size_t store = 0; store < common; ++store) {
     std::vector<Progress> of_workers;
     for (const auto& [each, of_stores] : progress_) of_workers.push_back(of_stores[store]);
@@ -152,19 +168,16 @@ void Peers::take_progress(int worker, MessageReader& text) {
 }
 
 void Peers::catch_up(MessageReader& text) {
+  const int workers = text.number<int>();
   const auto stores = text.number<uint64_t>();
+  if (joining_) return be_in_step();
+  workers_ = workers;
   members_behind_ = stores + 1;
   const auto done = [this, grouping = grouping_.load()] {
     if (grouping == grouping_ && --members_behind_ == 0) be_in_step();
   };
-  for (uint64_t store = 0; store < stores; ++store) {
-    std::shared_ptr<Member> member;
-    {
-      const auto guard = lock();
-      member = members_.at(store);
-    }
-    member->catch_up(read_catch_up(text), done);
-  }
+  const std::vector<std::shared_ptr<Member>> members = all_members();
+  for (uint64_t store = 0; store < stores; ++store) members.at(store)->catch_up(read_catch_up(text), done);
   done();
 }
 
@@ -184,6 +197,7 @@ void Peers::be_in_step() {
     }
   }
   statuses_[static_cast<size_t>(rank_)].in_step = true;
+  send_request_to_join();
   if (rank_ == 0) return;
   MessageWriter text;
   text << MessageType::in_step;

@@ -11,6 +11,7 @@ CatchUp plan_catch_up(const std::vector<Progress>& of_workers) {
     plan.barriers = std::max(plan.barriers, each.barriers);
     if (each.votes > plan.votes) plan.unanimous = each.unanimous;
     plan.votes = std::max(plan.votes, each.votes);
+    plan.admissions = std::max(plan.admissions, each.admissions);
     for (const auto& [key, step] : each.done) {
       const auto [known, is_new] = furthest.try_emplace(key, step);
       known->second = std::max(known->second, step);
@@ -32,7 +33,8 @@ CatchUp plan_catch_up(const std::vector<Progress>& of_workers) {
 }
 
 void write(MessageWriter& out, const Progress& progress) {
-  out << progress.barriers << progress.votes << progress.unanimous << static_cast<uint64_t>(progress.done.size());
+  out << progress.barriers << progress.votes << progress.unanimous << progress.admissions
+      << static_cast<uint64_t>(progress.done.size());
   for (const auto& [key, step] : progress.done) out << key << step;
 }
 
@@ -41,6 +43,7 @@ Progress read_progress(MessageReader& in) {
   progress.barriers = in.number<uint64_t>();
   progress.votes = in.number<uint64_t>();
   progress.unanimous = in.number<bool>();
+  progress.admissions = in.number<uint64_t>();
   for (auto count = in.number<uint64_t>(); count > 0; --count) {
     const std::string key = in.text();
     progress.done[key] = in.number<int64_t>();
@@ -49,7 +52,8 @@ Progress read_progress(MessageReader& in) {
 }
 
 void write(MessageWriter& out, const CatchUp& what) {
-  out << what.barriers << what.votes << what.unanimous << static_cast<uint64_t>(what.transfers.size());
+  out << what.barriers << what.votes << what.unanimous << what.admissions
+      << static_cast<uint64_t>(what.transfers.size());
   for (const CatchUp::Transfer& each : what.transfers) out << each.key << each.step << each.source << each.behind;
 }
 
@@ -58,6 +62,7 @@ CatchUp read_catch_up(MessageReader& in) {
   what.barriers = in.number<uint64_t>();
   what.votes = in.number<uint64_t>();
   what.unanimous = in.number<bool>();
+  what.admissions = in.number<uint64_t>();
   for (auto count = in.number<uint64_t>(); count > 0; --count) {
     CatchUp::Transfer each;
     each.key = in.text();

@@ -16,6 +16,7 @@ struct Progress {
   uint64_t barriers = 0;                // passed
   uint64_t votes = 0;                   // counted
   bool unanimous = false;               // result of the last vote
+  uint64_t admissions = 0;              // of new workers, completed
   std::map<std::string, int64_t> done;  // by key: the last step that is finished, 0: its initial value, -1: nothing yet
 };
 
@@ -27,7 +28,7 @@ struct CatchUp {
     int source = 0;           // a worker that has finished it
     std::vector<int> behind;  // those that have not
   };
-  uint64_t barriers = 0, votes = 0;
+  uint64_t barriers = 0, votes = 0, admissions = 0;
   bool unanimous = false;
   std::vector<Transfer> transfers;
 };

@@ -47,12 +47,21 @@ class Transport {
   };
   virtual std::optional<Message> next_message() = 0;
 
+  // ---- elastic jobs ----
   // Can the remaining processes continue after PeerLost? Only where MPI tolerates faults.
   virtual bool can_regroup() const { return false; }
-  // Called after PeerLost by all remaining processes; waits for them. Incomplete transfers and messages are dropped,
-  // and their memory may be reused. From then on rank(), size() and host() refer to the remaining processes, in their
-  // former order. Returns their former ranks.
-  virtual std::vector<int> regroup() { throw std::logic_error("this transport cannot regroup"); }
+  // Called by all remaining processes after PeerLost, or by one that requests it, which makes the others throw
+  // PeerLost; waits for them. Incomplete transfers and messages are dropped, and their memory may be reused. From then
+  // on rank(), size() and host() refer to the remaining processes, in their former order, followed by the replacement
+  // processes if process 0 passes let_in. Returns the former ranks of the remaining processes.
+  virtual std::vector<int> regroup(bool /*let_in*/) { throw std::logic_error("this transport cannot regroup"); }
+
+  // Process 0 starts more processes of the same program; they wait in their transport's constructor to be let in.
+  enum class Replacements { none, starting, waiting };
+  virtual void start_replacements(int /*count*/) { throw std::logic_error("this transport starts no processes"); }
+  virtual Replacements replacements() { return Replacements::none; }  // throws Error if they could not be started
+  virtual void drop_replacements() {}                                 // they are no longer needed
+  virtual bool is_replacement() const { return false; }               // was this process started to replace another?
 
   // The end of an orderly job, called by all processes; may wait for them. Not called after a failure.
   virtual void close() = 0;

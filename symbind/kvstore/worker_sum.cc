@@ -12,7 +12,9 @@ namespace {
 
 class StoreOfSums {
  public:
-  explicit StoreOfSums(std::shared_ptr<Peers> peers) : peers_(std::move(peers)) {}
+  explicit StoreOfSums(std::shared_ptr<Peers> peers) : peers_(std::move(peers)) {
+    if (peers_->elastic()) store();  // a new worker needs it before its first sum, to get its state
+  }
 
   void sum(const std::string& key, std::span<double> values) {
     if (peers_->workers() == 1) return;  // others were lost, or there never were any

@@ -9,7 +9,8 @@
 
 namespace symbind {
 
-// Makes a store of its own at the first sum: all workers come to it between the same stores of theirs.
+// Makes a store of its own at the first sum, in an elastic job immediately: all workers come to it between the same
+// stores of theirs.
 WorkerSum make_worker_sum(std::shared_ptr<Peers> peers);
 
 // For all networks of this process, once it is one of several workers.

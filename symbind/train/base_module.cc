@@ -193,6 +193,8 @@ void BaseModule::fit(DataIter& train_data, const FitArgs& args) {
 
   const AllowEarlyExchange exchange(early_exchange_allowed || (has_own_steps(*this) && !args.monitor));
   for (int epoch = args.begin_epoch; epoch < args.num_epoch; ++epoch) {
+    epoch = begin_epoch(epoch);
+    if (epoch >= args.num_epoch) return;
     std::optional<StopTraining> stop;
     try {
       fit_epoch(train_data, args, epoch);

@@ -195,6 +195,9 @@ class BaseModule {
   virtual void install_monitor(Monitor& monitor) = 0;
   // ModuleOptions::compute_dtype, before bind. Fails for a kind of module without this option.
   virtual void set_compute_dtype(DType dtype);
+  // Called by fit() before each epoch; returns the epoch to begin. It is another one on a worker that joins a running
+  // job (docs/distributed.md), which has the others' parameters from then on.
+  virtual int begin_epoch(int epoch) { return epoch; }
 
   // ---- what all modules share ----
   virtual void forward_backward(const DataBatch& batch);

@@ -331,6 +331,11 @@ void BucketingModule::update() {
   current().update();
 }
 
+int BucketingModule::begin_epoch(int epoch) {
+  const InUse use = in_use("begin_epoch");
+  return default_->begin_epoch(epoch);  // its parameters and store are those of every bucket
+}
+
 const Symbol& BucketingModule::symbol() const { return current().symbol(); }
 std::vector<std::string> BucketingModule::data_names() const { return (current_ ? current_ : default_)->data_names(); }
 std::vector<std::string> BucketingModule::label_names() const {

@@ -99,6 +99,7 @@ class BucketingModule : public BaseModule {
   void update_metric(EvalMetric& metric, const std::vector<NDArray>& labels, bool pre_sliced = false) override;
   void install_monitor(Monitor& monitor) override;  // in all buckets, including future ones
   void set_compute_dtype(DType dtype) override;
+  int begin_epoch(int epoch) override;
 
   const BucketingOptions& options() const { return options_; }
   const BucketKey& current_key() const { return current_key_; }

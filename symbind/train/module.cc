@@ -11,8 +11,11 @@
 #include "symbind/exec/gradient_watch.h"
 #include "symbind/exec/invoke.h"
 #include "symbind/files/checkpoint.h"
+#include "symbind/files/params.h"
 #include "symbind/files/states.h"
 #include "symbind/graph/op.h"
+#include "symbind/kvstore/message.h"
+#include "symbind/kvstore/replacement.h"
 #include "symbind/optim/state_keys.h"
 #include "symbind/train/early_exchange.h"
 #include "symbind/train/mixed_precision.h"
@@ -519,6 +522,63 @@ void Module::update() {
     for (size_t i = k; i < items.size(); i += devices) of_device.push_back(items[i]);
     (*updater_)(of_device);
   }
+}
+
+// ---- Workers that join a running job --------------------------------------------------------------------------------
+
+int Module::begin_epoch(int epoch) {
+  const InUse use = in_use("begin_epoch");
+  auto* const store = dynamic_cast<Replacement*>(kvstore_.get());
+  if (!store) return epoch;
+  return store->begin_epoch(
+      epoch, [&] { return state_for_new_worker(); }, [&](const std::string& bytes) { take_state_of_job(bytes); });
+}
+
+// What the store does not have: auxiliary states, and where the workers update, parameters and the optimizer's states.
+std::string Module::state_for_new_worker() {
+  const auto bytes_of = [](const NamedArrays& arrays) {
+    std::vector<std::string> names;
+    std::vector<NDArray> values;
+    for (const auto& [name, value] : arrays) {
+      names.push_back(name);
+      values.push_back(value);
+    }
+    std::string bytes;
+    write_arrays([&](const void* data, size_t count) { bytes.append(static_cast<const char*>(data), count); },
+                 "the state of a job", names, values);
+    return bytes;
+  };
+  const Params params = get_params();
+  MessageWriter text;
+  text << bytes_of(params.aux_params) << bytes_of(update_on_kvstore_ ? NamedArrays() : params.arg_params)
+       << (update_on_kvstore_ ? std::string() : updater_->get_states(/*dump_optimizer=*/true))
+       << (scaled_loss_ ? *scaled_loss_->shared_scale() : LossScale());
+  const std::vector<std::byte> written = text.take();
+  return std::string(reinterpret_cast<const char*>(written.data()), written.size());
+}
+
+void Module::take_state_of_job(const std::string& bytes) {
+  MessageReader text(std::as_bytes(std::span(bytes)));
+  const auto arrays = [&] {
+    const LoadedArrays loaded = load_from_bytes(text.text(), "the state of the job");
+    return loaded.arrays.empty() ? NamedArrays() : loaded.dict();
+  };
+  NamedArrays aux_params = arrays(), arg_params = arrays();
+  const std::string states = text.text();
+  const auto scale = text.number<LossScale>();
+  if (scaled_loss_) *scaled_loss_->shared_scale() = scale;
+  if (update_on_kvstore_) {
+    for (const std::string& name : param_names_) {
+      const NDArray& now = host_->arg_params.at(name);
+      arg_params[name] = NDArray(now.shape(), cpu(), now.dtype());
+      kvstore_->pull({name}, {{arg_params[name]}});
+    }
+  } else {
+    SavedStates saved = read_states(states, "the states of worker 0");
+    if (saved.resume) saved.resume->random.clear();  // this worker has its own
+    updater_->set_states(saved);
+  }
+  set_params(arg_params, aux_params);
 }
 
 // ---- Precision ------------------------------------------------------------------------------------------------------

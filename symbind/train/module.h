@@ -83,6 +83,7 @@ class Module : public BaseModule {
   void backward(const std::vector<NDArray>& out_grads = {}) override;
   void update() override;
   void set_compute_dtype(DType dtype) override;
+  int begin_epoch(int epoch) override;
   double loss_scale() const;  // 1 where the loss is not scaled
   void reshape(const std::vector<DataDesc>& data_shapes, const std::vector<DataDesc>& label_shapes = {});
 
@@ -122,6 +123,8 @@ class Module : public BaseModule {
                                 std::string_view kind, bool strict) const;
   OptimizerPtr make_optimizer(const InitOptimizerArgs& args, double rescale_grad) const;
   void init_kvstore();
+  std::string state_for_new_worker();
+  void take_state_of_job(const std::string& bytes);
   void number_params();  // continues after the parameters already numbered
 
   Symbol symbol_;

@@ -25,6 +25,7 @@ class ScaledLoss {
   void begin_job(const KVStore& store) {
     if (store.num_workers() > 1) *scale_ = LossScale();
   }
+  const std::shared_ptr<LossScale>& shared_scale() const { return scale_; }
   // Modules that share an optimizer share the scale.
   void share(const ScaledLoss& other) { scale_ = other.scale_; }
 

@@ -102,6 +102,17 @@ def test_elastic(worker, folder, repeat):
             require("is lost" in output, f"{what}: nobody named it", output)
             times.append(seconds)
         print_times(what, times)
+    for victim in (0, 1):
+        what = f"elastic, replacement of worker {victim} of 3"
+        times = []
+        for _ in range(repeat):
+            code, output, seconds = mpirun(3, *options, worker, "replace", str(victim))
+            require("worker 2 of 3 is new" in output, f"{what} ended with {code}: there was none", output)
+            ends = re.findall(r"worker (\d) of 3 has (\d+)", output)
+            require(sorted(rank for rank, _ in ends) == ["0", "1", "2"], f"{what}: not all finished", output)
+            require(len({weights for _, weights in ends}) == 1, f"{what}: the weights differ", output)
+            times.append(seconds)
+        print_times(what, times)
 
 
 def main():

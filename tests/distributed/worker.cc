@@ -1,8 +1,10 @@
 // What each worker of the tests in run.py does: `mpirun -n 4 distributed_worker bits`. It ends with 0 where all is
 // well.
+#include <bit>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <iostream>
 #include <string>
 #include <thread>
@@ -289,6 +291,32 @@ void step_until(const std::string& fault, int victim, int steps) {
   std::cout << symbind::join("worker ", store->rank(), " of ", store->num_workers(), " is left\n") << std::flush;
 }
 
+// ---- workers in place of lost ones ----------------------------------------------------------------------------------
+
+// One worker is killed in the second epoch. All that remain in the end have the same weights.
+void fit_and_replace(int victim) {
+  const KVStorePtr store = KVStore::create("dist_sync");
+  const bool is_new = std::getenv("SYMBIND_JOIN_RANK") != nullptr;
+  if (is_new)
+    std::cout << symbind::join("worker ", store->rank(), " of ", store->num_workers(), " is new\n") << std::flush;
+  NDArrayIter data = data_of(store->rank(), store->num_workers(), batch);
+  seed(5 + static_cast<uint64_t>(store->rank()));
+  Module module(network());
+  module.fit(data, {.batch_end_callback = {[&](const BatchEndParam& param) {
+                      if (!is_new && store->rank() == victim && param.epoch == 1 && param.nbatch == 3)
+                        ::kill(::getpid(), SIGKILL);
+                    }},
+                    .kvstore = store,
+                    .optimizer = "adam",
+                    .optimizer_params = {{"learning_rate", 0.001}},
+                    .initializer = std::make_shared<init::Xavier>(),
+                    .num_epoch = 4});
+  uint64_t hash = 0;
+  for (const auto& [name, value] : module.get_params().arg_params)
+    for (const float each : value.to_vector<float>()) hash = 31 * hash + std::bit_cast<uint32_t>(each);
+  std::cout << symbind::join("worker ", store->rank(), " of ", store->num_workers(), " has ", hash, "\n") << std::flush;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) try {
@@ -303,10 +331,12 @@ int main(int argc, char** argv) try {
     test_float16();
   else if (mode == "others")
     test_others();
+  else if (mode == "replace" && argc > 2)
+    fit_and_replace(std::stoi(argv[2]));
   else if (argc > 2)
     step_until(mode, std::stoi(argv[2]), 8);
   else
-    fail("usage: distributed_worker bits|fit|batch_norm|float16|others|(kill|stop|throw|early|slow VICTIM)");
+    fail("usage: distributed_worker bits|fit|batch_norm|float16|others|(kill|stop|throw|early|slow|replace VICTIM)");
   std::cout << "well" << std::endl;
   return 0;
 } catch (const std::exception& error) {

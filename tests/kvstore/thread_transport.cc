@@ -1,12 +1,15 @@
 #include "tests/kvstore/thread_transport.h"
 
 #include <algorithm>
+#include <chrono>
 #include <condition_variable>
 #include <cstring>
 #include <deque>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <thread>
+#include <utility>
 
 #include "symbind/kvstore/dist.h"
 #include "symbind/kvstore/server.h"
@@ -15,13 +18,14 @@ namespace symbind::testing {
 
 class Wires {
  public:
-  Wires(int number, int servers) : workers(number), lost(static_cast<size_t>(number + servers), false) {}
+  Wires(int number, int servers)
+      : workers(number), processes(number + servers), lost(static_cast<size_t>(processes), false) {}
 
   struct Message {
     int from, tag;
     std::vector<std::byte> data;
   };
-  const int workers;
+  const int workers, processes;  // at the beginning
   std::mutex mutex;
   // By process, in the numbers they began with, which also name senders.
   std::map<int, std::deque<Message>> inbox;
@@ -32,14 +36,26 @@ class Wires {
   std::vector<int> left;        // that regrouped last
   uint64_t groupings = 0;       // how often they have
   std::vector<int> regrouping;  // that wait for the others to do so
+  bool lets_in = false;         // the first of those does
   std::condition_variable changed;
 
+  // ---- threads in place of lost workers ----
+  std::function<void()> start;  // one
+  int wanted = 0;               // that were started for process 0
+  std::vector<int> waiting;     // to be let in
+
   int size() const { return static_cast<int>(lost.size()); }
+  // Of the job; not those that wait.
   std::vector<int> living() const {
-    std::vector<int> processes;
+    std::vector<int> all;
     for (int i = 0; i < size(); ++i)
-      if (!lost[static_cast<size_t>(i)]) processes.push_back(i);
-    return processes;
+      if (!lost[static_cast<size_t>(i)] && std::count(waiting.begin(), waiting.end(), i) == 0) all.push_back(i);
+    return all;
+  }
+  void admit() {
+    left.insert(left.end(), waiting.begin(), waiting.end());
+    waiting.clear();
+    wanted = 0;
   }
 };
 
@@ -48,7 +64,18 @@ namespace {
 class ThreadTransport final : public Transport {
  public:
   ThreadTransport(std::shared_ptr<Wires> wires, int rank) : wires_(std::move(wires)), first_rank_(rank) {
-    for (int i = 0; i < wires_->size(); ++i) group_.push_back(i);
+    for (int i = 0; i < wires_->processes; ++i) group_.push_back(i);
+  }
+  // In place of a lost one: waits to be let in.
+  explicit ThreadTransport(std::shared_ptr<Wires> wires)
+      : wires_(std::move(wires)), first_rank_(arrival(*wires_)), is_replacement_(true) {
+    std::unique_lock lock(wires_->mutex);
+    const bool in_time = wires_->changed.wait_for(lock, std::chrono::seconds(20), [&] {
+      return std::count(wires_->waiting.begin(), wires_->waiting.end(), first_rank_) == 0;
+    });
+    const auto& left = wires_->left;
+    require(in_time && std::count(left.begin(), left.end(), first_rank_) > 0, "nobody waits for this thread any more");
+    group_ = left;
   }
   ~ThreadTransport() override {
     if (closed_ || !wires_->tells) return;
@@ -60,7 +87,7 @@ class ThreadTransport final : public Transport {
   int size() const override { return static_cast<int>(group_.size()); }
   std::string host(int rank) const override { return "thread" + std::to_string(first(rank)); }
 
-  bool is_server(int rank) const override { return first(rank) >= wires_->workers; }
+  bool is_server(int rank) const override { return first(rank) >= wires_->workers && first(rank) < wires_->processes; }
 
   Ticket send(int to, int tag, std::span<const std::byte> data) override {
     {
@@ -109,10 +136,11 @@ class ThreadTransport final : public Transport {
   bool can_regroup() const override { return wires_->tells; }
 
   // The last of those that are left empties the inboxes; nobody sends before that.
-  std::vector<int> regroup() override {
+  std::vector<int> regroup(bool let_in) override {
     std::unique_lock lock(wires_->mutex);
     const uint64_t before = wires_->groupings;
     wires_->regrouping.push_back(first_rank_);
+    if (rank() == 0) wires_->lets_in = let_in;
     wires_->changed.notify_all();
     wires_->changed.wait(lock, [&] {
       require(!wires_->lost[static_cast<size_t>(first_rank_)], "this thread is gone");
@@ -123,6 +151,7 @@ class ThreadTransport final : public Transport {
       });
       if (!all) return false;
       wires_->left = living;
+      if (std::exchange(wires_->lets_in, false)) wires_->admit();
       ++wires_->groupings;
       wires_->regrouping.clear();
       wires_->inbox.clear();
@@ -130,12 +159,33 @@ class ThreadTransport final : public Transport {
       return true;
     });
     std::vector<int> former;
-    for (const int worker : wires_->left) former.push_back(rank_of(worker));
+    for (const int worker : wires_->left)
+      if (const int rank = rank_of(worker); rank < size()) former.push_back(rank);
     group_ = wires_->left;
     sent_.clear();
     expected_.clear();
     return former;
   }
+
+  void start_replacements(int count) override {
+    {
+      const std::lock_guard lock(wires_->mutex);
+      wires_->wanted = count;
+    }
+    for (int i = 0; i < count && wires_->start; ++i) wires_->start();
+  }
+  Replacements replacements() override {
+    const std::lock_guard lock(wires_->mutex);
+    if (wires_->wanted == 0) return Replacements::none;
+    return static_cast<int>(wires_->waiting.size()) < wires_->wanted ? Replacements::starting : Replacements::waiting;
+  }
+  void drop_replacements() override {
+    const std::lock_guard lock(wires_->mutex);
+    wires_->wanted = 0;
+    wires_->waiting.clear();
+    wires_->changed.notify_all();
+  }
+  bool is_replacement() const override { return is_replacement_; }
 
   void close() override { closed_ = true; }
 
@@ -145,6 +195,13 @@ class ThreadTransport final : public Transport {
     int from, tag;
     std::span<std::byte> into;
   };
+
+  static int arrival(Wires& wires) {
+    const std::lock_guard lock(wires.mutex);
+    wires.lost.push_back(false);
+    wires.waiting.push_back(wires.size() - 1);
+    return wires.waiting.back();
+  }
 
   int first(int rank) const { return group_.at(static_cast<size_t>(rank)); }
   int rank_of(int first_rank) const {
@@ -172,6 +229,7 @@ class ThreadTransport final : public Transport {
 
   std::shared_ptr<Wires> wires_;
   const int first_rank_;
+  const bool is_replacement_ = false;
   std::vector<int> group_;  // those of the workers that are left
   bool closed_ = false;
   Ticket next_ = 1;
@@ -187,6 +245,10 @@ std::unique_ptr<Transport> open_thread_transport(std::shared_ptr<Wires> wires, i
   return std::make_unique<ThreadTransport>(std::move(wires), rank);
 }
 
+std::unique_ptr<Transport> open_replacement(std::shared_ptr<Wires> wires) {
+  return std::make_unique<ThreadTransport>(std::move(wires));
+}
+
 void cut_off(Wires& wires, int rank) {
   const std::lock_guard lock(wires.mutex);
   wires.lost[static_cast<size_t>(rank)] = true;
@@ -200,22 +262,66 @@ KVStorePtr Worker::store(const std::string& type) const {
   return std::make_shared<DistStore>(type, kind, DistStore::SumOn::cpu, peers);
 }
 
+namespace {
+
+// The threads of a job.
+class Job {
+ public:
+  Job(const std::function<void(Worker&)>& work, std::shared_ptr<Wires> wires, const Peers::Options& options)
+      : work_(work), wires_(std::move(wires)), options_(options) {}
+
+  // Workers, and then servers; without a rank, a worker in place of a lost one.
+  void start(std::optional<int> given) {
+    const std::lock_guard lock(mutex_);
+    const int rank = given.value_or(static_cast<int>(threads_.size()));
+    thrown_.emplace_back();
+    threads_.emplace_back([this, rank, is_new = !given] {
+      std::shared_ptr<Peers> peers;
+      try {
+        const auto open = [&] { return is_new ? open_replacement(wires_) : open_thread_transport(wires_, rank); };
+        Worker worker{rank, peers = std::make_shared<Peers>(open, options_)};
+        is_new || rank < wires_->workers ? work_(worker) : serve(peers);
+      } catch (const std::exception& error) {
+        const std::lock_guard guard(mutex_);
+        thrown_[static_cast<size_t>(rank)] = error.what();
+      }
+      if (peers) peers->leave();
+    });
+  }
+
+  // What they threw. More may be started meanwhile.
+  std::vector<std::string> join() {
+    for (size_t i = 0;; ++i) {
+      std::thread next;
+      {
+        const std::lock_guard lock(mutex_);
+        if (i == threads_.size()) break;
+        next = std::move(threads_[i]);
+      }
+      next.join();
+    }
+    return {thrown_.begin(), thrown_.end()};
+  }
+
+ private:
+  const std::function<void(Worker&)>& work_;
+  const std::shared_ptr<Wires> wires_;
+  const Peers::Options options_;
+  std::mutex mutex_;
+  std::deque<std::thread> threads_;
+  std::deque<std::string> thrown_;
+};
+
+}  // namespace
+
 std::vector<std::string> run_job(int workers, const std::function<void(Worker&)>& work, const JobOptions& options) {
   const auto wires = options.wires ? options.wires : make_wires(workers, options.servers);
   wires->tells = options.peers.elastic;
-  std::vector<std::string> thrown(static_cast<size_t>(wires->size()));
-  std::vector<std::thread> threads;
-  for (int rank = 0; rank < wires->size(); ++rank)
-    threads.emplace_back([&, rank] {
-      Worker worker{rank, std::make_shared<Peers>([&] { return open_thread_transport(wires, rank); }, options.peers)};
-      try {
-        rank < workers ? work(worker) : serve(worker.peers);
-      } catch (const std::exception& error) {
-        thrown[static_cast<size_t>(rank)] = error.what();
-      }
-      worker.peers->leave();
-    });
-  for (std::thread& thread : threads) thread.join();
+  Job job(work, wires, options.peers);
+  if (options.replacements) wires->start = [&] { job.start(std::nullopt); };
+  for (int rank = 0; rank < wires->processes; ++rank) job.start(rank);
+  std::vector<std::string> thrown = job.join();
+  wires->start = nullptr;
   return thrown;
 }
 

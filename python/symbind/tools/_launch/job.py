@@ -104,7 +104,10 @@ def listen(local, workers):
 
 class Job:
     """Serves one thread. `start` is what supervisors are told: command, folder, environ, what the roles have in
-    addition (environ_of), terminals (of standard output and error; None: no terminal) and bind."""
+    addition (environ_of), terminals (of standard output and error; None: no terminal), bind and spawn
+    (what runs a worker in place of a lost one).
+
+    An elastic job starts workers in place of lost ones by itself. They get numbers of their own, behind all others."""
 
     def __init__(self, workers, servers, start, display, *, local, elastic, addresses, peer_timeout=PEER_TIMEOUT):
         self._worker_count = workers
@@ -145,7 +148,7 @@ class Job:
     @property
     def explained(self):
         """Is it known which worker ended the job? While some have not come, mpirun may have terminated the others."""
-        all_came = len(self._workers) == self._count
+        all_came = len(self._workers) >= self._count
         return any(all_came or worker.code != -signal.SIGTERM for worker in self._failures)
 
     def run(self, command):
@@ -274,6 +277,8 @@ class Job:
             kind, content = messages[0]
             hello = json.loads(content) if kind == channel.HELLO else {}
             rank, nonce = int(hello["rank"]), hello["nonce"]
+            if hello["joins"]:
+                rank = max([self._count, *(worker.rank + 1 for worker in self._workers.values())])
             known = channel.proves(hello["proof"], self._key, "worker", nonce) and rank not in self._workers
             known = known and self._phase is Phase.RUNNING  # who comes later is not needed any more
         except (OSError, ValueError, KeyError, TypeError):
@@ -287,13 +292,16 @@ class Job:
         self._selector.modify(stranger, selectors.EVENT_READ, lambda: self._receive(worker))
         stranger.lose_after(self._lose_after)
         start = dict(self._start)
-        own = start.pop("environ_of")["worker" if rank < self._worker_count else "server"]
+        own = start.pop("environ_of")["worker" if self._is_worker(rank) else "server"]
         start["environ"] = {**start["environ"], **own}
         proof = channel.proof(self._key, "launcher", nonce)
         self._tell(worker, channel.START, {**start, "proof": proof, "lose_after": self._lose_after})
 
+    def _is_worker(self, rank):
+        return rank < self._worker_count or rank >= self._count  # who joins later is one
+
     def _title(self, rank):
-        return f"worker {rank}" if rank < self._worker_count else f"server {rank - self._worker_count}"
+        return f"worker {rank}" if self._is_worker(rank) else f"server {rank - self._worker_count}"
 
     def _tell(self, worker, kind, content=b""):
         if worker.events is not None:
@@ -314,7 +322,7 @@ class Job:
 
     def _label(self, rank):
         """What is in front of its lines: 2, or s0."""
-        return str(rank) if rank < self._worker_count else f"s{rank - self._worker_count}"
+        return str(rank) if self._is_worker(rank) else f"s{rank - self._worker_count}"
 
     def _receive(self, worker):
         self._guard(worker, lambda: self._receive_all(worker))
@@ -455,7 +463,7 @@ class Job:
     def _dismiss_servers(self):
         """Servers end with the workers, unless these have created no distributed store: then they wait in vain."""
         workers = [self._workers.get(rank) for rank in range(self._worker_count)]
-        running = [server for rank, server in self._workers.items() if rank >= self._worker_count and not server.over]
+        running = [each for rank, each in self._workers.items() if not (self._is_worker(rank) or each.over)]
         if self._phase is not Phase.RUNNING or not running or not all(each and each.over for each in workers):
             return
         now = time.monotonic()
@@ -477,7 +485,8 @@ class Job:
         if self.explained and not (self._elastic and succeeded):
             worker = self._culprit()
             return Outcome(exit_code(worker), describe(worker), started)
-        if len(self._workers) == self._count and len(succeeded) + len(self._failures) == self._count:
+        ended = len(succeeded) + len(self._failures)
+        if len(self._workers) >= self._count and ended == len(self._workers):
             return Outcome(0, "", started)
         code = self._mpirun.returncode
         absent = [self._title(rank) for rank in range(self._count) if rank not in self._workers]

@@ -68,6 +68,7 @@ def join(contact):
             "nonce": nonce,
             "proof": channel.proof(key, "worker", nonce),
             "rank": int(os.environ["OMPI_COMM_WORLD_RANK"]),
+            "joins": variables.first_rank(os.environ) > 0,
             "host": socket.gethostname(),
         },
     )
@@ -147,7 +148,10 @@ def own_cores(local_rank, local_size):
 def complete_environment(start):
     """The worker's environment, and the cores it is bound to (none: not bound)."""
     environ = dict(os.environ)
-    del environ["SYMBIND_LAUNCHER"]
+    if start["spawn"]:  # workers in place of lost ones need a supervisor, too, which finds the launcher
+        environ["SYMBIND_SPAWN_COMMAND"] = "\n".join(start["spawn"])
+    else:
+        del environ["SYMBIND_LAUNCHER"]
     for name, text in start["environ"].items():
         if name in ("PATH", "LD_LIBRARY_PATH") and name in environ:
             others = [folder for folder in environ[name].split(":") if folder not in text.split(":")]
@@ -215,7 +219,7 @@ class Supervisor:
 
     def _spawn(self):
         environ, cores = complete_environment(self._start)
-        first = environ["OMPI_COMM_WORLD_RANK"] == "0"
+        first = variables.own_rank(environ) == 0
         stdin = self._open_input() if first else subprocess.DEVNULL
         writers = []
         for stream, terminal in enumerate(self._start["terminals"]):

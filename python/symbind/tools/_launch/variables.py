@@ -13,10 +13,21 @@ def is_rank(environ):
     return "OMPI_COMM_WORLD_RANK" in environ and "OMPI_COMM_WORLD_SIZE" in environ
 
 
+def first_rank(environ):
+    """The first rank of those that mpirun started along with this process. It is 0, but where they join a running job in
+    place of lost workers."""
+    text = environ.get("SYMBIND_JOIN_RANK", "")
+    return int(text) if text.isdigit() else 0
+
+
+def own_rank(environ):
+    return first_rank(environ) + int(environ["OMPI_COMM_WORLD_RANK"])
+
+
 def count_roles(environ):
     """How many ranks are workers, and how many servers. Without servers, all are workers, whatever DMLC_NUM_SERVER says
     to programs that read it: the launcher sets both numbers where there are servers."""
-    size = int(environ["OMPI_COMM_WORLD_SIZE"])
+    size = first_rank(environ) + int(environ["OMPI_COMM_WORLD_SIZE"])
     workers, servers = (environ.get(name, "") for name in ("DMLC_NUM_WORKER", "DMLC_NUM_SERVER"))
     if workers.isdigit() and servers.isdigit() and int(workers) + int(servers) == size:
         return int(workers), int(servers)
@@ -29,7 +40,7 @@ def process_variables(environ, cores):
 
     `cores` is how many of the host's cores this job may use.
     """
-    rank = int(environ["OMPI_COMM_WORLD_RANK"])
+    rank = own_rank(environ)
     local_size = int(environ.get("OMPI_COMM_WORLD_LOCAL_SIZE", environ["OMPI_COMM_WORLD_SIZE"]))
     workers, servers = count_roles(environ)
     role, number = ("worker", rank) if rank < workers else ("server", rank - workers)
