@@ -201,7 +201,9 @@ def write_cpp(site, by_name, builder_of, python_classes):
             if each.name not in on_operator_pages:
                 site.add_entry(each.name, "operator of the library in C++", path)
         directory = f"symbind/{found[0].header.split('/')[1]}" if found[0].header.count("/") > 1 else "symbind"
-        listed.setdefault(f"{directory}: gradients" if in_ops and "Grad" in name else directory, []).append((path, name))
+        listed.setdefault(f"{directory}: gradients" if in_ops and "Grad" in name else directory, []).append(
+            (path, name)
+        )
     return dict(sorted(listed.items()))
 
 

@@ -595,7 +595,9 @@ def test_a_rate_of_ones_own_counts_in_fit():
         def _get_lr(self, index):
             return super()._get_lr(index) if index == 1 else 0.0
 
-    net = mx.sym.LinearRegressionOutput(mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=1, name="fc"), name="out")
+    net = mx.sym.LinearRegressionOutput(
+        mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=1, name="fc"), name="out"
+    )
     module = mx.mod.Module(net, label_names=["out_label"])
     data = mx.io.NDArrayIter(np.ones((4, 2)), np.ones((4, 1)), 2, label_name="out_label")
     first = {"fc_weight": mx.nd.ones((1, 2)), "fc_bias": mx.nd.ones((1,))}

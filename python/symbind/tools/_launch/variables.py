@@ -14,8 +14,8 @@ def is_rank(environ):
 
 
 def first_rank(environ):
-    """The first rank of those that mpirun started along with this process. It is 0, but where they join a running job in
-    place of lost workers."""
+    """The first rank of the processes that mpirun started with this one: 0, unless they join a running job to replace
+    lost workers."""
     text = environ.get("SYMBIND_JOIN_RANK", "")
     return int(text) if text.isdigit() else 0
 
