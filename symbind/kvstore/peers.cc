@@ -344,7 +344,10 @@ bool Peers::step() {
     if (Clock::now() >= next_tick_) tick();
     if (coordinator_ && !failed_at_) end_job();
   } catch (const PeerLost& lost) {
-    go_on_without(lost);
+    if (ended_)
+      messages_ = 0;  // the job is over: nobody needs what is still being sent
+    else
+      go_on_without(lost);
   } catch (const std::exception& error) {
     fail(error.what());
   }

@@ -19,7 +19,10 @@ namespace symbind::testing {
 class Wires {
  public:
   Wires(int number, int servers)
-      : workers(number), processes(number + servers), lost(static_cast<size_t>(processes), false) {}
+      : workers(number),
+        processes(number + servers),
+        lost(static_cast<size_t>(processes), false),
+        closed(static_cast<size_t>(processes), false) {}
 
   struct Message {
     int from, tag;
@@ -30,6 +33,7 @@ class Wires {
   // By process, in the numbers they began with, which also name senders.
   std::map<int, std::deque<Message>> inbox;
   std::vector<bool> lost;
+  std::vector<bool> closed;  // left an orderly job
 
   // ---- for jobs that go on without those that are lost ----
   bool tells = false;           // that a worker is gone
@@ -45,11 +49,13 @@ class Wires {
   std::vector<int> waiting;     // to be let in
 
   int size() const { return static_cast<int>(lost.size()); }
-  // Of the job; not those that wait.
+  // Of the job; neither those that have left nor those that wait.
   std::vector<int> living() const {
     std::vector<int> all;
     for (int i = 0; i < size(); ++i)
-      if (!lost[static_cast<size_t>(i)] && std::count(waiting.begin(), waiting.end(), i) == 0) all.push_back(i);
+      if (!lost[static_cast<size_t>(i)] && !closed[static_cast<size_t>(i)] &&
+          std::count(waiting.begin(), waiting.end(), i) == 0)
+        all.push_back(i);
     return all;
   }
   void admit() {
@@ -187,7 +193,13 @@ class ThreadTransport final : public Transport {
   }
   bool is_replacement() const override { return is_replacement_; }
 
-  void close() override { closed_ = true; }
+  // A worker that is lost at this moment may make others regroup, which must not wait for this one.
+  void close() override {
+    closed_ = true;
+    const std::lock_guard lock(wires_->mutex);
+    wires_->closed[static_cast<size_t>(first_rank_)] = true;
+    wires_->changed.notify_all();
+  }
 
  private:
   struct Expected {
@@ -199,6 +211,7 @@ class ThreadTransport final : public Transport {
   static int arrival(Wires& wires) {
     const std::lock_guard lock(wires.mutex);
     wires.lost.push_back(false);
+    wires.closed.push_back(false);
     wires.waiting.push_back(wires.size() - 1);
     return wires.waiting.back();
   }
