@@ -90,7 +90,10 @@ def synchronize(names, folder, agent):
     """Copies the working directory to a folder of every host."""
 
     def copy(name):
-        command = ["rsync", "-az", "--rsh", shlex.join(agent), "./", f"{name}:{folder.rstrip('/')}/"]
+        # Hosts may share a file system, where rsync fails if another creates the folder at the same moment.
+        create = f"mkdir -p {shlex.quote(folder)} && rsync"
+        target = f"{name}:{folder.rstrip('/')}/"
+        command = ["rsync", "-az", "--rsh", shlex.join(agent), "--rsync-path", create, "./", target]
         return subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 
     try:
