@@ -2,6 +2,7 @@
 // which they were written. All processes of a job run on machines of one kind, so numbers are sent in their own format.
 #pragma once
 
+#include <cstdint>
 #include <cstring>
 #include <span>
 #include <string>
