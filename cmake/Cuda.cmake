@@ -24,6 +24,8 @@ if(SYMBIND_CUDA)
   endforeach()
   if(CUDAToolkit_FOUND AND CMAKE_CUDA_COMPILER AND NOT missing_libraries)
     enable_language(CUDA)
+    # ccache makes a path relative only where it is an argument of its own: not in nvcc's usual -isystem=path.
+    set(CMAKE_INCLUDE_SYSTEM_FLAG_CUDA "-isystem ")
     set(SYMBIND_HAVE_CUDA ON)
     file(GLOB packaged_cudnn "${PROJECT_SOURCE_DIR}/.venv/lib/python*/site-packages/nvidia/cudnn")
     find_path(SYMBIND_CUDNN_INCLUDE_DIR cudnn_graph.h
