@@ -6,6 +6,7 @@
 #include "symbind/backend/sync_batch_norm.h"
 #include "symbind/graph/attributes.h"
 #include "symbind/ops/attention.h"
+#include "symbind/ops/batch_norm.h"
 #include "symbind/ops/cast.h"
 #include "symbind/ops/contrib.h"
 #include "symbind/ops/image.h"
@@ -119,6 +120,8 @@ void add_composed(ImplementationTable& table) {
   add<OnehotEncode>(table);
   add_sync_batch_norm(table);
   add<BatchNormWithReLU>(table);
+  add<BatchNormAddRelu>(table);
+  add<BatchNormAddReluGrad>(table);
   add<ImageToTensor>(table);
   add<ImageToTensorGrad>(table);
   add<ImageCrop>(table);

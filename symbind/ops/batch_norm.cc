@@ -2,7 +2,9 @@
 
 #include "symbind/core/axis_view.h"
 #include "symbind/graph/define.h"
+#include "symbind/ops/activation.h"
 #include "symbind/ops/batch_norm_recompute.h"
+#include "symbind/ops/elementwise.h"
 #include "symbind/ops/floating.h"
 
 namespace symbind {
@@ -29,9 +31,12 @@ Op<P>& with_fields(Op<P>& op) {
 DType parameter_type(DType data) { return data == DType::float16 || data == DType::bfloat16 ? DType::float32 : data; }
 
 template <class P>
+constexpr bool has_sum = std::is_same_v<P, BatchNormAddRelu>;
+
+template <class P>
 Op<P>& as_forward(Op<P>& op) {
   return with_fields(op)
-      .inputs({"data", "gamma", "beta"})
+      .inputs(has_sum<P> ? Names{"data", "gamma", "beta", "sum"} : Names{"data", "gamma", "beta"})
       .aux({"moving_mean", "moving_var"})
       .initialize("moving_mean", R"(["zero", {}])")
       .initialize("moving_var", R"(["one", {}])")
@@ -49,11 +54,13 @@ Op<P>& as_forward(Op<P>& op) {
         s.output(1).meet({data[axis]});
         s.output(2).meet({data[axis]});
         s.output(0).meet(data.get());
+        if (has_sum<P>) s["sum"].meet(data.get());
       })
       .infer_type([](const P&, Types& t) {
         t["data"].meet(t.output(0));
         t.output(0).meet(t["data"]);
         if (!t["data"].known()) return;
+        if (has_sum<P>) t["sum"].meet(t["data"]);
         require_floating(t, "data", t["data"]);
         const DType type = parameter_type(t["data"]);
         for (const char* input : {"gamma", "beta", "moving_mean", "moving_var"}) t[input].meet(type);
@@ -120,7 +127,49 @@ OpDef define_batch_norm_relu_grad(Op<BatchNormReluGrad> op) {
       });
 }
 
+OpDef define_batch_norm_add_relu(Op<BatchNormAddRelu> op) { return as_forward(op); }
+
+// The gradients of the norm's result and of the sum are the same, and are as large as the data.
+OpDef define_batch_norm_add_relu_grad(Op<BatchNormAddReluGrad> op) {
+  return with_fields(op)
+      .param(&BatchNormAddReluGrad::two_grads, "two_grads", "the gradient of the output is the sum of two arrays")
+      .inputs([](const BatchNormAddReluGrad& p) {
+        Names names{"out_grad", "output", "data", "gamma", "mean", "var"};
+        if (p.two_grads) names.push_back("more_grad");
+        return names;
+      })
+      .outputs({"data_grad", "gamma_grad", "beta_grad", "sum_grad"})
+      .infer_shape([](const BatchNormAddReluGrad& p, Shapes& s) {
+        for (const size_t index : {0, 3}) s.output(index).meet(s["data"]);
+        for (const char* input : {"out_grad", "output"}) s[input].meet(s["data"]);
+        if (p.two_grads) s["more_grad"].meet(s["data"]);
+        for (const size_t index : {1, 2}) s.output(index).meet(s["gamma"]);
+      })
+      .shapes_of<BatchNorm>()
+      .infer_type([](const BatchNormAddReluGrad& p, Types& t) {
+        for (const size_t index : {0, 3}) t.output(index).meet(t["data"]);
+        for (const char* input : {"out_grad", "output"}) t[input].meet(t["data"]);
+        if (p.two_grads) t["more_grad"].meet(t["data"]);
+        for (const size_t index : {1, 2}) t.output(index).meet(t["gamma"]);
+      })
+      .types_of<BatchNorm>();
+}
+
 }  // namespace
+
+Symbol network_of(const BatchNormAddRelu& p, const ComposedInputs& in) {
+  BatchNorm norm = p;
+  norm.output_mean_var = true;
+  const Symbol normalized = batch_norm({in[0], in[1], in[2], in[4], in[5]}, norm);
+  return Symbol::group({activation(normalized[0] + in[3], {.act_type = act_type::relu}), normalized[1], normalized[2]});
+}
+
+Symbol network_of(const BatchNormAddReluGrad& p, const ComposedInputs& in) {
+  const Symbol out_grad = p.two_grads ? in[0] + in[6] : in[0];
+  const Symbol sum_grad = activation_grad({out_grad, in[1]}, {{.act_type = act_type::relu}});
+  const Symbol grads = batch_norm_grad({sum_grad, in[2], in[3], in[4], in[5]}, {p});
+  return Symbol::group({grads[0], grads[1], grads[2], sum_grad});
+}
 
 BatchNormSize size_of(const BatchNorm& params, const Shape& data) {
   const auto [outer, channels, inner] = view_along(data, data.axis(params.axis, "[BatchNorm] axis"));
@@ -132,6 +181,8 @@ void register_batch_norm(OpRegistry& registry) {
   add_internal(registry, "_backward_BatchNorm", define_batch_norm_grad);
   add_internal(registry, "_BatchNorm_Relu", define_batch_norm_relu);
   add_internal(registry, "_backward_BatchNorm_Relu", define_batch_norm_relu_grad);
+  add_internal(registry, "_BatchNorm_Add_Relu", define_batch_norm_add_relu);
+  add_internal(registry, "_backward_BatchNorm_Add_Relu", define_batch_norm_add_relu_grad);
 }
 
 }  // namespace symbind

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "symbind/graph/builder.h"
+#include "symbind/ops/composition.h"
 
 namespace SYMBIND_API symbind {
 
@@ -35,6 +36,21 @@ struct BatchNormReluGrad : BatchNorm {
   bool with_sum = false;
 };
 inline constexpr Builder<BatchNormReluGrad> batch_norm_relu_grad;
+
+// Made by the fuse pass where the device has a kernel for it: max(0, BatchNorm(data) + sum), the end of a residual
+// unit, and its gradient, which also returns that of the sum. Inputs: data, gamma, beta, sum, then the auxiliary
+// states.
+struct BatchNormAddRelu : BatchNorm {};
+inline constexpr Builder<BatchNormAddRelu> batch_norm_add_relu;
+// (out_grad, output, data, gamma, mean, var, [more_grad]) → data_grad, gamma_grad, beta_grad, sum_grad. The gradient of
+// the output is out_grad, with two_grads the sum of out_grad and more_grad.
+struct BatchNormAddReluGrad : BatchNorm {
+  bool two_grads = false;
+};
+inline constexpr Builder<BatchNormAddReluGrad> batch_norm_add_relu_grad;
+// As networks of other operators.
+Symbol network_of(const BatchNormAddRelu& params, const ComposedInputs& in);
+Symbol network_of(const BatchNormAddReluGrad& params, const ComposedInputs& in);
 
 // An array of known shape seen as (outer, channels, inner) around the channel axis.
 struct BatchNormSize {

@@ -73,6 +73,23 @@ std::optional<ConvolutionFused> as_fused_convolution(const GraphNode& node) {
   return std::nullopt;
 }
 
+bool has_fused_kernel(const Graph& graph, Context context, const Replacement& replacement) {
+  std::vector<Tensor> tensors;
+  for (const TensorId input : replacement.inputs) tensors.push_back(graph.tensor(input));
+  for (const TensorId output : replacement.replaced) tensors.push_back(graph.tensor(output));
+  const std::span<const Tensor> all(tensors);
+  const Node& node = *replacement.source;
+  return choose({.op = *node.op,
+                 .params = node.params.get(),
+                 .name = node.name,
+                 .inputs = all.first(replacement.inputs.size()),
+                 .outputs = all.subspan(replacement.inputs.size()),
+                 .is_train = graph.is_train,
+                 .context = context,
+                 .source = &node})
+             .tier < Tier::plain;
+}
+
 void fuse(Graph& graph, bool frugal) {
   fold_batch_norm(graph);
   fuse_residual(graph);

@@ -64,6 +64,7 @@ class Replacements {
   void put(NodeId node, Replacement replacement, NodeId absorbed);
   void absorb(NodeId node) { absorbed_[node] = true; }
   bool is_absorbed(NodeId node) const { return absorbed_[node]; }
+  bool has(NodeId node) const { return found_.contains(node); }
   // Withdraws and returns the replacement of a node; none: the node is not replaced.
   std::optional<Replacement> take_back(NodeId node);
   void apply();
@@ -87,6 +88,10 @@ NodePtr fused_node(const Node& named, P params) {
   node->params = std::make_shared<P>(std::move(params));
   return node;
 }
+
+// Does the device have a kernel for this fused operator, rather than only the network that it replaces? The tensors are
+// those of the graph before the replacement.
+bool has_fused_kernel(const Graph& graph, Context context, const Replacement& replacement);
 
 // The parameters of a node if it is of the operator P, else null.
 template <class P>

@@ -246,14 +246,26 @@ std::vector<DeviceCase> batch_norm_cases(const Shape& shape, const std::string& 
         DeviceCase recompute = forward;
         recompute.op = "_BatchNorm_recompute";
         recompute.attributes = {{"fix_gamma", fix_gamma}, {"axis", axis}, {"relu", global}};
-        for (DeviceCase each : {forward, backward, relu, relu_grad, relu_sum, recompute}) {
+        // With a sum and ReLU after it; the gradient may arrive as two arrays, and passes where the result was above
+        // zero.
+        DeviceCase add_relu = forward, add_relu_grad = backward;
+        add_relu.op = "_BatchNorm_Add_Relu";
+        add_relu.inputs.insert(add_relu.inputs.begin() + 3, shape);
+        add_relu_grad.op = "_backward_BatchNorm_Add_Relu";
+        add_relu_grad.inputs.insert(add_relu_grad.inputs.begin(), shape);
+        add_relu_grad.low = -2;
+        DeviceCase two_grads = add_relu_grad;
+        two_grads.inputs.push_back(shape);
+        two_grads.attributes["two_grads"] = "True";
+        for (DeviceCase each :
+             {forward, backward, relu, relu_grad, relu_sum, recompute, add_relu, add_relu_grad, two_grads}) {
           each.dtypes = {DType::float32, DType::float64};
           cases.push_back(each);
           each.dtypes = {DType::float16, DType::bfloat16};
           const bool grad = each.op.starts_with("_backward");
           each.input_types.assign(each.inputs.size(), parameter);
           for (size_t i = 0; i < each.inputs.size(); ++i)
-            if (each.inputs[i] == shape && (i == 0 || grad)) each.input_types[i] = DType::none;
+            if (each.inputs[i] == shape && (i == 0 || i == 3 || grad)) each.input_types[i] = DType::none;
           cases.push_back(each);
         }
       }
@@ -277,11 +289,16 @@ std::vector<size_t> large_inputs(const DeviceCase& tried, const Shape& shape) {
   return numbers;
 }
 
+std::vector<size_t> large_outputs(const DeviceCase& tried) {
+  if (tried.op == "_backward_BatchNorm_Add_Relu") return {0, 3};
+  return {0};
+}
+
 TEST_F(CudaLayers, BatchNormWithItsChannelsLastAgreesWithTheCpu) {
   for (const Shape& shape : normalized)
     for (const DeviceCase& tried : batch_norm_cases(shape, "1"))
       for (const DType dtype : tried.dtypes)
-        EXPECT_NO_THROW(compare_channels_last(tried, dtype, large_inputs(tried, shape), {0})) << tried;
+        EXPECT_NO_THROW(compare_channels_last(tried, dtype, large_inputs(tried, shape), large_outputs(tried))) << tried;
 }
 
 TEST_F(CudaLayers, BatchNormKeepsSmallDeviationsFarFromZero) {

@@ -336,8 +336,8 @@ std::vector<Case> softmax_cases() {
 
 std::vector<Case> all_cases() {
   std::vector<Case> cases;
-  for (const auto& family : {elementwise_cases(), scalar_cases(), broadcast_cases(), reduce_cases(), product_cases(),
-                             softmax_cases(), other_cases()})
+  for (const auto& family : {elementwise_cases(), scalar_cases(), broadcast_cases(), reduce_cases(),
+                             product_cases(), softmax_cases(), other_cases()})
     cases.insert(cases.end(), family.begin(), family.end());
   return cases;
 }
@@ -363,7 +363,9 @@ TEST(CudaOpCases, CoverEveryImplementation) {
   for (const auto& list : {joining_operators(), splitting_operators()})
     for (const auto& joining : list) tried.insert(joining.op->name);
   // See cuda_layers_test.cc.
-  for (const char* op : {"_Convolution_Fused", "_BatchNorm_Relu", "_BatchNorm_recompute", "_reorder"}) tried.insert(op);
+  for (const char* op :
+       {"_Convolution_Fused", "_BatchNorm_Relu", "_BatchNorm_Add_Relu", "_BatchNorm_recompute", "_reorder"})
+    tried.insert(op);
   for (const OpDef* op : OpRegistry::get().all()) {
     // What a user can call runs on every device in tests/ops, with its gradient.
     if (!op->internal || op->name.starts_with("_backward")) continue;

@@ -9,6 +9,7 @@
 #include "symbind/passes/fuse.h"
 
 #include "tests/support/arrays.h"
+#include "tests/support/device_case.h"
 #include "tests/support/graphs.h"
 #include "tests/support/networks.h"
 
@@ -28,9 +29,9 @@ Symbol norm(const Symbol& data, const std::string& name) { return batch_norm(dat
 
 const NamedShapes image{{"data", {2, 16, 6, 5}}};
 
-Graph fused(const Symbol& symbol, bool train) {
+Graph fused(const Symbol& symbol, bool train, Context context = cpu()) {
   Graph graph = train ? testing::training_graph(symbol, image).graph : testing::inference_graph(symbol, image);
-  place(graph, cpu(), {});
+  place(graph, context, {});
   separate_outputs(graph);
   fuse(graph);
   testing::expect_consistent(graph);
@@ -198,6 +199,40 @@ TEST(FuseNormRelu, LeavesOtherActivationsAndOtherReadersAlone) {
 TEST(FuseNormRelu, KeepsStatisticsThatAreOutputs) {
   const Symbol made = batch_norm(conv(var("data"), "conv"), {.fix_gamma = false, .output_mean_var = true}, "bn");
   expect_same_numbers(Symbol::group({relu(made[0], "relu"), made[1], made[2]}));
+}
+
+// The end of a residual unit: ReLU of a norm and the unit's input, which the next unit reads twice.
+Symbol residual_units() {
+  const Symbol first = relu(norm(conv(var("data"), "a"), "bn1"), "relu1");
+  const Symbol second = relu(norm(conv(first, "b"), "bn2") + first, "relu2");
+  return conv(relu(second + norm(conv(second, "c"), "bn3"), "relu3"), "d");
+}
+
+TEST(FuseNormRelu, FusesTheSumOfAResidualUnitOnlyWhereTheDeviceHasAKernel) {
+  const Symbol net = residual_units();
+  const Graph on_cpu = fused(net, true);
+  EXPECT_EQ(count_op(on_cpu, "_BatchNorm_Add_Relu") + count_op(on_cpu, "_backward_BatchNorm_Add_Relu"), 0);
+  if (testing::built_with_cuda()) {
+    const Graph on_gpu = fused(net, true, gpu(0));
+    EXPECT_EQ(count_op(on_gpu, "_BatchNorm_Add_Relu"), 2);
+    EXPECT_EQ(count_op(on_gpu, "_backward_BatchNorm_Add_Relu"), 2);
+    EXPECT_EQ(count_op(on_gpu, "BatchNorm") + count_op(on_gpu, "_backward_BatchNorm"), 0);
+    int of_two = 0;
+    for (const GraphNode& node : on_gpu.nodes)
+      if (const auto* params = params_if<BatchNormAddReluGrad>(node)) of_two += params->two_grads;
+    EXPECT_EQ(of_two, 1) << "two operators read the first unit, one the second";
+    EXPECT_EQ(count_op(on_gpu, "elemwise_add"), 1) << "only at the first ReLU, which is not of a residual unit";
+  }
+  expect_same_numbers(net);
+}
+
+TEST(FuseNormRelu, LeavesASumAloneThatSomebodyElseReads) {
+  if (!testing::built_with_cuda()) GTEST_SKIP() << "built without CUDA";
+  const Symbol x = conv(var("data"), "a"), sum = norm(x, "bn") + x;
+  EXPECT_EQ(count_op(fused(relu(sum, "relu") * sum, true, gpu(0)), "_BatchNorm_Add_Relu"), 0);
+  const Symbol made = norm(x, "bn");
+  EXPECT_EQ(count_op(fused(relu(made + x, "relu") * made, true, gpu(0)), "_BatchNorm_Add_Relu"), 0);
+  EXPECT_EQ(count_op(fused(relu(made + made, "relu"), true, gpu(0)), "_BatchNorm_Add_Relu"), 0);
 }
 
 // Fused, the statistics would be computed where the ReLU is, after their readers.

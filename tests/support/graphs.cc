@@ -100,6 +100,7 @@ const std::vector<std::string>& operators_of_passes() {
                                               "_spread_like",
                                               "_Convolution_Fused",
                                               "_BatchNorm_Relu",
+                                              "_BatchNorm_Add_Relu",
                                               "_BatchNorm_recompute",
                                               "_FullyConnected_Activation",
                                               "_FullyConnected_Transposed",

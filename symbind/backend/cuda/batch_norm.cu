@@ -6,6 +6,7 @@
 #include "symbind/backend/cuda/channels.cuh"
 #include "symbind/backend/cuda/device.h"
 #include "symbind/backend/cuda/step.h"
+#include "symbind/backend/functions.h"
 #include "symbind/ops/batch_norm_recompute.h"
 #include "symbind/passes/target.h"
 
@@ -98,6 +99,33 @@ struct Parameters {
   }
 };
 
+template <class T, class Source>
+struct NormalizeAddRelu {
+  static constexpr int rows_at_once = 2;
+  using Element = T;
+  using Compute = compute_type<T>;
+  using OfChannel = Affine<Compute>;
+  template <int width>
+  struct Packs {
+    Pack<T, width> x, sum;
+  };
+  const T *x, *sum;
+  T* out;
+  Source affines;
+
+  __device__ OfChannel at(int64_t channel) const { return affines.at(channel); }
+  template <int width>
+  __device__ Packs<width> load(int64_t index) const {
+    return {*reinterpret_cast<const Pack<T, width>*>(x + index), *reinterpret_cast<const Pack<T, width>*>(sum + index)};
+  }
+  template <class AnyPacks>
+  __device__ Compute operator()(const OfChannel& map, const AnyPacks& packs, int k) const {
+    const Compute normalized = (cuda_backend::load(packs.x.element[k]) - map.mean) * map.scale + map.shift;
+    const Compute value = normalized + cuda_backend::load(packs.sum.element[k]);
+    return value < Compute(0) ? Compute(0) : value;
+  }
+};
+
 template <class T, bool relu, class Source>
 struct Normalize {
   static constexpr int rows_at_once = 4;
@@ -152,6 +180,49 @@ struct GradientSums {
     const Compute away = cuda_backend::load(values.x.element[k]) - c.mean;
     const Compute g = arriving<relu>(cuda_backend::load(values.dy.element[k]), away, c.scale, c.shift);
     return {g, g * away};
+  }
+};
+
+// The same for the gradient of ReLU after a sum, which is written on the way. It arrives as dy, or as the sum of two
+// arrays.
+template <class T>
+struct ReluGradientSums {
+  static constexpr int rows_at_once = 2;
+  using Compute = compute_type<T>;
+  using OfChannel = Compute;  // the mean
+  template <int width>
+  struct Packs {
+    Pack<T, width> dy, more, y, x;
+  };
+  const T *dy, *more, *y, *x;
+  T* sum_grad;
+  const Compute* mean;
+
+  __device__ OfChannel at(int64_t channel) const { return mean[channel]; }
+  template <int width>
+  __device__ Packs<width> load(int64_t index) const {
+    Packs<width> packs;
+    packs.dy = *reinterpret_cast<const Pack<T, width>*>(dy + index);
+    if (more) packs.more = *reinterpret_cast<const Pack<T, width>*>(more + index);
+    packs.y = *reinterpret_cast<const Pack<T, width>*>(y + index);
+    packs.x = *reinterpret_cast<const Pack<T, width>*>(x + index);
+    return packs;
+  }
+  template <int width>
+  __device__ void write(int64_t index, Packs<width>& packs) const {
+#pragma unroll
+    for (int k = 0; k < width; ++k) {
+      T total = packs.dy.element[k];
+      if (more) total = store<T>(cuda_backend::load(total) + cuda_backend::load(packs.more.element[k]));
+      packs.dy.element[k] =
+          store<T>(functions::ReluGrad{}(cuda_backend::load(total), cuda_backend::load(packs.y.element[k])));
+    }
+    *reinterpret_cast<Pack<T, width>*>(sum_grad + index) = packs.dy;
+  }
+  template <class AnyPacks>
+  __device__ PairOf<Compute> operator()(Compute middle, const AnyPacks& packs, int k) const {
+    const Compute g = cuda_backend::load(packs.dy.element[k]);
+    return {g, g * (cuda_backend::load(packs.x.element[k]) - middle)};
   }
 };
 
@@ -219,7 +290,17 @@ ChannelShape channel_shape(const BatchNorm& p, const Tensor& data) {
 }
 
 template <class P>
-constexpr bool is_gradient = std::is_same_v<P, BatchNormGrad> || std::is_same_v<P, BatchNormReluGrad>;
+constexpr bool has_add = std::is_same_v<P, BatchNormAddRelu>;
+template <class P>
+constexpr bool is_add_gradient = std::is_same_v<P, BatchNormAddReluGrad>;
+template <class P>
+constexpr bool is_gradient =
+    std::is_same_v<P, BatchNormGrad> || std::is_same_v<P, BatchNormReluGrad> || is_add_gradient<P>;
+// Where the data is among the inputs.
+template <class P>
+constexpr size_t data_input = is_add_gradient<P> ? 2
+                              : is_gradient<P>   ? 1
+                                                 : 0;
 template <class P>
 constexpr bool has_relu = std::is_same_v<P, BatchNormRelu> || std::is_same_v<P, BatchNormReluGrad>;
 
@@ -231,16 +312,20 @@ std::unique_ptr<Kernel> build_forward(const NodeView& node) {
   const bool own = uses_batch_statistics(p, node.is_train);
   const size_t affine_bytes = static_cast<size_t>(shape.channels) * sizeof(Affine<C>);
   const size_t sums_at = (affine_bytes + 63) / 64 * 64;
+  KernelTraits traits{.in_place = {{0, 0}}, .scratch_bytes = sums_at + (own ? piece_bytes(shape, sizeof(C)) : 0)};
+  if (has_add<P>) traits.in_place.push_back({3, 0});
   return make_step(
       node,
       [=](const Args& args) {
         const T* const x = args.in<T>(0);
         const C *const gamma = args.in<C>(1), *const beta = args.in<C>(2);
-        C *const moving_mean = args.state<C>(3), *const moving_var = args.state<C>(4);
+        constexpr size_t states = has_add<P> ? 4 : 3;
+        C *const moving_mean = args.state<C>(states), *const moving_var = args.state<C>(states + 1);
+        const T* const sum = has_add<P> ? args.in<T>(3) : nullptr;
         T* const y = args.out<T>(0);
         C *const mean = args.out<C>(1), *const deviation = args.out<C>(2);
         auto* const affine = static_cast<Affine<C>*>(args.scratch);
-        const bool wide = aligned_for_packs(x) && aligned_for_packs(y);
+        const bool wide = aligned_for_packs(x) && aligned_for_packs(y) && aligned_for_packs(sum);
         const cudaStream_t stream = stream_of(args);
         if (own)
           queue_channel_sums<T>(stream, shape, wide, Moments<T>{x, shape.inner},
@@ -251,9 +336,12 @@ std::unique_ptr<Kernel> build_forward(const NodeView& node) {
         else
           show_statistics<<<blocks_for(shape.channels), block_size, 0, stream>>>(
               gamma, beta, moving_mean, moving_var, mean, deviation, affine, shape.channels, p.eps, p.fix_gamma);
-        queue_channel_map(stream, shape, wide, Normalize<T, has_relu<P>, Affines<C>>{x, y, {affine}});
+        if constexpr (has_add<P>)
+          queue_channel_map(stream, shape, wide, NormalizeAddRelu<T, Affines<C>>{x, sum, y, {affine}});
+        else
+          queue_channel_map(stream, shape, wide, Normalize<T, has_relu<P>, Affines<C>>{x, y, {affine}});
       },
-      {.in_place = {{0, 0}}, .scratch_bytes = sums_at + (own ? piece_bytes(shape, sizeof(C)) : 0)});
+      std::move(traits));
 }
 
 template <class T, class P>
@@ -288,6 +376,39 @@ std::unique_ptr<Kernel> build_backward(const NodeView& node) {
 }
 
 template <class T>
+std::unique_ptr<Kernel> build_add_backward(const NodeView& node) {
+  using C = compute_type<T>;
+  const auto p = node.as<BatchNormAddReluGrad>();
+  const ChannelShape shape = channel_shape(p, node.inputs[2]);
+  const bool own = uses_batch_statistics(p, node.is_train);
+  const size_t sums_at = (static_cast<size_t>(shape.channels) * sizeof(GradientOfChannel<C>) + 63) / 64 * 64;
+  // The first pass reads all arrays and writes the gradient of the sum, the second reads that and the data.
+  KernelTraits traits{.in_place = {{0, 3}, {1, 3}, {2, 0}, {1, 0}, {0, 0}},
+                      .scratch_bytes = sums_at + piece_bytes(shape, sizeof(C))};
+  if (p.two_grads) traits.in_place.push_back({6, 3});
+  return make_step(
+      node,
+      [=](const Args& args) {
+        const T *const dy = args.in<T>(0), *const y = args.in<T>(1), *const x = args.in<T>(2);
+        const T* const more = p.two_grads ? args.in<T>(6) : nullptr;
+        const Parameters<C> parameters{args.in<C>(3), nullptr, args.in<C>(4), args.in<C>(5), p.fix_gamma};
+        T *const dx = args.out<T>(0), *const sum_grad = args.out<T>(3);
+        auto* const of_channel = static_cast<GradientOfChannel<C>*>(args.scratch);
+        bool wide = true;
+        for (const void* array : {dy, y, x, more, static_cast<const T*>(dx), static_cast<const T*>(sum_grad)})
+          wide &= aligned_for_packs(array);
+        queue_channel_sums<T>(stream_of(args), shape, wide,
+                              ReluGradientSums<T>{dy, more, y, x, sum_grad, parameters.mean},
+                              static_cast<std::byte*>(args.scratch) + sums_at,
+                              FinishGradient<C>{parameters, args.out<C>(1), args.out<C>(2), of_channel,
+                                                static_cast<double>(shape.per_channel()), own});
+        if (dx)
+          queue_channel_map(stream_of(args), shape, wide, DataGradient<T, false>{sum_grad, x, nullptr, dx, of_channel});
+      },
+      std::move(traits));
+}
+
+template <class T>
 std::unique_ptr<Kernel> build_recompute(const NodeView& node) {
   using C = compute_type<T>;
   const auto& p = node.as<BatchNormRecompute>();
@@ -313,7 +434,7 @@ BatchNormSize size_of(const BatchNormRecompute& p, const Shape& data) {
 
 template <class P>
 std::string refuse(const NodeView& node) {
-  const Tensor& data = node.inputs[is_gradient<P> ? 1 : 0];
+  const Tensor& data = node.inputs[data_input<P>];
   if (!is_floating(data.dtype)) return "wants floating numbers";
   if (data.shape.size() == 0) return "an empty array";
   if (block_of(data.layout) > 1) return "a blocked layout";
@@ -326,6 +447,8 @@ std::unique_ptr<Kernel> build(const NodeView& node) {
   return visit_floating(node.outputs[0].dtype, [&]<class T>(std::type_identity<T>) -> std::unique_ptr<Kernel> {
     if constexpr (std::is_same_v<P, BatchNormRecompute>)
       return build_recompute<T>(node);
+    else if constexpr (is_add_gradient<P>)
+      return build_add_backward<T>(node);
     else if constexpr (is_gradient<P>)
       return build_backward<T, P>(node);
     else
@@ -336,19 +459,22 @@ std::unique_ptr<Kernel> build(const NodeView& node) {
 // Follows the data; statistics and parameters have one axis and no layout.
 template <class P>
 std::optional<LayoutWish> likes(const NodeView& node) {
-  const Tensor& data = node.inputs[is_gradient<P> ? 1 : 0];
+  const Tensor& data = node.inputs[data_input<P>];
   if (data.layout != Layout::channels_last) return std::nullopt;
   if (data.shape.axis(node.as<P>().axis, node.where()) != 1) return std::nullopt;
-  LayoutWish wish{std::vector(node.inputs.size(), Layout::plain), std::vector(node.outputs.size(), Layout::plain)};
-  wish.inputs[0] = wish.outputs[0] = Layout::channels_last;
-  if (is_gradient<P>) wish.inputs[1] = Layout::channels_last;
-  if (is_gradient<P> && node.inputs.size() > 6) wish.inputs[6] = Layout::channels_last;
+  LayoutWish wish;
+  const auto follow = [&](std::span<const Tensor> tensors, std::vector<Layout>& layouts) {
+    for (const Tensor& tensor : tensors)
+      layouts.push_back(tensor.shape == data.shape ? Layout::channels_last : Layout::plain);
+  };
+  follow(node.inputs, wish.inputs);
+  follow(node.outputs, wish.outputs);
   return wish;
 }
 
 template <class P>
-void add(ImplementationTable& table) {
-  table.add<P>({"cuda", refuse<P>, build<P>, likes<P>});
+void add(ImplementationTable& table, Tier tier = Tier::plain) {
+  table.add<P>({"cuda", refuse<P>, build<P>, likes<P>, false, tier});
 }
 
 }  // namespace
@@ -359,6 +485,9 @@ void add_batch_norm(ImplementationTable& table) {
   add<BatchNormRelu>(table);
   add<BatchNormReluGrad>(table);
   add<BatchNormRecompute>(table);
+  // Before the networks that they replace.
+  add<BatchNormAddRelu>(table, Tier::specialised);
+  add<BatchNormAddReluGrad>(table, Tier::specialised);
 }
 
 }  // namespace symbind::cuda_backend

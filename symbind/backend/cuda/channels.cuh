@@ -19,9 +19,10 @@ struct ChannelShape {
   constexpr int64_t size() const { return outer * channels * inner; }
 };
 
-// How many neighbouring channels a thread processes: limited by its registers.
+// How many neighbouring channels a thread processes: 16 bytes.
 template <class T>
-inline constexpr int channel_width = std::min(widest<T>, 4);
+inline constexpr int channel_width = widest<T>;
+inline constexpr int widest_channels = 8;  // of half precision
 
 template <class C>
 struct PairOf {
@@ -62,14 +63,27 @@ inline ChannelCut cut_channels(const ChannelShape& shape, int width) {
 // Scratch for the pieces of every channel, for any pack width.
 inline size_t piece_bytes(const ChannelShape& shape, size_t size_of_compute_type) {
   int64_t pieces = 1;
-  for (const int width : {1, 2, 4}) pieces = std::max(pieces, cut_channels(shape, width).pieces);
+  for (int width = 1; width <= widest_channels; width *= 2)
+    pieces = std::max(pieces, cut_channels(shape, width).pieces);
   return static_cast<size_t>(pieces * shape.channels) * 2 * size_of_compute_type;
 }
 
 // ---- Sums -----------------------------------------------------------------------------------------------------------
 
 // sums[piece][channel] = Σ over the piece. terms.at(channel) returns the per-channel data of the terms,
-// terms.load<width>(index) reads their arrays, terms(of_channel, values, k) is the pair that element k adds.
+// terms.load<width>(index) reads their arrays, terms(of_channel, values, k) is the pair that element k adds. Terms with
+// a method write(index, values) store an array that they compute on the way. A thread reads several rows before it uses
+// the first: the compiler cannot know that what is written does not overlap what is read.
+template <class Terms>
+inline constexpr int rows_at_once_of = 4;
+template <class Terms>
+requires(Terms::rows_at_once > 0) inline constexpr int rows_at_once_of<Terms> = Terms::rows_at_once;
+
+template <class Terms, class Values>
+__device__ void write_values(const Terms& terms, int64_t index, Values& values) {
+  if constexpr (requires { terms.write(index, values); }) terms.write(index, values);
+}
+
 template <int width, class Terms>
 __global__ void sum_last_channels(ChannelShape shape, int64_t piece_length, Terms terms,
                                   PairOf<typename Terms::Compute>* sums) {
@@ -83,15 +97,30 @@ __global__ void sum_last_channels(ChannelShape shape, int64_t piece_length, Term
   if (channel < shape.channels) {
     typename Terms::OfChannel of_channel[width];
     for (int k = 0; k < width; ++k) of_channel[k] = terms.at(channel + k);
-#pragma unroll 4
-    for (int64_t row = begin + threadIdx.y; row < end; row += blockDim.y) {
-      const auto values = terms.template load<width>(row * shape.channels + channel);
+    const auto add = [&](int64_t index, auto& values) {
+      write_values(terms, index, values);
 #pragma unroll
       for (int k = 0; k < width; ++k) {
         const PairOf<C> term = terms(of_channel[k], values, k);
         sum[k].first += term.first;
         sum[k].second += term.second;
       }
+    };
+    constexpr int batch = rows_at_once_of<Terms>;
+    const int64_t step = blockDim.y;
+    int64_t row = begin + threadIdx.y;
+    for (; row + (batch - 1) * step < end; row += batch * step) {
+      decltype(terms.template load<width>(0)) values[batch];
+#pragma unroll
+      for (int i = 0; i < batch; ++i)
+        values[i] = terms.template load<width>((row + i * step) * shape.channels + channel);
+#pragma unroll
+      for (int i = 0; i < batch; ++i) add((row + i * step) * shape.channels + channel, values[i]);
+    }
+    for (; row < end; row += step) {
+      const int64_t index = row * shape.channels + channel;
+      auto values = terms.template load<width>(index);
+      add(index, values);
     }
   }
   const int columns = static_cast<int>(blockDim.x) * width, column = static_cast<int>(threadIdx.x) * width;
@@ -126,7 +155,9 @@ __global__ void sum_middle_channels(ChannelShape shape, int64_t piece_length, Te
   PairOf<C> sum = {C(0), C(0)};
 #pragma unroll 4
   for (int64_t e = begin + threadIdx.x; e < end; e += blockDim.x) {
-    const auto values = terms.template load<1>(in_channel(shape, channel, static_cast<uint32_t>(e)));
+    const int64_t index = in_channel(shape, channel, static_cast<uint32_t>(e));
+    auto values = terms.template load<1>(index);
+    write_values(terms, index, values);
     const PairOf<C> term = terms(of_channel, values, 0);
     sum.first += term.first;
     sum.second += term.second;
@@ -184,9 +215,10 @@ void queue_channel_sums(cudaStream_t stream, const ChannelShape& shape, bool wid
 // map.at(channel) returns the per-channel data of the map, map.load<width>(index) reads its arrays, map(…) is the
 // result of one element. Pieces run from the end to the beginning: the data that a preceding sum read last may still be
 // in the cache. The output may be one of the arrays read. A thread reads map.rows_at_once rows before it writes one:
-// enough to saturate memory bandwidth, few enough for its registers.
+// enough to saturate memory bandwidth, few enough for its registers, of which the data of eight channels need many.
 template <int width, class Map>
-__global__ void __launch_bounds__(block_size, 4) map_last_channels(ChannelShape shape, int64_t piece_length, Map map) {
+__global__ void __launch_bounds__(block_size, width > 4 ? 2 : 4)
+    map_last_channels(ChannelShape shape, int64_t piece_length, Map map) {
   using T = typename Map::Element;
   const int64_t channel = (int64_t{blockIdx.x} * blockDim.x + threadIdx.x) * width;
   if (channel >= shape.channels) return;
