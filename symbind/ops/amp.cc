@@ -1,9 +1,8 @@
 #include "symbind/ops/amp.h"
 
 #include "symbind/graph/define.h"
-#include "symbind/ops/broadcast.h"
 #include "symbind/ops/cast.h"
-#include "symbind/ops/reshape.h"
+#include "symbind/ops/convert_arrays.h"
 
 namespace symbind {
 namespace {
@@ -81,9 +80,7 @@ OpDef define(Op<ScaleGradient> op) {
         t["scale"].meet(DType::float32);
       })
       .gradient([](const ScaleGradient&, Grad& g) {
-        const Symbol flat = reshape(g.out_grad(), {.shape = {-1}});
-        const Symbol scaled = broadcast_mul(cast(flat, {.dtype = DType::float32}), g.input("scale"));
-        g.set("data", reshape_like(cast_like(scaled, flat), g.out_grad()));
+        g.set("data", convert_arrays({g.out_grad(), g.input("scale")}, {.num_arrays = 1, .scaled = true}));
       });
 }
 

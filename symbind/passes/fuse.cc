@@ -38,8 +38,10 @@ bool Readers::any_between(NodeId first, NodeId end, TensorId tensor) const {
   return next != readers_end && *next < end;
 }
 
+void Replacements::put(NodeId node, Replacement replacement) { found_[node] = std::move(replacement); }
+
 void Replacements::put(NodeId node, Replacement replacement, NodeId absorbed) {
-  found_[node] = std::move(replacement);
+  put(node, std::move(replacement));
   absorb(absorbed);
 }
 
@@ -97,6 +99,7 @@ void fuse(Graph& graph, bool frugal) {
   fuse_norm_relu(graph);
   transpose_weights(graph);
   if (!frugal) fuse_products(graph);  // the rows of all steps stay allocated until they are concatenated
+  merge_conversions(graph);
   fuse_pointwise(graph);
 }
 

@@ -26,6 +26,8 @@ void fuse_products(Graph& graph);
 // Chains and small trees of elementwise operators become one program each (ops/pointwise.h), where the device can run
 // every one of their operators as an instruction.
 void fuse_pointwise(Graph& graph);
+// The conversions of all parameters, and of all gradients, in mixed precision become one operator each.
+void merge_conversions(Graph& graph);
 
 // ---- For the rules --------------------------------------------------------------------------------------------------
 
@@ -60,6 +62,7 @@ struct Replacement {
 class Replacements {
  public:
   explicit Replacements(Graph& graph) : graph_(graph), absorbed_(graph.nodes.size(), false) {}
+  void put(NodeId node, Replacement replacement);
   // Replaces a node and removes an absorbed one.
   void put(NodeId node, Replacement replacement, NodeId absorbed);
   void absorb(NodeId node) { absorbed_[node] = true; }

@@ -52,6 +52,23 @@ std::vector<Case> elementwise_cases() {
   return cases;
 }
 
+// Arrays of several lengths and, in the last case, of all types, of which the last holds the factor.
+std::vector<Case> conversion_cases() {
+  std::vector<Case> cases;
+  const std::vector<Shape> shapes{{3, 5}, {70001}, {1}, {4, 8}};
+  for (const char* dtype : {"float32", "float64", "float16", "bfloat16"}) {
+    cases.push_back({"_convert_arrays", shapes, {{"num_arrays", "4"}, {"dtype", dtype}}});
+    Case mixed{"_convert_arrays", shapes, {{"num_arrays", "4"}, {"dtype", dtype}, {"scaled", "True"}}};
+    mixed.inputs.push_back({1});
+    mixed.dtypes = {DType::float32};
+    mixed.input_types = {DType::float16, DType::float32, DType::float64, DType::bfloat16, DType::float32};
+    cases.push_back(mixed);
+  }
+  Case many{"_convert_arrays", std::vector<Shape>(300, Shape{17}), {{"num_arrays", "300"}}};  // several launches
+  cases.push_back(many);
+  return cases;
+}
+
 std::vector<Case> scalar_cases() {
   std::vector<Case> cases;
   for (const char* op : {"_plus_scalar", "_minus_scalar", "_rminus_scalar", "_mul_scalar", "_div_scalar",
@@ -336,7 +353,7 @@ std::vector<Case> softmax_cases() {
 
 std::vector<Case> all_cases() {
   std::vector<Case> cases;
-  for (const auto& family : {elementwise_cases(), scalar_cases(), broadcast_cases(), reduce_cases(),
+  for (const auto& family : {elementwise_cases(), conversion_cases(), scalar_cases(), broadcast_cases(), reduce_cases(),
                              product_cases(), softmax_cases(), other_cases()})
     cases.insert(cases.end(), family.begin(), family.end());
   return cases;
@@ -345,6 +362,7 @@ std::vector<Case> all_cases() {
 using CudaOps = GpuTest;
 
 TEST_F(CudaOps, ElementwiseFunctionsAgreeWithTheCpu) { compare_devices(elementwise_cases()); }
+TEST_F(CudaOps, ConversionsOfManyArraysAgreeWithTheCpu) { compare_devices(conversion_cases()); }
 TEST_F(CudaOps, FunctionsOfAScalarAgreeWithTheCpu) { compare_devices(scalar_cases()); }
 TEST_F(CudaOps, BroadcastsAgreeWithTheCpu) { compare_devices(broadcast_cases()); }
 TEST_F(CudaOps, SumsAgreeWithTheCpu) { compare_devices(reduce_cases()); }

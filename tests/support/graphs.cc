@@ -96,6 +96,7 @@ const std::vector<std::string>& operators_of_passes() {
                                               "_relabel",
                                               "_cast_like",
                                               "_scale_gradient",
+                                              "_convert_arrays",
                                               "_sum_to_like",
                                               "_spread_like",
                                               "_Convolution_Fused",

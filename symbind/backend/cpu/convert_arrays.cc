@@ -1,0 +1,48 @@
+#include "symbind/ops/convert_arrays.h"
+
+#include <vector>
+
+#include "symbind/backend/cpu/loops.h"
+#include "symbind/backend/cpu/plain.h"
+#include "symbind/passes/target.h"
+
+namespace symbind::cpu_backend {
+namespace {
+
+template <class To, class From>
+void convert_scaled(const Args& args, size_t index, int64_t count, const float* scale) {
+  using C = std::conditional_t<std::is_same_v<To, double> || std::is_same_v<From, double>, double, float>;
+  const From* const in = args.in<From>(index);
+  To* const out = args.out<To>(index);
+  const C factor = scale ? static_cast<C>(*scale) : C(1);
+  for_elements(count, [=](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) out[i] = static_cast<To>(static_cast<C>(in[i]) * factor);
+  });
+}
+
+std::unique_ptr<Kernel> build(const NodeView& node) {
+  struct Part {
+    DType from, to;
+    int64_t count;
+  };
+  std::vector<Part> parts;
+  for (size_t i = 0; i < node.outputs.size(); ++i)
+    parts.push_back({node.inputs[i].dtype, node.outputs[i].dtype, node.outputs[i].shape.size()});
+  return make_kernel([parts, scaled = node.as<ConvertArrays>().scaled](const Args& args) {
+    const float* const scale = scaled ? args.in<float>(parts.size()) : nullptr;
+    for (size_t i = 0; i < parts.size(); ++i) {
+      if (!args.outputs[i]) continue;
+      visit_floating(parts[i].from, [&]<class From>(std::type_identity<From>) {
+        visit_floating(parts[i].to, [&]<class To>(std::type_identity<To>) {
+          convert_scaled<To, From>(args, i, parts[i].count, scale);
+        });
+      });
+    }
+  });
+}
+
+}  // namespace
+
+void add_convert_arrays(ImplementationTable& table) { add_plain<ConvertArrays>(table, build); }
+
+}  // namespace symbind::cpu_backend
