@@ -1,16 +1,15 @@
 // Convolution by cuDNN, or by the direct kernels if cuDNN has no engine. If the channels fill whole vectors,
 // channels-last activations are preferred, as tensor cores read them; the weights, which users see with channels
-// second, are then reordered first, and their gradient is reordered back. Operations fused into a convolution are
-// folded into its weight and bias, or are a pass over the result.
+// second, are then reordered first, and their gradient is reordered back. BatchNorms fused into a convolution are
+// folded into its weight and bias; other operations are a part of the library's kernel, or a pass over the result.
 
 #include "symbind/backend/cuda/channels.cuh"
 #include "symbind/backend/cuda/conv_direct.h"
-#include "symbind/backend/cuda/conv_finish.cuh"
+#include "symbind/backend/cuda/conv_finish.h"
 #include "symbind/backend/cuda/conv_plan.h"
 #include "symbind/backend/cuda/device.h"
 #include "symbind/backend/cuda/step.h"
 #include "symbind/backend/cuda/transpose.h"
-#include "symbind/backend/function_tables.h"
 #include "symbind/core/environment.h"
 #include "symbind/core/error.h"
 #include "symbind/ops/conv_fused.h"
@@ -135,6 +134,15 @@ std::string usual_tuning() {
   return tunings[environment::variable("MXNET_CUDNN_AUTOTUNE_DEFAULT").value()];
 }
 
+// What a library may apply to the products; none if it has no such activation.
+template <class P>
+ConvolutionEpilogue epilogue_of(const P& p) {
+  if (pass_of<P> != ConvolutionPass::forward) return {};
+  const ConvolutionFused fused{p};
+  if (!fused.act_type.empty() && fused.act_type != "relu") return {};
+  return {fused.sum, !fused.no_bias || fused.has_norms(), !fused.act_type.empty()};
+}
+
 template <class P>
 ConvolutionProblem problem_of(const NodeView& node) {
   const P& p = node.as<P>();
@@ -143,6 +151,7 @@ ConvolutionProblem problem_of(const NodeView& node) {
   problem.pass = pass_of<P>;
   problem.size = size_of(p, arrays.data.shape, arrays.output.shape);
   problem.dtype = arrays.output.dtype;
+  problem.epilogue = epilogue_of(p);
   const bool channels_last = is_channels_last(p.layout);
   problem.channels_last =
       channels_last || is_stored_channels_last(arrays.data) || is_stored_channels_last(arrays.output);
@@ -190,12 +199,12 @@ class ConvolutionKernel final : public Kernel {
     guarded([&] {
       switch (problem_.pass) {
         case ConvolutionPass::forward:
-          convolve(args, args.inputs[0], args.inputs[1], args.outputs[0]);
-          return finish_output(args);
+          return run_forward(args);
         case ConvolutionPass::data_grad:
-          return convolve(args, args.outputs[0], args.inputs[1], args.inputs[0]);
+          convolve(args, {args.outputs[0], args.inputs[1], args.inputs[0]});
+          return;
         case ConvolutionPass::weight_grad:
-          if (args.outputs[0]) convolve(args, args.inputs[1], args.outputs[0], args.inputs[0]);
+          if (args.outputs[0]) convolve(args, {args.inputs[1], args.outputs[0], args.inputs[0]});
           if (!params_.no_bias && args.outputs[1]) sum_bias(args);
       }
     });
@@ -253,38 +262,41 @@ class ConvolutionKernel final : public Kernel {
         folded_bias(args));
   }
 
-  void convolve(const Args& args, void* data, void* weight, void* output) {
-    const cudaStream_t stream = stream_of(args);
-    const bool is_weight_grad = problem_.pass == ConvolutionPass::weight_grad, folded = params_.has_norms();
-    if (folded) weight = args.kept;
-    if (!plan_ || !aligned_for_packs(data) || !aligned_for_packs(weight) || !aligned_for_packs(output)) {
-      const bool last = weight_last_ || (folded && reorders_weight_);
-      return queue_direct_convolution(stream, problem_, last, data, weight, output);
+  void run_forward(const Args& args) {
+    ConvolutionArrays arrays{args.inputs[0], args.inputs[1], args.outputs[0], input_at(args, at_.sum),
+                             input_at(args, at_.bias)};
+    if (params_.has_norms()) {
+      arrays.weight = args.kept;
+      arrays.bias = folded_bias(args);
     }
-    std::byte* const scratch = scratch_of(args);
-    void* const ordered = !reorders_weight_ ? weight : is_weight_grad ? scratch + weight_at_ : args.kept;
-    plan_->run(stream, data, ordered, output, scratch);
-    if (is_weight_grad && reorders_weight_)
-      queue_transpose(stream, ordered, weight, size_of(problem_.dtype),
-                      {weight_matrices_.batch, weight_matrices_.columns, weight_matrices_.rows});
+    const bool is_finished = convolve(args, arrays);
+    if (!is_finished)
+      queue_finish(stream_of(args), problem_, params_.act_type, arrays.output, arrays.residual, arrays.bias);
   }
 
-  void finish_output(const Args& args) {
-    const void* const bias = params_.has_norms() ? folded_bias(args) : input_at(args, at_.bias);
-    const void* const more = input_at(args, at_.sum);
-    if (!bias && !more && params_.act_type.empty()) return;
-    const auto finish = [&](auto function) {
-      visit_floating(problem_.dtype, [&]<class T>(std::type_identity<T>) {
-        T* const out = args.out<T>();
-        queue_channel_map(stream_of(args), output_shape_, aligned_for_packs(out) && aligned_for_packs(more),
-                          FinishOutput<T, decltype(function)>{out, static_cast<const T*>(bias),
-                                                              static_cast<const T*>(more), function});
-      });
-    };
-    if (params_.act_type.empty())
-      finish(functions::Identity{});
-    else
-      functions::visit_activation(functions::ActivationTable{}, params_.act_type, finish);
+  bool suits_plan(const ConvolutionArrays& arrays) const {
+    return plan_ && aligned_for_packs(arrays.data) && aligned_for_packs(arrays.weight) &&
+           aligned_for_packs(arrays.output) &&
+           (!plan_->applies_epilogue() || (aligned_for_packs(arrays.residual) && aligned_for_packs(arrays.bias)));
+  }
+
+  // Has it applied the epilogue?
+  bool convolve(const Args& args, const ConvolutionArrays& arrays) {
+    const cudaStream_t stream = stream_of(args);
+    if (!suits_plan(arrays)) {
+      const bool last = weight_last_ || (params_.has_norms() && reorders_weight_);
+      queue_direct_convolution(stream, problem_, last, arrays.data, arrays.weight, arrays.output);
+      return false;
+    }
+    const bool is_weight_grad = problem_.pass == ConvolutionPass::weight_grad;
+    std::byte* const scratch = scratch_of(args);
+    ConvolutionArrays ordered = arrays;
+    if (reorders_weight_) ordered.weight = is_weight_grad ? scratch + weight_at_ : args.kept;
+    plan_->run(stream, ordered, scratch);
+    if (is_weight_grad && reorders_weight_)
+      queue_transpose(stream, ordered.weight, arrays.weight, size_of(problem_.dtype),
+                      {weight_matrices_.batch, weight_matrices_.columns, weight_matrices_.rows});
+    return plan_->applies_epilogue();
   }
 
   void sum_bias(const Args& args) {
