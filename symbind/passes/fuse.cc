@@ -38,8 +38,10 @@ bool Readers::any_between(NodeId first, NodeId end, TensorId tensor) const {
   return next != readers_end && *next < end;
 }
 
+void Replacements::put(NodeId node, Replacement replacement) { found_[node] = std::move(replacement); }
+
 void Replacements::put(NodeId node, Replacement replacement, NodeId absorbed) {
-  found_[node] = std::move(replacement);
+  put(node, std::move(replacement));
   absorb(absorbed);
 }
 
@@ -75,6 +77,7 @@ std::optional<ConvolutionFused> as_fused_convolution(const GraphNode& node) {
 
 void fuse(Graph& graph, bool frugal) {
   fold_batch_norm(graph);
+  round_weights_once(graph);
   fuse_residual(graph);
   fuse_activation(graph);
   fuse_norm_relu(graph);

@@ -120,6 +120,7 @@ TEST_F(CudaLayers, ConvolutionsWithTheirChannelsLastAgreeWithTheCpu) {
 // What is taken into a convolution: all forms of it for one shape. The bits of `norms` are a norm after the convolution
 // and one before it.
 struct FusedForms {
+  bool wide_weights = false;  // float32 ones for data of 16 bits
   std::vector<std::string> act_types = {"", "relu", "sigmoid", "softrelu", "softsign", "tanh"};
   std::vector<int> norms = {0, 1, 2, 3};
 };
@@ -144,13 +145,19 @@ std::vector<DeviceCase> fused_cases(const Convolved& c, DType dtype, const Fused
           p.sum = sum;
           p.act_type = act_type;
           if (p.norm_before && !c.pad.empty()) continue;                               // not taken in with padding
-          if (p.has_norms() && dtype != DType::float32) continue;                      // nor for other types
+          if (p.has_norms() && dtype == DType::float64) continue;                      // nor in float64
           if (p.has_norms() && !p.act_type.empty() && p.act_type != "relu") continue;  // enough is enough
           const double low = p.has_norms() ? 0.25 : -1.5;                              // variances are positive
           DeviceCase tried{"_Convolution_Fused", {c.data, weight}, {}, {dtype}, low, 1.5, 8, false};
           if (!no_bias) tried.inputs.push_back({c.filters});
           if (p.norm_before) tried.inputs.insert(tried.inputs.end(), 4, {c.data[1]});
           if (p.norm) tried.inputs.insert(tried.inputs.end(), 4, {c.filters});
+          // The parameters of norms are float32, and so may be weight and bias.
+          tried.input_types.assign(tried.inputs.size(), p.has_norms() ? DType::float32 : DType::none);
+          tried.input_types[0] = DType::none;
+          const size_t of_convolution = no_bias ? 2 : 3;
+          for (size_t i = 1; i < of_convolution; ++i)
+            tried.input_types[i] = forms.wide_weights ? DType::float32 : DType::none;
           if (sum) tried.inputs.push_back(output_of(c));
           tried.params = std::make_shared<ConvolutionFused>(p);
           cases.push_back(tried);
@@ -195,6 +202,16 @@ TEST_F(CudaLayers, EpiloguesOfLargerConvolutionsAgreeWithTheCpu) {
     for (const DType dtype : {DType::float32, DType::float16, DType::bfloat16}) {
       compare_devices(fused_cases(c, dtype, epilogues));
       compare_fused_channels_last(c, dtype, epilogues);
+    }
+}
+
+TEST_F(CudaLayers, ConvolutionsOf16BitsRoundTheirWeightsThemselves) {
+  FusedForms forms = epilogues;
+  forms.wide_weights = true;
+  for (const Convolved& c : larger_convolutions)
+    for (const DType dtype : {DType::float16, DType::bfloat16}) {
+      compare_devices(fused_cases(c, dtype, forms));
+      compare_fused_channels_last(c, dtype, forms);
     }
 }
 
