@@ -30,6 +30,26 @@ std::vector<std::string> activations() {
   return names;
 }
 
+bool has_16_bits(DType dtype) { return dtype == DType::float16 || dtype == DType::bfloat16; }
+
+void infer_types(const ConvolutionFused& p, Types& t) {
+  auto data = t["data"], weight = t["weight"];
+  data.meet(t.output());
+  t.output().meet(data);
+  if (p.sum) t["sum"].meet(data);
+  if (!data.known()) return;
+  require_floating(t, "data", data);
+  if (!weight.known()) weight.meet(data);
+  require(weight.get() == data.get() || (has_16_bits(data) && weight.get() == DType::float32), t.where(),
+          " weight must be of the type of data, or of float32 for 16 bits: data ", data.get(), ", weight ",
+          weight.get());
+  const ConvolutionFusedInputs at = inputs_of(p);
+  if (at.bias >= 0) t["bias"].meet(weight);
+  for (const int first : {at.norm_before, at.norm})
+    for (int i = 0; first >= 0 && i < 4; ++i)
+      t.input(static_cast<size_t>(first + i)).meet(has_16_bits(data) ? DType::float32 : data.get());
+}
+
 OpDef define(Op<ConvolutionFused> op) {
   return with_convolution_fields(op)
       .doc("A convolution with BatchNorm, another array and an activation taken into it.")
@@ -53,7 +73,7 @@ OpDef define(Op<ConvolutionFused> op) {
           if (p.norm) s.input(static_cast<size_t>(at.norm) + i).meet({p.num_filter});
         }
       })
-      .infer_type([](const ConvolutionFused&, Types& t) { same_floating_type(t); });
+      .infer_type([](const ConvolutionFused& p, Types& t) { infer_types(p, t); });
 }
 
 }  // namespace

@@ -6,7 +6,9 @@
 namespace symbind {
 
 // In the order they are applied: a BatchNorm with given statistics before the convolution, the convolution itself with
-// its bias, a BatchNorm after it, the sum with another array, an activation.
+// its bias, a BatchNorm after it, the sum with another array, an activation. For data of 16 bits weight and bias may be
+// float32: they are rounded to the type of the data, once, after the norms (whose parameters are float32, as
+// BatchNorm's) are folded into them.
 struct ConvolutionFused : Convolution {
   bool norm_before = false;
   double norm_before_eps = 0;

@@ -31,7 +31,7 @@ class Folding {
     if (!norm || uses_batch_statistics(*norm, graph_.is_train)) return false;
     for (const int output : {1, 2})
       if (readers_.count(node.first_output + output) > 0) return false;
-    return graph_.tensor(node.first_output).dtype == DType::float32;
+    return graph_.tensor(node.first_output).dtype != DType::float64;
   }
 
   // The norm follows a convolution whose only reader it is.

@@ -94,6 +94,7 @@ bool has_fused_kernel(const Graph& graph, Context context, const Replacement& re
 
 void fuse(Graph& graph, bool frugal) {
   fold_batch_norm(graph);
+  round_weights_once(graph);
   fuse_residual(graph);
   fuse_activation(graph);
   fuse_norm_relu(graph);

@@ -13,6 +13,8 @@ namespace symbind {
 
 // Folds a BatchNorm with given statistics into the convolution before or after it, if no gradient is requested.
 void fold_batch_norm(Graph& graph);
+// Without gradients a convolution of 16 bits reads float32 weights itself, instead of a cast of them.
+void round_weights_once(Graph& graph);
 // Fuses the sum of a convolution's result and another array into the convolution.
 void fuse_residual(Graph& graph);
 // Fuses an activation into the matrix product or convolution before it.

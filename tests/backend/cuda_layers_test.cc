@@ -1,6 +1,9 @@
 // Convolution, BatchNorm, Pooling and reorders of the CUDA backend against the CPU's, over odd shapes and in both
 // layouts. Skipped where there is no GPU.
 #include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <limits>
 
 #include <gtest/gtest.h>
 
@@ -114,14 +117,20 @@ TEST_F(CudaLayers, ConvolutionsWithTheirChannelsLastAgreeWithTheCpu) {
   }
 }
 
-// What is taken into a convolution: all forms of it for one shape.
-std::vector<DeviceCase> fused_cases(const Convolved& c, DType dtype) {
+// What is taken into a convolution: all forms of it for one shape. The bits of `norms` are a norm after the convolution
+// and one before it.
+struct FusedForms {
+  bool wide_weights = false;  // float32 ones for data of 16 bits
+  std::vector<std::string> act_types = {"", "relu", "sigmoid", "softrelu", "softsign", "tanh"};
+  std::vector<int> norms = {0, 1, 2, 3};
+};
+std::vector<DeviceCase> fused_cases(const Convolved& c, DType dtype, const FusedForms& forms = {}) {
   std::vector<DeviceCase> cases;
   const Shape weight = weight_of(c);
-  for (const char* act_type : {"", "relu", "sigmoid", "softrelu", "softsign", "tanh"})
+  for (const std::string& act_type : forms.act_types)
     for (const bool no_bias : {true, false})
       for (const bool sum : {true, false})
-        for (const int norms : {0, 1, 2, 3}) {
+        for (const int norms : forms.norms) {
           ConvolutionFused p;
           p.kernel = c.kernel;
           p.stride = c.stride;
@@ -136,12 +145,19 @@ std::vector<DeviceCase> fused_cases(const Convolved& c, DType dtype) {
           p.sum = sum;
           p.act_type = act_type;
           if (p.norm_before && !c.pad.empty()) continue;                               // not taken in with padding
-          if (p.has_norms() && dtype != DType::float32) continue;                      // nor for other types
+          if (p.has_norms() && dtype == DType::float64) continue;                      // nor in float64
           if (p.has_norms() && !p.act_type.empty() && p.act_type != "relu") continue;  // enough is enough
-          DeviceCase tried{"_Convolution_Fused", {c.data, weight}, {}, {dtype}, 0.25, 1.5, 8, false};
+          const double low = p.has_norms() ? 0.25 : -1.5;                              // variances are positive
+          DeviceCase tried{"_Convolution_Fused", {c.data, weight}, {}, {dtype}, low, 1.5, 8, false};
           if (!no_bias) tried.inputs.push_back({c.filters});
           if (p.norm_before) tried.inputs.insert(tried.inputs.end(), 4, {c.data[1]});
           if (p.norm) tried.inputs.insert(tried.inputs.end(), 4, {c.filters});
+          // The parameters of norms are float32, and so may be weight and bias.
+          tried.input_types.assign(tried.inputs.size(), p.has_norms() ? DType::float32 : DType::none);
+          tried.input_types[0] = DType::none;
+          const size_t of_convolution = no_bias ? 2 : 3;
+          for (size_t i = 1; i < of_convolution; ++i)
+            tried.input_types[i] = forms.wide_weights ? DType::float32 : DType::none;
           if (sum) tried.inputs.push_back(output_of(c));
           tried.params = std::make_shared<ConvolutionFused>(p);
           cases.push_back(tried);
@@ -160,15 +176,108 @@ TEST_F(CudaLayers, WhatIsTakenIntoAConvolutionAgreesWithTheCpu) {
     for (const DType dtype : float_types) compare_devices(fused_cases(c, dtype));
 }
 
+void compare_fused_channels_last(const Convolved& c, DType dtype, const FusedForms& forms = {}) {
+  for (const DeviceCase& tried : fused_cases(c, dtype, forms)) {
+    std::vector<size_t> last{0};
+    const int sum = inputs_of(*static_cast<const ConvolutionFused*>(tried.params.get())).sum;
+    if (sum >= 0) last.push_back(static_cast<size_t>(sum));
+    EXPECT_NO_THROW(compare_channels_last(tried, dtype, last, {0})) << tried;
+  }
+}
+
 TEST_F(CudaLayers, WhatIsTakenIntoAConvolutionWithItsChannelsLastAgreesWithTheCpu) {
   for (const Convolved& c : fused_convolutions)
-    for (const DType dtype : float_types)
-      for (const DeviceCase& tried : fused_cases(c, dtype)) {
-        std::vector<size_t> last{0};
-        const int sum = inputs_of(*static_cast<const ConvolutionFused*>(tried.params.get())).sum;
-        if (sum >= 0) last.push_back(static_cast<size_t>(sum));
-        EXPECT_NO_THROW(compare_channels_last(tried, dtype, last, {0})) << tried;
-      }
+    for (const DType dtype : float_types) compare_fused_channels_last(c, dtype);
+}
+
+// Large enough for the library's engines that apply sum, bias and ReLU themselves; some with odd numbers of channels.
+const std::vector<Convolved> larger_convolutions = {
+    {{4, 64, 14, 14}, {1, 1}, 128},        {{2, 64, 9, 7}, {3, 3}, 64, {}, {1, 1}},
+    {{2, 64, 9, 7}, {1, 1}, 64, {2, 2}},   {{2, 24, 9, 7}, {1, 1}, 40},
+    {{2, 7, 9, 5}, {3, 3}, 9, {}, {1, 1}}, {{2, 3, 33, 35}, {7, 7}, 64, {2, 2}, {3, 3}}};
+const FusedForms epilogues{.act_types = {"", "relu"}, .norms = {0, 1}};
+
+TEST_F(CudaLayers, EpiloguesOfLargerConvolutionsAgreeWithTheCpu) {
+  for (const Convolved& c : larger_convolutions)
+    for (const DType dtype : {DType::float32, DType::float16, DType::bfloat16}) {
+      compare_devices(fused_cases(c, dtype, epilogues));
+      compare_fused_channels_last(c, dtype, epilogues);
+    }
+}
+
+TEST_F(CudaLayers, ConvolutionsOf16BitsRoundTheirWeightsThemselves) {
+  FusedForms forms = epilogues;
+  forms.wide_weights = true;
+  for (const Convolved& c : larger_convolutions)
+    for (const DType dtype : {DType::float16, DType::bfloat16}) {
+      compare_devices(fused_cases(c, dtype, forms));
+      compare_fused_channels_last(c, dtype, forms);
+    }
+}
+
+// TF32 has the 10 bits of float16.
+TEST_F(CudaLayers, EpiloguesInTf32AgreeWithTheCpu) {
+  setenv("SYMBIND_TF32", "1", 1);
+  for (const Convolved& c : larger_convolutions)
+    for (DeviceCase tried : fused_cases(c, DType::float32, epilogues)) {
+      tried.slack = 1000;
+      std::vector<size_t> last{0};
+      const int sum = inputs_of(*static_cast<const ConvolutionFused*>(tried.params.get())).sum;
+      if (sum >= 0) last.push_back(static_cast<size_t>(sum));
+      EXPECT_NO_THROW(compare_channels_last(tried, DType::float32, last, {0})) << tried;
+    }
+  setenv("SYMBIND_TF32", "0", 1);
+}
+
+ConvolutionFused with_epilogue(const Convolved& c) {
+  ConvolutionFused p;
+  p.kernel = c.kernel;
+  p.num_filter = c.filters;
+  p.layout = "NHWC";
+  p.sum = true;
+  p.act_type = "relu";
+  return p;
+}
+
+TEST_F(CudaLayers, EpiloguesWorkOnViewsAtOddAddresses) {
+  const Convolved c{{2, 5, 5, 16}, {1, 1}, 16, {}, {}, {}, 1, true};
+  for (const DType dtype : {DType::float32, DType::float16}) {
+    const std::vector<Shape> shapes{c.data, weight_of(c), {c.filters}, output_of(c)};
+    for (size_t odd = 0; odd < shapes.size(); ++odd) {
+      const auto run = [&](Context context) {
+        std::vector<NDArray> inputs;
+        for (size_t i = 0; i < shapes.size(); ++i) {
+          const int64_t first = i == odd ? 1 : 0, size = shapes[i].size();
+          const NDArray whole = random_array({size + 1}, 3 + i, -1, 1, dtype, cpu()).as_copy_in(context);
+          inputs.push_back(whole.slice(first, first + size).reshape(shapes[i]));
+        }
+        return invoke(convolution_fused, inputs, with_epilogue(c), {.context = context})[0].as_copy_in(cpu());
+      };
+      const Tolerance tolerance = tolerance_of(dtype);
+      EXPECT_TRUE(all_close(run(gpu(0)), run(cpu()),
+                            {tolerance.relative * 4, tolerance.absolute * 4, tolerance.of_largest * 4}))
+          << "input " << odd << " in " << dtype;
+    }
+  }
+}
+
+TEST_F(CudaLayers, EpiloguesKeepNan) {
+  const Convolved c{{2, 14, 14, 64}, {1, 1}, 64, {}, {}, {}, 1, true};
+  for (const DType dtype : {DType::float32, DType::float16, DType::bfloat16}) {
+    NDArray data = random_array(c.data, 1, -1, 1, dtype, cpu());
+    data.slice(1, 2).fill(std::numeric_limits<double>::quiet_NaN());
+    const NDArray weight = random_array(weight_of(c), 2, -1, 1, dtype, cpu());
+    const NDArray bias = random_array({c.filters}, 3, -1, 1, dtype, cpu()), sum = zeros(output_of(c), cpu(), dtype);
+    std::vector<NDArray> inputs;
+    for (const NDArray& array : {data, weight, bias, sum}) inputs.push_back(array.as_copy_in(gpu(0)));
+    const NDArray result =
+        invoke(convolution_fused, inputs, with_epilogue(c), {.context = gpu(0)})[0].as_copy_in(cpu());
+    const std::vector<double> values = result.to_vector<double>();
+    const auto is_nan = [](double value) { return std::isnan(value); };
+    const auto middle = values.begin() + static_cast<ptrdiff_t>(values.size() / 2);
+    EXPECT_TRUE(std::none_of(values.begin(), middle, is_nan)) << dtype;
+    EXPECT_TRUE(std::all_of(middle, values.end(), is_nan)) << dtype;
+  }
 }
 
 TEST_F(CudaLayers, ConvolutionsAreTunedAsAsked) {

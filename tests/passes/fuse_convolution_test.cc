@@ -4,9 +4,11 @@
 
 #include "symbind/exec/executor.h"
 #include "symbind/ops/activation.h"
+#include "symbind/ops/amp.h"
 #include "symbind/ops/batch_norm.h"
 #include "symbind/ops/conv_fused.h"
 #include "symbind/passes/fuse.h"
+#include "symbind/train/mixed_precision.h"
 
 #include "tests/support/arrays.h"
 #include "tests/support/device_case.h"
@@ -32,6 +34,7 @@ const NamedShapes image{{"data", {2, 16, 6, 5}}};
 Graph fused(const Symbol& symbol, bool train, Context context = cpu()) {
   Graph graph = train ? testing::training_graph(symbol, image).graph : testing::inference_graph(symbol, image);
   place(graph, context, {});
+  drop_identities(graph);
   separate_outputs(graph);
   fuse(graph);
   testing::expect_consistent(graph);
@@ -119,6 +122,85 @@ TEST(FoldBatchNorm, StaysWhereItNormalizesAnotherAxisThanTheChannels) {
     EXPECT_EQ(count_op(fused(net, false), "BatchNorm"), 1);
     expect_same_numbers(net);
   }
+}
+
+// ---- In 16 bits -----------------------------------------------------------------------------------------------------
+
+const DType low_types[] = {DType::float16, DType::bfloat16};
+
+// A residual block, a depthwise convolution and norms on both sides of a convolution with a bias.
+Symbol block_of_layers() {
+  const Symbol data = var("data");
+  const Symbol first = relu(norm(conv(data, "a"), "bn_a"), "relu_a");
+  const Symbol sum = relu(norm(conv(first, "b", 0), "bn_b") + norm(conv(data, "c", 0), "bn_c"), "relu_b");
+  const Symbol deep =
+      norm(convolution(sum, {.kernel = {3, 3}, .pad = {1, 1}, .num_filter = 16, .num_group = 16, .no_bias = true}, "d"),
+           "bn_d");
+  return norm(convolution(norm(deep, "before"), {.kernel = {1, 1}, .num_filter = 16}, "e"), "after");
+}
+
+// Inference, fused and unfused, on all devices.
+void expect_same_numbers_in(DType dtype, const Symbol& symbol) {
+  const testing::Network network{"fused", symbol, image, 0};
+  for (const Context context : testing::all_devices()) {
+    auto with = testing::bind_with_values(network, context, {.options = {.poison = true}});
+    auto without = testing::bind_with_values(network, context, {.options = {.fuse = false}});
+    for (int run = 0; run < 3; ++run) {  // the second is captured, the third follows a change of the weights
+      if (run == 2)
+        for (const auto& executor : {with, without})
+          for (const char* name : {"b_weight", "e_bias", "bn_b_gamma", "after_moving_mean"}) {
+            NDArray array =
+                executor->arg_dict().contains(name) ? executor->arg_dict().at(name) : executor->aux_dict().at(name);
+            array.fill(0.25);
+          }
+      with->forward(false);
+      without->forward(false);
+      const testing::Tolerance tolerance = testing::tolerance_of(dtype);
+      EXPECT_TRUE(testing::all_close(with->outputs()[0], without->outputs()[0],
+                                     {4 * tolerance.relative, 4 * tolerance.absolute, 4 * tolerance.of_largest}))
+          << dtype << " on " << context << ", run " << run;
+    }
+  }
+}
+
+TEST(FoldBatchNorm, IsFoldedIn16BitsAndWeightsAreRoundedOnce) {
+  for (const DType dtype : low_types) {
+    const Symbol net = computed_in(block_of_layers(), dtype);
+    const Graph graph = fused(net, false);
+    EXPECT_EQ(count_op(graph, "BatchNorm"), 0);
+    EXPECT_EQ(count_op(graph, "elemwise_add"), 0);
+    EXPECT_EQ(count_op(graph, "amp_cast"), 2) << "of the data and of the output";
+    EXPECT_EQ(count_op(graph, "_Convolution_Fused"), 5);
+    for (const GraphNode& node : graph.nodes) {
+      if (!params_if<ConvolutionFused>(node)) continue;
+      EXPECT_TRUE(graph.producer(node.inputs[1]).is_variable());
+      EXPECT_EQ(graph.tensor(node.inputs[1]).dtype, DType::float32);
+      EXPECT_EQ(graph.tensor(node.first_output).dtype, dtype);
+    }
+    expect_same_numbers_in(dtype, net);
+  }
+}
+
+TEST(FoldBatchNorm, IsFoldedIntoWeightsOf16Bits) {
+  for (const DType dtype : low_types) {
+    const Symbol net = with_low_parameters(computed_in(block_of_layers(), dtype), dtype, {"data"});
+    const Graph graph = fused(net, false);
+    EXPECT_EQ(count_op(graph, "BatchNorm"), 0);
+    for (const GraphNode& node : graph.nodes)
+      EXPECT_TRUE(!params_if<ConvolutionFused>(node) || graph.tensor(node.inputs[1]).dtype == dtype);
+    expect_same_numbers_in(dtype, net);
+  }
+}
+
+TEST(RoundWeightsOnce, LeavesCastsThatOthersRead) {
+  const Symbol weight = var("weight"), rounded = amp_cast(weight, {.dtype = DType::float16}, "rounded");
+  const Symbol made = convolution({{"data", amp_cast(var("data"), {.dtype = DType::float16})}, {"weight", rounded}},
+                                  {.kernel = {1, 1}, .num_filter = 16, .no_bias = true}, "conv");
+  EXPECT_EQ(count_op(fused(made, false), "amp_cast"), 1);
+  EXPECT_EQ(count_op(fused(made, true), "_Convolution_Fused"), 0) << "gradients read the rounded weight";
+  const Graph graph = fused(Symbol::group({made, rounded}), false);
+  EXPECT_EQ(count_op(graph, "amp_cast"), 2);
+  EXPECT_EQ(count_op(graph, "_Convolution_Fused"), 1);
 }
 
 // ---- Residual sums --------------------------------------------------------------------------------------------------

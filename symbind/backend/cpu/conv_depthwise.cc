@@ -95,7 +95,7 @@ class DepthwiseConvolution final : public Kernel {
 
   void prepare(const Args& args) override {
     auto* const weights = static_cast<float*>(args.kept);
-    if (around_.has_norms()) return fold_norms(around_, weight_.shape, args, weights, weights + weight_.shape.size());
+    if (around_.has_norms()) return fold_norms(around_, weight_, args, weights, weights + weight_.shape.size());
     convert_array(weights, DType::float32, args.inputs[1], weight_.dtype, weight_.shape.size());
     if (at_.bias >= 0)
       convert_array(weights + weight_.shape.size(), DType::float32, args.inputs[at_.bias], weight_.dtype, filters());
@@ -477,8 +477,6 @@ std::string refuse(const NodeView& node) {
   if (size.group_filters() > most_multiplier && size.kernel_size() > few_taps)
     return join(size.group_filters(), " filters read each channel");
   if (size.channels_last) return "the layout has the channels last";
-  if constexpr (std::is_same_v<P, ConvolutionFused>)
-    if (node.as<P>().has_norms() && type != DType::float32) return "norms are folded into float32 only";
   if (is_grad_weight<P> && size.batch * size.filters * (size.kernel_size() + 1) > most_sums)
     return "the sums of all planes would need too much memory";
   const PaddedPlane padded(is_grad_data<P> ? grad_data_work(size) : forward_work(size), is_grad_weight<P>);

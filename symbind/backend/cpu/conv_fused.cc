@@ -2,10 +2,10 @@
 #include "symbind/ops/conv_fused.h"
 
 #include "symbind/backend/cpu/activation.h"
+#include "symbind/backend/cpu/as_float.h"
 #include "symbind/backend/cpu/fold_norm.h"
 #include "symbind/backend/cpu/loops.h"
 #include "symbind/backend/cpu/plain.h"
-#include "symbind/core/error.h"
 #include "symbind/passes/target.h"
 
 namespace symbind::cpu_backend {
@@ -15,8 +15,6 @@ class FusedConvolution final : public Kernel {
  public:
   explicit FusedConvolution(const NodeView& node)
       : params_(node.as<ConvolutionFused>()), weight_(node.inputs[1]), output_(node.outputs[0]) {
-    require(!params_.has_norms() || weight_.dtype == DType::float32, node.where(),
-            " folds norms into float32 only, not ", weight_.dtype);
     Convolution inner = params_;
     if (params_.has_norms()) inner.no_bias = false;
     inner_params_ = std::make_shared<Convolution>(inner);
@@ -32,7 +30,7 @@ class FusedConvolution final : public Kernel {
   }
 
   void prepare(const Args& args) override {
-    fold_norms(params_, weight_.shape, args, static_cast<float*>(args.kept), folded_bias(args));
+    fold_norms(params_, weight_, args, static_cast<float*>(args.kept), folded_bias(args));
   }
 
   void run(const Args& args) override {
@@ -71,10 +69,16 @@ class FusedConvolution final : public Kernel {
   std::unique_ptr<Kernel> inner_;
 };
 
+// Weights are derived from others in float32 only.
+std::unique_ptr<Kernel> build(const NodeView& node) {
+  const DType dtype = node.outputs[0].dtype;
+  const bool is_derived = node.as<ConvolutionFused>().has_norms() || node.inputs[1].dtype != dtype;
+  if (is_derived && dtype != DType::float32) return build_as_float(node);
+  return std::make_unique<FusedConvolution>(node);
+}
+
 }  // namespace
 
-void add_conv_fused(ImplementationTable& table) {
-  add_plain<ConvolutionFused>(table, [](const NodeView& node) { return std::make_unique<FusedConvolution>(node); });
-}
+void add_conv_fused(ImplementationTable& table) { add_plain<ConvolutionFused>(table, build); }
 
 }  // namespace symbind::cpu_backend

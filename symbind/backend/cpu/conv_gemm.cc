@@ -226,7 +226,7 @@ class GemmConvolution final : public Kernel {
     if constexpr (std::is_same_v<C, float>)
       if (around_.has_norms()) {
         auto* folded = static_cast<float*>(args.scratch);
-        fold_norms(around_, weight_shape_, args, folded, packed + weight_elements_);
+        fold_norms(around_, {weight_shape_, DType::float32}, args, folded, packed + weight_elements_);
         weights = folded;
       }
     for (const auto& pass : passes_) {

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "symbind/backend/cpu/convert_array.h"
 #include "symbind/backend/cpu/loops.h"
 
 namespace symbind::cpu_backend {
@@ -26,13 +27,20 @@ Affine affine_at(const Args& args, int first, bool fix_gamma, double eps, int64_
 
 // With x·s + t before and after: y = ((Σ w·(s₁·x + t₁)) + b)·s₂ + t₂ = Σ (s₂·w·s₁)·x + (b + Σ w·t₁)·s₂ + t₂. The sum
 // over t₁ is the same at all positions only without padding, so the pass folds a preceding norm only then.
-void fold_norms(const ConvolutionFused& p, const Shape& weight, const Args& args, float* folded_weight,
+void fold_norms(const ConvolutionFused& p, const Tensor& weight, const Args& args, float* folded_weight,
                 float* folded_bias) {
   const ConvolutionFusedInputs at = inputs_of(p);
-  const float* const from = args.in<float>(1);
-  const float* const bias = at.bias < 0 ? nullptr : args.in<float>(static_cast<size_t>(at.bias));
+  const Shape& shape = weight.shape;
+  // The input itself, or its float32 values where the result will be.
+  const auto as_float = [&](size_t input, float* result, int64_t count) -> const float* {
+    if (weight.dtype == DType::float32) return args.in<float>(input);
+    convert_array(result, DType::float32, args.inputs[input], weight.dtype, count);
+    return result;
+  };
+  const float* const from = as_float(1, folded_weight, shape.size());
+  const float* const bias = at.bias < 0 ? nullptr : as_float(static_cast<size_t>(at.bias), folded_bias, p.num_filter);
   const bool channels_last = is_channels_last(p.layout);
-  const int64_t channels = weight[channels_last ? weight.rank() - 1 : 1], inner = weight.size(1, weight.rank());
+  const int64_t channels = shape[channels_last ? shape.rank() - 1 : 1], inner = shape.size(1, shape.rank());
   const int64_t window = inner / channels, group_filters = p.num_filter / p.num_group;
   for_elements(
       p.num_filter,

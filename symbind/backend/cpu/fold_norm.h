@@ -7,9 +7,9 @@
 
 namespace symbind::cpu_backend {
 
-// Writes the weight and the bias of the plain convolution that is equivalent to this one with its norms. Float32;
-// `args` holds the addresses of its inputs.
-void fold_norms(const ConvolutionFused& params, const Shape& weight, const Args& args, float* folded_weight,
+// Writes the weight and the bias of the plain convolution that is equivalent to this one with its norms, in float32.
+// `args` holds the addresses of its inputs: the norms' are float32, weight and bias of the type of `weight`.
+void fold_norms(const ConvolutionFused& params, const Tensor& weight, const Args& args, float* folded_weight,
                 float* folded_bias);
 
 }  // namespace symbind::cpu_backend

@@ -149,7 +149,7 @@ class WinogradConvolution final : public Kernel {
     auto* kept = static_cast<float*>(args.kept);
     if (around_.has_norms()) {
       auto* folded = static_cast<float*>(args.scratch);
-      fold_norms(around_, weight_, args, folded, kept + kernels_elements());
+      fold_norms(around_, {weight_, DType::float32}, args, folded, kept + kernels_elements());
       weights = folded;
     }
     const int64_t step = 2 * problem_.kernels.width, steps = ceil_div(problem_.channels, step);

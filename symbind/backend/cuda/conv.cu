@@ -1,16 +1,15 @@
 // Convolution by cuDNN, or by the direct kernels if cuDNN has no engine. If the channels fill whole vectors,
 // channels-last activations are preferred, as tensor cores read them; the weights, which users see with channels
-// second, are then reordered first, and their gradient is reordered back. Operations fused into a convolution are
-// folded into its weight and bias, or are a pass over the result.
+// second, are then reordered first, and their gradient is reordered back. BatchNorms fused into a convolution are
+// folded into its weight and bias; other operations are a part of the library's kernel, or a pass over the result.
 
 #include "symbind/backend/cuda/channels.cuh"
 #include "symbind/backend/cuda/conv_direct.h"
-#include "symbind/backend/cuda/conv_finish.cuh"
+#include "symbind/backend/cuda/conv_finish.h"
 #include "symbind/backend/cuda/conv_plan.h"
 #include "symbind/backend/cuda/device.h"
 #include "symbind/backend/cuda/step.h"
 #include "symbind/backend/cuda/transpose.h"
-#include "symbind/backend/function_tables.h"
 #include "symbind/core/environment.h"
 #include "symbind/core/error.h"
 #include "symbind/ops/conv_fused.h"
@@ -67,29 +66,48 @@ Norm norm_at(const Args& args, int first, bool fix_gamma, double eps) {
   return {args.in<float>(at), args.in<float>(at + 1), args.in<float>(at + 2), args.in<float>(at + 3), fix_gamma, eps};
 }
 
-// The weight and bias of the plain convolution equivalent to this one with its norms (see backend/fold_norm.h). A block
-// per filter. `channel_step` and `tap_step` are the distances in the given weight, channels are last in the folded one
-// if `last`.
+// The weight and bias of the plain convolution equivalent to this one with its norms (see backend/cpu/fold_norm.h), in
+// the type of its data. A block per filter. `channel_step` and `tap_step` are the distances in the given weight,
+// channels are last in the folded one if `last`.
 struct FoldSize {
   int64_t channels, taps, channel_step, tap_step, group_filters;
   bool last;
 };
-__global__ void fold_norms(const float* weight, const float* bias, Norm before, Norm after, FoldSize size,
-                           float* folded_weight, float* folded_bias) {
+template <class Given, class T>
+__global__ void fold_norms(const Given* weight, const Given* bias, Norm before, Norm after, FoldSize size,
+                           T* folded_weight, T* folded_bias) {
   const int64_t filter = blockIdx.x, inner = size.channels * size.taps;
   const int64_t first_channel = filter / size.group_filters * size.channels;
   const double scale = after.scale(filter);
   double sum = 0;
   for (int64_t i = threadIdx.x; i < inner; i += blockDim.x) {
     const int64_t channel = i / size.taps, tap = i % size.taps;
-    const float value = weight[filter * inner + channel * size.channel_step + tap * size.tap_step];
+    const float value = load(weight[filter * inner + channel * size.channel_step + tap * size.tap_step]);
     const int64_t target = size.last ? tap * size.channels + channel : i;
-    folded_weight[filter * inner + target] = static_cast<float>(value * before.scale(first_channel + channel) * scale);
-    sum += value * before.shift(first_channel + channel);
+    folded_weight[filter * inner + target] =
+        store<T>(static_cast<float>(value * before.scale(first_channel + channel) * scale));
+    if (before.gamma) sum += value * before.shift(first_channel + channel);
   }
   sum = combine_block<Add>(sum);
-  if (threadIdx.x == 0)
-    folded_bias[filter] = static_cast<float>((sum + (bias ? bias[filter] : 0)) * scale + after.shift(filter));
+  if (threadIdx.x != 0) return;
+  const double given = bias ? load(bias[filter]) : 0.0f;
+  folded_bias[filter] = store<T>(static_cast<float>((sum + given) * scale + after.shift(filter)));
+}
+
+// Calls visit with the types of the given weight and of the data.
+template <class Visit>
+void visit_weight_types(DType given, DType data, Visit visit) {
+  if (data == DType::float32) return visit(std::type_identity<float>{}, std::type_identity<float>{});
+  const auto with_data = [&]<class T>(std::type_identity<T> type) {
+    if (given == data)
+      visit(type, type);
+    else
+      visit(std::type_identity<float>{}, type);
+  };
+  if (data == DType::float16)
+    with_data(std::type_identity<float16>{});
+  else
+    with_data(std::type_identity<bfloat16>{});
 }
 
 // ---- A node as a problem --------------------------------------------------------------------------------------------
@@ -135,6 +153,15 @@ std::string usual_tuning() {
   return tunings[environment::variable("MXNET_CUDNN_AUTOTUNE_DEFAULT").value()];
 }
 
+// What a library may apply to the products; none if it has no such activation.
+template <class P>
+ConvolutionEpilogue epilogue_of(const P& p) {
+  if (pass_of<P> != ConvolutionPass::forward) return {};
+  const ConvolutionFused fused{p};
+  if (!fused.act_type.empty() && fused.act_type != "relu") return {};
+  return {fused.sum, !fused.no_bias || fused.has_norms(), !fused.act_type.empty()};
+}
+
 template <class P>
 ConvolutionProblem problem_of(const NodeView& node) {
   const P& p = node.as<P>();
@@ -143,6 +170,7 @@ ConvolutionProblem problem_of(const NodeView& node) {
   problem.pass = pass_of<P>;
   problem.size = size_of(p, arrays.data.shape, arrays.output.shape);
   problem.dtype = arrays.output.dtype;
+  problem.epilogue = epilogue_of(p);
   const bool channels_last = is_channels_last(p.layout);
   problem.channels_last =
       channels_last || is_stored_channels_last(arrays.data) || is_stored_channels_last(arrays.output);
@@ -159,13 +187,16 @@ ConvolutionProblem problem_of(const NodeView& node) {
 
 class ConvolutionKernel final : public Kernel {
  public:
-  ConvolutionKernel(const NodeView& node, const ConvolutionFused& p, const ConvolutionProblem& problem)
+  ConvolutionKernel(const NodeView& node, const ConvolutionFused& p, const ConvolutionProblem& problem,
+                    DType weight_type)
       : device_(CudaDevice::of(node.context)),
         where_(node.where()),
         params_(p),
         at_(inputs_of(p)),
         problem_(problem),
-        weight_last_(is_channels_last(p.layout)) {
+        weight_last_(is_channels_last(p.layout)),
+        weight_type_(weight_type),
+        derives_weight_(p.has_norms() || weight_type != problem.dtype) {
     std::string reason;
     if (problem.dtype != DType::float64) plan_ = find_convolution(device_, problem, &reason);
     const ConvolutionSize& size = problem.size;
@@ -179,8 +210,8 @@ class ConvolutionKernel final : public Kernel {
 
   void prepare(const Args& args) override {
     guarded([&] {
-      if (params_.has_norms())
-        fold(args);
+      if (derives_weight_)
+        derive(args);
       else
         queue_transpose(stream_of(args), args.inputs[1], args.kept, size_of(problem_.dtype), weight_matrices_);
     });
@@ -190,12 +221,12 @@ class ConvolutionKernel final : public Kernel {
     guarded([&] {
       switch (problem_.pass) {
         case ConvolutionPass::forward:
-          convolve(args, args.inputs[0], args.inputs[1], args.outputs[0]);
-          return finish_output(args);
+          return run_forward(args);
         case ConvolutionPass::data_grad:
-          return convolve(args, args.outputs[0], args.inputs[1], args.inputs[0]);
+          convolve(args, {args.outputs[0], args.inputs[1], args.inputs[0]});
+          return;
         case ConvolutionPass::weight_grad:
-          if (args.outputs[0]) convolve(args, args.inputs[1], args.outputs[0], args.inputs[0]);
+          if (args.outputs[0]) convolve(args, {args.inputs[1], args.outputs[0], args.inputs[0]});
           if (!params_.no_bias && args.outputs[1]) sum_bias(args);
       }
     });
@@ -203,7 +234,7 @@ class ConvolutionKernel final : public Kernel {
 
  private:
   // Scratch: the library's workspace, the gradient of the weight in the library's order, sums for the bias. Cached: the
-  // weight in the library's order, and the bias of folded norms.
+  // weight in the library's order; weight and bias with norms folded into them, or rounded to the type of the data.
   void plan_memory() {
     const bool weight_grad = problem_.pass == ConvolutionPass::weight_grad;
     weight_at_ = plan_ ? aligned(plan_->workspace_bytes()) : 0;
@@ -211,8 +242,8 @@ class ConvolutionKernel final : public Kernel {
     const size_t element = problem_.dtype == DType::float64 ? sizeof(double) : sizeof(float);
     const size_t total = sums_at_ + (weight_grad && !params_.no_bias ? piece_bytes(output_shape_, element) : 0);
     if (total > 0) scratch_bytes = total + workspace_alignment;
-    if (params_.has_norms()) {
-      kept_bytes = aligned(weight_bytes_) + static_cast<size_t>(params_.num_filter) * sizeof(float);
+    if (derives_weight_) {
+      kept_bytes = aligned(weight_bytes_) + static_cast<size_t>(params_.num_filter) * size_of(problem_.dtype);
       kept_from = folded_inputs(params_);
     } else if (!weight_grad && reorders_weight_) {
       kept_bytes = weight_bytes_;
@@ -231,14 +262,12 @@ class ConvolutionKernel final : public Kernel {
   std::byte* scratch_of(const Args& args) const {
     return reinterpret_cast<std::byte*>(aligned(reinterpret_cast<size_t>(args.scratch)));
   }
-  float* folded_bias(const Args& args) const {
-    return reinterpret_cast<float*>(static_cast<std::byte*>(args.kept) + aligned(weight_bytes_));
-  }
+  void* derived_bias(const Args& args) const { return static_cast<std::byte*>(args.kept) + aligned(weight_bytes_); }
   const void* input_at(const Args& args, int index) const {
     return index < 0 ? nullptr : args.inputs[static_cast<size_t>(index)];
   }
 
-  void fold(const Args& args) const {
+  void derive(const Args& args) const {
     const int64_t channels = weight_matrices_.rows, taps = weight_matrices_.columns;
     const FoldSize size{channels,
                         taps,
@@ -246,45 +275,51 @@ class ConvolutionKernel final : public Kernel {
                         weight_last_ ? channels : 1,
                         problem_.size.group_filters(),
                         weight_last_ || reorders_weight_};
-    fold_norms<<<static_cast<unsigned>(weight_matrices_.batch), block_size, 0, stream_of(args)>>>(
-        args.in<float>(1), static_cast<const float*>(input_at(args, at_.bias)),
-        norm_at(args, at_.norm_before, params_.norm_before_fix_gamma, params_.norm_before_eps),
-        norm_at(args, at_.norm, params_.norm_fix_gamma, params_.norm_eps), size, static_cast<float*>(args.kept),
-        folded_bias(args));
+    const Norm before = norm_at(args, at_.norm_before, params_.norm_before_fix_gamma, params_.norm_before_eps);
+    const Norm after = norm_at(args, at_.norm, params_.norm_fix_gamma, params_.norm_eps);
+    visit_weight_types(weight_type_, problem_.dtype,
+                       [&]<class Given, class T>(std::type_identity<Given>, std::type_identity<T>) {
+                         fold_norms<<<static_cast<unsigned>(weight_matrices_.batch), block_size, 0, stream_of(args)>>>(
+                             args.in<Given>(1), static_cast<const Given*>(input_at(args, at_.bias)), before, after,
+                             size, static_cast<T*>(args.kept), static_cast<T*>(derived_bias(args)));
+                       });
   }
 
-  void convolve(const Args& args, void* data, void* weight, void* output) {
-    const cudaStream_t stream = stream_of(args);
-    const bool is_weight_grad = problem_.pass == ConvolutionPass::weight_grad, folded = params_.has_norms();
-    if (folded) weight = args.kept;
-    if (!plan_ || !aligned_for_packs(data) || !aligned_for_packs(weight) || !aligned_for_packs(output)) {
-      const bool last = weight_last_ || (folded && reorders_weight_);
-      return queue_direct_convolution(stream, problem_, last, data, weight, output);
+  void run_forward(const Args& args) {
+    ConvolutionArrays arrays{args.inputs[0], args.inputs[1], args.outputs[0], input_at(args, at_.sum),
+                             input_at(args, at_.bias)};
+    if (derives_weight_) {
+      arrays.weight = args.kept;
+      if (arrays.bias || params_.has_norms()) arrays.bias = derived_bias(args);
     }
-    std::byte* const scratch = scratch_of(args);
-    void* const ordered = !reorders_weight_ ? weight : is_weight_grad ? scratch + weight_at_ : args.kept;
-    plan_->run(stream, data, ordered, output, scratch);
-    if (is_weight_grad && reorders_weight_)
-      queue_transpose(stream, ordered, weight, size_of(problem_.dtype),
-                      {weight_matrices_.batch, weight_matrices_.columns, weight_matrices_.rows});
+    const bool is_finished = convolve(args, arrays);
+    if (!is_finished)
+      queue_finish(stream_of(args), problem_, params_.act_type, arrays.output, arrays.residual, arrays.bias);
   }
 
-  void finish_output(const Args& args) {
-    const void* const bias = params_.has_norms() ? folded_bias(args) : input_at(args, at_.bias);
-    const void* const more = input_at(args, at_.sum);
-    if (!bias && !more && params_.act_type.empty()) return;
-    const auto finish = [&](auto function) {
-      visit_floating(problem_.dtype, [&]<class T>(std::type_identity<T>) {
-        T* const out = args.out<T>();
-        queue_channel_map(stream_of(args), output_shape_, aligned_for_packs(out) && aligned_for_packs(more),
-                          FinishOutput<T, decltype(function)>{out, static_cast<const T*>(bias),
-                                                              static_cast<const T*>(more), function});
-      });
-    };
-    if (params_.act_type.empty())
-      finish(functions::Identity{});
-    else
-      functions::visit_activation(functions::ActivationTable{}, params_.act_type, finish);
+  bool suits_plan(const ConvolutionArrays& arrays) const {
+    return plan_ && aligned_for_packs(arrays.data) && aligned_for_packs(arrays.weight) &&
+           aligned_for_packs(arrays.output) &&
+           (!plan_->applies_epilogue() || (aligned_for_packs(arrays.residual) && aligned_for_packs(arrays.bias)));
+  }
+
+  // Has it applied the epilogue?
+  bool convolve(const Args& args, const ConvolutionArrays& arrays) {
+    const cudaStream_t stream = stream_of(args);
+    if (!suits_plan(arrays)) {
+      const bool last = weight_last_ || (derives_weight_ && reorders_weight_);
+      queue_direct_convolution(stream, problem_, last, arrays.data, arrays.weight, arrays.output);
+      return false;
+    }
+    const bool is_weight_grad = problem_.pass == ConvolutionPass::weight_grad;
+    std::byte* const scratch = scratch_of(args);
+    ConvolutionArrays ordered = arrays;
+    if (reorders_weight_) ordered.weight = is_weight_grad ? scratch + weight_at_ : args.kept;
+    plan_->run(stream, ordered, scratch);
+    if (is_weight_grad && reorders_weight_)
+      queue_transpose(stream, ordered.weight, arrays.weight, size_of(problem_.dtype),
+                      {weight_matrices_.batch, weight_matrices_.columns, weight_matrices_.rows});
+    return plan_->applies_epilogue();
   }
 
   void sum_bias(const Args& args) {
@@ -301,6 +336,8 @@ class ConvolutionKernel final : public Kernel {
   const ConvolutionFusedInputs at_;
   const ConvolutionProblem problem_;
   const bool weight_last_;
+  const DType weight_type_;                // of the given weight
+  const bool derives_weight_;              // another one is computed from it, not only reordered
   std::shared_ptr<ConvolutionPlan> plan_;  // none: the direct kernels
   bool reorders_weight_ = false;
   Matrices weight_matrices_;
@@ -312,10 +349,26 @@ class ConvolutionKernel final : public Kernel {
 
 template <class P>
 std::unique_ptr<Kernel> build(const NodeView& node) {
-  if constexpr (std::is_same_v<P, ConvolutionFused>)
-    return std::make_unique<ConvolutionKernel>(node, node.as<P>(), problem_of<P>(node));
-  else
-    return std::make_unique<ConvolutionKernel>(node, ConvolutionFused{node.as<P>()}, problem_of<P>(node));
+  return std::make_unique<ConvolutionKernel>(node, ConvolutionFused{node.as<P>()}, problem_of<P>(node),
+                                             arrays_of<P>(node).weight.dtype);
+}
+
+// Weight and bias may be float32 where the data has 16 bits. Norms are folded in float32.
+std::string refuse_types(const ConvolutionFused& p, const NodeView& node) {
+  const DType data = node.inputs[0].dtype, weight = node.inputs[1].dtype;
+  const ConvolutionFusedInputs at = inputs_of(p);
+  const auto is_of = [&](int index, DType dtype) {
+    return index < 0 || node.inputs[static_cast<size_t>(index)].dtype == dtype;
+  };
+  const bool is_wider = weight == DType::float32 && (data == DType::float16 || data == DType::bfloat16);
+  if (node.outputs[0].dtype != data || !is_of(at.sum, data) || (weight != data && !is_wider) || !is_of(at.bias, weight))
+    return "arrays of different types";
+  if (!p.has_norms()) return "";
+  if (data == DType::float64) return "norms are not folded into float64";
+  for (const int first : {at.norm_before, at.norm})
+    for (int i = 0; first >= 0 && i < 4; ++i)
+      if (!is_of(first + i, DType::float32)) return "norms in other types than float32";
+  return "";
 }
 
 template <class P>
@@ -323,12 +376,13 @@ std::string refuse_arrays(const NodeView& node) {
   const NodeArrays arrays = arrays_of<P>(node);
   if (!is_floating(arrays.output.dtype)) return "wants floating numbers";
   for (const Tensor* tensor : {&arrays.data, &arrays.weight, &arrays.output}) {
-    if (tensor->dtype != arrays.output.dtype) return "arrays of different types";
+    if (!std::is_same_v<P, ConvolutionFused> && tensor->dtype != arrays.output.dtype)
+      return "arrays of different types";
     if (tensor->shape.size() == 0) return "an empty array";
     if (block_of(tensor->layout) > 1) return "a blocked layout";
   }
   if constexpr (std::is_same_v<P, ConvolutionFused>)
-    if (node.as<P>().has_norms() && arrays.output.dtype != DType::float32) return "norms folded into float32 only";
+    if (std::string reason = refuse_types(node.as<P>(), node); !reason.empty()) return reason;
   const ConvolutionSize size = size_of(node.as<P>(), arrays.data.shape, arrays.output.shape);
   return size.batch * size.out_size() < (int64_t{1} << 31) ? "" : "too many elements in a channel";
 }

@@ -6,10 +6,11 @@
 namespace symbind::cuda_backend {
 namespace {
 
-__global__ void fill_values(float* array, int64_t count, uint32_t seed) {
+template <class T>
+__global__ void fill_values(T* array, int64_t count, uint32_t seed) {
   for (int64_t i = first_element(); i < count; i += element_step()) {
     const PhiloxBlock random = philox(seed, 0, static_cast<uint64_t>(i));
-    array[i] = 2 * unit_float(random.words[0]) - 1;
+    array[i] = store<T>(2 * unit_float(random.words[0]) - 1);
   }
 }
 
@@ -28,8 +29,10 @@ __global__ void find_difference(const float* result, const float* expected, int6
 
 }  // namespace
 
-void queue_check_values(cudaStream_t stream, float* array, int64_t count, uint32_t seed) {
-  fill_values<<<blocks_for(count), block_size, 0, stream>>>(array, count, seed);
+void queue_trial_values(cudaStream_t stream, DType dtype, void* array, int64_t count, uint32_t seed) {
+  visit_floating(dtype, [&]<class T>(std::type_identity<T>) {
+    fill_values<<<blocks_for(count), block_size, 0, stream>>>(static_cast<T*>(array), count, seed);
+  });
 }
 
 void queue_difference(cudaStream_t stream, const float* result, const float* expected, int64_t count,

@@ -1,14 +1,16 @@
-// Checks a library's convolution against its definition: test values, and the difference of two results.
+// Values for trying a library's convolution, and the difference of two results for checking it against its definition.
 #pragma once
 
 #include <cstdint>
 
 #include <cuda_runtime_api.h>
 
+#include "symbind/core/dtype.h"
+
 namespace symbind::cuda_backend {
 
-// Values in [-1, 1) that use all bits of a float's mantissa, the same at each call.
-void queue_check_values(cudaStream_t stream, float* array, int64_t count, uint32_t seed);
+// Values in [-1, 1) that use all bits of the type's mantissa, the same at each call. Floating types.
+void queue_trial_values(cudaStream_t stream, DType dtype, void* array, int64_t count, uint32_t seed);
 
 struct CheckedDifference {
   float largest_difference;  // NaN when a result has a NaN

@@ -1,4 +1,4 @@
-// The pass over the result of a convolution that applies bias, sum and activation.
+// The kernel of the pass over the result of a convolution: conv_finish.h.
 #pragma once
 
 #include "symbind/backend/cuda/channels.cuh"

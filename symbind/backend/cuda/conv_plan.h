@@ -14,12 +14,20 @@ namespace symbind::cuda_backend {
 
 enum class ConvolutionPass { forward, data_grad, weight_grad };
 
+// What is applied to the products of a forward convolution while they are written: relu(products + residual + bias),
+// of which the parts not set are missing.
+struct ConvolutionEpilogue {
+  bool residual = false, bias = false, relu = false;
+  bool any() const { return residual || bias || relu; }
+};
+
 struct ConvolutionProblem {
   ConvolutionPass pass = ConvolutionPass::forward;
   ConvolutionSize size{};
   // Activations are (batch, space…, channels) and weights (filters, kernel…, channels); otherwise channels come second.
   bool channels_last = false;
-  DType dtype = DType::float32;
+  DType dtype = DType::float32;  // of all arrays
+  ConvolutionEpilogue epilogue{};
   bool tune = true;  // time the candidates and use the fastest; otherwise the library's first choice
   size_t most_workspace = size_t{256} << 20;
 };
@@ -29,16 +37,25 @@ inline bool wants_exact_results(const ConvolutionProblem& problem) {
   return problem.dtype == DType::float32 && !tf32_wanted();
 }
 
+// Two of data, weight and output are read and one is assigned, as the pass has it: in data_grad `data` is the gradient
+// of data. Residual (in the layout of output) and bias belong to the epilogue.
+struct ConvolutionArrays {
+  void *data, *weight, *output;
+  const void *residual = nullptr, *bias = nullptr;
+};
+
 class ConvolutionPlan {
  public:
   virtual ~ConvolutionPlan() = default;
-  // Reads two of the arrays and assigns the one that the pass computes: in data_grad `data` is the gradient of data.
-  // All are aligned to 16 bytes, the workspace to 256.
-  virtual void run(cudaStream_t stream, void* data, void* weight, void* output, void* workspace) = 0;
+  // All arrays are aligned to 16 bytes, the workspace to 256.
+  virtual void run(cudaStream_t stream, const ConvolutionArrays& arrays, void* workspace) = 0;
   virtual size_t workspace_bytes() const = 0;
+  // Otherwise the epilogue is a pass over the result, which the caller queues: conv_finish.h.
+  virtual bool applies_epilogue() const = 0;
 };
 
-// Plans are found once for each problem on each device. Null when there is none; then the reason is written.
+// Plans are found once for each problem on each device. Null when there is none; then the reason is written. A problem
+// with an epilogue gets a plan that applies it, if there is one and it is faster than a plan without and a pass.
 std::shared_ptr<ConvolutionPlan> find_convolution(CudaDevice& device, const ConvolutionProblem& problem,
                                                   std::string* reason);
 

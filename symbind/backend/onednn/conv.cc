@@ -29,8 +29,9 @@ constexpr int64_t few_channels = 4;  // up to this many a first layer reads plai
 // be all blocked, all channels-last or all plain, except that a first layer reads its few channels plain and writes
 // blocks (forward and for the weight's gradient): for other mixtures oneDNN has only its reference loops.
 struct Problem {
-  Desc given_data, given_output;  // as passed to the node
-  Desc data, weight, bias, output;
+  Desc given_data, given_output;    // as passed to the node
+  Desc data, weight, bias, output;  // for the primitive
+  Desc given_weight;                // in another type than the primitive's where weights are rounded first
   Dims stride, dilate, pad;
   int64_t products;
 
@@ -46,7 +47,8 @@ struct Problem {
       if (data_tensor.shape[1] == 1) given_data = data;
       if (output_tensor.shape[1] == 1) given_output = output;
     }
-    weight = describe_weight(p, weight_tensor, channels_last);
+    weight = describe_weight(p, {weight_tensor.shape, data_tensor.dtype}, channels_last);
+    given_weight = describe_weight(p, weight_tensor, channels_last);
     bias = dense({p.num_filter}, weight_tensor.dtype);
     stride = p.stride;
     pad = p.pad;
@@ -117,6 +119,8 @@ struct Problem {
   }
 };
 
+// The same array in float32.
+Desc in_float(const Desc& desc) { return Desc(desc.get_dims(), type_of(DType::float32), desc.get_strides()); }
 // The same array in the order that the primitive prefers.
 Desc any(const Desc& desc) { return Desc(desc.get_dims(), desc.get_data_type(), dnnl::memory::format_tag::any); }
 
@@ -161,14 +165,15 @@ void copy_sum(const Args& args, size_t sum, size_t bytes) {
                [=](int64_t begin, int64_t end) { std::copy(from + begin, from + end, to + begin); });
 }
 
-// Weight and bias in the primitive's format, with norms folded into them.
+// Weight and bias in the primitive's format, with norms folded into them in float32.
 std::pair<Program::Array, Program::Array> folded(Program& program, const Problem& problem, const ConvolutionFused& p,
-                                                 const Shape& weight_shape, const Desc& wanted) {
+                                                 const Tensor& given, const Desc& wanted) {
+  const Desc floats = in_float(problem.given_weight);
   const auto weight = program.kept(wanted), bias = program.kept(problem.bias);
   program.in_preparation(folded_inputs(p), [&] {
-    const auto plain = wanted == problem.weight ? weight : program.scratch(problem.weight);
-    program.call([&program, plain, bias, p, weight_shape](const Args& args) {
-      cpu_backend::fold_norms(p, weight_shape, args, program.float_data(plain, args), program.float_data(bias, args));
+    const auto plain = wanted == floats ? weight : program.scratch(floats);
+    program.call([&program, plain, bias, p, given](const Args& args) {
+      cpu_backend::fold_norms(p, given, args, program.float_data(plain, args), program.float_data(bias, args));
     });
     program.finish(plain, weight);
   });
@@ -200,11 +205,11 @@ void assemble_forward(Program& program, const NodeView& node, const Problem& pro
   const auto given = program.output(0, problem.given_output), output = program.writable(given, problem.output);
   std::vector<std::pair<int, Program::Array>> arrays{{DNNL_ARG_SRC, data}, {DNNL_ARG_DST, output}};
   if (p.has_norms()) {
-    const auto [weight, bias] = folded(program, problem, p, node.inputs[1].shape, descriptor.weights_desc());
+    const auto [weight, bias] = folded(program, problem, p, node.inputs[1], descriptor.weights_desc());
     arrays.emplace_back(DNNL_ARG_WEIGHTS, weight);
     arrays.emplace_back(DNNL_ARG_BIAS, bias);
   } else {
-    arrays.emplace_back(DNNL_ARG_WEIGHTS, program.prepared(1, problem.weight, descriptor.weights_desc()));
+    arrays.emplace_back(DNNL_ARG_WEIGHTS, program.prepared(1, problem.given_weight, descriptor.weights_desc()));
     if (with_bias) arrays.emplace_back(DNNL_ARG_BIAS, program.input(static_cast<size_t>(at.bias), problem.bias));
   }
   if (p.sum) {
@@ -275,6 +280,12 @@ void assemble_grad_weight(Program& program, const Problem& problem, bool with_bi
 
 // ---- The three kinds of node, each with its arrays in its own order -------------------------------------------------
 
+Problem forward_problem(const ConvolutionFused& p, const NodeView& node) {
+  Problem problem(p, node.inputs[0], node.inputs[1], node.outputs[0]);
+  if (p.has_norms()) problem.bias = dense({p.num_filter}, DType::float32);
+  return problem;
+}
+
 template <class P>
 Problem problem_of(const NodeView& node) {
   const P& p = node.as<P>();
@@ -283,7 +294,7 @@ Problem problem_of(const NodeView& node) {
   else if constexpr (is_grad_weight<P>)
     return {p, node.inputs[1], node.inputs[2], node.inputs[0]};
   else
-    return {p, node.inputs[0], node.inputs[1], node.outputs[0]};
+    return forward_problem(as_fused(p), node);
 }
 
 template <class P>
@@ -469,7 +480,6 @@ std::string refuse(const NodeView& node) {
   if constexpr (std::is_same_v<P, ConvolutionFused>) {
     const P& p = node.as<P>();
     if (!p.act_type.empty() && !eltwise_of(p.act_type)) return refuse_activation(p.act_type);
-    if (p.has_norms() && node.inputs[1].dtype != DType::float32) return "norms folded into float32 only";
   }
   const std::optional<Liked> layouts = liked<P>(node);
   if (way_of<P>(node, layouts) == Way::patches) {

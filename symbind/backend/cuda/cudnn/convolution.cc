@@ -1,20 +1,25 @@
-// A convolution is a graph of one operation. cuDNN lists engines for it, best first by its own estimate; of those that
-// are suitable, the first few are timed once and the fastest is used.
+// A convolution is a graph of one operation, or of a few with its epilogue. cuDNN lists engines for it, best first by
+// its own estimate; of those that are suitable, the first few are timed once and the fastest is used.
 #include <algorithm>
 #include <array>
+#include <deque>
+#include <iostream>
 #include <map>
 #include <mutex>
 
+#include "symbind/backend/cuda/conv_finish.h"
 #include "symbind/backend/cuda/conv_plan.h"
 #include "symbind/backend/cuda/cudnn/descriptor.h"
 #include "symbind/backend/cuda/cudnn/trial.h"
 #include "symbind/core/log.h"
+#include "symbind/passes/passes.h"
 
 namespace symbind::cuda_backend {
 namespace cudnn {
 namespace {
 
-constexpr int64_t data_id = 1, weight_id = 2, output_id = 3;
+constexpr int64_t data_id = 1, weight_id = 2, output_id = 3, residual_id = 4, bias_id = 5;
+constexpr int64_t first_virtual_id = 6;
 constexpr int64_t array_alignment = 16;
 constexpr size_t most_timed = 10;  // engines after these are not worth trying
 
@@ -40,13 +45,14 @@ std::vector<int64_t> spatial(const std::array<int64_t, 3>& axes, bool three) {
 
 struct Arrays {
   bool three;  // spatial axes
-  std::vector<int64_t> data, weight, output;
+  std::vector<int64_t> data, weight, output, bias;
 
   explicit Arrays(const ConvolutionSize& size)
       : three(size.in[0] > 1 || size.kernel[0] > 1 || size.out[0] > 1 || size.pad[0] > 0),
         data{size.batch, size.channels},
         weight{size.filters, size.group_channels()},
-        output{size.batch, size.filters} {
+        output{size.batch, size.filters},
+        bias{1, size.filters} {
     const auto add = [&](std::vector<int64_t>& dims, const std::array<int64_t, 3>& axes) {
       const auto extents = spatial(axes, three);
       dims.insert(dims.end(), extents.begin(), extents.end());
@@ -54,6 +60,7 @@ struct Arrays {
     add(data, size.in);
     add(weight, size.kernel);
     add(output, size.out);
+    add(bias, {1, 1, 1});
   }
 };
 
@@ -71,14 +78,26 @@ std::vector<int64_t> strides(const std::vector<int64_t>& dims, bool channels_las
   return result;
 }
 
-Descriptor describe_array(int64_t id, const std::vector<int64_t>& dims, const ConvolutionProblem& problem) {
+Descriptor described_array(int64_t id, const std::vector<int64_t>& dims, bool channels_last, cudnnDataType_t type) {
   Descriptor tensor(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
-  tensor.set(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, data_type(problem.dtype))
+  tensor.set(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, type)
       .set(CUDNN_ATTR_TENSOR_DIMENSIONS, dims)
-      .set(CUDNN_ATTR_TENSOR_STRIDES, strides(dims, problem.channels_last))
+      .set(CUDNN_ATTR_TENSOR_STRIDES, strides(dims, channels_last))
       .set(CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, id)
-      .set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, array_alignment)
-      .finalize();
+      .set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, array_alignment);
+  return tensor;
+}
+
+Descriptor describe_array(int64_t id, const std::vector<int64_t>& dims, const ConvolutionProblem& problem) {
+  Descriptor tensor = described_array(id, dims, problem.channels_last, data_type(problem.dtype));
+  tensor.finalize();
+  return tensor;
+}
+
+// A value between two operations, which is not in memory.
+Descriptor describe_virtual(int64_t id, const std::vector<int64_t>& dims, const ConvolutionProblem& problem) {
+  Descriptor tensor = described_array(id, dims, problem.channels_last, CUDNN_DATA_FLOAT);
+  tensor.set(CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, true).finalize();
   return tensor;
 }
 
@@ -130,26 +149,79 @@ OperationNames names_of(ConvolutionPass pass) {
   }
 }
 
-Descriptor describe_graph(cudnnHandle_t handle, const ConvolutionProblem& problem, const Arrays& arrays) {
-  const OperationNames names = names_of(problem.pass);
-  const Descriptor data = describe_array(data_id, arrays.data, problem);
-  const Descriptor weight = describe_array(weight_id, arrays.weight, problem);
-  const Descriptor output = describe_array(output_id, arrays.output, problem);
-  const Descriptor convolution = describe_convolution(problem.size, arrays.three);
-  Descriptor operation(names.type);
-  operation.set(names.alpha, CUDNN_TYPE_FLOAT, 1.0f)
-      .set(names.beta, CUDNN_TYPE_FLOAT, 0.0f)
-      .set(names.convolution, convolution)
-      .set(names.data, data)
-      .set(names.weight, weight)
-      .set(names.output, output)
-      .finalize();
-  Descriptor graph(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
-  graph.set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, handle)
-      .set(CUDNN_ATTR_OPERATIONGRAPH_OPS, operation)
-      .finalize();
-  return graph;
-}
+// The graph of a problem: products, then residual, then bias, then ReLU. cuDNN has compiled engines for the whole
+// sequence in this order and with a bias of the type of the other arrays; for other orders or types it compiles kernels
+// at run time.
+class GraphDescription {
+ public:
+  explicit GraphDescription(const ConvolutionProblem& problem) : problem_(problem), arrays_(problem.size) {
+    const ConvolutionEpilogue& epilogue = problem.epilogue;
+    left_ = 1 + epilogue.residual + epilogue.bias + epilogue.relu;
+    add_products();
+    if (epilogue.residual) add(CUDNN_POINTWISE_ADD, &keep(describe_array(residual_id, arrays_.output, problem)));
+    if (epilogue.bias) add(CUDNN_POINTWISE_ADD, &keep(describe_array(bias_id, arrays_.bias, problem)));
+    if (epilogue.relu) add(CUDNN_POINTWISE_RELU_FWD, nullptr);
+  }
+
+  Descriptor graph(cudnnHandle_t handle) const {
+    Descriptor graph(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
+    graph.set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, handle)
+        .set(CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR,
+             std::span<const cudnnBackendDescriptor_t>(operations_))
+        .finalize();
+    return graph;
+  }
+
+ private:
+  // Until the graph is made, what it is made of must exist.
+  Descriptor& keep(Descriptor descriptor) { return kept_.emplace_back(std::move(descriptor)); }
+
+  // The result of the next operation: that of the last one is in memory.
+  const Descriptor& next_result() {
+    --left_;
+    return keep(left_ == 0 ? describe_array(output_id, arrays_.output, problem_)
+                           : describe_virtual(first_virtual_id + left_, arrays_.output, problem_));
+  }
+
+  void add_products() {
+    const OperationNames names = names_of(problem_.pass);
+    result_ = &next_result();
+    Descriptor& operation = keep(Descriptor(names.type));
+    operation.set(names.alpha, CUDNN_TYPE_FLOAT, 1.0f)
+        .set(names.beta, CUDNN_TYPE_FLOAT, 0.0f)
+        .set(names.convolution, keep(describe_convolution(problem_.size, arrays_.three)))
+        .set(names.data, keep(describe_array(data_id, arrays_.data, problem_)))
+        .set(names.weight, keep(describe_array(weight_id, arrays_.weight, problem_)))
+        .set(names.output, *result_)
+        .finalize();
+    operations_.push_back(operation.raw());
+  }
+
+  // A function of the last result, and of an operand where it has two.
+  void add(cudnnPointwiseMode_t mode, const Descriptor* operand) {
+    Descriptor& function = keep(Descriptor(CUDNN_BACKEND_POINTWISE_DESCRIPTOR));
+    function.set(CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, mode)
+        .set(CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, CUDNN_DATA_FLOAT)
+        .finalize();
+    Descriptor& operation = keep(Descriptor(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR));
+    operation.set(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, function)
+        .set(CUDNN_ATTR_OPERATION_POINTWISE_XDESC, *result_)
+        .set(CUDNN_ATTR_OPERATION_POINTWISE_ALPHA1, CUDNN_TYPE_FLOAT, 1.0f);
+    if (operand)
+      operation.set(CUDNN_ATTR_OPERATION_POINTWISE_BDESC, *operand)
+          .set(CUDNN_ATTR_OPERATION_POINTWISE_ALPHA2, CUDNN_TYPE_FLOAT, 1.0f);
+    result_ = &next_result();
+    operation.set(CUDNN_ATTR_OPERATION_POINTWISE_YDESC, *result_).finalize();
+    operations_.push_back(operation.raw());
+  }
+
+  const ConvolutionProblem& problem_;
+  const Arrays arrays_;
+  int64_t left_;  // operations to come
+  std::deque<Descriptor> kept_;
+  const Descriptor* result_ = nullptr;  // of the last operation
+  std::vector<cudnnBackendDescriptor_t> operations_;
+};
 
 // ---- Engines --------------------------------------------------------------------------------------------------------
 
@@ -207,18 +279,31 @@ class Library;
 
 class Plan final : public ConvolutionPlan {
  public:
-  Plan(Library& library, Descriptor configuration, Descriptor plan, size_t workspace)
-      : library_(library), configuration_(std::move(configuration)), plan_(std::move(plan)), workspace_(workspace) {}
-  void run(cudaStream_t stream, void* data, void* weight, void* output, void* workspace) override;
+  Plan(Library& library, Descriptor configuration, Descriptor plan, size_t workspace,
+       const ConvolutionEpilogue& epilogue)
+      : library_(library),
+        configuration_(std::move(configuration)),
+        plan_(std::move(plan)),
+        workspace_(workspace),
+        epilogue_(epilogue) {}
+  void run(cudaStream_t stream, const ConvolutionArrays& arrays, void* workspace) override;
   size_t workspace_bytes() const override { return workspace_; }
+  bool applies_epilogue() const override { return epilogue_.any(); }
 
   // Without the library's lock.
-  cudnnStatus_t execute(cudnnHandle_t handle, void* data, void* weight, void* output, void* workspace) const {
-    const std::array<int64_t, 3> ids{data_id, weight_id, output_id};
-    const std::array<void*, 3> addresses{data, weight, output};
+  cudnnStatus_t execute(cudnnHandle_t handle, const ConvolutionArrays& arrays, void* workspace) const {
+    std::array<int64_t, 5> ids{data_id, weight_id, output_id};
+    std::array<void*, 5> addresses{arrays.data, arrays.weight, arrays.output};
+    size_t count = 3;
+    const auto add = [&](int64_t id, const void* address) {
+      ids[count] = id;
+      addresses[count++] = const_cast<void*>(address);
+    };
+    if (epilogue_.residual) add(residual_id, arrays.residual);
+    if (epilogue_.bias) add(bias_id, arrays.bias);
     Descriptor pack(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
-    pack.set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, std::span<const int64_t>(ids))
-        .set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, std::span<void* const>(addresses))
+    pack.set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, std::span<const int64_t>(ids).first(count))
+        .set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, std::span<void* const>(addresses).first(count))
         .set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, workspace)
         .finalize();
     return cudnnBackendExecute(handle, plan_.raw(), pack.raw());
@@ -228,6 +313,7 @@ class Plan final : public ConvolutionPlan {
   Library& library_;
   Descriptor configuration_, plan_;
   size_t workspace_;
+  const ConvolutionEpilogue epilogue_;
 };
 
 using Plans = std::vector<std::shared_ptr<Plan>>;
@@ -243,16 +329,19 @@ class Library {
   Library& operator=(const Library&) = delete;
 
   std::shared_ptr<ConvolutionPlan> find(const ConvolutionProblem& problem, std::string* reason);
-  void run(const Plan& plan, cudaStream_t stream, void* data, void* weight, void* output, void* workspace);
+  void run(const Plan& plan, cudaStream_t stream, const ConvolutionArrays& arrays, void* workspace);
 
  private:
   struct Found {
     std::shared_ptr<Plan> plan;
     std::string reason;
   };
+  const Found& found(const ConvolutionProblem& problem);
   Found search(const ConvolutionProblem& problem);
-  Plans candidates(const Descriptor& graph, const ConvolutionProblem& problem);
+  Plans candidates(const ConvolutionProblem& problem);
   Found best(const Plans& plans, const ConvolutionProblem& problem);
+  bool try_plan(const Plan& plan, const ConvolutionProblem& problem, cudaStream_t stream,
+                const ConvolutionArrays& arrays, void* scratch) const;
 
   CudaDevice& device_;
   cudnnHandle_t handle_ = nullptr;
@@ -260,14 +349,14 @@ class Library {
   std::map<std::vector<int64_t>, Found> found_;
 };
 
-void Plan::run(cudaStream_t stream, void* data, void* weight, void* output, void* workspace) {
-  library_.run(*this, stream, data, weight, output, workspace);
+void Plan::run(cudaStream_t stream, const ConvolutionArrays& arrays, void* workspace) {
+  library_.run(*this, stream, arrays, workspace);
 }
 
-void Library::run(const Plan& plan, cudaStream_t stream, void* data, void* weight, void* output, void* workspace) {
+void Library::run(const Plan& plan, cudaStream_t stream, const ConvolutionArrays& arrays, void* workspace) {
   const std::lock_guard lock(mutex_);
   check(cudnnSetStream(handle_, stream), "choosing a stream");
-  check(plan.execute(handle_, data, weight, output, workspace), "running a convolution");
+  check(plan.execute(handle_, arrays, workspace), "running a convolution");
 }
 
 // Everything a plan depends on.
@@ -279,6 +368,9 @@ std::vector<int64_t> key_of(const ConvolutionProblem& problem) {
                            problem.tune,
                            static_cast<int64_t>(problem.most_workspace),
                            tf32_wanted(),
+                           problem.epilogue.residual,
+                           problem.epilogue.bias,
+                           problem.epilogue.relu,
                            size.batch,
                            size.channels,
                            size.filters,
@@ -291,31 +383,50 @@ std::vector<int64_t> key_of(const ConvolutionProblem& problem) {
 std::shared_ptr<ConvolutionPlan> Library::find(const ConvolutionProblem& problem, std::string* reason) {
   const Queueing queueing(device_);  // timing sets another stream on the handle and then the device's again
   const std::lock_guard lock(mutex_);
+  const Found& found = this->found(problem);
+  *reason = found.reason;
+  return found.plan;
+}
+
+// With the lock.
+const Library::Found& Library::found(const ConvolutionProblem& problem) {
   const auto [entry, is_new] = found_.try_emplace(key_of(problem));
-  if (is_new) {
-    try {
-      entry->second = search(problem);
-    } catch (const Error& error) {
-      entry->second.reason = error.what();
-    }
-    cudaGetLastError();  // clears the error of an engine that was tried
+  Found& found = entry->second;
+  if (!is_new) return found;
+  try {
+    found = search(problem);
+  } catch (const Error& error) {
+    found.reason = error.what();
   }
-  *reason = entry->second.reason;
-  return entry->second.plan;
+  cudaGetLastError();  // clears the error of an engine that was tried
+  return found;
 }
 
 Library::Found Library::search(const ConvolutionProblem& problem) {
-  const Arrays arrays(problem.size);
-  const Descriptor graph = describe_graph(handle_, problem, arrays);
-  const Plans plans = candidates(graph, problem);
+  Plans plans = candidates(problem);
+  // For an epilogue there is also the plan without it, and a pass over its result.
+  if (problem.epilogue.any()) {
+    ConvolutionProblem products = problem;
+    products.epilogue = {};
+    const Found& plain = found(products);
+    if (plans.empty()) return plain;
+    if (plain.plan) plans.push_back(plain.plan);
+  }
   if (plans.empty()) return {nullptr, "cuDNN has no engine that suits"};
   if (!wants_exact_results(problem) && (plans.size() == 1 || !problem.tune)) return {plans.front(), ""};
   return best(plans, problem);
 }
 
-Plans Library::candidates(const Descriptor& graph, const ConvolutionProblem& problem) {
+Plans Library::candidates(const ConvolutionProblem& problem) {
   // One candidate is enough if nothing is timed; but an exact one may come after others.
   const size_t most = problem.tune || wants_exact_results(problem) ? most_timed : 1;
+  Descriptor graph;
+  try {
+    graph = GraphDescription(problem).graph(handle_);
+  } catch (const Error&) {
+    if (problem.epilogue.any()) return {};  // an epilogue that cuDNN does not know
+    throw;
+  }
   Plans plans;
   for (const auto mode : {CUDNN_HEUR_MODE_B, CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
     if (!plans.empty()) break;
@@ -329,14 +440,27 @@ Plans Library::candidates(const Descriptor& graph, const ConvolutionProblem& pro
         if (plan.try_finalize() != CUDNN_STATUS_SUCCESS) continue;
         const auto workspace = plan.get<int64_t>(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1).at(0);
         if (workspace < 0 || static_cast<size_t>(workspace) > problem.most_workspace) continue;
-        plans.push_back(
-            std::make_shared<Plan>(*this, std::move(configuration), std::move(plan), static_cast<size_t>(workspace)));
+        plans.push_back(std::make_shared<Plan>(*this, std::move(configuration), std::move(plan),
+                                               static_cast<size_t>(workspace), problem.epilogue));
       } catch (const Error&) {
         continue;  // an engine that cuDNN itself cannot set up
       }
     }
   }
   return plans;
+}
+
+// With SYMBIND_EXPLAIN=2.
+void explain_time(const ConvolutionProblem& problem, const Plan& plan, float milliseconds) {
+  if (explain_level() < 2) return;
+  static constexpr const char* passes[] = {"forward", "data gradient", "weight gradient"};
+  const ConvolutionSize& size = problem.size;
+  const char* const epilogue = !problem.epilogue.any()   ? ""
+                               : plan.applies_epilogue() ? ", the epilogue in the engine"
+                                                         : ", the epilogue as a pass";
+  std::clog << join("[cuDNN] ", passes[static_cast<int>(problem.pass)], " in ", problem.dtype, ", batch ", size.batch,
+                    ", channels ", size.channels, " to ", size.filters, ", size ", size.in[1], " x ", size.in[2],
+                    ", kernel ", size.kernel[1], " x ", size.kernel[2], epilogue, ": ", milliseconds * 1000, " us\n");
 }
 
 // Of the candidates that give exact results, if required, the fastest; without tuning, the first.
@@ -353,12 +477,8 @@ Library::Found Library::best(const Plans& plans, const ConvolutionProblem& probl
   std::shared_ptr<Plan> best;
   float best_time = 0;
   for (const auto& plan : plans) {
-    const RunEngine run = [&](void* data, void* weight, void* output, void* scratch) {
-      try {
-        return plan->execute(handle_, data, weight, output, scratch) == CUDNN_STATUS_SUCCESS;
-      } catch (const Error&) {
-        return false;
-      }
+    const RunEngine run = [&](const ConvolutionArrays& arrays, void* scratch) {
+      return try_plan(*plan, problem, trial.stream(), arrays, scratch);
     };
     if (exact && !trial.is_exact(run)) continue;
     if (!problem.tune) {
@@ -366,14 +486,28 @@ Library::Found Library::best(const Plans& plans, const ConvolutionProblem& probl
       break;
     }
     const std::optional<float> time = trial.time(run);
-    if (time && (!best || *time < best_time)) {
-      best = plan;
-      best_time = *time;
-    }
+    if (!time) continue;
+    explain_time(problem, *plan, *time);
+    if (best && *time >= best_time) continue;
+    best = plan;
+    best_time = *time;
   }
   check(cudnnSetStream(handle_, device_.stream()), "choosing a stream");
   if (!best) return {nullptr, join("none of cuDNN's ", plans.size(), " engines gives the results wanted")};
   return {best, ""};
+}
+
+// Queues a plan, and the pass for an epilogue that it does not apply. The handle has the stream already.
+bool Library::try_plan(const Plan& plan, const ConvolutionProblem& problem, cudaStream_t stream,
+                       const ConvolutionArrays& arrays, void* scratch) const {
+  try {
+    if (plan.execute(handle_, arrays, scratch) != CUDNN_STATUS_SUCCESS) return false;
+  } catch (const Error&) {
+    return false;
+  }
+  if (!plan.applies_epilogue())
+    queue_finish(stream, problem, problem.epilogue.relu ? "relu" : "", arrays.output, arrays.residual, arrays.bias);
+  return true;
 }
 
 }  // namespace

@@ -6,43 +6,61 @@
 #include "symbind/backend/cuda/check.h"
 #include "symbind/backend/cuda/conv_check.h"
 #include "symbind/backend/cuda/conv_direct.h"
+#include "symbind/backend/cuda/conv_finish.h"
 
 namespace symbind::cuda_backend::cudnn {
 namespace {
 
-constexpr int timed_runs = 3;
+constexpr int timed_runs = 5;
+
+// Overwriting twice its size empties the cache, and takes longer than queueing a few kernels: the time between the
+// events is the device's alone.
+size_t bytes_to_empty_cache(const CudaDevice& device) {
+  int cache = 0;
+  cudaDeviceGetAttribute(&cache, cudaDevAttrL2CacheSize, device.id());
+  return 2 * static_cast<size_t>(std::max(cache, 0));
+}
 
 }  // namespace
 
 Trial::Trial(CudaDevice& device, const ConvolutionProblem& problem, size_t workspace_bytes)
-    : problem_(problem), pool_(Pool::Kind::device, device.id()), bytes_(blocks), memory_(blocks) {
+    : problem_(problem),
+      pool_(Pool::Kind::device, device.id()),
+      bytes_(blocks, 0),
+      memory_(blocks),
+      cache_bytes_(problem.tune ? bytes_to_empty_cache(device) : 0) {
   const ConvolutionSize& size = problem.size;
   const size_t element = size_of(problem.dtype);
   bytes_[data] = static_cast<size_t>(size.data_size()) * element;
   bytes_[weight] = static_cast<size_t>(size.weight_size()) * element;
   bytes_[output] = static_cast<size_t>(size.output_size()) * element;
+  if (problem.epilogue.residual) bytes_[residual] = bytes_[output];
+  if (problem.epilogue.bias) bytes_[bias] = static_cast<size_t>(size.filters) * element;
   bytes_[workspace] = workspace_bytes;
-  bytes_[expected] = wants_exact_results(problem) ? bytes_[result()] : 0;
+  if (wants_exact_results(problem)) bytes_[expected] = bytes_[result()];
   bytes_[difference] = sizeof(CheckedDifference);
   check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "making a stream");
   check(cudaEventCreate(&begin_), "making an event");
   check(cudaEventCreate(&end_), "making an event");
-  for (int i = 0; i < blocks; ++i) memory_[i] = pool_.allocate(std::max<size_t>(bytes_[i], 1));
-  if (!has_memory()) {
-    cudaGetLastError();
-    return;
-  }
-  for (const Block block : {data, weight, output}) cudaMemsetAsync(memory_[block], 0, bytes_[block], stream_);
+  allocate();
+  if (has_memory()) fill();
 }
 
 Trial::~Trial() {
   cudaStreamSynchronize(stream_);
   for (int i = 0; i < blocks; ++i)
     if (memory_[i]) pool_.release(memory_[i], std::max<size_t>(bytes_[i], 1));
+  if (cache_) pool_.release(cache_, cache_bytes_);
   pool_.empty();
   cudaEventDestroy(begin_);
   cudaEventDestroy(end_);
   cudaStreamDestroy(stream_);
+}
+
+void Trial::allocate() {
+  for (int i = 0; i < blocks; ++i) memory_[i] = pool_.allocate(std::max<size_t>(bytes_[i], 1));
+  if (has_memory() && cache_bytes_ > 0) cache_ = pool_.allocate(cache_bytes_);
+  cudaGetLastError();  // clears the error of an allocation that failed
 }
 
 bool Trial::has_memory() const { return std::find(memory_.begin(), memory_.end(), nullptr) == memory_.end(); }
@@ -58,11 +76,20 @@ Trial::Block Trial::result() const {
   }
 }
 
+// No engine writes to the arrays it reads: they are filled once.
+void Trial::fill() {
+  uint32_t seed = 1;
+  for (const Block block : {data, weight, output, residual, bias})
+    if (block != result() && bytes_[block] > 0)
+      queue_trial_values(stream_, problem_.dtype, at(block), count(block), seed++);
+}
+
 // ---- Time -----------------------------------------------------------------------------------------------------------
 
 std::optional<float> Trial::time_once(const RunEngine& run) {
+  if (cache_) cudaMemsetAsync(cache_, 0, cache_bytes_, stream_);
   cudaEventRecord(begin_, stream_);
-  const bool queued = run(memory_[data], memory_[weight], memory_[output], memory_[workspace]);
+  const bool queued = run(arrays(), at(workspace));
   cudaEventRecord(end_, stream_);
   if (cudaStreamSynchronize(stream_) != cudaSuccess || !queued) return std::nullopt;
   float milliseconds = 0;
@@ -81,12 +108,6 @@ std::optional<float> Trial::time(const RunEngine& run) {
 }
 
 // ---- Exactness ------------------------------------------------------------------------------------------------------
-
-void Trial::fill() {
-  uint32_t seed = 1;
-  for (const Block block : {data, weight, output})
-    if (block != result()) queue_check_values(stream_, at(block), count(block), seed++);
-}
 
 // Relative to the largest value. The error of a float32 sum of n random terms grows with the root of n; that of TF32
 // products does not; for short sums it is far larger.
@@ -107,19 +128,23 @@ float Trial::tolerance() const {
   return 1e-5f + 1e-7f * std::sqrt(static_cast<float>(terms));
 }
 
+void Trial::compute_expected() {
+  void* exact[] = {at(data), at(weight), at(output)};
+  exact[result()] = at(expected);
+  queue_direct_convolution(stream_, problem_, problem_.channels_last, exact[data], exact[weight], exact[output]);
+  if (problem_.epilogue.any())
+    queue_finish(stream_, problem_, problem_.epilogue.relu ? "relu" : "", at(expected), at(residual), at(bias));
+  has_expected_ = true;
+}
+
 bool Trial::is_exact(const RunEngine& run) {
+  if (!has_expected_) compute_expected();
   const Block made = result();
-  if (!has_expected_) {
-    fill();
-    void* arrays[] = {memory_[data], memory_[weight], memory_[output]};
-    arrays[made] = memory_[expected];
-    queue_direct_convolution(stream_, problem_, problem_.channels_last, arrays[data], arrays[weight], arrays[output]);
-    has_expected_ = true;
-  }
-  cudaMemsetAsync(memory_[made], 0, bytes_[made], stream_);
-  if (!run(memory_[data], memory_[weight], memory_[output], memory_[workspace])) return false;
-  auto* const found = static_cast<CheckedDifference*>(memory_[difference]);
-  queue_difference(stream_, at(made), at(expected), count(made), found);
+  cudaMemsetAsync(at(made), 0, bytes_[made], stream_);
+  if (!run(arrays(), at(workspace))) return false;
+  auto* const found = static_cast<CheckedDifference*>(at(difference));
+  queue_difference(stream_, static_cast<const float*>(at(made)), static_cast<const float*>(at(expected)), count(made),
+                   found);
   CheckedDifference host{};
   if (cudaMemcpyAsync(&host, found, sizeof(host), cudaMemcpyDeviceToHost, stream_) != cudaSuccess ||
       cudaStreamSynchronize(stream_) != cudaSuccess)

@@ -11,8 +11,8 @@
 
 namespace symbind::cuda_backend::cudnn {
 
-// Queues an engine on the trial's stream; false when it fails.
-using RunEngine = std::function<bool(void* data, void* weight, void* output, void* workspace)>;
+// Queues an engine, and a pass for the epilogue that it does not apply, on the trial's stream; false when it fails.
+using RunEngine = std::function<bool(const ConvolutionArrays& arrays, void* workspace)>;
 
 class Trial {
  public:
@@ -24,7 +24,8 @@ class Trial {
   cudaStream_t stream() const { return stream_; }
   bool has_memory() const;
 
-  // Milliseconds, the least of several runs; nothing when the engine fails.
+  // Milliseconds on random values that are not in the device's cache, the least of several runs; nothing when the
+  // engine fails.
   std::optional<float> time(const RunEngine& run);
 
   // Does a float32 engine agree with the definition, up to the rounding of float32 sums? cuDNN's numerical notes are
@@ -32,12 +33,15 @@ class Trial {
   bool is_exact(const RunEngine& run);
 
  private:
-  enum Block { data, weight, output, workspace, expected, difference, blocks };
+  enum Block { data, weight, output, residual, bias, workspace, expected, difference, blocks };
 
   Block result() const;
-  float* at(Block block) const { return static_cast<float*>(memory_[block]); }
-  int64_t count(Block block) const { return static_cast<int64_t>(bytes_[block] / sizeof(float)); }
+  void* at(Block block) const { return bytes_[block] > 0 ? memory_[block] : nullptr; }
+  ConvolutionArrays arrays() const { return {at(data), at(weight), at(output), at(residual), at(bias)}; }
+  int64_t count(Block block) const { return static_cast<int64_t>(bytes_[block] / size_of(problem_.dtype)); }
+  void allocate();
   void fill();
+  void compute_expected();
   std::optional<float> time_once(const RunEngine& run);
   float tolerance() const;
 
@@ -45,6 +49,8 @@ class Trial {
   Pool pool_;  // not the device's: nothing else needs blocks of these sizes
   std::vector<size_t> bytes_;
   std::vector<void*> memory_;
+  size_t cache_bytes_;     // twice the device's cache
+  void* cache_ = nullptr;  // overwritten before each timed run; null if there is no memory for it
   bool has_expected_ = false;
   cudaStream_t stream_ = nullptr;
   cudaEvent_t begin_ = nullptr, end_ = nullptr;
