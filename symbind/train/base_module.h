@@ -178,6 +178,9 @@ class BaseModule {
   virtual Params get_params() = 0;
   virtual void set_params(const NamedArrays& arg_params, const NamedArrays& aux_params, bool allow_missing = false,
                           bool force_init = true, bool allow_extra = false);
+  // Announces the batch of the next forward(): fit() does so while the devices still work on the current one, so that
+  // it can be copied meanwhile. What is computed does not change: forward() computes with the values that the batch has
+  // when it is called.
   virtual void prepare(const DataBatch& /*batch*/) {}
   virtual void forward(const DataBatch& batch, std::optional<bool> is_train = std::nullopt) = 0;
   virtual void backward(const std::vector<NDArray>& out_grads = {}) = 0;

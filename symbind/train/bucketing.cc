@@ -308,7 +308,7 @@ void BucketingModule::borrow_optimizer(const Module& other) {
 void BucketingModule::prepare(const DataBatch& batch) {
   const InUse use = in_use("prepare");
   require(binded && params_initialized, "[prepare] call bind and init_params first");
-  visit(batch);
+  visit(batch)->prepare(batch);
 }
 
 void BucketingModule::forward(const DataBatch& batch, std::optional<bool> is_train) {

@@ -86,7 +86,8 @@ class BucketingModule : public BaseModule {
   void init_optimizer(const InitOptimizerArgs& args = {}) override;
   void borrow_optimizer(const Module& other);
 
-  void prepare(const DataBatch& batch) override;  // binds the batch's bucket; the current one does not change
+  // Binds the batch's bucket and prepares its module; the current one does not change.
+  void prepare(const DataBatch& batch) override;
   void forward(const DataBatch& batch, std::optional<bool> is_train = std::nullopt) override;
   void backward(const std::vector<NDArray>& out_grads = {}) override;
   void update() override;

@@ -604,6 +604,11 @@ double Module::loss_scale() const { return scaled_loss_ ? scaled_loss_->scale() 
 
 // ---- Running --------------------------------------------------------------------------------------------------------
 
+void Module::prepare(const DataBatch& batch) {
+  const InUse use = in_use("prepare");
+  if (exec_group_) exec_group_->prepare(batch);
+}
+
 void Module::forward(const DataBatch& batch, std::optional<bool> is_train) {
   const InUse use = in_use("forward");
   require(binded && params_initialized, "[forward] call bind and init_params first");

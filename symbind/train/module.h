@@ -77,6 +77,7 @@ class Module : public BaseModule {
   // Parameters of the same name share their state; those that the other module does not have get their own.
   void borrow_optimizer(const Module& other);
 
+  void prepare(const DataBatch& batch) override;  // DataParallelExecutorGroup::prepare()
   // A batch of another shape reshapes the module automatically.
   void forward(const DataBatch& batch, std::optional<bool> is_train = std::nullopt) override;
   void forward(const std::vector<DataBatch>& sliced_batches, std::optional<bool> is_train = std::nullopt);
