@@ -508,7 +508,7 @@ void DataParallelExecutorGroup::update_metric(EvalMetric& metric, const std::vec
       const bool by_sample = axis >= 0 && axis < output.rank() && output.shape()[axis] == slice.end - slice.begin;
       named_outputs.emplace_back(output_names_[i], by_sample ? part_of(output, axis, {0, valid}) : output);
     }
-    metric.update_dict(named_labels, named_outputs);
+    metric.update_dict_later(named_labels, named_outputs);
   }
 }
 
@@ -523,7 +523,7 @@ void DataParallelExecutorGroup::update_metric(EvalMetric& metric,
       named_labels.emplace_back(label_name(i), labels_per_device[device][i]);
     for (size_t i = 0; i < output_names_.size(); ++i)
       named_outputs.emplace_back(output_names_[i], execs_[device]->outputs()[i]);
-    metric.update_dict(named_labels, named_outputs);
+    metric.update_dict_later(named_labels, named_outputs);
   }
 }
 

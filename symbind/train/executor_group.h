@@ -93,7 +93,8 @@ class DataParallelExecutorGroup {
   // Names and shapes over the whole batch.
   std::vector<std::pair<std::string, Shape>> get_output_shapes() const;
 
-  // Splits the labels by device; the last `padding` samples of the batch are not counted.
+  // Splits the labels by device; the last `padding` samples of the batch are not counted. A built-in metric counts the
+  // outputs of a GPU when they have arrived on the host (EvalMetric::update_dict_later).
   void update_metric(EvalMetric& metric, const std::vector<NDArray>& labels, bool pre_sliced = false,
                      int64_t padding = 0) const;
   void update_metric(EvalMetric& metric, const std::vector<std::vector<NDArray>>& labels_per_device) const;
