@@ -60,6 +60,15 @@ void bind_steps(ModuleClass<Module>& type) {
                                   dict_in_order(self.aux_names(), params.aux_params));
           },
           "(arg_params, aux_params) on the CPU, fetched from the devices if they have changed there.")
+      .def(
+          "prepare",
+          [](Module& self, nb::handle data_batch, nb::handle) {
+            const DataBatch batch = batch_from(data_batch);
+            ReleaseGil release;
+            self.Module::prepare(batch);
+          },
+          nb::arg("data_batch"), nb::arg("sparse_row_id_fn").none() = nb::none(),
+          "Starts to copy the batch of the next forward to GPUs, which may still compute.")
       .def("forward", &forward, nb::arg("data_batch"), nb::arg("is_train").none() = nb::none(),
            "Runs the network on a batch; a batch of other shapes reshapes the module. is_train=None: as bound.")
       .def(

@@ -145,16 +145,20 @@ void BaseModule::set_compute_dtype(DType /*dtype*/) {
 namespace {
 
 thread_local bool early_exchange_allowed = false;
-// In the batches of fit(), where the update follows immediately.
-thread_local bool update_follows = false;
+// In the batches of fit(): forward and backward, after which the update follows immediately, and the update, which is
+// finished before a callback runs.
+thread_local bool update_follows = false, finish_follows = false;
 
-// Runs forward and backward of a batch of fit().
-class UpdateFollows {
+// Sets a flag while it lives.
+class Marked {
  public:
-  UpdateFollows() { update_follows = true; }
-  ~UpdateFollows() { update_follows = false; }
-  UpdateFollows(const UpdateFollows&) = delete;
-  UpdateFollows& operator=(const UpdateFollows&) = delete;
+  explicit Marked(bool& flag) : flag_(flag) { flag_ = true; }
+  ~Marked() { flag_ = false; }
+  Marked(const Marked&) = delete;
+  Marked& operator=(const Marked&) = delete;
+
+ private:
+  bool& flag_;
 };
 
 // Is it of a built-in class, which does nothing between backward and update?
@@ -168,6 +172,7 @@ bool has_own_steps(const BaseModule& module) {
 AllowEarlyExchange::AllowEarlyExchange(bool allowed) : before_(std::exchange(early_exchange_allowed, allowed)) {}
 AllowEarlyExchange::~AllowEarlyExchange() { early_exchange_allowed = before_; }
 bool AllowEarlyExchange::allowed() { return early_exchange_allowed && update_follows; }
+bool AllowEarlyExchange::may_finish_later() { return early_exchange_allowed && finish_follows; }
 
 void BaseModule::fit(DataIter& train_data, const FitArgs& args) {
   const InUse use = in_use("fit");
@@ -220,13 +225,17 @@ void BaseModule::fit_epoch(DataIter& train_data, const FitArgs& args, int epoch)
     check_interrupt();
     if (args.monitor) args.monitor->tic();
     {
-      const UpdateFollows follows;
+      const Marked follows(update_follows);
       forward_backward(*batch);
     }
-    update();
+    {
+      const Marked follows(finish_follows);
+      update();
+    }
     update_metric(metric, batch->label);
     std::optional<DataBatch> following = train_data.next();
     if (following) prepare(*following);
+    finish_update();
     if (args.monitor) args.monitor->toc_print();
     if (!following) trained = metric.get_global_name_value();  // before a callback resets it
     if (!args.batch_end_callback.empty())

@@ -137,16 +137,18 @@ struct PredictArgs {
 };
 
 // Inside fit() the exchange of gradients with other workers may start before backward has ended. (Not elsewhere, since
-// gradients may be changed between backward() and update().) fit() allows it for built-in classes. A program may allow
-// it for a derived class that inherits backward(), update() and forward_backward() from one of these: for as long as
-// this object lives.
+// gradients may be changed between backward() and update().) And an update that must wait for the devices, since in
+// float16 a step is taken only if its gradients are finite, may be finished after the next batch was prepared. fit()
+// allows both for built-in classes. A program may allow them for a derived class that inherits backward(), update() and
+// forward_backward() from one of these: for as long as this object lives.
 class AllowEarlyExchange {
  public:
   explicit AllowEarlyExchange(bool allowed = true);
   ~AllowEarlyExchange();
   AllowEarlyExchange(const AllowEarlyExchange&) = delete;
   AllowEarlyExchange& operator=(const AllowEarlyExchange&) = delete;
-  static bool allowed();  // on the calling thread
+  static bool allowed();           // on the calling thread
+  static bool may_finish_later();  // may update() leave the rest to finish_update()?
 
  private:
   bool before_;
@@ -178,10 +180,14 @@ class BaseModule {
   virtual Params get_params() = 0;
   virtual void set_params(const NamedArrays& arg_params, const NamedArrays& aux_params, bool allow_missing = false,
                           bool force_init = true, bool allow_extra = false);
+  // Announces the batch of the next forward(): fit() does so while the devices still work on the current one, so that
+  // it can be copied meanwhile. What is computed does not change: forward() computes with the values that the batch has
+  // when it is called.
   virtual void prepare(const DataBatch& /*batch*/) {}
   virtual void forward(const DataBatch& batch, std::optional<bool> is_train = std::nullopt) = 0;
   virtual void backward(const std::vector<NDArray>& out_grads = {}) = 0;
   virtual void update() = 0;
+  virtual void finish_update() {}                  // what update() left to do (AllowEarlyExchange)
   virtual std::vector<NDArray> get_outputs() = 0;  // of the whole batch
   // The axis of an output along which its samples are; -1: none.
   virtual int output_batch_axis(size_t /*output*/) const { return 0; }

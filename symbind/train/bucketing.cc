@@ -306,9 +306,10 @@ void BucketingModule::borrow_optimizer(const Module& other) {
 // ---- Running --------------------------------------------------------------------------------------------------------
 
 void BucketingModule::prepare(const DataBatch& batch) {
-  const InUse use = in_use("prepare");
+  const InUse use = BaseModule::in_use("prepare");
   require(binded && params_initialized, "[prepare] call bind and init_params first");
-  visit(batch);
+  if (!buckets_.contains(key_of(batch))) current().finish_update();  // its executors will share the gradients' memory
+  visit(batch)->prepare(batch);
 }
 
 void BucketingModule::forward(const DataBatch& batch, std::optional<bool> is_train) {
@@ -329,6 +330,11 @@ void BucketingModule::update() {
   const InUse use = in_use("update");
   require(optimizer_initialized, "[update] call bind, init_params and init_optimizer first");
   current().update();
+}
+
+void BucketingModule::finish_update() {
+  const InUse use = BaseModule::in_use("update");
+  current().finish_update();
 }
 
 int BucketingModule::begin_epoch(int epoch) {

@@ -86,10 +86,12 @@ class BucketingModule : public BaseModule {
   void init_optimizer(const InitOptimizerArgs& args = {}) override;
   void borrow_optimizer(const Module& other);
 
-  void prepare(const DataBatch& batch) override;  // binds the batch's bucket; the current one does not change
+  // Binds the batch's bucket and prepares its module; the current one does not change.
+  void prepare(const DataBatch& batch) override;
   void forward(const DataBatch& batch, std::optional<bool> is_train = std::nullopt) override;
   void backward(const std::vector<NDArray>& out_grads = {}) override;
   void update() override;
+  void finish_update() override;
   std::vector<NDArray> get_outputs() override;
   int output_batch_axis(size_t output) const override;
   std::vector<NDArray> get_input_grads() override;
@@ -108,6 +110,15 @@ class BucketingModule : public BaseModule {
   Module& default_bucket() const;
   using Buckets = std::vector<std::pair<BucketKey, std::shared_ptr<Module>>>;
   const Buckets& buckets() const { return order_; }  // in the order of the first visits
+
+ protected:
+  InUse in_use(std::string_view call) const {  // as that of Module
+    if (current_ && current_->has_unfinished_update()) {
+      const InUse use = BaseModule::in_use(call);
+      current_->finish_update();
+    }
+    return BaseModule::in_use(call);
+  }
 
  private:
   BucketNetwork generate(const BucketKey& key) const;

@@ -81,10 +81,12 @@ void PearsonCorrelation::reset_local() {
 }
 
 EvalMetric::NameValues PearsonCorrelation::get() const {
+  finish_updates();
   return micro_ ? NameValues{{name(), moments_.correlation()}} : EvalMetric::get();
 }
 
 EvalMetric::NameValues PearsonCorrelation::get_global() const {
+  finish_updates();
   return micro_ ? NameValues{{name(), global_moments_.correlation()}} : EvalMetric::get_global();
 }
 
@@ -209,7 +211,13 @@ void PCC::set_state(const std::vector<double>& state) {
   global_table_.take_from(state, table_.take_from(state, sums_in_state));
 }
 
-EvalMetric::NameValues PCC::get() const { return {{name(), table_.correlation()}}; }
-EvalMetric::NameValues PCC::get_global() const { return {{name(), global_table_.correlation()}}; }
+EvalMetric::NameValues PCC::get() const {
+  finish_updates();
+  return {{name(), table_.correlation()}};
+}
+EvalMetric::NameValues PCC::get_global() const {
+  finish_updates();
+  return {{name(), global_table_.correlation()}};
+}
 
 }  // namespace symbind::metric

@@ -16,6 +16,7 @@
 #include "symbind/exec/indexing.h"
 #include "symbind/train/monitor.h"
 #include "symbind/train/names.h"
+#include "symbind/train/staged_input.h"
 
 namespace symbind {
 namespace {
@@ -44,10 +45,11 @@ std::vector<int> batch_axes(const std::vector<DataDesc>& descriptions) {
 struct DataParallelExecutorGroup::Family {
   // Per device, as large as the largest so far: inputs by name, and SimpleBindOptions::shared_results.
   std::vector<std::shared_ptr<NamedArrays>> inputs, results;
-  std::mutex mutex;  // of the list below: groups may be destroyed on any thread
+  std::vector<std::map<std::string, StagedInput>> staged;  // per device: inputs of the next batch, by name
+  std::mutex mutex;                                        // of the list below: groups may be destroyed on any thread
   std::set<DataParallelExecutorGroup*> members;
 
-  explicit Family(size_t devices) {
+  explicit Family(size_t devices) : staged(devices) {
     for (size_t i = 0; i < devices; ++i) {
       inputs.push_back(std::make_shared<NamedArrays>());
       results.push_back(std::make_shared<NamedArrays>());
@@ -327,6 +329,8 @@ void DataParallelExecutorGroup::load(size_t device, const DataBatch& batch, bool
     for (size_t i = 0; i < targets.size(); ++i) {
       if (targets[i].empty()) continue;  // not used by the network
       const Sliced& target = targets[i][device];
+      StagedInput& staged = family_->staged[device][descriptions[i].name];
+      if (!sliced && staged.deliver(given[i], target.slice, target.array)) continue;
       const NDArray part = sliced ? given[i] : part_of(given[i], axes[i], target.slice);
       require(part.shape() == target.array.shape(), "[forward] '", descriptions[i].name, "' was given with shape ",
               given[i].shape(), ", but is bound with ", descriptions[i].shape);
@@ -335,6 +339,26 @@ void DataParallelExecutorGroup::load(size_t device, const DataBatch& batch, bool
   };
   copy_all(batch.data, data_arrays_, split_.data_shapes, split_.data_layouts);
   if (!batch.label.empty()) copy_all(batch.label, label_arrays_, split_.label_shapes, split_.label_layouts);
+}
+
+void DataParallelExecutorGroup::stage(size_t device, const DataBatch& batch) {
+  const auto stage_all = [&](const std::vector<NDArray>& given, const std::vector<std::vector<Sliced>>& targets,
+                             const std::vector<DataDesc>& descriptions, const std::vector<int>& axes) {
+    for (size_t i = 0; i < targets.size() && i < given.size(); ++i) {
+      if (targets[i].empty() || !given[i] || given[i].shape() != descriptions[i].shape) continue;
+      const Sliced& target = targets[i][device];
+      family_->staged[device][descriptions[i].name].start(given[i], target.slice,
+                                                          part_of(given[i], axes[i], target.slice), target.array);
+    }
+  };
+  stage_all(batch.data, data_arrays_, split_.data_shapes, split_.data_layouts);
+  stage_all(batch.label, label_arrays_, split_.label_shapes, split_.label_layouts);
+}
+
+void DataParallelExecutorGroup::prepare(const DataBatch& batch) {
+  const InUse use = in_use("prepare");
+  for (size_t device = 0; device < contexts_.size(); ++device)
+    if (contexts_[device].is_gpu()) stage(device, batch);
 }
 
 void DataParallelExecutorGroup::run_all(const std::function<void(size_t device)>& pass) {
@@ -484,7 +508,7 @@ void DataParallelExecutorGroup::update_metric(EvalMetric& metric, const std::vec
       const bool by_sample = axis >= 0 && axis < output.rank() && output.shape()[axis] == slice.end - slice.begin;
       named_outputs.emplace_back(output_names_[i], by_sample ? part_of(output, axis, {0, valid}) : output);
     }
-    metric.update_dict(named_labels, named_outputs);
+    metric.update_dict_later(named_labels, named_outputs);
   }
 }
 
@@ -499,7 +523,7 @@ void DataParallelExecutorGroup::update_metric(EvalMetric& metric,
       named_labels.emplace_back(label_name(i), labels_per_device[device][i]);
     for (size_t i = 0; i < output_names_.size(); ++i)
       named_outputs.emplace_back(output_names_[i], execs_[device]->outputs()[i]);
-    metric.update_dict(named_labels, named_outputs);
+    metric.update_dict_later(named_labels, named_outputs);
   }
 }
 

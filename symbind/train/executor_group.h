@@ -68,6 +68,11 @@ class DataParallelExecutorGroup {
   // The mean over the devices, in the type of the arrays that are there already (new arrays for names that are not).
   void get_params(NamedArrays& arg_params, NamedArrays& aux_params) const;
 
+  // Starts to copy the batch of the next forward() to the devices, while they still work on the current one; nothing is
+  // done for CPUs. forward() uses the copies of the arrays that it finds unchanged, and copies the others itself: those
+  // that were written or replaced in between, and those whose memory may be written unnoticed (Storage::exported). A
+  // batch that does not fit is ignored.
+  void prepare(const DataBatch& batch);
   // Splits the batch. is_train defaults to the group's for_training.
   void forward(const DataBatch& batch, std::optional<bool> is_train = std::nullopt);
   // A batch per device, already split.
@@ -88,7 +93,8 @@ class DataParallelExecutorGroup {
   // Names and shapes over the whole batch.
   std::vector<std::pair<std::string, Shape>> get_output_shapes() const;
 
-  // Splits the labels by device; the last `padding` samples of the batch are not counted.
+  // Splits the labels by device; the last `padding` samples of the batch are not counted. A built-in metric counts the
+  // outputs of a GPU when they have arrived on the host (EvalMetric::update_dict_later).
   void update_metric(EvalMetric& metric, const std::vector<NDArray>& labels, bool pre_sliced = false,
                      int64_t padding = 0) const;
   void update_metric(EvalMetric& metric, const std::vector<std::vector<NDArray>>& labels_per_device) const;
@@ -159,6 +165,7 @@ class DataParallelExecutorGroup {
   void collect_arrays();
   void follow();  // adopts the current buffers of the family
   void load(size_t device, const DataBatch& batch, bool sliced);
+  void stage(size_t device, const DataBatch& batch);
   // On the threads of the contexts, whose operators may sum over all of them.
   void run_all(const std::function<void(size_t device)>& pass);
   void run_forward(bool is_train, const std::function<void(size_t device)>& load);

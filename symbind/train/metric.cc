@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include "symbind/train/later_updates.h"
 #include "symbind/train/metric_arrays.h"
 #include "symbind/train/metrics.h"
 
@@ -35,12 +36,41 @@ std::vector<NDArray> chosen(const std::string& metric, const char* what, const N
 
 }  // namespace
 
+EvalMetric::EvalMetric(Options options) : options_(std::move(options)) {}
+EvalMetric::~EvalMetric() = default;
+
+EvalMetric::EvalMetric(const EvalMetric& other) : EvalMetric(other.options_) { *this = other; }
+
+EvalMetric& EvalMetric::operator=(const EvalMetric& other) {
+  if (this == &other) return *this;
+  other.finish_updates();
+  if (later_) later_->discard();
+  options_ = other.options_;
+  set_sums({other.sum_metric_, other.num_inst_});
+  set_global_sums({other.global_sum_metric_, other.global_num_inst_});
+  return *this;
+}
+
 void EvalMetric::update_dict(const NamedList& labels, const NamedList& preds) {
   const InUse use = in_use("update_dict");
   update(chosen(name(), "label", labels, options_.label_names), chosen(name(), "output", preds, options_.output_names));
 }
 
+void EvalMetric::update_dict_later(const NamedList& labels, const NamedList& preds) {
+  const auto is_on_device = [](const auto& entry) { return !entry.second.storage().device().is_host(); };
+  if (std::ranges::none_of(preds, is_on_device) || !LaterUpdates::allowed_for(*this)) return update_dict(labels, preds);
+  const auto arriving = [](const std::vector<NDArray>& arrays) {
+    return std::vector<ArrivingArray>(arrays.begin(), arrays.end());
+  };
+  LaterUpdates::add(*this, {arriving(chosen(name(), "label", labels, options_.label_names)),
+                            arriving(chosen(name(), "output", preds, options_.output_names))});
+}
+
+// Only a metric that was updated, and so is not const, has any.
+void EvalMetric::count_later_updates() const { later_->finish(const_cast<EvalMetric&>(*this)); }
+
 void EvalMetric::reset() {
+  if (later_) later_->discard();
   const InUse use = in_use("reset");
   reset_local();
   global_sum_metric_ = 0;
@@ -53,8 +83,14 @@ void EvalMetric::reset_local() {
   num_inst_ = 0;
 }
 
-EvalMetric::NameValues EvalMetric::get() const { return mean_of(name(), sum_metric_, num_inst_); }
-EvalMetric::NameValues EvalMetric::get_global() const { return mean_of(name(), global_sum_metric_, global_num_inst_); }
+EvalMetric::NameValues EvalMetric::get() const {
+  const auto [sum, instances] = sums();
+  return mean_of(name(), sum, instances);
+}
+EvalMetric::NameValues EvalMetric::get_global() const {
+  const auto [sum, instances] = global_sums();
+  return mean_of(name(), sum, instances);
+}
 
 std::string EvalMetric::str() const {
   std::string text = "EvalMetric: {";
@@ -67,6 +103,7 @@ std::string EvalMetric::str() const {
 }
 
 std::vector<double> EvalMetric::state() const {
+  finish_updates();
   return {sum_metric_, static_cast<double>(num_inst_), global_sum_metric_, static_cast<double>(global_num_inst_)};
 }
 
@@ -129,17 +166,28 @@ void Composite::update(const std::vector<NDArray>& labels, const std::vector<NDA
   for (const EvalMetricPtr& metric : metrics_) metric->update(labels, preds);
 }
 
+namespace {
+
+NamedList visible(const NamedList& arrays, const std::vector<std::string>& names) {
+  NamedList result;
+  for (const auto& entry : arrays)
+    if (names.empty() || std::find(names.begin(), names.end(), entry.first) != names.end()) result.push_back(entry);
+  return result;
+}
+
+}  // namespace
+
 // Its own names restrict what its parts see.
 void Composite::update_dict(const NamedList& labels, const NamedList& preds) {
-  const auto visible = [](const NamedList& arrays, const std::vector<std::string>& names) {
-    NamedList result;
-    for (const auto& entry : arrays)
-      if (names.empty() || std::find(names.begin(), names.end(), entry.first) != names.end()) result.push_back(entry);
-    return result;
-  };
   const NamedList seen_labels = visible(labels, options_.label_names);
   const NamedList seen_preds = visible(preds, options_.output_names);
   for (const EvalMetricPtr& metric : metrics_) metric->update_dict(seen_labels, seen_preds);
+}
+
+void Composite::update_dict_later(const NamedList& labels, const NamedList& preds) {
+  const NamedList seen_labels = visible(labels, options_.label_names);
+  const NamedList seen_preds = visible(preds, options_.output_names);
+  for (const EvalMetricPtr& metric : metrics_) metric->update_dict_later(seen_labels, seen_preds);
 }
 
 void Composite::reset() {

@@ -18,6 +18,8 @@ namespace SYMBIND_API symbind {
 // Arrays with their names, in the order a network lists them.
 using NamedList = std::vector<std::pair<std::string, NDArray>>;
 
+class LaterUpdates;
+
 // A metric is updated and reset by one thread at a time: a call that finds it in use by another thread fails.
 class EvalMetric {
  public:
@@ -26,8 +28,10 @@ class EvalMetric {
     std::vector<std::string> output_names = {};  // which outputs and labels it reads; empty: all
     std::vector<std::string> label_names = {};
   };
-  explicit EvalMetric(Options options) : options_(std::move(options)) {}
-  virtual ~EvalMetric() = default;
+  explicit EvalMetric(Options options);
+  EvalMetric(const EvalMetric& other);
+  EvalMetric& operator=(const EvalMetric& other);
+  virtual ~EvalMetric();
 
   // By name ("acc", "accuracy", "top_k_accuracy", "ce", …), with arguments by MXNet's names. An unknown name or
   // argument fails, listing the known ones.
@@ -38,6 +42,10 @@ class EvalMetric {
   virtual void update(const std::vector<NDArray>& labels, const std::vector<NDArray>& preds) = 0;
   // By name, as a module passes them; selects those it reads. Labels and outputs are paired in their order.
   virtual void update_dict(const NamedList& labels, const NamedList& preds);
+  // The same without waiting for a GPU, for the built-in metrics; others are updated immediately. The arrays, which may
+  // be overwritten when this returns, are copied to the host meanwhile, and counted by a later update or by the next
+  // call that reads or changes the metric. The values are the same; an error of the update is thrown by that call.
+  virtual void update_dict_later(const NamedList& labels, const NamedList& preds);
 
   virtual void reset();        // everything
   virtual void reset_local();  // since the last reset_local; the global sums stay
@@ -50,19 +58,30 @@ class EvalMetric {
   std::string str() const;  // "EvalMetric: {'accuracy': 0.5}"
 
   const Options& options() const { return options_; }
-  void set_options(Options options) { options_ = std::move(options); }
+  void set_options(Options options) {
+    finish_updates();
+    options_ = std::move(options);
+  }
   // The accumulated sums, readable and writable: since the last reset_local, and since the last reset.
   struct Sums {
     double sum = 0;
     int64_t instances = 0;
   };
-  Sums sums() const { return {sum_metric_, num_inst_}; }
-  Sums global_sums() const { return {global_sum_metric_, global_num_inst_}; }
+  Sums sums() const {
+    finish_updates();
+    return {sum_metric_, num_inst_};
+  }
+  Sums global_sums() const {
+    finish_updates();
+    return {global_sum_metric_, global_num_inst_};
+  }
   void set_sums(Sums sums) {
+    finish_updates();
     sum_metric_ = sums.sum;
     num_inst_ = sums.instances;
   }
   void set_global_sums(Sums sums) {
+    finish_updates();
     global_sum_metric_ = sums.sum;
     global_num_inst_ = sums.instances;
   }
@@ -72,8 +91,13 @@ class EvalMetric {
 
  protected:
   void count(double sum, int64_t instances);
+  // Counts the updates that update_dict_later() left for later. Everything that reads or changes the sums begins so.
+  void finish_updates() const {
+    if (later_) count_later_updates();
+  }
   // update() takes it in a metric that stores more than the sums of count().
   InUse in_use(std::string_view call) const {
+    finish_updates();
     return InUse(busy_, call, "this metric", "give each thread a metric of its own and add their sums");
   }
   static constexpr size_t sums_in_state = 4;  // the first numbers of a state
@@ -82,7 +106,11 @@ class EvalMetric {
   int64_t num_inst_ = 0, global_num_inst_ = 0;
 
  private:
+  friend class LaterUpdates;
+  void count_later_updates() const;
+
   mutable BusyFlag busy_;
+  std::unique_ptr<LaterUpdates> later_;  // none: there were none
 };
 using EvalMetricPtr = std::shared_ptr<EvalMetric>;
 

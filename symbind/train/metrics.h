@@ -255,6 +255,7 @@ class Composite final : public EvalMetric {
 
   void update(const std::vector<NDArray>& labels, const std::vector<NDArray>& preds) override;
   void update_dict(const NamedList& labels, const NamedList& preds) override;
+  void update_dict_later(const NamedList& labels, const NamedList& preds) override;
   void reset() override;
   void reset_local() override;
   NameValues get() const override;

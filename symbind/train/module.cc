@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "symbind/core/atomic_file.h"
 #include "symbind/core/environment.h"
@@ -71,6 +72,7 @@ void Module::save_checkpoint(const std::string& prefix, int epoch, bool save_sta
 }
 
 std::string Module::optimizer_states() const {
+  const InUse use = in_use("optimizer_states");
   require(optimizer_initialized, "[Module] there is no optimizer yet whose states could be saved");
   return update_on_kvstore_ ? kvstore_->get_optimizer_states() : updater_->get_states();
 }
@@ -494,6 +496,17 @@ void Module::update() {
   const InUse use = in_use("update");
   require(binded && params_initialized && optimizer_initialized,
           "[update] call bind, init_params and init_optimizer first");
+  if (!scaled_loss_ || !AllowEarlyExchange::may_finish_later()) return apply_update();
+  scaled_loss_->start_check(*exec_group_);
+  update_left_ = true;
+}
+
+void Module::finish_update() {
+  const InUse use = BaseModule::in_use("update");
+  if (std::exchange(update_left_, false)) apply_update();
+}
+
+void Module::apply_update() {
   if (scaled_loss_ && !scaled_loss_->finish_step(*exec_group_, kvstore_.get())) return;
   host_->dirty = true;
   const auto& weights = exec_group_->param_arrays();
@@ -603,6 +616,11 @@ void Module::set_compute_dtype(DType dtype) {
 double Module::loss_scale() const { return scaled_loss_ ? scaled_loss_->scale() : 1; }
 
 // ---- Running --------------------------------------------------------------------------------------------------------
+
+void Module::prepare(const DataBatch& batch) {
+  const InUse use = BaseModule::in_use("prepare");
+  if (exec_group_) exec_group_->prepare(batch);
+}
 
 void Module::forward(const DataBatch& batch, std::optional<bool> is_train) {
   const InUse use = in_use("forward");
@@ -734,7 +752,7 @@ void Module::set_states(double value) {
 }
 
 void Module::update_metric(EvalMetric& metric, const std::vector<NDArray>& labels, bool pre_sliced) {
-  const InUse use = in_use("update_metric");
+  const InUse use = BaseModule::in_use("update_metric");
   require(binded, "[update_metric] call bind first");
   exec_group_->update_metric(metric, labels, pre_sliced, pad_);
 }

@@ -77,11 +77,15 @@ class Module : public BaseModule {
   // Parameters of the same name share their state; those that the other module does not have get their own.
   void borrow_optimizer(const Module& other);
 
+  void prepare(const DataBatch& batch) override;  // DataParallelExecutorGroup::prepare()
   // A batch of another shape reshapes the module automatically.
   void forward(const DataBatch& batch, std::optional<bool> is_train = std::nullopt) override;
   void forward(const std::vector<DataBatch>& sliced_batches, std::optional<bool> is_train = std::nullopt);
   void backward(const std::vector<NDArray>& out_grads = {}) override;
+  // In fit() with a scaled loss, update() starts the check of the gradients alone. The next call other than
+  // update_metric() and prepare() finishes it.
   void update() override;
+  void finish_update() override;
   void set_compute_dtype(DType dtype) override;
   int begin_epoch(int epoch) override;
   double loss_scale() const;  // 1 where the loss is not scaled
@@ -117,7 +121,20 @@ class Module : public BaseModule {
   const KVStorePtr& kvstore() const { return kvstore_; }
   bool update_on_kvstore() const { return update_on_kvstore_; }
 
+  bool has_unfinished_update() const { return update_left_; }
+
+ protected:
+  // Hides that of BaseModule: a call that takes this one finds the parameters updated.
+  InUse in_use(std::string_view call) const {
+    if (update_left_) {
+      const InUse use = BaseModule::in_use(call);
+      const_cast<Module*>(this)->finish_update();  // update() was called, so this is not const
+    }
+    return BaseModule::in_use(call);
+  }
+
  private:
+  void apply_update();
   void keep_params(NamedArrays arg_params, NamedArrays aux_params);
   std::vector<DataDesc> checked(const std::vector<DataDesc>& shapes, const std::vector<std::string>& names,
                                 std::string_view kind, bool strict) const;
@@ -143,6 +160,7 @@ class Module : public BaseModule {
   int64_t pad_ = 0;  // of the last batch
 
   std::unique_ptr<ScaledLoss> scaled_loss_;  // none: the loss is not scaled
+  bool update_left_ = false;                 // finish_update() has an update to apply
 
   OptimizerPtr optimizer_;
   KVStorePtr kvstore_;

@@ -1,6 +1,7 @@
 #include "symbind/train/scaled_loss.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "symbind/core/error.h"
 #include "symbind/exec/invoke.h"
@@ -12,18 +13,6 @@ namespace {
 
 constexpr const char* scale_name = "_loss_scale";
 constexpr const char* inverse_scale_name = "_inverse_loss_scale";
-
-bool are_gradients_finite(const DataParallelExecutorGroup& group) {
-  std::vector<NDArray> answers;
-  for (size_t device = 0; device < group.execs().size(); ++device) {
-    std::vector<NDArray> grads;
-    for (const auto& of_devices : group.grad_arrays())
-      if (of_devices[device]) grads.push_back(of_devices[device]);
-    if (grads.empty()) continue;
-    answers.push_back(multi_all_finite(grads, {.num_arrays = static_cast<int64_t>(grads.size())}));
-  }
-  return std::ranges::all_of(answers, [](const NDArray& answer) { return answer.item() != 0; });
-}
 
 }  // namespace
 
@@ -49,8 +38,21 @@ void ScaledLoss::write(const DataParallelExecutorGroup& group) {
   }
 }
 
+void ScaledLoss::start_check(const DataParallelExecutorGroup& group) {
+  checks_.clear();
+  for (size_t device = 0; device < group.execs().size(); ++device) {
+    std::vector<NDArray> grads;
+    for (const auto& of_devices : group.grad_arrays())
+      if (of_devices[device]) grads.push_back(of_devices[device]);
+    if (grads.empty()) continue;
+    checks_.emplace_back(multi_all_finite(grads, {.num_arrays = static_cast<int64_t>(grads.size())}));
+  }
+}
+
 bool ScaledLoss::finish_step(const DataParallelExecutorGroup& group, KVStore* store) {
-  bool finite = are_gradients_finite(group);
+  if (checks_.empty()) start_check(group);
+  const std::vector<ArrivingArray> checks = std::exchange(checks_, {});
+  bool finite = std::ranges::all_of(checks, [](const ArrivingArray& check) { return check.get().item() != 0; });
   if (auto* const workers = dynamic_cast<Agreement*>(store)) finite = workers->all_agree("the overflow check", finite);
   scale_->finish_step(finite);
   return finite;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "symbind/kvstore/kvstore.h"
+#include "symbind/train/arriving_array.h"
 #include "symbind/train/executor_group.h"
 #include "symbind/train/mixed_precision.h"
 
@@ -33,12 +34,16 @@ class ScaledLoss {
   void write(const DataParallelExecutorGroup& group);
   void forget_executors() { written_.clear(); }
 
-  // After backward: adapts the scale, and returns whether the step is taken: not if a gradient is not finite, in this
-  // worker or in a synchronized one. Synchronized workers always have the same scale.
+  // After backward: starts to check the gradients.
+  void start_check(const DataParallelExecutorGroup& group);
+  // Waits for the check, which it starts if that was not done; adapts the scale, and returns whether the step is taken:
+  // not if a gradient is not finite, in this worker or in a synchronized one. Synchronized workers always have the same
+  // scale.
   bool finish_step(const DataParallelExecutorGroup& group, KVStore* store);
 
  private:
   std::shared_ptr<LossScale> scale_ = std::make_shared<LossScale>();
+  std::vector<ArrivingArray> checks_;                        // per context: 1 if its gradients are finite
   std::vector<std::pair<const Executor*, double>> written_;  // per context: its executor and the value last written
 };
 

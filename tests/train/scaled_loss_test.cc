@@ -1,14 +1,15 @@
-// Modules in float16 over several workers, which are threads here: a step that overflows in one of them is left out by
-// all that are in step with it.
+// Modules in float16: a step that overflows is left out, in fit() too, where the update waits for the check of the
+// gradients after the next batch was prepared; and over several workers, which are threads here, by all that are in
+// step with the one that overflowed.
 #include "symbind/train/scaled_loss.h"
 
 #include <gtest/gtest.h>
 
-#include "symbind/ops/all.h"
-#include "symbind/train/module.h"
+#include "symbind/symbind.h"
 
 #include "tests/kvstore/thread_transport.h"
 #include "tests/support/arrays.h"
+#include "tests/support/training.h"
 
 namespace symbind::testing {
 namespace {
@@ -109,6 +110,150 @@ TEST(ScaledLossOfWorkers, NamesTheWorkerThatIsMissedAtTheCheck) {
   EXPECT_NE(thrown[0].find("worker 1 on host thread1 has ended, and is missed at the overflow check at step 2"),
             std::string::npos)
       << thrown[0];
+}
+
+// ---- In fit() -------------------------------------------------------------------------------------------------------
+
+constexpr int fit_batches = 12;
+
+// The batch of a step: its label overflows in one of them.
+DataBatch batch_at(int step, int overflow) {
+  return {.data = {random_array({2, 4}, static_cast<uint64_t>(step))},
+          .label = {full({2, 1}, step == overflow ? 1e30 : 1)}};
+}
+
+// Calls `watch(step)` before it returns the batch of that step.
+class WatchedIter final : public DataIter {
+ public:
+  explicit WatchedIter(std::function<void(int)> watch, int overflow = -1)
+      : watch_(std::move(watch)), overflow_(overflow) {}
+  std::vector<DataDesc> provide_data() const override { return {{"data", {2, 4}}}; }
+  std::vector<DataDesc> provide_label() const override { return {{"out_label", {2, 1}}}; }
+  void reset() override { step_ = 0; }
+  std::optional<DataBatch> next() override {
+    watch_(step_);
+    if (step_ == fit_batches) return std::nullopt;
+    return batch_at(step_++, overflow_);
+  }
+
+ private:
+  std::function<void(int)> watch_;
+  int overflow_, step_ = 0;
+};
+
+const NamedArrays fit_values{{"fc1_weight", random_array({16, 4}, 101, -0.1, 0.1)},
+                             {"fc1_bias", zeros({16})},
+                             {"fc2_weight", random_array({1, 16}, 102, -0.1, 0.1)},
+                             {"fc2_bias", zeros({1})}};
+const OptimizerParams fit_optimizer{{"learning_rate", 0.1}, {"momentum", 0.9}};
+
+FitArgs fit_args() {
+  return {.eval_metric = "mse", .optimizer_params = fit_optimizer, .arg_params = fit_values, .num_epoch = 1};
+}
+
+Floats weight_of(Module& module) { return module.get_params().arg_params.at("fc1_weight").to_vector<float>(); }
+
+ModuleOptions in_float16(const std::vector<Context>& contexts) {
+  return {.label_names = {"out_label"}, .context = contexts, .compute_dtype = DType::float16};
+}
+
+// The steps of fit() one by one, where update() waits itself.
+Steps expected_steps(const std::vector<Context>& contexts, int overflow) {
+  Module module(regression(), in_float16(contexts));
+  module.bind({{"data", {2, 4}}}, {{"out_label", {2, 1}}});
+  module.init_params({.arg_params = fit_values});
+  module.init_optimizer({.optimizer_params = fit_optimizer});
+  Steps result;
+  for (int i = 0; i < fit_batches; ++i) {
+    module.forward_backward(batch_at(i, overflow));
+    module.update();
+    EXPECT_FALSE(module.has_unfinished_update());
+    result.push_back({module.loss_scale(), weight_of(module)});
+  }
+  return result;
+}
+
+TEST(ScaledLossInFit, GivesTheSameBitsWhenTheUpdateIsFinishedLater) {
+  const Quiet quiet;
+  std::vector<std::vector<Context>> lists{{cpu(0)}, {cpu(0), cpu(1)}};
+  for (const Context context : all_devices())
+    if (context.is_gpu()) lists.push_back({context});
+  for (const auto& contexts : lists) {
+    const Steps expected = expected_steps(contexts, overflow_at);
+    EXPECT_EQ(expected[overflow_at].scale, expected[overflow_at - 1].scale / 2);
+    Module module(regression(), in_float16(contexts));
+    Steps steps_seen;
+    int unfinished = 0;
+    WatchedIter data([&](int step) { unfinished += step > 0 && module.has_unfinished_update(); }, overflow_at);
+    FitArgs args = fit_args();
+    args.batch_end_callback = {[&](const BatchEndParam&) {
+      EXPECT_FALSE(module.has_unfinished_update());
+      steps_seen.push_back({module.loss_scale(), weight_of(module)});
+    }};
+    module.fit(data, args);
+    EXPECT_TRUE(steps_seen == expected) << contexts.size() << " contexts, the first " << contexts[0];
+    EXPECT_EQ(unfinished, fit_batches) << "the next batch is made while the gradients are checked";
+  }
+}
+
+TEST(ScaledLossInFit, AnIteratorThatReadsTheParametersFindsThemUpdated) {
+  const Quiet quiet;
+  const Steps expected = expected_steps({cpu()}, overflow_at);
+  Module module(regression(), in_float16({cpu()}));
+  int compared = 0;
+  WatchedIter data(
+      [&](int step) {
+        if (step == 0) return;
+        EXPECT_EQ(weight_of(module), expected[static_cast<size_t>(step) - 1].weight) << step;
+        EXPECT_FALSE(module.has_unfinished_update());
+        ++compared;
+      },
+      overflow_at);
+  module.fit(data, fit_args());
+  EXPECT_EQ(compared, fit_batches);
+}
+
+TEST(ScaledLossInFit, AnErrorInTheIteratorDoesNotLoseTheUpdate) {
+  const Quiet quiet;
+  const Steps expected = expected_steps({cpu()}, overflow_at);
+  Module module(regression(), in_float16({cpu()}));
+  WatchedIter data([](int step) { require(step != 8, "the disk is gone"); }, overflow_at);
+  EXPECT_TRUE(fails_with([&] { module.fit(data, fit_args()); }, "the disk is gone"));
+  EXPECT_EQ(weight_of(module), expected[7].weight);
+}
+
+TEST(ScaledLossInFit, BucketsFinishTheUpdateOfTheCurrentOne) {
+  const Quiet quiet;
+  const Steps expected = expected_steps({cpu()}, -1);
+  BucketingModule module(
+      [](const BucketKey&) {
+        return BucketNetwork{regression(), {"data"}, {"out_label"}};
+      },
+      {.default_bucket_key = 0, .compute_dtype = DType::float16});
+  // Every second batch is of another bucket, which is bound while the update before it is not finished.
+  class Buckets final : public DataIter {
+   public:
+    std::vector<DataDesc> provide_data() const override { return {{"data", {2, 4}}}; }
+    std::vector<DataDesc> provide_label() const override { return {{"out_label", {2, 1}}}; }
+    void reset() override { step_ = 0; }
+    std::optional<DataBatch> next() override {
+      if (step_ == fit_batches) return std::nullopt;
+      DataBatch batch = batch_at(step_, -1);
+      batch.bucket_key = step_++ % 2;
+      return batch;
+    }
+
+   private:
+    int step_ = 0;
+  } data;
+  std::vector<Floats> weights;
+  FitArgs args = fit_args();
+  args.batch_end_callback = {[&](const BatchEndParam&) {
+    weights.push_back(module.get_params().arg_params.at("fc1_weight").to_vector<float>());
+  }};
+  module.fit(data, args);
+  ASSERT_EQ(weights.size(), expected.size());
+  for (size_t i = 0; i < weights.size(); ++i) EXPECT_EQ(weights[i], expected[i].weight) << i;
 }
 
 }  // namespace

@@ -72,9 +72,11 @@ FaultNotes fault_notes(const NodeView& node) {
 void throw_faults(CudaDevice& device) {
   if (!in_use.load(std::memory_order_acquire)) return;
   Memory& memory = memory_of(device);
+  // Kernels write the kind last.
+  std::atomic_ref<FaultKind> kind(memory.fault->kind);
+  if (kind.load(std::memory_order_acquire) == FaultKind::none) return;
   const Fault fault = *memory.fault;
-  if (fault.kind == FaultKind::none) return;
-  memory.fault->kind = FaultKind::none;
+  kind.store(FaultKind::none, std::memory_order_relaxed);
   device.check(cudaMemsetAsync(memory.claimed, 0, sizeof(uint32_t), device.stream()), "clearing memory");
   throw_as_error(fault);
 }

@@ -5,7 +5,7 @@
 
 namespace symbind::cuda_backend {
 
-// The first thread writes; the host reads when the stream is idle.
+// The first thread writes; the host reads the rest once it finds a kind.
 __device__ inline void note_fault(const FaultNotes& notes, FaultKind kind, int at, int64_t value, int64_t least,
                                   int64_t most) {
   if (atomicCAS(notes.claimed, 0u, 1u) != 0u) return;

@@ -33,8 +33,8 @@ struct FaultNotes {
 // The notes of the node's device, with the node's name. Called when a kernel is built.
 FaultNotes fault_notes(const NodeView& node);
 
-// Throws the fault recorded since the last call, if any. Called after the device's stream was synchronized, by a thread
-// that holds a Queueing.
+// Throws the fault recorded since the last call, if any. Called by a thread that waited for the work that may have
+// recorded it, and that holds a Queueing.
 void throw_faults(CudaDevice& device);
 
 }  // namespace symbind::cuda_backend

@@ -1,0 +1,41 @@
+// Transfers between the host and a device that run beside the device's queue: data for later work arrive while earlier
+// work runs, and results leave while later work runs. (The copies of Device are queued with the work.)
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "symbind/core/device.h"
+
+namespace symbind {
+
+// A buffer on a device that is filled from the host again and again. Serves one thread at a time.
+class Upload {
+ public:
+  virtual ~Upload() = default;
+  // Starts to copy; the host memory may be reused when it returns. Data that was not delivered is lost.
+  virtual void start(const void* src, size_t bytes) = 0;
+  // Queues the copy of the last start()'s data to `dst`: `count` elements, converted where the types differ.
+  virtual void deliver(void* dst, DType to, DType from, int64_t count) = 0;
+};
+
+// Data on the way to the host.
+class Download {
+ public:
+  virtual ~Download() = default;
+  virtual bool arrived() = 0;
+  // Waits for the data, whose memory belongs to this object; throws errors of queued work.
+  virtual const void* data() = 0;
+};
+
+// Both are null for a device whose memory the host reads: there is nothing to transfer. A download has the values that
+// the memory has after the work queued so far; work queued later may overwrite it.
+std::unique_ptr<Upload> make_upload(Device& device);
+std::unique_ptr<Download> start_download(Device& device, const void* src, size_t bytes);
+
+// Supplied by backend/cuda, or by its stubs, when linking.
+std::unique_ptr<Upload> make_gpu_upload(Device& device);
+std::unique_ptr<Download> start_gpu_download(Device& device, const void* src, size_t bytes);
+
+}  // namespace symbind

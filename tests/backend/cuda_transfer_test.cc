@@ -1,0 +1,179 @@
+// Copies between the host and a GPU beside its queue, and what modules do with them: batches that arrive while the GPU
+// computes, and metrics that do not wait for it. Skipped where there is no GPU.
+#include <gtest/gtest.h>
+
+#include "symbind/core/transfer.h"
+#include "symbind/symbind.h"
+
+#include "tests/support/gpu_test.h"
+#include "tests/support/training.h"
+
+namespace symbind {
+using namespace symbind::testing;
+
+namespace {
+
+using CudaTransferTest = GpuTest;
+
+// Work for the queue that takes about a second.
+void keep_busy() {
+  const NDArray matrix = zeros({8192, 8192}, gpu(0));
+  for (int i = 0; i < 50; ++i) dot(matrix, matrix);
+}
+
+TEST_F(CudaTransferTest, UploadsDeliverTheDataOfTheirLastStart) {
+  const auto upload = make_upload(Device::get(gpu(0)));
+  for (const int64_t count : {3, 70'000, 70'000, 5'000'000, 0, 12, 6'000'000}) {
+    std::vector<float> values(static_cast<size_t>(count));
+    for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 8191);
+    const std::vector<float> expected = values;
+    const NDArray target({count}, gpu(0));
+    upload->start(values.data(), values.size() * sizeof(float));
+    std::fill(values.begin(), values.end(), -1.0F);  // its memory may be reused
+    upload->deliver(target.mutable_data(), DType::float32, DType::float32, count);
+    EXPECT_EQ(target.to_vector<float>(), expected) << count;
+    upload->start(values.data(), values.size() * sizeof(float));
+    upload->start(expected.data(), expected.size() * sizeof(float));
+    upload->deliver(target.mutable_data(), DType::float32, DType::float32, count);
+    EXPECT_EQ(target.to_vector<float>(), expected) << count << " after a start that was not delivered";
+  }
+}
+
+TEST_F(CudaTransferTest, UploadsConvertAsTheHostDoes) {
+  const auto upload = make_upload(Device::get(gpu(0)));
+  for (const DType from : {DType::uint8, DType::int32, DType::float64, DType::float16})
+    for (const DType to : {DType::float32, DType::float16, DType::bfloat16}) {
+      const NDArray data = random_array({1000}, 7, 0, 200, from), target({1000}, gpu(0), to);
+      upload->start(data.data(), data.bytes());
+      upload->deliver(target.mutable_data(), to, from, 1000);
+      EXPECT_TRUE(same_bits(target.as_copy_in(cpu()), data.astype(to))) << from << " to " << to;
+    }
+}
+
+TEST_F(CudaTransferTest, UploadsDoNotWaitForTheQueue) {
+  Device& device = Device::get(gpu(0));
+  const auto upload = make_upload(device);
+  const NDArray data = counted({1'000'000}), target({1'000'000}, gpu(0)), watched = ones({1}, gpu(0));
+  upload->start(data.data(), data.bytes());  // memory is allocated
+  upload->deliver(target.mutable_data(), DType::float32, DType::float32, data.size());
+  device.synchronize();
+  keep_busy();
+  const auto end_of_work = start_download(device, watched.data(), watched.bytes());
+  upload->start(data.data(), data.bytes());
+  upload->start(data.data(), data.bytes());  // waits until the copy before it is done
+  EXPECT_FALSE(end_of_work->arrived());
+  upload->deliver(target.mutable_data(), DType::float32, DType::float32, data.size());
+  EXPECT_TRUE(same_bits(target.as_copy_in(cpu()), data));
+}
+
+TEST_F(CudaTransferTest, DownloadsHaveTheValuesOfTheirTime) {
+  Device& device = Device::get(gpu(0));
+  const NDArray array({100'000}, gpu(0));
+  std::vector<std::unique_ptr<Download>> downloads;
+  for (int i = 0; i < 20; ++i) {
+    array.fill(i);
+    downloads.push_back(start_download(device, array.data(), array.bytes()));
+    if (i % 3 == 0) start_download(device, array.data(), array.bytes());  // never waited for
+  }
+  array.fill(-1);
+  for (int i = 0; i < 20; ++i) {
+    const auto* const values = static_cast<const float*>(downloads[static_cast<size_t>(i)]->data());
+    EXPECT_EQ(std::vector<float>(values, values + array.size()),
+              std::vector<float>(static_cast<size_t>(array.size()), static_cast<float>(i)));
+    EXPECT_TRUE(downloads[static_cast<size_t>(i)]->arrived());
+  }
+  const auto nothing = start_download(device, array.data(), 0);
+  EXPECT_TRUE(nothing->arrived());
+  EXPECT_EQ(nothing->data(), nullptr);
+}
+
+TEST_F(CudaTransferTest, MemoryGoesBackToThePool) {
+  Device& device = Device::get(gpu(0));
+  const NDArray data = counted({300'000}), there = data.as_copy_in(gpu(0));
+  const int64_t before = device.memory().live;
+  {
+    const auto upload = make_upload(device);
+    upload->start(data.data(), data.bytes());
+    const auto download = start_download(device, there.data(), there.bytes());
+    EXPECT_EQ(device.memory().live, before + 2 * static_cast<int64_t>(data.bytes()));
+  }
+  EXPECT_EQ(device.memory().live, before);
+}
+
+// ---- Modules --------------------------------------------------------------------------------------------------------
+
+const OptimizerParams momentum{{"learning_rate", 0.1}, {"momentum", 0.9}};
+
+// The steps of fit() without prepare(), waiting after each.
+NamedArrays trained_step_by_step(NDArrayIter& data, int epochs) {
+  Module module(small_network(), {.context = {gpu(0)}});
+  module.bind(data.provide_data(), data.provide_label());
+  module.init_params({.arg_params = first_values()});
+  module.init_optimizer({.optimizer_params = momentum});
+  for (int epoch = 0; epoch < epochs; ++epoch) {
+    data.reset();
+    while (const auto batch = data.next()) {
+      module.forward_backward(*batch);
+      module.update();
+      waitall();
+    }
+  }
+  return module.get_params().arg_params;
+}
+
+TEST_F(CudaTransferTest, FitGivesTheBitsOfItsStepsOneByOne) {
+  const Quiet quiet;
+  for (const bool shuffle : {false, true}) {
+    seed(3);
+    NDArrayIter data = batches(400, 10, shuffle);
+    const NamedArrays expected = trained_step_by_step(data, 3);
+    seed(3);
+    NDArrayIter again = batches(400, 10, shuffle);
+    Module module(small_network(), {.context = {gpu(0)}});
+    module.fit(again, {.optimizer_params = momentum, .arg_params = first_values(), .num_epoch = 3});
+    expect_same_bits(module.get_params().arg_params, expected);
+  }
+}
+
+TEST_F(CudaTransferTest, MetricsOfFitAndScoreHaveTheBitsOfImmediateOnes) {
+  const Quiet quiet;
+  const std::vector<std::string> names{"acc", "ce", "nll_loss", "loss"};
+  NDArrayIter data = batches(45, 10);  // the last batch is filled up
+  Module module(small_network(), {.context = {gpu(0)}});
+  const EvalMetricPtr metric = EvalMetric::create(names), immediate = EvalMetric::create(names);
+  int compared = 0;
+  const auto callback = [&](const BatchEndParam& at) {
+    const auto& batch = *std::any_cast<const DataBatch*>(at.locals.at("data_batch"));
+    const int64_t valid = 10 - batch.pad;
+    immediate->update({batch.label[0].slice(0, valid)}, {module.get_outputs()[0].slice(0, valid).as_copy_in(cpu())});
+    if (at.nbatch % 2 == 0) return;
+    EXPECT_EQ(metric->get(), immediate->get());
+    ++compared;
+  };
+  module.fit(data, {.eval_metric = metric,
+                    .batch_end_callback = {callback},
+                    .optimizer_params = momentum,
+                    .arg_params = first_values(),
+                    .num_epoch = 1});
+  EXPECT_EQ(metric->get_global(), immediate->get_global());
+  immediate->reset();
+  EXPECT_EQ(module.score(data, metric, {.batch_end_callback = {callback}}), immediate->get());
+  EXPECT_EQ(compared, 4);
+}
+
+TEST_F(CudaTransferTest, AnIndexOutsideItsAxisIsReportedWhenTheMetricIsRead) {
+  const Quiet quiet;
+  const Symbol rows = take(Symbol::variable("table"), Symbol::variable("data"), {.mode = "raise"}, "rows");
+  Module module(softmax_output(rows, {}, "softmax"), {.data_names = {"data", "table"}, .context = {gpu(0)}});
+  module.bind({{"data", {2}}, {"table", {2, 4}}}, {{"softmax_label", {2}}}, {.for_training = false});
+  module.init_params();
+  const EvalMetricPtr metric = EvalMetric::create("acc");
+  const DataBatch batch{.data = {array({1, 9}), ones({2, 4})}, .label = {zeros({2})}};
+  module.forward(batch, false);
+  module.update_metric(*metric, batch.label);
+  EXPECT_TRUE(fails_with([&] { metric->get(); }, "index 9 is outside of", "of length 2"));
+  waitall();
+}
+
+}  // namespace
+}  // namespace symbind
