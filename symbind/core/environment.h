@@ -67,6 +67,9 @@ inline constexpr TextVariable texts[] = {
      "`server` or `scheduler`: this process trains nothing; in a job of mpirun it holds the keys of `dist_async` "
      "stores, "
      "else it ends with code 0; read by `import symbind` and when a distributed store is created"},
+    {"ONEDNN_MAX_CPU_ISA",
+     "oneDNN's own: the newest instruction set that it uses; read when it is first used. If it is not set, AMX is left "
+     "out on machines that report it without the sizes of its tiles, where oneDNN would fail"},
     {"SYMBIND_LAUNCHER",
      "set by `symbind-launch` for elastic jobs: how a process in place of a lost worker finds it; read when a worker "
      "is "

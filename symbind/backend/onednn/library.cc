@@ -3,12 +3,40 @@
 #include <algorithm>
 #include <numeric>
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
 #include "symbind/backend/cpu/loops.h"
+#include "symbind/core/environment.h"
 
 namespace symbind::onednn {
 
+namespace {
+
+// Some virtual machines report AMX without the sizes of its tiles. oneDNN 3 then configures tiles of size zero, and its
+// first AMX instruction is an illegal one.
+bool reports_amx_without_tiles() {
+#if defined(__x86_64__)
+  constexpr unsigned features = 7, amx_tile = 1u << 24, tile_information = 0x1d;
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  if (!__get_cpuid_count(features, 0, &a, &b, &c, &d) || !(d & amx_tile)) return false;
+  return !__get_cpuid_count(tile_information, 0, &a, &b, &c, &d) || a == 0;
+#else
+  return false;
+#endif
+}
+
+dnnl::engine make_engine() {
+  if (environment::text("ONEDNN_MAX_CPU_ISA").value().empty() && reports_amx_without_tiles())
+    dnnl::set_max_cpu_isa(dnnl::cpu_isa::avx512_core_fp16);
+  return {dnnl::engine::kind::cpu, 0};
+}
+
+}  // namespace
+
 const dnnl::engine& engine() {
-  static const dnnl::engine cpu(dnnl::engine::kind::cpu, 0);
+  static const dnnl::engine cpu = make_engine();
   return cpu;
 }
 
