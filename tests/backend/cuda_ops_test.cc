@@ -292,7 +292,9 @@ std::vector<Case> other_cases() {
     cases.push_back({"Cast", {{5, 13}}, {{"dtype", dtype}}, numbers, -100, 100});
   cases.push_back({op_of<CastLike>().name, {{5, 3}, {5, 3}}, {}, numbers});
   cases.push_back({"amp_cast", {{5, 13}}, {{"dtype", "float16"}}, numbers});
-  cases.push_back({op_of<ScaleGradient>().name, {{5, 13}, {1}}});
+  Case scale_gradient{op_of<ScaleGradient>().name, {{5, 13}, {1}}};
+  scale_gradient.input_types = {DType::none, DType::float32};
+  cases.push_back(scale_gradient);
   cases.push_back({"_zeros", {}, {{"shape", "(3, 4)"}, {"dtype", "int32"}}});
   cases.push_back({"_ones", {}, {{"shape", "(3, 4)"}, {"dtype", "float16"}}});
 

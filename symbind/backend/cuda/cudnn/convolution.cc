@@ -9,6 +9,7 @@
 
 #include "symbind/backend/cuda/conv_finish.h"
 #include "symbind/backend/cuda/conv_plan.h"
+#include "symbind/backend/cuda/conv_space_to_depth.h"
 #include "symbind/backend/cuda/cudnn/descriptor.h"
 #include "symbind/backend/cuda/cudnn/trial.h"
 #include "symbind/core/log.h"
@@ -21,7 +22,8 @@ namespace {
 constexpr int64_t data_id = 1, weight_id = 2, output_id = 3, residual_id = 4, bias_id = 5;
 constexpr int64_t first_virtual_id = 6;
 constexpr int64_t array_alignment = 16;
-constexpr size_t most_timed = 10;  // engines after these are not worth trying
+constexpr size_t most_timed = 10;        // engines after these are not worth trying
+constexpr size_t enough_candidates = 4;  // with fewer, cuDNN is asked for others
 
 cudnnDataType_t data_type(DType dtype) {
   switch (dtype) {
@@ -279,19 +281,33 @@ class Library;
 
 class Plan final : public ConvolutionPlan {
  public:
+  // With `cells` the engine is one for the convolution over these.
   Plan(Library& library, Descriptor configuration, Descriptor plan, size_t workspace,
-       const ConvolutionEpilogue& epilogue)
+       const ConvolutionEpilogue& epilogue, const std::optional<CellConvolution>& cells)
       : library_(library),
         configuration_(std::move(configuration)),
         plan_(std::move(plan)),
         workspace_(workspace),
-        epilogue_(epilogue) {}
+        epilogue_(epilogue),
+        cells_(cells) {}
   void run(cudaStream_t stream, const ConvolutionArrays& arrays, void* workspace) override;
-  size_t workspace_bytes() const override { return workspace_; }
+  size_t workspace_bytes() const override { return workspace_ + (cells_ ? cells_->bytes() : 0); }
   bool applies_epilogue() const override { return epilogue_.any(); }
+  bool is_over_cells() const { return cells_.has_value(); }
 
-  // Without the library's lock.
-  cudnnStatus_t execute(cudnnHandle_t handle, const ConvolutionArrays& arrays, void* workspace) const {
+  // Without the library's lock. The stream is the handle's.
+  cudnnStatus_t execute(cudnnHandle_t handle, cudaStream_t stream, const ConvolutionArrays& arrays,
+                        void* workspace) const {
+    if (!cells_) return execute_engine(handle, arrays, workspace);
+    const ConvolutionArrays rearranged = cells_->gather(stream, arrays, workspace);
+    const cudnnStatus_t status =
+        execute_engine(handle, rearranged, static_cast<std::byte*>(workspace) + cells_->bytes());
+    cells_->scatter(stream, arrays, workspace);
+    return status;
+  }
+
+ private:
+  cudnnStatus_t execute_engine(cudnnHandle_t handle, const ConvolutionArrays& arrays, void* workspace) const {
     std::array<int64_t, 5> ids{data_id, weight_id, output_id};
     std::array<void*, 5> addresses{arrays.data, arrays.weight, arrays.output};
     size_t count = 3;
@@ -309,11 +325,11 @@ class Plan final : public ConvolutionPlan {
     return cudnnBackendExecute(handle, plan_.raw(), pack.raw());
   }
 
- private:
   Library& library_;
   Descriptor configuration_, plan_;
   size_t workspace_;
   const ConvolutionEpilogue epilogue_;
+  const std::optional<CellConvolution> cells_;
 };
 
 using Plans = std::vector<std::shared_ptr<Plan>>;
@@ -338,7 +354,7 @@ class Library {
   };
   const Found& found(const ConvolutionProblem& problem);
   Found search(const ConvolutionProblem& problem);
-  Plans candidates(const ConvolutionProblem& problem);
+  Plans candidates(const ConvolutionProblem& problem, const std::optional<CellConvolution>& cells = {});
   Found best(const Plans& plans, const ConvolutionProblem& problem);
   bool try_plan(const Plan& plan, const ConvolutionProblem& problem, cudaStream_t stream,
                 const ConvolutionArrays& arrays, void* scratch) const;
@@ -356,7 +372,7 @@ void Plan::run(cudaStream_t stream, const ConvolutionArrays& arrays, void* works
 void Library::run(const Plan& plan, cudaStream_t stream, const ConvolutionArrays& arrays, void* workspace) {
   const std::lock_guard lock(mutex_);
   check(cudnnSetStream(handle_, stream), "choosing a stream");
-  check(plan.execute(handle_, arrays, workspace), "running a convolution");
+  check(plan.execute(handle_, stream, arrays, workspace), "running a convolution");
 }
 
 // Everything a plan depends on.
@@ -404,6 +420,10 @@ const Library::Found& Library::found(const ConvolutionProblem& problem) {
 
 Library::Found Library::search(const ConvolutionProblem& problem) {
   Plans plans = candidates(problem);
+  for (const auto& cells : CellConvolution::forms_of(problem)) {
+    Plans others = candidates(cells.problem(), cells);
+    plans.insert(plans.end(), others.begin(), others.end());
+  }
   // For an epilogue there is also the plan without it, and a pass over its result.
   if (problem.epilogue.any()) {
     ConvolutionProblem products = problem;
@@ -413,11 +433,12 @@ Library::Found Library::search(const ConvolutionProblem& problem) {
     if (plain.plan) plans.push_back(plain.plan);
   }
   if (plans.empty()) return {nullptr, "cuDNN has no engine that suits"};
-  if (!wants_exact_results(problem) && (plans.size() == 1 || !problem.tune)) return {plans.front(), ""};
-  return best(plans, problem);
+  const bool is_checked = wants_exact_results(problem) || problem.epilogue.relu;
+  const bool is_timed = problem.tune && plans.size() > 1;
+  return is_checked || is_timed ? best(plans, problem) : Found{plans.front(), ""};
 }
 
-Plans Library::candidates(const ConvolutionProblem& problem) {
+Plans Library::candidates(const ConvolutionProblem& problem, const std::optional<CellConvolution>& cells) {
   // One candidate is enough if nothing is timed; but an exact one may come after others.
   const size_t most = problem.tune || wants_exact_results(problem) ? most_timed : 1;
   Descriptor graph;
@@ -429,7 +450,7 @@ Plans Library::candidates(const ConvolutionProblem& problem) {
   }
   Plans plans;
   for (const auto mode : {CUDNN_HEUR_MODE_B, CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
-    if (!plans.empty()) break;
+    if (plans.size() >= std::min(most, enough_candidates)) break;
     for (Descriptor& configuration : named_engines(graph, mode)) {
       if (plans.size() == most) break;
       try {
@@ -439,9 +460,10 @@ Plans Library::candidates(const ConvolutionProblem& problem) {
             .set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configuration);
         if (plan.try_finalize() != CUDNN_STATUS_SUCCESS) continue;
         const auto workspace = plan.get<int64_t>(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1).at(0);
-        if (workspace < 0 || static_cast<size_t>(workspace) > problem.most_workspace) continue;
-        plans.push_back(std::make_shared<Plan>(*this, std::move(configuration), std::move(plan),
-                                               static_cast<size_t>(workspace), problem.epilogue));
+        if (workspace < 0) continue;
+        auto made = std::make_shared<Plan>(*this, std::move(configuration), std::move(plan),
+                                           static_cast<size_t>(workspace), problem.epilogue, cells);
+        if (made->workspace_bytes() <= problem.most_workspace) plans.push_back(std::move(made));
       } catch (const Error&) {
         continue;  // an engine that cuDNN itself cannot set up
       }
@@ -460,7 +482,8 @@ void explain_time(const ConvolutionProblem& problem, const Plan& plan, float mil
                                                          : ", the epilogue as a pass";
   std::clog << join("[cuDNN] ", passes[static_cast<int>(problem.pass)], " in ", problem.dtype, ", batch ", size.batch,
                     ", channels ", size.channels, " to ", size.filters, ", size ", size.in[1], " x ", size.in[2],
-                    ", kernel ", size.kernel[1], " x ", size.kernel[2], epilogue, ": ", milliseconds * 1000, " us\n");
+                    ", kernel ", size.kernel[1], " x ", size.kernel[2], epilogue,
+                    plan.is_over_cells() ? ", over cells" : "", ": ", milliseconds * 1000, " us\n");
 }
 
 // Of the candidates that give exact results, if required, the fastest; without tuning, the first.
@@ -471,7 +494,7 @@ Library::Found Library::best(const Plans& plans, const ConvolutionProblem& probl
   const bool exact = wants_exact_results(problem);
   if (!trial.has_memory()) {
     if (exact) return {nullptr, "not enough memory to check cuDNN's results"};
-    return {plans.front(), ""};
+    return {problem.epilogue.any() ? plans.back() : plans.front(), ""};  // the last one has no epilogue
   }
   check(cudnnSetStream(handle_, trial.stream()), "choosing a stream");
   std::shared_ptr<Plan> best;
@@ -481,6 +504,7 @@ Library::Found Library::best(const Plans& plans, const ConvolutionProblem& probl
       return try_plan(*plan, problem, trial.stream(), arrays, scratch);
     };
     if (exact && !trial.is_exact(run)) continue;
+    if (plan->applies_epilogue() && problem.epilogue.relu && !trial.keeps_nan(run)) continue;
     if (!problem.tune) {
       best = plan;
       break;
@@ -501,7 +525,7 @@ Library::Found Library::best(const Plans& plans, const ConvolutionProblem& probl
 bool Library::try_plan(const Plan& plan, const ConvolutionProblem& problem, cudaStream_t stream,
                        const ConvolutionArrays& arrays, void* scratch) const {
   try {
-    if (plan.execute(handle_, arrays, scratch) != CUDNN_STATUS_SUCCESS) return false;
+    if (plan.execute(handle_, stream, arrays, scratch) != CUDNN_STATUS_SUCCESS) return false;
   } catch (const Error&) {
     return false;
   }

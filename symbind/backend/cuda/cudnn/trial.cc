@@ -1,6 +1,7 @@
 #include "symbind/backend/cuda/cudnn/trial.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "symbind/backend/cuda/check.h"
@@ -135,6 +136,20 @@ void Trial::compute_expected() {
   if (problem_.epilogue.any())
     queue_finish(stream_, problem_, problem_.epilogue.relu ? "relu" : "", at(expected), at(residual), at(bias));
   has_expected_ = true;
+}
+
+bool Trial::keeps_nan(const RunEngine& run) {
+  cudaMemsetAsync(at(data), 0xff, bytes_[data], stream_);  // a NaN in every floating type
+  const bool queued = run(arrays(), at(workspace));
+  fill();
+  uint32_t last = 0;  // of the result, in the upper bytes of a float32
+  const size_t element = size_of(problem_.dtype);
+  const auto* const end = static_cast<const std::byte*>(at(output)) + bytes_[output];
+  cudaMemcpyAsync(reinterpret_cast<std::byte*>(&last) + sizeof(last) - element, end - element, element,
+                  cudaMemcpyDeviceToHost, stream_);
+  if (cudaStreamSynchronize(stream_) != cudaSuccess || !queued) return false;
+  if (problem_.dtype == DType::float16) return (last >> 16 & 0x7c00) == 0x7c00 && (last >> 16 & 0x3ff) != 0;
+  return std::isnan(std::bit_cast<float>(last));
 }
 
 bool Trial::is_exact(const RunEngine& run) {

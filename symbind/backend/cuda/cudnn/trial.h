@@ -32,6 +32,9 @@ class Trial {
   // not sufficient: one for weight gradients of 5 × 5 kernels has no note at all and is off by 0.1 %.
   bool is_exact(const RunEngine& run);
 
+  // Is the result NaN where the data is? Some engines with ReLU return 0.
+  bool keeps_nan(const RunEngine& run);
+
  private:
   enum Block { data, weight, output, residual, bias, workspace, expected, difference, blocks };
 
