@@ -18,7 +18,7 @@ using CudaTransferTest = GpuTest;
 // Work for the queue that takes about a second.
 void keep_busy() {
   const NDArray matrix = zeros({8192, 8192}, gpu(0));
-  for (int i = 0; i < 50; ++i) dot(matrix, matrix);
+  for (int i = 0; i < 500; ++i) dot(matrix, matrix);
 }
 
 TEST_F(CudaTransferTest, UploadsDeliverTheDataOfTheirLastStart) {
@@ -157,7 +157,8 @@ TEST_F(CudaTransferTest, MetricsOfFitAndScoreHaveTheBitsOfImmediateOnes) {
                     .num_epoch = 1});
   EXPECT_EQ(metric->get_global(), immediate->get_global());
   immediate->reset();
-  EXPECT_EQ(module.score(data, metric, {.batch_end_callback = {callback}}), immediate->get());
+  const EvalMetric::NameValues scored = module.score(data, metric, {.batch_end_callback = {callback}});
+  EXPECT_EQ(scored, immediate->get());
   EXPECT_EQ(compared, 4);
 }
 

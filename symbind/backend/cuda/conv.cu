@@ -6,6 +6,7 @@
 #include "symbind/backend/cuda/channels.cuh"
 #include "symbind/backend/cuda/conv_direct.h"
 #include "symbind/backend/cuda/conv_finish.h"
+#include "symbind/backend/cuda/conv_first_layer.h"
 #include "symbind/backend/cuda/conv_plan.h"
 #include "symbind/backend/cuda/device.h"
 #include "symbind/backend/cuda/step.h"
@@ -431,6 +432,7 @@ void add_conv(ImplementationTable& table) {
   add<ConvolutionFused>(table);
   add<ConvolutionGradData>(table);
   add<ConvolutionGradWeight>(table);
+  add_first_layer_gradient(table);
 }
 
 }  // namespace symbind::cuda_backend

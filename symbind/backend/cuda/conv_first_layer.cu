@@ -1,0 +1,289 @@
+// The gradient is a matrix product: for each filter (rows) and each tap, an element of the kernel in one channel
+// (columns), the sum over all positions of the output. A block sums over some rows of the output. For each it stores
+// the gradients of the row, and the rows of the image under it, in shared memory; the columns of the product are then
+// shifted views of the image. The sums of all blocks are added in a fixed order.
+//
+// Products are in TF32, which represents float16 and bfloat16 exactly; sums are in float32.
+#include "symbind/backend/cuda/conv_first_layer.h"
+
+#include "symbind/backend/cuda/device.h"
+#include "symbind/backend/cuda/kernels.cuh"
+#include "symbind/backend/cuda/step.h"
+#include "symbind/core/error.h"
+#include "symbind/ops/conv.h"
+
+namespace symbind::cuda_backend {
+namespace {
+
+constexpr int tile = 64;            // filters of a block
+constexpr int row_step = tile + 8;  // of the gradients in shared memory: fragments are read without bank conflicts
+constexpr int warps_by_filters = 2, warps_by_taps = 4, warps = warps_by_filters * warps_by_taps;
+constexpr int positions_at_once = 8;  // of the output: the depth of a tensor core's product
+constexpr int blocks_of_rows = 264;   // independent of the device, as the order of the sums is
+constexpr int most_taps = 160;
+constexpr size_t most_shared_bytes = 100 << 10;  // two blocks fit a multiprocessor
+
+struct Extents {
+  int batch, channels, filters;
+  int in[2], out[2], kernel[2], stride[2], pad[2];
+
+  explicit Extents(const ConvolutionSize& size)
+      : batch(static_cast<int>(size.batch)),
+        channels(static_cast<int>(size.channels)),
+        filters(static_cast<int>(size.filters)) {
+    for (size_t axis = 0; axis < 2; ++axis) {
+      in[axis] = static_cast<int>(size.in[axis + 1]);
+      out[axis] = static_cast<int>(size.out[axis + 1]);
+      kernel[axis] = static_cast<int>(size.kernel[axis + 1]);
+      stride[axis] = static_cast<int>(size.stride[axis + 1]);
+      pad[axis] = static_cast<int>(size.pad[axis + 1]);
+    }
+  }
+  constexpr int taps() const { return kernel[0] * kernel[1] * channels; }
+  constexpr int filter_tiles() const { return (filters + tile - 1) / tile; }
+  // Of a row of the output, filled up to whole products, and of the image under it.
+  constexpr int positions() const { return (out[1] + positions_at_once - 1) / positions_at_once * positions_at_once; }
+  constexpr int columns() const { return (positions() - 1) * stride[1] + kernel[1]; }
+  constexpr size_t shared_bytes() const {
+    return (static_cast<size_t>(positions()) * row_step + static_cast<size_t>(kernel[0]) * columns() * channels) *
+           sizeof(float);
+  }
+};
+
+__device__ float as_tf32(float value) {
+  uint32_t bits;
+  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(value));
+  return __uint_as_float(bits);
+}
+
+// sums += a · b for a of 16 × 8 and b of 8 × 8 elements, distributed over a warp.
+__device__ void add_product(float (&sums)[4], const float (&a)[4], const float (&b)[2]) {
+  asm volatile(
+      "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+      : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
+      : "r"(__float_as_uint(a[0])), "r"(__float_as_uint(a[1])), "r"(__float_as_uint(a[2])), "r"(__float_as_uint(a[3])),
+        "r"(__float_as_uint(b[0])), "r"(__float_as_uint(b[1])));
+}
+
+// The gradients of one row of the output, (positions, filters of the tile); zeros fill both up.
+template <class T>
+__device__ void load_gradients(const Extents& e, const T* row, bool aligned, int first_filter, float* gradients) {
+  constexpr int width = 4, packs = tile / width;
+  for (int i = static_cast<int>(threadIdx.x); i < e.positions() * packs; i += static_cast<int>(blockDim.x)) {
+    const int position = i / packs, filter = first_filter + i % packs * width;
+    float values[width] = {};
+    if (position < e.out[1] && filter < e.filters) {
+      const T* const from = row + int64_t{position} * e.filters + filter;
+      Pack<T, width> pack;
+      if (aligned)
+        pack = *reinterpret_cast<const Pack<T, width>*>(from);
+      else
+        for (int k = 0; k < width; ++k) pack.element[k] = from[k];
+#pragma unroll
+      for (int k = 0; k < width; ++k) values[k] = as_tf32(load(pack.element[k]));
+    }
+    *reinterpret_cast<float4*>(gradients + position * row_step + i % packs * width) =
+        make_float4(values[0], values[1], values[2], values[3]);
+  }
+}
+
+// The rows of the image that the kernel covers for one row of the output, with zeros around them.
+template <class T>
+__device__ void load_image(const Extents& e, const T* image, int first_row, float* rows) {
+  const int of_row = e.columns() * e.channels;
+  for (int r = 0; r < e.kernel[0]; ++r) {
+    const int row = first_row + r;
+    const bool inside = row >= 0 && row < e.in[0];
+    const T* const from = image + int64_t{row} * e.in[1] * e.channels;
+    const int before = e.pad[1] * e.channels, count = e.in[1] * e.channels;
+    for (int i = static_cast<int>(threadIdx.x); i < of_row; i += static_cast<int>(blockDim.x)) {
+      const int at = i - before;
+      rows[r * of_row + i] = inside && at >= 0 && at < count ? as_tf32(load(from[at])) : 0.0f;
+    }
+  }
+}
+
+// tap_tiles: groups of eight taps of a warp. `partial`: (tile of filters, block, filter of the tile, tap).
+template <class T, int tap_tiles>
+__global__ void __launch_bounds__(warps * 32, 2)
+    sum_rows(const __grid_constant__ Extents e, const T* data, const T* dy, bool aligned, float* partial) {
+  extern __shared__ float shared[];
+  float* const gradients = shared;
+  float* const rows = shared + e.positions() * row_step;
+  const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
+  const int group = lane / 4, member = lane % 4;
+  const int warp_filter = warp % warps_by_filters * (tile / warps_by_filters);
+  const int warp_tap = warp / warps_by_filters * (tap_tiles * 8);
+  const int position_step = e.stride[1] * e.channels;
+
+  // Where the taps of this thread's columns begin in the rows of the image; taps that fill a group up read the first.
+  int tap_at[tap_tiles];
+#pragma unroll
+  for (int n = 0; n < tap_tiles; ++n) {
+    const int tap = warp_tap + n * 8 + group, of_kernel_row = e.kernel[1] * e.channels;
+    tap_at[n] = tap < e.taps() ? tap / of_kernel_row * e.columns() * e.channels + tap % of_kernel_row : 0;
+  }
+
+  float sums[2][tap_tiles][4] = {};
+  const int all_rows = e.batch * e.out[0];
+  for (int r = static_cast<int>(blockIdx.x); r < all_rows; r += blocks_of_rows) {
+    const int image = r / e.out[0], row = r % e.out[0];
+    __syncthreads();
+    load_gradients(e, dy + int64_t{r} * e.out[1] * e.filters, aligned, static_cast<int>(blockIdx.y) * tile, gradients);
+    load_image(e, data + int64_t{image} * e.in[0] * e.in[1] * e.channels, row * e.stride[0] - e.pad[0], rows);
+    __syncthreads();
+    for (int p = 0; p < e.positions(); p += positions_at_once) {
+      float a[2][4];
+#pragma unroll
+      for (int m = 0; m < 2; ++m) {
+        const float* const from = gradients + (p + member) * row_step + warp_filter + m * 16 + group;
+        a[m][0] = from[0];
+        a[m][1] = from[8];
+        a[m][2] = from[4 * row_step];
+        a[m][3] = from[4 * row_step + 8];
+      }
+#pragma unroll
+      for (int n = 0; n < tap_tiles; ++n) {
+        const float* const from = rows + tap_at[n] + (p + member) * position_step;
+        const float b[2] = {from[0], from[4 * position_step]};
+#pragma unroll
+        for (int m = 0; m < 2; ++m) add_product(sums[m][n], a[m], b);
+      }
+    }
+  }
+
+  constexpr int stored_taps = warps_by_taps * tap_tiles * 8;
+  float* const own = partial + (int64_t{blockIdx.y} * blocks_of_rows + blockIdx.x) * (tile * stored_taps);
+#pragma unroll
+  for (int m = 0; m < 2; ++m)
+#pragma unroll
+    for (int n = 0; n < tap_tiles; ++n)
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const int filter = warp_filter + m * 16 + group + i / 2 * 8, tap = warp_tap + n * 8 + member * 2 + i % 2;
+        own[filter * stored_taps + tap] = sums[m][n][i];
+      }
+}
+
+// A thread per element of the weight, which is (filters, channels, kernel) or, if `last`, (filters, kernel, channels).
+template <class T>
+__global__ void add_blocks(const __grid_constant__ Extents e, const float* partial, int stored_taps, bool last,
+                           T* weight) {
+  const int64_t count = int64_t{e.filters} * e.taps();
+  for (int64_t i = first_element(); i < count; i += element_step()) {
+    const int filter = static_cast<int>(i / e.taps()), tap = static_cast<int>(i % e.taps());
+    const float* from =
+        partial + int64_t{filter / tile} * blocks_of_rows * tile * stored_taps + filter % tile * stored_taps + tap;
+    double sum = 0;
+#pragma unroll 8
+    for (int block = 0; block < blocks_of_rows; ++block) sum += from[int64_t{block} * tile * stored_taps];
+    const int channel = tap % e.channels, in_kernel = tap / e.channels;
+    const int64_t target =
+        last ? i : (int64_t{filter} * e.channels + channel) * (e.kernel[0] * e.kernel[1]) + in_kernel;
+    weight[target] = store<T>(static_cast<compute_type<T>>(sum));
+  }
+}
+
+// Calls launch with the number of groups of eight taps of a warp.
+template <class Launch>
+void visit_tap_tiles(int taps, Launch launch) {
+  constexpr int of_group = warps_by_taps * 8;
+  if (taps <= 2 * of_group) return launch(std::integral_constant<int, 2>{});
+  if (taps <= 3 * of_group) return launch(std::integral_constant<int, 3>{});
+  return launch(std::integral_constant<int, 5>{});
+}
+
+template <class Visit>
+void visit_type(DType dtype, Visit visit) {
+  if (dtype == DType::float32) return visit(std::type_identity<float>{});
+  if (dtype == DType::float16) return visit(std::type_identity<float16>{});
+  visit(std::type_identity<bfloat16>{});
+}
+
+constexpr const char* name = "first_layer";
+
+// By the next implementation: for arrays that have not got the preferred layout, as those of single operators.
+std::unique_ptr<Kernel> build_otherwise(const NodeView& node) {
+  for (const Implementation& other : Target::get(node.context).implementations(node.op))
+    if (other.name != name && (!other.refuse || other.refuse(node).empty())) return other.build(node);
+  fail(node.where(), " cannot run on ", node.context);
+}
+
+// With one channel, or one position, both layouts are the same bytes.
+bool is_channels_last(const ConvolutionGradWeight& p, const Tensor& tensor) {
+  return symbind::is_channels_last(p.layout) || tensor.layout == Layout::channels_last || tensor.shape[1] == 1 ||
+         tensor.shape.size(2, tensor.shape.rank()) == 1;
+}
+
+std::unique_ptr<Kernel> build(const NodeView& node) {
+  const auto& p = node.as<ConvolutionGradWeight>();
+  if (!is_channels_last(p, node.inputs[0]) || !is_channels_last(p, node.inputs[1])) return build_otherwise(node);
+  const Extents e(size_of(p, node.inputs[1].shape, node.inputs[0].shape));
+  const bool last = symbind::is_channels_last(p.layout);
+  std::unique_ptr<Kernel> kernel;
+  visit_type(node.outputs[0].dtype, [&]<class T>(std::type_identity<T>) {
+    visit_tap_tiles(e.taps(), [&]<int tap_tiles>(std::integral_constant<int, tap_tiles>) {
+      constexpr int stored_taps = warps_by_taps * tap_tiles * 8;
+      const size_t partial_bytes =
+          static_cast<size_t>(e.filter_tiles()) * blocks_of_rows * tile * stored_taps * sizeof(float);
+      CudaDevice& device = CudaDevice::of(node.context);
+      const CurrentDevice current(device.id());
+      device.check(cudaFuncSetAttribute(sum_rows<T, tap_tiles>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                        static_cast<int>(most_shared_bytes)),
+                   "reserving shared memory");
+      kernel = make_step(node,
+                         [e, last](const Args& args) {
+                           if (!args.outputs[0]) return;
+                           const dim3 grid(blocks_of_rows, static_cast<unsigned>(e.filter_tiles()));
+                           auto* const partial = static_cast<float*>(args.scratch);
+                           const T *const dy = args.in<T>(0), *const data = args.in<T>(1);
+                           sum_rows<T, tap_tiles><<<grid, warps * 32, e.shared_bytes(), stream_of(args)>>>(
+                               e, data, dy, aligned_for_packs(dy), partial);
+                           add_blocks<<<blocks_for(int64_t{e.filters} * e.taps()), block_size, 0, stream_of(args)>>>(
+                               e, partial, stored_taps, last, args.out<T>());
+                         },
+                         {.scratch_bytes = partial_bytes});
+    });
+  });
+  return kernel;
+}
+
+std::string refuse(const NodeView& node) {
+  const auto& p = node.as<ConvolutionGradWeight>();
+  const DType dtype = node.outputs[0].dtype;
+  if (dtype != DType::float32 && dtype != DType::float16 && dtype != DType::bfloat16) return "another type";
+  if (dtype == DType::float32 && !tf32_wanted()) return "products in TF32";
+  for (const Tensor& tensor : node.inputs) {
+    if (tensor.dtype != dtype) return "arrays of different types";
+    if (tensor.shape.size() == 0) return "an empty array";
+  }
+  if (!p.no_bias) return "the gradient of a bias";
+  if (block_of(node.inputs[0].layout) > 1 || block_of(node.inputs[1].layout) > 1) return "a blocked layout";
+  const ConvolutionSize size = size_of(p, node.inputs[1].shape, node.inputs[0].shape);
+  if (size.channels > 4 || size.groups > 1) return "more channels than an image has";
+  if (size.in[0] > 1 || size.out[0] > 1 || size.kernel[0] > 1 || size.pad[0] > 0) return "three spatial axes";
+  if (size.dilate[1] > 1 || size.dilate[2] > 1) return "a dilated kernel";
+  if (size.filters % 4 != 0) return "filters that do not fill vectors";
+  if (size.channels * size.kernel_size() > most_taps) return "a large kernel";
+  for (const int64_t count : {size.data_size(), size.output_size()})
+    if (count >= int64_t{1} << 40) return "too many elements";
+  if (size.batch * size.out[1] >= int64_t{1} << 31 || size.in[2] >= 1 << 16) return "too many rows";
+  return Extents(size).shared_bytes() <= most_shared_bytes ? "" : "rows that do not fit shared memory";
+}
+
+std::optional<LayoutWish> likes(const NodeView& node) {
+  if (symbind::is_channels_last(node.as<ConvolutionGradWeight>().layout)) return std::nullopt;
+  const auto liked = [](const Tensor& tensor) { return tensor.shape[1] == 1 ? Layout::plain : Layout::channels_last; };
+  LayoutWish wish{std::vector(node.inputs.size(), Layout::plain), std::vector(node.outputs.size(), Layout::plain)};
+  wish.inputs[0] = liked(node.inputs[0]);
+  wish.inputs[1] = liked(node.inputs[1]);
+  return wish;
+}
+
+}  // namespace
+
+void add_first_layer_gradient(ImplementationTable& table) {
+  table.add<ConvolutionGradWeight>({name, refuse, build, likes, true, Tier::specialised});
+}
+
+}  // namespace symbind::cuda_backend
