@@ -51,6 +51,7 @@ OpDef define(Op<Sort> op) {
 OpDef define(Op<Argsort> op) {
   return op
       .doc("The indices that sort data along an axis; the result has the shape of data, or one axis when axis is None.")
+      .precision(Precision::full)
       .param(&Argsort::axis, "axis", axis_doc)
       .param(&Argsort::is_ascend, "is_ascend", "sort in ascending order; False: in descending order")
       .param(&Argsort::dtype, "dtype", "element type of the result")
@@ -67,6 +68,7 @@ OpDef define(Op<TopK> op) {
       .doc(
           "The k largest elements along an axis, in descending order: their indices, their values, both, or a mask of "
           "data's shape. Except for the mask, the axis has extent k in the result.")
+      .precision(Precision::full)
       .param(&TopK::axis, "axis", axis_doc)
       .param(&TopK::k, "k", "number of elements to select; 0 or less: all")
       .param(&TopK::ret_typ, "ret_typ",
