@@ -261,17 +261,17 @@ class PythonIter final : public DataIter {
 
  private:
   // A description that can be read only once, such as zip(names, shapes), is cached.
-  struct Kept {
+  struct CachedDescs {
     PyObject* of = nullptr;
     std::vector<DataDesc> descs;
   };
-  std::vector<DataDesc> described(const char* name, Kept& kept) const {
+  std::vector<DataDesc> described(const char* name, CachedDescs& cache) const {
     AcquireGil acquire;
     nb::object value = object_.get().attr(name);
     if (PyCallable_Check(value.ptr())) value = value();
     if (!PyIter_Check(value.ptr())) return descs_from(value);
-    if (kept.of != value.ptr()) kept = {value.ptr(), descs_from(value)};
-    return kept.descs;
+    if (cache.of != value.ptr()) cache = {value.ptr(), descs_from(value)};
+    return cache.descs;
   }
 
   // Null at the end.
@@ -292,7 +292,7 @@ class PythonIter final : public DataIter {
   Held object_;
   nb::handle keeper_;
   std::optional<Held> iterator_;
-  mutable Kept data_, label_;
+  mutable CachedDescs data_, label_;
 };
 
 // Its threads may wait for the GIL while they prepare a batch, so a thread that waits for them must not hold it; and

@@ -56,7 +56,7 @@ int ElasticMember::begin_epoch(int epoch, const std::function<std::string()>& wr
     return epoch_;
   }
   peers_->finish_stores();
-  const bool complete = peers_->rank() != 0 || !peers_->wants_workers();
+  const bool complete = peers_->rank() != 0 || !peers_->needs_workers();
   const bool all_there = all_agree("the beginning of an epoch", complete);
   peers_->begin_epoch();
   if (all_there) return epoch;

@@ -164,7 +164,7 @@ void copy_sum(const Args& args, size_t sum, size_t bytes) {
 // Weight and bias in the primitive's format, with norms folded into them.
 std::pair<Program::Array, Program::Array> folded(Program& program, const Problem& problem, const ConvolutionFused& p,
                                                  const Shape& weight_shape, const Desc& wanted) {
-  const auto weight = program.kept(wanted), bias = program.kept(problem.bias);
+  const auto weight = program.cached(wanted), bias = program.cached(problem.bias);
   program.in_preparation(folded_inputs(p), [&] {
     const auto plain = wanted == problem.weight ? weight : program.scratch(problem.weight);
     program.call([&program, plain, bias, p, weight_shape](const Args& args) {
