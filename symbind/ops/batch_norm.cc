@@ -2,35 +2,19 @@
 
 #include "symbind/core/axis_view.h"
 #include "symbind/graph/define.h"
+#include "symbind/ops/batch_norm_fields.h"
 #include "symbind/ops/batch_norm_recompute.h"
 #include "symbind/ops/floating.h"
 
 namespace symbind {
 namespace {
 
-template <class P>
-Op<P>& with_fields(Op<P>& op) {
-  return op.param(&BatchNorm::eps, "eps", "small constant added to the variance before the root", at_least(0))
-      .param(&BatchNorm::momentum, "momentum",
-             "fraction of the old value kept when a moving statistic is updated, in [0, 1]")
-      .param(&BatchNorm::fix_gamma, "fix_gamma", "treat gamma as 1, and set its gradient to 0")
-      .param(&BatchNorm::use_global_stats, "use_global_stats", "normalize by the moving statistics in training as well")
-      .param(&BatchNorm::output_mean_var, "output_mean_var",
-             "return the mean and the reciprocal of the standard deviation as further outputs")
-      .param(&BatchNorm::axis, "axis", "axis of the channels; negative ones count from the end")
-      .param(&BatchNorm::cudnn_off, "cudnn_off", "accepted for compatibility and ignored")
-      .param(&BatchNorm::min_calib_range, "min_calib_range",
-             "for quantized networks: accepted for compatibility and ignored")
-      .param(&BatchNorm::max_calib_range, "max_calib_range",
-             "for quantized networks: accepted for compatibility and ignored");
-}
-
 // Half-precision data has its statistics and parameters in float32.
 DType parameter_type(DType data) { return data == DType::float16 || data == DType::bfloat16 ? DType::float32 : data; }
 
 template <class P>
 Op<P>& as_forward(Op<P>& op) {
-  return with_fields(op)
+  return with_batch_norm_fields(op)
       .inputs({"data", "gamma", "beta"})
       .aux({"moving_mean", "moving_var"})
       .initialize("moving_mean", R"(["zero", {}])")
@@ -86,7 +70,7 @@ OpDef define_batch_norm(Op<BatchNorm> op) {
 
 template <class P>
 Op<P>& as_gradient(Op<P>& op) {
-  return with_fields(op)
+  return with_batch_norm_fields(op)
       .outputs({"data_grad", "gamma_grad", "beta_grad"})
       .infer_shape([](const P&, Shapes& s) {
         s.output(0).meet(s["data"]);
