@@ -87,7 +87,7 @@ Plan::Plan(Graph graph, MemoryPlan memory, std::vector<NDArray> outside, std::sh
   for (size_t i = 0; i < memory_.arena_contexts.size(); ++i)
     arenas_.push_back(workspace_->reserve(memory_.arena_contexts[i], memory_.arena_bytes[i]));
   make_steps();
-  make_kept();
+  make_cached();
   take_addresses();
   if (options.concurrent_forward) make_queues(forward_);
   if (options.concurrent_backward) make_queues(backward_);
@@ -213,7 +213,7 @@ void Plan::run_queues(Part& part) {
 // ---- Data cached from parameters ------------------------------------------------------------------------------------
 
 // Allocates memory for kernels that cache derived data; the first run fills it.
-void Plan::make_kept() {
+void Plan::make_cached() {
   for (size_t i = 0; i < steps_.size(); ++i) {
     const Step& step = steps_[i];
     if (step.kernel->kept_bytes == 0 || step.prepare_each_run) continue;

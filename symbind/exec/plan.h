@@ -140,7 +140,7 @@ class Plan {
   void make_queues(Part& part);
   StepAccess accesses(size_t step) const;
   ByteRange range_of(TensorId tensor) const;
-  void make_kept();
+  void make_cached();
   void find_sources(Cached& cached) const;
   std::shared_ptr<Storage> cached_storage(const Step& step) const;
   void prepare_cached();
