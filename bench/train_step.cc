@@ -94,7 +94,7 @@ void print_row(const Options& options, int64_t batch, double ms, const Executor&
   std::cout << "{\"case\": \"" << options.name << "\", \"dtype\": \"" << options.dtype << "\", \"batch\": " << batch
             << ", \"ms\": " << ms << ", \"per_s\": " << static_cast<double>(batch) / ms * 1e3
             << ", \"rss_mb\": " << usage_of_process.ru_maxrss / 1024 << ", \"arena_mb\": " << mb(report.arena)
-            << ", \"kept_mb\": " << mb(report.kept) << ", \"device_peak_mb\": " << mb(memory.peak)
+            << ", \"cached_mb\": " << mb(report.cached) << ", \"device_peak_mb\": " << mb(memory.peak)
             << ", \"device_pooled_mb\": " << mb(memory.pooled) << "}" << std::endl;
 }
 

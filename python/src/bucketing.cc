@@ -23,13 +23,8 @@ BucketingOptions options_from(nb::handle default_bucket_key, nb::handle context,
                               nb::handle compression_params, size_t memory_budget, nb::handle compute_dtype) {
   BucketingOptions options{.default_bucket_key = bucket_key_from(default_bucket_key)};
   if (!context.is_none()) options.context = contexts_from(context);
-  if (!work_load_list.is_none()) options.work_load_list = nb::cast<std::vector<double>>(work_load_list);
-  options.fixed_param_names = names_from(fixed_param_names);
-  options.state_names = names_from(state_names);
-  options.group2ctxs = group2ctxs_from(group2ctxs, options.context.size());
-  options.compression_params = attributes_of(compression_params);
-  options.compile_options.memory_budget = memory_budget;
-  if (!compute_dtype.is_none()) options.compute_dtype = dtype_from(compute_dtype);
+  set_training_options(options, work_load_list, fixed_param_names, state_names, group2ctxs, compression_params,
+                       memory_budget, compute_dtype);
   return options;
 }
 

@@ -145,15 +145,33 @@ nb::object bucket_key_to_python(const BucketKey& key) {
 
 namespace {
 
-// The arrays of a batch under a name; NumPy arrays are accepted, too.
-std::vector<NDArray> batch_arrays(nb::handle value) {
+// The arrays of a batch's data or label: one, or a sequence of them. NumPy arrays, tensors of other packages and lists
+// of numbers are arrays, too.
+std::vector<NDArray> batch_arrays(nb::handle value, const char* what) {
   if (value.is_none() || nb::isinstance<NDArray>(value)) return arrays_from(value);
-  const nb::object numpy_array = numpy_module().attr("ndarray");
-  if (nb::isinstance(value, numpy_array)) return {array_from(value, cpu())};
-  nb::list arrays;
-  for (nb::handle item : value)
-    arrays.append(nb::isinstance(item, numpy_array) ? nb::cast(array_from(item, cpu())) : nb::borrow(item));
-  return arrays_from(arrays);
+  const auto converted = [&](nb::handle item) {
+    if (item.is_none()) return NDArray();
+    try {
+      return array_from(item, cpu());
+    } catch (nb::python_error& error) {
+      if (!error.matches(PyExc_ValueError) && !error.matches(PyExc_TypeError)) throw;
+      throw TypeError(join("the ", what, " of a batch must be a list of arrays: a ", class_name(item),
+                           " in it is not an array (", nb::str(error.value()).c_str(), ")"));
+    }
+  };
+  if (nb::hasattr(value, "__array__")) return {converted(value)};
+  if (!nb::isinstance<nb::iterable>(value))
+    throw wrong_type(join("the ", what, " of a batch is a list of arrays"), value);
+  const nb::object items = nb::steal(PySequence_List(value.ptr()));
+  if (!items) throw nb::python_error();
+  std::vector<NDArray> arrays;
+  bool all_numbers = nb::len(items) > 0;
+  for (nb::handle item : items) all_numbers &= PyFloat_Check(item.ptr()) || PyLong_Check(item.ptr());
+  if (all_numbers)
+    arrays.push_back(converted(items));
+  else
+    for (nb::handle item : items) arrays.push_back(converted(item));
+  return arrays;
 }
 
 // Concatenates batches that are already sliced for the devices.
@@ -181,7 +199,8 @@ DataBatch batch_from(nb::handle value) {
   if (PyList_Check(value.ptr()) && nb::len(value) > 0) return joined(value);
   if (!nb::hasattr(value, "data"))
     throw TypeError(join("a batch needs an attribute data, a list of arrays; ", class_name(value), " has none"));
-  DataBatch batch{.data = batch_arrays(value.attr("data")), .label = batch_arrays(optional_attribute(value, "label"))};
+  DataBatch batch{.data = batch_arrays(value.attr("data"), "data"),
+                  .label = batch_arrays(optional_attribute(value, "label"), "label")};
   if (const nb::object pad = optional_attribute(value, "pad"); !pad.is_none()) batch.pad = nb::cast<int64_t>(pad);
   if (const nb::object index = optional_attribute(value, "index"); !index.is_none()) {
     const nb::object numbers = nb::hasattr(index, "tolist") ? index.attr("tolist")() : index;
@@ -261,17 +280,17 @@ class PythonIter final : public DataIter {
 
  private:
   // A description that can be read only once, such as zip(names, shapes), is cached.
-  struct Kept {
+  struct CachedDescs {
     PyObject* of = nullptr;
     std::vector<DataDesc> descs;
   };
-  std::vector<DataDesc> described(const char* name, Kept& kept) const {
+  std::vector<DataDesc> described(const char* name, CachedDescs& cache) const {
     AcquireGil acquire;
     nb::object value = object_.get().attr(name);
     if (PyCallable_Check(value.ptr())) value = value();
     if (!PyIter_Check(value.ptr())) return descs_from(value);
-    if (kept.of != value.ptr()) kept = {value.ptr(), descs_from(value)};
-    return kept.descs;
+    if (cache.of != value.ptr()) cache = {value.ptr(), descs_from(value)};
+    return cache.descs;
   }
 
   // Null at the end.
@@ -292,7 +311,7 @@ class PythonIter final : public DataIter {
   Held object_;
   nb::handle keeper_;
   std::optional<Held> iterator_;
-  mutable Kept data_, label_;
+  mutable CachedDescs data_, label_;
 };
 
 // Its threads may wait for the GIL while they prepare a batch, so a thread that waits for them must not hold it; and

@@ -1,6 +1,7 @@
 // Translation of the library's errors to Python exceptions. MXNet's Python code raises ValueError, TypeError,
 // IndexError or AssertionError, its operators MXNetError; programs catch either. So every error here is an MXNetError,
 // and one that MXNet raises from Python also has that built-in type.
+#include <stdexcept>
 #include <string_view>
 
 #include "symbind/graph/op.h"
@@ -39,6 +40,10 @@ void translate(const std::exception_ptr& thrown, void*) {
     std::rethrow_exception(thrown);
   } catch (const Error& error) {
     PyErr_SetString(class_of(error), error.what());
+  } catch (const std::out_of_range& error) {
+    PyErr_SetString(index_error, error.what());
+  } catch (const std::logic_error& error) {  // nanobind would make some of these plain ValueErrors
+    PyErr_SetString(value_error, error.what());
   } catch (const std::bad_cast&) {
     PyErr_SetString(type_error, "an argument, or a value inside one, is of the wrong type");
   }

@@ -9,9 +9,10 @@
 namespace symbind::python {
 namespace {
 
-Keywords<ImageRecordIterOptions> image_keywords() {
-  using O = ImageRecordIterOptions;
-  Keywords<O> keywords("ImageRecordIter");
+// What both iterators take.
+template <class O>
+Keywords<O> record_keywords(const char* who) {
+  Keywords<O> keywords(who);
   keywords.add("path_imgrec", &O::path_imgrec)
       .add("path_imgidx", &O::path_imgidx)
       .add("path_imglist", &O::path_imglist)
@@ -20,17 +21,36 @@ Keywords<ImageRecordIterOptions> image_keywords() {
       .add("batch_size", &O::batch_size)
       .add("shuffle", &O::shuffle)
       .add("seed", &O::seed)
-      .add("seed_aug", &O::seed_aug)
       .add("shuffle_chunk_size", &O::shuffle_chunk_size)
       .add("preprocess_threads", &O::preprocess_threads)
       .add("prefetch_buffer", &O::prefetch_buffer)
       .add("num_parts", &O::num_parts)
       .add("part_index", &O::part_index)
       .add("round_batch", &O::round_batch)
-      .add("skip_bad_images", &O::skip_bad_images)
       .add("verbose", &O::verbose)
       .add("data_name", &O::data_name)
       .add("label_name", &O::label_name)
+      .add("resize", &O::resize)
+      .add("fill_value", &O::fill_value)
+      .add("inter_method", &O::inter_method)
+      .add("mean_r", &O::mean_r)
+      .add("mean_g", &O::mean_g)
+      .add("mean_b", &O::mean_b)
+      .add("std_r", &O::std_r)
+      .add("std_g", &O::std_g)
+      .add("std_b", &O::std_b)
+      .add("scale", &O::scale)
+      .add("max_random_illumination", &O::max_random_illumination)
+      .add("max_random_contrast", &O::max_random_contrast)
+      .ignore({"ctx", "device_id", "shuffle_chunk_seed", "aug_seq"});
+  return keywords;
+}
+
+Keywords<ImageRecordIterOptions> image_keywords() {
+  using O = ImageRecordIterOptions;
+  Keywords<O> keywords = record_keywords<O>("ImageRecordIter");
+  keywords.add("seed_aug", &O::seed_aug)
+      .add("skip_bad_images", &O::skip_bad_images)
       .add("dtype",
            [](O& to, nb::handle value) {
              if (!value.is_none()) to.dtype = dtype_from(value);
@@ -39,8 +59,6 @@ Keywords<ImageRecordIterOptions> image_keywords() {
            [](O& to, nb::handle value) {
              if (!value.is_none()) to.mean_image = nb::cast<NDArray>(value);
            })
-      .ignore({"ctx", "device_id", "shuffle_chunk_seed", "aug_seq"});
-  keywords.add("resize", &O::resize)
       .add("rand_crop", &O::rand_crop)
       .add("random_resized_crop", &O::random_resized_crop)
       .add("max_rotate_angle", &O::max_rotate_angle)
@@ -63,48 +81,19 @@ Keywords<ImageRecordIterOptions> image_keywords() {
       .add("random_h", &O::random_h)
       .add("random_s", &O::random_s)
       .add("random_l", &O::random_l)
-      .add("fill_value", &O::fill_value)
-      .add("inter_method", &O::inter_method)
       .add("pad", &O::pad)
       .add("mirror", &O::mirror)
       .add("rand_mirror", &O::rand_mirror)
-      .add("mean_r", &O::mean_r)
-      .add("mean_g", &O::mean_g)
-      .add("mean_b", &O::mean_b)
       .add("mean_a", &O::mean_a)
-      .add("std_r", &O::std_r)
-      .add("std_g", &O::std_g)
-      .add("std_b", &O::std_b)
-      .add("std_a", &O::std_a)
-      .add("scale", &O::scale)
-      .add("max_random_contrast", &O::max_random_contrast)
-      .add("max_random_illumination", &O::max_random_illumination);
+      .add("std_a", &O::std_a);
   return keywords;
 }
 
 Keywords<ImageDetRecordIterOptions> detection_keywords() {
   using O = ImageDetRecordIterOptions;
-  Keywords<O> keywords("ImageDetRecordIter");
-  keywords.add("path_imgrec", &O::path_imgrec)
-      .add("path_imgidx", &O::path_imgidx)
-      .add("path_imglist", &O::path_imglist)
-      .add("data_shape", &O::data_shape)
-      .add("batch_size", &O::batch_size)
-      .add("label_width", &O::label_width)
-      .add("label_pad_width", &O::label_pad_width)
+  Keywords<O> keywords = record_keywords<O>("ImageDetRecordIter");
+  keywords.add("label_pad_width", &O::label_pad_width)
       .add("label_pad_value", &O::label_pad_value)
-      .add("shuffle", &O::shuffle)
-      .add("seed", &O::seed)
-      .add("shuffle_chunk_size", &O::shuffle_chunk_size)
-      .add("preprocess_threads", &O::preprocess_threads)
-      .add("prefetch_buffer", &O::prefetch_buffer)
-      .add("num_parts", &O::num_parts)
-      .add("part_index", &O::part_index)
-      .add("round_batch", &O::round_batch)
-      .add("verbose", &O::verbose)
-      .add("data_name", &O::data_name)
-      .add("label_name", &O::label_name)
-      .add("resize", &O::resize)
       .add("rand_crop_prob", &O::rand_crop_prob)
       .add("num_crop_sampler", &O::num_crop_sampler)
       .add("min_crop_scales", &O::min_crop_scales)
@@ -124,24 +113,13 @@ Keywords<ImageDetRecordIterOptions> detection_keywords() {
       .add("max_pad_scale", &O::max_pad_scale)
       .add("max_random_hue", &O::max_random_hue)
       .add("max_random_saturation", &O::max_random_saturation)
-      .add("max_random_illumination", &O::max_random_illumination)
-      .add("max_random_contrast", &O::max_random_contrast)
       .add("random_hue_prob", &O::random_hue_prob)
       .add("random_saturation_prob", &O::random_saturation_prob)
       .add("random_illumination_prob", &O::random_illumination_prob)
       .add("random_contrast_prob", &O::random_contrast_prob)
       .add("rand_mirror_prob", &O::rand_mirror_prob)
-      .add("fill_value", &O::fill_value)
-      .add("inter_method", &O::inter_method)
       .add("resize_mode", &O::resize_mode)
-      .add("mean_r", &O::mean_r)
-      .add("mean_g", &O::mean_g)
-      .add("mean_b", &O::mean_b)
-      .add("std_r", &O::std_r)
-      .add("std_g", &O::std_g)
-      .add("std_b", &O::std_b)
-      .add("scale", &O::scale)
-      .ignore({"ctx", "device_id", "shuffle_chunk_seed", "aug_seq", "mean_a", "std_a", "dtype", "mean_img"});
+      .ignore({"mean_a", "std_a", "dtype", "mean_img"});
   return keywords;
 }
 

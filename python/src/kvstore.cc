@@ -76,7 +76,7 @@ void broadcast(KVStore& self, nb::handle key, nb::handle value, nb::handle out, 
   const KeysAndValues outs = keys_and_values(key, out, "broadcast");
   std::vector<NDArray> first;
   for (size_t i = 0; i < given.keys.size(); ++i) {
-    if (given.values[i].empty()) throw nb::value_error("KVStore.broadcast takes an NDArray for each key");
+    if (given.values[i].empty()) throw ValueError("KVStore.broadcast takes an NDArray for each key");
     first.push_back(given.values[i][0]);
   }
   ReleaseGil release;
@@ -84,8 +84,7 @@ void broadcast(KVStore& self, nb::handle key, nb::handle value, nb::handle out, 
 }
 
 void set_command_handler(nb::pointer_and_handle<KVStore> self, nb::object handler) {
-  if (!PyCallable_Check(handler.ptr()))
-    throw nb::type_error(join("a handler is a function (head, body), not ", nb::repr(handler).c_str()).c_str());
+  if (!PyCallable_Check(handler.ptr())) throw wrong_type("a handler is a function (head, body)", handler);
   KVStore::CommandHandler function = [held = Held(std::move(handler), keeper_of(self.h))](int head,
                                                                                           const std::string& body) {
     AcquireGil acquire;

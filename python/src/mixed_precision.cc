@@ -20,20 +20,20 @@ void bind_mixed_precision(nb::module_& m) {
       [] {
         const PrecisionRules rules = default_precision_rules();
         Conditions conditions;
-        for (const auto& [op, parameter, values] : rules.wide_if) conditions.emplace_back(op, parameter, values);
-        return std::tuple(rules.low, rules.wide, rules.widest, conditions);
+        for (const auto& [op, parameter, values] : rules.full_if) conditions.emplace_back(op, parameter, values);
+        return std::tuple(rules.low, rules.full, rules.widest, conditions);
       },
       "(operators of 16 bits, of float32, of the widest type that comes, [(operator, parameter, values) of float32]).");
   m.def(
       "_mixed_precision",
-      [](const Symbol& symbol, DType target, Names low, Names wide, Names widest, const Conditions& conditions,
-         Names wide_nodes) {
-        PrecisionRules rules{std::move(low), std::move(wide), std::move(widest), {}, std::move(wide_nodes)};
-        for (const auto& [op, parameter, values] : conditions) rules.wide_if.push_back({op, parameter, values});
+      [](const Symbol& symbol, DType target, Names low, Names full, Names widest, const Conditions& conditions,
+         Names full_nodes) {
+        PrecisionRules rules{std::move(low), std::move(full), std::move(widest), {}, std::move(full_nodes)};
+        for (const auto& [op, parameter, values] : conditions) rules.full_if.push_back({op, parameter, values});
         return mixed_precision(symbol, target, rules);
       },
-      nb::arg("symbol"), nb::arg("target_dtype"), nb::arg("low"), nb::arg("wide"), nb::arg("widest"),
-      nb::arg("conditions"), nb::arg("wide_nodes"));
+      nb::arg("symbol"), nb::arg("target_dtype"), nb::arg("low"), nb::arg("full"), nb::arg("widest"),
+      nb::arg("conditions"), nb::arg("full_nodes"));
   m.def("_with_low_parameters", &with_low_parameters, nb::arg("symbol"), nb::arg("target_dtype"), nb::arg("except_"));
 }
 

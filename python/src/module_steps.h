@@ -25,6 +25,20 @@ inline DataParallelExecutorGroup::PerDevice per_device_from(nb::handle value) {
   return lists;
 }
 
+// What the options of Module and of BucketingModule have in common; their context is set.
+template <class Options>
+void set_training_options(Options& options, nb::handle work_load_list, nb::handle fixed_param_names,
+                          nb::handle state_names, nb::handle group2ctxs, nb::handle compression_params,
+                          size_t memory_budget, nb::handle compute_dtype) {
+  if (!work_load_list.is_none()) options.work_load_list = nb::cast<std::vector<double>>(work_load_list);
+  options.fixed_param_names = names_from(fixed_param_names);
+  options.state_names = names_from(state_names);
+  options.group2ctxs = group2ctxs_from(group2ctxs, options.context.size());
+  options.compression_params = attributes_of(compression_params);
+  options.compile_options.memory_budget = memory_budget;
+  if (!compute_dtype.is_none()) options.compute_dtype = dtype_from(compute_dtype);
+}
+
 template <class Kind>
 using ModuleClass = nb::class_<Kind, BaseModule, PythonModule<Kind>>;
 

@@ -127,15 +127,15 @@ class PyOptimizer final : public RuleOptimizer {
     if (!method) return std::nullopt;
     const nb::object state = method(to_python(key), weight);
     if (is_state(state)) return state_from(state);
-    kept_states()[to_python(key)] = state;
+    states_in_python()[to_python(key)] = state;
     return StateTree();
   }
   bool updated(const char* name, const Update& one) const {
     const Override method(trampoline_, name);
     if (!method) return false;
     const nb::object key = to_python(one.key);
-    if (one.state->empty() && nb::hasattr(trampoline_.base(), kept_) && kept_states().contains(key)) {
-      method(key, one.weight, one.grad, nb::object(kept_states()[key]));
+    if (one.state->empty() && nb::hasattr(trampoline_.base(), states_attribute_) && states_in_python().contains(key)) {
+      method(key, one.weight, one.grad, nb::object(states_in_python()[key]));
       return true;
     }
     const nb::object state = to_python(*one.state);
@@ -145,13 +145,13 @@ class PyOptimizer final : public RuleOptimizer {
   }
   // States that do not consist of arrays only (numbers, dicts) are stored in Python, with the optimizer; they are not
   // saved to files.
-  nb::dict kept_states() const {
+  nb::dict states_in_python() const {
     const nb::handle self = trampoline_.base();
-    if (!nb::hasattr(self, kept_)) self.attr(kept_) = nb::dict();
-    return nb::cast<nb::dict>(self.attr(kept_));
+    if (!nb::hasattr(self, states_attribute_)) self.attr(states_attribute_) = nb::dict();
+    return nb::cast<nb::dict>(self.attr(states_attribute_));
   }
 
-  static constexpr const char* kept_ = "_states_in_python";
+  static constexpr const char* states_attribute_ = "_states_in_python";
   // Compared by address.
   static constexpr const char *create_ = "create_state", *create_multi_precision_ = "create_state_multi_precision",
                               *update_ = "update", *update_multi_precision_ = "update_multi_precision",

@@ -86,6 +86,16 @@ def make_function(name, op, symbolic, module):
     return function
 
 
+def random_like_functions(symbolic, module):
+    """normal_like(data, loc, scale) and the others: numbers of a distribution in the shape and type of `data`."""
+    functions = {}
+    for op in _symbind._list_ops():
+        if op.startswith("_random_") and op.endswith("_like"):
+            name = op.removeprefix("_random_")
+            functions[name] = make_function(name, _symbind._require_op(op), symbolic, module)
+    return functions
+
+
 def _number(value):
     """A scalar as it is written in JSON: 2 stays 2."""
     return int(value) if isinstance(value, _numbers.Integral) else float(value)

@@ -41,10 +41,10 @@ class Condition {
         read_truth_(std::move(read_truth)) {}
 
   size_t scratch_bytes() const { return part_.plan.scratch_bytes(); }
-  // The condition is written to the scratch memory `room`.
-  bool holds(const Args& args, const Args& inner, void* const* inputs, void* room) {
-    part_.plan.forward(inner, {.inputs = part_.inputs(inputs), .outputs = {&room, 1}});
-    return read_truth_(args, room, dtype_);
+  // The condition is written to the scratch memory `result`.
+  bool holds(const Args& args, const Args& inner, void* const* inputs, void* result) {
+    part_.plan.forward(inner, {.inputs = part_.inputs(inputs), .outputs = {&result, 1}});
+    return read_truth_(args, result, dtype_);
   }
 
  private:
@@ -77,8 +77,8 @@ class CondKernel final : public Kernel {
     const bool holds = condition_.holds(args, inner, args.inputs, offset(args.scratch, at_number_));
     Part& branch = branches_[holds ? 0 : 1];
     if (branch.plan.random_slots() > 0) {
-      void* const kept = args.outputs[params_.outputs()];
-      auto* const cursor = static_cast<RandomCursor*>(kept ? kept : offset(args.scratch, at_cursor_));
+      void* const saved = args.outputs[params_.outputs()];
+      auto* const cursor = static_cast<RandomCursor*>(saved ? saved : offset(args.scratch, at_cursor_));
       write_cursors_(args, {1, static_cast<uint64_t>(branch.plan.random_slots()), slot_}, cursor);
       inner.random = cursor;
     }

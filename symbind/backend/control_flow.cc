@@ -75,16 +75,16 @@ class ForeachKernel final : public Kernel {
 
   // The cursors that the gradient reads, or scratch if there is no gradient.
   RandomCursor* cursors_of(const Args& args) const {
-    void* const kept = args.outputs[arrays_.outputs + 2 * arrays_.states];
-    return reinterpret_cast<RandomCursor*>(kept ? static_cast<std::byte*>(kept) : offset(args.scratch, at_cursors_));
+    void* const saved = args.outputs[arrays_.outputs + 2 * arrays_.states];
+    return reinterpret_cast<RandomCursor*>(saved ? static_cast<std::byte*>(saved) : offset(args.scratch, at_cursors_));
   }
 
   // The state after a step: the last one is an output, earlier ones are stored for the gradient if there is one.
   void* state_after(const Args& args, size_t state, int64_t step) const {
     if (step == arrays_.steps - 1) return args.outputs[arrays_.outputs + state];
     const size_t bytes = arrays_.state_bytes[state];
-    if (void* const kept = args.outputs[arrays_.outputs + arrays_.states + state])
-      return offset(kept, static_cast<size_t>(step) * bytes);
+    if (void* const saved = args.outputs[arrays_.outputs + arrays_.states + state])
+      return offset(saved, static_cast<size_t>(step) * bytes);
     return offset(args.scratch, at_states_[state] + (step % 2 == 0 ? 0 : aligned_bytes(bytes)));
   }
 
@@ -148,8 +148,8 @@ class ForeachGradKernel final : public Kernel {
     inner.scratch = offset(args.scratch, at_body_);
     clear_sums(args, inner);
     if (arrays_.steps == 0) return copy_states(args, inner);
-    const size_t kept = results_ + params_.inputs();
-    const auto* const cursors = static_cast<const RandomCursor*>(args.inputs[kept + arrays_.states]);
+    const size_t saved = results_ + params_.inputs();
+    const auto* const cursors = static_cast<const RandomCursor*>(args.inputs[saved + arrays_.states]);
     for (size_t i = 0; i < inputs_.size(); ++i) inputs_[arrays_.locations[i]] = args.inputs[results_ + i];
     for (int64_t step = arrays_.steps - 1; step >= 0; --step) {
       inner.random = plan_.random_slots() > 0 ? cursors + step : nullptr;

@@ -17,7 +17,7 @@ const Node* node_of(const Symbol& variable) { return variable.entries()[0].node.
 // Data that a kernel derives from its inputs is valid for one run only: the variables are not the user's arrays.
 void build_for_one_run(Graph& graph) {
   build_kernels(graph);
-  for (GraphNode& node : graph.nodes) node.keeps_derived = false;
+  for (GraphNode& node : graph.nodes) node.caches_derived = false;
 }
 
 Lowered compile(const Symbol& network, std::span<const Symbol> variables, std::span<const Tensor> tensors,
@@ -169,7 +169,7 @@ void SubPlan::run(size_t begin, size_t end, const Args& outer, const SubPlanArra
     for (int k = 0; k < node.outputs; ++k)
       addresses_[next++] = address(plan_.memory.tensors[node.first_output + k], scratch);
     args.scratch = address(plan_.memory.scratch[node.id], scratch);
-    args.kept = step.prepares ? static_cast<std::byte*>(args.scratch) + kept_offset(*step.kernel) : nullptr;
+    args.kept = step.prepares ? static_cast<std::byte*>(args.scratch) + cached_offset(*step.kernel) : nullptr;
     if (step.prepares) step.kernel->prepare(args);
     step.kernel->run(args);
   }

@@ -195,7 +195,7 @@ struct Adamax {
     const C g = decayed(weight, grad), size = g < C(0) ? -g : g, before = beta2 * largest;
     mean = running(mean, beta1, g);
     largest = before > size ? before : size;
-    return weight - lr * mean / largest;
+    return largest == C(0) ? weight : weight - lr * mean / largest;  // 0: no gradient so far
   }
 };
 

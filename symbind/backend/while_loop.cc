@@ -66,9 +66,9 @@ class Condition {
         read_truth_(std::move(read_truth)) {}
 
   size_t scratch_bytes() const { return part_.plan.scratch_bytes(); }
-  bool holds(const Args& args, const Args& inner, void* const* inputs, const std::vector<void*>& values, void* room) {
-    part_.plan.forward(inner, {.inputs = part_.inputs(inputs, values), .outputs = {&room, 1}});
-    return read_truth_(args, room, dtype_);
+  bool holds(const Args& args, const Args& inner, void* const* inputs, const std::vector<void*>& values, void* result) {
+    part_.plan.forward(inner, {.inputs = part_.inputs(inputs, values), .outputs = {&result, 1}});
+    return read_truth_(args, result, dtype_);
   }
 
  private:
@@ -125,15 +125,15 @@ class WhileKernel final : public Kernel {
   bool is_random() const { return cursors_.draws > 0; }
 
   RandomCursor* cursors_of(const Args& args) const {
-    void* const kept = args.outputs[params_.results() + arrays_.variables];
-    return reinterpret_cast<RandomCursor*>(kept ? static_cast<std::byte*>(kept) : offset(args.scratch, at_cursors_));
+    void* const saved = args.outputs[params_.results() + arrays_.variables];
+    return reinterpret_cast<RandomCursor*>(saved ? static_cast<std::byte*>(saved) : offset(args.scratch, at_cursors_));
   }
 
   // Values are stored for the gradient if there is one.
   void* value_after(const Args& args, size_t variable, int64_t step) const {
     const size_t bytes = arrays_.bytes[variable];
-    if (void* const kept = args.outputs[params_.results() + variable])
-      return offset(kept, static_cast<size_t>(step) * bytes);
+    if (void* const saved = args.outputs[params_.results() + variable])
+      return offset(saved, static_cast<size_t>(step) * bytes);
     return offset(args.scratch, at_values_[variable] + (step % 2 == 0 ? 0 : aligned_bytes(bytes)));
   }
 
@@ -228,9 +228,9 @@ class WhileGradKernel final : public Kernel {
   // The values before a step, in values_.
   void find_values(const Args& args, int64_t step) {
     for (size_t i = 0; i < arrays_.variables; ++i) {
-      void* const kept = args.inputs[params_.results() + params_.inputs() + i];
+      void* const saved = args.inputs[params_.results() + params_.inputs() + i];
       values_[i] = step == 0 ? inputs_of(args)[arrays_.input_of[i]]
-                             : offset(kept, static_cast<size_t>(step - 1) * arrays_.bytes[i]);
+                             : offset(saved, static_cast<size_t>(step - 1) * arrays_.bytes[i]);
     }
   }
 

@@ -127,7 +127,7 @@ std::shared_ptr<Storage> Storage::borrowed(Device& device, void* data, size_t by
   return std::make_shared<Storage>(device, data, bytes, nobody);
 }
 
-void Storage::keep_copy() {
+void Storage::copy_borrowed() {
   if (!owner_) return;
   void* const own = device_.allocate(bytes_);
   device_.copy_within(own, data_, bytes_);

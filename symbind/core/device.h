@@ -74,7 +74,7 @@ class Storage {
   Storage(Device& device, size_t bytes);
   // Memory that `owner` owns and keeps alive. Writes to it go unnoticed, so it counts as exported.
   Storage(Device& device, void* data, size_t bytes, std::shared_ptr<void> owner);
-  // Memory of the caller, who calls keep_copy() before releasing it.
+  // Memory of the caller, who calls copy_borrowed() before releasing it.
   static std::shared_ptr<Storage> borrowed(Device& device, void* data, size_t bytes);
   ~Storage();
   Storage(const Storage&) = delete;
@@ -93,7 +93,7 @@ class Storage {
   void mark_exported() { exported_.store(true, std::memory_order_relaxed); }
   bool exported() const { return exported_.load(std::memory_order_relaxed); }
   // Copies the data into memory that this storage owns.
-  void keep_copy();
+  void copy_borrowed();
 
  private:
   Device& device_;

@@ -17,9 +17,9 @@ NDArray::NDArray(const Shape& shape, Context context, DType dtype) : shape_(shap
 NDArray::NDArray(std::shared_ptr<Storage> storage, size_t byte_offset, const Shape& shape, DType dtype)
     : storage_(std::move(storage)), offset_(byte_offset), shape_(shape), dtype_(dtype) {
   require(storage_ != nullptr, "an array needs a storage");
-  const size_t room = storage_->bytes();
-  require(bytes() <= room && offset_ <= room - bytes(), "an array of shape ", shape, " and type ", dtype,
-          " does not fit at byte ", byte_offset, " of a storage of ", room, " bytes");
+  const size_t capacity = storage_->bytes();
+  require(bytes() <= capacity && offset_ <= capacity - bytes(), "an array of shape ", shape, " and type ", dtype,
+          " does not fit at byte ", byte_offset, " of a storage of ", capacity, " bytes");
 }
 
 Storage& NDArray::storage() const {

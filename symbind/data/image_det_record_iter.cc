@@ -403,7 +403,7 @@ void ImageDetRecordIter::reset() {
   state_->epochs.reset();
 }
 
-void ImageDetRecordIter::begin_epoch() { state_->epochs.begin(); }
+void ImageDetRecordIter::begin_epoch() { state_->epochs.begin(state_->options.seed); }
 
 std::optional<DataBatch> ImageDetRecordIter::next() {
   const InUse use = in_use("next");

@@ -22,7 +22,7 @@ struct ImageDetRecordIterOptions {
   int64_t label_pad_width = 0;  // how many labels fit into a batch's row; 0 or -1: as many as the longest has
   float label_pad_value = -1;
   bool shuffle = false;
-  int64_t seed = 0;
+  std::optional<int64_t> seed = std::nullopt;  // of the order and of the augmentation, as of ImageRecordIter
   int64_t shuffle_chunk_size = 0;
   int64_t preprocess_threads = 4;
   int64_t prefetch_buffer = 4;

@@ -179,7 +179,10 @@ void ImageRecordIter::reset() {
   state_->epochs.reset();
 }
 
-void ImageRecordIter::begin_epoch() { state_->epochs.begin(state_->options.seed_aug); }
+void ImageRecordIter::begin_epoch() {
+  const ImageRecordIterOptions& o = state_->options;
+  state_->epochs.begin(o.seed_aug ? o.seed_aug : o.seed);
+}
 
 std::optional<DataBatch> ImageRecordIter::next() {
   const InUse use = in_use("next");

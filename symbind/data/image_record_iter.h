@@ -25,8 +25,10 @@ struct ImageRecordIterOptions {
   int64_t label_width = 1;
   int64_t batch_size = 1;
   bool shuffle = false;
-  int64_t seed = 0;                                // of the order
-  std::optional<int64_t> seed_aug = std::nullopt;  // of the augmentation; otherwise mx.random.seed() decides
+  // Of the order and of the augmentation; without it the order is that of 0, and mx.random.seed() decides the
+  // augmentation.
+  std::optional<int64_t> seed = std::nullopt;
+  std::optional<int64_t> seed_aug = std::nullopt;  // of the augmentation alone
   int64_t shuffle_chunk_size = 0;                  // MB that are shuffled together without an index
   int64_t preprocess_threads = 4;
   int64_t prefetch_buffer = 4;  // batches prepared ahead

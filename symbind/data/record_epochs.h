@@ -31,7 +31,7 @@ RecordSourceOptions record_source_of(const Options& o, std::string_view who) {
   return {.path = o.path_imgrec,
           .index_path = o.path_imgidx,
           .shuffle = o.shuffle,
-          .seed = static_cast<uint32_t>(o.seed),
+          .seed = static_cast<uint32_t>(o.seed.value_or(0)),
           .window_bytes = static_cast<uint64_t>(o.shuffle_chunk_size) << 20,
           .num_parts = o.num_parts,
           .part_index = o.part_index,
@@ -72,7 +72,7 @@ class RecordEpochs {
 
   bool in_this_process() const { return pipeline_.in_this_process(); }  // see BatchPipeline
   // Starts preparing batches, if not started yet. Without a seed, one is drawn from the host's random stream.
-  void begin(std::optional<int64_t> seed = std::nullopt);
+  void begin(std::optional<int64_t> seed);
   std::unique_ptr<BatchJob> next();  // after begin(); none when the epoch is over
   void reset();                      // to the beginning of the next epoch
 

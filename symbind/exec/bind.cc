@@ -36,8 +36,8 @@ class ExecutorBuilder {
   // Shapes, types and contexts of every variable and output, from those that are known.
   void infer_all(const NamedShapes& shapes, const NamedTypes& types) {
     Graph& graph = impl_->graph = Graph::from(impl_->symbol);
-    give_shapes(graph, shapes);
-    give_types(graph, types);
+    set_shapes(graph, shapes);
+    set_types(graph, types);
     infer(graph);
     assign_contexts(graph, impl_->context, impl_->group2ctx);
     if (!impl_->group2ctx.empty()) {  // fails here when a state is on another context than the node that updates it
@@ -72,9 +72,9 @@ class ExecutorBuilder {
   }
 
   ExecutorPtr finish(std::shared_ptr<Workspace> workspace) {
-    if (impl_->arg_room.empty()) impl_->arg_room = impl_->args;
-    if (impl_->grad_room.empty()) impl_->grad_room = impl_->grads;
-    if (impl_->output_room.empty()) impl_->output_room = impl_->outputs;
+    if (impl_->arg_buffers.empty()) impl_->arg_buffers = impl_->args;
+    if (impl_->grad_buffers.empty()) impl_->grad_buffers = impl_->grads;
+    if (impl_->output_buffers.empty()) impl_->output_buffers = impl_->outputs;
     for (size_t i = 0; i < impl_->grads.size(); ++i) {
       const Described& wanted = variables_.at(impl_->arg_names[i]);
       const bool other_type = impl_->grads[i] && impl_->grads[i].dtype() != wanted.tensor.dtype;
@@ -104,14 +104,14 @@ std::shared_ptr<Workspace> workspace_of(const ExecutorPtr& shared) {
 }
 
 // A view of the shared buffer of this name; one that is too small is replaced by a larger one with the same values.
-NDArray from_room(NamedArrays* rooms, const std::string& name, const ExecutorBuilder::Described& wanted) {
-  if (!rooms) return wanted.zeros();
-  NDArray& room = (*rooms)[name];
-  const bool alike = room && room.context() == wanted.context && room.dtype() == wanted.tensor.dtype;
-  if (alike && room.bytes() >= wanted.tensor.bytes()) return room.prefix(wanted.tensor.shape, wanted.tensor.dtype);
+NDArray from_shared_buffer(NamedArrays* buffers, const std::string& name, const ExecutorBuilder::Described& wanted) {
+  if (!buffers) return wanted.zeros();
+  NDArray& buffer = (*buffers)[name];
+  const bool alike = buffer && buffer.context() == wanted.context && buffer.dtype() == wanted.tensor.dtype;
+  if (alike && buffer.bytes() >= wanted.tensor.bytes()) return buffer.prefix(wanted.tensor.shape, wanted.tensor.dtype);
   NDArray fresh = wanted.zeros();
-  if (alike) room.copyto(fresh.prefix(room.shape(), room.dtype()));
-  if (!room || room.bytes() < fresh.bytes()) room = fresh;
+  if (alike) buffer.copyto(fresh.prefix(buffer.shape(), buffer.dtype()));
+  if (!buffer || buffer.bytes() < fresh.bytes()) buffer = fresh;
   return fresh;
 }
 
@@ -177,10 +177,10 @@ ExecutorPtr simple_bind(const Symbol& symbol, Context context, const NamedShapes
     const ExecutorBuilder::Described& wanted = builder.variable(name);
     const bool listed = shared_names.contains(name);
     const NDArray other = listed && shared ? from(shared->arg_dict, name) : NDArray();
-    made.in_rooms.push_back(!listed);
+    made.in_shared_buffers.push_back(!listed);
     made.args.push_back(wanted.fits(other) ? other
                         : listed           ? wanted.zeros()
-                                           : from_room(options.shared_buffer, name, wanted));
+                                           : from_shared_buffer(options.shared_buffer, name, wanted));
     if (made.reqs[i] == GradReq::null) {
       made.grads.emplace_back();
       continue;
@@ -188,7 +188,7 @@ ExecutorPtr simple_bind(const Symbol& symbol, Context context, const NamedShapes
     const NDArray other_grad = listed && shared ? from(shared->grad_dict, name) : NDArray();
     made.grads.push_back(wanted.fits(other_grad) ? other_grad
                          : listed                ? wanted.zeros()
-                                                 : from_room(options.shared_results, room_of_gradient(name), wanted));
+                                  : from_shared_buffer(options.shared_results, buffer_of_gradient(name), wanted));
   }
   for (const std::string& name : made.aux_names) {
     const ExecutorBuilder::Described& wanted = builder.variable(name);
@@ -196,7 +196,7 @@ ExecutorPtr simple_bind(const Symbol& symbol, Context context, const NamedShapes
     made.aux.push_back(wanted.fits(other) ? other : wanted.zeros());
   }
   for (size_t i = 0; i < builder.outputs().size(); ++i)
-    made.outputs.push_back(from_room(options.shared_results, room_of_output(i), builder.outputs()[i]));
+    made.outputs.push_back(from_shared_buffer(options.shared_results, buffer_of_output(i), builder.outputs()[i]));
   return builder.finish(workspace_of(options.shared_exec));
 }
 
@@ -210,44 +210,44 @@ ExecutorPtr Executor::reshape(const NamedShapes& shapes, const ReshapeOptions& o
   builder.infer_all(from_public(shapes), types);
 
   // The same array if the shape is the same, else a view of the shared buffer, else a new array; `own`: always new.
-  const auto resized = [&](const std::string& name, const NDArray& now, NDArray& room, bool named, bool own) {
+  const auto resized = [&](const std::string& name, const NDArray& now, NDArray& buffer, bool named, bool own) {
     const ExecutorBuilder::Described& wanted = builder.variable(name);
     if (!own && wanted.fits(now)) return now;
     require(named || options.partial_shaping || wanted.fits(now), "[reshape] '", name, "' would change from ",
             now.shape(), " to ", wanted.tensor.shape, " although it was not named; allow it with partial_shaping");
-    if (own || options.own_memory) return room = wanted.zeros();
-    if (wanted.tensor.bytes() <= room.bytes()) return room.prefix(wanted.tensor.shape, wanted.tensor.dtype);
+    if (own || options.own_memory) return buffer = wanted.zeros();
+    if (wanted.tensor.bytes() <= buffer.bytes()) return buffer.prefix(wanted.tensor.shape, wanted.tensor.dtype);
     require(options.allow_up_sizing, "[reshape] '", name, "' would grow from ", now.shape(), " to ",
             wanted.tensor.shape, "; allow it with allow_up_sizing");
-    room = wanted.zeros();
-    return room;
+    buffer = wanted.zeros();
+    return buffer;
   };
   made.reqs = self.reqs;
-  made.arg_room = self.arg_room;
-  made.grad_room = self.grad_room;
+  made.arg_buffers = self.arg_buffers;
+  made.grad_buffers = self.grad_buffers;
   for (size_t i = 0; i < self.args.size(); ++i) {
     const std::string& name = self.arg_names[i];
     const bool named = shapes.count(name) > 0;
     const bool own = options.own_memory;
-    made.args.push_back(resized(name, self.args[i], made.arg_room[i], named, own && named));
+    made.args.push_back(resized(name, self.args[i], made.arg_buffers[i], named, own && named));
     const bool as_typed = self.grads[i] && self.grads[i].dtype() == self.args[i].dtype();
-    made.grads.push_back(as_typed ? resized(name, self.grads[i], made.grad_room[i], named, own) : NDArray());
+    made.grads.push_back(as_typed ? resized(name, self.grads[i], made.grad_buffers[i], named, own) : NDArray());
     if (!self.grads[i] || as_typed) continue;
     const ExecutorBuilder::Described& wanted = builder.variable(name);
     const bool same = !own && wanted.tensor.shape == self.grads[i].shape();
     made.grads.back() = same ? self.grads[i] : zeros(wanted.tensor.shape, wanted.context, self.grads[i].dtype());
   }
   for (size_t i = 0; i < self.aux.size(); ++i) {
-    NDArray room = self.aux[i];
-    made.aux.push_back(resized(self.aux_names[i], self.aux[i], room, false, false));
+    NDArray buffer = self.aux[i];
+    made.aux.push_back(resized(self.aux_names[i], self.aux[i], buffer, false, false));
   }
-  made.output_room = self.output_room;
+  made.output_buffers = self.output_buffers;
   for (size_t i = 0; i < self.outputs.size(); ++i) {
     const ExecutorBuilder::Described& wanted = builder.outputs()[i];
-    NDArray& room = made.output_room[i];
-    const bool alike = room.context() == wanted.context && room.dtype() == wanted.tensor.dtype;
-    if (options.own_memory || !alike || wanted.tensor.bytes() > room.bytes()) room = wanted.zeros();
-    made.outputs.push_back(room.prefix(wanted.tensor.shape, wanted.tensor.dtype));
+    NDArray& buffer = made.output_buffers[i];
+    const bool alike = buffer.context() == wanted.context && buffer.dtype() == wanted.tensor.dtype;
+    if (options.own_memory || !alike || wanted.tensor.bytes() > buffer.bytes()) buffer = wanted.zeros();
+    made.outputs.push_back(buffer.prefix(wanted.tensor.shape, wanted.tensor.dtype));
   }
   return builder.finish(options.own_memory ? nullptr : self.workspace);
 }

@@ -59,8 +59,8 @@ void divide(const Graph& graph, PlanOptions& options) {
   for (const GraphNode& node : graph.nodes)
     if (!node.is_variable()) (node.context.is_gpu() ? contexts : cpus).insert(node.context);
   if (contexts.size() + cpus.size() < 2) return;
-  options.concurrent_forward = worth_queues(graph, 0, graph.forward_nodes);
-  options.concurrent_backward = worth_queues(graph, graph.forward_nodes, graph.nodes.size());
+  options.concurrent_forward = should_use_queues(graph, 0, graph.forward_nodes);
+  options.concurrent_backward = should_use_queues(graph, graph.forward_nodes, graph.nodes.size());
   options.policy.threads = std::max(1, available_threads() / std::max(1, static_cast<int>(cpus.size())));
 }
 
@@ -421,24 +421,24 @@ void Executor::follow(const NamedArrays& shared_buffer, const NamedArrays& share
   Impl& self = *impl_;
   const Use use(self, "follow");
   std::vector<std::pair<NDArray, NDArray>> moves;
-  const auto follow_room = [&](NDArray& array, NDArray& room, const NamedArrays& rooms, const std::string& name) {
-    const auto found = rooms.find(name);
-    if (!array || found == rooms.end()) return;
+  const auto follow_buffer = [&](NDArray& array, NDArray& buffer, const NamedArrays& buffers, const std::string& name) {
+    const auto found = buffers.find(name);
+    if (!array || found == buffers.end()) return;
     const NDArray& now = found->second;
     if (now.storage_ptr() == array.storage_ptr() || now.context() != array.context() || now.dtype() != array.dtype() ||
         now.bytes() < array.bytes())
       return;
     const NDArray view = now.prefix(array.shape(), array.dtype());
     moves.emplace_back(array, view);
-    array = room = view;
+    array = buffer = view;
   };
-  for (size_t i = 0; i < self.in_rooms.size(); ++i) {
-    if (!self.in_rooms[i]) continue;
-    follow_room(self.args[i], self.arg_room[i], shared_buffer, self.arg_names[i]);
-    follow_room(self.grads[i], self.grad_room[i], shared_results, room_of_gradient(self.arg_names[i]));
+  for (size_t i = 0; i < self.in_shared_buffers.size(); ++i) {
+    if (!self.in_shared_buffers[i]) continue;
+    follow_buffer(self.args[i], self.arg_buffers[i], shared_buffer, self.arg_names[i]);
+    follow_buffer(self.grads[i], self.grad_buffers[i], shared_results, buffer_of_gradient(self.arg_names[i]));
   }
-  for (size_t i = 0; i < self.outputs.size() && !self.in_rooms.empty(); ++i)
-    follow_room(self.outputs[i], self.output_room[i], shared_results, room_of_output(i));
+  for (size_t i = 0; i < self.outputs.size() && !self.in_shared_buffers.empty(); ++i)
+    follow_buffer(self.outputs[i], self.output_buffers[i], shared_results, buffer_of_output(i));
   if (moves.empty()) return;
   self.index_by_name();
   for (auto& [key, compiled] : self.plans) compiled->plan->move_outside(moves);
@@ -469,7 +469,7 @@ MemoryReport Executor::memory() const {
   const Use use(self, "memory");
   const Plan& plan = self.largest_plan();
   MemoryReport report;
-  for (const auto& [key, compiled] : self.plans) report.kept += compiled->plan->kept_bytes();
+  for (const auto& [key, compiled] : self.plans) report.cached += compiled->plan->kept_bytes();
   report.arena = plan.arena_bytes();
   report.unshared = plan.memory().unshared_bytes;
   report.lower_bound = plan.memory().lower_bound;

@@ -60,7 +60,7 @@ struct MemoryReport {
   size_t arguments = 0;  // arguments and auxiliary states
   size_t gradients = 0;
   size_t outputs = 0;
-  size_t kept = 0;         // data that inference derives from the parameters and caches: folded and reordered weights
+  size_t cached = 0;       // data that inference derives from the parameters and caches: folded and reordered weights
   size_t unshared = 0;     // size of the arena if no memory were shared
   size_t lower_bound = 0;  // peak of the live bytes: no packing of the same plan needs less
 };
@@ -114,7 +114,8 @@ class Executor {
   // with these.
   void follow(const NamedArrays& shared_buffer, const NamedArrays& shared_results);
 
-  // Releases the data that inference derives from the parameters (MemoryReport::kept); the next forward recomputes it.
+  // Releases the data that inference derives from the parameters (MemoryReport::cached); the next forward recomputes
+  // it.
   void release_derived();
 
   // Called right after each node, forward and backward, with the name of each output (monitor_all: of each input too)

@@ -17,8 +17,8 @@
 namespace symbind {
 
 // The names of shared buffers in SimpleBindOptions::shared_results.
-inline std::string room_of_output(size_t index) { return "output" + std::to_string(index); }
-inline std::string room_of_gradient(const std::string& argument) { return "grad:" + argument; }
+inline std::string buffer_of_output(size_t index) { return "output" + std::to_string(index); }
+inline std::string buffer_of_gradient(const std::string& argument) { return "grad:" + argument; }
 
 struct Executor::Impl {
   Symbol symbol;
@@ -35,8 +35,9 @@ struct Executor::Impl {
   bool args_distinct = true;  // are all argument names distinct?
   NamedArrays arg_dict, grad_dict, aux_dict, output_dict;
   // The original allocations of args, grads and outputs: reshape() uses views of these while they are large enough.
-  std::vector<NDArray> arg_room, grad_room, output_room;
-  std::vector<bool> in_rooms;  // of each argument: did simple_bind() take it, and its gradient, from shared buffers?
+  std::vector<NDArray> arg_buffers, grad_buffers, output_buffers;
+  // Of each argument: did simple_bind() take it, and its gradient, from shared buffers?
+  std::vector<bool> in_shared_buffers;
 
   std::shared_ptr<Workspace> workspace;
   std::shared_ptr<NodeObjects> objects = std::make_shared<NodeObjects>();

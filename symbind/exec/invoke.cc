@@ -62,10 +62,10 @@ std::shared_ptr<Kernel> kernel_for(const NodeView& node) {
   for (const ParamField& field : node.op.fields) key << '|' << field.print(node.params);
   for (const auto& tensors : {node.inputs, node.outputs})
     for (const Tensor& tensor : tensors) key << '|' << tensor.shape << static_cast<int>(tensor.dtype);
-  constexpr size_t most_kept = 512;
-  thread_local std::unordered_map<std::string, std::shared_ptr<Kernel>> kept;
-  if (kept.size() >= most_kept) kept.clear();
-  auto& slot = kept[key.str()];
+  constexpr size_t most_cached = 512;
+  thread_local std::unordered_map<std::string, std::shared_ptr<Kernel>> cache;
+  if (cache.size() >= most_cached) cache.clear();
+  auto& slot = cache[key.str()];
   if (!slot) slot = implementation.build(node);
   return slot;
 }

@@ -87,7 +87,7 @@ Plan::Plan(Graph graph, MemoryPlan memory, std::vector<NDArray> outside, std::sh
   for (size_t i = 0; i < memory_.arena_contexts.size(); ++i)
     arenas_.push_back(workspace_->reserve(memory_.arena_contexts[i], memory_.arena_bytes[i]));
   make_steps();
-  make_kept();
+  make_cached();
   take_addresses();
   if (options.concurrent_forward) make_queues(forward_);
   if (options.concurrent_backward) make_queues(backward_);
@@ -149,7 +149,7 @@ void Plan::make_part(Part& part, size_t first_node, size_t end_node) {
     }
     step_of_node_[node.id] = static_cast<int>(steps_.size());
     const bool capturable = node.kernel->capturable;
-    const bool prepares = node.kernel->kept_bytes > 0 && !node.keeps_derived;
+    const bool prepares = node.kernel->kept_bytes > 0 && !node.caches_derived;
     if (part.stretches.empty() || part.stretches.back().capturable != capturable)
       part.stretches.push_back({steps_.size(), steps_.size(), capturable, 0, nullptr});
     steps_.push_back({node.kernel.get(), {}, node.id, prepares});
@@ -213,56 +213,56 @@ void Plan::run_queues(Part& part) {
 // ---- Data cached from parameters ------------------------------------------------------------------------------------
 
 // Allocates memory for kernels that cache derived data; the first run fills it.
-void Plan::make_kept() {
+void Plan::make_cached() {
   for (size_t i = 0; i < steps_.size(); ++i) {
     const Step& step = steps_[i];
     if (step.kernel->kept_bytes == 0 || step.prepare_each_run) continue;
-    Kept kept{i, kept_storage(step), {}};
-    find_sources(kept);
-    kept_.push_back(std::move(kept));
+    Cached cached{i, cached_storage(step), {}};
+    find_sources(cached);
+    cached_.push_back(std::move(cached));
   }
 }
 
-std::shared_ptr<Storage> Plan::kept_storage(const Step& step) const {
+std::shared_ptr<Storage> Plan::cached_storage(const Step& step) const {
   return std::make_shared<Storage>(Device::get(graph_.node(step.node).context), step.kernel->kept_bytes);
 }
 
 void Plan::release_kept() {
-  for (Kept& kept : kept_) {
-    kept.storage.reset();
-    for (auto& [storage, version] : kept.sources) version = 0;
+  for (Cached& cached : cached_) {
+    cached.storage.reset();
+    for (auto& [storage, version] : cached.sources) version = 0;
   }
 }
 
-void Plan::find_sources(Kept& kept) const {
-  const Step& step = steps_[kept.step];
-  kept.sources.clear();
+void Plan::find_sources(Cached& cached) const {
+  const Step& step = steps_[cached.step];
+  cached.sources.clear();
   for (const int index : step.kernel->kept_from) {
     const Location& location = memory_.tensors[graph_.node(step.node).inputs[static_cast<size_t>(index)]];
-    kept.sources.emplace_back(&outside_[static_cast<size_t>(location.index)].storage(), 0);
+    cached.sources.emplace_back(&outside_[static_cast<size_t>(location.index)].storage(), 0);
   }
 }
 
 // Recomputes cached data whose source arrays have been written since.
-void Plan::prepare_kept() {
+void Plan::prepare_cached() {
   const ThreadScope scope(forward_.queues ? policy_ : thread_policy());  // as the kernels were built
-  if (std::any_of(kept_.begin(), kept_.end(), [](const Kept& kept) { return !kept.storage; })) {
-    for (Kept& kept : kept_) kept.storage = kept_storage(steps_[kept.step]);
+  if (std::any_of(cached_.begin(), cached_.end(), [](const Cached& cached) { return !cached.storage; })) {
+    for (Cached& cached : cached_) cached.storage = cached_storage(steps_[cached.step]);
     take_addresses();
   }
-  for (Kept& kept : kept_) {
+  for (Cached& cached : cached_) {
     bool stale = false;
-    for (auto& [storage, version] : kept.sources) {
+    for (auto& [storage, version] : cached.sources) {
       const uint64_t now = storage->version();
       stale |= version != now || storage->exported();
       version = now;
     }
     if (!stale) continue;
-    const Step& step = steps_[kept.step];
+    const Step& step = steps_[cached.step];
     try {
       step.kernel->prepare(step.args);
     } catch (...) {
-      kept.sources.front().second = 0;
+      cached.sources.front().second = 0;
       throw;
     }
   }
@@ -320,11 +320,12 @@ void Plan::take_addresses() {
     for (int i = 0; i < node.outputs; ++i) addresses_[next++] = address(memory_.tensors[node.first_output + i]);
     step.args.scratch = address(memory_.scratch[step.node]);
     if (step.prepare_each_run)  // after the scratch, where plan_memory reserved space
-      step.args.kept = static_cast<std::byte*>(step.args.scratch) + kept_offset(*step.kernel);
+      step.args.kept = static_cast<std::byte*>(step.args.scratch) + cached_offset(*step.kernel);
     step.args.random = cursor_of(node.context);
     step.args.stream = Target::get(node.context).stream(Device::get(node.context));
   }
-  for (const Kept& kept : kept_) steps_[kept.step].args.kept = kept.storage ? kept.storage->mutable_data() : nullptr;
+  for (const Cached& cached : cached_)
+    steps_[cached.step].args.kept = cached.storage ? cached.storage->mutable_data() : nullptr;
   for (Part* part : {&forward_, &backward_})
     for (Stretch& stretch : part->stretches) {
       stretch.captured.reset();
@@ -340,7 +341,7 @@ void Plan::move_outside(std::span<const std::pair<NDArray, NDArray>> moves) {
         array = to;
         break;
       }
-  for (Kept& kept : kept_) find_sources(kept);
+  for (Cached& cached : cached_) find_sources(cached);
   take_addresses();
   for (Part* part : {&forward_, &backward_})
     if (part->queues) make_queues(*part);
@@ -363,7 +364,7 @@ void Plan::run(Part& part, const NodeCallback* callback) {
   const RunScope scope;
   if (poison_ && &part == &forward_) poison_arenas();
   if (poison_) poison_results(part);
-  if (&part == &forward_) prepare_kept();
+  if (&part == &forward_) prepare_cached();
   try {
     run_part(part, callback);
   } catch (...) {  // earlier steps have already written
@@ -519,7 +520,7 @@ size_t Plan::arena_bytes() const { return memory_.total_bytes(); }
 
 size_t Plan::kept_bytes() const {
   size_t sum = 0;
-  for (const Kept& kept : kept_) sum += kept.storage ? kept.storage->bytes() : 0;
+  for (const Cached& cached : cached_) sum += cached.storage ? cached.storage->bytes() : 0;
   return sum;
 }
 

@@ -111,7 +111,7 @@ class Plan {
         false;  // its cached data depends on more than the user's arrays, or on arrays that training changes
   };
   // Data that a kernel derives from the user's arrays in inference, cached in separate memory until they change.
-  struct Kept {
+  struct Cached {
     size_t step;
     std::shared_ptr<Storage> storage;
     std::vector<std::pair<const Storage*, uint64_t>> sources;  // and the versions it was computed from; 0: not yet
@@ -140,10 +140,10 @@ class Plan {
   void make_queues(Part& part);
   StepAccess accesses(size_t step) const;
   ByteRange range_of(TensorId tensor) const;
-  void make_kept();
-  void find_sources(Kept& kept) const;
-  std::shared_ptr<Storage> kept_storage(const Step& step) const;
-  void prepare_kept();
+  void make_cached();
+  void find_sources(Cached& cached) const;
+  std::shared_ptr<Storage> cached_storage(const Step& step) const;
+  void prepare_cached();
   void take_addresses();
   void* address(const Location& location) const;
   NDArray array_of(TensorId tensor) const;
@@ -176,7 +176,7 @@ class Plan {
     std::shared_ptr<Storage> storage;
   };
   std::vector<Cursor> cursors_;
-  std::vector<Kept> kept_;
+  std::vector<Cached> cached_;
   Part forward_, backward_;
   std::unique_ptr<Poison> poison_;  // none: memory is not poisoned
   bool may_capture_;

@@ -142,7 +142,7 @@ class PlanTable {
                      {"out", true},
                      {"where"},
                      {"scratch", true},
-                     {"kept", true},
+                     {"cached", true},
                      {"note"},
                      {"ms", true},
                      {"%", true}});
@@ -203,9 +203,9 @@ class PlanTable {
     const bool in_place = runs && overwrites_an_input(node);
     const auto [in, out] = traffic(node);
     const size_t scratch = runs ? working_bytes(node) : 0;
-    const size_t kept = runs && node.keeps_derived ? node.kernel->kept_bytes : 0;
+    const size_t cached = runs && node.caches_derived ? node.kernel->kept_bytes : 0;
 
-    count(node, runs, in_place, kept);
+    count(node, runs, in_place, cached);
     const std::string note = !runs ? "view" : in_place ? "in place" : "";
     const std::string type = output.dtype == DType::float32 ? "" : join(" ", output.dtype);
     return {runs ? std::to_string(step_of_[node.id]) : "",
@@ -219,7 +219,7 @@ class PlanTable {
             runs ? short_bytes(out) : "",
             where(location(node.first_output)),
             scratch > 0 ? short_bytes(scratch) : "",
-            kept > 0 ? short_bytes(kept) : "",
+            cached > 0 ? short_bytes(cached) : "",
             note,
             runs && times_ ? fixed_text(1e3 * seconds(node.id), 3) : "",
             runs && times_ ? fixed_text(seconds_ > 0 ? 100 * seconds(node.id) / seconds_ : 0, 1) : ""};
@@ -250,10 +250,10 @@ class PlanTable {
     return "";
   }
 
-  void count(const GraphNode& node, bool runs, bool in_place, size_t kept) {
+  void count(const GraphNode& node, bool runs, bool in_place, size_t cached) {
     views_ += !runs;
     in_place_ += in_place;
-    kept_ += kept;
+    cached_ += cached;
     reorders_ += runs && &node.op() == &op_of<Reorder>();
     copies_ += runs && &node.op() == &op_of<CrossDeviceCopy>();
   }
@@ -271,7 +271,7 @@ class PlanTable {
     }
     out << ", live at the peak " << short_bytes(memory_.lower_bound) << ", without sharing "
         << short_bytes(memory_.unshared_bytes);
-    if (kept_ > 0) out << ", kept from parameters " << short_bytes(kept_);
+    if (cached_ > 0) out << ", cached from parameters " << short_bytes(cached_);
     out << "\nsteps " << steps_ << ": in place " << in_place_ << ", reorders " << reorders_;
     if (copies_ > 0) out << ", copies between contexts " << copies_;
     out << "; views that need no step " << views_ << "\n";
@@ -296,7 +296,7 @@ class PlanTable {
   bool several_contexts_ = false;
   PerNode<size_t> step_of_;  // of a node without a step: the next step
   double seconds_ = 0;       // of all steps in one run
-  size_t steps_ = 0, views_ = 0, in_place_ = 0, reorders_ = 0, copies_ = 0, kept_ = 0;
+  size_t steps_ = 0, views_ = 0, in_place_ = 0, reorders_ = 0, copies_ = 0, cached_ = 0;
 };
 
 }  // namespace

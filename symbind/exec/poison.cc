@@ -71,9 +71,9 @@ Poison::Poison(const Graph& graph, const MemoryPlan& memory) : before_(graph.nod
   std::vector<Coverage> alive(memory.arena_bytes.size());
   const PerTensor<NodeId> last = last_uses(graph);
   const auto range = [&](const Location& location, size_t bytes, const GraphNode& node) {
-    const size_t end = location.offset + bytes, room = memory.arena_bytes[static_cast<size_t>(location.index)];
-    require(end <= room, "[", node.source->name, "] the memory plan reaches beyond its arena: to byte ", end, " of ",
-            room);
+    const size_t end = location.offset + bytes, capacity = memory.arena_bytes[static_cast<size_t>(location.index)];
+    require(end <= capacity, "[", node.source->name, "] the memory plan reaches beyond its arena: to byte ", end,
+            " of ", capacity);
     return ArenaRange{location.index, location.offset, end};
   };
   const auto range_of = [&](TensorId tensor) {

@@ -173,7 +173,7 @@ bool Queues::wait(const Wait& wanted) {
 // The time of a step is estimated by the bytes it moves; the sum over all steps is compared with the critical path.
 // Views are free, and copies between contexts are made either way. Synchronized operators
 // must run in the same order on all contexts.
-bool worth_queues(const Graph& graph, size_t first, size_t end) {
+bool should_use_queues(const Graph& graph, size_t first, size_t end) {
   constexpr double least_gain = 1.25;
   PerNode<double> finished(graph.nodes.size(), 0);
   std::map<Context, double> busy_until;

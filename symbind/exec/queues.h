@@ -73,6 +73,6 @@ class Queues {
 
 // Is it faster to run the nodes [first, end) as queues? Not if one context mostly waits for another: then each step
 // should use all cores.
-bool worth_queues(const Graph& graph, size_t first, size_t end);
+bool should_use_queues(const Graph& graph, size_t first, size_t end);
 
 }  // namespace symbind

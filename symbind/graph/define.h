@@ -232,6 +232,10 @@ class Op {
     };
     return *this;
   }
+  Op& precision(Precision precision) { return def_.precision = precision, *this; }
+  Op& full_precision_if(std::string parameter, std::vector<std::string> values) {
+    return def_.full_precision_if = {std::move(parameter), std::move(values)}, *this;
+  }
   // The __init__ attribute that a variable made for this input gets.
   Op& initialize(const std::string& input, std::string init) {
     return def_.input_attributes[input] = std::move(init), *this;

@@ -135,6 +135,14 @@ struct Recomputation {
 
 // ---- The definition -------------------------------------------------------------------------------------------------
 
+// How mixed precision (train/mixed_precision.h) computes an operator.
+enum class Precision {
+  as_given,  // in the types of its inputs
+  low,       // in 16 bits: it is fast there, and accumulates in float32
+  full,      // in float32: it loses digits, or overflows, in 16 bits
+  widest,    // in the widest type among its inputs
+};
+
 class OpDef {
  public:
   // The maximum number of inputs or outputs: a count from a corrupt file must not exhaust the memory. The limit is
@@ -191,6 +199,13 @@ class OpDef {
   // decayed.
   std::function<Names(const void* params)> ignored_inputs;
   std::function<Recomputation(const void* params)> recomputed_by;  // none: it runs again as it is
+  Precision precision = Precision::as_given;
+  // Full precision where a parameter has one of these values, whatever `precision` is; no name: never.
+  struct ParameterValues {
+    std::string parameter;
+    std::vector<std::string> values;
+  };
+  ParameterValues full_precision_if;
   Attributes input_attributes;  // "moving_var" → the __init__ attribute a variable made for it gets
 
   // The parameter struct of text attributes. Keys with double underscores are not parameters; any other unknown key

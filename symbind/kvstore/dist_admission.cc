@@ -50,13 +50,13 @@ int ElasticMember::begin_epoch(int epoch, const std::function<std::string()>& wr
     peers_->ask_to_join(number_);
     {
       const auto guard = peers_->lock();
-      admissions_ = admissions_passed_;
+      admissions_.announced = admissions_.finished;
     }
     read(program_state_);
     return epoch_;
   }
   peers_->finish_stores();
-  const bool complete = peers_->rank() != 0 || !peers_->wants_workers();
+  const bool complete = peers_->rank() != 0 || !peers_->needs_workers();
   const bool all_there = all_agree("the beginning of an epoch", complete);
   peers_->begin_epoch();
   if (all_there) return epoch;
@@ -65,23 +65,8 @@ int ElasticMember::begin_epoch(int epoch, const std::function<std::string()>& wr
     program_state_ = write();
     peers_->admit_workers();
   }
-  pass_admission();
+  synchronize(ExchangeKind::admission);
   return epoch;
-}
-
-void ElasticMember::pass_admission() {
-  uint64_t mine = 0;
-  {
-    const auto guard = peers_->lock();
-    mine = ++admissions_;
-  }
-  peers_->ready({.store = number_,
-                 .kind = ExchangeKind::admission,
-                 .keys = {},
-                 .bytes = {},
-                 .details = {},
-                 .steps = {static_cast<int64_t>(mine)}});
-  peers_->wait(Peers::Needs::workers, [&] { return admissions_passed_ >= mine; });
 }
 
 // ---- worker 0 -------------------------------------------------------------------------------------------------------
@@ -190,10 +175,10 @@ void ElasticMember::take_state(const State& state) {
   program_state_ = state.program;
   const auto guard = peers_->lock();
   workers_of_update_ = state.workers_of_update;
-  barriers_ = barriers_passed_ = state.progress.barriers;
-  votes_ = votes_counted_ = state.progress.votes;
+  barriers_ = {state.progress.barriers, state.progress.barriers};
+  votes_ = {state.progress.votes, state.progress.votes};
   unanimous_ = state.progress.unanimous;
-  admissions_ = admissions_passed_ = state.progress.admissions;
+  admissions_ = {state.progress.admissions, state.progress.admissions};
   for (DistEntry* const entry : state.entries) entry->pushes = entry->done = state.steps.at(entry->key.str());
 }
 

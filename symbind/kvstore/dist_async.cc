@@ -171,12 +171,12 @@ void AsyncMember::before_division() {
 }
 
 void AsyncMember::keys_were_made(const std::vector<DistEntry*>& entries) {
-  if (tells_servers()) send_shares(entries);
+  if (informs_servers()) send_shares(entries);
   barrier();  // before the first push comes
 }
 
 void AsyncMember::update_was_set() {
-  if (!tells_servers()) return;
+  if (!informs_servers()) return;
   MessageWriter text;
   text << write_optimizer(update_.updater->optimizer());
   ask_owners(MessageType::optimizer, text.take());
@@ -184,7 +184,7 @@ void AsyncMember::update_was_set() {
 }
 
 void AsyncMember::compression_was_set() {
-  if (tells_servers()) {
+  if (informs_servers()) {
     MessageWriter text;
     text << compression_->threshold();
     ask_owners(MessageType::compression, text.take());
@@ -194,7 +194,7 @@ void AsyncMember::compression_was_set() {
 
 void AsyncMember::states_were_set(const SavedStates& states) {
   if (peers_->servers() == 0) return;
-  if (tells_servers()) {
+  if (informs_servers()) {
     MessageWriter text;
     text << write_states(states);
     ask_owners(MessageType::loaded, text.take());

@@ -34,7 +34,7 @@ class AsyncMember final : public DistMember {
   void ask_owners(MessageType kind, const std::vector<std::byte>& text);  // the same to all; waits for replies
 
   // ---- worker 0, to the servers ----
-  bool tells_servers() const { return peers_->rank() == 0 && peers_->servers() > 0; }
+  bool informs_servers() const { return peers_->rank() == 0 && peers_->servers() > 0; }
   void send_shares(const std::vector<DistEntry*>& entries);
   // ---- a server, of worker 0 ----
   void take_keys(int from, MessageReader& text);

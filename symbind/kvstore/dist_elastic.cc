@@ -67,10 +67,10 @@ void ElasticMember::regrouped() {
 Progress ElasticMember::progress() const {
   Progress progress;
   const auto guard = peers_->lock();
-  progress.barriers = barriers_passed_;
-  progress.votes = votes_counted_;
+  progress.barriers = barriers_.finished;
+  progress.votes = votes_.finished;
   progress.unanimous = unanimous_;
-  progress.admissions = admissions_passed_;
+  progress.admissions = admissions_.finished;
   for (const auto& [name, entry] : entries_) progress.done[name] = entry.done;
   return progress;
 }
@@ -78,9 +78,8 @@ Progress ElasticMember::progress() const {
 bool ElasticMember::waits_for(const Ready& ready) const {
   const auto guard = peers_->lock();
   const int64_t step = ready.steps.at(0);
-  if (ready.kind == ExchangeKind::barrier) return static_cast<int64_t>(barriers_passed_) < step;
-  if (ready.kind == ExchangeKind::vote) return static_cast<int64_t>(votes_counted_) < step;
-  if (ready.kind == ExchangeKind::admission) return static_cast<int64_t>(admissions_passed_) < step;
+  const bool has_values = ready.kind == ExchangeKind::init || ready.kind == ExchangeKind::push;
+  if (!has_values) return static_cast<int64_t>(count_of(*this, ready.kind).finished) < step;
   return entries_.at(ready.keys.at(0)).done < step;
 }
 
@@ -88,10 +87,10 @@ void ElasticMember::catch_up(const CatchUp& what, std::function<void()> done) {
   constexpr int tag = 1;  // no other exchange runs meanwhile
   {
     const auto guard = peers_->lock();
-    barriers_passed_ = what.barriers;
-    if (what.votes > votes_counted_) unanimous_ = what.unanimous;
-    votes_counted_ = what.votes;
-    admissions_passed_ = what.admissions;
+    barriers_.finished = what.barriers;
+    if (what.votes > votes_.finished) unanimous_ = what.unanimous;
+    votes_.finished = what.votes;
+    admissions_.finished = what.admissions;
   }
   peers_->changed();
   struct Missing {

@@ -41,7 +41,6 @@ class ElasticMember final : public SyncMember {
 
  private:
   struct State;
-  void pass_admission();
   void take_keys(State& state, MessageReader& text);
   void receive_state(int from, MessageReader& text);
   void take_state(const State& state);

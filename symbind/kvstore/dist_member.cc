@@ -124,64 +124,50 @@ void DistMember::exchange(const Exchange& exchange) {
       return exchange_init(exchange);
     case ExchangeKind::push:
       return exchange_pushed(exchange);
-    case ExchangeKind::barrier: {
-      {
-        const auto guard = peers_->lock();
-        ++barriers_passed_;
-      }
-      return peers_->changed();
-    }
-    case ExchangeKind::vote: {
-      {
-        const auto guard = peers_->lock();
-        ++votes_counted_;
-        unanimous_ = exchange.unanimous;
-      }
-      return peers_->changed();
-    }
+    case ExchangeKind::barrier:
+    case ExchangeKind::vote:
     case ExchangeKind::admission: {
       {
         const auto guard = peers_->lock();
-        ++admissions_passed_;
+        ++count_of(*this, exchange.kind).finished;
+        if (exchange.kind == ExchangeKind::vote) unanimous_ = exchange.unanimous;
       }
       return peers_->changed();
     }
   }
+}
+
+void DistMember::synchronize(ExchangeKind kind, std::vector<std::string> keys, bool vote) {
+  Count& count = count_of(*this, kind);
+  uint64_t mine = 0;
+  {
+    const auto guard = peers_->lock();
+    mine = ++count.announced;
+  }
+  std::vector<uint64_t> bytes(keys.size());
+  peers_->ready({.store = number_,
+                 .kind = kind,
+                 .keys = std::move(keys),
+                 .bytes = std::move(bytes),
+                 .details = {},
+                 .vote = vote,
+                 .steps = {static_cast<int64_t>(mine)}});
+  peers_->wait(Peers::Needs::workers, [&] { return count.finished >= mine; });
 }
 
 void DistMember::barrier() {
   if (peers_->joining()) return;
   finish_pushes();
-  uint64_t mine = 0;
-  {
-    const auto guard = peers_->lock();
-    mine = ++barriers_;
-  }
-  peers_->ready({.store = number_,
-                 .kind = ExchangeKind::barrier,
-                 .keys = {},
-                 .bytes = {},
-                 .details = {},
-                 .steps = {static_cast<int64_t>(mine)}});
-  peers_->wait(Peers::Needs::workers, [&] { return barriers_passed_ >= mine; });
+  synchronize(ExchangeKind::barrier);
 }
 
 bool DistMember::all_agree(const std::string& subject, bool own) {
   if (peers_->joining()) return own;
-  uint64_t mine = 0;
   {
     const auto guard = peers_->lock();
-    mine = ++votes_;
     subject_ = subject;
   }
-  peers_->ready({.store = number_,
-                 .kind = ExchangeKind::vote,
-                 .keys = {subject},
-                 .bytes = {0},
-                 .details = {},
-                 .vote = own,
-                 .steps = {static_cast<int64_t>(mine)}});
-  peers_->wait(Peers::Needs::workers, [&] { return votes_counted_ >= mine; });
+  synchronize(ExchangeKind::vote, {subject}, own);
   const auto guard = peers_->lock();
   return unanimous_;
 }
@@ -208,10 +194,10 @@ std::string DistMember::awaited() const {
     if (entry.pending && (!first || entry.pushes < first->pushes)) first = &entry;
   if (first && first->pushes == 0) return symbind::join("the initial value of key ", first->key);
   if (first) return symbind::join("key ", first->key, " at step ", first->pushes);
-  if (votes_counted_ < votes_) return symbind::join(subject_, " at step ", votes_);
-  if (admissions_passed_ < admissions_) return "the admission of new workers";
+  if (votes_.finished < votes_.announced) return symbind::join(subject_, " at step ", votes_.announced);
+  if (admissions_.finished < admissions_.announced) return "the admission of new workers";
   if (!asked_.empty()) return asked_;
-  return barriers_passed_ < barriers_ ? symbind::join("barrier ", barriers_) : "";
+  return barriers_.finished < barriers_.announced ? symbind::join("barrier ", barriers_.announced) : "";
 }
 
 std::string DistMember::settings() const {

@@ -117,6 +117,18 @@ class DistMember : public Peers::Member, public std::enable_shared_from_this<Dis
 
   void divide();
 
+  // Exchanges without values, of one kind: how many this worker has announced, and how many are finished.
+  struct Count {
+    uint64_t announced = 0, finished = 0;
+  };
+  // Announces the next barrier, vote or admission, and waits until all workers have announced it.
+  void synchronize(ExchangeKind kind, std::vector<std::string> keys = {}, bool vote = true);
+  template <class Self>
+  static auto& count_of(Self& self, ExchangeKind kind) {
+    if (kind == ExchangeKind::barrier) return self.barriers_;
+    return kind == ExchangeKind::vote ? self.votes_ : self.admissions_;
+  }
+
   const std::shared_ptr<Peers> peers_;
   const std::string type_;
   int number_ = 0;
@@ -126,10 +138,8 @@ class DistMember : public Peers::Member, public std::enable_shared_from_this<Dis
   std::vector<DistEntry*> in_order_;          // of their init, the same for all workers
   Division division_{Owners{}};
   // Under the lock of Peers.
-  uint64_t barriers_ = 0, barriers_passed_ = 0;
-  uint64_t votes_ = 0, votes_counted_ = 0;
-  bool unanimous_ = false;  // result of the last vote
-  uint64_t admissions_ = 0, admissions_passed_ = 0;
+  Count barriers_, votes_, admissions_;
+  bool unanimous_ = false;     // result of the last vote
   int workers_of_update_ = 1;  // number of workers when it was set
   int loads_ = 0;              // of states
 

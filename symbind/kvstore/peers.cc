@@ -347,7 +347,7 @@ bool Peers::step() {
     if (ended_)
       messages_ = 0;  // the job is over: nobody needs what is still being sent
     else
-      go_on_without(lost);
+      continue_without(lost);
   } catch (const std::exception& error) {
     fail(error.what());
   }
@@ -378,9 +378,9 @@ void Peers::rest(bool busy) {
 }
 
 void Peers::send_message(int to, std::vector<std::byte> text) {
-  auto kept = std::make_shared<std::vector<std::byte>>(std::move(text));
+  auto owned = std::make_shared<std::vector<std::byte>>(std::move(text));
   ++messages_;
-  send(to, message_tag, *kept, [this, kept] { --messages_; });
+  send(to, message_tag, *owned, [this, owned] { --messages_; });
 }
 
 void Peers::write(int to, int store, std::vector<std::byte> text) {
@@ -408,7 +408,7 @@ void Peers::receive(int from, int tag, std::span<std::byte> into, std::function<
 }
 
 void Peers::deliver(Transport::Message& message) {
-  heard_[static_cast<size_t>(message.from)] = Clock::now();
+  last_message_[static_cast<size_t>(message.from)] = Clock::now();
   MessageReader text(message.text);
   Status& status = statuses_[static_cast<size_t>(message.from)];
   switch (text.number<MessageType>()) {
@@ -493,8 +493,8 @@ void Peers::tick() {
     if (other == rank_ || (rank_ != 0 && other != 0)) continue;
     const auto index = static_cast<size_t>(other);
     send_message(other, alive);
-    if (now - heard_[index] < options_.timeout) continue;
-    const auto silent = std::chrono::duration_cast<std::chrono::milliseconds>(now - heard_[index]).count();
+    if (now - last_message_[index] < options_.timeout) continue;
+    const auto silent = std::chrono::duration_cast<std::chrono::milliseconds>(now - last_message_[index]).count();
     return lose(other, symbind::join("no sign of life for ", static_cast<double>(silent / 100) / 10, " s"));
   }
   bool leaving = false;
@@ -502,8 +502,8 @@ void Peers::tick() {
     const auto guard = lock();
     leaving = leaving_;
   }
-  if (leaving && !said_goodbye_) {
-    said_goodbye_ = true;
+  if (leaving && !announced_leaving_) {
+    announced_leaving_ = true;
     statuses_[static_cast<size_t>(rank_)].gone = true;
     MessageWriter goodbye;
     goodbye << MessageType::goodbye;
@@ -536,8 +536,8 @@ bool Peers::is_over() {
   if (!leaving) return false;
   if (dismissed_) return true;
   const Clock::time_point now = Clock::now();
-  if (failed_at_) return now - *failed_at_ > options_.last_words;
-  if (!said_goodbye_) {
+  if (failed_at_) return now - *failed_at_ > options_.exit_delay;
+  if (!announced_leaving_) {
     next_tick_ = std::min(next_tick_, now);
     return false;
   }
@@ -548,7 +548,7 @@ bool Peers::is_over() {
 
 // When all processes have left, none is needed any more.
 void Peers::end_job() {
-  if (ended_ || !said_goodbye_) return;
+  if (ended_ || !announced_leaving_) return;
   const auto is_gone = [](const Status& each) { return each.gone || each.joining; };
   if (!std::all_of(statuses_.begin(), statuses_.end(), is_gone)) return;
   ended_ = true;
@@ -585,7 +585,7 @@ void Peers::look_for_missed() {
       if (const auto missed = coordinator_->missed(worker)) {
         const std::string what =
             symbind::join("[kvstore] ", coordinator_->worker_text(worker), " has ended, and is missed at ", *missed);
-        if (!can_go_on()) return fail(what);
+        if (!can_continue()) return fail(what);
         dismiss(worker);
       }
   for (const int process : joining_processes())

@@ -45,7 +45,7 @@ class Peers {
     std::chrono::milliseconds heartbeat{500};
     std::chrono::seconds patience{10};              // before a slow worker is reported
     std::chrono::milliseconds longest_exit{10000};  // that leave() waits once nothing is left to wait for
-    std::chrono::milliseconds last_words{1000};  // after a failure, before the end of this process ends the whole job
+    std::chrono::milliseconds exit_delay{1000};  // after a failure, before the end of this process ends the whole job
     bool elastic = false;                        // continue without a lost worker
     std::chrono::milliseconds start_within{60000};  // a process that replaces a lost worker
   };
@@ -109,7 +109,7 @@ class Peers {
   // Is this a process in place of a lost worker that is no worker yet?
   bool joining() const { return joining_; }
   // Are there workers to replace, or processes that may become workers? Known to worker 0.
-  bool wants_workers() const;
+  bool needs_workers() const;
   // Called by worker 0, while all others wait for the admission: starts processes in place of lost workers, and waits
   // until they ask to join. False: there are none after all.
   bool await_replacements();
@@ -175,8 +175,8 @@ class Peers {
   void run_jobs();
 
   // ---- elastic jobs: peers_elastic.cc ----
-  bool can_go_on() const;
-  void go_on_without(const PeerLost& lost);
+  bool can_continue() const;
+  void continue_without(const PeerLost& lost);
   void regroup(int lost, bool let_in);
   void send_end(int process);
   void finish_jobs();
@@ -251,8 +251,8 @@ class Peers {
   size_t messages_ = 0;                   // being sent
   Clock::time_point next_tick_, last_busy_;
   std::optional<Clock::time_point> failed_at_;
-  std::vector<Clock::time_point> heard_;
-  bool said_goodbye_ = false, ended_ = false, dismissed_ = false;
+  std::vector<Clock::time_point> last_message_;
+  bool announced_leaving_ = false, ended_ = false, dismissed_ = false;
   std::map<std::string, Ready> offered_;  // by store, kind and keys: the last ones, for an elastic job
   bool in_step_ = true;                   // false: regrouping in progress
   size_t members_behind_ = 0;             // that are catching up

@@ -10,7 +10,7 @@ void Peers::Member::send_state(const std::vector<int>&) {}
 
 // ---- what programs call ---------------------------------------------------------------------------------------------
 
-bool Peers::wants_workers() const {
+bool Peers::needs_workers() const {
   const auto guard = lock();
   return size_ > workers_ || (may_replace_ && size_ < workers_at_start_);
 }

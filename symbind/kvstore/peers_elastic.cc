@@ -34,19 +34,19 @@ void Peers::remember(const Ready& ready) {
   }
 }
 
-bool Peers::can_go_on() const {
+bool Peers::can_continue() const {
   if (!options_.elastic || failed_at_ || !transport_->can_regroup()) return false;
   const std::vector<std::shared_ptr<Member>> members = all_members();
   return std::all_of(members.begin(), members.end(), [](const auto& member) { return member->can_regroup(); });
 }
 
 // Regroups, or fails where that is impossible. Others may be lost meanwhile.
-void Peers::go_on_without(const PeerLost& lost) {
-  if (!can_go_on()) return lose(lost.rank, lost.what());
+void Peers::continue_without(const PeerLost& lost) {
+  if (!can_continue()) return lose(lost.rank, lost.what());
   try {
     regroup(lost.rank, false);
   } catch (const PeerLost& another) {
-    go_on_without(another);
+    continue_without(another);
   } catch (const std::exception& error) {
     fail(error.what());
   }
@@ -68,11 +68,11 @@ void Peers::start_over() {
   coordinator_.reset();
   if (rank_ == 0) coordinator_.emplace(std::vector(hosts.begin(), hosts.begin() + workers_));
   statuses_.assign(hosts.size(), {});
-  heard_.assign(hosts.size(), Clock::now());
+  last_message_.assign(hosts.size(), Clock::now());
   progress_.clear();
   exchanges_ = 0;
   last_busy_ = next_tick_ = Clock::now();
-  said_goodbye_ = ended_ = false;
+  announced_leaving_ = ended_ = false;
   const auto guard = lock();
   hosts_ = std::move(hosts);
 }

@@ -20,6 +20,7 @@ OpDef define_activation(Op<Activation> op) {
       .doc("Applies an activation function to every element; the output has the shape of data.")
       .infer_type([](const Activation&, Types& t) { same_floating_type(t); })
       .elementwise()
+      .full_precision_if("act_type", {"softrelu"})
       .gradient([](const Activation& p, Grad& g) {
         g.set("data", activation_grad(g.out_grad(), p.act_type == "softsign" ? g.input("data") : g.output(), {p}));
       });

@@ -36,7 +36,7 @@ OpDef define(Op<AdamaxUpdate> op) {
   return add_update_inputs(op, {"mean", "largest"})
       .doc(
           "Adamax: mean = beta1 · mean + (1 - beta1) · grad, largest = max(beta2 · largest, |grad|); the output is "
-          "weight - lr · mean / largest.");
+          "weight - lr · mean / largest, and weight where every gradient so far was 0.");
 }
 
 OpDef define(Op<NadamUpdate> op) {

@@ -3,29 +3,13 @@
 #include "symbind/core/axis_view.h"
 #include "symbind/graph/define.h"
 #include "symbind/ops/activation.h"
+#include "symbind/ops/batch_norm_fields.h"
 #include "symbind/ops/batch_norm_recompute.h"
 #include "symbind/ops/elementwise.h"
 #include "symbind/ops/floating.h"
 
 namespace symbind {
 namespace {
-
-template <class P>
-Op<P>& with_fields(Op<P>& op) {
-  return op.param(&BatchNorm::eps, "eps", "small constant added to the variance before the root", at_least(0))
-      .param(&BatchNorm::momentum, "momentum",
-             "fraction of the old value kept when a moving statistic is updated, in [0, 1]")
-      .param(&BatchNorm::fix_gamma, "fix_gamma", "treat gamma as 1, and set its gradient to 0")
-      .param(&BatchNorm::use_global_stats, "use_global_stats", "normalize by the moving statistics in training as well")
-      .param(&BatchNorm::output_mean_var, "output_mean_var",
-             "return the mean and the reciprocal of the standard deviation as further outputs")
-      .param(&BatchNorm::axis, "axis", "axis of the channels; negative ones count from the end")
-      .param(&BatchNorm::cudnn_off, "cudnn_off", "accepted for compatibility and ignored")
-      .param(&BatchNorm::min_calib_range, "min_calib_range",
-             "for quantized networks: accepted for compatibility and ignored")
-      .param(&BatchNorm::max_calib_range, "max_calib_range",
-             "for quantized networks: accepted for compatibility and ignored");
-}
 
 // Half-precision data has its statistics and parameters in float32.
 DType parameter_type(DType data) { return data == DType::float16 || data == DType::bfloat16 ? DType::float32 : data; }
@@ -35,7 +19,7 @@ constexpr bool has_sum = std::is_same_v<P, BatchNormAddRelu>;
 
 template <class P>
 Op<P>& as_forward(Op<P>& op) {
-  return with_fields(op)
+  return with_batch_norm_fields(op)
       .inputs(has_sum<P> ? Names{"data", "gamma", "beta", "sum"} : Names{"data", "gamma", "beta"})
       .aux({"moving_mean", "moving_var"})
       .initialize("moving_mean", R"(["zero", {}])")
@@ -93,7 +77,7 @@ OpDef define_batch_norm(Op<BatchNorm> op) {
 
 template <class P>
 Op<P>& as_gradient(Op<P>& op) {
-  return with_fields(op)
+  return with_batch_norm_fields(op)
       .outputs({"data_grad", "gamma_grad", "beta_grad"})
       .infer_shape([](const P&, Shapes& s) {
         s.output(0).meet(s["data"]);
@@ -131,7 +115,7 @@ OpDef define_batch_norm_add_relu(Op<BatchNormAddRelu> op) { return as_forward(op
 
 // The gradients of the norm's result and of the sum are the same, and are as large as the data.
 OpDef define_batch_norm_add_relu_grad(Op<BatchNormAddReluGrad> op) {
-  return with_fields(op)
+  return with_batch_norm_fields(op)
       .param(&BatchNormAddReluGrad::two_grads, "two_grads", "the gradient of the output is the sum of two arrays")
       .inputs([](const BatchNormAddReluGrad& p) {
         Names names{"out_grad", "output", "data", "gamma", "mean", "var"};

@@ -33,15 +33,17 @@ Op<Broadcast<name>> broadcast_op(std::string doc) {
   Op<Broadcast<name>> op{std::string(name.view())};
   op.doc(doc + " Axes of extent 1 are broadcast.")
       .memory_bound()
+      .precision(Precision::widest)
       .inputs({"lhs", "rhs"})
       .infer_shape([](const auto&, Shapes& s) { infer_broadcast(s); });
   return op;
 }
 
 template <FixedString name, class Gradient>
-void add(OpRegistry& registry, std::string doc, Names aliases, Gradient gradient) {
+void add(OpRegistry& registry, std::string doc, Names aliases, Gradient gradient,
+         Precision precision = Precision::widest) {
   auto op = broadcast_op<name>(std::move(doc));
-  op.aliases(std::move(aliases)).gradient([gradient](const auto&, Grad& g) { gradient(g); });
+  op.aliases(std::move(aliases)).precision(precision).gradient([gradient](const auto&, Grad& g) { gradient(g); });
   registry.add(op, typeid(Broadcast<name>));
 }
 template <FixedString name>
@@ -57,17 +59,21 @@ Symbol spread(Grad& g, const char* operand) { return spread_like(g.input(operand
 
 // A function with a gradient of (out_grad, lhs, rhs) for each operand.
 template <FixedString name, class Lhs, class Rhs>
-void add_choice(OpRegistry& registry, std::string doc, Lhs lhs, Rhs rhs) {
-  add<name>(registry, std::move(doc), {}, [lhs, rhs](Grad& g) {
-    if (g.wants("lhs")) set_summed(g, "lhs", lhs(g.out_grad(), spread(g, "lhs"), spread(g, "rhs")));
-    if (g.wants("rhs")) set_summed(g, "rhs", rhs(g.out_grad(), spread(g, "lhs"), spread(g, "rhs")));
-  });
+void add_choice(OpRegistry& registry, std::string doc, Lhs lhs, Rhs rhs, Precision precision = Precision::widest) {
+  add<name>(
+      registry, std::move(doc), {},
+      [lhs, rhs](Grad& g) {
+        if (g.wants("lhs")) set_summed(g, "lhs", lhs(g.out_grad(), spread(g, "lhs"), spread(g, "rhs")));
+        if (g.wants("rhs")) set_summed(g, "rhs", rhs(g.out_grad(), spread(g, "lhs"), spread(g, "rhs")));
+      },
+      precision);
 }
 
 void add_choices(OpRegistry& registry) {
   add_choice<"broadcast_maximum">(registry, "max(lhs, rhs), element by element.", maximum_lhs_grad, maximum_rhs_grad);
   add_choice<"broadcast_minimum">(registry, "min(lhs, rhs), element by element.", minimum_lhs_grad, minimum_rhs_grad);
-  add_choice<"broadcast_hypot">(registry, "√(lhs² + rhs²), element by element.", hypot_lhs_grad, hypot_rhs_grad);
+  add_choice<"broadcast_hypot">(registry, "√(lhs² + rhs²), element by element.", hypot_lhs_grad, hypot_rhs_grad,
+                                Precision::full);
   add_choice<"broadcast_mod">(
       registry, "Remainder of lhs / rhs with the sign of rhs: lhs - rhs · floor(lhs / rhs); 0 where rhs is 0.",
       mod_lhs_grad, mod_rhs_grad);
@@ -219,10 +225,13 @@ void register_broadcast(OpRegistry& registry) {
     if (g.wants("lhs")) set_summed(g, "lhs", div_lhs_grad(g.out_grad(), spread(g, "rhs")));
     if (g.wants("rhs")) set_summed(g, "rhs", div_rhs_grad(g.out_grad(), spread(g, "lhs"), spread(g, "rhs")));
   });
-  add<"broadcast_power">(registry, "lhs raised to the power rhs, element by element.", {}, [](Grad& g) {
-    if (g.wants("lhs")) set_summed(g, "lhs", power_lhs_grad(g.out_grad(), spread(g, "lhs"), spread(g, "rhs")));
-    if (g.wants("rhs")) set_summed(g, "rhs", power_rhs_grad(g.out_grad(), spread(g, "lhs"), spread(g, "rhs")));
-  });
+  add<"broadcast_power">(
+      registry, "lhs raised to the power rhs, element by element.", {},
+      [](Grad& g) {
+        if (g.wants("lhs")) set_summed(g, "lhs", power_lhs_grad(g.out_grad(), spread(g, "lhs"), spread(g, "rhs")));
+        if (g.wants("rhs")) set_summed(g, "rhs", power_rhs_grad(g.out_grad(), spread(g, "lhs"), spread(g, "rhs")));
+      },
+      Precision::full);
   add_comparison<"broadcast_equal">(registry, "1 where lhs = rhs, else 0.");
   add_comparison<"broadcast_not_equal">(registry, "1 where lhs ≠ rhs, else 0.");
   add_comparison<"broadcast_greater">(registry, "1 where lhs > rhs, else 0.");

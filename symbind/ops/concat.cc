@@ -53,6 +53,7 @@ OpDef define(Op<Concat> op) {
       .doc(
           "Concatenates the inputs along an axis. The inputs agree in all other axes; the extents along this axis are "
           "added.")
+      .precision(Precision::widest)
       .memory_bound()
       .aliases({"concat", "_rnn_param_concat"})
       .param(&Concat::num_args, "num_args", "number of input arrays; counted from the inputs when it is left out",
@@ -114,6 +115,7 @@ Shape without_axis(const Shape& whole, int axis) {
 OpDef define(Op<Stack> op) {
   return stack_fields(op)
       .doc("Stacks the inputs, all of one shape, along a new axis whose extent is the number of inputs.")
+      .precision(Precision::widest)
       .memory_bound()
       .variadic(&Stack::num_args, "num_args")
       .inputs(&Stack::num_args, numbered("arg"))

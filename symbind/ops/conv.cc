@@ -101,6 +101,7 @@ OpDef define_convolution(Op<Convolution> op) {
           "Convolution (cross-correlation) over one, two or three spatial axes plus a bias. data is (n, channels, "
           "spatial…), weight (num_filter, channels / num_group, kernel…), bias (num_filter); the output is (n, "
           "num_filter, out…) with out = floor((in + 2 · pad - dilate · (kernel - 1) - 1) / stride) + 1.")
+      .precision(Precision::low)
       .inputs([](const Convolution& p) {
         return p.no_bias ? Names{"data", "weight"} : Names{"data", "weight", "bias"};
       })

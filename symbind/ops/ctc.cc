@@ -39,6 +39,7 @@ OpDef define(Op<CTCLoss> op) {
           "labels, summed over all its alignments with the steps. data is (steps, batch, classes), scores before the "
           "softmax; label is (batch, longest), padded at the end; the output is (batch). A sequence that has no "
           "alignment, having fewer steps than labels and blanks between equal ones, has loss and gradient 0.")
+      .precision(Precision::full)
       .param(&CTCLoss::use_data_lengths, "use_data_lengths",
              "take an input data_lengths (batch): the number of valid steps of each sequence; False: all steps are "
              "valid")

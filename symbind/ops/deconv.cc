@@ -109,6 +109,7 @@ OpDef define(Op<Deconvolution> op) {
           "Transposed convolution: the gradient of Convolution with respect to its data, as an operator. data is (n, "
           "channels, spatial…), weight (channels, num_filter / num_group, kernel…), bias (num_filter); the output is "
           "(n, num_filter, out…) with out = (in - 1) · stride + dilate · (kernel - 1) + 1 - 2 · pad + adj.")
+      .precision(Precision::low)
       .inputs([](const Deconvolution& p) {
         return p.no_bias ? Names{"data", "weight"} : Names{"data", "weight", "bias"};
       })

@@ -43,6 +43,7 @@ OpDef define(Op<Dot> op) {
       .doc(
           "Matrix product of lhs (m, k) and rhs (k, n); for vectors their inner product. For higher ranks the last "
           "axis of lhs is contracted with the first axis of rhs.")
+      .precision(Precision::widest)
       .inputs({"lhs", "rhs"})
       .infer_shape([](const Dot& p, Shapes& s) { infer_dot(p, s, s["lhs"], s["rhs"], s.output()); })
       .gradient([](const Dot& p, Grad& g) {
@@ -71,6 +72,7 @@ OpDef define(Op<DotRhsGrad> op) {
 
 OpDef define(Op<BatchDot> op) {
   return op.doc("Batched matrix product: lhs (batch…, m, k) times rhs (batch…, k, n) is (batch…, m, n).")
+      .precision(Precision::widest)
       .param(&BatchDot::transpose_a, "transpose_a",
              "use the transpose of each matrix of lhs, which is then (batch…, k, m)")
       .param(&BatchDot::transpose_b, "transpose_b",

@@ -18,9 +18,9 @@ void add(OpRegistry& registry, const Op<P>& op) {
 }
 
 template <FixedString name, class Gradient>
-void add_unary(OpRegistry& registry, std::string doc, Gradient gradient) {
+void add_unary(OpRegistry& registry, std::string doc, Gradient gradient, Precision precision = Precision::as_given) {
   auto op = unary_op<name>(std::move(doc));
-  op.elementwise().gradient([gradient](const auto&, Grad& g) { g.set("data", gradient(g)); });
+  op.elementwise().precision(precision).gradient([gradient](const auto&, Grad& g) { g.set("data", gradient(g)); });
   add(registry, op);
 }
 
@@ -38,6 +38,7 @@ void add_views(OpRegistry& registry) {
   add(registry, unary_op<"make_loss">("Marks the input as a loss: the identity in forward; in backward the gradient is "
                                       "1 for every element, whatever gradient arrives.")
                     .view()
+                    .precision(Precision::full)
                     .gradient([](const auto&, Grad& g) { g.set("data", ones_like(g.input("data"))); }));
 }
 
@@ -54,29 +55,41 @@ void add_functions(OpRegistry& registry) {
                        [](Grad& g) { return sigmoid_grad(g.out_grad(), g.output()); });
   add_unary<"tanh">(registry, "Hyperbolic tangent of each element.",
                     [](Grad& g) { return tanh_grad(g.out_grad(), g.output()); });
-  add_unary<"exp">(registry, "exp(x) for each element.",
-                   [](Grad& g) { return elemwise_mul(g.out_grad(), g.output()); });
-  add_unary<"log">(registry, "Natural logarithm of each element.",
-                   [](Grad& g) { return log_grad(g.out_grad(), g.input("data")); });
-  add_unary<"square">(registry, "x² for each element.",
-                      [](Grad& g) { return square_grad(g.out_grad(), g.input("data")); });
+  add_unary<"exp">(
+      registry, "exp(x) for each element.", [](Grad& g) { return elemwise_mul(g.out_grad(), g.output()); },
+      Precision::full);
+  add_unary<"log">(
+      registry, "Natural logarithm of each element.", [](Grad& g) { return log_grad(g.out_grad(), g.input("data")); },
+      Precision::full);
+  add_unary<"square">(
+      registry, "x² for each element.", [](Grad& g) { return square_grad(g.out_grad(), g.input("data")); },
+      Precision::full);
   add_unary<"sqrt">(registry, "Square root of each element.",
                     [](Grad& g) { return sqrt_grad(g.out_grad(), g.output()); });
 }
 
-template <FixedString name, class Gradient>
-void add_binary(OpRegistry& registry, std::string doc, Names aliases, Gradient gradient) {
+template <FixedString name>
+Op<Binary<name>> binary_op(std::string doc, Names aliases) {
   Op<Binary<name>> op{std::string(name.view())};
-  op.doc(doc + " Both inputs have one shape.").aliases(std::move(aliases)).inputs({"lhs", "rhs"}).elementwise();
-  op.gradient([gradient](const auto&, Grad& g) { gradient(g); });
+  op.doc(doc + " Both inputs have one shape.")
+      .aliases(std::move(aliases))
+      .inputs({"lhs", "rhs"})
+      .elementwise()
+      .precision(Precision::widest);
+  return op;
+}
+
+template <FixedString name, class Gradient>
+void add_binary(OpRegistry& registry, std::string doc, Names aliases, Gradient gradient,
+                Precision precision = Precision::widest) {
+  auto op = binary_op<name>(std::move(doc), std::move(aliases));
+  op.precision(precision).gradient([gradient](const auto&, Grad& g) { gradient(g); });
   add(registry, op);
 }
 
 template <FixedString name>
 void add_comparison(OpRegistry& registry, std::string doc, Names aliases) {
-  Op<Binary<name>> op{std::string(name.view())};
-  op.doc(doc + " Both inputs have one shape.").aliases(std::move(aliases)).inputs({"lhs", "rhs"}).elementwise();
-  add(registry, op);
+  add(registry, binary_op<name>(std::move(doc), std::move(aliases)));
 }
 
 void add_binaries(OpRegistry& registry) {
@@ -99,10 +112,13 @@ void add_binaries(OpRegistry& registry) {
                                if (g.wants("rhs"))
                                  g.set("rhs", div_rhs_grad(g.out_grad(), g.input("lhs"), g.input("rhs")));
                              });
-  add_binary<"_power">(registry, "lhs raised to the power rhs, element by element.", {"_Power"}, [](Grad& g) {
-    if (g.wants("lhs")) g.set("lhs", power_lhs_grad(g.out_grad(), g.input("lhs"), g.input("rhs")));
-    if (g.wants("rhs")) g.set("rhs", power_rhs_grad(g.out_grad(), g.input("lhs"), g.input("rhs")));
-  });
+  add_binary<"_power">(
+      registry, "lhs raised to the power rhs, element by element.", {"_Power"},
+      [](Grad& g) {
+        if (g.wants("lhs")) g.set("lhs", power_lhs_grad(g.out_grad(), g.input("lhs"), g.input("rhs")));
+        if (g.wants("rhs")) g.set("rhs", power_rhs_grad(g.out_grad(), g.input("lhs"), g.input("rhs")));
+      },
+      Precision::full);
   add_comparison<"_equal">(registry, "1 where lhs = rhs, else 0, element by element.", {"_Equal"});
   add_comparison<"_not_equal">(registry, "1 where lhs ≠ rhs, else 0, element by element.", {"_Not_Equal"});
   add_comparison<"_greater">(registry, "1 where lhs > rhs, else 0, element by element.", {"_Greater"});
@@ -114,6 +130,7 @@ void add_binaries(OpRegistry& registry) {
 OpDef define_add_n(Op<AddN> op) {
   return op.doc("The sum of all inputs, element by element; all inputs and the output have one shape.")
       .aliases({"ElementWiseSum"})
+      .precision(Precision::widest)
       .param(&AddN::num_args, "num_args", "number of input arrays; counted from the inputs when it is left out",
              at_least(1))
       .variadic(&AddN::num_args, "num_args")
@@ -125,11 +142,15 @@ OpDef define_add_n(Op<AddN> op) {
 
 // A function with a gradient of (out_grad, lhs, rhs) for each operand.
 template <FixedString name, class Lhs, class Rhs>
-void add_choice(OpRegistry& registry, std::string doc, Names aliases, Lhs lhs, Rhs rhs) {
-  add_binary<name>(registry, std::move(doc), std::move(aliases), [lhs, rhs](Grad& g) {
-    if (g.wants("lhs")) g.set("lhs", lhs(g.out_grad(), g.input("lhs"), g.input("rhs")));
-    if (g.wants("rhs")) g.set("rhs", rhs(g.out_grad(), g.input("lhs"), g.input("rhs")));
-  });
+void add_choice(OpRegistry& registry, std::string doc, Names aliases, Lhs lhs, Rhs rhs,
+                Precision precision = Precision::widest) {
+  add_binary<name>(
+      registry, std::move(doc), std::move(aliases),
+      [lhs, rhs](Grad& g) {
+        if (g.wants("lhs")) g.set("lhs", lhs(g.out_grad(), g.input("lhs"), g.input("rhs")));
+        if (g.wants("rhs")) g.set("rhs", rhs(g.out_grad(), g.input("lhs"), g.input("rhs")));
+      },
+      precision);
 }
 
 void add_choices(OpRegistry& registry) {
@@ -137,7 +158,8 @@ void add_choices(OpRegistry& registry) {
                          maximum_rhs_grad);
   add_choice<"_minimum">(registry, "min(lhs, rhs), element by element.", {"_Minimum"}, minimum_lhs_grad,
                          minimum_rhs_grad);
-  add_choice<"_hypot">(registry, "√(lhs² + rhs²), element by element.", {"_Hypot"}, hypot_lhs_grad, hypot_rhs_grad);
+  add_choice<"_hypot">(registry, "√(lhs² + rhs²), element by element.", {"_Hypot"}, hypot_lhs_grad, hypot_rhs_grad,
+                       Precision::full);
   add_choice<"_mod">(registry,
                      "Remainder of lhs / rhs with the sign of rhs, element by element: lhs - rhs · floor(lhs / rhs); 0 "
                      "where rhs is 0.",

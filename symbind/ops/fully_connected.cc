@@ -61,6 +61,7 @@ OpDef define_fully_connected(Op<FullyConnected> op) {
           "Affine map of rows: y = x·Wᵀ + b. With flatten, data (batch, …) is flattened to (batch, inputs) and the "
           "output is (batch, num_hidden); otherwise the map applies to the last axis, (…, inputs) to (…, num_hidden). "
           "weight is (num_hidden, inputs), bias (num_hidden).")
+      .precision(Precision::low)
       .gradient([](const FullyConnected& p, Grad& g) {
         const auto dy = g.out_grad();
         const auto dy_rows = p.flatten ? dy : reshape(dy, {.shape = {-1, p.num_hidden}});

@@ -200,6 +200,7 @@ OpDef define(Op<Where> op) {
       .doc(
           "x where condition is nonzero, else y. x, y and the result have one shape; condition has that shape, or one "
           "axis and then selects whole slices along axis 0.")
+      .precision(Precision::widest)
       .inputs({"condition", "x", "y"})
       .infer_shape([](const Where&, Shapes& s) {
         auto condition = s["condition"], x = s["x"], y = s["y"];

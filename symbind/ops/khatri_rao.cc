@@ -12,6 +12,7 @@ OpDef define(Op<KhatriRao> op) {
       .doc(
           "Khatri-Rao product: column k of the result is the Kronecker product of columns k of the inputs. Inputs (r₁, "
           "n), (r₂, n), … give (r₁ · r₂ · …, n).")
+      .precision(Precision::full)
       .param(&KhatriRao::num_args, "num_args", "number of input matrices; counted from the inputs when it is left out",
              between(1, 1000))
       .variadic(&KhatriRao::num_args, "num_args")

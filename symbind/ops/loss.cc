@@ -66,6 +66,7 @@ OpDef define_softmax_output(Op<SoftmaxOutput> op) {
       .doc(
           "Softmax output with cross-entropy loss: forward returns softmax(data); backward gives data the gradient of "
           "the cross entropy, softmax(data) - one_hot(label). data is (n, classes), label (n) holds class indices.")
+      .precision(Precision::full)
       .inputs({"data", "label"})
       .shape_only({"label"})
       .infer_shape([](const SoftmaxOutput& p, Shapes& s) { infer_softmax(p, s); })
@@ -114,6 +115,7 @@ template <class P, class G>
 Op<P> regression(std::string name, std::string doc, Builder<G> grad) {
   Op<P> op(std::move(name));
   op.doc(std::move(doc))
+      .precision(Precision::full)
       .param(&P::grad_scale, "grad_scale", "factor of the gradient")
       .inputs({"data", "label"})
       .shape_only({"label"})
@@ -180,6 +182,7 @@ OpDef define_svm_output(Op<SVMOutput> op) {
           "Support vector machine output: forward returns the scores in data; backward gives data the gradient of one "
           "hinge loss per class, with target 1 for the class in label and -1 for the others. data is (n, classes), "
           "label (n).")
+      .precision(Precision::full)
       .inputs({"data", "label"})
       .shape_only({"label"})
       .view()
@@ -208,6 +211,7 @@ OpDef define_softmax_cross_entropy(Op<SoftmaxCrossEntropy> op) {
       .doc(
           "Cross entropy of softmax(data) and class indices, summed over rows: Σ -log(softmax(data)[label]). data is "
           "(n, classes), label (n), the result (1).")
+      .precision(Precision::full)
       .inputs({"data", "label"})
       .infer_shape([](const SoftmaxCrossEntropy&, Shapes& s) {
         auto data = s["data"], label = s["label"];
@@ -248,6 +252,7 @@ OpDef define_make_loss(Op<MakeLoss> op) {
       .doc(
           "Makes data a loss: forward returns data; in backward the gradient of every element is grad_scale, whatever "
           "gradient arrives.")
+      .precision(Precision::full)
       .view()
       .infer_type([](const MakeLoss&, Types& t) { same_floating_type(t); })
       .gradient([](const MakeLoss& p, Grad& g) { g.set("data", make_loss_grad(g.input("data"), {p})); });

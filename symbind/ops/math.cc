@@ -15,9 +15,9 @@ Op<Unary<name>> function_op(std::string doc) {
 
 // A function and its gradient, an operator of (out_grad, data).
 template <FixedString name, FixedString grad_name>
-void add_smooth(OpRegistry& registry, std::string doc) {
+void add_smooth(OpRegistry& registry, std::string doc, Precision precision = Precision::as_given) {
   auto op = function_op<name>(std::move(doc));
-  op.gradient(
+  op.precision(precision).gradient(
       [](const auto&, Grad& g) { g.set("data", Builder<UnaryGrad<grad_name>>{}(g.out_grad(), g.input("data"))); });
   registry.add(op, typeid(Unary<name>));
   Op<UnaryGrad<grad_name>> grad{std::string(grad_name.view())};
@@ -44,31 +44,37 @@ void add_roundings(OpRegistry& registry) {
 
 void add_functions(OpRegistry& registry) {
   add_smooth<"abs", "_backward_abs">(registry, "Absolute value |x| of each element.");
-  add_smooth<"rsqrt", "_backward_rsqrt">(registry, "1 / √x for each element.");
+  add_smooth<"rsqrt", "_backward_rsqrt">(registry, "1 / √x for each element.", Precision::full);
   add_smooth<"cbrt", "_backward_cbrt">(registry, "Cube root of each element.");
-  add_smooth<"rcbrt", "_backward_rcbrt">(registry, "1 / ∛x for each element.");
-  add_smooth<"log2", "_backward_log2">(registry, "Logarithm to base 2 of each element.");
-  add_smooth<"log10", "_backward_log10">(registry, "Logarithm to base 10 of each element.");
-  add_smooth<"log1p", "_backward_log1p">(registry, "log(1 + x) for each element, accurate for small x.");
-  add_smooth<"expm1", "_backward_expm1">(registry, "exp(x) - 1 for each element, accurate for small x.");
+  add_smooth<"rcbrt", "_backward_rcbrt">(registry, "1 / ∛x for each element.", Precision::full);
+  add_smooth<"log2", "_backward_log2">(registry, "Logarithm to base 2 of each element.", Precision::full);
+  add_smooth<"log10", "_backward_log10">(registry, "Logarithm to base 10 of each element.", Precision::full);
+  add_smooth<"log1p", "_backward_log1p">(registry, "log(1 + x) for each element, accurate for small x.",
+                                         Precision::full);
+  add_smooth<"expm1", "_backward_expm1">(registry, "exp(x) - 1 for each element, accurate for small x.",
+                                         Precision::full);
   add_smooth<"sin", "_backward_sin">(registry, "Sine of each element, in radians.");
   add_smooth<"cos", "_backward_cos">(registry, "Cosine of each element, in radians.");
-  add_smooth<"tan", "_backward_tan">(registry, "Tangent of each element, in radians.");
-  add_smooth<"arcsin", "_backward_arcsin">(registry, "Inverse sine of each element, in radians from -π/2 to π/2.");
-  add_smooth<"arccos", "_backward_arccos">(registry, "Inverse cosine of each element, in radians from 0 to π.");
+  add_smooth<"tan", "_backward_tan">(registry, "Tangent of each element, in radians.", Precision::full);
+  add_smooth<"arcsin", "_backward_arcsin">(registry, "Inverse sine of each element, in radians from -π/2 to π/2.",
+                                           Precision::full);
+  add_smooth<"arccos", "_backward_arccos">(registry, "Inverse cosine of each element, in radians from 0 to π.",
+                                           Precision::full);
   add_smooth<"arctan", "_backward_arctan">(registry, "Inverse tangent of each element, in radians from -π/2 to π/2.");
-  add_smooth<"sinh", "_backward_sinh">(registry, "Hyperbolic sine of each element.");
-  add_smooth<"cosh", "_backward_cosh">(registry, "Hyperbolic cosine of each element.");
+  add_smooth<"sinh", "_backward_sinh">(registry, "Hyperbolic sine of each element.", Precision::full);
+  add_smooth<"cosh", "_backward_cosh">(registry, "Hyperbolic cosine of each element.", Precision::full);
   add_smooth<"arcsinh", "_backward_arcsinh">(registry, "Inverse hyperbolic sine of each element.");
   add_smooth<"arccosh", "_backward_arccosh">(registry, "Inverse hyperbolic cosine of each element, for x ≥ 1.");
-  add_smooth<"arctanh", "_backward_arctanh">(registry, "Inverse hyperbolic tangent of each element, for |x| < 1.");
+  add_smooth<"arctanh", "_backward_arctanh">(registry, "Inverse hyperbolic tangent of each element, for |x| < 1.",
+                                             Precision::full);
   add_smooth<"degrees", "_backward_degrees">(registry, "Each element converted from radians to degrees.");
   add_smooth<"radians", "_backward_radians">(registry, "Each element converted from degrees to radians.");
   add_smooth<"erf", "_backward_erf">(registry, "Error function of each element: erf(x) = 2 / √π · ∫₀ˣ exp(-t²) dt.");
-  add_smooth<"erfinv", "_backward_erfinv">(registry, "Inverse error function of each element, for |x| < 1.");
-  add_smooth<"gamma", "_backward_gamma">(registry, "Gamma function Γ(x) of each element.");
-  add_smooth<"gammaln", "_backward_gammaln">(registry, "log |Γ(x)| for each element.");
-  add_smooth<"reciprocal", "_backward_reciprocal">(registry, "1 / x for each element.");
+  add_smooth<"erfinv", "_backward_erfinv">(registry, "Inverse error function of each element, for |x| < 1.",
+                                           Precision::full);
+  add_smooth<"gamma", "_backward_gamma">(registry, "Gamma function Γ(x) of each element.", Precision::full);
+  add_smooth<"gammaln", "_backward_gammaln">(registry, "log |Γ(x)| for each element.", Precision::full);
+  add_smooth<"reciprocal", "_backward_reciprocal">(registry, "1 / x for each element.", Precision::full);
   add_smooth<"softsign", "_backward_softsign">(registry, "x / (1 + |x|) for each element.");
 }
 
@@ -107,6 +113,7 @@ OpDef define_smooth_l1(Op<SmoothL1> op) {
       .param(&SmoothL1::scalar, "scalar",
              "sets the boundary between the quadratic and the linear part, |x| = 1/scalar²")
       .elementwise()
+      .precision(Precision::full)
       .gradient([](const SmoothL1& p, Grad& g) { g.set("data", smooth_l1_grad(g.out_grad(), g.input("data"), {p})); });
 }
 OpDef define_smooth_l1_grad(Op<SmoothL1Grad> op) {

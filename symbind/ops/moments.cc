@@ -14,6 +14,7 @@ OpDef define(Op<Moments> op) {
       .doc(
           "Mean and variance over the given axes: two outputs of one shape. The variance divides by the number of "
           "elements.")
+      .precision(Precision::full)
       .param(&Moments::axes, "axes", "axis or axes to reduce, at least one; negative ones count from the end")
       .param(&Moments::keepdims, "keepdims", "keep the reduced axes in the results, with extent 1")
       .check([](Moments& p) { require(p.axes && !p.axes->empty(), "axes must name an axis"); })

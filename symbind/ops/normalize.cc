@@ -22,6 +22,7 @@ OpDef define(Op<L2Normalization> op) {
       .doc(
           "Divides data by its L2 norm, √(Σx² + eps), over the elements that mode selects. The output has the shape of "
           "data.")
+      .precision(Precision::full)
       .infer_shape([](const L2Normalization& p, Shapes& s) {
         same_shape(s);
         const auto data = s["data"];
@@ -55,6 +56,7 @@ OpDef define(Op<LRN> op) {
       .doc(
           "Local response normalization: x / (knorm + alpha · mean of x² over nsize neighbouring channels)^beta. data "
           "and the output are (n, channels, rows, columns).")
+      .precision(Precision::full)
       .outputs_in_files([](const LRN&) { return 2; })
       .infer_shape([](const LRN&, Shapes& s) {
         same_shape(s);
@@ -103,6 +105,7 @@ OpDef define(Op<InstanceNorm> op) {
       .doc(
           "Instance normalization: normalizes each channel of each sample to mean 0 and variance 1 over its spatial "
           "axes, then scales by gamma and shifts by beta, both (channels).")
+      .precision(Precision::full)
       .param(&InstanceNorm::eps, "eps", "small constant added to the variance before the root")
       .outputs_in_files([](const InstanceNorm&) { return 3; })
       .infer_shape([](const InstanceNorm&, Shapes& s) {
@@ -131,6 +134,7 @@ OpDef define(Op<LayerNorm> op) {
       .doc(
           "Layer normalization: normalizes data to mean 0 and variance 1 along an axis, then scales by gamma and "
           "shifts by beta, both with the extent of the axis.")
+      .precision(Precision::full)
       .outputs({"output", "mean", "std"})
       .visible_outputs([](const LayerNorm& p) { return p.output_mean_var ? 3 : 1; })
       .infer_shape([](const LayerNorm& p, Shapes& s) {
@@ -161,6 +165,7 @@ OpDef define(Op<GroupNorm> op) {
       .doc(
           "Group normalization: normalizes each group of channels of each sample to mean 0 and variance 1, then scales "
           "by gamma and shifts by beta, both (num_groups).")
+      .precision(Precision::full)
       .outputs({"output", "mean", "std"})
       .visible_outputs([](const GroupNorm& p) { return p.output_mean_var ? 3 : 1; })
       .infer_shape([](const GroupNorm& p, Shapes& s) {

@@ -44,8 +44,8 @@ int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t pooled(const Pooling& p, size_t i, int64_t extent) {
   const int64_t padded = extent + 2 * p.pad[i];
   if (p.pooling_convention == "same") return ceil_div(padded, p.stride[i]);
-  const int64_t room = padded - p.kernel[i];
-  return 1 + (p.pooling_convention == "full" ? ceil_div(room, p.stride[i]) : room / p.stride[i]);
+  const int64_t last_begin = padded - p.kernel[i];
+  return 1 + (p.pooling_convention == "full" ? ceil_div(last_begin, p.stride[i]) : last_begin / p.stride[i]);
 }
 
 int first_spatial_axis(const Pooling& p) { return is_channels_last(p.layout) ? 1 : 2; }

@@ -86,12 +86,14 @@ Symbol spread(const P& p, Grad& g, const Symbol& result) {
 }
 
 template <FixedString name, class Gradient>
-void add_reduction(OpRegistry& registry, std::string doc, Names aliases, Gradient gradient) {
+void add_reduction(OpRegistry& registry, std::string doc, Names aliases, Gradient gradient,
+                   Precision precision = Precision::full) {
   using P = Reduce<name>;
   Op<P> op{std::string(name.view())};
   add_fields<P, P>(op);
   op.doc(std::move(doc))
       .aliases(std::move(aliases))
+      .precision(precision)
       .infer_shape([](const P& p, Shapes& s) {
         const auto data = s["data"];
         if (data.rank_known()) s.output().meet(reduced_shape(p, data, s.where()));
@@ -111,8 +113,8 @@ void add_reductions(OpRegistry& registry) {
   const auto of_product = [](const auto& p, Grad& g) {
     return elemwise_div(spread(p, g, elemwise_mul(g.out_grad(), g.output())), g.input("data"));
   };
-  add_reduction<"max">(registry, "Maximum over the given axes.", {"max_axis"}, of_extreme);
-  add_reduction<"min">(registry, "Minimum over the given axes.", {"min_axis"}, of_extreme);
+  add_reduction<"max">(registry, "Maximum over the given axes.", {"max_axis"}, of_extreme, Precision::as_given);
+  add_reduction<"min">(registry, "Minimum over the given axes.", {"min_axis"}, of_extreme, Precision::as_given);
   add_reduction<"prod">(registry, "Product over the given axes.", {}, of_product);
   add_reduction<"nansum">(registry, "Sum over the given axes, with NaN treated as 0.", {}, [](const auto& p, Grad& g) {
     return elemwise_mul(spread(p, g, g.out_grad()), is_number(g));
@@ -126,6 +128,7 @@ void add_reductions(OpRegistry& registry) {
 
 OpDef define_norm(Op<Norm> op) {
   return op.doc("Norm over the given axes: Σ|x| with ord 1, √Σx² with ord 2.")
+      .precision(Precision::full)
       .param(&Norm::ord, "ord", "order of the norm: 1 (sum of absolute values) or 2 (Euclidean)", between(1, 2))
       .param(&Norm::axis, "axis", "axis or axes to reduce; negative ones count from the end; None or (): all axes")
       .param(&Norm::out_dtype, "out_dtype", "element type of the result; None: that of data")
@@ -181,10 +184,10 @@ OpDef define_argmax_channel(Op<ArgmaxChannel> op) {
 
 void register_reduce(OpRegistry& registry) {
   Op<Sum> sum_op("sum");
-  sum_op.aliases({"sum_axis"}).doc("Sum over the given axes.");
+  sum_op.aliases({"sum_axis"}).doc("Sum over the given axes.").precision(Precision::full);
   registry.add(reduction(sum_op, sum_grad), typeid(Sum));
   Op<Mean> mean_op("mean");
-  mean_op.doc("Arithmetic mean over the given axes.");
+  mean_op.doc("Arithmetic mean over the given axes.").precision(Precision::full);
   registry.add(reduction(mean_op, mean_grad), typeid(Mean));
   add_reductions(registry);
   add(registry, "norm", define_norm);

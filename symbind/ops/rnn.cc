@@ -172,6 +172,7 @@ OpDef define(Op<RNN> op) {
           "for each layer, for each direction, the matrix for the input and the matrix for the state, gate by gate "
           "(LSTM: i, f, g, o; GRU: r, z, n), with a projection its matrix; after all of them the biases b and c in the "
           "same order.")
+      .precision(Precision::low)
       .inputs([](const RNN& p) { return input_names(p); })
       .outputs([](const RNN& p) { return output_names(p); })
       .visible_outputs([](const RNN& p) { return visible_outputs(p); })

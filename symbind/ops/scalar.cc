@@ -36,9 +36,10 @@ Op<WithScalar<name>> scalar_op(std::string doc, Names aliases) {
 }
 
 template <FixedString name, class Gradient>
-void add(OpRegistry& registry, std::string doc, Names aliases, Gradient gradient) {
+void add(OpRegistry& registry, std::string doc, Names aliases, Gradient gradient,
+         Precision precision = Precision::as_given) {
   auto op = scalar_op<name>(std::move(doc), std::move(aliases));
-  op.gradient(
+  op.precision(precision).gradient(
       [gradient](const WithScalar<name>& p, Grad& g) { g.set("data", cast_like(gradient(p, g), g.input("data"))); });
   registry.add(op, typeid(WithScalar<name>));
 }
@@ -65,10 +66,14 @@ void add_grad(OpRegistry& registry, const char* read) {
 
 // A function whose gradient is another of (out_grad, data) and the scalar.
 template <FixedString name, FixedString grad_name>
-void add_choice(OpRegistry& registry, std::string doc, Names aliases) {
-  add<name>(registry, std::move(doc), std::move(aliases), [](auto& p, Grad& g) {
-    return Builder<WithScalar<grad_name>>{}(g.out_grad(), g.input("data"), {.scalar = p.scalar, .is_int = p.is_int});
-  });
+void add_choice(OpRegistry& registry, std::string doc, Names aliases, Precision precision = Precision::as_given) {
+  add<name>(
+      registry, std::move(doc), std::move(aliases),
+      [](auto& p, Grad& g) {
+        return Builder<WithScalar<grad_name>>{}(g.out_grad(), g.input("data"),
+                                                {.scalar = p.scalar, .is_int = p.is_int});
+      },
+      precision);
   add_grad<grad_name>(registry, "data");
 }
 
@@ -78,7 +83,8 @@ void add_choices(OpRegistry& registry) {
   add_choice<"_minimum_scalar", "_backward_minimum_scalar">(registry, "min(data, scalar), element by element.",
                                                             {"_MinimumScalar"});
   add_choice<"_hypot_scalar", "_backward_hypot_scalar">(
-      registry, "√(data² + scalar²), element by element, without overflow of the squares.", {"_HypotScalar"});
+      registry, "√(data² + scalar²), element by element, without overflow of the squares.", {"_HypotScalar"},
+      Precision::full);
   add_choice<"_mod_scalar", "_backward_mod_scalar">(
       registry,
       "Remainder of data / scalar with the sign of scalar, element by element: data - scalar · floor(data / scalar); 0 "
@@ -113,17 +119,24 @@ void register_scalar(OpRegistry& registry) {
   add<"_div_scalar">(registry, "data / scalar, element by element.", {"_DivScalar"}, [](auto& p, Grad& g) {
     return div_scalar(g.out_grad(), {.scalar = p.scalar, .is_int = p.is_int});
   });
-  add<"_rdiv_scalar">(registry, "scalar / data, element by element.", {"_RDivScalar"}, [](auto& p, Grad& g) {
-    return rdiv_scalar_grad(g.out_grad(), g.input("data"), {.scalar = p.scalar, .is_int = p.is_int});
-  });
+  add<"_rdiv_scalar">(
+      registry, "scalar / data, element by element.", {"_RDivScalar"},
+      [](auto& p, Grad& g) {
+        return rdiv_scalar_grad(g.out_grad(), g.input("data"), {.scalar = p.scalar, .is_int = p.is_int});
+      },
+      Precision::full);
   add<"_power_scalar">(
-      registry, "data raised to the power scalar, element by element.", {"_PowerScalar"}, [](auto& p, Grad& g) {
+      registry, "data raised to the power scalar, element by element.", {"_PowerScalar"},
+      [](auto& p, Grad& g) {
         return power_scalar_grad(g.out_grad(), g.input("data"), {.scalar = p.scalar, .is_int = p.is_int});
-      });
-  add<"_rpower_scalar">(registry, "scalar raised to the power data, element by element.", {"_RPowerScalar"},
-                        [](auto& p, Grad& g) {
-                          return rpower_scalar_grad(g.out_grad(), g.output(), {.scalar = p.scalar, .is_int = p.is_int});
-                        });
+      },
+      Precision::full);
+  add<"_rpower_scalar">(
+      registry, "scalar raised to the power data, element by element.", {"_RPowerScalar"},
+      [](auto& p, Grad& g) {
+        return rpower_scalar_grad(g.out_grad(), g.output(), {.scalar = p.scalar, .is_int = p.is_int});
+      },
+      Precision::full);
   add_comparison<"_equal_scalar">(registry, "1 where data = scalar, else 0, element by element.", {"_EqualScalar"});
   add_comparison<"_not_equal_scalar">(registry, "1 where data ≠ scalar, else 0, element by element.",
                                       {"_NotEqualScalar"});

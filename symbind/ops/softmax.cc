@@ -42,6 +42,7 @@ void add_softmax(OpRegistry& registry, std::string doc, Builder<SoftmaxLike<grad
   Op<P> op{std::string(name.view())};
   softmax_fields(op)
       .doc(std::move(doc))
+      .precision(Precision::full)
       .inputs([](const P& p) {
         return has_length(p) ? Names{"data", "length"} : Names{"data"};
       })
@@ -89,6 +90,7 @@ void add_softmax(OpRegistry& registry, std::string doc, Builder<SoftmaxLike<grad
 
 OpDef define_softmax_activation(Op<SoftmaxActivation> op) {
   return op.doc("Softmax along the last axis, or with mode 'channel' along axis 1; the result has the shape of data.")
+      .precision(Precision::full)
       .param(&SoftmaxActivation::mode, "mode", "axis of the softmax: 'instance': the last axis; 'channel': axis 1",
              one_of(softmax_mode::all))
       .infer_shape([](const SoftmaxActivation& p, Shapes& s) {

@@ -51,6 +51,7 @@ OpDef define(Op<Sort> op) {
 OpDef define(Op<Argsort> op) {
   return op
       .doc("The indices that sort data along an axis; the result has the shape of data, or one axis when axis is None.")
+      .precision(Precision::full)
       .param(&Argsort::axis, "axis", axis_doc)
       .param(&Argsort::is_ascend, "is_ascend", "sort in ascending order; False: in descending order")
       .param(&Argsort::dtype, "dtype", "element type of the result")
@@ -60,13 +61,14 @@ OpDef define(Op<Argsort> op) {
       .infer_type([](const Argsort& p, Types& t) { t.output().meet(p.dtype); });
 }
 
-bool gives_values(const TopK& p) { return p.ret_typ == "value" || p.ret_typ == "both"; }
+bool returns_values(const TopK& p) { return p.ret_typ == "value" || p.ret_typ == "both"; }
 
 OpDef define(Op<TopK> op) {
   return op
       .doc(
           "The k largest elements along an axis, in descending order: their indices, their values, both, or a mask of "
           "data's shape. Except for the mask, the axis has extent k in the result.")
+      .precision(Precision::full)
       .param(&TopK::axis, "axis", axis_doc)
       .param(&TopK::k, "k", "number of elements to select; 0 or less: all")
       .param(&TopK::ret_typ, "ret_typ",
@@ -77,24 +79,24 @@ OpDef define(Op<TopK> op) {
              "select the k smallest elements instead of the k largest, in ascending order")
       .param(&TopK::dtype, "dtype", "element type of the indices")
       .outputs([](const TopK& p) {
-        return gives_values(p) ? Names{"output0", "output1"} : Names{"output"};
+        return returns_values(p) ? Names{"output0", "output1"} : Names{"output"};
       })
       .visible_outputs([](const TopK& p) { return p.ret_typ == "both" ? 2 : 1; })
       .infer_shape([](const TopK& p, Shapes& s) {
         if (!s["data"].known()) return;
         const Shape shape = first_of(p.axis, p.k, s["data"], s.where());
         s.output(0).meet(p.ret_typ == "mask" ? s["data"].get() : shape);
-        if (gives_values(p)) s.output(1).meet(shape);
+        if (returns_values(p)) s.output(1).meet(shape);
       })
       .infer_type([](const TopK& p, Types& t) {
         if (p.ret_typ == "indices")
           t.output(0).meet(p.dtype);
         else
           type_follows_data(t);
-        if (gives_values(p)) t.output(1).meet(p.dtype);
+        if (returns_values(p)) t.output(1).meet(p.dtype);
       })
       .gradient([](const TopK& p, Grad& g) {
-        if (!gives_values(p)) return;
+        if (!returns_values(p)) return;
         g.set("data", sort_grad(g.out_grad(0), g.output(1), g.input("data"), {.axis = p.axis}));
       });
 }

@@ -27,6 +27,7 @@ OpDef define(Op<IdentityAttachKLSparseReg> op) {
           "Sparsity regularization: the identity in forward. In backward it adds the gradient of penalty · "
           "KL(sparseness_target ‖ mean activation) to the gradient of data, with a moving average of each channel's "
           "mean activation. For activations between 0 and 1.")
+      .precision(Precision::full)
       .aux({"moving_avg"})
       .initialize("moving_avg", R"(["zero", {}])")
       .outputs({"output", "average"})

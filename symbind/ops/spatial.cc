@@ -175,6 +175,7 @@ OpDef define(Op<Correlation> op) {
           "Correlation of two images: compares patches of data1 with patches of data2 at all displacements. Both are "
           "(n, channels, rows, columns); the output has one channel per displacement, (2 · (max_displacement / "
           "stride2) + 1)² of them.")
+      .precision(Precision::widest)
       .inputs({"data1", "data2"})
       .outputs_in_files([](const Correlation&) { return 3; })
       .infer_shape([](const Correlation& p, Shapes& s) {

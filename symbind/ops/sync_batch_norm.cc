@@ -1,6 +1,7 @@
 #include "symbind/ops/sync_batch_norm.h"
 
 #include "symbind/graph/define.h"
+#include "symbind/ops/batch_norm_fields.h"
 
 namespace symbind {
 
@@ -89,23 +90,10 @@ OpDef define(Op<SyncBatchNormGrad> op) {
 }
 
 OpDef define(Op<BatchNormWithReLU> op) {
-  return like_batch_norm(op, [](const BatchNormWithReLU& p) -> BatchNorm { return p; })
+  return like_batch_norm(with_batch_norm_fields(op), [](const BatchNormWithReLU& p) -> BatchNorm { return p; })
       .doc(
           "Batch normalization followed by a ReLU: max(0, gamma · (x - mean) / √(variance + eps) + beta) for each "
           "channel. The parameters are those of BatchNorm.")
-      .param(&BatchNorm::eps, "eps", "small constant added to the variance before the root", at_least(0))
-      .param(&BatchNorm::momentum, "momentum",
-             "fraction of the old value kept when a moving statistic is updated, in [0, 1]")
-      .param(&BatchNorm::fix_gamma, "fix_gamma", "treat gamma as 1, and set its gradient to 0")
-      .param(&BatchNorm::use_global_stats, "use_global_stats", "normalize by the moving statistics in training as well")
-      .param(&BatchNorm::output_mean_var, "output_mean_var",
-             "return the mean and the reciprocal of the standard deviation as further outputs")
-      .param(&BatchNorm::axis, "axis", "axis of the channels; negative ones count from the end")
-      .param(&BatchNorm::cudnn_off, "cudnn_off", "accepted for compatibility and ignored")
-      .param(&BatchNorm::min_calib_range, "min_calib_range",
-             "for quantized networks: accepted for compatibility and ignored")
-      .param(&BatchNorm::max_calib_range, "max_calib_range",
-             "for quantized networks: accepted for compatibility and ignored")
       .gradient([](const BatchNormWithReLU& p, Grad& g) {
         if (!g.has_out_grad(0)) return;
         BatchNormReluGrad params;

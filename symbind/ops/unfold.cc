@@ -41,10 +41,10 @@ Op<P>& with_fields(Op<P>& op) {
 // Windows along a spatial axis of known extent.
 template <class P>
 int64_t windows_along(const P& p, size_t i, int64_t extent, const std::string& where) {
-  const int64_t room = extent + 2 * p.pad[i] - (p.dilate[i] * (p.kernel.get()[i] - 1) + 1);
-  require(room >= 0, where, " the window is larger than the padded image: kernel ", print(p.kernel.get()), ", extent ",
-          extent);
-  return room / p.stride[i] + 1;
+  const int64_t last_begin = extent + 2 * p.pad[i] - (p.dilate[i] * (p.kernel.get()[i] - 1) + 1);
+  require(last_begin >= 0, where, " the window is larger than the padded image: kernel ", print(p.kernel.get()),
+          ", extent ", extent);
+  return last_begin / p.stride[i] + 1;
 }
 
 template <class P>

@@ -11,19 +11,11 @@
 namespace symbind {
 namespace {
 
-class Lars final : public RuleWith<optim::Lars> {
+class Lars final : public MomentumRule<optim::Lars> {
  public:
   // The momentum is corrected by the rate of the previous call, which is that of the last step.
   UpdateUnit update_unit() const override { return UpdateUnit::step; }
   bool decays(const std::string& parameter) const override { return parameter.ends_with("_weight"); }
-
-  StateTree create_state(const std::string&, const NDArray& weight) const override {
-    return sgd_state(weight, own_.momentum != 0);
-  }
-  bool writes_copy() const override { return true; }
-  StateTree create_state_with_copy(const std::string&, const NDArray& weight) const override {
-    return sgd_state_with_copy(weight, own_.momentum != 0);
-  }
 
   void update(const Step& step, const StepOptions& options) override { update_many({&step, 1}, options); }
   bool joint() const override { return true; }

@@ -7,17 +7,9 @@
 namespace symbind {
 namespace {
 
-class Nag final : public RuleWith<optim::Nag> {
+class Nag final : public MomentumRule<optim::Nag> {
  public:
   UpdateUnit update_unit() const override { return UpdateUnit::element; }
-  StateTree create_state(const std::string&, const NDArray& weight) const override {
-    return sgd_state(weight, own_.momentum != 0);
-  }
-  bool writes_copy() const override { return true; }
-  StateTree create_state_with_copy(const std::string&, const NDArray& weight) const override {
-    return sgd_state_with_copy(weight, own_.momentum != 0);
-  }
-
   void update(const Step& step, const StepOptions& options) override {
     if (own_.momentum == 0) return run_sgd({&step, 1}, 0, options);
     const NagMomUpdate params{.lr = step.lr,

@@ -3,7 +3,7 @@
 
 #include <span>
 
-#include "symbind/optim/update_rule.h"
+#include "symbind/optim/rules.h"
 
 namespace symbind {
 
@@ -13,5 +13,18 @@ StateTree sgd_state_with_copy(const NDArray& weight, bool momentum);
 
 // All steps, in as few passes as their types and devices allow. Their states have one of the forms above.
 void run_sgd(std::span<const UpdateRule::Step> steps, double momentum, const UpdateRule::StepOptions& options);
+
+// A rule whose states are these.
+template <optim::Options Own>
+class MomentumRule : public RuleWith<Own> {
+ public:
+  StateTree create_state(const std::string&, const NDArray& weight) const override {
+    return sgd_state(weight, this->own_.momentum != 0);
+  }
+  bool writes_copy() const override { return true; }
+  StateTree create_state_with_copy(const std::string&, const NDArray& weight) const override {
+    return sgd_state_with_copy(weight, this->own_.momentum != 0);
+  }
+};
 
 }  // namespace symbind

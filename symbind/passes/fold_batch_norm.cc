@@ -21,7 +21,7 @@ class Folding {
 
   void run() {
     for (const GraphNode& node : graph_.nodes)
-      if (is_foldable(node) && !fold_into_before(node)) fold_into_behind(node);
+      if (is_foldable(node) && !fold_into_previous(node)) fold_into_next(node);
     replacements_.apply();
   }
 
@@ -35,7 +35,7 @@ class Folding {
   }
 
   // The norm follows a convolution whose only reader it is.
-  bool fold_into_before(const GraphNode& node) {
+  bool fold_into_previous(const GraphNode& node) {
     const auto& norm = *params_if<BatchNorm>(node);
     const TensorId data = node.inputs[0];
     const GraphNode& convolution = graph_.producer(data);
@@ -62,7 +62,7 @@ class Folding {
   }
 
   // The norm precedes a convolution without padding, which is its only reader.
-  void fold_into_behind(const GraphNode& node) {
+  void fold_into_next(const GraphNode& node) {
     const auto& norm = *params_if<BatchNorm>(node);
     const NodeId reader = readers_.last(node.first_output);
     if (reader == NodeId::none || readers_.count(node.first_output) != 1) return;

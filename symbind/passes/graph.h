@@ -59,8 +59,8 @@ struct GraphNode {
   TensorId first_output = TensorId::none;
   int outputs = 0;  // how many: their ids follow each other
   Context context;
-  int random_slot = -1;        // index of a random operator's draw in the run
-  bool keeps_derived = false;  // may its kernel cache data between runs? Set by build_kernels()
+  int random_slot = -1;         // index of a random operator's draw in the run
+  bool caches_derived = false;  // may its kernel cache data between runs? Set by build_kernels()
   const Implementation* implementation = nullptr;
   std::shared_ptr<Kernel> kernel;
 

@@ -248,11 +248,11 @@ InferredTypes infer_type(const Symbol& symbol, const NamedTypes& known) {
   return result;
 }
 
-void give_shapes(Graph& graph, const NamedShapes& known) {
+void set_shapes(Graph& graph, const NamedShapes& known) {
   give(graph, known, [](Tensor& tensor, const Shape& shape) { tensor.shape = shape; });
 }
 
-void give_types(Graph& graph, const NamedTypes& known) {
+void set_types(Graph& graph, const NamedTypes& known) {
   give(graph, known, [](Tensor& tensor, DType dtype) { tensor.dtype = dtype; });
 }
 

@@ -161,7 +161,7 @@ class Planner {
   Planner(const Graph& graph, const PerTensor<int>& outside, bool share, bool pieces)
       : graph_(graph), outside_(outside), share_(share), pieces_(pieces), buffers_(graph) {
     const size_t tensors = graph.tensors.size();
-    home_ = outside;
+    outside_of_buffer_ = outside;
     is_updated_.assign(tensors, false);
     plan_.tensors.resize(tensors);
     plan_.scratch.resize(graph.nodes.size());
@@ -206,7 +206,7 @@ class Planner {
     buffers_.put(inner, outer, begin);
     first_write_[outer] = std::min(first_write_[outer], first_write_[inner]);
     last_read_[outer] = std::max(last_read_[outer], last_read_[inner]);
-    if (home_[outer] < 0) home_[outer] = home_[inner];
+    if (outside_of_buffer_[outer] < 0) outside_of_buffer_[outer] = outside_of_buffer_[inner];
   }
 
   // ---- Views and pieces ----
@@ -237,7 +237,7 @@ class Planner {
   bool may_live_outside(TensorId tensor, NodeId filled_by) {
     const TensorId buffer = buffers_.of(tensor);
     const NodeId first = first_write_[buffer];
-    return home_[buffer] < 0 && !graph_.node(first).is_variable() &&
+    return outside_of_buffer_[buffer] < 0 && !graph_.node(first).is_variable() &&
            graph_.is_backward(first) == graph_.is_backward(filled_by);
   }
 
@@ -272,9 +272,9 @@ class Planner {
   }
 
   // The lifetime of a large buffer should not be extended for a small part of it.
-  bool is_worth_holding(TensorId buffer, size_t part_bytes, NodeId first, NodeId last) const {
+  bool may_extend(TensorId buffer, size_t part_bytes, NodeId first, NodeId last) const {
     const bool longer = first < first_write_[buffer] || last > last_read_[buffer];
-    return home_[buffer] >= 0 || !longer || 2 * part_bytes >= buffers_.size(buffer);
+    return outside_of_buffer_[buffer] >= 0 || !longer || 2 * part_bytes >= buffers_.size(buffer);
   }
 
   // The outputs are views of pieces of the input.
@@ -291,7 +291,7 @@ class Planner {
       bytes += buffers_.bytes(part);
       last = std::max(last, last_use_[part]);
     }
-    if (!is_worth_holding(buffer, bytes, first_write_[buffer], last)) return false;
+    if (!may_extend(buffer, bytes, first_write_[buffer], last)) return false;
     const size_t begin = buffers_.range(in).begin;
     for (size_t i = 0; i < parts.size(); ++i) put(parts[i], buffer, begin + begins[i]);
     return has_pieces_ = true;
@@ -308,7 +308,8 @@ class Planner {
     std::set<TensorId> seen;
     for (const TensorId part : parts) {
       const TensorId buffer = buffers_.of(part);
-      if (!buffers_.is_whole(part) || home_[buffer] >= 0 || is_variable(part) || is_updated_[part]) return false;
+      if (!buffers_.is_whole(part) || outside_of_buffer_[buffer] >= 0 || is_variable(part) || is_updated_[part])
+        return false;
       if (outside_[out] >= 0 && !may_live_outside(part, node.id)) return false;
       if (!seen.insert(buffer).second) return false;  // each at one offset only
     }
@@ -335,7 +336,7 @@ class Planner {
       const auto out_index = static_cast<size_t>(pair.second);
       if (is_done[out_index]) continue;
       const TensorId from = buffers_.of(in), to = buffers_.of(out);
-      if (from == to || home_[from] >= 0 || home_[to] >= 0 || is_variable(in)) continue;
+      if (from == to || outside_of_buffer_[from] >= 0 || outside_of_buffer_[to] >= 0 || is_variable(in)) continue;
       if (buffers_.bytes(in) != buffers_.bytes(out) || context_of(in) != node.context) continue;
       if (!refused.insert({from, buffers_.range(in).begin, out_index}).second) continue;
       is_done[out_index] = is_free_after(node.id, in, pair.second, reads) && overwrite(in, out);
@@ -368,11 +369,11 @@ class Planner {
     const TensorId from = buffers_.of(in), to = buffers_.of(out);
     const size_t bytes = buffers_.bytes(out);
     if (buffers_.is_whole(out)) {
-      if (!is_worth_holding(from, bytes, first_write_[to], last_read_[to])) return false;
+      if (!may_extend(from, bytes, first_write_[to], last_read_[to])) return false;
       put(to, from, buffers_.range(in).begin);
       return true;
     }
-    if (!buffers_.is_whole(in) || !is_worth_holding(to, bytes, first_write_[from], last_read_[from])) return false;
+    if (!buffers_.is_whole(in) || !may_extend(to, bytes, first_write_[from], last_read_[from])) return false;
     put(from, to, buffers_.range(out).begin);
     return true;
   }
@@ -417,7 +418,7 @@ class Planner {
       if (node.is_variable()) continue;  // a variable without an array is at most read for its shape
       for (int k = 0; k < node.outputs; ++k) {
         const TensorId buffer = buffers_.of(node.first_output + k);
-        if (home_[buffer] >= 0 || location[buffer].kind != Location::Kind::nowhere) continue;
+        if (outside_of_buffer_[buffer] >= 0 || location[buffer].kind != Location::Kind::nowhere) continue;
         need(node.context, location[buffer], first_write_[buffer], last_read_[buffer], aligned(buffers_.size(buffer)));
       }
       if (const size_t bytes = plan_.skip[node.id] ? 0 : working_bytes(node); bytes > 0)
@@ -431,7 +432,8 @@ class Planner {
     for (size_t t = 0; t < graph_.tensors.size(); ++t) {
       const TensorId id{static_cast<int32_t>(t)}, buffer = buffers_.of(id);
       Location& mine = plan_.tensors[id];
-      mine = home_[buffer] >= 0 ? Location{Location::Kind::outside, home_[buffer], 0} : location[buffer];
+      mine = outside_of_buffer_[buffer] >= 0 ? Location{Location::Kind::outside, outside_of_buffer_[buffer], 0}
+                                             : location[buffer];
       if (mine.kind != Location::Kind::nowhere) mine.offset += buffers_.range(id).begin;
     }
   }
@@ -454,7 +456,7 @@ class Planner {
   PerTensor<NodeId> last_use_;                 // the last node that reads it
   PerTensor<bool> is_updated_;                 // does a node update it?
   PerTensor<NodeId> first_write_, last_read_;  // by buffer
-  PerTensor<int> home_;                        // by buffer: the outside array it is in, or -1
+  PerTensor<int> outside_of_buffer_;           // by buffer: the outside array it is in, or -1
   std::vector<Arena> arenas_;
   MemoryPlan plan_;
 };
@@ -463,12 +465,12 @@ class Planner {
 
 size_t MemoryPlan::total_bytes() const { return std::accumulate(arena_bytes.begin(), arena_bytes.end(), size_t{0}); }
 
-size_t kept_offset(const Kernel& kernel) { return kernel.scratch_bytes > 0 ? aligned(kernel.scratch_bytes) : 0; }
+size_t cached_offset(const Kernel& kernel) { return kernel.scratch_bytes > 0 ? aligned(kernel.scratch_bytes) : 0; }
 
 size_t working_bytes(const GraphNode& node) {
   if (!node.kernel) return 0;
-  if (node.kernel->kept_bytes > 0 && !node.keeps_derived)
-    return kept_offset(*node.kernel) + aligned(node.kernel->kept_bytes);
+  if (node.kernel->kept_bytes > 0 && !node.caches_derived)
+    return cached_offset(*node.kernel) + aligned(node.kernel->kept_bytes);
   return node.kernel->scratch_bytes > 0 ? aligned(node.kernel->scratch_bytes) : 0;
 }
 

@@ -30,7 +30,7 @@ struct MemoryPlan {
 };
 
 // The offset, after the kernel's scratch, of data that the kernel derives from its inputs in every run.
-size_t kept_offset(const Kernel& kernel);
+size_t cached_offset(const Kernel& kernel);
 // What the node's kernel needs in the arena besides its arrays: scratch, followed by the data it derives in every run.
 size_t working_bytes(const GraphNode& node);
 

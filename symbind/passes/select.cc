@@ -60,7 +60,7 @@ void build_kernels(Graph& graph) { build_kernels(graph, 0, graph.nodes.size()); 
 namespace {
 
 // In inference, and only from variables that no node updates.
-bool keeps_derived(const Graph& graph, const GraphNode& node, const PerTensor<bool>& updated) {
+bool caches_derived(const Graph& graph, const GraphNode& node, const PerTensor<bool>& updated) {
   if (node.kernel->kept_bytes == 0 || graph.is_train || graph.has_backward()) return false;
   return std::all_of(node.kernel->kept_from.begin(), node.kernel->kept_from.end(), [&](int index) {
     const TensorId tensor = node.inputs[static_cast<size_t>(index)];
@@ -77,7 +77,7 @@ void build_kernels(Graph& graph, size_t first, size_t end) {
     if (node.is_variable()) continue;
     const View tensors(graph, node);
     node.kernel = node.implementation->build(tensors.of(graph, node));
-    node.keeps_derived = keeps_derived(graph, node, updated);
+    node.caches_derived = caches_derived(graph, node, updated);
   }
 }
 

@@ -21,7 +21,7 @@
 namespace symbind {
 namespace {
 
-constexpr size_t shapes_kept = 16;
+constexpr size_t most_bound = 16;
 
 // The samples of a slice; an axis of -1 means the whole array.
 NDArray part_of(const NDArray& array, int axis, BatchSlice slice) {
@@ -93,7 +93,7 @@ DataParallelExecutorGroup::DataParallelExecutorGroup(const Symbol& symbol, const
   split_ = decide_slices(options.data_shapes, options.label_shapes);
   grad_req_ = requests(options.grad_req);
   execs_ = bind_execs(split_, shared ? shared->execs_ : std::vector<ExecutorPtr>(contexts_.size()));
-  kept_.push_front({split_.data_shapes, split_.label_shapes, execs_});
+  bound_.push_front({split_.data_shapes, split_.label_shapes, execs_});
   collect_arrays();
   const std::lock_guard lock(family_->mutex);
   family_->members.insert(this);
@@ -212,8 +212,8 @@ std::vector<ExecutorPtr> DataParallelExecutorGroup::bind_execs(const Split& spli
 
 void DataParallelExecutorGroup::follow() {
   const InUse use = in_use("reshape");
-  for (const Kept& kept : kept_)
-    for (size_t i = 0; i < kept.execs.size(); ++i) kept.execs[i]->follow(*family_->inputs[i], *family_->results[i]);
+  for (const BoundShapes& bound : bound_)
+    for (size_t i = 0; i < bound.execs.size(); ++i) bound.execs[i]->follow(*family_->inputs[i], *family_->results[i]);
   collect_arrays();
 }
 
@@ -262,20 +262,20 @@ void DataParallelExecutorGroup::reshape(const std::vector<DataDesc>& data_shapes
   const InUse use = in_use("reshape");
   if (data_shapes == split_.data_shapes && label_shapes == split_.label_shapes) return;
   Split split = decide_slices(data_shapes, label_shapes);
-  const auto found = std::find_if(kept_.begin(), kept_.end(), [&](const Kept& kept) {
-    return kept.data_shapes == data_shapes && kept.label_shapes == label_shapes;
+  const auto found = std::find_if(bound_.begin(), bound_.end(), [&](const BoundShapes& bound) {
+    return bound.data_shapes == data_shapes && bound.label_shapes == label_shapes;
   });
-  Kept wanted{data_shapes, label_shapes, {}};
-  if (found != kept_.end()) {
+  BoundShapes wanted{data_shapes, label_shapes, {}};
+  if (found != bound_.end()) {
     wanted = std::move(*found);
-    kept_.erase(found);
+    bound_.erase(found);
   } else {
     wanted.execs = bind_execs(split, execs_);
   }
   split_ = std::move(split);
   execs_ = wanted.execs;
-  kept_.push_front(std::move(wanted));
-  if (kept_.size() > shapes_kept) kept_.pop_back();
+  bound_.push_front(std::move(wanted));
+  if (bound_.size() > most_bound) bound_.pop_back();
   collect_arrays();
   for (const auto& installer : monitors_)
     for (const ExecutorPtr& executor : execs_) installer(*executor);
@@ -537,8 +537,8 @@ void DataParallelExecutorGroup::install(const std::function<void(Executor&)>& in
 
 void DataParallelExecutorGroup::release_derived() {
   const InUse use = in_use("release_derived");
-  for (const Kept& kept : kept_)
-    for (const ExecutorPtr& executor : kept.execs) executor->release_derived();
+  for (const BoundShapes& bound : bound_)
+    for (const ExecutorPtr& executor : bound.execs) executor->release_derived();
 }
 
 size_t DataParallelExecutorGroup::total_exec_bytes() const {

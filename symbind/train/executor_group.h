@@ -186,12 +186,12 @@ class DataParallelExecutorGroup {
   CompileOptions compile_options_;
 
   std::vector<ExecutorPtr> execs_;
-  struct Kept {
+  struct BoundShapes {
     std::vector<DataDesc> data_shapes, label_shapes;
     std::vector<ExecutorPtr> execs;
   };
-  std::deque<Kept> kept_;  // the newest first
-  struct Family;           // the groups that share memory, and that memory
+  std::deque<BoundShapes> bound_;  // the newest first
+  struct Family;                   // the groups that share memory, and that memory
   std::shared_ptr<Family> family_;
   std::unique_ptr<Workers> workers_;
   std::unique_ptr<SumGroup> sum_group_;                   // none: there is one context

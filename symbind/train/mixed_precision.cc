@@ -14,35 +14,40 @@
 namespace symbind {
 namespace {
 
-// How a node is computed.
-enum class Precision { as_given, low, wide, widest };
-
+// How a network's nodes are computed.
 class Classifier {
  public:
   explicit Classifier(const PrecisionRules& rules)
-      : low_(rules.low.begin(), rules.low.end()),
-        wide_(rules.wide.begin(), rules.wide.end()),
-        widest_(rules.widest.begin(), rules.widest.end()),
-        nodes_(rules.wide_nodes.begin(), rules.wide_nodes.end()),
-        conditions_(rules.wide_if) {}
+      : full_nodes_(rules.full_nodes.begin(), rules.full_nodes.end()), full_if_(rules.full_if) {
+    // An operator in two lists is computed as the first one states.
+    add(rules.low, Precision::low);
+    add(rules.full, Precision::full);
+    add(rules.widest, Precision::widest);
+  }
 
   Precision of(const Node& node) const {
-    if (nodes_.contains(node.name)) return Precision::wide;
-    for (const auto& [op, parameter, values] : conditions_)
-      if (node.op->name == op && contains(values, value_of(node, parameter))) return Precision::wide;
-    if (low_.contains(node.op->name)) return Precision::low;
-    if (wide_.contains(node.op->name)) return Precision::wide;
-    return widest_.contains(node.op->name) ? Precision::widest : Precision::as_given;
+    if (full_nodes_.contains(node.name)) return Precision::full;
+    for (const auto& [op, parameter, values] : full_if_)
+      if (find(op) == node.op && contains(values, value_of(node, parameter))) return Precision::full;
+    const auto found = precisions_.find(node.op);
+    return found == precisions_.end() ? Precision::as_given : found->second;
   }
 
  private:
+  // Lists may name operators that only MXNet has.
+  static const OpDef* find(const std::string& op) { return OpRegistry::get().find_or_null(op); }
+  void add(const std::vector<std::string>& ops, Precision precision) {
+    for (const std::string& op : ops)
+      if (const OpDef* found = find(op)) precisions_.try_emplace(found, precision);
+  }
   static std::string value_of(const Node& node, const std::string& parameter) {
     const auto given = node.attributes.find(parameter);
     return given == node.attributes.end() ? "" : given->second;
   }
 
-  std::set<std::string> low_, wide_, widest_, nodes_;
-  std::vector<PrecisionRules::Condition> conditions_;
+  std::map<const OpDef*, Precision> precisions_;
+  std::set<std::string> full_nodes_;
+  std::vector<PrecisionRules::Condition> full_if_;
 };
 
 // Rewrites a network node by node.
@@ -163,143 +168,29 @@ bool passes_gradient(const Node& node) {
 }  // namespace
 
 PrecisionRules default_precision_rules() {
-  return {
-      .low = {"Convolution", "Deconvolution", "FullyConnected", "RNN"},
-      .wide = {"Convolution_v1",
-               "IdentityAttachKLSparseReg",
-               "arccos",
-               "arcsin",
-               "cosh",
-               "erfinv",
-               "sinh",
-               "tan",
-               "arctanh",
-               "exp",
-               "expm1",
-               "log",
-               "log10",
-               "log2",
-               "log1p",
-               "broadcast_power",
-               "square",
-               "reciprocal",
-               "_RDivScalar",
-               "_rdiv_scalar",
-               "rsqrt",
-               "rcbrt",
-               "_Power",
-               "_PowerScalar",
-               "_power",
-               "_power_scalar",
-               "_RPowerScalar",
-               "_rpower_scalar",
-               "_Hypot",
-               "_HypotScalar",
-               "_hypot",
-               "_hypot_scalar",
-               "broadcast_hypot",
-               "sum",
-               "sum_axis",
-               "nansum",
-               "prod",
-               "nanprod",
-               "mean",
-               "norm",
-               "softmin",
-               "khatri_rao",
-               "moments",
-               "gamma",
-               "gammaln",
-               "argsort",
-               "topk",
-               "SoftmaxOutput",
-               "softmax",
-               "Softmax",
-               "log_softmax",
-               "InstanceNorm",
-               "LayerNorm",
-               "GroupNorm",
-               "L2Normalization",
-               "LRN",
-               "SoftmaxActivation",
-               "LinearRegressionOutput",
-               "LogisticRegressionOutput",
-               "MAERegressionOutput",
-               "SVMOutput",
-               "softmax_cross_entropy",
-               "smooth_l1",
-               "MakeLoss",
-               "make_loss",
-               "Custom",
-               "CTCLoss",
-               "ctc_loss"},
-      .widest = {"_Plus",
-                 "_plus",
-                 "_Minus",
-                 "_sub",
-                 "_Mul",
-                 "_Div",
-                 "_div",
-                 "_Mod",
-                 "_Not_Equal",
-                 "_Equal",
-                 "_equal",
-                 "_Greater",
-                 "_greater",
-                 "_Greater_Equal",
-                 "_greater_equal",
-                 "_Lesser",
-                 "_Lesser_Equal",
-                 "_lesser",
-                 "_lesser_equal",
-                 "_Logical_And",
-                 "_Logical_Or",
-                 "_Logical_Xor",
-                 "_logical_and",
-                 "_logical_or",
-                 "_logical_xor",
-                 "_maximum",
-                 "_minimum",
-                 "_minus",
-                 "_mod",
-                 "_mul",
-                 "_not_equal",
-                 "Concat",
-                 "concat",
-                 "Correlation",
-                 "ElementWiseSum",
-                 "add_n",
-                 "batch_dot",
-                 "broadcast_add",
-                 "broadcast_plus",
-                 "broadcast_div",
-                 "broadcast_equal",
-                 "broadcast_greater",
-                 "broadcast_greater_equal",
-                 "broadcast_lesser",
-                 "broadcast_lesser_equal",
-                 "broadcast_logical_and",
-                 "broadcast_logical_or",
-                 "broadcast_logical_xor",
-                 "broadcast_maximum",
-                 "broadcast_minimum",
-                 "broadcast_minus",
-                 "broadcast_mod",
-                 "broadcast_mul",
-                 "broadcast_not_equal",
-                 "broadcast_sub",
-                 "dot",
-                 "elemwise_add",
-                 "elemwise_div",
-                 "elemwise_mul",
-                 "elemwise_sub",
-                 "stack",
-                 "_Maximum",
-                 "_Minimum",
-                 "where"},
-      .wide_if = {{"Activation", "act_type", {"softrelu"}}, {"LeakyReLU", "act_type", {"elu", "selu"}}},
-      .wide_nodes = {},
+  PrecisionRules rules;
+  const auto list_of = [&](Precision precision) -> std::vector<std::string>* {
+    switch (precision) {
+      case Precision::low:
+        return &rules.low;
+      case Precision::full:
+        return &rules.full;
+      case Precision::widest:
+        return &rules.widest;
+      case Precision::as_given:
+        break;
+    }
+    return nullptr;
   };
+  for (const OpDef* op : OpRegistry::get().all_public()) {
+    if (std::vector<std::string>* list = list_of(op->precision)) {
+      list->push_back(op->name);
+      list->insert(list->end(), op->aliases.begin(), op->aliases.end());
+    }
+    if (const auto& [parameter, values] = op->full_precision_if; !parameter.empty())
+      rules.full_if.push_back({op->name, parameter, values});
+  }
+  return rules;
 }
 
 Symbol mixed_precision(const Symbol& network, DType target, const PrecisionRules& rules) {

@@ -188,8 +188,8 @@ struct Predictor::Impl {
       types[name] = array.dtype();
     }
     Graph graph = Graph::from(symbol);
-    give_shapes(graph, shapes);
-    give_types(graph, types);
+    set_shapes(graph, shapes);
+    set_types(graph, types);
     infer(graph);
     NamedArrays arrays = args;
     for (const GraphNode& node : graph.nodes) {

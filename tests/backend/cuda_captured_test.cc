@@ -63,7 +63,7 @@ void expect_repeated(const DeviceCase& tried, Context context) {
 }
 
 TEST_F(CudaCaptured, RunsOfACapturedPlanGiveTheSameBits) {
-  for (const auto& family : {reduction_device_cases(), normalization_device_cases(), loss_device_cases()})
+  for (const auto& family : {reduction_cases(), normalization_cases(), loss_cases()})
     for (const DeviceCase& tried : family)
       if (repeats(tried)) {
         EXPECT_NO_THROW(expect_repeated(tried, gpu(0))) << tried;

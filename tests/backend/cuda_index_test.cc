@@ -110,7 +110,7 @@ void add_shape_cases(std::vector<Case>& cases) {
 
 }  // namespace
 
-std::vector<DeviceCase> index_device_cases() {
+std::vector<DeviceCase> index_cases() {
   std::vector<Case> cases;
   add_slice_cases(cases);
   add_nd_cases(cases);
@@ -123,10 +123,10 @@ namespace {
 
 TEST(CudaIndexCases, AreAcceptedByTheGpu) {
   if (!built_with_cuda()) GTEST_SKIP() << "built without CUDA";
-  expect_accepted(index_device_cases());
+  expect_accepted(index_cases());
 }
 
-TEST_F(CudaIndices, ChooseWhatTheyDoOnTheCpu) { compare_devices(index_device_cases()); }
+TEST_F(CudaIndices, ChooseWhatTheyDoOnTheCpu) { compare_devices(index_cases()); }
 
 TEST_F(CudaIndices, OutsideOfTheirAxisAreReportedByTheNextWait) {
   const NDArray rows = counted({3, 2}, DType::float32, gpu(0));

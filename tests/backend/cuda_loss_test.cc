@@ -97,7 +97,7 @@ void add_products(std::vector<DeviceCase>& cases) {
 
 }  // namespace
 
-std::vector<DeviceCase> loss_device_cases() {
+std::vector<DeviceCase> loss_cases() {
   std::vector<DeviceCase> cases;
   add_losses(cases);
   add_regularizer(cases);
@@ -110,7 +110,7 @@ namespace {
 
 using CudaLoss = GpuTest;
 
-TEST_F(CudaLoss, LossesRectifiersAndProductsAgreeWithTheCpu) { compare_devices(loss_device_cases()); }
+TEST_F(CudaLoss, LossesRectifiersAndProductsAgreeWithTheCpu) { compare_devices(loss_cases()); }
 
 }  // namespace
 }  // namespace symbind::testing

@@ -106,7 +106,7 @@ void add_softmaxes(std::vector<DeviceCase>& cases) {
 
 }  // namespace
 
-std::vector<DeviceCase> normalization_device_cases() {
+std::vector<DeviceCase> normalization_cases() {
   std::vector<DeviceCase> cases;
   add_layers(cases);
   add_channels(cases);
@@ -120,7 +120,7 @@ namespace {
 
 using CudaNormalize = GpuTest;
 
-TEST_F(CudaNormalize, NormalizationsAndSoftmaxesAgreeWithTheCpu) { compare_devices(normalization_device_cases()); }
+TEST_F(CudaNormalize, NormalizationsAndSoftmaxesAgreeWithTheCpu) { compare_devices(normalization_cases()); }
 
 }  // namespace
 }  // namespace symbind::testing

@@ -99,7 +99,7 @@ void add_densities(std::vector<DeviceCase>& cases) {
 
 }  // namespace
 
-std::vector<DeviceCase> random_device_cases() {
+std::vector<DeviceCase> random_cases() {
   std::vector<DeviceCase> cases;
   add_distributions(cases);
   add_choices(cases);
@@ -111,7 +111,7 @@ namespace {
 
 using CudaRandom = GpuTest;
 
-TEST_F(CudaRandom, RandomArraysAndDensitiesAgreeWithTheCpu) { compare_devices(random_device_cases()); }
+TEST_F(CudaRandom, RandomArraysAndDensitiesAgreeWithTheCpu) { compare_devices(random_cases()); }
 
 TEST_F(CudaRandom, ALargeShuffleIsTheSameAsOnACpu) {
   const NDArray data = counted({100000}, DType::int32);

@@ -115,7 +115,7 @@ void add_broadcasts(std::vector<DeviceCase>& cases) {
 
 }  // namespace
 
-std::vector<DeviceCase> reduction_device_cases() {
+std::vector<DeviceCase> reduction_cases() {
   std::vector<DeviceCase> cases;
   add_folds(cases);
   add_arg_reductions(cases);
@@ -127,7 +127,7 @@ namespace {
 
 using CudaReduce = GpuTest;
 
-TEST_F(CudaReduce, ReductionsAndBroadcastsAgreeWithTheCpu) { compare_devices(reduction_device_cases()); }
+TEST_F(CudaReduce, ReductionsAndBroadcastsAgreeWithTheCpu) { compare_devices(reduction_cases()); }
 
 TEST_F(CudaReduce, NaNIsAnExtremeAndItsFirstIndexCounts) {
   const float nan = std::numeric_limits<float>::quiet_NaN();

@@ -143,7 +143,7 @@ void add_khatri_rao_cases(std::vector<Case>& cases) {
 
 }  // namespace
 
-std::vector<DeviceCase> shape_device_cases() {
+std::vector<DeviceCase> shape_cases() {
   std::vector<Case> cases;
   add_sequence_cases(cases);
   add_pad_cases(cases);
@@ -160,10 +160,10 @@ namespace {
 
 TEST(CudaShapeCases, AreAcceptedByTheGpu) {
   if (!built_with_cuda()) GTEST_SKIP() << "built without CUDA";
-  expect_accepted(shape_device_cases());
+  expect_accepted(shape_cases());
 }
 
-TEST_F(CudaShapes, AreMadeAsOnTheCpu) { compare_devices(shape_device_cases()); }
+TEST_F(CudaShapes, AreMadeAsOnTheCpu) { compare_devices(shape_cases()); }
 
 TEST_F(CudaShapes, LengthsThatDoNotFitAreReportedByTheNextWait) {
   const NDArray data = counted({3, 2, 4}, DType::float32, gpu(0));

@@ -41,7 +41,7 @@ void add_topk_cases(std::vector<Case>& cases, const Shape& shape, const std::str
 
 }  // namespace
 
-std::vector<DeviceCase> sort_device_cases() {
+std::vector<DeviceCase> sort_cases() {
   std::vector<Case> cases;
   for (const auto& [shape, axis] : sorted_arrays)
     for (const char* ascend : {"True", "False"}) {
@@ -70,10 +70,10 @@ namespace {
 
 TEST(CudaSortCases, AreAcceptedByTheGpu) {
   if (!built_with_cuda()) GTEST_SKIP() << "built without CUDA";
-  expect_accepted(sort_device_cases());
+  expect_accepted(sort_cases());
 }
 
-TEST_F(CudaSorts, GiveTheOrderOfTheCpu) { compare_devices(sort_device_cases()); }
+TEST_F(CudaSorts, GiveTheOrderOfTheCpu) { compare_devices(sort_cases()); }
 
 TEST_F(CudaSorts, PutNanLastAndKeepEqualElementsInOrder) {
   constexpr double inf = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();

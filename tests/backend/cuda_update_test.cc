@@ -67,7 +67,7 @@ void add_lamb(std::vector<DeviceCase>& cases) {
 
 }  // namespace
 
-std::vector<DeviceCase> update_device_cases() {
+std::vector<DeviceCase> update_cases() {
   std::vector<DeviceCase> cases;
   add_sums_of_squares(cases);
   add_lamb(cases);
@@ -78,7 +78,7 @@ namespace {
 
 using CudaUpdate = GpuTest;
 
-TEST_F(CudaUpdate, UpdatesAndQuestionsAgreeWithTheCpu) { compare_devices(update_device_cases()); }
+TEST_F(CudaUpdate, UpdatesAndQuestionsAgreeWithTheCpu) { compare_devices(update_cases()); }
 
 TEST_F(CudaUpdate, AnInfiniteElementOrNaNIsFoundWhereverItIs) {
   for (const DType dtype : float_types)

@@ -129,7 +129,7 @@ void add_dropout_cases(std::vector<Case>& cases) {
 
 }  // namespace
 
-std::vector<DeviceCase> vision_device_cases() {
+std::vector<DeviceCase> vision_cases() {
   std::vector<Case> cases;
   add_enlarging_cases(cases);
   add_region_cases(cases);
@@ -144,10 +144,10 @@ namespace {
 
 TEST(CudaVisionCases, AreAcceptedByTheGpu) {
   if (!built_with_cuda()) GTEST_SKIP() << "built without CUDA";
-  expect_accepted(vision_device_cases());
+  expect_accepted(vision_cases());
 }
 
-TEST_F(CudaVision, IsAsOnTheCpu) { compare_devices(vision_device_cases()); }
+TEST_F(CudaVision, IsAsOnTheCpu) { compare_devices(vision_cases()); }
 
 TEST_F(CudaVision, GradientsOfSampledImagesAreTheSameBitForBit) {
   const NDArray dy = random_array({2, 3, 40, 40}, 1, -1, 1, DType::float32, gpu(0));

@@ -180,6 +180,19 @@ TEST_F(ImageObjects, ACropKeepsThoseWhoseCentreOrShareIsInside) {
     }
 }
 
+TEST_F(ImageObjects, ASeedMakesCropsReproducible) {
+  write_cells();
+  const auto crop = [&](int64_t seed) {
+    auto o = options();
+    o.seed = seed;
+    o.rand_crop_prob = 1;
+    o.min_crop_scales = o.max_crop_scales = {0.5};
+    return ImageDetRecordIter(o).next()->data[0].to_vector<double>();
+  };
+  EXPECT_EQ(crop(1), crop(1));
+  EXPECT_NE(crop(1), crop(2));
+}
+
 TEST_F(ImageObjects, CropsThatNoObjectFillsAsAskedAreNotMade) {
   write_cells();
   auto o = options();
@@ -196,7 +209,10 @@ TEST_F(ImageObjects, CropsThatNoObjectFillsAsAskedAreNotMade) {
   o.min_crop_overlaps = {0.3F, 0.2F};
   o.num_crop_sampler = 3;
   std::set<size_t> sizes;
-  for (o.seed = 0; o.seed < 20; ++o.seed) sizes.insert(objects_of(*ImageDetRecordIter(o).next()).size());
+  for (int64_t seed = 0; seed < 20; ++seed) {
+    o.seed = seed;
+    sizes.insert(objects_of(*ImageDetRecordIter(o).next()).size());
+  }
   EXPECT_TRUE(sizes.contains(16));
   EXPECT_GT(sizes.size(), 1U);
 }

@@ -107,6 +107,16 @@ TEST_F(ImageRecords, SeedsMakeAugmentationReproducible) {
   };
   EXPECT_EQ(first(1), first(1));
   EXPECT_NE(first(1), first(2));
+  const auto by_one_seed = [&](int64_t seed, std::optional<int64_t> seed_aug) {
+    auto o = options();
+    o.seed = seed;
+    o.seed_aug = seed_aug;
+    o.rand_crop = true;
+    return ImageRecordIter(o).next()->data[0].to_vector<double>();
+  };
+  EXPECT_EQ(by_one_seed(4, std::nullopt), by_one_seed(4, std::nullopt));
+  EXPECT_NE(by_one_seed(4, std::nullopt), by_one_seed(5, std::nullopt));
+  EXPECT_EQ(by_one_seed(4, 1), by_one_seed(5, 1));
   seed(7);
   const Values once = first(std::nullopt);
   EXPECT_NE(once, first(std::nullopt));

@@ -123,7 +123,7 @@ TEST(SharedExec, SharesTheWorkingMemory) {
   auto second = simple_bind(network.symbol, cpu(), network.inputs, {.grad_req = "null", .shared_exec = first});
   second->forward();
   const MemoryReport memory = second->memory();
-  EXPECT_LE(live_bytes() - before, static_cast<int64_t>(memory.arguments + memory.outputs + memory.kept) + 16 * 64);
+  EXPECT_LE(live_bytes() - before, static_cast<int64_t>(memory.arguments + memory.outputs + memory.cached) + 16 * 64);
 }
 
 TEST(SharedExec, SharesTheNamedArrays) {

@@ -17,7 +17,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-const Peers::Options elastic{.timeout = 20s, .heartbeat = 50ms, .last_words = 1ms, .elastic = true};
+const Peers::Options elastic{.timeout = 20s, .heartbeat = 50ms, .exit_delay = 1ms, .elastic = true};
 
 // What some workers push in a step, added up in their order.
 NDArray sum_of(size_t key, const std::vector<int>& workers, int step) {

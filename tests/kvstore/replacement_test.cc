@@ -26,7 +26,7 @@ namespace {
 using namespace std::chrono_literals;
 
 const Peers::Options elastic{
-    .timeout = 20s, .heartbeat = 50ms, .last_words = 1ms, .elastic = true, .start_within = 20s};
+    .timeout = 20s, .heartbeat = 50ms, .exit_delay = 1ms, .elastic = true, .start_within = 20s};
 
 int begin_epoch(const KVStorePtr& store, int epoch) {
   return dynamic_cast<Replacement&>(*store).begin_epoch(

@@ -165,6 +165,20 @@ TEST(Optimizer, AdamWDecaysTheWeightBesideTheStep) {
                         array(std::vector<float>{0.99369574f, -1.994608f, 2.998728f}, {3}), close));
 }
 
+TEST(Optimizer, AdamaxMovesNoWeightBeforeItsFirstGradient) {
+  const auto optimizer = Optimizer::create(optim::Adamax{.learning_rate = 0.5});
+  const NDArray weight = array({1, 1, 1});
+  StateTree state = optimizer->create_state(0, weight);
+  optimizer->update({0, weight, array({0, 1, 0}), &state});
+  EXPECT_TRUE(all_close(weight, array({1, 0.5, 1}), close));
+  optimizer->update({0, weight, array({1, 0, std::nan("")}), &state});
+  const auto after = weight.to_vector<double>();
+  const double rate = 0.5 / (1 - 0.9 * 0.9);
+  EXPECT_NEAR(after[0], 1 - rate * 0.1, 1e-6);
+  EXPECT_NEAR(after[1], 0.5 - rate * 0.09 / 0.999, 1e-6);
+  EXPECT_TRUE(std::isnan(after[2])) << "a gradient that is not a number shows";
+}
+
 TEST(ClipGlobalNorm, ScalesAllArraysAlike) {
   const NDArray a = array({3, 0}), b = array({0, 4});
   EXPECT_DOUBLE_EQ(global_norm({a, b}), 5);

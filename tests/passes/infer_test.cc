@@ -110,7 +110,7 @@ TEST(InferType, KeepsStatisticsOfHalfPrecisionInFloat32) {
 TEST(Infer, RefusesShapesThatCannotBeCounted) {
   const int64_t huge = int64_t{1} << 40;
   Graph graph = Graph::from(var("x") + 1);
-  give_shapes(graph, {{"x", {huge, huge}}});
+  set_shapes(graph, {{"x", {huge, huge}}});
   EXPECT_TRUE(fails_with([&] { infer(graph); }, "(1099511627776,1099511627776)"));
 }
 

@@ -103,6 +103,58 @@ def test_multipliers_are_those_of_arguments():
     assert module._optimizer.wd_mult == {"fc_bias": 0.0, "w_weight": 4.0}
 
 
+# Batches
+
+
+@pytest.mark.parametrize(
+    "label",
+    [
+        lambda labels: [mx.nd.array(labels)],
+        lambda labels: mx.nd.array(labels),
+        lambda labels: [np.array(labels)],
+        lambda labels: (np.array(labels, dtype=np.int64),),
+        lambda labels: np.array(labels),
+        lambda labels: [labels],
+        lambda labels: [tuple(labels)],
+        lambda labels: labels,
+        lambda labels: (array for array in [np.array(labels)]),
+    ],
+)
+def test_whatever_looks_like_a_batch_is_one(label):
+    points, classes = np.arange(16, dtype=np.float32).reshape(4, 4) / 16, [0, 1, 2, 1]
+
+    class Batch:
+        def __init__(self, begin):
+            self.data = [points[begin : begin + 2]]
+            self.label = label(classes[begin : begin + 2])
+
+    class Batches:
+        provide_data, provide_label, batch_size = [("data", (2, 4))], [("softmax_label", (2,))], 2
+
+        def __iter__(self):
+            return iter([Batch(0), Batch(2)])
+
+    module = mx.mod.Module(network())
+    losses = mx.metric.CrossEntropy()
+    module.fit(
+        Batches(), eval_metric=losses, num_epoch=1, initializer=mx.init.Zero(), optimizer_params={"learning_rate": 0.5}
+    )
+    assert losses.num_inst == 4
+    bias = module.get_params()[0]["fc_bias"].asnumpy()
+    assert np.allclose(bias, expected_bias(points, classes), atol=1e-6)
+
+
+def expected_bias(points, classes):
+    """After two steps of SGD of 2 samples each, from zeros, with a rate of 0.5."""
+    weight, bias = np.zeros((3, 4)), np.zeros(3)
+    for begin in (0, 2):
+        data = points[begin : begin + 2]
+        powers = np.exp(data @ weight.T + bias)
+        grad = powers / powers.sum(axis=1, keepdims=True) - np.eye(3)[classes[begin : begin + 2]]
+        weight, bias = weight - 0.25 * (grad.T @ data), bias - 0.25 * grad.sum(axis=0)
+    return bias
+
+
 # Gradients
 
 

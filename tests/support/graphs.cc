@@ -11,7 +11,7 @@ Training training_graph(const Symbol& symbol, const NamedShapes& shapes, const s
   Training training{Graph::from(symbol), {}, {}};
   Graph& graph = training.graph;
   graph.is_train = true;
-  give_shapes(graph, shapes);
+  set_shapes(graph, shapes);
   infer(graph);
   const auto aux = symbol.list_auxiliary_states();
   std::vector<GradientRequest> requests;
@@ -35,7 +35,7 @@ Training training_graph(const Symbol& symbol, const NamedShapes& shapes, const s
 
 Graph inference_graph(const Symbol& symbol, const NamedShapes& shapes) {
   Graph graph = Graph::from(symbol);
-  give_shapes(graph, shapes);
+  set_shapes(graph, shapes);
   infer(graph);
   return graph;
 }

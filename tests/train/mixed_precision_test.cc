@@ -72,6 +72,48 @@ TEST(MixedPrecision, CastsNothingThatIsComputedInTheTypeItComesIn) {
   EXPECT_EQ(executor->outputs()[0].dtype(), DType::float32);
 }
 
+TEST(MixedPrecision, DefinitionsOfOperatorsStateHowTheyAreComputed) {
+  const auto precision = [](const char* op) { return OpRegistry::get().find(op).precision; };
+  for (const char* op : {"Convolution", "Deconvolution", "FullyConnected", "RNN"})
+    EXPECT_EQ(precision(op), Precision::low) << op;
+  for (const char* op : {"softmax", "SoftmaxOutput", "exp", "log", "_power", "broadcast_power", "_rdiv_scalar", "sum",
+                         "mean", "norm", "LayerNorm", "Custom", "CTCLoss", "make_loss", "smooth_l1"})
+    EXPECT_EQ(precision(op), Precision::full) << op;
+  for (const char* op : {"elemwise_add", "_greater", "broadcast_mul", "broadcast_equal", "add_n", "Concat", "stack",
+                         "dot", "batch_dot", "where"})
+    EXPECT_EQ(precision(op), Precision::widest) << op;
+  for (const char* op : {"BatchNorm", "Pooling", "Activation", "LeakyReLU", "relu", "tanh", "_mul_scalar", "max",
+                         "Embedding", "Reshape", "Dropout"})
+    EXPECT_EQ(precision(op), Precision::as_given) << op;
+}
+
+TEST(MixedPrecision, RulesNameOperatorsWithTheirAliases) {
+  const PrecisionRules rules = default_precision_rules();
+  const auto has = [](const Names& names, const char* name) { return std::ranges::count(names, name) == 1; };
+  EXPECT_TRUE(has(rules.low, "Convolution") && has(rules.low, "Convolution_v1"));
+  EXPECT_TRUE(has(rules.full, "SoftmaxOutput") && has(rules.full, "Softmax"));
+  EXPECT_TRUE(has(rules.widest, "Concat") && has(rules.widest, "concat") && has(rules.widest, "_plus"));
+  EXPECT_EQ(std::ranges::count(rules.full, "_backward_log"), 0);
+
+  const Symbol both = concat({relu(fc(var("a"), 3)), var("b")}, {}, "both");
+  const Symbol net = mixed_precision(both, DType::float16, {.full = {"concat", "an operator of MXNet alone"}});
+  EXPECT_EQ(sources_of(net, "both")[1], "b");
+  EXPECT_EQ(count_of(net, "amp_cast"), 1);
+}
+
+TEST(MixedPrecision, AValueOfAParameterCanRequireFloat32) {
+  for (const bool is_delicate : {false, true}) {
+    const Symbol body = fc(var("data"), 4, "fc1");
+    const Symbol net =
+        mixed_precision(Symbol::group({activation(body, {.act_type = is_delicate ? "softrelu" : "relu"}, "activation"),
+                                       leaky_relu(body, {.act_type = is_delicate ? "selu" : "leaky"}, "leaky")}),
+                        DType::bfloat16);
+    const std::string source = is_delicate ? "fc1_output_amp_cast_float32" : "fc1";
+    EXPECT_EQ(sources_of(net, "activation"), Names{source});
+    EXPECT_EQ(sources_of(net, "leaky"), Names{source});
+  }
+}
+
 // ---- scaled losses --------------------------------------------------------------------------------------------------
 
 std::map<std::string, NDArray> gradients_of(const Symbol& net, double scale) {

@@ -75,16 +75,4 @@ def shuffle(data, **kwargs):
     return _symbind._require_op("_shuffle").on_symbols((data,), kwargs)
 
 
-for _name in (
-    "exponential",
-    "gamma",
-    "generalized_negative_binomial",
-    "negative_binomial",
-    "normal",
-    "poisson",
-    "uniform",
-):
-    # Numbers of the distribution, in the shape and type of `data`: normal_like(data, loc, scale).
-    globals()[f"{_name}_like"] = _functions.make_function(
-        f"{_name}_like", _symbind._require_op(f"_random_{_name}_like"), True, __name__
-    )
+globals().update(_functions.random_like_functions(True, __name__))

@@ -58,7 +58,7 @@ class AsFloat final : public Kernel {
     for (size_t i = 0; i < node.inputs.size(); ++i)
       add(inputs_, node.inputs[i], std::find(unread.begin(), unread.end(), names[i]) == unread.end());
     for (const Tensor& output : node.outputs) add(outputs_, output, true);
-    kept_at_ = scratch_bytes;
+    cached_at_ = scratch_bytes;
     scratch_bytes += aligned(inner_->kept_bytes);
     scratch_at_ = scratch_bytes;
     scratch_bytes += inner_->scratch_bytes;
@@ -77,7 +77,7 @@ class AsFloat final : public Kernel {
     Args inner = args;
     inner.inputs = inputs;
     inner.outputs = outputs;
-    inner.kept = scratch + kept_at_;
+    inner.kept = scratch + cached_at_;
     inner.scratch = scratch + scratch_at_;
     if (inner_->kept_bytes > 0) inner_->prepare(inner);
     inner_->run(inner);
@@ -105,7 +105,7 @@ class AsFloat final : public Kernel {
 
   std::unique_ptr<Kernel> inner_;
   std::vector<Part> inputs_, outputs_;
-  size_t kept_at_ = 0, scratch_at_ = 0;
+  size_t cached_at_ = 0, scratch_at_ = 0;
 };
 
 std::string refuse(const NodeView& node) {

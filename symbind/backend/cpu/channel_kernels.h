@@ -96,7 +96,7 @@ void normalise_channel(const Channel& channel, const ChannelScale& scale, const 
 
 // The gradient through ReLU: zero where the result was zero.
 template <bool relu, class Float>
-[[gnu::always_inline]] inline Float behind_relu(Float dy, Float away, const ChannelScale& scale) {
+[[gnu::always_inline]] inline Float through_relu(Float dy, Float away, const ChannelScale& scale) {
   if constexpr (relu)
     return away * scale.scale + scale.shift > Float{} ? dy : Float{};
   else
@@ -109,7 +109,7 @@ NormSums sum_channel_of(const Channel& channel, const ChannelScale& scale, const
   const Sums sums = channel_sums<V>(
       channel, [=](int64_t i, auto some, Float& sum, Float& product) __attribute__((always_inline)) {
         const Float away = some.load(x + i) - scale.mean;
-        const Float grad = behind_relu<relu>(some.load(dy + i), away, scale);
+        const Float grad = through_relu<relu>(some.load(dy + i), away, scale);
         sum += grad;
         product += grad * away;
       });
@@ -127,7 +127,7 @@ void spread_channel_of(const Channel& channel, const ChannelScale& scale, const 
   each_of_channel<V>(
       channel, [=](int64_t i, auto some) __attribute__((always_inline)) {
         const Float away = some.load(x + i) - scale.mean;
-        const Float grad = behind_relu<relu>(some.load(dy + i), away, scale);
+        const Float grad = through_relu<relu>(some.load(dy + i), away, scale);
         Float result = (grad - slope.of_mean - away * slope.of_deviation) * scale.scale;
         if constexpr (with_more) result += some.load(more + i);
         some.store(dx + i, result);

@@ -10,27 +10,18 @@
 namespace symbind::cpu_backend {
 namespace {
 
-// out[i] = number(i)
-template <class T, class Number>
-std::unique_ptr<Kernel> kernel_of(int64_t count, Number number) {
-  return make_kernel([=](const Args& args) {
-    parallel_for(count, element_grain, [=, out = args.out<T>()](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) out[i] = convert<T>(number(i));
-    });
-  });
-}
-
 std::unique_ptr<Kernel> build_arange_like(const NodeView& node) {
   const auto& p = node.as<ArangeLike>();
   const int64_t count = node.outputs[0].shape.size();
   return visit_dtype(node.outputs[0].dtype, [&]<class T>(std::type_identity<T>) {
     using C = std::conditional_t<std::is_integral_v<T>, int64_t, compute_type<T>>;
-    return kernel_of<T>(count, ArangeNumber<C>{convert<C>(p.start), convert<C>(p.step), p.repeat});
+    return numbers_kernel<T>(count, ArangeNumber<C>{convert<C>(p.start), convert<C>(p.step), p.repeat});
   });
 }
 
 std::unique_ptr<Kernel> build_index_array(const NodeView& node) {
-  return kernel_of<int64_t>(node.outputs[0].shape.size(), IndexNumber(node.as<IndexArray>(), node.inputs[0].shape));
+  return numbers_kernel<int64_t>(node.outputs[0].shape.size(),
+                                 IndexNumber(node.as<IndexArray>(), node.inputs[0].shape));
 }
 
 }  // namespace

@@ -57,20 +57,20 @@ class Planes {
   bool is_float() const { return dtype_ == DType::float32; }
   int64_t plane() const { return plane_; }
   int64_t count() const { return count_; }
-  int64_t block_room(int64_t planes) const { return is_float() ? 0 : round_up(planes * plane_ + slack, 16); }
+  int64_t block_buffer(int64_t planes) const { return is_float() ? 0 : round_up(planes * plane_ + slack, 16); }
 
-  // Planes [begin, end), converted into the buffer `room` if they are of another type.
-  const float* read(const void* array, int64_t begin, int64_t end, float* room) const {
+  // Planes [begin, end), converted into `buffer` if they are of another type.
+  const float* read(const void* array, int64_t begin, int64_t end, float* buffer) const {
     if (is_float()) return static_cast<const float*>(array) + begin * plane_;
-    convert_array(room, DType::float32, at(array, begin), dtype_, (end - begin) * plane_);
-    return room;
+    convert_array(buffer, DType::float32, at(array, begin), dtype_, (end - begin) * plane_);
+    return buffer;
   }
-  float* writable(void* array, int64_t begin, float* room) const {
-    return is_float() ? static_cast<float*>(array) + begin * plane_ : room;
+  float* writable(void* array, int64_t begin, float* buffer) const {
+    return is_float() ? static_cast<float*>(array) + begin * plane_ : buffer;
   }
-  void written(void* array, int64_t begin, int64_t end, const float* room) const {
+  void written(void* array, int64_t begin, int64_t end, const float* buffer) const {
     if (is_float()) return;
-    convert_array(const_cast<std::byte*>(at(array, begin)), dtype_, room, DType::float32, (end - begin) * plane_);
+    convert_array(const_cast<std::byte*>(at(array, begin)), dtype_, buffer, DType::float32, (end - begin) * plane_);
   }
 
  private:
@@ -178,7 +178,7 @@ class DepthwiseConvolution final : public Kernel {
       most_taps_ = (taps_ + 1) * plane_lanes;
     }
     piece_elements_ = copy_elements_ + sums_elements_ + round_up(most_taps_, 16) +
-                      data_.block_room((block_ / sharers_ + 2) * sources_) + 2 * results_.block_room(block_);
+                      data_.block_buffer((block_ / sharers_ + 2) * sources_) + 2 * results_.block_buffer(block_);
     scratch_bytes = static_cast<size_t>(pieces_ * piece_elements_) * sizeof(float);
     if (around_.has_norms() || !results_.is_float()) {
       kept_bytes = static_cast<size_t>(weight_.shape.size() + filters()) * sizeof(float);
@@ -197,8 +197,8 @@ class DepthwiseConvolution final : public Kernel {
     s.sums = s.copy + copy_elements_;
     s.weights = s.sums + sums_elements_;
     s.data = s.weights + round_up(most_taps_, 16);
-    s.results = s.data + data_.block_room((block_ / sharers_ + 2) * sources_);
-    s.added = s.results + results_.block_room(block_);
+    s.results = s.data + data_.block_buffer((block_ / sharers_ + 2) * sources_);
+    s.added = s.results + results_.block_buffer(block_);
     return s;
   }
 
@@ -388,7 +388,7 @@ class DepthwiseGradWeight final : public Kernel {
     copy_elements_ = padded_.is_copied() ? round_up(padded_.elements() + slack, 16) : 0;
     grad_elements_ = grad_rows_.empty() ? 0 : round_up(grid_.depth * grid_.rows * grad_step_, 16);
     piece_elements_ = copy_elements_ + grad_elements_ + 2 * round_up(own_, 16) +
-                      data_.block_room(block_ / sharers + 2) + grads_.block_room(block_);
+                      data_.block_buffer(block_ / sharers + 2) + grads_.block_buffer(block_);
     const int64_t results = size_.filters * (size_.kernel_size() + 1);
     scratch_bytes = static_cast<size_t>(sums_elements_ + std::max(pieces_ * piece_elements_, results)) * sizeof(float);
   }
@@ -397,15 +397,15 @@ class DepthwiseGradWeight final : public Kernel {
     float* const copy = memory;
     float* const grad_copy = copy + copy_elements_;
     auto* const sums = reinterpret_cast<double*>(grad_copy + grad_elements_);
-    float* const data_room = grad_copy + grad_elements_ + 2 * round_up(own_, 16);
-    float* const grad_room = data_room + data_.block_room(block_ / size_.group_filters() + 2);
+    float* const data_buffer = grad_copy + grad_elements_ + 2 * round_up(own_, 16);
+    float* const grad_buffer = data_buffer + data_.block_buffer(block_ / size_.group_filters() + 2);
     std::fill(copy, grad_copy + grad_elements_, 0.0f);
     const Taps taps{offsets_.data(), own_ - 1};
     for (int64_t begin = first; begin < last; begin += block_) {
       const int64_t end = std::min(last, begin + block_), sharers = size_.group_filters();
       const int64_t source = begin / sharers, source_end = (end - 1) / sharers + 1;
-      const float* const data = data_.read(args.inputs[1], source, source_end, data_room);
-      const float* const grads = grads_.read(args.inputs[0], begin, end, grad_room);
+      const float* const data = data_.read(args.inputs[1], source, source_end, data_buffer);
+      const float* const grads = grads_.read(args.inputs[0], begin, end, grad_buffer);
       int64_t copied = -1;
       for (int64_t plane = begin; plane < end; ++plane) {
         const float* from = data + (plane / sharers - source) * data_.plane();

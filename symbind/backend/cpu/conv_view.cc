@@ -147,9 +147,9 @@ void View::set_slabs(int64_t lanes, int64_t least_units) {
   const auto axis = static_cast<size_t>(slab_axis_);
   const int64_t across = extent_[0] * extent_[1] * extent_[2] * images_ / extent_[axis];
   const int64_t shift = extent_[axis] - grid_[axis];
-  const int64_t room = most_elements / std::max<int64_t>(1, channels_ * planes_ * across) - shift;
+  const int64_t most_positions = most_elements / std::max<int64_t>(1, channels_ * planes_ * across) - shift;
   const int64_t wanted = ceil_div(least_units, groups_ * image_blocks_);
-  slab_ = std::min(grid_[axis], std::max<int64_t>(room, 1 + shift));
+  slab_ = std::min(grid_[axis], std::max<int64_t>(most_positions, 1 + shift));
   slab_ = std::min(slab_, std::max<int64_t>(1, ceil_div(grid_[axis], wanted)));
   slabs_ = ceil_div(grid_[axis], slab_);
   slab_ = ceil_div(grid_[axis], slabs_);

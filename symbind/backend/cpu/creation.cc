@@ -11,16 +11,6 @@
 namespace symbind::cpu_backend {
 namespace {
 
-// out[i] = number(i)
-template <class T, class Number>
-std::unique_ptr<Kernel> kernel_of(int64_t count, Number number) {
-  return make_kernel([=](const Args& args) {
-    parallel_for(count, element_grain, [=, out = args.out<T>()](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) out[i] = convert<T>(number(i));
-    });
-  });
-}
-
 // In arithmetic of the result's type, as in MXNet and NumPy: integers from 0 in steps of 1.5 go in steps of 1. Unsigned
 // numbers wrap around where signed ones would be undefined.
 std::unique_ptr<Kernel> build_arange(const NodeView& node) {
@@ -32,14 +22,14 @@ std::unique_ptr<Kernel> build_arange(const NodeView& node) {
     if constexpr (std::is_integral_v<T>) {
       const auto first = static_cast<uint64_t>(convert<int64_t>(start));
       const auto step = static_cast<uint64_t>(convert<int64_t>(p.step));
-      return kernel_of<T>(count, [=, repeat = p.repeat](int64_t i) {
+      return numbers_kernel<T>(count, [=, repeat = p.repeat](int64_t i) {
         return static_cast<int64_t>(first + static_cast<uint64_t>(i / repeat) * step);
       });
     } else {
       using C = compute_type<T>;
       const auto first = static_cast<C>(start), step = static_cast<C>(p.step);
-      return kernel_of<T>(count,
-                          [=, repeat = p.repeat](int64_t i) { return first + static_cast<C>(i / repeat) * step; });
+      return numbers_kernel<T>(count,
+                               [=, repeat = p.repeat](int64_t i) { return first + static_cast<C>(i / repeat) * step; });
     }
   });
 }
@@ -50,7 +40,7 @@ std::unique_ptr<Kernel> build_linspace(const NodeView& node) {
   const double step = (p.stop - p.start) / static_cast<double>(steps);
   return visit_dtype(node.outputs[0].dtype, [&](auto type) {
     using T = typename decltype(type)::type;
-    return kernel_of<T>(p.num, [=, start = p.start](int64_t i) { return start + static_cast<double>(i) * step; });
+    return numbers_kernel<T>(p.num, [=, start = p.start](int64_t i) { return start + static_cast<double>(i) * step; });
   });
 }
 
@@ -58,7 +48,7 @@ std::unique_ptr<Kernel> build_eye(const NodeView& node) {
   const Shape& shape = node.outputs[0].shape;
   return visit_dtype(node.outputs[0].dtype, [&](auto type) {
     using T = typename decltype(type)::type;
-    return kernel_of<T>(shape.size(), [columns = shape[1], k = node.as<Eye>().k](int64_t i) {
+    return numbers_kernel<T>(shape.size(), [columns = shape[1], k = node.as<Eye>().k](int64_t i) {
       const int64_t row = i / columns, column = i % columns;
       return column - row == k ? 1.0f : 0.0f;
     });

@@ -17,8 +17,8 @@ class Loan {
   // executor's.
   ~Loan() {
     try {
-      for (const auto& storage : lent_)
-        if (storage.use_count() > 1) storage->keep_copy();
+      for (const auto& storage : borrowed_)
+        if (storage.use_count() > 1) storage->copy_borrowed();
     } catch (const Error&) {  // NOLINT: a destructor cannot throw
     }
   }
@@ -26,13 +26,13 @@ class Loan {
   Loan& operator=(const Loan&) = delete;
 
   NDArray array(void* data, const Tensor& tensor) {
-    lent_.push_back(Storage::borrowed(device_, data, tensor.bytes()));
-    return {lent_.back(), 0, tensor.shape, tensor.dtype};
+    borrowed_.push_back(Storage::borrowed(device_, data, tensor.bytes()));
+    return {borrowed_.back(), 0, tensor.shape, tensor.dtype};
   }
 
  private:
   Device& device_;
-  std::vector<std::shared_ptr<Storage>> lent_;
+  std::vector<std::shared_ptr<Storage>> borrowed_;
 };
 
 using Arrays = std::vector<NDArray>;
@@ -119,16 +119,17 @@ std::shared_ptr<CustomOp> make_operator(const NodeView& node) {
 
 std::unique_ptr<Kernel> build_custom(const NodeView& node) {
   if (!node.objects) return std::make_unique<CustomKernel>(node, make_operator(node));
-  std::shared_ptr<void>& kept = (*node.objects)[node.source];
-  if (!kept) kept = make_operator(node);
-  return std::make_unique<CustomKernel>(node, std::static_pointer_cast<CustomOp>(kept));
+  std::shared_ptr<void>& stored = (*node.objects)[node.source];
+  if (!stored) stored = make_operator(node);
+  return std::make_unique<CustomKernel>(node, std::static_pointer_cast<CustomOp>(stored));
 }
 
 std::unique_ptr<Kernel> build_custom_grad(const NodeView& node) {
   const auto& p = node.as<CustomGrad>();
-  const auto kept = node.objects ? node.objects->find(p.forward) : NodeObjects::iterator();
-  require(node.objects && kept != node.objects->end(), node.where(), " runs backward without a forward pass before it");
-  return std::make_unique<CustomGradKernel>(node, std::static_pointer_cast<CustomOp>(kept->second));
+  const auto stored = node.objects ? node.objects->find(p.forward) : NodeObjects::iterator();
+  require(node.objects && stored != node.objects->end(), node.where(),
+          " runs backward without a forward pass before it");
+  return std::make_unique<CustomGradKernel>(node, std::static_pointer_cast<CustomOp>(stored->second));
 }
 
 }  // namespace

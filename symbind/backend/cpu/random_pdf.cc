@@ -6,7 +6,7 @@
 #include "symbind/backend/convert.h"
 #include "symbind/backend/cpu/loops.h"
 #include "symbind/backend/cpu/plain.h"
-#include "symbind/backend/densities.h"
+#include "symbind/backend/density_list.h"
 #include "symbind/passes/target.h"
 
 namespace symbind::cpu_backend {
@@ -138,24 +138,15 @@ std::unique_ptr<Kernel> build_dirichlet_gradient(const NodeView& node) {
   });
 }
 
-template <class P, class Distribution>
-void add_density(ImplementationTable& table) {
-  add_plain<P>(table, [](const NodeView& node) { return build_density<Distribution>(node, node.as<P>().is_log); });
-  add_plain<PdfGrad<P>>(table, [](const NodeView& node) {
-    return build_density_gradient<Distribution>(node, node.as<PdfGrad<P>>().is_log);
-  });
-}
-
 }  // namespace
 
 void add_random_pdf(ImplementationTable& table) {
-  add_density<RandomPdfUniform, densities::Uniform<Math>>(table);
-  add_density<RandomPdfNormal, densities::Normal<Math>>(table);
-  add_density<RandomPdfGamma, densities::Gamma<Math>>(table);
-  add_density<RandomPdfExponential, densities::Exponential<Math>>(table);
-  add_density<RandomPdfPoisson, densities::Poisson<Math>>(table);
-  add_density<RandomPdfNegativeBinomial, densities::NegativeBinomial<Math>>(table);
-  add_density<RandomPdfGeneralizedNegativeBinomial, densities::GeneralizedNegativeBinomial<Math>>(table);
+  densities::for_each<Math>([&]<class P, class Distribution>() {
+    add_plain<P>(table, [](const NodeView& node) { return build_density<Distribution>(node, node.as<P>().is_log); });
+    add_plain<PdfGrad<P>>(table, [](const NodeView& node) {
+      return build_density_gradient<Distribution>(node, node.as<PdfGrad<P>>().is_log);
+    });
+  });
   add_plain<RandomPdfDirichlet>(table, build_dirichlet);
   add_plain<PdfGrad<RandomPdfDirichlet>>(table, build_dirichlet_gradient);
 }

@@ -22,13 +22,13 @@ class RnnForward final : public Kernel {
         slot_(static_cast<uint64_t>(std::max(node.random_slot, 0))),
         lengths_type_(params_.use_sequence_length ? node.inputs[at_.lengths].dtype : DType::none),
         where_(node.where()) {
-    Blocks kept, scratch;
-    packed_state_ = kept.add(packed_count<T>(size_.output, size_.gate_width()));
-    if (size_.has_projection) packed_projection_ = kept.add(packed_count<T>(size_.hidden, size_.output));
-    bias_ = kept.add(2 * size_.gate_width());
-    kept_of_direction_ = kept.add(0);
+    Blocks cached, scratch;
+    packed_state_ = cached.add(packed_count<T>(size_.output, size_.gate_width()));
+    if (size_.has_projection) packed_projection_ = cached.add(packed_count<T>(size_.hidden, size_.output));
+    bias_ = cached.add(2 * size_.gate_width());
+    cached_of_direction_ = cached.add(0);
     kept_from = {static_cast<int>(at_.parameters)};
-    kept_bytes = static_cast<size_t>(size_.layers * size_.directions) * kept.bytes<T>();
+    kept_bytes = static_cast<size_t>(size_.layers * size_.directions) * cached.bytes<T>();
     if (size_.is_gru) recurrent_ = scratch.add(size_.directions * size_.batch * size_.gate_width());
     lengths_ = scratch.add(size_.batch * static_cast<int64_t>(sizeof(int64_t) / sizeof(T)));
     scratch_bytes = scratch.bytes<T>();
@@ -40,7 +40,7 @@ class RnnForward final : public Kernel {
     for (int64_t layer = 0; layer < size_.layers; ++layer)
       for (int64_t direction = 0; direction < size_.directions; ++direction) {
         const RnnSize::Parameters from = size_.parameters(layer, direction);
-        T* const to = kept(args, layer, direction);
+        T* const to = cached(args, layer, direction);
         pack<T>(size_.output, size_.gate_width(), {parameters + from.h2h_weight, size_.output, true},
                 to + packed_state_);
         if (size_.has_projection)
@@ -71,8 +71,8 @@ class RnnForward final : public Kernel {
   }
 
  private:
-  T* kept(const Args& args, int64_t layer, int64_t direction) const {
-    return static_cast<T*>(args.kept) + (layer * size_.directions + direction) * kept_of_direction_;
+  T* cached(const Args& args, int64_t layer, int64_t direction) const {
+    return static_cast<T*>(args.kept) + (layer * size_.directions + direction) * cached_of_direction_;
   }
   Lengths lengths_of(const Args& args) const {
     if (!params_.use_sequence_length) return {};
@@ -107,7 +107,7 @@ class RnnForward final : public Kernel {
   void run_step(const Args& args, const Lengths& lengths, int64_t layer, const SomeSequences& some,
                 int64_t step) const {
     const int64_t batch = size_.batch, hidden = size_.hidden, width = size_.output, gates = size_.gate_width();
-    const T* const packed = kept(args, layer, some.direction);
+    const T* const packed = cached(args, layer, some.direction);
     const RnnSize::Reserve at = size_.reserve(layer, some.direction);
     const StepOrder order{size_.steps, some.direction == 1};
     T* const reserve = args.out<T>(at_.reserve);
@@ -174,8 +174,8 @@ class RnnForward final : public Kernel {
   const uint64_t slot_;
   const DType lengths_type_;
   const std::string where_;
-  int64_t packed_state_ = 0, packed_projection_ = 0, bias_ = 0, kept_of_direction_ = 0;  // offsets in the cached data
-  int64_t recurrent_ = 0, lengths_ = 0;                                                  // offsets in scratch
+  int64_t packed_state_ = 0, packed_projection_ = 0, bias_ = 0, cached_of_direction_ = 0;  // offsets in the cached data
+  int64_t recurrent_ = 0, lengths_ = 0;                                                    // offsets in scratch
 };
 
 std::unique_ptr<Kernel> build_rnn(const NodeView& node) {

@@ -41,12 +41,12 @@ class RnnBackward final : public Kernel {
         drops_(drops(params_, node.is_train)),
         lengths_type_(params_.use_sequence_length ? node.inputs[at_.lengths].dtype : DType::none),
         where_(node.where()) {
-    Blocks kept, scratch;
-    packed_state_ = kept.add(packed_count<T>(size_.gate_width(), size_.output));
-    if (size_.has_projection) packed_projection_ = kept.add(packed_count<T>(size_.output, size_.hidden));
-    kept_of_direction_ = kept.add(0);
+    Blocks cached, scratch;
+    packed_state_ = cached.add(packed_count<T>(size_.gate_width(), size_.output));
+    if (size_.has_projection) packed_projection_ = cached.add(packed_count<T>(size_.output, size_.hidden));
+    cached_of_direction_ = cached.add(0);
     kept_from = {static_cast<int>(at_.parameters)};
-    kept_bytes = static_cast<size_t>(size_.layers * size_.directions) * kept.bytes<T>();
+    kept_bytes = static_cast<size_t>(size_.layers * size_.directions) * cached.bytes<T>();
 
     const int64_t sequences = size_.directions * size_.batch, rows = size_.directions * size_.rows();
     gates_ = scratch.add(rows * size_.gate_width());
@@ -67,7 +67,7 @@ class RnnBackward final : public Kernel {
     for (int64_t layer = 0; layer < size_.layers; ++layer)
       for (int64_t direction = 0; direction < size_.directions; ++direction) {
         const RnnSize::Parameters from = size_.parameters(layer, direction);
-        T* const to = kept(args, layer, direction);
+        T* const to = cached(args, layer, direction);
         pack<T>(size_.gate_width(), size_.output, {parameters + from.h2h_weight, size_.output}, to + packed_state_);
         if (size_.has_projection)
           pack<T>(size_.output, size_.hidden, {parameters + from.h2r_weight, size_.hidden}, to + packed_projection_);
@@ -92,8 +92,8 @@ class RnnBackward final : public Kernel {
 
  private:
   T* scratch(const Args& args) const { return static_cast<T*>(args.scratch); }
-  T* kept(const Args& args, int64_t layer, int64_t direction) const {
-    return static_cast<T*>(args.kept) + (layer * size_.directions + direction) * kept_of_direction_;
+  T* cached(const Args& args, int64_t layer, int64_t direction) const {
+    return static_cast<T*>(args.kept) + (layer * size_.directions + direction) * cached_of_direction_;
   }
   Lengths lengths_of(const Args& args) const {
     if (!params_.use_sequence_length) return {};
@@ -138,16 +138,16 @@ class RnnBackward final : public Kernel {
                 const T* output_grad, const T* now, T* before) const {
     const int64_t width = size_.output, hidden = size_.hidden, gates = size_.gate_width(), count = some.count();
     const int64_t row = some.direction * size_.rows() + step * size_.batch + some.first;
-    const T* const packed = kept(args, layer, some.direction);
+    const T* const packed = cached(args, layer, some.direction);
     T* const arriving = add_output_grad(args, some, step, output_grad, now);
     const T* state_grad = arriving;
     if (size_.has_projection) {
-      T* const kept_rows = scratch(args) + projections_ + row * width;
+      T* const arrived_rows = scratch(args) + projections_ + row * width;
       for (int64_t i = 0; i < count; ++i)
         if (lengths.is_valid(step, some.first + i))
-          std::copy_n(arriving + i * width, width, kept_rows + i * width);
+          std::copy_n(arriving + i * width, width, arrived_rows + i * width);
         else
-          std::fill_n(kept_rows + i * width, width, T(0));
+          std::fill_n(arrived_rows + i * width, width, T(0));
       T* const projected = scratch(args) + projected_ + (some.direction * size_.batch + some.first) * hidden;
       multiply_packed<T>(count, hidden, width, {arriving, width}, packed + packed_projection_, {projected, hidden},
                          false);
@@ -249,7 +249,7 @@ class RnnBackward final : public Kernel {
   const CellLimits<T> limits_ = limits_of<T>(params_);
   const DType lengths_type_;
   const std::string where_;
-  int64_t packed_state_ = 0, packed_projection_ = 0, kept_of_direction_ = 0;  // offsets in the cached data
+  int64_t packed_state_ = 0, packed_projection_ = 0, cached_of_direction_ = 0;  // offsets in the cached data
   // In scratch: gradients of the gates and of the products with the states for all steps, of projected states, of the
   // input of a layer (of this one and of the one above), of states before and after a step, of a state plus the
   // gradient of the output, of that before its projection, of cells.

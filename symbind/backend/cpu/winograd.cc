@@ -133,12 +133,12 @@ class WinogradConvolution final : public Kernel {
     by_filters_ = by_filters > by_tiles || (by_filters == by_tiles && problem.tile_count <= few_tiles);
     pieces_ = by_filters_ ? by_filters : by_tiles;
     // A gradient step changes the kernels: kernels that are read once need not be cached.
-    keeps_ = !(by_filters_ && is_train) || around.has_norms();
+    caches_ = !(by_filters_ && is_train) || around.has_norms();
     const int64_t tile_bytes = products * (problem.channels + panels_.panel_filters()) * int64_t{sizeof(float)};
     const int64_t most = std::max<int64_t>(block_bytes / tile_bytes, problem.kernels.most_rows);
     block_ = by_filters_ ? problem.tile_count : std::min(most, ceil_div(problem.tile_count, pieces_));
     kept_from = around.has_norms() ? folded_inputs(around) : std::vector{1};
-    if (keeps_) kept_bytes = bytes_of(kernels_elements() + (around.has_norms() ? problem.filters : 0));
+    if (caches_) kept_bytes = bytes_of(kernels_elements() + (around.has_norms() ? problem.filters : 0));
     const int64_t folded = around.has_norms() ? weight.size() : 0;
     scratch_bytes = bytes_of(std::max(folded, (by_filters_ ? data_elements() : 0) + pieces_ * piece_elements()));
     if (around.sum && around.sum_is_spent) in_place = {{at_.sum, 0}};
@@ -146,10 +146,10 @@ class WinogradConvolution final : public Kernel {
 
   void prepare(const Args& args) override {
     const auto* weights = args.in<float>(1);
-    auto* kept = static_cast<float*>(args.kept);
+    auto* cached = static_cast<float*>(args.kept);
     if (around_.has_norms()) {
       auto* folded = static_cast<float*>(args.scratch);
-      fold_norms(around_, {weight_, DType::float32}, args, folded, kept + kernels_elements());
+      fold_norms(around_, {weight_, DType::float32}, args, folded, cached + kernels_elements());
       weights = folded;
     }
     const int64_t step = 2 * problem_.kernels.width, steps = ceil_div(problem_.channels, step);
@@ -158,7 +158,7 @@ class WinogradConvolution final : public Kernel {
         const int64_t panel = i / steps, channel = i % steps * step;
         problem_.kernels.transform_weights(weights, problem_.weight, panels_, panel, channel,
                                            std::min(channel + step, problem_.channels),
-                                           kept + panel * panels_.panel_elements());
+                                           cached + panel * panels_.panel_elements());
       }
     });
   }
@@ -176,7 +176,7 @@ class WinogradConvolution final : public Kernel {
   int64_t data_elements() const { return products * (block_ * problem_.channels + padding); }
   int64_t sums_elements() const { return panel_sums_elements(block_, problem_.kernels.width); }
   int64_t piece_elements() const {
-    return sums_elements() + (by_filters_ ? (keeps_ ? 0 : panels_.panel_elements()) : data_elements());
+    return sums_elements() + (by_filters_ ? (caches_ ? 0 : panels_.panel_elements()) : data_elements());
   }
   Finish finish_of(const Args& args) const {
     const auto input = [&](int index) { return index < 0 ? nullptr : args.in<float>(static_cast<size_t>(index)); };
@@ -186,7 +186,7 @@ class WinogradConvolution final : public Kernel {
   }
 
   void run_by_tiles(const Args& args) const {
-    const auto* kept = static_cast<const float*>(args.kept);
+    const auto* cached = static_cast<const float*>(args.kept);
     each_piece(pieces_, [&](int64_t piece) {
       float* sums = static_cast<float*>(args.scratch) + piece * piece_elements();
       const Share share(problem_.tile_count, piece, pieces_);
@@ -198,7 +198,7 @@ class WinogradConvolution final : public Kernel {
         problem_.kernels.transform_data(args.in<float>(0), problem_.data, problem_.tiles, data.begin,
                                         data.begin + data.count, data);
         for (int64_t panel = 0; panel < panels_.count(); ++panel)
-          multiply(args, data, panel, kept + panel * panels_.panel_elements(), sums);
+          multiply(args, data, panel, cached + panel * panels_.panel_elements(), sums);
       }
     });
   }
@@ -216,8 +216,8 @@ class WinogradConvolution final : public Kernel {
       const Share share(panels_.count(), piece, pieces_);
       for (int64_t panel = share.begin; panel < share.end; ++panel) {
         float* weights =
-            keeps_ ? static_cast<float*>(args.kept) + panel * panels_.panel_elements() : sums + sums_elements();
-        if (!keeps_)
+            caches_ ? static_cast<float*>(args.kept) + panel * panels_.panel_elements() : sums + sums_elements();
+        if (!caches_)
           problem_.kernels.transform_weights(args.in<float>(1), problem_.weight, panels_, panel, 0, problem_.channels,
                                              weights);
         multiply(args, data, panel, weights, sums);
@@ -236,7 +236,7 @@ class WinogradConvolution final : public Kernel {
   ConvolutionFused around_;
   ConvolutionFusedInputs at_;
   Shape weight_;
-  bool by_filters_, keeps_;
+  bool by_filters_, caches_;
   int64_t pieces_;  // that threads take
   int64_t block_;   // most tiles that are transformed together
 };
@@ -252,9 +252,9 @@ class WinogradGradWeight final : public Kernel {
     parts_ = ceil_div(problem.channels, part_channels_);
     const int64_t sums_bytes = products * problem.channels * problem.filters * int64_t{sizeof(float)};
     const int64_t tile_bytes = products * (problem.channels + problem.filters) * int64_t{sizeof(float)};
-    const bool has_room = problem.threads * sums_bytes <= own_sums_bytes;
-    const bool is_worth_it = problem.tile_count / problem.threads * tile_bytes >= sums_bytes;
-    teams_ = has_room && is_worth_it ? problem.threads : 1;
+    const bool fits = problem.threads * sums_bytes <= own_sums_bytes;
+    const bool pays = problem.tile_count / problem.threads * tile_bytes >= sums_bytes;
+    teams_ = fits && pays ? problem.threads : 1;
     frequency_pieces_ = teams_ > 1 ? 1 : std::min(ceil_div(problem.threads, parts()), products);
     // Every chunk reads and writes all sums, so it should be large.
     const int64_t tiles = ceil_div(problem.tile_count, teams_);

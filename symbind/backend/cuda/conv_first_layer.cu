@@ -65,42 +65,57 @@ __device__ void add_product(float (&sums)[4], const float (&a)[4], const float (
         "r"(__float_as_uint(b[0])), "r"(__float_as_uint(b[1])));
 }
 
+// Calls read(i) and then write(i, value) for all i below count, distributed over the threads of the block. A thread
+// reads several elements before it writes the first: their latencies overlap.
+template <int at_once, class Read, class Write>
+__device__ void copy_elements(int count, Read read, Write write) {
+  const int step = static_cast<int>(blockDim.x);
+  for (int first = static_cast<int>(threadIdx.x); first < count; first += at_once * step) {
+    decltype(read(0)) values[at_once];
+#pragma unroll
+    for (int k = 0; k < at_once; ++k)
+      if (first + k * step < count) values[k] = read(first + k * step);
+#pragma unroll
+    for (int k = 0; k < at_once; ++k)
+      if (first + k * step < count) write(first + k * step, values[k]);
+  }
+}
+
 // The gradients of one row of the output, (positions, filters of the tile); zeros fill both up.
 template <class T>
 __device__ void load_gradients(const Extents& e, const T* row, bool aligned, int first_filter, float* gradients) {
   constexpr int width = 4, packs = tile / width;
-  for (int i = static_cast<int>(threadIdx.x); i < e.positions() * packs; i += static_cast<int>(blockDim.x)) {
+  const auto read = [&](int i) {
     const int position = i / packs, filter = first_filter + i % packs * width;
-    float values[width] = {};
-    if (position < e.out[1] && filter < e.filters) {
-      const T* const from = row + int64_t{position} * e.filters + filter;
-      Pack<T, width> pack;
-      if (aligned)
-        pack = *reinterpret_cast<const Pack<T, width>*>(from);
-      else
-        for (int k = 0; k < width; ++k) pack.element[k] = from[k];
+    Pack<T, width> pack;
+    const T* const from = row + int64_t{position} * e.filters + filter;
+    const bool inside = position < e.out[1] && filter < e.filters;
+    if (inside && aligned)
+      pack = *reinterpret_cast<const Pack<T, width>*>(from);
+    else
+      for (int k = 0; k < width; ++k) pack.element[k] = inside ? from[k] : store<T>(0.0f);
+    return pack;
+  };
+  const auto write = [&](int i, const Pack<T, width>& pack) {
+    float values[width];
 #pragma unroll
-      for (int k = 0; k < width; ++k) values[k] = as_tf32(load(pack.element[k]));
-    }
-    *reinterpret_cast<float4*>(gradients + position * row_step + i % packs * width) =
+    for (int k = 0; k < width; ++k) values[k] = as_tf32(load(pack.element[k]));
+    *reinterpret_cast<float4*>(gradients + i / packs * row_step + i % packs * width) =
         make_float4(values[0], values[1], values[2], values[3]);
-  }
+  };
+  copy_elements<4>(e.positions() * packs, read, write);
 }
 
 // The rows of the image that the kernel covers for one row of the output, with zeros around them.
 template <class T>
 __device__ void load_image(const Extents& e, const T* image, int first_row, float* rows) {
-  const int of_row = e.columns() * e.channels;
-  for (int r = 0; r < e.kernel[0]; ++r) {
-    const int row = first_row + r;
-    const bool inside = row >= 0 && row < e.in[0];
-    const T* const from = image + int64_t{row} * e.in[1] * e.channels;
-    const int before = e.pad[1] * e.channels, count = e.in[1] * e.channels;
-    for (int i = static_cast<int>(threadIdx.x); i < of_row; i += static_cast<int>(blockDim.x)) {
-      const int at = i - before;
-      rows[r * of_row + i] = inside && at >= 0 && at < count ? as_tf32(load(from[at])) : 0.0f;
-    }
-  }
+  const int of_row = e.columns() * e.channels, before = e.pad[1] * e.channels, count = e.in[1] * e.channels;
+  const auto read = [&](int i) {
+    const int row = first_row + i / of_row, at = i % of_row - before;
+    const bool inside = row >= 0 && row < e.in[0] && at >= 0 && at < count;
+    return inside ? image[int64_t{row} * count + at] : store<T>(0.0f);
+  };
+  copy_elements<8>(e.kernel[0] * of_row, read, [&](int i, const T& value) { rows[i] = as_tf32(load(value)); });
 }
 
 // tap_tiles: groups of eight taps of a warp. `partial`: (tile of filters, block, filter of the tile, tap).

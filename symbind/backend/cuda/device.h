@@ -55,7 +55,7 @@ class CudaDevice final : public Device {
  protected:
   void* allocate_bytes(size_t bytes) override;
   void release_bytes(void* data, size_t bytes) noexcept override { pool_.release(data, bytes); }
-  int64_t pooled_bytes() const override { return pool_.kept_bytes(); }
+  int64_t pooled_bytes() const override { return pool_.pooled_bytes(); }
 
  private:
   // Pinned staging buffers for copies from the host, so that the caller's memory may be reused as soon as the copy is

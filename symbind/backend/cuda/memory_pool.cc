@@ -13,7 +13,7 @@ size_t Pool::rounded(size_t bytes) {
   return std::max(least, (bytes + step - 1) / step * step);
 }
 
-void* Pool::ask_cuda(size_t bytes) const {
+void* Pool::allocate_block(size_t bytes) const {
   void* data = nullptr;
   const cudaError_t status =
       kind_ == Kind::device ? cudaMalloc(&data, bytes) : cudaHostAlloc(&data, bytes, cudaHostAllocPortable);
@@ -25,7 +25,7 @@ void* Pool::ask_cuda(size_t bytes) const {
   return data;
 }
 
-void Pool::give_back(void* data) const noexcept {
+void Pool::free_block(void* data) const noexcept {
   // At the end of the process the driver may be unloaded already: failures are ignored.
   if (kind_ == Kind::device)
     cudaFree(data);
@@ -37,44 +37,44 @@ void* Pool::allocate(size_t bytes) {
   const size_t size = rounded(bytes);
   {
     const std::lock_guard lock(mutex_);
-    if (const auto found = kept_.find(size); found != kept_.end() && !found->second.empty()) {
+    if (const auto found = blocks_.find(size); found != blocks_.end() && !found->second.empty()) {
       void* data = found->second.back();
       found->second.pop_back();
-      kept_bytes_ -= static_cast<int64_t>(size);
+      pooled_bytes_ -= static_cast<int64_t>(size);
       return data;
     }
   }
   const CurrentDevice current(device_id_);
-  if (void* data = ask_cuda(size)) return data;
+  if (void* data = allocate_block(size)) return data;
   empty();
-  return ask_cuda(size);
+  return allocate_block(size);
 }
 
 void Pool::release(void* data, size_t bytes) noexcept {
   if (!data) return;
   const size_t size = rounded(bytes);
   const std::lock_guard lock(mutex_);
-  kept_[size].push_back(data);
-  kept_bytes_ += static_cast<int64_t>(size);
+  blocks_[size].push_back(data);
+  pooled_bytes_ += static_cast<int64_t>(size);
 }
 
 void Pool::empty() noexcept {
   std::unordered_map<size_t, std::vector<void*>> blocks;
   {
     const std::lock_guard lock(mutex_);
-    blocks.swap(kept_);
-    kept_bytes_ = 0;
+    blocks.swap(blocks_);
+    pooled_bytes_ = 0;
   }
   int before = 0;
   if (cudaGetDevice(&before) != cudaSuccess || cudaSetDevice(device_id_) != cudaSuccess) return;
   for (const auto& [size, list] : blocks)
-    for (void* data : list) give_back(data);
+    for (void* data : list) free_block(data);
   cudaSetDevice(before);
 }
 
-int64_t Pool::kept_bytes() const {
+int64_t Pool::pooled_bytes() const {
   const std::lock_guard lock(mutex_);
-  return kept_bytes_;
+  return pooled_bytes_;
 }
 
 }  // namespace symbind::cuda_backend

@@ -23,18 +23,18 @@ class Pool {
   void* allocate(size_t bytes);
   void release(void* data, size_t bytes) noexcept;
   void empty() noexcept;
-  int64_t kept_bytes() const;
+  int64_t pooled_bytes() const;
 
  private:
   static size_t rounded(size_t bytes);
-  void* ask_cuda(size_t bytes) const;
-  void give_back(void* data) const noexcept;
+  void* allocate_block(size_t bytes) const;
+  void free_block(void* data) const noexcept;
 
   Kind kind_;
   int device_id_;
   mutable std::mutex mutex_;
-  std::unordered_map<size_t, std::vector<void*>> kept_;  // by rounded size
-  int64_t kept_bytes_ = 0;
+  std::unordered_map<size_t, std::vector<void*>> blocks_;  // by rounded size
+  int64_t pooled_bytes_ = 0;
 };
 
 // A block of a pool for the duration of a scope.

@@ -81,30 +81,20 @@ __global__ void pool_gradient(PoolSize size, compute_type<T> scale, const T* dy,
   }
 }
 
+// P is the operator or its gradient: both read (data or out_grad, rois) and write one array.
+template <class P>
 std::unique_ptr<Kernel> build_pool(const NodeView& node) {
-  const auto& p = node.as<PSROIPooling>();
-  const PoolSize size(p, node.inputs[0].shape, node.inputs[1].shape);
+  constexpr bool is_gradient = std::is_same_v<P, PSROIPoolingGrad>;
+  const auto& p = node.as<P>();
+  const PoolSize size(p, is_gradient ? node.outputs[0].shape : node.inputs[0].shape, node.inputs[1].shape);
   const int64_t count = node.outputs[0].shape.size();
   const auto scale = static_cast<float>(p.spatial_scale);
   return visit_floating(node.outputs[0].dtype, [&]<class T>(std::type_identity<T>) {
     return make_step(node, [=](const Args& args) {
       if (count == 0) return;
-      pool_cells<<<blocks_for(count), block_size, 0, stream_of(args)>>>(
-          size, static_cast<compute_type<T>>(scale), args.in<T>(0), args.in<T>(1), args.out<T>(), count);
-    });
-  });
-}
-
-std::unique_ptr<Kernel> build_pool_gradient(const NodeView& node) {
-  const auto& p = node.as<PSROIPoolingGrad>();
-  const PoolSize size(p, node.outputs[0].shape, node.inputs[1].shape);
-  const int64_t count = node.outputs[0].shape.size();
-  const auto scale = static_cast<float>(p.spatial_scale);
-  return visit_floating(node.outputs[0].dtype, [&]<class T>(std::type_identity<T>) {
-    return make_step(node, [=](const Args& args) {
-      if (count == 0) return;
-      pool_gradient<<<blocks_for(count), block_size, 0, stream_of(args)>>>(
-          size, static_cast<compute_type<T>>(scale), args.in<T>(0), args.in<T>(1), args.out<T>(), count);
+      constexpr auto kernel = is_gradient ? pool_gradient<T> : pool_cells<T>;
+      kernel<<<blocks_for(count), block_size, 0, stream_of(args)>>>(size, static_cast<compute_type<T>>(scale),
+                                                                    args.in<T>(0), args.in<T>(1), args.out<T>(), count);
     });
   });
 }
@@ -321,8 +311,8 @@ std::unique_ptr<Kernel> build_deformable_gradient(const NodeView& node) {
 }  // namespace
 
 void add_psroi_pool(ImplementationTable& table) {
-  table.add<PSROIPooling>({"cuda", refuse, build_pool});
-  table.add<PSROIPoolingGrad>({"cuda", refuse, build_pool_gradient});
+  table.add<PSROIPooling>({"cuda", refuse, build_pool<PSROIPooling>});
+  table.add<PSROIPoolingGrad>({"cuda", refuse, build_pool<PSROIPoolingGrad>});
   table.add<DeformablePSROIPooling>({"cuda", refuse, build_deformable});
   table.add<DeformablePSROIPoolingGrad>({"cuda", refuse, build_deformable_gradient});
 }

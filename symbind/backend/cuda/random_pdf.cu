@@ -5,7 +5,7 @@
 #include "symbind/backend/cuda/device.h"
 #include "symbind/backend/cuda/rows.cuh"
 #include "symbind/backend/cuda/step.h"
-#include "symbind/backend/densities.h"
+#include "symbind/backend/density_list.h"
 #include "symbind/passes/target.h"
 
 namespace symbind::cuda_backend {
@@ -173,25 +173,16 @@ std::string refuse(const NodeView& node) {
   return "";
 }
 
-template <class P, class Distribution>
-void add_density(ImplementationTable& table) {
-  table.add<P>(
-      {"cuda", refuse, [](const NodeView& node) { return build_density<Distribution>(node, node.as<P>().is_log); }});
-  table.add<PdfGrad<P>>({"cuda", refuse, [](const NodeView& node) {
-                           return build_density_gradient<Distribution>(node, node.as<PdfGrad<P>>().is_log);
-                         }});
-}
-
 }  // namespace
 
 void add_random_pdf(ImplementationTable& table) {
-  add_density<RandomPdfUniform, densities::Uniform<Math>>(table);
-  add_density<RandomPdfNormal, densities::Normal<Math>>(table);
-  add_density<RandomPdfGamma, densities::Gamma<Math>>(table);
-  add_density<RandomPdfExponential, densities::Exponential<Math>>(table);
-  add_density<RandomPdfPoisson, densities::Poisson<Math>>(table);
-  add_density<RandomPdfNegativeBinomial, densities::NegativeBinomial<Math>>(table);
-  add_density<RandomPdfGeneralizedNegativeBinomial, densities::GeneralizedNegativeBinomial<Math>>(table);
+  densities::for_each<Math>([&]<class P, class Distribution>() {
+    table.add<P>(
+        {"cuda", refuse, [](const NodeView& node) { return build_density<Distribution>(node, node.as<P>().is_log); }});
+    table.add<PdfGrad<P>>({"cuda", refuse, [](const NodeView& node) {
+                             return build_density_gradient<Distribution>(node, node.as<PdfGrad<P>>().is_log);
+                           }});
+  });
   table.add<RandomPdfDirichlet>({"cuda", refuse, build_dirichlet});
   table.add<PdfGrad<RandomPdfDirichlet>>({"cuda", refuse, build_dirichlet_gradient});
 }

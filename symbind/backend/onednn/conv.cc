@@ -169,7 +169,7 @@ void copy_sum(const Args& args, size_t sum, size_t bytes) {
 std::pair<Program::Array, Program::Array> folded(Program& program, const Problem& problem, const ConvolutionFused& p,
                                                  const Tensor& given, const Desc& wanted) {
   const Desc floats = in_float(problem.given_weight);
-  const auto weight = program.kept(wanted), bias = program.kept(problem.bias);
+  const auto weight = program.cached(wanted), bias = program.cached(problem.bias);
   program.in_preparation(folded_inputs(p), [&] {
     const auto plain = wanted == floats ? weight : program.scratch(floats);
     program.call([&program, plain, bias, p, given](const Args& args) {

@@ -68,10 +68,10 @@ Program::Array Program::scratch(const Desc& desc) {
   return add_array(From::scratch, offset, desc);
 }
 
-Program::Array Program::kept(const Desc& desc) {
+Program::Array Program::cached(const Desc& desc) {
   const size_t offset = kept_bytes;
   kept_bytes += (desc.get_size() + alignment - 1) / alignment * alignment;
-  return add_array(From::kept, offset, desc);
+  return add_array(From::cached, offset, desc);
 }
 
 void Program::in_preparation(std::vector<int> from, const std::function<void()>& steps) {
@@ -84,7 +84,7 @@ void Program::in_preparation(std::vector<int> from, const std::function<void()>&
 Program::Array Program::prepared(size_t index, const Desc& given, const Desc& wanted) {
   const Array as_given = input(index, given);
   if (given == wanted) return as_given;
-  const Array result = kept(wanted);
+  const Array result = cached(wanted);
   in_preparation({static_cast<int>(index)}, [&] { copy(as_given, result); });
   return result;
 }
@@ -152,7 +152,7 @@ void* Program::address(const Binding& binding, const Args& args) const {
       return args.inputs[binding.index];
     case From::output:
       return args.outputs[binding.index];
-    case From::kept:
+    case From::cached:
       return static_cast<std::byte*>(args.kept) + binding.index;
     case From::scratch:
       break;

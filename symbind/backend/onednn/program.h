@@ -50,7 +50,7 @@ class Program final : public Kernel {
   Array output(size_t index, const Desc& desc) { return add_array(From::output, index, desc); }
   Array scratch(const Desc& desc);
   // Cached data that prepare() computes from these inputs: `steps` (which may use scratch) run then, not in run().
-  Array kept(const Desc& desc);
+  Array cached(const Desc& desc);
   void in_preparation(std::vector<int> from, const std::function<void()>& steps);
   // An input as `wanted` describes it: itself, or a cached copy in that order.
   Array prepared(size_t index, const Desc& given, const Desc& wanted);
@@ -81,7 +81,7 @@ class Program final : public Kernel {
   void run(const Args& args) override;
 
  private:
-  enum class From { input, output, scratch, kept };
+  enum class From { input, output, scratch, cached };
   struct Binding {
     From from;
     size_t index;  // of an input or output, or byte offset in scratch or cached data
