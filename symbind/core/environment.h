@@ -67,9 +67,15 @@ inline constexpr TextVariable texts[] = {
      "`server` or `scheduler`: this process trains nothing; in a job of mpirun it holds the keys of `dist_async` "
      "stores, "
      "else it ends with code 0; read by `import symbind` and when a distributed store is created"},
+    {"HOME", "the user's folder, for `SYMBIND_CACHE_DIR`"},
     {"ONEDNN_MAX_CPU_ISA",
      "oneDNN's own: the newest instruction set that it uses; read when it is first used. If it is not set, AMX is left "
      "out on machines that report it without the sizes of its tiles, where oneDNN would fail"},
+    {"SYMBIND_CACHE_DIR",
+     "the folder in which measured choices of cuDNN's engines are stored; `off`: nothing is stored; by default "
+     "`symbind` "
+     "in "
+     "`XDG_CACHE_HOME`, or `~/.cache/symbind`; read when a GPU is first used for a convolution"},
     {"SYMBIND_LAUNCHER",
      "set by `symbind-launch` for elastic jobs: how a process in place of a lost worker finds it; read when a worker "
      "is "
@@ -77,6 +83,7 @@ inline constexpr TextVariable texts[] = {
     {"SYMBIND_SPAWN_COMMAND",
      "set by `symbind-launch` for elastic jobs: the command, a word per line, that starts a process in place of a lost "
      "worker; empty: that of the process itself; read when a worker is replaced"},
+    {"XDG_CACHE_HOME", "the folder for caches of all programs, for `SYMBIND_CACHE_DIR`"},
 };
 
 // A variable by its name. A name that is not in the list is a compile error.

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <iostream>
 #include <limits>
+#include <optional>
 
 #include <gtest/gtest.h>
 
@@ -13,6 +15,7 @@
 
 #include "tests/support/device_case.h"
 #include "tests/support/gpu_test.h"
+#include "tests/support/temp_dir.h"
 
 namespace symbind::testing {
 namespace {
@@ -309,6 +312,35 @@ TEST_F(CudaLayers, ConvolutionsAreTunedAsAsked) {
                       -1,
                       1,
                       4}});
+}
+
+// Each process runs this test from the beginning: only the first one, in which the mark is not set, makes the folder.
+TEST_F(CudaLayers, TheNextProcessFindsTheChoiceOfEngines) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  std::optional<TempDir> folder;
+  constexpr const char* mark = "SYMBIND_TEST_OF_STORED_CHOICES";
+  if (!std::getenv(mark)) {
+    folder.emplace();
+    setenv(mark, "1", 1);
+    setenv("SYMBIND_CACHE_DIR", folder->file("cache").c_str(), 1);
+    setenv("SYMBIND_EXPLAIN", "2", 1);  // read once, by the other processes
+  }
+  const auto convolve = [] {
+    const Convolved c{{4, 14, 14, 64}, {1, 1}, 64, {}, {}, {}, 1, true};
+    std::vector<NDArray> inputs;
+    for (const Shape& shape : {c.data, weight_of(c), Shape{c.filters}, output_of(c)})
+      inputs.push_back(random_array(shape, 1 + inputs.size(), -1, 1, DType::float16, gpu(0)));
+    const NDArray result = invoke(convolution_fused, inputs, with_epilogue(c), {.context = gpu(0)})[0];
+    const bool finite = std::isfinite(result.to_vector<double>()[0]);
+    std::clog.flush();
+    std::_Exit(finite ? 0 : 1);
+  };
+  EXPECT_EXIT(convolve(), ::testing::ExitedWithCode(0), "cuDNN.*: [0-9.]+ us");
+  EXPECT_EXIT(convolve(), ::testing::ExitedWithCode(0), "cuDNN.*: found in");
+  if (!folder) return;
+  unsetenv(mark);
+  setenv("SYMBIND_CACHE_DIR", "off", 1);
+  unsetenv("SYMBIND_EXPLAIN");
 }
 
 TEST_F(CudaLayers, ConvolutionsWorkOnViewsAtOddAddresses) {

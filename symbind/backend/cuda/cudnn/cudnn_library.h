@@ -30,6 +30,7 @@ inline constinit SharedFunction<decltype(&::cudnnCreate)> cudnnCreate{cudnn_libr
 inline constinit SharedFunction<decltype(&::cudnnDestroy)> cudnnDestroy{cudnn_library, "cudnnDestroy"};
 inline constinit SharedFunction<decltype(&::cudnnGetErrorString)> cudnnGetErrorString{cudnn_library,
                                                                                       "cudnnGetErrorString"};
+inline constinit SharedFunction<decltype(&::cudnnGetVersion)> cudnnGetVersion{cudnn_library, "cudnnGetVersion"};
 inline constinit SharedFunction<decltype(&::cudnnSetStream)> cudnnSetStream{cudnn_library, "cudnnSetStream"};
 
 // Recurrent layers.
