@@ -4,6 +4,7 @@
 // usage: libtorch_predict MODEL [THREADS] [BATCH] [SECONDS]
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <cstdlib>
 #include <iostream>
 #include <thread>

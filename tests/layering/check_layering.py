@@ -5,6 +5,9 @@ the two must agree. A folder may always include itself and the folders it is in.
 subfolders too, except those of optional libraries: they may be absent from a build, so no other folder may count on
 them. A folder without a row follows its parent.
 
+Every C++ file of the repository that names a fixed-width integer (int64_t, uint8_t, ...) must reach <cstdint> through
+its own includes: which other standard headers bring it in differs between versions of a standard library.
+
 usage: check_layering.py [REPOSITORY]
 """
 
@@ -56,6 +59,12 @@ PRIVATE_HEADERS = r"(nlohmann/.*|zlib\.h|zconf\.h)"
 # Folders that CMake writes into the build (cmake/Families.cmake, EmbeddedSources.cmake): lists made from the sources.
 GENERATED = {"families", "embedded"}
 
+# Folders of the repository with C++ files. Fixed-width integers are checked in all of them.
+SOURCE_FOLDERS = ["symbind", "python/src", "tests", "bench", "examples"]
+FIXED_WIDTH = re.compile(r"\bu?int(_fast|_least)?(8|16|32|64)_t\b|\bu?int(ptr|max)_t\b")
+FIXED_WIDTH_HEADERS = {"cstdint", "stdint.h", "cinttypes", "inttypes.h"}  # no other one is required to define them
+COMMENT_OR_STRING = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"', re.DOTALL)
+
 SOURCE_SUFFIXES = {".h", ".cc", ".cu", ".cuh"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 CONDITIONAL = re.compile(r"^\s*#\s*(if|ifdef|ifndef|elif|else|endif)\b")
@@ -84,13 +93,31 @@ def is_allowed(folder, target):
     return any(f in ancestors(target) for f in [*allowed_folders(folder), folder])
 
 
+def files_reaching(headers, includes):
+    """The files that include one of the headers, by themselves or through other files. `includes` maps a file's path in
+    the repository to the names in its #include lines: paths from the repository root or from the file's folder."""
+    users = {}  # an included name or path → the files that include it
+    for file, names in includes.items():
+        for name in names:
+            users.setdefault(name, []).append(file)
+            users.setdefault((PurePosixPath(file).parent / name).as_posix(), []).append(file)
+    reaching, waiting = set(), [file for header in headers for file in users.get(header, [])]
+    while waiting:
+        file = waiting.pop()
+        if file not in reaching:
+            reaching.add(file)
+            waiting += users.get(file, [])
+    return reaching
+
+
 class Checker:
     def __init__(self, repository):
-        self.root = Path(repository) / "symbind"
+        self.repository = Path(repository)
+        self.root = self.repository / "symbind"
         self.errors = []
 
     def complain(self, path, line_number, message):
-        name = f"symbind/{path.relative_to(self.root)}"
+        name = path.relative_to(self.repository)
         self.errors.append(f"{name}:{line_number}: {message}" if line_number else f"{name}: {message}")
 
     def check(self):
@@ -101,6 +128,7 @@ class Checker:
             self.check_readme(folder)
         for path in sorted(p for p in self.root.rglob("*") if p.suffix in SOURCE_SUFFIXES):
             self.check_source(path)
+        self.check_fixed_width_integers()
         return self.errors
 
     def check_readme(self, folder):
@@ -140,6 +168,24 @@ class Checker:
                     self.complain(path, number, problem)
             elif CONDITIONAL.match(line) and not self.may_have_conditionals(folder):
                 self.complain(path, number, "preprocessor conditionals belong in symbind/backend and optional folders")
+
+    def check_fixed_width_integers(self):
+        files = {
+            path.relative_to(self.repository).as_posix(): path.read_text(encoding="utf-8")
+            for folder in SOURCE_FOLDERS
+            for path in sorted((self.repository / folder).rglob("*"))
+            if path.suffix in SOURCE_SUFFIXES
+        }
+        includes = {
+            name: [include[2] for line in text.splitlines() if (include := INCLUDE.match(line))]
+            for name, text in files.items()
+        }
+        reaching = files_reaching(FIXED_WIDTH_HEADERS, includes)
+        for name, text in files.items():
+            code = COMMENT_OR_STRING.sub(lambda match: "\n" * match[0].count("\n"), text)
+            if name not in reaching and (use := FIXED_WIDTH.search(code)):
+                line_number = code.count("\n", 0, use.start()) + 1
+                self.complain(self.repository / name, line_number, f"{use[0]} is used; include <cstdint>")
 
     def include_problem(self, folder, is_header, quoted, name):
         """What is wrong with an include, or None."""

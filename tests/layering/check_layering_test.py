@@ -22,8 +22,8 @@ class LayeringCheck(unittest.TestCase):
         self.write("core/shape.h", "#pragma once\n\n#include <vector>\n")
         self.write("symbind.h", '#pragma once\n\n#include "symbind/core/shape.h"\n')
 
-    def write(self, path, text):
-        path = self.repository / "symbind" / path
+    def write(self, path, text, within="symbind"):
+        path = self.repository / within / path
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
 
@@ -118,6 +118,37 @@ class LayeringCheck(unittest.TestCase):
     def test_a_header_without_pragma_once_is_caught(self):
         self.write("core/dtype.h", "int a;\n")
         self.assert_caught("#pragma once")
+
+    def test_a_fixed_width_integer_without_its_header_is_caught(self):
+        self.write("kvstore/message.h", "#pragma once\n#include <string>\n\nuint64_t a;\n")
+        self.assert_caught("kvstore/message.h:4", "uint64_t", "<cstdint>")
+        for name in ("int8_t", "int_fast16_t", "uint_least32_t", "std::intptr_t", "uintmax_t"):
+            self.write("kvstore/message.h", f"#pragma once\n{name} a;\n")
+            self.assert_caught("kvstore/message.h:2", name.removeprefix("std::"))
+
+    def test_fixed_width_integers_are_checked_outside_the_library(self):
+        for folder in ("tests", "bench", "examples", "python/src"):
+            self.write("part/main.cc", "int64_t a;\n", within=folder)
+            self.assert_caught(f"{folder}/part/main.cc:1", "int64_t")
+            self.write("part/main.cc", "#include <cstdint>\nint64_t a;\n", within=folder)
+        self.assert_clean()
+
+    def test_fixed_width_integers_may_come_through_own_headers(self):
+        self.write("core/cycle.h", '#pragma once\n#include "symbind/core/shape.h"\n#include "symbind/core/size.h"\n')
+        self.write("core/size.h", '#pragma once\n#include "symbind/core/cycle.h"\n')
+        self.write("ops/conv.cc", '#include "symbind/core/cycle.h"\nint64_t a;\n')
+        self.assert_caught("ops/conv.cc:2", "int64_t")
+        self.write("core/shape.h", "#pragma once\n#include <cinttypes>\n")
+        self.assert_clean()
+        self.write("casters.h", '#pragma once\n#include "symbind/core/cycle.h"\n', within="python/src")
+        self.write("bind.cc", '#include "casters.h"\nint64_t a;\n', within="python/src")
+        self.assert_clean()
+
+    def test_fixed_width_integers_in_comments_and_strings_need_no_header(self):
+        self.write("core/a.cc", '// int64_t\n/* uint8_t\nint8_t */\nconst char* a = "\\"int32_t";\nint int64_type;\n')
+        self.assert_clean()
+        self.write("core/a.cc", '/*\n*/ const char* a = "//"; int64_t b;\n')
+        self.assert_caught("core/a.cc:2", "int64_t")
 
     def test_a_missing_readme_is_caught(self):
         self.write("ops/nn/conv.cc", "\n")

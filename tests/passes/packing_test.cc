@@ -1,6 +1,7 @@
 #include "symbind/passes/packing.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <random>
 
 #include <gtest/gtest.h>

@@ -118,6 +118,7 @@ struct SpawnedProcesses::State {
 
   void spawn();
   void tell(const Port& port);
+  void dismiss() noexcept;
 };
 
 SpawnedProcesses::SpawnedProcesses(int count, int first_rank, const std::string& folder)
@@ -156,13 +157,20 @@ void SpawnedProcesses::State::spawn() {
     processes = made;
     late = unwanted && failed.empty();
   }
-  if (late) tell(Port{});
+  if (late) dismiss();
 }
 
 void SpawnedProcesses::State::tell(const Port& port) {
   for (int each = 0; each < count; ++each)
     check(Send(port.data(), static_cast<int>(port.size()), byte(), each, invitation_tag, processes), "MPI_Send");
   if (port[0] == 0) Comm_disconnect(&processes);
+}
+
+void SpawnedProcesses::State::dismiss() noexcept {
+  try {
+    tell(Port{});
+  } catch (const Error&) {  // they are gone
+  }
 }
 
 bool SpawnedProcesses::are_waiting() const {
@@ -191,10 +199,7 @@ SpawnedProcesses::~SpawnedProcesses() {
     state_->unwanted = true;
     waiting = state_->done && state_->problem.empty();
   }
-  try {
-    if (waiting) state_->tell(Port{});
-  } catch (const Error&) {  // they are gone
-  }
+  if (waiting) state_->dismiss();
 }
 
 // ---- both sides -----------------------------------------------------------------------------------------------------

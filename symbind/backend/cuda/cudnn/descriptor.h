@@ -1,6 +1,7 @@
 // cuDNN's descriptors: typed attributes that are set one by one and then finalized.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string_view>
 #include <utility>
